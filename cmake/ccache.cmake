@@ -1,0 +1,7 @@
+# Compiling through ccache when it is there; the cache is shared by all clones.
+find_program(TUTTI_CCACHE ccache)
+if(TUTTI_CCACHE)
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${TUTTI_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+endif()

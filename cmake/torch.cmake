@@ -1,0 +1,31 @@
+# libtorch's CPU half: the target tutti_torch. TUTTI_TORCH_DIR (cache variable or environment) names any libtorch >= 2.9,
+# a folder that holds include/ and lib/; else the wheel that tools/setup.sh put under the user's cache folder is taken.
+set(TUTTI_TORCH_DIR "$ENV{TUTTI_TORCH_DIR}" CACHE PATH "A libtorch: the folder with include/ and lib/")
+if(NOT TUTTI_TORCH_DIR)
+  if(DEFINED ENV{XDG_CACHE_HOME})
+    set(cache $ENV{XDG_CACHE_HOME}/tutti)
+  else()
+    set(cache $ENV{HOME}/.cache/tutti)
+  endif()
+  file(GLOB wheels ${cache}/torch-2.11.0/lib/python3*/site-packages/torch)
+  if(wheels)
+    list(GET wheels 0 TUTTI_TORCH_DIR)
+  endif()
+endif()
+
+if(NOT EXISTS "${TUTTI_TORCH_DIR}/lib/libtorch_cpu.so")
+  message(FATAL_ERROR "tutti needs libtorch, which was not found at '${TUTTI_TORCH_DIR}'. Get it with `make setup`, "
+                      "or name one: cmake -DTUTTI_TORCH_DIR=/path/to/libtorch")
+endif()
+file(STRINGS ${TUTTI_TORCH_DIR}/include/torch/headeronly/version.h version_line REGEX "define TORCH_VERSION \"")
+string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" TUTTI_TORCH_VERSION "${version_line}")
+if(TUTTI_TORCH_VERSION VERSION_LESS 2.9)
+  message(FATAL_ERROR "tutti needs libtorch >= 2.9; ${TUTTI_TORCH_DIR} is ${TUTTI_TORCH_VERSION}")
+endif()
+message(STATUS "libtorch ${TUTTI_TORCH_VERSION}: ${TUTTI_TORCH_DIR}")
+
+add_library(tutti_torch INTERFACE)
+target_include_directories(tutti_torch SYSTEM INTERFACE ${TUTTI_TORCH_DIR}/include)
+target_link_libraries(tutti_torch INTERFACE ${TUTTI_TORCH_DIR}/lib/libtorch_cpu.so ${TUTTI_TORCH_DIR}/lib/libc10.so)
+set(CMAKE_BUILD_RPATH ${TUTTI_TORCH_DIR}/lib)
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib;${TUTTI_TORCH_DIR}/lib")

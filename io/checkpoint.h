@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "runtime/disk.h"
+#include "tensors/param_view.h"
+
+namespace tutti {
+
+// A checkpoint is a folder:
+//   rank-0.h5, rank-1.h5, ...  each rank's pieces: contiguous datasets, named by tensor
+//   checkpoint.h5              virtual datasets that show whole tensors; for h5py and viewers only
+//   manifest.json              names, sizes and hashes of the files above, every tensor and piece, and the state. Written
+//                              last, synced and renamed into place: it is the commit point
+// beside it `latest` (a symlink) moves once the manifest is durable.
+
+// Rows of one tensor that a rank saves. `name` is "model/<parameter>", "optimizer/<parameter>/<state>", ...
+struct CheckpointPiece {
+  std::string name;
+  Shape shape;   // of the whole tensor
+  Shape offset;  // of this piece
+  Shape extent;
+  at::ScalarType dtype = at::kFloat;
+  at::Tensor tensor;  // contiguous, sizes = extent; may be undefined where only the layout matters
+};
+
+// What a rank wrote: one line of the manifest.
+struct RankFile {
+  std::string file;  // "rank-0.h5"
+  uint64_t bytes = 0;
+  uint64_t hash = 0;  // XXH3 of the whole file
+  std::vector<CheckpointPiece> pieces;  // tensors undefined
+};
+
+struct CheckpointManifest {
+  std::vector<RankFile> files;
+  std::string state;  // JSON: time, seeds, data position, recipe, ...; the same on every rank
+
+  std::string to_json() const;
+  static CheckpointManifest from_json(const std::string& text);  // throws OperatingError
+};
+
+// Writes folder/rank-<rank>.h5 and syncs it. Creates the folder. Throws OperatingError (disk full, ...).
+RankFile write_rank_file(Disk& disk, const std::string& folder, int rank, const std::vector<CheckpointPiece>& pieces);
+
+// Once every rank's file is durable: writes checkpoint.h5, then the manifest, then moves `latest` (in the folder's
+// parent) to it, each step synced. Rank 0 only.
+void publish_checkpoint(Disk& disk, const std::string& folder, const CheckpointManifest& manifest);
+
+// Whole tensors by name, put together from every rank's pieces, whatever world size wrote them.
+struct Checkpoint {
+  std::string folder;
+  std::string state;
+  std::map<std::string, at::Tensor> tensors;
+};
+
+// Reads a checkpoint after checking the manifest, each file's size and hash. Throws OperatingError naming the file and
+// what is wrong with it (missing, truncated at N of M bytes, hash).
+Checkpoint read_checkpoint(const Disk& disk, const std::string& folder);
+CheckpointManifest read_manifest(const Disk& disk, const std::string& folder);
+
+// The newest good checkpoint below `checkpoints` (latest first, then by step, newest first), reading it. Each bad one is
+// named through `on_bad`. Empty folder when there is none.
+Checkpoint newest_good_checkpoint(const Disk& disk, const std::string& checkpoints,
+                                  const std::function<void(const std::string&)>& on_bad);
+
+// One hash over all whole tensors under "model/" (parameters and buffers) in name order: name, dtype, shape, bytes. The
+// same for any world size and sharding.
+uint64_t weights_digest(const std::map<std::string, at::Tensor>& tensors);
+
+// Checkpoint folder names: "ep3-ba57". Sorted by batch.
+std::string checkpoint_name(int64_t epoch, int64_t batch);
+
+}  // namespace tutti

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tensors/tree.h"
+
+namespace tutti {
+
+// A quantity over all samples of an evaluation or an epoch. Its whole state is a vector of sums, so that the sums of
+// ranks added together are the state over all of them.
+class Metric {
+ public:
+  virtual ~Metric() = default;
+  virtual std::string name() const = 0;  // Composer's: "MulticlassAccuracy"
+  // outputs: what eval_forward gave; target: the batch's labels.
+  virtual void update(const at::Tensor& outputs, const at::Tensor& target) = 0;
+  virtual double compute() const = 0;
+  virtual std::vector<double>& sums() = 0;
+  void reset() { std::fill(sums().begin(), sums().end(), 0.0); }
+};
+using MetricPtr = std::unique_ptr<Metric>;
+
+}  // namespace tutti

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/layer.h"
+#include "models/metric.h"
+
+namespace tutti {
+
+// What is trained: Composer's model interface over a Layer. Only `forward` and `loss` have no default.
+class Model : public Layer {
+ public:
+  using Layer::forward;
+
+  // TensorTree forward(const Batch& batch): the whole batch goes in, targets included.
+
+  // Mean over the batch's samples (or tokens), a scalar: what `loss_weight` says it is a mean over.
+  virtual at::Tensor loss(const Outputs& outputs, const Batch& batch) = 0;
+
+  // How many things `loss` is a mean over; gradients and logged losses of microbatches and ranks are weighted by it.
+  virtual int64_t loss_weight(const Batch& batch) const { return batch.samples(); }
+
+  // Outputs for metrics; given outputs are returned unchanged.
+  virtual Outputs eval_forward(const Batch& batch, std::optional<Outputs> outputs = std::nullopt);
+
+  // The metrics (names of the metrics catalog) kept over training or evaluation.
+  virtual std::vector<std::string> get_metrics(bool is_train) const;
+
+  // Default: metric.update(outputs as one tensor, batch["target"]).
+  virtual void update_metric(const Batch& batch, const Outputs& outputs, Metric& metric);
+
+  // Tokens of a batch, for time in tokens; default 0.
+  virtual int64_t tokens(const Batch&) const { return 0; }
+};
+
+}  // namespace tutti

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tutti {
+
+// A file that is open for writing. Every call throws OperatingError naming the path and errno's text.
+class WritableFile {
+ public:
+  virtual ~WritableFile() = default;
+  virtual void write_at(uint64_t offset, std::span<const std::byte> bytes) = 0;
+  virtual void append(std::span<const std::byte> bytes) = 0;
+  virtual void sync() = 0;  // to the device
+  virtual void close() = 0;
+};
+
+// The one way to the file system for whatever is persistent, so that the simulator can tear and lose writes.
+class Disk {
+ public:
+  virtual ~Disk() = default;
+  // Creates or truncates when `truncate`, else opens the existing file.
+  virtual std::unique_ptr<WritableFile> open(const std::string& path, bool truncate) = 0;
+  virtual std::vector<std::byte> read(const std::string& path) const = 0;
+  virtual std::vector<std::byte> read_range(const std::string& path, uint64_t offset, uint64_t bytes) const = 0;
+  virtual uint64_t size(const std::string& path) const = 0;
+  virtual bool exists(const std::string& path) const = 0;
+  virtual std::vector<std::string> list(const std::string& folder) const = 0;  // names, sorted; empty when absent
+  virtual void make_folders(const std::string& path) = 0;
+  virtual void rename(const std::string& from, const std::string& to) = 0;
+  virtual void remove_all(const std::string& path) = 0;
+  virtual void symlink(const std::string& target, const std::string& link) = 0;  // replaces `link` atomically
+  virtual void sync_folder(const std::string& path) = 0;
+};
+
+class PosixDisk final : public Disk {
+ public:
+  std::unique_ptr<WritableFile> open(const std::string& path, bool truncate) override;
+  std::vector<std::byte> read(const std::string& path) const override;
+  std::vector<std::byte> read_range(const std::string& path, uint64_t offset, uint64_t bytes) const override;
+  uint64_t size(const std::string& path) const override;
+  bool exists(const std::string& path) const override;
+  std::vector<std::string> list(const std::string& folder) const override;
+  void make_folders(const std::string& path) override;
+  void rename(const std::string& from, const std::string& to) override;
+  void remove_all(const std::string& path) override;
+  void symlink(const std::string& target, const std::string& link) override;
+  void sync_folder(const std::string& path) override;
+};
+
+}  // namespace tutti

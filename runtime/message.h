@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstddef>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace tutti {
+
+// A value of any message type, moved between actors without allocation when it fits in kInlineBytes.
+//
+// A message type is a movable struct with `static constexpr const char* kName`. Credits and replies, which must never
+// block their sender, also have `static constexpr bool kReserved = true`: they travel in the mailbox's reserved lane.
+class Message {
+ public:
+  static constexpr std::size_t kInlineBytes = 48;
+
+  Message() = default;
+  template <class T, class = std::enable_if_t<!std::is_same_v<std::decay_t<T>, Message>>>
+  Message(T&& value);  // NOLINT: a message is what it holds
+  Message(Message&& other) noexcept { take(other); }
+  Message& operator=(Message&& other) noexcept;
+  ~Message() { reset(); }
+
+  // The value when it is a T, else null. Types are told apart by address, so within one binary.
+  template <class T>
+  T* get_if();
+
+  bool empty() const { return type_ == nullptr; }
+  const char* name() const { return type_ ? type_->name : "nothing"; }
+  bool reserved() const { return type_ != nullptr && type_->reserved; }
+  void reset();
+
+ private:
+  struct Type {
+    const char* name;
+    bool reserved;
+    bool heap;
+    void (*relocate)(void* to, void* from);
+    void (*destroy)(void* at);
+  };
+  template <class T>
+  static const Type kTypeOf;
+  template <class T>
+  static constexpr bool fits() {
+    return sizeof(T) <= kInlineBytes && alignof(T) <= alignof(std::max_align_t) &&
+           std::is_nothrow_move_constructible_v<T>;
+  }
+  template <class T>
+  static constexpr bool is_reserved() {
+    if constexpr (requires { T::kReserved; }) return T::kReserved;
+    return false;
+  }
+  void take(Message& other) noexcept;
+
+  const Type* type_ = nullptr;
+  alignas(std::max_align_t) unsigned char bytes_[kInlineBytes];
+};
+
+template <class T>
+const Message::Type Message::kTypeOf = {
+    T::kName, is_reserved<T>(), !fits<T>(),
+    [](void* to, void* from) {
+      if constexpr (fits<T>()) {
+        new (to) T(std::move(*static_cast<T*>(from)));
+        static_cast<T*>(from)->~T();
+      } else {
+        *static_cast<T**>(to) = *static_cast<T**>(from);
+      }
+    },
+    [](void* at) {
+      if constexpr (fits<T>()) {
+        static_cast<T*>(at)->~T();
+      } else {
+        delete *static_cast<T**>(at);
+      }
+    }};
+
+template <class T, class>
+Message::Message(T&& value) {
+  using V = std::decay_t<T>;
+  if constexpr (fits<V>()) {
+    new (bytes_) V(std::forward<T>(value));
+  } else {
+    *reinterpret_cast<V**>(bytes_) = new V(std::forward<T>(value));
+  }
+  type_ = &kTypeOf<V>;
+}
+
+template <class T>
+T* Message::get_if() {
+  if (type_ != &kTypeOf<T>) return nullptr;
+  return type_->heap ? *reinterpret_cast<T**>(bytes_) : reinterpret_cast<T*>(bytes_);
+}
+
+inline void Message::reset() {
+  if (type_) type_->destroy(bytes_);
+  type_ = nullptr;
+}
+
+inline void Message::take(Message& other) noexcept {
+  type_ = other.type_;
+  if (type_) type_->relocate(bytes_, other.bytes_);
+  other.type_ = nullptr;
+}
+
+inline Message& Message::operator=(Message&& other) noexcept {
+  if (this != &other) {
+    reset();
+    take(other);
+  }
+  return *this;
+}
+
+}  // namespace tutti
