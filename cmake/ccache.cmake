@@ -1,7 +1,10 @@
-# Compiling through ccache when it is there; the cache is shared by all clones.
+# Compiling through ccache when it is there; the cache is shared by all clones. The sloppiness is what ccache's manual
+# asks for with precompiled headers.
 find_program(TUTTI_CCACHE ccache)
 if(TUTTI_CCACHE)
-  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${TUTTI_CCACHE})
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
+               CCACHE_SLOPPINESS=pch_defines,time_macros ${TUTTI_CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
 endif()

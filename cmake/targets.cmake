@@ -1,18 +1,37 @@
-# tutti_library(folder SOURCES ... DEPENDS ...): the static library tutti_<folder>, one a folder.
+# tutti_library(folder SOURCES ... DEPENDS ...): the static library tutti_<folder>, one a folder; all of them together
+# make libtutti.so (binaries.cmake).
 function(tutti_library folder)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
   add_library(tutti_${folder} STATIC ${arg_SOURCES})
   target_include_directories(tutti_${folder} PUBLIC ${CMAKE_SOURCE_DIR})
   target_link_libraries(tutti_${folder} PUBLIC ${arg_DEPENDS})
+  tutti_precompile(tutti_${folder})
+  set_property(GLOBAL APPEND PROPERTY TUTTI_LIBRARIES tutti_${folder})
 endfunction()
 
-# tutti_test(name SOURCES ... DEPENDS ... [LABELS ...]): the executable build/tests/<name>, run by ctest as one test.
+# tutti_test(name SOURCES ... DEPENDS ... [LABELS ...] [RANKS n ...]): the executable build/tests/<name>, run by ctest
+# as one test; with RANKS, under mpirun, as one test for each number of ranks, called <name>.np<n>.
 function(tutti_test name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;LABELS;RANKS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  target_compile_definitions(${name} PRIVATE TUTTI_SOURCE_DIR="${CMAKE_SOURCE_DIR}" TUTTI_BUILD_DIR="${CMAKE_BINARY_DIR}")
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_compile_definitions(${name} PRIVATE TUTTI_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
+                                             TUTTI_BUILD_DIR="${CMAKE_BINARY_DIR}")
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest_main GTest::gmock)
-  add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600)
+  tutti_precompile(${name})
+  if(arg_RANKS)
+    foreach(ranks ${arg_RANKS})
+      tutti_register(${name}.np${ranks} "${arg_LABELS}"
+                     ${CMAKE_SOURCE_DIR}/tools/mpirun.sh -np ${ranks} $<TARGET_FILE:${name}>)
+    endforeach()
+  else()
+    tutti_register(${name} "${arg_LABELS}" ${name})
+  endif()
+endfunction()
+
+# tutti_register(name labels command...): a test that ctest runs; exit code 77 means skipped.
+function(tutti_register name labels)
+  add_test(NAME ${name} COMMAND ${ARGN})
+  set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT 600 SKIP_RETURN_CODE 77)
 endfunction()

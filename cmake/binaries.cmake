@@ -1,0 +1,28 @@
+# The shared libraries, and what `cmake --install` puts where. libtutti.so is every folder's library in one: plugins
+# and libtutti_cuda.so link it.
+include(GNUInstallDirs)
+get_property(libraries GLOBAL PROPERTY TUTTI_LIBRARIES)
+
+if(libraries)
+  add_library(tutti_shared SHARED)
+  set_target_properties(tutti_shared PROPERTIES OUTPUT_NAME tutti)
+  tutti_stamp(tutti_shared)
+  foreach(library ${libraries})
+    target_sources(tutti_shared PRIVATE $<TARGET_OBJECTS:${library}>)
+    get_target_property(depends ${library} LINK_LIBRARIES)
+    list(REMOVE_ITEM depends ${libraries})
+    target_link_libraries(tutti_shared PRIVATE ${depends})
+  endforeach()
+  target_include_directories(tutti_shared INTERFACE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(tutti_shared INTERFACE tutti_torch)
+  install(TARGETS tutti_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+include(cuda)
+
+if(TARGET tutti)
+  install(TARGETS tutti RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+foreach(folder runtime tensors io data collectives models training sharding algorithms actors sim)
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tutti
+          FILES_MATCHING PATTERN "*.h")
+endforeach()
