@@ -1,0 +1,67 @@
+#include <filesystem>
+#include <map>
+#include <regex>
+#include <set>
+
+#include "tests/tidy/rules.h"
+
+namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_cmake(const SourceFile& file) {
+  return file.file_name() == "CMakeLists.txt" || fs::path(file.path).extension() == ".cmake";
+}
+
+// The words of a CMake file, comments left out.
+std::set<std::string> words_of(const SourceFile& file) {
+  static const std::regex word(R"re([^\s()"]+)re");
+  std::set<std::string> words;
+  for (const std::string& line : file.lines) {
+    const std::string code = line.substr(0, line.find('#'));
+    for (auto i = std::sregex_iterator(code.begin(), code.end(), word); i != std::sregex_iterator(); ++i) {
+      words.insert(i->str());
+    }
+  }
+  return words;
+}
+
+// Every path that a CMake file names: relative to its own folder, or to the root by ${CMAKE_SOURCE_DIR}.
+std::set<std::string> listed_paths(const SourceTree& tree) {
+  static const std::string root = "${CMAKE_SOURCE_DIR}/";
+  std::set<std::string> listed;
+  for (const SourceFile& file : tree) {
+    if (!is_cmake(file)) continue;
+    for (const std::string& word : words_of(file)) {
+      const bool from_root = word.rfind(root, 0) == 0;
+      listed.insert(from_root ? word.substr(root.size()) : (fs::path(file.path).parent_path() / word).string());
+    }
+  }
+  return listed;
+}
+
+}  // namespace
+
+Findings unlisted_sources(const SourceTree& tree) {
+  const std::set<std::string> listed = listed_paths(tree);
+  Findings findings;
+  for (const SourceFile& file : tree) {
+    if (!file.is_cpp() || file.is_header() || listed.count(file.path) > 0) continue;
+    findings.push_back(finding(file, 0, "no CMake file lists it"));
+  }
+  return findings;
+}
+
+Findings unlisted_folders(const SourceTree& tree) {
+  const std::set<std::string> listed = listed_paths(tree);
+  Findings findings;
+  for (const SourceFile& file : tree) {
+    const std::string folder = fs::path(file.path).parent_path();
+    if (file.file_name() != "CMakeLists.txt" || folder.empty() || listed.count(folder) > 0) continue;
+    findings.push_back(finding(file, 0, "the CMakeLists.txt above does not add it"));
+  }
+  return findings;
+}
+
+}  // namespace tutti

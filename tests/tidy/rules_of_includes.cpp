@@ -1,0 +1,156 @@
+#include <map>
+#include <regex>
+#include <set>
+#include <utility>
+
+#include "tests/tidy/rules.h"
+
+namespace tutti {
+namespace {
+
+using Folders = std::set<std::string>;
+
+// Which folders a folder may include, as in the README; tests and bench may include all of them.
+const std::map<std::string, Folders>& may_include() {
+  static const std::map<std::string, Folders> table = [] {
+    std::map<std::string, Folders> t{
+        {"runtime", {}},
+        {"tensors", {"runtime"}},
+        {"io", {"runtime", "tensors"}},
+        {"data", {"runtime", "tensors", "io"}},
+        {"collectives", {"runtime", "tensors"}},
+        {"models", {"runtime", "tensors"}},
+        {"training", {"runtime", "tensors", "data", "models", "io"}},
+        {"sharding", {"runtime", "tensors", "collectives", "models", "training"}},
+        {"algorithms", {"runtime", "tensors", "data", "models", "training"}},
+    };
+    Folders all;
+    for (const auto& [folder, allowed] : t) all.insert(folder);
+    for (const char* upper : {"actors", "sim", "cli"}) {
+      t[upper] = all;
+      all.insert(upper);
+    }
+    return t;
+  }();
+  return table;
+}
+
+// The folder that an include of ours names, or "" for a third party's.
+std::string included_folder(const std::string& include) {
+  if (include.empty() || include[0] != '"') return "";
+  const std::string folder = include.substr(1, include.find('/') - 1);
+  return may_include().count(folder) > 0 ? folder : "";
+}
+
+using IncludeTest = std::string (*)(const SourceFile& file, const std::string& include);  // "" or what is wrong
+
+Findings each_include(const SourceTree& tree, IncludeTest test) {
+  Findings findings;
+  for (const SourceFile& file : tree) {
+    for (size_t i = 0; i < file.includes.size(); ++i) {
+      if (file.includes[i].empty()) continue;
+      const std::string what = test(file, file.includes[i]);
+      if (!what.empty()) findings.push_back(finding(file, i + 1, what));
+    }
+  }
+  return findings;
+}
+
+std::string against_the_arrows(const SourceFile& file, const std::string& include) {
+  const std::string target = included_folder(include);
+  const auto row = may_include().find(file.folder());
+  if (target.empty() || target == file.folder() || row == may_include().end()) return "";
+  return row->second.count(target) > 0 ? "" : file.folder() + " may not include " + target;
+}
+
+// A third party's header by a pattern over its name, and the paths of ours in which it is at home.
+struct Home {
+  std::regex header;
+  std::regex path;
+};
+
+const std::vector<Home>& homes() {
+  static const std::vector<Home> table = [] {
+    std::vector<Home> homes;
+    const auto at_home = [&](const char* header, const char* path) {
+      homes.push_back({std::regex(header), std::regex(path)});
+    };
+    at_home("^mpi\\.h", "^collectives/");
+    at_home("^nccl\\.h", "^collectives/nccl_");
+    at_home("^(cuda|c10/cuda|ATen/cuda)", "^(collectives/nccl_|[a-z]+/cuda_)");
+    at_home("^(hdf5|H5[A-Za-z]*)\\.h|^toml\\+\\+/|^nlohmann/", "^io/");
+    at_home("^spdlog/", "^runtime/log\\.cpp");
+    at_home("^CLI/", "^cli/");
+    at_home("^(ATen|torch|c10)/", "^(?!runtime/|cli/)");
+    return homes;
+  }();
+  return table;
+}
+
+std::string away_from_home(const SourceFile& file, const std::string& include) {
+  const std::string name = include.substr(1, include.size() - 2);
+  if (name == "torch/torch.h") return "torch/torch.h costs a minute a source; include the narrowest header";
+  if (may_include().count(file.folder()) == 0) return "";
+  for (const Home& home : homes()) {
+    if (std::regex_search(name, home.header) && !std::regex_search(file.path, home.path)) {
+      return name + " is not at home in " + file.folder();
+    }
+  }
+  return "";
+}
+
+std::string stem(const std::string& path) { return path.substr(0, path.rfind('.')); }
+
+}  // namespace
+
+Findings forbidden_folders(const SourceTree& tree) { return each_include(tree, against_the_arrows); }
+Findings third_party_outside_its_home(const SourceTree& tree) { return each_include(tree, away_from_home); }
+
+Findings mutual_folders(const SourceTree& tree) {
+  std::set<std::pair<std::string, std::string>> arrows;
+  for (const SourceFile& file : tree) {
+    for (const std::string& include : file.includes) {
+      const std::string target = included_folder(include);
+      if (!target.empty() && target != file.folder()) arrows.insert({file.folder(), target});
+    }
+  }
+  Findings findings;
+  for (const auto& [from, to] : arrows) {
+    if (from < to && arrows.count({to, from}) > 0) findings.push_back(from + " and " + to + " include each other");
+  }
+  return findings;
+}
+
+Findings includes_not_from_the_root(const SourceTree& tree) {
+  std::set<std::string> paths;
+  for (const SourceFile& file : tree) paths.insert('"' + file.path + '"');
+  Findings findings;
+  for (const SourceFile& file : tree) {
+    for (size_t i = 0; i < file.includes.size(); ++i) {
+      const std::string& include = file.includes[i];
+      if (include.empty() || include[0] == '<' || paths.count(include) > 0) continue;
+      findings.push_back(finding(file, i + 1, include + " is no file under the root"));
+    }
+  }
+  return findings;
+}
+
+Findings own_header_not_first(const SourceTree& tree) {
+  std::set<std::string> headers;
+  for (const SourceFile& file : tree) {
+    if (file.is_header()) headers.insert(stem(file.path));
+  }
+  Findings findings;
+  for (const SourceFile& file : tree) {
+    if (!file.is_cpp() || file.is_header() || headers.count(stem(file.path)) == 0) continue;
+    for (size_t i = 0; i < file.includes.size(); ++i) {
+      if (file.includes[i].empty()) continue;
+      const std::string own = '"' + stem(file.path) + ".h\"";
+      if (file.includes[i] != own) findings.push_back(finding(file, i + 1, own + " comes first"));
+      break;
+    }
+  }
+  return findings;
+}
+
+}  // namespace tutti

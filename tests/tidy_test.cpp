@@ -1,0 +1,117 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/tidy/function_length.h"
+#include "tests/tidy/rules.h"
+
+namespace tutti {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+const SourceTree& whole_tree() {
+  static const SourceTree tree = read_source_tree(TUTTI_SOURCE_DIR);
+  return tree;
+}
+
+std::string joined(const Findings& findings) {
+  std::string text;
+  for (const std::string& line : findings) text += line + "\n";
+  return text;
+}
+
+class Tidy : public testing::TestWithParam<TidyRule> {};
+
+TEST_P(Tidy, TheTreeKeepsIt) {
+  const Findings findings = GetParam().check(whole_tree());
+  EXPECT_TRUE(findings.empty()) << joined(findings);
+}
+
+TEST_P(Tidy, ItBites) { EXPECT_THAT(GetParam().check(GetParam().broken), SizeIs(1)); }
+
+INSTANTIATE_TEST_SUITE_P(Rule, Tidy, testing::ValuesIn(tidy_rules()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(TidyTree, HoldsTheSources) {
+  bool found = false;
+  for (const SourceFile& file : whole_tree()) found = found || file.path == "tests/tidy_test.cpp";
+  EXPECT_TRUE(found);
+  EXPECT_GT(whole_tree().size(), 50u);
+}
+
+SourceTree including(const std::string& path, const std::string& header) {
+  return {parse_source(path, "#include " + header + "\n")};
+}
+
+TEST(ThirdParties, HaveOneHomeEach) {
+  const auto away = third_party_outside_its_home;
+  EXPECT_THAT(away(including("io/a.cpp", "<hdf5.h>")), IsEmpty());
+  EXPECT_THAT(away(including("data/a.cpp", "<hdf5.h>")), SizeIs(1));
+  EXPECT_THAT(away(including("data/a.cpp", "<H5Dpublic.h>")), SizeIs(1));
+  EXPECT_THAT(away(including("cli/a.cpp", "<toml++/toml.h>")), SizeIs(1));
+  EXPECT_THAT(away(including("training/a.cpp", "<nlohmann/json.hpp>")), SizeIs(1));
+  EXPECT_THAT(away(including("runtime/log.cpp", "<spdlog/spdlog.h>")), IsEmpty());
+  EXPECT_THAT(away(including("runtime/log.h", "<spdlog/spdlog.h>")), SizeIs(1));
+  EXPECT_THAT(away(including("cli/main.cpp", "<CLI/CLI.hpp>")), IsEmpty());
+  EXPECT_THAT(away(including("io/a.cpp", "<CLI/CLI.hpp>")), SizeIs(1));
+  EXPECT_THAT(away(including("models/a.cpp", "<torch/torch.h>")), SizeIs(1));
+  EXPECT_THAT(away(including("tests/models/a_test.cpp", "<torch/torch.h>")), SizeIs(1));
+}
+
+TEST(ThirdParties, MpiAndNcclLiveInCollectives) {
+  const auto away = third_party_outside_its_home;
+  EXPECT_THAT(away(including("collectives/mpi_group.cpp", "<mpi.h>")), IsEmpty());
+  EXPECT_THAT(away(including("actors/sync.cpp", "<mpi.h>")), SizeIs(1));
+  EXPECT_THAT(away(including("collectives/nccl_group.cpp", "<nccl.h>")), IsEmpty());
+  EXPECT_THAT(away(including("collectives/mpi_group.cpp", "<nccl.h>")), SizeIs(1));
+  EXPECT_THAT(away(including("tensors/cuda_device.cu", "<cuda_runtime.h>")), IsEmpty());
+  EXPECT_THAT(away(including("tensors/meter.cpp", "<cuda_runtime.h>")), SizeIs(1));
+}
+
+TEST(ThirdParties, LibtorchIsNotInRuntimeAndCli) {
+  const auto away = third_party_outside_its_home;
+  EXPECT_THAT(away(including("runtime/actor.h", "<c10/util/Exception.h>")), SizeIs(1));
+  EXPECT_THAT(away(including("cli/eval.cpp", "<torch/types.h>")), SizeIs(1));
+  EXPECT_THAT(away(including("io/dtypes.cpp", "<ATen/ATen.h>")), IsEmpty());
+}
+
+std::vector<int> lengths(const std::string& text) {
+  std::vector<int> lines;
+  for (const FunctionSpan& span : find_functions(parse_source("io/a.cpp", text).code)) lines.push_back(span.lines());
+  return lines;
+}
+
+TEST(FunctionLength, CountsFromTheSignatureToTheClosingBrace) {
+  EXPECT_THAT(lengths("namespace a {\nint f(int x,\n      int y) {\n  return x;\n}\n}\n"), ElementsAre(4));
+  EXPECT_THAT(lengths("struct A {\n  int f() const { return 1; }\n  int g();\n};\n"), ElementsAre(1));
+  EXPECT_THAT(lengths("template <class T>\nvoid f() {\n  for (;;) {\n  }\n}\n"), ElementsAre(5));
+  EXPECT_THAT(lengths("TEST(A, B) {\n  EXPECT_TRUE(true);\n}\n"), ElementsAre(3));
+}
+
+TEST(FunctionLength, IsNotFooledByBracesInTextOrData) {
+  EXPECT_THAT(lengths("const int a[] = {\n1,\n2};\n"), IsEmpty());
+  EXPECT_THAT(lengths("void f() {\n  g(\"}\", '{');  // }\n  h(R\"(\n}\n)\");\n}\n"), ElementsAre(6));
+  EXPECT_THAT(lengths("void f() {\n  g(1'000);\n}\nvoid h() {}\n"), ElementsAre(3, 1));
+  EXPECT_THAT(lengths("#define X(a) \\\n  void a() {\nvoid f() {\n}\n"), ElementsAre(2));
+}
+
+TEST(CommentedOutCode, IsToldFromProse) {
+  const auto dead = commented_out_code;
+  EXPECT_THAT(dead({parse_source("io/a.cpp", "// sums, then divides; see the header\n")}), IsEmpty());
+  EXPECT_THAT(dead({parse_source("io/a.cpp", "f(\"// a;\");\n")}), IsEmpty());
+  EXPECT_THAT(dead({parse_source("io/a.cpp", "g();  // f();\n")}), SizeIs(1));
+  EXPECT_THAT(dead({parse_source("io/a.cpp", "/* if (a) {\n")}), SizeIs(1));
+  EXPECT_THAT(dead({parse_source("io/a.cpp", "#if 0\n")}), SizeIs(1));
+}
+
+TEST(AbsolutePaths, AreToldFromRelativeOnes) {
+  const auto bad = absolute_paths;
+  EXPECT_THAT(bad({parse_source("a.sh", "cd ~/work/x; ls a/home/b $X/root/y https://a.b/work/")}), IsEmpty());
+  EXPECT_THAT(bad({parse_source("a.sh", "cd /ro" "ot/x")}), SizeIs(1));
+  EXPECT_THAT(bad({parse_source("a.md", "in /tm" "p/build-x")}), SizeIs(1));
+}
+
+}  // namespace
+}  // namespace tutti
