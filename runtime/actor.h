@@ -87,6 +87,7 @@ class Context {
 
   // Ends the whole run with `reason`: every blocking call of every actor throws Aborted.
   void abort(const std::string& reason);
+  bool aborted() const;
 
  private:
   template <class Reply>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <functional>
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +11,7 @@ namespace tutti {
 
 // What the scheduler keeps for each actor: thread, mailbox, whether it is parked. Defined in runtime/cell.h.
 struct Cell;
+enum class Wait : uint8_t;
 
 // Runs actors, each on its own thread. The contract is the same in production (ThreadScheduler) and in the simulator
 // (sim/SimScheduler): they differ only in how a blocked actor waits (`park`), how it is woken (`unpark`) and what time
@@ -28,7 +29,8 @@ class Scheduler {
   ActorId reserve(const std::string& name, int rank, int capacity = kDefaultCapacity);
   void install(ActorId id, std::unique_ptr<Actor> actor);
 
-  // Starts all actors; returns when each has stopped. Throws Aborted when the run was aborted, after all threads ended.
+  // Starts all actors; returns when each has stopped; once. When the run was aborted it throws, after all threads have
+  // ended: the UserError or OperatingError that an actor failed with, else Aborted with the first reason.
   void run();
 
   // From any thread; the first reason stands.
@@ -43,7 +45,8 @@ class Scheduler {
   virtual TimePoint now() const = 0;
 
  protected:
-  // Blocks the calling actor until `unpark` or `until`; may return early. An unpark before the park is not lost.
+  // Blocks the calling actor until `unpark` or `until`; may return early. An unpark before the park is not lost. With an
+  // `until` that has passed it lets others run and returns.
   virtual void park(Cell& self, TimePoint until) = 0;
   virtual void unpark(Cell& cell) = 0;
   // Around the body of an actor's thread.
@@ -51,12 +54,40 @@ class Scheduler {
   virtual void leave(Cell&) {}
   // Called by run before any thread starts / after each thread was created.
   virtual void begin() {}
+  // Each message, right before its actor handles it.
+  virtual void deliver(Cell&, const Envelope&) {}
+
+  // "rank 0 compute waits for rank 0 sync to answer ReduceBucket".
+  std::string describe(const Cell& cell) const;
+  std::string full_name(const Cell& cell) const;  // "rank 0 compute"
 
   std::vector<std::unique_ptr<Cell>> cells_;
 
  private:
   friend class Context;
   struct State;
+
+  Cell& cell(ActorId id) const;
+  void spawn();
+  void join();
+  void run_actor(Cell& self);
+  void handle_messages(Cell& self);
+  bool handle_next(Cell& self, Context& context);
+  void abort(const std::string& reason, std::exception_ptr failure);
+  void close(Cell& self);
+  void drain(Cell& stopped);
+
+  void send(Cell& self, ActorId to, Envelope envelope);
+  void send_when_space(Cell& self, Cell& to, Envelope& envelope);
+  Message await(Cell& self, ReplySlot& slot);
+  void answer(ReplySlot& slot, Message message, ReplySlot::State state);
+  void sleep(Cell& self, TimePoint until);
+  void notify(Cell& to);
+  void wake_held(Cell& self);
+  template <class Ready>
+  void block(Cell& self, Wait why, TimePoint until, Ready ready);
+  void throw_if_aborted() const;
+
   std::unique_ptr<State> state_;
 };
 

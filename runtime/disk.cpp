@@ -1,0 +1,170 @@
+#include "runtime/disk.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const std::string& path, const char* action, int error) {
+  throw OperatingError(path + ": cannot " + action + ": " + std::strerror(error));
+}
+
+void check(const std::error_code& error, const std::string& path, const char* action) {
+  if (error) throw OperatingError(path + ": cannot " + action + ": " + error.message());
+}
+
+template <class Call>
+auto retry_interrupted(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
+// An open file that closes itself.
+class Descriptor {
+ public:
+  Descriptor(const std::string& path, int flags)
+      : fd_(retry_interrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0644); })) {
+    if (fd_ < 0) fail(path, flags & O_CREAT ? "create" : "open", errno);
+  }
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+uint64_t size_of(const Descriptor& file, const std::string& path) {
+  struct stat status;
+  if (::fstat(file.get(), &status) != 0) fail(path, "stat", errno);
+  return status.st_size;
+}
+
+class PosixFile final : public WritableFile {
+ public:
+  PosixFile(const std::string& path, bool truncate)
+      : path_(path), file_(path, O_RDWR | (truncate ? O_CREAT | O_TRUNC : 0)), end_(size_of(file_, path)) {}
+
+  void write_at(uint64_t offset, std::span<const std::byte> bytes) override {
+    while (!bytes.empty()) {
+      const ssize_t written =
+          retry_interrupted([&] { return ::pwrite(file_.get(), bytes.data(), bytes.size(), offset); });
+      if (written < 0) fail(path_, "write", errno);
+      bytes = bytes.subspan(written);
+      offset += written;
+    }
+    end_ = std::max(end_, offset);
+  }
+
+  void append(std::span<const std::byte> bytes) override { write_at(end_, bytes); }
+
+  void sync() override {
+    if (retry_interrupted([&] { return ::fsync(file_.get()); }) != 0) fail(path_, "sync", errno);
+  }
+
+  void close() override {
+    const int fd = file_.release();
+    if (fd >= 0 && ::close(fd) != 0 && errno != EINTR) fail(path_, "close", errno);
+  }
+
+ private:
+  std::string path_;
+  Descriptor file_;
+  uint64_t end_;
+};
+
+}  // namespace
+
+std::unique_ptr<WritableFile> PosixDisk::open(const std::string& path, bool truncate) {
+  return std::make_unique<PosixFile>(path, truncate);
+}
+
+std::vector<std::byte> PosixDisk::read(const std::string& path) const { return read_range(path, 0, size(path)); }
+
+std::vector<std::byte> PosixDisk::read_range(const std::string& path, uint64_t offset, uint64_t bytes) const {
+  const Descriptor file(path, O_RDONLY);
+  const uint64_t size = size_of(file, path);
+  if (offset > size || bytes > size - offset) {
+    throw OperatingError(path + ": cannot read " + std::to_string(bytes) + " bytes at " + std::to_string(offset) +
+                         ": it has " + std::to_string(size));
+  }
+  std::vector<std::byte> out(bytes);
+  for (uint64_t done = 0; done < bytes;) {
+    const ssize_t got =
+        retry_interrupted([&] { return ::pread(file.get(), out.data() + done, bytes - done, offset + done); });
+    if (got < 0) fail(path, "read", errno);
+    if (got == 0) throw OperatingError(path + ": cannot read: it shrank meanwhile");
+    done += got;
+  }
+  return out;
+}
+
+uint64_t PosixDisk::size(const std::string& path) const {
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0) fail(path, "stat", errno);
+  return status.st_size;
+}
+
+bool PosixDisk::exists(const std::string& path) const {
+  struct stat status;
+  return ::stat(path.c_str(), &status) == 0;
+}
+
+std::vector<std::string> PosixDisk::list(const std::string& folder) const {
+  if (!exists(folder)) return {};
+  std::error_code error;
+  std::vector<std::string> names;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  check(error, folder, "list");
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void PosixDisk::make_folders(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  check(error, path, "create");
+}
+
+void PosixDisk::rename(const std::string& from, const std::string& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) fail(from, ("rename to " + to).c_str(), errno);
+}
+
+void PosixDisk::remove_all(const std::string& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  check(error, path, "remove");
+}
+
+void PosixDisk::symlink(const std::string& target, const std::string& link) {
+  const std::string fresh = link + ".new";
+  ::unlink(fresh.c_str());
+  if (::symlink(target.c_str(), fresh.c_str()) != 0) fail(fresh, "link", errno);
+  rename(fresh, link);
+}
+
+void PosixDisk::sync_folder(const std::string& path) {
+  const Descriptor folder(path, O_RDONLY | O_DIRECTORY);
+  if (retry_interrupted([&] { return ::fsync(folder.get()); }) != 0) fail(path, "sync", errno);
+}
+
+}  // namespace tutti

@@ -1,0 +1,70 @@
+#include "runtime/log.h"
+
+#include <spdlog/logger.h>
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+
+namespace tutti {
+namespace {
+
+spdlog::level::level_enum to_spdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug: return spdlog::level::debug;
+    case LogLevel::kInfo: return spdlog::level::info;
+    case LogLevel::kWarning: return spdlog::level::warn;
+    case LogLevel::kError: return spdlog::level::err;
+  }
+  return spdlog::level::err;
+}
+
+// Each line is flushed, since a killed rank must leave its last words.
+class SpdLog final : public Log {
+ public:
+  SpdLog(std::vector<spdlog::sink_ptr> sinks, int rank) : logger_("tutti", sinks.begin(), sinks.end()) {
+    logger_.set_pattern("%Y-%m-%d %H:%M:%S.%e %l rank " + std::to_string(rank) + " %v");
+    logger_.set_level(spdlog::level::debug);
+    logger_.flush_on(spdlog::level::debug);
+  }
+  void write(LogLevel level, const std::string& line) override {
+    logger_.log(to_spdlog(level), spdlog::string_view_t(line.data(), line.size()));
+  }
+  void flush() override { logger_.flush(); }
+
+ private:
+  spdlog::logger logger_;
+};
+
+class NullLog final : public Log {
+ public:
+  void write(LogLevel, const std::string&) override {}
+  void flush() override {}
+};
+
+spdlog::sink_ptr terminal(spdlog::level::level_enum from) {
+  auto sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  sink->set_level(from);
+  return sink;
+}
+
+}  // namespace
+
+std::unique_ptr<Log> make_log(const std::string& path, int rank, bool to_terminal) {
+  std::vector<spdlog::sink_ptr> sinks;
+  std::string trouble;
+  if (!path.empty()) {
+    try {
+      sinks.push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(path));
+    } catch (const spdlog::spdlog_ex& error) {
+      trouble = error.what();
+    }
+  }
+  const bool no_file = sinks.empty();
+  if (to_terminal || !trouble.empty()) sinks.push_back(terminal(no_file ? spdlog::level::info : spdlog::level::warn));
+  auto log = std::make_unique<SpdLog>(std::move(sinks), rank);
+  if (!trouble.empty()) log->warning("no log file: " + trouble);
+  return log;
+}
+
+std::unique_ptr<Log> make_null_log() { return std::make_unique<NullLog>(); }
+
+}  // namespace tutti

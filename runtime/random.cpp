@@ -1,0 +1,67 @@
+#include "runtime/random.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace tutti {
+namespace {
+
+constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;
+constexpr uint64_t kOutput = 0x2545f4914f6cdd1d;  // keeps a key's draws apart from longer keys
+constexpr int kSmallestHalf = 4;                  // narrower halves make round functions of too few values
+
+uint64_t mix(uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return z ^ (z >> 31);
+}
+
+uint64_t absorb(uint64_t state, uint64_t word) { return mix((state ^ word) + kGolden); }
+
+// Eight bytes as a little-endian word.
+uint64_t load_word(std::string_view bytes) {
+  uint64_t word = 0;
+  for (size_t i = 0; i < bytes.size(); ++i) word |= uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+  return word;
+}
+
+}  // namespace
+
+Draw::Draw(uint64_t seed, std::string_view purpose) : state_(absorb(absorb(0, seed), purpose.size())) {
+  for (size_t i = 0; i < purpose.size(); i += 8) state_ = absorb(state_, load_word(purpose.substr(i, 8)));
+}
+
+Draw Draw::at(uint64_t word) const { return Draw(absorb(state_, word)); }
+
+uint64_t Draw::bits(uint64_t counter) const { return mix(mix(state_ ^ kOutput) + kGolden * (counter + 1)); }
+
+double Draw::uniform(uint64_t counter) const { return static_cast<double>(bits(counter) >> 11) * 0x1p-53; }
+
+// Lemire, "Fast random integer generation in an interval" (2019), without the rejection step.
+uint64_t Draw::below(uint64_t n, uint64_t counter) const {
+  return static_cast<uint64_t>((static_cast<unsigned __int128>(bits(counter)) * n) >> 64);
+}
+
+Permutation::Permutation(uint64_t size, const Draw& draw)
+    : size_(size), half_bits_(std::max<int>(kSmallestHalf, (std::bit_width(size - (size > 0)) + 1) / 2)) {
+  for (uint64_t i = 0; i < std::size(keys_); ++i) keys_[i] = draw.bits(i);
+}
+
+// The network permutes [0, 4^half_bits); walking along the cycle until it is back below size permutes [0, size).
+uint64_t Permutation::operator()(uint64_t position) const {
+  const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
+  do {
+    uint64_t left = position >> half_bits_;
+    uint64_t right = position & mask;
+    for (const uint64_t key : keys_) {
+      const uint64_t next = left ^ (mix(right + key) & mask);
+      left = right;
+      right = next;
+    }
+    position = left << half_bits_ | right;
+  } while (position >= size_);
+  return position;
+}
+
+}  // namespace tutti

@@ -1,0 +1,266 @@
+#include "runtime/scheduler.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <utility>
+
+#include "runtime/cell.h"
+#include "runtime/error.h"
+
+namespace tutti {
+
+struct Scheduler::State {
+  std::atomic<bool> aborted{false};
+  bool began = false;
+  std::mutex mutex;
+  std::string reason;
+  std::exception_ptr failure;  // what run() rethrows; null: Aborted(reason)
+};
+
+Scheduler::Scheduler() : state_(std::make_unique<State>()) {}
+Scheduler::~Scheduler() = default;
+
+ActorId Scheduler::reserve(const std::string& name, int rank, int capacity) {
+  TUTTI_ASSERT(!state_->began, "actors are reserved before the run");
+  const ActorId id{static_cast<uint32_t>(cells_.size())};
+  cells_.push_back(std::make_unique<Cell>(id, name, rank, capacity));
+  return id;
+}
+
+void Scheduler::install(ActorId id, std::unique_ptr<Actor> actor) { cell(id).actor = std::move(actor); }
+
+Cell& Scheduler::cell(ActorId id) const {
+  TUTTI_ASSERT(id.index < cells_.size(), "no such actor");
+  return *cells_[id.index];
+}
+
+const std::string& Scheduler::name(ActorId id) const { return cell(id).name; }
+int Scheduler::rank(ActorId id) const { return cell(id).rank; }
+std::string Scheduler::full_name(const Cell& cell) const {
+  return "rank " + std::to_string(cell.rank) + " " + cell.name;
+}
+
+std::string Scheduler::describe(const Cell& cell) const {
+  const std::string who = full_name(cell);
+  const uint32_t other = cell.waits_on.load(std::memory_order_relaxed);
+  const std::string whom = other < cells_.size() ? full_name(*cells_[other]) : "";
+  const std::string what = cell.waits_for.load(std::memory_order_relaxed);
+  switch (cell.waits.load(std::memory_order_relaxed)) {
+    case Wait::kMessage: return who + " waits for a message";
+    case Wait::kReply: return who + " waits for " + whom + " to answer " + what;
+    case Wait::kSpace: return who + " waits for space in the mailbox of " + whom + " to send " + what;
+    case Wait::kTime: return who + " sleeps";
+    case Wait::kStopped: return who + " has stopped";
+    case Wait::kNothing: break;
+  }
+  return who + " runs";
+}
+
+// The run.
+
+void Scheduler::run() {
+  TUTTI_ASSERT(!std::exchange(state_->began, true), "a scheduler runs once");
+  for (const auto& cell : cells_) TUTTI_ASSERT(cell->actor, full_name(*cell) + " was reserved but not installed");
+  begin();
+  spawn();
+  join();
+  if (state_->failure) std::rethrow_exception(state_->failure);
+  if (aborted()) throw Aborted(state_->reason);
+}
+
+void Scheduler::spawn() {
+  for (const auto& cell : cells_) {
+    try {
+      cell->thread = std::thread([this, self = cell.get()] { run_actor(*self); });
+    } catch (const std::system_error& error) {
+      abort("no thread for " + full_name(*cell) + ": " + error.what());
+      close(*cell);
+      leave(*cell);
+    }
+  }
+}
+
+void Scheduler::join() {
+  for (const auto& cell : cells_) {
+    if (cell->thread.joinable()) cell->thread.join();
+  }
+}
+
+void Scheduler::run_actor(Cell& self) {
+  const std::string name = std::to_string(self.rank) + "." + self.name;
+  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
+  enter(self);
+  try {
+    handle_messages(self);
+  } catch (const UserError& error) {
+    abort(full_name(self) + ": " + error.what(), std::current_exception());
+  } catch (const OperatingError& error) {
+    abort(full_name(self) + ": " + error.what(), std::current_exception());
+  } catch (const std::exception& error) {
+    abort(full_name(self) + ": " + error.what());
+  } catch (...) {
+    abort(full_name(self) + ": an unknown exception");
+  }
+  close(self);
+  leave(self);
+}
+
+void Scheduler::handle_messages(Cell& self) {
+  Context context(*this, self.id);
+  if (!aborted()) self.actor->start(context);
+  while (!self.stopping && !aborted()) {
+    if (handle_next(self, context) || self.stopping) continue;
+    const std::optional<TimePoint> until = self.actor->idle(context);
+    if (!self.stopping) block(self, Wait::kMessage, until.value_or(kNever), [&] { return !self.mailbox.empty(); });
+  }
+}
+
+bool Scheduler::handle_next(Cell& self, Context& context) {
+  Envelope envelope;
+  if (!self.mailbox.pop(envelope)) return false;
+  if (self.held.count.load(std::memory_order_relaxed) > 0 && self.mailbox.half_empty()) wake_held(self);
+  deliver(self, envelope);
+  self.actor->receive(context, envelope);
+  TUTTI_ASSERT(!envelope.slot || aborted(), full_name(self) + " left " + envelope.message.name() + " unanswered");
+  return true;
+}
+
+void Scheduler::abort(const std::string& reason) { abort(reason, nullptr); }
+
+void Scheduler::abort(const std::string& reason, std::exception_ptr failure) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (aborted()) return;
+    state_->reason = reason;
+    state_->failure = failure;
+    state_->aborted.store(true);
+  }
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (const auto& cell : cells_) unpark(*cell);
+}
+
+bool Scheduler::aborted() const { return state_->aborted.load(std::memory_order_relaxed); }
+
+void Scheduler::throw_if_aborted() const {
+  if (!aborted()) return;
+  const std::lock_guard lock(state_->mutex);
+  throw Aborted(state_->reason);
+}
+
+// From here on nobody handles this actor's messages: what lies there is dropped, and so is what still comes.
+void Scheduler::close(Cell& self) {
+  self.waits.store(Wait::kStopped);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  drain(self);
+  wake_held(self);
+}
+
+void Scheduler::drain(Cell& stopped) {
+  const std::lock_guard lock(stopped.held.mutex);
+  for (Envelope envelope; stopped.mailbox.pop(envelope);) {
+    if (const ReplySlotPtr slot = std::move(envelope.slot)) answer(*slot, Message(), ReplySlot::kBroken);
+  }
+}
+
+// Messages.
+
+bool Scheduler::post(ActorId to, Message message) {
+  Envelope envelope{ActorId{}, std::move(message), nullptr};
+  if (!cell(to).mailbox.push(envelope)) return false;
+  notify(cell(to));
+  return true;
+}
+
+void Scheduler::send(Cell& self, ActorId id, Envelope envelope) {
+  throw_if_aborted();
+  Cell& to = cell(id);
+  if (!to.mailbox.push(envelope)) {
+    TUTTI_ASSERT(!envelope.message.reserved(), full_name(self) + " found no reserved place for " +
+                                                   envelope.message.name() + " at " + full_name(to));
+    TUTTI_ASSERT(&to != &self, full_name(self) + " filled its own mailbox");
+    send_when_space(self, to, envelope);
+  }
+  notify(to);
+}
+
+void Scheduler::send_when_space(Cell& self, Cell& to, Envelope& envelope) {
+  {
+    const std::lock_guard lock(to.held.mutex);
+    to.held.cells.push_back(&self);
+    to.held.count.fetch_add(1);
+  }
+  self.waits_on.store(to.id.index, std::memory_order_relaxed);
+  self.waits_for.store(envelope.message.name(), std::memory_order_relaxed);
+  const auto closed = [&] { return to.waits.load(std::memory_order_relaxed) == Wait::kStopped; };
+  bool pushed = false;
+  const auto ready = [&] { return pushed || closed() || (pushed = to.mailbox.push(envelope)); };
+  while (!aborted() && !ready()) block(self, Wait::kSpace, kNever, ready);
+  {
+    const std::lock_guard lock(to.held.mutex);
+    std::erase(to.held.cells, &self);
+    to.held.count.fetch_sub(1);
+  }
+  if (!pushed && closed() && envelope.slot) answer(*envelope.slot, Message(), ReplySlot::kBroken);
+  if (!pushed) throw_if_aborted();
+}
+
+Message Scheduler::await(Cell& self, ReplySlot& slot) {
+  const auto ready = [&] { return slot.state.load(std::memory_order_acquire) != ReplySlot::kWaiting; };
+  self.waits_on.store(slot.asked, std::memory_order_relaxed);
+  self.waits_for.store(slot.question, std::memory_order_relaxed);
+  while (!ready()) {
+    throw_if_aborted();
+    block(self, Wait::kReply, kNever, ready);
+  }
+  if (slot.state.load(std::memory_order_relaxed) == ReplySlot::kAnswered) return std::move(slot.answer);
+  throw_if_aborted();
+  throw std::runtime_error(full_name(cell({slot.asked})) + " stopped before it answered " + slot.question);
+}
+
+void Scheduler::answer(ReplySlot& slot, Message message, ReplySlot::State state) {
+  Cell& asker = slot.asker;
+  slot.answer = std::move(message);
+  slot.state.store(state, std::memory_order_release);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (asker.waits.load(std::memory_order_relaxed) == Wait::kReply) unpark(asker);
+}
+
+void Scheduler::sleep(Cell& self, TimePoint until) {
+  do {
+    throw_if_aborted();
+    block(self, Wait::kTime, until, [] { return false; });
+  } while (now() < until);
+  throw_if_aborted();
+}
+
+void Scheduler::notify(Cell& to) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const Wait waits = to.waits.load(std::memory_order_relaxed);
+  if (waits == Wait::kMessage) unpark(to);
+  if (waits == Wait::kStopped) drain(to);
+}
+
+// Wakes the senders that this actor's mailbox holds back. Called when it is half empty, so that a fast sender is not
+// woken for every single place, and before this actor blocks, so that nobody waits for it longer than needed.
+void Scheduler::wake_held(Cell& self) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const std::lock_guard lock(self.held.mutex);
+  for (Cell* sender : self.held.cells) {
+    if (sender->waits.load(std::memory_order_relaxed) == Wait::kSpace) unpark(*sender);
+  }
+}
+
+template <class Ready>
+void Scheduler::block(Cell& self, Wait why, TimePoint until, Ready ready) {
+  self.waits.store(why, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (self.held.count.load(std::memory_order_relaxed) > 0 && self.mailbox.has_space()) wake_held(self);
+  if (!ready() && !aborted()) park(self, until);
+  self.waits.store(Wait::kNothing, std::memory_order_relaxed);
+}
+
+}  // namespace tutti

@@ -1,0 +1,186 @@
+#include "sim/sim_scheduler.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/cell.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+constexpr Nanoseconds kPollStep = std::chrono::microseconds(1);
+constexpr uint64_t kRoundsAtOneSpeed = 64;
+constexpr uint64_t kMostDoublings = 10;  // at most a millisecond a turn
+
+void pin_to(int core) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  CPU_SET(core, &cores);
+  sched_setaffinity(0, sizeof cores, &cores);
+}
+
+}  // namespace
+
+SimScheduler::SimScheduler(Options options)
+    : options_(std::move(options)), draw_(options_.seed, "baton"), deliveries_(0, "deliveries") {}
+
+SimScheduler::~SimScheduler() = default;
+
+void SimScheduler::begin() {
+  const std::lock_guard lock(mutex_);
+  seats_.resize(cells_.size());
+  if (!seats_.empty()) holder_ = choose();
+  if (options_.pin_to_one_core) core_ = sched_getcpu();
+}
+
+void SimScheduler::enter(Cell& self) {
+  if (core_ >= 0) pin_to(core_);
+  wait_for_baton(self);
+}
+
+void SimScheduler::leave(Cell& self) {
+  {
+    const std::lock_guard lock(mutex_);
+    seats_[self.id.index].phase = Phase::kGone;
+    if (holder_ != self.id.index) return;
+  }
+  pass_baton();
+}
+
+void SimScheduler::park(Cell& self, TimePoint until) {
+  yield(self, until <= now() ? Phase::kPolling : Phase::kParked, until);
+}
+
+void SimScheduler::unpark(Cell& cell) {
+  const std::lock_guard lock(mutex_);
+  if (seats_.empty()) return;
+  Seat& seat = seats_[cell.id.index];
+  fruitless_polls_ = 0;
+  if (seat.phase == Phase::kAble) {
+    seat.notified = true;
+  } else if (seat.phase != Phase::kGone) {
+    seat.phase = Phase::kAble;
+  }
+}
+
+void SimScheduler::deliver(Cell& self, const Envelope& envelope) {
+  yield(self, Phase::kAble, kNever);
+  const uint64_t what = Draw(envelope.from.index, envelope.message.name()).bits();
+  deliveries_ = deliveries_.at(self.id.index).at(what).at(now().time_since_epoch().count());
+}
+
+void SimScheduler::yield(Cell& self, Phase phase, TimePoint until) {
+  {
+    const std::lock_guard lock(mutex_);
+    Seat& seat = seats_[self.id.index];
+    seat.phase = std::exchange(seat.notified, false) ? Phase::kAble : phase;
+    seat.until = until;
+  }
+  const std::string reason = aborted() ? "" : trouble(self);
+  if (!reason.empty()) abort(reason);
+  pass_baton();
+  wait_for_baton(self);
+}
+
+void SimScheduler::pass_baton() {
+  uint32_t next = kNobody;
+  std::string reason;
+  {
+    const std::lock_guard lock(mutex_);
+    next = choose();
+    if (next == kNobody && anybody(Phase::kParked)) reason = "deadlock: " + waiting();
+  }
+  if (!reason.empty()) {
+    abort(reason);
+    return pass_baton();
+  }
+  holder_ = next;
+  if (next != kNobody) cells_[next]->parker.unpark();
+}
+
+void SimScheduler::wait_for_baton(Cell& self) {
+  while (holder_ != self.id.index) self.parker.park(kNever, Nanoseconds(0));
+  const int before = std::exchange(rank_, self.rank);
+  {
+    const std::lock_guard lock(mutex_);
+    seats_[self.id.index].phase = Phase::kAble;
+  }
+  if (before != self.rank && options_.on_switch) options_.on_switch(self.rank);
+}
+
+// Moves time until somebody can run, and draws one of them; kNobody when nobody ever will.
+uint32_t SimScheduler::choose() {
+  while (!anybody(Phase::kAble)) {
+    const bool polling = anybody(Phase::kPolling);
+    const TimePoint next = std::min(next_deadline(), polling ? next_poll() : kNever);
+    if (next == kNever) return kNobody;
+    advance(next);
+    if (polling) break;
+  }
+  return draw();
+}
+
+uint32_t SimScheduler::draw() {
+  std::vector<uint32_t> able;
+  for (uint32_t i = 0; i < seats_.size(); ++i) {
+    if (seats_[i].phase == Phase::kAble || seats_[i].phase == Phase::kPolling) able.push_back(i);
+  }
+  return able[draw_.below(able.size(), passes_++)];
+}
+
+bool SimScheduler::anybody(Phase phase) const {
+  return std::any_of(seats_.begin(), seats_.end(), [&](const Seat& seat) { return seat.phase == phase; });
+}
+
+void SimScheduler::advance(TimePoint to) {
+  now_ = to.time_since_epoch().count();
+  for (Seat& seat : seats_) {
+    if (seat.phase == Phase::kParked && seat.until <= to) seat.phase = Phase::kAble;
+  }
+}
+
+TimePoint SimScheduler::next_deadline() const {
+  TimePoint earliest = kNever;
+  for (const Seat& seat : seats_) {
+    if (seat.phase == Phase::kParked) earliest = std::min(earliest, seat.until);
+  }
+  return earliest;
+}
+
+TimePoint SimScheduler::next_poll() {
+  const uint64_t rounds = fruitless_polls_++ / seats_.size();
+  const uint64_t doublings = std::min(rounds / kRoundsAtOneSpeed, kMostDoublings);
+  return now() + kPollStep * (1 << doublings);
+}
+
+std::string SimScheduler::trouble(const Cell& self) {
+  if (now() >= options_.time_limit) return "the simulation reached its time limit";
+  const std::lock_guard lock(mutex_);
+  return blocks_itself(self) ? "full mailboxes block each other: " + waiting() : "";
+}
+
+// Whether the mailbox that this actor waits for belongs to one that waits for a mailbox ... that belongs to this one.
+bool SimScheduler::blocks_itself(const Cell& self) const {
+  const Cell* cell = &self;
+  for (size_t i = 0; i < cells_.size(); ++i) {
+    const bool held = cell->waits == Wait::kSpace && seats_[cell->id.index].phase == Phase::kParked;
+    if (!held) return false;
+    cell = cells_[cell->waits_on].get();
+    if (cell == &self) return true;
+  }
+  return false;
+}
+
+std::string SimScheduler::waiting() const {
+  std::string all;
+  for (const auto& cell : cells_) {
+    if (cell->waits == Wait::kStopped) continue;
+    all += (all.empty() ? "" : "; ") + describe(*cell);
+  }
+  return all;
+}
+
+}  // namespace tutti

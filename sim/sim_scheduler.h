@@ -1,0 +1,89 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "runtime/random.h"
+#include "runtime/scheduler.h"
+
+namespace tutti {
+
+// The scheduler of the simulator. Every actor still has a thread, but only the one that holds the baton runs; it gives
+// it up where it blocks or polls and before each message it handles. Who gets it next is drawn from the seed, and time is
+// made up: it moves, to the earliest deadline, only when nobody can run. So the seed alone fixes what happens in what
+// order, and sleeping costs nothing.
+//
+// Actors that poll (idle returned a time that has passed) count as able to run. While all that can run only poll, time
+// moves a microsecond a turn, and faster the longer nothing happens.
+//
+// A run in which nobody can ever run again, or in which actors block each other with full mailboxes, is aborted with a
+// reason that names each blocked actor and what it waits for.
+class SimScheduler final : public Scheduler {
+ public:
+  struct Options {
+    uint64_t seed = 0;
+    // Keep all actors on one core, where passing the baton is an order of magnitude cheaper.
+    bool pin_to_one_core = true;
+    // Runs on the receiving thread whenever the baton goes to another rank: swap what is kept per process.
+    std::function<void(int rank)> on_switch;
+    TimePoint time_limit = kNever;  // of the made-up clock; beyond it the run is aborted
+  };
+
+  SimScheduler() : SimScheduler(Options()) {}
+  explicit SimScheduler(Options options);
+  ~SimScheduler() override;
+
+  // Starts at TimePoint{}.
+  TimePoint now() const override { return TimePoint(Nanoseconds(now_.load(std::memory_order_relaxed))); }
+
+  uint64_t baton_passes() const { return passes_; }
+  // A hash of every delivery so far: to whom, from whom, what message, when.
+  uint64_t delivery_digest() const { return deliveries_.bits(); }
+
+ protected:
+  void park(Cell& self, TimePoint until) override;
+  void unpark(Cell& cell) override;
+  void enter(Cell& cell) override;
+  void leave(Cell& cell) override;
+  void begin() override;
+  void deliver(Cell& cell, const Envelope& envelope) override;
+
+ private:
+  enum class Phase : uint8_t { kAble, kPolling, kParked, kGone };
+  struct Seat {
+    Phase phase = Phase::kAble;
+    bool notified = false;  // was unparked while it held the baton
+    TimePoint until = kNever;
+  };
+  static constexpr uint32_t kNobody = UINT32_MAX;
+
+  void yield(Cell& self, Phase phase, TimePoint until);
+  void pass_baton();
+  uint32_t choose();
+  uint32_t draw();
+  bool anybody(Phase phase) const;
+  void wait_for_baton(Cell& self);
+  void advance(TimePoint to);
+  TimePoint next_deadline() const;
+  TimePoint next_poll();
+  std::string trouble(const Cell& self);
+  bool blocks_itself(const Cell& self) const;
+  std::string waiting() const;
+
+  Options options_;
+  Draw draw_;
+  Draw deliveries_;
+  std::mutex mutex_;  // of what follows; only the baton's holder and threads outside the cast touch it
+  std::vector<Seat> seats_;
+  std::atomic<uint32_t> holder_{kNobody};
+  std::atomic<int64_t> now_{0};
+  uint64_t passes_ = 0;
+  uint64_t fruitless_polls_ = 0;  // in a row, since anybody was woken
+  int rank_ = -1;                 // of the last holder
+  int core_ = -1;                 // that all actors are kept on; -1: any
+};
+
+}  // namespace tutti

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/scheduler.h"
+
+namespace tutti {
+
+// Messages that the tests pass around.
+struct Number {
+  static constexpr const char* kName = "Number";
+  int64_t value = 0;
+};
+struct Credit {
+  static constexpr const char* kName = "Credit";
+  static constexpr bool kReserved = true;
+  int64_t value = 0;
+};
+struct Question {
+  static constexpr const char* kName = "Question";
+  int64_t value = 0;
+};
+struct Answer {
+  static constexpr const char* kName = "Answer";
+  static constexpr bool kReserved = true;
+  int64_t value = 0;
+};
+
+// An actor put together from lambdas; what is left out does nothing.
+struct Script {
+  std::function<void(Context&)> start = {};
+  std::function<void(Context&, Envelope&)> receive = {};
+  std::function<std::optional<TimePoint>(Context&)> idle = {};
+};
+
+class ScriptedActor final : public Actor {
+ public:
+  explicit ScriptedActor(Script script) : script_(std::move(script)) {}
+  void start(Context& context) override {
+    if (script_.start) script_.start(context);
+  }
+  void receive(Context& context, Envelope& envelope) override {
+    if (script_.receive) script_.receive(context, envelope);
+  }
+  std::optional<TimePoint> idle(Context& context) override {
+    return script_.idle ? script_.idle(context) : std::nullopt;
+  }
+
+ private:
+  Script script_;
+};
+
+inline void play(Scheduler& scheduler, ActorId id, Script script) {
+  scheduler.install(id, std::make_unique<ScriptedActor>(std::move(script)));
+}
+
+// Answers each Question with its value plus one, until it is told the Number that ends it.
+inline Script oracle() {
+  return {.receive = [](Context& context, Envelope& envelope) {
+    if (auto* question = envelope.message.get_if<Question>()) {
+      context.reply(envelope, Answer{question->value + 1});
+    } else {
+      context.stop();
+    }
+  }};
+}
+
+// What run() throws, or "" when it returns.
+inline std::string run_error(Scheduler& scheduler) {
+  try {
+    scheduler.run();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace tutti
