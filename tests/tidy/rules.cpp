@@ -11,7 +11,8 @@ std::string repeated(const std::string& text, int times) {
 
 SourceTree one(const std::string& path, const std::string& text) { return {parse_source(path, text)}; }
 
-SourceTree two(const std::string& path, const std::string& text, const std::string& path2, const std::string& text2) {
+SourceTree two(const std::string& path, const std::string& text, const std::string& path2,
+               const std::string& text2) {
   return {parse_source(path, text), parse_source(path2, text2)};
 }
 
@@ -21,21 +22,27 @@ const std::string kIncludesIo = "#include \"io/a.h\"\n";
 
 const std::vector<TidyRule>& tidy_rules() {
   static const std::vector<TidyRule> rules{
-      {"FunctionsAreShort", long_functions, one("io/a.cpp", "void f() {\n" + repeated("  g();\n", 69) + "}\n")},
+      {"FunctionsAreShort", long_functions,
+       one("io/a.cpp", "void f() {\n" + repeated("  g();\n", 69) + "}\n")},
       {"FilesAreShort", long_files, one("io/a.cpp", repeated("int a;\n", 501))},
       {"LinesAreShort", long_lines, one("io/a.cpp", repeated("-", 111))},
-      {"PathsAreOfNoMachine", absolute_paths, one("examples/a.toml", "path = \"/ho" "me/me/digits.h5\"")},
+      {"PathsAreOfNoMachine", absolute_paths,
+       one("examples/a.toml",
+           "path = \"/ho"
+           "me/me/digits.h5\"")},
       {"NoCodeInComments", commented_out_code, one("io/a.cpp", "int a;\n  // return 3;\n")},
       {"NamesSaySomething", empty_names, one("io/string_utils.cpp", "")},
       {"HeadersArePragmaOnce", headers_without_pragma_once, one("io/a.h", "#ifndef A_H\n")},
       {"IncludesFollowTheTable", forbidden_folders, one("models/a.cpp", kIncludesIo)},
       {"NoTwoFoldersIncludeEachOther", mutual_folders,
        two("data/a.cpp", kIncludesIo, "io/a.cpp", "#include \"data/a.h\"\n")},
-      {"ThirdPartiesStayAtHome", third_party_outside_its_home, one("cli/train.cpp", "#include <ATen/ATen.h>\n")},
-      {"IncludesStartAtTheRoot", includes_not_from_the_root, two("io/b.h", "", "io/b.cpp", "#include \"b.h\"\n")},
+      {"ThirdPartiesStayAtHome", third_party_outside_its_home,
+       one("cli/train.cpp", "#include <ATen/ATen.h>\n")},
+      {"IncludesStartAtTheRoot", includes_not_from_the_root,
+       two("io/b.h", "", "io/b.cpp", "#include \"b.h\"\n")},
       {"OwnHeaderComesFirst", own_header_not_first, two("io/b.h", "", "io/b.cpp", "#include <map>\n")},
       {"SourcesAreListed", unlisted_sources, two("io/b.cpp", "", "io/CMakeLists.txt", "# b.cpp\n")},
-      {"FoldersAreAdded", unlisted_folders, two("tests/io/CMakeLists.txt", "", "tests/CMakeLists.txt", "sim\n")},
+      {"FoldersAreAdded", unlisted_folders, two("io/CMakeLists.txt", "", "CMakeLists.txt", "sim\n")},
   };
   return rules;
 }

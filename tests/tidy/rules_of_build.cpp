@@ -35,7 +35,8 @@ std::set<std::string> listed_paths(const SourceTree& tree) {
     if (!is_cmake(file)) continue;
     for (const std::string& word : words_of(file)) {
       const bool from_root = word.rfind(root, 0) == 0;
-      listed.insert(from_root ? word.substr(root.size()) : (fs::path(file.path).parent_path() / word).string());
+      listed.insert(from_root ? word.substr(root.size())
+                              : (fs::path(file.path).parent_path() / word).string());
     }
   }
   return listed;

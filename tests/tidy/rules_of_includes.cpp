@@ -42,7 +42,8 @@ std::string included_folder(const std::string& include) {
   return may_include().count(folder) > 0 ? folder : "";
 }
 
-using IncludeTest = std::string (*)(const SourceFile& file, const std::string& include);  // "" or what is wrong
+using IncludeTest = std::string (*)(const SourceFile& file,
+                                    const std::string& include);  // "" or what is wrong
 
 Findings each_include(const SourceTree& tree, IncludeTest test) {
   Findings findings;
@@ -76,8 +77,8 @@ const std::vector<Home>& homes() {
       homes.push_back({std::regex(header), std::regex(path)});
     };
     at_home("^mpi\\.h", "^collectives/");
-    at_home("^nccl\\.h", "^collectives/nccl_");
-    at_home("^(cuda|c10/cuda|ATen/cuda)", "^(collectives/nccl_|[a-z]+/cuda_)");
+    at_home("^nccl\\.h", "^collectives/nccl/");
+    at_home("^(cuda|c10/cuda|ATen/cuda)", "^(collectives/nccl/|[a-z]+/cuda_)");
     at_home("^(hdf5|H5[A-Za-z]*)\\.h|^toml\\+\\+/|^nlohmann/", "^io/");
     at_home("^spdlog/", "^runtime/log\\.cpp");
     at_home("^CLI/", "^cli/");
@@ -116,7 +117,8 @@ Findings mutual_folders(const SourceTree& tree) {
   }
   Findings findings;
   for (const auto& [from, to] : arrows) {
-    if (from < to && arrows.count({to, from}) > 0) findings.push_back(from + " and " + to + " include each other");
+    if (from < to && arrows.count({to, from}) > 0)
+      findings.push_back(from + " and " + to + " include each other");
   }
   return findings;
 }

@@ -44,17 +44,23 @@ std::string machine_path(const SourceFile& file, size_t index) {
   return std::regex_search(file.lines[index], path) ? "a path of one machine" : "";
 }
 
+// Ends like a statement, and looks like one: a call, an operator, a bare word, a declaration.
+bool looks_like_code(const std::string& comment) {
+  static const std::regex ending(R"([;{]\s*$)");
+  static const std::regex statement(R"(\w ?\(.*\)|[=\]>]|\breturn\b|^\s*(//|/\*|\*)\s*[\w:]+( \w+)?\s*[;{])");
+  return std::regex_search(comment, ending) && std::regex_search(comment, statement);
+}
+
 std::string dead_code(const SourceFile& file, size_t index) {
-  static const std::regex code(R"(^\s*(//|/?\*)\s*[^\s].*[;{]\s*$)");
   static const std::regex disabled(R"(^\s*#\s*if\s+0\b)");
   if (!file.is_cpp()) return "";
   if (std::regex_search(file.lines[index], disabled)) return "code switched off by #if 0";
-  return std::regex_search(file.comments[index], code) ? "code in a comment" : "";
+  return looks_like_code(file.comments[index]) ? "code in a comment" : "";
 }
 
 // "io/file_utils.cpp" -> the words that name nothing: folders, and the last word of the file's name.
 std::string empty_word(const std::string& path) {
-  static const std::set<std::string> words{"util", "utils", "common", "helper", "helpers",
+  static const std::set<std::string> words{"util", "utils",   "common",   "helper", "helpers",
                                            "misc", "manager", "managers", "base"};
   for (const auto& part : std::filesystem::path(path)) {
     const std::string stem = std::filesystem::path(part).stem();
@@ -75,7 +81,8 @@ Findings long_functions(const SourceTree& tree) {
   for (const SourceFile& file : tree) {
     for (const FunctionSpan& span : find_functions(file.code)) {
       if (span.lines() <= kMaxFunctionLines) continue;
-      findings.push_back(finding(file, span.first, "a function of " + std::to_string(span.lines()) + " lines"));
+      findings.push_back(
+          finding(file, span.first, "a function of " + std::to_string(span.lines()) + " lines"));
     }
   }
   return findings;
@@ -98,7 +105,8 @@ Findings empty_names(const SourceTree& tree) {
   Findings findings;
   for (const SourceFile& file : tree) {
     const std::string word = empty_word(file.path);
-    if (!word.empty()) findings.push_back(finding(file, 0, "'" + word + "' says nothing about what is in it"));
+    if (!word.empty())
+      findings.push_back(finding(file, 0, "'" + word + "' says nothing about what is in it"));
   }
   return findings;
 }
@@ -107,7 +115,8 @@ Findings headers_without_pragma_once(const SourceTree& tree) {
   Findings findings;
   for (const SourceFile& file : tree) {
     if (!file.is_header()) continue;
-    if (file.lines.empty() || file.lines[0] != "#pragma once") findings.push_back(finding(file, 1, "no #pragma once"));
+    if (file.lines.empty() || file.lines[0] != "#pragma once")
+      findings.push_back(finding(file, 1, "no #pragma once"));
   }
   return findings;
 }

@@ -32,7 +32,9 @@ class CommentStripper {
   std::string comments;
 
  private:
-  bool looking_at(const char* prefix) const { return text_.compare(at_, std::string(prefix).size(), prefix) == 0; }
+  bool looking_at(const char* prefix) const {
+    return text_.compare(at_, std::string(prefix).size(), prefix) == 0;
+  }
 
   void step() {
     if (looking_at("//")) {
@@ -48,7 +50,9 @@ class CommentStripper {
     }
   }
 
-  bool is_digit_separator() const { return at_ > 0 && std::isalnum(static_cast<unsigned char>(text_[at_ - 1])); }
+  bool is_digit_separator() const {
+    return at_ > 0 && std::isalnum(static_cast<unsigned char>(text_[at_ - 1]));
+  }
 
   size_t end_of(const std::string& closing, size_t from) const {
     const size_t found = text_.find(closing, from);
