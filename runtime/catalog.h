@@ -1,38 +1,95 @@
 #pragma once
 
+#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tutti {
 
-enum class KeyType { kBoolean, kInteger, kNumber, kText, kTime, kPath, kIntegers, kNumbers, kTexts, kAny };
+enum class KeyType {
+  kBoolean,
+  kInteger,
+  kNumber,
+  kText,
+  kTime,
+  kPath,
+  kIntegers,
+  kNumbers,
+  kTexts,
+  kTimes,
+  kAny
+};
+
+// Where a number (each of a list's numbers) must lie.
+struct Range {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  bool above = false;  // low itself is outside
+  bool below = false;  // high itself is outside
+
+  bool holds(double value) const;
+  std::string text() const;  // ">= 1", "> 0", "in [0, 1)", "" when anything goes
+};
 
 // How a key that a recipe may name is written, what it means, and what stands in its place when it is absent.
 struct Key {
   std::string name;
   KeyType type = KeyType::kText;
-  std::string fallback;              // a TOML value; "" = required; "none" = may be absent
-  std::string doc;                   // one line
-  std::vector<std::string> aliases;  // Composer's own argument names; both given is an error
-  std::vector<std::string> choices;  // of a text; empty = any
+  std::string
+      fallback;     // "" = required; "none" = may be absent; else as `--set` takes it: 1ep, 0.9, [128, 64]
+  std::string doc;  // one line
+  std::vector<std::string> aliases = {};  // Composer's own argument names; both given is an error
+  std::vector<std::string> choices = {};  // all values that it may have; empty = any
+  std::vector<std::string> words = {};    // texts that may stand in place of the type: "auto"
+  std::vector<std::string> units = {};    // of a time; empty = any
+  Range range = {};
+
+  bool required() const { return fallback.empty(); }
+  bool may_be_absent() const { return fallback == "none"; }
+  std::string expects() const;  // "an integer >= 1", "one of auto, cpu, gpu", ...
+
+  // A copy with more said about it, so that catalogs read as sentences.
+  Key also_named(std::vector<std::string> names) &&;
+  Key one_of(std::vector<std::string> values) &&;
+  Key or_word(std::string word) &&;
+  Key in_units(std::vector<std::string> names) &&;
+  Key at_least(double value) &&;
+  Key more_than(double value) &&;
+  Key at_most(double value) &&;
+  Key less_than(double value) &&;
 };
 
 // A thing that `kind = "name"` chooses: a model, an optimizer, a dataset, ...
 struct Entry {
   std::string name;
   std::string doc;
-  std::vector<Key> keys;
+  std::vector<Key> keys = {};
 };
 
-// One table of the recipe, e.g. [optimizer]: the keys that it always has, and those its kind adds. Catalogs hold no
-// factories, so that reading a recipe needs no libtorch.
+// Keys of which only one may be given, and with `required` one must.
+struct Alternatives {
+  std::vector<std::string> keys;
+  bool required = false;
+};
+
+// One table of the recipe, e.g. [optimizer]: the keys that it always has, and those its kind adds. Catalogs
+// hold no factories, so that reading a recipe needs no libtorch.
 struct Catalog {
-  std::string section;  // dotted path: "model", "data.train"
-  std::string noun;     // "model", "models" in `tutti list`
+  std::string section;  // dotted path: "model", "data.train"; "" = the recipe's top level
+  std::string noun;     // of what kinds name: "model", "models" in `tutti list`; "" without kinds
   std::string doc;
-  std::vector<Key> keys;
-  std::vector<Entry> entries;  // empty: the section has no kind
-  std::string default_kind;    // "" = kind is required; "none" = the section may be absent
+  std::vector<Key> keys = {};
+  std::vector<Entry> entries = {};  // empty: the section has no kind
+  std::string default_kind = "";    // "" = kind is required; "none" = the section may be absent
+  std::vector<Alternatives> alternatives = {};
+  bool repeated = false;  // [[section]]: any number of tables, each with a kind
+
+  const Entry *find_entry(const std::string &kind) const;
+  std::vector<std::string> kinds() const;
+  bool may_be_absent() const { return default_kind == "none"; }
+  // The section's keys, then those of the kind; null = no kind.
+  std::vector<Key> keys_of(const Entry *entry) const;
 };
 
 }  // namespace tutti

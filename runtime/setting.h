@@ -10,8 +10,14 @@
 
 namespace tutti {
 
-// One value of a recipe, with its dotted path and the place where it was written. Reading it as a type that it
-// is not throws a UserError that names file:line, path and value.
+// The file name in the position of a value that `--set` gave.
+inline constexpr const char* kOverrideFile = "--set";
+
+// A key as TOML writes it: bare where it can be, else quoted.
+std::string toml_key(const std::string& key);
+
+// One value of a recipe, with its dotted path and the place where it was written. Reading it as a type that
+// it is not throws a UserError that names file:line, path and value.
 class Setting {
  public:
   using Array = std::vector<Setting>;
@@ -45,8 +51,10 @@ class Setting {
   const Setting& at(const std::string& key) const;
   bool has(const std::string& key) const;  // present and not none
 
-  // Throws UserError: "file:line: path = value: message".
+  // Throws UserError: "file:line: path = value: message", of a table "file:line: [path]: message".
   [[noreturn]] void fail(const std::string& message) const;
+  // Given by `--set` and not by the file; it then wins over whatever the file says.
+  bool is_override() const { return position.file == kOverrideFile; }
   std::string toml() const;  // the value as TOML on one line
 
   Value value;

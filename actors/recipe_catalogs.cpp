@@ -1,0 +1,37 @@
+#include "actors/recipe_catalogs.h"
+
+#include "collectives/catalog.h"
+#include "data/catalog.h"
+#include "io/checkpoint_catalog.h"
+#include "models/catalog.h"
+#include "training/catalog.h"
+
+namespace tutti {
+namespace {
+
+Catalog device_catalog() {
+  return {.section = "device",
+          .noun = "device",
+          .doc = "What computes.",
+          .keys = {Key{"threads", KeyType::kInteger, "1",
+                       "CPU threads of a rank; another number gives other bits"}
+                       .at_least(1)},
+          .entries = {{"auto", "A GPU where there is one, else the CPU."},
+                      {"cpu", "The CPU."},
+                      {"gpu", "A GPU."}},
+          .default_kind = "auto"};
+}
+
+}  // namespace
+
+std::span<const Catalog> all_catalogs() {
+  static const std::vector<Catalog> catalogs = {
+      run_catalog(),         model_catalog(),      train_data_catalog(), eval_data_catalog(),
+      optimizer_catalog(),   scheduler_catalog(),  train_catalog(),      device_catalog(),
+      collectives_catalog(), checkpoint_catalog(), metric_catalog()};
+  return catalogs;
+}
+
+std::span<const Catalog> recipe_catalogs() { return all_catalogs().first(all_catalogs().size() - 1); }
+
+}  // namespace tutti

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "runtime/catalog.h"
+
+namespace tutti {
+
+// [collectives]
+Catalog collectives_catalog();
+
+}  // namespace tutti

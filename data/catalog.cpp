@@ -1,0 +1,110 @@
+#include "data/catalog.h"
+
+namespace tutti {
+namespace {
+
+using enum KeyType;
+
+Entry hdf5() {
+  return {
+      "hdf5",
+      "Arrays of an HDF5 file, side by side: row i of each is sample i.",
+      {
+          {"path", kPath, "", "the file"},
+          {"group", kText, "/", "the group that holds the arrays"},
+          {"arrays", kTexts, "none", "names of the arrays to read; all of the group when absent"},
+          Key{"num_classes", kInteger, "none", "integer targets lie below it; found by looking when absent"}
+              .at_least(1),
+      }};
+}
+
+std::vector<Key> sequence_keys() {
+  return {
+      Key{"sequence_length", kInteger, "256", "tokens of a sample"}
+          .also_named({"max_sequence_length", "max_seq_len"})
+          .at_least(1),
+      Key{"split", kText, "all", "which part of the file: the last eval_fraction of it is for evaluation"}
+          .one_of({"all", "train", "eval"}),
+      Key{"eval_fraction", kNumber, "0.1", "part of the file that split keeps for evaluation"}
+          .more_than(0)
+          .less_than(1),
+  };
+}
+
+Entry bytes() {
+  Entry entry{"bytes",
+              "A text file as tokens of one byte, for a language model; a sample's target is the next byte.",
+              {{"path", kPath, "", "the file"}}};
+  for (auto& key : sequence_keys()) entry.keys.push_back(std::move(key));
+  return entry;
+}
+
+Entry tokens() {
+  Entry entry{
+      "tokens",
+      "A file of little-endian uint16 tokens without a header, for a language model.",
+      {{"path", kPath, "", "the file"},
+       Key{"vocab_size", kInteger, "none", "tokens lie below it; unchecked when absent"}.at_least(1)}};
+  for (auto& key : sequence_keys()) entry.keys.push_back(std::move(key));
+  return entry;
+}
+
+Entry synthetic() {
+  return {
+      "synthetic",
+      "Random samples drawn from the seed, for benchmarks.",
+      {
+          Key{"samples", kInteger, "4096", "of an epoch"}.at_least(1),
+          Key{"shape", kIntegers, "[64]", "of one sample"}.at_least(1),
+          Key{"targets", kText, "class", "a class for each sample, or the next token for each of a sequence"}
+              .one_of({"class", "sequence"}),
+          Key{"classes", kInteger, "10", "targets lie below it (targets = \"class\")"}.at_least(1),
+          Key{"vocab", kInteger, "256", "tokens lie below it (targets = \"sequence\")"}
+              .also_named({"vocab_size"})
+              .at_least(1),
+      }};
+}
+
+std::vector<Key> loading_keys(const char* absent) {
+  return {
+      Key{"batch_size", kInteger, "none", std::string("samples of a step, all ranks together") + absent}
+          .at_least(1),
+      Key{"device_batch_size", kInteger, "none", "samples of a step on each rank (Composer's batch_size)"}
+          .at_least(1),
+      {"shuffle", kBoolean, "false", "a new order each epoch, drawn from the seed"},
+      {"drop_last", kBoolean, "false", "leave out the short batch that ends an epoch"},
+      Key{"prefetch", kInteger, "2", "batches loaded ahead"}.also_named({"prefetch_factor"}).at_least(1),
+      Key{"workers", kInteger, "none", "loading threads of a rank; the loader's own when absent"}
+          .also_named({"num_workers"})
+          .at_least(0),
+  };
+}
+
+Catalog data_catalog(const char* section, const char* doc, std::vector<Key> keys) {
+  return {.section = section,
+          .noun = "dataset",
+          .doc = doc,
+          .keys = std::move(keys),
+          .entries = {hdf5(), bytes(), tokens(), synthetic()}};
+}
+
+}  // namespace
+
+Catalog train_data_catalog() {
+  Catalog catalog = data_catalog(
+      "data.train", "What is trained on. Exactly one of batch_size and device_batch_size is given.",
+      loading_keys(""));
+  catalog.alternatives = {{{"batch_size", "device_batch_size"}, true}};
+  return catalog;
+}
+
+Catalog eval_data_catalog() {
+  Catalog catalog = data_catalog(
+      "data.eval", "What is evaluated on. It takes nothing over from [data.train] but the batch size.",
+      loading_keys("; as in training when neither is given"));
+  catalog.default_kind = "none";
+  catalog.alternatives = {{{"batch_size", "device_batch_size"}}};
+  return catalog;
+}
+
+}  // namespace tutti

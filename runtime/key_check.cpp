@@ -1,0 +1,175 @@
+#include "runtime/key_check.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+
+namespace tutti {
+namespace {
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+[[noreturn]] void reject(const Key& key, const Setting& given) {
+  std::string message = "expected " + key.expects();
+  if (given.is_text()) {
+    const std::string near = nearest_name(given.text(), key.choices.empty() ? key.words : key.choices);
+    if (!near.empty()) message += "; did you mean \"" + near + "\"?";
+  }
+  given.fail(message);
+}
+
+Setting with_value(const Setting& given, Setting::Value value) {
+  return Setting(std::move(value), given.path, given.position);
+}
+
+Setting checked_number(const Key& key, const Setting& given, bool whole) {
+  const bool is_double = std::holds_alternative<double>(given.value);
+  if (!given.is_integer() && (whole || !is_double)) reject(key, given);
+  if (!key.range.holds(given.number())) reject(key, given);
+  return whole ? given : with_value(given, given.number());
+}
+
+Setting checked_text(const Key& key, const Setting& given) {
+  if (!given.is_text() || given.text().find('\0') != std::string::npos) reject(key, given);
+  return given;
+}
+
+Setting checked_time(const Key& key, const Setting& given) {
+  const bool is_epochs = given.is_integer() && given.integer() >= 0;
+  if (!is_epochs && !given.is_text()) reject(key, given);
+  const std::string text = is_epochs ? std::to_string(given.integer()) + "ep" : given.text();
+  const std::string unit = time_unit(text);
+  if (unit.empty() || (!key.units.empty() && !contains(key.units, unit))) reject(key, given);
+  return with_value(given, text);
+}
+
+template <class CheckItem>
+Setting checked_list(const Key& key, const Setting& given, CheckItem check_item) {
+  if (!given.is_array()) reject(key, given);
+  Setting::Array items;
+  for (const auto& item : given.array()) items.push_back(check_item(item));
+  return with_value(given, std::move(items));
+}
+
+Setting checked_type(const Key& key, const Setting& given) {
+  switch (key.type) {
+    case KeyType::kBoolean:
+      if (!std::holds_alternative<bool>(given.value)) reject(key, given);
+      return given;
+    case KeyType::kInteger:
+      return checked_number(key, given, true);
+    case KeyType::kNumber:
+      return checked_number(key, given, false);
+    case KeyType::kText:
+    case KeyType::kPath:
+      return checked_text(key, given);
+    case KeyType::kTime:
+      return checked_time(key, given);
+    case KeyType::kIntegers:
+      return checked_list(key, given, [&](const Setting& item) { return checked_number(key, item, true); });
+    case KeyType::kNumbers:
+      return checked_list(key, given, [&](const Setting& item) { return checked_number(key, item, false); });
+    case KeyType::kTexts:
+      return checked_list(key, given, [&](const Setting& item) { return checked_text(key, item); });
+    case KeyType::kTimes:
+      return checked_list(key, given, [&](const Setting& item) { return checked_time(key, item); });
+    case KeyType::kAny:
+      return given;
+  }
+  return given;
+}
+
+// One value of a default as its type reads it; a text that the type cannot read stays a text.
+Setting::Value parsed(const std::string& text, KeyType type) {
+  const char* const end = text.data() + text.size();
+  int64_t integer = 0;
+  double number = 0;
+  if (type == KeyType::kBoolean && (text == "true" || text == "false")) return text == "true";
+  if (type == KeyType::kInteger || type == KeyType::kIntegers) {
+    if (std::from_chars(text.data(), end, integer).ptr == end) return integer;
+  }
+  if (type == KeyType::kNumber || type == KeyType::kNumbers) {
+    if (std::from_chars(text.data(), end, number).ptr == end) return number;
+  }
+  return text;
+}
+
+bool is_list(KeyType type) {
+  return type == KeyType::kIntegers || type == KeyType::kNumbers || type == KeyType::kTexts ||
+         type == KeyType::kTimes;
+}
+
+Setting::Array parsed_list(const Key& key, const std::string& path, const Position& position) {
+  Setting::Array items;
+  const std::string body = key.fallback.substr(1, key.fallback.size() - 2);
+  for (std::size_t begin = 0; begin < body.size();) {
+    const std::size_t end = std::min(body.find(", ", begin), body.size());
+    items.emplace_back(parsed(body.substr(begin, end - begin), key.type), path, position);
+    begin = end + 2;
+  }
+  return items;
+}
+
+// Reads digits with at most one point off the front of `text`. False when there are none, or when it is not
+// whole although it has to be.
+bool take_number(std::string_view& text, bool& whole) {
+  std::size_t length = 0;
+  int points = 0;
+  while (length < text.size() &&
+         (std::isdigit(static_cast<unsigned char>(text[length])) || text[length] == '.')) {
+    points += text[length++] == '.';
+  }
+  const bool good = length > 0 && text[0] != '.' && text[length - 1] != '.' && points <= 1;
+  whole = points == 0;
+  text.remove_prefix(length);
+  return good;
+}
+
+// "1h20m40s", each part at most once and in this order.
+bool is_clock_time(std::string_view text) {
+  bool any = false;
+  for (const char unit : {'h', 'm', 's'}) {
+    std::string_view rest = text;
+    bool whole = false;
+    if (take_number(rest, whole) && !rest.empty() && rest[0] == unit && (whole || unit == 's')) {
+      rest.remove_prefix(1);
+      text = rest;
+      any = true;
+    }
+  }
+  return any && text.empty();
+}
+
+}  // namespace
+
+std::string time_unit(std::string_view text) {
+  if (is_clock_time(text)) return "sec";
+  bool whole = false;
+  if (!take_number(text, whole)) return "";
+  if (text == "dur" || text == "sec") return std::string(text);
+  const bool counted = text == "iter" || text == "ep" || text == "ba" || text == "sp" || text == "tok";
+  return counted && whole ? std::string(text) : "";
+}
+
+Setting checked(const Key& key, const Setting& given) {
+  if (given.is_text() && contains(key.words, given.text())) return given;
+  Setting good = checked_type(key, given);
+  if (!key.choices.empty() && !contains(key.choices, good.is_text() ? good.text() : good.toml()))
+    reject(key, given);
+  return good;
+}
+
+Setting fallback_value(const Key& key, std::string path, Position position) {
+  Setting value({}, path, position);
+  if (key.may_be_absent()) return value;
+  if (is_list(key.type)) {
+    value.value = parsed_list(key, path, position);
+  } else {
+    value.value = parsed(key.fallback, key.type);
+  }
+  return checked(key, value);
+}
+
+}  // namespace tutti

@@ -1,0 +1,1 @@
+tutti_test(settings_test SOURCES key_check_test.cpp resolve_test.cpp setting_test.cpp DEPENDS tutti_runtime)

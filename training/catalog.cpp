@@ -1,0 +1,98 @@
+#include "training/catalog.h"
+
+namespace tutti {
+namespace {
+
+using enum KeyType;
+
+Key learning_rate(const char* fallback) { return Key{"lr", kNumber, fallback, "learning rate"}.at_least(0); }
+
+Key weight_decay(const char* fallback, const char* doc) {
+  return Key{"weight_decay", kNumber, fallback, doc}.at_least(0);
+}
+
+Entry sgd() {
+  return {"sgd",
+          "Stochastic gradient descent, with momentum if wanted; as torch.optim.SGD.",
+          {
+              learning_rate("0.1"),
+              Key{"momentum", kNumber, "0", "of the running sum of gradients"}.at_least(0),
+              {"dampening", kNumber, "0", "of the gradient as it enters the momentum"},
+              weight_decay("0", "added to the gradient, times the weight"),
+              {"nesterov", kBoolean, "false", "Nesterov momentum; needs momentum > 0 and dampening 0"},
+          }};
+}
+
+Entry adam(const char* name, const char* doc, const char* decay, const char* decay_doc) {
+  return {name,
+          doc,
+          {
+              learning_rate("0.001"),
+              Key{"betas", kNumbers, "[0.9, 0.999]",
+                  "decay of the running mean of gradients and of their squares"}
+                  .at_least(0)
+                  .less_than(1),
+              Key{"eps", kNumber, "1e-8", "added to the denominator"}.at_least(0),
+              weight_decay(decay, decay_doc),
+              {"amsgrad", kBoolean, "false", "divide by the largest mean of squares so far"},
+          }};
+}
+
+}  // namespace
+
+Catalog run_catalog() {
+  return {
+      .section = "",
+      .noun = "",
+      .doc = "The run as a whole; above the first section.",
+      .keys = {
+          {"run_name", kText, "run", "names the run folder and the logs"},
+          Key{"seed", kInteger, "none", "of weights, order and every other draw; from the clock when absent"}
+              .at_least(0),
+      }};
+}
+
+Catalog optimizer_catalog() {
+  return {
+      .section = "optimizer",
+      .noun = "optimizer",
+      .doc = "How gradients change weights.",
+      .keys = {{"no_decay", kTexts, "[]", "parameters that keep weight_decay 0: name patterns like *.bias"}},
+      .entries = {sgd(),
+                  adam("adam", "Adam (Kingma and Ba, 2014); as torch.optim.Adam.", "0",
+                       "added to the gradient, times the weight"),
+                  adam("adamw", "Adam with decoupled weight decay (Loshchilov and Hutter, 2017).", "0.01",
+                       "subtracted from the weight, times lr and the weight")}};
+}
+
+Catalog train_catalog() {
+  return {
+      .section = "train",
+      .noun = "",
+      .doc = "The training loop.",
+      .keys = {
+          {"max_duration", kTime, "", "how long to train"},
+          {"eval_interval", kTime, "1ep", "how often to evaluate on [data.eval]; it also happens at the end"},
+          Key{"grad_accum", kInteger, "1", "microbatches of a step on each rank"}.at_least(1),
+          Key{"precision", kText, "fp32", "numbers to compute in"}.one_of({"fp32"}),
+          Key{"hang_timeout", kTime, "60s", "a rank that is silent this long is given up, and the run ends"}
+              .also_named({"dist_timeout"})
+              .in_units({"sec"}),
+          Key{"log_interval", kTime, "1ba", "how often progress is printed"}.also_named(
+              {"console_log_interval"}),
+      }};
+}
+
+Catalog metric_catalog() {
+  return {.section = "metrics",
+          .noun = "metric",
+          .doc = "What is measured over an evaluation; a model names its own.",
+          .entries = {
+              {"MulticlassAccuracy", "Part of the samples whose highest score is the target's."},
+              {"CrossEntropy", "Mean negative log-likelihood of the target class, in nats."},
+              {"LanguageCrossEntropy", "Mean negative log-likelihood of the next token, in nats a token."},
+              {"LanguagePerplexity", "e to the LanguageCrossEntropy."},
+          }};
+}
+
+}  // namespace tutti

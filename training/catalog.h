@@ -1,0 +1,16 @@
+#pragma once
+
+#include "runtime/catalog.h"
+
+namespace tutti {
+
+// The recipe's top level, [optimizer], [scheduler] and [train].
+Catalog run_catalog();
+Catalog optimizer_catalog();
+Catalog scheduler_catalog();
+Catalog train_catalog();
+
+// What models measure and the log names; not a section of the recipe, shown by `tutti list metrics`.
+Catalog metric_catalog();
+
+}  // namespace tutti
