@@ -24,7 +24,7 @@ Entry resnet_cifar() {
       "resnet_cifar",
       "The residual network for small images of He et al., 2015, section 4.2.",
       {
-          Key{"depth", kInteger, "20", "layers"}.one_of({"20", "32", "56"}),
+          Key{"depth", kInteger, "20", "layers"}.one_of({"20", "32", "44", "56", "110"}),
           Key{"width", kInteger, "16", "channels of the first stage; each next one has twice as many"}
               .at_least(1),
           Key{"in_channels", kInteger, "none", "channels of an image; from the data when absent"}.at_least(1),

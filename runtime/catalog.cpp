@@ -42,7 +42,7 @@ std::string joined(const std::vector<std::string>& words) {
 
 std::string units_text(const std::vector<std::string>& units) {
   if (units.empty()) return " like 10ep, 500ba, 0.5dur or 1h20m (an integer counts epochs)";
-  if (units == std::vector<std::string>{"sec"}) return " in seconds like 60s";
+  if (units == std::vector<std::string>{"sec"}) return " in seconds like 60sec or 1m30s";
   return " in " + joined(units);
 }
 

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
+#include <cmath>
+#include <optional>
 
 namespace tutti {
 namespace {
@@ -112,45 +113,46 @@ Setting::Array parsed_list(const Key& key, const std::string& path, const Positi
   return items;
 }
 
-// Reads digits with at most one point off the front of `text`. False when there are none, or when it is not
-// whole although it has to be.
-bool take_number(std::string_view& text, bool& whole) {
-  std::size_t length = 0;
-  int points = 0;
-  while (length < text.size() &&
-         (std::isdigit(static_cast<unsigned char>(text[length])) || text[length] == '.')) {
-    points += text[length++] == '.';
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// A number of a time: as Python writes it, underscores between digits too; not below zero.
+std::optional<double> time_number(std::string_view text) {
+  std::string digits;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool between = i > 0 && i + 1 < text.size() && is_digit(text[i - 1]) && is_digit(text[i + 1]);
+    if (text[i] != '_' || !between) digits += text[i];
   }
-  const bool good = length > 0 && text[0] != '.' && text[length - 1] != '.' && points <= 1;
-  whole = points == 0;
-  text.remove_prefix(length);
-  return good;
+  double number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  const bool all = error == std::errc() && end == digits.data() + digits.size();
+  return all && std::isfinite(number) && number >= 0 ? std::optional(number) : std::nullopt;
 }
 
-// "1h20m40s", each part at most once and in this order.
+// "1h20m40s", each part at most once and in this order; below 24 hours, 60 minutes, 60 seconds.
 bool is_clock_time(std::string_view text) {
-  bool any = false;
-  for (const char unit : {'h', 'm', 's'}) {
-    std::string_view rest = text;
-    bool whole = false;
-    if (take_number(rest, whole) && !rest.empty() && rest[0] == unit && (whole || unit == 's')) {
-      rest.remove_prefix(1);
-      text = rest;
-      any = true;
-    }
+  constexpr std::pair<char, int> kParts[] = {{'h', 24}, {'m', 60}, {'s', 60}};
+  if (text.empty()) return false;
+  for (const auto& [letter, limit] : kParts) {
+    int count = 0;
+    const auto end = std::from_chars(text.data(), text.data() + text.size(), count).ptr;
+    const auto digits = static_cast<std::size_t>(end - text.data());
+    if (digits == 0 || digits == text.size() || *end != letter) continue;
+    if (!is_digit(text[0]) || digits > 2 || count >= limit) return false;
+    text.remove_prefix(digits + 1);
   }
-  return any && text.empty();
+  return text.empty();
 }
 
 }  // namespace
 
 std::string time_unit(std::string_view text) {
   if (is_clock_time(text)) return "sec";
-  bool whole = false;
-  if (!take_number(text, whole)) return "";
-  if (text == "dur" || text == "sec") return std::string(text);
-  const bool counted = text == "iter" || text == "ep" || text == "ba" || text == "sp" || text == "tok";
-  return counted && whole ? std::string(text) : "";
+  for (const std::string_view unit : {"iter", "ep", "ba", "sp", "tok", "dur", "sec"}) {
+    if (!text.ends_with(unit)) continue;
+    const auto number = time_number(text.substr(0, text.size() - unit.size()));
+    if (number && (unit == "dur" || *number == std::trunc(*number))) return std::string(unit);
+  }
+  return "";
 }
 
 Setting checked(const Key& key, const Setting& given) {

@@ -11,31 +11,46 @@ Key weight_decay(const char* fallback, const char* doc) {
   return Key{"weight_decay", kNumber, fallback, doc}.at_least(0);
 }
 
-Entry sgd() {
-  return {"sgd",
-          "Stochastic gradient descent, with momentum if wanted; as torch.optim.SGD.",
+Entry sgd(const char* name, const char* doc, const char* decay_doc) {
+  return {name,
+          doc,
           {
               learning_rate("0.1"),
               Key{"momentum", kNumber, "0", "of the running sum of gradients"}.at_least(0),
               {"dampening", kNumber, "0", "of the gradient as it enters the momentum"},
-              weight_decay("0", "added to the gradient, times the weight"),
+              weight_decay("0", decay_doc),
               {"nesterov", kBoolean, "false", "Nesterov momentum; needs momentum > 0 and dampening 0"},
           }};
 }
 
-Entry adam(const char* name, const char* doc, const char* decay, const char* decay_doc) {
+Entry adam(const char* name, const char* doc, const char* betas, Key decay) {
   return {name,
           doc,
           {
               learning_rate("0.001"),
-              Key{"betas", kNumbers, "[0.9, 0.999]",
-                  "decay of the running mean of gradients and of their squares"}
+              Key{"betas", kNumbers, betas, "decay of the running mean of gradients and of their squares"}
                   .at_least(0)
                   .less_than(1),
               Key{"eps", kNumber, "1e-8", "added to the denominator"}.at_least(0),
-              weight_decay(decay, decay_doc),
+              std::move(decay),
               {"amsgrad", kBoolean, "false", "divide by the largest mean of squares so far"},
           }};
+}
+
+constexpr const char* kCoupled = "added to the gradient, times the weight";
+constexpr const char* kDecoupled = "the weight shrinks by it times lr / the first lr";
+
+std::vector<Entry> optimizers() {
+  return {
+      sgd("sgd", "Stochastic gradient descent, with momentum if wanted; as torch.optim.SGD.", kCoupled),
+      sgd("decoupled_sgdw", "SGD with decoupled weight decay; as Composer's DecoupledSGDW.", kDecoupled),
+      adam("adam", "Adam (Kingma and Ba, 2014); as torch.optim.Adam.", "[0.9, 0.999]",
+           weight_decay("0", kCoupled)),
+      adam("adamw", "Adam with weight decay of its own (Loshchilov and Hutter, 2017); as torch.optim.AdamW.",
+           "[0.9, 0.999]", weight_decay("0.01", "the weight shrinks by it times lr")),
+      adam("decoupled_adamw", "Adam with decoupled weight decay; as Composer's DecoupledAdamW.",
+           "[0.9, 0.95]", weight_decay("1e-5", kDecoupled)),
+  };
 }
 
 }  // namespace
@@ -58,11 +73,7 @@ Catalog optimizer_catalog() {
       .noun = "optimizer",
       .doc = "How gradients change weights.",
       .keys = {{"no_decay", kTexts, "[]", "parameters that keep weight_decay 0: name patterns like *.bias"}},
-      .entries = {sgd(),
-                  adam("adam", "Adam (Kingma and Ba, 2014); as torch.optim.Adam.", "0",
-                       "added to the gradient, times the weight"),
-                  adam("adamw", "Adam with decoupled weight decay (Loshchilov and Hutter, 2017).", "0.01",
-                       "subtracted from the weight, times lr and the weight")}};
+      .entries = optimizers()};
 }
 
 Catalog train_catalog() {
@@ -75,7 +86,7 @@ Catalog train_catalog() {
           {"eval_interval", kTime, "1ep", "how often to evaluate on [data.eval]; it also happens at the end"},
           Key{"grad_accum", kInteger, "1", "microbatches of a step on each rank"}.at_least(1),
           Key{"precision", kText, "fp32", "numbers to compute in"}.one_of({"fp32"}),
-          Key{"hang_timeout", kTime, "60s", "a rank that is silent this long is given up, and the run ends"}
+          Key{"hang_timeout", kTime, "60sec", "a rank that is silent this long is given up, and the run ends"}
               .also_named({"dist_timeout"})
               .in_units({"sec"}),
           Key{"log_interval", kTime, "1ba", "how often progress is printed"}.also_named(

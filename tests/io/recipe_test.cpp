@@ -87,7 +87,7 @@ TEST(Recipe, ResolvesWithDefaults) {
   EXPECT_FALSE(recipe.at("data").has("eval"));
   EXPECT_EQ(recipe.at("optimizer").at("dampening").number(), 0.0);
   EXPECT_EQ(recipe.at("scheduler").at("kind").text(), "constant");
-  EXPECT_EQ(recipe.at("train").at("hang_timeout").text(), "60s");
+  EXPECT_EQ(recipe.at("train").at("hang_timeout").text(), "60sec");
   EXPECT_EQ(recipe.at("device").at("kind").text(), "auto");
   EXPECT_EQ(recipe.at("collectives").at("bucket_mb").number(), 25.0);
   EXPECT_EQ(recipe.at("checkpoint").at("keep").integer(), -1);
@@ -118,7 +118,7 @@ TEST(Recipe, TheLaterOverrideWins) {
   EXPECT_EQ(resolved(kDigits, {"seed=1", "seed=2"}).at("seed").integer(), 2);
 }
 
-TEST(Recipe, AnOverrideReachesIntoALastOfTables) {
+TEST(Recipe, AnOverrideReachesIntoAListOfTables) {
   const Setting recipe = parse_recipe("[[a]]\nx = 1\n[[a]]\nx = 2\n", "r.toml", Overrides{"a.1.x=7"});
   EXPECT_EQ(recipe.at("a").array()[0].at("x").integer(), 1);
   EXPECT_EQ(recipe.at("a").array()[1].at("x").integer(), 7);
@@ -172,7 +172,8 @@ const BadInput kBadInputs[] = {
     {"UnknownModel", with_line(5, "kind = \"mlpp\""),
      "digits.toml:5: model.kind = \"mlpp\": unknown model; did you mean mlp?"},
     {"KeyOfAnotherKind", with_line(17, "betas = [0.9, 0.99]"),
-     "digits.toml:17: optimizer.betas = [0.9, 0.99]: unknown key of optimizer sgd; it is one of adam, adamw"},
+     "digits.toml:17: optimizer.betas = [0.9, 0.99]: unknown key of optimizer sgd; it is one of adam, adamw, "
+     "decoupled_adamw"},
     {"NotATime", with_line(20, "max_duration = \"20xp\""),
      "digits.toml:20: train.max_duration = \"20xp\": expected a time like 10ep, 500ba, 0.5dur or 1h20m (an "
      "integer "
@@ -196,7 +197,9 @@ const BadInput kBadInputs[] = {
     {"TextInAListOfIntegers", with_line(6, "hidden = [128, \"64\"]"),
      "digits.toml:6: model.hidden.1 = \"64\": expected a list of integers >= 1"},
     {"NoPath", with_line(10, ""), "digits.toml:8: [data.train]: path is missing (the file: a path)"},
-    {"NoKind", with_line(15, ""), "digits.toml:14: [optimizer]: kind is missing (one of sgd, adam, adamw)"},
+    {"NoKind", with_line(15, ""),
+     "digits.toml:14: [optimizer]: kind is missing (one of sgd, decoupled_sgdw, adam, adamw, "
+     "decoupled_adamw)"},
     {"NoMaxDuration", with_line(20, ""),
      "digits.toml:19: [train]: max_duration is missing (how long to train: a time like 10ep, 500ba, 0.5dur "
      "or 1h20m "
@@ -212,7 +215,7 @@ const BadInput kBadInputs[] = {
      "digits.toml:22: collectives.reduction = \"orderd\": expected one of ordered, native; did you mean "
      "\"ordered\"?"},
     {"SecondsAsEpochs", with_more("hang_timeout = 60\n"),
-     "digits.toml:21: train.hang_timeout = 60: expected a time in seconds like 60s"},
+     "digits.toml:21: train.hang_timeout = 60: expected a time in seconds like 60sec or 1m30s"},
     {"SectionAsValue", "model = \"mlp\"\n",
      "digits.toml:1: model = \"mlp\": expected a table, [model] with its keys "
      "below"},
