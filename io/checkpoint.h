@@ -27,10 +27,11 @@ struct CheckpointPiece {
   Shape offset;  // of this piece
   Shape extent;
   at::ScalarType dtype = at::kFloat;
-  at::Tensor tensor;  // contiguous, sizes = extent; may be undefined where only the layout matters
+  at::Tensor tensor;  // on the CPU, contiguous, sizes = extent; may be undefined where only the layout matters
+  uint64_t at = 0;    // byte offset of its data in the rank's file; write_rank_file sets it
 };
 
-// What a rank wrote: one line of the manifest.
+// What a rank wrote: one line of the manifest. checkpoint.h5 gets a line too, without pieces.
 struct RankFile {
   std::string file;  // "rank-0.h5"
   uint64_t bytes = 0;
@@ -42,16 +43,22 @@ struct CheckpointManifest {
   std::vector<RankFile> files;
   std::string state;  // JSON: time, seeds, data position, recipe, ...; the same on every rank
 
-  std::string to_json() const;
+  std::string to_json() const;  // with a hash of its own
   static CheckpointManifest from_json(const std::string& text);  // throws OperatingError
 };
 
-// Writes folder/rank-<rank>.h5 and syncs it. Creates the folder. Throws OperatingError (disk full, ...).
+// Writes folder/rank-<rank>.h5 and syncs it. Creates the folder. Pieces without elements get no dataset. Throws
+// OperatingError (disk full, ...).
 RankFile write_rank_file(Disk& disk, const std::string& folder, int rank, const std::vector<CheckpointPiece>& pieces);
 
-// Once every rank's file is durable: writes checkpoint.h5, then the manifest, then moves `latest` (in the folder's
-// parent) to it, each step synced. Rank 0 only.
-void publish_checkpoint(Disk& disk, const std::string& folder, const CheckpointManifest& manifest);
+// Once every rank's file is durable in the folder `unfinished`: writes checkpoint.h5 there, then the manifest, renames the
+// folder to `folder` (an older one of that name is replaced), then moves `latest` (in the parent) to it, each step synced.
+// Files of an earlier attempt that the manifest does not name are removed. Rank 0 only.
+void publish_checkpoint(Disk& disk, const std::string& unfinished, const std::string& folder,
+                        const CheckpointManifest& manifest);
+
+// Names of the published checkpoints below `checkpoints`, oldest first (by batch).
+std::vector<std::string> published_checkpoints(const Disk& disk, const std::string& checkpoints);
 
 // Whole tensors by name, put together from every rank's pieces, whatever world size wrote them.
 struct Checkpoint {
@@ -69,6 +76,9 @@ CheckpointManifest read_manifest(const Disk& disk, const std::string& folder);
 // named through `on_bad`. Empty folder when there is none.
 Checkpoint newest_good_checkpoint(const Disk& disk, const std::string& checkpoints,
                                   const std::function<void(const std::string&)>& on_bad);
+
+// Removes a checkpoint, finished or not, its manifest first: a crash on the way leaves one without, never a torn one.
+void remove_checkpoint(Disk& disk, const std::string& folder);
 
 // One hash over all whole tensors under "model/" (parameters and buffers) in name order: name, dtype, shape, bytes. The
 // same for any world size and sharding.

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace tutti {
+
+// Arrays of an HDF5 file by name; row i of each is sample i. Contiguous arrays are read from the mapped file, others
+// through libhdf5. Floats come as float32 and integers as int64, but for uint8 arrays other than the target, which
+// stay as they are.
+class Hdf5Dataset final : public Dataset {
+ public:
+  struct Options {
+    std::string path;
+    std::string group = "/";
+    std::vector<std::string> arrays;  // empty: all of the group
+    int64_t num_classes = 0;          // of "target"; 0: its attribute num_classes, else the largest label + 1
+  };
+
+  // Looks at every label (integer "target") when there are <= kLabelsLookedAt of them: UserError "labels out of range"
+  // with file, array, row and value. A target with more than one label a sample may hold -100, which losses ignore.
+  explicit Hdf5Dataset(Options options);
+  ~Hdf5Dataset() override;
+
+  static constexpr int64_t kLabelsLookedAt = int64_t{16} << 20;
+
+  int64_t size() const override { return size_; }
+  SampleSpec spec() const override { return spec_; }
+  Batch get(std::span<const int64_t> indices) const override;
+  void scan() const override;  // labels, and that floats are finite
+  uint64_t digest() const override;
+
+ private:
+  class Array;
+  void open_arrays(const Options& options);
+  void find_classes(const Options& options);
+
+  std::vector<std::unique_ptr<const Array>> arrays_;
+  int64_t size_ = 0;
+  SampleSpec spec_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,170 @@
+#include "io/checkpoint.h"
+
+#include <ATen/ATen.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "io/dtypes.h"
+#include "io/hdf5_writer.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kManifest = "/manifest.json";
+constexpr const char* kViewer = "checkpoint.h5";
+constexpr std::string_view kModel = "model/";
+
+bool has_elements(const Shape& extent) {
+  return std::all_of(extent.begin(), extent.end(), [](int64_t size) { return size > 0; });
+}
+
+CheckpointPiece without_tensor(const CheckpointPiece& piece, uint64_t at) {
+  return {piece.name, piece.shape, piece.offset, piece.extent, piece.dtype, {}, at};
+}
+
+void write_file(Disk& disk, const std::string& path, const std::string& text) {
+  const auto file = disk.open(path, true);
+  file->append(std::as_bytes(std::span(text)));
+  file->sync();
+  file->close();
+}
+
+void remove_manifest(Disk& disk, const std::string& folder) {
+  if (!disk.exists(folder + kManifest)) return;
+  disk.remove_all(folder + kManifest);
+  disk.sync_folder(folder);
+}
+
+std::string parent_of(const std::string& folder) {
+  const size_t slash = folder.find_last_of('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : folder.substr(0, slash);
+}
+
+std::string last_name(const std::string& folder) { return folder.substr(folder.find_last_of('/') + 1); }
+
+std::vector<Hdf5VirtualArray> whole_arrays(const CheckpointManifest& manifest) {
+  std::map<std::string, Hdf5VirtualArray> arrays;
+  for (const RankFile& file : manifest.files) {
+    for (const CheckpointPiece& piece : file.pieces) {
+      auto& array = arrays.try_emplace(piece.name, Hdf5VirtualArray{piece.name, piece.shape, piece.dtype, {}}).first->second;
+      array.sources.push_back({file.file, piece.offset, piece.extent});
+    }
+  }
+  std::vector<Hdf5VirtualArray> list;
+  for (auto& [name, array] : arrays) list.push_back(std::move(array));
+  return list;
+}
+
+void remove_unnamed(Disk& disk, const std::string& folder, const CheckpointManifest& manifest) {
+  for (const std::string& name : disk.list(folder)) {
+    const auto named = [&](const RankFile& file) { return file.file == name; };
+    if (std::none_of(manifest.files.begin(), manifest.files.end(), named)) disk.remove_all(folder + "/" + name);
+  }
+}
+
+// A folder cannot be renamed over one that has files, so an older one is moved aside for that moment.
+void replace_folder(Disk& disk, const std::string& from, const std::string& to, const std::string& parent) {
+  const std::string aside = to + ".replaced";
+  const bool older = disk.exists(to);
+  if (older) {
+    disk.remove_all(aside);
+    disk.rename(to, aside);
+  }
+  disk.rename(from, to);
+  disk.sync_folder(parent);
+  if (older) disk.remove_all(aside);
+}
+
+// Parameters by their own names at the root.
+Hdf5Links parameter_links(const std::vector<Hdf5VirtualArray>& arrays) {
+  Hdf5Links links;
+  for (const Hdf5VirtualArray& array : arrays) {
+    if (array.path.starts_with(kModel)) links.emplace(array.path.substr(kModel.size()), array.path);
+  }
+  return links;
+}
+
+RankFile write_viewer(Disk& disk, const std::string& folder, const CheckpointManifest& manifest) {
+  const auto arrays = whole_arrays(manifest);
+  const auto written = write_virtual_hdf5(disk, folder + "/" + kViewer, arrays, parameter_links(arrays));
+  return {kViewer, written.bytes, written.hash, {}};
+}
+
+// The batch in "ep3-ba57"; nothing for any other name.
+std::optional<int64_t> batch_of(const std::string& name) {
+  const size_t batch = name.find("-ba");
+  if (!name.starts_with("ep") || batch == std::string::npos) return std::nullopt;
+  int64_t value = 0;
+  const char* end = name.data() + name.size();
+  const auto parsed = std::from_chars(name.data() + batch + 3, end, value);
+  return parsed.ec == std::errc() && parsed.ptr == end ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace
+
+RankFile write_rank_file(Disk& disk, const std::string& folder, int rank, const std::vector<CheckpointPiece>& pieces) {
+  disk.make_folders(folder);
+  std::vector<Hdf5Array> arrays;
+  for (const CheckpointPiece& piece : pieces) {
+    if (has_elements(piece.extent)) arrays.push_back({piece.name, piece.extent, piece.dtype, piece.tensor});
+  }
+  RankFile file{"rank-" + std::to_string(rank) + ".h5", 0, 0, {}};
+  const Hdf5Written written = write_hdf5(disk, folder + "/" + file.file, arrays);
+  disk.sync_folder(folder);
+  file.bytes = written.bytes;
+  file.hash = written.hash;
+  auto offset = written.offsets.begin();
+  for (const CheckpointPiece& piece : pieces) {
+    file.pieces.push_back(without_tensor(piece, has_elements(piece.extent) ? *offset++ : 0));
+  }
+  return file;
+}
+
+void publish_checkpoint(Disk& disk, const std::string& unfinished, const std::string& folder,
+                        const CheckpointManifest& manifest) {
+  CheckpointManifest complete = manifest;
+  complete.files.push_back(write_viewer(disk, unfinished, manifest));
+  remove_unnamed(disk, unfinished, complete);
+  write_file(disk, unfinished + kManifest, complete.to_json());
+  disk.sync_folder(unfinished);
+  const std::string parent = parent_of(folder);
+  replace_folder(disk, unfinished, folder, parent);
+  disk.symlink(last_name(folder), parent + "/latest");
+  disk.sync_folder(parent);
+}
+
+void remove_checkpoint(Disk& disk, const std::string& folder) {
+  if (!disk.exists(folder)) return;
+  remove_manifest(disk, folder);
+  disk.remove_all(folder);
+  disk.sync_folder(parent_of(folder));
+}
+
+std::vector<std::string> published_checkpoints(const Disk& disk, const std::string& checkpoints) {
+  std::vector<std::string> names = disk.list(checkpoints);
+  std::erase_if(names, [](const std::string& name) { return !batch_of(name); });
+  std::stable_sort(names.begin(), names.end(),
+                   [](const std::string& a, const std::string& b) { return batch_of(a) < batch_of(b); });
+  return names;
+}
+
+uint64_t weights_digest(const std::map<std::string, at::Tensor>& tensors) {
+  std::string digests;
+  for (const auto& [name, tensor] : tensors) {
+    if (!name.starts_with(kModel)) continue;
+    const at::Tensor plain = tensor.contiguous();
+    digests += name + " " + dtype_name(plain.scalar_type());
+    for (const int64_t size : plain.sizes()) digests += " " + std::to_string(size);
+    digests += " " + std::to_string(XXH3_64bits(plain.const_data_ptr(), plain.nbytes())) + "\n";
+  }
+  return XXH3_64bits(digests.data(), digests.size());
+}
+
+std::string checkpoint_name(int64_t epoch, int64_t batch) {
+  return "ep" + std::to_string(epoch) + "-ba" + std::to_string(batch);
+}
+
+}  // namespace tutti

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/disk.h"
+#include "tensors/param_view.h"
+
+namespace tutti {
+
+using Hdf5Attribute = std::variant<int64_t, double, std::string>;
+using Hdf5Attributes = std::map<std::string, Hdf5Attribute>;
+
+// A dataset to write: contiguous, in the groups that its path names ("train/input").
+struct Hdf5Array {
+  std::string path;
+  Shape shape;
+  at::ScalarType dtype = at::kFloat;
+  at::Tensor tensor;  // on the CPU, contiguous, of that shape and dtype
+  Hdf5Attributes attributes = {};
+};
+Hdf5Array hdf5_array(std::string path, const at::Tensor& tensor, Hdf5Attributes attributes = {});
+
+struct Hdf5Written {
+  uint64_t bytes = 0;             // of the file
+  uint64_t hash = 0;              // XXH3 of the file
+  std::vector<uint64_t> offsets;  // where each array's data begins; 0 for an array without elements
+};
+
+// Writes the file front to back through `disk`, hashing as it goes, and syncs it. The same arrays give the same bytes.
+// Throws OperatingError (disk full, ...).
+Hdf5Written write_hdf5(Disk& disk, const std::string& path, const std::vector<Hdf5Array>& arrays);
+
+// A dataset without data of its own, which shows pieces of datasets in other files of the same folder.
+struct Hdf5VirtualArray {
+  struct Source {
+    std::string file;  // "rank-0.h5"
+    Shape offset;      // of the piece in this array
+    Shape extent;      // of the piece, and of the whole dataset in the other file
+  };
+  std::string path;  // here and in the other files
+  Shape shape;
+  at::ScalarType dtype = at::kFloat;
+  std::vector<Source> sources;  // those without elements are left out
+};
+using Hdf5Links = std::map<std::string, std::string>;  // path of a soft link -> path that it stands for
+
+// Rows that no source has, or whose file is missing, read as NaN, or as 0 where there is no NaN. A scalar is an external
+// link.
+Hdf5Written write_virtual_hdf5(Disk& disk, const std::string& path, const std::vector<Hdf5VirtualArray>& arrays,
+                               const Hdf5Links& links);
+
+}  // namespace tutti
