@@ -26,7 +26,8 @@ Message Context::wait(const ReplySlotPtr& slot) { return scheduler_.await(schedu
 
 void Context::reply(Envelope& envelope, Message message) {
   const ReplySlotPtr slot = std::move(envelope.slot);
-  TUTTI_ASSERT(slot, std::string(message.name()) + " answers a message that was not asked, or was answered already");
+  TUTTI_ASSERT(
+      slot, std::string(message.name()) + " answers a message that was not asked, or was answered already");
   scheduler_.answer(*slot, std::move(message), ReplySlot::kAnswered);
 }
 

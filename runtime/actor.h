@@ -38,9 +38,9 @@ class Aborted : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// One of a rank's cast. It handles one message at a time, run to completion, on a thread of its own, and reaches the
-// outside only through what its constructor was given and through the Context. An exception that leaves any of these
-// ends the run: the scheduler aborts with the actor's name and the exception's text.
+// One of a rank's cast. It handles one message at a time, run to completion, on a thread of its own, and
+// reaches the outside only through what its constructor was given and through the Context. An exception that
+// leaves any of these ends the run: the scheduler aborts with the actor's name and the exception's text.
 class Actor {
  public:
   virtual ~Actor() = default;
@@ -50,8 +50,8 @@ class Actor {
 
   virtual void receive(Context& context, Envelope& envelope) = 0;
 
-  // Called whenever the mailbox is empty. Returns when it wants to be called again at the latest: a time that has
-  // passed already polls (the thread yields in between), nullopt waits for the next message.
+  // Called whenever the mailbox is empty. Returns when it wants to be called again at the latest: a time that
+  // has passed already polls (the thread yields in between), nullopt waits for the next message.
   virtual std::optional<TimePoint> idle(Context&) { return std::nullopt; }
 };
 
@@ -67,8 +67,8 @@ class Context {
   ActorId self() const { return self_; }
   TimePoint now() const;
 
-  // Puts the message into the mailbox of `to`. Blocks while it is full (the request is held back, not dropped); a
-  // reserved message never blocks. Messages to an actor that has stopped are dropped.
+  // Puts the message into the mailbox of `to`. Blocks while it is full (the request is held back, not
+  // dropped); a reserved message never blocks. Messages to an actor that has stopped are dropped.
   void send(ActorId to, Message message);
 
   // Sends, and waits for the reply; `request` returns at once. Throws Aborted when the run ends first.

@@ -29,7 +29,8 @@ Reply Pending<Reply>::wait() {
   const ReplySlotPtr slot = std::move(slot_);
   Message answer = context_->wait(slot);
   Reply* reply = answer.get_if<Reply>();
-  TUTTI_ASSERT(reply, std::string(slot->question) + " was answered with " + answer.name() + ", not " + Reply::kName);
+  TUTTI_ASSERT(reply,
+               std::string(slot->question) + " was answered with " + answer.name() + ", not " + Reply::kName);
   return std::move(*reply);
 }
 

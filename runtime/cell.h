@@ -37,8 +37,8 @@ struct Cell {
   bool stopping = false;  // the actor's own thread only
   Mailbox mailbox;
 
-  // A waker publishes what it has, then a full fence, then reads `waits`; the waiter writes `waits`, then a full fence,
-  // then looks for what it wants. So one of the two sees the other.
+  // A waker publishes what it has, then a full fence, then reads `waits`; the waiter writes `waits`, then a
+  // full fence, then looks for what it wants. So one of the two sees the other.
   alignas(64) std::atomic<Wait> waits{Wait::kNothing};
   std::atomic<uint32_t> waits_on{UINT32_MAX};  // whose space or reply, and for which message
   std::atomic<const char*> waits_for{""};

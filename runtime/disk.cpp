@@ -96,19 +96,21 @@ std::unique_ptr<WritableFile> PosixDisk::open(const std::string& path, bool trun
   return std::make_unique<PosixFile>(path, truncate);
 }
 
-std::vector<std::byte> PosixDisk::read(const std::string& path) const { return read_range(path, 0, size(path)); }
+std::vector<std::byte> PosixDisk::read(const std::string& path) const {
+  return read_range(path, 0, size(path));
+}
 
 std::vector<std::byte> PosixDisk::read_range(const std::string& path, uint64_t offset, uint64_t bytes) const {
   const Descriptor file(path, O_RDONLY);
   const uint64_t size = size_of(file, path);
   if (offset > size || bytes > size - offset) {
-    throw OperatingError(path + ": cannot read " + std::to_string(bytes) + " bytes at " + std::to_string(offset) +
-                         ": it has " + std::to_string(size));
+    throw OperatingError(path + ": cannot read " + std::to_string(bytes) + " bytes at " +
+                         std::to_string(offset) + ": it has " + std::to_string(size));
   }
   std::vector<std::byte> out(bytes);
   for (uint64_t done = 0; done < bytes;) {
-    const ssize_t got =
-        retry_interrupted([&] { return ::pread(file.get(), out.data() + done, bytes - done, offset + done); });
+    const ssize_t got = retry_interrupted(
+        [&] { return ::pread(file.get(), out.data() + done, bytes - done, offset + done); });
     if (got < 0) fail(path, "read", errno);
     if (got == 0) throw OperatingError(path + ": cannot read: it shrank meanwhile");
     done += got;

@@ -25,10 +25,12 @@ class Disk {
   // Creates or truncates when `truncate`, else opens the existing file.
   virtual std::unique_ptr<WritableFile> open(const std::string& path, bool truncate) = 0;
   virtual std::vector<std::byte> read(const std::string& path) const = 0;
-  virtual std::vector<std::byte> read_range(const std::string& path, uint64_t offset, uint64_t bytes) const = 0;
+  virtual std::vector<std::byte> read_range(const std::string& path, uint64_t offset,
+                                            uint64_t bytes) const = 0;
   virtual uint64_t size(const std::string& path) const = 0;
   virtual bool exists(const std::string& path) const = 0;
-  virtual std::vector<std::string> list(const std::string& folder) const = 0;  // names, sorted; empty when absent
+  virtual std::vector<std::string> list(
+      const std::string& folder) const = 0;  // names, sorted; empty when absent
   virtual void make_folders(const std::string& path) = 0;
   virtual void rename(const std::string& from, const std::string& to) = 0;
   virtual void remove_all(const std::string& path) = 0;

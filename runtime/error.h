@@ -52,7 +52,7 @@ std::string nearest_name(const std::string& name, const Names& candidates) {
 }  // namespace tutti
 
 // The programmer's errors; on in release. `why` is evaluated only when it fails.
-#define TUTTI_ASSERT(condition, why)                                             \
-  do {                                                                           \
+#define TUTTI_ASSERT(condition, why)                                                  \
+  do {                                                                                \
     if (!(condition)) ::tutti::assertion_failed(#condition, __FILE__, __LINE__, why); \
   } while (false)

@@ -9,10 +9,14 @@ namespace {
 
 spdlog::level::level_enum to_spdlog(LogLevel level) {
   switch (level) {
-    case LogLevel::kDebug: return spdlog::level::debug;
-    case LogLevel::kInfo: return spdlog::level::info;
-    case LogLevel::kWarning: return spdlog::level::warn;
-    case LogLevel::kError: return spdlog::level::err;
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarning:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
   }
   return spdlog::level::err;
 }
@@ -59,7 +63,8 @@ std::unique_ptr<Log> make_log(const std::string& path, int rank, bool to_termina
     }
   }
   const bool no_file = sinks.empty();
-  if (to_terminal || !trouble.empty()) sinks.push_back(terminal(no_file ? spdlog::level::info : spdlog::level::warn));
+  if (to_terminal || !trouble.empty())
+    sinks.push_back(terminal(no_file ? spdlog::level::info : spdlog::level::warn));
   auto log = std::make_unique<SpdLog>(std::move(sinks), rank);
   if (!trouble.empty()) log->warning("no log file: " + trouble);
   return log;

@@ -8,8 +8,8 @@
 
 namespace tutti {
 
-// A bounded queue of envelopes: any thread pushes, one pops. After Vyukov's bounded queue, except that any capacity is
-// exact: taking out position q is what lets position q + capacity in.
+// A bounded queue of envelopes: any thread pushes, one pops. After Vyukov's bounded queue, except that any
+// capacity is exact: taking out position q is what lets position q + capacity in.
 class Ring {
  public:
   explicit Ring(int capacity);
@@ -35,8 +35,8 @@ class Ring {
   alignas(64) uint64_t head_ = 0;
 };
 
-// An actor's incoming messages in two lanes. The order of one sender's messages is kept within a lane; the reserved
-// lane is taken first.
+// An actor's incoming messages in two lanes. The order of one sender's messages is kept within a lane; the
+// reserved lane is taken first.
 class Mailbox {
  public:
   explicit Mailbox(int capacity) : requests_(capacity), reserved_(capacity) {}

@@ -9,8 +9,9 @@ namespace tutti {
 
 // A value of any message type, moved between actors without allocation when it fits in kInlineBytes.
 //
-// A message type is a movable struct with `static constexpr const char* kName`. Credits and replies, which must never
-// block their sender, also have `static constexpr bool kReserved = true`: they travel in the mailbox's reserved lane.
+// A message type is a movable struct with `static constexpr const char* kName`. Credits and replies, which
+// must never block their sender, also have `static constexpr bool kReserved = true`: they travel in the
+// mailbox's reserved lane.
 class Message {
  public:
   static constexpr std::size_t kInlineBytes = 48;
@@ -58,23 +59,22 @@ class Message {
 };
 
 template <class T>
-const Message::Type Message::kTypeOf = {
-    T::kName, is_reserved<T>(), !fits<T>(),
-    [](void* to, void* from) {
-      if constexpr (fits<T>()) {
-        new (to) T(std::move(*static_cast<T*>(from)));
-        static_cast<T*>(from)->~T();
-      } else {
-        *static_cast<T**>(to) = *static_cast<T**>(from);
-      }
-    },
-    [](void* at) {
-      if constexpr (fits<T>()) {
-        static_cast<T*>(at)->~T();
-      } else {
-        delete *static_cast<T**>(at);
-      }
-    }};
+const Message::Type Message::kTypeOf = {T::kName, is_reserved<T>(), !fits<T>(),
+                                        [](void* to, void* from) {
+                                          if constexpr (fits<T>()) {
+                                            new (to) T(std::move(*static_cast<T*>(from)));
+                                            static_cast<T*>(from)->~T();
+                                          } else {
+                                            *static_cast<T**>(to) = *static_cast<T**>(from);
+                                          }
+                                        },
+                                        [](void* at) {
+                                          if constexpr (fits<T>()) {
+                                            static_cast<T*>(at)->~T();
+                                          } else {
+                                            delete *static_cast<T**>(at);
+                                          }
+                                        }};
 
 template <class T, class>
 Message::Message(T&& value) {

@@ -11,8 +11,9 @@ namespace {
 
 using std::chrono::microseconds;
 
-constexpr Nanoseconds kShortWait = microseconds(100);  // two wake-ups across cores; a longer wait is worth a sleep
-constexpr Nanoseconds kLongYield = microseconds(20);   // somebody else needs this core
+constexpr Nanoseconds kShortWait =
+    microseconds(100);  // two wake-ups across cores; a longer wait is worth a sleep
+constexpr Nanoseconds kLongYield = microseconds(20);  // somebody else needs this core
 constexpr Nanoseconds kSpunTooLong = std::chrono::seconds(1);
 
 timespec to_timespec(TimePoint t) {
@@ -50,14 +51,15 @@ void Parker::sleep_until(TimePoint until) {
   uint32_t expected = kEmpty;
   if (token_.compare_exchange_strong(expected, kParked)) {
     const timespec deadline = to_timespec(until);
-    syscall(SYS_futex, &token_, FUTEX_WAIT_BITSET_PRIVATE, kParked, until == kNever ? nullptr : &deadline, nullptr,
-            FUTEX_BITSET_MATCH_ANY);
+    syscall(SYS_futex, &token_, FUTEX_WAIT_BITSET_PRIVATE, kParked, until == kNever ? nullptr : &deadline,
+            nullptr, FUTEX_BITSET_MATCH_ANY);
   }
   token_.exchange(kEmpty);
 }
 
 void Parker::unpark() {
-  if (token_.exchange(kNotified) == kParked) syscall(SYS_futex, &token_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  if (token_.exchange(kNotified) == kParked)
+    syscall(SYS_futex, &token_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
 }  // namespace tutti

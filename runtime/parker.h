@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-// Lets one thread sleep until another wakes it. Before sleeping it may spin (yielding the core) for up to `spin`, but
-// only while its recent waits were so short that spinning pays: an idle thread always sleeps.
+// Lets one thread sleep until another wakes it. Before sleeping it may spin (yielding the core) for up to
+// `spin`, but only while its recent waits were so short that spinning pays: an idle thread always sleeps.
 class Parker {
  public:
   // Returns after an unpark (one that came before is not lost), at `until`, or early.

@@ -48,7 +48,8 @@ Permutation::Permutation(uint64_t size, const Draw& draw)
   for (uint64_t i = 0; i < std::size(keys_); ++i) keys_[i] = draw.bits(i);
 }
 
-// The network permutes [0, 4^half_bits); walking along the cycle until it is back below size permutes [0, size).
+// The network permutes [0, 4^half_bits); walking along the cycle until it is back below size permutes [0,
+// size).
 uint64_t Permutation::operator()(uint64_t position) const {
   const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
   do {

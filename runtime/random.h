@@ -5,8 +5,9 @@
 
 namespace tutti {
 
-// Randomness as a function: the same key gives the same draw on every rank, in every order, after every resume, so
-// that nothing needs saving. Mixing is splitmix64's finaliser (Steele et al., 2014) over each word of the key.
+// Randomness as a function: the same key gives the same draw on every rank, in every order, after every
+// resume, so that nothing needs saving. Mixing is splitmix64's finaliser (Steele et al., 2014) over each word
+// of the key.
 class Draw {
  public:
   Draw(uint64_t seed, std::string_view purpose);
@@ -14,17 +15,18 @@ class Draw {
   // A key that is longer by one word; the original is unchanged.
   Draw at(uint64_t word) const;
 
-  uint64_t bits(uint64_t counter = 0) const;              // 64 uniform bits
-  double uniform(uint64_t counter = 0) const;             // in [0, 1), 53 bits
-  uint64_t below(uint64_t n, uint64_t counter = 0) const;  // in [0, n), n > 0, without modulo bias worth noticing
+  uint64_t bits(uint64_t counter = 0) const;   // 64 uniform bits
+  double uniform(uint64_t counter = 0) const;  // in [0, 1), 53 bits
+  uint64_t below(uint64_t n,
+                 uint64_t counter = 0) const;  // in [0, n), n > 0, without modulo bias worth noticing
 
  private:
   explicit Draw(uint64_t state) : state_(state) {}
   uint64_t state_;
 };
 
-// A bijection of [0, size) chosen by `draw`, evaluated at one point in O(1) memory: a 4-round-or-more Feistel network
-// with cycle walking. Any rank can ask for any position of the epoch's order without building it.
+// A bijection of [0, size) chosen by `draw`, evaluated at one point in O(1) memory: a 4-round-or-more Feistel
+// network with cycle walking. Any rank can ask for any position of the epoch's order without building it.
 class Permutation {
  public:
   Permutation(uint64_t size, const Draw& draw);

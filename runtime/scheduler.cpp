@@ -50,12 +50,18 @@ std::string Scheduler::describe(const Cell& cell) const {
   const std::string whom = other < cells_.size() ? full_name(*cells_[other]) : "";
   const std::string what = cell.waits_for.load(std::memory_order_relaxed);
   switch (cell.waits.load(std::memory_order_relaxed)) {
-    case Wait::kMessage: return who + " waits for a message";
-    case Wait::kReply: return who + " waits for " + whom + " to answer " + what;
-    case Wait::kSpace: return who + " waits for space in the mailbox of " + whom + " to send " + what;
-    case Wait::kTime: return who + " sleeps";
-    case Wait::kStopped: return who + " has stopped";
-    case Wait::kNothing: break;
+    case Wait::kMessage:
+      return who + " waits for a message";
+    case Wait::kReply:
+      return who + " waits for " + whom + " to answer " + what;
+    case Wait::kSpace:
+      return who + " waits for space in the mailbox of " + whom + " to send " + what;
+    case Wait::kTime:
+      return who + " sleeps";
+    case Wait::kStopped:
+      return who + " has stopped";
+    case Wait::kNothing:
+      break;
   }
   return who + " runs";
 }
@@ -64,7 +70,8 @@ std::string Scheduler::describe(const Cell& cell) const {
 
 void Scheduler::run() {
   TUTTI_ASSERT(!std::exchange(state_->began, true), "a scheduler runs once");
-  for (const auto& cell : cells_) TUTTI_ASSERT(cell->actor, full_name(*cell) + " was reserved but not installed");
+  for (const auto& cell : cells_)
+    TUTTI_ASSERT(cell->actor, full_name(*cell) + " was reserved but not installed");
   begin();
   spawn();
   join();
@@ -115,7 +122,8 @@ void Scheduler::handle_messages(Cell& self) {
   while (!self.stopping && !aborted()) {
     if (handle_next(self, context) || self.stopping) continue;
     const std::optional<TimePoint> until = self.actor->idle(context);
-    if (!self.stopping) block(self, Wait::kMessage, until.value_or(kNever), [&] { return !self.mailbox.empty(); });
+    if (!self.stopping)
+      block(self, Wait::kMessage, until.value_or(kNever), [&] { return !self.mailbox.empty(); });
   }
 }
 
@@ -125,7 +133,8 @@ bool Scheduler::handle_next(Cell& self, Context& context) {
   if (self.held.count.load(std::memory_order_relaxed) > 0 && self.mailbox.half_empty()) wake_held(self);
   deliver(self, envelope);
   self.actor->receive(context, envelope);
-  TUTTI_ASSERT(!envelope.slot || aborted(), full_name(self) + " left " + envelope.message.name() + " unanswered");
+  TUTTI_ASSERT(!envelope.slot || aborted(),
+               full_name(self) + " left " + envelope.message.name() + " unanswered");
   return true;
 }
 
@@ -244,8 +253,9 @@ void Scheduler::notify(Cell& to) {
   if (waits == Wait::kStopped) drain(to);
 }
 
-// Wakes the senders that this actor's mailbox holds back. Called when it is half empty, so that a fast sender is not
-// woken for every single place, and before this actor blocks, so that nobody waits for it longer than needed.
+// Wakes the senders that this actor's mailbox holds back. Called when it is half empty, so that a fast sender
+// is not woken for every single place, and before this actor blocks, so that nobody waits for it longer than
+// needed.
 void Scheduler::wake_held(Cell& self) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const std::lock_guard lock(self.held.mutex);

@@ -13,9 +13,10 @@ namespace tutti {
 struct Cell;
 enum class Wait : uint8_t;
 
-// Runs actors, each on its own thread. The contract is the same in production (ThreadScheduler) and in the simulator
-// (sim/SimScheduler): they differ only in how a blocked actor waits (`park`), how it is woken (`unpark`) and what time
-// it is (`now`). Everything that blocks (receive, send to a full mailbox, ask, sleep) is built on these three.
+// Runs actors, each on its own thread. The contract is the same in production (ThreadScheduler) and in the
+// simulator (sim/SimScheduler): they differ only in how a blocked actor waits (`park`), how it is woken
+// (`unpark`) and what time it is (`now`). Everything that blocks (receive, send to a full mailbox, ask,
+// sleep) is built on these three.
 class Scheduler {
  public:
   static constexpr int kDefaultCapacity = 256;
@@ -24,13 +25,14 @@ class Scheduler {
   virtual ~Scheduler();
   Scheduler(const Scheduler&) = delete;
 
-  // Two steps, since actors know each other: first every id, then every actor. `capacity` bounds each lane of the
-  // mailbox. An actor's thread is named "rank.name".
+  // Two steps, since actors know each other: first every id, then every actor. `capacity` bounds each lane of
+  // the mailbox. An actor's thread is named "rank.name".
   ActorId reserve(const std::string& name, int rank, int capacity = kDefaultCapacity);
   void install(ActorId id, std::unique_ptr<Actor> actor);
 
-  // Starts all actors; returns when each has stopped; once. When the run was aborted it throws, after all threads have
-  // ended: the UserError or OperatingError that an actor failed with, else Aborted with the first reason.
+  // Starts all actors; returns when each has stopped; once. When the run was aborted it throws, after all
+  // threads have ended: the UserError or OperatingError that an actor failed with, else Aborted with the
+  // first reason.
   void run();
 
   // From any thread; the first reason stands.
@@ -45,8 +47,8 @@ class Scheduler {
   virtual TimePoint now() const = 0;
 
  protected:
-  // Blocks the calling actor until `unpark` or `until`; may return early. An unpark before the park is not lost. With an
-  // `until` that has passed it lets others run and returns.
+  // Blocks the calling actor until `unpark` or `until`; may return early. An unpark before the park is not
+  // lost. With an `until` that has passed it lets others run and returns.
   virtual void park(Cell& self, TimePoint until) = 0;
   virtual void unpark(Cell& cell) = 0;
   // Around the body of an actor's thread.

@@ -5,8 +5,8 @@
 
 namespace tutti {
 
-// Small control messages between ranks: heartbeats, verdict notices, publishing. Delivery between two ranks keeps
-// order. Called by the rank's Sync only; polling never blocks.
+// Small control messages between ranks: heartbeats, verdict notices, publishing. Delivery between two ranks
+// keeps order. Called by the rank's Sync only; polling never blocks.
 class Transport {
  public:
   struct Packet {

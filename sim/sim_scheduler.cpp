@@ -162,7 +162,8 @@ std::string SimScheduler::trouble(const Cell& self) {
   return blocks_itself(self) ? "full mailboxes block each other: " + waiting() : "";
 }
 
-// Whether the mailbox that this actor waits for belongs to one that waits for a mailbox ... that belongs to this one.
+// Whether the mailbox that this actor waits for belongs to one that waits for a mailbox ... that belongs to
+// this one.
 bool SimScheduler::blocks_itself(const Cell& self) const {
   const Cell* cell = &self;
   for (size_t i = 0; i < cells_.size(); ++i) {

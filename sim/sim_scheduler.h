@@ -11,16 +11,16 @@
 
 namespace tutti {
 
-// The scheduler of the simulator. Every actor still has a thread, but only the one that holds the baton runs; it gives
-// it up where it blocks or polls and before each message it handles. Who gets it next is drawn from the seed, and time is
-// made up: it moves, to the earliest deadline, only when nobody can run. So the seed alone fixes what happens in what
-// order, and sleeping costs nothing.
+// The scheduler of the simulator. Every actor still has a thread, but only the one that holds the baton runs;
+// it gives it up where it blocks or polls and before each message it handles. Who gets it next is drawn from
+// the seed, and time is made up: it moves, to the earliest deadline, only when nobody can run. So the seed
+// alone fixes what happens in what order, and sleeping costs nothing.
 //
-// Actors that poll (idle returned a time that has passed) count as able to run. While all that can run only poll, time
-// moves a microsecond a turn, and faster the longer nothing happens.
+// Actors that poll (idle returned a time that has passed) count as able to run. While all that can run only
+// poll, time moves a microsecond a turn, and faster the longer nothing happens.
 //
-// A run in which nobody can ever run again, or in which actors block each other with full mailboxes, is aborted with a
-// reason that names each blocked actor and what it waits for.
+// A run in which nobody can ever run again, or in which actors block each other with full mailboxes, is
+// aborted with a reason that names each blocked actor and what it waits for.
 class SimScheduler final : public Scheduler {
  public:
   struct Options {

@@ -1,7 +1,6 @@
 #include "runtime/mailbox.h"
 
 #include <gtest/gtest.h>
-
 #include <sched.h>
 
 #include <map>
