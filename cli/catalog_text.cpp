@@ -1,0 +1,185 @@
+#include "cli/catalog_text.h"
+
+#include <algorithm>
+
+#include "runtime/error.h"
+#include "runtime/key_check.h"
+
+namespace tutti {
+namespace {
+
+using Names = std::vector<std::string>;
+
+std::string joined(const Names& names) {
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+std::string padded(const std::string& text, std::size_t width) {
+  return text + std::string(text.size() < width ? width - text.size() : 0, ' ');
+}
+
+std::string plural(const Catalog& catalog) { return catalog.noun + 's'; }
+
+// The catalogs that have kinds, one for each noun.
+std::vector<const Catalog*> listed(std::span<const Catalog> catalogs) {
+  std::vector<const Catalog*> out;
+  for (const auto& catalog : catalogs) {
+    const auto same = [&](const Catalog* other) { return other->noun == catalog.noun; };
+    if (!catalog.noun.empty() && std::ranges::none_of(out, same)) out.push_back(&catalog);
+  }
+  return out;
+}
+
+std::string columns(const std::vector<std::pair<std::string, std::string>>& rows) {
+  std::size_t width = 0;
+  for (const auto& row : rows) width = std::max(width, row.first.size() + 2);
+  std::string out;
+  for (const auto& [left, right] : rows) out += padded(left, width) + right + '\n';
+  return out;
+}
+
+std::string default_text(const Key& key) {
+  if (key.required()) return "(required)";
+  return key.may_be_absent() ? "(none)" : fallback_value(key, key.name, {}).toml();
+}
+
+// A key on a line: "lr = 0.1", "learning rate: a number >= 0".
+std::pair<std::string, std::string> key_row(const Key& key) {
+  std::string meaning = "# " + key.doc + ": " + key.expects();
+  if (!key.aliases.empty()) meaning += "; also named " + joined(key.aliases);
+  return {key.name + " = " + default_text(key), meaning};
+}
+
+std::string keys_text(const std::vector<Key>& keys) {
+  std::vector<std::pair<std::string, std::string>> rows;
+  for (const auto& key : keys) rows.push_back(key_row(key));
+  return columns(rows);
+}
+
+std::string section_name(const Catalog& catalog) {
+  if (catalog.section.empty()) return "";
+  return catalog.repeated ? "[[" + catalog.section + "]]" : '[' + catalog.section + ']';
+}
+
+std::string section_text(const Catalog& catalog) {
+  std::string out = "# " + catalog.doc + '\n';
+  if (!catalog.section.empty()) out += section_name(catalog) + '\n';
+  if (!catalog.entries.empty()) {
+    const bool has_default = !catalog.default_kind.empty() && !catalog.may_be_absent();
+    const std::string kind = has_default ? '"' + catalog.default_kind + '"' : "(required)";
+    out += "kind = " + kind + "  # one of " + joined(catalog.kinds()) + '\n';
+  }
+  return out + keys_text(catalog.keys);
+}
+
+std::string kind_text(const Catalog& catalog, const Entry& entry) {
+  return "# " + entry.doc + '\n' + section_name(catalog) + "\nkind = \"" + entry.name + "\"\n" +
+         keys_text(catalog.keys_of(&entry));
+}
+
+// "data" stands for [data.train] and [data.eval], and "model.kind" for [model].
+bool is_section(const Catalog& catalog, const std::string& name) {
+  const bool has_kind = !catalog.entries.empty();
+  return catalog.section == name || catalog.section.starts_with(name + '.') ||
+         (has_kind && name == catalog.section + ".kind");
+}
+
+bool is_named(const Key& key, const std::string& name) {
+  return key.name == name || std::ranges::count(key.aliases, name) > 0;
+}
+
+// Texts, each with the places that it is about; equal ones are told once.
+class Findings {
+ public:
+  void add(const std::string& place, const std::string& text) {
+    for (auto& [places, known] : found_) {
+      if (known == text) {
+        if (!std::ranges::count(places, place)) places.push_back(place);
+        return;
+      }
+    }
+    found_.push_back({{place}, text});
+  }
+
+  std::string text() const {
+    std::string out;
+    for (const auto& [places, text] : found_) out += (out.empty() ? "" : "\n") + joined(places) + '\n' + text;
+    return out;
+  }
+
+ private:
+  std::vector<std::pair<Names, std::string>> found_;
+};
+
+std::string key_place(const Catalog& catalog, const Entry* entry) {
+  return (catalog.section.empty() ? "the top level" : section_name(catalog)) +
+         (entry ? " kind = \"" + entry->name + '"' : "");
+}
+
+void add_keys(Findings& findings, const Catalog& catalog, const std::string& name) {
+  const std::string prefix = catalog.section.empty() ? "" : catalog.section + '.';
+  const auto add_from = [&](const std::vector<Key>& keys, const Entry* entry) {
+    for (const auto& key : keys) {
+      const bool dotted = name.starts_with(prefix) && is_named(key, name.substr(prefix.size()));
+      if (dotted || is_named(key, name)) findings.add(key_place(catalog, entry), columns({key_row(key)}));
+    }
+  };
+  add_from(catalog.keys, nullptr);
+  for (const auto& entry : catalog.entries) add_from(entry.keys, &entry);
+}
+
+Names every_name(std::span<const Catalog> catalogs) {
+  Names names;
+  const auto add_keys = [&names](const Catalog& catalog, const std::vector<Key>& keys) {
+    for (const auto& key : keys) {
+      names.push_back(key.name);
+      names.push_back(catalog.section + '.' + key.name);
+      names.insert(names.end(), key.aliases.begin(), key.aliases.end());
+    }
+  };
+  for (const auto& catalog : catalogs) {
+    names.push_back(catalog.section);
+    add_keys(catalog, catalog.keys);
+    for (const auto& entry : catalog.entries) {
+      names.push_back(entry.name);
+      add_keys(catalog, entry.keys);
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string list_text(std::span<const Catalog> catalogs, const std::string& what) {
+  std::vector<std::pair<std::string, std::string>> rows;
+  Names nouns;
+  for (const Catalog* catalog : listed(catalogs)) {
+    nouns.push_back(plural(*catalog));
+    if (what.empty()) rows.emplace_back(plural(*catalog), joined(catalog->kinds()));
+    if (what != plural(*catalog) && what != catalog->noun) continue;
+    for (const auto& entry : catalog->entries) rows.emplace_back(entry.name, entry.doc);
+  }
+  if (!rows.empty()) return columns(rows);
+  const std::string near = nearest_name(what, nouns);
+  throw UserError("there are no " + what + " to list; " +
+                  (near.empty() ? "there are " + joined(nouns) : "did you mean " + near + "?"));
+}
+
+std::string explain_text(std::span<const Catalog> catalogs, const std::string& name) {
+  Findings findings;
+  for (const auto& catalog : catalogs) {
+    if (is_section(catalog, name)) findings.add("section " + catalog.section, section_text(catalog));
+    if (const Entry* entry = catalog.find_entry(name)) {
+      findings.add(catalog.noun + ' ' + name, kind_text(catalog, *entry));
+    }
+    add_keys(findings, catalog, name);
+  }
+  if (const std::string text = findings.text(); !text.empty()) return text;
+  const std::string near = nearest_name(name, every_name(catalogs));
+  throw UserError("nothing is called " + name +
+                  (near.empty() ? "; `tutti list` shows what there is" : "; did you mean " + near + "?"));
+}
+
+}  // namespace tutti

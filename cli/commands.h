@@ -1,0 +1,20 @@
+#pragma once
+
+#include <CLI/App.hpp>
+#include <functional>
+
+namespace tutti {
+
+// What the command line asked for; returns the exit code.
+using Action = std::function<int()>;
+
+// Each adds its subcommand, which sets `action` when it is the one given. One file a subcommand.
+void add_train(CLI::App& app, Action& action);
+void add_eval(CLI::App& app, Action& action);
+void add_check(CLI::App& app, Action& action);
+void add_inspect(CLI::App& app, Action& action);
+void add_stop(CLI::App& app, Action& action);
+void add_list(CLI::App& app, Action& action);
+void add_explain(CLI::App& app, Action& action);
+
+}  // namespace tutti

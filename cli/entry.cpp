@@ -1,0 +1,52 @@
+#include "cli/entry.h"
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "actors/check.h"
+#include "actors/inspect.h"
+#include "actors/launch.h"
+#include "actors/recipe_catalogs.h"
+#include "io/recipe.h"
+#include "runtime/resolve.h"
+#include "sim/local_run.h"
+
+namespace tutti {
+namespace {
+
+Setting resolved_recipe(const TuttiRequest& request) {
+  const std::vector<std::string> overrides(request.overrides, request.overrides + request.override_count);
+  return resolve(read_recipe(request.path, overrides), recipe_catalogs());
+}
+
+int run_train(const TuttiRequest& request) {
+  const Setting recipe = resolved_recipe(request);
+  if (request.local_ranks == 0) return train(recipe, {request.run_dir, request.resume});
+  LocalRunOptions options;
+  options.ranks = request.local_ranks;
+  options.run_dir = request.run_dir;
+  options.resume = request.resume;
+  return train_in_one_process(recipe, options).exit_code;
+}
+
+int print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
+}  // namespace
+}  // namespace tutti
+
+int tutti_run(const TuttiRequest* request) {
+  using namespace tutti;
+  const std::string command = request->command;
+  if (command == "train") return run_train(*request);
+  if (command == "check")
+    return print(
+        check_text(resolved_recipe(*request), request->ranks ? request->ranks : 1, request->scan_data));
+  if (command == "eval") return print(eval_text(resolved_recipe(*request), request->checkpoint));
+  if (command == "inspect")
+    return print(request->digest ? inspect_digest(request->path) + "\n" : inspect_text(request->path));
+  throw UserError("libtutti.so has no command " + command);
+}

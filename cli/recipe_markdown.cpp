@@ -1,0 +1,85 @@
+#include "cli/recipe_markdown.h"
+
+#include "runtime/key_check.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kIntroduction =
+    R"(# The recipe
+
+Every section, kind and key that a recipe may name, with its default. `tutti explain --markdown` writes this page, and
+`tutti check RECIPE` shows a recipe with all defaults filled in.
+
+- Times are texts: `10ep` epochs, `500ba` batches (steps), `20sp` samples, `1e6tok` tokens, `0.5dur` half of the whole
+  training, `90sec` or `1h20m` seconds. A bare integer counts epochs.
+- Relative paths are relative to the recipe's folder.
+- `--set a.b=v` sets a key from the command line, as if it were written in the recipe; `v` is TOML, else a bare text.
+- A key may be given under one of its other names, which are Composer's; under two names it is an error.
+)";
+
+std::string code(const std::string& text) { return '`' + text + '`'; }
+
+std::string default_cell(const Key& key) {
+  if (key.required()) return "required";
+  return key.may_be_absent() ? "absent" : code(fallback_value(key, key.name, {}).toml());
+}
+
+std::string key_row(const Key& key) {
+  std::string meaning = key.doc;
+  std::string aliases;
+  for (const auto& alias : key.aliases) aliases += (aliases.empty() ? "; also named " : ", ") + code(alias);
+  return "| " + code(key.name) + " | " + default_cell(key) + " | " + key.expects() + " | " + meaning +
+         aliases + " |\n";
+}
+
+std::string key_table(const std::vector<Key>& keys) {
+  if (keys.empty()) return "";
+  std::string out = "\n| key | default | expects | meaning |\n|---|---|---|---|\n";
+  for (const auto& key : keys) out += key_row(key);
+  return out;
+}
+
+std::string heading(const Catalog& catalog) {
+  if (catalog.section.empty()) return "Top level";
+  return code(catalog.repeated ? "[[" + catalog.section + "]]" : '[' + catalog.section + ']');
+}
+
+std::string absence(const Catalog& catalog) {
+  if (catalog.entries.empty()) return "";
+  if (catalog.may_be_absent()) return " The section may be left out.";
+  if (catalog.default_kind.empty()) return " `kind` is required.";
+  return " `kind` is " + code(catalog.default_kind) + " by default.";
+}
+
+// The first catalog with the same kinds: what it says need not be said again.
+const Catalog& first_with_noun(std::span<const Catalog> catalogs, const Catalog& catalog) {
+  for (const auto& other : catalogs) {
+    if (!catalog.noun.empty() && other.noun == catalog.noun) return other;
+  }
+  return catalog;
+}
+
+std::string kinds(const Catalog& catalog) {
+  std::string out;
+  for (const auto& entry : catalog.entries) {
+    out += "\n### " + code("kind = \"" + entry.name + '"') + "\n" + entry.doc + '\n' + key_table(entry.keys);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string recipe_markdown(std::span<const Catalog> catalogs) {
+  std::string out = kIntroduction;
+  for (const auto& catalog : catalogs) {
+    out +=
+        "\n## " + heading(catalog) + '\n' + catalog.doc + absence(catalog) + '\n' + key_table(catalog.keys);
+    const Catalog& first = first_with_noun(catalogs, catalog);
+    out += &first == &catalog ? kinds(catalog)
+                              : "\nThe kinds and their keys are those of " + heading(first) + ".\n";
+  }
+  return out;
+}
+
+}  // namespace tutti

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "runtime/catalog.h"
+
+namespace tutti {
+
+// docs/recipe.md: every section, kind and key.
+std::string recipe_markdown(std::span<const Catalog> catalogs);
+
+}  // namespace tutti

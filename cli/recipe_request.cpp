@@ -1,0 +1,40 @@
+#include "cli/recipe_request.h"
+
+#include "actors/recipe_catalogs.h"
+#include "cli/library.h"
+#include "io/recipe.h"
+#include "runtime/resolve.h"
+
+namespace tutti {
+
+void add_recipe_options(CLI::App& command, LibraryArguments& arguments) {
+  command.add_option("RECIPE", arguments.path, "the recipe, a TOML file")->required();
+  command
+      .add_option("--set", arguments.overrides, "set a key of the recipe; VALUE is TOML, else a bare text")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+int run_request(const std::string& command, const LibraryArguments& arguments) {
+  std::vector<const char*> overrides;
+  for (const auto& text : arguments.overrides) overrides.push_back(text.c_str());
+  const TuttiRequest request{.command = command.c_str(),
+                             .path = arguments.path.c_str(),
+                             .overrides = overrides.data(),
+                             .override_count = static_cast<int>(overrides.size()),
+                             .run_dir = arguments.run_dir.c_str(),
+                             .resume = arguments.resume.c_str(),
+                             .checkpoint = arguments.checkpoint.c_str(),
+                             .local_ranks = arguments.local_ranks,
+                             .ranks = arguments.ranks,
+                             .scan_data = arguments.scan_data,
+                             .digest = arguments.digest};
+  return run_in_library(request);
+}
+
+int run_recipe_request(const std::string& command, const LibraryArguments& arguments) {
+  resolve(read_recipe(arguments.path, arguments.overrides), recipe_catalogs());
+  return run_request(command, arguments);
+}
+
+}  // namespace tutti

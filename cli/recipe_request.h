@@ -1,0 +1,33 @@
+#pragma once
+
+#include <CLI/App.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/entry.h"
+
+namespace tutti {
+
+// The arguments of a subcommand that goes to libtutti.so; CLI11 writes into it.
+struct LibraryArguments {
+  std::string path, run_dir, resume, checkpoint;
+  std::vector<std::string> overrides;
+  int local_ranks = 0;
+  int ranks = 0;
+  bool scan_data = false;
+  bool digest = false;
+};
+using LibraryArgumentsPtr = std::shared_ptr<LibraryArguments>;
+
+// Adds RECIPE and --set.
+void add_recipe_options(CLI::App& command, LibraryArguments& arguments);
+
+// Hands the command to libtutti.so. Returns the exit code.
+int run_request(const std::string& command, const LibraryArguments& arguments);
+
+// The same once the recipe has been read and resolved here: what is wrong with it shows before libtorch is
+// loaded.
+int run_recipe_request(const std::string& command, const LibraryArguments& arguments);
+
+}  // namespace tutti

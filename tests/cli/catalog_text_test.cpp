@@ -1,0 +1,111 @@
+#include "cli/catalog_text.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "actors/recipe_catalogs.h"
+#include "cli/recipe_markdown.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+using enum KeyType;
+
+const Catalog kGaits = {
+    .section = "walk",
+    .noun = "gait",
+    .doc = "How to move.",
+    .keys = {Key{"speed", kNumber, "1.5", "metres a second"}.also_named({"pace"}).at_least(0)},
+    .entries = {
+        {"trot", "Two beats.", {{"legs", kInteger, "4", "how many"}}},
+        {"gallop", "Four beats.", {{"legs", kInteger, "4", "how many"}, {"goal", kPath, "", "where to"}}}}};
+const Catalog kRest = {.section = "rest.long",
+                       .noun = "",
+                       .doc = "How to stop.",
+                       .keys = {{"speed", kNumber, "none", "of the breath"}}};
+const std::vector<Catalog> kCatalogs = {kGaits, kRest};
+
+std::string error_of(std::string (*text)(std::span<const Catalog>, const std::string&),
+                     const std::string& name) {
+  try {
+    text(kCatalogs, name);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(List, ShowsEveryKindOfANoun) {
+  EXPECT_EQ(list_text(kCatalogs, "gaits"), "trot    Two beats.\ngallop  Four beats.\n");
+  EXPECT_EQ(list_text(kCatalogs, "gait"), list_text(kCatalogs, "gaits"));
+}
+
+TEST(List, ShowsEveryNounWithItsKinds) { EXPECT_EQ(list_text(kCatalogs, ""), "gaits  trot, gallop\n"); }
+
+TEST(List, SuggestsTheNearestNoun) {
+  EXPECT_EQ(error_of(list_text, "gates"), "there are no gates to list; did you mean gaits?");
+  EXPECT_EQ(error_of(list_text, "colours"), "there are no colours to list; there are gaits");
+}
+
+TEST(Explain, AKindShowsAllItsKeysAsARecipeHasThem) {
+  EXPECT_EQ(explain_text(kCatalogs, "gallop"),
+            "gait gallop\n"
+            "# Four beats.\n"
+            "[walk]\n"
+            "kind = \"gallop\"\n"
+            "speed = 1.5        # metres a second: a number >= 0; also named pace\n"
+            "legs = 4           # how many: an integer\n"
+            "goal = (required)  # where to: a path\n");
+}
+
+TEST(Explain, ASectionShowsItsKinds) {
+  const std::string walk =
+      "section walk\n# How to move.\n[walk]\nkind = (required)  # one of trot, gallop\n"
+      "speed = 1.5  # metres a second: a number >= 0; also named pace\n";
+  EXPECT_EQ(explain_text(kCatalogs, "walk"), walk);
+  EXPECT_EQ(explain_text(kCatalogs, "walk.kind"), walk);
+  EXPECT_EQ(explain_text(kCatalogs, "rest"), explain_text(kCatalogs, "rest.long"));
+}
+
+TEST(Explain, AKeyIsToldOnceForAllItsPlaces) {
+  EXPECT_EQ(explain_text(kCatalogs, "legs"),
+            "[walk] kind = \"trot\", [walk] kind = \"gallop\"\nlegs = 4  # how many: an integer\n");
+  EXPECT_EQ(explain_text(kCatalogs, "speed"),
+            "[walk]\nspeed = 1.5  # metres a second: a number >= 0; also named pace\n\n"
+            "[rest.long]\nspeed = (none)  # of the breath: a number\n");
+}
+
+TEST(Explain, ADottedKeyIsThatOfItsSection) {
+  EXPECT_EQ(explain_text(kCatalogs, "rest.long.speed"),
+            "[rest.long]\nspeed = (none)  # of the breath: a number\n");
+  EXPECT_EQ(explain_text(kCatalogs, "walk.pace"), explain_text(kCatalogs, "walk.speed"));
+}
+
+TEST(Explain, SuggestsTheNearestName) {
+  EXPECT_EQ(error_of(explain_text, "galop"), "nothing is called galop; did you mean gallop?");
+  EXPECT_EQ(error_of(explain_text, "zzzzzzzz"),
+            "nothing is called zzzzzzzz; `tutti list` shows what there is");
+}
+
+TEST(RecipeMarkdown, IsWhatTheDocsSay) {
+  std::ifstream file(TUTTI_SOURCE_DIR "/docs/recipe.md");
+  std::ostringstream text;
+  text << file.rdbuf();
+  EXPECT_EQ(text.str(), recipe_markdown(all_catalogs()))
+      << "write it anew: tutti explain --markdown > docs/recipe.md";
+}
+
+TEST(RecipeMarkdown, SaysTheSameKindsOnce) {
+  Catalog again = kGaits;
+  again.section = "run";
+  const std::string text = recipe_markdown(std::vector<Catalog>{kGaits, again});
+  EXPECT_EQ(text.find("kind = \"trot\""), text.rfind("kind = \"trot\""));
+  EXPECT_NE(text.find("## `[run]`\nHow to move. `kind` is required.\n"), std::string::npos);
+  EXPECT_NE(text.find("The kinds and their keys are those of `[walk]`."), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,145 @@
+// The executable itself, beside a libtutti.so that says what it was asked.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+class Executable : public testing::Test {
+ protected:
+  Executable()
+      : folder_(fs::temp_directory_path() / ("tutti_executable_test_" + std::to_string(::getpid()))) {
+    fs::create_directories(folder_);
+    std::ofstream(recipe())
+        << "[model]\nkind = \"mlp\"\n[data.train]\nkind = \"hdf5\"\npath = \"x.h5\"\nbatch_size = 96\n"
+           "[optimizer]\nkind = \"sgd\"\n[train]\nmax_duration = \"20ep\"\n";
+  }
+  ~Executable() override { fs::remove_all(folder_); }
+
+  std::string recipe() const { return (folder_ / "good.toml").string(); }
+
+  Outcome tutti(const std::string& arguments, const std::string& environment = "") const {
+    const std::string out = (folder_ / "out").string();
+    const std::string err = (folder_ / "err").string();
+    const int status = std::system(
+        (environment + ' ' + TUTTI_BUILD_DIR "/tests/thin/tutti " + arguments + " > " + out + " 2> " + err)
+            .c_str());
+    return {WEXITSTATUS(status), text_of(out), text_of(err)};
+  }
+
+  static std::string text_of(const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(Executable, TrainHandsEverythingToTheLibrary) {
+  const Outcome done = tutti("train --set seed=3 --set 'run_name=a b' " + recipe() +
+                             " --run-dir d --resume auto --local-ranks 2 --set=train.max_duration=1ep --set 'model.hidden=[8, 4]'");
+  EXPECT_EQ(done.code, 0) << done.err;
+  EXPECT_EQ(done.out, "train path=" + recipe() +
+                          " run_dir=d resume=auto checkpoint= local_ranks=2 ranks=0 data=0 digest=0\n"
+                          "set seed=3\nset run_name=a b\nset train.max_duration=1ep\nset model.hidden=[8, 4]\n");
+}
+
+TEST_F(Executable, OtherCommandsHandOverTheirOwn) {
+  EXPECT_EQ(
+      tutti("eval " + recipe() + " --checkpoint c").out,
+      "eval path=" + recipe() + " run_dir= resume= checkpoint=c local_ranks=0 ranks=0 data=0 digest=0\n");
+  EXPECT_EQ(
+      tutti("check --data --ranks 4 " + recipe()).out,
+      "check path=" + recipe() + " run_dir= resume= checkpoint= local_ranks=0 ranks=4 data=1 digest=0\n");
+  EXPECT_EQ(tutti("inspect somewhere --digest").out,
+            "inspect path=somewhere run_dir= resume= checkpoint= local_ranks=0 ranks=0 data=0 digest=1\n");
+}
+
+TEST_F(Executable, ABadRecipeIsRefusedBeforeTheLibraryIsOpened) {
+  const Outcome done = tutti("train " + recipe() + " --set optimizer.lr=fast");
+  EXPECT_EQ(done.code, 2);
+  EXPECT_EQ(done.out, "");
+  EXPECT_EQ(done.err, "error: --set: optimizer.lr = \"fast\": expected a number >= 0\n");
+}
+
+TEST_F(Executable, TheLibrarysErrorsArriveAsWhatTheyAre) {
+  const Outcome user = tutti("train " + recipe() + " --resume 'user error'");
+  EXPECT_EQ(user.code, 2);
+  EXPECT_EQ(user.err, "error: there.toml:3: this is wrong\n");
+  const Outcome failure = tutti("train " + recipe() + " --resume failure", "OMPI_COMM_WORLD_RANK=7");
+  EXPECT_EQ(failure.code, 1);
+  EXPECT_EQ(failure.err, "error: rank 7: the disk is on fire\n");
+  EXPECT_EQ(tutti("train " + recipe() + " --resume three").code, 3);
+}
+
+TEST_F(Executable, OnlyTheFirstRankTellsAUsersError) {
+  const std::string wrong = "train " + recipe() + " --set seed=x";
+  for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
+    EXPECT_NE(tutti(wrong, std::string(variable) + "=0").err, "");
+    const Outcome other = tutti(wrong, std::string(variable) + "=1");
+    EXPECT_EQ(other.err, "");
+    EXPECT_EQ(other.code, 2);
+  }
+}
+
+TEST_F(Executable, WrongCommandLinesAreUsersErrors) {
+  EXPECT_EQ(tutti("trian x").err, "error: there is no command trian; did you mean train?\n");
+  EXPECT_EQ(tutti("train").err, "error: RECIPE is required (--help shows what there is)\n");
+  EXPECT_EQ(tutti("train x --local-ranks 0").code, 2);
+  EXPECT_EQ(tutti("explain").code, 2);
+  const Outcome nothing = tutti("");
+  EXPECT_EQ(nothing.code, 2);
+  EXPECT_NE(nothing.err.find("Usage: tutti"), std::string::npos);
+}
+
+TEST_F(Executable, StopAsksTheRunByAFile) {
+  const std::string run = (folder_ / "run").string();
+  fs::create_directories(run);
+  EXPECT_EQ(tutti("stop " + run).err,
+            "error: " + run + ": this is no run folder; there is no recipe.toml in it\n");
+  std::ofstream(run + "/recipe.toml") << "";
+  EXPECT_EQ(tutti("stop " + run).code, 0);
+  EXPECT_TRUE(fs::exists(run + "/stop"));
+}
+
+TEST_F(Executable, WithoutItsLibraryItSaysSo) {
+  fs::copy_file(TUTTI_BUILD_DIR "/tests/thin/tutti", folder_ / "tutti");
+  const std::string err = (folder_ / "err").string();
+  EXPECT_NE(std::system(((folder_ / "tutti").string() + " inspect x 2> " + err).c_str()), 0);
+  EXPECT_EQ(text_of(err).find("error: rank 0: cannot open libtutti.so: "), 0u);
+}
+
+TEST_F(Executable, TellsItsHelpAndCatalogsWithinATenthOfASecond) {
+  for (const char* arguments : {"--help", "--version", "list", "explain adamw"}) {
+    double best_s = 1e9;
+    for (int i = 0; i < 5; ++i) {
+      const auto begin = std::chrono::steady_clock::now();
+      const Outcome done = tutti(arguments);
+      best_s =
+          std::min(best_s, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+      EXPECT_EQ(done.code, 0);
+      EXPECT_NE(done.out, "");
+    }
+    EXPECT_LT(best_s, 0.1) << arguments;
+  }
+}
+
+}  // namespace
+}  // namespace tutti
