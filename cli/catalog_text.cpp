@@ -75,6 +75,7 @@ std::string section_text(const Catalog& catalog) {
 }
 
 std::string kind_text(const Catalog& catalog, const Entry& entry) {
+  if (catalog.section.empty()) return "# " + entry.doc + '\n';
   return "# " + entry.doc + '\n' + section_name(catalog) + "\nkind = \"" + entry.name + "\"\n" +
          keys_text(catalog.keys_of(&entry));
 }

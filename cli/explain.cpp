@@ -12,7 +12,7 @@ namespace {
 int explain(const std::string& name, bool markdown) {
   if (name.empty() && !markdown)
     throw UserError("explain needs a name: a section, a kind or a key of a recipe");
-  std::fputs((markdown ? recipe_markdown(all_catalogs()) : explain_text(all_catalogs(), name)).c_str(),
+  std::fputs((markdown ? recipe_markdown(recipe_catalogs()) : explain_text(all_catalogs(), name)).c_str(),
              stdout);
   return 0;
 }

@@ -25,11 +25,17 @@ std::string default_cell(const Key& key) {
   return key.may_be_absent() ? "absent" : code(fallback_value(key, key.name, {}).toml());
 }
 
+// Short for times of any unit, which the introduction explains.
+std::string expects_cell(const Key& key) {
+  if (!key.units.empty() || !key.words.empty()) return key.expects();
+  if (key.type == KeyType::kTime) return "a time";
+  return key.type == KeyType::kTimes ? "a list of times" : key.expects();
+}
+
 std::string key_row(const Key& key) {
-  std::string meaning = key.doc;
   std::string aliases;
   for (const auto& alias : key.aliases) aliases += (aliases.empty() ? "; also named " : ", ") + code(alias);
-  return "| " + code(key.name) + " | " + default_cell(key) + " | " + key.expects() + " | " + meaning +
+  return "| " + code(key.name) + " | " + default_cell(key) + " | " + expects_cell(key) + " | " + key.doc +
          aliases + " |\n";
 }
 

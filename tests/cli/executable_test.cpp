@@ -53,12 +53,14 @@ class Executable : public testing::Test {
 };
 
 TEST_F(Executable, TrainHandsEverythingToTheLibrary) {
-  const Outcome done = tutti("train --set seed=3 --set 'run_name=a b' " + recipe() +
-                             " --run-dir d --resume auto --local-ranks 2 --set=train.max_duration=1ep --set 'model.hidden=[8, 4]'");
+  const Outcome done = tutti(
+      "train --set seed=3 --set 'run_name=a b' " + recipe() +
+      " --run-dir d --resume auto --local-ranks 2 --set=train.max_duration=1ep --set 'model.hidden=[8, 4]'");
   EXPECT_EQ(done.code, 0) << done.err;
-  EXPECT_EQ(done.out, "train path=" + recipe() +
-                          " run_dir=d resume=auto checkpoint= local_ranks=2 ranks=0 data=0 digest=0\n"
-                          "set seed=3\nset run_name=a b\nset train.max_duration=1ep\nset model.hidden=[8, 4]\n");
+  EXPECT_EQ(done.out,
+            "train path=" + recipe() +
+                " run_dir=d resume=auto checkpoint= local_ranks=2 ranks=0 data=0 digest=0\n"
+                "set seed=3\nset run_name=a b\nset train.max_duration=1ep\nset model.hidden=[8, 4]\n");
 }
 
 TEST_F(Executable, OtherCommandsHandOverTheirOwn) {
