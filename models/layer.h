@@ -93,6 +93,8 @@ class Layer {
   const std::vector<std::unique_ptr<Buffer>>& own_buffers() const { return buffers_; }
   const std::vector<std::unique_ptr<Slot>>& slots() const { return slots_; }
 
+  // Channels whose running statistics a training pass finds; 0 for layers that keep none.
+  virtual int64_t statistics_channels() const { return 0; }
   // Takes one microbatch's statistics into the buffers; called after the commit, in rank and microbatch order.
   virtual void apply_statistics(const RunningStatistics&) {}
 

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "models/model.h"
+
+namespace tutti {
+
+struct GptOptions {
+  int64_t vocab_size = 256;
+  int64_t n_positions = 256;
+  int64_t n_embd = 256;
+  int64_t n_layer = 4;
+  int64_t n_head = 4;
+  double dropout = 0.0;
+};
+
+// GPT-2: pre-norm blocks, learned positions, the output tied to the token embeddings. Parameters are named and laid out
+// as transformers' GPT2LMHeadModel ("transformer.h.0.attn.c_attn.weight"; the tied lm_head is none of its own) and start
+// as there. batch["input"] is [N, T <= n_positions] integers and gives [N, T, vocab_size]; batch["target"] [N, T] holds
+// the token that follows, or kIgnored.
+class Gpt final : public Model {
+ public:
+  static constexpr int64_t kIgnored = -100;
+
+  explicit Gpt(const GptOptions& options);
+  TensorTree forward(const Batch& batch) override;
+  const char* kind() const override { return "Gpt"; }
+  const GptOptions& options() const { return options_; }
+
+  // Mean cross entropy a token, in nats, over the tokens that are not ignored.
+  at::Tensor loss(const Outputs& outputs, const Batch& batch) override;
+  int64_t loss_weight(const Batch& batch) const override;
+  std::vector<std::string> get_metrics(bool is_train) const override;
+  int64_t tokens(const Batch& batch) const override;
+
+ private:
+  GptOptions options_;
+  Slot& transformer_;
+};
+
+}  // namespace tutti

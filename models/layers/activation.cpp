@@ -1,0 +1,26 @@
+#include "models/layers/activation.h"
+
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/tanh.h>
+
+namespace tutti {
+
+TensorTree ReLU::forward(const TensorTree& input) {
+  if (!in_place_) return at::relu(input.tensor());
+  at::Tensor x = input.tensor();
+  return at::relu_(x);
+}
+
+TensorTree GELU::forward(const TensorTree& input) { return at::gelu(input.tensor(), "tanh"); }
+
+TensorTree Tanh::forward(const TensorTree& input) { return at::tanh(input.tensor()); }
+
+std::shared_ptr<Layer> make_activation(const std::string& name) {
+  if (name == "relu") return std::make_shared<ReLU>();
+  if (name == "gelu") return std::make_shared<GELU>();
+  if (name == "tanh") return std::make_shared<Tanh>();
+  return nullptr;
+}
+
+}  // namespace tutti

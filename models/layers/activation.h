@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+
+#include "models/layer.h"
+
+namespace tutti {
+
+// max(x, 0). In place it overwrites its input, which must then be needed by nobody else's backward.
+class ReLU final : public Layer {
+ public:
+  explicit ReLU(bool in_place = false) : in_place_(in_place) {}
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "ReLU"; }
+
+ private:
+  bool in_place_;
+};
+
+// The tanh approximation, GPT-2's "gelu_new".
+class GELU final : public Layer {
+ public:
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "GELU"; }
+};
+
+class Tanh final : public Layer {
+ public:
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "Tanh"; }
+};
+
+// By the name that recipes use: "relu", "gelu", "tanh". Null for any other.
+std::shared_ptr<Layer> make_activation(const std::string& name);
+
+}  // namespace tutti

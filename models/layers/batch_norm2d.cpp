@@ -1,0 +1,50 @@
+#include "models/layers/batch_norm2d.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/native_batch_norm.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "models/layers/initial.h"
+
+namespace tutti {
+namespace {
+
+constexpr double kEps = 1e-5;
+constexpr double kMomentum = 0.1;
+
+}  // namespace
+
+BatchNorm2d::BatchNorm2d(int64_t channels)
+    : weight_(add_parameter("weight", {channels}, constant_init(1.0))),
+      bias_(add_parameter("bias", {channels}, constant_init(0.0))),
+      running_mean_(add_buffer("running_mean", {channels}, constant_init(0.0))),
+      running_var_(add_buffer("running_var", {channels}, constant_init(1.0))),
+      batches_tracked_(add_buffer("num_batches_tracked", {}, constant_init(0.0), at::kLong)) {}
+
+// A momentum of one makes the kernel write this input's own mean and unbiased variance.
+at::Tensor BatchNorm2d::normalise(const at::Tensor& x, const at::Tensor& mean, const at::Tensor& variance,
+                                  bool training) const {
+  return std::get<0>(
+      at::native_batch_norm(x, weight_.tensor, bias_.tensor, mean, variance, training, /*momentum=*/1.0, kEps));
+}
+
+TensorTree BatchNorm2d::forward(const TensorTree& input) {
+  const at::Tensor& x = input.tensor();
+  if (!context().training) return normalise(x, running_mean_.tensor, running_var_.tensor, false);
+  if (!context().statistics) return normalise(x, {}, {}, true);
+  const at::Tensor mean = at::zeros_like(running_mean_.tensor);
+  const at::Tensor variance = at::zeros_like(running_var_.tensor);
+  at::Tensor normal = normalise(x, mean, variance, true);
+  context().statistics->push_back({this, mean, variance, x.numel() / x.size(1)});
+  return normal;
+}
+
+void BatchNorm2d::apply_statistics(const RunningStatistics& found) {
+  if (found.samples < 2) return;  // no variance
+  const at::NoGradGuard no_grad;
+  running_mean_.tensor.mul_(1.0 - kMomentum).add_(found.mean, kMomentum);
+  running_var_.tensor.mul_(1.0 - kMomentum).add_(found.variance, kMomentum);
+  batches_tracked_.tensor.add_(1);
+}
+
+}  // namespace tutti

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "models/layer.h"
+
+namespace tutti {
+
+// Normalises [N, channels, H, W] per channel; torch.nn.BatchNorm2d (eps 1e-5, momentum 0.1), its names and values. A
+// training pass leaves its statistics in the context and touches no buffer; `apply_statistics` takes them in later.
+class BatchNorm2d final : public Layer {
+ public:
+  explicit BatchNorm2d(int64_t channels);
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "BatchNorm2d"; }
+  int64_t statistics_channels() const override { return running_mean_.tensor.numel(); }
+  void apply_statistics(const RunningStatistics& found) override;
+
+ private:
+  at::Tensor normalise(const at::Tensor& x, const at::Tensor& mean, const at::Tensor& variance, bool training) const;
+
+  Parameter& weight_;
+  Parameter& bias_;
+  Buffer& running_mean_;
+  Buffer& running_var_;
+  Buffer& batches_tracked_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,15 @@
+#include "models/model.h"
+
+namespace tutti {
+
+Outputs Model::eval_forward(const Batch& batch, std::optional<Outputs> outputs) {
+  return outputs ? std::move(*outputs) : forward(batch);
+}
+
+std::vector<std::string> Model::get_metrics(bool) const { return {}; }
+
+void Model::update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) {
+  metric.update(outputs.tensor(), batch["target"]);
+}
+
+}  // namespace tutti

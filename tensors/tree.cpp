@@ -1,0 +1,92 @@
+#include "tensors/tree.h"
+
+#include <ATen/ATen.h>
+
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+std::string names_of(const TensorTree::Children& children) {
+  std::string names;
+  for (const auto& [name, child] : children) names += (names.empty() ? "" : ", ") + name;
+  return names.empty() ? "nothing" : names;
+}
+
+void collect(const TensorTree& tree, const std::string& path, std::vector<std::pair<std::string, at::Tensor>>& into) {
+  if (tree.is_leaf()) into.emplace_back(path, tree.tensor());
+  for (const auto& [name, child] : tree.children()) collect(child, path.empty() ? name : path + "." + name, into);
+}
+
+const at::Tensor* first_leaf(const TensorTree& tree) {
+  if (tree.is_leaf()) return &tree.tensor();
+  for (const auto& [name, child] : tree.children())
+    if (const at::Tensor* leaf = first_leaf(child)) return leaf;
+  return nullptr;
+}
+
+}  // namespace
+
+TensorTree TensorTree::list(std::vector<TensorTree> items) {
+  Children children;
+  children.reserve(items.size());
+  for (auto& item : items) children.emplace_back(std::to_string(children.size()), std::move(item));
+  return TensorTree(std::move(children));
+}
+
+const at::Tensor& TensorTree::tensor() const {
+  TUTTI_ASSERT(is_leaf(), "a tree with " + names_of(children_) + " is no lone tensor");
+  return leaf_;
+}
+
+const TensorTree* TensorTree::find(std::string_view path) const {
+  for (const auto& [name, child] : children_) {
+    if (path == name) return &child;
+    if (path.size() > name.size() && path.starts_with(name) && path[name.size()] == '.')
+      if (const TensorTree* found = child.find(path.substr(name.size() + 1))) return found;
+  }
+  return nullptr;
+}
+
+const TensorTree& TensorTree::at(std::string_view path) const {
+  const TensorTree* found = find(path);
+  if (!found) throw UserError("no '" + std::string(path) + "' among the tensors; there is " + names_of(children_));
+  return *found;
+}
+
+void TensorTree::set(const std::string& name, TensorTree child) {
+  TUTTI_ASSERT(!is_leaf(), "a lone tensor has no child '" + name + "'");
+  for (auto& [existing, value] : children_) {
+    if (existing != name) continue;
+    value = std::move(child);
+    return;
+  }
+  children_.emplace_back(name, std::move(child));
+}
+
+TensorTree TensorTree::map(const LeafFunction& function) const {
+  if (is_leaf()) return function(leaf_);
+  Children children;
+  children.reserve(children_.size());
+  for (const auto& [name, child] : children_) children.emplace_back(name, child.map(function));
+  return TensorTree(std::move(children));
+}
+
+std::vector<std::pair<std::string, at::Tensor>> TensorTree::leaves() const {
+  std::vector<std::pair<std::string, at::Tensor>> found;
+  collect(*this, "", found);
+  return found;
+}
+
+int64_t TensorTree::samples() const {
+  const at::Tensor* leaf = first_leaf(*this);
+  if (!leaf) return 0;
+  TUTTI_ASSERT(leaf->dim() > 0, "a batch's first tensor is a scalar");
+  return leaf->size(0);
+}
+
+TensorTree TensorTree::narrow(int64_t first, int64_t count) const {
+  return map([&](const at::Tensor& leaf) { return leaf.narrow(0, first, count); });
+}
+
+}  // namespace tutti

@@ -1,0 +1,45 @@
+#include "training/adam.h"
+#include "training/sgd.h"
+
+namespace tutti {
+namespace {
+
+Optimizer::Common common_of(const Setting& section) {
+  Optimizer::Common common{section.at("lr").number(), section.at("weight_decay").number(), {}};
+  if (section.has("no_decay")) common.no_decay = section.at("no_decay").texts();
+  return common;
+}
+
+Sgd::Options sgd_options(const Setting& section, bool decoupled) {
+  const Sgd::Options options{section.at("momentum").number(), section.at("dampening").number(),
+                             section.at("nesterov").boolean(), decoupled};
+  if (options.nesterov && (options.momentum <= 0.0 || options.dampening != 0.0))
+    section.at("nesterov").fail("Nesterov momentum needs momentum > 0 and dampening = 0");
+  return options;
+}
+
+Adam::Options adam_options(const Setting& section, Adam::Decay decay) {
+  const std::vector<double> betas = section.at("betas").numbers();
+  if (betas.size() != 2) section.at("betas").fail("expected two numbers");
+  return {betas[0], betas[1], section.at("eps").number(), section.at("amsgrad").boolean(), decay};
+}
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_optimizer(const Setting& section, const std::vector<ParamView>& views) {
+  const Setting& kind = section.at("kind");
+  const auto sgd = [&](bool decoupled) {
+    return std::make_unique<Sgd>(views, common_of(section), sgd_options(section, decoupled));
+  };
+  const auto adam = [&](Adam::Decay decay) {
+    return std::make_unique<Adam>(views, common_of(section), adam_options(section, decay));
+  };
+  if (kind.text() == "sgd") return sgd(false);
+  if (kind.text() == "decoupled_sgdw") return sgd(true);
+  if (kind.text() == "adam") return adam(Adam::Decay::kGradient);
+  if (kind.text() == "adamw") return adam(Adam::Decay::kWeight);
+  if (kind.text() == "decoupled_adamw") return adam(Adam::Decay::kDecoupled);
+  kind.fail("there is no such optimizer");
+}
+
+}  // namespace tutti

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "training/optimizer.h"
+
+namespace tutti {
+
+// torch.optim.SGD; with `decoupled`, composer.optim.DecoupledSGDW, where weights shrink by weight_decay * lr / base_lr
+// before the step instead of the gradient growing by weight_decay * weight.
+class Sgd final : public Optimizer {
+ public:
+  struct Options {
+    double momentum = 0.0;
+    double dampening = 0.0;
+    bool nesterov = false;
+    bool decoupled = false;
+  };
+
+  Sgd(const std::vector<ParamView>& views, Common common, const Options& options);
+
+ private:
+  void update(const Call& call, const at::Tensor& grad_scale) override;
+
+  Options options_;
+  StateTensors* momentum_buffers_ = nullptr;
+};
+
+}  // namespace tutti
