@@ -1,0 +1,136 @@
+#include "collectives/mpi/group.h"
+
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+
+#include "collectives/flat_tensor.h"
+#include "collectives/mpi/copy_operation.h"
+#include "collectives/mpi/inline_operation.h"
+#include "collectives/mpi/reduce_operation.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(10);
+
+class MpiWork final : public Work {
+ public:
+  MpiWork(MpiGroup& group, std::shared_ptr<Operation> operation) : group_(group), operation_(std::move(operation)) {}
+
+  bool done() override {
+    if (!operation_->finished()) group_.progress();
+    return operation_->finished();
+  }
+  const CollectiveHeader& header() const override { return operation_->header(); }
+
+ private:
+  MpiGroup& group_;
+  std::shared_ptr<Operation> operation_;
+};
+
+}  // namespace
+
+MpiGroup::MpiGroup(const MpiWorld& world, const Clock& clock, const std::vector<int>& ranks, Reduction reduction)
+    : world_(world), clock_(clock), reduction_(reduction), ranks_(ranks), seat_(world, ranks) {
+  const bool slots_show_all = reduction == Reduction::kOrdered && seat_.layout().hosts() == 1;
+  if (!slots_show_all) exchange_.emplace(seat_.comm(), ranks_);
+}
+
+MpiGroup::~MpiGroup() = default;
+
+at::Tensor MpiGroup::allocate(int64_t bytes) {
+  auto window = std::make_shared<SharedWindow>(seat_.host_comm(), bytes);
+  seat_.add_window(window);
+  return at::from_blob(window->own(), {bytes}, [window](void*) {}, at::TensorOptions().dtype(at::kByte));
+}
+
+WorkPtr MpiGroup::all_reduce(at::Tensor inout, const std::string& label) {
+  check_summable(inout);
+  return post(CollectiveKind::kAllReduce, {{}, inout, {}}, label);
+}
+
+WorkPtr MpiGroup::reduce_scatter(at::Tensor input, at::Tensor out, const std::string& label) {
+  check_summable(input);
+  check_parts(out, input, size());
+  return post(CollectiveKind::kReduceScatter, {{}, input, out}, label);
+}
+
+WorkPtr MpiGroup::all_gather(at::Tensor input, at::Tensor out, const std::string& label) {
+  check_parts(input, out, size());
+  return post(CollectiveKind::kAllGather, {{}, out, input}, label);
+}
+
+WorkPtr MpiGroup::broadcast(at::Tensor inout, int root, const std::string& label) {
+  check_flat(inout);
+  TUTTI_ASSERT(root >= 0 && root < size(), "broadcast from a rank that is not in the group");
+  return post(CollectiveKind::kBroadcast, {{}, inout, {}, root}, label);
+}
+
+WorkPtr MpiGroup::barrier(const std::string& label) { return post(CollectiveKind::kBarrier, {}, label); }
+
+WorkPtr MpiGroup::post(CollectiveKind kind, CollectiveJob job, const std::string& label) {
+  const uint64_t bytes = job.whole.defined() ? job.whole.nbytes() : 0;
+  job.header = log_.next(kind, bytes, label);
+  const auto operation = make_operation(std::move(job));
+  under_way_.push_back({operation, clock_.now()});
+  progress();
+  return std::make_unique<MpiWork>(*this, operation);
+}
+
+std::shared_ptr<Operation> MpiGroup::make_operation(CollectiveJob job) {
+  if (reduction_ == Reduction::kNative) return std::make_shared<NativeOperation>(seat_, native_sums_, std::move(job));
+  const CollectiveKind kind = job.header.kind;
+  const bool is_small = job.header.bytes <= static_cast<uint64_t>(ControlSlot::kInlineBytes);
+  if (is_small && seat_.layout().hosts() == 1) return std::make_shared<InlineOperation>(seat_, std::move(job));
+  if (kind == CollectiveKind::kBarrier) job.whole = at::zeros({1}, at::kInt);
+  if (kind == CollectiveKind::kAllGather || kind == CollectiveKind::kBroadcast) {
+    return std::make_shared<CopyOperation>(seat_, std::move(job));
+  }
+  return std::make_shared<ReduceOperation>(seat_, std::move(job));
+}
+
+void MpiGroup::progress() {
+  if (!failure_.empty()) throw CollectiveError(failure_);
+  try {
+    advance_operations();
+    watch();
+  } catch (const CollectiveError& error) {
+    failure_ = error.what();
+    if (exchange_) exchange_->alarm(failure_);
+    throw;
+  }
+}
+
+// A few that had work to do are enough for one call: the oldest come first on every rank, so they end.
+void MpiGroup::advance_operations() {
+  constexpr int kMostAtOnce = 2;
+  int moved = 0;
+  for (auto item = under_way_.begin(); item != under_way_.end() && moved < kMostAtOnce;) {
+    moved += item->operation->advance();
+    item = item->operation->finished() ? under_way_.erase(item) : std::next(item);
+  }
+}
+
+void MpiGroup::watch() {
+  const TimePoint now = clock_.now();
+  if (now < next_look_) return;
+  next_look_ = now + kLookEvery;
+  if (exchange_) exchange_->listen(log_);
+  if (under_way_.empty() || now - under_way_.front().since < kPatience) return;
+  look_for_lost_peer();
+  if (!exchange_ || under_way_.front().told) return;
+  under_way_.front().told = true;
+  exchange_->tell(log_);
+}
+
+void MpiGroup::look_for_lost_peer() const {
+  const auto lost = world_.lost_peer();
+  if (!lost || std::find(ranks_.begin(), ranks_.end(), *lost) == ranks_.end()) return;
+  throw CollectiveError("rank " + std::to_string(*lost) + " is gone: its process ended while " +
+                        under_way_.front().operation->header().text() + " waited");
+}
+
+}  // namespace tutti

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collectives/group.h"
+#include "collectives/header_log.h"
+#include "collectives/mpi/header_exchange.h"
+#include "collectives/mpi/native_operation.h"
+#include "collectives/mpi/operation.h"
+#include "collectives/mpi/seat.h"
+#include "runtime/clock.h"
+
+namespace tutti {
+
+// A group of MPI's ranks, CPU tensors only. With Reduction::kOrdered the ranks of a host work in shared memory and only
+// sums of subtrees cross hosts; with kNative MPI does it all.
+//
+// Progress is made inside Work::done() of any of the group's works, for all that is under way, and by posting. At most
+// ControlWindow::kSlots ordered collectives are under way at once; more may be posted, and wait.
+//
+// A collective that differs from a neighbour's on the same host is an error as soon as both are posted; one that
+// differs across hosts, or under kNative, at most one second after it was posted. A process of this host that is gone is
+// an error half a second after a collective began to wait for it. From the first error on the group is dead.
+class MpiGroup final : public Group {
+ public:
+  static constexpr Nanoseconds kPatience = std::chrono::milliseconds(500);
+
+  // Collective over `ranks` (ascending, of the world, this one among them). The world and the clock outlive the group.
+  MpiGroup(const MpiWorld& world, const Clock& clock, const std::vector<int>& ranks, Reduction reduction);
+  ~MpiGroup() override;
+
+  int rank() const override { return seat_.layout().rank(); }
+  int size() const override { return seat_.layout().size(); }
+  at::Tensor allocate(int64_t bytes) override;
+  WorkPtr all_reduce(at::Tensor inout, const std::string& label) override;
+  WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, const std::string& label) override;
+  WorkPtr all_gather(at::Tensor input, at::Tensor out, const std::string& label) override;
+  WorkPtr broadcast(at::Tensor inout, int root, const std::string& label) override;
+  WorkPtr barrier(const std::string& label) override;
+  std::vector<CollectiveHeader> posted(int count) const override { return log_.last(count); }
+
+  // Moves everything on; never blocks. Throws CollectiveError.
+  void progress();
+
+ private:
+  WorkPtr post(CollectiveKind kind, CollectiveJob job, const std::string& label);
+  std::shared_ptr<Operation> make_operation(CollectiveJob job);
+  void advance_operations();
+  void watch();
+  void look_for_lost_peer() const;
+
+  const MpiWorld& world_;
+  const Clock& clock_;
+  Reduction reduction_;
+  std::vector<int> ranks_;
+  MpiSeat seat_;
+  NativeSums native_sums_;
+  HeaderLog log_;
+  std::optional<HeaderExchange> exchange_;  // where slots do not show every rank's headers
+
+  struct UnderWay {
+    std::shared_ptr<Operation> operation;
+    TimePoint since;
+    bool told = false;
+  };
+  std::list<UnderWay> under_way_;  // oldest first
+  TimePoint next_look_{};
+  std::string failure_;
+};
+
+}  // namespace tutti

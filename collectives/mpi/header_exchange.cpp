@@ -1,0 +1,88 @@
+#include "collectives/mpi/header_exchange.h"
+
+#include <cstring>
+#include <set>
+
+namespace tutti {
+namespace {
+
+constexpr char kTelling = 'T';  // followed by headers
+constexpr char kAlarm = 'A';    // followed by the reason
+constexpr int kTag = 0;
+
+}  // namespace
+
+HeaderExchange::HeaderExchange(const MpiComm& comm, std::vector<int> ranks)
+    : comm_(comm.duplicate()), ranks_(std::move(ranks)) {
+  MPI_Comm_rank(comm_.get(), &rank_);
+}
+
+std::vector<int> HeaderExchange::neighbours() const {
+  const int size = static_cast<int>(ranks_.size());
+  std::set<int> found;
+  for (int distance = 1; distance < size; distance *= 2) {
+    found.insert((rank_ + distance) % size);
+    found.insert((rank_ + size - distance) % size);
+  }
+  found.erase(rank_);
+  return {found.begin(), found.end()};
+}
+
+void HeaderExchange::send(const std::string& packet) {
+  outgoing_.remove_if([](auto& message) { return message.second.done(); });
+  for (int to : neighbours()) {
+    auto& [bytes, requests] = outgoing_.emplace_back(packet, Requests());
+    requests.send(comm_.get(), bytes.data(), static_cast<int64_t>(bytes.size()), to, kTag);
+  }
+}
+
+void HeaderExchange::tell(const HeaderLog& log) {
+  const std::vector<CollectiveHeader> headers = log.last(kHeaders);
+  std::string packet(1, kTelling);
+  packet.append(reinterpret_cast<const char*>(headers.data()), headers.size() * sizeof(CollectiveHeader));
+  send(packet);
+}
+
+void HeaderExchange::alarm(const std::string& text) {
+  if (alarmed_) return;
+  alarmed_ = true;
+  send(kAlarm + text);
+  // The caller may stop using MPI for good: give the messages a chance to leave.
+  for (int look = 0; look < 1000 && !outgoing_.empty(); ++look) {
+    outgoing_.remove_if([](auto& message) { return message.second.done(); });
+  }
+}
+
+void HeaderExchange::listen(const HeaderLog& log) {
+  while (true) {
+    int waiting = 0;
+    MPI_Status status;
+    check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, kTag, comm_.get(), &waiting, &status), "MPI_Iprobe");
+    if (!waiting) break;
+    int bytes = 0;
+    MPI_Get_count(&status, MPI_BYTE, &bytes);
+    std::string packet(bytes, '\0');
+    check_mpi(MPI_Recv(packet.data(), bytes, MPI_BYTE, status.MPI_SOURCE, kTag, comm_.get(), MPI_STATUS_IGNORE),
+              "MPI_Recv");
+    take(packet, status.MPI_SOURCE);
+  }
+  for (const auto& [from, headers] : heard_) compare(from, headers, log);
+}
+
+void HeaderExchange::take(const std::string& packet, int from) {
+  if (packet.front() == kAlarm) throw CollectiveError(packet.substr(1));
+  std::vector<CollectiveHeader> headers((packet.size() - 1) / sizeof(CollectiveHeader));
+  std::memcpy(headers.data(), packet.data() + 1, headers.size() * sizeof(CollectiveHeader));
+  heard_[from] = std::move(headers);
+}
+
+void HeaderExchange::compare(int from, const std::vector<CollectiveHeader>& theirs, const HeaderLog& log) const {
+  for (const CollectiveHeader& header : theirs) {
+    const CollectiveHeader* const mine = log.find(header.sequence);
+    if (mine && !matches(*mine, header)) {
+      throw CollectiveError(mismatch_text(ranks_[rank_], *mine, ranks_[from], header));
+    }
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,130 @@
+#include "collectives/mpi/native_operation.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "collectives/ordered_sum.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+// MPI counts in int.
+constexpr int64_t kMostItems = int64_t{1} << 30;
+
+template <c10::ScalarType dtype>
+void add(void* in, void* inout, int* count, MPI_Datatype*) {
+  const Summand summands[] = {{{0, 1}, in}, {{1, 2}, inout}};
+  void* const output = inout;
+  ordered_sum(dtype, summands, {&output, 1}, *count);
+}
+
+int checked_count(int64_t count) {
+  TUTTI_ASSERT(count <= std::numeric_limits<int>::max(), "more items than MPI can count");
+  return static_cast<int>(count);
+}
+
+}  // namespace
+
+NativeSums::NativeSums() {
+  check_mpi(MPI_Type_contiguous(2, MPI_BYTE, &two_bytes_), "MPI_Type_contiguous");
+  check_mpi(MPI_Type_commit(&two_bytes_), "MPI_Type_commit");
+  check_mpi(MPI_Op_create(add<c10::ScalarType::BFloat16>, 1, &bfloat16_), "MPI_Op_create");
+  check_mpi(MPI_Op_create(add<c10::ScalarType::Half>, 1, &float16_), "MPI_Op_create");
+}
+
+NativeSums::~NativeSums() {
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  if (finalized) return;
+  MPI_Op_free(&float16_);
+  MPI_Op_free(&bfloat16_);
+  MPI_Type_free(&two_bytes_);
+}
+
+NativeSums::Sum NativeSums::of(c10::ScalarType dtype) const {
+  switch (dtype) {
+    case c10::ScalarType::Float: return {MPI_FLOAT, MPI_SUM};
+    case c10::ScalarType::Double: return {MPI_DOUBLE, MPI_SUM};
+    case c10::ScalarType::Int: return {MPI_INT32_T, MPI_SUM};
+    case c10::ScalarType::Long: return {MPI_INT64_T, MPI_SUM};
+    case c10::ScalarType::BFloat16: return {two_bytes_, bfloat16_};
+    case c10::ScalarType::Half: return {two_bytes_, float16_};
+    default: TUTTI_ASSERT(false, std::string("no sums of ") + c10::toString(dtype));
+  }
+}
+
+NativeOperation::NativeOperation(const MpiSeat& seat, const NativeSums& sums, CollectiveJob job)
+    : Operation(std::move(job)) {
+  start(seat.messages(), sums);
+}
+
+void NativeOperation::start(MPI_Comm comm, const NativeSums& sums) {
+  switch (header().kind) {
+    case CollectiveKind::kAllReduce: return all_reduce(comm, sums);
+    case CollectiveKind::kReduceScatter: return reduce_scatter(comm, sums);
+    case CollectiveKind::kAllGather: return all_gather(comm);
+    case CollectiveKind::kBroadcast: return broadcast(comm);
+    case CollectiveKind::kBarrier: return barrier(comm);
+  }
+}
+
+bool NativeOperation::advance() {
+  if (!requests_.done()) return false;
+  finish();
+  return true;
+}
+
+void NativeOperation::all_reduce(MPI_Comm comm, const NativeSums& sums) {
+  const at::Tensor& whole = job().whole;
+  const auto [type, op] = sums.of(whole.scalar_type());
+  auto* data = static_cast<std::byte*>(whole.data_ptr());
+  for (int64_t at = 0; at < whole.numel(); at += kMostItems) {
+    const auto count = static_cast<int>(std::min(kMostItems, whole.numel() - at));
+    MPI_Request request = MPI_REQUEST_NULL;
+    void* const part = data + at * static_cast<int64_t>(whole.element_size());
+    check_mpi(MPI_Iallreduce(MPI_IN_PLACE, part, count, type, op, comm, &request), "MPI_Iallreduce");
+    requests_.add(request);
+  }
+}
+
+void NativeOperation::reduce_scatter(MPI_Comm comm, const NativeSums& sums) {
+  const at::Tensor& part = job().part;
+  const auto [type, op] = sums.of(part.scalar_type());
+  const int count = checked_count(part.numel());
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Ireduce_scatter_block(job().whole.data_ptr(), part.data_ptr(), count, type, op, comm, &request),
+            "MPI_Ireduce_scatter_block");
+  requests_.add(request);
+}
+
+void NativeOperation::all_gather(MPI_Comm comm) {
+  const int bytes = checked_count(static_cast<int64_t>(job().part.nbytes()));
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  auto* const whole = static_cast<std::byte*>(job().whole.data_ptr());
+  const void* part = job().part.data_ptr();
+  if (part == whole + static_cast<int64_t>(rank) * bytes) part = MPI_IN_PLACE;
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Iallgather(part, bytes, MPI_BYTE, whole, bytes, MPI_BYTE, comm, &request), "MPI_Iallgather");
+  requests_.add(request);
+}
+
+void NativeOperation::broadcast(MPI_Comm comm) {
+  auto* data = static_cast<std::byte*>(job().whole.data_ptr());
+  const auto bytes = static_cast<int64_t>(job().whole.nbytes());
+  for (int64_t at = 0; at < bytes; at += kMostItems) {
+    const auto count = static_cast<int>(std::min(kMostItems, bytes - at));
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Ibcast(data + at, count, MPI_BYTE, job().root, comm, &request), "MPI_Ibcast");
+    requests_.add(request);
+  }
+}
+
+void NativeOperation::barrier(MPI_Comm comm) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Ibarrier(comm, &request), "MPI_Ibarrier");
+  requests_.add(request);
+}
+
+}  // namespace tutti

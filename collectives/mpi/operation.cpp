@@ -1,0 +1,77 @@
+#include "collectives/mpi/operation.h"
+
+#include <algorithm>
+
+#include "collectives/header_log.h"
+
+namespace tutti {
+
+SlotOperation::SlotOperation(MpiSeat& seat, CollectiveJob job)
+    : Operation(std::move(job)), seat_(seat), sequence_(header().sequence), agreed_(seat.locals(), false) {
+  const CollectiveJob& asked = this->job();
+  if (asked.whole.defined()) {
+    item_bytes_ = static_cast<int64_t>(asked.whole.element_size());
+    whole_bytes_ = static_cast<int64_t>(asked.whole.nbytes());
+    whole_ = static_cast<std::byte*>(asked.whole.data_ptr());
+  }
+  if (asked.part.defined()) part_ = static_cast<std::byte*>(asked.part.data_ptr());
+}
+
+std::byte* SlotOperation::source() const {
+  return header().kind == CollectiveKind::kAllGather ? part_ : whole_;
+}
+
+bool SlotOperation::slot_is_free() const {
+  if (sequence_ < ControlWindow::kSlots) return true;
+  for (int local = 0; local < seat_.locals(); ++local) {
+    if (slot(local).left.get() <= sequence_ - ControlWindow::kSlots) return false;
+  }
+  return true;
+}
+
+void SlotOperation::post() {
+  ControlSlot& mine = own_slot();
+  mine.header = header();
+  mine.filled.set(0);
+  mine.settled.set(0);
+  mine.drained.set(0);
+  mine.window = ControlSlot::kNoWindow;
+  prepare(mine);
+  mine.posted.set(sequence_ + 1);
+  posted_ = true;
+}
+
+bool SlotOperation::everyone_posted() {
+  if (!posted_) {
+    if (!slot_is_free()) return false;
+    post();
+  }
+  for (int local = 0; local < seat_.locals(); ++local) {
+    if (agreed_[local] || slot(local).posted.get() <= sequence_) continue;
+    compare(local);
+    agreed_[local] = true;
+    ++agreed_count_;
+  }
+  return agreed_count_ == seat_.locals();
+}
+
+void SlotOperation::compare(int local) const {
+  const CollectiveHeader& theirs = slot(local).header;
+  if (matches(theirs, header())) return;
+  const HostLayout& layout = seat_.layout();
+  const int neighbour = layout.neighbours()[local];
+  throw CollectiveError(mismatch_text(seat_.world_rank(layout.rank()), header(), seat_.world_rank(neighbour), theirs));
+}
+
+void SlotOperation::leave() {
+  own_slot().left.set(sequence_ + 1);
+  finish();
+}
+
+uint64_t SlotOperation::least(SharedCount ControlSlot::* count) const {
+  uint64_t value = UINT64_MAX;
+  for (int local = 0; local < seat_.locals(); ++local) value = std::min(value, (slot(local).*count).get());
+  return value;
+}
+
+}  // namespace tutti

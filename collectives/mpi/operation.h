@@ -1,0 +1,78 @@
+#pragma once
+
+#include <vector>
+
+#include "collectives/collective_job.h"
+#include "collectives/mpi/seat.h"
+
+namespace tutti {
+
+// One collective, as this rank carries it out.
+class Operation {
+ public:
+  explicit Operation(CollectiveJob job) : job_(std::move(job)) {}
+  virtual ~Operation() = default;
+  Operation(const Operation&) = delete;
+
+  // Takes a bounded step, never blocks; false when there was nothing to do yet. Throws CollectiveError.
+  virtual bool advance() = 0;
+
+  bool finished() const { return finished_; }
+  const CollectiveJob& job() const { return job_; }
+  const CollectiveHeader& header() const { return job_.header; }
+
+ protected:
+  void finish() { finished_ = true; }
+
+ private:
+  CollectiveJob job_;
+  bool finished_ = false;
+};
+
+// A collective that the ranks of a host run through their control slots.
+class SlotOperation : public Operation {
+ public:
+  SlotOperation(MpiSeat& seat, CollectiveJob job);
+
+ protected:
+  // Whether every rank of this host has posted this collective, this one included; posts it as soon as the slot is
+  // free, and compares the others' headers with its own as they come.
+  bool everyone_posted();
+
+  // Called just before posting: what `slot` must hold by then.
+  virtual void prepare(ControlSlot& slot) = 0;
+
+  // Says that this rank reads nothing more of its neighbours, and finishes.
+  void leave();
+
+  // The least of a count over the ranks of this host.
+  uint64_t least(SharedCount ControlSlot::* count) const;
+
+  MpiSeat& seat() const { return seat_; }
+  ControlSlot& slot(int local) const { return seat_.slot(local, sequence_); }
+  ControlSlot& own_slot() const { return seat_.own_slot(sequence_); }
+  uint64_t sequence() const { return sequence_; }
+
+  int64_t item_bytes() const { return item_bytes_; }
+  int64_t whole_bytes() const { return whole_bytes_; }
+  std::byte* whole() const { return whole_; }
+  std::byte* part() const { return part_; }
+  std::byte* source() const;  // of what this rank contributes
+
+ private:
+  bool slot_is_free() const;
+  void post();
+  void compare(int local) const;
+
+  MpiSeat& seat_;
+  uint64_t sequence_;
+  bool posted_ = false;
+  std::vector<bool> agreed_;  // the ranks of this host whose headers match
+  int agreed_count_ = 0;
+  int64_t item_bytes_ = 1;
+  int64_t whole_bytes_ = 0;
+  std::byte* whole_ = nullptr;
+  std::byte* part_ = nullptr;
+};
+
+}  // namespace tutti

@@ -1,0 +1,116 @@
+#include "collectives/mpi/pieced_operation.h"
+
+namespace tutti {
+
+PiecedOperation::PiecedOperation(MpiSeat& seat, CollectiveJob job) : SlotOperation(seat, std::move(job)) {
+  if (!is_small()) seat.queue_for_scratch(sequence());
+}
+
+void PiecedOperation::prepare(ControlSlot& slot) {
+  if (is_small() || !can_be_direct()) return;
+  const HostLayout& layout = seat().layout();
+  const bool is_part = header().kind == CollectiveKind::kAllGather;
+  const auto bytes = static_cast<int64_t>(header().bytes) / (is_part ? layout.size() : 1);
+  const auto number = seat().window_of(source(), bytes);
+  if (!number) return;
+  window_ = seat().window(*number);
+  slot.window = *number;
+  slot.offset = window_->offset(source());
+}
+
+// Direct when the data of all ranks of this host lies in one window; else through scratch, once it is this
+// collective's turn.
+bool PiecedOperation::decide() {
+  if (decided_) return true;
+  direct_ = window_ != nullptr;
+  for (int local = 0; local < seat().locals(); ++local) direct_ &= slot(local).window == own_slot().window;
+  if (is_small()) return decided_ = true;
+  if (direct_) {
+    seat().leave_scratch(sequence(), false);
+    return decided_ = true;
+  }
+  return decided_ = seat().may_use_scratch(sequence());
+}
+
+std::byte* PiecedOperation::scratch(int local, int64_t piece) const {
+  return is_small() ? slot(local).data : seat().scratch(local, piece);
+}
+
+std::byte* PiecedOperation::neighbour_source(int local) const {
+  return window_->segment(local) + slot(local).offset;
+}
+
+int PiecedOperation::tag(Leg leg, int64_t piece) const {
+  const auto turn = static_cast<int>(sequence() % (4 * ControlWindow::kSlots));
+  return (turn * 2 + static_cast<int>(leg)) << 20 | static_cast<int>(piece % (1 << 20));
+}
+
+bool PiecedOperation::advance() {
+  if (!everyone_posted() || !decide()) return false;
+  bool moved = step_fill();
+  moved |= step_send();
+  moved |= step_settle();
+  moved |= step_collect();
+  moved |= step_drain();
+  if (!complete()) return moved;
+  if (!direct_ && !is_small()) seat().leave_scratch(sequence(), true);
+  leave();
+  return true;
+}
+
+// Whether nobody needs what an earlier piece left in the buffers that `piece` is to use.
+bool PiecedOperation::buffer_is_free(int64_t piece) {
+  if (piece < MpiSeat::kBuffers) return true;
+  if (!mail(piece).sent.done()) return false;
+  const int64_t earlier = piece - MpiSeat::kBuffers;
+  if (direct_) return collected_ > earlier;
+  return static_cast<int64_t>(least(&ControlSlot::drained)) > earlier;
+}
+
+bool PiecedOperation::step_fill() {
+  if (filled_ == pieces_ || !buffer_is_free(filled_)) return false;
+  if (!direct_) fill(filled_);
+  own_slot().filled.set(++filled_);
+  return true;
+}
+
+bool PiecedOperation::step_send() {
+  if (sent_ == filled_) return false;
+  if (!direct_ && static_cast<int64_t>(least(&ControlSlot::filled)) <= sent_) return false;
+  send(sent_++);
+  return true;
+}
+
+bool PiecedOperation::step_settle() {
+  if (settled_ == sent_ || !settle(settled_)) return false;
+  ++settled_;
+  return true;
+}
+
+bool PiecedOperation::step_collect() {
+  if (collected_ == settled_ || !collect(collected_)) return false;
+  own_slot().settled.set(++collected_);
+  return true;
+}
+
+bool PiecedOperation::step_drain() {
+  if (drained_ == collected_) return false;
+  if (drains()) {
+    if (static_cast<int64_t>(least(&ControlSlot::settled)) <= drained_) return false;
+    drain(drained_);
+  }
+  own_slot().drained.set(++drained_);
+  return true;
+}
+
+// In place, this rank's memory is the neighbours' to read and write until all of them are through.
+bool PiecedOperation::complete() {
+  if (drained_ < pieces_) return false;
+  if (direct_ && static_cast<int64_t>(least(&ControlSlot::drained)) < pieces_) return false;
+  for (Mail& mail : mail_) {
+    if (!mail.sent.done()) return false;
+  }
+  return true;
+}
+
+}  // namespace tutti

@@ -1,0 +1,190 @@
+#include "collectives/mpi/reduce_operation.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tutti {
+namespace {
+
+// Below this a chunk is not worth a message: small pieces are summed by the first ranks alone.
+constexpr int64_t kLeastChunkBytes = 4096;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+ReduceOperation::ReduceOperation(MpiSeat& seat, CollectiveJob job)
+    : PiecedOperation(seat, std::move(job)), scatters_(header().kind == CollectiveKind::kReduceScatter) {
+  if (scatters_) {
+    part_bytes_ = static_cast<int64_t>(this->job().part.nbytes());
+    step_bytes_ = std::clamp<int64_t>(part_bytes_, 1, seat.chunk_bytes());
+    set_pieces(ceil_div(part_bytes_, step_bytes_));
+  } else {
+    set_pieces(ceil_div(whole_bytes(), seat.piece_bytes()));
+  }
+}
+
+PiecedOperation::Chunk ReduceOperation::chunk(int64_t piece, int rank) const {
+  return scatters_ ? chunk_of_scatter(piece, rank) : chunk_of_all(piece, rank);
+}
+
+PiecedOperation::Chunk ReduceOperation::chunk_of_scatter(int64_t piece, int rank) const {
+  const int64_t first = piece * step_bytes_;
+  return {rank * part_bytes_ + first, std::min(step_bytes_, part_bytes_ - first), rank * step_bytes_};
+}
+
+PiecedOperation::Chunk ReduceOperation::chunk_of_all(int64_t piece, int rank) const {
+  const int64_t first = piece * seat().piece_bytes();
+  const int64_t bytes = std::min(seat().piece_bytes(), whole_bytes() - first);
+  const int64_t even = ceil_div(ceil_div(bytes, seat().layout().size()), 64) * 64;
+  const int64_t each = std::max(even, kLeastChunkBytes);
+  const int64_t begin = std::min(rank * each, bytes);
+  return {first + begin, std::min(each, bytes - begin), begin};
+}
+
+// Where a rank of this host keeps its part of a chunk.
+std::byte* ReduceOperation::place(int64_t piece, int local, const Chunk& chunk) const {
+  return direct() ? neighbour_source(local) + chunk.at : scratch(local, piece) + chunk.scratch;
+}
+
+void ReduceOperation::sum(const std::vector<Summand>& summands, const std::vector<void*>& outputs, int64_t bytes) {
+  ordered_sum(job().whole.scalar_type(), summands, outputs, bytes / item_bytes());
+}
+
+bool ReduceOperation::speaks_for_host(int owner) const {
+  const HostLayout& layout = seat().layout();
+  return !layout.here(owner) && layout.delegate(layout.host(), owner) == layout.rank();
+}
+
+void ReduceOperation::fill(int64_t piece) {
+  for (int rank = 0; rank < seat().layout().size(); ++rank) {
+    const Chunk part = chunk(piece, rank);
+    if (part.bytes > 0) std::memcpy(scratch(seat().local(), piece) + part.scratch, whole() + part.at, part.bytes);
+  }
+}
+
+void ReduceOperation::send(int64_t piece) {
+  if (!across_hosts()) return;
+  expect_subtrees(piece);
+  const HostLayout& layout = seat().layout();
+  std::size_t buffer = 0;
+  for (int owner = 0; owner < layout.size(); ++owner) {
+    if (speaks_for_host(owner)) buffer += chunk(piece, owner).bytes * layout.subtrees(layout.host()).size();
+  }
+  mail(piece).outgoing.resize(buffer);
+  outgoing_ = mail(piece).outgoing.data();
+  for (int owner = 0; owner < layout.size(); ++owner) {
+    if (speaks_for_host(owner)) send_subtrees(piece, owner);
+  }
+}
+
+void ReduceOperation::send_subtrees(int64_t piece, int owner) {
+  const HostLayout& layout = seat().layout();
+  const Chunk theirs = chunk(piece, owner);
+  if (theirs.bytes == 0) return;
+  const std::byte* const first = outgoing_;
+  for (const RankRange& subtree : layout.subtrees(layout.host())) {
+    std::vector<Summand> summands;
+    for (int rank = subtree.begin; rank < subtree.end; ++rank) {
+      summands.push_back({{rank, rank + 1}, place(piece, layout.local_of(rank), theirs)});
+    }
+    sum(summands, {outgoing_}, theirs.bytes);
+    outgoing_ += theirs.bytes;
+  }
+  mail(piece).sent.send(seat().messages(), first, outgoing_ - first, owner, tag(Leg::kSum, piece));
+  if (scatters_) return;
+  std::byte* const result = place(piece, seat().local(), theirs);
+  mail(piece).results.receive(seat().messages(), result, theirs.bytes, owner, tag(Leg::kResult, piece));
+}
+
+void ReduceOperation::expect_subtrees(int64_t piece) {
+  const HostLayout& layout = seat().layout();
+  const Chunk mine = chunk(piece, layout.rank());
+  if (mine.bytes == 0) return;
+  std::size_t remote = 0;
+  for (int host = 0; host < layout.hosts(); ++host) {
+    if (host != layout.host()) remote += layout.subtrees(host).size();
+  }
+  mail(piece).incoming.resize(remote * mine.bytes);
+  std::byte* to = mail(piece).incoming.data();
+  for (int host = 0; host < layout.hosts(); ++host) {
+    if (host == layout.host()) continue;
+    const int64_t bytes = mine.bytes * static_cast<int64_t>(layout.subtrees(host).size());
+    const int from = layout.delegate(host, layout.rank());
+    mail(piece).sums.receive(seat().messages(), to, bytes, from, tag(Leg::kSum, piece));
+    to += bytes;
+  }
+}
+
+void ReduceOperation::add_remote(int64_t piece, const Chunk& mine, std::vector<Summand>& summands) {
+  const HostLayout& layout = seat().layout();
+  const std::byte* from = mail(piece).incoming.data();
+  for (int host = 0; host < layout.hosts(); ++host) {
+    if (host == layout.host()) continue;
+    for (const RankRange& subtree : layout.subtrees(host)) {
+      summands.push_back({subtree, from});
+      from += mine.bytes;
+    }
+  }
+  std::sort(summands.begin(), summands.end(),
+            [](const Summand& a, const Summand& b) { return a.ranks.begin < b.ranks.begin; });
+}
+
+std::vector<void*> ReduceOperation::outputs(int64_t piece, const Chunk& mine) const {
+  if (scatters_) return {part() + piece * step_bytes_};
+  if (!direct()) return {place(piece, seat().local(), mine)};
+  std::vector<void*> all;
+  for (int local = 0; local < seat().locals(); ++local) all.push_back(place(piece, local, mine));
+  return all;
+}
+
+bool ReduceOperation::settle(int64_t piece) {
+  if (!mail(piece).sums.done()) return false;
+  const HostLayout& layout = seat().layout();
+  const Chunk mine = chunk(piece, layout.rank());
+  if (mine.bytes == 0) return true;
+  std::vector<Summand> summands;
+  for (int rank : layout.neighbours()) {
+    summands.push_back({{rank, rank + 1}, place(piece, layout.local_of(rank), mine)});
+  }
+  if (across_hosts()) add_remote(piece, mine, summands);
+  sum(summands, outputs(piece, mine), mine.bytes);
+  if (!scatters_ && across_hosts()) spread_result(piece, mine);
+  return true;
+}
+
+void ReduceOperation::spread_result(int64_t piece, const Chunk& mine) {
+  const HostLayout& layout = seat().layout();
+  const std::byte* const result = place(piece, seat().local(), mine);
+  for (int host = 0; host < layout.hosts(); ++host) {
+    if (host == layout.host()) continue;
+    const int to = layout.delegate(host, layout.rank());
+    mail(piece).sent.send(seat().messages(), result, mine.bytes, to, tag(Leg::kResult, piece));
+  }
+}
+
+// In place, what came from another host goes on into the neighbours' memory too; in scratch, they fetch it.
+bool ReduceOperation::collect(int64_t piece) {
+  if (!mail(piece).results.done()) return false;
+  if (scatters_ || !direct() || !across_hosts()) return true;
+  for (int owner = 0; owner < seat().layout().size(); ++owner) {
+    const Chunk theirs = chunk(piece, owner);
+    if (theirs.bytes == 0 || !speaks_for_host(owner)) continue;
+    const std::byte* const result = place(piece, seat().local(), theirs);
+    for (int local = 0; local < seat().locals(); ++local) {
+      if (local != seat().local()) std::memcpy(place(piece, local, theirs), result, theirs.bytes);
+    }
+  }
+  return true;
+}
+
+void ReduceOperation::drain(int64_t piece) {
+  const HostLayout& layout = seat().layout();
+  for (int owner = 0; owner < layout.size(); ++owner) {
+    const Chunk part = chunk(piece, owner);
+    const int holder = layout.local_of(layout.delegate(layout.host(), owner));
+    if (part.bytes > 0) std::memcpy(whole() + part.at, scratch(holder, piece) + part.scratch, part.bytes);
+  }
+}
+
+}  // namespace tutti

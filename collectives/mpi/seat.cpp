@@ -1,0 +1,70 @@
+#include "collectives/mpi/seat.h"
+
+#include <algorithm>
+
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+// Large enough to be worth a look at the neighbours' progress, small enough that a step of a collective stays below
+// 0.1 ms and that scratch stays a few MiB.
+int64_t choose_chunk_bytes(int ranks) {
+  constexpr int64_t kLeast = 16 << 10;
+  constexpr int64_t kMost = 256 << 10;
+  const int64_t even = (int64_t{1} << 20) / ranks / 64 * 64;
+  return std::clamp(even, kLeast, kMost);
+}
+
+HostLayout make_layout(const MpiWorld& world, const std::vector<int>& ranks) {
+  std::vector<int> host_of;
+  for (int rank : ranks) host_of.push_back(world.host_of()[rank]);
+  const auto self = std::find(ranks.begin(), ranks.end(), world.rank());
+  TUTTI_ASSERT(self != ranks.end(), "a rank may only join groups that hold it");
+  return HostLayout(std::move(host_of), static_cast<int>(self - ranks.begin()));
+}
+
+MpiComm make_host_comm(const MpiWorld& world, const HostLayout& layout, const std::vector<int>& ranks) {
+  std::vector<int> here;
+  for (int neighbour : layout.neighbours()) here.push_back(ranks[neighbour]);
+  return world.make_comm(here);
+}
+
+}  // namespace
+
+MpiSeat::MpiSeat(const MpiWorld& world, std::vector<int> ranks)
+    : ranks_(std::move(ranks)),
+      layout_(make_layout(world, ranks_)),
+      messages_(world.make_comm(ranks_)),
+      host_comm_(make_host_comm(world, layout_, ranks_)),
+      chunk_bytes_(choose_chunk_bytes(layout_.size())),
+      control_(host_comm_.get()),
+      scratch_(host_comm_.get(), piece_bytes() * kBuffers) {}
+
+std::byte* MpiSeat::scratch(int local, int64_t piece) const {
+  return scratch_.segment(local) + piece % kBuffers * piece_bytes();
+}
+
+std::optional<uint64_t> MpiSeat::window_of(const void* data, int64_t bytes) const {
+  for (uint64_t number = 0; number < windows_.size(); ++number) {
+    const auto window = windows_[number].lock();
+    if (window && window->owns(data, bytes)) return number;
+  }
+  return std::nullopt;
+}
+
+bool MpiSeat::may_use_scratch(uint64_t sequence) const {
+  if (scratch_queue_.front() != sequence) return false;
+  if (!last_in_scratch_) return true;
+  for (int local = 0; local < locals(); ++local) {
+    if (slot(local, *last_in_scratch_).left.get() <= *last_in_scratch_) return false;
+  }
+  return true;
+}
+
+void MpiSeat::leave_scratch(uint64_t sequence, bool used) {
+  std::erase(scratch_queue_, sequence);
+  if (used) last_in_scratch_ = sequence;
+}
+
+}  // namespace tutti

@@ -1,0 +1,146 @@
+#include "collectives/ordered_sum.h"
+
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "runtime/error.h"
+
+// Every clone adds the same pairs, so the bits do not depend on the machine's vectors.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define TUTTI_VECTORS __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define TUTTI_VECTORS
+#endif
+
+namespace tutti {
+namespace {
+
+// A block of every partial sum stays in the first-level cache.
+constexpr int64_t kBlockBytes = 8 << 10;
+
+// `out` may be `a` or `b`: elements meet only their own index.
+TUTTI_VECTORS void add(const float* a, const float* b, float* out, int64_t count) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < count; ++i) out[i] = a[i] + b[i];
+}
+
+TUTTI_VECTORS void add(const double* a, const double* b, double* out, int64_t count) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < count; ++i) out[i] = a[i] + b[i];
+}
+
+TUTTI_VECTORS void add(const uint32_t* a, const uint32_t* b, uint32_t* out, int64_t count) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < count; ++i) out[i] = a[i] + b[i];
+}
+
+TUTTI_VECTORS void add(const uint64_t* a, const uint64_t* b, uint64_t* out, int64_t count) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < count; ++i) out[i] = a[i] + b[i];
+}
+
+TUTTI_VECTORS void add(const c10::BFloat16* a, const c10::BFloat16* b, c10::BFloat16* out, int64_t count) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < count; ++i) {
+    const uint32_t wide_a = static_cast<uint32_t>(a[i].x) << 16;
+    const uint32_t wide_b = static_cast<uint32_t>(b[i].x) << 16;
+    const float sum = __builtin_bit_cast(float, wide_a) + __builtin_bit_cast(float, wide_b);
+    const uint32_t bits = __builtin_bit_cast(uint32_t, sum);
+    const uint32_t rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;  // to nearest, ties to even
+    out[i].x = sum == sum ? static_cast<uint16_t>(rounded) : uint16_t{0x7FC0};
+  }
+}
+
+void add(const c10::Half* a, const c10::Half* b, c10::Half* out, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(a[i]) + static_cast<float>(b[i]);
+}
+
+// Walks the tree once a block of elements.
+template <class T>
+class BlockSum {
+ public:
+  static constexpr int64_t kElements = kBlockBytes / sizeof(T);
+
+  explicit BlockSum(std::span<const Summand> summands) : summands_(summands) {}
+
+  // Elements [first, first + count) of the sum, into out[first...].
+  void run(int64_t first, int64_t count, T* out) {
+    first_ = first;
+    count_ = count;
+    next_ = 0;
+    const RankRange root{summands_.front().ranks.begin, summands_.back().ranks.end};
+    const T* sum = node(root, out + first);
+    TUTTI_ASSERT(next_ == summands_.size(), "the summands do not tile a subtree");
+    if (sum != out + first) std::memcpy(out + first, sum, count * sizeof(T));
+  }
+
+ private:
+  // A pointer to the node's elements: a summand's own, or `target` once both halves were added into it.
+  const T* node(RankRange range, T* target) {
+    const Summand& summand = summands_[next_];
+    if (summand.ranks == range) {
+      ++next_;
+      return static_cast<const T*>(summand.data) + first_;
+    }
+    TUTTI_ASSERT(range.count() >= 2, "the summands do not tile a subtree");
+    return inner(range, target);
+  }
+
+  // `target` may be a summand's memory that is read later, so it is written last.
+  const T* inner(RankRange range, T* target) {
+    alignas(64) std::byte left_block[kBlockBytes];
+    alignas(64) std::byte right_block[kBlockBytes];
+    const int middle = split_point(range);
+    const T* left = node({range.begin, middle}, reinterpret_cast<T*>(left_block));
+    const T* right = node({middle, range.end}, reinterpret_cast<T*>(right_block));
+    add(left, right, target, count_);
+    return target;
+  }
+
+  std::span<const Summand> summands_;
+  std::size_t next_ = 0;
+  int64_t first_ = 0;
+  int64_t count_ = 0;
+};
+
+template <class T>
+void sum_blocks(std::span<const Summand> summands, std::span<void* const> outputs, int64_t count) {
+  BlockSum<T> sum(summands);
+  T* first_output = static_cast<T*>(outputs.front());
+  for (int64_t at = 0; at < count; at += BlockSum<T>::kElements) {
+    const int64_t n = std::min(count - at, BlockSum<T>::kElements);
+    sum.run(at, n, first_output);
+    for (void* output : outputs.subspan(1)) {
+      if (output != first_output) std::memcpy(static_cast<T*>(output) + at, first_output + at, n * sizeof(T));
+    }
+  }
+}
+
+}  // namespace
+
+bool can_sum(c10::ScalarType dtype) {
+  using c10::ScalarType;
+  return dtype == ScalarType::Float || dtype == ScalarType::Double || dtype == ScalarType::BFloat16 ||
+         dtype == ScalarType::Half || dtype == ScalarType::Int || dtype == ScalarType::Long;
+}
+
+void ordered_sum(c10::ScalarType dtype, std::span<const Summand> summands, std::span<void* const> outputs,
+                 int64_t count) {
+  TUTTI_ASSERT(!summands.empty() && !outputs.empty(), "a sum of nothing, or to nowhere");
+  if (count == 0) return;
+  switch (dtype) {
+    case c10::ScalarType::Float: return sum_blocks<float>(summands, outputs, count);
+    case c10::ScalarType::Double: return sum_blocks<double>(summands, outputs, count);
+    case c10::ScalarType::BFloat16: return sum_blocks<c10::BFloat16>(summands, outputs, count);
+    case c10::ScalarType::Half: return sum_blocks<c10::Half>(summands, outputs, count);
+    case c10::ScalarType::Int: return sum_blocks<uint32_t>(summands, outputs, count);
+    case c10::ScalarType::Long: return sum_blocks<uint64_t>(summands, outputs, count);
+    default: TUTTI_ASSERT(false, std::string("no sums of ") + c10::toString(dtype));
+  }
+}
+
+}  // namespace tutti

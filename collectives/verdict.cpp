@@ -1,0 +1,36 @@
+#include "collectives/verdict.h"
+
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <array>
+
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::array kFields = {&Verdict::out_of_memory,  &Verdict::non_finite, &Verdict::stop,
+                                &Verdict::checkpoint_now, &Verdict::samples,    &Verdict::tokens,
+                                &Verdict::loss_sum,       &Verdict::loss_weight, &Verdict::seconds};
+
+}  // namespace
+
+at::Tensor Verdict::encode(int rank, int world) const {
+  TUTTI_ASSERT(memory_peak.size() <= 1, "encoding what was decoded");
+  at::Tensor vector = at::zeros({static_cast<int64_t>(kFields.size()) + world}, at::kDouble);
+  double* at = vector.data_ptr<double>();
+  for (const auto field : kFields) *at++ = this->*field;
+  if (!memory_peak.empty()) at[rank] = memory_peak[0];
+  return vector;
+}
+
+Verdict Verdict::decode(const at::Tensor& sum) {
+  Verdict verdict;
+  const double* at = sum.const_data_ptr<double>();
+  for (const auto field : kFields) verdict.*field = *at++;
+  verdict.memory_peak.assign(at, sum.const_data_ptr<double>() + sum.numel());
+  return verdict;
+}
+
+}  // namespace tutti
