@@ -1,0 +1,70 @@
+# libtutti_cuda.so: everything that needs CUDA, loaded only where there is a GPU. TUTTI_CUDA=AUTO builds it where nvcc,
+# libtorch's CUDA half and NCCL are found, and says what lacks where not; ON insists; OFF does without.
+function(tutti_find_cuda lacks)
+  include(CheckLanguage)
+  check_language(CUDA)
+  find_path(TUTTI_NCCL_INCLUDE nccl.h HINTS ${TUTTI_TORCH_DIR}/../nvidia/nccl/include)
+  find_library(TUTTI_NCCL_LIBRARY NAMES nccl libnccl.so.2 HINTS ${TUTTI_TORCH_DIR}/../nvidia/nccl/lib)
+  set(lacking)
+  if(NOT CMAKE_CUDA_COMPILER)
+    set(lacking "nvcc (NVIDIA's CUDA toolkit; nvcc on PATH, or CUDACXX=/path/to/nvcc)")
+  elseif(NOT EXISTS ${TUTTI_TORCH_DIR}/lib/libtorch_cuda.so)
+    set(lacking "libtorch's CUDA half (${TUTTI_TORCH_DIR} is a build for CPUs; `make setup` installs one that has it)")
+  elseif(NOT TUTTI_NCCL_INCLUDE OR NOT TUTTI_NCCL_LIBRARY)
+    set(lacking "NCCL (libnccl-dev of NVIDIA's repository, or the nvidia-nccl wheel beside torch)")
+  endif()
+  set(${lacks} "${lacking}" PARENT_SCOPE)
+endfunction()
+
+# libtorch and nvcc must speak of the same CUDA runtime: two of them in one process know nothing of each other.
+function(tutti_check_cuda_version lacks)
+  if(NOT EXISTS ${TUTTI_TORCH_DIR}/version.py)
+    return()
+  endif()
+  file(READ ${TUTTI_TORCH_DIR}/version.py version)
+  string(REGEX REPLACE ".*cuda[^=]*= '([0-9]+).*" "\\1" wanted "${version}")
+  string(REGEX REPLACE "^([0-9]+).*" "\\1" found "${CMAKE_CUDA_COMPILER_VERSION}")
+  if(wanted MATCHES "^[0-9]+$" AND NOT wanted EQUAL found)
+    set(${lacks} "nvcc of CUDA ${wanted}, which libtorch was built with (found: ${CMAKE_CUDA_COMPILER_VERSION})"
+        PARENT_SCOPE)
+  endif()
+endfunction()
+
+function(tutti_cuda_library)
+  add_library(tutti_cuda SHARED
+    collectives/nccl/communicator.cpp
+    collectives/nccl/entry.cpp
+    collectives/nccl/group.cpp
+    collectives/nccl/header_check.cpp
+    tensors/cuda_device.cu)
+  tutti_stamp(tutti_cuda)
+  target_include_directories(tutti_cuda SYSTEM PRIVATE ${TUTTI_NCCL_INCLUDE} ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
+  # Linked although no symbol of it may be used: its kernels register themselves when it is loaded.
+  target_link_options(tutti_cuda PRIVATE LINKER:--no-as-needed)
+  target_link_libraries(tutti_cuda PRIVATE tutti_shared ${TUTTI_TORCH_DIR}/lib/libtorch_cuda.so
+                                           ${TUTTI_TORCH_DIR}/lib/libc10_cuda.so ${TUTTI_NCCL_LIBRARY})
+  file(GLOB nvidia ${TUTTI_TORCH_DIR}/../nvidia/*/lib)
+  set_target_properties(tutti_cuda PROPERTIES CUDA_STANDARD 17 BUILD_RPATH "${TUTTI_TORCH_DIR}/lib;${nvidia}"
+                                              INSTALL_RPATH "$ORIGIN;${TUTTI_TORCH_DIR}/lib;${nvidia}")
+  install(TARGETS tutti_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endfunction()
+
+if(TUTTI_CUDA AND TARGET tutti_shared)
+  tutti_find_cuda(lacks)
+  if(NOT lacks)
+    if(NOT CMAKE_CUDA_ARCHITECTURES)
+      set(CMAKE_CUDA_ARCHITECTURES 80 90)
+    endif()
+    set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+    enable_language(CUDA)
+    tutti_check_cuda_version(lacks)
+  endif()
+  if(NOT lacks)
+    message(STATUS "libtutti_cuda.so: CUDA ${CMAKE_CUDA_COMPILER_VERSION}, NCCL in ${TUTTI_NCCL_LIBRARY}")
+    tutti_cuda_library()
+  elseif(TUTTI_CUDA STREQUAL AUTO)
+    message(STATUS "libtutti_cuda.so is not built: it needs ${lacks}")
+  else()
+    message(FATAL_ERROR "TUTTI_CUDA=${TUTTI_CUDA}, but it needs ${lacks}")
+  endif()
+endif()
