@@ -7,12 +7,15 @@
 #include <thread>
 
 #include "tests/runtime/cast.h"
+#include "tests/runtime/scheduler_contract.h"
 
 namespace tutti {
 namespace {
 
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
+
+INSTANTIATE_TYPED_TEST_SUITE_P(ThreadScheduler, SchedulerTest, ThreadScheduler);
 
 double cpu_seconds() {
   rusage usage;

@@ -10,6 +10,7 @@
 #include "sim/local_transport.h"
 #include "sim/sim_clock.h"
 #include "tests/runtime/cast.h"
+#include "tests/runtime/scheduler_contract.h"
 
 namespace tutti {
 namespace {
@@ -19,6 +20,8 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
+
+INSTANTIATE_TYPED_TEST_SUITE_P(SimScheduler, SchedulerTest, SimScheduler);
 
 SimScheduler::Options seeded(uint64_t seed) { return {.seed = seed, .on_switch = {}}; }
 

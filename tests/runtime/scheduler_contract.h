@@ -1,26 +1,22 @@
+#pragma once
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
 
 #include "runtime/error.h"
-#include "runtime/thread_scheduler.h"
-#include "sim/sim_scheduler.h"
 #include "tests/runtime/cast.h"
 
 namespace tutti {
-namespace {
-
-using std::chrono::milliseconds;
-using std::chrono::seconds;
-using testing::HasSubstr;
 
 struct Counted {
   static constexpr const char* kName = "Counted";
   std::shared_ptr<int> counted;
 };
 
-// The contract that both schedulers hold.
+// The contract that every scheduler holds: instantiate it with
+// INSTANTIATE_TYPED_TEST_SUITE_P(Name, SchedulerTest, SomeScheduler).
 template <class S>
 class SchedulerTest : public testing::Test {
  protected:
@@ -32,10 +28,9 @@ class SchedulerTest : public testing::Test {
   S scheduler;
 };
 
-using Schedulers = testing::Types<ThreadScheduler, SimScheduler>;
-TYPED_TEST_SUITE(SchedulerTest, Schedulers);
+TYPED_TEST_SUITE_P(SchedulerTest);
 
-TYPED_TEST(SchedulerTest, MessagesArriveInOrderThroughASmallMailbox) {
+TYPED_TEST_P(SchedulerTest, MessagesArriveInOrderThroughASmallMailbox) {
   constexpr int kMany = 2000;
   std::vector<int64_t> got;
   const ActorId reader = this->add("reader",
@@ -55,7 +50,7 @@ TYPED_TEST(SchedulerTest, MessagesArriveInOrderThroughASmallMailbox) {
   EXPECT_EQ(got, expected);
 }
 
-TYPED_TEST(SchedulerTest, FullMailboxHoldsTheSenderBack) {
+TYPED_TEST_P(SchedulerTest, FullMailboxHoldsTheSenderBack) {
   std::atomic<int> sent{0};
   int sent_when_read = -1;
   ActorId reader = this->scheduler.reserve("reader", 0, 4);
@@ -66,7 +61,7 @@ TYPED_TEST(SchedulerTest, FullMailboxHoldsTheSenderBack) {
   play(this->scheduler, reader,
        {.start =
             [&](Context& context) {
-              context.sleep(milliseconds(50));
+              context.sleep(std::chrono::milliseconds(50));
               sent_when_read = sent;
             },
         .receive =
@@ -78,12 +73,12 @@ TYPED_TEST(SchedulerTest, FullMailboxHoldsTheSenderBack) {
   EXPECT_EQ(sent, 20);
 }
 
-TYPED_TEST(SchedulerTest, SenderIsLetGoOnceTheReaderBlocks) {
+TYPED_TEST_P(SchedulerTest, SenderIsLetGoOnceTheReaderBlocks) {
   // The reader takes one of four messages, which is not half, and then waits for the writer itself.
   ActorId reader = this->scheduler.reserve("reader", 0, 4);
   const ActorId writer = this->add("writer", {.start =
                                                   [&](Context& context) {
-                                                    context.sleep(milliseconds(5));
+                                                    context.sleep(std::chrono::milliseconds(5));
                                                     for (int i = 0; i < 5; ++i)
                                                       context.send(reader, Number{i});
                                                   },
@@ -94,7 +89,7 @@ TYPED_TEST(SchedulerTest, SenderIsLetGoOnceTheReaderBlocks) {
                                                   }});
   int64_t answer = 0;
   play(this->scheduler, reader, {.receive = [&](Context& context, Envelope&) {
-         context.sleep(milliseconds(20));
+         context.sleep(std::chrono::milliseconds(20));
          answer = context.ask<Answer>(writer, Question{1}).value;
          context.stop();
        }});
@@ -102,7 +97,7 @@ TYPED_TEST(SchedulerTest, SenderIsLetGoOnceTheReaderBlocks) {
   EXPECT_EQ(answer, 7);
 }
 
-TYPED_TEST(SchedulerTest, ReservedMessagesOvertakeRequests) {
+TYPED_TEST_P(SchedulerTest, ReservedMessagesOvertakeRequests) {
   std::vector<std::string> got;
   ActorId reader = this->scheduler.reserve("reader", 0);
   this->scheduler.post(reader, Number{1});
@@ -116,7 +111,7 @@ TYPED_TEST(SchedulerTest, ReservedMessagesOvertakeRequests) {
   EXPECT_THAT(got, testing::ElementsAre("Credit", "Number", "Number"));
 }
 
-TYPED_TEST(SchedulerTest, PostFailsWhenTheMailboxIsFull) {
+TYPED_TEST_P(SchedulerTest, PostFailsWhenTheMailboxIsFull) {
   const ActorId reader =
       this->add("reader", {.receive = [](Context& context, Envelope&) { context.stop(); }}, 2);
   EXPECT_TRUE(this->scheduler.post(reader, Number{1}));
@@ -125,7 +120,7 @@ TYPED_TEST(SchedulerTest, PostFailsWhenTheMailboxIsFull) {
   this->scheduler.run();
 }
 
-TYPED_TEST(SchedulerTest, AskReturnsTheReply) {
+TYPED_TEST_P(SchedulerTest, AskReturnsTheReply) {
   const ActorId sage = this->add("sage", oracle());
   int64_t sum = 0;
   this->add("asker", {.start = [&](Context& context) {
@@ -137,7 +132,7 @@ TYPED_TEST(SchedulerTest, AskReturnsTheReply) {
   EXPECT_EQ(sum, 5050);
 }
 
-TYPED_TEST(SchedulerTest, ReplyMayComeLaterAndOutOfOrder) {
+TYPED_TEST_P(SchedulerTest, ReplyMayComeLaterAndOutOfOrder) {
   std::vector<Envelope> kept;
   const ActorId sage = this->add("sage", {.receive = [&](Context& context, Envelope& envelope) {
                                    kept.push_back(std::move(envelope));
@@ -164,7 +159,7 @@ TYPED_TEST(SchedulerTest, ReplyMayComeLaterAndOutOfOrder) {
   EXPECT_THAT(got, testing::ElementsAre(10, 20, 30));
 }
 
-TYPED_TEST(SchedulerTest, ADroppedPendingDropsItsAnswer) {
+TYPED_TEST_P(SchedulerTest, ADroppedPendingDropsItsAnswer) {
   const ActorId sage = this->add("sage", oracle());
   this->add("asker", {.start = [&](Context& context) {
               context.template request<Answer>(sage, Question{1});
@@ -174,25 +169,26 @@ TYPED_TEST(SchedulerTest, ADroppedPendingDropsItsAnswer) {
   this->scheduler.run();
 }
 
-TYPED_TEST(SchedulerTest, AskingAnActorThatHasStoppedFails) {
+TYPED_TEST_P(SchedulerTest, AskingAnActorThatHasStoppedFails) {
   const ActorId gone = this->add("gone", {.start = [](Context& context) { context.stop(); }});
   this->add("asker", {.start = [&](Context& context) {
-              context.sleep(milliseconds(10));
+              context.sleep(std::chrono::milliseconds(10));
               context.template ask<Answer>(gone, Question{1});
             }});
   EXPECT_EQ(run_error(this->scheduler), "rank 1 asker: rank 1 gone stopped before it answered Question");
 }
 
-TYPED_TEST(SchedulerTest, AskingAnActorThatStopsLaterFails) {
+TYPED_TEST_P(SchedulerTest, AskingAnActorThatStopsLaterFails) {
   const ActorId slow = this->add("slow", {.start = [](Context& context) {
-                                   context.sleep(milliseconds(10));
+                                   context.sleep(std::chrono::milliseconds(10));
                                    context.stop();
                                  }});
   this->add("asker", {.start = [&](Context& context) { context.template ask<Answer>(slow, Question{1}); }});
-  EXPECT_THAT(run_error(this->scheduler), HasSubstr("rank 1 slow stopped before it answered Question"));
+  EXPECT_THAT(run_error(this->scheduler),
+              testing::HasSubstr("rank 1 slow stopped before it answered Question"));
 }
 
-TYPED_TEST(SchedulerTest, MessagesToAnActorThatHasStoppedAreDropped) {
+TYPED_TEST_P(SchedulerTest, MessagesToAnActorThatHasStoppedAreDropped) {
   const ActorId gone = this->add("gone", {.start = [](Context& context) { context.stop(); }}, 2);
   const auto counted = std::make_shared<int>(0);
   this->add("writer", {.start = [&](Context& context) {
@@ -203,7 +199,7 @@ TYPED_TEST(SchedulerTest, MessagesToAnActorThatHasStoppedAreDropped) {
   EXPECT_EQ(counted.use_count(), 1);
 }
 
-TYPED_TEST(SchedulerTest, AbortEndsEveryBlockingCall) {
+TYPED_TEST_P(SchedulerTest, AbortEndsEveryBlockingCall) {
   const ActorId silent = this->scheduler.reserve("silent", 0, 1);
   const ActorId deaf = this->scheduler.reserve("deaf", 0, 1);
   std::atomic<int> aborted{0};
@@ -221,7 +217,7 @@ TYPED_TEST(SchedulerTest, AbortEndsEveryBlockingCall) {
   std::vector<Envelope> kept;
   play(this->scheduler, silent, {.receive = [&](Context&, Envelope& e) { kept.push_back(std::move(e)); }});
   play(this->scheduler, deaf,
-       {.start = expect_aborted([](Context& context) { context.sleep(seconds(100)); })});
+       {.start = expect_aborted([](Context& context) { context.sleep(std::chrono::seconds(100)); })});
   this->add("asker", {.start = expect_aborted(
                           [&](Context& context) { context.template ask<Answer>(silent, Question{1}); })});
   this->add("sender", {.start = expect_aborted([&](Context& context) {
@@ -229,7 +225,7 @@ TYPED_TEST(SchedulerTest, AbortEndsEveryBlockingCall) {
                        })});
   this->add("waiter", {});
   this->add("ender", {.start = [](Context& context) {
-              context.sleep(milliseconds(20));
+              context.sleep(std::chrono::milliseconds(20));
               context.abort("enough");
               context.abort("more than enough");
             }});
@@ -238,7 +234,7 @@ TYPED_TEST(SchedulerTest, AbortEndsEveryBlockingCall) {
   EXPECT_TRUE(this->scheduler.aborted());
 }
 
-TYPED_TEST(SchedulerTest, AnExceptionNamesItsActor) {
+TYPED_TEST_P(SchedulerTest, AnExceptionNamesItsActor) {
   this->add("waiter", {});
   this->add("compute", {.start = [](Context&) { throw std::logic_error("shapes differ"); }});
   EXPECT_THROW(
@@ -253,7 +249,7 @@ TYPED_TEST(SchedulerTest, AnExceptionNamesItsActor) {
       Aborted);
 }
 
-TYPED_TEST(SchedulerTest, UserAndOperatingErrorsKeepTheirType) {
+TYPED_TEST_P(SchedulerTest, UserAndOperatingErrorsKeepTheirType) {
   struct DiskFull : OperatingError {
     using OperatingError::OperatingError;
   };
@@ -268,7 +264,7 @@ TYPED_TEST(SchedulerTest, UserAndOperatingErrorsKeepTheirType) {
   }
 }
 
-TYPED_TEST(SchedulerTest, StopEndsTheActorAfterTheMessageInHand) {
+TYPED_TEST_P(SchedulerTest, StopEndsTheActorAfterTheMessageInHand) {
   int got = 0;
   const ActorId reader = this->add("reader", {.receive = [&](Context& context, Envelope&) {
                                      context.stop();
@@ -280,7 +276,7 @@ TYPED_TEST(SchedulerTest, StopEndsTheActorAfterTheMessageInHand) {
   EXPECT_EQ(got, 1);
 }
 
-TYPED_TEST(SchedulerTest, IdlePollsWhileItsTimeHasPassed) {
+TYPED_TEST_P(SchedulerTest, IdlePollsWhileItsTimeHasPassed) {
   int polls = 0;
   this->add("poller", {.idle = [&](Context& context) -> std::optional<TimePoint> {
               if (++polls == 1000) context.stop();
@@ -290,18 +286,18 @@ TYPED_TEST(SchedulerTest, IdlePollsWhileItsTimeHasPassed) {
   EXPECT_EQ(polls, 1000);
 }
 
-TYPED_TEST(SchedulerTest, IdleIsCalledAgainAtTheTimeItAskedFor) {
+TYPED_TEST_P(SchedulerTest, IdleIsCalledAgainAtTheTimeItAskedFor) {
   std::vector<TimePoint> calls;
   this->add("timer", {.idle = [&](Context& context) -> std::optional<TimePoint> {
               calls.push_back(context.now());
               if (calls.size() == 4) context.stop();
-              return context.now() + milliseconds(5);
+              return context.now() + std::chrono::milliseconds(5);
             }});
   this->scheduler.run();
-  for (size_t i = 1; i < calls.size(); ++i) EXPECT_GE(calls[i] - calls[i - 1], milliseconds(5));
+  for (size_t i = 1; i < calls.size(); ++i) EXPECT_GE(calls[i] - calls[i - 1], std::chrono::milliseconds(5));
 }
 
-TYPED_TEST(SchedulerTest, AMessageEndsIdlenessEarly) {
+TYPED_TEST_P(SchedulerTest, AMessageEndsIdlenessEarly) {
   TimePoint got;
   const ActorId sleeper = this->add("sleeper", {.receive =
                                                     [&](Context& context, Envelope&) {
@@ -309,26 +305,26 @@ TYPED_TEST(SchedulerTest, AMessageEndsIdlenessEarly) {
                                                       context.stop();
                                                     },
                                                 .idle = [](Context& context) -> std::optional<TimePoint> {
-                                                  return context.now() + seconds(100);
+                                                  return context.now() + std::chrono::seconds(100);
                                                 }});
   TimePoint sent;
   this->add("waker", {.start = [&](Context& context) {
-              context.sleep(milliseconds(10));
+              context.sleep(std::chrono::milliseconds(10));
               sent = context.now();
               context.send(sleeper, Number{1});
               context.stop();
             }});
   this->scheduler.run();
-  EXPECT_LT(got - sent, seconds(5));
+  EXPECT_LT(got - sent, std::chrono::seconds(5));
 }
 
-TYPED_TEST(SchedulerTest, PollersLetOthersRun) {
+TYPED_TEST_P(SchedulerTest, PollersLetOthersRun) {
   bool done = false;
   this->add("poller", {.idle = [](Context&) -> std::optional<TimePoint> { return TimePoint{}; }});
   const ActorId sage = this->add("sage", oracle());
   this->add("asker", {.start = [&](Context& context) {
               for (int i = 0; i < 50; ++i) context.template ask<Answer>(sage, Question{i});
-              context.sleep(milliseconds(5));
+              context.sleep(std::chrono::milliseconds(5));
               done = true;
               context.abort("done");
             }});
@@ -336,7 +332,7 @@ TYPED_TEST(SchedulerTest, PollersLetOthersRun) {
   EXPECT_TRUE(done);
 }
 
-TYPED_TEST(SchedulerTest, AnAbortBeforeTheRunEndsItAtOnce) {
+TYPED_TEST_P(SchedulerTest, AnAbortBeforeTheRunEndsItAtOnce) {
   bool started = false;
   this->add("actor", {.start = [&](Context&) { started = true; }});
   this->scheduler.abort("never mind");
@@ -344,29 +340,40 @@ TYPED_TEST(SchedulerTest, AnAbortBeforeTheRunEndsItAtOnce) {
   EXPECT_FALSE(started);
 }
 
-TYPED_TEST(SchedulerTest, ReservedOverflowIsABug) {
+TYPED_TEST_P(SchedulerTest, ReservedOverflowIsABug) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const ActorId reader =
-      this->add("reader", {.start = [](Context& context) { context.sleep(seconds(1)); }}, 2);
+      this->add("reader", {.start = [](Context& context) { context.sleep(std::chrono::seconds(1)); }}, 2);
   this->add("writer", {.start = [&](Context& context) {
               for (int i = 0; i < 3; ++i) context.send(reader, Credit{i});
             }});
   EXPECT_DEATH(this->scheduler.run(), "rank 1 writer found no reserved place for Credit at rank 1 reader");
 }
 
-TYPED_TEST(SchedulerTest, AnUnansweredQuestionIsABug) {
+TYPED_TEST_P(SchedulerTest, AnUnansweredQuestionIsABug) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const ActorId mute = this->add("mute", {});
   this->add("asker", {.start = [&](Context& context) { context.template ask<Answer>(mute, Question{1}); }});
   EXPECT_DEATH(this->scheduler.run(), "rank 1 mute left Question unanswered");
 }
 
-TYPED_TEST(SchedulerTest, AnAnswerOfTheWrongTypeIsABug) {
+TYPED_TEST_P(SchedulerTest, AnAnswerOfTheWrongTypeIsABug) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const ActorId sage = this->add("sage", oracle());
   this->add("asker", {.start = [&](Context& context) { context.template ask<Number>(sage, Question{1}); }});
   EXPECT_DEATH(this->scheduler.run(), "Question was answered with Answer, not Number");
 }
 
-}  // namespace
+REGISTER_TYPED_TEST_SUITE_P(SchedulerTest, MessagesArriveInOrderThroughASmallMailbox,
+                            FullMailboxHoldsTheSenderBack, SenderIsLetGoOnceTheReaderBlocks,
+                            ReservedMessagesOvertakeRequests, PostFailsWhenTheMailboxIsFull,
+                            AskReturnsTheReply, ReplyMayComeLaterAndOutOfOrder, ADroppedPendingDropsItsAnswer,
+                            AskingAnActorThatHasStoppedFails, AskingAnActorThatStopsLaterFails,
+                            MessagesToAnActorThatHasStoppedAreDropped, AbortEndsEveryBlockingCall,
+                            AnExceptionNamesItsActor, UserAndOperatingErrorsKeepTheirType,
+                            StopEndsTheActorAfterTheMessageInHand, IdlePollsWhileItsTimeHasPassed,
+                            IdleIsCalledAgainAtTheTimeItAskedFor, AMessageEndsIdlenessEarly,
+                            PollersLetOthersRun, AnAbortBeforeTheRunEndsItAtOnce, ReservedOverflowIsABug,
+                            AnUnansweredQuestionIsABug, AnAnswerOfTheWrongTypeIsABug);
+
 }  // namespace tutti
