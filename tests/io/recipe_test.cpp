@@ -141,8 +141,10 @@ TEST(Recipe, WrittenOutItReadsBackToTheSame) {
 }
 
 TEST(Recipe, WritesSectionsUnderTheirHeadings) {
-  const Setting recipe = parse_recipe("[b]\nx = {y = 1}\nz = 2\n[[c]]\nk = 1\n[[c]]\n[b.d]\n", "r.toml");
-  EXPECT_EQ(write_recipe(recipe), "[b]\nz = 2\n\n[b.x]\ny = 1\n\n[b.d]\n\n[[c]]\nk = 1\n\n[[c]]\n");
+  const Setting recipe =
+      parse_recipe("[a.e]\ny = 1\n[b]\nx = {y = 1}\nz = 2\n[[c]]\nk = 1\n[[c]]\n[b.d]\n", "r.toml");
+  EXPECT_EQ(write_recipe(recipe),
+            "[a.e]\ny = 1\n\n[b]\nz = 2\n\n[b.x]\ny = 1\n\n[b.d]\n\n[[c]]\nk = 1\n\n[[c]]\n");
 }
 
 struct BadInput {

@@ -128,7 +128,7 @@ TEST(TimeUnit, OnlyDurationsHaveFractions) {
 
 TEST(TimeUnit, RefusesWhatIsNoTime) {
   for (const char* text : {"", "ep", "10", "-1ep", "10epp", "1..2dur", "1__0ep", "infdur", "nandur", "40s1h",
-                           "1h1h", "90s", "25h"}) {
+                           "1h1h", "60s", "60m", "24h"}) {
     EXPECT_EQ(time_unit(text), "") << text;
   }
 }

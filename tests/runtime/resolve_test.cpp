@@ -83,14 +83,16 @@ TEST(Resolve, TwoNamesOfOneKeyAreRefused) {
 }
 
 TEST(Resolve, AnOverrideWinsOverAnotherNameInTheFile) {
-  Setting pace = value(3.0, "walk.pace", 0);
-  pace.position = {kOverrideFile, 0};
-  for (const bool first : {false, true}) {
-    Setting::Table keys = {{"speed", value(2.0, "walk.speed", 2)}, {"pace", pace}};
-    if (first) std::swap(keys[0], keys[1]);
-    const Catalog catalog = walk();
-    const Setting out = resolve(recipe({{"walk", section("walk", 1, keys)}}), {&catalog, 1});
-    EXPECT_EQ(out.at("walk").at("speed").number(), 3.0);
+  const Catalog catalog = walk();
+  for (const char* name : {"speed", "velocity", "pace"}) {
+    for (const char* other : {"speed", "velocity", "pace"}) {
+      if (name == other) continue;
+      Setting override = value(3.0, name, 0);
+      override.position = {kOverrideFile, 0};
+      const Setting::Table keys = {{other, value(2.0, other, 2)}, {name, override}};
+      const Setting out = resolve(recipe({{"walk", section("walk", 1, keys)}}), {&catalog, 1});
+      EXPECT_EQ(out.at("walk").at("speed").number(), 3.0) << name << " over " << other;
+    }
   }
 }
 
