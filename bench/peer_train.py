@@ -1,0 +1,89 @@
+"""PyTorch's side of compare.py: trains one workload on one rank, alone or with DDP over gloo (RANK, WORLD_SIZE,
+MASTER_ADDR and MASTER_PORT in the environment). Rank 0 prints "first step", then one line of JSON."""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import time
+
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader, TensorDataset
+
+from peer_workloads import WORKLOADS
+
+EPOCH_STEPS = 64
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("workload", choices=WORKLOADS)
+    parser.add_argument("--steps", type=int, required=True)
+    parser.add_argument("--warmup", type=int, required=True, help="steps before the measured ones")
+    parser.add_argument("--fused", action="store_true", help="the optimizer's fused kernel")
+    return parser.parse_args()
+
+
+def cpu_seconds():
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def endless(loader):
+    while True:
+        yield from loader
+
+
+class Training:
+    def __init__(self, args, world):
+        self.workload = WORKLOADS[args.workload]
+        self.model = self.workload.model()
+        if world > 1:
+            self.model = torch.nn.parallel.DistributedDataParallel(self.model, gradient_as_bucket_view=True)
+        options = {"fused": True} if args.fused else {}
+        self.optimizer = self.workload.optimizer(self.model.parameters(), **options)
+        data = TensorDataset(*self.workload.data(self.workload.batch * EPOCH_STEPS))
+        self.batches = endless(DataLoader(data, self.workload.batch, shuffle=True))
+
+    def step(self):
+        inputs, targets = next(self.batches)
+        loss = self.workload.loss(self.model(inputs), targets)
+        loss.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return loss.item()
+
+
+def timed(step):
+    begin = time.perf_counter()
+    step()
+    return 1e3 * (time.perf_counter() - begin)
+
+
+def main():
+    args = arguments()
+    rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+    torch.set_num_threads(1)
+    torch.manual_seed(rank)
+    if world > 1:
+        dist.init_process_group("gloo")
+    training = Training(args, world)
+    training.step()
+    if rank == 0:
+        print("first step", flush=True)
+    for _ in range(args.warmup - 1):
+        training.step()
+    cpu = cpu_seconds()
+    step_ms = [timed(training.step) for _ in range(args.steps)]
+    cpu = torch.tensor((cpu_seconds() - cpu) / args.steps)
+    if world > 1:
+        dist.all_reduce(cpu)
+        dist.destroy_process_group()
+    if rank == 0:
+        print(json.dumps({"step_ms": statistics.median(step_ms), "cpu_ms": 1e3 * cpu.item()}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
