@@ -56,10 +56,14 @@ class Hdf5Dataset::Array {
  public:
   Array(std::string name, std::shared_ptr<const Hdf5File> file, const Hdf5Entry& entry,
         std::shared_ptr<const MappedFile> map)
-      : name_(std::move(name)), file_(std::move(file)), entry_(entry), dtype_(yielded_as(name_, entry.dtype)) {
+      : name_(std::move(name)),
+        file_(std::move(file)),
+        entry_(entry),
+        dtype_(yielded_as(name_, entry.dtype)) {
     if (entry.shape.empty()) throw UserError(where() + " is a scalar, not an array of samples");
     row_shape_.assign(entry.shape.begin() + 1, entry.shape.end());
-    const int64_t row = std::accumulate(row_shape_.begin(), row_shape_.end(), int64_t{1}, std::multiplies<>());
+    const int64_t row =
+        std::accumulate(row_shape_.begin(), row_shape_.end(), int64_t{1}, std::multiplies<>());
     row_bytes_ = static_cast<size_t>(row) * c10::elementSize(entry.dtype);
     if (entry.file_offset) use_map(std::move(map));
   }
@@ -140,7 +144,8 @@ void check_labels(const Array& labels, int64_t classes) {
 template <class Array>
 int64_t largest_label(const Array& labels) {
   int64_t largest = -1;
-  labels.for_all([&](const at::Tensor& values, int64_t) { largest = std::max(largest, values.max().item<int64_t>()); });
+  labels.for_all(
+      [&](const at::Tensor& values, int64_t) { largest = std::max(largest, values.max().item<int64_t>()); });
   return largest;
 }
 
@@ -181,8 +186,8 @@ void Hdf5Dataset::open_arrays(const Options& options) {
     spec_.shapes[name] = array.row_shape();
     if (arrays_.size() == 1) size_ = array.rows();
     if (array.rows() != size_) {
-      throw UserError(array.where() + " has " + std::to_string(array.rows()) + " rows, '" + arrays_[0]->name() + "' has " +
-                      std::to_string(size_));
+      throw UserError(array.where() + " has " + std::to_string(array.rows()) + " rows, '" +
+                      arrays_[0]->name() + "' has " + std::to_string(size_));
     }
   }
   if (size_ == 0) throw UserError(arrays_[0]->where() + " has no rows");
@@ -191,7 +196,8 @@ void Hdf5Dataset::open_arrays(const Options& options) {
 void Hdf5Dataset::find_classes(const Options& options) {
   for (const auto& array : arrays_) {
     if (array->name() != kTarget || !array->is_integer()) continue;
-    const int64_t labels = std::accumulate(array->row_shape().begin(), array->row_shape().end(), size_, std::multiplies<>());
+    const int64_t labels =
+        std::accumulate(array->row_shape().begin(), array->row_shape().end(), size_, std::multiplies<>());
     spec_.classes = declared_classes(options.num_classes, array->attributes());
     if (labels > kLabelsLookedAt) continue;
     if (spec_.classes == 0) spec_.classes = largest_label(*array) + 1;
@@ -210,7 +216,8 @@ void Hdf5Dataset::scan() const {
   for (const auto& array : arrays_) {
     const at::ScalarType dtype = array->get({}).scalar_type();
     if (dtype == at::kFloat) check_finite(*array);
-    if (array->name() == kTarget && array->is_integer() && spec_.classes > 0) check_labels(*array, spec_.classes);
+    if (array->name() == kTarget && array->is_integer() && spec_.classes > 0)
+      check_labels(*array, spec_.classes);
   }
 }
 

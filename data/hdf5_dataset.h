@@ -8,20 +8,21 @@
 
 namespace tutti {
 
-// Arrays of an HDF5 file by name; row i of each is sample i. Contiguous arrays are read from the mapped file, others
-// through libhdf5. Floats come as float32 and integers as int64, but for uint8 arrays other than the target, which
-// stay as they are.
+// Arrays of an HDF5 file by name; row i of each is sample i. Contiguous arrays are read from the mapped file,
+// others through libhdf5. Floats come as float32 and integers as int64, but for uint8 arrays other than the
+// target, which stay as they are.
 class Hdf5Dataset final : public Dataset {
  public:
   struct Options {
     std::string path;
     std::string group = "/";
-    std::vector<std::string> arrays;  // empty: all of the group
-    int64_t num_classes = 0;          // of "target"; 0: its attribute num_classes, else the largest label + 1
+    std::vector<std::string> arrays = {};  // empty: all of the group
+    int64_t num_classes = 0;  // of "target"; 0: its attribute num_classes, else the largest label + 1
   };
 
-  // Looks at every label (integer "target") when there are <= kLabelsLookedAt of them: UserError "labels out of range"
-  // with file, array, row and value. A target with more than one label a sample may hold -100, which losses ignore.
+  // Looks at every label (integer "target") when there are <= kLabelsLookedAt of them: UserError "labels out
+  // of range" with file, array, row and value. A target with more than one label a sample may hold -100,
+  // which losses ignore.
   explicit Hdf5Dataset(Options options);
   ~Hdf5Dataset() override;
 

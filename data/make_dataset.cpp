@@ -50,7 +50,8 @@ DatasetPtr make_synthetic(const Setting& section, uint64_t seed) {
   options.shape = section.at("shape").integers();
   options.seed = seed;
   const bool sequence = section.at("targets").text() == "sequence";
-  if (sequence && options.shape.size() != 1) section.at("shape").fail("a sequence has one dimension, its length");
+  if (sequence && options.shape.size() != 1)
+    section.at("shape").fail("a sequence has one dimension, its length");
   options.targets = sequence ? SyntheticDataset::Targets::kSequence : SyntheticDataset::Targets::kClass;
   options.classes = section.at(sequence ? "vocab" : "classes").integer();
   return std::make_shared<const SyntheticDataset>(options);

@@ -19,7 +19,8 @@ int64_t Sampler::batches() const {
 }
 
 int64_t Sampler::global_samples(int64_t batch) const {
-  TUTTI_ASSERT(batch >= 0 && batch < batches(), "batch " + std::to_string(batch) + " of " + std::to_string(batches()));
+  TUTTI_ASSERT(batch >= 0 && batch < batches(),
+               "batch " + std::to_string(batch) + " of " + std::to_string(batches()));
   return std::min(plan_.global_batch, plan_.samples - batch * plan_.global_batch);
 }
 

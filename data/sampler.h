@@ -7,10 +7,11 @@
 
 namespace tutti {
 
-// Which samples a rank sees in a step: a pure function of (seed, epoch, batch, rank, world). The epoch's order is cut by
-// global batch, then each global batch into `world` contiguous parts, so any number of ranks sees the same global
-// batches and a run can go on anywhere at no cost. The last batch of an epoch may be short; its samples are spread as
-// evenly as they go (lower ranks get one more), so every sample is seen once, and a rank may get none.
+// Which samples a rank sees in a step: a pure function of (seed, epoch, batch, rank, world). The epoch's
+// order is cut by global batch, then each global batch into `world` contiguous parts, so any number of ranks
+// sees the same global batches and a run can go on anywhere at no cost. The last batch of an epoch may be
+// short; its samples are spread as evenly as they go (lower ranks get one more), so every sample is seen
+// once, and a rank may get none.
 class Sampler {
  public:
   struct Plan {
@@ -25,7 +26,7 @@ class Sampler {
 
   explicit Sampler(const Plan& plan);
 
-  int64_t batches() const;                     // of an epoch
+  int64_t batches() const;                      // of an epoch
   int64_t global_samples(int64_t batch) const;  // of batch `batch`, all ranks
   // The dataset indices of this rank's part of batch `batch` of epoch `epoch`.
   std::vector<int64_t> indices(const Dataset& dataset, int64_t epoch, int64_t batch) const;

@@ -32,7 +32,8 @@ std::vector<float> draw_normals(const Draw& draw) {
 SyntheticDataset::SyntheticDataset(const Options& options) : options_(options) {
   TUTTI_ASSERT(options.samples > 0 && options.classes > 0, "an empty dataset");
   if (options.targets == Targets::kClass) normals_ = draw_normals(Draw(options.seed, "synthetic inputs"));
-  TUTTI_ASSERT(options.targets == Targets::kClass || options.shape.size() == 1, "a sequence has one dimension");
+  TUTTI_ASSERT(options.targets == Targets::kClass || options.shape.size() == 1,
+               "a sequence has one dimension");
 }
 
 SampleSpec SyntheticDataset::spec() const {
@@ -73,7 +74,8 @@ Batch SyntheticDataset::sequences(std::span<const int64_t> indices) const {
   for (const int64_t index : indices) {
     const Draw draw = Draw(options_.seed, "synthetic sequence").at(static_cast<uint64_t>(index));
     for (int64_t i = 0; i <= length; ++i) {
-      const auto token = static_cast<int64_t>(draw.below(static_cast<uint64_t>(options_.classes), static_cast<uint64_t>(i)));
+      const auto token =
+          static_cast<int64_t>(draw.below(static_cast<uint64_t>(options_.classes), static_cast<uint64_t>(i)));
       if (i < length) inputs[i] = token;
       if (i > 0) targets[i - 1] = token;
     }

@@ -24,7 +24,8 @@ void widen_items(const std::byte* from, int64_t count, int64_t* to) {
 TokenDataset::TokenDataset(const Options& options) : options_(options), file_(options.path) {
   const auto bytes = static_cast<int64_t>(file_.bytes().size());
   if (bytes % item_bytes() != 0) {
-    throw UserError(options.path + ": " + std::to_string(bytes) + " bytes are not a whole number of uint16 tokens");
+    throw UserError(options.path + ": " + std::to_string(bytes) +
+                    " bytes are not a whole number of uint16 tokens");
   }
   const int64_t all = bytes / item_bytes();
   const auto training = static_cast<int64_t>(static_cast<double>(all) * (1 - options.eval_fraction));
@@ -32,8 +33,8 @@ TokenDataset::TokenDataset(const Options& options) : options_(options), file_(op
   tokens_ = (options.split == Split::kTrain ? training : all) - first_;
   size_ = std::max<int64_t>(0, (tokens_ - 1) / options.sequence_length);
   if (size_ == 0) {
-    throw UserError(options.path + ": its " + std::to_string(tokens_) + " tokens are fewer than one sample's " +
-                    std::to_string(options.sequence_length + 1));
+    throw UserError(options.path + ": its " + std::to_string(tokens_) +
+                    " tokens are fewer than one sample's " + std::to_string(options.sequence_length + 1));
   }
   if (tokens_ <= kTokensLookedAt) scan();
 }
@@ -46,7 +47,8 @@ SampleSpec TokenDataset::spec() const {
 
 void TokenDataset::widen(int64_t first, int64_t count, int64_t* to) const {
   const std::byte* from = item(first_ + first);
-  options_.format == Format::kBytes ? widen_items<uint8_t>(from, count, to) : widen_items<uint16_t>(from, count, to);
+  options_.format == Format::kBytes ? widen_items<uint8_t>(from, count, to)
+                                    : widen_items<uint16_t>(from, count, to);
 }
 
 Batch TokenDataset::get(std::span<const int64_t> indices) const {
@@ -68,14 +70,17 @@ Batch TokenDataset::get(std::span<const int64_t> indices) const {
 void TokenDataset::scan() const {
   if (options_.format == Format::kBytes || options_.vocab_size == 0) return;
   const auto* tokens = reinterpret_cast<const uint16_t*>(item(first_));
-  const auto bad = std::find_if(tokens, tokens + tokens_, [&](uint16_t token) { return token >= options_.vocab_size; });
+  const auto bad =
+      std::find_if(tokens, tokens + tokens_, [&](uint16_t token) { return token >= options_.vocab_size; });
   if (bad == tokens + tokens_) return;
-  throw UserError(options_.path + ": token " + std::to_string(first_ + (bad - tokens)) + " is " + std::to_string(*bad) +
-                  ", which is not in [0, " + std::to_string(options_.vocab_size) + ")");
+  throw UserError(options_.path + ": token " + std::to_string(first_ + (bad - tokens)) + " is " +
+                  std::to_string(*bad) + ", which is not in [0, " + std::to_string(options_.vocab_size) +
+                  ")");
 }
 
 uint64_t TokenDataset::digest() const {
-  uint64_t digest = XXH3_64bits_withSeed(&tokens_, sizeof tokens_, static_cast<uint64_t>(options_.sequence_length));
+  uint64_t digest =
+      XXH3_64bits_withSeed(&tokens_, sizeof tokens_, static_cast<uint64_t>(options_.sequence_length));
   for (int64_t i = 0; i < kSamplesInDigest; ++i) {
     const int64_t sample = i * (size_ - 1) / (kSamplesInDigest - 1);
     const auto bytes = static_cast<size_t>(options_.sequence_length * item_bytes());

@@ -25,7 +25,8 @@ class TokenDataset final : public Dataset {
     int64_t vocab_size = 0;      // of kUint16: tokens lie below it; 0: unchecked
   };
 
-  // Throws UserError when the split holds no sample, or (looking at <= kTokensLookedAt of them) a token is out of range.
+  // Throws UserError when the split holds no sample, or (looking at <= kTokensLookedAt of them) a token is
+  // out of range.
   explicit TokenDataset(const Options& options);
 
   static constexpr int64_t kTokensLookedAt = int64_t{16} << 20;

@@ -49,7 +49,8 @@ std::vector<Hdf5VirtualArray> whole_arrays(const CheckpointManifest& manifest) {
   std::map<std::string, Hdf5VirtualArray> arrays;
   for (const RankFile& file : manifest.files) {
     for (const CheckpointPiece& piece : file.pieces) {
-      auto& array = arrays.try_emplace(piece.name, Hdf5VirtualArray{piece.name, piece.shape, piece.dtype, {}}).first->second;
+      auto& array = arrays.try_emplace(piece.name, Hdf5VirtualArray{piece.name, piece.shape, piece.dtype, {}})
+                        .first->second;
       array.sources.push_back({file.file, piece.offset, piece.extent});
     }
   }
@@ -61,7 +62,8 @@ std::vector<Hdf5VirtualArray> whole_arrays(const CheckpointManifest& manifest) {
 void remove_unnamed(Disk& disk, const std::string& folder, const CheckpointManifest& manifest) {
   for (const std::string& name : disk.list(folder)) {
     const auto named = [&](const RankFile& file) { return file.file == name; };
-    if (std::none_of(manifest.files.begin(), manifest.files.end(), named)) disk.remove_all(folder + "/" + name);
+    if (std::none_of(manifest.files.begin(), manifest.files.end(), named))
+      disk.remove_all(folder + "/" + name);
   }
 }
 
@@ -105,7 +107,8 @@ std::optional<int64_t> batch_of(const std::string& name) {
 
 }  // namespace
 
-RankFile write_rank_file(Disk& disk, const std::string& folder, int rank, const std::vector<CheckpointPiece>& pieces) {
+RankFile write_rank_file(Disk& disk, const std::string& folder, int rank,
+                         const std::vector<CheckpointPiece>& pieces) {
   disk.make_folders(folder);
   std::vector<Hdf5Array> arrays;
   for (const CheckpointPiece& piece : pieces) {

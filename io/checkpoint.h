@@ -1,12 +1,12 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
 #include <vector>
-
-#include <ATen/core/Tensor.h>
 
 #include "runtime/disk.h"
 #include "tensors/param_view.h"
@@ -16,7 +16,8 @@ namespace tutti {
 // A checkpoint is a folder:
 //   rank-0.h5, rank-1.h5, ...  each rank's pieces: contiguous datasets, named by tensor
 //   checkpoint.h5              virtual datasets that show whole tensors; for h5py and viewers only
-//   manifest.json              names, sizes and hashes of the files above, every tensor and piece, and the state. Written
+//   manifest.json              names, sizes and hashes of the files above, every tensor and piece, and the
+//   state. Written
 //                              last, synced and renamed into place: it is the commit point
 // beside it `latest` (a symlink) moves once the manifest is durable.
 
@@ -27,15 +28,16 @@ struct CheckpointPiece {
   Shape offset;  // of this piece
   Shape extent;
   at::ScalarType dtype = at::kFloat;
-  at::Tensor tensor;  // on the CPU, contiguous, sizes = extent; may be undefined where only the layout matters
-  uint64_t at = 0;    // byte offset of its data in the rank's file; write_rank_file sets it
+  at::Tensor
+      tensor;       // on the CPU, contiguous, sizes = extent; may be undefined where only the layout matters
+  uint64_t at = 0;  // byte offset of its data in the rank's file; write_rank_file sets it
 };
 
 // What a rank wrote: one line of the manifest. checkpoint.h5 gets a line too, without pieces.
 struct RankFile {
   std::string file;  // "rank-0.h5"
   uint64_t bytes = 0;
-  uint64_t hash = 0;  // XXH3 of the whole file
+  uint64_t hash = 0;                    // XXH3 of the whole file
   std::vector<CheckpointPiece> pieces;  // tensors undefined
 };
 
@@ -43,17 +45,19 @@ struct CheckpointManifest {
   std::vector<RankFile> files;
   std::string state;  // JSON: time, seeds, data position, recipe, ...; the same on every rank
 
-  std::string to_json() const;  // with a hash of its own
+  std::string to_json() const;                                   // with a hash of its own
   static CheckpointManifest from_json(const std::string& text);  // throws OperatingError
 };
 
-// Writes folder/rank-<rank>.h5 and syncs it. Creates the folder. Pieces without elements get no dataset. Throws
-// OperatingError (disk full, ...).
-RankFile write_rank_file(Disk& disk, const std::string& folder, int rank, const std::vector<CheckpointPiece>& pieces);
+// Writes folder/rank-<rank>.h5 and syncs it. Creates the folder. Pieces without elements get no dataset.
+// Throws OperatingError (disk full, ...).
+RankFile write_rank_file(Disk& disk, const std::string& folder, int rank,
+                         const std::vector<CheckpointPiece>& pieces);
 
-// Once every rank's file is durable in the folder `unfinished`: writes checkpoint.h5 there, then the manifest, renames the
-// folder to `folder` (an older one of that name is replaced), then moves `latest` (in the parent) to it, each step synced.
-// Files of an earlier attempt that the manifest does not name are removed. Rank 0 only.
+// Once every rank's file is durable in the folder `unfinished`: writes checkpoint.h5 there, then the
+// manifest, renames the folder to `folder` (an older one of that name is replaced), then moves `latest` (in
+// the parent) to it, each step synced. Files of an earlier attempt that the manifest does not name are
+// removed. Rank 0 only.
 void publish_checkpoint(Disk& disk, const std::string& unfinished, const std::string& folder,
                         const CheckpointManifest& manifest);
 
@@ -67,21 +71,22 @@ struct Checkpoint {
   std::map<std::string, at::Tensor> tensors;
 };
 
-// Reads a checkpoint after checking the manifest, each file's size and hash. Throws OperatingError naming the file and
-// what is wrong with it (missing, truncated at N of M bytes, hash).
+// Reads a checkpoint after checking the manifest, each file's size and hash. Throws OperatingError naming the
+// file and what is wrong with it (missing, truncated at N of M bytes, hash).
 Checkpoint read_checkpoint(const Disk& disk, const std::string& folder);
 CheckpointManifest read_manifest(const Disk& disk, const std::string& folder);
 
-// The newest good checkpoint below `checkpoints` (latest first, then by step, newest first), reading it. Each bad one is
-// named through `on_bad`. Empty folder when there is none.
+// The newest good checkpoint below `checkpoints` (latest first, then by step, newest first), reading it. Each
+// bad one is named through `on_bad`. Empty folder when there is none.
 Checkpoint newest_good_checkpoint(const Disk& disk, const std::string& checkpoints,
                                   const std::function<void(const std::string&)>& on_bad);
 
-// Removes a checkpoint, finished or not, its manifest first: a crash on the way leaves one without, never a torn one.
+// Removes a checkpoint, finished or not, its manifest first: a crash on the way leaves one without, never a
+// torn one.
 void remove_checkpoint(Disk& disk, const std::string& folder);
 
-// One hash over all whole tensors under "model/" (parameters and buffers) in name order: name, dtype, shape, bytes. The
-// same for any world size and sharding.
+// One hash over all whole tensors under "model/" (parameters and buffers) in name order: name, dtype, shape,
+// bytes. The same for any world size and sharding.
 uint64_t weights_digest(const std::map<std::string, at::Tensor>& tensors);
 
 // Checkpoint folder names: "ep3-ba57". Sorted by batch.

@@ -23,7 +23,8 @@ std::string hex(uint64_t value) {
 uint64_t from_hex(const std::string& text) {
   uint64_t value = 0;
   const auto end = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  if (end.ec != std::errc() || end.ptr != text.data() + text.size()) throw OperatingError("bad hash '" + text + "'");
+  if (end.ec != std::errc() || end.ptr != text.data() + text.size())
+    throw OperatingError("bad hash '" + text + "'");
   return value;
 }
 
@@ -63,7 +64,8 @@ RankFile file_from(const Json& json) {
 }
 
 CheckpointManifest manifest_from(const Json& body) {
-  if (body.at("format") != kFormat) throw OperatingError("format " + body.at("format").dump() + ", expected 1");
+  if (body.at("format") != kFormat)
+    throw OperatingError("format " + body.at("format").dump() + ", expected 1");
   CheckpointManifest manifest;
   for (const Json& file : body.at("files")) manifest.files.push_back(file_from(file));
   if (!body.at("state").is_null()) manifest.state = body.at("state").dump();
@@ -75,7 +77,8 @@ CheckpointManifest manifest_from(const Json& body) {
 std::string CheckpointManifest::to_json() const {
   Json lines = Json::array();
   for (const RankFile& file : files) lines.push_back(tutti::to_json(file));
-  const Json body = {{"format", kFormat}, {"files", lines}, {"state", state.empty() ? Json() : Json::parse(state)}};
+  const Json body = {
+      {"format", kFormat}, {"files", lines}, {"state", state.empty() ? Json() : Json::parse(state)}};
   return Json{{"hash", hash_of(body)}, {"manifest", body}}.dump();
 }
 

@@ -45,7 +45,8 @@ void check_size(const Disk& disk, const std::string& path, uint64_t expected) {
 }
 
 // Reads a file once, front to back, hashing it and filling `parts`, which are sorted by where they begin.
-void read_file(const Disk& disk, const std::string& path, const RankFile& file, const std::vector<Destination>& parts) {
+void read_file(const Disk& disk, const std::string& path, const RankFile& file,
+               const std::vector<Destination>& parts) {
   check_size(disk, path, file.bytes);
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> hash(XXH3_createState(), XXH3_freeState);
   XXH3_64bits_reset(hash.get());
@@ -54,7 +55,8 @@ void read_file(const Disk& disk, const std::string& path, const RankFile& file, 
     const auto chunk = disk.read_range(path, at, std::min(kChunkBytes, file.bytes - at));
     XXH3_64bits_update(hash.get(), chunk.data(), chunk.size());
     while (next < parts.size() && parts[next].begin + parts[next].bytes <= at) ++next;
-    for (size_t i = next; i < parts.size() && parts[i].begin < at + chunk.size(); ++i) scatter(parts[i], at, chunk);
+    for (size_t i = next; i < parts.size() && parts[i].begin < at + chunk.size(); ++i)
+      scatter(parts[i], at, chunk);
   }
   if (XXH3_64bits_digest(hash.get()) != file.hash) {
     throw OperatingError(path + ": corrupt: its hash is not the one in the manifest");
@@ -64,9 +66,11 @@ void read_file(const Disk& disk, const std::string& path, const RankFile& file, 
 void check_piece(const std::string& path, const RankFile& file, const CheckpointPiece& piece) {
   bool inside = piece.offset.size() == piece.shape.size() && piece.extent.size() == piece.shape.size();
   for (size_t i = 0; inside && i < piece.shape.size(); ++i) {
-    inside = piece.offset[i] >= 0 && piece.extent[i] >= 0 && piece.offset[i] + piece.extent[i] <= piece.shape[i];
+    inside =
+        piece.offset[i] >= 0 && piece.extent[i] >= 0 && piece.offset[i] + piece.extent[i] <= piece.shape[i];
   }
-  const uint64_t bytes = inside ? static_cast<uint64_t>(elements(piece.extent)) * c10::elementSize(piece.dtype) : 0;
+  const uint64_t bytes =
+      inside ? static_cast<uint64_t>(elements(piece.extent)) * c10::elementSize(piece.dtype) : 0;
   if (!inside || piece.at + bytes > file.bytes) {
     throw OperatingError(path + ": " + piece.name + " lies outside of its tensor or of the file");
   }
@@ -78,7 +82,8 @@ class Assembly {
   void add(const Disk& disk, const std::string& folder, const RankFile& file) {
     const std::string path = folder + "/" + file.file;
     std::vector<Destination> parts;
-    std::vector<std::pair<at::Tensor, at::Tensor>> copies;  // of pieces whose rows are not whole: (place, values)
+    std::vector<std::pair<at::Tensor, at::Tensor>>
+        copies;  // of pieces whose rows are not whole: (place, values)
     for (const CheckpointPiece& piece : file.pieces) {
       check_piece(path, file, piece);
       const at::Tensor place = place_of(path, piece);
@@ -94,8 +99,8 @@ class Assembly {
   std::map<std::string, at::Tensor> finish(const std::string& folder) {
     for (const auto& [name, tensor] : tensors_) {
       if (filled_[name] != tensor.numel()) {
-        throw OperatingError(folder + ": " + name + ": its pieces hold " + std::to_string(filled_[name]) + " of " +
-                             std::to_string(tensor.numel()) + " elements");
+        throw OperatingError(folder + ": " + name + ": its pieces hold " + std::to_string(filled_[name]) +
+                             " of " + std::to_string(tensor.numel()) + " elements");
       }
     }
     return std::move(tensors_);
@@ -131,7 +136,8 @@ std::vector<std::string> candidates(const Disk& disk, const std::string& checkpo
   };
   const std::string latest = manifest("latest");
   if (!latest.empty()) {
-    std::stable_partition(names.begin(), names.end(), [&](const std::string& name) { return manifest(name) == latest; });
+    std::stable_partition(names.begin(), names.end(),
+                          [&](const std::string& name) { return manifest(name) == latest; });
   }
   return names;
 }

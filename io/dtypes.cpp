@@ -12,10 +12,10 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-    {at::kFloat, "float32", "F32"},   {at::kDouble, "float64", "F64"}, {at::kHalf, "float16", "F16"},
-    {at::kBFloat16, "bfloat16", "BF16"}, {at::kLong, "int64", "I64"},  {at::kInt, "int32", "I32"},
-    {at::kShort, "int16", "I16"},     {at::kChar, "int8", "I8"},       {at::kByte, "uint8", "U8"},
-    {at::kUInt16, "uint16", "U16"},   {at::kUInt32, "uint32", "U32"},  {at::kUInt64, "uint64", "U64"},
+    {at::kFloat, "float32", "F32"},      {at::kDouble, "float64", "F64"}, {at::kHalf, "float16", "F16"},
+    {at::kBFloat16, "bfloat16", "BF16"}, {at::kLong, "int64", "I64"},     {at::kInt, "int32", "I32"},
+    {at::kShort, "int16", "I16"},        {at::kChar, "int8", "I8"},       {at::kByte, "uint8", "U8"},
+    {at::kUInt16, "uint16", "U16"},      {at::kUInt32, "uint32", "U32"},  {at::kUInt64, "uint64", "U64"},
     {at::kBool, "bool", "BOOL"},
 };
 

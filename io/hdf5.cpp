@@ -16,7 +16,8 @@ namespace {
 constexpr int kDeepestGroup = 32;  // groups may form a cycle by hard links
 
 std::string name_of_link(hid_t group, hsize_t index) {
-  const ssize_t length = H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, index, nullptr, 0, H5P_DEFAULT);
+  const ssize_t length =
+      H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, index, nullptr, 0, H5P_DEFAULT);
   if (length < 0) return {};
   std::string name(static_cast<size_t>(length) + 1, '\0');
   H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, index, name.data(), name.size(), H5P_DEFAULT);
@@ -48,17 +49,22 @@ std::optional<Hdf5Attribute> read_attribute(hid_t attribute) {
   const Hdf5Handle space(H5Aget_space(attribute), H5Sclose), type(H5Aget_type(attribute), H5Tclose);
   if (H5Sget_simple_extent_npoints(space) != 1) return std::nullopt;
   switch (H5Tget_class(type)) {
-    case H5T_INTEGER: return read_number<int64_t>(attribute, H5T_NATIVE_INT64);
-    case H5T_FLOAT: return read_number<double>(attribute, H5T_NATIVE_DOUBLE);
-    case H5T_STRING: return read_text(attribute, type);
-    default: return std::nullopt;
+    case H5T_INTEGER:
+      return read_number<int64_t>(attribute, H5T_NATIVE_INT64);
+    case H5T_FLOAT:
+      return read_number<double>(attribute, H5T_NATIVE_DOUBLE);
+    case H5T_STRING:
+      return read_text(attribute, type);
+    default:
+      return std::nullopt;
   }
 }
 
 herr_t add_attribute(hid_t dataset, const char* name, const H5A_info_t*, void* attributes) {
   const Hdf5Handle attribute(H5Aopen(dataset, name, H5P_DEFAULT), H5Aclose);
   if (!attribute.good()) return 0;
-  if (auto value = read_attribute(attribute)) static_cast<Hdf5Attributes*>(attributes)->emplace(name, std::move(*value));
+  if (auto value = read_attribute(attribute))
+    static_cast<Hdf5Attributes*>(attributes)->emplace(name, std::move(*value));
   return 0;
 }
 
@@ -142,7 +148,8 @@ Hdf5File::~Hdf5File() {
 }
 
 const Hdf5Entry* Hdf5File::find(const std::string& dataset) const {
-  const auto found = std::find_if(datasets_.begin(), datasets_.end(), [&](const auto& d) { return d.path == dataset; });
+  const auto found =
+      std::find_if(datasets_.begin(), datasets_.end(), [&](const auto& d) { return d.path == dataset; });
   return found == datasets_.end() ? nullptr : &*found;
 }
 

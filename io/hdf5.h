@@ -23,8 +23,8 @@ struct Hdf5Entry {
   Hdf5Attributes attributes;  // integers, numbers and texts; others are left out
 };
 
-// An HDF5 file, open for reading. Thread-safe: calls into libhdf5 wait for each other, over all files of the process.
-// Every call throws UserError that names the file, and the dataset where there is one.
+// An HDF5 file, open for reading. Thread-safe: calls into libhdf5 wait for each other, over all files of the
+// process. Every call throws UserError that names the file, and the dataset where there is one.
 class Hdf5File {
  public:
   explicit Hdf5File(const std::string& path);

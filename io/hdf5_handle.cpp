@@ -38,27 +38,43 @@ Hdf5Handle boolean_type() {
 
 hid_t standard_type(at::ScalarType dtype) {
   switch (dtype) {
-    case at::kFloat: return H5T_IEEE_F32LE;
-    case at::kDouble: return H5T_IEEE_F64LE;
-    case at::kLong: return H5T_STD_I64LE;
-    case at::kInt: return H5T_STD_I32LE;
-    case at::kShort: return H5T_STD_I16LE;
-    case at::kChar: return H5T_STD_I8LE;
-    case at::kByte: return H5T_STD_U8LE;
-    case at::kUInt16: return H5T_STD_U16LE;
-    case at::kUInt32: return H5T_STD_U32LE;
-    case at::kUInt64: return H5T_STD_U64LE;
-    default: TUTTI_ASSERT(false, std::string("HDF5 has no type for ") + c10::toString(dtype));
+    case at::kFloat:
+      return H5T_IEEE_F32LE;
+    case at::kDouble:
+      return H5T_IEEE_F64LE;
+    case at::kLong:
+      return H5T_STD_I64LE;
+    case at::kInt:
+      return H5T_STD_I32LE;
+    case at::kShort:
+      return H5T_STD_I16LE;
+    case at::kChar:
+      return H5T_STD_I8LE;
+    case at::kByte:
+      return H5T_STD_U8LE;
+    case at::kUInt16:
+      return H5T_STD_U16LE;
+    case at::kUInt32:
+      return H5T_STD_U32LE;
+    case at::kUInt64:
+      return H5T_STD_U64LE;
+    default:
+      TUTTI_ASSERT(false, std::string("HDF5 has no type for ") + c10::toString(dtype));
   }
 }
 
 std::optional<at::ScalarType> integer_dtype(size_t bytes, bool is_signed) {
   switch (bytes) {
-    case 1: return is_signed ? at::kChar : at::kByte;
-    case 2: return is_signed ? at::kShort : at::kUInt16;
-    case 4: return is_signed ? at::kInt : at::kUInt32;
-    case 8: return is_signed ? at::kLong : at::kUInt64;
-    default: return std::nullopt;
+    case 1:
+      return is_signed ? at::kChar : at::kByte;
+    case 2:
+      return is_signed ? at::kShort : at::kUInt16;
+    case 4:
+      return is_signed ? at::kInt : at::kUInt32;
+    case 8:
+      return is_signed ? at::kLong : at::kUInt64;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -68,7 +84,8 @@ std::optional<at::ScalarType> float_dtype(hid_t type) {
   if (bytes == 4) return at::kFloat;
   if (bytes != 2) return std::nullopt;
   size_t sign = 0, exponent = 0, exponent_bits = 0, mantissa = 0, mantissa_bits = 0;
-  hdf5_check(H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits) >= 0, "H5Tget_fields");
+  hdf5_check(H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits) >= 0,
+             "H5Tget_fields");
   return exponent_bits == 8 ? at::kBFloat16 : at::kHalf;
 }
 
@@ -116,10 +133,14 @@ Hdf5Handle hdf5_type(at::ScalarType dtype) {
 
 std::optional<at::ScalarType> dtype_of_hdf5(hid_t type) {
   switch (H5Tget_class(type)) {
-    case H5T_INTEGER: return integer_dtype(H5Tget_size(type), H5Tget_sign(type) == H5T_SGN_2);
-    case H5T_FLOAT: return float_dtype(type);
-    case H5T_ENUM: return is_boolean(type) ? std::optional(at::kBool) : std::nullopt;
-    default: return std::nullopt;
+    case H5T_INTEGER:
+      return integer_dtype(H5Tget_size(type), H5Tget_sign(type) == H5T_SGN_2);
+    case H5T_FLOAT:
+      return float_dtype(type);
+    case H5T_ENUM:
+      return is_boolean(type) ? std::optional(at::kBool) : std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 

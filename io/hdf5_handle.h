@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <hdf5.h>
 
 #include <mutex>
@@ -7,15 +8,13 @@
 #include <string>
 #include <utility>
 
-#include <ATen/core/Tensor.h>
-
 #include "tensors/param_view.h"
 
 // What only io's own HDF5 sources include.
 namespace tutti {
 
-// Held around every use of libhdf5: it serialises the calls (a build of libhdf5 need not be thread-safe) and keeps the
-// library from printing its error stack. Not recursive.
+// Held around every use of libhdf5: it serialises the calls (a build of libhdf5 need not be thread-safe) and
+// keeps the library from printing its error stack. Not recursive.
 class Hdf5Session {
  public:
   Hdf5Session();
@@ -35,7 +34,8 @@ class Hdf5Handle {
   using Close = herr_t (*)(hid_t);
   Hdf5Handle() = default;
   Hdf5Handle(hid_t id, Close close) : id_(id), close_(close) {}
-  Hdf5Handle(Hdf5Handle&& other) noexcept : id_(std::exchange(other.id_, H5I_INVALID_HID)), close_(other.close_) {}
+  Hdf5Handle(Hdf5Handle&& other) noexcept
+      : id_(std::exchange(other.id_, H5I_INVALID_HID)), close_(other.close_) {}
   Hdf5Handle& operator=(Hdf5Handle&& other) noexcept;
   ~Hdf5Handle() { reset(); }
 
@@ -54,8 +54,8 @@ std::string hdf5_error();
 // Throws the programmer's error when a call that cannot fail on valid arguments has failed.
 void hdf5_check(bool good, const char* what);
 
-// The file type that stands for a dtype, and the dtype that a file type is read as (nothing for text, compounds, ...).
-// bool is h5py's enum of int8, bfloat16 a custom float that h5py reads as float32.
+// The file type that stands for a dtype, and the dtype that a file type is read as (nothing for text,
+// compounds, ...). bool is h5py's enum of int8, bfloat16 a custom float that h5py reads as float32.
 Hdf5Handle hdf5_type(at::ScalarType dtype);
 std::optional<at::ScalarType> dtype_of_hdf5(hid_t type);
 

@@ -63,7 +63,8 @@ H5FD_class_t memory_driver() {
   H5FD_class_t driver{};
 #ifdef H5FD_CLASS_VERSION
   driver.version = H5FD_CLASS_VERSION;
-  driver.value = static_cast<H5FD_class_value_t>(511);  // the last of the range that is free for tests and private use
+  driver.value =
+      static_cast<H5FD_class_value_t>(511);  // the last of the range that is free for tests and private use
 #endif
   driver.name = "tutti_memory";
   driver.maxaddr = static_cast<haddr_t>(INT64_MAX);

@@ -10,9 +10,9 @@
 
 namespace tutti {
 
-// What libhdf5 writes into a file that it believes to be making, kept in sparse pages of memory: datasets that are
-// allocated but never filled take none. So the layout of a file of any size is found out in a few KB, and its bytes
-// reach the disk by whatever way the caller likes. Use it within a Hdf5Session.
+// What libhdf5 writes into a file that it believes to be making, kept in sparse pages of memory: datasets
+// that are allocated but never filled take none. So the layout of a file of any size is found out in a few
+// KB, and its bytes reach the disk by whatever way the caller likes. Use it within a Hdf5Session.
 class Hdf5Memory {
  public:
   // An access list for H5Fcreate under which the file is this object, which must outlive the file.

@@ -93,7 +93,8 @@ Hdf5Handle creation_list() {
   return list;
 }
 
-Hdf5Handle create_dataset(hid_t file, const std::string& path, at::ScalarType dtype, const Shape& shape, hid_t list) {
+Hdf5Handle create_dataset(hid_t file, const std::string& path, at::ScalarType dtype, const Shape& shape,
+                          hid_t list) {
   const Hdf5Handle type = hdf5_type(dtype), space = hdf5_space(shape), links = intermediate_groups();
   Hdf5Handle dataset(H5Dcreate2(file, path.c_str(), type, space, links, list, H5P_DEFAULT), H5Dclose);
   hdf5_check(dataset.good(), path.c_str());
@@ -102,7 +103,8 @@ Hdf5Handle create_dataset(hid_t file, const std::string& path, at::ScalarType dt
 
 void write_attribute(hid_t dataset, const std::string& name, hid_t type, const void* value) {
   const Hdf5Handle space = hdf5_space({});
-  const Hdf5Handle attribute(H5Acreate2(dataset, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
+  const Hdf5Handle attribute(H5Acreate2(dataset, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT),
+                             H5Aclose);
   hdf5_check(attribute.good() && H5Awrite(attribute, type, value) >= 0, name.c_str());
 }
 
@@ -119,7 +121,8 @@ void write_attribute(hid_t dataset, const std::string& name, const Hdf5Attribute
   }
 }
 
-// Makes the file's own bytes in `memory`, with room for the data, and returns where the data of each array goes.
+// Makes the file's own bytes in `memory`, with room for the data, and returns where the data of each array
+// goes.
 std::vector<uint64_t> lay_out(Hdf5Memory& memory, const std::vector<Hdf5Array>& arrays) {
   const Hdf5Session session;
   const Hdf5Handle file = create_file(memory), list = creation_list();
@@ -141,13 +144,14 @@ void append_own_bytes(const Hdf5Memory& memory, uint64_t end, HashingFile& file)
 }
 
 std::span<const std::byte> bytes_of(const Hdf5Array& array) {
-  TUTTI_ASSERT(array.tensor.defined() && array.tensor.is_contiguous() && array.tensor.scalar_type() == array.dtype &&
-                   array.tensor.numel() == elements(array.shape),
+  TUTTI_ASSERT(array.tensor.defined() && array.tensor.is_contiguous() &&
+                   array.tensor.scalar_type() == array.dtype && array.tensor.numel() == elements(array.shape),
                array.path + ": the tensor does not fit what was declared");
   return {static_cast<const std::byte*>(array.tensor.const_data_ptr()), array.tensor.nbytes()};
 }
 
-std::string escape_percent(const std::string& path) {  // "%" begins a pattern in the names of virtual datasets' sources
+std::string escape_percent(
+    const std::string& path) {  // "%" begins a pattern in the names of virtual datasets' sources
   std::string escaped;
   for (const char letter : path) escaped += letter == '%' ? std::string("%%") : std::string(1, letter);
   return escaped;
@@ -159,7 +163,8 @@ void add_source(hid_t list, const Hdf5VirtualArray& array, const Hdf5VirtualArra
   const std::vector<hsize_t> extent(source.extent.begin(), source.extent.end());
   hdf5_check(H5Sselect_hyperslab(whole, H5S_SELECT_SET, offset.data(), nullptr, extent.data(), nullptr) >= 0,
              array.path.c_str());
-  hdf5_check(H5Pset_virtual(list, whole, escape_percent(source.file).c_str(), escape_percent(array.path).c_str(), piece) >= 0,
+  hdf5_check(H5Pset_virtual(list, whole, escape_percent(source.file).c_str(),
+                            escape_percent(array.path).c_str(), piece) >= 0,
              array.path.c_str());
 }
 
@@ -178,18 +183,20 @@ void create_virtual(hid_t file, const Hdf5VirtualArray& array) {
 void create_external_link(hid_t file, const Hdf5VirtualArray& array) {
   const std::string target = "/" + array.path;
   const Hdf5Handle groups = intermediate_groups();
-  hdf5_check(H5Lcreate_external(array.sources.at(0).file.c_str(), target.c_str(), file, array.path.c_str(), groups,
-                                H5P_DEFAULT) >= 0,
+  hdf5_check(H5Lcreate_external(array.sources.at(0).file.c_str(), target.c_str(), file, array.path.c_str(),
+                                groups, H5P_DEFAULT) >= 0,
              array.path.c_str());
 }
 
 void create_soft_link(hid_t file, const std::string& path, const std::string& target) {
   const Hdf5Handle groups = intermediate_groups();
   if (H5Lexists(file, path.c_str(), H5P_DEFAULT) > 0) return;  // a parameter called like a group
-  hdf5_check(H5Lcreate_soft(("/" + target).c_str(), file, path.c_str(), groups, H5P_DEFAULT) >= 0, path.c_str());
+  hdf5_check(H5Lcreate_soft(("/" + target).c_str(), file, path.c_str(), groups, H5P_DEFAULT) >= 0,
+             path.c_str());
 }
 
-void lay_out_virtual(Hdf5Memory& memory, const std::vector<Hdf5VirtualArray>& arrays, const Hdf5Links& links) {
+void lay_out_virtual(Hdf5Memory& memory, const std::vector<Hdf5VirtualArray>& arrays,
+                     const Hdf5Links& links) {
   const Hdf5Session session;
   const Hdf5Handle file = create_file(memory);
   for (const Hdf5VirtualArray& array : arrays) {
@@ -210,7 +217,8 @@ Hdf5Written write_hdf5(Disk& disk, const std::string& path, const std::vector<Hd
   written.offsets = lay_out(memory, arrays);
   std::vector<size_t> order(arrays.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return written.offsets[a] < written.offsets[b]; });
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return written.offsets[a] < written.offsets[b]; });
   HashingFile file(disk, path);
   for (const size_t i : order) {
     if (elements(arrays[i].shape) == 0) continue;
@@ -223,8 +231,8 @@ Hdf5Written write_hdf5(Disk& disk, const std::string& path, const std::vector<Hd
   return written;
 }
 
-Hdf5Written write_virtual_hdf5(Disk& disk, const std::string& path, const std::vector<Hdf5VirtualArray>& arrays,
-                               const Hdf5Links& links) {
+Hdf5Written write_virtual_hdf5(Disk& disk, const std::string& path,
+                               const std::vector<Hdf5VirtualArray>& arrays, const Hdf5Links& links) {
   Hdf5Memory memory;
   lay_out_virtual(memory, arrays, links);
   HashingFile file(disk, path);

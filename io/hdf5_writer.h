@@ -32,8 +32,8 @@ struct Hdf5Written {
   std::vector<uint64_t> offsets;  // where each array's data begins; 0 for an array without elements
 };
 
-// Writes the file front to back through `disk`, hashing as it goes, and syncs it. The same arrays give the same bytes.
-// Throws OperatingError (disk full, ...).
+// Writes the file front to back through `disk`, hashing as it goes, and syncs it. The same arrays give the
+// same bytes. Throws OperatingError (disk full, ...).
 Hdf5Written write_hdf5(Disk& disk, const std::string& path, const std::vector<Hdf5Array>& arrays);
 
 // A dataset without data of its own, which shows pieces of datasets in other files of the same folder.
@@ -50,9 +50,9 @@ struct Hdf5VirtualArray {
 };
 using Hdf5Links = std::map<std::string, std::string>;  // path of a soft link -> path that it stands for
 
-// Rows that no source has, or whose file is missing, read as NaN, or as 0 where there is no NaN. A scalar is an external
-// link.
-Hdf5Written write_virtual_hdf5(Disk& disk, const std::string& path, const std::vector<Hdf5VirtualArray>& arrays,
-                               const Hdf5Links& links);
+// Rows that no source has, or whose file is missing, read as NaN, or as 0 where there is no NaN. A scalar is
+// an external link.
+Hdf5Written write_virtual_hdf5(Disk& disk, const std::string& path,
+                               const std::vector<Hdf5VirtualArray>& arrays, const Hdf5Links& links);
 
 }  // namespace tutti

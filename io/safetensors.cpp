@@ -29,12 +29,14 @@ constexpr const char* kMetadata = "__metadata__";
 
 uint64_t header_length(const MappedFile& file) {
   const auto bytes = file.bytes();
-  if (bytes.size() < kLengthBytes) fail(file.path(), bytes.size(), "the file ends within the header's length");
+  if (bytes.size() < kLengthBytes)
+    fail(file.path(), bytes.size(), "the file ends within the header's length");
   uint64_t length = 0;
   std::memcpy(&length, bytes.data(), kLengthBytes);
   if (length > kLongestHeader || length > bytes.size() - kLengthBytes) {
-    fail(file.path(), 0, "the header's length is " + std::to_string(length) + ", the file has " +
-                             std::to_string(bytes.size()) + " bytes: not a safetensors file, or truncated");
+    fail(file.path(), 0,
+         "the header's length is " + std::to_string(length) + ", the file has " +
+             std::to_string(bytes.size()) + " bytes: not a safetensors file, or truncated");
   }
   return length;
 }
@@ -62,7 +64,8 @@ Json parse_header(const MappedFile& file, uint64_t length) {
 std::optional<uint64_t> elements(const Shape& shape) {
   uint64_t product = 1;
   for (const int64_t size : shape) {
-    if (size < 0 || __builtin_mul_overflow(product, static_cast<uint64_t>(size), &product)) return std::nullopt;
+    if (size < 0 || __builtin_mul_overflow(product, static_cast<uint64_t>(size), &product))
+      return std::nullopt;
   }
   return product;
 }
@@ -110,11 +113,13 @@ class Reader {
     fail_at(kLengthBytes, name, std::string("bad header entry: ") + error.what());
   }
 
-  void check_extent(const std::string& name, const Shape& shape, uint64_t item_bytes, uint64_t begin, uint64_t end) const {
+  void check_extent(const std::string& name, const Shape& shape, uint64_t item_bytes, uint64_t begin,
+                    uint64_t end) const {
     const uint64_t there = file_.bytes().size() - data_;
     if (begin > end || end > there) {
-      fail_at(data_ + std::min(begin, there), name, "its data [" + std::to_string(begin) + ", " + std::to_string(end) +
-                                   ") lies outside the file's " + std::to_string(there) + " bytes of data");
+      fail_at(data_ + std::min(begin, there), name,
+              "its data [" + std::to_string(begin) + ", " + std::to_string(end) +
+                  ") lies outside the file's " + std::to_string(there) + " bytes of data");
     }
     const auto count = elements(shape);
     uint64_t bytes = 0;

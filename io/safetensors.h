@@ -9,8 +9,8 @@
 
 namespace tutti {
 
-// A file of named tensors in the safetensors format (huggingface.co/docs/safetensors): 8 bytes with the header's length,
-// a JSON header, the tensors' bytes.
+// A file of named tensors in the safetensors format (huggingface.co/docs/safetensors): 8 bytes with the
+// header's length, a JSON header, the tensors' bytes.
 struct Safetensors {
   std::map<std::string, at::Tensor> tensors;  // copies, on the CPU
   std::map<std::string, std::string> metadata;

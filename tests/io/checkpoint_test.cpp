@@ -16,7 +16,8 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-void expect_equal(const std::map<std::string, at::Tensor>& got, const std::map<std::string, at::Tensor>& want) {
+void expect_equal(const std::map<std::string, at::Tensor>& got,
+                  const std::map<std::string, at::Tensor>& want) {
   ASSERT_EQ(got.size(), want.size());
   for (const auto& [name, tensor] : want) {
     ASSERT_TRUE(got.contains(name)) << name;
@@ -40,7 +41,8 @@ class CheckpointTest : public testing::Test {
   }
 
   // Damages a file of the newer of two checkpoints; it is named, with `why`, and the older one is used.
-  void expect_older_used(const std::string& file, const std::string& why, const std::function<void(std::string)>& damage) {
+  void expect_older_used(const std::string& file, const std::string& why,
+                         const std::function<void(std::string)>& damage) {
     write("ep1-ba10");
     write("ep2-ba20");
     damage(folder("ep2-ba20/" + file));
@@ -69,7 +71,8 @@ TEST_F(CheckpointTest, HoldsPiecesThatAreNotWholeRows) {
   const std::string unfinished = folder("ep1-ba10.unfinished");
   for (int rank = 0; rank < 2; ++rank) {
     const at::Tensor columns = whole.narrow(1, rank * 4, rank == 0 ? 4 : 6).contiguous();
-    const CheckpointPiece piece{"model/w", {6, 10}, {0, rank * 4}, columns.sizes().vec(), at::kFloat, columns, 0};
+    const CheckpointPiece piece{"model/w", {6, 10}, {0, rank * 4}, columns.sizes().vec(), at::kFloat,
+                                columns,   0};
     manifest.files.push_back(write_rank_file(disk_, unfinished, rank, {piece}));
   }
   publish_checkpoint(disk_, unfinished, folder("ep1-ba10"), manifest);
@@ -77,7 +80,8 @@ TEST_F(CheckpointTest, HoldsPiecesThatAreNotWholeRows) {
 }
 
 TEST_F(CheckpointTest, KeepsTheState) {
-  const std::string state = R"({"time":{"batch":10,"lr":0.1},"seed":18446744073709551615,"recipe":"a = \"b\"\n"})";
+  const std::string state =
+      R"({"time":{"batch":10,"lr":0.1},"seed":18446744073709551615,"recipe":"a = \"b\"\n"})";
   write("ep1-ba10", 2, state);
   EXPECT_EQ(read_checkpoint(disk_, folder("ep1-ba10")).state, state);
   EXPECT_EQ(read_manifest(disk_, folder("ep1-ba10")).state, state);
@@ -85,7 +89,8 @@ TEST_F(CheckpointTest, KeepsTheState) {
 
 TEST_F(CheckpointTest, SameTensorsGiveTheSameBytes) {
   write("ep1-ba10");
-  const std::string first = read_text(folder("ep1-ba10/rank-1.h5")), viewer = read_text(folder("ep1-ba10/checkpoint.h5"));
+  const std::string first = read_text(folder("ep1-ba10/rank-1.h5")),
+                    viewer = read_text(folder("ep1-ba10/checkpoint.h5"));
   write("ep1-ba10");
   EXPECT_EQ(read_text(folder("ep1-ba10/rank-1.h5")), first);
   EXPECT_EQ(read_text(folder("ep1-ba10/checkpoint.h5")), viewer);
@@ -116,14 +121,14 @@ TEST_F(CheckpointTest, LatestIsPreferredToALaterBatch) {  // a run that went on 
 TEST_F(CheckpointTest, NewestIsByBatchNotByName) {
   for (const char* name : {"ep1-ba9", "ep10-ba100", "ep2-ba20"}) write(name);
   std::filesystem::remove(folder("latest"));
-  EXPECT_THAT(published_checkpoints(disk_, scratch_.path("checkpoints")), ElementsAre("ep1-ba9", "ep2-ba20", "ep10-ba100"));
+  EXPECT_THAT(published_checkpoints(disk_, scratch_.path("checkpoints")),
+              ElementsAre("ep1-ba9", "ep2-ba20", "ep10-ba100"));
   EXPECT_EQ(newest().folder, folder("ep10-ba100"));
 }
 
 TEST_F(CheckpointTest, TruncatedFileIsNamedAndTheOlderUsed) {
-  expect_older_used("rank-1.h5", "truncated at 1000 of ", [](const std::string& path) {
-    std::filesystem::resize_file(path, 1000);
-  });
+  expect_older_used("rank-1.h5", "truncated at 1000 of ",
+                    [](const std::string& path) { std::filesystem::resize_file(path, 1000); });
 }
 
 TEST_F(CheckpointTest, TornFileIsNamedAndTheOlderUsed) {  // a page that never reached the disk
@@ -145,11 +150,13 @@ TEST_F(CheckpointTest, MissingFileIsNamedAndTheOlderUsed) {
 }
 
 TEST_F(CheckpointTest, MissingManifestIsNamedAndTheOlderUsed) {
-  expect_older_used("manifest.json", "never finished", [](const std::string& path) { std::filesystem::remove(path); });
+  expect_older_used("manifest.json", "never finished",
+                    [](const std::string& path) { std::filesystem::remove(path); });
 }
 
 TEST_F(CheckpointTest, TruncatedManifestIsNamedAndTheOlderUsed) {
-  expect_older_used("manifest.json", "torn", [](const std::string& path) { std::filesystem::resize_file(path, 700); });
+  expect_older_used("manifest.json", "torn",
+                    [](const std::string& path) { std::filesystem::resize_file(path, 700); });
 }
 
 TEST_F(CheckpointTest, EveryFlippedBitOfTheManifestIsFound) {

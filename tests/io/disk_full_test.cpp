@@ -40,7 +40,8 @@ TEST_F(DiskFullTest, IsAnOperatingErrorAndTheEarlierCheckpointStays) {
   write_checkpoint(disk_, folder("ep1-ba10"), sample_tensors(), 2);
   const std::map<std::string, at::Tensor> large = {{"model/w", at::zeros({1 << 20}, at::kFloat)}};
   const auto why = message_of<OperatingError>([&] { write_checkpoint(disk_, folder("ep2-ba20"), large, 1); });
-  EXPECT_THAT(why, testing::AllOf(testing::HasSubstr("rank-0.h5"), testing::HasSubstr(std::strerror(ENOSPC))));
+  EXPECT_THAT(why,
+              testing::AllOf(testing::HasSubstr("rank-0.h5"), testing::HasSubstr(std::strerror(ENOSPC))));
   const auto none_bad = [](const std::string& bad) { FAIL() << bad; };
   EXPECT_EQ(newest_good_checkpoint(disk_, mount_ + "/checkpoints", none_bad).folder, folder("ep1-ba10"));
 }
@@ -49,7 +50,8 @@ TEST_F(DiskFullTest, RemovingTheLeftoversMakesRoom) {
   const std::map<std::string, at::Tensor> large = {{"model/w", at::zeros({1 << 20}, at::kFloat)}};
   EXPECT_THROW(write_checkpoint(disk_, folder("ep2-ba20"), large, 1), OperatingError);
   EXPECT_THROW(write_checkpoint(disk_, folder("ep3-ba30"), sample_tensors(), 2), OperatingError);
-  for (const char* name : {"ep2-ba20.unfinished", "ep3-ba30.unfinished"}) remove_checkpoint(disk_, folder(name));
+  for (const char* name : {"ep2-ba20.unfinished", "ep3-ba30.unfinished"})
+    remove_checkpoint(disk_, folder(name));
   write_checkpoint(disk_, folder("ep3-ba30"), sample_tensors(), 2);
   EXPECT_EQ(read_checkpoint(disk_, folder("ep3-ba30")).tensors.size(), sample_tensors().size());
 }

@@ -97,8 +97,8 @@ TEST_F(Hdf5Test, WrittenHashIsThatOfTheFile) {
 
 TEST_F(Hdf5Test, EveryDtypeComesBack) {
   std::vector<Hdf5Array> arrays;
-  for (const auto dtype : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kLong, at::kInt, at::kShort, at::kChar,
-                           at::kByte, at::kUInt16, at::kUInt32, at::kUInt64, at::kBool}) {
+  for (const auto dtype : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kLong, at::kInt, at::kShort,
+                           at::kChar, at::kByte, at::kUInt16, at::kUInt32, at::kUInt64, at::kBool}) {
     arrays.push_back(hdf5_array(c10::toString(dtype), at::arange(2, at::kLong).to(dtype)));
   }
   PosixDisk disk;
@@ -119,7 +119,8 @@ TEST_F(Hdf5Test, ManyDatasetsAndLargeOnesKeepTheirPlaces) {
   PosixDisk disk;
   write_hdf5(disk, scratch_.path("many.h5"), arrays);
   const Hdf5File file(scratch_.path("many.h5"));
-  for (const Hdf5Array& array : arrays) ASSERT_TRUE(at::equal(file.read(array.path), array.tensor)) << array.path;
+  for (const Hdf5Array& array : arrays)
+    ASSERT_TRUE(at::equal(file.read(array.path), array.tensor)) << array.path;
 }
 
 TEST_F(Hdf5Test, MissingFileIsNamed) {
@@ -141,7 +142,8 @@ TEST_F(Hdf5Test, TruncatedFileIsNamed) {
 TEST_F(Hdf5Test, MissingDatasetIsNamedWithWhatThereIs) {
   const Hdf5File file(write_sample());
   const auto why = message_of<UserError>([&] { file.read("train/inputs"); });
-  EXPECT_THAT(why, AllOf(HasSubstr(file.path()), HasSubstr("'train/inputs'"), HasSubstr("train/input, train/target")));
+  EXPECT_THAT(why, AllOf(HasSubstr(file.path()), HasSubstr("'train/inputs'"),
+                         HasSubstr("train/input, train/target")));
 }
 
 TEST_F(Hdf5Test, ErrorsAreNotPrinted) {
@@ -158,7 +160,8 @@ TEST_F(Hdf5Test, ThreadsReadAtTheSameTime) {
     threads.emplace_back([&, i] {
       for (int turn = 0; turn < 50; ++turn) {
         const Hdf5File file(path);
-        good += at::equal(file.read_range("input", i * 20 + turn % 10, 10), input_.narrow(0, i * 20 + turn % 10, 10));
+        good += at::equal(file.read_range("input", i * 20 + turn % 10, 10),
+                          input_.narrow(0, i * 20 + turn % 10, 10));
       }
     });
   }

@@ -33,8 +33,10 @@ class SafetensorsTest : public testing::Test {
 
 TEST_F(SafetensorsTest, ReadsAFileByHand) {
   const float values[] = {1, 2.5, -3};
-  write_text(path_, file_of(R"({"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[3,1],"data_offsets":[0,12]}})",
-                            std::string(reinterpret_cast<const char*>(values), 12)));
+  write_text(
+      path_,
+      file_of(R"({"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[3,1],"data_offsets":[0,12]}})",
+              std::string(reinterpret_cast<const char*>(values), 12)));
   const Safetensors content = read_safetensors(path_);
   EXPECT_EQ(content.metadata.at("format"), "pt");
   EXPECT_TRUE(at::equal(content.tensors.at("w"), at::tensor({1.0f, 2.5f, -3.0f}).reshape({3, 1})));
@@ -42,7 +44,8 @@ TEST_F(SafetensorsTest, ReadsAFileByHand) {
 
 TEST_F(SafetensorsTest, WritesTheFormat) {
   write_safetensors(disk_, path_, {{{"w", at::tensor({1.0f})}}, {}});
-  const std::string bytes = read_text(path_), header = R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+  const std::string bytes = read_text(path_),
+                    header = R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
   EXPECT_EQ(static_cast<unsigned char>(bytes[0]) % 8, 0);
   EXPECT_EQ(bytes.substr(8, header.size()), header);
   EXPECT_EQ(bytes.substr(bytes.size() - 4), std::string("\0\0\x80\x3f", 4));
@@ -50,8 +53,8 @@ TEST_F(SafetensorsTest, WritesTheFormat) {
 
 TEST_F(SafetensorsTest, EveryDtypeAndShapeComesBack) {
   Safetensors content;
-  for (const auto dtype : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kLong, at::kInt, at::kShort, at::kChar,
-                           at::kByte, at::kUInt16, at::kUInt32, at::kUInt64, at::kBool}) {
+  for (const auto dtype : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kLong, at::kInt, at::kShort,
+                           at::kChar, at::kByte, at::kUInt16, at::kUInt32, at::kUInt64, at::kBool}) {
     content.tensors[c10::toString(dtype)] = at::arange(2, at::kLong).to(dtype);
   }
   content.tensors["scalar"] = at::scalar_tensor(3.0);
@@ -74,23 +77,31 @@ TEST_F(SafetensorsTest, BadFilesAreNamedWithTheOffset) {
   EXPECT_THAT(error_of("abc"), AllOf(HasSubstr(path_), HasSubstr("byte 3:")));
   EXPECT_THAT(error_of("this is plain text"), HasSubstr("not a safetensors file"));
   EXPECT_THAT(error_of(file_of(good, data).substr(0, 30)), HasSubstr("truncated"));
-  EXPECT_THAT(error_of(file_of(good, data.substr(1))), AllOf(HasSubstr("'w'"), HasSubstr("outside the file's 11 bytes")));
+  EXPECT_THAT(error_of(file_of(good, data.substr(1))),
+              AllOf(HasSubstr("'w'"), HasSubstr("outside the file's 11 bytes")));
   EXPECT_THAT(error_of(file_of(R"({"w":)", data)), HasSubstr("not JSON"));
   EXPECT_THAT(error_of(file_of("[1]", data)), HasSubstr("not a JSON object"));
-  EXPECT_THAT(error_of(file_of(entry(R"("dtype":"F8","shape":[12],"data_offsets":[0,12])"), data)), HasSubstr("F8"));
+  EXPECT_THAT(error_of(file_of(entry(R"("dtype":"F8","shape":[12],"data_offsets":[0,12])"), data)),
+              HasSubstr("F8"));
   EXPECT_THAT(error_of(file_of(entry(R"("dtype":"F32","shape":[3])"), data)), HasSubstr("data_offsets"));
-  EXPECT_THAT(error_of(file_of(entry(R"("dtype":"F32","shape":[2],"data_offsets":[0,12])"), data)), HasSubstr("shape"));
-  EXPECT_THAT(error_of(file_of(entry(R"("dtype":"F32","shape":[-3],"data_offsets":[0,12])"), data)), HasSubstr("shape"));
-  EXPECT_THAT(error_of(file_of(entry(R"("dtype":"F32","shape":[3],"data_offsets":[12,0])"), data)), HasSubstr("outside"));
+  EXPECT_THAT(error_of(file_of(entry(R"("dtype":"F32","shape":[2],"data_offsets":[0,12])"), data)),
+              HasSubstr("shape"));
+  EXPECT_THAT(error_of(file_of(entry(R"("dtype":"F32","shape":[-3],"data_offsets":[0,12])"), data)),
+              HasSubstr("shape"));
+  EXPECT_THAT(error_of(file_of(entry(R"("dtype":"F32","shape":[3],"data_offsets":[12,0])"), data)),
+              HasSubstr("outside"));
   EXPECT_THAT(error_of(file_of(R"({"w":1,"w":2})", data)), HasSubstr("named twice"));
 }
 
 TEST_F(SafetensorsTest, SizesThatOverflowAreRefused) {
-  EXPECT_THAT(error_of(file_of(
-                  R"({"w":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", "")), HasSubstr("shape"));
-  EXPECT_THAT(error_of(file_of(
-                  R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[18446744073709551612,18446744073709551615]}})", "abcd")),
-              HasSubstr("outside"));
+  EXPECT_THAT(
+      error_of(file_of(R"({"w":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", "")),
+      HasSubstr("shape"));
+  EXPECT_THAT(
+      error_of(file_of(
+          R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[18446744073709551612,18446744073709551615]}})",
+          "abcd")),
+      HasSubstr("outside"));
 }
 
 TEST_F(SafetensorsTest, MissingFileIsNamed) {

@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-// Tensors of every kind that a checkpoint may hold: odd row counts, a scalar, an empty one, one without the rows to go
-// round, every dtype in use. Element i has the value i (modulo 2 for bool).
+// Tensors of every kind that a checkpoint may hold: odd row counts, a scalar, an empty one, one without the
+// rows to go round, every dtype in use. Element i has the value i (modulo 2 for bool).
 inline std::map<std::string, at::Tensor> sample_tensors() {
   const auto counting = [](at::IntArrayRef shape, at::ScalarType dtype) {
     int64_t count = 1;
@@ -29,11 +29,13 @@ inline std::map<std::string, at::Tensor> sample_tensors() {
 }
 
 // The pieces that rank `rank` of `world` owns, by rows.
-inline std::vector<CheckpointPiece> pieces_of(const std::map<std::string, at::Tensor>& tensors, int rank, int world) {
+inline std::vector<CheckpointPiece> pieces_of(const std::map<std::string, at::Tensor>& tensors, int rank,
+                                              int world) {
   std::vector<CheckpointPiece> pieces;
   for (const auto& [name, tensor] : tensors) {
-    CheckpointPiece piece{name, tensor.sizes().vec(), Shape(tensor.dim(), 0), tensor.sizes().vec(),
-                          tensor.scalar_type(), {}, 0};
+    CheckpointPiece piece{
+        name, tensor.sizes().vec(), Shape(tensor.dim(), 0), tensor.sizes().vec(), tensor.scalar_type(), {},
+        0};
     if (tensor.dim() == 0 && rank != 0) continue;
     if (tensor.dim() == 0) {
       piece.tensor = tensor;
@@ -48,8 +50,9 @@ inline std::vector<CheckpointPiece> pieces_of(const std::map<std::string, at::Te
   return pieces;
 }
 
-inline void write_checkpoint(Disk& disk, const std::string& folder, const std::map<std::string, at::Tensor>& tensors,
-                             int world, const std::string& state = "{}") {
+inline void write_checkpoint(Disk& disk, const std::string& folder,
+                             const std::map<std::string, at::Tensor>& tensors, int world,
+                             const std::string& state = "{}") {
   CheckpointManifest manifest{{}, state};
   const std::string unfinished = folder + ".unfinished";
   for (int rank = 0; rank < world; ++rank) {

@@ -1,0 +1,125 @@
+#include "data/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+namespace tutti {
+namespace {
+
+// So many samples, which nobody reads.
+class Numbers final : public Dataset {
+ public:
+  explicit Numbers(int64_t size) : size_(size) {}
+  int64_t size() const override { return size_; }
+  SampleSpec spec() const override { return {}; }
+  Batch get(std::span<const int64_t>) const override { return {}; }
+  uint64_t digest() const override { return 0; }
+
+ private:
+  int64_t size_;
+};
+
+Sampler sampler_of(int64_t samples, int64_t global_batch, int rank, int world, bool shuffle = true,
+                   bool drop_last = false, uint64_t seed = 17) {
+  return Sampler({.samples = samples,
+                  .global_batch = global_batch,
+                  .rank = rank,
+                  .world = world,
+                  .seed = seed,
+                  .shuffle = shuffle,
+                  .drop_last = drop_last});
+}
+
+// What all ranks see of a batch, in rank order.
+std::vector<int64_t> global_batch_of(const Dataset& data, int64_t global_batch, int world, int64_t epoch,
+                                     int64_t batch) {
+  std::vector<int64_t> all;
+  for (int rank = 0; rank < world; ++rank) {
+    const auto part = sampler_of(data.size(), global_batch, rank, world).indices(data, epoch, batch);
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+TEST(Sampler, AnyWorldSeesTheSameGlobalBatches) {
+  const Numbers data(1437);
+  const Sampler alone = sampler_of(1437, 96, 0, 1);
+  for (int64_t epoch = 0; epoch < 2; ++epoch) {
+    for (int64_t batch = 0; batch < alone.batches(); ++batch) {
+      const auto want = alone.indices(data, epoch, batch);
+      for (const int world : {2, 3, 4, 8})
+        EXPECT_EQ(global_batch_of(data, 96, world, epoch, batch), want) << world;
+    }
+  }
+}
+
+TEST(Sampler, EverySampleIsSeenOnceAnEpoch) {
+  const Numbers data(1437);
+  for (const int world : {1, 2, 3, 4, 8}) {
+    std::vector<int64_t> seen;
+    for (int64_t batch = 0; batch < sampler_of(1437, 96, 0, world).batches(); ++batch) {
+      const auto part = global_batch_of(data, 96, world, 3, batch);
+      seen.insert(seen.end(), part.begin(), part.end());
+    }
+    EXPECT_EQ(seen.size(), 1437u);
+    EXPECT_EQ(std::set<int64_t>(seen.begin(), seen.end()).size(), 1437u) << world;
+    EXPECT_EQ(*std::min_element(seen.begin(), seen.end()), 0);
+    EXPECT_EQ(*std::max_element(seen.begin(), seen.end()), 1436);
+  }
+}
+
+TEST(Sampler, ShortLastBatchIsSpreadOverTheLowerRanks) {
+  const Numbers data(10);
+  EXPECT_EQ(sampler_of(10, 8, 0, 4).batches(), 2);
+  EXPECT_EQ(sampler_of(10, 8, 0, 4).global_samples(0), 8);
+  EXPECT_EQ(sampler_of(10, 8, 0, 4).global_samples(1), 2);
+  const std::vector<std::vector<int64_t>> want = {{8}, {9}, {}, {}};
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(sampler_of(10, 8, rank, 4, false).indices(data, 0, 1), want[static_cast<size_t>(rank)]) << rank;
+  }
+}
+
+TEST(Sampler, DropLastLeavesTheShortBatchOut) {
+  EXPECT_EQ(sampler_of(10, 8, 0, 4, true, true).batches(), 1);
+  EXPECT_EQ(sampler_of(16, 8, 0, 4, true, true).batches(), 2);
+  EXPECT_EQ(sampler_of(16, 8, 0, 4, true, false).batches(), 2);
+  EXPECT_EQ(sampler_of(7, 8, 0, 4, true, true).batches(), 0);
+}
+
+TEST(Sampler, UnshuffledIsInOrder) {
+  const Numbers data(12);
+  EXPECT_EQ(sampler_of(12, 4, 1, 2, false).indices(data, 5, 2), (std::vector<int64_t>{10, 11}));
+}
+
+TEST(Sampler, OrderDiffersByEpochAndSeed) {
+  const Numbers data(1000);
+  const auto first = sampler_of(1000, 100, 0, 1).indices(data, 0, 0);
+  EXPECT_EQ(sampler_of(1000, 100, 0, 1).indices(data, 0, 0), first);
+  EXPECT_NE(sampler_of(1000, 100, 0, 1).indices(data, 1, 0), first);
+  EXPECT_NE(sampler_of(1000, 100, 0, 1, true, false, 18).indices(data, 0, 0), first);
+}
+
+// A sampler has no state: the last batch of a trillion samples costs what the first one does.
+TEST(Sampler, GoesOnAnywhereAtOnce) {
+  const int64_t samples = int64_t{1} << 40;
+  const Numbers data(samples);
+  const Sampler sampler = sampler_of(samples, 64, 3, 4);
+  const auto indices = sampler.indices(data, 1'000'000, sampler.batches() - 1);
+  EXPECT_EQ(indices.size(), 16u);
+  for (const int64_t index : indices) EXPECT_TRUE(index >= 0 && index < samples);
+}
+
+// Far from any order: the mean distance of neighbours in a random permutation of n is (n + 1) / 3.
+TEST(Sampler, ShuffleMixesFarAndWide) {
+  const Numbers data(10'000);
+  const auto order = sampler_of(10'000, 10'000, 0, 1).indices(data, 0, 0);
+  double distance = 0;
+  for (size_t i = 1; i < order.size(); ++i)
+    distance += static_cast<double>(std::abs(order[i] - order[i - 1]));
+  EXPECT_NEAR(distance / 9999, 3333.7, 150);
+}
+
+}  // namespace
+}  // namespace tutti
