@@ -11,11 +11,11 @@ constexpr const char* kIntroduction =
 Every section, kind and key that a recipe may name, with its default. `tutti explain --markdown` writes this
 page, and `tutti check RECIPE` shows a recipe with all defaults filled in.
 
-- Times are texts: `10ep` epochs, `500ba` batches (steps), `20sp` samples, `1e6tok` tokens, `0.5dur` half of the
-  whole training, `90sec` or `1h20m` seconds. A bare integer counts epochs.
+- Times are texts: `10ep` epochs, `500ba` batches (steps), `20sp` samples, `1e6tok` tokens, `0.5dur` half of
+  the whole training, `90sec` or `1h20m` seconds. A bare integer counts epochs.
 - Relative paths are relative to the recipe's folder.
-- `--set a.b=v` sets a key from the command line, as if it were written in the recipe; `v` is TOML, else a bare
-  text.
+- `--set a.b=v` sets a key from the command line, as if it were written in the recipe; `v` is TOML, else a
+  bare text.
 - A key may be given under one of its other names, which are Composer's; under two names it is an error.
 )";
 
