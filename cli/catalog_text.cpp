@@ -10,12 +10,6 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-std::string joined(const Names& names) {
-  std::string text;
-  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
 std::string padded(const std::string& text, std::size_t width) {
   return text + std::string(text.size() < width ? width - text.size() : 0, ' ');
 }

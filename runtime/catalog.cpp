@@ -34,12 +34,6 @@ const char* type_text(KeyType type) {
   return "";
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const auto& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 std::string units_text(const std::vector<std::string>& units) {
   if (units.empty()) return " like 10ep, 500ba, 0.5dur or 1h20m (an integer counts epochs)";
   if (units == std::vector<std::string>{"sec"}) return " in seconds like 60sec or 1m30s";
@@ -47,6 +41,12 @@ std::string units_text(const std::vector<std::string>& units) {
 }
 
 }  // namespace
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
 
 bool Range::holds(double value) const {
   return (above ? value > low : value >= low) && (below ? value < high : value <= high);

@@ -92,4 +92,7 @@ struct Catalog {
   std::vector<Key> keys_of(const Entry *entry) const;
 };
 
+// "a, b, c"
+std::string joined(const std::vector<std::string>& names);
+
 }  // namespace tutti
