@@ -40,7 +40,9 @@ std::vector<std::string> arrays_of(const Hdf5File& file, const std::string& pref
     const std::string name = entry.path.substr(prefix.size());
     if (name.find('/') == std::string::npos) names.push_back(name);
   }
-  if (names.empty()) throw UserError(file.path() + ": no datasets in the group '/" + prefix + "'");
+  if (names.empty()) {
+    throw UserError(file.path() + ": no datasets in the group '/" + prefix + "'; there is " + file.names());
+  }
   return names;
 }
 

@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-constexpr uint64_t kChunkBytes = uint64_t{4} << 20;
+constexpr uint64_t kChunkBytes = uint64_t{1} << 20;
 
 int64_t elements(const Shape& shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());

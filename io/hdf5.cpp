@@ -14,6 +14,7 @@ namespace tutti {
 namespace {
 
 constexpr int kDeepestGroup = 32;  // groups may form a cycle by hard links
+constexpr size_t kNamesInMessage = 12;
 
 std::string name_of_link(hid_t group, hsize_t index) {
   const ssize_t length =
@@ -91,11 +92,12 @@ void list_group(hid_t group, const std::string& prefix, int depth, std::vector<H
   for (hsize_t i = 0; i < info.nlinks; ++i) {
     const std::string name = name_of_link(group, i);
     H5L_info_t link{};
-    if (H5Lget_info(group, name.c_str(), &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD) continue;
+    if (H5Lget_info(group, name.c_str(), &link, H5P_DEFAULT) < 0 || link.type == H5L_TYPE_SOFT) continue;
     const Hdf5Handle object(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose);
     const H5I_type_t kind = object.good() ? H5Iget_type(object) : H5I_BADID;
     if (kind == H5I_DATASET) add_dataset(object, prefix + name, datasets);
-    if (kind == H5I_GROUP) list_group(object, prefix + name + "/", depth + 1, datasets);
+    if (kind == H5I_GROUP && link.type == H5L_TYPE_HARD)
+      list_group(object, prefix + name + "/", depth + 1, datasets);
   }
 }
 
@@ -104,6 +106,13 @@ std::string why_not_opened(const std::string& path) {
   if (!std::filesystem::exists(path, error)) return path + ": no such file";
   if (std::filesystem::is_directory(path, error)) return path + ": is a folder, not an HDF5 file";
   return path + ": cannot be read as an HDF5 file: " + hdf5_error();
+}
+
+// Read-only files are not locked: on a cluster's shared file system locks are often missing.
+Hdf5Handle read_access() {
+  Hdf5Handle list(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  hdf5_check(H5Pset_file_locking(list, false, true) >= 0, "H5Pset_file_locking");
+  return list;
 }
 
 // Selects rows [first, first + count) of a dataset's space.
@@ -136,7 +145,8 @@ struct Hdf5File::Opened {
 
 Hdf5File::Hdf5File(const std::string& path) : path_(path), opened_(std::make_unique<Opened>()) {
   const Hdf5Session session;
-  opened_->file = Hdf5Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
+  const Hdf5Handle access = read_access();
+  opened_->file = Hdf5Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), H5Fclose);
   if (!opened_->file.good()) throw UserError(why_not_opened(path));
   const Hdf5Handle root(H5Gopen2(opened_->file, "/", H5P_DEFAULT), H5Gclose);
   list_group(root, "", 0, datasets_);
@@ -155,9 +165,16 @@ const Hdf5Entry* Hdf5File::find(const std::string& dataset) const {
 
 const Hdf5Entry& Hdf5File::at(const std::string& dataset) const {
   if (const Hdf5Entry* found = find(dataset)) return *found;
-  std::string there;
-  for (const Hdf5Entry& other : datasets_) there += (there.empty() ? "" : ", ") + other.path;
-  throw UserError(path_ + ": no dataset '" + dataset + "'; there is " + (there.empty() ? "none" : there));
+  throw UserError(path_ + ": no dataset '" + dataset + "'; there is " + names());
+}
+
+std::string Hdf5File::names() const {
+  std::string names;
+  for (size_t i = 0; i < std::min(datasets_.size(), kNamesInMessage); ++i) {
+    names += (i > 0 ? ", " : "") + datasets_[i].path;
+  }
+  if (datasets_.size() > kNamesInMessage) names += ", ...";
+  return datasets_.empty() ? "none" : names;
 }
 
 at::Tensor Hdf5File::read(const std::string& dataset) const {

@@ -33,7 +33,8 @@ class Hdf5File {
   Hdf5File& operator=(const Hdf5File&) = delete;
 
   const std::string& path() const { return path_; }
-  const std::vector<Hdf5Entry>& datasets() const { return datasets_; }  // hard links only, by name
+  const std::vector<Hdf5Entry>& datasets() const { return datasets_; }  // by name; not through soft links
+  std::string names() const;                                            // of the first few, for messages
   const Hdf5Entry* find(const std::string& dataset) const;
   const Hdf5Entry& at(const std::string& dataset) const;  // the error names what there is
 

@@ -17,9 +17,9 @@ using testing::HasSubstr;
 // A resolved section; the first key stands on line 2 of the recipe.
 class Section {
  public:
-  Section& set(const std::string& key, Setting::Value value) {
+  Section& set(const std::string& key, const Setting::Value& value) {
     const int line = static_cast<int>(keys_.size()) + 2;
-    keys_.emplace_back(key, Setting(std::move(value), "data.train." + key, Position{"digits.toml", line}));
+    keys_.emplace_back(key, Setting(value, "data.train." + key, Position{"digits.toml", line}));
     return *this;
   }
   Setting done() const { return Setting(keys_, "data.train", Position{"digits.toml", 1}); }
@@ -28,17 +28,16 @@ class Section {
   Setting::Table keys_;
 };
 
-template <class Item>
-Setting::Array array_of(const std::vector<Item>& items) {
+Setting::Array array_of(const std::vector<Setting::Value>& items) {
   Setting::Array array;
-  for (const Item& item : items) array.emplace_back(item, "data.train", Position{"digits.toml", 0});
+  for (const Setting::Value& item : items) array.emplace_back(item, "data.train", Position{"digits.toml", 0});
   return array;
 }
 
 std::string example(const std::string& name) { return TUTTI_SOURCE_DIR "/examples/data/" + name; }
 
 Setting hdf5_section(const std::string& path, const std::string& group,
-                     const std::vector<std::string>& arrays = {}) {
+                     const std::vector<Setting::Value>& arrays = {}) {
   Section section;
   section.set("kind", "hdf5").set("path", path).set("group", group).set("num_classes", {});
   if (!arrays.empty()) section.set("arrays", array_of(arrays));
@@ -51,7 +50,7 @@ Setting text_section(const std::string& split) {
   return section.set("split", split).set("eval_fraction", 0.1).done();
 }
 
-Setting synthetic_section(const std::string& targets, const std::vector<int64_t>& shape) {
+Setting synthetic_section(const std::string& targets, const std::vector<Setting::Value>& shape) {
   Section section;
   section.set("kind", "synthetic")
       .set("samples", int64_t{8})
@@ -77,12 +76,12 @@ TEST(MakeDataset, TextShipsWithTheProgram) {
 }
 
 TEST(MakeDataset, SyntheticTakesItsClassesFromTheTargets) {
-  EXPECT_EQ(make_dataset(synthetic_section("class", {5}))->spec().classes, 10);
-  EXPECT_EQ(make_dataset(synthetic_section("sequence", {5}))->spec().classes, 256);
+  EXPECT_EQ(make_dataset(synthetic_section("class", {int64_t{5}}))->spec().classes, 10);
+  EXPECT_EQ(make_dataset(synthetic_section("sequence", {int64_t{5}}))->spec().classes, 256);
 }
 
 TEST(MakeDataset, SeedMakesOtherSyntheticData) {
-  const Setting section = synthetic_section("class", {5});
+  const Setting section = synthetic_section("class", {int64_t{5}});
   EXPECT_NE(make_dataset(section, 1)->digest(), make_dataset(section, 2)->digest());
 }
 
@@ -93,14 +92,16 @@ TEST(MakeDataset, BadFileIsNamedWithTheRecipesLine) {
 }
 
 TEST(MakeDataset, MissingDatasetIsNamedWithTheRecipesLine) {
-  const Setting section = hdf5_section(example("digits.h5"), "train", {"image"});
+  const Setting section = hdf5_section(example("digits.h5"), "train", {std::string("image")});
   const auto why = message_of<UserError>([&] { make_dataset(section); });
   EXPECT_THAT(why, AllOf(HasSubstr("digits.toml:3"), HasSubstr("no dataset 'train/image'"),
                          HasSubstr("train/input")));
 }
 
 TEST(MakeDataset, ShapeOfASequenceHasOneDimension) {
-  const auto why = message_of<UserError>([] { make_dataset(synthetic_section("sequence", {4, 4})); });
+  const auto why = message_of<UserError>([] {
+    make_dataset(synthetic_section("sequence", {int64_t{4}, int64_t{4}}));
+  });
   EXPECT_THAT(why, AllOf(HasSubstr("digits.toml:4"), HasSubstr("data.train.shape")));
 }
 

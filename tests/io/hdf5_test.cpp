@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "runtime/error.h"
+#include "tests/io/sample_checkpoint.h"
 #include "tests/io/scratch.h"
 
 namespace tutti {
@@ -121,6 +122,15 @@ TEST_F(Hdf5Test, ManyDatasetsAndLargeOnesKeepTheirPlaces) {
   const Hdf5File file(scratch_.path("many.h5"));
   for (const Hdf5Array& array : arrays)
     ASSERT_TRUE(at::equal(file.read(array.path), array.tensor)) << array.path;
+}
+
+TEST_F(Hdf5Test, CheckpointsShowWholeTensors) {
+  const std::string path = scratch_.path("ep1-ba1/checkpoint.h5");
+  PosixDisk disk;
+  write_checkpoint(disk, scratch_.path("ep1-ba1"), sample_tensors(), 3);
+  const Hdf5File file(path);
+  for (const auto& [name, tensor] : sample_tensors()) EXPECT_TRUE(at::equal(file.read(name), tensor)) << name;
+  EXPECT_EQ(file.datasets().size(), sample_tensors().size());
 }
 
 TEST_F(Hdf5Test, MissingFileIsNamed) {
