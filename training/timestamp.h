@@ -4,8 +4,8 @@
 
 namespace tutti {
 
-// Where training stands: Composer's Timestamp. Counts are of all ranks together; the wall-clock sums (seconds) are
-// rank 0's.
+// Where training stands: Composer's Timestamp. Counts are of all ranks together; the wall-clock sums
+// (seconds) are rank 0's.
 struct Timestamp {
   int64_t iteration = 0;
   int64_t epoch = 0;
@@ -37,9 +37,10 @@ bool reached(const Timestamp& now, const Time& max_duration);
 // The part of `max_duration` that has passed, 0 at the start, 1 at the end.
 double elapsed(const Timestamp& now, const Time& max_duration);
 
-// "Every N units", for evaluations, checkpoints and callbacks. Epochs and iterations are looked at where an epoch ends,
-// the other units where a batch ends, and a fraction of the training (dur) where its maximum's unit is. It fires when a
-// multiple has been reached or passed since the last look, so it needs no state. Zero or less never fires.
+// "Every N units", for evaluations, checkpoints and callbacks. Epochs and iterations are looked at where an
+// epoch ends, the other units where a batch ends, and a fraction of the training (dur) where its maximum's
+// unit is. It fires when a multiple has been reached or passed since the last look, so it needs no state.
+// Zero or less never fires.
 class Interval {
  public:
   Interval(const Time& every, const Time& max_duration);

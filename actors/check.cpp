@@ -1,0 +1,81 @@
+#include "actors/check.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <sstream>
+
+#include "actors/evaluation.h"
+#include "actors/job.h"
+#include "actors/trainee.h"
+#include "tensors/meter.h"
+#include "tensors/process_state.h"
+#include "training/schedule.h"
+
+namespace tutti {
+namespace {
+
+Job lone_job(const Setting& recipe, int ranks) {
+  Meter::install();
+  set_compute_threads(static_cast<int>(recipe.at("device").at("threads").integer()));
+  JobOptions options;
+  options.world = ranks;
+  return make_job(recipe, options);
+}
+
+Checkpoint checkpoint_of(const Job& job, const std::string& named) {
+  const PosixDisk disk;
+  try {
+    if (!named.empty() && named != "auto") return read_checkpoint(disk, named);
+  } catch (const OperatingError& error) {
+    throw UserError(error.what());
+  }
+  return newest_good_checkpoint(disk, job.checkpoints, [](const std::string&) {});
+}
+
+void check_times(const Job& job) {
+  const Time max_duration = Time::parse(job.recipe.at("train").at("max_duration"));
+  Interval(Time::parse(job.recipe.at("train").at("eval_interval")), max_duration);
+  Interval(Time::parse(job.recipe.at("checkpoint").at("interval")), max_duration);
+  if (job.recipe.has("scheduler"))
+    make_schedule(job.recipe.at("scheduler"), {max_duration, job.train_sampler(0).batches()});
+}
+
+}  // namespace
+
+std::string check_text(const Setting& recipe, int ranks, bool scan_data) {
+  const Job job = lone_job(recipe, ranks);
+  if (scan_data) {
+    job.train->scan();
+    if (job.eval) job.eval->scan();
+  }
+  const auto trainee = make_trainee(job.recipe, job.train->spec(), job.seed);
+  check_times(job);
+  if (!job.resume.empty()) {
+    const Checkpoint checkpoint = checkpoint_of(job, job.resume);
+    if (!checkpoint.folder.empty()) restore_tensors(*trainee, checkpoint.tensors, checkpoint.folder);
+  }
+  int64_t numbers = 0;
+  for (const auto& view : trainee->views) numbers += view.tensor.numel();
+  std::ostringstream out;
+  out << job.recipe_text << "\n# " << batch_identity(job) << "\n# " << job.train_sampler(0).batches()
+      << " steps an epoch over " << job.train->size() << " samples\n# " << trainee->model->kind() << ": "
+      << trainee->views.size() << " parameters, " << numbers << " numbers\n";
+  return out.str();
+}
+
+std::string eval_text(const Setting& recipe, const std::string& named) {
+  const Job job = lone_job(recipe, 1);
+  if (!job.eval) throw UserError(recipe.position.file + ": there is no [data.eval] to evaluate on");
+  const auto trainee = make_trainee(job.recipe, job.train->spec(), job.seed);
+  const Checkpoint checkpoint = checkpoint_of(job, named);
+  if (!checkpoint.folder.empty()) restore_tensors(*trainee, checkpoint.tensors, checkpoint.folder);
+  const Sampler sampler = job.eval_sampler(0);
+  const auto fetch = [&](int64_t index) { return job.eval->get(sampler.indices(*job.eval, 0, index)); };
+  std::ostringstream out;
+  out << "weights: " << (checkpoint.folder.empty() ? "the recipe's initial ones" : checkpoint.folder) << '\n';
+  for (const auto& [name, value] : evaluate(*trainee->model, sampler.batches(), fetch, [](const at::Tensor&) {}))
+    out << name << ' ' << value << '\n';
+  return out.str();
+}
+
+}  // namespace tutti

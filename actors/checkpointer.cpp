@@ -1,0 +1,50 @@
+#include "actors/checkpointer.h"
+
+#include <ATen/ops/empty_like.h>
+
+namespace tutti {
+
+std::string unfinished_folder(const std::string& checkpoints, const std::string& name, const std::string& nonce) {
+  return checkpoints + "/." + name + "-" + nonce;
+}
+
+Checkpointer::Checkpointer(Disk& disk, std::string checkpoints, int rank, ActorId supervisor, Recorder& recorder)
+    : disk_(disk), checkpoints_(std::move(checkpoints)), rank_(rank), supervisor_(supervisor), recorder_(recorder) {}
+
+void Checkpointer::receive(Context& context, Envelope& envelope) {
+  if (auto* snapshot = envelope.message.get_if<Snapshot>()) {
+    copy(snapshot->pieces);
+    context.reply(envelope, SnapshotCopied{});
+    context.send(supervisor_, write(*snapshot));
+    recorder_.record({context.now(), "checkpointer", "durable", -1, 0});
+  } else if (auto* start = envelope.message.get_if<Start>()) {
+    nonce_ = start->nonce;
+  } else if (envelope.message.get_if<Stop>()) {
+    context.stop();
+  } else {
+    TUTTI_ASSERT(false, envelope.message.name());
+  }
+}
+
+void Checkpointer::copy(std::vector<CheckpointPiece>& pieces) {
+  for (auto& piece : pieces) {
+    at::Tensor& copy = copies_[piece.name];
+    if (!copy.defined() || copy.sizes() != piece.tensor.sizes() || copy.dtype() != piece.tensor.dtype())
+      copy = at::empty_like(piece.tensor, at::MemoryFormat::Contiguous);
+    copy.copy_(piece.tensor);
+    piece.tensor = copy;
+  }
+}
+
+Durable Checkpointer::write(Snapshot& snapshot) {
+  Durable durable{snapshot.name, "", {}, std::move(snapshot.state), snapshot.last};
+  try {
+    durable.file =
+        write_rank_file(disk_, unfinished_folder(checkpoints_, snapshot.name, nonce_), rank_, snapshot.pieces);
+  } catch (const OperatingError& error) {
+    durable.error = error.what();
+  }
+  return durable;
+}
+
+}  // namespace tutti

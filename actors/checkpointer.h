@@ -1,0 +1,38 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "actors/messages.h"
+#include "runtime/actor.h"
+#include "runtime/disk.h"
+#include "runtime/recorder.h"
+
+namespace tutti {
+
+// Writes this rank's pieces of a checkpoint beside training. Its copy buffer is taken once and kept; a Snapshot is
+// answered as soon as it is copied, and Durable (or what went wrong) is reported once the file is synced.
+class Checkpointer final : public Actor {
+ public:
+  // `checkpoints`: the folder that holds them; `rank` names this rank's file.
+  Checkpointer(Disk& disk, std::string checkpoints, int rank, ActorId supervisor, Recorder& recorder);
+
+  void receive(Context& context, Envelope& envelope) override;
+
+ private:
+  void copy(std::vector<CheckpointPiece>& pieces);
+  Durable write(Snapshot& snapshot);
+
+  Disk& disk_;
+  std::string checkpoints_;
+  int rank_;
+  ActorId supervisor_;
+  Recorder& recorder_;
+  std::string nonce_;
+  std::map<std::string, at::Tensor> copies_;  // by piece name
+};
+
+// Where a checkpoint is written until it is whole: a hidden folder that carries the nonce of the start that writes it.
+std::string unfinished_folder(const std::string& checkpoints, const std::string& name, const std::string& nonce);
+
+}  // namespace tutti

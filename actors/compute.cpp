@@ -1,0 +1,261 @@
+#include "actors/compute.h"
+
+#include <ATen/ops/scalar_tensor.h>
+
+#include "actors/evaluation.h"
+#include "runtime/error.h"
+#include "tensors/meter.h"
+
+namespace tutti {
+namespace {
+
+constexpr double kBytesPerMb = 1e6;
+
+int64_t bucket_bytes(const Setting& recipe) {
+  return static_cast<int64_t>(recipe.at("collectives").at("bucket_mb").number() * (int64_t{1} << 20));
+}
+
+}  // namespace
+
+Compute::Compute(Options options, const Cast& cast, Disk& disk, Log& log, Recorder& recorder)
+    : options_(std::move(options)), cast_(cast), disk_(disk), log_(log), recorder_(recorder) {}
+
+Compute::~Compute() = default;
+
+void Compute::receive(Context& context, Envelope& envelope) {
+  Message& message = envelope.message;
+  if (auto* ready = message.get_if<BatchReady>()) {
+    if (!done_) step(context, *ready);
+  } else if (auto* order = message.get_if<Prepare>()) {
+    context.reply(envelope, prepare(order->checkpoint));
+  } else if (auto* start = message.get_if<Start>()) {
+    begin(context, *start);
+  } else if (message.get_if<StopRequested>()) {
+    stop_requested_ = true;
+  } else if (message.get_if<Stop>()) {
+    context.stop();
+  } else {
+    TUTTI_ASSERT(false, message.name());
+  }
+}
+
+Prepared Compute::prepare(const std::string& checkpoint) {
+  try {
+    const Setting& train = options_.recipe.at("train");
+    max_duration_ = Time::parse(train.at("max_duration"));
+    eval_every_.emplace(Time::parse(train.at("eval_interval")), max_duration_);
+    checkpoint_every_.emplace(Time::parse(options_.recipe.at("checkpoint").at("interval")), max_duration_);
+    trainee_ = make_trainee(options_.recipe, options_.spec, options_.seed);
+    if (options_.recipe.has("scheduler"))
+      schedule_ = make_schedule(options_.recipe.at("scheduler"), {max_duration_, options_.batches_per_epoch});
+    if (!checkpoint.empty()) restore(checkpoint);
+  } catch (const UserError& error) {
+    return {error.what(), {}, 0};
+  } catch (const OperatingError& error) {
+    return {error.what(), {}, 0};
+  }
+  return {"", {time_.epoch, time_.batch_in_epoch}, time_.batch};
+}
+
+void Compute::restore(const std::string& folder) {
+  const Checkpoint checkpoint = read_checkpoint(disk_, folder);
+  const RunState state = RunState::from_json(checkpoint.state);
+  if (state.seed != options_.seed)
+    throw UserError(folder + ": it was trained with seed " + std::to_string(state.seed) + ", the recipe says " +
+                    std::to_string(options_.seed));
+  if (state.global_batch != options_.global_batch)
+    throw UserError(folder + ": it was trained with batches of " + std::to_string(state.global_batch) +
+                    " samples, the recipe says " + std::to_string(options_.global_batch));
+  if (state.data_digest != options_.data_digest)
+    throw UserError(folder + ": it was trained on other data than [data.train] names");
+  restore_tensors(*trainee_, checkpoint.tensors, folder);
+  time_.epoch = state.epoch;
+  time_.batch = saved_at_ = state.step;
+  time_.batch_in_epoch = state.batch_in_epoch;
+  time_.sample = state.sample;
+  time_.token = state.token;
+  time_.sample_in_epoch = state.sample_in_epoch;
+  time_.token_in_epoch = state.token_in_epoch;
+  time_.total_wct = earlier_s_ = state.seconds;
+}
+
+void Compute::begin(Context& context, const Start&) {
+  set_up_reduction(context);
+  began_ = context.now();
+  if (cast_.has_reporter) context.send(cast_.reporter, ReportFrom{time_.batch});
+  if (reached(time_, max_duration_)) {
+    finish(context, /*stopped=*/false);
+    return;
+  }
+  const auto ahead = static_cast<int>(options_.recipe.at("data").at("train").at("prefetch").integer());
+  context.send(cast_.loader, Credit{ahead});
+}
+
+// Buckets are made here, once every rank has said that it can train: allocating them is collective.
+void Compute::set_up_reduction(Context& context) {
+  SetPlan plan;
+  if (options_.world > 1) {
+    const auto full = [this, &context](int bucket) {
+      record(context, "bucket full", bucket);
+      context.send(cast_.sync, ReduceBucket{bucket});
+    };
+    buckets_ = std::make_unique<GradientBuckets>(trainee_->parameters, bucket_bytes(options_.recipe), full);
+    AllocateBuckets wanted;
+    for (const auto& bucket : buckets_->plan().buckets) wanted.bytes.push_back(bucket.bytes);
+    const auto memory = context.ask<BucketMemory>(cast_.sync, std::move(wanted)).buckets;
+    buckets_->bind(memory);
+    for (std::size_t b = 0; b < memory.size(); ++b)
+      plan.buckets.push_back(memory[b].view(buckets_->plan().buckets[b].dtype));
+  }
+  const auto parts = static_cast<int>(options_.recipe.at("train").at("grad_accum").integer());
+  microbatches_ = std::make_unique<Microbatches>(*trainee_, buckets_.get(), parts, options_.seed);
+  plan.statistics = microbatches_->statistics_size();
+  context.send(cast_.sync, std::move(plan));
+}
+
+void Compute::step(Context& context, BatchReady& ready) {
+  context.send(cast_.loader, Credit{});
+  const TimePoint started = context.now();
+  const Timestamp before = time_;
+  Meter::reset_peak(options_.memory_slot);
+  record(context, "batch");
+  const double lr = trainee_->optimizer->base_lr() * (schedule_ ? schedule_(time_) : 1.0);
+  const auto trace = [&](const char* what, int64_t microbatch) { record(context, what, microbatch); };
+  const MicrobatchResult result = microbatches_->run(ready.batch, time_.batch, trace);
+  record(context, "backward done");
+  const auto finished =
+      context.ask<StepFinished>(cast_.sync, FinishStep{local_verdict(context, result), result.statistics});
+  trainee_->optimizer->set_lr(lr);
+  commit(context, finished);
+  time_.to_next_batch(static_cast<int64_t>(finished.verdict.samples), static_cast<int64_t>(finished.verdict.tokens),
+                      finished.verdict.seconds - time_.total_wct);
+  report(context, finished.verdict, started, lr);
+  after_step(context, before, finished.verdict, ready.last_of_epoch);
+}
+
+// Durations in seconds are rank 0's, so that all ranks end on the same step.
+Verdict Compute::local_verdict(Context& context, const MicrobatchResult& result) const {
+  Verdict verdict;
+  if (options_.rank == 0) verdict.seconds = earlier_s_ + seconds(context.now() - began_);
+  verdict.non_finite = result.finite ? 0 : 1;
+  verdict.stop = stop_requested_ ? 1 : 0;
+  verdict.samples = static_cast<double>(result.samples);
+  verdict.tokens = static_cast<double>(result.tokens);
+  verdict.loss_sum = result.loss_sum;
+  verdict.loss_weight = result.loss_weight;
+  verdict.memory_peak = {static_cast<double>(Meter::peak_bytes(options_.memory_slot))};
+  return verdict;
+}
+
+void Compute::commit(Context& context, const StepFinished& finished) {
+  if (copying_) copying_.wait();
+  copying_ = {};
+  if (finished.verdict.non_finite > 0) {
+    log_.warning("step " + std::to_string(time_.batch + 1) + ": the loss is not finite; the step is skipped");
+    return;
+  }
+  for (std::size_t p = 0; p < trainee_->views.size(); ++p)
+    trainee_->views[p].grad = buckets_ ? buckets_->gradients()[p] : trainee_->views[p].tensor.grad();
+  trainee_->optimizer->step(at::scalar_tensor(finished.verdict.loss_weight, at::kFloat));
+  if (!buckets_)
+    for (auto& view : trainee_->views) view.tensor.mutable_grad() = view.grad = at::Tensor();
+  if (finished.statistics.defined()) microbatches_->apply_statistics(finished.statistics);
+  record(context, "committed");
+}
+
+void Compute::report(Context& context, const Verdict& verdict, TimePoint started, double lr) {
+  if (!cast_.has_reporter) return;
+  StepDone done;
+  done.step = time_.batch;
+  done.epoch = time_.epoch;
+  done.loss = static_cast<float>(verdict.loss_sum / verdict.loss_weight);
+  done.lr = lr;
+  done.step_ms = milliseconds(context.now() - started);
+  done.samples_per_s = 1e3 * verdict.samples / done.step_ms;
+  done.grad_accum = microbatches_->count();
+  for (const double bytes : verdict.memory_peak) done.memory_peak_mb = std::max(done.memory_peak_mb, bytes / kBytesPerMb);
+  done.progress = elapsed(time_, max_duration_);
+  context.send(cast_.reporter, done);
+}
+
+void Compute::after_step(Context& context, const Timestamp& before, const Verdict& verdict, bool last_of_epoch) {
+  bool evaluation_due = eval_every_->at_batch_end(before, time_);
+  bool checkpoint_due = checkpoint_every_->at_batch_end(before, time_) || verdict.checkpoint_now > 0;
+  if (last_of_epoch) {
+    time_.to_next_epoch();
+    evaluation_due = evaluation_due || eval_every_->at_epoch_end(before, time_);
+    checkpoint_due = checkpoint_due || checkpoint_every_->at_epoch_end(before, time_);
+  }
+  if (evaluation_due) evaluate(context);
+  const bool stopped = verdict.stop > 0;
+  if (stopped || reached(time_, max_duration_)) {
+    finish(context, stopped);
+  } else if (checkpoint_due) {
+    snapshot(context, /*last=*/false);
+  }
+}
+
+void Compute::finish(Context& context, bool stopped) {
+  done_ = true;
+  if (!stopped && evaluated_at_ != time_.batch && eval_every_->fires()) evaluate(context);
+  if (!stopped && cast_.has_reporter) {
+    const std::string text = closing_text(*trainee_->model, options_.seed);
+    if (!text.empty()) context.send(cast_.reporter, TextSample{text});
+  }
+  const bool save = checkpoint_every_->fires() && saved_at_ != time_.batch;
+  if (save) snapshot(context, /*last=*/true);
+  if (copying_) copying_.wait();
+  context.send(cast_.supervisor, TrainingDone{stopped, save});
+}
+
+void Compute::evaluate(Context& context) {
+  if (!cast_.has_eval) return;
+  evaluated_at_ = time_.batch;
+  record(context, "evaluation");
+  const int64_t batches = options_.eval_batches;
+  auto next = context.request<BatchReady>(cast_.eval_loader, LoadBatch{{0, 0}});
+  const auto fetch = [&](int64_t index) {
+    BatchReady ready = next.wait();
+    if (index + 1 < batches) next = context.request<BatchReady>(cast_.eval_loader, LoadBatch{{0, index + 1}});
+    return std::move(ready.batch);
+  };
+  const auto sum = [&](const at::Tensor& values) { context.ask<Summed>(cast_.sync, SumDoubles{values}); };
+  const NamedValues metrics = tutti::evaluate(*trainee_->model, batches, fetch, sum);
+  if (cast_.has_reporter) context.send(cast_.reporter, EvalDone{time_.batch, time_.epoch, metrics});
+}
+
+void Compute::snapshot(Context& context, bool last) {
+  if (copying_) copying_.wait();
+  saved_at_ = time_.batch;
+  Snapshot snapshot;
+  snapshot.name = checkpoint_name(time_.epoch, time_.batch);
+  snapshot.pieces = checkpoint_pieces(*trainee_, options_.world, options_.rank);
+  snapshot.state = run_state().to_json();
+  snapshot.last = last;
+  copying_ = context.request<SnapshotCopied>(cast_.checkpointer, std::move(snapshot));
+}
+
+RunState Compute::run_state() const {
+  RunState state;
+  state.run_name = options_.recipe.at("run_name").text();
+  state.seed = options_.seed;
+  state.world = options_.world;
+  state.step = time_.batch;
+  state.epoch = time_.epoch;
+  state.batch_in_epoch = time_.batch_in_epoch;
+  state.sample = time_.sample;
+  state.token = time_.token;
+  state.sample_in_epoch = time_.sample_in_epoch;
+  state.token_in_epoch = time_.token_in_epoch;
+  state.global_batch = options_.global_batch;
+  state.data_digest = options_.data_digest;
+  state.seconds = time_.total_wct;
+  state.recipe = options_.recipe_text;
+  return state;
+}
+
+void Compute::record(Context& context, const char* what, int64_t detail) {
+  recorder_.record({context.now(), "compute", what, time_.batch, detail});
+}
+
+}  // namespace tutti

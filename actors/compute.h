@@ -1,0 +1,89 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/gradient_buckets.h"
+#include "actors/messages.h"
+#include "actors/microbatches.h"
+#include "actors/supervisor.h"
+#include "actors/trainee.h"
+#include "io/run_state.h"
+#include "runtime/actor.h"
+#include "runtime/disk.h"
+#include "runtime/log.h"
+#include "runtime/recorder.h"
+#include "runtime/setting.h"
+#include "training/schedule.h"
+#include "training/timestamp.h"
+
+namespace tutti {
+
+// Trains: owns model, optimizer and time. Each BatchReady is one step, run to completion: forward and backward over the
+// microbatches, while Sync reduces what is ready; then the verdict of all ranks; then, and only then, the commit of
+// everything that lasts (parameters, optimizer, running statistics, time).
+class Compute final : public Actor {
+ public:
+  struct Options {
+    Setting recipe;  // resolved
+    std::string recipe_text;
+    int rank = 0;
+    int world = 1;
+    int memory_slot = 0;  // of the meter
+    uint64_t seed = 0;
+    int64_t global_batch = 0;
+    int64_t batches_per_epoch = 0;
+  int64_t eval_batches = 0;
+    SampleSpec spec;
+    uint64_t data_digest = 0;
+  };
+
+  Compute(Options options, const Cast& cast, Disk& disk, Log& log, Recorder& recorder);
+  ~Compute() override;
+
+  void receive(Context& context, Envelope& envelope) override;
+
+ private:
+  Prepared prepare(const std::string& checkpoint);
+  void restore(const std::string& folder);
+  void begin(Context& context, const Start& start);
+  void set_up_reduction(Context& context);
+
+  void step(Context& context, BatchReady& ready);
+  Verdict local_verdict(Context& context, const MicrobatchResult& result) const;
+  void commit(Context& context, const StepFinished& finished);
+  void apply_statistics(const at::Tensor& gathered);
+  void report(Context& context, const Verdict& verdict, TimePoint started, double lr);
+  void after_step(Context& context, const Timestamp& before, const Verdict& verdict, bool last_of_epoch);
+
+  void evaluate(Context& context);
+  void snapshot(Context& context, bool last);
+  void finish(Context& context, bool stopped);
+  void record(Context& context, const char* what, int64_t detail = 0);
+  RunState run_state() const;
+
+  Options options_;
+  Cast cast_;
+  Disk& disk_;
+  Log& log_;
+  Recorder& recorder_;
+
+  Time max_duration_;
+  std::unique_ptr<Trainee> trainee_;
+  Schedule schedule_;  // empty: the rate stays
+  std::unique_ptr<GradientBuckets> buckets_;  // null in a world of one: nothing to reduce
+  std::unique_ptr<Microbatches> microbatches_;
+  std::optional<Interval> eval_every_, checkpoint_every_;
+  Timestamp time_;
+  Pending<SnapshotCopied> copying_;
+  TimePoint began_;           // of this process's training
+  double earlier_s_ = 0;      // trained before this start
+  int64_t evaluated_at_ = -1;  // steps
+  int64_t saved_at_ = -1;
+  bool stop_requested_ = false;
+  bool done_ = false;
+};
+
+}  // namespace tutti

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "actors/messages.h"
+
+namespace tutti {
+
+// A control packet between Supervisors: fields separated by a byte that no field holds, the first one a verb.
+class ControlText {
+ public:
+  explicit ControlText(const std::string& text);
+  explicit ControlText(std::vector<std::string> fields) : fields_(std::move(fields)) {}
+
+  const std::string& verb() const { return fields_.at(0); }
+  const std::string& field(std::size_t index) const { return fields_.at(index); }
+  std::string text() const;
+
+ private:
+  std::vector<std::string> fields_;
+};
+
+std::string durable_text(const Durable& part);
+Durable parse_durable(const ControlText& text);
+
+}  // namespace tutti

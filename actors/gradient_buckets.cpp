@@ -1,0 +1,92 @@
+#include "actors/gradient_buckets.h"
+
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+namespace tutti {
+namespace {
+
+// Runs right after a parameter's gradient was accumulated.
+class ArrivalHook final : public torch::autograd::PostAccumulateGradHook {
+ public:
+  explicit ArrivalHook(std::function<void()> arrived) : arrived_(std::move(arrived)) {}
+  void operator()(const torch::autograd::Variable&) override { arrived_(); }
+
+ private:
+  std::function<void()> arrived_;
+};
+
+std::vector<at::Tensor> tensors_of(const std::vector<NamedParameter>& parameters) {
+  std::vector<at::Tensor> tensors;
+  for (const auto& one : parameters) tensors.push_back(one.parameter->tensor);
+  return tensors;
+}
+
+}  // namespace
+
+GradientBuckets::GradientBuckets(std::vector<NamedParameter> parameters, int64_t bucket_bytes, Full full)
+    : parameters_(std::move(parameters)),
+      plan_(plan_buckets(tensors_of(parameters_), bucket_bytes)),
+      full_(std::move(full)),
+      places_(parameters_.size()) {
+  for (std::size_t b = 0; b < plan_.buckets.size(); ++b)
+    for (const auto& slot : plan_.buckets[b].slots) places_[slot.parameter].bucket = static_cast<int>(b);
+  for (std::size_t p = 0; p < parameters_.size(); ++p) {
+    torch::autograd::impl::set_post_acc_grad_hooks(parameters_[p].parameter->tensor,
+                                                   std::make_unique<ArrivalHook>([this, p] { arrived(p); }));
+  }
+}
+
+GradientBuckets::~GradientBuckets() {
+  for (auto& one : parameters_) torch::autograd::impl::set_post_acc_grad_hooks(one.parameter->tensor, nullptr);
+}
+
+void GradientBuckets::bind(const std::vector<at::Tensor>& memory) {
+  views_.assign(parameters_.size(), {});
+  for (std::size_t b = 0; b < plan_.buckets.size(); ++b)
+    for (const auto& slot : plan_.buckets[b].slots)
+      views_[slot.parameter] = slot_view(memory[b], plan_.buckets[b], slot, parameters_[slot.parameter].parameter->tensor);
+}
+
+void GradientBuckets::begin_step() {
+  last_ = false;
+  missing_.assign(plan_.buckets.size(), 0);
+  for (std::size_t p = 0; p < parameters_.size(); ++p) {
+    places_[p].filled = places_[p].final = false;
+    ++missing_[places_[p].bucket];
+    parameters_[p].parameter->tensor.mutable_grad() = at::Tensor();
+  }
+}
+
+void GradientBuckets::begin_last_microbatch() { last_ = true; }
+
+void GradientBuckets::arrived(std::size_t parameter) {
+  const at::NoGradGuard no_grad;
+  Place& place = places_[parameter];
+  if (!place.filled) {
+    at::Tensor& grad = parameters_[parameter].parameter->tensor.mutable_grad();
+    views_[parameter].copy_(grad);
+    grad = views_[parameter];
+    place.filled = true;
+  }
+  if (last_) settle(parameter);
+}
+
+// A parameter that is used twice accumulates once: autograd sums before it calls the hook.
+void GradientBuckets::settle(std::size_t parameter) {
+  Place& place = places_[parameter];
+  if (place.final) return;
+  place.final = true;
+  if (--missing_[place.bucket] == 0) full_(place.bucket);
+}
+
+void GradientBuckets::end_step() {
+  for (std::size_t p = 0; p < parameters_.size(); ++p) {
+    if (!places_[p].filled) views_[p].zero_();
+    places_[p].filled = true;
+    settle(p);
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "collectives/buckets.h"
+#include "models/layer.h"
+
+namespace tutti {
+
+// Parameters' gradients as views of flat buckets, filled while backward runs.
+//
+// The first microbatch's gradients are autograd's own tensors: its accumulation takes them as they are, and they are
+// copied into the bucket as each appears (cheaper than zeroing the bucket and adding). Further microbatches add to the
+// views in place. During the last one a bucket is reported as soon as its last gradient is in.
+class GradientBuckets {
+ public:
+  using Full = std::function<void(int bucket)>;
+
+  // Sets a hook on every parameter; the parameters must outlive this.
+  GradientBuckets(std::vector<NamedParameter> parameters, int64_t bucket_bytes, Full full);
+  ~GradientBuckets();
+  GradientBuckets(const GradientBuckets&) = delete;
+
+  const BucketPlan& plan() const { return plan_; }
+  // Flat memory for every bucket, `plan().buckets[i].bytes` each.
+  void bind(const std::vector<at::Tensor>& memory);
+
+  // The gradient of each parameter, in the order given: what the optimizer reads after the reduction.
+  const std::vector<at::Tensor>& gradients() const { return views_; }
+
+  void begin_step();
+  void begin_last_microbatch();
+  // After the last backward: what got no gradient is zero, and buckets that were not reported are.
+  void end_step();
+
+ private:
+  struct Place {
+    int bucket = 0;
+    bool filled = false;  // this step, by any microbatch
+    bool final = false;   // by the last one
+  };
+  void arrived(std::size_t parameter);
+  void settle(std::size_t parameter);
+
+  std::vector<NamedParameter> parameters_;
+  BucketPlan plan_;
+  Full full_;
+  std::vector<at::Tensor> views_;
+  std::vector<Place> places_;
+  std::vector<int> missing_;  // parameters not final yet, by bucket
+  bool last_ = false;
+};
+
+}  // namespace tutti

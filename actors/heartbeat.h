@@ -1,0 +1,26 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "runtime/recorder.h"
+
+namespace tutti {
+
+// What a rank tells about itself twice a second: the last thing that its Compute did, how long ago, and whether it waits
+// for other ranks (so that the blame falls on the one that does not).
+struct Heartbeat {
+  std::string what;  // "forward"
+  int64_t step = -1;
+  double age_s = 0;
+  bool waiting = false;
+
+  std::string text() const;  // "step 12, forward, 0.3 s ago"
+};
+
+std::string heartbeat_text(const Recorder& recorder, TimePoint now, bool waiting);
+
+// The heartbeat in a control packet, or nothing when the packet is something else.
+std::optional<Heartbeat> parse_heartbeat(const std::string& packet);
+
+}  // namespace tutti

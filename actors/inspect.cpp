@@ -1,0 +1,62 @@
+#include "actors/inspect.h"
+
+#include <cstdio>
+#include <sstream>
+
+#include "io/checkpoint.h"
+#include "io/run_state.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+Checkpoint newest_of_run(const Disk& disk, const std::string& checkpoints, const std::string& path) {
+  std::string bad;
+  Checkpoint found =
+      newest_good_checkpoint(disk, checkpoints, [&](const std::string& what) { bad += "\n  passed over: " + what; });
+  if (found.folder.empty()) throw UserError(path + ": there is no good checkpoint" + bad);
+  if (!bad.empty()) std::fprintf(stderr, "%s\n", bad.c_str() + 1);
+  return found;
+}
+
+Checkpoint open_checkpoint(const std::string& path) {
+  const PosixDisk disk;
+  try {
+    if (disk.exists(path + "/manifest.json")) return read_checkpoint(disk, path);
+  } catch (const OperatingError& error) {
+    throw UserError(error.what());
+  }
+  if (disk.exists(path + "/checkpoints")) return newest_of_run(disk, path + "/checkpoints", path);
+  if (disk.exists(path)) return newest_of_run(disk, path, path);
+  throw UserError(path + ": expected the folder of a checkpoint or a run");
+}
+
+std::string shape_text(const at::Tensor& tensor) {
+  std::string text;
+  for (const int64_t size : tensor.sizes()) text += (text.empty() ? "" : " x ") + std::to_string(size);
+  return text.empty() ? "scalar" : text;
+}
+
+}  // namespace
+
+std::string inspect_text(const std::string& path) {
+  const Checkpoint checkpoint = open_checkpoint(path);
+  const RunState state = RunState::from_json(checkpoint.state);
+  std::ostringstream out;
+  out << checkpoint.folder << "\n  run " << state.run_name << ", seed " << state.seed << ", written by " << state.world
+      << (state.world == 1 ? " rank" : " ranks") << "\n  step " << state.step << ", epoch " << state.epoch << " batch "
+      << state.batch_in_epoch << ", " << state.sample << " samples, " << state.token << " tokens, " << state.seconds
+      << " s\n";
+  for (const auto& [name, tensor] : checkpoint.tensors)
+    out << "  " << name << "  " << c10::toString(tensor.scalar_type()) << "  " << shape_text(tensor) << '\n';
+  return out.str();
+}
+
+std::string inspect_digest(const std::string& path) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%016llx",
+                static_cast<unsigned long long>(weights_digest(open_checkpoint(path).tensors)));
+  return text;
+}
+
+}  // namespace tutti

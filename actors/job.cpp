@@ -1,0 +1,83 @@
+#include "actors/job.h"
+
+#include "data/make_dataset.h"
+#include "io/recipe.h"
+
+namespace tutti {
+namespace {
+
+// Samples of a step over all ranks, from whichever of the two keys is given; 0 when neither is.
+int64_t global_batch(const Setting& data, int world) {
+  if (data.has("device_batch_size")) return data.at("device_batch_size").integer() * world;
+  if (!data.has("batch_size")) return 0;
+  const Setting& size = data.at("batch_size");
+  if (size.integer() % world != 0)
+    size.fail("expected a multiple of the number of ranks, " + std::to_string(world) + ", so that each gets as many samples");
+  return size.integer();
+}
+
+Sampler sampler(const Setting& data, const Dataset& dataset, int64_t batch, const Job& job, int rank) {
+  Sampler::Plan plan;
+  plan.samples = dataset.size();
+  plan.global_batch = batch;
+  plan.rank = rank;
+  plan.world = job.world;
+  plan.seed = job.seed;
+  plan.shuffle = data.at("shuffle").boolean();
+  plan.drop_last = data.at("drop_last").boolean();
+  return Sampler(plan);
+}
+
+void require_batches(const Setting& data, const Sampler& sampler) {
+  if (sampler.batches() == 0) data.at("drop_last").fail("an epoch has no batch: the data is shorter than one, and short ones are dropped");
+}
+
+}  // namespace
+
+Sampler Job::train_sampler(int rank) const {
+  return sampler(recipe.at("data").at("train"), *train, global_batch, *this, rank);
+}
+
+Sampler Job::eval_sampler(int rank) const {
+  return sampler(recipe.at("data").at("eval"), *eval, eval_batch, *this, rank);
+}
+
+Job make_job(Setting recipe, const JobOptions& options) {
+  Job job;
+  job.recipe = std::move(recipe);
+  job.recipe_text = write_recipe(job.recipe);
+  job.world = options.world;
+  job.seed = job.recipe.has("seed") ? static_cast<uint64_t>(job.recipe.at("seed").integer()) : options.fresh_seed;
+  job.nonce = options.nonce;
+  job.run_dir = options.run_dir.empty() ? "runs/" + job.recipe.at("run_name").text() : options.run_dir;
+  const Setting& checkpoint = job.recipe.at("checkpoint");
+  job.checkpoints = checkpoint.has("save_folder") ? checkpoint.at("save_folder").text() : job.run_dir + "/checkpoints";
+  job.resume = options.resume;
+  if (job.resume.empty() && checkpoint.has("resume")) job.resume = checkpoint.at("resume").text();
+
+  const Setting& train = job.recipe.at("data").at("train");
+  job.train = make_dataset(train, job.seed);
+  job.global_batch = global_batch(train, job.world);
+  require_batches(train, job.train_sampler(0));
+  if (job.recipe.at("data").has("eval")) {
+    const Setting& eval = job.recipe.at("data").at("eval");
+    job.eval = make_dataset(eval, job.seed);
+    job.eval_batch = global_batch(eval, job.world);
+    if (job.eval_batch == 0) job.eval_batch = job.global_batch;
+    require_batches(eval, job.eval_sampler(0));
+  }
+  return job;
+}
+
+std::string batch_identity(const Job& job) {
+  const int64_t parts = job.recipe.at("train").at("grad_accum").integer();
+  const int64_t device = job.global_batch / job.world;
+  std::string text = "global batch " + std::to_string(job.global_batch) + " = " + std::to_string(job.world) +
+                     (job.world == 1 ? " rank x " : " ranks x ") + std::to_string(device);
+  if (parts > 1)
+    text += " = " + std::to_string(job.world) + " x " + std::to_string(parts) + " microbatches of " +
+            std::to_string((device + parts - 1) / parts) + (device % parts ? " or fewer" : "");
+  return text;
+}
+
+}  // namespace tutti

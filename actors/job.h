@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "data/dataset.h"
+#include "data/sampler.h"
+#include "runtime/setting.h"
+
+namespace tutti {
+
+// A run as the recipe and the command line define it, before anything is built. The same on every rank.
+struct Job {
+  Setting recipe;  // resolved
+  std::string recipe_text;
+  int world = 1;
+  uint64_t seed = 0;
+  std::string nonce;        // of this start
+  std::string run_dir;
+  std::string checkpoints;  // folder
+  std::string resume;       // "", "auto", or a checkpoint's folder
+  DatasetPtr train, eval;   // eval may be null
+  int64_t global_batch = 0;
+  int64_t eval_batch = 0;   // global
+
+  Sampler train_sampler(int rank) const;
+  Sampler eval_sampler(int rank) const;
+};
+
+// What the command line adds to a recipe.
+struct JobOptions {
+  int world = 1;
+  std::string run_dir;      // "" = runs/<run_name>
+  std::string resume;       // overrides the recipe's
+  uint64_t fresh_seed = 0;  // where the recipe names none; equal on all ranks
+  std::string nonce;
+};
+
+// Opens the data and checks that batches fit the ranks. Throws UserError.
+Job make_job(Setting recipe, const JobOptions& options);
+
+// "global batch 96 = 2 ranks x 48 = 2 ranks x 2 microbatches x 24"
+std::string batch_identity(const Job& job);
+
+}  // namespace tutti

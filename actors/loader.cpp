@@ -1,0 +1,44 @@
+#include "actors/loader.h"
+
+namespace tutti {
+
+Loader::Loader(DatasetPtr dataset, Sampler sampler, ActorId compute, Recorder& recorder)
+    : dataset_(std::move(dataset)), sampler_(std::move(sampler)), compute_(compute), recorder_(recorder) {}
+
+void Loader::receive(Context& context, Envelope& envelope) {
+  if (auto* credit = envelope.message.get_if<Credit>()) {
+    credit_ += credit->count;
+  } else if (auto* start = envelope.message.get_if<Start>()) {
+    next_ = start->position;
+    started_ = true;
+  } else if (auto* wanted = envelope.message.get_if<LoadBatch>()) {
+    context.reply(envelope, load(wanted->position));
+  } else if (envelope.message.get_if<Stop>()) {
+    context.stop();
+  } else {
+    TUTTI_ASSERT(false, envelope.message.name());
+  }
+}
+
+std::optional<TimePoint> Loader::idle(Context& context) {
+  if (!started_ || credit_ == 0) return std::nullopt;
+  context.send(compute_, load(next_));
+  recorder_.record({context.now(), "loader", "batch ready", next_.epoch, next_.batch});
+  --credit_;
+  advance();
+  return context.now();
+}
+
+BatchReady Loader::load(const DataPosition& position) const {
+  const auto indices = sampler_.indices(*dataset_, position.epoch, position.batch);
+  const bool last = position.batch + 1 == sampler_.batches();
+  return {position, sampler_.global_samples(position.batch), last, dataset_->get(indices)};
+}
+
+void Loader::advance() {
+  if (++next_.batch < sampler_.batches()) return;
+  next_.batch = 0;
+  ++next_.epoch;
+}
+
+}  // namespace tutti

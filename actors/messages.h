@@ -1,0 +1,211 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectives/verdict.h"
+#include "io/checkpoint.h"
+#include "tensors/tree.h"
+
+// Every message that passes between the actors of a rank. "asked" means that the sender waits for the reply named
+// beside it. Reserved messages (credits, reports to the Supervisor, orders to stop) never block their sender.
+//
+//   Supervisor -- Prepare, Start, StopRequested, Stop --> the others
+//   Loader     -- BatchReady --> Compute -- Credit --> Loader
+//   Compute    -- AllocateBuckets, Agree, ReduceBucket, FinishStep, SumDoubles --> Sync -- their replies --> Compute
+//   Compute    -- Snapshot --> Checkpointer -- SnapshotCopied --> Compute
+//   Compute    -- StepDone, EvalDone --> Reporter
+//   Checkpointer -- Durable --> Supervisor;  Compute -- TrainingDone --> Supervisor
+//   Supervisor -- SendControl --> Sync -- ControlReceived --> Supervisor (of this rank and, through Sync, of others)
+namespace tutti {
+
+// Where training stands in the data: the next global batch to train on.
+struct DataPosition {
+  int64_t epoch = 0;
+  int64_t batch = 0;  // within the epoch
+};
+
+// ---- the Supervisor's orders
+
+// To Compute, asked -> Prepared: build the model, restore the checkpoint.
+struct Prepare {
+  static constexpr const char* kName = "Prepare";
+  std::string checkpoint;  // folder to resume from, or ""
+};
+struct Prepared {
+  static constexpr const char* kName = "Prepared";
+  std::string error;  // a user's error, or ""
+  DataPosition position;
+  int64_t step = 0;
+};
+// To Loader and Compute: training begins.
+struct Start {
+  static constexpr const char* kName = "Start";
+  static constexpr bool kReserved = true;
+  DataPosition position;
+  std::string nonce;  // of this start; names unfinished checkpoint folders
+};
+// To Compute: finish the step, checkpoint, and end.
+struct StopRequested {
+  static constexpr const char* kName = "StopRequested";
+  static constexpr bool kReserved = true;
+};
+// To everybody: end now.
+struct Stop {
+  static constexpr const char* kName = "Stop";
+  static constexpr bool kReserved = true;
+};
+
+// ---- data
+
+struct Credit {
+  static constexpr const char* kName = "Credit";
+  static constexpr bool kReserved = true;
+  int count = 1;
+};
+struct BatchReady {
+  static constexpr const char* kName = "BatchReady";
+  DataPosition position;
+  int64_t global_samples = 0;  // of the batch, all ranks together
+  bool last_of_epoch = false;
+  Batch batch;  // this rank's part; empty tensors of the right shape when it has none
+};
+// To a Loader, asked -> BatchReady: one batch by position, for evaluation.
+struct LoadBatch {
+  static constexpr const char* kName = "LoadBatch";
+  DataPosition position;
+};
+
+// ---- collectives
+
+// Asked -> BucketMemory: flat uint8 tensors in memory that the group reduces without copying. Every rank, same sizes.
+struct AllocateBuckets {
+  static constexpr const char* kName = "AllocateBuckets";
+  std::vector<int64_t> bytes;
+};
+struct BucketMemory {
+  static constexpr const char* kName = "BucketMemory";
+  std::vector<at::Tensor> buckets;
+};
+// Asked -> Agreed: what every rank says, by rank. Texts are cut at 2,000 bytes.
+struct Agree {
+  static constexpr const char* kName = "Agree";
+  std::string text;
+};
+struct Agreed {
+  static constexpr const char* kName = "Agreed";
+  std::vector<std::string> texts;
+};
+// The collectives of every step from here on, in order: the buckets, then the statistics (when there are any), then the
+// verdict.
+struct SetPlan {
+  static constexpr const char* kName = "SetPlan";
+  std::vector<at::Tensor> buckets;  // flat views, in the order in which backward fills them
+  int64_t statistics = 0;           // floats a rank gathers
+};
+// Bucket `index` of the step is full.
+struct ReduceBucket {
+  static constexpr const char* kName = "ReduceBucket";
+  int index = 0;
+};
+// Asked -> StepFinished: this rank has nothing more to add to the step.
+struct FinishStep {
+  static constexpr const char* kName = "FinishStep";
+  Verdict verdict;
+  at::Tensor statistics;  // [SetPlan::statistics] float32, or undefined
+};
+struct StepFinished {
+  static constexpr const char* kName = "StepFinished";
+  Verdict verdict;        // of all ranks
+  at::Tensor statistics;  // [world, SetPlan::statistics]
+};
+// Asked -> Summed: an all-reduce of its own, outside a step (metrics of an evaluation). float64.
+struct SumDoubles {
+  static constexpr const char* kName = "SumDoubles";
+  at::Tensor values;
+};
+struct Summed {
+  static constexpr const char* kName = "Summed";
+  at::Tensor values;
+};
+
+// ---- between Supervisors, carried by Sync
+
+struct SendControl {
+  static constexpr const char* kName = "SendControl";
+  int to = 0;
+  std::string text;
+};
+struct ControlReceived {
+  static constexpr const char* kName = "ControlReceived";
+  static constexpr bool kReserved = true;
+  int from = 0;
+  std::string text;
+};
+
+// ---- checkpoints
+
+// Asked -> SnapshotCopied: the reply comes once the tensors are copied, before they are written.
+struct Snapshot {
+  static constexpr const char* kName = "Snapshot";
+  std::string name;                     // "ep1-ba15"
+  std::vector<CheckpointPiece> pieces;  // this rank's; tensors alias the live ones
+  std::string state;                    // JSON
+  bool last = false;                    // of the run
+};
+struct SnapshotCopied {
+  static constexpr const char* kName = "SnapshotCopied";
+};
+struct Durable {
+  static constexpr const char* kName = "Durable";
+  static constexpr bool kReserved = true;
+  std::string name;
+  std::string error;  // what went wrong, or ""
+  RankFile file;
+  std::string state;
+  bool last = false;
+};
+
+// ---- reports
+
+struct StepDone {
+  static constexpr const char* kName = "StepDone";
+  int64_t step = 0;
+  int64_t epoch = 0;
+  float loss = 0;
+  double lr = 0;
+  double step_ms = 0;
+  double samples_per_s = 0;  // all ranks together
+  int grad_accum = 1;
+  double memory_peak_mb = 0;  // of the largest rank
+  double progress = 0;        // of max_duration, in [0, 1]
+};
+struct EvalDone {
+  static constexpr const char* kName = "EvalDone";
+  int64_t step = 0;
+  int64_t epoch = 0;
+  std::vector<std::pair<std::string, double>> metrics;  // "metrics/eval/MulticlassAccuracy"
+};
+// To Reporter, before the first step: lines of metrics.jsonl after `step` belong to steps that are done again.
+struct ReportFrom {
+  static constexpr const char* kName = "ReportFrom";
+  int64_t step = 0;
+};
+// A language model's text at the end of the run.
+struct TextSample {
+  static constexpr const char* kName = "TextSample";
+  std::string text;
+};
+struct TrainingDone {
+  static constexpr const char* kName = "TrainingDone";
+  static constexpr bool kReserved = true;
+  bool stopped = false;             // on request, before max_duration
+  bool checkpoint_follows = false;  // the last one is on its way
+};
+
+}  // namespace tutti

@@ -1,0 +1,93 @@
+#include "actors/microbatches.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/random.h"
+#include "tensors/process_state.h"
+
+namespace tutti {
+
+Microbatches::Microbatches(Trainee& trainee, GradientBuckets* buckets, int count, uint64_t seed)
+    : trainee_(trainee), buckets_(buckets), count_(count), seed_(seed) {
+  for (const auto& [name, layer] : layers(*trainee.model)) {
+    if (layer->statistics_channels() == 0) continue;
+    normalising_.push_back(layer);
+    statistics_stride_ += 2 * layer->statistics_channels() + 1;
+  }
+  context_.statistics = &found_;
+}
+
+MicrobatchResult Microbatches::run(const Batch& batch, int64_t step, const Trace& trace) {
+  MicrobatchResult result;
+  result.samples = batch.samples();
+  result.tokens = trainee_.model->tokens(batch);
+  if (statistics_size() > 0) result.statistics = at::zeros({statistics_size()});
+  if (buckets_) buckets_->begin_step();
+  set_context(*trainee_.model, &context_);
+
+  const int64_t part = (result.samples + count_ - 1) / count_;
+  for (int m = 0; m < count_; ++m) {
+    if (buckets_ && m + 1 == count_) buckets_->begin_last_microbatch();
+    const int64_t first = m * part;
+    const int64_t size = std::min(part, result.samples - first);
+    if (size <= 0) continue;
+    trace("microbatch", m);
+    seed_default_generator(Draw(seed_, "microbatch").at(step).at(m).bits());
+    found_.clear();
+    train(count_ == 1 ? batch : batch.narrow(first, size), result);
+    store_statistics(m, found_, result.statistics);
+  }
+  found_.clear();
+  if (buckets_) buckets_->end_step();
+  return result;
+}
+
+void Microbatches::train(const Batch& part, MicrobatchResult& result) {
+  Model& model = *trainee_.model;
+  const auto weight = static_cast<double>(model.loss_weight(part));
+  at::Tensor loss;
+  {
+    const Outputs outputs = model.forward(part);
+    loss = model.loss(outputs, part);
+  }
+  const double value = loss.item<double>();
+  result.finite = result.finite && std::isfinite(value);
+  result.loss_sum += value * weight;
+  result.loss_weight += weight;
+  loss.backward(at::full_like(loss, weight));
+}
+
+void Microbatches::store_statistics(int microbatch, const std::vector<RunningStatistics>& found, at::Tensor& to) const {
+  int64_t at = microbatch * statistics_stride_;
+  for (Layer* layer : normalising_) {
+    const int64_t channels = layer->statistics_channels();
+    for (const auto& one : found) {
+      if (one.layer != layer) continue;
+      to.narrow(0, at, channels).copy_(one.mean);
+      to.narrow(0, at + channels, channels).copy_(one.variance);
+      to.data_ptr<float>()[at + 2 * channels] = static_cast<float>(one.samples);
+    }
+    at += 2 * channels + 1;
+  }
+}
+
+void Microbatches::apply_statistics(const at::Tensor& gathered) {
+  const at::Tensor flat = gathered.view({-1});
+  int64_t at = 0;
+  while (at < flat.numel()) {
+    for (Layer* layer : normalising_) {
+      const int64_t channels = layer->statistics_channels();
+      const auto samples = static_cast<int64_t>(flat.data_ptr<float>()[at + 2 * channels]);
+      if (samples > 0)
+        layer->apply_statistics({layer, flat.narrow(0, at, channels), flat.narrow(0, at + channels, channels), samples});
+      at += 2 * channels + 1;
+    }
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,60 @@
+#include "actors/process_watch.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "actors/messages.h"
+
+namespace tutti {
+namespace {
+
+constexpr timespec kLookEvery{0, 50'000'000};
+
+sigset_t watched_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  return set;
+}
+
+}  // namespace
+
+ProcessWatch::ProcessWatch(Scheduler& scheduler, ActorId supervisor, int rank)
+    : scheduler_(scheduler), supervisor_(supervisor), rank_(rank) {
+  const sigset_t set = watched_signals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  thread_ = std::thread([this] { watch(); });
+}
+
+ProcessWatch::~ProcessWatch() {
+  over_ = true;
+  thread_.join();
+}
+
+void ProcessWatch::watch() {
+  const sigset_t set = watched_signals();
+  TimePoint aborted_at = kNever;
+  while (!over_) {
+    const int signal = sigtimedwait(&set, nullptr, &kLookEvery);
+    if (signal > 0) signalled(signal);
+    const TimePoint now = std::chrono::steady_clock::now();
+    if (!scheduler_.aborted()) continue;
+    if (aborted_at == kNever) aborted_at = now;
+    if (now - aborted_at < kGrace) continue;
+    std::fprintf(stderr, "error: rank %d: ends by force: an actor does not return\n", rank_);
+    _exit(1);
+  }
+}
+
+void ProcessWatch::signalled(int signal) {
+  if (signal == SIGINT && ++interrupts_ > 1) {
+    scheduler_.abort("interrupted twice");
+    return;
+  }
+  scheduler_.post(supervisor_, StopRequested{});
+}
+
+}  // namespace tutti

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <atomic>
+#include <thread>
+
+#include "runtime/scheduler.h"
+
+namespace tutti {
+
+// What a process does about the world while its actors run: SIGTERM and SIGINT become a StopRequested to the Supervisor
+// (a second SIGINT ends the run at once), and a run that was aborted but whose threads do not end (stuck in a kernel, in
+// MPI) is ended by force after kGrace. Blocks both signals in the calling thread and all that it starts.
+class ProcessWatch {
+ public:
+  static constexpr Nanoseconds kGrace = std::chrono::seconds(3);
+
+  ProcessWatch(Scheduler& scheduler, ActorId supervisor, int rank);
+  ~ProcessWatch();
+
+ private:
+  void watch();
+  void signalled(int signal);
+
+  Scheduler& scheduler_;
+  ActorId supervisor_;
+  int rank_;
+  int interrupts_ = 0;
+  std::atomic<bool> over_{false};
+  std::thread thread_;
+};
+
+}  // namespace tutti

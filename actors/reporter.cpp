@@ -1,0 +1,154 @@
+#include "actors/reporter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "io/json_line.h"
+
+namespace tutti {
+namespace {
+
+constexpr Nanoseconds kShowEvery = std::chrono::seconds(2);
+constexpr Nanoseconds kShowEveryOnTerminal = std::chrono::milliseconds(100);
+constexpr std::size_t kFlushBytes = 1 << 16;
+
+std::string duration_text(double s) {
+  const auto whole = static_cast<int64_t>(std::lround(s));
+  char text[48];
+  if (whole < 3600) {
+    std::snprintf(text, sizeof text, "%d:%02d", static_cast<int>(whole / 60), static_cast<int>(whole % 60));
+  } else {
+    std::snprintf(text, sizeof text, "%lld:%02d:%02d", static_cast<long long>(whole / 3600),
+                  static_cast<int>(whole / 60 % 60), static_cast<int>(whole % 60));
+  }
+  return text;
+}
+
+}  // namespace
+
+Reporter::Reporter(Options options, Disk& disk, Clock& clock)
+    : options_(std::move(options)), disk_(disk), clock_(clock) {}
+
+void Reporter::receive(Context& context, Envelope& envelope) {
+  Message& message = envelope.message;
+  if (auto* done = message.get_if<StepDone>()) {
+    step(context, *done);
+  } else if (auto* evaluated = message.get_if<EvalDone>()) {
+    evaluation(context, *evaluated);
+  } else if (auto* resumed = message.get_if<ReportFrom>()) {
+    open(resumed->step);
+  } else if (auto* sample = message.get_if<TextSample>()) {
+    sample_ = sample->text;
+  } else if (message.get_if<Stop>()) {
+    if (steps_ > 0) show(context, last_, true);
+    flush();
+    table();
+    context.stop();
+  } else {
+    TUTTI_ASSERT(false, message.name());
+  }
+}
+
+std::optional<TimePoint> Reporter::idle(Context&) {
+  flush();
+  return std::nullopt;
+}
+
+// A resumed run goes on where its checkpoint was: the lines of steps that are done again are dropped.
+void Reporter::open(int64_t resumed_step) {
+  const std::string path = options_.run_dir + "/metrics.jsonl";
+  std::string kept;
+  if (resumed_step > 0 && disk_.exists(path)) {
+    const auto bytes = disk_.read(path);
+    std::istringstream lines(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    for (std::string line; std::getline(lines, line);) {
+      const int64_t step = json_integer(line, "step", -1);
+      if (step >= 0 && step <= resumed_step) kept += line + "\n";
+    }
+  }
+  metrics_ = disk_.open(path, /*truncate=*/true);
+  unwritten_ = kept;
+}
+
+void Reporter::step(Context& context, const StepDone& done) {
+  if (steps_++ == 0) first_step_ = context.now();
+  else samples_ += done.samples_per_s * done.step_ms / 1e3;
+  last_ = done;
+  JsonFields fields = {{"step", done.step},
+                       {"epoch", done.epoch},
+                       {"loss", done.loss},
+                       {"lr", done.lr},
+                       {"step_ms", static_cast<float>(done.step_ms)},
+                       {"samples_per_s", static_cast<float>(done.samples_per_s)},
+                       {"grad_accum", static_cast<int64_t>(done.grad_accum)},
+                       {"memory_peak_mb", static_cast<float>(done.memory_peak_mb)}};
+  if (steps_ == 1) fields.emplace_back("since_start_s", since_start_s());
+  append(json_line(fields));
+  if (steps_ == 1) flush();
+  show(context, done, steps_ == 1);
+}
+
+void Reporter::evaluation(Context& context, const EvalDone& done) {
+  last_eval_ = done;
+  JsonFields fields = {{"step", done.step}, {"epoch", done.epoch}};
+  for (const auto& [name, value] : done.metrics) fields.emplace_back(name, value);
+  append(json_line(fields));
+  show(context, last_, true);
+}
+
+void Reporter::show(Context& context, const StepDone& done, bool now) {
+  if (!options_.out) return;
+  const Nanoseconds every = options_.terminal ? kShowEveryOnTerminal : kShowEvery;
+  if (!now && context.now() - shown_ < every) return;
+  shown_ = context.now();
+  const double elapsed = seconds(shown_ - first_step_);
+  const double rate = elapsed > 0 ? samples_ / elapsed : 0;
+  const double left = done.progress > 0 ? elapsed * (1 - done.progress) / done.progress : 0;
+  std::ostringstream line;
+  line << "epoch " << done.epoch << "  step " << done.step << "  " << std::lround(100 * done.progress) << "%  loss "
+       << done.loss << "  " << std::lround(rate) << " samples/s  " << duration_text(left) << " left";
+  for (const auto& [name, value] : last_eval_.metrics) line << "  " << name.substr(name.rfind('/') + 1) << ' ' << value;
+  std::fprintf(options_.out, options_.terminal ? "\r\033[K%s" : "%s\n", line.str().c_str());
+  std::fflush(options_.out);
+}
+
+void Reporter::append(const std::string& line) {
+  unwritten_ += line + "\n";
+  if (unwritten_.size() >= kFlushBytes) flush();
+}
+
+// A full disk must not end training: the lines are kept (the newest kFlushBytes of them) and tried again.
+void Reporter::flush() {
+  if (!metrics_ || unwritten_.empty()) return;
+  try {
+    metrics_->append(std::as_bytes(std::span(unwritten_)));
+    unwritten_.clear();
+    broken_ = false;
+  } catch (const OperatingError& error) {
+    if (!broken_) std::fprintf(stderr, "warning: %s\n", error.what());
+    broken_ = true;
+    if (unwritten_.size() > 16 * kFlushBytes) unwritten_.erase(0, unwritten_.size() - 16 * kFlushBytes);
+  }
+}
+
+void Reporter::table() const {
+  std::FILE* out = options_.out;
+  if (!out) return;
+  std::fprintf(out, options_.terminal ? "\n\n" : "\n");
+  const double elapsed = seconds(shown_ - first_step_);
+  std::fprintf(out, "  %-22s %lld\n", "steps", static_cast<long long>(last_.step));
+  std::fprintf(out, "  %-22s %.6g\n", "loss", last_.loss);
+  for (const auto& [name, value] : last_eval_.metrics)
+    std::fprintf(out, "  %-22s %.4f\n", name.substr(name.rfind('/') + 1).c_str(), value);
+  if (elapsed > 0) std::fprintf(out, "  %-22s %.0f\n", "samples/s", samples_ / elapsed);
+  std::fprintf(out, "  %-22s %s\n", "checkpoint", (options_.checkpoints + "/latest").c_str());
+  std::fprintf(out, "  %-22s %s\n", "metrics", (options_.run_dir + "/metrics.jsonl").c_str());
+  std::fprintf(out, "  %-22s %s\n", "logs", (options_.run_dir + "/log").c_str());
+  if (!sample_.empty()) std::fprintf(out, "\n%s\n", sample_.c_str());
+  std::fflush(out);
+}
+
+double Reporter::since_start_s() const { return 1e-3 * clock_.unix_ms() - options_.process_started_s; }
+
+}  // namespace tutti

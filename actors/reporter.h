@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/messages.h"
+#include "runtime/actor.h"
+#include "runtime/clock.h"
+#include "runtime/disk.h"
+
+namespace tutti {
+
+// Rank 0's: writes metrics.jsonl and shows progress (one line that changes on a terminal, plain lines else); at the end a
+// table of what came out and where it lies.
+class Reporter final : public Actor {
+ public:
+  struct Options {
+    std::string run_dir;
+    std::string checkpoints;
+    std::FILE* out = stdout;  // null: shows nothing
+    bool terminal = false;
+    double process_started_s = 0;  // unix time, for since_start_s
+  };
+
+  Reporter(Options options, Disk& disk, Clock& clock);
+
+  void receive(Context& context, Envelope& envelope) override;
+  std::optional<TimePoint> idle(Context& context) override;
+
+ private:
+  void open(int64_t resumed_step);
+  void step(Context& context, const StepDone& done);
+  void evaluation(Context& context, const EvalDone& done);
+  void show(Context& context, const StepDone& done, bool now);
+  void append(const std::string& line);
+  void flush();
+  void table() const;
+  double since_start_s() const;
+
+  Options options_;
+  Disk& disk_;
+  Clock& clock_;
+  std::unique_ptr<WritableFile> metrics_;
+  std::string unwritten_;
+  bool broken_ = false;  // metrics.jsonl could not be written; said once
+  StepDone last_;
+  EvalDone last_eval_;
+  std::string sample_;
+  int64_t steps_ = 0;
+  TimePoint first_step_, shown_;
+  double samples_ = 0;  // since the first step
+};
+
+}  // namespace tutti

@@ -1,0 +1,262 @@
+#include "actors/supervisor.h"
+
+#include <algorithm>
+
+#include "actors/checkpointer.h"
+#include "actors/control_text.h"
+#include "actors/stop_request.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(100);
+constexpr Nanoseconds kSilentAfter = std::chrono::milliseconds(1500);  // three heartbeats
+constexpr char kFine = '+';
+constexpr char kError = '!';
+
+std::vector<std::byte> bytes_of(const std::string& text) {
+  const auto* begin = reinterpret_cast<const std::byte*>(text.data());
+  return {begin, begin + text.size()};
+}
+
+std::string text_of(const std::vector<std::byte>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+void write_small_file(Disk& disk, const std::string& path, const std::string& text) {
+  auto file = disk.open(path, /*truncate=*/true);
+  file->append(bytes_of(text));
+  file->sync();
+  file->close();
+}
+
+}  // namespace
+
+Supervisor::Supervisor(Options options, const Cast& cast, Disk& disk, Log& log, Recorder& recorder, RunOutcome& outcome)
+    : options_(std::move(options)), cast_(cast), disk_(disk), log_(log), recorder_(recorder), outcome_(outcome) {}
+
+void Supervisor::start(Context& context) {
+  const bool first = options_.rank == 0;
+  const auto openings = agree(context, first ? open_run_folder() : std::string(1, kFine));
+  require_agreement(openings);
+  const ControlText opening(openings[0].substr(1));
+  options_.nonce = opening.field(0);
+  const std::string checkpoint = opening.field(1);
+
+  std::string mine(1, kFine);
+  if (!disk_.exists(nonce_path()) || text_of(disk_.read(nonce_path())) != options_.nonce) {
+    mine = kError + ("the run folder " + options_.run_dir + " is not shared: host " + options_.host +
+                     " does not see the file that rank 0 wrote there");
+  }
+  const Prepared prepared = context.ask<Prepared>(cast_.compute, Prepare{checkpoint});
+  if (mine[0] == kFine && !prepared.error.empty()) mine = kError + prepared.error;
+  require_agreement(agree(context, mine));
+
+  if (first) {
+    disk_.remove_all(nonce_path());
+    log_.info(checkpoint.empty() ? "training starts" : "resumes from " + checkpoint + " after step " +
+                                                           std::to_string(prepared.step));
+  }
+  const TimePoint now = context.now();
+  for (int r = 0; r < options_.world; ++r)
+    if (r != options_.rank && (first || r == 0)) peers_[r].heard = now;
+  const Start go{prepared.position, options_.nonce};
+  context.send(cast_.checkpointer, go);
+  context.send(cast_.compute, go);
+  context.send(cast_.loader, go);
+}
+
+std::vector<std::string> Supervisor::agree(Context& context, const std::string& text) {
+  return context.ask<Agreed>(cast_.sync, Agree{text}).texts;
+}
+
+std::string Supervisor::nonce_path() const { return options_.run_dir + "/.nonce"; }
+
+std::string Supervisor::open_run_folder() {
+  try {
+    disk_.make_folders(options_.run_dir);
+    disk_.make_folders(options_.checkpoints);
+    const std::string checkpoint = choose_checkpoint();
+    write_small_file(disk_, options_.run_dir + "/recipe.toml", options_.recipe_text);
+    write_small_file(disk_, nonce_path(), options_.nonce);
+    disk_.remove_all(options_.run_dir + "/" + kStopFile);
+    return kFine + ControlText({options_.nonce, checkpoint}).text();
+  } catch (const std::exception& error) {
+    return kError + std::string(error.what());
+  }
+}
+
+std::string Supervisor::choose_checkpoint() {
+  if (options_.resume.empty()) return "";
+  if (options_.resume != "auto") {
+    read_manifest(disk_, options_.resume);
+    return options_.resume;
+  }
+  const auto on_bad = [this](const std::string& what) { log_.warning("passed over: " + what); };
+  return newest_good_checkpoint(disk_, options_.checkpoints, on_bad).folder;
+}
+
+// Every rank throws the same error, that of the lowest rank that has one; the one who prints it is rank 0.
+void Supervisor::require_agreement(const std::vector<std::string>& texts) const {
+  for (const auto& text : texts)
+    if (!text.empty() && text[0] == kError) {
+      outcome_.refused = true;
+      throw UserError(text.substr(1));
+    }
+}
+
+void Supervisor::receive(Context& context, Envelope& envelope) {
+  Message& message = envelope.message;
+  if (auto* packet = message.get_if<ControlReceived>()) {
+    control(context, packet->from, packet->text);
+  } else if (auto* part = message.get_if<Durable>()) {
+    if (options_.rank == 0) {
+      durable(context, 0, std::move(*part));
+    } else {
+      context.send(cast_.sync, SendControl{0, durable_text(*part)});
+    }
+  } else if (auto* done = message.get_if<TrainingDone>()) {
+    outcome_.stopped = done->stopped;
+    if (!done->checkpoint_follows) finish(context, 0);
+  } else if (message.get_if<StopRequested>()) {
+    stop_requested(context);
+  } else {
+    TUTTI_ASSERT(false, message.name());
+  }
+}
+
+void Supervisor::control(Context& context, int from, const std::string& text) {
+  if (const auto heartbeat = parse_heartbeat(text)) {
+    peers_[from] = {context.now(), *heartbeat};
+    return;
+  }
+  const ControlText order(text);
+  if (order.verb() == "durable") {
+    durable(context, from, parse_durable(order));
+  } else if (order.verb() == "finish") {
+    finish(context, std::stoi(order.field(1)));
+  } else if (order.verb() == "abort") {
+    context.abort(order.field(1));
+  } else {
+    TUTTI_ASSERT(false, "a control packet that nobody sends: " + text);
+  }
+}
+
+// Rank 0: the checkpoint is published once every rank has reported.
+void Supervisor::durable(Context& context, int rank, Durable part) {
+  const std::string name = part.name;
+  auto& parts = unpublished_[name].parts;
+  parts[rank] = std::move(part);
+  if (static_cast<int>(parts.size()) == options_.world) conclude(context, name);
+}
+
+void Supervisor::conclude(Context& context, const std::string& name) {
+  Unpublished whole = std::move(unpublished_[name]);
+  unpublished_.erase(name);
+  const std::string error = publish(name, whole);
+  if (error.empty()) {
+    log_.info("checkpoint " + name + " is published");
+    prune();
+  } else {
+    ++outcome_.failed_checkpoints;
+    log_.warning("checkpoint " + name + " failed (" + std::to_string(outcome_.failed_checkpoints) +
+                 " so far), the last good one stays: " + error);
+    try {
+      disk_.remove_all(unfinished_folder(options_.checkpoints, name, options_.nonce));
+    } catch (const OperatingError& again) {
+      log_.warning(again.what());
+    }
+  }
+  recorder_.record({context.now(), "supervisor", error.empty() ? "published" : "checkpoint failed", -1, 0});
+  if (!whole.parts.begin()->second.last) return;
+  const int exit_code = error.empty() ? 0 : 3;
+  for (int r = 1; r < options_.world; ++r)
+    context.send(cast_.sync, SendControl{r, ControlText({"finish", std::to_string(exit_code)}).text()});
+  finish(context, exit_code);
+}
+
+std::string Supervisor::publish(const std::string& name, Unpublished& whole) {
+  CheckpointManifest manifest;
+  for (auto& [rank, part] : whole.parts) {
+    if (!part.error.empty()) return "rank " + std::to_string(rank) + ": " + part.error;
+    manifest.files.push_back(std::move(part.file));
+  }
+  manifest.state = std::move(whole.parts[0].state);
+  try {
+    publish_checkpoint(disk_, unfinished_folder(options_.checkpoints, name, options_.nonce),
+                       options_.checkpoints + "/" + name, manifest);
+  } catch (const OperatingError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+void Supervisor::prune() {
+  if (options_.keep < 0) return;
+  auto names = published_checkpoints(disk_, options_.checkpoints);
+  for (std::size_t i = 0; i + options_.keep < names.size(); ++i)
+    disk_.remove_all(options_.checkpoints + "/" + names[i]);
+}
+
+// mpirun sends SIGTERM to the survivors of a lost rank too: there is nothing to finish then.
+void Supervisor::stop_requested(Context& context) {
+  for (const auto& [rank, peer] : peers_) {
+    if (context.now() - peer.heard > kSilentAfter) {
+      fail(context, rank, "was told to stop while it is silent");
+      return;
+    }
+  }
+  if (!stop_requested_) log_.info("asked to stop: finishes the step, checkpoints, and ends");
+  stop_requested_ = true;
+  context.send(cast_.compute, StopRequested{});
+}
+
+std::optional<TimePoint> Supervisor::idle(Context& context) {
+  if (finished_) return std::nullopt;
+  watch(context);
+  const std::string stop_file = options_.run_dir + "/" + kStopFile;
+  if (options_.rank == 0 && !stop_requested_ && disk_.exists(stop_file)) {
+    disk_.remove_all(stop_file);
+    stop_requested(context);
+  }
+  return context.now() + kLookEvery;
+}
+
+void Supervisor::watch(Context& context) {
+  for (const auto& [rank, peer] : peers_) {
+    const Nanoseconds silent = context.now() - peer.heard;
+    if (silent > options_.hang_timeout) {
+      fail(context, rank, "has not been heard for " + std::to_string(static_cast<int>(seconds(silent))) + " s");
+      return;
+    }
+    if (!peer.last.waiting && peer.last.age_s > seconds(options_.hang_timeout)) {
+      fail(context, rank, "hangs");
+      return;
+    }
+  }
+}
+
+void Supervisor::fail(Context& context, int rank, const std::string& why) {
+  const std::string reason =
+      "rank " + std::to_string(rank) + " " + why + "; the last it did: " + peers_[rank].last.text();
+  log_.error(reason);
+  for (int r = 0; r < options_.world; ++r)
+    if (r != options_.rank && r != rank) context.send(cast_.sync, SendControl{r, ControlText({"abort", reason}).text()});
+  context.sleep(std::chrono::milliseconds(200));  // Sync carries the news before it goes down with the rest
+  context.abort(reason);
+}
+
+void Supervisor::finish(Context& context, int exit_code) {
+  finished_ = true;
+  outcome_.exit_code = exit_code;
+  context.send(cast_.loader, Stop{});
+  if (cast_.has_eval) context.send(cast_.eval_loader, Stop{});
+  if (cast_.has_reporter) context.send(cast_.reporter, Stop{});
+  context.send(cast_.compute, Stop{});
+  context.send(cast_.checkpointer, Stop{});
+  context.send(cast_.sync, Stop{});
+  context.stop();
+}
+
+}  // namespace tutti

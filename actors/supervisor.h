@@ -1,0 +1,93 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "actors/heartbeat.h"
+#include "actors/messages.h"
+#include "runtime/actor.h"
+#include "runtime/disk.h"
+#include "runtime/log.h"
+#include "runtime/recorder.h"
+
+namespace tutti {
+
+// The other actors of a rank.
+struct Cast {
+  ActorId loader, eval_loader, compute, sync, checkpointer, supervisor, reporter;
+  bool has_eval = false;
+  bool has_reporter = false;
+};
+
+// How a run ended, for the exit code: 0 well, 3 when its last checkpoint could not be written.
+struct RunOutcome {
+  int exit_code = 0;
+  bool stopped = false;  // on request
+  bool refused = false;  // all ranks agreed that they cannot start
+  int failed_checkpoints = 0;
+};
+
+// A rank's life. It starts the others once all ranks agree that they can, passes on orders to stop, watches the other
+// ranks' heartbeats (rank 0 watches all, the others watch rank 0), publishes a checkpoint once every rank's part is durable
+// (rank 0), and ends the run.
+class Supervisor final : public Actor {
+ public:
+  struct Options {
+    int rank = 0;
+    int world = 1;
+    std::string host;
+    std::string run_dir;
+    std::string checkpoints;  // folder
+    std::string resume;       // "" = afresh, "auto" = newest good checkpoint, else a checkpoint's folder
+    std::string recipe_text;  // as resolved; rank 0 writes it to run_dir/recipe.toml
+    std::string nonce;        // of this start; rank 0's counts
+    int keep = -1;            // published checkpoints to keep; -1 = all
+    Nanoseconds hang_timeout = std::chrono::seconds(60);
+  };
+
+  Supervisor(Options options, const Cast& cast, Disk& disk, Log& log, Recorder& recorder, RunOutcome& outcome);
+
+  void start(Context& context) override;
+  void receive(Context& context, Envelope& envelope) override;
+  std::optional<TimePoint> idle(Context& context) override;
+
+ private:
+  struct Peer {
+    TimePoint heard;
+    Heartbeat last;
+  };
+  struct Unpublished {
+    std::map<int, Durable> parts;  // by rank
+  };
+
+  // Start-up: rank 0 chooses the checkpoint and writes a nonce that every rank must find in the run folder.
+  std::string open_run_folder();
+  std::string choose_checkpoint();
+  std::vector<std::string> agree(Context& context, const std::string& text);
+  std::string nonce_path() const;
+  void require_agreement(const std::vector<std::string>& texts) const;
+
+  void control(Context& context, int from, const std::string& text);
+  void durable(Context& context, int rank, Durable part);
+  void conclude(Context& context, const std::string& name);
+  std::string publish(const std::string& name, Unpublished& whole);  // what went wrong, or ""
+  void prune();
+  void stop_requested(Context& context);
+  void watch(Context& context);
+  void fail(Context& context, int rank, const std::string& why);
+  void finish(Context& context, int exit_code);
+
+  Options options_;
+  Cast cast_;
+  Disk& disk_;
+  Log& log_;
+  Recorder& recorder_;
+  RunOutcome& outcome_;
+  std::map<int, Peer> peers_;
+  std::map<std::string, Unpublished> unpublished_;
+  bool stop_requested_ = false;
+  bool finished_ = false;
+};
+
+}  // namespace tutti

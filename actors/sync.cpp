@@ -1,0 +1,156 @@
+#include "actors/sync.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+
+#include "actors/heartbeat.h"
+#include "collectives/text_exchange.h"
+
+namespace tutti {
+
+Sync::Sync(Group& group, Transport& transport, ActorId supervisor, Recorder& recorder)
+    : group_(group), transport_(transport), supervisor_(supervisor), recorder_(recorder) {}
+
+void Sync::receive(Context& context, Envelope& envelope) {
+  Message& message = envelope.message;
+  if (auto* bucket = message.get_if<ReduceBucket>()) {
+    bucket_ready(context, bucket->index);
+  } else if (auto* finish = message.get_if<FinishStep>()) {
+    finish_step(context, envelope, *finish);
+  } else if (auto* plan = message.get_if<SetPlan>()) {
+    set_plan(*plan);
+  } else if (auto* sum = message.get_if<SumDoubles>()) {
+    asked_ = true;
+    post(context, group_.all_reduce(sum->values, "metrics"),
+         [this, envelope = std::make_shared<Envelope>(std::move(envelope)), values = sum->values](Context& c) {
+           asked_ = false;
+           c.reply(*envelope, Summed{values});
+         });
+  } else if (auto* mine = message.get_if<Agree>()) {
+    agree(context, envelope, *mine);
+  } else if (auto* wanted = message.get_if<AllocateBuckets>()) {
+    allocate(context, envelope, *wanted);
+  } else if (auto* control = message.get_if<SendControl>()) {
+    transport_.send(control->to, control->text);
+  } else if (message.get_if<Stop>()) {
+    context.stop();
+  } else {
+    TUTTI_ASSERT(false, message.name());
+  }
+  drive(context);
+}
+
+std::optional<TimePoint> Sync::idle(Context& context) {
+  serve_control(context);
+  heartbeat(context);
+  const TimePoint before = context.now();
+  if (drive(context)) moved_ = context.now();
+  // A look that took long did some of the work: there is more.
+  if (context.now() - before > kShortNap) moved_ = context.now();
+  return next_look(context.now());
+}
+
+TimePoint Sync::next_look(TimePoint now) const {
+  if (outstanding_.empty()) return now + kLongNap;
+  const Nanoseconds waited = now - moved_;
+  if (asked_ && waited < kYieldFor) return now;
+  return now + std::clamp<Nanoseconds>(waited / 16, kShortNap, kLongNap);
+}
+
+void Sync::set_plan(SetPlan& plan) {
+  buckets_ = std::move(plan.buckets);
+  statistics_ = plan.statistics;
+  ready_.assign(buckets_.size(), false);
+  next_bucket_ = 0;
+}
+
+// Ranks fill buckets in the order in which their backward runs; they are posted in the plan's, the same on all.
+void Sync::bucket_ready(Context& context, int index) {
+  TUTTI_ASSERT(!ready_.at(index), "bucket " + std::to_string(index) + " twice in a step");
+  ready_[index] = true;
+  for (; next_bucket_ < buckets_.size() && ready_[next_bucket_]; ++next_bucket_) {
+    recorder_.record({context.now(), "sync", "reduce bucket", step_, static_cast<int64_t>(next_bucket_)});
+    post(context, group_.all_reduce(buckets_[next_bucket_], "bucket " + std::to_string(next_bucket_)));
+  }
+}
+
+void Sync::finish_step(Context& context, Envelope& envelope, FinishStep& finish) {
+  TUTTI_ASSERT(next_bucket_ == buckets_.size(), "the step ended before its buckets were full");
+  ready_.assign(buckets_.size(), false);
+  next_bucket_ = 0;
+  asked_ = true;
+  at::Tensor gathered;
+  if (statistics_ > 0) {
+    gathered = at::empty({group_.size(), statistics_});
+    post(context, group_.all_gather(finish.statistics, gathered.view({-1}), "statistics"),
+         [keep = finish.statistics](Context&) {});
+  }
+  at::Tensor verdict = finish.verdict.encode(group_.rank(), group_.size());
+  auto waiting = std::make_shared<Envelope>(std::move(envelope));
+  post(context, group_.all_reduce(verdict, "verdict"), [this, waiting, verdict, gathered](Context& c) {
+    asked_ = false;
+    recorder_.record({c.now(), "sync", "verdict", step_++, 0});
+    c.reply(*waiting, StepFinished{Verdict::decode(verdict), gathered});
+  });
+}
+
+void Sync::agree(Context& context, Envelope& envelope, const Agree& mine) {
+  asked_ = true;
+  auto exchange = std::make_shared<TextExchange>(group_, mine.text);
+  auto waiting = std::make_shared<Envelope>(std::move(envelope));
+  post(context, exchange->take_work(), [this, waiting, exchange](Context& c) {
+    asked_ = false;
+    c.reply(*waiting, Agreed{exchange->texts()});
+  });
+}
+
+void Sync::allocate(Context& context, Envelope& envelope, const AllocateBuckets& wanted) {
+  BucketMemory memory;
+  for (const int64_t bytes : wanted.bytes) memory.buckets.push_back(group_.allocate(bytes));
+  context.reply(envelope, std::move(memory));
+}
+
+void Sync::post(Context& context, WorkPtr work, Then then) {
+  outstanding_.push_back({std::move(work), std::move(then)});
+  moved_ = context.now();
+}
+
+// Completions are reported in the order posted, so the last one (the verdict) stands for all.
+bool Sync::drive(Context& context) {
+  std::size_t finished = 0;
+  bool in_order = true;
+  for (auto& one : outstanding_) {
+    const bool done = one.work->done();
+    in_order = in_order && done;
+    if (in_order) ++finished;
+  }
+  if (finished == 0) return false;
+  std::vector<Outstanding> over(std::make_move_iterator(outstanding_.begin()),
+                                std::make_move_iterator(outstanding_.begin() + finished));
+  outstanding_.erase(outstanding_.begin(), outstanding_.begin() + finished);
+  for (auto& one : over)
+    if (one.then) one.then(context);
+  return true;
+}
+
+void Sync::serve_control(Context& context) {
+  while (auto packet = transport_.poll()) {
+    context.send(supervisor_, ControlReceived{packet->from, std::move(packet->bytes)});
+  }
+}
+
+// To rank 0, which watches everybody; rank 0's goes to everybody.
+void Sync::heartbeat(Context& context) {
+  const TimePoint now = context.now();
+  if (now < next_heartbeat_ || transport_.size() == 1) return;
+  next_heartbeat_ = now + kHeartbeatEvery;
+  const std::string text = heartbeat_text(recorder_, now, asked_);
+  if (transport_.rank() != 0) {
+    transport_.send(0, text);
+    return;
+  }
+  for (int r = 1; r < transport_.size(); ++r) transport_.send(r, text);
+}
+
+}  // namespace tutti

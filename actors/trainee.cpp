@@ -1,0 +1,105 @@
+#include "actors/trainee.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <set>
+
+#include "io/weights.h"
+#include "models/factory.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+std::string shape_text(at::IntArrayRef shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+// Every tensor that a checkpoint holds, by its name there.
+std::vector<std::pair<std::string, at::Tensor>> saved_tensors(const Trainee& trainee) {
+  std::vector<std::pair<std::string, at::Tensor>> saved;
+  for (const auto& one : trainee.parameters) saved.emplace_back("model/" + one.name, one.parameter->tensor.detach());
+  for (const auto& one : trainee.buffers) saved.emplace_back("model/" + one.name, one.buffer->tensor);
+  for (const auto& one : trainee.optimizer->state()) {
+    const std::string of = one.view ? one.view->name + "/" : "";
+    saved.emplace_back("optimizer/" + of + one.name, one.tensor);
+  }
+  return saved;
+}
+
+void copy_in(at::Tensor to, const at::Tensor& from, const std::string& name, const std::string& source) {
+  if (to.sizes() != from.sizes())
+    throw UserError(source + ": '" + name + "' is " + shape_text(from.sizes()) + ", the model's is " +
+                    shape_text(to.sizes()) + "; this is another model's");
+  to.copy_(from);
+}
+
+void load_initial_weights(Trainee& trainee, const Setting& weights) {
+  const auto tensors = read_weights(weights.text());
+  const at::NoGradGuard no_grad;
+  std::set<std::string> used;
+  const auto take = [&](const std::string& name, const at::Tensor& to) {
+    const auto found = tensors.find(name);
+    if (found == tensors.end()) weights.fail("it holds no tensor '" + name + "', which the model has");
+    copy_in(to, found->second, name, weights.text());
+    used.insert(name);
+  };
+  for (const auto& one : trainee.parameters) take(one.name, one.parameter->tensor);
+  for (const auto& one : trainee.buffers)
+    if (tensors.count(one.name)) take(one.name, one.buffer->tensor);
+  for (const auto& [name, tensor] : tensors)
+    if (!used.count(name)) weights.fail("it holds '" + name + "', which the model does not have");
+}
+
+}  // namespace
+
+std::unique_ptr<Trainee> make_trainee(const Setting& recipe, const SampleSpec& spec, uint64_t seed) {
+  auto trainee = std::make_unique<Trainee>();
+  const Setting& model = recipe.at("model");
+  trainee->model = make_model(model, spec);
+  materialise(*trainee->model, seed);
+  trainee->parameters = parameters(*trainee->model);
+  for (const auto& one : buffers(*trainee->model))
+    if (one.buffer->persistent) trainee->buffers.push_back(one);
+  if (model.has("weights")) load_initial_weights(*trainee, model.at("weights"));
+  for (const auto& one : trainee->parameters)
+    trainee->views.push_back(whole_view(one.name, one.parameter->tensor));
+  trainee->optimizer = make_optimizer(recipe.at("optimizer"), trainee->views);
+  return trainee;
+}
+
+std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee, int world, int rank) {
+  std::vector<CheckpointPiece> pieces;
+  for (const auto& [name, tensor] : saved_tensors(trainee)) {
+    CheckpointPiece piece{name, tensor.sizes().vec(), Shape(tensor.dim(), 0), tensor.sizes().vec(),
+                          tensor.scalar_type(), tensor};
+    const Rows rows = rows_of_piece(tensor.dim() == 0 ? 1 : tensor.size(0), world, rank);
+    if (rows.count() == 0) continue;
+    if (tensor.dim() > 0) {
+      piece.offset[0] = rows.begin;
+      piece.extent[0] = rows.count();
+      piece.tensor = tensor.narrow(0, rows.begin, rows.count());
+    }
+    pieces.push_back(std::move(piece));
+  }
+  return pieces;
+}
+
+void restore_tensors(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors, const std::string& from) {
+  const at::NoGradGuard no_grad;
+  std::set<std::string> wanted;
+  for (const auto& [name, to] : saved_tensors(trainee)) {
+    const auto found = tensors.find(name);
+    if (found == tensors.end())
+      throw UserError(from + ": there is no '" + name + "', which the recipe needs; this is another model's or optimizer's");
+    copy_in(to, found->second, name, from);
+    wanted.insert(name);
+  }
+  for (const auto& [name, tensor] : tensors)
+    if (!wanted.count(name))
+      throw UserError(from + ": it holds '" + name + "', which the recipe does not have; this is another model's or optimizer's");
+}
+
+}  // namespace tutti

@@ -1,0 +1,83 @@
+#include "actors/world.h"
+
+#include "actors/checkpointer.h"
+#include "actors/compute.h"
+#include "actors/loader.h"
+#include "actors/reporter.h"
+#include "actors/sync.h"
+#include "training/time.h"
+
+namespace tutti {
+namespace {
+
+Cast reserve_cast(Scheduler& scheduler, const Job& job, const RankPlace& place) {
+  Cast cast;
+  cast.loader = scheduler.reserve("loader", place.rank);
+  cast.compute = scheduler.reserve("compute", place.rank);
+  cast.sync = scheduler.reserve("sync", place.rank);
+  cast.checkpointer = scheduler.reserve("checkpointer", place.rank);
+  cast.supervisor = scheduler.reserve("supervisor", place.rank);
+  cast.has_eval = job.eval != nullptr;
+  if (cast.has_eval) cast.eval_loader = scheduler.reserve("eval_loader", place.rank);
+  cast.has_reporter = place.rank == 0;
+  if (cast.has_reporter) cast.reporter = scheduler.reserve("reporter", place.rank);
+  return cast;
+}
+
+Supervisor::Options supervisor_options(const Job& job, const RankPlace& place) {
+  Supervisor::Options options;
+  options.rank = place.rank;
+  options.world = job.world;
+  options.host = place.host;
+  options.run_dir = job.run_dir;
+  options.checkpoints = job.checkpoints;
+  options.resume = job.resume;
+  options.recipe_text = job.recipe_text;
+  options.nonce = job.nonce;
+  options.keep = static_cast<int>(job.recipe.at("checkpoint").at("keep").integer());
+  const Time timeout = Time::parse(job.recipe.at("train").at("hang_timeout"));
+  options.hang_timeout = std::chrono::seconds(timeout.count());
+  return options;
+}
+
+Compute::Options compute_options(const Job& job, const RankPlace& place) {
+  Compute::Options options;
+  options.recipe = job.recipe;
+  options.recipe_text = job.recipe_text;
+  options.rank = place.rank;
+  options.world = job.world;
+  options.memory_slot = place.memory_slot;
+  options.seed = job.seed;
+  options.global_batch = job.global_batch;
+  options.batches_per_epoch = job.train_sampler(place.rank).batches();
+  options.eval_batches = job.eval ? job.eval_sampler(place.rank).batches() : 0;
+  options.spec = job.train->spec();
+  options.data_digest = job.train->digest();
+  return options;
+}
+
+}  // namespace
+
+Cast add_rank(Scheduler& scheduler, const Job& job, const RankPlace& place, const Seams& seams, RunOutcome& outcome) {
+  const Cast cast = reserve_cast(scheduler, job, place);
+  scheduler.install(cast.loader, std::make_unique<Loader>(job.train, job.train_sampler(place.rank), cast.compute,
+                                                          seams.recorder));
+  if (cast.has_eval)
+    scheduler.install(cast.eval_loader, std::make_unique<Loader>(job.eval, job.eval_sampler(place.rank), cast.compute,
+                                                                 seams.recorder));
+  scheduler.install(cast.compute, std::make_unique<Compute>(compute_options(job, place), cast, seams.disk, seams.log,
+                                                            seams.recorder));
+  scheduler.install(cast.sync, std::make_unique<Sync>(seams.group, seams.transport, cast.supervisor, seams.recorder));
+  scheduler.install(cast.checkpointer, std::make_unique<Checkpointer>(seams.disk, job.checkpoints, place.rank,
+                                                                      cast.supervisor, seams.recorder));
+  scheduler.install(cast.supervisor, std::make_unique<Supervisor>(supervisor_options(job, place), cast, seams.disk,
+                                                                  seams.log, seams.recorder, outcome));
+  if (cast.has_reporter) {
+    Reporter::Options options{job.run_dir, job.checkpoints, place.quiet ? nullptr : stdout, place.terminal,
+                              place.process_started_s};
+    scheduler.install(cast.reporter, std::make_unique<Reporter>(options, seams.disk, seams.clock));
+  }
+  return cast;
+}
+
+}  // namespace tutti

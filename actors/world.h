@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+
+#include "actors/job.h"
+#include "actors/supervisor.h"
+#include "collectives/group.h"
+#include "runtime/clock.h"
+#include "runtime/disk.h"
+#include "runtime/log.h"
+#include "runtime/recorder.h"
+#include "runtime/scheduler.h"
+#include "runtime/transport.h"
+
+namespace tutti {
+
+// A rank's ways to the outside; they must outlive the run.
+struct Seams {
+  Group& group;
+  Transport& transport;
+  Disk& disk;
+  Clock& clock;
+  Log& log;
+  Recorder& recorder;
+};
+
+// What differs between the places where a rank may run.
+struct RankPlace {
+  int rank = 0;
+  int memory_slot = 0;  // of the meter: several ranks may share a process
+  std::string host;
+  bool terminal = false;           // standard output is one
+  bool quiet = false;              // no progress, no table
+  double process_started_s = 0.0;  // unix time
+};
+
+// Wires the cast of one rank into a scheduler. The outcome is filled in while the scheduler runs.
+Cast add_rank(Scheduler& scheduler, const Job& job, const RankPlace& place, const Seams& seams, RunOutcome& outcome);
+
+}  // namespace tutti

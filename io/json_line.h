@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace tutti {
+
+// A flat JSON object on one line, keys in the order given; float32 values with the 9 digits that give back all their bits,
+// doubles with 17. Values that JSON cannot write (NaN, infinities) become strings.
+using JsonValue = std::variant<int64_t, float, double, std::string>;
+using JsonFields = std::vector<std::pair<std::string, JsonValue>>;
+std::string json_line(const JsonFields& fields);
+
+// The integer member `key` of a JSON object, or `fallback` when the text is no such object.
+int64_t json_integer(const std::string& line, const std::string& key, int64_t fallback);
+
+}  // namespace tutti

@@ -1,0 +1,22 @@
+#include "io/run_state.h"
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/error.h"
+
+namespace tutti {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunState, run_name, seed, world, step, epoch, batch_in_epoch, sample, token,
+                                   sample_in_epoch, token_in_epoch, global_batch, data_digest, seconds, recipe)
+
+std::string RunState::to_json() const { return nlohmann::json(*this).dump(1); }
+
+RunState RunState::from_json(const std::string& text) {
+  try {
+    return nlohmann::json::parse(text).get<RunState>();
+  } catch (const nlohmann::json::exception& error) {
+    throw OperatingError(std::string("the checkpoint's state cannot be read: ") + error.what());
+  }
+}
+
+}  // namespace tutti

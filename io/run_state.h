@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tutti {
+
+// What a checkpoint holds besides tensors: enough to go on at the same bits. Randomness is a function of the seed and the
+// counters, so nothing of it is saved.
+struct RunState {
+  std::string run_name;
+  uint64_t seed = 0;
+  int world = 1;
+  int64_t step = 0;   // optimizer steps done; batches
+  int64_t epoch = 0;  // of the next batch
+  int64_t batch_in_epoch = 0;
+  int64_t sample = 0;  // samples and tokens trained on
+  int64_t token = 0;
+  int64_t sample_in_epoch = 0;
+  int64_t token_in_epoch = 0;
+  int64_t global_batch = 0;
+  uint64_t data_digest = 0;
+  double seconds = 0;  // of training, wall-clock
+  std::string recipe;  // as resolved, TOML
+
+  std::string to_json() const;
+  static RunState from_json(const std::string& text);  // throws OperatingError
+};
+
+}  // namespace tutti

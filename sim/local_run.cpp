@@ -1,0 +1,56 @@
+#include "sim/local_run.h"
+
+#include <unistd.h>
+
+#include <memory>
+
+#include "actors/run_report.h"
+#include "actors/world.h"
+#include "collectives/local_group.h"
+#include "sim/local_transport.h"
+#include "sim/sim_scheduler.h"
+#include "tensors/meter.h"
+#include "tensors/process_state.h"
+
+namespace tutti {
+namespace {
+
+// What one rank holds of the outside.
+struct Berth {
+  std::unique_ptr<Group> group;
+  std::unique_ptr<Transport> transport;
+  std::unique_ptr<Log> log;
+  RingRecorder recorder;
+  RunOutcome outcome;
+};
+
+}  // namespace
+
+LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions& options) {
+  Meter::install();
+  set_compute_threads(static_cast<int>(recipe.at("device").at("threads").integer()));
+  const Job job = make_job(recipe, {options.ranks, options.run_dir, options.resume, 0, "local"});
+  ProcessStateSwitch states(options.ranks);
+  SimScheduler::Options scheduling;
+  scheduling.seed = options.schedule_seed;
+  scheduling.on_switch = [&states](int rank) { states.enter(rank); };
+  SimScheduler scheduler(scheduling);
+  SystemClock clock;
+  PosixDisk disk;
+  const auto fabric = LocalFabric::make(options.ranks);
+  LocalNetwork network(options.ranks);
+  std::vector<Berth> berths(options.ranks);
+  for (int r = 0; r < options.ranks; ++r) {
+    Berth& berth = berths[r];
+    berth.group = fabric->group(r);
+    berth.transport = network.transport(r);
+    berth.log = options.quiet ? make_null_log() : make_log(job.run_dir + "/log/rank-" + std::to_string(r) + ".log", r, r == 0);
+    const RankPlace place{r, r, "this process", isatty(STDOUT_FILENO) == 1, options.quiet, process_started_s()};
+    add_rank(scheduler, job, place, {*berth.group, *berth.transport, disk, clock, *berth.log, berth.recorder},
+             berth.outcome);
+  }
+  scheduler.run();
+  return {berths[0].outcome.exit_code, scheduler.delivery_digest()};
+}
+
+}  // namespace tutti

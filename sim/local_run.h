@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "actors/job.h"
+#include "runtime/setting.h"
+
+namespace tutti {
+
+struct LocalRunOptions {
+  int ranks = 2;
+  uint64_t schedule_seed = 0;  // of the interleaving
+  std::string run_dir;
+  std::string resume;
+  bool quiet = false;
+};
+
+struct LocalRunResult {
+  int exit_code = 0;
+  uint64_t delivery_digest = 0;
+};
+
+// Trains with several ranks in this one process, under the simulator's scheduler: the same actors, the same bits as
+// under mpirun with so many ranks. Throws UserError, OperatingError or Aborted.
+LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions& options);
+
+}  // namespace tutti

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace tutti {
+
+// What libtorch keeps once a process, and what tutti does to it. Nothing else in tutti touches it.
+
+// Intra-op threads of every thread that calls kernels.
+void set_compute_threads(int threads);
+
+// The default CPU generator starts over from `seed`. Done before each microbatch, so that no draw depends on history.
+void seed_default_generator(uint64_t seed);
+
+// Several ranks in one process: swaps what belongs to a rank (generator, memory owner) as the baton moves.
+class ProcessStateSwitch {
+ public:
+  explicit ProcessStateSwitch(int ranks) : generators_(ranks) {}
+  void enter(int rank);  // saves the state of the rank that was in, restores `rank`'s
+
+ private:
+  std::vector<at::Tensor> generators_;
+  int current_ = -1;
+};
+
+}  // namespace tutti
