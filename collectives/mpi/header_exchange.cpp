@@ -54,18 +54,7 @@ void HeaderExchange::alarm(const std::string& text) {
 }
 
 void HeaderExchange::listen(const HeaderLog& log) {
-  while (true) {
-    int waiting = 0;
-    MPI_Status status;
-    check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, kTag, comm_.get(), &waiting, &status), "MPI_Iprobe");
-    if (!waiting) break;
-    int bytes = 0;
-    MPI_Get_count(&status, MPI_BYTE, &bytes);
-    std::string packet(bytes, '\0');
-    check_mpi(MPI_Recv(packet.data(), bytes, MPI_BYTE, status.MPI_SOURCE, kTag, comm_.get(), MPI_STATUS_IGNORE),
-              "MPI_Recv");
-    take(packet, status.MPI_SOURCE);
-  }
+  while (const auto incoming = receive_any(comm_.get(), kTag)) take(incoming->bytes, incoming->from);
   for (const auto& [from, headers] : heard_) compare(from, headers, log);
 }
 

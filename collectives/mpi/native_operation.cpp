@@ -54,48 +54,63 @@ NativeSums::Sum NativeSums::of(c10::ScalarType dtype) const {
   }
 }
 
-NativeOperation::NativeOperation(const MpiSeat& seat, const NativeSums& sums, CollectiveJob job)
-    : Operation(std::move(job)) {
-  start(seat.messages(), sums);
-}
-
-void NativeOperation::start(MPI_Comm comm, const NativeSums& sums) {
-  switch (header().kind) {
-    case CollectiveKind::kAllReduce: return all_reduce(comm, sums);
-    case CollectiveKind::kReduceScatter: return reduce_scatter(comm, sums);
-    case CollectiveKind::kAllGather: return all_gather(comm);
-    case CollectiveKind::kBroadcast: return broadcast(comm);
-    case CollectiveKind::kBarrier: return barrier(comm);
-  }
+NativeOperation::NativeOperation(MpiSeat& seat, const NativeSums& sums, CollectiveJob job)
+    : Operation(std::move(job)), seat_(seat), sums_(sums) {
+  const auto shape = static_cast<int64_t>(header().bytes * 8 + static_cast<uint64_t>(header().kind));
+  shapes_ = {shape, -shape};
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Iallreduce(MPI_IN_PLACE, shapes_.data(), 2, MPI_INT64_T, MPI_MAX, seat.guards(), &request),
+            "MPI_Iallreduce");
+  guard_.add_collective(request);
 }
 
 bool NativeOperation::advance() {
+  if (!started_) return may_start() && (start(), true);
   if (!requests_.done()) return false;
   finish();
   return true;
 }
 
-void NativeOperation::all_reduce(MPI_Comm comm, const NativeSums& sums) {
+// Data operations, too, must start in the same order everywhere.
+bool NativeOperation::may_start() {
+  if (!guard_.done()) return false;
+  const bool all_alike = shapes_[0] == -shapes_[1];
+  return all_alike && seat_.native_started() == header().sequence;
+}
+
+void NativeOperation::start() {
+  started_ = true;
+  seat_.note_native_start();
+  switch (header().kind) {
+    case CollectiveKind::kAllReduce: return all_reduce(seat_.messages());
+    case CollectiveKind::kReduceScatter: return reduce_scatter(seat_.messages());
+    case CollectiveKind::kAllGather: return all_gather(seat_.messages());
+    case CollectiveKind::kBroadcast: return broadcast(seat_.messages());
+    case CollectiveKind::kBarrier: return;
+  }
+}
+
+void NativeOperation::all_reduce(MPI_Comm comm) {
   const at::Tensor& whole = job().whole;
-  const auto [type, op] = sums.of(whole.scalar_type());
+  const auto [type, op] = sums_.of(whole.scalar_type());
   auto* data = static_cast<std::byte*>(whole.data_ptr());
   for (int64_t at = 0; at < whole.numel(); at += kMostItems) {
     const auto count = static_cast<int>(std::min(kMostItems, whole.numel() - at));
     MPI_Request request = MPI_REQUEST_NULL;
     void* const part = data + at * static_cast<int64_t>(whole.element_size());
     check_mpi(MPI_Iallreduce(MPI_IN_PLACE, part, count, type, op, comm, &request), "MPI_Iallreduce");
-    requests_.add(request);
+    requests_.add_collective(request);
   }
 }
 
-void NativeOperation::reduce_scatter(MPI_Comm comm, const NativeSums& sums) {
+void NativeOperation::reduce_scatter(MPI_Comm comm) {
   const at::Tensor& part = job().part;
-  const auto [type, op] = sums.of(part.scalar_type());
+  const auto [type, op] = sums_.of(part.scalar_type());
   const int count = checked_count(part.numel());
   MPI_Request request = MPI_REQUEST_NULL;
   check_mpi(MPI_Ireduce_scatter_block(job().whole.data_ptr(), part.data_ptr(), count, type, op, comm, &request),
             "MPI_Ireduce_scatter_block");
-  requests_.add(request);
+  requests_.add_collective(request);
 }
 
 void NativeOperation::all_gather(MPI_Comm comm) {
@@ -107,7 +122,7 @@ void NativeOperation::all_gather(MPI_Comm comm) {
   if (part == whole + static_cast<int64_t>(rank) * bytes) part = MPI_IN_PLACE;
   MPI_Request request = MPI_REQUEST_NULL;
   check_mpi(MPI_Iallgather(part, bytes, MPI_BYTE, whole, bytes, MPI_BYTE, comm, &request), "MPI_Iallgather");
-  requests_.add(request);
+  requests_.add_collective(request);
 }
 
 void NativeOperation::broadcast(MPI_Comm comm) {
@@ -117,14 +132,8 @@ void NativeOperation::broadcast(MPI_Comm comm) {
     const auto count = static_cast<int>(std::min(kMostItems, bytes - at));
     MPI_Request request = MPI_REQUEST_NULL;
     check_mpi(MPI_Ibcast(data + at, count, MPI_BYTE, job().root, comm, &request), "MPI_Ibcast");
-    requests_.add(request);
+    requests_.add_collective(request);
   }
-}
-
-void NativeOperation::barrier(MPI_Comm comm) {
-  MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Ibarrier(comm, &request), "MPI_Ibarrier");
-  requests_.add(request);
 }
 
 }  // namespace tutti

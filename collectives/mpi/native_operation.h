@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+
 #include "collectives/mpi/operation.h"
 #include "collectives/mpi/requests.h"
 
@@ -25,21 +27,28 @@ class NativeSums {
   MPI_Op float16_ = MPI_OP_NULL;
 };
 
-// A collective that MPI carries out by itself, looked after by MPI_Test.
+// A collective that MPI carries out by itself, looked after by MPI_Test. MPI ends the process, or worse, when ranks call
+// different ones. So every rank's (kind, bytes) are compared first, by a tiny collective that all ranks call alike; where
+// they differ this one never starts. It also is the barrier.
 class NativeOperation final : public Operation {
  public:
-  NativeOperation(const MpiSeat& seat, const NativeSums& sums, CollectiveJob job);
+  NativeOperation(MpiSeat& seat, const NativeSums& sums, CollectiveJob job);
   bool advance() override;
 
  private:
-  void start(MPI_Comm comm, const NativeSums& sums);
-  void all_reduce(MPI_Comm comm, const NativeSums& sums);
-  void reduce_scatter(MPI_Comm comm, const NativeSums& sums);
+  bool may_start();
+  void start();
+  void all_reduce(MPI_Comm comm);
+  void reduce_scatter(MPI_Comm comm);
   void all_gather(MPI_Comm comm);
   void broadcast(MPI_Comm comm);
-  void barrier(MPI_Comm comm);
 
+  MpiSeat& seat_;
+  const NativeSums& sums_;
+  std::array<int64_t, 2> shapes_;  // the largest over ranks, and minus the smallest
+  Requests guard_;
   Requests requests_;
+  bool started_ = false;
 };
 
 }  // namespace tutti

@@ -4,16 +4,34 @@
 
 namespace tutti {
 
+Requests::~Requests() {
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  for (std::size_t i = 0; i < requests_.size() && !finalized; ++i) give_up(requests_[i], kinds_[i]);
+}
+
+// MPI has no way to give up a collective.
+void Requests::give_up(MPI_Request request, Kind kind) {
+  if (request == MPI_REQUEST_NULL || kind == Kind::kCollective) return;
+  if (kind == Kind::kReceive) MPI_Cancel(&request);
+  MPI_Request_free(&request);
+}
+
 void Requests::send(MPI_Comm comm, const void* data, int64_t bytes, int to, int tag) {
   MPI_Request request = MPI_REQUEST_NULL;
   check_mpi(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, to, tag, comm, &request), "MPI_Isend");
-  add(request);
+  add(request, Kind::kSend);
 }
 
 void Requests::receive(MPI_Comm comm, void* data, int64_t bytes, int from, int tag) {
   MPI_Request request = MPI_REQUEST_NULL;
   check_mpi(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, from, tag, comm, &request), "MPI_Irecv");
-  add(request);
+  add(request, Kind::kReceive);
+}
+
+void Requests::add(MPI_Request request, Kind kind) {
+  requests_.push_back(request);
+  kinds_.push_back(kind);
 }
 
 bool Requests::done() {
@@ -21,8 +39,22 @@ bool Requests::done() {
   int all = 0;
   const auto count = static_cast<int>(requests_.size());
   check_mpi(MPI_Testall(count, requests_.data(), &all, MPI_STATUSES_IGNORE), "MPI_Testall");
-  if (all) requests_.clear();
-  return all != 0;
+  if (!all) return false;
+  requests_.clear();
+  kinds_.clear();
+  return true;
+}
+
+std::optional<Incoming> receive_any(MPI_Comm comm, int tag) {
+  int waiting = 0;
+  MPI_Status status;
+  check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, tag, comm, &waiting, &status), "MPI_Iprobe");
+  if (!waiting) return std::nullopt;
+  int bytes = 0;
+  MPI_Get_count(&status, MPI_BYTE, &bytes);
+  Incoming incoming{status.MPI_SOURCE, std::string(bytes, '\0')};
+  check_mpi(MPI_Recv(incoming.bytes.data(), bytes, MPI_BYTE, incoming.from, tag, comm, MPI_STATUS_IGNORE), "MPI_Recv");
+  return incoming;
 }
 
 }  // namespace tutti

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "runtime/error.h"
@@ -121,6 +122,12 @@ void MpiWorld::find_processes() {
   // All are alive now: one that seems gone lives in another process namespace.
   for (int rank : host_ranks_) processes_.push_back(process_is_gone(all[rank]) ? 0 : all[rank]);
   check_mpi(MPI_Barrier(comm()), "MPI_Barrier");
+}
+
+std::vector<int> MpiWorld::all_ranks() const {
+  std::vector<int> ranks(size_);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
 }
 
 int MpiWorld::local_rank() const {

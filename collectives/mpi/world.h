@@ -39,6 +39,7 @@ class MpiWorld {
   int rank() const { return rank_; }
   int size() const { return size_; }
   MPI_Comm comm() const { return comm_.get(); }
+  std::vector<int> all_ranks() const;
 
   // Which host each rank is on: hosts are numbered by their lowest rank.
   const std::vector<int>& host_of() const { return host_of_; }

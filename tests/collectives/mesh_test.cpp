@@ -1,0 +1,38 @@
+#include "collectives/mesh.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tutti {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(MeshTest, TheLastAxisHoldsNeighbours) {
+  const Mesh mesh({{"replicate", 2}, {"shard", 3}});
+  EXPECT_EQ(mesh.size(), 6);
+  EXPECT_THAT(mesh.peers(4, {"shard"}), ElementsAre(3, 4, 5));
+  EXPECT_THAT(mesh.peers(4, {"replicate"}), ElementsAre(1, 4));
+}
+
+TEST(MeshTest, SeveralAxesTogetherSpanTheirProduct) {
+  const Mesh mesh({{"pipe", 2}, {"replicate", 2}, {"shard", 2}});
+  EXPECT_THAT(mesh.peers(5, {"replicate", "shard"}), ElementsAre(4, 5, 6, 7));
+  EXPECT_THAT(mesh.peers(5, {"pipe", "shard"}), ElementsAre(0, 1, 4, 5));
+}
+
+TEST(MeshTest, NoAxisLeavesARankAlone) { EXPECT_THAT(Mesh({{"shard", 4}}).peers(2, {}), ElementsAre(2)); }
+
+TEST(MeshTest, CoordinatesAreRowMajor) {
+  const Mesh mesh({{"replicate", 2}, {"shard", 3}});
+  EXPECT_EQ(mesh.coordinate(5, "replicate"), 1);
+  EXPECT_EQ(mesh.coordinate(5, "shard"), 2);
+  EXPECT_EQ(mesh.axis_size("shard"), 3);
+}
+
+TEST(MeshDeathTest, AxesHaveDifferentNames) {
+  EXPECT_DEATH(Mesh({{"shard", 2}, {"shard", 2}}), "two mesh axes are called shard");
+}
+
+}  // namespace
+}  // namespace tutti
