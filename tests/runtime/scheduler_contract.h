@@ -73,12 +73,13 @@ TYPED_TEST_P(SchedulerTest, FullMailboxHoldsTheSenderBack) {
   EXPECT_EQ(sent, 20);
 }
 
+// The reader finds a full mailbox, takes one message, which does not make it half empty, and then waits for
+// the writer that it holds back.
 TYPED_TEST_P(SchedulerTest, SenderIsLetGoOnceTheReaderBlocks) {
-  // The reader takes one of four messages, which is not half, and then waits for the writer itself.
-  ActorId reader = this->scheduler.reserve("reader", 0, 4);
+  int64_t answer = 0;
+  const ActorId reader = this->scheduler.reserve("reader", 0, 4);
   const ActorId writer = this->add("writer", {.start =
                                                   [&](Context& context) {
-                                                    context.sleep(std::chrono::milliseconds(5));
                                                     for (int i = 0; i < 5; ++i)
                                                       context.send(reader, Number{i});
                                                   },
@@ -87,14 +88,30 @@ TYPED_TEST_P(SchedulerTest, SenderIsLetGoOnceTheReaderBlocks) {
                                                     context.reply(envelope, Answer{7});
                                                     context.stop();
                                                   }});
-  int64_t answer = 0;
-  play(this->scheduler, reader, {.receive = [&](Context& context, Envelope&) {
-         context.sleep(std::chrono::milliseconds(20));
-         answer = context.ask<Answer>(writer, Question{1}).value;
-         context.stop();
-       }});
+  play(this->scheduler, reader,
+       {.start = [](Context& context) { context.sleep(std::chrono::milliseconds(20)); },
+        .receive =
+            [&](Context& context, Envelope&) {
+              answer = context.ask<Answer>(writer, Question{1}).value;
+              context.stop();
+            }});
   this->scheduler.run();
   EXPECT_EQ(answer, 7);
+}
+
+TYPED_TEST_P(SchedulerTest, SendersToAnActorThatStopsAreLetGo) {
+  const ActorId reader = this->add("reader",
+                                   {.start =
+                                        [](Context& context) {
+                                          context.sleep(std::chrono::milliseconds(20));
+                                          context.stop();
+                                        }},
+                                   2);
+  this->add("writer", {.start = [&](Context& context) {
+              for (int i = 0; i < 10; ++i) context.send(reader, Number{i});
+              context.stop();
+            }});
+  this->scheduler.run();
 }
 
 TYPED_TEST_P(SchedulerTest, ReservedMessagesOvertakeRequests) {
@@ -366,14 +383,14 @@ TYPED_TEST_P(SchedulerTest, AnAnswerOfTheWrongTypeIsABug) {
 
 REGISTER_TYPED_TEST_SUITE_P(SchedulerTest, MessagesArriveInOrderThroughASmallMailbox,
                             FullMailboxHoldsTheSenderBack, SenderIsLetGoOnceTheReaderBlocks,
-                            ReservedMessagesOvertakeRequests, PostFailsWhenTheMailboxIsFull,
-                            AskReturnsTheReply, ReplyMayComeLaterAndOutOfOrder, ADroppedPendingDropsItsAnswer,
-                            AskingAnActorThatHasStoppedFails, AskingAnActorThatStopsLaterFails,
-                            MessagesToAnActorThatHasStoppedAreDropped, AbortEndsEveryBlockingCall,
-                            AnExceptionNamesItsActor, UserAndOperatingErrorsKeepTheirType,
-                            StopEndsTheActorAfterTheMessageInHand, IdlePollsWhileItsTimeHasPassed,
-                            IdleIsCalledAgainAtTheTimeItAskedFor, AMessageEndsIdlenessEarly,
-                            PollersLetOthersRun, AnAbortBeforeTheRunEndsItAtOnce, ReservedOverflowIsABug,
-                            AnUnansweredQuestionIsABug, AnAnswerOfTheWrongTypeIsABug);
+                            SendersToAnActorThatStopsAreLetGo, ReservedMessagesOvertakeRequests,
+                            PostFailsWhenTheMailboxIsFull, AskReturnsTheReply, ReplyMayComeLaterAndOutOfOrder,
+                            ADroppedPendingDropsItsAnswer, AskingAnActorThatHasStoppedFails,
+                            AskingAnActorThatStopsLaterFails, MessagesToAnActorThatHasStoppedAreDropped,
+                            AbortEndsEveryBlockingCall, AnExceptionNamesItsActor,
+                            UserAndOperatingErrorsKeepTheirType, StopEndsTheActorAfterTheMessageInHand,
+                            IdlePollsWhileItsTimeHasPassed, IdleIsCalledAgainAtTheTimeItAskedFor,
+                            AMessageEndsIdlenessEarly, PollersLetOthersRun, AnAbortBeforeTheRunEndsItAtOnce,
+                            ReservedOverflowIsABug, AnUnansweredQuestionIsABug, AnAnswerOfTheWrongTypeIsABug);
 
 }  // namespace tutti

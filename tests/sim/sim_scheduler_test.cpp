@@ -256,20 +256,39 @@ TEST(SimSchedulerTest, ARankIsSwitchedInWheneverItsActorsRun) {
   EXPECT_GT(switches, 10);
 }
 
-TEST(SimSchedulerTest, ActorsStayOnOneCoreWhenPinned) {
+TEST(SimSchedulerTest, PinnedActorsMayRunOnOneAndTheSameCore) {
   SimScheduler scheduler;
   std::set<int> cores;
   for (int i = 0; i < 4; ++i) {
     play(scheduler, scheduler.reserve("actor", i), {.start = [&](Context& context) {
-           for (int round = 0; round < 20; ++round) {
-             cores.insert(sched_getcpu());
-             context.sleep(microseconds(1));
-           }
+           cpu_set_t allowed;
+           ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+           EXPECT_EQ(CPU_COUNT(&allowed), 1);
+           cores.insert(sched_getcpu());
            context.stop();
          }});
   }
   scheduler.run();
   EXPECT_EQ(cores.size(), 1u);
+}
+
+TEST(SimSchedulerTest, OthersMayRunBetweenTwoMessages) {
+  std::set<std::string> orders;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    std::string order;
+    SimScheduler scheduler(seeded(seed));
+    for (const char name : {'a', 'b'}) {
+      const ActorId id = scheduler.reserve(std::string(1, name), 0);
+      play(scheduler, id, {.receive = [&, name](Context& context, Envelope& envelope) {
+             order += name;
+             if (envelope.message.get_if<Number>()->value == 1) context.stop();
+           }});
+      for (int i = 0; i < 2; ++i) scheduler.post(id, Number{i});
+    }
+    scheduler.run();
+    orders.insert(order);
+  }
+  EXPECT_THAT(orders, testing::ElementsAre("aabb", "abab", "abba", "baab", "baba", "bbaa"));
 }
 
 TEST(SimClockTest, ShowsTheSchedulersTime) {
