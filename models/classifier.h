@@ -4,8 +4,8 @@
 
 namespace tutti {
 
-// A model that gives one score a class, [N, classes], for batch["input"] and is trained by cross entropy against
-// batch["target"] [N].
+// A model that gives one score a class, [N, classes], for batch["input"] and is trained by cross entropy
+// against batch["target"] [N].
 class Classifier : public Model {
  public:
   at::Tensor loss(const Outputs& outputs, const Batch& batch) override;

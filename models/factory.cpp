@@ -60,7 +60,8 @@ std::shared_ptr<Model> make_mlp(const Setting& section, const SampleSpec& sample
 
 std::shared_ptr<Model> make_resnet_cifar(const Setting& section, const SampleSpec& samples) {
   const Shape& shape = input_shape(section, samples);
-  if (shape.size() != 3) section.fail("expected images [channels, height, width]; the data's 'input' is " + text_of(shape));
+  if (shape.size() != 3)
+    section.fail("expected images [channels, height, width]; the data's 'input' is " + text_of(shape));
   const int64_t depth = section.at("depth").integer();
   if (depth < 8 || depth % 6 != 2) section.at("depth").fail("expected 6 n + 2: 20, 32, 56, ...");
   return std::make_shared<ResNetCifar>(
@@ -72,7 +73,8 @@ std::shared_ptr<Model> make_resnet_cifar(const Setting& section, const SampleSpe
 
 void check_gpt(const Setting& section, const GptOptions& options, const SampleSpec& samples) {
   const Shape& shape = input_shape(section, samples);
-  if (shape.size() != 1) section.fail("expected token sequences; the data's 'input' is " + text_of(shape) + " a sample");
+  if (shape.size() != 1)
+    section.fail("expected token sequences; the data's 'input' is " + text_of(shape) + " a sample");
   if (shape[0] > options.n_positions)
     section.at("n_positions").fail("the data has sequences of " + std::to_string(shape[0]) + " tokens");
   if (samples.classes > options.vocab_size)

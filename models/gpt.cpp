@@ -40,7 +40,8 @@ class Transformer final : public Layer {
 
   TensorTree forward(const TensorTree& input) override {
     const at::Tensor& tokens = input.tensor();
-    const at::Tensor positions = at::arange(tokens.size(1), at::TensorOptions(at::kLong).device(tokens.device()));
+    const at::Tensor positions =
+        at::arange(tokens.size(1), at::TensorOptions(at::kLong).device(tokens.device()));
     const at::Tensor x = drop_(wte_(tokens) + wpe_(positions));
     return at::linear(ln_f_(h_(x)), table());
   }
@@ -66,11 +67,13 @@ TensorTree Gpt::forward(const Batch& batch) { return transformer_(batch.at("inpu
 
 at::Tensor Gpt::loss(const Outputs& outputs, const Batch& batch) {
   const at::Tensor& scores = outputs.tensor();
-  return at::cross_entropy_loss(scores.view({-1, scores.size(-1)}), batch["target"].reshape(-1), /*weight=*/{},
-                                at::Reduction::Mean, kIgnored);
+  return at::cross_entropy_loss(scores.view({-1, scores.size(-1)}), batch["target"].reshape(-1),
+                                /*weight=*/{}, at::Reduction::Mean, kIgnored);
 }
 
-int64_t Gpt::loss_weight(const Batch& batch) const { return batch["target"].ne(kIgnored).sum().item<int64_t>(); }
+int64_t Gpt::loss_weight(const Batch& batch) const {
+  return batch["target"].ne(kIgnored).sum().item<int64_t>();
+}
 
 std::vector<std::string> Gpt::get_metrics(bool) const { return {"LanguageCrossEntropy"}; }
 

@@ -13,10 +13,10 @@ struct GptOptions {
   double dropout = 0.0;
 };
 
-// GPT-2: pre-norm blocks, learned positions, the output tied to the token embeddings. Parameters are named and laid out
-// as transformers' GPT2LMHeadModel ("transformer.h.0.attn.c_attn.weight"; the tied lm_head is none of its own) and start
-// as there. batch["input"] is [N, T <= n_positions] integers and gives [N, T, vocab_size]; batch["target"] [N, T] holds
-// the token that follows, or kIgnored.
+// GPT-2: pre-norm blocks, learned positions, the output tied to the token embeddings. Parameters are named
+// and laid out as transformers' GPT2LMHeadModel ("transformer.h.0.attn.c_attn.weight"; the tied lm_head is
+// none of its own) and start as there. batch["input"] is [N, T <= n_positions] integers and gives [N, T,
+// vocab_size]; batch["target"] [N, T] holds the token that follows, or kIgnored.
 class Gpt final : public Model {
  public:
   static constexpr int64_t kIgnored = -100;

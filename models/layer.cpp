@@ -14,7 +14,9 @@ namespace {
 
 const ForwardContext kDefaultContext;
 
-std::string joined(const std::string& path, const std::string& name) { return path.empty() ? name : path + "." + name; }
+std::string joined(const std::string& path, const std::string& name) {
+  return path.empty() ? name : path + "." + name;
+}
 
 // The generator that fills tensor `name`, whatever else is initialised with it.
 at::Generator generator_of(uint64_t seed, const std::string& name) {
@@ -90,7 +92,8 @@ Layer::~Layer() = default;
 
 Parameter& Layer::add_parameter(std::string name, Shape shape, Init init, at::ScalarType dtype) {
   at::Tensor tensor = at::empty(shape, at::TensorOptions(at::kMeta).dtype(dtype));
-  parameters_.push_back(std::make_unique<Parameter>(Parameter{std::move(name), std::move(tensor), std::move(init)}));
+  parameters_.push_back(
+      std::make_unique<Parameter>(Parameter{std::move(name), std::move(tensor), std::move(init)}));
   return *parameters_.back();
 }
 
@@ -113,7 +116,8 @@ Slot& Layer::add_slot(std::string name, std::shared_ptr<Layer> layer) {
 std::vector<NamedParameter> parameters(Layer& root) {
   std::vector<NamedParameter> found;
   LayerWalk([&](const std::string& path, Layer& layer) {
-    for (const auto& own : layer.own_parameters()) found.push_back({joined(path, own->name), &layer, own.get()});
+    for (const auto& own : layer.own_parameters())
+      found.push_back({joined(path, own->name), &layer, own.get()});
   }).run(root);
   return found;
 }

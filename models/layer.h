@@ -19,8 +19,8 @@ class Layer;
 // Fills a fresh tensor with its initial values, drawing from the generator only.
 using Init = std::function<void(at::Tensor&, at::Generator)>;
 
-// A trained tensor of a layer. Lives as long as its layer, at one address; `tensor` is on the meta device until
-// `materialise` and is replaced (not written in place) by surgery and sharding.
+// A trained tensor of a layer. Lives as long as its layer, at one address; `tensor` is on the meta device
+// until `materialise` and is replaced (not written in place) by surgery and sharding.
 struct Parameter {
   std::string name;  // within the layer: "weight"
   at::Tensor tensor;
@@ -35,7 +35,8 @@ struct Buffer {
   bool persistent = true;  // false: not part of checkpoints
 };
 
-// What one microbatch found of a normalisation layer's input; applied to the layer's buffers after the step's commit.
+// What one microbatch found of a normalisation layer's input; applied to the layer's buffers after the step's
+// commit.
 struct RunningStatistics {
   Layer* layer = nullptr;
   at::Tensor mean;      // [channels]
@@ -49,8 +50,8 @@ struct ForwardContext {
   std::vector<RunningStatistics>* statistics = nullptr;  // null: dropped
 };
 
-// A named place in a layer that holds another layer. Calling the slot calls whatever layer it holds now, between its
-// hooks; surgery refills it.
+// A named place in a layer that holds another layer. Calling the slot calls whatever layer it holds now,
+// between its hooks; surgery refills it.
 class Slot {
  public:
   using Before = std::function<void(const TensorTree& input)>;
@@ -79,8 +80,8 @@ class Slot {
   std::vector<After> after_;
 };
 
-// A part of a model: parameters, buffers and slots for further layers, registered in the constructor and named by dotted
-// path ("layer1.0.conv1.weight", as torchvision / transformers name them).
+// A part of a model: parameters, buffers and slots for further layers, registered in the constructor and
+// named by dotted path ("layer1.0.conv1.weight", as torchvision / transformers name them).
 class Layer {
  public:
   virtual ~Layer();
@@ -95,7 +96,8 @@ class Layer {
 
   // Channels whose running statistics a training pass finds; 0 for layers that keep none.
   virtual int64_t statistics_channels() const { return 0; }
-  // Takes one microbatch's statistics into the buffers; called after the commit, in rank and microbatch order.
+  // Takes one microbatch's statistics into the buffers; called after the commit, in rank and microbatch
+  // order.
   virtual void apply_statistics(const RunningStatistics&) {}
 
   // The pass that runs now: set on every layer of a model by `set_context`.
@@ -132,7 +134,8 @@ struct NamedSlot {
   Slot* slot;
 };
 
-// Everything below a root, depth first in order of registration; the order is the model's parameter order everywhere.
+// Everything below a root, depth first in order of registration; the order is the model's parameter order
+// everywhere.
 std::vector<NamedParameter> parameters(Layer& root);
 std::vector<NamedBuffer> buffers(Layer& root);
 std::vector<NamedSlot> slots(Layer& root);
@@ -142,12 +145,12 @@ std::vector<std::pair<std::string, Layer*>> layers(Layer& root);
 // The context must outlive its use; null restores the default (training, statistics dropped).
 void set_context(Layer& root, const ForwardContext* context);
 
-// Allocates every meta tensor on the CPU and initialises it with a generator keyed by (seed, dotted name): the same bits
-// whatever else the model holds. Parameters get requires_grad.
+// Allocates every meta tensor on the CPU and initialises it with a generator keyed by (seed, dotted name):
+// the same bits whatever else the model holds. Parameters get requires_grad.
 void materialise(Layer& root, uint64_t seed);
 
-// "For every slot that holds an X, put a Y made from it": `make` returns null to leave a slot alone. Returns how many
-// were replaced. New layers are materialised by the caller.
+// "For every slot that holds an X, put a Y made from it": `make` returns null to leave a slot alone. Returns
+// how many were replaced. New layers are materialised by the caller.
 using Replacement = std::function<std::shared_ptr<Layer>(const NamedSlot&)>;
 int replace_layers(Layer& root, const Replacement& make);
 

@@ -9,8 +9,8 @@
 
 namespace tutti {
 
-// A quantity over all samples of an evaluation or an epoch. Its whole state is a vector of sums, so that the sums of
-// ranks added together are the state over all of them.
+// A quantity over all samples of an evaluation or an epoch. Its whole state is a vector of sums, so that the
+// sums of ranks added together are the state over all of them.
 class Metric {
  public:
   virtual ~Metric() = default;

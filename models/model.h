@@ -19,7 +19,8 @@ class Model : public Layer {
   // Mean over the batch's samples (or tokens), a scalar: what `loss_weight` says it is a mean over.
   virtual at::Tensor loss(const Outputs& outputs, const Batch& batch) = 0;
 
-  // How many things `loss` is a mean over; gradients and logged losses of microbatches and ranks are weighted by it.
+  // How many things `loss` is a mean over; gradients and logged losses of microbatches and ranks are weighted
+  // by it.
   virtual int64_t loss_weight(const Batch& batch) const { return batch.samples(); }
 
   // Outputs for metrics; given outputs are returned unchanged.

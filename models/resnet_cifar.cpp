@@ -19,7 +19,8 @@ std::shared_ptr<Layer> stem(const ResNetCifarOptions& o) {
 
 std::shared_ptr<Layer> stage(int64_t blocks, int64_t in_channels, int64_t out_channels, int64_t stride) {
   std::vector<std::shared_ptr<Layer>> chain{std::make_shared<BasicBlock>(in_channels, out_channels, stride)};
-  for (int64_t i = 1; i < blocks; ++i) chain.push_back(std::make_shared<BasicBlock>(out_channels, out_channels, 1));
+  for (int64_t i = 1; i < blocks; ++i)
+    chain.push_back(std::make_shared<BasicBlock>(out_channels, out_channels, 1));
   return std::make_shared<Sequential>(std::move(chain));
 }
 

@@ -52,7 +52,8 @@ std::string sample_text(Gpt& model, const std::string& prompt, const TextSampleO
   for (int64_t i = 0; i < options.length; ++i) {
     const at::Tensor tokens = last_bytes(text, model.options().n_positions);
     const at::Tensor scores = model.forward(TensorTree::Children{{"input", tokens}}).tensor()[0][-1];
-    text += static_cast<char>(draw_token(scores, options.temperature, draws.uniform(static_cast<uint64_t>(i))));
+    text +=
+        static_cast<char>(draw_token(scores, options.temperature, draws.uniform(static_cast<uint64_t>(i))));
   }
   return text.substr(start);
 }

@@ -13,8 +13,8 @@ struct TextSampleOptions {
   uint64_t seed = 0;
 };
 
-// What the model, trained on bytes, adds to `prompt` one byte at a time, seeing the last n_positions bytes; "\n" stands
-// for an empty prompt. The same seed gives the same text. Runs the model in evaluation mode.
+// What the model, trained on bytes, adds to `prompt` one byte at a time, seeing the last n_positions bytes;
+// "\n" stands for an empty prompt. The same seed gives the same text. Runs the model in evaluation mode.
 std::string sample_text(Gpt& model, const std::string& prompt, const TextSampleOptions& options);
 
 }  // namespace tutti

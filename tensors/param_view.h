@@ -9,15 +9,17 @@ namespace tutti {
 
 using Shape = std::vector<int64_t>;
 
-// A rank's piece of one parameter: rows [offset[0], offset[0] + extent[0]) of a tensor of `shape`. The only way in
-// which optimizers, algorithms, callbacks and checkpoints see parameters; unsharded, extent equals shape.
+// A rank's piece of one parameter: rows [offset[0], offset[0] + extent[0]) of a tensor of `shape`. The only
+// way in which optimizers, algorithms, callbacks and checkpoints see parameters; unsharded, extent equals
+// shape.
 struct ParamView {
   std::string name;   // "layer1.0.conv1.weight"
   Shape shape;        // of the whole tensor
   Shape offset;       // of this piece within it; zeros when unsharded
   Shape extent;       // of this piece
   at::Tensor tensor;  // the piece, sizes = extent; a leaf that requires grad where it is trained
-  at::Tensor grad;    // the reduced gradient of the piece, strides equal to `tensor`'s; undefined before the first step
+  at::Tensor grad;    // the reduced gradient of the piece, strides equal to `tensor`'s; undefined before the
+                      // first step
 
   bool whole() const { return extent == shape; }
 };
@@ -25,8 +27,8 @@ struct ParamView {
 // The unsharded view of a parameter.
 ParamView whole_view(std::string name, at::Tensor tensor);
 
-// Rows [begin, end) of dim 0 that piece `index` of `pieces` owns: ceil(n / pieces) rows each, the last ones fewer or
-// none. A scalar counts as one row.
+// Rows [begin, end) of dim 0 that piece `index` of `pieces` owns: ceil(n / pieces) rows each, the last ones
+// fewer or none. A scalar counts as one row.
 struct Rows {
   int64_t begin = 0;
   int64_t end = 0;

@@ -13,9 +13,11 @@ std::string names_of(const TensorTree::Children& children) {
   return names.empty() ? "nothing" : names;
 }
 
-void collect(const TensorTree& tree, const std::string& path, std::vector<std::pair<std::string, at::Tensor>>& into) {
+void collect(const TensorTree& tree, const std::string& path,
+             std::vector<std::pair<std::string, at::Tensor>>& into) {
   if (tree.is_leaf()) into.emplace_back(path, tree.tensor());
-  for (const auto& [name, child] : tree.children()) collect(child, path.empty() ? name : path + "." + name, into);
+  for (const auto& [name, child] : tree.children())
+    collect(child, path.empty() ? name : path + "." + name, into);
 }
 
 const at::Tensor* first_leaf(const TensorTree& tree) {
@@ -50,7 +52,8 @@ const TensorTree* TensorTree::find(std::string_view path) const {
 
 const TensorTree& TensorTree::at(std::string_view path) const {
   const TensorTree* found = find(path);
-  if (!found) throw UserError("no '" + std::string(path) + "' among the tensors; there is " + names_of(children_));
+  if (!found)
+    throw UserError("no '" + std::string(path) + "' among the tensors; there is " + names_of(children_));
   return *found;
 }
 

@@ -10,24 +10,25 @@
 
 namespace tutti {
 
-// A small tree of named tensors: what a dataset yields, what goes into a layer and what comes out. A lone tensor is a
-// leaf; a pair has the children "0" and "1"; a dict has names. Copies share the tensors.
+// A small tree of named tensors: what a dataset yields, what goes into a layer and what comes out. A lone
+// tensor is a leaf; a pair has the children "0" and "1"; a dict has names. Copies share the tensors.
 class TensorTree {
  public:
   using Children = std::vector<std::pair<std::string, TensorTree>>;  // in the order given
   using LeafFunction = std::function<at::Tensor(const at::Tensor&)>;
 
-  TensorTree() = default;  // no tensors
-  TensorTree(at::Tensor leaf) : leaf_(std::move(leaf)) {}  // NOLINT: a tensor is a tree
+  TensorTree() = default;                                            // no tensors
+  TensorTree(at::Tensor leaf) : leaf_(std::move(leaf)) {}            // NOLINT: a tensor is a tree
   TensorTree(Children children) : children_(std::move(children)) {}  // NOLINT
-  static TensorTree list(std::vector<TensorTree> items);  // children "0", "1", ...
+  static TensorTree list(std::vector<TensorTree> items);             // children "0", "1", ...
 
   bool is_leaf() const { return leaf_.defined(); }
   bool empty() const { return !is_leaf() && children_.empty(); }
   const at::Tensor& tensor() const;  // asserts a leaf
   const Children& children() const { return children_; }
 
-  // A child by name, or by dotted path. `at` throws UserError listing the names that there are; `find` gives null.
+  // A child by name, or by dotted path. `at` throws UserError listing the names that there are; `find` gives
+  // null.
   const TensorTree& at(std::string_view path) const;
   const TensorTree* find(std::string_view path) const;
   const at::Tensor& operator[](std::string_view path) const { return at(path).tensor(); }
@@ -40,7 +41,8 @@ class TensorTree {
 
   // Samples: dim 0 of the first leaf; 0 for an empty tree.
   int64_t samples() const;
-  TensorTree narrow(int64_t first, int64_t count) const;  // samples [first, first + count) of every leaf, as views
+  // Samples [first, first + count) of every leaf, as views.
+  TensorTree narrow(int64_t first, int64_t count) const;
 
  private:
   at::Tensor leaf_;

@@ -26,8 +26,9 @@ void Adam::update(const Call& call, const at::Tensor& grad_scale) {
   const bool decoupled = options_.decay == Decay::kDecoupled && base_lr() != 0.0;
   const double weight_decay = decoupled ? call.weight_decay / base_lr() : call.weight_decay;
   const auto kernel = [&](auto fused) {
-    fused(call.tensors, call.grads, averages, squares, maxima, steps_of_each, lr(), options_.beta1, options_.beta2,
-          weight_decay, options_.eps, options_.amsgrad, /*maximize=*/false, scale, std::nullopt);
+    fused(call.tensors, call.grads, averages, squares, maxima, steps_of_each, lr(), options_.beta1,
+          options_.beta2, weight_decay, options_.eps, options_.amsgrad, /*maximize=*/false, scale,
+          std::nullopt);
   };
   if (options_.decay == Decay::kGradient)
     kernel([](auto&&... args) { at::_fused_adam_(args...); });

@@ -4,8 +4,8 @@
 
 namespace tutti {
 
-// torch.optim.Adam (weight decay added to the gradient), torch.optim.AdamW (weights shrink by lr * weight_decay) and
-// composer.optim.DecoupledAdamW (by weight_decay * lr / base_lr).
+// torch.optim.Adam (weight decay added to the gradient), torch.optim.AdamW (weights shrink by lr *
+// weight_decay) and composer.optim.DecoupledAdamW (by weight_decay * lr / base_lr).
 class Adam final : public Optimizer {
  public:
   enum class Decay { kGradient, kWeight, kDecoupled };

@@ -12,7 +12,8 @@ namespace {
 bool is_set(const at::Tensor& flag) { return flag.defined() && flag.item<float>() != 0.0F; }
 
 bool matches_any(const std::vector<std::string>& patterns, const std::string& name) {
-  return std::any_of(patterns.begin(), patterns.end(), [&](const auto& p) { return matches_pattern(p, name); });
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const auto& p) { return matches_pattern(p, name); });
 }
 
 }  // namespace

@@ -11,29 +11,32 @@
 
 namespace tutti {
 
-// A persistent tensor of an optimizer, at one address for its whole life: a checkpoint reads it, a restore writes into it.
+// A persistent tensor of an optimizer, at one address for its whole life: a checkpoint reads it, a restore
+// writes into it.
 struct OptimizerState {
-  const ParamView* view = nullptr;  // whose state it is, with that piece's extent; null: of the optimizer as a whole
-  std::string name;                 // torch.optim's: "momentum_buffer", "exp_avg"; "step" (int64 scalar) has no view
+  const ParamView* view =
+      nullptr;       // whose state it is, with that piece's extent; null: of the optimizer as a whole
+  std::string name;  // torch.optim's: "momentum_buffer", "exp_avg"; "step" (int64 scalar) has no view
   at::Tensor tensor;
 };
 
-// Changes parameters by their gradients, by libtorch's fused kernels. State is allocated in the constructor, so that
-// nothing is allocated later that could run out. One thread uses it.
+// Changes parameters by their gradients, by libtorch's fused kernels. State is allocated in the constructor,
+// so that nothing is allocated later that could run out. One thread uses it.
 class Optimizer {
  public:
   struct Common {
     double lr = 0.1;
     double weight_decay = 0.0;
-    std::vector<std::string> no_decay;  // parameters whose names match one of these ("*.bias") keep weight_decay 0
+    std::vector<std::string>
+        no_decay;  // parameters whose names match one of these ("*.bias") keep weight_decay 0
   };
 
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
 
-  // One update of every parameter whose view has a gradient. Gradients are divided by `grad_scale` (float32 scalar;
-  // undefined = 1) inside the kernel, which leaves the quotient in them. Does nothing where `found_inf` (float32
-  // scalar) is not zero. Asserts that gradients have their parameters' strides.
+  // One update of every parameter whose view has a gradient. Gradients are divided by `grad_scale` (float32
+  // scalar; undefined = 1) inside the kernel, which leaves the quotient in them. Does nothing where
+  // `found_inf` (float32 scalar) is not zero. Asserts that gradients have their parameters' strides.
   void step(const at::Tensor& grad_scale = {}, const at::Tensor& found_inf = {});
 
   // What the next step multiplies with; starts as base_lr, the recipe's.
@@ -62,7 +65,8 @@ class Optimizer {
   // The views must outlive the optimizer; their gradients are looked up at each step.
   Optimizer(const std::vector<ParamView>& views, Common common);
 
-  StateTensors& add_state(const std::string& name);  // zeros like each view's tensor; the reference stays good
+  StateTensors& add_state(
+      const std::string& name);  // zeros like each view's tensor; the reference stays good
   virtual void update(const Call& call, const at::Tensor& grad_scale) = 0;
   static std::vector<at::Tensor> pick(const StateTensors& tensors, const std::vector<size_t>& members);
 

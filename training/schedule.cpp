@@ -16,17 +16,23 @@ class Reader {
   double number(const char* key) const { return section_.at(key).number(); }
   bool flag(const char* key) const { return section_.at(key).boolean(); }
   Time time(const char* key) const { return placed(section_.at(key)); }
-  Time time(const char* key, double ratio) const { return place(Time::parse(section_.at(key)), horizon_, ratio); }
+  Time time(const char* key, double ratio) const {
+    return place(Time::parse(section_.at(key)), horizon_, ratio);
+  }
   Time positive_time(const char* key) const;
   std::vector<Time> times(const char* key) const;
   // t_max of a schedule with a warm-up: defined for the whole training, in the warm-up's unit.
   Time end_after(const Time& warmup) const;
   Time max_duration() const { return place({1.0, TimeUnit::kDuration}, horizon_, 1.0); }
   double ratio() const { return horizon_.scale_schedule_ratio; }
-  [[noreturn]] void fail(const char* key, const std::string& message) const { section_.at(key).fail(message); }
+  [[noreturn]] void fail(const char* key, const std::string& message) const {
+    section_.at(key).fail(message);
+  }
 
  private:
-  Time placed(const Setting& s) const { return place(Time::parse(s), horizon_, horizon_.scale_schedule_ratio); }
+  Time placed(const Setting& s) const {
+    return place(Time::parse(s), horizon_, horizon_.scale_schedule_ratio);
+  }
 
   const Setting& section_;
   const Horizon& horizon_;
@@ -47,10 +53,12 @@ std::vector<Time> Reader::times(const char* key) const {
 Time Reader::end_after(const Time& warmup) const {
   const Time end = time("t_max");
   if (end.unit() != warmup.unit())
-    fail("t_max", std::string("t_warmup counts in ") + suffix(warmup.unit()) + " and t_max in " + suffix(end.unit()));
+    fail("t_max",
+         std::string("t_warmup counts in ") + suffix(warmup.unit()) + " and t_max in " + suffix(end.unit()));
   const Time whole = max_duration();
   if (end.unit() == whole.unit() && end < whole)
-    fail("t_max", "the schedule would end at " + end.text() + ", before the training does at " + whole.text());
+    fail("t_max",
+         "the schedule would end at " + end.text() + ", before the training does at " + whole.text());
   return end;
 }
 
@@ -94,9 +102,8 @@ Schedule multistep(const Reader& in) {
 }
 
 Schedule linear(const Reader& in) {
-  return [from = in.number("alpha_i"), to = in.number("alpha_f"), end = in.time("t_max")](const Timestamp& now) {
-    return line(part_of(now, end), from, to);
-  };
+  return [from = in.number("alpha_i"), to = in.number("alpha_f"),
+          end = in.time("t_max")](const Timestamp& now) { return line(part_of(now, end), from, to); };
 }
 
 Schedule exponential(const Reader& in) {
@@ -111,13 +118,15 @@ Schedule cosine_annealing(const Reader& in) {
   };
 }
 
-// The half cosine that `now` lies in begins at .first and ends at .second; the k-th is t_mult^k t_0 long, truncated.
+// The half cosine that `now` lies in begins at .first and ends at .second; the k-th is t_mult^k t_0 long,
+// truncated.
 std::pair<Time, Time> half_cosine_at(const Time& now, const Time& t_0, double t_mult) {
   Time length = t_0;
   Time end = t_0;
   while (end <= now) {
     length = length * t_mult;
-    if (length.value() < 1.0) throw UserError("the time between restarts falls to nothing before the training ends");
+    if (length.value() < 1.0)
+      throw UserError("the time between restarts falls to nothing before the training ends");
     end = end + length;
   }
   return {end - length, end};
@@ -139,13 +148,12 @@ Schedule cosine_annealing_warm_restarts(const Reader& in) {
 }
 
 Schedule polynomial(const Reader& in) {
-  return [power = in.number("power"), end = in.time("t_max"), to = in.number("alpha_f")](const Timestamp& now) {
-    return power_curve(part_of(now, end), power, to);
-  };
+  return [power = in.number("power"), end = in.time("t_max"), to = in.number("alpha_f")](
+             const Timestamp& now) { return power_curve(part_of(now, end), power, to); };
 }
 
-// Up in a straight line from 0 to `peak`, then `rest`. The ratio, where asked for, stretches the line's slope but not
-// the moment at which it is left: Composer's way.
+// Up in a straight line from 0 to `peak`, then `rest`. The ratio, where asked for, stretches the line's slope
+// but not the moment at which it is left: Composer's way.
 Schedule warmed_up(const Reader& in, double peak, Schedule rest) {
   const Time end = in.time("t_warmup", 1.0);
   const Time slope_end = in.flag("scale_warmup") ? in.time("t_warmup", in.ratio()) : end;
@@ -175,10 +183,9 @@ Schedule cosine_annealing_with_warmup(const Reader& in) {
 
 Schedule polynomial_with_warmup(const Reader& in) {
   const Time begin = in.time("t_warmup", 1.0);
-  return warmed_up(in, 1.0, [=, power = in.number("power"), to = in.number("alpha_f"),
-                             end = in.end_after(begin)](const Timestamp& now) {
-    return power_curve(part_of(now, begin, end), power, to);
-  });
+  return warmed_up(in, 1.0,
+                   [=, power = in.number("power"), to = in.number("alpha_f"), end = in.end_after(begin)](
+                       const Timestamp& now) { return power_curve(part_of(now, begin, end), power, to); });
 }
 
 using Maker = Schedule (*)(const Reader&);

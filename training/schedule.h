@@ -16,12 +16,13 @@ struct Horizon {
   double scale_schedule_ratio = 1.0;  // Composer's: stretches every time of a schedule but its warm-up
 };
 
-// A time of a schedule as Composer places it: epochs and, where the run is counted in epochs, fractions of the training
-// become batches; others are scaled by `ratio`, but not fractions, whose whole is scaled already. Whole, truncated.
+// A time of a schedule as Composer places it: epochs and, where the run is counted in epochs, fractions of
+// the training become batches; others are scaled by `ratio`, but not fractions, whose whole is scaled
+// already. Whole, truncated.
 Time place(const Time& time, const Horizon& horizon, double ratio);
 
-// What [scheduler] names; formulas as composer.optim's schedulers. Throws UserError where its times do not fit together
-// or do not fit the run.
+// What [scheduler] names; formulas as composer.optim's schedulers. Throws UserError where its times do not
+// fit together or do not fit the run.
 Schedule make_schedule(const Setting& section, const Horizon& horizon);
 
 }  // namespace tutti

@@ -4,8 +4,8 @@
 
 namespace tutti {
 
-// torch.optim.SGD; with `decoupled`, composer.optim.DecoupledSGDW, where weights shrink by weight_decay * lr / base_lr
-// before the step instead of the gradient growing by weight_decay * weight.
+// torch.optim.SGD; with `decoupled`, composer.optim.DecoupledSGDW, where weights shrink by weight_decay * lr
+// / base_lr before the step instead of the gradient growing by weight_decay * weight.
 class Sgd final : public Optimizer {
  public:
   struct Options {

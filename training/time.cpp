@@ -49,7 +49,8 @@ std::optional<Time> parse_clock(std::string_view text) {
   const int minutes = take_part(text, 'm');
   const int seconds = take_part(text, 's');
   if (!text.empty() || hours >= 24 || minutes >= 60 || seconds >= 60) return std::nullopt;
-  return Time(3600 * std::max(hours, 0) + 60 * std::max(minutes, 0) + std::max(seconds, 0), TimeUnit::kSecond);
+  return Time(3600 * std::max(hours, 0) + 60 * std::max(minutes, 0) + std::max(seconds, 0),
+              TimeUnit::kSecond);
 }
 
 // As Python's float(): blanks around, a sign, and single underscores between digits.
@@ -65,7 +66,8 @@ std::optional<double> parse_number(std::string_view text) {
   }
   double value = 0.0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value)) return std::nullopt;
+  if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value))
+    return std::nullopt;
   return value;
 }
 

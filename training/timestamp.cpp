@@ -43,18 +43,27 @@ void Timestamp::to_next_iteration() {
 Time Timestamp::get(TimeUnit unit) const {
   const auto whole = [unit](int64_t count) { return Time(static_cast<double>(count), unit); };
   switch (unit) {
-    case TimeUnit::kIteration: return whole(iteration);
-    case TimeUnit::kEpoch: return whole(epoch);
-    case TimeUnit::kBatch: return whole(batch);
-    case TimeUnit::kSample: return whole(sample);
-    case TimeUnit::kToken: return whole(token);
-    case TimeUnit::kSecond: return Time(std::trunc(total_wct), unit);
-    case TimeUnit::kDuration: break;
+    case TimeUnit::kIteration:
+      return whole(iteration);
+    case TimeUnit::kEpoch:
+      return whole(epoch);
+    case TimeUnit::kBatch:
+      return whole(batch);
+    case TimeUnit::kSample:
+      return whole(sample);
+    case TimeUnit::kToken:
+      return whole(token);
+    case TimeUnit::kSecond:
+      return Time(std::trunc(total_wct), unit);
+    case TimeUnit::kDuration:
+      break;
   }
   throw UserError("a moment of training has no value in \"dur\", which is a fraction of the whole");
 }
 
-bool reached(const Timestamp& now, const Time& max_duration) { return now.get(max_duration.unit()) >= max_duration; }
+bool reached(const Timestamp& now, const Time& max_duration) {
+  return now.get(max_duration.unit()) >= max_duration;
+}
 
 double elapsed(const Timestamp& now, const Time& max_duration) {
   return (now.get(max_duration.unit()) / max_duration).value();
@@ -76,7 +85,9 @@ bool Interval::at_epoch_end(const Timestamp& before, const Timestamp& now) const
 
 bool Interval::crossed(const Timestamp& before, const Timestamp& now) const {
   if (every_ <= 0.0) return false;
-  const auto multiples = [this](const Timestamp& t) { return std::floor(t.get(unit_).value() / every_ + kSlack); };
+  const auto multiples = [this](const Timestamp& t) {
+    return std::floor(t.get(unit_).value() / every_ + kSlack);
+  };
   return multiples(now) > multiples(before);
 }
 

@@ -10,11 +10,12 @@ namespace tutti {
 CausalSelfAttention::CausalSelfAttention(const Options& options)
     : options_(options),
       c_attn_(add_slot("c_attn", std::make_shared<Conv1D>(options.features, 3 * options.features))),
-      c_proj_(add_slot("c_proj",
-                       std::make_shared<Conv1D>(options.features, options.features, options.output_deviation))),
+      c_proj_(add_slot(
+          "c_proj", std::make_shared<Conv1D>(options.features, options.features, options.output_deviation))),
       resid_dropout_(add_slot("resid_dropout", std::make_shared<Dropout>(options.dropout))) {}
 
-// Queries, keys and values are cut before the heads are, so that backward puts their gradients together in one copy.
+// Queries, keys and values are cut before the heads are, so that backward puts their gradients together in
+// one copy.
 TensorTree CausalSelfAttention::forward(const TensorTree& input) {
   const at::Tensor& x = input.tensor();
   const int64_t features = options_.features;

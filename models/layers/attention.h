@@ -4,14 +4,14 @@
 
 namespace tutti {
 
-// GPT-2's causal self-attention over [N, T, features]: one fused projection to queries, keys and values (c_attn), heads
-// of features / heads values, one projection back (c_proj).
+// GPT-2's causal self-attention over [N, T, features]: one fused projection to queries, keys and values
+// (c_attn), heads of features / heads values, one projection back (c_proj).
 class CausalSelfAttention final : public Layer {
  public:
   struct Options {
     int64_t features = 0;
     int64_t heads = 0;
-    double dropout = 0.0;          // of attention probabilities, and of the output
+    double dropout = 0.0;            // of attention probabilities, and of the output
     double output_deviation = 0.02;  // of c_proj's initial weight
   };
 

@@ -9,8 +9,11 @@ namespace tutti {
 namespace {
 
 std::shared_ptr<Layer> convolution(int64_t in, int64_t out, int64_t kernel, int64_t stride) {
-  return std::make_shared<Conv2d>(Conv2dOptions{
-      .in_channels = in, .out_channels = out, .kernel_size = kernel, .stride = stride, .padding = kernel / 2});
+  return std::make_shared<Conv2d>(Conv2dOptions{.in_channels = in,
+                                                .out_channels = out,
+                                                .kernel_size = kernel,
+                                                .stride = stride,
+                                                .padding = kernel / 2});
 }
 
 }  // namespace

@@ -24,8 +24,8 @@ BatchNorm2d::BatchNorm2d(int64_t channels)
 // A momentum of one makes the kernel write this input's own mean and unbiased variance.
 at::Tensor BatchNorm2d::normalise(const at::Tensor& x, const at::Tensor& mean, const at::Tensor& variance,
                                   bool training) const {
-  return std::get<0>(
-      at::native_batch_norm(x, weight_.tensor, bias_.tensor, mean, variance, training, /*momentum=*/1.0, kEps));
+  return std::get<0>(at::native_batch_norm(x, weight_.tensor, bias_.tensor, mean, variance, training,
+                                           /*momentum=*/1.0, kEps));
 }
 
 TensorTree BatchNorm2d::forward(const TensorTree& input) {

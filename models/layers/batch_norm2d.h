@@ -4,8 +4,9 @@
 
 namespace tutti {
 
-// Normalises [N, channels, H, W] per channel; torch.nn.BatchNorm2d (eps 1e-5, momentum 0.1), its names and values. A
-// training pass leaves its statistics in the context and touches no buffer; `apply_statistics` takes them in later.
+// Normalises [N, channels, H, W] per channel; torch.nn.BatchNorm2d (eps 1e-5, momentum 0.1), its names and
+// values. A training pass leaves its statistics in the context and touches no buffer; `apply_statistics`
+// takes them in later.
 class BatchNorm2d final : public Layer {
  public:
   explicit BatchNorm2d(int64_t channels);
@@ -15,7 +16,8 @@ class BatchNorm2d final : public Layer {
   void apply_statistics(const RunningStatistics& found) override;
 
  private:
-  at::Tensor normalise(const at::Tensor& x, const at::Tensor& mean, const at::Tensor& variance, bool training) const;
+  at::Tensor normalise(const at::Tensor& x, const at::Tensor& mean, const at::Tensor& variance,
+                       bool training) const;
 
   Parameter& weight_;
   Parameter& bias_;

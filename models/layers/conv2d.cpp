@@ -19,9 +19,10 @@ Conv2d::Conv2d(const Conv2dOptions& options)
     : options_(options),
       weight_(add_parameter("weight", weight_shape(options),
                             kaiming_normal_init(options.out_channels * window(options)))),
-      bias_(options.bias ? &add_parameter("bias", {options.out_channels},
-                                          kaiming_uniform_init(options.in_channels / options.groups * window(options)))
-                         : nullptr) {}
+      bias_(options.bias
+                ? &add_parameter("bias", {options.out_channels},
+                                 kaiming_uniform_init(options.in_channels / options.groups * window(options)))
+                : nullptr) {}
 
 TensorTree Conv2d::forward(const TensorTree& input) {
   return at::conv2d(input.tensor(), weight_.tensor, bias_ ? bias_->tensor : at::Tensor(), options_.stride,

@@ -15,8 +15,8 @@ struct Conv2dOptions {
   bool bias = false;
 };
 
-// Convolves [N, in, H, W] with W [out, in / groups, k, k]. The weight starts as torchvision's ResNets do (normal,
-// fan_out), the bias as nn.Conv2d.
+// Convolves [N, in, H, W] with W [out, in / groups, k, k]. The weight starts as torchvision's ResNets do
+// (normal, fan_out), the bias as nn.Conv2d.
 class Conv2d final : public Layer {
  public:
   explicit Conv2d(const Conv2dOptions& options);

@@ -4,7 +4,8 @@
 
 namespace tutti {
 
-// Zeroes values with probability p in training and scales the rest by 1 / (1 - p); draws from the default generator.
+// Zeroes values with probability p in training and scales the rest by 1 / (1 - p); draws from the default
+// generator.
 class Dropout final : public Layer {
  public:
   explicit Dropout(double p) : p_(p) {}

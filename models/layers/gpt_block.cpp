@@ -19,7 +19,8 @@ GptBlock::GptBlock(const CausalSelfAttention::Options& options)
     : ln_1_(add_slot("ln_1", std::make_shared<LayerNorm>(options.features))),
       attn_(add_slot("attn", std::make_shared<CausalSelfAttention>(options))),
       ln_2_(add_slot("ln_2", std::make_shared<LayerNorm>(options.features))),
-      mlp_(add_slot("mlp", std::make_shared<GptMlp>(options.features, options.dropout, options.output_deviation))) {}
+      mlp_(add_slot("mlp",
+                    std::make_shared<GptMlp>(options.features, options.dropout, options.output_deviation))) {}
 
 TensorTree GptBlock::forward(const TensorTree& input) {
   const at::Tensor& x = input.tensor();

@@ -20,8 +20,12 @@ Init uniform_init(double bound) {
   };
 }
 
-Init kaiming_uniform_init(int64_t fan_in) { return uniform_init(1.0 / std::sqrt(static_cast<double>(fan_in))); }
+Init kaiming_uniform_init(int64_t fan_in) {
+  return uniform_init(1.0 / std::sqrt(static_cast<double>(fan_in)));
+}
 
-Init kaiming_normal_init(int64_t fan_out) { return normal_init(std::sqrt(2.0 / static_cast<double>(fan_out))); }
+Init kaiming_normal_init(int64_t fan_out) {
+  return normal_init(std::sqrt(2.0 / static_cast<double>(fan_out)));
+}
 
 }  // namespace tutti

@@ -16,8 +16,8 @@ class Linear final : public Layer {
   Parameter* bias_;
 };
 
-// y = x W + b over the last dimension, W [in, out]: transformers' Conv1D, which GPT-2 is made of. W is normal with
-// `standard_deviation`, b zero.
+// y = x W + b over the last dimension, W [in, out]: transformers' Conv1D, which GPT-2 is made of. W is normal
+// with `standard_deviation`, b zero.
 class Conv1D final : public Layer {
  public:
   Conv1D(int64_t in, int64_t out, double standard_deviation = 0.02);

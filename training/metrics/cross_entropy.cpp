@@ -7,7 +7,8 @@ namespace {
 
 // Dense targets count by their mass: a sample whose probabilities sum to a half is half a sample.
 double mean_cross_entropy(const at::Tensor& outputs, const at::Tensor& target) {
-  if (!at::isFloatingType(target.scalar_type())) return at::cross_entropy_loss(outputs, target).item<double>();
+  if (!at::isFloatingType(target.scalar_type()))
+    return at::cross_entropy_loss(outputs, target).item<double>();
   const double sum = at::cross_entropy_loss(outputs, target, {}, at::Reduction::Sum).item<double>();
   return sum / target.sum().item<double>();
 }

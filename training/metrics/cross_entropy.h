@@ -4,8 +4,9 @@
 
 namespace tutti {
 
-// The mean over updates of each batch's mean cross entropy of scores [N, classes, ...] against class indices or class
-// probabilities, in nats: composer.metrics.CrossEntropy. Probabilities that do not sum to one are scaled as there.
+// The mean over updates of each batch's mean cross entropy of scores [N, classes, ...] against class indices
+// or class probabilities, in nats: composer.metrics.CrossEntropy. Probabilities that do not sum to one are
+// scaled as there.
 class CrossEntropy final : public Metric {
  public:
   std::string name() const override { return "CrossEntropy"; }

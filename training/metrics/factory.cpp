@@ -29,7 +29,8 @@ MetricPtr make_metric(const std::string& name) {
     names.emplace_back(known);
   }
   const std::string nearest = nearest_name(name, names);
-  throw UserError("there is no metric '" + name + "'" + (nearest.empty() ? "" : "; did you mean " + nearest + "?"));
+  throw UserError("there is no metric '" + name + "'" +
+                  (nearest.empty() ? "" : "; did you mean " + nearest + "?"));
 }
 
 }  // namespace tutti

@@ -4,8 +4,8 @@
 
 namespace tutti {
 
-// Mean cross entropy a token, in nats, of scores [..., vocabulary] against token numbers; tokens of kIgnored do not
-// count. composer.metrics.LanguageCrossEntropy.
+// Mean cross entropy a token, in nats, of scores [..., vocabulary] against token numbers; tokens of kIgnored
+// do not count. composer.metrics.LanguageCrossEntropy.
 class LanguageCrossEntropy : public Metric {
  public:
   static constexpr int64_t kIgnored = -100;

@@ -4,8 +4,8 @@
 
 namespace tutti {
 
-// The part of all samples whose highest score (dim 1 of [N, classes, ...]) is the target's: torchmetrics' with
-// average="micro". Targets of kIgnored do not count.
+// The part of all samples whose highest score (dim 1 of [N, classes, ...]) is the target's: torchmetrics'
+// with average="micro". Targets of kIgnored do not count.
 class MulticlassAccuracy final : public Metric {
  public:
   static constexpr int64_t kIgnored = -100;

@@ -1,0 +1,141 @@
+"""Computes models.h5: losses and gradients of small models in PyTorch, by parameter name.
+
+Run: python make_models.py   (torch, numpy, h5py; writes models.h5 beside this file)
+"""
+import pathlib
+
+import h5py
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+
+
+class BasicBlock(nn.Module):
+    def __init__(self, i, o, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(i, o, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(o)
+        self.conv2 = nn.Conv2d(o, o, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(o)
+        self.downsample = None
+        if i != o or stride != 1:
+            projection = nn.Conv2d(i, o, 1, stride, bias=False)
+            self.downsample = nn.Sequential(projection, nn.BatchNorm2d(o))
+
+    def forward(self, x):
+        shortcut = x if self.downsample is None else self.downsample(x)
+        return F.relu(self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x))))) + shortcut)
+
+
+class ResNetCifar(nn.Module):
+    def __init__(self, depth, width, channels, classes):
+        super().__init__()
+        n = (depth - 2) // 6
+        self.conv1 = nn.Conv2d(channels, width, 3, 1, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        rest = lambda o: (BasicBlock(o, o, 1) for _ in range(n - 1))
+        stage = lambda i, o, s: nn.Sequential(BasicBlock(i, o, s), *rest(o))
+        self.layer1 = stage(width, width, 1)
+        self.layer2 = stage(width, 2 * width, 2)
+        self.layer3 = stage(2 * width, 4 * width, 2)
+        self.fc = nn.Linear(4 * width, classes)
+
+    def forward(self, x):
+        x = F.relu(self.bn1(self.conv1(x)))
+        x = self.layer3(self.layer2(self.layer1(x)))
+        return self.fc(x.mean((2, 3)))
+
+
+class Conv1D(nn.Module):
+    def __init__(self, i, o):
+        super().__init__()
+        self.weight = nn.Parameter(0.1 * torch.randn(i, o))
+        self.bias = nn.Parameter(0.1 * torch.randn(o))
+
+    def forward(self, x):
+        return x @ self.weight + self.bias
+
+
+class Attention(nn.Module):
+    def __init__(self, d, heads):
+        super().__init__()
+        self.heads, self.c_attn, self.c_proj = heads, Conv1D(d, 3 * d), Conv1D(d, d)
+
+    def forward(self, x):
+        n, t, d = x.shape
+        heads = lambda p: p.view(n, t, self.heads, d // self.heads).transpose(1, 2)
+        q, k, v = map(heads, self.c_attn(x).split(d, 2))
+        scores = q @ k.transpose(2, 3) / (d // self.heads) ** 0.5
+        scores = scores.masked_fill(torch.ones(t, t).tril() == 0, float("-inf"))
+        return self.c_proj((scores.softmax(-1) @ v).transpose(1, 2).reshape(n, t, d))
+
+
+class Mlp(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.c_fc, self.c_proj = Conv1D(d, 4 * d), Conv1D(4 * d, d)
+
+    def forward(self, x):
+        return self.c_proj(F.gelu(self.c_fc(x), approximate="tanh"))
+
+
+class Block(nn.Module):
+    def __init__(self, d, heads):
+        super().__init__()
+        self.ln_1, self.attn = nn.LayerNorm(d), Attention(d, heads)
+        self.ln_2, self.mlp = nn.LayerNorm(d), Mlp(d)
+
+    def forward(self, x):
+        x = x + self.attn(self.ln_1(x))
+        return x + self.mlp(self.ln_2(x))
+
+
+class Gpt(nn.Module):
+    def __init__(self, vocab, positions, d, layers, heads):
+        super().__init__()
+        self.transformer = nn.ModuleDict(dict(
+            wte=nn.Embedding(vocab, d), wpe=nn.Embedding(positions, d),
+            h=nn.ModuleList(Block(d, heads) for _ in range(layers)), ln_f=nn.LayerNorm(d)))
+
+    def forward(self, x):
+        t = self.transformer
+        h = t.wte(x) + t.wpe(torch.arange(x.shape[1]))
+        for block in t.h:
+            h = block(h)
+        return t.ln_f(h) @ t.wte.weight.t()
+
+
+def write(file, title, model, x, y, **parameters):
+    # Norms start as ones and zeros, which would hide a mix-up.
+    for p in model.parameters():
+        if p.dim() == 1:
+            p.data.add_(0.2 * torch.randn_like(p))
+    weights = {k: v.clone() for k, v in model.state_dict().items()}
+    outputs = model(x)
+    loss = F.cross_entropy(outputs.reshape(-1, outputs.shape[-1]), y.reshape(-1))
+    loss.backward()
+    group = file.create_group(f"case_{len(file)}")
+    group.attrs.update(title=title, rtol=1e-4, atol=1e-5, **parameters)
+    for k, v in weights.items():
+        group[f"in/weights/{k}"] = v.numpy()
+    group["in/input"], group["in/target"] = x.numpy(), y.numpy()
+    group["out/outputs"], group["out/loss"] = outputs.detach().numpy(), loss.detach().numpy()
+    for k, p in model.named_parameters():
+        group[f"out/grads/{k}"] = p.grad.numpy()
+    for k, b in model.named_buffers():
+        group[f"out/buffers/{k}"] = b.numpy()
+    model.eval()
+    group["out/eval_outputs"] = model(x).detach().numpy()
+
+
+with h5py.File(pathlib.Path(__file__).with_name("models.h5"), "w") as f:
+    mlp = nn.Sequential(nn.Linear(12, 9), nn.ReLU(), nn.Linear(9, 7), nn.ReLU(), nn.Linear(7, 5))
+    write(f, "mlp", mlp, torch.randn(6, 12), torch.randint(0, 5, (6,)))
+    images, labels = torch.randn(4, 3, 9, 9), torch.randint(0, 5, (4,))
+    write(f, "resnet_cifar", ResNetCifar(14, 4, 3, 5), images, labels, depth=14)
+    tokens, target = torch.randint(0, 17, (3, 10)), torch.randint(0, 17, (3, 10))
+    target[1, 6:] = -100
+    write(f, "gpt", Gpt(17, 12, 16, 2, 4), tokens, target, n_layer=2)

@@ -1,0 +1,71 @@
+#include "models/factory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "models/gpt.h"
+#include "tests/golden/golden_file.h"
+
+namespace tutti {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+constexpr std::monostate kNone;
+
+Setting mlp(Setting::Value in_features, Setting::Value num_classes) {
+  return golden_section({{"kind", std::string("mlp")},
+                         {"hidden", golden_list({int64_t{7}})},
+                         {"in_features", std::move(in_features)},
+                         {"num_classes", std::move(num_classes)},
+                         {"activation", std::string("relu")}});
+}
+
+Setting gpt(int64_t n_positions, int64_t n_head) {
+  return golden_section({{"kind", std::string("gpt")},
+                         {"vocab_size", int64_t{256}},
+                         {"n_positions", n_positions},
+                         {"n_embd", int64_t{32}},
+                         {"n_layer", int64_t{1}},
+                         {"n_head", n_head},
+                         {"dropout", 0.0}});
+}
+
+const SampleSpec kImages{.shapes = {{"input", {1, 8, 8}}, {"target", {}}}, .classes = 10};
+const SampleSpec kText{.shapes = {{"input", {64}}, {"target", {64}}}, .classes = 256};
+
+TEST(Factory, TakesWhatTheRecipeLeavesOutFromTheData) {
+  const auto model = make_model(mlp(kNone, kNone), kImages);
+  const auto all = parameters(*model);
+  EXPECT_EQ(all.front().parameter->tensor.size(1), 64);
+  EXPECT_EQ(all.back().parameter->tensor.size(0), 10);
+}
+
+TEST(Factory, MoreClassesThanTheDataHasAreFine) {
+  EXPECT_EQ(parameters(*make_model(mlp(kNone, int64_t{12}), kImages)).back().parameter->tensor.size(0), 12);
+}
+
+TEST(Factory, DisagreementWithTheDataNamesKeyAndBothValues) {
+  EXPECT_THAT([] { make_model(mlp(int64_t{65}, kNone), kImages); },
+              ThrowsMessage<UserError>(AllOf(HasSubstr("in_features = 65"), HasSubstr("64"))));
+  EXPECT_THAT([] { make_model(mlp(kNone, int64_t{9}), kImages); },
+              ThrowsMessage<UserError>(AllOf(HasSubstr("num_classes = 9"), HasSubstr("up to 9"))));
+  EXPECT_THAT([] { make_model(gpt(32, 4), kText); },
+              ThrowsMessage<UserError>(AllOf(HasSubstr("n_positions = 32"), HasSubstr("64 tokens"))));
+}
+
+TEST(Factory, HeadsMustDivideTheWidth) {
+  EXPECT_THAT([] { make_model(gpt(64, 5), kText); }, ThrowsMessage<UserError>(HasSubstr("n_head = 5")));
+}
+
+TEST(Factory, GptRefusesImages) {
+  EXPECT_THAT([] { make_model(gpt(64, 4), kImages); }, ThrowsMessage<UserError>(HasSubstr("[1, 8, 8]")));
+}
+
+TEST(Factory, DataWithoutAnInputIsNamed) {
+  EXPECT_THAT([] { make_model(mlp(kNone, kNone), {}); }, ThrowsMessage<UserError>(HasSubstr("'input'")));
+}
+
+}  // namespace
+}  // namespace tutti

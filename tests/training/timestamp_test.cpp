@@ -1,0 +1,119 @@
+#include "training/timestamp.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/golden/golden_file.h"
+
+namespace tutti {
+namespace {
+
+using nlohmann::json;
+
+json golden() { return json::parse(std::ifstream(golden_path("time.json"))); }
+
+json to_json(const Timestamp& t) {
+  return {{"iteration", t.iteration},
+          {"epoch", t.epoch},
+          {"batch", t.batch},
+          {"sample", t.sample},
+          {"token", t.token},
+          {"epoch_in_iteration", t.epoch_in_iteration},
+          {"token_in_iteration", t.token_in_iteration},
+          {"batch_in_epoch", t.batch_in_epoch},
+          {"sample_in_epoch", t.sample_in_epoch},
+          {"token_in_epoch", t.token_in_epoch},
+          {"total_wct", t.total_wct},
+          {"iteration_wct", t.iteration_wct},
+          {"epoch_wct", t.epoch_wct},
+          {"batch_wct", t.batch_wct}};
+}
+
+TEST(Timestamp, WalksAsComposerDoes) {
+  const json all = golden();
+  ASSERT_GT(all["timestamp"].size(), 10U);
+  Timestamp now;
+  for (const json& move : all["timestamp"]) {
+    if (move["op"] == "to_next_batch") now.to_next_batch(move["samples"], move["tokens"], move["duration_s"]);
+    if (move["op"] == "to_next_epoch") now.to_next_epoch();
+    if (move["op"] == "to_next_iteration") now.to_next_iteration();
+    EXPECT_EQ(to_json(now), move["state"]) << move["op"];
+  }
+}
+
+TEST(Timestamp, ElapsedPartIsComposers) {
+  const json all = golden();
+  ASSERT_EQ(all["elapsed"].size(), 6U);
+  for (const json& entry : all["elapsed"]) {
+    if (entry["max_duration"].is_null()) continue;
+    const json& t = entry["timestamp"];
+    const Timestamp now{.iteration = t["iteration"],
+                        .epoch = t["epoch"],
+                        .batch = t["batch"],
+                        .sample = t["sample"],
+                        .token = t["token"]};
+    const Time max_duration = Time::parse(entry["max_duration"].get<std::string>());
+    EXPECT_DOUBLE_EQ(elapsed(now, max_duration), entry["elapsed"].get<double>());
+  }
+}
+
+TEST(Timestamp, EndsWhenTheMaximumIsReached) {
+  const Timestamp now{.epoch = 2, .batch = 9};
+  EXPECT_TRUE(reached(now, Time::parse("2ep")));
+  EXPECT_FALSE(reached(now, Time::parse("10ba")));
+  EXPECT_THROW(reached(now, Time::parse("1dur")), UserError);
+}
+
+// The batches of a run of `epochs` epochs of 10 batches of 8 samples after which the interval fires.
+std::vector<int64_t> batches_fired(const char* every, const char* max_duration, int epochs = 4) {
+  const Interval interval(Time::parse(every), Time::parse(max_duration));
+  std::vector<int64_t> fired;
+  Timestamp now;
+  for (int epoch = 0; epoch < epochs; ++epoch) {
+    for (int batch = 0; batch < 10; ++batch) {
+      const Timestamp before = now;
+      now.to_next_batch(8, 0, 0.75);
+      if (interval.at_batch_end(before, now)) fired.push_back(now.batch);
+    }
+    const Timestamp before = now;
+    now.to_next_epoch();
+    if (interval.at_epoch_end(before, now)) fired.push_back(now.batch);
+  }
+  return fired;
+}
+
+TEST(Interval, OfEpochsFiresAtEpochEnds) {
+  EXPECT_EQ(batches_fired("1ep", "4ep"), (std::vector<int64_t>{10, 20, 30, 40}));
+  EXPECT_EQ(batches_fired("2ep", "4ep"), (std::vector<int64_t>{20, 40}));
+}
+
+TEST(Interval, OfBatchesFiresAtTheirMultiples) {
+  EXPECT_EQ(batches_fired("13ba", "4ep"), (std::vector<int64_t>{13, 26, 39}));
+}
+
+TEST(Interval, OfSamplesFiresWithTheBatchThatPassesAMultiple) {
+  EXPECT_EQ(batches_fired("100sp", "4ep"), (std::vector<int64_t>{13, 25, 38}));
+}
+
+TEST(Interval, OfSecondsFollowsTheWallClock) {
+  EXPECT_EQ(batches_fired("10sec", "4ep"), (std::vector<int64_t>{14, 27, 40}));
+}
+
+TEST(Interval, FractionOfATrainingInEpochsFiresAtEpochEnds) {
+  EXPECT_EQ(batches_fired("0.1dur", "10ep", 10).size(), 10U);
+  EXPECT_EQ(batches_fired("0.5dur", "4ep"), (std::vector<int64_t>{20, 40}));
+}
+
+TEST(Interval, FractionOfATrainingInBatchesFiresAtBatchEnds) {
+  EXPECT_EQ(batches_fired("0.3dur", "40ba"), (std::vector<int64_t>{12, 24, 36}));
+}
+
+TEST(Interval, OfNothingNeverFires) {
+  EXPECT_TRUE(batches_fired("0ep", "4ep").empty());
+  EXPECT_TRUE(batches_fired("0ba", "4ep").empty());
+}
+
+}  // namespace
+}  // namespace tutti
