@@ -46,7 +46,7 @@ function(tutti_cuda_library)
   file(GLOB nvidia ${TUTTI_TORCH_DIR}/../nvidia/*/lib)
   set_target_properties(tutti_cuda PROPERTIES CUDA_STANDARD 17 BUILD_RPATH "${TUTTI_TORCH_DIR}/lib;${nvidia}"
                                               INSTALL_RPATH "$ORIGIN;${TUTTI_TORCH_DIR}/lib;${nvidia}")
-  install(TARGETS tutti_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS tutti_cuda LIBRARY DESTINATION lib)
 endfunction()
 
 if(TUTTI_CUDA AND TARGET tutti_shared)
