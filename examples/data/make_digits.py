@@ -1,4 +1,4 @@
-"""make_digits.py: writes digits.h5 from scikit-learn's copy of the UCI digits (needs scikit-learn and h5py)."""
+"""make_digits.py: writes digits.h5 from scikit-learn's copy of the UCI digits (needs scikit-learn, h5py)."""
 import pathlib
 
 import h5py

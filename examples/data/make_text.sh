@@ -1,5 +1,6 @@
 #!/bin/sh
-# make_text.sh: writes king_james.txt from the Debian packages bible-kjv and bible-kjv-text, which need not be installed.
+# make_text.sh: writes king_james.txt from the Debian packages bible-kjv and bible-kjv-text, which need not be
+# installed.
 # One verse a line, without its number; a heading and a blank line for each chapter.
 set -eu
 target=$(cd "$(dirname "$0")" && pwd)/king_james.txt

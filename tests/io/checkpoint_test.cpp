@@ -65,6 +65,17 @@ TEST_F(CheckpointTest, HoldsTheSameTensorsWhateverWorldWroteIt) {
   }
 }
 
+TEST_F(CheckpointTest, HoldsTensorsOfManyMegabytes) {  // files are read and written by the megabyte
+  const std::map<std::string, at::Tensor> tensors = {{"model/a", at::arange(7, at::kFloat)},
+                                                     {"model/b", at::arange(1'000'003, at::kFloat)},
+                                                     {"model/c", at::arange(5, at::kLong)},
+                                                     {"model/d", at::arange(300'001, at::kDouble)}};
+  for (const int world : {1, 3}) {
+    write_checkpoint(disk_, folder("ep1-ba10"), tensors, world);
+    expect_equal(read_checkpoint(disk_, folder("ep1-ba10")).tensors, tensors);
+  }
+}
+
 TEST_F(CheckpointTest, HoldsPiecesThatAreNotWholeRows) {
   const at::Tensor whole = at::arange(6 * 10, at::kFloat).reshape({6, 10});
   CheckpointManifest manifest;
