@@ -81,7 +81,7 @@ void Compute::restore(const std::string& folder) {
 
 void Compute::begin(Context& context, const Start&) {
   set_up_reduction(context);
-  began_ = context.now();
+  began_ = step_began_ = context.now();
   if (cast_.has_reporter) context.send(cast_.reporter, ReportFrom{time_.batch});
   if (reached(time_, max_duration_)) {
     finish(context, /*stopped=*/false);
@@ -115,7 +115,6 @@ void Compute::set_up_reduction(Context& context) {
 
 void Compute::step(Context& context, BatchReady& ready) {
   context.send(cast_.loader, Credit{});
-  const TimePoint started = context.now();
   const Timestamp before = time_;
   Meter::reset_peak(options_.memory_slot);
   record(context, "batch");
@@ -129,8 +128,9 @@ void Compute::step(Context& context, BatchReady& ready) {
   commit(context, finished);
   time_.to_next_batch(static_cast<int64_t>(finished.verdict.samples), static_cast<int64_t>(finished.verdict.tokens),
                       finished.verdict.seconds - time_.total_wct);
-  report(context, finished.verdict, started, lr);
+  report(context, finished.verdict, lr);
   after_step(context, before, finished.verdict, ready.last_of_epoch);
+  step_began_ = context.now();
 }
 
 // Durations in seconds are rank 0's, so that all ranks end on the same step.
@@ -163,15 +163,16 @@ void Compute::commit(Context& context, const StepFinished& finished) {
   record(context, "committed");
 }
 
-void Compute::report(Context& context, const Verdict& verdict, TimePoint started, double lr) {
+void Compute::report(Context& context, const Verdict& verdict, double lr) {
   if (!cast_.has_reporter) return;
   StepDone done;
   done.step = time_.batch;
   done.epoch = time_.epoch;
   done.loss = static_cast<float>(verdict.loss_sum / verdict.loss_weight);
   done.lr = lr;
-  done.step_ms = milliseconds(context.now() - started);
-  done.samples_per_s = 1e3 * verdict.samples / done.step_ms;
+  done.samples = verdict.samples;
+  done.step_ms = milliseconds(context.now() - step_began_);
+  if (done.step_ms > 0) done.samples_per_s = 1e3 * verdict.samples / done.step_ms;  // made-up time may stand still
   done.grad_accum = microbatches_->count();
   for (const double bytes : verdict.memory_peak) done.memory_peak_mb = std::max(done.memory_peak_mb, bytes / kBytesPerMb);
   done.progress = elapsed(time_, max_duration_);

@@ -55,7 +55,7 @@ class Compute final : public Actor {
   Verdict local_verdict(Context& context, const MicrobatchResult& result) const;
   void commit(Context& context, const StepFinished& finished);
   void apply_statistics(const at::Tensor& gathered);
-  void report(Context& context, const Verdict& verdict, TimePoint started, double lr);
+  void report(Context& context, const Verdict& verdict, double lr);
   void after_step(Context& context, const Timestamp& before, const Verdict& verdict, bool last_of_epoch);
 
   void evaluate(Context& context);
@@ -79,6 +79,7 @@ class Compute final : public Actor {
   Timestamp time_;
   Pending<SnapshotCopied> copying_;
   TimePoint began_;           // of this process's training
+  TimePoint step_began_;      // when the last step was over; waiting for the batch counts
   double earlier_s_ = 0;      // trained before this start
   int64_t evaluated_at_ = -1;  // steps
   int64_t saved_at_ = -1;

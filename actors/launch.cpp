@@ -83,7 +83,7 @@ int run_rank(const Setting& recipe, const LaunchOptions& options, const Connecti
   if (rank == 0) log->info(batch_identity(job));
   ThreadScheduler scheduler;
   RunOutcome outcome;
-  const RankPlace place{rank, 0, connection.host, isatty(STDOUT_FILENO) == 1, false, process_started_s()};
+  const RankPlace place{rank, 0, connection.host, prints_to_terminal(), false, process_started_s()};
   const Cast cast =
       add_rank(scheduler, job, place, {connection.group, connection.transport, disk, clock, *log, recorder}, outcome);
   const ProcessWatch watch(scheduler, cast.supervisor, rank);

@@ -13,7 +13,7 @@
 #include "tensors/tree.h"
 
 // Every message that passes between the actors of a rank. "asked" means that the sender waits for the reply named
-// beside it. Reserved messages (credits, reports to the Supervisor, orders to stop) never block their sender.
+// beside it. Reserved messages (credits, reports to the Supervisor) never block their sender.
 //
 //   Supervisor -- Prepare, Start, StopRequested, Stop --> the others
 //   Loader     -- BatchReady --> Compute -- Credit --> Loader
@@ -55,10 +55,9 @@ struct StopRequested {
   static constexpr const char* kName = "StopRequested";
   static constexpr bool kReserved = true;
 };
-// To everybody: end now.
+// To everybody: end, after what was sent before.
 struct Stop {
   static constexpr const char* kName = "Stop";
-  static constexpr bool kReserved = true;
 };
 
 // ---- data
@@ -180,7 +179,8 @@ struct StepDone {
   float loss = 0;
   double lr = 0;
   double step_ms = 0;
-  double samples_per_s = 0;  // all ranks together
+  double samples = 0;        // all ranks together
+  double samples_per_s = 0;
   int grad_accum = 1;
   double memory_peak_mb = 0;  // of the largest rank
   double progress = 0;        // of max_duration, in [0, 1]

@@ -73,7 +73,7 @@ void Reporter::open(int64_t resumed_step) {
 
 void Reporter::step(Context& context, const StepDone& done) {
   if (steps_++ == 0) first_step_ = context.now();
-  else samples_ += done.samples_per_s * done.step_ms / 1e3;
+  else samples_ += done.samples;
   last_ = done;
   JsonFields fields = {{"step", done.step},
                        {"epoch", done.epoch},

@@ -1,9 +1,11 @@
 #include "actors/run_report.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -31,6 +33,15 @@ double process_started_s() {
   double ticks = 0;
   fields >> ticks;
   return unix_now_s() - (up_s - ticks / static_cast<double>(sysconf(_SC_CLK_TCK)));
+}
+
+bool prints_to_terminal() {
+  if (!std::getenv("OMPI_COMM_WORLD_SIZE")) return isatty(STDOUT_FILENO) == 1;
+  const int fd = open(("/proc/" + std::to_string(getppid()) + "/fd/1").c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool terminal = isatty(fd) == 1;
+  close(fd);
+  return terminal;
 }
 
 void log_last_happenings(Log& log, const Recorder& recorder, TimePoint now) {

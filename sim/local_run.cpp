@@ -1,7 +1,5 @@
 #include "sim/local_run.h"
 
-#include <unistd.h>
-
 #include <memory>
 
 #include "actors/run_report.h"
@@ -45,7 +43,7 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
     berth.group = fabric->group(r);
     berth.transport = network.transport(r);
     berth.log = options.quiet ? make_null_log() : make_log(job.run_dir + "/log/rank-" + std::to_string(r) + ".log", r, r == 0);
-    const RankPlace place{r, r, "this process", isatty(STDOUT_FILENO) == 1, options.quiet, process_started_s()};
+    const RankPlace place{r, r, "this process", prints_to_terminal(), options.quiet, process_started_s()};
     add_rank(scheduler, job, place, {*berth.group, *berth.transport, disk, clock, *berth.log, berth.recorder},
              berth.outcome);
   }
