@@ -26,7 +26,8 @@ BucketPlan plan_buckets(const std::vector<at::Tensor>& parameters, int64_t bucke
   return plan;
 }
 
-at::Tensor slot_view(const at::Tensor& memory, const Bucket& bucket, const BucketSlot& slot, const at::Tensor& parameter) {
+at::Tensor slot_view(const at::Tensor& memory, const Bucket& bucket, const BucketSlot& slot,
+                     const at::Tensor& parameter) {
   TUTTI_ASSERT(parameter.is_non_overlapping_and_dense(), "a gradient bucket needs dense parameters");
   return memory.view(bucket.dtype).as_strided(parameter.sizes(), parameter.strides(), slot.offset);
 }

@@ -24,12 +24,14 @@ struct BucketPlan {
   std::vector<Bucket> buckets;  // in the order in which backward fills them: the last parameters first
 };
 
-// Packs parameters, last ones first, into buckets of at most `bucket_bytes`. A parameter that is larger is a bucket of its
-// own. The same on every rank, since it looks at sizes and dtypes only.
+// Packs parameters, last ones first, into buckets of at most `bucket_bytes`. A parameter that is larger is a
+// bucket of its own. The same on every rank, since it looks at sizes and dtypes only.
 BucketPlan plan_buckets(const std::vector<at::Tensor>& parameters, int64_t bucket_bytes);
 
-// The slot of a parameter as a view of the bucket's memory (flat uint8) with the parameter's own sizes and strides: the
-// fused optimizers read gradient and parameter in step, and are silently wrong where the strides differ (channels-last).
-at::Tensor slot_view(const at::Tensor& memory, const Bucket& bucket, const BucketSlot& slot, const at::Tensor& parameter);
+// The slot of a parameter as a view of the bucket's memory (flat uint8) with the parameter's own sizes and
+// strides: the fused optimizers read gradient and parameter in step, and are silently wrong where the strides
+// differ (channels-last).
+at::Tensor slot_view(const at::Tensor& memory, const Bucket& bucket, const BucketSlot& slot,
+                     const at::Tensor& parameter);
 
 }  // namespace tutti

@@ -6,8 +6,9 @@
 
 namespace tutti {
 
-// What a rank asked its group for. `whole` is the tensor that holds all of the data (the input of reduce_scatter, the
-// output of all_gather), `part` the one that holds this rank's chunk of it; the other kinds have no part.
+// What a rank asked its group for. `whole` is the tensor that holds all of the data (the input of
+// reduce_scatter, the output of all_gather), `part` the one that holds this rank's chunk of it; the other
+// kinds have no part.
 struct CollectiveJob {
   CollectiveHeader header;
   at::Tensor whole;

@@ -6,12 +6,14 @@
 namespace tutti {
 
 void check_flat(const at::Tensor& tensor) {
-  TUTTI_ASSERT(tensor.defined() && tensor.dim() == 1 && tensor.is_contiguous(), "collectives take flat tensors");
+  TUTTI_ASSERT(tensor.defined() && tensor.dim() == 1 && tensor.is_contiguous(),
+               "collectives take flat tensors");
 }
 
 void check_summable(const at::Tensor& tensor) {
   check_flat(tensor);
-  TUTTI_ASSERT(can_sum(tensor.scalar_type()), std::string("no sums of ") + c10::toString(tensor.scalar_type()));
+  TUTTI_ASSERT(can_sum(tensor.scalar_type()),
+               std::string("no sums of ") + c10::toString(tensor.scalar_type()));
 }
 
 void check_parts(const at::Tensor& part, const at::Tensor& whole, int parts) {

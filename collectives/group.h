@@ -14,8 +14,9 @@ namespace tutti {
 enum class CollectiveKind : uint8_t { kAllReduce, kReduceScatter, kAllGather, kBroadcast, kBarrier };
 const char* name(CollectiveKind kind);
 
-// What a rank posted: ranks of a group must post the same (kind, bytes) under the same sequence number. `label` says
-// which entry of the plan it is ("bucket 3", "verdict"); it is compared by nobody and named in errors.
+// What a rank posted: ranks of a group must post the same (kind, bytes) under the same sequence number.
+// `label` says which entry of the plan it is ("bucket 3", "verdict"); it is compared by nobody and named in
+// errors.
 struct CollectiveHeader {
   uint64_t sequence = 0;
   CollectiveKind kind = CollectiveKind::kBarrier;
@@ -46,21 +47,22 @@ enum class Reduction {
   kNative,   // the backend's own (MPI_Iallreduce, NCCL): fastest across hosts, bits may vary
 };
 
-// Ranks that run collectives together. All tensors are flat (1-D, contiguous); sums are float32, float64, bfloat16,
-// float16, int32 or int64 in their own dtype. Every rank posts the same collectives in the same order; they may
-// overlap. One thread (Sync's) uses a group.
+// Ranks that run collectives together. All tensors are flat (1-D, contiguous); sums are float32, float64,
+// bfloat16, float16, int32 or int64 in their own dtype. Every rank posts the same collectives in the same
+// order; they may overlap. One thread (Sync's) uses a group.
 //
-// The ordered sum of ranks [a, b): one rank is itself; else split at a + the largest power of two below b - a and add
-// the two halves' sums. So the sum of an aligned power-of-two block of ranks is the same wherever it is computed.
+// The ordered sum of ranks [a, b): one rank is itself; else split at a + the largest power of two below b - a
+// and add the two halves' sums. So the sum of an aligned power-of-two block of ranks is the same wherever it
+// is computed.
 class Group {
  public:
   virtual ~Group() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Memory from which this group reduces without copying (a shared window between ranks of one host), zeroed, 64-byte
-  // aligned; as a flat uint8 tensor, alive as long as the tensor and the group. A collective call: every rank, same
-  // order. Blocks.
+  // Memory from which this group reduces without copying (a shared window between ranks of one host), zeroed,
+  // 64-byte aligned; as a flat uint8 tensor, alive as long as the tensor and the group. A collective call:
+  // every rank, same order. Blocks.
   virtual at::Tensor allocate(int64_t bytes) = 0;
 
   virtual WorkPtr all_reduce(at::Tensor inout, const std::string& label) = 0;

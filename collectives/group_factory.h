@@ -14,8 +14,8 @@ class GroupFactory {
   virtual int rank() const = 0;  // of the world
   virtual int size() const = 0;
 
-  // The group of `ranks` (ascending, this one among them). Every member asks for the same groups in the same order;
-  // blocks until all have. A group of one needs nobody.
+  // The group of `ranks` (ascending, this one among them). Every member asks for the same groups in the same
+  // order; blocks until all have. A group of one needs nobody.
   virtual std::unique_ptr<Group> make(const std::vector<int>& ranks) = 0;
 };
 

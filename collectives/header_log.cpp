@@ -9,8 +9,8 @@ bool matches(const CollectiveHeader& a, const CollectiveHeader& b) {
 }
 
 std::string mismatch_text(int rank_a, const CollectiveHeader& a, int rank_b, const CollectiveHeader& b) {
-  return "ranks posted different collectives: rank " + std::to_string(rank_a) + " posted " + a.text() + ", rank " +
-         std::to_string(rank_b) + " posted " + b.text();
+  return "ranks posted different collectives: rank " + std::to_string(rank_a) + " posted " + a.text() +
+         ", rank " + std::to_string(rank_b) + " posted " + b.text();
 }
 
 CollectiveHeader HeaderLog::next(CollectiveKind kind, uint64_t bytes, const std::string& label) {
@@ -23,7 +23,8 @@ CollectiveHeader HeaderLog::next(CollectiveKind kind, uint64_t bytes, const std:
 std::vector<CollectiveHeader> HeaderLog::last(int count) const {
   const uint64_t kept = std::min<uint64_t>({next_, kKept, static_cast<uint64_t>(std::max(count, 0))});
   std::vector<CollectiveHeader> headers;
-  for (uint64_t sequence = next_ - kept; sequence < next_; ++sequence) headers.push_back(ring_[sequence % kKept]);
+  for (uint64_t sequence = next_ - kept; sequence < next_; ++sequence)
+    headers.push_back(ring_[sequence % kKept]);
   return headers;
 }
 

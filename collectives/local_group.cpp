@@ -74,11 +74,16 @@ void broadcast(const Jobs& jobs) {
 
 void carry_out(const Jobs& jobs) {
   switch (jobs.front().header.kind) {
-    case CollectiveKind::kAllReduce: return reduce(jobs);
-    case CollectiveKind::kReduceScatter: return scatter(jobs);
-    case CollectiveKind::kAllGather: return gather(jobs);
-    case CollectiveKind::kBroadcast: return broadcast(jobs);
-    case CollectiveKind::kBarrier: return;
+    case CollectiveKind::kAllReduce:
+      return reduce(jobs);
+    case CollectiveKind::kReduceScatter:
+      return scatter(jobs);
+    case CollectiveKind::kAllGather:
+      return gather(jobs);
+    case CollectiveKind::kBroadcast:
+      return broadcast(jobs);
+    case CollectiveKind::kBarrier:
+      return;
   }
 }
 

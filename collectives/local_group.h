@@ -11,9 +11,9 @@
 
 namespace tutti {
 
-// What the ranks of one group have in common when they all live in this process: in the simulator, in tests, or because
-// there is only one. Whoever posts a collective last carries it out for all; with one rank that is at once, and sums and
-// broadcasts copy nothing. Thread-safe.
+// What the ranks of one group have in common when they all live in this process: in the simulator, in tests,
+// or because there is only one. Whoever posts a collective last carries it out for all; with one rank that is
+// at once, and sums and broadcasts copy nothing. Thread-safe.
 class LocalFabric : public std::enable_shared_from_this<LocalFabric> {
  public:
   // `ranks`: the world's names of the group's ranks, for errors.

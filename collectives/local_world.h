@@ -13,7 +13,9 @@ namespace tutti {
 // Several ranks in one process, which join groups by naming their members. Thread-safe.
 class LocalWorld : public std::enable_shared_from_this<LocalWorld> {
  public:
-  static std::shared_ptr<LocalWorld> make(int size) { return std::shared_ptr<LocalWorld>(new LocalWorld(size)); }
+  static std::shared_ptr<LocalWorld> make(int size) {
+    return std::shared_ptr<LocalWorld>(new LocalWorld(size));
+  }
 
   // One rank's backend; keeps the world alive.
   std::unique_ptr<GroupFactory> factory(int rank);

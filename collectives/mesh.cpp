@@ -20,7 +20,8 @@ int Mesh::size() const {
 }
 
 std::size_t Mesh::index(const std::string& axis) const {
-  const auto found = std::find_if(axes_.begin(), axes_.end(), [&](const MeshAxis& a) { return a.name == axis; });
+  const auto found =
+      std::find_if(axes_.begin(), axes_.end(), [&](const MeshAxis& a) { return a.name == axis; });
   TUTTI_ASSERT(found != axes_.end(), "the mesh has no axis " + axis);
   return found - axes_.begin();
 }

@@ -11,8 +11,8 @@ struct MeshAxis {
   int size = 1;
 };
 
-// All ranks laid out on named axes, row-major: ranks that differ by one differ on the last axis, which should therefore
-// be the one with the most traffic (neighbours share a host).
+// All ranks laid out on named axes, row-major: ranks that differ by one differ on the last axis, which should
+// therefore be the one with the most traffic (neighbours share a host).
 class Mesh {
  public:
   // The sizes' product is the number of ranks. Names differ.

@@ -133,13 +133,20 @@ void ordered_sum(c10::ScalarType dtype, std::span<const Summand> summands, std::
   TUTTI_ASSERT(!summands.empty() && !outputs.empty(), "a sum of nothing, or to nowhere");
   if (count == 0) return;
   switch (dtype) {
-    case c10::ScalarType::Float: return sum_blocks<float>(summands, outputs, count);
-    case c10::ScalarType::Double: return sum_blocks<double>(summands, outputs, count);
-    case c10::ScalarType::BFloat16: return sum_blocks<c10::BFloat16>(summands, outputs, count);
-    case c10::ScalarType::Half: return sum_blocks<c10::Half>(summands, outputs, count);
-    case c10::ScalarType::Int: return sum_blocks<uint32_t>(summands, outputs, count);
-    case c10::ScalarType::Long: return sum_blocks<uint64_t>(summands, outputs, count);
-    default: TUTTI_ASSERT(false, std::string("no sums of ") + c10::toString(dtype));
+    case c10::ScalarType::Float:
+      return sum_blocks<float>(summands, outputs, count);
+    case c10::ScalarType::Double:
+      return sum_blocks<double>(summands, outputs, count);
+    case c10::ScalarType::BFloat16:
+      return sum_blocks<c10::BFloat16>(summands, outputs, count);
+    case c10::ScalarType::Half:
+      return sum_blocks<c10::Half>(summands, outputs, count);
+    case c10::ScalarType::Int:
+      return sum_blocks<uint32_t>(summands, outputs, count);
+    case c10::ScalarType::Long:
+      return sum_blocks<uint64_t>(summands, outputs, count);
+    default:
+      TUTTI_ASSERT(false, std::string("no sums of ") + c10::toString(dtype));
   }
 }
 

@@ -17,8 +17,8 @@ struct RankRange {
 // Where the ordered sum (collectives/group.h) splits a range of two or more ranks.
 int split_point(RankRange range);
 
-// The largest subtrees of the ordered sum over `tree` that hold only ranks of which `member` is true, in rank order:
-// what a host can sum by itself without changing a bit of the result.
+// The largest subtrees of the ordered sum over `tree` that hold only ranks of which `member` is true, in rank
+// order: what a host can sum by itself without changing a bit of the result.
 std::vector<RankRange> subtrees_within(RankRange tree, const std::function<bool(int)>& member);
 
 }  // namespace tutti

@@ -16,7 +16,9 @@ constexpr int64_t kBytes = TextExchange::kMaxBytes + 1;
 }  // namespace
 
 TextExchange::TextExchange(Group& group, const std::string& mine)
-    : size_(group.size()), mine_(at::zeros({kBytes}, at::kByte)), all_(at::empty({size_ * kBytes}, at::kByte)) {
+    : size_(group.size()),
+      mine_(at::zeros({kBytes}, at::kByte)),
+      all_(at::empty({size_ * kBytes}, at::kByte)) {
   std::memcpy(mine_.data_ptr(), mine.data(), std::min<std::size_t>(mine.size(), kMaxBytes));
   work_ = group.all_gather(mine_, all_, "agreement");
 }

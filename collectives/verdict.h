@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-// What ends every step's plan: small sums over all ranks from which each rank draws the same conclusion. A flag is the
-// number of ranks that raise it. Nothing that lasts changes before it is known.
+// What ends every step's plan: small sums over all ranks from which each rank draws the same conclusion. A
+// flag is the number of ranks that raise it. Nothing that lasts changes before it is known.
 struct Verdict {
   double out_of_memory = 0;   // the step is void and done again
   double non_finite = 0;      // the step is skipped
@@ -15,9 +15,9 @@ struct Verdict {
   double checkpoint_now = 0;  // after this step
   double samples = 0;         // of the global batch
   double tokens = 0;
-  double loss_sum = 0;     // mean losses, each times its weight
-  double loss_weight = 0;  // what gradients and loss are divided by
-  double seconds = 0;      // of training; rank 0's alone
+  double loss_sum = 0;              // mean losses, each times its weight
+  double loss_weight = 0;           // what gradients and loss are divided by
+  double seconds = 0;               // of training; rank 0's alone
   std::vector<double> memory_peak;  // bytes: one's own before the sum, every rank's after it
 
   // One float64 vector whose sum over ranks is the verdict of all.

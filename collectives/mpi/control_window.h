@@ -9,7 +9,8 @@
 
 namespace tutti {
 
-// A number that one rank writes and its neighbours read: what was written before a `set` is seen after a `get` of it.
+// A number that one rank writes and its neighbours read: what was written before a `set` is seen after a
+// `get` of it.
 class SharedCount {
  public:
   void set(uint64_t value) { std::atomic_ref(value_).store(value, std::memory_order_release); }
@@ -35,8 +36,9 @@ struct ControlSlot {
   alignas(64) std::byte data[kInlineBytes];  // the data itself, when it is small
 };
 
-// The slots through which the ranks of one host run collectives: a ring of kSlots a rank, collective s in slot
-// s % kSlots. So at most kSlots collectives are under way; a rank that posts more keeps them waiting by itself.
+// The slots through which the ranks of one host run collectives: a ring of kSlots a rank, collective s in
+// slot s % kSlots. So at most kSlots collectives are under way; a rank that posts more keeps them waiting by
+// itself.
 class ControlWindow {
  public:
   static constexpr int kSlots = 64;

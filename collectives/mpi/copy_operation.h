@@ -4,8 +4,8 @@
 
 namespace tutti {
 
-// all_gather and broadcast: every chunk crosses once to each other host, and the ranks of a host fetch it from the one
-// that has it.
+// all_gather and broadcast: every chunk crosses once to each other host, and the ranks of a host fetch it
+// from the one that has it.
 class CopyOperation final : public PiecedOperation {
  public:
   CopyOperation(MpiSeat& seat, CollectiveJob job);

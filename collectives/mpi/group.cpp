@@ -18,7 +18,8 @@ constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(10);
 
 class MpiWork final : public Work {
  public:
-  MpiWork(MpiGroup& group, std::shared_ptr<Operation> operation) : group_(group), operation_(std::move(operation)) {}
+  MpiWork(MpiGroup& group, std::shared_ptr<Operation> operation)
+      : group_(group), operation_(std::move(operation)) {}
 
   bool done() override {
     if (!operation_->finished()) group_.progress();
@@ -33,7 +34,8 @@ class MpiWork final : public Work {
 
 }  // namespace
 
-MpiGroup::MpiGroup(const MpiWorld& world, const Clock& clock, const std::vector<int>& ranks, Reduction reduction)
+MpiGroup::MpiGroup(const MpiWorld& world, const Clock& clock, const std::vector<int>& ranks,
+                   Reduction reduction)
     : world_(world), clock_(clock), reduction_(reduction), ranks_(ranks), seat_(world, ranks) {
   const bool slots_show_all = reduction == Reduction::kOrdered && seat_.layout().hosts() == 1;
   if (!slots_show_all) exchange_.emplace(seat_.comm(), ranks_);
@@ -44,7 +46,8 @@ MpiGroup::~MpiGroup() = default;
 at::Tensor MpiGroup::allocate(int64_t bytes) {
   auto window = std::make_shared<SharedWindow>(seat_.host_comm(), bytes);
   seat_.add_window(window);
-  return at::from_blob(window->own(), {bytes}, [window](void*) {}, at::TensorOptions().dtype(at::kByte));
+  return at::from_blob(
+      window->own(), {bytes}, [window](void*) {}, at::TensorOptions().dtype(at::kByte));
 }
 
 WorkPtr MpiGroup::all_reduce(at::Tensor inout, const std::string& label) {
@@ -81,10 +84,12 @@ WorkPtr MpiGroup::post(CollectiveKind kind, CollectiveJob job, const std::string
 }
 
 std::shared_ptr<Operation> MpiGroup::make_operation(CollectiveJob job) {
-  if (reduction_ == Reduction::kNative) return std::make_shared<NativeOperation>(seat_, native_sums_, std::move(job));
+  if (reduction_ == Reduction::kNative)
+    return std::make_shared<NativeOperation>(seat_, native_sums_, std::move(job));
   const CollectiveKind kind = job.header.kind;
   const bool is_small = job.header.bytes <= static_cast<uint64_t>(ControlSlot::kInlineBytes);
-  if (is_small && seat_.layout().hosts() == 1) return std::make_shared<InlineOperation>(seat_, std::move(job));
+  if (is_small && seat_.layout().hosts() == 1)
+    return std::make_shared<InlineOperation>(seat_, std::move(job));
   if (kind == CollectiveKind::kBarrier) job.whole = at::zeros({1}, at::kInt);
   if (kind == CollectiveKind::kAllGather || kind == CollectiveKind::kBroadcast) {
     return std::make_shared<CopyOperation>(seat_, std::move(job));

@@ -16,20 +16,23 @@
 
 namespace tutti {
 
-// A group of MPI's ranks, CPU tensors only. With Reduction::kOrdered the ranks of a host work in shared memory and only
-// sums of subtrees cross hosts; with kNative MPI does it all.
+// A group of MPI's ranks, CPU tensors only. With Reduction::kOrdered the ranks of a host work in shared
+// memory and only sums of subtrees cross hosts; with kNative MPI does it all.
 //
-// Progress is made inside Work::done() of any of the group's works, for all that is under way, and by posting. At most
-// ControlWindow::kSlots ordered collectives are under way at once; more may be posted, and wait.
+// Progress is made inside Work::done() of any of the group's works, for all that is under way, and by
+// posting. At most ControlWindow::kSlots ordered collectives are under way at once; more may be posted, and
+// wait.
 //
-// A collective that differs from a neighbour's on the same host is an error as soon as both are posted; one that
-// differs across hosts, or under kNative, at most one second after it was posted. A process of this host that is gone is
-// an error half a second after a collective began to wait for it. From the first error on the group is dead.
+// A collective that differs from a neighbour's on the same host is an error as soon as both are posted; one
+// that differs across hosts, or under kNative, at most one second after it was posted. A process of this host
+// that is gone is an error half a second after a collective began to wait for it. From the first error on the
+// group is dead.
 class MpiGroup final : public Group {
  public:
   static constexpr Nanoseconds kPatience = std::chrono::milliseconds(500);
 
-  // Collective over `ranks` (ascending, of the world, this one among them). The world and the clock outlive the group.
+  // Collective over `ranks` (ascending, of the world, this one among them). The world and the clock outlive
+  // the group.
   MpiGroup(const MpiWorld& world, const Clock& clock, const std::vector<int>& ranks, Reduction reduction);
   ~MpiGroup() override;
 

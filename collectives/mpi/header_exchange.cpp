@@ -65,7 +65,8 @@ void HeaderExchange::take(const std::string& packet, int from) {
   heard_[from] = std::move(headers);
 }
 
-void HeaderExchange::compare(int from, const std::vector<CollectiveHeader>& theirs, const HeaderLog& log) const {
+void HeaderExchange::compare(int from, const std::vector<CollectiveHeader>& theirs,
+                             const HeaderLog& log) const {
   for (const CollectiveHeader& header : theirs) {
     const CollectiveHeader* const mine = log.find(header.sequence);
     if (mine && !matches(*mine, header)) {

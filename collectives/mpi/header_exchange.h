@@ -12,10 +12,10 @@
 
 namespace tutti {
 
-// Finds out, by small messages, that ranks which share no memory have posted different collectives. A rank whose
-// collective is late tells some others what it posted last; whoever posted something else under one of those numbers
-// raises the alarm, which every rank passes on. A rank talks to those 1, 2, 4, ... places away, so that a slow rank of
-// a large group does not cause a storm.
+// Finds out, by small messages, that ranks which share no memory have posted different collectives. A rank
+// whose collective is late tells some others what it posted last; whoever posted something else under one of
+// those numbers raises the alarm, which every rank passes on. A rank talks to those 1, 2, 4, ... places away,
+// so that a slow rank of a large group does not cause a storm.
 class HeaderExchange {
  public:
   // `ranks`: the world's names of the group's ranks. Collective.
@@ -24,7 +24,8 @@ class HeaderExchange {
   // Tells the neighbours about the last collectives posted.
   void tell(const HeaderLog& log);
 
-  // Compares what has come, since the last call or before it was posted here, with `log`. Throws CollectiveError.
+  // Compares what has come, since the last call or before it was posted here, with `log`. Throws
+  // CollectiveError.
   void listen(const HeaderLog& log);
 
   // Passes `text`, the reason to stop, on to the neighbours.

@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-// How a group's ranks lie on hosts, and who speaks for a host. A host need not hold contiguous ranks: then it has more
-// subtrees, and the sums keep their bits.
+// How a group's ranks lie on hosts, and who speaks for a host. A host need not hold contiguous ranks: then it
+// has more subtrees, and the sums keep their bits.
 class HostLayout {
  public:
   // `host_of`: a number per rank of the group, equal where ranks share memory.
@@ -25,8 +25,8 @@ class HostLayout {
   const std::vector<int>& neighbours() const { return hosts_[host()]; }
   int local_of(int rank) const { return local_of_[rank]; }
 
-  // Who on `host` sends that host's part of what rank `owner` sums, and takes in the result: the owner itself at home,
-  // else the rank with its local number, so that the work is spread alike everywhere.
+  // Who on `host` sends that host's part of what rank `owner` sums, and takes in the result: the owner itself
+  // at home, else the rank with its local number, so that the work is spread alike everywhere.
   int delegate(int host, int owner) const;
 
   // The subtrees of the ordered sum over the whole group that `host` can sum by itself.

@@ -28,11 +28,17 @@ void InlineOperation::take_result() {
   const int64_t count = bytes / item_bytes();
   const int64_t chunk = count / layout.size();
   switch (header().kind) {
-    case CollectiveKind::kAllReduce: return sum(0, count, whole());
-    case CollectiveKind::kReduceScatter: return sum(layout.rank() * chunk, chunk, part());
-    case CollectiveKind::kAllGather: return gather();
-    case CollectiveKind::kBroadcast: std::memcpy(whole(), slot(layout.local_of(job().root)).data, bytes); return;
-    case CollectiveKind::kBarrier: return;
+    case CollectiveKind::kAllReduce:
+      return sum(0, count, whole());
+    case CollectiveKind::kReduceScatter:
+      return sum(layout.rank() * chunk, chunk, part());
+    case CollectiveKind::kAllGather:
+      return gather();
+    case CollectiveKind::kBroadcast:
+      std::memcpy(whole(), slot(layout.local_of(job().root)).data, bytes);
+      return;
+    case CollectiveKind::kBarrier:
+      return;
   }
 }
 

@@ -4,8 +4,8 @@
 
 namespace tutti {
 
-// A small collective among ranks of one host: each puts its data into its slot, and every rank makes its result from
-// all slots by itself, so that there is one wait instead of two.
+// A small collective among ranks of one host: each puts its data into its slot, and every rank makes its
+// result from all slots by itself, so that there is one wait instead of two.
 class InlineOperation final : public SlotOperation {
  public:
   using SlotOperation::SlotOperation;

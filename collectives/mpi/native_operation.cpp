@@ -44,13 +44,20 @@ NativeSums::~NativeSums() {
 
 NativeSums::Sum NativeSums::of(c10::ScalarType dtype) const {
   switch (dtype) {
-    case c10::ScalarType::Float: return {MPI_FLOAT, MPI_SUM};
-    case c10::ScalarType::Double: return {MPI_DOUBLE, MPI_SUM};
-    case c10::ScalarType::Int: return {MPI_INT32_T, MPI_SUM};
-    case c10::ScalarType::Long: return {MPI_INT64_T, MPI_SUM};
-    case c10::ScalarType::BFloat16: return {two_bytes_, bfloat16_};
-    case c10::ScalarType::Half: return {two_bytes_, float16_};
-    default: TUTTI_ASSERT(false, std::string("no sums of ") + c10::toString(dtype));
+    case c10::ScalarType::Float:
+      return {MPI_FLOAT, MPI_SUM};
+    case c10::ScalarType::Double:
+      return {MPI_DOUBLE, MPI_SUM};
+    case c10::ScalarType::Int:
+      return {MPI_INT32_T, MPI_SUM};
+    case c10::ScalarType::Long:
+      return {MPI_INT64_T, MPI_SUM};
+    case c10::ScalarType::BFloat16:
+      return {two_bytes_, bfloat16_};
+    case c10::ScalarType::Half:
+      return {two_bytes_, float16_};
+    default:
+      TUTTI_ASSERT(false, std::string("no sums of ") + c10::toString(dtype));
   }
 }
 
@@ -82,11 +89,16 @@ void NativeOperation::start() {
   started_ = true;
   seat_.note_native_start();
   switch (header().kind) {
-    case CollectiveKind::kAllReduce: return all_reduce(seat_.messages());
-    case CollectiveKind::kReduceScatter: return reduce_scatter(seat_.messages());
-    case CollectiveKind::kAllGather: return all_gather(seat_.messages());
-    case CollectiveKind::kBroadcast: return broadcast(seat_.messages());
-    case CollectiveKind::kBarrier: return;
+    case CollectiveKind::kAllReduce:
+      return all_reduce(seat_.messages());
+    case CollectiveKind::kReduceScatter:
+      return reduce_scatter(seat_.messages());
+    case CollectiveKind::kAllGather:
+      return all_gather(seat_.messages());
+    case CollectiveKind::kBroadcast:
+      return broadcast(seat_.messages());
+    case CollectiveKind::kBarrier:
+      return;
   }
 }
 
@@ -108,8 +120,9 @@ void NativeOperation::reduce_scatter(MPI_Comm comm) {
   const auto [type, op] = sums_.of(part.scalar_type());
   const int count = checked_count(part.numel());
   MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Ireduce_scatter_block(job().whole.data_ptr(), part.data_ptr(), count, type, op, comm, &request),
-            "MPI_Ireduce_scatter_block");
+  check_mpi(
+      MPI_Ireduce_scatter_block(job().whole.data_ptr(), part.data_ptr(), count, type, op, comm, &request),
+      "MPI_Ireduce_scatter_block");
   requests_.add_collective(request);
 }
 

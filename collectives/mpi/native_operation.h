@@ -27,9 +27,9 @@ class NativeSums {
   MPI_Op float16_ = MPI_OP_NULL;
 };
 
-// A collective that MPI carries out by itself, looked after by MPI_Test. MPI ends the process, or worse, when ranks call
-// different ones. So every rank's (kind, bytes) are compared first, by a tiny collective that all ranks call alike; where
-// they differ this one never starts. It also is the barrier.
+// A collective that MPI carries out by itself, looked after by MPI_Test. MPI ends the process, or worse, when
+// ranks call different ones. So every rank's (kind, bytes) are compared first, by a tiny collective that all
+// ranks call alike; where they differ this one never starts. It also is the barrier.
 class NativeOperation final : public Operation {
  public:
   NativeOperation(MpiSeat& seat, const NativeSums& sums, CollectiveJob job);

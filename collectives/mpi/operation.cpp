@@ -60,7 +60,8 @@ void SlotOperation::compare(int local) const {
   if (matches(theirs, header())) return;
   const HostLayout& layout = seat_.layout();
   const int neighbour = layout.neighbours()[local];
-  throw CollectiveError(mismatch_text(seat_.world_rank(layout.rank()), header(), seat_.world_rank(neighbour), theirs));
+  throw CollectiveError(
+      mismatch_text(seat_.world_rank(layout.rank()), header(), seat_.world_rank(neighbour), theirs));
 }
 
 void SlotOperation::leave() {
@@ -68,7 +69,7 @@ void SlotOperation::leave() {
   finish();
 }
 
-uint64_t SlotOperation::least(SharedCount ControlSlot::* count) const {
+uint64_t SlotOperation::least(SharedCount ControlSlot::*count) const {
   uint64_t value = UINT64_MAX;
   for (int local = 0; local < seat_.locals(); ++local) value = std::min(value, (slot(local).*count).get());
   return value;

@@ -35,8 +35,8 @@ class SlotOperation : public Operation {
   SlotOperation(MpiSeat& seat, CollectiveJob job);
 
  protected:
-  // Whether every rank of this host has posted this collective, this one included; posts it as soon as the slot is
-  // free, and compares the others' headers with its own as they come.
+  // Whether every rank of this host has posted this collective, this one included; posts it as soon as the
+  // slot is free, and compares the others' headers with its own as they come.
   bool everyone_posted();
 
   // Called just before posting: what `slot` must hold by then.
@@ -46,7 +46,7 @@ class SlotOperation : public Operation {
   void leave();
 
   // The least of a count over the ranks of this host.
-  uint64_t least(SharedCount ControlSlot::* count) const;
+  uint64_t least(SharedCount ControlSlot::*count) const;
 
   MpiSeat& seat() const { return seat_; }
   ControlSlot& slot(int local) const { return seat_.slot(local, sequence_); }

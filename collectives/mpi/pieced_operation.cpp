@@ -40,8 +40,9 @@ std::byte* PiecedOperation::neighbour_source(int local) const {
   return window_->segment(local) + slot(local).offset;
 }
 
-// Ranks that posted different collectives must not take each other's messages for their own, so that the difference is
-// found by comparing headers and not by a broken message. Messages under one tag keep their order.
+// Ranks that posted different collectives must not take each other's messages for their own, so that the
+// difference is found by comparing headers and not by a broken message. Messages under one tag keep their
+// order.
 int PiecedOperation::tag(Leg leg, int64_t piece) const {
   const uint64_t shape = header().bytes * 8 + static_cast<uint64_t>(header().kind);
   const auto hash = static_cast<int>((shape * 0x9E3779B97F4A7C15u) >> 44);

@@ -13,8 +13,8 @@ namespace tutti {
 //   settle   what this rank is to make of the piece is made, as far as its own chunk goes
 //   collect  what other hosts owe this one has come; the piece is then settled here
 //   drain    the result is taken out of the neighbours' memory
-// Every stage handles pieces in order, at most one a step, so that a step is short; between hosts and in scratch at
-// most MpiSeat::kBuffers pieces are under way.
+// Every stage handles pieces in order, at most one a step, so that a step is short; between hosts and in
+// scratch at most MpiSeat::kBuffers pieces are under way.
 class PiecedOperation : public SlotOperation {
  public:
   PiecedOperation(MpiSeat& seat, CollectiveJob job);
@@ -23,7 +23,7 @@ class PiecedOperation : public SlotOperation {
  protected:
   // A rank's chunk of a piece, in bytes.
   struct Chunk {
-    int64_t at = 0;       // within `whole`
+    int64_t at = 0;  // within `whole`
     int64_t bytes = 0;
     int64_t scratch = 0;  // within the piece's scratch
   };
@@ -45,7 +45,8 @@ class PiecedOperation : public SlotOperation {
   // A neighbour's memory of the same window as this rank's `source`.
   std::byte* neighbour_source(int local) const;
 
-  // Per piece under way: messages to others, which must be gone before its buffers serve again, and from others.
+  // Per piece under way: messages to others, which must be gone before its buffers serve again, and from
+  // others.
   struct Mail {
     Requests sent;
     Requests sums;     // other hosts' part of this rank's chunk

@@ -47,7 +47,8 @@ std::byte* ReduceOperation::place(int64_t piece, int local, const Chunk& chunk) 
   return direct() ? neighbour_source(local) + chunk.at : scratch(local, piece) + chunk.scratch;
 }
 
-void ReduceOperation::sum(const std::vector<Summand>& summands, const std::vector<void*>& outputs, int64_t bytes) {
+void ReduceOperation::sum(const std::vector<Summand>& summands, const std::vector<void*>& outputs,
+                          int64_t bytes) {
   ordered_sum(job().whole.scalar_type(), summands, outputs, bytes / item_bytes());
 }
 
@@ -59,7 +60,8 @@ bool ReduceOperation::speaks_for_host(int owner) const {
 void ReduceOperation::fill(int64_t piece) {
   for (int rank = 0; rank < seat().layout().size(); ++rank) {
     const Chunk part = chunk(piece, rank);
-    if (part.bytes > 0) std::memcpy(scratch(seat().local(), piece) + part.scratch, whole() + part.at, part.bytes);
+    if (part.bytes > 0)
+      std::memcpy(scratch(seat().local(), piece) + part.scratch, whole() + part.at, part.bytes);
   }
 }
 

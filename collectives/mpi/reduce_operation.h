@@ -5,8 +5,9 @@
 
 namespace tutti {
 
-// all_reduce (and a barrier between hosts, which is one of a single number) and reduce_scatter. Rank r sums chunk r of
-// every piece, straight from its neighbours' memory and from the sums of subtrees that the other hosts send it.
+// all_reduce (and a barrier between hosts, which is one of a single number) and reduce_scatter. Rank r sums
+// chunk r of every piece, straight from its neighbours' memory and from the sums of subtrees that the other
+// hosts send it.
 class ReduceOperation final : public PiecedOperation {
  public:
   ReduceOperation(MpiSeat& seat, CollectiveJob job);
@@ -33,8 +34,8 @@ class ReduceOperation final : public PiecedOperation {
   void spread_result(int64_t piece, const Chunk& mine);
 
   bool scatters_;
-  int64_t part_bytes_ = 0;  // of reduce_scatter's output
-  int64_t step_bytes_ = 0;  // of it a piece
+  int64_t part_bytes_ = 0;         // of reduce_scatter's output
+  int64_t step_bytes_ = 0;         // of it a piece
   std::byte* outgoing_ = nullptr;  // the free end of the buffer of sums to send
 };
 

@@ -53,7 +53,8 @@ std::optional<Incoming> receive_any(MPI_Comm comm, int tag) {
   int bytes = 0;
   MPI_Get_count(&status, MPI_BYTE, &bytes);
   Incoming incoming{status.MPI_SOURCE, std::string(bytes, '\0')};
-  check_mpi(MPI_Recv(incoming.bytes.data(), bytes, MPI_BYTE, incoming.from, tag, comm, MPI_STATUS_IGNORE), "MPI_Recv");
+  check_mpi(MPI_Recv(incoming.bytes.data(), bytes, MPI_BYTE, incoming.from, tag, comm, MPI_STATUS_IGNORE),
+            "MPI_Recv");
   return incoming;
 }
 

@@ -9,8 +9,8 @@
 
 namespace tutti {
 
-// What MPI carries out meanwhile. What is not complete in the end is given up: nothing is received any more into memory
-// that may be gone.
+// What MPI carries out meanwhile. What is not complete in the end is given up: nothing is received any more
+// into memory that may be gone.
 class Requests {
  public:
   Requests() = default;

@@ -7,8 +7,8 @@
 namespace tutti {
 namespace {
 
-// Large enough to be worth a look at the neighbours' progress, small enough that a step of a collective stays below
-// 0.1 ms and that scratch stays a few MiB.
+// Large enough to be worth a look at the neighbours' progress, small enough that a step of a collective stays
+// below 0.1 ms and that scratch stays a few MiB.
 int64_t choose_chunk_bytes(int ranks) {
   constexpr int64_t kLeast = 16 << 10;
   constexpr int64_t kMost = 256 << 10;

@@ -44,8 +44,8 @@ class MpiSeat {
   std::shared_ptr<SharedWindow> window(uint64_t number) const { return windows_[number].lock(); }
   std::optional<uint64_t> window_of(const void* data, int64_t bytes) const;
 
-  // Scratch serves one collective at a time, in the order posted: a large one queues when it is made, and gives up its
-  // turn when it turns out not to need scratch, or is through.
+  // Scratch serves one collective at a time, in the order posted: a large one queues when it is made, and
+  // gives up its turn when it turns out not to need scratch, or is through.
   void queue_for_scratch(uint64_t sequence) { scratch_queue_.push_back(sequence); }
   bool may_use_scratch(uint64_t sequence) const;
   void leave_scratch(uint64_t sequence, bool used);

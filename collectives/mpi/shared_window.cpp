@@ -56,15 +56,18 @@ SharedWindow::SharedWindow(MPI_Comm host, int64_t bytes) {
 
   const Offer mine{rounded, getpid(), own_file};
   std::vector<Offer> offers(ranks);
-  check_mpi(MPI_Allgather(&mine, sizeof(Offer), MPI_BYTE, offers.data(), sizeof(Offer), MPI_BYTE, host), "MPI_Allgather");
+  check_mpi(MPI_Allgather(&mine, sizeof(Offer), MPI_BYTE, offers.data(), sizeof(Offer), MPI_BYTE, host),
+            "MPI_Allgather");
   segments_.resize(ranks);
   for (int local = 0; local < ranks && failure == 0; ++local) {
     const Offer& offer = offers[local];
     const auto path = "/proc/" + std::to_string(offer.process) + "/fd/" + std::to_string(offer.file);
     const int file = local == local_ ? own_file : open(path.c_str(), O_RDWR | O_CLOEXEC);
     void* data = map_memory(file, offer.bytes);
-    if (data == MAP_FAILED) failure = errno;
-    else segments_[local] = {static_cast<std::byte*>(data), offer.bytes};
+    if (data == MAP_FAILED)
+      failure = errno;
+    else
+      segments_[local] = {static_cast<std::byte*>(data), offer.bytes};
     if (local != local_) close_file(file);
   }
   int worst = 0;  // also the barrier after which the files may be closed
@@ -72,8 +75,8 @@ SharedWindow::SharedWindow(MPI_Comm host, int64_t bytes) {
   close_file(own_file);
   if (worst == 0) return;
   unmap();
-  throw OperatingError("can't share " + std::to_string(bytes) + " bytes of memory between the ranks of this host: " +
-                       std::strerror(worst));
+  throw OperatingError("can't share " + std::to_string(bytes) +
+                       " bytes of memory between the ranks of this host: " + std::strerror(worst));
 }
 
 SharedWindow::~SharedWindow() { unmap(); }

@@ -8,13 +8,13 @@
 
 namespace tutti {
 
-// Memory that the ranks of one host share: one segment each, mapped by all. Segments are anonymous (memfd), so nothing
-// is left behind however a rank ends, /dev/shm's size does not bound them, and a rank drops its mapping when it likes
-// (an MPI window would have to be freed by all together).
+// Memory that the ranks of one host share: one segment each, mapped by all. Segments are anonymous (memfd),
+// so nothing is left behind however a rank ends, /dev/shm's size does not bound them, and a rank drops its
+// mapping when it likes (an MPI window would have to be freed by all together).
 class SharedWindow {
  public:
-  // `bytes` of this rank, zeroed and backed by real memory. Collective over `host`; blocks. Throws OperatingError on
-  // every rank when one can't.
+  // `bytes` of this rank, zeroed and backed by real memory. Collective over `host`; blocks. Throws
+  // OperatingError on every rank when one can't.
   SharedWindow(MPI_Comm host, int64_t bytes);
   ~SharedWindow();
   SharedWindow(const SharedWindow&) = delete;

@@ -38,7 +38,8 @@ std::vector<std::string> gather_texts(MPI_Comm comm, int size, std::string mine,
 // The lowest rank among those that share memory with this one.
 int lowest_neighbour(MPI_Comm comm, int rank) {
   MPI_Comm split = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &split), "MPI_Comm_split_type");
+  check_mpi(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &split),
+            "MPI_Comm_split_type");
   const MpiComm sharing(split);
   int lowest = 0;
   check_mpi(MPI_Allreduce(&rank, &lowest, 1, MPI_INT, MPI_MIN, split), "MPI_Allreduce");

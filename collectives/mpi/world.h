@@ -27,8 +27,8 @@ class MpiComm {
   MPI_Comm comm_ = MPI_COMM_NULL;
 };
 
-// This process among those that mpirun started: MPI from its start to its end. One a process; one thread at a time
-// calls MPI (MPI_THREAD_SERIALIZED). Constructor and destructor are collective.
+// This process among those that mpirun started: MPI from its start to its end. One a process; one thread at a
+// time calls MPI (MPI_THREAD_SERIALIZED). Constructor and destructor are collective.
 class MpiWorld {
  public:
   // Ranks share a host when they can share memory, unless `pretended_host` (tests) tells them apart further.
@@ -54,7 +54,8 @@ class MpiWorld {
   // A new communicator of `ranks` (ascending, this one among them). Collective over them alone.
   MpiComm make_comm(const std::vector<int>& ranks) const;
 
-  // Leaves MPI without waiting for the others: once a rank is lost, MPI_Finalize would hang. mpirun ends the rest.
+  // Leaves MPI without waiting for the others: once a rank is lost, MPI_Finalize would hang. mpirun ends the
+  // rest.
   void abandon() { abandoned_ = true; }
   [[noreturn]] void abort(int exit_code);
 

@@ -28,7 +28,9 @@ TEST(CudaLibrary, ThatWasNotBuiltIsNamed) {
   EXPECT_THAT(refusal("/nowhere/libtutti_cuda.so"), HasSubstr("TUTTI_CUDA=OFF"));
 }
 
-TEST(CudaLibrary, ThatIsNoneOfOursIsRefused) { EXPECT_THAT(refusal("libm.so.6"), HasSubstr("of another build")); }
+TEST(CudaLibrary, ThatIsNoneOfOursIsRefused) {
+  EXPECT_THAT(refusal("libm.so.6"), HasSubstr("of another build"));
+}
 
 TEST(CudaLibrary, LiesBesideLibtutti) {
   if (!kBuilt) GTEST_SKIP() << "built without CUDA";

@@ -27,8 +27,10 @@ TEST(HeaderLogTest, FindsWhatIsNeitherForgottenNorToCome) {
 TEST(HeaderLogTest, KindAndBytesMustMatchAndLabelsNeedNot) {
   HeaderLog a;
   HeaderLog b;
-  EXPECT_TRUE(matches(a.next(CollectiveKind::kAllReduce, 8, "x"), b.next(CollectiveKind::kAllReduce, 8, "y")));
-  EXPECT_FALSE(matches(a.next(CollectiveKind::kAllReduce, 8, ""), b.next(CollectiveKind::kAllReduce, 16, "")));
+  EXPECT_TRUE(
+      matches(a.next(CollectiveKind::kAllReduce, 8, "x"), b.next(CollectiveKind::kAllReduce, 8, "y")));
+  EXPECT_FALSE(
+      matches(a.next(CollectiveKind::kAllReduce, 8, ""), b.next(CollectiveKind::kAllReduce, 16, "")));
   EXPECT_FALSE(matches(a.next(CollectiveKind::kAllReduce, 8, ""), b.next(CollectiveKind::kBroadcast, 8, "")));
 }
 

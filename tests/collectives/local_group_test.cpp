@@ -3,8 +3,8 @@
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
 #include <sched.h>
+
 #include <thread>
 
 #include "collectives/local_world.h"
@@ -73,7 +73,8 @@ TEST(LocalGroupTest, EveryKindAgreesWithItsDefinition) {
     EXPECT_TRUE(same_bits(scattered[rank], sum.narrow(0, rank * kCount, kCount)));
     EXPECT_TRUE(same_bits(copied[rank], inputs[1]));
     for (int other = 0; other < kRanks; ++other) {
-      EXPECT_TRUE(same_bits(gathered[rank].narrow(0, other * kCount * kRanks, kCount * kRanks), inputs[other]));
+      EXPECT_TRUE(
+          same_bits(gathered[rank].narrow(0, other * kCount * kRanks, kCount * kRanks), inputs[other]));
     }
   }
 }

@@ -16,7 +16,8 @@ class FailurePrinter : public testing::EmptyTestEventListener {
   void OnTestPartResult(const testing::TestPartResult& result) override {
     if (!result.failed()) return;
     const char* const file = result.file_name() ? result.file_name() : "";
-    std::cerr << "rank " << rank_ << ": " << file << ":" << result.line_number() << ": " << result.message() << "\n";
+    std::cerr << "rank " << rank_ << ": " << file << ":" << result.line_number() << ": " << result.message()
+              << "\n";
   }
 
  private:

@@ -49,8 +49,9 @@ TEST_F(MpiMismatchTest, DifferentKindsAreNamedOnEveryRankWithinTwoSeconds) {
     const Outcome outcome = outcome_of(*group, [&] {
       return rank() == odd ? group->barrier("end") : group->all_reduce(tensor, "bucket 3");
     });
-    EXPECT_THAT(outcome.error, AllOf(HasSubstr("posted #1 all_reduce of 4000 bytes (bucket 3)"),
-                                     HasSubstr("rank " + std::to_string(odd) + " posted #1 barrier of 0 bytes (end)")));
+    EXPECT_THAT(outcome.error,
+                AllOf(HasSubstr("posted #1 all_reduce of 4000 bytes (bucket 3)"),
+                      HasSubstr("rank " + std::to_string(odd) + " posted #1 barrier of 0 bytes (end)")));
     EXPECT_LT(outcome.took, std::chrono::seconds(2));
     meet();
   }

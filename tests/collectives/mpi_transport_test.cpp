@@ -1,7 +1,6 @@
-#include "collectives/mpi/transport.h"
-
 #include <sched.h>
 
+#include "collectives/mpi/transport.h"
 #include "tests/collectives/mpi_fixture.h"
 
 namespace tutti {

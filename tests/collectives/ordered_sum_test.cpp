@@ -106,7 +106,8 @@ TEST(OrderedSumTest, SixteenBitFloatsRoundAsLibtorchDoes) {
 TEST(OrderedSumTest, IntegersWrap) {
   const at::Tensor most = at::empty({3}, at::kInt).fill_(std::numeric_limits<int32_t>::max());
   const at::Tensor one = at::empty({3}, at::kInt).fill_(1);
-  EXPECT_EQ(summed(one_each({most, one}), at::kInt, 3).const_data_ptr<int32_t>()[2], std::numeric_limits<int32_t>::min());
+  EXPECT_EQ(summed(one_each({most, one}), at::kInt, 3).const_data_ptr<int32_t>()[2],
+            std::numeric_limits<int32_t>::min());
 }
 
 TEST(OrderedSumDeathTest, SummandsMustTileASubtree) {

@@ -22,7 +22,9 @@ TEST(RankTreeTest, SplitsAtTheLargestPowerOfTwoBelowTheCount) {
   EXPECT_EQ(split_point({4, 7}), 6);
 }
 
-TEST(RankTreeTest, AHostOfAllRanksIsOneSubtree) { EXPECT_THAT(within(7, 0, 7), ElementsAre(RankRange{0, 7})); }
+TEST(RankTreeTest, AHostOfAllRanksIsOneSubtree) {
+  EXPECT_THAT(within(7, 0, 7), ElementsAre(RankRange{0, 7}));
+}
 
 TEST(RankTreeTest, AnAlignedHostIsOneSubtree) {
   EXPECT_THAT(within(8, 4, 8), ElementsAre(RankRange{4, 8}));
@@ -30,7 +32,8 @@ TEST(RankTreeTest, AnAlignedHostIsOneSubtree) {
 }
 
 TEST(RankTreeTest, AnUnalignedHostIsTheFewestSubtrees) {
-  EXPECT_THAT(within(8, 1, 7), ElementsAre(RankRange{1, 2}, RankRange{2, 4}, RankRange{4, 6}, RankRange{6, 7}));
+  EXPECT_THAT(within(8, 1, 7),
+              ElementsAre(RankRange{1, 2}, RankRange{2, 4}, RankRange{4, 6}, RankRange{6, 7}));
 }
 
 TEST(RankTreeTest, AHostOfEverySecondRankHasASubtreeEach) {
