@@ -11,8 +11,8 @@ enum class Block { kScope, kFunction, kOther };
 // What a brace opens, by the text since the last ';', '{' or '}'.
 Block classify(const std::string& header) {
   static const std::regex scope(
-      R"(^\s*(template\s*<.*>\s*)?(inline\s+)?(namespace|class|struct|union|enum|extern)\b[^()]*"
-      R"((\([^()]*\)[^()]*)?$)");
+      R"re(^\s*(template\s*<.*>\s*)?(inline\s+)?(namespace|class|struct|union|enum|extern)\b)re"
+      R"re([^()]*(\([^()]*\)[^()]*)?$)re");
   if (std::regex_search(header, scope)) return Block::kScope;
   return header.find('(') == std::string::npos ? Block::kOther : Block::kFunction;
 }
