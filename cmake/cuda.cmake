@@ -32,11 +32,11 @@ endfunction()
 
 function(tutti_cuda_library)
   add_library(tutti_cuda SHARED
-    collectives/nccl/communicator.cpp
-    collectives/nccl/entry.cpp
-    collectives/nccl/group.cpp
-    collectives/nccl/header_check.cpp
-    tensors/cuda_device.cu)
+    ${CMAKE_SOURCE_DIR}/collectives/nccl/communicator.cpp
+    ${CMAKE_SOURCE_DIR}/collectives/nccl/entry.cpp
+    ${CMAKE_SOURCE_DIR}/collectives/nccl/group.cpp
+    ${CMAKE_SOURCE_DIR}/collectives/nccl/header_check.cpp
+    ${CMAKE_SOURCE_DIR}/tensors/cuda_device.cu)
   tutti_stamp(tutti_cuda)
   target_include_directories(tutti_cuda SYSTEM PRIVATE ${TUTTI_NCCL_INCLUDE} ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
   # Linked although no symbol of it may be used: its kernels register themselves when it is loaded.

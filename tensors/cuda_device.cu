@@ -1,6 +1,6 @@
-#include <cuda_runtime.h>
-
 #include "tensors/cuda_device.h"
+
+#include <cuda_runtime.h>
 
 namespace tutti {
 namespace {

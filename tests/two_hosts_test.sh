@@ -34,4 +34,4 @@ said=$(export TWO_HOSTS_PRIVATE=$scratch/unshared; train "$scratch/unshared/run"
   status=$?
 [ $status != 0 ] || fail "a run folder that the second host cannot see is not refused"
 grep -q "tutti[0-9]*b" <<< "$said" || fail "the refusal does not name the host: $said"
-echo "a run folder that is not shared is refused"
+echo "a run folder that is not shared is refused: $(grep -m 1 "tutti[0-9]*b" <<< "$said")"
