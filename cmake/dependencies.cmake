@@ -1,43 +1,61 @@
-# Every third-party package, found once. What is missing is named together with the way to get it.
-function(tutti_need package hint)
-  if(NOT ${package}_FOUND)
-    message(FATAL_ERROR "tutti needs ${package}, which was not found. Get it with: ${hint}\n"
-                        "(`make setup` installs everything on Debian.)")
+# Every third-party package, found once. All that is missing is named at once, with the way to get it.
+set(TUTTI_MISSING)
+set(TUTTI_MISSING_PACKAGES)
+
+# tutti_need(name found package...): notes what lacks, and which of Debian's packages have it.
+macro(tutti_need name found)
+  if(NOT ${found})
+    list(APPEND TUTTI_MISSING ${name})
+    list(APPEND TUTTI_MISSING_PACKAGES ${ARGN})
   endif()
-endfunction()
+endmacro()
 
 find_package(Threads REQUIRED)
 find_package(PkgConfig QUIET)
-tutti_need(PkgConfig "apt-get install pkg-config")
-
 find_package(spdlog QUIET)
-tutti_need(spdlog "apt-get install libspdlog-dev")
 find_package(CLI11 QUIET)
-tutti_need(CLI11 "apt-get install libcli11-dev")
 find_package(nlohmann_json QUIET)
-tutti_need(nlohmann_json "apt-get install nlohmann-json3-dev")
-
-pkg_check_modules(TOMLPLUSPLUS QUIET IMPORTED_TARGET tomlplusplus)
-tutti_need(TOMLPLUSPLUS "apt-get install libtomlplusplus-dev")
-pkg_check_modules(XXHASH QUIET IMPORTED_TARGET libxxhash)
-tutti_need(XXHASH "apt-get install libxxhash-dev")
-
 find_package(HDF5 QUIET COMPONENTS C)
-tutti_need(HDF5 "apt-get install libhdf5-dev")
+find_package(MPI QUIET COMPONENTS C)
+tutti_need(pkg-config PKG_CONFIG_FOUND pkg-config)
+tutti_need(spdlog spdlog_FOUND libspdlog-dev)
+tutti_need(CLI11 CLI11_FOUND libcli11-dev)
+tutti_need(nlohmann_json nlohmann_json_FOUND nlohmann-json3-dev)
+tutti_need(HDF5 HDF5_FOUND libhdf5-dev)
+tutti_need(MPI MPI_FOUND libopenmpi-dev openmpi-bin)
+if(PKG_CONFIG_FOUND)
+  pkg_check_modules(TOMLPLUSPLUS QUIET IMPORTED_TARGET tomlplusplus)
+  pkg_check_modules(XXHASH QUIET IMPORTED_TARGET libxxhash)
+endif()
+tutti_need(TOML++ TOMLPLUSPLUS_FOUND libtomlplusplus-dev)
+tutti_need(xxHash XXHASH_FOUND libxxhash-dev)
+if(TUTTI_TESTS)
+  find_package(GTest QUIET)
+  tutti_need(GoogleTest GTest_FOUND libgtest-dev libgmock-dev)
+endif()
+if(TUTTI_BENCH)
+  find_package(benchmark QUIET)
+  tutti_need("Google Benchmark" benchmark_FOUND libbenchmark-dev)
+endif()
+
+if(TUTTI_MISSING)
+  list(JOIN TUTTI_MISSING ", " names)
+  list(JOIN TUTTI_MISSING_PACKAGES " " packages)
+  message(FATAL_ERROR "tutti needs ${names}, not found here. On Debian:\n  apt-get install ${packages}\n"
+                      "or `make setup`, which installs all that is needed.")
+endif()
+
+# Loader and Checkpointer use it from threads of their own.
+find_file(TUTTI_HDF5_CONFIG H5pubconf.h PATHS ${HDF5_INCLUDE_DIRS} NO_DEFAULT_PATH)
+if(TUTTI_HDF5_CONFIG)
+  file(STRINGS ${TUTTI_HDF5_CONFIG} threadsafe REGEX "define H5_HAVE_THREADSAFE 1")
+  if(NOT threadsafe)
+    message(FATAL_ERROR "tutti needs a thread-safe HDF5; ${TUTTI_HDF5_CONFIG} is of one that is not. "
+                        "Debian's libhdf5-dev is; of your own, configure it with --enable-threadsafe")
+  endif()
+endif()
 add_library(tutti_hdf5 INTERFACE)
 target_include_directories(tutti_hdf5 SYSTEM INTERFACE ${HDF5_INCLUDE_DIRS})
 target_link_libraries(tutti_hdf5 INTERFACE ${HDF5_C_LIBRARIES})
 
-find_package(MPI QUIET COMPONENTS C)
-tutti_need(MPI "apt-get install libopenmpi-dev openmpi-bin")
-
 include(torch)
-
-if(TUTTI_TESTS)
-  find_package(GTest QUIET)
-  tutti_need(GTest "apt-get install libgtest-dev libgmock-dev")
-endif()
-if(TUTTI_BENCH)
-  find_package(benchmark QUIET)
-  tutti_need(benchmark "apt-get install libbenchmark-dev")
-endif()

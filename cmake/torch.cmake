@@ -1,25 +1,26 @@
 # libtorch's CPU half: the target tutti_torch. TUTTI_TORCH_DIR (cache variable or environment) names any libtorch >= 2.9,
 # a folder that holds include/ and lib/; else the wheel that tools/setup.sh put under the user's cache folder is taken.
 set(TUTTI_TORCH_DIR "$ENV{TUTTI_TORCH_DIR}" CACHE PATH "A libtorch: the folder with include/ and lib/")
+set(wheel $ENV{HOME}/.cache/tutti/torch-2.11.0)
+if(DEFINED ENV{XDG_CACHE_HOME})
+  set(wheel $ENV{XDG_CACHE_HOME}/tutti/torch-2.11.0)
+endif()
 if(NOT TUTTI_TORCH_DIR)
-  if(DEFINED ENV{XDG_CACHE_HOME})
-    set(cache $ENV{XDG_CACHE_HOME}/tutti)
-  else()
-    set(cache $ENV{HOME}/.cache/tutti)
-  endif()
-  file(GLOB wheels ${cache}/torch-2.11.0/lib/python3*/site-packages/torch)
-  if(wheels)
-    list(GET wheels 0 TUTTI_TORCH_DIR)
-  endif()
+  file(GLOB TUTTI_TORCH_DIR ${wheel}/lib/python3*/site-packages/torch)
 endif()
 
 if(NOT EXISTS "${TUTTI_TORCH_DIR}/lib/libtorch_cpu.so")
-  message(FATAL_ERROR "tutti needs libtorch, which was not found at '${TUTTI_TORCH_DIR}'. Get it with `make setup`, "
-                      "or name one: cmake -DTUTTI_TORCH_DIR=/path/to/libtorch")
+  message(FATAL_ERROR "tutti needs libtorch >= 2.9, not found at '${TUTTI_TORCH_DIR}'. `make setup` installs it under "
+                      "${wheel}; one of your own is named by cmake -DTUTTI_TORCH_DIR=/path/to/libtorch "
+                      "(the folder with include/ and lib/)")
 endif()
-file(STRINGS ${TUTTI_TORCH_DIR}/include/torch/headeronly/version.h version_lines REGEX "TORCH_VERSION_(MAJOR|MINOR) ")
-string(REGEX REPLACE ".*MAJOR ([0-9]+).*MINOR ([0-9]+).*" "\\1.\\2" TUTTI_TORCH_VERSION "${version_lines}")
-if(TUTTI_TORCH_VERSION VERSION_LESS 2.9)
+foreach(header headeronly/version.h csrc/api/include/torch/version.h)
+  if(EXISTS ${TUTTI_TORCH_DIR}/include/torch/${header} AND NOT TUTTI_TORCH_VERSION)
+    file(STRINGS ${TUTTI_TORCH_DIR}/include/torch/${header} lines REGEX "define TORCH_VERSION_(MAJOR|MINOR) ")
+    string(REGEX REPLACE ".*MAJOR ([0-9]+).*MINOR ([0-9]+).*" "\\1.\\2" TUTTI_TORCH_VERSION "${lines}")
+  endif()
+endforeach()
+if(NOT TUTTI_TORCH_VERSION VERSION_GREATER_EQUAL 2.9)
   message(FATAL_ERROR "tutti needs libtorch >= 2.9; ${TUTTI_TORCH_DIR} is ${TUTTI_TORCH_VERSION}")
 endif()
 message(STATUS "libtorch ${TUTTI_TORCH_VERSION}: ${TUTTI_TORCH_DIR}")
@@ -29,3 +30,6 @@ target_include_directories(tutti_torch SYSTEM INTERFACE ${TUTTI_TORCH_DIR}/inclu
 target_link_libraries(tutti_torch INTERFACE ${TUTTI_TORCH_DIR}/lib/libtorch_cpu.so ${TUTTI_TORCH_DIR}/lib/libc10.so)
 set(CMAKE_BUILD_RPATH ${TUTTI_TORCH_DIR}/lib)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib;${TUTTI_TORCH_DIR}/lib")
+
+# A Python with h5py, torch and numpy, for tests that read what tutti wrote; tests skip what it lacks.
+find_program(TUTTI_PYTHON python3 HINTS ${wheel}/bin NO_CMAKE_ENVIRONMENT_PATH)
