@@ -48,7 +48,7 @@ std::string check_text(const Setting& recipe, int ranks, bool scan_data) {
     job.train->scan();
     if (job.eval) job.eval->scan();
   }
-  const auto trainee = make_trainee(job.recipe, job.train->spec(), job.seed);
+  const auto trainee = make_trainee(job.recipe, job.train->spec(), job.seed, job.make_model);
   check_times(job);
   if (!job.resume.empty()) {
     const Checkpoint checkpoint = checkpoint_of(job, job.resume);
@@ -66,14 +66,15 @@ std::string check_text(const Setting& recipe, int ranks, bool scan_data) {
 std::string eval_text(const Setting& recipe, const std::string& named) {
   const Job job = lone_job(recipe, 1);
   if (!job.eval) throw UserError(recipe.position.file + ": there is no [data.eval] to evaluate on");
-  const auto trainee = make_trainee(job.recipe, job.train->spec(), job.seed);
+  const auto trainee = make_trainee(job.recipe, job.train->spec(), job.seed, job.make_model);
   const Checkpoint checkpoint = checkpoint_of(job, named);
   if (!checkpoint.folder.empty()) restore_tensors(*trainee, checkpoint.tensors, checkpoint.folder);
   const Sampler sampler = job.eval_sampler(0);
   const auto fetch = [&](int64_t index) { return job.eval->get(sampler.indices(*job.eval, 0, index)); };
   std::ostringstream out;
   out << "weights: " << (checkpoint.folder.empty() ? "the recipe's initial ones" : checkpoint.folder) << '\n';
-  for (const auto& [name, value] : evaluate(*trainee->model, sampler.batches(), fetch, [](const at::Tensor&) {}))
+  for (const auto& [name, value] :
+       evaluate(*trainee->model, sampler.batches(), fetch, [](const at::Tensor&) {}))
     out << name << ' ' << value << '\n';
   return out.str();
 }

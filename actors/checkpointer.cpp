@@ -4,12 +4,18 @@
 
 namespace tutti {
 
-std::string unfinished_folder(const std::string& checkpoints, const std::string& name, const std::string& nonce) {
+std::string unfinished_folder(const std::string& checkpoints, const std::string& name,
+                              const std::string& nonce) {
   return checkpoints + "/." + name + "-" + nonce;
 }
 
-Checkpointer::Checkpointer(Disk& disk, std::string checkpoints, int rank, ActorId supervisor, Recorder& recorder)
-    : disk_(disk), checkpoints_(std::move(checkpoints)), rank_(rank), supervisor_(supervisor), recorder_(recorder) {}
+Checkpointer::Checkpointer(Disk& disk, std::string checkpoints, int rank, ActorId supervisor,
+                           Recorder& recorder)
+    : disk_(disk),
+      checkpoints_(std::move(checkpoints)),
+      rank_(rank),
+      supervisor_(supervisor),
+      recorder_(recorder) {}
 
 void Checkpointer::receive(Context& context, Envelope& envelope) {
   if (auto* snapshot = envelope.message.get_if<Snapshot>()) {
@@ -39,8 +45,8 @@ void Checkpointer::copy(std::vector<CheckpointPiece>& pieces) {
 Durable Checkpointer::write(Snapshot& snapshot) {
   Durable durable{snapshot.name, "", {}, std::move(snapshot.state), snapshot.last};
   try {
-    durable.file =
-        write_rank_file(disk_, unfinished_folder(checkpoints_, snapshot.name, nonce_), rank_, snapshot.pieces);
+    durable.file = write_rank_file(disk_, unfinished_folder(checkpoints_, snapshot.name, nonce_), rank_,
+                                   snapshot.pieces);
   } catch (const OperatingError& error) {
     durable.error = error.what();
   }

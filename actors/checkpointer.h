@@ -10,8 +10,9 @@
 
 namespace tutti {
 
-// Writes this rank's pieces of a checkpoint beside training. Its copy buffer is taken once and kept; a Snapshot is
-// answered as soon as it is copied, and Durable (or what went wrong) is reported once the file is synced.
+// Writes this rank's pieces of a checkpoint beside training. Its copy buffer is taken once and kept; a
+// Snapshot is answered as soon as it is copied, and Durable (or what went wrong) is reported once the file is
+// synced.
 class Checkpointer final : public Actor {
  public:
   // `checkpoints`: the folder that holds them; `rank` names this rank's file.
@@ -32,7 +33,9 @@ class Checkpointer final : public Actor {
   std::map<std::string, at::Tensor> copies_;  // by piece name
 };
 
-// Where a checkpoint is written until it is whole: a hidden folder that carries the nonce of the start that writes it.
-std::string unfinished_folder(const std::string& checkpoints, const std::string& name, const std::string& nonce);
+// Where a checkpoint is written until it is whole: a hidden folder that carries the nonce of the start that
+// writes it.
+std::string unfinished_folder(const std::string& checkpoints, const std::string& name,
+                              const std::string& nonce);
 
 }  // namespace tutti

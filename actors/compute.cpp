@@ -45,7 +45,7 @@ Prepared Compute::prepare(const std::string& checkpoint) {
     max_duration_ = Time::parse(train.at("max_duration"));
     eval_every_.emplace(Time::parse(train.at("eval_interval")), max_duration_);
     checkpoint_every_.emplace(Time::parse(options_.recipe.at("checkpoint").at("interval")), max_duration_);
-    trainee_ = make_trainee(options_.recipe, options_.spec, options_.seed);
+    trainee_ = make_trainee(options_.recipe, options_.spec, options_.seed, options_.make_model);
     if (options_.recipe.has("scheduler"))
       schedule_ = make_schedule(options_.recipe.at("scheduler"), {max_duration_, options_.batches_per_epoch});
     if (!checkpoint.empty()) restore(checkpoint);
@@ -61,8 +61,8 @@ void Compute::restore(const std::string& folder) {
   const Checkpoint checkpoint = read_checkpoint(disk_, folder);
   const RunState state = RunState::from_json(checkpoint.state);
   if (state.seed != options_.seed)
-    throw UserError(folder + ": it was trained with seed " + std::to_string(state.seed) + ", the recipe says " +
-                    std::to_string(options_.seed));
+    throw UserError(folder + ": it was trained with seed " + std::to_string(state.seed) +
+                    ", the recipe says " + std::to_string(options_.seed));
   if (state.global_batch != options_.global_batch)
     throw UserError(folder + ": it was trained with batches of " + std::to_string(state.global_batch) +
                     " samples, the recipe says " + std::to_string(options_.global_batch));
@@ -126,7 +126,8 @@ void Compute::step(Context& context, BatchReady& ready) {
       context.ask<StepFinished>(cast_.sync, FinishStep{local_verdict(context, result), result.statistics});
   trainee_->optimizer->set_lr(lr);
   commit(context, finished);
-  time_.to_next_batch(static_cast<int64_t>(finished.verdict.samples), static_cast<int64_t>(finished.verdict.tokens),
+  time_.to_next_batch(static_cast<int64_t>(finished.verdict.samples),
+                      static_cast<int64_t>(finished.verdict.tokens),
                       finished.verdict.seconds - time_.total_wct);
   report(context, finished.verdict, lr);
   after_step(context, before, finished.verdict, ready.last_of_epoch);
@@ -172,14 +173,17 @@ void Compute::report(Context& context, const Verdict& verdict, double lr) {
   done.lr = lr;
   done.samples = verdict.samples;
   done.step_ms = milliseconds(context.now() - step_began_);
-  if (done.step_ms > 0) done.samples_per_s = 1e3 * verdict.samples / done.step_ms;  // made-up time may stand still
+  if (done.step_ms > 0)
+    done.samples_per_s = 1e3 * verdict.samples / done.step_ms;  // made-up time may stand still
   done.grad_accum = microbatches_->count();
-  for (const double bytes : verdict.memory_peak) done.memory_peak_mb = std::max(done.memory_peak_mb, bytes / kBytesPerMb);
+  for (const double bytes : verdict.memory_peak)
+    done.memory_peak_mb = std::max(done.memory_peak_mb, bytes / kBytesPerMb);
   done.progress = elapsed(time_, max_duration_);
   context.send(cast_.reporter, done);
 }
 
-void Compute::after_step(Context& context, const Timestamp& before, const Verdict& verdict, bool last_of_epoch) {
+void Compute::after_step(Context& context, const Timestamp& before, const Verdict& verdict,
+                         bool last_of_epoch) {
   bool evaluation_due = eval_every_->at_batch_end(before, time_);
   bool checkpoint_due = checkpoint_every_->at_batch_end(before, time_) || verdict.checkpoint_now > 0;
   if (last_of_epoch) {

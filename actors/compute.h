@@ -21,9 +21,9 @@
 
 namespace tutti {
 
-// Trains: owns model, optimizer and time. Each BatchReady is one step, run to completion: forward and backward over the
-// microbatches, while Sync reduces what is ready; then the verdict of all ranks; then, and only then, the commit of
-// everything that lasts (parameters, optimizer, running statistics, time).
+// Trains: owns model, optimizer and time. Each BatchReady is one step, run to completion: forward and
+// backward over the microbatches, while Sync reduces what is ready; then the verdict of all ranks; then, and
+// only then, the commit of everything that lasts (parameters, optimizer, running statistics, time).
 class Compute final : public Actor {
  public:
   struct Options {
@@ -35,8 +35,9 @@ class Compute final : public Actor {
     uint64_t seed = 0;
     int64_t global_batch = 0;
     int64_t batches_per_epoch = 0;
-  int64_t eval_batches = 0;
+    int64_t eval_batches = 0;
     SampleSpec spec;
+    ModelFactory make_model;
     uint64_t data_digest = 0;
   };
 
@@ -72,15 +73,15 @@ class Compute final : public Actor {
 
   Time max_duration_;
   std::unique_ptr<Trainee> trainee_;
-  Schedule schedule_;  // empty: the rate stays
+  Schedule schedule_;                         // empty: the rate stays
   std::unique_ptr<GradientBuckets> buckets_;  // null in a world of one: nothing to reduce
   std::unique_ptr<Microbatches> microbatches_;
   std::optional<Interval> eval_every_, checkpoint_every_;
   Timestamp time_;
   Pending<SnapshotCopied> copying_;
-  TimePoint began_;           // of this process's training
-  TimePoint step_began_;      // when the last step was over; waiting for the batch counts
-  double earlier_s_ = 0;      // trained before this start
+  TimePoint began_;            // of this process's training
+  TimePoint step_began_;       // when the last step was over; waiting for the batch counts
+  double earlier_s_ = 0;       // trained before this start
   int64_t evaluated_at_ = -1;  // steps
   int64_t saved_at_ = -1;
   bool stop_requested_ = false;

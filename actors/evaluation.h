@@ -10,11 +10,11 @@
 namespace tutti {
 
 using NamedValues = std::vector<std::pair<std::string, double>>;
-using FetchBatch = std::function<Batch(int64_t index)>;       // this rank's part of an evaluation batch, in order
+using FetchBatch = std::function<Batch(int64_t index)>;  // this rank's part of an evaluation batch, in order
 using SumOverRanks = std::function<void(at::Tensor values)>;  // float64, in place
 
-// Runs the model over every batch of the evaluation data and sums the metrics over ranks. Names are Composer's:
-// "metrics/eval/MulticlassAccuracy". The same values on every rank.
+// Runs the model over every batch of the evaluation data and sums the metrics over ranks. Names are
+// Composer's: "metrics/eval/MulticlassAccuracy". The same values on every rank.
 NamedValues evaluate(Model& model, int64_t batches, const FetchBatch& fetch, const SumOverRanks& sum);
 
 // Text that a language model makes of its own, for the end of a run; "" for other models.

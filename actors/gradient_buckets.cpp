@@ -39,14 +39,16 @@ GradientBuckets::GradientBuckets(std::vector<NamedParameter> parameters, int64_t
 }
 
 GradientBuckets::~GradientBuckets() {
-  for (auto& one : parameters_) torch::autograd::impl::set_post_acc_grad_hooks(one.parameter->tensor, nullptr);
+  for (auto& one : parameters_)
+    torch::autograd::impl::set_post_acc_grad_hooks(one.parameter->tensor, nullptr);
 }
 
 void GradientBuckets::bind(const std::vector<at::Tensor>& memory) {
   views_.assign(parameters_.size(), {});
   for (std::size_t b = 0; b < plan_.buckets.size(); ++b)
     for (const auto& slot : plan_.buckets[b].slots)
-      views_[slot.parameter] = slot_view(memory[b], plan_.buckets[b], slot, parameters_[slot.parameter].parameter->tensor);
+      views_[slot.parameter] =
+          slot_view(memory[b], plan_.buckets[b], slot, parameters_[slot.parameter].parameter->tensor);
 }
 
 void GradientBuckets::begin_step() {

@@ -11,9 +11,10 @@ namespace tutti {
 
 // Parameters' gradients as views of flat buckets, filled while backward runs.
 //
-// The first microbatch's gradients are autograd's own tensors: its accumulation takes them as they are, and they are
-// copied into the bucket as each appears (cheaper than zeroing the bucket and adding). Further microbatches add to the
-// views in place. During the last one a bucket is reported as soon as its last gradient is in.
+// The first microbatch's gradients are autograd's own tensors: its accumulation takes them as they are, and
+// they are copied into the bucket as each appears (cheaper than zeroing the bucket and adding). Further
+// microbatches add to the views in place. During the last one a bucket is reported as soon as its last
+// gradient is in.
 class GradientBuckets {
  public:
   using Full = std::function<void(int bucket)>;

@@ -14,7 +14,8 @@ constexpr int kLookBack = 64;
 std::string Heartbeat::text() const {
   char age[32];
   std::snprintf(age, sizeof age, "%.1f s ago", age_s);
-  return "step " + std::to_string(step) + ", " + what + ", " + age + (waiting ? ", waiting for other ranks" : "");
+  return "step " + std::to_string(step) + ", " + what + ", " + age +
+         (waiting ? ", waiting for other ranks" : "");
 }
 
 std::string heartbeat_text(const Recorder& recorder, TimePoint now, bool waiting) {

@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-// What a rank tells about itself twice a second: the last thing that its Compute did, how long ago, and whether it waits
-// for other ranks (so that the blame falls on the one that does not).
+// What a rank tells about itself twice a second: the last thing that its Compute did, how long ago, and
+// whether it waits for other ranks (so that the blame falls on the one that does not).
 struct Heartbeat {
   std::string what;  // "forward"
   int64_t step = -1;

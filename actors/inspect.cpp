@@ -12,8 +12,8 @@ namespace {
 
 Checkpoint newest_of_run(const Disk& disk, const std::string& checkpoints, const std::string& path) {
   std::string bad;
-  Checkpoint found =
-      newest_good_checkpoint(disk, checkpoints, [&](const std::string& what) { bad += "\n  passed over: " + what; });
+  Checkpoint found = newest_good_checkpoint(
+      disk, checkpoints, [&](const std::string& what) { bad += "\n  passed over: " + what; });
   if (found.folder.empty()) throw UserError(path + ": there is no good checkpoint" + bad);
   if (!bad.empty()) std::fprintf(stderr, "%s\n", bad.c_str() + 1);
   return found;
@@ -43,10 +43,10 @@ std::string inspect_text(const std::string& path) {
   const Checkpoint checkpoint = open_checkpoint(path);
   const RunState state = RunState::from_json(checkpoint.state);
   std::ostringstream out;
-  out << checkpoint.folder << "\n  run " << state.run_name << ", seed " << state.seed << ", written by " << state.world
-      << (state.world == 1 ? " rank" : " ranks") << "\n  step " << state.step << ", epoch " << state.epoch << " batch "
-      << state.batch_in_epoch << ", " << state.sample << " samples, " << state.token << " tokens, " << state.seconds
-      << " s\n";
+  out << checkpoint.folder << "\n  run " << state.run_name << ", seed " << state.seed << ", written by "
+      << state.world << (state.world == 1 ? " rank" : " ranks") << "\n  step " << state.step << ", epoch "
+      << state.epoch << " batch " << state.batch_in_epoch << ", " << state.sample << " samples, "
+      << state.token << " tokens, " << state.seconds << " s\n";
   for (const auto& [name, tensor] : checkpoint.tensors)
     out << "  " << name << "  " << c10::toString(tensor.scalar_type()) << "  " << shape_text(tensor) << '\n';
   return out.str();

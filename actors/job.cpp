@@ -12,7 +12,8 @@ int64_t global_batch(const Setting& data, int world) {
   if (!data.has("batch_size")) return 0;
   const Setting& size = data.at("batch_size");
   if (size.integer() % world != 0)
-    size.fail("expected a multiple of the number of ranks, " + std::to_string(world) + ", so that each gets as many samples");
+    size.fail("expected a multiple of the number of ranks, " + std::to_string(world) +
+              ", so that each gets as many samples");
   return size.integer();
 }
 
@@ -29,7 +30,9 @@ Sampler sampler(const Setting& data, const Dataset& dataset, int64_t batch, cons
 }
 
 void require_batches(const Setting& data, const Sampler& sampler) {
-  if (sampler.batches() == 0) data.at("drop_last").fail("an epoch has no batch: the data is shorter than one, and short ones are dropped");
+  if (sampler.batches() == 0)
+    data.at("drop_last")
+        .fail("an epoch has no batch: the data is shorter than one, and short ones are dropped");
 }
 
 }  // namespace
@@ -47,11 +50,13 @@ Job make_job(Setting recipe, const JobOptions& options) {
   job.recipe = std::move(recipe);
   job.recipe_text = write_recipe(job.recipe);
   job.world = options.world;
-  job.seed = job.recipe.has("seed") ? static_cast<uint64_t>(job.recipe.at("seed").integer()) : options.fresh_seed;
+  job.seed =
+      job.recipe.has("seed") ? static_cast<uint64_t>(job.recipe.at("seed").integer()) : options.fresh_seed;
   job.nonce = options.nonce;
   job.run_dir = options.run_dir.empty() ? "runs/" + job.recipe.at("run_name").text() : options.run_dir;
   const Setting& checkpoint = job.recipe.at("checkpoint");
-  job.checkpoints = checkpoint.has("save_folder") ? checkpoint.at("save_folder").text() : job.run_dir + "/checkpoints";
+  job.checkpoints =
+      checkpoint.has("save_folder") ? checkpoint.at("save_folder").text() : job.run_dir + "/checkpoints";
   job.resume = options.resume;
   if (job.resume.empty() && checkpoint.has("resume")) job.resume = checkpoint.at("resume").text();
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "actors/trainee.h"
 #include "data/dataset.h"
 #include "data/sampler.h"
 #include "runtime/setting.h"
@@ -15,13 +16,14 @@ struct Job {
   std::string recipe_text;
   int world = 1;
   uint64_t seed = 0;
-  std::string nonce;        // of this start
+  std::string nonce;  // of this start
   std::string run_dir;
   std::string checkpoints;  // folder
   std::string resume;       // "", "auto", or a checkpoint's folder
   DatasetPtr train, eval;   // eval may be null
+  ModelFactory make_model = tutti::make_model;
   int64_t global_batch = 0;
-  int64_t eval_batch = 0;   // global
+  int64_t eval_batch = 0;  // global
 
   Sampler train_sampler(int rank) const;
   Sampler eval_sampler(int rank) const;

@@ -30,7 +30,9 @@ struct Connection {
   std::string host;
 };
 
-bool under_mpirun() { return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr || std::getenv("PMIX_RANK") != nullptr; }
+bool under_mpirun() {
+  return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr || std::getenv("PMIX_RANK") != nullptr;
+}
 
 std::string host_name() {
   char name[256] = {};
@@ -52,14 +54,16 @@ Job agreed_job(const Setting& recipe, const LaunchOptions& options, const Connec
   Job job;
   std::string error;
   try {
-    job = make_job(recipe, {connection.group.size(), options.run_dir, options.resume, seed & 0xffffffff, nonce});
+    job = make_job(recipe,
+                   {connection.group.size(), options.run_dir, options.resume, seed & 0xffffffff, nonce});
   } catch (const UserError& what) {
     error = what.what();
   }
   const auto errors = exchange_texts(connection.group, error);
   for (std::size_t r = 0; r < errors.size(); ++r) {
     if (errors[r].empty()) continue;
-    const bool everywhere = std::all_of(errors.begin(), errors.end(), [&](auto& e) { return e == errors[r]; });
+    const bool everywhere =
+        std::all_of(errors.begin(), errors.end(), [&](auto& e) { return e == errors[r]; });
     throw UserError(everywhere ? errors[r] : "rank " + std::to_string(r) + ": " + errors[r]);
   }
   return job;
@@ -84,8 +88,8 @@ int run_rank(const Setting& recipe, const LaunchOptions& options, const Connecti
   ThreadScheduler scheduler;
   RunOutcome outcome;
   const RankPlace place{rank, 0, connection.host, prints_to_terminal(), false, process_started_s()};
-  const Cast cast =
-      add_rank(scheduler, job, place, {connection.group, connection.transport, disk, clock, *log, recorder}, outcome);
+  const Cast cast = add_rank(scheduler, job, place,
+                             {connection.group, connection.transport, disk, clock, *log, recorder}, outcome);
   const ProcessWatch watch(scheduler, cast.supervisor, rank);
   try {
     scheduler.run();
@@ -123,8 +127,10 @@ int train(const Setting& recipe, const LaunchOptions& options) {
   if (device.text() == "gpu") device.fail("this build trains on CPUs");
   const Setting& backend = recipe.at("collectives").at("backend");
   if (backend.text() == "nccl") backend.fail("NCCL needs GPUs, and this build trains on CPUs");
-  if (backend.text() == "mpi" || (backend.text() == "auto" && under_mpirun())) return train_under_mpi(recipe, options);
-  if (under_mpirun() && std::string(std::getenv("OMPI_COMM_WORLD_SIZE") ? std::getenv("OMPI_COMM_WORLD_SIZE") : "1") != "1")
+  if (backend.text() == "mpi" || (backend.text() == "auto" && under_mpirun()))
+    return train_under_mpi(recipe, options);
+  if (under_mpirun() &&
+      std::string(std::getenv("OMPI_COMM_WORLD_SIZE") ? std::getenv("OMPI_COMM_WORLD_SIZE") : "1") != "1")
     backend.fail("expected mpi or auto: local joins the ranks of one process, and mpirun started several");
   return train_alone(recipe, options);
 }

@@ -8,8 +8,8 @@
 
 namespace tutti {
 
-// Reads batches ahead of Compute: one for every credit, epoch after epoch from the position that Start names, until it is
-// stopped. Also answers LoadBatch, for evaluation.
+// Reads batches ahead of Compute: one for every credit, epoch after epoch from the position that Start names,
+// until it is stopped. Also answers LoadBatch, for evaluation.
 class Loader final : public Actor {
  public:
   // `compute` gets the stream; a loader that only answers LoadBatch never starts one.

@@ -12,16 +12,16 @@
 #include "io/checkpoint.h"
 #include "tensors/tree.h"
 
-// Every message that passes between the actors of a rank. "asked" means that the sender waits for the reply named
-// beside it. Reserved messages (credits, reports to the Supervisor) never block their sender.
+// Every message that passes between the actors of a rank. "asked" means that the sender waits for the reply
+// named beside it. Reserved messages (credits, reports to the Supervisor) never block their sender.
 //
 //   Supervisor -- Prepare, Start, StopRequested, Stop --> the others
 //   Loader     -- BatchReady --> Compute -- Credit --> Loader
-//   Compute    -- AllocateBuckets, Agree, ReduceBucket, FinishStep, SumDoubles --> Sync -- their replies --> Compute
-//   Compute    -- Snapshot --> Checkpointer -- SnapshotCopied --> Compute
-//   Compute    -- StepDone, EvalDone --> Reporter
-//   Checkpointer -- Durable --> Supervisor;  Compute -- TrainingDone --> Supervisor
-//   Supervisor -- SendControl --> Sync -- ControlReceived --> Supervisor (of this rank and, through Sync, of others)
+//   Compute    -- AllocateBuckets, Agree, ReduceBucket, FinishStep, SumDoubles --> Sync -- their replies -->
+//   Compute Compute    -- Snapshot --> Checkpointer -- SnapshotCopied --> Compute Compute    -- StepDone,
+//   EvalDone --> Reporter Checkpointer -- Durable --> Supervisor;  Compute -- TrainingDone --> Supervisor
+//   Supervisor -- SendControl --> Sync -- ControlReceived --> Supervisor (of this rank and, through Sync, of
+//   others)
 namespace tutti {
 
 // Where training stands in the data: the next global batch to train on.
@@ -82,7 +82,8 @@ struct LoadBatch {
 
 // ---- collectives
 
-// Asked -> BucketMemory: flat uint8 tensors in memory that the group reduces without copying. Every rank, same sizes.
+// Asked -> BucketMemory: flat uint8 tensors in memory that the group reduces without copying. Every rank,
+// same sizes.
 struct AllocateBuckets {
   static constexpr const char* kName = "AllocateBuckets";
   std::vector<int64_t> bytes;
@@ -100,8 +101,8 @@ struct Agreed {
   static constexpr const char* kName = "Agreed";
   std::vector<std::string> texts;
 };
-// The collectives of every step from here on, in order: the buckets, then the statistics (when there are any), then the
-// verdict.
+// The collectives of every step from here on, in order: the buckets, then the statistics (when there are
+// any), then the verdict.
 struct SetPlan {
   static constexpr const char* kName = "SetPlan";
   std::vector<at::Tensor> buckets;  // flat views, in the order in which backward fills them
@@ -179,7 +180,7 @@ struct StepDone {
   float loss = 0;
   double lr = 0;
   double step_ms = 0;
-  double samples = 0;        // all ranks together
+  double samples = 0;  // all ranks together
   double samples_per_s = 0;
   int grad_accum = 1;
   double memory_peak_mb = 0;  // of the largest rank
@@ -191,7 +192,8 @@ struct EvalDone {
   int64_t epoch = 0;
   std::vector<std::pair<std::string, double>> metrics;  // "metrics/eval/MulticlassAccuracy"
 };
-// To Reporter, before the first step: lines of metrics.jsonl after `step` belong to steps that are done again.
+// To Reporter, before the first step: lines of metrics.jsonl after `step` belong to steps that are done
+// again.
 struct ReportFrom {
   static constexpr const char* kName = "ReportFrom";
   int64_t step = 0;

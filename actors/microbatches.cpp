@@ -62,7 +62,8 @@ void Microbatches::train(const Batch& part, MicrobatchResult& result) {
   loss.backward(at::full_like(loss, weight));
 }
 
-void Microbatches::store_statistics(int microbatch, const std::vector<RunningStatistics>& found, at::Tensor& to) const {
+void Microbatches::store_statistics(int microbatch, const std::vector<RunningStatistics>& found,
+                                    at::Tensor& to) const {
   int64_t at = microbatch * statistics_stride_;
   for (Layer* layer : normalising_) {
     const int64_t channels = layer->statistics_channels();
@@ -84,7 +85,8 @@ void Microbatches::apply_statistics(const at::Tensor& gathered) {
       const int64_t channels = layer->statistics_channels();
       const auto samples = static_cast<int64_t>(flat.data_ptr<float>()[at + 2 * channels]);
       if (samples > 0)
-        layer->apply_statistics({layer, flat.narrow(0, at, channels), flat.narrow(0, at + channels, channels), samples});
+        layer->apply_statistics(
+            {layer, flat.narrow(0, at, channels), flat.narrow(0, at + channels, channels), samples});
       at += 2 * channels + 1;
     }
   }

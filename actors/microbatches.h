@@ -16,11 +16,13 @@ struct MicrobatchResult {
   int64_t samples = 0;
   int64_t tokens = 0;
   bool finite = true;
-  at::Tensor statistics;  // [statistics_size] float32: per microbatch and normalisation layer mean, variance, count
+  at::Tensor
+      statistics;  // [statistics_size] float32: per microbatch and normalisation layer mean, variance, count
 };
 
-// Forward and backward of a rank's batch in `count` parts. Gradients are sums: each part's mean loss is weighted by what
-// it is a mean over, and the division by the weight of the whole global batch is the optimizer's.
+// Forward and backward of a rank's batch in `count` parts. Gradients are sums: each part's mean loss is
+// weighted by what it is a mean over, and the division by the weight of the whole global batch is the
+// optimizer's.
 class Microbatches {
  public:
   using Trace = std::function<void(const char* what, int64_t microbatch)>;
@@ -28,7 +30,8 @@ class Microbatches {
   // `buckets` may be null: gradients stay with the parameters.
   Microbatches(Trainee& trainee, GradientBuckets* buckets, int count, uint64_t seed);
 
-  // Parts are as torch.split's: ceil(n / count) samples each, the last ones fewer or none. `step` keys the random draws.
+  // Parts are as torch.split's: ceil(n / count) samples each, the last ones fewer or none. `step` keys the
+  // random draws.
   MicrobatchResult run(const Batch& batch, int64_t step, const Trace& trace);
 
   int count() const { return count_; }

@@ -7,9 +7,10 @@
 
 namespace tutti {
 
-// What a process does about the world while its actors run: SIGTERM and SIGINT become a StopRequested to the Supervisor
-// (a second SIGINT ends the run at once), and a run that was aborted but whose threads do not end (stuck in a kernel, in
-// MPI) is ended by force after kGrace. Blocks both signals in the calling thread and all that it starts.
+// What a process does about the world while its actors run: SIGTERM and SIGINT become a StopRequested to the
+// Supervisor (a second SIGINT ends the run at once), and a run that was aborted but whose threads do not end
+// (stuck in a kernel, in MPI) is ended by force after kGrace. Blocks both signals in the calling thread and
+// all that it starts.
 class ProcessWatch {
  public:
   static constexpr Nanoseconds kGrace = std::chrono::seconds(3);

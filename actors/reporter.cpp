@@ -72,8 +72,10 @@ void Reporter::open(int64_t resumed_step) {
 }
 
 void Reporter::step(Context& context, const StepDone& done) {
-  if (steps_++ == 0) first_step_ = context.now();
-  else samples_ += done.samples;
+  if (steps_++ == 0)
+    first_step_ = context.now();
+  else
+    samples_ += done.samples;
   last_ = done;
   JsonFields fields = {{"step", done.step},
                        {"epoch", done.epoch},
@@ -106,9 +108,11 @@ void Reporter::show(Context& context, const StepDone& done, bool now) {
   const double rate = elapsed > 0 ? samples_ / elapsed : 0;
   const double left = done.progress > 0 ? elapsed * (1 - done.progress) / done.progress : 0;
   std::ostringstream line;
-  line << "epoch " << done.epoch << "  step " << done.step << "  " << std::lround(100 * done.progress) << "%  loss "
-       << done.loss << "  " << std::lround(rate) << " samples/s  " << duration_text(left) << " left";
-  for (const auto& [name, value] : last_eval_.metrics) line << "  " << name.substr(name.rfind('/') + 1) << ' ' << value;
+  line << "epoch " << done.epoch << "  step " << done.step << "  " << std::lround(100 * done.progress)
+       << "%  loss " << done.loss << "  " << std::lround(rate) << " samples/s  " << duration_text(left)
+       << " left";
+  for (const auto& [name, value] : last_eval_.metrics)
+    line << "  " << name.substr(name.rfind('/') + 1) << ' ' << value;
   std::fprintf(options_.out, options_.terminal ? "\r\033[K%s" : "%s\n", line.str().c_str());
   std::fflush(options_.out);
 }

@@ -12,8 +12,8 @@
 
 namespace tutti {
 
-// Rank 0's: writes metrics.jsonl and shows progress (one line that changes on a terminal, plain lines else); at the end a
-// table of what came out and where it lies.
+// Rank 0's: writes metrics.jsonl and shows progress (one line that changes on a terminal, plain lines else);
+// at the end a table of what came out and where it lies.
 class Reporter final : public Actor {
  public:
   struct Options {

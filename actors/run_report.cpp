@@ -37,7 +37,8 @@ double process_started_s() {
 
 bool prints_to_terminal() {
   if (!std::getenv("OMPI_COMM_WORLD_SIZE")) return isatty(STDOUT_FILENO) == 1;
-  const int fd = open(("/proc/" + std::to_string(getppid()) + "/fd/1").c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
+  const int fd =
+      open(("/proc/" + std::to_string(getppid()) + "/fd/1").c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
   if (fd < 0) return false;
   const bool terminal = isatty(fd) == 1;
   close(fd);

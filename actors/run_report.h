@@ -8,7 +8,8 @@ namespace tutti {
 // When this process was started, unix time in seconds: what a time to first step counts from.
 double process_started_s();
 
-// Whether what rank 0 prints ends on a terminal. mpirun gives its ranks a terminal of their own, so its output counts.
+// Whether what rank 0 prints ends on a terminal. mpirun gives its ranks a terminal of their own, so its
+// output counts.
 bool prints_to_terminal();
 
 // The last that every actor did, into the log: for a run that ended badly.

@@ -33,8 +33,14 @@ void write_small_file(Disk& disk, const std::string& path, const std::string& te
 
 }  // namespace
 
-Supervisor::Supervisor(Options options, const Cast& cast, Disk& disk, Log& log, Recorder& recorder, RunOutcome& outcome)
-    : options_(std::move(options)), cast_(cast), disk_(disk), log_(log), recorder_(recorder), outcome_(outcome) {}
+Supervisor::Supervisor(Options options, const Cast& cast, Disk& disk, Log& log, Recorder& recorder,
+                       RunOutcome& outcome)
+    : options_(std::move(options)),
+      cast_(cast),
+      disk_(disk),
+      log_(log),
+      recorder_(recorder),
+      outcome_(outcome) {}
 
 void Supervisor::start(Context& context) {
   const bool first = options_.rank == 0;
@@ -55,8 +61,9 @@ void Supervisor::start(Context& context) {
 
   if (first) {
     disk_.remove_all(nonce_path());
-    log_.info(checkpoint.empty() ? "training starts" : "resumes from " + checkpoint + " after step " +
-                                                           std::to_string(prepared.step));
+    log_.info(checkpoint.empty()
+                  ? "training starts"
+                  : "resumes from " + checkpoint + " after step " + std::to_string(prepared.step));
   }
   const TimePoint now = context.now();
   for (int r = 0; r < options_.world; ++r)
@@ -227,7 +234,8 @@ void Supervisor::watch(Context& context) {
   for (const auto& [rank, peer] : peers_) {
     const Nanoseconds silent = context.now() - peer.heard;
     if (silent > options_.hang_timeout) {
-      fail(context, rank, "has not been heard for " + std::to_string(static_cast<int>(seconds(silent))) + " s");
+      fail(context, rank,
+           "has not been heard for " + std::to_string(static_cast<int>(seconds(silent))) + " s");
       return;
     }
     if (!peer.last.waiting && peer.last.age_s > seconds(options_.hang_timeout)) {
@@ -242,7 +250,8 @@ void Supervisor::fail(Context& context, int rank, const std::string& why) {
       "rank " + std::to_string(rank) + " " + why + "; the last it did: " + peers_[rank].last.text();
   log_.error(reason);
   for (int r = 0; r < options_.world; ++r)
-    if (r != options_.rank && r != rank) context.send(cast_.sync, SendControl{r, ControlText({"abort", reason}).text()});
+    if (r != options_.rank && r != rank)
+      context.send(cast_.sync, SendControl{r, ControlText({"abort", reason}).text()});
   context.sleep(std::chrono::milliseconds(200));  // Sync carries the news before it goes down with the rest
   context.abort(reason);
 }

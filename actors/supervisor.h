@@ -28,9 +28,9 @@ struct RunOutcome {
   int failed_checkpoints = 0;
 };
 
-// A rank's life. It starts the others once all ranks agree that they can, passes on orders to stop, watches the other
-// ranks' heartbeats (rank 0 watches all, the others watch rank 0), publishes a checkpoint once every rank's part is durable
-// (rank 0), and ends the run.
+// A rank's life. It starts the others once all ranks agree that they can, passes on orders to stop, watches
+// the other ranks' heartbeats (rank 0 watches all, the others watch rank 0), publishes a checkpoint once
+// every rank's part is durable (rank 0), and ends the run.
 class Supervisor final : public Actor {
  public:
   struct Options {
@@ -46,7 +46,8 @@ class Supervisor final : public Actor {
     Nanoseconds hang_timeout = std::chrono::seconds(60);
   };
 
-  Supervisor(Options options, const Cast& cast, Disk& disk, Log& log, Recorder& recorder, RunOutcome& outcome);
+  Supervisor(Options options, const Cast& cast, Disk& disk, Log& log, Recorder& recorder,
+             RunOutcome& outcome);
 
   void start(Context& context) override;
   void receive(Context& context, Envelope& envelope) override;

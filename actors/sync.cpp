@@ -22,11 +22,12 @@ void Sync::receive(Context& context, Envelope& envelope) {
     set_plan(*plan);
   } else if (auto* sum = message.get_if<SumDoubles>()) {
     asked_ = true;
-    post(context, group_.all_reduce(sum->values, "metrics"),
-         [this, envelope = std::make_shared<Envelope>(std::move(envelope)), values = sum->values](Context& c) {
-           asked_ = false;
-           c.reply(*envelope, Summed{values});
-         });
+    post(
+        context, group_.all_reduce(sum->values, "metrics"),
+        [this, envelope = std::make_shared<Envelope>(std::move(envelope)), values = sum->values](Context& c) {
+          asked_ = false;
+          c.reply(*envelope, Summed{values});
+        });
   } else if (auto* mine = message.get_if<Agree>()) {
     agree(context, envelope, *mine);
   } else if (auto* wanted = message.get_if<AllocateBuckets>()) {
@@ -65,7 +66,8 @@ void Sync::set_plan(SetPlan& plan) {
   next_bucket_ = 0;
 }
 
-// Ranks fill buckets in the order in which their backward runs; they are posted in the plan's, the same on all.
+// Ranks fill buckets in the order in which their backward runs; they are posted in the plan's, the same on
+// all.
 void Sync::bucket_ready(Context& context, int index) {
   TUTTI_ASSERT(!ready_.at(index), "bucket " + std::to_string(index) + " twice in a step");
   ready_[index] = true;

@@ -12,12 +12,12 @@
 
 namespace tutti {
 
-// Runs every collective of its rank, in the order of the step's plan, and carries control messages between the
-// Supervisors. The only actor that touches the group and the transport, and so MPI.
+// Runs every collective of its rank, in the order of the step's plan, and carries control messages between
+// the Supervisors. The only actor that touches the group and the transport, and so MPI.
 //
-// Waiting: while Compute waits too, Sync yields between looks; while Compute computes, it sleeps kShortNap between them.
-// Either way the naps grow with the time waited (to a sixteenth of it, kLongNap at most), so that waiting for a slow
-// rank costs next to nothing.
+// Waiting: while Compute waits too, Sync yields between looks; while Compute computes, it sleeps kShortNap
+// between them. Either way the naps grow with the time waited (to a sixteenth of it, kLongNap at most), so
+// that waiting for a slow rank costs next to nothing.
 class Sync final : public Actor {
  public:
   static constexpr Nanoseconds kYieldFor = std::chrono::microseconds(200);

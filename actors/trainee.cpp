@@ -5,7 +5,6 @@
 #include <set>
 
 #include "io/weights.h"
-#include "models/factory.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -20,7 +19,8 @@ std::string shape_text(at::IntArrayRef shape) {
 // Every tensor that a checkpoint holds, by its name there.
 std::vector<std::pair<std::string, at::Tensor>> saved_tensors(const Trainee& trainee) {
   std::vector<std::pair<std::string, at::Tensor>> saved;
-  for (const auto& one : trainee.parameters) saved.emplace_back("model/" + one.name, one.parameter->tensor.detach());
+  for (const auto& one : trainee.parameters)
+    saved.emplace_back("model/" + one.name, one.parameter->tensor.detach());
   for (const auto& one : trainee.buffers) saved.emplace_back("model/" + one.name, one.buffer->tensor);
   for (const auto& one : trainee.optimizer->state()) {
     const std::string of = one.view ? one.view->name + "/" : "";
@@ -55,7 +55,8 @@ void load_initial_weights(Trainee& trainee, const Setting& weights) {
 
 }  // namespace
 
-std::unique_ptr<Trainee> make_trainee(const Setting& recipe, const SampleSpec& spec, uint64_t seed) {
+std::unique_ptr<Trainee> make_trainee(const Setting& recipe, const SampleSpec& spec, uint64_t seed,
+                                      const ModelFactory& make_model) {
   auto trainee = std::make_unique<Trainee>();
   const Setting& model = recipe.at("model");
   trainee->model = make_model(model, spec);
@@ -73,8 +74,9 @@ std::unique_ptr<Trainee> make_trainee(const Setting& recipe, const SampleSpec& s
 std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee, int world, int rank) {
   std::vector<CheckpointPiece> pieces;
   for (const auto& [name, tensor] : saved_tensors(trainee)) {
-    CheckpointPiece piece{name, tensor.sizes().vec(), Shape(tensor.dim(), 0), tensor.sizes().vec(),
-                          tensor.scalar_type(), tensor};
+    CheckpointPiece piece{
+        name,  tensor.sizes().vec(), Shape(tensor.dim(), 0), tensor.sizes().vec(), tensor.scalar_type(),
+        tensor};
     const Rows rows = rows_of_piece(tensor.dim() == 0 ? 1 : tensor.size(0), world, rank);
     if (rows.count() == 0) continue;
     if (tensor.dim() > 0) {
@@ -87,19 +89,22 @@ std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee, int world
   return pieces;
 }
 
-void restore_tensors(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors, const std::string& from) {
+void restore_tensors(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors,
+                     const std::string& from) {
   const at::NoGradGuard no_grad;
   std::set<std::string> wanted;
   for (const auto& [name, to] : saved_tensors(trainee)) {
     const auto found = tensors.find(name);
     if (found == tensors.end())
-      throw UserError(from + ": there is no '" + name + "', which the recipe needs; this is another model's or optimizer's");
+      throw UserError(from + ": there is no '" + name +
+                      "', which the recipe needs; this is another model's or optimizer's");
     copy_in(to, found->second, name, from);
     wanted.insert(name);
   }
   for (const auto& [name, tensor] : tensors)
     if (!wanted.count(name))
-      throw UserError(from + ": it holds '" + name + "', which the recipe does not have; this is another model's or optimizer's");
+      throw UserError(from + ": it holds '" + name +
+                      "', which the recipe does not have; this is another model's or optimizer's");
 }
 
 }  // namespace tutti

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "io/checkpoint.h"
+#include "models/factory.h"
 #include "models/model.h"
 #include "runtime/setting.h"
 #include "tensors/sample_spec.h"
@@ -13,24 +15,30 @@
 
 namespace tutti {
 
+// Builds the model that [model] describes to fit the samples; a program with a model of its own passes
+// another.
+using ModelFactory = std::function<std::shared_ptr<Model>(const Setting& section, const SampleSpec& samples)>;
+
 // What is trained, and what a checkpoint holds of it.
 struct Trainee {
   std::shared_ptr<Model> model;
   std::vector<NamedParameter> parameters;
   std::vector<NamedBuffer> buffers;  // the persistent ones
-  std::vector<ParamView> views;      // of the parameters, in their order; gradients are set before each update
+  std::vector<ParamView> views;  // of the parameters, in their order; gradients are set before each update
   std::unique_ptr<Optimizer> optimizer;
 };
 
-// Builds and initialises model and optimizer from a resolved recipe; [model] weights are read by parameter name. Throws
-// UserError.
-std::unique_ptr<Trainee> make_trainee(const Setting& recipe, const SampleSpec& spec, uint64_t seed);
+// Builds and initialises model and optimizer from a resolved recipe; [model] weights are read by parameter
+// name. Throws UserError.
+std::unique_ptr<Trainee> make_trainee(const Setting& recipe, const SampleSpec& spec, uint64_t seed,
+                                      const ModelFactory& make_model = tutti::make_model);
 
 // This rank's rows of every parameter, buffer and optimizer tensor; they alias the live ones.
 std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee, int world, int rank);
 
-// Copies whole tensors in, by name. Throws UserError naming the first tensor that is missing, left over, or of another
-// shape: a checkpoint of another model.
-void restore_tensors(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors, const std::string& from);
+// Copies whole tensors in, by name. Throws UserError naming the first tensor that is missing, left over, or
+// of another shape: a checkpoint of another model.
+void restore_tensors(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors,
+                     const std::string& from);
 
 }  // namespace tutti

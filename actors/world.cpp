@@ -52,26 +52,30 @@ Compute::Options compute_options(const Job& job, const RankPlace& place) {
   options.batches_per_epoch = job.train_sampler(place.rank).batches();
   options.eval_batches = job.eval ? job.eval_sampler(place.rank).batches() : 0;
   options.spec = job.train->spec();
+  options.make_model = job.make_model;
   options.data_digest = job.train->digest();
   return options;
 }
 
 }  // namespace
 
-Cast add_rank(Scheduler& scheduler, const Job& job, const RankPlace& place, const Seams& seams, RunOutcome& outcome) {
+Cast add_rank(Scheduler& scheduler, const Job& job, const RankPlace& place, const Seams& seams,
+              RunOutcome& outcome) {
   const Cast cast = reserve_cast(scheduler, job, place);
-  scheduler.install(cast.loader, std::make_unique<Loader>(job.train, job.train_sampler(place.rank), cast.compute,
-                                                          seams.recorder));
+  scheduler.install(cast.loader, std::make_unique<Loader>(job.train, job.train_sampler(place.rank),
+                                                          cast.compute, seams.recorder));
   if (cast.has_eval)
-    scheduler.install(cast.eval_loader, std::make_unique<Loader>(job.eval, job.eval_sampler(place.rank), cast.compute,
-                                                                 seams.recorder));
-  scheduler.install(cast.compute, std::make_unique<Compute>(compute_options(job, place), cast, seams.disk, seams.log,
-                                                            seams.recorder));
-  scheduler.install(cast.sync, std::make_unique<Sync>(seams.group, seams.transport, cast.supervisor, seams.recorder));
+    scheduler.install(cast.eval_loader, std::make_unique<Loader>(job.eval, job.eval_sampler(place.rank),
+                                                                 cast.compute, seams.recorder));
+  scheduler.install(cast.compute, std::make_unique<Compute>(compute_options(job, place), cast, seams.disk,
+                                                            seams.log, seams.recorder));
+  scheduler.install(cast.sync,
+                    std::make_unique<Sync>(seams.group, seams.transport, cast.supervisor, seams.recorder));
   scheduler.install(cast.checkpointer, std::make_unique<Checkpointer>(seams.disk, job.checkpoints, place.rank,
                                                                       cast.supervisor, seams.recorder));
-  scheduler.install(cast.supervisor, std::make_unique<Supervisor>(supervisor_options(job, place), cast, seams.disk,
-                                                                  seams.log, seams.recorder, outcome));
+  scheduler.install(cast.supervisor,
+                    std::make_unique<Supervisor>(supervisor_options(job, place), cast, seams.disk, seams.log,
+                                                 seams.recorder, outcome));
   if (cast.has_reporter) {
     Reporter::Options options{job.run_dir, job.checkpoints, place.quiet ? nullptr : stdout, place.terminal,
                               place.process_started_s};

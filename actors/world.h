@@ -35,6 +35,7 @@ struct RankPlace {
 };
 
 // Wires the cast of one rank into a scheduler. The outcome is filled in while the scheduler runs.
-Cast add_rank(Scheduler& scheduler, const Job& job, const RankPlace& place, const Seams& seams, RunOutcome& outcome);
+Cast add_rank(Scheduler& scheduler, const Job& job, const RankPlace& place, const Seams& seams,
+              RunOutcome& outcome);
 
 }  // namespace tutti

@@ -8,8 +8,8 @@
 
 namespace tutti {
 
-// A flat JSON object on one line, keys in the order given; float32 values with the 9 digits that give back all their bits,
-// doubles with 17. Values that JSON cannot write (NaN, infinities) become strings.
+// A flat JSON object on one line, keys in the order given; float32 values with the 9 digits that give back
+// all their bits, doubles with 17. Values that JSON cannot write (NaN, infinities) become strings.
 using JsonValue = std::variant<int64_t, float, double, std::string>;
 using JsonFields = std::vector<std::pair<std::string, JsonValue>>;
 std::string json_line(const JsonFields& fields);

@@ -6,8 +6,9 @@
 
 namespace tutti {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunState, run_name, seed, world, step, epoch, batch_in_epoch, sample, token,
-                                   sample_in_epoch, token_in_epoch, global_batch, data_digest, seconds, recipe)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunState, run_name, seed, world, step, epoch, batch_in_epoch, sample,
+                                   token, sample_in_epoch, token_in_epoch, global_batch, data_digest, seconds,
+                                   recipe)
 
 std::string RunState::to_json() const { return nlohmann::json(*this).dump(1); }
 

@@ -5,8 +5,8 @@
 
 namespace tutti {
 
-// What a checkpoint holds besides tensors: enough to go on at the same bits. Randomness is a function of the seed and the
-// counters, so nothing of it is saved.
+// What a checkpoint holds besides tensors: enough to go on at the same bits. Randomness is a function of the
+// seed and the counters, so nothing of it is saved.
 struct RunState {
   std::string run_name;
   uint64_t seed = 0;

@@ -23,8 +23,10 @@ Tensors from_hdf5(const std::string& path) {
   for (const auto& entry : file.datasets()) grouped = grouped || entry.path.starts_with(kModel);
   Tensors tensors;
   for (const auto& entry : file.datasets()) {
-    if (!grouped) tensors[entry.path] = file.read(entry.path);
-    else if (entry.path.starts_with(kModel)) tensors[entry.path.substr(kModel.size())] = file.read(entry.path);
+    if (!grouped)
+      tensors[entry.path] = file.read(entry.path);
+    else if (entry.path.starts_with(kModel))
+      tensors[entry.path.substr(kModel.size())] = file.read(entry.path);
   }
   return tensors;
 }

@@ -42,7 +42,8 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
     Berth& berth = berths[r];
     berth.group = fabric->group(r);
     berth.transport = network.transport(r);
-    berth.log = options.quiet ? make_null_log() : make_log(job.run_dir + "/log/rank-" + std::to_string(r) + ".log", r, r == 0);
+    berth.log = options.quiet ? make_null_log()
+                              : make_log(job.run_dir + "/log/rank-" + std::to_string(r) + ".log", r, r == 0);
     const RankPlace place{r, r, "this process", prints_to_terminal(), options.quiet, process_started_s()};
     add_rank(scheduler, job, place, {*berth.group, *berth.transport, disk, clock, *berth.log, berth.recorder},
              berth.outcome);

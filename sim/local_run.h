@@ -22,8 +22,8 @@ struct LocalRunResult {
   uint64_t delivery_digest = 0;
 };
 
-// Trains with several ranks in this one process, under the simulator's scheduler: the same actors, the same bits as
-// under mpirun with so many ranks. Throws UserError, OperatingError or Aborted.
+// Trains with several ranks in this one process, under the simulator's scheduler: the same actors, the same
+// bits as under mpirun with so many ranks. Throws UserError, OperatingError or Aborted.
 LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions& options);
 
 }  // namespace tutti

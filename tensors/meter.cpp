@@ -108,7 +108,9 @@ class MeteredAllocator final : public c10::Allocator {
 
   c10::DeleterFnPtr raw_deleter() const override { return &release; }
 
-  void copy_data(void* to, const void* from, std::size_t bytes) const override { std::memcpy(to, from, bytes); }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    std::memcpy(to, from, bytes);
+  }
 
   static MeteredAllocator& instance() {
     static auto* allocator = new MeteredAllocator;  // tensors may outlive every static
@@ -131,7 +133,8 @@ class MeteredAllocator final : public c10::Allocator {
     auto& self = instance();
     void* block = static_cast<char*>(data) - kHeaderBytes;
     const Header header = *static_cast<Header*>(block);
-    self.accounts_[header.owner].used.fetch_sub(static_cast<int64_t>(header.bytes), std::memory_order_relaxed);
+    self.accounts_[header.owner].used.fetch_sub(static_cast<int64_t>(header.bytes),
+                                                std::memory_order_relaxed);
     const bool cached = header.bytes >= static_cast<std::size_t>(Meter::kCachedBytes);
     if (!cached || !self.cache_.keep(block, header.capacity)) std::free(block);
   }

@@ -12,7 +12,8 @@ namespace tutti {
 // Intra-op threads of every thread that calls kernels.
 void set_compute_threads(int threads);
 
-// The default CPU generator starts over from `seed`. Done before each microbatch, so that no draw depends on history.
+// The default CPU generator starts over from `seed`. Done before each microbatch, so that no draw depends on
+// history.
 void seed_default_generator(uint64_t seed);
 
 // Several ranks in one process: swaps what belongs to a rank (generator, memory owner) as the baton moves.
