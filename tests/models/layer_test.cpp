@@ -71,6 +71,13 @@ TEST(Materialise, ValuesDependOnSeedAndNameOnly) {
   EXPECT_FALSE(parameters(*other)[0].parameter->tensor.equal(weight));
 }
 
+TEST(Materialise, LayersAlikeStartWithOtherValues) {
+  Sequential root(Layers{std::make_shared<Linear>(3, 3), std::make_shared<Linear>(3, 3)});
+  materialise(root, 3);
+  const auto all = parameters(root);
+  EXPECT_FALSE(all[0].parameter->tensor.equal(all[2].parameter->tensor));
+}
+
 TEST(Materialise, KeepsWhatHasValuesAlready) {
   const auto root = nested();
   materialise(*root, 3);

@@ -42,6 +42,7 @@ TEST(TensorTree, DottedPathReachesIn) {
   EXPECT_TRUE(tree["masks.right"].equal(at::arange(3) + 10));
   EXPECT_EQ(tree.find("masks.middle"), nullptr);
   EXPECT_EQ(tree.find("mask"), nullptr);
+  EXPECT_EQ(tree.find("masks:right"), nullptr);
 }
 
 TEST(TensorTree, NameWithADotIsFoundAsItIs) {

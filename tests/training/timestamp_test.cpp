@@ -108,6 +108,8 @@ TEST(Interval, FractionOfATrainingInEpochsFiresAtEpochEnds) {
 
 TEST(Interval, FractionOfATrainingInBatchesFiresAtBatchEnds) {
   EXPECT_EQ(batches_fired("0.3dur", "40ba"), (std::vector<int64_t>{12, 24, 36}));
+  // 0.07 times 100 is a little more than 7.
+  EXPECT_EQ(batches_fired("0.07dur", "100ba"), (std::vector<int64_t>{7, 14, 21, 28, 35}));
 }
 
 TEST(Interval, OfNothingNeverFires) {
