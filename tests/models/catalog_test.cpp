@@ -1,0 +1,25 @@
+#include "models/catalog.h"
+
+#include <gtest/gtest.h>
+
+#include "models/factory.h"
+#include "tests/recipes/section.h"
+
+namespace tutti {
+namespace {
+
+class CatalogModel : public testing::TestWithParam<std::string> {};
+
+TEST_P(CatalogModel, IsBuiltFromItsDefaults) {
+  const bool text = GetParam() == "gpt";
+  const SampleSpec samples{.shapes = {{"input", text ? Shape{32} : Shape{3, 8, 8}}},
+                           .classes = text ? 256 : 10};
+  const auto model = make_model(smallest_section(model_catalog(), GetParam()), samples);
+  EXPECT_FALSE(parameters(*model).empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CatalogModel, testing::ValuesIn(model_catalog().kinds()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,47 @@
+#include "training/catalog.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "tests/recipes/section.h"
+#include "training/metrics/factory.h"
+#include "training/optimizer.h"
+#include "training/schedule.h"
+
+namespace tutti {
+namespace {
+
+const auto kName = [](const auto& info) { return info.param; };
+
+class CatalogOptimizer : public testing::TestWithParam<std::string> {};
+
+TEST_P(CatalogOptimizer, StepsWithItsDefaults) {
+  std::vector<ParamView> views{whole_view("weight", at::ones({3}))};
+  views[0].grad = at::ones({3});
+  make_optimizer(smallest_section(optimizer_catalog(), GetParam()), views)->step();
+  EXPECT_TRUE(views[0].tensor.lt(1).all().item<bool>());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CatalogOptimizer, testing::ValuesIn(optimizer_catalog().kinds()), kName);
+
+class CatalogSchedule : public testing::TestWithParam<std::string> {};
+
+TEST_P(CatalogSchedule, StaysWithinZeroAndOneWithItsDefaults) {
+  const Horizon horizon{Time(4, TimeUnit::kEpoch), 10};
+  const Schedule alpha = make_schedule(smallest_section(scheduler_catalog(), GetParam()), horizon);
+  for (int64_t batch = 0; batch <= 40; ++batch) {
+    EXPECT_GE(alpha({.batch = batch}), 0.0);
+    EXPECT_LE(alpha({.batch = batch}), 1.0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CatalogSchedule, testing::ValuesIn(scheduler_catalog().kinds()), kName);
+
+class CatalogMetric : public testing::TestWithParam<std::string> {};
+
+TEST_P(CatalogMetric, IsMadeUnderItsName) { EXPECT_EQ(make_metric(GetParam())->name(), GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(All, CatalogMetric, testing::ValuesIn(metric_catalog().kinds()), kName);
+
+}  // namespace
+}  // namespace tutti
