@@ -7,11 +7,13 @@ constexpr char kSeparator = '\x1f';
 
 }  // namespace
 
-ControlText::ControlText(const std::string& text) {
+ControlText ControlText::parse(const std::string& text) {
+  ControlText parsed({});
   std::size_t begin = 0;
   for (std::size_t end; (end = text.find(kSeparator, begin)) != std::string::npos; begin = end + 1)
-    fields_.push_back(text.substr(begin, end - begin));
-  fields_.push_back(text.substr(begin));
+    parsed.fields_.push_back(text.substr(begin, end - begin));
+  parsed.fields_.push_back(text.substr(begin));
+  return parsed;
 }
 
 std::string ControlText::text() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -10,8 +11,8 @@ namespace tutti {
 // A control packet between Supervisors: fields separated by a byte that no field holds, the first one a verb.
 class ControlText {
  public:
-  explicit ControlText(const std::string& text);
-  explicit ControlText(std::vector<std::string> fields) : fields_(std::move(fields)) {}
+  ControlText(std::initializer_list<std::string> fields) : fields_(fields) {}
+  static ControlText parse(const std::string& text);
 
   const std::string& verb() const { return fields_.at(0); }
   const std::string& field(std::size_t index) const { return fields_.at(index); }

@@ -12,6 +12,7 @@ namespace {
 
 constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(100);
 constexpr Nanoseconds kSilentAfter = std::chrono::milliseconds(1500);  // three heartbeats
+constexpr Nanoseconds kNewsLeaveWithin = std::chrono::milliseconds(200);
 constexpr char kFine = '+';
 constexpr char kError = '!';
 
@@ -40,13 +41,14 @@ Supervisor::Supervisor(Options options, const Cast& cast, Disk& disk, Log& log, 
       disk_(disk),
       log_(log),
       recorder_(recorder),
-      outcome_(outcome) {}
+      outcome_(outcome),
+      shelf_(disk, log, options_.checkpoints, options_.keep) {}
 
 void Supervisor::start(Context& context) {
   const bool first = options_.rank == 0;
   const auto openings = agree(context, first ? open_run_folder() : std::string(1, kFine));
   require_agreement(openings);
-  const ControlText opening(openings[0].substr(1));
+  const auto opening = ControlText::parse(openings[0].substr(1));
   options_.nonce = opening.field(0);
   const std::string checkpoint = opening.field(1);
 
@@ -83,8 +85,7 @@ std::string Supervisor::nonce_path() const { return options_.run_dir + "/.nonce"
 std::string Supervisor::open_run_folder() {
   try {
     disk_.make_folders(options_.run_dir);
-    disk_.make_folders(options_.checkpoints);
-    const std::string checkpoint = choose_checkpoint();
+    const std::string checkpoint = shelf_.open(options_.resume);
     write_small_file(disk_, options_.run_dir + "/recipe.toml", options_.recipe_text);
     write_small_file(disk_, nonce_path(), options_.nonce);
     disk_.remove_all(options_.run_dir + "/" + kStopFile);
@@ -92,16 +93,6 @@ std::string Supervisor::open_run_folder() {
   } catch (const std::exception& error) {
     return kError + std::string(error.what());
   }
-}
-
-std::string Supervisor::choose_checkpoint() {
-  if (options_.resume.empty()) return "";
-  if (options_.resume != "auto") {
-    read_manifest(disk_, options_.resume);
-    return options_.resume;
-  }
-  const auto on_bad = [this](const std::string& what) { log_.warning("passed over: " + what); };
-  return newest_good_checkpoint(disk_, options_.checkpoints, on_bad).folder;
 }
 
 // Every rank throws the same error, that of the lowest rank that has one; the one who prints it is rank 0.
@@ -138,7 +129,7 @@ void Supervisor::control(Context& context, int from, const std::string& text) {
     peers_[from] = {context.now(), *heartbeat};
     return;
   }
-  const ControlText order(text);
+  const auto order = ControlText::parse(text);
   if (order.verb() == "durable") {
     durable(context, from, parse_durable(order));
   } else if (order.verb() == "finish") {
@@ -161,19 +152,15 @@ void Supervisor::durable(Context& context, int rank, Durable part) {
 void Supervisor::conclude(Context& context, const std::string& name) {
   Unpublished whole = std::move(unpublished_[name]);
   unpublished_.erase(name);
+  context.ask<MetricsWritten>(cast_.reporter, WriteMetrics{});
   const std::string error = publish(name, whole);
   if (error.empty()) {
     log_.info("checkpoint " + name + " is published");
-    prune();
   } else {
     ++outcome_.failed_checkpoints;
     log_.warning("checkpoint " + name + " failed (" + std::to_string(outcome_.failed_checkpoints) +
                  " so far), the last good one stays: " + error);
-    try {
-      disk_.remove_all(unfinished_folder(options_.checkpoints, name, options_.nonce));
-    } catch (const OperatingError& again) {
-      log_.warning(again.what());
-    }
+    shelf_.discard(unfinished_folder(options_.checkpoints, name, options_.nonce));
   }
   recorder_.record({context.now(), "supervisor", error.empty() ? "published" : "checkpoint failed", -1, 0});
   if (!whole.parts.begin()->second.last) return;
@@ -190,20 +177,7 @@ std::string Supervisor::publish(const std::string& name, Unpublished& whole) {
     manifest.files.push_back(std::move(part.file));
   }
   manifest.state = std::move(whole.parts[0].state);
-  try {
-    publish_checkpoint(disk_, unfinished_folder(options_.checkpoints, name, options_.nonce),
-                       options_.checkpoints + "/" + name, manifest);
-  } catch (const OperatingError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-void Supervisor::prune() {
-  if (options_.keep < 0) return;
-  auto names = published_checkpoints(disk_, options_.checkpoints);
-  for (std::size_t i = 0; i + options_.keep < names.size(); ++i)
-    disk_.remove_all(options_.checkpoints + "/" + names[i]);
+  return shelf_.publish(name, unfinished_folder(options_.checkpoints, name, options_.nonce), manifest);
 }
 
 // mpirun sends SIGTERM to the survivors of a lost rank too: there is nothing to finish then.
@@ -246,14 +220,22 @@ void Supervisor::watch(Context& context) {
 }
 
 void Supervisor::fail(Context& context, int rank, const std::string& why) {
-  const std::string reason =
-      "rank " + std::to_string(rank) + " " + why + "; the last it did: " + peers_[rank].last.text();
-  log_.error(reason);
-  for (int r = 0; r < options_.world; ++r)
-    if (r != options_.rank && r != rank)
-      context.send(cast_.sync, SendControl{r, ControlText({"abort", reason}).text()});
-  context.sleep(std::chrono::milliseconds(200));  // Sync carries the news before it goes down with the rest
+  Heartbeat last = peers_[rank].last;
+  last.age_s += seconds(context.now() - peers_[rank].heard);
+  const std::string reason = "rank " + std::to_string(rank) + " " + why + "; the last it did: " + last.text();
+  tell_others(context, rank, ControlText({"abort", reason}).text());
   context.abort(reason);
+}
+
+// Before this rank goes down, and its Sync with it; a Sync that is stuck is not waited for.
+void Supervisor::tell_others(Context& context, int except, const std::string& news) {
+  std::vector<Pending<ControlSent>> sent;
+  for (int r = 0; r < options_.world; ++r)
+    if (r != options_.rank && r != except)
+      sent.push_back(context.request<ControlSent>(cast_.sync, SendControl{r, news}));
+  const TimePoint until = context.now() + kNewsLeaveWithin;
+  for (const auto& one : sent)
+    while (!one.ready() && context.now() < until) context.sleep(std::chrono::milliseconds(1));
 }
 
 void Supervisor::finish(Context& context, int exit_code) {

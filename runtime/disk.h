@@ -38,7 +38,7 @@ class Disk {
   virtual void sync_folder(const std::string& path) = 0;
 };
 
-class PosixDisk final : public Disk {
+class PosixDisk : public Disk {
  public:
   std::unique_ptr<WritableFile> open(const std::string& path, bool truncate) override;
   std::vector<std::byte> read(const std::string& path) const override;

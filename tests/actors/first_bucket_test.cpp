@@ -1,0 +1,75 @@
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "actors/recipe_catalogs.h"
+#include "actors/world.h"
+#include "collectives/mpi/group.h"
+#include "collectives/mpi/transport.h"
+#include "collectives/mpi/world.h"
+#include "collectives/text_exchange.h"
+#include "io/recipe.h"
+#include "runtime/resolve.h"
+#include "runtime/thread_scheduler.h"
+#include "tests/runtime/folder.h"
+
+namespace tutti {
+namespace {
+
+constexpr int kSteps = 40;
+constexpr const char* kWideMlp = R"(
+seed = 1
+[model]
+kind = "mlp"
+hidden = [4096, 4096]
+[data.train]
+kind = "synthetic"
+shape = [784]
+device_batch_size = 32
+[optimizer]
+kind = "sgd"
+lr = 0.01
+[train]
+max_duration = "40ba"
+[checkpoint]
+interval = "0ep"
+)";
+
+// Steps in which Sync posted the first bucket before Compute's backward had ended.
+int steps_with_overlap(const Recorder& recorder) {
+  std::set<int64_t> early;
+  int64_t over = -1;  // the last step whose backward has ended
+  for (const auto& one : recorder.last(100000)) {
+    if (one.what == "backward done") over = one.step;
+    if (one.what == "reduce bucket" && one.detail == 0 && one.step > over) early.insert(one.step);
+  }
+  return static_cast<int>(early.size());
+}
+
+TEST(FirstBucketTest, LeavesBeforeBackwardEnds) {
+  MpiWorld world(nullptr, nullptr);
+  const SystemClock clock;
+  MpiGroup group(world, clock, {0, 1}, Reduction::kOrdered);
+  MpiTransport transport(world);
+  const Folder folder;
+  JobOptions options;
+  options.world = 2;
+  options.run_dir = exchange_texts(group, folder.path())[0];
+  options.nonce = "test";
+  const Job job = make_job(resolve(parse_recipe(kWideMlp, "test.toml"), recipe_catalogs()), options);
+  PosixDisk disk;
+  SystemClock wall;
+  RingRecorder recorder(100000);
+  const auto log = make_null_log();
+  ThreadScheduler scheduler;
+  RunOutcome outcome;
+  RankPlace place;
+  place.rank = group.rank();
+  place.quiet = true;
+  add_rank(scheduler, job, place, {group, transport, disk, wall, *log, recorder}, outcome);
+  scheduler.run();
+  EXPECT_GE(steps_with_overlap(recorder), 0.99 * kSteps);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,77 @@
+#include "actors/microbatches.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "tests/actors/sleeping_world.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kRecipe = R"(
+seed = 3
+[model]
+kind = "resnet_cifar"
+width = 4
+[data.train]
+kind = "synthetic"
+batch_size = 8
+[optimizer]
+kind = "sgd"
+lr = 0.1
+[train]
+max_duration = "1ba"
+)";
+
+const SampleSpec kSpec{{{"input", {3, 8, 8}}, {"target", {}}}, 10};
+
+Batch random_batch(int64_t samples) {
+  return TensorTree::Children{{"input", at::randn({samples, 3, 8, 8})},
+                              {"target", at::randint(10, {samples})}};
+}
+
+MicrobatchResult run(Trainee& trainee, const Batch& batch, int count) {
+  Microbatches microbatches(trainee, nullptr, count, 7);
+  return microbatches.run(batch, 0, [](const char*, int64_t) {});
+}
+
+TEST(MicrobatchesTest, PartsThatDoNotDivideAreTorchSplits) {
+  const auto trainee = make_trainee(recipe_of(kRecipe), kSpec, 3);
+  std::vector<int64_t> sizes;
+  Microbatches microbatches(*trainee, nullptr, 4, 7);
+  const auto result =
+      microbatches.run(random_batch(7), 0, [&](const char*, int64_t m) { sizes.push_back(m); });
+  EXPECT_EQ(sizes, (std::vector<int64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(result.loss_weight, 7);
+}
+
+TEST(MicrobatchesTest, ForwardLeavesRunningStatisticsAlone) {
+  const auto trainee = make_trainee(recipe_of(kRecipe), kSpec, 3);
+  std::vector<at::Tensor> before;
+  for (const auto& one : trainee->buffers) before.push_back(one.buffer->tensor.clone());
+  run(*trainee, random_batch(8), 2);
+  for (std::size_t i = 0; i < before.size(); ++i)
+    EXPECT_TRUE(at::equal(trainee->buffers[i].buffer->tensor, before[i])) << trainee->buffers[i].name;
+}
+
+TEST(MicrobatchesTest, StatisticsAreTakenInOnceAMicrobatchAndRank) {
+  const auto trainee = make_trainee(recipe_of(kRecipe), kSpec, 3);
+  Microbatches microbatches(*trainee, nullptr, 2, 7);
+  const auto result = microbatches.run(random_batch(8), 0, [](const char*, int64_t) {});
+  microbatches.apply_statistics(at::stack({result.statistics, result.statistics}));
+  int64_t tracked = -1;
+  for (const auto& one : trainee->buffers)
+    if (one.name == "bn1.num_batches_tracked") tracked = one.buffer->tensor.item<int64_t>();
+  EXPECT_EQ(tracked, 4);
+}
+
+TEST(MicrobatchesTest, EmptyMicrobatchesAddNothing) {
+  const auto trainee = make_trainee(recipe_of(kRecipe), kSpec, 3);
+  const auto result = run(*trainee, random_batch(8).narrow(0, 0), 2);
+  EXPECT_EQ(result.loss_weight, 0);
+  EXPECT_EQ(result.statistics.abs().sum().item<float>(), 0.0f);
+  for (const auto& view : trainee->views) EXPECT_FALSE(view.tensor.grad().defined());
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,135 @@
+#include "tests/actors/sleeping_world.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "actors/recipe_catalogs.h"
+#include "collectives/local_group.h"
+#include "io/recipe.h"
+#include "runtime/lone_transport.h"
+#include "runtime/resolve.h"
+#include "runtime/thread_scheduler.h"
+
+namespace tutti {
+namespace {
+
+class SleepingModel final : public Model {
+ public:
+  explicit SleepingModel(Nanoseconds sleep) : sleep_(sleep), weight_(add_parameter("weight", {}, fill())) {}
+  TensorTree forward(const Batch& batch) override {
+    std::this_thread::sleep_for(sleep_);
+    return batch["input"].sum() * weight_.tensor;
+  }
+  at::Tensor loss(const Outputs& outputs, const Batch&) override { return outputs.tensor(); }
+  const char* kind() const override { return "SleepingModel"; }
+
+ private:
+  static Init fill() {
+    return [](at::Tensor& tensor, at::Generator) { tensor.fill_(1.0); };
+  }
+  Nanoseconds sleep_;
+  Parameter& weight_;
+};
+
+class SlowDataset final : public Dataset {
+ public:
+  explicit SlowDataset(Nanoseconds sleep) : sleep_(sleep) {}
+  int64_t size() const override { return 8; }
+  SampleSpec spec() const override { return {{{"input", {1}}}, 0}; }
+  Batch get(std::span<const int64_t> indices) const override {
+    std::this_thread::sleep_for(sleep_);
+    return TensorTree::Children{{"input", at::zeros({static_cast<int64_t>(indices.size()), 1})}};
+  }
+  uint64_t digest() const override { return 1; }
+
+ private:
+  Nanoseconds sleep_;
+};
+
+class SlowFile final : public WritableFile {
+ public:
+  SlowFile(std::unique_ptr<WritableFile> file, Nanoseconds sleep) : file_(std::move(file)), sleep_(sleep) {}
+  void write_at(uint64_t offset, std::span<const std::byte> bytes) override {
+    file_->write_at(offset, bytes);
+  }
+  void append(std::span<const std::byte> bytes) override { file_->append(bytes); }
+  void sync() override {
+    std::this_thread::sleep_for(sleep_);
+    file_->sync();
+  }
+  void close() override { file_->close(); }
+
+ private:
+  std::unique_ptr<WritableFile> file_;
+  Nanoseconds sleep_;
+};
+
+// Slow where a rank writes its pieces.
+class SlowDisk final : public PosixDisk {
+ public:
+  explicit SlowDisk(Nanoseconds sleep) : sleep_(sleep) {}
+  std::unique_ptr<WritableFile> open(const std::string& path, bool truncate) override {
+    auto file = PosixDisk::open(path, truncate);
+    if (path.find("rank-") == std::string::npos) return file;
+    return std::make_unique<SlowFile>(std::move(file), sleep_);
+  }
+
+ private:
+  Nanoseconds sleep_;
+};
+
+std::vector<double> commits_apart_ms(const Recorder& recorder) {
+  std::vector<double> apart;
+  TimePoint before = kNever;
+  for (const auto& one : recorder.last(100000)) {
+    if (one.what != "committed") continue;
+    if (before != kNever) apart.push_back(milliseconds(one.time - before));
+    before = one.time;
+  }
+  return apart;
+}
+
+}  // namespace
+
+Setting recipe_of(const std::string& toml) {
+  return resolve(parse_recipe(toml, "test.toml"), recipe_catalogs());
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values.at(values.size() / 2);
+}
+
+std::vector<double> SleepingWorld::step_ms() const {
+  const Folder folder;
+  Job job;
+  job.recipe = recipe_of(
+      "seed = 1\n[model]\nkind = 'mlp'\n[data.train]\nkind = 'synthetic'\nbatch_size = 2\n"
+      "[optimizer]\nkind = 'sgd'\nlr = 0.1\n[train]\nmax_duration = '" +
+      std::to_string(steps) + "ba'\n[checkpoint]\ninterval = '" + std::to_string(checkpoint_every) + "ba'\n");
+  job.run_dir = folder.path();
+  job.checkpoints = folder / "checkpoints";
+  job.train = std::make_shared<SlowDataset>(loading);
+  job.global_batch = 2;
+  job.make_model = [this](const Setting&, const SampleSpec&) {
+    return std::make_shared<SleepingModel>(forward);
+  };
+
+  const auto group = LocalFabric::make(1)->group(0);
+  LoneTransport transport;
+  SlowDisk disk(writing);
+  SystemClock clock;
+  RingRecorder recorder(100000);
+  const auto log = make_null_log();
+  ThreadScheduler scheduler;
+  RunOutcome outcome;
+  RankPlace place;
+  place.quiet = true;
+  add_rank(scheduler, job, place, {*group, transport, disk, clock, *log, recorder}, outcome);
+  scheduler.run();
+  return commits_apart_ms(recorder);
+}
+
+}  // namespace tutti

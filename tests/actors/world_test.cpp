@@ -1,0 +1,117 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "actors/inspect.h"
+#include "sim/local_run.h"
+#include "tests/actors/sleeping_world.h"
+
+namespace tutti {
+namespace {
+
+std::string recipe_text(const std::string& more) {
+  return "seed = 5\n[model]\nkind = 'mlp'\nhidden = [16]\n[data.train]\nkind = 'synthetic'\nsamples = 100\n"
+         "batch_size = 24\nshuffle = true\nshape = [12]\n[optimizer]\nkind = 'adamw'\n[checkpoint]\ninterval "
+         "= '1ep'\n" +
+         more;
+}
+
+std::string file_text(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::vector<std::string> losses(const std::string& run_dir) {
+  std::vector<std::string> found;
+  std::istringstream lines(file_text(run_dir + "/metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);) {
+    const auto at = line.find("\"loss\": ");
+    if (at != std::string::npos) found.push_back(line.substr(at, line.find(',', at) - at));
+  }
+  return found;
+}
+
+LocalRunOptions quietly(int ranks, const std::string& run_dir, uint64_t schedule_seed = 0) {
+  LocalRunOptions options;
+  options.ranks = ranks;
+  options.run_dir = run_dir;
+  options.schedule_seed = schedule_seed;
+  options.quiet = true;
+  return options;
+}
+
+TEST(WorldTest, AnyInterleavingGivesTheSameBits) {
+  const Folder folder;
+  const Setting recipe = recipe_of(recipe_text("[train]\nmax_duration = '2ep'\n"));
+  const auto one = train_in_one_process(recipe, quietly(3, folder / "one", 1));
+  const auto two = train_in_one_process(recipe, quietly(3, folder / "two", 2));
+  EXPECT_NE(one.delivery_digest, two.delivery_digest) << "both ran in the same order: this proves nothing";
+  EXPECT_EQ(losses(folder / "one"), losses(folder / "two"));
+  EXPECT_EQ(inspect_digest(folder / "one"), inspect_digest(folder / "two"));
+}
+
+TEST(WorldTest, ShortLastBatchIsSeenWholeOnAnyNumberOfRanks) {
+  const Folder folder;
+  const Setting recipe = recipe_of(recipe_text("[train]\nmax_duration = '1ep'\n"));  // 100 = 4 x 24 + 4
+  for (const int ranks : {1, 8}) {
+    const std::string run = folder / std::to_string(ranks);
+    train_in_one_process(recipe, quietly(ranks, run));
+    EXPECT_EQ(losses(run).size(), 5u);
+    EXPECT_NE(inspect_text(run).find("100 samples"), std::string::npos) << inspect_text(run);
+  }
+}
+
+TEST(WorldTest, ResumedRunEndsAtTheSameBits) {
+  const Folder folder;
+  train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '4ep'\n")),
+                       quietly(2, folder / "whole"));
+  train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '2ep'\n")),
+                       quietly(2, folder / "parts"));
+  auto again = quietly(2, folder / "parts");
+  again.resume = "auto";
+  train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '4ep'\n")), again);
+  EXPECT_EQ(losses(folder / "whole"), losses(folder / "parts"));
+  EXPECT_EQ(inspect_digest(folder / "whole"), inspect_digest(folder / "parts"));
+}
+
+TEST(WorldTest, CheckpointGoesOnWithAnotherNumberOfRanks) {
+  const Folder folder;
+  train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '1ep'\n")), quietly(3, folder / "run"));
+  auto again = quietly(2, folder / "run");
+  again.resume = "auto";
+  train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '2ep'\n")), again);
+  EXPECT_EQ(losses(folder / "run").size(), 10u);
+}
+
+TEST(WorldTest, AnotherModelsCheckpointIsRefused) {
+  const Folder folder;
+  train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '1ep'\n")), quietly(2, folder / "run"));
+  auto again = quietly(2, folder / "run");
+  again.resume = "auto";
+  const std::string wider = recipe_text("[train]\nmax_duration = '2ep'\n");
+  try {
+    train_in_one_process(recipe_of(std::string(wider).replace(wider.find("[16]"), 4, "[17]")), again);
+    FAIL() << "it trained on";
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("0.weight' is [16, 12], the model's is [17, 12]"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(WorldTest, MicrobatchesGiveTheSameLossesToRounding) {
+  const Folder folder;
+  train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '1ep'\n")), quietly(1, folder / "1"));
+  train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '1ep'\ngrad_accum = 5\n")),
+                       quietly(2, folder / "10"));
+  const auto one = losses(folder / "1"), ten = losses(folder / "10");
+  ASSERT_EQ(one.size(), ten.size());
+  for (std::size_t i = 0; i < one.size(); ++i)
+    EXPECT_NEAR(std::stod(one[i].substr(8)), std::stod(ten[i].substr(8)), 1e-5) << i;
+}
+
+}  // namespace
+}  // namespace tutti
