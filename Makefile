@@ -1,5 +1,5 @@
-# The everyday commands. CMake does the work: `cmake -B build && cmake --build build` is enough where everything that
-# tutti needs is installed. CMAKE_ARGS="-DTUTTI_CUDA=OFF" and the like are handed on.
+# The everyday commands. CMake does the work: `cmake -B build && cmake --build build` is enough where
+# everything that tutti needs is installed. CMAKE_ARGS="-DTUTTI_CUDA=OFF" and the like are handed on.
 BUILD ?= build
 JOBS ?= $(shell nproc)
 CMAKE_ARGS ?=

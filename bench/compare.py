@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """tutti and PyTorch (DDP over gloo) side by side: the same models, the same batches, one thread a rank.
 
-They take turns, so that both see the same machine. Each pair gives a ratio, tutti / PyTorch; what is printed is the
-median of the ratios with their lowest and highest. Peak memory is the resident set of the largest rank, CPU time that
-of all ranks together, and the time to the first step counts from the launch. Run it on an idle machine.
+They take turns, so that both see the same machine. Each pair gives a ratio, tutti / PyTorch; what is printed
+is the median of the ratios with their lowest and highest. Peak memory is the resident set of the largest rank,
+CPU time that of all ranks together, and the time to the first step counts from the launch. Run it on an idle
+machine.
 """
 
 import argparse
@@ -23,7 +24,8 @@ WARMUP = 5
 STEP_TARGETS = {("digits_mlp", 1): 0.5, ("digits_mlp", 2): 0.25, ("resnet20", 2): 1.0, ("gpt_tiny", 2): 0.97,
                 ("wide_mlp", 2): 0.7}
 FIRST_STEP_TARGET = 0.25
-LABELS = {"step_ms": "step, ms", "cpu_ms": "CPU a step, ms", "first_step_s": "first step, s", "rss_mb": "peak, MB"}
+LABELS = {"step_ms": "step, ms", "cpu_ms": "CPU a step, ms", "first_step_s": "first step, s",
+          "rss_mb": "peak, MB"}
 
 
 def default_python():
@@ -32,13 +34,13 @@ def default_python():
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tutti", type=Path, default=HERE.parent / "build/tutti")
     parser.add_argument("--python", type=Path, default=default_python(), help="one that has torch")
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--workloads", nargs="+", choices=STEPS, default=list(STEPS))
-    parser.add_argument("--steps", type=int, help="measured steps of a run, instead of each workload's own number")
+    parser.add_argument("--steps", type=int, help="measured steps of a run; each workload has its own number")
     parser.add_argument("--json", type=Path, help="write every run's figures there too")
     return parser.parse_args()
 
@@ -74,7 +76,8 @@ def spread(values):
 
 
 def ratios(results, peer, field):
-    return [getattr(own, field) / getattr(other, field) for own, other in zip(results["tutti"], results[peer])]
+    pairs = zip(results["tutti"], results[peer])
+    return [getattr(own, field) / getattr(other, field) for own, other in pairs]
 
 
 def target(workload, ranks, field):

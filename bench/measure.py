@@ -75,7 +75,8 @@ class MetricsWatch(threading.Thread):
 
 
 def run_tutti(tutti, recipe, run_dir, ranks, steps, warmup):
-    command = [tutti, "train", recipe, "--run-dir", run_dir, "--set", f"train.max_duration={warmup + steps}ba"]
+    duration = f"train.max_duration={warmup + steps}ba"
+    command = [tutti, "train", recipe, "--run-dir", run_dir, "--set", duration]
     if ranks > 1:
         command = [MPIRUN, "-np", str(ranks), *command]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)

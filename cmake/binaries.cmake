@@ -1,5 +1,5 @@
-# The shared libraries, and what `cmake --install` puts where. libtutti.so is every folder's library in one: plugins
-# and libtutti_cuda.so link it.
+# The shared libraries, and what `cmake --install` puts where. libtutti.so is every folder's library in one:
+# plugins and libtutti_cuda.so link it.
 include(GNUInstallDirs)
 get_property(libraries GLOBAL PROPERTY TUTTI_LIBRARIES)
 

@@ -1,5 +1,6 @@
-# libtutti_cuda.so: everything that needs CUDA, loaded only where there is a GPU. TUTTI_CUDA=AUTO builds it where nvcc,
-# libtorch's CUDA half and NCCL are found, and says what lacks where not; ON insists; OFF does without.
+# libtutti_cuda.so: everything that needs CUDA, loaded only where there is a GPU. TUTTI_CUDA=AUTO builds it
+# where nvcc, libtorch's CUDA half and NCCL are found, and says what lacks where not; ON insists; OFF does
+# without.
 function(tutti_find_cuda lacks)
   include(CheckLanguage)
   check_language(CUDA)
@@ -9,14 +10,15 @@ function(tutti_find_cuda lacks)
   if(NOT CMAKE_CUDA_COMPILER)
     set(lacking "nvcc (NVIDIA's CUDA toolkit; nvcc on PATH, or CUDACXX=/path/to/nvcc)")
   elseif(NOT EXISTS ${TUTTI_TORCH_DIR}/lib/libtorch_cuda.so)
-    set(lacking "libtorch's CUDA half (${TUTTI_TORCH_DIR} is a build for CPUs; `make setup` installs one that has it)")
+    set(lacking "libtorch's CUDA half (${TUTTI_TORCH_DIR} is a build for CPUs; `make setup` installs both)")
   elseif(NOT TUTTI_NCCL_INCLUDE OR NOT TUTTI_NCCL_LIBRARY)
     set(lacking "NCCL (libnccl-dev of NVIDIA's repository, or the nvidia-nccl wheel beside torch)")
   endif()
   set(${lacks} "${lacking}" PARENT_SCOPE)
 endfunction()
 
-# libtorch and nvcc must speak of the same CUDA runtime: two of them in one process know nothing of each other.
+# libtorch and nvcc must speak of the same CUDA runtime: two of them in one process know nothing of each
+# other.
 function(tutti_check_cuda_version lacks)
   if(NOT EXISTS ${TUTTI_TORCH_DIR}/version.py)
     return()
@@ -25,8 +27,8 @@ function(tutti_check_cuda_version lacks)
   string(REGEX REPLACE ".*cuda[^=]*= '([0-9]+).*" "\\1" wanted "${version}")
   string(REGEX REPLACE "^([0-9]+).*" "\\1" found "${CMAKE_CUDA_COMPILER_VERSION}")
   if(wanted MATCHES "^[0-9]+$" AND NOT wanted EQUAL found)
-    set(${lacks} "nvcc of CUDA ${wanted}, which libtorch was built with (found: ${CMAKE_CUDA_COMPILER_VERSION})"
-        PARENT_SCOPE)
+    set(lacking "nvcc of CUDA ${wanted}, as libtorch was built with (here: ${CMAKE_CUDA_COMPILER_VERSION})")
+    set(${lacks} "${lacking}" PARENT_SCOPE)
   endif()
 endfunction()
 
@@ -38,7 +40,8 @@ function(tutti_cuda_library)
     ${CMAKE_SOURCE_DIR}/collectives/nccl/header_check.cpp
     ${CMAKE_SOURCE_DIR}/tensors/cuda_device.cu)
   tutti_stamp(tutti_cuda)
-  target_include_directories(tutti_cuda SYSTEM PRIVATE ${TUTTI_NCCL_INCLUDE} ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
+  target_include_directories(tutti_cuda SYSTEM PRIVATE ${TUTTI_NCCL_INCLUDE}
+                                                       ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
   # Linked although no symbol of it may be used: its kernels register themselves when it is loaded.
   target_link_options(tutti_cuda PRIVATE LINKER:--no-as-needed)
   target_link_libraries(tutti_cuda PRIVATE tutti_shared ${TUTTI_TORCH_DIR}/lib/libtorch_cuda.so

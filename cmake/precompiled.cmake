@@ -1,5 +1,5 @@
-# libtorch's headers, precompiled once and reused by every target that links tutti_torch. Sources include what they use
-# all the same: -DTUTTI_PCH=OFF must build too.
+# libtorch's headers, precompiled once and reused by every target that links tutti_torch. Sources include what
+# they use all the same: -DTUTTI_PCH=OFF must build too.
 if(TUTTI_PCH)
   file(WRITE ${CMAKE_BINARY_DIR}/precompiled.cpp "")
   add_library(tutti_precompiled OBJECT ${CMAKE_BINARY_DIR}/precompiled.cpp)
@@ -28,7 +28,8 @@ function(tutti_links out target wanted)
   endwhile()
 endfunction()
 
-# A precompiled header serves only sources compiled with the same flags, so executables too are compiled with -fPIC.
+# A precompiled header serves only sources compiled with the same flags, so executables too are compiled with
+# -fPIC.
 function(tutti_precompile target)
   tutti_links(uses_torch ${target} tutti_torch)
   if(TUTTI_PCH AND uses_torch)

@@ -1,10 +1,12 @@
-# The build stamp: what has to agree between libtutti.so and what is loaded beside it (libtutti_cuda.so, plugins).
-set(TUTTI_BUILD_STAMP
-    "tutti ${PROJECT_VERSION}, libtorch ${TUTTI_TORCH_VERSION}, ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
+# The build stamp: what has to agree between libtutti.so and what is loaded beside it (libtutti_cuda.so,
+# plugins).
+set(TUTTI_BUILD_STAMP "tutti ${PROJECT_VERSION}, libtorch ${TUTTI_TORCH_VERSION}, ")
+string(APPEND TUTTI_BUILD_STAMP "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
 
 # tutti_stamp(target): `target` exports the C function const char* <target>_build_stamp().
 function(tutti_stamp target)
   set(TUTTI_STAMPED ${target})
-  configure_file(${CMAKE_SOURCE_DIR}/cmake/build_stamp.cpp.in ${CMAKE_BINARY_DIR}/${target}_build_stamp.cpp @ONLY)
-  target_sources(${target} PRIVATE ${CMAKE_BINARY_DIR}/${target}_build_stamp.cpp)
+  set(source ${CMAKE_BINARY_DIR}/${target}_build_stamp.cpp)
+  configure_file(${CMAKE_SOURCE_DIR}/cmake/build_stamp.cpp.in ${source} @ONLY)
+  target_sources(${target} PRIVATE ${source})
 endfunction()

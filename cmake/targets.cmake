@@ -1,5 +1,5 @@
-# tutti_library(folder SOURCES ... DEPENDS ...): the static library tutti_<folder>, one a folder; all of them together
-# make libtutti.so (binaries.cmake).
+# tutti_library(folder SOURCES ... DEPENDS ...): the static library tutti_<folder>, one a folder; all of them
+# together make libtutti.so (binaries.cmake).
 function(tutti_library folder)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
   add_library(tutti_${folder} STATIC ${arg_SOURCES})
@@ -9,8 +9,8 @@ function(tutti_library folder)
   set_property(GLOBAL APPEND PROPERTY TUTTI_LIBRARIES tutti_${folder})
 endfunction()
 
-# tutti_test(name SOURCES ... DEPENDS ... [LABELS ...] [RANKS n ...]): the executable build/tests/<name>, run by ctest
-# as one test; with RANKS, under mpirun, as one test for each number of ranks, called <name>.np<n>.
+# tutti_test(name SOURCES ... DEPENDS ... [LABELS ...] [RANKS n ...]): the executable build/tests/<name>, run
+# by ctest as one test; with RANKS, under mpirun, as one test for each number of ranks, called <name>.np<n>.
 function(tutti_test name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;LABELS;RANKS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})

@@ -1,5 +1,6 @@
-# libtorch's CPU half: the target tutti_torch. TUTTI_TORCH_DIR (cache variable or environment) names any libtorch >= 2.9,
-# a folder that holds include/ and lib/; else the wheel that tools/setup.sh put under the user's cache folder is taken.
+# libtorch's CPU half: the target tutti_torch. TUTTI_TORCH_DIR (cache variable or environment) names any
+# libtorch >= 2.9, a folder that holds include/ and lib/; else the wheel that tools/setup.sh put under the
+# user's cache folder is taken.
 set(TUTTI_TORCH_DIR "$ENV{TUTTI_TORCH_DIR}" CACHE PATH "A libtorch: the folder with include/ and lib/")
 set(wheel $ENV{HOME}/.cache/tutti/torch-2.11.0)
 if(DEFINED ENV{XDG_CACHE_HOME})
@@ -10,8 +11,8 @@ if(NOT TUTTI_TORCH_DIR)
 endif()
 
 if(NOT EXISTS "${TUTTI_TORCH_DIR}/lib/libtorch_cpu.so")
-  message(FATAL_ERROR "tutti needs libtorch >= 2.9, not found at '${TUTTI_TORCH_DIR}'. `make setup` installs it under "
-                      "${wheel}; one of your own is named by cmake -DTUTTI_TORCH_DIR=/path/to/libtorch "
+  message(FATAL_ERROR "tutti needs libtorch >= 2.9, not found at '${TUTTI_TORCH_DIR}'. `make setup` "
+                      "installs it under ${wheel}; one of your own is named by cmake -DTUTTI_TORCH_DIR=/path/to/libtorch "
                       "(the folder with include/ and lib/)")
 endif()
 foreach(header headeronly/version.h csrc/api/include/torch/version.h)
@@ -27,7 +28,8 @@ message(STATUS "libtorch ${TUTTI_TORCH_VERSION}: ${TUTTI_TORCH_DIR}")
 
 add_library(tutti_torch INTERFACE)
 target_include_directories(tutti_torch SYSTEM INTERFACE ${TUTTI_TORCH_DIR}/include)
-target_link_libraries(tutti_torch INTERFACE ${TUTTI_TORCH_DIR}/lib/libtorch_cpu.so ${TUTTI_TORCH_DIR}/lib/libc10.so)
+target_link_libraries(tutti_torch INTERFACE ${TUTTI_TORCH_DIR}/lib/libtorch_cpu.so
+                                            ${TUTTI_TORCH_DIR}/lib/libc10.so)
 set(CMAKE_BUILD_RPATH ${TUTTI_TORCH_DIR}/lib)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib;${TUTTI_TORCH_DIR}/lib")
 

@@ -1,9 +1,9 @@
 #!/bin/bash
-# tests/fresh_machine.sh [TARGET...]: runs `make demo` (or other targets) on a fresh Debian 12 with nothing on it but
-# git and make: a debootstrap chroot with a clone of this repository's HEAD. Run by hand, as root; takes a download of
-# 3 GB, 12 GB of disk and a clean build. How this machine reaches the registries (apt's and pip's settings,
-# certificates, proxies) is handed on. FRESH_MACHINE names a folder for the chroot, which is then kept and used again;
-# without it everything is thrown away.
+# tests/fresh_machine.sh [TARGET...]: runs `make demo` (or other targets) on a fresh Debian 12 with nothing on
+# it but git and make: a debootstrap chroot with a clone of this repository's HEAD. Run by hand, as root;
+# takes a download of 3 GB, 12 GB of disk and a clean build. How this machine reaches the registries (apt's
+# and pip's settings, certificates, proxies) is handed on. FRESH_MACHINE names a folder for the chroot, which
+# is then kept and used again; without it everything is thrown away.
 set -euo pipefail
 readonly root=$(dirname "$(dirname "$(readlink -f "$0")")")
 readonly suite=bookworm
@@ -48,7 +48,8 @@ mount --rbind /dev "$machine/dev"
 rm -rf "$machine/tutti"
 git clone --quiet "$root" "$machine/tutti"
 # Only what reaches the registries comes from this machine's environment.
-mapfile -t reach < <(env | grep -iE '^(pip_|(https?|no|all)_proxy=|ssl_cert|curl_ca|requests_ca)' | grep -v '^PIP_FIND_LINKS')
+mapfile -t reach < <(env | grep -iE '^(pip_|(https?|no|all)_proxy=|ssl_cert|curl_ca|requests_ca)' |
+  grep -v '^PIP_FIND_LINKS')
 status=0
 time env -i "${reach[@]}" HOME=/srv PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
   chroot "$machine" make -C /tutti "${@:-demo}" || status=$?

@@ -106,6 +106,7 @@ TEST(CommentedOutCode, IsToldFromProse) {
   EXPECT_THAT(dead({parse_source("io/a.cpp", "// sums, then divides; see the header\n")}), IsEmpty());
   EXPECT_THAT(dead({parse_source("io/a.cpp", "f(\"// a;\");\n")}), IsEmpty());
   EXPECT_THAT(dead({parse_source("io/a.cpp", "// scaled inside (float32 scalar;\n")}), IsEmpty());
+  EXPECT_THAT(dead({parse_source("io/a.cpp", "// progress (one line, plain lines else);\n")}), IsEmpty());
   EXPECT_THAT(dead({parse_source("io/a.cpp", "// std::string name;\n")}), SizeIs(1));
   EXPECT_THAT(dead({parse_source("io/a.cpp", "// return;\n")}), SizeIs(1));
   EXPECT_THAT(dead({parse_source("io/a.cpp", "g();  // f();\n")}), SizeIs(1));

@@ -1,8 +1,9 @@
 #!/bin/bash
-# tests/two_hosts.sh COMMAND...: runs COMMAND on 4 ranks, 2 on each of two hosts that know each other only by TCP. The
-# hosts are network namespaces of their own host names, joined by a veth pair; both see this machine's disk, except
-# TWO_HOSTS_PRIVATE (a folder): of that the second host has its own, empty one. MPIRUN_ARGS goes to mpirun.
-# Exit code: the command's, or 77 (skipped) where the kernel or the user's rights do not allow namespaces.
+# tests/two_hosts.sh COMMAND...: runs COMMAND on 4 ranks, 2 on each of two hosts that know each other only by
+# TCP. The hosts are network namespaces of their own host names, joined by a veth pair; both see this
+# machine's disk, except TWO_HOSTS_PRIVATE (a folder): of that the second host has its own, empty one.
+# MPIRUN_ARGS goes to mpirun. Exit code: the command's, or 77 (skipped) where the kernel or the user's rights
+# do not allow namespaces.
 set -euo pipefail
 readonly self=$(readlink -f "$0")
 readonly root=$(dirname "$(dirname "$self")")

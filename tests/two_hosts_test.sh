@@ -1,6 +1,6 @@
 #!/bin/bash
-# tests/two_hosts_test.sh TUTTI: digits.toml on 2 x 2 ranks of two hosts ends with the same bits as on 4 ranks of one
-# host, and a run folder that the second host cannot see is refused with that host's name.
+# tests/two_hosts_test.sh TUTTI: digits.toml on 2 x 2 ranks of two hosts ends with the same bits as on 4 ranks
+# of one host, and a run folder that the second host cannot see is refused with that host's name.
 set -euo pipefail
 readonly root=$(dirname "$(dirname "$(readlink -f "$0")")")
 readonly tutti=$(readlink -f "$1")
@@ -30,8 +30,8 @@ echo "the same digest on one host and on two: $one"
 
 mkdir "$scratch/unshared"
 status=0
-said=$(export TWO_HOSTS_PRIVATE=$scratch/unshared; train "$scratch/unshared/run" "$root/tests/two_hosts.sh" 2>&1) ||
-  status=$?
+export TWO_HOSTS_PRIVATE=$scratch/unshared
+said=$(train "$scratch/unshared/run" "$root/tests/two_hosts.sh" 2>&1) || status=$?
 [ $status != 0 ] || fail "a run folder that the second host cannot see is not refused"
 grep -q "tutti[0-9]*b" <<< "$said" || fail "the refusal does not name the host: $said"
 echo "a run folder that is not shared is refused: $(grep -m 1 "tutti[0-9]*b" <<< "$said")"

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Installs what tutti is built and tested with: Debian's packages of packages.txt, and libtorch out of the wheel on
-# PyPI, in a virtual environment that all clones share. Does only what is missing; a second run takes no time.
+# Installs what tutti is built and tested with: Debian's packages of packages.txt, and libtorch out of the
+# wheel on PyPI, in a virtual environment that all clones share. Does only what is missing; a second run takes
+# no time.
 #   TUTTI_TORCH_DIR   a libtorch of your own (the folder with include/ and lib/): no wheel is installed
 #   XDG_CACHE_HOME    where the virtual environment goes, under tutti/; ~/.cache by default
 set -euo pipefail
@@ -16,7 +17,8 @@ die() { say "$@"; exit 1; }
 missing_packages() {
   local package
   while read -r package; do
-    [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || printf '%s ' "$package"
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] ||
+      printf '%s ' "$package"
   done < "$here/packages.txt"
 }
 
@@ -32,14 +34,14 @@ as_root() {
 
 install_packages() {
   if ! command -v dpkg-query >/dev/null; then
-    say "this is not Debian: install what $here/packages.txt lists in your system's own way (CMake names what lacks)"
+    say "this is not Debian: install in your system's own way what $here/packages.txt lists"
     return
   fi
   local missing
   missing=$(missing_packages)
   [ -n "$missing" ] || return 0
   say "installing Debian's packages: $missing"
-  as_root apt-get update -q || die "'apt-get update' failed: is Debian's mirror within reach? Then 'make setup' again"
+  as_root apt-get update -q || die "'apt-get update' failed: is Debian's mirror within reach?"
   # shellcheck disable=SC2086 # one word a package
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing ||
     die "apt-get could not install: $missing"
@@ -57,8 +59,9 @@ install_torch() {
   [ -x "$venv/bin/python" ] || /usr/bin/python3 -m venv "$venv"
   # shellcheck disable=SC2086 # one word a requirement
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check $wanted ||
-    die "pip could not install $wanted: is PyPI within reach? Then 'make setup' again"
-  "$venv/bin/python" -c 'import torch, numpy, h5py, tensorboard' || die "what was installed into $venv does not load"
+    die "pip could not install $wanted: is PyPI within reach?"
+  "$venv/bin/python" -c 'import torch, numpy, h5py, tensorboard' ||
+    die "what was installed into $venv does not load"
   printf '%s\n' "$wanted" > "$venv/complete"
   rm "$marker"
 }
@@ -67,7 +70,8 @@ torch_installed() { [ "$(cat "$venv/complete" 2>/dev/null)" = "$wanted" ]; }
 
 provide_torch() {
   if [ -n "${TUTTI_TORCH_DIR:-}" ]; then
-    [ -e "$TUTTI_TORCH_DIR/lib/libtorch_cpu.so" ] || die "TUTTI_TORCH_DIR=$TUTTI_TORCH_DIR has no lib/libtorch_cpu.so"
+    [ -e "$TUTTI_TORCH_DIR/lib/libtorch_cpu.so" ] ||
+      die "TUTTI_TORCH_DIR=$TUTTI_TORCH_DIR has no lib/libtorch_cpu.so"
     return
   fi
   torch_installed && return

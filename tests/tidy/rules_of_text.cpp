@@ -47,7 +47,8 @@ std::string machine_path(const SourceFile& file, size_t index) {
 // Ends like a statement, and looks like one: a call, an operator, a bare word, a declaration.
 bool looks_like_code(const std::string& comment) {
   static const std::regex ending(R"([;{]\s*$)");
-  static const std::regex statement(R"(\w ?\(.*\)|[=\]>]|\breturn\b|^\s*(//|/\*|\*)\s*[\w:]+( \w+)?\s*[;{])");
+  static const std::regex statement(
+      R"(\w\(.*\)|\b(if|for|while|switch) ?\(|[=\]>]|\breturn\b|^\s*(//|/\*|\*)\s*[\w:]+( \w+)?\s*[;{])");
   return std::regex_search(comment, ending) && std::regex_search(comment, statement);
 }
 
