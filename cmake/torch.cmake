@@ -12,8 +12,8 @@ endif()
 
 if(NOT EXISTS "${TUTTI_TORCH_DIR}/lib/libtorch_cpu.so")
   message(FATAL_ERROR "tutti needs libtorch >= 2.9, not found at '${TUTTI_TORCH_DIR}'. `make setup` "
-                      "installs it under ${wheel}; one of your own is named by cmake -DTUTTI_TORCH_DIR=/path/to/libtorch "
-                      "(the folder with include/ and lib/)")
+                      "installs it under ${wheel}; one of your own is named by "
+                      "cmake -DTUTTI_TORCH_DIR=/path/to/libtorch (the folder with include/ and lib/)")
 endif()
 foreach(header headeronly/version.h csrc/api/include/torch/version.h)
   if(EXISTS ${TUTTI_TORCH_DIR}/include/torch/${header} AND NOT TUTTI_TORCH_VERSION)
