@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """tutti and PyTorch (DDP over gloo) side by side: the same models, the same batches, one thread a rank.
 
-They take turns, so that both see the same machine. Each pair gives a ratio, tutti / PyTorch; what is printed
-is the median of the ratios with their lowest and highest. Peak memory is the resident set of the largest
-rank, CPU time that of all ranks together, and the time to the first step counts from the launch. Run it on an idle
-machine.
+They take turns, so that both see the same machine. Each pair gives a ratio, tutti / PyTorch; what is
+printed is the median of the ratios with their lowest and highest. Peak memory is the resident set of the
+largest rank, CPU time that of all ranks together, and the time to the first step counts from the launch.
+Run it on an idle machine.
 """
 
 import argparse
