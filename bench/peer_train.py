@@ -1,5 +1,5 @@
-"""PyTorch's side of compare.py: trains one workload on one rank, alone or with DDP over gloo (RANK and so on in
-the environment). Rank 0 prints "first step", then one line of JSON."""
+"""PyTorch's side of compare.py: trains one workload on one rank, alone or with DDP over gloo (RANK and so on
+in the environment). Rank 0 prints "first step", then one line of JSON."""
 
 import argparse
 import json
