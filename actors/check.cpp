@@ -24,12 +24,13 @@ Job lone_job(const Setting& recipe, int ranks) {
 
 Checkpoint checkpoint_of(const Job& job, const std::string& named) {
   const PosixDisk disk;
+  const auto on_bad = [](const std::string& what) { std::fprintf(stderr, "passed over: %s\n", what.c_str()); };
   try {
-    if (!named.empty() && named != "auto") return read_checkpoint(disk, named);
+    if (!named.empty() && named != "auto") return find_checkpoint(disk, named, on_bad);
   } catch (const OperatingError& error) {
     throw UserError(error.what());
   }
-  return newest_good_checkpoint(disk, job.checkpoints, [](const std::string&) {});
+  return newest_good_checkpoint(disk, job.checkpoints, on_bad);
 }
 
 void check_times(const Job& job) {

@@ -69,6 +69,7 @@ void Compute::restore(const std::string& folder) {
   if (state.data_digest != options_.data_digest)
     throw UserError(folder + ": it was trained on other data than [data.train] names");
   restore_tensors(*trainee_, checkpoint.tensors, folder);
+  resumed_from_ = folder;
   time_.epoch = state.epoch;
   time_.batch = saved_at_ = state.step;
   time_.batch_in_epoch = state.batch_in_epoch;
@@ -82,7 +83,7 @@ void Compute::restore(const std::string& folder) {
 void Compute::begin(Context& context, const Start&) {
   set_up_reduction(context);
   began_ = step_began_ = context.now();
-  if (cast_.has_reporter) context.send(cast_.reporter, ReportFrom{time_.batch});
+  if (cast_.has_reporter) context.send(cast_.reporter, ReportFrom{time_.batch, resumed_from_});
   if (reached(time_, max_duration_)) {
     finish(context, /*stopped=*/false);
     return;
@@ -192,9 +193,9 @@ void Compute::after_step(Context& context, const Timestamp& before, const Verdic
     checkpoint_due = checkpoint_due || checkpoint_every_->at_epoch_end(before, time_);
   }
   if (evaluation_due) evaluate(context);
-  const bool stopped = verdict.stop > 0;
-  if (stopped || reached(time_, max_duration_)) {
-    finish(context, stopped);
+  const bool over = reached(time_, max_duration_);
+  if (over || verdict.stop > 0) {
+    finish(context, /*stopped=*/!over);
   } else if (checkpoint_due) {
     snapshot(context, /*last=*/false);
   }

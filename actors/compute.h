@@ -79,6 +79,7 @@ class Compute final : public Actor {
   std::optional<Interval> eval_every_, checkpoint_every_;
   Timestamp time_;
   Pending<SnapshotCopied> copying_;
+  std::string resumed_from_;   // a checkpoint's folder, or ""
   TimePoint began_;            // of this process's training
   TimePoint step_began_;       // when the last step was over; waiting for the batch counts
   double earlier_s_ = 0;       // trained before this start

@@ -10,25 +10,13 @@
 namespace tutti {
 namespace {
 
-Checkpoint newest_of_run(const Disk& disk, const std::string& checkpoints, const std::string& path) {
-  std::string bad;
-  Checkpoint found = newest_good_checkpoint(
-      disk, checkpoints, [&](const std::string& what) { bad += "\n  passed over: " + what; });
-  if (found.folder.empty()) throw UserError(path + ": there is no good checkpoint" + bad);
-  if (!bad.empty()) std::fprintf(stderr, "%s\n", bad.c_str() + 1);
-  return found;
-}
-
 Checkpoint open_checkpoint(const std::string& path) {
-  const PosixDisk disk;
+  const auto on_bad = [](const std::string& what) { std::fprintf(stderr, "passed over: %s\n", what.c_str()); };
   try {
-    if (disk.exists(path + "/manifest.json")) return read_checkpoint(disk, path);
+    return find_checkpoint(PosixDisk(), path, on_bad);
   } catch (const OperatingError& error) {
     throw UserError(error.what());
   }
-  if (disk.exists(path + "/checkpoints")) return newest_of_run(disk, path + "/checkpoints", path);
-  if (disk.exists(path)) return newest_of_run(disk, path, path);
-  throw UserError(path + ": expected the folder of a checkpoint or a run");
 }
 
 std::string shape_text(const at::Tensor& tensor) {

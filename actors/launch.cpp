@@ -95,7 +95,7 @@ int run_rank(const Setting& recipe, const LaunchOptions& options, const Connecti
     scheduler.run();
   } catch (const std::exception& error) {
     if (outcome.refused) throw;
-    log->error(error.what());
+    log->info(error.what());
     log_last_happenings(*log, recorder, clock.now());
     std::fprintf(stderr, "error: rank %d: %s\n", rank, error.what());
     end_with(dynamic_cast<const UserError*>(&error) ? 2 : 1);
@@ -123,6 +123,7 @@ int train_alone(const Setting& recipe, const LaunchOptions& options) {
 }  // namespace
 
 int train(const Setting& recipe, const LaunchOptions& options) {
+  hold_stop_signals();
   const Setting& device = recipe.at("device").at("kind");
   if (device.text() == "gpu") device.fail("this build trains on CPUs");
   const Setting& backend = recipe.at("collectives").at("backend");

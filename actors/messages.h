@@ -15,13 +15,16 @@
 // Every message that passes between the actors of a rank. "asked" means that the sender waits for the reply
 // named beside it. Reserved messages (credits, reports to the Supervisor) never block their sender.
 //
-//   Supervisor -- Prepare, Start, StopRequested, Stop --> the others
-//   Loader     -- BatchReady --> Compute -- Credit --> Loader
-//   Compute    -- AllocateBuckets, Agree, ReduceBucket, FinishStep, SumDoubles --> Sync -- their replies -->
-//   Compute Compute    -- Snapshot --> Checkpointer -- SnapshotCopied --> Compute Compute    -- StepDone,
-//   EvalDone --> Reporter Checkpointer -- Durable --> Supervisor;  Compute -- TrainingDone --> Supervisor
-//   Supervisor -- SendControl --> Sync -- ControlReceived --> Supervisor (of this rank and, through Sync, of
-//   others)
+//   Supervisor   -- Prepare, Start, StopRequested, Stop --> the others
+//   Loader       -- BatchReady --> Compute -- Credit --> Loader
+//   Compute      -- AllocateBuckets, ReduceBucket, FinishStep, SumDoubles --> Sync -- their replies --> Compute
+//   Compute      -- Snapshot --> Checkpointer -- SnapshotCopied --> Compute
+//   Compute      -- StepDone, EvalDone, TextSample --> Reporter
+//   Compute      -- TrainingDone --> Supervisor
+//   Checkpointer -- Durable --> Supervisor
+//   Supervisor   -- WriteMetrics --> Reporter -- MetricsWritten --> Supervisor
+//   Supervisor   -- Agree, SendControl --> Sync -- Agreed, ControlReceived --> Supervisor (through Sync, those of
+//                   other ranks too)
 namespace tutti {
 
 // Where training stands in the data: the next global batch to train on.
@@ -136,10 +139,14 @@ struct Summed {
 
 // ---- between Supervisors, carried by Sync
 
+// Asked -> ControlSent by one that is about to end the run.
 struct SendControl {
   static constexpr const char* kName = "SendControl";
   int to = 0;
   std::string text;
+};
+struct ControlSent {
+  static constexpr const char* kName = "ControlSent";
 };
 struct ControlReceived {
   static constexpr const char* kName = "ControlReceived";
@@ -192,11 +199,19 @@ struct EvalDone {
   int64_t epoch = 0;
   std::vector<std::pair<std::string, double>> metrics;  // "metrics/eval/MulticlassAccuracy"
 };
-// To Reporter, before the first step: lines of metrics.jsonl after `step` belong to steps that are done
-// again.
+// To Reporter, before the first step: lines of metrics.jsonl after `step` belong to steps that are done again.
 struct ReportFrom {
   static constexpr const char* kName = "ReportFrom";
   int64_t step = 0;
+  std::string checkpoint;  // resumed from, or ""
+};
+// Asked -> MetricsWritten: what was reported so far is on the disk, or cannot be written. A checkpoint is published
+// after the lines of its steps, so that one that resumes from it finds them.
+struct WriteMetrics {
+  static constexpr const char* kName = "WriteMetrics";
+};
+struct MetricsWritten {
+  static constexpr const char* kName = "MetricsWritten";
 };
 // A language model's text at the end of the run.
 struct TextSample {

@@ -22,10 +22,13 @@ sigset_t watched_signals() {
 
 }  // namespace
 
-ProcessWatch::ProcessWatch(Scheduler& scheduler, ActorId supervisor, int rank)
-    : scheduler_(scheduler), supervisor_(supervisor), rank_(rank) {
+void hold_stop_signals() {
   const sigset_t set = watched_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+ProcessWatch::ProcessWatch(Scheduler& scheduler, ActorId supervisor, int rank)
+    : scheduler_(scheduler), supervisor_(supervisor), rank_(rank) {
   thread_ = std::thread([this] { watch(); });
 }
 

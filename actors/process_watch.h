@@ -7,10 +7,13 @@
 
 namespace tutti {
 
+// Keeps SIGTERM and SIGINT for a ProcessWatch. To be called before any thread starts, Open MPI's among them: a thread
+// that does not hold them ends the process.
+void hold_stop_signals();
+
 // What a process does about the world while its actors run: SIGTERM and SIGINT become a StopRequested to the
 // Supervisor (a second SIGINT ends the run at once), and a run that was aborted but whose threads do not end
-// (stuck in a kernel, in MPI) is ended by force after kGrace. Blocks both signals in the calling thread and
-// all that it starts.
+// (stuck in a kernel, in MPI) is ended by force after kGrace.
 class ProcessWatch {
  public:
   static constexpr Nanoseconds kGrace = std::chrono::seconds(3);

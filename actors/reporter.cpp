@@ -25,6 +25,16 @@ std::string duration_text(double s) {
   return text;
 }
 
+// In one move, since a rank may be killed here too.
+void replace_file(Disk& disk, const std::string& path, const std::string& text) {
+  const std::string fresh = path + ".new";
+  const auto file = disk.open(fresh, /*truncate=*/true);
+  file->append(std::as_bytes(std::span(text)));
+  file->sync();
+  file->close();
+  disk.rename(fresh, path);
+}
+
 }  // namespace
 
 Reporter::Reporter(Options options, Disk& disk, Clock& clock)
@@ -37,9 +47,12 @@ void Reporter::receive(Context& context, Envelope& envelope) {
   } else if (auto* evaluated = message.get_if<EvalDone>()) {
     evaluation(context, *evaluated);
   } else if (auto* resumed = message.get_if<ReportFrom>()) {
-    open(resumed->step);
+    open(*resumed);
   } else if (auto* sample = message.get_if<TextSample>()) {
     sample_ = sample->text;
+  } else if (message.get_if<WriteMetrics>()) {
+    flush(/*sync=*/true);
+    context.reply(envelope, MetricsWritten{});
   } else if (message.get_if<Stop>()) {
     if (steps_ > 0) show(context, last_, true);
     flush();
@@ -56,20 +69,32 @@ std::optional<TimePoint> Reporter::idle(Context&) {
 }
 
 // A resumed run goes on where its checkpoint was: the lines of steps that are done again are dropped.
-void Reporter::open(int64_t resumed_step) {
-  const std::string path = options_.run_dir + "/metrics.jsonl";
-  std::string kept;
-  if (resumed_step > 0 && disk_.exists(path)) {
-    const auto bytes = disk_.read(path);
-    std::istringstream lines(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-    for (std::string line; std::getline(lines, line);) {
-      const int64_t step = json_integer(line, "step", -1);
-      if (step >= 0 && step <= resumed_step) kept += line + "\n";
-    }
-  }
-  metrics_ = disk_.open(path, /*truncate=*/true);
-  unwritten_ = kept;
+void Reporter::open(const ReportFrom& from) {
+  const bool resumed = !from.checkpoint.empty();
+  replace_file(disk_, metrics_path(), resumed ? lines_until(from.step) : "");
+  metrics_ = disk_.open(metrics_path(), /*truncate=*/false);
+  last_.step = from.step;
+  if (!resumed || !options_.out) return;
+  std::fprintf(options_.out, "resumes after step %lld, from %s\n", static_cast<long long>(from.step),
+               from.checkpoint.c_str());
+  std::fflush(options_.out);
 }
+
+std::string Reporter::lines_until(int64_t last_step) {
+  if (!disk_.exists(metrics_path())) return "";
+  const auto bytes = disk_.read(metrics_path());
+  std::istringstream lines(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  std::string kept;
+  for (std::string line; std::getline(lines, line);) {
+    const int64_t step = json_integer(line, "step", -1);
+    if (step < 0 || step > last_step) continue;
+    if (line.find("\"metrics/") != std::string::npos) evaluated_before_ = step;
+    kept += line + "\n";
+  }
+  return kept;
+}
+
+std::string Reporter::metrics_path() const { return options_.run_dir + "/metrics.jsonl"; }
 
 void Reporter::step(Context& context, const StepDone& done) {
   if (steps_++ == 0)
@@ -95,8 +120,8 @@ void Reporter::evaluation(Context& context, const EvalDone& done) {
   last_eval_ = done;
   JsonFields fields = {{"step", done.step}, {"epoch", done.epoch}};
   for (const auto& [name, value] : done.metrics) fields.emplace_back(name, value);
-  append(json_line(fields));
-  show(context, last_, true);
+  if (done.step != evaluated_before_) append(json_line(fields));
+  if (steps_ > 0) show(context, last_, true);
 }
 
 void Reporter::show(Context& context, const StepDone& done, bool now) {
@@ -123,11 +148,12 @@ void Reporter::append(const std::string& line) {
 }
 
 // A full disk must not end training: the lines are kept (the newest kFlushBytes of them) and tried again.
-void Reporter::flush() {
-  if (!metrics_ || unwritten_.empty()) return;
+void Reporter::flush(bool sync) {
+  if (!metrics_ || (unwritten_.empty() && !sync)) return;
   try {
     metrics_->append(std::as_bytes(std::span(unwritten_)));
     unwritten_.clear();
+    if (sync) metrics_->sync();
     broken_ = false;
   } catch (const OperatingError& error) {
     if (!broken_) std::fprintf(stderr, "warning: %s\n", error.what());
@@ -142,12 +168,12 @@ void Reporter::table() const {
   std::fprintf(out, options_.terminal ? "\n\n" : "\n");
   const double elapsed = seconds(shown_ - first_step_);
   std::fprintf(out, "  %-22s %lld\n", "steps", static_cast<long long>(last_.step));
-  std::fprintf(out, "  %-22s %.6g\n", "loss", last_.loss);
+  if (steps_ > 0) std::fprintf(out, "  %-22s %.6g\n", "loss", last_.loss);
   for (const auto& [name, value] : last_eval_.metrics)
     std::fprintf(out, "  %-22s %.4f\n", name.substr(name.rfind('/') + 1).c_str(), value);
-  if (elapsed > 0) std::fprintf(out, "  %-22s %.0f\n", "samples/s", samples_ / elapsed);
+  if (steps_ > 1 && elapsed > 0) std::fprintf(out, "  %-22s %.0f\n", "samples/s", samples_ / elapsed);
   std::fprintf(out, "  %-22s %s\n", "checkpoint", (options_.checkpoints + "/latest").c_str());
-  std::fprintf(out, "  %-22s %s\n", "metrics", (options_.run_dir + "/metrics.jsonl").c_str());
+  std::fprintf(out, "  %-22s %s\n", "metrics", metrics_path().c_str());
   std::fprintf(out, "  %-22s %s\n", "logs", (options_.run_dir + "/log").c_str());
   if (!sample_.empty()) std::fprintf(out, "\n%s\n", sample_.c_str());
   std::fflush(out);

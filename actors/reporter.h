@@ -30,12 +30,14 @@ class Reporter final : public Actor {
   std::optional<TimePoint> idle(Context& context) override;
 
  private:
-  void open(int64_t resumed_step);
+  void open(const ReportFrom& from);
+  std::string lines_until(int64_t last_step);
+  std::string metrics_path() const;
   void step(Context& context, const StepDone& done);
   void evaluation(Context& context, const EvalDone& done);
   void show(Context& context, const StepDone& done, bool now);
   void append(const std::string& line);
-  void flush();
+  void flush(bool sync = false);
   void table() const;
   double since_start_s() const;
 
@@ -49,6 +51,7 @@ class Reporter final : public Actor {
   EvalDone last_eval_;
   std::string sample_;
   int64_t steps_ = 0;
+  int64_t evaluated_before_ = -1;  // the last step whose evaluation a resumed run has reported already
   TimePoint first_step_, shown_;
   double samples_ = 0;  // since the first step
 };

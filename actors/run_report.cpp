@@ -46,13 +46,13 @@ bool prints_to_terminal() {
 }
 
 void log_last_happenings(Log& log, const Recorder& recorder, TimePoint now) {
-  log.error("the last that was done:");
+  log.info("the last that was done:");
   for (const auto& one : recorder.last(kHappenings)) {
     char line[200];
     std::snprintf(line, sizeof line, "%9.3f s ago  %-12.*s %.*s (step %lld, %lld)", seconds(now - one.time),
                   static_cast<int>(one.actor.size()), one.actor.data(), static_cast<int>(one.what.size()),
                   one.what.data(), static_cast<long long>(one.step), static_cast<long long>(one.detail));
-    log.error(line);
+    log.info(line);
   }
   log.flush();
 }

@@ -12,7 +12,7 @@ double process_started_s();
 // output counts.
 bool prints_to_terminal();
 
-// The last that every actor did, into the log: for a run that ended badly.
+// The last that every actor did, into the log's file: for a run that ended badly.
 void log_last_happenings(Log& log, const Recorder& recorder, TimePoint now);
 
 }  // namespace tutti

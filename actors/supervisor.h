@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/checkpoint_shelf.h"
 #include "actors/heartbeat.h"
 #include "actors/messages.h"
 #include "runtime/actor.h"
@@ -64,7 +65,6 @@ class Supervisor final : public Actor {
 
   // Start-up: rank 0 chooses the checkpoint and writes a nonce that every rank must find in the run folder.
   std::string open_run_folder();
-  std::string choose_checkpoint();
   std::vector<std::string> agree(Context& context, const std::string& text);
   std::string nonce_path() const;
   void require_agreement(const std::vector<std::string>& texts) const;
@@ -73,10 +73,10 @@ class Supervisor final : public Actor {
   void durable(Context& context, int rank, Durable part);
   void conclude(Context& context, const std::string& name);
   std::string publish(const std::string& name, Unpublished& whole);  // what went wrong, or ""
-  void prune();
   void stop_requested(Context& context);
   void watch(Context& context);
   void fail(Context& context, int rank, const std::string& why);
+  void tell_others(Context& context, int except, const std::string& news);
   void finish(Context& context, int exit_code);
 
   Options options_;
@@ -85,6 +85,7 @@ class Supervisor final : public Actor {
   Log& log_;
   Recorder& recorder_;
   RunOutcome& outcome_;
+  CheckpointShelf shelf_;
   std::map<int, Peer> peers_;
   std::map<std::string, Unpublished> unpublished_;
   bool stop_requested_ = false;

@@ -34,6 +34,7 @@ void Sync::receive(Context& context, Envelope& envelope) {
     allocate(context, envelope, *wanted);
   } else if (auto* control = message.get_if<SendControl>()) {
     transport_.send(control->to, control->text);
+    if (envelope.slot) context.reply(envelope, ControlSent{});
   } else if (message.get_if<Stop>()) {
     context.stop();
   } else {

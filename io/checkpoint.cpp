@@ -15,6 +15,7 @@ namespace {
 
 constexpr const char* kManifest = "/manifest.json";
 constexpr const char* kViewer = "checkpoint.h5";
+constexpr const char* kReplaced = ".replaced";
 constexpr std::string_view kModel = "model/";
 
 bool has_elements(const Shape& extent) {
@@ -69,7 +70,7 @@ void remove_unnamed(Disk& disk, const std::string& folder, const CheckpointManif
 
 // A folder cannot be renamed over one that has files, so an older one is moved aside for that moment.
 void replace_folder(Disk& disk, const std::string& from, const std::string& to, const std::string& parent) {
-  const std::string aside = to + ".replaced";
+  const std::string aside = to + kReplaced;
   const bool older = disk.exists(to);
   if (older) {
     disk.remove_all(aside);
@@ -144,6 +145,11 @@ void remove_checkpoint(Disk& disk, const std::string& folder) {
   remove_manifest(disk, folder);
   disk.remove_all(folder);
   disk.sync_folder(parent_of(folder));
+}
+
+void remove_unpublished(Disk& disk, const std::string& checkpoints) {
+  for (const std::string& name : disk.list(checkpoints))
+    if (name.starts_with(".ep") || name.ends_with(kReplaced)) disk.remove_all(checkpoints + "/" + name);
 }
 
 std::vector<std::string> published_checkpoints(const Disk& disk, const std::string& checkpoints) {

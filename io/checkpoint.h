@@ -81,6 +81,15 @@ CheckpointManifest read_manifest(const Disk& disk, const std::string& folder);
 Checkpoint newest_good_checkpoint(const Disk& disk, const std::string& checkpoints,
                                   const std::function<void(const std::string&)>& on_bad);
 
+// The checkpoint that a path stands for: the one in this folder, or the newest good one of a run's folder or of a
+// folder of checkpoints. Throws OperatingError when there is none.
+Checkpoint find_checkpoint(const Disk& disk, const std::string& path,
+                           const std::function<void(const std::string&)>& on_bad);
+
+// Removes what was not published yet, or was being replaced, when its writer was killed. No other run may be
+// writing here.
+void remove_unpublished(Disk& disk, const std::string& checkpoints);
+
 // Removes a checkpoint, finished or not, its manifest first: a crash on the way leaves one without, never a
 // torn one.
 void remove_checkpoint(Disk& disk, const std::string& folder);

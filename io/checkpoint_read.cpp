@@ -173,4 +173,15 @@ Checkpoint newest_good_checkpoint(const Disk& disk, const std::string& checkpoin
   return {};
 }
 
+Checkpoint find_checkpoint(const Disk& disk, const std::string& path,
+                           const std::function<void(const std::string&)>& on_bad) {
+  if (disk.exists(path + "/manifest.json") || disk.exists(path + "/rank-0.h5"))
+    return read_checkpoint(disk, path);
+  if (!disk.exists(path)) throw OperatingError(path + ": expected the folder of a checkpoint or of a run");
+  const std::string of_run = path + "/checkpoints";
+  Checkpoint found = newest_good_checkpoint(disk, disk.exists(of_run) ? of_run : path, on_bad);
+  if (found.folder.empty()) throw OperatingError(path + ": there is no good checkpoint");
+  return found;
+}
+
 }  // namespace tutti

@@ -1,0 +1,67 @@
+#include "actors/checkpoint_shelf.h"
+
+#include <algorithm>
+
+#include "runtime/error.h"
+
+namespace tutti {
+
+CheckpointShelf::CheckpointShelf(Disk& disk, Log& log, std::string folder, int keep)
+    : disk_(disk), log_(log), folder_(std::move(folder)), keep_(keep) {}
+
+std::string CheckpointShelf::open(const std::string& resume) {
+  disk_.make_folders(folder_);
+  const std::string chosen = choose(resume);
+  remove_unpublished(disk_, folder_);
+  if (chosen.empty()) put_aside();
+  return chosen;
+}
+
+std::string CheckpointShelf::choose(const std::string& resume) const {
+  if (resume.empty()) return "";
+  const auto on_bad = [this](const std::string& what) { log_.warning("passed over: " + what); };
+  return resume == "auto" ? newest_good_checkpoint(disk_, folder_, on_bad).folder
+                          : find_checkpoint(disk_, resume, on_bad).folder;
+}
+
+void CheckpointShelf::put_aside() {
+  const auto names = published_checkpoints(disk_, folder_);
+  if (names.empty()) return;
+  const std::string aside = folder_ + "/earlier";
+  disk_.remove_all(aside);
+  disk_.make_folders(aside);
+  disk_.remove_all(folder_ + "/latest");
+  for (const auto& name : names) disk_.rename(folder_ + "/" + name, aside + "/" + name);
+  disk_.sync_folder(folder_);
+  log_.warning("starts afresh; the checkpoints of an earlier run are now in " + aside);
+}
+
+std::string CheckpointShelf::publish(const std::string& name, const std::string& unfinished,
+                                     const CheckpointManifest& manifest) {
+  try {
+    publish_checkpoint(disk_, unfinished, folder_ + "/" + name, manifest);
+  } catch (const OperatingError& error) {
+    return error.what();
+  }
+  prune(name);
+  return "";
+}
+
+void CheckpointShelf::discard(const std::string& unfinished) try {
+  disk_.remove_all(unfinished);
+} catch (const OperatingError& error) {
+  log_.warning(error.what());
+}
+
+// Later ones than the newest are damaged, or of steps that are done again: they are replaced when their step comes.
+void CheckpointShelf::prune(const std::string& newest) try {
+  if (keep_ < 0) return;
+  auto names = published_checkpoints(disk_, folder_);
+  names.erase(std::find(names.begin(), names.end(), newest), names.end());
+  for (std::size_t i = 0; i + std::max(keep_, 1) <= names.size(); ++i)
+    remove_checkpoint(disk_, folder_ + "/" + names[i]);
+} catch (const OperatingError& error) {
+  log_.warning(error.what());
+}
+
+}  // namespace tutti
