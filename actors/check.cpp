@@ -24,13 +24,19 @@ Job lone_job(const Setting& recipe, int ranks) {
 
 Checkpoint checkpoint_of(const Job& job, const std::string& named) {
   const PosixDisk disk;
-  const auto on_bad = [](const std::string& what) { std::fprintf(stderr, "passed over: %s\n", what.c_str()); };
-  try {
-    if (!named.empty() && named != "auto") return find_checkpoint(disk, named, on_bad);
-  } catch (const OperatingError& error) {
-    throw UserError(error.what());
-  }
+  const auto on_bad = [](const std::string& what) {
+    std::fprintf(stderr, "passed over: %s\n", what.c_str());
+  };
+  if (!named.empty() && named != "auto") return find_checkpoint(disk, named, on_bad);
   return newest_good_checkpoint(disk, job.checkpoints, on_bad);
+}
+
+void check_resume(const Job& job, Trainee& trainee) try {
+  if (job.resume.is_none()) return;
+  const Checkpoint checkpoint = checkpoint_of(job, job.resume.text());
+  if (!checkpoint.folder.empty()) restore_tensors(trainee, checkpoint.tensors, checkpoint.folder);
+} catch (const std::runtime_error& error) {
+  job.resume.fail(error.what());
 }
 
 void check_times(const Job& job) {
@@ -51,10 +57,7 @@ std::string check_text(const Setting& recipe, int ranks, bool scan_data) {
   }
   const auto trainee = make_trainee(job.recipe, job.train->spec(), job.seed, job.make_model);
   check_times(job);
-  if (!job.resume.empty()) {
-    const Checkpoint checkpoint = checkpoint_of(job, job.resume);
-    if (!checkpoint.folder.empty()) restore_tensors(*trainee, checkpoint.tensors, checkpoint.folder);
-  }
+  check_resume(job, *trainee);
   int64_t numbers = 0;
   for (const auto& view : trainee->views) numbers += view.tensor.numel();
   std::ostringstream out;
@@ -64,7 +67,7 @@ std::string check_text(const Setting& recipe, int ranks, bool scan_data) {
   return out.str();
 }
 
-std::string eval_text(const Setting& recipe, const std::string& named) {
+std::string eval_text(const Setting& recipe, const std::string& named) try {
   const Job job = lone_job(recipe, 1);
   if (!job.eval) throw UserError(recipe.position.file + ": there is no [data.eval] to evaluate on");
   const auto trainee = make_trainee(job.recipe, job.train->spec(), job.seed, job.make_model);
@@ -78,6 +81,8 @@ std::string eval_text(const Setting& recipe, const std::string& named) {
        evaluate(*trainee->model, sampler.batches(), fetch, [](const at::Tensor&) {}))
     out << name << ' ' << value << '\n';
   return out.str();
+} catch (const OperatingError& error) {
+  throw UserError(error.what());
 }
 
 }  // namespace tutti

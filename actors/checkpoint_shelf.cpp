@@ -9,7 +9,7 @@ namespace tutti {
 CheckpointShelf::CheckpointShelf(Disk& disk, Log& log, std::string folder, int keep)
     : disk_(disk), log_(log), folder_(std::move(folder)), keep_(keep) {}
 
-std::string CheckpointShelf::open(const std::string& resume) {
+std::string CheckpointShelf::open(const Setting& resume) {
   disk_.make_folders(folder_);
   const std::string chosen = choose(resume);
   remove_unpublished(disk_, folder_);
@@ -17,11 +17,13 @@ std::string CheckpointShelf::open(const std::string& resume) {
   return chosen;
 }
 
-std::string CheckpointShelf::choose(const std::string& resume) const {
-  if (resume.empty()) return "";
+std::string CheckpointShelf::choose(const Setting& resume) const try {
+  if (resume.is_none()) return "";
   const auto on_bad = [this](const std::string& what) { log_.warning("passed over: " + what); };
-  return resume == "auto" ? newest_good_checkpoint(disk_, folder_, on_bad).folder
-                          : find_checkpoint(disk_, resume, on_bad).folder;
+  return resume.text() == "auto" ? newest_good_checkpoint(disk_, folder_, on_bad).folder
+                                 : find_checkpoint(disk_, resume.text(), on_bad).folder;
+} catch (const OperatingError& error) {
+  resume.fail(error.what());
 }
 
 void CheckpointShelf::put_aside() {
@@ -53,7 +55,7 @@ void CheckpointShelf::discard(const std::string& unfinished) try {
   log_.warning(error.what());
 }
 
-// Later ones than the newest are damaged, or of steps that are done again: they are replaced when their step comes.
+// Those of later steps are damaged, or their steps are done again: they are replaced in time.
 void CheckpointShelf::prune(const std::string& newest) try {
   if (keep_ < 0) return;
   auto names = published_checkpoints(disk_, folder_);

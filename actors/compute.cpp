@@ -51,13 +51,11 @@ Prepared Compute::prepare(const std::string& checkpoint) {
     if (!checkpoint.empty()) restore(checkpoint);
   } catch (const UserError& error) {
     return {error.what(), {}, 0};
-  } catch (const OperatingError& error) {
-    return {error.what(), {}, 0};
   }
   return {"", {time_.epoch, time_.batch_in_epoch}, time_.batch};
 }
 
-void Compute::restore(const std::string& folder) {
+void Compute::restore(const std::string& folder) try {
   const Checkpoint checkpoint = read_checkpoint(disk_, folder);
   const RunState state = RunState::from_json(checkpoint.state);
   if (state.seed != options_.seed)
@@ -78,6 +76,8 @@ void Compute::restore(const std::string& folder) {
   time_.sample_in_epoch = state.sample_in_epoch;
   time_.token_in_epoch = state.token_in_epoch;
   time_.total_wct = earlier_s_ = state.seconds;
+} catch (const std::runtime_error& error) {
+  options_.resume.fail(error.what());
 }
 
 void Compute::begin(Context& context, const Start&) {

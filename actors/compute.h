@@ -39,6 +39,7 @@ class Compute final : public Actor {
     SampleSpec spec;
     ModelFactory make_model;
     uint64_t data_digest = 0;
+    Setting resume;  // what is blamed for a checkpoint that does not fit
   };
 
   Compute(Options options, const Cast& cast, Disk& disk, Log& log, Recorder& recorder);

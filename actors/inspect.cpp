@@ -11,7 +11,9 @@ namespace tutti {
 namespace {
 
 Checkpoint open_checkpoint(const std::string& path) {
-  const auto on_bad = [](const std::string& what) { std::fprintf(stderr, "passed over: %s\n", what.c_str()); };
+  const auto on_bad = [](const std::string& what) {
+    std::fprintf(stderr, "passed over: %s\n", what.c_str());
+  };
   try {
     return find_checkpoint(PosixDisk(), path, on_bad);
   } catch (const OperatingError& error) {

@@ -1,7 +1,11 @@
 #include "actors/job.h"
 
+#include <optional>
+
 #include "data/make_dataset.h"
+#include "io/checkpoint.h"
 #include "io/recipe.h"
+#include "io/run_state.h"
 
 namespace tutti {
 namespace {
@@ -35,6 +39,53 @@ void require_batches(const Setting& data, const Sampler& sampler) {
         .fail("an epoch has no batch: the data is shorter than one, and short ones are dropped");
 }
 
+// The seed that the run to be resumed was given, where it can be read.
+std::optional<uint64_t> earlier_seed(const Job& job) {
+  const PosixDisk disk;
+  std::vector<std::string> folders = {job.resume};
+  if (job.resume == "auto") {
+    folders.clear();
+    for (const auto& name : published_checkpoints(disk, job.checkpoints))
+      folders.push_back(job.checkpoints + "/" + name);
+  }
+  for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
+    try {
+      return RunState::from_json(read_manifest(disk, *folder).state).seed;
+    } catch (const OperatingError&) {  // it will be named when it is to be read
+    }
+  }
+  return std::nullopt;
+}
+
+// A recipe without a seed is given one, and the resolved recipe says which.
+void choose_seed(Job& job, uint64_t fresh) {
+  Setting& seed = *job.recipe.find("seed");
+  if (seed.is_none()) {
+    const auto earlier = job.resume.empty() ? std::nullopt : earlier_seed(job);
+    seed.value = static_cast<int64_t>(earlier.value_or(fresh));
+  }
+  job.seed = static_cast<uint64_t>(seed.integer());
+}
+
+void open_training_data(Job& job) {
+  const Setting& section = job.recipe.at("data").at("train");
+  job.train = make_dataset(section, job.seed);
+  job.global_batch = global_batch(section, job.world);
+  require_batches(section, job.train_sampler(0));
+}
+
+void open_evaluation_data(Job& job) {
+  const Setting& section = job.recipe.at("data").at("eval");
+  job.eval = make_dataset(section, job.seed);
+  job.eval_batch = global_batch(section, job.world);
+  if (job.eval_batch == 0) job.eval_batch = job.global_batch;
+  require_batches(section, job.eval_sampler(0));
+  const int64_t trained = job.train->spec().classes, evaluated = job.eval->spec().classes;
+  if (trained > 0 && evaluated > trained)
+    section.at("kind").fail("its labels reach " + std::to_string(evaluated - 1) +
+                            ", but [data.train] has only " + std::to_string(trained) + " classes");
+}
+
 }  // namespace
 
 Sampler Job::train_sampler(int rank) const {
@@ -48,10 +99,7 @@ Sampler Job::eval_sampler(int rank) const {
 Job make_job(Setting recipe, const JobOptions& options) {
   Job job;
   job.recipe = std::move(recipe);
-  job.recipe_text = write_recipe(job.recipe);
   job.world = options.world;
-  job.seed =
-      job.recipe.has("seed") ? static_cast<uint64_t>(job.recipe.at("seed").integer()) : options.fresh_seed;
   job.nonce = options.nonce;
   job.run_dir = options.run_dir.empty() ? "runs/" + job.recipe.at("run_name").text() : options.run_dir;
   const Setting& checkpoint = job.recipe.at("checkpoint");
@@ -59,18 +107,10 @@ Job make_job(Setting recipe, const JobOptions& options) {
       checkpoint.has("save_folder") ? checkpoint.at("save_folder").text() : job.run_dir + "/checkpoints";
   job.resume = options.resume;
   if (job.resume.empty() && checkpoint.has("resume")) job.resume = checkpoint.at("resume").text();
-
-  const Setting& train = job.recipe.at("data").at("train");
-  job.train = make_dataset(train, job.seed);
-  job.global_batch = global_batch(train, job.world);
-  require_batches(train, job.train_sampler(0));
-  if (job.recipe.at("data").has("eval")) {
-    const Setting& eval = job.recipe.at("data").at("eval");
-    job.eval = make_dataset(eval, job.seed);
-    job.eval_batch = global_batch(eval, job.world);
-    if (job.eval_batch == 0) job.eval_batch = job.global_batch;
-    require_batches(eval, job.eval_sampler(0));
-  }
+  choose_seed(job, options.fresh_seed);
+  job.recipe_text = write_recipe(job.recipe);
+  open_training_data(job);
+  if (job.recipe.at("data").has("eval")) open_evaluation_data(job);
   return job;
 }
 

@@ -19,7 +19,7 @@ struct Job {
   std::string nonce;  // of this start
   std::string run_dir;
   std::string checkpoints;  // folder
-  std::string resume;       // "", "auto", or a checkpoint's folder
+  Setting resume;           // none, "auto", or the folder of a checkpoint or a run
   DatasetPtr train, eval;   // eval may be null
   ModelFactory make_model = tutti::make_model;
   int64_t global_batch = 0;

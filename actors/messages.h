@@ -17,14 +17,14 @@
 //
 //   Supervisor   -- Prepare, Start, StopRequested, Stop --> the others
 //   Loader       -- BatchReady --> Compute -- Credit --> Loader
-//   Compute      -- AllocateBuckets, ReduceBucket, FinishStep, SumDoubles --> Sync -- their replies --> Compute
+//   Compute      -- AllocateBuckets, ReduceBucket, FinishStep, SumDoubles --> Sync -- replies --> Compute
 //   Compute      -- Snapshot --> Checkpointer -- SnapshotCopied --> Compute
 //   Compute      -- StepDone, EvalDone, TextSample --> Reporter
 //   Compute      -- TrainingDone --> Supervisor
 //   Checkpointer -- Durable --> Supervisor
 //   Supervisor   -- WriteMetrics --> Reporter -- MetricsWritten --> Supervisor
-//   Supervisor   -- Agree, SendControl --> Sync -- Agreed, ControlReceived --> Supervisor (through Sync, those of
-//                   other ranks too)
+//   Supervisor   -- Agree, SendControl --> Sync -- Agreed, ControlReceived --> Supervisor
+//   (of this rank and, through Sync, of others)
 namespace tutti {
 
 // Where training stands in the data: the next global batch to train on.
@@ -199,14 +199,14 @@ struct EvalDone {
   int64_t epoch = 0;
   std::vector<std::pair<std::string, double>> metrics;  // "metrics/eval/MulticlassAccuracy"
 };
-// To Reporter, before the first step: lines of metrics.jsonl after `step` belong to steps that are done again.
+// To Reporter, before the first step: lines of metrics.jsonl after `step` are of steps that are done again.
 struct ReportFrom {
   static constexpr const char* kName = "ReportFrom";
   int64_t step = 0;
   std::string checkpoint;  // resumed from, or ""
 };
-// Asked -> MetricsWritten: what was reported so far is on the disk, or cannot be written. A checkpoint is published
-// after the lines of its steps, so that one that resumes from it finds them.
+// Asked -> MetricsWritten: what was reported so far is on the disk, or cannot be written. A checkpoint is
+// published after the lines of its steps, so that one that resumes from it finds them.
 struct WriteMetrics {
   static constexpr const char* kName = "WriteMetrics";
 };

@@ -11,6 +11,7 @@
 #include "runtime/disk.h"
 #include "runtime/log.h"
 #include "runtime/recorder.h"
+#include "runtime/setting.h"
 
 namespace tutti {
 
@@ -40,7 +41,7 @@ class Supervisor final : public Actor {
     std::string host;
     std::string run_dir;
     std::string checkpoints;  // folder
-    std::string resume;       // "" = afresh, "auto" = newest good checkpoint, else a checkpoint's folder
+    Setting resume;           // none = afresh, "auto" = newest good checkpoint, else where one is
     std::string recipe_text;  // as resolved; rank 0 writes it to run_dir/recipe.toml
     std::string nonce;        // of this start; rank 0's counts
     int keep = -1;            // published checkpoints to keep; -1 = all

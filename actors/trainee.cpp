@@ -36,21 +36,27 @@ void copy_in(at::Tensor to, const at::Tensor& from, const std::string& name, con
   to.copy_(from);
 }
 
-void load_initial_weights(Trainee& trainee, const Setting& weights) {
-  const auto tensors = read_weights(weights.text());
+void load_initial_weights(Trainee& trainee, const std::string& path) {
+  const auto tensors = read_weights(path);
   const at::NoGradGuard no_grad;
   std::set<std::string> used;
   const auto take = [&](const std::string& name, const at::Tensor& to) {
     const auto found = tensors.find(name);
-    if (found == tensors.end()) weights.fail("it holds no tensor '" + name + "', which the model has");
-    copy_in(to, found->second, name, weights.text());
+    if (found == tensors.end()) throw UserError("it holds no tensor '" + name + "', which the model has");
+    copy_in(to, found->second, name, path);
     used.insert(name);
   };
   for (const auto& one : trainee.parameters) take(one.name, one.parameter->tensor);
   for (const auto& one : trainee.buffers)
     if (tensors.count(one.name)) take(one.name, one.buffer->tensor);
   for (const auto& [name, tensor] : tensors)
-    if (!used.count(name)) weights.fail("it holds '" + name + "', which the model does not have");
+    if (!used.count(name)) throw UserError("it holds '" + name + "', which the model does not have");
+}
+
+void load_initial_weights(Trainee& trainee, const Setting& weights) try {
+  load_initial_weights(trainee, weights.text());
+} catch (const std::runtime_error& error) {
+  weights.fail(error.what());
 }
 
 }  // namespace

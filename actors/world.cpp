@@ -54,6 +54,7 @@ Compute::Options compute_options(const Job& job, const RankPlace& place) {
   options.spec = job.train->spec();
   options.make_model = job.make_model;
   options.data_digest = job.train->digest();
+  options.resume = job.resume;
   return options;
 }
 

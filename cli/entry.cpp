@@ -1,6 +1,7 @@
 #include "cli/entry.h"
 
 #include <cstdio>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ int run_train(const TuttiRequest& request) {
   if (request.local_ranks == 0) return train(recipe, {request.run_dir, request.resume});
   LocalRunOptions options;
   options.ranks = request.local_ranks;
+  options.fresh_seed = std::random_device()();
   options.run_dir = request.run_dir;
   options.resume = request.resume;
   return train_in_one_process(recipe, options).exit_code;

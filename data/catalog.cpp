@@ -74,9 +74,6 @@ std::vector<Key> loading_keys(const char* absent) {
       {"shuffle", kBoolean, "false", "a new order each epoch, drawn from the seed"},
       {"drop_last", kBoolean, "false", "leave out the short batch that ends an epoch"},
       Key{"prefetch", kInteger, "2", "batches loaded ahead"}.also_named({"prefetch_factor"}).at_least(1),
-      Key{"workers", kInteger, "none", "loading threads of a rank; the loader's own when absent"}
-          .also_named({"num_workers"})
-          .at_least(0),
   };
 }
 

@@ -27,7 +27,8 @@ struct Berth {
 LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions& options) {
   Meter::install();
   set_compute_threads(static_cast<int>(recipe.at("device").at("threads").integer()));
-  const Job job = make_job(recipe, {options.ranks, options.run_dir, options.resume, 0, "local"});
+  const Job job =
+      make_job(recipe, {options.ranks, options.run_dir, options.resume, options.fresh_seed, "local"});
   ProcessStateSwitch states(options.ranks);
   SimScheduler::Options scheduling;
   scheduling.seed = options.schedule_seed;

@@ -12,6 +12,7 @@ namespace tutti {
 struct LocalRunOptions {
   int ranks = 2;
   uint64_t schedule_seed = 0;  // of the interleaving
+  uint64_t fresh_seed = 0;     // where the recipe names none
   std::string run_dir;
   std::string resume;
   bool quiet = false;

@@ -89,8 +89,6 @@ Catalog train_catalog() {
           Key{"hang_timeout", kTime, "60sec", "a rank that is silent this long is given up, and the run ends"}
               .also_named({"dist_timeout"})
               .in_units({"sec"}),
-          Key{"log_interval", kTime, "1ba", "how often progress is printed"}.also_named(
-              {"console_log_interval"}),
       }};
 }
 

@@ -86,6 +86,18 @@ TEST(WorldTest, CheckpointGoesOnWithAnotherNumberOfRanks) {
   EXPECT_EQ(losses(folder / "run").size(), 10u);
 }
 
+TEST(WorldTest, SeedOfTheClockIsKeptOnResume) {
+  const Folder folder;
+  const std::string text = recipe_text("").substr(sizeof "seed = 5");
+  auto options = quietly(2, folder / "run");
+  options.fresh_seed = 123;
+  train_in_one_process(recipe_of(text + "[train]\nmax_duration = '1ep'\n"), options);
+  options.fresh_seed = 456;
+  options.resume = "auto";
+  train_in_one_process(recipe_of(text + "[train]\nmax_duration = '2ep'\n"), options);
+  EXPECT_NE(file_text(folder / "run/recipe.toml").find("seed = 123\n"), std::string::npos);
+}
+
 TEST(WorldTest, AnotherModelsCheckpointIsRefused) {
   const Folder folder;
   train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '1ep'\n")), quietly(2, folder / "run"));

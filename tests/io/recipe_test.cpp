@@ -228,7 +228,7 @@ const BadInput kBadInputs[] = {
     {"OverrideOfAnUnknownKey",
      kDigits,
      "--set: train.epochs = 3: unknown key; there are max_duration, eval_interval, "
-     "grad_accum, precision, hang_timeout, dist_timeout, log_interval, console_log_interval",
+     "grad_accum, precision, hang_timeout, dist_timeout",
      {"train.epochs=3"}},
     {"OverrideOfAnotherType",
      kDigits,
