@@ -17,8 +17,13 @@ namespace {
 
 constexpr int64_t kPage = 4096;
 
-// Reserves the pages at once: running out must be an error here, not a bus error in a training step.
+// Reserves the pages at once: running out must be an error here, not a bus error in a training step. What the
+// machine can't have is refused before the kernel tries, and ends processes to make room.
 int make_memory(int64_t bytes) {
+  if (bytes > sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE)) {
+    errno = ENOMEM;
+    return -1;
+  }
   const int file = memfd_create("tutti", MFD_CLOEXEC);
   if (file < 0) return -1;
   const int failure = posix_fallocate(file, 0, bytes);

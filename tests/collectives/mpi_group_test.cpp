@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "collectives/local_group.h"
+#include "collectives/mesh.h"
+#include "collectives/mpi/group_factory.h"
 #include "tests/collectives/mpi_fixture.h"
 #include "tests/collectives/reference_sum.h"
 
@@ -208,6 +210,28 @@ TEST_F(MpiGroupTest, AllocatedMemoryIsZeroedAlignedAndOutlivesTheGroup) {
   }
   memory.fill_(7);
   EXPECT_EQ(memory.const_data_ptr<uint8_t>()[100000], 7);
+}
+
+TEST_F(MpiGroupTest, MemoryThatOneRankCannotHaveIsAnErrorOnItsWholeHost) {
+  const auto group = make_group();
+  const int greedy = world->host_ranks().back();
+  EXPECT_THROW(group->allocate(rank() == greedy ? int64_t{1} << 50 : 100), OperatingError);
+  EXPECT_EQ(group->allocate(100).numel(), 100);
+}
+
+TEST_F(MpiGroupTest, AMeshHasAGroupForEachAxis) {
+  const int columns = size() % 2 == 0 ? 2 : 1;
+  const Mesh mesh({{"replicate", size() / columns}, {"shard", columns}});
+  MpiGroupFactory factory(*world, clock_, Reduction::kOrdered);
+  for (const std::string axis : {"replicate", "shard"}) {
+    const auto peers = mesh.peers(rank(), {axis});
+    const auto group = factory.make(peers);
+    EXPECT_EQ(group->rank(), mesh.coordinate(rank(), axis));
+    ASSERT_EQ(group->size(), mesh.axis_size(axis));
+    const at::Tensor out = at::zeros({group->size()}, at::kLong);
+    wait(group->all_gather(at::zeros({1}, at::kLong).fill_(rank()), out, axis));
+    for (int i = 0; i < group->size(); ++i) EXPECT_EQ(out.const_data_ptr<int64_t>()[i], peers[i]);
+  }
 }
 
 TEST_F(MpiGroupTest, RemembersWhatItPosted) {
