@@ -16,9 +16,9 @@ class CheckpointShelf {
   CheckpointShelf(Disk& disk, Log& log, std::string folder, int keep);
 
   // Makes the folder, free of what killed starts left half written, and says which checkpoint to go on from
-  // ("" = afresh): for "auto" the newest good one here, if any, else the one in the folder that `resume` names.
-  // Bad ones are named in the log. A run that starts afresh puts those of an earlier run aside, or they would be
-  // taken for its own. Throws UserError and OperatingError.
+  // ("" = afresh): for "auto" the newest good one here, if any, else the one in the folder that `resume`
+  // names. Bad ones are named in the log. A run that starts afresh puts those of an earlier run aside, or
+  // they would be taken for its own. Throws UserError and OperatingError.
   std::string open(const Setting& resume);
 
   // Publishes what every rank wrote into `unfinished`, then removes checkpoints that are too many. What went

@@ -42,12 +42,11 @@ void require_batches(const Setting& data, const Sampler& sampler) {
 // The seed that the run to be resumed was given, where it can be read.
 std::optional<uint64_t> earlier_seed(const Job& job) {
   const PosixDisk disk;
-  std::vector<std::string> folders = {job.resume};
-  if (job.resume == "auto") {
-    folders.clear();
-    for (const auto& name : published_checkpoints(disk, job.checkpoints))
-      folders.push_back(job.checkpoints + "/" + name);
-  }
+  const std::string& named = job.resume.text();
+  std::vector<std::string> folders = {named};
+  const std::string of_run = named + "/checkpoints";
+  const std::string many = named == "auto" ? job.checkpoints : disk.exists(of_run) ? of_run : named;
+  for (const auto& name : published_checkpoints(disk, many)) folders.push_back(many + "/" + name);
   for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
     try {
       return RunState::from_json(read_manifest(disk, *folder).state).seed;
@@ -61,7 +60,7 @@ std::optional<uint64_t> earlier_seed(const Job& job) {
 void choose_seed(Job& job, uint64_t fresh) {
   Setting& seed = *job.recipe.find("seed");
   if (seed.is_none()) {
-    const auto earlier = job.resume.empty() ? std::nullopt : earlier_seed(job);
+    const auto earlier = job.resume.is_none() ? std::nullopt : earlier_seed(job);
     seed.value = static_cast<int64_t>(earlier.value_or(fresh));
   }
   job.seed = static_cast<uint64_t>(seed.integer());
@@ -105,8 +104,10 @@ Job make_job(Setting recipe, const JobOptions& options) {
   const Setting& checkpoint = job.recipe.at("checkpoint");
   job.checkpoints =
       checkpoint.has("save_folder") ? checkpoint.at("save_folder").text() : job.run_dir + "/checkpoints";
-  job.resume = options.resume;
-  if (job.resume.empty() && checkpoint.has("resume")) job.resume = checkpoint.at("resume").text();
+  if (!options.resume.empty())
+    job.resume = Setting(options.resume, "--resume", {"command line"});
+  else if (checkpoint.has("resume"))
+    job.resume = checkpoint.at("resume");
   choose_seed(job, options.fresh_seed);
   job.recipe_text = write_recipe(job.recipe);
   open_training_data(job);

@@ -81,8 +81,8 @@ CheckpointManifest read_manifest(const Disk& disk, const std::string& folder);
 Checkpoint newest_good_checkpoint(const Disk& disk, const std::string& checkpoints,
                                   const std::function<void(const std::string&)>& on_bad);
 
-// The checkpoint that a path stands for: the one in this folder, or the newest good one of a run's folder or of a
-// folder of checkpoints. Throws OperatingError when there is none.
+// The checkpoint that a path stands for: the one in this folder, or the newest good one of a run's folder or
+// of a folder of checkpoints. Throws OperatingError when there is none.
 Checkpoint find_checkpoint(const Disk& disk, const std::string& path,
                            const std::function<void(const std::string&)>& on_bad);
 
