@@ -1,0 +1,164 @@
+"""Bad input gets one clear message, with place, key and value, and exit code 2, on every number of ranks;
+`check` finds it without training."""
+import re
+import shutil
+import struct
+
+import tutti_run
+from tutti_run import DIGITS, EXAMPLES, start, train, tutti
+
+TRAIN_PATH = 'path = "data/digits.h5"\ngroup = "train"'
+
+
+class BadInput(tutti_run.RunTest):
+    def setUp(self):
+        super().setUp()
+        (self.folder / "data").symlink_to(EXAMPLES / "data")
+        self.recipe = self.folder / "recipe.toml"
+        shutil.copyfile(DIGITS, self.recipe)
+
+    def alter(self, old, new, named=None):
+        """Alters the recipe; gives the place of `named` (else of `new`) as messages name it."""
+        text = self.recipe.read_text()
+        self.assertEqual(text.count(old), 1, old)
+        text = text.replace(old, new)
+        self.recipe.write_text(text)
+        return f"{self.recipe}:{text[:text.index(named or new)].count(chr(10)) + 1}: "
+
+    def refused(self, *words, ranks=(1, 2, 3), arguments=(), check=()):
+        """Every way to start gives one message that begins with the first of the words and has the others in
+        it; so does `check` with the arguments `check`, unless that is None."""
+        run = self.folder / "run"
+        for count in ranks:
+            self.assert_refused(start(run, *arguments, recipe=self.recipe, ranks=count), words)
+        local = ["--local-ranks", max(ranks), *arguments]
+        self.assert_refused(start(run, *local, recipe=self.recipe, ranks=1), words)
+        if check is not None:
+            self.assert_refused(tutti("check", self.recipe, "--ranks", max(ranks), *check), words)
+        self.assertFalse((run / "metrics.jsonl").exists(), "it trained")
+
+    def assert_refused(self, running, words):
+        finished = running.wait()
+        self.assertEqual(finished.code, 2, finished.text)
+        self.assertEqual(len(finished.errors()), 1, finished.text)
+        error = finished.errors()[0].removeprefix("error: ")
+        self.assertTrue(error.startswith(words[0]), f"{error!r} does not begin with {words[0]!r}")
+        for word in words[1:]:
+            self.assertIn(word, error)
+        self.assertNotIn("terminate called", finished.text)
+
+    def another_run(self, **options):
+        run = self.folder / "other"
+        train(run, ranks=1, train__max_duration="1ba", **options)
+        return run
+
+    def test_an_unknown_key(self):
+        place = self.alter('max_duration = "20ep"', 'max_duratoin = "20ep"')
+        self.refused(place, 'train.max_duratoin = "20ep"', "did you mean max_duration?")
+
+    def test_an_unknown_section(self):
+        place = self.alter("[optimizer]", "[optimiser]")
+        self.refused(place, "optimiser", "did you mean optimizer?")
+
+    def test_an_unknown_kind(self):
+        place = self.alter('kind = "sgd"', 'kind = "sdg"')
+        self.refused(place, 'optimizer.kind = "sdg"', "sgd")
+
+    def test_a_wrong_type(self):
+        place = self.alter("lr = 0.1", 'lr = "fast"')
+        self.refused(place, 'optimizer.lr = "fast"', "expected a number")
+
+    def test_a_value_out_of_range(self):
+        place = self.alter("batch_size = 96 ", "batch_size = 0 ")
+        self.refused(place, "data.train.batch_size = 0", "expected")
+
+    def test_a_duration_without_a_unit(self):
+        place = self.alter('max_duration = "20ep"', 'max_duration = "20"')
+        self.refused(place, 'train.max_duration = "20"', "expected")
+
+    def test_no_toml(self):
+        self.refused(self.alter("momentum = 0.9", "momentum = = 0.9"))
+
+    def test_a_key_given_by_two_names(self):
+        self.alter('interval = "5ep"', 'interval = "5ep"\nsave_interval = "5ep"')
+        self.refused(f"{self.recipe}:", "save_interval", "interval")
+
+    def test_an_override_of_an_unknown_key(self):
+        override = ["--set", "optimizer.momentun=0.5"]
+        self.refused("--set: ", "optimizer.momentun = 0.5", "did you mean momentum?", arguments=override,
+                     check=override)
+
+    def test_a_missing_recipe(self):
+        self.recipe.unlink()
+        self.refused(f"{self.recipe}: ", "No such file")
+
+    def test_a_missing_file(self):
+        place = self.alter(TRAIN_PATH, TRAIN_PATH.replace("digits", "digit"))
+        self.refused(place, 'data.train.path = "', "data/digit.h5", "no such file")
+
+    def test_a_batch_that_the_ranks_do_not_divide(self):
+        place = self.alter("batch_size = 96 ", "batch_size = 97 ")
+        for ranks in (2, 3):
+            self.refused(place, "data.train.batch_size = 97", f"the number of ranks, {ranks}", ranks=[ranks])
+
+    def test_hdf5_without_the_dataset(self):
+        self.alter('group = "train"', 'group = "training"')
+        self.refused(f"{self.recipe}:", "data.train.", "data/digits.h5", "'/training/'", "train/input")
+
+    def test_a_file_that_is_no_hdf5(self):
+        place = self.alter(TRAIN_PATH, 'path = "recipe.toml"\ngroup = "train"')
+        self.refused(place, 'data.train.path = "', "recipe.toml")
+
+    def test_labels_out_of_range(self):
+        place = self.alter(TRAIN_PATH, 'path = "digits.h5"\ngroup = "train"')
+        for label in (-1, 99):
+            with self.subTest(label=label):
+                self.write_digits_with(label)
+                self.refused(place, "data.train.path", "'train/target', row ", f"{label} is not in [0, 10)",
+                             check=["--data"])
+
+    def write_digits_with(self, label):
+        """A digits.h5 with another label in the middle of the 1,437 to train on, which lie there in a row."""
+        content = bytearray((EXAMPLES / "data" / "digits.h5").read_bytes())
+        labels = re.search(rb"(?:[\0-\x09]\0{7}){1437,}", content)
+        middle = labels.start() + (labels.end() - labels.start()) // 16 * 8
+        content[middle:middle + 8] = struct.pack("<q", label)
+        (self.folder / "digits.h5").write_bytes(content)
+
+    def test_a_checkpoint_of_another_model(self):
+        other = self.another_run(model__hidden="[32]")
+        self.refused(f'command line: --resume = "{other}": ', "model/0.weight", "[32, 64]", "[128, 64]",
+                     arguments=["--resume", other], check=None)
+        place = self.alter("keep = 3", f'resume = "{other}"')
+        self.refused(place, f'checkpoint.resume = "{other}"', "model/0.weight", "[32, 64]", "[128, 64]")
+
+    def test_a_checkpoint_of_another_seed(self):
+        other = self.another_run(seed=3)
+        self.refused(f'command line: --resume = "{other}": ', "seed 3", "17", arguments=["--resume", other],
+                     check=None)
+
+    def test_a_checkpoint_that_is_not_there(self):
+        place = self.alter("keep = 3", 'resume = "nowhere"')
+        self.refused(place, 'checkpoint.resume = "', "nowhere", "expected the folder of a checkpoint")
+
+    def test_initial_weights_of_another_model(self):
+        weights = self.another_run(model__hidden="[32]") / "checkpoints" / "latest"
+        place = self.alter("hidden = [128, 64]", f'hidden = [128, 64]\nweights = "{weights}"', "weights")
+        self.refused(place, f'model.weights = "{weights}"', "0.weight")
+
+    def test_initial_weights_that_are_not_there(self):
+        place = self.alter("hidden = [128, 64]", 'weights = "none.safetensors"')
+        self.refused(place, 'model.weights = "', "none.safetensors")
+
+    def test_an_unknown_option(self):
+        self.refused("", "--resum", arguments=["--resum", "auto"], check=None)
+
+    def test_a_run_folder_that_cannot_be_made(self):
+        run = self.folder / "run"
+        run.write_text("")
+        for ranks in (1, 2):
+            self.assert_refused(start(run, recipe=self.recipe, ranks=ranks), [str(run)])
+
+
+if __name__ == "__main__":
+    tutti_run.main()

@@ -1,0 +1,37 @@
+"""A rank that hangs is named by the others, with the last thing that it did; nobody waits for it for ever."""
+import signal
+
+import tutti_run
+from tutti_run import log, start
+
+FOREVER = {"train__max_duration": "1000000ep", "checkpoint__interval": "0ba", "train__hang_timeout": "3sec"}
+
+
+class Hangs(tutti_run.RunTest):
+    def hang(self, victim, ranks):
+        run = self.folder / "run"
+        running = start(run, ranks=ranks, **FOREVER)
+        metrics = run / "metrics.jsonl"
+        running.wait_for(lambda: metrics.exists() and metrics.read_text().count("\n") > 50, "a step")
+        running.signal_ranks(signal.SIGSTOP, [victim])
+        finished = running.wait(timeout=60)
+        self.assertNotEqual(finished.code, 0)
+        named = f"rank {victim} has not been heard"
+        self.assertRegex(finished.text, named + r" for \d+ s; the last it did: step \d+, [a-z ]+, \d+\.\d s ago")
+        for rank in set(range(ranks)) - {victim}:
+            self.assertRegex(finished.text, f"(?m)^error: rank {rank}: {named}")
+            self.assertRegex(log(run, rank), "the last that was done:")
+        self.assertFalse(any(map(tutti_run.is_alive, running.ranks().values())))
+
+    def test_the_second_of_two_ranks(self):
+        self.hang(victim=1, ranks=2)
+
+    def test_the_first_of_three_ranks(self):
+        self.hang(victim=0, ranks=3)
+
+    def test_the_last_of_three_ranks(self):
+        self.hang(victim=2, ranks=3)
+
+
+if __name__ == "__main__":
+    tutti_run.main()

@@ -1,0 +1,169 @@
+"""What a run leaves in its folder, and what can be done with it."""
+import json
+import re
+import struct
+
+import tutti_run
+from tutti_run import EXAMPLES, metrics, train, tutti
+
+SHORT = {"train__max_duration": "2ep", "checkpoint__interval": "1ep"}
+STEPS_AN_EPOCH = 15  # 1,437 samples in batches of 96, the last one of 93
+
+
+class RunFolder(tutti_run.RunTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.run_dir = cls.enterClassContext(tutti_run.scratch_folder()) / "run"
+        train(cls.run_dir, train__grad_accum=2, **SHORT)
+
+    def steps(self, run=None):
+        return [line for line in metrics(run or self.run_dir) if "loss" in line]
+
+    def evaluations(self, run=None):
+        return [line for line in metrics(run or self.run_dir) if "loss" not in line]
+
+    def said(self, *arguments, ranks=1):
+        finished = tutti(*arguments, ranks=ranks).wait()
+        self.assertEqual(finished.code, 0, finished.text)
+        return finished.text
+
+    def test_it_holds_these_files(self):
+        checkpoints = self.run_dir / "checkpoints"
+        self.assertEqual(names(self.run_dir), {"recipe.toml", "metrics.jsonl", "log", "checkpoints"})
+        self.assertEqual(names(self.run_dir / "log"), {"rank-0.log", "rank-1.log"})
+        self.assertEqual(names(checkpoints), {"ep1-ba15", "ep2-ba30", "latest"})
+        self.assertEqual((checkpoints / "latest").readlink().name, "ep2-ba30")
+        self.assertEqual(names(checkpoints / "latest"),
+                         {"manifest.json", "checkpoint.h5", "rank-0.h5", "rank-1.h5"})
+
+    def test_each_step_has_a_line(self):
+        lines = self.steps()
+        self.assertEqual([line["step"] for line in lines], list(range(1, 31)))
+        self.assertEqual([line["epoch"] for line in lines], [0] * 15 + [1] * 15)
+        keys = {"step", "epoch", "loss", "lr", "step_ms", "samples_per_s", "grad_accum", "memory_peak_mb"}
+        self.assertEqual(set(lines[0]), keys | {"since_start_s"})
+        for line in lines[1:]:
+            self.assertEqual(set(line), keys)
+            self.assertEqual((line["lr"], line["grad_accum"]), (0.1, 2))
+            self.assertGreater(line["memory_peak_mb"], 0)
+
+    def test_samples_are_those_of_all_ranks(self):
+        for line in self.steps():
+            samples = line["samples_per_s"] * line["step_ms"] / 1e3
+            self.assertAlmostEqual(samples, 93 if line["step"] % STEPS_AN_EPOCH == 0 else 96, places=3)
+
+    def test_losses_have_all_their_bits(self):
+        text = (self.run_dir / "metrics.jsonl").read_text()
+        losses = re.findall(r'"loss": ([^,]+),', text)
+        self.assertEqual(len(losses), 30)
+        for loss in losses:
+            as_float = struct.unpack("f", struct.pack("f", float(loss)))[0]
+            self.assertEqual(loss, f"{as_float:.9g}")
+        self.assertGreater(max(len(loss.replace(".", "")) for loss in losses), 8)
+
+    def test_evaluations_have_lines_of_their_own(self):
+        lines = self.evaluations()
+        self.assertEqual([(line["step"], line["epoch"]) for line in lines], [(15, 1), (30, 2)])
+        for line in lines:
+            self.assertEqual(set(line), {"step", "epoch", "metrics/eval/MulticlassAccuracy",
+                                         "metrics/eval/CrossEntropy"})
+        accuracy = lines[-1]["metrics/eval/MulticlassAccuracy"]
+        self.assertAlmostEqual(accuracy * 360, round(accuracy * 360), places=6)
+
+    def test_eval_reproduces_the_last_evaluation(self):
+        for checkpoint in ("checkpoints/latest", "checkpoints", "."):
+            text = self.said("eval", self.run_dir / "recipe.toml", "--checkpoint", self.run_dir / checkpoint)
+            values = dict(re.findall(r"^(metrics/\S+) (\S+)$", text, re.MULTILINE))
+            for name, value in self.evaluations()[-1].items():
+                if name.startswith("metrics/"):
+                    self.assertAlmostEqual(float(values[name]), value, delta=2e-6)
+
+    def test_its_recipe_runs_again_to_the_same_bits(self):
+        again = self.folder / "again"
+        train(again, recipe=self.run_dir / "recipe.toml")
+        self.assert_learnt_the_same(self.run_dir, again)
+        self.assertEqual((self.run_dir / "recipe.toml").read_text(), (again / "recipe.toml").read_text())
+
+    def test_check_shows_the_recipe_and_the_batches(self):
+        text = self.said("check", self.run_dir / "recipe.toml", "--ranks", 2)
+        self.assertTrue(text.startswith((self.run_dir / "recipe.toml").read_text()), text)
+        self.assertIn("# global batch 96 = 2 ranks x 48 = 2 x 2 microbatches of 24\n", text)
+        self.assertIn("# 15 steps an epoch over 1437 samples\n", text)
+        text = self.said("check", EXAMPLES / "digits.toml", "--ranks", 3, "--data")
+        self.assertIn("# global batch 96 = 3 ranks x 32\n", text)
+
+    def test_inspect_shows_where_training_stood_and_every_tensor(self):
+        text = self.said("inspect", self.run_dir)
+        for words in ("run digits, seed 17, written by 2 ranks", "step 30, epoch 2 batch 0, 2874 samples",
+                      "model/0.weight  Float  128 x 64", "model/4.bias  Float  10"):
+            self.assertIn(words, text)
+
+    def test_a_digest_does_not_depend_on_the_number_of_writers(self):
+        digests = set()
+        for ranks in (1, 2, 3):
+            run = self.folder / f"run-{ranks}"
+            train(run, ranks=ranks, train__max_duration="1ba", optimizer__lr=0)
+            digests.add(tutti_run.digest(run))
+        self.assertEqual(len(digests), 1, digests)
+        self.assertRegex(digests.pop(), "^[0-9a-f]{16}$")
+
+    def test_without_a_name_it_lies_in_runs(self):
+        finished = tutti("train", EXAMPLES / "digits.toml", "--set", "train.max_duration=1ba",
+                         "--set", "run_name=one", folder=self.folder).wait()
+        self.assertEqual(finished.code, 0, finished.text)
+        self.assertTrue((self.folder / "runs" / "one" / "checkpoints" / "latest" / "manifest.json").exists())
+
+    def test_resuming_what_is_over_adds_nothing(self):
+        run = self.folder / "run"
+        train(run, **SHORT)
+        before = tutti_run.what_was_learnt(run)
+        finished = train(run, "--resume", "auto", **SHORT)
+        self.assertIn("resumes after step 30, from ", finished.text)
+        self.assertRegex(finished.text, r"\n  steps +30\n")
+        self.assertEqual(tutti_run.what_was_learnt(run), before)
+
+    def test_a_run_can_be_gone_on_with_elsewhere_and_for_longer(self):
+        other = self.folder / "other"
+        finished = train(other, "--resume", self.run_dir, train__max_duration="3ep", train__grad_accum=2)
+        self.assertIn("resumes after step 30, from ", finished.text)
+        self.assertEqual([line["step"] for line in self.steps(other)], list(range(31, 46)))
+        whole = self.folder / "whole"
+        train(whole, train__max_duration="3ep", train__grad_accum=2)
+        self.assertEqual(tutti_run.digest(other), tutti_run.digest(whole))
+
+    def test_another_number_of_ranks_can_go_on(self):
+        other = self.folder / "other"
+        train(other, "--resume", self.run_dir / "checkpoints" / "latest", ranks=3, train__max_duration="20ep")
+        self.assertGreaterEqual(self.evaluations(other)[-1]["metrics/eval/MulticlassAccuracy"], 0.96)
+
+    def test_starting_afresh_puts_earlier_checkpoints_aside(self):
+        run = self.folder / "run"
+        train(run, **SHORT)
+        finished = train(run, **{**SHORT, "train__max_duration": "1ep"})
+        self.assertIn("the checkpoints of an earlier run are now in ", finished.text)
+        checkpoints = run / "checkpoints"
+        self.assertEqual(names(checkpoints / "earlier"), {"ep1-ba15", "ep2-ba30"})
+        self.assertEqual(names(checkpoints), {"ep1-ba15", "latest", "earlier"})
+        self.assertIn("resumes after step 15,", train(run, "--resume", "auto", **SHORT).text)
+
+    def test_initial_weights_may_be_those_of_a_checkpoint(self):
+        weights = self.run_dir / "checkpoints" / "latest"
+        run = self.folder / "run"
+        train(run, train__max_duration="1ba", optimizer__lr=0, model__weights=weights)
+        self.assertEqual(tutti_run.digest(run), tutti_run.digest(self.run_dir))
+
+    def test_a_loss_that_is_not_finite_is_skipped_and_told(self):
+        run = self.folder / "run"
+        finished = train(run, train__max_duration="30ba", optimizer__lr=1e30)
+        self.assertIn("the loss is not finite; the step is skipped", finished.text)
+        self.assertEqual(len(self.steps(run)), 30)
+        for line in (run / "metrics.jsonl").read_text().splitlines():
+            json.loads(line, parse_constant=self.fail)
+
+
+def names(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+if __name__ == "__main__":
+    tutti_run.main()

@@ -1,0 +1,64 @@
+"""The same recipe gives the same bits: run again, and however its two ranks are carried."""
+import tutti_run
+from tutti_run import EXAMPLES, train
+
+GPT = EXAMPLES / "text_gpt.toml"
+CNN = EXAMPLES / "digits_cnn.toml"
+
+
+class SameBits(tutti_run.RunTest):
+    def local_equals_mpirun(self, **options):
+        train(self.folder / "mpi", ranks=2, **options)
+        train(self.folder / "local", "--local-ranks", "2", ranks=1, **options)
+        self.assert_learnt_the_same(self.folder / "mpi", self.folder / "local")
+
+    def test_a_recipe_run_twice_learns_the_same(self):
+        train(self.folder / "one", ranks=2)
+        train(self.folder / "two", ranks=2)
+        self.assert_learnt_the_same(self.folder / "one", self.folder / "two")
+
+    def test_another_seed_learns_otherwise(self):
+        options = {"ranks": 2, "train__max_duration": "20ba"}
+        train(self.folder / "one", **options)
+        train(self.folder / "two", seed=18, **options)
+        self.assertNotEqual(tutti_run.digest(self.folder / "one"), tutti_run.digest(self.folder / "two"))
+
+    def test_ranks_in_one_process_equal_mpirun_on_digits(self):
+        self.local_equals_mpirun()
+
+    def test_ranks_in_one_process_equal_mpirun_on_gpt(self):
+        self.local_equals_mpirun(recipe=GPT, train__max_duration="20ba", train__eval_interval="10ba",
+                                 data__eval__drop_last="true")
+
+    def test_ranks_in_one_process_equal_mpirun_on_resnet_with_accumulation(self):
+        self.local_equals_mpirun(recipe=CNN, train__max_duration="10ba", train__grad_accum=2)
+
+    def test_ranks_in_one_process_equal_mpirun_in_many_small_buckets(self):
+        self.local_equals_mpirun(collectives__bucket_mb=0.01, train__max_duration="3ep")
+
+    def test_buckets_do_not_alter_bits(self):
+        train(self.folder / "one", train__max_duration="3ep")
+        train(self.folder / "two", train__max_duration="3ep", collectives__bucket_mb=0.01)
+        self.assert_learnt_the_same(self.folder / "one", self.folder / "two")
+
+    def test_native_reduction_learns_too(self):
+        train(self.folder / "run", ranks=3, collectives__reduction="native")
+        self.assertGreaterEqual(self.accuracy("run"), 0.95)
+
+    def test_one_and_three_ranks_learn_the_same_but_for_rounding(self):
+        train(self.folder / "one", ranks=1)
+        train(self.folder / "three", ranks=3)
+        first = [line["loss"] for line in tutti_run.metrics(self.folder / "one") if "loss" in line]
+        second = [line["loss"] for line in tutti_run.metrics(self.folder / "three") if "loss" in line]
+        self.assertEqual(len(first), len(second))
+        for a, b in zip(first[:20], second[:20]):
+            self.assertAlmostEqual(a, b, delta=1e-4)
+        self.assertGreaterEqual(self.accuracy("one"), 0.97)
+        self.assertGreaterEqual(self.accuracy("three"), 0.97)
+
+    def accuracy(self, run):
+        return tutti_run.metrics(self.folder / run)[-1]["metrics/eval/MulticlassAccuracy"]
+
+
+if __name__ == "__main__":
+    tutti_run.main()

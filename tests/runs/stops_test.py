@@ -1,0 +1,66 @@
+"""A run that is asked to stop, in whatever way, finishes its step, writes a checkpoint and exits with 0; resumed,
+it learns the same bits as one that never stopped."""
+import signal
+
+import tutti_run
+from tutti_run import log, start, train, tutti
+
+LONG = {"train__max_duration": "200ep", "train__eval_interval": "7ep", "checkpoint__interval": "100ep"}
+
+
+class Stops(tutti_run.RunTest):
+    def stop(self, ask, ranks=2):
+        """Starts a run, asks it to stop, resumes it, and compares it with one that was not asked."""
+        stopped, whole = self.folder / "stopped", self.folder / "whole"
+        running = start(stopped, ranks=ranks, **LONG)
+        running.wait_for(lambda: steps(stopped) > 20, "a step")
+        ask(running, stopped)
+        finished = running.wait(timeout=60)
+        self.assertEqual(finished.code, 0, finished.text)
+        self.assertEqual(finished.errors(), [])
+        self.assertIn("asked to stop", log(stopped, 0) + log(stopped, 1))
+        stopped_at = tutti_run.metrics(stopped)[-1]["step"]
+        self.assertLess(stopped_at, 3000)
+        self.assertRegex((stopped / "checkpoints" / "latest").readlink().name, f"-ba{stopped_at}$")
+        resumed = train(stopped, "--resume", "auto", ranks=ranks, **LONG)
+        self.assertIn(f"resumes after step {stopped_at},", resumed.text)
+        train(whole, ranks=ranks, **LONG)
+        self.assert_learnt_the_same(whole, stopped)
+
+    def test_sigterm_to_all_ranks(self):
+        self.stop(lambda running, _: running.signal_ranks(signal.SIGTERM))
+
+    def test_sigterm_to_one_rank(self):
+        self.stop(lambda running, _: running.signal_ranks(signal.SIGTERM, [1]))
+
+    def test_sigint_to_all_ranks(self):
+        self.stop(lambda running, _: running.signal_ranks(signal.SIGINT))
+
+    def test_sigterm_to_a_run_of_one_process(self):
+        self.stop(lambda running, _: running.process.send_signal(signal.SIGTERM), ranks=1)
+
+    def test_tutti_stop(self):
+        def ask(_, run):
+            self.assertEqual(tutti("stop", run).wait().code, 0)
+        self.stop(ask)
+
+    def test_tutti_stop_of_what_is_no_run_is_refused(self):
+        finished = tutti("stop", self.folder).wait()
+        self.assertEqual(finished.code, 2)
+        self.assertEqual(len(finished.errors()), 1)
+
+    def test_an_order_to_stop_does_not_outlast_its_run(self):
+        run = self.folder / "run"
+        train(run, train__max_duration="2ep")
+        self.assertEqual(tutti("stop", run).wait().code, 0)
+        train(run, "--resume", "auto", train__max_duration="4ep")
+        self.assertEqual(tutti_run.metrics(run)[-1]["step"], 60)
+
+
+def steps(run):
+    path = run / "metrics.jsonl"
+    return path.read_text().count("\n") if path.exists() else 0
+
+
+if __name__ == "__main__":
+    tutti_run.main()
