@@ -28,8 +28,8 @@ def shown_recipe(readme):
 
 
 def run(command, folder):
-    done = subprocess.run(command, shell=True, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=300)
+    done = subprocess.run(command, shell=True, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, timeout=300)
     print(("ok     " if done.returncode == 0 else "FAILED ") + command, flush=True)
     if done.returncode:
         print(done.stdout)
