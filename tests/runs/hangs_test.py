@@ -17,7 +17,8 @@ class Hangs(tutti_run.RunTest):
         finished = running.wait(timeout=60)
         self.assertNotEqual(finished.code, 0)
         named = f"rank {victim} has not been heard"
-        self.assertRegex(finished.text, named + r" for \d+ s; the last it did: step \d+, [a-z ]+, \d+\.\d s ago")
+        last = r" for \d+ s; the last it did: step \d+, [a-z ]+, \d+\.\d s ago"
+        self.assertRegex(finished.text, named + last)
         for rank in set(range(ranks)) - {victim}:
             self.assertRegex(finished.text, f"(?m)^error: rank {rank}: {named}")
             self.assertRegex(log(run, rank), "the last that was done:")

@@ -1,5 +1,5 @@
-"""A run that is asked to stop, in whatever way, finishes its step, writes a checkpoint and exits with 0; resumed,
-it learns the same bits as one that never stopped."""
+"""A run that is asked to stop, in whatever way, finishes its step, writes a checkpoint and exits with 0;
+resumed, it learns the same bits as one that never stopped."""
 import signal
 
 import tutti_run

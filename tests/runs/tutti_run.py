@@ -162,8 +162,8 @@ def metrics(run):
 
 
 def what_was_learnt(run):
-    """All that must be the same bits in two runs of one recipe: the lines of metrics.jsonl without what a clock
-    or the memory meter says, numbers as they are written, and the final weights."""
+    """All that must be the same bits in two runs of one recipe: the lines of metrics.jsonl without what a
+    clock or the memory meter says, numbers as they are written, and the final weights."""
     measured = {"step_ms", "samples_per_s", "memory_peak_mb", "since_start_s"}
     lines = [json.loads(line, parse_float=str) for line in (run / "metrics.jsonl").read_text().splitlines()]
     return {"weights": digest(run),
