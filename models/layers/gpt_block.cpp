@@ -1,5 +1,7 @@
 #include "models/layers/gpt_block.h"
 
+#include <ATen/TensorOperators.h>
+
 #include "models/layers/activation.h"
 #include "models/layers/dropout.h"
 #include "models/layers/layer_norm.h"

@@ -1,7 +1,9 @@
 #include "collectives/buckets.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

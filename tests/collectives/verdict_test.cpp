@@ -1,5 +1,6 @@
 #include "collectives/verdict.h"
 
+#include <ATen/TensorOperators.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
