@@ -9,14 +9,6 @@ namespace tutti {
 CheckpointShelf::CheckpointShelf(Disk& disk, Log& log, std::string folder, int keep)
     : disk_(disk), log_(log), folder_(std::move(folder)), keep_(keep) {}
 
-std::string CheckpointShelf::open(const Setting& resume) {
-  disk_.make_folders(folder_);
-  const std::string chosen = choose(resume);
-  remove_unpublished(disk_, folder_);
-  if (chosen.empty()) put_aside();
-  return chosen;
-}
-
 std::string CheckpointShelf::choose(const Setting& resume) const try {
   if (resume.is_none()) return "";
   const auto on_bad = [this](const std::string& what) { log_.warning("passed over: " + what); };
@@ -24,6 +16,12 @@ std::string CheckpointShelf::choose(const Setting& resume) const try {
                                  : find_checkpoint(disk_, resume.text(), on_bad).folder;
 } catch (const OperatingError& error) {
   resume.fail(error.what());
+}
+
+void CheckpointShelf::begin(bool afresh) {
+  disk_.make_folders(folder_);
+  remove_unpublished(disk_, folder_);
+  if (afresh) put_aside();
 }
 
 void CheckpointShelf::put_aside() {

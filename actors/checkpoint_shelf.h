@@ -15,11 +15,13 @@ class CheckpointShelf {
   // `keep`: published checkpoints that stay, at least the newest; negative = all.
   CheckpointShelf(Disk& disk, Log& log, std::string folder, int keep);
 
-  // Makes the folder, free of what killed starts left half written, and says which checkpoint to go on from
-  // ("" = afresh): for "auto" the newest good one here, if any, else the one in the folder that `resume`
-  // names. Bad ones are named in the log. A run that starts afresh puts those of an earlier run aside, or
-  // they would be taken for its own. Throws UserError and OperatingError.
-  std::string open(const Setting& resume);
+  // The checkpoint to go on from, "" = none: for "auto" the newest good one here, if there is one, else the
+  // one in the folder that `resume` names. Bad ones are named in the log. Throws UserError.
+  std::string choose(const Setting& resume) const;
+
+  // Frees the folder of what killed starts left half written. A run that starts afresh puts an earlier run's
+  // checkpoints aside, or they would be taken for its own. Throws OperatingError.
+  void begin(bool afresh);
 
   // Publishes what every rank wrote into `unfinished`, then removes checkpoints that are too many. What went
   // wrong, or "".
@@ -30,7 +32,6 @@ class CheckpointShelf {
   void discard(const std::string& unfinished);
 
  private:
-  std::string choose(const Setting& resume) const;
   void put_aside();
   void prune(const std::string& newest);
 

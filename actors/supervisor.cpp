@@ -59,10 +59,12 @@ void Supervisor::start(Context& context) {
   }
   const Prepared prepared = context.ask<Prepared>(cast_.compute, Prepare{checkpoint});
   if (mine[0] == kFine && !prepared.error.empty()) mine = kError + prepared.error;
-  require_agreement(agree(context, mine));
+  const auto verdicts = agree(context, mine);
+  if (first) disk_.remove_all(nonce_path());
+  require_agreement(verdicts);
 
   if (first) {
-    disk_.remove_all(nonce_path());
+    take_run_folder(checkpoint.empty());
     log_.info(checkpoint.empty()
                   ? "training starts"
                   : "resumes from " + checkpoint + " after step " + std::to_string(prepared.step));
@@ -85,14 +87,20 @@ std::string Supervisor::nonce_path() const { return options_.run_dir + "/.nonce"
 std::string Supervisor::open_run_folder() {
   try {
     disk_.make_folders(options_.run_dir);
-    const std::string checkpoint = shelf_.open(options_.resume);
-    write_small_file(disk_, options_.run_dir + "/recipe.toml", options_.recipe_text);
+    disk_.make_folders(options_.checkpoints);
+    const std::string checkpoint = shelf_.choose(options_.resume);
     write_small_file(disk_, nonce_path(), options_.nonce);
-    disk_.remove_all(options_.run_dir + "/" + kStopFile);
     return kFine + ControlText({options_.nonce, checkpoint}).text();
   } catch (const std::exception& error) {
     return kError + std::string(error.what());
   }
+}
+
+// A start that is refused leaves an earlier run as it was; from here on the folder is this run's.
+void Supervisor::take_run_folder(bool afresh) {
+  shelf_.begin(afresh);
+  write_small_file(disk_, options_.run_dir + "/recipe.toml", options_.recipe_text);
+  disk_.remove_all(options_.run_dir + "/" + kStopFile);
 }
 
 // Every rank throws the same error, that of the lowest rank that has one; the one who prints it is rank 0.

@@ -66,6 +66,7 @@ class Supervisor final : public Actor {
 
   // Start-up: rank 0 chooses the checkpoint and writes a nonce that every rank must find in the run folder.
   std::string open_run_folder();
+  void take_run_folder(bool afresh);
   std::vector<std::string> agree(Context& context, const std::string& text);
   std::string nonce_path() const;
   void require_agreement(const std::vector<std::string>& texts) const;

@@ -216,6 +216,34 @@ TEST_F(CheckpointTest, NothingIsFoundWhereThereIsNone) {
   EXPECT_TRUE(named_.empty());
 }
 
+TEST_F(CheckpointTest, IsFoundByItsFolderItsRunsAndThatOfAllCheckpoints) {
+  write("ep1-ba10");
+  write("ep2-ba20");
+  const auto found = [this](const std::string& path) { return find_checkpoint(disk_, path, {}).folder; };
+  EXPECT_EQ(found(folder("ep1-ba10")), folder("ep1-ba10"));
+  EXPECT_EQ(found(scratch_.path("checkpoints")), folder("ep2-ba20"));
+  EXPECT_EQ(found(scratch_.path(".")), scratch_.path("./checkpoints/ep2-ba20"));
+}
+
+TEST_F(CheckpointTest, FindingNoneSaysWhatIsMissing) {
+  write("ep1-ba10");
+  disk_.remove_all(folder("ep1-ba10/manifest.json"));
+  const auto why = [this](const std::string& path) {
+    return message_of<OperatingError>([&] { find_checkpoint(disk_, path, [](const std::string&) {}); });
+  };
+  EXPECT_THAT(why(folder("ep1-ba10")), HasSubstr("ep1-ba10/manifest.json: missing"));
+  EXPECT_THAT(why(scratch_.path("checkpoints")), HasSubstr("there is no good checkpoint"));
+  EXPECT_THAT(why(scratch_.path("nowhere")), HasSubstr("nowhere: expected the folder of a checkpoint"));
+}
+
+TEST_F(CheckpointTest, WhatAKilledWriterLeftIsRemoved) {
+  write("ep1-ba10");
+  write_rank_file(disk_, folder(".ep2-ba20-77"), 0, pieces_of(sample_tensors(), 0, 2));
+  disk_.make_folders(folder("ep1-ba10.replaced"));
+  remove_unpublished(disk_, scratch_.path("checkpoints"));
+  EXPECT_THAT(disk_.list(scratch_.path("checkpoints")), ElementsAre("ep1-ba10", "latest"));
+}
+
 TEST_F(CheckpointTest, RemovedOneIsGone) {
   write("ep1-ba10");
   remove_checkpoint(disk_, folder("ep1-ba10"));

@@ -150,6 +150,16 @@ class BadInput(tutti_run.RunTest):
         place = self.alter("hidden = [128, 64]", 'weights = "none.safetensors"')
         self.refused(place, 'model.weights = "', "none.safetensors")
 
+    def test_a_start_that_is_refused_leaves_the_run_as_it_was(self):
+        run = self.folder / "run"
+        train(run, ranks=2, train__max_duration="2ep", checkpoint__interval="1ep")
+        before = files(run)
+        self.alter("hidden = [128, 64]", "hidden = [32]")
+        self.assert_refused(start(run, "--resume", "auto", recipe=self.recipe), ["command line: --resume"])
+        self.alter("hidden = [32]", 'weights = "none.h5"')
+        self.assert_refused(start(run, recipe=self.recipe), [str(self.recipe)])
+        self.assertEqual(files(run), before)
+
     def test_an_unknown_option(self):
         self.refused("", "--resum", arguments=["--resum", "auto"], check=None)
 
@@ -158,6 +168,12 @@ class BadInput(tutti_run.RunTest):
         run.write_text("")
         for ranks in (1, 2):
             self.assert_refused(start(run, recipe=self.recipe, ranks=ranks), [str(run)])
+
+
+def files(run):
+    """When each file was written; logs are written by starts that are refused too."""
+    kept = [path for path in run.rglob("*") if path.is_file() and path.suffix != ".log"]
+    return {path: path.stat().st_mtime_ns for path in kept}
 
 
 if __name__ == "__main__":

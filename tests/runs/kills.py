@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Kills a random rank of a training, or all, at random moments (kill -9). Each time the survivors end within
-10 s and `--resume auto` goes on, until the run is done: then the losses of all its steps and its weights are the
-same bits as those of a run that was never killed. And so on, until there were enough kills."""
+10 s and `--resume auto` goes on, until the run is done: then the losses of all its steps and its weights are
+the same bits as those of a run that was never killed. And so on, until there were enough kills."""
 import argparse
 import pathlib
 import random

@@ -1,0 +1,126 @@
+#include "actors/checkpoint_shelf.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/io/sample_checkpoint.h"
+#include "tests/io/scratch.h"
+
+namespace tutti {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class LinesLog final : public Log {
+ public:
+  void write(LogLevel, const std::string& line) override { lines.push_back(line); }
+  void flush() override {}
+
+  std::vector<std::string> lines;
+};
+
+Setting resume(const std::string& text) {
+  return Setting(text, "checkpoint.resume", {"digits.toml", 7});
+}
+
+class CheckpointShelfTest : public testing::Test {
+ protected:
+  CheckpointShelf shelf(int keep = -1) { return CheckpointShelf(disk_, log_, folder_, keep); }
+  std::string chosen(const Setting& resume) { return shelf().choose(resume); }
+
+  std::string publish(CheckpointShelf& shelf, const std::string& name) {
+    const std::string unfinished = folder_ + "/." + name + "-1";
+    CheckpointManifest manifest;
+    manifest.files.push_back(write_rank_file(disk_, unfinished, 0, pieces_of(tensors_, 0, 1)));
+    return shelf.publish(name, unfinished, manifest);
+  }
+
+  void publish_all(const std::vector<std::string>& names) {
+    auto all = shelf();
+    for (const auto& name : names) EXPECT_EQ(publish(all, name), "");
+  }
+
+  std::vector<std::string> names() const { return disk_.list(folder_); }
+
+  Scratch scratch_;
+  PosixDisk disk_;
+  LinesLog log_;
+  std::string folder_ = scratch_.path("checkpoints");
+  std::map<std::string, at::Tensor> tensors_ = {{"model/a", at::arange(6, at::kFloat)}};
+};
+
+TEST_F(CheckpointShelfTest, StartsAfreshWhereThereIsNothing) {
+  EXPECT_EQ(chosen(Setting()), "");
+  EXPECT_EQ(chosen(resume("auto")), "");
+  EXPECT_TRUE(log_.lines.empty());
+}
+
+TEST_F(CheckpointShelfTest, GoesOnFromTheNewestOrTheOneThatIsNamed) {
+  publish_all({"ep1-ba10", "ep2-ba20"});
+  EXPECT_EQ(chosen(resume("auto")), folder_ + "/ep2-ba20");
+  EXPECT_EQ(chosen(resume(folder_ + "/ep1-ba10")), folder_ + "/ep1-ba10");
+  EXPECT_THAT(names(), ElementsAre("ep1-ba10", "ep2-ba20", "latest"));
+}
+
+TEST_F(CheckpointShelfTest, DamagedOneIsNamedAndTheOlderUsed) {
+  publish_all({"ep1-ba10", "ep2-ba20"});
+  flip_bit(folder_ + "/ep2-ba20/rank-0.h5", 100);
+  EXPECT_EQ(chosen(resume("auto")), folder_ + "/ep1-ba10");
+  EXPECT_THAT(log_.lines, ElementsAre(HasSubstr("passed over: " + folder_ + "/ep2-ba20/rank-0.h5")));
+}
+
+TEST_F(CheckpointShelfTest, NamesTheSettingThatNamesNoCheckpoint) {
+  const auto why = message_of<UserError>([this] { chosen(resume("nowhere")); });
+  EXPECT_THAT(why, StartsWith("digits.toml:7: checkpoint.resume = \"nowhere\": nowhere: expected"));
+}
+
+TEST_F(CheckpointShelfTest, StartingAfreshPutsThoseOfTheEarlierRunAside) {
+  publish_all({"ep1-ba10", "ep2-ba20"});
+  shelf().begin(/*afresh=*/true);
+  EXPECT_THAT(names(), ElementsAre("earlier"));
+  EXPECT_THAT(disk_.list(folder_ + "/earlier"), ElementsAre("ep1-ba10", "ep2-ba20"));
+  EXPECT_EQ(chosen(resume("auto")), "");
+  publish_all({"ep1-ba5"});
+  shelf().begin(/*afresh=*/true);
+  EXPECT_THAT(disk_.list(folder_ + "/earlier"), ElementsAre("ep1-ba5"));
+}
+
+TEST_F(CheckpointShelfTest, WhatAKilledWriterLeftIsRemoved) {
+  publish_all({"ep1-ba10"});
+  disk_.make_folders(folder_ + "/.ep2-ba20-77");
+  shelf().begin(/*afresh=*/false);
+  EXPECT_THAT(names(), ElementsAre("ep1-ba10", "latest"));
+}
+
+TEST_F(CheckpointShelfTest, KeepsAsManyAsItWasTold) {
+  auto two = shelf(2);
+  for (const char* name : {"ep1-ba9", "ep1-ba10", "ep2-ba100"}) EXPECT_EQ(publish(two, name), "");
+  EXPECT_THAT(names(), ElementsAre("ep1-ba10", "ep2-ba100", "latest"));
+}
+
+TEST_F(CheckpointShelfTest, KeepsTheNewestEvenWhenToldToKeepNone) {
+  auto none = shelf(0);
+  for (const char* name : {"ep1-ba10", "ep2-ba20"}) EXPECT_EQ(publish(none, name), "");
+  EXPECT_THAT(names(), ElementsAre("ep2-ba20", "latest"));
+}
+
+TEST_F(CheckpointShelfTest, TheOneJustPublishedOutlivesLaterDamagedOnes) {
+  publish_all({"ep1-ba10", "ep2-ba20", "ep3-ba30"});
+  flip_bit(folder_ + "/ep3-ba30/rank-0.h5", 100);
+  auto one = shelf(1);
+  EXPECT_EQ(chosen(resume("auto")), folder_ + "/ep2-ba20");
+  EXPECT_EQ(publish(one, "ep3-ba25"), "");
+  EXPECT_EQ(chosen(resume("auto")), folder_ + "/ep3-ba25");
+}
+
+TEST_F(CheckpointShelfTest, SaysWhatWentWrongAndKeepsTheOnesBefore) {
+  publish_all({"ep1-ba10"});
+  auto one = shelf(1);
+  EXPECT_THAT(one.publish("ep2-ba20", folder_ + "/.never-written", {}), HasSubstr(".never-written"));
+  EXPECT_EQ(chosen(resume("auto")), folder_ + "/ep1-ba10");
+}
+
+}  // namespace
+}  // namespace tutti
