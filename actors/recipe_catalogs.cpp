@@ -15,7 +15,8 @@ Catalog device_catalog() {
           .doc = "What computes.",
           .keys = {Key{"threads", KeyType::kInteger, "1",
                        "CPU threads of a rank; another number gives other bits"}
-                       .at_least(1)},
+                       .at_least(1)
+                       .less_than(1025)},
           .entries = {{"auto", "A GPU where there is one, else the CPU."},
                       {"cpu", "The CPU."},
                       {"gpu", "A GPU."}},

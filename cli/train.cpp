@@ -17,7 +17,7 @@ void add_train(CLI::App& app, Action& action) {
       ->type_name("auto|PATH");
   command->add_option("--local-ranks", arguments->local_ranks, "ranks in this one process, without mpirun")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1024));
   command->callback(
       [&action, arguments] { action = [=] { return run_recipe_request("train", *arguments); }; });
 }
