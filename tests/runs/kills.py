@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Kills a random rank of a training, or all, at random moments (kill -9). Each time the survivors end within
-10 s and `--resume auto` goes on, until the run is done: then the losses of all its steps and its weights are
-the same bits as those of a run that was never killed. And so on, until there were enough kills."""
+"""Kills a random rank of a training, all, or mpirun, at random moments (kill -9). Each time the survivors end
+within 10 s and `--resume auto` goes on, until the run is done: then the losses of all its steps and its weights
+are the same bits as those of a run that was never killed. And so on, until there were enough kills."""
 import argparse
 import pathlib
 import random
@@ -59,16 +59,24 @@ class Ordeal:
                 return None
             time.sleep(0.001)
         ranks = training.ranks()
-        everybody = self.random.random() < 0.3
-        victims = sorted(ranks) if everybody else [self.random.choice(sorted(ranks))]
-        for rank in victims:
-            tutti_run.send_signal(ranks[rank], signal.SIGKILL)
+        victims = self.choose_victims(ranks, training.process.pid)
+        for pid in victims.values():
+            tutti_run.send_signal(pid, signal.SIGKILL)
         killed_at = time.monotonic()
         if training.process.wait(tutti_run.PATIENCE_S) == 0:  # it had ended by itself
             return None
         self.kills += 1
         self.note_end(training, ranks, killed_at)
-        return victims
+        return list(victims)
+
+    def choose_victims(self, ranks, mpirun):
+        chance = self.random.random()
+        if chance < 0.1:
+            return {"mpirun": mpirun}
+        if chance < 0.4:
+            return ranks
+        rank = self.random.choice(sorted(ranks))
+        return {rank: ranks[rank]}
 
     def note_end(self, training, ranks, killed_at):
         while any(tutti_run.is_alive(pid) for pid in ranks.values()):

@@ -39,6 +39,17 @@ class Stops(tutti_run.RunTest):
     def test_sigterm_to_a_run_of_one_process(self):
         self.stop(lambda running, _: running.process.send_signal(signal.SIGTERM), ranks=1)
 
+    def test_sigint_to_mpirun(self):
+        """Which gives its ranks two seconds, and says that it was interrupted."""
+        run, whole = self.folder / "run", self.folder / "whole"
+        running = start(run, **LONG)
+        running.wait_for(lambda: steps(run) > 20, "a step")
+        running.process.send_signal(signal.SIGINT)
+        self.assertNotEqual(running.wait(timeout=60).code, 0)
+        train(run, "--resume", "auto", **LONG)
+        train(whole, **LONG)
+        self.assert_learnt_the_same(whole, run)
+
     def test_tutti_stop(self):
         def ask(_, run):
             self.assertEqual(tutti("stop", run).wait().code, 0)
