@@ -3,6 +3,7 @@
 #include <ATen/ops/scalar_tensor.h>
 
 #include "actors/evaluation.h"
+#include "actors/heartbeat.h"
 #include "runtime/error.h"
 #include "tensors/meter.h"
 
@@ -150,8 +151,7 @@ Verdict Compute::local_verdict(Context& context, const MicrobatchResult& result)
 }
 
 void Compute::commit(Context& context, const StepFinished& finished) {
-  if (copying_) copying_.wait();
-  copying_ = {};
+  wait_for_copy(context);
   if (finished.verdict.non_finite > 0) {
     log_.warning("step " + std::to_string(time_.batch + 1) + ": the loss is not finite; the step is skipped");
     return;
@@ -179,8 +179,16 @@ void Compute::report(Context& context, const Verdict& verdict, double lr) {
   done.grad_accum = microbatches_->count();
   for (const double bytes : verdict.memory_peak)
     done.memory_peak_mb = std::max(done.memory_peak_mb, bytes / kBytesPerMb);
-  done.progress = elapsed(time_, max_duration_);
+  done.progress = progress();
   context.send(cast_.reporter, done);
+}
+
+// Of max_duration; within an epoch it moves with the batches.
+double Compute::progress() const {
+  const double whole = elapsed(time_, max_duration_);
+  if (max_duration_.unit() != TimeUnit::kEpoch) return whole;
+  return whole + static_cast<double>(time_.batch_in_epoch) /
+                     (static_cast<double>(options_.batches_per_epoch) * max_duration_.value());
 }
 
 void Compute::after_step(Context& context, const Timestamp& before, const Verdict& verdict,
@@ -205,22 +213,24 @@ void Compute::finish(Context& context, bool stopped) {
   done_ = true;
   if (!stopped && evaluated_at_ != time_.batch && eval_every_->fires()) evaluate(context);
   if (!stopped && cast_.has_reporter) {
+    record(context, kWritesText);
     const std::string text = closing_text(*trainee_->model, options_.seed);
     if (!text.empty()) context.send(cast_.reporter, TextSample{text});
   }
   const bool save = checkpoint_every_->fires() && saved_at_ != time_.batch;
   if (save) snapshot(context, /*last=*/true);
-  if (copying_) copying_.wait();
+  wait_for_copy(context);
+  record(context, kDone);
   context.send(cast_.supervisor, TrainingDone{stopped, save});
 }
 
 void Compute::evaluate(Context& context) {
   if (!cast_.has_eval) return;
   evaluated_at_ = time_.batch;
-  record(context, "evaluation");
   const int64_t batches = options_.eval_batches;
   auto next = context.request<BatchReady>(cast_.eval_loader, LoadBatch{{0, 0}});
   const auto fetch = [&](int64_t index) {
+    record(context, "evaluation", index);
     BatchReady ready = next.wait();
     if (index + 1 < batches) next = context.request<BatchReady>(cast_.eval_loader, LoadBatch{{0, index + 1}});
     return std::move(ready.batch);
@@ -231,7 +241,7 @@ void Compute::evaluate(Context& context) {
 }
 
 void Compute::snapshot(Context& context, bool last) {
-  if (copying_) copying_.wait();
+  wait_for_copy(context);
   saved_at_ = time_.batch;
   Snapshot snapshot;
   snapshot.name = checkpoint_name(time_.epoch, time_.batch);
@@ -239,6 +249,14 @@ void Compute::snapshot(Context& context, bool last) {
   snapshot.state = run_state().to_json();
   snapshot.last = last;
   copying_ = context.request<SnapshotCopied>(cast_.checkpointer, std::move(snapshot));
+}
+
+// The Checkpointer copies a snapshot once the one before it is written.
+void Compute::wait_for_copy(Context& context) {
+  if (!copying_) return;
+  if (!copying_.ready()) record(context, kWaitsForDisk);
+  copying_.wait();
+  copying_ = {};
 }
 
 RunState Compute::run_state() const {

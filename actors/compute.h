@@ -58,10 +58,12 @@ class Compute final : public Actor {
   void commit(Context& context, const StepFinished& finished);
   void apply_statistics(const at::Tensor& gathered);
   void report(Context& context, const Verdict& verdict, double lr);
+  double progress() const;
   void after_step(Context& context, const Timestamp& before, const Verdict& verdict, bool last_of_epoch);
 
   void evaluate(Context& context);
   void snapshot(Context& context, bool last);
+  void wait_for_copy(Context& context);
   void finish(Context& context, bool stopped);
   void record(Context& context, const char* what, int64_t detail = 0);
   RunState run_state() const;

@@ -11,6 +11,8 @@ constexpr int kLookBack = 64;
 
 }  // namespace
 
+bool Heartbeat::unhurried() const { return what == kDone || what == kWritesText || what == kWaitsForDisk; }
+
 std::string Heartbeat::text() const {
   char age[32];
   std::snprintf(age, sizeof age, "%.1f s ago", age_s);

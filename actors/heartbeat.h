@@ -7,6 +7,11 @@
 
 namespace tutti {
 
+// What Compute records of itself when it is not to be hurried.
+inline constexpr const char* kDone = "done";
+inline constexpr const char* kWritesText = "writes a sample of text";
+inline constexpr const char* kWaitsForDisk = "waits for its last checkpoint";
+
 // What a rank tells about itself twice a second: the last thing that its Compute did, how long ago, and
 // whether it waits for other ranks (so that the blame falls on the one that does not).
 struct Heartbeat {
@@ -15,6 +20,7 @@ struct Heartbeat {
   double age_s = 0;
   bool waiting = false;
 
+  bool unhurried() const;      // one of the above
   std::string text() const;  // "step 12, forward, 0.3 s ago"
 };
 

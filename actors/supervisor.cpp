@@ -220,7 +220,7 @@ void Supervisor::watch(Context& context) {
            "has not been heard for " + std::to_string(static_cast<int>(seconds(silent))) + " s");
       return;
     }
-    if (!peer.last.waiting && peer.last.age_s > seconds(options_.hang_timeout)) {
+    if (!peer.last.waiting && !peer.last.unhurried() && peer.last.age_s > seconds(options_.hang_timeout)) {
       fail(context, rank, "hangs");
       return;
     }

@@ -2,7 +2,7 @@
 import signal
 
 import tutti_run
-from tutti_run import log, start
+from tutti_run import log, start, train
 
 FOREVER = {"train__max_duration": "1000000ep", "checkpoint__interval": "0ba", "train__hang_timeout": "3sec"}
 
@@ -32,6 +32,19 @@ class Hangs(tutti_run.RunTest):
 
     def test_the_last_of_three_ranks(self):
         self.hang(victim=2, ranks=3)
+
+    def test_an_evaluation_that_takes_longer_is_no_hang(self):
+        run = self.folder / "run"
+        train(run, recipe=tutti_run.EXAMPLES / "text_gpt.toml", train__max_duration="1ba",
+              data__eval__split="train", data__eval__path=self.shorter_text(), train__hang_timeout="2sec")
+        took_s = (run / "metrics.jsonl").stat().st_mtime - (run / "recipe.toml").stat().st_mtime
+        self.assertGreater(took_s, 2.5)
+
+    def shorter_text(self):
+        """About 5 s of evaluation on two ranks."""
+        text = self.folder / "text.txt"
+        text.write_text((tutti_run.EXAMPLES / "data" / "king_james.txt").read_text()[:150_000])
+        return text
 
 
 if __name__ == "__main__":
