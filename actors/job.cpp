@@ -1,5 +1,6 @@
 #include "actors/job.h"
 
+#include <limits>
 #include <optional>
 
 #include "data/make_dataset.h"
@@ -12,7 +13,11 @@ namespace {
 
 // Samples of a step over all ranks, from whichever of the two keys is given; 0 when neither is.
 int64_t global_batch(const Setting& data, int world) {
-  if (data.has("device_batch_size")) return data.at("device_batch_size").integer() * world;
+  if (data.has("device_batch_size")) {
+    const Setting& size = data.at("device_batch_size");
+    if (size.integer() > std::numeric_limits<int64_t>::max() / world) size.fail("expected fewer samples");
+    return size.integer() * world;
+  }
   if (!data.has("batch_size")) return 0;
   const Setting& size = data.at("batch_size");
   if (size.integer() % world != 0)

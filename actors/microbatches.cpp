@@ -27,7 +27,7 @@ MicrobatchResult Microbatches::run(const Batch& batch, int64_t step, const Trace
   result.samples = batch.samples();
   result.tokens = trainee_.model->tokens(batch);
   if (statistics_size() > 0) result.statistics = at::zeros({statistics_size()});
-  if (buckets_) buckets_->begin_step();
+  begin_step();
   set_context(*trainee_.model, &context_);
 
   const int64_t part = (result.samples + count_ - 1) / count_;
@@ -45,6 +45,15 @@ MicrobatchResult Microbatches::run(const Batch& batch, int64_t step, const Trace
   found_.clear();
   if (buckets_) buckets_->end_step();
   return result;
+}
+
+// A step that was skipped leaves its gradients behind.
+void Microbatches::begin_step() {
+  if (buckets_) {
+    buckets_->begin_step();
+    return;
+  }
+  for (auto& one : trainee_.parameters) one.parameter->tensor.mutable_grad() = at::Tensor();
 }
 
 void Microbatches::train(const Batch& part, MicrobatchResult& result) {

@@ -41,6 +41,7 @@ class Microbatches {
   void apply_statistics(const at::Tensor& gathered);
 
  private:
+  void begin_step();
   void train(const Batch& part, MicrobatchResult& result);
   void store_statistics(int microbatch, const std::vector<RunningStatistics>& found, at::Tensor& to) const;
 

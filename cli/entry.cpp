@@ -1,6 +1,7 @@
 #include "cli/entry.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "actors/launch.h"
 #include "actors/recipe_catalogs.h"
 #include "io/recipe.h"
+#include "runtime/error.h"
 #include "runtime/resolve.h"
 #include "sim/local_run.h"
 
@@ -24,6 +26,9 @@ Setting resolved_recipe(const TuttiRequest& request) {
 int run_train(const TuttiRequest& request) {
   const Setting recipe = resolved_recipe(request);
   if (request.local_ranks == 0) return train(recipe, {request.run_dir, request.resume});
+  if (std::getenv("OMPI_COMM_WORLD_RANK"))
+    throw UserError("--local-ranks " + std::to_string(request.local_ranks) +
+                    ": under mpirun the ranks are mpirun's; leave one of the two out");
   LocalRunOptions options;
   options.ranks = request.local_ranks;
   options.fresh_seed = std::random_device()();

@@ -21,9 +21,7 @@ class LinesLog final : public Log {
   std::vector<std::string> lines;
 };
 
-Setting resume(const std::string& text) {
-  return Setting(text, "checkpoint.resume", {"digits.toml", 7});
-}
+Setting resume(const std::string& text) { return Setting(text, "checkpoint.resume", {"digits.toml", 7}); }
 
 class CheckpointShelfTest : public testing::Test {
  protected:

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
 #include <thread>
 
 #include "actors/recipe_catalogs.h"
@@ -17,10 +18,12 @@ namespace {
 
 class SleepingModel final : public Model {
  public:
-  explicit SleepingModel(Nanoseconds sleep) : sleep_(sleep), weight_(add_parameter("weight", {}, fill())) {}
+  SleepingModel(Nanoseconds sleep, int poisoned_step)
+      : sleep_(sleep), poisoned_step_(poisoned_step), weight_(add_parameter("weight", {}, fill())) {}
   TensorTree forward(const Batch& batch) override {
     std::this_thread::sleep_for(sleep_);
-    return batch["input"].sum() * weight_.tensor;
+    const double poison = step_++ == poisoned_step_ ? NAN : 1.0;
+    return batch["input"].sum() * weight_.tensor * poison;
   }
   at::Tensor loss(const Outputs& outputs, const Batch&) override { return outputs.tensor(); }
   const char* kind() const override { return "SleepingModel"; }
@@ -30,6 +33,8 @@ class SleepingModel final : public Model {
     return [](at::Tensor& tensor, at::Generator) { tensor.fill_(1.0); };
   }
   Nanoseconds sleep_;
+  int poisoned_step_;
+  int step_ = 0;
   Parameter& weight_;
 };
 
@@ -114,7 +119,7 @@ std::vector<double> SleepingWorld::step_ms() const {
   job.train = std::make_shared<SlowDataset>(loading);
   job.global_batch = 2;
   job.make_model = [this](const Setting&, const SampleSpec&) {
-    return std::make_shared<SleepingModel>(forward);
+    return std::make_shared<SleepingModel>(forward, poisoned_step);
   };
 
   const auto group = LocalFabric::make(1)->group(0);

@@ -16,6 +16,7 @@ struct SleepingWorld {
   Nanoseconds forward = std::chrono::milliseconds(20);
   Nanoseconds loading{0};  // a batch
   Nanoseconds writing{0};  // a checkpoint file
+  int poisoned_step = -1;  // whose loss is not a number
   int steps = 30;
   int checkpoint_every = 0;  // steps; 0 = never
 
