@@ -56,7 +56,6 @@ class Compute final : public Actor {
   void step(Context& context, BatchReady& ready);
   Verdict local_verdict(Context& context, const MicrobatchResult& result) const;
   void commit(Context& context, const StepFinished& finished);
-  void apply_statistics(const at::Tensor& gathered);
   void report(Context& context, const Verdict& verdict, double lr);
   double progress() const;
   void after_step(Context& context, const Timestamp& before, const Verdict& verdict, bool last_of_epoch);
