@@ -7,16 +7,13 @@
 #include "actors/evaluation.h"
 #include "actors/job.h"
 #include "actors/trainee.h"
-#include "tensors/meter.h"
-#include "tensors/process_state.h"
 #include "training/schedule.h"
 
 namespace tutti {
 namespace {
 
 Job lone_job(const Setting& recipe, int ranks) {
-  Meter::install();
-  set_compute_threads(static_cast<int>(recipe.at("device").at("threads").integer()));
+  begin_process(recipe);
   JobOptions options;
   options.world = ranks;
   return make_job(recipe, options);

@@ -28,7 +28,8 @@ void Compute::receive(Context& context, Envelope& envelope) {
   if (auto* ready = message.get_if<BatchReady>()) {
     if (!done_) step(context, *ready);
   } else if (auto* order = message.get_if<Prepare>()) {
-    context.reply(envelope, prepare(order->checkpoint));
+    record(context, kPrepares);
+    context.send(cast_.supervisor, prepare(order->checkpoint));
   } else if (auto* start = message.get_if<Start>()) {
     begin(context, *start);
   } else if (message.get_if<StopRequested>()) {
@@ -82,6 +83,7 @@ void Compute::restore(const std::string& folder) try {
 }
 
 void Compute::begin(Context& context, const Start&) {
+  record(context, "begins");
   set_up_reduction(context);
   began_ = step_began_ = context.now();
   if (cast_.has_reporter) context.send(cast_.reporter, ReportFrom{time_.batch, resumed_from_});

@@ -11,7 +11,9 @@ constexpr int kLookBack = 64;
 
 }  // namespace
 
-bool Heartbeat::unhurried() const { return what == kDone || what == kWritesText || what == kWaitsForDisk; }
+bool Heartbeat::unhurried() const {
+  return what == kPrepares || what == kDone || what == kWritesText || what == kWaitsForDisk;
+}
 
 std::string Heartbeat::text() const {
   char age[32];

@@ -8,6 +8,7 @@
 namespace tutti {
 
 // What Compute records of itself when it is not to be hurried.
+inline constexpr const char* kPrepares = "prepares model and checkpoint";
 inline constexpr const char* kDone = "done";
 inline constexpr const char* kWritesText = "writes a sample of text";
 inline constexpr const char* kWaitsForDisk = "waits for its last checkpoint";
@@ -20,7 +21,7 @@ struct Heartbeat {
   double age_s = 0;
   bool waiting = false;
 
-  bool unhurried() const;      // one of the above
+  bool unhurried() const;    // one of the above
   std::string text() const;  // "step 12, forward, 0.3 s ago"
 };
 

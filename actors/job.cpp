@@ -7,6 +7,8 @@
 #include "io/checkpoint.h"
 #include "io/recipe.h"
 #include "io/run_state.h"
+#include "tensors/meter.h"
+#include "tensors/process_state.h"
 
 namespace tutti {
 namespace {
@@ -118,6 +120,11 @@ Job make_job(Setting recipe, const JobOptions& options) {
   open_training_data(job);
   if (job.recipe.at("data").has("eval")) open_evaluation_data(job);
   return job;
+}
+
+void begin_process(const Setting& recipe) {
+  Meter::install();
+  set_compute_threads(static_cast<int>(recipe.at("device").at("threads").integer()));
 }
 
 std::string batch_identity(const Job& job) {

@@ -41,6 +41,10 @@ struct JobOptions {
 // Opens the data and checks that batches fit the ranks. Throws UserError.
 Job make_job(Setting recipe, const JobOptions& options);
 
+// What a process does before it touches a tensor: the meter counts from here on, and kernels use the recipe's
+// number of threads.
+void begin_process(const Setting& recipe);
+
 // "global batch 96 = 2 ranks x 48 = 2 ranks x 2 microbatches x 24"
 std::string batch_identity(const Job& job);
 

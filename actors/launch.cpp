@@ -4,24 +4,40 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
+#include <optional>
 #include <random>
 
 #include "actors/process_watch.h"
 #include "actors/run_report.h"
+#include "actors/start_limit.h"
 #include "actors/world.h"
 #include "collectives/local_group.h"
 #include "collectives/mpi/group.h"
 #include "collectives/mpi/transport.h"
 #include "collectives/mpi/world.h"
 #include "collectives/text_exchange.h"
+#include "runtime/launcher.h"
 #include "runtime/lone_transport.h"
+#include "runtime/random.h"
 #include "runtime/thread_scheduler.h"
-#include "tensors/meter.h"
-#include "tensors/process_state.h"
+#include "training/time.h"
 
 namespace tutti {
 namespace {
+
+constexpr int kUserError = 2;
+constexpr char kFine = '+';
+constexpr char kTrouble = '!';
+
+// What this rank brings along: a recipe, or why it has none.
+struct Order {
+  Setting recipe;
+  std::string trouble;
+  LaunchOptions options;
+
+  bool good() const { return trouble.empty(); }
+  Nanoseconds patience() const;
+};
 
 // One rank's connection to the others, whatever carries it.
 struct Connection {
@@ -30,8 +46,26 @@ struct Connection {
   std::string host;
 };
 
-bool under_mpirun() {
-  return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr || std::getenv("PMIX_RANK") != nullptr;
+Nanoseconds Order::patience() const {
+  if (!good()) return std::chrono::seconds(60);
+  return std::chrono::seconds(Time::parse(recipe.at("train").at("hang_timeout")).count());
+}
+
+Order take_order(const RecipeSource& source, const LaunchOptions& options) {
+  Order order;
+  order.options = options;
+  try {
+    order.recipe = source();
+    const Setting& device = order.recipe.at("device").at("kind");
+    if (device.text() == "gpu") device.fail("this build trains on CPUs");
+    const Setting& backend = order.recipe.at("collectives").at("backend");
+    if (backend.text() == "nccl") backend.fail("NCCL needs GPUs, and this build trains on CPUs");
+    if (backend.text() == "local" && launched_rank())
+      backend.fail("expected mpi or auto: local joins the ranks of one process, and mpirun started this one");
+  } catch (const UserError& error) {
+    order.trouble = error.what();
+  }
+  return order;
 }
 
 std::string host_name() {
@@ -40,32 +74,42 @@ std::string host_name() {
   return name;
 }
 
-// Rank 0's draw of a seed and a nonce, the same on all ranks.
-std::pair<uint64_t, std::string> common_draw(Group& group) {
-  std::random_device entropy;
-  const uint64_t mine = (uint64_t{entropy()} << 32 | entropy()) >> 1;
-  const std::string drawn = exchange_texts(group, std::to_string(mine))[0];
-  return {std::stoull(drawn), drawn};
+// Every rank says a word, or what its trouble is. One rank's trouble is everybody's: all throw it alike; the
+// rank is named where others could do it.
+std::vector<std::string> agree(Group& group, const std::string& trouble, const std::string& word,
+                               Nanoseconds patience) {
+  auto said = exchange_texts(group, trouble.empty() ? kFine + word : kTrouble + trouble, patience);
+  for (std::size_t r = 0; r < said.size(); ++r) {
+    if (said[r][0] == kFine) continue;
+    const bool everywhere = std::all_of(said.begin(), said.end(), [&](auto& one) { return one == said[r]; });
+    throw UserError((everywhere ? "" : "rank " + std::to_string(r) + ": ") + said[r].substr(1));
+  }
+  for (auto& one : said) one.erase(0, 1);
+  return said;
 }
 
-// A job that fails on any rank fails on all with one message; the rank is named where others could do it.
-Job agreed_job(const Setting& recipe, const LaunchOptions& options, const Connection& connection) {
-  const auto [seed, nonce] = common_draw(connection.group);
+// Rank 0's draw of a seed and a nonce, the same on all ranks.
+std::string common_draw(Group& group, const Order& order) {
+  std::random_device entropy;
+  const uint64_t mine = (uint64_t{entropy()} << 32 | entropy()) >> 1;
+  return agree(group, order.trouble, std::to_string(mine), order.patience())[0];
+}
+
+Job agreed_job(const Order& order, Group& group) {
+  const std::string nonce = common_draw(group, order);
   Job job;
-  std::string error;
+  std::string trouble;
   try {
-    job = make_job(recipe,
-                   {connection.group.size(), options.run_dir, options.resume, seed & 0xffffffff, nonce});
-  } catch (const UserError& what) {
-    error = what.what();
+    const uint64_t seed = std::stoull(nonce) & 0xffffffff;
+    job = make_job(order.recipe, {group.size(), order.options.run_dir, order.options.resume, seed, nonce});
+  } catch (const std::runtime_error& error) {
+    trouble = error.what();
   }
-  const auto errors = exchange_texts(connection.group, error);
-  for (std::size_t r = 0; r < errors.size(); ++r) {
-    if (errors[r].empty()) continue;
-    const bool everywhere =
-        std::all_of(errors.begin(), errors.end(), [&](auto& e) { return e == errors[r]; });
-    throw UserError(everywhere ? errors[r] : "rank " + std::to_string(r) + ": " + errors[r]);
-  }
+  const std::string digest = std::to_string(Draw(0, job.recipe_text).bits());
+  const auto digests = agree(group, trouble, digest, order.patience());
+  for (std::size_t r = 1; r < digests.size(); ++r)
+    if (digests[r] != digests[0])
+      throw UserError("rank " + std::to_string(r) + " was given another recipe than rank 0");
   return job;
 }
 
@@ -75,11 +119,8 @@ Job agreed_job(const Setting& recipe, const LaunchOptions& options, const Connec
   _exit(exit_code);
 }
 
-int run_rank(const Setting& recipe, const LaunchOptions& options, const Connection& connection) {
+int run_rank(const Job& job, const Connection& connection) {
   const int rank = connection.group.rank();
-  Meter::install();
-  set_compute_threads(static_cast<int>(recipe.at("device").at("threads").integer()));
-  const Job job = agreed_job(recipe, options, connection);
   PosixDisk disk;
   SystemClock clock;
   RingRecorder recorder;
@@ -98,42 +139,60 @@ int run_rank(const Setting& recipe, const LaunchOptions& options, const Connecti
     log->info(error.what());
     log_last_happenings(*log, recorder, clock.now());
     std::fprintf(stderr, "error: rank %d: %s\n", rank, error.what());
-    end_with(dynamic_cast<const UserError*>(&error) ? 2 : 1);
+    end_with(dynamic_cast<const UserError*>(&error) ? kUserError : 1);
   }
   return outcome.exit_code;
 }
 
-int train_under_mpi(const Setting& recipe, const LaunchOptions& options) {
-  MpiWorld world(nullptr, nullptr);
-  const SystemClock clock;
-  std::vector<int> all(world.size());
-  for (int r = 0; r < world.size(); ++r) all[r] = r;
-  const bool native = recipe.at("collectives").at("reduction").text() == "native";
-  MpiGroup group(world, clock, all, native ? Reduction::kNative : Reduction::kOrdered);
-  MpiTransport transport(world);
-  return run_rank(recipe, options, {group, transport, world.host_name(world.rank())});
+// Runs the job once all ranks agree on it. No rank ends before rank 0 has told why it does not run: mpirun
+// would end rank 0 too.
+int run_agreed(const Order& order, Group& group, const std::function<int(const Job&)>& run) {
+  try {
+    if (order.good()) begin_process(order.recipe);
+    return run(agreed_job(order, group));
+  } catch (const UserError& error) {
+    if (group.rank() == 0) std::fprintf(stderr, "error: %s\n", error.what());
+    exchange_texts(group, "");
+    return kUserError;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "error: rank %d: %s\n", group.rank(), error.what());
+    end_with(1);
+  }
 }
 
-int train_alone(const Setting& recipe, const LaunchOptions& options) {
+int train_under_mpi(const Order& order) {
+  std::optional<StartLimit> limit(std::in_place, launched_rank().value_or(0),
+                                  "connecting to the other ranks (MPI_Init)", order.patience());
+  MpiWorld world(nullptr, nullptr);
+  const SystemClock clock;
+  MpiGroup group(world, clock, world.all_ranks(), Reduction::kOrdered);
+  MpiTransport transport(world);
+  limit.reset();
+  const std::string& host = world.host_name(world.rank());
+  return run_agreed(order, group, [&](const Job& job) {
+    if (job.recipe.at("collectives").at("reduction").text() != "native")
+      return run_rank(job, {group, transport, host});
+    MpiGroup native(world, clock, world.all_ranks(), Reduction::kNative);
+    return run_rank(job, {native, transport, host});
+  });
+}
+
+int train_alone(const Order& order) {
   const auto group = LocalFabric::make(1)->group(0);
   LoneTransport transport;
-  return run_rank(recipe, options, {*group, transport, host_name()});
+  return run_agreed(order, *group, [&](const Job& job) {
+    return run_rank(job, {*group, transport, host_name()});
+  });
 }
 
 }  // namespace
 
-int train(const Setting& recipe, const LaunchOptions& options) {
+int train(const RecipeSource& recipe, const LaunchOptions& options) {
   hold_stop_signals();
-  const Setting& device = recipe.at("device").at("kind");
-  if (device.text() == "gpu") device.fail("this build trains on CPUs");
-  const Setting& backend = recipe.at("collectives").at("backend");
-  if (backend.text() == "nccl") backend.fail("NCCL needs GPUs, and this build trains on CPUs");
-  if (backend.text() == "mpi" || (backend.text() == "auto" && under_mpirun()))
-    return train_under_mpi(recipe, options);
-  if (under_mpirun() &&
-      std::string(std::getenv("OMPI_COMM_WORLD_SIZE") ? std::getenv("OMPI_COMM_WORLD_SIZE") : "1") != "1")
-    backend.fail("expected mpi or auto: local joins the ranks of one process, and mpirun started several");
-  return train_alone(recipe, options);
+  const Order order = take_order(recipe, options);
+  const bool mpi =
+      launched_rank() || (order.good() && order.recipe.at("collectives").at("backend").text() == "mpi");
+  return mpi ? train_under_mpi(order) : train_alone(order);
 }
 
 }  // namespace tutti

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "runtime/setting.h"
@@ -12,10 +13,16 @@ struct LaunchOptions {
   std::string resume;   // "" = as the recipe says
 };
 
+// Gives the resolved recipe, or throws UserError.
+using RecipeSource = std::function<Setting()>;
+
 // Trains in this process as the one rank that it is: under mpirun one of several, else alone. Returns the
-// exit code: 0, or 3 when the last checkpoint could not be written. Throws UserError where all ranks agree
-// that they cannot start; any other failure is told on standard error and ends the process with 1 (2 for a
-// user's error).
-int train(const Setting& recipe, const LaunchOptions& options);
+// exit code: 0, 3 when the last checkpoint could not be written, or 2 when some rank cannot start (its
+// recipe, its data, its command line), which rank 0 tells on standard error, once, whoever's error it is. Any
+// other failure is told by each rank and ends the process with 1.
+//
+// Every rank that mpirun started must come here, one that already knows that it cannot start too: the others
+// wait for it.
+int train(const RecipeSource& recipe, const LaunchOptions& options);
 
 }  // namespace tutti

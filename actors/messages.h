@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/heartbeat.h"
 #include "collectives/verdict.h"
 #include "io/checkpoint.h"
 #include "tensors/tree.h"
@@ -23,7 +24,7 @@
 //   Compute      -- TrainingDone --> Supervisor
 //   Checkpointer -- Durable --> Supervisor
 //   Supervisor   -- WriteMetrics --> Reporter -- MetricsWritten --> Supervisor
-//   Supervisor   -- Agree, SendControl --> Sync -- Agreed, ControlReceived --> Supervisor
+//   Supervisor   -- Agree, SendControl --> Sync -- Agreed, Heard, ControlReceived --> Supervisor
 //   (of this rank and, through Sync, of others)
 namespace tutti {
 
@@ -35,13 +36,14 @@ struct DataPosition {
 
 // ---- the Supervisor's orders
 
-// To Compute, asked -> Prepared: build the model, restore the checkpoint.
+// To Compute, which answers with Prepared: build the model, restore the checkpoint.
 struct Prepare {
   static constexpr const char* kName = "Prepare";
   std::string checkpoint;  // folder to resume from, or ""
 };
 struct Prepared {
   static constexpr const char* kName = "Prepared";
+  static constexpr bool kReserved = true;
   std::string error;  // a user's error, or ""
   DataPosition position;
   int64_t step = 0;
@@ -95,15 +97,6 @@ struct BucketMemory {
   static constexpr const char* kName = "BucketMemory";
   std::vector<at::Tensor> buckets;
 };
-// Asked -> Agreed: what every rank says, by rank. Texts are cut at 2,000 bytes.
-struct Agree {
-  static constexpr const char* kName = "Agree";
-  std::string text;
-};
-struct Agreed {
-  static constexpr const char* kName = "Agreed";
-  std::vector<std::string> texts;
-};
 // The collectives of every step from here on, in order: the buckets, then the statistics (when there are
 // any), then the verdict.
 struct SetPlan {
@@ -138,6 +131,30 @@ struct Summed {
 };
 
 // ---- between Supervisors, carried by Sync
+
+// Every Supervisor says a text (cut at 2,000 bytes) and hears what all say, by rank.
+struct Agree {
+  static constexpr const char* kName = "Agree";
+  std::string text;
+};
+struct Agreed {
+  static constexpr const char* kName = "Agreed";
+  static constexpr bool kReserved = true;
+  std::vector<std::string> texts;
+};
+// Asked -> Noted: the newest heartbeats of other ranks. The next ones wait for the answer, so that they never
+// pile up before a Supervisor that is busy.
+struct Heard {
+  static constexpr const char* kName = "Heard";
+  struct Peer {
+    TimePoint heard;
+    Heartbeat last;
+  };
+  std::map<int, Peer> peers;  // by rank
+};
+struct Noted {
+  static constexpr const char* kName = "Noted";
+};
 
 // Asked -> ControlSent by one that is about to end the run.
 struct SendControl {

@@ -5,10 +5,11 @@
 
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <string>
+
+#include "runtime/launcher.h"
 
 namespace tutti {
 namespace {
@@ -36,7 +37,7 @@ double process_started_s() {
 }
 
 bool prints_to_terminal() {
-  if (!std::getenv("OMPI_COMM_WORLD_SIZE")) return isatty(STDOUT_FILENO) == 1;
+  if (!launched_rank()) return isatty(STDOUT_FILENO) == 1;
   const int fd =
       open(("/proc/" + std::to_string(getppid()) + "/fd/1").c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
   if (fd < 0) return false;

@@ -4,7 +4,6 @@
 
 #include "actors/checkpointer.h"
 #include "actors/control_text.h"
-#include "actors/stop_request.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -16,91 +15,78 @@ constexpr Nanoseconds kNewsLeaveWithin = std::chrono::milliseconds(200);
 constexpr char kFine = '+';
 constexpr char kError = '!';
 
-std::vector<std::byte> bytes_of(const std::string& text) {
-  const auto* begin = reinterpret_cast<const std::byte*>(text.data());
-  return {begin, begin + text.size()};
-}
-
-std::string text_of(const std::vector<std::byte>& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-void write_small_file(Disk& disk, const std::string& path, const std::string& text) {
-  auto file = disk.open(path, /*truncate=*/true);
-  file->append(bytes_of(text));
-  file->sync();
-  file->close();
-}
-
 }  // namespace
 
 Supervisor::Supervisor(Options options, const Cast& cast, Disk& disk, Log& log, Recorder& recorder,
                        RunOutcome& outcome)
     : options_(std::move(options)),
       cast_(cast),
-      disk_(disk),
       log_(log),
       recorder_(recorder),
       outcome_(outcome),
+      folder_(disk, options_.run_dir, options_.checkpoints),
       shelf_(disk, log, options_.checkpoints, options_.keep) {}
 
 void Supervisor::start(Context& context) {
   const bool first = options_.rank == 0;
-  const auto openings = agree(context, first ? open_run_folder() : std::string(1, kFine));
-  require_agreement(openings);
-  const auto opening = ControlText::parse(openings[0].substr(1));
-  options_.nonce = opening.field(0);
-  const std::string checkpoint = opening.field(1);
-
-  std::string mine(1, kFine);
-  if (!disk_.exists(nonce_path()) || text_of(disk_.read(nonce_path())) != options_.nonce) {
-    mine = kError + ("the run folder " + options_.run_dir + " is not shared: host " + options_.host +
-                     " does not see the file that rank 0 wrote there");
-  }
-  const Prepared prepared = context.ask<Prepared>(cast_.compute, Prepare{checkpoint});
-  if (mine[0] == kFine && !prepared.error.empty()) mine = kError + prepared.error;
-  const auto verdicts = agree(context, mine);
-  if (first) disk_.remove_all(nonce_path());
-  require_agreement(verdicts);
-
-  if (first) {
-    take_run_folder(checkpoint.empty());
-    log_.info(checkpoint.empty()
-                  ? "training starts"
-                  : "resumes from " + checkpoint + " after step " + std::to_string(prepared.step));
-  }
-  const TimePoint now = context.now();
   for (int r = 0; r < options_.world; ++r)
-    if (r != options_.rank && (first || r == 0)) peers_[r].heard = now;
-  const Start go{prepared.position, options_.nonce};
-  context.send(cast_.checkpointer, go);
-  context.send(cast_.compute, go);
-  context.send(cast_.loader, go);
+    if (r != options_.rank && (first || r == 0)) peers_[r].heard = context.now();
+  say(context, first ? open_run_folder(context) : std::string(1, kFine));
 }
 
-std::vector<std::string> Supervisor::agree(Context& context, const std::string& text) {
-  return context.ask<Agreed>(cast_.sync, Agree{text}).texts;
-}
+void Supervisor::say(Context& context, const std::string& text) { context.send(cast_.sync, Agree{text}); }
 
-std::string Supervisor::nonce_path() const { return options_.run_dir + "/.nonce"; }
-
-std::string Supervisor::open_run_folder() {
+std::string Supervisor::open_run_folder(Context& context) {
   try {
-    disk_.make_folders(options_.run_dir);
-    disk_.make_folders(options_.checkpoints);
+    folder_.open(context, options_.host);
     const std::string checkpoint = shelf_.choose(options_.resume);
-    write_small_file(disk_, nonce_path(), options_.nonce);
+    folder_.show(options_.nonce);
     return kFine + ControlText({options_.nonce, checkpoint}).text();
   } catch (const std::exception& error) {
     return kError + std::string(error.what());
   }
 }
 
-// A start that is refused leaves an earlier run as it was; from here on the folder is this run's.
-void Supervisor::take_run_folder(bool afresh) {
-  shelf_.begin(afresh);
-  write_small_file(disk_, options_.run_dir + "/recipe.toml", options_.recipe_text);
-  disk_.remove_all(options_.run_dir + "/" + kStopFile);
+void Supervisor::agreed(Context& context, const std::vector<std::string>& texts) {
+  if (stage_ == Stage::kOpening) {
+    require_agreement(texts);
+    opened(context, ControlText::parse(texts[0].substr(1)));
+  } else {
+    if (options_.rank == 0) folder_.hide();
+    require_agreement(texts);
+    begin(context);
+  }
+}
+
+void Supervisor::opened(Context& context, const ControlText& opening) {
+  stage_ = Stage::kPreparing;
+  options_.nonce = opening.field(0);
+  checkpoint_ = opening.field(1);
+  if (!folder_.shows(options_.nonce))
+    trouble_ = "the run folder " + folder_.path() + " is not shared: host " + options_.host +
+               " does not see the file that rank 0 wrote there";
+  context.send(cast_.compute, Prepare{checkpoint_});
+}
+
+void Supervisor::prepared(Context& context, Prepared ready) {
+  if (trouble_.empty()) trouble_ = ready.error;
+  prepared_ = std::move(ready);
+  say(context, trouble_.empty() ? std::string(1, kFine) : kError + trouble_);
+}
+
+void Supervisor::begin(Context& context) {
+  stage_ = Stage::kTraining;
+  if (options_.rank == 0) {
+    shelf_.begin(/*afresh=*/checkpoint_.empty());
+    folder_.take(options_.recipe_text);
+    log_.info(checkpoint_.empty()
+                  ? "training starts"
+                  : "resumes from " + checkpoint_ + " after step " + std::to_string(prepared_.step));
+  }
+  const Start go{prepared_.position, options_.nonce};
+  context.send(cast_.checkpointer, go);
+  context.send(cast_.compute, go);
+  context.send(cast_.loader, go);
 }
 
 // Every rank throws the same error, that of the lowest rank that has one; the one who prints it is rank 0.
@@ -116,6 +102,13 @@ void Supervisor::receive(Context& context, Envelope& envelope) {
   Message& message = envelope.message;
   if (auto* packet = message.get_if<ControlReceived>()) {
     control(context, packet->from, packet->text);
+  } else if (auto* heard = message.get_if<Heard>()) {
+    for (auto& [rank, peer] : heard->peers) peers_[rank] = std::move(peer);
+    context.reply(envelope, Noted{});
+  } else if (auto* agreement = message.get_if<Agreed>()) {
+    agreed(context, agreement->texts);
+  } else if (auto* ready = message.get_if<Prepared>()) {
+    prepared(context, std::move(*ready));
   } else if (auto* part = message.get_if<Durable>()) {
     if (options_.rank == 0) {
       durable(context, 0, std::move(*part));
@@ -133,10 +126,6 @@ void Supervisor::receive(Context& context, Envelope& envelope) {
 }
 
 void Supervisor::control(Context& context, int from, const std::string& text) {
-  if (const auto heartbeat = parse_heartbeat(text)) {
-    peers_[from] = {context.now(), *heartbeat};
-    return;
-  }
   const auto order = ControlText::parse(text);
   if (order.verb() == "durable") {
     durable(context, from, parse_durable(order));
@@ -202,29 +191,37 @@ void Supervisor::stop_requested(Context& context) {
 }
 
 std::optional<TimePoint> Supervisor::idle(Context& context) {
-  if (finished_) return std::nullopt;
+  if (stage_ == Stage::kFinished) return std::nullopt;
   watch(context);
-  const std::string stop_file = options_.run_dir + "/" + kStopFile;
-  if (options_.rank == 0 && !stop_requested_ && disk_.exists(stop_file)) {
-    disk_.remove_all(stop_file);
+  const bool first = options_.rank == 0;
+  if (first && stage_ == Stage::kTraining && !stop_requested_ && folder_.stop_requested())
     stop_requested(context);
-  }
   return context.now() + kLookEvery;
 }
 
 void Supervisor::watch(Context& context) {
-  for (const auto& [rank, peer] : peers_) {
+  for (auto& [rank, peer] : peers_) {
     const Nanoseconds silent = context.now() - peer.heard;
     if (silent > options_.hang_timeout) {
       fail(context, rank,
            "has not been heard for " + std::to_string(static_cast<int>(seconds(silent))) + " s");
       return;
     }
-    if (!peer.last.waiting && !peer.last.unhurried() && peer.last.age_s > seconds(options_.hang_timeout)) {
+    if (peer.last.waiting || peer.last.age_s <= seconds(options_.hang_timeout)) continue;
+    if (!peer.last.unhurried()) {
       fail(context, rank, "hangs");
       return;
     }
+    mention(context, rank);
   }
+}
+
+// What may take as long as it takes is at least told.
+void Supervisor::mention(Context& context, int rank) {
+  TimePoint& next = next_mention_[rank];
+  if (context.now() < next) return;
+  next = context.now() + options_.hang_timeout;
+  log_.warning("still waits for rank " + std::to_string(rank) + ": " + peers_[rank].last.text());
 }
 
 void Supervisor::fail(Context& context, int rank, const std::string& why) {
@@ -247,7 +244,7 @@ void Supervisor::tell_others(Context& context, int except, const std::string& ne
 }
 
 void Supervisor::finish(Context& context, int exit_code) {
-  finished_ = true;
+  stage_ = Stage::kFinished;
   outcome_.exit_code = exit_code;
   context.send(cast_.loader, Stop{});
   if (cast_.has_eval) context.send(cast_.eval_loader, Stop{});

@@ -5,8 +5,9 @@
 #include <vector>
 
 #include "actors/checkpoint_shelf.h"
-#include "actors/heartbeat.h"
+#include "actors/control_text.h"
 #include "actors/messages.h"
+#include "actors/run_folder.h"
 #include "runtime/actor.h"
 #include "runtime/disk.h"
 #include "runtime/log.h"
@@ -56,19 +57,19 @@ class Supervisor final : public Actor {
   std::optional<TimePoint> idle(Context& context) override;
 
  private:
-  struct Peer {
-    TimePoint heard;
-    Heartbeat last;
-  };
+  enum class Stage { kOpening, kPreparing, kTraining, kFinished };
   struct Unpublished {
     std::map<int, Durable> parts;  // by rank
   };
 
-  // Start-up: rank 0 chooses the checkpoint and writes a nonce that every rank must find in the run folder.
-  std::string open_run_folder();
-  void take_run_folder(bool afresh);
-  std::vector<std::string> agree(Context& context, const std::string& text);
-  std::string nonce_path() const;
+  // Start-up: rank 0 opens the run folder and says which checkpoint to go on from; every rank prepares to;
+  // what all then say decides.
+  void say(Context& context, const std::string& text);
+  std::string open_run_folder(Context& context);
+  void agreed(Context& context, const std::vector<std::string>& texts);
+  void opened(Context& context, const ControlText& opening);
+  void prepared(Context& context, Prepared ready);
+  void begin(Context& context);
   void require_agreement(const std::vector<std::string>& texts) const;
 
   void control(Context& context, int from, const std::string& text);
@@ -77,21 +78,26 @@ class Supervisor final : public Actor {
   std::string publish(const std::string& name, Unpublished& whole);  // what went wrong, or ""
   void stop_requested(Context& context);
   void watch(Context& context);
+  void mention(Context& context, int rank);
   void fail(Context& context, int rank, const std::string& why);
   void tell_others(Context& context, int except, const std::string& news);
   void finish(Context& context, int exit_code);
 
   Options options_;
   Cast cast_;
-  Disk& disk_;
   Log& log_;
   Recorder& recorder_;
   RunOutcome& outcome_;
+  RunFolder folder_;
   CheckpointShelf shelf_;
-  std::map<int, Peer> peers_;
+  Stage stage_ = Stage::kOpening;
+  std::string checkpoint_;  // to go on from, or ""
+  std::string trouble_;     // why this rank cannot start, or ""
+  Prepared prepared_;
+  std::map<int, Heard::Peer> peers_;
+  std::map<int, TimePoint> next_mention_;
   std::map<std::string, Unpublished> unpublished_;
   bool stop_requested_ = false;
-  bool finished_ = false;
 };
 
 }  // namespace tutti

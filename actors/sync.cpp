@@ -29,7 +29,7 @@ void Sync::receive(Context& context, Envelope& envelope) {
           c.reply(*envelope, Summed{values});
         });
   } else if (auto* mine = message.get_if<Agree>()) {
-    agree(context, envelope, *mine);
+    agree(context, *mine);
   } else if (auto* wanted = message.get_if<AllocateBuckets>()) {
     allocate(context, envelope, *wanted);
   } else if (auto* control = message.get_if<SendControl>()) {
@@ -98,13 +98,12 @@ void Sync::finish_step(Context& context, Envelope& envelope, FinishStep& finish)
   });
 }
 
-void Sync::agree(Context& context, Envelope& envelope, const Agree& mine) {
+void Sync::agree(Context& context, const Agree& mine) {
   asked_ = true;
   auto exchange = std::make_shared<TextExchange>(group_, mine.text);
-  auto waiting = std::make_shared<Envelope>(std::move(envelope));
-  post(context, exchange->take_work(), [this, waiting, exchange](Context& c) {
+  post(context, exchange->take_work(), [this, exchange](Context& c) {
     asked_ = false;
-    c.reply(*waiting, Agreed{exchange->texts()});
+    c.send(supervisor_, Agreed{exchange->texts()});
   });
 }
 
@@ -139,8 +138,18 @@ bool Sync::drive(Context& context) {
 
 void Sync::serve_control(Context& context) {
   while (auto packet = transport_.poll()) {
-    context.send(supervisor_, ControlReceived{packet->from, std::move(packet->bytes)});
+    if (const auto heartbeat = parse_heartbeat(packet->bytes)) {
+      heard_.peers[packet->from] = {context.now(), *heartbeat};
+    } else {
+      context.send(supervisor_, ControlReceived{packet->from, std::move(packet->bytes)});
+    }
   }
+  tell_heard(context);
+}
+
+void Sync::tell_heard(Context& context) {
+  if (heard_.peers.empty() || (noting_ && !noting_.ready())) return;
+  noting_ = context.request<Noted>(supervisor_, std::exchange(heard_, {}));
 }
 
 // To rank 0, which watches everybody; rank 0's goes to everybody.

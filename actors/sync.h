@@ -40,12 +40,13 @@ class Sync final : public Actor {
   void set_plan(SetPlan& plan);
   void bucket_ready(Context& context, int index);
   void finish_step(Context& context, Envelope& envelope, FinishStep& finish);
-  void agree(Context& context, Envelope& envelope, const Agree& mine);
+  void agree(Context& context, const Agree& mine);
   void allocate(Context& context, Envelope& envelope, const AllocateBuckets& wanted);
 
   void post(Context& context, WorkPtr work, Then then = {});
   bool drive(Context& context);  // whether anything finished
   void serve_control(Context& context);
+  void tell_heard(Context& context);
   void heartbeat(Context& context);
   TimePoint next_look(TimePoint now) const;
 
@@ -63,6 +64,8 @@ class Sync final : public Actor {
   bool asked_ = false;  // Compute waits for the outstanding collectives
   TimePoint moved_;     // when a collective was last posted or finished
   TimePoint next_heartbeat_;
+  Heard heard_;  // since the Supervisor was last told
+  Pending<Noted> noting_;
 };
 
 }  // namespace tutti

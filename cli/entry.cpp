@@ -1,7 +1,6 @@
 #include "cli/entry.h"
 
 #include <cstdio>
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "actors/recipe_catalogs.h"
 #include "io/recipe.h"
 #include "runtime/error.h"
+#include "runtime/launcher.h"
 #include "runtime/resolve.h"
 #include "sim/local_run.h"
 
@@ -24,17 +24,19 @@ Setting resolved_recipe(const TuttiRequest& request) {
 }
 
 int run_train(const TuttiRequest& request) {
-  const Setting recipe = resolved_recipe(request);
-  if (request.local_ranks == 0) return train(recipe, {request.run_dir, request.resume});
-  if (std::getenv("OMPI_COMM_WORLD_RANK"))
-    throw UserError("--local-ranks " + std::to_string(request.local_ranks) +
-                    ": under mpirun the ranks are mpirun's; leave one of the two out");
+  const auto recipe = [&request] {
+    if (request.local_ranks > 0 && launched_rank())
+      throw UserError("--local-ranks " + std::to_string(request.local_ranks) +
+                      ": under mpirun the ranks are mpirun's; leave one of the two out");
+    return resolved_recipe(request);
+  };
+  if (request.local_ranks == 0 || launched_rank()) return train(recipe, {request.run_dir, request.resume});
   LocalRunOptions options;
   options.ranks = request.local_ranks;
   options.fresh_seed = std::random_device()();
   options.run_dir = request.run_dir;
   options.resume = request.resume;
-  return train_in_one_process(recipe, options).exit_code;
+  return train_in_one_process(recipe(), options).exit_code;
 }
 
 int print(const std::string& text) {
@@ -55,5 +57,6 @@ int tutti_run(const TuttiRequest* request) {
   if (command == "eval") return print(eval_text(resolved_recipe(*request), request->checkpoint));
   if (command == "inspect")
     return print(request->digest ? inspect_digest(request->path) + "\n" : inspect_text(request->path));
+  if (command == "refuse") return train([request]() -> Setting { throw UserError(request->path); }, {});
   throw UserError("libtutti.so has no command " + command);
 }

@@ -6,8 +6,8 @@ extern "C" {
 
 // A command line as it was understood. Texts are "" and numbers 0 where nothing was given.
 struct TuttiRequest {
-  const char* command;           // "train", "eval", "check" or "inspect"
-  const char* path;              // the recipe; for inspect a checkpoint's or a run's folder
+  const char* command;           // "train", "eval", "check", "inspect" or "refuse"
+  const char* path;              // the recipe; inspect: a checkpoint's or a run's folder; refuse: why
   const char* const* overrides;  // "a.b=v" each
   int override_count;
   const char* run_dir;     // train --run-dir
@@ -19,7 +19,9 @@ struct TuttiRequest {
   int digest;              // inspect --digest
 };
 
-// Runs the command on this rank and returns the exit code: 0 well, 3 when the run's last checkpoint could not
-// be written. Throws UserError and other exceptions, which `main` reports.
+// Runs the command on this rank and returns the exit code: 0 well, 2 when ranks that were launched together
+// cannot start (rank 0 has told why), 3 when the run's last checkpoint could not be written. "refuse" tells the
+// ranks that were launched with this one why it cannot start. Throws UserError and other exceptions, which
+// `main` reports.
 int tutti_run(const TuttiRequest* request);
 }

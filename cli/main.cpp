@@ -1,11 +1,13 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
+#include <optional>
 
 #include "cli/commands.h"
+#include "cli/recipe_request.h"
 #include "runtime/error.h"
+#include "runtime/launcher.h"
 
 namespace tutti {
 namespace {
@@ -13,13 +15,7 @@ namespace {
 constexpr int kUserError = 2;
 constexpr int kFailure = 1;
 
-// This process's rank as its launcher says, or 0.
-int launched_rank() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
-    if (const char* rank = std::getenv(name)) return std::atoi(rank);
-  }
-  return 0;
-}
+int rank() { return launched_rank().value_or(0); }
 
 void add_commands(CLI::App& app, Action& action) {
   app.set_version_flag("--version", std::string("tutti ") + TUTTI_VERSION);
@@ -40,40 +36,52 @@ void refuse_unknown_command(const CLI::App& app, const std::string& name) {
   throw UserError("there is no command " + name + (near.empty() ? "" : "; did you mean " + near + "?"));
 }
 
-// --help and --version are told by every kind of launch once; a wrong command line is the user's error.
-int parse_failed(const CLI::App& app, const CLI::ParseError& error) {
-  if (error.get_exit_code() != 0)
-    throw UserError(std::string(error.what()) + " (--help shows what there is)");
-  return launched_rank() == 0 ? app.exit(error) : 0;
+// The exit code where there is nothing to run: --help and --version. Throws UserError.
+std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+  if (argc > 1) refuse_unknown_command(app, argv[1]);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0)
+      throw UserError(std::string(error.what()) + " (--help shows what there is)");
+    return rank() == 0 ? app.exit(error) : 0;
+  }
+  if (argc == 1) throw UserError("expected a command\n\n" + app.help());
+  return std::nullopt;
+}
+
+// Of the ranks that were launched together, one that cannot start tells the others.
+int refuse(const std::string& why) {
+  LibraryArguments arguments;
+  arguments.path = why;
+  return run_request("refuse", arguments);
 }
 
 int run(int argc, char** argv) {
   CLI::App app("Distributed deep-learning training in C++.", "tutti");
   Action action;
   add_commands(app, action);
-  if (argc > 1) refuse_unknown_command(app, argv[1]);
   try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return parse_failed(app, error);
+    if (const auto code = parse(app, argc, argv)) return *code;
+  } catch (const UserError& error) {
+    if (!launched_rank()) throw;
+    return refuse(error.what());
   }
-  if (action) return action();
-  if (launched_rank() == 0) std::fputs(app.help().c_str(), stderr);
-  return kUserError;
+  if (rank() > 0 && !app.got_subcommand("train")) return 0;  // the others are for one process
+  return action();
 }
 
 }  // namespace
 }  // namespace tutti
 
-// The user's errors are the same on every rank and told by the first alone; others name their rank.
 int main(int argc, char** argv) {
   try {
     return tutti::run(argc, argv);
   } catch (const tutti::UserError& error) {
-    if (tutti::launched_rank() == 0) std::fprintf(stderr, "error: %s\n", error.what());
+    std::fprintf(stderr, "error: %s\n", error.what());
     return tutti::kUserError;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: rank %d: %s\n", tutti::launched_rank(), error.what());
+    std::fprintf(stderr, "error: rank %d: %s\n", tutti::rank(), error.what());
     return tutti::kFailure;
   }
 }

@@ -3,6 +3,7 @@
 #include "actors/recipe_catalogs.h"
 #include "cli/library.h"
 #include "io/recipe.h"
+#include "runtime/launcher.h"
 #include "runtime/resolve.h"
 
 namespace tutti {
@@ -33,7 +34,7 @@ int run_request(const std::string& command, const LibraryArguments& arguments) {
 }
 
 int run_recipe_request(const std::string& command, const LibraryArguments& arguments) {
-  resolve(read_recipe(arguments.path, arguments.overrides), recipe_catalogs());
+  if (!launched_rank()) resolve(read_recipe(arguments.path, arguments.overrides), recipe_catalogs());
   return run_request(command, arguments);
 }
 

@@ -13,6 +13,8 @@ int stop_run(const std::string& run_dir) {
   if (!disk.exists(run_dir + "/recipe.toml")) {
     throw UserError(run_dir + ": this is no run folder; there is no recipe.toml in it");
   }
+  const auto lock = disk.lock(run_dir + '/' + kRunLock, "");
+  if (lock && lock->excludes()) throw UserError(run_dir + ": no run is under way in it");
   disk.open(run_dir + '/' + kStopFile, true)->close();
   std::printf("The run in %s finishes its step, writes a checkpoint and ends.\n", run_dir.c_str());
   return 0;

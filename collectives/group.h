@@ -73,6 +73,10 @@ class Group {
   virtual WorkPtr broadcast(at::Tensor inout, int root, const std::string& label) = 0;
   virtual WorkPtr barrier(const std::string& label) = 0;
 
+  // Ranks that are known not to have posted the oldest collective under way, as far as they can be seen from
+  // here (those of other hosts cannot), for error reports.
+  virtual std::vector<int> late() const { return {}; }
+
   // The group's last posted collectives, newest last, for error reports.
   virtual std::vector<CollectiveHeader> posted(int count) const = 0;
 };

@@ -13,6 +13,13 @@ namespace {
 
 constexpr int64_t kBytes = TextExchange::kMaxBytes + 1;
 
+[[noreturn]] void give_up(const Group& group, Nanoseconds patience) {
+  std::string who;
+  for (const int rank : group.late()) who += (who.empty() ? "rank " : ", rank ") + std::to_string(rank);
+  throw CollectiveError((who.empty() ? "another rank" : who) + " does not get ready to train: waited for " +
+                        std::to_string(static_cast<int>(seconds(patience))) + " s");
+}
+
 }  // namespace
 
 TextExchange::TextExchange(Group& group, const std::string& mine)
@@ -29,10 +36,14 @@ std::vector<std::string> TextExchange::texts() const {
   return texts;
 }
 
-std::vector<std::string> exchange_texts(Group& group, const std::string& mine) {
+std::vector<std::string> exchange_texts(Group& group, const std::string& mine, Nanoseconds patience) {
   TextExchange exchange(group, mine);
   const WorkPtr work = exchange.take_work();
-  while (!work->done()) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  const TimePoint until = std::chrono::steady_clock::now() + patience;
+  while (!work->done()) {
+    if (std::chrono::steady_clock::now() > until) give_up(group, patience);
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
   return exchange.texts();
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collectives/group.h"
+#include "runtime/time_point.h"
 
 namespace tutti {
 
@@ -25,7 +26,9 @@ class TextExchange {
   WorkPtr work_;
 };
 
-// The same, waiting for it: before the actors run.
-std::vector<std::string> exchange_texts(Group& group, const std::string& mine);
+// The same, waiting for it: before the actors run. Throws CollectiveError, naming who is missing, once it has
+// waited for `patience`.
+std::vector<std::string> exchange_texts(Group& group, const std::string& mine,
+                                        Nanoseconds patience = std::chrono::seconds(60));
 
 }  // namespace tutti

@@ -1,6 +1,7 @@
 #include "runtime/disk.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -90,6 +91,16 @@ class PosixFile final : public WritableFile {
   uint64_t end_;
 };
 
+class PosixLock final : public DiskLock {
+ public:
+  PosixLock(std::unique_ptr<Descriptor> file, bool excludes) : file_(std::move(file)), excludes_(excludes) {}
+  bool excludes() const override { return excludes_; }
+
+ private:
+  std::unique_ptr<Descriptor> file_;
+  bool excludes_;
+};
+
 }  // namespace
 
 std::unique_ptr<WritableFile> PosixDisk::open(const std::string& path, bool truncate) {
@@ -167,6 +178,16 @@ void PosixDisk::symlink(const std::string& target, const std::string& link) {
 void PosixDisk::sync_folder(const std::string& path) {
   const Descriptor folder(path, O_RDONLY | O_DIRECTORY);
   if (retry_interrupted([&] { return ::fsync(folder.get()); }) != 0) fail(path, "sync", errno);
+}
+
+std::unique_ptr<DiskLock> PosixDisk::lock(const std::string& path, const std::string& holder) {
+  auto file = std::make_unique<Descriptor>(path, O_RDWR | O_CREAT);
+  const bool excludes = retry_interrupted([&] { return ::flock(file->get(), LOCK_EX | LOCK_NB); }) == 0;
+  if (!excludes && errno == EWOULDBLOCK) return nullptr;
+  if (!excludes && errno != ENOSYS && errno != ENOTSUP && errno != ENOLCK) fail(path, "lock", errno);
+  if (::ftruncate(file->get(), 0) != 0 || ::pwrite(file->get(), holder.data(), holder.size(), 0) < 0)
+    fail(path, "write", errno);
+  return std::make_unique<PosixLock>(std::move(file), excludes);
 }
 
 }  // namespace tutti

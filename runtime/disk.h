@@ -18,6 +18,14 @@ class WritableFile {
   virtual void close() = 0;
 };
 
+// What keeps other processes out of something until it is destroyed, or its process ends, however it ends.
+class DiskLock {
+ public:
+  virtual ~DiskLock() = default;
+  // False on file systems that know no locks: nobody is kept out.
+  virtual bool excludes() const = 0;
+};
+
 // The one way to the file system for whatever is persistent, so that the simulator can tear and lose writes.
 class Disk {
  public:
@@ -36,6 +44,9 @@ class Disk {
   virtual void remove_all(const std::string& path) = 0;
   virtual void symlink(const std::string& target, const std::string& link) = 0;  // replaces `link` atomically
   virtual void sync_folder(const std::string& path) = 0;
+  // Locks the file at `path`, which is made if need be; null when another process, or another lock of this
+  // one, holds it. The file then says who, in the holder's words.
+  virtual std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder) = 0;
 };
 
 class PosixDisk : public Disk {
@@ -51,6 +62,7 @@ class PosixDisk : public Disk {
   void remove_all(const std::string& path) override;
   void symlink(const std::string& target, const std::string& link) override;
   void sync_folder(const std::string& path) override;
+  std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder) override;
 };
 
 }  // namespace tutti

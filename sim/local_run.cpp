@@ -7,7 +7,6 @@
 #include "collectives/local_group.h"
 #include "sim/local_transport.h"
 #include "sim/sim_scheduler.h"
-#include "tensors/meter.h"
 #include "tensors/process_state.h"
 
 namespace tutti {
@@ -25,8 +24,7 @@ struct Berth {
 }  // namespace
 
 LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions& options) {
-  Meter::install();
-  set_compute_threads(static_cast<int>(recipe.at("device").at("threads").integer()));
+  begin_process(recipe);
   const Job job =
       make_job(recipe, {options.ranks, options.run_dir, options.resume, options.fresh_seed, "local"});
   ProcessStateSwitch states(options.ranks);

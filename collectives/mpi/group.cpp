@@ -131,6 +131,10 @@ void MpiGroup::watch() {
   exchange_->tell(log_);
 }
 
+std::vector<int> MpiGroup::late() const {
+  return under_way_.empty() ? std::vector<int>() : under_way_.front().operation->late();
+}
+
 void MpiGroup::look_for_lost_peer() const {
   const auto lost = world_.lost_peer();
   if (!lost || std::find(ranks_.begin(), ranks_.end(), *lost) == ranks_.end()) return;

@@ -44,6 +44,7 @@ class MpiGroup final : public Group {
   WorkPtr all_gather(at::Tensor input, at::Tensor out, const std::string& label) override;
   WorkPtr broadcast(at::Tensor inout, int root, const std::string& label) override;
   WorkPtr barrier(const std::string& label) override;
+  std::vector<int> late() const override;
   std::vector<CollectiveHeader> posted(int count) const override { return log_.last(count); }
 
   // Moves everything on; never blocks. Throws CollectiveError.

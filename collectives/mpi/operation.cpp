@@ -55,6 +55,13 @@ bool SlotOperation::everyone_posted() {
   return agreed_count_ == seat_.locals();
 }
 
+std::vector<int> SlotOperation::late() const {
+  std::vector<int> late;
+  for (int local = 0; local < seat_.locals(); ++local)
+    if (!agreed_[local]) late.push_back(seat_.layout().neighbours()[local]);
+  return late;
+}
+
 void SlotOperation::compare(int local) const {
   const CollectiveHeader& theirs = slot(local).header;
   if (matches(theirs, header())) return;

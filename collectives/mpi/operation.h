@@ -17,6 +17,9 @@ class Operation {
   // Takes a bounded step, never blocks; false when there was nothing to do yet. Throws CollectiveError.
   virtual bool advance() = 0;
 
+  // Ranks of this host that have not posted it yet.
+  virtual std::vector<int> late() const { return {}; }
+
   bool finished() const { return finished_; }
   const CollectiveJob& job() const { return job_; }
   const CollectiveHeader& header() const { return job_.header; }
@@ -33,6 +36,7 @@ class Operation {
 class SlotOperation : public Operation {
  public:
   SlotOperation(MpiSeat& seat, CollectiveJob job);
+  std::vector<int> late() const override;
 
  protected:
   // Whether every rank of this host has posted this collective, this one included; posts it as soon as the

@@ -6,6 +6,7 @@
 #include "collectives/local_group.h"
 #include "runtime/lone_transport.h"
 #include "runtime/thread_scheduler.h"
+#include "sim/sim_scheduler.h"
 
 namespace tutti {
 namespace {
@@ -68,6 +69,54 @@ TEST(SyncTest, WaitingTwoSecondsForASlowRankCostsLittle) {
   scheduler.run();
   EXPECT_EQ(sum, 2.0);
   EXPECT_LT(cpu_s() - before, 0.2);
+}
+
+// Brings one heartbeat of rank 1 after another, as often as it is looked at.
+class ManyHeartbeats final : public Transport {
+ public:
+  explicit ManyHeartbeats(int packets) : left_(packets) {}
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  void send(int, std::string) override {}
+  std::optional<Packet> poll() override {
+    const int now = left_--;
+    if (now <= 0 || now % 2 == 0) return std::nullopt;
+    return Packet{1, "heartbeat 12 " + std::to_string(now) + " 0 forward"};
+  }
+
+ private:
+  int left_;
+};
+
+// A Supervisor that first has something else to do for a made-up hour.
+class BusySupervisor final : public Actor {
+ public:
+  BusySupervisor(ActorId sync, std::vector<double>& heard) : sync_(sync), heard_(heard) {}
+  void start(Context& context) override { context.sleep(std::chrono::hours(1)); }
+  void receive(Context& context, Envelope& envelope) override {
+    heard_.push_back(envelope.message.get_if<Heard>()->peers.at(1).last.age_s);
+    context.reply(envelope, Noted{});
+    if (heard_.size() < 2) return;
+    context.send(sync_, Stop{});
+    context.stop();
+  }
+
+ private:
+  ActorId sync_;
+  std::vector<double>& heard_;
+};
+
+TEST(SyncTest, HeartbeatsDoNotPileUpBeforeABusySupervisor) {
+  const auto group = LocalFabric::make(1)->group(0);
+  ManyHeartbeats transport(20'001);
+  RingRecorder recorder;
+  SimScheduler scheduler;
+  std::vector<double> heard;
+  const ActorId sync = scheduler.reserve("sync", 0), supervisor = scheduler.reserve("supervisor", 0);
+  scheduler.install(sync, std::make_unique<Sync>(*group, transport, supervisor, recorder));
+  scheduler.install(supervisor, std::make_unique<BusySupervisor>(sync, heard));
+  scheduler.run();
+  EXPECT_EQ(heard, (std::vector<double>{20'001, 1})) << "the first, and then the newest";
 }
 
 }  // namespace

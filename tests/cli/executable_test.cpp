@@ -11,6 +11,8 @@
 #include <sstream>
 #include <string>
 
+#include "runtime/disk.h"
+
 namespace tutti {
 namespace {
 
@@ -91,14 +93,21 @@ TEST_F(Executable, TheLibrarysErrorsArriveAsWhatTheyAre) {
   EXPECT_EQ(tutti("train " + recipe() + " --resume three").code, 3);
 }
 
-TEST_F(Executable, OnlyTheFirstRankTellsAUsersError) {
-  const std::string wrong = "train " + recipe() + " --set seed=x";
+TEST_F(Executable, RanksLaunchedTogetherTellEachOtherWhatIsWrong) {
   for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
-    EXPECT_NE(tutti(wrong, std::string(variable) + "=0").err, "");
-    const Outcome other = tutti(wrong, std::string(variable) + "=1");
-    EXPECT_EQ(other.err, "");
-    EXPECT_EQ(other.code, 2);
+    const Outcome wrong = tutti("trian x", std::string(variable) + "=1");
+    EXPECT_EQ(wrong.out.find("refuse path=there is no command trian; did you mean train? run_dir="), 0u);
+    EXPECT_EQ(wrong.err, "");
+    EXPECT_EQ(tutti("train " + recipe() + " --set seed=x", std::string(variable) + "=1").out.find("train"),
+              0u);
   }
+}
+
+TEST_F(Executable, OfRanksLaunchedTogetherOneDoesWhatIsForOneProcess) {
+  EXPECT_NE(tutti("inspect x", "PMIX_RANK=0").out, "");
+  const Outcome other = tutti("inspect x", "PMIX_RANK=1");
+  EXPECT_EQ(other.out + other.err, "");
+  EXPECT_EQ(other.code, 0);
 }
 
 TEST_F(Executable, WrongCommandLinesAreUsersErrors) {
@@ -117,6 +126,8 @@ TEST_F(Executable, StopAsksTheRunByAFile) {
   EXPECT_EQ(tutti("stop " + run).err,
             "error: " + run + ": this is no run folder; there is no recipe.toml in it\n");
   std::ofstream(run + "/recipe.toml") << "";
+  EXPECT_EQ(tutti("stop " + run).err, "error: " + run + ": no run is under way in it\n");
+  const auto run_itself = PosixDisk().lock(run + "/.lock", "a test");
   EXPECT_EQ(tutti("stop " + run).code, 0);
   EXPECT_TRUE(fs::exists(run + "/stop"));
 }

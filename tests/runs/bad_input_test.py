@@ -5,7 +5,7 @@ import shutil
 import struct
 
 import tutti_run
-from tutti_run import DIGITS, EXAMPLES, start, train, tutti
+from tutti_run import DIGITS, EXAMPLES, start, start_each, train, tutti
 
 TRAIN_PATH = 'path = "data/digits.h5"\ngroup = "train"'
 
@@ -160,6 +160,22 @@ class BadInput(tutti_run.RunTest):
         self.assert_refused(start(run, recipe=self.recipe), [str(self.recipe)])
         self.assertEqual(files(run), before)
 
+    def test_a_recipe_that_one_rank_lacks(self):
+        self.refused_by_one("rank 1: ", "nowhere.toml: ", "No such file", other=["train", "nowhere.toml"])
+
+    def test_recipes_that_differ(self):
+        other = ["train", self.recipe, "--set", "optimizer.lr=0.2"]
+        self.refused_by_one("rank 1 was given another recipe than rank 0", other=other)
+
+    def test_a_command_line_that_is_wrong_on_one_rank(self):
+        self.refused_by_one("rank 1: ", "--resum", other=["train", self.recipe, "--resum", "auto"])
+
+    def refused_by_one(self, *words, other):
+        """Rank 1 is given another command line than the others."""
+        run = ["--run-dir", self.folder / "run"]
+        lines = [["train", self.recipe, *run], [*other, *run], ["train", self.recipe, *run]]
+        self.assert_refused(start_each(lines), words)
+
     def test_an_unknown_option(self):
         self.refused("", "--resum", arguments=["--resum", "auto"], check=None)
 
@@ -171,8 +187,8 @@ class BadInput(tutti_run.RunTest):
 
 
 def files(run):
-    """When each file was written; logs are written by starts that are refused too."""
-    kept = [path for path in run.rglob("*") if path.is_file() and path.suffix != ".log"]
+    """When each file was written; logs and locks are written by starts that are refused too."""
+    kept = [path for path in run.rglob("*") if path.is_file() and path.suffix != ".log" and path.name != ".lock"]
     return {path: path.stat().st_mtime_ns for path in kept}
 
 

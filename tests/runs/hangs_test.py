@@ -1,8 +1,9 @@
 """A rank that hangs is named by the others, with the last thing that it did; nobody waits for it for ever."""
+import os
 import signal
 
 import tutti_run
-from tutti_run import log, start, train
+from tutti_run import log, start, start_each, train
 
 FOREVER = {"train__max_duration": "1000000ep", "checkpoint__interval": "0ba", "train__hang_timeout": "3sec"}
 
@@ -33,6 +34,29 @@ class Hangs(tutti_run.RunTest):
     def test_the_last_of_three_ranks(self):
         self.hang(victim=2, ranks=3)
 
+    def test_a_rank_that_never_connects(self):
+        """It is stopped before it reaches MPI."""
+        command = [tutti_run.TUTTI, *self.command()]
+        stopped = ["sh", "-c", "kill -STOP $$"]
+        running = tutti_run.Running([tutti_run.MPIRUN, "-np", "1", *command, ":", "-np", "1", *stopped, ":",
+                                     "-np", "1", *command])
+        finished = running.wait(timeout=60)
+        self.assertNotEqual(finished.code, 0)
+        for rank in (0, 2):
+            self.assertRegex(finished.text, fr"(?m)^error: rank {rank}: connecting to the other ranks")
+
+    def test_a_rank_that_cannot_read_its_data(self):
+        """Opening the pipe hangs: nobody writes to it."""
+        os.mkfifo(self.folder / "pipe.h5")
+        stuck = f"data.train.path={self.folder / 'pipe.h5'}"
+        finished = start_each([self.command(), self.command("--set", stuck)]).wait(timeout=60)
+        self.assertNotEqual(finished.code, 0)
+        self.assertRegex(finished.text, "(?m)^error: rank 0: rank 1 does not get ready to train: waited for 3 s")
+
+    def command(self, *arguments):
+        return ["train", str(tutti_run.DIGITS), "--run-dir", str(self.folder / "run"), *arguments,
+                *tutti_run.settings(train__hang_timeout="3sec")]
+
     def test_an_evaluation_that_takes_longer_is_no_hang(self):
         run = self.folder / "run"
         train(run, recipe=tutti_run.EXAMPLES / "text_gpt.toml", train__max_duration="1ba",
@@ -41,9 +65,9 @@ class Hangs(tutti_run.RunTest):
         self.assertGreater(took_s, 2.5)
 
     def shorter_text(self):
-        """About 5 s of evaluation on two ranks."""
+        """At least 5 s of evaluation on two ranks."""
         text = self.folder / "text.txt"
-        text.write_text((tutti_run.EXAMPLES / "data" / "king_james.txt").read_text()[:150_000])
+        text.write_text((tutti_run.EXAMPLES / "data" / "king_james.txt").read_text()[:500_000])
         return text
 
 

@@ -4,7 +4,7 @@ import re
 import struct
 
 import tutti_run
-from tutti_run import EXAMPLES, metrics, train, tutti
+from tutti_run import EXAMPLES, metrics, start, train, tutti
 
 SHORT = {"train__max_duration": "2ep", "checkpoint__interval": "1ep"}
 STEPS_AN_EPOCH = 15  # 1,437 samples in batches of 96, the last one of 93
@@ -29,9 +29,9 @@ class RunFolder(tutti_run.RunTest):
 
     def test_it_holds_these_files(self):
         checkpoints = self.run_dir / "checkpoints"
-        self.assertEqual(names(self.run_dir), {"recipe.toml", "metrics.jsonl", "log", "checkpoints"})
+        self.assertEqual(names(self.run_dir), {"recipe.toml", "metrics.jsonl", "log", "checkpoints", ".lock"})
         self.assertEqual(names(self.run_dir / "log"), {"rank-0.log", "rank-1.log"})
-        self.assertEqual(names(checkpoints), {"ep1-ba15", "ep2-ba30", "latest"})
+        self.assertEqual(names(checkpoints), {"ep1-ba15", "ep2-ba30", "latest", ".lock"})
         self.assertEqual((checkpoints / "latest").readlink().name, "ep2-ba30")
         self.assertEqual(names(checkpoints / "latest"),
                          {"manifest.json", "checkpoint.h5", "rank-0.h5", "rank-1.h5"})
@@ -143,8 +143,25 @@ class RunFolder(tutti_run.RunTest):
         self.assertIn("the checkpoints of an earlier run are now in ", finished.text)
         checkpoints = run / "checkpoints"
         self.assertEqual(names(checkpoints / "earlier"), {"ep1-ba15", "ep2-ba30"})
-        self.assertEqual(names(checkpoints), {"ep1-ba15", "latest", "earlier"})
+        self.assertEqual(names(checkpoints), {"ep1-ba15", "latest", "earlier", ".lock"})
         self.assertIn("resumes after step 15,", train(run, "--resume", "auto", **SHORT).text)
+
+    def test_a_second_run_in_it_is_refused_and_harms_nothing(self):
+        run = self.folder / "run"
+        first = start(run, train__max_duration="100000ep", checkpoint__interval="50ep")
+        first.wait_for(lambda: (run / "checkpoints" / "latest").exists(), "a checkpoint")
+        elsewhere = {"checkpoint__save_folder": run / "checkpoints"}
+        for second in (start(run), start(self.folder / "other", ranks=1, **elsewhere)):
+            finished = second.wait()
+            self.assertEqual(finished.code, 2, finished.text)
+            self.assertEqual(len(finished.errors()), 1, finished.text)
+            self.assertRegex(finished.errors()[0], f"^error: {run}.*: a run is under way in it, on host ")
+        self.assertFalse(first.is_over())
+        self.assertEqual(tutti("stop", run).wait().code, 0)
+        finished = first.wait()
+        self.assertEqual(finished.code, 0, finished.text)
+        self.assertIn("max_duration = \"100000ep\"", (run / "recipe.toml").read_text())
+        self.assertFalse((run / "checkpoints" / "earlier").exists())
 
     def test_initial_weights_may_be_those_of_a_checkpoint(self):
         weights = self.run_dir / "checkpoints" / "latest"

@@ -60,10 +60,17 @@ class Stops(tutti_run.RunTest):
         self.assertEqual(finished.code, 2)
         self.assertEqual(len(finished.errors()), 1)
 
+    def test_tutti_stop_of_a_run_that_is_over_is_refused(self):
+        run = self.folder / "run"
+        train(run, train__max_duration="2ep")
+        finished = tutti("stop", run).wait()
+        self.assertEqual(finished.code, 2)
+        self.assertEqual(finished.errors(), [f"error: {run}: no run is under way in it"])
+
     def test_an_order_to_stop_does_not_outlast_its_run(self):
         run = self.folder / "run"
         train(run, train__max_duration="2ep")
-        self.assertEqual(tutti("stop", run).wait().code, 0)
+        (run / "stop").touch()
         train(run, "--resume", "auto", train__max_duration="4ep")
         self.assertEqual(tutti_run.metrics(run)[-1]["step"], 60)
 

@@ -132,6 +132,14 @@ def tutti(*arguments, ranks=1, folder=None):
     return Running([*launcher, TUTTI, *map(str, arguments)], folder)
 
 
+def start_each(lines):
+    """Starts the executable under mpirun, each rank with a command line of its own."""
+    words = [MPIRUN]
+    for rank, line in enumerate(lines):
+        words += [":"] * (rank > 0) + ["-np", "1", TUTTI, *map(str, line)]
+    return Running(words)
+
+
 def settings(**values):
     """--set arguments; a dot in a key is written as two underscores."""
     return [word for key, value in values.items() for word in ("--set", f"{key.replace('__', '.')}={value}")]

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "runtime/time_point.h"
+
+namespace tutti {
+
+// Ends the process with an error when what its owner is about to do takes too long: for calls that can
+// neither be interrupted nor given a time limit, such as MPI_Init, which waits for every rank.
+class StartLimit {
+ public:
+  // `doing`: "connecting to the other ranks (MPI_Init)".
+  StartLimit(int rank, std::string doing, Nanoseconds limit);
+  ~StartLimit();
+  StartLimit(const StartLimit&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::thread thread_;
+};
+
+}  // namespace tutti
