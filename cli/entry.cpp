@@ -32,6 +32,7 @@ int run_train(const TuttiRequest& request) {
   };
   if (request.local_ranks == 0 || launched_rank()) return train(recipe, {request.run_dir, request.resume});
   LocalRunOptions options;
+  options.live = true;
   options.ranks = request.local_ranks;
   options.fresh_seed = std::random_device()();
   options.run_dir = request.run_dir;

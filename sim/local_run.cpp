@@ -1,7 +1,10 @@
 #include "sim/local_run.h"
 
 #include <memory>
+#include <optional>
+#include <vector>
 
+#include "actors/process_watch.h"
 #include "actors/run_report.h"
 #include "actors/world.h"
 #include "collectives/local_group.h"
@@ -24,12 +27,14 @@ struct Berth {
 }  // namespace
 
 LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions& options) {
+  if (options.live) hold_stop_signals();
   begin_process(recipe);
   const Job job =
       make_job(recipe, {options.ranks, options.run_dir, options.resume, options.fresh_seed, "local"});
   ProcessStateSwitch states(options.ranks);
   SimScheduler::Options scheduling;
   scheduling.seed = options.schedule_seed;
+  if (options.live) scheduling.pace = SimScheduler::Pace::kReal;
   scheduling.on_switch = [&states](int rank) { states.enter(rank); };
   SimScheduler scheduler(scheduling);
   SystemClock clock;
@@ -37,6 +42,7 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
   const auto fabric = LocalFabric::make(options.ranks);
   LocalNetwork network(options.ranks);
   std::vector<Berth> berths(options.ranks);
+  std::vector<ActorId> supervisors;
   for (int r = 0; r < options.ranks; ++r) {
     Berth& berth = berths[r];
     berth.group = fabric->group(r);
@@ -44,9 +50,13 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
     berth.log = options.quiet ? make_null_log()
                               : make_log(job.run_dir + "/log/rank-" + std::to_string(r) + ".log", r, r == 0);
     const RankPlace place{r, r, "this process", prints_to_terminal(), options.quiet, process_started_s()};
-    add_rank(scheduler, job, place, {*berth.group, *berth.transport, disk, clock, *berth.log, berth.recorder},
-             berth.outcome);
+    const Cast cast =
+        add_rank(scheduler, job, place,
+                 {*berth.group, *berth.transport, disk, clock, *berth.log, berth.recorder}, berth.outcome);
+    supervisors.push_back(cast.supervisor);
   }
+  std::optional<ProcessWatch> watch;
+  if (options.live) watch.emplace(scheduler, supervisors[0], 0);
   scheduler.run();
   return {berths[0].outcome.exit_code, scheduler.delivery_digest()};
 }

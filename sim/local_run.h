@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "actors/job.h"
 #include "runtime/setting.h"
@@ -16,6 +15,8 @@ struct LocalRunOptions {
   std::string run_dir;
   std::string resume;
   bool quiet = false;
+  // A user waits for it: time is real, SIGTERM and SIGINT stop it. Else time is made up.
+  bool live = false;
 };
 
 struct LocalRunResult {

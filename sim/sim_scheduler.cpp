@@ -29,10 +29,15 @@ SimScheduler::SimScheduler(Options options)
 
 SimScheduler::~SimScheduler() = default;
 
+TimePoint SimScheduler::now() const {
+  if (options_.pace == Pace::kReal) return std::chrono::steady_clock::now();
+  return TimePoint(Nanoseconds(now_.load(std::memory_order_relaxed)));
+}
+
 void SimScheduler::begin() {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   seats_.resize(cells_.size());
-  if (!seats_.empty()) holder_ = choose();
+  if (!seats_.empty()) holder_ = choose(lock);
   if (options_.pin_to_one_core) core_ = sched_getcpu();
 }
 
@@ -63,6 +68,7 @@ void SimScheduler::unpark(Cell& cell) {
     seat.notified = true;
   } else if (seat.phase != Phase::kGone) {
     seat.phase = Phase::kAble;
+    changed_.notify_one();
   }
 }
 
@@ -89,8 +95,8 @@ void SimScheduler::pass_baton() {
   uint32_t next = kNobody;
   std::string reason;
   {
-    const std::lock_guard lock(mutex_);
-    next = choose();
+    std::unique_lock lock(mutex_);
+    next = choose(lock);
     if (next == kNobody && anybody(Phase::kParked)) reason = "deadlock: " + waiting();
   }
   if (!reason.empty()) {
@@ -111,16 +117,25 @@ void SimScheduler::wait_for_baton(Cell& self) {
   if (before != self.rank && options_.on_switch) options_.on_switch(self.rank);
 }
 
-// Moves time until somebody can run, and draws one of them; kNobody when nobody ever will.
-uint32_t SimScheduler::choose() {
+// Lets time pass until somebody can run, and draws one of them; kNobody when nobody ever will.
+uint32_t SimScheduler::choose(std::unique_lock<std::mutex>& lock) {
+  if (options_.pace == Pace::kReal) advance(now());
   while (!anybody(Phase::kAble)) {
     const bool polling = anybody(Phase::kPolling);
     const TimePoint next = std::min(next_deadline(), polling ? next_poll() : kNever);
     if (next == kNever) return kNobody;
-    advance(next);
+    pass_time(lock, next);
     if (polling) break;
   }
   return draw();
+}
+
+void SimScheduler::pass_time(std::unique_lock<std::mutex>& lock, TimePoint until) {
+  if (options_.pace == Pace::kReal) {
+    changed_.wait_until(lock, until, [this] { return anybody(Phase::kAble); });
+    until = now();
+  }
+  advance(until);
 }
 
 uint32_t SimScheduler::draw() {
@@ -136,7 +151,7 @@ bool SimScheduler::anybody(Phase phase) const {
 }
 
 void SimScheduler::advance(TimePoint to) {
-  now_ = to.time_since_epoch().count();
+  if (options_.pace == Pace::kMadeUp) now_ = to.time_since_epoch().count();
   for (Seat& seat : seats_) {
     if (seat.phase == Phase::kParked && seat.until <= to) seat.phase = Phase::kAble;
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -16,6 +17,9 @@ namespace tutti {
 // the seed, and time is made up: it moves, to the earliest deadline, only when nobody can run. So the seed
 // alone fixes what happens in what order, and sleeping costs nothing.
 //
+// At real pace, time is the machine's and waiting is waiting: for several ranks that train in one process.
+// What happens in what order is then no longer the seed's alone.
+//
 // Actors that poll (idle returned a time that has passed) count as able to run. While all that can run only
 // poll, time moves a microsecond a turn, and faster the longer nothing happens.
 //
@@ -23,8 +27,10 @@ namespace tutti {
 // aborted with a reason that names each blocked actor and what it waits for.
 class SimScheduler final : public Scheduler {
  public:
+  enum class Pace { kMadeUp, kReal };
   struct Options {
     uint64_t seed = 0;
+    Pace pace = Pace::kMadeUp;
     // Keep all actors on one core, where passing the baton is an order of magnitude cheaper.
     bool pin_to_one_core = true;
     // Runs on the receiving thread whenever the baton goes to another rank: swap what is kept per process.
@@ -36,8 +42,8 @@ class SimScheduler final : public Scheduler {
   explicit SimScheduler(Options options);
   ~SimScheduler() override;
 
-  // Starts at TimePoint{}.
-  TimePoint now() const override { return TimePoint(Nanoseconds(now_.load(std::memory_order_relaxed))); }
+  // Made-up time starts at TimePoint{}.
+  TimePoint now() const override;
 
   uint64_t baton_passes() const { return passes_; }
   // A hash of every delivery so far: to whom, from whom, what message, when.
@@ -62,7 +68,8 @@ class SimScheduler final : public Scheduler {
 
   void yield(Cell& self, Phase phase, TimePoint until);
   void pass_baton();
-  uint32_t choose();
+  uint32_t choose(std::unique_lock<std::mutex>& lock);
+  void pass_time(std::unique_lock<std::mutex>& lock, TimePoint until);
   uint32_t draw();
   bool anybody(Phase phase) const;
   void wait_for_baton(Cell& self);
@@ -76,6 +83,7 @@ class SimScheduler final : public Scheduler {
   Options options_;
   Draw draw_;
   Draw deliveries_;
+  std::condition_variable changed_;  // somebody can run, at real pace
   std::mutex mutex_;  // of what follows; only the baton's holder and threads outside the cast touch it
   std::vector<Seat> seats_;
   std::atomic<uint32_t> holder_{kNobody};

@@ -53,6 +53,18 @@ TEST(WorldTest, AnyInterleavingGivesTheSameBits) {
   EXPECT_EQ(inspect_digest(folder / "one"), inspect_digest(folder / "two"));
 }
 
+TEST(WorldTest, RealTimeGivesTheSameBits) {
+  const Folder folder;
+  const Setting recipe = recipe_of(recipe_text("[train]\nmax_duration = '2ep'\n"));
+  auto live = quietly(2, folder / "live");
+  live.live = true;
+  train_in_one_process(recipe, live);
+  train_in_one_process(recipe, quietly(2, folder / "made up"));
+  EXPECT_EQ(losses(folder / "live"), losses(folder / "made up"));
+  const std::string metrics = file_text(folder / "live/metrics.jsonl");
+  EXPECT_EQ(metrics.find("\"step_ms\": 0,"), std::string::npos);
+}
+
 TEST(WorldTest, ShortLastBatchIsSeenWholeOnAnyNumberOfRanks) {
   const Folder folder;
   const Setting recipe = recipe_of(recipe_text("[train]\nmax_duration = '1ep'\n"));  // 100 = 4 x 24 + 4

@@ -9,10 +9,10 @@ LONG = {"train__max_duration": "200ep", "train__eval_interval": "7ep", "checkpoi
 
 
 class Stops(tutti_run.RunTest):
-    def stop(self, ask, ranks=2):
+    def stop(self, ask, *arguments, ranks=2):
         """Starts a run, asks it to stop, resumes it, and compares it with one that was not asked."""
         stopped, whole = self.folder / "stopped", self.folder / "whole"
-        running = start(stopped, ranks=ranks, **LONG)
+        running = start(stopped, *arguments, ranks=ranks, **LONG)
         running.wait_for(lambda: steps(stopped) > 20, "a step")
         ask(running, stopped)
         finished = running.wait(timeout=60)
@@ -22,9 +22,9 @@ class Stops(tutti_run.RunTest):
         stopped_at = tutti_run.metrics(stopped)[-1]["step"]
         self.assertLess(stopped_at, 3000)
         self.assertRegex((stopped / "checkpoints" / "latest").readlink().name, f"-ba{stopped_at}$")
-        resumed = train(stopped, "--resume", "auto", ranks=ranks, **LONG)
+        resumed = train(stopped, "--resume", "auto", *arguments, ranks=ranks, **LONG)
         self.assertIn(f"resumes after step {stopped_at},", resumed.text)
-        train(whole, ranks=ranks, **LONG)
+        train(whole, *arguments, ranks=ranks, **LONG)
         self.assert_learnt_the_same(whole, stopped)
 
     def test_sigterm_to_all_ranks(self):
@@ -38,6 +38,9 @@ class Stops(tutti_run.RunTest):
 
     def test_sigterm_to_a_run_of_one_process(self):
         self.stop(lambda running, _: running.process.send_signal(signal.SIGTERM), ranks=1)
+
+    def test_sigterm_to_two_ranks_in_one_process(self):
+        self.stop(lambda running, _: running.process.send_signal(signal.SIGTERM), "--local-ranks", 2, ranks=1)
 
     def test_sigint_to_mpirun(self):
         """Which gives its ranks two seconds, and says that it was interrupted."""
