@@ -12,7 +12,6 @@ import sys
 import tempfile
 import time
 import unittest
-import weakref
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("TUTTI_BUILD_DIR", SOURCE / "build")).resolve()
@@ -26,14 +25,14 @@ SKIPPED = 77      # ctest's code
 
 class Running:
     """A command under way; what it says goes into a file."""
-    all = weakref.WeakSet()
+    under_way = set()
 
     def __init__(self, command, folder=None):
         self.output = tempfile.TemporaryFile()
         self.began = time.monotonic()
         self.process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=self.output,
                                         stderr=subprocess.STDOUT, start_new_session=True)
-        Running.all.add(self)
+        Running.under_way.add(self)
 
     def ranks(self):
         """Process ids by rank, of those ranks that have started."""
@@ -55,8 +54,10 @@ class Running:
         try:
             code = self.process.wait(timeout)
         except subprocess.TimeoutExpired:
+            text = self.text()
             self.kill()
-            raise AssertionError(f"still running after {timeout} s:\n{self.text()}") from None
+            raise AssertionError(f"still running after {timeout} s:\n{text}") from None
+        Running.under_way.discard(self)
         finished = Finished(code, self.text(), time.monotonic() - self.began)
         self.output.close()
         return finished
@@ -65,8 +66,9 @@ class Running:
         """Waits until the condition holds of the command under way."""
         while not condition():
             if self.is_over() or time.monotonic() - self.began > timeout:
+                text = self.text()
                 self.kill()
-                raise AssertionError(f"{what} never came to be:\n{self.text()}")
+                raise AssertionError(f"{what} never came to be:\n{text}")
             time.sleep(0.005)
 
     def signal_ranks(self, number, ranks=None):
@@ -79,6 +81,8 @@ class Running:
         for pid in [*self.ranks().values(), self.process.pid]:
             send_signal(pid, signal.SIGKILL)
         self.process.wait()
+        self.output.close()
+        Running.under_way.discard(self)
 
 
 class Finished:
@@ -190,9 +194,8 @@ def scratch_folder():
 
 
 def end_all():
-    for running in list(Running.all):
-        if not running.is_over():
-            running.kill()
+    for running in list(Running.under_way):
+        running.kill()
 
 
 class RunTest(unittest.TestCase):
