@@ -146,6 +146,7 @@ struct Agreed {
 // pile up before a Supervisor that is busy.
 struct Heard {
   static constexpr const char* kName = "Heard";
+  static constexpr bool kIncidental = true;
   struct Peer {
     TimePoint heard;
     Heartbeat last;

@@ -63,6 +63,7 @@ Compute::Options compute_options(const Job& job, const RankPlace& place) {
 Cast add_rank(Scheduler& scheduler, const Job& job, const RankPlace& place, const Seams& seams,
               RunOutcome& outcome) {
   const Cast cast = reserve_cast(scheduler, job, place);
+  scheduler.record_deliveries(place.rank, seams.recorder);
   scheduler.install(cast.loader, std::make_unique<Loader>(job.train, job.train_sampler(place.rank),
                                                           cast.compute, seams.recorder));
   if (cast.has_eval)

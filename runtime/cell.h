@@ -11,6 +11,7 @@
 #include "runtime/actor.h"
 #include "runtime/mailbox.h"
 #include "runtime/parker.h"
+#include "runtime/recorder.h"
 
 namespace tutti {
 
@@ -33,6 +34,7 @@ struct Cell {
   const std::string name;
   const int rank;
   std::unique_ptr<Actor> actor;
+  Recorder* recorder = nullptr;
   std::thread thread;
   bool stopping = false;  // the actor's own thread only
   Mailbox mailbox;

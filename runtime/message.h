@@ -11,7 +11,8 @@ namespace tutti {
 //
 // A message type is a movable struct with `static constexpr const char* kName`. Credits and replies, which
 // must never block their sender, also have `static constexpr bool kReserved = true`: they travel in the
-// mailbox's reserved lane.
+// mailbox's reserved lane. With `static constexpr bool kIncidental = true` it comes and goes with the clock and
+// no result depends on it: it is not recorded.
 class Message {
  public:
   static constexpr std::size_t kInlineBytes = 48;
@@ -30,12 +31,14 @@ class Message {
   bool empty() const { return type_ == nullptr; }
   const char* name() const { return type_ ? type_->name : "nothing"; }
   bool reserved() const { return type_ != nullptr && type_->reserved; }
+  bool incidental() const { return type_ != nullptr && type_->incidental; }
   void reset();
 
  private:
   struct Type {
     const char* name;
     bool reserved;
+    bool incidental;
     bool heap;
     void (*relocate)(void* to, void* from);
     void (*destroy)(void* at);
@@ -52,6 +55,11 @@ class Message {
     if constexpr (requires { T::kReserved; }) return T::kReserved;
     return false;
   }
+  template <class T>
+  static constexpr bool is_incidental() {
+    if constexpr (requires { T::kIncidental; }) return T::kIncidental;
+    return false;
+  }
   void take(Message& other) noexcept;
 
   const Type* type_ = nullptr;
@@ -59,7 +67,7 @@ class Message {
 };
 
 template <class T>
-const Message::Type Message::kTypeOf = {T::kName, is_reserved<T>(), !fits<T>(),
+const Message::Type Message::kTypeOf = {T::kName, is_reserved<T>(), is_incidental<T>(), !fits<T>(),
                                         [](void* to, void* from) {
                                           if constexpr (fits<T>()) {
                                             new (to) T(std::move(*static_cast<T*>(from)));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,12 +19,41 @@ struct Happening {
   int64_t detail = 0;
 };
 
-// Where actors report what they do. Thread-safe and cheap enough for every message.
+// A message as its receiver takes it. Texts are static, or the scheduler's own.
+struct Delivery {
+  TimePoint time;
+  std::string_view to, from;  // actors; from "" = from outside the cast
+  std::string_view message;
+};
+
+// A hash of something that every run of the same job comes to: "batch", "bucket 2". The parts' short hashes
+// tell where two differ.
+struct Digest {
+  std::string_view thing;
+  int64_t step = 0;
+  uint64_t value = 0;
+  std::span<const uint16_t> parts = {};
+};
+
+// Where actors report what they do, what they come to, and what the outside answered. Thread-safe and cheap
+// enough for every message.
 class Recorder {
  public:
   virtual ~Recorder() = default;
   virtual void record(const Happening& happening) = 0;
   virtual std::vector<Happening> last(int count) const = 0;  // oldest first
+
+  virtual void delivered(const Delivery&) {}
+  // Whether digests are wanted; else there is no need to compute them.
+  virtual bool digests() const { return false; }
+  virtual void digest(const Digest&) {}
+  // Names the parts of the digests of `thing`, before the first of them.
+  virtual void name_parts(std::string_view, const std::vector<std::string>&) {}
+
+  // What the outside said where the seed does not decide it (a clock, a disk): gives `measured` back, or in a
+  // replay what was said then.
+  virtual double answer(std::string_view, double measured) { return measured; }
+  virtual std::string answer(std::string_view, std::string measured) { return measured; }
 };
 
 // Keeps the last `capacity` happenings for the report of a fatal end.

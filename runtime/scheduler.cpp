@@ -33,6 +33,11 @@ ActorId Scheduler::reserve(const std::string& name, int rank, int capacity) {
 
 void Scheduler::install(ActorId id, std::unique_ptr<Actor> actor) { cell(id).actor = std::move(actor); }
 
+void Scheduler::record_deliveries(int rank, Recorder& recorder) {
+  for (const auto& cell : cells_)
+    if (cell->rank == rank) cell->recorder = &recorder;
+}
+
 Cell& Scheduler::cell(ActorId id) const {
   TUTTI_ASSERT(id.index < cells_.size(), "no such actor");
   return *cells_[id.index];
@@ -132,10 +137,17 @@ bool Scheduler::handle_next(Cell& self, Context& context) {
   if (!self.mailbox.pop(envelope)) return false;
   if (self.held.count.load(std::memory_order_relaxed) > 0 && self.mailbox.half_empty()) wake_held(self);
   deliver(self, envelope);
+  if (self.recorder && !envelope.message.incidental()) record_delivery(self, envelope);
   self.actor->receive(context, envelope);
   TUTTI_ASSERT(!envelope.slot || aborted(),
                full_name(self) + " left " + envelope.message.name() + " unanswered");
   return true;
+}
+
+void Scheduler::record_delivery(Cell& self, const Envelope& envelope) const {
+  const uint32_t from = envelope.from.index;
+  self.recorder->delivered({now(), self.name, from < cells_.size() ? cells_[from]->name : std::string_view(),
+                            envelope.message.name()});
 }
 
 void Scheduler::abort(const std::string& reason) { abort(reason, nullptr); }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/actor.h"
+#include "runtime/recorder.h"
 
 namespace tutti {
 
@@ -29,6 +30,10 @@ class Scheduler {
   // the mailbox. An actor's thread is named "rank.name".
   ActorId reserve(const std::string& name, int rank, int capacity = kDefaultCapacity);
   void install(ActorId id, std::unique_ptr<Actor> actor);
+
+  // Tells `recorder` of every message that an actor of the rank takes, right before it handles it. Before the
+  // run, once the rank's actors are reserved.
+  void record_deliveries(int rank, Recorder& recorder);
 
   // Starts all actors; returns when each has stopped; once. When the run was aborted it throws, after all
   // threads have ended: the UserError or OperatingError that an actor failed with, else Aborted with the
@@ -75,6 +80,7 @@ class Scheduler {
   void run_actor(Cell& self);
   void handle_messages(Cell& self);
   bool handle_next(Cell& self, Context& context);
+  void record_delivery(Cell& self, const Envelope& envelope) const;
   void abort(const std::string& reason, std::exception_ptr failure);
   void close(Cell& self);
   void drain(Cell& stopped);
