@@ -27,8 +27,7 @@ void CheckpointShelf::begin(bool afresh) {
 void CheckpointShelf::put_aside() {
   const auto names = published_checkpoints(disk_, folder_);
   if (names.empty()) return;
-  const std::string aside = folder_ + "/earlier";
-  disk_.remove_all(aside);
+  const std::string aside = unused_path(disk_, folder_ + "/earlier");
   disk_.make_folders(aside);
   disk_.remove_all(folder_ + "/latest");
   for (const auto& name : names) disk_.rename(folder_ + "/" + name, aside + "/" + name);

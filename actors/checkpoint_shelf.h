@@ -20,7 +20,8 @@ class CheckpointShelf {
   std::string choose(const Setting& resume) const;
 
   // Frees the folder of what killed starts left half written. A run that starts afresh puts an earlier run's
-  // checkpoints aside, or they would be taken for its own. Throws OperatingError.
+  // checkpoints aside, or they would be taken for its own: into earlier, the next time earlier-2, and so on;
+  // none of these is ever removed. Throws OperatingError.
   void begin(bool afresh);
 
   // Publishes what every rank wrote into `unfinished`, then removes checkpoints that are too many. What went

@@ -12,6 +12,7 @@ namespace {
 constexpr Nanoseconds kShowEvery = std::chrono::seconds(2);
 constexpr Nanoseconds kShowEveryOnTerminal = std::chrono::milliseconds(100);
 constexpr std::size_t kFlushBytes = 1 << 16;
+constexpr std::size_t kMostUnwritten = 1 << 20;  // bytes
 
 std::string duration_text(double s) {
   const auto whole = static_cast<int64_t>(std::lround(s));
@@ -68,9 +69,11 @@ std::optional<TimePoint> Reporter::idle(Context&) {
   return std::nullopt;
 }
 
-// A resumed run goes on where its checkpoint was: the lines of steps that are done again are dropped.
+// A resumed run goes on where its checkpoint was: the lines of steps that are done again are dropped. One
+// that starts afresh keeps an earlier run's beside its own.
 void Reporter::open(const ReportFrom& from) {
   const bool resumed = !from.checkpoint.empty();
+  if (!resumed) put_aside();
   replace_file(disk_, metrics_path(), resumed ? lines_until(from.step) : "");
   metrics_ = disk_.open(metrics_path(), /*truncate=*/false);
   last_.step = from.step;
@@ -78,6 +81,11 @@ void Reporter::open(const ReportFrom& from) {
   std::fprintf(options_.out, "resumes after step %lld, from %s\n", static_cast<long long>(from.step),
                from.checkpoint.c_str());
   std::fflush(options_.out);
+}
+
+void Reporter::put_aside() {
+  if (!disk_.exists(metrics_path()) || disk_.size(metrics_path()) == 0) return;
+  disk_.rename(metrics_path(), unused_path(disk_, options_.run_dir + "/metrics.earlier", ".jsonl"));
 }
 
 std::string Reporter::lines_until(int64_t last_step) {
@@ -142,12 +150,18 @@ void Reporter::show(Context& context, const StepDone& done, bool now) {
   std::fflush(options_.out);
 }
 
+// What is unwritten only ever grows at its end, so that a write that a full disk cut short is written over by
+// the next.
 void Reporter::append(const std::string& line) {
-  unwritten_ += line + "\n";
+  if (unwritten_.size() + line.size() >= kMostUnwritten) {
+    ++dropped_;
+  } else {
+    unwritten_ += line + "\n";
+  }
   if (unwritten_.size() >= kFlushBytes) flush();
 }
 
-// A full disk must not end training: the lines are kept (the newest kFlushBytes of them) and tried again.
+// A full disk must not end training: the lines are kept, up to kMostUnwritten, and tried again.
 void Reporter::flush(bool sync) {
   if (!metrics_ || (unwritten_.empty() && !sync)) return;
   try {
@@ -155,11 +169,18 @@ void Reporter::flush(bool sync) {
     unwritten_.clear();
     if (sync) metrics_->sync();
     broken_ = false;
+    tell_dropped();
   } catch (const OperatingError& error) {
     if (!broken_) std::fprintf(stderr, "warning: %s\n", error.what());
     broken_ = true;
-    if (unwritten_.size() > 16 * kFlushBytes) unwritten_.erase(0, unwritten_.size() - 16 * kFlushBytes);
   }
+}
+
+void Reporter::tell_dropped() {
+  if (dropped_ == 0) return;
+  std::fprintf(stderr, "warning: %s lacks %lld lines, for which there was no room\n", metrics_path().c_str(),
+               static_cast<long long>(dropped_));
+  dropped_ = 0;
 }
 
 void Reporter::table() const {

@@ -13,7 +13,8 @@
 namespace tutti {
 
 // Rank 0's: writes metrics.jsonl and shows progress (one line that changes on a terminal, plain lines else);
-// at the end a table of what came out and where it lies.
+// at the end a table of what came out and where it lies. Whenever it is killed, metrics.jsonl holds whole
+// lines in order, and at most the last one is torn.
 class Reporter final : public Actor {
  public:
   struct Options {
@@ -31,6 +32,7 @@ class Reporter final : public Actor {
 
  private:
   void open(const ReportFrom& from);
+  void put_aside();
   std::string lines_until(int64_t last_step);
   std::string metrics_path() const;
   void step(Context& context, const StepDone& done);
@@ -38,6 +40,7 @@ class Reporter final : public Actor {
   void show(Context& context, const StepDone& done, bool now);
   void append(const std::string& line);
   void flush(bool sync = false);
+  void tell_dropped();
   void table() const;
   double since_start_s() const;
 
@@ -47,6 +50,7 @@ class Reporter final : public Actor {
   std::unique_ptr<WritableFile> metrics_;
   std::string unwritten_;
   bool broken_ = false;  // metrics.jsonl could not be written; said once
+  int64_t dropped_ = 0;  // lines
   StepDone last_;
   EvalDone last_eval_;
   std::string sample_;

@@ -103,6 +103,12 @@ class PosixLock final : public DiskLock {
 
 }  // namespace
 
+std::string unused_path(const Disk& disk, const std::string& stem, const std::string& extension) {
+  std::string path = stem + extension;
+  for (int n = 2; disk.exists(path); ++n) path = stem + "-" + std::to_string(n) + extension;
+  return path;
+}
+
 std::unique_ptr<WritableFile> PosixDisk::open(const std::string& path, bool truncate) {
   return std::make_unique<PosixFile>(path, truncate);
 }

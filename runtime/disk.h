@@ -13,7 +13,7 @@ class WritableFile {
  public:
   virtual ~WritableFile() = default;
   virtual void write_at(uint64_t offset, std::span<const std::byte> bytes) = 0;
-  virtual void append(std::span<const std::byte> bytes) = 0;
+  virtual void append(std::span<const std::byte> bytes) = 0;  // what a failed one wrote is written over
   virtual void sync() = 0;  // to the device
   virtual void close() = 0;
 };
@@ -48,6 +48,9 @@ class Disk {
   // one, holds it. The file then says who, in the holder's words.
   virtual std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder) = 0;
 };
+
+// `stem` + `extension`, or the first of stem-2, stem-3, ... + `extension` that does not exist yet.
+std::string unused_path(const Disk& disk, const std::string& stem, const std::string& extension = "");
 
 class PosixDisk : public Disk {
  public:

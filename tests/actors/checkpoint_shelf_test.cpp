@@ -80,9 +80,17 @@ TEST_F(CheckpointShelfTest, StartingAfreshPutsThoseOfTheEarlierRunAside) {
   EXPECT_THAT(names(), ElementsAre("earlier"));
   EXPECT_THAT(disk_.list(folder_ + "/earlier"), ElementsAre("ep1-ba10", "ep2-ba20"));
   EXPECT_EQ(chosen(resume("auto")), "");
-  publish_all({"ep1-ba5"});
-  shelf().begin(/*afresh=*/true);
-  EXPECT_THAT(disk_.list(folder_ + "/earlier"), ElementsAre("ep1-ba5"));
+}
+
+TEST_F(CheckpointShelfTest, WhatWasPutAsideStaysHoweverOftenARunStartsAfresh) {
+  for (const char* name : {"ep1-ba10", "ep1-ba5", "ep1-ba7"}) {
+    publish_all({name});
+    shelf().begin(/*afresh=*/true);
+  }
+  EXPECT_THAT(names(), ElementsAre("earlier", "earlier-2", "earlier-3"));
+  EXPECT_EQ(chosen(resume(folder_ + "/earlier")), folder_ + "/earlier/ep1-ba10");
+  EXPECT_EQ(chosen(resume(folder_ + "/earlier-2")), folder_ + "/earlier-2/ep1-ba5");
+  EXPECT_THAT(log_.lines.back(), HasSubstr("are now in " + folder_ + "/earlier-3"));
 }
 
 TEST_F(CheckpointShelfTest, WhatAKilledWriterLeftIsRemoved) {

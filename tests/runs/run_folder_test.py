@@ -144,7 +144,11 @@ class RunFolder(tutti_run.RunTest):
         checkpoints = run / "checkpoints"
         self.assertEqual(names(checkpoints / "earlier"), {"ep1-ba15", "ep2-ba30"})
         self.assertEqual(names(checkpoints), {"ep1-ba15", "latest", "earlier", ".lock"})
+        self.assertEqual(len((run / "metrics.earlier.jsonl").read_text().splitlines()), 32)
         self.assertIn("resumes after step 15,", train(run, "--resume", "auto", **SHORT).text)
+        train(run, **{**SHORT, "train__max_duration": "1ep"})
+        self.assertEqual(names(checkpoints / "earlier"), {"ep1-ba15", "ep2-ba30"})
+        self.assertEqual(names(checkpoints / "earlier-2"), {"ep1-ba15", "ep2-ba30"})
 
     def test_a_second_run_in_it_is_refused_and_harms_nothing(self):
         run = self.folder / "run"

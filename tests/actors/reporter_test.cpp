@@ -1,0 +1,165 @@
+#include "actors/reporter.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <sstream>
+
+#include "io/json_line.h"
+#include "sim/sim_scheduler.h"
+#include "tests/io/scratch.h"
+
+namespace tutti {
+namespace {
+
+// A disk with room for so many bytes more; what does not fit is cut short, as the system does.
+class SmallDisk final : public PosixDisk {
+ public:
+  explicit SmallDisk(std::size_t room) : room(room) {}
+  std::unique_ptr<WritableFile> open(const std::string& path, bool truncate) override;
+
+  std::size_t room;
+};
+
+class SmallFile final : public WritableFile {
+ public:
+  SmallFile(std::unique_ptr<WritableFile> file, uint64_t end, std::size_t& room)
+      : file_(std::move(file)), end_(end), room_(room) {}
+  void append(std::span<const std::byte> bytes) override {
+    file_->write_at(end_, bytes.first(std::min(bytes.size(), room_)));
+    if (bytes.size() > room_) throw OperatingError("No space left on device");
+    end_ += bytes.size();
+    room_ -= bytes.size();
+  }
+  void write_at(uint64_t offset, std::span<const std::byte> bytes) override {
+    file_->write_at(offset, bytes);
+  }
+  void sync() override {}
+  void close() override { file_->close(); }
+
+ private:
+  std::unique_ptr<WritableFile> file_;
+  uint64_t end_;
+  std::size_t& room_;
+};
+
+std::unique_ptr<WritableFile> SmallDisk::open(const std::string& path, bool truncate) {
+  auto file = PosixDisk::open(path, truncate);
+  const uint64_t end = size(path);
+  return std::make_unique<SmallFile>(std::move(file), end, room);
+}
+
+class Teller final : public Actor {
+ public:
+  explicit Teller(std::function<void(Context&)> tell) : tell_(std::move(tell)) {}
+  void start(Context& context) override {
+    tell_(context);
+    context.stop();
+  }
+  void receive(Context&, Envelope&) override {}
+
+ private:
+  std::function<void(Context&)> tell_;
+};
+
+class ReporterTest : public testing::Test {
+ protected:
+  // What `tell` sends to a Reporter, until its end.
+  void report(Disk& disk, const std::function<void(Context&, ActorId reporter)>& tell) {
+    SimScheduler scheduler;
+    SystemClock clock;
+    const ActorId reporter = scheduler.reserve("reporter", 0);
+    const ActorId teller = scheduler.reserve("teller", 0);
+    Reporter::Options options{.run_dir = scratch_.path(""), .checkpoints = "", .out = nullptr};
+    scheduler.install(reporter, std::make_unique<Reporter>(options, disk, clock));
+    scheduler.install(teller, std::make_unique<Teller>([&](Context& context) {
+                        tell(context, reporter);
+                        context.send(reporter, Stop{});
+                      }));
+    scheduler.run();
+  }
+
+  static void steps(Context& context, ActorId reporter, int64_t first, int64_t last) {
+    for (int64_t step = first; step <= last; ++step) context.send(reporter, StepDone{.step = step});
+  }
+
+  // The step of each line of metrics.jsonl; of what is no whole line, -1.
+  std::vector<int64_t> reported() const {
+    std::vector<int64_t> found;
+    std::istringstream lines(read_text(path_));
+    for (std::string line; std::getline(lines, line);)
+      found.push_back(lines.eof() ? -1 : json_integer(line, "step", -1));
+    return found;
+  }
+
+  static std::vector<int64_t> counting(int64_t first, int64_t last) {
+    std::vector<int64_t> all;
+    for (int64_t i = first; i <= last; ++i) all.push_back(i);
+    return all;
+  }
+
+  Scratch scratch_;
+  PosixDisk disk_;
+  std::string path_ = scratch_.path("metrics.jsonl");
+};
+
+TEST_F(ReporterTest, LinesWaitForRoomOnTheDisk) {
+  SmallDisk small(1000);
+  report(small, [&](Context& context, ActorId reporter) {
+    context.send(reporter, ReportFrom{});
+    steps(context, reporter, 1, 300);
+    context.ask<MetricsWritten>(reporter, WriteMetrics{});
+    EXPECT_LT(reported().size(), 20u);
+    small.room = 1 << 20;
+    steps(context, reporter, 301, 310);
+  });
+  EXPECT_EQ(reported(), counting(1, 310));
+}
+
+TEST_F(ReporterTest, LinesAreWholeWhereverRoomRanOut) {
+  constexpr int64_t kMany = 20000;  // more bytes than are kept
+  SmallDisk small(1000);
+  report(small, [&](Context& context, ActorId reporter) {
+    context.send(reporter, ReportFrom{});
+    for (int64_t step = 1; step <= kMany; step += 100) {
+      small.room += 777;
+      steps(context, reporter, step, step + 99);
+      context.ask<MetricsWritten>(reporter, WriteMetrics{});
+    }
+    small.room = 64 << 20;
+    context.ask<MetricsWritten>(reporter, WriteMetrics{});
+    steps(context, reporter, kMany + 1, kMany + 1);
+  });
+  const auto found = reported();
+  EXPECT_EQ(found.front(), 1);
+  EXPECT_EQ(found.back(), kMany + 1);
+  EXPECT_LT(found.size(), static_cast<std::size_t>(kMany)) << "none was dropped: this proves nothing";
+  EXPECT_TRUE(std::is_sorted(found.begin(), found.end()));
+}
+
+TEST_F(ReporterTest, ResumedRunCutsAtItsStep) {
+  const std::string until = "{\"step\": 1}\n{\"step\": 2}\n{\"step\": 2, \"metrics/eval/a\": 0.5}\n";
+  write_text(path_, until + "{\"step\": 3}\n{\"step\": 3, \"metrics/eval/a\": 0.6}\n{\"step\": 4, \"lo");
+  report(disk_, [](Context& context, ActorId reporter) {
+    context.send(reporter, ReportFrom{2, "checkpoints/ep1-ba2"});
+    context.send(reporter, EvalDone{2, 1, {{"metrics/eval/a", 0.5}}});
+  });
+  EXPECT_EQ(read_text(path_), until);
+}
+
+TEST_F(ReporterTest, StartingAfreshKeepsTheLinesOfEarlierRuns) {
+  for (int64_t step = 1; step <= 3; ++step) {
+    report(disk_, [step](Context& context, ActorId reporter) {
+      context.send(reporter, ReportFrom{});
+      steps(context, reporter, step, step);
+    });
+  }
+  EXPECT_EQ(disk_.list(scratch_.path("")),
+            (std::vector<std::string>{"metrics.earlier-2.jsonl", "metrics.earlier.jsonl", "metrics.jsonl"}));
+  EXPECT_EQ(json_integer(read_text(scratch_.path("metrics.earlier.jsonl")), "step", -1), 1);
+  EXPECT_EQ(reported(), counting(3, 3));
+}
+
+}  // namespace
+}  // namespace tutti
