@@ -2,6 +2,8 @@
 
 #include <ATen/ops/empty_like.h>
 
+#include <utility>
+
 namespace tutti {
 
 std::string unfinished_folder(const std::string& checkpoints, const std::string& name,
@@ -18,11 +20,14 @@ Checkpointer::Checkpointer(Disk& disk, std::string checkpoints, int rank, ActorI
       recorder_(recorder) {}
 
 void Checkpointer::receive(Context& context, Envelope& envelope) {
-  if (auto* snapshot = envelope.message.get_if<Snapshot>()) {
-    copy(snapshot->pieces);
-    context.reply(envelope, SnapshotCopied{});
-    context.send(supervisor_, write(*snapshot));
-    recorder_.record({context.now(), "checkpointer", "durable", -1, 0});
+  if (envelope.message.get_if<Snapshot>()) {
+    if (in_flight_)
+      next_ = std::move(envelope);
+    else
+      take(context, envelope);
+  } else if (envelope.message.get_if<Concluded>()) {
+    in_flight_ = false;
+    if (auto next = std::exchange(next_, std::nullopt)) take(context, *next);
   } else if (auto* start = envelope.message.get_if<Start>()) {
     nonce_ = start->nonce;
   } else if (envelope.message.get_if<Stop>()) {
@@ -30,6 +35,15 @@ void Checkpointer::receive(Context& context, Envelope& envelope) {
   } else {
     TUTTI_ASSERT(false, envelope.message.name());
   }
+}
+
+void Checkpointer::take(Context& context, Envelope& envelope) {
+  auto& snapshot = *envelope.message.get_if<Snapshot>();
+  copy(snapshot.pieces);
+  context.reply(envelope, SnapshotCopied{});
+  in_flight_ = rank_ == 0;
+  context.send(supervisor_, write(snapshot));
+  recorder_.record({context.now(), "checkpointer", "durable", -1, 0});
 }
 
 void Checkpointer::copy(std::vector<CheckpointPiece>& pieces) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "actors/messages.h"
@@ -12,7 +13,9 @@ namespace tutti {
 
 // Writes this rank's pieces of a checkpoint beside training. Its copy buffer is taken once and kept; a
 // Snapshot is answered as soon as it is copied, and Durable (or what went wrong) is reported once the file is
-// synced.
+// synced. One checkpoint is in flight at a time: where the disk is slower than the interval, the next
+// Snapshot is copied, and its step waits, until the one before is written and, on rank 0, concluded by the
+// Supervisor; the ranks train in lockstep, so that holds them all.
 class Checkpointer final : public Actor {
  public:
   // `checkpoints`: the folder that holds them; `rank` names this rank's file.
@@ -21,6 +24,7 @@ class Checkpointer final : public Actor {
   void receive(Context& context, Envelope& envelope) override;
 
  private:
+  void take(Context& context, Envelope& envelope);
   void copy(std::vector<CheckpointPiece>& pieces);
   Durable write(Snapshot& snapshot);
 
@@ -31,6 +35,8 @@ class Checkpointer final : public Actor {
   Recorder& recorder_;
   std::string nonce_;
   std::map<std::string, at::Tensor> copies_;  // by piece name
+  bool in_flight_ = false;                    // written here, not concluded; rank 0's
+  std::optional<Envelope> next_;              // the Snapshot that waits for that
 };
 
 // Where a checkpoint is written until it is whole: a hidden folder that carries the nonce of the start that

@@ -11,6 +11,7 @@ namespace tutti {
 namespace {
 
 constexpr double kBytesPerMb = 1e6;
+constexpr Nanoseconds kLongWait = std::chrono::seconds(1);
 
 int64_t bucket_bytes(const Setting& recipe) {
   return static_cast<int64_t>(recipe.at("collectives").at("bucket_mb").number() * (int64_t{1} << 20));
@@ -253,12 +254,16 @@ void Compute::snapshot(Context& context, bool last) {
   copying_ = context.request<SnapshotCopied>(cast_.checkpointer, std::move(snapshot));
 }
 
-// The Checkpointer copies a snapshot once the one before it is written.
+// The Checkpointer copies a snapshot once the one before it is out of the way.
 void Compute::wait_for_copy(Context& context) {
   if (!copying_) return;
+  const TimePoint from = context.now();
   if (!copying_.ready()) record(context, kWaitsForDisk);
   copying_.wait();
   copying_ = {};
+  if (context.now() - from < kLongWait || told_of_disk_) return;
+  told_of_disk_ = true;
+  log_.warning("training waits for the disk: a checkpoint is due before the last one is written");
 }
 
 RunState Compute::run_state() const {

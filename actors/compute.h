@@ -87,6 +87,7 @@ class Compute final : public Actor {
   double earlier_s_ = 0;       // trained before this start
   int64_t evaluated_at_ = -1;  // steps
   int64_t saved_at_ = -1;
+  bool told_of_disk_ = false;
   bool stop_requested_ = false;
   bool done_ = false;
 };

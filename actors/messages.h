@@ -22,7 +22,7 @@
 //   Compute      -- Snapshot --> Checkpointer -- SnapshotCopied --> Compute
 //   Compute      -- StepDone, EvalDone, TextSample --> Reporter
 //   Compute      -- TrainingDone --> Supervisor
-//   Checkpointer -- Durable --> Supervisor
+//   Checkpointer -- Durable --> Supervisor -- Concluded --> Checkpointer
 //   Supervisor   -- WriteMetrics --> Reporter -- MetricsWritten --> Supervisor
 //   Supervisor   -- Agree, SendControl --> Sync -- Agreed, Heard, ControlReceived --> Supervisor
 //   (of this rank and, through Sync, of others)
@@ -175,7 +175,8 @@ struct ControlReceived {
 
 // ---- checkpoints
 
-// Asked -> SnapshotCopied: the reply comes once the tensors are copied, before they are written.
+// Asked -> SnapshotCopied: the reply comes once the tensors are copied, before they are written. They are
+// copied when the checkpoint before is out of the way.
 struct Snapshot {
   static constexpr const char* kName = "Snapshot";
   std::string name;                     // "ep1-ba15"
@@ -194,6 +195,12 @@ struct Durable {
   RankFile file;
   std::string state;
   bool last = false;
+};
+
+// To rank 0's Checkpointer: the checkpoint that it wrote last is published, or has failed.
+struct Concluded {
+  static constexpr const char* kName = "Concluded";
+  static constexpr bool kReserved = true;
 };
 
 // ---- reports

@@ -159,6 +159,7 @@ void Supervisor::conclude(Context& context, const std::string& name) {
                  " so far), the last good one stays: " + error);
     shelf_.discard(unfinished_folder(options_.checkpoints, name, options_.nonce));
   }
+  context.send(cast_.checkpointer, Concluded{});
   recorder_.record({context.now(), "supervisor", error.empty() ? "published" : "checkpoint failed", -1, 0});
   if (!whole.parts.begin()->second.last) return;
   const int exit_code = error.empty() ? 0 : 3;

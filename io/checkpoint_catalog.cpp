@@ -8,7 +8,8 @@ Catalog checkpoint_catalog() {
           .noun = "",
           .doc = "When the run is saved, where, and where it goes on from. The end of a run is always saved.",
           .keys = {
-              Key{"interval", kTime, "1ep", "how often"}.also_named({"save_interval"}),
+              Key{"interval", kTime, "1ep", "how often; training waits where the disk is slower than that"}
+                  .also_named({"save_interval"}),
               {"save_folder", kPath, "none", "where; the run folder's checkpoints/ when absent"},
               Key{"keep", kInteger, "-1", "newest checkpoints that stay; -1 = all"}
                   .also_named({"save_num_checkpoints_to_keep"})

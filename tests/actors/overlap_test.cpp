@@ -27,6 +27,17 @@ TEST(OverlapTest, WritingForThreeStepsCostsNothing) {
   EXPECT_LT(*std::max_element(slow.begin(), slow.end()), 2 * alone) << "a step waited for the disk";
 }
 
+TEST(OverlapTest, CheckpointsDoNotPileUpOnADiskSlowerThanTheirInterval) {
+  SleepingWorld world;
+  world.forward = std::chrono::milliseconds(1);
+  world.checkpoint_every = 2;
+  world.writing = std::chrono::milliseconds(20);
+  EXPECT_EQ(world.run().most_unpublished, 1);
+  world.writing = {};
+  world.publishing = std::chrono::milliseconds(20);
+  EXPECT_EQ(world.run().most_unpublished, 1);
+}
+
 TEST(OverlapTest, LoadingLongerThanAStepShows) {
   SleepingWorld world;
   const double alone = median(world.step_ms());

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <thread>
 
@@ -71,18 +72,29 @@ class SlowFile final : public WritableFile {
   Nanoseconds sleep_;
 };
 
-// Slow where a rank writes its pieces.
+// Slow where a rank writes its pieces, and where these are published.
 class SlowDisk final : public PosixDisk {
  public:
-  explicit SlowDisk(Nanoseconds sleep) : sleep_(sleep) {}
+  SlowDisk(Nanoseconds writing, Nanoseconds publishing) : writing_(writing), publishing_(publishing) {}
   std::unique_ptr<WritableFile> open(const std::string& path, bool truncate) override {
     auto file = PosixDisk::open(path, truncate);
-    if (path.find("rank-") == std::string::npos) return file;
-    return std::make_unique<SlowFile>(std::move(file), sleep_);
+    if (path.find("rank-") != std::string::npos) {
+      most_unpublished = std::max<int>(most_unpublished, ++unpublished_);
+      return std::make_unique<SlowFile>(std::move(file), writing_);
+    }
+    if (path.find("manifest") == std::string::npos) return file;
+    return std::make_unique<SlowFile>(std::move(file), publishing_);
+  }
+  void rename(const std::string& from, const std::string& to) override {
+    PosixDisk::rename(from, to);
+    if (from.find("/.ep") != std::string::npos) --unpublished_;
   }
 
+  int most_unpublished = 0;
+
  private:
-  Nanoseconds sleep_;
+  Nanoseconds writing_, publishing_;
+  std::atomic<int> unpublished_ = 0;
 };
 
 std::vector<double> commits_apart_ms(const Recorder& recorder) {
@@ -107,7 +119,7 @@ double median(std::vector<double> values) {
   return values.at(values.size() / 2);
 }
 
-std::vector<double> SleepingWorld::step_ms() const {
+SleepingWorld::Figures SleepingWorld::run() const {
   const Folder folder;
   Job job;
   job.recipe = recipe_of(
@@ -124,7 +136,7 @@ std::vector<double> SleepingWorld::step_ms() const {
 
   const auto group = LocalFabric::make(1)->group(0);
   LoneTransport transport;
-  SlowDisk disk(writing);
+  SlowDisk disk(writing, publishing);
   SystemClock clock;
   RingRecorder recorder(100000);
   const auto log = make_null_log();
@@ -134,7 +146,7 @@ std::vector<double> SleepingWorld::step_ms() const {
   place.quiet = true;
   add_rank(scheduler, job, place, {*group, transport, disk, clock, *log, recorder}, outcome);
   scheduler.run();
-  return commits_apart_ms(recorder);
+  return {commits_apart_ms(recorder), disk.most_unpublished};
 }
 
 }  // namespace tutti

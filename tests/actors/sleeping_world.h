@@ -14,14 +14,21 @@ namespace tutti {
 // be told from the step's length.
 struct SleepingWorld {
   Nanoseconds forward = std::chrono::milliseconds(20);
-  Nanoseconds loading{0};  // a batch
-  Nanoseconds writing{0};  // a checkpoint file
-  int poisoned_step = -1;  // whose loss is not a number
+  Nanoseconds loading{0};     // a batch
+  Nanoseconds writing{0};     // a checkpoint file
+  Nanoseconds publishing{0};  // a checkpoint that is written
+  int poisoned_step = -1;     // whose loss is not a number
   int steps = 30;
   int checkpoint_every = 0;  // steps; 0 = never
 
-  // Runs it under the ThreadScheduler; gives the time between commits, in ms, in order.
-  std::vector<double> step_ms() const;
+  struct Figures {
+    std::vector<double> step_ms;  // between commits, in order
+    int most_unpublished = 0;     // checkpoints begun and not published, at any one time
+  };
+
+  // Runs it under the ThreadScheduler.
+  Figures run() const;
+  std::vector<double> step_ms() const { return run().step_ms; }
 };
 
 double median(std::vector<double> values);
