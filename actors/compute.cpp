@@ -131,6 +131,7 @@ void Compute::step(Context& context, BatchReady& ready) {
       context.ask<StepFinished>(cast_.sync, FinishStep{local_verdict(context, result), result.statistics});
   trainee_->optimizer->set_lr(lr);
   commit(context, finished);
+  microbatches_->end_step();
   time_.to_next_batch(static_cast<int64_t>(finished.verdict.samples),
                       static_cast<int64_t>(finished.verdict.tokens),
                       finished.verdict.seconds - time_.total_wct);
@@ -162,8 +163,6 @@ void Compute::commit(Context& context, const StepFinished& finished) {
   for (std::size_t p = 0; p < trainee_->views.size(); ++p)
     trainee_->views[p].grad = buckets_ ? buckets_->gradients()[p] : trainee_->views[p].tensor.grad();
   trainee_->optimizer->step(at::scalar_tensor(finished.verdict.loss_weight, at::kFloat));
-  if (!buckets_)
-    for (auto& view : trainee_->views) view.tensor.mutable_grad() = view.grad = at::Tensor();
   if (finished.statistics.defined()) microbatches_->apply_statistics(finished.statistics);
   record(context, "committed");
 }
@@ -217,7 +216,7 @@ void Compute::finish(Context& context, bool stopped) {
   if (!stopped && evaluated_at_ != time_.batch && eval_every_->fires()) evaluate(context);
   if (!stopped && cast_.has_reporter) {
     record(context, kWritesText);
-    const std::string text = closing_text(*trainee_->model, options_.seed);
+    const std::string text = trainee_->model->closing_text(options_.seed);
     if (!text.empty()) context.send(cast_.reporter, TextSample{text});
   }
   const bool save = checkpoint_every_->fires() && saved_at_ != time_.batch;

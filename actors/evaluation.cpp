@@ -5,15 +5,10 @@
 
 #include <algorithm>
 
-#include "models/gpt.h"
-#include "models/text_sample.h"
 #include "training/metrics/factory.h"
 
 namespace tutti {
 namespace {
-
-constexpr int64_t kSampleTokens = 400;
-constexpr double kSampleTemperature = 0.8;
 
 std::vector<MetricPtr> metrics_of(const Model& model) {
   std::vector<MetricPtr> metrics;
@@ -53,12 +48,6 @@ NamedValues evaluate(Model& model, int64_t batches, const FetchBatch& fetch, con
   NamedValues values;
   for (const auto& metric : metrics) values.emplace_back("metrics/eval/" + metric->name(), metric->compute());
   return values;
-}
-
-std::string closing_text(Model& model, uint64_t seed) {
-  auto* gpt = dynamic_cast<Gpt*>(&model);
-  if (!gpt) return "";
-  return sample_text(*gpt, "\n", {kSampleTokens, kSampleTemperature, seed});
 }
 
 }  // namespace tutti

@@ -17,7 +17,4 @@ using SumOverRanks = std::function<void(at::Tensor values)>;  // float64, in pla
 // Composer's: "metrics/eval/MulticlassAccuracy". The same values on every rank.
 NamedValues evaluate(Model& model, int64_t batches, const FetchBatch& fetch, const SumOverRanks& sum);
 
-// Text that a language model makes of its own, for the end of a run; "" for other models.
-std::string closing_text(Model& model, uint64_t seed);
-
 }  // namespace tutti

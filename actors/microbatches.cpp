@@ -27,7 +27,7 @@ MicrobatchResult Microbatches::run(const Batch& batch, int64_t step, const Trace
   result.samples = batch.samples();
   result.tokens = trainee_.model->tokens(batch);
   if (statistics_size() > 0) result.statistics = at::zeros({statistics_size()});
-  begin_step();
+  if (buckets_) buckets_->begin_step();
   set_context(*trainee_.model, &context_);
 
   const int64_t part = (result.samples + count_ - 1) / count_;
@@ -47,13 +47,9 @@ MicrobatchResult Microbatches::run(const Batch& batch, int64_t step, const Trace
   return result;
 }
 
-// A step that was skipped leaves its gradients behind.
-void Microbatches::begin_step() {
-  if (buckets_) {
-    buckets_->begin_step();
-    return;
-  }
-  for (auto& one : trainee_.parameters) one.parameter->tensor.mutable_grad() = at::Tensor();
+void Microbatches::end_step() {
+  if (buckets_) return;
+  for (auto& view : trainee_.views) view.tensor.mutable_grad() = view.grad = at::Tensor();
 }
 
 void Microbatches::train(const Batch& part, MicrobatchResult& result) {

@@ -34,6 +34,10 @@ class Microbatches {
   // random draws.
   MicrobatchResult run(const Batch& batch, int64_t step, const Trace& trace);
 
+  // Once the gradients of `run` were used, or the step was skipped: where there are no buckets, they would be
+  // added to.
+  void end_step();
+
   int count() const { return count_; }
   int64_t statistics_size() const { return count_ * statistics_stride_; }
 
@@ -41,7 +45,6 @@ class Microbatches {
   void apply_statistics(const at::Tensor& gathered);
 
  private:
-  void begin_step();
   void train(const Batch& part, MicrobatchResult& result);
   void store_statistics(int microbatch, const std::vector<RunningStatistics>& found, at::Tensor& to) const;
 

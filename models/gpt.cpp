@@ -9,11 +9,15 @@
 #include "models/layers/gpt_block.h"
 #include "models/layers/layer_norm.h"
 #include "models/layers/sequential.h"
+#include "models/text_sample.h"
 
 namespace tutti {
 namespace {
 
 constexpr double kDeviation = 0.02;
+constexpr int64_t kBytes = 256;
+constexpr int64_t kClosingTokens = 400;
+constexpr double kClosingTemperature = 0.8;
 
 CausalSelfAttention::Options block_options(const GptOptions& o) {
   return {.features = o.n_embd,
@@ -78,5 +82,10 @@ int64_t Gpt::loss_weight(const Batch& batch) const {
 std::vector<std::string> Gpt::get_metrics(bool) const { return {"LanguageCrossEntropy"}; }
 
 int64_t Gpt::tokens(const Batch& batch) const { return batch["input"].numel(); }
+
+std::string Gpt::closing_text(uint64_t seed) {
+  if (options_.vocab_size > kBytes) return "";
+  return sample_text(*this, "\n", {kClosingTokens, kClosingTemperature, seed});
+}
 
 }  // namespace tutti

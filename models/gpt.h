@@ -31,6 +31,7 @@ class Gpt final : public Model {
   int64_t loss_weight(const Batch& batch) const override;
   std::vector<std::string> get_metrics(bool is_train) const override;
   int64_t tokens(const Batch& batch) const override;
+  std::string closing_text(uint64_t seed) override;  // "" unless its tokens are bytes
 
  private:
   GptOptions options_;

@@ -39,5 +39,12 @@ TEST_F(TextSample, LeavesTheModelInTraining) {
   EXPECT_TRUE(ready_.slots()[0]->layer().context().training);
 }
 
+TEST_F(TextSample, ClosesARunOfAModelOfBytesOnly) {
+  EXPECT_EQ(ready_.closing_text(3).size(), 400U);
+  EXPECT_EQ(ready_.closing_text(3), ready_.closing_text(3));
+  Gpt words({.vocab_size = 257, .n_positions = 8, .n_embd = 16, .n_layer = 1, .n_head = 2});
+  EXPECT_EQ(materialised(words).closing_text(3), "");
+}
+
 }  // namespace
 }  // namespace tutti
