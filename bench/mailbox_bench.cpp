@@ -4,41 +4,13 @@
 #include <sched.h>
 
 #include <chrono>
-#include <functional>
 #include <memory>
-#include <utility>
 
 #include "runtime/thread_scheduler.h"
+#include "tests/runtime/cast.h"
 
 namespace tutti {
 namespace {
-
-struct Number {
-  static constexpr const char* kName = "Number";
-  int64_t value = 0;
-};
-struct Question {
-  static constexpr const char* kName = "Question";
-  int64_t value = 0;
-};
-struct Answer {
-  static constexpr const char* kName = "Answer";
-  static constexpr bool kReserved = true;
-  int64_t value = 0;
-};
-
-class Driver final : public Actor {
- public:
-  explicit Driver(std::function<void(Context&)> drive) : drive_(std::move(drive)) {}
-  void start(Context& context) override {
-    drive_(context);
-    context.stop();
-  }
-  void receive(Context&, Envelope&) override {}
-
- private:
-  std::function<void(Context&)> drive_;
-};
 
 // Takes Numbers and answers Questions; a negative Number ends it.
 class Sink final : public Actor {
@@ -59,10 +31,11 @@ void run_pair(Nanoseconds spin, int capacity, Drive drive) {
   const ActorId sink = scheduler.reserve("sink", 0, capacity);
   const ActorId driver = scheduler.reserve("driver", 0);
   scheduler.install(sink, std::make_unique<Sink>());
-  scheduler.install(driver, std::make_unique<Driver>([&](Context& context) {
-                      drive(context, sink);
-                      context.send(sink, Number{-1});
-                    }));
+  play(scheduler, driver, {.start = [&](Context& context) {
+         drive(context, sink);
+         context.send(sink, Number{-1});
+         context.stop();
+       }});
   scheduler.run();
 }
 

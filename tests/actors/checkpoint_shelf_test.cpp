@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/io/sample_checkpoint.h"
-#include "tests/io/scratch.h"
+#include "tests/runtime/scratch.h"
 
 namespace tutti {
 namespace {

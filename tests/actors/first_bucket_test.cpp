@@ -11,7 +11,7 @@
 #include "io/recipe.h"
 #include "runtime/resolve.h"
 #include "runtime/thread_scheduler.h"
-#include "tests/runtime/folder.h"
+#include "tests/runtime/scratch.h"
 
 namespace tutti {
 namespace {
@@ -51,7 +51,7 @@ TEST(FirstBucketTest, LeavesBeforeBackwardEnds) {
   const SystemClock clock;
   MpiGroup group(world, clock, {0, 1}, Reduction::kOrdered);
   MpiTransport transport(world);
-  const Folder folder;
+  const Scratch folder;
   JobOptions options;
   options.world = 2;
   options.run_dir = exchange_texts(group, folder.path())[0];

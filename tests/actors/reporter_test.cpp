@@ -8,7 +8,7 @@
 
 #include "io/json_line.h"
 #include "sim/sim_scheduler.h"
-#include "tests/io/scratch.h"
+#include "tests/runtime/scratch.h"
 
 namespace tutti {
 namespace {
@@ -71,7 +71,7 @@ class ReporterTest : public testing::Test {
     SystemClock clock;
     const ActorId reporter = scheduler.reserve("reporter", 0);
     const ActorId teller = scheduler.reserve("teller", 0);
-    Reporter::Options options{.run_dir = scratch_.path(""), .checkpoints = "", .out = nullptr};
+    Reporter::Options options{.run_dir = scratch_.path(), .checkpoints = "", .out = nullptr};
     scheduler.install(reporter, std::make_unique<Reporter>(options, disk, clock));
     scheduler.install(teller, std::make_unique<Teller>([&](Context& context) {
                         tell(context, reporter);
@@ -155,7 +155,7 @@ TEST_F(ReporterTest, StartingAfreshKeepsTheLinesOfEarlierRuns) {
       steps(context, reporter, step, step);
     });
   }
-  EXPECT_EQ(disk_.list(scratch_.path("")),
+  EXPECT_EQ(disk_.list(scratch_.path()),
             (std::vector<std::string>{"metrics.earlier-2.jsonl", "metrics.earlier.jsonl", "metrics.jsonl"}));
   EXPECT_EQ(json_integer(read_text(scratch_.path("metrics.earlier.jsonl")), "step", -1), 1);
   EXPECT_EQ(reported(), counting(3, 3));

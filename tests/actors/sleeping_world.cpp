@@ -120,14 +120,14 @@ double median(std::vector<double> values) {
 }
 
 SleepingWorld::Figures SleepingWorld::run() const {
-  const Folder folder;
+  const Scratch folder;
   Job job;
   job.recipe = recipe_of(
       "seed = 1\n[model]\nkind = 'mlp'\n[data.train]\nkind = 'synthetic'\nbatch_size = 2\n"
       "[optimizer]\nkind = 'sgd'\nlr = 0.1\n[train]\nmax_duration = '" +
       std::to_string(steps) + "ba'\n[checkpoint]\ninterval = '" + std::to_string(checkpoint_every) + "ba'\n");
   job.run_dir = folder.path();
-  job.checkpoints = folder / "checkpoints";
+  job.checkpoints = folder.path("checkpoints");
   job.train = std::make_shared<SlowDataset>(loading);
   job.global_batch = 2;
   job.make_model = [this](const Setting&, const SampleSpec&) {

@@ -6,7 +6,7 @@
 
 #include "actors/world.h"
 #include "runtime/recorder.h"
-#include "tests/runtime/folder.h"
+#include "tests/runtime/scratch.h"
 
 namespace tutti {
 

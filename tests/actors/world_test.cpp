@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <sstream>
 
 #include "actors/inspect.h"
@@ -17,16 +16,9 @@ std::string recipe_text(const std::string& more) {
          more;
 }
 
-std::string file_text(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 std::vector<std::string> losses(const std::string& run_dir) {
   std::vector<std::string> found;
-  std::istringstream lines(file_text(run_dir + "/metrics.jsonl"));
+  std::istringstream lines(read_text(run_dir + "/metrics.jsonl"));
   for (std::string line; std::getline(lines, line);) {
     const auto at = line.find("\"loss\": ");
     if (at != std::string::npos) found.push_back(line.substr(at, line.find(',', at) - at));
@@ -44,13 +36,13 @@ LocalRunOptions quietly(int ranks, const std::string& run_dir, uint64_t schedule
 }
 
 TEST(WorldTest, AnyInterleavingGivesTheSameBits) {
-  const Folder folder;
+  const Scratch folder;
   const Setting recipe = recipe_of(recipe_text("[train]\nmax_duration = '2ep'\n"));
-  const auto one = train_in_one_process(recipe, quietly(3, folder / "one", 1));
-  const auto two = train_in_one_process(recipe, quietly(3, folder / "two", 2));
+  const auto one = train_in_one_process(recipe, quietly(3, folder.path("one"), 1));
+  const auto two = train_in_one_process(recipe, quietly(3, folder.path("two"), 2));
   EXPECT_NE(one.delivery_digest, two.delivery_digest) << "both ran in the same order: this proves nothing";
-  EXPECT_EQ(losses(folder / "one"), losses(folder / "two"));
-  EXPECT_EQ(inspect_digest(folder / "one"), inspect_digest(folder / "two"));
+  EXPECT_EQ(losses(folder.path("one")), losses(folder.path("two")));
+  EXPECT_EQ(inspect_digest(folder.path("one")), inspect_digest(folder.path("two")));
 }
 
 TEST(WorldTest, RealTimeGivesTheSameBits) {
@@ -66,10 +58,10 @@ TEST(WorldTest, RealTimeGivesTheSameBits) {
 }
 
 TEST(WorldTest, ShortLastBatchIsSeenWholeOnAnyNumberOfRanks) {
-  const Folder folder;
+  const Scratch folder;
   const Setting recipe = recipe_of(recipe_text("[train]\nmax_duration = '1ep'\n"));  // 100 = 4 x 24 + 4
   for (const int ranks : {1, 8}) {
-    const std::string run = folder / std::to_string(ranks);
+    const std::string run = folder.path(std::to_string(ranks));
     train_in_one_process(recipe, quietly(ranks, run));
     EXPECT_EQ(losses(run).size(), 5u);
     EXPECT_NE(inspect_text(run).find("100 samples"), std::string::npos) << inspect_text(run);
@@ -77,43 +69,45 @@ TEST(WorldTest, ShortLastBatchIsSeenWholeOnAnyNumberOfRanks) {
 }
 
 TEST(WorldTest, ResumedRunEndsAtTheSameBits) {
-  const Folder folder;
+  const Scratch folder;
   train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '4ep'\n")),
-                       quietly(2, folder / "whole"));
+                       quietly(2, folder.path("whole")));
   train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '2ep'\n")),
-                       quietly(2, folder / "parts"));
-  auto again = quietly(2, folder / "parts");
+                       quietly(2, folder.path("parts")));
+  auto again = quietly(2, folder.path("parts"));
   again.resume = "auto";
   train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '4ep'\n")), again);
-  EXPECT_EQ(losses(folder / "whole"), losses(folder / "parts"));
-  EXPECT_EQ(inspect_digest(folder / "whole"), inspect_digest(folder / "parts"));
+  EXPECT_EQ(losses(folder.path("whole")), losses(folder.path("parts")));
+  EXPECT_EQ(inspect_digest(folder.path("whole")), inspect_digest(folder.path("parts")));
 }
 
 TEST(WorldTest, CheckpointGoesOnWithAnotherNumberOfRanks) {
-  const Folder folder;
-  train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '1ep'\n")), quietly(3, folder / "run"));
-  auto again = quietly(2, folder / "run");
+  const Scratch folder;
+  train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '1ep'\n")),
+                       quietly(3, folder.path("run")));
+  auto again = quietly(2, folder.path("run"));
   again.resume = "auto";
   train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '2ep'\n")), again);
-  EXPECT_EQ(losses(folder / "run").size(), 10u);
+  EXPECT_EQ(losses(folder.path("run")).size(), 10u);
 }
 
 TEST(WorldTest, SeedOfTheClockIsKeptOnResume) {
-  const Folder folder;
+  const Scratch folder;
   const std::string text = recipe_text("").substr(sizeof "seed = 5");
-  auto options = quietly(2, folder / "run");
+  auto options = quietly(2, folder.path("run"));
   options.fresh_seed = 123;
   train_in_one_process(recipe_of(text + "[train]\nmax_duration = '1ep'\n"), options);
   options.fresh_seed = 456;
   options.resume = "auto";
   train_in_one_process(recipe_of(text + "[train]\nmax_duration = '2ep'\n"), options);
-  EXPECT_NE(file_text(folder / "run/recipe.toml").find("seed = 123\n"), std::string::npos);
+  EXPECT_NE(read_text(folder.path("run/recipe.toml")).find("seed = 123\n"), std::string::npos);
 }
 
 TEST(WorldTest, AnotherModelsCheckpointIsRefused) {
-  const Folder folder;
-  train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '1ep'\n")), quietly(2, folder / "run"));
-  auto again = quietly(2, folder / "run");
+  const Scratch folder;
+  train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '1ep'\n")),
+                       quietly(2, folder.path("run")));
+  auto again = quietly(2, folder.path("run"));
   again.resume = "auto";
   const std::string wider = recipe_text("[train]\nmax_duration = '2ep'\n");
   try {
@@ -127,11 +121,12 @@ TEST(WorldTest, AnotherModelsCheckpointIsRefused) {
 }
 
 TEST(WorldTest, MicrobatchesGiveTheSameLossesToRounding) {
-  const Folder folder;
-  train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '1ep'\n")), quietly(1, folder / "1"));
+  const Scratch folder;
+  train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '1ep'\n")),
+                       quietly(1, folder.path("1")));
   train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '1ep'\ngrad_accum = 5\n")),
-                       quietly(2, folder / "10"));
-  const auto one = losses(folder / "1"), ten = losses(folder / "10");
+                       quietly(2, folder.path("10")));
+  const auto one = losses(folder.path("1")), ten = losses(folder.path("10"));
   ASSERT_EQ(one.size(), ten.size());
   for (std::size_t i = 0; i < one.size(); ++i)
     EXPECT_NEAR(std::stod(one[i].substr(8)), std::stod(ten[i].substr(8)), 1e-5) << i;

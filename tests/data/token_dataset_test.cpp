@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
-#include "tests/io/scratch.h"
+#include "tests/runtime/scratch.h"
 
 namespace tutti {
 namespace {

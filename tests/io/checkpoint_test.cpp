@@ -7,7 +7,7 @@
 
 #include "runtime/error.h"
 #include "tests/io/sample_checkpoint.h"
-#include "tests/io/scratch.h"
+#include "tests/runtime/scratch.h"
 
 namespace tutti {
 namespace {

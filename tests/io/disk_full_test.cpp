@@ -9,7 +9,7 @@
 #include "io/checkpoint.h"
 #include "runtime/error.h"
 #include "tests/io/sample_checkpoint.h"
-#include "tests/io/scratch.h"
+#include "tests/runtime/scratch.h"
 
 namespace tutti {
 namespace {

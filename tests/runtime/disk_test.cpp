@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "runtime/error.h"
-#include "tests/runtime/folder.h"
+#include "tests/runtime/scratch.h"
 
 namespace tutti {
 namespace {
@@ -34,64 +34,64 @@ std::string operating_error(Call call) {
 class DiskTest : public testing::Test {
  protected:
   void write(const std::string& name, const std::string& content) {
-    auto file = disk.open(folder / name, true);
+    auto file = disk.open(folder.path(name), true);
     file->append(bytes(content));
     file->close();
   }
-  Folder folder;
+  Scratch folder;
   PosixDisk disk;
 };
 
 TEST_F(DiskTest, ReadsWhatWasAppended) {
-  auto file = disk.open(folder / "a", true);
+  auto file = disk.open(folder.path("a"), true);
   file->append(bytes("one "));
   file->append(bytes("two"));
   file->sync();
   file->close();
-  EXPECT_EQ(text(disk.read(folder / "a")), "one two");
-  EXPECT_EQ(disk.size(folder / "a"), 7u);
+  EXPECT_EQ(text(disk.read(folder.path("a"))), "one two");
+  EXPECT_EQ(disk.size(folder.path("a")), 7u);
 }
 
 TEST_F(DiskTest, AppendsAfterWhatWasWrittenElsewhere) {
-  auto file = disk.open(folder / "a", true);
+  auto file = disk.open(folder.path("a"), true);
   file->write_at(4, bytes("tail"));
   file->write_at(0, bytes("head"));
   file->append(bytes("!"));
-  EXPECT_EQ(text(disk.read(folder / "a")), "headtail!");
+  EXPECT_EQ(text(disk.read(folder.path("a"))), "headtail!");
 }
 
 TEST_F(DiskTest, OpeningWithoutTruncatingKeepsTheContent) {
   write("a", "12345");
-  auto file = disk.open(folder / "a", false);
+  auto file = disk.open(folder.path("a"), false);
   file->write_at(1, bytes("xx"));
   file->append(bytes("6"));
-  EXPECT_EQ(text(disk.read(folder / "a")), "1xx456");
-  disk.open(folder / "a", true);
-  EXPECT_EQ(disk.size(folder / "a"), 0u);
+  EXPECT_EQ(text(disk.read(folder.path("a"))), "1xx456");
+  disk.open(folder.path("a"), true);
+  EXPECT_EQ(disk.size(folder.path("a")), 0u);
 }
 
 TEST_F(DiskTest, ReadsARange) {
   write("a", "0123456789");
-  EXPECT_EQ(text(disk.read_range(folder / "a", 3, 4)), "3456");
-  EXPECT_EQ(text(disk.read_range(folder / "a", 10, 0)), "");
+  EXPECT_EQ(text(disk.read_range(folder.path("a"), 3, 4)), "3456");
+  EXPECT_EQ(text(disk.read_range(folder.path("a"), 10, 0)), "");
 }
 
 TEST_F(DiskTest, ReadingPastTheEndNamesWhatIsThere) {
   write("a", "0123456789");
-  EXPECT_THAT(operating_error([&] { disk.read_range(folder / "a", 8, 3); }),
+  EXPECT_THAT(operating_error([&] { disk.read_range(folder.path("a"), 8, 3); }),
               HasSubstr("a: cannot read 3 bytes at 8: it has 10"));
-  EXPECT_NE(operating_error([&] { disk.read_range(folder / "a", 1, UINT64_MAX); }), "");
+  EXPECT_NE(operating_error([&] { disk.read_range(folder.path("a"), 1, UINT64_MAX); }), "");
 }
 
 TEST_F(DiskTest, ErrorsNamePathAndReason) {
-  EXPECT_EQ(operating_error([&] { disk.read(folder / "none"); }),
-            folder / "none" + ": cannot stat: No such file or directory");
-  EXPECT_THAT(operating_error([&] { disk.open(folder / "none", false); }), HasSubstr("No such file"));
-  EXPECT_THAT(operating_error([&] { disk.open(folder / "no/where", true); }), HasSubstr("cannot create"));
-  EXPECT_THAT(operating_error([&] { disk.rename(folder / "a", folder / "b"); }),
+  EXPECT_EQ(operating_error([&] { disk.read(folder.path("none")); }),
+            folder.path("none") + ": cannot stat: No such file or directory");
+  EXPECT_THAT(operating_error([&] { disk.open(folder.path("none"), false); }), HasSubstr("No such file"));
+  EXPECT_THAT(operating_error([&] { disk.open(folder.path("no/where"), true); }), HasSubstr("cannot create"));
+  EXPECT_THAT(operating_error([&] { disk.rename(folder.path("a"), folder.path("b")); }),
               HasSubstr("cannot rename to"));
-  EXPECT_THAT(operating_error([&] { disk.sync_folder(folder / "none"); }), HasSubstr("No such file"));
-  auto file = disk.open(folder / "a", true);
+  EXPECT_THAT(operating_error([&] { disk.sync_folder(folder.path("none")); }), HasSubstr("No such file"));
+  auto file = disk.open(folder.path("a"), true);
   file->close();
   EXPECT_THAT(operating_error([&] { file->append(bytes("late")); }), HasSubstr("a: cannot write: Bad file"));
 }
@@ -99,48 +99,48 @@ TEST_F(DiskTest, ErrorsNamePathAndReason) {
 TEST_F(DiskTest, ListsNamesInOrder) {
   write("b", "");
   write("a", "");
-  disk.make_folders(folder / "c/d");
+  disk.make_folders(folder.path("c/d"));
   EXPECT_THAT(disk.list(folder.path()), ElementsAre("a", "b", "c"));
-  EXPECT_TRUE(disk.list(folder / "none").empty());
-  EXPECT_TRUE(disk.exists(folder / "c/d"));
-  EXPECT_FALSE(disk.exists(folder / "none"));
+  EXPECT_TRUE(disk.list(folder.path("none")).empty());
+  EXPECT_TRUE(disk.exists(folder.path("c/d")));
+  EXPECT_FALSE(disk.exists(folder.path("none")));
 }
 
 TEST_F(DiskTest, RenameReplaces) {
   write("a", "new");
   write("b", "old");
-  disk.rename(folder / "a", folder / "b");
+  disk.rename(folder.path("a"), folder.path("b"));
   disk.sync_folder(folder.path());
-  EXPECT_EQ(text(disk.read(folder / "b")), "new");
-  EXPECT_FALSE(disk.exists(folder / "a"));
+  EXPECT_EQ(text(disk.read(folder.path("b"))), "new");
+  EXPECT_FALSE(disk.exists(folder.path("a")));
 }
 
 TEST_F(DiskTest, SymlinkReplaces) {
   write("first", "1");
   write("second", "2");
-  disk.symlink("first", folder / "latest");
-  disk.symlink("second", folder / "latest");
-  EXPECT_EQ(text(disk.read(folder / "latest")), "2");
+  disk.symlink("first", folder.path("latest"));
+  disk.symlink("second", folder.path("latest"));
+  EXPECT_EQ(text(disk.read(folder.path("latest"))), "2");
   EXPECT_THAT(disk.list(folder.path()), ElementsAre("first", "latest", "second"));
 }
 
 TEST_F(DiskTest, RemovesFoldersWhole) {
-  disk.make_folders(folder / "a/b");
+  disk.make_folders(folder.path("a/b"));
   write("a/b/c", "x");
-  disk.remove_all(folder / "a");
-  EXPECT_FALSE(disk.exists(folder / "a"));
-  disk.remove_all(folder / "a");
+  disk.remove_all(folder.path("a"));
+  EXPECT_FALSE(disk.exists(folder.path("a")));
+  disk.remove_all(folder.path("a"));
 }
 
 TEST_F(DiskTest, AFullDiskIsAnOperatingError) {
   if (::mount("tmpfs", folder.path().c_str(), "tmpfs", 0, "size=64k") != 0)
     GTEST_SKIP() << "may not mount a tmpfs";
   {
-    auto file = disk.open(folder / "a", true);
+    auto file = disk.open(folder.path("a"), true);
     file->append(bytes(std::string(1000, 'x')));
     EXPECT_THAT(operating_error([&] { file->append(bytes(std::string(1 << 20, 'x'))); }),
                 HasSubstr("a: cannot write: No space left on device"));
-    EXPECT_EQ(text(disk.read_range(folder / "a", 0, 1000)), std::string(1000, 'x'));
+    EXPECT_EQ(text(disk.read_range(folder.path("a"), 0, 1000)), std::string(1000, 'x'));
   }
   EXPECT_EQ(::umount(folder.path().c_str()), 0);
 }

@@ -4,21 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <sstream>
 
-#include "tests/runtime/folder.h"
+#include "tests/runtime/scratch.h"
 
 namespace tutti {
 namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-
-std::string content(const std::string& path) {
-  std::ostringstream out;
-  out << std::ifstream(path).rdbuf();
-  return out.str();
-}
 
 // What a log prints to standard error.
 template <class Write>
@@ -29,18 +22,18 @@ std::string printed(const std::string& path, bool to_terminal, Write write) {
 }
 
 TEST(LogTest, FileHasEveryLineWithTimeLevelAndRank) {
-  const Folder folder;
-  const auto log = make_log(folder / "log/rank-3.log", 3, false);
+  const Scratch folder;
+  const auto log = make_log(folder.path("log/rank-3.log"), 3, false);
   log->debug("bucket {} sent");
   log->error("peer lost");
-  const std::string text = content(folder / "log/rank-3.log");
+  const std::string text = read_text(folder.path("log/rank-3.log"));
   EXPECT_THAT(text, testing::ContainsRegex("^20[0-9-]+ [0-9:.]+ debug rank 3 bucket \\{\\} sent\n"));
   EXPECT_THAT(text, HasSubstr("error rank 3 peer lost\n"));
 }
 
 TEST(LogTest, OnlyWarningsAndErrorsReachTheTerminalBesideAFile) {
-  const Folder folder;
-  const std::string seen = printed(folder / "a.log", true, [](Log& log) {
+  const Scratch folder;
+  const std::string seen = printed(folder.path("a.log"), true, [](Log& log) {
     log.info("step 1");
     log.warning("slow disk");
     log.error("no disk");
@@ -51,8 +44,8 @@ TEST(LogTest, OnlyWarningsAndErrorsReachTheTerminalBesideAFile) {
 }
 
 TEST(LogTest, QuietRanksPrintNothing) {
-  const Folder folder;
-  EXPECT_EQ(printed(folder / "a.log", false, [](Log& log) { log.error("no disk"); }), "");
+  const Scratch folder;
+  EXPECT_EQ(printed(folder.path("a.log"), false, [](Log& log) { log.error("no disk"); }), "");
 }
 
 TEST(LogTest, WithoutAPathInfoReachesTheTerminal) {
@@ -60,18 +53,19 @@ TEST(LogTest, WithoutAPathInfoReachesTheTerminal) {
 }
 
 TEST(LogTest, AFileThatCannotBeOpenedLeavesTheTerminal) {
-  const Folder folder;
-  std::ofstream(folder / "file") << "not a folder";
-  const std::string seen = printed(folder / "file/a.log", false, [](Log& log) { log.info("step 1"); });
+  const Scratch folder;
+  std::ofstream(folder.path("file")) << "not a folder";
+  const std::string seen = printed(folder.path("file/a.log"), false, [](Log& log) { log.info("step 1"); });
   EXPECT_THAT(seen, HasSubstr("no log file"));
   EXPECT_THAT(seen, HasSubstr("step 1"));
 }
 
 TEST(LogTest, ALogGoesOnWhereItEnded) {
-  const Folder folder;
-  make_log(folder / "a.log", 0, false)->info("first run");
-  make_log(folder / "a.log", 0, false)->info("second run");
-  EXPECT_THAT(content(folder / "a.log"), testing::AllOf(HasSubstr("first run"), HasSubstr("second run")));
+  const Scratch folder;
+  make_log(folder.path("a.log"), 0, false)->info("first run");
+  make_log(folder.path("a.log"), 0, false)->info("second run");
+  EXPECT_THAT(read_text(folder.path("a.log")),
+              testing::AllOf(HasSubstr("first run"), HasSubstr("second run")));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-// A folder of its own for each test, removed at its end.
+// A folder of its own for each test, that goes with the object.
 class Scratch {
  public:
   Scratch() {
@@ -19,10 +19,14 @@ class Scratch {
     std::string pattern = (usable ? memory : std::filesystem::temp_directory_path()) / "tutti-test-XXXXXX";
     folder_ = ::mkdtemp(pattern.data());
   }
-  ~Scratch() { std::filesystem::remove_all(folder_); }
+  ~Scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
+  const std::string& path() const { return folder_; }
   std::string path(const std::string& name) const { return folder_ + "/" + name; }
 
  private:
