@@ -17,9 +17,9 @@ Catalog device_catalog() {
                        "CPU threads of a rank; another number gives other bits"}
                        .at_least(1)
                        .less_than(1025)},
-          .entries = {{"auto", "A GPU where there is one, else the CPU."},
+          .entries = {{"auto", "What this build trains on, which is the CPU."},
                       {"cpu", "The CPU."},
-                      {"gpu", "A GPU."}},
+                      {"gpu", "A GPU. Refused: this build trains on CPUs."}},
           .default_kind = "auto"};
 }
 

@@ -55,7 +55,7 @@ void Reporter::receive(Context& context, Envelope& envelope) {
     flush(/*sync=*/true);
     context.reply(envelope, MetricsWritten{});
   } else if (message.get_if<Stop>()) {
-    if (steps_ > 0) show(context, last_, true);
+    if (shown_step_ != last_.step && steps_ > 0) show(context, last_, true);
     flush();
     table();
     context.stop();
@@ -137,6 +137,7 @@ void Reporter::show(Context& context, const StepDone& done, bool now) {
   const Nanoseconds every = options_.terminal ? kShowEveryOnTerminal : kShowEvery;
   if (!now && context.now() - shown_ < every) return;
   shown_ = context.now();
+  shown_step_ = done.step;
   const double elapsed = seconds(shown_ - first_step_);
   const double rate = elapsed > 0 ? samples_ / elapsed : 0;
   const double left = done.progress > 0 ? elapsed * (1 - done.progress) / done.progress : 0;

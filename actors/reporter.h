@@ -57,6 +57,7 @@ class Reporter final : public Actor {
   int64_t steps_ = 0;
   int64_t evaluated_before_ = -1;  // the last step whose evaluation a resumed run has reported already
   TimePoint first_step_, shown_;
+  int64_t shown_step_ = -1;
   double samples_ = 0;  // since the first step
 };
 

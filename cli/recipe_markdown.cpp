@@ -15,7 +15,8 @@ page, and `tutti check RECIPE` shows a recipe with all defaults filled in.
   the whole training, `90sec` or `1h20m` seconds. A bare integer counts epochs.
 - Relative paths are relative to the recipe's folder.
 - `--set a.b=v` sets a key from the command line, as if it were written in the recipe; `v` is TOML, else a
-  bare text.
+  bare text. It replaces a key of the recipe that excludes it: `--set data.train.device_batch_size=48` puts
+  the recipe's `batch_size` out of force.
 - A key may be given under one of its other names, which are Composer's; under two names it is an error.
 )";
 

@@ -66,12 +66,13 @@ class Teller final : public Actor {
 class ReporterTest : public testing::Test {
  protected:
   // What `tell` sends to a Reporter, until its end.
-  void report(Disk& disk, const std::function<void(Context&, ActorId reporter)>& tell) {
+  void report(Disk& disk, const std::function<void(Context&, ActorId reporter)>& tell,
+              std::FILE* out = nullptr) {
     SimScheduler scheduler;
     SystemClock clock;
     const ActorId reporter = scheduler.reserve("reporter", 0);
     const ActorId teller = scheduler.reserve("teller", 0);
-    Reporter::Options options{.run_dir = scratch_.path(), .checkpoints = "", .out = nullptr};
+    Reporter::Options options{.run_dir = scratch_.path(), .checkpoints = "", .out = out};
     scheduler.install(reporter, std::make_unique<Reporter>(options, disk, clock));
     scheduler.install(teller, std::make_unique<Teller>([&](Context& context) {
                         tell(context, reporter);
@@ -159,6 +160,20 @@ TEST_F(ReporterTest, StartingAfreshKeepsTheLinesOfEarlierRuns) {
             (std::vector<std::string>{"metrics.earlier-2.jsonl", "metrics.earlier.jsonl", "metrics.jsonl"}));
   EXPECT_EQ(json_integer(read_text(scratch_.path("metrics.earlier.jsonl")), "step", -1), 1);
   EXPECT_EQ(reported(), counting(3, 3));
+}
+
+TEST_F(ReporterTest, LastStepIsShownOnce) {
+  std::FILE* out = std::fopen(scratch_.path("out").c_str(), "w");
+  const auto tell = [](Context& context, ActorId reporter) {
+    context.send(reporter, ReportFrom{});
+    steps(context, reporter, 1, 3);
+    context.send(reporter, EvalDone{3, 1, {{"metrics/eval/a", 0.5}}});
+  };
+  report(disk_, tell, out);
+  std::fclose(out);
+  const std::string text = read_text(scratch_.path("out"));
+  EXPECT_NE(text.find("step 3 "), std::string::npos) << text;
+  EXPECT_EQ(text.find("step 3 "), text.rfind("step 3 ")) << text;
 }
 
 }  // namespace
