@@ -20,8 +20,8 @@ struct TuttiRequest {
 };
 
 // Runs the command on this rank and returns the exit code: 0 well, 2 when ranks that were launched together
-// cannot start (rank 0 has told why), 3 when the run's last checkpoint could not be written. "refuse" tells the
-// ranks that were launched with this one why it cannot start. Throws UserError and other exceptions, which
-// `main` reports.
+// cannot start (rank 0 has told why), 3 when the run's last checkpoint could not be written. "refuse" tells
+// the ranks that were launched with this one why it cannot start. Throws UserError and other exceptions,
+// which `main` reports.
 int tutti_run(const TuttiRequest* request);
 }

@@ -188,7 +188,8 @@ class BadInput(tutti_run.RunTest):
 
 def files(run):
     """When each file was written; logs and locks are written by starts that are refused too."""
-    kept = [path for path in run.rglob("*") if path.is_file() and path.suffix != ".log" and path.name != ".lock"]
+    kept = [path for path in run.rglob("*")
+            if path.is_file() and path.suffix != ".log" and path.name != ".lock"]
     return {path: path.stat().st_mtime_ns for path in kept}
 
 
