@@ -206,4 +206,8 @@ void MemoryScope::refuse(int64_t bytes, int64_t budget) {
   shortage_ = {bytes, mine.used, budget, mine.asked - first_};
 }
 
+MemoryScopePause::MemoryScopePause() : paused_(std::exchange(current_scope, nullptr)) {}
+
+MemoryScopePause::~MemoryScopePause() { current_scope = paused_; }
+
 }  // namespace tutti

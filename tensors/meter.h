@@ -81,4 +81,16 @@ class MemoryScope {
   std::optional<MemoryShortage> shortage_;
 };
 
+// Work within a scope that is not the scope's: it is not held to the budget, nor counted.
+class MemoryScopePause {
+ public:
+  MemoryScopePause();
+  ~MemoryScopePause();
+  MemoryScopePause(const MemoryScopePause&) = delete;
+  MemoryScopePause& operator=(const MemoryScopePause&) = delete;
+
+ private:
+  MemoryScope* paused_;
+};
+
 }  // namespace tutti
