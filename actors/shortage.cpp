@@ -32,14 +32,14 @@ const Shortage& first(const std::vector<Shortage>& all) {
 
 at::Tensor shortage_row(const Shortage& mine, int rank, int world) {
   const auto fields = static_cast<int64_t>(kFields.size());
-  at::Tensor table = at::zeros({world, fields}, at::kDouble);
+  at::Tensor table = at::zeros({world * fields}, at::kDouble);
   double* at = table.data_ptr<double>() + rank * fields;
   for (const auto field : kFields) *at++ = mine.*field;
   return table;
 }
 
 std::vector<Shortage> shortages_of(const at::Tensor& table) {
-  std::vector<Shortage> all(table.size(0));
+  std::vector<Shortage> all(table.numel() / kFields.size());
   const double* at = table.const_data_ptr<double>();
   for (auto& one : all)
     for (const auto field : kFields) one.*field = *at++;

@@ -19,7 +19,7 @@ struct Shortage {
   double batch = 0;
 };
 
-// One's own row of a [world, fields] float64 table, whose sum over ranks is the table of all.
+// One's own row of a flat float64 table, a row a rank, whose sum over ranks is the table of all.
 at::Tensor shortage_row(const Shortage& mine, int rank, int world);
 std::vector<Shortage> shortages_of(const at::Tensor& table);  // by rank
 
