@@ -2,10 +2,13 @@
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 
+#include "actors/inspect.h"
 #include "models/layer.h"
 #include "runtime/random.h"
+#include "sim/local_run.h"
 #include "tensors/meter.h"
 #include "tests/actors/memory_world.h"
+#include "tests/actors/sleeping_world.h"
 
 namespace tutti {
 namespace {
@@ -245,6 +248,29 @@ TEST(OutOfMemoryTest, AfterTheVerdictItIsAClearStop) {
   EXPECT_EQ(outcome.error.find("step 1, its update: out of memory"), 0u) << outcome.error;
   EXPECT_NE(outcome.error.find("no room for statistics"), std::string::npos) << outcome.error;
   EXPECT_EQ(outcome.error.find('\n'), std::string::npos) << outcome.error;
+}
+
+// The count is part of a checkpoint: a failure that does not come again leaves its mark.
+TEST(OutOfMemoryTest, ResumedRunGoesOnWithWhatWasEnough) {
+  const Scratch folder;
+  const auto train = [&](const std::string& run, const char* duration, const std::string& resume) {
+    std::string text = mlp(4);
+    text.replace(text.find("'0ba'"), 5, "'1ep'");
+    text.replace(text.find("'4ba'"), 5, duration);
+    LocalRunOptions options;
+    options.run_dir = folder.path(run);
+    options.resume = resume;
+    options.quiet = true;
+    if (resume.empty()) Meter::fail_at(1, {5});
+    train_in_one_process(recipe_of(text + "grad_accum = 'auto'\n"), options);
+  };
+  train("whole", "'4ep'", "");
+  train("parts", "'2ep'", "");
+  train("parts", "'4ep'", "auto");
+  EXPECT_EQ(inspect_digest(folder.path("whole")), inspect_digest(folder.path("parts")));
+  const std::string metrics = read_text(folder.path("parts/metrics.jsonl"));
+  EXPECT_NE(metrics.find("\"grad_accum\": 2"), std::string::npos);
+  EXPECT_EQ(metrics.find("\"grad_accum\": 1"), std::string::npos);
 }
 
 }  // namespace
