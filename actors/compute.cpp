@@ -153,6 +153,7 @@ void Compute::step(Context& context, BatchReady& ready) {
   const double lr = trainee_->optimizer->base_lr() * (schedule_ ? schedule_(time_) : 1.0);
   Attempt done = attempt(context, ready.batch);
   while (done.all.verdict.out_of_memory > 0) {
+    done.all = {};  // what was gathered is void too
     make_room(context, ready, done.mine);
     done = attempt(context, ready.batch);
   }
