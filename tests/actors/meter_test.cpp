@@ -5,6 +5,8 @@
 
 #include <thread>
 
+#include "tensors/process_state.h"
+
 namespace tutti {
 namespace {
 
@@ -108,6 +110,19 @@ TEST_F(MeterTest, ChosenAllocationsFail) {
   }
   EXPECT_EQ(failed, (std::vector<bool>{false, true, false, true, false, false}));
   EXPECT_EQ(Meter::scoped_allocations(kRank), before + 6);
+}
+
+TEST_F(MeterTest, PassingTheBatonIsNotTheScopes) {
+  ProcessStateSwitch ranks(kRank + 2);
+  ranks.enter(kRank);
+  const int64_t before = Meter::scoped_allocations(kRank);
+  {
+    const MemoryScope scope(kRank);
+    Meter::fail_at(kRank, {1});
+    EXPECT_NO_THROW(ranks.enter(kRank + 1));
+    EXPECT_NO_THROW(ranks.enter(kRank));
+  }
+  EXPECT_EQ(Meter::scoped_allocations(kRank), before);
 }
 
 TEST_F(MeterTest, MemoryOfOthersCountsWhenItIsCharged) {

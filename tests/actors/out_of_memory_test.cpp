@@ -157,6 +157,7 @@ class HungryModel final : public Model {
     std::function<int64_t(int call)> bytes_a_sample = [](int) { return 0; };
     bool in_backward = false;
     bool fails_in_commit = false;
+    bool fails_in_evaluation = false;
   };
   explicit HungryModel(Appetite appetite)
       : appetite_(std::move(appetite)), weight_(add_parameter("weight", {3}, fill())) {}
@@ -172,6 +173,10 @@ class HungryModel final : public Model {
     if (context().statistics && appetite_.fails_in_commit)
       context().statistics->push_back({this, at::zeros({1}), at::zeros({1}), 1});
     return scores;
+  }
+  Outputs eval_forward(const Batch& batch, std::optional<Outputs>) override {
+    if (appetite_.fails_in_evaluation) TORCH_CHECK_WITH(OutOfMemoryError, false, "no room for scores");
+    return forward(batch);
   }
   at::Tensor loss(const Outputs& outputs, const Batch&) override {
     meal_ = at::Tensor();
@@ -248,6 +253,15 @@ TEST(OutOfMemoryTest, AfterTheVerdictItIsAClearStop) {
   EXPECT_EQ(outcome.error.find("step 1, its update: out of memory"), 0u) << outcome.error;
   EXPECT_NE(outcome.error.find("no room for statistics"), std::string::npos) << outcome.error;
   EXPECT_EQ(outcome.error.find('\n'), std::string::npos) << outcome.error;
+}
+
+TEST(OutOfMemoryTest, InAnEvaluationItIsAClearStop) {
+  HungryModel::Appetite appetite;
+  appetite.fails_in_evaluation = true;
+  MemoryWorld world = hungry_world(appetite, 2);
+  world.recipe += "[data.eval]\nkind = 'synthetic'\nsamples = 12\nshape = [3]\n";
+  const auto outcome = world.run("\"auto\"");
+  EXPECT_EQ(outcome.error.find("evaluation after step 2: out of memory"), 0u) << outcome.error;
 }
 
 // The count is part of a checkpoint: a failure that does not come again leaves its mark.
