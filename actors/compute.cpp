@@ -2,6 +2,9 @@
 
 #include <ATen/ops/scalar_tensor.h>
 
+#include <bit>
+#include <limits>
+
 #include "actors/evaluation.h"
 #include "actors/heartbeat.h"
 #include "runtime/error.h"
@@ -20,7 +23,13 @@ int64_t bucket_bytes(const Setting& recipe) {
 }  // namespace
 
 Compute::Compute(Options options, const Cast& cast, Disk& disk, Log& log, Recorder& recorder)
-    : options_(std::move(options)), cast_(cast), disk_(disk), log_(log), recorder_(recorder) {}
+    : options_(std::move(options)),
+      cast_(cast),
+      disk_(disk),
+      log_(log),
+      recorder_(recorder),
+      batch_digest_("compute/batch", recorder),
+      weights_digest_("compute/weights", recorder, std::numeric_limits<int64_t>::max() / 2) {}
 
 Compute::~Compute() = default;
 
@@ -85,6 +94,7 @@ void Compute::restore(const std::string& folder) try {
 
 void Compute::begin(Context& context, const Start&) {
   record(context, "begins");
+  digest_weights();
   set_up_reduction(context);
   began_ = step_began_ = context.now();
   if (cast_.has_reporter) context.send(cast_.reporter, ReportFrom{time_.batch, resumed_from_});
@@ -111,6 +121,7 @@ void Compute::set_up_reduction(Context& context) {
     buckets_->bind(memory);
     for (std::size_t b = 0; b < memory.size(); ++b)
       plan.buckets.push_back(memory[b].view(buckets_->plan().buckets[b].dtype));
+    plan.parts = buckets_->parts();
   }
   const auto parts = static_cast<int>(options_.recipe.at("train").at("grad_accum").integer());
   microbatches_ = std::make_unique<Microbatches>(*trainee_, buckets_.get(), parts, options_.seed);
@@ -123,10 +134,12 @@ void Compute::step(Context& context, BatchReady& ready) {
   const Timestamp before = time_;
   Meter::reset_peak(options_.memory_slot);
   record(context, "batch");
+  if (recorder_.digests()) batch_digest_.take(time_.batch, ready.batch.leaves());
   const double lr = trainee_->optimizer->base_lr() * (schedule_ ? schedule_(time_) : 1.0);
   const auto trace = [&](const char* what, int64_t microbatch) { record(context, what, microbatch); };
   const MicrobatchResult result = microbatches_->run(ready.batch, time_.batch, trace);
   record(context, "backward done");
+  if (recorder_.digests()) recorder_.digest({"compute/loss", time_.batch, std::bit_cast<uint64_t>(result.loss_sum)});
   const auto finished =
       context.ask<StepFinished>(cast_.sync, FinishStep{local_verdict(context, result), result.statistics});
   trainee_->optimizer->set_lr(lr);
@@ -143,7 +156,8 @@ void Compute::step(Context& context, BatchReady& ready) {
 // Durations in seconds are rank 0's, so that all ranks end on the same step.
 Verdict Compute::local_verdict(Context& context, const MicrobatchResult& result) const {
   Verdict verdict;
-  if (options_.rank == 0) verdict.seconds = earlier_s_ + seconds(context.now() - began_);
+  if (options_.rank == 0)
+    verdict.seconds = recorder_.answer("seconds", earlier_s_ + seconds(context.now() - began_));
   verdict.non_finite = result.finite ? 0 : 1;
   verdict.stop = stop_requested_ ? 1 : 0;
   verdict.samples = static_cast<double>(result.samples);
@@ -244,6 +258,7 @@ void Compute::evaluate(Context& context) {
 
 void Compute::snapshot(Context& context, bool last) {
   wait_for_copy(context);
+  digest_weights();
   saved_at_ = time_.batch;
   Snapshot snapshot;
   snapshot.name = checkpoint_name(time_.epoch, time_.batch);
@@ -263,6 +278,15 @@ void Compute::wait_for_copy(Context& context) {
   if (context.now() - from < kLongWait || told_of_disk_) return;
   told_of_disk_ = true;
   log_.warning("training waits for the disk: a checkpoint is due before the last one is written");
+}
+
+// This rank's rows: together the ranks look at everything.
+void Compute::digest_weights() {
+  if (!recorder_.digests()) return;
+  TensorsDigest::Named own;
+  for (auto& piece : checkpoint_pieces(*trainee_, options_.world, options_.rank))
+    own.emplace_back(std::move(piece.name), std::move(piece.tensor));
+  weights_digest_.take(time_.batch, own);
 }
 
 RunState Compute::run_state() const {

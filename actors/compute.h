@@ -10,6 +10,7 @@
 #include "actors/microbatches.h"
 #include "actors/supervisor.h"
 #include "actors/trainee.h"
+#include "io/digests.h"
 #include "io/run_state.h"
 #include "runtime/actor.h"
 #include "runtime/disk.h"
@@ -66,12 +67,14 @@ class Compute final : public Actor {
   void finish(Context& context, bool stopped);
   void record(Context& context, const char* what, int64_t detail = 0);
   RunState run_state() const;
+  void digest_weights();
 
   Options options_;
   Cast cast_;
   Disk& disk_;
   Log& log_;
   Recorder& recorder_;
+  TensorsDigest batch_digest_, weights_digest_;
 
   Time max_duration_;
   std::unique_ptr<Trainee> trainee_;

@@ -26,7 +26,7 @@ struct Delivery {
   std::string_view message;
 };
 
-// A hash of something that every run of the same job comes to: "batch", "bucket 2". The parts' short hashes
+// A hash of something that every run of the same job comes to: "compute/batch", "sync/bucket 2". The parts' short hashes
 // tell where two differ.
 struct Digest {
   std::string_view thing;
