@@ -46,15 +46,14 @@ TEST(WorldTest, AnyInterleavingGivesTheSameBits) {
 }
 
 TEST(WorldTest, RealTimeGivesTheSameBits) {
-  const Folder folder;
+  const Scratch folder;
   const Setting recipe = recipe_of(recipe_text("[train]\nmax_duration = '2ep'\n"));
-  auto live = quietly(2, folder / "live");
+  auto live = quietly(2, folder.path("live"));
   live.live = true;
   train_in_one_process(recipe, live);
-  train_in_one_process(recipe, quietly(2, folder / "made up"));
-  EXPECT_EQ(losses(folder / "live"), losses(folder / "made up"));
-  const std::string metrics = file_text(folder / "live/metrics.jsonl");
-  EXPECT_EQ(metrics.find("\"step_ms\": 0,"), std::string::npos);
+  train_in_one_process(recipe, quietly(2, folder.path("made up")));
+  EXPECT_EQ(losses(folder.path("live")), losses(folder.path("made up")));
+  EXPECT_EQ(read_text(folder.path("live/metrics.jsonl")).find("\"step_ms\": 0,"), std::string::npos);
 }
 
 TEST(WorldTest, ShortLastBatchIsSeenWholeOnAnyNumberOfRanks) {
