@@ -44,7 +44,7 @@ Entry tokens() {
       "tokens",
       "A file of little-endian uint16 tokens without a header, for a language model.",
       {{"path", kPath, "", "the file"},
-       Key{"vocab_size", kInteger, "none", "tokens lie below it; unchecked when absent"}.at_least(1)}};
+       Key{"vocab_size", kInteger, "none", "tokens lie below it; found by looking when absent"}.at_least(1)}};
   for (auto& key : sequence_keys()) entry.keys.push_back(std::move(key));
   return entry;
 }

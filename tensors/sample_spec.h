@@ -10,8 +10,9 @@ namespace tutti {
 
 // What one sample of a dataset looks like; a model is built to fit it.
 struct SampleSpec {
-  std::map<std::string, Shape> shapes;  // per array, without the sample dimension: "input" -> {1, 8, 8}
-  int64_t classes = 0;                  // of integer targets; 0 = unknown
+  std::map<std::string, Shape> shapes = {};  // per array, without the sample dimension: "input" -> {1, 8, 8}
+  int64_t classes = 0;                       // integer targets and tokens lie below it; 0 = unknown
+  std::map<std::string, at::ScalarType> dtypes = {};  // per array; one that is missing is unknown
 };
 
 }  // namespace tutti
