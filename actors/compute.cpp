@@ -1,14 +1,18 @@
 #include "actors/compute.h"
 
 #include <ATen/ops/scalar_tensor.h>
+#include <c10/util/Exception.h>
 
 #include <bit>
 #include <limits>
 
 #include "actors/evaluation.h"
 #include "actors/heartbeat.h"
+#include "actors/resume.h"
 #include "runtime/error.h"
+#include "tensors/finite.h"
 #include "tensors/meter.h"
+#include "tensors/torch_error.h"
 
 namespace tutti {
 namespace {
@@ -33,7 +37,7 @@ Compute::Compute(Options options, const Cast& cast, Disk& disk, Log& log, Record
 
 Compute::~Compute() = default;
 
-void Compute::receive(Context& context, Envelope& envelope) {
+void Compute::receive(Context& context, Envelope& envelope) try {
   Message& message = envelope.message;
   if (auto* ready = message.get_if<BatchReady>()) {
     if (!done_) step(context, *ready);
@@ -49,6 +53,8 @@ void Compute::receive(Context& context, Envelope& envelope) {
   } else {
     TUTTI_ASSERT(false, message.name());
   }
+} catch (const c10::Error& error) {
+  throw OperatingError(one_line(error));
 }
 
 Prepared Compute::prepare(const std::string& checkpoint) {
@@ -61,24 +67,16 @@ Prepared Compute::prepare(const std::string& checkpoint) {
     if (options_.recipe.has("scheduler"))
       schedule_ = make_schedule(options_.recipe.at("scheduler"), {max_duration_, options_.batches_per_epoch});
     if (!checkpoint.empty()) restore(checkpoint);
-  } catch (const UserError& error) {
-    return {error.what(), {}, 0};
+  } catch (const std::exception& error) {
+    return {one_line(error), {}, 0};
   }
   return {"", {time_.epoch, time_.batch_in_epoch}, time_.batch};
 }
 
 void Compute::restore(const std::string& folder) try {
   const Checkpoint checkpoint = read_checkpoint(disk_, folder);
-  const RunState state = RunState::from_json(checkpoint.state);
-  if (state.seed != options_.seed)
-    throw UserError(folder + ": it was trained with seed " + std::to_string(state.seed) +
-                    ", the recipe says " + std::to_string(options_.seed));
-  if (state.global_batch != options_.global_batch)
-    throw UserError(folder + ": it was trained with batches of " + std::to_string(state.global_batch) +
-                    " samples, the recipe says " + std::to_string(options_.global_batch));
-  if (state.data_digest != options_.data_digest)
-    throw UserError(folder + ": it was trained on other data than [data.train] names");
-  restore_tensors(*trainee_, checkpoint.tensors, folder);
+  const RunState state =
+      resume(*trainee_, checkpoint, {options_.seed, options_.global_batch, options_.data_digest});
   resumed_from_ = folder;
   time_.epoch = state.epoch;
   time_.batch = saved_at_ = state.step;
@@ -88,8 +86,8 @@ void Compute::restore(const std::string& folder) try {
   time_.sample_in_epoch = state.sample_in_epoch;
   time_.token_in_epoch = state.token_in_epoch;
   time_.total_wct = earlier_s_ = state.seconds;
-} catch (const std::runtime_error& error) {
-  options_.resume.fail(error.what());
+} catch (const std::exception& error) {
+  options_.resume.fail(one_line(error));
 }
 
 void Compute::begin(Context& context, const Start&) {
@@ -170,15 +168,25 @@ Verdict Compute::local_verdict(Context& context, const MicrobatchResult& result)
 
 void Compute::commit(Context& context, const StepFinished& finished) {
   wait_for_copy(context);
-  if (finished.verdict.non_finite > 0) {
-    log_.warning("step " + std::to_string(time_.batch + 1) + ": the loss is not finite; the step is skipped");
-    return;
-  }
   for (std::size_t p = 0; p < trainee_->views.size(); ++p)
     trainee_->views[p].grad = buckets_ ? buckets_->gradients()[p] : trainee_->views[p].tensor.grad();
-  trainee_->optimizer->step(at::scalar_tensor(finished.verdict.loss_weight, at::kFloat));
-  if (finished.statistics.defined()) microbatches_->apply_statistics(finished.statistics);
-  record(context, "committed");
+  const char* bad = not_finite(finished.verdict);
+  if (bad) {
+    log_.warning("step " + std::to_string(time_.batch + 1) + ": the " + bad +
+                 " not finite; the step is skipped");
+  } else {
+    trainee_->optimizer->step(at::scalar_tensor(finished.verdict.loss_weight, at::kFloat));
+    if (finished.statistics.defined()) microbatches_->apply_statistics(finished.statistics);
+    record(context, "committed");
+  }
+}
+
+// The gradients are the sums over all ranks, the same bits on each: all conclude the same from them.
+const char* Compute::not_finite(const Verdict& verdict) const {
+  if (verdict.non_finite > 0) return "loss is";
+  for (const auto& view : trainee_->views)
+    if (view.grad.defined() && !all_finite(view.grad)) return "gradients are";
+  return nullptr;
 }
 
 void Compute::report(Context& context, const Verdict& verdict, double lr) {

@@ -57,6 +57,7 @@ class Compute final : public Actor {
   void step(Context& context, BatchReady& ready);
   Verdict local_verdict(Context& context, const MicrobatchResult& result) const;
   void commit(Context& context, const StepFinished& finished);
+  const char* not_finite(const Verdict& verdict) const;  // what is not, or null
   void report(Context& context, const Verdict& verdict, double lr);
   double progress() const;
   void after_step(Context& context, const Timestamp& before, const Verdict& verdict, bool last_of_epoch);

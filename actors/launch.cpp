@@ -138,7 +138,7 @@ int run_rank(const Job& job, const Connection& connection) {
     if (outcome.refused) throw;
     log->info(error.what());
     log_last_happenings(*log, recorder, clock.now());
-    std::fprintf(stderr, "error: rank %d: %s\n", rank, error.what());
+    std::fprintf(stderr, "error: %s\n", told_by(rank, error.what()).c_str());
     end_with(dynamic_cast<const UserError*>(&error) ? kUserError : 1);
   }
   return outcome.exit_code;

@@ -28,6 +28,10 @@ struct Trainee {
   std::unique_ptr<Optimizer> optimizer;
 };
 
+// The model on the meta device. Throws UserError, also where this machine's memory is too small for it.
+std::shared_ptr<Model> build_model(const Setting& section, const SampleSpec& spec,
+                                   const ModelFactory& make_model);
+
 // Builds and initialises model and optimizer from a resolved recipe; [model] weights are read by parameter
 // name. Throws UserError.
 std::unique_ptr<Trainee> make_trainee(const Setting& recipe, const SampleSpec& spec, uint64_t seed,

@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return tutti::kUserError;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: rank %d: %s\n", tutti::rank(), error.what());
+    std::fprintf(stderr, "error: %s\n", tutti::told_by(tutti::rank(), error.what()).c_str());
     return tutti::kFailure;
   }
 }

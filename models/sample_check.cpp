@@ -1,8 +1,7 @@
 #include "models/sample_check.h"
 
-#include <c10/core/ScalarType.h>
-
 #include <algorithm>
+#include <string>
 
 namespace tutti {
 namespace {
@@ -14,19 +13,10 @@ const Shape& shape_of(const Setting& section, const SampleSpec& samples, const s
   return found->second;
 }
 
-// "'input' is uint8 [28, 28] a sample"
-std::string description(const SampleSpec& samples, const std::string& array) {
-  const auto dtype = samples.dtypes.find(array);
-  const Shape& shape = samples.shapes.at(array);
-  return '\'' + array + "' is " +
-         (dtype == samples.dtypes.end() ? "" : c10::getDtypeNames(dtype->second).first + ' ') +
-         (shape.empty() ? "a number" : shape_text(shape)) + " a sample";
-}
-
 [[noreturn]] void refuse(const Setting& section, const SampleSpec& samples, const std::string& array,
                          const std::string& expected) {
-  section.at("kind").fail("expected '" + array + "' as " + expected + "; the data's " +
-                          description(samples, array));
+  section.at("kind").fail("expected '" + array + "' as " + expected + "; the data's is " +
+                          samples.describe(array) + " a sample");
 }
 
 bool is_of(const SampleSpec& samples, const std::string& array, at::ScalarType dtype) {
@@ -35,12 +25,6 @@ bool is_of(const SampleSpec& samples, const std::string& array, at::ScalarType d
 }
 
 }  // namespace
-
-std::string shape_text(const Shape& shape) {
-  std::string text;
-  for (const int64_t size : shape) text += (text.empty() ? "" : ", ") + std::to_string(size);
-  return "[" + text + "]";
-}
 
 const Shape& value_input(const Setting& section, const SampleSpec& samples) {
   const Shape& shape = shape_of(section, samples, "input");

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <string>
-
 #include "runtime/setting.h"
 #include "tensors/sample_spec.h"
 
@@ -16,8 +14,5 @@ const Shape& value_input(const Setting& section, const SampleSpec& samples);
 int64_t token_sequence(const Setting& section, const SampleSpec& samples);
 // "target": an int64 class index a sample.
 void require_class_target(const Setting& section, const SampleSpec& samples);
-
-// "[1, 8, 8]"
-std::string shape_text(const Shape& shape);
 
 }  // namespace tutti

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
+
+#include "runtime/message.h"
 
 namespace tutti {
 
@@ -15,6 +18,8 @@ class DeliveryScript {
   // What an actor of the rank takes next; null where the record ends.
   virtual const Line* next(int rank) = 0;
   virtual void taken(int rank) = 0;
+  // The message of the next line when nobody in the cast will send it: it came from outside. Once a line.
+  virtual std::optional<Message> from_outside(int rank) = 0;
 };
 
 }  // namespace tutti

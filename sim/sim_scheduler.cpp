@@ -106,8 +106,14 @@ bool SimScheduler::is_next(const Cell& self, const Envelope& envelope) const {
 void SimScheduler::wake_next(int rank) {
   const DeliveryScript::Line* next = options_.script->next(rank);
   if (!next) return;
-  for (const auto& cell : cells_)
-    if (cell->rank == rank && cell->name == next->to) unpark(*cell);
+  for (const auto& cell : cells_) {
+    if (cell->rank != rank || cell->name != next->to) continue;
+    if (auto message = options_.script->from_outside(rank)) {
+      const ActorId from = next->from.empty() ? ActorId{} : cell->id;
+      waiting_[cell->id.index].push_back({from, std::move(*message), nullptr});
+    }
+    unpark(*cell);
+  }
 }
 
 void SimScheduler::yield(Cell& self, Phase phase, TimePoint until) {
