@@ -87,7 +87,7 @@ TEST_F(JobTest, EvaluationLabelsBeyondTheTrainedOnesNeedClassesInTheRecipe) {
 
 TEST_F(JobTest, AModelThatMemoryCannotHoldIsRefused) {
   EXPECT_THAT(
-      why_refused(with_data("kind = 'mlp'\nhidden = [1000000000]", kPoints, kPoints)),
+      why_refused(with_data("kind = 'mlp'\nhidden = [1000000000, 1000000]", kPoints, kPoints)),
       AllOf(StartsWith("test.toml:2: [model]: its parameters and gradients need "), HasSubstr(" GB")));
   EXPECT_THAT(why_refused(with_data("kind = 'gpt'\nn_embd = 1000000000\nn_positions = 1000000000",
                                     "kind = 'synthetic'\ntargets = 'sequence'\nshape = [8]",
