@@ -185,7 +185,7 @@ void Compute::commit(Context& context, const StepFinished& finished) {
 const char* Compute::not_finite(const Verdict& verdict) const {
   if (verdict.non_finite > 0) return "loss is";
   for (const auto& view : trainee_->views)
-    if (view.grad.defined() && !all_finite(view.grad)) return "gradients are";
+    if (view.grad.defined() && !gradient_is_finite(view.grad)) return "gradients are";
   return nullptr;
 }
 

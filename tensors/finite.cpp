@@ -19,9 +19,16 @@ bool all_finite(const float* values, int64_t count) {
 }  // namespace
 
 bool all_finite(const at::Tensor& tensor) {
-  if (tensor.scalar_type() == at::kFloat && tensor.is_non_overlapping_and_dense())
-    return all_finite(tensor.const_data_ptr<float>(), tensor.numel());
-  return at::isfinite(tensor).all().item<bool>();
+  if (tensor.scalar_type() != at::kFloat) return at::isfinite(tensor).all().item<bool>();
+  const at::Tensor dense = tensor.is_non_overlapping_and_dense() ? tensor : tensor.contiguous();
+  return all_finite(dense.const_data_ptr<float>(), dense.numel());
+}
+
+bool gradient_is_finite(const at::Tensor& gradient) {
+  if (gradient.numel() <= kReadWhole || gradient.dim() < 2) return all_finite(gradient);
+  at::Tensor column = gradient;
+  while (column.dim() > 1) column = column.select(1, 0);
+  return all_finite(gradient.select(0, 0)) && all_finite(column);
 }
 
 }  // namespace tutti

@@ -37,6 +37,27 @@ TEST(Finite, AnyLayoutAndDtypeWillDo) {
   EXPECT_TRUE(all_finite(values.slice(3, 0, 3)));
   EXPECT_FALSE(all_finite(at::full({}, NAN).expand({5})));
   EXPECT_FALSE(all_finite(values.to(at::kDouble)));
+  EXPECT_FALSE(gradient_is_finite(values));
+}
+
+// dW = dY^T X of a linear layer.
+at::Tensor weight_gradient(const at::Tensor& output_gradient, const at::Tensor& input) {
+  return output_gradient.t().matmul(input);
+}
+
+TEST(Finite, WhatIsNotFiniteInALayerShowsInItsLargeGradient) {
+  const at::Tensor input = at::randn({4, 700}), output_gradient = at::randn({4, 600});
+  ASSERT_GT(input.size(1) * output_gradient.size(1), kReadWhole);
+  EXPECT_TRUE(gradient_is_finite(weight_gradient(output_gradient, input)));
+  for (const float bad : {INFINITY, NAN}) {
+    at::Tensor bad_input = input.clone(), bad_gradient = output_gradient.clone();
+    bad_input[2][333] = bad_gradient[3][444] = bad;
+    EXPECT_FALSE(gradient_is_finite(weight_gradient(output_gradient, bad_input)));
+    EXPECT_FALSE(gradient_is_finite(weight_gradient(bad_gradient, input)));
+    at::Tensor kernel = at::zeros({300, 300, 3, 3}).contiguous(at::MemoryFormat::ChannelsLast);
+    kernel.select(0, 299).fill_(bad);
+    EXPECT_FALSE(gradient_is_finite(kernel));
+  }
 }
 
 }  // namespace
