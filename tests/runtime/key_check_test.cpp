@@ -53,7 +53,7 @@ TEST(KeyCheck, AnIntegerIsANumber) {
 }
 
 TEST(KeyCheck, NumbersAreFinite) {
-  for (const double number : {INFINITY, -INFINITY, double(NAN)}) {
+  for (const double number : {HUGE_VAL, -HUGE_VAL, std::nan("")}) {
     EXPECT_EQ(error_of({"b", kNumber, "", ""}, number),
               "r.toml:3: a.b = " + written(number).toml() + ": expected a finite number");
     EXPECT_NE(error_of({"b", kNumbers, "", ""}, list({0.5, number})), "no error");
