@@ -130,6 +130,8 @@ void Compute::set_up_reduction(Context& context) {
 void Compute::step(Context& context, BatchReady& ready) {
   context.send(cast_.loader, Credit{});
   const Timestamp before = time_;
+  if (options_.before_step)
+    options_.before_step(options_.rank, time_.batch + 1, *trainee_, ready.batch);
   Meter::reset_peak(options_.memory_slot);
   record(context, "batch");
   if (recorder_.digests()) batch_digest_.take(time_.batch, ready.batch.leaves());
@@ -137,7 +139,8 @@ void Compute::step(Context& context, BatchReady& ready) {
   const auto trace = [&](const char* what, int64_t microbatch) { record(context, what, microbatch); };
   const MicrobatchResult result = microbatches_->run(ready.batch, time_.batch, trace);
   record(context, "backward done");
-  if (recorder_.digests()) recorder_.digest({"compute/loss", time_.batch, std::bit_cast<uint64_t>(result.loss_sum)});
+  if (recorder_.digests())
+    recorder_.digest({"compute/loss", time_.batch, std::bit_cast<uint64_t>(result.loss_sum)});
   const auto finished =
       context.ask<StepFinished>(cast_.sync, FinishStep{local_verdict(context, result), result.statistics});
   trainee_->optimizer->set_lr(lr);

@@ -41,6 +41,7 @@ class Compute final : public Actor {
     ModelFactory make_model;
     uint64_t data_digest = 0;
     Setting resume;  // what is blamed for a checkpoint that does not fit
+    StepObserver before_step;
   };
 
   Compute(Options options, const Cast& cast, Disk& disk, Log& log, Recorder& recorder);

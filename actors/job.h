@@ -22,6 +22,7 @@ struct Job {
   Setting resume;           // none, "auto", or the folder of a checkpoint or a run
   DatasetPtr train, eval;   // eval may be null
   ModelFactory make_model = tutti::make_model;
+  StepObserver before_step;  // may be empty
   int64_t global_batch = 0;
   int64_t eval_batch = 0;  // global
 

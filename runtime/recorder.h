@@ -26,8 +26,8 @@ struct Delivery {
   std::string_view message;
 };
 
-// A hash of something that every run of the same job comes to: "compute/batch", "sync/bucket 2". The parts' short hashes
-// tell where two differ.
+// A hash of something that every run of the same job comes to, named by its actor: "compute/batch", "sync/bucket
+// 2". The parts' short hashes tell where two differ.
 struct Digest {
   std::string_view thing;
   int64_t step = 0;
@@ -50,10 +50,13 @@ class Recorder {
   // Names the parts of the digests of `thing`, before the first of them.
   virtual void name_parts(std::string_view, const std::vector<std::string>&) {}
 
-  // What the outside said where the seed does not decide it (a clock, a disk): gives `measured` back, or in a
-  // replay what was said then.
+  // What the outside said where the seed does not decide it (a clock, a disk): gives `measured` back, or in
+  // a replay what was said then.
   virtual double answer(std::string_view, double measured) { return measured; }
   virtual std::string answer(std::string_view, std::string measured) { return measured; }
+
+  // How the run ended on this rank; the last that is recorded.
+  virtual void end(const std::string&) {}
 };
 
 // Keeps the last `capacity` happenings for the report of a fatal end.

@@ -11,7 +11,7 @@ namespace tutti {
 class DeliveryScript {
  public:
   struct Line {
-    std::string_view to, from, message;  // actors of the rank, "" = from outside the cast; valid until `taken`
+    std::string_view to, from, message;  // actors of the rank, "" = from outside the cast; until `taken`
   };
 
   virtual ~DeliveryScript() = default;

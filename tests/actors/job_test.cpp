@@ -23,7 +23,7 @@ class JobTest : public testing::Test {
  protected:
   std::string why_refused(const std::string& recipe) const {
     JobOptions options;
-    options.run_dir = folder_ / "run";
+    options.run_dir = folder_.path("run");
     return why_refused(recipe, options);
   }
   std::string why_refused(const std::string& recipe, const JobOptions& options) const {
@@ -36,11 +36,11 @@ class JobTest : public testing::Test {
   }
   std::string hdf5(const std::string& name, const std::vector<Hdf5Array>& arrays) const {
     PosixDisk disk;
-    write_hdf5(disk, folder_ / name, arrays);
-    return "kind = 'hdf5'\npath = '" + (folder_ / name) + "'";
+    write_hdf5(disk, folder_.path(name), arrays);
+    return "kind = 'hdf5'\npath = '" + (folder_.path(name)) + "'";
   }
 
-  Folder folder_;
+  Scratch folder_;
 };
 
 constexpr const char* kMlp = "kind = 'mlp'\nhidden = [4]";
@@ -96,15 +96,15 @@ TEST_F(JobTest, AModelThatMemoryCannotHoldIsRefused) {
 }
 
 TEST_F(JobTest, AFolderThatCannotBeMadeIsBlamedOnTheKeyThatNamesIt) {
-  PosixDisk().open(folder_ / "file", true)->close();
+  PosixDisk().open(folder_.path("file"), true)->close();
   JobOptions options;
-  options.run_dir = folder_ / "file/run";
+  options.run_dir = folder_.path("file/run");
   const std::string recipe = with_data(kMlp, kPoints, kPoints);
   EXPECT_THAT(why_refused(recipe, options),
               AllOf(StartsWith("command line: --run-dir = "), HasSubstr("file/run: cannot create: ")));
   options.makes_folders = false;
   EXPECT_EQ(why_refused(recipe, options), "it was taken");
-  EXPECT_THAT(why_refused(recipe + "[checkpoint]\nsave_folder = '" + (folder_ / "file/of") + "'\n"),
+  EXPECT_THAT(why_refused(recipe + "[checkpoint]\nsave_folder = '" + (folder_.path("file/of")) + "'\n"),
               HasSubstr("checkpoint.save_folder = "));
 }
 

@@ -5,8 +5,8 @@
 
 namespace tutti {
 
-// The first record of a journal: the job, and the machine as far as bits depend on it.
-struct JournalHead {
+// The job as the head of a journal tells it, and the machine as far as bits depend on it.
+struct RecordedJob {
   std::string recipe;  // as resolved, TOML
   std::string run_dir;
   std::string resume;  // what the job was to go on from: "" = nothing, "auto", a folder
@@ -21,7 +21,7 @@ struct JournalHead {
   int64_t unix_ms = 0;  // when the start began
 
   std::string to_json() const;
-  static JournalHead from_json(const std::string& text);  // throws OperatingError
+  static RecordedJob from_json(const std::string& text);  // throws OperatingError
 };
 
 }  // namespace tutti
