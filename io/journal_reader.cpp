@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -42,12 +43,15 @@ std::optional<Outline> outline_of(Bytes bytes) {
   return std::nullopt;
 }
 
-// The bytes of a new journal's file that is not yet, or no longer, written to its version.
+// The beginning of a journal that was cut, or whose first byte, which is written last, is not there yet.
 bool may_become_journal(Bytes bytes) {
   const auto preamble = journal_preamble();
   const bool cut = bytes.size() < preamble.size() && std::equal(bytes.begin(), bytes.end(), preamble.begin());
-  const bool empty = std::all_of(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte == 0; });
-  return cut || empty;
+  const bool under_way = bytes[0] == 0 && std::equal(bytes.begin(), bytes.end(), preamble.begin(),
+                                                     [](uint8_t found, uint8_t wanted) {
+                                                       return found == 0 || found == wanted;
+                                                     });
+  return cut || under_way;
 }
 
 }  // namespace
@@ -75,10 +79,10 @@ bool JournalCursor::begun() {
     position_ = expected.size();
     return true;
   }
-  if (may_become_journal(bytes)) return false;
-  if (bytes.size() < expected.size() ||
-      !std::equal(expected.begin(), expected.begin() + kMagicBytes, bytes.begin()))
-    throw UserError(path_ + ": is no journal: it does not begin with \"tuttijnl\" at offset 0");
+  if (bytes.empty() || may_become_journal(bytes)) return false;
+  const bool has_magic = bytes.size() == expected.size() &&
+                         std::equal(expected.begin(), expected.begin() + kMagicBytes, bytes.begin());
+  if (!has_magic) throw UserError(path_ + ": is no journal: it does not begin with \"tuttijnl\" at offset 0");
   throw UserError(path_ + ": is a journal of version " + std::to_string(version_of(bytes)) +
                   " (at offset 8); this tutti reads version " + std::to_string(kJournalVersion));
 }
