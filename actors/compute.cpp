@@ -130,8 +130,7 @@ void Compute::set_up_reduction(Context& context) {
 void Compute::step(Context& context, BatchReady& ready) {
   context.send(cast_.loader, Credit{});
   const Timestamp before = time_;
-  if (options_.before_step)
-    options_.before_step(options_.rank, time_.batch + 1, *trainee_, ready.batch);
+  if (options_.before_step) options_.before_step(options_.rank, time_.batch + 1, *trainee_, ready.batch);
   Meter::reset_peak(options_.memory_slot);
   record(context, "batch");
   if (recorder_.digests()) batch_digest_.take(time_.batch, ready.batch.leaves());

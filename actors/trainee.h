@@ -38,8 +38,7 @@ std::unique_ptr<Trainee> make_trainee(const Setting& recipe, const SampleSpec& s
                                       const ModelFactory& make_model = tutti::make_model);
 
 // Is shown what is about to be trained, and on what, before step `step` (from 1): for a debugger's eyes.
-using StepObserver =
-    std::function<void(int rank, int64_t step, const Trainee& trainee, const Batch& batch)>;
+using StepObserver = std::function<void(int rank, int64_t step, const Trainee& trainee, const Batch& batch)>;
 
 // This rank's rows of every parameter, buffer and optimizer tensor; they alias the live ones.
 std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee, int world, int rank);

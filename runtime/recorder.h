@@ -26,8 +26,8 @@ struct Delivery {
   std::string_view message;
 };
 
-// A hash of something that every run of the same job comes to, named by its actor: "compute/batch", "sync/bucket
-// 2". The parts' short hashes tell where two differ.
+// A hash of something that every run of the same job comes to, named by its actor: "compute/batch",
+// "sync/bucket 2". The parts' short hashes tell where two differ.
 struct Digest {
   std::string_view thing;
   int64_t step = 0;

@@ -21,7 +21,8 @@ bool RecordedRank::read_on() {
     last_step_ = digest->step;
     hashes_[std::string(digest->thing)].push_back({digest->step, digest->value, digest->parts});
   } else if (const auto* answer = std::get_if<JournalAnswer>(&*record)) {
-    answers_[std::string(answer->what)].emplace_back(reinterpret_cast<const char*>(answer->bytes.data()), answer->bytes.size());
+    answers_[std::string(answer->what)].emplace_back(reinterpret_cast<const char*>(answer->bytes.data()),
+                                                     answer->bytes.size());
   } else if (const auto* parts = std::get_if<JournalParts>(&*record)) {
     parts_[std::string(parts->thing)] = parts->names;
   } else if (const auto* end = std::get_if<JournalEnd>(&*record)) {

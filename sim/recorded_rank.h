@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "io/recorded_job.h"
 #include "io/journal_reader.h"
+#include "io/recorded_job.h"
 #include "sim/delivery_script.h"
 
 namespace tutti {

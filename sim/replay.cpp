@@ -13,9 +13,9 @@
 #include "collectives/local_group.h"
 #include "io/recipe.h"
 #include "runtime/resolve.h"
+#include "sim/dry_disk.h"
 #include "sim/local_transport.h"
 #include "sim/replay_recorder.h"
-#include "sim/scratch_disk.h"
 #include "sim/sim_clock.h"
 #include "sim/sim_scheduler.h"
 #include "tensors/process_state.h"
@@ -113,6 +113,7 @@ Job Replay::job() {
   options.run_dir = head.run_dir;
   options.resume = head.resume;
   options.nonce = head.nonce;
+  options.makes_folders = false;
   Job job = make_job(resolve(recipe, recipe_catalogs()), options);
   job.before_step = [this](int rank, int64_t step, const Trainee& trainee, const Batch& batch) {
     before_step(rank, step, trainee, batch);
@@ -128,7 +129,8 @@ void Replay::before_step(int rank, int64_t step, const Trainee& trainee, const B
   auto pieces = checkpoint_pieces(trainee, record_.world(), rank);
   for (const auto& [name, tensor] : batch.leaves()) pieces.push_back(whole_piece("batch/" + name, tensor));
   write_rank_file(disk, folder, rank, pieces);
-  if (++dumped_ == record_.world()) throw ReplayOver("; the state before step " + std::to_string(step) + " is in " + folder);
+  if (++dumped_ == record_.world())
+    throw ReplayOver("; the state before step " + std::to_string(step) + " is in " + folder);
 }
 
 void Replay::run_ranks() {
@@ -138,7 +140,7 @@ void Replay::run_ranks() {
   scheduling.script = &record_;
   SimScheduler scheduler(scheduling);
   SimClock clock(scheduler);
-  SimDisk disk;
+  DryDisk disk;
   const auto fabric = LocalFabric::make(job_.world);
   LocalNetwork network(job_.world);
   const auto log = make_null_log();
@@ -178,7 +180,8 @@ std::string Replay::summary() {
   for (int r = 0; r < job_.world; ++r) {
     deliveries += record_.rank(r).deliveries();
     compared += berths_[r].recorder->compared();
-    if (record_.rank(r).end().empty()) ends += "; the record of rank " + std::to_string(r) + " ends " + record_.rank(r).text_of_end();
+    if (record_.rank(r).end().empty())
+      ends += "; the record of rank " + std::to_string(r) + " ends " + record_.rank(r).text_of_end();
   }
   return "replayed " + std::to_string(job_.world) + (job_.world == 1 ? " rank, " : " ranks, ") +
          std::to_string(deliveries) + " messages; " + std::to_string(compared) + " digests, all equal" + ends;
@@ -188,7 +191,8 @@ std::string Replay::warnings() const {
   const RecordedJob& head = record_.head();
   std::string text;
   const std::string cpu = at::get_cpu_capability();
-  if (head.cpu != cpu) text += "\nthe run computed with " + head.cpu + ", this machine with " + cpu + ": bits may differ";
+  if (head.cpu != cpu)
+    text += "\nthe run computed with " + head.cpu + ", this machine with " + cpu + ": bits may differ";
   if (job_.recipe.at("collectives").at("reduction").text() == "native")
     text += "\nnative reduction promises no bits: losses were compared to a tolerance, nothing else";
   return text;

@@ -7,7 +7,7 @@ namespace tutti {
 
 struct ReplayOptions {
   std::string run_dir;              // of the recorded run; its newest start is replayed
-  std::optional<int64_t> until;     // the first step that is not replayed any more
+  std::optional<int64_t> until;     // the last step that is replayed; from 1
   std::optional<int64_t> break_at;  // before this step the state of every rank is written to HDF5 files
   int rank = -1;                    // whose digests are compared; -1: all
 };

@@ -48,7 +48,8 @@ std::string ReplayRecorder::difference(const Digest& digest, const RecordedRank:
   std::string text = "rank " + std::to_string(recorded_.head().rank) + ", step " +
                      std::to_string(recorded.step + 1) + ", " + actor + ", after " + last_message_[actor] +
                      ": " + name_of(thing) + " differs";
-  if (digest.step != recorded.step) return text + ": the replay is in step " + std::to_string(digest.step + 1);
+  if (digest.step != recorded.step)
+    return text + ": the replay is in step " + std::to_string(digest.step + 1);
   const auto& names = parts_[thing];
   std::string where;
   for (std::size_t p = 0; p < digest.parts.size() && p < recorded.parts.size() && p < names.size(); ++p)
@@ -57,7 +58,8 @@ std::string ReplayRecorder::difference(const Digest& digest, const RecordedRank:
 }
 
 double ReplayRecorder::answer(std::string_view what, double measured) {
-  const std::string recorded = answer(what, std::string(reinterpret_cast<const char*>(&measured), sizeof measured));
+  const std::string recorded =
+      answer(what, std::string(reinterpret_cast<const char*>(&measured), sizeof measured));
   double value = 0;
   std::memcpy(&value, recorded.data(), sizeof value);
   return value;

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <string>
 
+#include "runtime/error.h"
 #include "runtime/recorder.h"
 #include "sim/recorded_rank.h"
 
