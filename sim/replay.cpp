@@ -95,7 +95,8 @@ class Replay {
   Job job();
   void before_step(int rank, int64_t step, const Trainee& trainee, const Batch& batch);
   void run_ranks();
-  std::string summary();
+  std::string summary() const;
+  std::string ends() const;
   std::string warnings() const;
 
   const ReplayOptions& options_;
@@ -171,20 +172,25 @@ ReplayResult Replay::run() {
     const std::string rest = record_.rest();
     if (!rest.empty()) return {false, rest + " (" + error.what() + ")"};
   }
-  return {true, summary() + warnings()};
+  return {true, summary() + ends() + warnings()};
 }
 
-std::string Replay::summary() {
+std::string Replay::summary() const {
   int64_t deliveries = 0, compared = 0;
-  std::string ends;
   for (int r = 0; r < job_.world; ++r) {
     deliveries += record_.rank(r).deliveries();
     compared += berths_[r].recorder->compared();
-    if (record_.rank(r).end().empty())
-      ends += "; the record of rank " + std::to_string(r) + " ends " + record_.rank(r).text_of_end();
   }
   return "replayed " + std::to_string(job_.world) + (job_.world == 1 ? " rank, " : " ranks, ") +
-         std::to_string(deliveries) + " messages; " + std::to_string(compared) + " digests, all equal" + ends;
+         std::to_string(deliveries) + " messages; " + std::to_string(compared) + " digests, all equal";
+}
+
+std::string Replay::ends() const {
+  std::string text;
+  for (int r = 0; r < job_.world; ++r)
+    if (record_.rank(r).end().empty())
+      text += "; the record of rank " + std::to_string(r) + " ends " + record_.rank(r).text_of_end();
+  return text;
 }
 
 std::string Replay::warnings() const {
