@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "runtime/cell.h"
@@ -35,9 +36,13 @@ TimePoint SimScheduler::now() const {
 }
 
 void SimScheduler::begin() {
+  {
+    const std::lock_guard lock(mutex_);
+    seats_.resize(cells_.size());
+    waiting_.resize(cells_.size());
+  }
+  if (options_.script) wake_first();
   std::unique_lock lock(mutex_);
-  seats_.resize(cells_.size());
-  waiting_.resize(cells_.size());
   if (!seats_.empty()) holder_ = choose(lock);
   if (options_.pin_to_one_core) core_ = sched_getcpu();
 }
@@ -101,6 +106,12 @@ bool SimScheduler::is_next(const Cell& self, const Envelope& envelope) const {
   if (!next || next->to != self.name || next->message != envelope.message.name()) return false;
   const uint32_t from = envelope.from.index;
   return from < cells_.size() ? next->from == cells_[from]->name : next->from.empty();
+}
+
+void SimScheduler::wake_first() {
+  std::set<int> ranks;
+  for (const auto& cell : cells_) ranks.insert(cell->rank);
+  for (const int rank : ranks) wake_next(rank);
 }
 
 void SimScheduler::wake_next(int rank) {

@@ -75,6 +75,7 @@ class SimScheduler final : public Scheduler {
   static constexpr uint32_t kNobody = UINT32_MAX;
 
   bool is_next(const Cell& self, const Envelope& envelope) const;
+  void wake_first();
   void wake_next(int rank);
   void yield(Cell& self, Phase phase, TimePoint until);
   void pass_baton();
