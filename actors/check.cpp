@@ -6,7 +6,9 @@
 
 #include "actors/evaluation.h"
 #include "actors/job.h"
+#include "actors/resume.h"
 #include "actors/trainee.h"
+#include "tensors/torch_error.h"
 #include "training/schedule.h"
 
 namespace tutti {
@@ -16,6 +18,7 @@ Job lone_job(const Setting& recipe, int ranks) {
   begin_process(recipe);
   JobOptions options;
   options.world = ranks;
+  options.makes_folders = false;
   return make_job(recipe, options);
 }
 
@@ -31,9 +34,10 @@ Checkpoint checkpoint_of(const Job& job, const std::string& named) {
 void check_resume(const Job& job, Trainee& trainee) try {
   if (job.resume.is_none()) return;
   const Checkpoint checkpoint = checkpoint_of(job, job.resume.text());
-  if (!checkpoint.folder.empty()) restore_tensors(trainee, checkpoint.tensors, checkpoint.folder);
-} catch (const std::runtime_error& error) {
-  job.resume.fail(error.what());
+  if (!checkpoint.folder.empty())
+    resume(trainee, checkpoint, {job.seed, job.global_batch, job.train->digest()});
+} catch (const std::exception& error) {
+  job.resume.fail(one_line(error));
 }
 
 void check_times(const Job& job) {
@@ -46,7 +50,7 @@ void check_times(const Job& job) {
 
 }  // namespace
 
-std::string check_text(const Setting& recipe, int ranks, bool scan_data) {
+std::string check_text(const Setting& recipe, int ranks, bool scan_data) try {
   const Job job = lone_job(recipe, ranks);
   if (scan_data) {
     job.train->scan();
@@ -62,6 +66,10 @@ std::string check_text(const Setting& recipe, int ranks, bool scan_data) {
       << " steps an epoch over " << job.train->size() << " samples\n# " << trainee->model->kind() << ": "
       << trainee->views.size() << " parameters, " << numbers << " numbers\n";
   return out.str();
+} catch (const UserError&) {
+  throw;
+} catch (const std::exception& error) {
+  throw UserError(recipe.position.file + ": " + one_line(error));
 }
 
 std::string eval_text(const Setting& recipe, const std::string& named) try {
@@ -78,8 +86,10 @@ std::string eval_text(const Setting& recipe, const std::string& named) try {
        evaluate(*trainee->model, sampler.batches(), fetch, [](const at::Tensor&) {}))
     out << name << ' ' << value << '\n';
   return out.str();
-} catch (const OperatingError& error) {
-  throw UserError(error.what());
+} catch (const UserError&) {
+  throw;
+} catch (const std::exception& error) {
+  throw UserError(recipe.position.file + ": " + one_line(error));
 }
 
 }  // namespace tutti

@@ -64,6 +64,7 @@ Durable Checkpointer::write(Snapshot& snapshot) {
   } catch (const OperatingError& error) {
     durable.error = error.what();
   }
+  durable.error = recorder_.answer("disk", std::move(durable.error));
   return durable;
 }
 

@@ -3,15 +3,22 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <c10/util/Exception.h>
 
+#include <bit>
+#include <limits>
+
 #include "actors/evaluation.h"
 #include "actors/heartbeat.h"
+#include "actors/resume.h"
 #include "runtime/error.h"
+#include "tensors/finite.h"
 #include "tensors/meter.h"
+#include "tensors/torch_error.h"
 
 namespace tutti {
 namespace {
 
 constexpr double kBytesPerMb = 1e6;
+constexpr const char* kFailedAllocation = "failed allocation";  // of an attempt; 0 = none
 constexpr Nanoseconds kLongWait = std::chrono::seconds(1);
 
 int64_t bucket_bytes(const Setting& recipe) {
@@ -32,20 +39,26 @@ void must_fit(const std::string& what, Work work) try {
 } catch (const c10::OutOfMemoryError& error) {
   throw OperatingError(what +
                        ": out of memory, and it cannot be done in smaller parts; the last checkpoint " +
-                       "is good, and --resume auto goes on from it: " + error.what_without_backtrace());
+                       "is good, and --resume auto goes on from it: " + one_line(error));
 }
 
 }  // namespace
 
 Compute::Compute(Options options, const Cast& cast, Disk& disk, Log& log, Recorder& recorder)
-    : options_(std::move(options)), cast_(cast), disk_(disk), log_(log), recorder_(recorder) {}
+    : options_(std::move(options)),
+      cast_(cast),
+      disk_(disk),
+      log_(log),
+      recorder_(recorder),
+      batch_digest_("compute/batch", recorder),
+      weights_digest_("compute/weights", recorder, std::numeric_limits<int64_t>::max() / 2) {}
 
 Compute::~Compute() {
   Meter::set_budget(options_.memory_slot, 0);
   Meter::charge(options_.memory_slot, -charged_bytes_);
 }
 
-void Compute::receive(Context& context, Envelope& envelope) {
+void Compute::receive(Context& context, Envelope& envelope) try {
   Message& message = envelope.message;
   if (auto* ready = message.get_if<BatchReady>()) {
     if (!done_) step(context, *ready);
@@ -61,6 +74,8 @@ void Compute::receive(Context& context, Envelope& envelope) {
   } else {
     TUTTI_ASSERT(false, message.name());
   }
+} catch (const c10::Error& error) {
+  throw OperatingError(one_line(error));
 }
 
 Prepared Compute::prepare(const std::string& checkpoint) {
@@ -74,24 +89,16 @@ Prepared Compute::prepare(const std::string& checkpoint) {
     if (options_.recipe.has("scheduler"))
       schedule_ = make_schedule(options_.recipe.at("scheduler"), {max_duration_, options_.batches_per_epoch});
     if (!checkpoint.empty()) restore(checkpoint);
-  } catch (const UserError& error) {
-    return {error.what(), {}, 0};
+  } catch (const std::exception& error) {
+    return {one_line(error), {}, 0};
   }
   return {"", {time_.epoch, time_.batch_in_epoch}, time_.batch};
 }
 
 void Compute::restore(const std::string& folder) try {
   const Checkpoint checkpoint = read_checkpoint(disk_, folder);
-  const RunState state = RunState::from_json(checkpoint.state);
-  if (state.seed != options_.seed)
-    throw UserError(folder + ": it was trained with seed " + std::to_string(state.seed) +
-                    ", the recipe says " + std::to_string(options_.seed));
-  if (state.global_batch != options_.global_batch)
-    throw UserError(folder + ": it was trained with batches of " + std::to_string(state.global_batch) +
-                    " samples, the recipe says " + std::to_string(options_.global_batch));
-  if (state.data_digest != options_.data_digest)
-    throw UserError(folder + ": it was trained on other data than [data.train] names");
-  restore_tensors(*trainee_, checkpoint.tensors, folder);
+  const RunState state =
+      resume(*trainee_, checkpoint, {options_.seed, options_.global_batch, options_.data_digest});
   resumed_from_ = folder;
   time_.epoch = state.epoch;
   time_.batch = saved_at_ = state.step;
@@ -102,12 +109,13 @@ void Compute::restore(const std::string& folder) try {
   time_.token_in_epoch = state.token_in_epoch;
   time_.total_wct = earlier_s_ = state.seconds;
   accumulation_->restore(state.accumulation);
-} catch (const std::runtime_error& error) {
-  options_.resume.fail(error.what());
+} catch (const std::exception& error) {
+  options_.resume.fail(one_line(error));
 }
 
 void Compute::begin(Context& context, const Start&) {
   record(context, "begins");
+  digest_weights();
   set_up_reduction(context);
   began_ = step_began_ = context.now();
   if (cast_.has_reporter) context.send(cast_.reporter, ReportFrom{time_.batch, resumed_from_});
@@ -135,6 +143,7 @@ void Compute::set_up_reduction(Context& context) {
       plan_.buckets.push_back(memory[b].view(buckets_->plan().buckets[b].dtype));
       if (!Meter::counts(memory[b])) charged_bytes_ += static_cast<int64_t>(memory[b].nbytes());
     }
+    plan_.parts = buckets_->parts();
   }
   Meter::charge(options_.memory_slot, charged_bytes_);
   Meter::set_budget(options_.memory_slot, options_.memory_budget);
@@ -147,8 +156,10 @@ void Compute::set_up_reduction(Context& context) {
 void Compute::step(Context& context, BatchReady& ready) {
   context.send(cast_.loader, Credit{});
   const Timestamp before = time_;
+  if (options_.before_step) options_.before_step(options_.rank, time_.batch + 1, *trainee_, ready.batch);
   Meter::reset_peak(options_.memory_slot);
   record(context, "batch");
+  if (recorder_.digests()) batch_digest_.take(time_.batch, ready.batch.leaves());
   use_accumulation(context);
   const double lr = trainee_->optimizer->base_lr() * (schedule_ ? schedule_(time_) : 1.0);
   Attempt done = attempt(context, ready.batch);
@@ -172,14 +183,26 @@ void Compute::step(Context& context, BatchReady& ready) {
 Compute::Attempt Compute::attempt(Context& context, const Batch& batch) {
   const auto trace = [&](const char* what, int64_t microbatch) { record(context, what, microbatch); };
   Attempt done;
+  if (const auto ordinal = recorder_.foretold(kFailedAllocation))
+    fail_as_recorded(static_cast<int64_t>(*ordinal));
   done.mine = microbatches_->run(batch, time_.batch, trace);
+  recorder_.answer(kFailedAllocation,
+                   done.mine.shortage ? static_cast<double>(done.mine.shortage->ordinal) : 0.0);
   if (done.mine.shortage)
     record(context, "out of memory at allocation", done.mine.shortage->ordinal);
   else
     record(context, "backward done");
+  if (!done.mine.shortage && recorder_.digests())
+    recorder_.digest({"compute/loss", time_.batch, std::bit_cast<uint64_t>(done.mine.loss_sum)});
   done.all = context.ask<StepFinished>(cast_.sync,
                                        FinishStep{local_verdict(context, done.mine), done.mine.statistics});
   return done;
+}
+
+// In a replay memory runs out where it once did, at the same allocation of the attempt, and nowhere else.
+void Compute::fail_as_recorded(int64_t ordinal) {
+  Meter::set_budget(options_.memory_slot, 0);
+  Meter::fail_at(options_.memory_slot, ordinal > 0 ? std::vector{ordinal} : std::vector<int64_t>());
 }
 
 // The attempt was void on all ranks, whichever of them ran out of memory. They all come here, and to the
@@ -237,7 +260,8 @@ void Compute::grow_back() {
 // Durations in seconds are rank 0's, so that all ranks end on the same step.
 Verdict Compute::local_verdict(Context& context, const MicrobatchResult& result) const {
   Verdict verdict;
-  if (options_.rank == 0) verdict.seconds = earlier_s_ + seconds(context.now() - began_);
+  if (options_.rank == 0)
+    verdict.seconds = recorder_.answer("seconds", earlier_s_ + seconds(context.now() - began_));
   verdict.out_of_memory = result.shortage ? 1 : 0;
   verdict.non_finite = result.finite ? 0 : 1;
   verdict.stop = stop_requested_ ? 1 : 0;
@@ -251,15 +275,25 @@ Verdict Compute::local_verdict(Context& context, const MicrobatchResult& result)
 
 void Compute::commit(Context& context, const StepFinished& finished) {
   wait_for_copy(context);
-  if (finished.verdict.non_finite > 0) {
-    log_.warning("step " + std::to_string(time_.batch + 1) + ": the loss is not finite; the step is skipped");
-    return;
-  }
   for (std::size_t p = 0; p < trainee_->views.size(); ++p)
     trainee_->views[p].grad = buckets_ ? buckets_->gradients()[p] : trainee_->views[p].tensor.grad();
-  trainee_->optimizer->step(at::scalar_tensor(finished.verdict.loss_weight, at::kFloat));
-  if (finished.statistics.defined()) microbatches_->apply_statistics(finished.statistics);
-  record(context, "committed");
+  const char* bad = not_finite(finished.verdict);
+  if (bad) {
+    log_.warning("step " + std::to_string(time_.batch + 1) + ": the " + bad +
+                 " not finite; the step is skipped");
+  } else {
+    trainee_->optimizer->step(at::scalar_tensor(finished.verdict.loss_weight, at::kFloat));
+    if (finished.statistics.defined()) microbatches_->apply_statistics(finished.statistics);
+    record(context, "committed");
+  }
+}
+
+// The gradients are the sums over all ranks, the same bits on each: all conclude the same from them.
+const char* Compute::not_finite(const Verdict& verdict) const {
+  if (verdict.non_finite > 0) return "loss is";
+  for (const auto& view : trainee_->views)
+    if (view.grad.defined() && !gradient_is_finite(view.grad)) return "gradients are";
+  return nullptr;
 }
 
 void Compute::report(Context& context, const Verdict& verdict, double lr) {
@@ -341,6 +375,7 @@ void Compute::evaluate(Context& context) {
 
 void Compute::snapshot(Context& context, bool last) {
   wait_for_copy(context);
+  digest_weights();
   saved_at_ = time_.batch;
   Snapshot snapshot;
   snapshot.name = checkpoint_name(time_.epoch, time_.batch);
@@ -360,6 +395,15 @@ void Compute::wait_for_copy(Context& context) {
   if (context.now() - from < kLongWait || told_of_disk_) return;
   told_of_disk_ = true;
   log_.warning("training waits for the disk: a checkpoint is due before the last one is written");
+}
+
+// This rank's rows: together the ranks look at everything.
+void Compute::digest_weights() {
+  if (!recorder_.digests()) return;
+  TensorsDigest::Named own;
+  for (auto& piece : checkpoint_pieces(*trainee_, options_.world, options_.rank))
+    own.emplace_back(std::move(piece.name), std::move(piece.tensor));
+  weights_digest_.take(time_.batch, own);
 }
 
 RunState Compute::run_state() const {

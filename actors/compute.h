@@ -12,6 +12,7 @@
 #include "actors/shortage.h"
 #include "actors/supervisor.h"
 #include "actors/trainee.h"
+#include "io/digests.h"
 #include "io/run_state.h"
 #include "runtime/actor.h"
 #include "runtime/disk.h"
@@ -44,6 +45,7 @@ class Compute final : public Actor {
     ModelFactory make_model;
     uint64_t data_digest = 0;
     Setting resume;  // what is blamed for a checkpoint that does not fit
+    StepObserver before_step;
   };
 
   Compute(Options options, const Cast& cast, Disk& disk, Log& log, Recorder& recorder);
@@ -64,12 +66,14 @@ class Compute final : public Actor {
 
   void step(Context& context, BatchReady& ready);
   Attempt attempt(Context& context, const Batch& batch);
+  void fail_as_recorded(int64_t ordinal);
   void make_room(Context& context, const BatchReady& ready, const MicrobatchResult& mine);
   Shortage shortage(const MicrobatchResult& mine, const Batch& batch) const;
   void use_accumulation(Context& context);
   Verdict local_verdict(Context& context, const MicrobatchResult& result) const;
   void commit(Context& context, const StepFinished& finished);
   void grow_back();
+  const char* not_finite(const Verdict& verdict) const;  // what is not, or null
   void report(Context& context, const Verdict& verdict, double lr);
   double progress() const;
   void after_step(Context& context, const Timestamp& before, const Verdict& verdict, bool last_of_epoch);
@@ -80,12 +84,14 @@ class Compute final : public Actor {
   void finish(Context& context, bool stopped);
   void record(Context& context, const char* what, int64_t detail = 0);
   RunState run_state() const;
+  void digest_weights();
 
   Options options_;
   Cast cast_;
   Disk& disk_;
   Log& log_;
   Recorder& recorder_;
+  TensorsDigest batch_digest_, weights_digest_;
 
   Time max_duration_;
   std::unique_ptr<Trainee> trainee_;

@@ -51,6 +51,20 @@ void GradientBuckets::bind(const std::vector<at::Tensor>& memory) {
           slot_view(memory[b], plan_.buckets[b], slot, parameters_[slot.parameter].parameter->tensor);
 }
 
+std::vector<std::vector<DigestPart>> GradientBuckets::parts() const {
+  std::vector<std::vector<DigestPart>> parts;
+  for (const auto& bucket : plan_.buckets) {
+    auto& named = parts.emplace_back();
+    for (const auto& slot : bucket.slots) {
+      const NamedParameter& one = parameters_[slot.parameter];
+      const auto item = static_cast<int64_t>(one.parameter->tensor.element_size());
+      const int64_t begin = slot.offset * item;
+      named.push_back({one.name, begin, begin + one.parameter->tensor.numel() * item});
+    }
+  }
+  return parts;
+}
+
 void GradientBuckets::begin_step() {
   last_ = false;
   missing_.assign(plan_.buckets.size(), 0);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collectives/buckets.h"
+#include "io/digests.h"
 #include "models/layer.h"
 
 namespace tutti {
@@ -27,6 +28,9 @@ class GradientBuckets {
   const BucketPlan& plan() const { return plan_; }
   // Flat memory for every bucket, `plan().buckets[i].bytes` each.
   void bind(const std::vector<at::Tensor>& memory);
+
+  // Which bytes of each bucket are which parameter's.
+  std::vector<std::vector<DigestPart>> parts() const;
 
   // The gradient of each parameter, in the order given: what the optimizer reads after the reduction.
   const std::vector<at::Tensor>& gradients() const { return views_; }

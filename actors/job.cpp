@@ -1,5 +1,9 @@
 #include "actors/job.h"
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <limits>
 #include <optional>
 
@@ -7,6 +11,7 @@
 #include "io/checkpoint.h"
 #include "io/recipe.h"
 #include "io/run_state.h"
+#include "runtime/disk.h"
 #include "tensors/meter.h"
 #include "tensors/process_state.h"
 
@@ -80,6 +85,41 @@ void open_training_data(Job& job) {
   job.train = make_dataset(section, job.seed);
   job.global_batch = global_batch(section, job.world);
   require_batches(section, job.train_sampler(0));
+  build_model(job.recipe.at("model"), job.train->spec(), job.make_model);
+}
+
+// The key of a data section that says what its samples look like.
+const Setting& key_of_samples(const Setting& section) {
+  for (const char* key : {"path", "shape"})
+    if (section.has(key)) return section.at(key);
+  return section.at("kind");
+}
+
+void require_like_training(const Setting& section, const SampleSpec& trained, const SampleSpec& evaluated) {
+  const Setting& key =
+      section.has("sequence_length") ? section.at("sequence_length") : key_of_samples(section);
+  for (const auto& [array, shape] : trained.shapes) {
+    if (!evaluated.shapes.count(array)) key.fail("there is no '" + array + "' in it, which [data.train] has");
+    const std::string wanted = trained.describe(array), found = evaluated.describe(array);
+    if (wanted != found)
+      key.fail("expected samples as in [data.train], whose '" + array + "' is " + wanted + "; here it is " +
+               found);
+  }
+}
+
+// Labels may reach beyond those that were trained on where the recipe says how many the model tells apart.
+void require_known_classes(const Job& job, const Setting& section) {
+  const int64_t trained = job.train->spec().classes, evaluated = job.eval->spec().classes;
+  const Setting& model = job.recipe.at("model");
+  const bool given = model.has("num_classes") || model.has("vocab_size");
+  if (!given && trained > 0 && evaluated > trained)
+    section.at("kind").fail("its labels reach " + std::to_string(evaluated - 1) +
+                            ", but [data.train] has only " + std::to_string(trained) + " classes");
+  try {
+    build_model(model, job.eval->spec(), job.make_model);
+  } catch (const UserError& error) {
+    key_of_samples(section).fail("the model cannot take it: " + std::string(error.what()));
+  }
 }
 
 void require_budget_of_each_rank(const Job& job) {
@@ -96,10 +136,27 @@ void open_evaluation_data(Job& job) {
   job.eval_batch = global_batch(section, job.world);
   if (job.eval_batch == 0) job.eval_batch = job.global_batch;
   require_batches(section, job.eval_sampler(0));
-  const int64_t trained = job.train->spec().classes, evaluated = job.eval->spec().classes;
-  if (trained > 0 && evaluated > trained)
-    section.at("kind").fail("its labels reach " + std::to_string(evaluated - 1) +
-                            ", but [data.train] has only " + std::to_string(trained) + " classes");
+  require_like_training(section, job.train->spec(), job.eval->spec());
+  require_known_classes(job, section);
+}
+
+// Early, so that the key that names a folder is blamed, and not the first file that cannot be written.
+void make_folder(const Setting& named, const std::string& folder) {
+  try {
+    PosixDisk().make_folders(folder);
+  } catch (const OperatingError& error) {
+    named.fail(error.what());
+  }
+  if (access(folder.c_str(), W_OK | X_OK) != 0)
+    named.fail(folder + ": cannot be written: " + std::strerror(errno));
+}
+
+void make_folders(const Job& job, const JobOptions& options) {
+  const Setting& checkpoint = job.recipe.at("checkpoint");
+  make_folder(options.run_dir.empty() ? job.recipe.at("run_name")
+                                      : Setting(options.run_dir, "--run-dir", {"command line"}),
+              job.run_dir);
+  if (checkpoint.has("save_folder")) make_folder(checkpoint.at("save_folder"), job.checkpoints);
 }
 
 }  // namespace
@@ -137,6 +194,7 @@ Job make_job(Setting recipe, const JobOptions& options) {
   job.recipe_text = write_recipe(job.recipe);
   open_training_data(job);
   if (job.recipe.at("data").has("eval")) open_evaluation_data(job);
+  if (options.makes_folders) make_folders(job, options);
   return job;
 }
 

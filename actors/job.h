@@ -22,6 +22,7 @@ struct Job {
   Setting resume;           // none, "auto", or the folder of a checkpoint or a run
   DatasetPtr train, eval;   // eval may be null
   ModelFactory make_model = tutti::make_model;
+  StepObserver before_step;  // may be empty
   int64_t global_batch = 0;
   int64_t eval_batch = 0;  // global
 
@@ -37,9 +38,11 @@ struct JobOptions {
   std::string resume;       // overrides the recipe's
   uint64_t fresh_seed = 0;  // where the recipe names none; equal on all ranks
   std::string nonce;
+  bool makes_folders = true;  // the run's and the checkpoints'
 };
 
-// Opens the data and checks that batches fit the ranks. Throws UserError.
+// Opens the data and checks that batches fit the ranks, that the model can take the data, and that evaluation
+// is on samples of the same kind; then makes the run's folders. Throws UserError.
 Job make_job(Setting recipe, const JobOptions& options);
 
 // What a process does before it touches a tensor: the meter counts from here on, and kernels use the recipe's

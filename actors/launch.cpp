@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
-#include <random>
 
 #include "actors/process_watch.h"
+#include "actors/run_journal.h"
 #include "actors/run_report.h"
 #include "actors/start_limit.h"
 #include "actors/world.h"
@@ -88,20 +88,19 @@ std::vector<std::string> agree(Group& group, const std::string& trouble, const s
   return said;
 }
 
-// Rank 0's draw of a seed and a nonce, the same on all ranks.
-std::string common_draw(Group& group, const Order& order) {
-  std::random_device entropy;
-  const uint64_t mine = (uint64_t{entropy()} << 32 | entropy()) >> 1;
-  return agree(group, order.trouble, std::to_string(mine), order.patience())[0];
+// Rank 0's name for this start, the same on all ranks.
+std::string common_nonce(Group& group, const Order& order) {
+  return agree(group, order.trouble, fresh_nonce(), order.patience())[0];
 }
 
 Job agreed_job(const Order& order, Group& group) {
-  const std::string nonce = common_draw(group, order);
+  const std::string nonce = common_nonce(group, order);
   Job job;
   std::string trouble;
   try {
-    const uint64_t seed = std::stoull(nonce) & 0xffffffff;
-    job = make_job(order.recipe, {group.size(), order.options.run_dir, order.options.resume, seed, nonce});
+    const uint64_t fresh_seed = Draw(0, nonce).bits() & 0xffffffff;
+    job = make_job(order.recipe,
+                   {group.size(), order.options.run_dir, order.options.resume, fresh_seed, nonce});
   } catch (const std::runtime_error& error) {
     trouble = error.what();
   }
@@ -123,24 +122,29 @@ int run_rank(const Job& job, const Connection& connection) {
   const int rank = connection.group.rank();
   PosixDisk disk;
   SystemClock clock;
-  RingRecorder recorder;
+  const auto recorder = make_recorder(job, rank, connection.host);
   const auto log = make_log(job.run_dir + "/log/rank-" + std::to_string(rank) + ".log", rank, rank == 0);
   if (rank == 0) log->info(batch_identity(job));
   ThreadScheduler scheduler;
   RunOutcome outcome;
   const RankPlace place{rank, 0, connection.host, prints_to_terminal(), false, process_started_s()};
   const Cast cast = add_rank(scheduler, job, place,
-                             {connection.group, connection.transport, disk, clock, *log, recorder}, outcome);
+                             {connection.group, connection.transport, disk, clock, *log, *recorder}, outcome);
   const ProcessWatch watch(scheduler, cast.supervisor, rank);
   try {
     scheduler.run();
   } catch (const std::exception& error) {
-    if (outcome.refused) throw;
+    if (outcome.refused) {
+      discard_journals(job);
+      throw;
+    }
+    recorder->end(error.what());
     log->info(error.what());
-    log_last_happenings(*log, recorder, clock.now());
-    std::fprintf(stderr, "error: rank %d: %s\n", rank, error.what());
+    log_last_happenings(*log, *recorder, clock.now());
+    std::fprintf(stderr, "error: %s\n", told_by(rank, error.what()).c_str());
     end_with(dynamic_cast<const UserError*>(&error) ? kUserError : 1);
   }
+  recorder->end("exit code " + std::to_string(outcome.exit_code));
   return outcome.exit_code;
 }
 

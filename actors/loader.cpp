@@ -1,5 +1,10 @@
 #include "actors/loader.h"
 
+#include <c10/util/Exception.h>
+
+#include "runtime/error.h"
+#include "tensors/torch_error.h"
+
 namespace tutti {
 
 Loader::Loader(DatasetPtr dataset, Sampler sampler, ActorId compute, Recorder& recorder)
@@ -29,10 +34,12 @@ std::optional<TimePoint> Loader::idle(Context& context) {
   return context.now();
 }
 
-BatchReady Loader::load(const DataPosition& position) const {
+BatchReady Loader::load(const DataPosition& position) const try {
   const auto indices = sampler_.indices(*dataset_, position.epoch, position.batch);
   const bool last = position.batch + 1 == sampler_.batches();
   return {position, sampler_.global_samples(position.batch), last, dataset_->get(indices)};
+} catch (const c10::Error& error) {
+  throw OperatingError("a batch cannot be loaded: " + one_line(error));
 }
 
 void Loader::advance() {

@@ -11,6 +11,7 @@
 #include "actors/heartbeat.h"
 #include "collectives/verdict.h"
 #include "io/checkpoint.h"
+#include "io/digests.h"
 #include "tensors/tree.h"
 
 // Every message that passes between the actors of a rank. "asked" means that the sender waits for the reply
@@ -101,8 +102,9 @@ struct BucketMemory {
 // any), then the verdict.
 struct SetPlan {
   static constexpr const char* kName = "SetPlan";
-  std::vector<at::Tensor> buckets;  // flat views, in the order in which backward fills them
-  int64_t statistics = 0;           // floats a rank gathers
+  std::vector<at::Tensor> buckets;             // flat views, in the order in which backward fills them
+  int64_t statistics = 0;                      // floats a rank gathers
+  std::vector<std::vector<DigestPart>> parts;  // of each bucket, by name
 };
 // Bucket `index` of the step is full.
 struct ReduceBucket {

@@ -26,13 +26,26 @@ Catalog device_catalog() {
           .default_kind = "auto"};
 }
 
+Catalog journal_catalog() {
+  return {
+      .section = "journal",
+      .noun = "",
+      .doc =
+          "What every rank writes down, beside the checkpoints: for replay, for a timeline, and for after a "
+          "crash.",
+      .keys = {Key{"level", KeyType::kText, "full",
+                   "control: every message and what the outside answered; full: also hashes of batches, "
+                   "losses, gradients and weights"}
+                   .one_of({"off", "control", "full"})}};
+}
+
 }  // namespace
 
 std::span<const Catalog> all_catalogs() {
   static const std::vector<Catalog> catalogs = {
       run_catalog(),         model_catalog(),      train_data_catalog(), eval_data_catalog(),
       optimizer_catalog(),   scheduler_catalog(),  train_catalog(),      device_catalog(),
-      collectives_catalog(), checkpoint_catalog(), metric_catalog()};
+      collectives_catalog(), checkpoint_catalog(), journal_catalog(),    metric_catalog()};
   return catalogs;
 }
 

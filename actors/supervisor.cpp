@@ -39,7 +39,7 @@ void Supervisor::say(Context& context, const std::string& text) { context.send(c
 std::string Supervisor::open_run_folder(Context& context) {
   try {
     folder_.open(context, options_.host);
-    const std::string checkpoint = shelf_.choose(options_.resume);
+    const std::string checkpoint = recorder_.answer("checkpoint", shelf_.choose(options_.resume));
     folder_.show(options_.nonce);
     return kFine + ControlText({options_.nonce, checkpoint}).text();
   } catch (const std::exception& error) {
@@ -150,7 +150,7 @@ void Supervisor::conclude(Context& context, const std::string& name) {
   Unpublished whole = std::move(unpublished_[name]);
   unpublished_.erase(name);
   context.ask<MetricsWritten>(cast_.reporter, WriteMetrics{});
-  const std::string error = publish(name, whole);
+  const std::string error = recorder_.answer("publish", publish(name, whole));
   if (error.empty()) {
     log_.info("checkpoint " + name + " is published");
   } else {
@@ -196,7 +196,7 @@ std::optional<TimePoint> Supervisor::idle(Context& context) {
   watch(context);
   const bool first = options_.rank == 0;
   if (first && stage_ == Stage::kTraining && !stop_requested_ && folder_.stop_requested())
-    stop_requested(context);
+    context.send(context.self(), StopRequested{});  // a message is recorded
   return context.now() + kLookEvery;
 }
 

@@ -65,6 +65,13 @@ void Sync::set_plan(SetPlan& plan) {
   statistics_ = plan.statistics;
   ready_.assign(buckets_.size(), false);
   next_bucket_ = 0;
+  digests_.clear();
+  if (!recorder_.digests()) return;
+  for (std::size_t b = 0; b < buckets_.size(); ++b)
+    digests_.emplace_back("sync/bucket " + std::to_string(b),
+                          parts_of_chunk(plan.parts.at(b), static_cast<int64_t>(buckets_[b].nbytes()),
+                                         group_.size(), group_.rank()),
+                          recorder_);
 }
 
 // Ranks fill buckets in the order in which their backward runs; they are posted in the plan's, the same on
@@ -74,7 +81,10 @@ void Sync::bucket_ready(Context& context, int index) {
   ready_[index] = true;
   for (; next_bucket_ < buckets_.size() && ready_[next_bucket_]; ++next_bucket_) {
     recorder_.record({context.now(), "sync", "reduce bucket", step_, static_cast<int64_t>(next_bucket_)});
-    post(context, group_.all_reduce(buckets_[next_bucket_], "bucket " + std::to_string(next_bucket_)));
+    post(context, group_.all_reduce(buckets_[next_bucket_], "bucket " + std::to_string(next_bucket_)),
+         [this, bucket = next_bucket_](Context&) {
+           if (!digests_.empty()) digests_[bucket].take(step_, buckets_[bucket]);
+         });
   }
 }
 
@@ -93,8 +103,10 @@ void Sync::finish_step(Context& context, Envelope& envelope, FinishStep& finish)
   auto waiting = std::make_shared<Envelope>(std::move(envelope));
   post(context, group_.all_reduce(verdict, "verdict"), [this, waiting, verdict, gathered](Context& c) {
     asked_ = false;
-    recorder_.record({c.now(), "sync", "verdict", step_++, 0});
-    c.reply(*waiting, StepFinished{Verdict::decode(verdict), gathered});
+    const Verdict all = Verdict::decode(verdict);
+    recorder_.record({c.now(), "sync", "verdict", step_, 0});
+    if (all.out_of_memory == 0) ++step_;
+    c.reply(*waiting, StepFinished{all, gathered});
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include "actors/messages.h"
 #include "collectives/group.h"
+#include "io/digests.h"
 #include "runtime/actor.h"
 #include "runtime/recorder.h"
 #include "runtime/transport.h"
@@ -58,6 +59,7 @@ class Sync final : public Actor {
   std::vector<at::Tensor> buckets_;
   std::vector<bool> ready_;
   std::size_t next_bucket_ = 0;
+  std::vector<WindowedDigest> digests_;  // of this rank's chunk of each bucket; none when nobody wants them
   int64_t statistics_ = 0;
   int64_t step_ = 0;
   std::vector<Outstanding> outstanding_;

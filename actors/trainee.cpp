@@ -1,20 +1,22 @@
 #include "actors/trainee.h"
 
 #include <ATen/core/grad_mode.h>
+#include <c10/util/Exception.h>
+#include <unistd.h>
 
+#include <iomanip>
+#include <new>
 #include <set>
+#include <sstream>
 
 #include "io/weights.h"
 #include "runtime/error.h"
+#include "tensors/torch_error.h"
 
 namespace tutti {
 namespace {
 
-std::string shape_text(at::IntArrayRef shape) {
-  std::string text = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
-}
+constexpr double kBytesPerGb = 1e9;
 
 // Every tensor that a checkpoint holds, by its name there.
 std::vector<std::pair<std::string, at::Tensor>> saved_tensors(const Trainee& trainee) {
@@ -53,6 +55,20 @@ void load_initial_weights(Trainee& trainee, const std::string& path) {
     if (!used.count(name)) throw UserError("it holds '" + name + "', which the model does not have");
 }
 
+// Parameters and their gradients at least. The system grants more than it has, and kills who uses it.
+void require_memory(const Setting& section, Model& model) {
+  double bytes = 0;
+  for (const auto& one : parameters(model))
+    bytes += 2.0 * static_cast<double>(one.parameter->tensor.numel() * one.parameter->tensor.element_size());
+  const double had =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (bytes <= had) return;
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(1) << "its parameters and gradients need " << bytes / kBytesPerGb
+       << " GB, this machine has " << had / kBytesPerGb << " GB";
+  section.fail(text.str());
+}
+
 void load_initial_weights(Trainee& trainee, const Setting& weights) try {
   load_initial_weights(trainee, weights.text());
 } catch (const std::runtime_error& error) {
@@ -61,11 +77,22 @@ void load_initial_weights(Trainee& trainee, const Setting& weights) try {
 
 }  // namespace
 
+std::shared_ptr<Model> build_model(const Setting& section, const SampleSpec& spec,
+                                   const ModelFactory& make_model) try {
+  auto model = make_model(section, spec);
+  require_memory(section, *model);
+  return model;
+} catch (const c10::Error& error) {
+  section.fail("it cannot be built: " + one_line(error));
+} catch (const std::bad_alloc& error) {
+  section.fail("it cannot be built: " + one_line(error));
+}
+
 std::unique_ptr<Trainee> make_trainee(const Setting& recipe, const SampleSpec& spec, uint64_t seed,
                                       const ModelFactory& make_model) {
   auto trainee = std::make_unique<Trainee>();
   const Setting& model = recipe.at("model");
-  trainee->model = make_model(model, spec);
+  trainee->model = build_model(model, spec, make_model);
   materialise(*trainee->model, seed);
   trainee->parameters = parameters(*trainee->model);
   for (const auto& one : buffers(*trainee->model))

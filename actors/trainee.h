@@ -28,10 +28,17 @@ struct Trainee {
   std::unique_ptr<Optimizer> optimizer;
 };
 
+// The model on the meta device. Throws UserError, also where this machine's memory is too small for it.
+std::shared_ptr<Model> build_model(const Setting& section, const SampleSpec& spec,
+                                   const ModelFactory& make_model);
+
 // Builds and initialises model and optimizer from a resolved recipe; [model] weights are read by parameter
 // name. Throws UserError.
 std::unique_ptr<Trainee> make_trainee(const Setting& recipe, const SampleSpec& spec, uint64_t seed,
                                       const ModelFactory& make_model = tutti::make_model);
+
+// Is shown what is about to be trained, and on what, before step `step` (from 1): for a debugger's eyes.
+using StepObserver = std::function<void(int rank, int64_t step, const Trainee& trainee, const Batch& batch)>;
 
 // This rank's rows of every parameter, buffer and optimizer tensor; they alias the live ones.
 std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee, int world, int rank);

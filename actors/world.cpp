@@ -56,6 +56,7 @@ Compute::Options compute_options(const Job& job, const RankPlace& place) {
   options.make_model = job.make_model;
   options.data_digest = job.train->digest();
   options.resume = job.resume;
+  options.before_step = job.before_step;
   return options;
 }
 

@@ -14,6 +14,7 @@
 #include "runtime/launcher.h"
 #include "runtime/resolve.h"
 #include "sim/local_run.h"
+#include "sim/replay.h"
 
 namespace tutti {
 namespace {
@@ -40,6 +41,17 @@ int run_train(const TuttiRequest& request) {
   return train_in_one_process(recipe(), options).exit_code;
 }
 
+int run_replay(const TuttiRequest& request) {
+  ReplayOptions options;
+  options.run_dir = request.path;
+  if (request.until > 0) options.until = request.until;
+  if (request.break_at > 0) options.break_at = request.break_at;
+  options.rank = request.rank;
+  const ReplayResult result = replay(options);
+  std::printf("%s\n", result.text.c_str());
+  return result.same ? 0 : 1;
+}
+
 int print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
   return 0;
@@ -58,6 +70,7 @@ int tutti_run(const TuttiRequest* request) {
   if (command == "eval") return print(eval_text(resolved_recipe(*request), request->checkpoint));
   if (command == "inspect")
     return print(request->digest ? inspect_digest(request->path) + "\n" : inspect_text(request->path));
+  if (command == "replay") return run_replay(*request);
   if (command == "refuse") return train([request]() -> Setting { throw UserError(request->path); }, {});
   throw UserError("libtutti.so has no command " + command);
 }

@@ -6,8 +6,8 @@ extern "C" {
 
 // A command line as it was understood. Texts are "" and numbers 0 where nothing was given.
 struct TuttiRequest {
-  const char* command;           // "train", "eval", "check", "inspect" or "refuse"
-  const char* path;              // the recipe; inspect: a checkpoint's or a run's folder; refuse: why
+  const char* command;           // "train", "eval", "check", "inspect", "replay" or "refuse"
+  const char* path;              // the recipe; inspect, replay: a folder; refuse: why
   const char* const* overrides;  // "a.b=v" each
   int override_count;
   const char* run_dir;     // train --run-dir
@@ -17,6 +17,9 @@ struct TuttiRequest {
   int ranks;               // check --ranks
   int scan_data;           // check --data
   int digest;              // inspect --digest
+  long long until;         // replay --until, a step
+  long long break_at;      // replay --break-at, a step
+  int rank;                // replay --rank; -1: all
 };
 
 // Runs the command on this rank and returns the exit code: 0 well, 2 when ranks that were launched together

@@ -20,7 +20,8 @@ int rank() { return launched_rank().value_or(0); }
 void add_commands(CLI::App& app, Action& action) {
   app.set_version_flag("--version", std::string("tutti ") + TUTTI_VERSION);
   app.require_subcommand(0, 1);
-  for (const auto add : {add_train, add_eval, add_check, add_inspect, add_stop, add_list, add_explain}) {
+  for (const auto add :
+       {add_train, add_eval, add_check, add_inspect, add_replay, add_stop, add_list, add_explain}) {
     add(app, action);
   }
 }
@@ -81,7 +82,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return tutti::kUserError;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: rank %d: %s\n", tutti::rank(), error.what());
+    std::fprintf(stderr, "error: %s\n", tutti::told_by(tutti::rank(), error.what()).c_str());
     return tutti::kFailure;
   }
 }

@@ -29,7 +29,10 @@ int run_request(const std::string& command, const LibraryArguments& arguments) {
                              .local_ranks = arguments.local_ranks,
                              .ranks = arguments.ranks,
                              .scan_data = arguments.scan_data,
-                             .digest = arguments.digest};
+                             .digest = arguments.digest,
+                             .until = arguments.until,
+                             .break_at = arguments.break_at,
+                             .rank = arguments.rank};
   return run_in_library(request);
 }
 

@@ -15,6 +15,8 @@ struct LibraryArguments {
   std::vector<std::string> overrides;
   int local_ranks = 0;
   int ranks = 0;
+  int64_t until = 0, break_at = 0;
+  int rank = -1;
   bool scan_data = false;
   bool digest = false;
 };

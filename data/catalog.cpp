@@ -5,6 +5,10 @@ namespace {
 
 using enum KeyType;
 
+constexpr double kMostSamples = 1e15;
+constexpr double kMostOfASample = 1e9;  // numbers, tokens, classes
+constexpr double kMostOfABatch = 1e9;
+
 Entry hdf5() {
   return {
       "hdf5",
@@ -14,7 +18,8 @@ Entry hdf5() {
           {"group", kText, "/", "the group that holds the arrays"},
           {"arrays", kTexts, "none", "names of the arrays to read; all of the group when absent"},
           Key{"num_classes", kInteger, "none", "integer targets lie below it; found by looking when absent"}
-              .at_least(1),
+              .at_least(1)
+              .at_most(kMostOfASample),
       }};
 }
 
@@ -22,7 +27,8 @@ std::vector<Key> sequence_keys() {
   return {
       Key{"sequence_length", kInteger, "256", "tokens of a sample"}
           .also_named({"max_sequence_length", "max_seq_len"})
-          .at_least(1),
+          .at_least(1)
+          .at_most(kMostOfASample),
       Key{"split", kText, "all", "which part of the file: the last eval_fraction of it is for evaluation"}
           .one_of({"all", "train", "eval"}),
       Key{"eval_fraction", kNumber, "0.1", "part of the file that split keeps for evaluation"}
@@ -40,11 +46,12 @@ Entry bytes() {
 }
 
 Entry tokens() {
-  Entry entry{
-      "tokens",
-      "A file of little-endian uint16 tokens without a header, for a language model.",
-      {{"path", kPath, "", "the file"},
-       Key{"vocab_size", kInteger, "none", "tokens lie below it; unchecked when absent"}.at_least(1)}};
+  Entry entry{"tokens",
+              "A file of little-endian uint16 tokens without a header, for a language model.",
+              {{"path", kPath, "", "the file"},
+               Key{"vocab_size", kInteger, "none", "tokens lie below it; found by looking when absent"}
+                   .at_least(1)
+                   .at_most(kMostOfASample)}};
   for (auto& key : sequence_keys()) entry.keys.push_back(std::move(key));
   return entry;
 }
@@ -54,26 +61,33 @@ Entry synthetic() {
       "synthetic",
       "Random samples drawn from the seed, for benchmarks.",
       {
-          Key{"samples", kInteger, "4096", "of an epoch"}.at_least(1),
-          Key{"shape", kIntegers, "[64]", "of one sample"}.at_least(1),
+          Key{"samples", kInteger, "4096", "of an epoch"}.at_least(1).at_most(kMostSamples),
+          Key{"shape", kIntegers, "[64]", "of one sample"}.at_least(1).at_most(kMostOfASample),
           Key{"targets", kText, "class", "a class for each sample, or the next token for each of a sequence"}
               .one_of({"class", "sequence"}),
-          Key{"classes", kInteger, "10", "targets lie below it (targets = \"class\")"}.at_least(1),
+          Key{"classes", kInteger, "10", "targets lie below it (targets = \"class\")"}.at_least(1).at_most(
+              kMostOfASample),
           Key{"vocab", kInteger, "256", "tokens lie below it (targets = \"sequence\")"}
               .also_named({"vocab_size"})
-              .at_least(1),
+              .at_least(1)
+              .at_most(kMostOfASample),
       }};
 }
 
 std::vector<Key> loading_keys(const char* absent) {
   return {
       Key{"batch_size", kInteger, "none", std::string("samples of a step, all ranks together") + absent}
-          .at_least(1),
+          .at_least(1)
+          .at_most(kMostOfABatch),
       Key{"device_batch_size", kInteger, "none", "samples of a step on each rank (Composer's batch_size)"}
-          .at_least(1),
+          .at_least(1)
+          .at_most(kMostOfABatch),
       {"shuffle", kBoolean, "false", "a new order each epoch, drawn from the seed"},
       {"drop_last", kBoolean, "false", "leave out the short batch that ends an epoch"},
-      Key{"prefetch", kInteger, "2", "batches loaded ahead"}.also_named({"prefetch_factor"}).at_least(1),
+      Key{"prefetch", kInteger, "2", "batches loaded ahead"}
+          .also_named({"prefetch_factor"})
+          .at_least(1)
+          .at_most(1000),
   };
 }
 

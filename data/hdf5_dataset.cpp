@@ -16,7 +16,9 @@ namespace tutti {
 namespace {
 
 constexpr const char* kTarget = "target";
+constexpr const char* kInput = "input";
 constexpr int64_t kIgnoredLabel = -100;
+constexpr int64_t kMostClasses = int64_t{1} << 24;  // that are believed without being declared
 constexpr int64_t kRowsAtOnce = 4096;
 constexpr int64_t kRowsInDigest = 16;
 
@@ -41,9 +43,17 @@ std::vector<std::string> arrays_of(const Hdf5File& file, const std::string& pref
     if (name.find('/') == std::string::npos) names.push_back(name);
   }
   if (names.empty()) {
-    throw UserError(file.path() + ": no datasets in the group '/" + prefix + "'; there is " + file.names());
+    throw MissingArrays(
+        "group", file.path() + ": no datasets in the group '/" + prefix + "'; there is " + file.names());
   }
   return names;
+}
+
+const Hdf5Entry& array_at(const Hdf5File& file, const std::string& prefix, const std::string& name) {
+  if (const Hdf5Entry* found = file.find(prefix + name)) return *found;
+  arrays_of(file, prefix);  // is it the group that is missing?
+  throw MissingArrays("arrays",
+                      file.path() + ": no dataset '" + prefix + name + "'; there is " + file.names());
 }
 
 std::vector<int64_t> rows_between(int64_t begin, int64_t end) {
@@ -67,6 +77,7 @@ class Hdf5Dataset::Array {
     const int64_t row =
         std::accumulate(row_shape_.begin(), row_shape_.end(), int64_t{1}, std::multiplies<>());
     row_bytes_ = static_cast<size_t>(row) * c10::elementSize(entry.dtype);
+    if (row == 0) throw UserError(where() + " has nothing in its rows");
     if (entry.file_offset) use_map(std::move(map));
   }
 
@@ -74,7 +85,12 @@ class Hdf5Dataset::Array {
   const Shape& row_shape() const { return row_shape_; }
   int64_t rows() const { return entry_.shape[0]; }
   const Hdf5Attributes& attributes() const { return entry_.attributes; }
-  bool is_integer() const { return dtype_ == at::kLong; }
+  int64_t elements() const {
+    return std::accumulate(row_shape_.begin(), row_shape_.end(), rows(), std::multiplies<>());
+  }
+  at::ScalarType dtype() const { return dtype_; }
+  // A label that losses leave out; a sample with only one label has nothing else to learn from.
+  bool may_ignore() const { return name_ == kTarget && !row_shape_.empty(); }
   std::string where() const { return file_->path() + ": array '" + entry_.path + "'"; }
 
   at::Tensor get(std::span<const int64_t> indices) const {
@@ -134,7 +150,7 @@ void check_labels(const Array& labels, int64_t classes) {
   labels.for_all([&](const at::Tensor& values, int64_t first_row) {
     const int64_t* value = values.const_data_ptr<int64_t>();
     for (int64_t i = 0; i < values.numel(); ++i) {
-      const bool ignored = value[i] == kIgnoredLabel && !labels.row_shape().empty();
+      const bool ignored = value[i] == kIgnoredLabel && labels.may_ignore();
       if ((value[i] >= 0 && value[i] < classes) || ignored) continue;
       throw UserError(labels.where() + ", row " + std::to_string(labels.row_of(first_row, i)) +
                       ": labels out of range: " + std::to_string(value[i]) + " is not in [0, " +
@@ -183,9 +199,10 @@ void Hdf5Dataset::open_arrays(const Options& options) {
   const auto map = std::make_shared<const MappedFile>(options.path);
   const std::string prefix = prefix_of(options.group);
   for (const std::string& name : options.arrays.empty() ? arrays_of(*file, prefix) : options.arrays) {
-    arrays_.push_back(std::make_unique<const Array>(name, file, file->at(prefix + name), map));
+    arrays_.push_back(std::make_unique<const Array>(name, file, array_at(*file, prefix, name), map));
     const Array& array = *arrays_.back();
     spec_.shapes[name] = array.row_shape();
+    spec_.dtypes[name] = array.dtype();
     if (arrays_.size() == 1) size_ = array.rows();
     if (array.rows() != size_) {
       throw UserError(array.where() + " has " + std::to_string(array.rows()) + " rows, '" +
@@ -195,16 +212,28 @@ void Hdf5Dataset::open_arrays(const Options& options) {
   if (size_ == 0) throw UserError(arrays_[0]->where() + " has no rows");
 }
 
+// The target's labels; an input of the same integers, one for each of several, is of tokens.
+std::vector<const Hdf5Dataset::Array*> Hdf5Dataset::class_arrays() const {
+  const auto integers = [this](const char* name) -> const Array* {
+    for (const auto& array : arrays_)
+      if (array->name() == name && array->dtype() == at::kLong) return array.get();
+    return nullptr;
+  };
+  const Array *target = integers(kTarget), *input = integers(kInput);
+  if (!target) return {};
+  const bool tokens = input && !input->row_shape().empty() && input->row_shape() == target->row_shape();
+  return tokens ? std::vector{target, input} : std::vector{target};
+}
+
 void Hdf5Dataset::find_classes(const Options& options) {
-  for (const auto& array : arrays_) {
-    if (array->name() != kTarget || !array->is_integer()) continue;
-    const int64_t labels =
-        std::accumulate(array->row_shape().begin(), array->row_shape().end(), size_, std::multiplies<>());
-    spec_.classes = declared_classes(options.num_classes, array->attributes());
-    if (labels > kLabelsLookedAt) continue;
-    if (spec_.classes == 0) spec_.classes = largest_label(*array) + 1;
-    check_labels(*array, spec_.classes);
+  int64_t found = 0;
+  for (const Array* array : class_arrays()) {
+    if (array->name() == kTarget) spec_.classes = declared_classes(options.num_classes, array->attributes());
+    if (array->elements() > kLabelsLookedAt) continue;
+    check_labels(*array, spec_.classes > 0 ? spec_.classes : kMostClasses);
+    if (spec_.classes == 0) found = std::max(found, largest_label(*array) + 1);
   }
+  if (spec_.classes == 0) spec_.classes = found;
 }
 
 Batch Hdf5Dataset::get(std::span<const int64_t> indices) const {
@@ -215,12 +244,10 @@ Batch Hdf5Dataset::get(std::span<const int64_t> indices) const {
 }
 
 void Hdf5Dataset::scan() const {
-  for (const auto& array : arrays_) {
-    const at::ScalarType dtype = array->get({}).scalar_type();
-    if (dtype == at::kFloat) check_finite(*array);
-    if (array->name() == kTarget && array->is_integer() && spec_.classes > 0)
-      check_labels(*array, spec_.classes);
-  }
+  for (const auto& array : arrays_)
+    if (array->dtype() == at::kFloat) check_finite(*array);
+  if (spec_.classes == 0) return;
+  for (const Array* array : class_arrays()) check_labels(*array, spec_.classes);
 }
 
 uint64_t Hdf5Dataset::digest() const {

@@ -5,8 +5,17 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "runtime/error.h"
 
 namespace tutti {
+
+// The file does not have what an option of the dataset names: "group" or "arrays".
+class MissingArrays final : public UserError {
+ public:
+  MissingArrays(std::string option, const std::string& message)
+      : UserError(message), option(std::move(option)) {}
+  std::string option;
+};
 
 // Arrays of an HDF5 file by name; row i of each is sample i. Contiguous arrays are read from the mapped file,
 // others through libhdf5. Floats come as float32 and integers as int64, but for uint8 arrays other than the
@@ -17,12 +26,13 @@ class Hdf5Dataset final : public Dataset {
     std::string path;
     std::string group = "/";
     std::vector<std::string> arrays = {};  // empty: all of the group
-    int64_t num_classes = 0;  // of "target"; 0: its attribute num_classes, else the largest label + 1
+    int64_t num_classes = 0;  // of "target"; 0: its attribute num_classes, else the largest integer of
+                              // "target" and "input" (tokens) + 1
   };
 
-  // Looks at every label (integer "target") when there are <= kLabelsLookedAt of them: UserError "labels out
-  // of range" with file, array, row and value. A target with more than one label a sample may hold -100,
-  // which losses ignore.
+  // Looks at every label (integer "target") and token (integer "input") when there are <= kLabelsLookedAt of
+  // them: UserError "labels out of range" with file, array, row and value. A target with more than one label
+  // a sample may hold -100, which losses ignore.
   explicit Hdf5Dataset(Options options);
   ~Hdf5Dataset() override;
 
@@ -37,6 +47,7 @@ class Hdf5Dataset final : public Dataset {
  private:
   class Array;
   void open_arrays(const Options& options);
+  std::vector<const Array*> class_arrays() const;
   void find_classes(const Options& options);
 
   std::vector<std::unique_ptr<const Array>> arrays_;

@@ -9,9 +9,11 @@
 namespace tutti {
 namespace {
 
-// What is wrong with a file is the user's to mend in the recipe's line that names it.
+// What is wrong with a file is the user's to mend in the recipe's line that names it, or what it lacks.
 DatasetPtr opened(const Setting& section, const std::function<DatasetPtr()>& open) try {
   return open();
+} catch (const MissingArrays& error) {
+  section.at(error.option).fail(error.what());
 } catch (const UserError& error) {
   section.at("path").fail(error.what());
 }

@@ -37,8 +37,10 @@ SyntheticDataset::SyntheticDataset(const Options& options) : options_(options) {
 }
 
 SampleSpec SyntheticDataset::spec() const {
-  const Shape target = options_.targets == Targets::kClass ? Shape{} : options_.shape;
-  return {{{"input", options_.shape}, {"target", target}}, options_.classes};
+  const bool labels = options_.targets == Targets::kClass;
+  return {{{"input", options_.shape}, {"target", labels ? Shape{} : options_.shape}},
+          options_.classes,
+          {{"input", labels ? at::kFloat : at::kLong}, {"target", at::kLong}}};
 }
 
 Batch SyntheticDataset::get(std::span<const int64_t> indices) const {

@@ -19,6 +19,13 @@ void widen_items(const std::byte* from, int64_t count, int64_t* to) {
   std::copy(items, items + count, to);
 }
 
+// A loop that becomes vectors: every token of a file is looked at when it is opened.
+int64_t largest(std::span<const uint16_t> tokens) {
+  uint16_t most = 0;
+  for (const uint16_t token : tokens) most = token > most ? token : most;
+  return most;
+}
+
 }  // namespace
 
 TokenDataset::TokenDataset(const Options& options) : options_(options), file_(options.path) {
@@ -37,18 +44,27 @@ TokenDataset::TokenDataset(const Options& options) : options_(options), file_(op
                     " tokens are fewer than one sample's " + std::to_string(options.sequence_length + 1));
   }
   if (tokens_ <= kTokensLookedAt) scan();
+  find_classes();
+}
+
+void TokenDataset::find_classes() {
+  classes_ = options_.format == Format::kBytes ? kByteValues : options_.vocab_size;
+  if (classes_ == 0 && tokens_ <= kTokensLookedAt) classes_ = largest(uint16_tokens()) + 1;
 }
 
 SampleSpec TokenDataset::spec() const {
   const Shape shape = {options_.sequence_length};
-  const int64_t classes = options_.format == Format::kBytes ? kByteValues : options_.vocab_size;
-  return {{{"input", shape}, {"target", shape}}, classes};
+  return {{{"input", shape}, {"target", shape}}, classes_, {{"input", at::kLong}, {"target", at::kLong}}};
 }
 
 void TokenDataset::widen(int64_t first, int64_t count, int64_t* to) const {
   const std::byte* from = item(first_ + first);
   options_.format == Format::kBytes ? widen_items<uint8_t>(from, count, to)
                                     : widen_items<uint16_t>(from, count, to);
+}
+
+std::span<const uint16_t> TokenDataset::uint16_tokens() const {
+  return {reinterpret_cast<const uint16_t*>(item(first_)), static_cast<size_t>(tokens_)};
 }
 
 Batch TokenDataset::get(std::span<const int64_t> indices) const {
@@ -69,11 +85,11 @@ Batch TokenDataset::get(std::span<const int64_t> indices) const {
 
 void TokenDataset::scan() const {
   if (options_.format == Format::kBytes || options_.vocab_size == 0) return;
-  const auto* tokens = reinterpret_cast<const uint16_t*>(item(first_));
-  const auto bad =
-      std::find_if(tokens, tokens + tokens_, [&](uint16_t token) { return token >= options_.vocab_size; });
-  if (bad == tokens + tokens_) return;
-  throw UserError(options_.path + ": token " + std::to_string(first_ + (bad - tokens)) + " is " +
+  const auto tokens = uint16_tokens();
+  if (largest(tokens) < options_.vocab_size) return;
+  const auto bad = std::find_if(tokens.begin(), tokens.end(),
+                                [&](uint16_t token) { return token >= options_.vocab_size; });
+  throw UserError(options_.path + ": token " + std::to_string(first_ + (bad - tokens.begin())) + " is " +
                   std::to_string(*bad) + ", which is not in [0, " + std::to_string(options_.vocab_size) +
                   ")");
 }

@@ -22,14 +22,14 @@ class TokenDataset final : public Dataset {
     int64_t sequence_length = 256;
     Split split = Split::kAll;
     double eval_fraction = 0.1;  // of the tokens, at the file's end, that are kept for kEval
-    int64_t vocab_size = 0;      // of kUint16: tokens lie below it; 0: unchecked
+    int64_t vocab_size = 0;      // of kUint16: tokens lie below it; 0: above the largest one
   };
 
-  // Throws UserError when the split holds no sample, or (looking at <= kTokensLookedAt of them) a token is
-  // out of range.
+  // Throws UserError when the split holds no sample, or a token is out of range. Tokens are looked at when
+  // there are <= kTokensLookedAt of them.
   explicit TokenDataset(const Options& options);
 
-  static constexpr int64_t kTokensLookedAt = int64_t{16} << 20;
+  static constexpr int64_t kTokensLookedAt = int64_t{256} << 20;
 
   int64_t size() const override { return size_; }
   SampleSpec spec() const override;
@@ -40,6 +40,8 @@ class TokenDataset final : public Dataset {
  private:
   int64_t item_bytes() const { return options_.format == Format::kBytes ? 1 : 2; }
   const std::byte* item(int64_t token) const { return file_.bytes().data() + token * item_bytes(); }
+  std::span<const uint16_t> uint16_tokens() const;  // of the split
+  void find_classes();
   // Widens `count` tokens of the split, from the one at `first` on.
   void widen(int64_t first, int64_t count, int64_t* to) const;
 
@@ -48,6 +50,7 @@ class TokenDataset final : public Dataset {
   int64_t first_ = 0;   // token of the file where the split begins
   int64_t tokens_ = 0;  // of the split
   int64_t size_ = 0;
+  int64_t classes_ = 0;
 };
 
 }  // namespace tutti

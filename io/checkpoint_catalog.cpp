@@ -13,7 +13,8 @@ Catalog checkpoint_catalog() {
               {"save_folder", kPath, "none", "where; the run folder's checkpoints/ when absent"},
               Key{"keep", kInteger, "-1", "newest checkpoints that stay; -1 = all"}
                   .also_named({"save_num_checkpoints_to_keep"})
-                  .at_least(-1),
+                  .at_least(-1)
+                  .at_most(1e9),
               Key{"resume", kPath, "none",
                   "the checkpoint or run folder to go on from; auto: this run's newest, if any"}
                   .also_named({"load_path"})

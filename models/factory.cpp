@@ -1,26 +1,12 @@
 #include "models/factory.h"
 
-#include <functional>
-#include <numeric>
-
 #include "models/gpt.h"
 #include "models/mlp.h"
 #include "models/resnet_cifar.h"
+#include "models/sample_check.h"
 
 namespace tutti {
 namespace {
-
-std::string text_of(const Shape& shape) {
-  std::string text;
-  for (const int64_t size : shape) text += (text.empty() ? "" : ", ") + std::to_string(size);
-  return "[" + text + "]";
-}
-
-const Shape& input_shape(const Setting& section, const SampleSpec& samples) {
-  const auto found = samples.shapes.find("input");
-  if (found == samples.shapes.end()) section.fail("the data has no array 'input', which this model reads");
-  return found->second;
-}
 
 int64_t positive(const Setting& key) {
   if (key.integer() < 1) key.fail("expected an integer >= 1");
@@ -46,9 +32,18 @@ int64_t num_classes(const Setting& section, const SampleSpec& samples) {
   return wanted;
 }
 
+// Numbers of a sample.
+int64_t values_of(const Setting& section, const Shape& shape) {
+  int64_t values = 1;
+  for (const int64_t size : shape)
+    if (__builtin_mul_overflow(values, size, &values))
+      section.at("kind").fail("the data's 'input' is too large: " + shape_text(shape) + " a sample");
+  return values;
+}
+
 std::shared_ptr<Model> make_mlp(const Setting& section, const SampleSpec& samples) {
-  const Shape& shape = input_shape(section, samples);
-  const int64_t values = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+  const int64_t values = values_of(section, value_input(section, samples));
+  require_class_target(section, samples);
   MlpOptions options{.in_features = agreed(section, "in_features", values, "values a sample"),
                      .hidden = section.at("hidden").integers(),
                      .num_classes = num_classes(section, samples),
@@ -59,9 +54,11 @@ std::shared_ptr<Model> make_mlp(const Setting& section, const SampleSpec& sample
 }
 
 std::shared_ptr<Model> make_resnet_cifar(const Setting& section, const SampleSpec& samples) {
-  const Shape& shape = input_shape(section, samples);
+  const Shape& shape = value_input(section, samples);
   if (shape.size() != 3)
-    section.fail("expected images [channels, height, width]; the data's 'input' is " + text_of(shape));
+    section.at("kind").fail("expected images [channels, height, width]; the data's 'input' is " +
+                            shape_text(shape));
+  require_class_target(section, samples);
   const int64_t depth = section.at("depth").integer();
   if (depth < 8 || depth % 6 != 2) section.at("depth").fail("expected 6 n + 2: 20, 32, 56, ...");
   return std::make_shared<ResNetCifar>(
@@ -72,11 +69,9 @@ std::shared_ptr<Model> make_resnet_cifar(const Setting& section, const SampleSpe
 }
 
 void check_gpt(const Setting& section, const GptOptions& options, const SampleSpec& samples) {
-  const Shape& shape = input_shape(section, samples);
-  if (shape.size() != 1)
-    section.fail("expected token sequences; the data's 'input' is " + text_of(shape) + " a sample");
-  if (shape[0] > options.n_positions)
-    section.at("n_positions").fail("the data has sequences of " + std::to_string(shape[0]) + " tokens");
+  const int64_t length = token_sequence(section, samples);
+  if (length > options.n_positions)
+    section.at("n_positions").fail("the data has sequences of " + std::to_string(length) + " tokens");
   if (samples.classes > options.vocab_size)
     section.at("vocab_size").fail("the data has tokens up to " + std::to_string(samples.classes - 1));
   if (options.n_embd % options.n_head != 0)

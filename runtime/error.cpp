@@ -14,6 +14,11 @@ std::string Position::text() const { return line > 0 ? file + ":" + std::to_stri
 UserError::UserError(const Position& position, const std::string& message)
     : std::runtime_error(position.file.empty() ? message : position.text() + ": " + message) {}
 
+std::string told_by(int rank, const std::string& what) {
+  const std::string who = "rank " + std::to_string(rank);
+  return what.starts_with(who + ' ') ? what : who + ": " + what;
+}
+
 // Levenshtein's, one row at a time.
 int edit_distance(const std::string& a, const std::string& b) {
   std::vector<int> row(b.size() + 1);

@@ -27,6 +27,9 @@ class OperatingError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// "rank 1: what went wrong"; a text that begins with this rank already stays as it is.
+std::string told_by(int rank, const std::string& what);
+
 // The nearest of `candidates` to `name` by edit distance, or "" when none is near.
 template <class Names>
 std::string nearest_name(const std::string& name, const Names& candidates);

@@ -8,6 +8,8 @@
 namespace tutti {
 namespace {
 
+constexpr double kLongestTime = 1e15;  // in any unit; counts are whole numbers in int64
+
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -28,6 +30,7 @@ Setting with_value(const Setting& given, Setting::Value value) {
 Setting checked_number(const Key& key, const Setting& given, bool whole) {
   const bool is_double = std::holds_alternative<double>(given.value);
   if (!given.is_integer() && (whole || !is_double)) reject(key, given);
+  if (!std::isfinite(given.number())) given.fail("expected a finite number");
   if (!key.range.holds(given.number())) reject(key, given);
   return whole ? given : with_value(given, given.number());
 }
@@ -37,12 +40,30 @@ Setting checked_text(const Key& key, const Setting& given) {
   return given;
 }
 
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// A number of a time: as Python writes it, underscores between digits too; not below zero.
+std::optional<double> time_number(std::string_view text) {
+  std::string digits;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool between = i > 0 && i + 1 < text.size() && is_digit(text[i - 1]) && is_digit(text[i + 1]);
+    if (text[i] != '_' || !between) digits += text[i];
+  }
+  double number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  const bool all = error == std::errc() && end == digits.data() + digits.size();
+  return all && std::isfinite(number) && number >= 0 ? std::optional(number) : std::nullopt;
+}
+
 Setting checked_time(const Key& key, const Setting& given) {
   const bool is_epochs = given.is_integer() && given.integer() >= 0;
   if (!is_epochs && !given.is_text()) reject(key, given);
   const std::string text = is_epochs ? std::to_string(given.integer()) + "ep" : given.text();
   const std::string unit = time_unit(text);
   if (unit.empty() || (!key.units.empty() && !contains(key.units, unit))) reject(key, given);
+  const auto number = time_number(std::string_view(text).substr(0, text.size() - unit.size()));
+  if (number && !key.range.holds(*number)) reject(key, given);
+  if (number && *number > kLongestTime) given.fail("expected a time that is reached; this one never is");
   return with_value(given, text);
 }
 
@@ -130,21 +151,6 @@ Setting::Array parsed_list(const Key& key, const std::string& path, const Positi
     begin = end + 2;
   }
   return items;
-}
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-// A number of a time: as Python writes it, underscores between digits too; not below zero.
-std::optional<double> time_number(std::string_view text) {
-  std::string digits;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool between = i > 0 && i + 1 < text.size() && is_digit(text[i - 1]) && is_digit(text[i + 1]);
-    if (text[i] != '_' || !between) digits += text[i];
-  }
-  double number = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  const bool all = error == std::errc() && end == digits.data() + digits.size();
-  return all && std::isfinite(number) && number >= 0 ? std::optional(number) : std::nullopt;
 }
 
 // "1h20m40s", each part at most once and in this order; below 24 hours, 60 minutes, 60 seconds.

@@ -11,8 +11,8 @@ namespace tutti {
 //
 // A message type is a movable struct with `static constexpr const char* kName`. Credits and replies, which
 // must never block their sender, also have `static constexpr bool kReserved = true`: they travel in the
-// mailbox's reserved lane. With `static constexpr bool kIncidental = true` it comes and goes with the clock and
-// no result depends on it: it is not recorded.
+// mailbox's reserved lane. With `static constexpr bool kIncidental = true` it comes and goes with the clock
+// and no result depends on it: it is not recorded.
 class Message {
  public:
   static constexpr std::size_t kInlineBytes = 48;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,8 +27,8 @@ struct Delivery {
   std::string_view message;
 };
 
-// A hash of something that every run of the same job comes to: "batch", "bucket 2". The parts' short hashes
-// tell where two differ.
+// A hash of something that every run of the same job comes to, named by its actor: "compute/batch",
+// "sync/bucket 2". The parts' short hashes tell where two differ.
 struct Digest {
   std::string_view thing;
   int64_t step = 0;
@@ -50,10 +51,16 @@ class Recorder {
   // Names the parts of the digests of `thing`, before the first of them.
   virtual void name_parts(std::string_view, const std::vector<std::string>&) {}
 
-  // What the outside said where the seed does not decide it (a clock, a disk): gives `measured` back, or in a
-  // replay what was said then.
+  // What the outside said where the seed does not decide it (a clock, a disk): gives `measured` back, or in
+  // a replay what was said then.
   virtual double answer(std::string_view, double measured) { return measured; }
   virtual std::string answer(std::string_view, std::string measured) { return measured; }
+
+  // In a replay, what `answer` will say next, for what must be known before it is measured; else nothing.
+  virtual std::optional<double> foretold(std::string_view) { return std::nullopt; }
+
+  // How the run ended on this rank; the last that is recorded.
+  virtual void end(const std::string&) {}
 };
 
 // Keeps the last `capacity` happenings for the report of a fatal end.

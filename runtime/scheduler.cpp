@@ -134,7 +134,7 @@ void Scheduler::handle_messages(Cell& self) {
 
 bool Scheduler::handle_next(Cell& self, Context& context) {
   Envelope envelope;
-  if (!self.mailbox.pop(envelope)) return false;
+  if (!take(self, envelope)) return false;
   if (self.held.count.load(std::memory_order_relaxed) > 0 && self.mailbox.half_empty()) wake_held(self);
   deliver(self, envelope);
   if (self.recorder && !envelope.message.incidental()) record_delivery(self, envelope);
@@ -143,6 +143,8 @@ bool Scheduler::handle_next(Cell& self, Context& context) {
                full_name(self) + " left " + envelope.message.name() + " unanswered");
   return true;
 }
+
+bool Scheduler::take(Cell& self, Envelope& envelope) { return self.mailbox.pop(envelope); }
 
 void Scheduler::record_delivery(Cell& self, const Envelope& envelope) const {
   const uint32_t from = envelope.from.index;

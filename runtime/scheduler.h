@@ -61,6 +61,8 @@ class Scheduler {
   virtual void leave(Cell&) {}
   // Called by run before any thread starts / after each thread was created.
   virtual void begin() {}
+  // The message that the actor handles next, if there is one.
+  virtual bool take(Cell& self, Envelope& envelope);
   // Each message, right before its actor handles it.
   virtual void deliver(Cell&, const Envelope&) {}
 

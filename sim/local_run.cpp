@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "actors/process_watch.h"
+#include "actors/run_journal.h"
 #include "actors/run_report.h"
 #include "actors/world.h"
 #include "collectives/local_group.h"
@@ -15,12 +16,14 @@
 namespace tutti {
 namespace {
 
+constexpr const char* kHost = "this process";
+
 // What one rank holds of the outside.
 struct Berth {
   std::unique_ptr<Group> group;
   std::unique_ptr<Transport> transport;
   std::unique_ptr<Log> log;
-  RingRecorder recorder;
+  std::unique_ptr<Recorder> recorder;
   RunOutcome outcome;
 };
 
@@ -29,8 +32,8 @@ struct Berth {
 LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions& options) {
   if (options.live) hold_stop_signals();
   begin_process(recipe);
-  const Job job =
-      make_job(recipe, {options.ranks, options.run_dir, options.resume, options.fresh_seed, "local"});
+  const Job job = make_job(recipe, {options.ranks, options.run_dir, options.resume, options.fresh_seed,
+                                    options.live ? fresh_nonce() : "local"});
   ProcessStateSwitch states(options.ranks);
   SimScheduler::Options scheduling;
   scheduling.seed = options.schedule_seed;
@@ -49,15 +52,23 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
     berth.transport = network.transport(r);
     berth.log = options.quiet ? make_null_log()
                               : make_log(job.run_dir + "/log/rank-" + std::to_string(r) + ".log", r, r == 0);
-    const RankPlace place{r, r, "this process", prints_to_terminal(), options.quiet, process_started_s()};
+    berth.recorder = options.live ? make_recorder(job, r, kHost) : std::make_unique<RingRecorder>();
+    const RankPlace place{r, r, kHost, prints_to_terminal(), options.quiet, process_started_s()};
     const Cast cast =
         add_rank(scheduler, job, place,
-                 {*berth.group, *berth.transport, disk, clock, *berth.log, berth.recorder}, berth.outcome);
+                 {*berth.group, *berth.transport, disk, clock, *berth.log, *berth.recorder}, berth.outcome);
     supervisors.push_back(cast.supervisor);
   }
   std::optional<ProcessWatch> watch;
   if (options.live) watch.emplace(scheduler, supervisors[0], 0);
-  scheduler.run();
+  try {
+    scheduler.run();
+  } catch (const std::exception& error) {
+    if (berths[0].outcome.refused && options.live) discard_journals(job);
+    for (auto& berth : berths) berth.recorder->end(error.what());
+    throw;
+  }
+  for (auto& berth : berths) berth.recorder->end("exit code " + std::to_string(berth.outcome.exit_code));
   return {berths[0].outcome.exit_code, scheduler.delivery_digest()};
 }
 

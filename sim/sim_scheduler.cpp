@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "runtime/cell.h"
@@ -35,8 +36,13 @@ TimePoint SimScheduler::now() const {
 }
 
 void SimScheduler::begin() {
+  {
+    const std::lock_guard lock(mutex_);
+    seats_.resize(cells_.size());
+    waiting_.resize(cells_.size());
+  }
+  if (options_.script) wake_first();
   std::unique_lock lock(mutex_);
-  seats_.resize(cells_.size());
   if (!seats_.empty()) holder_ = choose(lock);
   if (options_.pin_to_one_core) core_ = sched_getcpu();
 }
@@ -76,6 +82,49 @@ void SimScheduler::deliver(Cell& self, const Envelope& envelope) {
   yield(self, Phase::kAble, kNever);
   const uint64_t what = Draw(envelope.from.index, envelope.message.name()).bits();
   deliveries_ = deliveries_.at(self.id.index).at(what).at(now().time_since_epoch().count());
+}
+
+bool SimScheduler::take(Cell& self, Envelope& envelope) {
+  if (!options_.script) return Scheduler::take(self, envelope);
+  auto& waiting = waiting_[self.id.index];
+  for (Envelope come; Scheduler::take(self, come);) waiting.push_back(std::move(come));
+  const auto found = std::find_if(waiting.begin(), waiting.end(), [&](const Envelope& one) {
+    return one.message.incidental() || is_next(self, one);
+  });
+  if (found == waiting.end()) return false;
+  envelope = std::move(*found);
+  waiting.erase(found);
+  if (envelope.message.incidental()) return true;
+  last_taken_ = now();
+  options_.script->taken(self.rank);
+  wake_next(self.rank);
+  return true;
+}
+
+bool SimScheduler::is_next(const Cell& self, const Envelope& envelope) const {
+  const DeliveryScript::Line* next = options_.script->next(self.rank);
+  if (!next || next->to != self.name || next->message != envelope.message.name()) return false;
+  const uint32_t from = envelope.from.index;
+  return from < cells_.size() ? next->from == cells_[from]->name : next->from.empty();
+}
+
+void SimScheduler::wake_first() {
+  std::set<int> ranks;
+  for (const auto& cell : cells_) ranks.insert(cell->rank);
+  for (const int rank : ranks) wake_next(rank);
+}
+
+void SimScheduler::wake_next(int rank) {
+  const DeliveryScript::Line* next = options_.script->next(rank);
+  if (!next) return;
+  for (const auto& cell : cells_) {
+    if (cell->rank != rank || cell->name != next->to) continue;
+    if (auto message = options_.script->from_outside(rank)) {
+      const ActorId from = next->from.empty() ? ActorId{} : cell->id;
+      waiting_[cell->id.index].push_back({from, std::move(*message), nullptr});
+    }
+    unpark(*cell);
+  }
 }
 
 void SimScheduler::yield(Cell& self, Phase phase, TimePoint until) {
@@ -173,6 +222,8 @@ TimePoint SimScheduler::next_poll() {
 
 std::string SimScheduler::trouble(const Cell& self) {
   if (now() >= options_.time_limit) return "the simulation reached its time limit";
+  if (options_.script && now() - last_taken_ > kScriptPatience)
+    return "the run does not come to the next line of its record";
   const std::lock_guard lock(mutex_);
   return blocks_itself(self) ? "full mailboxes block each other: " + waiting() : "";
 }

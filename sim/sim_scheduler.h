@@ -3,12 +3,14 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <vector>
 
 #include "runtime/random.h"
 #include "runtime/scheduler.h"
+#include "sim/delivery_script.h"
 
 namespace tutti {
 
@@ -36,7 +38,12 @@ class SimScheduler final : public Scheduler {
     // Runs on the receiving thread whenever the baton goes to another rank: swap what is kept per process.
     std::function<void(int rank)> on_switch;
     TimePoint time_limit = kNever;  // of the made-up clock; beyond it the run is aborted
+    // Messages are taken in this order, and a run that does not come to its next line within kScriptPatience
+    // of made-up time is aborted. Messages that are incidental are free.
+    DeliveryScript* script = nullptr;
   };
+
+  static constexpr Nanoseconds kScriptPatience = std::chrono::seconds(50);
 
   SimScheduler() : SimScheduler(Options()) {}
   explicit SimScheduler(Options options);
@@ -55,6 +62,7 @@ class SimScheduler final : public Scheduler {
   void enter(Cell& cell) override;
   void leave(Cell& cell) override;
   void begin() override;
+  bool take(Cell& self, Envelope& envelope) override;
   void deliver(Cell& cell, const Envelope& envelope) override;
 
  private:
@@ -66,6 +74,9 @@ class SimScheduler final : public Scheduler {
   };
   static constexpr uint32_t kNobody = UINT32_MAX;
 
+  bool is_next(const Cell& self, const Envelope& envelope) const;
+  void wake_first();
+  void wake_next(int rank);
   void yield(Cell& self, Phase phase, TimePoint until);
   void pass_baton();
   uint32_t choose(std::unique_lock<std::mutex>& lock);
@@ -83,6 +94,8 @@ class SimScheduler final : public Scheduler {
   Options options_;
   Draw draw_;
   Draw deliveries_;
+  std::vector<std::deque<Envelope>> waiting_;  // by actor, with a script: what has come and is not yet taken
+  TimePoint last_taken_{};
   std::condition_variable changed_;  // somebody can run, at real pace
   std::mutex mutex_;  // of what follows; only the baton's holder and threads outside the cast touch it
   std::vector<Seat> seats_;

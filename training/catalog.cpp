@@ -87,6 +87,7 @@ Catalog train_catalog() {
           Key{"grad_accum", kIntegerOrSteps, "1",
               "microbatches of a step on each rank; auto: as many as memory needs"}
               .at_least(1)
+              .at_most(1e6)
               .or_word("auto"),
           Key{"grad_accum_grow_interval", kTime, "0ba",
               "with auto: after so long without running out of memory, half as many are tried; 0ba: never"}
@@ -94,7 +95,9 @@ Catalog train_catalog() {
           Key{"precision", kText, "fp32", "numbers to compute in"}.one_of({"fp32"}),
           Key{"hang_timeout", kTime, "60sec", "a rank that is silent this long is given up, and the run ends"}
               .also_named({"dist_timeout"})
-              .in_units({"sec"}),
+              .in_units({"sec"})
+              .at_least(1)
+              .at_most(1e6),
       }};
 }
 

@@ -1,5 +1,10 @@
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "io/checkpoint.h"
+#include "io/hdf5_writer.h"
+#include "sim/local_run.h"
+#include "tensors/finite.h"
 #include "tests/actors/sleeping_world.h"
 
 namespace tutti {
@@ -12,6 +17,38 @@ TEST(NonFiniteTest, OneBadBatchCostsOneStep) {
   const std::size_t gaps = world.step_ms().size();
   world.poisoned_step = 3;
   EXPECT_EQ(world.step_ms().size(), gaps - 1);
+}
+
+TEST(NonFiniteTest, OneInfiniteGradientUnderAFiniteLossCostsOneStep) {
+  SleepingWorld world;
+  world.forward = std::chrono::milliseconds(1);
+  world.steps = 10;
+  const std::size_t gaps = world.step_ms().size();
+  world.steep_step = 3;
+  EXPECT_EQ(world.step_ms().size(), gaps - 1);
+}
+
+// Each rank has one sample of each class: one of the two is wrong by all its weight, and its gradient is the
+// input. That is finite on each rank, but not in the sum of two.
+TEST(NonFiniteTest, GradientThatOverflowsInTheSumOfTheRanksChangesNothing) {
+  const Scratch folder;
+  at::Tensor input = at::zeros({4, 16});
+  input.select(1, 0).fill_(2e38);
+  PosixDisk disk;
+  write_hdf5(disk, folder.path("data.h5"),
+             {hdf5_array("input", input), hdf5_array("target", at::arange(4, at::kLong).remainder(2))});
+  LocalRunOptions options;
+  options.ranks = 2;
+  options.run_dir = folder.path("run");
+  options.quiet = true;
+  train_in_one_process(
+      recipe_of("seed = 1\n[model]\nkind = 'mlp'\nhidden = []\n[data.train]\nkind = 'hdf5'\npath = '" +
+                (folder.path("data.h5")) +
+                "'\nbatch_size = 4\n[optimizer]\nkind = 'sgd'\n[train]\nmax_duration = '1ba'\n"),
+      options);
+  const auto weights = find_checkpoint(disk, folder.path("run"), [](const std::string&) {}).tensors;
+  ASSERT_FALSE(weights.empty());
+  for (const auto& [name, tensor] : weights) EXPECT_TRUE(all_finite(tensor)) << name;
 }
 
 }  // namespace

@@ -19,12 +19,14 @@ namespace {
 
 class SleepingModel final : public Model {
  public:
-  SleepingModel(Nanoseconds sleep, int poisoned_step)
-      : sleep_(sleep), poisoned_step_(poisoned_step), weight_(add_parameter("weight", {}, fill())) {}
+  explicit SleepingModel(const SleepingWorld& world)
+      : world_(world), weight_(add_parameter("weight", {}, fill())) {}
   TensorTree forward(const Batch& batch) override {
-    std::this_thread::sleep_for(sleep_);
-    const double poison = step_++ == poisoned_step_ ? NAN : 1.0;
-    return batch["input"].sum() * weight_.tensor * poison;
+    std::this_thread::sleep_for(world_.forward);
+    const double poison = step_ == world_.poisoned_step ? NAN : 1.0;
+    at::Tensor loss = batch["input"].sum() * weight_.tensor * poison;
+    if (step_++ == world_.steep_step) loss = loss + (weight_.tensor - weight_.tensor.detach()).sqrt();
+    return loss;
   }
   at::Tensor loss(const Outputs& outputs, const Batch&) override { return outputs.tensor(); }
   const char* kind() const override { return "SleepingModel"; }
@@ -33,8 +35,7 @@ class SleepingModel final : public Model {
   static Init fill() {
     return [](at::Tensor& tensor, at::Generator) { tensor.fill_(1.0); };
   }
-  Nanoseconds sleep_;
-  int poisoned_step_;
+  const SleepingWorld& world_;
   int step_ = 0;
   Parameter& weight_;
 };
@@ -131,7 +132,7 @@ SleepingWorld::Figures SleepingWorld::run() const {
   job.train = std::make_shared<SlowDataset>(loading);
   job.global_batch = 2;
   job.make_model = [this](const Setting&, const SampleSpec&) {
-    return std::make_shared<SleepingModel>(forward, poisoned_step);
+    return std::make_shared<SleepingModel>(*this);
   };
 
   const auto group = LocalFabric::make(1)->group(0);

@@ -18,6 +18,7 @@ struct SleepingWorld {
   Nanoseconds writing{0};     // a checkpoint file
   Nanoseconds publishing{0};  // a checkpoint that is written
   int poisoned_step = -1;     // whose loss is not a number
+  int steep_step = -1;        // whose gradient is infinite, and its loss is not
   int steps = 30;
   int checkpoint_every = 0;  // steps; 0 = never
 

@@ -54,6 +54,8 @@ TEST_F(Hdf5DatasetTest, StacksTheRowsAskedFor) {
 TEST_F(Hdf5DatasetTest, SpecNamesShapesWithoutTheSamples) {
   const Hdf5Dataset data({.path = write_with_labels(labels_), .group = "/train/"});
   EXPECT_EQ(data.spec().shapes, (std::map<std::string, Shape>{{"input", {1, 2, 3}}, {"target", {}}}));
+  EXPECT_EQ(data.spec().dtypes,
+            (std::map<std::string, at::ScalarType>{{"input", at::kFloat}, {"target", at::kLong}}));
   EXPECT_EQ(data.spec().classes, 10);
 }
 
@@ -76,7 +78,8 @@ TEST_F(Hdf5DatasetTest, DtypesAreThoseThatModelsTake) {
   write({hdf5_array("double", at::ones({4}, at::kDouble)), hdf5_array("half", at::ones({4}, at::kHalf)),
          hdf5_array("tokens", at::ones({4, 3}, at::kInt)), hdf5_array("pixels", at::ones({4, 3}, at::kByte)),
          hdf5_array("target", at::ones({4}, at::kByte))});
-  const Batch batch = Hdf5Dataset({.path = path_}).get(std::vector<int64_t>{1, 2});
+  const Hdf5Dataset data({.path = path_});
+  const Batch batch = data.get(std::vector<int64_t>{1, 2});
   const std::map<std::string, at::ScalarType> want = {{"double", at::kFloat},
                                                       {"half", at::kFloat},
                                                       {"tokens", at::kLong},
@@ -84,6 +87,7 @@ TEST_F(Hdf5DatasetTest, DtypesAreThoseThatModelsTake) {
                                                       {"target", at::kLong}};
   for (const auto& [name, dtype] : want) {
     EXPECT_EQ(batch[name].scalar_type(), dtype) << name;
+    EXPECT_EQ(data.spec().dtypes.at(name), dtype) << name;
     EXPECT_TRUE(batch[name].eq(1).all().item<bool>()) << name;
   }
 }
@@ -121,6 +125,33 @@ TEST_F(Hdf5DatasetTest, IgnoredLabelIsLegalInSequencesOnly) {
   EXPECT_THAT(error_of({.path = path_, .group = "train"}), HasSubstr("row 5"));
   write_with_labels(labels_.reshape({50, 2}));
   EXPECT_EQ(Hdf5Dataset({.path = path_, .group = "train"}).spec().classes, 10);
+}
+
+TEST_F(Hdf5DatasetTest, ALabelBeyondAnyNumberOfClassesIsNamed) {
+  for (const int64_t label : {int64_t{1} << 40, INT64_MAX}) {
+    labels_[8] = label;
+    write_with_labels(labels_);
+    EXPECT_THAT(error_of({.path = path_, .group = "train"}),
+                AllOf(HasSubstr("row 8"), HasSubstr("labels out of range: " + std::to_string(label))));
+  }
+}
+
+TEST_F(Hdf5DatasetTest, TokensCountAsClasses) {
+  at::Tensor tokens = labels_.reshape({50, 2}).clone();
+  tokens[7][1] = 41;
+  const auto both = [&] {
+    return std::vector{hdf5_array("input", tokens), hdf5_array("target", labels_.reshape({50, 2}))};
+  };
+  EXPECT_EQ(Hdf5Dataset({.path = write(both())}).spec().classes, 42);
+  EXPECT_THAT(error_of({.path = path_, .num_classes = 41}),
+              AllOf(HasSubstr("'input', row 7"), HasSubstr("41")));
+  tokens[7][1] = -100;
+  EXPECT_THAT(error_of({.path = write(both())}), AllOf(HasSubstr("'input', row 7"), HasSubstr("-100")));
+}
+
+TEST_F(Hdf5DatasetTest, RowsWithNothingInThemAreNamed) {
+  write({hdf5_array("input", inputs_), hdf5_array("target", at::empty({100, 0}, at::kLong))});
+  EXPECT_THAT(error_of({.path = path_}), AllOf(HasSubstr("'target'"), HasSubstr("nothing in its rows")));
 }
 
 TEST_F(Hdf5DatasetTest, ScanFindsValuesThatAreNotFinite) {

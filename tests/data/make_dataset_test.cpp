@@ -91,11 +91,15 @@ TEST(MakeDataset, BadFileIsNamedWithTheRecipesLine) {
               AllOf(HasSubstr("digits.toml:3"), HasSubstr("data.train.path"), HasSubstr("no such file")));
 }
 
-TEST(MakeDataset, MissingDatasetIsNamedWithTheRecipesLine) {
-  const Setting section = hdf5_section(example("digits.h5"), "train", {std::string("image")});
-  const auto why = message_of<UserError>([&] { make_dataset(section); });
-  EXPECT_THAT(why, AllOf(HasSubstr("digits.toml:3"), HasSubstr("no dataset 'train/image'"),
-                         HasSubstr("train/input")));
+TEST(MakeDataset, MissingDatasetIsBlamedOnTheKeyThatNamesIt) {
+  const auto why = [](const std::string& group) {
+    const Setting section = hdf5_section(example("digits.h5"), group, {std::string("image")});
+    return message_of<UserError>([&] { make_dataset(section); });
+  };
+  EXPECT_THAT(why("train"), AllOf(HasSubstr("digits.toml:6: data.train.arrays"),
+                                  HasSubstr("no dataset 'train/image'"), HasSubstr("train/input")));
+  EXPECT_THAT(why("trian"), AllOf(HasSubstr("digits.toml:4: data.train.group = \"trian\""),
+                                  HasSubstr("no datasets in the group '/trian/'"), HasSubstr("train/input")));
 }
 
 TEST(MakeDataset, ShapeOfASequenceHasOneDimension) {

@@ -12,8 +12,9 @@ class CatalogModel : public testing::TestWithParam<std::string> {};
 
 TEST_P(CatalogModel, IsBuiltFromItsDefaults) {
   const bool text = GetParam() == "gpt";
-  const SampleSpec samples{.shapes = {{"input", text ? Shape{32} : Shape{3, 8, 8}}},
-                           .classes = text ? 256 : 10};
+  const SampleSpec samples{
+      .shapes = {{"input", text ? Shape{32} : Shape{3, 8, 8}}, {"target", text ? Shape{32} : Shape{}}},
+      .classes = text ? 256 : 10};
   const auto model = make_model(smallest_section(model_catalog(), GetParam()), samples);
   EXPECT_FALSE(parameters(*model).empty());
 }

@@ -88,6 +88,19 @@ class BadInput(tutti_run.RunTest):
         self.refused("--set: ", "optimizer.momentun = 0.5", "did you mean momentum?", arguments=override,
                      check=override)
 
+    def test_a_model_that_no_memory_holds(self):
+        place = self.alter("hidden = [128, 64]", "hidden = [1000000000, 1000000]", "[model]")
+        self.refused(place, "[model]: its parameters and gradients need", "GB", ranks=(1, 2))
+
+    def test_evaluation_data_that_the_model_cannot_take(self):
+        place = self.alter('kind = "hdf5"\npath = "data/digits.h5"\ngroup = "test"',
+                           'kind = "synthetic"\nshape = [65]', "shape = [65]")
+        self.refused(place, "data.eval.shape = [65]", "float32 [1, 8, 8]", ranks=(1, 2))
+
+    def test_a_number_that_is_not_finite(self):
+        place = self.alter("lr = 0.1", "lr = inf")
+        self.refused(place, "optimizer.lr = inf: expected a finite number", ranks=(1, 2))
+
     def test_a_missing_recipe(self):
         self.recipe.unlink()
         self.refused(f"{self.recipe}: ", "No such file")
@@ -102,8 +115,8 @@ class BadInput(tutti_run.RunTest):
             self.refused(place, "data.train.batch_size = 97", f"the number of ranks, {ranks}", ranks=[ranks])
 
     def test_hdf5_without_the_dataset(self):
-        self.alter('group = "train"', 'group = "training"')
-        self.refused(f"{self.recipe}:", "data.train.", "data/digits.h5", "'/training/'", "train/input")
+        place = self.alter('group = "train"', 'group = "training"')
+        self.refused(place, 'data.train.group = "training"', "data/digits.h5", "'/training/'", "train/input")
 
     def test_a_file_that_is_no_hdf5(self):
         place = self.alter(TRAIN_PATH, 'path = "recipe.toml"\ngroup = "train"')
@@ -136,6 +149,8 @@ class BadInput(tutti_run.RunTest):
         other = self.another_run(seed=3)
         self.refused(f'command line: --resume = "{other}": ', "seed 3", "17", arguments=["--resume", other],
                      check=None)
+        place = self.alter("keep = 3", f'resume = "{other}"')
+        self.assert_refused(tutti("check", self.recipe), [place, f'checkpoint.resume = "{other}"', "seed 3"])
 
     def test_a_checkpoint_that_is_not_there(self):
         place = self.alter("keep = 3", 'resume = "nowhere"')
@@ -183,7 +198,8 @@ class BadInput(tutti_run.RunTest):
         run = self.folder / "run"
         run.write_text("")
         for ranks in (1, 2):
-            self.assert_refused(start(run, recipe=self.recipe, ranks=ranks), [str(run)])
+            self.assert_refused(start(run, recipe=self.recipe, ranks=ranks),
+                                [f'command line: --run-dir = "{run}": ', str(run)])
 
 
 def files(run):

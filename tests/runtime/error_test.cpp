@@ -43,5 +43,11 @@ TEST(ErrorTest, AssertionsReasonIsEvaluatedOnlyWhenItFails) {
   EXPECT_EQ(evaluated, 0);
 }
 
+TEST(ToldBy, NamesTheRankOnce) {
+  EXPECT_EQ(told_by(1, "the disk is full"), "rank 1: the disk is full");
+  EXPECT_EQ(told_by(1, "rank 1 compute: shapes differ"), "rank 1 compute: shapes differ");
+  EXPECT_EQ(told_by(1, "rank 10 hangs"), "rank 1: rank 10 hangs");
+}
+
 }  // namespace
 }  // namespace tutti

@@ -52,6 +52,24 @@ TEST(KeyCheck, AnIntegerIsANumber) {
   EXPECT_EQ(std::get<double>(out.value), 2.0);
 }
 
+TEST(KeyCheck, NumbersAreFinite) {
+  for (const double number : {HUGE_VAL, -HUGE_VAL, std::nan("")}) {
+    EXPECT_EQ(error_of({"b", kNumber, "", ""}, number),
+              "r.toml:3: a.b = " + written(number).toml() + ": expected a finite number");
+    EXPECT_NE(error_of({"b", kNumbers, "", ""}, list({0.5, number})), "no error");
+  }
+}
+
+TEST(KeyCheck, TimesAreCountable) {
+  EXPECT_EQ(error_of({"b", kTime, "", ""}, std::string("1e15ep")), "no error");
+  EXPECT_NE(error_of({"b", kTime, "", ""}, std::string("1e16ep")), "no error");
+  const Key key = Key{"b", kTime, "", ""}.in_units({"sec"}).at_least(1).at_most(90);
+  EXPECT_EQ(error_of(key, std::string("1m30s")), "no error");
+  EXPECT_EQ(error_of(key, std::string("0sec")),
+            "r.toml:3: a.b = \"0sec\": expected a time in seconds like 60sec or 1m30s in [1, 90]");
+  EXPECT_NE(error_of(key, std::string("91sec")), "no error");
+}
+
 TEST(KeyCheck, IntegersCountEpochs) {
   EXPECT_EQ(checked({"b", kTime, "", ""}, written(int64_t{20})).text(), "20ep");
   EXPECT_NE(error_of({"b", kTime, "", ""}, int64_t{-1}), "no error");
@@ -92,7 +110,7 @@ TEST(KeyCheck, RangesHoldForEveryItem) {
   EXPECT_EQ(error_of(Key{"b", kNumber, "", ""}.more_than(0), 0.0),
             "r.toml:3: a.b = 0.0: expected a number > 0");
   EXPECT_EQ(error_of(Key{"b", kNumber, "", ""}.at_most(2), std::nan("")),
-            "r.toml:3: a.b = nan: expected a number <= 2");
+            "r.toml:3: a.b = nan: expected a finite number");
 }
 
 TEST(KeyCheck, ANumberStandsAloneOrInAList) {

@@ -1,0 +1,77 @@
+#include "actors/run_journal.h"
+
+#include <ATen/Version.h>
+
+#include <cstdio>
+#include <ctime>
+#include <random>
+
+#include "io/journal_recorder.h"
+#include "runtime/clock.h"
+#include "runtime/disk.h"
+#include "runtime/error.h"
+
+// Of libtutti.so, where the code runs in it.
+extern "C" const char* tutti_shared_build_stamp() __attribute__((weak));
+
+namespace tutti {
+namespace {
+
+constexpr const char* kFolder = "/journal";
+
+std::string build_stamp() { return tutti_shared_build_stamp ? tutti_shared_build_stamp() : "unknown"; }
+
+RecordedJob head_of(const Job& job, int rank, const std::string& host) {
+  RecordedJob head;
+  head.recipe = job.recipe_text;
+  head.run_dir = job.run_dir;
+  head.resume = job.resume.is_none() ? "" : job.resume.text();
+  head.nonce = job.nonce;
+  head.level = job.recipe.at("journal").at("level").text();
+  head.world = job.world;
+  head.rank = rank;
+  head.host = host;
+  head.build = build_stamp();
+  head.cpu = at::get_cpu_capability();
+  head.data_digest = job.train->digest();
+  head.unix_ms = SystemClock().unix_ms();
+  return head;
+}
+
+}  // namespace
+
+std::string fresh_nonce() {
+  const auto now = static_cast<std::time_t>(SystemClock().unix_ms() / 1000);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[64];
+  const std::size_t length = std::strftime(text, sizeof text, "%Y%m%dT%H%M%SZ-", &utc);
+  std::snprintf(text + length, sizeof text - length, "%08x", std::random_device()());
+  return text;
+}
+
+std::string journal_folder(const std::string& run_dir, const std::string& nonce) {
+  return run_dir + kFolder + '/' + nonce;
+}
+
+std::string journal_path(const std::string& folder, int rank) {
+  return folder + "/rank-" + std::to_string(rank) + ".journal";
+}
+
+// Nonces begin with the time of the start.
+std::string newest_journal(const std::string& run_dir) {
+  const auto starts = PosixDisk().list(run_dir + kFolder);
+  if (starts.empty()) throw UserError(run_dir + ": there is no journal in it");
+  return run_dir + kFolder + '/' + starts.back();
+}
+
+std::unique_ptr<Recorder> make_recorder(const Job& job, int rank, const std::string& host) {
+  if (job.recipe.at("journal").at("level").text() == "off") return std::make_unique<RingRecorder>();
+  const std::string folder = journal_folder(job.run_dir, job.nonce);
+  PosixDisk().make_folders(folder);
+  return std::make_unique<JournalRecorder>(journal_path(folder, rank), head_of(job, rank, host));
+}
+
+void discard_journals(const Job& job) { PosixDisk().remove_all(journal_folder(job.run_dir, job.nonce)); }
+
+}  // namespace tutti

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/disk.h"
+
+namespace tutti {
+
+// A disk that is read and never written: what is written stays in memory, and hides what lies below it.
+// Folders are taken for granted.
+class DryDisk final : public Disk {
+ public:
+  using Bytes = std::vector<std::byte>;
+
+  std::unique_ptr<WritableFile> open(const std::string& path, bool truncate) override;
+  std::vector<std::byte> read(const std::string& path) const override;
+  std::vector<std::byte> read_range(const std::string& path, uint64_t offset, uint64_t bytes) const override;
+  uint64_t size(const std::string& path) const override { return read(path).size(); }
+  bool exists(const std::string& path) const override;
+  std::vector<std::string> list(const std::string& folder) const override;
+  void make_folders(const std::string&) override {}
+  void rename(const std::string& from, const std::string& to) override;
+  void remove_all(const std::string& path) override;
+  void symlink(const std::string& target, const std::string& link) override;
+  void sync_folder(const std::string&) override {}
+  std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder) override;
+
+ private:
+  class File;
+
+  PosixDisk below_;
+  std::map<std::string, std::shared_ptr<Bytes>> files_;  // null: removed
+};
+
+}  // namespace tutti

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/journal_reader.h"
+#include "io/recorded_job.h"
+#include "sim/delivery_script.h"
+
+namespace tutti {
+
+// One rank's journal, read as far as it is asked for: what was taken in which order, and beside that, thing
+// by thing, what it came to and what the outside answered.
+class RecordedRank {
+ public:
+  struct Hash {
+    int64_t step = 0;
+    uint64_t value = 0;
+    std::vector<uint16_t> parts;
+  };
+
+  explicit RecordedRank(const std::string& path);
+
+  const RecordedJob& head() const { return head_; }
+
+  const DeliveryScript::Line* next_delivery();
+  void taken();
+  int64_t deliveries() const { return taken_; }
+
+  // The next one of the thing; nothing where the record ends.
+  std::optional<Hash> next_hash(const std::string& thing);
+  std::optional<std::string> next_answer(const std::string& what);
+  std::optional<std::string> coming_answer(const std::string& what);  // and it stays the next
+  const std::vector<std::string>& parts(const std::string& thing) { return parts_[thing]; }
+
+  // How the run ended on this rank: "" when it was killed, so far as has been read.
+  const std::string& end() const { return end_; }
+  std::string text_of_end() const;  // "in step 50, where it was killed"
+
+ private:
+  struct Taken {
+    std::string to, from, message;
+    DeliveryScript::Line line() const { return {to, from, message}; }
+  };
+  bool read_on();
+
+  JournalCursor cursor_;
+  RecordedJob head_;
+  std::deque<Taken> deliveries_;
+  DeliveryScript::Line line_;
+  std::map<std::string, std::deque<Hash>> hashes_;
+  std::map<std::string, std::deque<std::string>> answers_;
+  std::map<std::string, std::vector<std::string>> parts_;
+  std::string end_;
+  int64_t taken_ = 0;
+  int64_t last_step_ = 0;
+};
+
+}  // namespace tutti

@@ -1,0 +1,214 @@
+#include "sim/replay.h"
+
+#include <ATen/Version.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <sstream>
+
+#include "actors/recipe_catalogs.h"
+#include "actors/run_journal.h"
+#include "actors/world.h"
+#include "collectives/local_group.h"
+#include "io/recipe.h"
+#include "runtime/resolve.h"
+#include "sim/dry_disk.h"
+#include "sim/local_transport.h"
+#include "sim/replay_recorder.h"
+#include "sim/sim_clock.h"
+#include "sim/sim_scheduler.h"
+#include "tensors/process_state.h"
+
+namespace tutti {
+namespace {
+
+// Ends a replay where it was to end.
+class ReplayOver : public OperatingError {
+ public:
+  using OperatingError::OperatingError;
+};
+
+// The journals of all ranks of one start.
+class Record final : public DeliveryScript {
+ public:
+  explicit Record(const std::string& folder) {
+    const RecordedJob first = open(folder, 0).head();
+    for (int r = 1; r < first.world; ++r) open(folder, r);
+    for (const auto& rank : ranks_)
+      if (rank->head().nonce != first.nonce || rank->head().world != first.world)
+        throw UserError(folder + ": the journals are not of one run");
+  }
+
+  int world() const { return static_cast<int>(ranks_.size()); }
+  RecordedRank& rank(int r) { return *ranks_[r]; }
+  const RecordedJob& head() const { return ranks_[0]->head(); }
+
+  const Line* next(int rank) override { return ranks_[rank]->next_delivery(); }
+  void taken(int rank) override { ranks_[rank]->taken(); }
+  std::optional<Message> from_outside(int rank) override {
+    const Line* line = next(rank);
+    if (line->message != StopRequested::kName || (!line->from.empty() && line->from != line->to))
+      return std::nullopt;
+    return Message(StopRequested{});
+  }
+
+  // The rank that has not come to the end of its record, and what it waits for; "" when all have.
+  std::string rest() {
+    for (int r = 0; r < world(); ++r) {
+      if (const Line* line = next(r)) {
+        const std::string from = line->from.empty() ? "outside" : std::string(line->from);
+        return "rank " + std::to_string(r) + ", " + std::string(line->to) + ": the record goes on with " +
+               std::string(line->message) + " from " + from + ", which does not come";
+      }
+    }
+    return "";
+  }
+
+ private:
+  RecordedRank& open(const std::string& folder, int rank) {
+    ranks_.push_back(std::make_unique<RecordedRank>(journal_path(folder, rank)));
+    return *ranks_.back();
+  }
+  std::vector<std::unique_ptr<RecordedRank>> ranks_;
+};
+
+struct Berth {
+  std::unique_ptr<Group> group;
+  std::unique_ptr<Transport> transport;
+  std::unique_ptr<ReplayRecorder> recorder;
+  RunOutcome outcome;
+};
+
+CheckpointPiece whole_piece(const std::string& name, const at::Tensor& tensor) {
+  const Shape shape = tensor.sizes().vec();
+  return {name, shape, Shape(shape.size(), 0), shape, tensor.scalar_type(), tensor.contiguous()};
+}
+
+class Replay {
+ public:
+  Replay(const ReplayOptions& options, Record& record) : options_(options), record_(record), job_(job()) {}
+
+  ReplayResult run();
+
+ private:
+  Job job();
+  void before_step(int rank, int64_t step, const Trainee& trainee, const Batch& batch);
+  void run_ranks();
+  std::string summary() const;
+  std::string ends() const;
+  std::string warnings() const;
+
+  const ReplayOptions& options_;
+  Record& record_;
+  Job job_;
+  std::vector<Berth> berths_;
+  int dumped_ = 0;
+};
+
+Job Replay::job() {
+  const RecordedJob& head = record_.head();
+  const Setting recipe = parse_recipe(head.recipe, options_.run_dir + "/recipe.toml");
+  JobOptions options;
+  options.world = record_.world();
+  options.run_dir = head.run_dir;
+  options.resume = head.resume;
+  options.nonce = head.nonce;
+  options.makes_folders = false;
+  Job job = make_job(resolve(recipe, recipe_catalogs()), options);
+  job.before_step = [this](int rank, int64_t step, const Trainee& trainee, const Batch& batch) {
+    before_step(rank, step, trainee, batch);
+  };
+  return job;
+}
+
+void Replay::before_step(int rank, int64_t step, const Trainee& trainee, const Batch& batch) {
+  if (options_.until && step > *options_.until) throw ReplayOver("");
+  if (!options_.break_at || step != *options_.break_at) return;
+  PosixDisk disk;
+  const std::string folder = options_.run_dir + "/replay-step-" + std::to_string(step);
+  auto pieces = checkpoint_pieces(trainee, record_.world(), rank);
+  for (const auto& [name, tensor] : batch.leaves()) pieces.push_back(whole_piece("batch/" + name, tensor));
+  write_rank_file(disk, folder, rank, pieces);
+  if (++dumped_ == record_.world())
+    throw ReplayOver("; the state before step " + std::to_string(step) + " is in " + folder);
+}
+
+void Replay::run_ranks() {
+  ProcessStateSwitch states(job_.world);
+  SimScheduler::Options scheduling;
+  scheduling.on_switch = [&states](int rank) { states.enter(rank); };
+  scheduling.script = &record_;
+  SimScheduler scheduler(scheduling);
+  SimClock clock(scheduler);
+  DryDisk disk;
+  const auto fabric = LocalFabric::make(job_.world);
+  LocalNetwork network(job_.world);
+  const auto log = make_null_log();
+  const bool exact = job_.recipe.at("collectives").at("reduction").text() != "native";
+  berths_.resize(job_.world);
+  for (int r = 0; r < job_.world; ++r) {
+    Berth& berth = berths_[r];
+    berth.group = fabric->group(r);
+    berth.transport = network.transport(r);
+    const bool compare = record_.head().level == "full" && (options_.rank < 0 || options_.rank == r);
+    berth.recorder = std::make_unique<ReplayRecorder>(record_.rank(r), compare, exact);
+    const RankPlace place{r, r, "this process", false, /*quiet=*/true};
+    add_rank(scheduler, job_, place, {*berth.group, *berth.transport, disk, clock, *log, *berth.recorder},
+             berth.outcome);
+  }
+  scheduler.run();
+}
+
+ReplayResult Replay::run() {
+  begin_process(job_.recipe);
+  try {
+    run_ranks();
+  } catch (const ReplayDifference& error) {
+    return {false, error.what()};
+  } catch (const ReplayOver& over) {
+    return {true, summary() + over.what() + warnings()};
+  } catch (const std::exception& error) {
+    const std::string rest = record_.rest();
+    if (!rest.empty()) return {false, rest + " (" + error.what() + ")"};
+  }
+  return {true, summary() + ends() + warnings()};
+}
+
+std::string Replay::summary() const {
+  int64_t deliveries = 0, compared = 0;
+  for (int r = 0; r < job_.world; ++r) {
+    deliveries += record_.rank(r).deliveries();
+    compared += berths_[r].recorder->compared();
+  }
+  return "replayed " + std::to_string(job_.world) + (job_.world == 1 ? " rank, " : " ranks, ") +
+         std::to_string(deliveries) + " messages; " + std::to_string(compared) + " digests, all equal";
+}
+
+std::string Replay::ends() const {
+  std::string text;
+  for (int r = 0; r < job_.world; ++r)
+    if (record_.rank(r).end().empty())
+      text += "; the record of rank " + std::to_string(r) + " ends " + record_.rank(r).text_of_end();
+  return text;
+}
+
+std::string Replay::warnings() const {
+  const RecordedJob& head = record_.head();
+  std::string text;
+  const std::string cpu = at::get_cpu_capability();
+  if (head.cpu != cpu)
+    text += "\nthe run computed with " + head.cpu + ", this machine with " + cpu + ": bits may differ";
+  if (job_.recipe.at("collectives").at("reduction").text() == "native")
+    text += "\nnative reduction promises no bits: losses were compared to a tolerance, nothing else";
+  return text;
+}
+
+}  // namespace
+
+ReplayResult replay(const ReplayOptions& options) {
+  Record record(newest_journal(options.run_dir));
+  return Replay(options, record).run();
+}
+
+}  // namespace tutti

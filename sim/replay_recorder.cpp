@@ -1,0 +1,80 @@
+#include "sim/replay_recorder.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+namespace tutti {
+namespace {
+
+constexpr const char* kLoss = "compute/loss";
+
+std::string actor_of(const std::string& thing) { return thing.substr(0, thing.find('/')); }
+double number_of(const std::string& bytes) {
+  double value = 0;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+std::string name_of(const std::string& thing) { return thing.substr(thing.find('/') + 1); }
+
+}  // namespace
+
+ReplayRecorder::ReplayRecorder(RecordedRank& recorded, bool compare, bool exact)
+    : recorded_(recorded), compare_(compare), exact_(exact) {}
+
+void ReplayRecorder::delivered(const Delivery& delivery) {
+  const std::lock_guard lock(mutex_);
+  last_message_[std::string(delivery.to)] = delivery.message;
+}
+
+void ReplayRecorder::name_parts(std::string_view thing, const std::vector<std::string>& names) {
+  const std::lock_guard lock(mutex_);
+  parts_[std::string(thing)] = names;
+}
+
+void ReplayRecorder::digest(const Digest& digest) {
+  const std::lock_guard lock(mutex_);
+  const auto recorded = recorded_.next_hash(std::string(digest.thing));
+  if (!recorded) return;
+  if (!matches(digest, *recorded)) throw ReplayDifference(difference(digest, *recorded));
+  ++compared_;
+}
+
+bool ReplayRecorder::matches(const Digest& digest, const RecordedRank::Hash& recorded) const {
+  if (digest.step != recorded.step) return false;
+  if (exact_) return digest.value == recorded.value;
+  if (digest.thing != kLoss) return true;
+  const auto mine = std::bit_cast<double>(digest.value), theirs = std::bit_cast<double>(recorded.value);
+  return std::abs(mine - theirs) <= kTolerance * std::abs(theirs);
+}
+
+std::string ReplayRecorder::difference(const Digest& digest, const RecordedRank::Hash& recorded) {
+  const std::string thing(digest.thing), actor = actor_of(thing);
+  std::string text = "rank " + std::to_string(recorded_.head().rank) + ", step " +
+                     std::to_string(recorded.step + 1) + ", " + actor + ", after " + last_message_[actor] +
+                     ": " + name_of(thing) + " differs";
+  if (digest.step != recorded.step)
+    return text + ": the replay is in step " + std::to_string(digest.step + 1);
+  const auto& names = parts_[thing];
+  std::string where;
+  for (std::size_t p = 0; p < digest.parts.size() && p < recorded.parts.size() && p < names.size(); ++p)
+    if (digest.parts[p] != recorded.parts[p]) where += (where.empty() ? " in " : ", ") + names[p];
+  return text + where;
+}
+
+double ReplayRecorder::answer(std::string_view what, double measured) {
+  return number_of(answer(what, std::string(reinterpret_cast<const char*>(&measured), sizeof measured)));
+}
+
+std::optional<double> ReplayRecorder::foretold(std::string_view what) {
+  const std::lock_guard lock(mutex_);
+  const auto coming = recorded_.coming_answer(std::string(what));
+  return coming ? std::optional(number_of(*coming)) : std::nullopt;
+}
+
+std::string ReplayRecorder::answer(std::string_view what, std::string measured) {
+  const std::lock_guard lock(mutex_);
+  return recorded_.next_answer(std::string(what)).value_or(std::move(measured));
+}
+
+}  // namespace tutti

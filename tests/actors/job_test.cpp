@@ -1,0 +1,112 @@
+#include "actors/job.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "io/hdf5_writer.h"
+#include "tests/actors/sleeping_world.h"
+
+namespace tutti {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::string with_data(const std::string& model, const std::string& train, const std::string& eval) {
+  return "seed = 1\n[model]\n" + model + "\n[data.train]\nbatch_size = 2\n" + train + "\n[data.eval]\n" +
+         eval + "\n[optimizer]\nkind = 'sgd'\n[train]\nmax_duration = '1ba'\n";
+}
+
+class JobTest : public testing::Test {
+ protected:
+  std::string why_refused(const std::string& recipe) const {
+    JobOptions options;
+    options.run_dir = folder_.path("run");
+    return why_refused(recipe, options);
+  }
+  std::string why_refused(const std::string& recipe, const JobOptions& options) const {
+    try {
+      make_job(recipe_of(recipe), options);
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "it was taken";
+  }
+  std::string hdf5(const std::string& name, const std::vector<Hdf5Array>& arrays) const {
+    PosixDisk disk;
+    write_hdf5(disk, folder_.path(name), arrays);
+    return "kind = 'hdf5'\npath = '" + (folder_.path(name)) + "'";
+  }
+
+  Scratch folder_;
+};
+
+constexpr const char* kMlp = "kind = 'mlp'\nhidden = [4]";
+constexpr const char* kPoints = "kind = 'synthetic'\nshape = [12]";
+
+TEST_F(JobTest, EvaluationDataOfAnotherShapeIsRefused) {
+  EXPECT_EQ(why_refused(with_data(kMlp, kPoints, kPoints)), "it was taken");
+  EXPECT_THAT(why_refused(with_data(kMlp, kPoints, "kind = 'synthetic'\nshape = [3, 4]")),
+              AllOf(StartsWith("test.toml:11: data.eval.shape = [3, 4]: "), HasSubstr("float32 [12]"),
+                    HasSubstr("here it is float32 [3, 4]")));
+  const std::string gpt = "kind = 'gpt'\nn_positions = 8";
+  const std::string words = "kind = 'synthetic'\ntargets = 'sequence'\nshape = ";
+  EXPECT_THAT(why_refused(with_data(gpt, words + "[8]", words + "[7]")),
+              HasSubstr("data.eval.shape = [7]: expected samples as in [data.train]"));
+}
+
+TEST_F(JobTest, EvaluationDataOfAnotherDtypeIsRefused) {
+  const at::Tensor labels = at::arange(4, at::kLong);
+  const std::string bytes =
+      hdf5("bytes.h5", {hdf5_array("input", at::ones({4, 12}, at::kByte)), hdf5_array("target", labels)});
+  EXPECT_THAT(why_refused(with_data(kMlp, kPoints, bytes)),
+              AllOf(StartsWith("test.toml:11: data.eval.path = "), HasSubstr("here it is uint8 [12]")));
+  EXPECT_THAT(why_refused(with_data(kMlp, kPoints, hdf5("half.h5", {hdf5_array("target", labels)}))),
+              HasSubstr("there is no 'input' in it"));
+}
+
+TEST_F(JobTest, EvaluationTokensMayBeNewButInTheVocabulary) {
+  const auto tokens = [&](const std::string& name, int64_t largest) {
+    const at::Tensor all = at::full({4, 8}, largest, at::kLong);
+    return hdf5(name, {hdf5_array("input", all), hdf5_array("target", all)});
+  };
+  const std::string gpt = "kind = 'gpt'\nn_positions = 8\nvocab_size = 50\nn_embd = 8\nn_head = 1";
+  EXPECT_EQ(why_refused(with_data(gpt, tokens("a.h5", 40), tokens("b.h5", 49))), "it was taken");
+  EXPECT_THAT(why_refused(with_data(gpt, tokens("a.h5", 40), tokens("c.h5", 50))),
+              AllOf(HasSubstr("data.eval.path = "), HasSubstr("model.vocab_size = 50"),
+                    HasSubstr("tokens up to 50")));
+}
+
+TEST_F(JobTest, EvaluationLabelsBeyondTheTrainedOnesNeedClassesInTheRecipe) {
+  const std::string more = std::string(kPoints) + "\nclasses = 12";
+  EXPECT_THAT(why_refused(with_data(kMlp, kPoints, more)), HasSubstr("its labels reach 11"));
+  EXPECT_EQ(why_refused(with_data(std::string(kMlp) + "\nnum_classes = 12", kPoints, more)), "it was taken");
+}
+
+TEST_F(JobTest, AModelThatMemoryCannotHoldIsRefused) {
+  EXPECT_THAT(
+      why_refused(with_data("kind = 'mlp'\nhidden = [1000000000, 1000000]", kPoints, kPoints)),
+      AllOf(StartsWith("test.toml:2: [model]: its parameters and gradients need "), HasSubstr(" GB")));
+  EXPECT_THAT(why_refused(with_data("kind = 'gpt'\nn_embd = 1000000000\nn_positions = 1000000000",
+                                    "kind = 'synthetic'\ntargets = 'sequence'\nshape = [8]",
+                                    "kind = 'synthetic'\ntargets = 'sequence'\nshape = [8]")),
+              AllOf(StartsWith("test.toml:2: [model]: "), Not(HasSubstr("\n"))));
+}
+
+TEST_F(JobTest, AFolderThatCannotBeMadeIsBlamedOnTheKeyThatNamesIt) {
+  PosixDisk().open(folder_.path("file"), true)->close();
+  JobOptions options;
+  options.run_dir = folder_.path("file/run");
+  const std::string recipe = with_data(kMlp, kPoints, kPoints);
+  EXPECT_THAT(why_refused(recipe, options),
+              AllOf(StartsWith("command line: --run-dir = "), HasSubstr("file/run: cannot create: ")));
+  options.makes_folders = false;
+  EXPECT_EQ(why_refused(recipe, options), "it was taken");
+  EXPECT_THAT(why_refused(recipe + "[checkpoint]\nsave_folder = '" + (folder_.path("file/of")) + "'\n"),
+              HasSubstr("checkpoint.save_folder = "));
+}
+
+}  // namespace
+}  // namespace tutti

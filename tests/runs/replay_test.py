@@ -1,0 +1,168 @@
+"""A run that was recorded under mpirun is replayed in one process, up to its last record; what is not the same
+is named."""
+import json
+import random
+import re
+import signal
+import struct
+
+import tutti_run
+from tutti_run import DIGITS, EXAMPLES, start, train, tutti
+
+LONG = {"train__max_duration": "100000ep", "train__eval_interval": "7ep", "checkpoint__interval": "20ep"}
+
+
+class Replay(tutti_run.RunTest):
+    def replay(self, run, *arguments, code=0):
+        finished = tutti("replay", run, *arguments).wait()
+        self.assertEqual(finished.code, code, finished.text)
+        return finished.text
+
+    def assert_replays(self, run, ranks, *words):
+        text = self.replay(run)
+        self.assertRegex(text, fr"^replayed {ranks} ranks?, \d+ messages; [1-9]\d+ digests, all equal")
+        for word in words:
+            self.assertRegex(text, word)
+
+    def test_four_ranks(self):
+        run = self.folder / "run"
+        train(run, ranks=4, train__max_duration="3ep")
+        before = sorted(path for path in run.rglob("*"))
+        self.assert_replays(run, 4)
+        self.assertEqual(sorted(path for path in run.rglob("*")), before, "a replay leaves nothing behind")
+
+    def test_a_language_model_on_four_ranks(self):
+        run = self.folder / "run"
+        train(run, recipe=EXAMPLES / "text_gpt.toml", ranks=4, train__max_duration="20ba")
+        self.assert_replays(run, 4)
+
+    def test_normalisation_and_microbatches_alone(self):
+        run = self.folder / "run"
+        train(run, recipe=EXAMPLES / "digits_cnn.toml", ranks=1, train__max_duration="8ba", train__grad_accum=2)
+        self.assert_replays(run, 1)
+
+    def test_a_rank_that_ran_out_of_memory(self):
+        run = self.folder / "run"
+        options = {"recipe": EXAMPLES / "digits_cnn.toml", "train__max_duration": "6ba"}
+        train(run, **options)
+        peak = max(line.get("memory_peak_mb", 0) for line in tutti_run.metrics(run))
+        train(run, **options, train__grad_accum="auto", device__memory_budget_mb=[1000, 0.6 * peak])
+        self.assertIn("rank 1 ran out of memory", tutti_run.log(run))
+        self.assert_replays(run, 2)
+
+    def test_ranks_of_one_process(self):
+        run = self.folder / "run"
+        train(run, "--local-ranks", 3, ranks=1, train__max_duration="2ep")
+        self.assert_replays(run, 3)
+
+    def test_a_run_that_was_killed(self):
+        run = self.folder / "run"
+        running = start(run, ranks=3, **LONG)
+        running.wait_for(lambda: steps(run) > 100, "a step")
+        running.signal_ranks(signal.SIGKILL)
+        running.wait()
+        self.assert_replays(run, 3, r"the record of rank 2 ends in step \d\d+, where it was killed")
+
+    def test_a_run_that_lost_a_rank(self):
+        run = self.folder / "run"
+        running = start(run, **LONG)
+        running.wait_for(lambda: steps(run) > 100, "a step")
+        running.signal_ranks(signal.SIGKILL, [1])
+        running.wait()
+        self.assert_replays(run, 2, r"the record of rank 1 ends in step \d\d+, where it was killed")
+
+    def test_a_run_that_was_stopped_and_resumed(self):
+        run = self.folder / "run"
+        running = start(run, **LONG)
+        running.wait_for(lambda: steps(run) > 100, "a step")
+        self.assertEqual(tutti("stop", run).wait().code, 0)
+        self.assertEqual(running.wait().code, 0)
+        self.assert_replays(run, 2)
+        stopped_at = steps(run)
+        running = start(run, "--resume", "auto", **LONG)
+        running.wait_for(lambda: steps(run) > stopped_at + 100, "a step")
+        running.signal_ranks(signal.SIGTERM)
+        self.assertEqual(running.wait().code, 0)
+        self.assert_replays(run, 2)
+
+    def test_a_run_that_was_stopped_as_it_began(self):
+        run = self.folder / "run"
+        running = start(run, **LONG)
+        running.wait_for(lambda: "training starts" in tutti_run.log(run), "the start")
+        running.signal_ranks(signal.SIGTERM)
+        self.assertEqual(running.wait().code, 0)
+        self.assert_replays(run, 2)
+
+    def test_a_byte_of_a_sample(self):
+        """Named are the rank that reads it, the step and the tensor."""
+        (self.folder / "data").mkdir()
+        data = self.folder / "data" / "digits.h5"
+        data.write_bytes((EXAMPLES / "data" / "digits.h5").read_bytes())
+        recipe = self.folder / "recipe.toml"
+        recipe.write_text(DIGITS.read_text())
+        run = self.folder / "run"
+        train(run, recipe=recipe, train__max_duration="1ep")
+        self.assert_replays(run, 2)
+        change_a_byte_of_the_last_image(data)
+        difference = r"^rank [01], step \d+, compute, after BatchReady: batch differs in input$"
+        self.assertRegex(self.replay(run, code=1).splitlines()[0], difference)
+
+    def test_a_weight(self):
+        weights = self.folder / "weights.safetensors"
+        write_weights(weights)
+        run = self.folder / "run"
+        train(run, model__weights=weights, train__max_duration="1ep")
+        self.assert_replays(run, 2)
+        content = bytearray(weights.read_bytes())
+        content[-2] ^= 1  # of the last number of the last tensor
+        weights.write_bytes(content)
+        self.assertRegex(self.replay(run, code=1).splitlines()[0],
+                         r"^rank 1, step 1, compute, after Start: weights differs in model/4\.weight$")
+
+    def test_it_can_end_earlier_and_show_the_state(self):
+        run = self.folder / "run"
+        train(run, train__max_duration="2ep")
+        self.assertRegex(self.replay(run, "--until", "step=12"), r"; 74 digests, all equal\n$")
+        self.assertRegex(self.replay(run, "--rank", "1", "--until", "step=12"), r"; 37 digests")
+        text = self.replay(run, "--break-at", "step=12")
+        self.assertIn(f"the state before step 12 is in {run}/replay-step-12", text)
+        for rank in (0, 1):
+            self.assertTrue((run / "replay-step-12" / f"rank-{rank}.h5").read_bytes().startswith(b"\x89HDF"))
+
+    def test_a_run_without_a_record_is_refused(self):
+        run = self.folder / "run"
+        train(run, train__max_duration="1ba", journal__level="off")
+        finished = tutti("replay", run).wait()
+        self.assertEqual((finished.code, finished.errors()), (2, [f"error: {run}: there is no journal in it"]))
+
+
+def steps(run):
+    path = run / "metrics.jsonl"
+    return path.read_text().count("\n") if path.exists() else 0
+
+
+def change_a_byte_of_the_last_image(path):
+    """Images of 64 floats and, 2 KiB further on, labels of int64 follow each other; the labels to train on lie
+    in one row."""
+    content = bytearray(path.read_bytes())
+    labels = re.search(rb"(?:[\0-\x09]\0{7}){1437,}", content).start()
+    content[labels - 4096 + 2] ^= 0x40
+    path.write_bytes(content)
+
+
+def write_weights(path):
+    shapes = {"0.weight": [128, 64], "0.bias": [128], "2.weight": [64, 128], "2.bias": [64],
+              "4.bias": [10], "4.weight": [10, 64]}
+    draw = random.Random(1)
+    header, data = {}, b""
+    for name, shape in shapes.items():
+        count = shape[0] * (shape[1] if len(shape) > 1 else 1)
+        values = struct.pack(f"<{count}f", *(draw.uniform(-0.1, 0.1) for _ in range(count)))
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(values)]}
+        data += values
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+if __name__ == "__main__":
+    tutti_run.main()

@@ -1,0 +1,28 @@
+#include "tensors/torch_error.h"
+
+#include <ATen/ops/ones.h>
+#include <gtest/gtest.h>
+
+#include <new>
+#include <stdexcept>
+
+namespace tutti {
+namespace {
+
+TEST(TorchError, IsOneLineWithoutItsStackTrace) {
+  try {
+    at::ones({2, 3}).view({4, 2});
+    FAIL();
+  } catch (const std::exception& error) {
+    EXPECT_EQ(one_line(error), "shape '[4, 2]' is invalid for input of size 6");
+    EXPECT_NE(std::string(error.what()).find('\n'), std::string::npos) << "there was nothing to leave out";
+  }
+}
+
+TEST(TorchError, OthersKeepTheirWords) {
+  EXPECT_EQ(one_line(std::runtime_error("one\ntwo\n")), "one two");
+  EXPECT_EQ(one_line(std::bad_alloc()), "out of memory");
+}
+
+}  // namespace
+}  // namespace tutti
