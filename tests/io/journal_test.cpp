@@ -10,7 +10,7 @@
 #include "io/journal_writer.h"
 #include "runtime/error.h"
 #include "tests/io/journal_lines.h"
-#include "tests/io/scratch.h"
+#include "tests/runtime/scratch.h"
 
 namespace tutti {
 namespace {
