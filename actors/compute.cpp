@@ -124,6 +124,7 @@ void Compute::set_up_reduction(Context& context) {
   const auto parts = static_cast<int>(options_.recipe.at("train").at("grad_accum").integer());
   microbatches_ = std::make_unique<Microbatches>(*trainee_, buckets_.get(), parts, options_.seed);
   plan.statistics = microbatches_->statistics_size();
+  plan.step = time_.batch;
   context.send(cast_.sync, std::move(plan));
 }
 

@@ -12,6 +12,7 @@ using Action = std::function<int()>;
 void add_train(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
+void add_diff(CLI::App& app, Action& action);
 void add_replay(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_stop(CLI::App& app, Action& action);
