@@ -14,6 +14,7 @@ void add_eval(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
 void add_diff(CLI::App& app, Action& action);
 void add_replay(CLI::App& app, Action& action);
+void add_timeline(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_stop(CLI::App& app, Action& action);
 void add_list(CLI::App& app, Action& action);
