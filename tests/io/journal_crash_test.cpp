@@ -14,7 +14,7 @@
 
 #include "io/journal_writer.h"
 #include "tests/io/journal_lines.h"
-#include "tests/io/scratch.h"
+#include "tests/runtime/scratch.h"
 
 namespace tutti {
 namespace {

@@ -42,8 +42,8 @@ class Hangs(tutti_run.RunTest):
                                      "-np", "1", *command])
         finished = running.wait(timeout=60)
         self.assertNotEqual(finished.code, 0)
-        for rank in (0, 2):
-            self.assertRegex(finished.text, fr"(?m)^error: rank {rank}: connecting to the other ranks")
+        # The first to say so ends the job, and may end the other before it does.
+        self.assertRegex(finished.text, "(?m)^error: rank [02]: connecting to the other ranks")
 
     def test_a_rank_that_cannot_read_its_data(self):
         """Opening the pipe hangs: nobody writes to it."""
