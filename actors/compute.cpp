@@ -18,10 +18,28 @@ namespace tutti {
 namespace {
 
 constexpr double kBytesPerMb = 1e6;
+constexpr const char* kFailedAllocation = "failed allocation";  // of an attempt; 0 = none
 constexpr Nanoseconds kLongWait = std::chrono::seconds(1);
 
 int64_t bucket_bytes(const Setting& recipe) {
   return static_cast<int64_t>(recipe.at("collectives").at("bucket_mb").number() * (int64_t{1} << 20));
+}
+
+template <class Tensors, class TensorOf>
+double bytes_of(const Tensors& tensors, TensorOf tensor_of) {
+  double bytes = 0;
+  for (const auto& one : tensors) bytes += static_cast<double>(tensor_of(one).nbytes());
+  return bytes;
+}
+
+// What cannot be done again in smaller parts.
+template <class Work>
+void must_fit(const std::string& what, Work work) try {
+  work();
+} catch (const c10::OutOfMemoryError& error) {
+  throw OperatingError(what +
+                       ": out of memory, and it cannot be done in smaller parts; the last checkpoint " +
+                       "is good, and --resume auto goes on from it: " + one_line(error));
 }
 
 }  // namespace
@@ -35,7 +53,10 @@ Compute::Compute(Options options, const Cast& cast, Disk& disk, Log& log, Record
       batch_digest_("compute/batch", recorder),
       weights_digest_("compute/weights", recorder, std::numeric_limits<int64_t>::max() / 2) {}
 
-Compute::~Compute() = default;
+Compute::~Compute() {
+  Meter::set_budget(options_.memory_slot, 0);
+  Meter::charge(options_.memory_slot, -charged_bytes_);
+}
 
 void Compute::receive(Context& context, Envelope& envelope) try {
   Message& message = envelope.message;
@@ -61,6 +82,7 @@ Prepared Compute::prepare(const std::string& checkpoint) {
   try {
     const Setting& train = options_.recipe.at("train");
     max_duration_ = Time::parse(train.at("max_duration"));
+    accumulation_.emplace(train);
     eval_every_.emplace(Time::parse(train.at("eval_interval")), max_duration_);
     checkpoint_every_.emplace(Time::parse(options_.recipe.at("checkpoint").at("interval")), max_duration_);
     trainee_ = make_trainee(options_.recipe, options_.spec, options_.seed, options_.make_model);
@@ -86,6 +108,7 @@ void Compute::restore(const std::string& folder) try {
   time_.sample_in_epoch = state.sample_in_epoch;
   time_.token_in_epoch = state.token_in_epoch;
   time_.total_wct = earlier_s_ = state.seconds;
+  accumulation_->restore(state.accumulation);
 } catch (const std::exception& error) {
   options_.resume.fail(one_line(error));
 }
@@ -106,7 +129,6 @@ void Compute::begin(Context& context, const Start&) {
 
 // Buckets are made here, once every rank has said that it can train: allocating them is collective.
 void Compute::set_up_reduction(Context& context) {
-  SetPlan plan;
   if (options_.world > 1) {
     const auto full = [this, &context](int bucket) {
       record(context, "bucket full", bucket);
@@ -117,15 +139,19 @@ void Compute::set_up_reduction(Context& context) {
     for (const auto& bucket : buckets_->plan().buckets) wanted.bytes.push_back(bucket.bytes);
     const auto memory = context.ask<BucketMemory>(cast_.sync, std::move(wanted)).buckets;
     buckets_->bind(memory);
-    for (std::size_t b = 0; b < memory.size(); ++b)
-      plan.buckets.push_back(memory[b].view(buckets_->plan().buckets[b].dtype));
-    plan.parts = buckets_->parts();
+    for (std::size_t b = 0; b < memory.size(); ++b) {
+      plan_.buckets.push_back(memory[b].view(buckets_->plan().buckets[b].dtype));
+      if (!Meter::counts(memory[b])) charged_bytes_ += static_cast<int64_t>(memory[b].nbytes());
+    }
+    plan_.parts = buckets_->parts();
   }
-  const auto parts = static_cast<int>(options_.recipe.at("train").at("grad_accum").integer());
-  microbatches_ = std::make_unique<Microbatches>(*trainee_, buckets_.get(), parts, options_.seed);
-  plan.statistics = microbatches_->statistics_size();
-  plan.step = time_.batch;
-  context.send(cast_.sync, std::move(plan));
+  Meter::charge(options_.memory_slot, charged_bytes_);
+  Meter::set_budget(options_.memory_slot, options_.memory_budget);
+  microbatches_ = std::make_unique<Microbatches>(*trainee_, buckets_.get(), accumulation_->count(time_.batch),
+                                                 options_.seed, options_.memory_slot);
+  plan_.statistics = microbatches_->statistics_size();
+  plan_.step = time_.batch;
+  context.send(cast_.sync, SetPlan(plan_));
 }
 
 void Compute::step(Context& context, BatchReady& ready) {
@@ -135,23 +161,102 @@ void Compute::step(Context& context, BatchReady& ready) {
   Meter::reset_peak(options_.memory_slot);
   record(context, "batch");
   if (recorder_.digests()) batch_digest_.take(time_.batch, ready.batch.leaves());
+  use_accumulation(context);
   const double lr = trainee_->optimizer->base_lr() * (schedule_ ? schedule_(time_) : 1.0);
-  const auto trace = [&](const char* what, int64_t microbatch) { record(context, what, microbatch); };
-  const MicrobatchResult result = microbatches_->run(ready.batch, time_.batch, trace);
-  record(context, "backward done");
-  if (recorder_.digests())
-    recorder_.digest({"compute/loss", time_.batch, std::bit_cast<uint64_t>(result.loss_sum)});
-  const auto finished =
-      context.ask<StepFinished>(cast_.sync, FinishStep{local_verdict(context, result), result.statistics});
+  Attempt done = attempt(context, ready.batch);
+  while (done.all.verdict.out_of_memory > 0) {
+    done.all = {};  // what was gathered is void too
+    make_room(context, ready, done.mine);
+    done = attempt(context, ready.batch);
+  }
+  const Verdict& verdict = done.all.verdict;
   trainee_->optimizer->set_lr(lr);
-  commit(context, finished);
+  must_fit("step " + std::to_string(time_.batch + 1) + ", its update", [&] { commit(context, done.all); });
   microbatches_->end_step();
-  time_.to_next_batch(static_cast<int64_t>(finished.verdict.samples),
-                      static_cast<int64_t>(finished.verdict.tokens),
-                      finished.verdict.seconds - time_.total_wct);
-  report(context, finished.verdict, lr);
-  after_step(context, before, finished.verdict, ready.last_of_epoch);
+  time_.to_next_batch(static_cast<int64_t>(verdict.samples), static_cast<int64_t>(verdict.tokens),
+                      verdict.seconds - time_.total_wct);
+  report(context, verdict, lr);
+  grow_back();
+  after_step(context, before, verdict, ready.last_of_epoch);
   step_began_ = context.now();
+}
+
+Compute::Attempt Compute::attempt(Context& context, const Batch& batch) {
+  const auto trace = [&](const char* what, int64_t microbatch) { record(context, what, microbatch); };
+  Attempt done;
+  if (const auto ordinal = recorder_.foretold(kFailedAllocation))
+    fail_as_recorded(static_cast<int64_t>(*ordinal));
+  done.mine = microbatches_->run(batch, time_.batch, trace);
+  recorder_.answer(kFailedAllocation,
+                   done.mine.shortage ? static_cast<double>(done.mine.shortage->ordinal) : 0.0);
+  if (done.mine.shortage)
+    record(context, "out of memory at allocation", done.mine.shortage->ordinal);
+  else
+    record(context, "backward done");
+  if (!done.mine.shortage && recorder_.digests())
+    recorder_.digest({"compute/loss", time_.batch, std::bit_cast<uint64_t>(done.mine.loss_sum)});
+  done.all = context.ask<StepFinished>(cast_.sync,
+                                       FinishStep{local_verdict(context, done.mine), done.mine.statistics});
+  return done;
+}
+
+// In a replay memory runs out where it once did, at the same allocation of the attempt, and nowhere else.
+void Compute::fail_as_recorded(int64_t ordinal) {
+  Meter::set_budget(options_.memory_slot, 0);
+  Meter::fail_at(options_.memory_slot, ordinal > 0 ? std::vector{ordinal} : std::vector<int64_t>());
+}
+
+// The attempt was void on all ranks, whichever of them ran out of memory. They all come here, and to the
+// same.
+void Compute::make_room(Context& context, const BatchReady& ready, const MicrobatchResult& mine) {
+  record(context, "void", microbatches_->count());
+  const std::string step = "step " + std::to_string(time_.batch + 1) + ": ";
+  if (mine.leftover_bytes > 0)
+    log_.warning(step + std::to_string(mine.leftover_bytes) + " bytes of the void attempt are still held");
+  const auto row = shortage_row(shortage(mine, ready.batch), options_.rank, options_.world);
+  const auto all = shortages_of(context.ask<Summed>(cast_.sync, SumDoubles{row}).values);
+  const std::string who = step + shortage_text(all);
+  const int64_t largest = (ready.global_samples + options_.world - 1) / options_.world;
+  if (!accumulation_->out_of_memory(time_, largest)) {
+    const std::string why = accumulation_->automatic()
+                                ? " with one sample at a time, and there is nothing smaller"
+                                : "; grad_accum = \"auto\" would go on in smaller microbatches";
+    throw OperatingError(who + why + "; what held it: " + what_held_memory(all));
+  }
+  use_accumulation(context);
+  log_.warning(who + "; grad_accum is now " + std::to_string(microbatches_->count()));
+}
+
+Shortage Compute::shortage(const MicrobatchResult& mine, const Batch& batch) const {
+  if (!mine.shortage) return {};
+  Shortage found;
+  found.ranks = 1;
+  found.asked = static_cast<double>(mine.shortage->asked_bytes);
+  found.used = static_cast<double>(mine.shortage->used_bytes);
+  found.budget = static_cast<double>(mine.shortage->budget_bytes);
+  found.parameters = bytes_of(trainee_->views, [](const ParamView& view) { return view.tensor; });
+  found.gradients = buckets_ ? bytes_of(plan_.buckets, [](const at::Tensor& bucket) { return bucket; })
+                             : static_cast<double>(mine.gradient_bytes);
+  found.optimizer =
+      bytes_of(trainee_->optimizer->state(), [](const OptimizerState& one) { return one.tensor; });
+  found.batch = bytes_of(batch.leaves(), [](const auto& leaf) { return leaf.second; });
+  return found;
+}
+
+void Compute::use_accumulation(Context& context) {
+  const int count = accumulation_->count(time_.batch);
+  if (count == microbatches_->count()) return;
+  microbatches_->set_count(count);
+  plan_.statistics = microbatches_->statistics_size();
+  plan_.step = time_.batch;
+  context.send(cast_.sync, SetPlan(plan_));
+}
+
+void Compute::grow_back() {
+  if (accumulation_->committed(time_))
+    log_.info("step " + std::to_string(time_.batch + 1) +
+              ": memory has sufficed for long; grad_accum is now " +
+              std::to_string(accumulation_->count(time_.batch)));
 }
 
 // Durations in seconds are rank 0's, so that all ranks end on the same step.
@@ -159,6 +264,7 @@ Verdict Compute::local_verdict(Context& context, const MicrobatchResult& result)
   Verdict verdict;
   if (options_.rank == 0)
     verdict.seconds = recorder_.answer("seconds", earlier_s_ + seconds(context.now() - began_));
+  verdict.out_of_memory = result.shortage ? 1 : 0;
   verdict.non_finite = result.finite ? 0 : 1;
   verdict.stop = stop_requested_ ? 1 : 0;
   verdict.samples = static_cast<double>(result.samples);
@@ -263,7 +369,9 @@ void Compute::evaluate(Context& context) {
     return std::move(ready.batch);
   };
   const auto sum = [&](const at::Tensor& values) { context.ask<Summed>(cast_.sync, SumDoubles{values}); };
-  const NamedValues metrics = tutti::evaluate(*trainee_->model, batches, fetch, sum);
+  NamedValues metrics;
+  must_fit("evaluation after step " + std::to_string(time_.batch),
+           [&] { metrics = tutti::evaluate(*trainee_->model, batches, fetch, sum); });
   if (cast_.has_reporter) context.send(cast_.reporter, EvalDone{time_.batch, time_.epoch, metrics});
 }
 
@@ -315,6 +423,7 @@ RunState Compute::run_state() const {
   state.global_batch = options_.global_batch;
   state.data_digest = options_.data_digest;
   state.seconds = time_.total_wct;
+  state.accumulation = accumulation_->state();
   state.recipe = options_.recipe_text;
   return state;
 }

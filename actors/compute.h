@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "actors/accumulation.h"
 #include "actors/gradient_buckets.h"
 #include "actors/messages.h"
 #include "actors/microbatches.h"
+#include "actors/shortage.h"
 #include "actors/supervisor.h"
 #include "actors/trainee.h"
 #include "io/digests.h"
@@ -24,7 +26,8 @@ namespace tutti {
 
 // Trains: owns model, optimizer and time. Each BatchReady is one step, run to completion: forward and
 // backward over the microbatches, while Sync reduces what is ready; then the verdict of all ranks; then, and
-// only then, the commit of everything that lasts (parameters, optimizer, running statistics, time).
+// only then, the commit of everything that lasts (parameters, optimizer, running statistics, time). A step in
+// which some rank runs out of memory is void on all, and done again in smaller parts.
 class Compute final : public Actor {
  public:
   struct Options {
@@ -32,7 +35,8 @@ class Compute final : public Actor {
     std::string recipe_text;
     int rank = 0;
     int world = 1;
-    int memory_slot = 0;  // of the meter
+    int memory_slot = 0;        // of the meter
+    int64_t memory_budget = 0;  // bytes; 0 = none
     uint64_t seed = 0;
     int64_t global_batch = 0;
     int64_t batches_per_epoch = 0;
@@ -55,9 +59,20 @@ class Compute final : public Actor {
   void begin(Context& context, const Start& start);
   void set_up_reduction(Context& context);
 
+  struct Attempt {
+    MicrobatchResult mine;
+    StepFinished all;
+  };
+
   void step(Context& context, BatchReady& ready);
+  Attempt attempt(Context& context, const Batch& batch);
+  void fail_as_recorded(int64_t ordinal);
+  void make_room(Context& context, const BatchReady& ready, const MicrobatchResult& mine);
+  Shortage shortage(const MicrobatchResult& mine, const Batch& batch) const;
+  void use_accumulation(Context& context);
   Verdict local_verdict(Context& context, const MicrobatchResult& result) const;
   void commit(Context& context, const StepFinished& finished);
+  void grow_back();
   const char* not_finite(const Verdict& verdict) const;  // what is not, or null
   void report(Context& context, const Verdict& verdict, double lr);
   double progress() const;
@@ -82,11 +97,14 @@ class Compute final : public Actor {
   std::unique_ptr<Trainee> trainee_;
   Schedule schedule_;                         // empty: the rate stays
   std::unique_ptr<GradientBuckets> buckets_;  // null in a world of one: nothing to reduce
+  SetPlan plan_;
   std::unique_ptr<Microbatches> microbatches_;
+  std::optional<Accumulation> accumulation_;
   std::optional<Interval> eval_every_, checkpoint_every_;
   Timestamp time_;
   Pending<SnapshotCopied> copying_;
   std::string resumed_from_;   // a checkpoint's folder, or ""
+  int64_t charged_bytes_ = 0;  // to the meter, for buckets that are not its own
   TimePoint began_;            // of this process's training
   TimePoint step_began_;       // when the last step was over; waiting for the batch counts
   double earlier_s_ = 0;       // trained before this start

@@ -105,4 +105,14 @@ void GradientBuckets::end_step() {
   }
 }
 
+// Buckets that were reported are Sync's: they are not touched.
+void GradientBuckets::abandon_step() {
+  const at::NoGradGuard no_grad;
+  for (std::size_t p = 0; p < parameters_.size(); ++p) {
+    parameters_[p].parameter->tensor.mutable_grad() = at::Tensor();
+    if (missing_[places_[p].bucket] > 0) views_[p].zero_();
+  }
+  for (std::size_t p = 0; p < parameters_.size(); ++p) settle(p);
+}
+
 }  // namespace tutti

@@ -18,6 +18,8 @@
 namespace tutti {
 namespace {
 
+constexpr double kBytesPerMb = 1e6;
+
 // Samples of a step over all ranks, from whichever of the two keys is given; 0 when neither is.
 int64_t global_batch(const Setting& data, int world) {
   if (data.has("device_batch_size")) {
@@ -120,6 +122,14 @@ void require_known_classes(const Job& job, const Setting& section) {
   }
 }
 
+void require_budget_of_each_rank(const Job& job) {
+  const Setting* budget = job.recipe.at("device").find("memory_budget_mb");
+  if (!budget || !budget->is_array()) return;
+  if (static_cast<int>(budget->array().size()) != job.world)
+    budget->fail("expected one number for each of the " + std::to_string(job.world) +
+                 " ranks, or one for all");
+}
+
 void open_evaluation_data(Job& job) {
   const Setting& section = job.recipe.at("data").at("eval");
   job.eval = make_dataset(section, job.seed);
@@ -159,6 +169,13 @@ Sampler Job::eval_sampler(int rank) const {
   return sampler(recipe.at("data").at("eval"), *eval, eval_batch, *this, rank);
 }
 
+int64_t Job::memory_budget(int rank) const {
+  const Setting* budget = recipe.at("device").find("memory_budget_mb");
+  if (!budget || budget->is_none()) return 0;
+  const double mb = budget->is_array() ? budget->array().at(rank).number() : budget->number();
+  return static_cast<int64_t>(mb * kBytesPerMb);
+}
+
 Job make_job(Setting recipe, const JobOptions& options) {
   Job job;
   job.recipe = std::move(recipe);
@@ -172,6 +189,7 @@ Job make_job(Setting recipe, const JobOptions& options) {
     job.resume = Setting(options.resume, "--resume", {"command line"});
   else if (checkpoint.has("resume"))
     job.resume = checkpoint.at("resume");
+  require_budget_of_each_rank(job);
   choose_seed(job, options.fresh_seed);
   job.recipe_text = write_recipe(job.recipe);
   open_training_data(job);
@@ -186,13 +204,15 @@ void begin_process(const Setting& recipe) {
 }
 
 std::string batch_identity(const Job& job) {
-  const int64_t parts = job.recipe.at("train").at("grad_accum").integer();
+  const Setting& grad_accum = job.recipe.at("train").at("grad_accum");
+  const int64_t parts = grad_accum.is_integer() ? grad_accum.integer() : 1;
   const int64_t device = job.global_batch / job.world;
   std::string text = "global batch " + std::to_string(job.global_batch) + " = " + std::to_string(job.world) +
                      (job.world == 1 ? " rank x " : " ranks x ") + std::to_string(device);
   if (parts > 1)
     text += " = " + std::to_string(job.world) + " x " + std::to_string(parts) + " microbatches of " +
             std::to_string((device + parts - 1) / parts) + (device % parts ? " or fewer" : "");
+  if (!grad_accum.is_integer()) text += ", grad_accum = " + grad_accum.toml();
   return text;
 }
 

@@ -28,6 +28,7 @@ struct Job {
 
   Sampler train_sampler(int rank) const;
   Sampler eval_sampler(int rank) const;
+  int64_t memory_budget(int rank) const;  // bytes; 0 = none
 };
 
 // What the command line adds to a recipe.

@@ -1,8 +1,8 @@
 #include "actors/microbatches.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,24 +12,51 @@
 
 namespace tutti {
 
-Microbatches::Microbatches(Trainee& trainee, GradientBuckets* buckets, int count, uint64_t seed)
-    : trainee_(trainee), buckets_(buckets), count_(count), seed_(seed) {
+Microbatches::Microbatches(Trainee& trainee, GradientBuckets* buckets, int count, uint64_t seed,
+                           int memory_slot)
+    : trainee_(trainee), buckets_(buckets), seed_(seed), memory_slot_(memory_slot) {
   for (const auto& [name, layer] : layers(*trainee.model)) {
     if (layer->statistics_channels() == 0) continue;
     normalising_.push_back(layer);
     statistics_stride_ += 2 * layer->statistics_channels() + 1;
   }
   context_.statistics = &found_;
+  set_count(count);
+}
+
+void Microbatches::set_count(int count) {
+  count_ = count;
+  statistics_ = statistics_size() > 0 ? at::zeros({statistics_size()}) : at::Tensor();
 }
 
 MicrobatchResult Microbatches::run(const Batch& batch, int64_t step, const Trace& trace) {
   MicrobatchResult result;
   result.samples = batch.samples();
   result.tokens = trainee_.model->tokens(batch);
-  if (statistics_size() > 0) result.statistics = at::zeros({statistics_size()});
+  if (statistics_.defined()) result.statistics = statistics_.zero_();
+  const int64_t held = Meter::scoped_bytes(memory_slot_);
+  result.shortage = try_parts(batch, step, trace, result);
+  found_.clear();
+  if (!result.shortage) return result;
+  abandon(result);
+  result.leftover_bytes = Meter::scoped_bytes(memory_slot_) - held;
+  return result;
+}
+
+std::optional<MemoryShortage> Microbatches::try_parts(const Batch& batch, int64_t step, const Trace& trace,
+                                                      MicrobatchResult& result) {
+  MemoryScope scope(memory_slot_);
+  try {
+    run_parts(batch, step, trace, result);
+    return std::nullopt;
+  } catch (const c10::OutOfMemoryError&) {
+    return scope.shortage().value_or(MemoryShortage());
+  }
+}
+
+void Microbatches::run_parts(const Batch& batch, int64_t step, const Trace& trace, MicrobatchResult& result) {
   if (buckets_) buckets_->begin_step();
   set_context(*trainee_.model, &context_);
-
   const int64_t part = (result.samples + count_ - 1) / count_;
   for (int m = 0; m < count_; ++m) {
     if (buckets_ && m + 1 == count_) buckets_->begin_last_microbatch();
@@ -42,9 +69,16 @@ MicrobatchResult Microbatches::run(const Batch& batch, int64_t step, const Trace
     train(count_ == 1 ? batch : batch.narrow(first, size), result);
     store_statistics(m, found_, result.statistics);
   }
-  found_.clear();
   if (buckets_) buckets_->end_step();
-  return result;
+}
+
+void Microbatches::abandon(MicrobatchResult& result) {
+  sweep_.run();
+  for (const auto& view : trainee_.views)
+    if (view.tensor.grad().defined())
+      result.gradient_bytes += static_cast<int64_t>(view.tensor.grad().nbytes());
+  if (buckets_) buckets_->abandon_step();
+  end_step();
 }
 
 void Microbatches::end_step() {

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
+#include "actors/autograd_sweep.h"
 #include "actors/gradient_buckets.h"
 #include "actors/trainee.h"
+#include "tensors/meter.h"
 #include "tensors/tree.h"
 
 namespace tutti {
@@ -16,8 +19,12 @@ struct MicrobatchResult {
   int64_t samples = 0;
   int64_t tokens = 0;
   bool finite = true;
-  at::Tensor
-      statistics;  // [statistics_size] float32: per microbatch and normalisation layer mean, variance, count
+  // [statistics_size] float32: per microbatch and normalisation layer mean, variance, count. The same tensor
+  // every step.
+  at::Tensor statistics;
+  std::optional<MemoryShortage> shortage;  // why the step is void
+  int64_t gradient_bytes = 0;              // of a void step, when it ran out of memory
+  int64_t leftover_bytes = 0;              // that a void step took and could not give back
 };
 
 // Forward and backward of a rank's batch in `count` parts. Gradients are sums: each part's mean loss is
@@ -27,11 +34,15 @@ class Microbatches {
  public:
   using Trace = std::function<void(const char* what, int64_t microbatch)>;
 
-  // `buckets` may be null: gradients stay with the parameters.
-  Microbatches(Trainee& trainee, GradientBuckets* buckets, int count, uint64_t seed);
+  // `buckets` may be null: gradients stay with the parameters. `memory_slot` of the meter: whose budget it is
+  // held to.
+  Microbatches(Trainee& trainee, GradientBuckets* buckets, int count, uint64_t seed, int memory_slot = 0);
 
   // Parts are as torch.split's: ceil(n / count) samples each, the last ones fewer or none. `step` keys the
   // random draws.
+  //
+  // Where memory runs out (c10::OutOfMemoryError) the step is void: all that it took is given back, all
+  // buckets are reported all the same, and it may be run again as if it had never been.
   MicrobatchResult run(const Batch& batch, int64_t step, const Trace& trace);
 
   // Once the gradients of `run` were used, or the step was skipped: where there are no buckets, they would be
@@ -39,12 +50,17 @@ class Microbatches {
   void end_step();
 
   int count() const { return count_; }
+  void set_count(int count);
   int64_t statistics_size() const { return count_ * statistics_stride_; }
 
   // Takes what every rank gathered, [world, statistics_size], into the layers in rank and microbatch order.
   void apply_statistics(const at::Tensor& gathered);
 
  private:
+  std::optional<MemoryShortage> try_parts(const Batch& batch, int64_t step, const Trace& trace,
+                                          MicrobatchResult& result);
+  void run_parts(const Batch& batch, int64_t step, const Trace& trace, MicrobatchResult& result);
+  void abandon(MicrobatchResult& result);
   void train(const Batch& part, MicrobatchResult& result);
   void store_statistics(int microbatch, const std::vector<RunningStatistics>& found, at::Tensor& to) const;
 
@@ -52,10 +68,13 @@ class Microbatches {
   GradientBuckets* buckets_;
   int count_;
   uint64_t seed_;
+  int memory_slot_;
   std::vector<Layer*> normalising_;  // layers that find statistics, in model order
   int64_t statistics_stride_ = 0;
+  at::Tensor statistics_;
   std::vector<RunningStatistics> found_;
   ForwardContext context_;
+  AutogradSweep sweep_;
 };
 
 }  // namespace tutti

@@ -16,7 +16,10 @@ Catalog device_catalog() {
           .keys = {Key{"threads", KeyType::kInteger, "1",
                        "CPU threads of a rank; another number gives other bits"}
                        .at_least(1)
-                       .less_than(1025)},
+                       .less_than(1025),
+                   Key{"memory_budget_mb", KeyType::kNumberOrNumbers, "none",
+                       "MB of tensors with which a rank runs out of memory; a list: one a rank"}
+                       .more_than(0)},
           .entries = {{"auto", "What this build trains on, which is the CPU."},
                       {"cpu", "The CPU."},
                       {"gpu", "A GPU. Refused: this build trains on CPUs."}},

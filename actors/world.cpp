@@ -47,6 +47,7 @@ Compute::Options compute_options(const Job& job, const RankPlace& place) {
   options.rank = place.rank;
   options.world = job.world;
   options.memory_slot = place.memory_slot;
+  options.memory_budget = job.memory_budget(place.rank);
   options.seed = job.seed;
   options.global_batch = job.global_batch;
   options.batches_per_epoch = job.train_sampler(place.rank).batches();

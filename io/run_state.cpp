@@ -6,15 +6,18 @@
 
 namespace tutti {
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(AccumulationState, count, since, patience, trying)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunState, run_name, seed, world, step, epoch, batch_in_epoch, sample,
                                    token, sample_in_epoch, token_in_epoch, global_batch, data_digest, seconds,
-                                   recipe)
+                                   accumulation, recipe)
 
 std::string RunState::to_json() const { return nlohmann::json(*this).dump(1); }
 
 RunState RunState::from_json(const std::string& text) {
   try {
-    return nlohmann::json::parse(text).get<RunState>();
+    auto state = nlohmann::json::parse(text);
+    if (!state.contains("accumulation")) state["accumulation"] = AccumulationState();  // older checkpoints
+    return state.get<RunState>();
   } catch (const nlohmann::json::exception& error) {
     throw OperatingError(std::string("the checkpoint's state cannot be read: ") + error.what());
   }

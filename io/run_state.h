@@ -5,6 +5,16 @@
 
 namespace tutti {
 
+// How far automatic gradient accumulation has come.
+struct AccumulationState {
+  int count = 1;
+  double since = 0;      // when it last changed, in the unit of the grow interval
+  int64_t patience = 1;  // intervals to wait before fewer are tried
+  bool trying = false;   // fewer than were once too few
+
+  friend bool operator==(const AccumulationState&, const AccumulationState&) = default;
+};
+
 // What a checkpoint holds besides tensors: enough to go on at the same bits. Randomness is a function of the
 // seed and the counters, so nothing of it is saved.
 struct RunState {
@@ -21,6 +31,7 @@ struct RunState {
   int64_t global_batch = 0;
   uint64_t data_digest = 0;
   double seconds = 0;  // of training, wall-clock
+  AccumulationState accumulation;
   std::string recipe;  // as resolved, TOML
 
   std::string to_json() const;

@@ -28,6 +28,10 @@ const char* type_text(KeyType type) {
       return "a list of texts";
     case KeyType::kTimes:
       return "a list of times";
+    case KeyType::kNumberOrNumbers:
+      return "a number or a list of numbers";
+    case KeyType::kIntegerOrSteps:
+      return "a list of [step, integer], the first for step 0, or an integer";
     case KeyType::kAny:
       return "any value";
   }

@@ -18,6 +18,8 @@ enum class KeyType {
   kNumbers,
   kTexts,
   kTimes,
+  kNumberOrNumbers,
+  kIntegerOrSteps,  // 2, or [[0, 1], [7, 2]]: from step 0 on 1, from step 7 on 2
   kAny
 };
 
@@ -93,6 +95,6 @@ struct Catalog {
 };
 
 // "a, b, c"
-std::string joined(const std::vector<std::string>& names);
+std::string joined(const std::vector<std::string> &names);
 
 }  // namespace tutti

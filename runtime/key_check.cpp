@@ -75,6 +75,20 @@ Setting checked_list(const Key& key, const Setting& given, CheckItem check_item)
   return with_value(given, std::move(items));
 }
 
+// Pairs of a step and the value from there on; steps ascend, and the first is 0.
+Setting checked_steps(const Key& key, const Setting& given) {
+  if (given.array().empty()) reject(key, given);
+  int64_t least = 0;
+  return checked_list(key, given, [&](const Setting& pair) {
+    if (!pair.is_array() || pair.array().size() != 2 || !pair.array()[0].is_integer()) reject(key, given);
+    const int64_t step = pair.array()[0].integer();
+    if (least == 0 ? step != 0 : step < least) reject(key, given);
+    least = step + 1;
+    checked_number(key, pair.array()[1], true);
+    return pair;
+  });
+}
+
 Setting checked_type(const Key& key, const Setting& given) {
   switch (key.type) {
     case KeyType::kBoolean:
@@ -97,6 +111,11 @@ Setting checked_type(const Key& key, const Setting& given) {
       return checked_list(key, given, [&](const Setting& item) { return checked_text(key, item); });
     case KeyType::kTimes:
       return checked_list(key, given, [&](const Setting& item) { return checked_time(key, item); });
+    case KeyType::kNumberOrNumbers:
+      if (!given.is_array()) return checked_number(key, given, false);
+      return checked_list(key, given, [&](const Setting& item) { return checked_number(key, item, false); });
+    case KeyType::kIntegerOrSteps:
+      return given.is_array() ? checked_steps(key, given) : checked_number(key, given, true);
     case KeyType::kAny:
       return given;
   }
@@ -109,10 +128,10 @@ Setting::Value parsed(const std::string& text, KeyType type) {
   int64_t integer = 0;
   double number = 0;
   if (type == KeyType::kBoolean && (text == "true" || text == "false")) return text == "true";
-  if (type == KeyType::kInteger || type == KeyType::kIntegers) {
+  if (type == KeyType::kInteger || type == KeyType::kIntegers || type == KeyType::kIntegerOrSteps) {
     if (std::from_chars(text.data(), end, integer).ptr == end) return integer;
   }
-  if (type == KeyType::kNumber || type == KeyType::kNumbers) {
+  if (type == KeyType::kNumber || type == KeyType::kNumbers || type == KeyType::kNumberOrNumbers) {
     if (std::from_chars(text.data(), end, number).ptr == end) return number;
   }
   return text;

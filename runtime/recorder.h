@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -54,6 +55,9 @@ class Recorder {
   // a replay what was said then.
   virtual double answer(std::string_view, double measured) { return measured; }
   virtual std::string answer(std::string_view, std::string measured) { return measured; }
+
+  // In a replay, what `answer` will say next, for what must be known before it is measured; else nothing.
+  virtual std::optional<double> foretold(std::string_view) { return std::nullopt; }
 
   // How the run ended on this rank; the last that is recorded.
   virtual void end(const std::string&) {}

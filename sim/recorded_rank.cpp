@@ -53,12 +53,16 @@ std::optional<RecordedRank::Hash> RecordedRank::next_hash(const std::string& thi
 }
 
 std::optional<std::string> RecordedRank::next_answer(const std::string& what) {
+  auto answer = coming_answer(what);
+  if (answer) answers_[what].pop_front();
+  return answer;
+}
+
+std::optional<std::string> RecordedRank::coming_answer(const std::string& what) {
   auto& waiting = answers_[what];
   while (waiting.empty())
     if (!read_on()) return std::nullopt;
-  std::string answer = std::move(waiting.front());
-  waiting.pop_front();
-  return answer;
+  return waiting.front();
 }
 
 std::string RecordedRank::text_of_end() const {

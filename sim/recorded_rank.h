@@ -33,6 +33,7 @@ class RecordedRank {
   // The next one of the thing; nothing where the record ends.
   std::optional<Hash> next_hash(const std::string& thing);
   std::optional<std::string> next_answer(const std::string& what);
+  std::optional<std::string> coming_answer(const std::string& what);  // and it stays the next
   const std::vector<std::string>& parts(const std::string& thing) { return parts_[thing]; }
 
   // How the run ended on this rank: "" when it was killed, so far as has been read.

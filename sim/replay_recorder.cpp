@@ -10,6 +10,11 @@ namespace {
 constexpr const char* kLoss = "compute/loss";
 
 std::string actor_of(const std::string& thing) { return thing.substr(0, thing.find('/')); }
+double number_of(const std::string& bytes) {
+  double value = 0;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
 std::string name_of(const std::string& thing) { return thing.substr(thing.find('/') + 1); }
 
 }  // namespace
@@ -58,11 +63,13 @@ std::string ReplayRecorder::difference(const Digest& digest, const RecordedRank:
 }
 
 double ReplayRecorder::answer(std::string_view what, double measured) {
-  const std::string recorded =
-      answer(what, std::string(reinterpret_cast<const char*>(&measured), sizeof measured));
-  double value = 0;
-  std::memcpy(&value, recorded.data(), sizeof value);
-  return value;
+  return number_of(answer(what, std::string(reinterpret_cast<const char*>(&measured), sizeof measured)));
+}
+
+std::optional<double> ReplayRecorder::foretold(std::string_view what) {
+  const std::lock_guard lock(mutex_);
+  const auto coming = recorded_.coming_answer(std::string(what));
+  return coming ? std::optional(number_of(*coming)) : std::nullopt;
 }
 
 std::string ReplayRecorder::answer(std::string_view what, std::string measured) {

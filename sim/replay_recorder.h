@@ -31,6 +31,7 @@ class ReplayRecorder final : public Recorder {
   void name_parts(std::string_view thing, const std::vector<std::string>& names) override;
   double answer(std::string_view what, double measured) override;
   std::string answer(std::string_view what, std::string measured) override;
+  std::optional<double> foretold(std::string_view what) override;
 
   int64_t compared() const { return compared_; }
 

@@ -1,5 +1,6 @@
 #include "tensors/meter.h"
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/CPUAllocator.h>
 #include <sys/mman.h>
 
@@ -9,63 +10,55 @@
 #include <cstring>
 #include <mutex>
 #include <new>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "runtime/error.h"
+#include "tensors/block_cache.h"
 
 namespace tutti {
 namespace {
 
 constexpr std::size_t kHeaderBytes = 64;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-constexpr std::size_t kMaxCachedBytes = std::size_t{1} << 30;
 
 struct Header {
   std::size_t bytes;     // asked for
   std::size_t capacity;  // of the block, header included
   int owner;
+  bool scoped;
 };
 
 struct Account {
   std::atomic<int64_t> used{0};
   std::atomic<int64_t> peak{0};
+  std::atomic<int64_t> budget{0};
+  // Of scopes: what they took and still hold, how often they asked, and which of these shall fail next.
+  std::atomic<int64_t> scoped{0};
+  std::atomic<int64_t> asked{0};
+  std::atomic<int64_t> next_failure{0};  // 0 = none
+  std::mutex failures_mutex;
+  std::vector<int64_t> failures;  // the next one last
+
+  void add(int64_t bytes) {
+    const int64_t now = used.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    int64_t most = peak.load(std::memory_order_relaxed);
+    while (now > most && !peak.compare_exchange_weak(most, now, std::memory_order_relaxed)) {
+    }
+  }
+  void set_failures(std::vector<int64_t> ordinals) {
+    std::lock_guard lock(failures_mutex);
+    failures = std::move(ordinals);
+    next_failure = failures.empty() ? 0 : failures.back();
+  }
+  void pass_failure() {
+    std::lock_guard lock(failures_mutex);
+    if (!failures.empty()) failures.pop_back();
+    next_failure = failures.empty() ? 0 : failures.back();
+  }
 };
 
-// Freed large blocks by capacity. Bounded, so that a model whose shapes vary does not hoard.
-class BlockCache {
- public:
-  void* take(std::size_t capacity) {
-    std::lock_guard lock(mutex_);
-    auto found = blocks_.find(capacity);
-    if (found == blocks_.end() || found->second.empty()) return nullptr;
-    void* block = found->second.back();
-    found->second.pop_back();
-    held_bytes_ -= capacity;
-    return block;
-  }
-
-  bool keep(void* block, std::size_t capacity) {
-    std::lock_guard lock(mutex_);
-    if (held_bytes_ + capacity > kMaxCachedBytes) return false;
-    blocks_[capacity].push_back(block);
-    held_bytes_ += capacity;
-    return true;
-  }
-
-  void drop_all() {
-    std::lock_guard lock(mutex_);
-    for (auto& [capacity, blocks] : blocks_)
-      for (void* block : blocks) std::free(block);
-    blocks_.clear();
-    held_bytes_ = 0;
-  }
-
- private:
-  std::mutex mutex_;
-  std::unordered_map<std::size_t, std::vector<void*>> blocks_;
-  std::size_t held_bytes_ = 0;
-};
+thread_local MemoryScope* current_scope = nullptr;
 
 std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 
@@ -88,20 +81,14 @@ class MeteredAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
     if (bytes == 0) return {nullptr, nullptr, &release, c10::Device(c10::DeviceType::CPU)};
+    if (current_scope) current_scope->admit(static_cast<int64_t>(bytes));
     const std::size_t capacity = capacity_for(bytes);
-    const bool cached = bytes >= static_cast<std::size_t>(Meter::kCachedBytes);
-    void* block = cached ? cache_.take(capacity) : nullptr;
-    if (!block) block = new_block(capacity);
-    if (!block) {
-      cache_.drop_all();
-      block = new_block(capacity);
-    }
-    if (!block) {
-      TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory: ", bytes, " bytes could not be had");
-    }
+    void* block = take_block(bytes, capacity);
+    if (!block) fail(bytes);
     const int owner = owner_.load(std::memory_order_relaxed);
-    new (block) Header{bytes, capacity, owner};
-    charge(accounts_[owner], static_cast<int64_t>(bytes));
+    new (block) Header{bytes, capacity, owner, current_scope != nullptr};
+    accounts_[owner].add(static_cast<int64_t>(bytes));
+    if (current_scope) accounts_[owner].scoped.fetch_add(static_cast<int64_t>(bytes));
     void* data = static_cast<char*>(block) + kHeaderBytes;
     return {data, data, &release, c10::Device(c10::DeviceType::CPU)};
   }
@@ -117,26 +104,34 @@ class MeteredAllocator final : public c10::Allocator {
     return *allocator;
   }
 
-  std::atomic<int> owner_{0};
-  std::array<Account, Meter::kMaxRanks> accounts_;
-
- private:
-  static void charge(Account& account, int64_t bytes) {
-    const int64_t used = account.used.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-    int64_t peak = account.peak.load(std::memory_order_relaxed);
-    while (used > peak && !account.peak.compare_exchange_weak(peak, used, std::memory_order_relaxed)) {
-    }
-  }
-
   static void release(void* data) {
     if (!data) return;
     auto& self = instance();
     void* block = static_cast<char*>(data) - kHeaderBytes;
     const Header header = *static_cast<Header*>(block);
-    self.accounts_[header.owner].used.fetch_sub(static_cast<int64_t>(header.bytes),
-                                                std::memory_order_relaxed);
+    const auto bytes = static_cast<int64_t>(header.bytes);
+    self.accounts_[header.owner].used.fetch_sub(bytes, std::memory_order_relaxed);
+    if (header.scoped) self.accounts_[header.owner].scoped.fetch_sub(bytes);
     const bool cached = header.bytes >= static_cast<std::size_t>(Meter::kCachedBytes);
     if (!cached || !self.cache_.keep(block, header.capacity)) std::free(block);
+  }
+
+  std::atomic<int> owner_{0};
+  std::array<Account, Meter::kMaxRanks> accounts_;
+
+ private:
+  void* take_block(std::size_t bytes, std::size_t capacity) {
+    const bool cached = bytes >= static_cast<std::size_t>(Meter::kCachedBytes);
+    void* block = cached ? cache_.take(capacity) : nullptr;
+    if (!block) block = new_block(capacity);
+    if (block) return block;
+    cache_.drop_all();
+    return new_block(capacity);
+  }
+
+  [[noreturn]] static void fail(std::size_t bytes) {
+    if (current_scope) current_scope->refuse(static_cast<int64_t>(bytes), 0);
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory: ", bytes, " bytes could not be had");
   }
 
   BlockCache cache_;
@@ -164,5 +159,55 @@ void Meter::reset_peak(int rank) {
   Account& a = account(rank);
   a.peak.store(a.used.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
+
+void Meter::set_budget(int rank, int64_t bytes) { account(rank).budget = bytes; }
+
+int64_t Meter::budget(int rank) { return account(rank).budget; }
+
+bool Meter::counts(const at::Tensor& tensor) {
+  return tensor.storage().data_ptr().get_deleter() == &MeteredAllocator::release;
+}
+
+void Meter::charge(int rank, int64_t bytes) { account(rank).add(bytes); }
+
+int64_t Meter::scoped_bytes(int rank) { return account(rank).scoped; }
+
+int64_t Meter::scoped_allocations(int rank) { return account(rank).asked; }
+
+void Meter::fail_at(int rank, const std::vector<int64_t>& ordinals) {
+  const int64_t now = account(rank).asked;
+  std::vector<int64_t> absolute;
+  for (auto one = ordinals.rbegin(); one != ordinals.rend(); ++one) absolute.push_back(now + *one);
+  account(rank).set_failures(std::move(absolute));
+}
+
+MemoryScope::MemoryScope(int rank) : rank_(rank), outer_(std::exchange(current_scope, this)) {
+  TUTTI_ASSERT(rank >= 0 && rank < Meter::kMaxRanks, std::to_string(rank));
+  first_ = account(rank).asked;
+}
+
+MemoryScope::~MemoryScope() { current_scope = outer_; }
+
+void MemoryScope::admit(int64_t bytes) {
+  Account& mine = account(rank_);
+  const int64_t ordinal = mine.asked.fetch_add(1, std::memory_order_relaxed) + 1;
+  const int64_t budget = mine.budget.load(std::memory_order_relaxed);
+  const int64_t used = mine.used.load(std::memory_order_relaxed);
+  const bool injected = ordinal == mine.next_failure.load(std::memory_order_relaxed);
+  if (injected) mine.pass_failure();
+  if (!injected && (budget == 0 || used + bytes <= budget)) return;
+  refuse(bytes, budget);
+  TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory: ", bytes, " bytes asked, ", used, " in use, of ",
+                   budget, " allowed");
+}
+
+void MemoryScope::refuse(int64_t bytes, int64_t budget) {
+  const Account& mine = account(rank_);
+  shortage_ = {bytes, mine.used, budget, mine.asked - first_};
+}
+
+MemoryScopePause::MemoryScopePause() : paused_(std::exchange(current_scope, nullptr)) {}
+
+MemoryScopePause::~MemoryScopePause() { current_scope = paused_; }
 
 }  // namespace tutti

@@ -1,6 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace at {
+class Tensor;
+}
 
 namespace tutti {
 
@@ -25,6 +31,66 @@ class Meter {
   static int64_t used_bytes(int rank);
   static int64_t peak_bytes(int rank);  // since the last reset
   static void reset_peak(int rank);
+
+  // What the rank may use while one of its MemoryScopes asks for more; 0 = there is no such limit.
+  static void set_budget(int rank, int64_t bytes);
+  static int64_t budget(int rank);
+
+  // Whether a tensor's memory came from the meter. What did not (shared memory) may be charged by hand, and
+  // taken off again by a negative number.
+  static bool counts(const at::Tensor& tensor);
+  static void charge(int rank, int64_t bytes);
+
+  // What MemoryScopes of the rank took and is still held, and how many allocations they asked for.
+  static int64_t scoped_bytes(int rank);
+  static int64_t scoped_allocations(int rank);
+
+  // Makes allocations of the rank's scopes fail: the first one from now has ordinal 1. Ascending. So a
+  // failure that was once seen can be had again, and any can be tried.
+  static void fail_at(int rank, const std::vector<int64_t>& ordinals);
+};
+
+// An allocation that could not be had.
+struct MemoryShortage {
+  int64_t asked_bytes = 0;
+  int64_t used_bytes = 0;    // by the rank, just then
+  int64_t budget_bytes = 0;  // 0 = it was the system that had no more
+  int64_t ordinal = 0;       // within the scope, from 1
+};
+
+// While it lives, this thread's allocations are held to the rank's budget: one that would exceed it throws
+// c10::OutOfMemoryError. Other threads of the rank are never held back.
+class MemoryScope {
+ public:
+  explicit MemoryScope(int rank);
+  ~MemoryScope();
+  MemoryScope(const MemoryScope&) = delete;
+  MemoryScope& operator=(const MemoryScope&) = delete;
+
+  // The last one within the scope.
+  const std::optional<MemoryShortage>& shortage() const { return shortage_; }
+
+  // For the allocator: throws where `bytes` more are too many / notes that they could not be had.
+  void admit(int64_t bytes);
+  void refuse(int64_t bytes, int64_t budget);
+
+ private:
+  int rank_;
+  MemoryScope* outer_;
+  int64_t first_ = 0;
+  std::optional<MemoryShortage> shortage_;
+};
+
+// Work within a scope that is not the scope's: it is not held to the budget, nor counted.
+class MemoryScopePause {
+ public:
+  MemoryScopePause();
+  ~MemoryScopePause();
+  MemoryScopePause(const MemoryScopePause&) = delete;
+  MemoryScopePause& operator=(const MemoryScopePause&) = delete;
+
+ private:
+  MemoryScope* paused_;
 };
 
 }  // namespace tutti

@@ -24,6 +24,7 @@ void seed_default_generator(uint64_t seed) {
 
 void ProcessStateSwitch::enter(int rank) {
   if (rank == current_) return;
+  const MemoryScopePause pause;
   at::Generator generator = default_generator();
   std::lock_guard lock(generator.mutex());
   if (current_ >= 0) generators_[current_] = generator.get_state();

@@ -84,7 +84,14 @@ Catalog train_catalog() {
       .keys = {
           {"max_duration", kTime, "", "how long to train"},
           {"eval_interval", kTime, "1ep", "how often to evaluate on [data.eval]; it also happens at the end"},
-          Key{"grad_accum", kInteger, "1", "microbatches of a step on each rank"}.at_least(1).at_most(1e6),
+          Key{"grad_accum", kIntegerOrSteps, "1",
+              "microbatches of a step on each rank; auto: as many as memory needs"}
+              .at_least(1)
+              .at_most(1e6)
+              .or_word("auto"),
+          Key{"grad_accum_grow_interval", kTime, "0ba",
+              "with auto: after so long without running out of memory, half as many are tried; 0ba: never"}
+              .in_units({"ep", "ba", "sp", "tok", "sec"}),
           Key{"precision", kText, "fp32", "numbers to compute in"}.one_of({"fp32"}),
           Key{"hang_timeout", kTime, "60sec", "a rank that is silent this long is given up, and the run ends"}
               .also_named({"dist_timeout"})

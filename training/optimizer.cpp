@@ -16,6 +16,14 @@ bool matches_any(const std::vector<std::string>& patterns, const std::string& na
                      [&](const auto& p) { return matches_pattern(p, name); });
 }
 
+// Strides of dimensions with one item say nothing: a 1x1 convolution's gradient has others than its weight.
+bool laid_out_alike(const at::Tensor& one, const at::Tensor& other) {
+  if (one.sizes() != other.sizes()) return false;
+  for (int64_t d = 0; d < one.dim(); ++d)
+    if (one.size(d) > 1 && one.stride(d) != other.stride(d)) return false;
+  return true;
+}
+
 }  // namespace
 
 bool matches_pattern(const std::string& pattern, const std::string& name) {
@@ -66,7 +74,7 @@ Optimizer::Call Optimizer::call_of(const Group& group) const {
   for (const size_t i : group.members) {
     const ParamView& view = views_[i];
     if (!view.grad.defined() || view.tensor.numel() == 0) continue;
-    TUTTI_ASSERT(view.grad.sizes() == view.tensor.sizes() && view.grad.strides() == view.tensor.strides(),
+    TUTTI_ASSERT(laid_out_alike(view.grad, view.tensor),
                  view.name + ": the gradient is not laid out as the parameter");
     call.members.push_back(i);
     call.tensors.push_back(view.tensor);

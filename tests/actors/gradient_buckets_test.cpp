@@ -93,5 +93,18 @@ TEST_F(GradientBucketsTest, StepWithoutABatchIsAllZeros) {
   EXPECT_EQ(full_.size(), 2u);
 }
 
+TEST_F(GradientBucketsTest, AbandonedStepReportsTheRestAndLeavesAloneWhatItHas) {
+  bind();
+  buckets_.begin_step();
+  buckets_.begin_last_microbatch();
+  backward(first_);
+  const at::Tensor reported = buckets_.gradients()[0].clone();
+  buckets_.abandon_step();
+  EXPECT_EQ(full_, (std::vector<int>{1, 0}));
+  EXPECT_TRUE(at::equal(buckets_.gradients()[0], reported));
+  EXPECT_TRUE(at::equal(buckets_.gradients()[1], at::zeros({5})));
+  EXPECT_FALSE(conv_.weight().grad().defined());
+}
+
 }  // namespace
 }  // namespace tutti

@@ -3,6 +3,10 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
+#include "tensors/process_state.h"
+
 namespace tutti {
 namespace {
 
@@ -16,7 +20,11 @@ class MeterTest : public testing::Test {
     start_ = Meter::used_bytes(kRank);
     Meter::reset_peak(kRank);
   }
-  void TearDown() override { Meter::set_owner(0); }
+  void TearDown() override {
+    Meter::set_budget(kRank, 0);
+    Meter::fail_at(kRank, {});
+    Meter::set_owner(0);
+  }
   int64_t used() const { return Meter::used_bytes(kRank) - start_; }
   int64_t peak() const { return Meter::peak_bytes(kRank) - start_; }
   int64_t start_ = 0;
@@ -59,6 +67,80 @@ TEST_F(MeterTest, DataIsAlignedForVectors) {
 TEST_F(MeterTest, TooMuchIsOutOfMemory) {
   EXPECT_THROW(at::empty({int64_t{1} << 50}, at::kByte), c10::OutOfMemoryError);
   EXPECT_EQ(used(), 0);
+}
+
+TEST_F(MeterTest, ScopeIsHeldToTheBudget) {
+  Meter::set_budget(kRank, start_ + 4000);
+  const at::Tensor unheld = at::empty({3000}, at::kByte);
+  {
+    MemoryScope scope(kRank);
+    const at::Tensor fits = at::empty({1000}, at::kByte);
+    EXPECT_THROW(at::empty({1}, at::kByte), c10::OutOfMemoryError);
+    EXPECT_EQ(Meter::scoped_bytes(kRank), 1000);
+    ASSERT_TRUE(scope.shortage());
+    EXPECT_EQ(scope.shortage()->asked_bytes, 1);
+    EXPECT_EQ(scope.shortage()->used_bytes - start_, 4000);
+    EXPECT_EQ(scope.shortage()->budget_bytes - start_, 4000);
+    EXPECT_EQ(scope.shortage()->ordinal, 2);
+  }
+  const at::Tensor beyond = at::empty({5000}, at::kByte);
+  EXPECT_EQ(Meter::scoped_bytes(kRank), 0);
+}
+
+TEST_F(MeterTest, OtherThreadsAreNotHeldBack) {
+  Meter::set_budget(kRank, 1);
+  const MemoryScope scope(kRank);
+  EXPECT_NO_THROW(std::thread([] { at::empty({1000}); }).join());
+  EXPECT_THROW(at::empty({1000}), c10::OutOfMemoryError);
+}
+
+TEST_F(MeterTest, ChosenAllocationsFail) {
+  const int64_t before = Meter::scoped_allocations(kRank);
+  Meter::fail_at(kRank, {2, 4});
+  std::vector<bool> failed;
+  for (int i = 0; i < 6; ++i) {
+    at::empty({10});  // outside of a scope none is counted
+    const MemoryScope scope(kRank);
+    try {
+      at::empty({10});
+      failed.push_back(false);
+    } catch (const c10::OutOfMemoryError&) {
+      failed.push_back(true);
+    }
+  }
+  EXPECT_EQ(failed, (std::vector<bool>{false, true, false, true, false, false}));
+  EXPECT_EQ(Meter::scoped_allocations(kRank), before + 6);
+}
+
+TEST_F(MeterTest, PassingTheBatonIsNotTheScopes) {
+  ProcessStateSwitch ranks(kRank + 2);
+  ranks.enter(kRank);
+  const int64_t before = Meter::scoped_allocations(kRank);
+  {
+    const MemoryScope scope(kRank);
+    Meter::fail_at(kRank, {1});
+    EXPECT_NO_THROW(ranks.enter(kRank + 1));
+    EXPECT_NO_THROW(ranks.enter(kRank));
+  }
+  EXPECT_EQ(Meter::scoped_allocations(kRank), before);
+}
+
+TEST_F(MeterTest, MemoryOfOthersCountsWhenItIsCharged) {
+  std::vector<char> memory(100);
+  EXPECT_FALSE(Meter::counts(at::from_blob(memory.data(), {100}, at::kByte)));
+  EXPECT_TRUE(Meter::counts(at::empty({100}, at::kByte)));
+  Meter::charge(kRank, 100);
+  EXPECT_EQ(used(), 100);
+  Meter::charge(kRank, -100);
+  EXPECT_EQ(used(), 0);
+}
+
+TEST_F(MeterTest, SystemThatHasNoMoreIsNamedInTheShortage) {
+  const MemoryScope scope(kRank);
+  EXPECT_THROW(at::empty({int64_t{1} << 50}, at::kByte), c10::OutOfMemoryError);
+  ASSERT_TRUE(scope.shortage());
+  EXPECT_EQ(scope.shortage()->asked_bytes, int64_t{1} << 50);
+  EXPECT_EQ(scope.shortage()->budget_bytes, 0);
 }
 
 }  // namespace

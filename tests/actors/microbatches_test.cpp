@@ -65,6 +65,15 @@ TEST(MicrobatchesTest, StatisticsAreTakenInOnceAMicrobatchAndRank) {
   EXPECT_EQ(tracked, 4);
 }
 
+TEST(MicrobatchesTest, StatisticsAreOfThisStepOnly) {
+  const auto trainee = make_trainee(recipe_of(kRecipe), kSpec, 3);
+  Microbatches microbatches(*trainee, nullptr, 2, 7);
+  const auto trace = [](const char*, int64_t) {};
+  EXPECT_GT(microbatches.run(random_batch(8), 0, trace).statistics.abs().sum().item<float>(), 0.0f);
+  const auto result = microbatches.run(random_batch(8).narrow(0, 0), 1, trace);
+  EXPECT_EQ(result.statistics.abs().sum().item<float>(), 0.0f);
+}
+
 TEST(MicrobatchesTest, EmptyMicrobatchesAddNothing) {
   const auto trainee = make_trainee(recipe_of(kRecipe), kSpec, 3);
   const auto result = run(*trainee, random_batch(8).narrow(0, 0), 2);

@@ -147,10 +147,13 @@ TEST_F(TimelineTest, ALiveRunIsDrawnAsFarAsItIs) {
 TEST_F(TimelineTest, AnyTextIsValidJson) {
   {
     const auto writer = run_.rank(0);
-    writer->delivery("loader", "", "Start", at_us(0));
-    writer->end("rank 0: \"a\\b\"\n\xff");
+    writer->delivery("loader", "", "\"", at_us(0));
+    writer->delivery("loader", "", "\\", at_us(0));
+    writer->end("a\n\xff");
   }
-  EXPECT_EQ(timeline()[1], "i - end: rank 0: \"a\\b\"\n\xEF\xBF\xBD @0");
+  EXPECT_THAT(timeline(),
+              ElementsAre("B loader \" @0 from=outside", "E loader @0", "B loader \\ @0 from=outside",
+                          "i - end: a\n\xEF\xBF\xBD @0", "E loader @0"));
 }
 
 TEST_F(TimelineTest, ATraceThatCannotBeWrittenIsTheUsersError) {

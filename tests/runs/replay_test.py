@@ -41,6 +41,15 @@ class Replay(tutti_run.RunTest):
         train(run, recipe=EXAMPLES / "digits_cnn.toml", ranks=1, train__max_duration="8ba", train__grad_accum=2)
         self.assert_replays(run, 1)
 
+    def test_a_rank_that_ran_out_of_memory(self):
+        run = self.folder / "run"
+        options = {"recipe": EXAMPLES / "digits_cnn.toml", "train__max_duration": "6ba"}
+        train(run, **options)
+        peak = max(line.get("memory_peak_mb", 0) for line in tutti_run.metrics(run))
+        train(run, **options, train__grad_accum="auto", device__memory_budget_mb=[1000, 0.6 * peak])
+        self.assertIn("rank 1 ran out of memory", tutti_run.log(run))
+        self.assert_replays(run, 2)
+
     def test_ranks_of_one_process(self):
         run = self.folder / "run"
         train(run, "--local-ranks", 3, ranks=1, train__max_duration="2ep")

@@ -113,6 +113,33 @@ TEST(KeyCheck, RangesHoldForEveryItem) {
             "r.toml:3: a.b = nan: expected a finite number");
 }
 
+TEST(KeyCheck, ANumberStandsAloneOrInAList) {
+  const Key key = Key{"b", kNumberOrNumbers, "none", ""}.more_than(0);
+  EXPECT_EQ(checked(key, written(int64_t{2})).number(), 2.0);
+  EXPECT_EQ(checked(key, written(list({int64_t{2}, 0.5}))).numbers(), (std::vector<double>{2.0, 0.5}));
+  EXPECT_EQ(error_of(key, list({1.0, 0.0})),
+            "r.toml:3: a.b = 0.0: expected a number or a list of numbers > 0");
+}
+
+TEST(KeyCheck, StepsAscendFromZero) {
+  const Key key = Key{"b", kIntegerOrSteps, "1", ""}.at_least(1).or_word("auto");
+  const auto steps = [](std::vector<std::pair<int64_t, int64_t>> pairs) {
+    std::vector<Setting::Value> items;
+    for (const auto& [step, value] : pairs) items.emplace_back(list({step, value}));
+    return list(std::move(items));
+  };
+  EXPECT_EQ(checked(key, written(steps({{0, 1}, {7, 2}}))).toml(), "[[0, 1], [7, 2]]");
+  EXPECT_EQ(checked(key, written(int64_t{3})).integer(), 3);
+  EXPECT_EQ(checked(key, written(std::string("auto"))).text(), "auto");
+  for (const auto& bad : {steps({{1, 1}}), steps({{0, 1}, {0, 2}}), steps({{0, 1}, {7, 1}, {6, 1}}),
+                          steps({{0, 0}}), list({}), list({int64_t{0}, int64_t{1}})})
+    EXPECT_NE(error_of(key, bad), "no error") << written(bad).toml();
+  EXPECT_EQ(
+      error_of(key, 0.5),
+      "r.toml:3: a.b = 0.5: expected a list of [step, integer], the first for step 0, or an integer >= 1 "
+      "or \"auto\"");
+}
+
 TEST(KeyCheck, FallbacksAreReadByType) {
   const auto toml = [](KeyType type, const char* text) {
     return fallback_value({"b", type, text, ""}, "", {}).toml();

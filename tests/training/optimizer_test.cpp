@@ -135,6 +135,13 @@ TEST(Optimizer, StateIsNamedAsInPyTorch) {
   EXPECT_EQ(state[1].view->name, "fc.weight");
 }
 
+TEST(Optimizer, StridesOfSingleItemsDoNotMatter) {
+  std::vector<ParamView> views{whole_view("conv", at::ones({6}).as_strided({2, 3, 1, 1}, {3, 1, 3, 3}))};
+  views[0].grad = at::ones({6}).as_strided({2, 3, 1, 1}, {3, 1, 1, 1});
+  make_optimizer(sgd(0.5, 0.0, 0.0), views)->step();
+  EXPECT_TRUE(views[0].tensor.equal(at::full({2, 3, 1, 1}, 0.5)));
+}
+
 TEST(OptimizerDeathTest, GradientLaidOutOtherwiseIsRefused) {
   std::vector<ParamView> views{whole_view("conv", at::ones({2, 3}).t())};
   views[0].grad = at::ones({3, 2});

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "io/run_state.h"
+#include "runtime/setting.h"
+#include "training/timestamp.h"
+
+namespace tutti {
+
+// In how many microbatches each rank does a step: [train] grad_accum, a number, numbers by step, or "auto".
+// A pure function of what all ranks know, so that all come to the same.
+//
+// "auto" starts at 1 and doubles when some rank runs out of memory. Where grad_accum_grow_interval is given,
+// half as many are tried once that much training has gone by without; when they are too few (memory runs out
+// before it has gone by again), the wait for the next try doubles.
+class Accumulation {
+ public:
+  explicit Accumulation(const Setting& train);  // resolved
+
+  bool automatic() const { return steps_.empty(); }
+  int count(int64_t step) const;
+
+  // The step at hand is void. False when there is nothing smaller to try: the number is the user's, or no
+  // rank had more than one sample at a time. `largest` = samples of the batch on the rank with the most.
+  bool out_of_memory(const Timestamp& now, int64_t largest);
+  // A step is done. Whether the next one tries fewer.
+  bool committed(const Timestamp& now);
+
+  const AccumulationState& state() const { return state_; }
+  void restore(const AccumulationState& state) { state_ = state; }
+
+ private:
+  std::vector<std::pair<int64_t, int>> steps_;  // from step, count; empty: automatic
+  Time grow_interval_;
+  AccumulationState state_;
+};
+
+}  // namespace tutti

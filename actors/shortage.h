@@ -1,0 +1,34 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+namespace tutti {
+
+// How a rank ran out of memory, and what held it; in bytes.
+struct Shortage {
+  double ranks = 0;  // 1: this rank did
+  double asked = 0;  // 0 where that is not known
+  double used = 0;
+  double budget = 0;  // 0 = none: the system had no more
+  double parameters = 0;
+  double gradients = 0;
+  double optimizer = 0;
+  double batch = 0;
+};
+
+// One's own row of a flat float64 table, a row a rank, whose sum over ranks is the table of all.
+at::Tensor shortage_row(const Shortage& mine, int rank, int world);
+std::vector<Shortage> shortages_of(const at::Tensor& table);  // by rank
+
+// "rank 1 ran out of memory (asked 3.2 MB, 14.9 of 16.0 MB in use)": the lowest rank that did; of others
+// only the number.
+std::string shortage_text(const std::vector<Shortage>& all);
+
+// "parameters 0.2 MB, gradients 0.2 MB, ..., the rest (activations, batches read ahead) 9.1 MB", of the same
+// rank.
+std::string what_held_memory(const std::vector<Shortage>& all);
+
+}  // namespace tutti

@@ -1,0 +1,137 @@
+#include "tests/actors/memory_world.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "actors/world.h"
+#include "collectives/local_group.h"
+#include "io/json_line.h"
+#include "sim/local_transport.h"
+#include "sim/sim_scheduler.h"
+#include "tensors/meter.h"
+#include "tensors/process_state.h"
+#include "tests/actors/sleeping_world.h"
+
+namespace tutti {
+namespace {
+
+class KeptLog final : public Log {
+ public:
+  explicit KeptLog(std::vector<std::string>& warnings) : warnings_(warnings) {}
+  void write(LogLevel level, const std::string& line) override {
+    if (level == LogLevel::kWarning) warnings_.push_back(line);
+  }
+  void flush() override {}
+
+ private:
+  std::vector<std::string>& warnings_;
+};
+
+struct Berth {
+  std::unique_ptr<Group> group;
+  std::unique_ptr<Transport> transport;
+  std::unique_ptr<Log> log;
+  RingRecorder recorder;
+  RunOutcome outcome;
+};
+
+std::string field(const std::string& line, const std::string& name) {
+  const auto at = line.find("\"" + name + "\": ");
+  if (at == std::string::npos) return "";
+  const auto from = at + name.size() + 4;
+  return line.substr(from, line.find_first_of(",}", from) - from);
+}
+
+void read_metrics(const std::string& path, MemoryWorld::Outcome& outcome) {
+  std::istringstream lines(read_text(path));
+  for (std::string line; std::getline(lines, line);) {
+    outcome.losses.push_back(field(line, "loss"));
+    outcome.counts.push_back(std::stoll(field(line, "grad_accum")));
+    outcome.peak_mb = std::max(outcome.peak_mb, std::stod(field(line, "memory_peak_mb")));
+  }
+}
+
+std::string bytes_of(Model& model) {
+  std::string bytes;
+  const auto add = [&bytes](const at::Tensor& tensor) {
+    const at::Tensor flat = tensor.detach().contiguous();
+    bytes.append(static_cast<const char*>(flat.data_ptr()), flat.nbytes());
+  };
+  for (const auto& one : parameters(model)) add(one.parameter->tensor);
+  for (const auto& one : buffers(model)) add(one.buffer->tensor);
+  return bytes;
+}
+
+}  // namespace
+
+std::string MemoryWorld::Outcome::schedule() const {
+  std::string text;
+  for (std::size_t step = 0; step < counts.size(); ++step)
+    if (step == 0 || counts[step] != counts[step - 1])
+      text += (step ? ", [" : "[") + std::to_string(step) + ", " + std::to_string(counts[step]) + "]";
+  return "[" + text + "]";
+}
+
+bool MemoryWorld::Outcome::has_warning(const std::string& text) const {
+  return std::any_of(warnings.begin(), warnings.end(),
+                     [&](const std::string& one) { return one.find(text) != std::string::npos; });
+}
+
+MemoryWorld::Outcome MemoryWorld::run(const std::string& grad_accum) const {
+  const Scratch folder;
+  std::string text = recipe;
+  const std::string section = "[train]\n";
+  text.insert(text.find(section) + section.size(), "grad_accum = " + grad_accum + "\n");
+  Setting resolved = recipe_of(text);
+  begin_process(resolved);
+  Job job = make_job(std::move(resolved), {ranks, folder.path("run"), "", 0, "local"});
+  std::vector<std::shared_ptr<Model>> models;
+  job.make_model = [&](const Setting& model, const SampleSpec& spec) {
+    models.push_back(make_model(model, spec));
+    return models.back();
+  };
+  Outcome outcome;
+  {
+    ProcessStateSwitch states(ranks);
+    SimScheduler::Options scheduling;
+    scheduling.seed = schedule_seed;
+    scheduling.time_limit = TimePoint(std::chrono::hours(1));
+    scheduling.on_switch = [&states](int rank) { states.enter(rank); };
+    SimScheduler scheduler(scheduling);
+    SystemClock clock;
+    PosixDisk disk;
+    const auto fabric = LocalFabric::make(ranks);
+    LocalNetwork network(ranks);
+    std::vector<Berth> berths(ranks);
+    for (int r = 0; r < ranks; ++r) {
+      Berth& berth = berths[r];
+      berth.group = fabric->group(r);
+      berth.transport = network.transport(r);
+      berth.log = std::make_unique<KeptLog>(outcome.warnings);
+      RankPlace place{r, r, "this process"};
+      place.quiet = true;
+      add_rank(scheduler, job, place,
+               {*berth.group, *berth.transport, disk, clock, *berth.log, berth.recorder}, berth.outcome);
+      outcome.allocations.push_back(-Meter::scoped_allocations(r));
+      const auto chosen = failures.find(r);
+      Meter::fail_at(r, chosen == failures.end() ? std::vector<int64_t>() : chosen->second);
+    }
+    try {
+      scheduler.run();
+    } catch (const std::exception& error) {
+      outcome.error = error.what();
+    }
+  }
+  for (int r = 0; r < ranks; ++r) {
+    outcome.allocations[r] += Meter::scoped_allocations(r);
+    outcome.left_in_scopes.push_back(Meter::scoped_bytes(r));
+    Meter::fail_at(r, {});
+  }
+  if (outcome.error.empty()) read_metrics(folder.path("run/metrics.jsonl"), outcome);
+  if (!models.empty()) outcome.weights = bytes_of(*models[0]);
+  return outcome;
+}
+
+}  // namespace tutti
