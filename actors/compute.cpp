@@ -150,6 +150,7 @@ void Compute::set_up_reduction(Context& context) {
   microbatches_ = std::make_unique<Microbatches>(*trainee_, buckets_.get(), accumulation_->count(time_.batch),
                                                  options_.seed, options_.memory_slot);
   plan_.statistics = microbatches_->statistics_size();
+  plan_.step = time_.batch;
   context.send(cast_.sync, SetPlan(plan_));
 }
 
@@ -247,6 +248,7 @@ void Compute::use_accumulation(Context& context) {
   if (count == microbatches_->count()) return;
   microbatches_->set_count(count);
   plan_.statistics = microbatches_->statistics_size();
+  plan_.step = time_.batch;
   context.send(cast_.sync, SetPlan(plan_));
 }
 

@@ -105,6 +105,7 @@ struct SetPlan {
   std::vector<at::Tensor> buckets;             // flat views, in the order in which backward fills them
   int64_t statistics = 0;                      // floats a rank gathers
   std::vector<std::vector<DigestPart>> parts;  // of each bucket, by name
+  int64_t step = 0;                            // the first
 };
 // Bucket `index` of the step is full.
 struct ReduceBucket {

@@ -9,15 +9,12 @@
 #include "io/journal_recorder.h"
 #include "runtime/clock.h"
 #include "runtime/disk.h"
-#include "runtime/error.h"
 
 // Of libtutti.so, where the code runs in it.
 extern "C" const char* tutti_shared_build_stamp() __attribute__((weak));
 
 namespace tutti {
 namespace {
-
-constexpr const char* kFolder = "/journal";
 
 std::string build_stamp() { return tutti_shared_build_stamp ? tutti_shared_build_stamp() : "unknown"; }
 
@@ -48,21 +45,6 @@ std::string fresh_nonce() {
   const std::size_t length = std::strftime(text, sizeof text, "%Y%m%dT%H%M%SZ-", &utc);
   std::snprintf(text + length, sizeof text - length, "%08x", std::random_device()());
   return text;
-}
-
-std::string journal_folder(const std::string& run_dir, const std::string& nonce) {
-  return run_dir + kFolder + '/' + nonce;
-}
-
-std::string journal_path(const std::string& folder, int rank) {
-  return folder + "/rank-" + std::to_string(rank) + ".journal";
-}
-
-// Nonces begin with the time of the start.
-std::string newest_journal(const std::string& run_dir) {
-  const auto starts = PosixDisk().list(run_dir + kFolder);
-  if (starts.empty()) throw UserError(run_dir + ": there is no journal in it");
-  return run_dir + kFolder + '/' + starts.back();
 }
 
 std::unique_ptr<Recorder> make_recorder(const Job& job, int rank, const std::string& host) {

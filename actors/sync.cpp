@@ -63,6 +63,7 @@ TimePoint Sync::next_look(TimePoint now) const {
 void Sync::set_plan(SetPlan& plan) {
   buckets_ = std::move(plan.buckets);
   statistics_ = plan.statistics;
+  step_ = plan.step;
   ready_.assign(buckets_.size(), false);
   next_bucket_ = 0;
   digests_.clear();

@@ -76,6 +76,14 @@ TEST_F(Executable, OtherCommandsHandOverTheirOwn) {
             "inspect path=somewhere run_dir= resume= checkpoint= local_ranks=0 ranks=0 data=0 digest=1\n");
 }
 
+TEST_F(Executable, RecordedRunsAreReadWithoutTheLibrary) {
+  for (const std::string command : {"timeline nowhere", "diff nowhere elsewhere"}) {
+    const Outcome done = tutti(command);
+    EXPECT_EQ(done.code, 2);
+    EXPECT_EQ(done.err, "error: nowhere: there is no journal in it\n");
+  }
+}
+
 TEST_F(Executable, ABadRecipeIsRefusedBeforeTheLibraryIsOpened) {
   const Outcome done = tutti("train " + recipe() + " --set optimizer.lr=fast");
   EXPECT_EQ(done.code, 2);

@@ -1,0 +1,48 @@
+#include "io/recorded_run.h"
+
+#include "io/journal_reader.h"
+#include "runtime/disk.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kFolder = "/journal";
+
+RecordedJob head_of(const std::string& path) {
+  JournalCursor cursor(path);
+  const auto record = cursor.next();
+  const auto* head = record ? std::get_if<JournalHead>(&*record) : nullptr;
+  if (!head) throw UserError(path + ": the journal has no head");
+  return RecordedJob::from_json(head->json);
+}
+
+}  // namespace
+
+std::string journal_folder(const std::string& run_dir, const std::string& nonce) {
+  return run_dir + kFolder + '/' + nonce;
+}
+
+std::string journal_path(const std::string& folder, int rank) {
+  return folder + "/rank-" + std::to_string(rank) + ".journal";
+}
+
+// Nonces begin with the time of the start.
+std::string newest_journal(const std::string& run_dir) {
+  const auto starts = PosixDisk().list(run_dir + kFolder);
+  if (starts.empty()) throw UserError(run_dir + ": there is no journal in it");
+  return run_dir + kFolder + '/' + starts.back();
+}
+
+RecordedRun newest_recorded_run(const std::string& run_dir) {
+  RecordedRun run{newest_journal(run_dir), {}};
+  run.heads.push_back(head_of(run.path(0)));
+  for (int r = 1; r < run.heads[0].world; ++r) {
+    run.heads.push_back(head_of(run.path(r)));
+    if (run.heads[r].nonce != run.heads[0].nonce || run.heads[r].world != run.heads[0].world)
+      throw UserError(run.folder + ": the journals are not of one run");
+  }
+  return run;
+}
+
+}  // namespace tutti

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "io/recorded_job.h"
+
+namespace tutti {
+
+// The folder of the journals of one start, and a rank's file in it.
+std::string journal_folder(const std::string& run_dir, const std::string& nonce);
+std::string journal_path(const std::string& folder, int rank);
+
+// The folder of the newest start that left journals. Throws UserError when there is none.
+std::string newest_journal(const std::string& run_dir);
+
+// The newest start of a run that was recorded, which may still be under way.
+struct RecordedRun {
+  std::string folder;
+  std::vector<RecordedJob> heads;  // by rank
+
+  int world() const { return static_cast<int>(heads.size()); }
+  std::string path(int rank) const { return journal_path(folder, rank); }
+};
+
+// Throws UserError when there is none, or a rank's journal is missing or has no head.
+RecordedRun newest_recorded_run(const std::string& run_dir);
+
+}  // namespace tutti

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "runtime/disk.h"
+
+namespace tutti {
+
+// Writes the newest recorded start of a run, which may be under way, as a trace that Perfetto opens; returns
+// a line of what it came to. Reads and writes at the same time, so that memory does not grow with the run.
+// Throws UserError where there is no journal or `out` cannot be written to.
+std::string write_timeline(Disk& disk, const std::string& run_dir, const std::string& out);
+
+}  // namespace tutti

@@ -1,0 +1,171 @@
+"""What recorded runs tell: where two differ, and what each actor did when."""
+import collections
+import json
+import signal
+
+import tutti_run
+from tutti_run import start, train, tutti
+
+SHORT = {"train__max_duration": "30ba", "checkpoint__interval": "15ba"}
+
+
+class Recorded(tutti_run.RunTest):
+    def tell(self, *arguments, code=0):
+        finished = tutti(*arguments).wait()
+        self.assertEqual(finished.code, code, finished.text)
+        return finished.text.strip()
+
+    def record(self, name, *arguments, **options):
+        """On two ranks in one process."""
+        train(self.folder / name, "--local-ranks", 2, *arguments, ranks=1, **{**SHORT, **options})
+        return self.folder / name
+
+
+class Diff(Recorded):
+    def test_ranks_in_one_process_equal_mpirun(self):
+        train(self.folder / "mpi", ranks=2, **SHORT)
+        told = self.tell("diff", self.folder / "mpi", self.record("local"))
+        self.assertRegex(told, r"^equal: 30 steps, \d{3} digests of 2 ranks$")
+
+    def test_a_resumed_run_equals_a_whole_one(self):
+        whole = self.record("whole", collectives__bucket_mb=0.01)
+        self.record("resumed", train__max_duration="15ba", collectives__bucket_mb=0.01)
+        resumed = self.record("resumed", "--resume", "auto", collectives__bucket_mb=0.01)
+        told = self.tell("diff", whole, resumed)
+        self.assertRegex(told, r"^equal: 15 steps, \d{3} digests of 2 ranks; "
+                               r".*/whole has steps 1 to 30, .*/resumed 16 to 30$")
+
+    def test_another_learning_rate_shows_in_the_second_loss(self):
+        told = self.tell("diff", self.record("one"), self.record("two", optimizer__lr=0.2), code=1)
+        recipes, difference = told.splitlines()
+        self.assertEqual(recipes, "recipes differ: optimizer.lr (0.1 against 0.2)")
+        losses = [[line["loss"] for line in tutti_run.metrics(self.folder / run) if "loss" in line]
+                  for run in ("one", "two")]
+        self.assertEqual(losses[0][0], losses[1][0])
+        self.assertNotEqual(losses[0][1], losses[1][1])
+        self.assertRegex(difference, r"^first difference: step 2, rank 0, compute: loss \(.* against .*\)$")
+
+    def test_another_seed_shows_in_the_first_weights(self):
+        told = self.tell("diff", self.record("one"), self.record("two", seed=18), code=1)
+        self.assertIn("recipes differ: seed (17 against 18)", told)
+        self.assertRegex(told, r"first difference: before step 1, rank 0, compute: weights, in .*weight.* \(digest 0x")
+
+    def test_what_cannot_be_compared_is_one_error(self):
+        one = self.record("one")
+        train(self.folder / "alone", ranks=1, train__max_duration="3ba")
+        for other in (self.record("control", journal__level="control"), self.record("off", journal__level="off"),
+                      self.folder / "alone", self.folder / "nowhere"):
+            told = self.tell("diff", one, other, code=2)
+            self.assertRegex(told, r"^error: [^\n]*$")
+            self.assertIn(str(other), told)
+
+
+class Trace:
+    """A timeline, read as the format wants it."""
+
+    def __init__(self, path, test):
+        self.test = test
+        self.events = json.loads(path.read_text())["traceEvents"]
+        self.threads = {e["tid"]: e["args"]["name"] for e in self.events if e.get("name") == "thread_name"}
+        self.processes = {e["pid"]: e["args"]["name"] for e in self.events if e.get("name") == "process_name"}
+        self.tracks = collections.defaultdict(list)  # events by thread
+        for event in self.events:
+            if event["ph"] in "BEisf" and event.get("s") != "p":
+                self.tracks[event["pid"], event["tid"]].append(event)
+
+    def check(self):
+        self.test.assertEqual({event["ph"] for event in self.events} - set("MBEisf"), set())
+        self.test.assertEqual(len(self.threads), len(self.tracks), "threads have numbers and names of their own")
+        for track in self.tracks.values():
+            self.check_track(track)
+        self.check_arrows()
+
+    def check_track(self, track):
+        """Time does not run backwards; slices nest, and all end; nothing else lies outside of them."""
+        depth = 0
+        for before, event in zip([track[0], *track], track):
+            self.test.assertGreaterEqual(event["ts"], before["ts"])
+            depth += {"B": 1, "E": -1}.get(event["ph"], 0)
+            self.test.assertGreaterEqual(depth, 0 if event["ph"] == "E" else 1, event)
+            self.test.assertLessEqual(depth, 2)
+        self.test.assertEqual(depth, 0)
+
+    def check_arrows(self):
+        starts, ends = ({e["id"]: e for e in self.events if e["ph"] == phase} for phase in "sf")
+        self.test.assertEqual(starts.keys(), ends.keys())
+        self.test.assertEqual(len(starts), sum(event["ph"] == "s" for event in self.events))
+        for id, start in starts.items():
+            self.test.assertEqual((start["name"], start["cat"], start["ts"]),
+                                  (ends[id]["name"], ends[id]["cat"], ends[id]["ts"]))
+            self.test.assertEqual(ends[id]["bp"], "e")
+
+    def slices(self, pid, thread, name):
+        """Begin, end of each slice of that name; time in microseconds."""
+        found, open_slices = [], []
+        for event in next(t for (p, tid), t in self.tracks.items() if p == pid and self.threads[tid] == thread):
+            if event["ph"] == "B":
+                open_slices.append(event)
+            elif event["ph"] == "E":
+                begin = open_slices.pop()
+                if begin["name"] == name:
+                    found.append((begin["ts"], event["ts"]))
+        return found
+
+    def ends(self):
+        return [event["name"] for event in self.events if event.get("s") == "p"]
+
+
+class Timeline(Recorded):
+    def trace(self, run, *arguments):
+        self.tell("timeline", run, *arguments)
+        trace = Trace(self.folder / arguments[1] if arguments else run / "timeline.json", self)
+        trace.check()
+        return trace
+
+    def test_two_ranks_under_mpirun(self):
+        run = self.folder / "run"
+        train(run, ranks=2, **SHORT)
+        trace = self.trace(run, "--out", self.folder / "trace.json")
+        self.assertEqual([name.split(",")[0] for name in trace.processes.values()], ["rank 0", "rank 1"])
+        for pid in trace.processes:
+            for name in ("batch", "backward done", "committed"):
+                self.assertEqual(len(trace.slices(pid, "compute", name)), 30, name)
+            for (begin, end), (next_begin, _) in zip(trace.slices(pid, "compute", "batch"),
+                                                     trace.slices(pid, "compute", "batch")[1:]):
+                self.assertLess(begin, end)
+                self.assertLessEqual(end, next_begin)
+        self.assertEqual(len(trace.ends()), 2)
+        self.assert_no_rank_leaves_before_all_entered(trace)
+
+    def assert_no_rank_leaves_before_all_entered(self, trace):
+        steps = [trace.slices(pid, "sync", "FinishStep") for pid in trace.processes]
+        for first, second in zip(*steps):
+            self.assertLess(max(first[0], second[0]), min(first[1], second[1]))
+
+    def test_a_killed_run(self):
+        run = self.folder / "run"
+        running = start(run, "--local-ranks", 2, ranks=1, train__max_duration="100000ep")
+        self.wait_for_steps(running, run)
+        running.kill()
+        self.assertEqual(self.trace(run).ends(), ["the journal goes no further: killed, or still running"] * 2)
+
+    def test_a_live_run(self):
+        run = self.folder / "run"
+        running = start(run, "--local-ranks", 2, ranks=1, train__max_duration="100000ep")
+        self.wait_for_steps(running, run)
+        first = self.trace(run)
+        running.wait_for(lambda: len(self.trace(run).events) > len(first.events), "more to draw")
+        self.assertFalse(running.is_over())
+        running.kill()
+
+    def wait_for_steps(self, running, run):
+        metrics = run / "metrics.jsonl"
+        running.wait_for(lambda: metrics.exists() and metrics.read_text().count("\n") > 20, "20 steps")
+
+    def test_a_run_without_journal_is_refused(self):
+        told = self.tell("timeline", self.record("off", journal__level="off"), code=2)
+        self.assertRegex(told, r"^error: .*/off: there is no journal in it$")
+
+
+if __name__ == "__main__":
+    tutti_run.main()
