@@ -35,7 +35,7 @@ void check_resume(const Job& job, Trainee& trainee) try {
   if (job.resume.is_none()) return;
   const Checkpoint checkpoint = checkpoint_of(job, job.resume.text());
   if (!checkpoint.folder.empty())
-    resume(trainee, checkpoint, {job.seed, job.global_batch, job.train->digest()});
+    resume(trainee, checkpoint, {job.seed, job.global_batch, job.train->digest(), job.recipe});
 } catch (const std::exception& error) {
   job.resume.fail(one_line(error));
 }
@@ -77,7 +77,7 @@ std::string eval_text(const Setting& recipe, const std::string& named) try {
   if (!job.eval) throw UserError(recipe.position.file + ": there is no [data.eval] to evaluate on");
   const auto trainee = make_trainee(job.recipe, job.train->spec(), job.seed, job.make_model);
   const Checkpoint checkpoint = checkpoint_of(job, named);
-  if (!checkpoint.folder.empty()) restore_tensors(*trainee, checkpoint.tensors, checkpoint.folder);
+  if (!checkpoint.folder.empty()) restore_model(*trainee, checkpoint.tensors, checkpoint.folder);
   const Sampler sampler = job.eval_sampler(0);
   const auto fetch = [&](int64_t index) { return job.eval->get(sampler.indices(*job.eval, 0, index)); };
   std::ostringstream out;

@@ -18,21 +18,33 @@ std::string CheckpointShelf::choose(const Setting& resume) const try {
   resume.fail(error.what());
 }
 
-void CheckpointShelf::begin(bool afresh) {
+void CheckpointShelf::begin(const std::string& resumed) {
   disk_.make_folders(folder_);
   remove_unpublished(disk_, folder_);
-  if (afresh) put_aside();
+  const auto names = published_checkpoints(disk_, folder_);
+  const std::size_t own = own_steps(names, resumed);
+  if (own < names.size()) put_aside({names.begin() + static_cast<int64_t>(own), names.end()});
+  if (own > 0) disk_.symlink(names[own - 1], folder_ + "/latest");
 }
 
-void CheckpointShelf::put_aside() {
-  const auto names = published_checkpoints(disk_, folder_);
-  if (names.empty()) return;
+// How many of the checkpoints here lead up to the one that is resumed, itself included.
+std::size_t CheckpointShelf::own_steps(const std::vector<std::string>& names,
+                                       const std::string& resumed) const {
+  if (resumed.empty()) return 0;
+  const auto manifest = [this](const std::string& folder) { return disk_.read(folder + "/manifest.json"); };
+  const auto wanted = manifest(resumed);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (manifest(folder_ + '/' + names[i]) == wanted) return i + 1;
+  return 0;
+}
+
+void CheckpointShelf::put_aside(const std::vector<std::string>& names) {
   const std::string aside = unused_path(disk_, folder_ + "/earlier");
   disk_.make_folders(aside);
   disk_.remove_all(folder_ + "/latest");
   for (const auto& name : names) disk_.rename(folder_ + "/" + name, aside + "/" + name);
   disk_.sync_folder(folder_);
-  log_.warning("starts afresh; the checkpoints of an earlier run are now in " + aside);
+  log_.warning("checkpoints that this run does not go on from are now in " + aside);
 }
 
 std::string CheckpointShelf::publish(const std::string& name, const std::string& unfinished,

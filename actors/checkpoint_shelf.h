@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "io/checkpoint.h"
 #include "runtime/disk.h"
@@ -19,10 +20,10 @@ class CheckpointShelf {
   // one in the folder that `resume` names. Bad ones are named in the log. Throws UserError.
   std::string choose(const Setting& resume) const;
 
-  // Frees the folder of what killed starts left half written. A run that starts afresh puts an earlier run's
-  // checkpoints aside, or they would be taken for its own: into earlier, the next time earlier-2, and so on;
-  // none of these is ever removed. Throws OperatingError.
-  void begin(bool afresh);
+  // Frees the folder of what killed starts left half written. Published checkpoints that a run which goes on
+  // from the checkpoint `resumed` ("" = starts afresh) would take for its own go into `earlier`, `earlier-2`,
+  // ... beside it: all when that one lies elsewhere, else those of later steps. Throws OperatingError.
+  void begin(const std::string& resumed);
 
   // Publishes what every rank wrote into `unfinished`, then removes checkpoints that are too many. What went
   // wrong, or "".
@@ -33,7 +34,8 @@ class CheckpointShelf {
   void discard(const std::string& unfinished);
 
  private:
-  void put_aside();
+  std::size_t own_steps(const std::vector<std::string>& names, const std::string& resumed) const;
+  void put_aside(const std::vector<std::string>& names);
   void prune(const std::string& newest);
 
   Disk& disk_;

@@ -97,8 +97,8 @@ Prepared Compute::prepare(const std::string& checkpoint) {
 
 void Compute::restore(const std::string& folder) try {
   const Checkpoint checkpoint = read_checkpoint(disk_, folder);
-  const RunState state =
-      resume(*trainee_, checkpoint, {options_.seed, options_.global_batch, options_.data_digest});
+  const RunState state = resume(
+      *trainee_, checkpoint, {options_.seed, options_.global_batch, options_.data_digest, options_.recipe});
   resumed_from_ = folder;
   time_.epoch = state.epoch;
   time_.batch = saved_at_ = state.step;
@@ -345,16 +345,20 @@ void Compute::after_step(Context& context, const Timestamp& before, const Verdic
 void Compute::finish(Context& context, bool stopped) {
   done_ = true;
   if (!stopped && evaluated_at_ != time_.batch && eval_every_->fires()) evaluate(context);
-  if (!stopped && cast_.has_reporter) {
-    record(context, kWritesText);
-    const std::string text = trainee_->model->closing_text(options_.seed);
-    if (!text.empty()) context.send(cast_.reporter, TextSample{text});
-  }
-  const bool save = checkpoint_every_->fires() && saved_at_ != time_.batch;
+  const bool save = saved_at_ != time_.batch;
   if (save) snapshot(context, /*last=*/true);
+  if (!stopped && cast_.has_reporter) write_text(context);
   wait_for_copy(context);
   record(context, kDone);
   context.send(cast_.supervisor, TrainingDone{stopped, save});
+}
+
+void Compute::write_text(Context& context) try {
+  record(context, kWritesText);
+  const std::string text = trainee_->model->closing_text(options_.seed);
+  if (!text.empty()) context.send(cast_.reporter, TextSample{text});
+} catch (const c10::Error& error) {
+  log_.warning("no sample of text: " + one_line(error));
 }
 
 void Compute::evaluate(Context& context) {

@@ -79,6 +79,7 @@ class Compute final : public Actor {
   void after_step(Context& context, const Timestamp& before, const Verdict& verdict, bool last_of_epoch);
 
   void evaluate(Context& context);
+  void write_text(Context& context);
   void snapshot(Context& context, bool last);
   void wait_for_copy(Context& context);
   void finish(Context& context, bool stopped);

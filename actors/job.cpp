@@ -70,6 +70,13 @@ std::optional<uint64_t> earlier_seed(const Job& job) {
   return std::nullopt;
 }
 
+void require_cpu(const Setting& recipe) {
+  const Setting& device = recipe.at("device").at("kind");
+  if (device.text() == "gpu") device.fail("this build trains on CPUs");
+  const Setting& backend = recipe.at("collectives").at("backend");
+  if (backend.text() == "nccl") backend.fail("NCCL needs GPUs, and this build trains on CPUs");
+}
+
 // A recipe without a seed is given one, and the resolved recipe says which.
 void choose_seed(Job& job, uint64_t fresh) {
   Setting& seed = *job.recipe.find("seed");
@@ -189,6 +196,7 @@ Job make_job(Setting recipe, const JobOptions& options) {
     job.resume = Setting(options.resume, "--resume", {"command line"});
   else if (checkpoint.has("resume"))
     job.resume = checkpoint.at("resume");
+  require_cpu(job.recipe);
   require_budget_of_each_rank(job);
   choose_seed(job, options.fresh_seed);
   job.recipe_text = write_recipe(job.recipe);

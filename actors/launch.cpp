@@ -20,6 +20,7 @@
 #include "runtime/lone_transport.h"
 #include "runtime/random.h"
 #include "runtime/thread_scheduler.h"
+#include "tensors/torch_error.h"
 #include "training/time.h"
 
 namespace tutti {
@@ -56,10 +57,7 @@ Order take_order(const RecipeSource& source, const LaunchOptions& options) {
   order.options = options;
   try {
     order.recipe = source();
-    const Setting& device = order.recipe.at("device").at("kind");
-    if (device.text() == "gpu") device.fail("this build trains on CPUs");
     const Setting& backend = order.recipe.at("collectives").at("backend");
-    if (backend.text() == "nccl") backend.fail("NCCL needs GPUs, and this build trains on CPUs");
     if (backend.text() == "local" && launched_rank())
       backend.fail("expected mpi or auto: local joins the ranks of one process, and mpirun started this one");
   } catch (const UserError& error) {
@@ -101,8 +99,8 @@ Job agreed_job(const Order& order, Group& group) {
     const uint64_t fresh_seed = Draw(0, nonce).bits() & 0xffffffff;
     job = make_job(order.recipe,
                    {group.size(), order.options.run_dir, order.options.resume, fresh_seed, nonce});
-  } catch (const std::runtime_error& error) {
-    trouble = error.what();
+  } catch (const std::exception& error) {
+    trouble = one_line(error);
   }
   const std::string digest = std::to_string(Draw(0, job.recipe_text).bits());
   const auto digests = agree(group, trouble, digest, order.patience());
@@ -135,7 +133,7 @@ int run_rank(const Job& job, const Connection& connection) {
     scheduler.run();
   } catch (const std::exception& error) {
     if (outcome.refused) {
-      discard_journals(job);
+      if (rank == 0) discard_journals(job);
       throw;
     }
     recorder->end(error.what());
@@ -165,20 +163,24 @@ int run_agreed(const Order& order, Group& group, const std::function<int(const J
 }
 
 int train_under_mpi(const Order& order) {
-  std::optional<StartLimit> limit(std::in_place, launched_rank().value_or(0),
-                                  "connecting to the other ranks (MPI_Init)", order.patience());
+  const int self = launched_rank().value_or(0);
+  std::optional<StartLimit> limit(std::in_place, self, "connecting to the other ranks (MPI_Init)",
+                                  order.patience());
+  std::optional<StartLimit> leaving;  // outlives the world, whose end waits for every rank
   MpiWorld world(nullptr, nullptr);
   const SystemClock clock;
   MpiGroup group(world, clock, world.all_ranks(), Reduction::kOrdered);
   MpiTransport transport(world);
   limit.reset();
   const std::string& host = world.host_name(world.rank());
-  return run_agreed(order, group, [&](const Job& job) {
+  const int exit_code = run_agreed(order, group, [&](const Job& job) {
     if (job.recipe.at("collectives").at("reduction").text() != "native")
       return run_rank(job, {group, transport, host});
     MpiGroup native(world, clock, world.all_ranks(), Reduction::kNative);
     return run_rank(job, {native, transport, host});
   });
+  leaving.emplace(self, "leaving the other ranks (MPI_Finalize)", order.patience());
+  return exit_code;
 }
 
 int train_alone(const Order& order) {

@@ -135,7 +135,7 @@ struct Summed {
 
 // ---- between Supervisors, carried by Sync
 
-// Every Supervisor says a text (cut at 2,000 bytes) and hears what all say, by rank.
+// Every Supervisor says a text (cut at TextExchange::kMaxBytes) and hears what all say, by rank.
 struct Agree {
   static constexpr const char* kName = "Agree";
   std::string text;

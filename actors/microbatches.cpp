@@ -89,6 +89,7 @@ void Microbatches::end_step() {
 void Microbatches::train(const Batch& part, MicrobatchResult& result) {
   Model& model = *trainee_.model;
   const auto weight = static_cast<double>(model.loss_weight(part));
+  if (weight == 0) return;  // a mean over nothing is no number
   at::Tensor loss;
   {
     const Outputs outputs = model.forward(part);

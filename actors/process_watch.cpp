@@ -25,6 +25,7 @@ sigset_t watched_signals() {
 void hold_stop_signals() {
   const sigset_t set = watched_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  signal(SIGPIPE, SIG_IGN);  // a reader of the progress that leaves does not end the training
 }
 
 ProcessWatch::ProcessWatch(Scheduler& scheduler, ActorId supervisor, int rank)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <sstream>
 
 #include "io/json_line.h"
@@ -70,17 +71,23 @@ std::optional<TimePoint> Reporter::idle(Context&) {
 }
 
 // A resumed run goes on where its checkpoint was: the lines of steps that are done again are dropped. One
-// that starts afresh keeps an earlier run's beside its own.
+// that starts afresh, or from another run's checkpoint, keeps an earlier run's beside its own.
 void Reporter::open(const ReportFrom& from) {
   const bool resumed = !from.checkpoint.empty();
-  if (!resumed) put_aside();
-  replace_file(disk_, metrics_path(), resumed ? lines_until(from.step) : "");
+  const bool own = resumed && is_own(from.checkpoint);
+  if (!own) put_aside();
+  replace_file(disk_, metrics_path(), own ? lines_until(from.step) : "");
   metrics_ = disk_.open(metrics_path(), /*truncate=*/false);
   last_.step = from.step;
   if (!resumed || !options_.out) return;
   std::fprintf(options_.out, "resumes after step %lld, from %s\n", static_cast<long long>(from.step),
                from.checkpoint.c_str());
   std::fflush(options_.out);
+}
+
+bool Reporter::is_own(const std::string& checkpoint) const {
+  const std::filesystem::path folder = options_.checkpoints;
+  return std::filesystem::path(checkpoint).parent_path().lexically_normal() == folder.lexically_normal();
 }
 
 void Reporter::put_aside() {

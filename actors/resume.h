@@ -5,6 +5,7 @@
 #include "actors/trainee.h"
 #include "io/checkpoint.h"
 #include "io/run_state.h"
+#include "runtime/setting.h"
 
 namespace tutti {
 
@@ -13,6 +14,7 @@ struct ResumeTerms {
   uint64_t seed = 0;
   int64_t global_batch = 0;
   uint64_t data_digest = 0;
+  Setting recipe;  // its [data.train] shuffle and drop_last count, and [model] but for dropout
 };
 
 // Copies a checkpoint into the trainee and gives the state of its run. Throws UserError that names the folder

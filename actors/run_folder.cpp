@@ -35,6 +35,7 @@ void RunFolder::open(Context& context, const std::string& host) {
   disk_.make_folders(checkpoints_);
   lock_ = lock(context, path_, host);
   checkpoints_lock_ = lock(context, checkpoints_, host);
+  disk_.remove_all(path_ + '/' + kStopFile);  // an earlier run's; from here on it is for this one
 }
 
 std::unique_ptr<DiskLock> RunFolder::lock(Context& context, const std::string& folder,
@@ -58,10 +59,7 @@ bool RunFolder::shows(const std::string& nonce) const {
 
 void RunFolder::hide() { disk_.remove_all(nonce_path()); }
 
-void RunFolder::take(const std::string& recipe) {
-  write_small_file(disk_, path_ + "/recipe.toml", recipe);
-  disk_.remove_all(path_ + '/' + kStopFile);
-}
+void RunFolder::take(const std::string& recipe) { write_small_file(disk_, path_ + "/recipe.toml", recipe); }
 
 bool RunFolder::stop_requested() {
   const std::string path = path_ + '/' + kStopFile;

@@ -38,12 +38,14 @@ RecordedJob head_of(const Job& job, int rank, const std::string& host) {
 }  // namespace
 
 std::string fresh_nonce() {
-  const auto now = static_cast<std::time_t>(SystemClock().unix_ms() / 1000);
+  const int64_t now_ms = SystemClock().unix_ms();
+  const auto now = static_cast<std::time_t>(now_ms / 1000);
   std::tm utc{};
   gmtime_r(&now, &utc);
   char text[64];
-  const std::size_t length = std::strftime(text, sizeof text, "%Y%m%dT%H%M%SZ-", &utc);
-  std::snprintf(text + length, sizeof text - length, "%08x", std::random_device()());
+  const std::size_t length = std::strftime(text, sizeof text, "%Y%m%dT%H%M%S", &utc);
+  std::snprintf(text + length, sizeof text - length, ".%03dZ-%08x", static_cast<int>(now_ms % 1000),
+                std::random_device()());
   return text;
 }
 
@@ -54,6 +56,10 @@ std::unique_ptr<Recorder> make_recorder(const Job& job, int rank, const std::str
   return std::make_unique<JournalRecorder>(journal_path(folder, rank), head_of(job, rank, host));
 }
 
-void discard_journals(const Job& job) { PosixDisk().remove_all(journal_folder(job.run_dir, job.nonce)); }
+// What cannot be removed stays: the reason to refuse the start is what counts.
+void discard_journals(const Job& job) try {
+  PosixDisk().remove_all(journal_folder(job.run_dir, job.nonce));
+} catch (const OperatingError&) {
+}
 
 }  // namespace tutti

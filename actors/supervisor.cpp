@@ -31,6 +31,7 @@ void Supervisor::start(Context& context) {
   const bool first = options_.rank == 0;
   for (int r = 0; r < options_.world; ++r)
     if (r != options_.rank && (first || r == 0)) peers_[r].heard = context.now();
+  looked_ = context.now();
   say(context, first ? open_run_folder(context) : std::string(1, kFine));
 }
 
@@ -77,7 +78,7 @@ void Supervisor::prepared(Context& context, Prepared ready) {
 void Supervisor::begin(Context& context) {
   stage_ = Stage::kTraining;
   if (options_.rank == 0) {
-    shelf_.begin(/*afresh=*/checkpoint_.empty());
+    shelf_.begin(checkpoint_);
     folder_.take(options_.recipe_text);
     log_.info(checkpoint_.empty()
                   ? "training starts"
@@ -180,9 +181,10 @@ std::string Supervisor::publish(const std::string& name, Unpublished& whole) {
 
 // mpirun sends SIGTERM to the survivors of a lost rank too: there is nothing to finish then.
 void Supervisor::stop_requested(Context& context) {
+  forgive_own_absence(context);
   for (const auto& [rank, peer] : peers_) {
     if (context.now() - peer.heard > kSilentAfter) {
-      fail(context, rank, "was told to stop while it is silent");
+      fail(context, rank, "is silent while rank " + std::to_string(options_.rank) + " is told to stop");
       return;
     }
   }
@@ -200,7 +202,17 @@ std::optional<TimePoint> Supervisor::idle(Context& context) {
   return context.now() + kLookEvery;
 }
 
+// While this Supervisor was busy (a slow disk), or this process stood still, it could not hear: nobody is
+// silent for that.
+void Supervisor::forgive_own_absence(Context& context) {
+  const Nanoseconds away = context.now() - looked_;
+  looked_ = context.now();
+  if (away < kSilentAfter / 2) return;
+  for (auto& [rank, peer] : peers_) peer.heard = std::min(peer.heard + away, context.now());
+}
+
 void Supervisor::watch(Context& context) {
+  forgive_own_absence(context);
   for (auto& [rank, peer] : peers_) {
     const Nanoseconds silent = context.now() - peer.heard;
     if (silent > options_.hang_timeout) {

@@ -78,6 +78,7 @@ class Supervisor final : public Actor {
   std::string publish(const std::string& name, Unpublished& whole);  // what went wrong, or ""
   void stop_requested(Context& context);
   void watch(Context& context);
+  void forgive_own_absence(Context& context);
   void mention(Context& context, int rank);
   void fail(Context& context, int rank, const std::string& why);
   void tell_others(Context& context, int except, const std::string& news);
@@ -96,6 +97,7 @@ class Supervisor final : public Actor {
   Prepared prepared_;
   std::map<int, Heard::Peer> peers_;
   std::map<int, TimePoint> next_mention_;
+  TimePoint looked_;  // at the peers
   std::map<std::string, Unpublished> unpublished_;
   bool stop_requested_ = false;
 };

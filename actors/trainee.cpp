@@ -16,14 +16,16 @@
 namespace tutti {
 namespace {
 
+constexpr const char* kModel = "model/";
+
 constexpr double kBytesPerGb = 1e9;
 
 // Every tensor that a checkpoint holds, by its name there.
 std::vector<std::pair<std::string, at::Tensor>> saved_tensors(const Trainee& trainee) {
   std::vector<std::pair<std::string, at::Tensor>> saved;
   for (const auto& one : trainee.parameters)
-    saved.emplace_back("model/" + one.name, one.parameter->tensor.detach());
-  for (const auto& one : trainee.buffers) saved.emplace_back("model/" + one.name, one.buffer->tensor);
+    saved.emplace_back(kModel + one.name, one.parameter->tensor.detach());
+  for (const auto& one : trainee.buffers) saved.emplace_back(kModel + one.name, one.buffer->tensor);
   for (const auto& one : trainee.optimizer->state()) {
     const std::string of = one.view ? one.view->name + "/" : "";
     saved.emplace_back("optimizer/" + of + one.name, one.tensor);
@@ -36,6 +38,26 @@ void copy_in(at::Tensor to, const at::Tensor& from, const std::string& name, con
     throw UserError(source + ": '" + name + "' is " + shape_text(from.sizes()) + ", the model's is " +
                     shape_text(to.sizes()) + "; this is another model's");
   to.copy_(from);
+}
+
+// The tensors whose names begin with `part`.
+void restore(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors, const std::string& from,
+             const std::string& part) {
+  const at::NoGradGuard no_grad;
+  std::set<std::string> wanted;
+  for (const auto& [name, to] : saved_tensors(trainee)) {
+    if (!name.starts_with(part)) continue;
+    const auto found = tensors.find(name);
+    if (found == tensors.end())
+      throw UserError(from + ": there is no '" + name +
+                      "', which the recipe needs; this is another model's or optimizer's");
+    copy_in(to, found->second, name, from);
+    wanted.insert(name);
+  }
+  for (const auto& [name, tensor] : tensors)
+    if (!wanted.count(name))
+      throw UserError(from + ": it holds '" + name +
+                      "', which the recipe does not have; this is another model's or optimizer's");
 }
 
 void load_initial_weights(Trainee& trainee, const std::string& path) {
@@ -122,22 +144,17 @@ std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee, int world
   return pieces;
 }
 
+void restore_model(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors,
+                   const std::string& from) {
+  std::map<std::string, at::Tensor> of_model;
+  for (const auto& [name, tensor] : tensors)
+    if (name.starts_with(kModel)) of_model.emplace(name, tensor);
+  restore(trainee, of_model, from, kModel);
+}
+
 void restore_tensors(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors,
                      const std::string& from) {
-  const at::NoGradGuard no_grad;
-  std::set<std::string> wanted;
-  for (const auto& [name, to] : saved_tensors(trainee)) {
-    const auto found = tensors.find(name);
-    if (found == tensors.end())
-      throw UserError(from + ": there is no '" + name +
-                      "', which the recipe needs; this is another model's or optimizer's");
-    copy_in(to, found->second, name, from);
-    wanted.insert(name);
-  }
-  for (const auto& [name, tensor] : tensors)
-    if (!wanted.count(name))
-      throw UserError(from + ": it holds '" + name +
-                      "', which the recipe does not have; this is another model's or optimizer's");
+  restore(trainee, tensors, from, "");
 }
 
 }  // namespace tutti

@@ -47,5 +47,8 @@ std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee, int world
 // of another shape: a checkpoint of another model.
 void restore_tensors(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors,
                      const std::string& from);
+// The same of parameters and buffers alone: the optimizer's part is passed over.
+void restore_model(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors,
+                   const std::string& from);
 
 }  // namespace tutti

@@ -21,6 +21,9 @@ endif()
 include(cuda)
 
 if(TARGET tutti)
+  if(TARGET tutti_shared)
+    add_dependencies(tutti tutti_shared)  # opened at run time
+  endif()
   install(TARGETS tutti RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 foreach(folder runtime tensors io data collectives models training sharding algorithms actors sim)

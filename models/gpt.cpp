@@ -15,6 +15,7 @@ namespace tutti {
 namespace {
 
 constexpr double kDeviation = 0.02;
+constexpr int64_t kAscii = 128;
 constexpr int64_t kBytes = 256;
 constexpr int64_t kClosingTokens = 400;
 constexpr double kClosingTemperature = 0.8;
@@ -84,7 +85,7 @@ std::vector<std::string> Gpt::get_metrics(bool) const { return {"LanguageCrossEn
 int64_t Gpt::tokens(const Batch& batch) const { return batch["input"].numel(); }
 
 std::string Gpt::closing_text(uint64_t seed) {
-  if (options_.vocab_size > kBytes) return "";
+  if (options_.vocab_size < kAscii || options_.vocab_size > kBytes) return "";
   return sample_text(*this, "\n", {kClosingTokens, kClosingTemperature, seed});
 }
 

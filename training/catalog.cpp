@@ -82,7 +82,7 @@ Catalog train_catalog() {
       .noun = "",
       .doc = "The training loop.",
       .keys = {
-          {"max_duration", kTime, "", "how long to train"},
+          Key{"max_duration", kTime, "", "how long to train"}.in_units({"ep", "ba", "sp", "tok", "sec"}),
           {"eval_interval", kTime, "1ep", "how often to evaluate on [data.eval]; it also happens at the end"},
           Key{"grad_accum", kIntegerOrSteps, "1",
               "microbatches of a step on each rank; auto: as many as memory needs"}

@@ -76,7 +76,7 @@ TEST_F(CheckpointShelfTest, NamesTheSettingThatNamesNoCheckpoint) {
 
 TEST_F(CheckpointShelfTest, StartingAfreshPutsThoseOfTheEarlierRunAside) {
   publish_all({"ep1-ba10", "ep2-ba20"});
-  shelf().begin(/*afresh=*/true);
+  shelf().begin("");
   EXPECT_THAT(names(), ElementsAre("earlier"));
   EXPECT_THAT(disk_.list(folder_ + "/earlier"), ElementsAre("ep1-ba10", "ep2-ba20"));
   EXPECT_EQ(chosen(resume("auto")), "");
@@ -85,7 +85,7 @@ TEST_F(CheckpointShelfTest, StartingAfreshPutsThoseOfTheEarlierRunAside) {
 TEST_F(CheckpointShelfTest, WhatWasPutAsideStaysHoweverOftenARunStartsAfresh) {
   for (const char* name : {"ep1-ba10", "ep1-ba5", "ep1-ba7"}) {
     publish_all({name});
-    shelf().begin(/*afresh=*/true);
+    shelf().begin("");
   }
   EXPECT_THAT(names(), ElementsAre("earlier", "earlier-2", "earlier-3"));
   EXPECT_EQ(chosen(resume(folder_ + "/earlier")), folder_ + "/earlier/ep1-ba10");
@@ -93,10 +93,27 @@ TEST_F(CheckpointShelfTest, WhatWasPutAsideStaysHoweverOftenARunStartsAfresh) {
   EXPECT_THAT(log_.lines.back(), HasSubstr("are now in " + folder_ + "/earlier-3"));
 }
 
+TEST_F(CheckpointShelfTest, GoingOnFromAnEarlierOneOfItsOwnPutsLaterOnesAside) {
+  publish_all({"ep1-ba10", "ep2-ba20", "ep3-ba30"});
+  shelf().begin(folder_ + "/ep1-ba10");
+  EXPECT_THAT(names(), ElementsAre("earlier", "ep1-ba10", "latest"));
+  EXPECT_THAT(disk_.list(folder_ + "/earlier"), ElementsAre("ep2-ba20", "ep3-ba30"));
+  EXPECT_EQ(chosen(resume("auto")), folder_ + "/ep1-ba10");
+}
+
+TEST_F(CheckpointShelfTest, GoingOnFromOneThatLiesElsewherePutsAllAside) {
+  publish_all({"ep1-ba10", "ep2-ba20"});
+  shelf().begin("");
+  tensors_["model/a"] += 1;
+  publish_all({"ep1-ba10"});
+  shelf().begin(folder_ + "/earlier/ep1-ba10");
+  EXPECT_THAT(names(), ElementsAre("earlier", "earlier-2"));
+}
+
 TEST_F(CheckpointShelfTest, WhatAKilledWriterLeftIsRemoved) {
   publish_all({"ep1-ba10"});
   disk_.make_folders(folder_ + "/.ep2-ba20-77");
-  shelf().begin(/*afresh=*/false);
+  shelf().begin(folder_ + "/ep1-ba10");
   EXPECT_THAT(names(), ElementsAre("ep1-ba10", "latest"));
 }
 

@@ -45,6 +45,22 @@ TEST(MicrobatchesTest, PartsThatDoNotDivideAreTorchSplits) {
   EXPECT_EQ(result.loss_weight, 7);
 }
 
+// Its mean loss would be 0 / 0.
+TEST(MicrobatchesTest, OneWhoseTargetsAreAllIgnoredCountsForNothing) {
+  const SampleSpec spec{{{"input", {4}}, {"target", {4}}}, 0, {{"input", at::kLong}, {"target", at::kLong}}};
+  const auto trainee = make_trainee(
+      recipe_of("seed = 3\n[model]\nkind = 'gpt'\nvocab_size = 8\nn_positions = 4\nn_embd = 8\nn_layer = "
+                "1\nn_head = 1\n[data.train]\nkind = 'synthetic'\nbatch_size = 2\n[optimizer]\nkind = "
+                "'sgd'\n[train]\nmax_duration = '1ba'\n"),
+      spec, 3);
+  Batch batch = TensorTree::Children{{"input", at::randint(8, {2, 4})}, {"target", at::randint(8, {2, 4})}};
+  batch["target"].select(0, 1).fill_(-100);
+  const auto result = run(*trainee, batch, 2);
+  EXPECT_TRUE(result.finite);
+  EXPECT_EQ(result.loss_weight, 4);
+  EXPECT_DOUBLE_EQ(result.loss_sum, run(*trainee, batch.narrow(0, 1), 1).loss_sum);
+}
+
 TEST(MicrobatchesTest, ForwardLeavesRunningStatisticsAlone) {
   const auto trainee = make_trainee(recipe_of(kRecipe), kSpec, 3);
   std::vector<at::Tensor> before;

@@ -72,7 +72,7 @@ class ReporterTest : public testing::Test {
     SystemClock clock;
     const ActorId reporter = scheduler.reserve("reporter", 0);
     const ActorId teller = scheduler.reserve("teller", 0);
-    Reporter::Options options{.run_dir = scratch_.path(), .checkpoints = "", .out = out};
+    Reporter::Options options{.run_dir = scratch_.path(), .checkpoints = "checkpoints", .out = out};
     scheduler.install(reporter, std::make_unique<Reporter>(options, disk, clock));
     scheduler.install(teller, std::make_unique<Teller>([&](Context& context) {
                         tell(context, reporter);
@@ -147,6 +147,15 @@ TEST_F(ReporterTest, ResumedRunCutsAtItsStep) {
     context.send(reporter, EvalDone{2, 1, {{"metrics/eval/a", 0.5}}});
   });
   EXPECT_EQ(read_text(path_), until);
+}
+
+TEST_F(ReporterTest, GoingOnFromAnotherRunKeepsTheLinesOfEarlierRuns) {
+  write_text(path_, "{\"step\": 1}\n{\"step\": 2}\n");
+  report(disk_, [](Context& context, ActorId reporter) {
+    context.send(reporter, ReportFrom{2, "checkpoints/earlier/ep1-ba2"});
+  });
+  EXPECT_EQ(read_text(path_), "");
+  EXPECT_EQ(read_text(scratch_.path("metrics.earlier.jsonl")), "{\"step\": 1}\n{\"step\": 2}\n");
 }
 
 TEST_F(ReporterTest, StartingAfreshKeepsTheLinesOfEarlierRuns) {

@@ -79,6 +79,20 @@ class BadInput(tutti_run.RunTest):
     def test_no_toml(self):
         self.refused(self.alter("momentum = 0.9", "momentum = = 0.9"))
 
+    def test_what_this_build_cannot_do(self):
+        place = self.alter("[optimizer]", '[device]\nkind = "gpu"\n\n[optimizer]', 'kind = "gpu"')
+        self.refused(place, 'device.kind = "gpu"', "trains on CPUs", ranks=(1, 2))
+
+    def test_a_duration_of_itself(self):
+        place = self.alter('max_duration = "20ep"', 'max_duration = "1dur"')
+        self.refused(place, 'train.max_duration = "1dur"', ranks=(2,))
+
+    def test_another_order_of_samples_in_mid_run(self):
+        other = self.another_run()
+        override = ["--set", "data.train.drop_last=true"]
+        self.refused(f'command line: --resume = "{other}": ', "data.train.drop_last = false", ranks=(2,),
+                     arguments=["--resume", other, *override], check=None)
+
     def test_a_key_given_by_two_names(self):
         self.alter('interval = "5ep"', 'interval = "5ep"\nsave_interval = "5ep"')
         self.refused(f"{self.recipe}:", "save_interval", "interval")

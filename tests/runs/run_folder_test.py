@@ -29,7 +29,7 @@ class RunFolder(tutti_run.RunTest):
 
     def test_it_holds_these_files(self):
         checkpoints = self.run_dir / "checkpoints"
-        self.assertEqual(names(self.run_dir), {"recipe.toml", "metrics.jsonl", "log", "checkpoints", ".lock"})
+        self.assertEqual(names(self.run_dir), {"recipe.toml", "metrics.jsonl", "log", "journal", "checkpoints", ".lock"})
         self.assertEqual(names(self.run_dir / "log"), {"rank-0.log", "rank-1.log"})
         self.assertEqual(names(checkpoints), {"ep1-ba15", "ep2-ba30", "latest", ".lock"})
         self.assertEqual((checkpoints / "latest").readlink().name, "ep2-ba30")
@@ -83,6 +83,20 @@ class RunFolder(tutti_run.RunTest):
         train(again, recipe=self.run_dir / "recipe.toml")
         self.assert_learnt_the_same(self.run_dir, again)
         self.assertEqual((self.run_dir / "recipe.toml").read_text(), (again / "recipe.toml").read_text())
+
+    def test_eval_needs_the_model_alone(self):
+        text = self.said("eval", EXAMPLES / "digits.toml", "--checkpoint", self.run_dir,
+                         *tutti_run.settings(optimizer='{kind="adamw"}'))
+        self.assertIn("metrics/eval/MulticlassAccuracy ", text)
+
+    def test_going_on_from_another_run_keeps_what_was_here(self):
+        run = self.folder / "run"
+        train(run, seed=3, **SHORT)
+        train(run, "--resume", self.run_dir / "checkpoints" / "ep1-ba15", train__grad_accum=2, **SHORT)
+        self.assertEqual(names(run / "checkpoints" / "earlier"), {"ep1-ba15", "ep2-ba30"})
+        self.assertEqual(len((run / "metrics.earlier.jsonl").read_text().splitlines()), 32)
+        self.assertEqual([line["step"] for line in self.steps(run)], list(range(16, 31)))
+        self.assertEqual(tutti_run.digest(run), tutti_run.digest(self.run_dir))
 
     def test_check_shows_the_recipe_and_the_batches(self):
         text = self.said("check", self.run_dir / "recipe.toml", "--ranks", 2)
@@ -140,7 +154,7 @@ class RunFolder(tutti_run.RunTest):
         run = self.folder / "run"
         train(run, **SHORT)
         finished = train(run, **{**SHORT, "train__max_duration": "1ep"})
-        self.assertIn("the checkpoints of an earlier run are now in ", finished.text)
+        self.assertIn("checkpoints that this run does not go on from are now in ", finished.text)
         checkpoints = run / "checkpoints"
         self.assertEqual(names(checkpoints / "earlier"), {"ep1-ba15", "ep2-ba30"})
         self.assertEqual(names(checkpoints), {"ep1-ba15", "latest", "earlier", ".lock"})

@@ -42,6 +42,15 @@ class Stops(tutti_run.RunTest):
     def test_sigterm_to_two_ranks_in_one_process(self):
         self.stop(lambda running, _: running.process.send_signal(signal.SIGTERM), "--local-ranks", 2, ranks=1)
 
+    def test_a_run_without_checkpoints_saves_where_it_stops(self):
+        run = self.folder / "run"
+        running = start(run, **{**LONG, "checkpoint__interval": "0ep"})
+        running.wait_for(lambda: steps(run) > 20, "a step")
+        running.signal_ranks(signal.SIGTERM)
+        self.assertEqual(running.wait().code, 0)
+        last = tutti_run.metrics(run)[-1]["step"]
+        self.assertRegex((run / "checkpoints" / "latest").readlink().name, f"-ba{last}$")
+
     def test_sigint_to_mpirun(self):
         """Which gives its ranks two seconds, and says that it was interrupted."""
         run, whole = self.folder / "run", self.folder / "whole"
