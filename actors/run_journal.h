@@ -9,8 +9,8 @@
 
 namespace tutti {
 
-// Names a start: when it began, in UTC to the millisecond, and a draw, so that names are in the order of time.
-// A recipe without a seed is given one made of it.
+// Names a start: when it began, in UTC to the millisecond, and a draw; so names are in the order of time. A
+// recipe without a seed is given one made of it.
 std::string fresh_nonce();
 
 // A rank's recorder as [journal] wants it: one that writes a journal, or that keeps the last happenings in
