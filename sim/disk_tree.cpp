@@ -86,7 +86,7 @@ DiskNodePtr DiskTree::parent_of(const std::string& path) const {
 DiskTree::Place DiskTree::place_of(const std::string& path) const {
   const DiskNodePtr folder = parent_of(path);
   TUTTI_ASSERT(folder, "no folder holds " + path);
-  return {folder.get(), fs::absolute(path).lexically_normal().filename()};
+  return {folder, fs::absolute(path).lexically_normal().filename()};
 }
 
 DiskNodePtr DiskTree::make_folders(const std::string& path) {
@@ -129,7 +129,7 @@ void DiskTree::apply(const NameChange& change) {
 
 void DiskTree::sync_names(const DiskNodePtr& folder) {
   std::erase_if(unsynced_, [&](const NameChange& change) {
-    if (change.gone.folder != folder.get() && change.come.folder != folder.get()) return false;
+    if (change.gone.folder != folder && change.come.folder != folder) return false;
     apply(change);
     return true;
   });
@@ -154,7 +154,7 @@ void DiskTree::sync(DiskNode& file) {
 
 void DiskTree::lose_power(const Draw& draw) {
   uint64_t counter = 0;
-  std::set<DiskNode*> cut;  // folders of which a change is lost, and so all that came after
+  std::set<DiskNodePtr> cut;  // folders of which a change is lost, and so all that came after
   for (const auto& change : unsynced_) {
     const bool lost =
         cut.count(change.gone.folder) + cut.count(change.come.folder) > 0 || draw.at(counter++).below(2) == 0;
@@ -162,7 +162,7 @@ void DiskTree::lose_power(const Draw& draw) {
       apply(change);
       continue;
     }
-    for (DiskNode* folder : {change.gone.folder, change.come.folder})
+    for (const DiskNodePtr& folder : {change.gone.folder, change.come.folder})
       if (folder) cut.insert(folder);
   }
   unsynced_.clear();
@@ -175,14 +175,7 @@ DiskTree DiskTree::copy() const {
   tree.root_ = twin_of(root_, twins);
   for (NameChange change : unsynced_) {
     change.node = twin_of(change.node, twins);
-    for (Place* place : {&change.gone, &change.come}) {
-      if (!place->folder) continue;
-      const auto twin = twins.find(place->folder);
-      if (twin == twins.end())
-        place->folder = nullptr;  // of a folder that is gone for good
-      else
-        place->folder = twin->second.get();
-    }
+    for (Place* place : {&change.gone, &change.come}) place->folder = twin_of(place->folder, twins);
     tree.unsynced_.push_back(std::move(change));
   }
   return tree;

@@ -66,7 +66,7 @@ class DiskTree {
 
  private:
   struct Place {
-    DiskNode* folder = nullptr;
+    DiskNodePtr folder;
     std::string name;
   };
   struct NameChange {

@@ -62,6 +62,8 @@ class SimScheduler final : public Scheduler {
   void wake_at(ActorId actor, TimePoint time);
 
   uint64_t baton_passes() const { return passes_; }
+  // Of who is next, after the last pass: two runs that were alike so far draw alike.
+  uint64_t next_draw() const { return draw_.bits(passes_); }
   // A hash of every delivery so far: to whom, from whom, what message, when.
   uint64_t delivery_digest() const { return deliveries_.bits(); }
 
