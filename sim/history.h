@@ -46,7 +46,8 @@ struct StartSeen {
 // A run: its starts, one after the other, on one disk.
 struct RunSeen {
   std::vector<StartSeen> starts;
-  uint64_t weights = 0;  // of the newest checkpoint at the end, 0: there is none
+  uint64_t weights = 0;    // of the newest checkpoint at the end, 0: there is none
+  int64_t saved_step = 0;  // and of which step it is
 };
 
 }  // namespace tutti

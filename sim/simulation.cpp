@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "io/checkpoint.h"
+#include "io/run_state.h"
 #include "training/time.h"
 
 namespace tutti {
@@ -23,9 +24,11 @@ Job simulated_job(const Setting& recipe, int ranks) {
   return job;
 }
 
-uint64_t newest_weights(SimDisk& disk, const std::string& checkpoints) {
+void look_at_newest(SimDisk& disk, const std::string& checkpoints, RunSeen& run) {
   const Checkpoint newest = newest_good_checkpoint(*disk.view(0), checkpoints, [](const std::string&) {});
-  return newest.folder.empty() ? 0 : weights_digest(newest.tensors);
+  if (newest.folder.empty()) return;
+  run.weights = weights_digest(newest.tensors);
+  run.saved_step = RunState::from_json(newest.state).step;
 }
 
 std::string faults_text(const FaultCounts& faults) {
@@ -112,7 +115,7 @@ RunSeen Simulation::whole_run(uint64_t seed, const FaultPlan* plan, Findings& fi
     const StartSeen& last = run.starts.back();
     if (!faults || !last.stuck.empty() || (last.well() && !last.stopped())) break;
   }
-  run.weights = newest_weights(disk, job_.checkpoints);
+  look_at_newest(disk, job_.checkpoints, run);
   return run;
 }
 
