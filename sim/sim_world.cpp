@@ -144,7 +144,7 @@ void SimWorld::add_launcher() {
   };
   job.clean_up = [this](int rank) {
     disk_.release_locks(rank);
-    if (!end_of(rank).well()) network_.lose_packets_of(rank);  // a rank that ends well sees them off
+    if (scheduler_.fate_of(rank).aborted()) network_.lose_packets_of(rank);  // MPI_Finalize sees them off
   };
   job.terminate = [this](int rank) { scheduler_.post(berths_[rank]->cast.supervisor, StopRequested{}); };
   job.kill = [this](int rank) { kill(rank); };
