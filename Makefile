@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 CMAKE_ARGS ?=
 export CMAKE_GENERATOR ?= Ninja
 
-.PHONY: build setup demo test bench clean
+.PHONY: build setup demo test nightly bench clean
 
 build: setup
 	cmake -S . -B $(BUILD) $(CMAKE_ARGS)
@@ -20,6 +20,11 @@ demo: build
 
 test: build
 	cd $(BUILD) && ctest --output-on-failure --no-tests=error
+
+# Ten thousand seeds of everything that can go wrong.
+nightly: build
+	$(BUILD)/tutti simulate examples/faults/tiny.toml --ranks 4 --seeds 1..10000 \
+		--faults examples/faults/all.toml
 
 # Side by side with PyTorch; minutes.
 bench: build

@@ -227,6 +227,25 @@ void Supervisor::watch(Context& context) {
     }
     mention(context, rank);
   }
+  watch_all_wait(context);
+}
+
+// A collective that does not end: every rank waits, so that none is to blame.
+void Supervisor::watch_all_wait(Context& context) {
+  if (options_.rank != 0 || static_cast<int>(peers_.size()) < options_.world) return;
+  std::string all;
+  for (const auto& [rank, peer] : peers_) {
+    all += (all.empty() ? "rank " : "; rank ") + std::to_string(rank) + ": step " +
+           std::to_string(peer.last.step) + ", " + peer.last.what;
+    if (!peer.last.waiting) all.clear();
+    if (all.empty()) break;
+  }
+  if (all.empty() || all != all_wait_) all_wait_since_ = context.now();
+  all_wait_ = all;
+  if (context.now() - all_wait_since_ <= options_.hang_timeout) return;
+  const std::string reason = "a collective hangs: every rank waits for it; the last they did: " + all;
+  tell_others(context, /*except=*/0, ControlText({"abort", reason}).text());
+  context.abort(reason);
 }
 
 // What may take as long as it takes is at least told.

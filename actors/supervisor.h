@@ -79,6 +79,7 @@ class Supervisor final : public Actor {
   void stop_requested(Context& context);
   void watch(Context& context);
   void forgive_own_absence(Context& context);
+  void watch_all_wait(Context& context);
   void mention(Context& context, int rank);
   void fail(Context& context, int rank, const std::string& why);
   void tell_others(Context& context, int except, const std::string& news);
@@ -95,9 +96,11 @@ class Supervisor final : public Actor {
   std::string checkpoint_;  // to go on from, or ""
   std::string trouble_;     // why this rank cannot start, or ""
   Prepared prepared_;
-  std::map<int, Heard::Peer> peers_;
+  std::map<int, Heard::Peer> peers_;  // and, once heard, rank 0 itself
   std::map<int, TimePoint> next_mention_;
   TimePoint looked_;  // at the peers
+  std::string all_wait_;  // what each rank did last, while every one of them waits for the others
+  TimePoint all_wait_since_;
   std::map<std::string, Unpublished> unpublished_;
   bool stop_requested_ = false;
 };

@@ -165,7 +165,7 @@ void Sync::tell_heard(Context& context) {
   noting_ = context.request<Noted>(supervisor_, std::exchange(heard_, {}));
 }
 
-// To rank 0, which watches everybody; rank 0's goes to everybody.
+// To rank 0, which watches everybody, itself too; rank 0's goes to everybody.
 void Sync::heartbeat(Context& context) {
   const TimePoint now = context.now();
   if (now < next_heartbeat_ || transport_.size() == 1) return;
@@ -176,6 +176,7 @@ void Sync::heartbeat(Context& context) {
     return;
   }
   for (int r = 1; r < transport_.size(); ++r) transport_.send(r, text);
+  heard_.peers[0] = {now, parse_heartbeat(text).value()};
 }
 
 }  // namespace tutti

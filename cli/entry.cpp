@@ -15,6 +15,7 @@
 #include "runtime/resolve.h"
 #include "sim/local_run.h"
 #include "sim/replay.h"
+#include "sim/simulate.h"
 
 namespace tutti {
 namespace {
@@ -52,6 +53,22 @@ int run_replay(const TuttiRequest& request) {
   return result.same ? 0 : 1;
 }
 
+int run_simulate(const TuttiRequest& request) {
+  SimulateOptions options;
+  options.recipe_path = request.path;
+  options.overrides.assign(request.overrides, request.overrides + request.override_count);
+  options.ranks = request.ranks;
+  const std::string seeds = request.seeds;
+  options.first = std::stoull(seeds);
+  options.last = std::stoull(seeds.substr(seeds.find("..") + 2));
+  options.faults = request.faults;
+  options.jobs = request.jobs;
+  options.twice = !request.once;
+  if (request.share_of > 0)
+    options.share = SeedShare{options.first, options.last, static_cast<uint64_t>(request.share_of)};
+  return simulate(resolved_recipe(request), options);
+}
+
 int print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
   return 0;
@@ -71,6 +88,7 @@ int tutti_run(const TuttiRequest* request) {
   if (command == "inspect")
     return print(request->digest ? inspect_digest(request->path) + "\n" : inspect_text(request->path));
   if (command == "replay") return run_replay(*request);
+  if (command == "simulate") return run_simulate(*request);
   if (command == "refuse") return train([request]() -> Setting { throw UserError(request->path); }, {});
   throw UserError("libtutti.so has no command " + command);
 }

@@ -6,7 +6,7 @@ extern "C" {
 
 // A command line as it was understood. Texts are "" and numbers 0 where nothing was given.
 struct TuttiRequest {
-  const char* command;           // "train", "eval", "check", "inspect", "replay" or "refuse"
+  const char* command;           // "train", "eval", "check", "inspect", "replay", "simulate" or "refuse"
   const char* path;              // the recipe; inspect, replay: a folder; refuse: why
   const char* const* overrides;  // "a.b=v" each
   int override_count;
@@ -14,12 +14,17 @@ struct TuttiRequest {
   const char* resume;      // train --resume: "auto" or a path
   const char* checkpoint;  // eval --checkpoint
   int local_ranks;         // train --local-ranks: ranks in this one process
-  int ranks;               // check --ranks
+  int ranks;               // check --ranks, simulate --ranks
   int scan_data;           // check --data
   int digest;              // inspect --digest
   long long until;         // replay --until, a step
   long long break_at;      // replay --break-at, a step
   int rank;                // replay --rank; -1: all
+  const char* seeds;       // simulate --seeds: "1..1000"
+  const char* faults;      // simulate --faults
+  int jobs;                // simulate --jobs
+  int once;                // simulate --once
+  int share_of;            // simulate: every so many-th seed, for the process that farms them out; 0: all
 };
 
 // Runs the command on this rank and returns the exit code: 0 well, 2 when ranks that were launched together

@@ -32,7 +32,12 @@ int run_request(const std::string& command, const LibraryArguments& arguments) {
                              .digest = arguments.digest,
                              .until = arguments.until,
                              .break_at = arguments.break_at,
-                             .rank = arguments.rank};
+                             .rank = arguments.rank,
+                             .seeds = arguments.seeds.c_str(),
+                             .faults = arguments.faults.c_str(),
+                             .jobs = arguments.jobs,
+                             .once = arguments.once,
+                             .share_of = arguments.share_of};
   return run_in_library(request);
 }
 

@@ -11,12 +11,15 @@ namespace tutti {
 
 // The arguments of a subcommand that goes to libtutti.so; CLI11 writes into it.
 struct LibraryArguments {
-  std::string path, run_dir, resume, checkpoint;
+  std::string path, run_dir, resume, checkpoint, seeds, faults;
   std::vector<std::string> overrides;
   int local_ranks = 0;
   int ranks = 0;
   int64_t until = 0, break_at = 0;
   int rank = -1;
+  int jobs = 0;
+  int share_of = 0;
+  bool once = false;
   bool scan_data = false;
   bool digest = false;
 };

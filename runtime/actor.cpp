@@ -35,8 +35,8 @@ void Context::sleep(Nanoseconds duration) { scheduler_.sleep(scheduler_.cell(sel
 
 void Context::stop() { scheduler_.cell(self_).stopping = true; }
 
-void Context::abort(const std::string& reason) { scheduler_.abort(reason); }
+void Context::abort(const std::string& reason) { scheduler_.abort(*scheduler_.cell(self_).fate, reason); }
 
-bool Context::aborted() const { return scheduler_.aborted(); }
+bool Context::aborted() const { return scheduler_.aborted(scheduler_.cell(self_)); }
 
 }  // namespace tutti

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/actor.h"
+#include "runtime/fate.h"
 #include "runtime/mailbox.h"
 #include "runtime/parker.h"
 #include "runtime/recorder.h"
@@ -35,6 +36,7 @@ struct Cell {
   const int rank;
   std::unique_ptr<Actor> actor;
   Recorder* recorder = nullptr;
+  Fate* fate = nullptr;  // its rank's, or everybody's
   std::thread thread;
   bool stopping = false;  // the actor's own thread only
   Mailbox mailbox;

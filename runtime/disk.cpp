@@ -159,9 +159,14 @@ std::vector<std::string> PosixDisk::list(const std::string& folder) const {
 }
 
 void PosixDisk::make_folders(const std::string& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  check(error, path, "create");
+  fs::path made;
+  for (const auto& name : fs::absolute(path)) {
+    const fs::path parent = std::exchange(made, made / name);
+    std::error_code error;
+    const bool is_new = fs::create_directory(made, error);
+    if (error && !fs::is_directory(made)) check(error, path, "create");
+    if (is_new) sync_folder(parent);
+  }
 }
 
 void PosixDisk::rename(const std::string& from, const std::string& to) {

@@ -39,7 +39,7 @@ class Disk {
   virtual bool exists(const std::string& path) const = 0;
   virtual std::vector<std::string> list(
       const std::string& folder) const = 0;  // names, sorted; empty when absent
-  virtual void make_folders(const std::string& path) = 0;
+  virtual void make_folders(const std::string& path) = 0;  // their names are durable, too
   virtual void rename(const std::string& from, const std::string& to) = 0;
   virtual void remove_all(const std::string& path) = 0;
   virtual void symlink(const std::string& target, const std::string& link) = 0;  // replaces `link` atomically

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <mutex>
+#include <map>
 #include <utility>
 
 #include "runtime/cell.h"
@@ -14,11 +14,10 @@
 namespace tutti {
 
 struct Scheduler::State {
-  std::atomic<bool> aborted{false};
   bool began = false;
-  std::mutex mutex;
-  std::string reason;
-  std::exception_ptr failure;  // what run() rethrows; null: Aborted(reason)
+  Fate everybody;
+  bool separate = false;
+  std::map<int, Fate> ranks;  // when they are separate
 };
 
 Scheduler::Scheduler() : state_(std::make_unique<State>()) {}
@@ -28,7 +27,13 @@ ActorId Scheduler::reserve(const std::string& name, int rank, int capacity) {
   TUTTI_ASSERT(!state_->began, "actors are reserved before the run");
   const ActorId id{static_cast<uint32_t>(cells_.size())};
   cells_.push_back(std::make_unique<Cell>(id, name, rank, capacity));
+  cells_.back()->fate = state_->separate ? &state_->ranks[rank] : &state_->everybody;
   return id;
+}
+
+void Scheduler::separate_ranks() {
+  TUTTI_ASSERT(cells_.empty(), "ranks are separated before actors are reserved");
+  state_->separate = true;
 }
 
 void Scheduler::install(ActorId id, std::unique_ptr<Actor> actor) { cell(id).actor = std::move(actor); }
@@ -80,8 +85,9 @@ void Scheduler::run() {
   begin();
   spawn();
   join();
-  if (state_->failure) std::rethrow_exception(state_->failure);
-  if (aborted()) throw Aborted(state_->reason);
+  if (!aborted()) return;
+  if (const auto failure = state_->everybody.failure()) std::rethrow_exception(failure);
+  throw Aborted(state_->everybody.reason());
 }
 
 void Scheduler::spawn() {
@@ -109,13 +115,13 @@ void Scheduler::run_actor(Cell& self) {
   try {
     handle_messages(self);
   } catch (const UserError& error) {
-    abort(full_name(self) + ": " + error.what(), std::current_exception());
+    abort(*self.fate, full_name(self) + ": " + error.what(), std::current_exception());
   } catch (const OperatingError& error) {
-    abort(full_name(self) + ": " + error.what(), std::current_exception());
+    abort(*self.fate, full_name(self) + ": " + error.what(), std::current_exception());
   } catch (const std::exception& error) {
-    abort(full_name(self) + ": " + error.what());
+    abort(*self.fate, full_name(self) + ": " + error.what());
   } catch (...) {
-    abort(full_name(self) + ": an unknown exception");
+    abort(*self.fate, full_name(self) + ": an unknown exception");
   }
   close(self);
   leave(self);
@@ -123,8 +129,8 @@ void Scheduler::run_actor(Cell& self) {
 
 void Scheduler::handle_messages(Cell& self) {
   Context context(*this, self.id);
-  if (!aborted()) self.actor->start(context);
-  while (!self.stopping && !aborted()) {
+  if (!aborted(self)) self.actor->start(context);
+  while (!self.stopping && !aborted(self)) {
     if (handle_next(self, context) || self.stopping) continue;
     const std::optional<TimePoint> until = self.actor->idle(context);
     if (!self.stopping)
@@ -137,9 +143,10 @@ bool Scheduler::handle_next(Cell& self, Context& context) {
   if (!take(self, envelope)) return false;
   if (self.held.count.load(std::memory_order_relaxed) > 0 && self.mailbox.half_empty()) wake_held(self);
   deliver(self, envelope);
+  if (aborted(self)) return true;
   if (self.recorder && !envelope.message.incidental()) record_delivery(self, envelope);
   self.actor->receive(context, envelope);
-  TUTTI_ASSERT(!envelope.slot || aborted(),
+  TUTTI_ASSERT(!envelope.slot || aborted(self),
                full_name(self) + " left " + envelope.message.name() + " unanswered");
   return true;
 }
@@ -152,26 +159,31 @@ void Scheduler::record_delivery(Cell& self, const Envelope& envelope) const {
                             envelope.message.name()});
 }
 
-void Scheduler::abort(const std::string& reason) { abort(reason, nullptr); }
+void Scheduler::abort(const std::string& reason) { abort(state_->everybody, reason); }
 
-void Scheduler::abort(const std::string& reason, std::exception_ptr failure) {
-  {
-    const std::lock_guard lock(state_->mutex);
-    if (aborted()) return;
-    state_->reason = reason;
-    state_->failure = failure;
-    state_->aborted.store(true);
-  }
+void Scheduler::abort_rank(int rank, const std::string& reason) { abort(state_->ranks.at(rank), reason); }
+
+void Scheduler::abort(Fate& fate, const std::string& reason, std::exception_ptr failure) {
+  if (!fate.abort(reason, failure)) return;
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  for (const auto& cell : cells_) unpark(*cell);
+  for (const auto& cell : cells_)
+    if (&fate == cell->fate || &fate == &state_->everybody) unpark(*cell);
 }
 
-bool Scheduler::aborted() const { return state_->aborted.load(std::memory_order_relaxed); }
+bool Scheduler::aborted() const { return state_->everybody.aborted(); }
 
-void Scheduler::throw_if_aborted() const {
-  if (!aborted()) return;
-  const std::lock_guard lock(state_->mutex);
-  throw Aborted(state_->reason);
+bool Scheduler::aborted(const Cell& cell) const { return cell.fate->aborted() || aborted(); }
+
+const Fate& Scheduler::fate_of(int rank) const { return state_->ranks.at(rank); }
+
+bool Scheduler::stopped(int rank) const {
+  return std::all_of(cells_.begin(), cells_.end(), [rank](const auto& cell) {
+    return cell->rank != rank || cell->waits.load() == Wait::kStopped;
+  });
+}
+
+void Scheduler::throw_if_aborted(const Cell& self) const {
+  if (aborted(self)) throw Aborted((aborted() ? state_->everybody : *self.fate).reason());
 }
 
 // From here on nobody handles this actor's messages: what lies there is dropped, and so is what still comes.
@@ -199,7 +211,7 @@ bool Scheduler::post(ActorId to, Message message) {
 }
 
 void Scheduler::send(Cell& self, ActorId id, Envelope envelope) {
-  throw_if_aborted();
+  throw_if_aborted(self);
   Cell& to = cell(id);
   if (!to.mailbox.push(envelope)) {
     TUTTI_ASSERT(!envelope.message.reserved(), full_name(self) + " found no reserved place for " +
@@ -221,14 +233,14 @@ void Scheduler::send_when_space(Cell& self, Cell& to, Envelope& envelope) {
   const auto closed = [&] { return to.waits.load(std::memory_order_relaxed) == Wait::kStopped; };
   bool pushed = false;
   const auto ready = [&] { return pushed || closed() || (pushed = to.mailbox.push(envelope)); };
-  while (!aborted() && !ready()) block(self, Wait::kSpace, kNever, ready);
+  while (!aborted(self) && !ready()) block(self, Wait::kSpace, kNever, ready);
   {
     const std::lock_guard lock(to.held.mutex);
     std::erase(to.held.cells, &self);
     to.held.count.fetch_sub(1);
   }
   if (!pushed && closed() && envelope.slot) answer(*envelope.slot, Message(), ReplySlot::kBroken);
-  if (!pushed) throw_if_aborted();
+  if (!pushed) throw_if_aborted(self);
 }
 
 Message Scheduler::await(Cell& self, ReplySlot& slot) {
@@ -236,11 +248,11 @@ Message Scheduler::await(Cell& self, ReplySlot& slot) {
   self.waits_on.store(slot.asked, std::memory_order_relaxed);
   self.waits_for.store(slot.question, std::memory_order_relaxed);
   while (!ready()) {
-    throw_if_aborted();
+    throw_if_aborted(self);
     block(self, Wait::kReply, kNever, ready);
   }
   if (slot.state.load(std::memory_order_relaxed) == ReplySlot::kAnswered) return std::move(slot.answer);
-  throw_if_aborted();
+  throw_if_aborted(self);
   throw std::runtime_error(full_name(cell({slot.asked})) + " stopped before it answered " + slot.question);
 }
 
@@ -254,10 +266,10 @@ void Scheduler::answer(ReplySlot& slot, Message message, ReplySlot::State state)
 
 void Scheduler::sleep(Cell& self, TimePoint until) {
   do {
-    throw_if_aborted();
+    throw_if_aborted(self);
     block(self, Wait::kTime, until, [] { return false; });
   } while (now() < until);
-  throw_if_aborted();
+  throw_if_aborted(self);
 }
 
 void Scheduler::notify(Cell& to) {
@@ -283,7 +295,7 @@ void Scheduler::block(Cell& self, Wait why, TimePoint until, Ready ready) {
   self.waits.store(why, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (self.held.count.load(std::memory_order_relaxed) > 0 && self.mailbox.has_space()) wake_held(self);
-  if (!ready() && !aborted()) park(self, until);
+  if (!ready() && !aborted(self)) park(self, until);
   self.waits.store(Wait::kNothing, std::memory_order_relaxed);
 }
 

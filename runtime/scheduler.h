@@ -13,6 +13,7 @@ namespace tutti {
 // What the scheduler keeps for each actor: thread, mailbox, whether it is parked. Defined in runtime/cell.h.
 struct Cell;
 enum class Wait : uint8_t;
+class Fate;
 
 // Runs actors, each on its own thread. The contract is the same in production (ThreadScheduler) and in the
 // simulator (sim/SimScheduler): they differ only in how a blocked actor waits (`park`), how it is woken
@@ -35,6 +36,10 @@ class Scheduler {
   // run, once the rank's actors are reserved.
   void record_deliveries(int rank, Recorder& recorder);
 
+  // Ranks end alone, as processes do: an actor that fails or aborts ends its own rank, and run() does not
+  // throw for it. Before any actor is reserved.
+  void separate_ranks();
+
   // Starts all actors; returns when each has stopped; once. When the run was aborted it throws, after all
   // threads have ended: the UserError or OperatingError that an actor failed with, else Aborted with the
   // first reason.
@@ -43,6 +48,12 @@ class Scheduler {
   // From any thread; the first reason stands.
   void abort(const std::string& reason);
   bool aborted() const;
+
+  // Of separate ranks: ends the rank's actors wherever they block; how a rank was aborted, if it was; whether
+  // all its actors have stopped.
+  void abort_rank(int rank, const std::string& reason);
+  const Fate& fate_of(int rank) const;
+  bool stopped(int rank) const;
 
   // From outside the cast (a signal-watching thread, a test). Never blocks; false when the mailbox is full.
   bool post(ActorId to, Message message);
@@ -70,6 +81,9 @@ class Scheduler {
   std::string describe(const Cell& cell) const;
   std::string full_name(const Cell& cell) const;  // "rank 0 compute"
 
+  bool aborted(const Cell& cell) const;
+  void throw_if_aborted(const Cell& self) const;
+
   std::vector<std::unique_ptr<Cell>> cells_;
 
  private:
@@ -83,7 +97,7 @@ class Scheduler {
   void handle_messages(Cell& self);
   bool handle_next(Cell& self, Context& context);
   void record_delivery(Cell& self, const Envelope& envelope) const;
-  void abort(const std::string& reason, std::exception_ptr failure);
+  void abort(Fate& fate, const std::string& reason, std::exception_ptr failure = nullptr);
   void close(Cell& self);
   void drain(Cell& stopped);
 
@@ -96,7 +110,6 @@ class Scheduler {
   void wake_held(Cell& self);
   template <class Ready>
   void block(Cell& self, Wait why, TimePoint until, Ready ready);
-  void throw_if_aborted() const;
 
   std::unique_ptr<State> state_;
 };

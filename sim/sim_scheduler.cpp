@@ -62,7 +62,38 @@ void SimScheduler::leave(Cell& self) {
 }
 
 void SimScheduler::park(Cell& self, TimePoint until) {
+  if (self.waits == Wait::kMessage) until = end_of_nap(self, until);
   yield(self, until <= now() ? Phase::kPolling : Phase::kParked, until);
+}
+
+TimePoint SimScheduler::end_of_nap(const Cell& self, TimePoint until) const {
+  if (self.id.index >= seats_.size()) return until;
+  const Seat& seat = seats_[self.id.index];
+  if (seat.nap > Nanoseconds(0)) until = std::max(until, now() + seat.nap);
+  return seat.alarms.empty() ? until : std::min(until, *seat.alarms.begin());
+}
+
+void SimScheduler::look_rarely(ActorId actor, Nanoseconds at_most_every) {
+  const std::lock_guard lock(mutex_);
+  if (seats_.size() <= actor.index) seats_.resize(actor.index + 1);
+  seats_[actor.index].nap = at_most_every;
+}
+
+void SimScheduler::wake_at(ActorId actor, TimePoint time) {
+  const std::lock_guard lock(mutex_);
+  Seat& seat = seats_[actor.index];
+  seat.alarms.insert(time);
+  if (seat.phase != Phase::kParked || cells_[actor.index]->waits != Wait::kMessage) return;
+  seat.until = std::min(seat.until, time);
+  if (seat.until <= now()) seat.phase = Phase::kAble;
+}
+
+void SimScheduler::spend(Nanoseconds duration) {
+  Cell& self = *cells_[holder_];
+  const TimePoint until = now() + duration;
+  do yield(self, Phase::kParked, until);
+  while (now() < until && !aborted(self));
+  throw_if_aborted(self);
 }
 
 void SimScheduler::unpark(Cell& cell) {
@@ -134,7 +165,7 @@ void SimScheduler::yield(Cell& self, Phase phase, TimePoint until) {
     seat.phase = std::exchange(seat.notified, false) ? Phase::kAble : phase;
     seat.until = until;
   }
-  const std::string reason = aborted() ? "" : trouble(self);
+  const std::string reason = aborted(self) ? "" : trouble(self);
   if (!reason.empty()) abort(reason);
   pass_baton();
   wait_for_baton(self);
@@ -161,7 +192,9 @@ void SimScheduler::wait_for_baton(Cell& self) {
   const int before = std::exchange(rank_, self.rank);
   {
     const std::lock_guard lock(mutex_);
-    seats_[self.id.index].phase = Phase::kAble;
+    Seat& seat = seats_[self.id.index];
+    seat.phase = Phase::kAble;
+    seat.alarms.erase(seat.alarms.begin(), seat.alarms.upper_bound(now()));
   }
   if (before != self.rank && options_.on_switch) options_.on_switch(self.rank);
 }
@@ -188,11 +221,14 @@ void SimScheduler::pass_time(std::unique_lock<std::mutex>& lock, TimePoint until
 }
 
 uint32_t SimScheduler::draw() {
-  std::vector<uint32_t> able;
-  for (uint32_t i = 0; i < seats_.size(); ++i) {
-    if (seats_[i].phase == Phase::kAble || seats_[i].phase == Phase::kPolling) able.push_back(i);
-  }
-  return able[draw_.below(able.size(), passes_++)];
+  const auto able = [](const Seat& seat) {
+    return seat.phase == Phase::kAble || seat.phase == Phase::kPolling;
+  };
+  const auto count = static_cast<uint64_t>(std::count_if(seats_.begin(), seats_.end(), able));
+  uint64_t left = draw_.below(count, passes_++);
+  uint32_t drawn = 0;
+  while (!able(seats_[drawn]) || left-- > 0) ++drawn;
+  return drawn;
 }
 
 bool SimScheduler::anybody(Phase phase) const {
@@ -221,7 +257,7 @@ TimePoint SimScheduler::next_poll() {
 }
 
 std::string SimScheduler::trouble(const Cell& self) {
-  if (now() >= options_.time_limit) return "the simulation reached its time limit";
+  if (now() >= options_.time_limit) return "the simulation reached its time limit: " + waiting();
   if (options_.script && now() - last_taken_ > kScriptPatience)
     return "the run does not come to the next line of its record";
   const std::lock_guard lock(mutex_);

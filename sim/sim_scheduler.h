@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "runtime/random.h"
@@ -52,7 +53,17 @@ class SimScheduler final : public Scheduler {
   // Made-up time starts at TimePoint{}.
   TimePoint now() const override;
 
+  // On the thread of the actor that holds the baton: what it does takes this long. Throws Aborted.
+  void spend(Nanoseconds duration);
+
+  // An actor that only looks, when idle, for what comes from outside: with `wake_at` for all that comes it
+  // need not look more often than this.
+  void look_rarely(ActorId actor, Nanoseconds at_most_every);
+  void wake_at(ActorId actor, TimePoint time);
+
   uint64_t baton_passes() const { return passes_; }
+  // Of who is next, after the last pass: two runs that were alike so far draw alike.
+  uint64_t next_draw() const { return draw_.bits(passes_); }
   // A hash of every delivery so far: to whom, from whom, what message, when.
   uint64_t delivery_digest() const { return deliveries_.bits(); }
 
@@ -71,12 +82,15 @@ class SimScheduler final : public Scheduler {
     Phase phase = Phase::kAble;
     bool notified = false;  // was unparked while it held the baton
     TimePoint until = kNever;
+    Nanoseconds nap{0};               // at least, when it waits for a message
+    std::multiset<TimePoint> alarms;  // that cut a nap short
   };
   static constexpr uint32_t kNobody = UINT32_MAX;
 
   bool is_next(const Cell& self, const Envelope& envelope) const;
   void wake_first();
   void wake_next(int rank);
+  TimePoint end_of_nap(const Cell& self, TimePoint until) const;
   void yield(Cell& self, Phase phase, TimePoint until);
   void pass_baton();
   uint32_t choose(std::unique_lock<std::mutex>& lock);

@@ -177,9 +177,8 @@ const BadInput kBadInputs[] = {
      "digits.toml:17: optimizer.betas = [0.9, 0.99]: unknown key of optimizer sgd; it is one of adam, adamw, "
      "decoupled_adamw"},
     {"NotATime", with_line(20, "max_duration = \"20xp\""),
-     "digits.toml:20: train.max_duration = \"20xp\": expected a time like 10ep, 500ba, 0.5dur or 1h20m (an "
-     "integer "
-     "counts epochs)"},
+     "digits.toml:20: train.max_duration = \"20xp\": expected a time in ep, ba, sp, tok, "
+     "sec"},
     {"TextForANumber", with_line(16, "lr = \"fast\""),
      "digits.toml:16: optimizer.lr = \"fast\": expected a number >= 0"},
     {"NegativeLearningRate", with_line(16, "lr = -0.1"),
@@ -203,9 +202,8 @@ const BadInput kBadInputs[] = {
      "digits.toml:14: [optimizer]: kind is missing (one of sgd, decoupled_sgdw, adam, adamw, "
      "decoupled_adamw)"},
     {"NoMaxDuration", with_line(20, ""),
-     "digits.toml:19: [train]: max_duration is missing (how long to train: a time like 10ep, 500ba, 0.5dur "
-     "or 1h20m "
-     "(an integer counts epochs))"},
+     "digits.toml:19: [train]: max_duration is missing (how long to train: a time in ep, ba, sp, tok, "
+     "sec)"},
     {"UnknownDevice", with_more("[device]\nkind = \"fridge\"\n"),
      "digits.toml:22: device.kind = \"fridge\": unknown device; expected one of auto, cpu, gpu"},
     {"EmptyFile", "",

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "runtime/error.h"
+#include "runtime/fate.h"
 #include "tests/runtime/cast.h"
 
 namespace tutti {
@@ -381,6 +382,29 @@ TYPED_TEST_P(SchedulerTest, AnAnswerOfTheWrongTypeIsABug) {
   EXPECT_DEATH(this->scheduler.run(), "Question was answered with Answer, not Number");
 }
 
+TYPED_TEST_P(SchedulerTest, SeparateRanksEndAlone) {
+  this->scheduler.separate_ranks();
+  const auto blocked = [&](int rank, const std::string& name, std::function<void(Context&)> block) {
+    play(this->scheduler, this->scheduler.reserve(name, rank), {.start = std::move(block)});
+  };
+  const ActorId silent = this->scheduler.reserve("silent", 0);
+  play(this->scheduler, silent, {.receive = [](Context&, Envelope&) {}});
+  blocked(0, "sleeper", [](Context& context) { context.sleep(std::chrono::hours(1)); });
+  blocked(1, "failing", [](Context&) { throw OperatingError("no disk"); });
+  blocked(2, "killer", [&](Context& context) {
+    context.sleep(std::chrono::milliseconds(1));
+    this->scheduler.abort_rank(0, "killed");
+    while (!this->scheduler.stopped(0) || !this->scheduler.stopped(1))
+      context.sleep(std::chrono::milliseconds(1));
+    context.stop();
+  });
+  this->scheduler.run();
+  EXPECT_EQ(this->scheduler.fate_of(0).reason(), "killed");
+  EXPECT_EQ(this->scheduler.fate_of(1).reason(), "rank 1 failing: no disk");
+  EXPECT_TRUE(this->scheduler.fate_of(1).failure());
+  EXPECT_FALSE(this->scheduler.fate_of(2).aborted());
+}
+
 REGISTER_TYPED_TEST_SUITE_P(SchedulerTest, MessagesArriveInOrderThroughASmallMailbox,
                             FullMailboxHoldsTheSenderBack, SenderIsLetGoOnceTheReaderBlocks,
                             SendersToAnActorThatStopsAreLetGo, ReservedMessagesOvertakeRequests,
@@ -388,9 +412,10 @@ REGISTER_TYPED_TEST_SUITE_P(SchedulerTest, MessagesArriveInOrderThroughASmallMai
                             ADroppedPendingDropsItsAnswer, AskingAnActorThatHasStoppedFails,
                             AskingAnActorThatStopsLaterFails, MessagesToAnActorThatHasStoppedAreDropped,
                             AbortEndsEveryBlockingCall, AnExceptionNamesItsActor,
-                            UserAndOperatingErrorsKeepTheirType, StopEndsTheActorAfterTheMessageInHand,
-                            IdlePollsWhileItsTimeHasPassed, IdleIsCalledAgainAtTheTimeItAskedFor,
-                            AMessageEndsIdlenessEarly, PollersLetOthersRun, AnAbortBeforeTheRunEndsItAtOnce,
-                            ReservedOverflowIsABug, AnUnansweredQuestionIsABug, AnAnswerOfTheWrongTypeIsABug);
+                            UserAndOperatingErrorsKeepTheirType, SeparateRanksEndAlone,
+                            StopEndsTheActorAfterTheMessageInHand, IdlePollsWhileItsTimeHasPassed,
+                            IdleIsCalledAgainAtTheTimeItAskedFor, AMessageEndsIdlenessEarly,
+                            PollersLetOthersRun, AnAbortBeforeTheRunEndsItAtOnce, ReservedOverflowIsABug,
+                            AnUnansweredQuestionIsABug, AnAnswerOfTheWrongTypeIsABug);
 
 }  // namespace tutti

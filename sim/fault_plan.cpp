@@ -1,0 +1,141 @@
+#include "sim/fault_plan.h"
+
+#include <array>
+#include <utility>
+
+#include "io/recipe.h"
+#include "runtime/resolve.h"
+
+namespace tutti {
+namespace {
+
+const std::array<std::string, 11> kPhases = {"start",    "load",    "batch",   "microbatch",
+                                             "backward", "reduce",  "verdict", "commit",
+                                             "durable",  "publish", "disk"};
+
+struct NamedKind {
+  const char* name;
+  FaultKind kind;
+  const char* doc;
+};
+constexpr NamedKind kKinds[] = {
+    {"death", FaultKind::kDeath, "A rank's process is killed; what it wrote stays."},
+    {"power_loss", FaultKind::kPowerLoss,
+     "All processes end; the disk keeps what was synced, and of the rest a part."},
+    {"sigterm", FaultKind::kSigterm, "A rank is asked to stop."},
+    {"slow", FaultKind::kSlow, "A rank's steps take longer."},
+    {"delay", FaultKind::kDelay, "A rank's control messages arrive later."},
+    {"reorder", FaultKind::kReorder, "Control messages of several ranks overtake each other."},
+    {"hang", FaultKind::kHang, "A collective does not end."},
+    {"disk_full", FaultKind::kDiskFull, "Writes fail: no space is left."},
+    {"write_error", FaultKind::kWriteError, "Writes fail: input/output error."},
+    {"lost_write", FaultKind::kLostWrite, "Writes are taken, and do not land."},
+    {"torn_write", FaultKind::kTornWrite, "Writes are taken, and land up to the middle."},
+};
+
+Key number_of(const char* what, const char* fallback) {
+  return Key{"count", KeyType::kInteger, fallback, what}.at_least(1);
+}
+
+Key duration(const char* what, const char* fallback) {
+  return Key{"seconds", KeyType::kNumber, fallback, what}.at_least(0).at_most(1e6);
+}
+
+std::vector<Key> keys_of(FaultKind kind) {
+  const Key file{"file", KeyType::kText, "checkpoints/", "only files whose path holds this"};
+  switch (kind) {
+    case FaultKind::kSlow:
+      return {duration("that each step takes more", "1"), number_of("steps", "1")};
+    case FaultKind::kDelay:
+      return {duration("that each message takes more", "1"), number_of("messages", "5")};
+    case FaultKind::kReorder:
+      return {duration("that a message takes more at most", "1"), number_of("messages", "20")};
+    case FaultKind::kHang:
+      return {duration("until it ends; 0: never", "0")};
+    case FaultKind::kDiskFull:
+    case FaultKind::kWriteError:
+    case FaultKind::kLostWrite:
+    case FaultKind::kTornWrite:
+      return {number_of("writes", "1"), file};
+    default:
+      return {};
+  }
+}
+
+std::vector<std::string> phases_and_any() {
+  std::vector<std::string> names(kPhases.begin(), kPhases.end());
+  names.insert(names.begin(), "any");
+  return names;
+}
+
+Catalog plan_catalog() {
+  return {
+      .section = "",
+      .noun = "",
+      .doc = "What goes wrong in a simulation.",
+      .keys = {Key{"starts", KeyType::kInteger, "3", "of the job, that faults happen in"}.at_least(1).at_most(
+          100)}};
+}
+
+Catalog fault_catalog() {
+  using enum KeyType;
+  Catalog catalog{
+      .section = "fault",
+      .noun = "fault",
+      .doc = "One thing that goes wrong, at most once in a start.",
+      .keys = {Key{"probability", kNumber, "1", "that it does, in each start"}.more_than(0).at_most(1),
+               Key{"rank", kInteger, "any", "on which; any: drawn"}.or_word("any").at_least(0),
+               Key{"step", kInteger, "any", "from which on; any: drawn"}.or_word("any").at_least(1),
+               Key{"phase", kText, "any", "of the step; any: drawn"}.one_of(phases_and_any())}};
+  for (const auto& [name, kind, doc] : kKinds) catalog.entries.push_back({name, doc, keys_of(kind)});
+  catalog.repeated = true;
+  return catalog;
+}
+
+FaultRule rule_of(const Setting& fault, int ranks) {
+  FaultRule rule;
+  rule.name = fault.at("kind").text();
+  for (const auto& one : kKinds)
+    if (rule.name == one.name) rule.kind = one.kind;
+  rule.probability = fault.at("probability").number();
+  const Setting& rank = fault.at("rank");
+  if (rank.is_integer()) {
+    if (rank.integer() >= ranks) rank.fail("there are " + std::to_string(ranks) + " ranks, counted from 0");
+    rule.rank = static_cast<int>(rank.integer());
+  }
+  if (fault.at("step").is_integer()) rule.step = fault.at("step").integer();
+  rule.phase = fault.at("phase").text();
+  if (fault.has("seconds")) rule.seconds = fault.at("seconds").number();
+  if (fault.has("count")) rule.count = fault.at("count").integer();
+  if (fault.has("file")) rule.file = fault.at("file").text();
+  return rule;
+}
+
+}  // namespace
+
+bool FaultRule::strikes_disk() const {
+  return kind == FaultKind::kDiskFull || kind == FaultKind::kWriteError || kind == FaultKind::kLostWrite ||
+         kind == FaultKind::kTornWrite;
+}
+
+std::span<const std::string> fault_phases() { return kPhases; }
+
+std::span<const Catalog> fault_catalogs() {
+  static const std::array<Catalog, 2> catalogs = {plan_catalog(), fault_catalog()};
+  return catalogs;
+}
+
+FaultPlan make_fault_plan(const Setting& written, int ranks) {
+  const Setting resolved = resolve(written, fault_catalogs());
+  FaultPlan plan;
+  plan.path = written.position.file;
+  plan.starts = static_cast<int>(resolved.at("starts").integer());
+  for (const auto& fault : resolved.at("fault").array()) plan.rules.push_back(rule_of(fault, ranks));
+  return plan;
+}
+
+FaultPlan read_fault_plan(const std::string& path, int ranks) {
+  return make_fault_plan(read_recipe(path), ranks);
+}
+
+}  // namespace tutti

@@ -1,0 +1,31 @@
+#include "sim/history.h"
+
+#include <algorithm>
+
+namespace tutti {
+
+bool StartSeen::well() const {
+  return stuck.empty() &&
+         std::all_of(ends.begin(), ends.end(), [](const RankEnd& end) { return end.well(); });
+}
+
+bool StartSeen::stopped() const {
+  return std::any_of(ends.begin(), ends.end(), [](const RankEnd& end) { return end.stopped; });
+}
+
+std::string StartSeen::end_text() const {
+  if (!stuck.empty()) return stuck;
+  std::string text;
+  for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+    const RankEnd& end = ends[rank];
+    if (end.well()) continue;
+    const std::string how = end.killed           ? " was killed"
+                            : end.reason.empty() ? " ended with exit code " + std::to_string(end.exit_code)
+                                                 : ": " + end.reason;
+    text += (text.empty() ? "rank " : "; rank ") + std::to_string(rank) + how;
+  }
+  if (!text.empty()) return text;
+  return stopped() ? "stopped on request" : "trained to the end";
+}
+
+}  // namespace tutti

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/time_point.h"
+#include "sim/armed_faults.h"
+
+namespace tutti {
+
+// What a rank did in one step.
+struct StepSeen {
+  std::vector<int64_t> samples;  // that it trained on
+  uint64_t weights = 0;          // a hash of all of them once the step was committed; 0: it was not
+};
+
+// How one rank's process ended.
+struct RankEnd {
+  int exit_code = 0;   // where it ended by itself
+  std::string reason;  // "" or why it did not end well
+  bool killed = false;
+  bool stopped = false;  // on request, before training was over
+  bool well() const { return !killed && reason.empty() && exit_code == 0; }
+};
+
+// One start of the job.
+struct StartSeen {
+  int64_t resumed_at = -1;  // steps that were done before; -1: it did not come to train
+  std::vector<std::map<int64_t, StepSeen>> steps;  // by rank, then by step (from 1)
+  std::vector<int64_t> published;                  // checkpoints, by step
+  std::vector<RankEnd> ends;                       // by rank
+  FaultCounts faults;                              // that happened in it
+  std::string stuck;                               // why the simulator ended it, or ""
+  uint64_t deliveries = 0;                         // a hash of their order
+  uint64_t next_draw = 0;                          // of who runs next, after the last
+  TimePoint took;
+
+  bool well() const;  // every rank ended well
+  bool stopped() const;
+  // "rank 1 was killed; rank 0: rank 1 is gone"
+  std::string end_text() const;
+};
+
+// A run: its starts, one after the other, on one disk.
+struct RunSeen {
+  std::vector<StartSeen> starts;
+  uint64_t weights = 0;    // of the newest checkpoint at the end, 0: there is none
+  int64_t saved_step = 0;  // and of which step it is
+};
+
+}  // namespace tutti

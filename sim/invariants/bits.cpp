@@ -1,0 +1,48 @@
+#include <algorithm>
+
+#include "sim/invariants/invariants.h"
+
+namespace tutti {
+namespace {
+
+// The first step that does not end on the bits it should.
+void check_steps(const StartSeen& expected, const StartSeen& start, Findings& findings) {
+  for (std::size_t rank = 0; rank < start.steps.size(); ++rank) {
+    for (const auto& [step, seen] : start.steps[rank]) {
+      if (seen.weights == 0) continue;
+      const auto same = expected.steps[rank].find(step);
+      if (same != expected.steps[rank].end() && same->second.weights == seen.weights) continue;
+      findings.push_back("rank " + std::to_string(rank) + " ended step " + std::to_string(step) +
+                         " on other bits than the run without faults");
+      return;
+    }
+  }
+}
+
+// A lost or torn write may have cost the last checkpoint; the one before it is as good.
+void check_newest(const StartSeen& expected, const RunSeen& run, Findings& findings) {
+  const auto step = expected.steps.front().find(run.saved_step);
+  if (run.weights == 0 || (step != expected.steps.front().end() && step->second.weights == run.weights))
+    return;
+  findings.push_back("the checkpoint of step " + std::to_string(run.saved_step) +
+                     " holds other bits than that step of the run without faults");
+}
+
+bool damages(const StartSeen& start) {
+  return start.faults.count("lost_write") + start.faults.count("torn_write") > 0;
+}
+
+}  // namespace
+
+void check_bits(const RunFacts& facts, const RunSeen& run, Findings& findings) {
+  const StartSeen& expected = facts.fault_free.starts.front();
+  for (const StartSeen& start : run.starts) check_steps(expected, start, findings);
+  check_newest(expected, run, findings);
+  const bool ended = run.starts.back().well() && !run.starts.back().stopped();
+  const bool damaged = std::any_of(run.starts.begin(), run.starts.end(), damages);
+  if (ended && !damaged && run.saved_step != facts.fault_free.saved_step)
+    findings.push_back("the run's last checkpoint is of step " + std::to_string(run.saved_step) + ", not " +
+                       std::to_string(facts.fault_free.saved_step));
+}
+
+}  // namespace tutti

@@ -1,0 +1,35 @@
+#include "io/checkpoint.h"
+#include "io/run_state.h"
+#include "runtime/error.h"
+#include "sim/invariants/invariants.h"
+
+namespace tutti {
+
+void check_checkpoints(const SimDisk& disk, const std::string& checkpoints, Findings& findings) {
+  const auto view = const_cast<SimDisk&>(disk).view(0);
+  for (const std::string& name : published_checkpoints(*view, checkpoints)) {
+    const std::string folder = checkpoints + "/" + name;
+    const bool being_removed = !view->exists(folder + "/manifest.json");
+    if (being_removed || disk.damaged(folder)) continue;
+    try {
+      read_checkpoint(*view, folder);
+    } catch (const OperatingError& error) {
+      findings.push_back("a published checkpoint is not whole: " + std::string(error.what()));
+    }
+  }
+}
+
+void check_published(const SimDisk& disk, const std::string& checkpoints, int64_t step, const Draw& draw,
+                     Findings& findings) {
+  if (disk.damaged(checkpoints)) return;
+  const auto after = disk.after_power_loss(draw);
+  check_checkpoints(*after, checkpoints, findings);
+  const Checkpoint left = newest_good_checkpoint(*after->view(0), checkpoints, [](const std::string&) {});
+  const int64_t newest = left.folder.empty() ? -1 : RunState::from_json(left.state).step;
+  if (newest >= step) return;
+  findings.push_back("the checkpoint of step " + std::to_string(step) +
+                     " was published, and would be lost with the power; the newest would be that of step " +
+                     std::to_string(newest));
+}
+
+}  // namespace tutti

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "actors/job.h"
+#include "runtime/time_point.h"
+#include "sim/fault_plan.h"
+#include "sim/history.h"
+#include "sim/sim_disk.h"
+
+namespace tutti {
+
+// What must hold of every run, whatever goes wrong in it. Each adds what it finds broken, a line each.
+using Findings = std::vector<std::string>;
+
+// What a run is held against.
+struct RunFacts {
+  const Job& job;
+  const FaultPlan& plan;
+  const RunSeen& fault_free;
+  Nanoseconds hang_timeout;
+};
+
+// No sample is lost or trained on twice in an epoch, over all starts.
+void check_samples(const RunFacts& facts, const RunSeen& run, Findings& findings);
+
+// All ranks hold the same weights after every step.
+void check_ranks_agree(const RunSeen& run, Findings& findings);
+
+// Every step ends on the bits of the fault-free run, and so does the run.
+void check_bits(const RunFacts& facts, const RunSeen& run, Findings& findings);
+
+// A published checkpoint is whole, now and after a power loss, and nothing newer than it is lost. Those that
+// a lost or torn write struck are left out.
+void check_published(const SimDisk& disk, const std::string& checkpoints, int64_t step, const Draw& draw,
+                     Findings& findings);
+void check_checkpoints(const SimDisk& disk, const std::string& checkpoints, Findings& findings);
+
+// A start ends well unless something in it may end it; none goes back behind what was published; and once
+// there are no faults, the run comes to its end.
+void check_progress(const RunFacts& facts, const RunSeen& run, Findings& findings);
+
+// No actor is left waiting, and none block each other.
+void check_waiting(const RunSeen& run, Findings& findings);
+
+}  // namespace tutti

@@ -1,0 +1,88 @@
+#include <algorithm>
+
+#include "sim/invariants/invariants.h"
+
+namespace tutti {
+namespace {
+
+bool happened(const StartSeen& start, const std::string& fault) {
+  const auto found = start.faults.find(fault);
+  return found != start.faults.end() && found->second > 0;
+}
+
+// Heartbeats that are late by this much make rank 0 give a rank up when it is told to stop.
+constexpr double kSilentS = 1;
+
+// Whether what happened in a start may end it, so that it is to be started again.
+bool excused(const RunFacts& facts, const StartSeen& start) {
+  const bool stopping = happened(start, "sigterm");
+  for (const FaultRule& rule : facts.plan.rules) {
+    if (!happened(start, rule.name)) continue;
+    const double limit = stopping ? kSilentS : seconds(facts.hang_timeout) / 2;
+    switch (rule.kind) {
+      case FaultKind::kDeath:
+      case FaultKind::kPowerLoss:
+      case FaultKind::kLostWrite:  // of the file that shows whether the folder is shared, too
+      case FaultKind::kTornWrite:
+        return true;
+      case FaultKind::kHang:
+        if (rule.seconds == 0 || rule.seconds >= limit) return true;
+        break;
+      case FaultKind::kSlow:
+      case FaultKind::kDelay:
+      case FaultKind::kReorder:
+        if (rule.seconds * static_cast<double>(rule.count) >= limit) return true;
+        break;
+      default:
+        break;
+    }
+  }
+  return false;
+}
+
+// A disk that is full may keep a start from beginning, and costs it its last checkpoint; it never stops
+// training.
+bool disk_excuses(const StartSeen& start) {
+  if (!happened(start, "disk_full") && !happened(start, "write_error")) return false;
+  const bool trained = !start.steps.front().empty();
+  return !trained || std::all_of(start.ends.begin(), start.ends.end(), [](const RankEnd& end) {
+    return end.reason.empty() && !end.killed && (end.exit_code == 0 || end.exit_code == 3);
+  });
+}
+
+std::string named(std::size_t start) { return "start " + std::to_string(start + 1); }
+
+void check_end(const RunFacts& facts, const StartSeen& start, std::size_t number, Findings& findings) {
+  if (!start.stuck.empty()) return;  // check_waiting's
+  if (!start.well() && !excused(facts, start) && !disk_excuses(start))
+    findings.push_back(named(number) + " ended badly, and nothing in it had to end it: " + start.end_text());
+  if (start.well() && start.stopped() && !happened(start, "sigterm") && !excused(facts, start))
+    findings.push_back(named(number) + " stopped without being told to");
+}
+
+bool damages(const StartSeen& start) {
+  return happened(start, "lost_write") || happened(start, "torn_write");
+}
+
+}  // namespace
+
+void check_progress(const RunFacts& facts, const RunSeen& run, Findings& findings) {
+  int64_t published = 0;
+  bool damaged = false;
+  for (std::size_t i = 0; i < run.starts.size(); ++i) {
+    const StartSeen& start = run.starts[i];
+    check_end(facts, start, i, findings);
+    if (start.resumed_at >= 0 && start.resumed_at < published && !damaged)
+      findings.push_back(named(i) + " went back to step " + std::to_string(start.resumed_at) +
+                         ", though the checkpoint of step " + std::to_string(published) + " was published");
+    for (const int64_t step : start.published) published = std::max(published, step);
+    damaged = damaged || damages(start);
+  }
+  if (run.starts.empty()) return;
+  const StartSeen& last = run.starts.back();
+  if (last.stuck.empty() && (!last.well() || last.stopped()))
+    findings.push_back("the run did not come to its end though there were no faults any more: " +
+                       last.end_text());
+}
+
+}  // namespace tutti

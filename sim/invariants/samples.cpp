@@ -1,0 +1,59 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "sim/invariants/invariants.h"
+
+namespace tutti {
+namespace {
+
+// What was trained on in each step of the run as it counts: done again, a step replaces what it was before.
+std::map<int64_t, std::vector<int64_t>> samples_by_step(const RunSeen& run) {
+  std::map<int64_t, std::vector<int64_t>> steps;
+  for (const StartSeen& start : run.starts) {
+    std::map<int64_t, std::vector<int64_t>> of_start;
+    for (const auto& rank : start.steps)
+      for (const auto& [step, seen] : rank)
+        if (seen.weights != 0)
+          of_start[step].insert(of_start[step].end(), seen.samples.begin(), seen.samples.end());
+    for (auto& [step, samples] : of_start) steps[step] = std::move(samples);
+  }
+  return steps;
+}
+
+std::string of_epoch(int64_t epoch) { return " in epoch " + std::to_string(epoch); }
+
+void check_epoch(int64_t epoch, std::vector<int64_t> samples, int64_t expected, Findings& findings) {
+  std::sort(samples.begin(), samples.end());
+  const auto twice = std::adjacent_find(samples.begin(), samples.end());
+  if (twice != samples.end())
+    findings.push_back("sample " + std::to_string(*twice) + " was trained on twice" + of_epoch(epoch));
+  const auto seen = static_cast<int64_t>(std::set<int64_t>(samples.begin(), samples.end()).size());
+  if (seen != expected)
+    findings.push_back(std::to_string(seen) + " of " + std::to_string(expected) + " samples were trained on" +
+                       of_epoch(epoch));
+  if (!samples.empty() && samples.front() < 0)
+    findings.push_back("a batch that no loader made was trained on" + of_epoch(epoch));
+}
+
+}  // namespace
+
+// Only steps of which every rank's part was committed by the last start that did them are whole: those of a
+// run that came to its end.
+void check_samples(const RunFacts& facts, const RunSeen& run, Findings& findings) {
+  if (run.starts.empty() || !run.starts.back().well()) return;
+  const Sampler sampler = facts.job.train_sampler(0);
+  std::map<int64_t, std::vector<int64_t>> epochs;
+  std::map<int64_t, int64_t> expected;
+  for (auto& [step, samples] : samples_by_step(run)) {
+    const int64_t epoch = (step - 1) / sampler.batches();
+    epochs[epoch].insert(epochs[epoch].end(), samples.begin(), samples.end());
+  }
+  const auto steps = static_cast<int64_t>(facts.fault_free.starts.front().steps.front().size());
+  const int64_t last = run.starts.back().stopped() ? 0 : steps;
+  for (int64_t step = 1; step <= last; ++step)
+    expected[(step - 1) / sampler.batches()] += sampler.global_samples((step - 1) % sampler.batches());
+  for (const auto& [epoch, samples] : expected) check_epoch(epoch, epochs[epoch], samples, findings);
+}
+
+}  // namespace tutti

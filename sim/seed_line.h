@@ -1,0 +1,19 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "sim/simulation.h"
+
+namespace tutti {
+
+// What came of a seed as one line of text, on its way from the process that simulated it.
+std::string seed_line(const SeedResult& result);
+// Nothing when the line is something else.
+std::optional<SeedResult> parse_seed_line(const std::string& line);
+
+// Before a seed is simulated, so that it can be named when the process does not survive it.
+std::string begin_line(uint64_t seed);
+std::optional<uint64_t> parse_begin_line(const std::string& line);
+
+}  // namespace tutti

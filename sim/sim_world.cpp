@@ -1,0 +1,281 @@
+#include "sim/sim_world.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "io/checkpoint.h"
+#include "io/run_state.h"
+#include "runtime/error.h"
+#include "runtime/fate.h"
+#include "sim/sim_clock.h"
+#include "sim/sim_launcher.h"
+#include "sim/sim_recorder.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kKilled = "killed";
+constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(100);
+constexpr uint64_t kStepUs = 20'000;
+constexpr uint64_t kDiskCallUs = 500;
+
+// Which phase of a step an actor has come to; "" for the rest of what it records.
+std::string phase_of(const Happening& happening) {
+  static constexpr const char* kPhases[][3] = {
+      {"compute", "prepares model and checkpoint", "start"},
+      {"loader", "batch ready", "load"},
+      {"compute", "batch", "batch"},
+      {"compute", "microbatch", "microbatch"},
+      {"compute", "backward done", "backward"},
+      {"sync", "reduce bucket", "reduce"},
+      {"sync", "verdict", "verdict"},
+      {"compute", "committed", "commit"},
+      {"checkpointer", "durable", "durable"},
+      {"supervisor", "published", "publish"},
+  };
+  for (const auto& [actor, what, phase] : kPhases)
+    if (happening.actor == actor && happening.what == what) return phase;
+  return "";
+}
+
+uint64_t digest_of(const Trainee& trainee) {
+  std::map<std::string, at::Tensor> tensors;
+  for (const auto& one : trainee.parameters) tensors["model/" + one.name] = one.parameter->tensor;
+  for (const auto& one : trainee.buffers) tensors["model/" + one.name] = one.buffer->tensor;
+  return weights_digest(tensors);
+}
+
+SimDisk::Fate fate_of_write(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kDiskFull:
+      return SimDisk::Fate::kFull;
+    case FaultKind::kWriteError:
+      return SimDisk::Fate::kFails;
+    case FaultKind::kLostWrite:
+      return SimDisk::Fate::kLost;
+    default:
+      return SimDisk::Fate::kTorn;
+  }
+}
+
+Nanoseconds duration(double seconds) { return Nanoseconds(static_cast<int64_t>(seconds * 1e9)); }
+
+}  // namespace
+
+// What one rank holds of the outside.
+struct SimWorld::Berth {
+  std::unique_ptr<Disk> disk;
+  std::unique_ptr<Group> group;
+  std::unique_ptr<Transport> transport;
+  std::unique_ptr<Log> log = make_null_log();
+  std::unique_ptr<SimClock> clock;
+  std::unique_ptr<SimRecorder> recorder;
+  RunOutcome outcome;
+  Cast cast;
+  const Trainee* trainee = nullptr;  // once it trains
+  int64_t step = 0;                  // under way, from 1
+};
+
+SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const SimSeams& seams,
+                   Options options)
+    : job_(job),
+      disk_(disk),
+      seams_(seams),
+      options_(std::move(options)),
+      draw_(Draw(options_.seed, "world").at(options_.start)),
+      faults_(faults ? ArmedFaults(*faults, draw_.at(0), job.world, options_.steps) : ArmedFaults()),
+      states_(job.world + 1),
+      scheduler_({.seed = draw_.bits(1),
+                  .on_switch = [this](int rank) { states_.enter(rank); },
+                  .time_limit = TimePoint(options_.time_limit)}),
+      network_(scheduler_, job.world, draw_.at(2),
+               [this](int from, int) {
+                 check_alive(from);
+                 return delay(from);
+               }),
+      fabric_(
+          scheduler_, job.world, draw_.at(3),
+          {[this](int rank) { return scheduler_.stopped(rank); }, [this](int rank) { check_alive(rank); }}) {
+  seen_.steps.resize(job.world);
+  scheduler_.separate_ranks();
+  const auto dataset = std::make_shared<WatchedDataset>(job_.train);
+  job_.train = dataset;
+  job_.before_step = [this, dataset](int rank, int64_t step, const Trainee& trainee, const Batch& batch) {
+    berths_[rank]->trainee = &trainee;
+    seen_.steps[rank][step].samples = dataset->indices_of(batch);
+  };
+  if (seams_.job) seams_.job(job_, options_.start);
+  for (int rank = 0; rank < job_.world; ++rank) add(rank);
+  add_launcher();
+}
+
+SimWorld::~SimWorld() = default;
+
+void SimWorld::add(int rank) {
+  berths_.push_back(std::make_unique<Berth>());
+  Berth& berth = *berths_.back();
+  const auto through = [&](const auto& seam, auto way) {
+    return seam ? seam(std::move(way), rank) : std::move(way);
+  };
+  berth.disk = through(seams_.disk, disk_.view(rank, [this](const auto& call) { return disk_call(call); }));
+  berth.group = through(seams_.group, fabric_.group(rank));
+  berth.transport = through(seams_.transport, network_.transport(rank));
+  berth.clock = std::make_unique<SimClock>(scheduler_);
+  berth.recorder =
+      std::make_unique<SimRecorder>([this, rank](const Happening& what) { happened(rank, what); });
+  const RankPlace place{rank, rank, "simulated", false, /*quiet=*/true, 1e-3 * SimClock::kStartUnixMs};
+  berth.cast =
+      add_rank(scheduler_, job_, place,
+               {*berth.group, *berth.transport, *berth.disk, *berth.clock, *berth.log, *berth.recorder},
+               berth.outcome);
+  if (seams_.cast) seams_.cast(scheduler_, berth.cast, job_, rank);
+  network_.set_reader(rank, berth.cast.sync);
+  fabric_.set_reader(rank, berth.cast.sync);
+  scheduler_.look_rarely(berth.cast.sync, kLookEvery);
+}
+
+void SimWorld::add_launcher() {
+  using Life = SimLauncher::Life;
+  SimLauncher::Job job;
+  job.ranks = job_.world;
+  job.life = [this](int rank) {
+    if (!scheduler_.stopped(rank)) return Life::kRuns;
+    return end_of(rank).well() ? Life::kEndedWell : Life::kEndedBadly;
+  };
+  job.clean_up = [this](int rank) {
+    disk_.release_locks(rank);
+    if (scheduler_.fate_of(rank).aborted()) network_.lose_packets_of(rank);  // MPI_Finalize sees them off
+  };
+  job.terminate = [this](int rank) { scheduler_.post(berths_[rank]->cast.supervisor, StopRequested{}); };
+  job.kill = [this](int rank) { kill(rank); };
+  scheduler_.install(scheduler_.reserve("launcher", job_.world), std::make_unique<SimLauncher>(job));
+}
+
+StartSeen SimWorld::run() {
+  try {
+    scheduler_.run();
+  } catch (const Aborted& aborted) {
+    seen_.stuck = aborted.what();
+  }
+  for (int rank = 0; rank < job_.world; ++rank) seen_.ends.push_back(end_of(rank));
+  seen_.deliveries = scheduler_.delivery_digest();
+  seen_.next_draw = scheduler_.next_draw();
+  seen_.took = scheduler_.now();
+  const auto reorder = seen_.faults.find("reorder");
+  if (reorder != seen_.faults.end()) reorder->second = network_.overtaken();
+  return std::move(seen_);
+}
+
+RankEnd SimWorld::end_of(int rank) const {
+  const Fate& fate = scheduler_.fate_of(rank);
+  const RunOutcome& outcome = berths_[rank]->outcome;
+  if (!fate.aborted()) return {outcome.exit_code, "", false, outcome.stopped};
+  if (fate.reason() == kKilled) return {.killed = true};
+  return {outcome.refused ? 2 : 1, fate.reason()};
+}
+
+// What ranks come to, and what then happens to them.
+
+void SimWorld::happened(int rank, const Happening& happening) {
+  check_alive(rank);
+  seen(rank, happening);
+  const std::string phase = phase_of(happening);
+  if (phase.empty()) return;
+  come_to(rank, phase);
+  if (phase == "batch") spend_step(rank);
+}
+
+void SimWorld::seen(int rank, const Happening& happening) {
+  Berth& berth = *berths_[rank];
+  if (happening.actor == "compute") {
+    if (happening.what == "begins" && rank == 0) seen_.resumed_at = happening.step;
+    if (happening.what == "batch") berth.step = happening.step + 1;
+    if (happening.what == "committed")
+      seen_.steps[rank][happening.step + 1].weights = digest_of(*berth.trainee);
+  }
+  if (happening.actor == "supervisor" && happening.what == "published") {
+    const auto manifest = read_manifest(*disk_.view(rank), job_.checkpoints + "/latest");
+    const int64_t step = RunState::from_json(manifest.state).step;
+    seen_.published.push_back(step);
+    if (options_.on_published) options_.on_published(disk_, step);
+  }
+}
+
+void SimWorld::come_to(int rank, const std::string& phase) {
+  for (const FaultRule* rule : faults_.due(rank, berths_[rank]->step, phase)) strike(rank, *rule);
+  check_alive(rank);
+}
+
+void SimWorld::strike(int rank, const FaultRule& rule) {
+  int64_t& count = seen_.faults[rule.name];
+  switch (rule.kind) {
+    case FaultKind::kDeath:
+      ++count;
+      return kill(rank);
+    case FaultKind::kPowerLoss:
+      ++count;
+      lost_power_ = true;
+      for (int r = 0; r < job_.world; ++r) kill(r);
+      return;
+    case FaultKind::kSigterm:
+      ++count;
+      scheduler_.post(berths_[rank]->cast.supervisor, StopRequested{});
+      return;
+    case FaultKind::kHang:
+      ++count;
+      return fabric_.hang_next(rule.seconds > 0 ? scheduler_.now() + duration(rule.seconds) : kNever);
+    default:
+      troubles_.push_back({&rule, rank, rule.count});
+  }
+}
+
+void SimWorld::kill(int rank) {
+  if (!scheduler_.stopped(rank)) scheduler_.abort_rank(rank, kKilled);
+}
+
+void SimWorld::check_alive(int rank) const {
+  const Fate& fate = scheduler_.fate_of(rank);
+  if (fate.aborted()) throw Aborted(fate.reason());
+}
+
+void SimWorld::spend_step(int rank) {
+  Nanoseconds step = std::chrono::microseconds(kStepUs / 2 + draw_.at(4).below(kStepUs, drawn_++));
+  if (const FaultRule* slow = use(FaultKind::kSlow, rank)) step += duration(slow->seconds);
+  scheduler_.spend(step);
+}
+
+SimDisk::Fate SimWorld::disk_call(const SimDisk::Call& call) {
+  check_alive(call.rank);
+  come_to(call.rank, "disk");
+  scheduler_.spend(std::chrono::microseconds(draw_.at(5).below(kDiskCallUs, drawn_++)));
+  if (std::string_view(call.what) != "write") return SimDisk::Fate::kDone;
+  for (Trouble& trouble : troubles_) {
+    if (!trouble.rule->strikes_disk() || trouble.left == 0) continue;
+    if (call.path.find(trouble.rule->file) == std::string::npos) continue;
+    --trouble.left;
+    ++seen_.faults[trouble.rule->name];
+    return fate_of_write(trouble.rule->kind);
+  }
+  return SimDisk::Fate::kDone;
+}
+
+Nanoseconds SimWorld::delay(int from) {
+  Nanoseconds time(0);
+  if (const FaultRule* late = use(FaultKind::kDelay, from)) time += duration(late->seconds);
+  if (const FaultRule* mixed = use(FaultKind::kReorder, -1))
+    time += duration(mixed->seconds * draw_.at(6).uniform(drawn_++));
+  return time;
+}
+
+// The rule that this time strikes the rank (-1: any), if one does.
+const FaultRule* SimWorld::use(FaultKind kind, int rank) {
+  for (Trouble& trouble : troubles_) {
+    if (trouble.rule->kind != kind || trouble.left == 0 || (rank >= 0 && trouble.rank != rank)) continue;
+    --trouble.left;
+    ++seen_.faults[trouble.rule->name];
+    return trouble.rule;
+  }
+  return nullptr;
+}
+
+}  // namespace tutti

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "actors/world.h"
+#include "sim/armed_faults.h"
+#include "sim/history.h"
+#include "sim/sim_disk.h"
+#include "sim/sim_fabric.h"
+#include "sim/sim_network.h"
+#include "sim/sim_scheduler.h"
+#include "sim/watched_dataset.h"
+#include "tensors/process_state.h"
+
+namespace tutti {
+
+// What stands between the actors and the simulated outside; empty = nothing. Tests plant bugs here.
+struct SimSeams {
+  std::function<std::unique_ptr<Group>(std::unique_ptr<Group>, int rank)> group;
+  std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport>, int rank)> transport;
+  std::function<std::unique_ptr<Disk>(std::unique_ptr<Disk>, int rank)> disk;
+  std::function<void(Job&, int start)> job;
+  // A rank's cast is in place; an actor may be installed anew.
+  std::function<void(SimScheduler&, const Cast&, const Job&, int rank)> cast;
+};
+
+// One start of the job: all its ranks, from their processes' beginning to their end, in this process and in
+// made-up time.
+class SimWorld {
+ public:
+  struct Options {
+    int start = 0;  // the how many-th of the run
+    uint64_t seed = 0;
+    int64_t steps = 1;  // of a whole run, for faults that strike somewhere
+    Nanoseconds time_limit = std::chrono::minutes(20);
+    // Right after a checkpoint was published, on the thread that did.
+    std::function<void(const SimDisk&, int64_t step)> on_published;
+  };
+
+  // Everything must outlive this. `faults` may be null.
+  SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const SimSeams& seams, Options options);
+  ~SimWorld();
+
+  // Once. The processes are gone when this is destroyed.
+  StartSeen run();
+  bool lost_power() const { return lost_power_; }
+
+ private:
+  // What goes on for a while once it has struck.
+  struct Trouble {
+    const FaultRule* rule;
+    int rank;
+    int64_t left;
+  };
+  struct Berth;
+
+  void add(int rank);
+  void add_launcher();
+  void happened(int rank, const Happening& happening);
+  void seen(int rank, const Happening& happening);
+  void come_to(int rank, const std::string& phase);
+  void strike(int rank, const FaultRule& rule);
+  void kill(int rank);
+  void check_alive(int rank) const;
+  void spend_step(int rank);
+  SimDisk::Fate disk_call(const SimDisk::Call& call);
+  Nanoseconds delay(int from);
+  const FaultRule* use(FaultKind kind, int rank);
+  RankEnd end_of(int rank) const;
+
+  Job job_;
+  SimDisk& disk_;
+  SimSeams seams_;
+  Options options_;
+  Draw draw_;
+  ArmedFaults faults_;
+  StartSeen seen_;
+  std::vector<Trouble> troubles_;
+  std::vector<std::unique_ptr<Berth>> berths_;
+  ProcessStateSwitch states_;
+  SimScheduler scheduler_;
+  SimNetwork network_;
+  SimFabric fabric_;
+  uint64_t drawn_ = 0;
+  bool lost_power_ = false;
+};
+
+}  // namespace tutti

@@ -1,0 +1,150 @@
+#include "sim/simulate.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "sim/seed_line.h"
+
+// What libtutti.so was built from; not there in programs that link its parts.
+extern "C" const char* tutti_shared_build_stamp() __attribute__((weak));
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kToldInFull = 10;
+
+FaultPlan plan_of(const SimulateOptions& options) {
+  return options.faults.empty() ? FaultPlan() : read_fault_plan(options.faults, options.ranks);
+}
+
+int simulate_share(const Setting& recipe, const SimulateOptions& options) {
+  const Simulation simulation(recipe, options.ranks, plan_of(options));
+  for (uint64_t seed = options.share->first; seed <= options.share->last; seed += options.share->stride) {
+    std::printf("%s\n", begin_line(seed).c_str());
+    std::fflush(stdout);
+    const SeedResult result = options.twice ? simulation.run_twice(seed) : simulation.run(seed);
+    std::printf("%s\n", seed_line(result).c_str());
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
+std::string quoted(const std::string& word) {
+  const bool plain =
+      word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789./_-=,:") ==
+      std::string::npos;
+  return plain ? word : "'" + word + "'";
+}
+
+// The arguments that make it the same simulation.
+std::vector<std::string> arguments_of(const SimulateOptions& options, const std::string& seeds) {
+  std::vector<std::string> words = {
+      "simulate", options.recipe_path, "--ranks", std::to_string(options.ranks), "--seeds", seeds};
+  for (const std::string& one : options.overrides) words.insert(words.end(), {"--set", one});
+  if (!options.faults.empty()) words.insert(words.end(), {"--faults", options.faults});
+  return words;
+}
+
+std::string reproduction(const SimulateOptions& options, uint64_t seed) {
+  std::string line = "tutti";
+  for (const std::string& word : arguments_of(options, std::to_string(seed))) line += " " + quoted(word);
+  return line + "  # " + (tutti_shared_build_stamp ? tutti_shared_build_stamp() : "tutti");
+}
+
+std::vector<std::string> worker_command(const SimulateOptions& options, const SeedShare& share) {
+  auto words = arguments_of(options, std::to_string(share.first) + ".." + std::to_string(share.last));
+  words.insert(words.begin(), std::filesystem::read_symlink("/proc/self/exe"));
+  words.insert(words.end(), {"--share-of", std::to_string(share.stride)});
+  if (!options.twice) words.push_back("--once");
+  return words;
+}
+
+// All seeds together.
+class Tally {
+ public:
+  Tally(const SimulateOptions& options, const FaultPlan& plan) : options_(options) {
+    for (const FaultRule& rule : plan.rules) faults_[rule.name] = 0;
+  }
+
+  void take(const SeedResult& result) {
+    ++seeds_;
+    starts_ += result.starts;
+    rank_steps_ += result.rank_steps * (options_.twice ? 2 : 1);
+    orders_.insert(result.deliveries);
+    weights_.insert(result.weights);
+    for (const auto& [name, count] : result.faults) faults_[name] += count;
+    if (!result.findings.empty()) failed_[result.seed] = result.findings.front();
+    if (options_.first == options_.last)
+      for (const std::string& line : result.story) std::printf("  %s\n", line.c_str());
+  }
+
+  int print(double took_s, int jobs) const;
+
+ private:
+  bool each_fault_happened() const {
+    return std::all_of(faults_.begin(), faults_.end(), [](const auto& fault) { return fault.second > 0; });
+  }
+
+  const SimulateOptions& options_;
+  int64_t seeds_ = 0, starts_ = 0, rank_steps_ = 0;
+  std::set<uint64_t> orders_, weights_;
+  FaultCounts faults_;
+  std::map<uint64_t, std::string> failed_;
+};
+
+int Tally::print(double took_s, int jobs) const {
+  const auto row = [](const char* name, const std::string& text) {
+    std::printf("  %-10s %s\n", name, text.c_str());
+  };
+  row("seeds", std::to_string(seeds_) + " on " + std::to_string(options_.ranks) +
+                   (options_.ranks == 1 ? " rank" : " ranks") + (options_.twice ? ", each twice" : ""));
+  row("starts", std::to_string(starts_));
+  row("orders", std::to_string(orders_.size()) + " different ones of deliveries");
+  char digest[32];
+  std::snprintf(digest, sizeof digest, "%016llx", static_cast<unsigned long long>(*weights_.begin()));
+  row("weights", weights_.size() == 1 ? digest + std::string(" in all")
+                                      : std::to_string(weights_.size()) + " different");
+  for (const auto& [name, count] : faults_)
+    row("fault", name + ": " + (count > 0 ? std::to_string(count) : "never happened"));
+  char speed[96];
+  std::snprintf(speed, sizeof speed, "%lld rank-steps in %.1f s, %.0f a second and process",
+                static_cast<long long>(rank_steps_), took_s,
+                static_cast<double>(rank_steps_) / took_s / jobs);
+  row("speed", speed);
+  row("failed", std::to_string(failed_.size()));
+  std::size_t told = 0;
+  for (const auto& [seed, finding] : failed_) {
+    if (told++ == kToldInFull) std::printf("... and %zu more\n", failed_.size() - kToldInFull);
+    if (told > kToldInFull) break;
+    std::printf("seed %llu: %s\n  %s\n", static_cast<unsigned long long>(seed), finding.c_str(),
+                reproduction(options_, seed).c_str());
+  }
+  return failed_.empty() && each_fault_happened() ? 0 : 1;
+}
+
+}  // namespace
+
+int simulate(const Setting& recipe, const SimulateOptions& options) {
+  if (options.share) return simulate_share(recipe, options);
+  Tally tally(options, plan_of(options));
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  sched_getaffinity(0, sizeof cores, &cores);
+  const int jobs = options.jobs > 0 ? options.jobs : CPU_COUNT(&cores);
+  const auto began = std::chrono::steady_clock::now();
+  farm_seeds(
+      options.first, options.last, jobs,
+      [&](const SeedShare& share) { return worker_command(options, share); },
+      [&](const SeedResult& result) { tally.take(result); });
+  const double took_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  const auto seeds = static_cast<int64_t>(options.last - options.first + 1);
+  return tally.print(took_s, static_cast<int>(std::min<int64_t>(jobs, seeds)));
+}
+
+}  // namespace tutti

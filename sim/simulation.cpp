@@ -1,0 +1,149 @@
+#include "sim/simulation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "io/checkpoint.h"
+#include "io/run_state.h"
+#include "training/time.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kRunDir = "/simulated/run";
+
+Job simulated_job(const Setting& recipe, int ranks) {
+  begin_process(recipe);
+  JobOptions options;
+  options.world = ranks;
+  options.run_dir = kRunDir;
+  options.resume = "auto";
+  options.makes_folders = false;
+  Job job = make_job(recipe, options);
+  job.checkpoints = job.run_dir + "/checkpoints";
+  return job;
+}
+
+void look_at_newest(SimDisk& disk, const std::string& checkpoints, RunSeen& run) {
+  const Checkpoint newest = newest_good_checkpoint(*disk.view(0), checkpoints, [](const std::string&) {});
+  if (newest.folder.empty()) return;
+  run.weights = weights_digest(newest.tensors);
+  run.saved_step = RunState::from_json(newest.state).step;
+}
+
+std::string faults_text(const FaultCounts& faults) {
+  std::string text;
+  for (const auto& [name, count] : faults)
+    if (count > 0)
+      text += (text.empty() ? "" : ", ") + name + (count > 1 ? " x" + std::to_string(count) : "");
+  return text.empty() ? "no faults" : text;
+}
+
+std::string story_of(const StartSeen& start, std::size_t number) {
+  const std::string from = start.resumed_at < 0    ? "did not come to train"
+                           : start.resumed_at == 0 ? "from the beginning"
+                                                   : "from step " + std::to_string(start.resumed_at);
+  std::string published;
+  for (const int64_t step : start.published) published += " " + std::to_string(step);
+  return "start " + std::to_string(number + 1) + ": " + from + "; " + faults_text(start.faults) +
+         "; published" + (published.empty() ? " nothing" : published) + "; " + start.end_text() + " after " +
+         std::to_string(seconds(start.took.time_since_epoch())) + " s";
+}
+
+SeedResult summary(uint64_t seed, const RunSeen& run) {
+  SeedResult result;
+  result.seed = seed;
+  result.weights = run.weights;
+  result.starts = static_cast<int>(run.starts.size());
+  Draw deliveries(0, "starts"), draws(0, "draws");
+  for (const StartSeen& start : run.starts) {
+    deliveries = deliveries.at(start.deliveries);
+    draws = draws.at(start.next_draw);
+    for (const auto& [name, count] : start.faults) result.faults[name] += count;
+    for (const auto& rank : start.steps) result.rank_steps += static_cast<int64_t>(rank.size());
+    result.story.push_back(story_of(start, result.story.size()));
+  }
+  result.deliveries = deliveries.bits();
+  result.next_draw = draws.bits();
+  return result;
+}
+
+}  // namespace
+
+bool SeedResult::same_run(const SeedResult& other) const {
+  return deliveries == other.deliveries && next_draw == other.next_draw && weights == other.weights &&
+         faults == other.faults && story == other.story;
+}
+
+Simulation::Simulation(const Setting& recipe, int ranks, FaultPlan plan, SimSeams seams)
+    : plan_(std::move(plan)), seams_(std::move(seams)), job_(simulated_job(recipe, ranks)) {
+  fault_free_ = whole_run(0, nullptr, fault_free_findings_);
+  if (fault_free_findings_.empty()) check(fault_free_, fault_free_findings_);
+  for (auto& finding : fault_free_findings_) finding = "without faults: " + finding;
+}
+
+StartSeen Simulation::one_start(uint64_t seed, int number, const FaultPlan* plan, SimDisk& disk,
+                                Findings& findings) const {
+  Job job = job_;
+  job.nonce = std::to_string(seed) + "-" + std::to_string(number);
+  SimWorld::Options options;
+  options.start = number;
+  options.seed = seed;
+  if (!fault_free_.starts.empty())
+    options.steps = std::max<int64_t>(1, static_cast<int64_t>(fault_free_.starts[0].steps[0].size()));
+  options.on_published = [&](const SimDisk& now, int64_t step) {
+    check_published(now, job_.checkpoints, step, Draw(seed, "published").at(number).at(step), findings);
+  };
+  StartSeen seen;
+  bool lost_power = false;
+  {
+    SimWorld world(job, disk, plan, seams_, options);
+    seen = world.run();
+    lost_power = world.lost_power();
+  }
+  if (lost_power) disk.lose_power(Draw(seed, "power").at(number));
+  check_checkpoints(disk, job_.checkpoints, findings);
+  return seen;
+}
+
+RunSeen Simulation::whole_run(uint64_t seed, const FaultPlan* plan, Findings& findings) const {
+  RunSeen run;
+  SimDisk disk;
+  for (int start = 0;; ++start) {
+    const FaultPlan* faults = plan && start < plan->starts ? plan : nullptr;
+    run.starts.push_back(one_start(seed, start, faults, disk, findings));
+    const StartSeen& last = run.starts.back();
+    if (!faults || !last.stuck.empty() || (last.well() && !last.stopped())) break;
+  }
+  look_at_newest(disk, job_.checkpoints, run);
+  return run;
+}
+
+void Simulation::check(const RunSeen& run, Findings& findings) const {
+  const auto hang_timeout =
+      std::chrono::seconds(Time::parse(job_.recipe.at("train").at("hang_timeout")).count());
+  const RunFacts facts{job_, plan_, fault_free_, hang_timeout};
+  check_waiting(run, findings);
+  check_progress(facts, run, findings);
+  check_ranks_agree(run, findings);
+  check_bits(facts, run, findings);
+  check_samples(facts, run, findings);
+}
+
+SeedResult Simulation::run(uint64_t seed) const {
+  Findings findings = fault_free_findings_;
+  const RunSeen seen = whole_run(seed, plan_.rules.empty() ? nullptr : &plan_, findings);
+  check(seen, findings);
+  SeedResult result = summary(seed, seen);
+  result.findings = std::move(findings);
+  return result;
+}
+
+SeedResult Simulation::run_twice(uint64_t seed) const {
+  SeedResult first = run(seed);
+  const SeedResult second = run(seed);
+  if (!first.same_run(second)) first.findings.push_back("a second run of the same seed went otherwise");
+  return first;
+}
+
+}  // namespace tutti

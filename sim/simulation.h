@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "actors/job.h"
+#include "sim/fault_plan.h"
+#include "sim/history.h"
+#include "sim/invariants/invariants.h"
+#include "sim/sim_world.h"
+
+namespace tutti {
+
+// What came of one seed.
+struct SeedResult {
+  uint64_t seed = 0;
+  Findings findings;        // what of the invariants broke; none = well
+  uint64_t deliveries = 0;  // a hash of their order, over all starts
+  uint64_t next_draw = 0;
+  uint64_t weights = 0;
+  FaultCounts faults;
+  int starts = 0;
+  int64_t rank_steps = 0;
+  std::vector<std::string> story;  // a line a start
+
+  bool same_run(const SeedResult& other) const;
+};
+
+// Simulates one recipe on a number of ranks under a fault plan, seed by seed: the job is started, whenever it
+// ends before its time it is started again on the same disk to resume, and once the plan's starts are over
+// it has to come to its end. The invariants are checked on what was seen.
+class Simulation {
+ public:
+  // Runs the job without faults first. Throws UserError.
+  Simulation(const Setting& recipe, int ranks, FaultPlan plan, SimSeams seams = {});
+
+  SeedResult run(uint64_t seed) const;
+  // Runs the seed twice; it is a finding when the two are not alike.
+  SeedResult run_twice(uint64_t seed) const;
+
+  const RunSeen& fault_free() const { return fault_free_; }
+
+ private:
+  RunSeen whole_run(uint64_t seed, const FaultPlan* plan, Findings& findings) const;
+  StartSeen one_start(uint64_t seed, int number, const FaultPlan* plan, SimDisk& disk,
+                      Findings& findings) const;
+  void check(const RunSeen& run, Findings& findings) const;
+
+  FaultPlan plan_;
+  SimSeams seams_;
+  Job job_;
+  RunSeen fault_free_;
+  Findings fault_free_findings_;
+};
+
+}  // namespace tutti

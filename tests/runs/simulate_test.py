@@ -1,0 +1,73 @@
+"""tutti simulate: seeds that run in made-up time, in several processes, with what goes wrong named in a plan."""
+import os
+import re
+import shlex
+
+import tutti_run
+from tutti_run import EXAMPLES, tutti
+
+FAULTS = EXAMPLES / "faults"
+TINY = FAULTS / "tiny.toml"
+
+
+class Simulate(tutti_run.RunTest):
+    def simulate(self, *arguments, code=0):
+        finished = tutti("simulate", TINY, *arguments).wait(timeout=300)
+        self.assertEqual(finished.code, code, finished.text)
+        return finished.text
+
+    def test_a_thousand_seeds_are_a_thousand_orders_and_one_result(self):
+        text = self.simulate("--ranks", 2, "--seeds", "1..1000", "--once")
+        orders = int(re.search(r"orders +(\d+) different", text)[1])
+        self.assertGreaterEqual(orders, 900, text)
+        self.assertRegex(text, r"weights +[0-9a-f]{16} in all")
+
+    def test_four_ranks_survive_whatever_goes_wrong(self):
+        text = self.simulate("--ranks", 4, "--seeds", "1..300", "--faults", FAULTS / "all.toml")
+        kinds = re.findall(r'kind = "(\w+)"', (FAULTS / "all.toml").read_text())
+        self.assertGreaterEqual(len(kinds), 11)
+        for kind in kinds:
+            self.assertRegex(text, fr"fault +{kind}: [1-9]")
+
+    def test_every_plan_is_one(self):
+        for plan in sorted(FAULTS.glob("*.toml")):
+            if plan != TINY:
+                self.simulate("--ranks", 3, "--seeds", "1..40", "--once", "--faults", plan)
+
+    def test_a_fault_that_never_happens_is_a_failure(self):
+        plan = self.folder / "plan.toml"
+        plan.write_text('[[fault]]\nkind = "death"\nstep = 1000000\n')
+        text = self.simulate("--seeds", "1..4", "--faults", plan, code=1)
+        self.assertIn("death: never happened", text)
+
+    def test_a_failing_seed_says_how_to_have_it_again(self):
+        # A run that ends by the clock ends at another step with every seed.
+        text = self.simulate("--seeds", "3..8", "--set", "train.max_duration=1sec", "--set", "run_name=it fails",
+                             code=1)
+        seed, finding, line = re.search(r"^seed (\d+): (.*)\n  tutti (.*)  # tutti .*libtorch", text, re.M).groups()
+        self.assertIn(f"--seeds {seed} ", line)
+        again = tutti(*shlex.split(line)).wait()
+        self.assertEqual(again.code, 1)
+        self.assertIn(f"seed {seed}: {finding}\n", again.text)
+
+    def test_bad_plans_are_refused_with_their_place(self):
+        plan = self.folder / "plan.toml"
+        for written, words in (('[[fault]]\nkind = "deth"\n', ["plan.toml:2", "deth", "death"]),
+                               ('starts = 2\n[[fault]]\nkind = "death"\nrank = 2\n', ["plan.toml:4", "2 ranks"]),
+                               ('[[fault]]\nkind = "slow"\nphase = "lunch"\n', ["plan.toml:3", "lunch"]),
+                               ('[[fault]]\nkind = "slow"\nsecs = 3\n', ["plan.toml:3", "seconds"])):
+            plan.write_text(written)
+            text = self.simulate("--faults", plan, code=2)
+            for word in words:
+                self.assertIn(word, text)
+
+    def test_a_seed_alone_tells_its_story_and_leaves_nothing_behind(self):
+        before = sorted(os.listdir("."))
+        text = self.simulate("--ranks", 2, "--seeds", "2", "--faults", FAULTS / "death.toml")
+        self.assertRegex(text, r"start 1: from the beginning; death; published .*was killed")
+        self.assertRegex(text, r"start \d: from step \d+; no faults; .*trained to the end")
+        self.assertEqual(sorted(os.listdir(".")), before)
+
+
+if __name__ == "__main__":
+    tutti_run.main()
