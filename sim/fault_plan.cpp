@@ -30,6 +30,7 @@ constexpr NamedKind kKinds[] = {
     {"disk_full", FaultKind::kDiskFull, "Writes fail: no space is left."},
     {"write_error", FaultKind::kWriteError, "Writes fail: input/output error."},
     {"lost_write", FaultKind::kLostWrite, "Writes are taken, and do not land."},
+    {"out_of_memory", FaultKind::kOutOfMemory, "An allocation of a rank's forward or backward fails."},
     {"torn_write", FaultKind::kTornWrite, "Writes are taken, and land up to the middle."},
 };
 
@@ -52,6 +53,8 @@ std::vector<Key> keys_of(FaultKind kind) {
       return {duration("that a message takes more at most", "1"), number_of("messages", "20")};
     case FaultKind::kHang:
       return {duration("until it ends; 0: never", "0")};
+    case FaultKind::kOutOfMemory:
+      return {number_of("allocations, of which one is drawn", "60")};
     case FaultKind::kDiskFull:
     case FaultKind::kWriteError:
     case FaultKind::kLostWrite:

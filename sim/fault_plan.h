@@ -12,17 +12,18 @@
 namespace tutti {
 
 enum class FaultKind {
-  kDeath,       // a rank's process is killed
-  kPowerLoss,   // all are, and the disk keeps only what was synced
-  kSigterm,     // a rank is asked to stop
-  kSlow,        // a rank's steps take long
-  kDelay,       // control messages of a rank take long
-  kReorder,     // control messages take long, each as long as it is drawn
-  kHang,        // a collective does not end
-  kDiskFull,    // writes fail
-  kWriteError,  // writes fail
-  kLostWrite,   // writes are taken and do not land
-  kTornWrite,   // writes are taken and land up to the middle
+  kDeath,        // a rank's process is killed
+  kPowerLoss,    // all are, and the disk keeps only what was synced
+  kSigterm,      // a rank is asked to stop
+  kSlow,         // a rank's steps take long
+  kDelay,        // control messages of a rank take long
+  kReorder,      // control messages take long, each as long as it is drawn
+  kHang,         // a collective does not end
+  kDiskFull,     // writes fail
+  kWriteError,   // writes fail
+  kLostWrite,    // writes are taken and do not land
+  kOutOfMemory,  // an allocation of a rank's forward or backward fails
+  kTornWrite,    // writes are taken and land up to the middle
 };
 
 // One [[fault]] of a plan; what is not given is drawn from the seed.
@@ -34,8 +35,8 @@ struct FaultRule {
   std::optional<int64_t> step;
   std::string phase;   // "any", or one of fault_phases()
   double seconds = 0;  // what a slow, delayed or hanging thing takes; 0: a hang never ends
-  int64_t count = 1;   // steps, messages or writes that it happens to
-  std::string file;    // part of the paths of writes that it happens to
+  int64_t count = 1;  // steps, messages or writes that it happens to; the most that it is drawn from (memory)
+  std::string file;   // part of the paths of writes that it happens to
 
   bool strikes_disk() const;
 };

@@ -13,6 +13,7 @@ namespace tutti {
 // What a rank did in one step.
 struct StepSeen {
   std::vector<int64_t> samples;  // that it trained on
+  int microbatches = 0;          // in how many
   uint64_t weights = 0;          // a hash of all of them once the step was committed; 0: it was not
 };
 

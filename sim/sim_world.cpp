@@ -10,6 +10,7 @@
 #include "sim/sim_clock.h"
 #include "sim/sim_launcher.h"
 #include "sim/sim_recorder.h"
+#include "tensors/meter.h"
 
 namespace tutti {
 namespace {
@@ -74,6 +75,7 @@ struct SimWorld::Berth {
   Cast cast;
   const Trainee* trainee = nullptr;  // once it trains
   int64_t step = 0;                  // under way, from 1
+  int microbatches = 0;              // of it, so far
 };
 
 SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const SimSeams& seams,
@@ -98,6 +100,7 @@ SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const
           {[this](int rank) { return scheduler_.stopped(rank); }, [this](int rank) { check_alive(rank); }}) {
   seen_.steps.resize(job.world);
   scheduler_.separate_ranks();
+  for (int rank = 0; rank < job.world; ++rank) Meter::fail_at(rank, {});  // what an earlier start left
   const auto dataset = std::make_shared<WatchedDataset>(job_.train);
   job_.train = dataset;
   job_.before_step = [this, dataset](int rank, int64_t step, const Trainee& trainee, const Batch& batch) {
@@ -190,8 +193,13 @@ void SimWorld::seen(int rank, const Happening& happening) {
   if (happening.actor == "compute") {
     if (happening.what == "begins" && rank == 0) seen_.resumed_at = happening.step;
     if (happening.what == "batch") berth.step = happening.step + 1;
-    if (happening.what == "committed")
-      seen_.steps[rank][happening.step + 1].weights = digest_of(*berth.trainee);
+    if (happening.what == "microbatch") berth.microbatches = static_cast<int>(happening.detail) + 1;
+    if (happening.what == "void" && rank == 0) ++seen_.faults["out_of_memory"];
+    if (happening.what == "committed") {
+      StepSeen& step = seen_.steps[rank][happening.step + 1];
+      step.weights = digest_of(*berth.trainee);
+      step.microbatches = berth.microbatches;
+    }
   }
   if (happening.actor == "supervisor" && happening.what == "published") {
     const auto manifest = read_manifest(*disk_.view(rank), job_.checkpoints + "/latest");
@@ -224,6 +232,8 @@ void SimWorld::strike(int rank, const FaultRule& rule) {
     case FaultKind::kHang:
       ++count;
       return fabric_.hang_next(rule.seconds > 0 ? scheduler_.now() + duration(rule.seconds) : kNever);
+    case FaultKind::kOutOfMemory:
+      return Meter::fail_at(rank, {1 + static_cast<int64_t>(draw_.at(7).below(rule.count, drawn_++))});
     default:
       troubles_.push_back({&rule, rank, rule.count});
   }

@@ -77,14 +77,14 @@ bool SeedResult::same_run(const SeedResult& other) const {
 
 Simulation::Simulation(const Setting& recipe, int ranks, FaultPlan plan, SimSeams seams)
     : plan_(std::move(plan)), seams_(std::move(seams)), job_(simulated_job(recipe, ranks)) {
-  fault_free_ = whole_run(0, nullptr, fault_free_findings_);
+  fault_free_ = whole_run(job_, 0, nullptr, fault_free_findings_);
   if (fault_free_findings_.empty()) check(fault_free_, fault_free_findings_);
   for (auto& finding : fault_free_findings_) finding = "without faults: " + finding;
 }
 
-StartSeen Simulation::one_start(uint64_t seed, int number, const FaultPlan* plan, SimDisk& disk,
-                                Findings& findings) const {
-  Job job = job_;
+StartSeen Simulation::one_start(const Job& planned, uint64_t seed, int number, const FaultPlan* plan,
+                                SimDisk& disk, Findings& findings) const {
+  Job job = planned;
   job.nonce = std::to_string(seed) + "-" + std::to_string(number);
   SimWorld::Options options;
   options.start = number;
@@ -106,12 +106,13 @@ StartSeen Simulation::one_start(uint64_t seed, int number, const FaultPlan* plan
   return seen;
 }
 
-RunSeen Simulation::whole_run(uint64_t seed, const FaultPlan* plan, Findings& findings) const {
+RunSeen Simulation::whole_run(const Job& job, uint64_t seed, const FaultPlan* plan,
+                              Findings& findings) const {
   RunSeen run;
   SimDisk disk;
   for (int start = 0;; ++start) {
     const FaultPlan* faults = plan && start < plan->starts ? plan : nullptr;
-    run.starts.push_back(one_start(seed, start, faults, disk, findings));
+    run.starts.push_back(one_start(job, seed, start, faults, disk, findings));
     const StartSeen& last = run.starts.back();
     if (!faults || !last.stuck.empty() || (last.well() && !last.stopped())) break;
   }
@@ -119,10 +120,34 @@ RunSeen Simulation::whole_run(uint64_t seed, const FaultPlan* plan, Findings& fi
   return run;
 }
 
+// What the bits are when a run out of memory has changed the number of microbatches: those of a run that was
+// given the numbers by hand.
+const StartSeen& Simulation::in_microbatches(const std::vector<int>& counts) const {
+  const bool plain = std::all_of(counts.begin(), counts.end(), [](int count) { return count == 1; });
+  const Setting& own = job_.recipe.at("train").at("grad_accum");
+  if (plain || !own.is_text()) return fault_free_.starts.front();
+  const auto [found, fresh] = by_microbatches_.try_emplace(counts);
+  if (!fresh) return found->second;
+  const auto setting = [&own](Setting::Value value) {
+    return Setting(std::move(value), own.path, own.position);
+  };
+  Setting::Array steps;
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    if (i == 0 || counts[i] != counts[i - 1])
+      steps.push_back(setting(Setting::Array{setting(static_cast<int64_t>(i)), setting(int64_t{counts[i]})}));
+  Job job = job_;
+  job.recipe.find("train")->find("grad_accum")->value = std::move(steps);
+  Findings none;
+  return found->second = whole_run(job, 0, nullptr, none).starts.front();
+}
+
 void Simulation::check(const RunSeen& run, Findings& findings) const {
   const auto hang_timeout =
       std::chrono::seconds(Time::parse(job_.recipe.at("train").at("hang_timeout")).count());
-  const RunFacts facts{job_, plan_, fault_free_, hang_timeout};
+  const auto in_parts = [this](const std::vector<int>& counts) -> const StartSeen& {
+    return in_microbatches(counts);
+  };
+  const RunFacts facts{job_, plan_, fault_free_, hang_timeout, in_parts};
   check_waiting(run, findings);
   check_progress(facts, run, findings);
   check_ranks_agree(run, findings);
@@ -132,7 +157,7 @@ void Simulation::check(const RunSeen& run, Findings& findings) const {
 
 SeedResult Simulation::run(uint64_t seed) const {
   Findings findings = fault_free_findings_;
-  const RunSeen seen = whole_run(seed, plan_.rules.empty() ? nullptr : &plan_, findings);
+  const RunSeen seen = whole_run(job_, seed, plan_.rules.empty() ? nullptr : &plan_, findings);
   check(seen, findings);
   SeedResult result = summary(seed, seen);
   result.findings = std::move(findings);

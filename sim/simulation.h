@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -42,8 +43,9 @@ class Simulation {
   const RunSeen& fault_free() const { return fault_free_; }
 
  private:
-  RunSeen whole_run(uint64_t seed, const FaultPlan* plan, Findings& findings) const;
-  StartSeen one_start(uint64_t seed, int number, const FaultPlan* plan, SimDisk& disk,
+  const StartSeen& in_microbatches(const std::vector<int>& counts) const;
+  RunSeen whole_run(const Job& job, uint64_t seed, const FaultPlan* plan, Findings& findings) const;
+  StartSeen one_start(const Job& job, uint64_t seed, int number, const FaultPlan* plan, SimDisk& disk,
                       Findings& findings) const;
   void check(const RunSeen& run, Findings& findings) const;
 
@@ -51,6 +53,7 @@ class Simulation {
   SimSeams seams_;
   Job job_;
   RunSeen fault_free_;
+  mutable std::map<std::vector<int>, StartSeen> by_microbatches_;  // runs without faults
   Findings fault_free_findings_;
 };
 

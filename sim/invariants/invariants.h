@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct RunFacts {
   const FaultPlan& plan;
   const RunSeen& fault_free;
   Nanoseconds hang_timeout;
+  // The run without faults, its steps (from 1) done in these numbers of microbatches.
+  std::function<const StartSeen&(const std::vector<int>&)> in_microbatches;
 };
 
 // No sample is lost or trained on twice in an epoch, over all starts.

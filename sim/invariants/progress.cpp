@@ -13,6 +13,15 @@ bool happened(const StartSeen& start, const std::string& fault) {
 // Heartbeats that are late by this much make rank 0 give a rank up when it is told to stop.
 constexpr double kSilentS = 1;
 
+// Of a microbatch; 1 where the recipe leaves no choice of their number.
+int64_t fewest_samples(const RunFacts& facts, const StartSeen& start) {
+  if (!facts.job.recipe.at("train").at("grad_accum").is_text()) return 1;
+  int most = 1;
+  for (const auto& rank : start.steps)
+    for (const auto& [step, seen] : rank) most = std::max(most, seen.microbatches);
+  return facts.job.global_batch / facts.job.world / most;
+}
+
 // Whether what happened in a start may end it, so that it is to be started again.
 bool excused(const RunFacts& facts, const StartSeen& start) {
   const bool stopping = happened(start, "sigterm");
@@ -25,6 +34,9 @@ bool excused(const RunFacts& facts, const StartSeen& start) {
       case FaultKind::kLostWrite:  // of the file that shows whether the folder is shared, too
       case FaultKind::kTornWrite:
         return true;
+      case FaultKind::kOutOfMemory:  // fixed in number, or one sample at a time already
+        if (fewest_samples(facts, start) <= 1) return true;
+        break;
       case FaultKind::kHang:
         if (rule.seconds == 0 || rule.seconds >= limit) return true;
         break;

@@ -14,7 +14,7 @@ inline Setting small_job(const std::string& more = "") {
   const std::string toml =
       "seed = 5\n[model]\nkind = 'mlp'\nhidden = [8]\n[data.train]\nkind = 'synthetic'\nsamples = 60\n"
       "batch_size = 12\nshuffle = true\nshape = [6]\n[optimizer]\nkind = 'adamw'\n[train]\nmax_duration = "
-      "'3ep'\nhang_timeout = '10sec'\n[checkpoint]\ninterval = '4ba'\nkeep = 2\n";
+      "'3ep'\nhang_timeout = '10sec'\ngrad_accum = 'auto'\n[checkpoint]\ninterval = '4ba'\nkeep = 2\n";
   return resolve(parse_recipe(toml + more, "small.toml"), recipe_catalogs());
 }
 
