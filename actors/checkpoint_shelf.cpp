@@ -31,7 +31,11 @@ void CheckpointShelf::begin(const std::string& resumed) {
 std::size_t CheckpointShelf::own_steps(const std::vector<std::string>& names,
                                        const std::string& resumed) const {
   if (resumed.empty()) return 0;
-  const auto manifest = [this](const std::string& folder) { return disk_.read(folder + "/manifest.json"); };
+  // One that lost its manifest in a crash still lies here.
+  const auto manifest = [this](const std::string& folder) {
+    const std::string path = folder + "/manifest.json";
+    return disk_.exists(path) ? disk_.read(path) : std::vector<std::byte>();
+  };
   const auto wanted = manifest(resumed);
   for (std::size_t i = 0; i < names.size(); ++i)
     if (manifest(folder_ + '/' + names[i]) == wanted) return i + 1;

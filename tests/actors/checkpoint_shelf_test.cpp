@@ -110,6 +110,14 @@ TEST_F(CheckpointShelfTest, GoingOnFromOneThatLiesElsewherePutsAllAside) {
   EXPECT_THAT(names(), ElementsAre("earlier", "earlier-2"));
 }
 
+TEST_F(CheckpointShelfTest, OneThatLostItsManifestIsNotInTheWay) {
+  publish_all({"ep1-ba10", "ep2-ba20", "ep3-ba30"});
+  disk_.remove_all(folder_ + "/ep1-ba10/manifest.json");
+  shelf().begin(folder_ + "/ep2-ba20");
+  EXPECT_EQ(disk_.list(folder_ + "/earlier"), std::vector<std::string>{"ep3-ba30"});
+  EXPECT_EQ(chosen(resume("auto")), folder_ + "/ep2-ba20");
+}
+
 TEST_F(CheckpointShelfTest, WhatAKilledWriterLeftIsRemoved) {
   publish_all({"ep1-ba10"});
   disk_.make_folders(folder_ + "/.ep2-ba20-77");

@@ -138,9 +138,10 @@ class Timeline(Recorded):
         self.assert_no_rank_leaves_before_all_entered(trace)
 
     def assert_no_rank_leaves_before_all_entered(self, trace):
-        steps = [trace.slices(pid, "sync", "FinishStep") for pid in trace.processes]
-        for first, second in zip(*steps):
-            self.assertLess(max(first[0], second[0]), min(first[1], second[1]))
+        entered = [trace.slices(pid, "sync", "FinishStep") for pid in trace.processes]
+        left = [trace.slices(pid, "compute", "committed") for pid in trace.processes]
+        for first, second, first_left, second_left in zip(*entered, *left):
+            self.assertLess(max(first[0], second[0]), min(first_left[0], second_left[0]))
 
     def test_a_killed_run(self):
         run = self.folder / "run"
