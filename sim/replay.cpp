@@ -87,7 +87,8 @@ CheckpointPiece whole_piece(const std::string& name, const at::Tensor& tensor) {
 
 class Replay {
  public:
-  Replay(const ReplayOptions& options, Record& record) : options_(options), record_(record), job_(job()) {}
+  Replay(const ReplayOptions& options, Record& record)
+      : options_(options), record_(record), job_(job()), network_(job_.world) {}
 
   ReplayResult run();
 
@@ -102,6 +103,7 @@ class Replay {
   const ReplayOptions& options_;
   Record& record_;
   Job job_;
+  LocalNetwork network_;
   std::vector<Berth> berths_;
   int dumped_ = 0;
 };
@@ -143,14 +145,13 @@ void Replay::run_ranks() {
   SimClock clock(scheduler);
   DryDisk disk;
   const auto fabric = LocalFabric::make(job_.world);
-  LocalNetwork network(job_.world);
   const auto log = make_null_log();
   const bool exact = job_.recipe.at("collectives").at("reduction").text() != "native";
   berths_.resize(job_.world);
   for (int r = 0; r < job_.world; ++r) {
     Berth& berth = berths_[r];
     berth.group = fabric->group(r);
-    berth.transport = network.transport(r);
+    berth.transport = network_.transport(r);
     const bool compare = record_.head().level == "full" && (options_.rank < 0 || options_.rank == r);
     berth.recorder = std::make_unique<ReplayRecorder>(record_.rank(r), compare, exact);
     const RankPlace place{r, r, "this process", false, /*quiet=*/true};
