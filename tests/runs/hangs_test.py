@@ -45,6 +45,16 @@ class Hangs(tutti_run.RunTest):
         # The first to say so ends the job, and may end the other before it does.
         self.assertRegex(finished.text, "(?m)^error: rank [02]: connecting to the other ranks")
 
+    def test_a_rank_that_does_not_leave(self):
+        """All is trained and saved; the others say whom they wait for no longer."""
+        command = [tutti_run.TUTTI, *self.command("--set", "train.max_duration=2ep")]
+        stuck = ["env", f"LD_PRELOAD={tutti_run.BUILD / 'tests' / 'libstuck_finalize.so'}"]
+        finished = tutti_run.Running([tutti_run.MPIRUN, "-np", "1", *command, ":", "-np", "1", *stuck,
+                                      *command]).wait(timeout=60)
+        self.assertEqual(finished.code, 1, finished.text)
+        self.assertRegex(finished.text, "(?m)^error: rank 0: leaving the other ranks")
+        self.assertTrue((self.folder / "run" / "checkpoints" / "latest").exists())
+
     def test_a_rank_that_cannot_read_its_data(self):
         """Opening the pipe hangs: nobody writes to it."""
         os.mkfifo(self.folder / "pipe.h5")

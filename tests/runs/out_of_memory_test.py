@@ -20,6 +20,17 @@ class OutOfMemory(tutti_run.RunTest):
         train(self.folder / "clean", ranks=ranks, **CNN)
         return max(line["memory_peak_mb"] for line in metrics(self.folder / "clean") if "loss" in line)
 
+    def test_activations_are_most_of_what_it_holds(self):
+        """What grows with the batch, at least three quarters of the peak."""
+        peaks = {}
+        for samples in (48, 240):
+            run = self.folder / str(samples)
+            train(run, ranks=1, recipe=CNN["recipe"], train__max_duration="2ba", train__eval_interval="0ep",
+                  data__train__batch_size=samples)
+            peaks[samples] = max(line["memory_peak_mb"] for line in metrics(run))
+        a_sample = (peaks[240] - peaks[48]) / (240 - 48)
+        self.assertGreaterEqual(240 * a_sample, 0.75 * peaks[240])
+
     def learns_as_by_hand(self, ranks, budget):
         finished = train(self.folder / "auto", ranks=ranks, train__grad_accum="auto",
                          device__memory_budget_mb=budget, **CNN)

@@ -36,6 +36,17 @@ class RunFolder(tutti_run.RunTest):
         self.assertEqual(names(checkpoints / "latest"),
                          {"manifest.json", "checkpoint.h5", "rank-0.h5", "rank-1.h5"})
 
+    def test_a_language_model_of_few_tokens_writes_no_text(self):
+        """Numbers below 128 are then not characters."""
+        run, tokens = self.folder / "run", self.folder / "tokens.bin"
+        tokens.write_bytes(struct.pack("<4096H", *(i * i % 16 for i in range(4096))))
+        recipe = (EXAMPLES / "text_gpt.toml").read_text().replace('kind = "bytes"', 'kind = "tokens"')
+        recipe = recipe.replace('path = "data/king_james.txt"', f'path = "{tokens}"\nvocab_size = 16')
+        (self.folder / "small.toml").write_text(recipe)
+        finished = train(run, recipe=self.folder / "small.toml", ranks=1, train__max_duration="2ba")
+        self.assertNotIn("text", finished.text.replace("text_gpt", ""))
+        self.assertEqual(self.steps(run)[-1]["step"], 2)
+
     def test_each_step_has_a_line(self):
         lines = self.steps()
         self.assertEqual([line["step"] for line in lines], list(range(1, 31)))

@@ -62,6 +62,15 @@ class Stops(tutti_run.RunTest):
         train(whole, **LONG)
         self.assert_learnt_the_same(whole, run)
 
+    def test_a_reader_of_the_progress_that_leaves_does_not_end_the_run(self):
+        run = self.folder / "run"
+        words = [tutti_run.TUTTI, "train", str(tutti_run.DIGITS), "--run-dir", str(run),
+                 *tutti_run.settings(train__max_duration="20ep")]
+        finished = tutti_run.Running(["bash", "-o", "pipefail", "-c", '"$@" | head -n 1', "-", *words]).wait()
+        self.assertEqual(finished.code, 0, finished.text)
+        self.assertEqual(len(finished.text.splitlines()), 1)
+        self.assertEqual(tutti_run.metrics(run)[-1]["epoch"], 20)
+
     def test_tutti_stop(self):
         def ask(_, run):
             self.assertEqual(tutti("stop", run).wait().code, 0)
