@@ -7,9 +7,10 @@
 #include "actors/evaluation.h"
 #include "actors/job.h"
 #include "actors/resume.h"
-#include "actors/trainee.h"
 #include "tensors/torch_error.h"
+#include "training/engine.h"
 #include "training/schedule.h"
+#include "training/state.h"
 
 namespace tutti {
 namespace {
@@ -56,15 +57,16 @@ std::string check_text(const Setting& recipe, int ranks, bool scan_data) try {
     job.train->scan();
     if (job.eval) job.eval->scan();
   }
-  const auto trainee = make_trainee(job.recipe, job.train->spec(), job.seed, job.make_model);
+  Trainee trainee;
+  build(trainee, job.recipe, job.train->spec(), job.seed, job.make_model);
   check_times(job);
-  check_resume(job, *trainee);
+  check_resume(job, trainee);
   int64_t numbers = 0;
-  for (const auto& view : trainee->views) numbers += view.tensor.numel();
+  for (const auto& view : trainee.views) numbers += view.tensor.numel();
   std::ostringstream out;
   out << job.recipe_text << "\n# " << batch_identity(job) << "\n# " << job.train_sampler(0).batches()
-      << " steps an epoch over " << job.train->size() << " samples\n# " << trainee->model->kind() << ": "
-      << trainee->views.size() << " parameters, " << numbers << " numbers\n";
+      << " steps an epoch over " << job.train->size() << " samples\n# " << trainee.model->kind() << ": "
+      << trainee.views.size() << " parameters, " << numbers << " numbers\n";
   return out.str();
 } catch (const UserError&) {
   throw;
@@ -75,15 +77,18 @@ std::string check_text(const Setting& recipe, int ranks, bool scan_data) try {
 std::string eval_text(const Setting& recipe, const std::string& named) try {
   const Job job = lone_job(recipe, 1);
   if (!job.eval) throw UserError(recipe.position.file + ": there is no [data.eval] to evaluate on");
-  const auto trainee = make_trainee(job.recipe, job.train->spec(), job.seed, job.make_model);
+  State state;
+  Logger logger;
+  Engine engine(state, logger, {});
+  build(state, job.recipe, job.train->spec(), job.seed, job.make_model);
   const Checkpoint checkpoint = checkpoint_of(job, named);
-  if (!checkpoint.folder.empty()) restore_model(*trainee, checkpoint.tensors, checkpoint.folder);
+  if (!checkpoint.folder.empty()) restore_model(state, checkpoint.tensors, checkpoint.folder);
   const Sampler sampler = job.eval_sampler(0);
   const auto fetch = [&](int64_t index) { return job.eval->get(sampler.indices(*job.eval, 0, index)); };
   std::ostringstream out;
   out << "weights: " << (checkpoint.folder.empty() ? "the recipe's initial ones" : checkpoint.folder) << '\n';
   for (const auto& [name, value] :
-       evaluate(*trainee->model, sampler.batches(), fetch, [](const at::Tensor&) {}))
+       evaluate(state, engine, sampler.batches(), fetch, [](const at::Tensor&) {}))
     out << name << ' ' << value << '\n';
   return out.str();
 } catch (const UserError&) {

@@ -5,22 +5,21 @@
 #include <string>
 #include <vector>
 
-#include "actors/accumulation.h"
-#include "actors/gradient_buckets.h"
 #include "actors/messages.h"
-#include "actors/microbatches.h"
-#include "actors/shortage.h"
+#include "actors/step_log.h"
 #include "actors/supervisor.h"
-#include "actors/trainee.h"
+#include "actors/train_step.h"
 #include "io/digests.h"
 #include "io/run_state.h"
+#include "models/factory.h"
 #include "runtime/actor.h"
 #include "runtime/disk.h"
 #include "runtime/log.h"
 #include "runtime/recorder.h"
 #include "runtime/setting.h"
+#include "training/engine.h"
 #include "training/schedule.h"
-#include "training/timestamp.h"
+#include "training/state.h"
 
 namespace tutti {
 
@@ -46,6 +45,7 @@ class Compute final : public Actor {
     uint64_t data_digest = 0;
     Setting resume;  // what is blamed for a checkpoint that does not fit
     StepObserver before_step;
+    Engine::Options listeners;
   };
 
   Compute(Options options, const Cast& cast, Disk& disk, Log& log, Recorder& recorder);
@@ -57,26 +57,16 @@ class Compute final : public Actor {
   Prepared prepare(const std::string& checkpoint);
   void restore(const std::string& folder);
   void begin(Context& context, const Start& start);
-  void set_up_reduction(Context& context);
-
-  struct Attempt {
-    MicrobatchResult mine;
-    StepFinished all;
-  };
 
   void step(Context& context, BatchReady& ready);
-  Attempt attempt(Context& context, const Batch& batch);
-  void fail_as_recorded(int64_t ordinal);
-  void make_room(Context& context, const BatchReady& ready, const MicrobatchResult& mine);
-  Shortage shortage(const MicrobatchResult& mine, const Batch& batch) const;
-  void use_accumulation(Context& context);
-  Verdict local_verdict(Context& context, const MicrobatchResult& result) const;
-  void commit(Context& context, const StepFinished& finished);
-  void grow_back();
-  const char* not_finite(const Verdict& verdict) const;  // what is not, or null
+  void vote(Context& context, Verdict& mine) const;
   void report(Context& context, const Verdict& verdict, double lr);
   double progress() const;
   void after_step(Context& context, const Timestamp& before, const Verdict& verdict, bool last_of_epoch);
+  bool end_epoch(Context& context, const Timestamp& before);
+  void await_batch();
+  void send_logged(Context& context);
+  bool over() const;
 
   void evaluate(Context& context);
   void write_text(Context& context);
@@ -94,18 +84,14 @@ class Compute final : public Actor {
   Recorder& recorder_;
   TensorsDigest batch_digest_, weights_digest_;
 
-  Time max_duration_;
-  std::unique_ptr<Trainee> trainee_;
-  Schedule schedule_;                         // empty: the rate stays
-  std::unique_ptr<GradientBuckets> buckets_;  // null in a world of one: nothing to reduce
-  SetPlan plan_;
-  std::unique_ptr<Microbatches> microbatches_;
-  std::optional<Accumulation> accumulation_;
+  State state_;
+  StepLog logger_;
+  std::unique_ptr<Engine> engine_;
+  Schedule schedule_;  // empty: the rate stays
+  std::optional<TrainStep> train_step_;
   std::optional<Interval> eval_every_, checkpoint_every_;
-  Timestamp time_;
   Pending<SnapshotCopied> copying_;
   std::string resumed_from_;   // a checkpoint's folder, or ""
-  int64_t charged_bytes_ = 0;  // to the meter, for buckets that are not its own
   TimePoint began_;            // of this process's training
   TimePoint step_began_;       // when the last step was over; waiting for the batch counts
   double earlier_s_ = 0;       // trained before this start

@@ -32,21 +32,30 @@ void sum_over_ranks(const SumOverRanks& sum, std::vector<MetricPtr>& metrics) {
 
 }  // namespace
 
-NamedValues evaluate(Model& model, int64_t batches, const FetchBatch& fetch, const SumOverRanks& sum) {
+NamedValues evaluate(State& state, Engine& engine, int64_t batches, const FetchBatch& fetch,
+                     const SumOverRanks& sum) {
   const at::NoGradGuard no_grad;
+  Model& model = *state.model;
   const ForwardContext evaluating{/*training=*/false, nullptr};
   set_context(model, &evaluating);
   auto metrics = metrics_of(model);
+  engine.run_event(Event::kEvalStart);
   for (int64_t b = 0; b < batches; ++b) {
-    const Batch batch = fetch(b);
-    if (batch.samples() == 0) continue;
-    const Outputs outputs = model.eval_forward(batch);
-    for (auto& metric : metrics) model.update_metric(batch, outputs, *metric);
+    state.batch = fetch(b);
+    if (state.batch.samples() == 0) continue;
+    engine.run_event(Event::kEvalBatchStart);
+    engine.run_event(Event::kEvalBeforeForward);
+    state.outputs = model.eval_forward(state.batch);
+    engine.run_event(Event::kEvalAfterForward);
+    for (auto& metric : metrics) model.update_metric(state.batch, state.outputs, *metric);
+    engine.run_event(Event::kEvalBatchEnd);
   }
+  state.batch = state.outputs = {};
   set_context(model, nullptr);
   sum_over_ranks(sum, metrics);
   NamedValues values;
   for (const auto& metric : metrics) values.emplace_back("metrics/eval/" + metric->name(), metric->compute());
+  engine.run_event(Event::kEvalEnd);
   return values;
 }
 

@@ -5,7 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "models/model.h"
+#include "training/engine.h"
+#include "training/state.h"
 
 namespace tutti {
 
@@ -15,6 +16,8 @@ using SumOverRanks = std::function<void(at::Tensor values)>;  // float64, in pla
 
 // Runs the model over every batch of the evaluation data and sums the metrics over ranks. Names are
 // Composer's: "metrics/eval/MulticlassAccuracy". The same values on every rank.
-NamedValues evaluate(Model& model, int64_t batches, const FetchBatch& fetch, const SumOverRanks& sum);
+// Runs the events from EVAL_START to EVAL_END.
+NamedValues evaluate(State& state, Engine& engine, int64_t batches, const FetchBatch& fetch,
+                     const SumOverRanks& sum);
 
 }  // namespace tutti

@@ -1,14 +1,19 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
-#include "actors/trainee.h"
 #include "data/dataset.h"
 #include "data/sampler.h"
 #include "runtime/setting.h"
+#include "training/engine.h"
+#include "training/trainee.h"
 
 namespace tutti {
+
+// What listens to the events of a rank: its own, since ranks may share a process.
+using Listeners = std::function<Engine::Options(int rank)>;
 
 // A run as the recipe and the command line define it, before anything is built. The same on every rank.
 struct Job {
@@ -23,6 +28,7 @@ struct Job {
   DatasetPtr train, eval;   // eval may be null
   ModelFactory make_model = tutti::make_model;
   StepObserver before_step;  // may be empty
+  Listeners listeners;       // of a rank; may be empty
   int64_t global_batch = 0;
   int64_t eval_batch = 0;  // global
 

@@ -21,7 +21,7 @@
 //   Loader       -- BatchReady --> Compute -- Credit --> Loader
 //   Compute      -- AllocateBuckets, ReduceBucket, FinishStep, SumDoubles --> Sync -- replies --> Compute
 //   Compute      -- Snapshot --> Checkpointer -- SnapshotCopied --> Compute
-//   Compute      -- StepDone, EvalDone, TextSample --> Reporter
+//   Compute      -- StepDone, EvalDone, MetricsLogged, TextSample --> Reporter
 //   Compute      -- TrainingDone --> Supervisor
 //   Checkpointer -- Durable --> Supervisor -- Concluded --> Checkpointer
 //   Supervisor   -- WriteMetrics --> Reporter -- MetricsWritten --> Supervisor
@@ -226,6 +226,13 @@ struct EvalDone {
   int64_t step = 0;
   int64_t epoch = 0;
   std::vector<std::pair<std::string, double>> metrics;  // "metrics/eval/MulticlassAccuracy"
+};
+// What algorithms and callbacks logged since the last step's end.
+struct MetricsLogged {
+  static constexpr const char* kName = "MetricsLogged";
+  int64_t step = 0;
+  int64_t epoch = 0;
+  std::vector<std::pair<std::string, double>> metrics;
 };
 // To Reporter, before the first step: lines of metrics.jsonl after `step` are of steps that are done again.
 struct ReportFrom {

@@ -12,10 +12,9 @@
 
 namespace tutti {
 
-Microbatches::Microbatches(Trainee& trainee, GradientBuckets* buckets, int count, uint64_t seed,
-                           int memory_slot)
-    : trainee_(trainee), buckets_(buckets), seed_(seed), memory_slot_(memory_slot) {
-  for (const auto& [name, layer] : layers(*trainee.model)) {
+Microbatches::Microbatches(State& state, Engine& engine, GradientBuckets* buckets, int count, int memory_slot)
+    : state_(state), engine_(engine), buckets_(buckets), memory_slot_(memory_slot) {
+  for (const auto& [name, layer] : layers(*state.model)) {
     if (layer->statistics_channels() == 0) continue;
     normalising_.push_back(layer);
     statistics_stride_ += 2 * layer->statistics_channels() + 1;
@@ -25,48 +24,65 @@ Microbatches::Microbatches(Trainee& trainee, GradientBuckets* buckets, int count
 }
 
 void Microbatches::set_count(int count) {
-  count_ = count;
+  count_ = state_.grad_accum = count;
   statistics_ = statistics_size() > 0 ? at::zeros({statistics_size()}) : at::Tensor();
 }
 
-MicrobatchResult Microbatches::run(const Batch& batch, int64_t step, const Trace& trace) {
+MicrobatchResult Microbatches::run(const Batch& batch, const Mark& mark) {
   MicrobatchResult result;
   result.samples = batch.samples();
-  result.tokens = trainee_.model->tokens(batch);
+  result.tokens = state_.model->tokens(batch);
   if (statistics_.defined()) result.statistics = statistics_.zero_();
   const int64_t held = Meter::scoped_bytes(memory_slot_);
-  result.shortage = try_parts(batch, step, trace, result);
+  result.shortage = try_parts(batch, mark, result);
   found_.clear();
+  let_go();
   if (!result.shortage) return result;
   abandon(result);
   result.leftover_bytes = Meter::scoped_bytes(memory_slot_) - held;
   return result;
 }
 
-std::optional<MemoryShortage> Microbatches::try_parts(const Batch& batch, int64_t step, const Trace& trace,
+// What was thrown out of the middle of a microbatch would be held.
+void Microbatches::let_go() {
+  state_.outputs = {};
+  state_.loss = at::Tensor();
+  state_.batch = {};
+}
+
+std::optional<MemoryShortage> Microbatches::try_parts(const Batch& batch, const Mark& mark,
                                                       MicrobatchResult& result) {
   MemoryScope scope(memory_slot_);
   try {
-    run_parts(batch, step, trace, result);
+    run_parts(batch, mark, result);
     return std::nullopt;
   } catch (const c10::OutOfMemoryError&) {
     return scope.shortage().value_or(MemoryShortage());
   }
 }
 
-void Microbatches::run_parts(const Batch& batch, int64_t step, const Trace& trace, MicrobatchResult& result) {
+void Microbatches::run_parts(const Batch& batch, const Mark& mark, MicrobatchResult& result) {
   if (buckets_) buckets_->begin_step();
-  set_context(*trainee_.model, &context_);
-  const int64_t part = (result.samples + count_ - 1) / count_;
+  set_context(*state_.model, &context_);
+  state_.batch = batch;
+  seed_default_generator(Draw(state_.seed, "batch").at(state_.timestamp.batch).bits());
+  engine_.run_event(Event::kAfterDataloader);
+  engine_.run_event(Event::kBatchStart);
+  engine_.run_event(Event::kBeforeTrainBatch);
+  const Batch whole = state_.batch;
+  const int64_t samples = whole.samples();
+  const int64_t part = (samples + count_ - 1) / count_;
+  state_.device_train_microbatch_size = part;
   for (int m = 0; m < count_; ++m) {
     if (buckets_ && m + 1 == count_) buckets_->begin_last_microbatch();
     const int64_t first = m * part;
-    const int64_t size = std::min(part, result.samples - first);
+    const int64_t size = std::min(part, samples - first);
     if (size <= 0) continue;
-    trace("microbatch", m);
-    seed_default_generator(Draw(seed_, "microbatch").at(step).at(m).bits());
+    mark("microbatch", m);
+    seed_default_generator(Draw(state_.seed, "microbatch").at(state_.timestamp.batch).at(m).bits());
     found_.clear();
-    train(count_ == 1 ? batch : batch.narrow(first, size), result);
+    state_.batch = count_ == 1 ? whole : whole.narrow(first, size);
+    train(result);
     store_statistics(m, found_, result.statistics);
   }
   if (buckets_) buckets_->end_step();
@@ -74,7 +90,7 @@ void Microbatches::run_parts(const Batch& batch, int64_t step, const Trace& trac
 
 void Microbatches::abandon(MicrobatchResult& result) {
   sweep_.run();
-  for (const auto& view : trainee_.views)
+  for (const auto& view : state_.views)
     if (view.tensor.grad().defined())
       result.gradient_bytes += static_cast<int64_t>(view.tensor.grad().nbytes());
   if (buckets_) buckets_->abandon_step();
@@ -83,23 +99,27 @@ void Microbatches::abandon(MicrobatchResult& result) {
 
 void Microbatches::end_step() {
   if (buckets_) return;
-  for (auto& view : trainee_.views) view.tensor.mutable_grad() = view.grad = at::Tensor();
+  for (auto& view : state_.views) view.tensor.mutable_grad() = view.grad = at::Tensor();
 }
 
-void Microbatches::train(const Batch& part, MicrobatchResult& result) {
-  Model& model = *trainee_.model;
-  const auto weight = static_cast<double>(model.loss_weight(part));
+void Microbatches::train(MicrobatchResult& result) {
+  Model& model = *state_.model;
+  const auto weight = static_cast<double>(model.loss_weight(state_.batch));
   if (weight == 0) return;  // a mean over nothing is no number
-  at::Tensor loss;
-  {
-    const Outputs outputs = model.forward(part);
-    loss = model.loss(outputs, part);
-  }
-  const double value = loss.item<double>();
+  engine_.run_event(Event::kBeforeForward);
+  state_.outputs = model.forward(state_.batch);
+  engine_.run_event(Event::kAfterForward);
+  engine_.run_event(Event::kBeforeLoss);
+  state_.loss = model.loss(state_.outputs, state_.batch);
+  engine_.run_event(Event::kAfterLoss);
+  const double value = state_.loss.item<double>();
   result.finite = result.finite && std::isfinite(value);
   result.loss_sum += value * weight;
   result.loss_weight += weight;
-  loss.backward(at::full_like(loss, weight));
+  engine_.run_event(Event::kBeforeBackward);
+  if (!engine_.listens()) state_.outputs = {};  // nobody looks at them any more
+  state_.loss.backward(at::full_like(state_.loss, weight));
+  engine_.run_event(Event::kAfterBackward);
 }
 
 void Microbatches::store_statistics(int microbatch, const std::vector<RunningStatistics>& found,

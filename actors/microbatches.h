@@ -6,9 +6,10 @@
 
 #include "actors/autograd_sweep.h"
 #include "actors/gradient_buckets.h"
-#include "actors/trainee.h"
 #include "tensors/meter.h"
 #include "tensors/tree.h"
+#include "training/engine.h"
+#include "training/state.h"
 
 namespace tutti {
 
@@ -16,7 +17,7 @@ namespace tutti {
 struct MicrobatchResult {
   double loss_sum = 0;     // of mean losses, each times its weight
   double loss_weight = 0;  // samples or tokens that the losses are means over
-  int64_t samples = 0;
+  int64_t samples = 0;     // of the batch as it came
   int64_t tokens = 0;
   bool finite = true;
   // [statistics_size] float32: per microbatch and normalisation layer mean, variance, count. The same tensor
@@ -27,23 +28,24 @@ struct MicrobatchResult {
   int64_t leftover_bytes = 0;              // that a void step took and could not give back
 };
 
-// Forward and backward of a rank's batch in `count` parts. Gradients are sums: each part's mean loss is
+// Forward and backward of a rank's batch in `count` parts, with the events from AFTER_DATALOADER to
+// AFTER_BACKWARD. Gradients are sums: each part's mean loss is
 // weighted by what it is a mean over, and the division by the weight of the whole global batch is the
 // optimizer's.
 class Microbatches {
  public:
-  using Trace = std::function<void(const char* what, int64_t microbatch)>;
+  using Mark = std::function<void(const char* what, int64_t microbatch)>;
 
   // `buckets` may be null: gradients stay with the parameters. `memory_slot` of the meter: whose budget it is
-  // held to.
-  Microbatches(Trainee& trainee, GradientBuckets* buckets, int count, uint64_t seed, int memory_slot = 0);
+  // held to. State and engine must outlive this.
+  Microbatches(State& state, Engine& engine, GradientBuckets* buckets, int count, int memory_slot = 0);
 
-  // Parts are as torch.split's: ceil(n / count) samples each, the last ones fewer or none. `step` keys the
-  // random draws.
+  // Parts are as torch.split's: ceil(n / count) samples each, the last ones fewer or none. The seed and the
+  // step of the state key the random draws.
   //
   // Where memory runs out (c10::OutOfMemoryError) the step is void: all that it took is given back, all
   // buckets are reported all the same, and it may be run again as if it had never been.
-  MicrobatchResult run(const Batch& batch, int64_t step, const Trace& trace);
+  MicrobatchResult run(const Batch& batch, const Mark& mark);
 
   // Once the gradients of `run` were used, or the step was skipped: where there are no buckets, they would be
   // added to.
@@ -57,17 +59,17 @@ class Microbatches {
   void apply_statistics(const at::Tensor& gathered);
 
  private:
-  std::optional<MemoryShortage> try_parts(const Batch& batch, int64_t step, const Trace& trace,
-                                          MicrobatchResult& result);
-  void run_parts(const Batch& batch, int64_t step, const Trace& trace, MicrobatchResult& result);
+  std::optional<MemoryShortage> try_parts(const Batch& batch, const Mark& mark, MicrobatchResult& result);
+  void run_parts(const Batch& batch, const Mark& mark, MicrobatchResult& result);
+  void let_go();
   void abandon(MicrobatchResult& result);
-  void train(const Batch& part, MicrobatchResult& result);
+  void train(MicrobatchResult& result);
   void store_statistics(int microbatch, const std::vector<RunningStatistics>& found, at::Tensor& to) const;
 
-  Trainee& trainee_;
+  State& state_;
+  Engine& engine_;
   GradientBuckets* buckets_;
   int count_;
-  uint64_t seed_;
   int memory_slot_;
   std::vector<Layer*> normalising_;  // layers that find statistics, in model order
   int64_t statistics_stride_ = 0;

@@ -48,6 +48,8 @@ void Reporter::receive(Context& context, Envelope& envelope) {
     step(context, *done);
   } else if (auto* evaluated = message.get_if<EvalDone>()) {
     evaluation(context, *evaluated);
+  } else if (auto* logged = message.get_if<MetricsLogged>()) {
+    log(*logged);
   } else if (auto* resumed = message.get_if<ReportFrom>()) {
     open(*resumed);
   } else if (auto* sample = message.get_if<TextSample>()) {
@@ -137,6 +139,12 @@ void Reporter::evaluation(Context& context, const EvalDone& done) {
   for (const auto& [name, value] : done.metrics) fields.emplace_back(name, value);
   if (done.step != evaluated_before_) append(json_line(fields));
   if (steps_ > 0) show(context, last_, true);
+}
+
+void Reporter::log(const MetricsLogged& logged) {
+  JsonFields fields = {{"step", logged.step}, {"epoch", logged.epoch}};
+  for (const auto& [name, value] : logged.metrics) fields.emplace_back(name, value);
+  append(json_line(fields));
 }
 
 void Reporter::show(Context& context, const StepDone& done, bool now) {

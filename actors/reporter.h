@@ -38,6 +38,7 @@ class Reporter final : public Actor {
   std::string metrics_path() const;
   void step(Context& context, const StepDone& done);
   void evaluation(Context& context, const EvalDone& done);
+  void log(const MetricsLogged& logged);
   void show(Context& context, const StepDone& done, bool now);
   void append(const std::string& line);
   void flush(bool sync = false);

@@ -2,10 +2,10 @@
 
 #include <cstdint>
 
-#include "actors/trainee.h"
 #include "io/checkpoint.h"
 #include "io/run_state.h"
 #include "runtime/setting.h"
+#include "training/trainee.h"
 
 namespace tutti {
 

@@ -98,7 +98,7 @@ class Supervisor final : public Actor {
   Prepared prepared_;
   std::map<int, Heard::Peer> peers_;  // and, once heard, rank 0 itself
   std::map<int, TimePoint> next_mention_;
-  TimePoint looked_;  // at the peers
+  TimePoint looked_;      // at the peers
   std::string all_wait_;  // what each rank did last, while every one of them waits for the others
   TimePoint all_wait_since_;
   std::map<std::string, Unpublished> unpublished_;

@@ -57,6 +57,7 @@ Compute::Options compute_options(const Job& job, const RankPlace& place) {
   options.data_digest = job.train->digest();
   options.resume = job.resume;
   options.before_step = job.before_step;
+  if (job.listeners) options.listeners = job.listeners(place.rank);
   return options;
 }
 

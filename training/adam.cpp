@@ -15,6 +15,18 @@ Adam::Adam(const std::vector<ParamView>& views, Common common, const Options& op
   if (options_.amsgrad) max_exp_avg_sq_ = &add_state("max_exp_avg_sq");
 }
 
+const char* Adam::name() const {
+  switch (options_.decay) {
+    case Decay::kGradient:
+      return "Adam";
+    case Decay::kWeight:
+      return "AdamW";
+    case Decay::kDecoupled:
+      return "DecoupledAdamW";
+  }
+  return "";
+}
+
 void Adam::update(const Call& call, const at::Tensor& grad_scale) {
   *step_.data_ptr<float>() = static_cast<float>(steps());
   const auto averages = pick(exp_avg_, call.members);

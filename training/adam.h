@@ -19,6 +19,8 @@ class Adam final : public Optimizer {
 
   Adam(const std::vector<ParamView>& views, Common common, const Options& options);
 
+  const char* name() const override;
+
  private:
   void update(const Call& call, const at::Tensor& grad_scale) override;
 

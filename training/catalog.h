@@ -4,11 +4,12 @@
 
 namespace tutti {
 
-// The recipe's top level, [optimizer], [scheduler] and [train].
+// The recipe's top level, [optimizer], [scheduler], [train] and [[callbacks]].
 Catalog run_catalog();
 Catalog optimizer_catalog();
 Catalog scheduler_catalog();
 Catalog train_catalog();
+Catalog callback_catalog();
 
 // What models measure and the log names; not a section of the recipe, shown by `tutti list metrics`.
 Catalog metric_catalog();

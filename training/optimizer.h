@@ -34,6 +34,8 @@ class Optimizer {
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
 
+  virtual const char* name() const = 0;  // torch's or Composer's: "DecoupledAdamW"
+
   // One update of every parameter whose view has a gradient. Gradients are divided by `grad_scale` (float32
   // scalar; undefined = 1) inside the kernel, which leaves the quotient in them. Does nothing where
   // `found_inf` (float32 scalar) is not zero. Asserts that gradients have their parameters' strides.

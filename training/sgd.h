@@ -17,6 +17,8 @@ class Sgd final : public Optimizer {
 
   Sgd(const std::vector<ParamView>& views, Common common, const Options& options);
 
+  const char* name() const override { return options_.decoupled ? "DecoupledSGDW" : "SGD"; }
+
  private:
   void update(const Call& call, const at::Tensor& grad_scale) override;
 

@@ -47,6 +47,7 @@ std::string field(const std::string& line, const std::string& name) {
 void read_metrics(const std::string& path, MemoryWorld::Outcome& outcome) {
   std::istringstream lines(read_text(path));
   for (std::string line; std::getline(lines, line);) {
+    if (field(line, "loss").empty()) continue;
     outcome.losses.push_back(field(line, "loss"));
     outcome.counts.push_back(std::stoll(field(line, "grad_accum")));
     outcome.peak_mb = std::max(outcome.peak_mb, std::stod(field(line, "memory_peak_mb")));
@@ -87,6 +88,7 @@ MemoryWorld::Outcome MemoryWorld::run(const std::string& grad_accum) const {
   Setting resolved = recipe_of(text);
   begin_process(resolved);
   Job job = make_job(std::move(resolved), {ranks, folder.path("run"), "", 0, "local"});
+  job.listeners = listeners;
   std::vector<std::shared_ptr<Model>> models;
   job.make_model = [&](const Setting& model, const SampleSpec& spec) {
     models.push_back(make_model(model, spec));

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/trainee.h"
+#include "actors/job.h"
 
 namespace tutti {
 
@@ -18,6 +18,7 @@ struct MemoryWorld {
   std::map<int, std::vector<int64_t>> failures;  // by rank: ordinals of Meter::fail_at
   ModelFactory make_model = tutti::make_model;
   uint64_t schedule_seed = 0;
+  Listeners listeners = {};
 
   struct Outcome {
     std::vector<std::string> losses;      // of the steps, as written

@@ -30,17 +30,30 @@ Batch random_batch(int64_t samples) {
                               {"target", at::randint(10, {samples})}};
 }
 
-MicrobatchResult run(Trainee& trainee, const Batch& batch, int count) {
-  Microbatches microbatches(trainee, nullptr, count, 7);
-  return microbatches.run(batch, 0, [](const char*, int64_t) {});
+// A model to train, to which nothing listens.
+struct Training {
+  State state;
+  Logger logger;
+  Engine engine{state, logger, {}};
+
+  explicit Training(const std::string& recipe = kRecipe, const SampleSpec& spec = kSpec) {
+    build(state, recipe_of(recipe), spec, 3);
+    state.seed = 7;
+  }
+};
+
+void unmarked(const char*, int64_t) {}
+
+MicrobatchResult run(Training& training, const Batch& batch, int count) {
+  Microbatches microbatches(training.state, training.engine, nullptr, count);
+  return microbatches.run(batch, unmarked);
 }
 
 TEST(MicrobatchesTest, PartsThatDoNotDivideAreTorchSplits) {
-  const auto trainee = make_trainee(recipe_of(kRecipe), kSpec, 3);
+  Training training;
   std::vector<int64_t> sizes;
-  Microbatches microbatches(*trainee, nullptr, 4, 7);
-  const auto result =
-      microbatches.run(random_batch(7), 0, [&](const char*, int64_t m) { sizes.push_back(m); });
+  Microbatches microbatches(training.state, training.engine, nullptr, 4);
+  const auto result = microbatches.run(random_batch(7), [&](const char*, int64_t m) { sizes.push_back(m); });
   EXPECT_EQ(sizes, (std::vector<int64_t>{0, 1, 2, 3}));
   EXPECT_EQ(result.loss_weight, 7);
 }
@@ -48,54 +61,55 @@ TEST(MicrobatchesTest, PartsThatDoNotDivideAreTorchSplits) {
 // Its mean loss would be 0 / 0.
 TEST(MicrobatchesTest, OneWhoseTargetsAreAllIgnoredCountsForNothing) {
   const SampleSpec spec{{{"input", {4}}, {"target", {4}}}, 0, {{"input", at::kLong}, {"target", at::kLong}}};
-  const auto trainee = make_trainee(
-      recipe_of("seed = 3\n[model]\nkind = 'gpt'\nvocab_size = 8\nn_positions = 4\nn_embd = 8\nn_layer = "
-                "1\nn_head = 1\n[data.train]\nkind = 'synthetic'\nbatch_size = 2\n[optimizer]\nkind = "
-                "'sgd'\n[train]\nmax_duration = '1ba'\n"),
-      spec, 3);
+  Training training(
+      "seed = 3\n[model]\nkind = 'gpt'\nvocab_size = 8\nn_positions = 4\nn_embd = 8\nn_layer = "
+      "1\nn_head = 1\n[data.train]\nkind = 'synthetic'\nbatch_size = 2\n[optimizer]\nkind = "
+      "'sgd'\n[train]\nmax_duration = '1ba'\n",
+      spec);
   Batch batch = TensorTree::Children{{"input", at::randint(8, {2, 4})}, {"target", at::randint(8, {2, 4})}};
   batch["target"].select(0, 1).fill_(-100);
-  const auto result = run(*trainee, batch, 2);
+  const auto result = run(training, batch, 2);
   EXPECT_TRUE(result.finite);
   EXPECT_EQ(result.loss_weight, 4);
-  EXPECT_DOUBLE_EQ(result.loss_sum, run(*trainee, batch.narrow(0, 1), 1).loss_sum);
+  EXPECT_DOUBLE_EQ(result.loss_sum, run(training, batch.narrow(0, 1), 1).loss_sum);
 }
 
 TEST(MicrobatchesTest, ForwardLeavesRunningStatisticsAlone) {
-  const auto trainee = make_trainee(recipe_of(kRecipe), kSpec, 3);
+  Training training;
   std::vector<at::Tensor> before;
-  for (const auto& one : trainee->buffers) before.push_back(one.buffer->tensor.clone());
-  run(*trainee, random_batch(8), 2);
+  for (const auto& one : training.state.buffers) before.push_back(one.buffer->tensor.clone());
+  run(training, random_batch(8), 2);
   for (std::size_t i = 0; i < before.size(); ++i)
-    EXPECT_TRUE(at::equal(trainee->buffers[i].buffer->tensor, before[i])) << trainee->buffers[i].name;
+    EXPECT_TRUE(at::equal(training.state.buffers[i].buffer->tensor, before[i]))
+        << training.state.buffers[i].name;
 }
 
 TEST(MicrobatchesTest, StatisticsAreTakenInOnceAMicrobatchAndRank) {
-  const auto trainee = make_trainee(recipe_of(kRecipe), kSpec, 3);
-  Microbatches microbatches(*trainee, nullptr, 2, 7);
-  const auto result = microbatches.run(random_batch(8), 0, [](const char*, int64_t) {});
+  Training training;
+  Microbatches microbatches(training.state, training.engine, nullptr, 2);
+  const auto result = microbatches.run(random_batch(8), unmarked);
   microbatches.apply_statistics(at::stack({result.statistics, result.statistics}));
   int64_t tracked = -1;
-  for (const auto& one : trainee->buffers)
+  for (const auto& one : training.state.buffers)
     if (one.name == "bn1.num_batches_tracked") tracked = one.buffer->tensor.item<int64_t>();
   EXPECT_EQ(tracked, 4);
 }
 
 TEST(MicrobatchesTest, StatisticsAreOfThisStepOnly) {
-  const auto trainee = make_trainee(recipe_of(kRecipe), kSpec, 3);
-  Microbatches microbatches(*trainee, nullptr, 2, 7);
-  const auto trace = [](const char*, int64_t) {};
-  EXPECT_GT(microbatches.run(random_batch(8), 0, trace).statistics.abs().sum().item<float>(), 0.0f);
-  const auto result = microbatches.run(random_batch(8).narrow(0, 0), 1, trace);
+  Training training;
+  Microbatches microbatches(training.state, training.engine, nullptr, 2);
+  EXPECT_GT(microbatches.run(random_batch(8), unmarked).statistics.abs().sum().item<float>(), 0.0f);
+  training.state.timestamp.batch = 1;
+  const auto result = microbatches.run(random_batch(8).narrow(0, 0), unmarked);
   EXPECT_EQ(result.statistics.abs().sum().item<float>(), 0.0f);
 }
 
 TEST(MicrobatchesTest, EmptyMicrobatchesAddNothing) {
-  const auto trainee = make_trainee(recipe_of(kRecipe), kSpec, 3);
-  const auto result = run(*trainee, random_batch(8).narrow(0, 0), 2);
+  Training training;
+  const auto result = run(training, random_batch(8).narrow(0, 0), 2);
   EXPECT_EQ(result.loss_weight, 0);
   EXPECT_EQ(result.statistics.abs().sum().item<float>(), 0.0f);
-  for (const auto& view : trainee->views) EXPECT_FALSE(view.tensor.grad().defined());
+  for (const auto& view : training.state.views) EXPECT_FALSE(view.tensor.grad().defined());
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "tensors/meter.h"
 #include "tests/actors/memory_world.h"
 #include "tests/actors/sleeping_world.h"
+#include "training/state.h"
 
 namespace tutti {
 namespace {
@@ -98,6 +99,33 @@ TEST(OutOfMemoryTest, RunningStatisticsAreOfTheGoodAttempt) {
 TEST(OutOfMemoryTest, RandomDrawsAreOfTheGoodAttempt) {
   sweep({.recipe = gpt(2, 8)}, {0}, 7);
   sweep({.recipe = gpt(2, 8), .ranks = 1}, {0}, 7);
+}
+
+// Needs memory of its own at every event, random draws among it, and changes what is learnt.
+class Hungry final : public Algorithm {
+ public:
+  std::string name() const override { return "Hungry"; }
+  bool match(Event, const State&) const override { return true; }
+  void apply(Event event, State& state, Logger&) override {
+    const at::Tensor noise = at::rand({64});
+    if (event == Event::kAfterDataloader)
+      state.batch.set("input", state.batch["input"] + noise.narrow(0, 0, 3));
+    if (event == Event::kAfterLoss) state.loss = state.loss * noise[0];
+  }
+};
+
+TEST(OutOfMemoryTest, InTheHandlersOfEvents) {
+  const auto hungry = [](int) {
+    Engine::Options options;
+    options.algorithms = {std::make_shared<Hungry>()};
+    return options;
+  };
+  const auto without = MemoryWorld{.recipe = mlp(2)}.run("1");
+  const auto with = MemoryWorld{.recipe = mlp(2), .listeners = hungry}.run("1");
+  ASSERT_GT(with.allocations[0], without.allocations[0] + 10);
+  ASSERT_NE(with.losses, without.losses);
+  sweep({.recipe = mlp(2), .listeners = hungry}, {0}, 1);
+  sweep({.recipe = mlp(2), .listeners = hungry}, {0, 1}, 1);
 }
 
 // At other phases on other ranks, in the retry and in the middle microbatches of it.

@@ -33,9 +33,10 @@ std::shared_ptr<Model> build_model(const Setting& section, const SampleSpec& spe
                                    const ModelFactory& make_model);
 
 // Builds and initialises model and optimizer from a resolved recipe; [model] weights are read by parameter
-// name. Throws UserError.
-std::unique_ptr<Trainee> make_trainee(const Setting& recipe, const SampleSpec& spec, uint64_t seed,
-                                      const ModelFactory& make_model = tutti::make_model);
+// name. `operate` may change the model while its parameters are on the meta device and there is no optimizer.
+// Throws UserError.
+void build(Trainee& trainee, const Setting& recipe, const SampleSpec& spec, uint64_t seed,
+           const ModelFactory& make_model = tutti::make_model, const std::function<void()>& operate = {});
 
 // Is shown what is about to be trained, and on what, before step `step` (from 1): for a debugger's eyes.
 using StepObserver = std::function<void(int rank, int64_t step, const Trainee& trainee, const Batch& batch)>;

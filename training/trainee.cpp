@@ -1,4 +1,4 @@
-#include "actors/trainee.h"
+#include "training/trainee.h"
 
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
@@ -110,20 +110,19 @@ std::shared_ptr<Model> build_model(const Setting& section, const SampleSpec& spe
   section.fail("it cannot be built: " + one_line(error));
 }
 
-std::unique_ptr<Trainee> make_trainee(const Setting& recipe, const SampleSpec& spec, uint64_t seed,
-                                      const ModelFactory& make_model) {
-  auto trainee = std::make_unique<Trainee>();
+void build(Trainee& trainee, const Setting& recipe, const SampleSpec& spec, uint64_t seed,
+           const ModelFactory& make_model, const std::function<void()>& operate) {
   const Setting& model = recipe.at("model");
-  trainee->model = build_model(model, spec, make_model);
-  materialise(*trainee->model, seed);
-  trainee->parameters = parameters(*trainee->model);
-  for (const auto& one : buffers(*trainee->model))
-    if (one.buffer->persistent) trainee->buffers.push_back(one);
-  if (model.has("weights")) load_initial_weights(*trainee, model.at("weights"));
-  for (const auto& one : trainee->parameters)
-    trainee->views.push_back(whole_view(one.name, one.parameter->tensor));
-  trainee->optimizer = make_optimizer(recipe.at("optimizer"), trainee->views);
-  return trainee;
+  trainee.model = build_model(model, spec, make_model);
+  if (operate) operate();
+  materialise(*trainee.model, seed);
+  trainee.parameters = parameters(*trainee.model);
+  for (const auto& one : buffers(*trainee.model))
+    if (one.buffer->persistent) trainee.buffers.push_back(one);
+  if (model.has("weights")) load_initial_weights(trainee, model.at("weights"));
+  for (const auto& one : trainee.parameters)
+    trainee.views.push_back(whole_view(one.name, one.parameter->tensor));
+  trainee.optimizer = make_optimizer(recipe.at("optimizer"), trainee.views);
 }
 
 std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee, int world, int rank) {

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "actors/accumulation.h"
+#include "actors/gradient_buckets.h"
+#include "actors/messages.h"
+#include "actors/microbatches.h"
+#include "actors/shortage.h"
+#include "actors/supervisor.h"
+#include "runtime/actor.h"
+#include "runtime/log.h"
+#include "runtime/recorder.h"
+#include "runtime/setting.h"
+#include "training/engine.h"
+#include "training/state.h"
+
+namespace tutti {
+
+// One step of training on this rank: forward and backward over the microbatches, while Sync reduces what is
+// ready; the verdict of all ranks; then, and only then, the optimizer's step. One in which some rank runs out
+// of memory is void on all, and done again in smaller parts.
+class TrainStep {
+ public:
+  struct Options {
+    Setting recipe;             // resolved
+    int memory_slot = 0;        // of the meter
+    int64_t memory_budget = 0;  // bytes; 0 = none
+  };
+
+  // What the rest of the rank has to do with a step.
+  struct Hooks {
+    std::function<void(Verdict& mine)> vote;  // puts in what the step itself does not know
+    std::function<void()> before_update;      // the last moment before anything that lasts changes
+  };
+
+  TrainStep(State& state, Engine& engine, Options options, const Cast& cast, Log& log, Recorder& recorder);
+  ~TrainStep();
+
+  Accumulation& accumulation() { return accumulation_; }
+  const Accumulation& accumulation() const { return accumulation_; }
+
+  // Once every rank has said that it can train: allocating buckets is collective.
+  void set_up(Context& context);
+
+  // Trains on the batch at rate `lr`; gives the verdict of all ranks. Throws OperatingError where memory
+  // runs out and nothing can be made smaller.
+  Verdict run(Context& context, const BatchReady& ready, double lr, const Hooks& hooks);
+
+  // After the step has been counted: whether the next one may try fewer microbatches.
+  void grow_back();
+
+ private:
+  struct Attempt {
+    MicrobatchResult mine;
+    StepFinished all;
+  };
+
+  Attempt attempt(Context& context, const Batch& batch, const Hooks& hooks);
+  void fail_as_recorded(int64_t ordinal);
+  void make_room(Context& context, const BatchReady& ready, const MicrobatchResult& mine);
+  Shortage shortage(const MicrobatchResult& mine, const Batch& batch) const;
+  void use_accumulation(Context& context);
+  Verdict verdict_of(const MicrobatchResult& result) const;
+  void commit(Context& context, const StepFinished& finished);
+  const char* not_finite(const Verdict& verdict) const;  // what is not, or null
+  std::string step_text() const;                         // "step 7: "
+  void record(Context& context, const char* what, int64_t detail = 0);
+
+  State& state_;
+  Engine& engine_;
+  Options options_;
+  const Cast& cast_;
+  Log& log_;
+  Recorder& recorder_;
+
+  Accumulation accumulation_;
+  std::unique_ptr<GradientBuckets> buckets_;  // null in a world of one: nothing to reduce
+  SetPlan plan_;
+  std::unique_ptr<Microbatches> microbatches_;
+  int64_t charged_bytes_ = 0;  // to the meter, for buckets that are not its own
+};
+
+// Runs what cannot be done again in smaller parts: out of memory, it ends the run with an error that says so.
+void must_fit(const std::string& what, const std::function<void()>& work);
+
+}  // namespace tutti

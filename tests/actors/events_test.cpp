@@ -1,0 +1,124 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tests/actors/memory_world.h"
+#include "training/state.h"
+
+namespace tutti {
+namespace {
+
+using nlohmann::json;
+
+// What happened at the events of a run: the events in their order, and who ran at each.
+struct Story {
+  std::vector<std::string> events;
+  std::map<std::string, std::vector<std::string>> order;
+
+  void told(Event event, const std::string& who) {
+    auto& order_now = order[name(event)];
+    if (open_ != static_cast<int>(event) || seen_.contains(who)) {
+      events.emplace_back(name(event));
+      order_now.clear();
+      seen_.clear();
+    }
+    open_ = static_cast<int>(event);
+    seen_.insert(who);
+    order_now.push_back(who);
+  }
+
+ private:
+  int open_ = -1;
+  std::set<std::string> seen_;
+};
+
+class Teller final : public Algorithm {
+ public:
+  Teller(std::string name, Story& story) : name_(std::move(name)), story_(story) {}
+  std::string name() const override { return name_; }
+  bool match(Event, const State&) const override { return true; }
+  void apply(Event event, State&, Logger&) override { story_.told(event, "algorithm:" + name_); }
+
+ private:
+  std::string name_;
+  Story& story_;
+};
+
+class Witness final : public Callback {
+ public:
+  Witness(std::string name, Story& story) : name_(std::move(name)), story_(story) {}
+  std::string name() const override { return name_; }
+  void run_event(Event event, State&, Logger&) override { story_.told(event, name_); }
+
+ private:
+  std::string name_;
+  Story& story_;
+};
+
+// The kinds of runs that there is nothing for yet.
+bool can_be_run(const json& config) {
+  return !config.contains("n_evaluators") && !config.contains("then") &&
+         config.value("algorithms", "A, B, C") == "A, B, C";
+}
+
+std::string recipe_for(const json& config) {
+  const int batch = config.value("batch_size", 4);
+  const int eval_batches = config.value("eval_batches", 0);
+  const auto data = [batch](const std::string& section, int batches) {
+    return "[data." + section + "]\nkind = 'synthetic'\nsamples = " + std::to_string(batches * batch) +
+           "\nbatch_size = " + std::to_string(batch) + "\nshape = [3]\n";
+  };
+  return "seed = 5\n[model]\nkind = 'mlp'\nhidden = [4]\n" + data("train", config["batches"].get<int>()) +
+         (eval_batches ? data("eval", eval_batches) : "") +
+         "[optimizer]\nkind = 'sgd'\n[checkpoint]\ninterval = '0ba'\n[train]\nmax_duration = '" +
+         config["max_duration"].get<std::string>() + "'\neval_interval = '" +
+         config.value("eval_interval", "1ep") + "'\n";
+}
+
+Story story_of(const json& config) {
+  Story story;
+  MemoryWorld world{.recipe = recipe_for(config), .ranks = 1};
+  world.listeners = [&](int) {
+    Engine::Options options;
+    for (const char* name : {"A", "B", "C"})
+      options.algorithms.push_back(std::make_shared<Teller>(name, story));
+    for (const char* name : {"callback:X", "callback:Y"})
+      options.callbacks.push_back(std::make_shared<Witness>(name, story));
+    for (const char* name : {"logger:L1", "logger:L2"})
+      options.destinations.push_back(std::make_shared<Witness>(name, story));
+    if (config.contains("algorithm_passes"))
+      options.passes = {
+          [](const Algorithms& given, Event) { return Algorithms(given.rbegin(), given.rend()); }};
+    return options;
+  };
+  const int batch = config.value("batch_size", 4), part = config["microbatch"].get<int>();
+  const auto outcome = world.run(std::to_string((batch + part - 1) / part));
+  EXPECT_EQ(outcome.error, "");
+  return story;
+}
+
+TEST(EventsTest, ComeInComposersOrder) {
+  const json runs = json::parse(std::ifstream(TUTTI_SOURCE_DIR "/tests/golden/events.json"))["runs"];
+  int run = 0;
+  for (const auto& [name, golden] : runs.items()) {
+    if (!can_be_run(golden["config"])) continue;
+    ++run;
+    const Story story = story_of(golden["config"]);
+    EXPECT_EQ(json(story.events), golden["events"]) << name;
+    for (const auto& [event, orders] : golden["order_within_event"].items())
+      EXPECT_EQ(json(story.order.at(event)), orders[0]) << name << ", " << event;
+  }
+  EXPECT_GE(run, 5);
+}
+
+TEST(EventsTest, NamesAreComposers) {
+  const json all = json::parse(std::ifstream(TUTTI_SOURCE_DIR "/tests/golden/events.json"))["all_events"];
+  ASSERT_EQ(all.size(), kEvents);
+  for (std::size_t i = 0; i < kEvents; ++i) EXPECT_EQ(all[i], name(static_cast<Event>(i)));
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <string>
+
+#include "training/event.h"
+#include "training/logger.h"
+#include "training/stateful.h"
+
+namespace tutti {
+
+struct State;
+
+// Watches a run, and changes nothing that is trained: composer.core.Callback. Its own state changes after the
+// step's verdict only (AFTER_TRAIN_BATCH and later), since a step may be done again.
+class Callback : public Stateful {
+ public:
+  virtual std::string name() const = 0;  // "SpeedMonitor"
+
+  // Called at every event; calls the function of the event.
+  virtual void run_event(Event event, State& state, Logger& logger);
+
+  virtual void init(State&, Logger&) {}
+  virtual void before_load(State&, Logger&) {}
+  virtual void after_load(State&, Logger&) {}
+  virtual void fit_start(State&, Logger&) {}
+  virtual void iteration_start(State&, Logger&) {}
+  virtual void epoch_start(State&, Logger&) {}
+  virtual void before_dataloader(State&, Logger&) {}
+  virtual void after_dataloader(State&, Logger&) {}
+  virtual void batch_start(State&, Logger&) {}
+  virtual void before_train_batch(State&, Logger&) {}
+  virtual void before_forward(State&, Logger&) {}
+  virtual void after_forward(State&, Logger&) {}
+  virtual void before_loss(State&, Logger&) {}
+  virtual void after_loss(State&, Logger&) {}
+  virtual void before_backward(State&, Logger&) {}
+  virtual void after_backward(State&, Logger&) {}
+  virtual void after_train_batch(State&, Logger&) {}
+  virtual void batch_end(State&, Logger&) {}
+  virtual void batch_checkpoint(State&, Logger&) {}
+  virtual void epoch_end(State&, Logger&) {}
+  virtual void epoch_checkpoint(State&, Logger&) {}
+  virtual void iteration_end(State&, Logger&) {}
+  virtual void iteration_checkpoint(State&, Logger&) {}
+  virtual void fit_end(State&, Logger&) {}
+  virtual void eval_before_all(State&, Logger&) {}
+  virtual void eval_start(State&, Logger&) {}
+  virtual void eval_batch_start(State&, Logger&) {}
+  virtual void eval_before_forward(State&, Logger&) {}
+  virtual void eval_after_forward(State&, Logger&) {}
+  virtual void eval_batch_end(State&, Logger&) {}
+  virtual void eval_end(State&, Logger&) {}
+  virtual void eval_after_all(State&, Logger&) {}
+  virtual void eval_standalone_start(State&, Logger&) {}
+  virtual void eval_standalone_end(State&, Logger&) {}
+  virtual void predict_start(State&, Logger&) {}
+  virtual void predict_batch_start(State&, Logger&) {}
+  virtual void predict_before_forward(State&, Logger&) {}
+  virtual void predict_after_forward(State&, Logger&) {}
+  virtual void predict_batch_end(State&, Logger&) {}
+  virtual void predict_end(State&, Logger&) {}
+
+  // The run is over, well or badly: files are closed. Called once, also where an event threw.
+  virtual void close(State&, Logger&) {}
+};
+
+}  // namespace tutti

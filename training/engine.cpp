@@ -1,0 +1,100 @@
+#include "training/engine.h"
+
+#include <algorithm>
+
+#include "training/state.h"
+
+namespace tutti {
+
+Engine::Engine(State& state, Logger& logger, Options options)
+    : state_(state), logger_(logger), options_(std::move(options)) {
+  warn_of_interpolations();
+}
+
+Engine::~Engine() { close(); }
+
+std::vector<Trace> Engine::run_event(std::string_view event_name) {
+  return run_event(event_named(event_name));
+}
+
+std::vector<Trace> Engine::run_event(Event event) {
+  if (event == Event::kInit) {
+    run(options_.destinations, event);
+    run(options_.callbacks, event);
+    return run_algorithms(event);
+  }
+  auto traces = run_algorithms(event);
+  run(options_.callbacks, event);
+  run(options_.destinations, event);
+  return traces;
+}
+
+// All are asked before the first one acts: what one does is not to change whether another runs.
+std::vector<Trace> Engine::run_algorithms(Event event) {
+  std::vector<Trace> traces;
+  if (options_.algorithms.empty()) return traces;
+  Algorithms matching;
+  for (const auto& algorithm : options_.algorithms) {
+    const bool matches = algorithm->match(event, state_);
+    if (matches) matching.push_back(algorithm);
+    traces.push_back({algorithm->name(), event, matches});
+  }
+  matching = ordered(std::move(matching), event);
+  for (std::size_t i = 0; i < matching.size(); ++i) {
+    matching[i]->apply(event, state_, logger_);
+    const auto whose = std::find(options_.algorithms.begin(), options_.algorithms.end(), matching[i]);
+    if (whose != options_.algorithms.end())
+      traces[static_cast<std::size_t>(whose - options_.algorithms.begin())].order = static_cast<int>(i);
+  }
+  if (!options_.log_traces) return traces;
+  LoggedTraces logged;
+  for (const auto& trace : traces)
+    logged.emplace_back("algorithm_traces/" + trace.algorithm + "/" + tutti::name(event), trace.ran ? 1 : 0);
+  logger_.log_traces(logged);
+  return traces;
+}
+
+Algorithms Engine::ordered(Algorithms matching, Event event) const {
+  std::stable_partition(matching.begin(), matching.end(),
+                        [](const auto& algorithm) { return algorithm->needs().first; });
+  std::stable_partition(matching.begin(), matching.end(),
+                        [](const auto& algorithm) { return !algorithm->needs().last; });
+  if (is_after(event)) std::reverse(matching.begin(), matching.end());
+  for (const auto& pass : options_.passes) matching = pass(matching, event);
+  return matching;
+}
+
+void Engine::run(const Callbacks& callbacks, Event event) {
+  for (const auto& callback : callbacks) callback->run_event(event, state_, logger_);
+}
+
+void Engine::warn_of_interpolations() const {
+  std::string names;
+  int found = 0;
+  for (const auto& algorithm : options_.algorithms) {
+    if (!algorithm->needs().interpolates_loss) continue;
+    names += (found++ ? ", " : "") + algorithm->name();
+  }
+  if (found > 1 && options_.warn)
+    options_.warn("several algorithms interpolate the loss, which is most likely not what you want: " +
+                  names);
+}
+
+bool Engine::listens() const {
+  return !(options_.algorithms.empty() && options_.callbacks.empty() && options_.destinations.empty());
+}
+
+void Engine::close() {
+  if (closed_) return;
+  closed_ = true;
+  for (const Callbacks* callbacks : {&options_.callbacks, &options_.destinations})
+    for (const auto& callback : *callbacks) {
+      try {
+        callback->close(state_, logger_);
+      } catch (const std::exception& error) {
+        if (options_.warn) options_.warn(callback->name() + ": " + error.what());
+      }
+    }
+}
+
+}  // namespace tutti

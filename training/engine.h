@@ -1,0 +1,77 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "training/algorithm.h"
+#include "training/callback.h"
+#include "training/event.h"
+#include "training/logger.h"
+
+namespace tutti {
+
+using Algorithms = std::vector<std::shared_ptr<Algorithm>>;
+using Callbacks = std::vector<std::shared_ptr<Callback>>;
+
+// Puts the algorithms of an event into the order in which they run.
+using AlgorithmPass = std::function<Algorithms(const Algorithms& algorithms, Event event)>;
+
+// What an algorithm did at an event: whether it matched, and as the how-manieth it ran.
+struct Trace {
+  std::string algorithm;
+  Event event = Event::kInit;
+  bool ran = false;
+  int order = -1;
+};
+
+// Runs what listens to a run's events: composer.core.Engine. At an event every algorithm is asked whether it
+// matches; those that do run in an order that passes decide; then callbacks; then log destinations, which are
+// callbacks too. At INIT destinations come first and algorithms last.
+//
+// The passes, in their order: those that need to be first go to the front, those that need to be last to the
+// back, the whole is turned round on AFTER_X events, and then the user's own passes.
+class Engine {
+ public:
+  struct Options {
+    Algorithms algorithms;
+    Callbacks callbacks;
+    Callbacks destinations;
+    std::vector<AlgorithmPass> passes;             // after the built-in ones
+    std::function<void(const std::string&)> warn;  // may be empty
+    bool log_traces = false;  // "algorithm_traces/EMA/batch_end" = 1 where it ran, else 0
+  };
+
+  // State and logger must outlive the engine.
+  Engine(State& state, Logger& logger, Options options);
+  ~Engine();  // closes
+  Engine(const Engine&) = delete;
+
+  // What the algorithms did; empty where there are none. An exception of a listener passes through.
+  std::vector<Trace> run_event(Event event);
+  std::vector<Trace> run_event(std::string_view event_name);
+
+  // Whether there is anything for which events are run.
+  bool listens() const;
+
+  // Tells every listener that the run is over, in spite of what any of them throws. Idempotent.
+  void close();
+
+  const Algorithms& algorithms() const { return options_.algorithms; }
+  const Callbacks& callbacks() const { return options_.callbacks; }
+
+ private:
+  std::vector<Trace> run_algorithms(Event event);
+  Algorithms ordered(Algorithms matching, Event event) const;
+  void run(const Callbacks& callbacks, Event event);
+  void warn_of_interpolations() const;
+
+  State& state_;
+  Logger& logger_;
+  Options options_;
+  bool closed_ = false;
+};
+
+}  // namespace tutti

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+
+#include "tensors/tree.h"
+#include "training/timestamp.h"
+#include "training/trainee.h"
+
+namespace tutti {
+
+// Everything of a run that algorithms and callbacks may see and change: composer.core.State. One a rank. What
+// it holds of a step (batch to loss) is scratch: a step that runs out of memory fills it anew.
+struct State : Trainee {
+  std::string run_name;
+  uint64_t seed = 0;  // of the run, the same on all ranks: Composer's rank_zero_seed
+  int rank = 0;
+  int world = 1;
+
+  Time max_duration;    // may be changed in mid-run
+  Timestamp timestamp;  // of the batch under way: moves on after the optimizer's step
+  std::string dataloader_label = "train";
+  int64_t dataloader_len = 0;  // batches of an epoch
+
+  Batch batch;      // this rank's; between BEFORE_FORWARD and AFTER_BACKWARD the microbatch under way
+  Outputs outputs;  // of the microbatch
+  at::Tensor loss;  // its mean, a scalar
+  int grad_accum = 1;
+  int64_t device_train_microbatch_size = 0;  // samples; the last microbatches may have fewer
+
+  // At AFTER_TRAIN_BATCH the views' gradients are sums over all ranks; divided by this they are those of the
+  // mean loss.
+  double grad_scale = 1.0;
+
+  // Part of max_duration that has passed, in [0, 1]; in epochs it moves at their ends only.
+  Time elapsed_duration() const { return {elapsed(timestamp, max_duration), TimeUnit::kDuration}; }
+  // Ends the training with the batch under way.
+  void stop_training();
+};
+
+}  // namespace tutti
