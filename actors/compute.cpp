@@ -61,8 +61,7 @@ Prepared Compute::prepare(const std::string& checkpoint) {
   try {
     const Setting& recipe = options_.recipe;
     state_.max_duration = Time::parse(recipe.at("train").at("max_duration"));
-    eval_every_.emplace(Time::parse(recipe.at("train").at("eval_interval")), state_.max_duration);
-    checkpoint_every_.emplace(Time::parse(recipe.at("checkpoint").at("interval")), state_.max_duration);
+    plan_times();
     for (auto& callback : make_callbacks(recipe)) options_.listeners.callbacks.push_back(std::move(callback));
     engine_ = std::make_unique<Engine>(state_, logger_, options_.listeners);
     train_step_.emplace(state_, *engine_,
@@ -70,9 +69,10 @@ Prepared Compute::prepare(const std::string& checkpoint) {
                         recorder_);
     build(state_, recipe, options_.spec, options_.seed, options_.make_model,
           [this] { engine_->run_event(Event::kInit); });
-    if (recipe.has("scheduler"))
-      schedule_ = make_schedule(recipe.at("scheduler"), {state_.max_duration, options_.batches_per_epoch});
     engine_->run_event(Event::kBeforeLoad);
+    for (const auto& [name, listener] : engine_->stateful())
+      for (const auto& [tensor_name, tensor] : listener->state_tensors())
+        state_.listeners.emplace_back(name + "/" + tensor_name, tensor);
     if (!checkpoint.empty()) restore(checkpoint);
     engine_->run_event(Event::kAfterLoad);
   } catch (const std::exception& error) {
@@ -80,6 +80,21 @@ Prepared Compute::prepare(const std::string& checkpoint) {
   }
   const Timestamp& time = state_.timestamp;
   return {"", {time.epoch, time.batch_in_epoch}, time.batch};
+}
+
+void Compute::plan_times() {
+  const Setting& recipe = options_.recipe;
+  const Time& whole = planned_duration_ = state_.max_duration;
+  eval_every_.emplace(Time::parse(recipe.at("train").at("eval_interval")), whole);
+  checkpoint_every_.emplace(Time::parse(recipe.at("checkpoint").at("interval")), whole);
+  if (recipe.has("scheduler"))
+    schedule_ = make_schedule(recipe.at("scheduler"), {whole, options_.batches_per_epoch});
+}
+
+// An algorithm or a callback may have changed it.
+void Compute::follow_max_duration() {
+  const Time& whole = state_.max_duration;
+  if (whole.unit() != planned_duration_.unit() || whole != planned_duration_) plan_times();
 }
 
 void Compute::restore(const std::string& folder) try {
@@ -97,6 +112,10 @@ void Compute::restore(const std::string& folder) try {
   time.token_in_epoch = saved.token_in_epoch;
   time.total_wct = earlier_s_ = saved.seconds;
   train_step_->accumulation().restore(saved.accumulation);
+  for (const auto& [name, listener] : engine_->stateful()) {
+    const auto found = saved.listeners.find(name);
+    if (found != saved.listeners.end()) listener->restore(found->second);
+  }
 } catch (const std::exception& error) {
   options_.resume.fail(one_line(error));
 }
@@ -130,6 +149,7 @@ void Compute::await_batch() {
 
 void Compute::step(Context& context, BatchReady& ready) {
   context.send(cast_.loader, Credit{});
+  follow_max_duration();
   const Timestamp before = state_.timestamp;
   if (options_.before_step) options_.before_step(options_.rank, before.batch + 1, state_, ready.batch);
   record(context, "batch");
@@ -306,6 +326,8 @@ RunState Compute::run_state() const {
   state.data_digest = options_.data_digest;
   state.seconds = state_.timestamp.total_wct;
   state.accumulation = train_step_->accumulation().state();
+  for (const auto& [name, listener] : engine_->stateful())
+    if (std::string text = listener->state(); !text.empty()) state.listeners[name] = std::move(text);
   state.recipe = options_.recipe_text;
   return state;
 }

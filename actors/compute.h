@@ -56,6 +56,8 @@ class Compute final : public Actor {
  private:
   Prepared prepare(const std::string& checkpoint);
   void restore(const std::string& folder);
+  void plan_times();
+  void follow_max_duration();
   void begin(Context& context, const Start& start);
 
   void step(Context& context, BatchReady& ready);
@@ -87,7 +89,8 @@ class Compute final : public Actor {
   State state_;
   StepLog logger_;
   std::unique_ptr<Engine> engine_;
-  Schedule schedule_;  // empty: the rate stays
+  Schedule schedule_;      // empty: the rate stays
+  Time planned_duration_;  // that schedule and intervals were made for
   std::optional<TrainStep> train_step_;
   std::optional<Interval> eval_every_, checkpoint_every_;
   Pending<SnapshotCopied> copying_;

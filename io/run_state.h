@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 namespace tutti {
@@ -32,7 +33,8 @@ struct RunState {
   uint64_t data_digest = 0;
   double seconds = 0;  // of training, wall-clock
   AccumulationState accumulation;
-  std::string recipe;  // as resolved, TOML
+  std::map<std::string, std::string> listeners;  // "callbacks/EarlyStopper" -> its state
+  std::string recipe;                            // as resolved, TOML
 
   std::string to_json() const;
   static RunState from_json(const std::string& text);  // throws OperatingError

@@ -32,8 +32,9 @@ struct Berth {
 LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions& options) {
   if (options.live) hold_stop_signals();
   begin_process(recipe);
-  const Job job = make_job(recipe, {options.ranks, options.run_dir, options.resume, options.fresh_seed,
-                                    options.live ? fresh_nonce() : "local"});
+  Job job = make_job(recipe, {options.ranks, options.run_dir, options.resume, options.fresh_seed,
+                              options.live ? fresh_nonce() : "local"});
+  job.listeners = options.listeners;
   ProcessStateSwitch states(options.ranks);
   SimScheduler::Options scheduling;
   scheduling.seed = options.schedule_seed;

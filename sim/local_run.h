@@ -17,6 +17,7 @@ struct LocalRunOptions {
   bool quiet = false;
   // A user waits for it: time is real, SIGTERM and SIGINT stop it. Else time is made up.
   bool live = false;
+  Listeners listeners = {};
 };
 
 struct LocalRunResult {

@@ -1,10 +1,24 @@
 #include "training/engine.h"
 
 #include <algorithm>
+#include <map>
 
 #include "training/state.h"
 
 namespace tutti {
+namespace {
+
+template <class Listeners>
+void name_all(const std::string& group, const Listeners& listeners,
+              std::vector<std::pair<std::string, Stateful*>>& named) {
+  std::map<std::string, int> known;
+  for (const auto& one : listeners) {
+    const int before = known[one->name()]++;
+    named.emplace_back(group + one->name() + (before ? "/" + std::to_string(before) : ""), one.get());
+  }
+}
+
+}  // namespace
 
 Engine::Engine(State& state, Logger& logger, Options options)
     : state_(state), logger_(logger), options_(std::move(options)) {
@@ -82,6 +96,13 @@ void Engine::warn_of_interpolations() const {
 
 bool Engine::listens() const {
   return !(options_.algorithms.empty() && options_.callbacks.empty() && options_.destinations.empty());
+}
+
+std::vector<std::pair<std::string, Stateful*>> Engine::stateful() const {
+  std::vector<std::pair<std::string, Stateful*>> named;
+  name_all("algorithms/", options_.algorithms, named);
+  name_all("callbacks/", options_.callbacks, named);
+  return named;
 }
 
 void Engine::close() {

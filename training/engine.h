@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "training/algorithm.h"
@@ -58,6 +59,10 @@ class Engine {
 
   // Tells every listener that the run is over, in spite of what any of them throws. Idempotent.
   void close();
+
+  // Algorithms and callbacks, by the names that their state has in a checkpoint: "algorithms/EMA",
+  // "callbacks/EarlyStopper", of a second one of that name "callbacks/EarlyStopper/1".
+  std::vector<std::pair<std::string, Stateful*>> stateful() const;
 
   const Algorithms& algorithms() const { return options_.algorithms; }
   const Callbacks& callbacks() const { return options_.callbacks; }

@@ -30,7 +30,12 @@ std::vector<std::pair<std::string, at::Tensor>> saved_tensors(const Trainee& tra
     const std::string of = one.view ? one.view->name + "/" : "";
     saved.emplace_back("optimizer/" + of + one.name, one.tensor);
   }
+  saved.insert(saved.end(), trainee.listeners.begin(), trainee.listeners.end());
   return saved;
+}
+
+bool of_listener(const std::string& name) {
+  return name.starts_with("algorithms/") || name.starts_with("callbacks/");
 }
 
 void copy_in(at::Tensor to, const at::Tensor& from, const std::string& name, const std::string& source) {
@@ -48,6 +53,7 @@ void restore(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors,
   for (const auto& [name, to] : saved_tensors(trainee)) {
     if (!name.starts_with(part)) continue;
     const auto found = tensors.find(name);
+    if (found == tensors.end() && of_listener(name)) continue;
     if (found == tensors.end())
       throw UserError(from + ": there is no '" + name +
                       "', which the recipe needs; this is another model's or optimizer's");
@@ -55,7 +61,7 @@ void restore(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors,
     wanted.insert(name);
   }
   for (const auto& [name, tensor] : tensors)
-    if (!wanted.count(name))
+    if (!wanted.count(name) && !of_listener(name))
       throw UserError(from + ": it holds '" + name +
                       "', which the recipe does not have; this is another model's or optimizer's");
 }

@@ -26,6 +26,8 @@ struct Trainee {
   std::vector<NamedBuffer> buffers;  // the persistent ones
   std::vector<ParamView> views;  // of the parameters, in their order; gradients are set before each update
   std::unique_ptr<Optimizer> optimizer;
+  // Of algorithms and callbacks, whose state a checkpoint holds too: "algorithms/EMA/fc.weight".
+  std::vector<std::pair<std::string, at::Tensor>> listeners;
 };
 
 // The model on the meta device. Throws UserError, also where this machine's memory is too small for it.
@@ -45,7 +47,8 @@ using StepObserver = std::function<void(int rank, int64_t step, const Trainee& t
 std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee, int world, int rank);
 
 // Copies whole tensors in, by name. Throws UserError naming the first tensor that is missing, left over, or
-// of another shape: a checkpoint of another model.
+// of another shape: a checkpoint of another model. Algorithms and callbacks may have come or gone: those that
+// the checkpoint knows nothing of keep what they have.
 void restore_tensors(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors,
                      const std::string& from);
 // The same of parameters and buffers alone: the optimizer's part is passed over.

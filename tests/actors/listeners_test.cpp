@@ -1,0 +1,126 @@
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "actors/inspect.h"
+#include "sim/local_run.h"
+#include "tests/actors/sleeping_world.h"
+#include "training/state.h"
+
+namespace tutti {
+namespace {
+
+// 4 batches an epoch.
+std::string recipe(const std::string& max_duration, const std::string& t_max) {
+  return "seed = 5\n[model]\nkind = 'mlp'\nhidden = [8]\n[data.train]\nkind = 'synthetic'\nsamples = 96\n"
+         "batch_size = 24\nshape = [6]\n[optimizer]\nkind = 'sgd'\n[scheduler]\nkind = 'linear'\nt_max = '" +
+         t_max + "'\n[train]\nmax_duration = '" + max_duration + "'\n";
+}
+
+void train(const std::string& max_duration, const std::string& run_dir, const Listeners& listeners,
+           const std::string& resume = "", const std::string& t_max = "1dur") {
+  LocalRunOptions options;
+  options.ranks = 2;
+  options.run_dir = run_dir;
+  options.resume = resume;
+  options.quiet = true;
+  options.listeners = listeners;
+  train_in_one_process(recipe_of(recipe(max_duration, t_max)), options);
+}
+
+std::vector<std::string> lines_with(const std::string& run_dir, const std::string& key) {
+  std::vector<std::string> found;
+  std::istringstream lines(read_text(run_dir + "/metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);)
+    if (const auto at = line.find("\"" + key + "\": "); at != std::string::npos)
+      found.push_back(line.substr(at, line.find_first_of(",}", at) - at));
+  return found;
+}
+
+Listeners algorithms(const std::function<std::shared_ptr<Algorithm>()>& make) {
+  return [make](int) {
+    Engine::Options options;
+    options.algorithms = {make()};
+    return options;
+  };
+}
+
+class ShortenTraining final : public Algorithm {
+ public:
+  std::string name() const override { return "ShortenTraining"; }
+  bool match(Event event, const State&) const override { return event == Event::kFitStart; }
+  void apply(Event, State& state, Logger&) override { state.max_duration = state.max_duration * 0.5; }
+};
+
+TEST(ListenersTest, ShorterTrainingTakesItsScheduleAlong) {
+  const Scratch folder;
+  train("4ep", folder.path("halved"), algorithms([] { return std::make_shared<ShortenTraining>(); }));
+  train("2ep", folder.path("short"), {});
+  const auto rates = lines_with(folder.path("halved"), "lr");
+  EXPECT_EQ(rates.size(), 8u);
+  EXPECT_EQ(rates, lines_with(folder.path("short"), "lr"));
+  EXPECT_EQ(inspect_digest(folder.path("halved")), inspect_digest(folder.path("short")));
+}
+
+// Steers by what it has seen: a number, and a tensor of its own.
+class Steering final : public Algorithm {
+ public:
+  std::string name() const override { return "Steering"; }
+  bool match(Event event, const State&) const override { return event == Event::kAfterTrainBatch; }
+  void apply(Event, State& state, Logger& logger) override {
+    ++steps_;
+    sum_.add_(state.views[0].grad.abs().mean() / state.grad_scale);
+    state.optimizer->set_lr(state.optimizer->lr() * (1 + 0.01 * steps_) / (1 + sum_.item<double>()));
+    logger.log_metrics({{"steering/sum", sum_.item<double>()}, {"steering/steps", double(steps_)}});
+  }
+  std::string state() const override { return std::to_string(steps_); }
+  void restore(const std::string& text) override { steps_ = std::stoi(text); }
+  NamedTensors state_tensors() override { return {{"sum", sum_}}; }
+
+ private:
+  int steps_ = 0;
+  at::Tensor sum_ = at::zeros({1}, at::kDouble);
+};
+
+TEST(ListenersTest, WhatTheyKnowIsInTheCheckpoint) {
+  const auto steering = algorithms([] { return std::make_shared<Steering>(); });
+  const Scratch folder;
+  train("12ba", folder.path("whole"), steering, "", "12ba");
+  for (const char* until : {"1ba", "3ba", "4ba", "6ba", "12ba"})
+    train(until, folder.path("parts"), steering, "auto", "12ba");
+  for (const char* key : {"loss", "steering/sum", "steering/steps"})
+    EXPECT_EQ(lines_with(folder.path("parts"), key), lines_with(folder.path("whole"), key)) << key;
+  EXPECT_EQ(inspect_digest(folder.path("parts")), inspect_digest(folder.path("whole")));
+}
+
+TEST(ListenersTest, MayComeAndGoBetweenStarts) {
+  const Scratch folder;
+  train("4ba", folder.path("run"), {});
+  train("6ba", folder.path("run"), algorithms([] { return std::make_shared<Steering>(); }), "auto");
+  EXPECT_EQ(lines_with(folder.path("run"), "steering/steps"),
+            (std::vector<std::string>{"\"steering/steps\": 1", "\"steering/steps\": 2"}));
+  train("8ba", folder.path("run"), {}, "auto");
+  EXPECT_EQ(lines_with(folder.path("run"), "loss").size(), 8u);
+}
+
+class Quitter final : public Callback {
+ public:
+  std::string name() const override { return "Quitter"; }
+  void batch_end(State& state, Logger&) override {
+    if (state.timestamp.batch == 6) state.stop_training();
+  }
+};
+
+TEST(ListenersTest, OneThatStopsTheTrainingStopsItThere) {
+  const Scratch folder;
+  train("4ep", folder.path("run"), [](int) {
+    Engine::Options options;
+    options.callbacks = {std::make_shared<Quitter>()};
+    return options;
+  });
+  EXPECT_EQ(lines_with(folder.path("run"), "loss").size(), 6u);
+}
+
+}  // namespace
+}  // namespace tutti
