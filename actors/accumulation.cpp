@@ -20,7 +20,17 @@ std::vector<std::pair<int64_t, int>> steps_of(const Setting& grad_accum) {
 
 Accumulation::Accumulation(const Setting& train)
     : steps_(steps_of(train.at("grad_accum"))),
-      grow_interval_(Time::parse(train.at("grad_accum_grow_interval"))) {}
+      grow_interval_(Time::parse(train.at("grad_accum_grow_interval"))) {
+  state_.unit = suffix(grow_interval_.unit());
+}
+
+void Accumulation::restore(const AccumulationState& state, const Timestamp& now) {
+  const bool same_unit = state.unit == state_.unit;
+  state_ = state;
+  if (same_unit) return;
+  state_.unit = suffix(grow_interval_.unit());
+  state_.since = now.get(grow_interval_.unit()).value();
+}
 
 int Accumulation::count(int64_t step) const {
   if (automatic()) return state_.count;

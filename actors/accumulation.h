@@ -30,7 +30,8 @@ class Accumulation {
   bool committed(const Timestamp& now);
 
   const AccumulationState& state() const { return state_; }
-  void restore(const AccumulationState& state) { state_ = state; }
+  // `now`: where the run goes on. A grow interval in another unit than the saved run's counts from there.
+  void restore(const AccumulationState& state, const Timestamp& now);
 
  private:
   std::vector<std::pair<int64_t, int>> steps_;  // from step, count; empty: automatic

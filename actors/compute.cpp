@@ -25,7 +25,7 @@ Compute::Compute(Options options, const Cast& cast, Disk& disk, Log& log, Record
       disk_(disk),
       log_(log),
       recorder_(recorder),
-      batch_digest_("compute/batch", recorder),
+      batch_digest_("compute/batch", recorder, std::numeric_limits<int64_t>::max() / 2),
       weights_digest_("compute/weights", recorder, std::numeric_limits<int64_t>::max() / 2),
       logger_(cast.has_reporter) {
   state_.run_name = options_.recipe.at("run_name").text();
@@ -111,7 +111,7 @@ void Compute::restore(const std::string& folder) try {
   time.sample_in_epoch = saved.sample_in_epoch;
   time.token_in_epoch = saved.token_in_epoch;
   time.total_wct = earlier_s_ = saved.seconds;
-  train_step_->accumulation().restore(saved.accumulation);
+  train_step_->accumulation().restore(saved.accumulation, time);
   for (const auto& [name, listener] : engine_->stateful()) {
     const auto found = saved.listeners.find(name);
     if (found != saved.listeners.end()) listener->restore(found->second);

@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 
@@ -30,6 +31,36 @@ void sum_over_ranks(const SumOverRanks& sum, std::vector<MetricPtr>& metrics) {
   }
 }
 
+using Sums = std::vector<std::vector<double>>;
+
+Sums sums_of(const std::vector<MetricPtr>& metrics) {
+  Sums sums;
+  for (const auto& metric : metrics) sums.push_back(metric->sums());
+  return sums;
+}
+
+// What does not fit into memory is tried in two halves: no other rank takes part, and metrics are sums.
+void evaluate_batch(State& state, Engine& engine, const Batch& batch, std::vector<MetricPtr>& metrics) {
+  const Sums before = sums_of(metrics);
+  try {
+    state.batch = batch;
+    engine.run_event(Event::kEvalBatchStart);
+    engine.run_event(Event::kEvalBeforeForward);
+    state.outputs = state.model->eval_forward(state.batch);
+    engine.run_event(Event::kEvalAfterForward);
+    for (auto& metric : metrics) state.model->update_metric(state.batch, state.outputs, *metric);
+    engine.run_event(Event::kEvalBatchEnd);
+    return;
+  } catch (const c10::OutOfMemoryError&) {
+    if (batch.samples() < 2) throw;
+  }
+  state.outputs = {};
+  for (std::size_t m = 0; m < metrics.size(); ++m) metrics[m]->sums() = before[m];
+  const int64_t half = batch.samples() / 2;
+  evaluate_batch(state, engine, batch.narrow(0, half), metrics);
+  evaluate_batch(state, engine, batch.narrow(half, batch.samples() - half), metrics);
+}
+
 }  // namespace
 
 NamedValues evaluate(State& state, Engine& engine, int64_t batches, const FetchBatch& fetch,
@@ -41,14 +72,8 @@ NamedValues evaluate(State& state, Engine& engine, int64_t batches, const FetchB
   auto metrics = metrics_of(model);
   engine.run_event(Event::kEvalStart);
   for (int64_t b = 0; b < batches; ++b) {
-    state.batch = fetch(b);
-    if (state.batch.samples() == 0) continue;
-    engine.run_event(Event::kEvalBatchStart);
-    engine.run_event(Event::kEvalBeforeForward);
-    state.outputs = model.eval_forward(state.batch);
-    engine.run_event(Event::kEvalAfterForward);
-    for (auto& metric : metrics) model.update_metric(state.batch, state.outputs, *metric);
-    engine.run_event(Event::kEvalBatchEnd);
+    const Batch batch = fetch(b);
+    if (batch.samples() > 0) evaluate_batch(state, engine, batch, metrics);
   }
   state.batch = state.outputs = {};
   set_context(model, nullptr);

@@ -138,10 +138,12 @@ int run_rank(const Job& job, const Connection& connection) {
     }
     recorder->end(error.what());
     log->info(error.what());
+    log_trouble(*log, *recorder);
     log_last_happenings(*log, *recorder, clock.now());
     std::fprintf(stderr, "error: %s\n", told_by(rank, error.what()).c_str());
     end_with(dynamic_cast<const UserError*>(&error) ? kUserError : 1);
   }
+  log_trouble(*log, *recorder);
   recorder->end("exit code " + std::to_string(outcome.exit_code));
   return outcome.exit_code;
 }

@@ -172,8 +172,15 @@ struct ControlSent {
 struct ControlReceived {
   static constexpr const char* kName = "ControlReceived";
   static constexpr bool kReserved = true;
-  int from = 0;
+  ControlReceived(int rank, std::string bytes)
+      : from(rank), text(std::move(bytes)), label_("ControlReceived from rank " + std::to_string(rank)) {}
+  std::string_view label() const { return label_; }  // ranks' words arrive in any order
+
+  int from;
   std::string text;
+
+ private:
+  std::string label_;
 };
 
 // ---- checkpoints

@@ -46,6 +46,12 @@ bool prints_to_terminal() {
   return terminal;
 }
 
+void log_trouble(Log& log, const Recorder& recorder) {
+  const std::string trouble = recorder.trouble();
+  if (!trouble.empty())
+    log.warning("the journal is not whole, and cannot be replayed to its end: " + trouble);
+}
+
 void log_last_happenings(Log& log, const Recorder& recorder, TimePoint now) {
   log.info("the last that was done:");
   for (const auto& one : recorder.last(kHappenings)) {

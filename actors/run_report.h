@@ -12,6 +12,9 @@ double process_started_s();
 // output counts.
 bool prints_to_terminal();
 
+// Warns where the journal is not whole.
+void log_trouble(Log& log, const Recorder& recorder);
+
 // The last that every actor did, into the log's file: for a run that ended badly.
 void log_last_happenings(Log& log, const Recorder& recorder, TimePoint now);
 

@@ -31,9 +31,9 @@ double bytes_of(const Tensors& tensors, TensorOf tensor_of) {
 void must_fit(const std::string& what, const std::function<void()>& work) try {
   work();
 } catch (const c10::OutOfMemoryError& error) {
-  throw OperatingError(what +
-                       ": out of memory, and it cannot be done in smaller parts; the last checkpoint " +
-                       "is good, and --resume auto goes on from it: " + one_line(error));
+  throw OperatingError(
+      what + ": out of memory, and it cannot be done in smaller parts; --resume auto goes on from the " +
+      "last checkpoint, if there is one: " + one_line(error));
 }
 
 TrainStep::TrainStep(State& state, Engine& engine, Options options, const Cast& cast, Log& log,

@@ -21,6 +21,7 @@ class JournalRecorder final : public Recorder {
   void name_parts(std::string_view thing, const std::vector<std::string>& names) override;
   double answer(std::string_view what, double measured) override;
   std::string answer(std::string_view what, std::string measured) override;
+  std::string trouble() const override { return writer_.incomplete(); }
   void end(const std::string& how) override;
 
  private:

@@ -1,5 +1,7 @@
 #include "io/recorded_run.h"
 
+#include <algorithm>
+
 #include "io/journal_reader.h"
 #include "runtime/disk.h"
 #include "runtime/error.h"
@@ -17,6 +19,16 @@ RecordedJob head_of(const std::string& path) {
   return RecordedJob::from_json(head->json);
 }
 
+// Not so of a start that was killed while it waited for another to leave the folder.
+bool came_to_train(const std::string& path) try {
+  JournalCursor cursor(path);
+  while (const auto record = cursor.next())
+    if (std::holds_alternative<JournalDelivery>(*record)) return true;
+  return false;
+} catch (const UserError&) {
+  return false;
+}
+
 }  // namespace
 
 std::string journal_folder(const std::string& run_dir, const std::string& nonce) {
@@ -29,9 +41,13 @@ std::string journal_path(const std::string& folder, int rank) {
 
 // Nonces begin with the time of the start.
 std::string newest_journal(const std::string& run_dir) {
-  const auto starts = PosixDisk().list(run_dir + kFolder);
+  auto starts = PosixDisk().list(run_dir + kFolder);
   if (starts.empty()) throw UserError(run_dir + ": there is no journal in it");
-  return run_dir + kFolder + '/' + starts.back();
+  const auto path = [&](const std::string& start) { return run_dir + kFolder + '/' + start; };
+  const auto newest = std::find_if(starts.rbegin(), starts.rend(), [&](const std::string& start) {
+    return came_to_train(journal_path(path(start), 0));
+  });
+  return path(newest == starts.rend() ? starts.back() : *newest);
 }
 
 RecordedRun newest_recorded_run(const std::string& run_dir) {

@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(AccumulationState, count, since, patience, trying)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(AccumulationState, count, since, unit, patience, trying)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunState, run_name, seed, world, step, epoch, batch_in_epoch, sample,
                                    token, sample_in_epoch, token_in_epoch, global_batch, data_digest, seconds,
                                    accumulation, listeners, recipe)

@@ -10,6 +10,7 @@ namespace tutti {
 struct AccumulationState {
   int count = 1;
   double since = 0;      // when it last changed, in the unit of the grow interval
+  std::string unit;      // that one
   int64_t patience = 1;  // intervals to wait before fewer are tried
   bool trying = false;   // fewer than were once too few
 

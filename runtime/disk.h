@@ -14,7 +14,7 @@ class WritableFile {
   virtual ~WritableFile() = default;
   virtual void write_at(uint64_t offset, std::span<const std::byte> bytes) = 0;
   virtual void append(std::span<const std::byte> bytes) = 0;  // what a failed one wrote is written over
-  virtual void sync() = 0;  // to the device
+  virtual void sync() = 0;                                    // to the device
   virtual void close() = 0;
 };
 
@@ -38,7 +38,7 @@ class Disk {
   virtual uint64_t size(const std::string& path) const = 0;
   virtual bool exists(const std::string& path) const = 0;
   virtual std::vector<std::string> list(
-      const std::string& folder) const = 0;  // names, sorted; empty when absent
+      const std::string& folder) const = 0;                // names, sorted; empty when absent
   virtual void make_folders(const std::string& path) = 0;  // their names are durable, too
   virtual void rename(const std::string& from, const std::string& to) = 0;
   virtual void remove_all(const std::string& path) = 0;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <new>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -12,7 +13,8 @@ namespace tutti {
 // A message type is a movable struct with `static constexpr const char* kName`. Credits and replies, which
 // must never block their sender, also have `static constexpr bool kReserved = true`: they travel in the
 // mailbox's reserved lane. With `static constexpr bool kIncidental = true` it comes and goes with the clock
-// and no result depends on it: it is not recorded.
+// and no result depends on it: it is not recorded. Where messages of one kind come from one actor in an order
+// that is not that actor's own, `std::string_view label() const` tells them apart in records.
 class Message {
  public:
   static constexpr std::size_t kInlineBytes = 48;
@@ -30,6 +32,8 @@ class Message {
 
   bool empty() const { return type_ == nullptr; }
   const char* name() const { return type_ ? type_->name : "nothing"; }
+  // What records call it; lives as long as the value.
+  std::string_view label() const { return type_ ? type_->label(value()) : "nothing"; }
   bool reserved() const { return type_ != nullptr && type_->reserved; }
   bool incidental() const { return type_ != nullptr && type_->incidental; }
   void reset();
@@ -40,6 +44,7 @@ class Message {
     bool reserved;
     bool incidental;
     bool heap;
+    std::string_view (*label)(const void* value);
     void (*relocate)(void* to, void* from);
     void (*destroy)(void* at);
   };
@@ -60,6 +65,12 @@ class Message {
     if constexpr (requires { T::kIncidental; }) return T::kIncidental;
     return false;
   }
+  template <class T>
+  static std::string_view label_of(const void* value) {
+    if constexpr (requires(const T& t) { t.label(); }) return static_cast<const T*>(value)->label();
+    return T::kName;
+  }
+  const void* value() const { return type_->heap ? *reinterpret_cast<void* const*>(bytes_) : bytes_; }
   void take(Message& other) noexcept;
 
   const Type* type_ = nullptr;
@@ -67,7 +78,11 @@ class Message {
 };
 
 template <class T>
-const Message::Type Message::kTypeOf = {T::kName, is_reserved<T>(), is_incidental<T>(), !fits<T>(),
+const Message::Type Message::kTypeOf = {T::kName,
+                                        is_reserved<T>(),
+                                        is_incidental<T>(),
+                                        !fits<T>(),
+                                        label_of<T>,
                                         [](void* to, void* from) {
                                           if constexpr (fits<T>()) {
                                             new (to) T(std::move(*static_cast<T*>(from)));

@@ -59,6 +59,9 @@ class Recorder {
   // In a replay, what `answer` will say next, for what must be known before it is measured; else nothing.
   virtual std::optional<double> foretold(std::string_view) { return std::nullopt; }
 
+  // Why what was recorded is not whole; "" while it is.
+  virtual std::string trouble() const { return ""; }
+
   // How the run ended on this rank; the last that is recorded.
   virtual void end(const std::string&) {}
 };

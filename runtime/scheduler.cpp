@@ -156,7 +156,7 @@ bool Scheduler::take(Cell& self, Envelope& envelope) { return self.mailbox.pop(e
 void Scheduler::record_delivery(Cell& self, const Envelope& envelope) const {
   const uint32_t from = envelope.from.index;
   self.recorder->delivered({now(), self.name, from < cells_.size() ? cells_[from]->name : std::string_view(),
-                            envelope.message.name()});
+                            envelope.message.label()});
 }
 
 void Scheduler::abort(const std::string& reason) { abort(state_->everybody, reason); }

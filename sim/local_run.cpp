@@ -66,9 +66,13 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
     scheduler.run();
   } catch (const std::exception& error) {
     if (berths[0].outcome.refused && options.live) discard_journals(job);
-    for (auto& berth : berths) berth.recorder->end(error.what());
+    for (auto& berth : berths) {
+      berth.recorder->end(error.what());
+      log_last_happenings(*berth.log, *berth.recorder, scheduler.now());
+    }
     throw;
   }
+  for (auto& berth : berths) log_trouble(*berth.log, *berth.recorder);
   for (auto& berth : berths) berth.recorder->end("exit code " + std::to_string(berth.outcome.exit_code));
   return {berths[0].outcome.exit_code, scheduler.delivery_digest()};
 }

@@ -7,7 +7,7 @@ namespace tutti {
 RecordedRank::RecordedRank(const std::string& path) : cursor_(path) {
   const auto record = cursor_.next();
   const auto* head = record ? std::get_if<JournalHead>(&*record) : nullptr;
-  if (!head) throw OperatingError(path + ": the journal has no head");
+  if (!head) throw UserError(path + ": the journal has no head");
   head_ = RecordedJob::from_json(head->json);
 }
 
@@ -27,6 +27,8 @@ bool RecordedRank::read_on() {
     parts_[std::string(parts->thing)] = parts->names;
   } else if (const auto* end = std::get_if<JournalEnd>(&*record)) {
     end_ = end->text;
+  } else if (const auto* cut = std::get_if<JournalIncomplete>(&*record)) {
+    incomplete_ = cut->why;
   }
   return true;
 }
@@ -66,7 +68,12 @@ std::optional<std::string> RecordedRank::coming_answer(const std::string& what) 
 }
 
 std::string RecordedRank::text_of_end() const {
-  return end_.empty() ? "in step " + std::to_string(last_step_ + 1) + ", where it was killed" : end_;
+  if (!end_.empty()) return end_;
+  const std::string where = "in step " + std::to_string(last_step_ + 1) + ", ";
+  if (!incomplete_.empty()) return where + "where it could not be written on: " + incomplete_;
+  if (cursor_.torn_bytes() > 0)
+    return where + "where it is torn or damaged, at byte " + std::to_string(cursor_.position());
+  return where + "where it was killed or could not be written on";
 }
 
 }  // namespace tutti

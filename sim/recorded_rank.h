@@ -36,9 +36,9 @@ class RecordedRank {
   std::optional<std::string> coming_answer(const std::string& what);  // and it stays the next
   const std::vector<std::string>& parts(const std::string& thing) { return parts_[thing]; }
 
-  // How the run ended on this rank: "" when it was killed, so far as has been read.
+  // How the run ended on this rank: "" when the record breaks off, so far as has been read.
   const std::string& end() const { return end_; }
-  std::string text_of_end() const;  // "in step 50, where it was killed"
+  std::string text_of_end() const;  // "in step 50, where it was killed or could not be written on"
 
  private:
   struct Taken {
@@ -55,6 +55,7 @@ class RecordedRank {
   std::map<std::string, std::deque<std::string>> answers_;
   std::map<std::string, std::vector<std::string>> parts_;
   std::string end_;
+  std::string incomplete_;  // why it could not be written on
   int64_t taken_ = 0;
   int64_t last_step_ = 0;
 };

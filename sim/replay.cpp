@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <sstream>
 
 #include "actors/recipe_catalogs.h"
@@ -53,6 +54,12 @@ class Record final : public DeliveryScript {
     return Message(StopRequested{});
   }
 
+  // Whether a rank's record breaks off, so that what it did then is not known: others may wait for that.
+  bool breaks_off() {
+    return std::any_of(ranks_.begin(), ranks_.end(),
+                       [](const auto& rank) { return !rank->next_delivery() && rank->end().empty(); });
+  }
+
   // The rank that has not come to the end of its record, and what it waits for; "" when all have.
   std::string rest() {
     for (int r = 0; r < world(); ++r) {
@@ -95,6 +102,8 @@ class Replay {
  private:
   Job job();
   void before_step(int rank, int64_t step, const Trainee& trainee, const Batch& batch);
+  void require_record();
+  Moved moved() const { return {record_.head().run_dir, options_.run_dir}; }
   void run_ranks();
   std::string summary() const;
   std::string ends() const;
@@ -106,6 +115,7 @@ class Replay {
   LocalNetwork network_;
   std::vector<Berth> berths_;
   int dumped_ = 0;
+  std::set<int> past_;  // ranks that have come to the step after the last
 };
 
 Job Replay::job() {
@@ -113,7 +123,7 @@ Job Replay::job() {
   const Setting recipe = parse_recipe(head.recipe, options_.run_dir + "/recipe.toml");
   JobOptions options;
   options.world = record_.world();
-  options.run_dir = head.run_dir;
+  options.run_dir = options_.run_dir;
   options.resume = head.resume;
   options.nonce = head.nonce;
   options.makes_folders = false;
@@ -125,7 +135,8 @@ Job Replay::job() {
 }
 
 void Replay::before_step(int rank, int64_t step, const Trainee& trainee, const Batch& batch) {
-  if (options_.until && step > *options_.until) throw ReplayOver("");
+  if (options_.until && step > *options_.until) past_.insert(rank);
+  if (static_cast<int>(past_.size()) == record_.world()) throw ReplayOver("");
   if (!options_.break_at || step != *options_.break_at) return;
   PosixDisk disk;
   const std::string folder = options_.run_dir + "/replay-step-" + std::to_string(step);
@@ -146,14 +157,16 @@ void Replay::run_ranks() {
   DryDisk disk;
   const auto fabric = LocalFabric::make(job_.world);
   const auto log = make_null_log();
-  const bool exact = job_.recipe.at("collectives").at("reduction").text() != "native";
+  const bool exact = job_.recipe.at("collectives").at("reduction").text() != "native" &&
+                     record_.head().cpu == at::get_cpu_capability();
   berths_.resize(job_.world);
   for (int r = 0; r < job_.world; ++r) {
     Berth& berth = berths_[r];
     berth.group = fabric->group(r);
     berth.transport = network_.transport(r);
     const bool compare = record_.head().level == "full" && (options_.rank < 0 || options_.rank == r);
-    berth.recorder = std::make_unique<ReplayRecorder>(record_.rank(r), compare, exact);
+    berth.recorder = std::make_unique<ReplayRecorder>(
+        record_.rank(r), ReplayRecorder::Options{compare, exact, options_.until, moved()});
     const RankPlace place{r, r, "this process", false, /*quiet=*/true};
     add_rank(scheduler, job_, place, {*berth.group, *berth.transport, disk, clock, *log, *berth.recorder},
              berth.outcome);
@@ -161,18 +174,38 @@ void Replay::run_ranks() {
   scheduler.run();
 }
 
+void Replay::require_record() {
+  if (options_.rank >= record_.world() || options_.rank < -1)
+    throw UserError("--rank " + std::to_string(options_.rank) + ": the run has ranks 0 to " +
+                    std::to_string(record_.world() - 1));
+  if (options_.break_at && options_.until && *options_.break_at > *options_.until)
+    throw UserError("--break-at step=" + std::to_string(*options_.break_at) +
+                    " lies behind --until step=" + std::to_string(*options_.until));
+  const auto chosen = record_.rank(0).coming_answer(ReplayRecorder::kCheckpoint);
+  if (!chosen || chosen->empty()) return;
+  const std::string folder = moved()(*chosen);
+  if (!PosixDisk().exists(folder))
+    throw UserError(folder +
+                    ": the checkpoint that this start went on from is not there any more, so it cannot " +
+                    "be replayed");
+}
+
 ReplayResult Replay::run() {
+  require_record();
   begin_process(job_.recipe);
   try {
     run_ranks();
   } catch (const ReplayDifference& error) {
-    return {false, error.what()};
+    return {false, error.what() + warnings()};
   } catch (const ReplayOver& over) {
     return {true, summary() + over.what() + warnings()};
   } catch (const std::exception& error) {
     const std::string rest = record_.rest();
-    if (!rest.empty()) return {false, rest + " (" + error.what() + ")"};
+    if (!rest.empty() && record_.breaks_off()) return {true, summary() + ends() + "; " + rest + warnings()};
+    if (!rest.empty()) return {false, rest + " (" + error.what() + ")" + warnings()};
   }
+  if (options_.break_at)
+    return {false, "step " + std::to_string(*options_.break_at) + " was not come to; " + summary() + ends()};
   return {true, summary() + ends() + warnings()};
 }
 
@@ -183,7 +216,9 @@ std::string Replay::summary() const {
     compared += berths_[r].recorder->compared();
   }
   return "replayed " + std::to_string(job_.world) + (job_.world == 1 ? " rank, " : " ranks, ") +
-         std::to_string(deliveries) + " messages; " + std::to_string(compared) + " digests, all equal";
+         std::to_string(deliveries) + " messages; " +
+         (record_.head().level == "full" ? std::to_string(compared) + " digests, all equal"
+                                         : "no digests were recorded (journal.level = \"control\")");
 }
 
 std::string Replay::ends() const {
@@ -199,7 +234,9 @@ std::string Replay::warnings() const {
   std::string text;
   const std::string cpu = at::get_cpu_capability();
   if (head.cpu != cpu)
-    text += "\nthe run computed with " + head.cpu + ", this machine with " + cpu + ": bits may differ";
+    text += "\nthe run computed with " + head.cpu + ", this machine with " + cpu +
+            ": bits may differ, and losses were compared to a "
+            "tolerance, nothing else";
   if (job_.recipe.at("collectives").at("reduction").text() == "native")
     text += "\nnative reduction promises no bits: losses were compared to a tolerance, nothing else";
   return text;

@@ -19,8 +19,12 @@ std::string name_of(const std::string& thing) { return thing.substr(thing.find('
 
 }  // namespace
 
-ReplayRecorder::ReplayRecorder(RecordedRank& recorded, bool compare, bool exact)
-    : recorded_(recorded), compare_(compare), exact_(exact) {}
+std::string Moved::operator()(const std::string& path) const {
+  return path.starts_with(from + "/") ? to + path.substr(from.size()) : path;
+}
+
+ReplayRecorder::ReplayRecorder(RecordedRank& recorded, Options options)
+    : recorded_(recorded), options_(std::move(options)) {}
 
 void ReplayRecorder::delivered(const Delivery& delivery) {
   const std::lock_guard lock(mutex_);
@@ -35,16 +39,17 @@ void ReplayRecorder::name_parts(std::string_view thing, const std::vector<std::s
 void ReplayRecorder::digest(const Digest& digest) {
   const std::lock_guard lock(mutex_);
   const auto recorded = recorded_.next_hash(std::string(digest.thing));
-  if (!recorded) return;
+  if (!recorded || (options_.until && digest.step >= *options_.until)) return;
   if (!matches(digest, *recorded)) throw ReplayDifference(difference(digest, *recorded));
   ++compared_;
 }
 
 bool ReplayRecorder::matches(const Digest& digest, const RecordedRank::Hash& recorded) const {
   if (digest.step != recorded.step) return false;
-  if (exact_) return digest.value == recorded.value;
+  if (options_.exact) return digest.value == recorded.value;
   if (digest.thing != kLoss) return true;
   const auto mine = std::bit_cast<double>(digest.value), theirs = std::bit_cast<double>(recorded.value);
+  if (std::isnan(mine) || std::isinf(mine)) return std::isnan(mine) == std::isnan(theirs);
   return std::abs(mine - theirs) <= kTolerance * std::abs(theirs);
 }
 
@@ -74,7 +79,8 @@ std::optional<double> ReplayRecorder::foretold(std::string_view what) {
 
 std::string ReplayRecorder::answer(std::string_view what, std::string measured) {
   const std::lock_guard lock(mutex_);
-  return recorded_.next_answer(std::string(what)).value_or(std::move(measured));
+  std::string answer = recorded_.next_answer(std::string(what)).value_or(std::move(measured));
+  return what == kCheckpoint ? options_.moved(answer) : answer;
 }
 
 }  // namespace tutti

@@ -16,17 +16,33 @@ class ReplayDifference : public OperatingError {
   using OperatingError::OperatingError;
 };
 
+// A run's folder as it was recorded, and where it lies now.
+struct Moved {
+  std::string from, to;
+
+  std::string operator()(const std::string& path) const;  // a path in it; any other stays
+};
+
 // A rank's recorder in a replay: answers as the outside did, and compares what the rank comes to.
 class ReplayRecorder final : public Recorder {
  public:
-  // `exact`: bits are promised; else losses are compared to kTolerance, and nothing else.
-  ReplayRecorder(RecordedRank& recorded, bool compare, bool exact);
+  struct Options {
+    bool compare = true;
+    bool exact = true;  // bits are promised; else losses are compared to kTolerance, and nothing else
+    std::optional<int64_t> until;  // the last step that is compared
+    Moved moved;
+  };
+
+  // What the answer is called that says which checkpoint a start goes on from.
+  static constexpr const char* kCheckpoint = "checkpoint";
+
+  ReplayRecorder(RecordedRank& recorded, Options options);
   static constexpr double kTolerance = 1e-3;  // relative
 
   void record(const Happening& happening) override { ring_.record(happening); }
   std::vector<Happening> last(int count) const override { return ring_.last(count); }
   void delivered(const Delivery& delivery) override;
-  bool digests() const override { return compare_; }
+  bool digests() const override { return options_.compare; }
   void digest(const Digest& digest) override;
   void name_parts(std::string_view thing, const std::vector<std::string>& names) override;
   double answer(std::string_view what, double measured) override;
@@ -41,8 +57,7 @@ class ReplayRecorder final : public Recorder {
 
   std::mutex mutex_;
   RecordedRank& recorded_;
-  bool compare_;
-  bool exact_;
+  Options options_;
   RingRecorder ring_;
   std::map<std::string, std::string> last_message_;  // by actor
   std::map<std::string, std::vector<std::string>> parts_;

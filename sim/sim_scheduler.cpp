@@ -111,8 +111,8 @@ void SimScheduler::unpark(Cell& cell) {
 
 void SimScheduler::deliver(Cell& self, const Envelope& envelope) {
   yield(self, Phase::kAble, kNever);
-  const uint64_t what = Draw(envelope.from.index, envelope.message.name()).bits();
-  deliveries_ = deliveries_.at(self.id.index).at(what).at(now().time_since_epoch().count());
+  const uint64_t what = Draw(envelope.from.index, envelope.message.label()).bits();
+  deliveries_ = deliveries_.at(self.id.index).at(what);
 }
 
 bool SimScheduler::take(Cell& self, Envelope& envelope) {
@@ -134,7 +134,7 @@ bool SimScheduler::take(Cell& self, Envelope& envelope) {
 
 bool SimScheduler::is_next(const Cell& self, const Envelope& envelope) const {
   const DeliveryScript::Line* next = options_.script->next(self.rank);
-  if (!next || next->to != self.name || next->message != envelope.message.name()) return false;
+  if (!next || next->to != self.name || next->message != envelope.message.label()) return false;
   const uint32_t from = envelope.from.index;
   return from < cells_.size() ? next->from == cells_[from]->name : next->from.empty();
 }

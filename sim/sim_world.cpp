@@ -260,7 +260,7 @@ SimDisk::Fate SimWorld::disk_call(const SimDisk::Call& call) {
   scheduler_.spend(std::chrono::microseconds(draw_.at(5).below(kDiskCallUs, drawn_++)));
   if (std::string_view(call.what) != "write") return SimDisk::Fate::kDone;
   for (Trouble& trouble : troubles_) {
-    if (!trouble.rule->strikes_disk() || trouble.left == 0) continue;
+    if (!trouble.rule->strikes_disk() || trouble.left == 0 || trouble.rank != call.rank) continue;
     if (call.path.find(trouble.rule->file) == std::string::npos) continue;
     --trouble.left;
     ++seen_.faults[trouble.rule->name];

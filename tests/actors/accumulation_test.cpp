@@ -53,14 +53,14 @@ TEST(AccumulationTest, EveryDoublingMakesTheLargestPartSmaller) {
 
 TEST(AccumulationTest, ShortBatchOfSinglesCannotBeCutFurther) {
   Accumulation automatic = accumulation("grad_accum = 'auto'\n");
-  automatic.restore({.count = 4});
+  automatic.restore({.count = 4, .unit = "ba"}, {});
   EXPECT_FALSE(automatic.out_of_memory(at_batch(0), 3));
   EXPECT_EQ(automatic.count(0), 4);
 }
 
 TEST(AccumulationTest, NeverGrowsBackUnlessAskedTo) {
   Accumulation automatic = accumulation("grad_accum = 'auto'\n");
-  automatic.restore({.count = 4});
+  automatic.restore({.count = 4, .unit = "ba"}, {});
   for (int64_t batch = 1; batch < 1000; ++batch) EXPECT_FALSE(automatic.committed(at_batch(batch)));
 }
 
@@ -77,13 +77,13 @@ std::vector<int64_t> tries(Accumulation& automatic, int64_t until,
 
 TEST(AccumulationTest, WaitDoublesAfterATryThatFailed) {
   Accumulation automatic = accumulation("grad_accum = 'auto'\ngrad_accum_grow_interval = '10ba'\n");
-  automatic.restore({.count = 4});
+  automatic.restore({.count = 4, .unit = "ba"}, {});
   EXPECT_EQ(tries(automatic, 160, [](int64_t) { return true; }), (std::vector<int64_t>{10, 30, 70, 150}));
 }
 
 TEST(AccumulationTest, GrowsBackToOneOnceMemorySuffices) {
   Accumulation automatic = accumulation("grad_accum = 'auto'\ngrad_accum_grow_interval = '10ba'\n");
-  automatic.restore({.count = 4});
+  automatic.restore({.count = 4, .unit = "ba"}, {});
   const auto found = tries(automatic, 200, [](int64_t batch) { return batch < 35; });
   EXPECT_EQ(found, (std::vector<int64_t>{10, 30, 70, 110}));
   EXPECT_EQ(automatic.count(0), 1);
@@ -92,14 +92,25 @@ TEST(AccumulationTest, GrowsBackToOneOnceMemorySuffices) {
 TEST(AccumulationTest, GoesOnWhereItsStateWasTaken) {
   Accumulation one = accumulation("grad_accum = 'auto'\ngrad_accum_grow_interval = '3ba'\n");
   const auto too_few = [](int64_t batch) { return batch < 20; };
-  one.restore({.count = 4});
+  one.restore({.count = 4, .unit = "ba"}, {});
   tries(one, 17, too_few);
   Accumulation other = accumulation("grad_accum = 'auto'\ngrad_accum_grow_interval = '3ba'\n");
   RunState state;
   state.accumulation = one.state();
-  other.restore(RunState::from_json(state.to_json()).accumulation);
+  other.restore(RunState::from_json(state.to_json()).accumulation, {});
   EXPECT_EQ(other.state(), one.state());
   EXPECT_NE(one.state(), AccumulationState());
+}
+
+TEST(AccumulationTest, WaitInAnotherUnitBeginsWhereTheRunGoesOn) {
+  Accumulation automatic = accumulation("grad_accum = 'auto'\ngrad_accum_grow_interval = '2ep'\n");
+  Timestamp now = at_batch(96);
+  now.epoch = 3;
+  automatic.restore({.count = 4, .since = 90, .unit = "ba"}, now);
+  now.epoch = 4;
+  EXPECT_FALSE(automatic.committed(now));
+  now.epoch = 5;
+  EXPECT_TRUE(automatic.committed(now));
 }
 
 }  // namespace

@@ -31,6 +31,72 @@ class Replay(tutti_run.RunTest):
         self.assert_replays(run, 4)
         self.assertEqual(sorted(path for path in run.rglob("*")), before, "a replay leaves nothing behind")
 
+    def test_many_checkpoints_of_many_ranks(self):
+        """Ranks tell rank 0 of their parts in any order."""
+        for interval in (3, 7):
+            run = self.folder / f"run-{interval}"
+            train(run, ranks=3, train__max_duration="30ep", checkpoint__interval=f"{interval}ba",
+                  train__eval_interval="2ep", checkpoint__keep=2)
+            self.assert_replays(run, 3)
+
+    def test_a_folder_that_was_moved_after_a_resume(self):
+        run, moved = self.folder / "run", self.folder / "moved"
+        train(run, train__max_duration="2ep")
+        train(run, "--resume", "auto", train__max_duration="3ep")
+        run.rename(moved)
+        self.assert_replays(moved, 2)
+
+    def test_a_checkpoint_that_is_gone_is_named(self):
+        run = self.folder / "run"
+        train(run, train__max_duration="2ep", checkpoint__keep=1)
+        train(run, "--resume", "auto", train__max_duration="4ep", checkpoint__keep=1)
+        self.assertIn("ep2-ba30: the checkpoint that this start went on from is not there", self.replay(run, code=2))
+
+    def test_what_lies_beyond_the_run_is_refused(self):
+        run = self.folder / "run"
+        train(run, train__max_duration="1ep")
+        self.assertIn("the run has ranks 0 to 1", self.replay(run, "--rank", 7, code=2))
+        self.assertIn("lies behind", self.replay(run, "--until", 3, "--break-at", "step=5", code=2))
+        self.assertIn("step 999 was not come to", self.replay(run, "--break-at", "step=999", code=1))
+
+    def test_all_ranks_come_to_the_last_step(self):
+        run = self.folder / "run"
+        train(run, ranks=3, train__max_duration="1ep")
+        counts = {until: int(re.search(r"; (\d+) digests", self.replay(run, "--until", until)).group(1))
+                  for until in (2, 3, 4, 5, 6)}
+        self.assertEqual({counts[until + 1] - counts[until] for until in (2, 3, 4, 5)}, {counts[3] - counts[2]})
+
+    def test_digests_that_were_not_recorded_are_not_said_to_be_equal(self):
+        run = self.folder / "run"
+        train(run, train__max_duration="1ep", journal__level="control")
+        self.assertIn("no digests were recorded", self.replay(run))
+
+    def test_a_record_that_breaks_off_is_told(self):
+        """A byte of one rank's journal is not as it was: nobody knows what that rank did from there on."""
+        run = self.folder / "run"
+        train(run, train__max_duration="10ep")
+        journal = next((run / "journal").glob("*/rank-1.journal"))
+        bytes_ = bytearray(journal.read_bytes())
+        bytes_[len(bytes_) // 2] ^= 4
+        journal.write_bytes(bytes_)
+        text = self.replay(run)
+        self.assertRegex(text, r"the record of rank 1 ends in step \d+, where it is torn or damaged, at byte \d+")
+
+    def test_a_start_that_was_killed_before_it_trained_is_passed_over(self):
+        run = self.folder / "run"
+        train(run, ranks=1, train__max_duration="2ep")
+        start_of = next((run / "journal").iterdir())
+        later = run / "journal" / "29991231T235959.999Z-00000000"
+        later.mkdir()
+        head = (start_of / "rank-0.journal").read_bytes()
+        (later / "rank-0.journal").write_bytes(head[:head.index(b"exit code")][:400])
+        self.assert_replays(run, 1)
+
+    def test_losses_that_are_no_numbers(self):
+        run = self.folder / "run"
+        train(run, train__max_duration="1ep", collectives__reduction="native", optimizer__lr="1e30")
+        self.assert_replays(run, 2)
+
     def test_a_language_model_on_four_ranks(self):
         run = self.folder / "run"
         train(run, recipe=EXAMPLES / "text_gpt.toml", ranks=4, train__max_duration="20ba")
