@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <limits>
+#include <sstream>
 
 #include "actors/evaluation.h"
 #include "actors/heartbeat.h"
@@ -86,8 +87,8 @@ Prepared Compute::prepare(const std::string& checkpoint) {
     eval_every_.emplace(Time::parse(train.at("eval_interval")), max_duration_);
     checkpoint_every_.emplace(Time::parse(options_.recipe.at("checkpoint").at("interval")), max_duration_);
     trainee_ = make_trainee(options_.recipe, options_.spec, options_.seed, options_.make_model);
-    if (options_.recipe.has("scheduler"))
-      schedule_ = make_schedule(options_.recipe.at("scheduler"), {max_duration_, options_.batches_per_epoch});
+    rate_ = LearningRate(options_.recipe, *trainee_, {max_duration_, options_.batches_per_epoch},
+                         cast_.has_eval && eval_every_->fires());
     if (!checkpoint.empty()) restore(checkpoint);
   } catch (const std::exception& error) {
     return {one_line(error), {}, 0};
@@ -109,6 +110,7 @@ void Compute::restore(const std::string& folder) try {
   time_.token_in_epoch = state.token_in_epoch;
   time_.total_wct = earlier_s_ = state.seconds;
   accumulation_->restore(state.accumulation);
+  rate_.restore(state.plateau);
 } catch (const std::exception& error) {
   options_.resume.fail(one_line(error));
 }
@@ -162,7 +164,7 @@ void Compute::step(Context& context, BatchReady& ready) {
   record(context, "batch");
   if (recorder_.digests()) batch_digest_.take(time_.batch, ready.batch.leaves());
   use_accumulation(context);
-  const double lr = trainee_->optimizer->base_lr() * (schedule_ ? schedule_(time_) : 1.0);
+  const double lr = rate_.at(time_);
   Attempt done = attempt(context, ready.batch);
   while (done.all.verdict.out_of_memory > 0) {
     done.all = {};  // what was gathered is void too
@@ -333,7 +335,7 @@ void Compute::after_step(Context& context, const Timestamp& before, const Verdic
     evaluation_due = evaluation_due || eval_every_->at_epoch_end(before, time_);
     checkpoint_due = checkpoint_due || checkpoint_every_->at_epoch_end(before, time_);
   }
-  if (evaluation_due) evaluate(context);
+  if (evaluation_due) observe(evaluate(context));
   const bool over = reached(time_, max_duration_);
   if (over || verdict.stop > 0) {
     finish(context, /*stopped=*/!over);
@@ -361,8 +363,8 @@ void Compute::write_text(Context& context) try {
   log_.warning("no sample of text: " + one_line(error));
 }
 
-void Compute::evaluate(Context& context) {
-  if (!cast_.has_eval) return;
+NamedValues Compute::evaluate(Context& context) {
+  if (!cast_.has_eval) return {};
   evaluated_at_ = time_.batch;
   const int64_t batches = options_.eval_batches;
   auto next = context.request<BatchReady>(cast_.eval_loader, LoadBatch{{0, 0}});
@@ -377,6 +379,17 @@ void Compute::evaluate(Context& context) {
   must_fit("evaluation after step " + std::to_string(time_.batch),
            [&] { metrics = tutti::evaluate(*trainee_->model, batches, fetch, sum); });
   if (cast_.has_reporter) context.send(cast_.reporter, EvalDone{time_.batch, time_.epoch, metrics});
+  return metrics;
+}
+
+// Not what the evaluation at the end finds where none is due: a run that goes on from there later comes to
+// the same as one that was not interrupted.
+void Compute::observe(const NamedValues& metrics) {
+  if (!rate_.observe(metrics)) return;
+  std::ostringstream text;
+  text << "step " << time_.batch + 1 << ": no improvement for long; the learning rate is now "
+       << rate_.at(time_);
+  log_.info(text.str());
 }
 
 void Compute::snapshot(Context& context, bool last) {
@@ -428,6 +441,7 @@ RunState Compute::run_state() const {
   state.data_digest = options_.data_digest;
   state.seconds = time_.total_wct;
   state.accumulation = accumulation_->state();
+  state.plateau = rate_.state();
   state.recipe = options_.recipe_text;
   return state;
 }

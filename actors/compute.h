@@ -7,6 +7,7 @@
 
 #include "actors/accumulation.h"
 #include "actors/gradient_buckets.h"
+#include "actors/learning_rate.h"
 #include "actors/messages.h"
 #include "actors/microbatches.h"
 #include "actors/shortage.h"
@@ -19,7 +20,6 @@
 #include "runtime/log.h"
 #include "runtime/recorder.h"
 #include "runtime/setting.h"
-#include "training/schedule.h"
 #include "training/timestamp.h"
 
 namespace tutti {
@@ -78,7 +78,8 @@ class Compute final : public Actor {
   double progress() const;
   void after_step(Context& context, const Timestamp& before, const Verdict& verdict, bool last_of_epoch);
 
-  void evaluate(Context& context);
+  NamedValues evaluate(Context& context);
+  void observe(const NamedValues& metrics);
   void write_text(Context& context);
   void snapshot(Context& context, bool last);
   void wait_for_copy(Context& context);
@@ -96,7 +97,7 @@ class Compute final : public Actor {
 
   Time max_duration_;
   std::unique_ptr<Trainee> trainee_;
-  Schedule schedule_;                         // empty: the rate stays
+  LearningRate rate_;
   std::unique_ptr<GradientBuckets> buckets_;  // null in a world of one: nothing to reduce
   SetPlan plan_;
   std::unique_ptr<Microbatches> microbatches_;

@@ -30,7 +30,15 @@ void sum_over_ranks(const SumOverRanks& sum, std::vector<MetricPtr>& metrics) {
   }
 }
 
+constexpr const char* kPrefix = "metrics/eval/";
+
 }  // namespace
+
+std::vector<std::string> evaluation_metrics(const Model& model) {
+  std::vector<std::string> names;
+  for (const auto& name : model.get_metrics(/*is_train=*/false)) names.push_back(kPrefix + name);
+  return names;
+}
 
 NamedValues evaluate(Model& model, int64_t batches, const FetchBatch& fetch, const SumOverRanks& sum) {
   const at::NoGradGuard no_grad;
@@ -46,7 +54,7 @@ NamedValues evaluate(Model& model, int64_t batches, const FetchBatch& fetch, con
   set_context(model, nullptr);
   sum_over_ranks(sum, metrics);
   NamedValues values;
-  for (const auto& metric : metrics) values.emplace_back("metrics/eval/" + metric->name(), metric->compute());
+  for (const auto& metric : metrics) values.emplace_back(kPrefix + metric->name(), metric->compute());
   return values;
 }
 
