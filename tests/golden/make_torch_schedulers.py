@@ -138,6 +138,7 @@ def plateaus(file):
     plateau(file, wobbling, mode="max", patience=1, threshold=0.01, threshold_mode="abs", factor=0.3)
     plateau(file, wobbling, patience=1, threshold=0.1, threshold_mode="abs", cooldown=2, min_lr=0.004)
     plateau(file, [-v for v in wobbling], mode="max", patience=2, factor=0.2, min_lr=1e-4)
+    plateau(file, wobbling, mode="max", patience=1, threshold=0.05, factor=0.5)
     plateau(file, [-v for v in wobbling], patience=1, factor=0.4, threshold=0.02)
     plateau(file, [1.0] * 30, lr=1e-7, patience=0, eps=2e-8, factor=0.6)
     plateau(file, [math.nan, 1.0, math.nan, math.inf, 0.5, math.nan, 0.4], patience=1)
