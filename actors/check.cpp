@@ -6,10 +6,10 @@
 
 #include "actors/evaluation.h"
 #include "actors/job.h"
+#include "actors/learning_rate.h"
 #include "actors/resume.h"
 #include "tensors/torch_error.h"
 #include "training/engine.h"
-#include "training/schedule.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -41,12 +41,12 @@ void check_resume(const Job& job, Trainee& trainee) try {
   job.resume.fail(one_line(error));
 }
 
-void check_times(const Job& job) {
+void check_times(const Job& job, const Trainee& trainee) {
   const Time max_duration = Time::parse(job.recipe.at("train").at("max_duration"));
-  Interval(Time::parse(job.recipe.at("train").at("eval_interval")), max_duration);
+  const Interval eval_every(Time::parse(job.recipe.at("train").at("eval_interval")), max_duration);
   Interval(Time::parse(job.recipe.at("checkpoint").at("interval")), max_duration);
-  if (job.recipe.has("scheduler"))
-    make_schedule(job.recipe.at("scheduler"), {max_duration, job.train_sampler(0).batches()});
+  LearningRate(job.recipe, trainee, {max_duration, job.train_sampler(0).batches()},
+               job.eval && eval_every.fires());
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ std::string check_text(const Setting& recipe, int ranks, bool scan_data) try {
   }
   Trainee trainee;
   build(trainee, job.recipe, job.train->spec(), job.seed, job.make_model);
-  check_times(job);
+  check_times(job, trainee);
   check_resume(job, trainee);
   int64_t numbers = 0;
   for (const auto& view : trainee.views) numbers += view.tensor.numel();

@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include <limits>
+#include <sstream>
 
 #include "actors/evaluation.h"
 #include "actors/heartbeat.h"
@@ -61,7 +62,6 @@ Prepared Compute::prepare(const std::string& checkpoint) {
   try {
     const Setting& recipe = options_.recipe;
     state_.max_duration = Time::parse(recipe.at("train").at("max_duration"));
-    plan_times();
     for (auto& callback : make_callbacks(recipe)) options_.listeners.callbacks.push_back(std::move(callback));
     engine_ = std::make_unique<Engine>(state_, logger_, options_.listeners);
     train_step_.emplace(state_, *engine_,
@@ -69,6 +69,7 @@ Prepared Compute::prepare(const std::string& checkpoint) {
                         recorder_);
     build(state_, recipe, options_.spec, options_.seed, options_.make_model,
           [this] { engine_->run_event(Event::kInit); });
+    plan_times();
     engine_->run_event(Event::kBeforeLoad);
     for (const auto& [name, listener] : engine_->stateful())
       for (const auto& [tensor_name, tensor] : listener->state_tensors())
@@ -87,8 +88,10 @@ void Compute::plan_times() {
   const Time& whole = planned_duration_ = state_.max_duration;
   eval_every_.emplace(Time::parse(recipe.at("train").at("eval_interval")), whole);
   checkpoint_every_.emplace(Time::parse(recipe.at("checkpoint").at("interval")), whole);
-  if (recipe.has("scheduler"))
-    schedule_ = make_schedule(recipe.at("scheduler"), {whole, options_.batches_per_epoch});
+  const PlateauState plateau = rate_.state();
+  rate_ = LearningRate(recipe, state_, {whole, options_.batches_per_epoch},
+                       cast_.has_eval && eval_every_->fires());
+  rate_.restore(plateau);
 }
 
 // An algorithm or a callback may have changed it.
@@ -116,6 +119,7 @@ void Compute::restore(const std::string& folder) try {
     const auto found = saved.listeners.find(name);
     if (found != saved.listeners.end()) listener->restore(found->second);
   }
+  rate_.restore(saved.plateau);
 } catch (const std::exception& error) {
   options_.resume.fail(one_line(error));
 }
@@ -154,7 +158,7 @@ void Compute::step(Context& context, BatchReady& ready) {
   if (options_.before_step) options_.before_step(options_.rank, before.batch + 1, state_, ready.batch);
   record(context, "batch");
   if (recorder_.digests()) batch_digest_.take(before.batch, ready.batch.leaves());
-  const double lr = state_.optimizer->base_lr() * (schedule_ ? schedule_(before) : 1.0);
+  const double lr = rate_.at(before);
   const TrainStep::Hooks hooks{[&](Verdict& mine) { vote(context, mine); }, [&] { wait_for_copy(context); }};
   const Verdict verdict = train_step_->run(context, ready, lr, hooks);
   state_.timestamp.to_next_batch(static_cast<int64_t>(verdict.samples), static_cast<int64_t>(verdict.tokens),
@@ -201,7 +205,7 @@ double Compute::progress() const {
 void Compute::after_step(Context& context, const Timestamp& before, const Verdict& verdict,
                          bool last_of_epoch) {
   engine_->run_event(Event::kBatchEnd);
-  if (eval_every_->at_batch_end(before, state_.timestamp)) evaluate(context);
+  if (eval_every_->at_batch_end(before, state_.timestamp)) observe(evaluate(context));
   bool checkpoint_due =
       checkpoint_every_->at_batch_end(before, state_.timestamp) || verdict.checkpoint_now > 0;
   engine_->run_event(Event::kBatchCheckpoint);
@@ -228,7 +232,7 @@ bool Compute::end_epoch(Context& context, const Timestamp& before) {
   if (!over()) engine_->run_event(Event::kBeforeDataloader);  // the look that finds nothing more
   state_.timestamp.to_next_epoch();
   engine_->run_event(Event::kEpochEnd);
-  if (eval_every_->at_epoch_end(before, state_.timestamp)) evaluate(context);
+  if (eval_every_->at_epoch_end(before, state_.timestamp)) observe(evaluate(context));
   engine_->run_event(Event::kEpochCheckpoint);
   return checkpoint_every_->at_epoch_end(before, state_.timestamp);
 }
@@ -255,8 +259,8 @@ void Compute::write_text(Context& context) try {
   log_.warning("no sample of text: " + one_line(error));
 }
 
-void Compute::evaluate(Context& context) {
-  if (!cast_.has_eval) return;
+NamedValues Compute::evaluate(Context& context) {
+  if (!cast_.has_eval) return {};
   evaluated_at_ = state_.timestamp.batch;
   const int64_t batches = options_.eval_batches;
   auto next = context.request<BatchReady>(cast_.eval_loader, LoadBatch{{0, 0}});
@@ -275,6 +279,17 @@ void Compute::evaluate(Context& context) {
   });
   if (cast_.has_reporter)
     context.send(cast_.reporter, EvalDone{state_.timestamp.batch, state_.timestamp.epoch, metrics});
+  return metrics;
+}
+
+// Not what the evaluation at the end finds where none is due: a run that goes on from there later comes to
+// the same as one that was not interrupted.
+void Compute::observe(const NamedValues& metrics) {
+  if (!rate_.observe(metrics)) return;
+  std::ostringstream text;
+  text << "step " << state_.timestamp.batch + 1 << ": no improvement for long; the learning rate is now "
+       << rate_.at(state_.timestamp);
+  log_.info(text.str());
 }
 
 void Compute::snapshot(Context& context, bool last) {
@@ -328,6 +343,7 @@ RunState Compute::run_state() const {
   state.accumulation = train_step_->accumulation().state();
   for (const auto& [name, listener] : engine_->stateful())
     if (std::string text = listener->state(); !text.empty()) state.listeners[name] = std::move(text);
+  state.plateau = rate_.state();
   state.recipe = options_.recipe_text;
   return state;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/learning_rate.h"
 #include "actors/messages.h"
 #include "actors/step_log.h"
 #include "actors/supervisor.h"
@@ -18,7 +19,6 @@
 #include "runtime/recorder.h"
 #include "runtime/setting.h"
 #include "training/engine.h"
-#include "training/schedule.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -70,7 +70,8 @@ class Compute final : public Actor {
   void send_logged(Context& context);
   bool over() const;
 
-  void evaluate(Context& context);
+  NamedValues evaluate(Context& context);
+  void observe(const NamedValues& metrics);
   void write_text(Context& context);
   void snapshot(Context& context, bool last);
   void wait_for_copy(Context& context);
@@ -89,8 +90,8 @@ class Compute final : public Actor {
   State state_;
   StepLog logger_;
   std::unique_ptr<Engine> engine_;
-  Schedule schedule_;      // empty: the rate stays
-  Time planned_duration_;  // that schedule and intervals were made for
+  LearningRate rate_;
+  Time planned_duration_;  // that rate and intervals were made for
   std::optional<TrainStep> train_step_;
   std::optional<Interval> eval_every_, checkpoint_every_;
   Pending<SnapshotCopied> copying_;

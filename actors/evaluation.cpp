@@ -31,6 +31,8 @@ void sum_over_ranks(const SumOverRanks& sum, std::vector<MetricPtr>& metrics) {
   }
 }
 
+constexpr const char* kPrefix = "metrics/eval/";
+
 using Sums = std::vector<std::vector<double>>;
 
 Sums sums_of(const std::vector<MetricPtr>& metrics) {
@@ -63,6 +65,12 @@ void evaluate_batch(State& state, Engine& engine, const Batch& batch, std::vecto
 
 }  // namespace
 
+std::vector<std::string> evaluation_metrics(const Model& model) {
+  std::vector<std::string> names;
+  for (const auto& name : model.get_metrics(/*is_train=*/false)) names.push_back(kPrefix + name);
+  return names;
+}
+
 NamedValues evaluate(State& state, Engine& engine, int64_t batches, const FetchBatch& fetch,
                      const SumOverRanks& sum) {
   const at::NoGradGuard no_grad;
@@ -79,7 +87,7 @@ NamedValues evaluate(State& state, Engine& engine, int64_t batches, const FetchB
   set_context(model, nullptr);
   sum_over_ranks(sum, metrics);
   NamedValues values;
-  for (const auto& metric : metrics) values.emplace_back("metrics/eval/" + metric->name(), metric->compute());
+  for (const auto& metric : metrics) values.emplace_back(kPrefix + metric->name(), metric->compute());
   engine.run_event(Event::kEvalEnd);
   return values;
 }

@@ -7,9 +7,10 @@
 namespace tutti {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(AccumulationState, count, since, unit, patience, trying)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PlateauState, multiplier, best, has_best, bad, cooldown)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunState, run_name, seed, world, step, epoch, batch_in_epoch, sample,
                                    token, sample_in_epoch, token_in_epoch, global_batch, data_digest, seconds,
-                                   accumulation, listeners, recipe)
+                                   accumulation, plateau, listeners, recipe)
 
 std::string RunState::to_json() const { return nlohmann::json(*this).dump(1); }
 
@@ -18,6 +19,7 @@ RunState RunState::from_json(const std::string& text) {
     auto state = nlohmann::json::parse(text);
     if (!state.contains("accumulation")) state["accumulation"] = AccumulationState();  // older checkpoints
     if (!state.contains("listeners")) state["listeners"] = RunState().listeners;
+    if (!state.contains("plateau")) state["plateau"] = PlateauState();
     return state.get<RunState>();
   } catch (const nlohmann::json::exception& error) {
     throw OperatingError(std::string("the checkpoint's state cannot be read: ") + error.what());

@@ -17,6 +17,17 @@ struct AccumulationState {
   friend bool operator==(const AccumulationState&, const AccumulationState&) = default;
 };
 
+// What reduce_lr_on_plateau remembers.
+struct PlateauState {
+  double multiplier = 1;  // of the optimizer's learning rate
+  double best = 0;        // value of the metric
+  bool has_best = false;
+  int64_t bad = 0;       // evaluations since without an improvement
+  int64_t cooldown = 0;  // evaluations that do not count yet
+
+  friend bool operator==(const PlateauState&, const PlateauState&) = default;
+};
+
 // What a checkpoint holds besides tensors: enough to go on at the same bits. Randomness is a function of the
 // seed and the counters, so nothing of it is saved.
 struct RunState {
@@ -34,6 +45,7 @@ struct RunState {
   uint64_t data_digest = 0;
   double seconds = 0;  // of training, wall-clock
   AccumulationState accumulation;
+  PlateauState plateau;
   std::map<std::string, std::string> listeners;  // "callbacks/EarlyStopper" -> its state
   std::string recipe;                            // as resolved, TOML
 

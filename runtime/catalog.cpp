@@ -32,6 +32,8 @@ const char* type_text(KeyType type) {
       return "a number or a list of numbers";
     case KeyType::kIntegerOrSteps:
       return "a list of [step, integer], the first for step 0, or an integer";
+    case KeyType::kTables:
+      return "tables";
     case KeyType::kAny:
       return "any value";
   }
@@ -73,6 +75,7 @@ std::string Range::text() const {
 std::string Key::expects() const {
   std::string text = choices.empty() ? type_text(type) : "one of " + joined(choices);
   if (choices.empty() && (type == KeyType::kTime || type == KeyType::kTimes)) text += units_text(units);
+  if (tables) text += ", each with a kind: one of " + joined(tables->kinds());
   if (const std::string bounds = range.text(); !bounds.empty()) text += ' ' + bounds;
   for (const auto& word : words) text += " or \"" + word + '"';
   return text;
@@ -119,6 +122,11 @@ Key Key::at_most(double value) && {
 Key Key::less_than(double value) && {
   range.high = value;
   range.below = true;
+  return std::move(*this);
+}
+
+Key Key::each(std::shared_ptr<const Catalog> table) && {
+  tables = std::move(table);
   return std::move(*this);
 }
 

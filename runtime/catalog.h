@@ -1,6 +1,7 @@
 #pragma once
 
 #include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@ enum class KeyType {
   kTimes,
   kNumberOrNumbers,
   kIntegerOrSteps,  // 2, or [[0, 1], [7, 2]]: from step 0 on 1, from step 7 on 2
+  kTables,          // [[section.key]]: tables, each with a kind
   kAny
 };
 
@@ -34,6 +36,8 @@ struct Range {
   std::string text() const;  // ">= 1", "> 0", "in [0, 1)", "" when anything goes
 };
 
+struct Catalog;
+
 // How a key that a recipe may name is written, what it means, and what stands in its place when it is absent.
 struct Key {
   std::string name;
@@ -46,6 +50,7 @@ struct Key {
   std::vector<std::string> words = {};    // texts that may stand in place of the type: "auto"
   std::vector<std::string> units = {};    // of a time; empty = any
   Range range = {};
+  std::shared_ptr<const Catalog> tables = nullptr;  // of kTables: what each may hold
 
   bool required() const { return fallback.empty(); }
   bool may_be_absent() const { return fallback == "none"; }
@@ -60,6 +65,7 @@ struct Key {
   Key more_than(double value) &&;
   Key at_most(double value) &&;
   Key less_than(double value) &&;
+  Key each(std::shared_ptr<const Catalog> table) &&;
 };
 
 // A thing that `kind = "name"` chooses: a model, an optimizer, a dataset, ...

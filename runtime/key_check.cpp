@@ -116,6 +116,9 @@ Setting checked_type(const Key& key, const Setting& given) {
       return checked_list(key, given, [&](const Setting& item) { return checked_number(key, item, false); });
     case KeyType::kIntegerOrSteps:
       return given.is_array() ? checked_steps(key, given) : checked_number(key, given, true);
+    case KeyType::kTables:
+      if (!given.is_array() || given.array().empty()) reject(key, given);
+      return given;
     case KeyType::kAny:
       return given;
   }

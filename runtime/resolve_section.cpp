@@ -114,6 +114,7 @@ class SectionResolver {
     Setting value = checked(key, *given);
     value.path = below(given_.path, key.name);
     if (key.type == KeyType::kPath) value = as_absolute(key, std::move(value));
+    if (key.type == KeyType::kTables) value = with_tables_resolved(key, value);
     return value;
   }
 
@@ -131,6 +132,13 @@ class SectionResolver {
     if (std::ranges::count(key.words, value.text())) return value;
     value.value = (origin_.folder / value.text()).lexically_normal().string();
     return value;
+  }
+
+  Setting with_tables_resolved(const Key& key, const Setting& given) const {
+    Setting::Array tables;
+    for (const auto& table : given.array())
+      tables.push_back(resolve_section(*key.tables, table, {.folder = origin_.folder}));
+    return Setting(std::move(tables), given.path, given.position);
   }
 
   // Of the keys given, one stays: those of the file give way to an override.

@@ -1,4 +1,5 @@
 #include "training/catalog.h"
+#include "training/schedules/pytorch_catalog.h"
 
 namespace tutti {
 namespace {
@@ -72,12 +73,14 @@ std::vector<Entry> warmup_schedules() {
 Catalog scheduler_catalog() {
   std::vector<Entry> entries = plain_schedules();
   for (auto& entry : warmup_schedules()) entries.push_back(std::move(entry));
-  return {
-      .section = "scheduler",
-      .noun = "scheduler",
-      .doc = "What the learning rate is multiplied by as time goes on. Names and meanings are Composer's.",
-      .entries = std::move(entries),
-      .default_kind = "constant"};
+  for (auto& entry : pytorch_schedulers()) entries.push_back(std::move(entry));
+  return {.section = "scheduler",
+          .noun = "scheduler",
+          .doc =
+              "How the learning rate changes as time goes on. Names and meanings are Composer's; those with "
+              "lr in their names are PyTorch's, and count steps of the scheduler.",
+          .entries = std::move(entries),
+          .default_kind = "constant"};
 }
 
 }  // namespace tutti

@@ -47,7 +47,10 @@ std::string field(const std::string& line, const std::string& name) {
 void read_metrics(const std::string& path, MemoryWorld::Outcome& outcome) {
   std::istringstream lines(read_text(path));
   for (std::string line; std::getline(lines, line);) {
-    if (field(line, "loss").empty()) continue;
+    if (field(line, "loss").empty()) {
+      outcome.evaluations.push_back(line);
+      continue;
+    }
     outcome.losses.push_back(field(line, "loss"));
     outcome.counts.push_back(std::stoll(field(line, "grad_accum")));
     outcome.peak_mb = std::max(outcome.peak_mb, std::stod(field(line, "memory_peak_mb")));

@@ -21,14 +21,15 @@ struct MemoryWorld {
   Listeners listeners = {};
 
   struct Outcome {
-    std::vector<std::string> losses;      // of the steps, as written
-    std::vector<int64_t> counts;          // grad_accum of each
-    double peak_mb = 0;                   // of the largest rank
-    std::string weights;                  // all bytes of rank 0's parameters and buffers
-    std::vector<std::string> warnings;    // of all ranks
-    std::string error;                    // with which the run ended, or ""
-    std::vector<int64_t> allocations;     // of each rank, in scopes
-    std::vector<int64_t> left_in_scopes;  // bytes, of each rank
+    std::vector<std::string> losses;       // of the steps, as written
+    std::vector<int64_t> counts;           // grad_accum of each
+    std::vector<std::string> evaluations;  // their lines
+    double peak_mb = 0;                    // of the largest rank
+    std::string weights;                   // all bytes of rank 0's parameters and buffers
+    std::vector<std::string> warnings;     // of all ranks
+    std::string error;                     // with which the run ended, or ""
+    std::vector<int64_t> allocations;      // of each rank, in scopes
+    std::vector<int64_t> left_in_scopes;   // bytes, of each rank
 
     std::string schedule() const;  // the counts as grad_accum takes them: "[[0, 1], [7, 2]]"
     bool has_warning(const std::string& text) const;

@@ -186,6 +186,7 @@ class HungryModel final : public Model {
     bool in_backward = false;
     bool fails_in_commit = false;
     bool fails_in_evaluation = false;
+    int64_t most_evaluated = 0;  // samples at once; 0 = any number
   };
   explicit HungryModel(Appetite appetite)
       : appetite_(std::move(appetite)), weight_(add_parameter("weight", {3}, fill())) {}
@@ -203,7 +204,9 @@ class HungryModel final : public Model {
     return scores;
   }
   Outputs eval_forward(const Batch& batch, std::optional<Outputs>) override {
-    if (appetite_.fails_in_evaluation) TORCH_CHECK_WITH(OutOfMemoryError, false, "no room for scores");
+    const bool too_many = appetite_.most_evaluated > 0 && batch.samples() > appetite_.most_evaluated;
+    if (appetite_.fails_in_evaluation || too_many)
+      TORCH_CHECK_WITH(OutOfMemoryError, false, "no room for scores");
     return forward(batch);
   }
   at::Tensor loss(const Outputs& outputs, const Batch&) override {
@@ -290,6 +293,22 @@ TEST(OutOfMemoryTest, InAnEvaluationItIsAClearStop) {
   world.recipe += "[data.eval]\nkind = 'synthetic'\nsamples = 12\nshape = [3]\n";
   const auto outcome = world.run("\"auto\"");
   EXPECT_EQ(outcome.error.find("evaluation after step 2: out of memory"), 0u) << outcome.error;
+}
+
+TEST(OutOfMemoryTest, AnEvaluationIsDoneInPartsThatFit) {
+  std::vector<std::string> found;
+  for (const int64_t most : {0, 1, 4}) {
+    HungryModel::Appetite appetite;
+    appetite.most_evaluated = most;
+    MemoryWorld world = hungry_world(appetite, 2);
+    world.recipe += "[data.eval]\nkind = 'synthetic'\nsamples = 22\nshape = [3]\n";
+    const auto outcome = world.run("\"auto\"");
+    ASSERT_EQ(outcome.error, "");
+    ASSERT_EQ(outcome.evaluations.size(), 1u);
+    found.push_back(outcome.evaluations[0]);
+  }
+  EXPECT_EQ(found[0], found[1]);
+  EXPECT_EQ(found[0], found[2]);
 }
 
 // The count is part of a checkpoint: a failure that does not come again leaves its mark.

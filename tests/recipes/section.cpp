@@ -7,9 +7,19 @@ namespace {
 
 Setting setting(Setting::Value value) { return {std::move(value), "", {"test.toml", 1}}; }
 
+Setting smallest_table(const Catalog& catalog, const std::string& kind);
+
 // Something that a key without a default may be.
-Setting any_of(KeyType type) {
-  switch (type) {
+Setting any_of(const Key& key) {
+  switch (key.type) {
+    case KeyType::kInteger:
+      return setting(int64_t{1});
+    case KeyType::kIntegers:
+      return setting(Setting::Array{setting(int64_t{1})});
+    case KeyType::kTables: {
+      const Setting table = smallest_table(*key.tables, key.tables->kinds()[0]);
+      return setting(Setting::Array{table, table});
+    }
     case KeyType::kTime:
       return setting(std::string("1ep"));
     case KeyType::kTimes:
@@ -19,13 +29,17 @@ Setting any_of(KeyType type) {
   }
 }
 
+Setting smallest_table(const Catalog& catalog, const std::string& kind) {
+  Setting::Table given{{"kind", setting(kind)}};
+  for (const Key& key : catalog.keys_of(catalog.find_entry(kind)))
+    if (key.required()) given.emplace_back(key.name, any_of(key));
+  return setting(std::move(given));
+}
+
 }  // namespace
 
 Setting smallest_section(const Catalog& catalog, const std::string& kind) {
-  Setting::Table given{{"kind", setting(kind)}};
-  for (const Key& key : catalog.keys_of(catalog.find_entry(kind)))
-    if (key.required()) given.emplace_back(key.name, any_of(key.type));
-  Setting::Table recipe{{catalog.section, setting(std::move(given))}};
+  Setting::Table recipe{{catalog.section, smallest_table(catalog, kind)}};
   return resolve(setting(std::move(recipe)), std::span(&catalog, 1)).at(catalog.section);
 }
 

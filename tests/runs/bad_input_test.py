@@ -56,6 +56,25 @@ class BadInput(tutti_run.RunTest):
         place = self.alter('max_duration = "20ep"', 'max_duratoin = "20ep"')
         self.refused(place, 'train.max_duratoin = "20ep"', "did you mean max_duration?")
 
+    def test_an_unknown_key_of_a_scheduler_in_a_sequence(self):
+        place = self.alter("[train]", """[scheduler]
+kind = "sequential_lr"
+milestones = [5]
+[[scheduler.schedulers]]
+kind = "linear_lr"
+[[scheduler.schedulers]]
+kind = "cosine_annealing_lr"
+T_mux = 15
+[train]""", named="T_mux")
+        self.refused(place, "scheduler.schedulers.1.T_mux = 15", "did you mean T_max?")
+
+    def test_a_plateau_of_a_metric_that_is_not_measured(self):
+        place = self.alter("[train]", """[scheduler]
+kind = "reduce_lr_on_plateau"
+monitor = "metrics/eval/LanguageCrossEntropy"
+[train]""", named="monitor")
+        self.refused(place, "the model does not measure it; there are metrics/eval/MulticlassAccuracy")
+
     def test_an_unknown_section(self):
         place = self.alter("[optimizer]", "[optimiser]")
         self.refused(place, "optimiser", "did you mean optimizer?")

@@ -203,6 +203,31 @@ TEST(Resolve, RepeatedSectionsAreListsOfTables) {
             "r.toml:1: [walk.0]: expected [[walk]], once for each gait");
 }
 
+TEST(Resolve, TablesOfAKeyKeepToItsCatalog) {
+  const auto gaits = std::make_shared<const Catalog>(walk());
+  const Catalog trip{.section = "trip",
+                     .noun = "",
+                     .doc = "",
+                     .keys = {Key{"walks", kTables, "", "one after another"}.each(gaits)}};
+  const auto given = [](Setting::Value walks) {
+    return recipe({{"trip", section("trip", 1, {{"walks", value(std::move(walks), "trip.walks", 2)}})}});
+  };
+  const Setting gallop = section(
+      "trip.walks.1", 4,
+      {{"kind", text("gallop", "trip.walks.1.kind", 5)}, {"leg", value(int64_t{4}, "trip.walks.1.leg", 6)}});
+  const Setting trot = section("trip.walks.0", 3, {});
+  const Setting resolved = resolve(given(Setting::Array{trot, trot}), {&trip, 1});
+  EXPECT_EQ(resolved.at("trip").at("walks").array()[1].at("bounce").boolean(), true);
+  EXPECT_EQ(resolve(resolved, {&trip, 1}).toml(), resolved.toml());
+  EXPECT_EQ(error_of(given(Setting::Array{trot, gallop}), trip),
+            "r.toml:6: trip.walks.1.leg = 4: unknown key of gait gallop; did you mean legs?");
+  const std::string expected = "expected tables, each with a kind: one of trot, gallop";
+  EXPECT_EQ(error_of(given(int64_t{3}), trip), "r.toml:2: trip.walks = 3: " + expected);
+  EXPECT_EQ(error_of(given(Setting::Array{}), trip), "r.toml:2: trip.walks = []: " + expected);
+  EXPECT_EQ(error_of(given(Setting::Array{value(true, "trip.walks.0", 2)}), trip),
+            "r.toml:2: trip.walks.0 = true: expected a table, [trip.walks.0] with its keys below");
+}
+
 class ResolveAlternatives : public testing::Test {
  protected:
   ResolveAlternatives() { catalog_.alternatives = {{{"feet", "metres"}, true}}; }

@@ -1,0 +1,107 @@
+#include "actors/learning_rate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "sim/local_run.h"
+#include "tests/actors/sleeping_world.h"
+
+namespace tutti {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+// Five steps an epoch.
+std::string text_of(
+    const std::string& scheduler, const std::string& train,
+    const std::string& eval = "[data.eval]\nkind = 'synthetic'\nsamples = 30\nshape = [12]\n") {
+  return "seed = 5\n[model]\nkind = 'mlp'\nhidden = [16]\n[data.train]\nkind = 'synthetic'\nsamples = 100\n"
+         "batch_size = 24\nshape = [12]\n" +
+         eval + "[optimizer]\nkind = 'sgd'\nlr = 0.1\n[scheduler]\n" + scheduler + "[train]\n" + train;
+}
+
+// No evaluation after the first is good enough for it.
+constexpr const char* kPlateau =
+    "kind = 'reduce_lr_on_plateau'\nmode = 'max'\nthreshold = 1e6\nthreshold_mode = 'abs'\npatience = 1\n"
+    "factor = 0.5\n";
+
+void train(const std::string& text, const std::string& run_dir, const std::string& resume = "") {
+  LocalRunOptions options;
+  options.ranks = 2;
+  options.run_dir = run_dir;
+  options.quiet = true;
+  options.resume = resume;
+  train_in_one_process(recipe_of(text), options);
+}
+
+std::vector<double> rates(const std::string& run_dir) {
+  std::vector<double> found;
+  std::istringstream lines(read_text(run_dir + "/metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);)
+    if (const auto at = line.find("\"lr\": "); at != std::string::npos)
+      found.push_back(std::stod(line.substr(at + 6)));
+  return found;
+}
+
+TEST(LearningRate, FallsWhenEvaluationsStopImproving) {
+  const Scratch folder;
+  train(text_of(kPlateau, "max_duration = '20ba'\neval_interval = '3ba'\n"), folder.path("run"));
+  std::vector<double> want(20, 0.1);  // evaluations after 3 (the best), 6, 9 (falls), 12, 15 (falls), 18
+  std::fill(want.begin() + 9, want.end(), 0.05);
+  std::fill(want.begin() + 15, want.end(), 0.025);
+  EXPECT_EQ(rates(folder.path("run")), want);
+}
+
+TEST(LearningRate, OfAResumedRunIsThatOfOneThatWentThrough) {
+  const Scratch folder;
+  const auto text = [](const char* max_duration) {
+    return text_of(kPlateau, "eval_interval = '3ba'\nmax_duration = '" + std::string(max_duration) + "'\n");
+  };
+  train(text("20ba"), folder.path("whole"));
+  for (const char* end : {"7ba", "10ba", "20ba"})
+    train(text(end), folder.path("parts"), std::string(end) == "7ba" ? "" : "auto");
+  EXPECT_EQ(rates(folder.path("parts")), rates(folder.path("whole")));
+}
+
+TEST(LearningRate, IsThatOfPyTorchsScheduleEpochByEpoch) {
+  const Scratch folder;
+  train(text_of("kind = 'sequential_lr'\nmilestones = [2]\n[[scheduler.schedulers]]\nkind = 'constant_lr'\n"
+                "factor = 0.5\n[[scheduler.schedulers]]\nkind = 'cosine_annealing_lr'\nT_max = 2\neta_min = "
+                "0.02\n",
+                "max_duration = '4ep'\n"),
+        folder.path("run"));
+  const auto found = rates(folder.path("run"));
+  ASSERT_EQ(found.size(), 20u);
+  const double want[] = {0.05, 0.05, 0.1, 0.06};
+  for (std::size_t step = 0; step < found.size(); ++step)
+    EXPECT_NEAR(found[step], want[step / 5], 1e-12) << step;
+}
+
+TEST(LearningRate, AMetricThatIsNeverMeasuredIsAUserError) {
+  const Scratch folder;
+  const auto refused = [&](const std::string& text, const char* message) {
+    EXPECT_THAT([&] { train(text, folder.path("run")); }, ThrowsMessage<UserError>(HasSubstr(message)));
+  };
+  const std::string train = "max_duration = '1ep'\n";
+  refused(text_of(kPlateau, train, ""), "scheduler.monitor = \"metrics/eval/CrossEntropy\": it is never");
+  refused(text_of(kPlateau, train + "eval_interval = '0ba'\n"), "it is never measured");
+  refused(text_of(kPlateau + std::string("monitor = 'CrossEntropy'\n"), train),
+          "scheduler.monitor = \"CrossEntropy\": the model does not measure it; there are "
+          "metrics/eval/MulticlassAccuracy, metrics/eval/CrossEntropy");
+}
+
+TEST(RunState, OfAnOlderCheckpointHasSeenNoPlateau) {
+  RunState state;
+  state.plateau = {.multiplier = 0.25, .best = 3, .has_best = true, .bad = 2, .cooldown = 1};
+  std::string text = state.to_json();
+  EXPECT_EQ(RunState::from_json(text).plateau, state.plateau);
+  const auto at = text.find("\"plateau\"");
+  text.erase(at, text.find('}', at) + 2 - at);
+  EXPECT_EQ(RunState::from_json(text).plateau, PlateauState());
+}
+
+}  // namespace
+}  // namespace tutti

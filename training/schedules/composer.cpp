@@ -1,0 +1,169 @@
+#include "training/schedules/composer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numbers>
+
+#include "training/schedules/schedule_reader.h"
+
+namespace tutti {
+namespace {
+
+// How much of the way from `begin` to `end` has passed, in [0, 1]; 0 where there is no way.
+double part_of(const Timestamp& now, const Time& begin, const Time& end) {
+  const double way = end.value() - begin.value();
+  return way > 0.0 ? std::min(1.0, (now.get(end.unit()).value() - begin.value()) / way) : 0.0;
+}
+
+double part_of(const Timestamp& now, const Time& end) { return part_of(now, {0.0, end.unit()}, end); }
+
+double line(double part, double from, double to) { return from + part * (to - from); }
+
+double half_cosine(double part, double to) {
+  return to + (1.0 - to) * (1.0 + std::cos(std::clamp(part, 0.0, 1.0) * std::numbers::pi)) / 2.0;
+}
+
+double power_curve(double part, double power, double to) {
+  return to + std::pow(1.0 - part, power) * (1.0 - to);
+}
+
+Schedule constant(const ScheduleReader& in) {
+  return [alpha = in.number("alpha"), end = in.time("t_max")](const Timestamp& now) {
+    return now.get(end.unit()) < end ? alpha : 1.0;
+  };
+}
+
+Schedule step(const ScheduleReader& in) {
+  return [size = in.positive_time("step_size"), gamma = in.number("gamma")](const Timestamp& now) {
+    return std::pow(gamma, std::floor((now.get(size.unit()) / size).value()));
+  };
+}
+
+Schedule multistep(const ScheduleReader& in) {
+  return [milestones = in.times("milestones"), gamma = in.number("gamma")](const Timestamp& now) {
+    double alpha = 1.0;
+    for (const Time& milestone : milestones)
+      if (now.get(milestone.unit()) >= milestone) alpha *= gamma;
+    return alpha;
+  };
+}
+
+Schedule linear(const ScheduleReader& in) {
+  return [from = in.number("alpha_i"), to = in.number("alpha_f"),
+          end = in.time("t_max")](const Timestamp& now) { return line(part_of(now, end), from, to); };
+}
+
+Schedule exponential(const ScheduleReader& in) {
+  return [gamma = in.number("gamma"), period = in.positive_time("decay_period")](const Timestamp& now) {
+    return std::pow(gamma, (now.get(period.unit()) / period).value());
+  };
+}
+
+Schedule cosine_annealing(const ScheduleReader& in) {
+  return [end = in.time("t_max"), to = in.number("alpha_f")](const Timestamp& now) {
+    return half_cosine(part_of(now, end), to);
+  };
+}
+
+// The half cosine that `now` lies in begins at .first and ends at .second; the k-th is t_mult^k t_0 long,
+// truncated.
+std::pair<Time, Time> half_cosine_at(const Time& now, const Time& t_0, double t_mult) {
+  Time length = t_0;
+  Time end = t_0;
+  while (end <= now) {
+    length = length * t_mult;
+    if (length.value() < 1.0)
+      throw UserError("the time between restarts falls to nothing before the training ends");
+    end = end + length;
+  }
+  return {end - length, end};
+}
+
+Schedule cosine_annealing_warm_restarts(const ScheduleReader& in) {
+  const Time t_0 = in.positive_time("t_0");
+  const double t_mult = in.number("t_mult");
+  const Time whole = in.max_duration();
+  try {
+    if (whole.unit() == t_0.unit()) half_cosine_at(whole, t_0, t_mult);
+  } catch (const UserError& error) {
+    in.fail("t_mult", error.what());
+  }
+  return [=, to = in.number("alpha_f")](const Timestamp& now) {
+    const auto [begin, end] = half_cosine_at(now.get(t_0.unit()), t_0, t_mult);
+    return half_cosine(part_of(now, begin, end), to);
+  };
+}
+
+Schedule polynomial(const ScheduleReader& in) {
+  return [power = in.number("power"), end = in.time("t_max"), to = in.number("alpha_f")](
+             const Timestamp& now) { return power_curve(part_of(now, end), power, to); };
+}
+
+// Up in a straight line from 0 to `peak`, then `rest`. The ratio, where asked for, stretches the line's slope
+// but not the moment at which it is left: Composer's way.
+Schedule warmed_up(const ScheduleReader& in, double peak, Schedule rest) {
+  const Time end = in.time("t_warmup", 1.0);
+  const Time slope_end = in.flag("scale_warmup") ? in.time("t_warmup", in.ratio()) : end;
+  return [=, rest = std::move(rest)](const Timestamp& now) {
+    return now.get(end.unit()) < end ? line(part_of(now, slope_end), 0.0, peak) : rest(now);
+  };
+}
+
+Schedule constant_with_warmup(const ScheduleReader& in) {
+  return warmed_up(in, in.number("alpha"), constant(in));
+}
+
+Schedule multistep_with_warmup(const ScheduleReader& in) { return warmed_up(in, 1.0, multistep(in)); }
+
+Schedule linear_with_warmup(const ScheduleReader& in) {
+  const Time begin = in.time("t_warmup", 1.0);
+  const double from = in.number("alpha_i");
+  return warmed_up(in, from, [=, to = in.number("alpha_f"), end = in.end_after(begin)](const Timestamp& now) {
+    return line(part_of(now, begin, end), from, to);
+  });
+}
+
+Schedule cosine_annealing_with_warmup(const ScheduleReader& in) {
+  const Time begin = in.time("t_warmup", 1.0);
+  return warmed_up(in, 1.0, [=, to = in.number("alpha_f"), end = in.end_after(begin)](const Timestamp& now) {
+    return half_cosine(part_of(now, begin, end), to);
+  });
+}
+
+Schedule polynomial_with_warmup(const ScheduleReader& in) {
+  const Time begin = in.time("t_warmup", 1.0);
+  return warmed_up(in, 1.0,
+                   [=, power = in.number("power"), to = in.number("alpha_f"), end = in.end_after(begin)](
+                       const Timestamp& now) { return power_curve(part_of(now, begin, end), power, to); });
+}
+
+using Maker = Schedule (*)(const ScheduleReader&);
+
+const std::map<std::string, Maker>& makers() {
+  static const std::map<std::string, Maker> all = {
+      {"constant", constant},
+      {"step", step},
+      {"multistep", multistep},
+      {"linear", linear},
+      {"exponential", exponential},
+      {"cosine_annealing", cosine_annealing},
+      {"cosine_annealing_warm_restarts", cosine_annealing_warm_restarts},
+      {"polynomial", polynomial},
+      {"constant_with_warmup", constant_with_warmup},
+      {"multistep_with_warmup", multistep_with_warmup},
+      {"linear_with_warmup", linear_with_warmup},
+      {"cosine_annealing_with_warmup", cosine_annealing_with_warmup},
+      {"polynomial_with_warmup", polynomial_with_warmup},
+  };
+  return all;
+}
+
+}  // namespace
+
+Schedule make_composer_schedule(const Setting& section, const Horizon& horizon) {
+  const auto found = makers().find(section.at("kind").text());
+  return found == makers().end() ? Schedule() : found->second(ScheduleReader(section, horizon));
+}
+
+}  // namespace tutti

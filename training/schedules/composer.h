@@ -1,0 +1,10 @@
+#pragma once
+
+#include "training/schedule.h"
+
+namespace tutti {
+
+// Composer's schedulers; formulas as in composer.optim. Empty where [scheduler] names none of them.
+Schedule make_composer_schedule(const Setting& section, const Horizon& horizon);
+
+}  // namespace tutti

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "runtime/setting.h"
+
+namespace tutti {
+
+// What the optimizer's learning rate is multiplied by once a scheduler of PyTorch has been stepped `steps`
+// times: its last_epoch.
+using Curve = std::function<double(int64_t steps)>;
+
+// What curves must know of the run.
+struct CurveTerms {
+  double base_lr = 1.0;         // the optimizer's
+  double ratio = 1.0;           // the scale-schedule ratio
+  double training_steps = 0.0;  // of the scheduler, until training ends; 0 = unknown
+};
+
+// A rate that the recipe names, as a multiple of the optimizer's. Throws UserError where that is 0.
+double multiple_of_base(const Setting& rate, double base_lr);
+
+}  // namespace tutti

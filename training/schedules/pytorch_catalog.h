@@ -1,0 +1,12 @@
+#pragma once
+
+#include <vector>
+
+#include "runtime/catalog.h"
+
+namespace tutti {
+
+// What [scheduler] may name of torch.optim.lr_scheduler, with its arguments' names and defaults.
+std::vector<Entry> pytorch_schedulers();
+
+}  // namespace tutti

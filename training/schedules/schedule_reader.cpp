@@ -1,0 +1,29 @@
+#include "training/schedules/schedule_reader.h"
+
+namespace tutti {
+
+Time ScheduleReader::positive_time(const char* key) const {
+  const Time found = time(key);
+  if (found.value() <= 0.0) fail(key, "expected a time longer than " + found.text());
+  return found;
+}
+
+std::vector<Time> ScheduleReader::times(const char* key) const {
+  std::vector<Time> found;
+  for (const Setting& item : section_.at(key).array()) found.push_back(placed(item));
+  return found;
+}
+
+Time ScheduleReader::end_after(const Time& warmup) const {
+  const Time end = time("t_max");
+  if (end.unit() != warmup.unit())
+    fail("t_max",
+         std::string("t_warmup counts in ") + suffix(warmup.unit()) + " and t_max in " + suffix(end.unit()));
+  const Time whole = max_duration();
+  if (end.unit() == whole.unit() && end < whole)
+    fail("t_max",
+         "the schedule would end at " + end.text() + ", before the training does at " + whole.text());
+  return end;
+}
+
+}  // namespace tutti
