@@ -68,7 +68,7 @@ std::optional<std::string> RecordedRank::coming_answer(const std::string& what) 
 }
 
 std::string RecordedRank::text_of_end() const {
-  if (!end_.empty()) return end_;
+  if (!end_.empty()) return "with: " + end_;
   const std::string where = "in step " + std::to_string(last_step_ + 1) + ", ";
   if (!incomplete_.empty()) return where + "where it could not be written on: " + incomplete_;
   if (cursor_.torn_bytes() > 0)

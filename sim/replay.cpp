@@ -54,10 +54,12 @@ class Record final : public DeliveryScript {
     return Message(StopRequested{});
   }
 
-  // Whether a rank's record breaks off, so that what it did then is not known: others may wait for that.
-  bool breaks_off() {
-    return std::any_of(ranks_.begin(), ranks_.end(),
-                       [](const auto& rank) { return !rank->next_delivery() && rank->end().empty(); });
+  // Whether a rank that has come to the end of its record did not end well: it was killed, its record breaks
+  // off, or it gave up another rank for its silence. What others then waited for is not in the record.
+  bool ended_early() {
+    return std::any_of(ranks_.begin(), ranks_.end(), [](const auto& rank) {
+      return !rank->next_delivery() && !rank->end().starts_with("exit code");
+    });
   }
 
   // The rank that has not come to the end of its record, and what it waits for; "" when all have.
@@ -201,7 +203,7 @@ ReplayResult Replay::run() {
     return {true, summary() + over.what() + warnings()};
   } catch (const std::exception& error) {
     const std::string rest = record_.rest();
-    if (!rest.empty() && record_.breaks_off()) return {true, summary() + ends() + "; " + rest + warnings()};
+    if (!rest.empty() && record_.ended_early()) return {true, summary() + ends() + "; " + rest + warnings()};
     if (!rest.empty()) return {false, rest + " (" + error.what() + ")" + warnings()};
   }
   if (options_.break_at)
@@ -224,7 +226,7 @@ std::string Replay::summary() const {
 std::string Replay::ends() const {
   std::string text;
   for (int r = 0; r < job_.world; ++r)
-    if (record_.rank(r).end().empty())
+    if (!record_.rank(r).end().starts_with("exit code"))
       text += "; the record of rank " + std::to_string(r) + " ends " + record_.rank(r).text_of_end();
   return text;
 }
