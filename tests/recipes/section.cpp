@@ -1,6 +1,7 @@
 #include "tests/recipes/section.h"
 
 #include "runtime/resolve.h"
+#include "runtime/resolve_section.h"
 
 namespace tutti {
 namespace {
@@ -8,8 +9,11 @@ namespace {
 Setting setting(Setting::Value value) { return {std::move(value), "", {"test.toml", 1}}; }
 
 // Something that a key without a default may be.
-Setting any_of(KeyType type) {
-  switch (type) {
+Setting any_of(const Key& key) {
+  if (!key.choices.empty()) return setting(key.choices.front());
+  switch (key.type) {
+    case KeyType::kInteger:
+      return setting(int64_t{2});
     case KeyType::kTime:
       return setting(std::string("1ep"));
     case KeyType::kTimes:
@@ -24,9 +28,35 @@ Setting any_of(KeyType type) {
 Setting smallest_section(const Catalog& catalog, const std::string& kind) {
   Setting::Table given{{"kind", setting(kind)}};
   for (const Key& key : catalog.keys_of(catalog.find_entry(kind)))
-    if (key.required()) given.emplace_back(key.name, any_of(key.type));
+    if (key.required()) given.emplace_back(key.name, any_of(key));
+  if (catalog.section.empty()) return resolve_section(catalog, setting(std::move(given)), {});
   Setting::Table recipe{{catalog.section, setting(std::move(given))}};
   return resolve(setting(std::move(recipe)), std::span(&catalog, 1)).at(catalog.section);
+}
+
+// GCC 12 takes a moved-from variant for uninitialised where settings are built in one expression.
+Setting::Value list_value(const std::vector<Setting::Value>& items) {
+  Setting::Value value = Setting::Array();
+  for (const Setting::Value& item : items) {
+    Setting& added = std::get<Setting::Array>(value).emplace_back();
+    added.value = item;
+    added.path = "section.list";
+  }
+  return value;
+}
+
+Setting section_with(std::vector<std::pair<std::string, Setting::Value>> keys) {
+  Setting section;
+  section.value = Setting::Table();
+  section.path = "section";
+  for (auto& [name, value] : keys) {
+    auto& [key, added] = section.table().emplace_back();
+    key = name;
+    added.value = std::move(value);
+    added.path = "section." + name;
+    added.position = {"test", 1};
+  }
+  return section;
 }
 
 }  // namespace tutti
