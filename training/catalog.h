@@ -10,7 +10,8 @@ Catalog optimizer_catalog();
 Catalog scheduler_catalog();
 Catalog train_catalog();
 
-// What models measure and the log names; not a section of the recipe, shown by `tutti list metrics`.
+// What models measure and the log names, each with its keys; not a section of the recipe, shown by `tutti
+// list metrics`.
 Catalog metric_catalog();
 
 }  // namespace tutti
