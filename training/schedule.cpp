@@ -16,9 +16,7 @@ class Reader {
   double number(const char* key) const { return section_.at(key).number(); }
   bool flag(const char* key) const { return section_.at(key).boolean(); }
   Time time(const char* key) const { return placed(section_.at(key)); }
-  Time time(const char* key, double ratio) const {
-    return place(Time::parse(section_.at(key)), horizon_, ratio);
-  }
+  Time time(const char* key, double ratio) const { return place(parsed(section_.at(key)), horizon_, ratio); }
   Time positive_time(const char* key) const;
   std::vector<Time> times(const char* key) const;
   // t_max of a schedule with a warm-up: defined for the whole training, in the warm-up's unit.
@@ -30,13 +28,19 @@ class Reader {
   }
 
  private:
-  Time placed(const Setting& s) const {
-    return place(Time::parse(s), horizon_, horizon_.scale_schedule_ratio);
-  }
+  Time placed(const Setting& s) const { return place(parsed(s), horizon_, horizon_.scale_schedule_ratio); }
+  static Time parsed(const Setting& setting);
 
   const Setting& section_;
   const Horizon& horizon_;
 };
+
+// Two runs of one recipe must have the same learning rates, so the clock does not time them.
+Time Reader::parsed(const Setting& setting) {
+  const Time time = Time::parse(setting);
+  if (time.unit() == TimeUnit::kSecond) setting.fail("a schedule cannot be timed by the wall clock");
+  return time;
+}
 
 Time Reader::positive_time(const char* key) const {
   const Time found = time(key);
@@ -102,8 +106,8 @@ Schedule multistep(const Reader& in) {
 }
 
 Schedule linear(const Reader& in) {
-  return [from = in.number("alpha_i"), to = in.number("alpha_f"),
-          end = in.time("t_max")](const Timestamp& now) { return line(part_of(now, end), from, to); };
+  return [from = in.number("alpha_i"), to = in.number("alpha_f"), end = in.positive_time("t_max")](
+             const Timestamp& now) { return line(part_of(now, end), from, to); };
 }
 
 Schedule exponential(const Reader& in) {
@@ -113,7 +117,7 @@ Schedule exponential(const Reader& in) {
 }
 
 Schedule cosine_annealing(const Reader& in) {
-  return [end = in.time("t_max"), to = in.number("alpha_f")](const Timestamp& now) {
+  return [end = in.positive_time("t_max"), to = in.number("alpha_f")](const Timestamp& now) {
     return half_cosine(part_of(now, end), to);
   };
 }
@@ -148,7 +152,7 @@ Schedule cosine_annealing_warm_restarts(const Reader& in) {
 }
 
 Schedule polynomial(const Reader& in) {
-  return [power = in.number("power"), end = in.time("t_max"), to = in.number("alpha_f")](
+  return [power = in.number("power"), end = in.positive_time("t_max"), to = in.number("alpha_f")](
              const Timestamp& now) { return power_curve(part_of(now, end), power, to); };
 }
 
@@ -157,21 +161,29 @@ Schedule polynomial(const Reader& in) {
 Schedule warmed_up(const Reader& in, double peak, Schedule rest) {
   const Time end = in.time("t_warmup", 1.0);
   const Time slope_end = in.flag("scale_warmup") ? in.time("t_warmup", in.ratio()) : end;
+  if (end.value() > 0.0 && slope_end.value() <= 0.0)
+    in.fail("t_warmup", "nothing is left of it under this scale-schedule ratio");
   return [=, rest = std::move(rest)](const Timestamp& now) {
     return now.get(end.unit()) < end ? line(part_of(now, slope_end), 0.0, peak) : rest(now);
   };
 }
 
-Schedule constant_with_warmup(const Reader& in) { return warmed_up(in, in.number("alpha"), constant(in)); }
-
 Schedule multistep_with_warmup(const Reader& in) { return warmed_up(in, 1.0, multistep(in)); }
 
-Schedule linear_with_warmup(const Reader& in) {
+Schedule line_with_warmup(const Reader& in, double from, double to) {
   const Time begin = in.time("t_warmup", 1.0);
-  const double from = in.number("alpha_i");
-  return warmed_up(in, from, [=, to = in.number("alpha_f"), end = in.end_after(begin)](const Timestamp& now) {
+  return warmed_up(in, from, [=, end = in.end_after(begin)](const Timestamp& now) {
     return line(part_of(now, begin, end), from, to);
   });
+}
+
+// After t_max too: other than the schedule without a warm-up.
+Schedule constant_with_warmup(const Reader& in) {
+  return line_with_warmup(in, in.number("alpha"), in.number("alpha"));
+}
+
+Schedule linear_with_warmup(const Reader& in) {
+  return line_with_warmup(in, in.number("alpha_i"), in.number("alpha_f"));
 }
 
 Schedule cosine_annealing_with_warmup(const Reader& in) {
@@ -213,10 +225,11 @@ const std::map<std::string, Maker>& makers() {
 
 Time place(const Time& time, const Horizon& horizon, double ratio) {
   const auto batches = [&](double epochs) { return epochs * static_cast<double>(horizon.batches_per_epoch); };
+  // Products are taken in Composer's order: another one may round, and truncate, otherwise.
   if (time.unit() == TimeUnit::kDuration) {
     const Time& whole = horizon.max_duration;
     if (whole.unit() != TimeUnit::kEpoch) return whole * time;
-    return {std::trunc(time.value() * batches(whole.value())), TimeUnit::kBatch};
+    return {std::trunc(batches(time.value()) * whole.value()), TimeUnit::kBatch};
   }
   if (time.unit() == TimeUnit::kEpoch) return Time(batches(time.value()), TimeUnit::kBatch) * ratio;
   return time * ratio;
