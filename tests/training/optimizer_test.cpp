@@ -32,6 +32,24 @@ TEST(Optimizer, PatternsKeepParametersFromDecay) {
   EXPECT_TRUE(at::allclose(views[1].tensor, at::full({2}, 0.9)));
 }
 
+// Composer divides by the first learning rate, and by nothing where that is 0.
+TEST(Optimizer, DecoupledDecayIsWholeWhereTheFirstRateIsZero) {
+  for (const char* kind : {"decoupled_adamw", "decoupled_sgdw"}) {
+    std::vector<ParamView> views = pair_of_ones();
+    const Setting section = section_with({{"kind", std::string(kind)},
+                                          {"lr", 0.0},
+                                          {"weight_decay", 0.25},
+                                          {"momentum", 0.0},
+                                          {"dampening", 0.0},
+                                          {"nesterov", false},
+                                          {"betas", list_value({0.9, 0.99})},
+                                          {"eps", 1e-8},
+                                          {"amsgrad", false}});
+    make_optimizer(section, views)->step();
+    EXPECT_TRUE(views[0].tensor.equal(at::full({2, 2}, 0.75))) << kind;
+  }
+}
+
 TEST(Optimizer, LeavesEverythingWhereGradientsAreNotFinite) {
   std::vector<ParamView> views = pair_of_ones();
   const auto optimizer = make_optimizer(sgd(0.1, 0.9, 0.0), views);
