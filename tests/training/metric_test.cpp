@@ -48,19 +48,45 @@ double over_uneven_batches(Metric& metric) {
   return metric.compute();
 }
 
+double cross_entropy_of(int64_t row) {
+  return at::cross_entropy_loss(rows(row, row + 1), classes({0})).item<double>();
+}
+
+double mean_over_samples() { return (cross_entropy_of(0) + cross_entropy_of(1) + cross_entropy_of(2)) / 3; }
+
+double mean_over_batches() {
+  return ((cross_entropy_of(0) + cross_entropy_of(1)) / 2 + cross_entropy_of(2)) / 2;
+}
+
 TEST(Metric, CrossEntropyWeighsEverySampleTheSame) {
-  const auto loss = [](int64_t i) {
-    return at::cross_entropy_loss(rows(i, i + 1), classes({0})).item<double>();
-  };
-  EXPECT_NEAR(over_uneven_batches(*make_metric("CrossEntropy")), (loss(0) + loss(1) + loss(2)) / 3, 1e-6);
-  EXPECT_NEAR(over_uneven_batches(*metric("CrossEntropy", {"batch_means", true})),
-              ((loss(0) + loss(1)) / 2 + loss(2)) / 2, 1e-6);
+  EXPECT_NEAR(over_uneven_batches(*make_metric("CrossEntropy")), mean_over_samples(), 1e-6);
+  EXPECT_NEAR(over_uneven_batches(*metric("CrossEntropy", {"batch_means", true})), mean_over_batches(), 1e-6);
 }
 
 TEST(Metric, LossMetricWeighsEverySampleTheSame) {
-  const MetricPtr metric = make_metric(
-      section_with({{"kind", std::string("LossMetric")}, {"loss", std::string("soft_cross_entropy")}}));
-  EXPECT_NEAR(over_uneven_batches(*metric), over_uneven_batches(*make_metric("CrossEntropy")), 1e-6);
+  for (const bool batch_means : {false, true}) {
+    const MetricPtr metric = make_metric(section_with({{"kind", std::string("LossMetric")},
+                                                       {"loss", std::string("soft_cross_entropy")},
+                                                       {"batch_means", batch_means}}));
+    EXPECT_NEAR(over_uneven_batches(*metric), batch_means ? mean_over_batches() : mean_over_samples(), 1e-6);
+  }
+}
+
+TEST(Metric, IgnoredTargetsDoNotCount) {
+  for (const char* kind : {"MulticlassAccuracy", "CrossEntropy", "LanguageCrossEntropy", "MaskedAccuracy"}) {
+    const MetricPtr all = metric(kind, {"ignore_index", int64_t{1}});
+    all->update(scores(), classes({0, 1, 0}));
+    const MetricPtr counted = metric(kind, {"ignore_index", int64_t{1}});
+    counted->update(rows(0, 1), classes({0}));
+    counted->update(rows(2, 3), classes({0}));
+    EXPECT_NEAR(all->compute(), counted->compute(), 1e-6) << kind;
+  }
+}
+
+TEST(Metric, MIoUIsOfTheClassesThatOccur) {
+  const MetricPtr miou = metric("MIoU", {"num_classes", int64_t{4}});
+  miou->update(at::eye(4).slice(0, 0, 2), classes({0, 0}));
+  EXPECT_DOUBLE_EQ(miou->compute(), 100 * (1.0 / 2 + 0.0) / 2);
 }
 
 TEST(Metric, DiceIsOfAllSamplesTogether) {
@@ -68,6 +94,11 @@ TEST(Metric, DiceIsOfAllSamplesTogether) {
   dice->update(rows(1, 3), classes({1, 0}));
   dice->update(rows(0, 1), classes({1}));
   EXPECT_DOUBLE_EQ(dice->compute(), 100.0 * 2 * 1 / (2 + 2));
+  const MetricPtr of_batches = make_metric(
+      section_with({{"kind", std::string("Dice")}, {"num_classes", int64_t{2}}, {"batch_means", true}}));
+  of_batches->update(rows(1, 3), classes({1, 0}));
+  of_batches->update(rows(0, 1), classes({1}));
+  EXPECT_DOUBLE_EQ(of_batches->compute(), 100.0 * (2.0 * 1 / (2 + 1) + 0.0) / 2);
 }
 
 TEST(Metric, MacroAccuracyIsTheMeanOverClassesThatOccur) {

@@ -55,11 +55,10 @@ TEST(Schedule, WarmupOfWhichTheRatioLeavesNothingIsRefused) {
   expect_refusal(section("linear_with_warmup", "1ba", "4ep"), {Time::parse("2ep"), 10, 0.5}, "t_warmup");
 }
 
-// 0.58 times 50 batches is a little less than 29, and twice that less than 58, which is cut to 57; 0.58 times
-// 100 batches would be 58.
+// 0.58 of 10 batches is 5.8, and five times that 29; of 50 batches it is a little less, which is cut to 28.
 TEST(Schedule, PartOfATrainingIsCutAsComposerDoes) {
-  const Horizon horizon{Time::parse("2ep"), 50};
-  EXPECT_EQ(place(Time::parse("0.58dur"), horizon, 1.0).text(), "57ba");
+  const Horizon horizon{Time::parse("5ep"), 10};
+  EXPECT_EQ(place(Time::parse("0.58dur"), horizon, 1.0).text(), "29ba");
 }
 
 }  // namespace
