@@ -1,6 +1,7 @@
 #include "tests/golden/python_value.h"
 
-#include <cmath>
+#include <algorithm>
+#include <cctype>
 #include <optional>
 #include <stdexcept>
 

@@ -1,5 +1,8 @@
 #include "tests/golden/time_expression.h"
 
+#include <algorithm>
+#include <cctype>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <stdexcept>

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "training/metrics/class_counts.h"
 
 namespace tutti {
