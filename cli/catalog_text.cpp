@@ -69,9 +69,9 @@ std::string section_text(const Catalog& catalog) {
 }
 
 std::string kind_text(const Catalog& catalog, const Entry& entry) {
-  if (catalog.section.empty()) return "# " + entry.doc + '\n';
-  return "# " + entry.doc + '\n' + section_name(catalog) + "\nkind = \"" + entry.name + "\"\n" +
-         keys_text(catalog.keys_of(&entry));
+  const std::string keys = keys_text(catalog.keys_of(&entry));
+  if (catalog.section.empty()) return "# " + entry.doc + '\n' + keys;
+  return "# " + entry.doc + '\n' + section_name(catalog) + "\nkind = \"" + entry.name + "\"\n" + keys;
 }
 
 // "data" stands for [data.train] and [data.eval], and "model.kind" for [model].
@@ -109,6 +109,7 @@ class Findings {
 };
 
 std::string key_place(const Catalog& catalog, const Entry* entry) {
+  if (catalog.section.empty() && entry) return catalog.noun + ' ' + entry->name;
   return (catalog.section.empty() ? "the top level" : section_name(catalog)) +
          (entry ? " kind = \"" + entry->name + '"' : "");
 }

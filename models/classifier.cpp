@@ -1,11 +1,11 @@
 #include "models/classifier.h"
 
-#include <ATen/ops/cross_entropy_loss.h>
+#include "models/losses/cross_entropy.h"
 
 namespace tutti {
 
 at::Tensor Classifier::loss(const Outputs& outputs, const Batch& batch) {
-  return at::cross_entropy_loss(outputs.tensor(), batch["target"]);
+  return soft_cross_entropy(outputs.tensor(), batch["target"]);
 }
 
 std::vector<std::string> Classifier::get_metrics(bool) const {

@@ -1,5 +1,6 @@
 #include "training/adam.h"
 
+#include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/zeros.h>
@@ -27,6 +28,15 @@ const char* Adam::name() const {
   return "";
 }
 
+// The weight_decay for a kernel. AdamW's shrinks weights by lr * weight_decay; decoupled, that must be lr /
+// base_lr of it, or all of it where base_lr is 0, which is done here.
+double Adam::shrink_or_decay(const Call& call) const {
+  if (options_.decay != Decay::kDecoupled) return call.weight_decay;
+  if (base_lr() != 0.0) return call.weight_decay / base_lr();
+  if (call.weight_decay != 0.0) at::_foreach_mul_(call.tensors, 1.0 - call.weight_decay);
+  return 0.0;
+}
+
 void Adam::update(const Call& call, const at::Tensor& grad_scale) {
   *step_.data_ptr<float>() = static_cast<float>(steps());
   const auto averages = pick(exp_avg_, call.members);
@@ -34,9 +44,7 @@ void Adam::update(const Call& call, const at::Tensor& grad_scale) {
   const auto maxima = max_exp_avg_sq_ ? pick(*max_exp_avg_sq_, call.members) : std::vector<at::Tensor>();
   const std::vector<at::Tensor> steps_of_each(call.members.size(), step_);
   const auto scale = grad_scale.defined() ? std::optional(grad_scale) : std::nullopt;
-  // The AdamW kernel shrinks by lr * weight_decay.
-  const bool decoupled = options_.decay == Decay::kDecoupled && base_lr() != 0.0;
-  const double weight_decay = decoupled ? call.weight_decay / base_lr() : call.weight_decay;
+  const double weight_decay = shrink_or_decay(call);
   const auto kernel = [&](auto fused) {
     fused(call.tensors, call.grads, averages, squares, maxima, steps_of_each, lr(), options_.beta1,
           options_.beta2, weight_decay, options_.eps, options_.amsgrad, /*maximize=*/false, scale,

@@ -23,6 +23,7 @@ class Adam final : public Optimizer {
 
  private:
   void update(const Call& call, const at::Tensor& grad_scale) override;
+  double shrink_or_decay(const Call& call) const;
 
   Options options_;
   StateTensors& exp_avg_;

@@ -101,16 +101,4 @@ Catalog train_catalog() {
       }};
 }
 
-Catalog metric_catalog() {
-  return {.section = "",
-          .noun = "metric",
-          .doc = "What is measured over an evaluation; a model names its own.",
-          .entries = {
-              {"MulticlassAccuracy", "Part of the samples whose highest score is the target's."},
-              {"CrossEntropy", "Mean negative log-likelihood of the target class, in nats."},
-              {"LanguageCrossEntropy", "Mean negative log-likelihood of the next token, in nats a token."},
-              {"LanguagePerplexity", "e to the power of LanguageCrossEntropy."},
-          }};
-}
-
 }  // namespace tutti

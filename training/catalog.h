@@ -11,7 +11,8 @@ Catalog scheduler_catalog();
 Catalog train_catalog();
 Catalog callback_catalog();
 
-// What models measure and the log names; not a section of the recipe, shown by `tutti list metrics`.
+// What models measure and the log names, each with its keys; not a section of the recipe, shown by `tutti
+// list metrics`.
 Catalog metric_catalog();
 
 }  // namespace tutti

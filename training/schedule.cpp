@@ -9,10 +9,11 @@ namespace tutti {
 
 Time place(const Time& time, const Horizon& horizon, double ratio) {
   const auto batches = [&](double epochs) { return epochs * static_cast<double>(horizon.batches_per_epoch); };
+  // Products are taken in Composer's order: another one may round, and truncate, otherwise.
   if (time.unit() == TimeUnit::kDuration) {
     const Time& whole = horizon.max_duration;
     if (whole.unit() != TimeUnit::kEpoch) return whole * time;
-    return {std::trunc(time.value() * batches(whole.value())), TimeUnit::kBatch};
+    return {std::trunc(batches(time.value()) * whole.value()), TimeUnit::kBatch};
   }
   if (time.unit() == TimeUnit::kEpoch) return Time(batches(time.value()), TimeUnit::kBatch) * ratio;
   return time * ratio;

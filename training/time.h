@@ -23,6 +23,8 @@ class Time {
   // seconds may be left out, h < 24, m < 60, s < 60. Other than in Composer a number without a unit is an
   // error, as is NaN or an infinity.
   static Time parse(std::string_view text);
+  // Composer's Time.from_timestring, oddities and all: "5" is 50 seconds, "" none, "infdur" has no end.
+  static Time parse_composer(std::string_view text);
   // A recipe's value: an integer is in epochs. Errors name its place.
   static Time parse(const Setting& setting);
 

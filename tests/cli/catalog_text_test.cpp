@@ -76,6 +76,17 @@ TEST(Explain, WhatNoSectionNamesShowsOnlyItsMeaning) {
   EXPECT_EQ(explain_text(std::vector<Catalog>{metrics}, "Grace"), "metric Grace\n# How it looks.\n");
 }
 
+TEST(Explain, WhatNoSectionNamesShowsItsKeys) {
+  const Catalog metrics = {.section = "",
+                           .noun = "metric",
+                           .doc = "",
+                           .entries = {{"Grace", "How it looks.", {{"angles", kInteger, "3", "of view"}}}}};
+  const std::vector<Catalog> catalogs = {metrics};
+  EXPECT_EQ(explain_text(catalogs, "Grace"),
+            "metric Grace\n# How it looks.\nangles = 3  # of view: an integer\n");
+  EXPECT_EQ(explain_text(catalogs, "angles"), "metric Grace\nangles = 3  # of view: an integer\n");
+}
+
 TEST(Explain, AKeyIsToldOnceForAllItsPlaces) {
   EXPECT_EQ(explain_text(kCatalogs, "legs"),
             "[walk] kind = \"trot\", [walk] kind = \"gallop\"\nlegs = 4  # how many: an integer\n");

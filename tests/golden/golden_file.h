@@ -2,10 +2,11 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <map>
+#include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
-
-#include "runtime/setting.h"
 
 namespace tutti {
 
@@ -13,36 +14,51 @@ namespace tutti {
 // "out/", parameters as attributes.
 class GoldenCase {
  public:
-  // `file` is a name in tests/golden, `name` a group in it: "case_3".
-  GoldenCase(const std::string& file, const std::string& name);
+  // `name` is a group of the file at `path`: "case_3".
+  GoldenCase(const std::string& path, const std::string& name);
   ~GoldenCase();
   GoldenCase(const GoldenCase&) = delete;
 
   at::Tensor tensor(const std::string& dataset) const;  // "in/p0"; float32, float64, int64 or uint8 as stored
   std::vector<std::string> names(const std::string& group) const;  // datasets in a group, sorted
 
-  bool has(const std::string& attribute) const;
+  const std::string& title() const { return title_; }
+  bool has(const std::string& attribute) const;  // there, and not "None"
   std::string text(const std::string& attribute) const;
   double number(const std::string& attribute) const;
   std::vector<double> numbers(const std::string& attribute) const;
+
+  // Expects (gtest) no parameters (attributes) and no inputs (datasets of "in"; empty = any) but these, so
+  // that none is passed over in silence.
+  void expect_only(std::set<std::string> parameters, std::set<std::string> inputs = {}) const;
 
   // Asserts (gtest) |got - out| <= atol + rtol |out| elementwise, with the tolerances of the case.
   void expect_close(const at::Tensor& got, const std::string& dataset) const;
 
  private:
+  std::vector<std::string> attributes() const;
+  bool is_text(const std::string& attribute) const;
+
   int64_t file_ = -1;
   int64_t group_ = -1;
   std::string title_;
 };
 
-// The names of all cases of a golden file, in their order.
-std::vector<std::string> golden_cases(const std::string& file);
+// The names of all cases of a golden file, in their order; none where there is no such file.
+std::vector<std::string> golden_cases(const std::string& path);
 
+// Where the golden data is: the environment's TUTTI_GOLDEN_DIR, else this folder.
+std::string golden_folder();
 std::string golden_path(const std::string& file);
+bool is_own_folder();
+std::string own_path(const std::string& file);  // in this folder, whatever the environment says
 
-// A recipe's section as the reader would give it: {"lr", 0.1}, ...
-// golden_list({1.0, 2.0}) is a list's value.
-Setting::Value golden_list(const std::vector<Setting::Value>& items);
-Setting golden_section(std::vector<std::pair<std::string, Setting::Value>> keys);
+// The value of `key` in a table of what a test knows; throws, naming `what`, for anything else.
+template <class V>
+const V& known(const std::map<std::string, V>& table, const std::string& key, const std::string& what) {
+  const auto found = table.find(key);
+  if (found == table.end()) throw std::logic_error("no test knows the " + what + " '" + key + "'");
+  return found->second;
+}
 
 }  // namespace tutti

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "models/gpt.h"
-#include "tests/golden/golden_file.h"
+#include "tests/recipes/section.h"
 
 namespace tutti {
 namespace {
@@ -15,21 +15,21 @@ using testing::ThrowsMessage;
 constexpr std::monostate kNone;
 
 Setting mlp(Setting::Value in_features, Setting::Value num_classes) {
-  return golden_section({{"kind", std::string("mlp")},
-                         {"hidden", golden_list({int64_t{7}})},
-                         {"in_features", std::move(in_features)},
-                         {"num_classes", std::move(num_classes)},
-                         {"activation", std::string("relu")}});
+  return section_with({{"kind", std::string("mlp")},
+                       {"hidden", list_value({int64_t{7}})},
+                       {"in_features", std::move(in_features)},
+                       {"num_classes", std::move(num_classes)},
+                       {"activation", std::string("relu")}});
 }
 
 Setting gpt(int64_t n_positions, int64_t n_head) {
-  return golden_section({{"kind", std::string("gpt")},
-                         {"vocab_size", int64_t{256}},
-                         {"n_positions", n_positions},
-                         {"n_embd", int64_t{32}},
-                         {"n_layer", int64_t{1}},
-                         {"n_head", n_head},
-                         {"dropout", 0.0}});
+  return section_with({{"kind", std::string("gpt")},
+                       {"vocab_size", int64_t{256}},
+                       {"n_positions", n_positions},
+                       {"n_embd", int64_t{32}},
+                       {"n_layer", int64_t{1}},
+                       {"n_head", n_head},
+                       {"dropout", 0.0}});
 }
 
 const SampleSpec kImages{.shapes = {{"input", {1, 8, 8}}, {"target", {}}}, .classes = 10};

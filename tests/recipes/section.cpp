@@ -1,6 +1,7 @@
 #include "tests/recipes/section.h"
 
 #include "runtime/resolve.h"
+#include "runtime/resolve_section.h"
 
 namespace tutti {
 namespace {
@@ -11,9 +12,10 @@ Setting smallest_table(const Catalog& catalog, const std::string& kind);
 
 // Something that a key without a default may be.
 Setting any_of(const Key& key) {
+  if (!key.choices.empty()) return setting(key.choices.front());
   switch (key.type) {
     case KeyType::kInteger:
-      return setting(int64_t{1});
+      return setting(int64_t{2});
     case KeyType::kIntegers:
       return setting(Setting::Array{setting(int64_t{1})});
     case KeyType::kTables: {
@@ -39,8 +41,34 @@ Setting smallest_table(const Catalog& catalog, const std::string& kind) {
 }  // namespace
 
 Setting smallest_section(const Catalog& catalog, const std::string& kind) {
+  if (catalog.section.empty()) return resolve_section(catalog, smallest_table(catalog, kind), {});
   Setting::Table recipe{{catalog.section, smallest_table(catalog, kind)}};
   return resolve(setting(std::move(recipe)), std::span(&catalog, 1)).at(catalog.section);
+}
+
+// GCC 12 takes a moved-from variant for uninitialised where settings are built in one expression.
+Setting::Value list_value(const std::vector<Setting::Value>& items) {
+  Setting::Value value = Setting::Array();
+  for (const Setting::Value& item : items) {
+    Setting& added = std::get<Setting::Array>(value).emplace_back();
+    added.value = item;
+    added.path = "section.list";
+  }
+  return value;
+}
+
+Setting section_with(std::vector<std::pair<std::string, Setting::Value>> keys) {
+  Setting section;
+  section.value = Setting::Table();
+  section.path = "section";
+  for (auto& [name, value] : keys) {
+    auto& [key, added] = section.table().emplace_back();
+    key = name;
+    added.value = std::move(value);
+    added.path = "section." + name;
+    added.position = {"test", 1};
+  }
+  return section;
 }
 
 }  // namespace tutti

@@ -3,38 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
-#include "tests/golden/golden_file.h"
+#include "tests/recipes/section.h"
 #include "training/metrics/factory.h"
 
 namespace tutti {
 namespace {
-
-struct Case {
-  const char* group;
-  const char* metric;
-};
-
-class GoldenMetric : public testing::TestWithParam<Case> {};
-
-TEST_P(GoldenMetric, GivesComposersValueAfterEveryUpdate) {
-  const GoldenCase c("metrics.h5", GetParam().group);
-  const MetricPtr metric = make_metric(GetParam().metric);
-  at::Tensor running = at::empty({3}, at::kDouble);
-  for (int i = 0; i < 3; ++i) {
-    metric->update(c.tensor("in/preds_" + std::to_string(i)), c.tensor("in/target_" + std::to_string(i)));
-    running[i] = metric->compute();
-  }
-  c.expect_close(running, "out/running");
-}
-
-INSTANTIATE_TEST_SUITE_P(All, GoldenMetric,
-                         testing::Values(Case{"case_0", "MulticlassAccuracy"}, Case{"case_3", "CrossEntropy"},
-                                         Case{"case_4", "CrossEntropy"}, Case{"case_5", "CrossEntropy"},
-                                         Case{"case_6", "LanguageCrossEntropy"},
-                                         Case{"case_7", "LanguagePerplexity"}),
-                         [](const auto& info) {
-                           return std::string(info.param.metric) + "_" + info.param.group;
-                         });
 
 TEST(Metric, SumsOfRanksAddUpToTheWhole) {
   const at::Tensor scores = at::eye(4);
@@ -54,6 +27,121 @@ TEST(Metric, ResetForgetsEverything) {
   metric->update(at::eye(4), at::tensor({0, 1, 0, 0}, at::kLong));
   metric->reset();
   EXPECT_THAT(metric->sums(), testing::Each(0.0));
+}
+
+// Scores of three samples, the first two of class 0.
+const at::Tensor& scores() {
+  static const at::Tensor some = at::tensor({4.0F, 1.0F, 0.0F, 3.0F, 0.0F, 1.0F}).view({3, 2});
+  return some;
+}
+at::Tensor rows(int64_t begin, int64_t end) { return scores().slice(0, begin, end); }
+at::Tensor classes(std::vector<int64_t> labels) { return at::tensor(labels); }
+
+MetricPtr metric(const char* kind, std::pair<std::string, Setting::Value> key) {
+  return make_metric(section_with({{"kind", std::string(kind)}, std::move(key)}));
+}
+
+// One batch of two samples and one of one: the mean over samples, unless batch means are asked for.
+double over_uneven_batches(Metric& metric) {
+  metric.update(rows(0, 2), classes({0, 0}));
+  metric.update(rows(2, 3), classes({0}));
+  return metric.compute();
+}
+
+double cross_entropy_of(int64_t row) {
+  return at::cross_entropy_loss(rows(row, row + 1), classes({0})).item<double>();
+}
+
+double mean_over_samples() { return (cross_entropy_of(0) + cross_entropy_of(1) + cross_entropy_of(2)) / 3; }
+
+double mean_over_batches() {
+  return ((cross_entropy_of(0) + cross_entropy_of(1)) / 2 + cross_entropy_of(2)) / 2;
+}
+
+TEST(Metric, CrossEntropyWeighsEverySampleTheSame) {
+  EXPECT_NEAR(over_uneven_batches(*make_metric("CrossEntropy")), mean_over_samples(), 1e-6);
+  EXPECT_NEAR(over_uneven_batches(*metric("CrossEntropy", {"batch_means", true})), mean_over_batches(), 1e-6);
+}
+
+TEST(Metric, LossMetricWeighsEverySampleTheSame) {
+  for (const bool batch_means : {false, true}) {
+    const MetricPtr metric = make_metric(section_with({{"kind", std::string("LossMetric")},
+                                                       {"loss", std::string("soft_cross_entropy")},
+                                                       {"batch_means", batch_means}}));
+    EXPECT_NEAR(over_uneven_batches(*metric), batch_means ? mean_over_batches() : mean_over_samples(), 1e-6);
+  }
+}
+
+TEST(Metric, IgnoredTargetsDoNotCount) {
+  for (const char* kind : {"MulticlassAccuracy", "CrossEntropy", "LanguageCrossEntropy", "MaskedAccuracy"}) {
+    const MetricPtr all = metric(kind, {"ignore_index", int64_t{1}});
+    all->update(scores(), classes({0, 1, 0}));
+    const MetricPtr counted = metric(kind, {"ignore_index", int64_t{1}});
+    counted->update(rows(0, 1), classes({0}));
+    counted->update(rows(2, 3), classes({0}));
+    EXPECT_NEAR(all->compute(), counted->compute(), 1e-6) << kind;
+  }
+}
+
+TEST(Metric, MIoUIsOfTheClassesThatOccur) {
+  const MetricPtr miou = metric("MIoU", {"num_classes", int64_t{4}});
+  miou->update(at::eye(4).slice(0, 0, 2), classes({0, 0}));
+  EXPECT_DOUBLE_EQ(miou->compute(), 100 * (1.0 / 2 + 0.0) / 2);
+}
+
+TEST(Metric, DiceIsOfAllSamplesTogether) {
+  const MetricPtr dice = metric("Dice", {"num_classes", int64_t{2}});
+  dice->update(rows(1, 3), classes({1, 0}));
+  dice->update(rows(0, 1), classes({1}));
+  EXPECT_DOUBLE_EQ(dice->compute(), 100.0 * 2 * 1 / (2 + 2));
+  const MetricPtr of_batches = make_metric(
+      section_with({{"kind", std::string("Dice")}, {"num_classes", int64_t{2}}, {"batch_means", true}}));
+  of_batches->update(rows(1, 3), classes({1, 0}));
+  of_batches->update(rows(0, 1), classes({1}));
+  EXPECT_DOUBLE_EQ(of_batches->compute(), 100.0 * (2.0 * 1 / (2 + 1) + 0.0) / 2);
+}
+
+TEST(Metric, MacroAccuracyIsTheMeanOverClassesThatOccur) {
+  const MetricPtr macro = make_metric(section_with({{"kind", std::string("MulticlassAccuracy")},
+                                                    {"average", std::string("macro")},
+                                                    {"num_classes", int64_t{4}}}));
+  macro->update(at::eye(4).slice(0, 0, 3), classes({0, 0, 0}));
+  EXPECT_DOUBLE_EQ(macro->compute(), (1.0 / 3 + 0.0 + 0.0) / 3);
+}
+
+TEST(Metric, MacroAccuracyNeedsToKnowTheClasses) {
+  EXPECT_THAT(
+      [] {
+        metric("MulticlassAccuracy", {"average", std::string("macro")});
+      },
+      testing::ThrowsMessage<UserError>(testing::HasSubstr("needs num_classes")));
+}
+
+TEST(Metric, OtherClassesThanTheModelHasAreAUserError) {
+  EXPECT_THAT(
+      [] {
+        metric("MIoU", {"num_classes", int64_t{3}})->update(rows(0, 2), classes({0, 0}));
+      },
+      testing::ThrowsMessage<UserError>(testing::HasSubstr("num_classes is 3")));
+}
+
+TEST(Metric, RootOfTheMeanSquaredErrorIsHadByItsKey) {
+  const MetricPtr root = metric("MeanSquaredError", {"squared", false});
+  root->update(at::ones({2, 3}), at::full({2, 3}, 4.0));
+  EXPECT_DOUBLE_EQ(root->compute(), 3.0);
+}
+
+TEST(Metric, UnknownKeyIsAUserErrorThatSuggestsTheNearest) {
+  EXPECT_THAT(
+      [] {
+        metric("MulticlassAccuracy", {"topk", int64_t{2}});
+      },
+      testing::ThrowsMessage<UserError>(testing::HasSubstr("did you mean top_k?")));
+}
+
+TEST(Metric, MissingKeyIsNamed) {
+  EXPECT_THAT([] { make_metric("MIoU"); },
+              testing::ThrowsMessage<UserError>(testing::HasSubstr("num_classes is missing")));
 }
 
 TEST(Metric, UnknownNameIsAUserErrorThatSuggestsTheNearest) {

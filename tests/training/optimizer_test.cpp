@@ -3,76 +3,19 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include <map>
-
-#include "tests/golden/golden_file.h"
+#include "tests/recipes/section.h"
 
 namespace tutti {
 namespace {
 
-const std::map<std::string, std::string> kKinds = {{"torch.optim.SGD", "sgd"},
-                                                   {"torch.optim.Adam", "adam"},
-                                                   {"torch.optim.AdamW", "adamw"},
-                                                   {"composer.optim.DecoupledSGDW", "decoupled_sgdw"},
-                                                   {"composer.optim.DecoupledAdamW", "decoupled_adamw"}};
-
-const std::map<std::string, double> kDecay = {{"adamw", 0.01}, {"decoupled_adamw", 1e-5}};
-
-std::vector<double> betas_of(const GoldenCase& c, const std::string& kind) {
-  if (c.has("betas")) return c.numbers("betas");
-  return {0.9, kind == "decoupled_adamw" ? 0.95 : 0.999};
-}
-
-Setting section_of(const GoldenCase& c) {
-  const std::string kind = kKinds.at(c.text("composer_api"));
-  const std::vector<double> betas = betas_of(c, kind);
-  const auto number = [&](const char* key, double fallback) { return c.has(key) ? c.number(key) : fallback; };
-  return golden_section(
-      {{"kind", kind},
-       {"lr", c.number("lr")},
-       {"momentum", number("momentum", 0.0)},
-       {"dampening", number("dampening", 0.0)},
-       {"nesterov", number("nesterov", 0.0) != 0.0},
-       {"weight_decay", number("weight_decay", kDecay.contains(kind) ? kDecay.at(kind) : 0.0)},
-       {"betas", golden_list({betas[0], betas[1]})},
-       {"eps", number("eps", 1e-8)},
-       {"amsgrad", number("amsgrad", 0.0) != 0.0}});
-}
-
-std::vector<ParamView> views_of(const GoldenCase& c) {
-  return {whole_view("p0", c.tensor("in/p0").clone()), whole_view("p1", c.tensor("in/p1").clone())};
-}
-
-class GoldenOptimizer : public testing::TestWithParam<std::string> {};
-
-// Gradients come as sums over `scale` samples, as they do in training.
-TEST_P(GoldenOptimizer, MovesParametersAsPyTorchDoes) {
-  const GoldenCase c("optimizers.h5", GetParam());
-  constexpr float kScale = 8.0F;
-  std::vector<ParamView> views = views_of(c);
-  const auto optimizer = make_optimizer(section_of(c), views);
-  std::vector<at::Tensor> walks[2];
-  for (int64_t step = 0; step < c.tensor("in/lr").size(0); ++step) {
-    for (size_t i = 0; i < 2; ++i) views[i].grad = c.tensor("in/g" + std::to_string(i))[step] * kScale;
-    optimizer->set_lr(c.tensor("in/lr")[step].item<double>());
-    optimizer->step(at::scalar_tensor(kScale));
-    for (size_t i = 0; i < 2; ++i) walks[i].push_back(views[i].tensor.clone());
-  }
-  c.expect_close(at::stack(walks[0]), "out/p0");
-  c.expect_close(at::stack(walks[1]), "out/p1");
-}
-
-INSTANTIATE_TEST_SUITE_P(All, GoldenOptimizer, testing::ValuesIn(golden_cases("optimizers.h5")),
-                         [](const auto& info) { return info.param; });
-
 Setting sgd(double lr, double momentum, double weight_decay) {
-  return golden_section({{"kind", std::string("sgd")},
-                         {"lr", lr},
-                         {"momentum", momentum},
-                         {"dampening", 0.0},
-                         {"nesterov", false},
-                         {"weight_decay", weight_decay},
-                         {"no_decay", golden_list({std::string("*.bias")})}});
+  return section_with({{"kind", std::string("sgd")},
+                       {"lr", lr},
+                       {"momentum", momentum},
+                       {"dampening", 0.0},
+                       {"nesterov", false},
+                       {"weight_decay", weight_decay},
+                       {"no_decay", list_value({std::string("*.bias")})}});
 }
 
 std::vector<ParamView> pair_of_ones() {
@@ -87,6 +30,24 @@ TEST(Optimizer, PatternsKeepParametersFromDecay) {
   make_optimizer(sgd(0.1, 0.0, 1.0), views)->step();
   EXPECT_TRUE(at::allclose(views[0].tensor, at::full({2, 2}, 0.8)));
   EXPECT_TRUE(at::allclose(views[1].tensor, at::full({2}, 0.9)));
+}
+
+// Composer divides by the first learning rate, and by nothing where that is 0.
+TEST(Optimizer, DecoupledDecayIsWholeWhereTheFirstRateIsZero) {
+  for (const char* kind : {"decoupled_adamw", "decoupled_sgdw"}) {
+    std::vector<ParamView> views = pair_of_ones();
+    const Setting section = section_with({{"kind", std::string(kind)},
+                                          {"lr", 0.0},
+                                          {"weight_decay", 0.25},
+                                          {"momentum", 0.0},
+                                          {"dampening", 0.0},
+                                          {"nesterov", false},
+                                          {"betas", list_value({0.9, 0.99})},
+                                          {"eps", 1e-8},
+                                          {"amsgrad", false}});
+    make_optimizer(section, views)->step();
+    EXPECT_TRUE(views[0].tensor.equal(at::full({2, 2}, 0.75))) << kind;
+  }
 }
 
 TEST(Optimizer, LeavesEverythingWhereGradientsAreNotFinite) {

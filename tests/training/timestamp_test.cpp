@@ -2,62 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <nlohmann/json.hpp>
-
-#include "tests/golden/golden_file.h"
-
 namespace tutti {
 namespace {
-
-using nlohmann::json;
-
-json golden() { return json::parse(std::ifstream(golden_path("time.json"))); }
-
-json to_json(const Timestamp& t) {
-  return {{"iteration", t.iteration},
-          {"epoch", t.epoch},
-          {"batch", t.batch},
-          {"sample", t.sample},
-          {"token", t.token},
-          {"epoch_in_iteration", t.epoch_in_iteration},
-          {"token_in_iteration", t.token_in_iteration},
-          {"batch_in_epoch", t.batch_in_epoch},
-          {"sample_in_epoch", t.sample_in_epoch},
-          {"token_in_epoch", t.token_in_epoch},
-          {"total_wct", t.total_wct},
-          {"iteration_wct", t.iteration_wct},
-          {"epoch_wct", t.epoch_wct},
-          {"batch_wct", t.batch_wct}};
-}
-
-TEST(Timestamp, WalksAsComposerDoes) {
-  const json all = golden();
-  ASSERT_GT(all["timestamp"].size(), 10U);
-  Timestamp now;
-  for (const json& move : all["timestamp"]) {
-    if (move["op"] == "to_next_batch") now.to_next_batch(move["samples"], move["tokens"], move["duration_s"]);
-    if (move["op"] == "to_next_epoch") now.to_next_epoch();
-    if (move["op"] == "to_next_iteration") now.to_next_iteration();
-    EXPECT_EQ(to_json(now), move["state"]) << move["op"];
-  }
-}
-
-TEST(Timestamp, ElapsedPartIsComposers) {
-  const json all = golden();
-  ASSERT_EQ(all["elapsed"].size(), 6U);
-  for (const json& entry : all["elapsed"]) {
-    if (entry["max_duration"].is_null()) continue;
-    const json& t = entry["timestamp"];
-    const Timestamp now{.iteration = t["iteration"],
-                        .epoch = t["epoch"],
-                        .batch = t["batch"],
-                        .sample = t["sample"],
-                        .token = t["token"]};
-    const Time max_duration = Time::parse(entry["max_duration"].get<std::string>());
-    EXPECT_DOUBLE_EQ(elapsed(now, max_duration), entry["elapsed"].get<double>());
-  }
-}
 
 TEST(Timestamp, EndsWhenTheMaximumIsReached) {
   const Timestamp now{.epoch = 2, .batch = 9};

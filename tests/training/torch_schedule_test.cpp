@@ -18,7 +18,7 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-constexpr const char* kFile = "torch_schedulers.h5";
+const std::string kFile = own_path("torch_schedulers.h5");
 
 const std::map<std::string, std::string> kKinds = {
     {"StepLR", "step_lr"},

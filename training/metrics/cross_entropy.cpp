@@ -2,22 +2,22 @@
 
 #include <ATen/ATen.h>
 
+#include "models/losses/cross_entropy.h"
+#include "models/losses/target.h"
+
 namespace tutti {
-namespace {
-
-// Dense targets count by their mass: a sample whose probabilities sum to a half is half a sample.
-double mean_cross_entropy(const at::Tensor& outputs, const at::Tensor& target) {
-  if (!at::isFloatingType(target.scalar_type()))
-    return at::cross_entropy_loss(outputs, target).item<double>();
-  const double sum = at::cross_entropy_loss(outputs, target, {}, at::Reduction::Sum).item<double>();
-  return sum / target.sum().item<double>();
-}
-
-}  // namespace
 
 void CrossEntropy::update(const at::Tensor& outputs, const at::Tensor& target) {
-  sums_[0] += mean_cross_entropy(outputs, target);
-  sums_[1] += 1.0;
+  SoftCrossEntropyOptions options{.weight = {}, .ignore_index = ignore_index_};
+  if (batch_means_) {
+    sums_[0] += soft_cross_entropy(outputs, target, options).item<double>();
+    sums_[1] += 1.0;
+    return;
+  }
+  options.reduction = Reduction::kNone;
+  const at::Tensor counted = holds_indices(outputs, target) ? target.ne(ignore_index_) : target;
+  sums_[0] += soft_cross_entropy(outputs, target, options).sum(at::kDouble).item<double>();
+  sums_[1] += counted.sum(at::kDouble).item<double>();
 }
 
 double CrossEntropy::compute() const { return sums_[0] / sums_[1]; }

@@ -1,36 +1,105 @@
 #include "training/metrics/factory.h"
 
-#include "runtime/error.h"
+#include <ATen/ops/mse_loss.h>
+
+#include <map>
+
+#include "models/losses/cross_entropy.h"
+#include "models/losses/dice_loss.h"
+#include "runtime/resolve_section.h"
+#include "training/catalog.h"
+#include "training/metrics/binary_f1_score.h"
 #include "training/metrics/cross_entropy.h"
 #include "training/metrics/language_cross_entropy.h"
+#include "training/metrics/loss_metric.h"
+#include "training/metrics/masked_accuracy.h"
+#include "training/metrics/mean_squared_error.h"
 #include "training/metrics/multiclass_accuracy.h"
+#include "training/metrics/segmentation.h"
 
 namespace tutti {
 namespace {
 
-using Maker = MetricPtr (*)();
-
-template <class M>
-MetricPtr make() {
-  return std::make_unique<M>();
+MetricPtr multiclass_accuracy(const Setting& keys) {
+  MulticlassAccuracy::Options options{.macro = keys.at("average").text() == "macro",
+                                      .top_k = keys.at("top_k").integer(),
+                                      .ignore_index = keys.at("ignore_index").integer()};
+  if (keys.has("num_classes")) options.num_classes = keys.at("num_classes").integer();
+  if (options.macro && options.num_classes == 0)
+    keys.at("average").fail("a mean over classes needs num_classes");
+  return std::make_unique<MulticlassAccuracy>(options);
 }
 
-constexpr std::pair<const char*, Maker> kMakers[] = {{"MulticlassAccuracy", make<MulticlassAccuracy>},
-                                                     {"CrossEntropy", make<CrossEntropy>},
-                                                     {"LanguageCrossEntropy", make<LanguageCrossEntropy>},
-                                                     {"LanguagePerplexity", make<LanguagePerplexity>}};
+MetricPtr cross_entropy(const Setting& keys) {
+  return std::make_unique<CrossEntropy>(keys.at("ignore_index").integer(), keys.at("batch_means").boolean());
+}
+
+template <class M>
+MetricPtr with_ignore_index(const Setting& keys) {
+  return std::make_unique<M>(keys.at("ignore_index").integer());
+}
+
+MetricPtr binary_f1_score(const Setting&) { return std::make_unique<BinaryF1Score>(); }
+
+MetricPtr miou(const Setting& keys) {
+  return std::make_unique<MIoU>(keys.at("num_classes").integer(), keys.at("ignore_index").integer());
+}
+
+MetricPtr dice(const Setting& keys) {
+  return std::make_unique<Dice>(keys.at("num_classes").integer(), keys.at("batch_means").boolean());
+}
+
+MetricPtr mean_squared_error(const Setting& keys) {
+  return std::make_unique<MeanSquaredError>(keys.at("squared").boolean());
+}
+
+LossMetric::Loss loss_named(const std::string& name) {
+  using at::Tensor;
+  if (name == "mse") return [](const Tensor& x, const Tensor& y) { return at::mse_loss(x, y); };
+  if (name == "binary_cross_entropy_with_logits")
+    return [](const Tensor& x, const Tensor& y) { return tutti::binary_cross_entropy_with_logits(x, y); };
+  if (name == "dice") return [](const Tensor& x, const Tensor& y) { return dice_loss(x, y); };
+  return [](const Tensor& x, const Tensor& y) { return soft_cross_entropy(x, y); };
+}
+
+MetricPtr loss_metric(const Setting& keys) {
+  return std::make_unique<LossMetric>(loss_named(keys.at("loss").text()), keys.at("batch_means").boolean());
+}
+
+using Maker = MetricPtr (*)(const Setting& keys);
+
+const std::map<std::string, Maker>& makers() {
+  static const std::map<std::string, Maker> all = {
+      {"MulticlassAccuracy", multiclass_accuracy},
+      {"CrossEntropy", cross_entropy},
+      {"LanguageCrossEntropy", with_ignore_index<LanguageCrossEntropy>},
+      {"LanguagePerplexity", with_ignore_index<LanguagePerplexity>},
+      {"MaskedAccuracy", with_ignore_index<MaskedAccuracy>},
+      {"BinaryF1Score", binary_f1_score},
+      {"MIoU", miou},
+      {"Dice", dice},
+      {"MeanSquaredError", mean_squared_error},
+      {"LossMetric", loss_metric},
+  };
+  return all;
+}
+
+Setting table_of(const Setting& name) {
+  Setting table;
+  table.value = Setting::Table();
+  table.path = name.path;
+  table.position = name.position;
+  table.table().emplace_back("kind", name);
+  return table;
+}
 
 }  // namespace
 
-MetricPtr make_metric(const std::string& name) {
-  std::vector<std::string> names;
-  for (const auto& [known, maker] : kMakers) {
-    if (name == known) return maker();
-    names.emplace_back(known);
-  }
-  const std::string nearest = nearest_name(name, names);
-  throw UserError("there is no metric '" + name + "'" +
-                  (nearest.empty() ? "" : "; did you mean " + nearest + "?"));
+MetricPtr make_metric(const Setting& setting) {
+  const Setting keys = resolve_section(metric_catalog(), setting.is_text() ? table_of(setting) : setting, {});
+  return makers().at(keys.at("kind").text())(keys);
 }
+
+MetricPtr make_metric(const std::string& name) { return make_metric(Setting(name, "metric", {})); }
 
 }  // namespace tutti

@@ -2,13 +2,59 @@
 
 #include <ATen/ATen.h>
 
-namespace tutti {
+#include <algorithm>
 
-void MulticlassAccuracy::update(const at::Tensor& outputs, const at::Tensor& target) {
-  sums_[0] += outputs.argmax(1).eq(target).sum().item<double>();
-  sums_[1] += target.ne(kIgnored).sum().item<double>();
+#include "training/metrics/class_counts.h"
+
+namespace tutti {
+namespace {
+
+// The class that a row of scores stands for: the target where it is among the highest, else the highest.
+at::Tensor predicted(const at::Tensor& rows, const at::Tensor& target, int64_t top_k) {
+  if (top_k == 1) return rows.argmax(1);
+  const at::Tensor highest = std::get<1>(rows.topk(std::min(top_k, rows.size(1)), 1));
+  return at::where(highest.eq(target.unsqueeze(1)).any(1), target, highest.select(1, 0));
 }
 
-double MulticlassAccuracy::compute() const { return sums_[0] / sums_[1]; }
+}  // namespace
+
+MulticlassAccuracy::MulticlassAccuracy(const Options& options)
+    : options_(options),
+      cells_(options.macro ? static_cast<size_t>(options.num_classes) : 1),
+      sums_(3 * cells_, 0.0) {}
+
+void MulticlassAccuracy::update(const at::Tensor& outputs, const at::Tensor& target) {
+  if (options_.num_classes > 0) require_classes(name(), outputs, options_.num_classes);
+  const at::Tensor all = target.reshape(-1);
+  const at::Tensor counted = all.ne(options_.ignore_index).nonzero().flatten();
+  const at::Tensor rows = outputs.movedim(1, -1).reshape({-1, outputs.size(1)}).index_select(0, counted);
+  const at::Tensor labels = all.index_select(0, counted);
+  const at::Tensor guess = predicted(rows, labels, options_.top_k);
+  const auto add = [&](size_t sum, const at::Tensor& of) {
+    if (options_.macro)
+      add_class_counts(sums_, sum * cells_, of, options_.num_classes);
+    else
+      sums_[sum] += static_cast<double>(of.numel());
+  };
+  add(0, labels.masked_select(guess.eq(labels)));
+  add(1, labels);
+  add(2, guess);
+}
+
+bool MulticlassAccuracy::occurs(size_t of_class) const {
+  return sums_[cells_ + of_class] > 0 || (options_.top_k == 1 && sums_[2 * cells_ + of_class] > 0);
+}
+
+double MulticlassAccuracy::compute() const {
+  if (!options_.macro) return sums_[0] / sums_[1];
+  double scores = 0.0;
+  double classes = 0.0;
+  for (size_t i = 0; i < cells_; ++i) {
+    if (!occurs(i)) continue;
+    if (sums_[i] > 0) scores += sums_[i] / sums_[cells_ + i];
+    classes += 1.0;
+  }
+  return scores / classes;
+}
 
 }  // namespace tutti

@@ -50,8 +50,8 @@ Schedule multistep(const ScheduleReader& in) {
 }
 
 Schedule linear(const ScheduleReader& in) {
-  return [from = in.number("alpha_i"), to = in.number("alpha_f"),
-          end = in.time("t_max")](const Timestamp& now) { return line(part_of(now, end), from, to); };
+  return [from = in.number("alpha_i"), to = in.number("alpha_f"), end = in.positive_time("t_max")](
+             const Timestamp& now) { return line(part_of(now, end), from, to); };
 }
 
 Schedule exponential(const ScheduleReader& in) {
@@ -61,7 +61,7 @@ Schedule exponential(const ScheduleReader& in) {
 }
 
 Schedule cosine_annealing(const ScheduleReader& in) {
-  return [end = in.time("t_max"), to = in.number("alpha_f")](const Timestamp& now) {
+  return [end = in.positive_time("t_max"), to = in.number("alpha_f")](const Timestamp& now) {
     return half_cosine(part_of(now, end), to);
   };
 }
@@ -96,7 +96,7 @@ Schedule cosine_annealing_warm_restarts(const ScheduleReader& in) {
 }
 
 Schedule polynomial(const ScheduleReader& in) {
-  return [power = in.number("power"), end = in.time("t_max"), to = in.number("alpha_f")](
+  return [power = in.number("power"), end = in.positive_time("t_max"), to = in.number("alpha_f")](
              const Timestamp& now) { return power_curve(part_of(now, end), power, to); };
 }
 
@@ -105,23 +105,29 @@ Schedule polynomial(const ScheduleReader& in) {
 Schedule warmed_up(const ScheduleReader& in, double peak, Schedule rest) {
   const Time end = in.time("t_warmup", 1.0);
   const Time slope_end = in.flag("scale_warmup") ? in.time("t_warmup", in.ratio()) : end;
+  if (end.value() > 0.0 && slope_end.value() <= 0.0)
+    in.fail("t_warmup", "nothing is left of it under this scale-schedule ratio");
   return [=, rest = std::move(rest)](const Timestamp& now) {
     return now.get(end.unit()) < end ? line(part_of(now, slope_end), 0.0, peak) : rest(now);
   };
 }
 
-Schedule constant_with_warmup(const ScheduleReader& in) {
-  return warmed_up(in, in.number("alpha"), constant(in));
-}
-
 Schedule multistep_with_warmup(const ScheduleReader& in) { return warmed_up(in, 1.0, multistep(in)); }
 
-Schedule linear_with_warmup(const ScheduleReader& in) {
+Schedule line_with_warmup(const ScheduleReader& in, double from, double to) {
   const Time begin = in.time("t_warmup", 1.0);
-  const double from = in.number("alpha_i");
-  return warmed_up(in, from, [=, to = in.number("alpha_f"), end = in.end_after(begin)](const Timestamp& now) {
+  return warmed_up(in, from, [=, end = in.end_after(begin)](const Timestamp& now) {
     return line(part_of(now, begin, end), from, to);
   });
+}
+
+// After t_max too: other than the schedule without a warm-up.
+Schedule constant_with_warmup(const ScheduleReader& in) {
+  return line_with_warmup(in, in.number("alpha"), in.number("alpha"));
+}
+
+Schedule linear_with_warmup(const ScheduleReader& in) {
+  return line_with_warmup(in, in.number("alpha_i"), in.number("alpha_f"));
 }
 
 Schedule cosine_annealing_with_warmup(const ScheduleReader& in) {

@@ -2,6 +2,13 @@
 
 namespace tutti {
 
+// Two runs of one recipe must have the same learning rates, so the clock does not time them.
+Time ScheduleReader::parsed(const Setting& setting) {
+  const Time time = Time::parse(setting);
+  if (time.unit() == TimeUnit::kSecond) setting.fail("a schedule cannot be timed by the wall clock");
+  return time;
+}
+
 Time ScheduleReader::positive_time(const char* key) const {
   const Time found = time(key);
   if (found.value() <= 0.0) fail(key, "expected a time longer than " + found.text());

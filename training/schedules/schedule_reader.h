@@ -15,9 +15,7 @@ class ScheduleReader {
   double number(const char* key) const { return section_.at(key).number(); }
   bool flag(const char* key) const { return section_.at(key).boolean(); }
   Time time(const char* key) const { return placed(section_.at(key)); }
-  Time time(const char* key, double ratio) const {
-    return place(Time::parse(section_.at(key)), horizon_, ratio);
-  }
+  Time time(const char* key, double ratio) const { return place(parsed(section_.at(key)), horizon_, ratio); }
   Time positive_time(const char* key) const;
   std::vector<Time> times(const char* key) const;
   // t_max of a schedule with a warm-up: defined for the whole training, in the warm-up's unit.
@@ -29,9 +27,8 @@ class ScheduleReader {
   }
 
  private:
-  Time placed(const Setting& s) const {
-    return place(Time::parse(s), horizon_, horizon_.scale_schedule_ratio);
-  }
+  Time placed(const Setting& s) const { return place(parsed(s), horizon_, horizon_.scale_schedule_ratio); }
+  static Time parsed(const Setting& setting);
 
   const Setting& section_;
   const Horizon& horizon_;

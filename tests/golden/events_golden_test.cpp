@@ -6,12 +6,19 @@
 #include <set>
 
 #include "tests/actors/memory_world.h"
+#include "tests/golden/golden_file.h"
 #include "training/state.h"
 
 namespace tutti {
 namespace {
 
 using nlohmann::json;
+
+// Empty where the folder has none.
+json golden_events() {
+  std::ifstream file(golden_path("events.json"));
+  return file ? json::parse(file) : json::object({{"runs", json::object()}, {"all_events", json::array()}});
+}
 
 // What happened at the events of a run: the events in their order, and who ran at each.
 struct Story {
@@ -101,7 +108,7 @@ Story story_of(const json& config) {
 }
 
 TEST(EventsTest, ComeInComposersOrder) {
-  const json runs = json::parse(std::ifstream(TUTTI_SOURCE_DIR "/tests/golden/events.json"))["runs"];
+  const json runs = golden_events()["runs"];
   int run = 0;
   for (const auto& [name, golden] : runs.items()) {
     if (!can_be_run(golden["config"])) continue;
@@ -111,13 +118,13 @@ TEST(EventsTest, ComeInComposersOrder) {
     for (const auto& [event, orders] : golden["order_within_event"].items())
       EXPECT_EQ(json(story.order.at(event)), orders[0]) << name << ", " << event;
   }
-  EXPECT_GE(run, 5);
+  if (is_own_folder()) EXPECT_GE(run, 5);
 }
 
 TEST(EventsTest, NamesAreComposers) {
-  const json all = json::parse(std::ifstream(TUTTI_SOURCE_DIR "/tests/golden/events.json"))["all_events"];
-  ASSERT_EQ(all.size(), kEvents);
-  for (std::size_t i = 0; i < kEvents; ++i) EXPECT_EQ(all[i], name(static_cast<Event>(i)));
+  const json all = golden_events()["all_events"];
+  if (is_own_folder()) ASSERT_EQ(all.size(), kEvents);
+  for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], name(static_cast<Event>(i)));
 }
 
 }  // namespace

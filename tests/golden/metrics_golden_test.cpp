@@ -1,0 +1,98 @@
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "tests/golden/golden_file.h"
+#include "tests/recipes/section.h"
+#include "training/metrics/factory.h"
+
+namespace tutti {
+namespace {
+
+using Keys = std::vector<std::pair<std::string, Setting::Value>>;
+
+const std::map<std::string, std::string> kKinds = {
+    {"torchmetrics.classification.MulticlassAccuracy", "MulticlassAccuracy"},
+    {"torchmetrics.text.Perplexity", "LanguagePerplexity"},
+    {"torchmetrics.MeanSquaredError", "MeanSquaredError"},
+    {"composer.metrics.CrossEntropy", "CrossEntropy"},
+    {"composer.metrics.LanguageCrossEntropy", "LanguageCrossEntropy"},
+    {"composer.metrics.LanguagePerplexity", "LanguagePerplexity"},
+    {"composer.metrics.MaskedAccuracy", "MaskedAccuracy"},
+    {"composer.metrics.BinaryF1Score", "BinaryF1Score"},
+    {"composer.metrics.MIoU", "MIoU"},
+    {"composer.metrics.Dice", "Dice"},
+    {"composer.metrics.LossMetric", "LossMetric"},
+};
+
+// A case names its loss in its title alone: "LossMetric(MSELoss)".
+const std::map<std::string, std::string> kLosses = {
+    {"MSELoss", "mse"},
+    {"soft_cross_entropy", "soft_cross_entropy"},
+    {"binary_cross_entropy_with_logits", "binary_cross_entropy_with_logits"},
+    {"DiceLoss", "dice"}};
+
+std::string in_parentheses(const std::string& title) {
+  const size_t open = title.find('(');
+  return open == std::string::npos ? "" : title.substr(open + 1, title.find(')', open) - open - 1);
+}
+
+// What is Composer's own way with batches and classes, where tutti's default is another (docs/compat.md).
+void add_compatible_keys(const GoldenCase& c, const std::string& kind, Keys& keys) {
+  if (kind == "CrossEntropy" || kind == "LossMetric" || kind == "Dice")
+    keys.emplace_back("batch_means", true);
+  if (kind == "LossMetric")
+    keys.emplace_back("loss", known(kLosses, in_parentheses(c.text("title")), "loss of a LossMetric"));
+  if (kind == "Dice") keys.emplace_back("num_classes", static_cast<int64_t>(c.number("num_classes")) + 1);
+}
+
+MetricPtr metric_of(const GoldenCase& c) {
+  const std::string kind = known(kKinds, c.text("composer_api"), "metric");
+  Keys keys = {{"kind", kind}};
+  add_compatible_keys(c, kind, keys);
+  for (const char* key : {"num_classes", "top_k", "ignore_index"})
+    if (c.has(key) && kind != "Dice") keys.emplace_back(key, static_cast<int64_t>(c.number(key)));
+  if (kind == "MulticlassAccuracy")
+    keys.emplace_back("average", c.has("average") ? c.text("average") : "macro");
+  if (c.has("squared")) keys.emplace_back("squared", c.number("squared") != 0.0);
+  c.expect_only({"num_classes", "top_k", "ignore_index", "average", "squared", "n_updates"});
+  return make_metric(section_with(keys));
+}
+
+void update(Metric& metric, const GoldenCase& c, int64_t i) {
+  metric.update(c.tensor("in/preds_" + std::to_string(i)), c.tensor("in/target_" + std::to_string(i)));
+}
+
+class GoldenMetric : public testing::TestWithParam<std::string> {
+ protected:
+  GoldenMetric()
+      : case_(golden_path("metrics.h5"), GetParam()),
+        updates_(static_cast<int64_t>(case_.names("in").size()) / 2) {}
+
+  GoldenCase case_;
+  int64_t updates_;
+};
+
+TEST_P(GoldenMetric, GivesComposersValueAfterEveryUpdate) {
+  const MetricPtr metric = metric_of(case_);
+  at::Tensor running = at::empty({updates_}, at::kDouble);
+  for (int64_t i = 0; i < updates_; ++i) {
+    update(*metric, case_, i);
+    running[i] = metric->compute();
+  }
+  case_.expect_close(running, "out/running");
+  case_.expect_close(running[-1], "out/value");
+}
+
+TEST_P(GoldenMetric, GivesItWhenRanksShareTheUpdatesToo) {
+  const MetricPtr ranks[2] = {metric_of(case_), metric_of(case_)};
+  for (int64_t i = 0; i < updates_; ++i) update(*ranks[i % 2], case_, i);
+  for (size_t i = 0; i < ranks[0]->sums().size(); ++i) ranks[0]->sums()[i] += ranks[1]->sums()[i];
+  case_.expect_close(at::scalar_tensor(ranks[0]->compute(), at::kDouble), "out/value");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GoldenMetric, testing::ValuesIn(golden_cases(golden_path("metrics.h5"))),
+                         [](const auto& info) { return info.param; });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenMetric);
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,103 @@
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "runtime/error.h"
+#include "tests/golden/golden_file.h"
+#include "tests/recipes/section.h"
+#include "training/schedule.h"
+
+namespace tutti {
+namespace {
+
+const std::map<std::string, std::string> kKinds = {
+    {"composer.optim.StepScheduler", "step"},
+    {"composer.optim.MultiStepScheduler", "multistep"},
+    {"composer.optim.ConstantScheduler", "constant"},
+    {"composer.optim.LinearScheduler", "linear"},
+    {"composer.optim.ExponentialScheduler", "exponential"},
+    {"composer.optim.CosineAnnealingScheduler", "cosine_annealing"},
+    {"composer.optim.CosineAnnealingWarmRestartsScheduler", "cosine_annealing_warm_restarts"},
+    {"composer.optim.PolynomialScheduler", "polynomial"},
+    {"composer.optim.MultiStepWithWarmupScheduler", "multistep_with_warmup"},
+    {"composer.optim.ConstantWithWarmupScheduler", "constant_with_warmup"},
+    {"composer.optim.LinearWithWarmupScheduler", "linear_with_warmup"},
+    {"composer.optim.CosineAnnealingWithWarmupScheduler", "cosine_annealing_with_warmup"},
+    {"composer.optim.PolynomialWithWarmupScheduler", "polynomial_with_warmup"},
+};
+
+const std::set<std::string> kOfTheRun = {"scheduler",       "max_duration", "max_duration_scaled",
+                                         "dataloader_len",  "batch_size",   "scale_schedule_ratio",
+                                         "tokens_per_batch"};
+
+Setting::Value milestones(const std::string& joined) {
+  std::vector<Setting::Value> items;
+  std::istringstream in(joined);
+  for (std::string item; std::getline(in, item, ',');) items.emplace_back(item);
+  return list_value(items);
+}
+
+// A section with Composer's defaults where the case leaves a key out.
+Setting section_of(const GoldenCase& c) {
+  std::vector<std::pair<std::string, Setting::Value>> keys = {
+      {"kind", known(kKinds, c.text("composer_api"), "scheduler")}};
+  std::set<std::string> parameters = kOfTheRun;
+  const auto text = [&](const char* key, const char* fallback) {
+    parameters.insert(key);
+    keys.emplace_back(key, c.has(key) ? c.text(key) : fallback);
+  };
+  const auto number = [&](const char* key, double fallback) {
+    parameters.insert(key);
+    keys.emplace_back(key, c.has(key) ? c.number(key) : fallback);
+  };
+  text("t_max", "1dur");
+  for (const char* key : {"t_0", "step_size", "decay_period"}) text(key, "1ep");
+  text("t_warmup", "0ba");
+  for (const char* key : {"alpha", "alpha_i", "t_mult"}) number(key, 1.0);
+  number("alpha_f", 0.0);
+  number("gamma", 0.1);
+  number("power", 2.0);
+  keys.emplace_back("milestones", milestones(c.has("milestones") ? c.text("milestones") : ""));
+  keys.emplace_back("scale_warmup", c.has("scale_warmup") && c.number("scale_warmup") != 0.0);
+  parameters.insert({"milestones", "scale_warmup"});
+  c.expect_only(parameters, {"batch"});
+  return section_with(keys);
+}
+
+Horizon horizon_of(const GoldenCase& c) {
+  return {Time::parse(c.text("max_duration_scaled")), static_cast<int64_t>(c.number("dataloader_len")),
+          c.number("scale_schedule_ratio")};
+}
+
+Timestamp moment(const GoldenCase& c, int64_t batch) {
+  return {.epoch = batch / static_cast<int64_t>(c.number("dataloader_len")),
+          .batch = batch,
+          .sample = batch * static_cast<int64_t>(c.number("batch_size")),
+          .token = batch * static_cast<int64_t>(c.number("tokens_per_batch"))};
+}
+
+at::Tensor multipliers(const GoldenCase& c) {
+  const Schedule schedule = make_schedule(section_of(c), horizon_of(c));
+  const at::Tensor batches = c.tensor("in/batch");
+  at::Tensor alphas = at::empty(batches.sizes(), at::kDouble);
+  for (int64_t i = 0; i < batches.numel(); ++i) alphas[i] = schedule(moment(c, batches[i].item<int64_t>()));
+  return alphas;
+}
+
+class GoldenSchedule : public testing::TestWithParam<std::string> {};
+
+TEST_P(GoldenSchedule, GivesComposersMultipliers) {
+  const GoldenCase c(golden_path("schedulers.h5"), GetParam());
+  if (c.has("error"))
+    EXPECT_THROW(multipliers(c), UserError) << c.title();
+  else
+    c.expect_close(multipliers(c), "out/alpha");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GoldenSchedule, testing::ValuesIn(golden_cases(golden_path("schedulers.h5"))),
+                         [](const auto& info) { return info.param; });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenSchedule);
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,176 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "runtime/error.h"
+#include "tests/golden/golden_file.h"
+#include "tests/golden/time_expression.h"
+#include "training/time_text.h"
+
+namespace tutti {
+namespace {
+
+using nlohmann::json;
+
+class GoldenTime : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(golden_path("time.json"))) GTEST_SKIP() << "no time.json";
+    all_ = json::parse(std::ifstream(golden_path("time.json")));
+  }
+
+  json all_;
+};
+
+// JSON has no nan and no inf; Composer's are written as texts.
+double number_in(const json& value) {
+  return value.is_string() ? python_float(value.get<std::string>()).value() : value.get<double>();
+}
+
+void expect_number(double got, const json& want, const std::string& what) {
+  const double number = number_in(want);
+  EXPECT_TRUE(got == number || (std::isnan(got) && std::isnan(number))) << what << ": " << got;
+}
+
+void expect_time(const Time& got, const json& want, const std::string& what) {
+  expect_number(got.value(), want.at("value"), what);
+  EXPECT_EQ(suffix(got.unit()), want.at("unit")) << what;
+  EXPECT_EQ(got.text(), want.at("str")) << what;
+}
+
+// A bool, a number of its kind or a text.
+void expect_result(const PythonValue& got, const json& want, const std::string& what) {
+  if (want.is_boolean()) {
+    ASSERT_TRUE(std::holds_alternative<bool>(got)) << what;
+    EXPECT_EQ(std::get<bool>(got), want.get<bool>()) << what;
+  } else if (want.is_number_integer()) {
+    ASSERT_TRUE(std::holds_alternative<int64_t>(got)) << what;
+    EXPECT_EQ(std::get<int64_t>(got), want.get<int64_t>()) << what;
+  } else if (want.is_number_float()) {
+    ASSERT_TRUE(std::holds_alternative<double>(got)) << what;
+    EXPECT_EQ(std::get<double>(got), want.get<double>()) << what;
+  } else {
+    ASSERT_TRUE(want.is_string() && std::holds_alternative<std::string>(got)) << what;
+    EXPECT_EQ(std::get<std::string>(got), want.get<std::string>()) << what;
+  }
+}
+
+// What `make` gives, or its failure, against an entry: a time, another result or an error.
+template <class Make>
+void expect_entry(const json& entry, const std::string& what, Make make) {
+  try {
+    const PythonValue got = make();
+    EXPECT_FALSE(entry.contains("error")) << what << ": " << repr(got);
+    if (entry.contains("error")) return;
+    if (entry.contains("result")) return expect_result(got, entry["result"], what);
+    ASSERT_TRUE(std::holds_alternative<Time>(got)) << what;
+    expect_time(std::get<Time>(got), entry, what);
+  } catch (const UserError& error) {
+    EXPECT_TRUE(entry.contains("error")) << what << ": " << error.what();
+  }
+}
+
+void expect_value(const json& entry, const Timestamp& ts) {
+  const std::string expression = entry.at("expr");
+  expect_entry(entry, expression, [&] { return evaluate(expression, ts); });
+}
+
+const std::map<std::string, int64_t Timestamp::*> kCounts = {
+    {"iteration", &Timestamp::iteration},
+    {"epoch", &Timestamp::epoch},
+    {"batch", &Timestamp::batch},
+    {"sample", &Timestamp::sample},
+    {"token", &Timestamp::token},
+    {"epoch_in_iteration", &Timestamp::epoch_in_iteration},
+    {"token_in_iteration", &Timestamp::token_in_iteration},
+    {"batch_in_epoch", &Timestamp::batch_in_epoch},
+    {"sample_in_epoch", &Timestamp::sample_in_epoch},
+    {"token_in_epoch", &Timestamp::token_in_epoch}};
+
+const std::map<std::string, double Timestamp::*> kClocks = {{"total_wct", &Timestamp::total_wct},
+                                                            {"iteration_wct", &Timestamp::iteration_wct},
+                                                            {"epoch_wct", &Timestamp::epoch_wct},
+                                                            {"batch_wct", &Timestamp::batch_wct}};
+
+Timestamp timestamp_of(const json& fields) {
+  Timestamp ts;
+  for (const auto& [name, value] : fields.items()) {
+    if (const auto clock = kClocks.find(name); clock != kClocks.end())
+      ts.*clock->second = value;
+    else
+      ts.*known(kCounts, name, "field of a timestamp") = value;
+  }
+  return ts;
+}
+
+void make_move(Timestamp& now, const json& move) {
+  const std::string op = move.at("op");
+  for (const auto& [name, value] : move.items()) {
+    const bool is_of_batch = name == "samples" || name == "tokens" || name == "duration_s";
+    if (name == "op" || name == "state" || (op == "to_next_batch" && is_of_batch)) continue;
+    throw std::logic_error("no test knows the argument " + name + " of " + op);
+  }
+  if (op == "init")
+    now = {};
+  else if (op == "to_next_batch")
+    now.to_next_batch(move.value("samples", 0), move.value("tokens", 0), move.value("duration_s", 0.0));
+  else if (op == "to_next_epoch")
+    now.to_next_epoch();
+  else if (op == "to_next_iteration")
+    now.to_next_iteration();
+  else
+    throw std::logic_error("no test knows the move " + op);
+}
+
+TEST_F(GoldenTime, HasNoUnknownSection) {
+  const std::set<std::string> known = {"composer_api", "parse",   "arithmetic",
+                                       "timestamp",    "elapsed", "timestamp_compare"};
+  for (const auto& [name, section] : all_.items()) EXPECT_TRUE(known.contains(name)) << name;
+  EXPECT_FALSE(all_.empty());
+}
+
+TEST_F(GoldenTime, ParsesAsComposerDoes) {
+  for (const json& entry : all_.value("parse", json::array())) {
+    const std::string text = entry.at("string");
+    expect_entry(entry, '\'' + text + '\'', [&] { return Time::parse_composer(text); });
+  }
+}
+
+TEST_F(GoldenTime, CountsAsComposerDoes) {
+  for (const json& entry : all_.value("arithmetic", json::array())) expect_value(entry, {});
+}
+
+TEST_F(GoldenTime, ComparesTimestampsAsComposerDoes) {
+  for (const json& entry : all_.value("timestamp_compare", json::array()))
+    expect_value(entry, timestamp_of(entry.at("ts")));
+}
+
+TEST_F(GoldenTime, WalksAsComposerDoes) {
+  Timestamp now;
+  for (const json& move : all_.value("timestamp", json::array())) {
+    make_move(now, move);
+    EXPECT_EQ(now, timestamp_of(move.at("state"))) << move;
+  }
+}
+
+TEST_F(GoldenTime, ElapsedPartIsComposers) {
+  for (const json& entry : all_.value("elapsed", json::array())) {
+    const Timestamp now = timestamp_of(entry.at("timestamp"));
+    const json& max_duration = entry.at("max_duration");
+    if (max_duration.is_null()) {
+      EXPECT_TRUE(entry.at("elapsed").is_null()) << entry;
+      continue;
+    }
+    const Time whole = Time::parse_composer(max_duration.get<std::string>());
+    if (entry.contains("error"))
+      EXPECT_THROW(elapsed(now, whole), UserError) << entry;
+    else
+      expect_number(elapsed(now, whole), entry.at("elapsed"), entry.dump());
+  }
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,84 @@
+#include "training/metrics/segmentation.h"
+
+#include <ATen/ATen.h>
+
+#include "training/metrics/class_counts.h"
+
+namespace tutti {
+namespace {
+
+struct Areas {
+  double both, predicted, wanted;
+};
+
+// Areas lie as all classes' `both`, then all `predicted`, then all `wanted`.
+Areas areas_of(const std::vector<double>& sums, size_t of_class) {
+  const size_t classes = sums.size() / 3;
+  return {sums[of_class], sums[classes + of_class], sums[2 * classes + of_class]};
+}
+
+void add_areas(std::vector<double>& sums, const at::Tensor& predicted, const at::Tensor& wanted) {
+  const size_t classes = sums.size() / 3;
+  const auto count = static_cast<int64_t>(classes);
+  add_class_counts(sums, 0, wanted.masked_select(predicted.eq(wanted)), count);
+  add_class_counts(sums, classes, predicted, count);
+  add_class_counts(sums, 2 * classes, wanted, count);
+}
+
+double dice_of(const Areas& area) {
+  if (area.wanted == 0.0) return area.predicted == 0.0 ? 1.0 : 0.0;
+  return 2.0 * area.both / (area.predicted + area.wanted);
+}
+
+double mean_dice(const std::vector<double>& areas) {
+  const size_t classes = areas.size() / 3;
+  double sum = 0.0;
+  for (size_t i = 1; i < classes; ++i) sum += dice_of(areas_of(areas, i));
+  return sum / static_cast<double>(classes - 1);
+}
+
+std::vector<double> no_areas(int64_t classes) {
+  return std::vector<double>(static_cast<size_t>(3 * classes), 0.0);
+}
+
+}  // namespace
+
+MIoU::MIoU(int64_t num_classes, int64_t ignore_index)
+    : num_classes_(num_classes), ignore_index_(ignore_index), sums_(no_areas(num_classes)) {}
+
+void MIoU::update(const at::Tensor& outputs, const at::Tensor& target) {
+  require_classes(name(), outputs, num_classes_);
+  const at::Tensor counted = target.ne(ignore_index_);
+  add_areas(sums_, outputs.argmax(1).masked_select(counted), target.masked_select(counted));
+}
+
+double MIoU::compute() const {
+  double sum = 0.0;
+  double classes = 0.0;
+  for (size_t i = 0; i < static_cast<size_t>(num_classes_); ++i) {
+    const Areas area = areas_of(sums_, i);
+    const double united = area.predicted + area.wanted - area.both;
+    if (united == 0.0) continue;
+    sum += area.both / united;
+    classes += 1.0;
+  }
+  return 100.0 * sum / classes;
+}
+
+Dice::Dice(int64_t num_classes, bool batch_means)
+    : num_classes_(num_classes),
+      batch_means_(batch_means),
+      sums_(batch_means ? std::vector<double>(2, 0.0) : no_areas(num_classes)) {}
+
+void Dice::update(const at::Tensor& outputs, const at::Tensor& target) {
+  require_classes(name(), outputs, num_classes_);
+  if (!batch_means_) return add_areas(sums_, outputs.argmax(1), target);
+  std::vector<double> areas = no_areas(num_classes_);
+  add_areas(areas, outputs.argmax(1), target);
+  sums_[0] += mean_dice(areas);
+  sums_[1] += 1.0;
+}
+
+double Dice::compute() const { return 100.0 * (batch_means_ ? sums_[0] / sums_[1] : mean_dice(sums_)); }
+
+}  // namespace tutti
