@@ -13,11 +13,12 @@ namespace tutti {
 using NamedValues = std::vector<std::pair<std::string, double>>;
 using FetchBatch = std::function<Batch(int64_t index)>;  // this rank's part of an evaluation batch, in order
 using SumOverRanks = std::function<void(at::Tensor values)>;  // float64, in place
+using Stopwatch = std::function<double()>;  // seconds since the evaluation began; 0 on ranks other than 0
 
 // Runs the model over every batch of the evaluation data and sums the metrics over ranks. Names are
 // Composer's: "metrics/eval/MulticlassAccuracy". The same values on every rank.
-// Runs the events from EVAL_START to EVAL_END.
+// Runs the events from EVAL_START to EVAL_END, and keeps the state's part about evaluations.
 NamedValues evaluate(State& state, Engine& engine, int64_t batches, const FetchBatch& fetch,
-                     const SumOverRanks& sum);
+                     const SumOverRanks& sum, const Stopwatch& stopwatch);
 
 }  // namespace tutti

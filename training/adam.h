@@ -20,9 +20,11 @@ class Adam final : public Optimizer {
   Adam(const std::vector<ParamView>& views, Common common, const Options& options);
 
   const char* name() const override;
+  std::vector<std::pair<std::string, double>> norms(size_t view) const override;
 
  private:
   void update(const Call& call, const at::Tensor& grad_scale) override;
+  double shrinkage(size_t view) const;
 
   Options options_;
   StateTensors& exp_avg_;
