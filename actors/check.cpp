@@ -87,8 +87,8 @@ std::string eval_text(const Setting& recipe, const std::string& named) try {
   const auto fetch = [&](int64_t index) { return job.eval->get(sampler.indices(*job.eval, 0, index)); };
   std::ostringstream out;
   out << "weights: " << (checkpoint.folder.empty() ? "the recipe's initial ones" : checkpoint.folder) << '\n';
-  for (const auto& [name, value] :
-       evaluate(state, engine, sampler.batches(), fetch, [](const at::Tensor&) {}))
+  for (const auto& [name, value] : evaluate(
+           state, engine, sampler.batches(), fetch, [](const at::Tensor&) {}, [] { return 0.0; }))
     out << name << ' ' << value << '\n';
   return out.str();
 } catch (const UserError&) {

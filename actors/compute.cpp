@@ -30,9 +30,11 @@ Compute::Compute(Options options, const Cast& cast, Disk& disk, Log& log, Record
       weights_digest_("compute/weights", recorder, std::numeric_limits<int64_t>::max() / 2),
       logger_(cast.has_reporter) {
   state_.run_name = options_.recipe.at("run_name").text();
+  state_.run_dir = options_.run_dir;
   state_.seed = options_.seed;
   state_.rank = options_.rank;
   state_.world = options_.world;
+  state_.memory_slot = options_.memory_slot;
   state_.dataloader_len = options_.batches_per_epoch;
 }
 
@@ -62,7 +64,8 @@ Prepared Compute::prepare(const std::string& checkpoint) {
   try {
     const Setting& recipe = options_.recipe;
     state_.max_duration = Time::parse(recipe.at("train").at("max_duration"));
-    for (auto& callback : make_callbacks(recipe)) options_.listeners.callbacks.push_back(std::move(callback));
+    for (auto& callback : make_callbacks(recipe, disk_))
+      options_.listeners.callbacks.push_back(std::move(callback));
     engine_ = std::make_unique<Engine>(state_, logger_, options_.listeners);
     train_step_.emplace(state_, *engine_,
                         TrainStep::Options{recipe, options_.memory_slot, options_.memory_budget}, cast_, log_,
@@ -169,10 +172,11 @@ void Compute::step(Context& context, BatchReady& ready) {
   step_began_ = context.now();
 }
 
-// Durations in seconds are rank 0's, so that all ranks end on the same step.
+// Durations in seconds are rank 0's, so that all ranks end on the same step. Evaluations do not count, as in
+// Composer.
 void Compute::vote(Context& context, Verdict& mine) const {
   if (options_.rank == 0)
-    mine.seconds = recorder_.answer("seconds", earlier_s_ + seconds(context.now() - began_));
+    mine.seconds = recorder_.answer("seconds", earlier_s_ + seconds(context.now() - began_) - evaluated_s_);
   mine.stop = stop_requested_ ? 1 : 0;
 }
 
@@ -271,12 +275,16 @@ NamedValues Compute::evaluate(Context& context) {
     return std::move(ready.batch);
   };
   const auto sum = [&](const at::Tensor& values) { context.ask<Summed>(cast_.sync, SumDoubles{values}); };
+  const auto stopwatch = [&, began = context.now()] {
+    return options_.rank == 0 ? recorder_.answer("evaluation seconds", seconds(context.now() - began)) : 0.0;
+  };
   NamedValues metrics;
   must_fit("evaluation after step " + std::to_string(state_.timestamp.batch), [&] {
     engine_->run_event(Event::kEvalBeforeAll);
-    metrics = tutti::evaluate(state_, *engine_, batches, fetch, sum);
+    metrics = tutti::evaluate(state_, *engine_, batches, fetch, sum, stopwatch);
     engine_->run_event(Event::kEvalAfterAll);
   });
+  evaluated_s_ += state_.eval_timestamp.total_wct;
   if (cast_.has_reporter)
     context.send(cast_.reporter, EvalDone{state_.timestamp.batch, state_.timestamp.epoch, metrics});
   return metrics;

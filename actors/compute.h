@@ -32,6 +32,7 @@ class Compute final : public Actor {
   struct Options {
     Setting recipe;  // resolved
     std::string recipe_text;
+    std::string run_dir;
     int rank = 0;
     int world = 1;
     int memory_slot = 0;        // of the meter
@@ -99,6 +100,7 @@ class Compute final : public Actor {
   TimePoint began_;            // of this process's training
   TimePoint step_began_;       // when the last step was over; waiting for the batch counts
   double earlier_s_ = 0;       // trained before this start
+  double evaluated_s_ = 0;     // of this start; no training
   int64_t evaluated_at_ = -1;  // steps
   int64_t saved_at_ = -1;
   bool told_of_disk_ = false;

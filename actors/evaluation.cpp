@@ -17,14 +17,22 @@ std::vector<MetricPtr> metrics_of(const Model& model) {
   return metrics;
 }
 
-void sum_over_ranks(const SumOverRanks& sum, std::vector<MetricPtr>& metrics) {
-  int64_t count = 0;
-  for (auto& metric : metrics) count += static_cast<int64_t>(metric->sums().size());
-  at::Tensor all = at::zeros({count}, at::kDouble);
-  double* at = all.data_ptr<double>();
-  for (auto& metric : metrics) at = std::copy(metric->sums().begin(), metric->sums().end(), at);
-  sum(all);
-  const double* from = all.data_ptr<double>();
+// What an evaluation counts besides its metrics.
+struct Counts {
+  double samples = 0;
+  double tokens = 0;
+  double seconds = 0;
+};
+
+void sum_over_ranks(const SumOverRanks& sum, std::vector<MetricPtr>& metrics, Counts& counts) {
+  std::vector<double> all{counts.samples, counts.tokens, counts.seconds};
+  for (auto& metric : metrics) all.insert(all.end(), metric->sums().begin(), metric->sums().end());
+  at::Tensor values = at::zeros({static_cast<int64_t>(all.size())}, at::kDouble);
+  std::copy(all.begin(), all.end(), values.data_ptr<double>());
+  sum(values);
+  const double* from = values.const_data_ptr<double>();
+  counts = {from[0], from[1], from[2]};
+  from += 3;
   for (auto& metric : metrics) {
     std::copy_n(from, metric->sums().size(), metric->sums().begin());
     from += metric->sums().size();
@@ -51,6 +59,7 @@ void evaluate_batch(State& state, Engine& engine, const Batch& batch, std::vecto
     state.outputs = state.model->eval_forward(state.batch);
     engine.run_event(Event::kEvalAfterForward);
     for (auto& metric : metrics) state.model->update_metric(state.batch, state.outputs, *metric);
+    state.eval_timestamp.to_next_batch(0, 0, 0.0);
     engine.run_event(Event::kEvalBatchEnd);
     return;
   } catch (const c10::OutOfMemoryError&) {
@@ -63,6 +72,31 @@ void evaluate_batch(State& state, Engine& engine, const Batch& batch, std::vecto
   evaluate_batch(state, engine, batch.narrow(half, batch.samples() - half), metrics);
 }
 
+// While it lives the state is an evaluation's.
+class Labelled {
+ public:
+  explicit Labelled(State& state) : state_(state), train_(std::move(state.dataloader_label)) {
+    state.dataloader_label = kLabel;
+    state.eval_timestamp = {};
+  }
+  ~Labelled() { state_.dataloader_label = train_; }
+  Labelled(const Labelled&) = delete;
+
+  static constexpr const char* kLabel = "eval";
+
+ private:
+  State& state_;
+  std::string train_;
+};
+
+void take(State& state, const std::vector<MetricPtr>& metrics, const Counts& counts) {
+  state.eval_timestamp.sample = static_cast<int64_t>(counts.samples);
+  state.eval_timestamp.token = static_cast<int64_t>(counts.tokens);
+  state.eval_timestamp.total_wct = counts.seconds;
+  for (const auto& metric : metrics)
+    state.metric_values[state.dataloader_label + "/" + metric->name()] = metric->compute();
+}
+
 }  // namespace
 
 std::vector<std::string> evaluation_metrics(const Model& model) {
@@ -72,20 +106,27 @@ std::vector<std::string> evaluation_metrics(const Model& model) {
 }
 
 NamedValues evaluate(State& state, Engine& engine, int64_t batches, const FetchBatch& fetch,
-                     const SumOverRanks& sum) {
+                     const SumOverRanks& sum, const Stopwatch& stopwatch) {
   const at::NoGradGuard no_grad;
+  const Labelled labelled(state);
   Model& model = *state.model;
   const ForwardContext evaluating{/*training=*/false, nullptr};
   set_context(model, &evaluating);
   auto metrics = metrics_of(model);
+  Counts counts;
   engine.run_event(Event::kEvalStart);
   for (int64_t b = 0; b < batches; ++b) {
     const Batch batch = fetch(b);
-    if (batch.samples() > 0) evaluate_batch(state, engine, batch, metrics);
+    if (batch.samples() == 0) continue;
+    counts.samples += static_cast<double>(batch.samples());
+    counts.tokens += static_cast<double>(model.tokens(batch));
+    evaluate_batch(state, engine, batch, metrics);
   }
   state.batch = state.outputs = {};
   set_context(model, nullptr);
-  sum_over_ranks(sum, metrics);
+  counts.seconds = stopwatch();
+  sum_over_ranks(sum, metrics, counts);
+  take(state, metrics, counts);
   NamedValues values;
   for (const auto& metric : metrics) values.emplace_back(kPrefix + metric->name(), metric->compute());
   engine.run_event(Event::kEvalEnd);

@@ -32,6 +32,7 @@ MicrobatchResult Microbatches::run(const Batch& batch, const Mark& mark) {
   MicrobatchResult result;
   result.samples = batch.samples();
   result.tokens = state_.model->tokens(batch);
+  result.flops = state_.model->flops_per_batch(batch);
   if (statistics_.defined()) result.statistics = statistics_.zero_();
   const int64_t held = Meter::scoped_bytes(memory_slot_);
   result.shortage = try_parts(batch, mark, result);

@@ -19,6 +19,7 @@ struct MicrobatchResult {
   double loss_weight = 0;  // samples or tokens that the losses are means over
   int64_t samples = 0;     // of the batch as it came
   int64_t tokens = 0;
+  double flops = 0;  // 0 = the model does not say
   bool finite = true;
   // [statistics_size] float32: per microbatch and normalisation layer mean, variance, count. The same tensor
   // every step.

@@ -132,6 +132,7 @@ void TrainStep::make_room(Context& context, const BatchReady& ready, const Micro
   const auto row = shortage_row(shortage(mine, ready.batch), state_.rank, state_.world);
   const auto all = shortages_of(context.ask<Summed>(cast_.sync, SumDoubles{row}).values);
   const std::string who = step_text() + shortage_text(all);
+  engine_.out_of_memory(who + "; what held it: " + what_held_memory(all));
   const int64_t largest = (ready.global_samples + state_.world - 1) / state_.world;
   if (!accumulation_.out_of_memory(state_.timestamp, largest)) {
     const std::string why = accumulation_.automatic()
@@ -179,6 +180,7 @@ Verdict TrainStep::verdict_of(const MicrobatchResult& result) const {
   verdict.non_finite = result.finite ? 0 : 1;
   verdict.samples = static_cast<double>(result.samples);
   verdict.tokens = static_cast<double>(result.tokens);
+  verdict.flops = result.flops;
   verdict.loss_sum = result.loss_sum;
   verdict.loss_weight = result.loss_weight;
   verdict.memory_peak = {static_cast<double>(Meter::peak_bytes(options_.memory_slot))};
@@ -189,6 +191,8 @@ void TrainStep::commit(Context& context, const StepFinished& finished) {
   for (std::size_t p = 0; p < state_.views.size(); ++p)
     state_.views[p].grad = buckets_ ? buckets_->gradients()[p] : state_.views[p].tensor.grad();
   state_.grad_scale = finished.verdict.loss_weight;
+  state_.train_loss = finished.verdict.loss_sum / finished.verdict.loss_weight;
+  state_.flops = finished.verdict.flops;
   engine_.run_event(Event::kAfterTrainBatch);
   if (const char* bad = not_finite(finished.verdict)) {
     log_.warning(step_text() + "the " + bad + " not finite; the step is skipped");

@@ -15,6 +15,7 @@ struct Verdict {
   double checkpoint_now = 0;  // after this step
   double samples = 0;         // of the global batch
   double tokens = 0;
+  double flops = 0;                 // 0 = the model does not say
   double loss_sum = 0;              // mean losses, each times its weight
   double loss_weight = 0;           // what gradients and loss are divided by
   double seconds = 0;               // of training; rank 0's alone

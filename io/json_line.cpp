@@ -2,7 +2,10 @@
 
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <nlohmann/json.hpp>
+
+#include "runtime/error.h"
 
 namespace tutti {
 namespace {
@@ -19,7 +22,33 @@ struct Writer {
   std::string operator()(float value) const { return number(value, "%.9g"); }
   std::string operator()(double value) const { return number(value, "%.17g"); }
   std::string operator()(const std::string& value) const { return nlohmann::json(value).dump(); }
+  std::string operator()(const std::vector<double>& values) const {
+    std::string list = "[";
+    for (const double value : values) list += (list.size() > 1 ? ", " : "") + (*this)(value);
+    return list + "]";
+  }
 };
+
+nlohmann::json object_of(const std::string& line) {
+  auto object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) throw UserError("expected a JSON object, found '" + line + "'");
+  return object;
+}
+
+nlohmann::json member_of(const std::string& line, const std::string& key) {
+  const auto object = object_of(line);
+  if (!object.contains(key)) throw UserError("there is no '" + key + "' in '" + line + "'");
+  return object[key];
+}
+
+double number_of(const nlohmann::json& value, const std::string& key) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (value.is_number()) return value.get<double>();
+  if (value == "nan") return std::numeric_limits<double>::quiet_NaN();
+  if (value == "inf") return kInfinity;
+  if (value == "-inf") return -kInfinity;
+  throw UserError("'" + key + "' is no number: " + value.dump());
+}
 
 }  // namespace
 
@@ -36,6 +65,25 @@ int64_t json_integer(const std::string& line, const std::string& key, int64_t fa
   const auto object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object() || !object.contains(key) || !object[key].is_number_integer()) return fallback;
   return object[key].get<int64_t>();
+}
+
+std::vector<std::string> json_keys(const std::string& line) {
+  const auto object = object_of(line);
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : object.items()) keys.push_back(key);
+  return keys;
+}
+
+double json_number(const std::string& line, const std::string& key) {
+  return number_of(member_of(line, key), key);
+}
+
+std::vector<double> json_numbers(const std::string& line, const std::string& key) {
+  const auto list = member_of(line, key);
+  if (!list.is_array()) throw UserError("'" + key + "' is no list: " + list.dump());
+  std::vector<double> numbers;
+  for (const auto& one : list) numbers.push_back(number_of(one, key));
+  return numbers;
 }
 
 }  // namespace tutti

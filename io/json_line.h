@@ -8,13 +8,20 @@
 
 namespace tutti {
 
-// A flat JSON object on one line, keys in the order given; float32 values with the 9 digits that give back
-// all their bits, doubles with 17. Values that JSON cannot write (NaN, infinities) become strings.
-using JsonValue = std::variant<int64_t, float, double, std::string>;
+// A flat JSON object (lists of numbers at most) on one line, keys in the order given; float32 values with the
+// 9 digits that give back all their bits, doubles with 17. Values that JSON cannot write (NaN, infinities)
+// become strings.
+using JsonValue = std::variant<int64_t, float, double, std::string, std::vector<double>>;
 using JsonFields = std::vector<std::pair<std::string, JsonValue>>;
 std::string json_line(const JsonFields& fields);
 
 // The integer member `key` of a JSON object, or `fallback` when the text is no such object.
 int64_t json_integer(const std::string& line, const std::string& key, int64_t fallback);
+
+// What json_line wrote, read back: the members' names in their order (that of the alphabet), a number, a list
+// of numbers. Throws UserError where the text is no object that has it.
+std::vector<std::string> json_keys(const std::string& line);
+double json_number(const std::string& line, const std::string& key);
+std::vector<double> json_numbers(const std::string& line, const std::string& key);
 
 }  // namespace tutti

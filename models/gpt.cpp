@@ -66,7 +66,10 @@ class Transformer final : public Layer {
 }  // namespace
 
 Gpt::Gpt(const GptOptions& options)
-    : options_(options), transformer_(add_slot("transformer", std::make_shared<Transformer>(options))) {}
+    : options_(options), transformer_(add_slot("transformer", std::make_shared<Transformer>(options))) {
+  for (const auto& one : tutti::parameters(*this))
+    parameters_ += static_cast<double>(one.parameter->tensor.numel());
+}
 
 TensorTree Gpt::forward(const Batch& batch) { return transformer_(batch.at("input")); }
 
@@ -83,6 +86,13 @@ int64_t Gpt::loss_weight(const Batch& batch) const {
 std::vector<std::string> Gpt::get_metrics(bool) const { return {"LanguageCrossEntropy"}; }
 
 int64_t Gpt::tokens(const Batch& batch) const { return batch["input"].numel(); }
+
+double Gpt::flops_per_batch(const Batch& batch) const {
+  const auto tokens = static_cast<double>(batch["input"].numel());
+  const auto length = static_cast<double>(batch["input"].size(1));
+  return tokens *
+         (6.0 * parameters_ + 12.0 * static_cast<double>(options_.n_layer * options_.n_embd) * length);
+}
 
 std::string Gpt::closing_text(uint64_t seed) {
   if (options_.vocab_size < kAscii || options_.vocab_size > kBytes) return "";

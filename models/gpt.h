@@ -31,11 +31,15 @@ class Gpt final : public Model {
   int64_t loss_weight(const Batch& batch) const override;
   std::vector<std::string> get_metrics(bool is_train) const override;
   int64_t tokens(const Batch& batch) const override;
+  // 6 a parameter and token, and 12 n_layer n_embd T a token for attention: Chowdhery et al., 2022, appendix
+  // B.
+  double flops_per_batch(const Batch& batch) const override;
   std::string closing_text(uint64_t seed) override;  // "" unless its tokens are bytes
 
  private:
   GptOptions options_;
   Slot& transformer_;
+  double parameters_ = 0;
 };
 
 }  // namespace tutti

@@ -35,6 +35,9 @@ class Model : public Layer {
   // Tokens of a batch, for time in tokens; default 0.
   virtual int64_t tokens(const Batch&) const { return 0; }
 
+  // Floating-point operations of a training step on a batch; default 0: not known.
+  virtual double flops_per_batch(const Batch&) const { return 0; }
+
   // What there is to read at the end of a run: a language model's text of its own, the same for the same
   // seed. Default "": nothing.
   virtual std::string closing_text(uint64_t) { return ""; }

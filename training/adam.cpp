@@ -1,9 +1,13 @@
 #include "training/adam.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/zeros.h>
+
+#include <cmath>
 
 namespace tutti {
 
@@ -54,6 +58,32 @@ void Adam::update(const Call& call, const at::Tensor& grad_scale) {
     kernel([](auto&&... args) { at::_fused_adam_(args...); });
   else
     kernel([](auto&&... args) { at::_fused_adamw_(args...); });
+}
+
+// The part of a weight that a step takes off it, besides the gradient's.
+double Adam::shrinkage(size_t view) const {
+  if (options_.decay == Decay::kGradient) return 0.0;
+  const double decay = weight_decay_of(view);
+  if (options_.decay == Decay::kWeight) return lr() * decay;
+  return base_lr() != 0.0 ? lr() / base_lr() * decay : decay;
+}
+
+// What the kernel did to the parameter it does not tell: p' = (1 - shrinkage) p - s.
+std::vector<std::pair<std::string, double>> Adam::norms(size_t index) const {
+  if (steps() == 0) return {};
+  const at::NoGradGuard no_grad;
+  const auto norm = [](const at::Tensor& tensor) { return at::linalg_vector_norm(tensor).item<double>(); };
+  const auto done = static_cast<double>(steps());
+  const double root = std::sqrt(1.0 - std::pow(options_.beta2, done));
+  const at::Tensor& squares = max_exp_avg_sq_ ? (*max_exp_avg_sq_)[index] : exp_avg_sq_[index];
+  const at::Tensor parameter = view(index).tensor.detach();
+  const at::Tensor step = exp_avg_[index] / (squares.sqrt() / root + options_.eps) *
+                          (lr() / (1.0 - std::pow(options_.beta1, done)));
+  const double shrinks = shrinkage(index);
+  const at::Tensor before = (parameter + step) / (1.0 - shrinks);
+  return {{"moment", norm(exp_avg_[index])},
+          {"param", norm(parameter)},
+          {"update", norm(step + before * shrinks)}};
 }
 
 }  // namespace tutti

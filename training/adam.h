@@ -20,10 +20,12 @@ class Adam final : public Optimizer {
   Adam(const std::vector<ParamView>& views, Common common, const Options& options);
 
   const char* name() const override;
+  std::vector<std::pair<std::string, double>> norms(size_t view) const override;
 
  private:
   void update(const Call& call, const at::Tensor& grad_scale) override;
   double shrink_or_decay(const Call& call) const;
+  double shrinkage(size_t view) const;
 
   Options options_;
   StateTensors& exp_avg_;

@@ -1,12 +1,102 @@
 #include "training/catalog.h"
 
 namespace tutti {
+namespace {
+
+using enum KeyType;
+
+Key time_unit() {
+  return Key{"time_unit", kText, "hours", "what times are logged in"}.one_of(
+      {"seconds", "minutes", "hours", "days"});
+}
+
+std::vector<Key> watched(std::vector<Key> more) {
+  std::vector<Key> keys = {
+      {"monitor", kText, "", "the metric's name: MulticlassAccuracy"},
+      {"dataloader_label", kText, "eval", "whose metric: the evaluator's label"},
+      Key{"comp", kText, "none", "which is better; less, when absent, for a loss, error or perplexity"}
+          .one_of({"greater", "gt", "less", "lt"}),
+  };
+  keys.insert(keys.end(), more.begin(), more.end());
+  return keys;
+}
+
+std::vector<Key> memory_file(const char* filename, std::vector<Key> more = {}) {
+  std::vector<Key> keys = {
+      {"folder", kText, "memory", "where the files go, within the run's folder"},
+      {"filename", kText, filename, "the file's name; {run_name}, {rank}, {epoch} and {batch} are put in"},
+      {"overwrite", kBoolean, "false", "an older file of that name is written over, not kept beside the new"},
+  };
+  keys.insert(keys.end(), more.begin(), more.end());
+  return keys;
+}
+
+std::vector<Entry> monitors() {
+  return {
+      {"activation_monitor",
+       "Logs norm, mean, kurtosis and maximum of each layer's inputs and outputs.",
+       {Key{"interval", kTime, "25ba", "how often"}.in_units({"ba", "ep"}).at_least(1),
+        {"ignore_module_types", kTexts, "[]", "layers whose names contain one of these are left out"}}},
+      {"lr_monitor", "Logs the learning rate of every step; Composer's LRMonitor."},
+      {"memory_monitor", "Logs what rank 0's tensors take, in GB; Composer's MemoryMonitor."},
+      {"optimizer_monitor",
+       "Logs the L2 norms of gradients, and of what the optimizer keeps; Composer's OptimizerMonitor.",
+       {{"log_optimizer_metrics", kBoolean, "true", "norms of moments, parameters and updates too"},
+        Key{"batch_log_interval", kInteger, "1", "how often, in batches"}.at_least(1)}},
+      {"runtime_estimator",
+       "Logs how long the training still takes; Composer's RuntimeEstimator.",
+       {Key{"skip_batches", kInteger, "1", "the first batches, which are slower, do not count"}.at_least(0),
+        time_unit()}},
+      {"speed_monitor",
+       "Logs throughput, time, and the part of the device's peak that is used; Composer's SpeedMonitor.",
+       {Key{"window_size", kInteger, "100", "batches over which throughput is averaged"}.at_least(1),
+        Key{"gpu_flops_available", kNumber, "none",
+            "floating-point operations a second of one device; when absent, of GPUs that are known"}
+            .more_than(0),
+        time_unit()}},
+      {"system_metrics_monitor",
+       "Logs the machine's processors, memory, disk and network; Composer's SystemMetricsMonitor."},
+  };
+}
+
+std::vector<Entry> stoppers() {
+  return {
+      {"early_stopper", "Ends the training when a metric no longer gets better; Composer's EarlyStopper.",
+       watched({{"min_delta", kNumber, "0", "what is better by no more than this is no better"},
+                Key{"patience", kTime, "1ep", "how long it may not get better"}.in_units({"ep", "ba"})})},
+      {"nan_monitor", "Ends the run with an error when the loss is not a number; Composer's NaNMonitor."},
+      {"threshold_stopper",
+       "Ends the training when a metric is better than a threshold; Composer's ThresholdStopper.",
+       watched({{"threshold", kNumber, "", "the value that must be surpassed"},
+                {"stop_on_batch", kBoolean, "false", "look after each batch, not each epoch alone"}})},
+  };
+}
+
+std::vector<Entry> others() {
+  return {
+      {"export_for_inference",
+       "Writes the weights as a safetensors file when the training is over.",
+       {{"save_path", kText, "", "the file, within the run's folder; {epoch} and {batch} are put in"},
+        {"interval", kTime, "0ba", "how often on the way; 0ba: never"}}},
+      {"free_outputs", "Lets go of the model's outputs before backward; Composer's FreeOutputs."},
+      {"memory_snapshot", "Writes what holds memory into a file; Composer's MemorySnapshot.",
+       memory_file("rank{rank}.{batch}.memory_snapshot.txt",
+                   {{"interval", kTime, "3ba", "how often"},
+                    Key{"skip_batches", kInteger, "1", "the first batches are left out"}.at_least(0)})},
+      {"oom_observer", "Writes what held memory when it ran out into a file; Composer's OOMObserver.",
+       memory_file("rank{rank}_oom.txt")},
+  };
+}
+
+}  // namespace
 
 Catalog callback_catalog() {
+  std::vector<Entry> entries = monitors();
+  for (const auto& more : {stoppers(), others()}) entries.insert(entries.end(), more.begin(), more.end());
   return {.section = "callbacks",
           .noun = "callback",
           .doc = "What watches the training and logs what it sees. Names and meanings are Composer's.",
-          .entries = {{"lr_monitor", "Logs the learning rate of every step; Composer's LRMonitor."}},
+          .entries = std::move(entries),
           .repeated = true};
 }
 

@@ -94,6 +94,11 @@ void Engine::warn_of_interpolations() const {
                   names);
 }
 
+void Engine::out_of_memory(const std::string& account) {
+  for (const Callbacks* callbacks : {&options_.callbacks, &options_.destinations})
+    for (const auto& callback : *callbacks) callback->out_of_memory(state_, logger_, account);
+}
+
 bool Engine::listens() const {
   return !(options_.algorithms.empty() && options_.callbacks.empty() && options_.destinations.empty());
 }

@@ -54,6 +54,9 @@ class Engine {
   std::vector<Trace> run_event(Event event);
   std::vector<Trace> run_event(std::string_view event_name);
 
+  // Tells every callback that a step's attempt is void: Callback::out_of_memory.
+  void out_of_memory(const std::string& account);
+
   // Whether there is anything for which events are run.
   bool listens() const;
 

@@ -97,6 +97,15 @@ std::vector<at::Tensor> Optimizer::pick(const StateTensors& tensors, const std::
   return picked;
 }
 
+std::vector<std::pair<std::string, double>> Optimizer::norms(size_t) const { return {}; }
+
+double Optimizer::weight_decay_of(size_t view) const {
+  for (const Group& group : groups_)
+    if (std::find(group.members.begin(), group.members.end(), view) != group.members.end())
+      return group.weight_decay;
+  return 0.0;
+}
+
 int64_t Optimizer::steps() const { return *steps_.const_data_ptr<int64_t>(); }
 
 std::vector<OptimizerState> Optimizer::state() const {

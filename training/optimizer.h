@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/setting.h"
@@ -46,6 +47,11 @@ class Optimizer {
   double base_lr() const { return common_.lr; }
   void set_lr(double lr) { lr_ = lr; }
 
+  // L2 norms of the last step's traces in the view of that index, for those who watch: "moment", "param",
+  // "update" (the change of the parameter). None for optimizers that keep too little. Composer's
+  // report_per_parameter_metrics.
+  virtual std::vector<std::pair<std::string, double>> norms(size_t view) const;
+
   int64_t steps() const;
   std::vector<OptimizerState> state() const;
 
@@ -70,6 +76,8 @@ class Optimizer {
   StateTensors& add_state(
       const std::string& name);  // zeros like each view's tensor; the reference stays good
   virtual void update(const Call& call, const at::Tensor& grad_scale) = 0;
+  const ParamView& view(size_t index) const { return views_[index]; }
+  double weight_decay_of(size_t view) const;
   static std::vector<at::Tensor> pick(const StateTensors& tensors, const std::vector<size_t>& members);
 
  private:

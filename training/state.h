@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "tensors/tree.h"
@@ -15,14 +16,18 @@ namespace tutti {
 // it holds of a step (batch to loss) is scratch: a step that runs out of memory fills it anew.
 struct State : Trainee {
   std::string run_name;
+  std::string run_dir;
   uint64_t seed = 0;  // of the run, the same on all ranks: Composer's rank_zero_seed
   int rank = 0;
   int world = 1;
+  int memory_slot = 0;      // of the meter
+  std::string device_name;  // "NVIDIA H100 80GB HBM3"; "" = the CPU
+  std::string precision = "fp32";
 
-  Time max_duration;    // may be changed in mid-run
-  Timestamp timestamp;  // of the batch under way: moves on after the optimizer's step
-  std::string dataloader_label = "train";
-  int64_t dataloader_len = 0;  // batches of an epoch
+  Time max_duration;                       // may be changed in mid-run
+  Timestamp timestamp;                     // of the batch under way: moves on after the optimizer's step
+  std::string dataloader_label = "train";  // in an evaluation the evaluator's: "eval"
+  int64_t dataloader_len = 0;              // batches of an epoch
 
   Batch batch;      // this rank's; between BEFORE_FORWARD and AFTER_BACKWARD the microbatch under way
   Outputs outputs;  // of the microbatch
@@ -33,6 +38,15 @@ struct State : Trainee {
   // At AFTER_TRAIN_BATCH the views' gradients are sums over all ranks; divided by this they are those of the
   // mean loss.
   double grad_scale = 1.0;
+
+  // From AFTER_TRAIN_BATCH on, of the step's whole batch, all ranks together.
+  double train_loss = 0.0;  // its mean
+  double flops = 0.0;       // what the model says it takes; 0 = it does not say
+
+  // Of the last evaluation or the one under way: batches, and at EVAL_END samples, tokens and seconds too.
+  Timestamp eval_timestamp;
+  // Metrics as last computed, over all ranks: "eval/MulticlassAccuracy". New ones are there at EVAL_END.
+  std::map<std::string, double> metric_values;
 
   // Part of max_duration that has passed, in [0, 1]; in epochs it moves at their ends only.
   Time elapsed_duration() const { return {elapsed(timestamp, max_duration), TimeUnit::kDuration}; }

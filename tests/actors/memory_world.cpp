@@ -45,7 +45,8 @@ std::string field(const std::string& line, const std::string& name) {
 }
 
 void read_metrics(const std::string& path, MemoryWorld::Outcome& outcome) {
-  std::istringstream lines(read_text(path));
+  outcome.metrics = read_text(path);
+  std::istringstream lines(outcome.metrics);
   for (std::string line; std::getline(lines, line);) {
     if (field(line, "loss").empty()) {
       outcome.evaluations.push_back(line);
@@ -102,7 +103,8 @@ MemoryWorld::Outcome MemoryWorld::run(const std::string& grad_accum) const {
     ProcessStateSwitch states(ranks);
     SimScheduler::Options scheduling;
     scheduling.seed = schedule_seed;
-    scheduling.time_limit = TimePoint(std::chrono::hours(1));
+    if (real_time) scheduling.pace = SimScheduler::Pace::kReal;
+    if (!real_time) scheduling.time_limit = TimePoint(std::chrono::hours(1));
     scheduling.on_switch = [&states](int rank) { states.enter(rank); };
     SimScheduler scheduler(scheduling);
     SystemClock clock;

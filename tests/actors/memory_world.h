@@ -19,11 +19,13 @@ struct MemoryWorld {
   ModelFactory make_model = tutti::make_model;
   uint64_t schedule_seed = 0;
   Listeners listeners = {};
+  bool real_time = false;
 
   struct Outcome {
     std::vector<std::string> losses;       // of the steps, as written
     std::vector<int64_t> counts;           // grad_accum of each
     std::vector<std::string> evaluations;  // their lines
+    std::string metrics;                   // the whole of metrics.jsonl
     double peak_mb = 0;                    // of the largest rank
     std::string weights;                   // all bytes of rank 0's parameters and buffers
     std::vector<std::string> warnings;     // of all ranks

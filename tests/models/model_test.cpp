@@ -36,6 +36,14 @@ TEST(Gpt, WeighsItsLossByTheTokensThatCount) {
   EXPECT_EQ(model.tokens(batch), 6);
 }
 
+TEST(Gpt, CountsTheOperationsOfAStep) {
+  const GptOptions small{.vocab_size = 17, .n_positions = 12, .n_embd = 16, .n_layer = 2, .n_head = 4};
+  // A block: four square matrices' worth of attention, eight of the perceptron, 13 vectors.
+  const double parameters = (17 + 12) * 16 + 2 * (12 * 16 * 16 + 13 * 16) + 2 * 16;
+  const Batch batch{TensorTree::Children{{"input", at::zeros({3, 10}, at::kLong)}}};
+  EXPECT_DOUBLE_EQ(Gpt(small).flops_per_batch(batch), 30 * (6 * parameters + 12 * 2 * 16 * 10));
+}
+
 TEST(Gpt, StartsAsTransformersDoes) {
   Gpt model({.vocab_size = 64, .n_positions = 64, .n_embd = 128, .n_layer = 8, .n_head = 4});
   materialise(model, 1);

@@ -26,6 +26,8 @@ Setting any_of(const Key& key) {
       return setting(std::string("1ep"));
     case KeyType::kTimes:
       return setting(Setting::Array{setting(std::string("1ep"))});
+    case KeyType::kText:
+      return setting(std::string("any"));
     default:
       return setting(1.0);
   }
@@ -42,8 +44,11 @@ Setting smallest_table(const Catalog& catalog, const std::string& kind) {
 
 Setting smallest_section(const Catalog& catalog, const std::string& kind) {
   if (catalog.section.empty()) return resolve_section(catalog, smallest_table(catalog, kind), {});
-  Setting::Table recipe{{catalog.section, smallest_table(catalog, kind)}};
-  return resolve(setting(std::move(recipe)), std::span(&catalog, 1)).at(catalog.section);
+  Setting section = smallest_table(catalog, kind);
+  if (catalog.repeated) section = setting(Setting::Array{std::move(section)});
+  Setting::Table recipe{{catalog.section, std::move(section)}};
+  const Setting resolved = resolve(setting(std::move(recipe)), std::span(&catalog, 1)).at(catalog.section);
+  return catalog.repeated ? resolved.array().front() : resolved;
 }
 
 // GCC 12 takes a moved-from variant for uninitialised where settings are built in one expression.

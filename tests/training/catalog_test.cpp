@@ -3,7 +3,10 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cctype>
+
 #include "tests/recipes/section.h"
+#include "training/callbacks/factory.h"
 #include "training/metrics/factory.h"
 #include "training/optimizer.h"
 #include "training/schedule.h"
@@ -47,6 +50,21 @@ TEST_P(CatalogMetric, IsMadeUnderItsName) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CatalogMetric, testing::ValuesIn(metric_catalog().kinds()), kName);
+
+class CatalogCallback : public testing::TestWithParam<std::string> {};
+
+TEST_P(CatalogCallback, IsMadeWithItsDefaults) {
+  PosixDisk disk;
+  const auto made = make_callback(smallest_section(callback_catalog(), GetParam()), disk);
+  std::string plain;  // "OOMObserver" of "oom_observer"
+  for (const char c : GetParam())
+    if (c != '_') plain += c;
+  std::string name = made->name();
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  EXPECT_EQ(name, plain);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CatalogCallback, testing::ValuesIn(callback_catalog().kinds()), kName);
 
 }  // namespace
 }  // namespace tutti

@@ -49,6 +49,9 @@ class Watcher final : public Callback {
     Callback::run_event(event, state, logger);
   }
   void batch_end(State&, Logger&) override { said_.push_back(name_ + " sees a batch end"); }
+  void out_of_memory(State&, Logger&, const std::string& account) override {
+    said_.push_back(name_ + " hears: " + account);
+  }
   void close(State&, Logger&) override {
     said_.push_back(name_ + " closes");
     if (fails) throw UserError("it cannot");
@@ -155,6 +158,13 @@ TEST_F(EngineTest, CallbacksGetTheFunctionOfTheEvent) {
   engine.run_event(Event::kBatchStart);
   engine.run_event(Event::kBatchEnd);
   EXPECT_THAT(said_, ElementsAre("X", "X", "X sees a batch end"));
+}
+
+TEST_F(EngineTest, CallbacksHearOfMemoryThatRanOut) {
+  options_.callbacks = {std::make_shared<Watcher>("X", said_)};
+  options_.destinations = {std::make_shared<Watcher>("L", said_)};
+  Engine(state_, logger_, options_).out_of_memory("too much");
+  EXPECT_THAT(said_, ElementsAre("X hears: too much", "L hears: too much", "X closes", "L closes"));
 }
 
 TEST_F(EngineTest, AllAreClosedOnceWhateverOneThrows) {

@@ -2,28 +2,117 @@
 
 #include <map>
 
-#include "training/callbacks/lr_monitor.h"
+#include "training/callbacks/free_outputs.h"
+#include "training/callbacks/monitors/activation_monitor.h"
+#include "training/callbacks/monitors/lr_monitor.h"
+#include "training/callbacks/monitors/memory_monitor.h"
+#include "training/callbacks/monitors/optimizer_monitor.h"
+#include "training/callbacks/monitors/runtime_estimator.h"
+#include "training/callbacks/monitors/speed_monitor.h"
+#include "training/callbacks/monitors/system_metrics_monitor.h"
+#include "training/callbacks/stoppers/early_stopper.h"
+#include "training/callbacks/stoppers/nan_monitor.h"
+#include "training/callbacks/stoppers/threshold_stopper.h"
+#include "training/callbacks/writers/export_for_inference.h"
+#include "training/callbacks/writers/memory_files.h"
 
 namespace tutti {
 namespace {
 
-using Maker = std::shared_ptr<Callback> (*)(const Setting& section);
+using CallbackPtr = std::shared_ptr<Callback>;
+using Maker = CallbackPtr (*)(const Setting& section, Disk& disk);
+
+template <class Kind>
+CallbackPtr make(const Setting&, Disk&) {
+  return std::make_shared<Kind>();
+}
+
+CallbackPtr speed_monitor(const Setting& section, Disk&) {
+  SpeedMonitor::Options options{section.at("window_size").integer(), 0.0, section.at("time_unit").text()};
+  if (section.has("gpu_flops_available"))
+    options.gpu_flops_available = section.at("gpu_flops_available").number();
+  return std::make_shared<SpeedMonitor>(options);
+}
+
+CallbackPtr optimizer_monitor(const Setting& section, Disk&) {
+  return std::make_shared<OptimizerMonitor>(section.at("log_optimizer_metrics").boolean(),
+                                            section.at("batch_log_interval").integer());
+}
+
+CallbackPtr activation_monitor(const Setting& section, Disk&) {
+  return std::make_shared<ActivationMonitor>(Time::parse(section.at("interval")),
+                                             section.at("ignore_module_types").texts());
+}
+
+CallbackPtr runtime_estimator(const Setting& section, Disk&) {
+  return std::make_shared<RuntimeEstimator>(section.at("skip_batches").integer(),
+                                            section.at("time_unit").text());
+}
+
+WatchedMetric watched(const Setting& section) {
+  return WatchedMetric({section.at("monitor").text(), section.at("dataloader_label").text(),
+                        section.has("comp") ? section.at("comp").text() : ""});
+}
+
+CallbackPtr early_stopper(const Setting& section, Disk&) {
+  return std::make_shared<EarlyStopper>(watched(section), section.at("min_delta").number(),
+                                        Time::parse(section.at("patience")));
+}
+
+CallbackPtr threshold_stopper(const Setting& section, Disk&) {
+  return std::make_shared<ThresholdStopper>(watched(section), section.at("threshold").number(),
+                                            section.at("stop_on_batch").boolean());
+}
+
+MemoryFile memory_file(const Setting& section) {
+  return {section.at("folder").text(), section.at("filename").text(), section.at("overwrite").boolean()};
+}
+
+CallbackPtr oom_observer(const Setting& section, Disk& disk) {
+  return std::make_shared<OomObserver>(disk, memory_file(section));
+}
+
+CallbackPtr memory_snapshot(const Setting& section, Disk& disk) {
+  return std::make_shared<MemorySnapshot>(disk, memory_file(section), Time::parse(section.at("interval")),
+                                          section.at("skip_batches").integer());
+}
+
+CallbackPtr export_for_inference(const Setting& section, Disk& disk) {
+  return std::make_shared<ExportForInference>(disk, section.at("save_path").text(),
+                                              Time::parse(section.at("interval")));
+}
 
 const std::map<std::string, Maker>& makers() {
   static const std::map<std::string, Maker> all = {
-      {"lr_monitor",
-       [](const Setting&) -> std::shared_ptr<Callback> { return std::make_shared<LrMonitor>(); }},
+      {"activation_monitor", activation_monitor},
+      {"early_stopper", early_stopper},
+      {"export_for_inference", export_for_inference},
+      {"free_outputs", make<FreeOutputs>},
+      {"lr_monitor", make<LrMonitor>},
+      {"memory_monitor", make<MemoryMonitor>},
+      {"memory_snapshot", memory_snapshot},
+      {"nan_monitor", make<NaNMonitor>},
+      {"oom_observer", oom_observer},
+      {"optimizer_monitor", optimizer_monitor},
+      {"runtime_estimator", runtime_estimator},
+      {"speed_monitor", speed_monitor},
+      {"system_metrics_monitor", make<SystemMetricsMonitor>},
+      {"threshold_stopper", threshold_stopper},
   };
   return all;
 }
 
 }  // namespace
 
-Callbacks make_callbacks(const Setting& recipe) {
+std::shared_ptr<Callback> make_callback(const Setting& section, Disk& disk) {
+  return makers().at(section.at("kind").text())(section, disk);
+}
+
+Callbacks make_callbacks(const Setting& recipe, Disk& disk) {
   Callbacks callbacks;
   if (!recipe.has("callbacks")) return callbacks;
   for (const Setting& section : recipe.at("callbacks").array())
-    callbacks.push_back(makers().at(section.at("kind").text())(section));
+    callbacks.push_back(make_callback(section, disk));
   return callbacks;
 }
 

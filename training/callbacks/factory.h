@@ -1,11 +1,16 @@
 #pragma once
 
+#include "runtime/disk.h"
 #include "runtime/setting.h"
 #include "training/engine.h"
 
 namespace tutti {
 
-// What the [[callbacks]] of a resolved recipe name, in their order. Throws UserError.
-Callbacks make_callbacks(const Setting& recipe);
+// What the [[callbacks]] of a resolved recipe name, in their order. Some write files; the disk must outlive
+// them. Throws UserError.
+Callbacks make_callbacks(const Setting& recipe, Disk& disk);
+
+// One of them, from its table.
+std::shared_ptr<Callback> make_callback(const Setting& section, Disk& disk);
 
 }  // namespace tutti

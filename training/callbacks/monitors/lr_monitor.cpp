@@ -1,4 +1,4 @@
-#include "training/callbacks/lr_monitor.h"
+#include "training/callbacks/monitors/lr_monitor.h"
 
 #include "training/state.h"
 

@@ -1,0 +1,98 @@
+#include "actors/evaluation.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/actors/sleeping_world.h"
+
+namespace tutti {
+namespace {
+
+using testing::ElementsAre;
+using testing::Pair;
+
+constexpr const char* kRecipe = R"(
+[model]
+kind = "mlp"
+hidden = [4]
+[data.train]
+kind = "synthetic"
+batch_size = 8
+[optimizer]
+kind = "sgd"
+[train]
+max_duration = "1ba"
+)";
+
+// What the state says at EVAL_BATCH_END and EVAL_END.
+class Witness final : public Callback {
+ public:
+  std::string name() const override { return "Witness"; }
+  void eval_batch_end(State& state, Logger&) override {
+    labels.push_back(state.dataloader_label);
+    batches.push_back(state.eval_timestamp.batch);
+  }
+  void eval_end(State& state, Logger&) override {
+    labels.push_back(state.dataloader_label);
+    at_end = state.eval_timestamp;
+    metrics = state.metric_values;
+  }
+
+  std::vector<std::string> labels;
+  std::vector<int64_t> batches;
+  Timestamp at_end;
+  std::map<std::string, double> metrics;
+};
+
+class EvaluationTest : public testing::Test {
+ protected:
+  EvaluationTest() {
+    build(state_, recipe_of(kRecipe), {{{"input", {3}}, {"target", {}}}, 10}, 3);
+    engine_.emplace(state_, logger_, Engine::Options{.callbacks = {witness_}});
+  }
+  // Two batches of five; the other rank has had as many, and as long.
+  NamedValues run() {
+    const auto fetch = [](int64_t) {
+      return Batch(TensorTree::Children{{"input", at::randn({5, 3})}, {"target", at::randint(10, {5})}});
+    };
+    return evaluate(
+        state_, *engine_, 2, fetch, [](const at::Tensor& values) { values.mul_(2); }, [] { return 1.5; });
+  }
+
+  State state_;
+  Logger logger_;
+  std::shared_ptr<Witness> witness_ = std::make_shared<Witness>();
+  std::optional<Engine> engine_;
+};
+
+TEST_F(EvaluationTest, ListenersKnowWhoseBatchesTheySee) {
+  run();
+  EXPECT_THAT(witness_->labels, ElementsAre("eval", "eval", "eval"));
+  EXPECT_THAT(witness_->batches, ElementsAre(1, 2));
+  EXPECT_EQ(state_.dataloader_label, "train");
+}
+
+TEST_F(EvaluationTest, CountsOfAllRanksAreThereAtItsEnd) {
+  run();
+  EXPECT_EQ(witness_->at_end.batch, 2);
+  EXPECT_EQ(witness_->at_end.sample, 20);
+  EXPECT_EQ(witness_->at_end.total_wct, 3.0);
+}
+
+TEST_F(EvaluationTest, EachOneIsCountedAnew) {
+  run();
+  run();
+  EXPECT_EQ(witness_->at_end.batch, 2);
+  EXPECT_EQ(witness_->at_end.sample, 20);
+}
+
+TEST_F(EvaluationTest, MetricsAreThereAtItsEnd) {
+  const NamedValues values = run();
+  ASSERT_EQ(values.size(), 2u);
+  EXPECT_THAT(witness_->metrics, ElementsAre(Pair("eval/CrossEntropy", values[1].second),
+                                             Pair("eval/MulticlassAccuracy", values[0].second)));
+}
+
+}  // namespace
+}  // namespace tutti

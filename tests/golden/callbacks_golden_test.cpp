@@ -1,0 +1,204 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "runtime/disk.h"
+#include "tests/actors/memory_world.h"
+#include "tests/actors/sleeping_world.h"
+#include "tests/golden/golden_file.h"
+#include "training/callbacks/factory.h"
+#include "training/state.h"
+
+namespace tutti {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMostListed = 12;  // loggings of a key that the file holds at most
+
+// Composer's names.
+const std::map<std::string, std::string> kKinds = {{"ActivationMonitor", "activation_monitor"},
+                                                   {"EarlyStopper", "early_stopper"},
+                                                   {"ExportForInference", "export_for_inference"},
+                                                   {"FreeOutputs", "free_outputs"},
+                                                   {"LRMonitor", "lr_monitor"},
+                                                   {"MemoryMonitor", "memory_monitor"},
+                                                   {"MemorySnapshot", "memory_snapshot"},
+                                                   {"NaNMonitor", "nan_monitor"},
+                                                   {"OOMObserver", "oom_observer"},
+                                                   {"OptimizerMonitor", "optimizer_monitor"},
+                                                   {"RuntimeEstimator", "runtime_estimator"},
+                                                   {"SpeedMonitor", "speed_monitor"},
+                                                   {"SystemMetricsMonitor", "system_metrics_monitor"},
+                                                   {"ThresholdStopper", "threshold_stopper"}};
+
+// What the trainer logs without any callback.
+const std::set<std::string> kNotBuilt = {"none"};
+
+// Arguments with which the file's runs were made where it does not name them.
+const std::map<std::string, std::map<std::string, std::string>> kUntold = {
+    {"ActivationMonitor", {{"interval", "'1ba'"}}},
+    {"EarlyStopper", {{"monitor", "'MulticlassAccuracy'"}, {"patience", "'9ep'"}}},
+    {"ThresholdStopper", {{"monitor", "'MulticlassAccuracy'"}, {"threshold", "-1"}}}};
+
+using Loggings = std::map<std::string, std::vector<int64_t>>;  // by key, the batches at which it was logged
+
+// A callback, and what it logs.
+class Overheard final : public Callback {
+ public:
+  struct Heard : Logger {
+    void log_metrics(const LoggedMetrics& metrics) override {
+      for (const auto& [key, value] : metrics) {
+        if (at[key].size() < kMostListed) at[key].push_back(batch);
+        values[key].push_back(value);
+      }
+    }
+    int64_t batch = 0;
+    Loggings at;
+    std::map<std::string, std::vector<double>> values;
+  };
+
+  Overheard(std::shared_ptr<Callback> callback, Heard& heard)
+      : callback_(std::move(callback)), heard_(heard) {}
+
+  std::string name() const override { return callback_->name(); }
+  void run_event(Event event, State& state, Logger&) override {
+    heard_.batch = state.timestamp.batch;
+    callback_->run_event(event, state, heard_);
+  }
+
+ private:
+  std::shared_ptr<Callback> callback_;
+  Heard& heard_;
+};
+
+std::string composers_name(const std::string& call) { return call.substr(0, call.find('(')); }
+
+// The table of the recipe for "SpeedMonitor(window_size=2)".
+std::string section_of(const std::string& call) {
+  const std::string name = composers_name(call);
+  auto arguments = kUntold.contains(name) ? kUntold.at(name) : std::map<std::string, std::string>();
+  std::string text = call.substr(name.size());
+  text.erase(std::remove_if(text.begin(), text.end(), [](char c) { return c == '(' || c == ')'; }),
+             text.end());
+  std::istringstream given(text);
+  for (std::string one; std::getline(given, one, ',');) {
+    const auto equals = one.find('=');
+    std::string value = one.substr(equals + 1);
+    if (value == "True") value = "true";
+    if (value == "False") value = "false";
+    if (value == "None") continue;
+    arguments[one.substr(one.find_first_not_of(' '), equals - one.find_first_not_of(' '))] = value;
+  }
+  std::string section = "[[callbacks]]\nkind = '" + kKinds.at(name) + "'\n";
+  for (const auto& [key, value] : arguments) section += key + " = " + value + "\n";
+  return section;
+}
+
+// The file's run: its model is Flatten, Linear(64, 32), ReLU, Linear(32, 10).
+std::string recipe_with(const std::string& section) {
+  return R"(
+seed = 1
+[model]
+kind = "mlp"
+hidden = [32]
+[data.train]
+kind = "synthetic"
+samples = 96
+batch_size = 32
+shape = [64]
+[data.eval]
+kind = "synthetic"
+samples = 96
+batch_size = 32
+shape = [64]
+[optimizer]
+kind = "decoupled_adamw"
+lr = 0.01
+[scheduler]
+kind = "cosine_annealing_with_warmup"
+t_warmup = "2ba"
+[checkpoint]
+interval = "0ba"
+[train]
+max_duration = "3ep"
+eval_interval = "1ep"
+)" + section;
+}
+
+// tutti's name of what Composer calls module.1.weight: its model has no layer that flattens.
+std::string own_name(std::string key) {
+  const std::string module = "module.";
+  const auto at = key.find(module);
+  if (at == std::string::npos) return key;
+  const int layer = key[at + module.size()] - '0';
+  return key.replace(at, module.size() + 1, std::to_string(std::max(0, layer - 1)));
+}
+
+// One a tensor, where Composer's ActivationMonitor logs one a sample of it.
+bool is_of_a_sample(const std::string& key) {
+  return key.starts_with("activations/") && !key.ends_with(".0");
+}
+
+Loggings golden_loggings(const json& golden) {
+  Loggings loggings;
+  for (const auto& [key, batches] : golden["keys"].items())
+    if (!is_of_a_sample(key)) loggings[own_name(key)] = batches.get<std::vector<int64_t>>();
+  return loggings;
+}
+
+// What tutti logs besides: the file shows the first of the activations' keys, and the meter counts on a CPU
+// too.
+bool is_more_than_composers(const std::string& key) {
+  return key.starts_with("activations/") || key.starts_with("memory/");
+}
+
+void expect_golden(const std::string& call, const json& golden) {
+  SCOPED_TRACE(call);
+  const std::string recipe = recipe_with(section_of(call));
+  Overheard::Heard heard;
+  PosixDisk disk;
+  MemoryWorld world{.recipe = recipe, .ranks = 1};
+  world.listeners = [&](int) {
+    Engine::Options options;
+    const auto own = make_callbacks(recipe_of(recipe), disk);
+    options.callbacks = {std::make_shared<Overheard>(own.front(), heard)};
+    return options;
+  };
+  const auto outcome = world.run("1");
+  ASSERT_EQ(outcome.error, "");
+  EXPECT_EQ(outcome.counts.size(), golden["stopped_at_batch"].get<std::size_t>());
+  const Loggings wanted = golden_loggings(golden);
+  for (const auto& [key, batches] : wanted) {
+    EXPECT_EQ(heard.at[key], batches) << key;
+    EXPECT_NE(outcome.metrics.find("\"" + key + "\": "), std::string::npos) << key << " is in no line";
+  }
+  for (const auto& [key, batches] : heard.at) {
+    EXPECT_TRUE(wanted.contains(key) || is_more_than_composers(key)) << key;
+  }
+  const json known = golden.value("values", json::object());
+  for (const auto& [key, values] : known.items())
+    for (std::size_t i = 0; i < values.size(); ++i)
+      EXPECT_NEAR(heard.values[own_name(key)].at(i), values[i].get<double>(), 1e-12) << key << " " << i;
+}
+
+TEST(CallbacksGoldenTest, LogWhatComposersDoAndWhenTheyDo) {
+  std::ifstream file(golden_path("callbacks.json"));
+  if (!file) GTEST_SKIP() << "not in " << golden_folder();
+  const json all = json::parse(file)["callbacks"];
+  int run = 0;
+  for (const auto& [call, golden] : all.items()) {
+    if (kNotBuilt.contains(call)) continue;
+    ASSERT_TRUE(kKinds.contains(composers_name(call))) << call;
+    expect_golden(call, golden);
+    ++run;
+  }
+  if (is_own_folder()) EXPECT_GE(run, 10);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,121 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "runtime/error.h"
+#include "tests/training/callbacks/by_hand.h"
+#include "training/callbacks/stoppers/early_stopper.h"
+#include "training/callbacks/stoppers/nan_monitor.h"
+#include "training/callbacks/stoppers/threshold_stopper.h"
+
+namespace tutti {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+TEST_F(CallbackTest, NaNMonitorEndsTheRunWithTheStepsNumber) {
+  NaNMonitor monitor;
+  state_.train_loss = 2.5;
+  EXPECT_NO_THROW(batch(monitor, 1.0));
+  state_.train_loss = std::nan("");
+  EXPECT_THAT([&] { batch(monitor, 1.0); },
+              ThrowsMessage<OperatingError>(HasSubstr("step 2 is not a number")));
+}
+
+WatchedMetric accuracy() { return WatchedMetric({"MulticlassAccuracy", "eval", ""}); }
+
+TEST_F(CallbackTest, EarlyStopperWaitsForItsPatience) {
+  EarlyStopper stopper(accuracy(), 0.0, Time(1, TimeUnit::kEpoch));
+  for (const double value : {0.5, 0.6, 0.6}) {
+    end_epoch(stopper);
+    measured(stopper, value);
+    EXPECT_FALSE(stopped()) << value;
+  }
+  end_epoch(stopper);
+  measured(stopper, 0.55);
+  EXPECT_EQ(state_.max_duration.unit(), TimeUnit::kBatch);
+  EXPECT_TRUE(stopped());
+}
+
+TEST_F(CallbackTest, EarlyStopperTakesSmallGainsForNone) {
+  EarlyStopper stopper(accuracy(), -0.1, Time(1, TimeUnit::kBatch));
+  measured(stopper, 0.5);
+  for (const double value : {0.55, 0.58}) {
+    batch(stopper, 1.0);
+    measured(stopper, value);
+  }
+  EXPECT_TRUE(stopped());
+}
+
+TEST_F(CallbackTest, EarlyStopperWantsLessOfALoss) {
+  EarlyStopper stopper(WatchedMetric({"LossMetric", "eval", ""}), 0.0, Time(1, TimeUnit::kBatch));
+  for (const double value : {3.0, 2.0, 1.0, 0.5}) {
+    measured(stopper, value, "LossMetric");
+    batch(stopper, 1.0);
+  }
+  EXPECT_FALSE(stopped());
+}
+
+TEST_F(CallbackTest, EarlyStopperGoesOnWhereItWas) {
+  EarlyStopper stopper(accuracy(), 0.0, Time(2, TimeUnit::kBatch)),
+      resumed(accuracy(), 0.0, Time(2, TimeUnit::kBatch));
+  batch(stopper, 1.0);
+  measured(stopper, 0.9);
+  resumed.restore(stopper.state());
+  for (int i = 0; i < 2; ++i) {
+    batch(resumed, 1.0);
+    measured(resumed, 0.8);
+    EXPECT_FALSE(stopped());
+  }
+  batch(resumed, 1.0);
+  measured(resumed, 0.8);
+  EXPECT_TRUE(stopped());
+}
+
+TEST(EarlyStopperTest, PatienceIsInEpochsOrBatches) {
+  EXPECT_THAT([] { EarlyStopper(accuracy(), 0.0, Time(5, TimeUnit::kSample)); },
+              ThrowsMessage<UserError>(HasSubstr("5sp")));
+}
+
+TEST_F(CallbackTest, ThresholdStopperStopsAboveItsThreshold) {
+  ThresholdStopper stopper(accuracy(), 0.8, false);
+  measured(stopper, 0.8);
+  EXPECT_NE(state_.max_duration.unit(), TimeUnit::kBatch);
+  measured(stopper, 0.81);
+  EXPECT_EQ(state_.max_duration.unit(), TimeUnit::kBatch);
+}
+
+TEST_F(CallbackTest, ThresholdStopperStopsBelowItWhereLessIsBetter) {
+  ThresholdStopper stopper(WatchedMetric({"CrossEntropy", "eval", "less"}), 0.8, false);
+  measured(stopper, 0.9, "CrossEntropy");
+  EXPECT_NE(state_.max_duration.unit(), TimeUnit::kBatch);
+  measured(stopper, 0.7, "CrossEntropy");
+  EXPECT_EQ(state_.max_duration.unit(), TimeUnit::kBatch);
+}
+
+TEST_F(CallbackTest, ThresholdStopperLooksAtTrainingMetricsAfterEpochsAndWhereToldBatches) {
+  const WatchedMetric metric({"MulticlassAccuracy", "train", ""});
+  ThresholdStopper patient(metric, 0.8, false), eager(metric, 0.8, true);
+  state_.metric_values["train/MulticlassAccuracy"] = 0.9;
+  batch(patient, 1.0);
+  EXPECT_FALSE(stopped());
+  end_epoch(patient);
+  EXPECT_TRUE(stopped());
+  state_.max_duration = Time(4, TimeUnit::kEpoch);
+  batch(eager, 1.0);
+  EXPECT_TRUE(stopped());
+}
+
+TEST_F(CallbackTest, AMetricThatNothingMeasuresIsAnErrorBeforeTheTraining) {
+  state_.model = std::make_shared<TwiceTwice>();
+  ThresholdStopper good(accuracy(), 0.8, false);
+  EXPECT_NO_THROW(good.run_event(Event::kAfterLoad, state_, logged_));
+  EarlyStopper typo(WatchedMetric({"MulticlasAccuracy", "eval", ""}), 0.0, Time(1, TimeUnit::kEpoch));
+  EXPECT_THAT([&] { typo.run_event(Event::kAfterLoad, state_, logged_); },
+              ThrowsMessage<UserError>(HasSubstr("did you mean MulticlassAccuracy?")));
+}
+
+}  // namespace
+}  // namespace tutti

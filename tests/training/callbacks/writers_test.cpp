@@ -1,0 +1,100 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "io/safetensors.h"
+#include "tests/runtime/scratch.h"
+#include "tests/training/callbacks/by_hand.h"
+#include "training/callbacks/writers/export_for_inference.h"
+#include "training/callbacks/writers/file_names.h"
+#include "training/callbacks/writers/memory_files.h"
+
+namespace tutti {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Key;
+using testing::UnorderedElementsAre;
+
+// Callbacks that write into a run's folder.
+class Writing : public WithOptimizer {
+ protected:
+  Writing() { state_.run_dir = folder_.path("run"); }
+  bool is_there(const std::string& name) const { return disk_.exists(state_.run_dir + "/" + name); }
+  std::string text(const std::string& name) const { return read_text(state_.run_dir + "/" + name); }
+
+  Scratch folder_;
+  PosixDisk disk_;
+};
+
+TEST_F(Writing, NamesAreFilledInWithinTheRunsFolder) {
+  state_.run_name = "digits";
+  state_.rank = 3;
+  state_.timestamp.epoch = 2;
+  state_.timestamp.batch = 17;
+  EXPECT_EQ(file_name(state_, "a/{run_name}-{rank}.{epoch}.{batch}.{batch}"),
+            state_.run_dir + "/a/digits-3.2.17.17");
+  EXPECT_EQ(file_name(state_, "/tmp/{rank}"), "/tmp/3");
+}
+
+TEST_F(Writing, OomObserverTellsWhatHeldMemory) {
+  optimizer("decoupled_adamw");
+  OomObserver observer(disk_, {"memory", "rank{rank}_oom.txt", false});
+  observer.out_of_memory(state_, logged_, "step 3: rank 0 ran out of memory");
+  EXPECT_THAT(text("memory/rank0_oom.txt"),
+              AllOf(HasSubstr("step 3: rank 0 ran out"), HasSubstr("parameters 12\n"),
+                    HasSubstr("optimizer 32\n")));  // two moments of three floats, and the count of steps
+  observer.out_of_memory(state_, logged_, "step 4");
+  EXPECT_THAT(text("memory/rank0_oom-2.txt"), HasSubstr("step 4"));
+}
+
+TEST_F(Writing, OlderFilesAreWrittenOverWhereTold) {
+  OomObserver observer(disk_, {"memory", "oom.txt", true});
+  observer.out_of_memory(state_, logged_, "step 3");
+  observer.out_of_memory(state_, logged_, "step 4");
+  EXPECT_THAT(text("memory/oom.txt"), HasSubstr("step 4"));
+  EXPECT_EQ(disk_.list(state_.run_dir + "/memory").size(), 1u);
+}
+
+TEST_F(Writing, MemorySnapshotKeepsItsInterval) {
+  MemorySnapshot snapshots(disk_, {"memory", "{batch}.txt", false}, Time(3, TimeUnit::kBatch), 4);
+  for (int i = 0; i < 10; ++i) batch(snapshots, 1.0);
+  EXPECT_THAT(disk_.list(state_.run_dir + "/memory"), ElementsAre("6.txt", "9.txt"));
+  EXPECT_THAT(text("memory/6.txt"), HasSubstr("after batch 6"));
+}
+
+TEST_F(Writing, AFolderThatCannotBeMadeEndsNoTraining) {
+  write_text(folder_.path("run"), "a file");
+  MemorySnapshot snapshots(disk_, {"memory", "{batch}.txt", false}, Time(1, TimeUnit::kBatch), 0);
+  EXPECT_NO_THROW(batch(snapshots, 1.0));
+}
+
+TEST_F(Writing, WeightsAreExportedAtTheEndAndOnTheWay) {
+  Parameter weight{"weight", at::ones({2}), {}};
+  Buffer mean{"running_mean", at::full({3}, 0.5), {}};
+  state_.parameters = {{"bn.weight", nullptr, &weight}};
+  state_.buffers = {{"bn.running_mean", nullptr, &mean}};
+  ExportForInference exporter(disk_, "export/{epoch}.safetensors", Time(2, TimeUnit::kEpoch));
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    batch(exporter, 1.0);
+    end_epoch(exporter);
+  }
+  EXPECT_THAT(disk_.list(state_.run_dir + "/export"), ElementsAre("2.safetensors"));
+  weight.tensor = at::full({2}, 7.0);
+  exporter.run_event(Event::kFitEnd, state_, logged_);
+  const auto found = read_safetensors(state_.run_dir + "/export/3.safetensors").tensors;
+  EXPECT_THAT(found, UnorderedElementsAre(Key("bn.weight"), Key("bn.running_mean")));
+  EXPECT_TRUE(found.at("bn.weight").equal(weight.tensor));
+  EXPECT_TRUE(found.at("bn.running_mean").equal(mean.tensor));
+}
+
+TEST_F(Writing, WeightsAreExportedByRankZeroAlone) {
+  state_.rank = 1;
+  ExportForInference(disk_, "model.safetensors", Time(0, TimeUnit::kBatch))
+      .run_event(Event::kFitEnd, state_, logged_);
+  EXPECT_FALSE(is_there("model.safetensors"));
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "training/callback.h"
+
+namespace tutti {
+
+// Logs every batch_log_interval batches the L2 norms of each parameter's gradient, as the optimizer gets it,
+// and of all gradients together ("l2_norm/grad/fc.weight", "l2_norm/grad/global"); with log_optimizer_metrics
+// also of what the optimizer keeps and does, where it tells: "l2_norm/moment/...", "param", "update".
+// composer.callbacks.OptimizerMonitor.
+class OptimizerMonitor final : public Callback {
+ public:
+  OptimizerMonitor(bool log_optimizer_metrics, int64_t batch_log_interval)
+      : log_optimizer_metrics_(log_optimizer_metrics), batch_log_interval_(batch_log_interval) {}
+
+  std::string name() const override { return "OptimizerMonitor"; }
+  void after_train_batch(State& state, Logger& logger) override;
+  void batch_end(State& state, Logger& logger) override;
+
+ private:
+  bool log_optimizer_metrics_;
+  int64_t batch_log_interval_;
+  std::vector<double> gradient_norms_;  // of the batch, by view; below 0 = there is none
+};
+
+}  // namespace tutti

@@ -1,0 +1,94 @@
+#include "training/callbacks/monitors/runtime_estimator.h"
+
+#include "io/json_line.h"
+#include "runtime/error.h"
+#include "training/callbacks/monitors/seconds_in.h"
+#include "training/state.h"
+
+namespace tutti {
+namespace {
+
+// Of max_duration; within an epoch too, by the number of its batches.
+double part_passed(const State& state) {
+  const Timestamp& now = state.timestamp;
+  if (state.max_duration.unit() != TimeUnit::kEpoch) return state.elapsed_duration().value();
+  auto batches_of_epoch = static_cast<double>(state.dataloader_len);
+  if (now.epoch >= 1)
+    batches_of_epoch = static_cast<double>(now.batch - now.batch_in_epoch) / static_cast<double>(now.epoch);
+  return static_cast<double>(now.batch) / (state.max_duration.value() * batches_of_epoch);
+}
+
+constexpr const char* kOfEvaluator = "eval/";
+
+}  // namespace
+
+RuntimeEstimator::RuntimeEstimator(int64_t skip_batches, const std::string& time_unit)
+    : to_skip_(static_cast<double>(skip_batches)), time_unit_(time_unit), divider_(seconds_in(time_unit)) {}
+
+void RuntimeEstimator::init(State&, Logger& logger) {
+  logger.log_hyperparameters({{"time/remaining_estimate_unit", time_unit_}});
+}
+
+void RuntimeEstimator::fit_start(State& state, Logger&) {
+  if (to_skip_ == 0 && !start_) start(state);
+}
+
+void RuntimeEstimator::start(const State& state) { start_ = {state.timestamp.total_wct, part_passed(state)}; }
+
+void RuntimeEstimator::batch_end(State& state, Logger& logger) {
+  if (to_skip_ > 0) {
+    if (--to_skip_ == 0) start(state);
+    return;
+  }
+  const double passed = part_passed(state);
+  if (passed <= start_->part) return;
+  const double rate = (state.timestamp.total_wct - start_->seconds) / (passed - start_->part);
+  const double left = rate * (1.0 - passed) + left_of_evaluations();
+  logger.log_metrics({{"time/remaining_estimate", left / divider_}});
+}
+
+// As often as so far.
+double RuntimeEstimator::left_of_evaluations() const {
+  double left = 0;
+  for (const auto& [label, seen] : evaluations_) {
+    const double mean = seen.count > 1 ? seen.seconds / (seen.count - 1) : seen.first_seconds;
+    if (seen.part > 0) left += mean * ((1.0 - start_->part) * seen.count / seen.part - seen.count);
+  }
+  return left;
+}
+
+void RuntimeEstimator::eval_end(State& state, Logger&) {
+  if (!start_) return;
+  Evaluations& seen = evaluations_[state.dataloader_label];
+  const double seconds = state.eval_timestamp.total_wct;
+  (seen.count++ == 0 ? seen.first_seconds : seen.seconds) += seconds;
+  seen.part = part_passed(state) - start_->part;
+}
+
+std::string RuntimeEstimator::state() const {
+  JsonFields fields{{"to_skip", to_skip_}};
+  if (start_) fields.emplace_back("start", std::vector{start_->seconds, start_->part});
+  for (const auto& [label, seen] : evaluations_)
+    fields.emplace_back(kOfEvaluator + label,
+                        std::vector{seen.count, seen.seconds, seen.first_seconds, seen.part});
+  return json_line(fields);
+}
+
+void RuntimeEstimator::restore(const std::string& json) {
+  to_skip_ = json_number(json, "to_skip");
+  start_.reset();
+  evaluations_.clear();
+  for (const std::string& key : json_keys(json)) {
+    if (key == "to_skip") continue;
+    const auto numbers = json_numbers(json, key);
+    if (key == "start" && numbers.size() == 2)
+      start_ = {numbers[0], numbers[1]};
+    else if (key.starts_with(kOfEvaluator) && numbers.size() == 4)
+      evaluations_[key.substr(std::string(kOfEvaluator).size())] = {numbers[0], numbers[1], numbers[2],
+                                                                    numbers[3]};
+    else
+      throw UserError("RuntimeEstimator: '" + key + "' is not its state");
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,76 @@
+#include "training/callbacks/monitors/speed_monitor.h"
+
+#include "io/json_line.h"
+#include "runtime/error.h"
+#include "training/callbacks/monitors/peak_flops.h"
+#include "training/callbacks/monitors/seconds_in.h"
+#include "training/state.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kNumbersOfMoment = 4;
+
+// A clock may stand still: a simulator's does.
+double rate(double count, double seconds) { return seconds > 0 ? count / seconds : 0.0; }
+
+// Of the whole world, and of one device.
+void add(LoggedMetrics& metrics, const std::string& what, double per_second, int world) {
+  metrics.emplace_back("throughput/" + what + "_per_sec", per_second);
+  metrics.emplace_back("throughput/device/" + what + "_per_sec", per_second / world);
+}
+
+}  // namespace
+
+SpeedMonitor::SpeedMonitor(const Options& options)
+    : options_(options), divider_(seconds_in(options.time_unit)) {}
+
+void SpeedMonitor::batch_end(State& state, Logger& logger) {
+  const Timestamp& now = state.timestamp;
+  window_.push_back(
+      {static_cast<double>(now.sample), static_cast<double>(now.token), now.total_wct, state.flops});
+  const auto most = static_cast<std::size_t>(options_.window_size) + 1;
+  if (window_.size() > most) window_.pop_front();
+  if (window_.size() == most) logger.log_metrics(throughput(state));
+  logger.log_metrics({{"time/train", now.total_wct / divider_},
+                      {"time/val", eval_seconds_ / divider_},
+                      {"time/total", (now.total_wct + eval_seconds_) / divider_}});
+}
+
+LoggedMetrics SpeedMonitor::throughput(const State& state) const {
+  const Moment &from = window_.front(), &to = window_.back();
+  const double seconds = to.seconds - from.seconds;
+  LoggedMetrics metrics;
+  add(metrics, "batches", rate(static_cast<double>(window_.size() - 1), seconds), state.world);
+  add(metrics, "samples", rate(to.samples - from.samples, seconds), state.world);
+  if (to.tokens > from.tokens) add(metrics, "tokens", rate(to.tokens - from.tokens, seconds), state.world);
+  double flops = -from.flops;
+  for (const Moment& moment : window_) flops += moment.flops;
+  if (to.flops <= 0) return metrics;
+  add(metrics, "flops", rate(flops, seconds), state.world);
+  const double given = options_.gpu_flops_available;
+  const double peak = given > 0 ? given : peak_flops(state.device_name, state.precision);
+  if (peak > 0) metrics.emplace_back("throughput/device/mfu", rate(flops, seconds) / state.world / peak);
+  return metrics;
+}
+
+void SpeedMonitor::eval_end(State& state, Logger&) { eval_seconds_ += state.eval_timestamp.total_wct; }
+
+std::string SpeedMonitor::state() const {
+  std::vector<double> window;
+  for (const Moment& moment : window_)
+    window.insert(window.end(), {moment.samples, moment.tokens, moment.seconds, moment.flops});
+  return json_line({{"eval_seconds", eval_seconds_}, {"window", window}});
+}
+
+void SpeedMonitor::restore(const std::string& json) {
+  eval_seconds_ = json_number(json, "eval_seconds");
+  const auto window = json_numbers(json, "window");
+  if (window.size() % kNumbersOfMoment != 0) throw UserError("SpeedMonitor: its window is torn");
+  window_.clear();
+  for (std::size_t i = 0; i < window.size(); i += kNumbersOfMoment)
+    window_.push_back({window[i], window[i + 1], window[i + 2], window[i + 3]});
+  while (window_.size() > static_cast<std::size_t>(options_.window_size) + 1) window_.pop_front();
+}
+
+}  // namespace tutti

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <optional>
+
+#include "training/callback.h"
+#include "training/callbacks/stoppers/watched_metric.h"
+
+namespace tutti {
+
+// Ends the training once a metric has not become better by more than min_delta for longer than `patience`, in
+// epochs or batches. composer.callbacks.EarlyStopper.
+class EarlyStopper final : public Callback {
+ public:
+  // Throws UserError where patience is in another unit.
+  EarlyStopper(WatchedMetric metric, double min_delta, const Time& patience);
+
+  std::string name() const override { return "EarlyStopper"; }
+  void after_load(State& state, Logger&) override { metric_.require(state); }
+  void eval_end(State& state, Logger&) override { look(state); }
+  void epoch_end(State& state, Logger&) override { look(state); }
+
+  std::string state() const override;
+  void restore(const std::string& json) override;
+
+ private:
+  struct Best {
+    double value = 0;
+    Time at;  // in patience's unit
+  };
+
+  void look(State& state);
+
+  WatchedMetric metric_;
+  double min_delta_;
+  Time patience_;
+  std::optional<Best> best_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "training/callback.h"
+#include "training/callbacks/stoppers/watched_metric.h"
+
+namespace tutti {
+
+// Ends the training once a metric is better than `threshold`; looked at where the evaluation, or for metrics
+// of the training the epoch, ends, with stop_on_batch the batch too. composer.callbacks.ThresholdStopper.
+class ThresholdStopper final : public Callback {
+ public:
+  ThresholdStopper(WatchedMetric metric, double threshold, bool stop_on_batch)
+      : metric_(std::move(metric)), threshold_(threshold), stop_on_batch_(stop_on_batch) {}
+
+  std::string name() const override { return "ThresholdStopper"; }
+  void after_load(State& state, Logger&) override { metric_.require(state); }
+  void eval_end(State& state, Logger&) override { look(state); }
+  void epoch_end(State& state, Logger&) override { look(state); }
+  void batch_end(State& state, Logger&) override {
+    if (stop_on_batch_) look(state);
+  }
+
+ private:
+  void look(State& state) {
+    if (metric_.is_of(state) && metric_.better(metric_.value(state), threshold_)) state.stop_training();
+  }
+
+  WatchedMetric metric_;
+  double threshold_;
+  bool stop_on_batch_;
+};
+
+}  // namespace tutti

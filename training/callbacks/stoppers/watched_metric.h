@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+
+#include "training/state.h"
+
+namespace tutti {
+
+// A metric by which a run is stopped, and which of two values is the better one.
+class WatchedMetric {
+ public:
+  struct Options {
+    std::string monitor;           // "MulticlassAccuracy"
+    std::string dataloader_label;  // "eval"
+    std::string comp;              // "greater", "gt", "less", "lt"; "": less of a loss, error or perplexity
+  };
+
+  explicit WatchedMetric(Options options);
+
+  // Throws UserError where the model measures no such thing.
+  void require(const State& state) const;
+
+  // Whether the events that come now are of its data.
+  bool is_of(const State& state) const { return state.dataloader_label == options_.dataloader_label; }
+  double value(const State& state) const;  // UserError where there is none
+  bool better(double one, double other) const { return greater_ ? one > other : one < other; }
+
+ private:
+  [[noreturn]] void fail(const std::string& why) const;
+
+  Options options_;
+  bool greater_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "training/state.h"
+
+namespace tutti {
+
+// Tells a callback when its interval has passed: see Interval.
+class Due {
+ public:
+  explicit Due(const Time& every) : every_(every) {}
+
+  // At AFTER_TRAIN_BATCH, before time moves on.
+  void before_batch(const State& state) { before_ = state.timestamp; }
+  bool at_batch_end(const State& state) const {
+    return interval(state).at_batch_end(before_, state.timestamp);
+  }
+  bool at_epoch_end(const State& state) const {
+    return interval(state).at_epoch_end(before_, state.timestamp);
+  }
+
+ private:
+  Interval interval(const State& state) const { return {every_, state.max_duration}; }
+
+  Time every_;
+  Timestamp before_;
+};
+
+}  // namespace tutti

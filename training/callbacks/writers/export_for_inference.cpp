@@ -1,0 +1,37 @@
+#include "training/callbacks/writers/export_for_inference.h"
+
+#include <filesystem>
+
+#include "io/safetensors.h"
+#include "training/callbacks/writers/file_names.h"
+#include "training/state.h"
+
+namespace tutti {
+
+void ExportForInference::batch_end(State& state, Logger&) {
+  if (due_.at_batch_end(state)) write(state);
+}
+
+void ExportForInference::epoch_end(State& state, Logger&) {
+  if (due_.at_epoch_end(state)) write(state);
+}
+
+void ExportForInference::fit_end(State& state, Logger&) { write(state); }
+
+// Under another name first, so that a reader finds the one before or this one, and never a part of it.
+void ExportForInference::write(const State& state) {
+  if (state.rank != 0) return;
+  Safetensors content;
+  for (const auto& one : state.parameters) content.tensors.emplace(one.name, one.parameter->tensor.detach());
+  for (const auto& one : state.buffers) content.tensors.emplace(one.name, one.buffer->tensor);
+  content.metadata = {{"format", "pt"}};
+  warn_if_unwritten([&] {
+    const std::filesystem::path path(file_name(state, save_path_));
+    disk_.make_folders(path.parent_path());
+    const std::string fresh = path.string() + ".new";
+    write_safetensors(disk_, fresh, content);
+    disk_.rename(fresh, path);
+  });
+}
+
+}  // namespace tutti

@@ -1,0 +1,40 @@
+#include "training/callbacks/writers/file_names.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <span>
+
+#include "runtime/error.h"
+
+namespace tutti {
+
+std::string file_name(const State& state, const std::string& pattern) {
+  std::string name = pattern;
+  const std::map<std::string, std::string> values = {
+      {"{run_name}", state.run_name},
+      {"{rank}", std::to_string(state.rank)},
+      {"{epoch}", std::to_string(state.timestamp.epoch)},
+      {"{batch}", std::to_string(state.timestamp.batch)},
+  };
+  for (const auto& [key, value] : values)
+    for (auto at = name.find(key); at != std::string::npos; at = name.find(key, at + value.size()))
+      name.replace(at, key.size(), value);
+  return name.starts_with('/') ? name : state.run_dir + "/" + name;
+}
+
+void write_beside(Disk& disk, const std::string& path, const std::string& text, bool overwrite) {
+  warn_if_unwritten([&] {
+    const std::filesystem::path wanted(path);
+    disk.make_folders(wanted.parent_path());
+    const std::string stem = wanted.parent_path() / wanted.stem();
+    const auto file =
+        disk.open(overwrite ? path : unused_path(disk, stem, wanted.extension()), /*truncate=*/true);
+    file->append(std::as_bytes(std::span(text)));
+    file->close();
+  });
+}
+
+void warn_unwritten(const std::string& why) { std::fprintf(stderr, "warning: %s\n", why.c_str()); }
+
+}  // namespace tutti
