@@ -36,6 +36,9 @@ Compute::Compute(Options options, const Cast& cast, Disk& disk, Log& log, Record
   state_.world = options_.world;
   state_.memory_slot = options_.memory_slot;
   state_.dataloader_len = options_.batches_per_epoch;
+  state_.global_batch = options_.global_batch;
+  state_.train_samples = options_.train_samples;
+  state_.eval_samples = options_.eval_samples;
 }
 
 Compute::~Compute() = default;

@@ -41,6 +41,8 @@ class Compute final : public Actor {
     int64_t global_batch = 0;
     int64_t batches_per_epoch = 0;
     int64_t eval_batches = 0;
+    int64_t train_samples = 0;
+    int64_t eval_samples = 0;
     SampleSpec spec;
     ModelFactory make_model;
     uint64_t data_digest = 0;

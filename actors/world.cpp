@@ -53,6 +53,8 @@ Compute::Options compute_options(const Job& job, const RankPlace& place) {
   options.global_batch = job.global_batch;
   options.batches_per_epoch = job.train_sampler(place.rank).batches();
   options.eval_batches = job.eval ? job.eval_sampler(place.rank).batches() : 0;
+  options.train_samples = job.train->size();
+  options.eval_samples = job.eval ? job.eval->size() : 0;
   options.spec = job.train->spec();
   options.make_model = job.make_model;
   options.data_digest = job.train->digest();

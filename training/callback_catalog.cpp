@@ -72,6 +72,22 @@ std::vector<Entry> stoppers() {
   };
 }
 
+Entry mlperf() {
+  return {"mlperf_callback",
+          "Writes the result file of an MLPerf Training submission; Composer's MLPerfCallback.",
+          {{"root_folder", kText, "", "of the submission, within the run's folder unless it begins with /"},
+           Key{"index", kInteger, "", "the repetition of the run: result_[index].txt"}.at_least(0),
+           Key{"benchmark", kText, "resnet", "the benchmark's name"}.one_of({"resnet"}),
+           {"target", kNumber, "0.759", "what the metric must surpass to end the timed run"},
+           Key{"division", kText, "open", "of the submission"}.one_of({"open"}),
+           {"metric_name", kText, "MulticlassAccuracy", "the metric"},
+           {"metric_label", kText, "eval", "its evaluator's label"},
+           {"submitter", kText, "MosaicML", "the organisation"},
+           {"system_name", kText, "none", "when absent, like 8xCPU_tutti"},
+           Key{"status", kText, "onprem", "of the system"}.one_of({"onprem", "cloud", "preview"}),
+           {"exist_ok", kBoolean, "false", "an older result file is written over, and no error"}}};
+}
+
 std::vector<Entry> others() {
   return {
       {"export_for_inference",
@@ -85,6 +101,7 @@ std::vector<Entry> others() {
                     Key{"skip_batches", kInteger, "1", "the first batches are left out"}.at_least(0)})},
       {"oom_observer", "Writes what held memory when it ran out into a file; Composer's OOMObserver.",
        memory_file("rank{rank}_oom.txt")},
+      mlperf(),
   };
 }
 

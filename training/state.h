@@ -28,6 +28,9 @@ struct State : Trainee {
   Timestamp timestamp;                     // of the batch under way: moves on after the optimizer's step
   std::string dataloader_label = "train";  // in an evaluation the evaluator's: "eval"
   int64_t dataloader_len = 0;              // batches of an epoch
+  int64_t global_batch = 0;                // samples
+  int64_t train_samples = 0;               // of an epoch's data, all ranks together
+  int64_t eval_samples = 0;                // of an evaluation's
 
   Batch batch;      // this rank's; between BEFORE_FORWARD and AFTER_BACKWARD the microbatch under way
   Outputs outputs;  // of the microbatch

@@ -27,6 +27,7 @@ const std::map<std::string, std::string> kKinds = {{"ActivationMonitor", "activa
                                                    {"FreeOutputs", "free_outputs"},
                                                    {"LRMonitor", "lr_monitor"},
                                                    {"MemoryMonitor", "memory_monitor"},
+                                                   {"MLPerfCallback", "mlperf_callback"},
                                                    {"MemorySnapshot", "memory_snapshot"},
                                                    {"NaNMonitor", "nan_monitor"},
                                                    {"OOMObserver", "oom_observer"},

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "runtime/clock.h"
 #include "training/callbacks/free_outputs.h"
 #include "training/callbacks/monitors/activation_monitor.h"
 #include "training/callbacks/monitors/lr_monitor.h"
@@ -15,6 +16,7 @@
 #include "training/callbacks/stoppers/threshold_stopper.h"
 #include "training/callbacks/writers/export_for_inference.h"
 #include "training/callbacks/writers/memory_files.h"
+#include "training/callbacks/writers/mlperf.h"
 
 namespace tutti {
 namespace {
@@ -82,6 +84,23 @@ CallbackPtr export_for_inference(const Setting& section, Disk& disk) {
                                               Time::parse(section.at("interval")));
 }
 
+CallbackPtr mlperf_callback(const Setting& section, Disk& disk) {
+  MLPerfCallback::Options options;
+  options.root_folder = section.at("root_folder").text();
+  options.index = section.at("index").integer();
+  options.benchmark = section.at("benchmark").text();
+  options.target = section.at("target").number();
+  options.division = section.at("division").text();
+  options.metric_name = section.at("metric_name").text();
+  options.metric_label = section.at("metric_label").text();
+  options.submitter = section.at("submitter").text();
+  options.status = section.at("status").text();
+  options.exist_ok = section.at("exist_ok").boolean();
+  if (section.has("system_name")) options.system_name = section.at("system_name").text();
+  return std::make_shared<MLPerfCallback>(
+      disk, [clock = SystemClock()] { return clock.unix_ms(); }, options);
+}
+
 const std::map<std::string, Maker>& makers() {
   static const std::map<std::string, Maker> all = {
       {"activation_monitor", activation_monitor},
@@ -91,6 +110,7 @@ const std::map<std::string, Maker>& makers() {
       {"lr_monitor", make<LrMonitor>},
       {"memory_monitor", make<MemoryMonitor>},
       {"memory_snapshot", memory_snapshot},
+      {"mlperf_callback", mlperf_callback},
       {"nan_monitor", make<NaNMonitor>},
       {"oom_observer", oom_observer},
       {"optimizer_monitor", optimizer_monitor},

@@ -77,6 +77,7 @@ TEST_F(WithModel, ActivationMonitorForgetsAVoidAttempt) {
   EXPECT_THAT(logged_.values, IsEmpty());
   step(*monitor, {four() * 2});
   EXPECT_NEAR(logged_.values.at("activations/average/first_input.0"), 5.0, 1e-6);
+  EXPECT_EQ(logged_.numbers, 16u);
 }
 
 TEST_F(WithModel, ActivationMonitorKeepsItsInterval) {

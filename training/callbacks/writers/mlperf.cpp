@@ -1,0 +1,173 @@
+#include "training/callbacks/writers/mlperf.h"
+
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <span>
+
+#include "runtime/error.h"
+#include "training/callbacks/writers/file_names.h"
+#include "training/state.h"
+
+namespace tutti {
+namespace {
+
+// A value alone, of which json_line writes objects.
+std::string as_json(JsonValue value) {
+  const std::string object = json_line({{"", std::move(value)}}), before = "{\"\": ";
+  return object.substr(before.size(), object.size() - before.size() - 1);
+}
+
+JsonFields of_epoch(const State& state) { return {{"epoch_num", state.timestamp.epoch}}; }
+
+std::string processor() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  return "CPU";
+}
+
+std::string operating_system() {
+  utsname found{};
+  return uname(&found) == 0 ? std::string(found.sysname) + " " + found.release : "";
+}
+
+}  // namespace
+
+void MLPerfCallback::init(State&, Logger&) { began_ms_ = clock_(); }
+
+void MLPerfCallback::after_load(State& state, Logger&) {
+  if (state.rank != 0) return;
+  const std::filesystem::path path =
+      file_name(state, options_.root_folder + "/results/" + system_name(state) + "/" + options_.benchmark +
+                           "/result_" + std::to_string(options_.index) + ".txt");
+  const bool goes_on = resumed_ && disk_.exists(path);
+  if (!goes_on && !options_.exist_ok && disk_.exists(path))
+    throw UserError("mlperf_callback: " + path.string() + " exists already; exist_ok = true writes over it");
+  disk_.make_folders(path.parent_path());
+  file_ = disk_.open(path, /*truncate=*/!goes_on);
+  describe_system(state);
+  write_at(began_ms_, {.key = "init_start", .type = "INTERVAL_START"});
+  const std::vector<std::pair<const char*, std::string>> facts = {
+      {"submission_benchmark", options_.benchmark},
+      {"submission_division", options_.division},
+      {"submission_org", options_.submitter},
+      {"submission_platform", system_name(state)},
+      {"submission_status", options_.status}};
+  for (const auto& [key, value] : facts) write({key, as_json(value)});
+}
+
+void MLPerfCallback::fit_start(State& state, Logger&) {
+  const std::vector<std::pair<const char*, int64_t>> facts = {
+      {"seed", static_cast<int64_t>(state.seed)},
+      {"global_batch_size", state.global_batch},
+      {"gradient_accumulation_steps", state.grad_accum},
+      {"train_samples", state.train_samples},
+      {"eval_samples", state.eval_samples}};
+  for (const auto& [key, value] : facts) write({key, as_json(value)});
+  write({.key = "init_stop", .type = "INTERVAL_END"});
+  write({.key = "run_start", .type = "INTERVAL_START"});
+}
+
+void MLPerfCallback::epoch_start(State& state, Logger&) {
+  write({.key = "epoch_start", .metadata = of_epoch(state), .type = "INTERVAL_START"});
+  write({.key = "block_start",
+         .metadata = {{"first_epoch_num", state.timestamp.epoch}, {"epoch_count", int64_t{1}}},
+         .type = "INTERVAL_START"});
+}
+
+void MLPerfCallback::epoch_end(State& state, Logger&) {
+  write({.key = "epoch_stop", .metadata = of_epoch(state), .type = "INTERVAL_END"});
+}
+
+void MLPerfCallback::eval_start(State& state, Logger&) {
+  write({.key = "eval_start", .metadata = of_epoch(state), .type = "INTERVAL_START"});
+}
+
+void MLPerfCallback::eval_end(State& state, Logger&) {
+  const auto found = state.metric_values.find(options_.metric_label + "/" + options_.metric_name);
+  if (found == state.metric_values.end())
+    throw UserError("mlperf_callback: metric_name = " + options_.metric_name + ": nothing has measured it");
+  write({.key = "eval_stop", .metadata = of_epoch(state), .type = "INTERVAL_END"});
+  write({"eval_accuracy", as_json(found->second), of_epoch(state)});
+  write({.key = "block_stop",
+         .metadata = {{"first_epoch_num", state.timestamp.epoch}},
+         .type = "INTERVAL_END"});
+  if (found->second <= options_.target || succeeded_) return;
+  write({.key = "run_stop", .metadata = {{"status", std::string("success")}}, .type = "INTERVAL_END"});
+  succeeded_ = true;
+}
+
+void MLPerfCallback::close(State&, Logger&) {
+  if (file_) file_->close();
+  file_.reset();
+}
+
+std::string MLPerfCallback::state() const { return json_line({{"succeeded", int64_t{succeeded_}}}); }
+
+void MLPerfCallback::restore(const std::string& json) {
+  succeeded_ = json_number(json, "succeeded") != 0;
+  resumed_ = true;
+}
+
+void MLPerfCallback::write_at(int64_t unix_ms, const Entry& entry) {
+  if (!file_ || succeeded_) return;
+  std::string line = json_line({{"namespace", std::string()},
+                                {"time_ms", unix_ms},
+                                {"event_type", std::string(entry.type)},
+                                {"key", std::string(entry.key)}});
+  line.pop_back();
+  line = ":::MLLOG " + line + ", \"value\": " + entry.value + ", \"metadata\": " + json_line(entry.metadata) +
+         "}\n";
+  warn_if_unwritten([&] { file_->append(std::as_bytes(std::span(line))); });
+}
+
+std::string MLPerfCallback::system_name(const State& state) const {
+  if (!options_.system_name.empty()) return options_.system_name;
+  std::string device = state.device_name.empty() ? "CPU" : state.device_name;
+  std::replace(device.begin(), device.end(), ' ', '_');
+  return std::to_string(state.world) + "x" + device + "_tutti";
+}
+
+// What is not known is left for the submitter to fill in.
+void MLPerfCallback::describe_system(const State& state) {
+  JsonFields fields = {{"submitter", options_.submitter},
+                       {"division", options_.division},
+                       {"status", options_.status},
+                       {"system_name", system_name(state)},
+                       {"host_processor_model_name", processor()},
+                       {"accelerator_model_name", state.device_name},
+                       {"framework", std::string("tutti")},
+                       {"operating_system", operating_system()}};
+  for (const char* unknown : {"number_of_nodes",
+                              "host_processors_per_node",
+                              "host_processor_core_count",
+                              "host_processor_vcpu_count",
+                              "host_processor_frequency",
+                              "host_processor_caches",
+                              "host_processor_interconnect",
+                              "host_memory_capacity",
+                              "host_storage_type",
+                              "host_storage_capacity",
+                              "host_networking",
+                              "host_networking_topology",
+                              "host_memory_configuration",
+                              "accelerators_per_node",
+                              "accelerator_host_interconnect",
+                              "accelerator_frequency",
+                              "accelerator_on-chip_memories",
+                              "accelerator_memory_configuration",
+                              "accelerator_memory_capacity",
+                              "accelerator_interconnect",
+                              "accelerator_interconnect_topology",
+                              "cooling",
+                              "hw_notes",
+                              "sw_notes"})
+    fields.emplace_back(unknown, std::string());
+  write_beside(disk_, file_name(state, options_.root_folder + "/systems/" + system_name(state) + ".json"),
+               json_line(fields) + "\n", /*overwrite=*/true);
+}
+
+}  // namespace tutti
