@@ -27,6 +27,7 @@ namespace tutti {
 namespace {
 
 constexpr int kUserError = 2;
+constexpr Nanoseconds kLastWords = std::chrono::seconds(20);  // rank 0 may still write a text and its table
 constexpr char kFine = '+';
 constexpr char kTrouble = '!';
 
@@ -181,7 +182,7 @@ int train_under_mpi(const Order& order) {
     MpiGroup native(world, clock, world.all_ranks(), Reduction::kNative);
     return run_rank(job, {native, transport, host});
   });
-  leaving.emplace(self, "leaving the other ranks (MPI_Finalize)", order.patience());
+  leaving.emplace(self, "leaving the other ranks (MPI_Finalize)", order.patience() + kLastWords);
   return exit_code;
 }
 

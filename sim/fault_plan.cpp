@@ -109,6 +109,8 @@ FaultRule rule_of(const Setting& fault, int ranks) {
   if (fault.at("step").is_integer()) rule.step = fault.at("step").integer();
   rule.phase = fault.at("phase").text();
   if (fault.has("seconds")) rule.seconds = fault.at("seconds").number();
+  if (rule.seconds == 0 && fault.has("seconds") && rule.kind != FaultKind::kHang)
+    fault.at("seconds").fail("a fault that takes no time is none");
   if (fault.has("count")) rule.count = fault.at("count").integer();
   if (fault.has("file")) rule.file = fault.at("file").text();
   return rule;

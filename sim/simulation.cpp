@@ -12,18 +12,6 @@ namespace {
 
 constexpr const char* kRunDir = "/simulated/run";
 
-Job simulated_job(const Setting& recipe, int ranks) {
-  begin_process(recipe);
-  JobOptions options;
-  options.world = ranks;
-  options.run_dir = kRunDir;
-  options.resume = "auto";
-  options.makes_folders = false;
-  Job job = make_job(recipe, options);
-  job.checkpoints = job.run_dir + "/checkpoints";
-  return job;
-}
-
 void look_at_newest(SimDisk& disk, const std::string& checkpoints, RunSeen& run) {
   const Checkpoint newest = newest_good_checkpoint(*disk.view(0), checkpoints, [](const std::string&) {});
   if (newest.folder.empty()) return;
@@ -69,6 +57,18 @@ SeedResult summary(uint64_t seed, const RunSeen& run) {
 }
 
 }  // namespace
+
+Job simulated_job(const Setting& recipe, int ranks) {
+  begin_process(recipe);
+  JobOptions options;
+  options.world = ranks;
+  options.run_dir = kRunDir;
+  options.resume = "auto";
+  options.makes_folders = false;
+  Job job = make_job(recipe, options);
+  job.checkpoints = job.run_dir + "/checkpoints";
+  return job;
+}
 
 bool SeedResult::same_run(const SeedResult& other) const {
   return deliveries == other.deliveries && next_draw == other.next_draw && weights == other.weights &&

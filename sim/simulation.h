@@ -28,6 +28,9 @@ struct SeedResult {
   bool same_run(const SeedResult& other) const;
 };
 
+// The job of a simulation. Throws UserError.
+Job simulated_job(const Setting& recipe, int ranks);
+
 // Simulates one recipe on a number of ranks under a fault plan, seed by seed: the job is started, whenever it
 // ends before its time it is started again on the same disk to resume, and once the plan's starts are over
 // it has to come to its end. The invariants are checked on what was seen.

@@ -40,9 +40,18 @@ class Simulate(tutti_run.RunTest):
         text = self.simulate("--seeds", "1..4", "--faults", plan, code=1)
         self.assertIn("death: never happened", text)
 
+    def test_what_needs_three_ranks_is_not_missed_on_two(self):
+        text = self.simulate("--ranks", 2, "--seeds", "1..4", "--once", "--faults", FAULTS / "reorder.toml")
+        self.assertIn("reorder: cannot happen on fewer than three ranks", text)
+
+    def test_a_job_that_cannot_be_is_refused_once(self):
+        finished = tutti("simulate", TINY, "--ranks", 5, "--seeds", "1..8").wait()
+        self.assertEqual(finished.code, 2, finished.text)
+        self.assertEqual(len(finished.errors()), 1, finished.text)
+
     def test_a_failing_seed_says_how_to_have_it_again(self):
         # A run that ends by the clock ends at another step with every seed.
-        text = self.simulate("--seeds", "3..8", "--set", "train.max_duration=1sec", "--set", "run_name=it fails",
+        text = self.simulate("--seeds", "3..8", "--set", "train.max_duration=1sec", "--set", "run_name=it's a failure",
                              code=1)
         seed, finding, line = re.search(r"^seed (\d+): (.*)\n  tutti (.*)  # tutti .*libtorch", text, re.M).groups()
         self.assertIn(f"--seeds {seed} ", line)
@@ -55,7 +64,8 @@ class Simulate(tutti_run.RunTest):
         for written, words in (('[[fault]]\nkind = "deth"\n', ["plan.toml:2", "deth", "death"]),
                                ('starts = 2\n[[fault]]\nkind = "death"\nrank = 2\n', ["plan.toml:4", "2 ranks"]),
                                ('[[fault]]\nkind = "slow"\nphase = "lunch"\n', ["plan.toml:3", "lunch"]),
-                               ('[[fault]]\nkind = "slow"\nsecs = 3\n', ["plan.toml:3", "seconds"])):
+                               ('[[fault]]\nkind = "slow"\nsecs = 3\n', ["plan.toml:3", "seconds"]),
+                               ('[[fault]]\nkind = "delay"\nseconds = 0\n', ["plan.toml:3", "takes no time"])):
             plan.write_text(written)
             text = self.simulate("--faults", plan, code=2)
             for word in words:
