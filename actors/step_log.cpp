@@ -1,18 +1,15 @@
 #include "actors/step_log.h"
 
-#include <algorithm>
-
 namespace tutti {
 
 void StepLog::log_metrics(const LoggedMetrics& metrics) {
   if (!keeps_) return;
   for (const auto& [name, value] : metrics) {
-    const auto known = std::find_if(metrics_.begin(), metrics_.end(),
-                                    [&name = name](const auto& one) { return one.first == name; });
-    if (known == metrics_.end())
+    const auto [place, fresh] = places_.try_emplace(name, metrics_.size());
+    if (fresh)
       metrics_.emplace_back(name, value);
     else
-      known->second = value;
+      metrics_[place->second].second = value;
   }
 }
 

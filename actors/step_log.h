@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "training/logger.h"
@@ -16,11 +18,15 @@ class StepLog final : public Logger {
   void log_metrics(const LoggedMetrics& metrics) override;
   void log_traces(const LoggedTraces& traces) override;
 
-  LoggedMetrics take() { return std::exchange(metrics_, {}); }
+  LoggedMetrics take() {
+    places_.clear();
+    return std::exchange(metrics_, {});
+  }
 
  private:
   bool keeps_;
   LoggedMetrics metrics_;
+  std::unordered_map<std::string, std::size_t> places_;  // in metrics_
 };
 
 }  // namespace tutti

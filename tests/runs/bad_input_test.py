@@ -224,6 +224,12 @@ monitor = "metrics/eval/LanguageCrossEntropy"
         lines = [["train", self.recipe, *run], [*other, *run], ["train", self.recipe, *run]]
         self.assert_refused(start_each(lines), words)
 
+    def test_a_metric_that_nothing_measures(self):
+        place = self.alter("[checkpoint]", '[[callbacks]]\nkind = "early_stopper"\n'
+                           'monitor = "MulticlasAccuracy"\n\n[checkpoint]', named="monitor")
+        self.refused(place, 'callbacks.0.monitor = "MulticlasAccuracy"', "did you mean MulticlassAccuracy?",
+                     check=None)
+
     def test_an_unknown_option(self):
         self.refused("", "--resum", arguments=["--resum", "auto"], check=None)
 

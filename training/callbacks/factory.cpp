@@ -52,7 +52,7 @@ CallbackPtr runtime_estimator(const Setting& section, Disk&) {
 }
 
 WatchedMetric watched(const Setting& section) {
-  return WatchedMetric({section.at("monitor").text(), section.at("dataloader_label").text(),
+  return WatchedMetric({section.at("monitor"), section.at("dataloader_label").text(),
                         section.has("comp") ? section.at("comp").text() : ""});
 }
 

@@ -12,6 +12,7 @@
 namespace tutti {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -24,7 +25,11 @@ TEST_F(CallbackTest, NaNMonitorEndsTheRunWithTheStepsNumber) {
               ThrowsMessage<OperatingError>(HasSubstr("step 2 is not a number")));
 }
 
-WatchedMetric accuracy() { return WatchedMetric({"MulticlassAccuracy", "eval", ""}); }
+WatchedMetric metric(const char* name, const char* label = "eval", const char* comp = "") {
+  return WatchedMetric({Setting(std::string(name), "callbacks.0.monitor", {"test.toml", 7}), label, comp});
+}
+
+WatchedMetric accuracy() { return metric("MulticlassAccuracy"); }
 
 TEST_F(CallbackTest, EarlyStopperWaitsForItsPatience) {
   EarlyStopper stopper(accuracy(), 0.0, Time(1, TimeUnit::kEpoch));
@@ -50,7 +55,7 @@ TEST_F(CallbackTest, EarlyStopperTakesSmallGainsForNone) {
 }
 
 TEST_F(CallbackTest, EarlyStopperWantsLessOfALoss) {
-  EarlyStopper stopper(WatchedMetric({"LossMetric", "eval", ""}), 0.0, Time(1, TimeUnit::kBatch));
+  EarlyStopper stopper(metric("LossMetric"), 0.0, Time(1, TimeUnit::kBatch));
   for (const double value : {3.0, 2.0, 1.0, 0.5}) {
     measured(stopper, value, "LossMetric");
     batch(stopper, 1.0);
@@ -88,7 +93,7 @@ TEST_F(CallbackTest, ThresholdStopperStopsAboveItsThreshold) {
 }
 
 TEST_F(CallbackTest, ThresholdStopperStopsBelowItWhereLessIsBetter) {
-  ThresholdStopper stopper(WatchedMetric({"CrossEntropy", "eval", "less"}), 0.8, false);
+  ThresholdStopper stopper(metric("CrossEntropy", "eval", "less"), 0.8, false);
   measured(stopper, 0.9, "CrossEntropy");
   EXPECT_NE(state_.max_duration.unit(), TimeUnit::kBatch);
   measured(stopper, 0.7, "CrossEntropy");
@@ -96,8 +101,8 @@ TEST_F(CallbackTest, ThresholdStopperStopsBelowItWhereLessIsBetter) {
 }
 
 TEST_F(CallbackTest, ThresholdStopperLooksAtTrainingMetricsAfterEpochsAndWhereToldBatches) {
-  const WatchedMetric metric({"MulticlassAccuracy", "train", ""});
-  ThresholdStopper patient(metric, 0.8, false), eager(metric, 0.8, true);
+  const WatchedMetric trained = metric("MulticlassAccuracy", "train");
+  ThresholdStopper patient(trained, 0.8, false), eager(trained, 0.8, true);
   state_.metric_values["train/MulticlassAccuracy"] = 0.9;
   batch(patient, 1.0);
   EXPECT_FALSE(stopped());
@@ -112,9 +117,17 @@ TEST_F(CallbackTest, AMetricThatNothingMeasuresIsAnErrorBeforeTheTraining) {
   state_.model = std::make_shared<TwiceTwice>();
   ThresholdStopper good(accuracy(), 0.8, false);
   EXPECT_NO_THROW(good.run_event(Event::kAfterLoad, state_, logged_));
-  EarlyStopper typo(WatchedMetric({"MulticlasAccuracy", "eval", ""}), 0.0, Time(1, TimeUnit::kEpoch));
+  EarlyStopper typo(metric("MulticlasAccuracy"), 0.0, Time(1, TimeUnit::kEpoch));
   EXPECT_THAT([&] { typo.run_event(Event::kAfterLoad, state_, logged_); },
-              ThrowsMessage<UserError>(HasSubstr("did you mean MulticlassAccuracy?")));
+              ThrowsMessage<UserError>(
+                  AllOf(HasSubstr("test.toml:7"), HasSubstr("did you mean MulticlassAccuracy?"))));
+}
+
+TEST_F(CallbackTest, AnEvaluatorThatDoesNotMeasureItIsAnErrorThatNamesIt) {
+  ThresholdStopper stopper(metric("MulticlassAccuracy", "other"), 0.8, false);
+  state_.dataloader_label = "other";
+  EXPECT_THAT([&] { stopper.run_event(Event::kEvalEnd, state_, logged_); },
+              ThrowsMessage<UserError>(AllOf(HasSubstr("test.toml:7"), HasSubstr("\"other\""))));
 }
 
 }  // namespace

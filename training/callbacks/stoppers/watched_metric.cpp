@@ -24,7 +24,7 @@ bool is_loss(const std::string& monitor) {
 
 bool is_greater(const WatchedMetric::Options& options) {
   const std::string comp = lower(options.comp);
-  if (comp.empty()) return !is_loss(options.monitor);
+  if (comp.empty()) return !is_loss(options.monitor.text());
   if (comp == "greater" || comp == "gt") return true;
   if (comp == "less" || comp == "lt") return false;
   throw UserError("comp: expected greater, gt, less or lt, found '" + options.comp + "'");
@@ -36,21 +36,19 @@ WatchedMetric::WatchedMetric(Options options)
     : options_(std::move(options)), greater_(is_greater(options_)) {}
 
 void WatchedMetric::require(const State& state) const {
+  const std::string& monitor = options_.monitor.text();
   const auto known = state.model->get_metrics(/*is_train=*/false);
-  if (std::find(known.begin(), known.end(), options_.monitor) != known.end()) return;
-  const std::string near = nearest_name(options_.monitor, known);
-  fail("the model measures " + joined(known) + (near.empty() ? "" : "; did you mean " + near + "?"));
+  if (std::find(known.begin(), known.end(), monitor) != known.end()) return;
+  const std::string near = nearest_name(monitor, known);
+  options_.monitor.fail("the model has no such metric; it measures " + joined(known) +
+                        (near.empty() ? "" : "; did you mean " + near + "?"));
 }
 
 double WatchedMetric::value(const State& state) const {
-  const auto found = state.metric_values.find(options_.dataloader_label + "/" + options_.monitor);
-  if (found == state.metric_values.end()) fail("nothing has measured it");
+  const auto found = state.metric_values.find(options_.dataloader_label + "/" + options_.monitor.text());
+  if (found == state.metric_values.end())
+    options_.monitor.fail("there is no such metric of \"" + options_.dataloader_label + "\"");
   return found->second;
-}
-
-void WatchedMetric::fail(const std::string& why) const {
-  throw UserError("monitor = " + options_.monitor + ", dataloader_label = " + options_.dataloader_label +
-                  ": there is no such metric; " + why);
 }
 
 }  // namespace tutti

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "runtime/setting.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -10,14 +11,14 @@ namespace tutti {
 class WatchedMetric {
  public:
   struct Options {
-    std::string monitor;           // "MulticlassAccuracy"
+    Setting monitor;               // "MulticlassAccuracy"; blamed for errors
     std::string dataloader_label;  // "eval"
     std::string comp;              // "greater", "gt", "less", "lt"; "": less of a loss, error or perplexity
   };
 
   explicit WatchedMetric(Options options);
 
-  // Throws UserError where the model measures no such thing.
+  // Throws UserError where the model measures no such thing in its evaluations.
   void require(const State& state) const;
 
   // Whether the events that come now are of its data.
@@ -26,8 +27,6 @@ class WatchedMetric {
   bool better(double one, double other) const { return greater_ ? one > other : one < other; }
 
  private:
-  [[noreturn]] void fail(const std::string& why) const;
-
   Options options_;
   bool greater_;
 };
