@@ -26,8 +26,6 @@ Setting any_of(const Key& key) {
       return setting(std::string("1ep"));
     case KeyType::kTimes:
       return setting(Setting::Array{setting(std::string("1ep"))});
-    case KeyType::kInteger:
-      return setting(int64_t{1});
     case KeyType::kText:
       return setting(std::string("any"));
     default:
