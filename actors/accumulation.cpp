@@ -8,6 +8,7 @@ namespace {
 constexpr int64_t kMostPatience = int64_t{1} << 20;  // intervals
 
 std::vector<std::pair<int64_t, int>> steps_of(const Setting& grad_accum) {
+  if (grad_accum.is_none()) return {{0, 1}};
   if (grad_accum.is_text()) return {};
   if (grad_accum.is_integer()) return {{0, static_cast<int>(grad_accum.integer())}};
   std::vector<std::pair<int64_t, int>> steps;
@@ -18,10 +19,14 @@ std::vector<std::pair<int64_t, int>> steps_of(const Setting& grad_accum) {
 
 }  // namespace
 
-Accumulation::Accumulation(const Setting& train)
+Accumulation::Accumulation(const Setting& train, int64_t device_batch)
     : steps_(steps_of(train.at("grad_accum"))),
       grow_interval_(Time::parse(train.at("grad_accum_grow_interval"))) {
   state_.unit = suffix(grow_interval_.unit());
+  if (!train.has("device_train_microbatch_size")) return;
+  microbatch_size_ = train.at("device_train_microbatch_size").integer();
+  const int64_t count = (device_batch + microbatch_size_ - 1) / microbatch_size_;
+  steps_ = {{0, static_cast<int>(std::max<int64_t>(1, count))}};
 }
 
 void Accumulation::restore(const AccumulationState& state, const Timestamp& now) {

@@ -10,16 +10,19 @@
 
 namespace tutti {
 
-// In how many microbatches each rank does a step: [train] grad_accum, a number, numbers by step, or "auto".
-// A pure function of what all ranks know, so that all come to the same.
+// In how many microbatches each rank does a step: [train] grad_accum, a number, numbers by step, or "auto";
+// or device_train_microbatch_size. A pure function of what all ranks know, so that all come to the same.
 //
 // "auto" starts at 1 and doubles when some rank runs out of memory. Where grad_accum_grow_interval is given,
 // half as many are tried once that much training has gone by without; when they are too few (memory runs out
 // before it has gone by again), the wait for the next try doubles.
 class Accumulation {
  public:
-  explicit Accumulation(const Setting& train);  // resolved
+  // `train` resolved; `device_batch`: samples of a whole batch on a rank.
+  explicit Accumulation(const Setting& train, int64_t device_batch = 0);
 
+  // Samples of a microbatch where the recipe gives them, as torch.split takes them; else 0.
+  int64_t microbatch_size() const { return microbatch_size_; }
   bool automatic() const { return steps_.empty(); }
   int count(int64_t step) const;
 
@@ -35,6 +38,7 @@ class Accumulation {
 
  private:
   std::vector<std::pair<int64_t, int>> steps_;  // from step, count; empty: automatic
+  int64_t microbatch_size_ = 0;
   Time grow_interval_;
   AccumulationState state_;
 };

@@ -42,7 +42,7 @@ void check_resume(const Job& job, Trainee& trainee) try {
 }
 
 void check_times(const Job& job, const Trainee& trainee) {
-  const Time max_duration = Time::parse(job.recipe.at("train").at("max_duration"));
+  const Time max_duration = planned_duration(job.recipe);
   const Interval eval_every(Time::parse(job.recipe.at("train").at("eval_interval")), max_duration);
   Interval(Time::parse(job.recipe.at("checkpoint").at("interval")), max_duration);
   LearningRate(job.recipe, trainee, {max_duration, job.train_sampler(0).batches()},

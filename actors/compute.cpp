@@ -66,13 +66,15 @@ void Compute::receive(Context& context, Envelope& envelope) try {
 Prepared Compute::prepare(const std::string& checkpoint) {
   try {
     const Setting& recipe = options_.recipe;
-    state_.max_duration = Time::parse(recipe.at("train").at("max_duration"));
+    state_.max_duration = planned_duration(recipe);
+    state_.composer = composers_way(recipe);
     for (auto& callback : make_callbacks(recipe, disk_))
       options_.listeners.callbacks.push_back(std::move(callback));
     engine_ = std::make_unique<Engine>(state_, logger_, options_.listeners);
     train_step_.emplace(state_, *engine_,
-                        TrainStep::Options{recipe, options_.memory_slot, options_.memory_budget}, cast_, log_,
-                        recorder_);
+                        TrainStep::Options{options_.global_batch / options_.world, recipe,
+                                           options_.memory_slot, options_.memory_budget},
+                        cast_, log_, recorder_);
     build(state_, recipe, options_.spec, options_.seed, options_.make_model,
           [this] { engine_->run_event(Event::kInit); });
     plan_times();
@@ -94,10 +96,10 @@ void Compute::plan_times() {
   const Time& whole = planned_duration_ = state_.max_duration;
   eval_every_.emplace(Time::parse(recipe.at("train").at("eval_interval")), whole);
   checkpoint_every_.emplace(Time::parse(recipe.at("checkpoint").at("interval")), whole);
-  const PlateauState plateau = rate_.state();
-  rate_ = LearningRate(recipe, state_, {whole, options_.batches_per_epoch},
-                       cast_.has_eval && eval_every_->fires());
-  rate_.restore(plateau);
+  LearningRate rate(recipe, state_, {whole, options_.batches_per_epoch},
+                    cast_.has_eval && eval_every_->fires());
+  if (state_.timestamp.batch > 0) rate.restore(rate_.state(), rate_.lagging());
+  rate_ = std::move(rate);
 }
 
 // An algorithm or a callback may have changed it.
@@ -125,7 +127,7 @@ void Compute::restore(const std::string& folder) try {
     const auto found = saved.listeners.find(name);
     if (found != saved.listeners.end()) listener->restore(found->second);
   }
-  rate_.restore(saved.plateau);
+  rate_.restore(saved.plateau, saved.lagging_rate);
 } catch (const std::exception& error) {
   options_.resume.fail(one_line(error));
 }
@@ -169,6 +171,7 @@ void Compute::step(Context& context, BatchReady& ready) {
   const Verdict verdict = train_step_->run(context, ready, lr, hooks);
   state_.timestamp.to_next_batch(static_cast<int64_t>(verdict.samples), static_cast<int64_t>(verdict.tokens),
                                  verdict.seconds - before.total_wct);
+  rate_.advance(before);
   report(context, verdict, lr);
   train_step_->grow_back();
   after_step(context, before, verdict, ready.last_of_epoch);
@@ -355,6 +358,7 @@ RunState Compute::run_state() const {
   for (const auto& [name, listener] : engine_->stateful())
     if (std::string text = listener->state(); !text.empty()) state.listeners[name] = std::move(text);
   state.plateau = rate_.state();
+  state.lagging_rate = rate_.lagging();
   state.recipe = options_.recipe_text;
   return state;
 }

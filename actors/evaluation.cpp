@@ -11,9 +11,19 @@
 namespace tutti {
 namespace {
 
-std::vector<MetricPtr> metrics_of(const Model& model) {
+// Composer's CrossEntropy is a mean of batches.
+Setting batch_means_of(const std::string& name) {
+  Setting section(Setting::Table{}, "metric", {});
+  section.table().emplace_back("kind", Setting(name, "kind", {}));
+  section.table().emplace_back("batch_means", Setting(true, "batch_means", {}));
+  return section;
+}
+
+std::vector<MetricPtr> metrics_of(const State& state) {
   std::vector<MetricPtr> metrics;
-  for (const auto& name : model.get_metrics(/*is_train=*/false)) metrics.push_back(make_metric(name));
+  for (const auto& name : state.model->get_metrics(/*is_train=*/false))
+    metrics.push_back(state.composer && name == "CrossEntropy" ? make_metric(batch_means_of(name))
+                                                               : make_metric(name));
   return metrics;
 }
 
@@ -112,7 +122,7 @@ NamedValues evaluate(State& state, Engine& engine, int64_t batches, const FetchB
   Model& model = *state.model;
   const ForwardContext evaluating{/*training=*/false, nullptr};
   set_context(model, &evaluating);
-  auto metrics = metrics_of(model);
+  auto metrics = metrics_of(state);
   Counts counts;
   engine.run_event(Event::kEvalStart);
   for (int64_t b = 0; b < batches; ++b) {

@@ -220,7 +220,7 @@ std::string batch_identity(const Job& job) {
   if (parts > 1)
     text += " = " + std::to_string(job.world) + " x " + std::to_string(parts) + " microbatches of " +
             std::to_string((device + parts - 1) / parts) + (device % parts ? " or fewer" : "");
-  if (!grad_accum.is_integer()) text += ", grad_accum = " + grad_accum.toml();
+  if (!grad_accum.is_integer() && !grad_accum.is_none()) text += ", grad_accum = " + grad_accum.toml();
   return text;
 }
 

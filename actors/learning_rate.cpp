@@ -17,19 +17,37 @@ void require_metric(const Setting& monitor, const Model& model, bool evaluates) 
 
 }  // namespace
 
+Time planned_duration(const Setting& recipe) {
+  const Setting& train = recipe.at("train");
+  return Time::parse(train.at("max_duration")) * train.at("scale_schedule_ratio").number();
+}
+
+bool composers_way(const Setting& recipe) { return recipe.at("compat").at("composer").boolean(); }
+
 LearningRate::LearningRate(const Setting& recipe, const Trainee& trainee, Horizon horizon, bool evaluates)
     : base_(trainee.optimizer->base_lr()) {
   if (!recipe.has("scheduler")) return;
   const Setting& section = recipe.at("scheduler");
   horizon.base_lr = base_;
+  horizon.scale_schedule_ratio = recipe.at("train").at("scale_schedule_ratio").number();
   schedule_ = make_schedule(section, horizon);
+  lags_ = composers_way(recipe);
+  if (lags_) {  // Composer takes the first value before it stretches the training
+    horizon.max_duration = Time::parse(recipe.at("train").at("max_duration"));
+    lagging_ = make_schedule(section, horizon)(Timestamp());
+  }
   if (section.at("kind").text() != "reduce_lr_on_plateau") return;
   require_metric(section.at("monitor"), *trainee.model, evaluates);
   plateau_.emplace(section, base_);
 }
 
 double LearningRate::at(const Timestamp& now) const {
-  return base_ * (schedule_ ? schedule_(now) : 1.0) * (plateau_ ? plateau_->multiplier() : 1.0);
+  const double alpha = lags_ ? lagging_ : schedule_ ? schedule_(now) : 1.0;
+  return base_ * alpha * (plateau_ ? plateau_->multiplier() : 1.0);
+}
+
+void LearningRate::advance(const Timestamp& before) {
+  if (lags_) lagging_ = schedule_(before);
 }
 
 bool LearningRate::observe(const NamedValues& metrics) {
@@ -38,8 +56,9 @@ bool LearningRate::observe(const NamedValues& metrics) {
   return found != metrics.end() && plateau_->observe(found->second);
 }
 
-void LearningRate::restore(const PlateauState& state) {
+void LearningRate::restore(const PlateauState& state, double lagging) {
   if (plateau_) plateau_->restore(state);
+  if (lags_) lagging_ = lagging;
 }
 
 }  // namespace tutti

@@ -9,6 +9,12 @@
 
 namespace tutti {
 
+// How long [train] says to train: max_duration, stretched by scale_schedule_ratio.
+Time planned_duration(const Setting& recipe);
+
+// Whether [compat] asks for Composer's way.
+bool composers_way(const Setting& recipe);
+
 // What each step multiplies with: the optimizer's rate as [scheduler] changes it, by time or by what
 // evaluations find. A pure function of what all ranks know, so that all come to the same.
 class LearningRate {
@@ -20,16 +26,22 @@ class LearningRate {
 
   // Of the batch that begins at `now`.
   double at(const Timestamp& now) const;
+  // A batch is done that began at `before`. Where [compat] asks for Composer's way the next one has the
+  // schedule's rate at `before`: there it is stepped before time moves on.
+  void advance(const Timestamp& before);
 
   // What an evaluation found. Whether the rate is lower for it.
   bool observe(const NamedValues& metrics);
 
   PlateauState state() const { return plateau_ ? plateau_->state() : PlateauState(); }
-  void restore(const PlateauState& state);
+  double lagging() const { return lagging_; }  // the multiplier of the next batch, where it lags
+  void restore(const PlateauState& state, double lagging);
 
  private:
   double base_ = 0.0;
   Schedule schedule_;  // empty: the rate stays
+  bool lags_ = false;
+  double lagging_ = 1.0;
   std::optional<Plateau> plateau_;
 };
 

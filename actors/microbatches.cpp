@@ -66,13 +66,14 @@ void Microbatches::run_parts(const Batch& batch, const Mark& mark, MicrobatchRes
   if (buckets_) buckets_->begin_step();
   set_context(*state_.model, &context_);
   state_.batch = batch;
-  seed_default_generator(Draw(state_.seed, "batch").at(state_.timestamp.batch).bits());
+  if (engine_.listens())  // seeding takes microseconds
+    seed_default_generator(Draw(state_.seed, "batch").at(state_.timestamp.batch).bits());
   engine_.run_event(Event::kAfterDataloader);
   engine_.run_event(Event::kBatchStart);
   engine_.run_event(Event::kBeforeTrainBatch);
   const Batch whole = state_.batch;
   const int64_t samples = whole.samples();
-  const int64_t part = (samples + count_ - 1) / count_;
+  const int64_t part = size_ > 0 ? size_ : (samples + count_ - 1) / count_;
   state_.device_train_microbatch_size = part;
   for (int m = 0; m < count_; ++m) {
     if (buckets_ && m + 1 == count_) buckets_->begin_last_microbatch();

@@ -54,6 +54,8 @@ class Microbatches {
 
   int count() const { return count_; }
   void set_count(int count);
+  // Parts of so many samples, `count` of them at most; 0: equal parts.
+  void set_size(int64_t samples) { size_ = samples; }
   int64_t statistics_size() const { return count_ * statistics_stride_; }
 
   // Takes what every rank gathered, [world, statistics_size], into the layers in rank and microbatch order.
@@ -71,6 +73,7 @@ class Microbatches {
   Engine& engine_;
   GradientBuckets* buckets_;
   int count_;
+  int64_t size_ = 0;
   int memory_slot_;
   std::vector<Layer*> normalising_;  // layers that find statistics, in model order
   int64_t statistics_stride_ = 0;

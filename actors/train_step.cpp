@@ -44,7 +44,7 @@ TrainStep::TrainStep(State& state, Engine& engine, Options options, const Cast& 
       cast_(cast),
       log_(log),
       recorder_(recorder),
-      accumulation_(options_.recipe.at("train")) {}
+      accumulation_(options_.recipe.at("train"), options_.device_batch) {}
 
 TrainStep::~TrainStep() {
   Meter::set_budget(options_.memory_slot, 0);
@@ -73,6 +73,7 @@ void TrainStep::set_up(Context& context) {
   const int count = accumulation_.count(state_.timestamp.batch);
   microbatches_ =
       std::make_unique<Microbatches>(state_, engine_, buckets_.get(), count, options_.memory_slot);
+  microbatches_->set_size(accumulation_.microbatch_size());
   plan_.statistics = microbatches_->statistics_size();
   plan_.step = state_.timestamp.batch;
   context.send(cast_.sync, SetPlan(plan_));

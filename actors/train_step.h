@@ -26,6 +26,7 @@ namespace tutti {
 class TrainStep {
  public:
   struct Options {
+    int64_t device_batch = 0;   // samples of a whole batch on a rank
     Setting recipe;             // resolved
     int memory_slot = 0;        // of the meter
     int64_t memory_budget = 0;  // bytes; 0 = none

@@ -46,6 +46,7 @@ struct RunState {
   double seconds = 0;  // of training, wall-clock
   AccumulationState accumulation;
   PlateauState plateau;
+  double lagging_rate = 1;  // the next step's multiplier, where rates lag as Composer's do
   std::map<std::string, std::string> listeners;  // "callbacks/EarlyStopper" -> its state
   std::string recipe;                            // as resolved, TOML
 

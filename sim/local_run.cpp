@@ -34,7 +34,7 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
   begin_process(recipe);
   Job job = make_job(recipe, {options.ranks, options.run_dir, options.resume, options.fresh_seed,
                               options.live ? fresh_nonce() : "local"});
-  job.listeners = options.listeners;
+  if (options.prepare) options.prepare(job);
   ProcessStateSwitch states(options.ranks);
   SimScheduler::Options scheduling;
   scheduling.seed = options.schedule_seed;

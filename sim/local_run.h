@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "actors/job.h"
@@ -17,7 +18,8 @@ struct LocalRunOptions {
   bool quiet = false;
   // A user waits for it: time is real, SIGTERM and SIGINT stop it. Else time is made up.
   bool live = false;
-  Listeners listeners = {};
+  // What a program changes of the job that the recipe describes: a model, data or listeners of its own.
+  std::function<void(Job& job)> prepare = {};
 };
 
 struct LocalRunResult {

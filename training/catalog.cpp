@@ -81,24 +81,45 @@ Catalog train_catalog() {
       .section = "train",
       .noun = "",
       .doc = "The training loop.",
-      .keys = {
-          Key{"max_duration", kTime, "", "how long to train"}.in_units({"ep", "ba", "sp", "tok", "sec"}),
-          {"eval_interval", kTime, "1ep", "how often to evaluate on [data.eval]; it also happens at the end"},
-          Key{"grad_accum", kIntegerOrSteps, "1",
-              "microbatches of a step on each rank; auto: as many as memory needs"}
-              .at_least(1)
-              .at_most(1e6)
-              .or_word("auto"),
-          Key{"grad_accum_grow_interval", kTime, "0ba",
-              "with auto: after so long without running out of memory, half as many are tried; 0ba: never"}
-              .in_units({"ep", "ba", "sp", "tok", "sec"}),
-          Key{"precision", kText, "fp32", "numbers to compute in"}.one_of({"fp32"}),
-          Key{"hang_timeout", kTime, "60sec", "a rank that is silent this long is given up, and the run ends"}
-              .also_named({"dist_timeout"})
-              .in_units({"sec"})
-              .at_least(1)
-              .at_most(1e6),
-      }};
+      .keys =
+          {
+              Key{"max_duration", kTime, "", "how long to train"}.in_units({"ep", "ba", "sp", "tok", "sec"}),
+              {"eval_interval", kTime, "1ep",
+               "how often to evaluate on [data.eval]; it also happens at the end"},
+              Key{"grad_accum", kIntegerOrSteps, "none",
+                  "microbatches of a step on each rank, 1 when absent; auto: as many as memory needs"}
+                  .at_least(1)
+                  .at_most(1e6)
+                  .or_word("auto"),
+              Key{"device_train_microbatch_size", kInteger, "none",
+                  "samples of a microbatch on each rank, in place of grad_accum"}
+                  .at_least(1)
+                  .at_most(1e9),
+              Key{"grad_accum_grow_interval", kTime, "0ba",
+                  "with auto: after so long without running out of memory, half as many are tried; 0ba: "
+                  "never"}
+                  .in_units({"ep", "ba", "sp", "tok", "sec"}),
+              Key{"scale_schedule_ratio", kNumber, "1",
+                  "stretches max_duration and every time of the schedule; 0.5: half as long"}
+                  .more_than(0)
+                  .at_most(1e6),
+              Key{"precision", kText, "fp32", "numbers to compute in"}.one_of({"fp32"}),
+              Key{"hang_timeout", kTime, "60sec",
+                  "a rank that is silent this long is given up, and the run ends"}
+                  .also_named({"dist_timeout"})
+                  .in_units({"sec"})
+                  .at_least(1)
+                  .at_most(1e6),
+          },
+      .alternatives = {{.keys = {"grad_accum", "device_train_microbatch_size"}}}};
+}
+
+Catalog compat_catalog() {
+  return {.section = "compat",
+          .noun = "",
+          .doc = "Whose way it is done where tutti's is another; docs/compat.md has the differences.",
+          .keys = {{"composer", kBoolean, "false",
+                    "Composer's: a learning rate that lags one batch, metrics that are means of batches"}}};
 }
 
 }  // namespace tutti

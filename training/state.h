@@ -36,6 +36,7 @@ struct State : Trainee {
   Outputs outputs;  // of the microbatch
   at::Tensor loss;  // its mean, a scalar
   int grad_accum = 1;
+  bool composer = false;  // [compat]: Composer's way where tutti's is another
   int64_t device_train_microbatch_size = 0;  // samples; the last microbatches may have fewer
 
   // At AFTER_TRAIN_BATCH the views' gradients are sums over all ranks; divided by this they are those of the

@@ -113,5 +113,16 @@ TEST(AccumulationTest, WaitInAnotherUnitBeginsWhereTheRunGoesOn) {
   EXPECT_TRUE(automatic.committed(now));
 }
 
+TEST(AccumulationTest, SizeOfAMicrobatchGivesTheirNumber) {
+  const Setting recipe = recipe_of(
+      "seed = 1\n[model]\nkind = 'mlp'\n[data.train]\nkind = 'synthetic'\nbatch_size = 8\n[optimizer]\nkind "
+      "= 'sgd'\n"
+      "[train]\nmax_duration = '1ba'\ndevice_train_microbatch_size = 12\n");
+  const Accumulation sized(recipe.at("train"), 32);
+  EXPECT_EQ(sized.count(0), 3);
+  EXPECT_EQ(sized.microbatch_size(), 12);
+  EXPECT_FALSE(sized.automatic());
+}
+
 }  // namespace
 }  // namespace tutti

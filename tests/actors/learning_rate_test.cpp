@@ -103,5 +103,34 @@ TEST(RunState, OfAnOlderCheckpointHasSeenNoPlateau) {
   EXPECT_EQ(RunState::from_json(text).plateau, PlateauState());
 }
 
+TEST(LearningRate, LagsABatchInComposersWay) {
+  const Scratch folder;
+  const auto text = [](const std::string& max_duration) {
+    return "[compat]\ncomposer = true\n" +
+           text_of("kind = 'linear'\nt_max = '10ba'\n", "max_duration = '" + max_duration + "'\n");
+  };
+  const auto with_seed = [&](const std::string& duration) {
+    std::string all = text(duration);
+    const auto seed = all.find("seed = 5\n");
+    return all.substr(seed, 9) + all.substr(0, seed) + all.substr(seed + 9);
+  };
+  train(with_seed("6ba"), folder.path("whole"));
+  const auto whole = rates(folder.path("whole"));
+  EXPECT_EQ(whole.at(0), 0.1);
+  EXPECT_EQ(whole.at(1), 0.1);
+  EXPECT_DOUBLE_EQ(whole.at(5), 0.1 * (1 - 0.4));
+  train(with_seed("3ba"), folder.path("parts"));
+  train(with_seed("6ba"), folder.path("parts"), "auto");
+  EXPECT_EQ(rates(folder.path("parts")), whole);
+}
+
+TEST(LearningRate, ScaleScheduleRatioShortensTrainingAndSchedule) {
+  const Scratch folder;
+  const std::string linear = "kind = 'linear'\n";
+  train(text_of(linear, "max_duration = '20ba'\nscale_schedule_ratio = 0.5\n"), folder.path("scaled"));
+  train(text_of(linear, "max_duration = '10ba'\n"), folder.path("short"));
+  EXPECT_EQ(rates(folder.path("scaled")), rates(folder.path("short")));
+}
+
 }  // namespace
 }  // namespace tutti

@@ -25,7 +25,7 @@ void train(const std::string& max_duration, const std::string& run_dir, const Li
   options.run_dir = run_dir;
   options.resume = resume;
   options.quiet = true;
-  options.listeners = listeners;
+  options.prepare = [&](Job& job) { job.listeners = listeners; };
   train_in_one_process(recipe_of(recipe(max_duration, t_max)), options);
 }
 

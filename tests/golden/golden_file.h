@@ -24,6 +24,7 @@ class GoldenCase {
 
   const std::string& title() const { return title_; }
   bool has(const std::string& attribute) const;  // there, and not "None"
+  std::vector<std::string> attributes() const;
   std::string text(const std::string& attribute) const;
   double number(const std::string& attribute) const;
   std::vector<double> numbers(const std::string& attribute) const;
@@ -36,7 +37,6 @@ class GoldenCase {
   void expect_close(const at::Tensor& got, const std::string& dataset) const;
 
  private:
-  std::vector<std::string> attributes() const;
   bool is_text(const std::string& attribute) const;
 
   int64_t file_ = -1;
