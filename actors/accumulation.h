@@ -10,8 +10,9 @@
 
 namespace tutti {
 
-// In how many microbatches each rank does a step: [train] grad_accum, a number, numbers by step, or "auto";
-// or device_train_microbatch_size. A pure function of what all ranks know, so that all come to the same.
+// In how many microbatches each rank does a step: as [train] grad_accum says (a number, numbers by step, or
+// "auto"), or as many as device_train_microbatch_size makes. A pure function of what all ranks know, so that
+// all come to the same.
 //
 // "auto" starts at 1 and doubles when some rank runs out of memory. Where grad_accum_grow_interval is given,
 // half as many are tried once that much training has gone by without; when they are too few (memory runs out
