@@ -64,6 +64,7 @@ int run_simulate(const TuttiRequest& request) {
   options.faults = request.faults;
   options.jobs = request.jobs;
   options.twice = !request.once;
+  options.run_dir = request.run_dir ? request.run_dir : "";
   if (request.share_of > 0)
     options.share = SeedShare{options.first, options.last, static_cast<uint64_t>(request.share_of)};
   return simulate(resolved_recipe(request), options);

@@ -10,7 +10,7 @@ struct TuttiRequest {
   const char* path;              // the recipe; inspect, replay: a folder; refuse: why
   const char* const* overrides;  // "a.b=v" each
   int override_count;
-  const char* run_dir;     // train --run-dir
+  const char* run_dir;     // train, simulate --run-dir
   const char* resume;      // train --resume: "auto" or a path
   const char* checkpoint;  // eval --checkpoint
   int local_ranks;         // train --local-ranks: ranks in this one process

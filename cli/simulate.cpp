@@ -36,8 +36,12 @@ void add_simulate(CLI::App& app, Action& action) {
   command->add_option("--jobs", arguments->jobs, "processes at once (default: as many as cores)")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
-  command->add_flag("--once", arguments->once,
+  command->add_flag("--once,!--check-determinism", arguments->once,
                     "do not run each seed a second time to see that it goes alike");
+  command
+      ->add_option("--run-dir", arguments->run_dir,
+                   "keep the journals of a lone seed there, for tutti timeline")
+      ->type_name("D");
   command
       ->add_option("--share-of", arguments->share_of, "simulate every so many-th seed, for another process")
       ->group("");

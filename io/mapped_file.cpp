@@ -1,12 +1,17 @@
 #include "io/mapped_file.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 
 #include "runtime/error.h"
 
@@ -31,6 +36,62 @@ class Descriptor {
   int number_;
 };
 
+// What the handler of SIGBUS looks at, which may take no lock.
+struct Place {
+  std::atomic<const std::byte*> begin{nullptr};
+  std::atomic<size_t> size{0};
+  std::array<char, 1024> path{};
+};
+using Places = std::array<Place, 64>;  // files at once; the error does not name those beyond
+
+Places& places() {
+  static Places all;
+  return all;
+}
+
+void say(const char* text) {
+  if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) return;
+}
+
+// Reading behind the end of a mapped file.
+void on_bus_error(int, siginfo_t* info, void*) {
+  const auto* at = static_cast<const std::byte*>(info->si_addr);
+  for (const Place& place : places()) {
+    const std::byte* begin = place.begin.load();
+    if (begin == nullptr || at < begin || at >= begin + place.size.load()) continue;
+    say("error: ");
+    say(place.path.data());
+    say(": it was cut short while it was read\n");
+    ::_exit(1);
+  }
+  ::signal(SIGBUS, SIG_DFL);  // of something else: it comes again
+}
+
+void note(const std::byte* begin, size_t size, const std::string& path) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  static const bool watched = [] {
+    struct sigaction action {};
+    action.sa_sigaction = on_bus_error;
+    action.sa_flags = SA_SIGINFO;
+    return ::sigaction(SIGBUS, &action, nullptr) == 0;
+  }();
+  if (!watched) return;
+  for (Place& place : places()) {
+    if (place.begin.load() != nullptr) continue;
+    path.copy(place.path.data(), place.path.size() - 1);
+    place.path[std::min(path.size(), place.path.size() - 1)] = '\0';
+    place.size = size;
+    place.begin = begin;
+    return;
+  }
+}
+
+void forget(const std::byte* begin) {
+  for (Place& place : places())
+    if (place.begin.load() == begin) place.begin = nullptr;
+}
+
 }  // namespace
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {
@@ -43,10 +104,13 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
   void* data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.number(), 0);
   if (data == MAP_FAILED) fail(path, errno);
   data_ = static_cast<const std::byte*>(data);
+  note(data_, size_, path_);
 }
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (data_ == nullptr) return;
+  forget(data_);
+  ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
 }  // namespace tutti

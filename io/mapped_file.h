@@ -6,7 +6,8 @@
 
 namespace tutti {
 
-// A whole file, mapped for reading. Throws UserError naming the file when it cannot be opened.
+// A whole file, mapped for reading. Throws UserError naming the file when it cannot be opened. One that is
+// cut short while it is read ends the process with exit code 1 and an error that names it.
 class MappedFile {
  public:
   explicit MappedFile(const std::string& path);

@@ -19,6 +19,7 @@
 #include "sim/replay_recorder.h"
 #include "sim/sim_clock.h"
 #include "sim/sim_scheduler.h"
+#include "sim/sim_world.h"
 #include "tensors/process_state.h"
 
 namespace tutti {
@@ -177,6 +178,8 @@ void Replay::run_ranks() {
 }
 
 void Replay::require_record() {
+  if (record_.head().host == kSimulatedHost)
+    throw UserError(options_.run_dir + ": the run was simulated; tutti simulate repeats it");
   if (options_.rank >= record_.world() || options_.rank < -1)
     throw UserError("--rank " + std::to_string(options_.rank) + ": the run has ranks 0 to " +
                     std::to_string(record_.world() - 1));

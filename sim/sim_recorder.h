@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -9,16 +11,24 @@
 namespace tutti {
 
 // Tells of everything that a rank's actors do, right when they do it and on their threads. What is told may
-// throw: the actor's process has ended.
+// throw: the actor's process has ended. Where a journal is kept, it is told too, and before.
 class SimRecorder final : public Recorder {
  public:
   using Told = std::function<void(const Happening&)>;
 
-  explicit SimRecorder(Told told) : ring_(kKept), told_(std::move(told)) {}
+  explicit SimRecorder(Told told, std::unique_ptr<Recorder> journal = nullptr)
+      : ring_(kKept), told_(std::move(told)), journal_(std::move(journal)) {}
 
   void record(const Happening& happening) override {
     ring_.record(happening);
+    if (journal_) journal_->record(happening);
     told_(happening);
+  }
+  void delivered(const Delivery& delivery) override {
+    if (journal_) journal_->delivered(delivery);
+  }
+  void end(const std::string& how) override {
+    if (journal_) journal_->end(how);
   }
   std::vector<Happening> last(int count) const override { return ring_.last(count); }
 
@@ -26,6 +36,7 @@ class SimRecorder final : public Recorder {
   static constexpr int kKept = 128;
   RingRecorder ring_;
   Told told_;
+  std::unique_ptr<Recorder> journal_;
 };
 
 }  // namespace tutti

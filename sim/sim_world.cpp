@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/run_journal.h"
 #include "io/checkpoint.h"
 #include "io/run_state.h"
 #include "runtime/error.h"
@@ -127,9 +128,9 @@ void SimWorld::add(int rank) {
   berth.group = through(seams_.group, fabric_.group(rank));
   berth.transport = through(seams_.transport, network_.transport(rank));
   berth.clock = std::make_unique<SimClock>(scheduler_);
-  berth.recorder =
-      std::make_unique<SimRecorder>([this, rank](const Happening& what) { happened(rank, what); });
-  const RankPlace place{rank, rank, "simulated", false, /*quiet=*/true, 1e-3 * SimClock::kStartUnixMs};
+  berth.recorder = std::make_unique<SimRecorder>(
+      [this, rank](const Happening& what) { happened(rank, what); }, journal_of(rank));
+  const RankPlace place{rank, rank, kSimulatedHost, false, /*quiet=*/true, 1e-3 * SimClock::kStartUnixMs};
   berth.cast =
       add_rank(scheduler_, job_, place,
                {*berth.group, *berth.transport, *berth.disk, *berth.clock, *berth.log, *berth.recorder},
@@ -138,6 +139,13 @@ void SimWorld::add(int rank) {
   network_.set_reader(rank, berth.cast.sync);
   fabric_.set_reader(rank, berth.cast.sync);
   scheduler_.look_rarely(berth.cast.sync, kLookEvery);
+}
+
+std::unique_ptr<Recorder> SimWorld::journal_of(int rank) const {
+  if (options_.journals.empty()) return nullptr;
+  Job job = job_;
+  job.run_dir = options_.journals;
+  return make_recorder(job, rank, kSimulatedHost);
 }
 
 void SimWorld::add_launcher() {
@@ -163,7 +171,13 @@ StartSeen SimWorld::run() {
   } catch (const Aborted& aborted) {
     seen_.stuck = aborted.what();
   }
-  for (int rank = 0; rank < job_.world; ++rank) seen_.ends.push_back(end_of(rank));
+  for (int rank = 0; rank < job_.world; ++rank) {
+    seen_.ends.push_back(end_of(rank));
+    const RankEnd& end = seen_.ends.back();
+    if (!end.killed)
+      berths_[rank]->recorder->end(end.reason.empty() ? "exit code " + std::to_string(end.exit_code)
+                                                      : end.reason);
+  }
   seen_.deliveries = scheduler_.delivery_digest();
   seen_.next_draw = scheduler_.next_draw();
   seen_.took = scheduler_.now();

@@ -16,6 +16,9 @@
 
 namespace tutti {
 
+// The host that journals of simulated ranks name.
+inline constexpr const char* kSimulatedHost = "simulated";
+
 // What stands between the actors and the simulated outside; empty = nothing. Tests plant bugs here.
 struct SimSeams {
   std::function<std::unique_ptr<Group>(std::unique_ptr<Group>, int rank)> group;
@@ -35,6 +38,7 @@ class SimWorld {
     uint64_t seed = 0;
     int64_t steps = 1;  // of a whole run, for faults that strike somewhere
     Nanoseconds time_limit = std::chrono::minutes(20);
+    std::string journals;  // a run's folder to keep the journals of all ranks in; "" = none
     // Right after a checkpoint was published, on the thread that did.
     std::function<void(const SimDisk&, int64_t step)> on_published;
   };
@@ -57,6 +61,7 @@ class SimWorld {
   struct Berth;
 
   void add(int rank);
+  std::unique_ptr<Recorder> journal_of(int rank) const;
   void add_launcher();
   void happened(int rank, const Happening& happening);
   void seen(int rank, const Happening& happening);

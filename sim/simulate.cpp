@@ -24,7 +24,8 @@ FaultPlan plan_of(const SimulateOptions& options) {
 }
 
 int simulate_share(const Setting& recipe, const SimulateOptions& options) {
-  const Simulation simulation(recipe, options.ranks, plan_of(options));
+  Simulation simulation(recipe, options.ranks, plan_of(options));
+  simulation.keep_journals(options.run_dir);
   for (uint64_t seed = options.share->first; seed <= options.share->last; seed += options.share->stride) {
     std::printf("%s\n", begin_line(seed).c_str());
     std::fflush(stdout);
@@ -65,6 +66,7 @@ std::vector<std::string> worker_command(const SimulateOptions& options, const Se
   words.insert(words.begin(), std::filesystem::read_symlink("/proc/self/exe"));
   words.insert(words.end(), {"--share-of", std::to_string(share.stride)});
   if (!options.twice) words.push_back("--once");
+  if (!options.run_dir.empty()) words.insert(words.end(), {"--run-dir", options.run_dir});
   return words;
 }
 
@@ -141,6 +143,8 @@ int Tally::print(double took_s, int jobs) const {
 
 int simulate(const Setting& recipe, const SimulateOptions& options) {
   if (options.share) return simulate_share(recipe, options);
+  if (!options.run_dir.empty() && options.first != options.last)
+    throw UserError("--run-dir " + options.run_dir + ": journals are kept of one seed; name it by --seeds");
   simulated_job(recipe, options.ranks);  // what is wrong is told here, once
   Tally tally(options, plan_of(options));
   cpu_set_t cores;

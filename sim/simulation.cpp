@@ -89,6 +89,7 @@ StartSeen Simulation::one_start(const Job& planned, uint64_t seed, int number, c
   SimWorld::Options options;
   options.start = number;
   options.seed = seed;
+  if (plan || plan_.rules.empty()) options.journals = journals_;
   if (!fault_free_.starts.empty())
     options.steps = std::max<int64_t>(1, static_cast<int64_t>(fault_free_.starts[0].steps[0].size()));
   options.on_published = [&](const SimDisk& now, int64_t step) {

@@ -39,6 +39,9 @@ class Simulation {
   // Runs the job without faults first. Throws UserError.
   Simulation(const Setting& recipe, int ranks, FaultPlan plan, SimSeams seams = {});
 
+  // From here on runs leave their journals in a run's folder, a start each.
+  void keep_journals(std::string run_dir) { journals_ = std::move(run_dir); }
+
   SeedResult run(uint64_t seed) const;
   // Runs the seed twice; it is a finding when the two are not alike.
   SeedResult run_twice(uint64_t seed) const;
@@ -55,6 +58,7 @@ class Simulation {
   FaultPlan plan_;
   SimSeams seams_;
   Job job_;
+  std::string journals_;  // "" = none are kept
   RunSeen fault_free_;
   mutable std::map<std::vector<int>, StartSeen> by_microbatches_;  // runs without faults
   Findings fault_free_findings_;

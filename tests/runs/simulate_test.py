@@ -1,4 +1,5 @@
 """tutti simulate: seeds that run in made-up time, in several processes, with what goes wrong named in a plan."""
+import json
 import os
 import re
 import shlex
@@ -70,6 +71,23 @@ class Simulate(tutti_run.RunTest):
             text = self.simulate("--faults", plan, code=2)
             for word in words:
                 self.assertIn(word, text)
+
+    def test_a_seed_alone_leaves_journals_where_it_is_told_to(self):
+        run = self.folder / "run"
+        self.simulate("--ranks", 3, "--seeds", 2, "--faults", FAULTS / "death.toml", "--run-dir", run)
+        starts = sorted(path.name for path in (run / "journal").iterdir())
+        self.assertEqual(starts[0], "2-0")
+        self.assertGreater(len(starts), 1)
+        self.assertEqual(tutti("timeline", run).wait().code, 0)
+        events = json.loads((run / "timeline.json").read_text())["traceEvents"]
+        self.assertEqual({event["pid"] for event in events if event["ph"] == "B"}, {1, 2, 3})
+        self.assertTrue(any(event["ph"] == "s" for event in events), "messages are flows")
+        replay = tutti("replay", run).wait()
+        self.assertEqual(replay.code, 2, replay.text)
+        self.assertIn("tutti simulate repeats it", replay.text)
+        several = tutti("simulate", TINY, "--seeds", "1..3", "--run-dir", run).wait()
+        self.assertEqual(several.code, 2, several.text)
+        self.assertIn("journals are kept of one seed", several.text)
 
     def test_a_seed_alone_tells_its_story_and_leaves_nothing_behind(self):
         before = sorted(os.listdir("."))

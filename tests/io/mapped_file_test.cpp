@@ -1,0 +1,46 @@
+#include "io/mapped_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "runtime/error.h"
+#include "tests/runtime/scratch.h"
+
+namespace tutti {
+namespace {
+
+std::string write_file(const Scratch& folder, size_t bytes) {
+  const std::string path = folder.path("data.bin");
+  std::ofstream(path) << std::string(bytes, 'x');
+  return path;
+}
+
+TEST(MappedFileTest, HoldsTheBytes) {
+  const Scratch folder;
+  const MappedFile file(write_file(folder, 5000));
+  ASSERT_EQ(file.bytes().size(), 5000u);
+  EXPECT_EQ(file.bytes()[4999], std::byte{'x'});
+}
+
+TEST(MappedFileTest, MissingFileIsNamed) {
+  EXPECT_THAT([] { MappedFile("/no/such/file"); },
+              testing::ThrowsMessage<UserError>(testing::HasSubstr("/no/such/file: cannot be read")));
+}
+
+TEST(MappedFileDeathTest, OneThatIsCutShortWhileItIsReadIsNamed) {
+  const Scratch folder;
+  const std::string path = write_file(folder, 1 << 20);
+  const auto read_on = [&path] {
+    const MappedFile other(path), file(path);
+    std::filesystem::resize_file(path, 100);
+    volatile auto last = file.bytes().back();
+    static_cast<void>(last);
+  };
+  EXPECT_EXIT(read_on(), testing::ExitedWithCode(1), "error: .*data.bin: it was cut short while it was read");
+}
+
+}  // namespace
+}  // namespace tutti
