@@ -4,28 +4,13 @@
 #include <sstream>
 
 #include "runtime/error.h"
+#include "tests/golden/composer_names.h"
 #include "tests/golden/golden_file.h"
 #include "tests/recipes/section.h"
 #include "training/schedule.h"
 
 namespace tutti {
 namespace {
-
-const std::map<std::string, std::string> kKinds = {
-    {"composer.optim.StepScheduler", "step"},
-    {"composer.optim.MultiStepScheduler", "multistep"},
-    {"composer.optim.ConstantScheduler", "constant"},
-    {"composer.optim.LinearScheduler", "linear"},
-    {"composer.optim.ExponentialScheduler", "exponential"},
-    {"composer.optim.CosineAnnealingScheduler", "cosine_annealing"},
-    {"composer.optim.CosineAnnealingWarmRestartsScheduler", "cosine_annealing_warm_restarts"},
-    {"composer.optim.PolynomialScheduler", "polynomial"},
-    {"composer.optim.MultiStepWithWarmupScheduler", "multistep_with_warmup"},
-    {"composer.optim.ConstantWithWarmupScheduler", "constant_with_warmup"},
-    {"composer.optim.LinearWithWarmupScheduler", "linear_with_warmup"},
-    {"composer.optim.CosineAnnealingWithWarmupScheduler", "cosine_annealing_with_warmup"},
-    {"composer.optim.PolynomialWithWarmupScheduler", "polynomial_with_warmup"},
-};
 
 const std::set<std::string> kOfTheRun = {"scheduler",       "max_duration", "max_duration_scaled",
                                          "dataloader_len",  "batch_size",   "scale_schedule_ratio",
@@ -41,7 +26,7 @@ Setting::Value milestones(const std::string& joined) {
 // A section with Composer's defaults where the case leaves a key out.
 Setting section_of(const GoldenCase& c) {
   std::vector<std::pair<std::string, Setting::Value>> keys = {
-      {"kind", known(kKinds, c.text("composer_api"), "scheduler")}};
+      {"kind", known(scheduler_kinds(), c.text("composer_api"), "scheduler")}};
   std::set<std::string> parameters = kOfTheRun;
   const auto text = [&](const char* key, const char* fallback) {
     parameters.insert(key);

@@ -13,6 +13,7 @@
 #include "models/layers/pool.h"
 #include "sim/local_run.h"
 #include "tests/actors/sleeping_world.h"
+#include "tests/golden/composer_names.h"
 #include "tests/golden/golden_file.h"
 #include "training/state.h"
 
@@ -21,27 +22,6 @@ namespace {
 
 constexpr const char* kFile = "trainer.h5";
 constexpr int64_t kClasses = 10;
-
-const std::map<std::string, std::string> kOptimizers = {{"torch.optim.SGD", "sgd"},
-                                                        {"torch.optim.Adam", "adam"},
-                                                        {"torch.optim.AdamW", "adamw"},
-                                                        {"composer.optim.DecoupledSGDW", "decoupled_sgdw"},
-                                                        {"composer.optim.DecoupledAdamW", "decoupled_adamw"}};
-
-const std::map<std::string, std::string> kSchedulers = {
-    {"composer.optim.StepScheduler", "step"},
-    {"composer.optim.MultiStepScheduler", "multistep"},
-    {"composer.optim.ConstantScheduler", "constant"},
-    {"composer.optim.LinearScheduler", "linear"},
-    {"composer.optim.ExponentialScheduler", "exponential"},
-    {"composer.optim.CosineAnnealingScheduler", "cosine_annealing"},
-    {"composer.optim.CosineAnnealingWarmRestartsScheduler", "cosine_annealing_warm_restarts"},
-    {"composer.optim.PolynomialScheduler", "polynomial"},
-    {"composer.optim.MultiStepWithWarmupScheduler", "multistep_with_warmup"},
-    {"composer.optim.ConstantWithWarmupScheduler", "constant_with_warmup"},
-    {"composer.optim.LinearWithWarmupScheduler", "linear_with_warmup"},
-    {"composer.optim.CosineAnnealingWithWarmupScheduler", "cosine_annealing_with_warmup"},
-    {"composer.optim.PolynomialWithWarmupScheduler", "polynomial_with_warmup"}};
 
 class Flatten final : public Layer {
  public:
@@ -167,9 +147,10 @@ std::string recipe_for(const GoldenCase& c) {
                      data("train", "in/x_train", "batch_size") +
                      data("eval", "in/x_eval", "eval_batch_size") +
                      "[checkpoint]\ninterval = '0ba'\n[optimizer]\n" +
-                     section_of(c, "opt.", known(kOptimizers, c.text("opt.name"), "optimizer"));
+                     section_of(c, "opt.", known(optimizer_kinds(), c.text("opt.name"), "optimizer"));
   if (c.has("sched.name"))
-    text += "[scheduler]\n" + section_of(c, "sched.", known(kSchedulers, c.text("sched.name"), "scheduler"));
+    text += "[scheduler]\n" +
+            section_of(c, "sched.", known(scheduler_kinds(), c.text("sched.name"), "scheduler"));
   text += "[train]\nmax_duration = '" + c.text("max_duration") + "'\neval_interval = '" +
           c.text("eval_interval") + "'\nscale_schedule_ratio = " + value_text(c, "scale_schedule_ratio") +
           "\n";
