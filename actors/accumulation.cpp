@@ -30,11 +30,10 @@ Accumulation::Accumulation(const Setting& train, int64_t device_batch)
 }
 
 void Accumulation::restore(const AccumulationState& state, const Timestamp& now) {
-  const bool same_unit = state.unit == state_.unit;
+  const std::string unit = state_.unit;
   state_ = state;
-  if (same_unit) return;
-  state_.unit = suffix(grow_interval_.unit());
-  state_.since = now.get(grow_interval_.unit()).value();
+  if (state.unit != unit) state_.since = now.get(grow_interval_.unit()).value();
+  state_.unit = unit;
 }
 
 int Accumulation::count(int64_t step) const {

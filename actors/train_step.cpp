@@ -74,6 +74,10 @@ void TrainStep::set_up(Context& context) {
   microbatches_ =
       std::make_unique<Microbatches>(state_, engine_, buckets_.get(), count, options_.memory_slot);
   microbatches_->set_size(accumulation_.microbatch_size());
+  send_plan(context);
+}
+
+void TrainStep::send_plan(Context& context) {
   plan_.statistics = microbatches_->statistics_size();
   plan_.step = state_.timestamp.batch;
   context.send(cast_.sync, SetPlan(plan_));
@@ -133,13 +137,14 @@ void TrainStep::make_room(Context& context, const BatchReady& ready, const Micro
   const auto row = shortage_row(shortage(mine, ready.batch), state_.rank, state_.world);
   const auto all = shortages_of(context.ask<Summed>(cast_.sync, SumDoubles{row}).values);
   const std::string who = step_text() + shortage_text(all);
-  engine_.out_of_memory(who + "; what held it: " + what_held_memory(all));
+  const std::string held = "; what held it: " + what_held_memory(all);
+  engine_.out_of_memory(who + held);
   const int64_t largest = (ready.global_samples + state_.world - 1) / state_.world;
   if (!accumulation_.out_of_memory(state_.timestamp, largest)) {
     const std::string why = accumulation_.automatic()
                                 ? " with one sample at a time, and there is nothing smaller"
                                 : "; grad_accum = \"auto\" would go on in smaller microbatches";
-    throw OperatingError(who + why + "; what held it: " + what_held_memory(all));
+    throw OperatingError(who + why + held);
   }
   use_accumulation(context);
   log_.warning(who + "; grad_accum is now " + std::to_string(microbatches_->count()));
@@ -164,9 +169,7 @@ void TrainStep::use_accumulation(Context& context) {
   const int count = accumulation_.count(state_.timestamp.batch);
   if (count == microbatches_->count()) return;
   microbatches_->set_count(count);
-  plan_.statistics = microbatches_->statistics_size();
-  plan_.step = state_.timestamp.batch;
-  context.send(cast_.sync, SetPlan(plan_));
+  send_plan(context);
 }
 
 void TrainStep::grow_back() {

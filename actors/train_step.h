@@ -65,6 +65,7 @@ class TrainStep {
   void make_room(Context& context, const BatchReady& ready, const MicrobatchResult& mine);
   Shortage shortage(const MicrobatchResult& mine, const Batch& batch) const;
   void use_accumulation(Context& context);
+  void send_plan(Context& context);
   Verdict verdict_of(const MicrobatchResult& result) const;
   void commit(Context& context, const StepFinished& finished);
   const char* not_finite(const Verdict& verdict) const;  // what is not, or null
