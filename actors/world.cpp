@@ -35,6 +35,8 @@ Supervisor::Options supervisor_options(const Job& job, const RankPlace& place) {
   options.recipe_text = job.recipe_text;
   options.nonce = job.nonce;
   options.keep = static_cast<int>(job.recipe.at("checkpoint").at("keep").integer());
+  if (const Setting& journal = job.recipe.at("journal"); journal.has("keep"))
+    options.keep_journals = static_cast<int>(journal.at("keep").integer());
   const Time timeout = Time::parse(job.recipe.at("train").at("hang_timeout"));
   options.hang_timeout = std::chrono::seconds(timeout.count());
   return options;
