@@ -32,6 +32,22 @@ Checkpoint checkpoint_of(const Job& job, const std::string& named) {
   return newest_good_checkpoint(disk, job.checkpoints, on_bad);
 }
 
+void scan(const Dataset& dataset, const Setting& section) try {
+  dataset.scan();
+} catch (const UserError& error) {
+  section.at("path").fail(error.what());
+}
+
+// Gives the checkpoint's folder, "" where there is none.
+std::string load_model(Trainee& trainee, const Job& job, const std::string& named) try {
+  const Checkpoint checkpoint = checkpoint_of(job, named);
+  if (!checkpoint.folder.empty()) restore_model(trainee, checkpoint.tensors, checkpoint.folder);
+  return checkpoint.folder;
+} catch (const std::exception& error) {
+  if (named.empty()) throw;
+  Setting(named, "--checkpoint", {"command line"}).fail(one_line(error));
+}
+
 void check_resume(const Job& job, Trainee& trainee) try {
   if (job.resume.is_none()) return;
   const Checkpoint checkpoint = checkpoint_of(job, job.resume.text());
@@ -54,8 +70,8 @@ void check_times(const Job& job, const Trainee& trainee) {
 std::string check_text(const Setting& recipe, int ranks, bool scan_data) try {
   const Job job = lone_job(recipe, ranks);
   if (scan_data) {
-    job.train->scan();
-    if (job.eval) job.eval->scan();
+    scan(*job.train, job.recipe.at("data").at("train"));
+    if (job.eval) scan(*job.eval, job.recipe.at("data").at("eval"));
   }
   Trainee trainee;
   build(trainee, job.recipe, job.train->spec(), job.seed, job.make_model);
@@ -81,12 +97,11 @@ std::string eval_text(const Setting& recipe, const std::string& named) try {
   Logger logger;
   Engine engine(state, logger, {});
   build(state, job.recipe, job.train->spec(), job.seed, job.make_model);
-  const Checkpoint checkpoint = checkpoint_of(job, named);
-  if (!checkpoint.folder.empty()) restore_model(state, checkpoint.tensors, checkpoint.folder);
+  const std::string folder = load_model(state, job, named);
   const Sampler sampler = job.eval_sampler(0);
   const auto fetch = [&](int64_t index) { return job.eval->get(sampler.indices(*job.eval, 0, index)); };
   std::ostringstream out;
-  out << "weights: " << (checkpoint.folder.empty() ? "the recipe's initial ones" : checkpoint.folder) << '\n';
+  out << "weights: " << (folder.empty() ? "the recipe's initial ones" : folder) << '\n';
   for (const auto& [name, value] : evaluate(
            state, engine, sampler.batches(), fetch, [](const at::Tensor&) {}, [] { return 0.0; }))
     out << name << ' ' << value << '\n';

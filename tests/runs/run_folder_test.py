@@ -1,6 +1,7 @@
 """What a run leaves in its folder, and what can be done with it."""
 import json
 import re
+import shutil
 import struct
 
 import tutti_run
@@ -35,6 +36,19 @@ class RunFolder(tutti_run.RunTest):
         self.assertEqual((checkpoints / "latest").readlink().name, "ep2-ba30")
         self.assertEqual(names(checkpoints / "latest"),
                          {"manifest.json", "checkpoint.h5", "rank-0.h5", "rank-1.h5"})
+
+    def test_checkpoints_may_lie_in_the_run_folder_itself(self):
+        run = self.folder / "run"
+        for folder in (run, f"{run}/../run/"):
+            train(run, "--resume", "auto", ranks=1, checkpoint__save_folder=folder, **SHORT)
+            self.assertEqual((run / "latest").readlink().name, "ep2-ba30")
+
+    def test_a_copy_that_followed_links_goes_on(self):
+        run = self.folder / "copy"
+        shutil.copytree(self.run_dir, run)  # `latest` is then a folder
+        said = train(run, "--resume", "auto", train__max_duration="3ep").text
+        self.assertIn("resumes after step 30", said)
+        self.assertEqual((run / "checkpoints" / "latest").readlink().name, "ep3-ba45")
 
     def test_a_language_model_of_few_tokens_writes_no_text(self):
         """Numbers below 128 are then not characters."""
