@@ -5,7 +5,7 @@ import shutil
 import struct
 
 import tutti_run
-from tutti_run import EXAMPLES, metrics, start, train, tutti
+from tutti_run import DIGITS, EXAMPLES, metrics, start, train, tutti
 
 SHORT = {"train__max_duration": "2ep", "checkpoint__interval": "1ep"}
 STEPS_AN_EPOCH = 15  # 1,437 samples in batches of 96, the last one of 93
@@ -36,6 +36,14 @@ class RunFolder(tutti_run.RunTest):
         self.assertEqual((checkpoints / "latest").readlink().name, "ep2-ba30")
         self.assertEqual(names(checkpoints / "latest"),
                          {"manifest.json", "checkpoint.h5", "rank-0.h5", "rank-1.h5"})
+
+    def test_what_is_printed_goes_nowhere_where_the_streams_are_closed(self):
+        run = self.folder / "run"
+        command = [tutti_run.TUTTI, "train", DIGITS, "--run-dir", run, *tutti_run.settings(**SHORT)]
+        closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *map(str, command)]
+        self.assertEqual(tutti_run.Running(closed).wait().code, 0)
+        files = [path for path in run.rglob("*") if path.is_file()]
+        self.assertEqual([path for path in files if b"epoch 0  step 1" in path.read_bytes()], [])
 
     def test_checkpoints_may_lie_in_the_run_folder_itself(self):
         run = self.folder / "run"
