@@ -1,9 +1,8 @@
 #include "actors/run_folder.h"
 
-#include <filesystem>
-
 #include "actors/stop_request.h"
 #include "runtime/error.h"
+#include "runtime/plain_path.h"
 
 namespace tutti {
 namespace {
@@ -18,13 +17,6 @@ std::vector<std::byte> bytes_of(const std::string& text) {
 
 std::string text_of(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-bool is_same_folder(const std::string& one, const std::string& other) {
-  const auto plain = [](const std::string& path) {
-    return (std::filesystem::absolute(path) / "").lexically_normal();
-  };
-  return plain(one) == plain(other);
 }
 
 void write_small_file(Disk& disk, const std::string& path, const std::string& text) {
@@ -43,7 +35,7 @@ void RunFolder::open(Context& context, const std::string& host) {
   disk_.make_folders(path_);
   disk_.make_folders(checkpoints_);
   lock_ = lock(context, path_, host);
-  if (!is_same_folder(path_, checkpoints_)) checkpoints_lock_ = lock(context, checkpoints_, host);
+  if (plain_path(path_) != plain_path(checkpoints_)) checkpoints_lock_ = lock(context, checkpoints_, host);
   disk_.remove_all(path_ + '/' + kStopFile);  // an earlier run's; from here on it is for this one
 }
 

@@ -37,6 +37,19 @@ class RunFolder(tutti_run.RunTest):
         self.assertEqual(names(checkpoints / "latest"),
                          {"manifest.json", "checkpoint.h5", "rank-0.h5", "rank-1.h5"})
 
+    def test_a_run_that_goes_on_from_a_finished_one_elsewhere_has_a_checkpoint_too(self):
+        run = self.folder / "run"
+        train(run, "--resume", self.run_dir, **SHORT)
+        self.assertEqual((run / "checkpoints" / "latest").readlink().name, "ep2-ba30")
+        self.assertEqual(tutti_run.digest(run), tutti_run.digest(self.run_dir))
+
+    def test_its_own_checkpoint_is_known_however_its_path_is_written(self):
+        checkpoint = self.folder / "run" / "checkpoints" / "ep1-ba15"
+        for resume in ([], ["--resume", f"{checkpoint}/"]):
+            command = ["train", DIGITS, "--run-dir", "run", *resume, *tutti_run.settings(**SHORT)]
+            self.assertEqual(tutti(*command, folder=self.folder).wait().code, 0)
+        self.assertEqual([line["step"] for line in self.steps(self.folder / "run")], list(range(1, 31)))
+
     def test_what_is_printed_goes_nowhere_where_the_streams_are_closed(self):
         run = self.folder / "run"
         command = [tutti_run.TUTTI, "train", DIGITS, "--run-dir", run, *tutti_run.settings(**SHORT)]
