@@ -3,14 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 namespace tutti {
 namespace {
 
 TEST(PlainPathTest, AFolderIsTheSameHoweverItIsWritten) {
   const std::string here = std::filesystem::current_path().string();
-  for (const std::string written : {"run", "run/", "./run", "run//", "other/../run", here + "/run"})
-    EXPECT_EQ(plain_path(written), here + "/run") << written;
+  const std::vector<std::string> ways = {"run", "run/", "./run", "run//", "other/../run", here + "/run"};
+  for (const auto& written : ways) EXPECT_EQ(plain_path(written), here + "/run") << written;
   EXPECT_EQ(plain_path("/"), "/");
 }
 
