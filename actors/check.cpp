@@ -32,6 +32,22 @@ Checkpoint checkpoint_of(const Job& job, const std::string& named) {
   return newest_good_checkpoint(disk, job.checkpoints, on_bad);
 }
 
+void scan(const Dataset& dataset, const Setting& section) try {
+  dataset.scan();
+} catch (const UserError& error) {
+  section.at("path").fail(error.what());
+}
+
+// Gives the checkpoint's folder, "" where there is none.
+std::string load_model(Trainee& trainee, const Job& job, const std::string& named) try {
+  const Checkpoint checkpoint = checkpoint_of(job, named);
+  if (!checkpoint.folder.empty()) restore_model(trainee, checkpoint.tensors, checkpoint.folder);
+  return checkpoint.folder;
+} catch (const std::exception& error) {
+  if (named.empty()) throw;
+  Setting(named, "--checkpoint", {"command line"}).fail(one_line(error));
+}
+
 void check_resume(const Job& job, Trainee& trainee) try {
   if (job.resume.is_none()) return;
   const Checkpoint checkpoint = checkpoint_of(job, job.resume.text());
@@ -62,8 +78,8 @@ NamedValues evaluation_of(const Job& job, const Evaluator& evaluator, State& sta
 std::string check_text(const Setting& recipe, int ranks, bool scan_data) try {
   const Job job = lone_job(recipe, ranks);
   if (scan_data) {
-    job.train->scan();
-    for (const auto& evaluator : job.evaluators) evaluator.data->scan();
+    scan(*job.train, job.recipe.at("data").at("train"));
+    for (const auto& evaluator : job.evaluators) scan(*evaluator.data, evaluator.section);
   }
   Trainee trainee;
   build(trainee, job.recipe, job.train->spec(), job.seed, job.make_model);
@@ -90,10 +106,9 @@ std::string eval_text(const Setting& recipe, const std::string& named) try {
   Logger logger;
   Engine engine(state, logger, {});
   build(state, job.recipe, job.train->spec(), job.seed, job.make_model);
-  const Checkpoint checkpoint = checkpoint_of(job, named);
-  if (!checkpoint.folder.empty()) restore_model(state, checkpoint.tensors, checkpoint.folder);
+  const std::string folder = load_model(state, job, named);
   std::ostringstream out;
-  out << "weights: " << (checkpoint.folder.empty() ? "the recipe's initial ones" : checkpoint.folder) << '\n';
+  out << "weights: " << (folder.empty() ? "the recipe's initial ones" : folder) << '\n';
   for (const auto& evaluator : job.evaluators)
     for (const auto& [name, value] : evaluation_of(job, evaluator, state, engine))
       out << name << ' ' << value << '\n';

@@ -9,6 +9,7 @@
 #include "actors/heartbeat.h"
 #include "actors/resume.h"
 #include "runtime/error.h"
+#include "runtime/plain_path.h"
 #include "tensors/torch_error.h"
 #include "training/callbacks/factory.h"
 
@@ -121,7 +122,8 @@ void Compute::restore(const std::string& folder) try {
   resumed_from_ = folder;
   Timestamp& time = state_.timestamp;
   time.epoch = saved.epoch;
-  time.batch = saved_at_ = saved.step;
+  time.batch = saved.step;
+  if (lies_in(folder, options_.checkpoints)) saved_at_ = saved.step;
   time.batch_in_epoch = saved.batch_in_epoch;
   evaluation_due_ = saved.evaluation_due;
   time.sample = saved.sample;

@@ -36,6 +36,7 @@ class Compute final : public Actor {
     Setting recipe;  // resolved
     std::string recipe_text;
     std::string run_dir;
+    std::string checkpoints;  // folder
     int rank = 0;
     int world = 1;
     int memory_slot = 0;        // of the meter

@@ -5,15 +5,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <optional>
 
+#include "actors/token_times.h"
 #include "data/make_dataset.h"
 #include "io/checkpoint.h"
 #include "io/recipe.h"
 #include "io/recorded_run.h"
 #include "io/run_state.h"
 #include "runtime/disk.h"
+#include "runtime/utf8.h"
 #include "tensors/meter.h"
 #include "tensors/process_state.h"
 
@@ -75,6 +78,21 @@ std::optional<uint64_t> earlier_seed(const Job& job) {
   return std::nullopt;
 }
 
+Setting option(const std::string& name, const std::string& value) {
+  return Setting(value, name, {"command line"});
+}
+
+// A run's folder is its own, so it is neither runs/ itself nor elsewhere by a name like "..".
+void require_folder(const Setting& recipe, const JobOptions& options) {
+  for (const auto& path : {option("--run-dir", options.run_dir), option("--resume", options.resume)})
+    if (!is_utf8(path.text())) path.fail("expected a path in UTF-8");
+  const Setting& name = recipe.at("run_name");
+  const auto below =
+      std::filesystem::path("runs/" + name.text()).lexically_normal().lexically_relative("runs");
+  if (options.run_dir.empty() && (below.empty() || below == "." || *below.begin() == ".."))
+    name.fail("expected the name of a folder below runs/, or --run-dir");
+}
+
 void require_cpu(const Setting& recipe) {
   const Setting& device = recipe.at("device").at("kind");
   if (device.text() == "gpu") device.fail("this build trains on CPUs");
@@ -97,7 +115,8 @@ void open_training_data(Job& job) {
   job.train = make_dataset(section, job.seed);
   job.global_batch = global_batch(section, job.world);
   require_batches(section, job.train_sampler(0));
-  build_model(job.recipe.at("model"), job.train->spec(), job.make_model);
+  const auto model = build_model(job.recipe.at("model"), job.train->spec(), job.make_model);
+  require_tokens(job.recipe, *model, job.train->spec());
 }
 
 // The key of a data section that says what its samples look like.
@@ -193,8 +212,7 @@ void make_folder(const Setting& named, const std::string& folder) {
 
 void make_folders(const Job& job, const JobOptions& options) {
   const Setting& checkpoint = job.recipe.at("checkpoint");
-  make_folder(options.run_dir.empty() ? job.recipe.at("run_name")
-                                      : Setting(options.run_dir, "--run-dir", {"command line"}),
+  make_folder(options.run_dir.empty() ? job.recipe.at("run_name") : option("--run-dir", options.run_dir),
               job.run_dir);
   if (checkpoint.has("save_folder")) make_folder(checkpoint.at("save_folder"), job.checkpoints);
   const Setting& level = job.recipe.at("journal").at("level");
@@ -220,6 +238,7 @@ int64_t Job::memory_budget(int rank) const {
 
 Job make_job(Setting recipe, const JobOptions& options) {
   Job job;
+  require_folder(recipe, options);
   job.recipe = std::move(recipe);
   job.world = options.world;
   job.nonce = options.nonce;
@@ -228,7 +247,7 @@ Job make_job(Setting recipe, const JobOptions& options) {
   job.checkpoints =
       checkpoint.has("save_folder") ? checkpoint.at("save_folder").text() : job.run_dir + "/checkpoints";
   if (!options.resume.empty())
-    job.resume = Setting(options.resume, "--resume", {"command line"});
+    job.resume = option("--resume", options.resume);
   else if (checkpoint.has("resume"))
     job.resume = checkpoint.at("resume");
   require_cpu(job.recipe);

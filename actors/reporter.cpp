@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <sstream>
 
 #include "io/json_line.h"
+#include "runtime/plain_path.h"
 
 namespace tutti {
 namespace {
@@ -76,7 +76,7 @@ std::optional<TimePoint> Reporter::idle(Context&) {
 // that starts afresh, or from another run's checkpoint, keeps an earlier run's beside its own.
 void Reporter::open(const ReportFrom& from) {
   const bool resumed = !from.checkpoint.empty();
-  const bool own = resumed && is_own(from.checkpoint);
+  const bool own = resumed && lies_in(from.checkpoint, options_.checkpoints);
   if (!own) put_aside();
   replace_file(disk_, metrics_path(), own ? lines_until(from.step) : "");
   metrics_ = disk_.open(metrics_path(), /*truncate=*/false);
@@ -85,11 +85,6 @@ void Reporter::open(const ReportFrom& from) {
   std::fprintf(options_.out, "resumes after step %lld, from %s\n", static_cast<long long>(from.step),
                from.checkpoint.c_str());
   std::fflush(options_.out);
-}
-
-bool Reporter::is_own(const std::string& checkpoint) const {
-  const std::filesystem::path folder = options_.checkpoints;
-  return std::filesystem::path(checkpoint).parent_path().lexically_normal() == folder.lexically_normal();
 }
 
 void Reporter::put_aside() {

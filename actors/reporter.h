@@ -33,7 +33,6 @@ class Reporter final : public Actor {
 
  private:
   void open(const ReportFrom& from);
-  bool is_own(const std::string& checkpoint) const;
   void put_aside();
   std::string lines_until(int64_t last_step);
   std::string metrics_path() const;

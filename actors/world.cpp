@@ -50,6 +50,7 @@ Compute::Options compute_options(const Job& job, const RankPlace& place) {
   options.recipe = job.recipe;
   options.recipe_text = job.recipe_text;
   options.run_dir = job.run_dir;
+  options.checkpoints = job.checkpoints;
   options.rank = place.rank;
   options.world = job.world;
   options.memory_slot = place.memory_slot;

@@ -190,7 +190,7 @@ RankEnd SimWorld::end_of(int rank) const {
   const Fate& fate = scheduler_.fate_of(rank);
   const RunOutcome& outcome = berths_[rank]->outcome;
   if (!fate.aborted()) return {outcome.exit_code, "", false, outcome.stopped};
-  if (fate.reason() == kKilled) return {.killed = true};
+  if (fate.reason() == kKilled) return {.reason = "", .killed = true};
   return {outcome.refused ? 2 : 1, fate.reason()};
 }
 

@@ -49,7 +49,9 @@ class EvaluationTest : public testing::Test {
  protected:
   EvaluationTest() {
     build(state_, recipe_of(kRecipe), {{{"input", {3}}, {"target", {}}}, 10}, 3);
-    engine_.emplace(state_, logger_, Engine::Options{.callbacks = {witness_}});
+    Engine::Options options;
+    options.callbacks = {witness_};
+    engine_.emplace(state_, logger_, std::move(options));
   }
   static Evaluator two_batches() {
     Evaluator evaluator{"eval", Setting(Setting::Table{}, "data.eval", {})};

@@ -32,6 +32,15 @@ class Hdf5Test : public testing::Test {
     return path;
   }
 
+  // "x", whose rows lie in rank-0.h5; gives its path.
+  std::string write_virtual() {
+    PosixDisk disk;
+    write_hdf5(disk, scratch_.path("rank-0.h5"), {hdf5_array("x", at::ones({4}))});
+    const Hdf5VirtualArray array{"x", {4}, at::kFloat, {{"rank-0.h5", {0}, {4}}}};
+    write_virtual_hdf5(disk, scratch_.path("virtual.h5"), {array}, {});
+    return scratch_.path("virtual.h5");
+  }
+
   // The same rows as big-endian numbers: not readable at an offset, in chunks or not.
   std::string write_big_endian(bool chunked) {
     const std::string path = scratch_.path("big_endian.h5");
@@ -52,6 +61,16 @@ class Hdf5Test : public testing::Test {
   Hdf5Written written_;
   at::Tensor input_ = at::arange(600, at::kFloat).reshape({100, 2, 3});
 };
+
+TEST_F(Hdf5Test, AVirtualArrayWhoseFileIsMissingIsRefused) {
+  const std::string path = write_virtual();
+  EXPECT_TRUE(Hdf5File(path).read("x").equal(at::ones({4})));
+  PosixDisk().remove_all(scratch_.path("rank-0.h5"));
+  const Hdf5File file(path);
+  const auto names_it = testing::ThrowsMessage<UserError>(AllOf(HasSubstr(path), HasSubstr("'rank-0.h5'")));
+  EXPECT_THAT([&] { file.read("x"); }, names_it);
+  EXPECT_THAT([&] { file.read_range("x", 1, 2); }, names_it);
+}
 
 TEST_F(Hdf5Test, ListsWhatWasWritten) {
   const Hdf5File file(write_sample());
