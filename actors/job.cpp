@@ -110,9 +110,28 @@ void choose_seed(Job& job, uint64_t fresh) {
   job.seed = static_cast<uint64_t>(seed.integer());
 }
 
-void open_training_data(Job& job) {
+constexpr const char* kBrought = "program";
+
+// What the program brings, where the recipe says that it does.
+bool is_brought(const Setting& section, bool has) {
+  const bool wanted = section.at("kind").text() == kBrought;
+  if (has && !wanted)
+    section.at("kind").fail(
+        "the program brings its own, and the recipe names another; keep one of the two "
+        "(kind = \"program\" is the program's)");
+  return has;
+}
+
+DatasetPtr dataset(const Setting& section, const Job& job, const Brought& brought, const std::string& label) {
+  const auto own = brought.data.find(label);
+  return is_brought(section, own != brought.data.end()) ? own->second : make_dataset(section, job.seed);
+}
+
+void open_training_data(Job& job, const Brought& brought) {
+  if (is_brought(job.recipe.at("model"), static_cast<bool>(brought.make_model)))
+    job.make_model = brought.make_model;
   const Setting& section = job.recipe.at("data").at("train");
-  job.train = make_dataset(section, job.seed);
+  job.train = dataset(section, job, brought, "train");
   job.global_batch = global_batch(section, job.world);
   require_batches(section, job.train_sampler(0));
   const auto model = build_model(job.recipe.at("model"), job.train->spec(), job.make_model);
@@ -179,9 +198,10 @@ void require_different_names(const Evaluator& evaluator, const Model& model) {
   section.at(section.has("metrics") ? "metrics" : "metric_names").fail(*twice + " is in it twice");
 }
 
-void add_evaluator(Job& job, const Setting& section) {
+void add_evaluator(Job& job, const Setting& section, const Brought& brought) {
   require_own_label(job, section.at("label"));
-  Evaluator evaluator{section.at("label").text(), section, make_dataset(section, job.seed)};
+  const std::string& label = section.at("label").text();
+  Evaluator evaluator{label, section, dataset(section, job, brought, label)};
   evaluator.global_batch = global_batch(section, job.world);
   if (evaluator.global_batch == 0) evaluator.global_batch = job.global_batch;
   const Sampler sampler = job.eval_sampler(evaluator, 0);
@@ -194,9 +214,9 @@ void add_evaluator(Job& job, const Setting& section) {
   job.evaluators.push_back(std::move(evaluator));
 }
 
-void open_evaluation_data(Job& job) {
-  if (job.recipe.at("data").has("eval")) add_evaluator(job, job.recipe.at("data").at("eval"));
-  for (const auto& section : job.recipe.at("evaluators").array()) add_evaluator(job, section);
+void open_evaluation_data(Job& job, const Brought& brought) {
+  if (job.recipe.at("data").has("eval")) add_evaluator(job, job.recipe.at("data").at("eval"), brought);
+  for (const auto& section : job.recipe.at("evaluators").array()) add_evaluator(job, section, brought);
 }
 
 // Early, so that the key that names a folder is blamed, and not the first file that cannot be written.
@@ -254,8 +274,9 @@ Job make_job(Setting recipe, const JobOptions& options) {
   require_budget_of_each_rank(job);
   choose_seed(job, options.fresh_seed);
   job.recipe_text = write_recipe(job.recipe);
-  open_training_data(job);
-  open_evaluation_data(job);
+  job.listeners = options.brought.listeners;
+  open_training_data(job, options.brought);
+  open_evaluation_data(job, options.brought);
   if (options.makes_folders) make_folders(job, options);
   return job;
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,13 @@ namespace tutti {
 
 // What listens to the events of a rank: its own, since ranks may share a process.
 using Listeners = std::function<Engine::Options(int rank)>;
+
+// What a program brings along for what its recipe calls kind = "program", and to listen to the training.
+struct Brought {
+  ModelFactory make_model;                 // empty: the recipe's
+  std::map<std::string, DatasetPtr> data;  // "train", or an evaluator's label; else the recipe's
+  Listeners listeners;                     // may be empty
+};
 
 // A run as the recipe and the command line define it, before anything is built. The same on every rank.
 struct Job {
@@ -47,6 +55,7 @@ struct JobOptions {
   uint64_t fresh_seed = 0;  // where the recipe names none; equal on all ranks
   std::string nonce;
   bool makes_folders = true;  // the run's and the checkpoints'
+  Brought brought = {};
 };
 
 // Opens the data and checks that batches fit the ranks, that the model can take the data, and that evaluation

@@ -35,7 +35,7 @@ const Setting* first_in_tokens(const Setting& setting) {
 }  // namespace
 
 void require_tokens(const Setting& recipe, const Model& model, const SampleSpec& samples) {
-  for (const char* section : {"train", "checkpoint", "scheduler", "callbacks"}) {
+  for (const char* section : {"train", "data", "evaluators", "checkpoint", "scheduler", "callbacks"}) {
     const Setting* given = recipe.find(section);
     const Setting* time = given ? first_in_tokens(*given) : nullptr;
     if (time && !counts_tokens(model, samples))

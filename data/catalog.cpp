@@ -100,7 +100,11 @@ Catalog data_catalog(const char* section, const char* doc, std::vector<Key> keys
           .noun = "dataset",
           .doc = doc,
           .keys = std::move(keys),
-          .entries = {hdf5(), bytes(), tokens(), synthetic()}};
+          .entries = {hdf5(),
+                      bytes(),
+                      tokens(),
+                      synthetic(),
+                      {"program", "What the program that trains brings along (actors/trainer.h)."}}};
 }
 
 }  // namespace

@@ -71,6 +71,8 @@ DatasetPtr make_dataset(const Setting& section, uint64_t seed) {
   if (kind == "bytes") return make_tokens(section, TokenDataset::Format::kBytes);
   if (kind == "tokens") return make_tokens(section, TokenDataset::Format::kUint16);
   if (kind == "synthetic") return make_synthetic(section, seed);
+  if (kind == "program")
+    section.at("kind").fail("the program that reads the recipe brings no data for " + section.path);
   section.at("kind").fail("expected hdf5, bytes, tokens or synthetic");
 }
 
