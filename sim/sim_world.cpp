@@ -87,9 +87,6 @@ SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const
       options_(std::move(options)),
       draw_(Draw(options_.seed, "world").at(options_.start)),
       faults_(faults ? ArmedFaults(*faults, draw_.at(0), job.world, options_.steps) : ArmedFaults()),
-      drains_memory_(faults &&
-                     std::any_of(faults->rules.begin(), faults->rules.end(),
-                                 [](const FaultRule& rule) { return rule.kind == FaultKind::kOutOfMemory; })),
       states_(job.world + 1),
       scheduler_({.seed = draw_.bits(1),
                   .on_switch = [this](int rank) { states_.enter(rank); },
@@ -211,7 +208,7 @@ void SimWorld::seen(int rank, const Happening& happening) {
     if (happening.what == "begins" && rank == 0) seen_.resumed_at = happening.step;
     if (happening.what == "batch") berth.step = happening.step + 1;
     if (happening.what == "microbatch") berth.microbatches = static_cast<int>(happening.detail) + 1;
-    if (happening.what == "void" && rank == 0 && drains_memory_) ++seen_.faults["out_of_memory"];
+    if (happening.what == "void" && rank == 0) ++seen_.faults["out_of_memory"];
     if (happening.what == "committed") {
       StepSeen& step = seen_.steps[rank][happening.step + 1];
       step.weights = digest_of(*berth.trainee);

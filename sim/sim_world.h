@@ -81,7 +81,6 @@ class SimWorld {
   Options options_;
   Draw draw_;
   ArmedFaults faults_;
-  bool drains_memory_;  // the plan does
   StartSeen seen_;
   std::vector<Trouble> troubles_;
   std::vector<std::unique_ptr<Berth>> berths_;
