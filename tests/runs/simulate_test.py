@@ -22,9 +22,11 @@ class Simulate(tutti_run.RunTest):
         orders = int(re.search(r"orders +(\d+) different", text)[1])
         self.assertGreaterEqual(orders, 900, text)
         self.assertRegex(text, r"weights +[0-9a-f]{16} in all")
+        self.assertNotIn("twice", text)
 
     def test_four_ranks_survive_whatever_goes_wrong(self):
         text = self.simulate("--ranks", 4, "--seeds", "1..300", "--faults", FAULTS / "all.toml")
+        self.assertRegex(text, "seeds +300 on 4 ranks, each twice")
         kinds = re.findall(r'kind = "(\w+)"', (FAULTS / "all.toml").read_text())
         self.assertGreaterEqual(len(kinds), 11)
         for kind in kinds:
