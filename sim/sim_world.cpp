@@ -5,7 +5,6 @@
 
 #include "actors/run_journal.h"
 #include "io/checkpoint.h"
-#include "io/run_state.h"
 #include "runtime/error.h"
 #include "runtime/fate.h"
 #include "sim/sim_clock.h"
@@ -216,10 +215,8 @@ void SimWorld::seen(int rank, const Happening& happening) {
     }
   }
   if (happening.actor == "supervisor" && happening.what == "published") {
-    const auto manifest = read_manifest(*disk_.view(rank), job_.checkpoints + "/latest");
-    const int64_t step = RunState::from_json(manifest.state).step;
-    seen_.published.push_back(step);
-    if (options_.on_published) options_.on_published(disk_, step);
+    const int64_t step = options_.on_published(disk_);
+    if (step >= 0) seen_.published.push_back(step);
   }
 }
 

@@ -89,8 +89,8 @@ StartSeen Simulation::one_start(const Job& planned, const SimWorld::Options& of_
   Job job = planned;
   job.nonce = std::to_string(seed) + "-" + std::to_string(number);
   SimWorld::Options options = of_run;
-  options.on_published = [&](const SimDisk& now, int64_t step) {
-    check_published(now, job_.checkpoints, step, Draw(seed, "published").at(number).at(step), findings);
+  options.on_published = [&](const SimDisk& now) {
+    return check_published(now, job_.checkpoints, Draw(seed, "published").at(number), known_, findings);
   };
   StartSeen seen;
   bool lost_power = false;
@@ -100,7 +100,7 @@ StartSeen Simulation::one_start(const Job& planned, const SimWorld::Options& of_
     lost_power = world.lost_power();
   }
   if (lost_power) disk.lose_power(Draw(seed, "power").at(number));
-  check_checkpoints(disk, job_.checkpoints, findings);
+  check_checkpoints(disk, job_.checkpoints, known_, findings);
   return seen;
 }
 

@@ -62,6 +62,7 @@ class Simulation {
   std::string journals_;  // "" = none are kept
   RunSeen fault_free_;
   mutable std::map<std::vector<int>, StartSeen> by_microbatches_;  // runs without faults
+  mutable KnownCheckpoints known_;
   Findings fault_free_findings_;
 };
 
