@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "tensors/autocast.h"
 #include "training/metrics/factory.h"
 
 namespace tutti {
@@ -59,6 +60,11 @@ Sums sums_of(const std::vector<MetricPtr>& metrics) {
   return sums;
 }
 
+void update(std::vector<MetricPtr>& metrics, State& state) {
+  const AutocastScope autocast(state.precision.autocast);
+  for (auto& metric : metrics) state.model->update_metric(state.batch, state.outputs, *metric);
+}
+
 // What does not fit into memory is tried in two halves: no other rank takes part, and metrics are sums.
 void evaluate_batch(State& state, Engine& engine, const Batch& batch, std::vector<MetricPtr>& metrics) {
   const Sums before = sums_of(metrics);
@@ -66,9 +72,12 @@ void evaluate_batch(State& state, Engine& engine, const Batch& batch, std::vecto
     state.batch = batch;
     engine.run_event(Event::kEvalBatchStart);
     engine.run_event(Event::kEvalBeforeForward);
-    state.outputs = state.model->eval_forward(state.batch);
+    {
+      const AutocastScope autocast(state.precision.autocast);
+      state.outputs = state.model->eval_forward(state.batch);
+    }
     engine.run_event(Event::kEvalAfterForward);
-    for (auto& metric : metrics) state.model->update_metric(state.batch, state.outputs, *metric);
+    update(metrics, state);
     state.eval_timestamp.to_next_batch(0, 0, 0.0);
     engine.run_event(Event::kEvalBatchEnd);
     return;

@@ -8,9 +8,19 @@
 #include <cmath>
 
 #include "runtime/random.h"
+#include "tensors/autocast.h"
 #include "tensors/process_state.h"
 
 namespace tutti {
+
+namespace {
+
+// A loss in 16 bits has no room for its weight.
+at::Tensor wide(const at::Tensor& loss) {
+  return at::isReducedFloatingType(loss.scalar_type()) ? loss.to(at::kFloat) : loss;
+}
+
+}  // namespace
 
 Microbatches::Microbatches(State& state, Engine& engine, GradientBuckets* buckets, int count, int memory_slot)
     : state_(state), engine_(engine), buckets_(buckets), memory_slot_(memory_slot) {
@@ -109,10 +119,16 @@ void Microbatches::train(MicrobatchResult& result) {
   const auto weight = static_cast<double>(model.loss_weight(state_.batch));
   if (weight == 0) return;  // a mean over nothing is no number
   engine_.run_event(Event::kBeforeForward);
-  state_.outputs = model.forward(state_.batch);
+  {
+    const AutocastScope autocast(state_.precision.autocast);
+    state_.outputs = model.forward(state_.batch);
+  }
   engine_.run_event(Event::kAfterForward);
   engine_.run_event(Event::kBeforeLoss);
-  state_.loss = model.loss(state_.outputs, state_.batch);
+  {
+    const AutocastScope autocast(state_.precision.autocast);
+    state_.loss = model.loss(state_.outputs, state_.batch);
+  }
   engine_.run_event(Event::kAfterLoss);
   const double value = state_.loss.item<double>();
   result.finite = result.finite && std::isfinite(value);
@@ -120,7 +136,8 @@ void Microbatches::train(MicrobatchResult& result) {
   result.loss_weight += weight;
   engine_.run_event(Event::kBeforeBackward);
   if (!engine_.listens()) state_.outputs = {};  // nobody looks at them any more
-  state_.loss.backward(at::full_like(state_.loss, weight));
+  const at::Tensor root = wide(state_.loss);
+  root.backward(at::full_like(root, weight * state_.loss_scale));
   engine_.run_event(Event::kAfterBackward);
 }
 

@@ -1,9 +1,11 @@
 #include "actors/train_step.h"
 
+#include <ATen/ops/full.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <c10/util/Exception.h>
 
 #include <bit>
+#include <sstream>
 
 #include "runtime/error.h"
 #include "tensors/finite.h"
@@ -44,7 +46,9 @@ TrainStep::TrainStep(State& state, Engine& engine, Options options, const Cast& 
       cast_(cast),
       log_(log),
       recorder_(recorder),
-      accumulation_(options_.recipe.at("train"), options_.device_batch) {}
+      accumulation_(options_.recipe.at("train"), options_.device_batch) {
+  if (precision_of(options_.recipe).scales_loss()) scaler_.emplace(options_.recipe.at("precision"));
+}
 
 TrainStep::~TrainStep() {
   Meter::set_budget(options_.memory_slot, 0);
@@ -55,9 +59,10 @@ void TrainStep::set_up(Context& context) {
   if (state_.world > 1) {
     const auto full = [this, &context](int bucket) {
       record(context, "bucket full", bucket);
-      context.send(cast_.sync, ReduceBucket{bucket});
+      context.send(cast_.sync, ReduceBucket{bucket, state_.timestamp.batch});
     };
-    buckets_ = std::make_unique<GradientBuckets>(state_.parameters, bucket_bytes(options_.recipe), full);
+    buckets_ = std::make_unique<GradientBuckets>(state_.parameters, bucket_bytes(options_.recipe), full,
+                                                 state_.precision.reduce_dtype);
     AllocateBuckets wanted;
     for (const auto& bucket : buckets_->plan().buckets) wanted.bytes.push_back(bucket.bytes);
     const auto memory = context.ask<BucketMemory>(cast_.sync, std::move(wanted)).buckets;
@@ -79,13 +84,13 @@ void TrainStep::set_up(Context& context) {
 
 void TrainStep::send_plan(Context& context) {
   plan_.statistics = microbatches_->statistics_size();
-  plan_.step = state_.timestamp.batch;
   context.send(cast_.sync, SetPlan(plan_));
 }
 
 Verdict TrainStep::run(Context& context, const BatchReady& ready, double lr, const Hooks& hooks) {
   Meter::reset_peak(options_.memory_slot);
   use_accumulation(context);
+  scale_losses(context, ready.batch);
   Attempt done = attempt(context, ready.batch, hooks);
   while (done.all.verdict.out_of_memory > 0) {
     done.all = {};  // what was gathered is void too
@@ -117,7 +122,8 @@ TrainStep::Attempt TrainStep::attempt(Context& context, const Batch& batch, cons
     recorder_.digest({"compute/loss", state_.timestamp.batch, std::bit_cast<uint64_t>(done.mine.loss_sum)});
   Verdict mine = verdict_of(done.mine);
   hooks.vote(mine);
-  done.all = context.ask<StepFinished>(cast_.sync, FinishStep{mine, done.mine.statistics});
+  done.all =
+      context.ask<StepFinished>(cast_.sync, FinishStep{state_.timestamp.batch, mine, done.mine.statistics});
   return done;
 }
 
@@ -158,8 +164,8 @@ Shortage TrainStep::shortage(const MicrobatchResult& mine, const Batch& batch) c
   found.used = static_cast<double>(mine.shortage->used_bytes);
   found.budget = static_cast<double>(mine.shortage->budget_bytes);
   found.parameters = bytes_of(state_.views, [](const ParamView& view) { return view.tensor; });
-  found.gradients = buckets_ ? bytes_of(plan_.buckets, [](const at::Tensor& bucket) { return bucket; })
-                             : static_cast<double>(mine.gradient_bytes);
+  found.gradients = bytes_of(plan_.buckets, [](const at::Tensor& bucket) { return bucket; });
+  if (!buckets_ || buckets_->casts()) found.gradients += static_cast<double>(mine.gradient_bytes);
   found.optimizer = bytes_of(state_.optimizer->state(), [](const OptimizerState& one) { return one.tensor; });
   found.batch = bytes_of(batch.leaves(), [](const auto& leaf) { return leaf.second; });
   return found;
@@ -182,6 +188,7 @@ Verdict TrainStep::verdict_of(const MicrobatchResult& result) const {
   Verdict verdict;
   verdict.out_of_memory = result.shortage ? 1 : 0;
   verdict.non_finite = result.finite ? 0 : 1;
+  verdict.overflow = overflows() ? 1 : 0;
   verdict.samples = static_cast<double>(result.samples);
   verdict.tokens = static_cast<double>(result.tokens);
   verdict.flops = result.flops;
@@ -192,27 +199,64 @@ Verdict TrainStep::verdict_of(const MicrobatchResult& result) const {
 }
 
 void TrainStep::commit(Context& context, const StepFinished& finished) {
+  const Verdict& verdict = finished.verdict;
+  const auto reduced = buckets_ ? buckets_->gradients() : std::vector<at::Tensor>();
   for (std::size_t p = 0; p < state_.views.size(); ++p)
-    state_.views[p].grad = buckets_ ? buckets_->gradients()[p] : state_.views[p].tensor.grad();
-  state_.grad_scale = finished.verdict.loss_weight;
-  state_.train_loss = finished.verdict.loss_sum / finished.verdict.loss_weight;
-  state_.flops = finished.verdict.flops;
+    state_.views[p].grad = buckets_ ? reduced[p] : state_.views[p].tensor.grad();
+  state_.grad_scale = verdict.loss_weight * state_.loss_scale;
+  state_.train_loss = verdict.loss_sum / verdict.loss_weight;
+  state_.flops = verdict.flops;
   engine_.run_event(Event::kAfterTrainBatch);
-  if (const char* bad = not_finite(finished.verdict)) {
-    log_.warning(step_text() + "the " + bad + " not finite; the step is skipped");
-    return;
+  const bool good = verdict.non_finite == 0 && verdict.overflow == 0;
+  if (scaler_) {
+    scaler_->set_usual_weight(verdict.loss_weight / state_.world);
+    scaler_->update(!good);
   }
+  if (!good) return skip(verdict);
   state_.optimizer->step(at::scalar_tensor(state_.grad_scale, at::kFloat));
   if (finished.statistics.defined()) microbatches_->apply_statistics(finished.statistics);
   record(context, "committed");
 }
 
-// The gradients are the sums over all ranks, the same bits on each: all conclude the same from them.
-const char* TrainStep::not_finite(const Verdict& verdict) const {
-  if (verdict.non_finite > 0) return "loss is";
-  for (const auto& view : state_.views)
-    if (view.grad.defined() && !gradient_is_finite(view.grad)) return "gradients are";
-  return nullptr;
+// A scale that is too large is nothing to warn of: it is how it is found.
+void TrainStep::skip(const Verdict& verdict) {
+  if (!scaler_) {
+    const char* bad = verdict.non_finite > 0 ? "loss is" : "gradients are";
+    return log_.warning(step_text() + "the " + bad + " not finite; the step is skipped");
+  }
+  std::ostringstream text;
+  text << step_text() << "a gradient overflowed; the step is skipped and the loss scale is now "
+       << scaler_->scale();
+  log_.info(text.str());
+}
+
+// Where there are several ranks, each looks at what it sums, for all.
+bool TrainStep::overflows() const {
+  if (buckets_) return false;
+  for (const auto& view : state_.views) {
+    const at::Tensor& grad = view.tensor.grad();
+    if (grad.defined() && !(scaler_ ? all_finite(grad) : gradient_is_finite(grad))) return true;
+  }
+  return false;
+}
+
+// Before the first step nobody knows yet what the losses of all ranks weigh.
+void TrainStep::scale_losses(Context& context, const Batch& batch) {
+  if (!scaler_) return;
+  if (scaler_->usual_weight() == 0) {
+    const bool any = batch.samples() > 0;
+    const double mine = any ? static_cast<double>(state_.model->loss_weight(batch)) : 0.0;
+    const at::Tensor sum = at::full({1}, mine, at::kDouble);
+    const at::Tensor all = context.ask<Summed>(cast_.sync, SumDoubles{sum}).values;
+    scaler_->set_usual_weight(all.item<double>() / state_.world);
+  }
+  state_.loss_scale = scaler_->loss_scale();
+}
+
+GradScalerState TrainStep::grad_scaler() const { return scaler_ ? scaler_->state() : GradScalerState(); }
+
+void TrainStep::restore_grad_scaler(const GradScalerState& state) {
+  if (scaler_) scaler_->restore(state);
 }
 
 std::string TrainStep::step_text() const {

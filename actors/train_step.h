@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "actors/accumulation.h"
@@ -16,6 +17,7 @@
 #include "runtime/recorder.h"
 #include "runtime/setting.h"
 #include "training/engine.h"
+#include "training/grad_scaler.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -44,6 +46,10 @@ class TrainStep {
   Accumulation& accumulation() { return accumulation_; }
   const Accumulation& accumulation() const { return accumulation_; }
 
+  // How losses are scaled; 0 where they are not.
+  GradScalerState grad_scaler() const;
+  void restore_grad_scaler(const GradScalerState& state);
+
   // Once every rank has said that it can train: allocating buckets is collective.
   void set_up(Context& context);
 
@@ -68,8 +74,10 @@ class TrainStep {
   void send_plan(Context& context);
   Verdict verdict_of(const MicrobatchResult& result) const;
   void commit(Context& context, const StepFinished& finished);
-  const char* not_finite(const Verdict& verdict) const;  // what is not, or null
-  std::string step_text() const;                         // "step 7: "
+  void scale_losses(Context& context, const Batch& batch);
+  bool overflows() const;
+  void skip(const Verdict& verdict);
+  std::string step_text() const;  // "step 7: "
   void record(Context& context, const char* what, int64_t detail = 0);
 
   State& state_;
@@ -80,6 +88,7 @@ class TrainStep {
   Recorder& recorder_;
 
   Accumulation accumulation_;
+  std::optional<GradScaler> scaler_;          // where losses are scaled
   std::unique_ptr<GradientBuckets> buckets_;  // null in a world of one: nothing to reduce
   SetPlan plan_;
   std::unique_ptr<Microbatches> microbatches_;
