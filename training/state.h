@@ -3,10 +3,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 
 #include "tensors/tree.h"
+#include "training/closure.h"
 #include "training/timestamp.h"
 #include "training/trainee.h"
 
@@ -43,8 +45,12 @@ struct State : Trainee {
   // this they are those of the mean loss.
   double grad_scale = 1.0;
 
+  // How a step changes the weights, where it is not the optimizer's own way: an algorithm that needs passes
+  // of its own puts it in, not after FIT_START, and ends by calling Closure::step.
+  std::function<void(Closure& closure)> closure_step;
+
   // From AFTER_TRAIN_BATCH on, of the step's whole batch, all ranks together.
-  double train_loss = 0.0;  // its mean
+  double train_loss = 0.0;  // its mean, in the first pass
   double flops = 0.0;       // what the model says it takes; 0 = it does not say
 
   // Of the last evaluation or the one under way: batches, and at EVAL_END samples, tokens and seconds too.

@@ -21,8 +21,8 @@ std::string recipe(const std::string& train, const std::string& precision = "",
                    const std::string& shape = "[6]") {
   return "seed = 5\n[model]\n" + model + "[data.train]\nkind = 'synthetic'\nsamples = 96\nshape = " + shape +
          "\nbatch_size = 24\n[data.eval]\nkind = 'synthetic'\nsamples = 24\nshape = " + shape +
-         "\nbatch_size = 24\n[optimizer]\nkind = 'sgd'\nlr = 0.05\nmomentum = 0.9\n[precision]\n" + precision +
-         "[train]\n" + train;
+         "\nbatch_size = 24\n[optimizer]\nkind = 'sgd'\nlr = 0.05\nmomentum = 0.9\n[precision]\n" +
+         precision + "[train]\n" + train;
 }
 
 struct Outcome {
@@ -86,10 +86,12 @@ TEST_P(Amp, ConvolutionsNormalisationAndAttentionTrainToo) {
   const std::string same = "max_duration = '2ba'\nprecision = '" + GetParam() + "'\n";
   const Outcome images = train(recipe(same, "", "kind = 'resnet_cifar'\nwidth = 4\n", "[3, 8, 8]"), 2);
   EXPECT_LT(
-      distance(train(recipe("max_duration = '2ba'\n", "", "kind = 'resnet_cifar'\nwidth = 4\n", "[3, 8, 8]"), 2),
-               images),
+      distance(
+          train(recipe("max_duration = '2ba'\n", "", "kind = 'resnet_cifar'\nwidth = 4\n", "[3, 8, 8]"), 2),
+          images),
       0.05);
-  const std::string gpt = "kind = 'gpt'\nn_layer = 1\nn_head = 2\nn_embd = 8\nn_positions = 8\ndropout = 0.1\n";
+  const std::string gpt =
+      "kind = 'gpt'\nn_layer = 1\nn_head = 2\nn_embd = 8\nn_positions = 8\ndropout = 0.1\n";
   const std::string words = "[8]\ntargets = 'sequence'";
   EXPECT_LT(distance(train(recipe("max_duration = '2ba'\n", "", gpt, words), 2),
                      train(recipe(same, "", gpt, words), 2)),

@@ -15,10 +15,10 @@ namespace {
 
 Precision precision(const std::string& name, const std::string& apart = "") {
   const std::vector<Catalog> catalogs = {train_catalog(), precision_catalog()};
-  return precision_of(resolve(parse_recipe("[train]\nmax_duration = '1ep'\nprecision = '" + name +
-                                               "'\n[precision]\n" + apart,
-                                           "test.toml"),
-                              catalogs));
+  return precision_of(
+      resolve(parse_recipe("[train]\nmax_duration = '1ep'\nprecision = '" + name + "'\n[precision]\n" + apart,
+                           "test.toml"),
+              catalogs));
 }
 
 std::string refusal(const std::string& name, const std::string& apart = "") try {
@@ -70,8 +70,8 @@ TEST(PrecisionTest, ParametersAndBuffersAreCastAndNothingElse) {
 // In training and evaluation, whatever its weights and its statistics are of.
 TEST(PrecisionTest, NormalisationTakesEveryMixture) {
   const at::Tensor x = at::randn({8, 3, 4, 4});
-  for (const char* apart : {"", "param_dtype = 'bf16'", "buffer_dtype = 'bf16'",
-                            "param_dtype = 'bf16'\nbuffer_dtype = 'bf16'"}) {
+  for (const char* apart :
+       {"", "param_dtype = 'bf16'", "buffer_dtype = 'bf16'", "param_dtype = 'bf16'\nbuffer_dtype = 'bf16'"}) {
     BatchNorm2d norm(3);
     materialise(norm, 1);
     cast(norm, precision("amp_bf16", apart));
