@@ -17,6 +17,8 @@ namespace tutti {
 namespace {
 
 constexpr double kBytesPerMb = 1e6;
+constexpr const char* kAtBatchEnd = "batch_end";
+constexpr const char* kAtEpochEnd = "epoch_end";
 constexpr Nanoseconds kLongWait = std::chrono::seconds(1);
 
 }  // namespace
@@ -39,7 +41,7 @@ Compute::Compute(Options options, const Cast& cast, Disk& disk, Log& log, Record
   state_.dataloader_len = options_.batches_per_epoch;
   state_.global_batch = options_.global_batch;
   state_.train_samples = options_.train_samples;
-  state_.eval_samples = options_.eval_samples;
+  for (const auto& evaluator : options_.evaluators) state_.eval_samples += evaluator.data->size();
 }
 
 Compute::~Compute() = default;
@@ -89,16 +91,20 @@ Prepared Compute::prepare(const std::string& checkpoint) {
     return {one_line(error), {}, 0};
   }
   const Timestamp& time = state_.timestamp;
-  return {"", {time.epoch, time.batch_in_epoch}, time.batch};
+  const bool epoch_over = time.batch_in_epoch == options_.batches_per_epoch;
+  return {"", epoch_over ? DataPosition{time.epoch + 1, 0} : DataPosition{time.epoch, time.batch_in_epoch},
+          time.batch};
 }
 
 void Compute::plan_times() {
   const Setting& recipe = options_.recipe;
   const Time& whole = planned_duration_ = state_.max_duration;
-  eval_every_.emplace(Time::parse(recipe.at("train").at("eval_interval")), whole);
+  eval_every_.clear();
+  for (const auto& evaluator : options_.evaluators)
+    eval_every_.emplace_back(evaluator.interval(recipe), whole);
   checkpoint_every_.emplace(Time::parse(recipe.at("checkpoint").at("interval")), whole);
   LearningRate rate(recipe, state_, {whole, options_.batches_per_epoch},
-                    cast_.has_eval && eval_every_->fires());
+                    evaluation_metrics(options_.evaluators, recipe, *state_.model));
   if (state_.timestamp.batch > 0) rate.restore(rate_.state(), rate_.lagging());
   rate_ = std::move(rate);
 }
@@ -118,6 +124,7 @@ void Compute::restore(const std::string& folder) try {
   time.epoch = saved.epoch;
   time.batch = saved_at_ = saved.step;
   time.batch_in_epoch = saved.batch_in_epoch;
+  evaluation_due_ = saved.evaluation_due;
   time.sample = saved.sample;
   time.token = saved.token;
   time.sample_in_epoch = saved.sample_in_epoch;
@@ -141,11 +148,13 @@ void Compute::begin(Context& context, const Start&) {
   began_ = step_began_ = context.now();
   if (cast_.has_reporter) context.send(cast_.reporter, ReportFrom{state_.timestamp.batch, resumed_from_});
   engine_->run_event(Event::kFitStart);
-  if (over()) {
+  if (!evaluation_due_.at.empty())
+    complete(context, std::exchange(evaluation_due_, {}));
+  else if (over())
     finish(context, /*stopped=*/false);
-    return;
-  }
-  await_batch();
+  else
+    await_batch();
+  if (done_) return;
   const auto ahead = static_cast<int>(options_.recipe.at("data").at("train").at("prefetch").integer());
   context.send(cast_.loader, Credit{ahead});
 }
@@ -176,7 +185,7 @@ void Compute::step(Context& context, BatchReady& ready) {
   rate_.advance(before);
   report(context, verdict, lr);
   train_step_->grow_back();
-  after_step(context, before, verdict, ready.last_of_epoch);
+  after_step(context, before, verdict);
   step_began_ = context.now();
 }
 
@@ -214,22 +223,72 @@ double Compute::progress() const {
                      (static_cast<double>(options_.batches_per_epoch) * state_.max_duration.value());
 }
 
-void Compute::after_step(Context& context, const Timestamp& before, const Verdict& verdict,
-                         bool last_of_epoch) {
+void Compute::after_step(Context& context, const Timestamp& before, const Verdict& verdict) {
   engine_->run_event(Event::kBatchEnd);
-  if (eval_every_->at_batch_end(before, state_.timestamp)) observe(evaluate(context));
-  bool checkpoint_due =
-      checkpoint_every_->at_batch_end(before, state_.timestamp) || verdict.checkpoint_now > 0;
+  stop_agreed_ = verdict.stop > 0;
+  checkpoint_due_ = checkpoint_every_->at_batch_end(before, state_.timestamp) || verdict.checkpoint_now > 0;
+  end_batch(context,
+            due([&](const Interval& every) { return every.at_batch_end(before, state_.timestamp); }));
+}
+
+// What is left of a step whose evaluation had to wait until the run was resumed.
+void Compute::complete(Context& context, const EvaluationDue& due) {
+  if (due.at == kAtBatchEnd)
+    end_batch(context, due.labels);
+  else
+    end_epoch(context, due.labels);
+}
+
+// The evaluators whose time has come, by that of their intervals.
+Compute::Labels Compute::due(const std::function<bool(const Interval& every)>& fires) const {
+  Labels labels;
+  for (std::size_t e = 0; e < eval_every_.size(); ++e)
+    if (fires(eval_every_[e])) labels.push_back(options_.evaluators[e].label);
+  return labels;
+}
+
+void Compute::end_batch(Context& context, const Labels& evaluators) {
+  if (!evaluated(context, evaluators, kAtBatchEnd)) return;
   engine_->run_event(Event::kBatchCheckpoint);
-  if (last_of_epoch) checkpoint_due = end_epoch(context, before) || checkpoint_due;
-  send_logged(context);
-  const bool ends = over();
-  if (ends || verdict.stop > 0) {
-    finish(context, /*stopped=*/!ends);
+  if (state_.timestamp.batch_in_epoch < options_.batches_per_epoch) {
+    end_step(context);
     return;
   }
-  if (checkpoint_due) snapshot(context, /*last=*/false);
-  await_batch();
+  if (!over()) engine_->run_event(Event::kBeforeDataloader);  // the look that finds nothing more
+  const Timestamp before = state_.timestamp;
+  state_.timestamp.to_next_epoch();
+  engine_->run_event(Event::kEpochEnd);
+  checkpoint_due_ = checkpoint_every_->at_epoch_end(before, state_.timestamp) || checkpoint_due_;
+  end_epoch(context,
+            due([&](const Interval& every) { return every.at_epoch_end(before, state_.timestamp); }));
+}
+
+void Compute::end_epoch(Context& context, const Labels& evaluators) {
+  if (!evaluated(context, evaluators, kAtEpochEnd)) return;
+  engine_->run_event(Event::kEpochCheckpoint);
+  end_step(context);
+}
+
+void Compute::end_step(Context& context) {
+  send_logged(context);
+  if (over() || stop_agreed_)
+    finish(context, /*stopped=*/!over());
+  else {
+    if (checkpoint_due_) snapshot(context, /*last=*/false);
+    await_batch();
+  }
+}
+
+// Whether they are done; a run that is asked to stop leaves them to the one that goes on from here.
+bool Compute::evaluated(Context& context, const Labels& labels, const char* where) {
+  if (labels.empty()) return true;
+  if (const auto metrics = stop_agreed_ ? std::nullopt : evaluate(context, labels)) {
+    observe(*metrics);
+    return true;
+  }
+  evaluation_due_ = {where, labels};
+  finish(context, /*stopped=*/true);
+  return false;
 }
 
 void Compute::send_logged(Context& context) {
@@ -239,20 +298,10 @@ void Compute::send_logged(Context& context) {
                  MetricsLogged{state_.timestamp.batch, state_.timestamp.epoch, std::move(metrics)});
 }
 
-// Whether a checkpoint is due.
-bool Compute::end_epoch(Context& context, const Timestamp& before) {
-  if (!over()) engine_->run_event(Event::kBeforeDataloader);  // the look that finds nothing more
-  state_.timestamp.to_next_epoch();
-  engine_->run_event(Event::kEpochEnd);
-  if (eval_every_->at_epoch_end(before, state_.timestamp)) observe(evaluate(context));
-  engine_->run_event(Event::kEpochCheckpoint);
-  return checkpoint_every_->at_epoch_end(before, state_.timestamp);
-}
-
 void Compute::finish(Context& context, bool stopped) {
   done_ = true;
   if (!stopped) engine_->run_event(Event::kFitEnd);
-  if (!stopped && evaluated_at_ != state_.timestamp.batch && eval_every_->fires()) evaluate(context);
+  if (!stopped) stopped = !evaluate(context, due_at_the_end());
   send_logged(context);
   const bool save = saved_at_ != state_.timestamp.batch;
   if (save) snapshot(context, /*last=*/true);
@@ -272,30 +321,56 @@ void Compute::write_text(Context& context) try {
   log_.warning("no sample of text: " + one_line(error));
 }
 
-NamedValues Compute::evaluate(Context& context) {
-  if (!cast_.has_eval) return {};
-  evaluated_at_ = state_.timestamp.batch;
-  const int64_t batches = options_.eval_batches;
-  auto next = context.request<BatchReady>(cast_.eval_loader, LoadBatch{{0, 0}});
-  const auto fetch = [&](int64_t index) {
+// Of a run that is over: those that have not seen its last weights.
+Compute::Labels Compute::due_at_the_end() const {
+  Labels labels = due([](const Interval& every) { return every.fires(); });
+  std::erase_if(labels, [&](const std::string& label) {
+    const auto found = evaluated_at_.find(label);
+    return found != evaluated_at_.end() && found->second == state_.timestamp.batch;
+  });
+  return labels;
+}
+
+// What they found; nothing where the run was asked to stop.
+std::optional<NamedValues> Compute::evaluate(Context& context, const Labels& labels) {
+  if (labels.empty()) return NamedValues();
+  std::optional<NamedValues> all(std::in_place);
+  must_fit("evaluation after step " + std::to_string(state_.timestamp.batch), [&] {
+    engine_->run_event(Event::kEvalBeforeAll);
+    for (std::size_t e = 0; e < options_.evaluators.size() && all; ++e) {
+      if (std::ranges::count(labels, options_.evaluators[e].label) == 0) continue;
+      const auto metrics = evaluate(context, e);
+      if (metrics)
+        all->insert(all->end(), metrics->begin(), metrics->end());
+      else
+        all.reset();
+    }
+    if (all) engine_->run_event(Event::kEvalAfterAll);
+  });
+  if (!all) return all;
+  for (const auto& label : labels) evaluated_at_[label] = state_.timestamp.batch;
+  if (cast_.has_reporter)
+    context.send(cast_.reporter, EvalDone{state_.timestamp.batch, state_.timestamp.epoch, *all});
+  return all;
+}
+
+std::optional<NamedValues> Compute::evaluate(Context& context, std::size_t which) {
+  const Evaluator& evaluator = options_.evaluators[which];
+  const ActorId loader = cast_.eval_loaders[which];
+  auto next = context.request<BatchReady>(loader, LoadBatch{{0, 0}});
+  const auto fetch = [&](int64_t index) -> std::optional<Batch> {
     record(context, "evaluation", index);
     BatchReady ready = next.wait();
-    if (index + 1 < batches) next = context.request<BatchReady>(cast_.eval_loader, LoadBatch{{0, index + 1}});
+    if (ready.stopped) return std::nullopt;
+    if (index + 1 < evaluator.batches) next = context.request<BatchReady>(loader, LoadBatch{{0, index + 1}});
     return std::move(ready.batch);
   };
   const auto sum = [&](const at::Tensor& values) { context.ask<Summed>(cast_.sync, SumDoubles{values}); };
   const auto stopwatch = [&, began = context.now()] {
     return options_.rank == 0 ? recorder_.answer("evaluation seconds", seconds(context.now() - began)) : 0.0;
   };
-  NamedValues metrics;
-  must_fit("evaluation after step " + std::to_string(state_.timestamp.batch), [&] {
-    engine_->run_event(Event::kEvalBeforeAll);
-    metrics = tutti::evaluate(state_, *engine_, batches, fetch, sum, stopwatch);
-    engine_->run_event(Event::kEvalAfterAll);
-  });
+  auto metrics = tutti::evaluate(state_, *engine_, evaluator, fetch, sum, stopwatch);
   evaluated_s_ += state_.eval_timestamp.total_wct;
-  if (cast_.has_reporter)
-    context.send(cast_.reporter, EvalDone{state_.timestamp.batch, state_.timestamp.epoch, metrics});
   return metrics;
 }
 
@@ -350,6 +425,7 @@ RunState Compute::run_state() const {
   state.step = state_.timestamp.batch;
   state.epoch = state_.timestamp.epoch;
   state.batch_in_epoch = state_.timestamp.batch_in_epoch;
+  state.evaluation_due = evaluation_due_;
   state.sample = state_.timestamp.sample;
   state.token = state_.timestamp.token;
   state.sample_in_epoch = state_.timestamp.sample_in_epoch;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <limits>
@@ -10,6 +11,7 @@
 #include "data/make_dataset.h"
 #include "io/checkpoint.h"
 #include "io/recipe.h"
+#include "io/recorded_run.h"
 #include "io/run_state.h"
 #include "runtime/disk.h"
 #include "tensors/meter.h"
@@ -44,10 +46,13 @@ Sampler sampler(const Setting& data, const Dataset& dataset, int64_t batch, cons
   plan.seed = job.seed;
   plan.shuffle = data.at("shuffle").boolean();
   plan.drop_last = data.at("drop_last").boolean();
+  plan.most_batches = data.at("subset_num_batches").integer();
   return Sampler(plan);
 }
 
 void require_batches(const Setting& data, const Sampler& sampler) {
+  if (data.at("subset_num_batches").integer() == 0)
+    data.at("subset_num_batches").fail("expected at least one batch, or -1 for all");
   if (sampler.batches() == 0)
     data.at("drop_last")
         .fail("an epoch has no batch: the data is shorter than one, and short ones are dropped");
@@ -115,15 +120,17 @@ void require_like_training(const Setting& section, const SampleSpec& trained, co
 }
 
 // Labels may reach beyond those that were trained on where the recipe says how many the model tells apart.
-void require_known_classes(const Job& job, const Setting& section) {
-  const int64_t trained = job.train->spec().classes, evaluated = job.eval->spec().classes;
+void require_known_classes(const Job& job, const Evaluator& evaluator) {
+  const Setting& section = evaluator.section;
+  const SampleSpec& spec = evaluator.data->spec();
+  const int64_t trained = job.train->spec().classes, evaluated = spec.classes;
   const Setting& model = job.recipe.at("model");
   const bool given = model.has("num_classes") || model.has("vocab_size");
   if (!given && trained > 0 && evaluated > trained)
     section.at("kind").fail("its labels reach " + std::to_string(evaluated - 1) +
                             ", but [data.train] has only " + std::to_string(trained) + " classes");
   try {
-    build_model(model, job.eval->spec(), job.make_model);
+    build_model(model, spec, job.make_model);
   } catch (const UserError& error) {
     key_of_samples(section).fail("the model cannot take it: " + std::string(error.what()));
   }
@@ -137,14 +144,40 @@ void require_budget_of_each_rank(const Job& job) {
                  " ranks, or one for all");
 }
 
+void require_own_label(const Job& job, const Setting& label) {
+  if (label.text().empty() || label.text() == "train")
+    label.fail("expected the name of what is evaluated, and not \"train\"");
+  for (const auto& other : job.evaluators)
+    if (other.label == label.text()) label.fail("another evaluator has this label; each needs its own");
+}
+
+void require_different_names(const Evaluator& evaluator, const Model& model) {
+  std::vector<std::string> names = evaluator.metric_names(model);
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice == names.end()) return;
+  const Setting& section = evaluator.section;
+  section.at(section.has("metrics") ? "metrics" : "metric_names").fail(*twice + " is in it twice");
+}
+
+void add_evaluator(Job& job, const Setting& section) {
+  require_own_label(job, section.at("label"));
+  Evaluator evaluator{section.at("label").text(), section, make_dataset(section, job.seed)};
+  evaluator.global_batch = global_batch(section, job.world);
+  if (evaluator.global_batch == 0) evaluator.global_batch = job.global_batch;
+  const Sampler sampler = job.eval_sampler(evaluator, 0);
+  require_batches(section, sampler);
+  evaluator.batches = sampler.batches();
+  require_like_training(section, job.train->spec(), evaluator.data->spec());
+  require_known_classes(job, evaluator);
+  const auto model = build_model(job.recipe.at("model"), job.train->spec(), job.make_model);
+  require_different_names(evaluator, *model);
+  job.evaluators.push_back(std::move(evaluator));
+}
+
 void open_evaluation_data(Job& job) {
-  const Setting& section = job.recipe.at("data").at("eval");
-  job.eval = make_dataset(section, job.seed);
-  job.eval_batch = global_batch(section, job.world);
-  if (job.eval_batch == 0) job.eval_batch = job.global_batch;
-  require_batches(section, job.eval_sampler(0));
-  require_like_training(section, job.train->spec(), job.eval->spec());
-  require_known_classes(job, section);
+  if (job.recipe.at("data").has("eval")) add_evaluator(job, job.recipe.at("data").at("eval"));
+  for (const auto& section : job.recipe.at("evaluators").array()) add_evaluator(job, section);
 }
 
 // Early, so that the key that names a folder is blamed, and not the first file that cannot be written.
@@ -164,6 +197,8 @@ void make_folders(const Job& job, const JobOptions& options) {
                                       : Setting(options.run_dir, "--run-dir", {"command line"}),
               job.run_dir);
   if (checkpoint.has("save_folder")) make_folder(checkpoint.at("save_folder"), job.checkpoints);
+  const Setting& level = job.recipe.at("journal").at("level");
+  if (level.text() != "off") make_folder(level, journals_folder(job.run_dir));
 }
 
 }  // namespace
@@ -172,8 +207,8 @@ Sampler Job::train_sampler(int rank) const {
   return sampler(recipe.at("data").at("train"), *train, global_batch, *this, rank);
 }
 
-Sampler Job::eval_sampler(int rank) const {
-  return sampler(recipe.at("data").at("eval"), *eval, eval_batch, *this, rank);
+Sampler Job::eval_sampler(const Evaluator& evaluator, int rank) const {
+  return sampler(evaluator.section, *evaluator.data, evaluator.global_batch, *this, rank);
 }
 
 int64_t Job::memory_budget(int rank) const {
@@ -202,7 +237,7 @@ Job make_job(Setting recipe, const JobOptions& options) {
   choose_seed(job, options.fresh_seed);
   job.recipe_text = write_recipe(job.recipe);
   open_training_data(job);
-  if (job.recipe.at("data").has("eval")) open_evaluation_data(job);
+  open_evaluation_data(job);
   if (options.makes_folders) make_folders(job, options);
   return job;
 }

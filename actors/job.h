@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
+#include "actors/evaluator.h"
 #include "data/dataset.h"
 #include "data/sampler.h"
 #include "runtime/setting.h"
@@ -25,15 +27,15 @@ struct Job {
   std::string run_dir;
   std::string checkpoints;  // folder
   Setting resume;           // none, "auto", or the folder of a checkpoint or a run
-  DatasetPtr train, eval;   // eval may be null
+  DatasetPtr train;
+  std::vector<Evaluator> evaluators;  // labels differ
   ModelFactory make_model = tutti::make_model;
   StepObserver before_step;  // may be empty
   Listeners listeners;       // of a rank; may be empty
   int64_t global_batch = 0;
-  int64_t eval_batch = 0;  // global
 
   Sampler train_sampler(int rank) const;
-  Sampler eval_sampler(int rank) const;
+  Sampler eval_sampler(const Evaluator& evaluator, int rank) const;
   int64_t memory_budget(int rank) const;  // bytes; 0 = none
 };
 

@@ -1,5 +1,6 @@
 #include "actors/recipe_catalogs.h"
 
+#include "actors/evaluator_catalog.h"
 #include "collectives/catalog.h"
 #include "data/catalog.h"
 #include "io/checkpoint_catalog.h"
@@ -36,17 +37,20 @@ Catalog journal_catalog() {
       .keys = {Key{"level", KeyType::kText, "full",
                    "control: every message and what the outside answered; full: also hashes of batches, "
                    "losses, gradients and weights"}
-                   .one_of({"off", "control", "full"})}};
+                   .one_of({"off", "control", "full"}),
+               Key{"keep", KeyType::kInteger, "none",
+                   "newest starts whose journals stay, this one among them; all when absent"}
+                   .at_least(1)}};
 }
 
 }  // namespace
 
 std::span<const Catalog> all_catalogs() {
   static const std::vector<Catalog> catalogs = {
-      run_catalog(),       model_catalog(),       train_data_catalog(), eval_data_catalog(),
-      optimizer_catalog(), scheduler_catalog(),   train_catalog(),      precision_catalog(),
-      device_catalog(),    collectives_catalog(), checkpoint_catalog(), journal_catalog(),
-      compat_catalog(),    callback_catalog(),    metric_catalog()};
+      run_catalog(),        model_catalog(),     train_data_catalog(),  eval_catalog(),
+      evaluators_catalog(), optimizer_catalog(), scheduler_catalog(),   train_catalog(),
+      precision_catalog(),  device_catalog(),    collectives_catalog(), checkpoint_catalog(),
+      journal_catalog(),    compat_catalog(),    callback_catalog(),    metric_catalog()};
   return catalogs;
 }
 

@@ -105,7 +105,7 @@ std::string Reporter::lines_until(int64_t last_step) {
   for (std::string line; std::getline(lines, line);) {
     const int64_t step = json_integer(line, "step", -1);
     if (step < 0 || step > last_step) continue;
-    if (line.find("\"metrics/") != std::string::npos) evaluated_before_ = step;
+    if (line.find("\"metrics/") != std::string::npos) evaluated_before_.insert(line);
     kept += line + "\n";
   }
   return kept;
@@ -137,7 +137,8 @@ void Reporter::evaluation(Context& context, const EvalDone& done) {
   last_eval_ = done;
   JsonFields fields = {{"step", done.step}, {"epoch", done.epoch}};
   for (const auto& [name, value] : done.metrics) fields.emplace_back(name, value);
-  if (done.step != evaluated_before_) append(json_line(fields));
+  std::string line = json_line(fields);
+  if (!evaluated_before_.contains(line)) append(std::move(line));
   if (steps_ > 0) show(context, last_, true);
 }
 

@@ -12,6 +12,7 @@ namespace {
 constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(100);
 constexpr Nanoseconds kSilentAfter = std::chrono::milliseconds(1500);  // three heartbeats
 constexpr Nanoseconds kNewsLeaveWithin = std::chrono::milliseconds(200);
+constexpr const char* kStopVerb = "stop";
 constexpr char kFine = '+';
 constexpr char kError = '!';
 
@@ -80,6 +81,7 @@ void Supervisor::begin(Context& context) {
   if (options_.rank == 0) {
     shelf_.begin(checkpoint_);
     folder_.take(options_.recipe_text);
+    if (options_.keep_journals > 0) folder_.prune_journals(options_.keep_journals);
     log_.info(checkpoint_.empty()
                   ? "training starts"
                   : "resumes from " + checkpoint_ + " after step " + std::to_string(prepared_.step));
@@ -134,6 +136,8 @@ void Supervisor::control(Context& context, int from, const std::string& text) {
     finish(context, std::stoi(order.field(1)));
   } else if (order.verb() == "abort") {
     context.abort(order.field(1));
+  } else if (order.verb() == kStopVerb) {
+    prepare_to_stop(context);
   } else {
     TUTTI_ASSERT(false, "a control packet that nobody sends: " + text);
   }
@@ -188,9 +192,18 @@ void Supervisor::stop_requested(Context& context) {
       return;
     }
   }
-  if (!stop_requested_) log_.info("asked to stop: finishes the step, checkpoints, and ends");
+  for (int r = 0; r < options_.world && !stop_requested_; ++r)
+    if (r != options_.rank) context.send(cast_.sync, SendControl{r, ControlText({kStopVerb}).text()});
+  prepare_to_stop(context);
+}
+
+// The next verdict of all ranks stops the training; an evaluation has none, and is cut short on each.
+void Supervisor::prepare_to_stop(Context& context) {
+  if (stop_requested_) return;
   stop_requested_ = true;
+  log_.info("asked to stop: finishes the step, checkpoints, and ends");
   context.send(cast_.compute, StopRequested{});
+  for (const ActorId loader : cast_.eval_loaders) context.send(loader, StopRequested{});
 }
 
 std::optional<TimePoint> Supervisor::idle(Context& context) {
@@ -279,7 +292,7 @@ void Supervisor::finish(Context& context, int exit_code) {
   stage_ = Stage::kFinished;
   outcome_.exit_code = exit_code;
   context.send(cast_.loader, Stop{});
-  if (cast_.has_eval) context.send(cast_.eval_loader, Stop{});
+  for (const ActorId loader : cast_.eval_loaders) context.send(loader, Stop{});
   if (cast_.has_reporter) context.send(cast_.reporter, Stop{});
   context.send(cast_.compute, Stop{});
   context.send(cast_.checkpointer, Stop{});

@@ -18,8 +18,8 @@ namespace tutti {
 
 // The other actors of a rank.
 struct Cast {
-  ActorId loader, eval_loader, compute, sync, checkpointer, supervisor, reporter;
-  bool has_eval = false;
+  ActorId loader, compute, sync, checkpointer, supervisor, reporter;
+  std::vector<ActorId> eval_loaders;  // one for each evaluator
   bool has_reporter = false;
 };
 
@@ -46,6 +46,7 @@ class Supervisor final : public Actor {
     std::string recipe_text;  // as resolved; rank 0 writes it to run_dir/recipe.toml
     std::string nonce;        // of this start; rank 0's counts
     int keep = -1;            // published checkpoints to keep; -1 = all
+    int keep_journals = -1;   // of starts; -1 = all
     Nanoseconds hang_timeout = std::chrono::seconds(60);
   };
 
@@ -77,6 +78,7 @@ class Supervisor final : public Actor {
   void conclude(Context& context, const std::string& name);
   std::string publish(const std::string& name, Unpublished& whole);  // what went wrong, or ""
   void stop_requested(Context& context);
+  void prepare_to_stop(Context& context);
   void watch(Context& context);
   void forgive_own_absence(Context& context);
   void watch_all_wait(Context& context);
