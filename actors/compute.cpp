@@ -10,6 +10,7 @@
 #include "actors/resume.h"
 #include "runtime/error.h"
 #include "runtime/plain_path.h"
+#include "tensors/autocast.h"
 #include "tensors/torch_error.h"
 #include "training/callbacks/factory.h"
 
@@ -132,6 +133,7 @@ void Compute::restore(const std::string& folder) try {
   time.token_in_epoch = saved.token_in_epoch;
   time.total_wct = earlier_s_ = saved.seconds;
   train_step_->accumulation().restore(saved.accumulation, time);
+  train_step_->restore_grad_scaler(saved.grad_scaler);
   for (const auto& [name, listener] : engine_->stateful()) {
     const auto found = saved.listeners.find(name);
     if (found != saved.listeners.end()) listener->restore(found->second);
@@ -314,6 +316,7 @@ void Compute::finish(Context& context, bool stopped) {
 
 void Compute::write_text(Context& context) try {
   record(context, kWritesText);
+  const AutocastScope autocast(state_.precision.autocast);
   const std::string text = state_.model->closing_text(options_.seed);
   if (!text.empty()) context.send(cast_.reporter, TextSample{text});
 } catch (const c10::Error& error) {
@@ -433,6 +436,7 @@ RunState Compute::run_state() const {
   state.data_digest = options_.data_digest;
   state.seconds = state_.timestamp.total_wct;
   state.accumulation = train_step_->accumulation().state();
+  state.grad_scaler = train_step_->grad_scaler();
   for (const auto& [name, listener] : engine_->stateful())
     if (std::string text = listener->state(); !text.empty()) state.listeners[name] = std::move(text);
   state.plateau = rate_.state();

@@ -271,6 +271,7 @@ Job make_job(Setting recipe, const JobOptions& options) {
   else if (checkpoint.has("resume"))
     job.resume = checkpoint.at("resume");
   require_cpu(job.recipe);
+  static_cast<void>(precision_of(job.recipe));  // refuses what does not go together
   require_budget_of_each_rank(job);
   choose_seed(job, options.fresh_seed);
   job.recipe_text = write_recipe(job.recipe);

@@ -100,23 +100,25 @@ struct BucketMemory {
   static constexpr const char* kName = "BucketMemory";
   std::vector<at::Tensor> buckets;
 };
-// The collectives of every step from here on, in order: the buckets, then the statistics (when there are
-// any), then the verdict.
+// The collectives of every pass from here on, in order: the buckets, then the statistics (when there are
+// any), then the verdict, once the buckets are reduced. A step has one pass, or more where a closure asks for
+// them.
 struct SetPlan {
   static constexpr const char* kName = "SetPlan";
   std::vector<at::Tensor> buckets;             // flat views, in the order in which backward fills them
   int64_t statistics = 0;                      // floats a rank gathers
   std::vector<std::vector<DigestPart>> parts;  // of each bucket, by name
-  int64_t step = 0;                            // the first
 };
-// Bucket `index` of the step is full.
+// Bucket `index` of step `step` is full.
 struct ReduceBucket {
   static constexpr const char* kName = "ReduceBucket";
   int index = 0;
+  int64_t step = 0;
 };
-// Asked -> StepFinished: this rank has nothing more to add to the step.
+// Asked -> StepFinished: this rank has nothing more to add to the pass.
 struct FinishStep {
   static constexpr const char* kName = "FinishStep";
+  int64_t step = 0;
   Verdict verdict;
   at::Tensor statistics;  // [SetPlan::statistics] float32, or undefined
 };

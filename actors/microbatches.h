@@ -48,8 +48,12 @@ class Microbatches {
   // buckets are reported all the same, and it may be run again as if it had never been.
   MicrobatchResult run(const Batch& batch, const Mark& mark);
 
-  // Once the gradients of `run` were used, or the step was skipped: where there are no buckets, they would be
-  // added to.
+  // Again within the step, from BEFORE_TRAIN_BATCH on with the batch as it was then, once `move` has changed
+  // the weights; until it has, the views have the gradients of the pass before. To give the weights back is
+  // the caller's.
+  MicrobatchResult run_again(const std::function<void()>& move, const Mark& mark);
+
+  // Once the gradients of the step were used, or it was skipped: gives back what is held of it.
   void end_step();
 
   int count() const { return count_; }
@@ -62,8 +66,12 @@ class Microbatches {
   void apply_statistics(const at::Tensor& gathered);
 
  private:
-  std::optional<MemoryShortage> try_parts(const Batch& batch, const Mark& mark, MicrobatchResult& result);
-  void run_parts(const Batch& batch, const Mark& mark, MicrobatchResult& result);
+  MicrobatchResult pass(const Batch& batch, const std::function<void()>& begin, const Mark& mark);
+  std::optional<MemoryShortage> try_pass(const std::function<void()>& begin, const Mark& mark,
+                                         MicrobatchResult& result);
+  void seed_events(uint64_t pass) const;
+  void drop_gradients();
+  void run_parts(const Mark& mark, MicrobatchResult& result);
   void let_go();
   void abandon(MicrobatchResult& result);
   void train(MicrobatchResult& result);
@@ -79,6 +87,7 @@ class Microbatches {
   int64_t statistics_stride_ = 0;
   at::Tensor statistics_;
   std::vector<RunningStatistics> found_;
+  Batch whole_;  // as BEFORE_TRAIN_BATCH finds it in every pass of the step
   ForwardContext context_;
   AutogradSweep sweep_;
 };

@@ -10,6 +10,7 @@ Catalog optimizer_catalog();
 Catalog scheduler_catalog();
 Catalog train_catalog();
 Catalog callback_catalog();
+Catalog precision_catalog();
 Catalog compat_catalog();
 
 // What models measure and the log names, each with its keys; not a section of the recipe, shown by `tutti

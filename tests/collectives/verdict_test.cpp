@@ -10,6 +10,7 @@ namespace {
 TEST(VerdictTest, TheSumOfTheRanksVectorsIsTheVerdictOfAll) {
   Verdict a;
   a.out_of_memory = 1;
+  a.overflow = 1;
   a.samples = 32;
   a.flops = 4e9;
   a.loss_sum = 1.5;
@@ -24,6 +25,7 @@ TEST(VerdictTest, TheSumOfTheRanksVectorsIsTheVerdictOfAll) {
   const Verdict sum = Verdict::decode(a.encode(0, 2) + b.encode(1, 2));
   EXPECT_EQ(sum.out_of_memory, 1);
   EXPECT_EQ(sum.non_finite, 0);
+  EXPECT_EQ(sum.overflow, 1);
   EXPECT_EQ(sum.stop, 1);
   EXPECT_EQ(sum.checkpoint_now, 0);
   EXPECT_EQ(sum.samples, 63);
