@@ -2,6 +2,8 @@
 
 #include <c10/util/Exception.h>
 
+#include <cmath>
+#include <filesystem>
 #include <limits>
 #include <sstream>
 
@@ -30,7 +32,9 @@ Compute::Compute(Options options, const Cast& cast, Disk& disk, Log& log, Record
       recorder_(recorder),
       batch_digest_("compute/batch", recorder, std::numeric_limits<int64_t>::max() / 2),
       weights_digest_("compute/weights", recorder, std::numeric_limits<int64_t>::max() / 2),
-      logger_(cast.has_reporter) {
+      logger_({cast.has_reporter, !cast.log_writers.empty()}, state_.timestamp),
+      trainer_log_(logger_, state_),
+      outlets_(cast.log_writers) {
   state_.run_name = options_.recipe.at("run_name").text();
   state_.run_dir = options_.run_dir;
   state_.seed = options_.seed;
@@ -56,6 +60,8 @@ void Compute::receive(Context& context, Envelope& envelope) try {
     begin(context, *start);
   } else if (message.get_if<StopRequested>()) {
     stop_requested_ = true;
+  } else if (auto* taken = message.get_if<LogsTaken>()) {
+    outlets_.taken(envelope.from, taken->count);
   } else if (message.get_if<Stop>()) {
     context.stop();
   } else {
@@ -72,7 +78,11 @@ Prepared Compute::prepare(const std::string& checkpoint) {
     state_.composer = composers_way(recipe);
     for (auto& callback : make_callbacks(recipe, disk_))
       options_.listeners.callbacks.push_back(std::move(callback));
+    options_.listeners.log_traces |= recipe.at("train").at("log_traces").boolean();
+    if (!options_.listeners.warn)
+      options_.listeners.warn = [this](const std::string& what) { log_.warning(what); };
     engine_ = std::make_unique<Engine>(state_, logger_, options_.listeners);
+    trainer_log_.start(recipe);
     train_step_.emplace(state_, *engine_,
                         TrainStep::Options{options_.global_batch / options_.world, recipe,
                                            options_.memory_slot, options_.memory_budget},
@@ -132,6 +142,7 @@ void Compute::restore(const std::string& folder) try {
     const auto found = saved.listeners.find(name);
     if (found != saved.listeners.end()) listener->restore(found->second);
   }
+  state_.metric_values = saved.metrics;
   rate_.restore(saved.plateau, saved.lagging_rate);
 } catch (const std::exception& error) {
   options_.resume.fail(one_line(error));
@@ -142,7 +153,7 @@ void Compute::begin(Context& context, const Start&) {
   digest_weights();
   train_step_->set_up(context);
   began_ = step_began_ = context.now();
-  if (cast_.has_reporter) context.send(cast_.reporter, ReportFrom{state_.timestamp.batch, resumed_from_});
+  start_logs(context);
   engine_->run_event(Event::kFitStart);
   if (!evaluation_due_.empty())
     complete(context, std::exchange(evaluation_due_, ""));
@@ -155,13 +166,30 @@ void Compute::begin(Context& context, const Start&) {
   context.send(cast_.loader, Credit{ahead});
 }
 
+void Compute::start_logs(Context& context) {
+  const Timestamp& time = state_.timestamp;
+  logger_.begin_run(time.batch + 1);
+  if (cast_.has_reporter) context.send(cast_.reporter, ReportFrom{time.batch, resumed_from_, goes_on()});
+  outlets_.start(context, {state_.run_name, state_.run_dir, state_.rank, state_.world, state_.max_duration,
+                           state_.dataloader_len, time, time.batch, goes_on()});
+}
+
+// From a checkpoint of this run, and not of another.
+bool Compute::goes_on() const {
+  const std::filesystem::path folder = options_.checkpoints;
+  return !resumed_from_.empty() &&
+         std::filesystem::path(resumed_from_).parent_path().lexically_normal() == folder.lexically_normal();
+}
+
 bool Compute::over() const { return reached(state_.timestamp, state_.max_duration); }
 
 void Compute::await_batch() {
   const Timestamp& time = state_.timestamp;
+  logger_.begin_step(time.batch + 1);
   if (time.batch_in_epoch == 0) {
     if (time.epoch_in_iteration == 0 && time.epoch == 0) engine_->run_event(Event::kIterationStart);
     engine_->run_event(Event::kEpochStart);
+    trainer_log_.epoch_start();
   }
   engine_->run_event(Event::kBeforeDataloader);
 }
@@ -174,8 +202,12 @@ void Compute::step(Context& context, BatchReady& ready) {
   record(context, "batch");
   if (recorder_.digests()) batch_digest_.take(before.batch, ready.batch.leaves());
   const double lr = rate_.at(before);
-  const TrainStep::Hooks hooks{[&](Verdict& mine) { vote(context, mine); }, [&] { wait_for_copy(context); }};
+  trainer_log_.batch_start(state_.model->tokens(ready.batch) > 0);
+  logger_.begin_attempt();
+  const TrainStep::Hooks hooks{[&](Verdict& mine) { vote(context, mine); }, [&] { logger_.void_attempt(); },
+                               [&] { wait_for_copy(context); }};
   const Verdict verdict = train_step_->run(context, ready, lr, hooks);
+  trainer_log_.batch_trained();
   state_.timestamp.to_next_batch(static_cast<int64_t>(verdict.samples), static_cast<int64_t>(verdict.tokens),
                                  verdict.seconds - before.total_wct);
   rate_.advance(before);
@@ -208,6 +240,7 @@ void Compute::report(Context& context, const Verdict& verdict, double lr) {
   for (const double bytes : verdict.memory_peak)
     done.memory_peak_mb = std::max(done.memory_peak_mb, bytes / kBytesPerMb);
   done.progress = progress();
+  done.metrics = trainer_log_.train_metrics();
   context.send(cast_.reporter, done);
 }
 
@@ -228,6 +261,7 @@ void Compute::after_step(Context& context, const Timestamp& before, const Verdic
 
 // What is left of a step whose evaluation had to wait until the run was resumed.
 void Compute::complete(Context& context, const std::string& evaluation_due) {
+  logger_.begin_step(state_.timestamp.batch);
   if (evaluation_due == kAtBatchEnd)
     end_batch(context, /*evaluation_due=*/true);
   else
@@ -242,6 +276,7 @@ void Compute::end_batch(Context& context, bool evaluation_due) {
     return;
   }
   if (!over()) engine_->run_event(Event::kBeforeDataloader);  // the look that finds nothing more
+  trainer_log_.epoch_trained();
   const Timestamp before = state_.timestamp;
   state_.timestamp.to_next_epoch();
   engine_->run_event(Event::kEpochEnd);
@@ -278,6 +313,8 @@ bool Compute::evaluated(Context& context, const char* where) {
 
 void Compute::send_logged(Context& context) {
   LoggedMetrics metrics = logger_.take();
+  logger_.end_step();
+  outlets_.send(context, logger_.take_entries());
   if (!metrics.empty())
     context.send(cast_.reporter,
                  MetricsLogged{state_.timestamp.batch, state_.timestamp.epoch, std::move(metrics)});
@@ -288,7 +325,9 @@ void Compute::finish(Context& context, bool stopped) {
   if (!stopped) engine_->run_event(Event::kFitEnd);
   if (!stopped && evaluated_at_ != state_.timestamp.batch && eval_every_->fires())
     stopped = !evaluate(context);
+  if (!stopped) trainer_log_.fit_end();
   send_logged(context);
+  outlets_.end(context);
   const bool save = saved_at_ != state_.timestamp.batch;
   if (save) snapshot(context, /*last=*/true);
   if (!stopped && cast_.has_reporter) write_text(context);
@@ -309,6 +348,7 @@ void Compute::write_text(Context& context) try {
 std::optional<NamedValues> Compute::evaluate(Context& context) {
   if (!cast_.has_eval) return NamedValues();
   evaluated_at_ = state_.timestamp.batch;
+  logger_.begin_attempt();
   const int64_t batches = options_.eval_batches;
   auto next = context.request<BatchReady>(cast_.eval_loader, LoadBatch{{0, 0}});
   const auto fetch = [&](int64_t index) -> std::optional<Batch> {
@@ -329,7 +369,12 @@ std::optional<NamedValues> Compute::evaluate(Context& context) {
     engine_->run_event(Event::kEvalAfterAll);
   });
   evaluated_s_ += state_.eval_timestamp.total_wct;
-  if (metrics && cast_.has_reporter)
+  if (!metrics) {
+    logger_.void_attempt();
+    return metrics;
+  }
+  trainer_log_.evaluated(*metrics);
+  if (cast_.has_reporter)
     context.send(cast_.reporter, EvalDone{state_.timestamp.batch, state_.timestamp.epoch, *metrics});
   return metrics;
 }
@@ -396,6 +441,8 @@ RunState Compute::run_state() const {
   state.accumulation = train_step_->accumulation().state();
   for (const auto& [name, listener] : engine_->stateful())
     if (std::string text = listener->state(); !text.empty()) state.listeners[name] = std::move(text);
+  for (const auto& [name, value] : state_.metric_values)
+    if (std::isfinite(value)) state.metrics[name] = value;
   state.plateau = rate_.state();
   state.lagging_rate = rate_.lagging();
   state.recipe = options_.recipe_text;

@@ -19,14 +19,6 @@ Setting batch_means_of(const std::string& name) {
   return section;
 }
 
-std::vector<MetricPtr> metrics_of(const State& state) {
-  std::vector<MetricPtr> metrics;
-  for (const auto& name : state.model->get_metrics(/*is_train=*/false))
-    metrics.push_back(state.composer && name == "CrossEntropy" ? make_metric(batch_means_of(name))
-                                                               : make_metric(name));
-  return metrics;
-}
-
 // What an evaluation counts besides its metrics.
 struct Counts {
   double samples = 0;
@@ -110,6 +102,14 @@ void take(State& state, const std::vector<MetricPtr>& metrics, const Counts& cou
 
 }  // namespace
 
+std::vector<MetricPtr> metrics_of(const State& state, bool is_train) {
+  std::vector<MetricPtr> metrics;
+  for (const auto& name : state.model->get_metrics(is_train))
+    metrics.push_back(state.composer && name == "CrossEntropy" ? make_metric(batch_means_of(name))
+                                                               : make_metric(name));
+  return metrics;
+}
+
 std::vector<std::string> evaluation_metrics(const Model& model) {
   std::vector<std::string> names;
   for (const auto& name : model.get_metrics(/*is_train=*/false)) names.push_back(kPrefix + name);
@@ -123,7 +123,7 @@ std::optional<NamedValues> evaluate(State& state, Engine& engine, int64_t batche
   Model& model = *state.model;
   const ForwardContext evaluating{/*training=*/false, nullptr};
   set_context(model, &evaluating);
-  auto metrics = metrics_of(state);
+  auto metrics = metrics_of(state, /*is_train=*/false);
   Counts counts;
   engine.run_event(Event::kEvalStart);
   for (int64_t b = 0; b < batches && counts.stopped == 0; ++b) {

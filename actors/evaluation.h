@@ -17,6 +17,9 @@ using FetchBatch = std::function<std::optional<Batch>(int64_t index)>;
 using SumOverRanks = std::function<void(at::Tensor values)>;  // float64, in place
 using Stopwatch = std::function<double()>;  // seconds since the evaluation began; 0 on ranks other than 0
 
+// What the model keeps over training or evaluation, empty.
+std::vector<MetricPtr> metrics_of(const State& state, bool is_train);
+
 // What an evaluation of the model measures: "metrics/eval/MulticlassAccuracy"; the names are Composer's.
 std::vector<std::string> evaluation_metrics(const Model& model);
 

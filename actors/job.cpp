@@ -15,6 +15,7 @@
 #include "runtime/disk.h"
 #include "tensors/meter.h"
 #include "tensors/process_state.h"
+#include "training/loggers/factory.h"
 
 namespace tutti {
 namespace {
@@ -200,6 +201,7 @@ Job make_job(Setting recipe, const JobOptions& options) {
   else if (checkpoint.has("resume"))
     job.resume = checkpoint.at("resume");
   require_cpu(job.recipe);
+  check_loggers(job.recipe);
   require_budget_of_each_rank(job);
   choose_seed(job, options.fresh_seed);
   job.recipe_text = write_recipe(job.recipe);

@@ -13,7 +13,7 @@
 namespace tutti {
 
 Microbatches::Microbatches(State& state, Engine& engine, GradientBuckets* buckets, int count, int memory_slot)
-    : state_(state), engine_(engine), buckets_(buckets), memory_slot_(memory_slot) {
+    : state_(state), engine_(engine), buckets_(buckets), memory_slot_(memory_slot), metrics_(state) {
   for (const auto& [name, layer] : layers(*state.model)) {
     if (layer->statistics_channels() == 0) continue;
     normalising_.push_back(layer);
@@ -34,10 +34,12 @@ MicrobatchResult Microbatches::run(const Batch& batch, const Mark& mark) {
   result.tokens = state_.model->tokens(batch);
   result.flops = state_.model->flops_per_batch(batch);
   if (statistics_.defined()) result.statistics = statistics_.zero_();
+  metrics_.reset();
   const int64_t held = Meter::scoped_bytes(memory_slot_);
   result.shortage = try_parts(batch, mark, result);
   found_.clear();
   let_go();
+  result.metrics = metrics_.sums();
   if (!result.shortage) return result;
   abandon(result);
   result.leftover_bytes = Meter::scoped_bytes(memory_slot_) - held;
@@ -108,9 +110,11 @@ void Microbatches::train(MicrobatchResult& result) {
   Model& model = *state_.model;
   const auto weight = static_cast<double>(model.loss_weight(state_.batch));
   if (weight == 0) return;  // a mean over nothing is no number
+  const Batch given = metrics_.any() ? state_.batch : Batch();
   engine_.run_event(Event::kBeforeForward);
   state_.outputs = model.forward(state_.batch);
   engine_.run_event(Event::kAfterForward);
+  if (metrics_.any()) metrics_.update(model, given, state_.outputs);
   engine_.run_event(Event::kBeforeLoss);
   state_.loss = model.loss(state_.outputs, state_.batch);
   engine_.run_event(Event::kAfterLoss);

@@ -104,7 +104,7 @@ void Sync::finish_step(Context& context, Envelope& envelope, FinishStep& finish)
   auto waiting = std::make_shared<Envelope>(std::move(envelope));
   post(context, group_.all_reduce(verdict, "verdict"), [this, waiting, verdict, gathered](Context& c) {
     asked_ = false;
-    const Verdict all = Verdict::decode(verdict);
+    const Verdict all = Verdict::decode(verdict, group_.size());
     recorder_.record({c.now(), "sync", "verdict", step_, 0});
     if (all.out_of_memory == 0) ++step_;
     c.reply(*waiting, StepFinished{all, gathered});

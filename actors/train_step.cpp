@@ -88,6 +88,7 @@ Verdict TrainStep::run(Context& context, const BatchReady& ready, double lr, con
   use_accumulation(context);
   Attempt done = attempt(context, ready.batch, hooks);
   while (done.all.verdict.out_of_memory > 0) {
+    hooks.void_attempt();
     done.all = {};  // what was gathered is void too
     make_room(context, ready, done.mine);
     done = attempt(context, ready.batch, hooks);
@@ -187,6 +188,7 @@ Verdict TrainStep::verdict_of(const MicrobatchResult& result) const {
   verdict.flops = result.flops;
   verdict.loss_sum = result.loss_sum;
   verdict.loss_weight = result.loss_weight;
+  verdict.metrics = result.metrics;
   verdict.memory_peak = {static_cast<double>(Meter::peak_bytes(options_.memory_slot))};
   return verdict;
 }
@@ -197,6 +199,7 @@ void TrainStep::commit(Context& context, const StepFinished& finished) {
   state_.grad_scale = finished.verdict.loss_weight;
   state_.train_loss = finished.verdict.loss_sum / finished.verdict.loss_weight;
   state_.flops = finished.verdict.flops;
+  microbatches_->apply_metrics(finished.verdict.metrics);
   engine_.run_event(Event::kAfterTrainBatch);
   if (const char* bad = not_finite(finished.verdict)) {
     log_.warning(step_text() + "the " + bad + " not finite; the step is skipped");

@@ -234,8 +234,21 @@ monitor = "metrics/eval/LanguageCrossEntropy"
     def test_a_metric_that_nothing_measures(self):
         place = self.alter("[checkpoint]", '[[callbacks]]\nkind = "early_stopper"\n'
                            'monitor = "MulticlasAccuracy"\n\n[checkpoint]', named="monitor")
-        self.refused(place, 'callbacks.0.monitor = "MulticlasAccuracy"', "did you mean MulticlassAccuracy?",
-                     check=None)
+        self.refused(place, 'callbacks.0.monitor = "MulticlasAccuracy"', "did you mean MulticlassAccuracy?")
+
+    def test_a_metric_that_is_not_measured_in_training(self):
+        place = self.alter("[checkpoint]", '[[callbacks]]\nkind = "early_stopper"\ndataloader_label = "train"\n'
+                           'monitor = "CrossEntropy"\n\n[checkpoint]', named="monitor")
+        self.refused(place, 'callbacks.0.monitor = "CrossEntropy"', "it measures MulticlassAccuracy")
+
+    def test_a_logger_of_a_hosted_service(self):
+        place = self.alter("[checkpoint]", '[[loggers]]\nkind = "wandb"\n\n[checkpoint]', named='"wandb"')
+        self.refused(place, 'loggers.0.kind = "wandb"', "Not carried over", 'kind = "command"')
+
+    def test_a_log_that_several_ranks_would_write(self):
+        place = self.alter("[checkpoint]", '[[loggers]]\nkind = "csv"\nrank_zero_only = false\n'
+                           'filename = "all.csv"\n\n[checkpoint]', named="all.csv")
+        self.refused(place, 'loggers.0.filename = "all.csv"', "expected {rank} in it")
 
     def test_an_unknown_option(self):
         self.refused("", "--resum", arguments=["--resum", "auto"], check=None)

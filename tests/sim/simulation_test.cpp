@@ -36,6 +36,22 @@ TEST(SimulationTest, ARunWithoutFaultsKeepsEveryInvariant) {
   EXPECT_EQ(orders.size(), 20u);
 }
 
+// Files, and a program that is not started.
+TEST(SimulationTest, LoggersBreakNothingWhateverHappens) {
+  constexpr int kRanks = 2;
+  const std::string loggers =
+      "[[loggers]]\nkind = 'csv'\n[[loggers]]\nkind = 'file'\nrank_zero_only = false\n[[loggers]]\nkind = "
+      "'tensorboard'\n[[loggers]]\nkind = 'command'\ncommand = 'touch /started'\n";
+  std::string faults;
+  for (const char* kind : {"death", "disk_full", "write_error", "torn_write"})
+    faults += "[[fault]]\nkind = '" + std::string(kind) + "'\n";
+  const Simulation simulation(small_job(loggers), kRanks, plan_of(faults, kRanks));
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    const SeedResult result = simulation.run_twice(seed);
+    EXPECT_THAT(result.findings, IsEmpty()) << "seed " << seed << "\n" << joined(result.story);
+  }
+}
+
 class EachFault : public testing::TestWithParam<std::string> {};
 
 TEST_P(EachFault, HappensAndBreaksNothing) {

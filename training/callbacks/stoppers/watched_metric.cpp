@@ -37,10 +37,11 @@ WatchedMetric::WatchedMetric(Options options)
 
 void WatchedMetric::require(const State& state) const {
   const std::string& monitor = options_.monitor.text();
-  const auto known = state.model->get_metrics(/*is_train=*/false);
+  const auto known = state.model->get_metrics(options_.dataloader_label == "train");
   if (std::find(known.begin(), known.end(), monitor) != known.end()) return;
   const std::string near = nearest_name(monitor, known);
-  options_.monitor.fail("the model has no such metric; it measures " + joined(known) +
+  options_.monitor.fail("the model has no such metric; " +
+                        (known.empty() ? "it measures none" : "it measures " + joined(known)) +
                         (near.empty() ? "" : "; did you mean " + near + "?"));
 }
 
