@@ -33,6 +33,22 @@ Checkpoint checkpoint_of(const Job& job, const std::string& named) {
   return newest_good_checkpoint(disk, job.checkpoints, on_bad);
 }
 
+void scan(const Dataset& dataset, const Setting& section) try {
+  dataset.scan();
+} catch (const UserError& error) {
+  section.at("path").fail(error.what());
+}
+
+// Gives the checkpoint's folder, "" where there is none.
+std::string load_model(Trainee& trainee, const Job& job, const std::string& named) try {
+  const Checkpoint checkpoint = checkpoint_of(job, named);
+  if (!checkpoint.folder.empty()) restore_model(trainee, checkpoint.tensors, checkpoint.folder);
+  return checkpoint.folder;
+} catch (const std::exception& error) {
+  if (named.empty()) throw;
+  Setting(named, "--checkpoint", {"command line"}).fail(one_line(error));
+}
+
 void check_resume(const Job& job, Trainee& trainee) try {
   if (job.resume.is_none()) return;
   const Checkpoint checkpoint = checkpoint_of(job, job.resume.text());
@@ -44,10 +60,18 @@ void check_resume(const Job& job, Trainee& trainee) try {
 
 void check_times(const Job& job, const Trainee& trainee) {
   const Time max_duration = planned_duration(job.recipe);
-  const Interval eval_every(Time::parse(job.recipe.at("train").at("eval_interval")), max_duration);
+  for (const auto& evaluator : job.evaluators) Interval(evaluator.interval(job.recipe), max_duration);
   Interval(Time::parse(job.recipe.at("checkpoint").at("interval")), max_duration);
   LearningRate(job.recipe, trainee, {max_duration, job.train_sampler(0).batches()},
-               job.eval && eval_every.fires());
+               evaluation_metrics(job.evaluators, job.recipe, *trainee.model));
+}
+
+NamedValues evaluation_of(const Job& job, const Evaluator& evaluator, State& state, Engine& engine) {
+  const Sampler sampler = job.eval_sampler(evaluator, 0);
+  const Dataset& data = *evaluator.data;
+  const auto fetch = [&](int64_t index) { return data.get(sampler.indices(data, 0, index)); };
+  const auto alone = [](const at::Tensor&) {};
+  return evaluate(state, engine, evaluator, fetch, alone, [] { return 0.0; }).value();
 }
 
 }  // namespace
@@ -55,12 +79,13 @@ void check_times(const Job& job, const Trainee& trainee) {
 std::string check_text(const Setting& recipe, int ranks, bool scan_data) try {
   const Job job = lone_job(recipe, ranks);
   if (scan_data) {
-    job.train->scan();
-    if (job.eval) job.eval->scan();
+    scan(*job.train, job.recipe.at("data").at("train"));
+    for (const auto& evaluator : job.evaluators) scan(*evaluator.data, evaluator.section);
   }
   State trainee;
   build(trainee, job.recipe, job.train->spec(), job.seed, job.make_model);
   check_times(job, trainee);
+  trainee.measured = measured_metrics(job.evaluators, *trainee.model);
   PosixDisk disk;
   for (const auto& callback : make_callbacks(job.recipe, disk)) callback->require(trainee);
   check_resume(job, trainee);
@@ -79,20 +104,18 @@ std::string check_text(const Setting& recipe, int ranks, bool scan_data) try {
 
 std::string eval_text(const Setting& recipe, const std::string& named) try {
   const Job job = lone_job(recipe, 1);
-  if (!job.eval) throw UserError(recipe.position.file + ": there is no [data.eval] to evaluate on");
+  if (job.evaluators.empty())
+    throw UserError(recipe.position.file + ": there is no [data.eval] to evaluate on");
   State state;
   Logger logger;
   Engine engine(state, logger, {});
   build(state, job.recipe, job.train->spec(), job.seed, job.make_model);
-  const Checkpoint checkpoint = checkpoint_of(job, named);
-  if (!checkpoint.folder.empty()) restore_model(state, checkpoint.tensors, checkpoint.folder);
-  const Sampler sampler = job.eval_sampler(0);
-  const auto fetch = [&](int64_t index) { return job.eval->get(sampler.indices(*job.eval, 0, index)); };
+  const std::string folder = load_model(state, job, named);
   std::ostringstream out;
-  out << "weights: " << (checkpoint.folder.empty() ? "the recipe's initial ones" : checkpoint.folder) << '\n';
-  const auto values = evaluate(
-      state, engine, sampler.batches(), fetch, [](const at::Tensor&) {}, [] { return 0.0; });
-  for (const auto& [name, value] : values.value()) out << name << ' ' << value << '\n';
+  out << "weights: " << (folder.empty() ? "the recipe's initial ones" : folder) << '\n';
+  for (const auto& evaluator : job.evaluators)
+    for (const auto& [name, value] : evaluation_of(job, evaluator, state, engine))
+      out << name << ' ' << value << '\n';
   return out.str();
 } catch (const UserError&) {
   throw;

@@ -54,7 +54,7 @@ void CheckpointShelf::put_aside(const std::vector<std::string>& names) {
 std::string CheckpointShelf::publish(const std::string& name, const std::string& unfinished,
                                      const CheckpointManifest& manifest) {
   try {
-    publish_checkpoint(disk_, unfinished, folder_ + "/" + name, manifest);
+    publish_checkpoint(disk_, unfinished, folder_ + "/" + name, manifest, &viewer_);
   } catch (const OperatingError& error) {
     return error.what();
   }

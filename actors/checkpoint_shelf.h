@@ -42,6 +42,7 @@ class CheckpointShelf {
   Log& log_;
   std::string folder_;
   int keep_;
+  Hdf5Layout viewer_;  // of the newest checkpoint.h5
 };
 
 }  // namespace tutti

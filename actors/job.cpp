@@ -2,17 +2,21 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <optional>
 
+#include "actors/token_times.h"
 #include "data/make_dataset.h"
 #include "io/checkpoint.h"
 #include "io/recipe.h"
 #include "io/recorded_run.h"
 #include "io/run_state.h"
 #include "runtime/disk.h"
+#include "runtime/utf8.h"
 #include "tensors/meter.h"
 #include "tensors/process_state.h"
 #include "training/loggers/factory.h"
@@ -46,10 +50,13 @@ Sampler sampler(const Setting& data, const Dataset& dataset, int64_t batch, cons
   plan.seed = job.seed;
   plan.shuffle = data.at("shuffle").boolean();
   plan.drop_last = data.at("drop_last").boolean();
+  plan.most_batches = data.at("subset_num_batches").integer();
   return Sampler(plan);
 }
 
 void require_batches(const Setting& data, const Sampler& sampler) {
+  if (data.at("subset_num_batches").integer() == 0)
+    data.at("subset_num_batches").fail("expected at least one batch, or -1 for all");
   if (sampler.batches() == 0)
     data.at("drop_last")
         .fail("an epoch has no batch: the data is shorter than one, and short ones are dropped");
@@ -72,6 +79,21 @@ std::optional<uint64_t> earlier_seed(const Job& job) {
   return std::nullopt;
 }
 
+Setting option(const std::string& name, const std::string& value) {
+  return Setting(value, name, {"command line"});
+}
+
+// A run's folder is its own, so it is neither runs/ itself nor elsewhere by a name like "..".
+void require_folder(const Setting& recipe, const JobOptions& options) {
+  for (const auto& path : {option("--run-dir", options.run_dir), option("--resume", options.resume)})
+    if (!is_utf8(path.text())) path.fail("expected a path in UTF-8");
+  const Setting& name = recipe.at("run_name");
+  const auto below =
+      std::filesystem::path("runs/" + name.text()).lexically_normal().lexically_relative("runs");
+  if (options.run_dir.empty() && (below.empty() || below == "." || *below.begin() == ".."))
+    name.fail("expected the name of a folder below runs/, or --run-dir");
+}
+
 void require_cpu(const Setting& recipe) {
   const Setting& device = recipe.at("device").at("kind");
   if (device.text() == "gpu") device.fail("this build trains on CPUs");
@@ -89,12 +111,32 @@ void choose_seed(Job& job, uint64_t fresh) {
   job.seed = static_cast<uint64_t>(seed.integer());
 }
 
-void open_training_data(Job& job) {
+constexpr const char* kBrought = "program";
+
+// What the program brings, where the recipe says that it does.
+bool is_brought(const Setting& section, bool has) {
+  const bool wanted = section.at("kind").text() == kBrought;
+  if (has && !wanted)
+    section.at("kind").fail(
+        "the program brings its own, and the recipe names another; keep one of the two "
+        "(kind = \"program\" is the program's)");
+  return has;
+}
+
+DatasetPtr dataset(const Setting& section, const Job& job, const Brought& brought, const std::string& label) {
+  const auto own = brought.data.find(label);
+  return is_brought(section, own != brought.data.end()) ? own->second : make_dataset(section, job.seed);
+}
+
+void open_training_data(Job& job, const Brought& brought) {
+  if (is_brought(job.recipe.at("model"), static_cast<bool>(brought.make_model)))
+    job.make_model = brought.make_model;
   const Setting& section = job.recipe.at("data").at("train");
-  job.train = make_dataset(section, job.seed);
+  job.train = dataset(section, job, brought, "train");
   job.global_batch = global_batch(section, job.world);
   require_batches(section, job.train_sampler(0));
-  build_model(job.recipe.at("model"), job.train->spec(), job.make_model);
+  const auto model = build_model(job.recipe.at("model"), job.train->spec(), job.make_model);
+  require_tokens(job.recipe, *model, job.train->spec());
 }
 
 // The key of a data section that says what its samples look like.
@@ -117,15 +159,17 @@ void require_like_training(const Setting& section, const SampleSpec& trained, co
 }
 
 // Labels may reach beyond those that were trained on where the recipe says how many the model tells apart.
-void require_known_classes(const Job& job, const Setting& section) {
-  const int64_t trained = job.train->spec().classes, evaluated = job.eval->spec().classes;
+void require_known_classes(const Job& job, const Evaluator& evaluator) {
+  const Setting& section = evaluator.section;
+  const SampleSpec& spec = evaluator.data->spec();
+  const int64_t trained = job.train->spec().classes, evaluated = spec.classes;
   const Setting& model = job.recipe.at("model");
   const bool given = model.has("num_classes") || model.has("vocab_size");
   if (!given && trained > 0 && evaluated > trained)
     section.at("kind").fail("its labels reach " + std::to_string(evaluated - 1) +
                             ", but [data.train] has only " + std::to_string(trained) + " classes");
   try {
-    build_model(model, job.eval->spec(), job.make_model);
+    build_model(model, spec, job.make_model);
   } catch (const UserError& error) {
     key_of_samples(section).fail("the model cannot take it: " + std::string(error.what()));
   }
@@ -139,14 +183,41 @@ void require_budget_of_each_rank(const Job& job) {
                  " ranks, or one for all");
 }
 
-void open_evaluation_data(Job& job) {
-  const Setting& section = job.recipe.at("data").at("eval");
-  job.eval = make_dataset(section, job.seed);
-  job.eval_batch = global_batch(section, job.world);
-  if (job.eval_batch == 0) job.eval_batch = job.global_batch;
-  require_batches(section, job.eval_sampler(0));
-  require_like_training(section, job.train->spec(), job.eval->spec());
-  require_known_classes(job, section);
+void require_own_label(const Job& job, const Setting& label) {
+  if (label.text().empty() || label.text() == "train")
+    label.fail("expected the name of what is evaluated, and not \"train\"");
+  for (const auto& other : job.evaluators)
+    if (other.label == label.text()) label.fail("another evaluator has this label; each needs its own");
+}
+
+void require_different_names(const Evaluator& evaluator, const Model& model) {
+  std::vector<std::string> names = evaluator.metric_names(model);
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice == names.end()) return;
+  const Setting& section = evaluator.section;
+  section.at(section.has("metrics") ? "metrics" : "metric_names").fail(*twice + " is in it twice");
+}
+
+void add_evaluator(Job& job, const Setting& section, const Brought& brought) {
+  require_own_label(job, section.at("label"));
+  const std::string& label = section.at("label").text();
+  Evaluator evaluator{label, section, dataset(section, job, brought, label)};
+  evaluator.global_batch = global_batch(section, job.world);
+  if (evaluator.global_batch == 0) evaluator.global_batch = job.global_batch;
+  const Sampler sampler = job.eval_sampler(evaluator, 0);
+  require_batches(section, sampler);
+  evaluator.batches = sampler.batches();
+  require_like_training(section, job.train->spec(), evaluator.data->spec());
+  require_known_classes(job, evaluator);
+  const auto model = build_model(job.recipe.at("model"), job.train->spec(), job.make_model);
+  require_different_names(evaluator, *model);
+  job.evaluators.push_back(std::move(evaluator));
+}
+
+void open_evaluation_data(Job& job, const Brought& brought) {
+  if (job.recipe.at("data").has("eval")) add_evaluator(job, job.recipe.at("data").at("eval"), brought);
+  for (const auto& section : job.recipe.at("evaluators").array()) add_evaluator(job, section, brought);
 }
 
 // Early, so that the key that names a folder is blamed, and not the first file that cannot be written.
@@ -162,8 +233,7 @@ void make_folder(const Setting& named, const std::string& folder) {
 
 void make_folders(const Job& job, const JobOptions& options) {
   const Setting& checkpoint = job.recipe.at("checkpoint");
-  make_folder(options.run_dir.empty() ? job.recipe.at("run_name")
-                                      : Setting(options.run_dir, "--run-dir", {"command line"}),
+  make_folder(options.run_dir.empty() ? job.recipe.at("run_name") : option("--run-dir", options.run_dir),
               job.run_dir);
   if (checkpoint.has("save_folder")) make_folder(checkpoint.at("save_folder"), job.checkpoints);
   const Setting& level = job.recipe.at("journal").at("level");
@@ -176,8 +246,8 @@ Sampler Job::train_sampler(int rank) const {
   return sampler(recipe.at("data").at("train"), *train, global_batch, *this, rank);
 }
 
-Sampler Job::eval_sampler(int rank) const {
-  return sampler(recipe.at("data").at("eval"), *eval, eval_batch, *this, rank);
+Sampler Job::eval_sampler(const Evaluator& evaluator, int rank) const {
+  return sampler(evaluator.section, *evaluator.data, evaluator.global_batch, *this, rank);
 }
 
 int64_t Job::memory_budget(int rank) const {
@@ -189,6 +259,7 @@ int64_t Job::memory_budget(int rank) const {
 
 Job make_job(Setting recipe, const JobOptions& options) {
   Job job;
+  require_folder(recipe, options);
   job.recipe = std::move(recipe);
   job.world = options.world;
   job.nonce = options.nonce;
@@ -197,7 +268,7 @@ Job make_job(Setting recipe, const JobOptions& options) {
   job.checkpoints =
       checkpoint.has("save_folder") ? checkpoint.at("save_folder").text() : job.run_dir + "/checkpoints";
   if (!options.resume.empty())
-    job.resume = Setting(options.resume, "--resume", {"command line"});
+    job.resume = option("--resume", options.resume);
   else if (checkpoint.has("resume"))
     job.resume = checkpoint.at("resume");
   require_cpu(job.recipe);
@@ -205,8 +276,9 @@ Job make_job(Setting recipe, const JobOptions& options) {
   require_budget_of_each_rank(job);
   choose_seed(job, options.fresh_seed);
   job.recipe_text = write_recipe(job.recipe);
-  open_training_data(job);
-  if (job.recipe.at("data").has("eval")) open_evaluation_data(job);
+  job.listeners = options.brought.listeners;
+  open_training_data(job, options.brought);
+  open_evaluation_data(job, options.brought);
   if (options.makes_folders) make_folders(job, options);
   return job;
 }

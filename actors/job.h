@@ -2,8 +2,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
+#include <vector>
 
+#include "actors/evaluator.h"
 #include "data/dataset.h"
 #include "data/sampler.h"
 #include "runtime/setting.h"
@@ -15,6 +18,13 @@ namespace tutti {
 // What listens to the events of a rank: its own, since ranks may share a process.
 using Listeners = std::function<Engine::Options(int rank)>;
 
+// What a program brings along for what its recipe calls kind = "program", and to listen to the training.
+struct Brought {
+  ModelFactory make_model;                 // empty: the recipe's
+  std::map<std::string, DatasetPtr> data;  // "train", or an evaluator's label; else the recipe's
+  Listeners listeners;                     // may be empty
+};
+
 // A run as the recipe and the command line define it, before anything is built. The same on every rank.
 struct Job {
   Setting recipe;  // resolved
@@ -25,15 +35,15 @@ struct Job {
   std::string run_dir;
   std::string checkpoints;  // folder
   Setting resume;           // none, "auto", or the folder of a checkpoint or a run
-  DatasetPtr train, eval;   // eval may be null
+  DatasetPtr train;
+  std::vector<Evaluator> evaluators;  // labels differ
   ModelFactory make_model = tutti::make_model;
   StepObserver before_step;  // may be empty
   Listeners listeners;       // of a rank; may be empty
   int64_t global_batch = 0;
-  int64_t eval_batch = 0;  // global
 
   Sampler train_sampler(int rank) const;
-  Sampler eval_sampler(int rank) const;
+  Sampler eval_sampler(const Evaluator& evaluator, int rank) const;
   int64_t memory_budget(int rank) const;  // bytes; 0 = none
 };
 
@@ -45,6 +55,7 @@ struct JobOptions {
   uint64_t fresh_seed = 0;  // where the recipe names none; equal on all ranks
   std::string nonce;
   bool makes_folders = true;  // the run's and the checkpoints'
+  Brought brought = {};
 };
 
 // Opens the data and checks that batches fit the ranks, that the model can take the data, and that evaluation

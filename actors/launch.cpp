@@ -118,8 +118,9 @@ Job agreed_job(const Order& order, Group& group) {
   std::string trouble;
   try {
     const uint64_t fresh_seed = Draw(0, nonce).bits() & 0xffffffff;
-    job = make_job(order.recipe,
-                   {group.size(), order.options.run_dir, order.options.resume, fresh_seed, nonce});
+    job =
+        make_job(order.recipe, {group.size(), order.options.run_dir, order.options.resume, fresh_seed, nonce,
+                                /*makes_folders=*/true, order.options.brought});
   } catch (const std::exception& error) {
     trouble = one_line(error);
   }

@@ -11,7 +11,6 @@ namespace {
 
 constexpr Nanoseconds kShowEvery = std::chrono::seconds(2);
 constexpr Nanoseconds kShowEveryOnTerminal = std::chrono::milliseconds(100);
-constexpr const char* kEvaluation = "\"metrics/eval/";  // in a line that an evaluation wrote
 
 std::string duration_text(double s) {
   const auto whole = static_cast<int64_t>(std::lround(s));
@@ -26,6 +25,10 @@ std::string duration_text(double s) {
 }
 
 void warn(const std::string& what) { std::fprintf(stderr, "warning: %s\n", what.c_str()); }
+
+bool is_of_evaluation(const std::string& line) {
+  return line.find("\"metrics/") != std::string::npos && line.find("\"lr\": ") == std::string::npos;
+}
 
 int64_t step_of(const std::string& line) { return json_integer(line, "step", -1); }
 
@@ -71,7 +74,7 @@ std::optional<TimePoint> Reporter::idle(Context&) {
 void Reporter::open(const ReportFrom& from) {
   if (from.own) {
     metrics_.resume(from.step, [this](const std::string& line) {
-      if (line.find(kEvaluation) != std::string::npos) evaluated_before_ = step_of(line);
+      if (is_of_evaluation(line)) evaluated_before_.insert(line);
     });
   } else {
     metrics_.begin();
@@ -108,7 +111,8 @@ void Reporter::evaluation(Context& context, const EvalDone& done) {
   last_eval_ = done;
   JsonFields fields = {{"step", done.step}, {"epoch", done.epoch}};
   for (const auto& [name, value] : done.metrics) fields.emplace_back(name, value);
-  if (done.step != evaluated_before_) metrics_.append(json_line(fields));
+  const std::string line = json_line(fields);
+  if (!evaluated_before_.contains(line)) metrics_.append(line);
   if (steps_ > 0) show(context, last_, true);
 }
 

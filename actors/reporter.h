@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdio>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,7 +48,7 @@ class Reporter final : public Actor {
   EvalDone last_eval_;
   std::string sample_;
   int64_t steps_ = 0;
-  int64_t evaluated_before_ = -1;  // the last step whose evaluation a resumed run has reported already
+  std::set<std::string> evaluated_before_;  // lines of evaluations that an earlier start has reported
   TimePoint first_step_, shown_;
   int64_t shown_step_ = -1;
   double samples_ = 0;  // since the first step

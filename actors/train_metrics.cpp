@@ -2,12 +2,12 @@
 
 #include <ATen/core/grad_mode.h>
 
-#include "actors/evaluation.h"
+#include "actors/evaluator.h"
 #include "runtime/error.h"
 
 namespace tutti {
 
-TrainMetrics::TrainMetrics(const State& state) : metrics_(metrics_of(state, /*is_train=*/true)) {}
+TrainMetrics::TrainMetrics(const State& state) : metrics_(train_metrics(*state.model, state.composer)) {}
 
 void TrainMetrics::reset() {
   for (auto& metric : metrics_) metric->reset();

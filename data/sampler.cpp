@@ -15,7 +15,8 @@ Sampler::Sampler(const Plan& plan) : plan_(plan) {
 int64_t Sampler::batches() const {
   const int64_t whole = plan_.samples / plan_.global_batch;
   const bool short_batch = plan_.samples % plan_.global_batch != 0 && !plan_.drop_last;
-  return whole + (short_batch ? 1 : 0);
+  const int64_t all = whole + (short_batch ? 1 : 0);
+  return plan_.most_batches < 0 ? all : std::min(all, plan_.most_batches);
 }
 
 int64_t Sampler::global_samples(int64_t batch) const {

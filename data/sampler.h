@@ -22,6 +22,7 @@ class Sampler {
     uint64_t seed = 0;
     bool shuffle = false;
     bool drop_last = false;
+    int64_t most_batches = -1;  // of the epoch; -1 = all
   };
 
   explicit Sampler(const Plan& plan);

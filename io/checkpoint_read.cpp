@@ -126,22 +126,6 @@ class Assembly {
   std::map<std::string, int64_t> filled_;
 };
 
-// The folders to try, best first: the one that `latest` stands for, then the newest.
-std::vector<std::string> candidates(const Disk& disk, const std::string& checkpoints) {
-  std::vector<std::string> names = published_checkpoints(disk, checkpoints);
-  std::reverse(names.begin(), names.end());
-  const auto manifest = [&](const std::string& name) {
-    const std::string path = checkpoints + "/" + name + "/manifest.json";
-    return disk.exists(path) ? text_of(disk.read(path)) : std::string();
-  };
-  const std::string latest = manifest("latest");
-  if (!latest.empty()) {
-    std::stable_partition(names.begin(), names.end(),
-                          [&](const std::string& name) { return manifest(name) == latest; });
-  }
-  return names;
-}
-
 }  // namespace
 
 CheckpointManifest read_manifest(const Disk& disk, const std::string& folder) {
@@ -161,9 +145,24 @@ Checkpoint read_checkpoint(const Disk& disk, const std::string& folder) {
   return {folder, std::move(manifest.state), assembly.finish(folder)};
 }
 
+std::vector<std::string> checkpoints_to_try(const Disk& disk, const std::string& checkpoints) {
+  std::vector<std::string> names = published_checkpoints(disk, checkpoints);
+  std::reverse(names.begin(), names.end());
+  const auto manifest = [&](const std::string& name) {
+    const std::string path = checkpoints + "/" + name + "/manifest.json";
+    return disk.exists(path) ? text_of(disk.read(path)) : std::string();
+  };
+  const std::string latest = manifest("latest");
+  if (!latest.empty()) {
+    std::stable_partition(names.begin(), names.end(),
+                          [&](const std::string& name) { return manifest(name) == latest; });
+  }
+  return names;
+}
+
 Checkpoint newest_good_checkpoint(const Disk& disk, const std::string& checkpoints,
                                   const std::function<void(const std::string&)>& on_bad) {
-  for (const std::string& name : candidates(disk, checkpoints)) {
+  for (const std::string& name : checkpoints_to_try(disk, checkpoints)) {
     try {
       return read_checkpoint(disk, checkpoints + "/" + name);
     } catch (const OperatingError& error) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "tensors/tree.h"
 #include "training/timestamp.h"
@@ -36,7 +37,7 @@ struct State : Trainee {
   Outputs outputs;  // of the microbatch
   at::Tensor loss;  // its mean, a scalar
   int grad_accum = 1;
-  bool composer = false;  // [compat]: Composer's way where tutti's is another
+  bool composer = false;                     // [compat]: Composer's way where tutti's is another
   int64_t device_train_microbatch_size = 0;  // samples; the last microbatches may have fewer
 
   // At AFTER_TRAIN_BATCH the views' gradients are sums over all ranks; divided by this they are those of the
@@ -51,6 +52,9 @@ struct State : Trainee {
   Timestamp eval_timestamp;
   // Metrics as last computed, over all ranks: "eval/MulticlassAccuracy". New ones are there at EVAL_END.
   std::map<std::string, double> metric_values;
+
+  // The names of what is measured, by label: "train", "eval". Empty: not known.
+  std::map<std::string, std::vector<std::string>> measured;
 
   // Part of max_duration that has passed, in [0, 1]; in epochs it moves at their ends only.
   Time elapsed_duration() const { return {elapsed(timestamp, max_duration), TimeUnit::kDuration}; }
