@@ -19,6 +19,7 @@
 #include "runtime/utf8.h"
 #include "tensors/meter.h"
 #include "tensors/process_state.h"
+#include "training/loggers/factory.h"
 
 namespace tutti {
 namespace {
@@ -272,6 +273,7 @@ Job make_job(Setting recipe, const JobOptions& options) {
     job.resume = checkpoint.at("resume");
   require_cpu(job.recipe);
   static_cast<void>(precision_of(job.recipe));  // refuses what does not go together
+  check_loggers(job.recipe);
   require_budget_of_each_rank(job);
   choose_seed(job, options.fresh_seed);
   job.recipe_text = write_recipe(job.recipe);

@@ -23,7 +23,7 @@ at::Tensor wide(const at::Tensor& loss) {
 }  // namespace
 
 Microbatches::Microbatches(State& state, Engine& engine, GradientBuckets* buckets, int count, int memory_slot)
-    : state_(state), engine_(engine), buckets_(buckets), memory_slot_(memory_slot) {
+    : state_(state), engine_(engine), buckets_(buckets), memory_slot_(memory_slot), metrics_(state) {
   for (const auto& [name, layer] : layers(*state.model)) {
     if (layer->statistics_channels() == 0) continue;
     normalising_.push_back(layer);
@@ -66,10 +66,12 @@ MicrobatchResult Microbatches::pass(const Batch& batch, const std::function<void
   result.tokens = state_.model->tokens(batch);
   result.flops = state_.model->flops_per_batch(batch);
   if (statistics_.defined()) result.statistics = statistics_.zero_();
+  metrics_.reset();
   const int64_t held = Meter::scoped_bytes(memory_slot_);
   result.shortage = try_pass(begin, mark, result);
   found_.clear();
   let_go();
+  result.metrics = metrics_.sums();
   if (!result.shortage) return result;
   abandon(result);
   result.leftover_bytes = Meter::scoped_bytes(memory_slot_) - held;
@@ -151,12 +153,14 @@ void Microbatches::train(MicrobatchResult& result) {
   Model& model = *state_.model;
   const auto weight = static_cast<double>(model.loss_weight(state_.batch));
   if (weight == 0) return;  // a mean over nothing is no number
+  const Batch given = metrics_.any() ? state_.batch : Batch();
   engine_.run_event(Event::kBeforeForward);
   {
     const AutocastScope autocast(state_.precision.autocast);
     state_.outputs = model.forward(state_.batch);
   }
   engine_.run_event(Event::kAfterForward);
+  if (metrics_.any()) metrics_.update(model, given, state_.outputs);
   engine_.run_event(Event::kBeforeLoss);
   {
     const AutocastScope autocast(state_.precision.autocast);

@@ -6,6 +6,7 @@
 
 #include "actors/autograd_sweep.h"
 #include "actors/gradient_buckets.h"
+#include "actors/train_metrics.h"
 #include "tensors/meter.h"
 #include "tensors/tree.h"
 #include "training/engine.h"
@@ -21,6 +22,7 @@ struct MicrobatchResult {
   int64_t tokens = 0;
   double flops = 0;  // 0 = the model does not say
   bool finite = true;
+  std::vector<double> metrics;  // sums of the train metrics
   // [statistics_size] float32: per microbatch and normalisation layer mean, variance, count. The same tensor
   // every step.
   at::Tensor statistics;
@@ -62,6 +64,9 @@ class Microbatches {
   void set_size(int64_t samples) { size_ = samples; }
   int64_t statistics_size() const { return count_ * statistics_stride_; }
 
+  // Gives state.metric_values what the metrics' sums over all ranks come to.
+  void apply_metrics(const std::vector<double>& sums) { metrics_.take(sums, state_); }
+
   // Takes what every rank gathered, [world, statistics_size], into the layers in rank and microbatch order.
   void apply_statistics(const at::Tensor& gathered);
 
@@ -89,6 +94,7 @@ class Microbatches {
   std::vector<RunningStatistics> found_;
   Batch whole_;  // as BEFORE_TRAIN_BATCH finds it in every pass of the step
   ForwardContext context_;
+  TrainMetrics metrics_;
   AutogradSweep sweep_;
 };
 

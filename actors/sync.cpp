@@ -122,7 +122,7 @@ void Sync::post_verdict(Context& context) {
   post(context, group_.all_reduce(verdict, "verdict"), [this, step, verdict](Context& c) {
     asked_ = false;
     recorder_.record({c.now(), "sync", "verdict", step_, 0});
-    c.reply(*step.asked, StepFinished{Verdict::decode(verdict), step.statistics});
+    c.reply(*step.asked, StepFinished{Verdict::decode(verdict, group_.size()), step.statistics});
   });
 }
 

@@ -136,6 +136,7 @@ Verdict TrainStep::run(Context& context, const BatchReady& ready, double lr, con
   use_accumulation(context);
   scale_losses(context, ready.batch);
   while (!try_step(context, ready, lr, hooks)) {
+    hooks.void_attempt();
     sum_ = {};  // what was gathered is void too
     microbatches_->end_step();
     make_room(context, ready);
@@ -187,6 +188,7 @@ void TrainStep::add_up(StepFinished all) {
     sum_.verdict.loss_sum = first.loss_sum;
     sum_.verdict.loss_weight = first.loss_weight;
     sum_.verdict.flops += first.flops;
+    sum_.verdict.metrics = first.metrics;
   }
   if (all.statistics.defined()) sum_.statistics.push_back(std::move(all.statistics));
 }
@@ -259,6 +261,7 @@ Verdict TrainStep::verdict_of(const MicrobatchResult& result) const {
   verdict.flops = result.flops;
   verdict.loss_sum = result.loss_sum;
   verdict.loss_weight = result.loss_weight;
+  verdict.metrics = result.metrics;
   verdict.memory_peak = {static_cast<double>(Meter::peak_bytes(options_.memory_slot))};
   return verdict;
 }
@@ -304,6 +307,7 @@ void TrainStep::take_gradients() {
   state_.grad_scale = last_.loss_weight * state_.loss_scale;
   state_.train_loss = sum_.verdict.loss_sum / sum_.verdict.loss_weight;
   state_.flops = sum_.verdict.flops;
+  microbatches_->apply_metrics(sum_.verdict.metrics);
   engine_.run_event(Event::kAfterTrainBatch);
   if (last_.non_finite > 0 || last_.overflow > 0) throw GivenUp();
 }

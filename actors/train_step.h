@@ -39,6 +39,7 @@ class TrainStep {
   // What the rest of the rank has to do with a step.
   struct Hooks {
     std::function<void(Verdict& mine)> vote;  // puts in what the step itself does not know
+    std::function<void()> void_attempt;       // all that was said of the step is said again
     std::function<void()> before_update;      // the last moment before anything that lasts changes
   };
 

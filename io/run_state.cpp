@@ -13,7 +13,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EvaluationDue, at, labels)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunState, run_name, seed, world, step, epoch, batch_in_epoch,
                                    evaluation_due, sample, token, sample_in_epoch, token_in_epoch,
                                    global_batch, data_digest, seconds, accumulation, grad_scaler, plateau,
-                                   lagging_rate, listeners, recipe)
+                                   lagging_rate, listeners, metrics, recipe)
 
 std::string RunState::to_json() const { return nlohmann::json(*this).dump(1); }
 
@@ -24,6 +24,7 @@ RunState RunState::from_json(const std::string& text) {
     if (!state.contains("grad_scaler")) state["grad_scaler"] = GradScalerState();
     if (!state.contains("evaluation_due")) state["evaluation_due"] = EvaluationDue();
     if (!state.contains("listeners")) state["listeners"] = RunState().listeners;
+    if (!state.contains("metrics")) state["metrics"] = RunState().metrics;
     if (!state.contains("lagging_rate")) state["lagging_rate"] = 1.0;
     if (!state.contains("plateau")) state["plateau"] = PlateauState();
     return state.get<RunState>();

@@ -68,6 +68,7 @@ struct RunState {
   PlateauState plateau;
   double lagging_rate = 1;  // the next step's multiplier, where rates lag as Composer's do
   std::map<std::string, std::string> listeners;  // "callbacks/EarlyStopper" -> its state
+  std::map<std::string, double> metrics;         // as last computed, finite: "train/MulticlassAccuracy"
   std::string recipe;                            // as resolved, TOML
 
   std::string to_json() const;

@@ -103,6 +103,15 @@ Catalog train_catalog() {
                   "stretches max_duration and every time of the schedule; 0.5: half as long"}
                   .more_than(0)
                   .at_most(1e6),
+              {"progress_bar", kBoolean, "true", "progress on standard output"},
+              {"log_to_console", kBoolean, "false", "print metrics; as [[loggers]] kind = \"console\""},
+              Key{"console_log_interval", kTime, "1ba", "how often log_to_console prints"}
+                  .in_units({"ba", "ep"})
+                  .at_least(1),
+              Key{"console_stream", kText, "stderr", "where log_to_console prints"}.one_of(
+                  {"stdout", "stderr"}),
+              {"log_traces", kBoolean, "false", "log which algorithms ran at which event"},
+              {"auto_log_hparams", kBoolean, "false", "log the recipe's values as hyperparameters"},
               Key{"precision", kText, "fp32",
                   "numbers to compute in; amp (amp_fp16) and amp_bf16 where 16 bits do, by autocast"}
                   .one_of({"fp32", "amp", "amp_fp16", "amp_bf16", "amp_fp8"}),

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "tensors/tree.h"
 #include "training/closure.h"
@@ -57,6 +58,9 @@ struct State : Trainee {
   Timestamp eval_timestamp;
   // Metrics as last computed, over all ranks: "eval/MulticlassAccuracy". New ones are there at EVAL_END.
   std::map<std::string, double> metric_values;
+
+  // The names of what is measured, by label: "train", "eval". Empty: not known.
+  std::map<std::string, std::vector<std::string>> measured;
 
   // Part of max_duration that has passed, in [0, 1]; in epochs it moves at their ends only.
   Time elapsed_duration() const { return {elapsed(timestamp, max_duration), TimeUnit::kDuration}; }

@@ -40,6 +40,22 @@ TEST(SimulationTest, ARunWithoutFaultsKeepsEveryInvariant) {
   EXPECT_EQ(orders.size(), 20u);
 }
 
+// Files, and a program that is not started.
+TEST(SimulationTest, LoggersBreakNothingWhateverHappens) {
+  constexpr int kRanks = 2;
+  const std::string loggers =
+      "[[loggers]]\nkind = 'csv'\n[[loggers]]\nkind = 'file'\nrank_zero_only = false\n[[loggers]]\nkind = "
+      "'tensorboard'\n[[loggers]]\nkind = 'command'\ncommand = 'touch /started'\n";
+  std::string faults;
+  for (const char* kind : {"death", "disk_full", "write_error", "torn_write"})
+    faults += "[[fault]]\nkind = '" + std::string(kind) + "'\n";
+  const Simulation simulation(small_job(loggers), kRanks, plan_of(faults, kRanks));
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    const SeedResult result = simulation.run_twice(seed);
+    EXPECT_THAT(result.findings, IsEmpty()) << "seed " << seed << "\n" << joined(result.story);
+  }
+}
+
 constexpr double kBytesPerMb = 1e6;
 
 // One of which activations take the most memory: 40 samples a rank and step on three ranks, six steps.
