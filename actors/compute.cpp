@@ -49,7 +49,7 @@ void Compute::receive(Context& context, Envelope& envelope) try {
     if (!done_) step(context, *ready);
   } else if (auto* order = message.get_if<Prepare>()) {
     record(context, kPrepares);
-    context.send(cast_.supervisor, prepare(order->checkpoint));
+    context.send(cast_.supervisor, prepare(*order));
   } else if (auto* start = message.get_if<Start>()) {
     begin(context, *start);
   } else if (message.get_if<StopRequested>()) {
@@ -63,7 +63,7 @@ void Compute::receive(Context& context, Envelope& envelope) try {
   throw OperatingError(one_line(error));
 }
 
-Prepared Compute::prepare(const std::string& checkpoint) {
+Prepared Compute::prepare(const Prepare& start) {
   try {
     const Setting& recipe = options_.recipe;
     state_.max_duration = planned_duration(recipe);
@@ -82,7 +82,7 @@ Prepared Compute::prepare(const std::string& checkpoint) {
     for (const auto& [name, listener] : engine_->stateful())
       for (const auto& [tensor_name, tensor] : listener->state_tensors())
         state_.listeners.emplace_back(name + "/" + tensor_name, tensor);
-    if (!checkpoint.empty()) restore(checkpoint);
+    if (!start.checkpoint.empty()) restore(start);
     engine_->run_event(Event::kAfterLoad);
   } catch (const std::exception& error) {
     return {one_line(error), {}, 0};
@@ -108,14 +108,25 @@ void Compute::follow_max_duration() {
   if (whole.unit() != planned_duration_.unit() || whole != planned_duration_) plan_times();
 }
 
-void Compute::restore(const std::string& folder) try {
-  const Checkpoint checkpoint = read_checkpoint(disk_, folder);
-  const RunState saved = resume(
-      state_, checkpoint, {options_.seed, options_.global_batch, options_.data_digest, options_.recipe});
-  resumed_from_ = folder;
+void Compute::restore(const Prepare& start) try {
+  const Checkpoint checkpoint = read_checkpoint(disk_, start.checkpoint);
+  const auto tell = [this](const std::string& what) {
+    if (options_.rank == 0) log_.warning(what);
+  };
+  const RunState saved = resume(state_, checkpoint,
+                                {options_.seed, options_.global_batch, options_.data_digest, options_.recipe},
+                                start.own ? LoadTerms() : options_.from.terms, tell);
+  if (start.own || !options_.from.terms.weights_only) take(saved);
+  if (saved.step > 0) resumed_from_ = start.checkpoint;
+} catch (const std::exception& error) {
+  (start.own ? options_.from.autoresume : options_.from.load_path).fail(one_line(error));
+}
+
+void Compute::take(const RunState& saved) {
   Timestamp& time = state_.timestamp;
   time.epoch = saved.epoch;
-  time.batch = saved_at_ = saved.step;
+  time.batch = saved.step;
+  if (saved.step > 0) saved_at_ = saved.step;
   time.batch_in_epoch = saved.batch_in_epoch;
   time.sample = saved.sample;
   time.token = saved.token;
@@ -128,8 +139,7 @@ void Compute::restore(const std::string& folder) try {
     if (found != saved.listeners.end()) listener->restore(found->second);
   }
   rate_.restore(saved.plateau, saved.lagging_rate);
-} catch (const std::exception& error) {
-  options_.resume.fail(one_line(error));
+  state_.metric_values = saved.metrics;
 }
 
 void Compute::begin(Context& context, const Start&) {
@@ -311,9 +321,12 @@ void Compute::snapshot(Context& context, bool last) {
   digest_weights();
   saved_at_ = state_.timestamp.batch;
   Snapshot snapshot;
-  snapshot.name = checkpoint_name(state_.timestamp.epoch, state_.timestamp.batch);
+  RunState saved = run_state();
+  snapshot.name = options_.names.at(saved);
   snapshot.pieces = checkpoint_pieces(state_, options_.world, options_.rank);
-  snapshot.state = run_state().to_json();
+  std::erase_if(snapshot.pieces, [this](const auto& piece) { return !options_.save.hold(piece.name); });
+  options_.save.leave_out(saved);
+  snapshot.state = saved.to_json();
   snapshot.last = last;
   copying_ = context.request<SnapshotCopied>(cast_.checkpointer, std::move(snapshot));
 }
@@ -359,6 +372,7 @@ RunState Compute::run_state() const {
     if (std::string text = listener->state(); !text.empty()) state.listeners[name] = std::move(text);
   state.plateau = rate_.state();
   state.lagging_rate = rate_.lagging();
+  state.metrics = state_.metric_values;
   state.recipe = options_.recipe_text;
   return state;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/checkpoint_terms.h"
 #include "actors/learning_rate.h"
 #include "actors/messages.h"
 #include "actors/step_log.h"
@@ -46,7 +47,9 @@ class Compute final : public Actor {
     SampleSpec spec;
     ModelFactory make_model;
     uint64_t data_digest = 0;
-    Setting resume;  // what is blamed for a checkpoint that does not fit
+    StartFrom from;
+    SaveTerms save;
+    CheckpointNames names;
     StepObserver before_step;
     Engine::Options listeners;
   };
@@ -57,8 +60,9 @@ class Compute final : public Actor {
   void receive(Context& context, Envelope& envelope) override;
 
  private:
-  Prepared prepare(const std::string& checkpoint);
-  void restore(const std::string& folder);
+  Prepared prepare(const Prepare& start);
+  void restore(const Prepare& start);
+  void take(const RunState& saved);
   void plan_times();
   void follow_max_duration();
   void begin(Context& context, const Start& start);

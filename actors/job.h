@@ -4,7 +4,9 @@
 #include <functional>
 #include <string>
 
+#include "actors/checkpoint_terms.h"
 #include "data/dataset.h"
+#include "data/own_data.h"
 #include "data/sampler.h"
 #include "runtime/setting.h"
 #include "training/engine.h"
@@ -24,8 +26,10 @@ struct Job {
   std::string nonce;  // of this start
   std::string run_dir;
   std::string checkpoints;  // folder
-  Setting resume;           // none, "auto", or the folder of a checkpoint or a run
-  DatasetPtr train, eval;   // eval may be null
+  std::string resume;       // as the command line says: "", "auto", or a path
+  StartFrom from;
+  DatasetPtr train, eval;  // eval may be null; where each rank has its own, the first one's of this process
+  OwnData own_train, own_eval;
   ModelFactory make_model = tutti::make_model;
   StepObserver before_step;  // may be empty
   Listeners listeners;       // of a rank; may be empty
@@ -34,6 +38,13 @@ struct Job {
 
   Sampler train_sampler(int rank) const;
   Sampler eval_sampler(int rank) const;
+  const DatasetPtr& train_of(int rank) const;
+  const DatasetPtr& eval_of(int rank) const;  // may be null
+  int64_t train_samples() const;              // of an epoch, all ranks together
+  int64_t eval_samples() const;
+  SampleSpec spec() const;  // of what is trained on
+  uint64_t data_digest() const;
+
   int64_t memory_budget(int rank) const;  // bytes; 0 = none
 };
 
@@ -45,6 +56,12 @@ struct JobOptions {
   uint64_t fresh_seed = 0;  // where the recipe names none; equal on all ranks
   std::string nonce;
   bool makes_folders = true;  // the run's and the checkpoints'
+
+  // The one rank of this process, where others have theirs, and how they tell each other what they have: a
+  // text of each, by rank. Else all ranks are in this process.
+  int rank = -1;
+  std::function<std::vector<std::string>(const std::string& mine)> tell_all = {};
+  std::vector<std::string> hosts = {};  // by rank; those that are not named are this machine
 };
 
 // Opens the data and checks that batches fit the ranks, that the model can take the data, and that evaluation

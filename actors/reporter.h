@@ -20,9 +20,11 @@ class Reporter final : public Actor {
   struct Options {
     std::string run_dir;
     std::string checkpoints;
+    std::string newest_checkpoint;  // where the newest one is to be found
     std::FILE* out = stdout;  // null: shows nothing
     bool terminal = false;
     double process_started_s = 0;  // unix time, for since_start_s
+    int64_t show_every_steps = 0;  // plain lines; 0 = by time
   };
 
   Reporter(Options options, Disk& disk, Clock& clock);
@@ -40,6 +42,7 @@ class Reporter final : public Actor {
   void evaluation(Context& context, const EvalDone& done);
   void log(const MetricsLogged& logged);
   void show(Context& context, const StepDone& done, bool now);
+  bool is_time_to_show(Context& context, int64_t step) const;
   void append(const std::string& line);
   void flush(bool sync = false);
   void tell_dropped();

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace tutti {
 
@@ -48,6 +49,9 @@ struct RunState {
   PlateauState plateau;
   double lagging_rate = 1;  // the next step's multiplier, where rates lag as Composer's do
   std::map<std::string, std::string> listeners;  // "callbacks/EarlyStopper" -> its state
+  std::map<std::string, double> metrics;         // as last computed: "eval/MulticlassAccuracy"
+  bool weights_only = false;                     // the checkpoint holds the model alone
+  std::vector<std::string> saved_without;        // patterns of what was left out
   std::string recipe;                            // as resolved, TOML
 
   std::string to_json() const;

@@ -12,8 +12,9 @@ namespace {
 
 constexpr const char* kRunDir = "/simulated/run";
 
-void look_at_newest(SimDisk& disk, const std::string& checkpoints, RunSeen& run) {
-  const Checkpoint newest = newest_good_checkpoint(*disk.view(0), checkpoints, [](const std::string&) {});
+void look_at_newest(SimDisk& disk, const Job& job, RunSeen& run) {
+  const Checkpoint newest = newest_good_checkpoint(
+      *disk.view(0), job.checkpoints, [](const std::string&) {}, checkpoint_set(job.recipe));
   if (newest.folder.empty()) return;
   run.weights = weights_digest(newest.tensors);
   run.saved_step = RunState::from_json(newest.state).step;
@@ -93,7 +94,7 @@ StartSeen Simulation::one_start(const Job& planned, uint64_t seed, int number, c
   if (!fault_free_.starts.empty())
     options.steps = std::max<int64_t>(1, static_cast<int64_t>(fault_free_.starts[0].steps[0].size()));
   options.on_published = [&](const SimDisk& now, int64_t step) {
-    check_published(now, job_.checkpoints, step, Draw(seed, "published").at(number).at(step), findings);
+    check_published(now, job_, step, Draw(seed, "published").at(number).at(step), findings);
   };
   StartSeen seen;
   bool lost_power = false;
@@ -103,7 +104,7 @@ StartSeen Simulation::one_start(const Job& planned, uint64_t seed, int number, c
     lost_power = world.lost_power();
   }
   if (lost_power) disk.lose_power(Draw(seed, "power").at(number));
-  check_checkpoints(disk, job_.checkpoints, findings);
+  check_checkpoints(disk, job_, findings);
   return seen;
 }
 
@@ -117,7 +118,7 @@ RunSeen Simulation::whole_run(const Job& job, uint64_t seed, const FaultPlan* pl
     const StartSeen& last = run.starts.back();
     if (!faults || !last.stuck.empty() || (last.well() && !last.stopped())) break;
   }
-  look_at_newest(disk, job_.checkpoints, run);
+  look_at_newest(disk, job_, run);
   return run;
 }
 

@@ -103,6 +103,13 @@ Catalog train_catalog() {
                   "stretches max_duration and every time of the schedule; 0.5: half as long"}
                   .more_than(0)
                   .at_most(1e6),
+              Key{"progress_interval", kTime, "none",
+                  "how often progress is printed where that is no terminal; every 2 seconds when absent"}
+                  .in_units({"ba"})
+                  .at_least(1),
+              {"deterministic_mode", kBoolean, "true",
+               "the same bits from the same seed, every time; tutti has no other way, so false changes "
+               "nothing"},
               Key{"precision", kText, "fp32", "numbers to compute in"}.one_of({"fp32"}),
               Key{"hang_timeout", kTime, "60sec",
                   "a rank that is silent this long is given up, and the run ends"}

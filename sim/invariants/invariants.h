@@ -36,9 +36,8 @@ void check_bits(const RunFacts& facts, const RunSeen& run, Findings& findings);
 
 // A published checkpoint is whole, now and after a power loss, and nothing newer than it is lost. Those that
 // a lost or torn write struck are left out.
-void check_published(const SimDisk& disk, const std::string& checkpoints, int64_t step, const Draw& draw,
-                     Findings& findings);
-void check_checkpoints(const SimDisk& disk, const std::string& checkpoints, Findings& findings);
+void check_published(const SimDisk& disk, const Job& job, int64_t step, const Draw& draw, Findings& findings);
+void check_checkpoints(const SimDisk& disk, const Job& job, Findings& findings);
 
 // A start ends well unless something in it may end it; none goes back behind what was published; and once
 // there are no faults, the run comes to its end.
