@@ -109,9 +109,9 @@ std::string eval_text(const Setting& recipe, const std::string& named) try {
   const auto fetch = [&](int64_t index) { return job.eval->get(sampler.indices(*job.eval, 0, index)); };
   std::ostringstream out;
   out << "weights: " << (checkpoint.folder.empty() ? "the recipe's initial ones" : checkpoint.folder) << '\n';
-  for (const auto& [name, value] : evaluate(
-           state, engine, sampler.batches(), fetch, [](const at::Tensor&) {}, [] { return 0.0; }))
-    out << name << ' ' << value << '\n';
+  const auto values = evaluate(
+      state, engine, sampler.batches(), fetch, [](const at::Tensor&) {}, [] { return 0.0; });
+  for (const auto& [name, value] : values.value()) out << name << ' ' << value << '\n';
   return out.str();
 } catch (const UserError&) {
   throw;

@@ -16,6 +16,8 @@ namespace tutti {
 namespace {
 
 constexpr double kBytesPerMb = 1e6;
+constexpr const char* kAtBatchEnd = "batch_end";
+constexpr const char* kAtEpochEnd = "epoch_end";
 constexpr Nanoseconds kLongWait = std::chrono::seconds(1);
 
 }  // namespace
@@ -88,7 +90,9 @@ Prepared Compute::prepare(const Prepare& start) {
     return {one_line(error), {}, 0};
   }
   const Timestamp& time = state_.timestamp;
-  return {"", {time.epoch, time.batch_in_epoch}, time.batch};
+  const bool epoch_over = time.batch_in_epoch == options_.batches_per_epoch;
+  return {"", epoch_over ? DataPosition{time.epoch + 1, 0} : DataPosition{time.epoch, time.batch_in_epoch},
+          time.batch};
 }
 
 void Compute::plan_times() {
@@ -123,11 +127,16 @@ void Compute::restore(const Prepare& start) try {
 }
 
 void Compute::take(const RunState& saved) {
+  if (saved.batch_in_epoch > options_.batches_per_epoch)
+    throw UserError("it was saved after batch " + std::to_string(saved.batch_in_epoch) +
+                    " of an epoch, which has " + std::to_string(options_.batches_per_epoch) +
+                    " of this data; load_ignore_keys = [\"timestamp\"] begins anew");
   Timestamp& time = state_.timestamp;
   time.epoch = saved.epoch;
   time.batch = saved.step;
   if (saved.step > 0) saved_at_ = saved.step;
   time.batch_in_epoch = saved.batch_in_epoch;
+  evaluation_due_ = saved.evaluation_due;
   time.sample = saved.sample;
   time.token = saved.token;
   time.sample_in_epoch = saved.sample_in_epoch;
@@ -149,11 +158,13 @@ void Compute::begin(Context& context, const Start&) {
   began_ = step_began_ = context.now();
   if (cast_.has_reporter) context.send(cast_.reporter, ReportFrom{state_.timestamp.batch, resumed_from_});
   engine_->run_event(Event::kFitStart);
-  if (over()) {
+  if (!evaluation_due_.empty())
+    complete(context, std::exchange(evaluation_due_, ""));
+  else if (over())
     finish(context, /*stopped=*/false);
-    return;
-  }
-  await_batch();
+  else
+    await_batch();
+  if (done_) return;
   const auto ahead = static_cast<int>(options_.recipe.at("data").at("train").at("prefetch").integer());
   context.send(cast_.loader, Credit{ahead});
 }
@@ -184,7 +195,7 @@ void Compute::step(Context& context, BatchReady& ready) {
   rate_.advance(before);
   report(context, verdict, lr);
   train_step_->grow_back();
-  after_step(context, before, verdict, ready.last_of_epoch);
+  after_step(context, before, verdict);
   step_began_ = context.now();
 }
 
@@ -222,22 +233,61 @@ double Compute::progress() const {
                      (static_cast<double>(options_.batches_per_epoch) * state_.max_duration.value());
 }
 
-void Compute::after_step(Context& context, const Timestamp& before, const Verdict& verdict,
-                         bool last_of_epoch) {
+void Compute::after_step(Context& context, const Timestamp& before, const Verdict& verdict) {
   engine_->run_event(Event::kBatchEnd);
-  if (eval_every_->at_batch_end(before, state_.timestamp)) observe(evaluate(context));
-  bool checkpoint_due =
-      checkpoint_every_->at_batch_end(before, state_.timestamp) || verdict.checkpoint_now > 0;
+  stop_agreed_ = verdict.stop > 0;
+  checkpoint_due_ = checkpoint_every_->at_batch_end(before, state_.timestamp) || verdict.checkpoint_now > 0;
+  end_batch(context, eval_every_->at_batch_end(before, state_.timestamp));
+}
+
+// What is left of a step whose evaluation had to wait until the run was resumed.
+void Compute::complete(Context& context, const std::string& evaluation_due) {
+  if (evaluation_due == kAtBatchEnd)
+    end_batch(context, /*evaluation_due=*/true);
+  else
+    end_epoch(context, /*evaluation_due=*/true);
+}
+
+void Compute::end_batch(Context& context, bool evaluation_due) {
+  if (evaluation_due && !evaluated(context, kAtBatchEnd)) return;
   engine_->run_event(Event::kBatchCheckpoint);
-  if (last_of_epoch) checkpoint_due = end_epoch(context, before) || checkpoint_due;
-  send_logged(context);
-  const bool ends = over();
-  if (ends || verdict.stop > 0) {
-    finish(context, /*stopped=*/!ends);
+  if (state_.timestamp.batch_in_epoch < options_.batches_per_epoch) {
+    end_step(context);
     return;
   }
-  if (checkpoint_due) snapshot(context, /*last=*/false);
-  await_batch();
+  if (!over()) engine_->run_event(Event::kBeforeDataloader);  // the look that finds nothing more
+  const Timestamp before = state_.timestamp;
+  state_.timestamp.to_next_epoch();
+  engine_->run_event(Event::kEpochEnd);
+  checkpoint_due_ = checkpoint_every_->at_epoch_end(before, state_.timestamp) || checkpoint_due_;
+  end_epoch(context, eval_every_->at_epoch_end(before, state_.timestamp));
+}
+
+void Compute::end_epoch(Context& context, bool evaluation_due) {
+  if (evaluation_due && !evaluated(context, kAtEpochEnd)) return;
+  engine_->run_event(Event::kEpochCheckpoint);
+  end_step(context);
+}
+
+void Compute::end_step(Context& context) {
+  send_logged(context);
+  if (over() || stop_agreed_)
+    finish(context, /*stopped=*/!over());
+  else {
+    if (checkpoint_due_) snapshot(context, /*last=*/false);
+    await_batch();
+  }
+}
+
+// Whether the evaluation is done; a run that is asked to stop leaves it to the one that goes on from here.
+bool Compute::evaluated(Context& context, const char* where) {
+  if (const auto metrics = stop_agreed_ ? std::nullopt : evaluate(context)) {
+    observe(*metrics);
+    return true;
+  }
+  evaluation_due_ = where;
+  finish(context, /*stopped=*/true);
+  return false;
 }
 
 void Compute::send_logged(Context& context) {
@@ -247,20 +297,11 @@ void Compute::send_logged(Context& context) {
                  MetricsLogged{state_.timestamp.batch, state_.timestamp.epoch, std::move(metrics)});
 }
 
-// Whether a checkpoint is due.
-bool Compute::end_epoch(Context& context, const Timestamp& before) {
-  if (!over()) engine_->run_event(Event::kBeforeDataloader);  // the look that finds nothing more
-  state_.timestamp.to_next_epoch();
-  engine_->run_event(Event::kEpochEnd);
-  if (eval_every_->at_epoch_end(before, state_.timestamp)) observe(evaluate(context));
-  engine_->run_event(Event::kEpochCheckpoint);
-  return checkpoint_every_->at_epoch_end(before, state_.timestamp);
-}
-
 void Compute::finish(Context& context, bool stopped) {
   done_ = true;
   if (!stopped) engine_->run_event(Event::kFitEnd);
-  if (!stopped && evaluated_at_ != state_.timestamp.batch && eval_every_->fires()) evaluate(context);
+  if (!stopped && evaluated_at_ != state_.timestamp.batch && eval_every_->fires())
+    stopped = !evaluate(context);
   send_logged(context);
   const bool save = saved_at_ != state_.timestamp.batch;
   if (save) snapshot(context, /*last=*/true);
@@ -279,14 +320,15 @@ void Compute::write_text(Context& context) try {
   log_.warning("no sample of text: " + one_line(error));
 }
 
-NamedValues Compute::evaluate(Context& context) {
-  if (!cast_.has_eval) return {};
+std::optional<NamedValues> Compute::evaluate(Context& context) {
+  if (!cast_.has_eval) return NamedValues();
   evaluated_at_ = state_.timestamp.batch;
   const int64_t batches = options_.eval_batches;
   auto next = context.request<BatchReady>(cast_.eval_loader, LoadBatch{{0, 0}});
-  const auto fetch = [&](int64_t index) {
+  const auto fetch = [&](int64_t index) -> std::optional<Batch> {
     record(context, "evaluation", index);
     BatchReady ready = next.wait();
+    if (ready.stopped) return std::nullopt;
     if (index + 1 < batches) next = context.request<BatchReady>(cast_.eval_loader, LoadBatch{{0, index + 1}});
     return std::move(ready.batch);
   };
@@ -294,15 +336,15 @@ NamedValues Compute::evaluate(Context& context) {
   const auto stopwatch = [&, began = context.now()] {
     return options_.rank == 0 ? recorder_.answer("evaluation seconds", seconds(context.now() - began)) : 0.0;
   };
-  NamedValues metrics;
+  std::optional<NamedValues> metrics;
   must_fit("evaluation after step " + std::to_string(state_.timestamp.batch), [&] {
     engine_->run_event(Event::kEvalBeforeAll);
     metrics = tutti::evaluate(state_, *engine_, batches, fetch, sum, stopwatch);
     engine_->run_event(Event::kEvalAfterAll);
   });
   evaluated_s_ += state_.eval_timestamp.total_wct;
-  if (cast_.has_reporter)
-    context.send(cast_.reporter, EvalDone{state_.timestamp.batch, state_.timestamp.epoch, metrics});
+  if (metrics && cast_.has_reporter)
+    context.send(cast_.reporter, EvalDone{state_.timestamp.batch, state_.timestamp.epoch, *metrics});
   return metrics;
 }
 
@@ -360,6 +402,7 @@ RunState Compute::run_state() const {
   state.step = state_.timestamp.batch;
   state.epoch = state_.timestamp.epoch;
   state.batch_in_epoch = state_.timestamp.batch_in_epoch;
+  state.evaluation_due = evaluation_due_;
   state.sample = state_.timestamp.sample;
   state.token = state_.timestamp.token;
   state.sample_in_epoch = state_.timestamp.sample_in_epoch;

@@ -71,13 +71,17 @@ class Compute final : public Actor {
   void vote(Context& context, Verdict& mine) const;
   void report(Context& context, const Verdict& verdict, double lr);
   double progress() const;
-  void after_step(Context& context, const Timestamp& before, const Verdict& verdict, bool last_of_epoch);
-  bool end_epoch(Context& context, const Timestamp& before);
+  void after_step(Context& context, const Timestamp& before, const Verdict& verdict);
+  void end_batch(Context& context, bool evaluation_due);
+  void end_epoch(Context& context, bool evaluation_due);
+  void end_step(Context& context);
+  bool evaluated(Context& context, const char* where);
+  void complete(Context& context, const std::string& evaluation_due);
   void await_batch();
   void send_logged(Context& context);
   bool over() const;
 
-  NamedValues evaluate(Context& context);
+  std::optional<NamedValues> evaluate(Context& context);
   void observe(const NamedValues& metrics);
   void write_text(Context& context);
   void snapshot(Context& context, bool last);
@@ -111,6 +115,9 @@ class Compute final : public Actor {
   int64_t saved_at_ = -1;
   bool told_of_disk_ = false;
   bool stop_requested_ = false;
+  bool stop_agreed_ = false;     // by all ranks
+  bool checkpoint_due_ = false;  // after the step in hand
+  std::string evaluation_due_;   // RunState's
   bool done_ = false;
 };
 

@@ -32,17 +32,18 @@ struct Counts {
   double samples = 0;
   double tokens = 0;
   double seconds = 0;
+  double stopped = 0;  // ranks
 };
 
 void sum_over_ranks(const SumOverRanks& sum, std::vector<MetricPtr>& metrics, Counts& counts) {
-  std::vector<double> all{counts.samples, counts.tokens, counts.seconds};
+  std::vector<double> all{counts.samples, counts.tokens, counts.seconds, counts.stopped};
   for (auto& metric : metrics) all.insert(all.end(), metric->sums().begin(), metric->sums().end());
   at::Tensor values = at::zeros({static_cast<int64_t>(all.size())}, at::kDouble);
   std::copy(all.begin(), all.end(), values.data_ptr<double>());
   sum(values);
   const double* from = values.const_data_ptr<double>();
-  counts = {from[0], from[1], from[2]};
-  from += 3;
+  counts = {from[0], from[1], from[2], from[3]};
+  from += 4;
   for (auto& metric : metrics) {
     std::copy_n(from, metric->sums().size(), metric->sums().begin());
     from += metric->sums().size();
@@ -115,8 +116,8 @@ std::vector<std::string> evaluation_metrics(const Model& model) {
   return names;
 }
 
-NamedValues evaluate(State& state, Engine& engine, int64_t batches, const FetchBatch& fetch,
-                     const SumOverRanks& sum, const Stopwatch& stopwatch) {
+std::optional<NamedValues> evaluate(State& state, Engine& engine, int64_t batches, const FetchBatch& fetch,
+                                    const SumOverRanks& sum, const Stopwatch& stopwatch) {
   const at::NoGradGuard no_grad;
   const Labelled labelled(state);
   Model& model = *state.model;
@@ -125,17 +126,19 @@ NamedValues evaluate(State& state, Engine& engine, int64_t batches, const FetchB
   auto metrics = metrics_of(state);
   Counts counts;
   engine.run_event(Event::kEvalStart);
-  for (int64_t b = 0; b < batches; ++b) {
-    const Batch batch = fetch(b);
-    if (batch.samples() == 0) continue;
-    counts.samples += static_cast<double>(batch.samples());
-    counts.tokens += static_cast<double>(model.tokens(batch));
-    evaluate_batch(state, engine, batch, metrics);
+  for (int64_t b = 0; b < batches && counts.stopped == 0; ++b) {
+    const auto batch = fetch(b);
+    if (!batch) counts.stopped = 1;
+    if (!batch || batch->samples() == 0) continue;
+    counts.samples += static_cast<double>(batch->samples());
+    counts.tokens += static_cast<double>(model.tokens(*batch));
+    evaluate_batch(state, engine, *batch, metrics);
   }
   state.batch = state.outputs = {};
   set_context(model, nullptr);
   counts.seconds = stopwatch();
   sum_over_ranks(sum, metrics, counts);
+  if (counts.stopped > 0) return std::nullopt;
   take(state, metrics, counts);
   NamedValues values;
   for (const auto& metric : metrics) values.emplace_back(kPrefix + metric->name(), metric->compute());

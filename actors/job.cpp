@@ -11,6 +11,7 @@
 #include "data/make_dataset.h"
 #include "io/checkpoint.h"
 #include "io/recipe.h"
+#include "io/recorded_run.h"
 #include "io/run_state.h"
 #include "runtime/disk.h"
 #include "runtime/launcher.h"
@@ -224,6 +225,8 @@ void make_folders(const Job& job, const JobOptions& options) {
                                       : Setting(options.run_dir, "--run-dir", {"command line"}),
               job.run_dir);
   if (checkpoint.has("save_folder")) make_folder(checkpoint.at("save_folder"), job.checkpoints);
+  const Setting& level = job.recipe.at("journal").at("level");
+  if (level.text() != "off") make_folder(level, journals_folder(job.run_dir));
 }
 
 }  // namespace

@@ -16,6 +16,8 @@
 #include "collectives/mpi/transport.h"
 #include "collectives/mpi/world.h"
 #include "collectives/text_exchange.h"
+#include "io/recipe.h"
+#include "io/recipe_difference.h"
 #include "runtime/launcher.h"
 #include "runtime/lone_transport.h"
 #include "runtime/random.h"
@@ -125,6 +127,24 @@ JobOptions job_options(const Order& order, Group& group, const std::string& nonc
   return options;
 }
 
+std::string first_difference(const std::string& theirs, const std::string& ours) {
+  const auto keys = recipe_difference(parse_recipe(theirs, "recipe"), parse_recipe(ours, "recipe"));
+  return keys.empty() ? "they are written differently" : keys[0];
+}
+
+// Only what is the same on all ranks gives the same bits.
+void require_same_recipe(Group& group, const Job& job, const std::string& trouble, Nanoseconds patience) {
+  const std::string digest = std::to_string(Draw(0, job.recipe_text).bits());
+  const auto digests = agree(group, trouble, digest, patience);
+  const bool same = std::all_of(digests.begin(), digests.end(), [&](auto& one) { return one == digests[0]; });
+  if (same) return;
+  const auto recipes = exchange_texts(group, job.recipe_text, patience);
+  for (std::size_t r = 1; r < recipes.size(); ++r)
+    if (digests[r] != digests[0])
+      throw UserError("rank " + std::to_string(r) +
+                      " was given another recipe than rank 0: " + first_difference(recipes[r], recipes[0]));
+}
+
 Job agreed_job(const Order& order, Group& group) {
   const std::string nonce = common_nonce(group, order);
   Turn turn(group, order.patience());
@@ -137,11 +157,7 @@ Job agreed_job(const Order& order, Group& group) {
     trouble = one_line(error);
   }
   turn.take_untaken(trouble);
-  const std::string digest = std::to_string(Draw(0, job.recipe_text).bits());
-  const auto digests = agree(group, trouble, digest, order.patience());
-  for (std::size_t r = 1; r < digests.size(); ++r)
-    if (digests[r] != digests[0])
-      throw UserError("rank " + std::to_string(r) + " was given another recipe than rank 0");
+  require_same_recipe(group, job, trouble, order.patience());
   return job;
 }
 

@@ -17,7 +17,11 @@ void Loader::receive(Context& context, Envelope& envelope) {
     next_ = start->position;
     started_ = true;
   } else if (auto* wanted = envelope.message.get_if<LoadBatch>()) {
-    context.reply(envelope, load(wanted->position));
+    BatchReady ready;
+    ready.stopped = stop_requested_;
+    context.reply(envelope, stop_requested_ ? std::move(ready) : load(wanted->position));
+  } else if (envelope.message.get_if<StopRequested>()) {
+    stop_requested_ = true;
   } else if (envelope.message.get_if<Stop>()) {
     context.stop();
   } else {
@@ -37,7 +41,7 @@ std::optional<TimePoint> Loader::idle(Context& context) {
 BatchReady Loader::load(const DataPosition& position) const try {
   const auto indices = sampler_.indices(*dataset_, position.epoch, position.batch);
   const bool last = position.batch + 1 == sampler_.batches();
-  return {position, sampler_.global_samples(position.batch), last, dataset_->get(indices)};
+  return {position, sampler_.global_samples(position.batch), last, dataset_->get(indices), false};
 } catch (const c10::Error& error) {
   throw OperatingError("a batch cannot be loaded: " + one_line(error));
 }

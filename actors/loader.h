@@ -9,7 +9,7 @@
 namespace tutti {
 
 // Reads batches ahead of Compute: one for every credit, epoch after epoch from the position that Start names,
-// until it is stopped. Also answers LoadBatch, for evaluation.
+// until it is stopped. Also answers LoadBatch, for evaluation: until it hears StopRequested.
 class Loader final : public Actor {
  public:
   // `compute` gets the stream; a loader that only answers LoadBatch never starts one.
@@ -29,6 +29,7 @@ class Loader final : public Actor {
   DataPosition next_;
   int credit_ = 0;
   bool started_ = false;
+  bool stop_requested_ = false;
 };
 
 }  // namespace tutti

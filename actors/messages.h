@@ -79,9 +79,11 @@ struct BatchReady {
   DataPosition position;
   int64_t global_samples = 0;  // of the batch, all ranks together
   bool last_of_epoch = false;
-  Batch batch;  // this rank's part; empty tensors of the right shape when it has none
+  Batch batch;           // this rank's part; empty tensors of the right shape when it has none
+  bool stopped = false;  // there is none: the run is asked to stop
 };
-// To a Loader, asked -> BatchReady: one batch by position, for evaluation.
+// To a Loader, asked -> BatchReady: one batch by position, for evaluation. Once it was told StopRequested it
+// gives none.
 struct LoadBatch {
   static constexpr const char* kName = "LoadBatch";
   DataPosition position;

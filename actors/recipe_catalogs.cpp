@@ -38,7 +38,10 @@ Catalog journal_catalog() {
       .keys = {Key{"level", KeyType::kText, "full",
                    "control: every message and what the outside answered; full: also hashes of batches, "
                    "losses, gradients and weights"}
-                   .one_of({"off", "control", "full"})}};
+                   .one_of({"off", "control", "full"}),
+               Key{"keep", KeyType::kInteger, "none",
+                   "newest starts whose journals stay, this one among them; all when absent"}
+                   .at_least(1)}};
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "actors/run_folder.h"
 
 #include "actors/stop_request.h"
+#include "io/recorded_run.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -60,6 +61,13 @@ bool RunFolder::shows(const std::string& nonce) const {
 void RunFolder::hide() { disk_.remove_all(nonce_path()); }
 
 void RunFolder::take(const std::string& recipe) { write_small_file(disk_, path_ + "/recipe.toml", recipe); }
+
+void RunFolder::prune_journals(int keep) {
+  const std::string folder = journals_folder(path_);
+  const auto starts = disk_.list(folder);  // by name, which is by time
+  for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < starts.size(); ++i)
+    disk_.remove_all(folder + '/' + starts[i]);
+}
 
 bool RunFolder::stop_requested() {
   const std::string path = path_ + '/' + kStopFile;

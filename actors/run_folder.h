@@ -25,6 +25,9 @@ class RunFolder {
   // A start that is refused leaves an earlier run as it was; from here on the folder is this run's.
   void take(const std::string& recipe);
 
+  // Removes the journals of all but the newest `keep` starts.
+  void prune_journals(int keep);
+
   // Whether somebody asked the run to stop, by a file; asks once.
   bool stop_requested();
 

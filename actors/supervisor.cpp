@@ -13,6 +13,7 @@ constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(100);
 constexpr Nanoseconds kSilentAfter = std::chrono::milliseconds(1500);  // three heartbeats
 constexpr Nanoseconds kNewsLeaveWithin = std::chrono::milliseconds(200);
 constexpr const char* kOwn = "own";
+constexpr const char* kStopVerb = "stop";
 constexpr char kFine = '+';
 constexpr char kError = '!';
 
@@ -90,6 +91,7 @@ void Supervisor::begin(Context& context) {
   if (options_.rank == 0) {
     shelf_.begin(prepared_.step > 0 ? start_.checkpoint : "");
     folder_.take(options_.recipe_text);
+    if (options_.keep_journals > 0) folder_.prune_journals(options_.keep_journals);
     log_.info(begin_text());
   }
   const Start go{prepared_.position, options_.nonce};
@@ -148,6 +150,8 @@ void Supervisor::control(Context& context, int from, const std::string& text) {
     finish(context, std::stoi(order.field(1)));
   } else if (order.verb() == "abort") {
     context.abort(order.field(1));
+  } else if (order.verb() == kStopVerb) {
+    prepare_to_stop(context);
   } else {
     TUTTI_ASSERT(false, "a control packet that nobody sends: " + text);
   }
@@ -202,9 +206,18 @@ void Supervisor::stop_requested(Context& context) {
       return;
     }
   }
-  if (!stop_requested_) log_.info("asked to stop: finishes the step, checkpoints, and ends");
+  for (int r = 0; r < options_.world && !stop_requested_; ++r)
+    if (r != options_.rank) context.send(cast_.sync, SendControl{r, ControlText({kStopVerb}).text()});
+  prepare_to_stop(context);
+}
+
+// The next verdict of all ranks stops the training; an evaluation has none, and is cut short on each.
+void Supervisor::prepare_to_stop(Context& context) {
+  if (stop_requested_) return;
   stop_requested_ = true;
+  log_.info("asked to stop: finishes the step, checkpoints, and ends");
   context.send(cast_.compute, StopRequested{});
+  if (cast_.has_eval) context.send(cast_.eval_loader, StopRequested{});
 }
 
 std::optional<TimePoint> Supervisor::idle(Context& context) {

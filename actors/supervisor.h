@@ -45,6 +45,7 @@ class Supervisor final : public Actor {
     StartFrom from;
     std::string recipe_text;  // as resolved; rank 0 writes it to run_dir/recipe.toml
     std::string nonce;        // of this start; rank 0's counts
+    int keep_journals = -1;   // of starts; -1 = all
     Nanoseconds hang_timeout = std::chrono::seconds(60);
   };
 
@@ -78,6 +79,7 @@ class Supervisor final : public Actor {
   void conclude(Context& context, const std::string& name);
   std::string publish(const std::string& name, Unpublished& whole);  // what went wrong, or ""
   void stop_requested(Context& context);
+  void prepare_to_stop(Context& context);
   void watch(Context& context);
   void forgive_own_absence(Context& context);
   void watch_all_wait(Context& context);
@@ -94,8 +96,8 @@ class Supervisor final : public Actor {
   RunFolder folder_;
   CheckpointShelf shelf_;
   Stage stage_ = Stage::kOpening;
-  Prepare start_;           // what Compute was told to start from
-  std::string trouble_;     // why this rank cannot start, or ""
+  Prepare start_;        // what Compute was told to start from
+  std::string trouble_;  // why this rank cannot start, or ""
   Prepared prepared_;
   std::map<int, Heard::Peer> peers_;  // and, once heard, rank 0 itself
   std::map<int, TimePoint> next_mention_;

@@ -51,6 +51,8 @@ Supervisor::Options supervisor_options(const Job& job, const RankPlace& place) {
   options.from = job.from;
   options.recipe_text = job.recipe_text;
   options.nonce = job.nonce;
+  if (const Setting& journal = job.recipe.at("journal"); journal.has("keep"))
+    options.keep_journals = static_cast<int>(journal.at("keep").integer());
   const Time timeout = Time::parse(job.recipe.at("train").at("hang_timeout"));
   options.hang_timeout = std::chrono::seconds(timeout.count());
   return options;

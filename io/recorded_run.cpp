@@ -9,8 +9,6 @@
 namespace tutti {
 namespace {
 
-constexpr const char* kFolder = "/journal";
-
 RecordedJob head_of(const std::string& path) {
   JournalCursor cursor(path);
   const auto record = cursor.next();
@@ -31,8 +29,10 @@ bool came_to_train(const std::string& path) try {
 
 }  // namespace
 
+std::string journals_folder(const std::string& run_dir) { return run_dir + "/journal"; }
+
 std::string journal_folder(const std::string& run_dir, const std::string& nonce) {
-  return run_dir + kFolder + '/' + nonce;
+  return journals_folder(run_dir) + '/' + nonce;
 }
 
 std::string journal_path(const std::string& folder, int rank) {
@@ -41,9 +41,9 @@ std::string journal_path(const std::string& folder, int rank) {
 
 // Nonces begin with the time of the start.
 std::string newest_journal(const std::string& run_dir) {
-  auto starts = PosixDisk().list(run_dir + kFolder);
+  auto starts = PosixDisk().list(journals_folder(run_dir));
   if (starts.empty()) throw UserError(run_dir + ": there is no journal in it");
-  const auto path = [&](const std::string& start) { return run_dir + kFolder + '/' + start; };
+  const auto path = [&](const std::string& start) { return journal_folder(run_dir, start); };
   const auto newest = std::find_if(starts.rbegin(), starts.rend(), [&](const std::string& start) {
     return came_to_train(journal_path(path(start), 0));
   });

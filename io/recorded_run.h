@@ -7,7 +7,8 @@
 
 namespace tutti {
 
-// The folder of the journals of one start, and a rank's file in it.
+// The folders of the journals of all starts, by their nonces, and of one start; a rank's file in that.
+std::string journals_folder(const std::string& run_dir);
 std::string journal_folder(const std::string& run_dir, const std::string& nonce);
 std::string journal_path(const std::string& folder, int rank);
 

@@ -38,6 +38,8 @@ struct RunState {
   int64_t step = 0;   // optimizer steps done; batches
   int64_t epoch = 0;  // of the next batch
   int64_t batch_in_epoch = 0;
+  std::string
+      evaluation_due;  // "batch_end", "epoch_end" of this step: a stop came before it was done; "" = none
   int64_t sample = 0;  // samples and tokens trained on
   int64_t token = 0;
   int64_t sample_in_epoch = 0;

@@ -56,8 +56,8 @@ class EvaluationTest : public testing::Test {
     const auto fetch = [](int64_t) {
       return Batch(TensorTree::Children{{"input", at::randn({5, 3})}, {"target", at::randint(10, {5})}});
     };
-    return evaluate(
-        state_, *engine_, 2, fetch, [](const at::Tensor& values) { values.mul_(2); }, [] { return 1.5; });
+    const auto double_them = [](const at::Tensor& values) { values.mul_(2); };
+    return evaluate(state_, *engine_, 2, fetch, double_them, [] { return 1.5; }).value();
   }
 
   State state_;
@@ -78,6 +78,18 @@ TEST_F(EvaluationTest, CountsOfAllRanksAreThereAtItsEnd) {
   EXPECT_EQ(witness_->at_end.batch, 2);
   EXPECT_EQ(witness_->at_end.sample, 20);
   EXPECT_EQ(witness_->at_end.total_wct, 3.0);
+}
+
+TEST_F(EvaluationTest, IsVoidOnAllRanksWhereOneIsAskedToStop) {
+  run();
+  const auto before = state_.metric_values;
+  const auto other_stops = [](const at::Tensor& values) { values.select(0, 3).fill_(1.0); };
+  const auto fetch = [](int64_t) {
+    return Batch(TensorTree::Children{{"input", at::zeros({5, 3})}, {"target", at::zeros({5}, at::kLong)}});
+  };
+  EXPECT_FALSE(evaluate(state_, *engine_, 2, fetch, other_stops, [] { return 1.5; }));
+  EXPECT_EQ(state_.metric_values, before);
+  EXPECT_EQ(state_.dataloader_label, "train");
 }
 
 TEST_F(EvaluationTest, EachOneIsCountedAnew) {

@@ -213,7 +213,8 @@ monitor = "metrics/eval/LanguageCrossEntropy"
 
     def test_recipes_that_differ(self):
         other = ["train", self.recipe, "--set", "optimizer.lr=0.2"]
-        self.refused_by_one("rank 1 was given another recipe than rank 0", other=other)
+        self.refused_by_one("rank 1 was given another recipe than rank 0: "
+                            "optimizer.lr (0.2 against 0.1)", other=other)
 
     def test_a_command_line_that_is_wrong_on_one_rank(self):
         self.refused_by_one("rank 1: ", "--resum", other=["train", self.recipe, "--resum", "auto"])
@@ -223,6 +224,12 @@ monitor = "metrics/eval/LanguageCrossEntropy"
         run = ["--run-dir", self.folder / "run"]
         lines = [["train", self.recipe, *run], [*other, *run], ["train", self.recipe, *run]]
         self.assert_refused(start_each(lines), words)
+
+    def test_a_file_where_journals_go(self):
+        run = self.folder / "run"
+        run.mkdir()
+        (run / "journal").touch()
+        self.assert_refused(start(run, recipe=self.recipe), [str(self.recipe), 'journal.level = "full"', f"{run}/journal"])
 
     def test_a_metric_that_nothing_measures(self):
         place = self.alter("[checkpoint]", '[[callbacks]]\nkind = "early_stopper"\n'

@@ -163,6 +163,16 @@ class Timeline(Recorded):
         metrics = run / "metrics.jsonl"
         running.wait_for(lambda: metrics.exists() and metrics.read_text().count("\n") > 20, "20 steps")
 
+    def test_journals_of_old_starts_make_room(self):
+        run = self.record("run", journal__keep=2)
+        for epochs in 3, 4, 5:
+            train(run, "--resume", "auto", train__max_duration=f"{epochs}ep", journal__keep=2)
+        kept = sorted((run / "journal").iterdir())
+        self.assertEqual(len(kept), 2)
+        self.assertEqual([len(list(start.iterdir())) for start in kept], [2, 2])
+        replayed = tutti("replay", run).wait()
+        self.assertEqual(replayed.code, 0, replayed.text)
+
     def test_a_run_without_journal_is_refused(self):
         told = self.tell("timeline", self.record("off", journal__level="off"), code=2)
         self.assertRegex(told, r"^error: .*/off: there is no journal in it$")
