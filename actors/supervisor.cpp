@@ -102,7 +102,7 @@ void Supervisor::begin(Context& context) {
 
 std::string Supervisor::begin_text() const {
   if (start_.checkpoint.empty()) return "training starts";
-  if (prepared_.step == 0) return "training starts from the weights of " + start_.checkpoint;
+  if (prepared_.step == 0) return "training starts from " + start_.checkpoint;
   return "resumes from " + start_.checkpoint + " after step " + std::to_string(prepared_.step);
 }
 

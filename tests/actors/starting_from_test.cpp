@@ -131,9 +131,9 @@ TEST_F(StartingFromTest, NamesAreThoseOfThePattern) {
 TEST_F(StartingFromTest, NamesThatCannotBeAreToldAtTheStart) {
   EXPECT_THAT(
       refused("a", {.checkpoint = "save_filename = 'ep{epoch}-rank{rank}.pt'"}),
-      AllOf(StartsWith("test.toml:18: checkpoint.save_filename = "), HasSubstr("one folder for all ranks")));
+      AllOf(StartsWith("test.toml:19: checkpoint.save_filename = "), HasSubstr("one folder for all ranks")));
   EXPECT_THAT(refused("a", {.checkpoint = "save_latest_filename = 'latest-rank{rank}.pt'"}),
-              StartsWith("test.toml:18: checkpoint.save_latest_filename = "));
+              StartsWith("test.toml:19: checkpoint.save_latest_filename = "));
   EXPECT_THAT(
       refused("a", {.checkpoint = "save_filename = 'at-{batch}'\nsave_latest_filename = 'at-1'"}),
       AllOf(HasSubstr("save_latest_filename = \"at-1\""), HasSubstr("save_filename = \"at-{batch}\"")));
@@ -273,7 +273,7 @@ TEST_F(StartingFromTest, HowToLoadNeedsSomethingToLoad) {
   for (const char* key : {"load_weights_only = true", "load_strict_model_weights = false",
                           "load_ignore_keys = ['model/*']", "load_exclude_algorithms = ['EMA']"}) {
     EXPECT_THAT(refused("a", {.checkpoint = key}),
-                AllOf(StartsWith("test.toml:18: checkpoint."), HasSubstr("it needs load_path")))
+                AllOf(StartsWith("test.toml:19: checkpoint."), HasSubstr("it needs load_path")))
         << key;
     EXPECT_THAT(refused("a", {.checkpoint = key}, "auto"), HasSubstr("--resume = \"auto\"")) << key;
   }
@@ -302,7 +302,7 @@ TEST_F(StartingFromTest, AutoOnTheCommandLineComesBeforeLoadPath) {
 
 TEST_F(StartingFromTest, AutoresumeNeedsANameAndAFolder) {
   EXPECT_THAT(refused("a", {.checkpoint = "autoresume = true"}),
-              AllOf(StartsWith("test.toml:18: checkpoint.autoresume = true: "), HasSubstr("save_folder")));
+              AllOf(StartsWith("test.toml:19: checkpoint.autoresume = true: "), HasSubstr("save_folder")));
   const std::string text = Recipe{.checkpoint = "autoresume = true\nsave_folder = 'x'"}.text();
   const auto why = message_of<UserError>([&] { recipe_of(text.substr(text.find('\n'))); });
   EXPECT_THAT(why, HasSubstr("it needs run_name"));
@@ -341,7 +341,7 @@ TEST_F(StartingFromTest, MetricsAreInEveryCheckpoint) {
 TEST_F(StartingFromTest, WhatIsNotCarriedOverSaysWhy) {
   for (const char* key : {"load_progress_bar = true", "load_object_store = 's3'", "save_metrics = true"})
     EXPECT_THAT(refused("a", {.checkpoint = key}),
-                AllOf(StartsWith("test.toml:18: checkpoint."), HasSubstr("not carried over: ")))
+                AllOf(StartsWith("test.toml:19: checkpoint."), HasSubstr("not carried over: ")))
         << key;
 }
 

@@ -55,7 +55,7 @@ TEST_F(OwnDataTest, EachRankOpensItsFile) {
 
 TEST_F(OwnDataTest, DigestIsOfAllRanksInTheirOrder) {
   const OwnData two = settled(2);
-  write_text(folder_.path("part-1-here"), "nopqrstuvwxyZ");
+  write_text(folder_.path("part-1-here"), "Nopqrstuvwxyz");
   const OwnData other = settled(2);
   EXPECT_NE(two.digest, other.digest);
   const std::string first = read_text(folder_.path("part-0-here"));
