@@ -34,6 +34,16 @@ Checkpoint checkpoint_of(const Job& job, const std::string& named) {
   return newest_of_run(job);
 }
 
+// Gives the checkpoint's folder, "" where there is none.
+std::string load_model(Trainee& trainee, const Job& job, const std::string& named) try {
+  const Checkpoint checkpoint = checkpoint_of(job, named);
+  if (!checkpoint.folder.empty()) restore_model(trainee, checkpoint.tensors, checkpoint.folder);
+  return checkpoint.folder;
+} catch (const std::exception& error) {
+  if (named.empty()) throw;
+  Setting(named, "--checkpoint", {"command line"}).fail(one_line(error));
+}
+
 void check_fit(const Job& job, Trainee& trainee, const Checkpoint& checkpoint, const LoadTerms& load) {
   const auto tell = [](const std::string& what) { std::fprintf(stderr, "warning: %s\n", what.c_str()); };
   resume(trainee, checkpoint, {job.seed, job.global_batch, job.data_digest(), job.recipe}, load, tell);
@@ -59,17 +69,27 @@ void check_resume(const Job& job, Trainee& trainee) {
 }
 
 // What all ranks share is looked at once.
-void scan(const Job& job, int rank) {
-  if (rank == 0 || !job.own_train.empty()) job.train_of(rank)->scan();
-  if (job.eval && (rank == 0 || !job.own_eval.empty())) job.eval_of(rank)->scan();
+void scan(const DatasetPtr& shared, const OwnData& own, const Setting& section) try {
+  if (own.empty()) shared->scan();
+  for (const auto& dataset : own.of_rank) dataset->scan();
+} catch (const UserError& error) {
+  section.at("path").fail(error.what());
 }
 
 void check_times(const Job& job, const Trainee& trainee) {
   const Time max_duration = planned_duration(job.recipe);
-  const Interval eval_every(Time::parse(job.recipe.at("train").at("eval_interval")), max_duration);
+  for (const auto& evaluator : job.evaluators) Interval(evaluator.interval(job.recipe), max_duration);
   Interval(Time::parse(job.recipe.at("checkpoint").at("interval")), max_duration);
   LearningRate(job.recipe, trainee, {max_duration, job.train_sampler(0).batches()},
-               job.eval && eval_every.fires());
+               evaluation_metrics(job.evaluators, job.recipe, *trainee.model));
+}
+
+NamedValues evaluation_of(const Job& job, const Evaluator& evaluator, State& state, Engine& engine) {
+  const Sampler sampler = job.eval_sampler(evaluator, 0);
+  const Dataset& data = *evaluator.data;
+  const auto fetch = [&](int64_t index) { return data.get(sampler.indices(data, 0, index)); };
+  const auto alone = [](const at::Tensor&) {};
+  return evaluate(state, engine, evaluator, fetch, alone, [] { return 0.0; }).value();
 }
 
 }  // namespace
@@ -77,7 +97,8 @@ void check_times(const Job& job, const Trainee& trainee) {
 std::string check_text(const Setting& recipe, int ranks, bool scan_data) try {
   const Job job = lone_job(recipe, ranks);
   if (scan_data) {
-    for (int rank = 0; rank < ranks; ++rank) scan(job, rank);
+    scan(job.train, job.own_train, job.recipe.at("data").at("train"));
+    for (const auto& evaluator : job.evaluators) scan(evaluator.data, evaluator.own, evaluator.section);
   }
   Trainee trainee;
   build(trainee, job.recipe, job.spec(), job.seed, job.make_model);
@@ -98,20 +119,18 @@ std::string check_text(const Setting& recipe, int ranks, bool scan_data) try {
 
 std::string eval_text(const Setting& recipe, const std::string& named) try {
   const Job job = lone_job(recipe, 1);
-  if (!job.eval) throw UserError(recipe.position.file + ": there is no [data.eval] to evaluate on");
+  if (job.evaluators.empty())
+    throw UserError(recipe.position.file + ": there is no [data.eval] to evaluate on");
   State state;
   Logger logger;
   Engine engine(state, logger, {});
   build(state, job.recipe, job.spec(), job.seed, job.make_model);
-  const Checkpoint checkpoint = checkpoint_of(job, named);
-  if (!checkpoint.folder.empty()) restore_model(state, checkpoint.tensors, checkpoint.folder);
-  const Sampler sampler = job.eval_sampler(0);
-  const auto fetch = [&](int64_t index) { return job.eval->get(sampler.indices(*job.eval, 0, index)); };
+  const std::string folder = load_model(state, job, named);
   std::ostringstream out;
-  out << "weights: " << (checkpoint.folder.empty() ? "the recipe's initial ones" : checkpoint.folder) << '\n';
-  const auto values = evaluate(
-      state, engine, sampler.batches(), fetch, [](const at::Tensor&) {}, [] { return 0.0; });
-  for (const auto& [name, value] : values.value()) out << name << ' ' << value << '\n';
+  out << "weights: " << (folder.empty() ? "the recipe's initial ones" : folder) << '\n';
+  for (const auto& evaluator : job.evaluators)
+    for (const auto& [name, value] : evaluation_of(job, evaluator, state, engine))
+      out << name << ' ' << value << '\n';
   return out.str();
 } catch (const UserError&) {
   throw;

@@ -106,7 +106,7 @@ void CheckpointShelf::put_aside(const std::vector<std::string>& names) {
 std::string CheckpointShelf::publish(const std::string& name, const std::string& unfinished,
                                      const CheckpointManifest& manifest) {
   try {
-    publish_checkpoint(disk_, unfinished, folder_ + "/" + name, manifest, options_.set.latest);
+    publish_checkpoint(disk_, unfinished, folder_ + "/" + name, manifest, options_.set.latest, &viewer_);
   } catch (const OperatingError& error) {
     return error.what();
   }

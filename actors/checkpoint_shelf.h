@@ -59,6 +59,7 @@ class CheckpointShelf {
   Log& log_;
   Options options_;
   std::string folder_;
+  Hdf5Layout viewer_;  // of the newest checkpoint.h5
 };
 
 }  // namespace tutti

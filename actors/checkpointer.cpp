@@ -60,7 +60,7 @@ Durable Checkpointer::write(Snapshot& snapshot) {
   Durable durable{snapshot.name, "", {}, std::move(snapshot.state), snapshot.last};
   try {
     durable.file = write_rank_file(disk_, unfinished_folder(checkpoints_, snapshot.name, nonce_), rank_,
-                                   snapshot.pieces);
+                                   snapshot.pieces, &layout_);
   } catch (const OperatingError& error) {
     durable.error = error.what();
   }

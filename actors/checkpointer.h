@@ -35,6 +35,7 @@ class Checkpointer final : public Actor {
   Recorder& recorder_;
   std::string nonce_;
   std::map<std::string, at::Tensor> copies_;  // by piece name
+  Hdf5Layout layout_;                         // of the file that was written last
   bool in_flight_ = false;                    // written here, not concluded; rank 0's
   std::optional<Envelope> next_;              // the Snapshot that waits for that
 };

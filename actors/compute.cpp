@@ -9,6 +9,7 @@
 #include "actors/heartbeat.h"
 #include "actors/resume.h"
 #include "runtime/error.h"
+#include "runtime/plain_path.h"
 #include "tensors/torch_error.h"
 #include "training/callbacks/factory.h"
 
@@ -40,7 +41,7 @@ Compute::Compute(Options options, const Cast& cast, Disk& disk, Log& log, Record
   state_.dataloader_len = options_.batches_per_epoch;
   state_.global_batch = options_.global_batch;
   state_.train_samples = options_.train_samples;
-  state_.eval_samples = options_.eval_samples;
+  for (const auto& evaluator : options_.evaluators) state_.eval_samples += evaluator.samples(options_.world);
 }
 
 Compute::~Compute() = default;
@@ -98,10 +99,12 @@ Prepared Compute::prepare(const Prepare& start) {
 void Compute::plan_times() {
   const Setting& recipe = options_.recipe;
   const Time& whole = planned_duration_ = state_.max_duration;
-  eval_every_.emplace(Time::parse(recipe.at("train").at("eval_interval")), whole);
+  eval_every_.clear();
+  for (const auto& evaluator : options_.evaluators)
+    eval_every_.emplace_back(evaluator.interval(recipe), whole);
   checkpoint_every_.emplace(Time::parse(recipe.at("checkpoint").at("interval")), whole);
   LearningRate rate(recipe, state_, {whole, options_.batches_per_epoch},
-                    cast_.has_eval && eval_every_->fires());
+                    evaluation_metrics(options_.evaluators, recipe, *state_.model));
   if (state_.timestamp.batch > 0) rate.restore(rate_.state(), rate_.lagging());
   rate_ = std::move(rate);
 }
@@ -120,13 +123,13 @@ void Compute::restore(const Prepare& start) try {
   const RunState saved = resume(state_, checkpoint,
                                 {options_.seed, options_.global_batch, options_.data_digest, options_.recipe},
                                 start.own ? LoadTerms() : options_.from.terms, tell);
-  if (start.own || !options_.from.terms.weights_only) take(saved);
+  if (start.own || !options_.from.terms.weights_only) take(saved, start.checkpoint);
   if (saved.step > 0) resumed_from_ = start.checkpoint;
 } catch (const std::exception& error) {
   (start.own ? options_.from.autoresume : options_.from.load_path).fail(one_line(error));
 }
 
-void Compute::take(const RunState& saved) {
+void Compute::take(const RunState& saved, const std::string& folder) {
   if (saved.batch_in_epoch > options_.batches_per_epoch)
     throw UserError("it was saved after batch " + std::to_string(saved.batch_in_epoch) +
                     " of an epoch, which has " + std::to_string(options_.batches_per_epoch) +
@@ -134,7 +137,7 @@ void Compute::take(const RunState& saved) {
   Timestamp& time = state_.timestamp;
   time.epoch = saved.epoch;
   time.batch = saved.step;
-  if (saved.step > 0) saved_at_ = saved.step;
+  if (saved.step > 0 && lies_in(folder, options_.checkpoints)) saved_at_ = saved.step;
   time.batch_in_epoch = saved.batch_in_epoch;
   evaluation_due_ = saved.evaluation_due;
   time.sample = saved.sample;
@@ -158,8 +161,8 @@ void Compute::begin(Context& context, const Start&) {
   began_ = step_began_ = context.now();
   if (cast_.has_reporter) context.send(cast_.reporter, ReportFrom{state_.timestamp.batch, resumed_from_});
   engine_->run_event(Event::kFitStart);
-  if (!evaluation_due_.empty())
-    complete(context, std::exchange(evaluation_due_, ""));
+  if (!evaluation_due_.at.empty())
+    complete(context, std::exchange(evaluation_due_, {}));
   else if (over())
     finish(context, /*stopped=*/false);
   else
@@ -237,19 +240,28 @@ void Compute::after_step(Context& context, const Timestamp& before, const Verdic
   engine_->run_event(Event::kBatchEnd);
   stop_agreed_ = verdict.stop > 0;
   checkpoint_due_ = checkpoint_every_->at_batch_end(before, state_.timestamp) || verdict.checkpoint_now > 0;
-  end_batch(context, eval_every_->at_batch_end(before, state_.timestamp));
+  end_batch(context,
+            due([&](const Interval& every) { return every.at_batch_end(before, state_.timestamp); }));
 }
 
 // What is left of a step whose evaluation had to wait until the run was resumed.
-void Compute::complete(Context& context, const std::string& evaluation_due) {
-  if (evaluation_due == kAtBatchEnd)
-    end_batch(context, /*evaluation_due=*/true);
+void Compute::complete(Context& context, const EvaluationDue& due) {
+  if (due.at == kAtBatchEnd)
+    end_batch(context, due.labels);
   else
-    end_epoch(context, /*evaluation_due=*/true);
+    end_epoch(context, due.labels);
 }
 
-void Compute::end_batch(Context& context, bool evaluation_due) {
-  if (evaluation_due && !evaluated(context, kAtBatchEnd)) return;
+// The evaluators whose time has come, by that of their intervals.
+Compute::Labels Compute::due(const std::function<bool(const Interval& every)>& fires) const {
+  Labels labels;
+  for (std::size_t e = 0; e < eval_every_.size(); ++e)
+    if (fires(eval_every_[e])) labels.push_back(options_.evaluators[e].label);
+  return labels;
+}
+
+void Compute::end_batch(Context& context, const Labels& evaluators) {
+  if (!evaluated(context, evaluators, kAtBatchEnd)) return;
   engine_->run_event(Event::kBatchCheckpoint);
   if (state_.timestamp.batch_in_epoch < options_.batches_per_epoch) {
     end_step(context);
@@ -260,11 +272,12 @@ void Compute::end_batch(Context& context, bool evaluation_due) {
   state_.timestamp.to_next_epoch();
   engine_->run_event(Event::kEpochEnd);
   checkpoint_due_ = checkpoint_every_->at_epoch_end(before, state_.timestamp) || checkpoint_due_;
-  end_epoch(context, eval_every_->at_epoch_end(before, state_.timestamp));
+  end_epoch(context,
+            due([&](const Interval& every) { return every.at_epoch_end(before, state_.timestamp); }));
 }
 
-void Compute::end_epoch(Context& context, bool evaluation_due) {
-  if (evaluation_due && !evaluated(context, kAtEpochEnd)) return;
+void Compute::end_epoch(Context& context, const Labels& evaluators) {
+  if (!evaluated(context, evaluators, kAtEpochEnd)) return;
   engine_->run_event(Event::kEpochCheckpoint);
   end_step(context);
 }
@@ -279,13 +292,14 @@ void Compute::end_step(Context& context) {
   }
 }
 
-// Whether the evaluation is done; a run that is asked to stop leaves it to the one that goes on from here.
-bool Compute::evaluated(Context& context, const char* where) {
-  if (const auto metrics = stop_agreed_ ? std::nullopt : evaluate(context)) {
+// Whether they are done; a run that is asked to stop leaves them to the one that goes on from here.
+bool Compute::evaluated(Context& context, const Labels& labels, const char* where) {
+  if (labels.empty()) return true;
+  if (const auto metrics = stop_agreed_ ? std::nullopt : evaluate(context, labels)) {
     observe(*metrics);
     return true;
   }
-  evaluation_due_ = where;
+  evaluation_due_ = {where, labels};
   finish(context, /*stopped=*/true);
   return false;
 }
@@ -300,8 +314,7 @@ void Compute::send_logged(Context& context) {
 void Compute::finish(Context& context, bool stopped) {
   done_ = true;
   if (!stopped) engine_->run_event(Event::kFitEnd);
-  if (!stopped && evaluated_at_ != state_.timestamp.batch && eval_every_->fires())
-    stopped = !evaluate(context);
+  if (!stopped) stopped = !evaluate(context, due_at_the_end());
   send_logged(context);
   const bool save = saved_at_ != state_.timestamp.batch;
   if (save) snapshot(context, /*last=*/true);
@@ -320,31 +333,56 @@ void Compute::write_text(Context& context) try {
   log_.warning("no sample of text: " + one_line(error));
 }
 
-std::optional<NamedValues> Compute::evaluate(Context& context) {
-  if (!cast_.has_eval) return NamedValues();
-  evaluated_at_ = state_.timestamp.batch;
-  const int64_t batches = options_.eval_batches;
-  auto next = context.request<BatchReady>(cast_.eval_loader, LoadBatch{{0, 0}});
+// Of a run that is over: those that have not seen its last weights.
+Compute::Labels Compute::due_at_the_end() const {
+  Labels labels = due([](const Interval& every) { return every.fires(); });
+  std::erase_if(labels, [&](const std::string& label) {
+    const auto found = evaluated_at_.find(label);
+    return found != evaluated_at_.end() && found->second == state_.timestamp.batch;
+  });
+  return labels;
+}
+
+// What they found; nothing where the run was asked to stop.
+std::optional<NamedValues> Compute::evaluate(Context& context, const Labels& labels) {
+  if (labels.empty()) return NamedValues();
+  std::optional<NamedValues> all(std::in_place);
+  must_fit("evaluation after step " + std::to_string(state_.timestamp.batch), [&] {
+    engine_->run_event(Event::kEvalBeforeAll);
+    for (std::size_t e = 0; e < options_.evaluators.size() && all; ++e) {
+      if (std::ranges::count(labels, options_.evaluators[e].label) == 0) continue;
+      const auto metrics = evaluate(context, e);
+      if (metrics)
+        all->insert(all->end(), metrics->begin(), metrics->end());
+      else
+        all.reset();
+    }
+    if (all) engine_->run_event(Event::kEvalAfterAll);
+  });
+  if (!all) return all;
+  for (const auto& label : labels) evaluated_at_[label] = state_.timestamp.batch;
+  if (cast_.has_reporter)
+    context.send(cast_.reporter, EvalDone{state_.timestamp.batch, state_.timestamp.epoch, *all});
+  return all;
+}
+
+std::optional<NamedValues> Compute::evaluate(Context& context, std::size_t which) {
+  const Evaluator& evaluator = options_.evaluators[which];
+  const ActorId loader = cast_.eval_loaders[which];
+  auto next = context.request<BatchReady>(loader, LoadBatch{{0, 0}});
   const auto fetch = [&](int64_t index) -> std::optional<Batch> {
     record(context, "evaluation", index);
     BatchReady ready = next.wait();
     if (ready.stopped) return std::nullopt;
-    if (index + 1 < batches) next = context.request<BatchReady>(cast_.eval_loader, LoadBatch{{0, index + 1}});
+    if (index + 1 < evaluator.batches) next = context.request<BatchReady>(loader, LoadBatch{{0, index + 1}});
     return std::move(ready.batch);
   };
   const auto sum = [&](const at::Tensor& values) { context.ask<Summed>(cast_.sync, SumDoubles{values}); };
   const auto stopwatch = [&, began = context.now()] {
     return options_.rank == 0 ? recorder_.answer("evaluation seconds", seconds(context.now() - began)) : 0.0;
   };
-  std::optional<NamedValues> metrics;
-  must_fit("evaluation after step " + std::to_string(state_.timestamp.batch), [&] {
-    engine_->run_event(Event::kEvalBeforeAll);
-    metrics = tutti::evaluate(state_, *engine_, batches, fetch, sum, stopwatch);
-    engine_->run_event(Event::kEvalAfterAll);
-  });
+  auto metrics = tutti::evaluate(state_, *engine_, evaluator, fetch, sum, stopwatch);
   evaluated_s_ += state_.eval_timestamp.total_wct;
-  if (metrics && cast_.has_reporter)
-    context.send(cast_.reporter, EvalDone{state_.timestamp.batch, state_.timestamp.epoch, *metrics});
   return metrics;
 }
 

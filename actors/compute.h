@@ -1,11 +1,14 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "actors/checkpoint_terms.h"
+#include "actors/evaluator.h"
 #include "actors/learning_rate.h"
 #include "actors/messages.h"
 #include "actors/step_log.h"
@@ -34,6 +37,7 @@ class Compute final : public Actor {
     Setting recipe;  // resolved
     std::string recipe_text;
     std::string run_dir;
+    std::string checkpoints;  // folder
     int rank = 0;
     int world = 1;
     int memory_slot = 0;        // of the meter
@@ -41,9 +45,8 @@ class Compute final : public Actor {
     uint64_t seed = 0;
     int64_t global_batch = 0;
     int64_t batches_per_epoch = 0;
-    int64_t eval_batches = 0;
     int64_t train_samples = 0;
-    int64_t eval_samples = 0;
+    std::vector<Evaluator> evaluators;
     SampleSpec spec;
     ModelFactory make_model;
     uint64_t data_digest = 0;
@@ -60,9 +63,11 @@ class Compute final : public Actor {
   void receive(Context& context, Envelope& envelope) override;
 
  private:
+  using Labels = std::vector<std::string>;  // of evaluators, in their order
+
   Prepared prepare(const Prepare& start);
   void restore(const Prepare& start);
-  void take(const RunState& saved);
+  void take(const RunState& saved, const std::string& folder);
   void plan_times();
   void follow_max_duration();
   void begin(Context& context, const Start& start);
@@ -72,16 +77,19 @@ class Compute final : public Actor {
   void report(Context& context, const Verdict& verdict, double lr);
   double progress() const;
   void after_step(Context& context, const Timestamp& before, const Verdict& verdict);
-  void end_batch(Context& context, bool evaluation_due);
-  void end_epoch(Context& context, bool evaluation_due);
+  void end_batch(Context& context, const Labels& due);
+  void end_epoch(Context& context, const Labels& due);
   void end_step(Context& context);
-  bool evaluated(Context& context, const char* where);
-  void complete(Context& context, const std::string& evaluation_due);
+  bool evaluated(Context& context, const Labels& due, const char* where);
+  void complete(Context& context, const EvaluationDue& due);
   void await_batch();
   void send_logged(Context& context);
   bool over() const;
 
-  std::optional<NamedValues> evaluate(Context& context);
+  Labels due(const std::function<bool(const Interval& every)>& fires) const;
+  Labels due_at_the_end() const;
+  std::optional<NamedValues> evaluate(Context& context, const Labels& labels);
+  std::optional<NamedValues> evaluate(Context& context, std::size_t which);
   void observe(const NamedValues& metrics);
   void write_text(Context& context);
   void snapshot(Context& context, bool last);
@@ -104,20 +112,21 @@ class Compute final : public Actor {
   LearningRate rate_;
   Time planned_duration_;  // that rate and intervals were made for
   std::optional<TrainStep> train_step_;
-  std::optional<Interval> eval_every_, checkpoint_every_;
+  std::vector<Interval> eval_every_;  // of each evaluator
+  std::optional<Interval> checkpoint_every_;
   Pending<SnapshotCopied> copying_;
-  std::string resumed_from_;   // a checkpoint's folder, or ""
-  TimePoint began_;            // of this process's training
-  TimePoint step_began_;       // when the last step was over; waiting for the batch counts
-  double earlier_s_ = 0;       // trained before this start
-  double evaluated_s_ = 0;     // of this start; no training
-  int64_t evaluated_at_ = -1;  // steps
+  std::string resumed_from_;                     // a checkpoint's folder, or ""
+  TimePoint began_;                              // of this process's training
+  TimePoint step_began_;                         // when the last step was over; waiting for the batch counts
+  double earlier_s_ = 0;                         // trained before this start
+  double evaluated_s_ = 0;                       // of this start; no training
+  std::map<std::string, int64_t> evaluated_at_;  // steps, by label
   int64_t saved_at_ = -1;
   bool told_of_disk_ = false;
   bool stop_requested_ = false;
   bool stop_agreed_ = false;     // by all ranks
   bool checkpoint_due_ = false;  // after the step in hand
-  std::string evaluation_due_;   // RunState's
+  EvaluationDue evaluation_due_;
   bool done_ = false;
 };
 

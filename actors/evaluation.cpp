@@ -11,22 +11,6 @@
 namespace tutti {
 namespace {
 
-// Composer's CrossEntropy is a mean of batches.
-Setting batch_means_of(const std::string& name) {
-  Setting section(Setting::Table{}, "metric", {});
-  section.table().emplace_back("kind", Setting(name, "kind", {}));
-  section.table().emplace_back("batch_means", Setting(true, "batch_means", {}));
-  return section;
-}
-
-std::vector<MetricPtr> metrics_of(const State& state) {
-  std::vector<MetricPtr> metrics;
-  for (const auto& name : state.model->get_metrics(/*is_train=*/false))
-    metrics.push_back(state.composer && name == "CrossEntropy" ? make_metric(batch_means_of(name))
-                                                               : make_metric(name));
-  return metrics;
-}
-
 // What an evaluation counts besides its metrics.
 struct Counts {
   double samples = 0;
@@ -50,8 +34,6 @@ void sum_over_ranks(const SumOverRanks& sum, std::vector<MetricPtr>& metrics, Co
   }
 }
 
-constexpr const char* kPrefix = "metrics/eval/";
-
 using Sums = std::vector<std::vector<double>>;
 
 Sums sums_of(const std::vector<MetricPtr>& metrics) {
@@ -60,40 +42,50 @@ Sums sums_of(const std::vector<MetricPtr>& metrics) {
   return sums;
 }
 
-// What does not fit into memory is tried in two halves: no other rank takes part, and metrics are sums.
-void evaluate_batch(State& state, Engine& engine, const Batch& batch, std::vector<MetricPtr>& metrics) {
-  const Sums before = sums_of(metrics);
-  try {
-    state.batch = batch;
-    engine.run_event(Event::kEvalBatchStart);
+void evaluate_parts(State& state, Engine& engine, const Batch& batch, int64_t part,
+                    std::vector<MetricPtr>& metrics) {
+  state.batch = batch;
+  engine.run_event(Event::kEvalBatchStart);
+  const Batch whole = state.batch;
+  for (int64_t begin = 0; begin < whole.samples(); begin += part) {
+    state.batch =
+        part < whole.samples() ? whole.narrow(begin, std::min(part, whole.samples() - begin)) : whole;
     engine.run_event(Event::kEvalBeforeForward);
     state.outputs = state.model->eval_forward(state.batch);
     engine.run_event(Event::kEvalAfterForward);
     for (auto& metric : metrics) state.model->update_metric(state.batch, state.outputs, *metric);
-    state.eval_timestamp.to_next_batch(0, 0, 0.0);
-    engine.run_event(Event::kEvalBatchEnd);
-    return;
-  } catch (const c10::OutOfMemoryError&) {
-    if (batch.samples() < 2) throw;
   }
-  state.outputs = {};
-  for (std::size_t m = 0; m < metrics.size(); ++m) metrics[m]->sums() = before[m];
-  const int64_t half = batch.samples() / 2;
-  evaluate_batch(state, engine, batch.narrow(0, half), metrics);
-  evaluate_batch(state, engine, batch.narrow(half, batch.samples() - half), metrics);
+  state.eval_timestamp.to_next_batch(0, 0, 0.0);
+  engine.run_event(Event::kEvalBatchEnd);
+}
+
+// In parts of `part` samples; where memory runs out these are halved for good. No other rank takes part, and
+// metrics are sums.
+void evaluate_batch(State& state, Engine& engine, const Batch& batch, int64_t& part,
+                    std::vector<MetricPtr>& metrics) {
+  const Sums before = sums_of(metrics);
+  for (;;) {
+    try {
+      evaluate_parts(state, engine, batch, part, metrics);
+      return;
+    } catch (const c10::OutOfMemoryError&) {
+      if (std::min(part, batch.samples()) < 2) throw;
+    }
+    part = (std::min(part, batch.samples()) + 1) / 2;
+    state.outputs = {};
+    for (std::size_t m = 0; m < metrics.size(); ++m) metrics[m]->sums() = before[m];
+  }
 }
 
 // While it lives the state is an evaluation's.
 class Labelled {
  public:
-  explicit Labelled(State& state) : state_(state), train_(std::move(state.dataloader_label)) {
-    state.dataloader_label = kLabel;
+  Labelled(State& state, const std::string& label)
+      : state_(state), train_(std::exchange(state.dataloader_label, label)) {
     state.eval_timestamp = {};
   }
   ~Labelled() { state_.dataloader_label = train_; }
   Labelled(const Labelled&) = delete;
-
-  static constexpr const char* kLabel = "eval";
 
  private:
   State& state_;
@@ -110,29 +102,25 @@ void take(State& state, const std::vector<MetricPtr>& metrics, const Counts& cou
 
 }  // namespace
 
-std::vector<std::string> evaluation_metrics(const Model& model) {
-  std::vector<std::string> names;
-  for (const auto& name : model.get_metrics(/*is_train=*/false)) names.push_back(kPrefix + name);
-  return names;
-}
-
-std::optional<NamedValues> evaluate(State& state, Engine& engine, int64_t batches, const FetchBatch& fetch,
-                                    const SumOverRanks& sum, const Stopwatch& stopwatch) {
+std::optional<NamedValues> evaluate(State& state, Engine& engine, const Evaluator& evaluator,
+                                    const FetchBatch& fetch, const SumOverRanks& sum,
+                                    const Stopwatch& stopwatch) {
   const at::NoGradGuard no_grad;
-  const Labelled labelled(state);
+  const Labelled labelled(state, evaluator.label);
   Model& model = *state.model;
   const ForwardContext evaluating{/*training=*/false, nullptr};
   set_context(model, &evaluating);
-  auto metrics = metrics_of(state);
+  auto metrics = evaluator.metrics(model, state.composer);
+  int64_t part = evaluator.microbatch();
   Counts counts;
   engine.run_event(Event::kEvalStart);
-  for (int64_t b = 0; b < batches && counts.stopped == 0; ++b) {
+  for (int64_t b = 0; b < evaluator.batches && counts.stopped == 0; ++b) {
     const auto batch = fetch(b);
     if (!batch) counts.stopped = 1;
     if (!batch || batch->samples() == 0) continue;
     counts.samples += static_cast<double>(batch->samples());
     counts.tokens += static_cast<double>(model.tokens(*batch));
-    evaluate_batch(state, engine, *batch, metrics);
+    evaluate_batch(state, engine, *batch, part, metrics);
   }
   state.batch = state.outputs = {};
   set_context(model, nullptr);
@@ -141,7 +129,8 @@ std::optional<NamedValues> evaluate(State& state, Engine& engine, int64_t batche
   if (counts.stopped > 0) return std::nullopt;
   take(state, metrics, counts);
   NamedValues values;
-  for (const auto& metric : metrics) values.emplace_back(kPrefix + metric->name(), metric->compute());
+  for (const auto& metric : metrics)
+    values.emplace_back("metrics/" + evaluator.label + "/" + metric->name(), metric->compute());
   engine.run_event(Event::kEvalEnd);
   return values;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/evaluator.h"
 #include "training/engine.h"
 #include "training/state.h"
 
@@ -17,13 +18,12 @@ using FetchBatch = std::function<std::optional<Batch>(int64_t index)>;
 using SumOverRanks = std::function<void(at::Tensor values)>;  // float64, in place
 using Stopwatch = std::function<double()>;  // seconds since the evaluation began; 0 on ranks other than 0
 
-// What an evaluation of the model measures: "metrics/eval/MulticlassAccuracy"; the names are Composer's.
-std::vector<std::string> evaluation_metrics(const Model& model);
-
-// Runs the model over every batch of the evaluation data and sums the metrics over ranks. The same values on
-// every rank; nothing where some rank was asked to stop, on all. Runs the events from EVAL_START to EVAL_END,
-// and keeps the state's part about evaluations.
-std::optional<NamedValues> evaluate(State& state, Engine& engine, int64_t batches, const FetchBatch& fetch,
-                                    const SumOverRanks& sum, const Stopwatch& stopwatch);
+// Runs the model over every batch of the evaluator's data and sums the metrics over ranks. The same values on
+// every rank, by their names in metrics.jsonl; nothing where some rank was asked to stop, on all. Runs the
+// events from EVAL_START to EVAL_END, and keeps the state's part about evaluations. What does not fit into
+// memory is done in smaller parts.
+std::optional<NamedValues> evaluate(State& state, Engine& engine, const Evaluator& evaluator,
+                                    const FetchBatch& fetch, const SumOverRanks& sum,
+                                    const Stopwatch& stopwatch);
 
 }  // namespace tutti

@@ -2,12 +2,16 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <optional>
+#include <sstream>
 
 #include "actors/deepspeed.h"
+#include "actors/token_times.h"
 #include "data/make_dataset.h"
 #include "io/checkpoint.h"
 #include "io/recipe.h"
@@ -15,6 +19,7 @@
 #include "io/run_state.h"
 #include "runtime/disk.h"
 #include "runtime/launcher.h"
+#include "runtime/utf8.h"
 #include "tensors/meter.h"
 #include "tensors/process_state.h"
 
@@ -49,10 +54,13 @@ Sampler sampler(const Setting& data, const Dataset& dataset, const OwnData& own,
   plan.seed = job.seed;
   plan.shuffle = data.at("shuffle").boolean();
   plan.drop_last = data.at("drop_last").boolean();
+  plan.most_batches = data.at("subset_num_batches").integer();
   return Sampler(plan);
 }
 
 void require_batches(const Setting& data, const Sampler& sampler) {
+  if (data.at("subset_num_batches").integer() == 0)
+    data.at("subset_num_batches").fail("expected at least one batch, or -1 for all");
   if (sampler.batches() == 0)
     data.at("drop_last")
         .fail("an epoch has no batch: the data is shorter than one, and short ones are dropped");
@@ -86,6 +94,21 @@ std::optional<uint64_t> earlier_seed(const Job& job) {
   return seed;
 }
 
+Setting option(const std::string& name, const std::string& value) {
+  return Setting(value, name, {"command line"});
+}
+
+// A run's folder is its own, so it is neither runs/ itself nor elsewhere by a name like "..".
+void require_folder(const Setting& recipe, const JobOptions& options) {
+  for (const auto& path : {option("--run-dir", options.run_dir), option("--resume", options.resume)})
+    if (!is_utf8(path.text())) path.fail("expected a path in UTF-8");
+  const Setting& name = recipe.at("run_name");
+  const auto below =
+      std::filesystem::path("runs/" + name.text()).lexically_normal().lexically_relative("runs");
+  if (options.run_dir.empty() && (below.empty() || below == "." || *below.begin() == ".."))
+    name.fail("expected the name of a folder below runs/, or --run-dir");
+}
+
 void require_cpu(const Setting& recipe) {
   const Setting& device = recipe.at("device").at("kind");
   if (device.text() == "gpu") device.fail("this build trains on CPUs");
@@ -102,9 +125,20 @@ void choose_seed(Job& job, uint64_t fresh) {
   job.seed = static_cast<uint64_t>(seed.integer());
 }
 
-// The data of one section: of all ranks, or of each that is in this process.
-DatasetPtr open_data(const Job& job, const JobOptions& options, const Setting& section, OwnData& own) {
-  if (!has_own_data(section)) return make_dataset(section, job.seed);
+constexpr const char* kBrought = "program";
+
+// What the program brings, where the recipe says that it does.
+bool is_brought(const Setting& section, bool has) {
+  const bool wanted = section.at("kind").text() == kBrought;
+  if (has && !wanted)
+    section.at("kind").fail(
+        "the program brings its own, and the recipe names another; keep one of the two "
+        "(kind = \"program\" is the program's)");
+  return has;
+}
+
+// The data of each rank in this process; gives the first one's.
+DatasetPtr open_own(const Job& job, const JobOptions& options, const Setting& section, OwnData& own) {
   DatasetPtr first;
   own.of_rank.resize(static_cast<std::size_t>(job.world));
   for (int rank = 0; rank < job.world; ++rank) {
@@ -117,42 +151,76 @@ DatasetPtr open_data(const Job& job, const JobOptions& options, const Setting& s
   return first;
 }
 
-std::string facts_of(const OwnData& own, int rank) {
-  return own.empty() ? "" : facts_text(*own.of_rank[static_cast<std::size_t>(rank)]);
+DatasetPtr open_data(const Job& job, const JobOptions& options, const Setting& section,
+                     const std::string& label, OwnData& own) {
+  const auto& data = options.brought.data;
+  const auto brought = data.find(label);
+  if (is_brought(section, brought != data.end())) return brought->second;
+  return has_own_data(section) ? open_own(job, options, section, own) : make_dataset(section, job.seed);
 }
 
-// Each rank's words on its data: of training on the first line, of evaluation on the second. Ranks of several
-// processes take this turn whatever their recipes say.
-std::vector<std::string> facts_of_all(const Job& job, const JobOptions& options) {
+// Each rank's words on the data that it has for itself, a line each.
+std::vector<std::string> facts_of_all(const std::vector<const OwnData*>& own, int world,
+                                      const JobOptions& options) {
   const auto facts = [&](int rank) {
-    return facts_of(job.own_train, rank) + '\n' + facts_of(job.own_eval, rank);
+    std::string lines;
+    for (const OwnData* one : own) lines += facts_text(*one->of_rank[static_cast<std::size_t>(rank)]) + '\n';
+    return lines;
   };
+  // Ranks of several processes take this turn whatever their recipes say.
   if (options.tell_all) return options.tell_all(facts(options.rank));
   std::vector<std::string> all;
-  for (int rank = 0; rank < job.world; ++rank) all.push_back(facts(rank));
+  for (int rank = 0; rank < world; ++rank) all.push_back(facts(rank));
   return all;
+}
+
+void settle_data(Job& job, const JobOptions& options) {
+  std::vector<std::pair<OwnData*, const Setting*>> sections;
+  if (!job.own_train.empty()) sections.emplace_back(&job.own_train, &job.recipe.at("data").at("train"));
+  for (auto& one : job.evaluators)
+    if (!one.own.empty()) sections.emplace_back(&one.own, &one.section);
+  std::vector<const OwnData*> own;
+  for (const auto& [data, section] : sections) own.push_back(data);
+  std::vector<std::vector<std::string>> facts(own.size());
+  for (const std::string& told : facts_of_all(own, job.world, options)) {
+    std::istringstream lines(told);
+    for (auto& of_one : facts) std::getline(lines, of_one.emplace_back());
+  }
+  for (std::size_t i = 0; i < sections.size(); ++i) settle(*sections[i].first, *sections[i].second, facts[i]);
+}
+
+void require_own_label(const Job& job, const Setting& label) {
+  if (label.text().empty() || label.text() == "train")
+    label.fail("expected the name of what is evaluated, and not \"train\"");
+  for (const auto& other : job.evaluators)
+    if (other.label == label.text()) label.fail("another evaluator has this label; each needs its own");
+}
+
+void add_evaluator(Job& job, const JobOptions& options, const Setting& section) {
+  require_own_label(job, section.at("label"));
+  const std::string& label = section.at("label").text();
+  Evaluator evaluator{label, section, nullptr};
+  evaluator.data = open_data(job, options, section, label, evaluator.own);
+  job.evaluators.push_back(std::move(evaluator));
 }
 
 void open_all_data(Job& job, const JobOptions& options) {
   const Setting& data = job.recipe.at("data");
-  job.train = open_data(job, options, data.at("train"), job.own_train);
-  if (data.has("eval")) job.eval = open_data(job, options, data.at("eval"), job.own_eval);
-  std::vector<std::string> of_train, of_eval;
-  for (const std::string& text : facts_of_all(job, options)) {
-    const std::size_t end = text.find('\n');
-    of_train.push_back(text.substr(0, end));
-    of_eval.push_back(text.substr(end + 1));
-  }
-  if (!job.own_train.empty()) settle(job.own_train, data.at("train"), of_train);
-  if (!job.own_eval.empty()) settle(job.own_eval, data.at("eval"), of_eval);
+  job.train = open_data(job, options, data.at("train"), "train", job.own_train);
+  if (data.has("eval")) add_evaluator(job, options, data.at("eval"));
+  for (const auto& section : job.recipe.at("evaluators").array()) add_evaluator(job, options, section);
+  settle_data(job, options);
 }
 
-void open_training_data(Job& job) {
+void open_training_data(Job& job, const Brought& brought) {
+  if (is_brought(job.recipe.at("model"), static_cast<bool>(brought.make_model)))
+    job.make_model = brought.make_model;
   const Setting& section = job.recipe.at("data").at("train");
   job.global_batch = global_batch(section, job.world);
   require_deepspeed_rule(job.recipe, job.global_batch / job.world, job.world);
   require_batches(section, job.train_sampler(0));
-  build_model(job.recipe.at("model"), job.spec(), job.make_model);
+  const auto model = build_model(job.recipe.at("model"), job.spec(), job.make_model);
+  require_tokens(job.recipe, *model, job.spec());
 }
 
 // The key of a data section that says what its samples look like.
@@ -175,9 +243,9 @@ void require_like_training(const Setting& section, const SampleSpec& trained, co
 }
 
 // Labels may reach beyond those that were trained on where the recipe says how many the model tells apart.
-void require_known_classes(const Job& job, const Setting& section) {
-  SampleSpec spec = job.eval->spec();
-  if (!job.own_eval.empty()) spec.classes = job.own_eval.classes;
+void require_known_classes(const Job& job, const Evaluator& evaluator) {
+  const Setting& section = evaluator.section;
+  const SampleSpec spec = evaluator.own.spec(evaluator.data);
   const int64_t trained = job.spec().classes, evaluated = spec.classes;
   const Setting& model = job.recipe.at("model");
   const bool given = model.has("num_classes") || model.has("vocab_size");
@@ -199,13 +267,28 @@ void require_budget_of_each_rank(const Job& job) {
                  " ranks, or one for all");
 }
 
-void open_evaluation_data(Job& job) {
-  const Setting& section = job.recipe.at("data").at("eval");
-  job.eval_batch = global_batch(section, job.world);
-  if (job.eval_batch == 0) job.eval_batch = job.global_batch;
-  require_batches(section, job.eval_sampler(0));
-  require_like_training(section, job.spec(), job.eval->spec());
-  require_known_classes(job, section);
+void require_different_names(const Evaluator& evaluator, const Model& model) {
+  std::vector<std::string> names = evaluator.metric_names(model);
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice == names.end()) return;
+  const Setting& section = evaluator.section;
+  section.at(section.has("metrics") ? "metrics" : "metric_names").fail(*twice + " is in it twice");
+}
+
+// Once all ranks' data is known.
+void complete(Job& job, Evaluator& evaluator) {
+  const Setting& section = evaluator.section;
+  evaluator.global_batch = global_batch(section, job.world);
+  if (evaluator.global_batch == 0) evaluator.global_batch = job.global_batch;
+  const Sampler sampler = job.eval_sampler(evaluator, 0);
+  require_batches(section, sampler);
+  evaluator.batches = sampler.batches();
+  require_like_training(section, job.spec(), evaluator.data->spec());
+  require_known_classes(job, evaluator);
+  const auto model = build_model(job.recipe.at("model"), job.spec(), job.make_model);
+  require_different_names(evaluator, *model);
+}
 }
 
 // Early, so that the key that names a folder is blamed, and not the first file that cannot be written.
@@ -221,8 +304,7 @@ void make_folder(const Setting& named, const std::string& folder) {
 
 void make_folders(const Job& job, const JobOptions& options) {
   const Setting& checkpoint = job.recipe.at("checkpoint");
-  make_folder(options.run_dir.empty() ? job.recipe.at("run_name")
-                                      : Setting(options.run_dir, "--run-dir", {"command line"}),
+  make_folder(options.run_dir.empty() ? job.recipe.at("run_name") : option("--run-dir", options.run_dir),
               job.run_dir);
   if (checkpoint.has("save_folder")) make_folder(checkpoint.at("save_folder"), job.checkpoints);
   const Setting& level = job.recipe.at("journal").at("level");
@@ -235,36 +317,10 @@ Sampler Job::train_sampler(int rank) const {
   return sampler(recipe.at("data").at("train"), *train_of(rank), own_train, global_batch, *this, rank);
 }
 
-Sampler Job::eval_sampler(int rank) const {
-  return sampler(recipe.at("data").at("eval"), *eval_of(rank), own_eval, eval_batch, *this, rank);
+Sampler Job::eval_sampler(const Evaluator& evaluator, int rank) const {
+  return sampler(evaluator.section, *evaluator.data_of(rank), evaluator.own, evaluator.global_batch, *this,
+                 rank);
 }
-
-namespace {
-
-const DatasetPtr& data_of(const DatasetPtr& shared, const OwnData& own, int rank) {
-  const auto r = static_cast<std::size_t>(rank);
-  return own.empty() || !own.of_rank[r] ? shared : own.of_rank[r];
-}
-
-int64_t samples_of(const DatasetPtr& shared, const OwnData& own, int world) {
-  if (!shared) return 0;
-  return own.empty() ? shared->size() : own.samples * world;
-}
-
-}  // namespace
-
-const DatasetPtr& Job::train_of(int rank) const { return data_of(train, own_train, rank); }
-const DatasetPtr& Job::eval_of(int rank) const { return data_of(eval, own_eval, rank); }
-int64_t Job::train_samples() const { return samples_of(train, own_train, world); }
-int64_t Job::eval_samples() const { return samples_of(eval, own_eval, world); }
-
-SampleSpec Job::spec() const {
-  SampleSpec spec = train->spec();
-  if (!own_train.empty()) spec.classes = own_train.classes;
-  return spec;
-}
-
-uint64_t Job::data_digest() const { return own_train.empty() ? train->digest() : own_train.digest; }
 
 int64_t Job::memory_budget(int rank) const {
   const Setting* budget = recipe.at("device").find("memory_budget_mb");
@@ -275,6 +331,7 @@ int64_t Job::memory_budget(int rank) const {
 
 Job make_job(Setting recipe, const JobOptions& options) {
   Job job;
+  require_folder(recipe, options);
   job.recipe = std::move(recipe);
   job.world = options.world;
   job.nonce = options.nonce;
@@ -289,9 +346,10 @@ Job make_job(Setting recipe, const JobOptions& options) {
   require_budget_of_each_rank(job);
   choose_seed(job, options.fresh_seed);
   job.recipe_text = write_recipe(job.recipe);
+  job.listeners = options.brought.listeners;
   open_all_data(job, options);
-  open_training_data(job);
-  if (job.recipe.at("data").has("eval")) open_evaluation_data(job);
+  open_training_data(job, options.brought);
+  for (auto& evaluator : job.evaluators) complete(job, evaluator);
   if (options.makes_folders) make_folders(job, options);
   return job;
 }

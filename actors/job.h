@@ -2,9 +2,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "actors/checkpoint_terms.h"
+#include "actors/evaluator.h"
 #include "data/dataset.h"
 #include "data/own_data.h"
 #include "data/sampler.h"
@@ -17,6 +20,13 @@ namespace tutti {
 // What listens to the events of a rank: its own, since ranks may share a process.
 using Listeners = std::function<Engine::Options(int rank)>;
 
+// What a program brings along for what its recipe calls kind = "program", and to listen to the training.
+struct Brought {
+  ModelFactory make_model;                 // empty: the recipe's
+  std::map<std::string, DatasetPtr> data;  // "train", or an evaluator's label; else the recipe's
+  Listeners listeners;                     // may be empty
+};
+
 // A run as the recipe and the command line define it, before anything is built. The same on every rank.
 struct Job {
   Setting recipe;  // resolved
@@ -28,22 +38,20 @@ struct Job {
   std::string checkpoints;  // folder
   std::string resume;       // as the command line says: "", "auto", or a path
   StartFrom from;
-  DatasetPtr train, eval;  // eval may be null; where each rank has its own, the first one's of this process
-  OwnData own_train, own_eval;
+  DatasetPtr train;  // where each rank has its own, the first one's of this process
+  OwnData own_train;
+  std::vector<Evaluator> evaluators;  // labels differ
   ModelFactory make_model = tutti::make_model;
   StepObserver before_step;  // may be empty
   Listeners listeners;       // of a rank; may be empty
   int64_t global_batch = 0;
-  int64_t eval_batch = 0;  // global
 
   Sampler train_sampler(int rank) const;
-  Sampler eval_sampler(int rank) const;
-  const DatasetPtr& train_of(int rank) const;
-  const DatasetPtr& eval_of(int rank) const;  // may be null
-  int64_t train_samples() const;              // of an epoch, all ranks together
-  int64_t eval_samples() const;
-  SampleSpec spec() const;  // of what is trained on
-  uint64_t data_digest() const;
+  Sampler eval_sampler(const Evaluator& evaluator, int rank) const;
+  const DatasetPtr& train_of(int rank) const { return own_train.of(rank, train); }
+  int64_t train_samples() const { return own_train.samples_of_all(world, train); }  // of an epoch, all ranks
+  SampleSpec spec() const { return own_train.spec(train); }                         // of what is trained on
+  uint64_t data_digest() const { return own_train.empty() ? train->digest() : own_train.digest; }
 
   int64_t memory_budget(int rank) const;  // bytes; 0 = none
 };
@@ -56,6 +64,7 @@ struct JobOptions {
   uint64_t fresh_seed = 0;  // where the recipe names none; equal on all ranks
   std::string nonce;
   bool makes_folders = true;  // the run's and the checkpoints'
+  Brought brought = {};
 
   // The one rank of this process, where others have theirs, and how they tell each other what they have: a
   // text of each, by rank. Else all ranks are in this process.

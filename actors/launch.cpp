@@ -121,6 +121,7 @@ JobOptions job_options(const Order& order, Group& group, const std::string& nonc
   options.resume = order.options.resume;
   options.fresh_seed = Draw(0, nonce).bits() & 0xffffffff;
   options.nonce = nonce;
+  options.brought = order.options.brought;
   options.rank = group.rank();
   options.tell_all = [&turn](const std::string& mine) { return turn.take("", mine); };
   options.hosts.assign(static_cast<std::size_t>(group.size()), order.host);

@@ -3,6 +3,7 @@
 #include <functional>
 #include <string>
 
+#include "actors/job.h"
 #include "runtime/setting.h"
 
 namespace tutti {
@@ -11,6 +12,7 @@ namespace tutti {
 struct LaunchOptions {
   std::string run_dir;  // "" = runs/<run_name>
   std::string resume;   // "" = as the recipe says
+  Brought brought = {};
 };
 
 // Gives the resolved recipe, or throws UserError.

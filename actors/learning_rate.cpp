@@ -7,12 +7,11 @@
 namespace tutti {
 namespace {
 
-void require_metric(const Setting& monitor, const Model& model, bool evaluates) {
-  if (!evaluates)
+void require_metric(const Setting& monitor, const std::vector<std::string>& measured) {
+  if (measured.empty())
     monitor.fail("it is never measured: there is no [data.eval], or [train] eval_interval is 0");
-  const auto names = evaluation_metrics(model);
-  if (std::ranges::count(names, monitor.text()) == 0)
-    monitor.fail("the model does not measure it; there are " + joined(names));
+  if (std::ranges::count(measured, monitor.text()) == 0)
+    monitor.fail("no evaluator measures it; there are " + joined(measured));
 }
 
 }  // namespace
@@ -24,7 +23,8 @@ Time planned_duration(const Setting& recipe) {
 
 bool composers_way(const Setting& recipe) { return recipe.at("compat").at("composer").boolean(); }
 
-LearningRate::LearningRate(const Setting& recipe, const Trainee& trainee, Horizon horizon, bool evaluates)
+LearningRate::LearningRate(const Setting& recipe, const Trainee& trainee, Horizon horizon,
+                           const std::vector<std::string>& measured)
     : base_(trainee.optimizer->base_lr()) {
   if (!recipe.has("scheduler")) return;
   const Setting& section = recipe.at("scheduler");
@@ -37,7 +37,7 @@ LearningRate::LearningRate(const Setting& recipe, const Trainee& trainee, Horizo
     lagging_ = make_schedule(section, horizon)(Timestamp());
   }
   if (section.at("kind").text() != "reduce_lr_on_plateau") return;
-  require_metric(section.at("monitor"), *trainee.model, evaluates);
+  require_metric(section.at("monitor"), measured);
   plateau_.emplace(section, base_);
 }
 

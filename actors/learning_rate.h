@@ -20,9 +20,9 @@ bool composers_way(const Setting& recipe);
 class LearningRate {
  public:
   LearningRate() = default;  // 0 throughout
-  // `recipe` resolved; `evaluates`: whether there is anything to evaluate on, at an interval. Throws
-  // UserError.
-  LearningRate(const Setting& recipe, const Trainee& trainee, Horizon horizon, bool evaluates);
+  // `recipe` resolved; `measured`: what evaluations measure, by its names in metrics.jsonl. Throws UserError.
+  LearningRate(const Setting& recipe, const Trainee& trainee, Horizon horizon,
+               const std::vector<std::string>& measured);
 
   // Of the batch that begins at `now`.
   double at(const Timestamp& now) const;

@@ -26,6 +26,7 @@ void hold_stop_signals() {
   const sigset_t set = watched_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);  // a reader of the progress that leaves does not end the training
+  signal(SIGXFSZ, SIG_IGN);  // nor does a limit on the size of files: it is like a full disk
 }
 
 ProcessWatch::ProcessWatch(Scheduler& scheduler, ActorId supervisor, int rank)

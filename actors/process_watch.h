@@ -7,8 +7,9 @@
 
 namespace tutti {
 
-// Keeps SIGTERM and SIGINT for a ProcessWatch. To be called before any thread starts, Open MPI's among them:
-// one that does not hold them ends the process.
+// Keeps SIGTERM and SIGINT for a ProcessWatch; where SIGPIPE or SIGXFSZ would end the process, the write
+// fails instead. To be called before any thread starts, Open MPI's among them: one that does not hold them
+// ends the process.
 void hold_stop_signals();
 
 // What a process does about the world while its actors run: SIGTERM and SIGINT become a StopRequested to the

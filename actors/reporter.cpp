@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <sstream>
 
 #include "io/json_line.h"
+#include "runtime/plain_path.h"
 
 namespace tutti {
 namespace {
@@ -76,7 +76,7 @@ std::optional<TimePoint> Reporter::idle(Context&) {
 // that starts afresh, or from another run's checkpoint, keeps an earlier run's beside its own.
 void Reporter::open(const ReportFrom& from) {
   const bool resumed = !from.checkpoint.empty();
-  const bool own = resumed && is_own(from.checkpoint);
+  const bool own = resumed && lies_in(from.checkpoint, options_.checkpoints);
   if (!own) put_aside();
   replace_file(disk_, metrics_path(), own ? lines_until(from.step) : "");
   metrics_ = disk_.open(metrics_path(), /*truncate=*/false);
@@ -85,11 +85,6 @@ void Reporter::open(const ReportFrom& from) {
   std::fprintf(options_.out, "resumes after step %lld, from %s\n", static_cast<long long>(from.step),
                from.checkpoint.c_str());
   std::fflush(options_.out);
-}
-
-bool Reporter::is_own(const std::string& checkpoint) const {
-  const std::filesystem::path folder = options_.checkpoints;
-  return std::filesystem::path(checkpoint).parent_path().lexically_normal() == folder.lexically_normal();
 }
 
 void Reporter::put_aside() {
@@ -105,7 +100,7 @@ std::string Reporter::lines_until(int64_t last_step) {
   for (std::string line; std::getline(lines, line);) {
     const int64_t step = json_integer(line, "step", -1);
     if (step < 0 || step > last_step) continue;
-    if (line.find("\"metrics/") != std::string::npos) evaluated_before_ = step;
+    if (line.find("\"metrics/") != std::string::npos) evaluated_before_.insert(line);
     kept += line + "\n";
   }
   return kept;
@@ -137,7 +132,8 @@ void Reporter::evaluation(Context& context, const EvalDone& done) {
   last_eval_ = done;
   JsonFields fields = {{"step", done.step}, {"epoch", done.epoch}};
   for (const auto& [name, value] : done.metrics) fields.emplace_back(name, value);
-  if (done.step != evaluated_before_) append(json_line(fields));
+  std::string line = json_line(fields);
+  if (!evaluated_before_.contains(line)) append(std::move(line));
   if (steps_ > 0) show(context, last_, true);
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,6 @@ class Reporter final : public Actor {
 
  private:
   void open(const ReportFrom& from);
-  bool is_own(const std::string& checkpoint) const;
   void put_aside();
   std::string lines_until(int64_t last_step);
   std::string metrics_path() const;
@@ -60,7 +60,7 @@ class Reporter final : public Actor {
   EvalDone last_eval_;
   std::string sample_;
   int64_t steps_ = 0;
-  int64_t evaluated_before_ = -1;  // the last step whose evaluation a resumed run has reported already
+  std::set<std::string> evaluated_before_;  // lines of evaluations that an earlier start has reported
   TimePoint first_step_, shown_;
   int64_t shown_step_ = -1;
   double samples_ = 0;  // since the first step

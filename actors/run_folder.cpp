@@ -3,6 +3,7 @@
 #include "actors/stop_request.h"
 #include "io/recorded_run.h"
 #include "runtime/error.h"
+#include "runtime/plain_path.h"
 
 namespace tutti {
 namespace {
@@ -35,7 +36,7 @@ void RunFolder::open(Context& context, const std::string& host) {
   disk_.make_folders(path_);
   disk_.make_folders(checkpoints_);
   lock_ = lock(context, path_, host);
-  checkpoints_lock_ = lock(context, checkpoints_, host);
+  if (plain_path(path_) != plain_path(checkpoints_)) checkpoints_lock_ = lock(context, checkpoints_, host);
   disk_.remove_all(path_ + '/' + kStopFile);  // an earlier run's; from here on it is for this one
 }
 

@@ -217,7 +217,7 @@ void Supervisor::prepare_to_stop(Context& context) {
   stop_requested_ = true;
   log_.info("asked to stop: finishes the step, checkpoints, and ends");
   context.send(cast_.compute, StopRequested{});
-  if (cast_.has_eval) context.send(cast_.eval_loader, StopRequested{});
+  for (const ActorId loader : cast_.eval_loaders) context.send(loader, StopRequested{});
 }
 
 std::optional<TimePoint> Supervisor::idle(Context& context) {
@@ -306,7 +306,7 @@ void Supervisor::finish(Context& context, int exit_code) {
   stage_ = Stage::kFinished;
   outcome_.exit_code = exit_code;
   context.send(cast_.loader, Stop{});
-  if (cast_.has_eval) context.send(cast_.eval_loader, Stop{});
+  for (const ActorId loader : cast_.eval_loaders) context.send(loader, Stop{});
   if (cast_.has_reporter) context.send(cast_.reporter, Stop{});
   context.send(cast_.compute, Stop{});
   context.send(cast_.checkpointer, Stop{});

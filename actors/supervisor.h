@@ -18,8 +18,8 @@ namespace tutti {
 
 // The other actors of a rank.
 struct Cast {
-  ActorId loader, eval_loader, compute, sync, checkpointer, supervisor, reporter;
-  bool has_eval = false;
+  ActorId loader, compute, sync, checkpointer, supervisor, reporter;
+  std::vector<ActorId> eval_loaders;  // one for each evaluator
   bool has_reporter = false;
 };
 

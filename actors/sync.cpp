@@ -136,7 +136,7 @@ bool Sync::drive(Context& context) {
   std::size_t finished = 0;
   bool in_order = true;
   for (auto& one : outstanding_) {
-    const bool done = one.work->done();
+    const bool done = is_over(context, *one.work);
     in_order = in_order && done;
     if (in_order) ++finished;
   }
@@ -149,10 +149,21 @@ bool Sync::drive(Context& context) {
   return true;
 }
 
+// A rank that is lost is named together with what it did last, where it was heard.
+bool Sync::is_over(Context& context, Work& work) const try {
+  return work.done();
+} catch (const LostRankError& lost) {
+  const auto peer = newest_.peers.find(lost.rank());
+  if (peer == newest_.peers.end()) throw;
+  Heartbeat last = peer->second.last;
+  last.age_s += seconds(context.now() - peer->second.heard);
+  throw OperatingError(std::string(lost.what()) + "; the last it did: " + last.text());
+}
+
 void Sync::serve_control(Context& context) {
   while (auto packet = transport_.poll()) {
     if (const auto heartbeat = parse_heartbeat(packet->bytes)) {
-      heard_.peers[packet->from] = {context.now(), *heartbeat};
+      newest_.peers[packet->from] = heard_.peers[packet->from] = {context.now(), *heartbeat};
     } else {
       context.send(supervisor_, ControlReceived{packet->from, std::move(packet->bytes)});
     }

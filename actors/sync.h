@@ -46,6 +46,7 @@ class Sync final : public Actor {
 
   void post(Context& context, WorkPtr work, Then then = {});
   bool drive(Context& context);  // whether anything finished
+  bool is_over(Context& context, Work& work) const;
   void serve_control(Context& context);
   void tell_heard(Context& context);
   void heartbeat(Context& context);
@@ -66,7 +67,8 @@ class Sync final : public Actor {
   bool asked_ = false;  // Compute waits for the outstanding collectives
   TimePoint moved_;     // when a collective was last posted or finished
   TimePoint next_heartbeat_;
-  Heard heard_;  // since the Supervisor was last told
+  Heard heard_;   // since the Supervisor was last told
+  Heard newest_;  // of each rank
   Pending<Noted> noting_;
 };
 

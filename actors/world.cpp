@@ -17,8 +17,11 @@ Cast reserve_cast(Scheduler& scheduler, const Job& job, const RankPlace& place) 
   cast.sync = scheduler.reserve("sync", place.rank);
   cast.checkpointer = scheduler.reserve("checkpointer", place.rank);
   cast.supervisor = scheduler.reserve("supervisor", place.rank);
-  cast.has_eval = job.eval != nullptr;
-  if (cast.has_eval) cast.eval_loader = scheduler.reserve("eval_loader", place.rank);
+  for (const auto& evaluator : job.evaluators) {
+    const bool first = cast.eval_loaders.empty();
+    cast.eval_loaders.push_back(
+        scheduler.reserve(first ? "eval_loader" : "eval_loader." + evaluator.label, place.rank));
+  }
   cast.has_reporter = place.rank == 0;
   if (cast.has_reporter) cast.reporter = scheduler.reserve("reporter", place.rank);
   return cast;
@@ -63,6 +66,7 @@ Compute::Options compute_options(const Job& job, const RankPlace& place) {
   options.recipe = job.recipe;
   options.recipe_text = job.recipe_text;
   options.run_dir = job.run_dir;
+  options.checkpoints = job.checkpoints;
   options.rank = place.rank;
   options.world = job.world;
   options.memory_slot = place.memory_slot;
@@ -70,9 +74,8 @@ Compute::Options compute_options(const Job& job, const RankPlace& place) {
   options.seed = job.seed;
   options.global_batch = job.global_batch;
   options.batches_per_epoch = job.train_sampler(place.rank).batches();
-  options.eval_batches = job.eval ? job.eval_sampler(place.rank).batches() : 0;
   options.train_samples = job.train_samples();
-  options.eval_samples = job.eval_samples();
+  options.evaluators = job.evaluators;
   options.spec = job.spec();
   options.make_model = job.make_model;
   options.data_digest = job.data_digest();
@@ -93,10 +96,12 @@ Cast add_rank(Scheduler& scheduler, const Job& job, const RankPlace& place, cons
   scheduler.install(cast.loader,
                     std::make_unique<Loader>(job.train_of(place.rank), job.train_sampler(place.rank),
                                              cast.compute, seams.recorder));
-  if (cast.has_eval)
-    scheduler.install(cast.eval_loader,
-                      std::make_unique<Loader>(job.eval_of(place.rank), job.eval_sampler(place.rank),
-                                               cast.compute, seams.recorder));
+  for (std::size_t e = 0; e < job.evaluators.size(); ++e) {
+    const Evaluator& evaluator = job.evaluators[e];
+    scheduler.install(cast.eval_loaders[e], std::make_unique<Loader>(evaluator.data_of(place.rank),
+                                                                     job.eval_sampler(evaluator, place.rank),
+                                                                     cast.compute, seams.recorder));
+  }
   scheduler.install(cast.compute, std::make_unique<Compute>(compute_options(job, place), cast, seams.disk,
                                                             seams.log, seams.recorder));
   scheduler.install(cast.sync,

@@ -11,7 +11,7 @@ void add_check(CLI::App& app, Action& action) {
   command->add_flag("--data", arguments->scan_data, "read every sample too");
   command->add_option("--ranks", arguments->ranks, "as for so many ranks")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1 << 20));
   command->callback(
       [&action, arguments] { action = [=] { return run_recipe_request("check", *arguments); }; });
 }

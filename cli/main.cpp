@@ -1,3 +1,6 @@
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <cstdio>
@@ -72,10 +75,17 @@ int run(int argc, char** argv) {
   return action();
 }
 
+// A file that is opened in the place of a stream that was closed would get what is printed.
+void fill_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(stream, F_GETFD) < 0) open("/dev/null", O_RDWR);
+}
+
 }  // namespace
 }  // namespace tutti
 
 int main(int argc, char** argv) {
+  tutti::fill_standard_streams();
   try {
     return tutti::run(argc, argv);
   } catch (const tutti::UserError& error) {

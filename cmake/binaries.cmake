@@ -17,6 +17,7 @@ if(libraries)
   target_include_directories(tutti_shared INTERFACE ${CMAKE_SOURCE_DIR})
   target_link_libraries(tutti_shared INTERFACE tutti_torch)
   install(TARGETS tutti_shared LIBRARY DESTINATION lib)
+  include(package)
 endif()
 include(cuda)
 

@@ -2,6 +2,10 @@
 # libtorch >= 2.9, a folder that holds include/ and lib/; else the wheel that tools/setup.sh put under the
 # user's cache folder is taken.
 set(TUTTI_TORCH_DIR "$ENV{TUTTI_TORCH_DIR}" CACHE PATH "A libtorch: the folder with include/ and lib/")
+if(DEFINED ENV{TUTTI_TORCH_DIR} AND NOT "$ENV{TUTTI_TORCH_DIR}" STREQUAL "${TUTTI_TORCH_DIR_OF_ENVIRONMENT}")
+  set(TUTTI_TORCH_DIR "$ENV{TUTTI_TORCH_DIR}" CACHE PATH "" FORCE)  # it has changed since the last time
+endif()
+set(TUTTI_TORCH_DIR_OF_ENVIRONMENT "$ENV{TUTTI_TORCH_DIR}" CACHE INTERNAL "")
 set(wheel $ENV{HOME}/.cache/tutti/torch-2.11.0)
 if(DEFINED ENV{XDG_CACHE_HOME})
   set(wheel $ENV{XDG_CACHE_HOME}/tutti/torch-2.11.0)

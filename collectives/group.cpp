@@ -23,4 +23,9 @@ std::string CollectiveHeader::text() const {
   return "#" + std::to_string(sequence) + " " + name(kind) + amount + " (" + label + ")";
 }
 
+LostRankError::LostRankError(int rank, const CollectiveHeader& waited)
+    : CollectiveError("rank " + std::to_string(rank) + " is gone: its process ended while " + waited.text() +
+                      " waited"),
+      rank_(rank) {}
+
 }  // namespace tutti

@@ -32,6 +32,16 @@ class CollectiveError : public OperatingError {
   using OperatingError::OperatingError;
 };
 
+// A collective cannot end, for a rank's process did.
+class LostRankError : public CollectiveError {
+ public:
+  LostRankError(int rank, const CollectiveHeader& waited);
+  int rank() const { return rank_; }
+
+ private:
+  int rank_;
+};
+
 // A collective under way. The tensors it was given must stay alive and untouched until `done()`.
 class Work {
  public:

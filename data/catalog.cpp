@@ -74,6 +74,10 @@ Entry synthetic() {
       }};
 }
 
+Key subset_of(const char* what) {
+  return Key{"subset_num_batches", kInteger, "-1", std::string(what) + "; -1 = all"}.at_least(-1);
+}
+
 std::vector<Key> loading_keys(const char* absent) {
   return {
       Key{"batch_size", kInteger, "none", std::string("samples of a step, all ranks together") + absent}
@@ -106,7 +110,11 @@ Catalog data_catalog(const char* section, const char* doc, std::vector<Key> keys
           .noun = "dataset",
           .doc = doc,
           .keys = std::move(keys),
-          .entries = {hdf5(), bytes(), tokens(), synthetic()}};
+          .entries = {hdf5(),
+                      bytes(),
+                      tokens(),
+                      synthetic(),
+                      {"program", "What the program that trains brings along (actors/trainer.h)."}}};
 }
 
 }  // namespace
@@ -115,6 +123,7 @@ Catalog train_data_catalog() {
   Catalog catalog = data_catalog(
       "data.train", "What is trained on. Exactly one of batch_size and device_batch_size is given.",
       loading_keys(""));
+  catalog.keys.push_back(subset_of("batches of an epoch").also_named({"train_subset_num_batches"}));
   catalog.alternatives = {{{"batch_size", "device_batch_size"}, true}};
   return catalog;
 }
@@ -123,6 +132,7 @@ Catalog eval_data_catalog() {
   Catalog catalog = data_catalog(
       "data.eval", "What is evaluated on. It takes nothing over from [data.train] but the batch size.",
       loading_keys("; as in training when neither is given"));
+  catalog.keys.push_back(subset_of("batches of an evaluation").also_named({"eval_subset_num_batches"}));
   catalog.default_kind = "none";
   catalog.alternatives = {{{"batch_size", "device_batch_size"}}};
   return catalog;

@@ -24,7 +24,11 @@ DatasetPtr make_hdf5(const Setting& section) {
   options.group = section.at("group").text();
   if (section.has("arrays")) options.arrays = section.at("arrays").texts();
   if (section.has("num_classes")) options.num_classes = section.at("num_classes").integer();
-  return opened(section, [&] { return std::make_shared<const Hdf5Dataset>(options); });
+  return opened(section, [&] {
+    const auto dataset = std::make_shared<const Hdf5Dataset>(options);
+    dataset->digest();  // reads some rows, so that what cannot be read is found now
+    return dataset;
+  });
 }
 
 TokenDataset::Split split_of(const Setting& setting) {
@@ -67,6 +71,8 @@ DatasetPtr make_dataset(const Setting& section, uint64_t seed) {
   if (kind == "bytes") return make_tokens(section, TokenDataset::Format::kBytes);
   if (kind == "tokens") return make_tokens(section, TokenDataset::Format::kUint16);
   if (kind == "synthetic") return make_synthetic(section, seed);
+  if (kind == "program")
+    section.at("kind").fail("the program that reads the recipe brings no data for " + section.path);
   section.at("kind").fail("expected hdf5, bytes, tokens or synthetic");
 }
 

@@ -61,6 +61,21 @@ void require_even(const Setting& section, const std::vector<Facts>& ranks) {
 
 }  // namespace
 
+const DatasetPtr& OwnData::of(int rank, const DatasetPtr& shared) const {
+  const auto r = static_cast<std::size_t>(rank);
+  return empty() || !of_rank[r] ? shared : of_rank[r];
+}
+
+int64_t OwnData::samples_of_all(int world, const DatasetPtr& shared) const {
+  return empty() ? shared->size() : samples * world;
+}
+
+SampleSpec OwnData::spec(const DatasetPtr& shared) const {
+  SampleSpec spec = shared->spec();
+  if (!empty()) spec.classes = classes;
+  return spec;
+}
+
 bool has_own_data(const Setting& section) {
   if (section.at("sampling").text() == "own") return true;
   for (const char* placeholder : kPlaceholders)

@@ -17,6 +17,10 @@ struct OwnData {
   uint64_t digest = 0;              // of all, in the order of ranks
 
   bool empty() const { return of_rank.empty(); }
+  // The rank's data, and samples of all ranks; those of `shared` where they share it.
+  const DatasetPtr& of(int rank, const DatasetPtr& shared) const;
+  int64_t samples_of_all(int world, const DatasetPtr& shared) const;
+  SampleSpec spec(const DatasetPtr& shared) const;
 };
 
 // Where a rank's data lies.

@@ -15,7 +15,8 @@ Sampler::Sampler(const Plan& plan)
 
 int64_t Sampler::batches() const {
   const bool short_batch = plan_.samples % stride_ != 0 && !plan_.drop_last;
-  return plan_.samples / stride_ + (short_batch ? 1 : 0);
+  const int64_t all = plan_.samples / stride_ + (short_batch ? 1 : 0);
+  return plan_.most_batches < 0 ? all : std::min(all, plan_.most_batches);
 }
 
 // Of the order that this rank goes through.

@@ -26,6 +26,7 @@ class Sampler {
     bool shuffle = false;
     bool drop_last = false;
     bool own = false;  // each rank has data of its own
+    int64_t most_batches = -1;  // of the epoch; -1 = all
   };
 
   explicit Sampler(const Plan& plan);

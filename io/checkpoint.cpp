@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "io/dtypes.h"
-#include "io/hdf5_writer.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -89,23 +88,25 @@ Hdf5Links parameter_links(const std::vector<Hdf5VirtualArray>& arrays) {
   return links;
 }
 
-RankFile write_viewer(Disk& disk, const std::string& folder, const CheckpointManifest& manifest) {
+RankFile write_viewer(Disk& disk, const std::string& folder, const CheckpointManifest& manifest,
+                      Hdf5Layout* last) {
   const auto arrays = whole_arrays(manifest);
-  const auto written = write_virtual_hdf5(disk, folder + "/" + kViewer, arrays, parameter_links(arrays));
+  const auto written =
+      write_virtual_hdf5(disk, folder + "/" + kViewer, arrays, parameter_links(arrays), last);
   return {kViewer, written.bytes, written.hash, {}};
 }
 
 }  // namespace
 
 RankFile write_rank_file(Disk& disk, const std::string& folder, int rank,
-                         const std::vector<CheckpointPiece>& pieces) {
+                         const std::vector<CheckpointPiece>& pieces, Hdf5Layout* last) {
   disk.make_folders(folder);
   std::vector<Hdf5Array> arrays;
   for (const CheckpointPiece& piece : pieces) {
     if (has_elements(piece.extent)) arrays.push_back({piece.name, piece.extent, piece.dtype, piece.tensor});
   }
   RankFile file{"rank-" + std::to_string(rank) + ".h5", 0, 0, {}};
-  const Hdf5Written written = write_hdf5(disk, folder + "/" + file.file, arrays);
+  const Hdf5Written written = write_hdf5(disk, folder + "/" + file.file, arrays, last);
   disk.sync_folder(folder);
   file.bytes = written.bytes;
   file.hash = written.hash;
@@ -117,9 +118,9 @@ RankFile write_rank_file(Disk& disk, const std::string& folder, int rank,
 }
 
 void publish_checkpoint(Disk& disk, const std::string& unfinished, const std::string& folder,
-                        const CheckpointManifest& manifest, const std::string& latest) {
+                        const CheckpointManifest& manifest, const std::string& latest, Hdf5Layout* last) {
   CheckpointManifest complete = manifest;
-  complete.files.push_back(write_viewer(disk, unfinished, manifest));
+  complete.files.push_back(write_viewer(disk, unfinished, manifest, last));
   remove_unnamed(disk, unfinished, complete);
   write_file(disk, unfinished + kManifest, complete.to_json());
   disk.sync_folder(unfinished);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "io/checkpoint_names.h"
+#include "io/hdf5_writer.h"
 #include "runtime/disk.h"
 #include "tensors/param_view.h"
 
@@ -53,16 +54,17 @@ struct CheckpointManifest {
 };
 
 // Writes folder/rank-<rank>.h5 and syncs it. Creates the folder. Pieces without elements get no dataset.
-// Throws OperatingError (disk full, ...).
+// `last`: of the file that this rank wrote before; may be null. Throws OperatingError (disk full, ...).
 RankFile write_rank_file(Disk& disk, const std::string& folder, int rank,
-                         const std::vector<CheckpointPiece>& pieces);
+                         const std::vector<CheckpointPiece>& pieces, Hdf5Layout* last = nullptr);
 
 // Once every rank's file is durable in the folder `unfinished`: writes checkpoint.h5 there, then the
 // manifest, renames the folder to `folder` (an older one of that name is replaced), then moves the link
 // `latest` (in the parent; "" = none) to it, each step synced. Files of an earlier attempt that the manifest
-// does not name are removed. Rank 0 only.
+// does not name are removed. `last`: of the checkpoint.h5 before; may be null. Rank 0 only.
 void publish_checkpoint(Disk& disk, const std::string& unfinished, const std::string& folder,
-                        const CheckpointManifest& manifest, const std::string& latest = kLatest);
+                        const CheckpointManifest& manifest, const std::string& latest = kLatest,
+                        Hdf5Layout* last = nullptr);
 
 // Names of the published checkpoints below `checkpoints` that fit, oldest first.
 std::vector<std::string> published_checkpoints(const Disk& disk, const std::string& checkpoints,
@@ -90,8 +92,13 @@ struct CheckpointSet {
   std::string latest = kLatest;  // "" = none
 };
 
-// The newest good one of a set below `checkpoints` (latest first, then by step, newest first), reading it.
-// Each bad one is named through `on_bad`. Empty folder when there is none.
+// Names of the published checkpoints of a set in the order in which they are tried: the one that `latest`
+// stands for, then the newest.
+std::vector<std::string> checkpoints_to_try(const Disk& disk, const std::string& checkpoints,
+                                            const CheckpointSet& set = {});
+
+// The newest good one of a set below `checkpoints` (the first good one of those to try), reading it. Each bad
+// one is named through `on_bad`. Empty folder when there is none.
 Checkpoint newest_good_checkpoint(const Disk& disk, const std::string& checkpoints,
                                   const std::function<void(const std::string&)>& on_bad,
                                   const CheckpointSet& set = {});

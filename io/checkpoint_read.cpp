@@ -165,15 +165,6 @@ std::vector<std::string> unusual_names(const Disk& disk, const std::string& fold
   return names;
 }
 
-// Newest first.
-std::vector<std::string> names_in(const Disk& disk, const std::string& checkpoints,
-                                  const CheckpointSet& set) {
-  std::vector<std::string> names = published_checkpoints(disk, checkpoints, set.names);
-  std::reverse(names.begin(), names.end());
-  prefer_latest(disk, checkpoints, set.latest, names);
-  return names;
-}
-
 // The first that is good, or one without a folder.
 Checkpoint first_good(const Disk& disk, const std::vector<std::string>& folders,
                       const std::function<void(const std::string&)>& on_bad) {
@@ -206,11 +197,19 @@ Checkpoint read_checkpoint(const Disk& disk, const std::string& folder) {
   return {folder, std::move(manifest.state), assembly.finish(folder)};
 }
 
+std::vector<std::string> checkpoints_to_try(const Disk& disk, const std::string& checkpoints,
+                                            const CheckpointSet& set) {
+  std::vector<std::string> names = published_checkpoints(disk, checkpoints, set.names);
+  std::reverse(names.begin(), names.end());
+  prefer_latest(disk, checkpoints, set.latest, names);
+  return names;
+}
+
 std::vector<std::string> checkpoints_at(const Disk& disk, const std::string& path) {
   if (disk.exists(path + "/manifest.json") || disk.exists(path + "/rank-0.h5")) return {path};
   const std::string of_run = path + "/checkpoints";
   const std::string folder = disk.exists(of_run) ? of_run : path;
-  std::vector<std::string> names = names_in(disk, folder, {});
+  std::vector<std::string> names = checkpoints_to_try(disk, folder, {});
   if (names.empty()) {
     names = unusual_names(disk, folder);
     std::reverse(names.begin(), names.end());
@@ -222,7 +221,7 @@ std::vector<std::string> checkpoints_at(const Disk& disk, const std::string& pat
 Checkpoint newest_good_checkpoint(const Disk& disk, const std::string& checkpoints,
                                   const std::function<void(const std::string&)>& on_bad,
                                   const CheckpointSet& set) {
-  std::vector<std::string> folders = names_in(disk, checkpoints, set);
+  std::vector<std::string> folders = checkpoints_to_try(disk, checkpoints, set);
   for (std::string& name : folders) name = checkpoints + "/" + name;
   return first_good(disk, folders, on_bad);
 }

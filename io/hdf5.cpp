@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -77,6 +78,30 @@ std::optional<uint64_t> plain_offset(hid_t dataset, hid_t type, at::ScalarType d
   return offset == HADDR_UNDEF ? std::nullopt : std::optional<uint64_t>(offset);
 }
 
+// As libhdf5 looks for the file that a part of a virtual dataset lies in; names with a pattern are not looked
+// for.
+bool has_source(const std::string& path, const std::string& source) {
+  if (source == "." || source.find('%') != std::string::npos || std::getenv("HDF5_VDS_PREFIX")) return true;
+  std::error_code error;
+  return std::filesystem::exists(std::filesystem::path(path).parent_path() / source, error) ||
+         std::filesystem::exists(source, error);
+}
+
+// libhdf5 would read what is missing as the fill value.
+void require_sources(hid_t dataset, const std::string& path, const std::string& name) {
+  const Hdf5Handle list(H5Dget_create_plist(dataset), H5Pclose);
+  size_t count = 0;
+  if (H5Pget_layout(list) != H5D_VIRTUAL || H5Pget_virtual_count(list, &count) < 0) return;
+  for (size_t i = 0; i < count; ++i) {
+    const ssize_t length = H5Pget_virtual_filename(list, i, nullptr, 0);
+    std::string source(static_cast<size_t>(std::max<ssize_t>(length, 0)) + 1, '\0');
+    H5Pget_virtual_filename(list, i, source.data(), source.size());
+    source.pop_back();
+    if (!has_source(path, source))
+      throw UserError(path + ": dataset '" + name + "' lies in '" + source + "', which is not there");
+  }
+}
+
 void add_dataset(hid_t dataset, const std::string& path, std::vector<Hdf5Entry>& datasets) {
   const Hdf5Handle type(H5Dget_type(dataset), H5Tclose), space(H5Dget_space(dataset), H5Sclose);
   const auto dtype = dtype_of_hdf5(type);
@@ -139,6 +164,7 @@ struct Hdf5File::Opened {
   Hdf5Handle dataset(const std::string& path, const std::string& name) const {
     Hdf5Handle handle(H5Dopen2(file, name.c_str(), H5P_DEFAULT), H5Dclose);
     if (!handle.good()) throw UserError(path + ": dataset '" + name + "' cannot be opened: " + hdf5_error());
+    require_sources(handle, path, name);
     return handle;
   }
 };

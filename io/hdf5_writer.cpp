@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -121,6 +122,45 @@ void write_attribute(hid_t dataset, const std::string& name, const Hdf5Attribute
   }
 }
 
+// Texts are told apart by their lengths.
+std::string declared(const std::string& text) { return std::to_string(text.size()) + ":" + text; }
+
+std::string declared(const Shape& shape) {
+  std::string text = "[";
+  for (const int64_t size : shape) text += std::to_string(size) + ",";
+  return text + "]";
+}
+
+std::string declared(const Hdf5Attribute& value) {
+  if (const auto* integer = std::get_if<int64_t>(&value)) return "i" + std::to_string(*integer);
+  if (const auto* text = std::get_if<std::string>(&value)) return "t" + declared(*text);
+  return "d" + std::to_string(std::bit_cast<uint64_t>(std::get<double>(value)));
+}
+
+std::string declared(at::ScalarType dtype) { return "<" + std::to_string(static_cast<int>(dtype)) + ">"; }
+
+std::string declared(const std::vector<Hdf5Array>& arrays) {
+  std::string all;
+  for (const Hdf5Array& array : arrays) {
+    all += declared(array.path) + declared(array.dtype) + declared(array.shape);
+    for (const auto& [name, value] : array.attributes) all += declared(name) + declared(value);
+    all += ";";
+  }
+  return all;
+}
+
+std::string declared(const std::vector<Hdf5VirtualArray>& arrays, const Hdf5Links& links) {
+  std::string all;
+  for (const Hdf5VirtualArray& array : arrays) {
+    all += declared(array.path) + declared(array.dtype) + declared(array.shape);
+    for (const auto& one : array.sources)
+      all += declared(one.file) + declared(one.offset) + declared(one.extent);
+    all += ";";
+  }
+  for (const auto& [from, to] : links) all += declared(from) + declared(to);
+  return all;
+}
+
 // Makes the file's own bytes in `memory`, with room for the data, and returns where the data of each array
 // goes.
 std::vector<uint64_t> lay_out(Hdf5Memory& memory, const std::vector<Hdf5Array>& arrays) {
@@ -205,16 +245,27 @@ void lay_out_virtual(Hdf5Memory& memory, const std::vector<Hdf5VirtualArray>& ar
   for (const auto& [path, target] : links) create_soft_link(file, path, target);
 }
 
+template <class Make>
+Hdf5Layout laid_out(std::string declared, Hdf5Layout* last, const Make& make) {
+  if (last && last->memory && last->declared == declared) return *last;
+  const auto memory = std::make_shared<Hdf5Memory>();
+  std::vector<uint64_t> offsets = make(*memory);
+  Hdf5Layout layout{std::move(declared), memory, std::move(offsets)};
+  if (last) *last = layout;
+  return layout;
+}
+
 }  // namespace
 
 Hdf5Array hdf5_array(std::string path, const at::Tensor& tensor, Hdf5Attributes attributes) {
   return {std::move(path), tensor.sizes().vec(), tensor.scalar_type(), tensor, std::move(attributes)};
 }
 
-Hdf5Written write_hdf5(Disk& disk, const std::string& path, const std::vector<Hdf5Array>& arrays) {
-  Hdf5Memory memory;
-  Hdf5Written written;
-  written.offsets = lay_out(memory, arrays);
+Hdf5Written write_hdf5(Disk& disk, const std::string& path, const std::vector<Hdf5Array>& arrays,
+                       Hdf5Layout* last) {
+  const Hdf5Layout layout =
+      laid_out(declared(arrays), last, [&](Hdf5Memory& memory) { return lay_out(memory, arrays); });
+  Hdf5Written written{0, 0, layout.offsets};
   std::vector<size_t> order(arrays.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(),
@@ -222,21 +273,24 @@ Hdf5Written write_hdf5(Disk& disk, const std::string& path, const std::vector<Hd
   HashingFile file(disk, path);
   for (const size_t i : order) {
     if (elements(arrays[i].shape) == 0) continue;
-    append_own_bytes(memory, written.offsets[i], file);
+    append_own_bytes(*layout.memory, written.offsets[i], file);
     file.append(bytes_of(arrays[i]));
   }
-  append_own_bytes(memory, memory.bytes(), file);
+  append_own_bytes(*layout.memory, layout.memory->bytes(), file);
   written.bytes = file.bytes();
   written.hash = file.finish();
   return written;
 }
 
 Hdf5Written write_virtual_hdf5(Disk& disk, const std::string& path,
-                               const std::vector<Hdf5VirtualArray>& arrays, const Hdf5Links& links) {
-  Hdf5Memory memory;
-  lay_out_virtual(memory, arrays, links);
+                               const std::vector<Hdf5VirtualArray>& arrays, const Hdf5Links& links,
+                               Hdf5Layout* last) {
+  const Hdf5Layout layout = laid_out(declared(arrays, links), last, [&](Hdf5Memory& memory) {
+    lay_out_virtual(memory, arrays, links);
+    return std::vector<uint64_t>();
+  });
   HashingFile file(disk, path);
-  append_own_bytes(memory, memory.bytes(), file);
+  append_own_bytes(*layout.memory, layout.memory->bytes(), file);
   const uint64_t bytes = file.bytes();
   return {bytes, file.finish(), {}};
 }

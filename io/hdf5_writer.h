@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -32,9 +33,20 @@ struct Hdf5Written {
   std::vector<uint64_t> offsets;  // where each array's data begins; 0 for an array without elements
 };
 
+class Hdf5Memory;
+
+// What libhdf5 made of the last file that was written with it. The next one, where it declares the same,
+// takes its data and nothing more: checkpoints follow each other, of hundreds of tensors.
+struct Hdf5Layout {
+  std::string declared;  // all that the file's own bytes depend on
+  std::shared_ptr<const Hdf5Memory> memory;
+  std::vector<uint64_t> offsets;
+};
+
 // Writes the file front to back through `disk`, hashing as it goes, and syncs it. The same arrays give the
-// same bytes. Throws OperatingError (disk full, ...).
-Hdf5Written write_hdf5(Disk& disk, const std::string& path, const std::vector<Hdf5Array>& arrays);
+// same bytes. `last` may be null. Throws OperatingError (disk full, ...).
+Hdf5Written write_hdf5(Disk& disk, const std::string& path, const std::vector<Hdf5Array>& arrays,
+                       Hdf5Layout* last = nullptr);
 
 // A dataset without data of its own, which shows pieces of datasets in other files of the same folder.
 struct Hdf5VirtualArray {
@@ -53,6 +65,7 @@ using Hdf5Links = std::map<std::string, std::string>;  // path of a soft link ->
 // Rows that no source has, or whose file is missing, read as NaN, or as 0 where there is no NaN. A scalar is
 // an external link.
 Hdf5Written write_virtual_hdf5(Disk& disk, const std::string& path,
-                               const std::vector<Hdf5VirtualArray>& arrays, const Hdf5Links& links);
+                               const std::vector<Hdf5VirtualArray>& arrays, const Hdf5Links& links,
+                               Hdf5Layout* last = nullptr);
 
 }  // namespace tutti

@@ -8,6 +8,7 @@ namespace tutti {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(AccumulationState, count, since, unit, patience, trying)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PlateauState, multiplier, best, has_best, bad, cooldown)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EvaluationDue, at, labels)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunState, run_name, seed, world, step, epoch, batch_in_epoch,
                                    evaluation_due, sample, token, sample_in_epoch, token_in_epoch,
                                    global_batch, data_digest, seconds, accumulation, plateau, lagging_rate,
@@ -19,7 +20,7 @@ RunState RunState::from_json(const std::string& text) {
   try {
     auto state = nlohmann::json::parse(text);
     if (!state.contains("accumulation")) state["accumulation"] = AccumulationState();  // older checkpoints
-    if (!state.contains("evaluation_due")) state["evaluation_due"] = "";
+    if (!state.contains("evaluation_due")) state["evaluation_due"] = EvaluationDue();
     if (!state.contains("listeners")) state["listeners"] = RunState().listeners;
     if (!state.contains("lagging_rate")) state["lagging_rate"] = 1.0;
     if (!state.contains("metrics")) state["metrics"] = RunState().metrics;

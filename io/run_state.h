@@ -29,6 +29,14 @@ struct PlateauState {
   friend bool operator==(const PlateauState&, const PlateauState&) = default;
 };
 
+// An evaluation of the step that a request to stop did not wait for.
+struct EvaluationDue {
+  std::string at;                   // "batch_end", "epoch_end"; "" = none is due
+  std::vector<std::string> labels;  // of the evaluators
+
+  friend bool operator==(const EvaluationDue&, const EvaluationDue&) = default;
+};
+
 // What a checkpoint holds besides tensors: enough to go on at the same bits. Randomness is a function of the
 // seed and the counters, so nothing of it is saved.
 struct RunState {
@@ -38,8 +46,7 @@ struct RunState {
   int64_t step = 0;   // optimizer steps done; batches
   int64_t epoch = 0;  // of the next batch
   int64_t batch_in_epoch = 0;
-  std::string
-      evaluation_due;  // "batch_end", "epoch_end" of this step: a stop came before it was done; "" = none
+  EvaluationDue evaluation_due;
   int64_t sample = 0;  // samples and tokens trained on
   int64_t token = 0;
   int64_t sample_in_epoch = 0;

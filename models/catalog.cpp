@@ -75,7 +75,10 @@ Catalog model_catalog() {
           .keys = {{"weights", kPath, "none",
                     "initial weights by parameter name: a .safetensors or .h5 file; drawn from the seed when "
                     "absent"}},
-          .entries = {mlp(), resnet_cifar(), gpt()}};
+          .entries = {mlp(),
+                      resnet_cifar(),
+                      gpt(),
+                      {"program", "What the program that trains brings along (actors/trainer.h)."}}};
 }
 
 }  // namespace tutti

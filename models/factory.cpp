@@ -96,6 +96,7 @@ std::shared_ptr<Model> make_model(const Setting& section, const SampleSpec& samp
   if (kind.text() == "mlp") return make_mlp(section, samples);
   if (kind.text() == "resnet_cifar") return make_resnet_cifar(section, samples);
   if (kind.text() == "gpt") return make_gpt(section, samples);
+  if (kind.text() == "program") kind.fail("the program that reads the recipe brings no model");
   kind.fail("there is no such model");
 }
 

@@ -183,6 +183,8 @@ void PosixDisk::symlink(const std::string& target, const std::string& link) {
   const std::string fresh = link + ".new";
   ::unlink(fresh.c_str());
   if (::symlink(target.c_str(), fresh.c_str()) != 0) fail(fresh, "link", errno);
+  std::error_code error;
+  if (fs::is_directory(fs::symlink_status(link, error))) rename(link, unused_path(*this, link + "-aside"));
   rename(fresh, link);
 }
 

@@ -42,7 +42,8 @@ class Disk {
   virtual void make_folders(const std::string& path) = 0;  // their names are durable, too
   virtual void rename(const std::string& from, const std::string& to) = 0;
   virtual void remove_all(const std::string& path) = 0;
-  virtual void symlink(const std::string& target, const std::string& link) = 0;  // replaces `link` atomically
+  // Replaces `link` atomically; a folder in its place (a copy that followed links) becomes `link`-aside.
+  virtual void symlink(const std::string& target, const std::string& link) = 0;
   virtual void sync_folder(const std::string& path) = 0;
   // Locks the file at `path`, which is made if need be; null when another process, or another lock of this
   // one, holds it. The file then says who, in the holder's words.

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <optional>
 
+#include "runtime/utf8.h"
+
 namespace tutti {
 namespace {
 
@@ -37,6 +39,7 @@ Setting checked_number(const Key& key, const Setting& given, bool whole) {
 
 Setting checked_text(const Key& key, const Setting& given) {
   if (!given.is_text() || given.text().find('\0') != std::string::npos) reject(key, given);
+  if (!is_utf8(given.text())) given.fail("expected a text in UTF-8");
   return given;
 }
 

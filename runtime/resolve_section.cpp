@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/key_check.h"
+#include "runtime/utf8.h"
 
 namespace tutti {
 namespace {
@@ -131,6 +132,7 @@ class SectionResolver {
   Setting as_absolute(const Key& key, Setting value) const {
     if (std::ranges::count(key.words, value.text())) return value;
     value.value = (origin_.folder / value.text()).lexically_normal().string();
+    if (!is_utf8(value.text())) value.fail("expected a path in UTF-8");
     return value;
   }
 

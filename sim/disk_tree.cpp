@@ -14,17 +14,20 @@ namespace fs = std::filesystem;
 
 constexpr int kMostLinks = 16;
 
+void put(SharedBytes& file, uint64_t offset, std::span<const std::byte> bytes) {
+  auto& all = file.change();
+  if (all.size() < offset + bytes.size()) all.resize(offset + bytes.size());
+  std::copy(bytes.begin(), bytes.end(), all.begin() + static_cast<int64_t>(offset));
+}
+
 // Kept whole, kept up to some byte, or lost.
 void survive(DiskNode& file, const DiskNode::Write& write, const Draw& draw) {
   if (draw.below(3) == 0) return;
-  if (write.truncates) return file.durable_bytes.clear();
+  if (write.truncates) return file.durable_bytes.change().clear();
   const std::span<const std::byte> all = write.bytes;
   const bool torn = draw.below(2, 1) == 0;
   const auto kept = all.first(torn ? draw.below(all.size() + 1, 2) : all.size());
-  if (kept.empty()) return;
-  if (file.durable_bytes.size() < write.offset + kept.size())
-    file.durable_bytes.resize(write.offset + kept.size());
-  std::copy(kept.begin(), kept.end(), file.durable_bytes.begin() + static_cast<int64_t>(write.offset));
+  if (!kept.empty()) put(file.durable_bytes, write.offset, kept);
 }
 
 // What is left of everything below, which is all there is now.
@@ -136,13 +139,12 @@ void DiskTree::sync_names(const DiskNodePtr& folder) {
 }
 
 void DiskTree::write(DiskNode& file, uint64_t offset, std::span<const std::byte> bytes) {
-  if (file.bytes.size() < offset + bytes.size()) file.bytes.resize(offset + bytes.size());
-  std::copy(bytes.begin(), bytes.end(), file.bytes.begin() + static_cast<int64_t>(offset));
+  put(file.bytes, offset, bytes);
   file.unsynced.push_back({false, offset, {bytes.begin(), bytes.end()}});
 }
 
 void DiskTree::truncate(DiskNode& file) {
-  file.bytes.clear();
+  file.bytes = {};
   file.unsynced.push_back({true, 0, {}});
   file.damaged = false;
 }

@@ -13,6 +13,19 @@
 
 namespace tutti {
 
+// A file's bytes. Copies share them until one is changed: power losses are tried on copies of whole disks.
+class SharedBytes {
+ public:
+  const std::vector<std::byte>& get() const { return *bytes_; }
+  std::vector<std::byte>& change() {
+    if (bytes_.use_count() > 1) bytes_ = std::make_shared<std::vector<std::byte>>(*bytes_);
+    return *bytes_;
+  }
+
+ private:
+  std::shared_ptr<std::vector<std::byte>> bytes_ = std::make_shared<std::vector<std::byte>>();
+};
+
 // A file, a folder or a symbolic link, twice: as processes see it, and as it would be found after a power
 // loss.
 struct DiskNode {
@@ -28,7 +41,7 @@ struct DiskNode {
 
   Kind kind;
   std::string target;  // of a link
-  std::vector<std::byte> bytes, durable_bytes;
+  SharedBytes bytes, durable_bytes;
   std::vector<Write> unsynced;
   bool damaged = false;  // a write was lost or torn, and nobody was told
   Children children, durable_children;

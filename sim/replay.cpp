@@ -107,6 +107,7 @@ class Replay {
   void before_step(int rank, int64_t step, const Trainee& trainee, const Batch& batch);
   void require_record();
   Moved moved() const { return {record_.head().run_dir, options_.run_dir}; }
+  bool exact() const;
   void run_ranks();
   std::string summary() const;
   std::string ends() const;
@@ -152,6 +153,12 @@ void Replay::before_step(int rank, int64_t step, const Trainee& trainee, const B
     throw ReplayOver("; the state before step " + std::to_string(step) + " is in " + folder);
 }
 
+// Whether the bits are promised to be those of the record.
+bool Replay::exact() const {
+  return job_.recipe.at("collectives").at("reduction").text() != "native" &&
+         record_.head().cpu == at::get_cpu_capability();
+}
+
 void Replay::run_ranks() {
   ProcessStateSwitch states(job_.world);
   SimScheduler::Options scheduling;
@@ -162,8 +169,6 @@ void Replay::run_ranks() {
   DryDisk disk;
   const auto fabric = LocalFabric::make(job_.world);
   const auto log = make_null_log();
-  const bool exact = job_.recipe.at("collectives").at("reduction").text() != "native" &&
-                     record_.head().cpu == at::get_cpu_capability();
   berths_.resize(job_.world);
   for (int r = 0; r < job_.world; ++r) {
     Berth& berth = berths_[r];
@@ -171,7 +176,7 @@ void Replay::run_ranks() {
     berth.transport = network_.transport(r);
     const bool compare = record_.head().level == "full" && (options_.rank < 0 || options_.rank == r);
     berth.recorder = std::make_unique<ReplayRecorder>(
-        record_.rank(r), ReplayRecorder::Options{compare, exact, options_.until, moved()});
+        record_.rank(r), ReplayRecorder::Options{compare, exact(), options_.until, moved()});
     const RankPlace place{r, r, "this process", false, /*quiet=*/true};
     add_rank(scheduler, job_, place, {*berth.group, *berth.transport, disk, clock, *log, *berth.recorder},
              berth.outcome);
@@ -222,9 +227,10 @@ std::string Replay::summary() const {
     deliveries += record_.rank(r).deliveries();
     compared += berths_[r].recorder->compared();
   }
+  const std::string what = exact() ? " digests, all equal" : " losses, all equal to a tolerance";
   return "replayed " + std::to_string(job_.world) + (job_.world == 1 ? " rank, " : " ranks, ") +
          std::to_string(deliveries) + " messages; " +
-         (record_.head().level == "full" ? std::to_string(compared) + " digests, all equal"
+         (record_.head().level == "full" ? std::to_string(compared) + what
                                          : "no digests were recorded (journal.level = \"control\")");
 }
 

@@ -54,7 +54,7 @@ class SimDisk::View final : public Disk {
     const DiskNodePtr node = disk_.tree_.find(path);
     if (!node) return real_.read_range(path, offset, bytes);
     if (is_folder(node)) fail(path, "read", EISDIR);
-    const auto& all = node->bytes;
+    const auto& all = node->bytes.get();
     if (offset > all.size() || bytes > all.size() - offset)
       throw OperatingError(path + ": cannot read " + std::to_string(bytes) + " bytes at " +
                            std::to_string(offset) + ": it has " + std::to_string(all.size()));
@@ -64,7 +64,7 @@ class SimDisk::View final : public Disk {
 
   uint64_t size(const std::string& path) const override {
     const DiskNodePtr node = disk_.tree_.find(path);
-    return node ? node->bytes.size() : real_.size(path);
+    return node ? node->bytes.get().size() : real_.size(path);
   }
 
   bool exists(const std::string& path) const override {
@@ -153,7 +153,7 @@ class SimDisk::View final : public Disk {
 class SimDisk::File final : public WritableFile {
  public:
   File(const View& view, std::string path, DiskNodePtr node)
-      : view_(view), path_(std::move(path)), node_(std::move(node)), end_(node_->bytes.size()) {}
+      : view_(view), path_(std::move(path)), node_(std::move(node)), end_(node_->bytes.get().size()) {}
 
   void write_at(uint64_t offset, std::span<const std::byte> bytes) override {
     const Fate fate = view_.tell("write", path_);

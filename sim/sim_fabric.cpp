@@ -28,9 +28,7 @@ class SimFabric::SimWork final : public Work {
  private:
   void look_for_lost_peer() const {
     for (int rank = 0; rank < fabric_.fabric_->size(); ++rank)
-      if (fabric_.outside_.gone(rank))
-        throw CollectiveError("rank " + std::to_string(rank) + " is gone: its process ended while " +
-                              header().text() + " waited");
+      if (fabric_.outside_.gone(rank)) throw LostRankError(rank, header());
   }
 
   SimFabric& fabric_;

@@ -5,7 +5,6 @@
 
 #include "actors/run_journal.h"
 #include "io/checkpoint.h"
-#include "io/run_state.h"
 #include "runtime/error.h"
 #include "runtime/fate.h"
 #include "sim/sim_clock.h"
@@ -87,9 +86,6 @@ SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const
       options_(std::move(options)),
       draw_(Draw(options_.seed, "world").at(options_.start)),
       faults_(faults ? ArmedFaults(*faults, draw_.at(0), job.world, options_.steps) : ArmedFaults()),
-      drains_memory_(faults &&
-                     std::any_of(faults->rules.begin(), faults->rules.end(),
-                                 [](const FaultRule& rule) { return rule.kind == FaultKind::kOutOfMemory; })),
       states_(job.world + 1),
       scheduler_({.seed = draw_.bits(1),
                   .on_switch = [this](int rank) { states_.enter(rank); },
@@ -204,7 +200,7 @@ RankEnd SimWorld::end_of(int rank) const {
   const Fate& fate = scheduler_.fate_of(rank);
   const RunOutcome& outcome = berths_[rank]->outcome;
   if (!fate.aborted()) return {outcome.exit_code, "", false, outcome.stopped};
-  if (fate.reason() == kKilled) return {.killed = true};
+  if (fate.reason() == kKilled) return {.reason = "", .killed = true};
   return {outcome.refused ? 2 : 1, fate.reason()};
 }
 
@@ -225,7 +221,7 @@ void SimWorld::seen(int rank, const Happening& happening) {
     if (happening.what == "begins" && rank == 0) seen_.resumed_at = happening.step;
     if (happening.what == "batch") berth.step = happening.step + 1;
     if (happening.what == "microbatch") berth.microbatches = static_cast<int>(happening.detail) + 1;
-    if (happening.what == "void" && rank == 0 && drains_memory_) ++seen_.faults["out_of_memory"];
+    if (happening.what == "void" && rank == 0) ++seen_.faults["out_of_memory"];
     if (happening.what == "committed") {
       StepSeen& step = seen_.steps[rank][happening.step + 1];
       step.weights = digest_of(*berth.trainee);
@@ -233,17 +229,9 @@ void SimWorld::seen(int rank, const Happening& happening) {
     }
   }
   if (happening.actor == "supervisor" && happening.what == "published") {
-    const auto manifest = read_manifest(*disk_.view(rank), newest_of(*disk_.view(rank)));
-    const int64_t step = RunState::from_json(manifest.state).step;
-    seen_.published.push_back(step);
-    if (options_.on_published) options_.on_published(disk_, step);
+    const int64_t step = options_.on_published(disk_);
+    if (step >= 0) seen_.published.push_back(step);
   }
-}
-
-std::string SimWorld::newest_of(const Disk& disk) const {
-  const CheckpointSet set = checkpoint_set(job_.recipe);
-  return job_.checkpoints + "/" +
-         (set.latest.empty() ? published_checkpoints(disk, job_.checkpoints, set.names).back() : set.latest);
 }
 
 void SimWorld::come_to(int rank, const std::string& phase) {

@@ -39,8 +39,8 @@ class SimWorld {
     int64_t steps = 1;  // of a whole run, for faults that strike somewhere
     Nanoseconds time_limit = std::chrono::minutes(20);
     std::string journals;  // a run's folder to keep the journals of all ranks in; "" = none
-    // Right after a checkpoint was published, on the thread that did.
-    std::function<void(const SimDisk&, int64_t step)> on_published;
+    // Right after a checkpoint was published, on the thread that did; gives its step, -1: not known.
+    std::function<int64_t(const SimDisk&)> on_published;
   };
 
   // Everything must outlive this. `faults` may be null.
@@ -66,7 +66,6 @@ class SimWorld {
   void happened(int rank, const Happening& happening);
   void seen(int rank, const Happening& happening);
   void watch_data();
-  std::string newest_of(const Disk& disk) const;
   void come_to(int rank, const std::string& phase);
   void strike(int rank, const FaultRule& rule);
   void kill(int rank);
@@ -83,7 +82,6 @@ class SimWorld {
   Options options_;
   Draw draw_;
   ArmedFaults faults_;
-  bool drains_memory_;  // the plan does
   StartSeen seen_;
   std::vector<Trouble> troubles_;
   std::vector<std::unique_ptr<Berth>> berths_;

@@ -83,18 +83,15 @@ Simulation::Simulation(const Setting& recipe, int ranks, FaultPlan plan, SimSeam
   for (auto& finding : fault_free_findings_) finding = "without faults: " + finding;
 }
 
-StartSeen Simulation::one_start(const Job& planned, uint64_t seed, int number, const FaultPlan* plan,
+StartSeen Simulation::one_start(const Job& planned, const SimWorld::Options& of_run, const FaultPlan* plan,
                                 SimDisk& disk, Findings& findings) const {
+  const uint64_t seed = of_run.seed;
+  const int number = of_run.start;
   Job job = planned;
   job.nonce = std::to_string(seed) + "-" + std::to_string(number);
-  SimWorld::Options options;
-  options.start = number;
-  options.seed = seed;
-  if (plan || plan_.rules.empty()) options.journals = journals_;
-  if (!fault_free_.starts.empty())
-    options.steps = std::max<int64_t>(1, static_cast<int64_t>(fault_free_.starts[0].steps[0].size()));
-  options.on_published = [&](const SimDisk& now, int64_t step) {
-    check_published(now, job_, step, Draw(seed, "published").at(number).at(step), findings);
+  SimWorld::Options options = of_run;
+  options.on_published = [&](const SimDisk& now) {
+    return check_published(now, job_, Draw(seed, "published").at(number), known_, findings);
   };
   StartSeen seen;
   bool lost_power = false;
@@ -104,17 +101,22 @@ StartSeen Simulation::one_start(const Job& planned, uint64_t seed, int number, c
     lost_power = world.lost_power();
   }
   if (lost_power) disk.lose_power(Draw(seed, "power").at(number));
-  check_checkpoints(disk, job_, findings);
+  check_checkpoints(disk, job_, known_, findings);
   return seen;
 }
 
-RunSeen Simulation::whole_run(const Job& job, uint64_t seed, const FaultPlan* plan,
-                              Findings& findings) const {
+RunSeen Simulation::whole_run(const Job& job, uint64_t seed, const FaultPlan* plan, Findings& findings,
+                              const std::string& journals) const {
   RunSeen run;
   SimDisk disk;
-  for (int start = 0;; ++start) {
-    const FaultPlan* faults = plan && start < plan->starts ? plan : nullptr;
-    run.starts.push_back(one_start(job, seed, start, faults, disk, findings));
+  SimWorld::Options options;
+  options.seed = seed;
+  options.journals = journals;
+  if (!fault_free_.starts.empty())
+    options.steps = std::max<int64_t>(1, static_cast<int64_t>(fault_free_.starts[0].steps[0].size()));
+  for (;; ++options.start) {
+    const FaultPlan* faults = plan && options.start < plan->starts ? plan : nullptr;
+    run.starts.push_back(one_start(job, options, faults, disk, findings));
     const StartSeen& last = run.starts.back();
     if (!faults || !last.stuck.empty() || (last.well() && !last.stopped())) break;
   }
@@ -123,11 +125,14 @@ RunSeen Simulation::whole_run(const Job& job, uint64_t seed, const FaultPlan* pl
 }
 
 // What the bits are when a run out of memory has changed the number of microbatches: those of a run that was
-// given the numbers by hand.
+// given the numbers by hand, and memory enough.
 const StartSeen& Simulation::in_microbatches(const std::vector<int>& counts) const {
   const bool plain = std::all_of(counts.begin(), counts.end(), [](int count) { return count == 1; });
   const Setting& own = job_.recipe.at("train").at("grad_accum");
-  if (plain || !own.is_text()) return fault_free_.starts.front();
+  Job job = job_;
+  Setting* budget = job.recipe.find("device")->find("memory_budget_mb");
+  const bool scarce = budget && !budget->is_none();
+  if ((plain && !scarce) || !own.is_text()) return fault_free_.starts.front();
   const auto [found, fresh] = by_microbatches_.try_emplace(counts);
   if (!fresh) return found->second;
   const auto setting = [&own](Setting::Value value) {
@@ -137,8 +142,8 @@ const StartSeen& Simulation::in_microbatches(const std::vector<int>& counts) con
   for (std::size_t i = 0; i < counts.size(); ++i)
     if (i == 0 || counts[i] != counts[i - 1])
       steps.push_back(setting(Setting::Array{setting(static_cast<int64_t>(i)), setting(int64_t{counts[i]})}));
-  Job job = job_;
   job.recipe.find("train")->find("grad_accum")->value = std::move(steps);
+  if (scarce) budget->value = {};
   Findings none;
   return found->second = whole_run(job, 0, nullptr, none).starts.front();
 }
@@ -159,7 +164,7 @@ void Simulation::check(const RunSeen& run, Findings& findings) const {
 
 SeedResult Simulation::run(uint64_t seed) const {
   Findings findings = fault_free_findings_;
-  const RunSeen seen = whole_run(job_, seed, plan_.rules.empty() ? nullptr : &plan_, findings);
+  const RunSeen seen = whole_run(job_, seed, plan_.rules.empty() ? nullptr : &plan_, findings, journals_);
   check(seen, findings);
   SeedResult result = summary(seed, seen);
   result.findings = std::move(findings);

@@ -50,8 +50,9 @@ class Simulation {
 
  private:
   const StartSeen& in_microbatches(const std::vector<int>& counts) const;
-  RunSeen whole_run(const Job& job, uint64_t seed, const FaultPlan* plan, Findings& findings) const;
-  StartSeen one_start(const Job& job, uint64_t seed, int number, const FaultPlan* plan, SimDisk& disk,
+  RunSeen whole_run(const Job& job, uint64_t seed, const FaultPlan* plan, Findings& findings,
+                    const std::string& journals = "") const;
+  StartSeen one_start(const Job& job, const SimWorld::Options& options, const FaultPlan* plan, SimDisk& disk,
                       Findings& findings) const;
   void check(const RunSeen& run, Findings& findings) const;
 
@@ -61,6 +62,7 @@ class Simulation {
   std::string journals_;  // "" = none are kept
   RunSeen fault_free_;
   mutable std::map<std::vector<int>, StartSeen> by_microbatches_;  // runs without faults
+  mutable KnownCheckpoints known_;
   Findings fault_free_findings_;
 };
 

@@ -108,8 +108,8 @@ void require_memory(const Setting& section, Model& model) {
 
 void load_initial_weights(Trainee& trainee, const Setting& weights) try {
   load_initial_weights(trainee, weights.text());
-} catch (const std::runtime_error& error) {
-  weights.fail(error.what());
+} catch (const std::exception& error) {
+  weights.fail(one_line(error));
 }
 
 }  // namespace

@@ -138,8 +138,7 @@ std::vector<int> MpiGroup::late() const {
 void MpiGroup::look_for_lost_peer() const {
   const auto lost = world_.lost_peer();
   if (!lost || std::find(ranks_.begin(), ranks_.end(), *lost) == ranks_.end()) return;
-  throw CollectiveError("rank " + std::to_string(*lost) + " is gone: its process ended while " +
-                        under_way_.front().operation->header().text() + " waited");
+  throw LostRankError(*lost, under_way_.front().operation->header());
 }
 
 }  // namespace tutti

@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <map>
@@ -129,10 +128,6 @@ std::vector<int> MpiWorld::all_ranks() const {
   std::vector<int> ranks(size_);
   std::iota(ranks.begin(), ranks.end(), 0);
   return ranks;
-}
-
-int MpiWorld::local_rank() const {
-  return static_cast<int>(std::find(host_ranks_.begin(), host_ranks_.end(), rank_) - host_ranks_.begin());
 }
 
 std::optional<int> MpiWorld::lost_peer() const {

@@ -44,9 +44,8 @@ class MpiWorld {
   // Which host each rank is on: hosts are numbered by their lowest rank.
   const std::vector<int>& host_of() const { return host_of_; }
   const std::string& host_name(int rank) const { return host_names_[rank]; }
-  // The ranks on this rank's host, ascending, itself included; its place among them is the device to take.
+  // The ranks on this rank's host, ascending, itself included.
   const std::vector<int>& host_ranks() const { return host_ranks_; }
-  int local_rank() const;
 
   // A rank of this host whose process is gone, when there is one. Cheap: a system call a neighbour.
   std::optional<int> lost_peer() const;

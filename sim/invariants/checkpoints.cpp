@@ -1,37 +1,49 @@
 #include "io/checkpoint.h"
-#include "io/run_state.h"
-#include "runtime/error.h"
 #include "sim/invariants/invariants.h"
 
 namespace tutti {
+namespace {
 
-void check_checkpoints(const SimDisk& disk, const Job& job, Findings& findings) {
+// -1: it is not whole.
+int64_t step_of_latest(const Disk& disk, const Job& job, KnownCheckpoints& known) {
+  const auto names = checkpoints_to_try(disk, job.checkpoints, checkpoint_set(job.recipe));
+  return names.empty() ? -1 : known.look(disk, job.checkpoints + "/" + names.front()).step;
+}
+
+int64_t newest_good_step(const Disk& disk, const Job& job, KnownCheckpoints& known) {
+  for (const std::string& name : checkpoints_to_try(disk, job.checkpoints, checkpoint_set(job.recipe))) {
+    const KnownCheckpoint& one = known.look(disk, job.checkpoints + "/" + name);
+    if (one.error.empty()) return one.step;
+  }
+  return -1;
+}
+
+}  // namespace
+
+void check_checkpoints(const SimDisk& disk, const Job& job, KnownCheckpoints& known, Findings& findings) {
   const auto view = const_cast<SimDisk&>(disk).view(0);
   for (const std::string& name :
        published_checkpoints(*view, job.checkpoints, checkpoint_set(job.recipe).names)) {
     const std::string folder = job.checkpoints + "/" + name;
     const bool being_removed = !view->exists(folder + "/manifest.json");
     if (being_removed || disk.damaged(folder)) continue;
-    try {
-      read_checkpoint(*view, folder);
-    } catch (const OperatingError& error) {
-      findings.push_back("a published checkpoint is not whole: " + std::string(error.what()));
-    }
+    const std::string& error = known.look(*view, folder).error;
+    if (!error.empty()) findings.push_back("a published checkpoint is not whole: " + error);
   }
 }
 
-void check_published(const SimDisk& disk, const Job& job, int64_t step, const Draw& draw,
-                     Findings& findings) {
-  if (disk.damaged(job.checkpoints)) return;
-  const auto after = disk.after_power_loss(draw);
-  check_checkpoints(*after, job, findings);
-  const Checkpoint left = newest_good_checkpoint(
-      *after->view(0), job.checkpoints, [](const std::string&) {}, checkpoint_set(job.recipe));
-  const int64_t newest = left.folder.empty() ? -1 : RunState::from_json(left.state).step;
-  if (newest >= step) return;
-  findings.push_back("the checkpoint of step " + std::to_string(step) +
-                     " was published, and would be lost with the power; the newest would be that of step " +
-                     std::to_string(newest));
+int64_t check_published(const SimDisk& disk, const Job& job, const Draw& draw, KnownCheckpoints& known,
+                        Findings& findings) {
+  const int64_t step = step_of_latest(*const_cast<SimDisk&>(disk).view(0), job, known);
+  if (step < 0 || disk.damaged(job.checkpoints)) return step;
+  const auto after = disk.after_power_loss(draw.at(step));
+  check_checkpoints(*after, job, known, findings);
+  const int64_t newest = newest_good_step(*after->view(0), job, known);
+  if (newest < step)
+    findings.push_back("the checkpoint of step " + std::to_string(step) +
+                       " was published, and would be lost with the power; the newest would be that of step " +
+                       std::to_string(newest));
+  return step;
 }
 
 }  // namespace tutti

@@ -8,6 +8,7 @@
 #include "runtime/time_point.h"
 #include "sim/fault_plan.h"
 #include "sim/history.h"
+#include "sim/known_checkpoints.h"
 #include "sim/sim_disk.h"
 
 namespace tutti {
@@ -35,9 +36,11 @@ void check_ranks_agree(const RunSeen& run, Findings& findings);
 void check_bits(const RunFacts& facts, const RunSeen& run, Findings& findings);
 
 // A published checkpoint is whole, now and after a power loss, and nothing newer than it is lost. Those that
-// a lost or torn write struck are left out.
-void check_published(const SimDisk& disk, const Job& job, int64_t step, const Draw& draw, Findings& findings);
-void check_checkpoints(const SimDisk& disk, const Job& job, Findings& findings);
+// a lost or torn write struck are left out. `check_published`: right after one was; gives its step, -1 where
+// its files do not say.
+int64_t check_published(const SimDisk& disk, const Job& job, const Draw& draw, KnownCheckpoints& known,
+                        Findings& findings);
+void check_checkpoints(const SimDisk& disk, const Job& job, KnownCheckpoints& known, Findings& findings);
 
 // A start ends well unless something in it may end it; none goes back behind what was published; and once
 // there are no faults, the run comes to its end.

@@ -49,7 +49,14 @@ class EvaluationTest : public testing::Test {
  protected:
   EvaluationTest() {
     build(state_, recipe_of(kRecipe), {{{"input", {3}}, {"target", {}}}, 10}, 3);
-    engine_.emplace(state_, logger_, Engine::Options{.callbacks = {witness_}});
+    Engine::Options options;
+    options.callbacks = {witness_};
+    engine_.emplace(state_, logger_, std::move(options));
+  }
+  static Evaluator two_batches() {
+    Evaluator evaluator{"eval", Setting(Setting::Table{}, "data.eval", {})};
+    evaluator.batches = 2;
+    return evaluator;
   }
   // Two batches of five; the other rank has had as many, and as long.
   NamedValues run() {
@@ -57,7 +64,7 @@ class EvaluationTest : public testing::Test {
       return Batch(TensorTree::Children{{"input", at::randn({5, 3})}, {"target", at::randint(10, {5})}});
     };
     const auto double_them = [](const at::Tensor& values) { values.mul_(2); };
-    return evaluate(state_, *engine_, 2, fetch, double_them, [] { return 1.5; }).value();
+    return evaluate(state_, *engine_, two_batches(), fetch, double_them, [] { return 1.5; }).value();
   }
 
   State state_;
@@ -87,7 +94,7 @@ TEST_F(EvaluationTest, IsVoidOnAllRanksWhereOneIsAskedToStop) {
   const auto fetch = [](int64_t) {
     return Batch(TensorTree::Children{{"input", at::zeros({5, 3})}, {"target", at::zeros({5}, at::kLong)}});
   };
-  EXPECT_FALSE(evaluate(state_, *engine_, 2, fetch, other_stops, [] { return 1.5; }));
+  EXPECT_FALSE(evaluate(state_, *engine_, two_batches(), fetch, other_stops, [] { return 1.5; }));
   EXPECT_EQ(state_.metric_values, before);
   EXPECT_EQ(state_.dataloader_label, "train");
 }

@@ -57,6 +57,42 @@ TEST_F(JobTest, EvaluationDataOfAnotherShapeIsRefused) {
               HasSubstr("data.eval.shape = [7]: expected samples as in [data.train]"));
 }
 
+TEST_F(JobTest, ATimeInTokensOfAModelThatCountsNoneIsRefused) {
+  const auto with_times = [](const std::string& recipe, const std::string& duration) {
+    return recipe.substr(0, recipe.find("'1ba'")) + "'" + duration + "'\n";
+  };
+  const std::string points = with_data(kMlp, kPoints, kPoints);
+  EXPECT_THAT(
+      why_refused(with_times(points, "7tok")),
+      AllOf(StartsWith("test.toml:15: train.max_duration = \"7tok\": "), HasSubstr("mlp counts no tokens")));
+  EXPECT_EQ(why_refused(with_times(points, "0tok")), "it was taken");
+  EXPECT_THAT(why_refused(points + "[scheduler]\nkind = 'linear'\nt_max = '50tok'\n"),
+              HasSubstr("scheduler.t_max"));
+  const std::string words = "kind = 'synthetic'\ntargets = 'sequence'\nshape = [8]";
+  EXPECT_EQ(why_refused(with_times(with_data("kind = 'gpt'\nn_positions = 8", words, words), "7tok")),
+            "it was taken");
+}
+
+TEST_F(JobTest, ARunNameIsThatOfAFolderBelowRuns) {
+  JobOptions options;
+  options.makes_folders = false;
+  const std::string recipe = with_data(kMlp, kPoints, kPoints);
+  for (const std::string name : {"", ".", "..", "a/../..", "../other"})
+    EXPECT_THAT(why_refused("run_name = '" + name + "'\n" + recipe, options),
+                HasSubstr("run_name = \"" + name + "\": expected the name of a folder below runs/"));
+  for (const std::string name : {"a", "a/b", "..a", "a b"})
+    EXPECT_EQ(why_refused("run_name = '" + name + "'\n" + recipe, options), "it was taken") << name;
+  options.run_dir = folder_.path("run");
+  EXPECT_EQ(why_refused("run_name = '..'\n" + recipe, options), "it was taken");
+}
+
+TEST_F(JobTest, AFolderWhoseNameIsNotUtf8IsRefused) {
+  JobOptions options;
+  options.run_dir = folder_.path("a\xff");
+  EXPECT_THAT(why_refused(with_data(kMlp, kPoints, kPoints), options),
+              AllOf(StartsWith("command line: --run-dir = "), HasSubstr("expected a path in UTF-8")));
+}
+
 TEST_F(JobTest, EvaluationDataOfAnotherDtypeIsRefused) {
   const at::Tensor labels = at::arange(4, at::kLong);
   const std::string bytes =

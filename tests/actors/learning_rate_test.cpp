@@ -89,7 +89,7 @@ TEST(LearningRate, AMetricThatIsNeverMeasuredIsAUserError) {
   refused(text_of(kPlateau, train, ""), "scheduler.monitor = \"metrics/eval/CrossEntropy\": it is never");
   refused(text_of(kPlateau, train + "eval_interval = '0ba'\n"), "it is never measured");
   refused(text_of(kPlateau + std::string("monitor = 'CrossEntropy'\n"), train),
-          "scheduler.monitor = \"CrossEntropy\": the model does not measure it; there are "
+          "scheduler.monitor = \"CrossEntropy\": no evaluator measures it; there are "
           "metrics/eval/MulticlassAccuracy, metrics/eval/CrossEntropy");
 }
 

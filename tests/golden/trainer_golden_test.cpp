@@ -197,7 +197,7 @@ Trained train(const GoldenCase& c) {
   options.run_dir = folder.path("run");
   options.prepare = [&](Job& job) {
     job.train = std::make_shared<Digits>(c.tensor("in/x_train"), c.tensor("in/y_train"));
-    job.eval = std::make_shared<Digits>(c.tensor("in/x_eval"), c.tensor("in/y_eval"));
+    job.evaluators.at(0).data = std::make_shared<Digits>(c.tensor("in/x_eval"), c.tensor("in/y_eval"));
     job.make_model = [&](const Setting&, const SampleSpec&) {
       return model = std::make_shared<PrintedNet>(c);
     };

@@ -6,6 +6,7 @@
 #include <hdf5.h>
 #include <xxhash.h>
 
+#include <set>
 #include <thread>
 
 #include "runtime/error.h"
@@ -32,6 +33,15 @@ class Hdf5Test : public testing::Test {
     return path;
   }
 
+  // "x", whose rows lie in rank-0.h5; gives its path.
+  std::string write_virtual() {
+    PosixDisk disk;
+    write_hdf5(disk, scratch_.path("rank-0.h5"), {hdf5_array("x", at::ones({4}))});
+    const Hdf5VirtualArray array{"x", {4}, at::kFloat, {{"rank-0.h5", {0}, {4}}}};
+    write_virtual_hdf5(disk, scratch_.path("virtual.h5"), {array}, {});
+    return scratch_.path("virtual.h5");
+  }
+
   // The same rows as big-endian numbers: not readable at an offset, in chunks or not.
   std::string write_big_endian(bool chunked) {
     const std::string path = scratch_.path("big_endian.h5");
@@ -52,6 +62,65 @@ class Hdf5Test : public testing::Test {
   Hdf5Written written_;
   at::Tensor input_ = at::arange(600, at::kFloat).reshape({100, 2, 3});
 };
+
+TEST_F(Hdf5Test, AVirtualArrayWhoseFileIsMissingIsRefused) {
+  const std::string path = write_virtual();
+  EXPECT_TRUE(Hdf5File(path).read("x").equal(at::ones({4})));
+  PosixDisk().remove_all(scratch_.path("rank-0.h5"));
+  const Hdf5File file(path);
+  const auto names_it = testing::ThrowsMessage<UserError>(AllOf(HasSubstr(path), HasSubstr("'rank-0.h5'")));
+  EXPECT_THAT([&] { file.read("x"); }, names_it);
+  EXPECT_THAT([&] { file.read_range("x", 1, 2); }, names_it);
+}
+
+// One after the other, and each alone.
+TEST_F(Hdf5Test, AFileIsTheSameWhateverWasWrittenBefore) {
+  const at::Tensor other = input_ + 1;
+  const std::vector<std::vector<Hdf5Array>> files = {
+      {hdf5_array("a", input_)},
+      {hdf5_array("a", other)},
+      {hdf5_array("a", other.reshape({100, 3, 2}))},
+      {hdf5_array("b", other)},
+      {hdf5_array("b", other.to(at::kInt))},
+      {hdf5_array("b", other.to(at::kInt), {{"scale", 0.5}})},
+      {hdf5_array("b", other.to(at::kInt), {{"scale", 0.25}})},
+      {hdf5_array("b", other.to(at::kInt), {{"scale", "0.25"}})},
+      {hdf5_array("b", other.to(at::kInt), {{"shift", "0.25"}})},
+      {hdf5_array("b", other.to(at::kInt)), hdf5_array("c", input_)},
+      {hdf5_array("b/c", other.to(at::kInt))},
+  };
+  PosixDisk disk;
+  Hdf5Layout last;
+  std::set<uint64_t> hashes;
+  for (const auto& arrays : files) {
+    const Hdf5Written after = write_hdf5(disk, scratch_.path("after.h5"), arrays, &last);
+    const Hdf5Written alone = write_hdf5(disk, scratch_.path("alone.h5"), arrays);
+    EXPECT_EQ(after.hash, alone.hash);
+    EXPECT_EQ(after.offsets, alone.offsets);
+    hashes.insert(after.hash);
+  }
+  EXPECT_EQ(hashes.size(), files.size());
+}
+
+TEST_F(Hdf5Test, AViewIsTheSameWhateverWasWrittenBefore) {
+  using Arrays = std::vector<Hdf5VirtualArray>;
+  const std::vector<std::pair<Arrays, Hdf5Links>> views = {
+      {{{"a", {4}, at::kFloat, {{"0.h5", {0}, {4}}}}}, {}},
+      {{{"a", {4}, at::kFloat, {{"1.h5", {0}, {4}}}}}, {}},
+      {{{"a", {4}, at::kFloat, {{"1.h5", {0}, {2}}, {"0.h5", {2}, {2}}}}}, {}},
+      {{{"a", {4}, at::kFloat, {{"1.h5", {0}, {1}}, {"0.h5", {1}, {3}}}}}, {}},
+      {{{"a", {4}, at::kFloat, {{"1.h5", {0}, {1}}, {"0.h5", {1}, {3}}}}}, {{"x", "a"}}},
+      {{{"a", {4}, at::kFloat, {{"1.h5", {0}, {1}}, {"0.h5", {1}, {3}}}}}, {{"y", "a"}}},
+  };
+  PosixDisk disk;
+  Hdf5Layout last;
+  std::set<uint64_t> hashes;
+  for (const auto& [arrays, links] : views) {
+    hashes.insert(write_virtual_hdf5(disk, scratch_.path("after.h5"), arrays, links, &last).hash);
+    EXPECT_TRUE(hashes.contains(write_virtual_hdf5(disk, scratch_.path("alone.h5"), arrays, links).hash));
+  }
+  EXPECT_EQ(hashes.size(), views.size());
+}
 
 TEST_F(Hdf5Test, ListsWhatWasWritten) {
   const Hdf5File file(write_sample());

@@ -1,5 +1,6 @@
 """Bad input gets one clear message, with place, key and value, and exit code 2, on every number of ranks;
 `check` finds it without training."""
+import os
 import re
 import shutil
 import struct
@@ -197,6 +198,25 @@ monitor = "metrics/eval/LanguageCrossEntropy"
     def test_initial_weights_that_are_not_there(self):
         place = self.alter("hidden = [128, 64]", 'weights = "none.safetensors"')
         self.refused(place, 'model.weights = "', "none.safetensors")
+
+    def test_initial_weights_whose_file_was_copied_without_those_it_shows(self):
+        alone = self.folder / "alone.h5"
+        shutil.copyfile(self.another_run() / "checkpoints" / "latest" / "checkpoint.h5", alone)
+        place = self.alter("hidden = [128, 64]", f'hidden = [128, 64]\nweights = "{alone}"', "weights")
+        self.refused(place, f'model.weights = "{alone}"', "lies in 'rank-0.h5', which is not there")
+
+    def test_a_text_that_is_not_utf8(self):
+        name = ["--set", os.fsdecode(b"run_name=a\xff")]
+        self.refused("--set: run_name = ", "expected a text in UTF-8", arguments=name, check=name)
+
+    def test_a_time_in_tokens_of_a_model_that_counts_none(self):
+        place = self.alter('interval = "5ep"', 'interval = "5tok"')
+        self.refused(place, 'checkpoint.interval = "5tok"', "mlp counts no tokens", ranks=(2,))
+
+    def test_an_evaluation_of_what_is_no_checkpoint(self):
+        for named in (self.recipe, self.folder / "nowhere", self.another_run(model__hidden="[32]")):
+            evaluation = tutti("eval", self.recipe, "--checkpoint", named)
+            self.assert_refused(evaluation, [f'command line: --checkpoint = "{named}": ', str(named)])
 
     def test_a_start_that_is_refused_leaves_the_run_as_it_was(self):
         run = self.folder / "run"

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 
 import tutti_run
-from tutti_run import digest, start, train
+from tutti_run import digest, settings, start, train
 
 DISK_BYTES = 3 << 20
 RECIPE = {"train__max_duration": "80ep", "train__eval_interval": "20ep", "checkpoint__interval": "10ep",
@@ -53,6 +53,14 @@ class FullDisk(tutti_run.RunTest):
         whole = self.folder / "whole"
         train(whole, **RECIPE)
         self.assertEqual(digest(whole), digest(self.disk))
+
+    def test_a_limit_on_the_size_of_files_is_like_a_full_disk(self):
+        recipe = {**RECIPE, "train__max_duration": "2ep"}
+        command = [tutti_run.TUTTI, "train", tutti_run.DIGITS, "--run-dir", self.run, *settings(**recipe)]
+        limited = ["sh", "-c", 'ulimit -f 800; exec "$@"', "sh", *map(str, command)]  # blocks of 512 bytes
+        finished = tutti_run.Running(limited).wait()
+        self.assertEqual(finished.code, 3, finished.text)
+        self.assertRegex(finished.text, "checkpoint ep2-ba30 failed .*rank-0.h5: cannot write: File too large")
 
     def test_where_old_checkpoints_make_room_the_run_ends_well(self):
         finished = train(self.run, checkpoint__save_folder=self.disk, **{**RECIPE, "checkpoint__keep": 1})

@@ -4,7 +4,7 @@ import json
 import signal
 
 import tutti_run
-from tutti_run import start, train, tutti
+from tutti_run import DIGITS, TUTTI, Running, settings, start, train, tutti
 
 SHORT = {"train__max_duration": "30ba", "checkpoint__interval": "15ba"}
 
@@ -19,6 +19,24 @@ class Recorded(tutti_run.RunTest):
         """On two ranks in one process."""
         train(self.folder / name, "--local-ranks", 2, *arguments, ranks=1, **{**SHORT, **options})
         return self.folder / name
+
+
+class CutShort(Recorded):
+    def test_a_journal_that_cannot_be_written_on(self):
+        """It ends there, and the training does not; the log says so, and a replay how far it comes."""
+        run = self.folder / "run"
+        options = {"train__max_duration": "180ep", "train__eval_interval": "180ep", "checkpoint__interval": "60ep",
+                   "collectives__bucket_mb": 0.001}  # many buckets: more than a MiB of digests
+        finished = Running(["prlimit", "--fsize=1500000", TUTTI, "train", DIGITS, "--run-dir", run,
+                            "--local-ranks", "2", *settings(**options)]).wait()
+        self.assertEqual(finished.code, 0, finished.text)
+        for rank in (0, 1):
+            journal = next((run / "journal").glob(f"*/rank-{rank}.journal"))
+            self.assertIn("the journal is not whole, and cannot be replayed to its end: "
+                          f"{journal}: File too large", tutti_run.log(run, rank))
+        told = self.tell("replay", run)
+        self.assertRegex(told, r"digests, all equal; the record of rank 0 ends in step 2\d\d\d, where it")
+        self.assertIn("File too large", told)
 
 
 class Diff(Recorded):

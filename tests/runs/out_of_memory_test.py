@@ -1,7 +1,7 @@
 """A rank that runs out of memory costs a step's repetition and no bits; one sample that is too large ends the
 run with one clear error."""
 import tutti_run
-from tutti_run import EXAMPLES, metrics, start, train
+from tutti_run import EXAMPLES, log, metrics, start, train
 
 CNN = {"recipe": EXAMPLES / "digits_cnn.toml", "train__max_duration": "6ba"}
 
@@ -63,6 +63,14 @@ class OutOfMemory(tutti_run.RunTest):
                 self.assertIn(f"step 1: rank {ranks - 1} ran out of memory (asked ", error)
                 self.assertIn(" of 3.0 MB in use) with one sample at a time", error)
                 self.assertIn("what held it: parameters 1.1 MB, gradients ", error)
+
+    def test_ranks_of_one_process_leave_in_their_logs_what_they_did_last(self):
+        finished = start(self.folder / "run", "--local-ranks", 2, ranks=1, train__grad_accum="auto",
+                         device__memory_budget_mb=[1000, 3], **CNN).wait()
+        self.assertEqual(finished.code, 1, finished.text)
+        for rank, last in ((0, "backward done"), (1, "out of memory at allocation")):
+            told = log(self.folder / "run", rank).partition("the last that was done:\n")[2]
+            self.assertRegex(told, fr"\d\.\d\d\d s ago  compute +{last} \(step 0, \d+\)")
 
     def test_a_list_of_budgets_has_one_for_each_rank(self):
         finished = start(self.folder / "run", ranks=2, device__memory_budget_mb=[1, 2, 3], **CNN).wait()

@@ -1,10 +1,11 @@
 """What a run leaves in its folder, and what can be done with it."""
 import json
 import re
+import shutil
 import struct
 
 import tutti_run
-from tutti_run import EXAMPLES, metrics, start, train, tutti
+from tutti_run import DIGITS, EXAMPLES, metrics, start, train, tutti
 
 SHORT = {"train__max_duration": "2ep", "checkpoint__interval": "1ep"}
 STEPS_AN_EPOCH = 15  # 1,437 samples in batches of 96, the last one of 93
@@ -35,6 +36,40 @@ class RunFolder(tutti_run.RunTest):
         self.assertEqual((checkpoints / "latest").readlink().name, "ep2-ba30")
         self.assertEqual(names(checkpoints / "latest"),
                          {"manifest.json", "checkpoint.h5", "rank-0.h5", "rank-1.h5"})
+
+    def test_a_run_that_goes_on_from_a_finished_one_elsewhere_has_a_checkpoint_too(self):
+        run = self.folder / "run"
+        train(run, "--resume", self.run_dir, **SHORT)
+        self.assertEqual((run / "checkpoints" / "latest").readlink().name, "ep2-ba30")
+        self.assertEqual(tutti_run.digest(run), tutti_run.digest(self.run_dir))
+
+    def test_its_own_checkpoint_is_known_however_its_path_is_written(self):
+        checkpoint = self.folder / "run" / "checkpoints" / "ep1-ba15"
+        for resume in ([], ["--resume", f"{checkpoint}/"]):
+            command = ["train", DIGITS, "--run-dir", "run", *resume, *tutti_run.settings(**SHORT)]
+            self.assertEqual(tutti(*command, folder=self.folder).wait().code, 0)
+        self.assertEqual([line["step"] for line in self.steps(self.folder / "run")], list(range(1, 31)))
+
+    def test_what_is_printed_goes_nowhere_where_the_streams_are_closed(self):
+        run = self.folder / "run"
+        command = [tutti_run.TUTTI, "train", DIGITS, "--run-dir", run, *tutti_run.settings(**SHORT)]
+        closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *map(str, command)]
+        self.assertEqual(tutti_run.Running(closed).wait().code, 0)
+        files = [path for path in run.rglob("*") if path.is_file()]
+        self.assertEqual([path for path in files if b"epoch 0  step 1" in path.read_bytes()], [])
+
+    def test_checkpoints_may_lie_in_the_run_folder_itself(self):
+        run = self.folder / "run"
+        for folder in (run, f"{run}/../run/"):
+            train(run, "--resume", "auto", ranks=1, checkpoint__save_folder=folder, **SHORT)
+            self.assertEqual((run / "latest").readlink().name, "ep2-ba30")
+
+    def test_a_copy_that_followed_links_goes_on(self):
+        run = self.folder / "copy"
+        shutil.copytree(self.run_dir, run)  # `latest` is then a folder
+        said = train(run, "--resume", "auto", train__max_duration="3ep").text
+        self.assertIn("resumes after step 30", said)
+        self.assertEqual((run / "checkpoints" / "latest").readlink().name, "ep3-ba45")
 
     def test_a_language_model_of_few_tokens_writes_no_text(self):
         """Numbers below 128 are then not characters."""

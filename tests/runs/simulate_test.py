@@ -5,7 +5,7 @@ import re
 import shlex
 
 import tutti_run
-from tutti_run import EXAMPLES, tutti
+from tutti_run import EXAMPLES, metrics, settings, train, tutti
 
 FAULTS = EXAMPLES / "faults"
 TINY = FAULTS / "tiny.toml"
@@ -22,13 +22,24 @@ class Simulate(tutti_run.RunTest):
         orders = int(re.search(r"orders +(\d+) different", text)[1])
         self.assertGreaterEqual(orders, 900, text)
         self.assertRegex(text, r"weights +[0-9a-f]{16} in all")
+        self.assertNotIn("twice", text)
 
     def test_four_ranks_survive_whatever_goes_wrong(self):
         text = self.simulate("--ranks", 4, "--seeds", "1..300", "--faults", FAULTS / "all.toml")
+        self.assertRegex(text, "seeds +300 on 4 ranks, each twice")
         kinds = re.findall(r'kind = "(\w+)"', (FAULTS / "all.toml").read_text())
         self.assertGreaterEqual(len(kinds), 11)
         for kind in kinds:
             self.assertRegex(text, fr"fault +{kind}: [1-9]")
+
+    def test_a_rank_with_less_memory_than_the_others(self):
+        """Whatever else goes wrong; without a plan, once in each seed."""
+        wide = {"model__hidden": [64], "data__train__samples": 240, "data__train__batch_size": 120}
+        train(self.folder / "run", "--local-ranks", 3, recipe=TINY, ranks=1, **wide)
+        peak = max(line.get("memory_peak_mb", 0) for line in metrics(self.folder / "run"))
+        scarce = ["--ranks", 3, *settings(**wide, device__memory_budget_mb=[1, 1, 0.8 * peak])]
+        self.assertRegex(self.simulate(*scarce, "--seeds", "1..10"), r"fault +out_of_memory: 10\n")
+        self.simulate(*scarce, "--seeds", "1..40", "--once", "--faults", FAULTS / "all.toml")
 
     def test_every_plan_is_one(self):
         for plan in sorted(FAULTS.glob("*.toml")):

@@ -124,6 +124,15 @@ TEST_F(DiskTest, SymlinkReplaces) {
   EXPECT_THAT(disk.list(folder.path()), ElementsAre("first", "latest", "second"));
 }
 
+TEST_F(DiskTest, SymlinkPutsAFolderInItsPlaceAside) {
+  write("first", "1");
+  disk.make_folders(folder.path("latest"));
+  write("latest/copy", "x");
+  disk.symlink("first", folder.path("latest"));
+  EXPECT_EQ(text(disk.read(folder.path("latest"))), "1");
+  EXPECT_EQ(text(disk.read(folder.path("latest-aside/copy"))), "x");
+}
+
 TEST_F(DiskTest, RemovesFoldersWhole) {
   disk.make_folders(folder.path("a/b"));
   write("a/b/c", "x");

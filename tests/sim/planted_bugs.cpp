@@ -9,6 +9,7 @@
 
 #include "actors/loader.h"
 #include "runtime/error.h"
+#include "tests/sim/broken_group.h"
 
 namespace tutti {
 namespace {
@@ -131,31 +132,6 @@ std::function<SimSeams()> disk_bug(More... more) {
 
 // ---- collectives
 
-class GroupBelow : public Group {
- public:
-  explicit GroupBelow(std::unique_ptr<Group> below) : below_(std::move(below)) {}
-  int rank() const override { return below_->rank(); }
-  int size() const override { return below_->size(); }
-  at::Tensor allocate(int64_t bytes) override { return below_->allocate(bytes); }
-  WorkPtr all_reduce(at::Tensor inout, const std::string& label) override {
-    return below_->all_reduce(inout, label);
-  }
-  WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, const std::string& label) override {
-    return below_->reduce_scatter(input, out, label);
-  }
-  WorkPtr all_gather(at::Tensor input, at::Tensor out, const std::string& label) override {
-    return below_->all_gather(input, out, label);
-  }
-  WorkPtr broadcast(at::Tensor inout, int root, const std::string& label) override {
-    return below_->broadcast(inout, root, label);
-  }
-  WorkPtr barrier(const std::string& label) override { return below_->barrier(label); }
-  std::vector<CollectiveHeader> posted(int count) const override { return below_->posted(count); }
-
- protected:
-  std::unique_ptr<Group> below_;
-};
-
 // The last rank's gradients are left out where it comes last: the others did not wait for it.
 class LeavesOutTheLate final : public GroupBelow {
  public:
@@ -189,14 +165,6 @@ class IsContentWithItsOwn final : public GroupBelow {
   }
 };
 
-// Where `stop` lies in an encoded verdict.
-int64_t place_of_stop() {
-  Verdict verdict;
-  verdict.stop = 1;
-  const at::Tensor with = verdict.encode(0, 1);
-  verdict.stop = 0;
-  return (with - verdict.encode(0, 1)).argmax().item<int64_t>();
-}
 // A rank stops when it is asked to, instead of when all are.
 class StopsAlone final : public GroupBelow {
  public:
@@ -209,7 +177,7 @@ class StopsAlone final : public GroupBelow {
       at::Tensor inout, own;
       bool done() override {
         if (!below->done()) return false;
-        const int64_t at = place_of_stop();
+        const int64_t at = place_of(&Verdict::stop);
         inout.select(0, at).copy_(own.select(0, at));
         return true;
       }
@@ -260,17 +228,6 @@ class HoldsTheLastOne final : public TransportBelow {
  private:
   std::optional<Packet> held_;  // `from`: to whom
 };
-
-template <class Broken>
-std::function<SimSeams()> group_bug() {
-  return [] {
-    SimSeams seams;
-    seams.group = [](std::unique_ptr<Group> group, int) -> std::unique_ptr<Group> {
-      return std::make_unique<Broken>(std::move(group));
-    };
-    return seams;
-  };
-}
 
 template <class Broken>
 std::function<SimSeams()> transport_bug() {
@@ -394,7 +351,7 @@ SimSeams reporter_that_asks_back() {
 }  // namespace
 
 std::vector<Bug> planted_bugs() {
-  return {
+  std::vector<Bug> bugs = {
       {"RankFilesAreNotSynced", "power_loss", disk_bug<ForgetsToSync>(std::string("rank-"))},
       {"TheManifestIsNotSynced", "power_loss", disk_bug<ForgetsToSync>(std::string("manifest"))},
       {"FoldersAreNotSynced", "power_loss", disk_bug<ForgetsFolders>()},
@@ -411,6 +368,8 @@ std::vector<Bug> planted_bugs() {
       {"ResumingStartsTheEpochAgain", "death", starts_the_epoch_again_on_resume},
       {"TwoActorsWaitForEachOther", "", reporter_that_asks_back},
   };
+  for (Bug& bug : bugs_of_memory()) bugs.push_back(std::move(bug));
+  return bugs;
 }
 
 }  // namespace tutti

@@ -14,10 +14,12 @@ struct Bug {
   std::string name;
   std::string faults;  // kinds that bring it out, "" = none are needed
   std::function<SimSeams()> seams;
+  std::function<SimSeams()> rightly = {};  // the same, done as it should be; empty: nothing is needed
 };
 
 inline void PrintTo(const Bug& bug, std::ostream* out) { *out << bug.name; }
 
 std::vector<Bug> planted_bugs();
+std::vector<Bug> bugs_of_memory();  // those that show when it runs out; part of all
 
 }  // namespace tutti

@@ -50,7 +50,9 @@ TEST_P(PlantedBug, IsCaughtWithin200Seeds) {
 
 // Else what catches them would catch anything.
 TEST_P(PlantedBug, WithoutItTheSameSeedsPass) {
-  const Simulation simulation(small_job(), kRanks, plan_of(GetParam().faults));
+  const Bug& bug = GetParam();
+  const Simulation simulation(small_job(), kRanks, plan_of(bug.faults),
+                              bug.rightly ? bug.rightly() : SimSeams());
   for (uint64_t seed = 1; seed <= 10; ++seed)
     EXPECT_THAT(simulation.run(seed).findings, testing::IsEmpty()) << "seed " << seed;
 }

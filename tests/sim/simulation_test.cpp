@@ -5,7 +5,10 @@
 
 #include <set>
 
+#include "actors/heartbeat.h"
 #include "io/recipe.h"
+#include "runtime/resolve.h"
+#include "tensors/meter.h"
 #include "tests/sim/small_job.h"
 
 namespace tutti {
@@ -34,6 +37,69 @@ TEST(SimulationTest, ARunWithoutFaultsKeepsEveryInvariant) {
     orders.insert(result.deliveries);
   }
   EXPECT_EQ(orders.size(), 20u);
+}
+
+constexpr double kBytesPerMb = 1e6;
+
+// One of which activations take the most memory: 40 samples a rank and step on three ranks, six steps.
+Setting hungry_job(const std::string& grad_accum, const std::string& budget) {
+  const std::string toml =
+      "seed = 5\n[model]\nkind = 'mlp'\nhidden = [64]\n[data.train]\nkind = 'synthetic'\nsamples = 240\n"
+      "batch_size = 120\nshuffle = true\nshape = [6]\n[optimizer]\nkind = 'sgd'\n[train]\n"
+      "max_duration = '3ep'\ngrad_accum = " +
+      grad_accum + "\n[checkpoint]\ninterval = '4ba'\n" +
+      (budget.empty() ? "" : "[device]\nmemory_budget_mb = " + budget + "\n");
+  return resolve(parse_recipe(toml, "hungry.toml"), recipe_catalogs());
+}
+
+TEST(SimulationTest, ARankWithLessMemoryThanTheOthersHalvesItsMicrobatches) {
+  constexpr int kRanks = 3;
+  const SeedResult whole = Simulation(hungry_job("1", ""), kRanks, {}).run(1);
+  const double peak_mb = static_cast<double>(Meter::peak_bytes(2)) / kBytesPerMb;
+  const SeedResult by_hand = Simulation(hungry_job("2", ""), kRanks, {}).run(1);
+  ASSERT_NE(whole.weights, by_hand.weights);
+  const std::string budget = "[1, 1, " + std::to_string(0.8 * peak_mb) + "]";
+  const Simulation scarce(hungry_job("'auto'", budget), kRanks, {});
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    const SeedResult result = scarce.run_twice(seed);
+    EXPECT_THAT(result.findings, IsEmpty()) << "seed " << seed << "\n" << joined(result.story);
+    EXPECT_EQ(result.faults.at("out_of_memory"), 1) << joined(result.story);
+    EXPECT_EQ(result.weights, by_hand.weights);
+  }
+}
+
+// What is left over of the run before decides which heartbeat is lost: harmless, but not the seed's doing.
+TEST(SimulationTest, ASecondRunThatGoesOtherwiseIsFound) {
+  struct LosesOneNowAndThen final : Transport {
+    std::unique_ptr<Transport> below;
+    std::shared_ptr<int> sent;
+    int rank() const override { return below->rank(); }
+    int size() const override { return below->size(); }
+    std::optional<Packet> poll() override { return below->poll(); }
+    void send(int to, std::string bytes) override {
+      if (!parse_heartbeat(bytes) || ++*sent % 11 != 0) below->send(to, std::move(bytes));
+    }
+  };
+  SimSeams seams;
+  seams.transport = [sent = std::make_shared<int>(0)](std::unique_ptr<Transport> below, int) {
+    auto loses = std::make_unique<LosesOneNowAndThen>();
+    loses->below = std::move(below);
+    loses->sent = sent;
+    return loses;
+  };
+  const Simulation simulation(small_job(), 3, {}, seams);
+  EXPECT_THAT(simulation.run(1).findings, IsEmpty());
+  EXPECT_THAT(simulation.run_twice(1).findings,
+              testing::ElementsAre("a second run of the same seed went otherwise"));
+}
+
+// It shows in the run without faults already, and so in every seed.
+TEST(SimulationTest, TooLittleMemoryForOneSampleIsFound) {
+  const Simulation simulation(hungry_job("'auto'", "[1, 1, 0.001]"), 3, {});
+  EXPECT_THAT(simulation.run(0).findings,
+              testing::Contains(testing::AllOf(HasSubstr("without faults: start 1 ended badly"),
+                                               HasSubstr("rank 2 ran out of memory"),
+                                               HasSubstr("one sample at a time"))));
 }
 
 class EachFault : public testing::TestWithParam<std::string> {};

@@ -1,0 +1,62 @@
+#include "actors/evaluator.h"
+
+#include <limits>
+
+#include "training/metrics/factory.h"
+
+namespace tutti {
+namespace {
+
+// Composer's CrossEntropy is a mean of batches.
+Setting batch_means_of(const std::string& name) {
+  Setting section(Setting::Table{}, "metric", {});
+  section.table().emplace_back("kind", Setting(name, "kind", {}));
+  section.table().emplace_back("batch_means", Setting(true, "batch_means", {}));
+  return section;
+}
+
+MetricPtr metric(const Setting& name, bool composer) {
+  const bool means = composer && name.is_text() && name.text() == "CrossEntropy";
+  return make_metric(means ? batch_means_of(name.text()) : name);
+}
+
+}  // namespace
+
+Time Evaluator::interval(const Setting& recipe) const {
+  return Time::parse(section.has("eval_interval") ? section.at("eval_interval")
+                                                  : recipe.at("train").at("eval_interval"));
+}
+
+int64_t Evaluator::microbatch() const {
+  return section.has("device_eval_microbatch_size") ? section.at("device_eval_microbatch_size").integer()
+                                                    : std::numeric_limits<int64_t>::max();
+}
+
+std::vector<std::string> Evaluator::metric_names(const Model& model) const {
+  std::vector<std::string> names;
+  for (const auto& one : metrics(model, /*composer=*/false)) names.push_back(one->name());
+  return names;
+}
+
+std::vector<MetricPtr> Evaluator::metrics(const Model& model, bool composer) const {
+  std::vector<MetricPtr> made;
+  for (const char* key : {"metric_names", "metrics"})
+    if (section.has(key))
+      for (const auto& one : section.at(key).array()) made.push_back(metric(one, composer));
+  if (!made.empty()) return made;
+  for (const auto& name : model.get_metrics(/*is_train=*/false))
+    made.push_back(metric(Setting(name, "metric", {}), composer));
+  return made;
+}
+
+std::vector<std::string> evaluation_metrics(const std::vector<Evaluator>& evaluators, const Setting& recipe,
+                                            const Model& model) {
+  std::vector<std::string> names;
+  for (const auto& evaluator : evaluators)
+    if (evaluator.interval(recipe).value() > 0)
+      for (const auto& name : evaluator.metric_names(model))
+        names.push_back("metrics/" + evaluator.label + "/" + name);
+  return names;
+}
+
+}  // namespace tutti

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+
+#include "runtime/disk.h"
+
+namespace tutti {
+
+struct KnownCheckpoint {
+  std::string error;  // what is wrong with it; "" = it is whole
+  int64_t step = -1;  // that it was taken after
+};
+
+// What reading a checkpoint comes to, by its files' bytes: a simulation looks at the same ones again and
+// again, and reading takes most of the time of looking.
+class KnownCheckpoints {
+ public:
+  const KnownCheckpoint& look(const Disk& disk, const std::string& folder);
+
+ private:
+  std::unordered_map<uint64_t, KnownCheckpoint> known_;
+};
+
+}  // namespace tutti
