@@ -24,19 +24,15 @@ Job lone_job(const Setting& recipe, int ranks) {
   return make_job(recipe, options);
 }
 
-Checkpoint checkpoint_of(const Job& job, const std::string& named) {
-  const PosixDisk disk;
-  const auto on_bad = [](const std::string& what) {
-    std::fprintf(stderr, "passed over: %s\n", what.c_str());
-  };
-  if (!named.empty() && named != "auto") return find_checkpoint(disk, named, on_bad);
-  return newest_good_checkpoint(disk, job.checkpoints, on_bad);
+void pass_over(const std::string& what) { std::fprintf(stderr, "passed over: %s\n", what.c_str()); }
+
+Checkpoint newest_of_run(const Job& job) {
+  return newest_good_checkpoint(PosixDisk(), job.checkpoints, pass_over, checkpoint_set(job.recipe));
 }
 
-void scan(const Dataset& dataset, const Setting& section) try {
-  dataset.scan();
-} catch (const UserError& error) {
-  section.at("path").fail(error.what());
+Checkpoint checkpoint_of(const Job& job, const std::string& named) {
+  if (!named.empty() && named != "auto") return find_checkpoint(PosixDisk(), named, pass_over);
+  return newest_of_run(job);
 }
 
 // Gives the checkpoint's folder, "" where there is none.
@@ -49,13 +45,36 @@ std::string load_model(Trainee& trainee, const Job& job, const std::string& name
   Setting(named, "--checkpoint", {"command line"}).fail(one_line(error));
 }
 
-void check_resume(const Job& job, Trainee& trainee) try {
-  if (job.resume.is_none()) return;
-  const Checkpoint checkpoint = checkpoint_of(job, job.resume.text());
-  if (!checkpoint.folder.empty())
-    resume(trainee, checkpoint, {job.seed, job.global_batch, job.train->digest(), job.recipe});
+void check_fit(const Job& job, Trainee& trainee, const Checkpoint& checkpoint, const LoadTerms& load) {
+  const auto tell = [](const std::string& what) { std::fprintf(stderr, "warning: %s\n", what.c_str()); };
+  resume(trainee, checkpoint, {job.seed, job.global_batch, job.data_digest(), job.recipe}, load, tell);
+}
+
+bool check_own(const Job& job, Trainee& trainee) try {
+  if (job.from.autoresume.is_none()) return false;
+  const Checkpoint newest = newest_of_run(job);
+  if (!newest.folder.empty()) check_fit(job, trainee, newest, {});
+  return !newest.folder.empty();
 } catch (const std::exception& error) {
-  job.resume.fail(one_line(error));
+  job.from.autoresume.fail(one_line(error));
+}
+
+void check_load_path(const Job& job, Trainee& trainee) try {
+  check_fit(job, trainee, find_checkpoint(PosixDisk(), job.from.load_path.text(), pass_over), job.from.terms);
+} catch (const std::exception& error) {
+  job.from.load_path.fail(one_line(error));
+}
+
+void check_resume(const Job& job, Trainee& trainee) {
+  if (!check_own(job, trainee) && !job.from.load_path.is_none()) check_load_path(job, trainee);
+}
+
+// What all ranks share is looked at once.
+void scan(const DatasetPtr& shared, const OwnData& own, const Setting& section) try {
+  if (own.empty()) shared->scan();
+  for (const auto& dataset : own.of_rank) dataset->scan();
+} catch (const UserError& error) {
+  section.at("path").fail(error.what());
 }
 
 void check_times(const Job& job, const Trainee& trainee) {
@@ -79,11 +98,11 @@ NamedValues evaluation_of(const Job& job, const Evaluator& evaluator, State& sta
 std::string check_text(const Setting& recipe, int ranks, bool scan_data) try {
   const Job job = lone_job(recipe, ranks);
   if (scan_data) {
-    scan(*job.train, job.recipe.at("data").at("train"));
-    for (const auto& evaluator : job.evaluators) scan(*evaluator.data, evaluator.section);
+    scan(job.train, job.own_train, job.recipe.at("data").at("train"));
+    for (const auto& evaluator : job.evaluators) scan(evaluator.data, evaluator.own, evaluator.section);
   }
   State trainee;
-  build(trainee, job.recipe, job.train->spec(), job.seed, job.make_model);
+  build(trainee, job.recipe, job.spec(), job.seed, job.make_model);
   check_times(job, trainee);
   trainee.measured = measured_metrics(job.evaluators, *trainee.model);
   PosixDisk disk;
@@ -93,7 +112,7 @@ std::string check_text(const Setting& recipe, int ranks, bool scan_data) try {
   for (const auto& view : trainee.views) numbers += view.tensor.numel();
   std::ostringstream out;
   out << job.recipe_text << "\n# " << batch_identity(job) << "\n# " << job.train_sampler(0).batches()
-      << " steps an epoch over " << job.train->size() << " samples\n# " << trainee.model->kind() << ": "
+      << " steps an epoch over " << job.train_samples() << " samples\n# " << trainee.model->kind() << ": "
       << trainee.views.size() << " parameters, " << numbers << " numbers\n";
   return out.str();
 } catch (const UserError&) {
@@ -109,7 +128,7 @@ std::string eval_text(const Setting& recipe, const std::string& named) try {
   State state;
   Logger logger;
   Engine engine(state, logger, {});
-  build(state, job.recipe, job.train->spec(), job.seed, job.make_model);
+  build(state, job.recipe, job.spec(), job.seed, job.make_model);
   const std::string folder = load_model(state, job, named);
   std::ostringstream out;
   out << "weights: " << (folder.empty() ? "the recipe's initial ones" : folder) << '\n';

@@ -8,7 +8,7 @@ namespace tutti {
 
 std::string unfinished_folder(const std::string& checkpoints, const std::string& name,
                               const std::string& nonce) {
-  return checkpoints + "/." + name + "-" + nonce;
+  return checkpoints + "/" + unfinished_name(name, nonce);
 }
 
 Checkpointer::Checkpointer(Disk& disk, std::string checkpoints, int rank, ActorId supervisor,

@@ -40,8 +40,7 @@ class Checkpointer final : public Actor {
   std::optional<Envelope> next_;              // the Snapshot that waits for that
 };
 
-// Where a checkpoint is written until it is whole: a hidden folder that carries the nonce of the start that
-// writes it.
+// Where a checkpoint is written until it is whole.
 std::string unfinished_folder(const std::string& checkpoints, const std::string& name,
                               const std::string& nonce);
 

@@ -45,7 +45,7 @@ Compute::Compute(Options options, const Cast& cast, Disk& disk, Log& log, Record
   state_.dataloader_len = options_.batches_per_epoch;
   state_.global_batch = options_.global_batch;
   state_.train_samples = options_.train_samples;
-  for (const auto& evaluator : options_.evaluators) state_.eval_samples += evaluator.data->size();
+  for (const auto& evaluator : options_.evaluators) state_.eval_samples += evaluator.samples(options_.world);
 }
 
 Compute::~Compute() = default;
@@ -56,7 +56,7 @@ void Compute::receive(Context& context, Envelope& envelope) try {
     if (!done_) step(context, *ready);
   } else if (auto* order = message.get_if<Prepare>()) {
     record(context, kPrepares);
-    context.send(cast_.supervisor, prepare(order->checkpoint));
+    context.send(cast_.supervisor, prepare(*order));
   } else if (auto* start = message.get_if<Start>()) {
     begin(context, *start);
   } else if (message.get_if<StopRequested>()) {
@@ -72,7 +72,7 @@ void Compute::receive(Context& context, Envelope& envelope) try {
   throw OperatingError(one_line(error));
 }
 
-Prepared Compute::prepare(const std::string& checkpoint) {
+Prepared Compute::prepare(const Prepare& start) {
   try {
     const Setting& recipe = options_.recipe;
     state_.max_duration = planned_duration(recipe);
@@ -96,7 +96,7 @@ Prepared Compute::prepare(const std::string& checkpoint) {
     for (const auto& [name, listener] : engine_->stateful())
       for (const auto& [tensor_name, tensor] : listener->state_tensors())
         state_.listeners.emplace_back(name + "/" + tensor_name, tensor);
-    if (!checkpoint.empty()) restore(checkpoint);
+    if (!start.checkpoint.empty()) restore(start);
     engine_->run_event(Event::kAfterLoad);
   } catch (const std::exception& error) {
     return {one_line(error), {}, 0};
@@ -126,15 +126,29 @@ void Compute::follow_max_duration() {
   if (whole.unit() != planned_duration_.unit() || whole != planned_duration_) plan_times();
 }
 
-void Compute::restore(const std::string& folder) try {
-  const Checkpoint checkpoint = read_checkpoint(disk_, folder);
-  const RunState saved = resume(
-      state_, checkpoint, {options_.seed, options_.global_batch, options_.data_digest, options_.recipe});
-  resumed_from_ = folder;
+void Compute::restore(const Prepare& start) try {
+  const Checkpoint checkpoint = read_checkpoint(disk_, start.checkpoint);
+  const auto tell = [this](const std::string& what) {
+    if (options_.rank == 0) log_.warning(what);
+  };
+  const RunState saved = resume(state_, checkpoint,
+                                {options_.seed, options_.global_batch, options_.data_digest, options_.recipe},
+                                start.own ? LoadTerms() : options_.from.terms, tell);
+  if (start.own || !options_.from.terms.weights_only) take(saved, start.checkpoint);
+  if (saved.step > 0) resumed_from_ = start.checkpoint;
+} catch (const std::exception& error) {
+  (start.own ? options_.from.autoresume : options_.from.load_path).fail(one_line(error));
+}
+
+void Compute::take(const RunState& saved, const std::string& folder) {
+  if (saved.batch_in_epoch > options_.batches_per_epoch)
+    throw UserError("it was saved after batch " + std::to_string(saved.batch_in_epoch) +
+                    " of an epoch, which has " + std::to_string(options_.batches_per_epoch) +
+                    " of this data; load_ignore_keys = [\"timestamp\"] begins anew");
   Timestamp& time = state_.timestamp;
   time.epoch = saved.epoch;
   time.batch = saved.step;
-  if (lies_in(folder, options_.checkpoints)) saved_at_ = saved.step;
+  if (saved.step > 0 && lies_in(folder, options_.checkpoints)) saved_at_ = saved.step;
   time.batch_in_epoch = saved.batch_in_epoch;
   evaluation_due_ = saved.evaluation_due;
   time.sample = saved.sample;
@@ -150,8 +164,6 @@ void Compute::restore(const std::string& folder) try {
   }
   state_.metric_values = saved.metrics;
   rate_.restore(saved.plateau, saved.lagging_rate);
-} catch (const std::exception& error) {
-  options_.resume.fail(one_line(error));
 }
 
 void Compute::begin(Context& context, const Start&) {
@@ -433,9 +445,12 @@ void Compute::snapshot(Context& context, bool last) {
   digest_weights();
   saved_at_ = state_.timestamp.batch;
   Snapshot snapshot;
-  snapshot.name = checkpoint_name(state_.timestamp.epoch, state_.timestamp.batch);
+  RunState saved = run_state();
+  snapshot.name = options_.names.at(saved);
   snapshot.pieces = checkpoint_pieces(state_, options_.world, options_.rank);
-  snapshot.state = run_state().to_json();
+  std::erase_if(snapshot.pieces, [this](const auto& piece) { return !options_.save.hold(piece.name); });
+  options_.save.leave_out(saved);
+  snapshot.state = saved.to_json();
   snapshot.last = last;
   copying_ = context.request<SnapshotCopied>(cast_.checkpointer, std::move(snapshot));
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/checkpoint_terms.h"
 #include "actors/evaluator.h"
 #include "actors/learning_rate.h"
 #include "actors/log_outlets.h"
@@ -51,7 +52,9 @@ class Compute final : public Actor {
     SampleSpec spec;
     ModelFactory make_model;
     uint64_t data_digest = 0;
-    Setting resume;  // what is blamed for a checkpoint that does not fit
+    StartFrom from;
+    SaveTerms save;
+    CheckpointNames names;
     StepObserver before_step;
     Engine::Options listeners;
   };
@@ -64,8 +67,9 @@ class Compute final : public Actor {
  private:
   using Labels = std::vector<std::string>;  // of evaluators, in their order
 
-  Prepared prepare(const std::string& checkpoint);
-  void restore(const std::string& folder);
+  Prepared prepare(const Prepare& start);
+  void restore(const Prepare& start);
+  void take(const RunState& saved, const std::string& folder);
   void plan_times();
   void follow_max_duration();
   void begin(Context& context, const Start& start);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "data/own_data.h"
 #include "models/metric.h"
 #include "runtime/setting.h"
 #include "training/state.h"
@@ -17,9 +18,13 @@ namespace tutti {
 struct Evaluator {
   std::string label;  // "eval": its metrics are metrics/eval/MulticlassAccuracy, ...
   Setting section;    // [data.eval] or one of [[evaluators]], resolved
-  DatasetPtr data;
+  DatasetPtr data;    // where each rank has its own, the first one's of this process
+  OwnData own = {};
   int64_t global_batch = 0;  // samples
   int64_t batches = 0;       // of an evaluation
+
+  const DatasetPtr& data_of(int rank) const { return own.of(rank, data); }
+  int64_t samples(int world) const { return own.samples_of_all(world, data); }
 
   // "ba", "ep", ...: its own, or [train]'s.
   Time interval(const Setting& recipe) const;

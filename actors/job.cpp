@@ -8,7 +8,9 @@
 #include <filesystem>
 #include <limits>
 #include <optional>
+#include <sstream>
 
+#include "actors/deepspeed.h"
 #include "actors/token_times.h"
 #include "data/make_dataset.h"
 #include "io/checkpoint.h"
@@ -16,6 +18,7 @@
 #include "io/recorded_run.h"
 #include "io/run_state.h"
 #include "runtime/disk.h"
+#include "runtime/launcher.h"
 #include "runtime/utf8.h"
 #include "tensors/meter.h"
 #include "tensors/process_state.h"
@@ -41,9 +44,11 @@ int64_t global_batch(const Setting& data, int world) {
   return size.integer();
 }
 
-Sampler sampler(const Setting& data, const Dataset& dataset, int64_t batch, const Job& job, int rank) {
+Sampler sampler(const Setting& data, const Dataset& dataset, const OwnData& own, int64_t batch,
+                const Job& job, int rank) {
   Sampler::Plan plan;
-  plan.samples = dataset.size();
+  plan.own = !own.empty();
+  plan.samples = plan.own ? own.samples : dataset.size();
   plan.global_batch = batch;
   plan.rank = rank;
   plan.world = job.world;
@@ -62,21 +67,32 @@ void require_batches(const Setting& data, const Sampler& sampler) {
         .fail("an epoch has no batch: the data is shorter than one, and short ones are dropped");
 }
 
-// The seed that the run to be resumed was given, where it can be read.
-std::optional<uint64_t> earlier_seed(const Job& job) {
+// The seed of the first of these checkpoints that can be read; one that cannot is named when it is to be
+// read.
+std::optional<uint64_t> first_seed(const std::vector<std::string>& folders) {
   const PosixDisk disk;
-  const std::string& named = job.resume.text();
-  std::vector<std::string> folders = {named};
-  const std::string of_run = named + "/checkpoints";
-  const std::string many = named == "auto" ? job.checkpoints : disk.exists(of_run) ? of_run : named;
-  for (const auto& name : published_checkpoints(disk, many)) folders.push_back(many + "/" + name);
-  for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
+  for (const std::string& folder : folders) {
     try {
-      return RunState::from_json(read_manifest(disk, *folder).state).seed;
-    } catch (const OperatingError&) {  // it will be named when it is to be read
+      return RunState::from_json(read_manifest(disk, folder).state).seed;
+    } catch (const OperatingError&) {
     }
   }
   return std::nullopt;
+}
+
+// The seed that the run to be gone on with was given, where it can be read.
+std::optional<uint64_t> earlier_seed(const Job& job) {
+  const PosixDisk disk;
+  std::optional<uint64_t> seed;
+  if (!job.from.autoresume.is_none()) {
+    auto own = published_checkpoints(disk, job.checkpoints, checkpoint_set(job.recipe).names);
+    for (auto& name : own) name = job.checkpoints + "/" + name;
+    seed = first_seed({own.rbegin(), own.rend()});
+  }
+  const bool takes_seed = !job.from.terms.weights_only && !job.from.terms.ignored.fit("rank_zero_seed");
+  if (!seed && !job.from.load_path.is_none() && takes_seed)
+    seed = first_seed(checkpoints_at(disk, job.from.load_path.text()));
+  return seed;
 }
 
 Setting option(const std::string& name, const std::string& value) {
@@ -105,8 +121,7 @@ void require_cpu(const Setting& recipe) {
 void choose_seed(Job& job, uint64_t fresh) {
   Setting& seed = *job.recipe.find("seed");
   if (seed.is_none()) {
-    const auto earlier = job.resume.is_none() ? std::nullopt : earlier_seed(job);
-    seed.value = static_cast<int64_t>(earlier.value_or(fresh));
+    seed.value = static_cast<int64_t>(earlier_seed(job).value_or(fresh));
   }
   job.seed = static_cast<uint64_t>(seed.integer());
 }
@@ -123,20 +138,90 @@ bool is_brought(const Setting& section, bool has) {
   return has;
 }
 
-DatasetPtr dataset(const Setting& section, const Job& job, const Brought& brought, const std::string& label) {
-  const auto own = brought.data.find(label);
-  return is_brought(section, own != brought.data.end()) ? own->second : make_dataset(section, job.seed);
+// The data of each rank in this process; gives the first one's.
+DatasetPtr open_own(const Job& job, const JobOptions& options, const Setting& section, OwnData& own) {
+  DatasetPtr first;
+  own.of_rank.resize(static_cast<std::size_t>(job.world));
+  for (int rank = 0; rank < job.world; ++rank) {
+    if (options.rank >= 0 && rank != options.rank) continue;
+    const auto r = static_cast<std::size_t>(rank);
+    const std::string host = r < options.hosts.size() ? options.hosts[r] : host_name();
+    own.of_rank[r] = make_own_dataset(section, job.seed, {rank, host});
+    if (!first) first = own.of_rank[r];
+  }
+  return first;
+}
+
+DatasetPtr open_data(const Job& job, const JobOptions& options, const Setting& section,
+                     const std::string& label, OwnData& own) {
+  const auto& data = options.brought.data;
+  const auto brought = data.find(label);
+  if (is_brought(section, brought != data.end())) return brought->second;
+  return has_own_data(section) ? open_own(job, options, section, own) : make_dataset(section, job.seed);
+}
+
+// Each rank's words on the data that it has for itself, a line each.
+std::vector<std::string> facts_of_all(const std::vector<const OwnData*>& own, int world,
+                                      const JobOptions& options) {
+  const auto facts = [&](int rank) {
+    std::string lines;
+    for (const OwnData* one : own) lines += facts_text(*one->of_rank[static_cast<std::size_t>(rank)]) + '\n';
+    return lines;
+  };
+  // Ranks of several processes take this turn whatever their recipes say.
+  if (options.tell_all) return options.tell_all(facts(options.rank));
+  std::vector<std::string> all;
+  for (int rank = 0; rank < world; ++rank) all.push_back(facts(rank));
+  return all;
+}
+
+void settle_data(Job& job, const JobOptions& options) {
+  std::vector<std::pair<OwnData*, const Setting*>> sections;
+  if (!job.own_train.empty()) sections.emplace_back(&job.own_train, &job.recipe.at("data").at("train"));
+  for (auto& one : job.evaluators)
+    if (!one.own.empty()) sections.emplace_back(&one.own, &one.section);
+  std::vector<const OwnData*> own;
+  for (const auto& [data, section] : sections) own.push_back(data);
+  std::vector<std::vector<std::string>> facts(own.size());
+  for (const std::string& told : facts_of_all(own, job.world, options)) {
+    std::istringstream lines(told);
+    for (auto& of_one : facts) std::getline(lines, of_one.emplace_back());
+  }
+  for (std::size_t i = 0; i < sections.size(); ++i) settle(*sections[i].first, *sections[i].second, facts[i]);
+}
+
+void require_own_label(const Job& job, const Setting& label) {
+  if (label.text().empty() || label.text() == "train")
+    label.fail("expected the name of what is evaluated, and not \"train\"");
+  for (const auto& other : job.evaluators)
+    if (other.label == label.text()) label.fail("another evaluator has this label; each needs its own");
+}
+
+void add_evaluator(Job& job, const JobOptions& options, const Setting& section) {
+  require_own_label(job, section.at("label"));
+  const std::string& label = section.at("label").text();
+  Evaluator evaluator{label, section, nullptr};
+  evaluator.data = open_data(job, options, section, label, evaluator.own);
+  job.evaluators.push_back(std::move(evaluator));
+}
+
+void open_all_data(Job& job, const JobOptions& options) {
+  const Setting& data = job.recipe.at("data");
+  job.train = open_data(job, options, data.at("train"), "train", job.own_train);
+  if (data.has("eval")) add_evaluator(job, options, data.at("eval"));
+  for (const auto& section : job.recipe.at("evaluators").array()) add_evaluator(job, options, section);
+  settle_data(job, options);
 }
 
 void open_training_data(Job& job, const Brought& brought) {
   if (is_brought(job.recipe.at("model"), static_cast<bool>(brought.make_model)))
     job.make_model = brought.make_model;
   const Setting& section = job.recipe.at("data").at("train");
-  job.train = dataset(section, job, brought, "train");
   job.global_batch = global_batch(section, job.world);
+  require_deepspeed_rule(job.recipe, job.global_batch / job.world, job.world);
   require_batches(section, job.train_sampler(0));
-  const auto model = build_model(job.recipe.at("model"), job.train->spec(), job.make_model);
-  require_tokens(job.recipe, *model, job.train->spec());
+  const auto model = build_model(job.recipe.at("model"), job.spec(), job.make_model);
+  require_tokens(job.recipe, *model, job.spec());
 }
 
 // The key of a data section that says what its samples look like.
@@ -161,8 +246,8 @@ void require_like_training(const Setting& section, const SampleSpec& trained, co
 // Labels may reach beyond those that were trained on where the recipe says how many the model tells apart.
 void require_known_classes(const Job& job, const Evaluator& evaluator) {
   const Setting& section = evaluator.section;
-  const SampleSpec& spec = evaluator.data->spec();
-  const int64_t trained = job.train->spec().classes, evaluated = spec.classes;
+  const SampleSpec spec = evaluator.own.spec(evaluator.data);
+  const int64_t trained = job.spec().classes, evaluated = spec.classes;
   const Setting& model = job.recipe.at("model");
   const bool given = model.has("num_classes") || model.has("vocab_size");
   if (!given && trained > 0 && evaluated > trained)
@@ -183,13 +268,6 @@ void require_budget_of_each_rank(const Job& job) {
                  " ranks, or one for all");
 }
 
-void require_own_label(const Job& job, const Setting& label) {
-  if (label.text().empty() || label.text() == "train")
-    label.fail("expected the name of what is evaluated, and not \"train\"");
-  for (const auto& other : job.evaluators)
-    if (other.label == label.text()) label.fail("another evaluator has this label; each needs its own");
-}
-
 void require_different_names(const Evaluator& evaluator, const Model& model) {
   std::vector<std::string> names = evaluator.metric_names(model);
   std::sort(names.begin(), names.end());
@@ -199,25 +277,19 @@ void require_different_names(const Evaluator& evaluator, const Model& model) {
   section.at(section.has("metrics") ? "metrics" : "metric_names").fail(*twice + " is in it twice");
 }
 
-void add_evaluator(Job& job, const Setting& section, const Brought& brought) {
-  require_own_label(job, section.at("label"));
-  const std::string& label = section.at("label").text();
-  Evaluator evaluator{label, section, dataset(section, job, brought, label)};
+// Once all ranks' data is known.
+void complete(Job& job, Evaluator& evaluator) {
+  const Setting& section = evaluator.section;
   evaluator.global_batch = global_batch(section, job.world);
   if (evaluator.global_batch == 0) evaluator.global_batch = job.global_batch;
   const Sampler sampler = job.eval_sampler(evaluator, 0);
   require_batches(section, sampler);
   evaluator.batches = sampler.batches();
-  require_like_training(section, job.train->spec(), evaluator.data->spec());
+  require_like_training(section, job.spec(), evaluator.data->spec());
   require_known_classes(job, evaluator);
-  const auto model = build_model(job.recipe.at("model"), job.train->spec(), job.make_model);
+  const auto model = build_model(job.recipe.at("model"), job.spec(), job.make_model);
   require_different_names(evaluator, *model);
-  job.evaluators.push_back(std::move(evaluator));
 }
-
-void open_evaluation_data(Job& job, const Brought& brought) {
-  if (job.recipe.at("data").has("eval")) add_evaluator(job, job.recipe.at("data").at("eval"), brought);
-  for (const auto& section : job.recipe.at("evaluators").array()) add_evaluator(job, section, brought);
 }
 
 // Early, so that the key that names a folder is blamed, and not the first file that cannot be written.
@@ -243,11 +315,12 @@ void make_folders(const Job& job, const JobOptions& options) {
 }  // namespace
 
 Sampler Job::train_sampler(int rank) const {
-  return sampler(recipe.at("data").at("train"), *train, global_batch, *this, rank);
+  return sampler(recipe.at("data").at("train"), *train_of(rank), own_train, global_batch, *this, rank);
 }
 
 Sampler Job::eval_sampler(const Evaluator& evaluator, int rank) const {
-  return sampler(evaluator.section, *evaluator.data, evaluator.global_batch, *this, rank);
+  return sampler(evaluator.section, *evaluator.data_of(rank), evaluator.own, evaluator.global_batch, *this,
+                 rank);
 }
 
 int64_t Job::memory_budget(int rank) const {
@@ -267,10 +340,9 @@ Job make_job(Setting recipe, const JobOptions& options) {
   const Setting& checkpoint = job.recipe.at("checkpoint");
   job.checkpoints =
       checkpoint.has("save_folder") ? checkpoint.at("save_folder").text() : job.run_dir + "/checkpoints";
-  if (!options.resume.empty())
-    job.resume = option("--resume", options.resume);
-  else if (checkpoint.has("resume"))
-    job.resume = checkpoint.at("resume");
+  job.resume = options.resume;
+  job.from = start_from(job.recipe, options.resume);
+  checkpoint_set(job.recipe);  // names that cannot be are told at the start
   require_cpu(job.recipe);
   static_cast<void>(precision_of(job.recipe));  // refuses what does not go together
   check_loggers(job.recipe);
@@ -278,8 +350,9 @@ Job make_job(Setting recipe, const JobOptions& options) {
   choose_seed(job, options.fresh_seed);
   job.recipe_text = write_recipe(job.recipe);
   job.listeners = options.brought.listeners;
+  open_all_data(job, options);
   open_training_data(job, options.brought);
-  open_evaluation_data(job, options.brought);
+  for (auto& evaluator : job.evaluators) complete(job, evaluator);
   if (options.makes_folders) make_folders(job, options);
   return job;
 }

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "actors/checkpoint_terms.h"
 #include "actors/evaluator.h"
 #include "data/dataset.h"
+#include "data/own_data.h"
 #include "data/sampler.h"
 #include "runtime/setting.h"
 #include "training/engine.h"
@@ -34,8 +36,10 @@ struct Job {
   std::string nonce;  // of this start
   std::string run_dir;
   std::string checkpoints;  // folder
-  Setting resume;           // none, "auto", or the folder of a checkpoint or a run
-  DatasetPtr train;
+  std::string resume;       // as the command line says: "", "auto", or a path
+  StartFrom from;
+  DatasetPtr train;  // where each rank has its own, the first one's of this process
+  OwnData own_train;
   std::vector<Evaluator> evaluators;  // labels differ
   ModelFactory make_model = tutti::make_model;
   StepObserver before_step;  // may be empty
@@ -44,6 +48,11 @@ struct Job {
 
   Sampler train_sampler(int rank) const;
   Sampler eval_sampler(const Evaluator& evaluator, int rank) const;
+  const DatasetPtr& train_of(int rank) const { return own_train.of(rank, train); }
+  int64_t train_samples() const { return own_train.samples_of_all(world, train); }  // of an epoch, all ranks
+  SampleSpec spec() const { return own_train.spec(train); }                         // of what is trained on
+  uint64_t data_digest() const { return own_train.empty() ? train->digest() : own_train.digest; }
+
   int64_t memory_budget(int rank) const;  // bytes; 0 = none
 };
 
@@ -56,6 +65,12 @@ struct JobOptions {
   std::string nonce;
   bool makes_folders = true;  // the run's and the checkpoints'
   Brought brought = {};
+
+  // The one rank of this process, where others have theirs, and how they tell each other what they have: a
+  // text of each, by rank. Else all ranks are in this process.
+  int rank = -1;
+  std::function<std::vector<std::string>(const std::string& mine)> tell_all = {};
+  std::vector<std::string> hosts = {};  // by rank; those that are not named are this machine
 };
 
 // Opens the data and checks that batches fit the ranks, that the model can take the data, and that evaluation

@@ -38,6 +38,7 @@ struct Order {
   Setting recipe;
   std::string trouble;
   LaunchOptions options;
+  std::string host;  // that this rank is on
 
   bool good() const { return trouble.empty(); }
   Nanoseconds patience() const;
@@ -66,13 +67,8 @@ Order take_order(const RecipeSource& source, const LaunchOptions& options) {
   } catch (const UserError& error) {
     order.trouble = error.what();
   }
+  order.host = host_name();
   return order;
-}
-
-std::string host_name() {
-  char name[256] = {};
-  gethostname(name, sizeof name - 1);
-  return name;
 }
 
 // Every rank says a word, or what its trouble is. One rank's trouble is everybody's: all throw it alike; the
@@ -92,6 +88,44 @@ std::vector<std::string> agree(Group& group, const std::string& trouble, const s
 // Rank 0's name for this start, the same on all ranks.
 std::string common_nonce(Group& group, const Order& order) {
   return agree(group, order.trouble, fresh_nonce(), order.patience())[0];
+}
+
+// The one time that ranks tell each other what they have while they make the job. Each takes it, also one
+// that cannot come so far; then all fail.
+class Turn {
+ public:
+  Turn(Group& group, Nanoseconds patience) : group_(group), patience_(patience) {}
+
+  std::vector<std::string> take(const std::string& trouble, const std::string& word) {
+    taken_ = failed_ = true;
+    auto said = agree(group_, trouble, word, patience_);
+    failed_ = false;
+    return said;
+  }
+  void take_untaken(const std::string& trouble) {
+    if (!taken_) take(trouble, "");
+  }
+  bool failed() const { return failed_; }
+
+ private:
+  Group& group_;
+  Nanoseconds patience_;
+  bool taken_ = false;
+  bool failed_ = false;
+};
+
+JobOptions job_options(const Order& order, Group& group, const std::string& nonce, Turn& turn) {
+  JobOptions options;
+  options.world = group.size();
+  options.run_dir = order.options.run_dir;
+  options.resume = order.options.resume;
+  options.fresh_seed = Draw(0, nonce).bits() & 0xffffffff;
+  options.nonce = nonce;
+  options.brought = order.options.brought;
+  options.rank = group.rank();
+  options.tell_all = [&turn](const std::string& mine) { return turn.take("", mine); };
+  options.hosts.assign(static_cast<std::size_t>(group.size()), order.host);
+  return options;
 }
 
 std::string first_difference(const std::string& theirs, const std::string& ours) {
@@ -114,16 +148,16 @@ void require_same_recipe(Group& group, const Job& job, const std::string& troubl
 
 Job agreed_job(const Order& order, Group& group) {
   const std::string nonce = common_nonce(group, order);
+  Turn turn(group, order.patience());
   Job job;
   std::string trouble;
   try {
-    const uint64_t fresh_seed = Draw(0, nonce).bits() & 0xffffffff;
-    job =
-        make_job(order.recipe, {group.size(), order.options.run_dir, order.options.resume, fresh_seed, nonce,
-                                /*makes_folders=*/true, order.options.brought});
+    job = make_job(order.recipe, job_options(order, group, nonce, turn));
   } catch (const std::exception& error) {
+    if (turn.failed()) throw;
     trouble = one_line(error);
   }
+  turn.take_untaken(trouble);
   require_same_recipe(group, job, trouble, order.patience());
   return job;
 }
@@ -140,7 +174,7 @@ int run_rank(const Job& job, const Connection& connection) {
   SystemClock clock;
   const auto recorder = make_recorder(job, rank, connection.host);
   const auto log = make_log(job.run_dir + "/log/rank-" + std::to_string(rank) + ".log", rank, rank == 0);
-  if (rank == 0) log->info(batch_identity(job));
+  if (rank == 0) log->info("seed " + std::to_string(job.seed) + ", " + batch_identity(job));
   ThreadScheduler scheduler;
   RunOutcome outcome;
   const RankPlace place{rank,       0, connection.host, prints_to_terminal(), false, process_started_s(),
@@ -183,7 +217,7 @@ int run_agreed(const Order& order, Group& group, const std::function<int(const J
   }
 }
 
-int train_under_mpi(const Order& order) {
+int train_under_mpi(Order order) {
   const int self = launched_rank().value_or(0);
   std::optional<StartLimit> limit(std::in_place, self, "connecting to the other ranks (MPI_Init)",
                                   order.patience());
@@ -193,7 +227,7 @@ int train_under_mpi(const Order& order) {
   MpiGroup group(world, clock, world.all_ranks(), Reduction::kOrdered);
   MpiTransport transport(world);
   limit.reset();
-  const std::string& host = world.host_name(world.rank());
+  const std::string host = order.host = world.host_name(world.rank());
   const int exit_code = run_agreed(order, group, [&](const Job& job) {
     if (job.recipe.at("collectives").at("reduction").text() != "native")
       return run_rank(job, {group, transport, host});

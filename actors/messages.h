@@ -42,7 +42,8 @@ struct DataPosition {
 // To Compute, which answers with Prepared: build the model, restore the checkpoint.
 struct Prepare {
   static constexpr const char* kName = "Prepare";
-  std::string checkpoint;  // folder to resume from, or ""
+  std::string checkpoint;  // folder to start from, or ""
+  bool own = false;        // it is of this run, which goes on with all of it
 };
 struct Prepared {
   static constexpr const char* kName = "Prepared";

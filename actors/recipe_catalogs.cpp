@@ -1,10 +1,12 @@
 #include "actors/recipe_catalogs.h"
 
+#include "actors/deepspeed.h"
 #include "actors/evaluator_catalog.h"
 #include "collectives/catalog.h"
 #include "data/catalog.h"
 #include "io/checkpoint_catalog.h"
 #include "models/catalog.h"
+#include "runtime/resolve.h"
 #include "training/catalog.h"
 
 namespace tutti {
@@ -50,10 +52,22 @@ std::span<const Catalog> all_catalogs() {
       run_catalog(),        model_catalog(),     train_data_catalog(),  eval_catalog(),
       evaluators_catalog(), optimizer_catalog(), scheduler_catalog(),   train_catalog(),
       precision_catalog(),  device_catalog(),    collectives_catalog(), checkpoint_catalog(),
-      journal_catalog(),    compat_catalog(),    callback_catalog(),    logger_catalog(),      metric_catalog()};
+      journal_catalog(),    compat_catalog(),    deepspeed_catalog(),   callback_catalog(),    logger_catalog(),      metric_catalog()};
   return catalogs;
 }
 
 std::span<const Catalog> recipe_catalogs() { return all_catalogs().first(all_catalogs().size() - 1); }
+
+Setting resolve_recipe(const Setting& written) {
+  Setting recipe = resolve(with_deepspeed(written), recipe_catalogs());
+  const Setting& checkpoint = recipe.at("checkpoint");
+  const Setting& autoresume = checkpoint.at("autoresume");
+  // A run that is to find its own checkpoints again must not get its name or folder by default.
+  if (autoresume.boolean() && !written.find("run_name"))
+    autoresume.fail("it needs run_name, which is missing");
+  if (autoresume.boolean() && !checkpoint.has("save_folder"))
+    autoresume.fail("it needs checkpoint.save_folder, which is missing");
+  return recipe;
+}
 
 }  // namespace tutti

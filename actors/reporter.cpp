@@ -122,10 +122,14 @@ void Reporter::log(const MetricsLogged& logged) {
   metrics_.append(json_line(fields));
 }
 
+bool Reporter::is_time_to_show(Context& context, int64_t step) const {
+  if (!options_.terminal && options_.show_every_steps > 0) return step % options_.show_every_steps == 0;
+  return context.now() - shown_ >= (options_.terminal ? kShowEveryOnTerminal : kShowEvery);
+}
+
 void Reporter::show(Context& context, const StepDone& done, bool now) {
   if (!options_.out || !options_.progress) return;
-  const Nanoseconds every = options_.terminal ? kShowEveryOnTerminal : kShowEvery;
-  if (!now && context.now() - shown_ < every) return;
+  if (!now && !is_time_to_show(context, done.step)) return;
   shown_ = context.now();
   shown_step_ = done.step;
   const double elapsed = seconds(shown_ - first_step_);
@@ -151,7 +155,7 @@ void Reporter::table() const {
   for (const auto& [name, value] : last_eval_.metrics)
     std::fprintf(out, "  %-22s %.4f\n", name.substr(name.rfind('/') + 1).c_str(), value);
   if (steps_ > 1 && elapsed > 0) std::fprintf(out, "  %-22s %.0f\n", "samples/s", samples_ / elapsed);
-  std::fprintf(out, "  %-22s %s\n", "checkpoint", (options_.checkpoints + "/latest").c_str());
+  std::fprintf(out, "  %-22s %s\n", "checkpoint", options_.newest_checkpoint.c_str());
   std::fprintf(out, "  %-22s %s\n", "metrics", metrics_.path().c_str());
   std::fprintf(out, "  %-22s %s\n", "logs", (options_.run_dir + "/log").c_str());
   if (!sample_.empty()) std::fprintf(out, "\n%s\n", sample_.c_str());

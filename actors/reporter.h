@@ -21,10 +21,12 @@ class Reporter final : public Actor {
   struct Options {
     std::string run_dir;
     std::string checkpoints;
+    std::string newest_checkpoint;  // where the newest one is to be found
     std::FILE* out = stdout;  // null: shows nothing
     bool terminal = false;
     bool progress = true;          // false: no progress, but the table at the end
     double process_started_s = 0;  // unix time, for since_start_s
+    int64_t show_every_steps = 0;  // plain lines; 0 = by time
   };
 
   Reporter(Options options, Disk& disk, Clock& clock);
@@ -38,6 +40,7 @@ class Reporter final : public Actor {
   void evaluation(Context& context, const EvalDone& done);
   void log(const MetricsLogged& logged);
   void show(Context& context, const StepDone& done, bool now);
+  bool is_time_to_show(Context& context, int64_t step) const;
   void table() const;
   double since_start_s() const;
 

@@ -9,12 +9,21 @@ namespace tutti {
 
 namespace {
 
+constexpr const char* kModel = "model/";
+
+using Tell = std::function<void(const std::string&)>;
+
 // What a recipe may not change in mid-run: the order of the samples, and the function that is trained.
-std::vector<std::string> fixed_lines(const Setting& recipe) {
+std::vector<std::string> data_lines(const Setting& recipe) {
   std::vector<std::string> lines;
   const Setting* train = recipe.find("data") ? recipe.find("data")->find("train") : nullptr;
-  for (const char* key : {"shuffle", "drop_last"})
+  for (const char* key : {"shuffle", "drop_last", "sampling"})
     if (train && train->has(key)) lines.push_back(train->at(key).path + " = " + train->at(key).toml());
+  return lines;
+}
+
+std::vector<std::string> model_lines(const Setting& recipe) {
+  std::vector<std::string> lines;
   if (const Setting* model = recipe.find("model"))
     for (const auto& [key, value] : model->table())
       if (key != "weights" && key != "dropout" && !value.is_none())
@@ -22,29 +31,102 @@ std::vector<std::string> fixed_lines(const Setting& recipe) {
   return lines;
 }
 
-void require_same_recipe(const std::string& folder, const std::string& saved, const Setting& recipe) {
-  const auto theirs = fixed_lines(parse_recipe(saved, folder)), mine = fixed_lines(recipe);
+void require_same(const std::vector<std::string>& theirs, const std::vector<std::string>& mine,
+                  const std::string& folder) {
   for (const auto& line : theirs)
     if (std::find(mine.begin(), mine.end(), line) == mine.end())
       throw UserError(folder + ": it was trained with " + line + ", which is not so in the recipe");
 }
 
+class Resumption {
+ public:
+  Resumption(Trainee& trainee, const Checkpoint& checkpoint, const LoadTerms& load, const Tell& tell)
+      : trainee_(trainee), checkpoint_(checkpoint), load_(load), tell_(tell) {}
+
+  RunState weights() const {
+    tell_of_idle_patterns({});
+    restore_model(trainee_, checkpoint_.tensors, checkpoint_.folder, restore_terms());
+    return RunState();
+  }
+
+  RunState whole(RunState state, const ResumeTerms& terms) const {
+    if (state.weights_only)
+      throw UserError(
+          checkpoint_.folder +
+          ": it holds weights alone (save_weights_only); load_weights_only = true starts from them");
+    tell_of_idle_patterns(state.listeners);
+    require_same_run(state, terms);
+    RestoreTerms restoring = restore_terms();
+    const StatePatterns left_out(state.saved_without);
+    restoring.may_lack = [&left_out](const std::string& name) {
+      return !name.starts_with(kModel) && left_out.fit(name);
+    };
+    restore_tensors(trainee_, checkpoint_.tensors, checkpoint_.folder, restoring);
+    if (changes_no_model())
+      require_same(model_lines(parse(state)), model_lines(terms.recipe), checkpoint_.folder);
+    forget(state, [this](const std::string& name) { return load_.passes_over(name); });
+    return state;
+  }
+
+ private:
+  Setting parse(const RunState& state) const { return parse_recipe(state.recipe, checkpoint_.folder); }
+
+  RestoreTerms restore_terms() const {
+    RestoreTerms terms;
+    terms.passes_over = [this](const std::string& name) { return load_.passes_over(name); };
+    if (!load_.strict_model_weights)
+      terms.tell = [this](const std::string& what) { tell(what + "; it is passed over"); };
+    return terms;
+  }
+
+  void tell(const std::string& what) const {
+    if (tell_) tell_(what);
+  }
+
+  bool changes_no_model() const {
+    const auto is_passed_over = [this](const auto& one) {
+      return one.first.starts_with(kModel) && load_.passes_over(one.first);
+    };
+    return load_.strict_model_weights && std::ranges::none_of(checkpoint_.tensors, is_passed_over);
+  }
+
+  void require_same_run(const RunState& state, const ResumeTerms& terms) const {
+    const std::string& folder = checkpoint_.folder;
+    if (state.seed != terms.seed && !load_.ignored.fit("rank_zero_seed"))
+      throw UserError(folder + ": it was trained with seed " + std::to_string(state.seed) +
+                      ", the recipe says " + std::to_string(terms.seed));
+    if (load_.ignored.fit("dataset_state")) return;
+    if (state.global_batch != terms.global_batch)
+      throw UserError(folder + ": it was trained with batches of " + std::to_string(state.global_batch) +
+                      " samples, the recipe says " + std::to_string(terms.global_batch));
+    if (state.data_digest != terms.data_digest)
+      throw UserError(folder +
+                      ": it was trained on other data than [data.train] names; load_weights_only = true " +
+                      "starts anew from its weights");
+    require_same(data_lines(parse(state)), data_lines(terms.recipe), folder);
+  }
+
+  void tell_of_idle_patterns(const std::map<std::string, std::string>& listeners) const {
+    std::vector<std::string> names = names_in_state();
+    for (const auto& [name, tensor] : checkpoint_.tensors) names.push_back(name);
+    for (const auto& [name, text] : listeners) names.push_back(name);
+    for (const std::string& pattern : load_.ignored.idle(names))
+      tell(checkpoint_.folder + ": it holds nothing that load_ignore_keys names '" + pattern + "'");
+  }
+
+  Trainee& trainee_;
+  const Checkpoint& checkpoint_;
+  const LoadTerms& load_;
+  const Tell& tell_;
+};
+
 }  // namespace
 
-RunState resume(Trainee& trainee, const Checkpoint& checkpoint, const ResumeTerms& terms) {
-  const std::string& folder = checkpoint.folder;
-  RunState state = RunState::from_json(checkpoint.state);
-  if (state.seed != terms.seed)
-    throw UserError(folder + ": it was trained with seed " + std::to_string(state.seed) +
-                    ", the recipe says " + std::to_string(terms.seed));
-  if (state.global_batch != terms.global_batch)
-    throw UserError(folder + ": it was trained with batches of " + std::to_string(state.global_batch) +
-                    " samples, the recipe says " + std::to_string(terms.global_batch));
-  if (state.data_digest != terms.data_digest)
-    throw UserError(folder + ": it was trained on other data than [data.train] names");
-  restore_tensors(trainee, checkpoint.tensors, folder);
-  require_same_recipe(folder, state.recipe, terms.recipe);
-  return state;
+RunState resume(Trainee& trainee, const Checkpoint& checkpoint, const ResumeTerms& terms,
+                const LoadTerms& load, const Tell& tell) {
+  const Resumption resumption(trainee, checkpoint, load, tell);
+  if (load.weights_only) return resumption.weights();
+  return resumption.whole(RunState::from_json(checkpoint.state), terms);
 }
 
 }  // namespace tutti

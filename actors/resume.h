@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 
+#include "actors/checkpoint_terms.h"
 #include "io/checkpoint.h"
 #include "io/run_state.h"
 #include "runtime/setting.h"
@@ -14,11 +17,13 @@ struct ResumeTerms {
   uint64_t seed = 0;
   int64_t global_batch = 0;
   uint64_t data_digest = 0;
-  Setting recipe;  // its [data.train] shuffle and drop_last count, and [model] but for dropout
+  Setting recipe;  // its [data.train] shuffle, drop_last and sampling count, and [model] but for dropout
 };
 
-// Copies a checkpoint into the trainee and gives the state of its run. Throws UserError that names the folder
-// and what differs: seed, batch, data or tensors.
-RunState resume(Trainee& trainee, const Checkpoint& checkpoint, const ResumeTerms& terms);
+// Copies a checkpoint into the trainee, as far as `load` asks, and gives the state of its run: of weights
+// alone that of a run which begins. Throws UserError that names the folder and what differs: seed, batch,
+// data or tensors. `tell` hears what is passed over.
+RunState resume(Trainee& trainee, const Checkpoint& checkpoint, const ResumeTerms& terms,
+                const LoadTerms& load = {}, const std::function<void(const std::string&)>& tell = {});
 
 }  // namespace tutti

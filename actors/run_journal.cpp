@@ -22,7 +22,7 @@ RecordedJob head_of(const Job& job, int rank, const std::string& host) {
   RecordedJob head;
   head.recipe = job.recipe_text;
   head.run_dir = job.run_dir;
-  head.resume = job.resume.is_none() ? "" : job.resume.text();
+  head.resume = job.resume;
   head.nonce = job.nonce;
   head.level = job.recipe.at("journal").at("level").text();
   head.world = job.world;
@@ -30,7 +30,7 @@ RecordedJob head_of(const Job& job, int rank, const std::string& host) {
   head.host = host;
   head.build = build_stamp();
   head.cpu = at::get_cpu_capability();
-  head.data_digest = job.train->digest();
+  head.data_digest = job.data_digest();
   head.unix_ms = SystemClock().unix_ms();
   return head;
 }

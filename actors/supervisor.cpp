@@ -12,6 +12,7 @@ namespace {
 constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(100);
 constexpr Nanoseconds kSilentAfter = std::chrono::milliseconds(1500);  // three heartbeats
 constexpr Nanoseconds kNewsLeaveWithin = std::chrono::milliseconds(200);
+constexpr const char* kOwn = "own";
 constexpr const char* kStopVerb = "stop";
 constexpr char kFine = '+';
 constexpr char kError = '!';
@@ -25,8 +26,8 @@ Supervisor::Supervisor(Options options, const Cast& cast, Disk& disk, Log& log, 
       log_(log),
       recorder_(recorder),
       outcome_(outcome),
-      folder_(disk, options_.run_dir, options_.checkpoints),
-      shelf_(disk, log, options_.checkpoints, options_.keep) {}
+      folder_(disk, options_.run_dir, options_.shelf.folder),
+      shelf_(disk, log, options_.shelf) {}
 
 void Supervisor::start(Context& context) {
   const bool first = options_.rank == 0;
@@ -41,12 +42,21 @@ void Supervisor::say(Context& context, const std::string& text) { context.send(c
 std::string Supervisor::open_run_folder(Context& context) {
   try {
     folder_.open(context, options_.host);
-    const std::string checkpoint = recorder_.answer("checkpoint", shelf_.choose(options_.resume));
+    const CheckpointShelf::Choice chosen = choose();
     folder_.show(options_.nonce);
-    return kFine + ControlText({options_.nonce, checkpoint}).text();
+    return kFine + ControlText({options_.nonce, chosen.folder, chosen.own ? kOwn : ""}).text();
   } catch (const std::exception& error) {
     return kError + std::string(error.what());
   }
+}
+
+// Whose it is need be recorded only where it may be either's.
+CheckpointShelf::Choice Supervisor::choose() {
+  CheckpointShelf::Choice chosen = shelf_.choose(options_.from);
+  chosen.folder = recorder_.answer("checkpoint", std::move(chosen.folder));
+  const bool either = !options_.from.autoresume.is_none() && !options_.from.load_path.is_none();
+  if (either) chosen.own = recorder_.answer("whose checkpoint", std::string(chosen.own ? kOwn : "")) == kOwn;
+  return chosen;
 }
 
 void Supervisor::agreed(Context& context, const std::vector<std::string>& texts) {
@@ -63,11 +73,11 @@ void Supervisor::agreed(Context& context, const std::vector<std::string>& texts)
 void Supervisor::opened(Context& context, const ControlText& opening) {
   stage_ = Stage::kPreparing;
   options_.nonce = opening.field(0);
-  checkpoint_ = opening.field(1);
+  start_ = Prepare{opening.field(1), opening.field(2) == kOwn};
   if (!folder_.shows(options_.nonce))
     trouble_ = "the run folder " + folder_.path() + " is not shared: host " + options_.host +
                " does not see the file that rank 0 wrote there";
-  context.send(cast_.compute, Prepare{checkpoint_});
+  context.send(cast_.compute, Prepare(start_));
 }
 
 void Supervisor::prepared(Context& context, Prepared ready) {
@@ -79,17 +89,21 @@ void Supervisor::prepared(Context& context, Prepared ready) {
 void Supervisor::begin(Context& context) {
   stage_ = Stage::kTraining;
   if (options_.rank == 0) {
-    shelf_.begin(checkpoint_);
+    shelf_.begin(prepared_.step > 0 ? start_.checkpoint : "");
     folder_.take(options_.recipe_text);
     if (options_.keep_journals > 0) folder_.prune_journals(options_.keep_journals);
-    log_.info(checkpoint_.empty()
-                  ? "training starts"
-                  : "resumes from " + checkpoint_ + " after step " + std::to_string(prepared_.step));
+    log_.info(begin_text());
   }
   const Start go{prepared_.position, options_.nonce};
   context.send(cast_.checkpointer, go);
   context.send(cast_.compute, go);
   context.send(cast_.loader, go);
+}
+
+std::string Supervisor::begin_text() const {
+  if (start_.checkpoint.empty()) return "training starts";
+  if (prepared_.step == 0) return "training starts from " + start_.checkpoint;
+  return "resumes from " + start_.checkpoint + " after step " + std::to_string(prepared_.step);
 }
 
 // Every rank throws the same error, that of the lowest rank that has one; the one who prints it is rank 0.
@@ -166,7 +180,7 @@ void Supervisor::conclude(Context& context, const std::string& name) {
     ++outcome_.failed_checkpoints;
     log_.warning("checkpoint " + name + " failed (" + std::to_string(outcome_.failed_checkpoints) +
                  " so far), the last good one stays: " + error);
-    shelf_.discard(unfinished_folder(options_.checkpoints, name, options_.nonce));
+    shelf_.discard(unfinished_folder(options_.shelf.folder, name, options_.nonce));
   }
   context.send(cast_.checkpointer, Concluded{});
   recorder_.record({context.now(), "supervisor", error.empty() ? "published" : "checkpoint failed", -1, 0});
@@ -184,7 +198,7 @@ std::string Supervisor::publish(const std::string& name, Unpublished& whole) {
     manifest.files.push_back(std::move(part.file));
   }
   manifest.state = std::move(whole.parts[0].state);
-  return shelf_.publish(name, unfinished_folder(options_.checkpoints, name, options_.nonce), manifest);
+  return shelf_.publish(name, unfinished_folder(options_.shelf.folder, name, options_.nonce), manifest);
 }
 
 // mpirun sends SIGTERM to the survivors of a lost rank too: there is nothing to finish then.

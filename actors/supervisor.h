@@ -43,11 +43,10 @@ class Supervisor final : public Actor {
     int world = 1;
     std::string host;
     std::string run_dir;
-    std::string checkpoints;  // folder
-    Setting resume;           // none = afresh, "auto" = newest good checkpoint, else where one is
+    CheckpointShelf::Options shelf;
+    StartFrom from;
     std::string recipe_text;  // as resolved; rank 0 writes it to run_dir/recipe.toml
     std::string nonce;        // of this start; rank 0's counts
-    int keep = -1;            // published checkpoints to keep; -1 = all
     int keep_journals = -1;   // of starts; -1 = all
     Nanoseconds hang_timeout = std::chrono::seconds(60);
   };
@@ -69,6 +68,8 @@ class Supervisor final : public Actor {
   // what all then say decides.
   void say(Context& context, const std::string& text);
   std::string open_run_folder(Context& context);
+  CheckpointShelf::Choice choose();
+  std::string begin_text() const;
   void agreed(Context& context, const std::vector<std::string>& texts);
   void opened(Context& context, const ControlText& opening);
   void prepared(Context& context, Prepared ready);
@@ -97,8 +98,8 @@ class Supervisor final : public Actor {
   RunFolder folder_;
   CheckpointShelf shelf_;
   Stage stage_ = Stage::kOpening;
-  std::string checkpoint_;  // to go on from, or ""
-  std::string trouble_;     // why this rank cannot start, or ""
+  Prepare start_;        // what Compute was told to start from
+  std::string trouble_;  // why this rank cannot start, or ""
   Prepared prepared_;
   std::map<int, Heard::Peer> peers_;  // and, once heard, rank 0 itself
   std::map<int, TimePoint> next_mention_;

@@ -3,7 +3,6 @@
 #include "actors/launch.h"
 #include "actors/recipe_catalogs.h"
 #include "io/recipe.h"
-#include "runtime/resolve.h"
 
 namespace tutti {
 namespace {
@@ -17,7 +16,7 @@ Setting written_recipe(const std::string& recipe, const std::vector<std::string>
 
 int Trainer::fit() {
   const auto recipe = [this] {
-    return resolve(written_recipe(options_.recipe, options_.overrides), recipe_catalogs());
+    return resolve_recipe(written_recipe(options_.recipe, options_.overrides));
   };
   LaunchOptions launch{options_.run_dir, options_.resume};
   if (options_.model)

@@ -48,17 +48,33 @@ Cast reserve_cast(Scheduler& scheduler, const Job& job, const RankPlace& place,
   return cast;
 }
 
+CheckpointShelf::Options shelf_options(const Job& job) {
+  CheckpointShelf::Options options;
+  const Setting& checkpoint = job.recipe.at("checkpoint");
+  options.folder = job.checkpoints;
+  options.run_name = job.recipe.at("run_name").text();
+  options.set = checkpoint_set(job.recipe);
+  options.keep = static_cast<int>(checkpoint.at("keep").integer());
+  options.overwrite = checkpoint.at("save_overwrite");
+  return options;
+}
+
+// What a user is shown as the newest checkpoint.
+std::string newest_path(const Job& job) {
+  const std::string latest = checkpoint_set(job.recipe).latest;
+  return latest.empty() ? job.checkpoints : job.checkpoints + "/" + latest;
+}
+
 Supervisor::Options supervisor_options(const Job& job, const RankPlace& place) {
   Supervisor::Options options;
   options.rank = place.rank;
   options.world = job.world;
   options.host = place.host;
   options.run_dir = job.run_dir;
-  options.checkpoints = job.checkpoints;
-  options.resume = job.resume;
+  options.shelf = shelf_options(job);
+  options.from = job.from;
   options.recipe_text = job.recipe_text;
   options.nonce = job.nonce;
-  options.keep = static_cast<int>(job.recipe.at("checkpoint").at("keep").integer());
   if (const Setting& journal = job.recipe.at("journal"); journal.has("keep"))
     options.keep_journals = static_cast<int>(journal.at("keep").integer());
   const Time timeout = Time::parse(job.recipe.at("train").at("hang_timeout"));
@@ -79,12 +95,14 @@ Compute::Options compute_options(const Job& job, const RankPlace& place) {
   options.seed = job.seed;
   options.global_batch = job.global_batch;
   options.batches_per_epoch = job.train_sampler(place.rank).batches();
-  options.train_samples = job.train->size();
+  options.train_samples = job.train_samples();
   options.evaluators = job.evaluators;
-  options.spec = job.train->spec();
+  options.spec = job.spec();
   options.make_model = job.make_model;
-  options.data_digest = job.train->digest();
-  options.resume = job.resume;
+  options.data_digest = job.data_digest();
+  options.from = job.from;
+  options.save = save_terms(job.recipe);
+  options.names = checkpoint_set(job.recipe).names;
   options.before_step = job.before_step;
   if (job.listeners) options.listeners = job.listeners(place.rank);
   return options;
@@ -98,13 +116,14 @@ Cast add_rank(Scheduler& scheduler, const Job& job, const RankPlace& place, cons
   const Destinations destinations = destinations_of(job, place, seams, computing.listeners.destinations);
   const Cast cast = reserve_cast(scheduler, job, place, destinations);
   scheduler.record_deliveries(place.rank, seams.recorder);
-  scheduler.install(cast.loader, std::make_unique<Loader>(job.train, job.train_sampler(place.rank),
-                                                          cast.compute, seams.recorder));
+  scheduler.install(cast.loader,
+                    std::make_unique<Loader>(job.train_of(place.rank), job.train_sampler(place.rank),
+                                             cast.compute, seams.recorder));
   for (std::size_t e = 0; e < job.evaluators.size(); ++e) {
     const Evaluator& evaluator = job.evaluators[e];
-    scheduler.install(cast.eval_loaders[e],
-                      std::make_unique<Loader>(evaluator.data, job.eval_sampler(evaluator, place.rank),
-                                               cast.compute, seams.recorder));
+    scheduler.install(cast.eval_loaders[e], std::make_unique<Loader>(evaluator.data_of(place.rank),
+                                                                     job.eval_sampler(evaluator, place.rank),
+                                                                     cast.compute, seams.recorder));
   }
   scheduler.install(cast.compute, std::make_unique<Compute>(std::move(computing), cast, seams.disk, seams.log,
                                                             seams.recorder));
@@ -118,10 +137,13 @@ Cast add_rank(Scheduler& scheduler, const Job& job, const RankPlace& place, cons
   if (cast.has_reporter) {
     Reporter::Options options{job.run_dir,
                               job.checkpoints,
+                              newest_path(job),
                               place.quiet ? nullptr : stdout,
                               place.terminal,
                               job.recipe.at("train").at("progress_bar").boolean(),
                               place.process_started_s};
+    if (const Setting& every = job.recipe.at("train").at("progress_interval"); !every.is_none())
+      options.show_every_steps = Time::parse(every).count();
     scheduler.install(cast.reporter, std::make_unique<Reporter>(options, seams.disk, seams.clock));
   }
   for (std::size_t i = 0; i < destinations.size(); ++i)

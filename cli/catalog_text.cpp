@@ -41,6 +41,7 @@ std::string default_text(const Key& key) {
 
 // A key on a line: "lr = 0.1", "learning rate: a number >= 0".
 std::pair<std::string, std::string> key_row(const Key& key) {
+  if (key.refused()) return {key.name, "# " + key.refusal};
   std::string meaning = "# " + key.doc + ": " + key.expects();
   if (!key.aliases.empty()) meaning += "; also named " + joined(key.aliases);
   return {key.name + " = " + default_text(key), meaning};

@@ -12,7 +12,6 @@
 #include "io/recipe.h"
 #include "runtime/error.h"
 #include "runtime/launcher.h"
-#include "runtime/resolve.h"
 #include "sim/local_run.h"
 #include "sim/replay.h"
 #include "sim/simulate.h"
@@ -22,7 +21,7 @@ namespace {
 
 Setting resolved_recipe(const TuttiRequest& request) {
   const std::vector<std::string> overrides(request.overrides, request.overrides + request.override_count);
-  return resolve(read_recipe(request.path, overrides), recipe_catalogs());
+  return resolve_recipe(read_recipe(request.path, overrides));
 }
 
 int run_train(const TuttiRequest& request) {

@@ -35,6 +35,7 @@ std::string expects_cell(const Key& key) {
 }
 
 std::string key_row(const Key& key) {
+  if (key.refused()) return "| " + code(key.name) + " | | | " + key.refusal + " |\n";
   std::string aliases;
   for (const auto& alias : key.aliases) aliases += (aliases.empty() ? "; also named " : ", ") + code(alias);
   return "| " + code(key.name) + " | " + default_cell(key) + " | " + expects_cell(key) + " | " + key.doc +

@@ -4,7 +4,6 @@
 #include "cli/library.h"
 #include "io/recipe.h"
 #include "runtime/launcher.h"
-#include "runtime/resolve.h"
 
 namespace tutti {
 
@@ -42,7 +41,7 @@ int run_request(const std::string& command, const LibraryArguments& arguments) {
 }
 
 int run_recipe_request(const std::string& command, const LibraryArguments& arguments) {
-  if (!launched_rank()) resolve(read_recipe(arguments.path, arguments.overrides), recipe_catalogs());
+  if (!launched_rank()) resolve_recipe(read_recipe(arguments.path, arguments.overrides));
   return run_request(command, arguments);
 }
 

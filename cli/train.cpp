@@ -13,7 +13,9 @@ void add_train(CLI::App& app, Action& action) {
       ->type_name("DIR");
   command
       ->add_option("--resume", arguments->resume,
-                   "go on from a checkpoint; auto: from the run folder's newest good one, if there is any")
+                   "go on from a checkpoint; auto: from the run's newest good one, if there is any, else as "
+                   "the recipe "
+                   "says")
       ->type_name("auto|PATH");
   command->add_option("--local-ranks", arguments->local_ranks, "ranks in this one process, without mpirun")
       ->type_name("N")

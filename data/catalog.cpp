@@ -87,6 +87,16 @@ std::vector<Key> loading_keys(const char* absent) {
           .at_least(1)
           .at_most(kMostOfABatch),
       {"shuffle", kBoolean, "false", "a new order each epoch, drawn from the seed"},
+      Key{"sampling", kText, "global",
+          "global: the ranks share each epoch's samples; own: each goes through all of its own file, whose "
+          "path "
+          "may name the {rank} and {host}"}
+          .one_of({"global", "own"}),
+      Key{"on_uneven", kText, "error",
+          "of sampling = \"own\", where the ranks' files differ in length; shortest: an epoch is as long as "
+          "the "
+          "shortest"}
+          .one_of({"error", "shortest"}),
       {"drop_last", kBoolean, "false", "leave out the short batch that ends an epoch"},
       Key{"prefetch", kInteger, "2", "batches loaded ahead"}
           .also_named({"prefetch_factor"})

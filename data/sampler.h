@@ -12,16 +12,20 @@ namespace tutti {
 // sees the same global batches and a run can go on anywhere at no cost. The last batch of an epoch may be
 // short; its samples are spread as evenly as they go (lower ranks get one more), so every sample is seen
 // once, and a rank may get none.
+//
+// Where each rank has data of its own, it goes through all of it by itself: its part of each global batch is
+// the next of its own order.
 class Sampler {
  public:
   struct Plan {
-    int64_t samples = 0;       // of the epoch
+    int64_t samples = 0;       // of the epoch; where each rank has its own, of each
     int64_t global_batch = 0;  // samples of all ranks together; divisible by `world`
     int rank = 0;
     int world = 1;
     uint64_t seed = 0;
     bool shuffle = false;
     bool drop_last = false;
+    bool own = false;  // each rank has data of its own
     int64_t most_batches = -1;  // of the epoch; -1 = all
   };
 
@@ -33,7 +37,10 @@ class Sampler {
   std::vector<int64_t> indices(const Dataset& dataset, int64_t epoch, int64_t batch) const;
 
  private:
+  int64_t batch_samples(int64_t batch) const;
+
   Plan plan_;
+  int64_t stride_;  // samples of a whole batch, in the order that this rank goes through
 };
 
 }  // namespace tutti

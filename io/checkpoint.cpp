@@ -4,7 +4,6 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "io/dtypes.h"
 #include "runtime/error.h"
@@ -14,7 +13,7 @@ namespace {
 
 constexpr const char* kManifest = "/manifest.json";
 constexpr const char* kViewer = "checkpoint.h5";
-constexpr const char* kReplaced = ".replaced";
+constexpr std::string_view kReplaced = ".replaced";
 constexpr std::string_view kModel = "model/";
 
 bool has_elements(const Shape& extent) {
@@ -69,7 +68,7 @@ void remove_unnamed(Disk& disk, const std::string& folder, const CheckpointManif
 
 // A folder cannot be renamed over one that has files, so an older one is moved aside for that moment.
 void replace_folder(Disk& disk, const std::string& from, const std::string& to, const std::string& parent) {
-  const std::string aside = to + kReplaced;
+  const std::string aside = to + std::string(kReplaced);
   const bool older = disk.exists(to);
   if (older) {
     disk.remove_all(aside);
@@ -97,16 +96,6 @@ RankFile write_viewer(Disk& disk, const std::string& folder, const CheckpointMan
   return {kViewer, written.bytes, written.hash, {}};
 }
 
-// The batch in "ep3-ba57"; nothing for any other name.
-std::optional<int64_t> batch_of(const std::string& name) {
-  const size_t batch = name.find("-ba");
-  if (!name.starts_with("ep") || batch == std::string::npos) return std::nullopt;
-  int64_t value = 0;
-  const char* end = name.data() + name.size();
-  const auto parsed = std::from_chars(name.data() + batch + 3, end, value);
-  return parsed.ec == std::errc() && parsed.ptr == end ? std::optional(value) : std::nullopt;
-}
-
 }  // namespace
 
 RankFile write_rank_file(Disk& disk, const std::string& folder, int rank,
@@ -129,7 +118,7 @@ RankFile write_rank_file(Disk& disk, const std::string& folder, int rank,
 }
 
 void publish_checkpoint(Disk& disk, const std::string& unfinished, const std::string& folder,
-                        const CheckpointManifest& manifest, Hdf5Layout* last) {
+                        const CheckpointManifest& manifest, const std::string& latest, Hdf5Layout* last) {
   CheckpointManifest complete = manifest;
   complete.files.push_back(write_viewer(disk, unfinished, manifest, last));
   remove_unnamed(disk, unfinished, complete);
@@ -137,7 +126,7 @@ void publish_checkpoint(Disk& disk, const std::string& unfinished, const std::st
   disk.sync_folder(unfinished);
   const std::string parent = parent_of(folder);
   replace_folder(disk, unfinished, folder, parent);
-  disk.symlink(last_name(folder), parent + "/latest");
+  if (!latest.empty()) disk.symlink(last_name(folder), parent + "/" + latest);
   disk.sync_folder(parent);
 }
 
@@ -148,17 +137,17 @@ void remove_checkpoint(Disk& disk, const std::string& folder) {
   disk.sync_folder(parent_of(folder));
 }
 
-void remove_unpublished(Disk& disk, const std::string& checkpoints) {
+void remove_unpublished(Disk& disk, const std::string& checkpoints, const CheckpointNames& names) {
+  const auto is_replaced = [&](const std::string& name) {
+    return name.ends_with(kReplaced) && names.fits(name.substr(0, name.size() - kReplaced.size()));
+  };
   for (const std::string& name : disk.list(checkpoints))
-    if (name.starts_with(".ep") || name.ends_with(kReplaced)) disk.remove_all(checkpoints + "/" + name);
+    if (names.fits_unfinished(name) || is_replaced(name)) disk.remove_all(checkpoints + "/" + name);
 }
 
-std::vector<std::string> published_checkpoints(const Disk& disk, const std::string& checkpoints) {
-  std::vector<std::string> names = disk.list(checkpoints);
-  std::erase_if(names, [](const std::string& name) { return !batch_of(name); });
-  std::stable_sort(names.begin(), names.end(),
-                   [](const std::string& a, const std::string& b) { return batch_of(a) < batch_of(b); });
-  return names;
+std::vector<std::string> published_checkpoints(const Disk& disk, const std::string& checkpoints,
+                                               const CheckpointNames& names) {
+  return names.ordered(disk.list(checkpoints));
 }
 
 uint64_t weights_digest(const std::map<std::string, at::Tensor>& tensors) {
@@ -171,10 +160,6 @@ uint64_t weights_digest(const std::map<std::string, at::Tensor>& tensors) {
     digests += " " + std::to_string(XXH3_64bits(plain.const_data_ptr(), plain.nbytes())) + "\n";
   }
   return XXH3_64bits(digests.data(), digests.size());
-}
-
-std::string checkpoint_name(int64_t epoch, int64_t batch) {
-  return "ep" + std::to_string(epoch) + "-ba" + std::to_string(batch);
 }
 
 }  // namespace tutti

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "io/checkpoint_names.h"
 #include "io/hdf5_writer.h"
 #include "runtime/disk.h"
 #include "tensors/param_view.h"
@@ -20,7 +21,9 @@ namespace tutti {
 //   manifest.json              names, sizes and hashes of the files above, every tensor and piece, and the
 //   state. Written
 //                              last, synced and renamed into place: it is the commit point
-// beside it `latest` (a symlink) moves once the manifest is durable.
+// beside it a link, `latest`, moves to it once the manifest is durable.
+
+inline constexpr const char* kLatest = "latest";
 
 // Rows of one tensor that a rank saves. `name` is "model/<parameter>", "optimizer/<parameter>/<state>", ...
 struct CheckpointPiece {
@@ -56,14 +59,20 @@ RankFile write_rank_file(Disk& disk, const std::string& folder, int rank,
                          const std::vector<CheckpointPiece>& pieces, Hdf5Layout* last = nullptr);
 
 // Once every rank's file is durable in the folder `unfinished`: writes checkpoint.h5 there, then the
-// manifest, renames the folder to `folder` (an older one of that name is replaced), then moves `latest` (in
-// the parent) to it, each step synced. Files of an earlier attempt that the manifest does not name are
-// removed. `last`: of the checkpoint.h5 before; may be null. Rank 0 only.
+// manifest, renames the folder to `folder` (an older one of that name is replaced), then moves the link
+// `latest` (in the parent; "" = none) to it, each step synced. Files of an earlier attempt that the manifest
+// does not name are removed. `last`: of the checkpoint.h5 before; may be null. Rank 0 only.
 void publish_checkpoint(Disk& disk, const std::string& unfinished, const std::string& folder,
-                        const CheckpointManifest& manifest, Hdf5Layout* last = nullptr);
+                        const CheckpointManifest& manifest, const std::string& latest = kLatest,
+                        Hdf5Layout* last = nullptr);
 
-// Names of the published checkpoints below `checkpoints`, oldest first (by batch).
-std::vector<std::string> published_checkpoints(const Disk& disk, const std::string& checkpoints);
+// Names of the published checkpoints below `checkpoints` that fit, oldest first.
+std::vector<std::string> published_checkpoints(const Disk& disk, const std::string& checkpoints,
+                                               const CheckpointNames& names = CheckpointNames());
+
+// Folders of the checkpoints that a path stands for, best first: itself, or those of a run's folder or of a
+// folder of checkpoints, whatever their names.
+std::vector<std::string> checkpoints_at(const Disk& disk, const std::string& path);
 
 // Whole tensors by name, put together from every rank's pieces, whatever world size wrote them.
 struct Checkpoint {
@@ -77,23 +86,32 @@ struct Checkpoint {
 Checkpoint read_checkpoint(const Disk& disk, const std::string& folder);
 CheckpointManifest read_manifest(const Disk& disk, const std::string& folder);
 
-// Names of the published checkpoints in the order in which they are tried: the one that `latest` stands for,
-// then the newest.
-std::vector<std::string> checkpoints_to_try(const Disk& disk, const std::string& checkpoints);
+// Names of the checkpoints of a run, and of the link to its newest.
+struct CheckpointSet {
+  CheckpointNames names;
+  std::string latest = kLatest;  // "" = none
+};
 
-// The newest good checkpoint below `checkpoints` (the first good one of those to try), reading it. Each
-// bad one is named through `on_bad`. Empty folder when there is none.
+// Names of the published checkpoints of a set in the order in which they are tried: the one that `latest`
+// stands for, then the newest.
+std::vector<std::string> checkpoints_to_try(const Disk& disk, const std::string& checkpoints,
+                                            const CheckpointSet& set = {});
+
+// The newest good one of a set below `checkpoints` (the first good one of those to try), reading it. Each bad
+// one is named through `on_bad`. Empty folder when there is none.
 Checkpoint newest_good_checkpoint(const Disk& disk, const std::string& checkpoints,
-                                  const std::function<void(const std::string&)>& on_bad);
+                                  const std::function<void(const std::string&)>& on_bad,
+                                  const CheckpointSet& set = {});
 
 // The checkpoint that a path stands for: the one in this folder, or the newest good one of a run's folder or
 // of a folder of checkpoints. Throws OperatingError when there is none.
 Checkpoint find_checkpoint(const Disk& disk, const std::string& path,
                            const std::function<void(const std::string&)>& on_bad);
 
-// Removes what was not published yet, or was being replaced, when its writer was killed. No other run may be
-// writing here.
-void remove_unpublished(Disk& disk, const std::string& checkpoints);
+// Removes what was not published yet, or was being replaced, when its writer was killed, of checkpoints with
+// such names. No other run may be writing here.
+void remove_unpublished(Disk& disk, const std::string& checkpoints,
+                        const CheckpointNames& names = CheckpointNames());
 
 // Removes a checkpoint, finished or not, its manifest first: a crash on the way leaves one without, never a
 // torn one.
@@ -102,8 +120,5 @@ void remove_checkpoint(Disk& disk, const std::string& folder);
 // One hash over all whole tensors under "model/" (parameters and buffers) in name order: name, dtype, shape,
 // bytes. The same for any world size and sharding.
 uint64_t weights_digest(const std::map<std::string, at::Tensor>& tensors);
-
-// Checkpoint folder names: "ep3-ba57". Sorted by batch.
-std::string checkpoint_name(int64_t epoch, int64_t batch);
 
 }  // namespace tutti

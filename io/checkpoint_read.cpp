@@ -126,6 +126,58 @@ class Assembly {
   std::map<std::string, int64_t> filled_;
 };
 
+std::string manifest_text(const Disk& disk, const std::string& folder) {
+  const std::string path = folder + "/manifest.json";
+  return disk.exists(path) ? text_of(disk.read(path)) : std::string();
+}
+
+// The one that `latest` stands for comes first.
+void prefer_latest(const Disk& disk, const std::string& checkpoints, const std::string& latest,
+                   std::vector<std::string>& names) {
+  const std::string wanted = latest.empty() ? "" : manifest_text(disk, checkpoints + "/" + latest);
+  if (wanted.empty()) return;
+  std::stable_partition(names.begin(), names.end(), [&](const std::string& name) {
+    return manifest_text(disk, checkpoints + "/" + name) == wanted;
+  });
+}
+
+// The step of a checkpoint; -1 where it cannot be read.
+int64_t step_of(const Disk& disk, const std::string& folder) try {
+  return RunState::from_json(read_manifest(disk, folder).state).step;
+} catch (const OperatingError&) {
+  return -1;
+}
+
+// Checkpoints of whatever names that a usual name does not fit. A link to one counts once with it.
+std::vector<std::string> unusual_names(const Disk& disk, const std::string& folder) {
+  std::map<std::string, std::string> by_manifest;
+  for (const std::string& name : disk.list(folder)) {
+    const std::string text = manifest_text(disk, folder + "/" + name);
+    if (text.empty() || name == kLatest || name[0] == '.') continue;
+    by_manifest.emplace(text, name);
+  }
+  std::vector<std::pair<int64_t, std::string>> by_step;
+  for (const auto& [text, name] : by_manifest)
+    if (!CheckpointNames().fits(name)) by_step.emplace_back(step_of(disk, folder + "/" + name), name);
+  std::sort(by_step.begin(), by_step.end());
+  std::vector<std::string> names;
+  for (auto& [step, name] : by_step) names.push_back(std::move(name));
+  return names;
+}
+
+// The first that is good, or one without a folder.
+Checkpoint first_good(const Disk& disk, const std::vector<std::string>& folders,
+                      const std::function<void(const std::string&)>& on_bad) {
+  for (const std::string& folder : folders) {
+    try {
+      return read_checkpoint(disk, folder);
+    } catch (const OperatingError& error) {
+      on_bad(error.what());
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 CheckpointManifest read_manifest(const Disk& disk, const std::string& folder) {
@@ -145,40 +197,41 @@ Checkpoint read_checkpoint(const Disk& disk, const std::string& folder) {
   return {folder, std::move(manifest.state), assembly.finish(folder)};
 }
 
-std::vector<std::string> checkpoints_to_try(const Disk& disk, const std::string& checkpoints) {
-  std::vector<std::string> names = published_checkpoints(disk, checkpoints);
+std::vector<std::string> checkpoints_to_try(const Disk& disk, const std::string& checkpoints,
+                                            const CheckpointSet& set) {
+  std::vector<std::string> names = published_checkpoints(disk, checkpoints, set.names);
   std::reverse(names.begin(), names.end());
-  const auto manifest = [&](const std::string& name) {
-    const std::string path = checkpoints + "/" + name + "/manifest.json";
-    return disk.exists(path) ? text_of(disk.read(path)) : std::string();
-  };
-  const std::string latest = manifest("latest");
-  if (!latest.empty()) {
-    std::stable_partition(names.begin(), names.end(),
-                          [&](const std::string& name) { return manifest(name) == latest; });
+  prefer_latest(disk, checkpoints, set.latest, names);
+  return names;
+}
+
+std::vector<std::string> checkpoints_at(const Disk& disk, const std::string& path) {
+  if (disk.exists(path + "/manifest.json") || disk.exists(path + "/rank-0.h5")) return {path};
+  const std::string of_run = path + "/checkpoints";
+  const std::string folder = disk.exists(of_run) ? of_run : path;
+  std::vector<std::string> names = checkpoints_to_try(disk, folder, {});
+  if (names.empty()) {
+    names = unusual_names(disk, folder);
+    std::reverse(names.begin(), names.end());
   }
+  for (std::string& name : names) name = folder + "/" + name;
   return names;
 }
 
 Checkpoint newest_good_checkpoint(const Disk& disk, const std::string& checkpoints,
-                                  const std::function<void(const std::string&)>& on_bad) {
-  for (const std::string& name : checkpoints_to_try(disk, checkpoints)) {
-    try {
-      return read_checkpoint(disk, checkpoints + "/" + name);
-    } catch (const OperatingError& error) {
-      on_bad(error.what());
-    }
-  }
-  return {};
+                                  const std::function<void(const std::string&)>& on_bad,
+                                  const CheckpointSet& set) {
+  std::vector<std::string> folders = checkpoints_to_try(disk, checkpoints, set);
+  for (std::string& name : folders) name = checkpoints + "/" + name;
+  return first_good(disk, folders, on_bad);
 }
 
 Checkpoint find_checkpoint(const Disk& disk, const std::string& path,
                            const std::function<void(const std::string&)>& on_bad) {
-  if (disk.exists(path + "/manifest.json") || disk.exists(path + "/rank-0.h5"))
-    return read_checkpoint(disk, path);
+  const auto folders = checkpoints_at(disk, path);
+  if (folders == std::vector<std::string>{path}) return read_checkpoint(disk, path);
   if (!disk.exists(path)) throw OperatingError(path + ": expected the folder of a checkpoint or of a run");
-  const std::string of_run = path + "/checkpoints";
-  Checkpoint found = newest_good_checkpoint(disk, disk.exists(of_run) ? of_run : path, on_bad);
+  Checkpoint found = first_good(disk, folders, on_bad);
   if (found.folder.empty()) throw OperatingError(path + ": there is no good checkpoint");
   return found;
 }

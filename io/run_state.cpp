@@ -13,7 +13,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EvaluationDue, at, labels)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunState, run_name, seed, world, step, epoch, batch_in_epoch,
                                    evaluation_due, sample, token, sample_in_epoch, token_in_epoch,
                                    global_batch, data_digest, seconds, accumulation, grad_scaler, plateau,
-                                   lagging_rate, listeners, metrics, recipe)
+                                   lagging_rate, listeners, metrics, weights_only, saved_without, recipe)
 
 std::string RunState::to_json() const { return nlohmann::json(*this).dump(1); }
 
@@ -26,6 +26,8 @@ RunState RunState::from_json(const std::string& text) {
     if (!state.contains("listeners")) state["listeners"] = RunState().listeners;
     if (!state.contains("metrics")) state["metrics"] = RunState().metrics;
     if (!state.contains("lagging_rate")) state["lagging_rate"] = 1.0;
+    if (!state.contains("saved_without")) state["saved_without"] = RunState().saved_without;
+    if (!state.contains("weights_only")) state["weights_only"] = false;
     if (!state.contains("plateau")) state["plateau"] = PlateauState();
     return state.get<RunState>();
   } catch (const nlohmann::json::exception& error) {

@@ -69,6 +69,8 @@ struct RunState {
   double lagging_rate = 1;  // the next step's multiplier, where rates lag as Composer's do
   std::map<std::string, std::string> listeners;  // "callbacks/EarlyStopper" -> its state
   std::map<std::string, double> metrics;         // as last computed, finite: "train/MulticlassAccuracy"
+  bool weights_only = false;                     // the checkpoint holds the model alone
+  std::vector<std::string> saved_without;        // patterns of what was left out
   std::string recipe;                            // as resolved, TOML
 
   std::string to_json() const;

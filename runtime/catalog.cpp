@@ -130,6 +130,11 @@ Key Key::each(std::shared_ptr<const Catalog> table) && {
   return std::move(*this);
 }
 
+Key Key::not_carried_over(const std::string& reason) && {
+  refusal = "not carried over: " + reason;
+  return std::move(*this);
+}
+
 const Entry* Catalog::find_entry(const std::string& kind) const {
   for (const auto& entry : entries) {
     if (entry.name == kind) return &entry;

@@ -51,10 +51,14 @@ struct Key {
   std::vector<std::string> units = {};    // of a time; empty = any
   Range range = {};
   std::shared_ptr<const Catalog> tables = nullptr;  // of kTables: what each may hold
+  std::string refusal =
+      "";  // why it is known and yet refused: an argument of Composer's that tutti leaves out
 
   bool required() const { return fallback.empty(); }
   bool may_be_absent() const { return fallback == "none"; }
   std::string expects() const;  // "an integer >= 1", "one of auto, cpu, gpu", ...
+
+  bool refused() const { return !refusal.empty(); }
 
   // A copy with more said about it, so that catalogs read as sentences.
   Key also_named(std::vector<std::string> names) &&;
@@ -66,6 +70,7 @@ struct Key {
   Key at_most(double value) &&;
   Key less_than(double value) &&;
   Key each(std::shared_ptr<const Catalog> table) &&;
+  Key not_carried_over(const std::string &reason) &&;
 };
 
 // A thing that `kind = "name"` chooses: a model, an optimizer, a dataset, ...

@@ -187,6 +187,7 @@ std::string time_unit(std::string_view text) {
 }
 
 Setting checked(const Key& key, const Setting& given) {
+  if (key.refused()) given.fail(key.refusal);
   if (given.is_text() && contains(key.words, given.text())) return given;
   Setting good = checked_type(key, given);
   if (!key.choices.empty() && !contains(key.choices, good.is_text() ? good.text() : good.toml()))

@@ -16,8 +16,6 @@
 namespace tutti {
 namespace {
 
-constexpr const char* kHost = "this process";
-
 // What one rank holds of the outside.
 struct Berth {
   std::unique_ptr<Group> group;
@@ -53,10 +51,10 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
     berth.transport = network.transport(r);
     berth.log = options.quiet ? make_null_log()
                               : make_log(job.run_dir + "/log/rank-" + std::to_string(r) + ".log", r, r == 0);
-    berth.recorder = options.live ? make_recorder(job, r, kHost) : std::make_unique<RingRecorder>();
+    berth.recorder = options.live ? make_recorder(job, r, kLocalHost) : std::make_unique<RingRecorder>();
     const RankPlace place{r,
                           r,
-                          kHost,
+                          kLocalHost,
                           prints_to_terminal(),
                           options.quiet,
                           process_started_s(),

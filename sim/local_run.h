@@ -9,6 +9,9 @@
 
 namespace tutti {
 
+// What such ranks call the machine that they are on.
+inline constexpr const char* kLocalHost = "this process";
+
 struct LocalRunOptions {
   int ranks = 2;
   uint64_t schedule_seed = 0;  // of the interleaving

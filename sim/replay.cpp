@@ -13,8 +13,8 @@
 #include "actors/world.h"
 #include "collectives/local_group.h"
 #include "io/recipe.h"
-#include "runtime/resolve.h"
 #include "sim/dry_disk.h"
+#include "sim/local_run.h"
 #include "sim/local_transport.h"
 #include "sim/replay_recorder.h"
 #include "sim/sim_clock.h"
@@ -131,7 +131,9 @@ Job Replay::job() {
   options.resume = head.resume;
   options.nonce = head.nonce;
   options.makes_folders = false;
-  Job job = make_job(resolve(recipe, recipe_catalogs()), options);
+  for (int r = 0; r < record_.world(); ++r)
+    if (head.host != kLocalHost) options.hosts.push_back(record_.rank(r).head().host);
+  Job job = make_job(resolve_recipe(recipe), options);
   job.before_step = [this](int rank, int64_t step, const Trainee& trainee, const Batch& batch) {
     before_step(rank, step, trainee, batch);
   };

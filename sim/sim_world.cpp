@@ -101,18 +101,32 @@ SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const
   seen_.steps.resize(job.world);
   scheduler_.separate_ranks();
   for (int rank = 0; rank < job.world; ++rank) Meter::fail_at(rank, {});  // what an earlier start left
-  const auto dataset = std::make_shared<WatchedDataset>(job_.train);
-  job_.train = dataset;
-  job_.before_step = [this, dataset](int rank, int64_t step, const Trainee& trainee, const Batch& batch) {
-    berths_[rank]->trainee = &trainee;
-    seen_.steps[rank][step].samples = dataset->indices_of(batch);
-  };
+  watch_data();
   if (seams_.job) seams_.job(job_, options_.start);
   for (int rank = 0; rank < job_.world; ++rank) add(rank);
   add_launcher();
 }
 
 SimWorld::~SimWorld() = default;
+
+// Where each rank has samples of its own, they are told apart by their numbers.
+void SimWorld::watch_data() {
+  std::vector<std::shared_ptr<WatchedDataset>> of_rank;
+  const bool own = !job_.own_train.empty();
+  for (int rank = 0; rank < job_.world; ++rank) {
+    of_rank.push_back(own || rank == 0 ? std::make_shared<WatchedDataset>(job_.train_of(rank)) : of_rank[0]);
+    if (own) job_.own_train.of_rank[rank] = of_rank[rank];
+  }
+  if (!own) job_.train = of_rank[0];
+  job_.before_step = [this, of_rank, own](int rank, int64_t step, const Trainee& trainee,
+                                          const Batch& batch) {
+    berths_[rank]->trainee = &trainee;
+    auto samples = of_rank[rank]->indices_of(batch);
+    for (int64_t& sample : samples)
+      if (own && sample >= 0) sample = sample * job_.world + rank;
+    seen_.steps[rank][step].samples = std::move(samples);
+  };
+}
 
 void SimWorld::add(int rank) {
   berths_.push_back(std::make_unique<Berth>());

@@ -65,6 +65,7 @@ class SimWorld {
   void add_launcher();
   void happened(int rank, const Happening& happening);
   void seen(int rank, const Happening& happening);
+  void watch_data();
   void come_to(int rank, const std::string& phase);
   void strike(int rank, const FaultRule& rule);
   void kill(int rank);

@@ -12,8 +12,9 @@ namespace {
 
 constexpr const char* kRunDir = "/simulated/run";
 
-void look_at_newest(SimDisk& disk, const std::string& checkpoints, RunSeen& run) {
-  const Checkpoint newest = newest_good_checkpoint(*disk.view(0), checkpoints, [](const std::string&) {});
+void look_at_newest(SimDisk& disk, const Job& job, RunSeen& run) {
+  const Checkpoint newest = newest_good_checkpoint(
+      *disk.view(0), job.checkpoints, [](const std::string&) {}, checkpoint_set(job.recipe));
   if (newest.folder.empty()) return;
   run.weights = weights_digest(newest.tensors);
   run.saved_step = RunState::from_json(newest.state).step;
@@ -90,7 +91,7 @@ StartSeen Simulation::one_start(const Job& planned, const SimWorld::Options& of_
   job.nonce = std::to_string(seed) + "-" + std::to_string(number);
   SimWorld::Options options = of_run;
   options.on_published = [&](const SimDisk& now) {
-    return check_published(now, job_.checkpoints, Draw(seed, "published").at(number), known_, findings);
+    return check_published(now, job_, Draw(seed, "published").at(number), known_, findings);
   };
   StartSeen seen;
   bool lost_power = false;
@@ -100,7 +101,7 @@ StartSeen Simulation::one_start(const Job& planned, const SimWorld::Options& of_
     lost_power = world.lost_power();
   }
   if (lost_power) disk.lose_power(Draw(seed, "power").at(number));
-  check_checkpoints(disk, job_.checkpoints, known_, findings);
+  check_checkpoints(disk, job_, known_, findings);
   return seen;
 }
 
@@ -119,7 +120,7 @@ RunSeen Simulation::whole_run(const Job& job, uint64_t seed, const FaultPlan* pl
     const StartSeen& last = run.starts.back();
     if (!faults || !last.stuck.empty() || (last.well() && !last.stopped())) break;
   }
-  look_at_newest(disk, job_.checkpoints, run);
+  look_at_newest(disk, job_, run);
   return run;
 }
 

@@ -16,6 +16,10 @@ void set_compute_threads(int threads);
 // history.
 void seed_default_generator(uint64_t seed);
 
+// The same, by Composer's name: for a program that draws before it trains. A run needs it not: what it draws
+// is a function of its seed.
+inline void seed_all(uint64_t seed) { seed_default_generator(seed); }
+
 // Several ranks in one process: swaps what belongs to a rank (generator, memory owner) as the baton moves.
 class ProcessStateSwitch {
  public:

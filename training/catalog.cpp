@@ -103,6 +103,13 @@ Catalog train_catalog() {
                   "stretches max_duration and every time of the schedule; 0.5: half as long"}
                   .more_than(0)
                   .at_most(1e6),
+              Key{"progress_interval", kTime, "none",
+                  "how often progress is printed where that is no terminal; every 2 seconds when absent"}
+                  .in_units({"ba"})
+                  .at_least(1),
+              {"deterministic_mode", kBoolean, "true",
+               "the same bits from the same seed, every time; tutti has no other way, so false changes "
+               "nothing"},
               {"progress_bar", kBoolean, "true", "progress on standard output"},
               {"log_to_console", kBoolean, "false", "print metrics; as [[loggers]] kind = \"console\""},
               Key{"console_log_interval", kTime, "1ba", "how often log_to_console prints"}

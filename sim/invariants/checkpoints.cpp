@@ -5,14 +5,14 @@ namespace tutti {
 namespace {
 
 // -1: it is not whole.
-int64_t step_of_latest(const Disk& disk, const std::string& checkpoints, KnownCheckpoints& known) {
-  const auto names = checkpoints_to_try(disk, checkpoints);
-  return names.empty() ? -1 : known.look(disk, checkpoints + "/" + names.front()).step;
+int64_t step_of_latest(const Disk& disk, const Job& job, KnownCheckpoints& known) {
+  const auto names = checkpoints_to_try(disk, job.checkpoints, checkpoint_set(job.recipe));
+  return names.empty() ? -1 : known.look(disk, job.checkpoints + "/" + names.front()).step;
 }
 
-int64_t newest_good_step(const Disk& disk, const std::string& checkpoints, KnownCheckpoints& known) {
-  for (const std::string& name : checkpoints_to_try(disk, checkpoints)) {
-    const KnownCheckpoint& one = known.look(disk, checkpoints + "/" + name);
+int64_t newest_good_step(const Disk& disk, const Job& job, KnownCheckpoints& known) {
+  for (const std::string& name : checkpoints_to_try(disk, job.checkpoints, checkpoint_set(job.recipe))) {
+    const KnownCheckpoint& one = known.look(disk, job.checkpoints + "/" + name);
     if (one.error.empty()) return one.step;
   }
   return -1;
@@ -20,11 +20,11 @@ int64_t newest_good_step(const Disk& disk, const std::string& checkpoints, Known
 
 }  // namespace
 
-void check_checkpoints(const SimDisk& disk, const std::string& checkpoints, KnownCheckpoints& known,
-                       Findings& findings) {
+void check_checkpoints(const SimDisk& disk, const Job& job, KnownCheckpoints& known, Findings& findings) {
   const auto view = const_cast<SimDisk&>(disk).view(0);
-  for (const std::string& name : published_checkpoints(*view, checkpoints)) {
-    const std::string folder = checkpoints + "/" + name;
+  for (const std::string& name :
+       published_checkpoints(*view, job.checkpoints, checkpoint_set(job.recipe).names)) {
+    const std::string folder = job.checkpoints + "/" + name;
     const bool being_removed = !view->exists(folder + "/manifest.json");
     if (being_removed || disk.damaged(folder)) continue;
     const std::string& error = known.look(*view, folder).error;
@@ -32,13 +32,13 @@ void check_checkpoints(const SimDisk& disk, const std::string& checkpoints, Know
   }
 }
 
-int64_t check_published(const SimDisk& disk, const std::string& checkpoints, const Draw& draw,
-                        KnownCheckpoints& known, Findings& findings) {
-  const int64_t step = step_of_latest(*const_cast<SimDisk&>(disk).view(0), checkpoints, known);
-  if (step < 0 || disk.damaged(checkpoints)) return step;
+int64_t check_published(const SimDisk& disk, const Job& job, const Draw& draw, KnownCheckpoints& known,
+                        Findings& findings) {
+  const int64_t step = step_of_latest(*const_cast<SimDisk&>(disk).view(0), job, known);
+  if (step < 0 || disk.damaged(job.checkpoints)) return step;
   const auto after = disk.after_power_loss(draw.at(step));
-  check_checkpoints(*after, checkpoints, known, findings);
-  const int64_t newest = newest_good_step(*after->view(0), checkpoints, known);
+  check_checkpoints(*after, job, known, findings);
+  const int64_t newest = newest_good_step(*after->view(0), job, known);
   if (newest < step)
     findings.push_back("the checkpoint of step " + std::to_string(step) +
                        " was published, and would be lost with the power; the newest would be that of step " +

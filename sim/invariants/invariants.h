@@ -38,10 +38,9 @@ void check_bits(const RunFacts& facts, const RunSeen& run, Findings& findings);
 // A published checkpoint is whole, now and after a power loss, and nothing newer than it is lost. Those that
 // a lost or torn write struck are left out. `check_published`: right after one was; gives its step, -1 where
 // its files do not say.
-int64_t check_published(const SimDisk& disk, const std::string& checkpoints, const Draw& draw,
-                        KnownCheckpoints& known, Findings& findings);
-void check_checkpoints(const SimDisk& disk, const std::string& checkpoints, KnownCheckpoints& known,
-                       Findings& findings);
+int64_t check_published(const SimDisk& disk, const Job& job, const Draw& draw, KnownCheckpoints& known,
+                        Findings& findings);
+void check_checkpoints(const SimDisk& disk, const Job& job, KnownCheckpoints& known, Findings& findings);
 
 // A start ends well unless something in it may end it; none goes back behind what was published; and once
 // there are no faults, the run comes to its end.

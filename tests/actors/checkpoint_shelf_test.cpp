@@ -25,13 +25,23 @@ Setting resume(const std::string& text) { return Setting(text, "checkpoint.resum
 
 class CheckpointShelfTest : public testing::Test {
  protected:
-  CheckpointShelf shelf(int keep = -1) { return CheckpointShelf(disk_, log_, folder_, keep); }
-  std::string chosen(const Setting& resume) { return shelf().choose(resume); }
+  CheckpointShelf shelf(int keep = -1) {
+    CheckpointShelf::Options options = options_;
+    options.folder = folder_;
+    options.keep = keep;
+    return CheckpointShelf(disk_, log_, options);
+  }
+  std::string chosen(const Setting& resume) { return choice(resume).folder; }
+  CheckpointShelf::Choice choice(const Setting& resume, const Setting& load_path = {}) {
+    const bool is_auto = !resume.is_none() && resume.text() == "auto";
+    return shelf().choose({is_auto ? resume : Setting(), is_auto ? load_path : resume, {}});
+  }
 
   std::string publish(CheckpointShelf& shelf, const std::string& name) {
     const std::string unfinished = folder_ + "/." + name + "-1";
     CheckpointManifest manifest;
     manifest.files.push_back(write_rank_file(disk_, unfinished, 0, pieces_of(tensors_, 0, 1)));
+    if (!run_name_.empty()) manifest.state = RunState{.run_name = run_name_}.to_json();
     return shelf.publish(name, unfinished, manifest);
   }
 
@@ -45,6 +55,8 @@ class CheckpointShelfTest : public testing::Test {
   Scratch scratch_;
   PosixDisk disk_;
   LinesLog log_;
+  CheckpointShelf::Options options_;
+  std::string run_name_;
   std::string folder_ = scratch_.path("checkpoints");
   std::map<std::string, at::Tensor> tensors_ = {{"model/a", at::arange(6, at::kFloat)}};
 };
@@ -60,6 +72,61 @@ TEST_F(CheckpointShelfTest, GoesOnFromTheNewestOrTheOneThatIsNamed) {
   EXPECT_EQ(chosen(resume("auto")), folder_ + "/ep2-ba20");
   EXPECT_EQ(chosen(resume(folder_ + "/ep1-ba10")), folder_ + "/ep1-ba10");
   EXPECT_THAT(names(), ElementsAre("ep1-ba10", "ep2-ba20", "latest"));
+}
+
+TEST_F(CheckpointShelfTest, ARunsOwnComesBeforeTheOneToLoadFrom) {
+  const std::string elsewhere = scratch_.path("elsewhere/ep5-ba50");
+  write_checkpoint(disk_, elsewhere, tensors_, 1);
+  EXPECT_EQ(choice(resume("auto"), resume(elsewhere)).folder, elsewhere);
+  EXPECT_FALSE(choice(resume("auto"), resume(elsewhere)).own);
+  publish_all({"ep1-ba10"});
+  EXPECT_EQ(choice(resume("auto"), resume(elsewhere)).folder, folder_ + "/ep1-ba10");
+  EXPECT_TRUE(choice(resume("auto"), resume(elsewhere)).own);
+}
+
+TEST_F(CheckpointShelfTest, AnotherRunsAreAnErrorUntilTheUserSaysOverwrite) {
+  options_.run_name = "mine";
+  options_.overwrite = Setting(false, "checkpoint.save_overwrite", {"digits.toml", 8});
+  run_name_ = "theirs";
+  publish_all({"ep1-ba10"});
+  for (const Setting& from : {Setting(), resume("auto"), resume(folder_)}) {
+    const auto why = message_of<UserError>([&] { chosen(from); });
+    EXPECT_THAT(why,
+                StartsWith("digits.toml:8: checkpoint.save_overwrite = false: " + folder_ + "/ep1-ba10"));
+    EXPECT_THAT(why, HasSubstr("is of the run \"theirs\", and this one is \"mine\""));
+  }
+  options_.overwrite.value = true;
+  EXPECT_EQ(chosen(Setting()), "");
+  EXPECT_EQ(chosen(resume("auto")), "");
+  shelf().begin("");
+  EXPECT_THAT(names(), ElementsAre("earlier"));
+}
+
+TEST_F(CheckpointShelfTest, RunsOfDifferentNamesShareAFolder) {
+  options_.run_name = "theirs";
+  options_.set = {CheckpointNames("{run_name}-ba{batch}", "theirs"), "newest-theirs"};
+  publish_all({"theirs-ba50"});
+  options_.run_name = "mine";
+  options_.set = {CheckpointNames("{run_name}-ba{batch}", "mine"), "newest-mine"};
+  options_.overwrite = Setting(false, "checkpoint.save_overwrite", {});
+  EXPECT_EQ(chosen(resume("auto")), "");
+  disk_.make_folders(folder_ + "/.theirs-ba60-77");
+  shelf(1).begin("");
+  auto mine = shelf(1);
+  for (const char* name : {"mine-ba10", "mine-ba20"}) EXPECT_EQ(publish(mine, name), "");
+  EXPECT_THAT(names(),
+              ElementsAre(".theirs-ba60-77", "mine-ba20", "newest-mine", "newest-theirs", "theirs-ba50"));
+  EXPECT_EQ(std::filesystem::read_symlink(folder_ + "/newest-mine"), "mine-ba20");
+  EXPECT_EQ(chosen(resume("auto")), folder_ + "/mine-ba20");
+}
+
+TEST_F(CheckpointShelfTest, NoLinkWhereNoneIsWanted) {
+  options_.set.latest = "";
+  publish_all({"ep1-ba10", "ep2-ba20"});
+  EXPECT_THAT(names(), ElementsAre("ep1-ba10", "ep2-ba20"));
+  shelf().begin(folder_ + "/ep1-ba10");
+  EXPECT_THAT(names(), ElementsAre("earlier", "ep1-ba10"));
+  EXPECT_EQ(chosen(resume("auto")), folder_ + "/ep1-ba10");
 }
 
 TEST_F(CheckpointShelfTest, DamagedOneIsNamedAndTheOlderUsed) {

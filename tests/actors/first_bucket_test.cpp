@@ -56,7 +56,7 @@ TEST(FirstBucketTest, LeavesBeforeBackwardEnds) {
   options.world = 2;
   options.run_dir = exchange_texts(group, folder.path())[0];
   options.nonce = "test";
-  const Job job = make_job(resolve(parse_recipe(kWideMlp, "test.toml"), recipe_catalogs()), options);
+  const Job job = make_job(resolve_recipe(parse_recipe(kWideMlp, "test.toml")), options);
   PosixDisk disk;
   SystemClock wall;
   RingRecorder recorder(100000);

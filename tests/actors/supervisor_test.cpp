@@ -33,7 +33,7 @@ class SupervisorTest : public testing::Test {
     Supervisor::Options options;
     options.world = 2;
     options.run_dir = folder_.path("run");
-    options.checkpoints = folder_.path("run/checkpoints");
+    options.shelf.folder = folder_.path("run/checkpoints");
     options.nonce = "nonce";
     options.hang_timeout = hang_timeout;
     scheduler_.install(cast_.supervisor,

@@ -95,6 +95,28 @@ TEST(Explain, AKeyIsToldOnceForAllItsPlaces) {
             "[rest.long]\nspeed = (none)  # of the breath: a number\n");
 }
 
+TEST(Explain, WhatIsNotCarriedOverSaysWhy) {
+  const Catalog catalog = {.section = "walk",
+                           .noun = "",
+                           .doc = "",
+                           .keys = {Key{"wings", kInteger, "none", ""}.not_carried_over("feet do")}};
+  EXPECT_EQ(explain_text(std::vector<Catalog>{catalog}, "wings"),
+            "[walk]\nwings  # not carried over: feet do\n");
+  EXPECT_NE(
+      recipe_markdown(std::vector<Catalog>{catalog}).find("| `wings` | | | not carried over: feet do |"),
+      std::string::npos);
+}
+
+// Composer's own names of them; the answer is one line a key.
+TEST(Explain, KnowsEveryCheckpointOptionOfComposer) {
+  for (const char* name :
+       {"save_folder", "save_filename", "save_latest_filename", "save_overwrite", "save_interval",
+        "save_weights_only", "save_ignore_keys", "save_num_checkpoints_to_keep", "save_metrics", "load_path",
+        "load_object_store", "load_weights_only", "load_strict_model_weights", "load_ignore_keys",
+        "load_exclude_algorithms", "load_progress_bar", "autoresume", "deepspeed", "deterministic_mode"})
+    EXPECT_NE(explain_text(recipe_catalogs(), name).find("# "), std::string::npos) << name;
+}
+
 TEST(Explain, ADottedKeyIsThatOfItsSection) {
   EXPECT_EQ(explain_text(kCatalogs, "rest.long.speed"),
             "[rest.long]\nspeed = (none)  # of the breath: a number\n");

@@ -93,6 +93,43 @@ TEST(Sampler, UnshuffledIsInOrder) {
   EXPECT_EQ(sampler_of(12, 4, 1, 2, false).indices(data, 5, 2), (std::vector<int64_t>{10, 11}));
 }
 
+Sampler own_sampler(int64_t samples, int64_t global_batch, int rank, int world, bool drop_last = false) {
+  return Sampler({.samples = samples,
+                  .global_batch = global_batch,
+                  .rank = rank,
+                  .world = world,
+                  .seed = 17,
+                  .shuffle = true,
+                  .drop_last = drop_last,
+                  .own = true});
+}
+
+TEST(Sampler, WithDataOfItsOwnARankGoesThroughAllOfIt) {
+  const Numbers data(10);
+  for (int rank = 0; rank < 3; ++rank) {
+    const Sampler sampler = own_sampler(10, 12, rank, 3);  // 4 at a time
+    ASSERT_EQ(sampler.batches(), 3);
+    std::multiset<int64_t> seen;
+    for (int64_t batch = 0; batch < 3; ++batch) {
+      const auto part = sampler.indices(data, 1, batch);
+      EXPECT_EQ(static_cast<int64_t>(part.size()) * 3, sampler.global_samples(batch));
+      seen.insert(part.begin(), part.end());
+    }
+    EXPECT_EQ(seen, (std::multiset<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9})) << rank;
+  }
+  EXPECT_EQ(own_sampler(10, 12, 0, 3).global_samples(2), 6);
+  EXPECT_EQ(own_sampler(10, 12, 0, 3, true).batches(), 2);
+}
+
+// The shortest of several says how long an epoch is; whose data is longer sees all of it in time.
+TEST(Sampler, AnEpochMayBeShorterThanTheData) {
+  const Numbers data(10);
+  std::set<int64_t> seen;
+  for (int64_t epoch = 0; epoch < 40; ++epoch)
+    for (const int64_t index : own_sampler(4, 4, 0, 2).indices(data, epoch, 0)) seen.insert(index);
+  EXPECT_EQ(seen.size(), 10u);
+}
+
 TEST(Sampler, OrderDiffersByEpochAndSeed) {
   const Numbers data(1000);
   const auto first = sampler_of(1000, 100, 0, 1).indices(data, 0, 0);

@@ -225,6 +225,30 @@ TEST_F(CheckpointTest, IsFoundByItsFolderItsRunsAndThatOfAllCheckpoints) {
   EXPECT_EQ(found(scratch_.path(".")), scratch_.path("./checkpoints/ep2-ba20"));
 }
 
+TEST_F(CheckpointTest, AreFoundWhateverTheyAreCalled) {
+  write("best", 2, RunState{.run_name = "a", .step = 30}.to_json());
+  write("zero", 2, RunState{.run_name = "a", .step = 4}.to_json());
+  disk_.symlink("best", folder("newest"));
+  const auto found = checkpoints_at(disk_, scratch_.path("checkpoints"));
+  EXPECT_THAT(found, ElementsAre(folder("best"), folder("zero")));
+  EXPECT_EQ(find_checkpoint(disk_, scratch_.path("."), {}).folder, scratch_.path("./checkpoints/best"));
+}
+
+TEST_F(CheckpointTest, ThoseOfAPatternAreTheOnesThatCount) {
+  write("ep9-ba90", 2, R"({"run":1})");
+  write("mine-ba10", 2, R"({"run":2})");
+  write("mine-ba9", 2, R"({"run":3})");
+  disk_.symlink("mine-ba9", folder("newest"));
+  const CheckpointNames names("{run_name}-ba{batch}", "mine");
+  EXPECT_THAT(published_checkpoints(disk_, scratch_.path("checkpoints"), names),
+              ElementsAre("mine-ba9", "mine-ba10"));
+  const auto newest = [&](const std::string& latest) {
+    return newest_good_checkpoint(disk_, scratch_.path("checkpoints"), {}, {names, latest}).folder;
+  };
+  EXPECT_EQ(newest(""), folder("mine-ba10"));
+  EXPECT_EQ(newest("newest"), folder("mine-ba9"));
+}
+
 TEST_F(CheckpointTest, FindingNoneSaysWhatIsMissing) {
   write("ep1-ba10");
   disk_.remove_all(folder("ep1-ba10/manifest.json"));
@@ -264,8 +288,6 @@ TEST_F(CheckpointTest, DigestTellsNamesShapesDtypesAndValuesApart) {
   EXPECT_NE(weights_digest({{"model/a", other}}), digest);
   EXPECT_EQ(weights_digest({{"model/a", tensor.clone()}, {"optimizer/a/m", other}}), digest);
 }
-
-TEST(CheckpointName, IsByEpochAndBatch) { EXPECT_EQ(checkpoint_name(3, 57), "ep3-ba57"); }
 
 }  // namespace
 }  // namespace tutti

@@ -50,12 +50,12 @@ std::string with_line(int line, const std::string& text) {
 std::string with_more(const std::string& text) { return kDigits + text; }
 
 Setting resolved(const std::string& toml, const Overrides& overrides = {}) {
-  return resolve(parse_recipe(toml, "/r/digits.toml", overrides), recipe_catalogs());
+  return resolve_recipe(parse_recipe(toml, "/r/digits.toml", overrides));
 }
 
 std::string error_of(const std::string& toml, const Overrides& overrides = {}) {
   try {
-    resolve(parse_recipe(toml, "digits.toml", overrides), recipe_catalogs());
+    resolve_recipe(parse_recipe(toml, "digits.toml", overrides));
   } catch (const UserError& error) {
     return error.what();
   }
@@ -134,7 +134,7 @@ TEST(Recipe, WrittenOutItReadsBackToTheSame) {
   const std::string text =
       write_recipe(resolved(with_more("[data.eval]\nkind = \"bytes\"\npath = \"a \\\"b\\\".txt\"\n"
                                       "[scheduler]\nkind = \"multistep\"\nmilestones = [1, \"9ba\"]\n")));
-  const Setting again = resolve(parse_recipe(text, "/elsewhere/recipe.toml"), recipe_catalogs());
+  const Setting again = resolve_recipe(parse_recipe(text, "/elsewhere/recipe.toml"));
   EXPECT_EQ(write_recipe(again), text);
   EXPECT_EQ(again.at("data").at("eval").at("path").text(), "/r/a \"b\".txt");
   EXPECT_EQ(again.at("scheduler").at("milestones").texts(), (std::vector<std::string>{"1ep", "9ba"}));

@@ -156,6 +156,12 @@ TEST(KeyCheck, FallbacksAreReadByType) {
   EXPECT_TRUE(fallback_value({"b", kInteger, "none", ""}, "", {}).is_none());
 }
 
+TEST(KeyCheck, WhatIsNotCarriedOverIsRefusedWithItsReason) {
+  const Key key = Key{"b", kBoolean, "none", ""}.not_carried_over("nobody asks");
+  EXPECT_EQ(error_of(key, true), "r.toml:3: a.b = true: not carried over: nobody asks");
+  EXPECT_TRUE(fallback_value(key, "", {}).is_none());
+}
+
 TEST(TimeUnit, KnowsEveryUnit) {
   for (const char* unit : {"iter", "ep", "ba", "sp", "tok", "dur", "sec"}) {
     EXPECT_EQ(time_unit("12" + std::string(unit)), unit);

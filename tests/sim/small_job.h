@@ -4,7 +4,6 @@
 
 #include "actors/recipe_catalogs.h"
 #include "io/recipe.h"
-#include "runtime/resolve.h"
 
 namespace tutti {
 
@@ -15,7 +14,7 @@ inline Setting small_job(const std::string& more = "") {
       "seed = 5\n[model]\nkind = 'mlp'\nhidden = [8]\n[data.train]\nkind = 'synthetic'\nsamples = 60\n"
       "batch_size = 12\nshuffle = true\nshape = [6]\n[optimizer]\nkind = 'adamw'\n[train]\nmax_duration = "
       "'3ep'\nhang_timeout = '10sec'\ngrad_accum = 'auto'\n[checkpoint]\ninterval = '4ba'\nkeep = 2\n";
-  return resolve(parse_recipe(toml + more, "small.toml"), recipe_catalogs());
+  return resolve_recipe(parse_recipe(toml + more, "small.toml"));
 }
 
 }  // namespace tutti

@@ -1,0 +1,173 @@
+#include "actors/deepspeed.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "actors/recipe_catalogs.h"
+#include "io/recipe.h"
+#include "runtime/error.h"
+#include "tests/runtime/scratch.h"
+
+namespace tutti {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// [deepspeed] stands on line 1, `data` below [data.train] on line 8 or so, `train` below [train].
+std::string recipe_text(const std::string& deepspeed, const std::string& data = "",
+                        const std::string& train = "") {
+  return "[deepspeed]\n" + deepspeed + "\n[model]\nkind = 'mlp'\n[optimizer]\nkind = 'sgd'\n[data.train]\n" +
+         "kind = 'synthetic'\n" + data + "\n[train]\nmax_duration = '1ep'\n" + train + "\n";
+}
+
+Setting translated(const std::string& deepspeed, const std::string& data = "",
+                   const std::string& train = "") {
+  return with_deepspeed(parse_recipe(recipe_text(deepspeed, data, train), "test.toml"));
+}
+
+Setting resolved(const std::string& deepspeed, const std::string& data = "", const std::string& train = "") {
+  return resolve_recipe(parse_recipe(recipe_text(deepspeed, data, train), "test.toml"));
+}
+
+std::string why(const std::string& deepspeed, const std::string& data = "", const std::string& train = "") {
+  return message_of<UserError>([&] { resolved(deepspeed, data, train); });
+}
+
+// Why it cannot be on so many ranks, or "".
+std::string rule(const Setting& recipe, int64_t device_batch, int world) {
+  try {
+    require_deepspeed_rule(recipe, device_batch, world);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(DeepSpeed, WholeBatchIsTheRecipes) {
+  const Setting recipe = resolved("train_batch_size = 96");
+  EXPECT_EQ(recipe.at("data").at("train").at("batch_size").integer(), 96);
+  EXPECT_FALSE(recipe.at("train").has("grad_accum"));
+}
+
+TEST(DeepSpeed, MicroBatchAndAccumulationAreTheRecipes) {
+  const Setting sized = resolved("train_batch_size = 96\ntrain_micro_batch_size_per_gpu = 16");
+  EXPECT_EQ(sized.at("train").at("device_train_microbatch_size").integer(), 16);
+  EXPECT_EQ(rule(sized, 48, 2), "");
+  EXPECT_THAT(rule(sized, 40, 2),
+              HasSubstr("data.train.device_batch_size says 40 samples on each of 2 ranks"));
+
+  const Setting counted = resolved("train_micro_batch_size_per_gpu = 16\ngradient_accumulation_steps = 3");
+  EXPECT_EQ(counted.at("data").at("train").at("device_batch_size").integer(), 48);
+  EXPECT_EQ(counted.at("train").at("grad_accum").integer(), 3);
+  EXPECT_EQ(rule(counted, 48, 2), "");
+
+  const Setting alone = resolved("train_micro_batch_size_per_gpu = 16");
+  EXPECT_EQ(alone.at("data").at("train").at("device_batch_size").integer(), 16);
+}
+
+TEST(DeepSpeed, WhatItLeavesOutIsWhatTheRecipeSays) {
+  const Setting empty = resolved("", "batch_size = 12", "grad_accum = 2");
+  EXPECT_EQ(empty.at("data").at("train").at("batch_size").integer(), 12);
+  EXPECT_EQ(empty.at("train").at("grad_accum").integer(), 2);
+  const Setting parts = resolved("gradient_accumulation_steps = 4", "batch_size = 12");
+  EXPECT_EQ(parts.at("train").at("grad_accum").integer(), 4);
+  EXPECT_EQ(resolved("train_micro_batch_size_per_gpu = 3", "device_batch_size = 12")
+                .at("train")
+                .at("device_train_microbatch_size")
+                .integer(),
+            3);
+  EXPECT_EQ(resolved("train_micro_batch_size_per_gpu = 3", "", "grad_accum = 2")
+                .at("data")
+                .at("train")
+                .at("device_batch_size")
+                .integer(),
+            6);
+}
+
+TEST(DeepSpeed, BatchesThatDoNotMultiplyAreAnError) {
+  const Setting all =
+      resolved("train_batch_size = 96\ntrain_micro_batch_size_per_gpu = 16\ngradient_accumulation_steps = 3");
+  EXPECT_EQ(rule(all, 48, 2), "");
+  EXPECT_THAT(rule(all, 96, 1),
+              AllOf(StartsWith("test.toml:3: deepspeed.train_micro_batch_size_per_gpu = 16: "),
+                    HasSubstr("96 samples on each of 1 ranks; accumulation is train.grad_accum = 3")));
+  EXPECT_THAT(rule(resolved("train_batch_size = 96\ntrain_micro_batch_size_per_gpu = 36"), 48, 2),
+              HasSubstr("micro batch x accumulation x ranks must be the batch"));
+  EXPECT_THAT(rule(resolved("train_batch_size = 96\ngradient_accumulation_steps = 5"), 48, 2),
+              StartsWith("test.toml:3: deepspeed.gradient_accumulation_steps = 5: it does not divide"));
+}
+
+TEST(DeepSpeed, ContradictionsNameBoth) {
+  EXPECT_THAT(why("train_batch_size = 96", "batch_size = 97"),
+              AllOf(StartsWith("test.toml:2: deepspeed.train_batch_size = 96: "),
+                    HasSubstr("data.train.batch_size = 97 (test.toml:9) says otherwise")));
+  EXPECT_THAT(why("gradient_accumulation_steps = 2", "batch_size = 8", "grad_accum = 'auto'"),
+              HasSubstr("train.grad_accum = \"auto\""));
+  EXPECT_THAT(why("gradient_accumulation_steps = 2", "batch_size = 8", "device_train_microbatch_size = 2"),
+              HasSubstr("train.device_train_microbatch_size = 2"));
+  EXPECT_THAT(why("train_micro_batch_size_per_gpu = 2", "batch_size = 8", "grad_accum = 'auto'"),
+              HasSubstr("train.grad_accum = \"auto\""));
+  EXPECT_THAT(why("fp16 = {enabled = true}", "batch_size = 8", "precision = 'fp32'"),
+              AllOf(HasSubstr("deepspeed.fp16.enabled = true"), HasSubstr("train.precision = \"fp32\"")));
+  EXPECT_THAT(
+      why("bf16 = {enabled = false}", "batch_size = 8", "precision = 'amp_bf16'"),
+      AllOf(HasSubstr("deepspeed.bf16.enabled = false"), HasSubstr("train.precision = \"amp_bf16\"")));
+  EXPECT_THAT(why("fp16 = {enabled = true}\nbf16 = {enabled = true}", "batch_size = 8"),
+              AllOf(HasSubstr("deepspeed.fp16.enabled = true"), HasSubstr("deepspeed.bf16.enabled = true")));
+}
+
+TEST(DeepSpeed, AnyOtherKeyIsAnError) {
+  EXPECT_THAT(why("zero_optimization = {stage = 3}", "batch_size = 8"),
+              StartsWith("test.toml:2: [deepspeed.zero_optimization]: unknown key"));
+  EXPECT_THAT(why("fp16 = {enable = true}", "batch_size = 8"),
+              AllOf(HasSubstr("deepspeed.fp16.enable = true"), HasSubstr("did you mean enabled?")));
+  EXPECT_THAT(why("train_batch_size = 'auto'"), HasSubstr("expected an integer"));
+}
+
+TEST(DeepSpeed, HalfPrecisionIsTheRecipes) {
+  const auto train = [](const std::string& deepspeed) { return translated(deepspeed).at("train"); };
+  EXPECT_EQ(train("fp16 = {enabled = true}").at("precision").text(), "amp_fp16");
+  EXPECT_EQ(train("bf16 = {enabled = true}").at("precision").text(), "amp_bf16");
+  EXPECT_EQ(train("fp16 = {}").find("precision"), nullptr);
+  EXPECT_EQ(train("bf16 = {enabled = false}").find("precision"), nullptr);
+}
+
+TEST(DeepSpeed, TheScaleOfLossesIsTheRecipes) {
+  const auto scaled = [](const std::string& more) {
+    const Setting recipe = translated("fp16 = {enabled = true" + more + "}");
+    return recipe.find("precision") ? recipe.at("precision") : Setting(Setting::Table{}, "", {});
+  };
+  EXPECT_TRUE(scaled("").table().empty());
+  EXPECT_EQ(scaled(", initial_scale_power = 10").at("init_scale").number(), 1024.0);
+  const Setting fixed = scaled(", loss_scale = 128");
+  EXPECT_EQ(fixed.at("init_scale").number(), 128.0);
+  EXPECT_EQ(fixed.at("growth_factor").number(), 1.0);
+  EXPECT_EQ(fixed.at("backoff_factor").number(), 1.0);
+}
+
+TEST(DeepSpeed, ClippingIsRefusedAsLongAsThereIsNone) {
+  EXPECT_THAT(
+      why("gradient_clipping = 1.0", "batch_size = 8"),
+      AllOf(StartsWith("test.toml:2: deepspeed.gradient_clipping = 1.0: "), HasSubstr("GradientClipping")));
+  EXPECT_NO_THROW(resolved("gradient_clipping = 0.0", "batch_size = 8"));
+}
+
+TEST(DeepSpeed, StepsPerPrintAreThoseOfProgress) {
+  EXPECT_EQ(resolved("steps_per_print = 10", "batch_size = 8").at("train").at("progress_interval").text(),
+            "10ba");
+}
+
+// What a run writes down is what it runs again.
+TEST(DeepSpeed, ResolvingTwiceChangesNothing) {
+  for (const char* text : {"train_batch_size = 96\ntrain_micro_batch_size_per_gpu = 16\nsteps_per_print = 5",
+                           "train_micro_batch_size_per_gpu = 16\ngradient_accumulation_steps = 3",
+                           "train_micro_batch_size_per_gpu = 16"}) {
+    const Setting once = resolved(text);
+    EXPECT_EQ(resolve_recipe(parse_recipe(write_recipe(once), "/recipe.toml")).toml(), once.toml()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace tutti
