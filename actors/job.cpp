@@ -290,7 +290,6 @@ void complete(Job& job, Evaluator& evaluator) {
   const auto model = build_model(job.recipe.at("model"), job.spec(), job.make_model);
   require_different_names(evaluator, *model);
 }
-}
 
 // Early, so that the key that names a folder is blamed, and not the first file that cannot be written.
 void make_folder(const Setting& named, const std::string& folder) {

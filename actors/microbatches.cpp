@@ -160,7 +160,10 @@ void Microbatches::train(MicrobatchResult& result) {
     state_.outputs = model.forward(state_.batch);
   }
   engine_.run_event(Event::kAfterForward);
-  if (metrics_.any()) metrics_.update(model, given, state_.outputs);
+  if (metrics_.any()) {
+    const AutocastScope autocast(state_.precision.autocast);
+    metrics_.update(model, given, state_.outputs);
+  }
   engine_.run_event(Event::kBeforeLoss);
   {
     const AutocastScope autocast(state_.precision.autocast);

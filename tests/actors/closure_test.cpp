@@ -19,7 +19,7 @@ constexpr double kRate = 0.05, kRho = 0.3;
 class Slope final : public Model {
  public:
   Slope() : weight_(add_parameter("weight", {6}, [](at::Tensor& t, at::Generator) { t.fill_(1.0); })) {}
-  TensorTree forward(const Batch& batch) override { return batch["input"].tensor().matmul(weight_.tensor); }
+  TensorTree forward(const Batch& batch) override { return batch["input"].matmul(weight_.tensor); }
   at::Tensor loss(const Outputs& outputs, const Batch&) override {
     return outputs.tensor().square().mean() / 2;
   }
@@ -66,7 +66,7 @@ Slid slide(const std::string& text, int ranks, const Listeners& listeners) {
     job.listeners = listeners;
     std::vector<int64_t> all(kSamples);
     std::iota(all.begin(), all.end(), 0);
-    slid.data = job.train->get(all)["input"].tensor().to(at::kDouble);
+    slid.data = job.train->get(all)["input"].to(at::kDouble);
     job.make_model = [&](const Setting&, const SampleSpec&) {
       models.push_back(std::make_shared<Slope>());
       return models.back();

@@ -57,7 +57,7 @@ class Adding final : public Model {
  public:
   Adding() : weight_(add_parameter("weight", {600, 700}, [](at::Tensor& t, at::Generator) { t.zero_(); })) {}
   TensorTree forward(const Batch& batch) override {
-    return (batch["input"].tensor() * weight_.tensor).flatten(1).sum(1);
+    return (batch["input"] * weight_.tensor).flatten(1).sum(1);
   }
   at::Tensor loss(const Outputs& outputs, const Batch&) override { return outputs.tensor().mean(); }
   const char* kind() const override { return "Adding"; }

@@ -111,7 +111,7 @@ class Noting final : public Model {
       : notes_(notes),
         weight_(add_parameter("weight", {2, 6}, [](at::Tensor& t, at::Generator) { t.fill_(0.1); })) {}
   TensorTree forward(const Batch& batch) override {
-    at::Tensor scores = at::linear(batch["input"].tensor(), weight_.tensor);
+    at::Tensor scores = at::linear(batch["input"], weight_.tensor);
     (context().training ? notes_.training : notes_.evaluation).insert(c10::toString(scores.scalar_type()));
     return scores;
   }

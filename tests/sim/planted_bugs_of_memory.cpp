@@ -140,6 +140,7 @@ class StaysAway final : public GroupBelow {
     struct Never final : Work {
       CollectiveHeader about;
       bool done() override { return false; }
+      bool finite() const override { return true; }
       const CollectiveHeader& header() const override { return about; }
     };
     if (label != "verdict" || *lack_of_memory(inout) == 0) return below_->all_reduce(inout, label);
