@@ -9,6 +9,7 @@
 #include "actors/learning_rate.h"
 #include "actors/resume.h"
 #include "tensors/torch_error.h"
+#include "training/callbacks/factory.h"
 #include "training/engine.h"
 #include "training/state.h"
 
@@ -100,9 +101,12 @@ std::string check_text(const Setting& recipe, int ranks, bool scan_data) try {
     scan(job.train, job.own_train, job.recipe.at("data").at("train"));
     for (const auto& evaluator : job.evaluators) scan(evaluator.data, evaluator.own, evaluator.section);
   }
-  Trainee trainee;
+  State trainee;
   build(trainee, job.recipe, job.spec(), job.seed, job.make_model);
   check_times(job, trainee);
+  trainee.measured = measured_metrics(job.evaluators, *trainee.model);
+  PosixDisk disk;
+  for (const auto& callback : make_callbacks(job.recipe, disk)) callback->require(trainee);
   check_resume(job, trainee);
   int64_t numbers = 0;
   for (const auto& view : trainee.views) numbers += view.tensor.numel();

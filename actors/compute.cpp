@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <cmath>
 #include <limits>
 #include <sstream>
 
@@ -10,6 +11,7 @@
 #include "actors/resume.h"
 #include "runtime/error.h"
 #include "runtime/plain_path.h"
+#include "tensors/autocast.h"
 #include "tensors/torch_error.h"
 #include "training/callbacks/factory.h"
 
@@ -31,7 +33,9 @@ Compute::Compute(Options options, const Cast& cast, Disk& disk, Log& log, Record
       recorder_(recorder),
       batch_digest_("compute/batch", recorder, std::numeric_limits<int64_t>::max() / 2),
       weights_digest_("compute/weights", recorder, std::numeric_limits<int64_t>::max() / 2),
-      logger_(cast.has_reporter) {
+      logger_({cast.has_reporter, !cast.log_writers.empty()}, state_.timestamp),
+      trainer_log_(logger_, state_),
+      outlets_(cast.log_writers) {
   state_.run_name = options_.recipe.at("run_name").text();
   state_.run_dir = options_.run_dir;
   state_.seed = options_.seed;
@@ -57,6 +61,8 @@ void Compute::receive(Context& context, Envelope& envelope) try {
     begin(context, *start);
   } else if (message.get_if<StopRequested>()) {
     stop_requested_ = true;
+  } else if (auto* taken = message.get_if<LogsTaken>()) {
+    outlets_.taken(envelope.from, taken->count);
   } else if (message.get_if<Stop>()) {
     context.stop();
   } else {
@@ -73,7 +79,11 @@ Prepared Compute::prepare(const Prepare& start) {
     state_.composer = composers_way(recipe);
     for (auto& callback : make_callbacks(recipe, disk_))
       options_.listeners.callbacks.push_back(std::move(callback));
+    options_.listeners.log_traces |= recipe.at("train").at("log_traces").boolean();
+    if (!options_.listeners.warn)
+      options_.listeners.warn = [this](const std::string& what) { log_.warning(what); };
     engine_ = std::make_unique<Engine>(state_, logger_, options_.listeners);
+    trainer_log_.start(recipe);
     train_step_.emplace(state_, *engine_,
                         TrainStep::Options{options_.global_batch / options_.world, recipe,
                                            options_.memory_slot, options_.memory_budget},
@@ -81,6 +91,7 @@ Prepared Compute::prepare(const Prepare& start) {
     build(state_, recipe, options_.spec, options_.seed, options_.make_model,
           [this] { engine_->run_event(Event::kInit); });
     plan_times();
+    state_.measured = measured_metrics(options_.evaluators, *state_.model);
     engine_->run_event(Event::kBeforeLoad);
     for (const auto& [name, listener] : engine_->stateful())
       for (const auto& [tensor_name, tensor] : listener->state_tensors())
@@ -146,12 +157,13 @@ void Compute::take(const RunState& saved, const std::string& folder) {
   time.token_in_epoch = saved.token_in_epoch;
   time.total_wct = earlier_s_ = saved.seconds;
   train_step_->accumulation().restore(saved.accumulation, time);
+  train_step_->restore_grad_scaler(saved.grad_scaler);
   for (const auto& [name, listener] : engine_->stateful()) {
     const auto found = saved.listeners.find(name);
     if (found != saved.listeners.end()) listener->restore(found->second);
   }
-  rate_.restore(saved.plateau, saved.lagging_rate);
   state_.metric_values = saved.metrics;
+  rate_.restore(saved.plateau, saved.lagging_rate);
 }
 
 void Compute::begin(Context& context, const Start&) {
@@ -159,7 +171,7 @@ void Compute::begin(Context& context, const Start&) {
   digest_weights();
   train_step_->set_up(context);
   began_ = step_began_ = context.now();
-  if (cast_.has_reporter) context.send(cast_.reporter, ReportFrom{state_.timestamp.batch, resumed_from_});
+  start_logs(context);
   engine_->run_event(Event::kFitStart);
   if (!evaluation_due_.at.empty())
     complete(context, std::exchange(evaluation_due_, {}));
@@ -172,13 +184,28 @@ void Compute::begin(Context& context, const Start&) {
   context.send(cast_.loader, Credit{ahead});
 }
 
+void Compute::start_logs(Context& context) {
+  const Timestamp& time = state_.timestamp;
+  logger_.begin_run(time.batch + 1);
+  if (cast_.has_reporter) context.send(cast_.reporter, ReportFrom{time.batch, resumed_from_, goes_on()});
+  outlets_.start(context, {state_.run_name, state_.run_dir, state_.rank, state_.world, state_.max_duration,
+                           state_.dataloader_len, time, time.batch, goes_on()});
+}
+
+// From a checkpoint of this run, and not of another.
+bool Compute::goes_on() const {
+  return !resumed_from_.empty() && lies_in(resumed_from_, options_.checkpoints);
+}
+
 bool Compute::over() const { return reached(state_.timestamp, state_.max_duration); }
 
 void Compute::await_batch() {
   const Timestamp& time = state_.timestamp;
+  logger_.begin_step(time.batch + 1);
   if (time.batch_in_epoch == 0) {
     if (time.epoch_in_iteration == 0 && time.epoch == 0) engine_->run_event(Event::kIterationStart);
     engine_->run_event(Event::kEpochStart);
+    trainer_log_.epoch_start();
   }
   engine_->run_event(Event::kBeforeDataloader);
 }
@@ -191,8 +218,12 @@ void Compute::step(Context& context, BatchReady& ready) {
   record(context, "batch");
   if (recorder_.digests()) batch_digest_.take(before.batch, ready.batch.leaves());
   const double lr = rate_.at(before);
-  const TrainStep::Hooks hooks{[&](Verdict& mine) { vote(context, mine); }, [&] { wait_for_copy(context); }};
+  trainer_log_.batch_start(state_.model->tokens(ready.batch) > 0);
+  logger_.begin_attempt();
+  const TrainStep::Hooks hooks{[&](Verdict& mine) { vote(context, mine); }, [&] { logger_.void_attempt(); },
+                               [&] { wait_for_copy(context); }};
   const Verdict verdict = train_step_->run(context, ready, lr, hooks);
+  trainer_log_.batch_trained();
   state_.timestamp.to_next_batch(static_cast<int64_t>(verdict.samples), static_cast<int64_t>(verdict.tokens),
                                  verdict.seconds - before.total_wct);
   rate_.advance(before);
@@ -225,6 +256,7 @@ void Compute::report(Context& context, const Verdict& verdict, double lr) {
   for (const double bytes : verdict.memory_peak)
     done.memory_peak_mb = std::max(done.memory_peak_mb, bytes / kBytesPerMb);
   done.progress = progress();
+  done.metrics = trainer_log_.train_metrics();
   context.send(cast_.reporter, done);
 }
 
@@ -246,6 +278,7 @@ void Compute::after_step(Context& context, const Timestamp& before, const Verdic
 
 // What is left of a step whose evaluation had to wait until the run was resumed.
 void Compute::complete(Context& context, const EvaluationDue& due) {
+  logger_.begin_step(state_.timestamp.batch);
   if (due.at == kAtBatchEnd)
     end_batch(context, due.labels);
   else
@@ -268,6 +301,7 @@ void Compute::end_batch(Context& context, const Labels& evaluators) {
     return;
   }
   if (!over()) engine_->run_event(Event::kBeforeDataloader);  // the look that finds nothing more
+  trainer_log_.epoch_trained();
   const Timestamp before = state_.timestamp;
   state_.timestamp.to_next_epoch();
   engine_->run_event(Event::kEpochEnd);
@@ -306,6 +340,8 @@ bool Compute::evaluated(Context& context, const Labels& labels, const char* wher
 
 void Compute::send_logged(Context& context) {
   LoggedMetrics metrics = logger_.take();
+  logger_.end_step();
+  outlets_.send(context, logger_.take_entries());
   if (!metrics.empty())
     context.send(cast_.reporter,
                  MetricsLogged{state_.timestamp.batch, state_.timestamp.epoch, std::move(metrics)});
@@ -315,7 +351,9 @@ void Compute::finish(Context& context, bool stopped) {
   done_ = true;
   if (!stopped) engine_->run_event(Event::kFitEnd);
   if (!stopped) stopped = !evaluate(context, due_at_the_end());
+  if (!stopped) trainer_log_.fit_end();
   send_logged(context);
+  outlets_.end(context);
   const bool save = saved_at_ != state_.timestamp.batch;
   if (save) snapshot(context, /*last=*/true);
   if (!stopped && cast_.has_reporter) write_text(context);
@@ -327,6 +365,7 @@ void Compute::finish(Context& context, bool stopped) {
 
 void Compute::write_text(Context& context) try {
   record(context, kWritesText);
+  const AutocastScope autocast(state_.precision.autocast);
   const std::string text = state_.model->closing_text(options_.seed);
   if (!text.empty()) context.send(cast_.reporter, TextSample{text});
 } catch (const c10::Error& error) {
@@ -346,6 +385,7 @@ Compute::Labels Compute::due_at_the_end() const {
 // What they found; nothing where the run was asked to stop.
 std::optional<NamedValues> Compute::evaluate(Context& context, const Labels& labels) {
   if (labels.empty()) return NamedValues();
+  logger_.begin_attempt();
   std::optional<NamedValues> all(std::in_place);
   must_fit("evaluation after step " + std::to_string(state_.timestamp.batch), [&] {
     engine_->run_event(Event::kEvalBeforeAll);
@@ -359,7 +399,11 @@ std::optional<NamedValues> Compute::evaluate(Context& context, const Labels& lab
     }
     if (all) engine_->run_event(Event::kEvalAfterAll);
   });
-  if (!all) return all;
+  if (!all) {
+    logger_.void_attempt();
+    return all;
+  }
+  trainer_log_.evaluated(*all);
   for (const auto& label : labels) evaluated_at_[label] = state_.timestamp.batch;
   if (cast_.has_reporter)
     context.send(cast_.reporter, EvalDone{state_.timestamp.batch, state_.timestamp.epoch, *all});
@@ -449,11 +493,13 @@ RunState Compute::run_state() const {
   state.data_digest = options_.data_digest;
   state.seconds = state_.timestamp.total_wct;
   state.accumulation = train_step_->accumulation().state();
+  state.grad_scaler = train_step_->grad_scaler();
   for (const auto& [name, listener] : engine_->stateful())
     if (std::string text = listener->state(); !text.empty()) state.listeners[name] = std::move(text);
+  for (const auto& [name, value] : state_.metric_values)
+    if (std::isfinite(value)) state.metrics[name] = value;
   state.plateau = rate_.state();
   state.lagging_rate = rate_.lagging();
-  state.metrics = state_.metric_values;
   state.recipe = options_.recipe_text;
   return state;
 }

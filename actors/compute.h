@@ -10,10 +10,12 @@
 #include "actors/checkpoint_terms.h"
 #include "actors/evaluator.h"
 #include "actors/learning_rate.h"
+#include "actors/log_outlets.h"
 #include "actors/messages.h"
 #include "actors/step_log.h"
 #include "actors/supervisor.h"
 #include "actors/train_step.h"
+#include "actors/trainer_log.h"
 #include "io/digests.h"
 #include "io/run_state.h"
 #include "models/factory.h"
@@ -71,6 +73,8 @@ class Compute final : public Actor {
   void plan_times();
   void follow_max_duration();
   void begin(Context& context, const Start& start);
+  void start_logs(Context& context);
+  bool goes_on() const;
 
   void step(Context& context, BatchReady& ready);
   void vote(Context& context, Verdict& mine) const;
@@ -108,6 +112,8 @@ class Compute final : public Actor {
 
   State state_;
   StepLog logger_;
+  TrainerLog trainer_log_;
+  LogOutlets outlets_;
   std::unique_ptr<Engine> engine_;
   LearningRate rate_;
   Time planned_duration_;  // that rate and intervals were made for

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "tensors/autocast.h"
 #include "training/metrics/factory.h"
 
 namespace tutti {
@@ -42,6 +43,11 @@ Sums sums_of(const std::vector<MetricPtr>& metrics) {
   return sums;
 }
 
+void update(std::vector<MetricPtr>& metrics, State& state) {
+  const AutocastScope autocast(state.precision.autocast);
+  for (auto& metric : metrics) state.model->update_metric(state.batch, state.outputs, *metric);
+}
+
 void evaluate_parts(State& state, Engine& engine, const Batch& batch, int64_t part,
                     std::vector<MetricPtr>& metrics) {
   state.batch = batch;
@@ -51,9 +57,12 @@ void evaluate_parts(State& state, Engine& engine, const Batch& batch, int64_t pa
     state.batch =
         part < whole.samples() ? whole.narrow(begin, std::min(part, whole.samples() - begin)) : whole;
     engine.run_event(Event::kEvalBeforeForward);
-    state.outputs = state.model->eval_forward(state.batch);
+    {
+      const AutocastScope autocast(state.precision.autocast);
+      state.outputs = state.model->eval_forward(state.batch);
+    }
     engine.run_event(Event::kEvalAfterForward);
-    for (auto& metric : metrics) state.model->update_metric(state.batch, state.outputs, *metric);
+    update(metrics, state);
   }
   state.eval_timestamp.to_next_batch(0, 0, 0.0);
   engine.run_event(Event::kEvalBatchEnd);

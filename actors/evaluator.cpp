@@ -49,6 +49,20 @@ std::vector<MetricPtr> Evaluator::metrics(const Model& model, bool composer) con
   return made;
 }
 
+std::vector<MetricPtr> train_metrics(const Model& model, bool composer) {
+  std::vector<MetricPtr> made;
+  for (const auto& name : model.get_metrics(/*is_train=*/true))
+    made.push_back(metric(Setting(name, "metric", {}), composer));
+  return made;
+}
+
+std::map<std::string, std::vector<std::string>> measured_metrics(const std::vector<Evaluator>& evaluators,
+                                                                 const Model& model) {
+  std::map<std::string, std::vector<std::string>> names = {{"train", model.get_metrics(/*is_train=*/true)}};
+  for (const auto& evaluator : evaluators) names[evaluator.label] = evaluator.metric_names(model);
+  return names;
+}
+
 std::vector<std::string> evaluation_metrics(const std::vector<Evaluator>& evaluators, const Setting& recipe,
                                             const Model& model) {
   std::vector<std::string> names;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,13 @@ struct Evaluator {
   // that there is not.
   std::vector<MetricPtr> metrics(const Model& model, bool composer) const;
 };
+
+// Those that the model keeps in training, empty.
+std::vector<MetricPtr> train_metrics(const Model& model, bool composer);
+
+// The names of all that is measured, for State::measured.
+std::map<std::string, std::vector<std::string>> measured_metrics(const std::vector<Evaluator>& evaluators,
+                                                                 const Model& model);
 
 // "metrics/eval/MulticlassAccuracy" of every evaluator that ever evaluates.
 std::vector<std::string> evaluation_metrics(const std::vector<Evaluator>& evaluators, const Setting& recipe,

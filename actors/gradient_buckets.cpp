@@ -1,6 +1,7 @@
 #include "actors/gradient_buckets.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_like.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -25,9 +26,10 @@ std::vector<at::Tensor> tensors_of(const std::vector<NamedParameter>& parameters
 
 }  // namespace
 
-GradientBuckets::GradientBuckets(std::vector<NamedParameter> parameters, int64_t bucket_bytes, Full full)
+GradientBuckets::GradientBuckets(std::vector<NamedParameter> parameters, int64_t bucket_bytes, Full full,
+                                 std::optional<at::ScalarType> dtype)
     : parameters_(std::move(parameters)),
-      plan_(plan_buckets(tensors_of(parameters_), bucket_bytes)),
+      plan_(plan_buckets(tensors_of(parameters_), bucket_bytes, dtype)),
       full_(std::move(full)),
       places_(parameters_.size()) {
   for (std::size_t b = 0; b < plan_.buckets.size(); ++b)
@@ -57,7 +59,7 @@ std::vector<std::vector<DigestPart>> GradientBuckets::parts() const {
     auto& named = parts.emplace_back();
     for (const auto& slot : bucket.slots) {
       const NamedParameter& one = parameters_[slot.parameter];
-      const auto item = static_cast<int64_t>(one.parameter->tensor.element_size());
+      const auto item = static_cast<int64_t>(c10::elementSize(bucket.dtype));
       const int64_t begin = slot.offset * item;
       named.push_back({one.name, begin, begin + one.parameter->tensor.numel() * item});
     }
@@ -79,14 +81,42 @@ void GradientBuckets::begin_last_microbatch() { last_ = true; }
 
 void GradientBuckets::arrived(std::size_t parameter) {
   const at::NoGradGuard no_grad;
-  Place& place = places_[parameter];
-  if (!place.filled) {
-    at::Tensor& grad = parameters_[parameter].parameter->tensor.mutable_grad();
-    views_[parameter].copy_(grad);
-    grad = views_[parameter];
-    place.filled = true;
-  }
+  if (!places_[parameter].filled && (last_ || !casts(parameter))) fill(parameter);
   if (last_) settle(parameter);
+}
+
+void GradientBuckets::fill(std::size_t parameter) {
+  at::Tensor& grad = parameters_[parameter].parameter->tensor.mutable_grad();
+  if (grad.defined())
+    views_[parameter].copy_(grad);
+  else
+    views_[parameter].zero_();
+  if (!casts(parameter) && grad.defined()) grad = views_[parameter];
+  places_[parameter].filled = true;
+}
+
+bool GradientBuckets::casts(std::size_t parameter) const {
+  return plan_.buckets[places_[parameter].bucket].dtype !=
+         parameters_[parameter].parameter->tensor.scalar_type();
+}
+
+bool GradientBuckets::casts() const {
+  for (std::size_t p = 0; p < parameters_.size(); ++p)
+    if (casts(p)) return true;
+  return false;
+}
+
+std::vector<at::Tensor> GradientBuckets::gradients() {
+  std::vector<at::Tensor> gradients = views_;
+  for (std::size_t p = 0; p < parameters_.size(); ++p) {
+    if (!casts(p)) continue;
+    const at::NoGradGuard no_grad;
+    const at::Tensor& parameter = parameters_[p].parameter->tensor;
+    at::Tensor& own = parameter.mutable_grad();
+    if (!own.defined()) own = at::empty_like(parameter.detach());
+    gradients[p] = own.copy_(views_[p]);
+  }
+  return gradients;
 }
 
 // A parameter that is used twice accumulates once: autograd sums before it calls the hook.
@@ -98,9 +128,9 @@ void GradientBuckets::settle(std::size_t parameter) {
 }
 
 void GradientBuckets::end_step() {
+  const at::NoGradGuard no_grad;
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
-    if (!places_[p].filled) views_[p].zero_();
-    places_[p].filled = true;
+    if (!places_[p].filled) fill(p);
     settle(p);
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,12 +17,17 @@ namespace tutti {
 // they are copied into the bucket as each appears (cheaper than zeroing the bucket and adding). Further
 // microbatches add to the views in place. During the last one a bucket is reported as soon as its last
 // gradient is in.
+//
+// Where buckets are of another dtype than their parameters, autograd keeps the sum over microbatches in the
+// parameter's own, and it is cast once, as it enters the bucket; what comes of the reduction is cast back.
 class GradientBuckets {
  public:
   using Full = std::function<void(int bucket)>;
 
   // Sets a hook on every parameter; the parameters must outlive this.
-  GradientBuckets(std::vector<NamedParameter> parameters, int64_t bucket_bytes, Full full);
+  // `dtype` of the buckets; none: the parameters' own.
+  GradientBuckets(std::vector<NamedParameter> parameters, int64_t bucket_bytes, Full full,
+                  std::optional<at::ScalarType> dtype = std::nullopt);
   ~GradientBuckets();
   GradientBuckets(const GradientBuckets&) = delete;
 
@@ -32,8 +38,10 @@ class GradientBuckets {
   // Which bytes of each bucket are which parameter's.
   std::vector<std::vector<DigestPart>> parts() const;
 
-  // The gradient of each parameter, in the order given: what the optimizer reads after the reduction.
-  const std::vector<at::Tensor>& gradients() const { return views_; }
+  // Once all is reduced: the gradient of each parameter, in the order given, for the optimizer.
+  std::vector<at::Tensor> gradients();
+  // Whether any has memory of its own besides its bucket's.
+  bool casts() const;
 
   void begin_step();
   void begin_last_microbatch();
@@ -51,6 +59,8 @@ class GradientBuckets {
   };
   void arrived(std::size_t parameter);
   void settle(std::size_t parameter);
+  void fill(std::size_t parameter);
+  bool casts(std::size_t parameter) const;
 
   std::vector<NamedParameter> parameters_;
   BucketPlan plan_;

@@ -22,6 +22,7 @@
 #include "runtime/utf8.h"
 #include "tensors/meter.h"
 #include "tensors/process_state.h"
+#include "training/loggers/factory.h"
 
 namespace tutti {
 namespace {
@@ -343,6 +344,8 @@ Job make_job(Setting recipe, const JobOptions& options) {
   job.from = start_from(job.recipe, options.resume);
   checkpoint_set(job.recipe);  // names that cannot be are told at the start
   require_cpu(job.recipe);
+  static_cast<void>(precision_of(job.recipe));  // refuses what does not go together
+  check_loggers(job.recipe);
   require_budget_of_each_rank(job);
   choose_seed(job, options.fresh_seed);
   job.recipe_text = write_recipe(job.recipe);

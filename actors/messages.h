@@ -13,6 +13,7 @@
 #include "io/checkpoint.h"
 #include "io/digests.h"
 #include "tensors/tree.h"
+#include "training/log_entry.h"
 
 // Every message that passes between the actors of a rank. "asked" means that the sender waits for the reply
 // named beside it. Reserved messages (credits, reports to the Supervisor) never block their sender.
@@ -22,9 +23,10 @@
 //   Compute      -- AllocateBuckets, ReduceBucket, FinishStep, SumDoubles --> Sync -- replies --> Compute
 //   Compute      -- Snapshot --> Checkpointer -- SnapshotCopied --> Compute
 //   Compute      -- StepDone, EvalDone, MetricsLogged, TextSample --> Reporter
+//   Compute      -- LogFrom, Logged --> LogWriter -- LogsTaken --> Compute
 //   Compute      -- TrainingDone --> Supervisor
 //   Checkpointer -- Durable --> Supervisor -- Concluded --> Checkpointer
-//   Supervisor   -- WriteMetrics --> Reporter -- MetricsWritten --> Supervisor
+//   Supervisor   -- WriteMetrics --> Reporter, LogWriter -- MetricsWritten --> Supervisor
 //   Supervisor   -- Agree, SendControl --> Sync -- Agreed, Heard, ControlReceived --> Supervisor
 //   (of this rank and, through Sync, of others)
 namespace tutti {
@@ -101,23 +103,25 @@ struct BucketMemory {
   static constexpr const char* kName = "BucketMemory";
   std::vector<at::Tensor> buckets;
 };
-// The collectives of every step from here on, in order: the buckets, then the statistics (when there are
-// any), then the verdict.
+// The collectives of every pass from here on, in order: the buckets, then the statistics (when there are
+// any), then the verdict, once the buckets are reduced. A step has one pass, or more where a closure asks for
+// them.
 struct SetPlan {
   static constexpr const char* kName = "SetPlan";
   std::vector<at::Tensor> buckets;             // flat views, in the order in which backward fills them
   int64_t statistics = 0;                      // floats a rank gathers
   std::vector<std::vector<DigestPart>> parts;  // of each bucket, by name
-  int64_t step = 0;                            // the first
 };
-// Bucket `index` of the step is full.
+// Bucket `index` of step `step` is full.
 struct ReduceBucket {
   static constexpr const char* kName = "ReduceBucket";
   int index = 0;
+  int64_t step = 0;
 };
-// Asked -> StepFinished: this rank has nothing more to add to the step.
+// Asked -> StepFinished: this rank has nothing more to add to the pass.
 struct FinishStep {
   static constexpr const char* kName = "FinishStep";
+  int64_t step = 0;
   Verdict verdict;
   at::Tensor statistics;  // [SetPlan::statistics] float32, or undefined
 };
@@ -228,8 +232,9 @@ struct StepDone {
   double samples = 0;  // all ranks together
   double samples_per_s = 0;
   int grad_accum = 1;
-  double memory_peak_mb = 0;  // of the largest rank
-  double progress = 0;        // of max_duration, in [0, 1]
+  double memory_peak_mb = 0;                            // of the largest rank
+  double progress = 0;                                  // of max_duration, in [0, 1]
+  std::vector<std::pair<std::string, double>> metrics;  // "metrics/train/MulticlassAccuracy"
 };
 struct EvalDone {
   static constexpr const char* kName = "EvalDone";
@@ -249,6 +254,7 @@ struct ReportFrom {
   static constexpr const char* kName = "ReportFrom";
   int64_t step = 0;
   std::string checkpoint;  // resumed from, or ""
+  bool own = false;        // it is this run's
 };
 // Asked -> MetricsWritten: what was reported so far is on the disk, or cannot be written. A checkpoint is
 // published after the lines of its steps, so that one that resumes from it finds them.
@@ -257,6 +263,24 @@ struct WriteMetrics {
 };
 struct MetricsWritten {
   static constexpr const char* kName = "MetricsWritten";
+};
+// To a LogWriter, before all else.
+struct LogFrom {
+  static constexpr const char* kName = "LogFrom";
+  LogStart start;
+};
+// What was logged up to here, in its order. No more than LogOutlets::kMostUnderway are under way to a
+// LogWriter.
+struct Logged {
+  static constexpr const char* kName = "Logged";
+  LogEntries entries;
+  int64_t lost = 0;  // records before them, for which the queue had no room
+};
+// To Compute: so many of its Logged are dealt with.
+struct LogsTaken {
+  static constexpr const char* kName = "LogsTaken";
+  static constexpr bool kReserved = true;
+  int count = 0;
 };
 // A language model's text at the end of the run.
 struct TextSample {

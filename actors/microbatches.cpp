@@ -8,12 +8,22 @@
 #include <cmath>
 
 #include "runtime/random.h"
+#include "tensors/autocast.h"
 #include "tensors/process_state.h"
 
 namespace tutti {
 
+namespace {
+
+// A loss in 16 bits has no room for its weight.
+at::Tensor wide(const at::Tensor& loss) {
+  return at::isReducedFloatingType(loss.scalar_type()) ? loss.to(at::kFloat) : loss;
+}
+
+}  // namespace
+
 Microbatches::Microbatches(State& state, Engine& engine, GradientBuckets* buckets, int count, int memory_slot)
-    : state_(state), engine_(engine), buckets_(buckets), memory_slot_(memory_slot) {
+    : state_(state), engine_(engine), buckets_(buckets), memory_slot_(memory_slot), metrics_(state) {
   for (const auto& [name, layer] : layers(*state.model)) {
     if (layer->statistics_channels() == 0) continue;
     normalising_.push_back(layer);
@@ -29,15 +39,39 @@ void Microbatches::set_count(int count) {
 }
 
 MicrobatchResult Microbatches::run(const Batch& batch, const Mark& mark) {
+  const auto begin = [&] {
+    state_.batch = batch;
+    seed_events(0);
+    engine_.run_event(Event::kAfterDataloader);
+    engine_.run_event(Event::kBatchStart);
+    whole_ = state_.batch;
+  };
+  return pass(batch, begin, mark);
+}
+
+MicrobatchResult Microbatches::run_again(const std::function<void()>& move, const Mark& mark) {
+  const auto begin = [&] {
+    move();
+    for (auto& view : state_.views) view.grad = at::Tensor();
+    state_.batch = whole_;
+    seed_events(1);
+  };
+  return pass(whole_, begin, mark);
+}
+
+MicrobatchResult Microbatches::pass(const Batch& batch, const std::function<void()>& begin,
+                                    const Mark& mark) {
   MicrobatchResult result;
   result.samples = batch.samples();
   result.tokens = state_.model->tokens(batch);
   result.flops = state_.model->flops_per_batch(batch);
   if (statistics_.defined()) result.statistics = statistics_.zero_();
+  metrics_.reset();
   const int64_t held = Meter::scoped_bytes(memory_slot_);
-  result.shortage = try_parts(batch, mark, result);
+  result.shortage = try_pass(begin, mark, result);
   found_.clear();
   let_go();
+  result.metrics = metrics_.sums();
   if (!result.shortage) return result;
   abandon(result);
   result.leftover_bytes = Meter::scoped_bytes(memory_slot_) - held;
@@ -51,25 +85,29 @@ void Microbatches::let_go() {
   state_.batch = {};
 }
 
-std::optional<MemoryShortage> Microbatches::try_parts(const Batch& batch, const Mark& mark,
-                                                      MicrobatchResult& result) {
+std::optional<MemoryShortage> Microbatches::try_pass(const std::function<void()>& begin, const Mark& mark,
+                                                     MicrobatchResult& result) {
   MemoryScope scope(memory_slot_);
   try {
-    run_parts(batch, mark, result);
+    if (buckets_) buckets_->begin_step();
+    drop_gradients();
+    set_context(*state_.model, &context_);
+    begin();
+    run_parts(mark, result);
     return std::nullopt;
   } catch (const c10::OutOfMemoryError&) {
     return scope.shortage().value_or(MemoryShortage());
   }
 }
 
-void Microbatches::run_parts(const Batch& batch, const Mark& mark, MicrobatchResult& result) {
-  if (buckets_) buckets_->begin_step();
-  set_context(*state_.model, &context_);
-  state_.batch = batch;
-  if (engine_.listens())  // seeding takes microseconds
-    seed_default_generator(Draw(state_.seed, "batch").at(state_.timestamp.batch).bits());
-  engine_.run_event(Event::kAfterDataloader);
-  engine_.run_event(Event::kBatchStart);
+// Passes see one function of the weights, so each draws what the first one did; but events may draw before.
+void Microbatches::seed_events(uint64_t pass) const {
+  if (!engine_.listens()) return;  // it takes microseconds
+  const Draw draw = Draw(state_.seed, "batch").at(state_.timestamp.batch);
+  seed_default_generator(pass == 0 ? draw.bits() : draw.at(pass).bits());
+}
+
+void Microbatches::run_parts(const Mark& mark, MicrobatchResult& result) {
   engine_.run_event(Event::kBeforeTrainBatch);
   const Batch whole = state_.batch;
   const int64_t samples = whole.samples();
@@ -100,19 +138,34 @@ void Microbatches::abandon(MicrobatchResult& result) {
 }
 
 void Microbatches::end_step() {
-  if (buckets_) return;
-  for (auto& view : state_.views) view.tensor.mutable_grad() = view.grad = at::Tensor();
+  whole_ = {};
+  if (buckets_ && !buckets_->casts()) return;
+  drop_gradients();
+  for (auto& view : state_.views) view.grad = at::Tensor();
+}
+
+// Backward would add to them.
+void Microbatches::drop_gradients() {
+  for (auto& view : state_.views) view.tensor.mutable_grad() = at::Tensor();
 }
 
 void Microbatches::train(MicrobatchResult& result) {
   Model& model = *state_.model;
   const auto weight = static_cast<double>(model.loss_weight(state_.batch));
   if (weight == 0) return;  // a mean over nothing is no number
+  const Batch given = metrics_.any() ? state_.batch : Batch();
   engine_.run_event(Event::kBeforeForward);
-  state_.outputs = model.forward(state_.batch);
+  {
+    const AutocastScope autocast(state_.precision.autocast);
+    state_.outputs = model.forward(state_.batch);
+  }
   engine_.run_event(Event::kAfterForward);
+  if (metrics_.any()) metrics_.update(model, given, state_.outputs);
   engine_.run_event(Event::kBeforeLoss);
-  state_.loss = model.loss(state_.outputs, state_.batch);
+  {
+    const AutocastScope autocast(state_.precision.autocast);
+    state_.loss = model.loss(state_.outputs, state_.batch);
+  }
   engine_.run_event(Event::kAfterLoss);
   const double value = state_.loss.item<double>();
   result.finite = result.finite && std::isfinite(value);
@@ -120,7 +173,8 @@ void Microbatches::train(MicrobatchResult& result) {
   result.loss_weight += weight;
   engine_.run_event(Event::kBeforeBackward);
   if (!engine_.listens()) state_.outputs = {};  // nobody looks at them any more
-  state_.loss.backward(at::full_like(state_.loss, weight));
+  const at::Tensor root = wide(state_.loss);
+  root.backward(at::full_like(root, weight * state_.loss_scale));
   engine_.run_event(Event::kAfterBackward);
 }
 

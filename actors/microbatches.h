@@ -6,6 +6,7 @@
 
 #include "actors/autograd_sweep.h"
 #include "actors/gradient_buckets.h"
+#include "actors/train_metrics.h"
 #include "tensors/meter.h"
 #include "tensors/tree.h"
 #include "training/engine.h"
@@ -21,6 +22,7 @@ struct MicrobatchResult {
   int64_t tokens = 0;
   double flops = 0;  // 0 = the model does not say
   bool finite = true;
+  std::vector<double> metrics;  // sums of the train metrics
   // [statistics_size] float32: per microbatch and normalisation layer mean, variance, count. The same tensor
   // every step.
   at::Tensor statistics;
@@ -48,8 +50,12 @@ class Microbatches {
   // buckets are reported all the same, and it may be run again as if it had never been.
   MicrobatchResult run(const Batch& batch, const Mark& mark);
 
-  // Once the gradients of `run` were used, or the step was skipped: where there are no buckets, they would be
-  // added to.
+  // Again within the step, from BEFORE_TRAIN_BATCH on with the batch as it was then, once `move` has changed
+  // the weights; until it has, the views have the gradients of the pass before. To give the weights back is
+  // the caller's.
+  MicrobatchResult run_again(const std::function<void()>& move, const Mark& mark);
+
+  // Once the gradients of the step were used, or it was skipped: gives back what is held of it.
   void end_step();
 
   int count() const { return count_; }
@@ -58,12 +64,19 @@ class Microbatches {
   void set_size(int64_t samples) { size_ = samples; }
   int64_t statistics_size() const { return count_ * statistics_stride_; }
 
+  // Gives state.metric_values what the metrics' sums over all ranks come to.
+  void apply_metrics(const std::vector<double>& sums) { metrics_.take(sums, state_); }
+
   // Takes what every rank gathered, [world, statistics_size], into the layers in rank and microbatch order.
   void apply_statistics(const at::Tensor& gathered);
 
  private:
-  std::optional<MemoryShortage> try_parts(const Batch& batch, const Mark& mark, MicrobatchResult& result);
-  void run_parts(const Batch& batch, const Mark& mark, MicrobatchResult& result);
+  MicrobatchResult pass(const Batch& batch, const std::function<void()>& begin, const Mark& mark);
+  std::optional<MemoryShortage> try_pass(const std::function<void()>& begin, const Mark& mark,
+                                         MicrobatchResult& result);
+  void seed_events(uint64_t pass) const;
+  void drop_gradients();
+  void run_parts(const Mark& mark, MicrobatchResult& result);
   void let_go();
   void abandon(MicrobatchResult& result);
   void train(MicrobatchResult& result);
@@ -79,7 +92,9 @@ class Microbatches {
   int64_t statistics_stride_ = 0;
   at::Tensor statistics_;
   std::vector<RunningStatistics> found_;
+  Batch whole_;  // as BEFORE_TRAIN_BATCH finds it in every pass of the step
   ForwardContext context_;
+  TrainMetrics metrics_;
   AutogradSweep sweep_;
 };
 

@@ -49,10 +49,10 @@ Catalog journal_catalog() {
 
 std::span<const Catalog> all_catalogs() {
   static const std::vector<Catalog> catalogs = {
-      run_catalog(),        model_catalog(),       train_data_catalog(), eval_catalog(),
-      evaluators_catalog(), optimizer_catalog(),   scheduler_catalog(),  train_catalog(),
-      device_catalog(),     collectives_catalog(), checkpoint_catalog(), journal_catalog(),
-      compat_catalog(),     deepspeed_catalog(),   callback_catalog(),   metric_catalog()};
+      run_catalog(),        model_catalog(),     train_data_catalog(),  eval_catalog(),
+      evaluators_catalog(), optimizer_catalog(), scheduler_catalog(),   train_catalog(),
+      precision_catalog(),  device_catalog(),    collectives_catalog(), checkpoint_catalog(),
+      journal_catalog(),    compat_catalog(),    deepspeed_catalog(),   callback_catalog(),    logger_catalog(),      metric_catalog()};
   return catalogs;
 }
 

@@ -5,15 +5,12 @@
 #include <sstream>
 
 #include "io/json_line.h"
-#include "runtime/plain_path.h"
 
 namespace tutti {
 namespace {
 
 constexpr Nanoseconds kShowEvery = std::chrono::seconds(2);
 constexpr Nanoseconds kShowEveryOnTerminal = std::chrono::milliseconds(100);
-constexpr std::size_t kFlushBytes = 1 << 16;
-constexpr std::size_t kMostUnwritten = 1 << 20;  // bytes
 
 std::string duration_text(double s) {
   const auto whole = static_cast<int64_t>(std::lround(s));
@@ -27,20 +24,20 @@ std::string duration_text(double s) {
   return text;
 }
 
-// In one move, since a rank may be killed here too.
-void replace_file(Disk& disk, const std::string& path, const std::string& text) {
-  const std::string fresh = path + ".new";
-  const auto file = disk.open(fresh, /*truncate=*/true);
-  file->append(std::as_bytes(std::span(text)));
-  file->sync();
-  file->close();
-  disk.rename(fresh, path);
+void warn(const std::string& what) { std::fprintf(stderr, "warning: %s\n", what.c_str()); }
+
+bool is_of_evaluation(const std::string& line) {
+  return line.find("\"metrics/") != std::string::npos && line.find("\"lr\": ") == std::string::npos;
 }
+
+int64_t step_of(const std::string& line) { return json_integer(line, "step", -1); }
 
 }  // namespace
 
 Reporter::Reporter(Options options, Disk& disk, Clock& clock)
-    : options_(std::move(options)), disk_(disk), clock_(clock) {}
+    : options_(std::move(options)),
+      clock_(clock),
+      metrics_(disk, options_.run_dir + "/metrics.jsonl", step_of, warn) {}
 
 void Reporter::receive(Context& context, Envelope& envelope) {
   Message& message = envelope.message;
@@ -55,11 +52,11 @@ void Reporter::receive(Context& context, Envelope& envelope) {
   } else if (auto* sample = message.get_if<TextSample>()) {
     sample_ = sample->text;
   } else if (message.get_if<WriteMetrics>()) {
-    flush(/*sync=*/true);
+    metrics_.flush(/*sync=*/true);
     context.reply(envelope, MetricsWritten{});
   } else if (message.get_if<Stop>()) {
     if (shown_step_ != last_.step && steps_ > 0) show(context, last_, true);
-    flush();
+    metrics_.flush();
     table();
     context.stop();
   } else {
@@ -68,45 +65,26 @@ void Reporter::receive(Context& context, Envelope& envelope) {
 }
 
 std::optional<TimePoint> Reporter::idle(Context&) {
-  flush();
+  metrics_.flush();
   return std::nullopt;
 }
 
 // A resumed run goes on where its checkpoint was: the lines of steps that are done again are dropped. One
 // that starts afresh, or from another run's checkpoint, keeps an earlier run's beside its own.
 void Reporter::open(const ReportFrom& from) {
-  const bool resumed = !from.checkpoint.empty();
-  const bool own = resumed && lies_in(from.checkpoint, options_.checkpoints);
-  if (!own) put_aside();
-  replace_file(disk_, metrics_path(), own ? lines_until(from.step) : "");
-  metrics_ = disk_.open(metrics_path(), /*truncate=*/false);
+  if (from.own) {
+    metrics_.resume(from.step, [this](const std::string& line) {
+      if (is_of_evaluation(line)) evaluated_before_.insert(line);
+    });
+  } else {
+    metrics_.begin();
+  }
   last_.step = from.step;
-  if (!resumed || !options_.out) return;
+  if (from.checkpoint.empty() || !options_.out) return;
   std::fprintf(options_.out, "resumes after step %lld, from %s\n", static_cast<long long>(from.step),
                from.checkpoint.c_str());
   std::fflush(options_.out);
 }
-
-void Reporter::put_aside() {
-  if (!disk_.exists(metrics_path()) || disk_.size(metrics_path()) == 0) return;
-  disk_.rename(metrics_path(), unused_path(disk_, options_.run_dir + "/metrics.earlier", ".jsonl"));
-}
-
-std::string Reporter::lines_until(int64_t last_step) {
-  if (!disk_.exists(metrics_path())) return "";
-  const auto bytes = disk_.read(metrics_path());
-  std::istringstream lines(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-  std::string kept;
-  for (std::string line; std::getline(lines, line);) {
-    const int64_t step = json_integer(line, "step", -1);
-    if (step < 0 || step > last_step) continue;
-    if (line.find("\"metrics/") != std::string::npos) evaluated_before_.insert(line);
-    kept += line + "\n";
-  }
-  return kept;
-}
-
-std::string Reporter::metrics_path() const { return options_.run_dir + "/metrics.jsonl"; }
 
 void Reporter::step(Context& context, const StepDone& done) {
   if (steps_++ == 0)
@@ -122,9 +100,10 @@ void Reporter::step(Context& context, const StepDone& done) {
                        {"samples_per_s", static_cast<float>(done.samples_per_s)},
                        {"grad_accum", static_cast<int64_t>(done.grad_accum)},
                        {"memory_peak_mb", static_cast<float>(done.memory_peak_mb)}};
+  for (const auto& [name, value] : done.metrics) fields.emplace_back(name, value);
   if (steps_ == 1) fields.emplace_back("since_start_s", since_start_s());
-  append(json_line(fields));
-  if (steps_ == 1) flush();
+  metrics_.append(json_line(fields));
+  if (steps_ == 1) metrics_.flush();
   show(context, done, steps_ == 1);
 }
 
@@ -132,15 +111,15 @@ void Reporter::evaluation(Context& context, const EvalDone& done) {
   last_eval_ = done;
   JsonFields fields = {{"step", done.step}, {"epoch", done.epoch}};
   for (const auto& [name, value] : done.metrics) fields.emplace_back(name, value);
-  std::string line = json_line(fields);
-  if (!evaluated_before_.contains(line)) append(std::move(line));
+  const std::string line = json_line(fields);
+  if (!evaluated_before_.contains(line)) metrics_.append(line);
   if (steps_ > 0) show(context, last_, true);
 }
 
 void Reporter::log(const MetricsLogged& logged) {
   JsonFields fields = {{"step", logged.step}, {"epoch", logged.epoch}};
   for (const auto& [name, value] : logged.metrics) fields.emplace_back(name, value);
-  append(json_line(fields));
+  metrics_.append(json_line(fields));
 }
 
 bool Reporter::is_time_to_show(Context& context, int64_t step) const {
@@ -149,7 +128,7 @@ bool Reporter::is_time_to_show(Context& context, int64_t step) const {
 }
 
 void Reporter::show(Context& context, const StepDone& done, bool now) {
-  if (!options_.out) return;
+  if (!options_.out || !options_.progress) return;
   if (!now && !is_time_to_show(context, done.step)) return;
   shown_ = context.now();
   shown_step_ = done.step;
@@ -166,39 +145,6 @@ void Reporter::show(Context& context, const StepDone& done, bool now) {
   std::fflush(options_.out);
 }
 
-// What is unwritten only ever grows at its end, so that a write that a full disk cut short is written over by
-// the next.
-void Reporter::append(const std::string& line) {
-  if (unwritten_.size() + line.size() >= kMostUnwritten) {
-    ++dropped_;
-  } else {
-    unwritten_ += line + "\n";
-  }
-  if (unwritten_.size() >= kFlushBytes) flush();
-}
-
-// A full disk must not end training: the lines are kept, up to kMostUnwritten, and tried again.
-void Reporter::flush(bool sync) {
-  if (!metrics_ || (unwritten_.empty() && !sync)) return;
-  try {
-    metrics_->append(std::as_bytes(std::span(unwritten_)));
-    unwritten_.clear();
-    if (sync) metrics_->sync();
-    broken_ = false;
-    tell_dropped();
-  } catch (const OperatingError& error) {
-    if (!broken_) std::fprintf(stderr, "warning: %s\n", error.what());
-    broken_ = true;
-  }
-}
-
-void Reporter::tell_dropped() {
-  if (dropped_ == 0) return;
-  std::fprintf(stderr, "warning: %s lacks %lld lines, for which there was no room\n", metrics_path().c_str(),
-               static_cast<long long>(dropped_));
-  dropped_ = 0;
-}
-
 void Reporter::table() const {
   std::FILE* out = options_.out;
   if (!out) return;
@@ -210,7 +156,7 @@ void Reporter::table() const {
     std::fprintf(out, "  %-22s %.4f\n", name.substr(name.rfind('/') + 1).c_str(), value);
   if (steps_ > 1 && elapsed > 0) std::fprintf(out, "  %-22s %.0f\n", "samples/s", samples_ / elapsed);
   std::fprintf(out, "  %-22s %s\n", "checkpoint", options_.newest_checkpoint.c_str());
-  std::fprintf(out, "  %-22s %s\n", "metrics", metrics_path().c_str());
+  std::fprintf(out, "  %-22s %s\n", "metrics", metrics_.path().c_str());
   std::fprintf(out, "  %-22s %s\n", "logs", (options_.run_dir + "/log").c_str());
   if (!sample_.empty()) std::fprintf(out, "\n%s\n", sample_.c_str());
   std::fflush(out);

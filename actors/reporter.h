@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstdio>
-#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "actors/messages.h"
+#include "io/line_file.h"
 #include "runtime/actor.h"
 #include "runtime/clock.h"
 #include "runtime/disk.h"
@@ -24,6 +24,7 @@ class Reporter final : public Actor {
     std::string newest_checkpoint;  // where the newest one is to be found
     std::FILE* out = stdout;  // null: shows nothing
     bool terminal = false;
+    bool progress = true;          // false: no progress, but the table at the end
     double process_started_s = 0;  // unix time, for since_start_s
     int64_t show_every_steps = 0;  // plain lines; 0 = by time
   };
@@ -35,27 +36,17 @@ class Reporter final : public Actor {
 
  private:
   void open(const ReportFrom& from);
-  void put_aside();
-  std::string lines_until(int64_t last_step);
-  std::string metrics_path() const;
   void step(Context& context, const StepDone& done);
   void evaluation(Context& context, const EvalDone& done);
   void log(const MetricsLogged& logged);
   void show(Context& context, const StepDone& done, bool now);
   bool is_time_to_show(Context& context, int64_t step) const;
-  void append(const std::string& line);
-  void flush(bool sync = false);
-  void tell_dropped();
   void table() const;
   double since_start_s() const;
 
   Options options_;
-  Disk& disk_;
   Clock& clock_;
-  std::unique_ptr<WritableFile> metrics_;
-  std::string unwritten_;
-  bool broken_ = false;  // metrics.jsonl could not be written; said once
-  int64_t dropped_ = 0;  // lines
+  LineFile metrics_;
   StepDone last_;
   EvalDone last_eval_;
   std::string sample_;

@@ -4,29 +4,61 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
-#include "training/logger.h"
+#include "training/log_entry.h"
+#include "training/timestamp.h"
 
 namespace tutti {
 
-// Gathers what is logged at one step, for one message to the Reporter. A metric logged twice has its last
-// value.
+// Gathers what is logged at one step: for the Reporter metrics alone, one logged twice with its last value;
+// for destinations every record, in order.
 class StepLog final : public Logger {
  public:
-  explicit StepLog(bool keeps) : keeps_(keeps) {}  // false: nobody on this rank reads it
+  struct Readers {
+    bool reporter = false;
+    bool destinations = false;
+  };
 
+  // `now` must outlive this.
+  StepLog(Readers readers, const Timestamp& now) : readers_(readers), now_(now) {}
+
+  void log_hyperparameters(const LoggedHyperparameters& all) override { keep(all); }
   void log_metrics(const LoggedMetrics& metrics) override;
   void log_traces(const LoggedTraces& traces) override;
+  void log_text(const LoggedText& text) override { keep(text); }
+  void log_table(const LoggedTable& table) override { keep(table); }
 
-  LoggedMetrics take() {
-    places_.clear();
-    return std::exchange(metrics_, {});
+  // What the Reporter knows already, by other names.
+  void log_to_destinations(const LoggedMetrics& metrics) { keep(metrics); }
+  bool has_destinations() const { return readers_.destinations; }
+
+  // What is logged from here on belongs to `step`.
+  void begin_step(int64_t step) { step_ = step; }
+  // So does what was logged while the run was prepared.
+  void begin_run(int64_t step);
+  void end_step() { keep(StepEnded()); }
+
+  // An attempt at the step begins; it was void: what it told destinations is forgotten.
+  void begin_attempt() { attempt_ = entries_.size(); }
+  void void_attempt() {
+    entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(attempt_), entries_.end());
   }
 
+  LoggedMetrics take();
+  std::vector<LogEntry> take_entries() { return std::exchange(entries_, {}); }
+
  private:
-  bool keeps_;
+  void keep(decltype(LogEntry::what) what);
+  void keep_for_reporter(const std::string& name, double value);
+
+  Readers readers_;
+  const Timestamp& now_;
+  int64_t step_ = 1;
   LoggedMetrics metrics_;
   std::unordered_map<std::string, std::size_t> places_;  // in metrics_
+  std::vector<LogEntry> entries_;
+  std::size_t attempt_ = 0;  // entries before it
 };
 
 }  // namespace tutti

@@ -168,7 +168,11 @@ void Supervisor::durable(Context& context, int rank, Durable part) {
 void Supervisor::conclude(Context& context, const std::string& name) {
   Unpublished whole = std::move(unpublished_[name]);
   unpublished_.erase(name);
+  std::vector<Pending<MetricsWritten>> writing;
+  for (const ActorId log : cast_.durable_logs)
+    writing.push_back(context.request<MetricsWritten>(log, WriteMetrics{}));
   context.ask<MetricsWritten>(cast_.reporter, WriteMetrics{});
+  for (auto& one : writing) one.wait();
   const std::string error = recorder_.answer("publish", publish(name, whole));
   if (error.empty()) {
     log_.info("checkpoint " + name + " is published");
@@ -308,6 +312,7 @@ void Supervisor::finish(Context& context, int exit_code) {
   context.send(cast_.loader, Stop{});
   for (const ActorId loader : cast_.eval_loaders) context.send(loader, Stop{});
   if (cast_.has_reporter) context.send(cast_.reporter, Stop{});
+  for (const ActorId log : cast_.log_writers) context.send(log, Stop{});
   context.send(cast_.compute, Stop{});
   context.send(cast_.checkpointer, Stop{});
   context.send(cast_.sync, Stop{});

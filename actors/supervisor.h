@@ -21,6 +21,8 @@ struct Cast {
   ActorId loader, compute, sync, checkpointer, supervisor, reporter;
   std::vector<ActorId> eval_loaders;  // one for each evaluator
   bool has_reporter = false;
+  std::vector<ActorId> log_writers;
+  std::vector<ActorId> durable_logs;  // those of them for which a checkpoint waits
 };
 
 // How a run ended, for the exit code: 0 well, 3 when its last checkpoint could not be written.

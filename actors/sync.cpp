@@ -15,8 +15,10 @@ Sync::Sync(Group& group, Transport& transport, ActorId supervisor, Recorder& rec
 void Sync::receive(Context& context, Envelope& envelope) {
   Message& message = envelope.message;
   if (auto* bucket = message.get_if<ReduceBucket>()) {
+    step_ = bucket->step;
     bucket_ready(context, bucket->index);
   } else if (auto* finish = message.get_if<FinishStep>()) {
+    step_ = finish->step;
     finish_step(context, envelope, *finish);
   } else if (auto* plan = message.get_if<SetPlan>()) {
     set_plan(*plan);
@@ -63,9 +65,8 @@ TimePoint Sync::next_look(TimePoint now) const {
 void Sync::set_plan(SetPlan& plan) {
   buckets_ = std::move(plan.buckets);
   statistics_ = plan.statistics;
-  step_ = plan.step;
   ready_.assign(buckets_.size(), false);
-  next_bucket_ = 0;
+  next_bucket_ = reduced_ = 0;
   digests_.clear();
   if (!recorder_.digests()) return;
   for (std::size_t b = 0; b < buckets_.size(); ++b)
@@ -81,18 +82,24 @@ void Sync::bucket_ready(Context& context, int index) {
   TUTTI_ASSERT(!ready_.at(index), "bucket " + std::to_string(index) + " twice in a step");
   ready_[index] = true;
   for (; next_bucket_ < buckets_.size() && ready_[next_bucket_]; ++next_bucket_) {
-    recorder_.record({context.now(), "sync", "reduce bucket", step_, static_cast<int64_t>(next_bucket_)});
-    post(context, group_.all_reduce(buckets_[next_bucket_], "bucket " + std::to_string(next_bucket_)),
-         [this, bucket = next_bucket_](Context&) {
-           if (!digests_.empty()) digests_[bucket].take(step_, buckets_[bucket]);
-         });
+    const auto bucket = static_cast<int>(next_bucket_);
+    recorder_.record({context.now(), "sync", "reduce bucket", step_, bucket});
+    WorkPtr work = group_.all_reduce(buckets_[bucket], "bucket " + std::to_string(bucket));
+    const Work& sum = *work;
+    post(context, std::move(work),
+         [this, bucket, &sum](Context& c) { bucket_reduced(c, bucket, sum.finite()); });
   }
+}
+
+void Sync::bucket_reduced(Context& context, int index, bool finite) {
+  if (!digests_.empty()) digests_[index].take(step_, buckets_[index]);
+  finite_ = finite_ && finite;
+  ++reduced_;
+  if (finishing_ && reduced_ == buckets_.size()) post_verdict(context);
 }
 
 void Sync::finish_step(Context& context, Envelope& envelope, FinishStep& finish) {
   TUTTI_ASSERT(next_bucket_ == buckets_.size(), "the step ended before its buckets were full");
-  ready_.assign(buckets_.size(), false);
-  next_bucket_ = 0;
   asked_ = true;
   at::Tensor gathered;
   if (statistics_ > 0) {
@@ -100,14 +107,22 @@ void Sync::finish_step(Context& context, Envelope& envelope, FinishStep& finish)
     post(context, group_.all_gather(finish.statistics, gathered.view({-1}), "statistics"),
          [keep = finish.statistics](Context&) {});
   }
-  at::Tensor verdict = finish.verdict.encode(group_.rank(), group_.size());
-  auto waiting = std::make_shared<Envelope>(std::move(envelope));
-  post(context, group_.all_reduce(verdict, "verdict"), [this, waiting, verdict, gathered](Context& c) {
+  finishing_ = {std::make_shared<Envelope>(std::move(envelope)), finish.verdict, gathered};
+  if (reduced_ == buckets_.size()) post_verdict(context);
+}
+
+void Sync::post_verdict(Context& context) {
+  Finishing step = std::move(*finishing_);
+  finishing_.reset();
+  if (!finite_) step.mine.overflow = 1;
+  at::Tensor verdict = step.mine.encode(group_.rank(), group_.size());
+  ready_.assign(buckets_.size(), false);
+  next_bucket_ = reduced_ = 0;
+  finite_ = true;
+  post(context, group_.all_reduce(verdict, "verdict"), [this, step, verdict](Context& c) {
     asked_ = false;
-    const Verdict all = Verdict::decode(verdict);
     recorder_.record({c.now(), "sync", "verdict", step_, 0});
-    if (all.out_of_memory == 0) ++step_;
-    c.reply(*waiting, StepFinished{all, gathered});
+    c.reply(*step.asked, StepFinished{Verdict::decode(verdict, group_.size()), step.statistics});
   });
 }
 

@@ -1,9 +1,14 @@
 #include "actors/train_step.h"
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <c10/util/Exception.h>
 
 #include <bit>
+#include <sstream>
+#include <utility>
 
 #include "runtime/error.h"
 #include "tensors/finite.h"
@@ -44,7 +49,9 @@ TrainStep::TrainStep(State& state, Engine& engine, Options options, const Cast& 
       cast_(cast),
       log_(log),
       recorder_(recorder),
-      accumulation_(options_.recipe.at("train"), options_.device_batch) {}
+      accumulation_(options_.recipe.at("train"), options_.device_batch) {
+  if (precision_of(options_.recipe).scales_loss()) scaler_.emplace(options_.recipe.at("precision"));
+}
 
 TrainStep::~TrainStep() {
   Meter::set_budget(options_.memory_slot, 0);
@@ -55,9 +62,10 @@ void TrainStep::set_up(Context& context) {
   if (state_.world > 1) {
     const auto full = [this, &context](int bucket) {
       record(context, "bucket full", bucket);
-      context.send(cast_.sync, ReduceBucket{bucket});
+      context.send(cast_.sync, ReduceBucket{bucket, state_.timestamp.batch});
     };
-    buckets_ = std::make_unique<GradientBuckets>(state_.parameters, bucket_bytes(options_.recipe), full);
+    buckets_ = std::make_unique<GradientBuckets>(state_.parameters, bucket_bytes(options_.recipe), full,
+                                                 state_.precision.reduce_dtype);
     AllocateBuckets wanted;
     for (const auto& bucket : buckets_->plan().buckets) wanted.bytes.push_back(bucket.bytes);
     const auto memory = context.ask<BucketMemory>(cast_.sync, std::move(wanted)).buckets;
@@ -79,46 +87,110 @@ void TrainStep::set_up(Context& context) {
 
 void TrainStep::send_plan(Context& context) {
   plan_.statistics = microbatches_->statistics_size();
-  plan_.step = state_.timestamp.batch;
   context.send(cast_.sync, SetPlan(plan_));
 }
+
+// A step comes to nothing in one of its extra passes: thrown through who asked for the pass.
+struct TrainStep::GivenUp {
+  bool is_void = false;  // memory ran out: it is done again
+};
+
+// The passes of the step under way, for who asks for more of them.
+class TrainStep::Passes final : public Closure {
+ public:
+  Passes(TrainStep& step, Context& context, const Hooks& hooks)
+      : step_(step), context_(context), hooks_(hooks) {}
+  double pass(const std::function<void()>& move) override { return step_.extra_pass(context_, hooks_, move); }
+  void step() override {
+    step_.state_.optimizer->step(at::scalar_tensor(step_.state_.grad_scale, at::kFloat));
+  }
+
+ private:
+  TrainStep& step_;
+  Context& context_;
+  const Hooks& hooks_;
+};
+
+// The parameters as they are, given back when it ends, whatever was made of them.
+class TrainStep::WeightsKept {
+ public:
+  explicit WeightsKept(TrainStep& step) : step_(step) {
+    const at::NoGradGuard no_grad;
+    const auto& views = step_.state_.views;
+    if (step_.kept_.empty())
+      for (const auto& view : views) step_.kept_.push_back(at::empty_like(view.tensor));
+    for (std::size_t p = 0; p < views.size(); ++p) step_.kept_[p].copy_(views[p].tensor);
+  }
+  ~WeightsKept() {
+    const at::NoGradGuard no_grad;
+    for (std::size_t p = 0; p < step_.kept_.size(); ++p) step_.state_.views[p].tensor.copy_(step_.kept_[p]);
+  }
+  WeightsKept(const WeightsKept&) = delete;
+
+ private:
+  TrainStep& step_;
+};
 
 Verdict TrainStep::run(Context& context, const BatchReady& ready, double lr, const Hooks& hooks) {
   Meter::reset_peak(options_.memory_slot);
   use_accumulation(context);
-  Attempt done = attempt(context, ready.batch, hooks);
-  while (done.all.verdict.out_of_memory > 0) {
-    done.all = {};  // what was gathered is void too
-    make_room(context, ready, done.mine);
-    done = attempt(context, ready.batch, hooks);
+  scale_losses(context, ready.batch);
+  while (!try_step(context, ready, lr, hooks)) {
+    hooks.void_attempt();
+    sum_ = {};  // what was gathered is void too
+    microbatches_->end_step();
+    make_room(context, ready);
   }
-  state_.optimizer->set_lr(lr);
-  must_fit("step " + std::to_string(state_.timestamp.batch + 1) + ", its update", [&] {
-    hooks.before_update();
-    commit(context, done.all);
-  });
   microbatches_->end_step();
-  return done.all.verdict;
+  return std::exchange(sum_, {}).verdict;
 }
 
-TrainStep::Attempt TrainStep::attempt(Context& context, const Batch& batch, const Hooks& hooks) {
+// False: it is void on all ranks.
+bool TrainStep::try_step(Context& context, const BatchReady& ready, double lr, const Hooks& hooks) {
   const auto mark = [&](const char* what, int64_t microbatch) { record(context, what, microbatch); };
-  Attempt done;
+  if (!pass(context, hooks, [&] { return microbatches_->run(ready.batch, mark); })) return false;
+  state_.optimizer->set_lr(lr);
+  bool fits = true;
+  must_fit("step " + std::to_string(state_.timestamp.batch + 1) + ", its update", [&] {
+    hooks.before_update();
+    fits = commit(context, hooks);
+  });
+  return fits;
+}
+
+// Forward, backward and the verdict on them. False: void on all ranks.
+bool TrainStep::pass(Context& context, const Hooks& hooks, const std::function<MicrobatchResult()>& work) {
   if (const auto ordinal = recorder_.foretold(kFailedAllocation))
     fail_as_recorded(static_cast<int64_t>(*ordinal));
-  done.mine = microbatches_->run(batch, mark);
-  recorder_.answer(kFailedAllocation,
-                   done.mine.shortage ? static_cast<double>(done.mine.shortage->ordinal) : 0.0);
-  if (done.mine.shortage)
-    record(context, "out of memory at allocation", done.mine.shortage->ordinal);
+  MicrobatchResult& mine = mine_ = work();
+  recorder_.answer(kFailedAllocation, mine.shortage ? static_cast<double>(mine.shortage->ordinal) : 0.0);
+  if (mine.shortage)
+    record(context, "out of memory at allocation", mine.shortage->ordinal);
   else
     record(context, "backward done");
-  if (!done.mine.shortage && recorder_.digests())
-    recorder_.digest({"compute/loss", state_.timestamp.batch, std::bit_cast<uint64_t>(done.mine.loss_sum)});
-  Verdict mine = verdict_of(done.mine);
-  hooks.vote(mine);
-  done.all = context.ask<StepFinished>(cast_.sync, FinishStep{mine, done.mine.statistics});
-  return done;
+  if (!mine.shortage && recorder_.digests())
+    recorder_.digest({"compute/loss", state_.timestamp.batch, std::bit_cast<uint64_t>(mine.loss_sum)});
+  Verdict vote = verdict_of(mine);
+  hooks.vote(vote);
+  StepFinished all =
+      context.ask<StepFinished>(cast_.sync, FinishStep{state_.timestamp.batch, vote, mine.statistics});
+  if (all.verdict.out_of_memory > 0) return false;
+  add_up(std::move(all));
+  return true;
+}
+
+// The step's loss and counts are its first pass's.
+void TrainStep::add_up(StepFinished all) {
+  const Verdict first = std::exchange(sum_.verdict, last_ = all.verdict);
+  if (sum_.passes++ > 0) {
+    sum_.verdict.samples = first.samples;
+    sum_.verdict.tokens = first.tokens;
+    sum_.verdict.loss_sum = first.loss_sum;
+    sum_.verdict.loss_weight = first.loss_weight;
+    sum_.verdict.flops += first.flops;
+    sum_.verdict.metrics = first.metrics;
+  }
+  if (all.statistics.defined()) sum_.statistics.push_back(std::move(all.statistics));
 }
 
 // In a replay memory runs out where it once did, at the same allocation of the attempt, and nowhere else.
@@ -129,12 +201,12 @@ void TrainStep::fail_as_recorded(int64_t ordinal) {
 
 // The attempt was void on all ranks, whichever of them ran out of memory. They all come here, and to the
 // same.
-void TrainStep::make_room(Context& context, const BatchReady& ready, const MicrobatchResult& mine) {
+void TrainStep::make_room(Context& context, const BatchReady& ready) {
   record(context, "void", microbatches_->count());
-  if (mine.leftover_bytes > 0)
-    log_.warning(step_text() + std::to_string(mine.leftover_bytes) +
+  if (mine_.leftover_bytes > 0)
+    log_.warning(step_text() + std::to_string(mine_.leftover_bytes) +
                  " bytes of the void attempt are still held");
-  const auto row = shortage_row(shortage(mine, ready.batch), state_.rank, state_.world);
+  const auto row = shortage_row(shortage(mine_, ready.batch), state_.rank, state_.world);
   const auto all = shortages_of(context.ask<Summed>(cast_.sync, SumDoubles{row}).values);
   const std::string who = step_text() + shortage_text(all);
   const std::string held = "; what held it: " + what_held_memory(all);
@@ -157,9 +229,10 @@ Shortage TrainStep::shortage(const MicrobatchResult& mine, const Batch& batch) c
   found.asked = static_cast<double>(mine.shortage->asked_bytes);
   found.used = static_cast<double>(mine.shortage->used_bytes);
   found.budget = static_cast<double>(mine.shortage->budget_bytes);
-  found.parameters = bytes_of(state_.views, [](const ParamView& view) { return view.tensor; });
-  found.gradients = buckets_ ? bytes_of(plan_.buckets, [](const at::Tensor& bucket) { return bucket; })
-                             : static_cast<double>(mine.gradient_bytes);
+  found.parameters = bytes_of(state_.views, [](const ParamView& view) { return view.tensor; }) +
+                     bytes_of(kept_, [](const at::Tensor& tensor) { return tensor; });
+  found.gradients = bytes_of(plan_.buckets, [](const at::Tensor& bucket) { return bucket; });
+  if (!buckets_ || buckets_->casts()) found.gradients += static_cast<double>(mine.gradient_bytes);
   found.optimizer = bytes_of(state_.optimizer->state(), [](const OptimizerState& one) { return one.tensor; });
   found.batch = bytes_of(batch.leaves(), [](const auto& leaf) { return leaf.second; });
   return found;
@@ -182,37 +255,109 @@ Verdict TrainStep::verdict_of(const MicrobatchResult& result) const {
   Verdict verdict;
   verdict.out_of_memory = result.shortage ? 1 : 0;
   verdict.non_finite = result.finite ? 0 : 1;
+  verdict.overflow = overflows() ? 1 : 0;
   verdict.samples = static_cast<double>(result.samples);
   verdict.tokens = static_cast<double>(result.tokens);
   verdict.flops = result.flops;
   verdict.loss_sum = result.loss_sum;
   verdict.loss_weight = result.loss_weight;
+  verdict.metrics = result.metrics;
   verdict.memory_peak = {static_cast<double>(Meter::peak_bytes(options_.memory_slot))};
   return verdict;
 }
 
-void TrainStep::commit(Context& context, const StepFinished& finished) {
-  for (std::size_t p = 0; p < state_.views.size(); ++p)
-    state_.views[p].grad = buckets_ ? buckets_->gradients()[p] : state_.views[p].tensor.grad();
-  state_.grad_scale = finished.verdict.loss_weight;
-  state_.train_loss = finished.verdict.loss_sum / finished.verdict.loss_weight;
-  state_.flops = finished.verdict.flops;
-  engine_.run_event(Event::kAfterTrainBatch);
-  if (const char* bad = not_finite(finished.verdict)) {
-    log_.warning(step_text() + "the " + bad + " not finite; the step is skipped");
-    return;
-  }
-  state_.optimizer->step(at::scalar_tensor(state_.grad_scale, at::kFloat));
-  if (finished.statistics.defined()) microbatches_->apply_statistics(finished.statistics);
+// False: it is void after all, in an extra pass, and nothing has changed.
+bool TrainStep::commit(Context& context, const Hooks& hooks) try {
+  take_gradients();
+  Passes passes(*this, context, hooks);
+  if (state_.closure_step)
+    state_.closure_step(passes);
+  else
+    state_.optimizer->step(passes);
+  update_scale(/*overflowed=*/false);
+  for (const at::Tensor& of_pass : sum_.statistics) microbatches_->apply_statistics(of_pass);
   record(context, "committed");
+  return true;
+} catch (const GivenUp& step) {
+  if (!step.is_void) skip();
+  return !step.is_void;
 }
 
-// The gradients are the sums over all ranks, the same bits on each: all conclude the same from them.
-const char* TrainStep::not_finite(const Verdict& verdict) const {
-  if (verdict.non_finite > 0) return "loss is";
-  for (const auto& view : state_.views)
-    if (view.grad.defined() && !gradient_is_finite(view.grad)) return "gradients are";
-  return nullptr;
+double TrainStep::extra_pass(Context& context, const Hooks& hooks, const std::function<void()>& move) {
+  record(context, "extra pass", sum_.passes);
+  const auto mark = [&](const char* what, int64_t microbatch) { record(context, what, microbatch); };
+  const auto without_grad = [&] {
+    const at::NoGradGuard no_grad;
+    move();
+  };
+  {
+    const WeightsKept kept(*this);
+    if (!pass(context, hooks, [&] { return microbatches_->run_again(without_grad, mark); }))
+      throw GivenUp{/*is_void=*/true};
+  }
+  take_gradients();
+  return last_.loss_sum / last_.loss_weight;
+}
+
+// Of the last pass, reduced; throws where they are of no use.
+void TrainStep::take_gradients() {
+  const auto reduced = buckets_ ? buckets_->gradients() : std::vector<at::Tensor>();
+  for (std::size_t p = 0; p < state_.views.size(); ++p)
+    state_.views[p].grad = buckets_ ? reduced[p] : state_.views[p].tensor.grad();
+  state_.grad_scale = last_.loss_weight * state_.loss_scale;
+  state_.train_loss = sum_.verdict.loss_sum / sum_.verdict.loss_weight;
+  state_.flops = sum_.verdict.flops;
+  microbatches_->apply_metrics(sum_.verdict.metrics);
+  engine_.run_event(Event::kAfterTrainBatch);
+  if (last_.non_finite > 0 || last_.overflow > 0) throw GivenUp();
+}
+
+// A scale that is too large is nothing to warn of: it is how it is found.
+void TrainStep::skip() {
+  update_scale(/*overflowed=*/true);
+  if (!scaler_) {
+    const char* bad = last_.non_finite > 0 ? "loss is" : "gradients are";
+    return log_.warning(step_text() + "the " + bad + " not finite; the step is skipped");
+  }
+  std::ostringstream text;
+  text << step_text() << "a gradient overflowed; the step is skipped and the loss scale is now "
+       << scaler_->scale();
+  log_.info(text.str());
+}
+
+void TrainStep::update_scale(bool overflowed) {
+  if (!scaler_) return;
+  scaler_->set_usual_weight(last_.loss_weight / state_.world);
+  scaler_->update(overflowed);
+}
+
+// Where there are several ranks, each looks at what it sums, for all.
+bool TrainStep::overflows() const {
+  if (buckets_) return false;
+  for (const auto& view : state_.views) {
+    const at::Tensor& grad = view.tensor.grad();
+    if (grad.defined() && !(scaler_ ? all_finite(grad) : gradient_is_finite(grad))) return true;
+  }
+  return false;
+}
+
+// Before the first step nobody knows yet what the losses of all ranks weigh.
+void TrainStep::scale_losses(Context& context, const Batch& batch) {
+  if (!scaler_) return;
+  if (scaler_->usual_weight() == 0) {
+    const bool any = batch.samples() > 0;
+    const double mine = any ? static_cast<double>(state_.model->loss_weight(batch)) : 0.0;
+    const at::Tensor sum = at::full({1}, mine, at::kDouble);
+    const at::Tensor all = context.ask<Summed>(cast_.sync, SumDoubles{sum}).values;
+    scaler_->set_usual_weight(all.item<double>() / state_.world);
+  }
+  state_.loss_scale = scaler_->loss_scale();
+}
+
+GradScalerState TrainStep::grad_scaler() const { return scaler_ ? scaler_->state() : GradScalerState(); }
+
+void TrainStep::restore_grad_scaler(const GradScalerState& state) {
+  if (scaler_) scaler_->restore(state);
 }
 
 std::string TrainStep::step_text() const {

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "actors/accumulation.h"
 #include "actors/gradient_buckets.h"
@@ -16,13 +18,15 @@
 #include "runtime/recorder.h"
 #include "runtime/setting.h"
 #include "training/engine.h"
+#include "training/grad_scaler.h"
 #include "training/state.h"
 
 namespace tutti {
 
 // One step of training on this rank: forward and backward over the microbatches, while Sync reduces what is
-// ready; the verdict of all ranks; then, and only then, the optimizer's step. One in which some rank runs out
-// of memory is void on all, and done again in smaller parts.
+// ready; the verdict of all ranks; more such passes, where a closure asks for them; then, and only then, the
+// optimizer's step. One in which some rank runs out of memory, in any pass, is void on all, and done again in
+// smaller parts.
 class TrainStep {
  public:
   struct Options {
@@ -35,6 +39,7 @@ class TrainStep {
   // What the rest of the rank has to do with a step.
   struct Hooks {
     std::function<void(Verdict& mine)> vote;  // puts in what the step itself does not know
+    std::function<void()> void_attempt;       // all that was said of the step is said again
     std::function<void()> before_update;      // the last moment before anything that lasts changes
   };
 
@@ -43,6 +48,10 @@ class TrainStep {
 
   Accumulation& accumulation() { return accumulation_; }
   const Accumulation& accumulation() const { return accumulation_; }
+
+  // How losses are scaled; 0 where they are not.
+  GradScalerState grad_scaler() const;
+  void restore_grad_scaler(const GradScalerState& state);
 
   // Once every rank has said that it can train: allocating buckets is collective.
   void set_up(Context& context);
@@ -55,21 +64,35 @@ class TrainStep {
   void grow_back();
 
  private:
-  struct Attempt {
-    MicrobatchResult mine;
-    StepFinished all;
+  struct GivenUp;
+  class Passes;
+  class WeightsKept;
+
+  // What the passes of a step came to, over all ranks.
+  struct Sum {
+    int passes = 0;
+    Verdict verdict;
+    std::vector<at::Tensor> statistics;  // of each pass
   };
 
-  Attempt attempt(Context& context, const Batch& batch, const Hooks& hooks);
+  bool try_step(Context& context, const BatchReady& ready, double lr, const Hooks& hooks);
+  bool pass(Context& context, const Hooks& hooks, const std::function<MicrobatchResult()>& work);
+  double extra_pass(Context& context, const Hooks& hooks, const std::function<void()>& move);
+  void add_up(StepFinished all);
+  void take_gradients();
+  bool commit(Context& context, const Hooks& hooks);
+  void skip();
+
   void fail_as_recorded(int64_t ordinal);
-  void make_room(Context& context, const BatchReady& ready, const MicrobatchResult& mine);
+  void make_room(Context& context, const BatchReady& ready);
   Shortage shortage(const MicrobatchResult& mine, const Batch& batch) const;
   void use_accumulation(Context& context);
   void send_plan(Context& context);
+  void scale_losses(Context& context, const Batch& batch);
+  void update_scale(bool overflowed);
   Verdict verdict_of(const MicrobatchResult& result) const;
-  void commit(Context& context, const StepFinished& finished);
-  const char* not_finite(const Verdict& verdict) const;  // what is not, or null
-  std::string step_text() const;                         // "step 7: "
+  bool overflows() const;
+  std::string step_text() const;  // "step 7: "
   void record(Context& context, const char* what, int64_t detail = 0);
 
   State& state_;
@@ -80,10 +103,15 @@ class TrainStep {
   Recorder& recorder_;
 
   Accumulation accumulation_;
+  std::optional<GradScaler> scaler_;          // where losses are scaled
   std::unique_ptr<GradientBuckets> buckets_;  // null in a world of one: nothing to reduce
   SetPlan plan_;
   std::unique_ptr<Microbatches> microbatches_;
-  int64_t charged_bytes_ = 0;  // to the meter, for buckets that are not its own
+  MicrobatchResult mine_;         // of the last pass
+  Verdict last_;                  // on it, of all ranks
+  Sum sum_;                       // of the step
+  std::vector<at::Tensor> kept_;  // for the weights while they are elsewhere; empty until they first are
+  int64_t charged_bytes_ = 0;     // to the meter, for buckets that are not its own
 };
 
 // Runs what cannot be done again in smaller parts: out of memory, it ends the run with an error that says so.

@@ -3,14 +3,30 @@
 #include "actors/checkpointer.h"
 #include "actors/compute.h"
 #include "actors/loader.h"
+#include "actors/log_writer.h"
 #include "actors/reporter.h"
 #include "actors/sync.h"
+#include "training/loggers/factory.h"
 #include "training/time.h"
 
 namespace tutti {
 namespace {
 
-Cast reserve_cast(Scheduler& scheduler, const Job& job, const RankPlace& place) {
+// Those of the recipe, and those that the program brings.
+Destinations destinations_of(const Job& job, const RankPlace& place, const Seams& seams,
+                             const Callbacks& own) {
+  Destinations all =
+      make_loggers(job.recipe, {seams.disk, seams.clock, seams.log, place.quiet ? nullptr : stdout,
+                                place.quiet ? nullptr : stderr, place.start_child});
+  for (const auto& one : own)
+    if (auto destination = std::dynamic_pointer_cast<LoggerDestination>(one))
+      all.push_back(std::move(destination));
+  if (place.rank > 0) std::erase_if(all, [](const auto& one) { return one->rank_zero_only(); });
+  return all;
+}
+
+Cast reserve_cast(Scheduler& scheduler, const Job& job, const RankPlace& place,
+                  const Destinations& destinations) {
   Cast cast;
   cast.loader = scheduler.reserve("loader", place.rank);
   cast.compute = scheduler.reserve("compute", place.rank);
@@ -24,6 +40,11 @@ Cast reserve_cast(Scheduler& scheduler, const Job& job, const RankPlace& place) 
   }
   cast.has_reporter = place.rank == 0;
   if (cast.has_reporter) cast.reporter = scheduler.reserve("reporter", place.rank);
+  for (const auto& destination : destinations) {
+    const std::string name = "logger_" + std::to_string(cast.log_writers.size());
+    cast.log_writers.push_back(scheduler.reserve(name, place.rank));
+    if (destination->durable()) cast.durable_logs.push_back(cast.log_writers.back());
+  }
   return cast;
 }
 
@@ -91,7 +112,9 @@ Compute::Options compute_options(const Job& job, const RankPlace& place) {
 
 Cast add_rank(Scheduler& scheduler, const Job& job, const RankPlace& place, const Seams& seams,
               RunOutcome& outcome) {
-  const Cast cast = reserve_cast(scheduler, job, place);
+  Compute::Options computing = compute_options(job, place);
+  const Destinations destinations = destinations_of(job, place, seams, computing.listeners.destinations);
+  const Cast cast = reserve_cast(scheduler, job, place, destinations);
   scheduler.record_deliveries(place.rank, seams.recorder);
   scheduler.install(cast.loader,
                     std::make_unique<Loader>(job.train_of(place.rank), job.train_sampler(place.rank),
@@ -102,8 +125,8 @@ Cast add_rank(Scheduler& scheduler, const Job& job, const RankPlace& place, cons
                                                                      job.eval_sampler(evaluator, place.rank),
                                                                      cast.compute, seams.recorder));
   }
-  scheduler.install(cast.compute, std::make_unique<Compute>(compute_options(job, place), cast, seams.disk,
-                                                            seams.log, seams.recorder));
+  scheduler.install(cast.compute, std::make_unique<Compute>(std::move(computing), cast, seams.disk, seams.log,
+                                                            seams.recorder));
   scheduler.install(cast.sync,
                     std::make_unique<Sync>(seams.group, seams.transport, cast.supervisor, seams.recorder));
   scheduler.install(cast.checkpointer, std::make_unique<Checkpointer>(seams.disk, job.checkpoints, place.rank,
@@ -112,13 +135,20 @@ Cast add_rank(Scheduler& scheduler, const Job& job, const RankPlace& place, cons
                     std::make_unique<Supervisor>(supervisor_options(job, place), cast, seams.disk, seams.log,
                                                  seams.recorder, outcome));
   if (cast.has_reporter) {
-    Reporter::Options options{job.run_dir,      job.checkpoints,
-                              newest_path(job), place.quiet ? nullptr : stdout,
-                              place.terminal,   place.process_started_s};
+    Reporter::Options options{job.run_dir,
+                              job.checkpoints,
+                              newest_path(job),
+                              place.quiet ? nullptr : stdout,
+                              place.terminal,
+                              job.recipe.at("train").at("progress_bar").boolean(),
+                              place.process_started_s};
     if (const Setting& every = job.recipe.at("train").at("progress_interval"); !every.is_none())
       options.show_every_steps = Time::parse(every).count();
     scheduler.install(cast.reporter, std::make_unique<Reporter>(options, seams.disk, seams.clock));
   }
+  for (std::size_t i = 0; i < destinations.size(); ++i)
+    scheduler.install(cast.log_writers[i],
+                      std::make_unique<LogWriter>(destinations[i], cast.compute, seams.log));
   return cast;
 }
 

@@ -5,6 +5,7 @@
 #include "actors/job.h"
 #include "actors/supervisor.h"
 #include "collectives/group.h"
+#include "runtime/child_process.h"
 #include "runtime/clock.h"
 #include "runtime/disk.h"
 #include "runtime/log.h"
@@ -29,9 +30,10 @@ struct RankPlace {
   int rank = 0;
   int memory_slot = 0;  // of the meter: several ranks may share a process
   std::string host;
-  bool terminal = false;           // standard output is one
-  bool quiet = false;              // no progress, no table
-  double process_started_s = 0.0;  // unix time
+  bool terminal = false;             // standard output is one
+  bool quiet = false;                // no progress, no table
+  double process_started_s = 0.0;    // unix time
+  StartChild start_child = nullptr;  // for loggers that are programs; null: they are not started
 };
 
 // Wires the cast of one rank into a scheduler. The outcome is filled in while the scheduler runs.

@@ -11,16 +11,19 @@ int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * 
 
 }  // namespace
 
-BucketPlan plan_buckets(const std::vector<at::Tensor>& parameters, int64_t bucket_bytes) {
+BucketPlan plan_buckets(const std::vector<at::Tensor>& parameters, int64_t bucket_bytes,
+                        std::optional<at::ScalarType> dtype) {
   BucketPlan plan;
   for (std::size_t i = parameters.size(); i-- > 0;) {
     const at::Tensor& parameter = parameters[i];
-    const auto bytes = aligned(static_cast<int64_t>(parameter.nbytes()));
-    const bool opens = plan.buckets.empty() || plan.buckets.back().dtype != parameter.scalar_type() ||
+    const at::ScalarType type = dtype.value_or(parameter.scalar_type());
+    const auto item = static_cast<int64_t>(c10::elementSize(type));
+    const int64_t bytes = aligned(parameter.numel() * item);
+    const bool opens = plan.buckets.empty() || plan.buckets.back().dtype != type ||
                        plan.buckets.back().bytes + bytes > bucket_bytes;
-    if (opens) plan.buckets.push_back({parameter.scalar_type(), 0, {}});
+    if (opens) plan.buckets.push_back({type, 0, {}});
     Bucket& bucket = plan.buckets.back();
-    bucket.slots.push_back({i, bucket.bytes / static_cast<int64_t>(parameter.element_size())});
+    bucket.slots.push_back({i, bucket.bytes / item});
     bucket.bytes += bytes;
   }
   return plan;

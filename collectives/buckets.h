@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace tutti {
@@ -25,8 +26,10 @@ struct BucketPlan {
 };
 
 // Packs parameters, last ones first, into buckets of at most `bucket_bytes`. A parameter that is larger is a
-// bucket of its own. The same on every rank, since it looks at sizes and dtypes only.
-BucketPlan plan_buckets(const std::vector<at::Tensor>& parameters, int64_t bucket_bytes);
+// bucket of its own. Buckets are of `dtype`, or of their parameters' own where there is none. The same on
+// every rank, since it looks at sizes and dtypes only.
+BucketPlan plan_buckets(const std::vector<at::Tensor>& parameters, int64_t bucket_bytes,
+                        std::optional<at::ScalarType> dtype = std::nullopt);
 
 // The slot of a parameter as a view of the bucket's memory (flat uint8) with the parameter's own sizes and
 // strides: the fused optimizers read gradient and parameter in step, and are silently wrong where the strides

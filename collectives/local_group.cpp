@@ -11,6 +11,7 @@
 #include "collectives/header_log.h"
 #include "collectives/ordered_sum.h"
 #include "runtime/error.h"
+#include "tensors/finite.h"
 
 namespace tutti {
 namespace {
@@ -28,8 +29,11 @@ void copy_flat(const at::Tensor& from, const at::Tensor& to) {
   to.copy_(from);
 }
 
-void sum(const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& outputs) {
-  if (inputs.size() == 1) return copy_flat(inputs.front(), outputs.front());
+bool sum(const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& outputs) {
+  if (inputs.size() == 1) {
+    copy_flat(inputs.front(), outputs.front());
+    return all_finite(outputs.front());
+  }
   std::vector<Summand> summands;
   for (int rank = 0; rank < static_cast<int>(inputs.size()); ++rank) {
     TUTTI_ASSERT(inputs[rank].is_cpu(), "ranks of one process reduce on the CPU");
@@ -37,26 +41,28 @@ void sum(const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& o
   }
   std::vector<void*> to;
   for (const at::Tensor& output : outputs) to.push_back(output.data_ptr());
-  ordered_sum(inputs.front().scalar_type(), summands, to, inputs.front().numel());
+  return ordered_sum(inputs.front().scalar_type(), summands, to, inputs.front().numel());
 }
 
 at::Tensor chunk(const at::Tensor& whole, std::size_t rank, int64_t items) {
   return whole.narrow(0, static_cast<int64_t>(rank) * items, items);
 }
 
-void reduce(const Jobs& jobs) {
+bool reduce(const Jobs& jobs) {
   std::vector<at::Tensor> tensors;
   for (const CollectiveJob& job : jobs) tensors.push_back(job.whole);
-  sum(tensors, tensors);
+  return sum(tensors, tensors);
 }
 
-void scatter(const Jobs& jobs) {
+bool scatter(const Jobs& jobs) {
+  bool finite = true;
   for (std::size_t rank = 0; rank < jobs.size(); ++rank) {
     const at::Tensor& out = jobs[rank].part;
     std::vector<at::Tensor> inputs;
     for (const CollectiveJob& job : jobs) inputs.push_back(chunk(job.whole, rank, out.numel()));
-    sum(inputs, {out});
+    finite = sum(inputs, {out}) && finite;
   }
+  return finite;
 }
 
 void gather(const Jobs& jobs) {
@@ -72,19 +78,23 @@ void broadcast(const Jobs& jobs) {
   for (const CollectiveJob& to : jobs) copy_flat(jobs[to.root].whole, to.whole);
 }
 
-void carry_out(const Jobs& jobs) {
+// Whether what was summed is finite.
+bool carry_out(const Jobs& jobs) {
   switch (jobs.front().header.kind) {
     case CollectiveKind::kAllReduce:
       return reduce(jobs);
     case CollectiveKind::kReduceScatter:
       return scatter(jobs);
     case CollectiveKind::kAllGather:
-      return gather(jobs);
+      gather(jobs);
+      return true;
     case CollectiveKind::kBroadcast:
-      return broadcast(jobs);
+      broadcast(jobs);
+      return true;
     case CollectiveKind::kBarrier:
-      return;
+      return true;
   }
+  return true;
 }
 
 }  // namespace
@@ -100,11 +110,12 @@ class LocalFabric::Round {
     posted_.push_back(rank);
     jobs_[rank] = std::move(job);
     if (!full() || failed_.load()) return;
-    carry_out(jobs_);
+    finite_ = carry_out(jobs_);
     jobs_.clear();
     done_.store(true, std::memory_order_release);
   }
 
+  bool finite() const { return finite_; }  // once done
   bool full() const { return posted_.size() == jobs_.size() || done_.load(); }
 
   bool done() const {
@@ -123,6 +134,7 @@ class LocalFabric::Round {
   Jobs jobs_;
   std::vector<int> posted_;  // in the order of posting
   std::string failure_;
+  bool finite_ = true;  // written before `done_`
   std::atomic<bool> failed_{false};
   std::atomic<bool> done_{false};
 };
@@ -189,6 +201,7 @@ class LocalGroup final : public Group {
         : round_(std::move(round)), header_(header) {}
     bool done() override { return round_->done(); }
     const CollectiveHeader& header() const override { return header_; }
+    bool finite() const override { return round_->finite(); }
 
    private:
     std::shared_ptr<LocalFabric::Round> round_;

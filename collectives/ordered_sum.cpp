@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "runtime/error.h"
+#include "tensors/finite.h"
 
 // Every clone adds the same pairs, so the bits do not depend on the machine's vectors.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
@@ -108,16 +109,20 @@ class BlockSum {
 };
 
 template <class T>
-void sum_blocks(std::span<const Summand> summands, std::span<void* const> outputs, int64_t count) {
+bool sum_blocks(std::span<const Summand> summands, std::span<void* const> outputs, int64_t count) {
+  constexpr c10::ScalarType kType = c10::CppTypeToScalarType<T>::value;
   BlockSum<T> sum(summands);
+  bool finite = true;
   T* first_output = static_cast<T*>(outputs.front());
   for (int64_t at = 0; at < count; at += BlockSum<T>::kElements) {
     const int64_t n = std::min(count - at, BlockSum<T>::kElements);
     sum.run(at, n, first_output);
+    finite = finite && all_finite(kType, first_output + at, n);
     for (void* output : outputs.subspan(1)) {
       if (output != first_output) std::memcpy(static_cast<T*>(output) + at, first_output + at, n * sizeof(T));
     }
   }
+  return finite;
 }
 
 }  // namespace
@@ -128,10 +133,10 @@ bool can_sum(c10::ScalarType dtype) {
          dtype == ScalarType::Half || dtype == ScalarType::Int || dtype == ScalarType::Long;
 }
 
-void ordered_sum(c10::ScalarType dtype, std::span<const Summand> summands, std::span<void* const> outputs,
+bool ordered_sum(c10::ScalarType dtype, std::span<const Summand> summands, std::span<void* const> outputs,
                  int64_t count) {
   TUTTI_ASSERT(!summands.empty() && !outputs.empty(), "a sum of nothing, or to nowhere");
-  if (count == 0) return;
+  if (count == 0) return true;
   switch (dtype) {
     case c10::ScalarType::Float:
       return sum_blocks<float>(summands, outputs, count);

@@ -10,7 +10,8 @@ namespace tutti {
 // flag is the number of ranks that raise it. Nothing that lasts changes before it is known.
 struct Verdict {
   double out_of_memory = 0;   // the step is void and done again
-  double non_finite = 0;      // the step is skipped
+  double non_finite = 0;      // the loss is not: the step is skipped
+  double overflow = 0;        // the reduced gradients are not: the step is skipped
   double stop = 0;            // after this step, checkpoint and end
   double checkpoint_now = 0;  // after this step
   double samples = 0;         // of the global batch
@@ -20,10 +21,11 @@ struct Verdict {
   double loss_weight = 0;           // what gradients and loss are divided by
   double seconds = 0;               // of training; rank 0's alone
   std::vector<double> memory_peak;  // bytes: one's own before the sum, every rank's after it
+  std::vector<double> metrics;      // sums of train metrics, as many on every rank
 
   // One float64 vector whose sum over ranks is the verdict of all.
   at::Tensor encode(int rank, int world) const;
-  static Verdict decode(const at::Tensor& sum);
+  static Verdict decode(const at::Tensor& sum, int world);
 };
 
 }  // namespace tutti

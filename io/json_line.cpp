@@ -21,10 +21,16 @@ struct Writer {
   std::string operator()(int64_t value) const { return std::to_string(value); }
   std::string operator()(float value) const { return number(value, "%.9g"); }
   std::string operator()(double value) const { return number(value, "%.17g"); }
-  std::string operator()(const std::string& value) const { return nlohmann::json(value).dump(); }
-  std::string operator()(const std::vector<double>& values) const {
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(const JsonText& value) const { return value.json; }
+  // Bytes that are no UTF-8 must not throw: any text may be logged.
+  std::string operator()(const std::string& value) const {
+    return nlohmann::json(value).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
+  template <class Value>
+  std::string operator()(const std::vector<Value>& values) const {
     std::string list = "[";
-    for (const double value : values) list += (list.size() > 1 ? ", " : "") + (*this)(value);
+    for (const Value& value : values) list += (list.size() > 1 ? ", " : "") + (*this)(value);
     return list + "]";
   }
 };
@@ -56,7 +62,7 @@ std::string json_line(const JsonFields& fields) {
   std::string line = "{";
   for (const auto& [key, value] : fields) {
     if (line.size() > 1) line += ", ";
-    line += nlohmann::json(key).dump() + ": " + std::visit(Writer{}, value);
+    line += Writer{}(key) + ": " + std::visit(Writer{}, value);
   }
   return line + "}";
 }

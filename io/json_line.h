@@ -8,10 +8,16 @@
 
 namespace tutti {
 
-// A flat JSON object (lists of numbers at most) on one line, keys in the order given; float32 values with the
-// 9 digits that give back all their bits, doubles with 17. Values that JSON cannot write (NaN, infinities)
-// become strings.
-using JsonValue = std::variant<int64_t, float, double, std::string, std::vector<double>>;
+// A value that is JSON already: what json_line gave, for an object in an object.
+struct JsonText {
+  std::string json;
+};
+using JsonTexts = std::vector<std::string>;
+
+// A JSON object on one line, keys in the order given; float32 values with the 9 digits that give back all
+// their bits, doubles with 17. Values that JSON cannot write (NaN, infinities) become strings.
+using JsonValue = std::variant<int64_t, float, double, bool, std::string, std::vector<double>, JsonTexts,
+                               std::vector<JsonTexts>, JsonText>;
 using JsonFields = std::vector<std::pair<std::string, JsonValue>>;
 std::string json_line(const JsonFields& fields);
 

@@ -7,12 +7,13 @@
 namespace tutti {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(AccumulationState, count, since, unit, patience, trying)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GradScalerState, scale, growth_tracker, usual_weight)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PlateauState, multiplier, best, has_best, bad, cooldown)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EvaluationDue, at, labels)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunState, run_name, seed, world, step, epoch, batch_in_epoch,
                                    evaluation_due, sample, token, sample_in_epoch, token_in_epoch,
-                                   global_batch, data_digest, seconds, accumulation, plateau, lagging_rate,
-                                   listeners, metrics, weights_only, saved_without, recipe)
+                                   global_batch, data_digest, seconds, accumulation, grad_scaler, plateau,
+                                   lagging_rate, listeners, metrics, weights_only, saved_without, recipe)
 
 std::string RunState::to_json() const { return nlohmann::json(*this).dump(1); }
 
@@ -20,10 +21,11 @@ RunState RunState::from_json(const std::string& text) {
   try {
     auto state = nlohmann::json::parse(text);
     if (!state.contains("accumulation")) state["accumulation"] = AccumulationState();  // older checkpoints
+    if (!state.contains("grad_scaler")) state["grad_scaler"] = GradScalerState();
     if (!state.contains("evaluation_due")) state["evaluation_due"] = EvaluationDue();
     if (!state.contains("listeners")) state["listeners"] = RunState().listeners;
-    if (!state.contains("lagging_rate")) state["lagging_rate"] = 1.0;
     if (!state.contains("metrics")) state["metrics"] = RunState().metrics;
+    if (!state.contains("lagging_rate")) state["lagging_rate"] = 1.0;
     if (!state.contains("saved_without")) state["saved_without"] = RunState().saved_without;
     if (!state.contains("weights_only")) state["weights_only"] = false;
     if (!state.contains("plateau")) state["plateau"] = PlateauState();

@@ -29,6 +29,15 @@ struct PlateauState {
   friend bool operator==(const PlateauState&, const PlateauState&) = default;
 };
 
+// How losses are scaled where gradients are in float16.
+struct GradScalerState {
+  double scale = 0;            // 0 = they are not
+  int64_t growth_tracker = 0;  // steps since it changed or would have grown
+  double usual_weight = 0;     // a rank's share of the last step's loss weight
+
+  friend bool operator==(const GradScalerState&, const GradScalerState&) = default;
+};
+
 // An evaluation of the step that a request to stop did not wait for.
 struct EvaluationDue {
   std::string at;                   // "batch_end", "epoch_end"; "" = none is due
@@ -55,10 +64,11 @@ struct RunState {
   uint64_t data_digest = 0;
   double seconds = 0;  // of training, wall-clock
   AccumulationState accumulation;
+  GradScalerState grad_scaler;
   PlateauState plateau;
   double lagging_rate = 1;  // the next step's multiplier, where rates lag as Composer's do
   std::map<std::string, std::string> listeners;  // "callbacks/EarlyStopper" -> its state
-  std::map<std::string, double> metrics;         // as last computed: "eval/MulticlassAccuracy"
+  std::map<std::string, double> metrics;         // as last computed, finite: "train/MulticlassAccuracy"
   bool weights_only = false;                     // the checkpoint holds the model alone
   std::vector<std::string> saved_without;        // patterns of what was left out
   std::string recipe;                            // as resolved, TOML

@@ -83,7 +83,10 @@ int64_t Gpt::loss_weight(const Batch& batch) const {
   return batch["target"].ne(kIgnored).sum().item<int64_t>();
 }
 
-std::vector<std::string> Gpt::get_metrics(bool) const { return {"LanguageCrossEntropy"}; }
+// In training it would be the loss once more.
+std::vector<std::string> Gpt::get_metrics(bool is_train) const {
+  return is_train ? std::vector<std::string>() : std::vector<std::string>{"LanguageCrossEntropy"};
+}
 
 int64_t Gpt::tokens(const Batch& batch) const { return batch["input"].numel(); }
 

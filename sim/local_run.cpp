@@ -52,7 +52,13 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
     berth.log = options.quiet ? make_null_log()
                               : make_log(job.run_dir + "/log/rank-" + std::to_string(r) + ".log", r, r == 0);
     berth.recorder = options.live ? make_recorder(job, r, kLocalHost) : std::make_unique<RingRecorder>();
-    const RankPlace place{r, r, kLocalHost, prints_to_terminal(), options.quiet, process_started_s()};
+    const RankPlace place{r,
+                          r,
+                          kLocalHost,
+                          prints_to_terminal(),
+                          options.quiet,
+                          process_started_s(),
+                          options.live ? start_child : StartChild()};
     const Cast cast =
         add_rank(scheduler, job, place,
                  {*berth.group, *berth.transport, disk, clock, *berth.log, *berth.recorder}, berth.outcome);

@@ -24,6 +24,7 @@ class SimFabric::SimWork final : public Work {
     return false;
   }
   const CollectiveHeader& header() const override { return work_->header(); }
+  bool finite() const override { return work_->finite(); }
 
  private:
   void look_for_lost_peer() const {

@@ -2,26 +2,62 @@
 
 #include <ATen/ops/isfinite.h>
 
-#include <bit>
+#include <algorithm>
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define TUTTI_VECTORS __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define TUTTI_VECTORS
+#endif
 
 namespace tutti {
 namespace {
 
-constexpr uint32_t kExponent = 0x7f800000;  // all ones only in infinities and NaNs
+// Without its sign, a number's bits are the larger the larger it is; infinities and NaNs come last.
+TUTTI_VECTORS uint16_t largest(const uint16_t* bits, int64_t count) {
+  uint16_t found = 0;
+  for (int64_t i = 0; i < count; ++i) found = std::max<uint16_t>(found, bits[i] & 0x7FFF);
+  return found;
+}
 
-bool all_finite(const float* values, int64_t count) {
+TUTTI_VECTORS uint32_t largest(const uint32_t* bits, int64_t count) {
   uint32_t found = 0;
-  for (int64_t i = 0; i < count; ++i)
-    found |= (std::bit_cast<uint32_t>(values[i]) & kExponent) == kExponent ? 1 : 0;
-  return found == 0;
+  for (int64_t i = 0; i < count; ++i) found = std::max(found, bits[i] & 0x7FFF'FFFF);
+  return found;
+}
+
+TUTTI_VECTORS uint64_t largest(const uint64_t* bits, int64_t count) {
+  uint64_t found = 0;
+  for (int64_t i = 0; i < count; ++i) found = std::max(found, bits[i] & 0x7FFF'FFFF'FFFF'FFFF);
+  return found;
+}
+
+template <class Bits>
+bool below(const void* data, int64_t count, Bits infinity) {
+  return largest(static_cast<const Bits*>(data), count) < infinity;
 }
 
 }  // namespace
 
+bool all_finite(at::ScalarType dtype, const void* data, int64_t count) {
+  switch (dtype) {
+    case at::kFloat:
+      return below<uint32_t>(data, count, 0x7F80'0000);
+    case at::kDouble:
+      return below<uint64_t>(data, count, 0x7FF0'0000'0000'0000);
+    case at::kBFloat16:
+      return below<uint16_t>(data, count, 0x7F80);
+    case at::kHalf:
+      return below<uint16_t>(data, count, 0x7C00);
+    default:
+      return true;
+  }
+}
+
 bool all_finite(const at::Tensor& tensor) {
-  if (tensor.scalar_type() != at::kFloat) return at::isfinite(tensor).all().item<bool>();
+  if (!tensor.is_cpu()) return at::isfinite(tensor).all().item<bool>();
   const at::Tensor dense = tensor.is_non_overlapping_and_dense() ? tensor : tensor.contiguous();
-  return all_finite(dense.const_data_ptr<float>(), dense.numel());
+  return all_finite(dense.scalar_type(), dense.const_data_ptr(), dense.numel());
 }
 
 bool gradient_is_finite(const at::Tensor& gradient) {

@@ -16,6 +16,9 @@ class Callback : public Stateful {
  public:
   virtual std::string name() const = 0;  // "SpeedMonitor"
 
+  // Throws UserError where the run, whose model is built, has not what this needs; `tutti check` asks too.
+  virtual void require(const State&) const {}
+
   // Called at every event; calls the function of the event.
   virtual void run_event(Event event, State& state, Logger& logger);
 

@@ -110,7 +110,18 @@ Catalog train_catalog() {
               {"deterministic_mode", kBoolean, "true",
                "the same bits from the same seed, every time; tutti has no other way, so false changes "
                "nothing"},
-              Key{"precision", kText, "fp32", "numbers to compute in"}.one_of({"fp32"}),
+              {"progress_bar", kBoolean, "true", "progress on standard output"},
+              {"log_to_console", kBoolean, "false", "print metrics; as [[loggers]] kind = \"console\""},
+              Key{"console_log_interval", kTime, "1ba", "how often log_to_console prints"}
+                  .in_units({"ba", "ep"})
+                  .at_least(1),
+              Key{"console_stream", kText, "stderr", "where log_to_console prints"}.one_of(
+                  {"stdout", "stderr"}),
+              {"log_traces", kBoolean, "false", "log which algorithms ran at which event"},
+              {"auto_log_hparams", kBoolean, "false", "log the recipe's values as hyperparameters"},
+              Key{"precision", kText, "fp32",
+                  "numbers to compute in; amp (amp_fp16) and amp_bf16 where 16 bits do, by autocast"}
+                  .one_of({"fp32", "amp", "amp_fp16", "amp_bf16", "amp_fp8"}),
               Key{"hang_timeout", kTime, "60sec",
                   "a rank that is silent this long is given up, and the run ends"}
                   .also_named({"dist_timeout"})
@@ -119,6 +130,33 @@ Catalog train_catalog() {
                   .at_most(1e6),
           },
       .alternatives = {{.keys = {"grad_accum", "device_train_microbatch_size"}}}};
+}
+
+Catalog precision_catalog() {
+  const auto dtype = [](const char* name, const char* doc) {
+    return Key{name, kText, "none", doc}.one_of({"fp32", "bf16"});
+  };
+  return {.section = "precision",
+          .noun = "",
+          .doc = "What is set apart from [train] precision, and how amp_fp16 scales losses.",
+          .keys = {
+              dtype("param_dtype", "of parameters and of the optimizer's state; fp32 when absent"),
+              dtype("reduce_dtype", "that gradients are summed over ranks in; the parameters' when absent"),
+              dtype("buffer_dtype", "of buffers, like running statistics; fp32 when absent"),
+              Key{"init_scale", kNumber, "65536", "what losses are first multiplied by, before backward"}
+                  .more_than(0)
+                  .at_most(1e30),
+              Key{"growth_factor", kNumber, "2", "of the scale, when no gradient overflowed for long"}
+                  .at_least(1)
+                  .at_most(1e6),
+              Key{"backoff_factor", kNumber, "0.5",
+                  "of the scale, when a gradient overflows; its step is skipped"}
+                  .more_than(0)
+                  .at_most(1),
+              Key{"growth_interval", kInteger, "2000", "steps without an overflow before the scale grows"}
+                  .at_least(1)
+                  .at_most(1e9),
+          }};
 }
 
 Catalog compat_catalog() {

@@ -33,13 +33,13 @@ std::vector<Trace> Engine::run_event(std::string_view event_name) {
 
 std::vector<Trace> Engine::run_event(Event event) {
   if (event == Event::kInit) {
-    run(options_.destinations, event);
+    tell_destinations(event);
     run(options_.callbacks, event);
     return run_algorithms(event);
   }
   auto traces = run_algorithms(event);
   run(options_.callbacks, event);
-  run(options_.destinations, event);
+  tell_destinations(event);
   return traces;
 }
 
@@ -80,6 +80,18 @@ Algorithms Engine::ordered(Algorithms matching, Event event) const {
 
 void Engine::run(const Callbacks& callbacks, Event event) {
   for (const auto& callback : callbacks) callback->run_event(event, state_, logger_);
+}
+
+void Engine::tell_destinations(Event event) {
+  std::erase_if(options_.destinations, [&](const auto& destination) {
+    try {
+      destination->run_event(event, state_, logger_);
+      return false;
+    } catch (const std::exception& error) {
+      if (options_.warn) options_.warn(destination->name() + " is told of no more events: " + error.what());
+      return true;
+    }
+  });
 }
 
 void Engine::warn_of_interpolations() const {

@@ -50,7 +50,8 @@ class Engine {
   ~Engine();  // closes
   Engine(const Engine&) = delete;
 
-  // What the algorithms did; empty where there are none. An exception of a listener passes through.
+  // What the algorithms did; empty where there are none. An exception of a listener passes through, that of a
+  // destination is a warning, and it hears no more.
   std::vector<Trace> run_event(Event event);
   std::vector<Trace> run_event(std::string_view event_name);
 
@@ -74,6 +75,7 @@ class Engine {
   std::vector<Trace> run_algorithms(Event event);
   Algorithms ordered(Algorithms matching, Event event) const;
   void run(const Callbacks& callbacks, Event event);
+  void tell_destinations(Event event);
   void warn_of_interpolations() const;
 
   State& state_;

@@ -20,7 +20,7 @@ namespace tutti {
 //       BEFORE_DATALOADER             also before the look that finds the epoch over
 //       AFTER_DATALOADER              a step that ran out of memory is done again from here
 //       BATCH_START
-//       BEFORE_TRAIN_BATCH            from here to AFTER_BACKWARD once more for each extra pass of a closure
+//       BEFORE_TRAIN_BATCH            from here to AFTER_TRAIN_BATCH once more for each pass of a closure
 //       for each microbatch:
 //         BEFORE_FORWARD
 //           outputs = model.forward(batch)
@@ -31,7 +31,7 @@ namespace tutti {
 //         BEFORE_BACKWARD
 //           loss.backward()
 //         AFTER_BACKWARD
-//       --- the verdict of all ranks: until here, nothing that lasts may be changed
+//       --- the verdict of all ranks: until that of the last pass, nothing that lasts may be changed
 //       AFTER_TRAIN_BATCH             gradients are reduced
 //         optimizer.step(), schedulers, metrics, time moves on
 //       BATCH_END

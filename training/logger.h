@@ -15,8 +15,17 @@ using LoggedHyperparameters = std::vector<std::pair<std::string, Hyperparameter>
 // Which algorithms ran at an event, and which were asked: "algorithm_traces/EMA/batch_end" -> 1 or 0.
 using LoggedTraces = std::vector<std::pair<std::string, int>>;
 
+struct LoggedText {
+  std::string name, text;
+};
+struct LoggedTable {
+  std::string name;
+  std::vector<std::string> columns;
+  std::vector<std::vector<std::string>> rows;
+};
+
 // Where algorithms and callbacks say what they want to be seen. Never blocks and never throws: what becomes
-// of it is the destinations' affair. Says nothing on ranks other than 0.
+// of it is the destinations' affair (training/logger_destination.h).
 class Logger {
  public:
   virtual ~Logger() = default;
@@ -24,13 +33,8 @@ class Logger {
   virtual void log_hyperparameters(const LoggedHyperparameters&) {}
   virtual void log_metrics(const LoggedMetrics&) {}
   virtual void log_traces(const LoggedTraces&) {}
-  virtual void log_text(const std::string& name, const std::string& text) {
-    static_cast<void>(name), static_cast<void>(text);
-  }
-  virtual void log_table(const std::string& name, const std::vector<std::string>& columns,
-                         const std::vector<std::vector<std::string>>& rows) {
-    static_cast<void>(name), static_cast<void>(columns), static_cast<void>(rows);
-  }
+  virtual void log_text(const LoggedText&) {}
+  virtual void log_table(const LoggedTable&) {}
 };
 
 }  // namespace tutti

@@ -9,6 +9,7 @@
 
 #include "runtime/setting.h"
 #include "tensors/param_view.h"
+#include "training/closure.h"
 
 namespace tutti {
 
@@ -41,6 +42,9 @@ class Optimizer {
   // scalar; undefined = 1) inside the kernel, which leaves the quotient in them. Does nothing where
   // `found_inf` (float32 scalar) is not zero. Asserts that gradients have their parameters' strides.
   void step(const at::Tensor& grad_scale = {}, const at::Tensor& found_inf = {});
+
+  // The same for one that may want passes of its own first. Default: Closure::step.
+  virtual void step(Closure& closure) { closure.step(); }
 
   // What the next step multiplies with; starts as base_lr, the recipe's.
   double lr() const { return lr_; }

@@ -3,10 +3,13 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "tensors/tree.h"
+#include "training/closure.h"
 #include "training/timestamp.h"
 #include "training/trainee.h"
 
@@ -22,7 +25,6 @@ struct State : Trainee {
   int world = 1;
   int memory_slot = 0;      // of the meter
   std::string device_name;  // "NVIDIA H100 80GB HBM3"; "" = the CPU
-  std::string precision = "fp32";
 
   Time max_duration;                       // may be changed in mid-run
   Timestamp timestamp;                     // of the batch under way: moves on after the optimizer's step
@@ -32,25 +34,33 @@ struct State : Trainee {
   int64_t train_samples = 0;               // of an epoch's data, all ranks together
   int64_t eval_samples = 0;                // of an evaluation's
 
-  Batch batch;      // this rank's; between BEFORE_FORWARD and AFTER_BACKWARD the microbatch under way
-  Outputs outputs;  // of the microbatch
-  at::Tensor loss;  // its mean, a scalar
+  Batch batch;              // this rank's; between BEFORE_FORWARD and AFTER_BACKWARD the microbatch under way
+  Outputs outputs;          // of the microbatch
+  at::Tensor loss;          // its mean, a scalar
+  double loss_scale = 1.0;  // of the step's losses, as backward takes them
   int grad_accum = 1;
-  bool composer = false;  // [compat]: Composer's way where tutti's is another
+  bool composer = false;                     // [compat]: Composer's way where tutti's is another
   int64_t device_train_microbatch_size = 0;  // samples; the last microbatches may have fewer
 
-  // At AFTER_TRAIN_BATCH the views' gradients are sums over all ranks; divided by this they are those of the
-  // mean loss.
+  // At AFTER_TRAIN_BATCH the views' gradients are sums over all ranks, of losses that were scaled; divided by
+  // this they are those of the mean loss.
   double grad_scale = 1.0;
 
+  // How a step changes the weights, where it is not the optimizer's own way: an algorithm that needs passes
+  // of its own puts it in, not after FIT_START, and ends by calling Closure::step.
+  std::function<void(Closure& closure)> closure_step;
+
   // From AFTER_TRAIN_BATCH on, of the step's whole batch, all ranks together.
-  double train_loss = 0.0;  // its mean
+  double train_loss = 0.0;  // its mean, in the first pass
   double flops = 0.0;       // what the model says it takes; 0 = it does not say
 
   // Of the last evaluation or the one under way: batches, and at EVAL_END samples, tokens and seconds too.
   Timestamp eval_timestamp;
   // Metrics as last computed, over all ranks: "eval/MulticlassAccuracy". New ones are there at EVAL_END.
   std::map<std::string, double> metric_values;
+
+  // The names of what is measured, by label: "train", "eval". Empty: not known.
+  std::map<std::string, std::vector<std::string>> measured;
 
   // Part of max_duration that has passed, in [0, 1]; in epochs it moves at their ends only.
   Time elapsed_duration() const { return {elapsed(timestamp, max_duration), TimeUnit::kDuration}; }

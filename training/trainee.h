@@ -12,6 +12,7 @@
 #include "runtime/setting.h"
 #include "tensors/sample_spec.h"
 #include "training/optimizer.h"
+#include "training/precision.h"
 
 namespace tutti {
 
@@ -21,6 +22,7 @@ using ModelFactory = std::function<std::shared_ptr<Model>(const Setting& section
 
 // What is trained, and what a checkpoint holds of it.
 struct Trainee {
+  Precision precision;
   std::shared_ptr<Model> model;
   std::vector<NamedParameter> parameters;
   std::vector<NamedBuffer> buffers;  // the persistent ones

@@ -26,6 +26,7 @@ class MpiWork final : public Work {
     return operation_->finished();
   }
   const CollectiveHeader& header() const override { return operation_->header(); }
+  bool finite() const override { return operation_->finite(); }
 
  private:
   MpiGroup& group_;

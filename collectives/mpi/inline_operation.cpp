@@ -48,7 +48,7 @@ void InlineOperation::sum(int64_t first, int64_t count, std::byte* out) {
     summands.push_back({{local, local + 1}, slot(local).data + first * item_bytes()});
   }
   void* const output = out;
-  ordered_sum(job().whole.scalar_type(), summands, {&output, 1}, count);
+  found(ordered_sum(job().whole.scalar_type(), summands, {&output, 1}, count));
 }
 
 void InlineOperation::gather() {

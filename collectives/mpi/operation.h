@@ -21,15 +21,18 @@ class Operation {
   virtual std::vector<int> late() const { return {}; }
 
   bool finished() const { return finished_; }
+  bool finite() const { return finite_; }  // as Work::finite
   const CollectiveJob& job() const { return job_; }
   const CollectiveHeader& header() const { return job_.header; }
 
  protected:
   void finish() { finished_ = true; }
+  void found(bool finite) { finite_ = finite_ && finite; }
 
  private:
   CollectiveJob job_;
   bool finished_ = false;
+  bool finite_ = true;
 };
 
 // A collective that the ranks of a host run through their control slots.

@@ -47,9 +47,9 @@ std::byte* ReduceOperation::place(int64_t piece, int local, const Chunk& chunk) 
   return direct() ? neighbour_source(local) + chunk.at : scratch(local, piece) + chunk.scratch;
 }
 
-void ReduceOperation::sum(const std::vector<Summand>& summands, const std::vector<void*>& outputs,
+bool ReduceOperation::sum(const std::vector<Summand>& summands, const std::vector<void*>& outputs,
                           int64_t bytes) {
-  ordered_sum(job().whole.scalar_type(), summands, outputs, bytes / item_bytes());
+  return ordered_sum(job().whole.scalar_type(), summands, outputs, bytes / item_bytes());
 }
 
 bool ReduceOperation::speaks_for_host(int owner) const {
@@ -150,7 +150,7 @@ bool ReduceOperation::settle(int64_t piece) {
     summands.push_back({{rank, rank + 1}, place(piece, layout.local_of(rank), mine)});
   }
   if (across_hosts()) add_remote(piece, mine, summands);
-  sum(summands, outputs(piece, mine), mine.bytes);
+  found(sum(summands, outputs(piece, mine), mine.bytes));
   if (!scatters_ && across_hosts()) spread_result(piece, mine);
   return true;
 }

@@ -25,7 +25,7 @@ class ReduceOperation final : public PiecedOperation {
   Chunk chunk_of_scatter(int64_t piece, int rank) const;
   Chunk chunk_of_all(int64_t piece, int rank) const;
   std::byte* place(int64_t piece, int local, const Chunk& chunk) const;
-  void sum(const std::vector<Summand>& summands, const std::vector<void*>& outputs, int64_t bytes);
+  bool sum(const std::vector<Summand>& summands, const std::vector<void*>& outputs, int64_t bytes);
   bool speaks_for_host(int owner) const;
   void send_subtrees(int64_t piece, int owner);
   void expect_subtrees(int64_t piece);

@@ -1,6 +1,8 @@
 #include "collectives/nccl/group.h"
 
 #include <ATen/cuda/CUDAEvent.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/tensor_split.h>
 #include <ATen/ops/zeros.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
@@ -35,6 +37,10 @@ class NcclWork final : public Work {
     return same_everywhere() && event_.query();
   }
   const CollectiveHeader& header() const override { return header_; }
+  bool finite() const override { return !summed_.defined() || at::isfinite(summed_).all().item<bool>(); }
+
+  // Of a sum: this rank's part of it.
+  void look_at(at::Tensor summed) { summed_ = std::move(summed); }
 
  private:
   bool same_everywhere() try { return check_.done(); } catch (const CollectiveError&) {
@@ -45,6 +51,7 @@ class NcclWork final : public Work {
   NcclCommunicator& communicator_;
   CollectiveHeader header_;
   HeaderCheck check_;
+  at::Tensor summed_;
   at::cuda::CUDAEvent event_;
 };
 
@@ -111,6 +118,8 @@ WorkPtr NcclGroup::post(CollectiveKind kind, const std::vector<at::Tensor>& tens
 
   const uint64_t bytes = kind == CollectiveKind::kBarrier ? 0 : tensors.front().nbytes();
   auto work = std::make_unique<NcclWork>(communicator_, control_, log_.next(kind, bytes, label));
+  if (kind == CollectiveKind::kReduceScatter) work->look_at(tensors.back());
+  if (kind == CollectiveKind::kAllReduce) work->look_at(tensors.front().tensor_split(size(), 0)[rank()]);
   check_nccl(launch(communicator_.comm(), stream.stream()), "to start " + work->header().text());
   for (const at::Tensor& tensor : tensors) {
     c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(), stream);

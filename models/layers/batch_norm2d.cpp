@@ -30,10 +30,12 @@ at::Tensor BatchNorm2d::normalise(const at::Tensor& x, const at::Tensor& mean, c
 
 TensorTree BatchNorm2d::forward(const TensorTree& input) {
   const at::Tensor& x = input.tensor();
-  if (!context().training) return normalise(x, running_mean_.tensor, running_var_.tensor, false);
+  const auto weights = weight_.tensor.scalar_type();  // the kernel takes statistics of no other
+  if (!context().training)
+    return normalise(x, running_mean_.tensor.to(weights), running_var_.tensor.to(weights), false);
   if (!context().statistics) return normalise(x, {}, {}, true);
-  const at::Tensor mean = at::zeros_like(running_mean_.tensor);
-  const at::Tensor variance = at::zeros_like(running_var_.tensor);
+  const at::Tensor mean = at::zeros_like(weight_.tensor.detach());
+  const at::Tensor variance = at::zeros_like(weight_.tensor.detach());
   at::Tensor normal = normalise(x, mean, variance, true);
   context().statistics->push_back({this, mean, variance, x.numel() / x.size(1)});
   return normal;

@@ -3,6 +3,7 @@
 
 #include "io/checkpoint.h"
 #include "io/hdf5_writer.h"
+#include "models/model.h"
 #include "sim/local_run.h"
 #include "tensors/finite.h"
 #include "tests/actors/sleeping_world.h"
@@ -49,6 +50,45 @@ TEST(NonFiniteTest, GradientThatOverflowsInTheSumOfTheRanksChangesNothing) {
   const auto weights = find_checkpoint(disk, folder.path("run"), [](const std::string&) {}).tensors;
   ASSERT_FALSE(weights.empty());
   for (const auto& [name, tensor] : weights) EXPECT_TRUE(all_finite(tensor)) << name;
+}
+
+// Its gradient is the sum of its inputs: one number of many may be the one that overflows.
+class Adding final : public Model {
+ public:
+  Adding() : weight_(add_parameter("weight", {600, 700}, [](at::Tensor& t, at::Generator) { t.zero_(); })) {}
+  TensorTree forward(const Batch& batch) override {
+    return (batch["input"].tensor() * weight_.tensor).flatten(1).sum(1);
+  }
+  at::Tensor loss(const Outputs& outputs, const Batch&) override { return outputs.tensor().mean(); }
+  const char* kind() const override { return "Adding"; }
+
+ private:
+  Parameter& weight_;
+};
+
+TEST(NonFiniteTest, OneNumberOfALargeGradientThatOverflowsInTheSumOfTheRanksChangesNothing) {
+  const Scratch folder;
+  at::Tensor input = at::zeros({2, 600, 700});
+  input.select(1, 123).select(1, 456).fill_(2e38);
+  ASSERT_GT(input[0].numel(), kReadWhole);
+  PosixDisk disk;
+  write_hdf5(disk, folder.path("data.h5"),
+             {hdf5_array("input", input), hdf5_array("target", at::arange(2, at::kLong))});
+  LocalRunOptions options;
+  options.ranks = 2;
+  options.run_dir = folder.path("run");
+  options.quiet = true;
+  options.prepare = [](Job& job) {
+    job.make_model = [](const Setting&, const SampleSpec&) { return std::make_shared<Adding>(); };
+  };
+  train_in_one_process(
+      recipe_of("seed = 1\n[model]\nkind = 'mlp'\n[data.train]\nkind = 'hdf5'\npath = '" +
+                folder.path("data.h5") +
+                "'\nbatch_size = 2\n[optimizer]\nkind = 'sgd'\n[train]\nmax_duration = '1ba'\n"),
+      options);
+  const auto weights = find_checkpoint(disk, folder.path("run"), [](const std::string&) {}).tensors;
+  EXPECT_TRUE(all_finite(weights.at("model/weight")));
+  EXPECT_EQ(weights.at("optimizer/step").item<int64_t>(), 0);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "sim/local_run.h"
 #include "tensors/meter.h"
 #include "tests/actors/memory_world.h"
+#include "tests/actors/second_pass.h"
 #include "tests/actors/sleeping_world.h"
 #include "training/state.h"
 
@@ -99,6 +100,20 @@ TEST(OutOfMemoryTest, RunningStatisticsAreOfTheGoodAttempt) {
 TEST(OutOfMemoryTest, RandomDrawsAreOfTheGoodAttempt) {
   sweep({.recipe = gpt(2, 8)}, {0}, 7);
   sweep({.recipe = gpt(2, 8), .ranks = 1}, {0}, 7);
+}
+
+// The weights that a pass was at are forgotten, and the step begins anew.
+TEST(OutOfMemoryTest, InAnyPassOfAClosure) {
+  const auto twice = [](int) {
+    Engine::Options options;
+    options.algorithms = {std::make_shared<SecondPass>(0.1)};
+    return options;
+  };
+  sweep({.recipe = mlp(2), .listeners = twice}, {0}, 1);
+  sweep({.recipe = mlp(2), .listeners = twice}, {1}, 3);
+  sweep({.recipe = mlp(2), .ranks = 1, .listeners = twice}, {0}, 1);
+  sweep({.recipe = resnet(2, 8), .listeners = twice}, {1}, 211);
+  sweep({.recipe = gpt(2, 8), .listeners = twice}, {0, 1}, 31);
 }
 
 // Needs memory of its own at every event, random draws among it, and changes what is learnt.

@@ -144,7 +144,7 @@ TEST_F(ReporterTest, ResumedRunCutsAtItsStep) {
       "{\"step\": 1}\n{\"step\": 2}\n{\"step\": 2, \"epoch\": 1, \"metrics/eval/a\": 0.5}\n";
   write_text(path_, until + "{\"step\": 3}\n{\"step\": 3, \"metrics/eval/a\": 0.6}\n{\"step\": 4, \"lo");
   report(disk_, [](Context& context, ActorId reporter) {
-    context.send(reporter, ReportFrom{2, "checkpoints/ep1-ba2"});
+    context.send(reporter, ReportFrom{2, "checkpoints/ep1-ba2", /*own=*/true});
     context.send(reporter, EvalDone{2, 1, {{"metrics/eval/a", 0.5}}});
   });
   EXPECT_EQ(read_text(path_), until);

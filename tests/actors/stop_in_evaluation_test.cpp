@@ -14,7 +14,8 @@ namespace {
 
 constexpr int kEvalBatches = 1000;
 
-// 4 batches an epoch; the learning rate depends on what evaluations find.
+// 4 batches an epoch; the learning rate depends on what evaluations find, and a callback watches the metrics
+// of the training.
 std::string recipe(const std::string& eval_interval) {
   return "seed = 5\n[model]\nkind = 'mlp'\nhidden = [8]\n"
          "[data.train]\nkind = 'synthetic'\nsamples = 96\nbatch_size = 24\nshape = [6]\n"
@@ -23,7 +24,9 @@ std::string recipe(const std::string& eval_interval) {
          "\nbatch_size = 24\nshape = [6]\n[optimizer]\nkind = 'sgd'\nlr = 0.1\n"
          "[scheduler]\nkind = 'reduce_lr_on_plateau'\nmonitor = 'metrics/eval/CrossEntropy'\npatience = 0\n"
          "[train]\nmax_duration = '3ep'\neval_interval = '" +
-         eval_interval + "'\n";
+         eval_interval +
+         "'\n[[loggers]]\nkind = 'csv'\n[[callbacks]]\nkind = 'early_stopper'\nmonitor = "
+         "'MulticlassAccuracy'\ndataloader_label = 'train'\npatience = '100ep'\n";
 }
 
 // Asks the run to stop from within an evaluation, which from then on takes a second.
@@ -83,6 +86,8 @@ TEST_P(StopInEvaluationTest, CutsItShortAndLeavesItToTheNextStart) {
   EXPECT_TRUE(std::equal(stopped.begin(), stopped.end(), whole.begin()));
   train(interval, folder.path("parts"), -1);
   EXPECT_EQ(lines(folder.path("parts")), whole);
+  EXPECT_EQ(read_text(folder.path("parts/metrics-rank0.csv")),
+            read_text(folder.path("whole/metrics-rank0.csv")));
   EXPECT_EQ(inspect_digest(folder.path("parts")), inspect_digest(folder.path("whole")));
 }
 

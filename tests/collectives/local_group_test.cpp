@@ -54,6 +54,21 @@ TEST(LocalGroupTest, NothingIsDoneBeforeTheLastHasPosted) {
   EXPECT_TRUE(same_bits(b, expected));
 }
 
+// Each rank's number is finite, their sum is not.
+TEST(LocalGroupTest, ASumThatOverflowsIsNotFinite) {
+  for (const int64_t at : {0, 500, 1000}) {
+    const auto groups = groups_of(2);
+    for (const bool overflows : {true, false}) {
+      std::vector<at::Tensor> all = {numbers(at::kFloat, 1001, 0), numbers(at::kFloat, 1001, 1)};
+      if (overflows)
+        for (auto& one : all) one[at] = 3e38;
+      const WorkPtr first = groups[0]->all_reduce(all[0], "sum"), last = groups[1]->all_reduce(all[1], "sum");
+      ASSERT_TRUE(first->done() && last->done());
+      EXPECT_EQ(first->finite() && last->finite(), !overflows) << at;
+    }
+  }
+}
+
 TEST(LocalGroupTest, EveryKindAgreesWithItsDefinition) {
   constexpr int kRanks = 3;
   constexpr int64_t kCount = 1001;

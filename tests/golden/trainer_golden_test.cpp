@@ -212,6 +212,7 @@ Trained train(const GoldenCase& c) {
   std::istringstream lines(read_text(folder.path("run/metrics.jsonl")));
   const std::map<std::string, std::string> names = {{"loss", "loss"},
                                                     {"lr", "lr"},
+                                                    {"metrics/train/MulticlassAccuracy", "train_accuracy"},
                                                     {"metrics/eval/MulticlassAccuracy", "eval_accuracy"},
                                                     {"metrics/eval/CrossEntropy", "eval_cross_entropy"}};
   for (std::string line; std::getline(lines, line);) {

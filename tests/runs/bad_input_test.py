@@ -254,8 +254,26 @@ monitor = "metrics/eval/LanguageCrossEntropy"
     def test_a_metric_that_nothing_measures(self):
         place = self.alter("[checkpoint]", '[[callbacks]]\nkind = "early_stopper"\n'
                            'monitor = "MulticlasAccuracy"\n\n[checkpoint]', named="monitor")
-        self.refused(place, 'callbacks.0.monitor = "MulticlasAccuracy"', "did you mean MulticlassAccuracy?",
-                     check=None)
+        self.refused(place, 'callbacks.0.monitor = "MulticlasAccuracy"', "did you mean MulticlassAccuracy?")
+
+    def test_a_metric_that_is_not_measured_in_training(self):
+        place = self.alter("[checkpoint]", '[[callbacks]]\nkind = "early_stopper"\ndataloader_label = "train"\n'
+                           'monitor = "CrossEntropy"\n\n[checkpoint]', named="monitor")
+        self.refused(place, 'callbacks.0.monitor = "CrossEntropy"', "it measures MulticlassAccuracy")
+
+    def test_a_metric_of_data_that_there_is_not(self):
+        place = self.alter("[checkpoint]", '[[callbacks]]\nkind = "threshold_stopper"\ndataloader_label = "evil"\n'
+                           'monitor = "CrossEntropy"\nthreshold = 1\n\n[checkpoint]', named="monitor")
+        self.refused(place, 'callbacks.0.monitor = "CrossEntropy"', 'nothing is measured under the label "evil"')
+
+    def test_a_logger_of_a_hosted_service(self):
+        place = self.alter("[checkpoint]", '[[loggers]]\nkind = "wandb"\n\n[checkpoint]', named='"wandb"')
+        self.refused(place, 'loggers.0.kind = "wandb"', "Not carried over", 'kind = "command"')
+
+    def test_a_log_that_several_ranks_would_write(self):
+        place = self.alter("[checkpoint]", '[[loggers]]\nkind = "csv"\nrank_zero_only = false\n'
+                           'filename = "all.csv"\n\n[checkpoint]', named="all.csv")
+        self.refused(place, 'loggers.0.filename = "all.csv"', "expected {rank} in it")
 
     def test_an_unknown_option(self):
         self.refused("", "--resum", arguments=["--resum", "auto"], check=None)

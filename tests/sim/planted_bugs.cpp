@@ -156,6 +156,7 @@ class IsContentWithItsOwn final : public GroupBelow {
       WorkPtr below;
       bool done() override { return true; }
       const CollectiveHeader& header() const override { return below->header(); }
+      bool finite() const override { return below->finite(); }
     };
     auto work = below_->all_reduce(inout, label);
     if (rank() != 1 || label != "verdict") return work;
@@ -182,6 +183,7 @@ class StopsAlone final : public GroupBelow {
         return true;
       }
       const CollectiveHeader& header() const override { return below->header(); }
+      bool finite() const override { return below->finite(); }
     };
     auto work = std::make_unique<OwnStop>();
     work->below = below_->all_reduce(inout, label);

@@ -9,6 +9,7 @@
 #include "io/recipe.h"
 #include "runtime/resolve.h"
 #include "tensors/meter.h"
+#include "tests/actors/second_pass.h"
 #include "tests/sim/small_job.h"
 
 namespace tutti {
@@ -37,6 +38,22 @@ TEST(SimulationTest, ARunWithoutFaultsKeepsEveryInvariant) {
     orders.insert(result.deliveries);
   }
   EXPECT_EQ(orders.size(), 20u);
+}
+
+// Files, and a program that is not started.
+TEST(SimulationTest, LoggersBreakNothingWhateverHappens) {
+  constexpr int kRanks = 2;
+  const std::string loggers =
+      "[[loggers]]\nkind = 'csv'\n[[loggers]]\nkind = 'file'\nrank_zero_only = false\n[[loggers]]\nkind = "
+      "'tensorboard'\n[[loggers]]\nkind = 'command'\ncommand = 'touch /started'\n";
+  std::string faults;
+  for (const char* kind : {"death", "disk_full", "write_error", "torn_write"})
+    faults += "[[fault]]\nkind = '" + std::string(kind) + "'\n";
+  const Simulation simulation(small_job(loggers), kRanks, plan_of(faults, kRanks));
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    const SeedResult result = simulation.run_twice(seed);
+    EXPECT_THAT(result.findings, IsEmpty()) << "seed " << seed << "\n" << joined(result.story);
+  }
 }
 
 constexpr double kBytesPerMb = 1e6;
@@ -115,6 +132,27 @@ TEST_P(EachFault, HappensAndBreaksNothing) {
     for (const auto& [name, count] : result.faults) fired += count;
   }
   EXPECT_GT(fired, 10);
+}
+
+// Each step has a second pass, in which memory runs out as well.
+TEST(SimulationTest, StepsOfTwoPassesKeepEveryInvariant) {
+  constexpr int kRanks = 3;
+  SimSeams seams;
+  seams.job = [](Job& job, int) {
+    job.listeners = [](int) {
+      Engine::Options options;
+      options.algorithms = {std::make_shared<SecondPass>(0.1)};
+      return options;
+    };
+  };
+  for (const char* kind : {"out_of_memory", "death", "sigterm"}) {
+    const Simulation simulation(small_job(), kRanks,
+                                plan_of("[[fault]]\nkind = '" + std::string(kind) + "'\n", kRanks), seams);
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      const SeedResult result = simulation.run_twice(seed);
+      EXPECT_THAT(result.findings, IsEmpty()) << kind << " seed " << seed << "\n" << joined(result.story);
+    }
+  }
 }
 
 std::vector<std::string> fault_names() {

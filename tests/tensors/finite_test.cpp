@@ -10,13 +10,15 @@ namespace tutti {
 namespace {
 
 TEST(Finite, OneBadElementAnywhereIsFound) {
-  for (const int64_t size : {1, 7, 64, 1001}) {
-    for (const int64_t at : {int64_t{0}, size / 2, size - 1}) {
-      for (const float bad : {INFINITY, -INFINITY, NAN}) {
-        at::Tensor values = at::randn({size});
-        EXPECT_TRUE(all_finite(values));
-        values[at] = bad;
-        EXPECT_FALSE(all_finite(values)) << bad << " at " << at << " of " << size;
+  for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf}) {
+    for (const int64_t size : {1, 7, 64, 1001}) {
+      for (const int64_t at : {int64_t{0}, size / 2, size - 1}) {
+        for (const float bad : {INFINITY, -INFINITY, NAN, -NAN}) {
+          at::Tensor values = at::randn({size}).to(dtype);
+          EXPECT_TRUE(all_finite(values));
+          values[at] = bad;
+          EXPECT_FALSE(all_finite(values)) << bad << " at " << at << " of " << size;
+        }
       }
     }
   }
@@ -27,6 +29,10 @@ TEST(Finite, LargeAndTinyNumbersAreFinite) {
   EXPECT_TRUE(
       all_finite(at::tensor({Limits::max(), Limits::lowest(), Limits::min(), Limits::denorm_min(), 0.0f})));
   EXPECT_TRUE(all_finite(at::empty({0})));
+  EXPECT_TRUE(all_finite(at::tensor({65504.0F, -65504.0F}).to(at::kHalf)));
+  EXPECT_TRUE(all_finite(at::tensor({3.3e38F, -3.3e38F}).to(at::kBFloat16)));
+  EXPECT_TRUE(all_finite(at::tensor({std::numeric_limits<double>::max()}, at::kDouble)));
+  EXPECT_TRUE(all_finite(at::full({3}, -1, at::kLong)));
 }
 
 TEST(Finite, AnyLayoutAndDtypeWillDo) {

@@ -102,6 +102,26 @@ TEST_F(EngineTest, AtInitDestinationsComeFirst) {
   EXPECT_THAT(said_, ElementsAre("L", "X", "A", "B"));
 }
 
+class BrokenWatcher final : public Callback {
+ public:
+  std::string name() const override { return "Broken"; }
+  void run_event(Event, State&, Logger&) override { throw UserError("no such server"); }
+};
+
+TEST_F(EngineTest, ADestinationThatFailsIsAWarningAndACallbackThatDoesIsAnError) {
+  Said warnings;
+  options_.warn = [&](const std::string& what) { warnings.push_back(what); };
+  options_.destinations = {std::make_shared<BrokenWatcher>(), std::make_shared<Watcher>("L", said_)};
+  Engine engine(state_, logger_, options_);
+  engine.run_event(Event::kInit);
+  engine.run_event(Event::kFitStart);
+  EXPECT_THAT(said_, ElementsAre("L", "L"));
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("no such server")));
+  options_.callbacks = {std::make_shared<BrokenWatcher>()};
+  Engine strict(state_, logger_, options_);
+  EXPECT_THROW(strict.run_event(Event::kFitStart), UserError);
+}
+
 TEST_F(EngineTest, AfterIsTheReverseOfBefore) {
   sayer("A"), sayer("B"), sayer("C");
   EXPECT_THAT(run(Event::kBeforeLoss), ElementsAre("A", "B", "C"));

@@ -22,6 +22,22 @@ TEST(Metric, SumsOfRanksAddUpToTheWhole) {
   EXPECT_EQ(whole->compute(), 0.5);
 }
 
+// Rows of float are counted without tensors, of double with them.
+TEST(Metric, AccuracyOfTiesAndOfNoNumbersIsThatOfArgmax) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const at::Tensor scores =
+      at::tensor({1.0F, 2.0F, 2.0F, nan, 9.0F, nan, 3.0F, 3.0F, 1.0F, 5.0F, nan, 7.0F, 0.0F, 1.0F, 2.0F})
+          .view({5, 3});
+  const MetricPtr rows = make_metric("MulticlassAccuracy"), tensors = make_metric("MulticlassAccuracy");
+  for (int64_t guess = 0; guess < 3; ++guess) {
+    const at::Tensor target = at::tensor({guess, guess, guess, guess, int64_t{-100}}, at::kLong);
+    rows->update(scores, target);
+    tensors->update(scores.to(at::kDouble), target);
+    EXPECT_EQ(rows->sums(), tensors->sums()) << guess;
+  }
+  EXPECT_THAT(rows->sums(), testing::ElementsAre(4, 12, 12));
+}
+
 TEST(Metric, ResetForgetsEverything) {
   const MetricPtr metric = make_metric("CrossEntropy");
   metric->update(at::eye(4), at::tensor({0, 1, 0, 0}, at::kLong));

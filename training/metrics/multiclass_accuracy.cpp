@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "training/metrics/class_counts.h"
 
@@ -16,6 +17,20 @@ at::Tensor predicted(const at::Tensor& rows, const at::Tensor& target, int64_t t
   return at::where(highest.eq(target.unsqueeze(1)).any(1), target, highest.select(1, 0));
 }
 
+// As argmax has it: the first of the highest, and a NaN is higher than all.
+int64_t highest(const float* scores, int64_t classes) {
+  int64_t best = 0;
+  for (int64_t c = 1; c < classes && !std::isnan(scores[best]); ++c)
+    if (scores[c] > scores[best] || std::isnan(scores[c])) best = c;
+  return best;
+}
+
+bool are_plain_rows(const at::Tensor& outputs, const at::Tensor& target) {
+  return outputs.dim() == 2 && target.dim() == 1 && outputs.size(0) == target.size(0) &&
+         outputs.is_contiguous() && outputs.is_cpu() && outputs.scalar_type() == at::kFloat &&
+         target.is_contiguous() && target.is_cpu() && target.scalar_type() == at::kLong;
+}
+
 }  // namespace
 
 MulticlassAccuracy::MulticlassAccuracy(const Options& options)
@@ -25,6 +40,10 @@ MulticlassAccuracy::MulticlassAccuracy(const Options& options)
 
 void MulticlassAccuracy::update(const at::Tensor& outputs, const at::Tensor& target) {
   if (options_.num_classes > 0) require_classes(name(), outputs, options_.num_classes);
+  if (!options_.macro && options_.top_k == 1 && are_plain_rows(outputs, target)) {
+    count_rows(outputs, target);
+    return;
+  }
   const at::Tensor all = target.reshape(-1);
   const at::Tensor counted = all.ne(options_.ignore_index).nonzero().flatten();
   const at::Tensor rows = outputs.movedim(1, -1).reshape({-1, outputs.size(1)}).index_select(0, counted);
@@ -39,6 +58,18 @@ void MulticlassAccuracy::update(const at::Tensor& outputs, const at::Tensor& tar
   add(0, labels.masked_select(guess.eq(labels)));
   add(1, labels);
   add(2, guess);
+}
+
+// The common case without a tensor: it is done in every step of a training.
+void MulticlassAccuracy::count_rows(const at::Tensor& outputs, const at::Tensor& target) {
+  const auto* labels = target.const_data_ptr<int64_t>();
+  const auto* scores = outputs.const_data_ptr<float>();
+  for (int64_t row = 0; row < target.size(0); ++row, scores += outputs.size(1)) {
+    if (labels[row] == options_.ignore_index) continue;
+    sums_[0] += highest(scores, outputs.size(1)) == labels[row] ? 1.0 : 0.0;
+    sums_[1] += 1.0;
+    sums_[2] += 1.0;
+  }
 }
 
 bool MulticlassAccuracy::occurs(size_t of_class) const {

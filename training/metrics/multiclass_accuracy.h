@@ -23,6 +23,7 @@ class MulticlassAccuracy final : public Metric {
   std::vector<double>& sums() override { return sums_; }
 
  private:
+  void count_rows(const at::Tensor& outputs, const at::Tensor& target);
   bool occurs(size_t of_class) const;
 
   Options options_;

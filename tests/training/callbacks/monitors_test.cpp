@@ -37,7 +37,7 @@ TEST_F(CallbackTest, SpeedMonitorAveragesOverItsWindow) {
 TEST_F(CallbackTest, SpeedMonitorTellsTokensAndFlopsWhereThereAreAny) {
   SpeedMonitor monitor({.window_size = 1});
   state_.device_name = "NVIDIA A100-SXM4-40GB";
-  state_.precision = "amp_bf16";
+  state_.precision.name = "amp_bf16";
   state_.flops = 78e12;
   batch(monitor, 1.0, 100);
   batch(monitor, 0.5, 100);

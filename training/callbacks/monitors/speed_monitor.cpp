@@ -49,7 +49,7 @@ LoggedMetrics SpeedMonitor::throughput(const State& state) const {
   if (to.flops <= 0) return metrics;
   add(metrics, "flops", rate(flops, seconds), state.world);
   const double given = options_.gpu_flops_available;
-  const double peak = given > 0 ? given : peak_flops(state.device_name, state.precision);
+  const double peak = given > 0 ? given : peak_flops(state.device_name, state.precision.name);
   if (peak > 0) metrics.emplace_back("throughput/device/mfu", rate(flops, seconds) / state.world / peak);
   return metrics;
 }

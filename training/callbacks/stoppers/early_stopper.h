@@ -15,7 +15,8 @@ class EarlyStopper final : public Callback {
   EarlyStopper(WatchedMetric metric, double min_delta, const Time& patience);
 
   std::string name() const override { return "EarlyStopper"; }
-  void after_load(State& state, Logger&) override { metric_.require(state); }
+  void require(const State& state) const override { metric_.require(state); }
+  void after_load(State& state, Logger&) override { require(state); }
   void eval_end(State& state, Logger&) override { look(state); }
   void epoch_end(State& state, Logger&) override { look(state); }
 

@@ -13,7 +13,8 @@ class ThresholdStopper final : public Callback {
       : metric_(std::move(metric)), threshold_(threshold), stop_on_batch_(stop_on_batch) {}
 
   std::string name() const override { return "ThresholdStopper"; }
-  void after_load(State& state, Logger&) override { metric_.require(state); }
+  void require(const State& state) const override { metric_.require(state); }
+  void after_load(State& state, Logger&) override { require(state); }
   void eval_end(State& state, Logger&) override { look(state); }
   void epoch_end(State& state, Logger&) override { look(state); }
   void batch_end(State& state, Logger&) override {

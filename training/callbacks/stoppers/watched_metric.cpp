@@ -37,10 +37,15 @@ WatchedMetric::WatchedMetric(Options options)
 
 void WatchedMetric::require(const State& state) const {
   const std::string& monitor = options_.monitor.text();
-  const auto known = state.model->get_metrics(/*is_train=*/false);
+  const auto measured = state.measured.find(options_.dataloader_label);
+  if (!state.measured.empty() && measured == state.measured.end())
+    options_.monitor.fail("nothing is measured under the label \"" + options_.dataloader_label + "\"");
+  const auto known = state.measured.empty() ? state.model->get_metrics(options_.dataloader_label == "train")
+                                            : measured->second;
   if (std::find(known.begin(), known.end(), monitor) != known.end()) return;
   const std::string near = nearest_name(monitor, known);
-  options_.monitor.fail("the model has no such metric; it measures " + joined(known) +
+  options_.monitor.fail("there is no such metric; " +
+                        (known.empty() ? "it measures none" : "it measures " + joined(known)) +
                         (near.empty() ? "" : "; did you mean " + near + "?"));
 }
 

@@ -1,0 +1,116 @@
+#include "io/event_file.h"
+
+#include <array>
+#include <bit>
+#include <cstring>
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kMostUnwritten = 1 << 20;  // bytes
+constexpr uint32_t kCastagnoli = 0x82f63b78;     // reflected
+constexpr uint32_t kMaskDelta = 0xa282ead8;
+
+constexpr std::array<uint32_t, 256> make_crc_table() {
+  std::array<uint32_t, 256> table{};
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    uint32_t crc = byte;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) ? kCastagnoli : 0);
+    table[byte] = crc;
+  }
+  return table;
+}
+
+template <class Value>
+std::string little_endian(Value value) {
+  static_assert(std::endian::native == std::endian::little);
+  std::string bytes(sizeof value, '\0');
+  std::memcpy(bytes.data(), &value, sizeof value);
+  return bytes;
+}
+
+// Protobuf's wire format: a field is its number and type, then its bytes.
+enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+
+std::string varint(uint64_t value) {
+  std::string bytes;
+  for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(value | 0x80);
+  return bytes + static_cast<char>(value);
+}
+
+std::string tag(uint32_t field, WireType type) { return varint(field << 3 | type); }
+std::string number(uint32_t field, int64_t value) {
+  return tag(field, kVarint) + varint(static_cast<uint64_t>(value));
+}
+std::string bytes(uint32_t field, const std::string& value) {
+  return tag(field, kBytes) + varint(value.size()) + value;
+}
+
+// Fields of Event, Summary.Value and what is in them.
+constexpr uint32_t kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7;
+constexpr uint32_t kValue = 1, kTag = 1, kSimpleValue = 2, kTensor = 8, kMetadata = 9;
+constexpr uint32_t kPluginData = 1, kPluginName = 1;
+constexpr uint32_t kDtype = 1, kShape = 2, kStrings = 8, kDim = 2, kSize = 1;
+constexpr int64_t kStringType = 7;   // DT_STRING
+constexpr int64_t kStatusStart = 1;  // SessionLog.START
+
+std::string event(double wall_time_s, int64_t step, const std::string& what) {
+  return tag(kWallTime, kFixed64) + little_endian(wall_time_s) + number(kStep, step) + what;
+}
+
+std::string scalar(const std::string& name, double value) {
+  return bytes(kValue,
+               bytes(kTag, name) + tag(kSimpleValue, kFixed32) + little_endian(static_cast<float>(value)));
+}
+
+}  // namespace
+
+uint32_t masked_crc32c(const std::string& data) {
+  static constexpr auto kTable = make_crc_table();
+  uint32_t crc = ~0U;
+  for (const unsigned char byte : data) crc = (crc >> 8) ^ kTable[(crc ^ byte) & 0xff];
+  crc = ~crc;
+  return ((crc >> 15) | (crc << 17)) + kMaskDelta;
+}
+
+EventFile::EventFile(Disk& disk, const std::string& path, double wall_time_s)
+    : file_(disk.open(path, /*truncate=*/true)) {
+  record(event(wall_time_s, 0, bytes(kFileVersion, "brain.Event:2")));
+}
+
+void EventFile::restart(int64_t step, double wall_time_s) {
+  record(event(wall_time_s, step, bytes(kSessionLog, number(1, kStatusStart))));
+}
+
+void EventFile::scalars(const std::vector<std::pair<std::string, double>>& values, int64_t step,
+                        double wall_time_s) {
+  std::string summary;
+  for (const auto& [name, value] : values) summary += scalar(name, value);
+  record(event(wall_time_s, step, bytes(kSummary, summary)));
+}
+
+void EventFile::text(const std::string& name, const std::string& markdown, int64_t step, double wall_time_s) {
+  const std::string shape = bytes(kDim, number(kSize, 1));
+  const std::string tensor = number(kDtype, kStringType) + bytes(kShape, shape) + bytes(kStrings, markdown);
+  const std::string metadata = bytes(kPluginData, bytes(kPluginName, "text"));
+  const std::string value = bytes(kTag, name) + bytes(kMetadata, metadata) + bytes(kTensor, tensor);
+  record(event(wall_time_s, step, bytes(kSummary, bytes(kValue, value))));
+}
+
+void EventFile::record(const std::string& event) {
+  if (unwritten_.size() + event.size() > kMostUnwritten) {
+    ++dropped_;
+    return;
+  }
+  const std::string length = little_endian<uint64_t>(event.size());
+  unwritten_ += length + little_endian(masked_crc32c(length)) + event + little_endian(masked_crc32c(event));
+}
+
+// What is unwritten only ever grows at its end: a write that a full disk cut short is written over.
+void EventFile::flush(bool sync) {
+  if (!unwritten_.empty()) file_->append(std::as_bytes(std::span(unwritten_)));
+  unwritten_.clear();
+  if (sync) file_->sync();
+}
+
+}  // namespace tutti

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/disk.h"
+
+namespace tutti {
+
+// TensorBoard's event file: records framed as TensorFlow's (length, masked CRC-32C of it, bytes, their masked
+// CRC-32C), each a protobuf of tensorflow/core/util/event.proto. Whenever the process is killed it holds
+// whole records, and at most the last one is torn, which TensorBoard leaves out.
+// What is added is written by `flush`; what a full disk leaves no room for is kept, up to 1 MiB, then
+// dropped.
+class EventFile {
+ public:
+  EventFile(Disk& disk, const std::string& path, double wall_time_s);
+
+  // What earlier files say of `step` and later ones is void.
+  void restart(int64_t step, double wall_time_s);
+  void scalars(const std::vector<std::pair<std::string, double>>& values, int64_t step, double wall_time_s);
+  // Shown by TensorBoard's text plugin, as Markdown.
+  void text(const std::string& tag, const std::string& markdown, int64_t step, double wall_time_s);
+
+  // Throws OperatingError; nothing is lost by it.
+  void flush(bool sync);
+  int64_t dropped() const { return dropped_; }  // records
+
+ private:
+  void record(const std::string& event);
+
+  std::unique_ptr<WritableFile> file_;
+  std::string unwritten_;
+  int64_t dropped_ = 0;
+};
+
+// Of TensorFlow's framing; the CRC is Castagnoli's.
+uint32_t masked_crc32c(const std::string& bytes);
+
+}  // namespace tutti

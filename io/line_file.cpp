@@ -1,0 +1,95 @@
+#include "io/line_file.h"
+
+#include <filesystem>
+#include <sstream>
+
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kFlushBytes = 1 << 16;
+constexpr std::size_t kMostUnwritten = 1 << 20;
+
+// In one move, since a process may be killed here too.
+void replace_file(Disk& disk, const std::string& path, const std::string& text) {
+  const std::string fresh = path + ".new";
+  const auto file = disk.open(fresh, /*truncate=*/true);
+  file->append(std::as_bytes(std::span(text)));
+  file->sync();
+  file->close();
+  disk.rename(fresh, path);
+}
+
+}  // namespace
+
+LineFile::LineFile(Disk& disk, std::string path, StepOf step_of, Warn warn)
+    : disk_(disk), path_(std::move(path)), step_of_(std::move(step_of)), warn_(std::move(warn)) {}
+
+void LineFile::resume(int64_t last_step, const std::function<void(const std::string&)>& see) {
+  reopen(lines_until(last_step, see));
+}
+
+void LineFile::begin() {
+  if (disk_.exists(path_) && disk_.size(path_) > 0) {
+    const std::filesystem::path path = path_;
+    const std::string stem = (path.parent_path() / path.stem()).string();
+    disk_.rename(path_, unused_path(disk_, stem + ".earlier", path.extension()));
+  }
+  reopen("");
+}
+
+void LineFile::reopen(const std::string& text) {
+  replace_file(disk_, path_, text);
+  file_ = disk_.open(path_, /*truncate=*/false);
+  empty_ = text.empty();
+}
+
+std::string LineFile::lines_until(int64_t last_step, const std::function<void(const std::string&)>& see) {
+  if (!disk_.exists(path_)) return "";
+  const auto bytes = disk_.read(path_);
+  std::istringstream lines(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  std::string kept;
+  for (std::string line; std::getline(lines, line);) {
+    const bool torn = lines.eof();  // it has no line break
+    const int64_t step = torn ? -1 : step_of_(line);
+    if (step < 0 || step > last_step) continue;
+    if (see) see(line);
+    kept += line + "\n";
+  }
+  return kept;
+}
+
+// What is unwritten only ever grows at its end, so that a write that a full disk cut short is written over by
+// the next.
+void LineFile::append(const std::string& line) {
+  empty_ = false;
+  if (unwritten_.size() + line.size() >= kMostUnwritten) {
+    ++dropped_;
+  } else {
+    unwritten_ += line + "\n";
+  }
+  if (unwritten_.size() >= kFlushBytes) flush();
+}
+
+void LineFile::flush(bool sync) {
+  if (!file_ || (unwritten_.empty() && !sync)) return;
+  try {
+    file_->append(std::as_bytes(std::span(unwritten_)));
+    unwritten_.clear();
+    if (sync) file_->sync();
+    broken_ = false;
+    tell_dropped();
+  } catch (const OperatingError& error) {
+    if (!broken_) warn_(error.what());
+    broken_ = true;
+  }
+}
+
+void LineFile::tell_dropped() {
+  if (dropped_ == 0) return;
+  warn_(path_ + " lacks " + std::to_string(dropped_) + " lines, for which there was no room");
+  dropped_ = 0;
+}
+
+}  // namespace tutti

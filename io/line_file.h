@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "runtime/disk.h"
+
+namespace tutti {
+
+// A text file that a run appends whole lines to, each of a step. Whenever the process is killed it holds
+// whole lines in order, and at most the last one is torn; a run that goes on cuts off the lines of steps that
+// it does again. Never throws for the disk: what cannot be written is kept, up to 1 MiB, and tried again;
+// what there is no room for is dropped and counted.
+class LineFile {
+ public:
+  using StepOf = std::function<int64_t(const std::string& line)>;  // -1: torn, or not a line of this kind
+  using Warn = std::function<void(const std::string& what)>;
+
+  LineFile(Disk& disk, std::string path, StepOf step_of, Warn warn);
+
+  // Keeps what the file holds up to `last_step`; `see` is called with each line that stays.
+  void resume(int64_t last_step, const std::function<void(const std::string&)>& see = nullptr);
+  // Begins it anew; an earlier one stays beside it: "metrics.earlier.jsonl".
+  void begin();
+
+  // `line` has no line break at its end.
+  void append(const std::string& line);
+  void flush(bool sync = false);  // `sync`: to the device
+
+  const std::string& path() const { return path_; }
+  bool empty() const { return empty_; }  // no line is kept, none was appended
+
+ private:
+  std::string lines_until(int64_t last_step, const std::function<void(const std::string&)>& see);
+  void reopen(const std::string& text);
+  void tell_dropped();
+
+  Disk& disk_;
+  std::string path_;
+  StepOf step_of_;
+  Warn warn_;
+  std::unique_ptr<WritableFile> file_;
+  std::string unwritten_;
+  bool empty_ = true;
+  bool broken_ = false;  // it could not be written; said once
+  int64_t dropped_ = 0;  // lines
+};
+
+}  // namespace tutti

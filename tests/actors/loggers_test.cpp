@@ -1,0 +1,313 @@
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <sstream>
+
+#include "actors/log_outlets.h"
+#include "actors/log_writer.h"
+#include "runtime/thread_scheduler.h"
+#include "sim/local_run.h"
+#include "tests/actors/memory_world.h"
+#include "tests/actors/sleeping_world.h"
+#include "training/loggers/in_memory.h"
+#include "training/state.h"
+
+namespace tutti {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::Pair;
+using testing::SizeIs;
+
+// 3 batches an epoch, evaluated at its end.
+std::string recipe_with(const std::string& more, const std::string& train = "") {
+  const std::string data = "kind = 'synthetic'\nsamples = 24\nbatch_size = 8\nshape = [3]\n";
+  return "seed = 1\n[model]\nkind = 'mlp'\nhidden = [4]\n[data.train]\n" + data + "[data.eval]\n" + data +
+         "[optimizer]\nkind = 'sgd'\nlr = 0.25\n[checkpoint]\ninterval = '4ba'\n[train]\n"
+         "max_duration = '4ep'\n" +
+         train + more;
+}
+
+void train(const std::string& recipe, const std::string& run_dir, const Listeners& listeners = {},
+           const std::string& resume = "") {
+  LocalRunOptions options;
+  options.run_dir = run_dir;
+  options.resume = resume;
+  options.quiet = true;
+  options.prepare = [&](Job& job) { job.listeners = listeners; };
+  train_in_one_process(recipe_of(recipe), options);
+}
+
+Listeners with(std::shared_ptr<LoggerDestination> destination) {
+  return [destination](int) { return Engine::Options{.destinations = {destination}}; };
+}
+
+std::vector<double> values(const InMemoryLogger& memory, const std::string& name) {
+  std::vector<double> found;
+  for (const auto& point : memory.get_timeseries(name)) found.push_back(point.value);
+  return found;
+}
+
+// The value column of a CSV's rows of that name.
+std::vector<double> values(const std::string& csv, const std::string& name) {
+  std::vector<double> found;
+  std::istringstream lines(csv);
+  for (std::string line; std::getline(lines, line);)
+    if (const auto at = line.find("," + name + ","); at != std::string::npos)
+      found.push_back(std::stod(line.substr(at + name.size() + 2)));
+  return found;
+}
+
+TEST(LoggersTest, OneOfTheProgramWorksBesideThoseOfTheRecipe) {
+  const Scratch folder;
+  const auto memory = std::make_shared<InMemoryLogger>();
+  train(recipe_with("[[loggers]]\nkind = 'csv'\n[[loggers]]\nkind = 'file'\n[[callbacks]]\nkind = "
+                    "'lr_monitor'\n"),
+        folder.path("run"), with(memory));
+  const std::string csv = read_text(folder.path("run/metrics-rank0.csv"));
+  for (const char* name : {"loss/train/total", "metrics/train/MulticlassAccuracy",
+                           "metrics/eval/CrossEntropy", "lr-SGD/group0", "time/batch"}) {
+    EXPECT_THAT(values(*memory, name), SizeIs(testing::Ge(4u))) << name;
+    EXPECT_EQ(values(*memory, name), values(csv, name)) << name;
+  }
+  EXPECT_THAT(read_text(folder.path("run/logs-rank0.txt")),
+              HasSubstr("[hyperparameter][step=1][batch=0]: rank_zero_seed: 1\n"));
+  EXPECT_FALSE(PosixDisk().exists(folder.path("run/logs-rank1.txt")));
+}
+
+TEST(LoggersTest, EveryRankWritesWhereAskedTo) {
+  const Scratch folder;
+  train(recipe_with("[[loggers]]\nkind = 'csv'\nrank_zero_only = false\n"), folder.path("run"));
+  const std::string first = read_text(folder.path("run/metrics-rank0.csv"));
+  EXPECT_THAT(values(first, "loss/train/total"), SizeIs(12));
+  EXPECT_EQ(read_text(folder.path("run/metrics-rank1.csv")), first);
+}
+
+TEST(LoggersTest, LogsTheLossAndTheTimesOfEveryBatch) {
+  const Scratch folder;
+  const auto memory = std::make_shared<InMemoryLogger>();
+  train(recipe_with(""), folder.path("run"), with(memory));
+  EXPECT_THAT(values(*memory, "time/batch"), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
+  EXPECT_THAT(values(*memory, "time/sample").back(), 96);
+  EXPECT_THAT(values(*memory, "time/epoch"), ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(values(*memory, "time/token"), ElementsAre());
+  EXPECT_THAT(values(*memory, "trainer/device_train_microbatch_size"), testing::Each(4));
+  std::vector<double> losses;
+  std::istringstream lines(read_text(folder.path("run/metrics.jsonl")));
+  for (std::string line; std::getline(lines, line);)
+    if (const auto at = line.find("\"loss\": "); at != std::string::npos)
+      losses.push_back(std::stof(line.substr(at + 8)));
+  const auto logged = values(*memory, "loss/train/total");
+  ASSERT_EQ(logged.size(), losses.size());
+  for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_EQ(static_cast<float>(logged[i]), losses[i]) << i;
+}
+
+TEST(LoggersTest, TheRecipeIsLoggedWhereAskedFor) {
+  const Scratch folder;
+  const auto memory = std::make_shared<InMemoryLogger>();
+  train(recipe_with("[[callbacks]]\nkind = 'lr_monitor'\n", "auto_log_hparams = true\n"), folder.path("run"),
+        with(memory));
+  EXPECT_THAT(memory->hyperparameters(),
+              AllOf(Contains(Pair("rank_zero_seed", Hyperparameter(int64_t{1}))),
+                    Contains(Pair("optimizer.lr", Hyperparameter(0.25))),
+                    Contains(Pair("train.max_duration", Hyperparameter(std::string("4ep")))),
+                    Contains(Pair("train.auto_log_hparams", Hyperparameter(true))),
+                    Contains(Pair("model.hidden", Hyperparameter(std::string("[4]")))),
+                    Contains(Pair("callbacks.0.kind", Hyperparameter(std::string("lr_monitor"))))));
+}
+
+class Idle final : public Algorithm {
+ public:
+  std::string name() const override { return "Idle"; }
+  bool match(Event event, const State&) const override { return event == Event::kBatchEnd; }
+  void apply(Event, State&, Logger&) override {}
+};
+
+TEST(LoggersTest, TracesAreLoggedWhereAskedFor) {
+  for (const char* wanted : {"true", "false"}) {
+    const Scratch folder;
+    const auto memory = std::make_shared<InMemoryLogger>();
+    train(recipe_with("", "log_traces = " + std::string(wanted) + "\n"), folder.path("run"), [&](int) {
+      return Engine::Options{.algorithms = {std::make_shared<Idle>()}, .destinations = {memory}};
+    });
+    EXPECT_THAT(values(*memory, "algorithm_traces/Idle/batch_end"),
+                SizeIs(std::string(wanted) == "true" ? 12 : 0));
+  }
+}
+
+// Ends a run badly in its eleventh batch.
+class Crash final : public Callback {
+ public:
+  std::string name() const override { return "Crash"; }
+  void after_train_batch(State& state, Logger&) override {
+    if (state.timestamp.batch == 10) throw OperatingError("crash");
+  }
+};
+
+TEST(LoggersTest, ARunThatGoesOnLogsWhatAnUninterruptedOneDoes) {
+  const Scratch folder;
+  const std::string recipe = recipe_with(
+      "[[loggers]]\nkind = 'csv'\n[[loggers]]\nkind = 'file'\n[[loggers]]\nkind = 'jsonl'\n"
+      "[[callbacks]]\nkind = 'lr_monitor'\n");
+  train(recipe, folder.path("whole"));
+  const Listeners crash = [](int) { return Engine::Options{.callbacks = {std::make_shared<Crash>()}}; };
+  EXPECT_THROW(train(recipe, folder.path("parts"), crash), std::exception);
+  train(recipe, folder.path("parts"), {}, "auto");
+  EXPECT_EQ(read_text(folder.path("parts/metrics-rank0.csv")),
+            read_text(folder.path("whole/metrics-rank0.csv")));
+  for (const char* file : {"logs-rank0.txt", "logs-rank0.jsonl"}) {  // which have every start's seed
+    std::istringstream lines(read_text(folder.path("parts/" + std::string(file))));
+    std::string text;
+    int starts = 0;
+    for (std::string line; std::getline(lines, line);)
+      if (line.find("rank_zero_seed") == std::string::npos || ++starts == 1) text += line + "\n";
+    EXPECT_EQ(text, read_text(folder.path("whole/" + std::string(file)))) << file;
+    EXPECT_EQ(starts, 2) << file;
+  }
+}
+
+// Logs in the midst of attempts.
+class Chatter final : public Callback {
+ public:
+  std::string name() const override { return "Chatter"; }
+  void batch_start(State& state, Logger& logger) override {
+    logger.log_metrics({{"chatter", static_cast<double>(state.timestamp.batch)}});
+  }
+};
+
+TEST(LoggersTest, WhatAVoidAttemptLoggedIsNotSeen) {
+  const auto memory = std::make_shared<InMemoryLogger>();
+  MemoryWorld world{.recipe = recipe_with("")};
+  world.failures[1] = {40};
+  world.listeners = [&](int rank) {
+    Engine::Options options{.callbacks = {std::make_shared<Chatter>()}};
+    if (rank == 0) options.destinations = {memory};
+    return options;
+  };
+  const auto outcome = world.run("\"auto\"");
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_TRUE(outcome.has_warning("ran out of memory"));
+  EXPECT_THAT(values(*memory, "chatter"), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11));
+  EXPECT_THAT(values(*memory, "loss/train/total"), SizeIs(12));
+}
+
+class Broken final : public LoggerDestination {
+ public:
+  std::string name() const override { return "Broken"; }
+  void log_metrics(const LoggedMetrics&, const LogTime&) override {
+    ++calls;
+    throw std::runtime_error("no such server");
+  }
+  int calls = 0;
+};
+
+TEST(LoggersTest, OneThatFailsIsToldOfAndLeftAlone) {
+  const auto broken = std::make_shared<Broken>();
+  MemoryWorld world{.recipe = recipe_with("")};
+  world.listeners = with(broken);
+  const auto outcome = world.run("1");
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_THAT(outcome.losses, SizeIs(12));
+  EXPECT_TRUE(outcome.has_warning("logger Broken failed, and is used no more: no such server"));
+  EXPECT_EQ(broken->calls, 1);
+}
+
+// Takes no record before it is let go.
+class Stuck final : public LoggerDestination {
+ public:
+  std::string name() const override { return "Stuck"; }
+  void log_metrics(const LoggedMetrics& metrics, const LogTime&) override {
+    std::unique_lock lock(mutex_);
+    change_.wait(lock, [this] { return free_; });
+    seen.push_back(metrics.front().second);
+  }
+  void let_go() {
+    const std::lock_guard lock(mutex_);
+    free_ = true;
+    change_.notify_all();
+  }
+  std::vector<double> seen;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable change_;
+  bool free_ = false;
+};
+
+struct Warnings final : Log {
+  void write(LogLevel, const std::string& line) override { lines.push_back(line); }
+  void flush() override {}
+  std::vector<std::string> lines;
+};
+
+// Logs more than a queue holds to one that is stuck and to one that is not, then lets go and logs once more.
+class Talker final : public Actor {
+ public:
+  static constexpr int kMany = 1000;
+
+  Talker(std::vector<ActorId> writers, Stuck& stuck, const InMemoryLogger& fast)
+      : writers_(std::move(writers)), outlets_(writers_), stuck_(stuck), fast_(fast) {}
+
+  void start(Context& context) override {
+    outlets_.start(context, {});
+    say(context, 0);
+  }
+  void receive(Context&, Envelope& envelope) override {
+    outlets_.taken(envelope.from, envelope.message.get_if<LogsTaken>()->count);
+  }
+  // A record a call, so that what is taken is heard in between.
+  std::optional<TimePoint> idle(Context& context) override {
+    if (said_ < kMany) {
+      if (fast_.entries().size() + 64 > static_cast<std::size_t>(said_)) say(context, said_);
+      return context.now();
+    }
+    stuck_.let_go();
+    say(context, kMany);
+    outlets_.end(context);
+    for (const ActorId writer : writers_) context.send(writer, Stop{});
+    context.stop();
+    return std::nullopt;
+  }
+
+ private:
+  void say(Context& context, int number) {
+    outlets_.send(context, {{{}, LoggedMetrics{{"number", number}}}});
+    said_ = number + 1;
+  }
+
+  std::vector<ActorId> writers_;
+  LogOutlets outlets_;
+  Stuck& stuck_;
+  const InMemoryLogger& fast_;
+  int said_ = 0;
+};
+
+TEST(LoggersTest, OneThatIsStuckLosesRecordsAndHoldsNobodyUp) {
+  const auto stuck = std::make_shared<Stuck>();
+  const auto fast = std::make_shared<InMemoryLogger>();
+  Warnings log;
+  ThreadScheduler scheduler;
+  const ActorId talker = scheduler.reserve("talker", 0);
+  const std::vector<ActorId> writers = {scheduler.reserve("logger_0", 0), scheduler.reserve("logger_1", 0)};
+  scheduler.install(talker, std::make_unique<Talker>(writers, *stuck, *fast));
+  scheduler.install(writers[0], std::make_unique<LogWriter>(stuck, talker, log));
+  scheduler.install(writers[1], std::make_unique<LogWriter>(fast, talker, log));
+  scheduler.run();
+  EXPECT_THAT(fast->entries(), SizeIs(Talker::kMany + 1));
+  std::vector<double> first;
+  for (int i = 0; i < LogOutlets::kMostUnderway; ++i) first.push_back(i);
+  EXPECT_EQ(stuck->seen, first) << "what came first is kept";
+  const int lost = Talker::kMany + 1 - LogOutlets::kMostUnderway;
+  EXPECT_THAT(log.lines, ElementsAre(HasSubstr("logger Stuck does not keep up"),
+                                     HasSubstr("logger Stuck lost " + std::to_string(lost) + " records")));
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,156 @@
+"""What [[loggers]] write, as other programs read it: TensorBoard's own reader, csv, and children on a pipe. Of
+runs that were killed, too."""
+import csv
+import json
+import os
+import signal
+import subprocess
+
+import tutti_run
+from tutti_run import DIGITS, start, train
+
+PYTHON = os.environ.get("TUTTI_TORCH_PYTHON", "")
+READ_EVENTS = """
+import json, sys
+from tensorboard.backend.event_processing import event_accumulator
+events = event_accumulator.EventAccumulator(sys.argv[1], size_guidance={"scalars": 0, "tensors": 0})
+events.Reload()
+tags = events.Tags()
+print(json.dumps({"scalars": {tag: [(e.step, e.value) for e in events.Scalars(tag)] for tag in tags["scalars"]},
+                  "texts": {tag: events.Tensors(tag)[0].tensor_proto.string_val[0].decode()
+                            for tag in tags["tensors"]}}))
+"""
+ALL = """
+[[loggers]]
+kind = "tensorboard"
+[[loggers]]
+kind = "csv"
+[[loggers]]
+kind = "jsonl"
+[[loggers]]
+kind = "command"
+command = "cat >> $OUT"
+"""
+SHORT = {"train__max_duration": "4ep", "checkpoint__interval": "7ba", "train__auto_log_hparams": "true"}
+
+
+def has_tensorboard():
+    return PYTHON and subprocess.run([PYTHON, "-c", "import tensorboard"], stderr=subprocess.DEVNULL).returncode == 0
+
+
+class Loggers(tutti_run.RunTest):
+    def recipe(self, sections):
+        path = self.folder / "recipe.toml"
+        text = DIGITS.read_text().replace('path = "', f'path = "{DIGITS.parent}/')
+        path.write_text(text + sections.replace("$OUT", str(self.folder / "piped.jsonl")))
+        return path
+
+    def events(self, run):
+        if not has_tensorboard():
+            self.skipTest(f"no tensorboard beside {PYTHON or 'libtorch'}")
+        return json.loads(subprocess.run([PYTHON, "-c", READ_EVENTS, run / "tensorboard"], check=True,
+                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout)
+
+    def losses(self, run):
+        """By Composer's step, as metrics.jsonl has them."""
+        return {line["step"] - 1: line["loss"] for line in tutti_run.metrics(run) if "loss" in line}
+
+    def rows(self, run, name):
+        with open(run / "metrics-rank0.csv", newline="") as file:
+            return [row for row in csv.DictReader(file) if row["name"] == name]
+
+    def test_tensorboard_and_others_read_what_was_logged(self):
+        run = self.folder / "run"
+        train(run, recipe=self.recipe(ALL), **SHORT)
+        losses = self.losses(run)
+        self.assertEqual(len(losses), 60)
+        found = {int(row["batch"]): float(row["value"]) for row in self.rows(run, "loss/train/total")}
+        self.assert_close(found, losses)
+        self.assertEqual([int(row["batch"]) for row in self.rows(run, "metrics/eval/MulticlassAccuracy")],
+                         [15, 30, 45, 60])
+        piped = [json.loads(line) for line in (self.folder / "piped.jsonl").read_text().splitlines()]
+        self.assertEqual((piped[0]["type"], piped[-1]["type"]), ("start", "end"))
+        found = {line["batch"]: line["metrics"]["loss/train/total"] for line in piped
+                 if "loss/train/total" in line.get("metrics", {})}
+        self.assert_close(found, losses)
+        written = [json.loads(line) for line in (run / "logs-rank0.jsonl").read_text().splitlines()]
+        self.assertEqual(written, [line for line in piped if line["type"] not in ("start", "step_end", "end")])
+        events = self.events(run)
+        self.assert_close(dict(events["scalars"]["loss/train/total"]), losses)
+        self.assertEqual([step for step, _ in events["scalars"]["time/epoch"]], [0, 15, 30, 45, 60])
+        self.assertIn("| train.max_duration | \"4ep\" |", events["texts"]["hyperparameters/text_summary"])
+
+    def assert_close(self, found, wanted):
+        self.assertEqual(found.keys(), wanted.keys())
+        for step, value in found.items():
+            self.assertAlmostEqual(value, wanted[step], delta=1e-6)
+
+    def test_what_a_killed_run_wrote_is_readable_and_gone_on_with(self):
+        whole, run = self.folder / "whole", self.folder / "run"
+        recipe = self.recipe(ALL)
+        train(whole, recipe=recipe, **SHORT)
+        options = {**SHORT, "train__max_duration": "400ep"}
+        running = start(run, recipe=recipe, **options)
+        running.wait_for(lambda: (run / "metrics-rank0.csv").exists() and len(self.losses_of_csv(run)) > 40, "step 40")
+        running.signal_ranks(signal.SIGKILL)
+        running.wait()
+        steps = [int(row["step"]) for row in self.rows(run, "loss/train/total")]
+        self.assertEqual(steps, list(range(1, len(steps) + 1)))
+        if has_tensorboard():
+            points = self.events(run)["scalars"]["loss/train/total"]
+            self.assertEqual([step for step, _ in points], list(range(len(points))))
+            self.assertGreaterEqual(len(points), 40)
+        last = max(int(path.name.split("ba")[1]) for path in (run / "checkpoints").glob("ep*"))
+        train(run, "--resume", "auto", recipe=recipe, **{**options, "train__max_duration": f"{last + 10}ba"})
+        steps = [int(row["step"]) for row in self.rows(run, "loss/train/total")]
+        self.assertEqual(steps, list(range(1, last + 11)))
+        for one, two in zip(self.rows(run, "loss/train/total"), self.rows(whole, "loss/train/total")):
+            self.assertEqual(one, two)
+        if has_tensorboard():
+            points = dict(self.events(run)["scalars"]["loss/train/total"])
+            self.assert_close(points, self.losses(run))
+
+    def losses_of_csv(self, run):
+        return self.rows(run, "loss/train/total")
+
+    def test_a_child_that_is_stuck_holds_nobody_up(self):
+        run = self.folder / "run"
+        sections = '[[loggers]]\nkind = "command"\ncommand = "exec sleep 1000"\n'
+        finished = train(run, recipe=self.recipe(sections), train__max_duration="40ep")
+        self.assertLess(finished.took_s, 60)
+        self.assertIn("does not end, and is killed", tutti_run.log(run))
+        self.assertEqual(tutti_run.metrics(run)[-1]["step"], 600)
+        left = subprocess.run(["pgrep", "-f", "^sleep 1000$"], stdout=subprocess.PIPE, text=True).stdout.split()
+        mine = [pid for pid in left if str(self.folder) in os.readlink(f"/proc/{pid}/fd/1")]
+        self.assertEqual(mine, [])
+
+    def test_a_child_that_dies_harms_nobody(self):
+        run = self.folder / "run"
+        sections = '[[loggers]]\nkind = "command"\ncommand = "head -n 1 > /dev/null; echo gone; kill -9 $$"\n'
+        train(run, recipe=self.recipe(sections), train__max_duration="40ep")
+        self.assertIn("reads no more", tutti_run.log(run))
+        self.assertEqual((run / "log" / "command-rank-0.log").read_text(), "gone\n")
+
+    def test_a_replay_logs_nothing_and_comes_to_the_same(self):
+        run = self.folder / "run"
+        train(run, recipe=self.recipe(ALL), **SHORT)
+        before = {path: path.read_bytes() for path in [*run.glob("*"), *run.glob("tensorboard/*"),
+                                                        self.folder / "piped.jsonl"] if path.is_file()}
+        finished = tutti_run.tutti("replay", run).wait()
+        self.assertRegex(finished.text, r"^replayed 2 ranks, \d+ messages; [1-9]\d+ digests, all equal")
+        self.assertEqual({path: path.read_bytes() for path in before}, before)
+
+    def test_the_console_and_the_progress_bar_are_shown_where_wanted(self):
+        loud = train(self.folder / "loud", train__max_duration="1ep", train__log_to_console="true",
+                     train__console_log_interval="5ba")
+        self.assertIn("[epoch=1/1][batch=5/15]:\n\t Train time/epoch: 0\n", loud.text)
+        self.assertEqual(loud.text.count("Train loss/train/total: "), 3)
+        self.assertRegex(loud.text, r"epoch \d  step \d+ ")
+        quiet = train(self.folder / "quiet", train__max_duration="1ep", train__progress_bar="false")
+        self.assertNotRegex(quiet.text, r"epoch \d  step \d+ ")
+        self.assertNotIn("Train ", quiet.text)
+        self.assertIn("checkpoints/latest", quiet.text)
+
+
+if __name__ == "__main__":
+    tutti_run.main()

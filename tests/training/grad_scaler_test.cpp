@@ -1,0 +1,116 @@
+#include "training/grad_scaler.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "io/recipe.h"
+#include "runtime/resolve.h"
+#include "training/catalog.h"
+
+namespace tutti {
+namespace {
+
+Setting section_of(const std::string& keys) {
+  const Catalog catalog = precision_catalog();
+  return resolve(parse_recipe("[precision]\n" + keys, "test.toml"), std::span(&catalog, 1)).at("precision");
+}
+
+GradScaler scaler(const std::string& keys) { return GradScaler(section_of(keys)); }
+
+struct Step {
+  bool overflowed;
+  double scale;
+  int64_t tracker;
+};
+
+// The steps are those of torch.amp.GradScaler (PyTorch 2.11).
+void expect(GradScaler scaler, const std::vector<Step>& steps) {
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    scaler.update(steps[i].overflowed);
+    EXPECT_EQ(scaler.scale(), steps[i].scale) << "step " << i;
+    EXPECT_EQ(scaler.state().growth_tracker, steps[i].tracker) << "step " << i;
+  }
+}
+
+TEST(GradScalerTest, GrowsAndBacksOffAsTorchs) {
+  expect(scaler("growth_interval = 3"), {{false, 65536, 1},
+                                         {false, 65536, 2},
+                                         {false, 131072, 0},
+                                         {true, 65536, 0},
+                                         {false, 65536, 1},
+                                         {false, 65536, 2},
+                                         {false, 131072, 0},
+                                         {false, 131072, 1},
+                                         {true, 65536, 0},
+                                         {true, 32768, 0},
+                                         {false, 32768, 1},
+                                         {false, 32768, 2},
+                                         {false, 65536, 0}});
+}
+
+TEST(GradScalerTest, RoundsToFloat32AsTorchs) {
+  expect(scaler("init_scale = 1000\ngrowth_factor = 1.7\nbackoff_factor = 0.3\ngrowth_interval = 2"),
+         {{false, 1000, 1},
+          {false, 1700, 0},
+          {false, 1700, 1},
+          {true, 510, 0},
+          {false, 510, 1},
+          {false, 867, 0},
+          {false, 867, 1},
+          {false, 1473.9000244140625, 0},
+          {true, 442.1700134277344, 0},
+          {true, 132.6510009765625, 0},
+          {false, 132.6510009765625, 1},
+          {false, 225.50669860839844, 0},
+          {false, 225.50669860839844, 1}});
+}
+
+TEST(GradScalerTest, DefaultsAreTorchs) {
+  const Setting section = section_of("");
+  EXPECT_EQ(section.at("init_scale").number(), 65536);
+  EXPECT_EQ(section.at("growth_factor").number(), 2);
+  EXPECT_EQ(section.at("backoff_factor").number(), 0.5);
+  EXPECT_EQ(section.at("growth_interval").integer(), 2000);
+}
+
+TEST(GradScalerTest, DoesNotGrowIntoInfinity) {
+  GradScaler grows = scaler("init_scale = 1e30\ngrowth_factor = 1e6\ngrowth_interval = 1");
+  const double most = static_cast<float>(static_cast<float>(1e30) * 1e6);
+  for (int step = 0; step < 3; ++step) grows.update(false);
+  EXPECT_EQ(grows.scale(), most);
+}
+
+TEST(GradScalerTest, DoesNotShrinkToNothing) {
+  GradScaler shrinks = scaler("backoff_factor = 1e-6");
+  for (int step = 0; step < 100; ++step) shrinks.update(true);
+  EXPECT_GT(shrinks.scale(), 0);
+  EXPECT_TRUE(std::isnormal(static_cast<float>(shrinks.scale())));
+}
+
+TEST(GradScalerTest, LossesOfManySamplesAreScaledToTheSizeOfOneMean) {
+  GradScaler scales = scaler("");
+  for (const auto& [weight, scale] : std::vector<std::pair<double, double>>{
+           {1, 65536}, {32, 2048}, {33, 2048}, {63, 2048}, {64, 1024}, {0.5, 131072}}) {
+    scales.set_usual_weight(weight);
+    EXPECT_EQ(scales.loss_scale(), scale) << weight;
+  }
+}
+
+TEST(GradScalerTest, GoesOnFromWhatIsSaved) {
+  GradScaler one = scaler("growth_interval = 3"), other = scaler("growth_interval = 3");
+  one.set_usual_weight(24);
+  one.update(true);
+  one.update(false);
+  other.restore(one.state());
+  for (const bool overflowed : {false, false, true}) {
+    one.update(overflowed);
+    other.update(overflowed);
+    EXPECT_EQ(other.state(), one.state());
+  }
+  other.restore({});
+  EXPECT_EQ(other.state(), one.state()) << "a run that did not scale has nothing to go on from";
+}
+
+}  // namespace
+}  // namespace tutti

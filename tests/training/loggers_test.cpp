@@ -1,0 +1,317 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <thread>
+
+#include "tests/runtime/scratch.h"
+#include "training/loggers/command_logger.h"
+#include "training/loggers/console_logger.h"
+#include "training/loggers/file_logger.h"
+#include "training/loggers/in_memory.h"
+#include "training/loggers/tensorboard_logger.h"
+
+namespace tutti {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+std::vector<std::string> lines_of(const std::string& path) {
+  std::vector<std::string> found;
+  std::istringstream lines(read_text(path));
+  for (std::string line; std::getline(lines, line);) found.push_back(line);
+  return found;
+}
+
+class LoggersTest : public testing::Test {
+ protected:
+  LogStart start(int64_t step = 0) const {
+    LogStart start{.run_name = "trial", .run_dir = scratch_.path(), .max_duration = Time::parse("3ep")};
+    start.dataloader_len = 4;
+    start.step = start.at.batch = step;
+    start.at.epoch = step / 4;
+    start.at.batch_in_epoch = step % 4;
+    start.goes_on = step > 0;
+    return start;
+  }
+
+  // When step `step` is under way, or over.
+  static LogTime during(int64_t step) {
+    LogTime time{.step = step};
+    time.at.batch = step - 1;
+    time.at.epoch = (step - 1) / 4;
+    time.at.batch_in_epoch = (step - 1) % 4;
+    return time;
+  }
+  static LogTime after(int64_t step) { return {step, during(step + 1).at}; }
+
+  // Steps of a run, each with a loss of its own number.
+  static void steps(LoggerDestination& logger, int64_t first, int64_t last) {
+    for (int64_t step = first; step <= last; ++step) {
+      logger.log_metrics({{"loss", static_cast<double>(step)}}, during(step));
+      logger.step_end(after(step));
+      logger.flush(false);
+    }
+  }
+
+  Scratch scratch_;
+  PosixDisk disk_;
+};
+
+TEST_F(LoggersTest, FileHasEverythingAsText) {
+  FileLogger logger(disk_, {"{run_name}/logs-rank{rank}.txt"}, /*log_traces=*/true);
+  logger.open(start());
+  logger.log_hyperparameters({{"lr", 0.1}, {"nesterov", true}, {"kind", std::string("sgd")}}, during(1));
+  logger.log_metrics({{"loss", 1.0 / 3}}, during(1));
+  logger.log_traces({{"EMA/batch_end", 1}}, after(1));
+  logger.log_text({"sample", "two\nlines"}, after(1));
+  logger.log_table({"examples", {"in", "out"}, {{"a", "\"b\""}}}, after(1));
+  EXPECT_TRUE(logger.finish(false));
+  EXPECT_THAT(lines_of(scratch_.path("trial/logs-rank0.txt")),
+              ElementsAre("[hyperparameter][step=1][batch=0]: lr: 0.1",
+                          "[hyperparameter][step=1][batch=0]: nesterov: true",
+                          "[hyperparameter][step=1][batch=0]: kind: sgd",
+                          "[metric][step=1][batch=0]: loss: 0.3333333333333333",
+                          "[trace][step=1][batch=1]: EMA/batch_end: 1",
+                          "[text][step=1][batch=1]: sample: two\\nlines",
+                          "[table][step=1][batch=1]: examples: {\"columns\": [\"in\", \"out\"], \"rows\": "
+                          "[[\"a\", \"\\\"b\\\"\"]]}"));
+}
+
+TEST_F(LoggersTest, FileLeavesTracesOutWhereTheyAreNotWanted) {
+  FileLogger logger(disk_, {"log.txt"}, /*log_traces=*/false);
+  logger.open(start());
+  logger.log_traces({{"EMA/batch_end", 1}}, after(1));
+  logger.finish(false);
+  EXPECT_THAT(lines_of(scratch_.path("log.txt")), IsEmpty());
+}
+
+TEST_F(LoggersTest, CsvHasARowForEachValue) {
+  CsvLogger logger(disk_, {"m.csv"});
+  logger.open(start());
+  logger.log_metrics({{"loss", 0.5}, {"odd, name", 2}}, during(5));
+  logger.finish(false);
+  EXPECT_THAT(lines_of(scratch_.path("m.csv")),
+              ElementsAre("step,batch,epoch,name,value", "5,4,1,loss,0.5", "5,4,1,\"odd, name\",2"));
+}
+
+TEST_F(LoggersTest, ARunThatGoesOnCutsTheLinesOfStepsThatAreDoneAgain) {
+  const auto run = [&](LoggerDestination&& whole, LoggerDestination&& killed, LoggerDestination&& resumed,
+                       const std::string& whole_path, const std::string& path) {
+    whole.open(start());
+    steps(whole, 1, 6);
+    whole.finish(false);
+    killed.open(start());
+    steps(killed, 1, 5);
+    write_text(path, read_text(path) + "6,[metric][step=6");  // torn
+    resumed.open(start(3));
+    steps(resumed, 4, 6);
+    resumed.finish(false);
+    EXPECT_EQ(read_text(path), read_text(whole_path));
+    EXPECT_THAT(lines_of(path), SizeIs(testing::Ge(6u)));
+  };
+  const auto file = [&](const char* name) { return FileLogger(disk_, {name}, true); };
+  const auto csv = [&](const char* name) { return CsvLogger(disk_, {name}); };
+  const auto jsonl = [&](const char* name) { return JsonlLogger(disk_, {name}); };
+  run(file("1.txt"), file("2.txt"), file("2.txt"), scratch_.path("1.txt"), scratch_.path("2.txt"));
+  run(csv("1.csv"), csv("2.csv"), csv("2.csv"), scratch_.path("1.csv"), scratch_.path("2.csv"));
+  run(jsonl("1.js"), jsonl("2.js"), jsonl("2.js"), scratch_.path("1.js"), scratch_.path("2.js"));
+}
+
+TEST_F(LoggersTest, ARunThatStartsAfreshKeepsTheEarlierFileBesideItsOwn) {
+  for (int64_t step = 1; step <= 2; ++step) {
+    CsvLogger logger(disk_, {"m.csv"});
+    logger.open(start());
+    steps(logger, step, step);
+    logger.finish(false);
+  }
+  EXPECT_THAT(lines_of(scratch_.path("m.earlier.csv")), ElementsAre(testing::_, "1,0,0,loss,1"));
+  EXPECT_THAT(lines_of(scratch_.path("m.csv")), ElementsAre(testing::_, "2,1,0,loss,2"));
+}
+
+TEST_F(LoggersTest, LinesWaitInMemoryForAsManyBatchesAsAllowed) {
+  CsvLogger logger(disk_, {"m.csv", /*flush_interval=*/3});
+  logger.open(start());
+  steps(logger, 1, 2);
+  EXPECT_EQ(read_text(scratch_.path("m.csv")), "");
+  steps(logger, 3, 4);
+  EXPECT_THAT(lines_of(scratch_.path("m.csv")), SizeIs(1 + 3));
+  logger.flush(/*sync=*/true);
+  EXPECT_THAT(lines_of(scratch_.path("m.csv")), SizeIs(1 + 4));
+}
+
+TEST_F(LoggersTest, JsonLinesHaveEveryKindOfRecord) {
+  JsonlLogger logger(disk_, {"log.jsonl"});
+  logger.open(start());
+  logger.log_hyperparameters({{"lr", 0.5}, {"nesterov", true}}, during(1));
+  logger.log_metrics({{"loss", 0.25}}, during(2));
+  logger.log_traces({{"EMA/batch_end", 0}}, after(2));
+  logger.log_text({"sample", "\"x\""}, after(2));
+  logger.log_table({"t", {"a"}, {{"1"}, {"2"}}}, after(2));
+  logger.finish(false);
+  const std::string tail = "\"step\": 2, \"batch\": 2, \"epoch\": 0, ";
+  EXPECT_THAT(lines_of(scratch_.path("log.jsonl")),
+              ElementsAre("{\"type\": \"hyperparameters\", \"step\": 1, \"batch\": 0, \"epoch\": 0, "
+                          "\"hyperparameters\": {\"lr\": 0.5, \"nesterov\": true}}",
+                          "{\"type\": \"metrics\", \"step\": 2, \"batch\": 1, \"epoch\": 0, \"metrics\": "
+                          "{\"loss\": 0.25}}",
+                          "{\"type\": \"traces\", " + tail + "\"traces\": {\"EMA/batch_end\": 0}}",
+                          "{\"type\": \"text\", " + tail + "\"name\": \"sample\", \"text\": \"\\\"x\\\"\"}",
+                          "{\"type\": \"table\", " + tail +
+                              "\"name\": \"t\", \"columns\": [\"a\"], \"rows\": [[\"1\"], [\"2\"]]}"));
+}
+
+class ConsoleLoggerTest : public LoggersTest {
+ protected:
+  // What is printed over the steps up to `last` of epochs of 4.
+  std::string printed(const std::string& interval, int64_t last) {
+    std::FILE* out = std::fopen(scratch_.path("out").c_str(), "w");
+    ConsoleLogger logger(Time::parse(interval), out, false);
+    logger.open(start());
+    steps(logger, 1, last);
+    logger.finish(false);
+    std::fclose(out);
+    return read_text(scratch_.path("out"));
+  }
+};
+
+TEST_F(ConsoleLoggerTest, PrintsTheLatestEverySoOften) {
+  EXPECT_EQ(printed("2ba", 5),
+            "[epoch=1/3][batch=2/4]:\n\t Train loss: 2\n"
+            "[epoch=1/3][batch=4/4]:\n\t Train loss: 4\n"
+            "[epoch=2/3][batch=1/4]:\n\t Train loss: 5\n");
+}
+
+TEST_F(ConsoleLoggerTest, PrintsAtTheEndsOfEpochs) {
+  EXPECT_EQ(printed("1ep", 8),
+            "[epoch=1/3][batch=4/4]:\n\t Train loss: 4\n"
+            "[epoch=2/3][batch=4/4]:\n\t Train loss: 8\n");
+}
+
+TEST_F(ConsoleLoggerTest, PrintsEvaluationsWheneverTheyCome) {
+  std::FILE* out = std::fopen(scratch_.path("out").c_str(), "w");
+  ConsoleLogger logger(Time::parse("100ba"), out, false);
+  logger.open(start());
+  logger.log_metrics({{"metrics/eval/MulticlassAccuracy", 0.87654}, {"metrics/train/x", 1e-5}}, after(2));
+  logger.step_end(after(2));
+  std::fflush(out);
+  EXPECT_EQ(read_text(scratch_.path("out")),
+            "[epoch=1/3][batch=2/4]:\n\t Eval metrics/eval/MulticlassAccuracy: 0.8765\n");
+  logger.finish(false);
+  std::fclose(out);
+  EXPECT_THAT(read_text(scratch_.path("out")), HasSubstr("Train metrics/train/x: 1.0000E-05"));
+}
+
+TEST_F(LoggersTest, InMemoryGivesTimeseries) {
+  InMemoryLogger logger;
+  logger.log_hyperparameters({{"lr", 0.5}}, during(1));
+  steps(logger, 1, 3);
+  logger.log_traces({{"EMA/batch_end", 1}}, after(3));
+  const auto series = logger.get_timeseries("loss");
+  ASSERT_THAT(series, SizeIs(3));
+  EXPECT_EQ(series[2].value, 3);
+  EXPECT_EQ(series[2].time.at.batch, 2);
+  EXPECT_THAT(logger.names(), ElementsAre("loss", "EMA/batch_end"));
+  EXPECT_THAT(logger.get_timeseries("nothing"), IsEmpty());
+  EXPECT_THAT(logger.hyperparameters(), SizeIs(1));
+}
+
+// Makes the clock stand still.
+struct NoTime final : Clock {
+  TimePoint now() const override { return {}; }
+  int64_t unix_ms() const override { return 1'700'000'000'500; }
+};
+
+TEST_F(LoggersTest, EveryStartWritesAnEventFileOfItsOwn) {
+  const NoTime clock;
+  for (const int64_t from : {0, 3}) {
+    TensorboardLogger logger(disk_, clock, {.log_dir = "tb"});
+    logger.open(start(from));
+    steps(logger, from + 1, from + 1);
+    logger.finish(false);
+  }
+  EXPECT_THAT(disk_.list(scratch_.path("tb")), ElementsAre("events.out.tfevents.1700000000.tutti.00000",
+                                                           "events.out.tfevents.1700000000.tutti.00001"));
+}
+
+class CommandLoggerTest : public LoggersTest {
+ protected:
+  CommandLogger logger(const std::string& command) {
+    return {command, true, start_child, [this](const std::string& what) { warnings_.push_back(what); }};
+  }
+  // As a LogWriter does at the end.
+  static void finish(LoggerDestination& logger, std::chrono::milliseconds within) {
+    const auto until = std::chrono::steady_clock::now() + within;
+    while (!logger.finish(std::chrono::steady_clock::now() > until))
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  // Until the logger is as it should be.
+  static void wait(const std::function<bool()>& holds) {
+    for (int i = 0; i < 1000 && !holds(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_TRUE(holds());
+  }
+
+  std::vector<std::string> warnings_;
+};
+
+constexpr std::chrono::milliseconds kLong = std::chrono::seconds(20);
+
+TEST_F(CommandLoggerTest, TheProgramReadsALineForEachRecord) {
+  auto one = logger("cat > " + scratch_.path("read"));
+  one.open(start());
+  steps(one, 1, 1);
+  finish(one, kLong);
+  const std::string where = "\"step\": 1, \"batch\": ";
+  EXPECT_THAT(lines_of(scratch_.path("read")),
+              ElementsAre(HasSubstr("{\"type\": \"start\", \"step\": 0, \"batch\": 0, \"epoch\": 0, "
+                                    "\"run_name\": \"trial\", "),
+                          "{\"type\": \"metrics\", " + where + "0, \"epoch\": 0, \"metrics\": {\"loss\": 1}}",
+                          "{\"type\": \"step_end\", " + where + "1, \"epoch\": 0}", "{\"type\": \"end\"}"));
+  EXPECT_THAT(warnings_, IsEmpty());
+}
+
+TEST_F(CommandLoggerTest, AProgramThatDoesNotReadLosesLinesAndHoldsNobodyUp) {
+  auto one = logger("sleep 100");
+  one.open(start());
+  const auto began = std::chrono::steady_clock::now();
+  steps(one, 1, 30000);  // more bytes than a pipe and the queue hold
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("does not keep up")));
+  finish(one, std::chrono::milliseconds(100));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, kLong);
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("keep up"), HasSubstr("is killed"), HasSubstr("lost ")));
+}
+
+TEST_F(CommandLoggerTest, AProgramThatEndsIsToldOfOnce) {
+  auto one = logger("echo 'no such project' >&2; exit 3");
+  one.open(start());
+  int64_t step = 0;
+  wait([&] {
+    steps(one, step + 1, step + 1);
+    return ++step > 1 && !warnings_.empty();
+  });
+  steps(one, step + 1, step + 50);
+  finish(one, kLong);
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("reads no more"), HasSubstr("is gone"), HasSubstr("lost ")));
+  EXPECT_EQ(read_text(scratch_.path("log/command-rank-0.log")), "no such project\n");
+}
+
+TEST_F(CommandLoggerTest, AProgramThatEndsBadlyIsToldOf) {
+  auto one = logger("cat > /dev/null; exit 5");
+  one.open(start());
+  finish(one, kLong);
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("ended with exit code 5")));
+}
+
+TEST_F(CommandLoggerTest, NothingIsStartedInASimulation) {
+  CommandLogger one("touch " + scratch_.path("started"), true, nullptr, nullptr);
+  one.open(start());
+  steps(one, 1, 3);
+  EXPECT_TRUE(one.finish(false));
+  EXPECT_FALSE(disk_.exists(scratch_.path("started")));
+}
+
+}  // namespace
+}  // namespace tutti

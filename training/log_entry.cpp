@@ -1,0 +1,22 @@
+#include "training/log_entry.h"
+
+namespace tutti {
+namespace {
+
+struct Teller {
+  LoggerDestination& to;
+  const LogTime& time;
+
+  void operator()(const LoggedMetrics& metrics) const { to.log_metrics(metrics, time); }
+  void operator()(const LoggedHyperparameters& all) const { to.log_hyperparameters(all, time); }
+  void operator()(const LoggedTraces& traces) const { to.log_traces(traces, time); }
+  void operator()(const LoggedText& text) const { to.log_text(text, time); }
+  void operator()(const LoggedTable& table) const { to.log_table(table, time); }
+  void operator()(const StepEnded&) const { to.step_end(time); }
+};
+
+}  // namespace
+
+void LogEntry::tell(LoggerDestination& destination) const { std::visit(Teller{destination, time}, what); }
+
+}  // namespace tutti

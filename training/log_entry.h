@@ -1,0 +1,24 @@
+#pragma once
+
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "training/logger_destination.h"
+
+namespace tutti {
+
+struct StepEnded {};
+
+// One call of a LoggerDestination.
+struct LogEntry {
+  LogTime time;
+  std::variant<LoggedMetrics, LoggedHyperparameters, LoggedTraces, LoggedText, LoggedTable, StepEnded> what;
+
+  void tell(LoggerDestination& destination) const;
+};
+
+// Several destinations read them at once.
+using LogEntries = std::shared_ptr<const std::vector<LogEntry>>;
+
+}  // namespace tutti

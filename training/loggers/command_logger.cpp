@@ -1,0 +1,77 @@
+#include "training/loggers/command_logger.h"
+
+#include "io/json_line.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kMostUnwritten = 1 << 20;  // bytes
+
+}  // namespace
+
+CommandLogger::CommandLogger(std::string command, bool rank_zero_only, StartChild start, Warn warn)
+    : command_(std::move(command)),
+      rank_zero_only_(rank_zero_only),
+      start_(std::move(start)),
+      warn_(std::move(warn)) {}
+
+void CommandLogger::open(const LogStart& start) {
+  if (!start_) return;
+  output_path_ = start.run_dir + "/log/command-rank-" + std::to_string(start.rank) + ".log";
+  child_ = start_(command_, output_path_);
+  line(start_line(start));
+}
+
+void CommandLogger::line(const std::string& json) {
+  if (!start_) return;
+  if (child_ && unwritten_.size() + json.size() < kMostUnwritten) {
+    unwritten_ += json + "\n";
+    return;
+  }
+  if (++lost_ == 1) tell(child_ ? "does not keep up; lines are lost" : "is gone; lines are lost");
+}
+
+void CommandLogger::step_end(const LogTime& time) {
+  line(json_line({{"type", std::string("step_end")},
+                  {"step", time.step},
+                  {"batch", time.at.batch},
+                  {"epoch", time.at.epoch}}));
+}
+
+void CommandLogger::flush(bool) {
+  while (busy()) {
+    const int64_t taken = child_->write(unwritten_);
+    if (taken < 0) lose_child();
+    if (taken <= 0) return;
+    unwritten_.erase(0, static_cast<std::size_t>(taken));
+  }
+}
+
+void CommandLogger::lose_child() {
+  const std::string how = child_->outcome();
+  child_.reset();
+  unwritten_.clear();
+  if (!finishing_)
+    tell("reads no more" + (how.empty() ? "" : " (" + how + ")") + "; what it printed is in " + output_path_);
+}
+
+bool CommandLogger::finish(bool late) {
+  if (!finishing_ && child_) line(json_line({{"type", std::string("end")}}));
+  finishing_ = true;
+  flush(false);
+  if (child_ && !busy()) child_->end_input();
+  if (child_ && !child_->ended() && !late) return false;
+  if (child_ && !child_->ended()) {
+    tell("does not end, and is killed");
+    child_->kill();
+  } else if (child_ && child_->outcome() != "exit code 0") {
+    tell("ended with " + child_->outcome() + "; what it printed is in " + output_path_);
+  }
+  child_.reset();
+  if (lost_ > 0) tell("lost " + std::to_string(lost_) + " lines");
+  return true;
+}
+
+void CommandLogger::tell(const std::string& what) { warn_("logger '" + command_ + "' " + what); }
+
+}  // namespace tutti

@@ -1,0 +1,116 @@
+#include "training/loggers/console_logger.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "training/loggers/json_lines.h"
+
+namespace tutti {
+namespace {
+
+// As Composer prints it: four digits, of very small numbers with their power of ten.
+std::string value_text(double value) {
+  char text[40];
+  const bool whole = std::nearbyint(value) == value && std::abs(value) < 1e15;
+  const char* format = whole ? "%.0f" : value > 0 && value < 1e-3 ? "%.4E" : "%.4f";
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+bool is_of_evaluation(const std::string& name) {
+  return name.starts_with("metrics/") && !name.starts_with("metrics/train/");
+}
+
+std::string counted(const std::string& what, int64_t number, int64_t of) {
+  return "[" + what + "=" + std::to_string(number) + "/" + std::to_string(of) + "]";
+}
+
+// Composer's names of what max_duration counts.
+std::string unit_text(TimeUnit unit) {
+  switch (unit) {
+    case TimeUnit::kSample:
+      return "sample";
+    case TimeUnit::kToken:
+      return "token";
+    case TimeUnit::kSecond:
+      return "second";
+    default:
+      return "batch";
+  }
+}
+
+}  // namespace
+
+ConsoleLogger::ConsoleLogger(const Time& log_interval, std::FILE* out, bool log_traces)
+    : log_interval_(log_interval), out_(out), log_traces_(log_traces) {}
+
+void ConsoleLogger::open(const LogStart& start) {
+  start_ = start;
+  now_ = start.at;
+  every_.emplace(log_interval_, start.max_duration);
+}
+
+void ConsoleLogger::log_hyperparameters(const LoggedHyperparameters& all, const LogTime&) {
+  if (!out_) return;
+  for (const auto& one : all) {
+    const std::string json = json_of(LoggedHyperparameters{one});
+    std::fprintf(out_, "%s\n", json.substr(1, json.size() - 2).c_str());
+  }
+  std::fflush(out_);
+}
+
+void ConsoleLogger::keep(LoggedMetrics& among, const std::string& name, double value) {
+  const auto known = std::find_if(among.begin(), among.end(), [&](auto& one) { return one.first == name; });
+  if (known == among.end())
+    among.emplace_back(name, value);
+  else
+    known->second = value;
+}
+
+void ConsoleLogger::log_metrics(const LoggedMetrics& metrics, const LogTime&) {
+  for (const auto& [name, value] : metrics) keep(is_of_evaluation(name) ? eval_ : train_, name, value);
+}
+
+void ConsoleLogger::log_traces(const LoggedTraces& traces, const LogTime&) {
+  if (!log_traces_) return;
+  for (const auto& [name, ran] : traces) keep(train_, name, ran);
+}
+
+void ConsoleLogger::log_text(const LoggedText& text, const LogTime&) {
+  if (out_) std::fprintf(out_, "%s: %s\n", text.name.c_str(), text.text.c_str());
+}
+
+void ConsoleLogger::step_end(const LogTime& time) {
+  const Timestamp before = now_;
+  now_ = time.at;
+  if (every_->at_batch_end(before, now_) || every_->at_epoch_end(before, now_)) print(train_, "Train");
+  print(eval_, "Eval");
+}
+
+bool ConsoleLogger::finish(bool) {
+  print(train_, "Train");
+  print(eval_, "Eval");
+  return true;
+}
+
+// In one write, so that nothing else that prints comes in between.
+void ConsoleLogger::print(LoggedMetrics& metrics, const char* prefix) {
+  const LoggedMetrics printed = std::exchange(metrics, {});
+  if (printed.empty() || !out_) return;
+  std::string text = progress() + ":\n";
+  for (const auto& [name, value] : printed)
+    text += "\t " + std::string(prefix) + " " + name + ": " + value_text(value) + "\n";
+  std::fwrite(text.data(), 1, text.size(), out_);
+  std::fflush(out_);
+}
+
+std::string ConsoleLogger::progress() const {
+  const Time& whole = start_.max_duration;
+  if (whole.unit() != TimeUnit::kEpoch)
+    return counted(unit_text(whole.unit()), now_.get(whole.unit()).count(), whole.count());
+  const bool ended = now_.batch_in_epoch == 0 && now_.epoch > 0;  // the epoch that is over is meant
+  return counted("epoch", ended ? now_.epoch : now_.epoch + 1, whole.count()) +
+         counted("batch", ended ? start_.dataloader_len : now_.batch_in_epoch, start_.dataloader_len);
+}
+
+}  // namespace tutti

@@ -1,0 +1,141 @@
+#include "training/loggers/file_logger.h"
+
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+
+#include "io/json_line.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kHeader = "step,batch,epoch,name,value";
+
+void warn(const std::string& what) { std::fprintf(stderr, "warning: %s\n", what.c_str()); }
+
+void put_in(std::string& text, const std::string& field, const std::string& value) {
+  for (auto at = text.find(field); at != std::string::npos; at = text.find(field, at + value.size()))
+    text.replace(at, field.size(), value);
+}
+
+// As few digits as give back all bits.
+std::string number_text(double value) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value).ptr;
+  return {text, end};
+}
+
+// The number at `from`, which ends with `end`; -1 where there is none: a line that was torn.
+int64_t number_at(const std::string& line, std::size_t from, char end) {
+  int64_t number = -1;
+  const char* begin = line.data() + from;
+  const auto [stop, error] = std::from_chars(begin, line.data() + line.size(), number);
+  return error == std::errc() && stop != line.data() + line.size() && *stop == end ? number : -1;
+}
+
+int64_t step_of_text(const std::string& line) {
+  const auto at = line.find("[step=");
+  return at == std::string::npos ? -1 : number_at(line, at + 6, ']');
+}
+
+int64_t step_of_row(const std::string& line) { return line == kHeader ? 0 : number_at(line, 0, ','); }
+
+int64_t step_of_json(const std::string& line) { return json_integer(line, "step", -1); }
+
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? "\"\"" : c == '\n' ? " " : std::string(1, c);
+  return out + "\"";
+}
+
+struct ValueText {
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(int64_t value) const { return std::to_string(value); }
+  std::string operator()(double value) const { return number_text(value); }
+  std::string operator()(const std::string& value) const { return value; }
+};
+
+}  // namespace
+
+std::string logged_path(const LogStart& start, const std::string& pattern) {
+  std::string name = pattern;
+  put_in(name, "{run_name}", start.run_name);
+  put_in(name, "{rank}", std::to_string(start.rank));
+  return name.starts_with('/') ? name : start.run_dir + "/" + name;
+}
+
+FileLines::FileLines(Disk& disk, LoggedFile file, LineFile::StepOf step_of)
+    : disk_(disk), options_(std::move(file)), step_of_(std::move(step_of)) {}
+
+void FileLines::open(const LogStart& start) {
+  const std::string path = logged_path(start, options_.filename);
+  disk_.make_folders(std::filesystem::path(path).parent_path());
+  file_ = std::make_unique<LineFile>(disk_, path, step_of_, warn);
+  if (start.goes_on)
+    file_->resume(start.step);
+  else
+    file_->begin();
+}
+
+void FileLines::flush(bool sync, bool now) {
+  if (!file_ || (!sync && !now && unflushed_ < options_.flush_interval)) return;
+  unflushed_ = 0;
+  file_->flush(sync);
+}
+
+FileLogger::FileLogger(Disk& disk, LoggedFile file, bool log_traces)
+    : LineLogger(disk, std::move(file), step_of_text), log_traces_(log_traces) {}
+
+void FileLogger::line(const char* type, const LogTime& time, const std::string& name,
+                      const std::string& value) {
+  std::string text = "[" + std::string(type) + "][step=" + std::to_string(time.step) +
+                     "][batch=" + std::to_string(time.at.batch) + "]: " + name + ": " + value;
+  put_in(text, "\n", "\\n");
+  lines_.append(text);
+}
+
+void FileLogger::log_hyperparameters(const LoggedHyperparameters& all, const LogTime& time) {
+  for (const auto& [name, value] : all) line("hyperparameter", time, name, std::visit(ValueText{}, value));
+}
+
+void FileLogger::log_metrics(const LoggedMetrics& metrics, const LogTime& time) {
+  for (const auto& [name, value] : metrics) line("metric", time, name, number_text(value));
+}
+
+void FileLogger::log_traces(const LoggedTraces& traces, const LogTime& time) {
+  if (!log_traces_) return;
+  for (const auto& [name, ran] : traces) line("trace", time, name, std::to_string(ran));
+}
+
+void FileLogger::log_text(const LoggedText& text, const LogTime& time) {
+  line("text", time, text.name, text.text);
+}
+
+void FileLogger::log_table(const LoggedTable& table, const LogTime& time) {
+  line("table", time, table.name, json_of(table));
+}
+
+CsvLogger::CsvLogger(Disk& disk, LoggedFile file) : LineLogger(disk, std::move(file), step_of_row) {}
+
+void CsvLogger::open(const LogStart& start) {
+  LineLogger::open(start);
+  if (lines_.empty()) lines_.append(kHeader);
+}
+
+void CsvLogger::row(const LogTime& time, const std::string& name, double value) {
+  lines_.append(std::to_string(time.step) + "," + std::to_string(time.at.batch) + "," +
+                std::to_string(time.at.epoch) + "," + quoted(name) + "," + number_text(value));
+}
+
+void CsvLogger::log_metrics(const LoggedMetrics& metrics, const LogTime& time) {
+  for (const auto& [name, value] : metrics) row(time, name, value);
+}
+
+void CsvLogger::log_traces(const LoggedTraces& traces, const LogTime& time) {
+  for (const auto& [name, ran] : traces) row(time, name, ran);
+}
+
+JsonlLogger::JsonlLogger(Disk& disk, LoggedFile file) : LineLogger(disk, std::move(file), step_of_json) {}
+
+}  // namespace tutti

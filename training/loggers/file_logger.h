@@ -1,0 +1,106 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "io/line_file.h"
+#include "runtime/disk.h"
+#include "training/loggers/json_lines.h"
+
+namespace tutti {
+
+// A file of lines that destinations write.
+struct LoggedFile {
+  std::string
+      filename;  // within the run's folder unless it begins with a slash; {run_name} and {rank} are put in
+  int64_t flush_interval = 1;  // batches
+  bool rank_zero_only = true;
+};
+
+// `pattern` with {run_name} and {rank} put in, within the run's folder unless it begins with a slash.
+std::string logged_path(const LogStart& start, const std::string& pattern);
+
+// What loggers of files have in common: lines that outlive a kill, and are cut where a run goes on.
+class FileLines {
+ public:
+  FileLines(Disk& disk, LoggedFile file, LineFile::StepOf step_of);
+
+  void open(const LogStart& start);
+  void append(const std::string& line) { file_->append(line); }
+  bool empty() const { return file_->empty(); }
+  void step_end() { ++unflushed_; }
+  void flush(bool sync, bool now = false);
+  const LoggedFile& options() const { return options_; }
+
+ private:
+  Disk& disk_;
+  LoggedFile options_;
+  LineFile::StepOf step_of_;
+  std::unique_ptr<LineFile> file_;
+  int64_t unflushed_ = 0;  // steps
+};
+
+// A destination that is a file of lines.
+template <class Destination>
+class LineLogger : public Destination {
+ public:
+  LineLogger(Disk& disk, LoggedFile file, LineFile::StepOf step_of)
+      : lines_(disk, std::move(file), std::move(step_of)) {}
+
+  bool rank_zero_only() const override { return lines_.options().rank_zero_only; }
+  bool durable() const override { return true; }
+  void open(const LogStart& start) override { lines_.open(start); }
+  void step_end(const LogTime&) override { lines_.step_end(); }
+  void flush(bool sync) override { lines_.flush(sync); }
+  bool finish(bool) override {
+    lines_.flush(/*sync=*/false, /*now=*/true);
+    return true;
+  }
+
+ protected:
+  FileLines lines_;
+};
+
+// All that is logged as lines of text: composer.loggers.FileLogger, whose lines have no [step=].
+class FileLogger final : public LineLogger<LoggerDestination> {
+ public:
+  FileLogger(Disk& disk, LoggedFile file, bool log_traces);
+
+  std::string name() const override { return "FileLogger"; }
+  void log_hyperparameters(const LoggedHyperparameters& all, const LogTime& time) override;
+  void log_metrics(const LoggedMetrics& metrics, const LogTime& time) override;
+  void log_traces(const LoggedTraces& traces, const LogTime& time) override;
+  void log_text(const LoggedText& text, const LogTime& time) override;
+  void log_table(const LoggedTable& table, const LogTime& time) override;
+
+ private:
+  void line(const char* type, const LogTime& time, const std::string& name, const std::string& value);
+
+  bool log_traces_;
+};
+
+// Metrics and traces as comma-separated values, one a line: step, batch, epoch, name, value.
+class CsvLogger final : public LineLogger<LoggerDestination> {
+ public:
+  CsvLogger(Disk& disk, LoggedFile file);
+
+  std::string name() const override { return "CsvLogger"; }
+  void open(const LogStart& start) override;
+  void log_metrics(const LoggedMetrics& metrics, const LogTime& time) override;
+  void log_traces(const LoggedTraces& traces, const LogTime& time) override;
+
+ private:
+  void row(const LogTime& time, const std::string& name, double value);
+};
+
+// All that is logged as JSON objects, one a line.
+class JsonlLogger final : public LineLogger<JsonLines> {
+ public:
+  JsonlLogger(Disk& disk, LoggedFile file);
+  std::string name() const override { return "JsonlLogger"; }
+
+ protected:
+  void line(const std::string& json) override { lines_.append(json); }
+};
+
+}  // namespace tutti

@@ -1,0 +1,64 @@
+#include "training/loggers/in_memory.h"
+
+#include <algorithm>
+
+namespace tutti {
+namespace {
+
+// The numbers of a record, by name.
+LoggedMetrics numbers_of(const LogEntry& entry) {
+  if (const auto* metrics = std::get_if<LoggedMetrics>(&entry.what)) return *metrics;
+  LoggedMetrics numbers;
+  if (const auto* traces = std::get_if<LoggedTraces>(&entry.what))
+    for (const auto& [name, ran] : *traces) numbers.emplace_back(name, ran);
+  return numbers;
+}
+
+}  // namespace
+
+void InMemoryLogger::log_hyperparameters(const LoggedHyperparameters& all, const LogTime& time) {
+  keep({time, all});
+}
+void InMemoryLogger::log_metrics(const LoggedMetrics& metrics, const LogTime& time) { keep({time, metrics}); }
+void InMemoryLogger::log_traces(const LoggedTraces& traces, const LogTime& time) { keep({time, traces}); }
+void InMemoryLogger::log_text(const LoggedText& text, const LogTime& time) { keep({time, text}); }
+void InMemoryLogger::log_table(const LoggedTable& table, const LogTime& time) { keep({time, table}); }
+
+void InMemoryLogger::keep(LogEntry entry) {
+  const std::lock_guard lock(mutex_);
+  entries_.push_back(std::move(entry));
+}
+
+std::vector<LogEntry> InMemoryLogger::entries() const {
+  const std::lock_guard lock(mutex_);
+  return entries_;
+}
+
+std::vector<InMemoryLogger::Point> InMemoryLogger::get_timeseries(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Point> points;
+  for (const auto& entry : entries_)
+    for (const auto& [key, value] : numbers_of(entry))
+      if (key == name) points.push_back({entry.time, value});
+  return points;
+}
+
+std::vector<std::string> InMemoryLogger::names() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> found;
+  for (const auto& entry : entries_)
+    for (const auto& [key, value] : numbers_of(entry))
+      if (std::find(found.begin(), found.end(), key) == found.end()) found.push_back(key);
+  return found;
+}
+
+LoggedHyperparameters InMemoryLogger::hyperparameters() const {
+  const std::lock_guard lock(mutex_);
+  LoggedHyperparameters found;
+  for (const auto& entry : entries_)
+    if (const auto* all = std::get_if<LoggedHyperparameters>(&entry.what))
+      found.insert(found.end(), all->begin(), all->end());
+  return found;
+}
+
+}  // namespace tutti

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "training/log_entry.h"
+
+namespace tutti {
+
+// Keeps all that is logged, for a program that reads it afterwards, or meanwhile from any thread:
+// composer.loggers.InMemoryLogger.
+class InMemoryLogger final : public LoggerDestination {
+ public:
+  struct Point {
+    LogTime time;
+    double value = 0;
+  };
+
+  std::string name() const override { return "InMemoryLogger"; }
+  void log_hyperparameters(const LoggedHyperparameters& all, const LogTime& time) override;
+  void log_metrics(const LoggedMetrics& metrics, const LogTime& time) override;
+  void log_traces(const LoggedTraces& traces, const LogTime& time) override;
+  void log_text(const LoggedText& text, const LogTime& time) override;
+  void log_table(const LoggedTable& table, const LogTime& time) override;
+
+  // Of a metric or a trace, in order; empty where nothing was logged under the name.
+  std::vector<Point> get_timeseries(const std::string& name) const;
+  std::vector<std::string> names() const;  // of metrics and traces, as they first came
+  LoggedHyperparameters hyperparameters() const;
+  std::vector<LogEntry> entries() const;  // everything
+
+ private:
+  void keep(LogEntry entry);
+
+  mutable std::mutex mutex_;
+  std::vector<LogEntry> entries_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,94 @@
+#include "training/loggers/tensorboard_logger.h"
+
+#include <cstdio>
+
+#include "runtime/error.h"
+#include "training/loggers/file_logger.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kTextTag = "/text_summary";  // what the text plugin's tags end with
+
+std::string cell(const std::string& text) {
+  std::string out;
+  for (const char c : text) out += c == '|' ? "\\|" : c == '\n' ? " " : std::string(1, c);
+  return out;
+}
+
+std::string markdown_row(const std::vector<std::string>& cells) {
+  std::string row = "|";
+  for (const auto& one : cells) row += " " + cell(one) + " |";
+  return row + "\n";
+}
+
+std::string markdown_table(const std::vector<std::string>& columns,
+                           const std::vector<std::vector<std::string>>& rows) {
+  std::string text = markdown_row(columns) + markdown_row(std::vector<std::string>(columns.size(), "---"));
+  for (const auto& row : rows) text += markdown_row(row);
+  return text;
+}
+
+}  // namespace
+
+void TensorboardLogger::open(const LogStart& start) {
+  const std::string folder = logged_path(start, options_.log_dir);
+  disk_.make_folders(folder);
+  const bool first = disk_.list(folder).empty();
+  file_.emplace(disk_, new_path(folder), now_s());
+  if (!first) file_->restart(start.goes_on ? start.at.batch + 1 : 0, now_s());
+}
+
+// TensorBoard reads a folder's files in the order of their names.
+std::string TensorboardLogger::new_path(const std::string& folder) const {
+  char name[64];
+  std::snprintf(name, sizeof name, "events.out.tfevents.%010lld.tutti.%05zu",
+                static_cast<long long>(clock_.unix_ms() / 1000), disk_.list(folder).size());
+  return folder + "/" + name;
+}
+
+void TensorboardLogger::log_hyperparameters(const LoggedHyperparameters& all, const LogTime& time) {
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& one : all) {
+    const std::string json = json_of(LoggedHyperparameters{one});  // {"name": value}
+    const auto colon = json.find("\": ");
+    rows.push_back({one.first, json.substr(colon + 3, json.size() - colon - 4)});
+  }
+  file_->text("hyperparameters" + std::string(kTextTag), markdown_table({"name", "value"}, rows),
+              time.at.batch, now_s());
+}
+
+void TensorboardLogger::log_metrics(const LoggedMetrics& metrics, const LogTime& time) {
+  file_->scalars(metrics, time.at.batch, now_s());
+}
+
+void TensorboardLogger::log_text(const LoggedText& text, const LogTime& time) {
+  file_->text(text.name + kTextTag, text.text, time.at.batch, now_s());
+}
+
+void TensorboardLogger::log_table(const LoggedTable& table, const LogTime& time) {
+  file_->text(table.name + kTextTag, markdown_table(table.columns, table.rows), time.at.batch, now_s());
+}
+
+void TensorboardLogger::flush(bool sync) {
+  if (sync || unflushed_ >= options_.flush_interval) write(sync);
+}
+
+bool TensorboardLogger::finish(bool) {
+  write(/*sync=*/false);
+  return true;
+}
+
+void TensorboardLogger::write(bool sync) {
+  if (!file_) return;
+  unflushed_ = 0;
+  try {
+    file_->flush(sync);
+    broken_ = false;
+  } catch (const OperatingError& error) {
+    if (!broken_) std::fprintf(stderr, "warning: %s\n", error.what());
+    broken_ = true;
+  }
+}
+
+}  // namespace tutti

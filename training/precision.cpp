@@ -1,0 +1,52 @@
+#include "training/precision.h"
+
+#include <ATen/core/Tensor.h>
+
+namespace tutti {
+namespace {
+
+std::optional<at::ScalarType> dtype_of(const Setting& section, const std::string& key) {
+  if (!section.has(key)) return std::nullopt;
+  return section.at(key).text() == "bf16" ? at::kBFloat16 : at::kFloat;
+}
+
+std::optional<at::ScalarType> autocast_of(const std::string& name) {
+  if (name == "amp_fp16") return at::kHalf;
+  if (name == "amp_bf16") return at::kBFloat16;
+  return std::nullopt;
+}
+
+void use(at::Tensor& tensor, std::optional<at::ScalarType> dtype) {
+  if (!dtype || !tensor.is_floating_point() || tensor.scalar_type() == *dtype) return;
+  const bool trained = tensor.requires_grad();
+  tensor = tensor.detach().to(*dtype);
+  tensor.set_requires_grad(trained);
+}
+
+}  // namespace
+
+Precision precision_of(const Setting& recipe) {
+  const Setting& asked = recipe.at("train").at("precision");
+  if (asked.text() == "amp_fp8")
+    asked.fail(
+        "8-bit numbers need a GPU of NVIDIA's and its Transformer Engine; here amp_bf16 is the fastest");
+  Precision precision;
+  precision.name = asked.text() == "amp" ? "amp_fp16" : asked.text();
+  precision.autocast = autocast_of(precision.name);
+  const Setting& apart = recipe.at("precision");
+  precision.param_dtype = dtype_of(apart, "param_dtype");
+  precision.reduce_dtype = dtype_of(apart, "reduce_dtype");
+  precision.buffer_dtype = dtype_of(apart, "buffer_dtype");
+  if (precision.param_dtype == at::kBFloat16 && precision.autocast != at::kBFloat16)
+    apart.at("param_dtype")
+        .fail("bf16 parameters compute in bf16: they need [train] precision = \"amp_bf16\", not \"" +
+              asked.text() + "\"");
+  return precision;
+}
+
+void cast(Layer& model, const Precision& precision) {
+  for (const auto& one : parameters(model)) use(one.parameter->tensor, precision.param_dtype);
+  for (const auto& one : buffers(model)) use(one.buffer->tensor, precision.buffer_dtype);
+}
+
+}  // namespace tutti
