@@ -52,7 +52,8 @@ std::span<const Catalog> all_catalogs() {
       run_catalog(),        model_catalog(),     train_data_catalog(),  eval_catalog(),
       evaluators_catalog(), optimizer_catalog(), scheduler_catalog(),   train_catalog(),
       precision_catalog(),  device_catalog(),    collectives_catalog(), checkpoint_catalog(),
-      journal_catalog(),    compat_catalog(),    deepspeed_catalog(),   callback_catalog(),    logger_catalog(),      metric_catalog()};
+      journal_catalog(),    compat_catalog(),    deepspeed_catalog(),   callback_catalog(),
+      logger_catalog(),     metric_catalog()};
   return catalogs;
 }
 
