@@ -35,7 +35,8 @@ Compute::Compute(Options options, const Cast& cast, Disk& disk, Log& log, Record
       weights_digest_("compute/weights", recorder, std::numeric_limits<int64_t>::max() / 2),
       logger_({cast.has_reporter, !cast.log_writers.empty()}, state_.timestamp),
       trainer_log_(logger_, state_),
-      outlets_(cast.log_writers) {
+      outlets_(cast.log_writers),
+      evaluations_(state_, options_.evaluators, cast_, recorder_) {
   state_.run_name = options_.recipe.at("run_name").text();
   state_.run_dir = options_.run_dir;
   state_.seed = options_.seed;
@@ -110,9 +111,7 @@ Prepared Compute::prepare(const Prepare& start) {
 void Compute::plan_times() {
   const Setting& recipe = options_.recipe;
   const Time& whole = planned_duration_ = state_.max_duration;
-  eval_every_.clear();
-  for (const auto& evaluator : options_.evaluators)
-    eval_every_.emplace_back(evaluator.interval(recipe), whole);
+  evaluations_.plan(recipe, whole);
   checkpoint_every_.emplace(Time::parse(recipe.at("checkpoint").at("interval")), whole);
   LearningRate rate(recipe, state_, {whole, options_.batches_per_epoch},
                     evaluation_metrics(options_.evaluators, recipe, *state_.model));
@@ -237,7 +236,8 @@ void Compute::step(Context& context, BatchReady& ready) {
 // Composer.
 void Compute::vote(Context& context, Verdict& mine) const {
   if (options_.rank == 0)
-    mine.seconds = recorder_.answer("seconds", earlier_s_ + seconds(context.now() - began_) - evaluated_s_);
+    mine.seconds =
+        recorder_.answer("seconds", earlier_s_ + seconds(context.now() - began_) - evaluations_.seconds());
   mine.stop = stop_requested_ ? 1 : 0;
 }
 
@@ -272,8 +272,7 @@ void Compute::after_step(Context& context, const Timestamp& before, const Verdic
   engine_->run_event(Event::kBatchEnd);
   stop_agreed_ = verdict.stop > 0;
   checkpoint_due_ = checkpoint_every_->at_batch_end(before, state_.timestamp) || verdict.checkpoint_now > 0;
-  end_batch(context,
-            due([&](const Interval& every) { return every.at_batch_end(before, state_.timestamp); }));
+  end_batch(context, evaluations_.due_at_batch_end(before));
 }
 
 // What is left of a step whose evaluation had to wait until the run was resumed.
@@ -283,14 +282,6 @@ void Compute::complete(Context& context, const EvaluationDue& due) {
     end_batch(context, due.labels);
   else
     end_epoch(context, due.labels);
-}
-
-// The evaluators whose time has come, by that of their intervals.
-Compute::Labels Compute::due(const std::function<bool(const Interval& every)>& fires) const {
-  Labels labels;
-  for (std::size_t e = 0; e < eval_every_.size(); ++e)
-    if (fires(eval_every_[e])) labels.push_back(options_.evaluators[e].label);
-  return labels;
 }
 
 void Compute::end_batch(Context& context, const Labels& evaluators) {
@@ -306,8 +297,7 @@ void Compute::end_batch(Context& context, const Labels& evaluators) {
   state_.timestamp.to_next_epoch();
   engine_->run_event(Event::kEpochEnd);
   checkpoint_due_ = checkpoint_every_->at_epoch_end(before, state_.timestamp) || checkpoint_due_;
-  end_epoch(context,
-            due([&](const Interval& every) { return every.at_epoch_end(before, state_.timestamp); }));
+  end_epoch(context, evaluations_.due_at_epoch_end(before));
 }
 
 void Compute::end_epoch(Context& context, const Labels& evaluators) {
@@ -350,7 +340,7 @@ void Compute::send_logged(Context& context) {
 void Compute::finish(Context& context, bool stopped) {
   done_ = true;
   if (!stopped) engine_->run_event(Event::kFitEnd);
-  if (!stopped) stopped = !evaluate(context, due_at_the_end());
+  if (!stopped) stopped = !evaluate(context, evaluations_.due_at_the_end());
   if (!stopped) trainer_log_.fit_end();
   send_logged(context);
   outlets_.end(context);
@@ -372,62 +362,19 @@ void Compute::write_text(Context& context) try {
   log_.warning("no sample of text: " + one_line(error));
 }
 
-// Of a run that is over: those that have not seen its last weights.
-Compute::Labels Compute::due_at_the_end() const {
-  Labels labels = due([](const Interval& every) { return every.fires(); });
-  std::erase_if(labels, [&](const std::string& label) {
-    const auto found = evaluated_at_.find(label);
-    return found != evaluated_at_.end() && found->second == state_.timestamp.batch;
-  });
-  return labels;
-}
-
 // What they found; nothing where the run was asked to stop.
 std::optional<NamedValues> Compute::evaluate(Context& context, const Labels& labels) {
   if (labels.empty()) return NamedValues();
   logger_.begin_attempt();
-  std::optional<NamedValues> all(std::in_place);
-  must_fit("evaluation after step " + std::to_string(state_.timestamp.batch), [&] {
-    engine_->run_event(Event::kEvalBeforeAll);
-    for (std::size_t e = 0; e < options_.evaluators.size() && all; ++e) {
-      if (std::ranges::count(labels, options_.evaluators[e].label) == 0) continue;
-      const auto metrics = evaluate(context, e);
-      if (metrics)
-        all->insert(all->end(), metrics->begin(), metrics->end());
-      else
-        all.reset();
-    }
-    if (all) engine_->run_event(Event::kEvalAfterAll);
-  });
+  auto all = evaluations_.run(context, *engine_, labels);
   if (!all) {
     logger_.void_attempt();
     return all;
   }
   trainer_log_.evaluated(*all);
-  for (const auto& label : labels) evaluated_at_[label] = state_.timestamp.batch;
   if (cast_.has_reporter)
     context.send(cast_.reporter, EvalDone{state_.timestamp.batch, state_.timestamp.epoch, *all});
   return all;
-}
-
-std::optional<NamedValues> Compute::evaluate(Context& context, std::size_t which) {
-  const Evaluator& evaluator = options_.evaluators[which];
-  const ActorId loader = cast_.eval_loaders[which];
-  auto next = context.request<BatchReady>(loader, LoadBatch{{0, 0}});
-  const auto fetch = [&](int64_t index) -> std::optional<Batch> {
-    record(context, "evaluation", index);
-    BatchReady ready = next.wait();
-    if (ready.stopped) return std::nullopt;
-    if (index + 1 < evaluator.batches) next = context.request<BatchReady>(loader, LoadBatch{{0, index + 1}});
-    return std::move(ready.batch);
-  };
-  const auto sum = [&](const at::Tensor& values) { context.ask<Summed>(cast_.sync, SumDoubles{values}); };
-  const auto stopwatch = [&, began = context.now()] {
-    return options_.rank == 0 ? recorder_.answer("evaluation seconds", seconds(context.now() - began)) : 0.0;
-  };
-  auto metrics = tutti::evaluate(state_, *engine_, evaluator, fetch, sum, stopwatch);
-  evaluated_s_ += state_.eval_timestamp.total_wct;
-  return metrics;
 }
 
 // Not what the evaluation at the end finds where none is due: a run that goes on from there later comes to

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "actors/checkpoint_terms.h"
-#include "actors/evaluator.h"
+#include "actors/evaluations.h"
 #include "actors/learning_rate.h"
 #include "actors/log_outlets.h"
 #include "actors/messages.h"
@@ -65,7 +65,7 @@ class Compute final : public Actor {
   void receive(Context& context, Envelope& envelope) override;
 
  private:
-  using Labels = std::vector<std::string>;  // of evaluators, in their order
+  using Labels = Evaluations::Labels;
 
   Prepared prepare(const Prepare& start);
   void restore(const Prepare& start);
@@ -90,10 +90,7 @@ class Compute final : public Actor {
   void send_logged(Context& context);
   bool over() const;
 
-  Labels due(const std::function<bool(const Interval& every)>& fires) const;
-  Labels due_at_the_end() const;
   std::optional<NamedValues> evaluate(Context& context, const Labels& labels);
-  std::optional<NamedValues> evaluate(Context& context, std::size_t which);
   void observe(const NamedValues& metrics);
   void write_text(Context& context);
   void snapshot(Context& context, bool last);
@@ -118,15 +115,13 @@ class Compute final : public Actor {
   LearningRate rate_;
   Time planned_duration_;  // that rate and intervals were made for
   std::optional<TrainStep> train_step_;
-  std::vector<Interval> eval_every_;  // of each evaluator
+  Evaluations evaluations_;
   std::optional<Interval> checkpoint_every_;
   Pending<SnapshotCopied> copying_;
-  std::string resumed_from_;                     // a checkpoint's folder, or ""
-  TimePoint began_;                              // of this process's training
-  TimePoint step_began_;                         // when the last step was over; waiting for the batch counts
-  double earlier_s_ = 0;                         // trained before this start
-  double evaluated_s_ = 0;                       // of this start; no training
-  std::map<std::string, int64_t> evaluated_at_;  // steps, by label
+  std::string resumed_from_;  // a checkpoint's folder, or ""
+  TimePoint began_;           // of this process's training
+  TimePoint step_began_;      // when the last step was over; waiting for the batch counts
+  double earlier_s_ = 0;      // trained before this start
   int64_t saved_at_ = -1;
   bool told_of_disk_ = false;
   bool stop_requested_ = false;

@@ -22,7 +22,7 @@ class Reporter final : public Actor {
     std::string run_dir;
     std::string checkpoints;
     std::string newest_checkpoint;  // where the newest one is to be found
-    std::FILE* out = stdout;  // null: shows nothing
+    std::FILE* out = stdout;        // null: shows nothing
     bool terminal = false;
     bool progress = true;          // false: no progress, but the table at the end
     double process_started_s = 0;  // unix time, for since_start_s

@@ -15,9 +15,7 @@ Setting written_recipe(const std::string& recipe, const std::vector<std::string>
 }  // namespace
 
 int Trainer::fit() {
-  const auto recipe = [this] {
-    return resolve_recipe(written_recipe(options_.recipe, options_.overrides));
-  };
+  const auto recipe = [this] { return resolve_recipe(written_recipe(options_.recipe, options_.overrides)); };
   LaunchOptions launch{options_.run_dir, options_.resume};
   if (options_.model)
     launch.brought.make_model = [this](const Setting&, const SampleSpec& samples) {

@@ -14,12 +14,7 @@ namespace tutti {
 
 // Trains from a program of one's own: what `tutti train` does, with a model, data, algorithms and callbacks
 // that the program brings. Under mpirun every rank runs the program. Composer's Trainer.
-//
-//   int main() {
-//     tutti::Trainer trainer({.recipe = "net.toml", .model = [](const tutti::SampleSpec&) {
-//       return std::make_shared<Net>(); }});
-//     return trainer.fit();
-//   }
+// examples/cpp/train_digits.cpp is one.
 //
 // The recipe has what the program does not bring; what it does bring is called kind = "program" there.
 class Trainer {

@@ -61,8 +61,8 @@ int main() {
   tutti::State state;
   tutti::Logger logger;
   build(state);
-  tutti::Engine engine(state, logger,
-                       {.algorithms = {std::make_shared<Boost>()}, .callbacks = {std::make_shared<Printer>()}});
+  tutti::Engine engine(
+      state, logger, {.algorithms = {std::make_shared<Boost>()}, .callbacks = {std::make_shared<Printer>()}});
   engine.run_event(tutti::Event::kFitStart);
   for (int64_t first = 0; first < data.size(); first += 16) {
     std::vector<int64_t> indices(16);

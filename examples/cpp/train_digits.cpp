@@ -1,4 +1,4 @@
-// A training with a model, data and a callback of one's own: build/train_digits examples/cpp/train_digits.toml
+// A training with a model, data and a callback of one's own: train_digits [RECIPE [DATA]]
 #include <ATen/ATen.h>
 #include <actors/trainer.h>
 #include <io/hdf5.h>

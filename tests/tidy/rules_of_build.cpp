@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <regex>
@@ -42,6 +43,12 @@ std::set<std::string> listed_paths(const SourceTree& tree) {
   return listed;
 }
 
+// What is built by itself, outside the tree.
+bool is_own_project(const SourceFile& file) {
+  return std::any_of(file.lines.begin(), file.lines.end(),
+                     [](const std::string& line) { return line.starts_with("project("); });
+}
+
 }  // namespace
 
 Findings unlisted_sources(const SourceTree& tree) {
@@ -60,6 +67,7 @@ Findings unlisted_folders(const SourceTree& tree) {
   for (const SourceFile& file : tree) {
     const std::string folder = fs::path(file.path).parent_path();
     if (file.file_name() != "CMakeLists.txt" || folder.empty() || listed.count(folder) > 0) continue;
+    if (is_own_project(file)) continue;
     findings.push_back(finding(file, 0, "the CMakeLists.txt above does not add it"));
   }
   return findings;

@@ -1,0 +1,83 @@
+#include "actors/evaluations.h"
+
+#include <algorithm>
+
+#include "actors/messages.h"
+#include "actors/train_step.h"
+
+namespace tutti {
+
+void Evaluations::plan(const Setting& recipe, const Time& whole) {
+  every_.clear();
+  for (const auto& evaluator : evaluators_) every_.emplace_back(evaluator.interval(recipe), whole);
+}
+
+Evaluations::Labels Evaluations::due(const std::function<bool(const Interval& every)>& fires) const {
+  Labels labels;
+  for (std::size_t e = 0; e < every_.size(); ++e)
+    if (fires(every_[e])) labels.push_back(evaluators_[e].label);
+  return labels;
+}
+
+Evaluations::Labels Evaluations::due_at_batch_end(const Timestamp& before) const {
+  return due([&](const Interval& every) { return every.at_batch_end(before, state_.timestamp); });
+}
+
+Evaluations::Labels Evaluations::due_at_epoch_end(const Timestamp& before) const {
+  return due([&](const Interval& every) { return every.at_epoch_end(before, state_.timestamp); });
+}
+
+Evaluations::Labels Evaluations::due_at_the_end() const {
+  Labels labels = due([](const Interval& every) { return every.fires(); });
+  std::erase_if(labels, [&](const std::string& label) {
+    const auto found = done_at_.find(label);
+    return found != done_at_.end() && found->second == state_.timestamp.batch;
+  });
+  return labels;
+}
+
+std::optional<NamedValues> Evaluations::run(Context& context, Engine& engine, const Labels& labels) {
+  std::optional<NamedValues> found;
+  must_fit("evaluation after step " + std::to_string(state_.timestamp.batch), [&] {
+    engine.run_event(Event::kEvalBeforeAll);
+    found = run_all(context, engine, labels);
+    if (found) engine.run_event(Event::kEvalAfterAll);
+  });
+  if (found)
+    for (const auto& label : labels) done_at_[label] = state_.timestamp.batch;
+  return found;
+}
+
+std::optional<NamedValues> Evaluations::run_all(Context& context, Engine& engine, const Labels& labels) {
+  NamedValues all;
+  for (std::size_t e = 0; e < evaluators_.size(); ++e) {
+    if (std::ranges::count(labels, evaluators_[e].label) == 0) continue;
+    const auto metrics = run_one(context, engine, e);
+    if (!metrics) return std::nullopt;
+    all.insert(all.end(), metrics->begin(), metrics->end());
+  }
+  return all;
+}
+
+std::optional<NamedValues> Evaluations::run_one(Context& context, Engine& engine, std::size_t which) {
+  const Evaluator& evaluator = evaluators_[which];
+  const ActorId loader = cast_.eval_loaders[which];
+  auto next = context.request<BatchReady>(loader, LoadBatch{{0, 0}});
+  const auto fetch = [&](int64_t index) -> std::optional<Batch> {
+    recorder_.record({context.now(), "compute", "evaluation", state_.timestamp.batch, index});
+    BatchReady ready = next.wait();
+    if (ready.stopped) return std::nullopt;
+    if (index + 1 < evaluator.batches) next = context.request<BatchReady>(loader, LoadBatch{{0, index + 1}});
+    return std::move(ready.batch);
+  };
+  const auto sum = [&](const at::Tensor& values) { context.ask<Summed>(cast_.sync, SumDoubles{values}); };
+  const auto stopwatch = [&, began = context.now()] {
+    return state_.rank == 0 ? recorder_.answer("evaluation seconds", tutti::seconds(context.now() - began))
+                            : 0.0;
+  };
+  auto metrics = evaluate(state_, engine, evaluator, fetch, sum, stopwatch);
+  seconds_ += state_.eval_timestamp.total_wct;
+  return metrics;
+}
+
+}  // namespace tutti

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/evaluation.h"
+#include "actors/supervisor.h"
+#include "runtime/actor.h"
+#include "runtime/recorder.h"
+#include "training/timestamp.h"
+
+namespace tutti {
+
+// The evaluators of a run: whose time has come, and their evaluations on this rank. Batches come from each
+// one's loader, sums go through Sync.
+class Evaluations {
+ public:
+  using Labels = std::vector<std::string>;  // of evaluators, in their order
+
+  // All must outlive it.
+  Evaluations(State& state, const std::vector<Evaluator>& evaluators, const Cast& cast, Recorder& recorder)
+      : state_(state), evaluators_(evaluators), cast_(cast), recorder_(recorder) {}
+
+  // `recipe` resolved; `whole`: how long the training is to be.
+  void plan(const Setting& recipe, const Time& whole);
+
+  // `before` is the timestamp before the batch, or before the epoch's end; the state has the one after it.
+  Labels due_at_batch_end(const Timestamp& before) const;
+  Labels due_at_epoch_end(const Timestamp& before) const;
+  // Of a run that is over: those that have not seen its last weights.
+  Labels due_at_the_end() const;
+
+  // What they found, by the names in metrics.jsonl; nothing where the run was asked to stop. Throws
+  // OperatingError where one sample is too large for the memory.
+  std::optional<NamedValues> run(Context& context, Engine& engine, const Labels& labels);
+
+  double seconds() const { return seconds_; }  // that they took so far, on rank 0
+
+ private:
+  Labels due(const std::function<bool(const Interval& every)>& fires) const;
+  std::optional<NamedValues> run_all(Context& context, Engine& engine, const Labels& labels);
+  std::optional<NamedValues> run_one(Context& context, Engine& engine, std::size_t which);
+
+  State& state_;
+  const std::vector<Evaluator>& evaluators_;
+  const Cast& cast_;
+  Recorder& recorder_;
+  std::vector<Interval> every_;             // of each evaluator
+  std::map<std::string, int64_t> done_at_;  // steps, by label
+  double seconds_ = 0;
+};
+
+}  // namespace tutti
