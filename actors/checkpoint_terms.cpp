@@ -82,7 +82,7 @@ StartFrom start_from(const Setting& recipe, const std::string& resume) {
 }
 
 std::vector<std::string> names_in_state() {
-  return {kTimestamp, "rank_zero_seed", "dataset_state", "schedulers", "accumulation", "metrics"};
+  return {kTimestamp, "rank_zero_seed", "dataset_state", "schedulers", "scaler", "accumulation", "metrics"};
 }
 
 void forget(RunState& state, const std::function<bool(const std::string& name)>& is_forgotten) {
@@ -98,6 +98,7 @@ void forget(RunState& state, const std::function<bool(const std::string& name)>&
     state.plateau = fresh.plateau;
     state.lagging_rate = fresh.lagging_rate;
   }
+  if (is_forgotten("scaler")) state.grad_scaler = fresh.grad_scaler;
   if (is_forgotten("accumulation")) state.accumulation = fresh.accumulation;
   if (is_forgotten("metrics")) state.metrics.clear();
 }

@@ -9,7 +9,7 @@ namespace tutti {
 //   state/model/<parameter or buffer>          state/timestamp        state/rank_zero_seed
 //   state/optimizers/<parameter>/<state>       state/schedulers       state/dataset_state
 //   state/algorithms/<name>[/<tensor>]         state/accumulation     state/metrics
-//   state/callbacks/<name>[/<tensor>]
+//   state/callbacks/<name>[/<tensor>]          state/scaler
 // A pattern that fits a name takes all below it too, `*` goes across slashes, and "state/" may be left out.
 class StatePatterns {
  public:

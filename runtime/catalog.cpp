@@ -131,7 +131,7 @@ Key Key::each(std::shared_ptr<const Catalog> table) && {
 }
 
 Key Key::not_carried_over(const std::string& reason) && {
-  refusal = "not carried over: " + reason;
+  refusal = doc = "not carried over: " + reason;
   return std::move(*this);
 }
 

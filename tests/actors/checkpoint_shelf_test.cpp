@@ -41,7 +41,9 @@ class CheckpointShelfTest : public testing::Test {
     const std::string unfinished = folder_ + "/." + name + "-1";
     CheckpointManifest manifest;
     manifest.files.push_back(write_rank_file(disk_, unfinished, 0, pieces_of(tensors_, 0, 1)));
-    if (!run_name_.empty()) manifest.state = RunState{.run_name = run_name_}.to_json();
+    RunState state;
+    state.run_name = run_name_;
+    if (!run_name_.empty()) manifest.state = state.to_json();
     return shelf.publish(name, unfinished, manifest);
   }
 

@@ -147,6 +147,17 @@ TEST(DeepSpeed, TheScaleOfLossesIsTheRecipes) {
   EXPECT_EQ(fixed.at("backoff_factor").number(), 1.0);
 }
 
+TEST(DeepSpeed, ItsScaleIsTakenWhereTheRecipeSaysNothingElse) {
+  const std::string fp16 = "fp16 = {enabled = true, initial_scale_power = 10}";
+  const Setting recipe = resolved(fp16, "batch_size = 8");
+  EXPECT_EQ(recipe.at("train").at("precision").text(), "amp_fp16");
+  EXPECT_EQ(recipe.at("precision").at("init_scale").number(), 1024.0);
+  EXPECT_EQ(resolve_recipe(parse_recipe(write_recipe(recipe), "/recipe.toml")).toml(), recipe.toml());
+  EXPECT_THAT(
+      why(fp16, "batch_size = 8", "[precision]\ninit_scale = 2"),
+      AllOf(HasSubstr("deepspeed.fp16.initial_scale_power = 10"), HasSubstr("precision.init_scale = 2")));
+}
+
 TEST(DeepSpeed, ClippingIsRefusedAsLongAsThereIsNone) {
   EXPECT_THAT(
       why("gradient_clipping = 1.0", "batch_size = 8"),

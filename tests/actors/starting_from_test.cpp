@@ -269,6 +269,35 @@ TEST_F(StartingFromTest, AnAlgorithmsStateMayBeLeftOut) {
   EXPECT_EQ(tensor("c", "algorithms/Counting/sum").item<float>(), 1);
 }
 
+TEST(Forget, SetsBackWhatIsNamedAndNothingElse) {
+  RunState full;
+  full.step = 7;
+  full.seconds = 2;
+  full.evaluation_due.at = "batch_end";
+  full.plateau.bad = 3;
+  full.lagging_rate = 0.5;
+  full.grad_scaler.scale = 1024;
+  full.accumulation.count = 4;
+  full.metrics = {{"eval/LossMetric", 1}};
+  full.listeners = {{"algorithms/EMA", "1"}};
+  const auto without = [&full](const std::string& forgotten) {
+    RunState state = full;
+    forget(state, [&](const std::string& name) { return name == forgotten; });
+    return state;
+  };
+  EXPECT_EQ(without("nothing").to_json(), full.to_json());
+  EXPECT_EQ(without("timestamp").step, 0);
+  EXPECT_EQ(without("timestamp").evaluation_due.at, "");
+  EXPECT_EQ(without("timestamp").lagging_rate, 0.5);
+  EXPECT_EQ(without("schedulers").plateau, PlateauState());
+  EXPECT_EQ(without("schedulers").lagging_rate, 1);
+  EXPECT_EQ(without("scaler").grad_scaler, GradScalerState());
+  EXPECT_EQ(without("scaler").step, 7);
+  EXPECT_EQ(without("accumulation").accumulation, AccumulationState());
+  EXPECT_TRUE(without("metrics").metrics.empty());
+  EXPECT_TRUE(without("algorithms/EMA").listeners.empty());
+}
+
 TEST_F(StartingFromTest, HowToLoadNeedsSomethingToLoad) {
   for (const char* key : {"load_weights_only = true", "load_strict_model_weights = false",
                           "load_ignore_keys = ['model/*']", "load_exclude_algorithms = ['EMA']"}) {

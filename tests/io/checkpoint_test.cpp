@@ -26,6 +26,12 @@ void expect_equal(const std::map<std::string, at::Tensor>& got,
   }
 }
 
+std::string state_after(int64_t step) {
+  RunState state;
+  state.step = step;
+  return state.to_json();
+}
+
 class CheckpointTest : public testing::Test {
  protected:
   void write(const std::string& name, int world = 2, const std::string& state = "{}") {
@@ -226,8 +232,8 @@ TEST_F(CheckpointTest, IsFoundByItsFolderItsRunsAndThatOfAllCheckpoints) {
 }
 
 TEST_F(CheckpointTest, AreFoundWhateverTheyAreCalled) {
-  write("best", 2, RunState{.run_name = "a", .step = 30}.to_json());
-  write("zero", 2, RunState{.run_name = "a", .step = 4}.to_json());
+  write("best", 2, state_after(30));
+  write("zero", 2, state_after(4));
   disk_.symlink("best", folder("newest"));
   const auto found = checkpoints_at(disk_, scratch_.path("checkpoints"));
   EXPECT_THAT(found, ElementsAre(folder("best"), folder("zero")));

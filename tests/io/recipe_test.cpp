@@ -226,8 +226,8 @@ const BadInput kBadInputs[] = {
     {"OverrideOfAnUnknownKey",
      kDigits,
      "--set: train.epochs = 3: unknown key; there are max_duration, eval_interval, "
-     "grad_accum, device_train_microbatch_size, grad_accum_grow_interval, scale_schedule_ratio, precision, "
-     "hang_timeout, dist_timeout",
+     "grad_accum, device_train_microbatch_size, grad_accum_grow_interval, scale_schedule_ratio, "
+     "progress_interval, deterministic_mode, precision, hang_timeout, dist_timeout",
      {"train.epochs=3"}},
     {"OverrideOfAnotherType",
      kDigits,
