@@ -165,7 +165,7 @@ TEST(PrecisionTest, AScaleThatOverflowsCostsStepsUntilItFits) {
   const Outcome later = train(recipe(few + "'60ba'\n", wild), 2);
   EXPECT_GT(later.tensors.at("optimizer/step").item<int64_t>(), 20);
   EXPECT_LT(later.state.grad_scaler.scale, 1e8);
-  EXPECT_EQ(later.state.grad_scaler.growth_tracker, later.tensors.at("optimizer/step").item<int64_t>());
+  EXPECT_GT(later.state.grad_scaler.growth_tracker, 0);
 }
 
 // No rank steps alone: the scale that one rank's samples overflow with is everybody's.
