@@ -207,7 +207,7 @@ const BadInput kBadInputs[] = {
     {"UnknownDevice", with_more("[device]\nkind = \"fridge\"\n"),
      "digits.toml:22: device.kind = \"fridge\": unknown device; expected one of auto, cpu, gpu"},
     {"EmptyFile", "",
-     "digits.toml: [model]: the section is missing; it needs kind (one of mlp, resnet_cifar, gpt)"},
+     "digits.toml: [model]: the section is missing; it needs kind (one of mlp, resnet_cifar, gpt, program)"},
     {"BothNames", with_more("[checkpoint]\nsave_interval = 1\ninterval = 2\n"),
      "digits.toml:22: checkpoint.save_interval = 1: given as interval too (digits.toml:23); keep one of the "
      "two"},
@@ -227,7 +227,8 @@ const BadInput kBadInputs[] = {
      kDigits,
      "--set: train.epochs = 3: unknown key; there are max_duration, eval_interval, "
      "grad_accum, device_train_microbatch_size, grad_accum_grow_interval, scale_schedule_ratio, "
-     "progress_interval, deterministic_mode, precision, hang_timeout, dist_timeout",
+     "progress_interval, deterministic_mode, progress_bar, log_to_console, console_log_interval, "
+     "console_stream, log_traces, auto_log_hparams, precision, hang_timeout, dist_timeout",
      {"train.epochs=3"}},
     {"OverrideOfAnotherType",
      kDigits,
