@@ -84,17 +84,15 @@ TEST_P(Amp, OneRankAndOneMicrobatchComeToTheSameAsMany) {
 
 TEST_P(Amp, ConvolutionsNormalisationAndAttentionTrainToo) {
   const std::string same = "max_duration = '2ba'\nprecision = '" + GetParam() + "'\n";
-  const Outcome images = train(recipe(same, "", "kind = 'resnet_cifar'\nwidth = 4\n", "[3, 8, 8]"), 2);
-  EXPECT_LT(
-      distance(
-          train(recipe("max_duration = '2ba'\n", "", "kind = 'resnet_cifar'\nwidth = 4\n", "[3, 8, 8]"), 2),
-          images),
-      0.05);
+  const std::string no_step_overflows = "init_scale = 16\n", net = "kind = 'resnet_cifar'\nwidth = 4\n";
+  EXPECT_LT(distance(train(recipe("max_duration = '2ba'\n", "", net, "[3, 8, 8]"), 2),
+                     train(recipe(same, no_step_overflows, net, "[3, 8, 8]"), 2)),
+            0.05);
   const std::string gpt =
       "kind = 'gpt'\nn_layer = 1\nn_head = 2\nn_embd = 8\nn_positions = 8\ndropout = 0.1\n";
   const std::string words = "[8]\ntargets = 'sequence'";
   EXPECT_LT(distance(train(recipe("max_duration = '2ba'\n", "", gpt, words), 2),
-                     train(recipe(same, "", gpt, words), 2)),
+                     train(recipe(same, no_step_overflows, gpt, words), 2)),
             0.05);
 }
 
@@ -148,9 +146,11 @@ TEST(PrecisionTest, ParametersReductionAndBuffersAreSetApart) {
   EXPECT_EQ(low.tensors.at("model/conv1.weight").scalar_type(), at::kBFloat16);
   EXPECT_EQ(low.tensors.at("optimizer/conv1.weight/momentum_buffer").scalar_type(), at::kBFloat16);
   EXPECT_EQ(low.tensors.at("model/bn1.running_mean").scalar_type(), at::kFloat);
-  const Outcome wide = train(recipe(amp, "param_dtype = 'bf16'\nreduce_dtype = 'fp32'\n", model, shape), 2);
-  EXPECT_GT(distance(low, wide), 0);
-  EXPECT_LT(distance(plain, wide), 0.05);
+  // Of two ranks there is one addition, which is rounded once in either.
+  const Outcome of_three = train(recipe(amp, "param_dtype = 'bf16'\n", model, shape), 3);
+  const Outcome wide = train(recipe(amp, "param_dtype = 'bf16'\nreduce_dtype = 'fp32'\n", model, shape), 3);
+  EXPECT_GT(distance(of_three, wide), 0);
+  EXPECT_LT(distance(of_three, wide), 0.05);
   const Outcome buffers = train(recipe(amp, "buffer_dtype = 'bf16'\n", model, shape), 2);
   EXPECT_EQ(buffers.tensors.at("model/bn1.running_mean").scalar_type(), at::kBFloat16);
 }
