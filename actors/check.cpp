@@ -7,6 +7,7 @@
 #include "actors/evaluation.h"
 #include "actors/job.h"
 #include "actors/learning_rate.h"
+#include "actors/lone_job.h"
 #include "actors/resume.h"
 #include "tensors/torch_error.h"
 #include "training/callbacks/factory.h"
@@ -16,33 +17,8 @@
 namespace tutti {
 namespace {
 
-Job lone_job(const Setting& recipe, int ranks) {
-  begin_process(recipe);
-  JobOptions options;
-  options.world = ranks;
-  options.makes_folders = false;
-  return make_job(recipe, options);
-}
-
-void pass_over(const std::string& what) { std::fprintf(stderr, "passed over: %s\n", what.c_str()); }
-
 Checkpoint newest_of_run(const Job& job) {
-  return newest_good_checkpoint(PosixDisk(), job.checkpoints, pass_over, checkpoint_set(job.recipe));
-}
-
-Checkpoint checkpoint_of(const Job& job, const std::string& named) {
-  if (!named.empty() && named != "auto") return find_checkpoint(PosixDisk(), named, pass_over);
-  return newest_of_run(job);
-}
-
-// Gives the checkpoint's folder, "" where there is none.
-std::string load_model(Trainee& trainee, const Job& job, const std::string& named) try {
-  const Checkpoint checkpoint = checkpoint_of(job, named);
-  if (!checkpoint.folder.empty()) restore_model(trainee, checkpoint.tensors, checkpoint.folder);
-  return checkpoint.folder;
-} catch (const std::exception& error) {
-  if (named.empty()) throw;
-  Setting(named, "--checkpoint", {"command line"}).fail(one_line(error));
+  return newest_good_checkpoint(PosixDisk(), job.checkpoints, tell_passed_over, checkpoint_set(job.recipe));
 }
 
 void check_fit(const Job& job, Trainee& trainee, const Checkpoint& checkpoint, const LoadTerms& load) {
@@ -60,7 +36,8 @@ bool check_own(const Job& job, Trainee& trainee) try {
 }
 
 void check_load_path(const Job& job, Trainee& trainee) try {
-  check_fit(job, trainee, find_checkpoint(PosixDisk(), job.from.load_path.text(), pass_over), job.from.terms);
+  check_fit(job, trainee, find_checkpoint(PosixDisk(), job.from.load_path.text(), tell_passed_over),
+            job.from.terms);
 } catch (const std::exception& error) {
   job.from.load_path.fail(one_line(error));
 }
@@ -132,9 +109,11 @@ std::string eval_text(const Setting& recipe, const std::string& named) try {
   const std::string folder = load_model(state, job, named);
   std::ostringstream out;
   out << "weights: " << (folder.empty() ? "the recipe's initial ones" : folder) << '\n';
+  engine.run_event(Event::kEvalStandaloneStart);
   for (const auto& evaluator : job.evaluators)
     for (const auto& [name, value] : evaluation_of(job, evaluator, state, engine))
       out << name << ' ' << value << '\n';
+  engine.run_event(Event::kEvalStandaloneEnd);
   return out.str();
 } catch (const UserError&) {
   throw;

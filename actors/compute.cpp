@@ -172,6 +172,7 @@ void Compute::begin(Context& context, const Start&) {
   began_ = step_began_ = context.now();
   start_logs(context);
   engine_->run_event(Event::kFitStart);
+  if (!evaluation_due_.at.empty() || over()) logger_.begin_step(state_.timestamp.batch);  // its rest
   if (!evaluation_due_.at.empty())
     complete(context, std::exchange(evaluation_due_, {}));
   else if (over())

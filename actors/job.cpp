@@ -157,6 +157,7 @@ DatasetPtr open_data(const Job& job, const JobOptions& options, const Setting& s
   const auto& data = options.brought.data;
   const auto brought = data.find(label);
   if (is_brought(section, brought != data.end())) return brought->second;
+  if (section.at("kind").text() == kPluginKind) return job.plugin->dataset(section);
   return has_own_data(section) ? open_own(job, options, section, own) : make_dataset(section, job.seed);
 }
 
@@ -216,6 +217,10 @@ void open_all_data(Job& job, const JobOptions& options) {
 void open_training_data(Job& job, const Brought& brought) {
   if (is_brought(job.recipe.at("model"), static_cast<bool>(brought.make_model)))
     job.make_model = brought.make_model;
+  if (job.recipe.at("model").at("kind").text() == kPluginKind)
+    job.make_model = [plugin = job.plugin](const Setting& model, const SampleSpec& samples) {
+      return plugin->model(model, samples);
+    };
   const Setting& section = job.recipe.at("data").at("train");
   job.global_batch = global_batch(section, job.world);
   require_deepspeed_rule(job.recipe, job.global_batch / job.world, job.world);
@@ -348,6 +353,7 @@ Job make_job(Setting recipe, const JobOptions& options) {
   require_budget_of_each_rank(job);
   choose_seed(job, options.fresh_seed);
   job.recipe_text = write_recipe(job.recipe);
+  job.plugin = load_plugin(job.recipe);
   job.listeners = options.brought.listeners;
   open_all_data(job, options);
   open_training_data(job, options.brought);

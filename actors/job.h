@@ -8,6 +8,7 @@
 
 #include "actors/checkpoint_terms.h"
 #include "actors/evaluator.h"
+#include "actors/plugin_library.h"
 #include "data/dataset.h"
 #include "data/own_data.h"
 #include "data/sampler.h"
@@ -38,7 +39,8 @@ struct Job {
   std::string checkpoints;  // folder
   std::string resume;       // as the command line says: "", "auto", or a path
   StartFrom from;
-  DatasetPtr train;  // where each rank has its own, the first one's of this process
+  PluginLibraryPtr plugin;  // may be null
+  DatasetPtr train;         // where each rank has its own, the first one's of this process
   OwnData own_train;
   std::vector<Evaluator> evaluators;  // labels differ
   ModelFactory make_model = tutti::make_model;

@@ -6,6 +6,7 @@
 #include "data/catalog.h"
 #include "io/checkpoint_catalog.h"
 #include "models/catalog.h"
+#include "runtime/plugin_entry.h"
 #include "runtime/resolve.h"
 #include "training/catalog.h"
 
@@ -45,6 +46,21 @@ Catalog journal_catalog() {
                    .at_least(1)}};
 }
 
+Catalog plugins_catalog() {
+  return {.section = "plugins",
+          .noun = "",
+          .doc = "A shared library of your own, which brings what the recipe calls by kind = \"plugin\".",
+          .keys = {{"library", KeyType::kPath, "none", "the library; examples/cpp/plugin.cpp is one"}}};
+}
+
+Catalog algorithm_catalog() {
+  return {.section = "algorithms",
+          .noun = "algorithm",
+          .doc = "What changes the training: the data, the model, the loop.",
+          .entries = {plugin_entry("algorithm")},
+          .repeated = true};
+}
+
 }  // namespace
 
 std::span<const Catalog> all_catalogs() {
@@ -52,8 +68,8 @@ std::span<const Catalog> all_catalogs() {
       run_catalog(),        model_catalog(),     train_data_catalog(),  eval_catalog(),
       evaluators_catalog(), optimizer_catalog(), scheduler_catalog(),   train_catalog(),
       precision_catalog(),  device_catalog(),    collectives_catalog(), checkpoint_catalog(),
-      journal_catalog(),    compat_catalog(),    deepspeed_catalog(),   callback_catalog(),
-      logger_catalog(),     metric_catalog()};
+      journal_catalog(),    compat_catalog(),    deepspeed_catalog(),   plugins_catalog(),
+      algorithm_catalog(),  callback_catalog(),  logger_catalog(),      metric_catalog()};
   return catalogs;
 }
 

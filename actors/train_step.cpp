@@ -279,7 +279,7 @@ bool TrainStep::commit(Context& context, const Hooks& hooks) try {
   record(context, "committed");
   return true;
 } catch (const GivenUp& step) {
-  if (!step.is_void) skip();
+  if (!step.is_void) skip(context);
   return !step.is_void;
 }
 
@@ -313,7 +313,8 @@ void TrainStep::take_gradients() {
 }
 
 // A scale that is too large is nothing to warn of: it is how it is found.
-void TrainStep::skip() {
+void TrainStep::skip(Context& context) {
+  record(context, "skipped");
   update_scale(/*overflowed=*/true);
   if (!scaler_) {
     const char* bad = last_.non_finite > 0 ? "loss is" : "gradients are";

@@ -81,7 +81,7 @@ class TrainStep {
   void add_up(StepFinished all);
   void take_gradients();
   bool commit(Context& context, const Hooks& hooks);
-  void skip();
+  void skip(Context& context);
 
   void fail_as_recorded(int64_t ordinal);
   void make_room(Context& context, const BatchReady& ready);

@@ -105,6 +105,7 @@ Compute::Options compute_options(const Job& job, const RankPlace& place) {
   options.names = checkpoint_set(job.recipe).names;
   options.before_step = job.before_step;
   if (job.listeners) options.listeners = job.listeners(place.rank);
+  if (job.plugin) job.plugin->add_listeners(job.recipe, options.listeners);
   return options;
 }
 

@@ -11,6 +11,7 @@ using Action = std::function<int()>;
 // Each adds its subcommand, which sets `action` when it is the one given. One file a subcommand.
 void add_train(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
+void add_predict(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
 void add_diff(CLI::App& app, Action& action);
 void add_replay(CLI::App& app, Action& action);

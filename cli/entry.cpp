@@ -8,6 +8,7 @@
 #include "actors/check.h"
 #include "actors/inspect.h"
 #include "actors/launch.h"
+#include "actors/predict.h"
 #include "actors/recipe_catalogs.h"
 #include "io/recipe.h"
 #include "runtime/error.h"
@@ -85,6 +86,9 @@ int tutti_run(const TuttiRequest* request) {
     return print(
         check_text(resolved_recipe(*request), request->ranks ? request->ranks : 1, request->scan_data));
   if (command == "eval") return print(eval_text(resolved_recipe(*request), request->checkpoint));
+  if (command == "predict")
+    return print(
+        predict_text(resolved_recipe(*request), {request->checkpoint, request->evaluator, request->out}));
   if (command == "inspect")
     return print(request->digest ? inspect_digest(request->path) + "\n" : inspect_text(request->path));
   if (command == "replay") return run_replay(*request);

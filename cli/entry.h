@@ -6,13 +6,13 @@ extern "C" {
 
 // A command line as it was understood. Texts are "" and numbers 0 where nothing was given.
 struct TuttiRequest {
-  const char* command;           // "train", "eval", "check", "inspect", "replay", "simulate" or "refuse"
-  const char* path;              // the recipe; inspect, replay: a folder; refuse: why
+  const char* command;  // "train", "eval", "predict", "check", "inspect", "replay", "simulate" or "refuse"
+  const char* path;     // the recipe; inspect, replay: a folder; refuse: why
   const char* const* overrides;  // "a.b=v" each
   int override_count;
   const char* run_dir;     // train, simulate --run-dir
   const char* resume;      // train --resume: "auto" or a path
-  const char* checkpoint;  // eval --checkpoint
+  const char* checkpoint;  // eval, predict --checkpoint
   int local_ranks;         // train --local-ranks: ranks in this one process
   int ranks;               // check --ranks, simulate --ranks
   int scan_data;           // check --data
@@ -25,6 +25,8 @@ struct TuttiRequest {
   int jobs;                // simulate --jobs
   int once;                // simulate --once
   int share_of;            // simulate: every so many-th seed, for the process that farms them out; 0: all
+  const char* evaluator;   // predict --evaluator
+  const char* out;         // predict --out
 };
 
 // Runs the command on this rank and returns the exit code: 0 well, 2 when ranks that were launched together

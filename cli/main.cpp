@@ -23,8 +23,8 @@ int rank() { return launched_rank().value_or(0); }
 void add_commands(CLI::App& app, Action& action) {
   app.set_version_flag("--version", std::string("tutti ") + TUTTI_VERSION);
   app.require_subcommand(0, 1);
-  for (const auto add : {add_train, add_eval, add_check, add_inspect, add_replay, add_diff, add_timeline,
-                         add_simulate, add_stop, add_list, add_explain}) {
+  for (const auto add : {add_train, add_eval, add_predict, add_check, add_inspect, add_replay, add_diff,
+                         add_timeline, add_simulate, add_stop, add_list, add_explain}) {
     add(app, action);
   }
 }

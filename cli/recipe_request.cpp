@@ -36,7 +36,9 @@ int run_request(const std::string& command, const LibraryArguments& arguments) {
                              .faults = arguments.faults.c_str(),
                              .jobs = arguments.jobs,
                              .once = arguments.once,
-                             .share_of = arguments.share_of};
+                             .share_of = arguments.share_of,
+                             .evaluator = arguments.evaluator.c_str(),
+                             .out = arguments.out.c_str()};
   return run_in_library(request);
 }
 

@@ -11,7 +11,8 @@ namespace tutti {
 
 // The arguments of a subcommand that goes to libtutti.so; CLI11 writes into it.
 struct LibraryArguments {
-  std::string path, run_dir, resume, checkpoint, seeds, faults;
+  std::string path, run_dir, resume, checkpoint, seeds, faults, out;
+  std::string evaluator = "eval";
   std::vector<std::string> overrides;
   int local_ranks = 0;
   int ranks = 0;

@@ -1,5 +1,7 @@
 #include "data/catalog.h"
 
+#include "runtime/plugin_entry.h"
+
 namespace tutti {
 namespace {
 
@@ -114,6 +116,7 @@ Catalog data_catalog(const char* section, const char* doc, std::vector<Key> keys
                       bytes(),
                       tokens(),
                       synthetic(),
+                      plugin_entry("dataset"),
                       {"program", "What the program that trains brings along (actors/trainer.h)."}}};
 }
 

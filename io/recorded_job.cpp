@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RecordedJob, recipe, run_dir, resume, nonce, level, world, rank, host,
-                                   build, cpu, data_digest, unix_ms)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RecordedJob, recipe, run_dir, resume, nonce, level, world,
+                                                rank, host, build, cpu, data_digest, unix_ms, own_listeners)
 
 std::string RecordedJob::to_json() const { return nlohmann::json(*this).dump(); }
 

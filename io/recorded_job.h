@@ -18,7 +18,8 @@ struct RecordedJob {
   std::string build;  // "tutti 0.1.0, libtorch 2.11.0, GNU 12.2.0"
   std::string cpu;    // libtorch's CPU capability: "AVX2"
   uint64_t data_digest = 0;
-  int64_t unix_ms = 0;  // when the start began
+  int64_t unix_ms = 0;         // when the start began
+  bool own_listeners = false;  // a program trained it, with algorithms or callbacks of its own
 
   std::string to_json() const;
   static RecordedJob from_json(const std::string& text);  // throws OperatingError

@@ -1,5 +1,7 @@
 #include "models/catalog.h"
 
+#include "runtime/plugin_entry.h"
+
 namespace tutti {
 namespace {
 
@@ -78,6 +80,7 @@ Catalog model_catalog() {
           .entries = {mlp(),
                       resnet_cifar(),
                       gpt(),
+                      plugin_entry("model"),
                       {"program", "What the program that trains brings along (actors/trainer.h)."}}};
 }
 

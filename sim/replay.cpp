@@ -124,6 +124,10 @@ class Replay {
 
 Job Replay::job() {
   const RecordedJob& head = record_.head();
+  if (head.own_listeners)
+    throw UserError(options_.run_dir +
+                    ": a program trained it with algorithms or callbacks of its own, which a replay does not "
+                    "have");
   const Setting recipe = parse_recipe(head.recipe, options_.run_dir + "/recipe.toml");
   JobOptions options;
   options.world = record_.world();

@@ -31,6 +31,7 @@ std::string phase_of(const Happening& happening) {
       {"sync", "reduce bucket", "reduce"},
       {"sync", "verdict", "verdict"},
       {"compute", "committed", "commit"},
+      {"compute", "skipped", "commit"},
       {"checkpointer", "durable", "durable"},
       {"supervisor", "published", "publish"},
   };
@@ -222,7 +223,7 @@ void SimWorld::seen(int rank, const Happening& happening) {
     if (happening.what == "batch") berth.step = happening.step + 1;
     if (happening.what == "microbatch") berth.microbatches = static_cast<int>(happening.detail) + 1;
     if (happening.what == "void" && rank == 0) ++seen_.faults["out_of_memory"];
-    if (happening.what == "committed") {
+    if (happening.what == "committed" || happening.what == "skipped") {
       StepSeen& step = seen_.steps[rank][happening.step + 1];
       step.weights = digest_of(*berth.trainee);
       step.microbatches = berth.microbatches;

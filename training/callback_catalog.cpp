@@ -1,3 +1,4 @@
+#include "runtime/plugin_entry.h"
 #include "training/catalog.h"
 
 namespace tutti {
@@ -110,6 +111,7 @@ std::vector<Entry> others() {
 Catalog callback_catalog() {
   std::vector<Entry> entries = monitors();
   for (const auto& more : {stoppers(), others()}) entries.insert(entries.end(), more.begin(), more.end());
+  entries.push_back(plugin_entry("callback"));
   return {.section = "callbacks",
           .noun = "callback",
           .doc = "What watches the training and logs what it sees. Names and meanings are Composer's.",

@@ -74,7 +74,7 @@ T_mux = 15
 kind = "reduce_lr_on_plateau"
 monitor = "metrics/eval/LanguageCrossEntropy"
 [train]""", named="monitor")
-        self.refused(place, "the model does not measure it; there are metrics/eval/MulticlassAccuracy")
+        self.refused(place, "no evaluator measures it; there are metrics/eval/MulticlassAccuracy")
 
     def test_an_unknown_section(self):
         place = self.alter("[optimizer]", "[optimiser]")

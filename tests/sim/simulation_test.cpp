@@ -146,9 +146,44 @@ TEST(SimulationTest, StepsOfTwoPassesKeepEveryInvariant) {
     };
   };
   for (const char* kind : {"out_of_memory", "death", "sigterm"}) {
+    int64_t fired = 0;
     const Simulation simulation(small_job(), kRanks,
                                 plan_of("[[fault]]\nkind = '" + std::string(kind) + "'\n", kRanks), seams);
     for (uint64_t seed = 0; seed < 20; ++seed) {
+      const SeedResult result = simulation.run_twice(seed);
+      EXPECT_THAT(result.findings, IsEmpty()) << kind << " seed " << seed << "\n" << joined(result.story);
+      fired += result.faults.contains(kind) ? result.faults.at(kind) : 0;
+    }
+    EXPECT_GT(fired, 10) << kind;
+  }
+}
+
+// Losses that are scaled too much: steps are skipped until they are not. A skipped step has seen its samples.
+TEST(SimulationTest, SkippedStepsKeepEveryInvariant) {
+  constexpr int kRanks = 3;
+  const Setting job = small_job("[precision]\ninit_scale = 1e12\n", "precision = 'amp_fp16'\n");
+  for (const char* kind : {"out_of_memory", "death", "sigterm"}) {
+    const Simulation simulation(job, kRanks,
+                                plan_of("[[fault]]\nkind = '" + std::string(kind) + "'\n", kRanks));
+    for (uint64_t seed = 0; seed < 10; ++seed) {
+      const SeedResult result = simulation.run_twice(seed);
+      EXPECT_THAT(result.findings, IsEmpty()) << kind << " seed " << seed << "\n" << joined(result.story);
+    }
+  }
+}
+
+// The learning rate hangs on what they find: one that is lost or done twice shows in the weights.
+TEST(SimulationTest, EvaluationsThatAreCutAreMadeUpFor) {
+  constexpr int kRanks = 3;
+  const std::string data = "kind = 'synthetic'\nsamples = 40\nshape = [6]\n";
+  const Setting job = small_job("[data.eval]\n" + data + "[[evaluators]]\nlabel = 'often'\n" + data +
+                                    "[scheduler]\nkind = 'reduce_lr_on_plateau'\npatience = 0\n"
+                                    "monitor = 'metrics/often/CrossEntropy'\nthreshold = 0.5\nfactor = 0.7\n",
+                                "eval_interval = '2ba'\n");
+  for (const char* kind : {"sigterm", "death", "reorder"}) {
+    const Simulation simulation(job, kRanks,
+                                plan_of("[[fault]]\nkind = '" + std::string(kind) + "'\n", kRanks));
+    for (uint64_t seed = 0; seed < 30; ++seed) {
       const SeedResult result = simulation.run_twice(seed);
       EXPECT_THAT(result.findings, IsEmpty()) << kind << " seed " << seed << "\n" << joined(result.story);
     }

@@ -132,7 +132,7 @@ Callbacks make_callbacks(const Setting& recipe, Disk& disk) {
   Callbacks callbacks;
   if (!recipe.has("callbacks")) return callbacks;
   for (const Setting& section : recipe.at("callbacks").array())
-    callbacks.push_back(make_callback(section, disk));
+    if (makers().contains(section.at("kind").text())) callbacks.push_back(make_callback(section, disk));
   return callbacks;
 }
 

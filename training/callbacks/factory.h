@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-// What the [[callbacks]] of a resolved recipe name, in their order. Some write files; the disk must outlive
-// them. Throws UserError.
+// What the [[callbacks]] of a resolved recipe name, in their order, but for those of a plugin. Some write
+// files; the disk must outlive them. Throws UserError.
 Callbacks make_callbacks(const Setting& recipe, Disk& disk);
 
 // One of them, from its table.

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+
+#include "actors/plugin.h"
+#include "training/engine.h"
+
+namespace tutti {
+
+// A plugin that was loaded, for good. Each of these throws UserError where the library has nothing of that
+// name, or refuses.
+class PluginLibrary {
+ public:
+  // Throws UserError that blames `path` where it is no plugin of this build.
+  explicit PluginLibrary(const Setting& path);
+
+  std::shared_ptr<Model> model(const Setting& section, const SampleSpec& samples) const;
+  DatasetPtr dataset(const Setting& section) const;
+  // Appends what [[algorithms]] and [[callbacks]] call by kind = "plugin".
+  void add_listeners(const Setting& recipe, Engine::Options& listeners) const;
+
+ private:
+  Setting path_;
+  Plugin plugin_;
+};
+using PluginLibraryPtr = std::shared_ptr<const PluginLibrary>;
+
+inline constexpr const char* kPluginKind = "plugin";
+
+// Null where the recipe names none. Throws UserError where it names none but needs one.
+PluginLibraryPtr load_plugin(const Setting& recipe);
+
+}  // namespace tutti

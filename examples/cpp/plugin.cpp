@@ -1,0 +1,39 @@
+// A model, an algorithm and a callback for recipes to name: examples/cpp/plugin.toml does.
+#include <actors/plugin.h>
+#include <models/mlp.h>
+#include <training/state.h>
+
+#include <cstdio>
+
+namespace {
+
+struct Printer final : tutti::Callback {
+  std::string name() const override { return "Printer"; }
+  void epoch_end(tutti::State& state, tutti::Logger&) override {
+    if (state.rank == 0) std::printf("epoch %ld: loss %.4f\n", state.timestamp.epoch, state.train_loss);
+  }
+};
+
+// Halves the training.
+struct Shorten final : tutti::Algorithm {
+  std::string name() const override { return "Shorten"; }
+  bool match(tutti::Event event, const tutti::State&) const override {
+    return event == tutti::Event::kFitStart;
+  }
+  void apply(tutti::Event, tutti::State& state, tutti::Logger&) override {
+    state.max_duration = state.max_duration * 0.5;
+  }
+};
+
+}  // namespace
+
+const char* tutti_plugin_build_stamp() { return TUTTI_BUILD_STAMP; }
+
+void tutti_plugin(tutti::Plugin& plugin) {
+  plugin.models["narrow"] = [](const tutti::Setting& options, const tutti::SampleSpec& samples) {
+    return std::make_shared<tutti::Mlp>(
+        tutti::MlpOptions{64, {options.at("width").integer()}, samples.classes});
+  };
+  plugin.algorithms["shorten"] = [](const tutti::Setting&) { return std::make_shared<Shorten>(); };
+  plugin.callbacks["printer"] = [](const tutti::Setting&) { return std::make_shared<Printer>(); };
+}

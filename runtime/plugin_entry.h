@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "runtime/catalog.h"
+
+namespace tutti {
+
+// The kind by which a recipe calls what the library of [plugins] brings; actors/plugin.h says how.
+inline Entry plugin_entry(const std::string& noun) {
+  return {"plugin",
+          "What the library of [plugins] brings.",
+          {{"name", KeyType::kText, "", "the library's name for the " + noun},
+           {"options", KeyType::kAny, "none", "a table that is the library's own affair"}}};
+}
+
+}  // namespace tutti
