@@ -181,7 +181,8 @@ int run_rank(const Job& job, const Connection& connection) {
                         start_child};
   const Cast cast = add_rank(scheduler, job, place,
                              {connection.group, connection.transport, disk, clock, *log, *recorder}, outcome);
-  const ProcessWatch watch(scheduler, cast.supervisor, rank);
+  const ProcessWatch watch(scheduler, cast.supervisor, rank,
+                           [&] { log_last_happenings(*log, *recorder, clock.now()); });
   try {
     scheduler.run();
   } catch (const std::exception& error) {

@@ -29,8 +29,9 @@ void hold_stop_signals() {
   signal(SIGXFSZ, SIG_IGN);  // nor does a limit on the size of files: it is like a full disk
 }
 
-ProcessWatch::ProcessWatch(Scheduler& scheduler, ActorId supervisor, int rank)
-    : scheduler_(scheduler), supervisor_(supervisor), rank_(rank) {
+ProcessWatch::ProcessWatch(Scheduler& scheduler, ActorId supervisor, int rank,
+                           std::function<void()> last_words)
+    : scheduler_(scheduler), supervisor_(supervisor), rank_(rank), last_words_(std::move(last_words)) {
   thread_ = std::thread([this] { watch(); });
 }
 
@@ -48,10 +49,22 @@ void ProcessWatch::watch() {
     const TimePoint now = std::chrono::steady_clock::now();
     if (!scheduler_.aborted()) continue;
     if (aborted_at == kNever) aborted_at = now;
-    if (now - aborted_at < kGrace) continue;
-    std::fprintf(stderr, "error: rank %d: ends by force: an actor does not return\n", rank_);
-    _exit(1);
+    if (now - aborted_at >= kGrace) end_by_force();
   }
+}
+
+void ProcessWatch::end_by_force() {
+  std::atomic<bool> said{!last_words_};
+  if (!said)
+    std::thread([&] {
+      last_words_();
+      said = true;
+    }).detach();
+  const TimePoint until = std::chrono::steady_clock::now() + kLastWords;
+  while (!said && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::fprintf(stderr, "error: rank %d: ends by force: an actor does not return\n", rank_);
+  _exit(1);
 }
 
 void ProcessWatch::signalled(int signal) {

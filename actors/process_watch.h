@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include "runtime/scheduler.h"
@@ -14,21 +15,25 @@ void hold_stop_signals();
 
 // What a process does about the world while its actors run: SIGTERM and SIGINT become a StopRequested to the
 // Supervisor (a second SIGINT ends the run at once), and a run that was aborted but whose threads do not end
-// (stuck in a kernel, in MPI) is ended by force after kGrace.
+// (stuck in a kernel, in MPI) is ended by force after kGrace, once `last_words` are said: these may be stuck
+// too, and get kLastWords.
 class ProcessWatch {
  public:
   static constexpr Nanoseconds kGrace = std::chrono::seconds(3);
+  static constexpr Nanoseconds kLastWords = std::chrono::milliseconds(500);
 
-  ProcessWatch(Scheduler& scheduler, ActorId supervisor, int rank);
+  ProcessWatch(Scheduler& scheduler, ActorId supervisor, int rank, std::function<void()> last_words = {});
   ~ProcessWatch();
 
  private:
   void watch();
   void signalled(int signal);
+  [[noreturn]] void end_by_force();
 
   Scheduler& scheduler_;
   ActorId supervisor_;
   int rank_;
+  std::function<void()> last_words_;
   int interrupts_ = 0;
   std::atomic<bool> over_{false};
   std::thread thread_;

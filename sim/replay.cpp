@@ -219,6 +219,7 @@ ReplayResult Replay::run() {
     const std::string rest = record_.rest();
     if (!rest.empty() && record_.ended_early()) return {true, summary() + ends() + "; " + rest + warnings()};
     if (!rest.empty()) return {false, rest + " (" + error.what() + ")" + warnings()};
+    if (!record_.ended_early()) return {false, summary() + "; and then: " + error.what() + warnings()};
   }
   if (options_.break_at)
     return {false, "step " + std::to_string(*options_.break_at) + " was not come to; " + summary() + ends()};

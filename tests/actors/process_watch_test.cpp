@@ -1,0 +1,46 @@
+#include "actors/process_watch.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "runtime/thread_scheduler.h"
+
+namespace tutti {
+namespace {
+
+// Ends the run, and does not return itself.
+class Stuck final : public Actor {
+ public:
+  void start(Context& context) override {
+    context.abort("this test");
+    for (;;) pause();
+  }
+  void receive(Context&, Envelope&) override {}
+};
+
+void run_stuck(const std::function<void()>& last_words) {
+  ThreadScheduler scheduler;
+  const ActorId id = scheduler.reserve("stuck", 0);
+  scheduler.install(id, std::make_unique<Stuck>());
+  const ProcessWatch watch(scheduler, id, 0, last_words);
+  scheduler.run();
+}
+
+TEST(ProcessWatchDeathTest, WhatDoesNotReturnEndsByForceAfterItsLastWords) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(run_stuck([] { std::fputs("last words\n", stderr); }), testing::ExitedWithCode(1),
+              "last words\nerror: rank 0: ends by force");
+}
+
+TEST(ProcessWatchDeathTest, LastWordsThatAreStuckAreNotWaitedFor) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto stuck = [] {
+    for (;;) pause();
+  };
+  EXPECT_EXIT(run_stuck(stuck), testing::ExitedWithCode(1), "ends by force");
+}
+
+}  // namespace
+}  // namespace tutti
