@@ -70,10 +70,7 @@ NamedValues evaluation_of(const Job& job, const Evaluator& evaluator, State& sta
   return evaluate(state, engine, evaluator, fetch, alone, [] { return 0.0; }).value();
 }
 
-}  // namespace
-
-std::string check_text(const Setting& recipe, int ranks, bool scan_data) try {
-  const Job job = lone_job(recipe, ranks);
+std::string checked(const Job& job, bool scan_data) {
   if (scan_data) {
     scan(job.train, job.own_train, job.recipe.at("data").at("train"));
     for (const auto& evaluator : job.evaluators) scan(evaluator.data, evaluator.own, evaluator.section);
@@ -92,33 +89,33 @@ std::string check_text(const Setting& recipe, int ranks, bool scan_data) try {
       << " steps an epoch over " << job.train_samples() << " samples\n# " << trainee.model->kind() << ": "
       << trainee.views.size() << " parameters, " << numbers << " numbers\n";
   return out.str();
-} catch (const UserError&) {
-  throw;
-} catch (const std::exception& error) {
-  throw UserError(recipe.position.file + ": " + one_line(error));
 }
 
-std::string eval_text(const Setting& recipe, const std::string& named) try {
-  const Job job = lone_job(recipe, 1);
-  if (job.evaluators.empty())
-    throw UserError(recipe.position.file + ": there is no [data.eval] to evaluate on");
-  State state;
-  Logger logger;
-  Engine engine(state, logger, {});
-  build(state, job.recipe, job.spec(), job.seed, job.make_model);
-  const std::string folder = load_model(state, job, named);
+std::string evaluated(const Job& job, const std::string& named) {
+  LoneModel model(job, named);
   std::ostringstream out;
-  out << "weights: " << (folder.empty() ? "the recipe's initial ones" : folder) << '\n';
-  engine.run_event(Event::kEvalStandaloneStart);
+  out << model.weights << '\n';
+  model.engine.run_event(Event::kEvalStandaloneStart);
   for (const auto& evaluator : job.evaluators)
-    for (const auto& [name, value] : evaluation_of(job, evaluator, state, engine))
+    for (const auto& [name, value] : evaluation_of(job, evaluator, model.state, model.engine))
       out << name << ' ' << value << '\n';
-  engine.run_event(Event::kEvalStandaloneEnd);
+  model.engine.run_event(Event::kEvalStandaloneEnd);
   return out.str();
-} catch (const UserError&) {
-  throw;
-} catch (const std::exception& error) {
-  throw UserError(recipe.position.file + ": " + one_line(error));
+}
+
+}  // namespace
+
+std::string check_text(const Setting& recipe, int ranks, bool scan_data) {
+  return told_of(recipe, [&] { return checked(lone_job(recipe, ranks), scan_data); });
+}
+
+std::string eval_text(const Setting& recipe, const std::string& named) {
+  return told_of(recipe, [&] {
+    const Job job = lone_job(recipe, 1);
+    if (job.evaluators.empty())
+      throw UserError(recipe.position.file + ": there is no [data.eval] to evaluate on");
+    return evaluated(job, named);
+  });
 }
 
 }  // namespace tutti

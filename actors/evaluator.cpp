@@ -20,6 +20,12 @@ MetricPtr metric(const Setting& name, bool composer) {
   return make_metric(means ? batch_means_of(name.text()) : name);
 }
 
+std::vector<MetricPtr> metrics_named(const std::vector<std::string>& names, bool composer) {
+  std::vector<MetricPtr> made;
+  for (const auto& name : names) made.push_back(metric(Setting(name, "metric", {}), composer));
+  return made;
+}
+
 }  // namespace
 
 Time Evaluator::interval(const Setting& recipe) const {
@@ -43,17 +49,11 @@ std::vector<MetricPtr> Evaluator::metrics(const Model& model, bool composer) con
   for (const char* key : {"metric_names", "metrics"})
     if (section.has(key))
       for (const auto& one : section.at(key).array()) made.push_back(metric(one, composer));
-  if (!made.empty()) return made;
-  for (const auto& name : model.get_metrics(/*is_train=*/false))
-    made.push_back(metric(Setting(name, "metric", {}), composer));
-  return made;
+  return made.empty() ? metrics_named(model.get_metrics(/*is_train=*/false), composer) : std::move(made);
 }
 
 std::vector<MetricPtr> train_metrics(const Model& model, bool composer) {
-  std::vector<MetricPtr> made;
-  for (const auto& name : model.get_metrics(/*is_train=*/true))
-    made.push_back(metric(Setting(name, "metric", {}), composer));
-  return made;
+  return metrics_named(model.get_metrics(/*is_train=*/true), composer);
 }
 
 std::map<std::string, std::vector<std::string>> measured_metrics(const std::vector<Evaluator>& evaluators,

@@ -214,7 +214,8 @@ void open_all_data(Job& job, const JobOptions& options) {
   settle_data(job, options);
 }
 
-void open_training_data(Job& job, const Brought& brought) {
+// Gives the model, which others are checked against.
+std::shared_ptr<Model> open_training_data(Job& job, const Brought& brought) {
   if (is_brought(job.recipe.at("model"), static_cast<bool>(brought.make_model)))
     job.make_model = brought.make_model;
   if (job.recipe.at("model").at("kind").text() == kPluginKind)
@@ -225,8 +226,9 @@ void open_training_data(Job& job, const Brought& brought) {
   job.global_batch = global_batch(section, job.world);
   require_deepspeed_rule(job.recipe, job.global_batch / job.world, job.world);
   require_batches(section, job.train_sampler(0));
-  const auto model = build_model(job.recipe.at("model"), job.spec(), job.make_model);
+  auto model = build_model(job.recipe.at("model"), job.spec(), job.make_model);
   require_tokens(job.recipe, *model, job.spec());
+  return model;
 }
 
 // The key of a data section that says what its samples look like.
@@ -283,7 +285,7 @@ void require_different_names(const Evaluator& evaluator, const Model& model) {
 }
 
 // Once all ranks' data is known.
-void complete(Job& job, Evaluator& evaluator) {
+void complete(const Job& job, const Model& model, Evaluator& evaluator) {
   const Setting& section = evaluator.section;
   evaluator.global_batch = global_batch(section, job.world);
   if (evaluator.global_batch == 0) evaluator.global_batch = job.global_batch;
@@ -292,8 +294,7 @@ void complete(Job& job, Evaluator& evaluator) {
   evaluator.batches = sampler.batches();
   require_like_training(section, job.spec(), evaluator.data->spec());
   require_known_classes(job, evaluator);
-  const auto model = build_model(job.recipe.at("model"), job.spec(), job.make_model);
-  require_different_names(evaluator, *model);
+  require_different_names(evaluator, model);
 }
 
 // Early, so that the key that names a folder is blamed, and not the first file that cannot be written.
@@ -356,8 +357,8 @@ Job make_job(Setting recipe, const JobOptions& options) {
   job.plugin = load_plugin(job.recipe);
   job.listeners = options.brought.listeners;
   open_all_data(job, options);
-  open_training_data(job, options.brought);
-  for (auto& evaluator : job.evaluators) complete(job, evaluator);
+  const auto model = open_training_data(job, options.brought);
+  for (auto& evaluator : job.evaluators) complete(job, *model, evaluator);
   if (options.makes_folders) make_folders(job, options);
   return job;
 }

@@ -1,17 +1,31 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "actors/job.h"
+#include "training/engine.h"
+#include "training/state.h"
 
 namespace tutti {
 
 // The job of a command that looks at a run without being one: no folders are made.
 Job lone_job(const Setting& recipe, int ranks);
 
-// Loads a checkpoint's model: the one at `named`, which is a checkpoint's or a run's folder; of "", the run's
-// newest good one. Gives its folder, "" where there is none. Throws UserError, blaming --checkpoint.
-std::string load_model(Trainee& trainee, const Job& job, const std::string& named);
+// A job's model with nobody who listens, for commands that run it, under the weights of the checkpoint at
+// `named`, which is a checkpoint's or a run's folder; of "", of the run's newest good one, and where there is
+// none its initial ones. Throws UserError, blaming --checkpoint.
+struct LoneModel {
+  LoneModel(const Job& job, const std::string& named);
+
+  State state;
+  Logger logger;
+  Engine engine{state, logger, {}};
+  std::string weights;  // "weights: runs/one/checkpoints/ep20-ba300"
+};
+
+// Runs a command; an error that is not the user's by its text is one of the recipe's file.
+std::string told_of(const Setting& recipe, const std::function<std::string()>& command);
 
 // What is passed over on the way to a good checkpoint, on standard error.
 void tell_passed_over(const std::string& what);

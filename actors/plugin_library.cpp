@@ -4,11 +4,9 @@
 
 #include <vector>
 
+#include "runtime/build_stamp.h"
 #include "runtime/catalog.h"
 #include "runtime/error.h"
-
-// Of libtutti.so, where the code runs in it.
-extern "C" const char* tutti_shared_build_stamp() __attribute__((weak));
 
 namespace tutti {
 namespace {
@@ -21,7 +19,7 @@ Function* symbol(void* library, const char* name, const Setting& path) {
 }
 
 void require_this_build(const std::string& theirs, const Setting& path) {
-  const std::string own = tutti_shared_build_stamp ? tutti_shared_build_stamp() : "a program of its own";
+  const std::string own = build_stamp("a program of its own");
   if (theirs != own) path.fail("it was built for " + theirs + "; this is " + own);
 }
 

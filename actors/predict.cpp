@@ -75,32 +75,29 @@ std::vector<Hdf5Array> arrays_of(const Parts& parts) {
   return arrays;
 }
 
-}  // namespace
-
-std::string predict_text(const Setting& recipe, const PredictOptions& options) try {
-  const Job job = lone_job(recipe, 1);
-  const Evaluator& evaluator = evaluator_of(job, options.evaluator);
-  State state;
-  Logger logger;
-  Engine engine(state, logger, {});
-  build(state, job.recipe, job.spec(), job.seed, job.make_model);
-  const std::string folder = load_model(state, job, options.checkpoint);
-  const auto arrays = arrays_of(predictions(state, engine, evaluator));
+void write(const PredictOptions& options, const std::vector<Hdf5Array>& arrays) try {
   PosixDisk disk;
-  try {
-    write_hdf5(disk, options.out, arrays);
-  } catch (const OperatingError& error) {
-    Setting(options.out, "--out", {"command line"}).fail(error.what());
-  }
+  write_hdf5(disk, options.out, arrays);
+} catch (const OperatingError& error) {
+  Setting(options.out, "--out", {"command line"}).fail(error.what());
+}
+
+std::string predicted(const Job& job, const PredictOptions& options) {
+  const Evaluator& evaluator = evaluator_of(job, options.evaluator);
+  LoneModel model(job, options.checkpoint);
+  const auto arrays = arrays_of(predictions(model.state, model.engine, evaluator));
+  write(options, arrays);
   std::ostringstream out;
-  out << "weights: " << (folder.empty() ? "the recipe's initial ones" : folder) << '\n';
+  out << model.weights << '\n';
   for (const auto& array : arrays) out << array.path << ' ' << shape_text(array.shape) << '\n';
   out << "written to " << options.out << '\n';
   return out.str();
-} catch (const UserError&) {
-  throw;
-} catch (const std::exception& error) {
-  throw UserError(recipe.position.file + ": " + one_line(error));
+}
+
+}  // namespace
+
+std::string predict_text(const Setting& recipe, const PredictOptions& options) {
+  return told_of(recipe, [&] { return predicted(lone_job(recipe, 1), options); });
 }
 
 }  // namespace tutti

@@ -7,16 +7,12 @@
 #include <random>
 
 #include "io/journal_recorder.h"
+#include "runtime/build_stamp.h"
 #include "runtime/clock.h"
 #include "runtime/disk.h"
 
-// Of libtutti.so, where the code runs in it.
-extern "C" const char* tutti_shared_build_stamp() __attribute__((weak));
-
 namespace tutti {
 namespace {
-
-std::string build_stamp() { return tutti_shared_build_stamp ? tutti_shared_build_stamp() : "unknown"; }
 
 RecordedJob head_of(const Job& job, int rank, const std::string& host) {
   RecordedJob head;
@@ -28,7 +24,7 @@ RecordedJob head_of(const Job& job, int rank, const std::string& host) {
   head.world = job.world;
   head.rank = rank;
   head.host = host;
-  head.build = build_stamp();
+  head.build = build_stamp("unknown");
   head.cpu = at::get_cpu_capability();
   head.data_digest = job.data_digest();
   head.unix_ms = SystemClock().unix_ms();

@@ -5,9 +5,8 @@
 
 #include <filesystem>
 
+#include "runtime/build_stamp.h"
 #include "runtime/error.h"
-
-extern "C" const char* tutti_shared_build_stamp() __attribute__((weak));
 
 namespace tutti {
 namespace {
@@ -31,7 +30,7 @@ CudaLibrary::CudaLibrary(const std::string& path) : path_(path.empty() ? path_be
                     " (built with -DTUTTI_CUDA=OFF, or without nvcc?)");
   }
   const std::string theirs = reinterpret_cast<const char* (*)()>(symbol("tutti_cuda_build_stamp"))();
-  const std::string ours = tutti_shared_build_stamp == nullptr ? theirs : tutti_shared_build_stamp();
+  const std::string ours = build_stamp(theirs);
   if (theirs != ours) throw UserError(path_ + " is of another build: '" + theirs + "', not '" + ours + "'");
 }
 

@@ -4,20 +4,13 @@
 #include <sstream>
 
 #include "data/make_dataset.h"
+#include "runtime/put_in.h"
 #include "runtime/random.h"
 
 namespace tutti {
 namespace {
 
 constexpr const char* kPlaceholders[] = {"{rank}", "{host}"};
-
-void put_in(std::string& text, const std::string& placeholder, const std::string& value) {
-  std::size_t at = 0;
-  while ((at = text.find(placeholder, at)) != std::string::npos) {
-    text.replace(at, placeholder.size(), value);
-    at += value.size();
-  }
-}
 
 struct Facts {
   int64_t samples = 0;

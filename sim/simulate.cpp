@@ -9,10 +9,8 @@
 #include <map>
 #include <set>
 
+#include "runtime/build_stamp.h"
 #include "sim/seed_line.h"
-
-// What libtutti.so was built from; not there in programs that link its parts.
-extern "C" const char* tutti_shared_build_stamp() __attribute__((weak));
 
 namespace tutti {
 namespace {
@@ -58,7 +56,7 @@ std::vector<std::string> arguments_of(const SimulateOptions& options, const std:
 std::string reproduction(const SimulateOptions& options, uint64_t seed) {
   std::string line = "tutti";
   for (const std::string& word : arguments_of(options, std::to_string(seed))) line += " " + quoted(word);
-  return line + "  # " + (tutti_shared_build_stamp ? tutti_shared_build_stamp() : "tutti");
+  return line + "  # " + build_stamp("tutti");
 }
 
 std::vector<std::string> worker_command(const SimulateOptions& options, const SeedShare& share) {

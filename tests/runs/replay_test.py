@@ -169,13 +169,17 @@ class Replay(tutti_run.RunTest):
         self.assertEqual(running.wait().code, 0)
         self.assert_replays(run, 2)
 
+    def own_recipe_and_data(self):
+        """Copies, which a test may change."""
+        recipe, data = self.folder / "recipe.toml", self.folder / "data" / "digits.h5"
+        data.parent.mkdir()
+        data.write_bytes((EXAMPLES / "data" / "digits.h5").read_bytes())
+        recipe.write_text(DIGITS.read_text())
+        return recipe, data
+
     def test_a_byte_of_a_sample(self):
         """Named are the rank that reads it, the step and the tensor."""
-        (self.folder / "data").mkdir()
-        data = self.folder / "data" / "digits.h5"
-        data.write_bytes((EXAMPLES / "data" / "digits.h5").read_bytes())
-        recipe = self.folder / "recipe.toml"
-        recipe.write_text(DIGITS.read_text())
+        recipe, data = self.own_recipe_and_data()
         run = self.folder / "run"
         train(run, recipe=recipe, train__max_duration="1ep")
         self.assert_replays(run, 2)
@@ -200,11 +204,7 @@ class Replay(tutti_run.RunTest):
         return Running(["env", "ATEN_CPU_CAPABILITY=default", TUTTI, "replay", run]).wait()
 
     def test_on_another_kind_of_processor_losses_are_compared_to_a_tolerance(self):
-        (self.folder / "data").mkdir()
-        data = self.folder / "data" / "digits.h5"
-        data.write_bytes((EXAMPLES / "data" / "digits.h5").read_bytes())
-        recipe = self.folder / "recipe.toml"
-        recipe.write_text(DIGITS.read_text())
+        recipe, data = self.own_recipe_and_data()
         run = self.folder / "run"
         train(run, recipe=recipe, train__max_duration="2ep")
         self.assertNotIn("the run computed with", self.replay(run))

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "io/json_line.h"
+#include "runtime/put_in.h"
 
 namespace tutti {
 namespace {
@@ -12,11 +13,6 @@ namespace {
 constexpr const char* kHeader = "step,batch,epoch,name,value";
 
 void warn(const std::string& what) { std::fprintf(stderr, "warning: %s\n", what.c_str()); }
-
-void put_in(std::string& text, const std::string& field, const std::string& value) {
-  for (auto at = text.find(field); at != std::string::npos; at = text.find(field, at + value.size()))
-    text.replace(at, field.size(), value);
-}
 
 // As few digits as give back all bits.
 std::string number_text(double value) {

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "runtime/error.h"
+#include "runtime/put_in.h"
 
 namespace tutti {
 
@@ -17,9 +18,7 @@ std::string file_name(const State& state, const std::string& pattern) {
       {"{epoch}", std::to_string(state.timestamp.epoch)},
       {"{batch}", std::to_string(state.timestamp.batch)},
   };
-  for (const auto& [key, value] : values)
-    for (auto at = name.find(key); at != std::string::npos; at = name.find(key, at + value.size()))
-      name.replace(at, key.size(), value);
+  for (const auto& [field, value] : values) put_in(name, field, value);
   return name.starts_with('/') ? name : state.run_dir + "/" + name;
 }
 
