@@ -1,6 +1,7 @@
 #include "cli/catalog_text.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "runtime/error.h"
 #include "runtime/key_check.h"
@@ -115,19 +116,25 @@ std::string key_place(const Catalog& catalog, const Entry* entry) {
          (entry ? " kind = \"" + entry->name + '"' : "");
 }
 
-void add_keys(Findings& findings, const Catalog& catalog, const std::string& name) {
-  const std::string prefix = catalog.section.empty() ? "" : catalog.section + '.';
+using KeyTest = std::function<bool(const Key&)>;
+
+void add_keys(Findings& findings, const Catalog& catalog, const KeyTest& is_meant) {
   const auto add_from = [&](const std::vector<Key>& keys, const Entry* entry) {
-    for (const auto& key : keys) {
-      const bool dotted = name.starts_with(prefix) && is_named(key, name.substr(prefix.size()));
-      if (dotted || is_named(key, name)) findings.add(key_place(catalog, entry), columns({key_row(key)}));
-    }
+    for (const auto& key : keys)
+      if (is_meant(key)) findings.add(key_place(catalog, entry), columns({key_row(key)}));
   };
   add_from(catalog.keys, nullptr);
   for (const auto& entry : catalog.entries) add_from(entry.keys, &entry);
 }
 
-Names every_name(std::span<const Catalog> catalogs) {
+void add_keys(Findings& findings, const Catalog& catalog, const std::string& name) {
+  const std::string prefix = catalog.section.empty() ? "" : catalog.section + '.';
+  add_keys(findings, catalog, [&](const Key& key) {
+    return (name.starts_with(prefix) && is_named(key, name.substr(prefix.size()))) || is_named(key, name);
+  });
+}
+
+Names every_name(std::span<const Catalog> catalogs, std::span<const ComposerName> composer) {
   Names names;
   const auto add_keys = [&names](const Catalog& catalog, const std::vector<Key>& keys) {
     for (const auto& key : keys) {
@@ -144,7 +151,15 @@ Names every_name(std::span<const Catalog> catalogs) {
       add_keys(catalog, entry.keys);
     }
   }
+  for (const auto& one : composer) names.push_back(one.name);
   return names;
+}
+
+// "Composer's SpeedMonitor is [[callbacks]] kind = "speed_monitor"", and what that is.
+std::string translation(std::span<const Catalog> catalogs, const ComposerName& one) {
+  if (one.target.empty()) return one.whose + ' ' + one.name + '\n' + one.note + '\n';
+  return one.whose + ' ' + one.name + " is " + one.target + (one.note.empty() ? "" : ": " + one.note) + '\n' +
+         place_text(catalogs, one.target);
 }
 
 }  // namespace
@@ -164,7 +179,26 @@ std::string list_text(std::span<const Catalog> catalogs, const std::string& what
                   (near.empty() ? "there are " + joined(nouns) : "did you mean " + near + "?"));
 }
 
+std::string place_text(std::span<const Catalog> catalogs, const std::string& place) {
+  Findings findings;
+  for (const auto& catalog : catalogs) {
+    const std::string section = section_name(catalog);
+    if (!section.empty() && section == place) return section_text(catalog);
+    for (const auto& entry : catalog.entries)
+      if (key_place(catalog, &entry) == place) return kind_text(catalog, entry);
+    const std::string prefix = section.empty() ? "" : section + ' ';
+    if (place.starts_with(prefix))
+      add_keys(findings, catalog, [&](const Key& key) { return key.name == place.substr(prefix.size()); });
+  }
+  return findings.text();
+}
+
 std::string explain_text(std::span<const Catalog> catalogs, const std::string& name) {
+  return explain_text(catalogs, {}, name);
+}
+
+std::string explain_text(std::span<const Catalog> catalogs, std::span<const ComposerName> composer,
+                         const std::string& name) {
   Findings findings;
   for (const auto& catalog : catalogs) {
     if (is_section(catalog, name)) findings.add("section " + catalog.section, section_text(catalog));
@@ -173,8 +207,11 @@ std::string explain_text(std::span<const Catalog> catalogs, const std::string& n
     }
     add_keys(findings, catalog, name);
   }
-  if (const std::string text = findings.text(); !text.empty()) return text;
-  const std::string near = nearest_name(name, every_name(catalogs));
+  std::string text = findings.text();
+  for (const auto& one : composer)
+    if (one.is_called(name)) text += (text.empty() ? "" : "\n") + translation(catalogs, one);
+  if (!text.empty()) return text;
+  const std::string near = nearest_name(name, every_name(catalogs, composer));
   throw UserError("nothing is called " + name +
                   (near.empty() ? "; `tutti list` shows what there is" : "; did you mean " + near + "?"));
 }

@@ -3,6 +3,7 @@
 #include "actors/recipe_catalogs.h"
 #include "cli/catalog_text.h"
 #include "cli/commands.h"
+#include "cli/composer_names.h"
 #include "cli/recipe_markdown.h"
 #include "runtime/error.h"
 
@@ -12,18 +13,20 @@ namespace {
 int explain(const std::string& name, bool markdown) {
   if (name.empty() && !markdown)
     throw UserError("explain needs a name: a section, a kind or a key of a recipe");
-  std::fputs((markdown ? recipe_markdown(recipe_catalogs()) : explain_text(all_catalogs(), name)).c_str(),
-             stdout);
+  const std::string text =
+      markdown ? recipe_markdown(recipe_catalogs()) : explain_text(all_catalogs(), composer_names(), name);
+  std::fputs(text.c_str(), stdout);
   return 0;
 }
 
 }  // namespace
 
 void add_explain(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("explain", "What a section, a kind or a key of a recipe means");
+  auto* command = app.add_subcommand(
+      "explain", "What a section, a kind or a key of a recipe means, or a name of Composer's");
   auto name = std::make_shared<std::string>();
   auto markdown = std::make_shared<bool>(false);
-  command->add_option("NAME", *name, "like optimizer, adamw, train.max_duration or momentum");
+  command->add_option("NAME", *name, "like optimizer, adamw, train.max_duration, momentum or SpeedMonitor");
   command->add_flag("--markdown", *markdown, "everything, as docs/recipe.md has it");
   command->callback([&action, name, markdown] { action = [=] { return explain(*name, *markdown); }; });
 }

@@ -18,6 +18,7 @@ page, and `tutti check RECIPE` shows a recipe with all defaults filled in.
   bare text. It replaces a key of the recipe that excludes it: `--set data.train.device_batch_size=48` puts
   the recipe's `batch_size` out of force.
 - A key may be given under one of its other names, which are Composer's; under two names it is an error.
+- `tutti explain NAME` knows Composer's names too: `SpeedMonitor`, `train_dataloader`, `BATCH_START`.
 )";
 
 std::string code(const std::string& text) { return '`' + text + '`'; }

@@ -63,6 +63,36 @@ TEST(ListenersTest, ShorterTrainingTakesItsScheduleAlong) {
   EXPECT_EQ(inspect_digest(folder.path("halved")), inspect_digest(folder.path("short")));
 }
 
+// Doubles what the model reads.
+class Doubling final : public Algorithm {
+ public:
+  explicit Doubling(Event when) : when_(when) {}
+  std::string name() const override { return "Doubling"; }
+  bool match(Event event, const State&) const override { return event == when_; }
+  void apply(Event, State& state, Logger&) override {
+    const at::Tensor input = state.batch["input"];
+    state.batch.set("input", 2 * input);
+  }
+
+ private:
+  Event when_;
+};
+
+TEST(ListenersTest, MayChangeABatchOrItsMicrobatches) {
+  const Scratch folder;
+  const auto losses = [&](const std::string& run, const Listeners& listeners) {
+    train("4ba", folder.path(run), listeners);
+    return lines_with(folder.path(run), "loss");
+  };
+  const auto doubling = [](Event when) {
+    return algorithms([when] { return std::make_shared<Doubling>(when); });
+  };
+  const auto batches = losses("batches", doubling(Event::kAfterDataloader));
+  EXPECT_EQ(batches.size(), 4u);
+  EXPECT_EQ(losses("microbatches", doubling(Event::kBeforeForward)), batches);
+  EXPECT_NE(losses("alone", {}), batches);
+}
+
 // Steers by what it has seen: a number, and a tensor of its own.
 class Steering final : public Algorithm {
  public:

@@ -1,0 +1,432 @@
+#include "cli/composer_names.h"
+
+#include <array>
+#include <cctype>
+#include <initializer_list>
+#include <utility>
+
+namespace tutti {
+namespace {
+
+using Names = std::vector<ComposerName>;
+using Pairs = std::initializer_list<std::pair<const char*, const char*>>;
+
+constexpr const char* kPyTorchs = "PyTorch's";
+
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+std::string quoted(const char* text) { return std::string("\"") + text + '"'; }
+
+Names of_kinds(const std::string& section, Pairs pairs, const char* whose = "Composer's") {
+  Names names;
+  for (const auto& [name, kind] : pairs)
+    names.push_back({name, section + " kind = " + quoted(kind), "", whose});
+  return names;
+}
+
+Names all_with_note(const char* note, std::initializer_list<const char*> given) {
+  Names names;
+  for (const char* name : given) names.push_back({name, "", note});
+  return names;
+}
+
+Names of_data() {
+  return {
+      {"train_dataloader", "[data.train]"},
+      {"train_dataloader_label", "", "not carried over: what is trained on is always called train"},
+      {"spin_dataloaders", "",
+       "not carried over: a run that goes on takes its next batch by number, so no loader need be spun"},
+      {"eval_dataloader", "[data.eval]", "each further one is one of [[evaluators]]"},
+      {"Evaluator", "[[evaluators]]"},
+      {"Evaluator.dataloader", "[[evaluators]]"},
+      {"DataSpec", "data/dataset.h", "a program's own data are a Dataset, samples by number"},
+      {"DataSpec.num_samples", "data/dataset.h", "Dataset::size"},
+      {"DataSpec.num_tokens", "models/model.h", "Model::tokens says how many a batch has"},
+      {"DataSpec.get_num_tokens_in_batch", "models/model.h", "Model::tokens"},
+      {"DataSpec.get_num_samples_in_batch", "",
+       "not carried over: the first dimension of a batch's tensors is the samples"},
+      {"DataSpec.split_batch", "",
+       "not carried over: a batch is a tree of tensors, which is cut along the first dimension of each"},
+      {"DataSpec.batch_transforms", "training/algorithm.h",
+       "an algorithm that changes State::batch at AFTER_DATALOADER"},
+      {"DataSpec.microbatch_transforms", "training/algorithm.h",
+       "an algorithm that changes State::batch at BEFORE_FORWARD"},
+      {"accumulate_train_batch_on_tokens", "models/model.h",
+       "nothing need be set: a loss weighs by what it is a mean over (Model::loss_weight), which is the "
+       "tokens of a language model"},
+      {"StreamingDataset", "", "not yet: MosaicML's shards are not read"},
+  };
+}
+
+Names of_run() {
+  return {
+      {"optimizers", "[optimizer]"},
+      {"schedulers", "[scheduler]", "one; PyTorch's may follow one another as kind = \"sequential_lr\""},
+      {"step_schedulers_every_batch", "[scheduler] step",
+       "of PyTorch's; Composer's schedulers are had at every batch"},
+      {"algorithm_passes", "training/engine.h", "Engine::Options::passes of a program of one's own"},
+      {"precision_config", "[precision]", "Composer's is for amp_fp8, which needs a GPU"},
+      {"python_log_level", "",
+       "not carried over: each rank's log file has every line, and warnings and errors are printed too"},
+      {"compile_config", "", "not carried over: torch.compile is Python's"},
+      {"ddp_sync_strategy", "",
+       "not carried over: gradients are summed over ranks once a step, while the last microbatch's backward "
+       "runs, as with single_auto_sync; a parameter without a gradient counts as zero"},
+      {"deepspeed_config", "[deepspeed]"},
+      {"seed_all", "seed"},
+      {"configure_deterministic_mode", "[train] deterministic_mode"},
+      {"composer", "",
+       "not carried over: `mpirun -np 8 tutti train RECIPE` starts the ranks, each with a log of its own"},
+  };
+}
+
+Names of_parallelism() {
+  return all_with_note("not yet: every rank holds all weights; sharding comes later",
+                       {"parallelism_config", "fsdp_config", "FSDPConfig", "FSDP2Config", "TPConfig"});
+}
+
+Names of_profiler() {
+  const char* journal = "every run keeps a journal, and this draws it in Chrome's trace format";
+  return {
+      {"profiler", "tutti timeline", journal},
+      {"JSONTraceHandler", "tutti timeline", journal},
+      {"merge_traces", "tutti timeline", "one trace has all ranks"},
+      {"cyclic_schedule", "", "not carried over: the journal has every step"},
+      {"SystemProfiler", "[[callbacks]] kind = \"system_metrics_monitor\""},
+      {"TorchProfiler", "", "not carried over: the journal has messages and events, not single operations"},
+  };
+}
+
+Names of_trainer() {
+  return {
+      {"Trainer", "actors/trainer.h", "for a program of one's own; `tutti train` is for recipes"},
+      {"Trainer.fit", "tutti train", "in a program of one's own Trainer::fit (actors/trainer.h)"},
+      {"Trainer.fit.duration", "[train] max_duration", "counted from the beginning of the run"},
+      {"Trainer.fit.reset_time", "",
+       "not yet: a run that goes on goes on counting; with load_weights_only = true it begins at 0"},
+      {"Trainer.eval", "tutti eval"},
+      {"Trainer.predict", "tutti predict"},
+      {"Trainer.save_checkpoint", "[checkpoint] interval",
+       "a run is saved at its end too, and where it is told to stop (`tutti stop`)"},
+      {"Trainer.export_for_inference", "[[callbacks]] kind = \"export_for_inference\""},
+  };
+}
+
+Names of_cpp() {
+  return {
+      {"ComposerModel", "models/model.h"},
+      {"eval_forward", "models/model.h"},
+      {"update_metric", "models/model.h"},
+      {"get_metrics", "models/model.h"},
+      {"Algorithm", "training/algorithm.h"},
+      {"AlgorithmPass", "training/engine.h"},
+      {"Callback", "training/callback.h"},
+      {"Engine", "training/engine.h"},
+      {"Event", "training/event.h"},
+      {"Logger", "training/logger.h"},
+      {"LoggerDestination", "training/logger_destination.h"},
+      {"State", "training/state.h"},
+      {"Time", "training/time.h"},
+      {"TimeUnit", "training/time.h"},
+      {"Timestamp", "training/timestamp.h"},
+      {"soft_cross_entropy", "models/losses/cross_entropy.h"},
+      {"binary_cross_entropy_with_logits", "models/losses/cross_entropy.h"},
+      {"DiceLoss", "models/losses/dice_loss.h"},
+  };
+}
+
+Names of_interop() {
+  Names names = all_with_note(
+      "not yet: weights come and go as safetensors ([model] weights, "
+      "[[callbacks]] kind = \"export_for_inference\")",
+      {"HuggingFaceModel", "hf_causal_lm", "hf_checkpointer"});
+  names.push_back({"peft_config", "", "not yet: there is no LoRA"});
+  return names;
+}
+
+Names of_time() {
+  const std::initializer_list<std::array<const char*, 3>> units = {
+      {"iter", "ITERATION", "iterations; one holds the whole training, since none has a length yet"},
+      {"ep", "EPOCH", "epochs; an integer without a unit counts them"},
+      {"ba", "BATCH", "batches, which are the optimizer's steps"},
+      {"sp", "SAMPLE", "samples, of all ranks together"},
+      {"tok", "TOKEN", "tokens, of a model that counts them"},
+      {"dur", "DURATION", "parts of the whole training: 0.5dur"},
+      {"sec", "SECOND", "seconds of training: 90sec, 1h20m40s"},
+  };
+  Names names;
+  for (const auto& [unit, name, note] : units) {
+    names.push_back({unit, std::string("the time unit ") + unit, note});
+    names.push_back({std::string("TimeUnit.") + name, std::string("the time unit ") + unit, note});
+  }
+  return names;
+}
+
+Names events(Pairs pairs) {
+  Names names;
+  for (const auto& [name, when] : pairs) names.push_back({name, "the event " + lower(name), when});
+  return names;
+}
+
+Names of_training_events() {
+  return events({
+      {"INIT", "the model is there, without values, and there is no optimizer yet: the time for surgery"},
+      {"BEFORE_LOAD", "model and optimizer are there; the checkpoint, if there is one, is restored next"},
+      {"AFTER_LOAD", "the checkpoint, if there is one, is restored"},
+      {"FIT_START", "training begins; also named TRAINING_START"},
+      {"ITERATION_START", "before the first epoch of an iteration: once, since none has a length yet"},
+      {"EPOCH_START", "before the first batch of an epoch"},
+      {"BEFORE_DATALOADER", "before each batch is had, and before the look that finds the epoch over"},
+      {"AFTER_DATALOADER", "the batch is there; a step that ran out of memory is done again from here"},
+      {"BATCH_START", "before the step of a batch"},
+      {"BEFORE_TRAIN_BATCH", "before the microbatches of a batch; with closures before each pass"},
+      {"BEFORE_FORWARD", "before the forward pass of a microbatch"},
+      {"AFTER_FORWARD", "a microbatch's outputs are there"},
+      {"BEFORE_LOSS", "before the loss of a microbatch"},
+      {"AFTER_LOSS", "a microbatch's loss is there"},
+      {"BEFORE_BACKWARD", "before the backward pass of a microbatch"},
+      {"AFTER_BACKWARD", "after the backward pass of a microbatch"},
+      {"AFTER_TRAIN_BATCH", "gradients are summed over microbatches and ranks; the optimizer steps next"},
+      {"BATCH_END", "the optimizer has stepped and time has moved on; evaluations that are due come next"},
+      {"BATCH_CHECKPOINT", "after the evaluations that were due at the end of a batch"},
+      {"EPOCH_END", "an epoch is over; evaluations that are due come next"},
+      {"EPOCH_CHECKPOINT", "after the evaluations that were due at the end of an epoch"},
+      {"FIT_END", "training is over; also named TRAINING_END"},
+      {"EVAL_BEFORE_ALL", "before the evaluators that are due"},
+      {"EVAL_START", "before the first batch of an evaluator"},
+      {"EVAL_BATCH_START", "before a batch of an evaluation"},
+      {"EVAL_BEFORE_FORWARD", "before the forward pass of an evaluation's batch"},
+      {"EVAL_AFTER_FORWARD", "the outputs of an evaluation's batch are there; metrics take them in next"},
+      {"EVAL_BATCH_END", "metrics have taken in a batch of an evaluation"},
+      {"EVAL_END", "an evaluator's metrics are there"},
+      {"EVAL_AFTER_ALL", "after the evaluators that were due"},
+  });
+}
+
+Names of_other_events() {
+  Names names = {{"TRAINING_START", "the event fit_start", "training begins"},
+                 {"TRAINING_END", "the event fit_end", "training is over"}};
+  const auto add = [&names](const char* note, std::initializer_list<const char*> given) {
+    for (auto& name : all_with_note(note, given)) names.push_back(std::move(name));
+  };
+  add("not yet: the event does not come, since iterations have no length",
+      {"ITERATION_END", "ITERATION_CHECKPOINT"});
+  add("not yet: the event is that of an evaluation on its own, and nobody listens to `tutti eval`",
+      {"EVAL_STANDALONE_START", "EVAL_STANDALONE_END"});
+  add("not yet: the event is one of a prediction, and nobody listens to `tutti predict`",
+      {"PREDICT_START", "PREDICT_BATCH_START", "PREDICT_BEFORE_FORWARD", "PREDICT_AFTER_FORWARD",
+       "PREDICT_BATCH_END", "PREDICT_END"});
+  return names;
+}
+
+Names of_callbacks() {
+  return of_kinds("[[callbacks]]", {{"ActivationMonitor", "activation_monitor"},
+                                    {"EarlyStopper", "early_stopper"},
+                                    {"ExportForInference", "export_for_inference"},
+                                    {"ExportForInferenceCallback", "export_for_inference"},
+                                    {"FreeOutputs", "free_outputs"},
+                                    {"LRMonitor", "lr_monitor"},
+                                    {"MLPerfCallback", "mlperf_callback"},
+                                    {"MemoryMonitor", "memory_monitor"},
+                                    {"MemorySnapshot", "memory_snapshot"},
+                                    {"NaNMonitor", "nan_monitor"},
+                                    {"OOMObserver", "oom_observer"},
+                                    {"OptimizerMonitor", "optimizer_monitor"},
+                                    {"RuntimeEstimator", "runtime_estimator"},
+                                    {"SpeedMonitor", "speed_monitor"},
+                                    {"SystemMetricsMonitor", "system_metrics_monitor"},
+                                    {"ThresholdStopper", "threshold_stopper"}});
+}
+
+Names of_checkpoint_callbacks() {
+  return {
+      {"CheckpointSaver", "[checkpoint]", "one a run"},
+      {"CheckpointSaver.folder", "[checkpoint] save_folder"},
+      {"CheckpointSaver.filename", "[checkpoint] save_filename"},
+      {"CheckpointSaver.latest_filename", "[checkpoint] save_latest_filename"},
+      {"CheckpointSaver.overwrite", "[checkpoint] save_overwrite"},
+      {"CheckpointSaver.num_checkpoints_to_keep", "[checkpoint] keep"},
+      {"CheckpointSaver.weights_only", "[checkpoint] save_weights_only"},
+      {"CheckpointSaver.ignore_keys", "[checkpoint] save_ignore_keys"},
+      {"CheckpointSaver.num_concurrent_uploads", "",
+       "not carried over: tutti writes to file systems; another program may copy what it wrote"},
+      {"LoadCheckpoint", "[checkpoint] resume", "one a run, between BEFORE_LOAD and AFTER_LOAD"},
+      {"LoadCheckpoint.strict_model_weights", "[checkpoint] load_strict_model_weights"},
+      {"Generate", "", "not yet: a language model writes one text, at the end of its training"},
+      {"ImageVisualizer", "", "not yet: images are not logged"},
+  };
+}
+
+Names of_loggers() {
+  Names names = of_kinds("[[loggers]]", {{"CometMLLogger", "cometml"},
+                                         {"ConsoleLogger", "console"},
+                                         {"FileLogger", "file"},
+                                         {"InMemoryLogger", "in_memory"},
+                                         {"MLFlowLogger", "mlflow"},
+                                         {"MosaicMLLogger", "mosaicml"},
+                                         {"NeptuneLogger", "neptune"},
+                                         {"RemoteUploaderDownloader", "remote_uploader_downloader"},
+                                         {"SlackLogger", "slack"},
+                                         {"TensorboardLogger", "tensorboard"},
+                                         {"WandBLogger", "wandb"}});
+  names.push_back({"ProgressBarLogger", "[train] progress_bar"});
+  return names;
+}
+
+Names of_metrics() {
+  return {{"BinaryF1", "metric BinaryF1Score"},
+          {"MAP", "", "not yet: mean average precision is of boxes, which no model here finds"}};
+}
+
+Names of_optimizers() {
+  return of_kinds("[optimizer]",
+                  {{"DecoupledAdamW", "decoupled_adamw"}, {"DecoupledSGDW", "decoupled_sgdw"}});
+}
+
+Names of_torch_optimizers() {
+  return of_kinds("[optimizer]", {{"SGD", "sgd"}, {"Adam", "adam"}, {"AdamW", "adamw"}}, kPyTorchs);
+}
+
+Names of_schedulers() {
+  return of_kinds("[scheduler]", {{"ConstantScheduler", "constant"},
+                                  {"ConstantWithWarmupScheduler", "constant_with_warmup"},
+                                  {"CosineAnnealingScheduler", "cosine_annealing"},
+                                  {"CosineAnnealingWarmRestartsScheduler", "cosine_annealing_warm_restarts"},
+                                  {"CosineAnnealingWithWarmupScheduler", "cosine_annealing_with_warmup"},
+                                  {"ExponentialScheduler", "exponential"},
+                                  {"LinearScheduler", "linear"},
+                                  {"LinearWithWarmupScheduler", "linear_with_warmup"},
+                                  {"MultiStepScheduler", "multistep"},
+                                  {"MultiStepWithWarmupScheduler", "multistep_with_warmup"},
+                                  {"PolynomialScheduler", "polynomial"},
+                                  {"PolynomialWithWarmupScheduler", "polynomial_with_warmup"},
+                                  {"StepScheduler", "step"}});
+}
+
+Names of_torch_schedulers() {
+  Names names = of_kinds("[scheduler]",
+                         {{"ConstantLR", "constant_lr"},
+                          {"CosineAnnealingLR", "cosine_annealing_lr"},
+                          {"CosineAnnealingWarmRestarts", "cosine_annealing_warm_restarts_lr"},
+                          {"ExponentialLR", "exponential_lr"},
+                          {"LinearLR", "linear_lr"},
+                          {"MultiStepLR", "multistep_lr"},
+                          {"OneCycleLR", "one_cycle_lr"},
+                          {"PolynomialLR", "polynomial_lr"},
+                          {"ReduceLROnPlateau", "reduce_lr_on_plateau"},
+                          {"SequentialLR", "sequential_lr"},
+                          {"StepLR", "step_lr"}},
+                         kPyTorchs);
+  const std::string function = "not carried over: it calls a function of Python's";
+  for (const char* name : {"LambdaLR", "MultiplicativeLR"}) names.push_back({name, "", function, kPyTorchs});
+  names.push_back({"CyclicLR", "",
+                   "not carried over: one_cycle_lr and warm restarts are what there is of cycles",
+                   kPyTorchs});
+  names.push_back({"ChainedScheduler", "", "not carried over: a recipe has one scheduler", kPyTorchs});
+  return names;
+}
+
+Names of_algorithms() {
+  return all_with_note("not yet: Composer's algorithms come later; [[algorithms]] takes one's own",
+                       {"Alibi",
+                        "AugMix",
+                        "BlurPool",
+                        "ChannelsLast",
+                        "ColOut",
+                        "CutMix",
+                        "CutOut",
+                        "EMA",
+                        "Factorize",
+                        "GatedLinearUnits",
+                        "GhostBatchNorm",
+                        "GradientClipping",
+                        "GyroDropout",
+                        "LabelSmoothing",
+                        "LayerFreezing",
+                        "LowPrecisionGroupNorm",
+                        "LowPrecisionLayerNorm",
+                        "MixUp",
+                        "NoOpModel",
+                        "ProgressiveResizing",
+                        "RandAugment",
+                        "SAM",
+                        "SWA",
+                        "SelectiveBackprop",
+                        "SeqLengthWarmup",
+                        "SqueezeExcite",
+                        "StochasticDepth",
+                        "WeightStandardization"});
+}
+
+Names of_functions() {
+  return all_with_note("not yet: the functions of Composer's algorithms come with them",
+                       {"apply_alibi",
+                        "apply_blurpool",
+                        "apply_channels_last",
+                        "apply_factorization",
+                        "apply_gated_linear_units",
+                        "apply_ghost_batchnorm",
+                        "apply_gradient_clipping",
+                        "apply_gyro_dropout",
+                        "apply_low_precision_groupnorm",
+                        "apply_low_precision_layernorm",
+                        "apply_squeeze_excite",
+                        "apply_stochastic_depth",
+                        "apply_weight_standardization",
+                        "augmix_image",
+                        "colout_batch",
+                        "compute_ema",
+                        "cutmix_batch",
+                        "cutout_batch",
+                        "freeze_layers",
+                        "mixup_batch",
+                        "randaugment_image",
+                        "resize_batch",
+                        "select_using_loss",
+                        "selective_backprop",
+                        "set_batch_sequence_length",
+                        "should_selective_backprop",
+                        "smooth_labels"});
+}
+
+}  // namespace
+
+// "Trainer.fit.duration" is called "fit.duration" and "duration" too.
+bool ComposerName::is_called(const std::string& other) const {
+  const std::string mine = lower(name), wanted = lower(other);
+  return mine == wanted || mine.ends_with('.' + wanted);
+}
+
+const std::vector<ComposerName>& composer_names() {
+  static const Names names = [] {
+    Names all;
+    for (const auto& part : {of_data(),
+                             of_run(),
+                             of_parallelism(),
+                             of_profiler(),
+                             of_trainer(),
+                             of_cpp(),
+                             of_interop(),
+                             of_time(),
+                             of_training_events(),
+                             of_other_events(),
+                             of_callbacks(),
+                             of_checkpoint_callbacks(),
+                             of_loggers(),
+                             of_metrics(),
+                             of_optimizers(),
+                             of_torch_optimizers(),
+                             of_schedulers(),
+                             of_torch_schedulers(),
+                             of_algorithms(),
+                             of_functions()})
+      all.insert(all.end(), part.begin(), part.end());
+    return all;
+  }();
+  return names;
+}
+
+}  // namespace tutti

@@ -1,0 +1,231 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "actors/recipe_catalogs.h"
+#include "cli/catalog_text.h"
+#include "cli/composer_names.h"
+#include "runtime/error.h"
+#include "runtime/key_check.h"
+#include "training/event.h"
+
+namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+
+using testing::AllOf;
+using testing::AnyOf;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+const std::string kSource = TUTTI_SOURCE_DIR;
+const std::string kNoTest = "-";
+
+// A line of tests/composer_surface.txt.
+struct Listed {
+  std::string name, weight, test;
+};
+
+std::string trimmed(const std::string& text) {
+  const auto first = text.find_first_not_of(' ');
+  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(' ') + 1 - first);
+}
+
+const std::vector<Listed>& surface() {
+  static const std::vector<Listed> lines = [] {
+    std::vector<Listed> found;
+    std::ifstream file(kSource + "/tests/composer_surface.txt");
+    for (std::string line; std::getline(file, line);) {
+      if (line.empty() || line[0] == '#') continue;
+      std::istringstream in(line);
+      std::string name, weight, test;
+      std::getline(std::getline(std::getline(in, name, '|'), weight, '|'), test);
+      found.push_back({trimmed(name), trimmed(weight), trimmed(test)});
+    }
+    return found;
+  }();
+  return lines;
+}
+
+const std::set<std::string>& listed_names() {
+  static const std::set<std::string> names = [] {
+    std::set<std::string> found;
+    for (const auto& one : surface()) found.insert(one.name);
+    return found;
+  }();
+  return names;
+}
+
+std::string explained(const std::string& name) {
+  return explain_text(all_catalogs(), composer_names(), name);
+}
+
+// "EMA" is not carried over where the line below its name says so.
+bool is_refused(const std::string& explanation) {
+  std::istringstream in(explanation);
+  std::string heading, line;
+  std::getline(std::getline(in, heading), line);
+  return line.find("ot carried over: ") != std::string::npos || line.find("not yet: ") != std::string::npos;
+}
+
+// The sources of all tests, each run of blanks and line breaks a single blank.
+const std::string& sources_of_tests() {
+  static const std::string text = [] {
+    std::string all;
+    for (const auto& entry : fs::recursive_directory_iterator(kSource + "/tests")) {
+      if (entry.path().extension() != ".cpp") continue;
+      std::ifstream file(entry.path());
+      for (std::string word; file >> word;) all += word + ' ';
+    }
+    return all;
+  }();
+  return text;
+}
+
+bool is_a_test(const std::string& name) {
+  if (name.starts_with("runs/")) return fs::exists(kSource + "/tests/" + name);
+  const auto dot = name.find('.');
+  if (dot == std::string::npos) return false;
+  const std::string words = '(' + name.substr(0, dot) + ", " + name.substr(dot + 1) + ')';
+  const std::vector<std::string> macros = {"TEST", "TEST_F", "TEST_P"};
+  return std::ranges::any_of(macros, [&](const std::string& macro) {
+    return sources_of_tests().find(' ' + macro + words) != std::string::npos;
+  });
+}
+
+// What a target is, by its first words.
+bool is_there(const std::string& target) {
+  const auto after = [&](const std::string& words) {
+    return target.starts_with(words) ? target.substr(words.size()) : "";
+  };
+  if (const auto event = after("the event "); !event.empty()) return name(event_named(event)) == event;
+  if (const auto unit = after("the time unit "); !unit.empty()) return time_unit("1" + unit) == unit;
+  if (const auto command = after("tutti "); !command.empty())
+    return fs::exists(kSource + "/cli/" + command + ".cpp");
+  return target.ends_with(".h") ? fs::exists(kSource + '/' + target)
+                                : !place_text(all_catalogs(), target).empty();
+}
+
+TEST(ComposerSurface, EveryNameIsExplained) {
+  const char* section = R"((^|is )\[\[?[a-z.]+\]\]?)";
+  const char* other =
+      "(^section |^metric |^logger |^the top level|is the event |is the time unit |is tutti |is metric |"
+      "is seed|is [a-z_/]+\\.h)";
+  for (const auto& one : surface()) {
+    SCOPED_TRACE(one.name);
+    std::string text;
+    ASSERT_NO_THROW(text = explained(one.name));
+    if (is_refused(text)) continue;
+    EXPECT_THAT(text, AnyOf(ContainsRegex(section), ContainsRegex(other)));
+  }
+}
+
+TEST(ComposerSurface, AKeyIsExplainedWithItsDefault) {
+  for (const auto& one : composer_names()) {
+    if (one.target.empty() || one.target.find(" = ") != std::string::npos || one.target[0] != '[') continue;
+    EXPECT_THAT(explained(one.name), HasSubstr(" = ")) << one.name;
+  }
+  EXPECT_THAT(explained("dist_timeout"), HasSubstr("hang_timeout = \"60sec\""));
+  EXPECT_THAT(explained("num_checkpoints_to_keep"), HasSubstr("[checkpoint]\nkeep = -1"));
+}
+
+TEST(ComposerSurface, WhatIsCarriedOverNamesItsTest) {
+  for (const auto& one : surface()) {
+    SCOPED_TRACE(one.name);
+    EXPECT_THAT(one.weight, AnyOf("M", "S", "N"));
+    if (is_refused(explained(one.name)))
+      EXPECT_EQ(one.test, kNoTest);
+    else
+      EXPECT_TRUE(is_a_test(one.test)) << "there is no test " << one.test;
+  }
+}
+
+TEST(ComposerSurface, EveryNameStandsOnceInTheList) {
+  EXPECT_EQ(listed_names().size(), surface().size());
+  EXPECT_GT(surface().size(), 300u);
+  for (const auto& one : composer_names()) EXPECT_EQ(listed_names().count(one.name), 1u) << one.name;
+}
+
+TEST(ComposerSurface, EveryEventIsInTheList) {
+  for (std::size_t i = 0; i < kEvents; ++i) {
+    std::string event = name(static_cast<Event>(i));
+    for (char& c : event) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    EXPECT_EQ(listed_names().count(event), 1u) << event;
+  }
+}
+
+// Under its own name or Composer's.
+bool is_listed(const Catalog& catalog, const Entry& entry) {
+  const std::string section = '[' + catalog.section + ']';
+  const std::string target =
+      (catalog.repeated ? '[' + section + ']' : section) + " kind = \"" + entry.name + '"';
+  return listed_names().contains(entry.name) ||
+         std::ranges::any_of(composer_names(), [&](const ComposerName& one) {
+           return one.target == target && listed_names().contains(one.name);
+         });
+}
+
+TEST(ComposerSurface, EveryKindThatIsComposersIsInTheList) {
+  const std::set<std::string> nouns = {"callback", "logger", "scheduler", "metric", "optimizer"};
+  const std::set<std::string> tuttis = {"plugin", "command", "progress_bar"};  // the last is a key of [train]
+  int kinds = 0;
+  for (const auto& catalog : all_catalogs())
+    for (const auto& entry : catalog.entries)
+      if (nouns.contains(catalog.noun) && !tuttis.contains(entry.name)) {
+        EXPECT_TRUE(is_listed(catalog, entry)) << catalog.noun << ' ' << entry.name;
+        ++kinds;
+      }
+  EXPECT_GT(kinds, 60);
+}
+
+TEST(ComposerNames, AreThingsThatThereAre) {
+  for (const auto& one : composer_names()) {
+    if (one.target.empty())
+      EXPECT_THAT(one.note, AnyOf(StartsWith("not carried over: "), StartsWith("not yet: "))) << one.name;
+    else
+      EXPECT_TRUE(is_there(one.target)) << one.name << " is " << one.target;
+  }
+}
+
+TEST(ComposerNames, AreExplainedByTheCatalogsOwnText) {
+  const std::string monitor = explained("SpeedMonitor");
+  EXPECT_THAT(monitor,
+              StartsWith("Composer's SpeedMonitor is [[callbacks]] kind = \"speed_monitor\"\n# Logs"));
+  EXPECT_THAT(monitor, HasSubstr("\nwindow_size = 100 "));
+  EXPECT_THAT(explained("LinearLR"), StartsWith("PyTorch's LinearLR is [scheduler] kind = \"linear_lr\"\n"));
+  EXPECT_THAT(explained("Trainer.predict"), StartsWith("Composer's Trainer.predict is tutti predict\n"));
+  EXPECT_THAT(explained("EMA"), StartsWith("Composer's EMA\nnot yet: "));
+  EXPECT_THAT(explained("WandBLogger"), HasSubstr("\n# Not carried over: "));
+}
+
+TEST(ComposerNames, AreKnownInAnyCaseAndWithoutTheirClass) {
+  EXPECT_EQ(explained("speedmonitor"), explained("SpeedMonitor"));
+  EXPECT_EQ(explained("before_forward"), explained("BEFORE_FORWARD"));
+  EXPECT_EQ(explained("predict"), explained("Trainer.predict"));
+}
+
+TEST(ComposerNames, StandBesideWhatTheCatalogsSay) {
+  EXPECT_THAT(explained("schedulers"),
+              AllOf(StartsWith("[scheduler] kind = \"sequential_lr\"\nschedulers = "),
+                    HasSubstr("\nComposer's schedulers is [scheduler]: ")));
+}
+
+TEST(ComposerNames, AreSuggested) {
+  try {
+    explained("SpedMonitor");
+    ADD_FAILURE() << "it was explained";
+  } catch (const UserError& error) {
+    EXPECT_STREQ(error.what(), "nothing is called SpedMonitor; did you mean SpeedMonitor?");
+  }
+}
+
+}  // namespace
+}  // namespace tutti
