@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <functional>
 
+#include "io/checkpoint.h"
 #include "runtime/error.h"
 
 namespace tutti {
 namespace {
 
 constexpr const char* kTimestamp = "timestamp";
-constexpr std::string_view kModel = "model/";
 constexpr std::string_view kAlgorithms = "algorithms/";
 
 StatePatterns patterns_of(const Setting& setting) { return StatePatterns(setting.texts()); }
@@ -104,7 +104,7 @@ void forget(RunState& state, const std::function<bool(const std::string& name)>&
 }
 
 bool SaveTerms::hold(const std::string& name) const {
-  return (!weights_only || name.starts_with(kModel)) && !ignored.fit(name);
+  return (!weights_only || name.starts_with(kModelPrefix)) && !ignored.fit(name);
 }
 
 void SaveTerms::leave_out(RunState& state) const {

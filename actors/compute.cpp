@@ -12,13 +12,13 @@
 #include "runtime/error.h"
 #include "runtime/plain_path.h"
 #include "tensors/autocast.h"
+#include "tensors/meter.h"
 #include "tensors/torch_error.h"
 #include "training/callbacks/factory.h"
 
 namespace tutti {
 namespace {
 
-constexpr double kBytesPerMb = 1e6;
 constexpr const char* kAtBatchEnd = "batch_end";
 constexpr const char* kAtEpochEnd = "epoch_end";
 constexpr Nanoseconds kLongWait = std::chrono::seconds(1);

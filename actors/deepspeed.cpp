@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "data/catalog.h"
 #include "runtime/resolve_section.h"
 
 namespace tutti {
@@ -11,7 +12,6 @@ namespace {
 using enum KeyType;
 
 constexpr const char* kSection = "deepspeed";
-constexpr double kMostOfABatch = 1e9;
 constexpr int64_t kUsualScalePower = 16;
 
 Catalog fp16_catalog() {

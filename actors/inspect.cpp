@@ -21,7 +21,7 @@ Checkpoint open_checkpoint(const std::string& path) {
   }
 }
 
-std::string shape_text(const at::Tensor& tensor) {
+std::string sizes_text(const at::Tensor& tensor) {
   std::string text;
   for (const int64_t size : tensor.sizes()) text += (text.empty() ? "" : " x ") + std::to_string(size);
   return text.empty() ? "scalar" : text;
@@ -38,7 +38,7 @@ std::string inspect_text(const std::string& path) {
       << state.epoch << " batch " << state.batch_in_epoch << ", " << state.sample << " samples, "
       << state.token << " tokens, " << state.seconds << " s\n";
   for (const auto& [name, tensor] : checkpoint.tensors)
-    out << "  " << name << "  " << c10::toString(tensor.scalar_type()) << "  " << shape_text(tensor) << '\n';
+    out << "  " << name << "  " << c10::toString(tensor.scalar_type()) << "  " << sizes_text(tensor) << '\n';
   return out.str();
 }
 

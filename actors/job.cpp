@@ -27,8 +27,6 @@
 namespace tutti {
 namespace {
 
-constexpr double kBytesPerMb = 1e6;
-
 // Samples of a step over all ranks, from whichever of the two keys is given; 0 when neither is.
 int64_t global_batch(const Setting& data, int world) {
   if (data.has("device_batch_size")) {

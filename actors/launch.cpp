@@ -30,7 +30,7 @@ namespace {
 
 constexpr int kUserError = 2;
 constexpr Nanoseconds kLastWords = std::chrono::seconds(20);  // rank 0 may still write a text and its table
-constexpr char kFine = '+';
+constexpr char kNoTrouble = '+';
 constexpr char kTrouble = '!';
 
 // What this rank brings along: a recipe, or why it has none.
@@ -75,9 +75,9 @@ Order take_order(const RecipeSource& source, const LaunchOptions& options) {
 // rank is named where others could do it.
 std::vector<std::string> agree(Group& group, const std::string& trouble, const std::string& word,
                                Nanoseconds patience) {
-  auto said = exchange_texts(group, trouble.empty() ? kFine + word : kTrouble + trouble, patience);
+  auto said = exchange_texts(group, trouble.empty() ? kNoTrouble + word : kTrouble + trouble, patience);
   for (std::size_t r = 0; r < said.size(); ++r) {
-    if (said[r][0] == kFine) continue;
+    if (said[r][0] == kNoTrouble) continue;
     const bool everywhere = std::all_of(said.begin(), said.end(), [&](auto& one) { return one == said[r]; });
     throw UserError((everywhere ? "" : "rank " + std::to_string(r) + ": ") + said[r].substr(1));
   }

@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-constexpr timespec kLookEvery{0, 50'000'000};
+constexpr timespec kLookPause{0, 50'000'000};
 
 sigset_t watched_signals() {
   sigset_t set;
@@ -44,7 +44,7 @@ void ProcessWatch::watch() {
   const sigset_t set = watched_signals();
   TimePoint aborted_at = kNever;
   while (!over_) {
-    const int signal = sigtimedwait(&set, nullptr, &kLookEvery);
+    const int signal = sigtimedwait(&set, nullptr, &kLookPause);
     if (signal > 0) signalled(signal);
     const TimePoint now = std::chrono::steady_clock::now();
     if (!scheduler_.aborted()) continue;

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
+#include "io/checkpoint.h"
 #include "io/recipe.h"
 #include "runtime/error.h"
 
 namespace tutti {
 
 namespace {
-
-constexpr const char* kModel = "model/";
 
 using Tell = std::function<void(const std::string&)>;
 
@@ -59,7 +58,7 @@ class Resumption {
     RestoreTerms restoring = restore_terms();
     const StatePatterns left_out(state.saved_without);
     restoring.may_lack = [&left_out](const std::string& name) {
-      return !name.starts_with(kModel) && left_out.fit(name);
+      return !name.starts_with(kModelPrefix) && left_out.fit(name);
     };
     restore_tensors(trainee_, checkpoint_.tensors, checkpoint_.folder, restoring);
     if (changes_no_model())
@@ -85,7 +84,7 @@ class Resumption {
 
   bool changes_no_model() const {
     const auto is_passed_over = [this](const auto& one) {
-      return one.first.starts_with(kModel) && load_.passes_over(one.first);
+      return one.first.starts_with(kModelPrefix) && load_.passes_over(one.first);
     };
     return load_.strict_model_weights && std::ranges::none_of(checkpoint_.tensors, is_passed_over);
   }

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "runtime/error.h"
+#include "tensors/meter.h"
 
 namespace tutti {
 namespace {
@@ -14,7 +15,6 @@ namespace {
 constexpr std::array kFields = {&Shortage::ranks,     &Shortage::asked,      &Shortage::used,
                                 &Shortage::budget,    &Shortage::parameters, &Shortage::gradients,
                                 &Shortage::optimizer, &Shortage::batch};
-constexpr double kBytesPerMb = 1e6;
 
 std::string mb(double bytes) {
   char text[32];

@@ -66,7 +66,7 @@ void Sync::set_plan(SetPlan& plan) {
   buckets_ = std::move(plan.buckets);
   statistics_ = plan.statistics;
   ready_.assign(buckets_.size(), false);
-  next_bucket_ = reduced_ = 0;
+  next_bucket_ = 0;
   digests_.clear();
   if (!recorder_.digests()) return;
   for (std::size_t b = 0; b < buckets_.size(); ++b)
@@ -86,16 +86,13 @@ void Sync::bucket_ready(Context& context, int index) {
     recorder_.record({context.now(), "sync", "reduce bucket", step_, bucket});
     WorkPtr work = group_.all_reduce(buckets_[bucket], "bucket " + std::to_string(bucket));
     const Work& sum = *work;
-    post(context, std::move(work),
-         [this, bucket, &sum](Context& c) { bucket_reduced(c, bucket, sum.finite()); });
+    post(context, std::move(work), [this, bucket, &sum](Context&) { bucket_reduced(bucket, sum.finite()); });
   }
 }
 
-void Sync::bucket_reduced(Context& context, int index, bool finite) {
+void Sync::bucket_reduced(int index, bool finite) {
   if (!digests_.empty()) digests_[index].take(step_, buckets_[index]);
   finite_ = finite_ && finite;
-  ++reduced_;
-  if (finishing_ && reduced_ == buckets_.size()) post_verdict(context);
 }
 
 void Sync::finish_step(Context& context, Envelope& envelope, FinishStep& finish) {
@@ -107,23 +104,17 @@ void Sync::finish_step(Context& context, Envelope& envelope, FinishStep& finish)
     post(context, group_.all_gather(finish.statistics, gathered.view({-1}), "statistics"),
          [keep = finish.statistics](Context&) {});
   }
-  finishing_ = {std::make_shared<Envelope>(std::move(envelope)), finish.verdict, gathered};
-  if (reduced_ == buckets_.size()) post_verdict(context);
-}
-
-void Sync::post_verdict(Context& context) {
-  Finishing step = std::move(*finishing_);
-  finishing_.reset();
-  if (!finite_) step.mine.overflow = 1;
-  at::Tensor verdict = step.mine.encode(group_.rank(), group_.size());
+  const at::Tensor verdict = finish.verdict.encode(group_.rank(), group_.size());
   ready_.assign(buckets_.size(), false);
-  next_bucket_ = reduced_ = 0;
-  finite_ = true;
-  post(context, group_.all_reduce(verdict, "verdict"), [this, step, verdict](Context& c) {
-    asked_ = false;
-    recorder_.record({c.now(), "sync", "verdict", step_, 0});
-    c.reply(*step.asked, StepFinished{Verdict::decode(verdict, group_.size()), step.statistics});
-  });
+  next_bucket_ = 0;
+  post(context, group_.all_reduce(verdict, "verdict"),
+       [this, asked = std::make_shared<Envelope>(std::move(envelope)), verdict, gathered](Context& c) {
+         asked_ = false;
+         recorder_.record({c.now(), "sync", "verdict", step_, 0});
+         Verdict all = Verdict::decode(verdict, group_.size());
+         if (!std::exchange(finite_, true)) all.overflow = group_.size();
+         c.reply(*asked, StepFinished{all, gathered});
+       });
 }
 
 void Sync::agree(Context& context, const Agree& mine) {

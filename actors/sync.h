@@ -41,9 +41,8 @@ class Sync final : public Actor {
 
   void set_plan(SetPlan& plan);
   void bucket_ready(Context& context, int index);
-  void bucket_reduced(Context& context, int index, bool finite);
+  void bucket_reduced(int index, bool finite);
   void finish_step(Context& context, Envelope& envelope, FinishStep& finish);
-  void post_verdict(Context& context);
   void agree(Context& context, const Agree& mine);
   void allocate(Context& context, Envelope& envelope, const AllocateBuckets& wanted);
 
@@ -60,19 +59,10 @@ class Sync final : public Actor {
   ActorId supervisor_;
   Recorder& recorder_;
 
-  // A step whose buckets are not all reduced yet; what they came to is part of its verdict.
-  struct Finishing {
-    std::shared_ptr<Envelope> asked;
-    Verdict mine;
-    at::Tensor statistics;  // of all ranks
-  };
-
   std::vector<at::Tensor> buckets_;
   std::vector<bool> ready_;
   std::size_t next_bucket_ = 0;
-  std::size_t reduced_ = 0;  // buckets of the step
-  bool finite_ = true;       // they are, as far as this rank summed them
-  std::optional<Finishing> finishing_;
+  bool finite_ = true;  // the step's buckets are, as far as they are reduced; all ranks see the same
   std::vector<WindowedDigest> digests_;  // of this rank's chunk of each bucket; none when nobody wants them
   int64_t statistics_ = 0;
   int64_t step_ = 0;  // of the round of collectives under way

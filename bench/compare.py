@@ -74,7 +74,7 @@ def alternate(runners, pairs):
 
 def attempt(name, run):
     """gloo now and then aborts the peer as it exits; then it gets another go, tutti does not."""
-    for _ in range(0 if name == "tutti" else PEER_RETRIES):
+    for _ in range(PEER_RETRIES if name.startswith("torch") else 0):
         try:
             return run()
         except Failed as failure:
@@ -86,8 +86,8 @@ def spread(values):
     return f"{statistics.median(values):.3g} ({min(values):.3g} - {max(values):.3g})"
 
 
-def ratios(results, peer, field):
-    pairs = zip(results["tutti"], results[peer])
+def ratios(results, ours, peer, field):
+    pairs = zip(results[ours], results[peer])
     return [getattr(own, field) / getattr(other, field) for own, other in pairs]
 
 
@@ -103,7 +103,8 @@ def report(workload, ranks, results):
     for field, label in LABELS.items():
         medians = [statistics.median(getattr(run, field) for run in runs) for runs in results.values()]
         columns = " ".join(f"{value:10.4g}" for value in medians)
-        against = " ".join(f"{spread(ratios(results, peer, field)):24}" for peer in ("torch", "torch fused"))
+        against = " ".join(f"{spread(ratios(results, 'tutti', peer, field)):24}"
+                           for peer in ("torch", "torch fused"))
         aim = target(workload, ranks, field)
         print(f"  {label:15} {columns}  {against} {f'<= {aim}' if aim else ''}".rstrip(), flush=True)
 

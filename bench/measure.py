@@ -74,9 +74,11 @@ class MetricsWatch(threading.Thread):
         return (after - before) / max(last - first, 1)
 
 
-def run_tutti(tutti, recipe, run_dir, ranks, steps, warmup):
+def run_tutti(tutti, recipe, run_dir, ranks, steps, warmup, settings=()):
     duration = f"train.max_duration={warmup + steps}ba"
-    command = [tutti, "train", recipe, "--run-dir", run_dir, "--set", duration]
+    command = [tutti, "train", recipe, "--run-dir", run_dir]
+    for setting in (duration, *settings):
+        command += ["--set", setting]
     if ranks > 1:
         command = [MPIRUN, "-np", str(ranks), *command]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)

@@ -1,39 +1,35 @@
 #include "cli/composer_names.h"
 
 #include <array>
-#include <cctype>
 #include <initializer_list>
 #include <utility>
+
+#include "runtime/lower_case.h"
 
 namespace tutti {
 namespace {
 
-using Names = std::vector<ComposerName>;
+using ComposerNames = std::vector<ComposerName>;
 using Pairs = std::initializer_list<std::pair<const char*, const char*>>;
 
 constexpr const char* kPyTorchs = "PyTorch's";
 
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 std::string quoted(const char* text) { return std::string("\"") + text + '"'; }
 
-Names of_kinds(const std::string& section, Pairs pairs, const char* whose = "Composer's") {
-  Names names;
+ComposerNames of_kinds(const std::string& section, Pairs pairs, const char* whose = "Composer's") {
+  ComposerNames names;
   for (const auto& [name, kind] : pairs)
     names.push_back({name, section + " kind = " + quoted(kind), "", whose});
   return names;
 }
 
-Names all_with_note(const char* note, std::initializer_list<const char*> given) {
-  Names names;
+ComposerNames all_with_note(const char* note, std::initializer_list<const char*> given) {
+  ComposerNames names;
   for (const char* name : given) names.push_back({name, "", note});
   return names;
 }
 
-Names of_data() {
+ComposerNames of_data() {
   return {
       {"train_dataloader", "[data.train]"},
       {"train_dataloader_label", "", "not carried over: what is trained on is always called train"},
@@ -61,7 +57,7 @@ Names of_data() {
   };
 }
 
-Names of_run() {
+ComposerNames of_run() {
   return {
       {"optimizers", "[optimizer]"},
       {"schedulers", "[scheduler]", "one; PyTorch's may follow one another as kind = \"sequential_lr\""},
@@ -78,17 +74,17 @@ Names of_run() {
       {"deepspeed_config", "[deepspeed]"},
       {"seed_all", "seed"},
       {"configure_deterministic_mode", "[train] deterministic_mode"},
-      {"composer", "",
+      {"launcher", "",
        "not carried over: `mpirun -np 8 tutti train RECIPE` starts the ranks, each with a log of its own"},
   };
 }
 
-Names of_parallelism() {
+ComposerNames of_parallelism() {
   return all_with_note("not yet: every rank holds all weights; sharding comes later",
                        {"parallelism_config", "fsdp_config", "FSDPConfig", "FSDP2Config", "TPConfig"});
 }
 
-Names of_profiler() {
+ComposerNames of_profiler() {
   const char* journal = "every run keeps a journal, and this draws it in Chrome's trace format";
   return {
       {"profiler", "tutti timeline", journal},
@@ -100,7 +96,7 @@ Names of_profiler() {
   };
 }
 
-Names of_trainer() {
+ComposerNames of_trainer() {
   return {
       {"Trainer", "actors/trainer.h", "for a program of one's own; `tutti train` is for recipes"},
       {"Trainer.fit", "tutti train", "in a program of one's own Trainer::fit (actors/trainer.h)"},
@@ -115,7 +111,7 @@ Names of_trainer() {
   };
 }
 
-Names of_cpp() {
+ComposerNames of_cpp() {
   return {
       {"ComposerModel", "models/model.h"},
       {"eval_forward", "models/model.h"},
@@ -138,8 +134,8 @@ Names of_cpp() {
   };
 }
 
-Names of_interop() {
-  Names names = all_with_note(
+ComposerNames of_interop() {
+  ComposerNames names = all_with_note(
       "not yet: weights come and go as safetensors ([model] weights, "
       "[[callbacks]] kind = \"export_for_inference\")",
       {"HuggingFaceModel", "hf_causal_lm", "hf_checkpointer"});
@@ -147,7 +143,7 @@ Names of_interop() {
   return names;
 }
 
-Names of_time() {
+ComposerNames of_time() {
   const std::initializer_list<std::array<const char*, 3>> units = {
       {"iter", "ITERATION", "iterations; one holds the whole training, since none has a length yet"},
       {"ep", "EPOCH", "epochs; an integer without a unit counts them"},
@@ -157,7 +153,7 @@ Names of_time() {
       {"dur", "DURATION", "parts of the whole training: 0.5dur"},
       {"sec", "SECOND", "seconds of training: 90sec, 1h20m40s"},
   };
-  Names names;
+  ComposerNames names;
   for (const auto& [unit, name, note] : units) {
     names.push_back({unit, std::string("the time unit ") + unit, note});
     names.push_back({std::string("TimeUnit.") + name, std::string("the time unit ") + unit, note});
@@ -165,13 +161,13 @@ Names of_time() {
   return names;
 }
 
-Names events(Pairs pairs) {
-  Names names;
-  for (const auto& [name, when] : pairs) names.push_back({name, "the event " + lower(name), when});
+ComposerNames events(Pairs pairs) {
+  ComposerNames names;
+  for (const auto& [name, when] : pairs) names.push_back({name, "the event " + lower_case(name), when});
   return names;
 }
 
-Names of_training_events() {
+ComposerNames of_training_events() {
   return events({
       {"INIT", "the model is there, without values, and there is no optimizer yet: the time for surgery"},
       {"BEFORE_LOAD", "model and optimizer are there; the checkpoint, if there is one, is restored next"},
@@ -206,9 +202,9 @@ Names of_training_events() {
   });
 }
 
-Names of_other_events() {
-  Names names = {{"TRAINING_START", "the event fit_start", "training begins"},
-                 {"TRAINING_END", "the event fit_end", "training is over"}};
+ComposerNames of_other_events() {
+  ComposerNames names = {{"TRAINING_START", "the event fit_start", "training begins"},
+                         {"TRAINING_END", "the event fit_end", "training is over"}};
   const auto add = [&names](const char* note, std::initializer_list<const char*> given) {
     for (auto& name : all_with_note(note, given)) names.push_back(std::move(name));
   };
@@ -222,7 +218,7 @@ Names of_other_events() {
   return names;
 }
 
-Names of_callbacks() {
+ComposerNames of_callbacks() {
   return of_kinds("[[callbacks]]", {{"ActivationMonitor", "activation_monitor"},
                                     {"EarlyStopper", "early_stopper"},
                                     {"ExportForInference", "export_for_inference"},
@@ -241,7 +237,7 @@ Names of_callbacks() {
                                     {"ThresholdStopper", "threshold_stopper"}});
 }
 
-Names of_checkpoint_callbacks() {
+ComposerNames of_checkpoint_callbacks() {
   return {
       {"CheckpointSaver", "[checkpoint]", "one a run"},
       {"CheckpointSaver.folder", "[checkpoint] save_folder"},
@@ -260,37 +256,37 @@ Names of_checkpoint_callbacks() {
   };
 }
 
-Names of_loggers() {
-  Names names = of_kinds("[[loggers]]", {{"CometMLLogger", "cometml"},
-                                         {"ConsoleLogger", "console"},
-                                         {"FileLogger", "file"},
-                                         {"InMemoryLogger", "in_memory"},
-                                         {"MLFlowLogger", "mlflow"},
-                                         {"MosaicMLLogger", "mosaicml"},
-                                         {"NeptuneLogger", "neptune"},
-                                         {"RemoteUploaderDownloader", "remote_uploader_downloader"},
-                                         {"SlackLogger", "slack"},
-                                         {"TensorboardLogger", "tensorboard"},
-                                         {"WandBLogger", "wandb"}});
+ComposerNames of_loggers() {
+  ComposerNames names = of_kinds("[[loggers]]", {{"CometMLLogger", "cometml"},
+                                                 {"ConsoleLogger", "console"},
+                                                 {"FileLogger", "file"},
+                                                 {"InMemoryLogger", "in_memory"},
+                                                 {"MLFlowLogger", "mlflow"},
+                                                 {"MosaicMLLogger", "mosaicml"},
+                                                 {"NeptuneLogger", "neptune"},
+                                                 {"RemoteUploaderDownloader", "remote_uploader_downloader"},
+                                                 {"SlackLogger", "slack"},
+                                                 {"TensorboardLogger", "tensorboard"},
+                                                 {"WandBLogger", "wandb"}});
   names.push_back({"ProgressBarLogger", "[train] progress_bar"});
   return names;
 }
 
-Names of_metrics() {
+ComposerNames of_metrics() {
   return {{"BinaryF1", "metric BinaryF1Score"},
           {"MAP", "", "not yet: mean average precision is of boxes, which no model here finds"}};
 }
 
-Names of_optimizers() {
+ComposerNames of_optimizers() {
   return of_kinds("[optimizer]",
                   {{"DecoupledAdamW", "decoupled_adamw"}, {"DecoupledSGDW", "decoupled_sgdw"}});
 }
 
-Names of_torch_optimizers() {
+ComposerNames of_torch_optimizers() {
   return of_kinds("[optimizer]", {{"SGD", "sgd"}, {"Adam", "adam"}, {"AdamW", "adamw"}}, kPyTorchs);
 }
 
-Names of_schedulers() {
+ComposerNames of_schedulers() {
   return of_kinds("[scheduler]", {{"ConstantScheduler", "constant"},
                                   {"ConstantWithWarmupScheduler", "constant_with_warmup"},
                                   {"CosineAnnealingScheduler", "cosine_annealing"},
@@ -306,20 +302,20 @@ Names of_schedulers() {
                                   {"StepScheduler", "step"}});
 }
 
-Names of_torch_schedulers() {
-  Names names = of_kinds("[scheduler]",
-                         {{"ConstantLR", "constant_lr"},
-                          {"CosineAnnealingLR", "cosine_annealing_lr"},
-                          {"CosineAnnealingWarmRestarts", "cosine_annealing_warm_restarts_lr"},
-                          {"ExponentialLR", "exponential_lr"},
-                          {"LinearLR", "linear_lr"},
-                          {"MultiStepLR", "multistep_lr"},
-                          {"OneCycleLR", "one_cycle_lr"},
-                          {"PolynomialLR", "polynomial_lr"},
-                          {"ReduceLROnPlateau", "reduce_lr_on_plateau"},
-                          {"SequentialLR", "sequential_lr"},
-                          {"StepLR", "step_lr"}},
-                         kPyTorchs);
+ComposerNames of_torch_schedulers() {
+  ComposerNames names = of_kinds("[scheduler]",
+                                 {{"ConstantLR", "constant_lr"},
+                                  {"CosineAnnealingLR", "cosine_annealing_lr"},
+                                  {"CosineAnnealingWarmRestarts", "cosine_annealing_warm_restarts_lr"},
+                                  {"ExponentialLR", "exponential_lr"},
+                                  {"LinearLR", "linear_lr"},
+                                  {"MultiStepLR", "multistep_lr"},
+                                  {"OneCycleLR", "one_cycle_lr"},
+                                  {"PolynomialLR", "polynomial_lr"},
+                                  {"ReduceLROnPlateau", "reduce_lr_on_plateau"},
+                                  {"SequentialLR", "sequential_lr"},
+                                  {"StepLR", "step_lr"}},
+                                 kPyTorchs);
   const std::string function = "not carried over: it calls a function of Python's";
   for (const char* name : {"LambdaLR", "MultiplicativeLR"}) names.push_back({name, "", function, kPyTorchs});
   names.push_back({"CyclicLR", "",
@@ -329,7 +325,7 @@ Names of_torch_schedulers() {
   return names;
 }
 
-Names of_algorithms() {
+ComposerNames of_algorithms() {
   return all_with_note("not yet: Composer's algorithms come later; [[algorithms]] takes one's own",
                        {"Alibi",
                         "AugMix",
@@ -361,7 +357,7 @@ Names of_algorithms() {
                         "WeightStandardization"});
 }
 
-Names of_functions() {
+ComposerNames of_functions() {
   return all_with_note("not yet: the functions of Composer's algorithms come with them",
                        {"apply_alibi",
                         "apply_blurpool",
@@ -396,13 +392,13 @@ Names of_functions() {
 
 // "Trainer.fit.duration" is called "fit.duration" and "duration" too.
 bool ComposerName::is_called(const std::string& other) const {
-  const std::string mine = lower(name), wanted = lower(other);
+  const std::string mine = lower_case(name), wanted = lower_case(other);
   return mine == wanted || mine.ends_with('.' + wanted);
 }
 
 const std::vector<ComposerName>& composer_names() {
-  static const Names names = [] {
-    Names all;
+  static const ComposerNames names = [] {
+    ComposerNames all;
     for (const auto& part : {of_data(),
                              of_run(),
                              of_parallelism(),

@@ -35,7 +35,7 @@ std::string expects_cell(const Key& key) {
   return key.type == KeyType::kTimes ? "a list of times" : key.expects();
 }
 
-std::string key_row(const Key& key) {
+std::string key_line(const Key& key) {
   if (key.refused()) return "| " + code(key.name) + " | | | " + key.refusal + " |\n";
   std::string aliases;
   for (const auto& alias : key.aliases) aliases += (aliases.empty() ? "; also named " : ", ") + code(alias);
@@ -46,7 +46,7 @@ std::string key_row(const Key& key) {
 std::string key_table(const std::vector<Key>& keys) {
   if (keys.empty()) return "";
   std::string out = "\n| key | default | expects | meaning |\n|---|---|---|---|\n";
-  for (const auto& key : keys) out += key_row(key);
+  for (const auto& key : keys) out += key_line(key);
   return out;
 }
 

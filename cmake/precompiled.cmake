@@ -1,10 +1,26 @@
-# libtorch's headers, precompiled once and reused by every target that links tutti_torch. Sources include what
-# they use all the same: -DTUTTI_PCH=OFF must build too.
+# Headers precompiled once and reused by every target that links tutti_torch: libtorch's, and for tests, whose
+# own code need not be fast, GoogleTest's too. Sources include what they use all the same: -DTUTTI_PCH=OFF
+# must build too.
+set(TUTTI_TEST_OPTIONS $<$<CONFIG:Release>:-O1>)
+
+function(tutti_add_precompiled name)
+  cmake_parse_arguments(arg "" "" "HEADERS;OPTIONS;DEPENDS" ${ARGN})
+  file(WRITE ${CMAKE_BINARY_DIR}/${name}.cpp "")
+  add_library(${name} OBJECT ${CMAKE_BINARY_DIR}/${name}.cpp)
+  target_link_libraries(${name} PRIVATE tutti_torch ${arg_DEPENDS})
+  target_compile_options(${name} PRIVATE ${arg_OPTIONS})
+  target_precompile_headers(${name} PRIVATE ${arg_HEADERS})
+endfunction()
+
 if(TUTTI_PCH)
-  file(WRITE ${CMAKE_BINARY_DIR}/precompiled.cpp "")
-  add_library(tutti_precompiled OBJECT ${CMAKE_BINARY_DIR}/precompiled.cpp)
-  target_link_libraries(tutti_precompiled PRIVATE tutti_torch)
-  target_precompile_headers(tutti_precompiled PRIVATE <ATen/ATen.h> <torch/csrc/autograd/variable.h>)
+  set(headers <ATen/ATen.h> <torch/csrc/autograd/variable.h>)
+  tutti_add_precompiled(tutti_precompiled HEADERS ${headers})
+  if(TUTTI_TESTS)
+    tutti_add_precompiled(tutti_precompiled_for_tests
+      HEADERS ${headers} <gmock/gmock.h> <gtest/gtest.h>
+      OPTIONS ${TUTTI_TEST_OPTIONS}
+      DEPENDS GTest::gtest GTest::gmock)
+  endif()
 endif()
 
 # tutti_links(out target wanted): whether `target` links `wanted`, directly or through other targets.
@@ -28,13 +44,13 @@ function(tutti_links out target wanted)
   endwhile()
 endfunction()
 
-# A precompiled header serves only sources compiled with the same flags, so executables too are compiled with
-# -fPIC.
-function(tutti_precompile target)
+# tutti_precompile(target precompiled): lets `target` use what tutti_add_precompiled made, where it links
+# libtorch. That serves only sources compiled with the same flags, so executables too are compiled with -fPIC.
+function(tutti_precompile target precompiled)
   tutti_links(uses_torch ${target} tutti_torch)
   if(TUTTI_PCH AND uses_torch)
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fPIC>)
-    target_precompile_headers(${target} REUSE_FROM tutti_precompiled)
+    target_precompile_headers(${target} REUSE_FROM ${precompiled})
   endif()
 endfunction()

@@ -5,7 +5,8 @@ function(tutti_library folder)
   add_library(tutti_${folder} STATIC ${arg_SOURCES})
   target_include_directories(tutti_${folder} PUBLIC ${CMAKE_SOURCE_DIR})
   target_link_libraries(tutti_${folder} PUBLIC ${arg_DEPENDS})
-  tutti_precompile(tutti_${folder})
+  tutti_precompile(tutti_${folder} tutti_precompiled)
+  set_target_properties(tutti_${folder} PROPERTIES UNITY_BUILD ${TUTTI_UNITY} UNITY_BUILD_BATCH_SIZE 6)
   set_property(GLOBAL APPEND PROPERTY TUTTI_LIBRARIES tutti_${folder})
 endfunction()
 
@@ -19,7 +20,7 @@ function(tutti_test name)
   target_compile_definitions(${name} PRIVATE TUTTI_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
                                              TUTTI_BUILD_DIR="${CMAKE_BINARY_DIR}")
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest_main GTest::gmock)
-  tutti_precompile(${name})
+  tutti_compile_as_test(${name})
   if(arg_RANKS)
     foreach(ranks ${arg_RANKS})
       tutti_register(${name}.np${ranks} "${arg_LABELS}"
@@ -28,6 +29,12 @@ function(tutti_test name)
   else()
     tutti_register(${name} "${arg_LABELS}" ${name})
   endif()
+endfunction()
+
+function(tutti_compile_as_test target)
+  target_compile_options(${target} PRIVATE ${TUTTI_TEST_OPTIONS})
+  tutti_precompile(${target} tutti_precompiled_for_tests)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${TUTTI_UNITY} UNITY_BUILD_BATCH_SIZE 5)
 endfunction()
 
 # tutti_register(name labels command...): a test that ctest runs; exit code 77 means skipped.

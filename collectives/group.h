@@ -49,8 +49,8 @@ class Work {
   // Moves it on and says whether it has finished; never blocks. Throws CollectiveError.
   virtual bool done() = 0;
   virtual const CollectiveHeader& header() const = 0;
-  // Once done, of a sum: whether what this rank worked out of it holds no infinity and no NaN. All ranks
-  // together worked out the whole. Of other collectives it says true.
+  // Once done: whether an all_reduce's sum, or this rank's chunk of a reduce_scatter's, holds no infinity and
+  // no NaN. Of an all_reduce all ranks say the same. Of other collectives it says true.
   virtual bool finite() const = 0;
 };
 using WorkPtr = std::unique_ptr<Work>;

@@ -9,7 +9,6 @@ using enum KeyType;
 
 constexpr double kMostSamples = 1e15;
 constexpr double kMostOfASample = 1e9;  // numbers, tokens, classes
-constexpr double kMostOfABatch = 1e9;
 
 Entry hdf5() {
   return {

@@ -4,6 +4,8 @@
 
 namespace tutti {
 
+inline constexpr double kMostOfABatch = 1e9;  // samples
+
 // [data.train] and [data.eval]
 Catalog train_data_catalog();
 Catalog eval_data_catalog();

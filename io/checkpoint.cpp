@@ -14,7 +14,6 @@ namespace {
 constexpr const char* kManifest = "/manifest.json";
 constexpr const char* kViewer = "checkpoint.h5";
 constexpr std::string_view kReplaced = ".replaced";
-constexpr std::string_view kModel = "model/";
 
 bool has_elements(const Shape& extent) {
   return std::all_of(extent.begin(), extent.end(), [](int64_t size) { return size > 0; });
@@ -83,7 +82,8 @@ void replace_folder(Disk& disk, const std::string& from, const std::string& to, 
 Hdf5Links parameter_links(const std::vector<Hdf5VirtualArray>& arrays) {
   Hdf5Links links;
   for (const Hdf5VirtualArray& array : arrays) {
-    if (array.path.starts_with(kModel)) links.emplace(array.path.substr(kModel.size()), array.path);
+    if (array.path.starts_with(kModelPrefix))
+      links.emplace(array.path.substr(kModelPrefix.size()), array.path);
   }
   return links;
 }
@@ -153,7 +153,7 @@ std::vector<std::string> published_checkpoints(const Disk& disk, const std::stri
 uint64_t weights_digest(const std::map<std::string, at::Tensor>& tensors) {
   std::string digests;
   for (const auto& [name, tensor] : tensors) {
-    if (!name.starts_with(kModel)) continue;
+    if (!name.starts_with(kModelPrefix)) continue;
     const at::Tensor plain = tensor.contiguous();
     digests += name + " " + dtype_name(plain.scalar_type());
     for (const int64_t size : plain.sizes()) digests += " " + std::to_string(size);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/checkpoint_names.h"
@@ -24,6 +25,7 @@ namespace tutti {
 // beside it a link, `latest`, moves to it once the manifest is durable.
 
 inline constexpr const char* kLatest = "latest";
+inline constexpr std::string_view kModelPrefix = "model/";  // of the names of parameters and buffers
 
 // Rows of one tensor that a rank saves. `name` is "model/<parameter>", "optimizer/<parameter>/<state>", ...
 struct CheckpointPiece {

@@ -1,10 +1,10 @@
 #include <ATen/ATen.h>
+#include <c10/util/accumulate.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <numeric>
 
 #include "io/checkpoint.h"
 #include "runtime/error.h"
@@ -13,10 +13,6 @@ namespace tutti {
 namespace {
 
 constexpr uint64_t kChunkBytes = uint64_t{1} << 20;
-
-int64_t elements(const Shape& shape) {
-  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
-}
 
 std::string text_of(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -70,7 +66,8 @@ void check_piece(const std::string& path, const RankFile& file, const Checkpoint
         piece.offset[i] >= 0 && piece.extent[i] >= 0 && piece.offset[i] + piece.extent[i] <= piece.shape[i];
   }
   const uint64_t bytes =
-      inside ? static_cast<uint64_t>(elements(piece.extent)) * c10::elementSize(piece.dtype) : 0;
+      inside ? static_cast<uint64_t>(c10::multiply_integers(piece.extent)) * c10::elementSize(piece.dtype)
+             : 0;
   if (!inside || piece.at + bytes > file.bytes) {
     throw OperatingError(path + ": " + piece.name + " lies outside of its tensor or of the file");
   }
@@ -114,7 +111,7 @@ class Assembly {
       throw OperatingError(path + ": " + piece.name + " has another shape or dtype than in the other files");
     }
     tensors_.emplace(piece.name, whole);
-    filled_[piece.name] += elements(piece.extent);
+    filled_[piece.name] += c10::multiply_integers(piece.extent);
     at::Tensor place = whole;
     for (size_t i = 0; i < piece.shape.size(); ++i) {
       place = place.narrow(static_cast<int64_t>(i), piece.offset[i], piece.extent[i]);

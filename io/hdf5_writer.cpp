@@ -1,6 +1,7 @@
 #include "io/hdf5_writer.h"
 
 #include <ATen/ATen.h>
+#include <c10/util/accumulate.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -16,14 +17,14 @@
 namespace tutti {
 namespace {
 
-constexpr size_t kChunkBytes = size_t{1} << 20;
+constexpr size_t kWriteBytes = size_t{1} << 20;
 
 // Appends to a file in chunks that stay in the processor's cache between hashing and writing.
 class HashingFile {
  public:
   HashingFile(Disk& disk, const std::string& path) : file_(disk.open(path, true)), hash_(XXH3_createState()) {
     XXH3_64bits_reset(hash_);
-    small_.reserve(kChunkBytes);
+    small_.reserve(kWriteBytes);
   }
   ~HashingFile() { XXH3_freeState(hash_); }
   HashingFile(const HashingFile&) = delete;
@@ -32,13 +33,13 @@ class HashingFile {
   uint64_t bytes() const { return written_ + small_.size(); }
 
   void append(std::span<const std::byte> bytes) {
-    if (small_.size() + bytes.size() > kChunkBytes) flush();
-    if (bytes.size() < kChunkBytes) {
+    if (small_.size() + bytes.size() > kWriteBytes) flush();
+    if (bytes.size() < kWriteBytes) {
       small_.insert(small_.end(), bytes.begin(), bytes.end());
       return;
     }
-    for (size_t at = 0; at < bytes.size(); at += kChunkBytes) {
-      put(bytes.subspan(at, std::min(kChunkBytes, bytes.size() - at)));
+    for (size_t at = 0; at < bytes.size(); at += kWriteBytes) {
+      put(bytes.subspan(at, std::min(kWriteBytes, bytes.size() - at)));
     }
   }
 
@@ -67,10 +68,6 @@ class HashingFile {
   std::vector<std::byte> small_;
   uint64_t written_ = 0;
 };
-
-int64_t elements(const Shape& shape) {
-  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
-}
 
 Hdf5Handle create_file(Hdf5Memory& memory) {
   const Hdf5Handle access = memory.access_list();
@@ -172,7 +169,7 @@ std::vector<uint64_t> lay_out(Hdf5Memory& memory, const std::vector<Hdf5Array>& 
   for (const Hdf5Array& array : arrays) {
     const Hdf5Handle dataset = create_dataset(file, array.path, array.dtype, array.shape, list);
     for (const auto& [name, value] : array.attributes) write_attribute(dataset, name, value);
-    offsets.push_back(elements(array.shape) == 0 ? 0 : H5Dget_offset(dataset));
+    offsets.push_back(c10::multiply_integers(array.shape) == 0 ? 0 : H5Dget_offset(dataset));
   }
   return offsets;
 }
@@ -185,7 +182,8 @@ void append_own_bytes(const Hdf5Memory& memory, uint64_t end, HashingFile& file)
 
 std::span<const std::byte> bytes_of(const Hdf5Array& array) {
   TUTTI_ASSERT(array.tensor.defined() && array.tensor.is_contiguous() &&
-                   array.tensor.scalar_type() == array.dtype && array.tensor.numel() == elements(array.shape),
+                   array.tensor.scalar_type() == array.dtype &&
+                   array.tensor.numel() == c10::multiply_integers(array.shape),
                array.path + ": the tensor does not fit what was declared");
   return {static_cast<const std::byte*>(array.tensor.const_data_ptr()), array.tensor.nbytes()};
 }
@@ -215,7 +213,7 @@ void create_virtual(hid_t file, const Hdf5VirtualArray& array) {
     hdf5_check(H5Pset_fill_value(list, H5T_NATIVE_DOUBLE, &nan) >= 0, "H5Pset_fill_value");
   }
   for (const auto& source : array.sources) {
-    if (elements(source.extent) > 0) add_source(list, array, source);
+    if (c10::multiply_integers(source.extent) > 0) add_source(list, array, source);
   }
   create_dataset(file, array.path, array.dtype, array.shape, list);
 }
@@ -272,7 +270,7 @@ Hdf5Written write_hdf5(Disk& disk, const std::string& path, const std::vector<Hd
             [&](size_t a, size_t b) { return written.offsets[a] < written.offsets[b]; });
   HashingFile file(disk, path);
   for (const size_t i : order) {
-    if (elements(arrays[i].shape) == 0) continue;
+    if (c10::multiply_integers(arrays[i].shape) == 0) continue;
     append_own_bytes(*layout.memory, written.offsets[i], file);
     file.append(bytes_of(arrays[i]));
   }

@@ -9,7 +9,7 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kFlushBytes = 1 << 16;
-constexpr std::size_t kMostUnwritten = 1 << 20;
+constexpr std::size_t kMostUnwrittenText = 1 << 20;
 
 // In one move, since a process may be killed here too.
 void replace_file(Disk& disk, const std::string& path, const std::string& text) {
@@ -64,7 +64,7 @@ std::string LineFile::lines_until(int64_t last_step, const std::function<void(co
 // the next.
 void LineFile::append(const std::string& line) {
   empty_ = false;
-  if (unwritten_.size() + line.size() >= kMostUnwritten) {
+  if (unwritten_.size() + line.size() >= kMostUnwrittenText) {
     ++dropped_;
   } else {
     unwritten_ += line + "\n";

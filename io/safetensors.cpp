@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr uint64_t kLengthBytes = 8;
 constexpr uint64_t kLongestHeader = 100'000'000;  // the reference implementation's limit
-constexpr const char* kMetadata = "__metadata__";
+constexpr const char* kMetadataName = "__metadata__";
 
 [[noreturn]] void fail(const std::string& path, uint64_t offset, const std::string& message) {
   throw UserError(path + ": byte " + std::to_string(offset) + ": " + message);
@@ -78,7 +78,7 @@ class Reader {
     const Json header = parse_header(file_, data_ - kLengthBytes);
     Safetensors content;
     for (const auto& [name, value] : header.items()) {
-      if (name == kMetadata) {
+      if (name == kMetadataName) {
         content.metadata = metadata(value);
       } else {
         content.tensors.emplace(name, tensor(name, value));
@@ -134,7 +134,7 @@ class Reader {
 
 std::string header_of(const Safetensors& content) {
   Json header = Json::object();
-  if (!content.metadata.empty()) header[kMetadata] = content.metadata;
+  if (!content.metadata.empty()) header[kMetadataName] = content.metadata;
   uint64_t offset = 0;
   for (const auto& [name, tensor] : content.tensors) {
     header[name] = {{"dtype", safetensors_name(tensor.scalar_type())},

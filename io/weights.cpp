@@ -10,8 +10,6 @@ namespace {
 
 using Tensors = std::map<std::string, at::Tensor>;
 
-constexpr std::string_view kModel = "model/";
-
 bool ends_with(const std::string& text, std::string_view end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
@@ -20,13 +18,13 @@ bool ends_with(const std::string& text, std::string_view end) {
 Tensors from_hdf5(const std::string& path) {
   const Hdf5File file(path);
   bool grouped = false;
-  for (const auto& entry : file.datasets()) grouped = grouped || entry.path.starts_with(kModel);
+  for (const auto& entry : file.datasets()) grouped = grouped || entry.path.starts_with(kModelPrefix);
   Tensors tensors;
   for (const auto& entry : file.datasets()) {
     if (!grouped)
       tensors[entry.path] = file.read(entry.path);
-    else if (entry.path.starts_with(kModel))
-      tensors[entry.path.substr(kModel.size())] = file.read(entry.path);
+    else if (entry.path.starts_with(kModelPrefix))
+      tensors[entry.path.substr(kModelPrefix.size())] = file.read(entry.path);
   }
   return tensors;
 }
@@ -35,7 +33,7 @@ Tensors from_checkpoint(const std::string& folder) {
   Tensors tensors;
   try {
     for (auto& [name, tensor] : read_checkpoint(PosixDisk(), folder).tensors)
-      if (name.starts_with(kModel)) tensors[name.substr(kModel.size())] = tensor;
+      if (name.starts_with(kModelPrefix)) tensors[name.substr(kModelPrefix.size())] = tensor;
   } catch (const OperatingError& error) {
     throw UserError(error.what());
   }

@@ -9,9 +9,9 @@
 namespace tutti {
 namespace {
 
-const std::array<std::string, 11> kPhases = {"start",    "load",    "batch",   "microbatch",
-                                             "backward", "reduce",  "verdict", "commit",
-                                             "durable",  "publish", "disk"};
+const std::array<std::string, 12> kPhases = {"start",      "load",    "batch",   "microbatch",
+                                             "backward",   "reduce",  "verdict", "commit",
+                                             "evaluation", "durable", "publish", "disk"};
 
 struct NamedKind {
   const char* name;

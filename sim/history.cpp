@@ -13,6 +13,13 @@ bool StartSeen::stopped() const {
   return std::any_of(ends.begin(), ends.end(), [](const RankEnd& end) { return end.stopped; });
 }
 
+bool StartSeen::happened(const std::string& fault) const {
+  const auto found = faults.find(fault);
+  return found != faults.end() && found->second > 0;
+}
+
+bool StartSeen::damages() const { return happened("lost_write") || happened("torn_write"); }
+
 std::string StartSeen::end_text() const {
   if (!stuck.empty()) return stuck;
   std::string text;

@@ -40,6 +40,8 @@ struct StartSeen {
 
   bool well() const;  // every rank ended well
   bool stopped() const;
+  bool happened(const std::string& fault) const;
+  bool damages() const;  // files, and nobody was told
   // "rank 1 was killed; rank 0: rank 1 is gone"
   std::string end_text() const;
 };

@@ -83,7 +83,7 @@ class Record final : public DeliveryScript {
   std::vector<std::unique_ptr<RecordedRank>> ranks_;
 };
 
-struct Berth {
+struct ReplayedRank {
   std::unique_ptr<Group> group;
   std::unique_ptr<Transport> transport;
   std::unique_ptr<ReplayRecorder> recorder;
@@ -117,7 +117,7 @@ class Replay {
   Record& record_;
   Job job_;
   LocalNetwork network_;
-  std::vector<Berth> berths_;
+  std::vector<ReplayedRank> ranks_;
   int dumped_ = 0;
   std::set<int> past_;  // ranks that have come to the step after the last
 };
@@ -173,17 +173,17 @@ void Replay::run_ranks() {
   DryDisk disk;
   const auto fabric = LocalFabric::make(job_.world);
   const auto log = make_null_log();
-  berths_.resize(job_.world);
+  ranks_.resize(job_.world);
   for (int r = 0; r < job_.world; ++r) {
-    Berth& berth = berths_[r];
-    berth.group = fabric->group(r);
-    berth.transport = network_.transport(r);
+    ReplayedRank& rank = ranks_[r];
+    rank.group = fabric->group(r);
+    rank.transport = network_.transport(r);
     const bool compare = record_.head().level == "full" && (options_.rank < 0 || options_.rank == r);
-    berth.recorder = std::make_unique<ReplayRecorder>(
+    rank.recorder = std::make_unique<ReplayRecorder>(
         record_.rank(r), ReplayRecorder::Options{compare, exact(), options_.until, moved()});
     const RankPlace place{r, r, "this process", false, /*quiet=*/true};
-    add_rank(scheduler, job_, place, {*berth.group, *berth.transport, disk, clock, *log, *berth.recorder},
-             berth.outcome);
+    add_rank(scheduler, job_, place, {*rank.group, *rank.transport, disk, clock, *log, *rank.recorder},
+             rank.outcome);
   }
   scheduler.run();
 }
@@ -230,7 +230,7 @@ std::string Replay::summary() const {
   int64_t deliveries = 0, compared = 0;
   for (int r = 0; r < job_.world; ++r) {
     deliveries += record_.rank(r).deliveries();
-    compared += berths_[r].recorder->compared();
+    compared += ranks_[r].recorder->compared();
   }
   const std::string what = exact() ? " digests, all equal" : " losses, all equal to a tolerance";
   return "replayed " + std::to_string(job_.world) + (job_.world == 1 ? " rank, " : " ranks, ") +

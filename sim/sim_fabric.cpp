@@ -6,7 +6,7 @@
 namespace tutti {
 namespace {
 
-constexpr uint64_t kSlowestUs = 100;
+constexpr uint64_t kSlowestSightUs = 100;
 
 }  // namespace
 
@@ -94,7 +94,11 @@ void SimFabric::posted(uint64_t sequence) { next_ = std::max(next_, sequence + 1
 
 void SimFabric::complete(uint64_t sequence) {
   const auto hung = hung_.find(sequence);
-  ended_[sequence] = hung == hung_.end() ? scheduler_.now() : std::max(scheduler_.now(), hung->second);
+  ended_[sequence] = scheduler_.now();
+  if (hung != hung_.end() && hung->second > scheduler_.now()) {
+    ended_[sequence] = hung->second;
+    outside_.hung();
+  }
   for (int rank = 0; rank < fabric_->size(); ++rank) {
     const TimePoint when = seen_at(sequence, rank);
     if (readers_[rank] && when != kNever) scheduler_.wake_at(*readers_[rank], when);
@@ -104,7 +108,7 @@ void SimFabric::complete(uint64_t sequence) {
 TimePoint SimFabric::seen_at(uint64_t sequence, int rank) const {
   const auto ended = ended_.find(sequence);
   if (ended == ended_.end() || ended->second == kNever) return kNever;
-  return ended->second + std::chrono::microseconds(draw_.at(sequence).below(kSlowestUs, rank));
+  return ended->second + std::chrono::microseconds(draw_.at(sequence).below(kSlowestSightUs, rank));
 }
 
 }  // namespace tutti

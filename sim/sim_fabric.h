@@ -19,9 +19,11 @@ class SimFabric {
   static constexpr Nanoseconds kPatience = std::chrono::milliseconds(500);
 
   // `gone`: whether a rank's process has ended. `check` may throw when the rank that calls is no more.
+  // `hung`: a collective that hangs has been posted by all.
   struct Outside {
     std::function<bool(int rank)> gone;
     std::function<void(int rank)> check;
+    std::function<void()> hung = [] {};
   };
   SimFabric(SimScheduler& scheduler, int size, const Draw& draw, Outside outside);
 

@@ -3,7 +3,7 @@
 namespace tutti {
 namespace {
 
-constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(20);
+constexpr Nanoseconds kRoundEvery = std::chrono::milliseconds(20);
 constexpr Nanoseconds kGrace = std::chrono::seconds(1);
 
 }  // namespace
@@ -16,7 +16,7 @@ std::optional<TimePoint> SimLauncher::idle(Context& context) {
     to_those_that_run(job_.terminate);
   }
   if (kill_at_ && now >= *kill_at_) to_those_that_run(job_.kill);
-  return now + kLookEvery;
+  return now + kRoundEvery;
 }
 
 void SimLauncher::look(Context& context) {

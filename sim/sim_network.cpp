@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-constexpr uint64_t kSlowestUs = 500;
+constexpr uint64_t kSlowestPacketUs = 500;
 
 }  // namespace
 
@@ -50,7 +50,7 @@ void SimNetwork::set_reader(int rank, ActorId reader) { inboxes_.at(rank)->reade
 void SimNetwork::send(int from, int to, std::string bytes) {
   TUTTI_ASSERT(to >= 0 && to < static_cast<int>(inboxes_.size()), "no rank " + std::to_string(to));
   const Nanoseconds more = delay_ ? delay_(from, to) : Nanoseconds(0);
-  const std::chrono::microseconds own(draw_.below(kSlowestUs, sent_));
+  const std::chrono::microseconds own(draw_.below(kSlowestPacketUs, sent_));
   Inbox& inbox = *inboxes_[to];
   TimePoint& latest = inbox.latest[from];
   latest = std::max(latest, scheduler_.now() + own + more);

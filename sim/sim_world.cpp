@@ -16,6 +16,8 @@ namespace tutti {
 namespace {
 
 constexpr const char* kKilled = "killed";
+constexpr const char* kHang = "hang";
+constexpr const char* kBudget = "memory_budget";
 constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(100);
 constexpr uint64_t kStepUs = 20'000;
 constexpr uint64_t kDiskCallUs = 500;
@@ -32,6 +34,7 @@ std::string phase_of(const Happening& happening) {
       {"sync", "verdict", "verdict"},
       {"compute", "committed", "commit"},
       {"compute", "skipped", "commit"},
+      {"compute", "evaluation", "evaluation"},
       {"checkpointer", "durable", "durable"},
       {"supervisor", "published", "publish"},
   };
@@ -77,6 +80,7 @@ struct SimWorld::Berth {
   const Trainee* trainee = nullptr;  // once it trains
   int64_t step = 0;                  // under way, from 1
   int microbatches = 0;              // of it, so far
+  bool lacks_memory = false;         // an allocation of it is to fail
 };
 
 SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const SimSeams& seams,
@@ -96,9 +100,10 @@ SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const
                  check_alive(from);
                  return delay(from);
                }),
-      fabric_(
-          scheduler_, job.world, draw_.at(3),
-          {[this](int rank) { return scheduler_.stopped(rank); }, [this](int rank) { check_alive(rank); }}) {
+      fabric_(scheduler_, job.world, draw_.at(3),
+              {.gone = [this](int rank) { return scheduler_.stopped(rank); },
+               .check = [this](int rank) { check_alive(rank); },
+               .hung = [this] { ++seen_.faults[kHang]; }}) {
   seen_.steps.resize(job.world);
   scheduler_.separate_ranks();
   for (int rank = 0; rank < job.world; ++rank) Meter::fail_at(rank, {});  // what an earlier start left
@@ -222,7 +227,7 @@ void SimWorld::seen(int rank, const Happening& happening) {
     if (happening.what == "begins" && rank == 0) seen_.resumed_at = happening.step;
     if (happening.what == "batch") berth.step = happening.step + 1;
     if (happening.what == "microbatch") berth.microbatches = static_cast<int>(happening.detail) + 1;
-    if (happening.what == "void" && rank == 0) ++seen_.faults["out_of_memory"];
+    if (happening.what == "out of memory at allocation") ran_out(rank);
     if (happening.what == "committed" || happening.what == "skipped") {
       StepSeen& step = seen_.steps[rank][happening.step + 1];
       step.weights = digest_of(*berth.trainee);
@@ -233,6 +238,14 @@ void SimWorld::seen(int rank, const Happening& happening) {
     const int64_t step = options_.on_published(disk_);
     if (step >= 0) seen_.published.push_back(step);
   }
+}
+
+// Of memory: by the plan, or by the recipe's budget, which is no fault.
+void SimWorld::ran_out(int rank) {
+  Berth& berth = *berths_[rank];
+  const bool planned = berth.lacks_memory && Meter::failures_left(rank) == 0;
+  if (planned) berth.lacks_memory = false;
+  ++seen_.faults[planned ? "out_of_memory" : kBudget];
 }
 
 void SimWorld::come_to(int rank, const std::string& phase) {
@@ -256,9 +269,9 @@ void SimWorld::strike(int rank, const FaultRule& rule) {
       scheduler_.post(berths_[rank]->cast.supervisor, StopRequested{});
       return;
     case FaultKind::kHang:
-      ++count;
       return fabric_.hang_next(rule.seconds > 0 ? scheduler_.now() + duration(rule.seconds) : kNever);
     case FaultKind::kOutOfMemory:
+      berths_[rank]->lacks_memory = true;
       return Meter::fail_at(rank, {1 + static_cast<int64_t>(draw_.at(7).below(rule.count, drawn_++))});
     default:
       troubles_.push_back({&rule, rank, rule.count});

@@ -66,6 +66,7 @@ class SimWorld {
   void happened(int rank, const Happening& happening);
   void seen(int rank, const Happening& happening);
   void watch_data();
+  void ran_out(int rank);
   void come_to(int rank, const std::string& phase);
   void strike(int rank, const FaultRule& rule);
   void kill(int rank);

@@ -51,6 +51,10 @@ struct Account {
     failures = std::move(ordinals);
     next_failure = failures.empty() ? 0 : failures.back();
   }
+  int64_t failures_left() {
+    std::lock_guard lock(failures_mutex);
+    return std::ssize(failures);
+  }
   void pass_failure() {
     std::lock_guard lock(failures_mutex);
     if (!failures.empty()) failures.pop_back();
@@ -180,6 +184,8 @@ void Meter::fail_at(int rank, const std::vector<int64_t>& ordinals) {
   for (auto one = ordinals.rbegin(); one != ordinals.rend(); ++one) absolute.push_back(now + *one);
   account(rank).set_failures(std::move(absolute));
 }
+
+int64_t Meter::failures_left(int rank) { return account(rank).failures_left(); }
 
 MemoryScope::MemoryScope(int rank) : rank_(rank), outer_(std::exchange(current_scope, this)) {
   TUTTI_ASSERT(rank >= 0 && rank < Meter::kMaxRanks, std::to_string(rank));

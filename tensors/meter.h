@@ -10,6 +10,8 @@ class Tensor;
 
 namespace tutti {
 
+inline constexpr double kBytesPerMb = 1e6;
+
 // Counts the bytes of CPU tensors, a rank at a time. Installed once per process as libtorch's CPU allocator;
 // each block carries a 64-byte header with its size and owner, so that freeing it credits whoever took it, on
 // any thread.
@@ -48,6 +50,7 @@ class Meter {
   // Makes allocations of the rank's scopes fail: the first one from now has ordinal 1. Ascending. So a
   // failure that was once seen can be had again, and any can be tried.
   static void fail_at(int rank, const std::vector<int64_t>& ordinals);
+  static int64_t failures_left(int rank);  // of these
 };
 
 // An allocation that could not be had.

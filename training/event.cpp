@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string>
 #include <vector>
 
 #include "runtime/error.h"
+#include "runtime/lower_case.h"
 
 namespace tutti {
 namespace {
@@ -55,18 +55,12 @@ constexpr std::array<const char*, kEvents> kNames = {"init",
 constexpr std::pair<const char*, Event> kAliases[] = {{"training_start", Event::kFitStart},
                                                       {"training_end", Event::kFitEnd}};
 
-std::string lower(std::string_view text) {
-  std::string lowered(text);
-  for (char& c : lowered) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lowered;
-}
-
 }  // namespace
 
 const char* name(Event event) { return kNames[static_cast<std::size_t>(event)]; }
 
 Event event_named(std::string_view text) {
-  const std::string wanted = lower(text);
+  const std::string wanted = lower_case(text);
   const auto found = std::find(kNames.begin(), kNames.end(), wanted);
   if (found != kNames.end()) return static_cast<Event>(found - kNames.begin());
   std::vector<std::string> known(kNames.begin(), kNames.end());

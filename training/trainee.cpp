@@ -16,16 +16,15 @@
 namespace tutti {
 namespace {
 
-constexpr const char* kModel = "model/";
-
 constexpr double kBytesPerGb = 1e9;
 
 // Every tensor that a checkpoint holds, by its name there.
 std::vector<std::pair<std::string, at::Tensor>> saved_tensors(const Trainee& trainee) {
   std::vector<std::pair<std::string, at::Tensor>> saved;
   for (const auto& one : trainee.parameters)
-    saved.emplace_back(kModel + one.name, one.parameter->tensor.detach());
-  for (const auto& one : trainee.buffers) saved.emplace_back(kModel + one.name, one.buffer->tensor);
+    saved.emplace_back(std::string(kModelPrefix) + one.name, one.parameter->tensor.detach());
+  for (const auto& one : trainee.buffers)
+    saved.emplace_back(std::string(kModelPrefix) + one.name, one.buffer->tensor);
   for (const auto& one : trainee.optimizer->state()) {
     const std::string of = one.view ? one.view->name + "/" : "";
     saved.emplace_back("optimizer/" + of + one.name, one.tensor);
@@ -164,8 +163,8 @@ void restore_model(Trainee& trainee, const std::map<std::string, at::Tensor>& te
                    const std::string& from, const RestoreTerms& terms) {
   std::map<std::string, at::Tensor> of_model;
   for (const auto& [name, tensor] : tensors)
-    if (name.starts_with(kModel)) of_model.emplace(name, tensor);
-  restore(trainee, of_model, from, kModel, terms);
+    if (name.starts_with(kModelPrefix)) of_model.emplace(name, tensor);
+  restore(trainee, of_model, from, std::string(kModelPrefix), terms);
 }
 
 void restore_tensors(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors,

@@ -30,6 +30,7 @@ struct ControlSlot {
   SharedCount filled;   // pieces that lie ready in this rank's scratch
   SharedCount settled;  // pieces of which this rank has written all it must
   SharedCount drained;  // pieces that this rank has taken out of scratch
+  bool finite;          // so far as this rank has settled its sum; to be read once all of it is
   CollectiveHeader header;
   uint64_t window;  // which of the group's windows holds the data, or kNoWindow
   uint64_t offset;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr char kTelling = 'T';  // followed by headers
 constexpr char kAlarm = 'A';    // followed by the reason
-constexpr int kTag = 0;
+constexpr int kHeaderTag = 0;
 
 }  // namespace
 
@@ -32,7 +32,7 @@ void HeaderExchange::send(const std::string& packet) {
   outgoing_.remove_if([](auto& message) { return message.second.done(); });
   for (int to : neighbours()) {
     auto& [bytes, requests] = outgoing_.emplace_back(packet, Requests());
-    requests.send(comm_.get(), bytes.data(), static_cast<int64_t>(bytes.size()), to, kTag);
+    requests.send(comm_.get(), bytes.data(), static_cast<int64_t>(bytes.size()), to, kHeaderTag);
   }
 }
 
@@ -54,7 +54,7 @@ void HeaderExchange::alarm(const std::string& text) {
 }
 
 void HeaderExchange::listen(const HeaderLog& log) {
-  while (const auto incoming = receive_any(comm_.get(), kTag)) take(incoming->bytes, incoming->from);
+  while (const auto incoming = receive_any(comm_.get(), kHeaderTag)) take(incoming->bytes, incoming->from);
   for (const auto& [from, headers] : heard_) compare(from, headers, log);
 }
 

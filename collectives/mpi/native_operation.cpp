@@ -75,20 +75,14 @@ NativeOperation::NativeOperation(MpiSeat& seat, const NativeSums& sums, Collecti
 bool NativeOperation::advance() {
   if (!started_) return may_start() && (start(), true);
   if (!requests_.done()) return false;
-  look_at_chunk();
+  look_at_sum();
   finish();
   return true;
 }
 
-// MPI made the sum; of one that all ranks have, each looks at a part.
-void NativeOperation::look_at_chunk() {
-  const at::Tensor& part = job().part;
-  if (header().kind == CollectiveKind::kReduceScatter) found(all_finite(part));
-  if (header().kind != CollectiveKind::kAllReduce) return;
-  const at::Tensor& whole = job().whole;
-  const int64_t rank = seat_.layout().rank(), ranks = seat_.layout().size();
-  const int64_t first = whole.numel() * rank / ranks;
-  found(all_finite(whole.narrow(0, first, whole.numel() * (rank + 1) / ranks - first)));
+void NativeOperation::look_at_sum() {
+  if (header().kind == CollectiveKind::kReduceScatter) found(all_finite(job().part));
+  if (header().kind == CollectiveKind::kAllReduce) found(all_finite(job().whole));
 }
 
 // Data operations, too, must start in the same order everywhere.

@@ -38,7 +38,7 @@ class NativeOperation final : public Operation {
  private:
   bool may_start();
   void start();
-  void look_at_chunk();
+  void look_at_sum();
   void all_reduce(MPI_Comm comm);
   void reduce_scatter(MPI_Comm comm);
   void all_gather(MPI_Comm comm);

@@ -35,6 +35,7 @@ void SlotOperation::post() {
   mine.filled.set(0);
   mine.settled.set(0);
   mine.drained.set(0);
+  mine.finite = true;
   mine.window = ControlSlot::kNoWindow;
   prepare(mine);
   mine.posted.set(sequence_ + 1);

@@ -58,6 +58,8 @@ bool PiecedOperation::advance() {
   moved |= step_collect();
   moved |= step_drain();
   if (!complete()) return moved;
+  if (header().kind == CollectiveKind::kAllReduce)
+    for (int local = 0; local < seat().locals(); ++local) found(slot(local).finite);
   if (!direct_ && !is_small()) seat().leave_scratch(sequence(), true);
   leave();
   return true;
@@ -94,6 +96,7 @@ bool PiecedOperation::step_settle() {
 
 bool PiecedOperation::step_collect() {
   if (collected_ == settled_ || !collect(collected_)) return false;
+  own_slot().finite = finite();
   own_slot().settled.set(++collected_);
   return true;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tensors/finite.h"
+
 namespace tutti {
 namespace {
 
@@ -168,12 +170,13 @@ void ReduceOperation::spread_result(int64_t piece, const Chunk& mine) {
 // In place, what came from another host goes on into the neighbours' memory too; in scratch, they fetch it.
 bool ReduceOperation::collect(int64_t piece) {
   if (!mail(piece).results.done()) return false;
-  if (scatters_ || !direct() || !across_hosts()) return true;
+  if (scatters_ || !across_hosts()) return true;
   for (int owner = 0; owner < seat().layout().size(); ++owner) {
     const Chunk theirs = chunk(piece, owner);
     if (theirs.bytes == 0 || !speaks_for_host(owner)) continue;
     const std::byte* const result = place(piece, seat().local(), theirs);
-    for (int local = 0; local < seat().locals(); ++local) {
+    found(all_finite(job().whole.scalar_type(), result, theirs.bytes / item_bytes()));
+    for (int local = 0; direct() && local < seat().locals(); ++local) {
       if (local != seat().local()) std::memcpy(place(piece, local, theirs), result, theirs.bytes);
     }
   }

@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-constexpr int kTag = 0;
+constexpr int kPacketTag = 0;
 
 }  // namespace
 
@@ -19,7 +19,7 @@ void MpiTransport::send(int to, std::string bytes) {
     return;
   }
   auto& [kept, requests] = outgoing_.emplace_back(std::move(bytes), Requests());
-  requests.send(comm_.get(), kept.data(), static_cast<int64_t>(kept.size()), to, kTag);
+  requests.send(comm_.get(), kept.data(), static_cast<int64_t>(kept.size()), to, kPacketTag);
 }
 
 std::optional<Transport::Packet> MpiTransport::poll() {
@@ -29,7 +29,7 @@ std::optional<Transport::Packet> MpiTransport::poll() {
     to_self_.pop_front();
     return packet;
   }
-  std::optional<Incoming> incoming = receive_any(comm_.get(), kTag);
+  std::optional<Incoming> incoming = receive_any(comm_.get(), kPacketTag);
   if (!incoming) return std::nullopt;
   return Packet{incoming->from, std::move(incoming->bytes)};
 }

@@ -39,7 +39,7 @@ class NcclWork final : public Work {
   const CollectiveHeader& header() const override { return header_; }
   bool finite() const override { return !summed_.defined() || at::isfinite(summed_).all().item<bool>(); }
 
-  // Of a sum: this rank's part of it.
+  // As `finite` does.
   void look_at(at::Tensor summed) { summed_ = std::move(summed); }
 
  private:
@@ -119,7 +119,7 @@ WorkPtr NcclGroup::post(CollectiveKind kind, const std::vector<at::Tensor>& tens
   const uint64_t bytes = kind == CollectiveKind::kBarrier ? 0 : tensors.front().nbytes();
   auto work = std::make_unique<NcclWork>(communicator_, control_, log_.next(kind, bytes, label));
   if (kind == CollectiveKind::kReduceScatter) work->look_at(tensors.back());
-  if (kind == CollectiveKind::kAllReduce) work->look_at(tensors.front().tensor_split(size(), 0)[rank()]);
+  if (kind == CollectiveKind::kAllReduce) work->look_at(tensors.front());
   check_nccl(launch(communicator_.comm(), stream.stream()), "to start " + work->header().text());
   for (const at::Tensor& tensor : tensors) {
     c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(), stream);

@@ -14,7 +14,7 @@ at::Tensor dense_cross_entropy(const at::Tensor& scores, const at::Tensor& targe
   if (options.weight.defined()) parts = (parts.movedim(1, -1) * options.weight).movedim(-1, 1);
   const at::Tensor losses = parts.sum(1);
   const at::Tensor loss = reduced(losses, options.reduction);
-  if (options.reduction != Reduction::kMean) return loss;
+  if (options.reduction != LossReduction::kMean) return loss;
   const auto mass = target.sum().item<double>();
   if (mass <= 0.0) throw UserError("no target has a probability above zero");
   return loss * (static_cast<double>(losses.numel()) / mass);

@@ -9,7 +9,7 @@ namespace tutti {
 struct SoftCrossEntropyOptions {
   at::Tensor weight;            // [C], a factor for each class; undefined = ones
   int64_t ignore_index = -100;  // targets that do not count; of indices only
-  Reduction reduction = Reduction::kMean;
+  LossReduction reduction = LossReduction::kMean;
 };
 
 // Cross entropy in nats of scores [N, C, ...] against class indices [N, ...] or probabilities [N, C, ...]:
@@ -22,7 +22,7 @@ at::Tensor soft_cross_entropy(const at::Tensor& scores, const at::Tensor& target
 struct BinaryCrossEntropyOptions {
   at::Tensor weight;      // a factor for each element, broadcast to the scores; undefined = ones
   at::Tensor pos_weight;  // a factor for the positive part of each element; undefined = ones
-  Reduction reduction = Reduction::kSum;
+  LossReduction reduction = LossReduction::kSum;
   bool scale_by_batch_size = true;  // divide by N
 };
 

@@ -13,7 +13,7 @@ struct DiceLossOptions {
   bool jaccard = false;                // intersection over union in place of Dice's coefficient
   bool batch = false;                  // areas are summed over the samples too
   bool ignore_absent_classes = false;  // classes without a target do not count
-  Reduction reduction = Reduction::kMean;
+  LossReduction reduction = LossReduction::kMean;
 };
 
 // One minus Dice's coefficient of predictions [N, C, ...] and targets (class indices [N, ...] or [N, C, ...])

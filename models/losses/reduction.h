@@ -6,8 +6,8 @@ namespace tutti {
 
 // What becomes of the losses of single items: they stay apart, or their mean or sum is the loss. The numbers
 // are libtorch's.
-enum class Reduction : int64_t { kNone, kMean, kSum };
+enum class LossReduction : int64_t { kNone, kMean, kSum };
 
-at::Tensor reduced(const at::Tensor& losses, Reduction reduction);
+at::Tensor reduced(const at::Tensor& losses, LossReduction reduction);
 
 }  // namespace tutti

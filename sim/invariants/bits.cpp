@@ -28,10 +28,6 @@ void check_newest(const StartSeen& expected, const RunSeen& run, Findings& findi
                      " holds other bits than that step of the run without faults");
 }
 
-bool damages(const StartSeen& start) {
-  return start.faults.count("lost_write") + start.faults.count("torn_write") > 0;
-}
-
 // A rank that ran out of memory does its steps in more parts from then on, which gives other bits.
 void note_microbatches(const StartSeen& start, std::vector<int>& microbatches) {
   std::map<int64_t, int> most;
@@ -51,8 +47,7 @@ void check_bits(const RunFacts& facts, const RunSeen& run, Findings& findings) {
   }
   check_newest(facts.in_microbatches(microbatches), run, findings);
   const bool ended = run.starts.back().well() && !run.starts.back().stopped();
-  const bool damaged = std::any_of(run.starts.begin(), run.starts.end(), damages);
-  if (ended && !damaged && run.saved_step != facts.fault_free.saved_step)
+  if (ended && !run.starts.back().damages() && run.saved_step != facts.fault_free.saved_step)
     findings.push_back("the run's last checkpoint is of step " + std::to_string(run.saved_step) + ", not " +
                        std::to_string(facts.fault_free.saved_step));
 }

@@ -5,11 +5,6 @@
 namespace tutti {
 namespace {
 
-bool happened(const StartSeen& start, const std::string& fault) {
-  const auto found = start.faults.find(fault);
-  return found != start.faults.end() && found->second > 0;
-}
-
 // Heartbeats that are late by this much make rank 0 give a rank up when it is told to stop.
 constexpr double kSilentS = 1;
 
@@ -24,15 +19,13 @@ int64_t fewest_samples(const RunFacts& facts, const StartSeen& start) {
 
 // Whether what happened in a start may end it, so that it is to be started again.
 bool excused(const RunFacts& facts, const StartSeen& start) {
-  const bool stopping = happened(start, "sigterm");
+  const bool stopping = start.happened("sigterm");
   for (const FaultRule& rule : facts.plan.rules) {
-    if (!happened(start, rule.name)) continue;
+    if (!start.happened(rule.name)) continue;
     const double limit = stopping ? kSilentS : seconds(facts.hang_timeout) / 2;
     switch (rule.kind) {
       case FaultKind::kDeath:
       case FaultKind::kPowerLoss:
-      case FaultKind::kLostWrite:  // of the file that shows whether the folder is shared, too
-      case FaultKind::kTornWrite:
         return true;
       case FaultKind::kOutOfMemory:  // fixed in number, or one sample at a time already
         if (fewest_samples(facts, start) <= 1) return true;
@@ -52,10 +45,10 @@ bool excused(const RunFacts& facts, const StartSeen& start) {
   return false;
 }
 
-// A disk that is full may keep a start from beginning, and costs it its last checkpoint; it never stops
-// training.
+// What goes wrong with writes may keep a start from beginning (one shows whether the ranks share the folder),
+// and costs it its last checkpoint; it never stops training.
 bool disk_excuses(const StartSeen& start) {
-  if (!happened(start, "disk_full") && !happened(start, "write_error")) return false;
+  if (!start.happened("disk_full") && !start.happened("write_error") && !start.damages()) return false;
   const bool trained = !start.steps.front().empty();
   return !trained || std::all_of(start.ends.begin(), start.ends.end(), [](const RankEnd& end) {
     return end.reason.empty() && !end.killed && (end.exit_code == 0 || end.exit_code == 3);
@@ -68,27 +61,22 @@ void check_end(const RunFacts& facts, const StartSeen& start, std::size_t number
   if (!start.stuck.empty()) return;  // check_waiting's
   if (!start.well() && !excused(facts, start) && !disk_excuses(start))
     findings.push_back(named(number) + " ended badly, and nothing in it had to end it: " + start.end_text());
-  if (start.well() && start.stopped() && !happened(start, "sigterm") && !excused(facts, start))
+  if (start.well() && start.stopped() && !start.happened("sigterm") && !excused(facts, start))
     findings.push_back(named(number) + " stopped without being told to");
-}
-
-bool damages(const StartSeen& start) {
-  return happened(start, "lost_write") || happened(start, "torn_write");
 }
 
 }  // namespace
 
 void check_progress(const RunFacts& facts, const RunSeen& run, Findings& findings) {
-  int64_t published = 0;
-  bool damaged = false;
+  int64_t published = 0;  // the newest that nothing has damaged
   for (std::size_t i = 0; i < run.starts.size(); ++i) {
     const StartSeen& start = run.starts[i];
     check_end(facts, start, i, findings);
-    if (start.resumed_at >= 0 && start.resumed_at < published && !damaged)
+    if (start.resumed_at >= 0 && start.resumed_at < published)
       findings.push_back(named(i) + " went back to step " + std::to_string(start.resumed_at) +
                          ", though the checkpoint of step " + std::to_string(published) + " was published");
+    if (start.damages()) continue;
     for (const int64_t step : start.published) published = std::max(published, step);
-    damaged = damaged || damages(start);
   }
   if (run.starts.empty()) return;
   const StartSeen& last = run.starts.back();

@@ -174,8 +174,10 @@ TEST(ClosureTest, RunningStatisticsAreOfEveryPass) {
      public:
       std::string name() const override { return "Counting"; }
       void batch_end(State& state, Logger&) override {
-        for (const auto& one : state.buffers)
-          if (one.name == "bn1.num_batches_tracked") EXPECT_EQ(one.buffer->tensor.item<int64_t>(), 2 * 2 * 3);
+        for (const auto& one : state.buffers) {
+          if (one.name != "bn1.num_batches_tracked") continue;
+          EXPECT_EQ(one.buffer->tensor.item<int64_t>(), 2 * 2 * 3);
+        }
       }
     };
     Engine::Options options = second_pass(0.05)(rank);

@@ -27,7 +27,7 @@ using testing::Pair;
 using testing::SizeIs;
 
 // 3 batches an epoch, evaluated at its end.
-std::string recipe_with(const std::string& more, const std::string& train = "") {
+std::string logging_recipe(const std::string& more, const std::string& train = "") {
   const std::string data = "kind = 'synthetic'\nsamples = 24\nbatch_size = 8\nshape = [3]\n";
   return "seed = 1\n[model]\nkind = 'mlp'\nhidden = [4]\n[data.train]\n" + data + "[data.eval]\n" + data +
          "[optimizer]\nkind = 'sgd'\nlr = 0.25\n[checkpoint]\ninterval = '4ba'\n[train]\n"
@@ -35,8 +35,8 @@ std::string recipe_with(const std::string& more, const std::string& train = "") 
          train + more;
 }
 
-void train(const std::string& recipe, const std::string& run_dir, const Listeners& listeners = {},
-           const std::string& resume = "") {
+void log_run(const std::string& recipe, const std::string& run_dir, const Listeners& listeners = {},
+             const std::string& resume = "") {
   LocalRunOptions options;
   options.run_dir = run_dir;
   options.resume = resume;
@@ -68,9 +68,9 @@ std::vector<double> values(const std::string& csv, const std::string& name) {
 TEST(LoggersTest, OneOfTheProgramWorksBesideThoseOfTheRecipe) {
   const Scratch folder;
   const auto memory = std::make_shared<InMemoryLogger>();
-  train(recipe_with("[[loggers]]\nkind = 'csv'\n[[loggers]]\nkind = 'file'\n[[callbacks]]\nkind = "
-                    "'lr_monitor'\n"),
-        folder.path("run"), with(memory));
+  log_run(logging_recipe("[[loggers]]\nkind = 'csv'\n[[loggers]]\nkind = 'file'\n[[callbacks]]\nkind = "
+                         "'lr_monitor'\n"),
+          folder.path("run"), with(memory));
   const std::string csv = read_text(folder.path("run/metrics-rank0.csv"));
   for (const char* name : {"loss/train/total", "metrics/train/MulticlassAccuracy",
                            "metrics/eval/CrossEntropy", "lr-SGD/group0", "time/batch"}) {
@@ -84,7 +84,7 @@ TEST(LoggersTest, OneOfTheProgramWorksBesideThoseOfTheRecipe) {
 
 TEST(LoggersTest, EveryRankWritesWhereAskedTo) {
   const Scratch folder;
-  train(recipe_with("[[loggers]]\nkind = 'csv'\nrank_zero_only = false\n"), folder.path("run"));
+  log_run(logging_recipe("[[loggers]]\nkind = 'csv'\nrank_zero_only = false\n"), folder.path("run"));
   const std::string first = read_text(folder.path("run/metrics-rank0.csv"));
   EXPECT_THAT(values(first, "loss/train/total"), SizeIs(12));
   EXPECT_EQ(read_text(folder.path("run/metrics-rank1.csv")), first);
@@ -93,7 +93,7 @@ TEST(LoggersTest, EveryRankWritesWhereAskedTo) {
 TEST(LoggersTest, LogsTheLossAndTheTimesOfEveryBatch) {
   const Scratch folder;
   const auto memory = std::make_shared<InMemoryLogger>();
-  train(recipe_with(""), folder.path("run"), with(memory));
+  log_run(logging_recipe(""), folder.path("run"), with(memory));
   EXPECT_THAT(values(*memory, "time/batch"), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
   EXPECT_THAT(values(*memory, "time/sample").back(), 96);
   EXPECT_THAT(values(*memory, "time/epoch"), ElementsAre(0, 1, 2, 3, 4));
@@ -112,8 +112,8 @@ TEST(LoggersTest, LogsTheLossAndTheTimesOfEveryBatch) {
 TEST(LoggersTest, TheRecipeIsLoggedWhereAskedFor) {
   const Scratch folder;
   const auto memory = std::make_shared<InMemoryLogger>();
-  train(recipe_with("[[callbacks]]\nkind = 'lr_monitor'\n", "auto_log_hparams = true\n"), folder.path("run"),
-        with(memory));
+  log_run(logging_recipe("[[callbacks]]\nkind = 'lr_monitor'\n", "auto_log_hparams = true\n"),
+          folder.path("run"), with(memory));
   EXPECT_THAT(memory->hyperparameters(),
               AllOf(Contains(Pair("rank_zero_seed", Hyperparameter(int64_t{1}))),
                     Contains(Pair("optimizer.lr", Hyperparameter(0.25))),
@@ -134,7 +134,7 @@ TEST(LoggersTest, TracesAreLoggedWhereAskedFor) {
   for (const char* wanted : {"true", "false"}) {
     const Scratch folder;
     const auto memory = std::make_shared<InMemoryLogger>();
-    train(recipe_with("", "log_traces = " + std::string(wanted) + "\n"), folder.path("run"), [&](int) {
+    log_run(logging_recipe("", "log_traces = " + std::string(wanted) + "\n"), folder.path("run"), [&](int) {
       return Engine::Options{.algorithms = {std::make_shared<Idle>()}, .destinations = {memory}};
     });
     EXPECT_THAT(values(*memory, "algorithm_traces/Idle/batch_end"),
@@ -153,13 +153,13 @@ class Crash final : public Callback {
 
 TEST(LoggersTest, ARunThatGoesOnLogsWhatAnUninterruptedOneDoes) {
   const Scratch folder;
-  const std::string recipe = recipe_with(
+  const std::string recipe = logging_recipe(
       "[[loggers]]\nkind = 'csv'\n[[loggers]]\nkind = 'file'\n[[loggers]]\nkind = 'jsonl'\n"
       "[[callbacks]]\nkind = 'lr_monitor'\n");
-  train(recipe, folder.path("whole"));
+  log_run(recipe, folder.path("whole"));
   const Listeners crash = [](int) { return Engine::Options{.callbacks = {std::make_shared<Crash>()}}; };
-  EXPECT_THROW(train(recipe, folder.path("parts"), crash), std::exception);
-  train(recipe, folder.path("parts"), {}, "auto");
+  EXPECT_THROW(log_run(recipe, folder.path("parts"), crash), std::exception);
+  log_run(recipe, folder.path("parts"), {}, "auto");
   EXPECT_EQ(read_text(folder.path("parts/metrics-rank0.csv")),
             read_text(folder.path("whole/metrics-rank0.csv")));
   for (const char* file : {"logs-rank0.txt", "logs-rank0.jsonl"}) {  // which have every start's seed
@@ -184,7 +184,7 @@ class Chatter final : public Callback {
 
 TEST(LoggersTest, WhatAVoidAttemptLoggedIsNotSeen) {
   const auto memory = std::make_shared<InMemoryLogger>();
-  MemoryWorld world{.recipe = recipe_with("")};
+  MemoryWorld world{.recipe = logging_recipe("")};
   world.failures[1] = {40};
   world.listeners = [&](int rank) {
     Engine::Options options{.callbacks = {std::make_shared<Chatter>()}};
@@ -210,7 +210,7 @@ class Broken final : public LoggerDestination {
 
 TEST(LoggersTest, OneThatFailsIsToldOfAndLeftAlone) {
   const auto broken = std::make_shared<Broken>();
-  MemoryWorld world{.recipe = recipe_with("")};
+  MemoryWorld world{.recipe = logging_recipe("")};
   world.listeners = with(broken);
   const auto outcome = world.run("1");
   EXPECT_EQ(outcome.error, "");

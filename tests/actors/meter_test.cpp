@@ -10,23 +10,23 @@
 namespace tutti {
 namespace {
 
-constexpr int kRank = 5;
+constexpr int kMeteredRank = 5;
 
 class MeterTest : public testing::Test {
  protected:
   void SetUp() override {
     Meter::install();
-    Meter::set_owner(kRank);
-    start_ = Meter::used_bytes(kRank);
-    Meter::reset_peak(kRank);
+    Meter::set_owner(kMeteredRank);
+    start_ = Meter::used_bytes(kMeteredRank);
+    Meter::reset_peak(kMeteredRank);
   }
   void TearDown() override {
-    Meter::set_budget(kRank, 0);
-    Meter::fail_at(kRank, {});
+    Meter::set_budget(kMeteredRank, 0);
+    Meter::fail_at(kMeteredRank, {});
     Meter::set_owner(0);
   }
-  int64_t used() const { return Meter::used_bytes(kRank) - start_; }
-  int64_t peak() const { return Meter::peak_bytes(kRank) - start_; }
+  int64_t used() const { return Meter::used_bytes(kMeteredRank) - start_; }
+  int64_t peak() const { return Meter::peak_bytes(kMeteredRank) - start_; }
   int64_t start_ = 0;
 };
 
@@ -43,11 +43,11 @@ TEST_F(MeterTest, CountsWhatIsHeldAndTheMostThatWas) {
 
 TEST_F(MeterTest, FreeingCreditsTheOwnerWhoeverFrees) {
   at::Tensor tensor = at::empty({256}, at::kByte);
-  Meter::set_owner(kRank + 1);
-  const int64_t other = Meter::used_bytes(kRank + 1);
+  Meter::set_owner(kMeteredRank + 1);
+  const int64_t other = Meter::used_bytes(kMeteredRank + 1);
   tensor.reset();
   EXPECT_EQ(used(), 0);
-  EXPECT_EQ(Meter::used_bytes(kRank + 1), other);
+  EXPECT_EQ(Meter::used_bytes(kMeteredRank + 1), other);
 }
 
 TEST_F(MeterTest, LargeBlockIsHandedOutAgain) {
@@ -70,13 +70,13 @@ TEST_F(MeterTest, TooMuchIsOutOfMemory) {
 }
 
 TEST_F(MeterTest, ScopeIsHeldToTheBudget) {
-  Meter::set_budget(kRank, start_ + 4000);
+  Meter::set_budget(kMeteredRank, start_ + 4000);
   const at::Tensor unheld = at::empty({3000}, at::kByte);
   {
-    MemoryScope scope(kRank);
+    MemoryScope scope(kMeteredRank);
     const at::Tensor fits = at::empty({1000}, at::kByte);
     EXPECT_THROW(at::empty({1}, at::kByte), c10::OutOfMemoryError);
-    EXPECT_EQ(Meter::scoped_bytes(kRank), 1000);
+    EXPECT_EQ(Meter::scoped_bytes(kMeteredRank), 1000);
     ASSERT_TRUE(scope.shortage());
     EXPECT_EQ(scope.shortage()->asked_bytes, 1);
     EXPECT_EQ(scope.shortage()->used_bytes - start_, 4000);
@@ -84,23 +84,23 @@ TEST_F(MeterTest, ScopeIsHeldToTheBudget) {
     EXPECT_EQ(scope.shortage()->ordinal, 2);
   }
   const at::Tensor beyond = at::empty({5000}, at::kByte);
-  EXPECT_EQ(Meter::scoped_bytes(kRank), 0);
+  EXPECT_EQ(Meter::scoped_bytes(kMeteredRank), 0);
 }
 
 TEST_F(MeterTest, OtherThreadsAreNotHeldBack) {
-  Meter::set_budget(kRank, 1);
-  const MemoryScope scope(kRank);
+  Meter::set_budget(kMeteredRank, 1);
+  const MemoryScope scope(kMeteredRank);
   EXPECT_NO_THROW(std::thread([] { at::empty({1000}); }).join());
   EXPECT_THROW(at::empty({1000}), c10::OutOfMemoryError);
 }
 
 TEST_F(MeterTest, ChosenAllocationsFail) {
-  const int64_t before = Meter::scoped_allocations(kRank);
-  Meter::fail_at(kRank, {2, 4});
+  const int64_t before = Meter::scoped_allocations(kMeteredRank);
+  Meter::fail_at(kMeteredRank, {2, 4});
   std::vector<bool> failed;
   for (int i = 0; i < 6; ++i) {
     at::empty({10});  // outside of a scope none is counted
-    const MemoryScope scope(kRank);
+    const MemoryScope scope(kMeteredRank);
     try {
       at::empty({10});
       failed.push_back(false);
@@ -109,34 +109,34 @@ TEST_F(MeterTest, ChosenAllocationsFail) {
     }
   }
   EXPECT_EQ(failed, (std::vector<bool>{false, true, false, true, false, false}));
-  EXPECT_EQ(Meter::scoped_allocations(kRank), before + 6);
+  EXPECT_EQ(Meter::scoped_allocations(kMeteredRank), before + 6);
 }
 
 TEST_F(MeterTest, PassingTheBatonIsNotTheScopes) {
-  ProcessStateSwitch ranks(kRank + 2);
-  ranks.enter(kRank);
-  const int64_t before = Meter::scoped_allocations(kRank);
+  ProcessStateSwitch ranks(kMeteredRank + 2);
+  ranks.enter(kMeteredRank);
+  const int64_t before = Meter::scoped_allocations(kMeteredRank);
   {
-    const MemoryScope scope(kRank);
-    Meter::fail_at(kRank, {1});
-    EXPECT_NO_THROW(ranks.enter(kRank + 1));
-    EXPECT_NO_THROW(ranks.enter(kRank));
+    const MemoryScope scope(kMeteredRank);
+    Meter::fail_at(kMeteredRank, {1});
+    EXPECT_NO_THROW(ranks.enter(kMeteredRank + 1));
+    EXPECT_NO_THROW(ranks.enter(kMeteredRank));
   }
-  EXPECT_EQ(Meter::scoped_allocations(kRank), before);
+  EXPECT_EQ(Meter::scoped_allocations(kMeteredRank), before);
 }
 
 TEST_F(MeterTest, MemoryOfOthersCountsWhenItIsCharged) {
   std::vector<char> memory(100);
   EXPECT_FALSE(Meter::counts(at::from_blob(memory.data(), {100}, at::kByte)));
   EXPECT_TRUE(Meter::counts(at::empty({100}, at::kByte)));
-  Meter::charge(kRank, 100);
+  Meter::charge(kMeteredRank, 100);
   EXPECT_EQ(used(), 100);
-  Meter::charge(kRank, -100);
+  Meter::charge(kMeteredRank, -100);
   EXPECT_EQ(used(), 0);
 }
 
 TEST_F(MeterTest, SystemThatHasNoMoreIsNamedInTheShortage) {
-  const MemoryScope scope(kRank);
+  const MemoryScope scope(kMeteredRank);
   EXPECT_THROW(at::empty({int64_t{1} << 50}, at::kByte), c10::OutOfMemoryError);
   ASSERT_TRUE(scope.shortage());
   EXPECT_EQ(scope.shortage()->asked_bytes, int64_t{1} << 50);

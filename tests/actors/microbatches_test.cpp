@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-constexpr const char* kRecipe = R"(
+constexpr const char* kMicrobatchRecipe = R"(
 seed = 3
 [model]
 kind = "resnet_cifar"
@@ -36,7 +36,7 @@ struct Training {
   Logger logger;
   Engine engine{state, logger, {}};
 
-  explicit Training(const std::string& recipe = kRecipe, const SampleSpec& spec = kSpec) {
+  explicit Training(const std::string& recipe = kMicrobatchRecipe, const SampleSpec& spec = kSpec) {
     build(state, recipe_of(recipe), spec, 3);
     state.seed = 7;
   }

@@ -16,9 +16,9 @@
 namespace tutti {
 namespace {
 
-std::string recipe(const std::string& train, const std::string& precision = "",
-                   const std::string& model = "kind = 'mlp'\nhidden = [16]\n",
-                   const std::string& shape = "[6]") {
+std::string precision_recipe(const std::string& train, const std::string& precision = "",
+                             const std::string& model = "kind = 'mlp'\nhidden = [16]\n",
+                             const std::string& shape = "[6]") {
   return "seed = 5\n[model]\n" + model + "[data.train]\nkind = 'synthetic'\nsamples = 96\nshape = " + shape +
          "\nbatch_size = 24\n[data.eval]\nkind = 'synthetic'\nsamples = 24\nshape = " + shape +
          "\nbatch_size = 24\n[optimizer]\nkind = 'sgd'\nlr = 0.05\nmomentum = 0.9\n[precision]\n" +
@@ -65,19 +65,22 @@ double distance(const Outcome& one, const Outcome& other) {
 class Amp : public testing::TestWithParam<std::string> {};
 
 TEST_P(Amp, TrainsNearlyAsFloat32Does) {
-  const Outcome exact = train(recipe("max_duration = '3ep'\n"), 2);
-  const Outcome amp = train(recipe("max_duration = '3ep'\nprecision = '" + GetParam() + "'\n"), 2);
+  const Outcome exact = train(precision_recipe("max_duration = '3ep'\n"), 2);
+  const Outcome amp = train(precision_recipe("max_duration = '3ep'\nprecision = '" + GetParam() + "'\n"), 2);
   EXPECT_GT(distance(exact, amp), 1e-6);
   EXPECT_LT(distance(exact, amp), 0.02);
-  for (const auto& [name, tensor] : amp.tensors)
-    if (name.starts_with("model/")) EXPECT_EQ(tensor.scalar_type(), at::kFloat) << name;
+  for (const auto& [name, tensor] : amp.tensors) {
+    if (name.starts_with("model/")) {
+      EXPECT_EQ(tensor.scalar_type(), at::kFloat) << name;
+    }
+  }
 }
 
 TEST_P(Amp, OneRankAndOneMicrobatchComeToTheSameAsMany) {
   const std::string same = "max_duration = '2ep'\nprecision = '" + GetParam() + "'\n";
-  const Outcome whole = train(recipe(same), 1);
+  const Outcome whole = train(precision_recipe(same), 1);
   for (const auto& [ranks, parts] : std::vector<std::pair<int, int>>{{1, 3}, {2, 1}, {3, 5}}) {
-    const Outcome cut = train(recipe(same + "grad_accum = " + std::to_string(parts) + "\n"), ranks);
+    const Outcome cut = train(precision_recipe(same + "grad_accum = " + std::to_string(parts) + "\n"), ranks);
     EXPECT_LT(distance(whole, cut), 0.01) << ranks << " ranks x " << parts;
   }
 }
@@ -85,14 +88,14 @@ TEST_P(Amp, OneRankAndOneMicrobatchComeToTheSameAsMany) {
 TEST_P(Amp, ConvolutionsNormalisationAndAttentionTrainToo) {
   const std::string same = "max_duration = '2ba'\nprecision = '" + GetParam() + "'\n";
   const std::string no_step_overflows = "init_scale = 16\n", net = "kind = 'resnet_cifar'\nwidth = 4\n";
-  EXPECT_LT(distance(train(recipe("max_duration = '2ba'\n", "", net, "[3, 8, 8]"), 2),
-                     train(recipe(same, no_step_overflows, net, "[3, 8, 8]"), 2)),
+  EXPECT_LT(distance(train(precision_recipe("max_duration = '2ba'\n", "", net, "[3, 8, 8]"), 2),
+                     train(precision_recipe(same, no_step_overflows, net, "[3, 8, 8]"), 2)),
             0.05);
   const std::string gpt =
       "kind = 'gpt'\nn_layer = 1\nn_head = 2\nn_embd = 8\nn_positions = 8\ndropout = 0.1\n";
   const std::string words = "[8]\ntargets = 'sequence'";
-  EXPECT_LT(distance(train(recipe("max_duration = '2ba'\n", "", gpt, words), 2),
-                     train(recipe(same, no_step_overflows, gpt, words), 2)),
+  EXPECT_LT(distance(train(precision_recipe("max_duration = '2ba'\n", "", gpt, words), 2),
+                     train(precision_recipe(same, no_step_overflows, gpt, words), 2)),
             0.05);
 }
 
@@ -126,7 +129,7 @@ TEST(PrecisionTest, EvaluationComputesAsTrainingDoes) {
   for (const auto& [precision, dtype] : std::map<std::string, std::string>{
            {"fp32", "Float"}, {"amp", "Half"}, {"amp_fp16", "Half"}, {"amp_bf16", "BFloat16"}}) {
     Noting::Notes notes;
-    train(recipe("max_duration = '2ba'\nprecision = '" + precision + "'\n"), 2, [&](Job& job) {
+    train(precision_recipe("max_duration = '2ba'\nprecision = '" + precision + "'\n"), 2, [&](Job& job) {
       job.make_model = [&](const Setting&, const SampleSpec&) { return std::make_shared<Noting>(notes); };
     });
     EXPECT_EQ(notes.training, std::set<std::string>{dtype});
@@ -137,21 +140,22 @@ TEST(PrecisionTest, EvaluationComputesAsTrainingDoes) {
 TEST(PrecisionTest, ParametersReductionAndBuffersAreSetApart) {
   const std::string model = "kind = 'resnet_cifar'\nwidth = 4\n", shape = "[3, 8, 8]";
   const std::string amp = "max_duration = '3ba'\nprecision = 'amp_bf16'\ngrad_accum = 2\n";
-  const Outcome plain = train(recipe(amp, "", model, shape), 2);
-  const Outcome reduced = train(recipe(amp, "reduce_dtype = 'bf16'\n", model, shape), 2);
+  const Outcome plain = train(precision_recipe(amp, "", model, shape), 2);
+  const Outcome reduced = train(precision_recipe(amp, "reduce_dtype = 'bf16'\n", model, shape), 2);
   EXPECT_GT(distance(plain, reduced), 0);
   EXPECT_LT(distance(plain, reduced), 0.02);
-  const Outcome low = train(recipe(amp, "param_dtype = 'bf16'\n", model, shape), 2);
+  const Outcome low = train(precision_recipe(amp, "param_dtype = 'bf16'\n", model, shape), 2);
   EXPECT_LT(distance(plain, low), 0.05);
   EXPECT_EQ(low.tensors.at("model/conv1.weight").scalar_type(), at::kBFloat16);
   EXPECT_EQ(low.tensors.at("optimizer/conv1.weight/momentum_buffer").scalar_type(), at::kBFloat16);
   EXPECT_EQ(low.tensors.at("model/bn1.running_mean").scalar_type(), at::kFloat);
   // Of two ranks there is one addition, which is rounded once in either.
-  const Outcome of_three = train(recipe(amp, "param_dtype = 'bf16'\n", model, shape), 3);
-  const Outcome wide = train(recipe(amp, "param_dtype = 'bf16'\nreduce_dtype = 'fp32'\n", model, shape), 3);
+  const Outcome of_three = train(precision_recipe(amp, "param_dtype = 'bf16'\n", model, shape), 3);
+  const Outcome wide =
+      train(precision_recipe(amp, "param_dtype = 'bf16'\nreduce_dtype = 'fp32'\n", model, shape), 3);
   EXPECT_GT(distance(of_three, wide), 0);
   EXPECT_LT(distance(of_three, wide), 0.05);
-  const Outcome buffers = train(recipe(amp, "buffer_dtype = 'bf16'\n", model, shape), 2);
+  const Outcome buffers = train(precision_recipe(amp, "buffer_dtype = 'bf16'\n", model, shape), 2);
   EXPECT_EQ(buffers.tensors.at("model/bn1.running_mean").scalar_type(), at::kBFloat16);
 }
 
@@ -159,10 +163,10 @@ TEST(PrecisionTest, ParametersReductionAndBuffersAreSetApart) {
 
 TEST(PrecisionTest, AScaleThatOverflowsCostsStepsUntilItFits) {
   const std::string wild = "init_scale = 1e12\n", few = "precision = 'amp_fp16'\nmax_duration = ";
-  const Outcome first = train(recipe(few + "'1ba'\n", wild), 2);
+  const Outcome first = train(precision_recipe(few + "'1ba'\n", wild), 2);
   EXPECT_EQ(first.state.grad_scaler.scale, static_cast<float>(1e12) / 2);
   EXPECT_EQ(first.tensors.at("optimizer/step").item<int64_t>(), 0) << "the step was taken";
-  const Outcome later = train(recipe(few + "'60ba'\n", wild), 2);
+  const Outcome later = train(precision_recipe(few + "'60ba'\n", wild), 2);
   EXPECT_GT(later.tensors.at("optimizer/step").item<int64_t>(), 20);
   EXPECT_LT(later.state.grad_scaler.scale, 1e8);
   EXPECT_GT(later.state.grad_scaler.growth_tracker, 0);
@@ -181,7 +185,7 @@ TEST(PrecisionTest, AnOverflowOnOneRankSkipsTheStepOfAll) {
    private:
     int rank_;
   };
-  MemoryWorld world{.recipe = recipe("precision = 'amp_fp16'\nmax_duration = '6ba'\n")};
+  MemoryWorld world{.recipe = precision_recipe("precision = 'amp_fp16'\nmax_duration = '6ba'\n")};
   std::vector<int64_t> steps;
   std::vector<double> scales;
   world.listeners = [&](int rank) {
@@ -213,8 +217,9 @@ TEST(PrecisionTest, AnOverflowOnOneRankSkipsTheStepOfAll) {
 
 TEST(PrecisionTest, TheScaleGoesOnFromTheCheckpoint) {
   const auto until = [](const std::string& steps) {
-    return recipe("precision = 'amp_fp16'\nmax_duration = '" + steps + "ba'\neval_interval = '0ba'\n",
-                  "init_scale = 1e9\ngrowth_interval = 3\n") +
+    return precision_recipe(
+               "precision = 'amp_fp16'\nmax_duration = '" + steps + "ba'\neval_interval = '0ba'\n",
+               "init_scale = 1e9\ngrowth_interval = 3\n") +
            "[scheduler]\nkind = 'constant'\n";
   };
   const Scratch folder;
@@ -226,7 +231,7 @@ TEST(PrecisionTest, TheScaleGoesOnFromTheCheckpoint) {
 }
 
 TEST(PrecisionTest, WithoutFloat16NothingIsScaled) {
-  EXPECT_EQ(train(recipe("precision = 'amp_bf16'\nmax_duration = '1ba'\n"), 1).state.grad_scaler,
+  EXPECT_EQ(train(precision_recipe("precision = 'amp_bf16'\nmax_duration = '1ba'\n"), 1).state.grad_scaler,
             GradScalerState());
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr const char* kRecipe = R"(
+constexpr const char* kPredictRecipe = R"(
 seed = 5
 [model]
 kind = "mlp"
@@ -57,7 +57,7 @@ class PredictTest : public testing::Test {
 
   Scratch folder_;
   std::string run_ = folder_.path("run"), out_ = folder_.path("predictions.h5");
-  Setting recipe_ = recipe_of(kRecipe);
+  Setting recipe_ = recipe_of(kPredictRecipe);
 };
 
 TEST_F(PredictTest, WritesTheOutputsThatAreEvaluated) {

@@ -11,7 +11,7 @@ namespace tutti {
 namespace {
 
 // Ends the run, and does not return itself.
-class Stuck final : public Actor {
+class StuckActor final : public Actor {
  public:
   void start(Context& context) override {
     context.abort("this test");
@@ -23,7 +23,7 @@ class Stuck final : public Actor {
 void run_stuck(const std::function<void()>& last_words) {
   ThreadScheduler scheduler;
   const ActorId id = scheduler.reserve("stuck", 0);
-  scheduler.install(id, std::make_unique<Stuck>());
+  scheduler.install(id, std::make_unique<StuckActor>());
   const ProcessWatch watch(scheduler, id, 0, last_words);
   scheduler.run();
 }

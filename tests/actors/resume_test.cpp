@@ -106,9 +106,9 @@ std::string text() {
 }
 
 // Changes the rate by what it has seen; half of that is a number, half a tensor.
-class Steering final : public Algorithm {
+class SteeringByLoss final : public Algorithm {
  public:
-  std::string name() const override { return "Steering"; }
+  std::string name() const override { return "SteeringByLoss"; }
   bool match(Event event, const State&) const override { return event == Event::kBatchEnd; }
   void apply(Event, State& state, Logger& logger) override {
     ++steps_;
@@ -124,7 +124,7 @@ class Steering final : public Algorithm {
   at::Tensor sum_ = at::zeros({1}, at::kDouble);
 };
 
-void train(const std::string& recipe, const std::string& run_dir, const std::string& resume = "") {
+void train_with_all(const std::string& recipe, const std::string& run_dir, const std::string& resume = "") {
   LocalRunOptions options;
   options.ranks = 2;
   options.quiet = true;
@@ -133,7 +133,7 @@ void train(const std::string& recipe, const std::string& run_dir, const std::str
   options.prepare = [](Job& job) {
     job.listeners = [](int) {
       Engine::Options listeners;
-      listeners.algorithms = {std::make_shared<Steering>()};
+      listeners.algorithms = {std::make_shared<SteeringByLoss>()};
       return listeners;
     };
   };
@@ -168,14 +168,14 @@ TEST_P(ResumeTest, AfterAnyStepTheRunIsTheOneThatWentOn) {
   const std::string recipe = GetParam()();
   const Scratch folder;
   const std::string whole = folder.path("whole");
-  train(recipe, whole);
+  train_with_all(recipe, whole);
   const auto checkpoints = PosixDisk().list(whole + "/checkpoints");
   int resumed = 0;
   for (const auto& name : checkpoints) {
     if (!name.starts_with("ep")) continue;
     const int64_t step = std::stoll(name.substr(name.find("ba") + 2));
     const std::string run = folder.path("from-" + name);
-    train(recipe, run, whole + "/checkpoints/" + name);
+    train_with_all(recipe, run, whole + "/checkpoints/" + name);
     EXPECT_EQ(lines_after(run, step), lines_after(whole, step)) << name;
     EXPECT_EQ(logged_after(run, step), logged_after(whole, step)) << name;
     EXPECT_EQ(inspect_digest(run), inspect_digest(whole)) << name;

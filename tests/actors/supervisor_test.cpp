@@ -9,7 +9,6 @@
 namespace tutti {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // Rank 0's Supervisor, in made-up time, among actors that do what the test says; rank 1 is heard twice a
@@ -56,11 +55,11 @@ class SupervisorTest : public testing::Test {
   }
 
   std::optional<TimePoint> beat(Context& context) {
-    if (play_dead_ || (noting_ && !noting_.ready())) return context.now() + milliseconds(10);
+    if (play_dead_ || (noting_ && !noting_.ready())) return context.now() + std::chrono::milliseconds(10);
     Heard heard;
     heard.peers[1] = {context.now(), {"forward", 3, 0.1, false}};
     noting_ = context.request<Noted>(cast_.supervisor, std::move(heard));
-    return context.now() + milliseconds(500);
+    return context.now() + std::chrono::milliseconds(500);
   }
 
   Scratch folder_;

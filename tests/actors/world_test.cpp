@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-std::string recipe_text(const std::string& more) {
+std::string world_recipe(const std::string& more) {
   return "seed = 5\n[model]\nkind = 'mlp'\nhidden = [16]\n[data.train]\nkind = 'synthetic'\nsamples = 100\n"
          "batch_size = 24\nshuffle = true\nshape = [12]\n[optimizer]\nkind = 'adamw'\n[checkpoint]\ninterval "
          "= '1ep'\n" +
@@ -37,7 +37,7 @@ LocalRunOptions quietly(int ranks, const std::string& run_dir, uint64_t schedule
 
 TEST(WorldTest, AnyInterleavingGivesTheSameBits) {
   const Scratch folder;
-  const Setting recipe = recipe_of(recipe_text("[train]\nmax_duration = '2ep'\n"));
+  const Setting recipe = recipe_of(world_recipe("[train]\nmax_duration = '2ep'\n"));
   const auto one = train_in_one_process(recipe, quietly(3, folder.path("one"), 1));
   const auto two = train_in_one_process(recipe, quietly(3, folder.path("two"), 2));
   EXPECT_NE(one.delivery_digest, two.delivery_digest) << "both ran in the same order: this proves nothing";
@@ -47,7 +47,7 @@ TEST(WorldTest, AnyInterleavingGivesTheSameBits) {
 
 TEST(WorldTest, RealTimeGivesTheSameBits) {
   const Scratch folder;
-  const Setting recipe = recipe_of(recipe_text("[train]\nmax_duration = '2ep'\n"));
+  const Setting recipe = recipe_of(world_recipe("[train]\nmax_duration = '2ep'\n"));
   auto live = quietly(2, folder.path("live"));
   live.live = true;
   train_in_one_process(recipe, live);
@@ -58,7 +58,7 @@ TEST(WorldTest, RealTimeGivesTheSameBits) {
 
 TEST(WorldTest, ShortLastBatchIsSeenWholeOnAnyNumberOfRanks) {
   const Scratch folder;
-  const Setting recipe = recipe_of(recipe_text("[train]\nmax_duration = '1ep'\n"));  // 100 = 4 x 24 + 4
+  const Setting recipe = recipe_of(world_recipe("[train]\nmax_duration = '1ep'\n"));  // 100 = 4 x 24 + 4
   for (const int ranks : {1, 8}) {
     const std::string run = folder.path(std::to_string(ranks));
     train_in_one_process(recipe, quietly(ranks, run));
@@ -69,30 +69,30 @@ TEST(WorldTest, ShortLastBatchIsSeenWholeOnAnyNumberOfRanks) {
 
 TEST(WorldTest, ResumedRunEndsAtTheSameBits) {
   const Scratch folder;
-  train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '4ep'\n")),
+  train_in_one_process(recipe_of(world_recipe("[train]\nmax_duration = '4ep'\n")),
                        quietly(2, folder.path("whole")));
-  train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '2ep'\n")),
+  train_in_one_process(recipe_of(world_recipe("[train]\nmax_duration = '2ep'\n")),
                        quietly(2, folder.path("parts")));
   auto again = quietly(2, folder.path("parts"));
   again.resume = "auto";
-  train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '4ep'\n")), again);
+  train_in_one_process(recipe_of(world_recipe("[train]\nmax_duration = '4ep'\n")), again);
   EXPECT_EQ(losses(folder.path("whole")), losses(folder.path("parts")));
   EXPECT_EQ(inspect_digest(folder.path("whole")), inspect_digest(folder.path("parts")));
 }
 
 TEST(WorldTest, CheckpointGoesOnWithAnotherNumberOfRanks) {
   const Scratch folder;
-  train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '1ep'\n")),
+  train_in_one_process(recipe_of(world_recipe("[train]\nmax_duration = '1ep'\n")),
                        quietly(3, folder.path("run")));
   auto again = quietly(2, folder.path("run"));
   again.resume = "auto";
-  train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '2ep'\n")), again);
+  train_in_one_process(recipe_of(world_recipe("[train]\nmax_duration = '2ep'\n")), again);
   EXPECT_EQ(losses(folder.path("run")).size(), 10u);
 }
 
 TEST(WorldTest, SeedOfTheClockIsKeptOnResume) {
   const Scratch folder;
-  const std::string text = recipe_text("").substr(sizeof "seed = 5");
+  const std::string text = world_recipe("").substr(sizeof "seed = 5");
   auto options = quietly(2, folder.path("run"));
   options.fresh_seed = 123;
   train_in_one_process(recipe_of(text + "[train]\nmax_duration = '1ep'\n"), options);
@@ -104,11 +104,11 @@ TEST(WorldTest, SeedOfTheClockIsKeptOnResume) {
 
 TEST(WorldTest, AnotherModelsCheckpointIsRefused) {
   const Scratch folder;
-  train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '1ep'\n")),
+  train_in_one_process(recipe_of(world_recipe("[train]\nmax_duration = '1ep'\n")),
                        quietly(2, folder.path("run")));
   auto again = quietly(2, folder.path("run"));
   again.resume = "auto";
-  const std::string wider = recipe_text("[train]\nmax_duration = '2ep'\n");
+  const std::string wider = world_recipe("[train]\nmax_duration = '2ep'\n");
   try {
     train_in_one_process(recipe_of(std::string(wider).replace(wider.find("[16]"), 4, "[17]")), again);
     FAIL() << "it trained on";
@@ -121,9 +121,9 @@ TEST(WorldTest, AnotherModelsCheckpointIsRefused) {
 
 TEST(WorldTest, MicrobatchesGiveTheSameLossesToRounding) {
   const Scratch folder;
-  train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '1ep'\n")),
+  train_in_one_process(recipe_of(world_recipe("[train]\nmax_duration = '1ep'\n")),
                        quietly(1, folder.path("1")));
-  train_in_one_process(recipe_of(recipe_text("[train]\nmax_duration = '1ep'\ngrad_accum = 5\n")),
+  train_in_one_process(recipe_of(world_recipe("[train]\nmax_duration = '1ep'\ngrad_accum = 5\n")),
                        quietly(2, folder.path("10")));
   const auto one = losses(folder.path("1")), ten = losses(folder.path("10"));
   ASSERT_EQ(one.size(), ten.size());

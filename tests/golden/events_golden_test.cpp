@@ -130,12 +130,16 @@ TEST(EventsTest, ComeInComposersOrder) {
     for (const auto& [event, orders] : golden["order_within_event"].items())
       EXPECT_EQ(json(story.order.at(event)), orders[0]) << name << ", " << event;
   }
-  if (is_own_folder()) EXPECT_GE(run, 7);
+  if (is_own_folder()) {
+    EXPECT_GE(run, 7);
+  }
 }
 
 TEST(EventsTest, NamesAreComposers) {
   const json all = golden_events()["all_events"];
-  if (is_own_folder()) ASSERT_EQ(all.size(), kEvents);
+  if (is_own_folder()) {
+    ASSERT_EQ(all.size(), kEvents);
+  }
   for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], name(static_cast<Event>(i)));
 }
 

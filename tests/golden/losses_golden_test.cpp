@@ -12,10 +12,10 @@
 namespace tutti {
 namespace {
 
-const std::map<std::string, Reduction> kReductions = {
-    {"none", Reduction::kNone}, {"mean", Reduction::kMean}, {"sum", Reduction::kSum}};
+const std::map<std::string, LossReduction> kReductions = {
+    {"none", LossReduction::kNone}, {"mean", LossReduction::kMean}, {"sum", LossReduction::kSum}};
 
-Reduction reduction_of(const GoldenCase& c, Reduction fallback) {
+LossReduction reduction_of(const GoldenCase& c, LossReduction fallback) {
   return c.has("reduction") ? known(kReductions, c.text("reduction"), "reduction") : fallback;
 }
 
@@ -32,7 +32,7 @@ at::Tensor optional_input(const GoldenCase& c, const std::string& name) {
 at::Tensor soft_cross_entropy_of(const GoldenCase& c, const at::Tensor& input) {
   c.expect_only({"reduction", "ignore_index"}, {"input", "target", "weight"});
   SoftCrossEntropyOptions options{.weight = optional_input(c, "weight")};
-  options.reduction = reduction_of(c, Reduction::kMean);
+  options.reduction = reduction_of(c, LossReduction::kMean);
   if (c.has("ignore_index")) options.ignore_index = static_cast<int64_t>(c.number("ignore_index"));
   return soft_cross_entropy(input, c.tensor("in/target"), options);
 }
@@ -43,7 +43,7 @@ at::Tensor binary_cross_entropy_of(const GoldenCase& c, const at::Tensor& input)
       input, c.tensor("in/target"),
       {.weight = optional_input(c, "weight"),
        .pos_weight = optional_input(c, "pos_weight"),
-       .reduction = reduction_of(c, Reduction::kSum),
+       .reduction = reduction_of(c, LossReduction::kSum),
        .scale_by_batch_size = flag(c, "scale_by_batch_size", true)});
 }
 
@@ -58,7 +58,7 @@ at::Tensor dice_loss_of(const GoldenCase& c, const at::Tensor& input) {
                     .jaccard = flag(c, "jaccard"),
                     .batch = flag(c, "batch"),
                     .ignore_absent_classes = flag(c, "ignore_absent_classes"),
-                    .reduction = reduction_of(c, Reduction::kMean)});
+                    .reduction = reduction_of(c, LossReduction::kMean)});
 }
 
 using LossOf = at::Tensor (*)(const GoldenCase& c, const at::Tensor& input);

@@ -10,7 +10,7 @@ namespace {
 
 using Keys = std::vector<std::pair<std::string, Setting::Value>>;
 
-const std::map<std::string, std::string> kKinds = {
+const std::map<std::string, std::string> kMetricKinds = {
     {"torchmetrics.classification.MulticlassAccuracy", "MulticlassAccuracy"},
     {"torchmetrics.text.Perplexity", "LanguagePerplexity"},
     {"torchmetrics.MeanSquaredError", "MeanSquaredError"},
@@ -25,7 +25,7 @@ const std::map<std::string, std::string> kKinds = {
 };
 
 // A case names its loss in its title alone: "LossMetric(MSELoss)".
-const std::map<std::string, std::string> kLosses = {
+const std::map<std::string, std::string> kLossKinds = {
     {"MSELoss", "mse"},
     {"soft_cross_entropy", "soft_cross_entropy"},
     {"binary_cross_entropy_with_logits", "binary_cross_entropy_with_logits"},
@@ -41,12 +41,12 @@ void add_compatible_keys(const GoldenCase& c, const std::string& kind, Keys& key
   if (kind == "CrossEntropy" || kind == "LossMetric" || kind == "Dice")
     keys.emplace_back("batch_means", true);
   if (kind == "LossMetric")
-    keys.emplace_back("loss", known(kLosses, in_parentheses(c.text("title")), "loss of a LossMetric"));
+    keys.emplace_back("loss", known(kLossKinds, in_parentheses(c.text("title")), "loss of a LossMetric"));
   if (kind == "Dice") keys.emplace_back("num_classes", static_cast<int64_t>(c.number("num_classes")) + 1);
 }
 
 MetricPtr metric_of(const GoldenCase& c) {
-  const std::string kind = known(kKinds, c.text("composer_api"), "metric");
+  const std::string kind = known(kMetricKinds, c.text("composer_api"), "metric");
   Keys keys = {{"kind", kind}};
   add_compatible_keys(c, kind, keys);
   for (const char* key : {"num_classes", "top_k", "ignore_index"})

@@ -15,7 +15,7 @@ struct Known {
   double beta2 = 0.999;
 };
 
-const std::map<std::string, Known> kKinds = {
+const std::map<std::string, Known> kOptimizerKinds = {
     {"torch.optim.SGD", {"sgd"}},
     {"torch.optim.Adam", {"adam"}},
     {"torch.optim.AdamW", {"adamw", 0.01}},
@@ -26,7 +26,7 @@ const std::set<std::string> kParameters = {"lr",    "momentum", "dampening", "ne
                                            "betas", "eps",      "amsgrad",   "scheduled_lr"};
 
 Setting section_of(const GoldenCase& c) {
-  const Known& defaults = known(kKinds, c.text("composer_api"), "optimizer");
+  const Known& defaults = known(kOptimizerKinds, c.text("composer_api"), "optimizer");
   const auto number = [&](const char* key, double fallback) { return c.has(key) ? c.number(key) : fallback; };
   const std::vector<double> betas =
       c.has("betas") ? c.numbers("betas") : std::vector<double>{0.9, defaults.beta2};

@@ -24,7 +24,7 @@ Setting::Value milestones(const std::string& joined) {
 }
 
 // A section with Composer's defaults where the case leaves a key out.
-Setting section_of(const GoldenCase& c) {
+Setting scheduler_section(const GoldenCase& c) {
   std::vector<std::pair<std::string, Setting::Value>> keys = {
       {"kind", known(scheduler_kinds(), c.text("composer_api"), "scheduler")}};
   std::set<std::string> parameters = kOfTheRun;
@@ -63,7 +63,7 @@ Timestamp moment(const GoldenCase& c, int64_t batch) {
 }
 
 at::Tensor multipliers(const GoldenCase& c) {
-  const Schedule schedule = make_schedule(section_of(c), horizon_of(c));
+  const Schedule schedule = make_schedule(scheduler_section(c), horizon_of(c));
   const at::Tensor batches = c.tensor("in/batch");
   at::Tensor alphas = at::empty(batches.sizes(), at::kDouble);
   for (int64_t i = 0; i < batches.numel(); ++i) alphas[i] = schedule(moment(c, batches[i].item<int64_t>()));

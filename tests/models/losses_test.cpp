@@ -44,7 +44,7 @@ TEST(Loss, ItemsOfANegativeIndexAreOfNoClass) {
   const at::Tensor known = target.narrow(1, 0, 3);
   const DiceLossOptions options{.softmax = true};
   EXPECT_TRUE(at::allclose(dice_loss(scores, target, options), dice_loss(known_scores, known, options)));
-  const BinaryCrossEntropyOptions each{.reduction = Reduction::kNone, .scale_by_batch_size = false};
+  const BinaryCrossEntropyOptions each{.reduction = LossReduction::kNone, .scale_by_batch_size = false};
   const at::Tensor losses = tutti::binary_cross_entropy_with_logits(scores, target, each).select(2, 3);
   EXPECT_TRUE(at::allclose(losses, at::log1p(scores.select(2, 3).exp())));
 }

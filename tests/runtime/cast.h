@@ -17,8 +17,8 @@ struct Number {
   static constexpr const char* kName = "Number";
   int64_t value = 0;
 };
-struct Credit {
-  static constexpr const char* kName = "Credit";
+struct Permit {
+  static constexpr const char* kName = "Permit";
   static constexpr bool kReserved = true;
   int64_t value = 0;
 };

@@ -13,7 +13,7 @@ namespace tutti {
 namespace {
 
 Envelope number(int64_t value) { return {ActorId{0}, Number{value}, nullptr}; }
-Envelope credit(int64_t value) { return {ActorId{0}, Credit{value}, nullptr}; }
+Envelope credit(int64_t value) { return {ActorId{0}, Permit{value}, nullptr}; }
 
 bool push(Mailbox& mailbox, Envelope envelope) { return mailbox.push(envelope); }
 
@@ -21,7 +21,7 @@ int64_t pop(Mailbox& mailbox) {
   Envelope envelope;
   if (!mailbox.pop(envelope)) return -1;
   if (auto* number = envelope.message.get_if<Number>()) return number->value;
-  return envelope.message.get_if<Credit>()->value;
+  return envelope.message.get_if<Permit>()->value;
 }
 
 class MailboxCapacityTest : public testing::TestWithParam<int> {};

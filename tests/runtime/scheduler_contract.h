@@ -120,13 +120,13 @@ TYPED_TEST_P(SchedulerTest, ReservedMessagesOvertakeRequests) {
   ActorId reader = this->scheduler.reserve("reader", 0);
   this->scheduler.post(reader, Number{1});
   this->scheduler.post(reader, Number{2});
-  this->scheduler.post(reader, Credit{3});
+  this->scheduler.post(reader, Permit{3});
   play(this->scheduler, reader, {.receive = [&](Context& context, Envelope& envelope) {
          got.push_back(envelope.message.name());
          if (got.size() == 3) context.stop();
        }});
   this->scheduler.run();
-  EXPECT_THAT(got, testing::ElementsAre("Credit", "Number", "Number"));
+  EXPECT_THAT(got, testing::ElementsAre("Permit", "Number", "Number"));
 }
 
 TYPED_TEST_P(SchedulerTest, PostFailsWhenTheMailboxIsFull) {
@@ -363,9 +363,9 @@ TYPED_TEST_P(SchedulerTest, ReservedOverflowIsABug) {
   const ActorId reader =
       this->add("reader", {.start = [](Context& context) { context.sleep(std::chrono::seconds(1)); }}, 2);
   this->add("writer", {.start = [&](Context& context) {
-              for (int i = 0; i < 3; ++i) context.send(reader, Credit{i});
+              for (int i = 0; i < 3; ++i) context.send(reader, Permit{i});
             }});
-  EXPECT_DEATH(this->scheduler.run(), "rank 1 writer found no reserved place for Credit at rank 1 reader");
+  EXPECT_DEATH(this->scheduler.run(), "rank 1 writer found no reserved place for Permit at rank 1 reader");
 }
 
 TYPED_TEST_P(SchedulerTest, AnUnansweredQuestionIsABug) {

@@ -90,12 +90,17 @@ TEST(SimNetworkTest, WhatADeadRankSentAndHasNotArrivedIsLost) {
 }
 
 // What rank 0 says of a barrier that rank 1 joins, or not.
-std::string barrier(bool joins, bool dies, Nanoseconds hang, Nanoseconds* took) {
+std::string barrier(bool joins, bool dies, Nanoseconds hang, Nanoseconds* took, int* hung = nullptr) {
   std::string outcome;
   SimScheduler scheduler({.on_switch = {}});
   bool gone = false;
   SimFabric fabric(scheduler, 2, Draw(1, "fabric"),
-                   {[&](int rank) { return rank == 1 && gone; }, [](int) {}});
+                   {.gone = [&](int rank) { return rank == 1 && gone; },
+                    .check = [](int) {},
+                    .hung =
+                        [&] {
+                          if (hung) ++*hung;
+                        }});
   play(scheduler, scheduler.reserve("zero", 0), {.start = [&](Context& context) {
          if (hang > Nanoseconds(0)) fabric.hang_next(context.now() + hang);
          const auto group = fabric.group(0);
@@ -135,9 +140,19 @@ TEST(SimFabricTest, ACollectiveThatWaitsForADeadRankFailsAfterHalfASecond) {
 
 TEST(SimFabricTest, ACollectiveThatHangsEndsWhenItIsToldTo) {
   Nanoseconds took{};
-  EXPECT_EQ(barrier(true, false, seconds(5), &took), "done");
+  int hung = 0;
+  EXPECT_EQ(barrier(true, false, seconds(5), &took, &hung), "done");
   EXPECT_GE(took, seconds(5));
-  EXPECT_EQ(barrier(true, false, std::chrono::hours(1), &took), "waits");
+  EXPECT_EQ(barrier(true, false, std::chrono::hours(1), &took, &hung), "waits");
+  EXPECT_EQ(hung, 2);
+}
+
+// One that a rank never posts does not hang for what was ordered.
+TEST(SimFabricTest, AHangCountsOnceAllHavePosted) {
+  Nanoseconds took{};
+  int hung = 0;
+  EXPECT_THAT(barrier(false, true, seconds(5), &took, &hung), HasSubstr("rank 1 is gone"));
+  EXPECT_EQ(hung, 0);
 }
 
 }  // namespace

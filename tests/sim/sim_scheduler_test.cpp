@@ -25,19 +25,19 @@ INSTANTIATE_TYPED_TEST_SUITE_P(SimScheduler, SchedulerTest, SimScheduler);
 
 SimScheduler::Options seeded(uint64_t seed) { return {.seed = seed, .on_switch = {}}; }
 
-struct Outcome {
+struct ScheduleOutcome {
   uint64_t digest = 0;
   uint64_t passes = 0;
   TimePoint end;
   std::vector<int64_t> order;
-  friend bool operator==(const Outcome&, const Outcome&) = default;
+  friend bool operator==(const ScheduleOutcome&, const ScheduleOutcome&) = default;
 };
 
 // Four writers, of two ranks, race to one reader through a small mailbox, sleeping and asking now and then.
-Outcome race(uint64_t seed) {
+ScheduleOutcome race(uint64_t seed) {
   constexpr int kWriters = 4;
   constexpr int kRounds = 20;
-  Outcome outcome;
+  ScheduleOutcome outcome;
   SimScheduler scheduler(seeded(seed));
   const ActorId reader = scheduler.reserve("reader", 0, 2);
   play(scheduler, reader, {.receive = [&](Context& context, Envelope& envelope) {

@@ -128,14 +128,14 @@ TEST_P(GoldenTorchSchedule, GivesTorchsLearningRates) {
 INSTANTIATE_TEST_SUITE_P(All, GoldenTorchSchedule, testing::ValuesIn(golden_cases(kFile)),
                          [](const auto& info) { return info.param; });
 
-Setting section_of(const std::string& keys) {
+Setting scheduler_section(const std::string& keys) {
   const Catalog catalog = scheduler_catalog();
   const Setting recipe = parse_recipe("[scheduler]\n" + keys, "recipe.toml");
   return resolve(recipe, std::span(&catalog, 1)).at("scheduler");
 }
 
 Schedule made(const std::string& keys, const Horizon& horizon) {
-  return make_schedule(section_of(keys), horizon);
+  return make_schedule(scheduler_section(keys), horizon);
 }
 
 TEST(TorchSchedule, IsSteppedEveryEpochUnlessTheRecipeSaysEveryBatch) {

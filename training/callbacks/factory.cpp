@@ -22,7 +22,7 @@ namespace tutti {
 namespace {
 
 using CallbackPtr = std::shared_ptr<Callback>;
-using Maker = CallbackPtr (*)(const Setting& section, Disk& disk);
+using CallbackMaker = CallbackPtr (*)(const Setting& section, Disk& disk);
 
 template <class Kind>
 CallbackPtr make(const Setting&, Disk&) {
@@ -101,8 +101,8 @@ CallbackPtr mlperf_callback(const Setting& section, Disk& disk) {
       disk, [clock = SystemClock()] { return clock.unix_ms(); }, options);
 }
 
-const std::map<std::string, Maker>& makers() {
-  static const std::map<std::string, Maker> all = {
+const std::map<std::string, CallbackMaker>& callback_makers() {
+  static const std::map<std::string, CallbackMaker> all = {
       {"activation_monitor", activation_monitor},
       {"early_stopper", early_stopper},
       {"export_for_inference", export_for_inference},
@@ -125,14 +125,15 @@ const std::map<std::string, Maker>& makers() {
 }  // namespace
 
 std::shared_ptr<Callback> make_callback(const Setting& section, Disk& disk) {
-  return makers().at(section.at("kind").text())(section, disk);
+  return callback_makers().at(section.at("kind").text())(section, disk);
 }
 
 Callbacks make_callbacks(const Setting& recipe, Disk& disk) {
   Callbacks callbacks;
   if (!recipe.has("callbacks")) return callbacks;
   for (const Setting& section : recipe.at("callbacks").array())
-    if (makers().contains(section.at("kind").text())) callbacks.push_back(make_callback(section, disk));
+    if (callback_makers().contains(section.at("kind").text()))
+      callbacks.push_back(make_callback(section, disk));
   return callbacks;
 }
 

@@ -12,7 +12,7 @@ namespace tutti {
 namespace {
 
 using DestinationPtr = std::shared_ptr<LoggerDestination>;
-using Maker = DestinationPtr (*)(const Setting& section, const LoggerSeams& seams);
+using LoggerMaker = DestinationPtr (*)(const Setting& section, const LoggerSeams& seams);
 
 std::FILE* stream(const Setting& named, const LoggerSeams& seams) {
   return named.text() == "stdout" ? seams.out : seams.err;
@@ -51,8 +51,8 @@ DestinationPtr command(const Setting& section, const LoggerSeams& seams) {
                                          [&log = seams.log](const std::string& what) { log.warning(what); });
 }
 
-const std::map<std::string, Maker>& makers() {
-  static const std::map<std::string, Maker> all = {
+const std::map<std::string, LoggerMaker>& logger_makers() {
+  static const std::map<std::string, LoggerMaker> all = {
       {"command", command}, {"console", console},          {"csv", lines<CsvLogger>},
       {"file", file},       {"jsonl", lines<JsonlLogger>}, {"tensorboard", tensorboard},
   };
@@ -68,7 +68,7 @@ const Setting* named_file(const Setting& section) {
 
 void check_logger(const Setting& section) {
   const Setting& kind = section.at("kind");
-  if (!makers().contains(kind.text())) {
+  if (!logger_makers().contains(kind.text())) {
     const Catalog catalog = logger_catalog();
     kind.fail(catalog.find_entry(kind.text())->doc);
   }
@@ -88,7 +88,7 @@ Destinations make_loggers(const Setting& recipe, const LoggerSeams& seams) {
                                                            train.at("log_traces").boolean()));
   if (!recipe.has("loggers")) return destinations;
   for (const Setting& section : recipe.at("loggers").array())
-    destinations.push_back(makers().at(section.at("kind").text())(section, seams));
+    destinations.push_back(logger_makers().at(section.at("kind").text())(section, seams));
   return destinations;
 }
 

@@ -14,7 +14,7 @@ void CrossEntropy::update(const at::Tensor& outputs, const at::Tensor& target) {
     sums_[1] += 1.0;
     return;
   }
-  options.reduction = Reduction::kNone;
+  options.reduction = LossReduction::kNone;
   const at::Tensor counted = holds_indices(outputs, target) ? target.ne(ignore_index_) : target;
   sums_[0] += soft_cross_entropy(outputs, target, options).sum(at::kDouble).item<double>();
   sums_[1] += counted.sum(at::kDouble).item<double>();

@@ -66,10 +66,10 @@ MetricPtr loss_metric(const Setting& keys) {
   return std::make_unique<LossMetric>(loss_named(keys.at("loss").text()), keys.at("batch_means").boolean());
 }
 
-using Maker = MetricPtr (*)(const Setting& keys);
+using MetricMaker = MetricPtr (*)(const Setting& keys);
 
-const std::map<std::string, Maker>& makers() {
-  static const std::map<std::string, Maker> all = {
+const std::map<std::string, MetricMaker>& metric_makers() {
+  static const std::map<std::string, MetricMaker> all = {
       {"MulticlassAccuracy", multiclass_accuracy},
       {"CrossEntropy", cross_entropy},
       {"LanguageCrossEntropy", with_ignore_index<LanguageCrossEntropy>},
@@ -97,7 +97,7 @@ Setting table_of(const Setting& name) {
 
 MetricPtr make_metric(const Setting& setting) {
   const Setting keys = resolve_section(metric_catalog(), setting.is_text() ? table_of(setting) : setting, {});
-  return makers().at(keys.at("kind").text())(keys);
+  return metric_makers().at(keys.at("kind").text())(keys);
 }
 
 MetricPtr make_metric(const std::string& name) { return make_metric(Setting(name, "metric", {})); }

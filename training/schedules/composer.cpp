@@ -144,10 +144,10 @@ Schedule polynomial_with_warmup(const ScheduleReader& in) {
                        const Timestamp& now) { return power_curve(part_of(now, begin, end), power, to); });
 }
 
-using Maker = Schedule (*)(const ScheduleReader&);
+using ScheduleMaker = Schedule (*)(const ScheduleReader&);
 
-const std::map<std::string, Maker>& makers() {
-  static const std::map<std::string, Maker> all = {
+const std::map<std::string, ScheduleMaker>& schedule_makers() {
+  static const std::map<std::string, ScheduleMaker> all = {
       {"constant", constant},
       {"step", step},
       {"multistep", multistep},
@@ -168,8 +168,8 @@ const std::map<std::string, Maker>& makers() {
 }  // namespace
 
 Schedule make_composer_schedule(const Setting& section, const Horizon& horizon) {
-  const auto found = makers().find(section.at("kind").text());
-  return found == makers().end() ? Schedule() : found->second(ScheduleReader(section, horizon));
+  const auto found = schedule_makers().find(section.at("kind").text());
+  return found == schedule_makers().end() ? Schedule() : found->second(ScheduleReader(section, horizon));
 }
 
 }  // namespace tutti

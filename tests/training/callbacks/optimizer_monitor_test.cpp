@@ -9,7 +9,6 @@ namespace tutti {
 namespace {
 
 using testing::ElementsAre;
-using testing::Key;
 using testing::Not;
 using testing::Pair;
 using testing::UnorderedElementsAre;
@@ -38,7 +37,7 @@ TEST_F(WithOptimizer, OptimizerMonitorLeavesTheOptimizersNormsOutWhereTold) {
   optimizer("decoupled_adamw");
   OptimizerMonitor monitor(false, 1);
   step(monitor);
-  EXPECT_THAT(logged_.values, Not(testing::Contains(Key("l2_norm/moment/b"))));
+  EXPECT_THAT(logged_.values, Not(testing::Contains(testing::Key("l2_norm/moment/b"))));
 }
 
 class AdamKinds : public WithOptimizer, public testing::WithParamInterface<std::string> {};

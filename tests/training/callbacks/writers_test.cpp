@@ -14,7 +14,6 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Key;
 using testing::UnorderedElementsAre;
 
 // Callbacks that write into a run's folder.
@@ -84,7 +83,7 @@ TEST_F(Writing, WeightsAreExportedAtTheEndAndOnTheWay) {
   weight.tensor = at::full({2}, 7.0);
   exporter.run_event(Event::kFitEnd, state_, logged_);
   const auto found = read_safetensors(state_.run_dir + "/export/3.safetensors").tensors;
-  EXPECT_THAT(found, UnorderedElementsAre(Key("bn.weight"), Key("bn.running_mean")));
+  EXPECT_THAT(found, UnorderedElementsAre(testing::Key("bn.weight"), testing::Key("bn.running_mean")));
   EXPECT_TRUE(found.at("bn.weight").equal(weight.tensor));
   EXPECT_TRUE(found.at("bn.running_mean").equal(mean.tensor));
 }

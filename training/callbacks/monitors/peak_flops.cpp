@@ -1,8 +1,9 @@
 #include "training/callbacks/monitors/peak_flops.h"
 
 #include <algorithm>
-#include <cctype>
 #include <vector>
+
+#include "runtime/lower_case.h"
 
 namespace tutti {
 namespace {
@@ -50,9 +51,7 @@ double peak_of(const Device& device, const std::string& precision) {
 }  // namespace
 
 double peak_flops(const std::string& device_name, const std::string& precision) {
-  std::string name = device_name;
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string name = lower_case(device_name);
   for (const Device& device : devices())
     if (is(device, name)) return kTera * peak_of(device, precision);
   return 0;

@@ -1,29 +1,23 @@
 #include "training/callbacks/stoppers/watched_metric.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "runtime/catalog.h"
 #include "runtime/error.h"
+#include "runtime/lower_case.h"
 
 namespace tutti {
 namespace {
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 bool is_loss(const std::string& monitor) {
-  const std::string name = lower(monitor);
+  const std::string name = lower_case(monitor);
   for (const char* part : {"loss", "error", "perplexity"})
     if (name.find(part) != std::string::npos) return true;
   return false;
 }
 
 bool is_greater(const WatchedMetric::Options& options) {
-  const std::string comp = lower(options.comp);
+  const std::string comp = lower_case(options.comp);
   if (comp.empty()) return !is_loss(options.monitor.text());
   if (comp == "greater" || comp == "gt") return true;
   if (comp == "less" || comp == "lt") return false;

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""What the journal costs: tutti with `[journal] level` full and off, taking turns, one thread a rank.
+
+Each pair gives a ratio, full / off; what is printed is what the median pair loses, with the least and the
+most, in percent of a step's time and of its CPU time (all ranks and threads). Run it on an idle machine.
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+from compare import STEPS, WARMUP, alternate, ratios
+from measure import run_tutti
+
+HERE = Path(__file__).resolve().parent
+AIMS = {"digits_mlp": 2, "wide_mlp": 5, "resnet20": 0.2}  # percent of a step
+LEVELS = ("full", "off")
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tutti", type=Path, default=HERE.parent / "build/tutti")
+    parser.add_argument("--pairs", type=int, default=15)
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--workloads", nargs="+", choices=AIMS, default=list(AIMS))
+    return parser.parse_args()
+
+
+def contestant(args, workload, level):
+    def run():
+        with tempfile.TemporaryDirectory() as scratch:
+            recipe = HERE / "recipes" / f"{workload}.toml"
+            return run_tutti(args.tutti.resolve(), recipe, Path(scratch) / "run", args.ranks, STEPS[workload],
+                             WARMUP, [f"journal.level={level}"])
+    return run
+
+
+def percent(values):
+    lost = sorted(100 * (value - 1) for value in values)
+    return f"{statistics.median(lost):+.2f} % ({lost[0]:+.2f} to {lost[-1]:+.2f})"
+
+
+def main():
+    args = arguments()
+    if not args.tutti.exists():
+        sys.exit(f"{args.tutti} is not there: make build")
+    for workload in args.workloads:
+        runs = alternate({level: contestant(args, workload, level) for level in LEVELS}, args.pairs)
+        step, cpu = (percent(ratios(runs, *LEVELS, field)) for field in ("step_ms", "cpu_ms"))
+        print(f"{workload}, {args.ranks} ranks, {args.pairs} pairs: step {step}, aim <= {AIMS[workload]} %; "
+              f"CPU {cpu}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
