@@ -15,12 +15,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from measure import Failed, Figures, run_peer, run_tutti
+from measure import Figures, run_peer, run_tutti
 
 HERE = Path(__file__).resolve().parent
 STEPS = {"digits_mlp": 2000, "resnet20": 30, "gpt_tiny": 30, "wide_mlp": 20}
 WARMUP = 5
-PEER_RETRIES = 2
 # What is to be reached: step time by (workload, ranks), and time to first step.
 STEP_TARGETS = {("digits_mlp", 1): 0.5, ("digits_mlp", 2): 0.25, ("resnet20", 2): 1.0, ("gpt_tiny", 2): 0.97,
                 ("wide_mlp", 2): 0.7}
@@ -68,18 +67,8 @@ def alternate(runners, pairs):
     for pair in range(pairs):
         order = list(runners) if pair % 2 == 0 else list(reversed(runners))
         for name in order:
-            results[name].append(attempt(name, runners[name]))
+            results[name].append(runners[name]())
     return results
-
-
-def attempt(name, run):
-    """gloo now and then aborts the peer as it exits; then it gets another go, tutti does not."""
-    for _ in range(PEER_RETRIES if name.startswith("torch") else 0):
-        try:
-            return run()
-        except Failed as failure:
-            print(f"once more: {failure}", file=sys.stderr)
-    return run()
 
 
 def spread(values):

