@@ -9,10 +9,10 @@
 #include "actors/evaluation.h"
 #include "actors/heartbeat.h"
 #include "actors/resume.h"
+#include "actors/step_report.h"
 #include "runtime/error.h"
 #include "runtime/plain_path.h"
 #include "tensors/autocast.h"
-#include "tensors/meter.h"
 #include "tensors/torch_error.h"
 #include "training/callbacks/factory.h"
 
@@ -150,6 +150,8 @@ void Compute::take(const RunState& saved, const std::string& folder) {
   if (saved.step > 0 && lies_in(folder, options_.checkpoints)) saved_at_ = saved.step;
   time.batch_in_epoch = saved.batch_in_epoch;
   evaluation_due_ = saved.evaluation_due;
+  tasks_done_ = static_cast<std::size_t>(saved.tasks_done);
+  if (tasks_done_ > 0 && !saved.max_duration.empty()) state_.max_duration = Time::parse(saved.max_duration);
   time.sample = saved.sample;
   time.token = saved.token;
   time.sample_in_epoch = saved.sample_in_epoch;
@@ -244,29 +246,9 @@ void Compute::vote(Context& context, Verdict& mine) const {
 
 void Compute::report(Context& context, const Verdict& verdict, double lr) {
   if (!cast_.has_reporter) return;
-  StepDone done;
-  done.step = state_.timestamp.batch;
-  done.epoch = state_.timestamp.epoch;
-  done.loss = static_cast<float>(verdict.loss_sum / verdict.loss_weight);
-  done.lr = lr;
-  done.samples = verdict.samples;
-  done.step_ms = milliseconds(context.now() - step_began_);
-  if (done.step_ms > 0)
-    done.samples_per_s = 1e3 * verdict.samples / done.step_ms;  // made-up time may stand still
-  done.grad_accum = state_.grad_accum;
-  for (const double bytes : verdict.memory_peak)
-    done.memory_peak_mb = std::max(done.memory_peak_mb, bytes / kBytesPerMb);
-  done.progress = progress();
+  StepDone done = step_report(state_, verdict, lr, context.now() - step_began_);
   done.metrics = trainer_log_.train_metrics();
-  context.send(cast_.reporter, done);
-}
-
-// Of max_duration; within an epoch it moves with the batches.
-double Compute::progress() const {
-  const double whole = elapsed(state_.timestamp, state_.max_duration);
-  if (state_.max_duration.unit() != TimeUnit::kEpoch) return whole;
-  return whole + static_cast<double>(state_.timestamp.batch_in_epoch) /
-                     (static_cast<double>(options_.batches_per_epoch) * state_.max_duration.value());
+  context.send(cast_.reporter, std::move(done));
 }
 
 void Compute::after_step(Context& context, const Timestamp& before, const Verdict& verdict) {
@@ -339,10 +321,11 @@ void Compute::send_logged(Context& context) {
 }
 
 void Compute::finish(Context& context, bool stopped) {
-  done_ = true;
   if (!stopped) engine_->run_event(Event::kFitEnd);
   if (!stopped) stopped = !evaluate(context, evaluations_.due_at_the_end());
   if (!stopped) trainer_log_.fit_end();
+  if (!stopped && goes_on_with_tasks(context, stopped)) return;
+  done_ = true;
   send_logged(context);
   outlets_.end(context);
   const bool save = saved_at_ != state_.timestamp.batch;
@@ -352,6 +335,46 @@ void Compute::finish(Context& context, bool stopped) {
   engine_->close();
   record(context, kDone);
   context.send(cast_.supervisor, TrainingDone{stopped, save});
+}
+
+// Whether it trains on; `stopped`: a task was cut by a request to stop, and is not done.
+bool Compute::goes_on_with_tasks(Context& context, bool& stopped) {
+  for (; tasks_done_ < options_.tasks.size(); ++tasks_done_) {
+    const Task& task = options_.tasks[tasks_done_];
+    stopped = stop_agreed_;
+    if (stopped) return false;
+    saved_at_ = -1;  // a checkpoint counts them
+    if (task.kind == Task::Kind::kFit) {
+      ++tasks_done_;
+      return train_on(context, task.duration);
+    }
+    if (task.kind == Task::Kind::kPredict) {
+      predict_alone(context, task);
+      continue;
+    }
+    Labels labels;
+    for (const auto& one : options_.evaluators)
+      if (task.label.empty() || task.label == one.label) labels.push_back(one.label);
+    stopped = !evaluate(context, labels, /*standalone=*/true);
+    if (stopped) return false;
+  }
+  return false;
+}
+
+bool Compute::train_on(Context& context, const Time& duration) {
+  state_.max_duration = state_.timestamp.get(duration.unit()) + duration;
+  follow_max_duration();
+  send_logged(context);
+  engine_->run_event(Event::kFitStart);
+  await_batch();
+  return true;
+}
+
+void Compute::predict_alone(Context& context, const Task& task) {
+  if (options_.rank != 0) return;
+  record(context, kPredicts);
+  for (const auto& one : options_.evaluators)
+    if (one.label == task.label) must_fit("prediction", [&] { predict(state_, *engine_, one, task.take); });
 }
 
 void Compute::write_text(Context& context) try {
@@ -364,10 +387,10 @@ void Compute::write_text(Context& context) try {
 }
 
 // What they found; nothing where the run was asked to stop.
-std::optional<NamedValues> Compute::evaluate(Context& context, const Labels& labels) {
+std::optional<NamedValues> Compute::evaluate(Context& context, const Labels& labels, bool standalone) {
   if (labels.empty()) return NamedValues();
   logger_.begin_attempt();
-  auto all = evaluations_.run(context, *engine_, labels);
+  auto all = evaluations_.run(context, *engine_, labels, standalone);
   if (!all) {
     logger_.void_attempt();
     return all;
@@ -433,6 +456,8 @@ RunState Compute::run_state() const {
   state.epoch = state_.timestamp.epoch;
   state.batch_in_epoch = state_.timestamp.batch_in_epoch;
   state.evaluation_due = evaluation_due_;
+  state.tasks_done = static_cast<int64_t>(tasks_done_);
+  state.max_duration = state_.max_duration.text();
   state.sample = state_.timestamp.sample;
   state.token = state_.timestamp.token;
   state.sample_in_epoch = state_.timestamp.sample_in_epoch;

@@ -14,6 +14,7 @@
 #include "actors/messages.h"
 #include "actors/step_log.h"
 #include "actors/supervisor.h"
+#include "actors/task.h"
 #include "actors/train_step.h"
 #include "actors/trainer_log.h"
 #include "io/digests.h"
@@ -57,6 +58,7 @@ class Compute final : public Actor {
     CheckpointNames names;
     StepObserver before_step;
     Engine::Options listeners;
+    std::vector<Task> tasks;
   };
 
   Compute(Options options, const Cast& cast, Disk& disk, Log& log, Recorder& recorder);
@@ -79,7 +81,6 @@ class Compute final : public Actor {
   void step(Context& context, BatchReady& ready);
   void vote(Context& context, Verdict& mine) const;
   void report(Context& context, const Verdict& verdict, double lr);
-  double progress() const;
   void after_step(Context& context, const Timestamp& before, const Verdict& verdict);
   void end_batch(Context& context, const Labels& due);
   void end_epoch(Context& context, const Labels& due);
@@ -90,7 +91,10 @@ class Compute final : public Actor {
   void send_logged(Context& context);
   bool over() const;
 
-  std::optional<NamedValues> evaluate(Context& context, const Labels& labels);
+  bool goes_on_with_tasks(Context& context, bool& stopped);
+  bool train_on(Context& context, const Time& duration);
+  void predict_alone(Context& context, const Task& task);
+  std::optional<NamedValues> evaluate(Context& context, const Labels& labels, bool standalone = false);
   void observe(const NamedValues& metrics);
   void write_text(Context& context);
   void snapshot(Context& context, bool last);
@@ -128,6 +132,7 @@ class Compute final : public Actor {
   bool stop_agreed_ = false;     // by all ranks
   bool checkpoint_due_ = false;  // after the step in hand
   EvaluationDue evaluation_due_;
+  std::size_t tasks_done_ = 0;
   bool done_ = false;
 };
 

@@ -36,12 +36,13 @@ Evaluations::Labels Evaluations::due_at_the_end() const {
   return labels;
 }
 
-std::optional<NamedValues> Evaluations::run(Context& context, Engine& engine, const Labels& labels) {
+std::optional<NamedValues> Evaluations::run(Context& context, Engine& engine, const Labels& labels,
+                                            bool standalone) {
   std::optional<NamedValues> found;
   must_fit("evaluation after step " + std::to_string(state_.timestamp.batch), [&] {
-    engine.run_event(Event::kEvalBeforeAll);
+    engine.run_event(standalone ? Event::kEvalStandaloneStart : Event::kEvalBeforeAll);
     found = run_all(context, engine, labels);
-    if (found) engine.run_event(Event::kEvalAfterAll);
+    if (found) engine.run_event(standalone ? Event::kEvalStandaloneEnd : Event::kEvalAfterAll);
   });
   if (found)
     for (const auto& label : labels) done_at_[label] = state_.timestamp.batch;

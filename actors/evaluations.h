@@ -34,8 +34,8 @@ class Evaluations {
   Labels due_at_the_end() const;
 
   // What they found, by the names in metrics.jsonl; nothing where the run was asked to stop. Throws
-  // OperatingError where one sample is too large for the memory.
-  std::optional<NamedValues> run(Context& context, Engine& engine, const Labels& labels);
+  // OperatingError where one sample is too large for the memory. `standalone`: not as a part of training.
+  std::optional<NamedValues> run(Context& context, Engine& engine, const Labels& labels, bool standalone);
 
   double seconds() const { return seconds_; }  // that they took so far, on rank 0
 

@@ -12,7 +12,8 @@ constexpr int kLookBack = 64;
 }  // namespace
 
 bool Heartbeat::unhurried() const {
-  return what == kPrepares || what == kDone || what == kWritesText || what == kWaitsForDisk;
+  return what == kPrepares || what == kDone || what == kWritesText || what == kPredicts ||
+         what == kWaitsForDisk;
 }
 
 std::string Heartbeat::text() const {

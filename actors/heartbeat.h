@@ -11,6 +11,7 @@ namespace tutti {
 inline constexpr const char* kPrepares = "prepares model and checkpoint";
 inline constexpr const char* kDone = "done";
 inline constexpr const char* kWritesText = "writes a sample of text";
+inline constexpr const char* kPredicts = "predicts";
 inline constexpr const char* kWaitsForDisk = "waits for its last checkpoint";
 
 // What a rank tells about itself twice a second: the last thing that its Compute did, how long ago, and

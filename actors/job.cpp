@@ -354,9 +354,11 @@ Job make_job(Setting recipe, const JobOptions& options) {
   job.recipe_text = write_recipe(job.recipe);
   job.plugin = load_plugin(job.recipe);
   job.listeners = options.brought.listeners;
+  job.tasks = options.brought.tasks;
   open_all_data(job, options);
   const auto model = open_training_data(job, options.brought);
   for (auto& evaluator : job.evaluators) complete(job, *model, evaluator);
+  check_tasks(job.tasks, job.evaluators);
   if (options.makes_folders) make_folders(job, options);
   return job;
 }

@@ -9,6 +9,7 @@
 #include "actors/checkpoint_terms.h"
 #include "actors/evaluator.h"
 #include "actors/plugin_library.h"
+#include "actors/task.h"
 #include "data/dataset.h"
 #include "data/own_data.h"
 #include "data/sampler.h"
@@ -26,6 +27,7 @@ struct Brought {
   ModelFactory make_model;                 // empty: the recipe's
   std::map<std::string, DatasetPtr> data;  // "train", or an evaluator's label; else the recipe's
   Listeners listeners;                     // may be empty
+  std::vector<Task> tasks;                 // after the training
 };
 
 // A run as the recipe and the command line define it, before anything is built. The same on every rank.
@@ -46,6 +48,7 @@ struct Job {
   ModelFactory make_model = tutti::make_model;
   StepObserver before_step;  // may be empty
   Listeners listeners;       // of a rank; may be empty
+  std::vector<Task> tasks;   // after the training
   int64_t global_batch = 0;
 
   Sampler train_sampler(int rank) const;

@@ -1,20 +1,16 @@
 #include "actors/predict.h"
 
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <sstream>
 
 #include "actors/lone_job.h"
+#include "actors/prediction.h"
 #include "io/hdf5_writer.h"
 #include "runtime/catalog.h"
-#include "tensors/autocast.h"
 #include "tensors/torch_error.h"
-#include "training/engine.h"
-#include "training/state.h"
 
 namespace tutti {
 namespace {
@@ -32,36 +28,14 @@ const Evaluator& evaluator_of(const Job& job, const std::string& label) {
       .fail(labels.empty() ? "the recipe has no [data.eval]" : "there are " + joined(labels));
 }
 
-void predict_batch(State& state, Engine& engine, Parts& parts) {
-  engine.run_event(Event::kPredictBatchStart);
-  engine.run_event(Event::kPredictBeforeForward);
-  {
-    const AutocastScope autocast(state.precision.autocast);
-    state.outputs = state.model->eval_forward(state.batch);
-  }
-  engine.run_event(Event::kPredictAfterForward);
-  for (const auto& [name, tensor] : state.outputs.leaves()) {
-    const bool narrow = tensor.is_floating_point() && tensor.element_size() < 4;
-    parts[name].push_back(tensor.to(narrow ? at::kFloat : tensor.scalar_type()).contiguous());
-  }
-  engine.run_event(Event::kPredictBatchEnd);
-}
-
 Parts predictions(State& state, Engine& engine, const Evaluator& evaluator) {
-  const at::NoGradGuard no_grad;
-  const ForwardContext predicting{/*training=*/false, nullptr};
-  set_context(*state.model, &predicting);
-  state.dataloader_label = evaluator.label;
   Parts parts;
-  engine.run_event(Event::kPredictStart);
-  for (int64_t begin = 0; begin < evaluator.data->size(); begin += evaluator.global_batch) {
-    std::vector<int64_t> rows(std::min(evaluator.global_batch, evaluator.data->size() - begin));
-    std::iota(rows.begin(), rows.end(), begin);
-    state.batch = evaluator.data->get(rows);
-    predict_batch(state, engine, parts);
-  }
-  engine.run_event(Event::kPredictEnd);
-  set_context(*state.model, nullptr);
+  predict(state, engine, evaluator, [&parts](const Outputs& outputs) {
+    for (const auto& [name, tensor] : outputs.leaves()) {
+      const bool narrow = tensor.is_floating_point() && tensor.element_size() < 4;
+      parts[name].push_back(tensor.to(narrow ? at::kFloat : tensor.scalar_type()).contiguous());
+    }
+  });
   return parts;
 }
 

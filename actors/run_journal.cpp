@@ -28,7 +28,7 @@ RecordedJob head_of(const Job& job, int rank, const std::string& host) {
   head.cpu = at::get_cpu_capability();
   head.data_digest = job.data_digest();
   head.unix_ms = SystemClock().unix_ms();
-  head.own_listeners = static_cast<bool>(job.listeners);
+  head.own_listeners = job.listeners || !job.tasks.empty();
   return head;
 }
 

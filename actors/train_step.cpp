@@ -172,11 +172,17 @@ bool TrainStep::pass(Context& context, const Hooks& hooks, const std::function<M
     recorder_.digest({"compute/loss", state_.timestamp.batch, std::bit_cast<uint64_t>(mine.loss_sum)});
   Verdict vote = verdict_of(mine);
   hooks.vote(vote);
-  StepFinished all =
-      context.ask<StepFinished>(cast_.sync, FinishStep{state_.timestamp.batch, vote, mine.statistics});
+  StepFinished all = agree(context, vote, mine.statistics);
   if (all.verdict.out_of_memory > 0) return false;
   add_up(std::move(all));
   return true;
+}
+
+// A lone rank agrees with itself, without two threads' being woken in every step.
+StepFinished TrainStep::agree(Context& context, const Verdict& mine, const at::Tensor& statistics) {
+  if (state_.world > 1)
+    return context.ask<StepFinished>(cast_.sync, FinishStep{state_.timestamp.batch, mine, statistics});
+  return {mine, statistics.defined() ? statistics.clone().unsqueeze(0) : statistics};
 }
 
 // The step's loss and counts are its first pass's.

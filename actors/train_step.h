@@ -78,6 +78,7 @@ class TrainStep {
   bool try_step(Context& context, const BatchReady& ready, double lr, const Hooks& hooks);
   bool pass(Context& context, const Hooks& hooks, const std::function<MicrobatchResult()>& work);
   double extra_pass(Context& context, const Hooks& hooks, const std::function<void()>& move);
+  StepFinished agree(Context& context, const Verdict& mine, const at::Tensor& statistics);
   void add_up(StepFinished all);
   void take_gradients();
   bool commit(Context& context, const Hooks& hooks);

@@ -14,7 +14,7 @@ Setting written_recipe(const std::string& recipe, const std::vector<std::string>
 
 }  // namespace
 
-int Trainer::fit() {
+int Trainer::fit(const std::vector<Task>& then) {
   const auto recipe = [this] { return resolve_recipe(written_recipe(options_.recipe, options_.overrides)); };
   LaunchOptions launch{options_.run_dir, options_.resume};
   if (options_.model)
@@ -23,6 +23,7 @@ int Trainer::fit() {
     };
   launch.brought.data = options_.data;
   launch.brought.listeners = options_.listeners;
+  launch.brought.tasks = then;
   return train(recipe, launch);
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/task.h"
 #include "data/dataset.h"
 #include "models/model.h"
 #include "training/engine.h"
@@ -33,10 +34,11 @@ class Trainer {
 
   explicit Trainer(Options options) : options_(std::move(options)) {}
 
-  // Trains until max_duration. The exit code of the program: 0; 2 when the run cannot start, 3 when its last
+  // Trains until max_duration, then does the tasks: train_on("1ep"), evaluate_on(), predict_on("eval", take)
+  // (actors/task.h). The exit code of the program: 0; 2 when the run cannot start, 3 when its last
   // checkpoint could not be written; what went wrong is on standard error. A rank that fails in mid-run ends
   // the process.
-  int fit();
+  int fit(const std::vector<Task>& then = {});
 
  private:
   Options options_;

@@ -104,6 +104,7 @@ Compute::Options compute_options(const Job& job, const RankPlace& place) {
   options.save = save_terms(job.recipe);
   options.names = checkpoint_set(job.recipe).names;
   options.before_step = job.before_step;
+  options.tasks = job.tasks;
   if (job.listeners) options.listeners = job.listeners(place.rank);
   if (job.plugin) job.plugin->add_listeners(job.recipe, options.listeners);
   return options;

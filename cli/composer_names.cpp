@@ -100,11 +100,12 @@ ComposerNames of_trainer() {
   return {
       {"Trainer", "actors/trainer.h", "for a program of one's own; `tutti train` is for recipes"},
       {"Trainer.fit", "tutti train", "in a program of one's own Trainer::fit (actors/trainer.h)"},
-      {"Trainer.fit.duration", "[train] max_duration", "counted from the beginning of the run"},
+      {"Trainer.fit.duration", "[train] max_duration",
+       "counted from the beginning of the run; a program trains on by the task train_on (actors/task.h)"},
       {"Trainer.fit.reset_time", "",
        "not yet: a run that goes on goes on counting; with load_weights_only = true it begins at 0"},
-      {"Trainer.eval", "tutti eval"},
-      {"Trainer.predict", "tutti predict"},
+      {"Trainer.eval", "tutti eval", "in a program of one's own the task evaluate_on (actors/task.h)"},
+      {"Trainer.predict", "tutti predict", "in a program of one's own the task predict_on (actors/task.h)"},
       {"Trainer.save_checkpoint", "[checkpoint] interval",
        "a run is saved at its end too, and where it is told to stop (`tutti stop`)"},
       {"Trainer.export_for_inference", "[[callbacks]] kind = \"export_for_inference\""},
@@ -202,19 +203,25 @@ ComposerNames of_training_events() {
   });
 }
 
+ComposerNames of_task_events() {
+  return events({
+      {"EVAL_STANDALONE_START", "before the evaluators of an evaluation that is no part of training"},
+      {"EVAL_STANDALONE_END", "after the evaluators of an evaluation that is no part of training"},
+      {"PREDICT_START", "before the first batch of a prediction"},
+      {"PREDICT_BATCH_START", "before a batch of a prediction"},
+      {"PREDICT_BEFORE_FORWARD", "before the forward pass of a prediction's batch"},
+      {"PREDICT_AFTER_FORWARD", "the outputs of a prediction's batch are there"},
+      {"PREDICT_BATCH_END", "the outputs of a prediction's batch are taken"},
+      {"PREDICT_END", "after the last batch of a prediction"},
+  });
+}
+
 ComposerNames of_other_events() {
   ComposerNames names = {{"TRAINING_START", "the event fit_start", "training begins"},
                          {"TRAINING_END", "the event fit_end", "training is over"}};
-  const auto add = [&names](const char* note, std::initializer_list<const char*> given) {
-    for (auto& name : all_with_note(note, given)) names.push_back(std::move(name));
-  };
-  add("not yet: the event does not come, since iterations have no length",
-      {"ITERATION_END", "ITERATION_CHECKPOINT"});
-  add("not yet: the event is that of an evaluation on its own, and nobody listens to `tutti eval`",
-      {"EVAL_STANDALONE_START", "EVAL_STANDALONE_END"});
-  add("not yet: the event is one of a prediction, and nobody listens to `tutti predict`",
-      {"PREDICT_START", "PREDICT_BATCH_START", "PREDICT_BEFORE_FORWARD", "PREDICT_AFTER_FORWARD",
-       "PREDICT_BATCH_END", "PREDICT_END"});
+  for (auto& name : all_with_note("not yet: the event does not come, since iterations have no length",
+                                  {"ITERATION_END", "ITERATION_CHECKPOINT"}))
+    names.push_back(std::move(name));
   return names;
 }
 
@@ -408,6 +415,7 @@ const std::vector<ComposerName>& composer_names() {
                              of_interop(),
                              of_time(),
                              of_training_events(),
+                             of_task_events(),
                              of_other_events(),
                              of_callbacks(),
                              of_checkpoint_callbacks(),

@@ -11,9 +11,10 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GradScalerState, scale, growth_tracker, usual
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PlateauState, multiplier, best, has_best, bad, cooldown)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EvaluationDue, at, labels)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunState, run_name, seed, world, step, epoch, batch_in_epoch,
-                                   evaluation_due, sample, token, sample_in_epoch, token_in_epoch,
-                                   global_batch, data_digest, seconds, accumulation, grad_scaler, plateau,
-                                   lagging_rate, listeners, metrics, weights_only, saved_without, recipe)
+                                   evaluation_due, tasks_done, max_duration, sample, token, sample_in_epoch,
+                                   token_in_epoch, global_batch, data_digest, seconds, accumulation,
+                                   grad_scaler, plateau, lagging_rate, listeners, metrics, weights_only,
+                                   saved_without, recipe)
 
 std::string RunState::to_json() const { return nlohmann::json(*this).dump(1); }
 
@@ -23,6 +24,8 @@ RunState RunState::from_json(const std::string& text) {
     if (!state.contains("accumulation")) state["accumulation"] = AccumulationState();  // older checkpoints
     if (!state.contains("grad_scaler")) state["grad_scaler"] = GradScalerState();
     if (!state.contains("evaluation_due")) state["evaluation_due"] = EvaluationDue();
+    if (!state.contains("tasks_done")) state["tasks_done"] = 0;
+    if (!state.contains("max_duration")) state["max_duration"] = "";
     if (!state.contains("listeners")) state["listeners"] = RunState().listeners;
     if (!state.contains("metrics")) state["metrics"] = RunState().metrics;
     if (!state.contains("lagging_rate")) state["lagging_rate"] = 1.0;

@@ -56,7 +56,9 @@ struct RunState {
   int64_t epoch = 0;  // of the next batch
   int64_t batch_in_epoch = 0;
   EvaluationDue evaluation_due;
-  int64_t sample = 0;  // samples and tokens trained on
+  int64_t tasks_done = 0;    // of those that follow the training
+  std::string max_duration;  // a time; as the run last had it
+  int64_t sample = 0;        // samples and tokens trained on
   int64_t token = 0;
   int64_t sample_in_epoch = 0;
   int64_t token_in_epoch = 0;

@@ -68,6 +68,15 @@ Entry gpt() {
       }};
 }
 
+Entry sequential() {
+  return {"sequential",
+          "Layers one after another, described as PyTorch prints them, for classification.",
+          {Key{"layers", kTexts, "",
+               "like [\"Flatten()\", \"Linear(64, 32)\", \"ReLU()\", \"Linear(32, 10)\"]; there are Linear, "
+               "Conv2d, "
+               "BatchNorm2d, LayerNorm, ReLU, GELU, Tanh, Flatten, MaxPool2d, AdaptiveAvgPool2d, Dropout"}}};
+}
+
 }  // namespace
 
 Catalog model_catalog() {
@@ -80,6 +89,7 @@ Catalog model_catalog() {
           .entries = {mlp(),
                       resnet_cifar(),
                       gpt(),
+                      sequential(),
                       plugin_entry("model"),
                       {"program", "What the program that trains brings along (actors/trainer.h)."}}};
 }

@@ -4,6 +4,7 @@
 #include "models/mlp.h"
 #include "models/resnet_cifar.h"
 #include "models/sample_check.h"
+#include "models/sequential_net.h"
 
 namespace tutti {
 namespace {
@@ -68,6 +69,26 @@ std::shared_ptr<Model> make_resnet_cifar(const Setting& section, const SampleSpe
                          .num_classes = num_classes(section, samples)});
 }
 
+std::shared_ptr<Model> make_sequential(const Setting& section, const SampleSpec& samples) {
+  const Shape& sample = value_input(section, samples);
+  require_class_target(section, samples);
+  const Setting& layers = section.at("layers");
+  std::shared_ptr<SequentialNet> net;
+  Shape scores;
+  try {
+    net = std::make_shared<SequentialNet>(layers.texts());
+    scores = SequentialNet::scores_of(layers.texts(), sample);
+  } catch (const UserError& error) {
+    layers.fail(error.what());
+  }
+  if (scores.size() != 1)
+    layers.fail("they end in " + shape_text(scores) + " a sample, not in scores of classes");
+  if (samples.classes > scores[0])
+    layers.fail("they end in " + std::to_string(scores[0]) + " scores a sample; the data has targets up to " +
+                std::to_string(samples.classes - 1));
+  return net;
+}
+
 void check_gpt(const Setting& section, const GptOptions& options, const SampleSpec& samples) {
   const int64_t length = token_sequence(section, samples);
   if (length > options.n_positions)
@@ -96,6 +117,7 @@ std::shared_ptr<Model> make_model(const Setting& section, const SampleSpec& samp
   if (kind.text() == "mlp") return make_mlp(section, samples);
   if (kind.text() == "resnet_cifar") return make_resnet_cifar(section, samples);
   if (kind.text() == "gpt") return make_gpt(section, samples);
+  if (kind.text() == "sequential") return make_sequential(section, samples);
   if (kind.text() == "program") kind.fail("the program that reads the recipe brings no model");
   kind.fail("there is no such model");
 }

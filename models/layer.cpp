@@ -14,7 +14,7 @@ namespace {
 
 const ForwardContext kDefaultContext;
 
-std::string joined(const std::string& path, const std::string& name) {
+std::string dotted(const std::string& path, const std::string& name) {
   return path.empty() ? name : path + "." + name;
 }
 
@@ -35,7 +35,7 @@ int replace_below(Layer& layer, const std::string& path, const Replacement& make
   int replaced = 0;
   for (const auto& slot : layer.slots()) {
     if (slot->empty()) continue;
-    const NamedSlot named{joined(path, slot->name()), slot.get()};
+    const NamedSlot named{dotted(path, slot->name()), slot.get()};
     if (std::shared_ptr<Layer> fresh = make(named)) {
       slot->fill(std::move(fresh));
       ++replaced;
@@ -59,7 +59,7 @@ class LayerWalk {
     if (!seen_.insert(&layer).second) return;
     visit_(path, layer);
     for (const auto& slot : layer.slots_)
-      if (!slot->empty()) run(slot->layer(), joined(path, slot->name()));
+      if (!slot->empty()) run(slot->layer(), dotted(path, slot->name()));
   }
 
  private:
@@ -117,7 +117,7 @@ std::vector<NamedParameter> parameters(Layer& root) {
   std::vector<NamedParameter> found;
   LayerWalk([&](const std::string& path, Layer& layer) {
     for (const auto& own : layer.own_parameters())
-      found.push_back({joined(path, own->name), &layer, own.get()});
+      found.push_back({dotted(path, own->name), &layer, own.get()});
   }).run(root);
   return found;
 }
@@ -125,7 +125,7 @@ std::vector<NamedParameter> parameters(Layer& root) {
 std::vector<NamedBuffer> buffers(Layer& root) {
   std::vector<NamedBuffer> found;
   LayerWalk([&](const std::string& path, Layer& layer) {
-    for (const auto& own : layer.own_buffers()) found.push_back({joined(path, own->name), &layer, own.get()});
+    for (const auto& own : layer.own_buffers()) found.push_back({dotted(path, own->name), &layer, own.get()});
   }).run(root);
   return found;
 }
@@ -133,7 +133,7 @@ std::vector<NamedBuffer> buffers(Layer& root) {
 std::vector<NamedSlot> slots(Layer& root) {
   std::vector<NamedSlot> found;
   LayerWalk([&](const std::string& path, Layer& layer) {
-    for (const auto& slot : layer.slots()) found.push_back({joined(path, slot->name()), slot.get()});
+    for (const auto& slot : layer.slots()) found.push_back({dotted(path, slot->name()), slot.get()});
   }).run(root);
   return found;
 }

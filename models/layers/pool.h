@@ -11,4 +11,17 @@ class AdaptiveAvgPool2d final : public Layer {
   const char* kind() const override { return "AdaptiveAvgPool2d"; }
 };
 
+// The largest value of every window of size x size: [N, C, H, W] to [N, C, H', W'] with
+// H' = (H + 2 padding - size) / stride + 1, rounded down.
+class MaxPool2d final : public Layer {
+ public:
+  MaxPool2d(int64_t size, int64_t stride, int64_t padding = 0)
+      : size_(size), stride_(stride), padding_(padding) {}
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "MaxPool2d"; }
+
+ private:
+  int64_t size_, stride_, padding_;
+};
+
 }  // namespace tutti

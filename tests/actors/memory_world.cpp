@@ -93,6 +93,7 @@ MemoryWorld::Outcome MemoryWorld::run(const std::string& grad_accum) const {
   begin_process(resolved);
   Job job = make_job(std::move(resolved), {ranks, folder.path("run"), "", 0, "local"});
   job.listeners = listeners;
+  job.tasks = tasks;
   std::vector<std::shared_ptr<Model>> models;
   job.make_model = [&](const Setting& model, const SampleSpec& spec) {
     models.push_back(make_model(model, spec));

@@ -19,6 +19,7 @@ struct MemoryWorld {
   ModelFactory make_model = tutti::make_model;
   uint64_t schedule_seed = 0;
   Listeners listeners = {};
+  std::vector<Task> tasks = {};
   bool real_time = false;
 
   struct Outcome {
