@@ -93,6 +93,7 @@ void forget(RunState& state, const std::function<bool(const std::string& name)>&
     state.sample = state.token = state.sample_in_epoch = state.token_in_epoch = 0;
     state.seconds = 0;
     state.evaluation_due = fresh.evaluation_due;
+    state.tasks = fresh.tasks;
   }
   if (is_forgotten("schedulers")) {
     state.plateau = fresh.plateau;

@@ -77,6 +77,7 @@ Prepared Compute::prepare(const Prepare& start) {
   try {
     const Setting& recipe = options_.recipe;
     state_.max_duration = planned_duration(recipe);
+    tasks_.after = state_.max_duration.text();
     state_.composer = composers_way(recipe);
     for (auto& callback : make_callbacks(recipe, disk_))
       options_.listeners.callbacks.push_back(std::move(callback));
@@ -150,8 +151,8 @@ void Compute::take(const RunState& saved, const std::string& folder) {
   if (saved.step > 0 && lies_in(folder, options_.checkpoints)) saved_at_ = saved.step;
   time.batch_in_epoch = saved.batch_in_epoch;
   evaluation_due_ = saved.evaluation_due;
-  tasks_done_ = static_cast<std::size_t>(saved.tasks_done);
-  if (tasks_done_ > 0 && !saved.max_duration.empty()) state_.max_duration = Time::parse(saved.max_duration);
+  if (saved.tasks.after == tasks_.after && lies_in(folder, options_.checkpoints)) tasks_ = saved.tasks;
+  if (!tasks_.until.empty()) state_.max_duration = Time::parse(tasks_.until);
   time.sample = saved.sample;
   time.token = saved.token;
   time.sample_in_epoch = saved.sample_in_epoch;
@@ -165,6 +166,7 @@ void Compute::take(const RunState& saved, const std::string& folder) {
   }
   state_.metric_values = saved.metrics;
   rate_.restore(saved.plateau, saved.lagging_rate);
+  follow_max_duration();
 }
 
 void Compute::begin(Context& context, const Start&) {
@@ -235,12 +237,12 @@ void Compute::step(Context& context, BatchReady& ready) {
   step_began_ = context.now();
 }
 
-// Durations in seconds are rank 0's, so that all ranks end on the same step. Evaluations do not count, as in
-// Composer.
+// Durations in seconds are rank 0's, so that all ranks end on the same step. Evaluations and predictions do
+// not count, as in Composer.
 void Compute::vote(Context& context, Verdict& mine) const {
   if (options_.rank == 0)
-    mine.seconds =
-        recorder_.answer("seconds", earlier_s_ + seconds(context.now() - began_) - evaluations_.seconds());
+    mine.seconds = recorder_.answer(
+        "seconds", earlier_s_ + seconds(context.now() - began_) - evaluations_.seconds() - predicting_s_);
   mine.stop = stop_requested_ ? 1 : 0;
 }
 
@@ -339,42 +341,46 @@ void Compute::finish(Context& context, bool stopped) {
 
 // Whether it trains on; `stopped`: a task was cut by a request to stop, and is not done.
 bool Compute::goes_on_with_tasks(Context& context, bool& stopped) {
-  for (; tasks_done_ < options_.tasks.size(); ++tasks_done_) {
-    const Task& task = options_.tasks[tasks_done_];
+  while (tasks_.done < std::ssize(options_.tasks)) {
     stopped = stop_agreed_;
+    const Task& task = options_.tasks[tasks_.done];
+    if (!stopped && task.kind == Task::Kind::kEvaluate)
+      stopped = !evaluate(context, labels_of(task), /*standalone=*/true);
     if (stopped) return false;
-    saved_at_ = -1;  // a checkpoint counts them
-    if (task.kind == Task::Kind::kFit) {
-      ++tasks_done_;
-      return train_on(context, task.duration);
-    }
-    if (task.kind == Task::Kind::kPredict) {
-      predict_alone(context, task);
-      continue;
-    }
-    Labels labels;
-    for (const auto& one : options_.evaluators)
-      if (task.label.empty() || task.label == one.label) labels.push_back(one.label);
-    stopped = !evaluate(context, labels, /*standalone=*/true);
-    if (stopped) return false;
+    if (task.kind == Task::Kind::kPredict) predict_alone(context, task);
+    ++tasks_.done;
+    if (task.kind != Task::Kind::kFit) continue;
+    train_on(context, Time::parse(task.duration));
+    return true;
   }
   return false;
 }
 
-bool Compute::train_on(Context& context, const Time& duration) {
+Evaluations::Labels Compute::labels_of(const Task& task) const {
+  Labels labels;
+  for (const auto& one : options_.evaluators)
+    if (task.label.empty() || task.label == one.label) labels.push_back(one.label);
+  return labels;
+}
+
+// What is done so far is saved before more is trained.
+void Compute::train_on(Context& context, const Time& duration) {
   state_.max_duration = state_.timestamp.get(duration.unit()) + duration;
+  tasks_.until = state_.max_duration.text();
   follow_max_duration();
   send_logged(context);
+  if (checkpoint_every_->fires() && saved_at_ != state_.timestamp.batch) snapshot(context, /*last=*/false);
   engine_->run_event(Event::kFitStart);
   await_batch();
-  return true;
 }
 
 void Compute::predict_alone(Context& context, const Task& task) {
   if (options_.rank != 0) return;
   record(context, kPredicts);
+  const TimePoint began = context.now();
   for (const auto& one : options_.evaluators)
     if (one.label == task.label) must_fit("prediction", [&] { predict(state_, *engine_, one, task.take); });
+  predicting_s_ += recorder_.answer("prediction seconds", seconds(context.now() - began));
 }
 
 void Compute::write_text(Context& context) try {
@@ -456,8 +462,7 @@ RunState Compute::run_state() const {
   state.epoch = state_.timestamp.epoch;
   state.batch_in_epoch = state_.timestamp.batch_in_epoch;
   state.evaluation_due = evaluation_due_;
-  state.tasks_done = static_cast<int64_t>(tasks_done_);
-  state.max_duration = state_.max_duration.text();
+  state.tasks = tasks_;
   state.sample = state_.timestamp.sample;
   state.token = state_.timestamp.token;
   state.sample_in_epoch = state_.timestamp.sample_in_epoch;

@@ -92,7 +92,8 @@ class Compute final : public Actor {
   bool over() const;
 
   bool goes_on_with_tasks(Context& context, bool& stopped);
-  bool train_on(Context& context, const Time& duration);
+  void train_on(Context& context, const Time& duration);
+  Labels labels_of(const Task& task) const;
   void predict_alone(Context& context, const Task& task);
   std::optional<NamedValues> evaluate(Context& context, const Labels& labels, bool standalone = false);
   void observe(const NamedValues& metrics);
@@ -132,7 +133,8 @@ class Compute final : public Actor {
   bool stop_agreed_ = false;     // by all ranks
   bool checkpoint_due_ = false;  // after the step in hand
   EvaluationDue evaluation_due_;
-  std::size_t tasks_done_ = 0;
+  TasksState tasks_;
+  double predicting_s_ = 0;  // on rank 0; no part of training
   bool done_ = false;
 };
 

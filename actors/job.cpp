@@ -358,7 +358,7 @@ Job make_job(Setting recipe, const JobOptions& options) {
   open_all_data(job, options);
   const auto model = open_training_data(job, options.brought);
   for (auto& evaluator : job.evaluators) complete(job, *model, evaluator);
-  check_tasks(job.tasks, job.evaluators);
+  check_tasks(job.tasks, job.evaluators, counts_tokens(*model, job.spec()));
   if (options.makes_folders) make_folders(job, options);
   return job;
 }

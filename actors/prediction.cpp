@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "tensors/autocast.h"
@@ -23,24 +25,41 @@ void predict_batch(State& state, Engine& engine, const TakeOutputs& take) {
   engine.run_event(Event::kPredictBatchEnd);
 }
 
+// While it lives the state is a prediction's.
+class Predicting {
+ public:
+  Predicting(State& state, const std::string& label)
+      : state_(state), train_(std::exchange(state.dataloader_label, label)) {
+    set_context(*state.model, &context_);
+  }
+  ~Predicting() {
+    state_.dataloader_label = train_;
+    state_.batch = {};
+    state_.outputs = {};
+    set_context(*state_.model, nullptr);
+  }
+  Predicting(const Predicting&) = delete;
+
+ private:
+  State& state_;
+  std::string train_;
+  ForwardContext context_{/*training=*/false, nullptr};
+};
+
 }  // namespace
 
 void predict(State& state, Engine& engine, const Evaluator& evaluator, const TakeOutputs& take) {
   const at::NoGradGuard no_grad;
-  const ForwardContext predicting{/*training=*/false, nullptr};
-  set_context(*state.model, &predicting);
-  state.dataloader_label = evaluator.label;
+  const Predicting predicting(state, evaluator.label);
   engine.run_event(Event::kPredictStart);
-  for (int64_t begin = 0; begin < evaluator.data->size(); begin += evaluator.global_batch) {
-    std::vector<int64_t> rows(std::min(evaluator.global_batch, evaluator.data->size() - begin));
+  const int64_t part = std::min(evaluator.global_batch, evaluator.microbatch());
+  for (int64_t begin = 0; begin < evaluator.data->size(); begin += part) {
+    std::vector<int64_t> rows(std::min(part, evaluator.data->size() - begin));
     std::iota(rows.begin(), rows.end(), begin);
     state.batch = evaluator.data->get(rows);
     predict_batch(state, engine, take);
   }
   engine.run_event(Event::kPredictEnd);
-  state.batch = {};
-  state.outputs = {};
-  set_context(*state.model, nullptr);
 }
 
 }  // namespace tutti

@@ -8,17 +8,6 @@
 namespace tutti {
 namespace {
 
-bool counts_tokens(const Model& model, const SampleSpec& samples) {
-  TensorTree::Children arrays;
-  for (const auto& [name, shape] : samples.shapes) {
-    Shape one = shape;
-    one.insert(one.begin(), 1);
-    const auto dtype = samples.dtypes.find(name);
-    arrays.emplace_back(name, at::zeros(one, dtype == samples.dtypes.end() ? at::kFloat : dtype->second));
-  }
-  return model.tokens(Batch(std::move(arrays))) > 0;
-}
-
 const Setting* first_in_tokens(const Setting& setting) {
   if (setting.is_text())
     return time_unit(setting.text()) == "tok" && Time::parse(setting).value() > 0 ? &setting : nullptr;
@@ -33,6 +22,17 @@ const Setting* first_in_tokens(const Setting& setting) {
 }
 
 }  // namespace
+
+bool counts_tokens(const Model& model, const SampleSpec& samples) {
+  TensorTree::Children arrays;
+  for (const auto& [name, shape] : samples.shapes) {
+    Shape one = shape;
+    one.insert(one.begin(), 1);
+    const auto dtype = samples.dtypes.find(name);
+    arrays.emplace_back(name, at::zeros(one, dtype == samples.dtypes.end() ? at::kFloat : dtype->second));
+  }
+  return model.tokens(Batch(std::move(arrays))) > 0;
+}
 
 void require_tokens(const Setting& recipe, const Model& model, const SampleSpec& samples) {
   for (const char* section : {"train", "data", "evaluators", "checkpoint", "scheduler", "callbacks"}) {

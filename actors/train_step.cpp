@@ -338,7 +338,7 @@ void TrainStep::update_scale(bool overflowed) {
   scaler_->update(overflowed);
 }
 
-// Where there are several ranks, each looks at what it sums, for all.
+// Where there are several ranks, what their gradients come to is looked at as it is summed.
 bool TrainStep::overflows() const {
   if (buckets_) return false;
   for (const auto& view : state_.views) {

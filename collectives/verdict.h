@@ -11,7 +11,7 @@ namespace tutti {
 struct Verdict {
   double out_of_memory = 0;   // the step is void and done again
   double non_finite = 0;      // the loss is not: the step is skipped
-  double overflow = 0;        // the reduced gradients are not: the step is skipped
+  double overflow = 0;        // the reduced gradients are not: skipped too; of several ranks Sync says so
   double stop = 0;            // after this step, checkpoint and end
   double checkpoint_now = 0;  // after this step
   double samples = 0;         // of the global batch

@@ -46,6 +46,15 @@ struct EvaluationDue {
   friend bool operator==(const EvaluationDue&, const EvaluationDue&) = default;
 };
 
+// How far a program's tasks have come.
+struct TasksState {
+  int64_t done = 0;
+  std::string after;  // the recipe's max_duration, which they follow: where it is another, they begin anew
+  std::string until;  // max_duration as a task has set it, or ""
+
+  friend bool operator==(const TasksState&, const TasksState&) = default;
+};
+
 // What a checkpoint holds besides tensors: enough to go on at the same bits. Randomness is a function of the
 // seed and the counters, so nothing of it is saved.
 struct RunState {
@@ -56,8 +65,7 @@ struct RunState {
   int64_t epoch = 0;  // of the next batch
   int64_t batch_in_epoch = 0;
   EvaluationDue evaluation_due;
-  int64_t tasks_done = 0;    // of those that follow the training
-  std::string max_duration;  // a time; as the run last had it
+  TasksState tasks;
   int64_t sample = 0;        // samples and tokens trained on
   int64_t token = 0;
   int64_t sample_in_epoch = 0;

@@ -5,6 +5,7 @@
 #include "models/resnet_cifar.h"
 #include "models/sample_check.h"
 #include "models/sequential_net.h"
+#include "tensors/torch_error.h"
 
 namespace tutti {
 namespace {
@@ -78,8 +79,8 @@ std::shared_ptr<Model> make_sequential(const Setting& section, const SampleSpec&
   try {
     net = std::make_shared<SequentialNet>(layers.texts());
     scores = SequentialNet::scores_of(layers.texts(), sample);
-  } catch (const UserError& error) {
-    layers.fail(error.what());
+  } catch (const std::exception& error) {
+    layers.fail(one_line(error));
   }
   if (scores.size() != 1)
     layers.fail("they end in " + shape_text(scores) + " a sample, not in scores of classes");

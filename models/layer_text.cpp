@@ -53,6 +53,8 @@ class Arguments {
     std::size_t position = 0;
     for (const std::string& part : parts_of(list)) {
       const auto equals = part.find('=');
+      if (equals == std::string::npos && given_.size() > position)
+        throw UserError("argument " + part + " has no name, and follows one that has");
       if (equals == std::string::npos && position == names_.size())
         throw UserError("more than " + std::to_string(names_.size()) + " arguments");
       const std::string name =
@@ -64,11 +66,13 @@ class Arguments {
     }
   }
 
-  int64_t integer(const std::string& name, std::optional<int64_t> fallback, int64_t least) const {
+  // 3, or where the layer has so many `dimensions` the same for all: (3, 3).
+  int64_t integer(const std::string& name, std::optional<int64_t> fallback, int64_t least,
+                  std::size_t dimensions = 0) const {
     const auto found = given_.find(name);
     if (found == given_.end() && !fallback) throw UserError("argument " + name + " is missing");
     if (found == given_.end()) return *fallback;
-    const int64_t value = square(name, found->second);
+    const int64_t value = one_of_all(name, found->second, dimensions);
     if (value < least || value > kWidestLayer)
       wrong(name, "an integer from " + std::to_string(least) + " to " + std::to_string(kWidestLayer));
     return value;
@@ -97,19 +101,21 @@ class Arguments {
   }
 
  private:
-  // 3, or (3, 3)
-  int64_t square(const std::string& name, const std::string& text) const {
-    const bool is_tuple = text.size() > 1 && text.front() == '(' && text.back() == ')';
-    std::optional<int64_t> value;
-    for (const std::string& one : parts_of(is_tuple ? text.substr(1, text.size() - 2) : text)) {
-      int64_t number = 0;
-      const auto [rest, error] = std::from_chars(one.data(), one.data() + one.size(), number);
-      if (error != std::errc() || rest != one.data() + one.size()) wrong(name, "an integer");
-      if (value && *value != number) wrong(name, "the same integer in all dimensions");
-      value = number;
-    }
-    if (!value) wrong(name, "an integer");
-    return *value;
+  int64_t one_of_all(const std::string& name, const std::string& text, std::size_t dimensions) const {
+    const bool is_tuple = dimensions > 0 && text.size() > 1 && text.front() == '(' && text.back() == ')';
+    if (!is_tuple) return whole(name, text);
+    const auto parts = parts_of(text.substr(1, text.size() - 2));
+    if (parts.size() != dimensions) wrong(name, std::to_string(dimensions) + " of them in parentheses");
+    for (const std::string& one : parts)
+      if (whole(name, one) != whole(name, parts[0])) wrong(name, "the same integer in all dimensions");
+    return whole(name, parts[0]);
+  }
+
+  int64_t whole(const std::string& name, const std::string& text) const {
+    int64_t number = 0;
+    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || rest != text.data() + text.size()) wrong(name, "an integer");
+    return number;
   }
 
   [[noreturn]] void wrong(const std::string& name, const std::string& expected) const {
@@ -131,12 +137,12 @@ std::shared_ptr<Layer> linear(const Arguments& of) {
 }
 
 std::shared_ptr<Layer> conv2d(const Arguments& of) {
-  only("dilation", "1", of.integer("dilation", 1, 1) == 1);
+  only("dilation", "1", of.integer("dilation", 1, 1, 2) == 1);
   const Conv2dOptions options{.in_channels = of.integer("in_channels", {}, 1),
                               .out_channels = of.integer("out_channels", {}, 1),
-                              .kernel_size = of.integer("kernel_size", {}, 1),
-                              .stride = of.integer("stride", 1, 1),
-                              .padding = of.integer("padding", 0, 0),
+                              .kernel_size = of.integer("kernel_size", {}, 1, 2),
+                              .stride = of.integer("stride", 1, 1, 2),
+                              .padding = of.integer("padding", 0, 0, 2),
                               .groups = of.integer("groups", 1, 1),
                               .bias = of.flag("bias", true)};
   if (options.in_channels % options.groups != 0 || options.out_channels % options.groups != 0)
@@ -155,13 +161,15 @@ std::shared_ptr<Layer> batch_norm2d(const Arguments& of) {
 std::shared_ptr<Layer> layer_norm(const Arguments& of) {
   only("elementwise_affine", "True", of.flag("elementwise_affine", true));
   only("bias", "True", of.flag("bias", true));
-  return std::make_shared<LayerNorm>(of.integer("normalized_shape", {}, 1), of.number("eps", 1e-5));
+  const double eps = of.number("eps", 1e-5);
+  if (!(eps > 0 && eps < 1)) throw UserError("argument eps: expected a number in (0, 1)");
+  return std::make_shared<LayerNorm>(of.integer("normalized_shape", {}, 1, 1), eps);
 }
 
 std::shared_ptr<Layer> relu(const Arguments& of) { return std::make_shared<ReLU>(of.flag("inplace", false)); }
 
 std::shared_ptr<Layer> gelu(const Arguments& of) {
-  only("approximate", "'tanh'", of.text("approximate", "'none'") == "'tanh'");
+  only("approximate", "'tanh'", of.text("approximate", "none").find("tanh") == 1);
   return std::make_shared<GELU>();
 }
 
@@ -172,17 +180,17 @@ std::shared_ptr<Layer> flatten(const Arguments& of) {
 }
 
 std::shared_ptr<Layer> max_pool2d(const Arguments& of) {
-  only("dilation", "1", of.integer("dilation", 1, 1) == 1);
+  only("dilation", "1", of.integer("dilation", 1, 1, 2) == 1);
   only("return_indices", "False", !of.flag("return_indices", false));
   only("ceil_mode", "False", !of.flag("ceil_mode", false));
-  const int64_t size = of.integer("kernel_size", {}, 1);
-  const int64_t padding = of.integer("padding", 0, 0);
+  const int64_t size = of.integer("kernel_size", {}, 1, 2);
+  const int64_t padding = of.integer("padding", 0, 0, 2);
   if (2 * padding > size) throw UserError("argument padding: more than half of kernel_size");
-  return std::make_shared<MaxPool2d>(size, of.integer("stride", size, 1), padding);
+  return std::make_shared<MaxPool2d>(size, of.integer("stride", size, 1, 2), padding);
 }
 
 std::shared_ptr<Layer> adaptive_avg_pool2d(const Arguments& of) {
-  only("output_size", "1", of.integer("output_size", {}, 1) == 1);
+  only("output_size", "1", of.integer("output_size", {}, 1, 2) == 1);
   return std::make_shared<AdaptiveAvgPool2d>();
 }
 

@@ -19,7 +19,11 @@ std::shared_ptr<Layer> layer_at(std::size_t index, const std::string& text) try 
   throw UserError(layer_place(index) + error.what());
 }
 
+// Layers of images take one without its batch, too, and give no batch then.
 at::Tensor passed(const Slot& slot, std::size_t index, const at::Tensor& x) try {
+  const std::string kind = slot.layer().kind();
+  if ((kind == "Conv2d" || kind == "MaxPool2d") && x.dim() != 4)
+    throw UserError("expected [channels, height, width]");
   return slot(x);
 } catch (const std::exception& error) {
   throw UserError(layer_place(index) + slot.layer().kind() + " does not take " +
@@ -42,6 +46,7 @@ Shape SequentialNet::scores_of(const std::vector<std::string>& layers, const Sha
   const at::NoGradGuard no_grad;
   const ForwardContext evaluation{.training = false, .statistics = nullptr};
   SequentialNet net(layers);
+  if (parameters(net).empty()) throw UserError("there is nothing to train: no layer has parameters");
   const auto on_cpu = [](at::Tensor& tensor) { tensor = at::empty_like(tensor, at::kCPU); };
   for (const auto& one : parameters(net)) on_cpu(one.parameter->tensor);
   for (const auto& one : buffers(net)) on_cpu(one.buffer->tensor);

@@ -75,6 +75,7 @@ void check_progress(const RunFacts& facts, const RunSeen& run, Findings& finding
     if (start.resumed_at >= 0 && start.resumed_at < published)
       findings.push_back(named(i) + " went back to step " + std::to_string(start.resumed_at) +
                          ", though the checkpoint of step " + std::to_string(published) + " was published");
+    if (start.damages()) published = 0;  // good ones may have made room for one that is not
     if (start.damages()) continue;
     for (const int64_t step : start.published) published = std::max(published, step);
   }

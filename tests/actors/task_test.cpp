@@ -120,16 +120,58 @@ TEST(TaskTest, AreDoneOnceThoughTheRunIsResumed) {
   EXPECT_EQ(seen.count(Event::kBatchStart), 0u) << "it was over";
 }
 
+// Only rank 0 predicts, and comes out of it as the others are.
+TEST(TaskTest, APredictionLeavesNoTrace) {
+  const Scratch folder;
+  std::vector<std::string> labels(2);
+  struct Label final : Callback {
+    explicit Label(std::string& into) : into(into) {}
+    std::string name() const override { return "Label"; }
+    void batch_start(State& state, Logger&) override { into = state.dataloader_label; }
+    std::string& into;
+  };
+  LocalRunOptions options;
+  options.run_dir = folder.path("run");
+  options.quiet = true;
+  options.prepare = [&](Job& job) {
+    job.tasks = {predict_on(), train_on("1ba")};
+    job.listeners = [&](int rank) {
+      Engine::Options listeners;
+      listeners.callbacks = {std::make_shared<Label>(labels[rank])};
+      return listeners;
+    };
+  };
+  train_in_one_process(recipe_of(task_recipe("1ep")), options);
+  EXPECT_EQ(labels[0], "train");
+  EXPECT_EQ(labels[1], "train");
+}
+
+// Tasks follow the training that the recipe describes: a longer one is done first.
+TEST(TaskTest, ALongerTrainingComesBeforeThem) {
+  const Scratch folder;
+  carried_out({.run_dir = folder.path("run"), .tasks = {train_on("2ba")}});
+  const auto seen = carried_out(
+      {.run_dir = folder.path("run"), .tasks = {train_on("2ba")}, .max_duration = "3ep", .resume = "auto"});
+  EXPECT_EQ(seen.at(Event::kBatchStart), 2 + 2);  // from 10 to 12, and on to 14
+  const auto plain = carried_out({.run_dir = folder.path("run"), .max_duration = "4ep", .resume = "auto"});
+  EXPECT_EQ(plain.at(Event::kBatchStart), 2);
+}
+
 TEST(TaskTest, ThatCannotBeAreRefused) {
   const std::vector<Evaluator> evaluators(1, Evaluator{.label = "eval"});
-  EXPECT_THAT([&] { check_tasks({evaluate_on("evil")}, evaluators); },
+  EXPECT_THAT([&] { check_tasks({evaluate_on("evil")}, evaluators, false); },
               ThrowsMessage<UserError>(HasSubstr("names the evaluator 'evil'; there are: eval")));
-  EXPECT_THAT([&] { check_tasks({predict_on("evil")}, evaluators); },
+  EXPECT_THAT([&] { check_tasks({predict_on("evil")}, evaluators, false); },
               ThrowsMessage<UserError>(HasSubstr("'evil'")));
-  EXPECT_THAT([&] { check_tasks({evaluate_on()}, {}); }, ThrowsMessage<UserError>(HasSubstr("no evaluator")));
-  EXPECT_THAT([&] { check_tasks({train_on("0.5dur")}, evaluators); },
-              ThrowsMessage<UserError>(HasSubstr("trains on for 0.5dur")));
-  EXPECT_NO_THROW(check_tasks({evaluate_on(), predict_on(), train_on("1ba")}, evaluators));
+  EXPECT_THAT([&] { check_tasks({evaluate_on()}, {}, false); },
+              ThrowsMessage<UserError>(HasSubstr("no evaluator")));
+  for (const char* text : {"0.5dur", "0ep", "1iter"})
+    EXPECT_THAT(([&, text] { check_tasks({train_on(text)}, evaluators, true); }),
+                ThrowsMessage<UserError>(HasSubstr("trains on for " + std::string(text))));
+  EXPECT_THAT([&] { check_tasks({train_on("soon")}, evaluators, true); }, testing::Throws<UserError>());
+  EXPECT_THAT([&] { check_tasks({train_on("100tok")}, evaluators, false); },
+              ThrowsMessage<UserError>(HasSubstr("the model counts no tokens")));
+  EXPECT_NO_THROW(check_tasks({evaluate_on(), predict_on(), train_on("1ba")}, evaluators, false));
 }
 
 }  // namespace

@@ -70,6 +70,12 @@ TEST(LayerText, WhatIsNotSupportedIsNamed) {
       {"Conv2d(1, 8, 3, dilation=(2, 2))", "Conv2d: argument dilation: only 1 is supported"},
       {"Conv2d(3, 8, 3, groups=2)", "Conv2d: groups do not divide the channels"},
       {"BatchNorm2d(8, momentum=0.2)", "BatchNorm2d: argument momentum: only 0.1 is supported"},
+      {"Conv2d(1, 8, kernel_size=(3, 3, 3))",
+       "Conv2d: argument kernel_size: expected 2 of them in parentheses"},
+      {"Linear((3, 3), 4)", "Linear: argument in_features: expected an integer, found (3, 3)"},
+      {"LayerNorm((8, 8))", "LayerNorm: argument normalized_shape: expected 1 of them in parentheses"},
+      {"LayerNorm(8, eps=nan)", "LayerNorm: argument eps: expected a number in (0, 1)"},
+      {"Linear(out_features=3, 4)", "Linear: argument 4 has no name, and follows one that has"},
       {"GELU()", "GELU: argument approximate: only 'tanh' is supported"},
       {"MaxPool2d(2, padding=2)", "more than half of kernel_size"},
       {"Dropout(1.0)", "expected a number in [0, 1)"},
@@ -120,6 +126,22 @@ TEST(SequentialNet, ALayerThatDoesNotFitIsNamed) {
         make_model(sequential({"Flatten", "Linear(64, 9)"}), kDigits);
       },
       ThrowsMessage<UserError>(HasSubstr("they end in 9 scores a sample; the data has targets up to 9")));
+  const SampleSpec flat{.shapes = {{"input", {8, 8}}, {"target", {}}}, .classes = 10};
+  EXPECT_THAT(
+      [&] {
+        make_model(sequential({"Conv2d(1, 8, 3)", "Flatten", "Linear(36, 10)"}), flat);
+      },
+      ThrowsMessage<UserError>(HasSubstr("layer 0: Conv2d does not take [8, 8] a sample: expected [ch")));
+  EXPECT_THAT([] { make_model(sequential({"Flatten"}), kDigits); },
+              ThrowsMessage<UserError>(HasSubstr("there is nothing to train")));
+  EXPECT_THAT([] { make_model(sequential({}), kDigits); },
+              ThrowsMessage<UserError>(HasSubstr("there is nothing to train")));
+  EXPECT_THAT(
+      [] {
+        make_model(sequential({"Flatten", "Linear(64, 1000000000)", "Linear(1000000000, 1000000000)"}),
+                   kDigits);
+      },
+      ThrowsMessage<UserError>(HasSubstr("layers = ")));
   EXPECT_THAT([] { make_model(sequential({"Conv2d(1, 8, 3)"}), kDigits); },
               ThrowsMessage<UserError>(HasSubstr("they end in [8, 6, 6] a sample")));
 }

@@ -38,7 +38,7 @@ class Simulate(tutti_run.RunTest):
         train(self.folder / "run", "--local-ranks", 3, recipe=TINY, ranks=1, **wide)
         peak = max(line.get("memory_peak_mb", 0) for line in metrics(self.folder / "run"))
         scarce = ["--ranks", 3, *settings(**wide, device__memory_budget_mb=[1, 1, 0.8 * peak])]
-        self.assertRegex(self.simulate(*scarce, "--seeds", "1..10"), r"fault +out_of_memory: 10\n")
+        self.assertRegex(self.simulate(*scarce, "--seeds", "1..10"), r"fault +memory_budget: 10\n")
         self.simulate(*scarce, "--seeds", "1..40", "--once", "--faults", FAULTS / "all.toml")
 
     def test_every_plan_is_one(self):
