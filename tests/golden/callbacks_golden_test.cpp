@@ -9,6 +9,7 @@
 #include "runtime/disk.h"
 #include "tests/actors/memory_world.h"
 #include "tests/actors/sleeping_world.h"
+#include "tests/golden/composer_names.h"
 #include "tests/golden/golden_file.h"
 #include "training/callbacks/factory.h"
 #include "training/loggers/in_memory.h"
@@ -20,23 +21,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kMostListed = 12;  // loggings of a key that the file holds at most
-
-// Composer's names.
-const std::map<std::string, std::string> kCallbackKinds = {{"ActivationMonitor", "activation_monitor"},
-                                                           {"EarlyStopper", "early_stopper"},
-                                                           {"ExportForInference", "export_for_inference"},
-                                                           {"FreeOutputs", "free_outputs"},
-                                                           {"LRMonitor", "lr_monitor"},
-                                                           {"MemoryMonitor", "memory_monitor"},
-                                                           {"MLPerfCallback", "mlperf_callback"},
-                                                           {"MemorySnapshot", "memory_snapshot"},
-                                                           {"NaNMonitor", "nan_monitor"},
-                                                           {"OOMObserver", "oom_observer"},
-                                                           {"OptimizerMonitor", "optimizer_monitor"},
-                                                           {"RuntimeEstimator", "runtime_estimator"},
-                                                           {"SpeedMonitor", "speed_monitor"},
-                                                           {"SystemMetricsMonitor", "system_metrics_monitor"},
-                                                           {"ThresholdStopper", "threshold_stopper"}};
 
 constexpr const char* kNoCallback = "none";
 
@@ -95,7 +79,7 @@ std::string section_of(const std::string& call) {
     if (value == "None") continue;
     arguments[one.substr(one.find_first_not_of(' '), equals - one.find_first_not_of(' '))] = value;
   }
-  std::string section = "[[callbacks]]\nkind = '" + kCallbackKinds.at(name) + "'\n";
+  std::string section = "[[callbacks]]\nkind = '" + recipe_kind("[[callbacks]]", name) + "'\n";
   for (const auto& [key, value] : arguments) section += key + " = " + value + "\n";
   return section;
 }
@@ -216,7 +200,7 @@ TEST(CallbacksGoldenTest, LogWhatComposersDoAndWhenTheyDo) {
       expect_golden_trainer(golden);
       continue;
     }
-    ASSERT_TRUE(kCallbackKinds.contains(composers_name(call))) << call;
+    ASSERT_NO_THROW(recipe_kind("[[callbacks]]", composers_name(call))) << call;
     expect_golden(call, golden);
   }
   if (is_own_folder()) {

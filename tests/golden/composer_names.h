@@ -1,12 +1,11 @@
 #pragma once
 
-#include <map>
 #include <string>
 
 namespace tutti {
 
-// What a recipe calls the classes that golden cases name.
-const std::map<std::string, std::string>& optimizer_kinds();  // "torch.optim.SGD" -> "sgd"
-const std::map<std::string, std::string>& scheduler_kinds();  // "composer.optim.StepScheduler" -> "step"
+// What a recipe calls a class that a golden case names, by what `tutti explain` knows of it:
+// ("[optimizer]", "torch.optim.SGD") is "sgd". Throws for a class that it does not know.
+std::string recipe_kind(const std::string& section, const std::string& composer_class);
 
 }  // namespace tutti

@@ -26,7 +26,7 @@ Setting::Value milestones(const std::string& joined) {
 // A section with Composer's defaults where the case leaves a key out.
 Setting scheduler_section(const GoldenCase& c) {
   std::vector<std::pair<std::string, Setting::Value>> keys = {
-      {"kind", known(scheduler_kinds(), c.text("composer_api"), "scheduler")}};
+      {"kind", recipe_kind("[scheduler]", c.text("composer_api"))}};
   std::set<std::string> parameters = kOfTheRun;
   const auto text = [&](const char* key, const char* fallback) {
     parameters.insert(key);

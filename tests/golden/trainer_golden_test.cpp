@@ -95,10 +95,9 @@ class CaseFiles {
         "seed = 1\n[compat]\ncomposer = true\n[model]\nkind = 'sequential'\nlayers = " + layers_of(c) +
         "\nweights = '" + weights_ + "'\n" + data("train", "batch_size") + data("eval", "eval_batch_size") +
         "[checkpoint]\ninterval = '1ba'\n[optimizer]\n" +
-        section_of(c, "opt.", known(optimizer_kinds(), c.text("opt.name"), "optimizer"));
+        section_of(c, "opt.", recipe_kind("[optimizer]", c.text("opt.name")));
     if (c.has("sched.name"))
-      text += "[scheduler]\n" +
-              section_of(c, "sched.", known(scheduler_kinds(), c.text("sched.name"), "scheduler"));
+      text += "[scheduler]\n" + section_of(c, "sched.", recipe_kind("[scheduler]", c.text("sched.name")));
     text += "[train]\nmax_duration = '" + c.text("max_duration") + "'\neval_interval = '" +
             c.text("eval_interval") + "'\nscale_schedule_ratio = " + value_text(c, "scale_schedule_ratio") +
             "\n";
