@@ -8,6 +8,7 @@
 #include "actors/job.h"
 #include "actors/learning_rate.h"
 #include "actors/lone_job.h"
+#include "actors/recipe_times.h"
 #include "actors/resume.h"
 #include "tensors/torch_error.h"
 #include "training/callbacks/factory.h"
@@ -57,7 +58,7 @@ void scan(const DatasetPtr& shared, const OwnData& own, const Setting& section) 
 void check_times(const Job& job, const Trainee& trainee) {
   const Time max_duration = planned_duration(job.recipe);
   for (const auto& evaluator : job.evaluators) Interval(evaluator.interval(job.recipe), max_duration);
-  Interval(Time::parse(job.recipe.at("checkpoint").at("interval")), max_duration);
+  Interval(recipe_time(job.recipe.at("checkpoint").at("interval"), job.recipe), max_duration);
   LearningRate(job.recipe, trainee, {max_duration, job.train_sampler(0).batches()},
                evaluation_metrics(job.evaluators, job.recipe, *trainee.model));
 }

@@ -8,6 +8,7 @@
 
 #include "actors/evaluation.h"
 #include "actors/heartbeat.h"
+#include "actors/recipe_times.h"
 #include "actors/resume.h"
 #include "actors/step_report.h"
 #include "runtime/error.h"
@@ -77,6 +78,7 @@ Prepared Compute::prepare(const Prepare& start) {
   try {
     const Setting& recipe = options_.recipe;
     state_.max_duration = planned_duration(recipe);
+    iteration_length_ = iteration_length(recipe);
     tasks_.after = state_.max_duration.text();
     state_.composer = composers_way(recipe);
     for (auto& callback : make_callbacks(recipe, disk_))
@@ -113,7 +115,7 @@ void Compute::plan_times() {
   const Setting& recipe = options_.recipe;
   const Time& whole = planned_duration_ = state_.max_duration;
   evaluations_.plan(recipe, whole);
-  checkpoint_every_.emplace(Time::parse(recipe.at("checkpoint").at("interval")), whole);
+  checkpoint_every_.emplace(recipe_time(recipe.at("checkpoint").at("interval"), recipe), whole);
   LearningRate rate(recipe, state_, {whole, options_.batches_per_epoch},
                     evaluation_metrics(options_.evaluators, recipe, *state_.model));
   if (state_.timestamp.batch > 0) rate.restore(rate_.state(), rate_.lagging());
@@ -146,18 +148,12 @@ void Compute::take(const RunState& saved, const std::string& folder) {
                     " of an epoch, which has " + std::to_string(options_.batches_per_epoch) +
                     " of this data; load_ignore_keys = [\"timestamp\"] begins anew");
   Timestamp& time = state_.timestamp;
-  time.epoch = saved.epoch;
-  time.batch = saved.step;
+  time = timestamp_of(saved);
+  earlier_s_ = saved.seconds;
   if (saved.step > 0 && lies_in(folder, options_.checkpoints)) saved_at_ = saved.step;
-  time.batch_in_epoch = saved.batch_in_epoch;
   evaluation_due_ = saved.evaluation_due;
   if (saved.tasks.after == tasks_.after && lies_in(folder, options_.checkpoints)) tasks_ = saved.tasks;
   if (!tasks_.until.empty()) state_.max_duration = Time::parse(tasks_.until);
-  time.sample = saved.sample;
-  time.token = saved.token;
-  time.sample_in_epoch = saved.sample_in_epoch;
-  time.token_in_epoch = saved.token_in_epoch;
-  time.total_wct = earlier_s_ = saved.seconds;
   train_step_->accumulation().restore(saved.accumulation, time);
   train_step_->restore_grad_scaler(saved.grad_scaler);
   for (const auto& [name, listener] : engine_->stateful()) {
@@ -207,7 +203,7 @@ void Compute::await_batch() {
   const Timestamp& time = state_.timestamp;
   logger_.begin_step(time.batch + 1);
   if (time.batch_in_epoch == 0) {
-    if (time.epoch_in_iteration == 0 && time.epoch == 0) engine_->run_event(Event::kIterationStart);
+    if (time.epoch_in_iteration == 0) engine_->run_event(Event::kIterationStart);
     engine_->run_event(Event::kEpochStart);
     trainer_log_.epoch_start();
   }
@@ -288,6 +284,13 @@ void Compute::end_batch(Context& context, const Labels& evaluators) {
 void Compute::end_epoch(Context& context, const Labels& evaluators) {
   if (!evaluated(context, evaluators, kAtEpochEnd)) return;
   engine_->run_event(Event::kEpochCheckpoint);
+  if (iteration_length_ == 0 || state_.timestamp.epoch_in_iteration < iteration_length_) {
+    end_step(context);
+    return;
+  }
+  state_.timestamp.to_next_iteration();
+  engine_->run_event(Event::kIterationEnd);
+  engine_->run_event(Event::kIterationCheckpoint);
   end_step(context);
 }
 
@@ -458,18 +461,11 @@ RunState Compute::run_state() const {
   state.run_name = options_.recipe.at("run_name").text();
   state.seed = options_.seed;
   state.world = options_.world;
-  state.step = state_.timestamp.batch;
-  state.epoch = state_.timestamp.epoch;
-  state.batch_in_epoch = state_.timestamp.batch_in_epoch;
+  put(state_.timestamp, state);
   state.evaluation_due = evaluation_due_;
   state.tasks = tasks_;
-  state.sample = state_.timestamp.sample;
-  state.token = state_.timestamp.token;
-  state.sample_in_epoch = state_.timestamp.sample_in_epoch;
-  state.token_in_epoch = state_.timestamp.token_in_epoch;
   state.global_batch = options_.global_batch;
   state.data_digest = options_.data_digest;
-  state.seconds = state_.timestamp.total_wct;
   state.accumulation = train_step_->accumulation().state();
   state.grad_scaler = train_step_->grad_scaler();
   for (const auto& [name, listener] : engine_->stateful())

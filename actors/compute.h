@@ -118,7 +118,8 @@ class Compute final : public Actor {
   LogOutlets outlets_;
   std::unique_ptr<Engine> engine_;
   LearningRate rate_;
-  Time planned_duration_;  // that rate and intervals were made for
+  Time planned_duration_;         // that rate and intervals were made for
+  int64_t iteration_length_ = 0;  // epochs; 0 = without end
   std::optional<TrainStep> train_step_;
   Evaluations evaluations_;
   std::optional<Interval> checkpoint_every_;

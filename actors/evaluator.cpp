@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "actors/recipe_times.h"
 #include "training/metrics/factory.h"
 
 namespace tutti {
@@ -29,8 +30,8 @@ std::vector<MetricPtr> metrics_named(const std::vector<std::string>& names, bool
 }  // namespace
 
 Time Evaluator::interval(const Setting& recipe) const {
-  return Time::parse(section.has("eval_interval") ? section.at("eval_interval")
-                                                  : recipe.at("train").at("eval_interval"));
+  const bool own = section.has("eval_interval");
+  return recipe_time(own ? section.at("eval_interval") : recipe.at("train").at("eval_interval"), recipe);
 }
 
 int64_t Evaluator::microbatch() const {

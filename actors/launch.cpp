@@ -177,8 +177,8 @@ int run_rank(const Job& job, const Connection& connection) {
   if (rank == 0) log->info("seed " + std::to_string(job.seed) + ", " + batch_identity(job));
   ThreadScheduler scheduler;
   RunOutcome outcome;
-  const RankPlace place{rank,       0, connection.host, prints_to_terminal(), false, process_started_s(),
-                        start_child};
+  const RankPlace place{
+      rank, 0, connection.host, prints_to_terminal(), false, process_started_s(), start_child, /*live=*/true};
   const Cast cast = add_rank(scheduler, job, place,
                              {connection.group, connection.transport, disk, clock, *log, *recorder}, outcome);
   const ProcessWatch watch(scheduler, cast.supervisor, rank,

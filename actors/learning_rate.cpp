@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "actors/recipe_times.h"
 #include "runtime/catalog.h"
 
 namespace tutti {
@@ -16,11 +17,6 @@ void require_metric(const Setting& monitor, const std::vector<std::string>& meas
 
 }  // namespace
 
-Time planned_duration(const Setting& recipe) {
-  const Setting& train = recipe.at("train");
-  return Time::parse(train.at("max_duration")) * train.at("scale_schedule_ratio").number();
-}
-
 bool composers_way(const Setting& recipe) { return recipe.at("compat").at("composer").boolean(); }
 
 LearningRate::LearningRate(const Setting& recipe, const Trainee& trainee, Horizon horizon,
@@ -33,7 +29,7 @@ LearningRate::LearningRate(const Setting& recipe, const Trainee& trainee, Horizo
   schedule_ = make_schedule(section, horizon);
   lags_ = composers_way(recipe);
   if (lags_) {  // Composer takes the first value before it stretches the training
-    horizon.max_duration = Time::parse(recipe.at("train").at("max_duration"));
+    horizon.max_duration = recipe_time(recipe.at("train").at("max_duration"), recipe);
     lagging_ = make_schedule(section, horizon)(Timestamp());
   }
   if (section.at("kind").text() != "reduce_lr_on_plateau") return;

@@ -9,9 +9,6 @@
 
 namespace tutti {
 
-// How long [train] says to train: max_duration, stretched by scale_schedule_ratio.
-Time planned_duration(const Setting& recipe);
-
 // Whether [compat] asks for Composer's way.
 bool composers_way(const Setting& recipe);
 

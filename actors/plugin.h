@@ -10,6 +10,7 @@
 #include "runtime/setting.h"
 #include "training/algorithm.h"
 #include "training/callback.h"
+#include "training/logger_destination.h"
 
 namespace tutti {
 
@@ -28,6 +29,7 @@ struct Plugin {
   Makers<const Dataset> datasets;
   Makers<Algorithm> algorithms;
   Makers<Callback> callbacks;
+  Makers<LoggerDestination> loggers;  // which touch the outside from open() on; replays never call that
 };
 
 }  // namespace tutti

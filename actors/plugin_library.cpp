@@ -48,6 +48,20 @@ const Setting* needs_library(const Setting& setting) {
   return nullptr;
 }
 
+class Unheard final : public LoggerDestination {
+ public:
+  explicit Unheard(const LoggerDestination& other)
+      : name_(other.name()), rank_zero_only_(other.rank_zero_only()), durable_(other.durable()) {}
+
+  std::string name() const override { return name_; }
+  bool rank_zero_only() const override { return rank_zero_only_; }
+  bool durable() const override { return durable_; }
+
+ private:
+  std::string name_;
+  bool rank_zero_only_, durable_;
+};
+
 }  // namespace
 
 PluginLibrary::PluginLibrary(const Setting& path) : path_(path) {
@@ -65,12 +79,18 @@ DatasetPtr PluginLibrary::dataset(const Setting& section) const {
   return maker(plugin_.datasets, section, "dataset")(section.at("options"));
 }
 
-void PluginLibrary::add_listeners(const Setting& recipe, Engine::Options& listeners) const {
+void PluginLibrary::add_listeners(const Setting& recipe, bool live, Engine::Options& listeners) const {
   for (const auto& section : recipe.at("algorithms").array())
     listeners.algorithms.push_back(maker(plugin_.algorithms, section, "algorithm")(section.at("options")));
   for (const auto& section : recipe.at("callbacks").array())
     if (section.at("kind").text() == kPluginKind)
       listeners.callbacks.push_back(maker(plugin_.callbacks, section, "callback")(section.at("options")));
+  for (const auto& section : recipe.at("loggers").array()) {
+    if (section.at("kind").text() != kPluginKind) continue;
+    auto logger = maker(plugin_.loggers, section, "logger")(section.at("options"));
+    if (!live) logger = std::make_shared<Unheard>(*logger);
+    listeners.destinations.push_back(std::move(logger));
+  }
 }
 
 PluginLibraryPtr load_plugin(const Setting& recipe) {

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "actors/plugin.h"
+#include "runtime/plugin_entry.h"
 #include "training/engine.h"
 
 namespace tutti {
@@ -16,16 +17,15 @@ class PluginLibrary {
 
   std::shared_ptr<Model> model(const Setting& section, const SampleSpec& samples) const;
   DatasetPtr dataset(const Setting& section) const;
-  // Appends what [[algorithms]] and [[callbacks]] call by kind = "plugin".
-  void add_listeners(const Setting& recipe, Engine::Options& listeners) const;
+  // Appends what [[algorithms]], [[callbacks]] and [[loggers]] call by kind = "plugin". Where a run is not
+  // `live` but replayed or simulated, loggers stand there and are told nothing.
+  void add_listeners(const Setting& recipe, bool live, Engine::Options& listeners) const;
 
  private:
   Setting path_;
   Plugin plugin_;
 };
 using PluginLibraryPtr = std::shared_ptr<const PluginLibrary>;
-
-inline constexpr const char* kPluginKind = "plugin";
 
 // Null where the recipe names none. Throws UserError where it names none but needs one.
 PluginLibraryPtr load_plugin(const Setting& recipe);

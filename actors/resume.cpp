@@ -128,4 +128,34 @@ RunState resume(Trainee& trainee, const Checkpoint& checkpoint, const ResumeTerm
   return resumption.whole(RunState::from_json(checkpoint.state), terms);
 }
 
+Timestamp timestamp_of(const RunState& saved) {
+  Timestamp time;
+  time.iteration = saved.iteration;
+  time.epoch = saved.epoch;
+  time.batch = saved.step;
+  time.sample = saved.sample;
+  time.token = saved.token;
+  time.epoch_in_iteration = saved.epoch_in_iteration;
+  time.token_in_iteration = saved.token_in_iteration;
+  time.batch_in_epoch = saved.batch_in_epoch;
+  time.sample_in_epoch = saved.sample_in_epoch;
+  time.token_in_epoch = saved.token_in_epoch;
+  time.total_wct = saved.seconds;
+  return time;
+}
+
+void put(const Timestamp& time, RunState& state) {
+  state.iteration = time.iteration;
+  state.epoch = time.epoch;
+  state.step = time.batch;
+  state.sample = time.sample;
+  state.token = time.token;
+  state.epoch_in_iteration = time.epoch_in_iteration;
+  state.token_in_iteration = time.token_in_iteration;
+  state.batch_in_epoch = time.batch_in_epoch;
+  state.sample_in_epoch = time.sample_in_epoch;
+  state.token_in_epoch = time.token_in_epoch;
+  state.seconds = time.total_wct;
+}
+
 }  // namespace tutti

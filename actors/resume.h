@@ -8,6 +8,7 @@
 #include "io/checkpoint.h"
 #include "io/run_state.h"
 #include "runtime/setting.h"
+#include "training/timestamp.h"
 #include "training/trainee.h"
 
 namespace tutti {
@@ -25,5 +26,9 @@ struct ResumeTerms {
 // data or tensors. `tell` hears what is passed over.
 RunState resume(Trainee& trainee, const Checkpoint& checkpoint, const ResumeTerms& terms,
                 const LoadTerms& load = {}, const std::function<void(const std::string&)>& tell = {});
+
+// Where a run's training stood; without the times of its epoch and its batch.
+Timestamp timestamp_of(const RunState& saved);
+void put(const Timestamp& time, RunState& state);
 
 }  // namespace tutti

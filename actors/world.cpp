@@ -106,7 +106,7 @@ Compute::Options compute_options(const Job& job, const RankPlace& place) {
   options.before_step = job.before_step;
   options.tasks = job.tasks;
   if (job.listeners) options.listeners = job.listeners(place.rank);
-  if (job.plugin) job.plugin->add_listeners(job.recipe, options.listeners);
+  if (job.plugin) job.plugin->add_listeners(job.recipe, place.live, options.listeners);
   return options;
 }
 

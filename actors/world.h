@@ -34,6 +34,7 @@ struct RankPlace {
   bool quiet = false;                // no progress, no table
   double process_started_s = 0.0;    // unix time
   StartChild start_child = nullptr;  // for loggers that are programs; null: they are not started
+  bool live = false;                 // neither a replay nor a simulation
 };
 
 // Wires the cast of one rank into a scheduler. The outcome is filled in while the scheduler runs.

@@ -1,28 +1,31 @@
 #!/usr/bin/env python3
 """What the journal costs: tutti with `[journal] level` full and off, taking turns, one thread a rank.
 
-Each pair gives a ratio, full / off; what is printed is what the median pair loses, with the least and the
-most, in percent of a step's time and of its CPU time (all ranks and threads). Run it on an idle machine.
+Each pair gives a ratio, full / off; what is printed is what the median pair loses, in percent of a step's
+time and of its CPU time (all ranks and threads), with the interval that holds the median in 95 % of the draws
+of as many pairs from these (bootstrap). Run it on an idle machine: pairs differ by more than the aims.
 """
 
 import argparse
+import random
 import statistics
 import sys
 import tempfile
 from pathlib import Path
 
-from compare import STEPS, WARMUP, alternate, ratios
+from compare import WARMUP, alternate, ratios
 from measure import run_tutti
 
 HERE = Path(__file__).resolve().parent
 AIMS = {"digits_mlp": 2, "wide_mlp": 5, "resnet20": 0.2}  # percent of a step
+STEPS = {"digits_mlp": 6000, "wide_mlp": 40, "resnet20": 30}
 LEVELS = ("full", "off")
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tutti", type=Path, default=HERE.parent / "build/tutti")
-    parser.add_argument("--pairs", type=int, default=15)
+    parser.add_argument("--pairs", type=int, default=40)
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--workloads", nargs="+", choices=AIMS, default=list(AIMS))
     return parser.parse_args()
@@ -38,8 +41,10 @@ def contestant(args, workload, level):
 
 
 def percent(values):
-    lost = sorted(100 * (value - 1) for value in values)
-    return f"{statistics.median(lost):+.2f} % ({lost[0]:+.2f} to {lost[-1]:+.2f})"
+    lost = [100 * (value - 1) for value in values]
+    draws = random.Random(0)
+    medians = sorted(statistics.median(draws.choices(lost, k=len(lost))) for _ in range(2000))
+    return f"{statistics.median(lost):+.2f} % ({medians[50]:+.2f} to {medians[-51]:+.2f})"
 
 
 def main():

@@ -102,8 +102,8 @@ ComposerNames of_trainer() {
       {"Trainer.fit", "tutti train", "in a program of one's own Trainer::fit (actors/trainer.h)"},
       {"Trainer.fit.duration", "[train] max_duration",
        "counted from the beginning of the run; a program trains on by the task train_on (actors/task.h)"},
-      {"Trainer.fit.reset_time", "",
-       "not yet: a run that goes on goes on counting; with load_weights_only = true it begins at 0"},
+      {"Trainer.fit.reset_time", "[checkpoint] load_ignore_keys",
+       "with load_path, [\"timestamp\"] goes on from what was trained and counts from 0"},
       {"Trainer.eval", "tutti eval", "in a program of one's own the task evaluate_on (actors/task.h)"},
       {"Trainer.predict", "tutti predict", "in a program of one's own the task predict_on (actors/task.h)"},
       {"Trainer.save_checkpoint", "[checkpoint] interval",
@@ -146,7 +146,8 @@ ComposerNames of_interop() {
 
 ComposerNames of_time() {
   const std::initializer_list<std::array<const char*, 3>> units = {
-      {"iter", "ITERATION", "iterations; one holds the whole training, since none has a length yet"},
+      {"iter", "ITERATION",
+       "iterations, of so many epochs as [train] iteration_length says; without it one holds all"},
       {"ep", "EPOCH", "epochs; an integer without a unit counts them"},
       {"ba", "BATCH", "batches, which are the optimizer's steps"},
       {"sp", "SAMPLE", "samples, of all ranks together"},
@@ -174,7 +175,8 @@ ComposerNames of_training_events() {
       {"BEFORE_LOAD", "model and optimizer are there; the checkpoint, if there is one, is restored next"},
       {"AFTER_LOAD", "the checkpoint, if there is one, is restored"},
       {"FIT_START", "training begins, or goes on by a task; also named TRAINING_START"},
-      {"ITERATION_START", "before the first epoch of an iteration: once, since none has a length yet"},
+      {"ITERATION_START",
+       "before the first epoch of an iteration: once, unless [train] iteration_length says"},
       {"EPOCH_START", "before the first batch of an epoch"},
       {"BEFORE_DATALOADER", "before each batch is had, and before the look that finds the epoch over"},
       {"AFTER_DATALOADER", "the batch is there; a step that ran out of memory is done again from here"},
@@ -219,9 +221,9 @@ ComposerNames of_task_events() {
 ComposerNames of_other_events() {
   ComposerNames names = {{"TRAINING_START", "the event fit_start", "training begins"},
                          {"TRAINING_END", "the event fit_end", "training is over"}};
-  for (auto& name : all_with_note("not yet: the event does not come, since iterations have no length",
-                                  {"ITERATION_END", "ITERATION_CHECKPOINT"}))
-    names.push_back(std::move(name));
+  for (auto& event : events({{"ITERATION_END", "an iteration of [train] iteration_length is over"},
+                             {"ITERATION_CHECKPOINT", "after ITERATION_END; a checkpoint may follow"}}))
+    names.push_back(std::move(event));
   return names;
 }
 

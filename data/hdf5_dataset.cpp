@@ -1,7 +1,6 @@
 #include "data/hdf5_dataset.h"
 
 #include <ATen/ATen.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +10,7 @@
 #include "io/hdf5.h"
 #include "io/mapped_file.h"
 #include "runtime/error.h"
+#include "runtime/xxh3.h"
 
 namespace tutti {
 namespace {

@@ -1,11 +1,11 @@
 #include "data/token_dataset.h"
 
 #include <ATen/ATen.h>
-#include <xxhash.h>
 
 #include <algorithm>
 
 #include "runtime/error.h"
+#include "runtime/xxh3.h"
 
 namespace tutti {
 namespace {

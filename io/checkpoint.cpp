@@ -1,12 +1,12 @@
 #include "io/checkpoint.h"
 
 #include <ATen/ATen.h>
-#include <xxhash.h>
 
 #include <algorithm>
 
 #include "io/dtypes.h"
 #include "runtime/error.h"
+#include "runtime/xxh3.h"
 
 namespace tutti {
 namespace {

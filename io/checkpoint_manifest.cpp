@@ -1,11 +1,10 @@
-#include <xxhash.h>
-
 #include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "io/checkpoint.h"
 #include "io/dtypes.h"
 #include "runtime/error.h"
+#include "runtime/xxh3.h"
 
 namespace tutti {
 namespace {

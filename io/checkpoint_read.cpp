@@ -1,6 +1,5 @@
 #include <ATen/ATen.h>
 #include <c10/util/accumulate.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cstring>
@@ -8,6 +7,7 @@
 
 #include "io/checkpoint.h"
 #include "runtime/error.h"
+#include "runtime/xxh3.h"
 
 namespace tutti {
 namespace {

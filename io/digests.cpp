@@ -1,10 +1,11 @@
 #include "io/digests.h"
 
 #include <ATen/ops/contiguous.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <span>
+
+#include "runtime/xxh3.h"
 
 namespace tutti {
 namespace {

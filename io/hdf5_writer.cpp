@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 #include <c10/util/accumulate.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <bit>
@@ -13,6 +12,7 @@
 #include "io/hdf5_handle.h"
 #include "io/hdf5_memory.h"
 #include "runtime/error.h"
+#include "runtime/xxh3.h"
 
 namespace tutti {
 namespace {

@@ -66,10 +66,13 @@ struct RunState {
   int64_t batch_in_epoch = 0;
   EvaluationDue evaluation_due;
   TasksState tasks;
-  int64_t sample = 0;        // samples and tokens trained on
+  int64_t sample = 0;  // samples and tokens trained on
   int64_t token = 0;
   int64_t sample_in_epoch = 0;
   int64_t token_in_epoch = 0;
+  int64_t iteration = 0;
+  int64_t epoch_in_iteration = 0;
+  int64_t token_in_iteration = 0;
   int64_t global_batch = 0;
   uint64_t data_digest = 0;
   double seconds = 0;  // of training, wall-clock

@@ -58,7 +58,8 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
                           prints_to_terminal(),
                           options.quiet,
                           process_started_s(),
-                          options.live ? start_child : StartChild()};
+                          options.live ? start_child : StartChild(),
+                          options.live};
     const Cast cast =
         add_rank(scheduler, job, place,
                  {*berth.group, *berth.transport, disk, clock, *berth.log, *berth.recorder}, berth.outcome);

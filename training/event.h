@@ -8,13 +8,13 @@ namespace tutti {
 // The moments of a run at which algorithms, callbacks and loggers may act: composer.core.Event, all 40. The
 // whole loop, with each event in its place; what stands in lower case is done there.
 //
-//   INIT                              surgery: there is no optimizer yet, parameters may be on the meta
-//   device BEFORE_LOAD
+//   INIT                              surgery: no optimizer yet, parameters may be on the meta device
+//   BEFORE_LOAD
 //     restore the checkpoint
 //   AFTER_LOAD
 //   FIT_START                         alias TRAINING_START
 //   until max_duration is reached:
-//     ITERATION_START                 where an iteration begins: once, when it has no length of its own
+//     ITERATION_START                 where an iteration begins: once, unless [train] iteration_length says
 //     EPOCH_START
 //     for each batch:
 //       BEFORE_DATALOADER             also before the look that finds the epoch over

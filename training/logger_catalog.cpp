@@ -1,3 +1,4 @@
+#include "runtime/plugin_entry.h"
 #include "training/catalog.h"
 
 namespace tutti {
@@ -61,6 +62,7 @@ Catalog logger_catalog() {
                      "Passes everything on to a program, a JSON object a line on its standard input.",
                      {{"command", kText, "", "what /bin/sh runs, in the folder where tutti was started"},
                       rank_zero_only()}});
+  entries.push_back(plugin_entry("logger"));
   entries.push_back(
       {"in_memory",
        "Not for recipes: InMemoryLogger keeps everything for the C++ program that trains, which "

@@ -8,8 +8,6 @@ namespace {
 // Fractions of a training are not exact in binary: three tenths of it are reached at 0.3 of it.
 constexpr double kSlack = 1e-9;
 
-bool looked_at_epoch_end(TimeUnit unit) { return unit == TimeUnit::kEpoch || unit == TimeUnit::kIteration; }
-
 }  // namespace
 
 void Timestamp::to_next_batch(int64_t samples, int64_t tokens, double seconds) {
@@ -76,11 +74,15 @@ Interval::Interval(const Time& every, const Time& max_duration) : unit_(every.un
 }
 
 bool Interval::at_batch_end(const Timestamp& before, const Timestamp& now) const {
-  return !looked_at_epoch_end(unit_) && crossed(before, now);
+  return unit_ != TimeUnit::kEpoch && unit_ != TimeUnit::kIteration && crossed(before, now);
 }
 
 bool Interval::at_epoch_end(const Timestamp& before, const Timestamp& now) const {
-  return looked_at_epoch_end(unit_) && crossed(before, now);
+  return unit_ == TimeUnit::kEpoch && crossed(before, now);
+}
+
+bool Interval::at_iteration_end(const Timestamp& before, const Timestamp& now) const {
+  return unit_ == TimeUnit::kIteration && crossed(before, now);
 }
 
 bool Interval::crossed(const Timestamp& before, const Timestamp& now) const {

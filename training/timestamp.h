@@ -37,10 +37,10 @@ bool reached(const Timestamp& now, const Time& max_duration);
 // The part of `max_duration` that has passed, 0 at the start, 1 at the end.
 double elapsed(const Timestamp& now, const Time& max_duration);
 
-// "Every N units", for evaluations, checkpoints and callbacks. Epochs and iterations are looked at where an
-// epoch ends, the other units where a batch ends, and a fraction of the training (dur) where its maximum's
-// unit is. It fires when a multiple has been reached or passed since the last look, so it needs no state.
-// Zero or less never fires.
+// "Every N units", for evaluations, checkpoints and callbacks. Epochs and iterations are looked at where one
+// ends, the other units where a batch ends, and a fraction of the training (dur) where its maximum's unit is.
+// It fires when a multiple has been reached or passed since the last look, so it needs no state. Zero or less
+// never fires.
 class Interval {
  public:
   Interval(const Time& every, const Time& max_duration);
@@ -49,6 +49,7 @@ class Interval {
   // `before` is the timestamp before the batch (or the epoch's last batch), `now` the one after it.
   bool at_batch_end(const Timestamp& before, const Timestamp& now) const;
   bool at_epoch_end(const Timestamp& before, const Timestamp& now) const;
+  bool at_iteration_end(const Timestamp& before, const Timestamp& now) const;
 
  private:
   bool crossed(const Timestamp& before, const Timestamp& now) const;

@@ -1,4 +1,4 @@
-// A model, an algorithm and a callback for recipes to name: examples/cpp/plugin.toml does.
+// A model, an algorithm, a callback and a logger for recipes to name: examples/cpp/plugin.toml does.
 #include <actors/plugin.h>
 #include <models/mlp.h>
 #include <training/state.h>
@@ -25,6 +25,20 @@ struct Shorten final : tutti::Algorithm {
   }
 };
 
+// Counts what is logged.
+struct Tally final : tutti::LoggerDestination {
+  std::string name() const override { return "Tally"; }
+  void log_metrics(const tutti::LoggedMetrics& metrics, const tutti::LogTime&) override {
+    values += metrics.size();
+  }
+  void step_end(const tutti::LogTime&) override { ++steps; }
+  bool finish(bool) override {
+    std::printf("%ld values logged in %ld steps\n", values, steps);
+    return true;
+  }
+  long values = 0, steps = 0;
+};
+
 }  // namespace
 
 const char* tutti_plugin_build_stamp() { return TUTTI_BUILD_STAMP; }
@@ -36,4 +50,5 @@ void tutti_plugin(tutti::Plugin& plugin) {
   };
   plugin.algorithms["shorten"] = [](const tutti::Setting&) { return std::make_shared<Shorten>(); };
   plugin.callbacks["printer"] = [](const tutti::Setting&) { return std::make_shared<Printer>(); };
+  plugin.loggers["tally"] = [](const tutti::Setting&) { return std::make_shared<Tally>(); };
 }

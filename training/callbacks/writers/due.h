@@ -17,6 +17,9 @@ class Due {
   bool at_epoch_end(const State& state) const {
     return interval(state).at_epoch_end(before_, state.timestamp);
   }
+  bool at_iteration_end(const State& state) const {
+    return interval(state).at_iteration_end(before_, state.timestamp);
+  }
 
  private:
   Interval interval(const State& state) const { return {every_, state.max_duration}; }

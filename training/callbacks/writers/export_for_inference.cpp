@@ -16,6 +16,10 @@ void ExportForInference::epoch_end(State& state, Logger&) {
   if (due_.at_epoch_end(state)) write(state);
 }
 
+void ExportForInference::iteration_end(State& state, Logger&) {
+  if (due_.at_iteration_end(state)) write(state);
+}
+
 void ExportForInference::fit_end(State& state, Logger&) { write(state); }
 
 // Under another name first, so that a reader finds the one before or this one, and never a part of it.

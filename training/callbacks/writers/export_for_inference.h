@@ -20,6 +20,7 @@ class ExportForInference final : public Callback {
   void after_train_batch(State& state, Logger&) override { due_.before_batch(state); }
   void batch_end(State& state, Logger& logger) override;
   void epoch_end(State& state, Logger& logger) override;
+  void iteration_end(State& state, Logger& logger) override;
   void fit_end(State& state, Logger& logger) override;
 
  private:

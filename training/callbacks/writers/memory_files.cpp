@@ -21,6 +21,10 @@ void MemorySnapshot::epoch_end(State& state, Logger&) {
   if (due_.at_epoch_end(state)) write(state);
 }
 
+void MemorySnapshot::iteration_end(State& state, Logger&) {
+  if (due_.at_iteration_end(state)) write(state);
+}
+
 void MemorySnapshot::write(const State& state) {
   if (state.timestamp.batch <= skip_batches_) return;
   write_beside(disk_, file_name(state, file_.folder + "/" + file_.filename), memory_account(state),

@@ -40,6 +40,7 @@ class MemorySnapshot final : public Callback {
   void after_train_batch(State& state, Logger& logger) override;
   void batch_end(State& state, Logger& logger) override;
   void epoch_end(State& state, Logger& logger) override;
+  void iteration_end(State& state, Logger& logger) override;
 
  private:
   void write(const State& state);

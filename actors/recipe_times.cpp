@@ -1,0 +1,23 @@
+#include "actors/recipe_times.h"
+
+namespace tutti {
+
+int64_t iteration_length(const Setting& recipe) {
+  const Setting& length = recipe.at("train").at("iteration_length");
+  return length.is_none() ? 0 : Time::parse(length).count();
+}
+
+Time recipe_time(const Setting& setting, const Setting& recipe) {
+  const Time time = Time::parse(setting);
+  if (time.unit() != TimeUnit::kIteration) return time;
+  const int64_t epochs = iteration_length(recipe);
+  if (epochs == 0 && time.count() != 0) setting.fail("[train] iteration_length does not say how long one is");
+  return {time.value() * static_cast<double>(epochs), TimeUnit::kEpoch};
+}
+
+Time planned_duration(const Setting& recipe) {
+  const Setting& train = recipe.at("train");
+  return recipe_time(train.at("max_duration"), recipe) * train.at("scale_schedule_ratio").number();
+}
+
+}  // namespace tutti
