@@ -58,14 +58,31 @@ TEST(MicrobatchesTest, PartsThatDoNotDivideAreTorchSplits) {
   EXPECT_EQ(result.loss_weight, 7);
 }
 
+constexpr const char* kGptRecipe =
+    "seed = 3\n[model]\nkind = 'gpt'\nvocab_size = 8\nn_positions = 4\nn_embd = 8\nn_layer = "
+    "1\nn_head = 1\n[data.train]\nkind = 'synthetic'\nbatch_size = 2\n[optimizer]\nkind = "
+    "'sgd'\n[train]\nmax_duration = '1ba'\n";
+const SampleSpec kTokenSpec{
+    {{"input", {4}}, {"target", {4}}}, 0, {{"input", at::kLong}, {"target", at::kLong}}};
+
+// A mean of the microbatches' means would give the tokens of a short one more weight.
+TEST(MicrobatchesTest, EachTokenThatCountsWeighsTheSame) {
+  Batch batch = TensorTree::Children{{"input", at::randint(8, {5, 4})}, {"target", at::randint(8, {5, 4})}};
+  for (int row = 0; row < 4; ++row) batch["target"].select(0, row).narrow(0, 0, row).fill_(-100);
+  Training whole(kGptRecipe, kTokenSpec), parts(kGptRecipe, kTokenSpec);
+  const auto once = run(whole, batch, 1), thrice = run(parts, batch, 3);
+  EXPECT_EQ(once.loss_weight, 14);
+  EXPECT_EQ(thrice.loss_weight, 14);
+  EXPECT_NEAR(once.loss_sum, thrice.loss_sum, 1e-4);
+  for (std::size_t p = 0; p < whole.state.views.size(); ++p)
+    EXPECT_TRUE(
+        at::allclose(whole.state.views[p].tensor.grad(), parts.state.views[p].tensor.grad(), 1e-4, 1e-5))
+        << whole.state.views[p].name;
+}
+
 // Its mean loss would be 0 / 0.
 TEST(MicrobatchesTest, OneWhoseTargetsAreAllIgnoredCountsForNothing) {
-  const SampleSpec spec{{{"input", {4}}, {"target", {4}}}, 0, {{"input", at::kLong}, {"target", at::kLong}}};
-  Training training(
-      "seed = 3\n[model]\nkind = 'gpt'\nvocab_size = 8\nn_positions = 4\nn_embd = 8\nn_layer = "
-      "1\nn_head = 1\n[data.train]\nkind = 'synthetic'\nbatch_size = 2\n[optimizer]\nkind = "
-      "'sgd'\n[train]\nmax_duration = '1ba'\n",
-      spec);
+  Training training(kGptRecipe, kTokenSpec);
   Batch batch = TensorTree::Children{{"input", at::randint(8, {2, 4})}, {"target", at::randint(8, {2, 4})}};
   batch["target"].select(0, 1).fill_(-100);
   const auto result = run(training, batch, 2);

@@ -177,7 +177,7 @@ const BadInput kBadInputs[] = {
      "digits.toml:17: optimizer.betas = [0.9, 0.99]: unknown key of optimizer sgd; it is one of adam, adamw, "
      "decoupled_adamw"},
     {"NotATime", with_line(20, "max_duration = \"20xp\""),
-     "digits.toml:20: train.max_duration = \"20xp\": expected a time in ep, ba, sp, tok, "
+     "digits.toml:20: train.max_duration = \"20xp\": expected a time in iter, ep, ba, sp, tok, "
      "sec"},
     {"TextForANumber", with_line(16, "lr = \"fast\""),
      "digits.toml:16: optimizer.lr = \"fast\": expected a number >= 0"},
@@ -202,7 +202,7 @@ const BadInput kBadInputs[] = {
      "digits.toml:14: [optimizer]: kind is missing (one of sgd, decoupled_sgdw, adam, adamw, "
      "decoupled_adamw)"},
     {"NoMaxDuration", with_line(20, ""),
-     "digits.toml:19: [train]: max_duration is missing (how long to train: a time in ep, ba, sp, tok, "
+     "digits.toml:19: [train]: max_duration is missing (how long to train: a time in iter, ep, ba, sp, tok, "
      "sec)"},
     {"UnknownDevice", with_more("[device]\nkind = \"fridge\"\n"),
      "digits.toml:22: device.kind = \"fridge\": unknown device; expected one of auto, cpu, gpu"},
@@ -226,7 +226,7 @@ const BadInput kBadInputs[] = {
      "digits.toml:2: seed: dates and times of day have no meaning in a recipe"},
     {"OverrideOfAnUnknownKey",
      kDigits,
-     "--set: train.epochs = 3: unknown key; there are max_duration, eval_interval, "
+     "--set: train.epochs = 3: unknown key; there are max_duration, iteration_length, eval_interval, "
      "grad_accum, device_train_microbatch_size, grad_accum_grow_interval, scale_schedule_ratio, "
      "progress_interval, deterministic_mode, progress_bar, log_to_console, console_log_interval, "
      "console_stream, log_traces, auto_log_hparams, precision, hang_timeout, dist_timeout",

@@ -151,6 +151,15 @@ class Loggers(tutti_run.RunTest):
         self.assertNotIn("Train ", quiet.text)
         self.assertIn("checkpoints/latest", quiet.text)
 
+    def test_the_console_prints_on_the_stream_that_is_named(self):
+        for stream, other in (("stdout", "stderr"), ("stderr", "stdout")):
+            done = subprocess.run([tutti_run.TUTTI, "train", DIGITS, "--run-dir", self.folder / stream,
+                                   "--set", "train.max_duration=2ba", "--set", "train.log_to_console=true",
+                                   "--set", f"train.console_stream={stream}"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("Train loss/train/total: ", getattr(done, stream))
+            self.assertNotIn("Train loss/train/total: ", getattr(done, other))
+
 
 if __name__ == "__main__":
     tutti_run.main()
