@@ -95,6 +95,7 @@ void forget(RunState& state, const std::function<bool(const std::string& name)>&
     state.seconds = 0;
     state.evaluation_due = fresh.evaluation_due;
     state.tasks = fresh.tasks;
+    state.max_duration.clear();
   }
   if (is_forgotten("schedulers")) {
     state.plateau = fresh.plateau;

@@ -115,7 +115,8 @@ void Compute::plan_times() {
   const Setting& recipe = options_.recipe;
   const Time& whole = planned_duration_ = state_.max_duration;
   evaluations_.plan(recipe, whole);
-  checkpoint_every_.emplace(recipe_time(recipe.at("checkpoint").at("interval"), recipe), whole);
+  checkpoint_every_.emplace(recipe_time(recipe.at("checkpoint").at("interval"), recipe), whole,
+                            options_.batches_per_epoch);
   LearningRate rate(recipe, state_, {whole, options_.batches_per_epoch},
                     evaluation_metrics(options_.evaluators, recipe, *state_.model));
   if (state_.timestamp.batch > 0) rate.restore(rate_.state(), rate_.lagging());
@@ -152,7 +153,10 @@ void Compute::take(const RunState& saved, const std::string& folder) {
   earlier_s_ = saved.seconds;
   if (saved.step > 0 && lies_in(folder, options_.checkpoints)) saved_at_ = saved.step;
   evaluation_due_ = saved.evaluation_due;
-  if (saved.tasks.after == tasks_.after && lies_in(folder, options_.checkpoints)) tasks_ = saved.tasks;
+  if (saved.tasks.after == tasks_.after && lies_in(folder, options_.checkpoints)) {
+    tasks_ = saved.tasks;
+    changed_duration_ = saved.max_duration;
+  }
   if (!tasks_.until.empty()) state_.max_duration = Time::parse(tasks_.until);
   train_step_->accumulation().restore(saved.accumulation, time);
   train_step_->restore_grad_scaler(saved.grad_scaler);
@@ -171,7 +175,9 @@ void Compute::begin(Context& context, const Start&) {
   train_step_->set_up(context);
   began_ = step_began_ = context.now();
   start_logs(context);
-  engine_->run_event(Event::kFitStart);
+  start_fit();
+  if (!changed_duration_.empty()) state_.max_duration = Time::parse(changed_duration_);
+  follow_max_duration();
   if (!evaluation_due_.at.empty() || over()) logger_.begin_step(state_.timestamp.batch);  // its rest
   if (!evaluation_due_.at.empty())
     complete(context, std::exchange(evaluation_due_, {}));
@@ -182,6 +188,11 @@ void Compute::begin(Context& context, const Start&) {
   if (done_) return;
   const auto ahead = static_cast<int>(options_.recipe.at("data").at("train").at("prefetch").integer());
   context.send(cast_.loader, Credit{ahead});
+}
+
+void Compute::start_fit() {
+  engine_->run_event(Event::kFitStart);
+  begun_duration_ = state_.max_duration.text();
 }
 
 void Compute::start_logs(Context& context) {
@@ -227,6 +238,7 @@ void Compute::step(Context& context, BatchReady& ready) {
   state_.timestamp.to_next_batch(static_cast<int64_t>(verdict.samples), static_cast<int64_t>(verdict.tokens),
                                  verdict.seconds - before.total_wct);
   rate_.advance(before);
+  if (rate_.lags()) state_.optimizer->set_lr(rate_.at(state_.timestamp));  // as those see it who log it
   report(context, verdict, lr);
   train_step_->grow_back();
   after_step(context, before, verdict);
@@ -373,7 +385,7 @@ void Compute::train_on(Context& context, const Time& duration) {
   follow_max_duration();
   send_logged(context);
   if (checkpoint_every_->fires() && saved_at_ != state_.timestamp.batch) snapshot(context, /*last=*/false);
-  engine_->run_event(Event::kFitStart);
+  start_fit();
   await_batch();
 }
 
@@ -464,6 +476,7 @@ RunState Compute::run_state() const {
   put(state_.timestamp, state);
   state.evaluation_due = evaluation_due_;
   state.tasks = tasks_;
+  if (const std::string now = state_.max_duration.text(); now != begun_duration_) state.max_duration = now;
   state.global_batch = options_.global_batch;
   state.data_digest = options_.data_digest;
   state.accumulation = train_step_->accumulation().state();

@@ -75,6 +75,7 @@ class Compute final : public Actor {
   void plan_times();
   void follow_max_duration();
   void begin(Context& context, const Start& start);
+  void start_fit();
   void start_logs(Context& context);
   bool goes_on() const;
 
@@ -135,7 +136,9 @@ class Compute final : public Actor {
   bool checkpoint_due_ = false;  // after the step in hand
   EvaluationDue evaluation_due_;
   TasksState tasks_;
-  double predicting_s_ = 0;  // on rank 0; no part of training
+  std::string begun_duration_;    // max_duration as FIT_START left it
+  std::string changed_duration_;  // and as it was at the checkpoint, if it is another
+  double predicting_s_ = 0;       // on rank 0; no part of training
   bool done_ = false;
 };
 

@@ -68,7 +68,12 @@ class Translation {
     const auto is_number = [](const Setting& it) {
       return it.is_integer() || std::holds_alternative<double>(it.value);
     };
-    return is_number(one) && is_number(other) ? one.number() == other.number() : one.toml() == other.toml();
+    if (is_number(one) && is_number(other)) return one.number() == other.number();
+    return without_alias(one.toml()) == without_alias(other.toml());
+  }
+
+  static std::string without_alias(const std::string& value) {
+    return value == "\"amp\"" ? "\"amp_fp16\"" : value;
   }
 
   [[noreturn]] static void contradiction(const Setting& cause, const Setting& other) {
@@ -115,8 +120,7 @@ class Translation {
     const Setting* micro = given("train_micro_batch_size_per_gpu");
     const Setting* steps = given("gradient_accumulation_steps");
     const Setting* size = said("train", "device_train_microbatch_size");
-    if (steps && size) contradiction(*steps, *size);
-    if (steps) put("train", "grad_accum", *steps, steps->integer());
+    if (steps && !size) put("train", "grad_accum", *steps, steps->integer());
     const Setting* parts = said("train", "grad_accum");
     if (micro && parts && !parts->is_integer()) contradiction(*micro, *parts);
     if (micro && !parts) put("train", "device_train_microbatch_size", *micro, micro->integer());
@@ -143,7 +147,7 @@ class Translation {
   void require_off(const Setting& half, const char* precision) const {
     if (half.is_none() || half.at("enabled").boolean()) return;
     const Setting* said_so = said("train", "precision");
-    if (said_so && said_so->is_text() && said_so->text() == precision)
+    if (said_so && without_alias(said_so->toml()) == '"' + std::string(precision) + '"')
       contradiction(half.at("enabled"), *said_so);
   }
 
@@ -213,8 +217,13 @@ void require_deepspeed_rule(const Setting& recipe, int64_t device_batch, int wor
     if (parts.is_integer() ? of_step != device_batch : device_batch % of_step != 0)
       micro.fail("micro batch x accumulation x ranks must be the batch, which is " + device +
                  (parts.is_integer() ? "; accumulation is train.grad_accum = " + parts.toml() : ""));
-  } else if (section.has("gradient_accumulation_steps") && device_batch % parts.integer() != 0) {
-    section.at("gradient_accumulation_steps").fail("it does not divide the batch, which is " + device);
+  } else if (section.has("gradient_accumulation_steps")) {
+    const Setting& steps = section.at("gradient_accumulation_steps");
+    const Setting& size = recipe.at("train").at("device_train_microbatch_size");
+    if (device_batch % steps.integer() != 0) steps.fail("it does not divide the batch, which is " + device);
+    if (!size.is_none() && size.integer() * steps.integer() != device_batch)
+      steps.fail(size.path + " = " + size.toml() + " (" + size.position.text() +
+                 ") says otherwise of a batch of " + device);
   }
 }
 

@@ -9,7 +9,8 @@ namespace tutti {
 
 void Evaluations::plan(const Setting& recipe, const Time& whole) {
   every_.clear();
-  for (const auto& evaluator : evaluators_) every_.emplace_back(evaluator.interval(recipe), whole);
+  for (const auto& evaluator : evaluators_)
+    every_.emplace_back(evaluator.interval(recipe), whole, state_.dataloader_len);
 }
 
 Evaluations::Labels Evaluations::due(const std::function<bool(const Interval& every)>& fires) const {

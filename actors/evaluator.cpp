@@ -8,22 +8,9 @@
 namespace tutti {
 namespace {
 
-// Composer's CrossEntropy is a mean of batches.
-Setting batch_means_of(const std::string& name) {
-  Setting section(Setting::Table{}, "metric", {});
-  section.table().emplace_back("kind", Setting(name, "kind", {}));
-  section.table().emplace_back("batch_means", Setting(true, "batch_means", {}));
-  return section;
-}
-
-MetricPtr metric(const Setting& name, bool composer) {
-  const bool means = composer && name.is_text() && name.text() == "CrossEntropy";
-  return make_metric(means ? batch_means_of(name.text()) : name);
-}
-
 std::vector<MetricPtr> metrics_named(const std::vector<std::string>& names, bool composer) {
   std::vector<MetricPtr> made;
-  for (const auto& name : names) made.push_back(metric(Setting(name, "metric", {}), composer));
+  for (const auto& name : names) made.push_back(make_metric(name, composer));
   return made;
 }
 
@@ -49,7 +36,7 @@ std::vector<MetricPtr> Evaluator::metrics(const Model& model, bool composer) con
   std::vector<MetricPtr> made;
   for (const char* key : {"metric_names", "metrics"})
     if (section.has(key))
-      for (const auto& one : section.at(key).array()) made.push_back(metric(one, composer));
+      for (const auto& one : section.at(key).array()) made.push_back(make_metric(one, composer));
   return made.empty() ? metrics_named(model.get_metrics(/*is_train=*/false), composer) : std::move(made);
 }
 

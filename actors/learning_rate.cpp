@@ -4,6 +4,7 @@
 
 #include "actors/recipe_times.h"
 #include "runtime/catalog.h"
+#include "training/schedules/composer.h"
 
 namespace tutti {
 namespace {
@@ -27,7 +28,7 @@ LearningRate::LearningRate(const Setting& recipe, const Trainee& trainee, Horizo
   horizon.base_lr = base_;
   horizon.scale_schedule_ratio = recipe.at("train").at("scale_schedule_ratio").number();
   schedule_ = make_schedule(section, horizon);
-  lags_ = composers_way(recipe);
+  lags_ = composers_way(recipe) && is_composer_schedule(section);
   if (lags_) {  // Composer takes the first value before it stretches the training
     horizon.max_duration = recipe_time(recipe.at("train").at("max_duration"), recipe);
     lagging_ = make_schedule(section, horizon)(Timestamp());

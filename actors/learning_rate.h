@@ -31,6 +31,7 @@ class LearningRate {
   bool observe(const NamedValues& metrics);
 
   PlateauState state() const { return plateau_ ? plateau_->state() : PlateauState(); }
+  bool lags() const { return lags_; }
   double lagging() const { return lagging_; }  // the multiplier of the next batch, where it lags
   void restore(const PlateauState& state, double lagging);
 

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "actors/checkpoint_terms.h"
+#include "actors/learning_rate.h"
 #include "io/checkpoint.h"
 #include "tensors/torch_error.h"
 
@@ -35,6 +36,7 @@ Job lone_job(const Setting& recipe, int ranks) {
 void tell_passed_over(const std::string& what) { std::fprintf(stderr, "passed over: %s\n", what.c_str()); }
 
 LoneModel::LoneModel(const Job& job, const std::string& named) {
+  state.composer = composers_way(job.recipe);
   build(state, job.recipe, job.spec(), job.seed, job.make_model);
   const std::string folder = load_model(state, job, named);
   weights = "weights: " + (folder.empty() ? "the recipe's initial ones" : folder);

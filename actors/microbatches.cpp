@@ -111,7 +111,7 @@ void Microbatches::run_parts(const Mark& mark, MicrobatchResult& result) {
   engine_.run_event(Event::kBeforeTrainBatch);
   const Batch whole = state_.batch;
   const int64_t samples = whole.samples();
-  const int64_t part = size_ > 0 ? size_ : (samples + count_ - 1) / count_;
+  const int64_t part = std::max(size_, (samples + count_ - 1) / count_);  // events may have added samples
   state_.device_train_microbatch_size = part;
   for (int m = 0; m < count_; ++m) {
     if (buckets_ && m + 1 == count_) buckets_->begin_last_microbatch();

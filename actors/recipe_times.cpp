@@ -16,8 +16,12 @@ Time recipe_time(const Setting& setting, const Setting& recipe) {
 }
 
 Time planned_duration(const Setting& recipe) {
-  const Setting& train = recipe.at("train");
-  return recipe_time(train.at("max_duration"), recipe) * train.at("scale_schedule_ratio").number();
+  const Setting& ratio = recipe.at("train").at("scale_schedule_ratio");
+  const Time whole = recipe_time(recipe.at("train").at("max_duration"), recipe);
+  const Time scaled = whole * ratio.number();
+  if (scaled.value() == 0 && whole.value() > 0)
+    ratio.fail("it leaves nothing of max_duration, " + whole.text());
+  return scaled;
 }
 
 }  // namespace tutti

@@ -14,7 +14,8 @@ int64_t iteration_length(const Setting& recipe);
 // blames `setting` where they have no length.
 Time recipe_time(const Setting& setting, const Setting& recipe);
 
-// How long [train] says to train: max_duration, stretched by scale_schedule_ratio.
+// How long [train] says to train: max_duration, stretched by scale_schedule_ratio. Throws UserError that
+// blames the latter where it leaves nothing.
 Time planned_duration(const Setting& recipe);
 
 }  // namespace tutti

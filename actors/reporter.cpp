@@ -139,10 +139,20 @@ void Reporter::show(Context& context, const StepDone& done, bool now) {
   line << "epoch " << done.epoch << "  step " << done.step << "  " << std::lround(100 * done.progress)
        << "%  loss " << done.loss << "  " << std::lround(rate) << " samples/s  " << duration_text(left)
        << " left";
-  for (const auto& [name, value] : last_eval_.metrics)
-    line << "  " << name.substr(name.rfind('/') + 1) << ' ' << value;
+  for (const auto& [name, value] : last_eval_.metrics) line << "  " << shown(name) << ' ' << value;
   std::fprintf(options_.out, options_.terminal ? "\r\033[K%s" : "%s\n", line.str().c_str());
   std::fflush(options_.out);
+}
+
+// "MulticlassAccuracy", or with its evaluator's label where there are several.
+std::string Reporter::shown(const std::string& metric) const {
+  const auto slash = metric.rfind('/');
+  const std::string_view label = std::string_view(metric).substr(0, slash + 1);
+  const bool one = std::ranges::all_of(last_eval_.metrics, [&](const auto& other) {
+    return other.first.starts_with(label) && other.first.find('/', label.size()) == std::string::npos;
+  });
+  const std::size_t family = metric.find('/') + 1;
+  return metric.substr(one ? slash + 1 : family);
 }
 
 void Reporter::table() const {
@@ -153,7 +163,7 @@ void Reporter::table() const {
   std::fprintf(out, "  %-22s %lld\n", "steps", static_cast<long long>(last_.step));
   if (steps_ > 0) std::fprintf(out, "  %-22s %.6g\n", "loss", last_.loss);
   for (const auto& [name, value] : last_eval_.metrics)
-    std::fprintf(out, "  %-22s %.4f\n", name.substr(name.rfind('/') + 1).c_str(), value);
+    std::fprintf(out, "  %-22s %.4f\n", shown(name).c_str(), value);
   if (steps_ > 1 && elapsed > 0) std::fprintf(out, "  %-22s %.0f\n", "samples/s", samples_ / elapsed);
   std::fprintf(out, "  %-22s %s\n", "checkpoint", options_.newest_checkpoint.c_str());
   std::fprintf(out, "  %-22s %s\n", "metrics", metrics_.path().c_str());

@@ -41,6 +41,7 @@ class Reporter final : public Actor {
   void log(const MetricsLogged& logged);
   void show(Context& context, const StepDone& done, bool now);
   bool is_time_to_show(Context& context, int64_t step) const;
+  std::string shown(const std::string& metric) const;
   void table() const;
   double since_start_s() const;
 

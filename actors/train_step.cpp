@@ -310,17 +310,20 @@ void TrainStep::take_gradients() {
   const auto reduced = buckets_ ? buckets_->gradients() : std::vector<at::Tensor>();
   for (std::size_t p = 0; p < state_.views.size(); ++p)
     state_.views[p].grad = buckets_ ? reduced[p] : state_.views[p].tensor.grad();
-  state_.grad_scale = last_.loss_weight * state_.loss_scale;
-  state_.train_loss = sum_.verdict.loss_sum / sum_.verdict.loss_weight;
+  const bool counts = last_.loss_weight > 0;
+  state_.grad_scale = (counts ? last_.loss_weight : 1.0) * state_.loss_scale;
+  if (counts) state_.train_loss = sum_.verdict.loss_sum / sum_.verdict.loss_weight;
   state_.flops = sum_.verdict.flops;
   microbatches_->apply_metrics(sum_.verdict.metrics);
   engine_.run_event(Event::kAfterTrainBatch);
-  if (last_.non_finite > 0 || last_.overflow > 0) throw GivenUp();
+  if (!counts || last_.non_finite > 0 || last_.overflow > 0) throw GivenUp();
 }
 
 // A scale that is too large is nothing to warn of: it is how it is found.
 void TrainStep::skip(Context& context) {
   record(context, "skipped");
+  if (last_.loss_weight == 0)
+    return log_.warning(step_text() + "nothing in the batch counts; the step is skipped");
   update_scale(/*overflowed=*/true);
   if (!scaler_) {
     const char* bad = last_.non_finite > 0 ? "loss is" : "gradients are";

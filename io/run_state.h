@@ -66,7 +66,8 @@ struct RunState {
   int64_t batch_in_epoch = 0;
   EvaluationDue evaluation_due;
   TasksState tasks;
-  int64_t sample = 0;  // samples and tokens trained on
+  std::string max_duration;  // where it was changed after FIT_START, else ""
+  int64_t sample = 0;        // samples and tokens trained on
   int64_t token = 0;
   int64_t sample_in_epoch = 0;
   int64_t token_in_epoch = 0;

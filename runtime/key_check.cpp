@@ -1,6 +1,7 @@
 #include "runtime/key_check.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -58,10 +59,23 @@ std::optional<double> time_number(std::string_view text) {
   return all && std::isfinite(number) && number >= 0 ? std::optional(number) : std::nullopt;
 }
 
+// As Composer takes times: in any case, with spaces around the number and a sign.
+std::string plain_time(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::size_t next = std::min(text.find_first_not_of(' ', i), text.size());
+    const bool within = !plain.empty() && next < text.size() && is_digit(text[next]);
+    if (text[i] != ' ' || within)
+      plain += static_cast<char>(std::tolower(static_cast<unsigned char>(text[i])));
+  }
+  if (plain.starts_with('+')) plain.erase(0, 1);
+  return plain;
+}
+
 Setting checked_time(const Key& key, const Setting& given) {
   const bool is_epochs = given.is_integer() && given.integer() >= 0;
   if (!is_epochs && !given.is_text()) reject(key, given);
-  const std::string text = is_epochs ? std::to_string(given.integer()) + "ep" : given.text();
+  const std::string text = is_epochs ? std::to_string(given.integer()) + "ep" : plain_time(given.text());
   const std::string unit = time_unit(text);
   if (unit.empty() || (!key.units.empty() && !contains(key.units, unit))) reject(key, given);
   const auto number = time_number(std::string_view(text).substr(0, text.size() - unit.size()));

@@ -14,7 +14,8 @@ Key num_classes(const char* fallback) {
 }
 
 Key batch_means() {
-  return {"batch_means", kBoolean, "false", "every batch weighs the same, whatever its size, as in Composer"};
+  return {"batch_means", kBoolean, "none",
+          "every batch weighs the same, whatever its size, as in Composer; as [compat] says when absent"};
 }
 
 std::vector<Entry> of_classes() {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "training/adam.h"
 #include "training/sgd.h"
 
@@ -24,9 +26,17 @@ Adam::Options adam_options(const Setting& section, Adam::Decay decay) {
   return {betas[0], betas[1], section.at("eps").number(), section.at("amsgrad").boolean(), decay};
 }
 
+void require_fitting_patterns(const Setting& section, const std::vector<ParamView>& views) {
+  if (!section.has("no_decay")) return;
+  for (const auto& pattern : section.at("no_decay").array())
+    if (std::ranges::none_of(views, [&](auto& view) { return matches_pattern(pattern.text(), view.name); }))
+      section.at("no_decay").fail("no parameter's name is like " + pattern.text());
+}
+
 }  // namespace
 
 std::unique_ptr<Optimizer> make_optimizer(const Setting& section, const std::vector<ParamView>& views) {
+  require_fitting_patterns(section, views);
   const Setting& kind = section.at("kind");
   const auto sgd = [&](bool decoupled) {
     return std::make_unique<Sgd>(views, common_of(section), sgd_options(section, decoupled));

@@ -45,7 +45,7 @@ std::vector<Entry> plain_schedules() {
       {"cosine_annealing_warm_restarts",
        "Half cosines, each t_mult times as long as the one before (Loshchilov and Hutter, 2016).",
        {{"t_0", kTime, "", "length of the first"},
-        Key{"t_mult", kNumber, "1", "how much longer each next one is"}.at_least(1),
+        Key{"t_mult", kNumber, "1", "how much longer each next one is"}.more_than(0),
         alpha_f()}},
       {"polynomial",
        "A power of the part of the way that is left, down to alpha_f.",

@@ -3,12 +3,7 @@
 #include <cmath>
 
 namespace tutti {
-namespace {
-
-// Fractions of a training are not exact in binary: three tenths of it are reached at 0.3 of it.
-constexpr double kSlack = 1e-9;
-
-}  // namespace
+namespace {}  // namespace
 
 void Timestamp::to_next_batch(int64_t samples, int64_t tokens, double seconds) {
   ++batch;
@@ -67,10 +62,17 @@ double elapsed(const Timestamp& now, const Time& max_duration) {
   return (now.get(max_duration.unit()) / max_duration).value();
 }
 
-Interval::Interval(const Time& every, const Time& max_duration) : unit_(every.unit()), every_(every.value()) {
+// Products are taken in Composer's order, since another one may round up otherwise.
+Interval::Interval(const Time& every, const Time& max_duration, int64_t batches_per_epoch)
+    : unit_(every.unit()), every_(every.value()) {
   if (unit_ != TimeUnit::kDuration) return;
   unit_ = max_duration.unit();
-  every_ *= max_duration.value();
+  every_ = max_duration.value() * every_;
+  if (unit_ == TimeUnit::kEpoch) {
+    unit_ = TimeUnit::kBatch;
+    every_ *= static_cast<double>(batches_per_epoch);
+  }
+  every_ = std::ceil(every_);
 }
 
 bool Interval::at_batch_end(const Timestamp& before, const Timestamp& now) const {
@@ -87,9 +89,7 @@ bool Interval::at_iteration_end(const Timestamp& before, const Timestamp& now) c
 
 bool Interval::crossed(const Timestamp& before, const Timestamp& now) const {
   if (every_ <= 0.0) return false;
-  const auto multiples = [this](const Timestamp& t) {
-    return std::floor(t.get(unit_).value() / every_ + kSlack);
-  };
+  const auto multiples = [this](const Timestamp& t) { return std::floor(t.get(unit_).value() / every_); };
   return multiples(now) > multiples(before);
 }
 

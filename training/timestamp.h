@@ -38,12 +38,13 @@ bool reached(const Timestamp& now, const Time& max_duration);
 double elapsed(const Timestamp& now, const Time& max_duration);
 
 // "Every N units", for evaluations, checkpoints and callbacks. Epochs and iterations are looked at where one
-// ends, the other units where a batch ends, and a fraction of the training (dur) where its maximum's unit is.
+// ends, the other units where a batch ends, and a fraction of the training (dur) in the unit
+// of its maximum, rounded up, but in batches where that is in epochs.
 // It fires when a multiple has been reached or passed since the last look, so it needs no state. Zero or less
 // never fires.
 class Interval {
  public:
-  Interval(const Time& every, const Time& max_duration);
+  Interval(const Time& every, const Time& max_duration, int64_t batches_per_epoch);
 
   bool fires() const { return every_ > 0; }  // ever
   // `before` is the timestamp before the batch (or the epoch's last batch), `now` the one after it.
@@ -55,7 +56,7 @@ class Interval {
   bool crossed(const Timestamp& before, const Timestamp& now) const;
 
   TimeUnit unit_;
-  double every_;  // in unit_; may be fractional where given as a fraction of the training
+  double every_;  // in unit_
 };
 
 }  // namespace tutti

@@ -67,6 +67,19 @@ TEST(DeepSpeed, MicroBatchAndAccumulationAreTheRecipes) {
   EXPECT_EQ(alone.at("data").at("train").at("device_batch_size").integer(), 16);
 }
 
+TEST(DeepSpeed, AmpIsFp16ByAnotherName) {
+  EXPECT_NO_THROW(resolved("fp16 = {enabled = true}", "batch_size = 4", "precision = 'amp'"));
+  EXPECT_THAT(why("fp16 = {enabled = false}", "batch_size = 4", "precision = 'amp'"),
+              HasSubstr("train.precision = \"amp\""));
+}
+
+TEST(DeepSpeed, AccumulationAndSizeOfMicrobatchesMayBothBeTold) {
+  const Setting both =
+      resolved("gradient_accumulation_steps = 6", "batch_size = 96", "device_train_microbatch_size = 16");
+  EXPECT_EQ(rule(both, 96, 1), "");
+  EXPECT_THAT(rule(both, 48, 2), HasSubstr("train.device_train_microbatch_size = 16"));
+}
+
 TEST(DeepSpeed, WhatItLeavesOutIsWhatTheRecipeSays) {
   const Setting empty = resolved("", "batch_size = 12", "grad_accum = 2");
   EXPECT_EQ(empty.at("data").at("train").at("batch_size").integer(), 12);
@@ -105,8 +118,6 @@ TEST(DeepSpeed, ContradictionsNameBoth) {
                     HasSubstr("data.train.batch_size = 97 (test.toml:9) says otherwise")));
   EXPECT_THAT(why("gradient_accumulation_steps = 2", "batch_size = 8", "grad_accum = 'auto'"),
               HasSubstr("train.grad_accum = \"auto\""));
-  EXPECT_THAT(why("gradient_accumulation_steps = 2", "batch_size = 8", "device_train_microbatch_size = 2"),
-              HasSubstr("train.device_train_microbatch_size = 2"));
   EXPECT_THAT(why("train_micro_batch_size_per_gpu = 2", "batch_size = 8", "grad_accum = 'auto'"),
               HasSubstr("train.grad_accum = \"auto\""));
   EXPECT_THAT(why("fp16 = {enabled = true}", "batch_size = 8", "precision = 'fp32'"),

@@ -124,6 +124,23 @@ TEST(LearningRate, LagsABatchInComposersWay) {
   EXPECT_EQ(rates(folder.path("parts")), whole);
 }
 
+// torch's are stepped after the batch or the epoch, as they are meant.
+TEST(LearningRate, OfPyTorchsSchedulesLagsNowhere) {
+  const Scratch folder;
+  const std::string text = text_of("kind = 'step_lr'\nstep_size = 1\ngamma = 0.5\n",
+                                   "max_duration = '3ep'\neval_interval = '0ep'\n");
+  train(text, folder.path("tutti"));
+  train(text + "[compat]\ncomposer = true\n", folder.path("composer"));
+  EXPECT_EQ(rates(folder.path("composer")), rates(folder.path("tutti")));
+}
+
+TEST(LearningRate, ARatioThatLeavesNothingIsAUserError) {
+  const Scratch folder;
+  EXPECT_THAT(
+      [&] { train(text_of("", "max_duration = '1ep'\nscale_schedule_ratio = 0.5\n"), folder.path("run")); },
+      ThrowsMessage<UserError>(HasSubstr("it leaves nothing of max_duration, 1ep")));
+}
+
 TEST(LearningRate, ScaleScheduleRatioShortensTrainingAndSchedule) {
   const Scratch folder;
   const std::string linear = "kind = 'linear'\n";

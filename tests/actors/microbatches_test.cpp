@@ -65,6 +65,16 @@ constexpr const char* kGptRecipe =
 const SampleSpec kTokenSpec{
     {{"input", {4}}, {"target", {4}}}, 0, {{"input", at::kLong}, {"target", at::kLong}}};
 
+TEST(MicrobatchesTest, SamplesThatEventsAddedAreNotLeftOut) {
+  Training training;
+  Microbatches microbatches(training.state, training.engine, nullptr, 4);
+  microbatches.set_size(2);
+  EXPECT_EQ(microbatches.run(random_batch(7), unmarked).loss_weight, 7);
+  EXPECT_EQ(training.state.device_train_microbatch_size, 2);
+  EXPECT_EQ(microbatches.run(random_batch(11), unmarked).loss_weight, 11);
+  EXPECT_EQ(training.state.device_train_microbatch_size, 3);
+}
+
 // A mean of the microbatches' means would give the tokens of a short one more weight.
 TEST(MicrobatchesTest, EachTokenThatCountsWeighsTheSame) {
   Batch batch = TensorTree::Children{{"input", at::randint(8, {5, 4})}, {"target", at::randint(8, {5, 4})}};

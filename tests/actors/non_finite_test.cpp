@@ -91,5 +91,32 @@ TEST(NonFiniteTest, OneNumberOfALargeGradientThatOverflowsInTheSumOfTheRanksChan
   EXPECT_EQ(weights.at("optimizer/step").item<int64_t>(), 0);
 }
 
+// Its mean loss is that of no token at all.
+TEST(NonFiniteTest, ABatchInWhichNothingCountsChangesNothing) {
+  for (const int ranks : {1, 2}) {
+    const Scratch folder;
+    LocalRunOptions options;
+    options.ranks = ranks;
+    options.run_dir = folder.path("run");
+    options.quiet = true;
+    options.prepare = [](Job& job) {
+      job.before_step = [](int, int64_t step, const Trainee&, const Batch& batch) {
+        if (step == 2) batch["target"].fill_(-100);
+      };
+    };
+    train_in_one_process(
+        recipe_of(
+            "seed = 1\n[model]\nkind = 'gpt'\nvocab_size = 8\nn_positions = 4\nn_embd = 8\nn_layer = 1\n"
+            "n_head = 1\n[data.train]\nkind = 'synthetic'\ntargets = 'sequence'\nshape = [4]\n"
+            "vocab = 8\nsamples = 12\nbatch_size = 4\n[optimizer]\nkind = 'adamw'\n[train]\n"
+            "max_duration = '3ba'\n"),
+        options);
+    PosixDisk disk;
+    const auto all = find_checkpoint(disk, folder.path("run"), [](const std::string&) {}).tensors;
+    for (const auto& [name, tensor] : all) EXPECT_TRUE(all_finite(tensor)) << name;
+    EXPECT_EQ(all.at("optimizer/step").item<int64_t>(), 2) << ranks;
+  }
+}
+
 }  // namespace
 }  // namespace tutti

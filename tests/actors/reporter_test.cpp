@@ -1,5 +1,6 @@
 #include "actors/reporter.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -137,6 +138,28 @@ TEST_F(ReporterTest, LinesAreWholeWhereverRoomRanOut) {
   EXPECT_EQ(found.back(), kMany + 1);
   EXPECT_LT(found.size(), static_cast<std::size_t>(kMany)) << "none was dropped: this proves nothing";
   EXPECT_TRUE(std::is_sorted(found.begin(), found.end()));
+}
+
+TEST_F(ReporterTest, MetricsAreShownWithTheirLabelsWhereThereAreSeveral) {
+  const auto table_of = [&](std::vector<std::pair<std::string, double>> metrics) {
+    std::FILE* out = std::tmpfile();
+    report(
+        disk_,
+        [&](Context& context, ActorId reporter) {
+          context.send(reporter, ReportFrom{});
+          context.send(reporter, EvalDone{2, 1, metrics});
+        },
+        out);
+    std::string text(4096, '\0');
+    std::rewind(out);
+    text.resize(std::fread(text.data(), 1, text.size(), out));
+    std::fclose(out);
+    return text;
+  };
+  EXPECT_THAT(table_of({{"metrics/eval/a", 0.5}, {"metrics/eval/b", 1}}), testing::HasSubstr("  a   "));
+  const std::string both = table_of({{"metrics/eval/a", 0.5}, {"metrics/far/a", 0.25}});
+  EXPECT_THAT(both, testing::HasSubstr("  eval/a   "));
+  EXPECT_THAT(both, testing::HasSubstr("  far/a    "));
 }
 
 TEST_F(ReporterTest, ResumedRunCutsAtItsStep) {

@@ -22,6 +22,16 @@ TEST(Metric, SumsOfRanksAddUpToTheWhole) {
   EXPECT_EQ(whole->compute(), 0.5);
 }
 
+TEST(Metric, AccuracyOfNothingIsNothing) {
+  for (const bool macro : {false, true}) {
+    const MetricPtr metric = make_metric(section_with({{"kind", std::string("MulticlassAccuracy")},
+                                                       {"average", std::string(macro ? "macro" : "micro")},
+                                                       {"num_classes", int64_t{3}}}));
+    metric->update(at::rand({2, 3}), at::full({2}, -100, at::kLong));
+    EXPECT_EQ(metric->compute(), 0.0) << macro;
+  }
+}
+
 // Rows of float are counted without tensors, of double with them.
 TEST(Metric, AccuracyOfTiesAndOfNoNumbersIsThatOfArgmax) {
   const float nan = std::numeric_limits<float>::quiet_NaN();

@@ -97,17 +97,23 @@ TEST(Optimizer, StateIsNamedAsInPyTorch) {
 }
 
 TEST(Optimizer, StridesOfSingleItemsDoNotMatter) {
-  std::vector<ParamView> views{whole_view("conv", at::ones({6}).as_strided({2, 3, 1, 1}, {3, 1, 3, 3}))};
+  std::vector<ParamView> views{whole_view("conv.bias", at::ones({6}).as_strided({2, 3, 1, 1}, {3, 1, 3, 3}))};
   views[0].grad = at::ones({6}).as_strided({2, 3, 1, 1}, {3, 1, 1, 1});
   make_optimizer(sgd(0.5, 0.0, 0.0), views)->step();
   EXPECT_TRUE(views[0].tensor.equal(at::full({2, 3, 1, 1}, 0.5)));
 }
 
+TEST(Optimizer, APatternThatFitsNoParameterIsRefused) {
+  const std::vector<ParamView> views{whole_view("fc.weight", at::ones({2, 2}))};
+  EXPECT_THAT([&] { make_optimizer(sgd(0.5, 0.0, 0.1), views); },
+              testing::ThrowsMessage<UserError>(testing::HasSubstr("no parameter's name is like *.bias")));
+}
+
 TEST(OptimizerDeathTest, GradientLaidOutOtherwiseIsRefused) {
-  std::vector<ParamView> views{whole_view("conv", at::ones({2, 3}).t())};
+  std::vector<ParamView> views{whole_view("conv.bias", at::ones({2, 3}).t())};
   views[0].grad = at::ones({3, 2});
   const auto optimizer = make_optimizer(sgd(0.1, 0.0, 0.0), views);
-  EXPECT_DEATH(optimizer->step(), "conv: the gradient is not laid out as the parameter");
+  EXPECT_DEATH(optimizer->step(), "conv.bias: the gradient is not laid out as the parameter");
 }
 
 TEST(Pattern, StarStandsForAnyRun) {

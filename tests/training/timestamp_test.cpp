@@ -14,7 +14,7 @@ TEST(Timestamp, EndsWhenTheMaximumIsReached) {
 
 // The batches of a run of `epochs` epochs of 10 batches of 8 samples after which the interval fires.
 std::vector<int64_t> batches_fired(const char* every, const char* max_duration, int epochs = 4) {
-  const Interval interval(Time::parse(every), Time::parse(max_duration));
+  const Interval interval(Time::parse(every), Time::parse(max_duration), 10);
   std::vector<int64_t> fired;
   Timestamp now;
   for (int epoch = 0; epoch < epochs; ++epoch) {
@@ -47,15 +47,16 @@ TEST(Interval, OfSecondsFollowsTheWallClock) {
   EXPECT_EQ(batches_fired("10sec", "4ep"), (std::vector<int64_t>{14, 27, 40}));
 }
 
-TEST(Interval, FractionOfATrainingInEpochsFiresAtEpochEnds) {
-  EXPECT_EQ(batches_fired("0.1dur", "10ep", 10).size(), 10U);
+TEST(Interval, FractionOfATrainingInEpochsFiresAfterBatches) {
   EXPECT_EQ(batches_fired("0.5dur", "4ep"), (std::vector<int64_t>{20, 40}));
+  EXPECT_EQ(batches_fired("0.125dur", "4ep"), (std::vector<int64_t>{5, 10, 15, 20, 25, 30, 35, 40}));
+  EXPECT_EQ(batches_fired("0.3dur", "2ep", 2), (std::vector<int64_t>{6, 12, 18}));
 }
 
-TEST(Interval, FractionOfATrainingInBatchesFiresAtBatchEnds) {
+TEST(Interval, FractionOfATrainingInOtherUnitsIsRoundedUp) {
   EXPECT_EQ(batches_fired("0.3dur", "40ba"), (std::vector<int64_t>{12, 24, 36}));
-  // 0.07 times 100 is a little more than 7.
-  EXPECT_EQ(batches_fired("0.07dur", "100ba"), (std::vector<int64_t>{7, 14, 21, 28, 35}));
+  EXPECT_EQ(batches_fired("0.15dur", "10ba", 1), (std::vector<int64_t>{2, 4, 6, 8, 10}));
+  EXPECT_EQ(batches_fired("0.15dur", "330sp"), batches_fired("50sp", "330sp"));
 }
 
 TEST(Interval, OfNothingNeverFires) {

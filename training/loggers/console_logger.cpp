@@ -47,7 +47,7 @@ ConsoleLogger::ConsoleLogger(const Time& log_interval, std::FILE* out, bool log_
 void ConsoleLogger::open(const LogStart& start) {
   start_ = start;
   now_ = start.at;
-  every_.emplace(log_interval_, start.max_duration);
+  every_.emplace(log_interval_, start.max_duration, start.dataloader_len);
 }
 
 void ConsoleLogger::log_hyperparameters(const LoggedHyperparameters& all, const LogTime&) {

@@ -20,7 +20,7 @@
 namespace tutti {
 namespace {
 
-MetricPtr multiclass_accuracy(const Setting& keys) {
+MetricPtr multiclass_accuracy(const Setting& keys, bool) {
   MulticlassAccuracy::Options options{.macro = keys.at("average").text() == "macro",
                                       .top_k = keys.at("top_k").integer(),
                                       .ignore_index = keys.at("ignore_index").integer()};
@@ -30,26 +30,30 @@ MetricPtr multiclass_accuracy(const Setting& keys) {
   return std::make_unique<MulticlassAccuracy>(options);
 }
 
-MetricPtr cross_entropy(const Setting& keys) {
-  return std::make_unique<CrossEntropy>(keys.at("ignore_index").integer(), keys.at("batch_means").boolean());
+bool batch_means(const Setting& keys, bool composer) {
+  return keys.has("batch_means") ? keys.at("batch_means").boolean() : composer;
+}
+
+MetricPtr cross_entropy(const Setting& keys, bool composer) {
+  return std::make_unique<CrossEntropy>(keys.at("ignore_index").integer(), batch_means(keys, composer));
 }
 
 template <class M>
-MetricPtr with_ignore_index(const Setting& keys) {
+MetricPtr with_ignore_index(const Setting& keys, bool) {
   return std::make_unique<M>(keys.at("ignore_index").integer());
 }
 
-MetricPtr binary_f1_score(const Setting&) { return std::make_unique<BinaryF1Score>(); }
+MetricPtr binary_f1_score(const Setting&, bool) { return std::make_unique<BinaryF1Score>(); }
 
-MetricPtr miou(const Setting& keys) {
+MetricPtr miou(const Setting& keys, bool) {
   return std::make_unique<MIoU>(keys.at("num_classes").integer(), keys.at("ignore_index").integer());
 }
 
-MetricPtr dice(const Setting& keys) {
-  return std::make_unique<Dice>(keys.at("num_classes").integer(), keys.at("batch_means").boolean());
+MetricPtr dice(const Setting& keys, bool composer) {
+  return std::make_unique<Dice>(keys.at("num_classes").integer(), batch_means(keys, composer));
 }
 
-MetricPtr mean_squared_error(const Setting& keys) {
+MetricPtr mean_squared_error(const Setting& keys, bool) {
   return std::make_unique<MeanSquaredError>(keys.at("squared").boolean());
 }
 
@@ -62,11 +66,11 @@ LossMetric::Loss loss_named(const std::string& name) {
   return [](const Tensor& x, const Tensor& y) { return soft_cross_entropy(x, y); };
 }
 
-MetricPtr loss_metric(const Setting& keys) {
-  return std::make_unique<LossMetric>(loss_named(keys.at("loss").text()), keys.at("batch_means").boolean());
+MetricPtr loss_metric(const Setting& keys, bool composer) {
+  return std::make_unique<LossMetric>(loss_named(keys.at("loss").text()), batch_means(keys, composer));
 }
 
-using MetricMaker = MetricPtr (*)(const Setting& keys);
+using MetricMaker = MetricPtr (*)(const Setting& keys, bool composer);
 
 const std::map<std::string, MetricMaker>& metric_makers() {
   static const std::map<std::string, MetricMaker> all = {
@@ -95,11 +99,13 @@ Setting table_of(const Setting& name) {
 
 }  // namespace
 
-MetricPtr make_metric(const Setting& setting) {
+MetricPtr make_metric(const Setting& setting, bool composer) {
   const Setting keys = resolve_section(metric_catalog(), setting.is_text() ? table_of(setting) : setting, {});
-  return metric_makers().at(keys.at("kind").text())(keys);
+  return metric_makers().at(keys.at("kind").text())(keys, composer);
 }
 
-MetricPtr make_metric(const std::string& name) { return make_metric(Setting(name, "metric", {})); }
+MetricPtr make_metric(const std::string& name, bool composer) {
+  return make_metric(Setting(name, "metric", {}), composer);
+}
 
 }  // namespace tutti

@@ -7,8 +7,8 @@ namespace tutti {
 
 // A metric of the metrics catalog, empty: a name with the defaults of its keys, or a table such as
 // {kind = "MulticlassAccuracy", top_k = 2}. Throws UserError for any other name or key, suggesting the
-// nearest, and where a key is missing.
-MetricPtr make_metric(const Setting& setting);
-MetricPtr make_metric(const std::string& name);
+// nearest, and where a key is missing. `composer`: what its batch_means is where it does not say.
+MetricPtr make_metric(const Setting& setting, bool composer = false);
+MetricPtr make_metric(const std::string& name, bool composer = false);
 
 }  // namespace tutti

@@ -77,7 +77,7 @@ bool MulticlassAccuracy::occurs(size_t of_class) const {
 }
 
 double MulticlassAccuracy::compute() const {
-  if (!options_.macro) return sums_[0] / sums_[1];
+  if (!options_.macro) return sums_[1] > 0 ? sums_[0] / sums_[1] : 0.0;
   double scores = 0.0;
   double classes = 0.0;
   for (size_t i = 0; i < cells_; ++i) {
@@ -85,7 +85,7 @@ double MulticlassAccuracy::compute() const {
     if (sums_[i] > 0) scores += sums_[i] / sums_[cells_ + i];
     classes += 1.0;
   }
-  return scores / classes;
+  return classes > 0 ? scores / classes : 0.0;
 }
 
 }  // namespace tutti

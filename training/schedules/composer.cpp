@@ -167,6 +167,10 @@ const std::map<std::string, ScheduleMaker>& schedule_makers() {
 
 }  // namespace
 
+bool is_composer_schedule(const Setting& section) {
+  return schedule_makers().contains(section.at("kind").text());
+}
+
 Schedule make_composer_schedule(const Setting& section, const Horizon& horizon) {
   const auto found = schedule_makers().find(section.at("kind").text());
   return found == schedule_makers().end() ? Schedule() : found->second(ScheduleReader(section, horizon));

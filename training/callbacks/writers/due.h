@@ -22,7 +22,7 @@ class Due {
   }
 
  private:
-  Interval interval(const State& state) const { return {every_, state.max_duration}; }
+  Interval interval(const State& state) const { return {every_, state.max_duration, state.dataloader_len}; }
 
   Time every_;
   Timestamp before_;

@@ -1,0 +1,107 @@
+#include <gtest/gtest.h>
+
+#include "actors/inspect.h"
+#include "runtime/error.h"
+#include "sim/local_run.h"
+#include "tests/actors/sleeping_world.h"
+#include "training/callback.h"
+
+namespace tutti {
+namespace {
+
+// Two batches an epoch.
+std::string duration_recipe(const std::string& max_duration) {
+  return "seed = 5\n[model]\nkind = 'mlp'\nhidden = [4]\n[data.train]\nkind = 'synthetic'\nshape = [6]\n"
+         "samples = 48\nbatch_size = 24\n[optimizer]\nkind = 'sgd'\n[scheduler]\nkind = 'linear'\n"
+         "[checkpoint]\ninterval = '1ba'\n[train]\nmax_duration = '" +
+         max_duration + "'\n";
+}
+
+struct Change {
+  Event at;
+  int64_t batch;
+  std::string to;  // "" = the training ends here
+};
+
+// Changes the training's length, and may fail at the end of a batch.
+class Changer final : public Callback {
+ public:
+  Changer(Change change, int64_t fails_after, int64_t& trained)
+      : change_(std::move(change)), fails_after_(fails_after), trained_(trained) {}
+  std::string name() const override { return "Changer"; }
+  void run_event(Event event, State& state, Logger&) override {
+    if (event == Event::kBatchStart) ++trained_;
+    const int64_t batch = state.timestamp.batch;
+    if (event == change_.at && (batch == change_.batch || event == Event::kFitStart)) {
+      if (change_.to.empty())
+        state.stop_training();
+      else
+        state.max_duration = Time::parse(change_.to);
+    }
+    if (event == Event::kBatchEnd && batch == fails_after_) throw OperatingError("the lights go out");
+  }
+
+ private:
+  Change change_;
+  int64_t fails_after_;
+  int64_t& trained_;
+};
+
+// How many batches were trained.
+int64_t batches_of(const std::string& run_dir, const Change& change, const std::string& max_duration = "6ep",
+                   int64_t fails_after = -1) {
+  int64_t trained = 0;
+  LocalRunOptions options;
+  options.ranks = 1;
+  options.run_dir = run_dir;
+  options.resume = "auto";
+  options.quiet = true;
+  options.prepare = [&](Job& job) {
+    job.listeners = [&](int) {
+      Engine::Options listeners;
+      listeners.callbacks = {std::make_shared<Changer>(change, fails_after, trained)};
+      return listeners;
+    };
+  };
+  const auto run = [&] { train_in_one_process(recipe_of(duration_recipe(max_duration)), options); };
+  if (fails_after < 0)
+    run();
+  else
+    EXPECT_THROW(run(), OperatingError);
+  return trained;
+}
+
+TEST(DurationTest, ATrainingThatWasEndedIsOver) {
+  const Scratch folder;
+  const Change end{Event::kEpochEnd, 4, ""};
+  EXPECT_EQ(batches_of(folder.path("run"), end), 4);
+  EXPECT_EQ(batches_of(folder.path("run"), end), 0);
+}
+
+TEST(DurationTest, ThatWasChangedStaysSoInARunThatIsResumed) {
+  const Scratch folder;
+  const Change shorten{Event::kEpochEnd, 2, "4ep"};
+  EXPECT_EQ(batches_of(folder.path("whole"), shorten), 8);
+  EXPECT_EQ(batches_of(folder.path("parts"), shorten, "6ep", /*fails_after=*/5), 5);
+  EXPECT_GE(batches_of(folder.path("parts"), shorten), 3);
+  EXPECT_EQ(inspect_digest(folder.path("parts")), inspect_digest(folder.path("whole")));
+}
+
+// What FIT_START changes it changes in every start.
+TEST(DurationTest, ThatFitStartChangesIsChangedOnce) {
+  const Scratch folder;
+  const Change shorten{Event::kFitStart, 0, "3ep"};
+  EXPECT_EQ(batches_of(folder.path("whole"), shorten), 6);
+  batches_of(folder.path("parts"), shorten, "6ep", /*fails_after=*/3);
+  batches_of(folder.path("parts"), shorten);
+  EXPECT_EQ(inspect_digest(folder.path("parts")), inspect_digest(folder.path("whole")));
+}
+
+TEST(DurationTest, AnotherOneInTheRecipeComesBeforeIt) {
+  const Scratch folder;
+  batches_of(folder.path("run"), {Event::kEpochEnd, 4, ""});
+  EXPECT_EQ(batches_of(folder.path("run"), {Event::kEpochEnd, -1, ""}, "5ep"), 6);
+}
+
+}  // namespace
+}  // namespace tutti
