@@ -104,7 +104,8 @@ struct BucketMemory {
   std::vector<at::Tensor> buckets;
 };
 // The collectives of every pass from here on, in order: the buckets, then the statistics (when there are
-// any), then the verdict. A step has one pass, or more where a closure asks for them.
+// any), then the verdict, which has the same length throughout the run. A step has one pass, or more where a
+// closure asks for them.
 struct SetPlan {
   static constexpr const char* kName = "SetPlan";
   std::vector<at::Tensor> buckets;             // flat views, in the order in which backward fills them

@@ -40,6 +40,7 @@ void Microbatches::set_count(int count) {
 
 MicrobatchResult Microbatches::run(const Batch& batch, const Mark& mark) {
   const auto begin = [&] {
+    extra_pass_ = false;
     state_.batch = batch;
     seed_events(0);
     engine_.run_event(Event::kAfterDataloader);
@@ -51,6 +52,7 @@ MicrobatchResult Microbatches::run(const Batch& batch, const Mark& mark) {
 
 MicrobatchResult Microbatches::run_again(const std::function<void()>& move, const Mark& mark) {
   const auto begin = [&] {
+    extra_pass_ = true;
     move();
     for (auto& view : state_.views) view.grad = at::Tensor();
     state_.batch = whole_;
@@ -66,12 +68,14 @@ MicrobatchResult Microbatches::pass(const Batch& batch, const std::function<void
   result.tokens = state_.model->tokens(batch);
   result.flops = state_.model->flops_per_batch(batch);
   if (statistics_.defined()) result.statistics = statistics_.zero_();
+  result.sums.assign(static_cast<std::size_t>(engine_.reductions()), 0.0);
   metrics_.reset();
   const int64_t held = Meter::scoped_bytes(memory_slot_);
   result.shortage = try_pass(begin, mark, result);
   found_.clear();
   let_go();
-  result.metrics = metrics_.sums();
+  const auto metrics = metrics_.sums();
+  result.sums.insert(result.sums.end(), metrics.begin(), metrics.end());
   if (!result.shortage) return result;
   abandon(result);
   result.leftover_bytes = Meter::scoped_bytes(memory_slot_) - held;
@@ -94,6 +98,7 @@ std::optional<MemoryShortage> Microbatches::try_pass(const std::function<void()>
     set_context(*state_.model, &context_);
     begin();
     run_parts(mark, result);
+    if (!extra_pass_) engine_.contribute(result.sums);
     return std::nullopt;
   } catch (const c10::OutOfMemoryError&) {
     return scope.shortage().value_or(MemoryShortage());
@@ -194,6 +199,12 @@ void Microbatches::store_statistics(int microbatch, const std::vector<RunningSta
     }
     at += 2 * channels + 1;
   }
+}
+
+void Microbatches::take_sums(std::span<const double> sums) {
+  const auto of_listeners = static_cast<std::size_t>(engine_.reductions());
+  metrics_.take(sums.subspan(of_listeners), state_);
+  engine_.reduced(sums.first(of_listeners));
 }
 
 void Microbatches::apply_statistics(const at::Tensor& gathered) {

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "actors/autograd_sweep.h"
@@ -22,7 +23,7 @@ struct MicrobatchResult {
   int64_t tokens = 0;
   double flops = 0;  // 0 = the model does not say
   bool finite = true;
-  std::vector<double> metrics;  // sums of the train metrics
+  std::vector<double> sums;  // listeners' parts of theirs, then those of the train metrics
   // [statistics_size] float32: per microbatch and normalisation layer mean, variance, count. The same tensor
   // every step.
   at::Tensor statistics;
@@ -64,8 +65,9 @@ class Microbatches {
   void set_size(int64_t samples) { size_ = samples; }
   int64_t statistics_size() const { return count_ * statistics_stride_; }
 
-  // Gives state.metric_values what the metrics' sums over all ranks come to.
-  void apply_metrics(const std::vector<double>& sums) { metrics_.take(sums, state_); }
+  // What MicrobatchResult::sums of all ranks come to: state.metric_values has the metrics, then listeners get
+  // theirs.
+  void take_sums(std::span<const double> sums);
 
   // Takes what every rank gathered, [world, statistics_size], into the layers in rank and microbatch order.
   void apply_statistics(const at::Tensor& gathered);
@@ -87,6 +89,7 @@ class Microbatches {
   GradientBuckets* buckets_;
   int count_;
   int64_t size_ = 0;
+  bool extra_pass_ = false;  // the one under way
   int memory_slot_;
   std::vector<Layer*> normalising_;  // layers that find statistics, in model order
   int64_t statistics_stride_ = 0;

@@ -25,7 +25,7 @@ std::vector<double> TrainMetrics::sums() const {
   return all;
 }
 
-void TrainMetrics::take(const std::vector<double>& sums, State& state) {
+void TrainMetrics::take(std::span<const double> sums, State& state) {
   auto from = sums.begin();
   for (auto& metric : metrics_) {
     TUTTI_ASSERT(sums.end() - from >= std::ssize(metric->sums()), "ranks keep other metrics");

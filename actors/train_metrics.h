@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ class TrainMetrics {
 
   std::vector<double> sums() const;
   // Given the sums of all ranks: the values go to state.metric_values, "train/MulticlassAccuracy".
-  void take(const std::vector<double>& sums, State& state);
+  void take(std::span<const double> sums, State& state);
 
  private:
   std::vector<MetricPtr> metrics_;

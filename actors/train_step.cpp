@@ -78,6 +78,7 @@ void TrainStep::set_up(Context& context) {
   }
   Meter::charge(options_.memory_slot, charged_bytes_);
   Meter::set_budget(options_.memory_slot, options_.memory_budget);
+  engine_.plan_reductions();
   const int count = accumulation_.count(state_.timestamp.batch);
   microbatches_ =
       std::make_unique<Microbatches>(state_, engine_, buckets_.get(), count, options_.memory_slot);
@@ -194,7 +195,7 @@ void TrainStep::add_up(StepFinished all) {
     sum_.verdict.loss_sum = first.loss_sum;
     sum_.verdict.loss_weight = first.loss_weight;
     sum_.verdict.flops += first.flops;
-    sum_.verdict.metrics = first.metrics;
+    sum_.verdict.sums = first.sums;
   }
   if (all.statistics.defined()) sum_.statistics.push_back(std::move(all.statistics));
 }
@@ -267,7 +268,7 @@ Verdict TrainStep::verdict_of(const MicrobatchResult& result) const {
   verdict.flops = result.flops;
   verdict.loss_sum = result.loss_sum;
   verdict.loss_weight = result.loss_weight;
-  verdict.metrics = result.metrics;
+  verdict.sums = result.sums;
   verdict.memory_peak = {static_cast<double>(Meter::peak_bytes(options_.memory_slot))};
   return verdict;
 }
@@ -314,7 +315,7 @@ void TrainStep::take_gradients() {
   state_.grad_scale = (counts ? last_.loss_weight : 1.0) * state_.loss_scale;
   if (counts) state_.train_loss = sum_.verdict.loss_sum / sum_.verdict.loss_weight;
   state_.flops = sum_.verdict.flops;
-  microbatches_->apply_metrics(sum_.verdict.metrics);
+  if (sum_.passes == 1) microbatches_->take_sums(sum_.verdict.sums);
   engine_.run_event(Event::kAfterTrainBatch);
   if (!counts || last_.non_finite > 0 || last_.overflow > 0) throw GivenUp();
 }

@@ -19,12 +19,12 @@ constexpr std::array kFields = {&Verdict::out_of_memory, &Verdict::non_finite,  
 
 at::Tensor Verdict::encode(int rank, int world) const {
   TUTTI_ASSERT(memory_peak.size() <= 1, "encoding what was decoded");
-  const std::size_t size = kFields.size() + static_cast<std::size_t>(world) + metrics.size();
+  const std::size_t size = kFields.size() + static_cast<std::size_t>(world) + sums.size();
   at::Tensor vector = at::zeros({static_cast<int64_t>(size)}, at::kDouble);
   double* at = vector.data_ptr<double>();
   for (const auto field : kFields) *at++ = this->*field;
   if (!memory_peak.empty()) at[rank] = memory_peak[0];
-  std::copy(metrics.begin(), metrics.end(), at + world);
+  std::copy(sums.begin(), sums.end(), at + world);
   return vector;
 }
 
@@ -33,7 +33,7 @@ Verdict Verdict::decode(const at::Tensor& sum, int world) {
   const double* at = sum.const_data_ptr<double>();
   for (const auto field : kFields) verdict.*field = *at++;
   verdict.memory_peak.assign(at, at + world);
-  verdict.metrics.assign(at + world, sum.const_data_ptr<double>() + sum.numel());
+  verdict.sums.assign(at + world, sum.const_data_ptr<double>() + sum.numel());
   return verdict;
 }
 

@@ -21,7 +21,7 @@ struct Verdict {
   double loss_weight = 0;           // what gradients and loss are divided by
   double seconds = 0;               // of training; rank 0's alone
   std::vector<double> memory_peak;  // bytes: one's own before the sum, every rank's after it
-  std::vector<double> metrics;      // sums of train metrics, as many on every rank
+  std::vector<double> sums;         // what listeners and train metrics sum, as many on every rank
 
   // One float64 vector whose sum over ranks is the verdict of all.
   at::Tensor encode(int rank, int world) const;

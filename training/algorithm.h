@@ -1,34 +1,25 @@
 #pragma once
 
-#include <string>
-
 #include "training/event.h"
+#include "training/listener.h"
 #include "training/logger.h"
-#include "training/stateful.h"
 
 namespace tutti {
-
-struct State;
 
 // What an algorithm asks of those around it. The engine knows none by name.
 struct Needs {
   bool first = false;              // before all others, where events are not reversed
   bool last = false;               // after all others
   bool interpolates_loss = false;  // more than one that does is most likely a mistake: a warning
-  bool closure = false;            // runs forward and backward again within a step (SAM)
-  int extra_forwards = 0;          // forward passes of its own in a step
-  bool unused_parameters = false;  // parameters may get no gradient in a step
-  bool required_on_load = false;   // a checkpoint of a run with it fits only a model that it changed too
+  bool closure = false;  // puts in State::closure_step (SAM): of several that do only one would act, an error
 };
 
 // A two-way callback: sees the state and changes it in place. composer.core.Algorithm.
 //
 // Before the step's verdict (AFTER_DATALOADER to AFTER_BACKWARD) it may change the batch, the outputs and the
 // loss, and nothing that lasts: a step that runs out of memory is done again.
-
-class Algorithm : public Stateful {
+class Algorithm : public Listener {
  public:
-  virtual std::string name() const = 0;  // Composer's: "LabelSmoothing"
   virtual Needs needs() const { return {}; }
 
   // Whether it wants to act. Asked of all algorithms before the first of them acts.

@@ -3,19 +3,15 @@
 #include <string>
 
 #include "training/event.h"
+#include "training/listener.h"
 #include "training/logger.h"
-#include "training/stateful.h"
 
 namespace tutti {
 
-struct State;
-
 // Watches a run, and changes nothing that is trained: composer.core.Callback. Its own state changes after the
 // step's verdict only (AFTER_TRAIN_BATCH and later), since a step may be done again.
-class Callback : public Stateful {
+class Callback : public Listener {
  public:
-  virtual std::string name() const = 0;  // "SpeedMonitor"
-
   // Throws UserError where the run, whose model is built, has not what this needs; `tutti check` asks too.
   virtual void require(const State&) const {}
 

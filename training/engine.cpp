@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "runtime/catalog.h"
+#include "runtime/error.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -18,10 +20,19 @@ void name_all(const std::string& group, const Listeners& listeners,
   }
 }
 
+// Of those that have the need.
+std::vector<std::string> names_of(const Algorithms& algorithms, bool Needs::*need) {
+  std::vector<std::string> names;
+  for (const auto& algorithm : algorithms)
+    if (algorithm->needs().*need) names.push_back(algorithm->name());
+  return names;
+}
+
 }  // namespace
 
 Engine::Engine(State& state, Logger& logger, Options options)
     : state_(state), logger_(logger), options_(std::move(options)) {
+  refuse_several_closures();
   warn_of_interpolations();
 }
 
@@ -95,15 +106,48 @@ void Engine::tell_destinations(Event event) {
 }
 
 void Engine::warn_of_interpolations() const {
-  std::string names;
-  int found = 0;
-  for (const auto& algorithm : options_.algorithms) {
-    if (!algorithm->needs().interpolates_loss) continue;
-    names += (found++ ? ", " : "") + algorithm->name();
-  }
-  if (found > 1 && options_.warn)
+  const auto names = names_of(options_.algorithms, &Needs::interpolates_loss);
+  if (names.size() > 1 && options_.warn)
     options_.warn("several algorithms interpolate the loss, which is most likely not what you want: " +
-                  names);
+                  joined(names));
+}
+
+void Engine::refuse_several_closures() const {
+  const auto names = names_of(options_.algorithms, &Needs::closure);
+  if (names.size() > 1)
+    throw UserError("of the algorithms that make passes of their own in a step a run can have one: " +
+                    joined(names));
+}
+
+void Engine::plan_reductions() {
+  reducing_.clear();
+  reductions_ = 0;
+  const auto ask = [this](const auto& listeners) {
+    for (const auto& one : listeners) {
+      const int64_t count = one->reductions(state_);
+      TUTTI_ASSERT(count >= 0, one->name() + " declares fewer reductions than none");
+      if (count > 0) reducing_.emplace_back(one.get(), static_cast<std::size_t>(count));
+      reductions_ += count;
+    }
+  };
+  ask(options_.algorithms);
+  ask(options_.callbacks);
+}
+
+void Engine::contribute(std::span<double> mine) const {
+  TUTTI_ASSERT(std::ssize(mine) == reductions_, "as many as were planned");
+  for (const auto& [listener, count] : reducing_) {
+    listener->contribute(state_, mine.first(count));
+    mine = mine.subspan(count);
+  }
+}
+
+void Engine::reduced(std::span<const double> sums) {
+  TUTTI_ASSERT(std::ssize(sums) == reductions_, "as many as were planned");
+  for (const auto& [listener, count] : reducing_) {
+    listener->reduced(state_, sums.first(count));
+    sums = sums.subspan(count);
+  }
 }
 
 void Engine::out_of_memory(const std::string& account) {

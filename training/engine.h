@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -45,7 +46,7 @@ class Engine {
     bool log_traces = false;  // "algorithm_traces/EMA/batch_end" = 1 where it ran, else 0
   };
 
-  // State and logger must outlive the engine.
+  // State and logger must outlive the engine. Throws UserError where algorithms exclude each other.
   Engine(State& state, Logger& logger, Options options);
   ~Engine();  // closes
   Engine(const Engine&) = delete;
@@ -57,6 +58,14 @@ class Engine {
 
   // Tells every callback that a step's attempt is void: Callback::out_of_memory.
   void out_of_memory(const std::string& account);
+
+  // The sums over ranks that algorithms and callbacks declare (Listener::reductions), one after the other's.
+  // Before the first step: how many each wants, which then holds.
+  void plan_reductions();
+  int64_t reductions() const { return reductions_; }  // of all of them
+  // This rank's part of a step's, and what all ranks' came to: [reductions].
+  void contribute(std::span<double> mine) const;
+  void reduced(std::span<const double> sums);
 
   // Whether there is anything for which events are run.
   bool listens() const;
@@ -77,10 +86,13 @@ class Engine {
   void run(const Callbacks& callbacks, Event event);
   void tell_destinations(Event event);
   void warn_of_interpolations() const;
+  void refuse_several_closures() const;
 
   State& state_;
   Logger& logger_;
   Options options_;
+  std::vector<std::pair<Listener*, std::size_t>> reducing_;  // who wants sums, and how many
+  int64_t reductions_ = 0;
   bool closed_ = false;
 };
 

@@ -37,6 +37,9 @@ struct LogStart {
 // Events (Callback's functions) come on the training thread: what both touch needs a lock.
 class LoggerDestination : public Callback {
  public:
+  // None: ranks may have different destinations.
+  int64_t reductions(const State&) const final { return 0; }
+
   // Of the ranks other than 0 only those log that say so.
   virtual bool rank_zero_only() const { return true; }
   // Whether a checkpoint is published after `flush(sync)` only, so that a run which goes on from it finds the

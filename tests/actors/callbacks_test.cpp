@@ -43,10 +43,10 @@ TEST(CallbacksTest, NaNMonitorEndsTheRunOfAllRanks) {
 }
 
 // Keeps what it is told of memory that ran out.
-class Listener final : public Callback {
+class Hearer final : public Callback {
  public:
-  explicit Listener(std::vector<std::string>& heard) : heard_(heard) {}
-  std::string name() const override { return "Listener"; }
+  explicit Hearer(std::vector<std::string>& heard) : heard_(heard) {}
+  std::string name() const override { return "Hearer"; }
   void out_of_memory(State&, Logger&, const std::string& account) override { heard_.push_back(account); }
 
  private:
@@ -58,7 +58,7 @@ TEST(CallbacksTest, EveryRankIsToldOnceOfAVoidAttempt) {
   MemoryWorld world{.recipe = recipe_with("")};
   world.failures[1] = {5};
   world.listeners = [&](int rank) {
-    return Engine::Options{.callbacks = {std::make_shared<Listener>(heard[rank])}};
+    return Engine::Options{.callbacks = {std::make_shared<Hearer>(heard[rank])}};
   };
   EXPECT_EQ(world.run("\"auto\"").error, "");
   for (const auto& of_rank : heard)

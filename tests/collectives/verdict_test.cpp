@@ -16,14 +16,14 @@ TEST(VerdictTest, TheSumOfTheRanksVectorsIsTheVerdictOfAll) {
   a.loss_sum = 1.5;
   a.seconds = 7;
   a.memory_peak = {100};
-  a.metrics = {3, 5};
+  a.sums = {3, 5};
   Verdict b;
   b.stop = 1;
   b.samples = 31;
   b.flops = 3e9;
   b.loss_sum = 0.25;
   b.memory_peak = {300};
-  b.metrics = {4, 0};
+  b.sums = {4, 0};
   const Verdict sum = Verdict::decode(a.encode(0, 2) + b.encode(1, 2), 2);
   EXPECT_EQ(sum.out_of_memory, 1);
   EXPECT_EQ(sum.non_finite, 0);
@@ -35,7 +35,7 @@ TEST(VerdictTest, TheSumOfTheRanksVectorsIsTheVerdictOfAll) {
   EXPECT_EQ(sum.loss_sum, 1.75);
   EXPECT_EQ(sum.seconds, 7);
   EXPECT_THAT(sum.memory_peak, testing::ElementsAre(100, 300));
-  EXPECT_THAT(sum.metrics, testing::ElementsAre(7, 5));
+  EXPECT_THAT(sum.sums, testing::ElementsAre(7, 5));
 }
 
 }  // namespace

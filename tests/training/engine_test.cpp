@@ -213,6 +213,14 @@ TEST_F(EngineTest, WarnsOfTwoThatInterpolateTheLoss) {
   EXPECT_THAT(warnings, ElementsAre(HasSubstr("MixUp, CutMix")));
 }
 
+TEST_F(EngineTest, RefusesTwoThatMakePassesOfTheirOwn) {
+  sayer("SAM", {.closure = true}), sayer("EMA");
+  Engine(state_, logger_, options_);
+  sayer("Climbing", {.closure = true});
+  EXPECT_THAT([&] { Engine(state_, logger_, options_); },
+              ThrowsMessage<UserError>(HasSubstr("SAM, Climbing")));
+}
+
 TEST(EventTest, EveryOneIsFoundByItsName) {
   for (std::size_t i = 0; i < kEvents; ++i) {
     const auto event = static_cast<Event>(i);

@@ -1,8 +1,10 @@
 #include "training/optimizer.h"
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/error.h"
 #include "tests/recipes/section.h"
 
 namespace tutti {
