@@ -1,48 +1,55 @@
 #include <gtest/gtest.h>
 
-#include <fstream>
+#include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
-#include <sstream>
 
 #include "tests/actors/memory_world.h"
 #include "tests/actors/second_pass.h"
 #include "tests/golden/golden_file.h"
+#include "tests/golden/golden_json.h"
+#include "tests/golden/not_built.h"
 #include "training/state.h"
 
 namespace tutti {
 namespace {
 
 using nlohmann::json;
-
-// Empty where the folder has none.
-json golden_events() {
-  std::ifstream file(golden_path("events.json"));
-  return file ? json::parse(file) : json::object({{"runs", json::object()}, {"all_events", json::array()}});
-}
+using Names = std::vector<std::string>;
 
 // What happened at the events of a run: the events in their order, and who ran at each.
-struct Story {
-  std::vector<std::string> events;
-  std::map<std::string, std::vector<std::string>> order;
-
+class Story {
+ public:
   void told(Event event, const std::string& who) {
-    auto& order_now = order[name(event)];
-    if (open_ != static_cast<int>(event) || seen_.contains(who)) {
-      events.emplace_back(name(event));
-      order_now.clear();
-      seen_.clear();
+    const bool goes_on = !moments_.empty() && moments_.back().event == event &&
+                         std::ranges::count(moments_.back().who, who) == 0;
+    if (!goes_on) moments_.push_back({event, {}});
+    moments_.back().who.push_back(who);
+  }
+
+  Names events() const {
+    Names names;
+    for (const Moment& moment : moments_) names.emplace_back(name(moment.event));
+    return names;
+  }
+
+  // The distinct orders in which they ran, by event.
+  std::map<std::string, std::vector<Names>> orders() const {
+    std::map<std::string, std::vector<Names>> found;
+    for (const Moment& moment : moments_) {
+      std::vector<Names>& orders = found[name(moment.event)];
+      if (std::ranges::count(orders, moment.who) == 0) orders.push_back(moment.who);
     }
-    open_ = static_cast<int>(event);
-    seen_.insert(who);
-    order_now.push_back(who);
+    return found;
   }
 
  private:
-  int open_ = -1;
-  std::set<std::string> seen_;
+  struct Moment {
+    Event event;
+    Names who;
+  };
+  std::vector<Moment> moments_;
 };
 
 class Teller final : public Algorithm {
@@ -68,97 +75,150 @@ class Witness final : public Callback {
   Story& story_;
 };
 
-// "trainer.eval(dl); trainer.predict(dl); trainer.fit(duration="1ba")"
+// "trainer.eval(dl)", "trainer.predict(dl)", "trainer.fit(duration="1ba")"
+Task task_of(const std::string& call) {
+  static const std::regex fit(R"re(\s*trainer\.fit\((?:duration=)?(?:(\d+)|["']([^"']+)["'])\)\s*)re");
+  static const std::regex on_data(R"(\s*trainer\.(eval|predict)\(\w*\)\s*)");
+  std::smatch match;
+  if (std::regex_match(call, match, fit))
+    return train_on(match[1].matched ? match[1].str() + "ep" : match[2].str());
+  if (!std::regex_match(call, match, on_data)) throw std::logic_error("no test knows the call " + call);
+  return match[1] == "eval" ? evaluate_on() : predict_on();
+}
+
 std::vector<Task> tasks_of(const json& config) {
   std::vector<Task> tasks;
-  std::istringstream calls(config.value("then", ""));
-  static const std::regex fit(R"re( *trainer\.fit\(duration="(\w+)"\))re");
-  std::smatch match;
-  for (std::string call; std::getline(calls, call, ';');) {
-    if (std::regex_match(call, match, fit))
-      tasks.push_back(train_on(match[1]));
-    else if (call.ends_with("trainer.eval(dl)"))
-      tasks.push_back(evaluate_on());
-    else if (call.ends_with("trainer.predict(dl)"))
-      tasks.push_back(predict_on());
-    else
-      throw std::logic_error("no test knows the call " + call);
-  }
+  static const std::regex call("[^;]*[^; ][^;]*");
+  const std::string calls = config.value("then", "");
+  for (std::sregex_iterator found(calls.begin(), calls.end(), call), end; found != end; ++found)
+    tasks.push_back(task_of(found->str()));
   return tasks;
 }
 
-// Of the SAM beside the algorithms A, B and C, or 0.
-int interval_of_sam(const json& config) {
-  const std::string text = config.value("algorithms", "A, B, C"), sam = "A, B, C, SAM(interval=";
-  if (text == "A, B, C") return 0;
-  if (!text.starts_with(sam)) throw std::logic_error("no test knows the algorithms " + text);
-  return std::stoi(text.substr(sam.size()));
+// "rho=0.1, interval=2"
+std::shared_ptr<Algorithm> sam_of(const std::string& arguments) {
+  std::map<std::string, double> values = {{"rho", 0.05}, {"interval", 1.0}};
+  static const std::regex argument(R"(([^=, ]+) *= *([^=, ]+))");
+  for (std::sregex_iterator found(arguments.begin(), arguments.end(), argument), end; found != end; ++found) {
+    known(values, (*found)[1], "argument of SAM");
+    values[(*found)[1]] = std::stod((*found)[2]);
+  }
+  return std::make_shared<SecondPass>(values["rho"], static_cast<int>(values["interval"]));
+}
+
+// "A, B, C, SAM(interval=2)": each but a SAM tells the story.
+Algorithms algorithms_of(const json& config, Story& story) {
+  static const std::regex item(R"( *(\w+)(?:\(([^()]*)\))? *(?:,|$))");
+  const std::string text = config.value("algorithms", "A, B, C");
+  Algorithms algorithms;
+  std::smatch match;
+  for (auto at = text.cbegin(); at != text.cend(); at = match[0].second) {
+    if (!std::regex_search(at, text.cend(), match, item, std::regex_constants::match_continuous))
+      throw std::logic_error("no test knows the algorithms " + text);
+    const std::string name = match[1];
+    if (name == "SAM")
+      algorithms.push_back(sam_of(match[2]));
+    else if (match[2].matched || is_not_built("algorithm " + name))
+      throw std::logic_error("no test knows the algorithm " + match[0].str());
+    else
+      algorithms.push_back(std::make_shared<Teller>(name, story));
+  }
+  return algorithms;
+}
+
+// "lambda algs, event: list(reversed(algs))"
+std::vector<AlgorithmPass> passes_of(const json& config) {
+  if (!config.contains("algorithm_passes")) return {};
+  static const std::regex reversing(R"(lambda (\w+), *\w+: *(?:list\(reversed\(\1\)\)|\1\[::-1\]))");
+  static const std::regex keeping(R"(lambda (\w+), *\w+: *\1)");
+  const std::string text = config.at("algorithm_passes");
+  if (std::regex_match(text, reversing))
+    return {[](const Algorithms& given, Event) { return Algorithms(given.rbegin(), given.rend()); }};
+  if (std::regex_match(text, keeping)) return {[](const Algorithms& given, Event) { return given; }};
+  throw std::logic_error("no test knows the pass " + text);
+}
+
+// A time as a recipe takes it; a bare number counts epochs.
+std::string time_text(const json& time) {
+  return time.is_string() ? "'" + time.get<std::string>() + "'" : time.dump();
 }
 
 std::string recipe_for(const json& config) {
-  const int batch = config.value("batch_size", 4);
-  const int eval_batches = config.value("eval_batches", 0);
-  const auto data = [batch](const std::string& section, int batches) {
-    return "[data." + section + "]\nkind = 'synthetic'\nsamples = " + std::to_string(batches * batch) +
+  const int batch = config.value("batch_size", 4), eval_batches = config.value("eval_batches", 0);
+  const auto data = [batch](int batches) {
+    return "kind = 'synthetic'\nsamples = " + std::to_string(batches * batch) +
            "\nbatch_size = " + std::to_string(batch) + "\nshape = [3]\n";
   };
-  std::string others;
+  std::string text = "seed = 5\n[model]\nkind = 'mlp'\nhidden = [4]\n[optimizer]\nkind = 'sgd'\n";
+  text += "[data.train]\n" + data(config.at("batches"));
+  if (eval_batches > 0) text += "[data.eval]\n" + data(eval_batches);
   for (int e = 1; e < config.value("n_evaluators", 1); ++e)
-    others +=
-        "[[evaluators]]\nlabel = 'eval" + std::to_string(e) + data("", eval_batches).replace(0, 8, "'\n");
-  return "seed = 5\n[model]\nkind = 'mlp'\nhidden = [4]\n" + data("train", config["batches"].get<int>()) +
-         (eval_batches ? data("eval", eval_batches) : "") + others +
-         "[optimizer]\nkind = 'sgd'\n[checkpoint]\ninterval = '0ba'\n[train]\nmax_duration = '" +
-         config["max_duration"].get<std::string>() + "'\neval_interval = '" +
-         config.value("eval_interval", "1ep") + "'\n";
+    text += "[[evaluators]]\nlabel = 'eval" + std::to_string(e) + "'\n" + data(eval_batches);
+  const json max_duration = config.contains("max_duration") ? config.at("max_duration") : config.at("epochs");
+  return text + "[checkpoint]\ninterval = '0ba'\n[train]\nmax_duration = " + time_text(max_duration) +
+         "\neval_interval = " + time_text(config.value("eval_interval", json("1ep"))) + "\n";
 }
 
 Story story_of(const json& config) {
+  expect_members(config,
+                 {"epochs", "batches", "batch_size", "microbatch", "eval_batches", "n_evaluators",
+                  "eval_interval", "max_duration", "then", "algorithms", "algorithm_passes", "note"},
+                 "config");
   Story story;
   MemoryWorld world{.recipe = recipe_for(config), .ranks = 1};
   world.tasks = tasks_of(config);
   world.listeners = [&](int) {
     Engine::Options options;
-    for (const char* name : {"A", "B", "C"})
-      options.algorithms.push_back(std::make_shared<Teller>(name, story));
-    if (const int interval = interval_of_sam(config))
-      options.algorithms.push_back(std::make_shared<SecondPass>(0.05, interval));
+    options.algorithms = algorithms_of(config, story);
     for (const char* name : {"callback:X", "callback:Y"})
       options.callbacks.push_back(std::make_shared<Witness>(name, story));
     for (const char* name : {"logger:L1", "logger:L2"})
       options.destinations.push_back(std::make_shared<Witness>(name, story));
-    if (config.contains("algorithm_passes"))
-      options.passes = {
-          [](const Algorithms& given, Event) { return Algorithms(given.rbegin(), given.rend()); }};
+    options.passes = passes_of(config);
     return options;
   };
-  const int batch = config.value("batch_size", 4), part = config["microbatch"].get<int>();
+  const int batch = config.value("batch_size", 4), part = config.value("microbatch", batch);
   const auto outcome = world.run(std::to_string((batch + part - 1) / part));
   EXPECT_EQ(outcome.error, "");
   return story;
 }
 
-TEST(EventsTest, ComeInComposersOrder) {
-  const json runs = golden_events()["runs"];
-  int run = 0;
-  for (const auto& [name, golden] : runs.items()) {
-    ++run;
-    const Story story = story_of(golden["config"]);
-    EXPECT_EQ(json(story.events), golden["events"]) << name;
-    for (const auto& [event, orders] : golden["order_within_event"].items())
-      EXPECT_EQ(json(story.order.at(event)), orders[0]) << name << ", " << event;
+class EventsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    all_ = golden_json("events.json");
+    if (all_.is_null()) GTEST_SKIP() << "no events.json";
   }
-  if (is_own_folder()) {
-    EXPECT_GE(run, 8);
+
+  json all_;
+};
+
+TEST_F(EventsTest, HaveNoUnknownSection) {
+  expect_sections(
+      all_,
+      {"composer_api", "runs", "pass_order", "default_passes", "two_loss_interpolations_warns", "all_events"},
+      "events.json");
+}
+
+TEST_F(EventsTest, ComeInComposersOrder) {
+  const json runs = all_.value("runs", json::object());
+  for (const auto& [name, golden] : runs.items()) {
+    expect_members(golden, {"config", "n_constructor_events", "events", "order_within_event"}, name);
+    const Story story = story_of(golden.at("config"));
+    const Names events = story.events();
+    EXPECT_EQ(json(events), golden.at("events")) << name;
+    EXPECT_EQ(json(story.orders()), golden.at("order_within_event")) << name;
+    // Composer's constructor ends where fit begins.
+    const auto fit = std::ranges::find(events, "fit_start") - events.begin();
+    EXPECT_EQ(golden.value("n_constructor_events", fit), fit) << name;
   }
 }
 
-TEST(EventsTest, NamesAreComposers) {
-  const json all = golden_events()["all_events"];
-  if (is_own_folder()) {
-    ASSERT_EQ(all.size(), kEvents);
-  }
-  for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], name(static_cast<Event>(i)));
+TEST_F(EventsTest, HaveComposersNames) {
+  if (!all_.contains("all_events")) GTEST_SKIP() << "no all_events";
+  Names own;
+  for (std::size_t i = 0; i < kEvents; ++i) own.emplace_back(name(static_cast<Event>(i)));
+  EXPECT_EQ(json(own), all_.at("all_events"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "tests/golden/golden_file.h"
+#include "tests/golden/not_built.h"
 
 namespace tutti {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 const std::set<std::string> kTested = {"callbacks.json", "events.json",   "losses.h5", "metrics.h5",
                                        "optimizers.h5",  "schedulers.h5", "time.json", "trainer.h5"};
 
-// Data of what is not built yet.
+// The one table of what is not built yet: files, parts of files, algorithms that cases train with.
 const std::set<std::string> kNotBuilt = {"alibi.h5",
                                          "augmentation_primitives.h5",
                                          "augmix.h5",
@@ -38,7 +39,36 @@ const std::set<std::string> kNotBuilt = {"alibi.h5",
                                          "squeeze_excite.h5",
                                          "stochastic_depth.h5",
                                          "swa.h5",
-                                         "weight_standardization.h5"};
+                                         "weight_standardization.h5",
+                                         "events.json: algorithm_match_events",
+                                         "algorithm Alibi",
+                                         "algorithm AugMix",
+                                         "algorithm BlurPool",
+                                         "algorithm ChannelsLast",
+                                         "algorithm ColOut",
+                                         "algorithm CutMix",
+                                         "algorithm CutOut",
+                                         "algorithm EMA",
+                                         "algorithm Factorize",
+                                         "algorithm GatedLinearUnits",
+                                         "algorithm GhostBatchNorm",
+                                         "algorithm GradientClipping",
+                                         "algorithm GyroDropout",
+                                         "algorithm LabelSmoothing",
+                                         "algorithm LayerFreezing",
+                                         "algorithm LowPrecisionGroupNorm",
+                                         "algorithm LowPrecisionLayerNorm",
+                                         "algorithm MixUp",
+                                         "algorithm NoOpModel",
+                                         "algorithm ProgressiveResizing",
+                                         "algorithm RandAugment",
+                                         "algorithm SAM",
+                                         "algorithm SWA",
+                                         "algorithm SelectiveBackprop",
+                                         "algorithm SeqLengthWarmup",
+                                         "algorithm SqueezeExcite",
+                                         "algorithm StochasticDepth",
+                                         "algorithm WeightStandardization"};
 
 std::set<std::string> data_files() {
   std::set<std::string> found;
@@ -46,14 +76,20 @@ std::set<std::string> data_files() {
     const std::string kind = entry.path().extension();
     if (kind == ".h5" || kind == ".json") found.insert(entry.path().filename());
   }
-  if (is_own_folder())  // PyTorch's values, which no other folder has
-    for (const char* file : {"models.h5", "torch_schedulers.h5"}) found.erase(file);
+  // PyTorch's values, which are read from this folder whatever another one has.
+  for (const char* file : {"models.h5", "torch_schedulers.h5"}) found.erase(file);
   return found;
 }
 
+}  // namespace
+
+bool is_not_built(const std::string& what) { return kNotBuilt.contains(what); }
+
+namespace {
+
 TEST(GoldenFolder, HoldsNothingThatNoTestKnows) {
   for (const std::string& file : data_files())
-    EXPECT_TRUE(kTested.contains(file) || kNotBuilt.contains(file)) << file;
+    EXPECT_TRUE(kTested.contains(file) || is_not_built(file)) << file;
 }
 
 // Another folder may hold a part of the data, but not none of it.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
 namespace tutti {
 namespace {
@@ -64,6 +65,13 @@ std::vector<std::string> golden_cases(const std::string& path) {
   return names;
 }
 
+std::vector<std::string> parts_of(const std::string& joined) {
+  std::vector<std::string> parts;
+  std::istringstream in(joined);
+  for (std::string part; std::getline(in, part, ',');) parts.push_back(part);
+  return parts;
+}
+
 GoldenCase::GoldenCase(const std::string& path, const std::string& name)
     : file_(must(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), path)),
       group_(must(H5Gopen2(file_, name.c_str(), H5P_DEFAULT), name)),
@@ -93,6 +101,12 @@ at::Tensor GoldenCase::tensor(const std::string& dataset) const {
 std::vector<std::string> GoldenCase::names(const std::string& group) const {
   const Held opened(must(H5Gopen2(group_, group.c_str(), H5P_DEFAULT), group), H5Gclose);
   return links(opened.id);
+}
+
+bool GoldenCase::holds(const std::string& path) const {
+  for (size_t end = path.find('/'); end != std::string::npos; end = path.find('/', end + 1))
+    if (H5Lexists(group_, path.substr(0, end).c_str(), H5P_DEFAULT) <= 0) return false;
+  return H5Lexists(group_, path.c_str(), H5P_DEFAULT) > 0;
 }
 
 std::vector<std::string> GoldenCase::attributes() const {
@@ -126,7 +140,13 @@ void GoldenCase::expect_only(std::set<std::string> parameters, std::set<std::str
     EXPECT_TRUE(inputs.contains(name)) << title_ << ": no test knows the input " << name;
 }
 
+void GoldenCase::expect_only_outputs(const std::set<std::string>& outputs) const {
+  for (const std::string& name : names("out"))
+    EXPECT_TRUE(outputs.contains(name)) << title_ << ": no test knows the output " << name;
+}
+
 std::string GoldenCase::text(const std::string& attribute) const {
+  if (!is_text(attribute)) throw std::runtime_error("golden data: " + attribute + " is no text");
   const Held opened(must(H5Aopen(group_, attribute.c_str(), H5P_DEFAULT), attribute), H5Aclose);
   const Held type(H5Aget_type(opened.id), H5Tclose);
   if (H5Tis_variable_str(type.id) <= 0) {
@@ -136,7 +156,7 @@ std::string GoldenCase::text(const std::string& attribute) const {
   }
   char* read = nullptr;
   must(H5Aread(opened.id, type.id, &read), attribute);
-  std::string text = read;
+  std::string text = read ? read : "";
   H5free_memory(read);
   return text;
 }

@@ -21,9 +21,11 @@ class GoldenCase {
 
   at::Tensor tensor(const std::string& dataset) const;  // "in/p0"; float32, float64, int64 or uint8 as stored
   std::vector<std::string> names(const std::string& group) const;  // datasets in a group, sorted
+  bool holds(const std::string& path) const;                       // such a dataset or group
 
   const std::string& title() const { return title_; }
   bool has(const std::string& attribute) const;  // there, and not "None"
+  bool is_text(const std::string& attribute) const;
   std::vector<std::string> attributes() const;
   std::string text(const std::string& attribute) const;
   double number(const std::string& attribute) const;
@@ -33,12 +35,13 @@ class GoldenCase {
   // that none is passed over in silence.
   void expect_only(std::set<std::string> parameters, std::set<std::string> inputs = {}) const;
 
+  // Expects (gtest) no expected values (datasets and groups of "out") but these.
+  void expect_only_outputs(const std::set<std::string>& outputs) const;
+
   // Asserts (gtest) |got - out| <= atol + rtol |out| elementwise, with the tolerances of the case.
   void expect_close(const at::Tensor& got, const std::string& dataset) const;
 
  private:
-  bool is_text(const std::string& attribute) const;
-
   int64_t file_ = -1;
   int64_t group_ = -1;
   std::string title_;
@@ -52,6 +55,9 @@ std::string golden_folder();
 std::string golden_path(const std::string& file);
 bool is_own_folder();
 std::string own_path(const std::string& file);  // in this folder, whatever the environment says
+
+// The parts of a list of texts: "1ep,0.8dur".
+std::vector<std::string> parts_of(const std::string& joined);
 
 // The value of `key` in a table of what a test knows; throws, naming `what`, for anything else.
 template <class V>

@@ -1,6 +1,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "runtime/error.h"
 #include "tests/golden/golden_file.h"
 #include "tests/recipes/section.h"
 #include "training/metrics/factory.h"
@@ -54,8 +55,21 @@ MetricPtr metric_of(const GoldenCase& c) {
   if (kind == "MulticlassAccuracy")
     keys.emplace_back("average", c.has("average") ? c.text("average") : "macro");
   if (c.has("squared")) keys.emplace_back("squared", c.number("squared") != 0.0);
-  c.expect_only({"num_classes", "top_k", "ignore_index", "average", "squared", "n_updates"});
   return make_metric(section_with(keys));
+}
+
+// How often the case updates the metric: "in" holds preds_<k> and target_<k> for update k, and nothing else.
+int64_t updates_of(const GoldenCase& c) {
+  int64_t updates = 0;
+  std::set<std::string> inputs;
+  for (; c.holds("in/preds_" + std::to_string(updates)); ++updates)
+    for (const char* name : {"preds_", "target_"}) inputs.insert(name + std::to_string(updates));
+  inputs.insert("preds_0");
+  c.expect_only({"num_classes", "top_k", "ignore_index", "average", "squared", "n_updates"}, inputs);
+  if (c.has("n_updates")) {
+    EXPECT_EQ(updates, c.number("n_updates")) << c.title();
+  }
+  return updates;
 }
 
 void update(Metric& metric, const GoldenCase& c, int64_t i) {
@@ -64,26 +78,34 @@ void update(Metric& metric, const GoldenCase& c, int64_t i) {
 
 class GoldenMetric : public testing::TestWithParam<std::string> {
  protected:
-  GoldenMetric()
-      : case_(golden_path("metrics.h5"), GetParam()),
-        updates_(static_cast<int64_t>(case_.names("in").size()) / 2) {}
+  // One rank's value after every update.
+  at::Tensor running() const {
+    const MetricPtr metric = metric_of(case_);
+    at::Tensor values = at::empty({updates_}, at::kDouble);
+    for (int64_t i = 0; i < updates_; ++i) {
+      update(*metric, case_, i);
+      values[i] = metric->compute();
+    }
+    return values;
+  }
 
-  GoldenCase case_;
-  int64_t updates_;
+  GoldenCase case_{golden_path("metrics.h5"), GetParam()};
+  int64_t updates_ = updates_of(case_);
 };
 
 TEST_P(GoldenMetric, GivesComposersValueAfterEveryUpdate) {
-  const MetricPtr metric = metric_of(case_);
-  at::Tensor running = at::empty({updates_}, at::kDouble);
-  for (int64_t i = 0; i < updates_; ++i) {
-    update(*metric, case_, i);
-    running[i] = metric->compute();
+  if (case_.has("error")) {
+    EXPECT_THROW(running(), UserError) << case_.title();
+    return;
   }
-  case_.expect_close(running, "out/running");
-  case_.expect_close(running[-1], "out/value");
+  case_.expect_only_outputs({"running", "value"});
+  const at::Tensor values = running();
+  case_.expect_close(values, "out/running");
+  case_.expect_close(values[-1], "out/value");
 }
 
 TEST_P(GoldenMetric, GivesItWhenRanksShareTheUpdatesToo) {
+  if (case_.has("error")) GTEST_SKIP() << "what is refused needs no second rank";
   const MetricPtr ranks[2] = {metric_of(case_), metric_of(case_)};
   for (int64_t i = 0; i < updates_; ++i) update(*ranks[i % 2], case_, i);
   for (size_t i = 0; i < ranks[0]->sums().size(); ++i) ranks[0]->sums()[i] += ranks[1]->sums()[i];

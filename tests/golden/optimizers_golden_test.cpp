@@ -1,6 +1,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "runtime/error.h"
 #include "tests/golden/golden_file.h"
 #include "tests/recipes/section.h"
 #include "training/optimizer.h"
@@ -31,7 +32,7 @@ Setting section_of(const GoldenCase& c) {
   const std::vector<double> betas =
       c.has("betas") ? c.numbers("betas") : std::vector<double>{0.9, defaults.beta2};
   return section_with({{"kind", defaults.kind},
-                       {"lr", c.number("lr")},
+                       {"lr", number("lr", 0.001)},
                        {"momentum", number("momentum", 0.0)},
                        {"dampening", number("dampening", 0.0)},
                        {"nesterov", number("nesterov", 0.0) != 0.0},
@@ -41,25 +42,54 @@ Setting section_of(const GoldenCase& c) {
                        {"amsgrad", number("amsgrad", 0.0) != 0.0}});
 }
 
+// The parameters of a case: p0, p1, ...
+std::set<std::string> parameters_of(const GoldenCase& c) {
+  std::set<std::string> found;
+  while (c.holds("in/p" + std::to_string(found.size()))) found.insert("p" + std::to_string(found.size()));
+  return found;
+}
+
+// The learning rate of each step.
+at::Tensor rates_of(const GoldenCase& c) {
+  if (c.holds("in/lr")) return c.tensor("in/lr");
+  return at::full({c.tensor("in/g0").size(0)}, c.has("lr") ? c.number("lr") : 0.001, at::kDouble);
+}
+
+// The values of every parameter after each step. Gradients come as sums over `scale` samples, as they do in
+// training.
+std::map<std::string, at::Tensor> walks_of(const GoldenCase& c, const std::set<std::string>& names) {
+  constexpr float kScale = 8.0F;
+  std::vector<ParamView> views;
+  for (const std::string& name : names) views.push_back(whole_view(name, c.tensor("in/" + name).clone()));
+  const auto optimizer = make_optimizer(section_of(c), views);
+  std::map<std::string, std::vector<at::Tensor>> values;
+  const at::Tensor rates = rates_of(c);
+  for (int64_t step = 0; step < rates.size(0); ++step) {
+    for (ParamView& view : views) view.grad = c.tensor("in/g" + view.name.substr(1))[step] * kScale;
+    optimizer->set_lr(rates[step].item<double>());
+    optimizer->step(at::scalar_tensor(kScale));
+    for (const ParamView& view : views) values[view.name].push_back(view.tensor.clone());
+  }
+  std::map<std::string, at::Tensor> walks;
+  for (const auto& [name, steps] : values) walks[name] = at::stack(steps);
+  return walks;
+}
+
 class GoldenOptimizer : public testing::TestWithParam<std::string> {};
 
-// Gradients come as sums over `scale` samples, as they do in training.
 TEST_P(GoldenOptimizer, MovesParametersAsPyTorchDoes) {
   const GoldenCase c(golden_path("optimizers.h5"), GetParam());
-  c.expect_only(kParameters, {"p0", "p1", "g0", "g1", "lr"});
-  constexpr float kScale = 8.0F;
-  std::vector<ParamView> views = {whole_view("p0", c.tensor("in/p0").clone()),
-                                  whole_view("p1", c.tensor("in/p1").clone())};
-  const auto optimizer = make_optimizer(section_of(c), views);
-  std::vector<at::Tensor> walks[2];
-  for (int64_t step = 0; step < c.tensor("in/lr").size(0); ++step) {
-    for (size_t i = 0; i < 2; ++i) views[i].grad = c.tensor("in/g" + std::to_string(i))[step] * kScale;
-    optimizer->set_lr(c.tensor("in/lr")[step].item<double>());
-    optimizer->step(at::scalar_tensor(kScale));
-    for (size_t i = 0; i < 2; ++i) walks[i].push_back(views[i].tensor.clone());
+  const std::set<std::string> names = parameters_of(c);
+  ASSERT_FALSE(names.empty()) << c.title();
+  std::set<std::string> inputs = {"lr"};
+  for (const std::string& name : names) inputs.insert({name, "g" + name.substr(1)});
+  c.expect_only(kParameters, inputs);
+  if (c.has("error")) {
+    EXPECT_THROW(walks_of(c, names), UserError) << c.title();
+    return;
   }
-  c.expect_close(at::stack(walks[0]), "out/p0");
-  c.expect_close(at::stack(walks[1]), "out/p1");
+  c.expect_only_outputs(names);
+  for (const auto& [name, walk] : walks_of(c, names)) c.expect_close(walk, "out/" + name);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GoldenOptimizer, testing::ValuesIn(golden_cases(golden_path("optimizers.h5"))),

@@ -65,11 +65,15 @@ const std::map<std::string, Function>& functions() {
 }
 
 PythonValue call(const std::string& name, const Arguments& in) {
-  if (const auto unit = kFromUnit.find(name); unit != kFromUnit.end())
-    return make_time(in.at(0), unit->second);
+  const auto unit = kFromUnit.find(name);
   const auto found = functions().find(name);
-  if (found == functions().end()) throw std::logic_error("no test knows the function " + name);
-  return found->second(in);
+  if (unit == kFromUnit.end() && found == functions().end())
+    throw std::logic_error("no test knows the function " + name);
+  try {
+    return unit != kFromUnit.end() ? make_time(in.at(0), unit->second) : found->second(in);
+  } catch (const std::out_of_range&) {
+    throw UserError("an argument of " + name + " is missing");
+  }
 }
 
 PythonValue call_method(const PythonValue& self, const std::string& name, const Arguments& in) {

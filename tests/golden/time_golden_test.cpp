@@ -1,12 +1,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
 #include "tests/golden/golden_file.h"
+#include "tests/golden/golden_json.h"
 #include "tests/golden/time_expression.h"
 #include "training/time_text.h"
 
@@ -18,8 +16,8 @@ using nlohmann::json;
 class GoldenTime : public testing::Test {
  protected:
   void SetUp() override {
-    if (!std::filesystem::exists(golden_path("time.json"))) GTEST_SKIP() << "no time.json";
-    all_ = json::parse(std::ifstream(golden_path("time.json")));
+    all_ = golden_json("time.json");
+    if (all_.is_null()) GTEST_SKIP() << "no time.json";
   }
 
   json all_;
@@ -61,6 +59,7 @@ void expect_result(const PythonValue& got, const json& want, const std::string& 
 // What `make` gives, or its failure, against an entry: a time, another result or an error.
 template <class Make>
 void expect_entry(const json& entry, const std::string& what, Make make) {
+  expect_members(entry, {"string", "expr", "ts", "value", "unit", "str", "result", "error", "message"}, what);
   try {
     const PythonValue got = make();
     EXPECT_FALSE(entry.contains("error")) << what << ": " << repr(got);
@@ -126,10 +125,8 @@ void make_move(Timestamp& now, const json& move) {
 }
 
 TEST_F(GoldenTime, HasNoUnknownSection) {
-  const std::set<std::string> known = {"composer_api", "parse",   "arithmetic",
-                                       "timestamp",    "elapsed", "timestamp_compare"};
-  for (const auto& [name, section] : all_.items()) EXPECT_TRUE(known.contains(name)) << name;
-  EXPECT_FALSE(all_.empty());
+  expect_sections(all_, {"composer_api", "parse", "arithmetic", "timestamp", "elapsed", "timestamp_compare"},
+                  "time.json");
 }
 
 TEST_F(GoldenTime, ParsesAsComposerDoes) {
@@ -158,17 +155,20 @@ TEST_F(GoldenTime, WalksAsComposerDoes) {
 
 TEST_F(GoldenTime, ElapsedPartIsComposers) {
   for (const json& entry : all_.value("elapsed", json::array())) {
+    expect_members(entry, {"max_duration", "timestamp", "elapsed", "unit", "error", "message"}, entry.dump());
     const Timestamp now = timestamp_of(entry.at("timestamp"));
     const json& max_duration = entry.at("max_duration");
     if (max_duration.is_null()) {
       EXPECT_TRUE(entry.at("elapsed").is_null()) << entry;
       continue;
     }
-    const Time whole = Time::parse_composer(max_duration.get<std::string>());
-    if (entry.contains("error"))
-      EXPECT_THROW(elapsed(now, whole), UserError) << entry;
-    else
-      expect_number(elapsed(now, whole), entry.at("elapsed"), entry.dump());
+    const auto part = [&] { return elapsed(now, Time::parse_composer(max_duration.get<std::string>())); };
+    if (entry.contains("error")) {
+      EXPECT_THROW(part(), UserError) << entry;
+      continue;
+    }
+    expect_number(part(), entry.at("elapsed"), entry.dump());
+    EXPECT_EQ(entry.value("unit", "dur"), "dur") << entry;
   }
 }
 

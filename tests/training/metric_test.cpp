@@ -89,6 +89,16 @@ TEST(Metric, CrossEntropyWeighsEverySampleTheSame) {
   EXPECT_NEAR(over_uneven_batches(*metric("CrossEntropy", {"batch_means", true})), mean_over_batches(), 1e-6);
 }
 
+TEST(Metric, ComposersWayIsThatOfMetricsWhichDoNotSay) {
+  const auto in_composers_way = [](const Setting& setting) {
+    return over_uneven_batches(*make_metric(setting, /*composer=*/true));
+  };
+  EXPECT_NEAR(in_composers_way(Setting("CrossEntropy", "metric", {})), mean_over_batches(), 1e-6);
+  const auto kind = std::pair{std::string("kind"), Setting::Value(std::string("CrossEntropy"))};
+  EXPECT_NEAR(in_composers_way(section_with({kind})), mean_over_batches(), 1e-6);
+  EXPECT_NEAR(in_composers_way(section_with({kind, {"batch_means", false}})), mean_over_samples(), 1e-6);
+}
+
 TEST(Metric, LossMetricWeighsEverySampleTheSame) {
   for (const bool batch_means : {false, true}) {
     const MetricPtr metric = make_metric(section_with({{"kind", std::string("LossMetric")},
