@@ -3,7 +3,6 @@
 #include <c10/util/Exception.h>
 
 #include <cmath>
-#include <limits>
 #include <sstream>
 
 #include "actors/evaluation.h"
@@ -32,8 +31,8 @@ Compute::Compute(Options options, const Cast& cast, Disk& disk, Log& log, Record
       disk_(disk),
       log_(log),
       recorder_(recorder),
-      batch_digest_("compute/batch", recorder, std::numeric_limits<int64_t>::max() / 2),
-      weights_digest_("compute/weights", recorder, std::numeric_limits<int64_t>::max() / 2),
+      batch_digest_("compute/batch", recorder, TensorsDigest::kWhole),
+      weights_digest_("compute/weights", recorder, TensorsDigest::kWhole),
       logger_({cast.has_reporter, !cast.log_writers.empty()}, state_.timestamp),
       trainer_log_(logger_, state_),
       outlets_(cast.log_writers),

@@ -1,11 +1,24 @@
 #include "actors/evaluations.h"
 
+#include <ATen/ops/scalar_tensor.h>
+
 #include <algorithm>
 
 #include "actors/messages.h"
 #include "actors/train_step.h"
+#include "io/journal_steps.h"
 
 namespace tutti {
+
+Evaluations::Evaluations(State& state, const std::vector<Evaluator>& evaluators, const Cast& cast,
+                         Recorder& recorder)
+    : state_(state), evaluators_(evaluators), cast_(cast), recorder_(recorder) {
+  const auto digest = [&](std::string_view what, const std::string& label) {
+    return TensorsDigest(std::string(what) + label, recorder, TensorsDigest::kWhole);
+  };
+  for (const auto& one : evaluators)
+    digests_.push_back({digest(kEvaluationBatch, one.label), digest(kEvaluationMetrics, one.label)});
+}
 
 void Evaluations::plan(const Setting& recipe, const Time& whole) {
   every_.clear();
@@ -69,6 +82,7 @@ std::optional<NamedValues> Evaluations::run_one(Context& context, Engine& engine
     recorder_.record({context.now(), "compute", "evaluation", state_.timestamp.batch, index});
     BatchReady ready = next.wait();
     if (ready.stopped) return std::nullopt;
+    if (recorder_.digests()) digests_[which].batch.take(state_.timestamp.batch, ready.batch.leaves());
     if (index + 1 < evaluator.batches) next = context.request<BatchReady>(loader, LoadBatch{{0, index + 1}});
     return std::move(ready.batch);
   };
@@ -79,7 +93,16 @@ std::optional<NamedValues> Evaluations::run_one(Context& context, Engine& engine
   };
   auto metrics = evaluate(state_, engine, evaluator, fetch, sum, stopwatch);
   seconds_ += state_.eval_timestamp.total_wct;
+  if (metrics && recorder_.digests()) digest_metrics(*metrics, which);
   return metrics;
+}
+
+void Evaluations::digest_metrics(const NamedValues& metrics, std::size_t which) {
+  const std::size_t before = std::string("metrics/" + evaluators_[which].label + "/").size();
+  TensorsDigest::Named values;
+  for (const auto& [name, value] : metrics)
+    values.emplace_back(name.substr(before), at::scalar_tensor(value, at::kDouble));
+  digests_[which].metrics.take(state_.timestamp.batch, values);
 }
 
 }  // namespace tutti

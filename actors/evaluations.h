@@ -8,6 +8,7 @@
 
 #include "actors/evaluation.h"
 #include "actors/supervisor.h"
+#include "io/digests.h"
 #include "runtime/actor.h"
 #include "runtime/recorder.h"
 #include "training/timestamp.h"
@@ -21,8 +22,7 @@ class Evaluations {
   using Labels = std::vector<std::string>;  // of evaluators, in their order
 
   // All must outlive it.
-  Evaluations(State& state, const std::vector<Evaluator>& evaluators, const Cast& cast, Recorder& recorder)
-      : state_(state), evaluators_(evaluators), cast_(cast), recorder_(recorder) {}
+  Evaluations(State& state, const std::vector<Evaluator>& evaluators, const Cast& cast, Recorder& recorder);
 
   // `recipe` resolved; `whole`: how long the training is to be.
   void plan(const Setting& recipe, const Time& whole);
@@ -40,14 +40,21 @@ class Evaluations {
   double seconds() const { return seconds_; }  // that they took so far, on rank 0
 
  private:
+  // For the journal: every batch of this rank, and what came of those of all ranks.
+  struct Digests {
+    TensorsDigest batch, metrics;
+  };
+
   Labels due(const std::function<bool(const Interval& every)>& fires) const;
   std::optional<NamedValues> run_all(Context& context, Engine& engine, const Labels& labels);
   std::optional<NamedValues> run_one(Context& context, Engine& engine, std::size_t which);
+  void digest_metrics(const NamedValues& metrics, std::size_t which);
 
   State& state_;
   const std::vector<Evaluator>& evaluators_;
   const Cast& cast_;
   Recorder& recorder_;
+  std::vector<Digests> digests_;            // of each evaluator
   std::vector<Interval> every_;             // of each evaluator
   std::map<std::string, int64_t> done_at_;  // steps, by label
   double seconds_ = 0;

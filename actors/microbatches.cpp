@@ -101,7 +101,7 @@ std::optional<MemoryShortage> Microbatches::try_pass(const std::function<void()>
     if (!extra_pass_) engine_.contribute(result.sums);
     return std::nullopt;
   } catch (const c10::OutOfMemoryError&) {
-    return scope.shortage().value_or(MemoryShortage());
+    return scope.shortage().value_or(MemoryShortage{.ordinal = MemoryShortage::kNotSeen});
   }
 }
 

@@ -18,7 +18,8 @@
 namespace tutti {
 namespace {
 
-constexpr const char* kFailedAllocation = "failed allocation";  // of an attempt; 0 = none
+// Of an attempt; 0 = none, MemoryShortage::kNotSeen = another than the meter's.
+constexpr const char* kFailedAllocation = "failed allocation";
 
 int64_t bucket_bytes(const Setting& recipe) {
   return static_cast<int64_t>(recipe.at("collectives").at("bucket_mb").number() * (int64_t{1} << 20));
@@ -161,9 +162,12 @@ bool TrainStep::try_step(Context& context, const BatchReady& ready, double lr, c
 
 // Forward, backward and the verdict on them. False: void on all ranks.
 bool TrainStep::pass(Context& context, const Hooks& hooks, const std::function<MicrobatchResult()>& work) {
-  if (const auto ordinal = recorder_.foretold(kFailedAllocation))
-    fail_as_recorded(static_cast<int64_t>(*ordinal));
+  const auto recorded = recorder_.foretold(kFailedAllocation);
+  if (recorded) fail_as_recorded(static_cast<int64_t>(*recorded));
   MicrobatchResult& mine = mine_ = work();
+  // Where in the attempt it was thrown is not known: at its end, unless it comes again by itself.
+  if (recorded == MemoryShortage::kNotSeen && !mine.shortage)
+    mine.shortage = MemoryShortage{.ordinal = MemoryShortage::kNotSeen};
   recorder_.answer(kFailedAllocation, mine.shortage ? static_cast<double>(mine.shortage->ordinal) : 0.0);
   if (mine.shortage)
     record(context, "out of memory at allocation", mine.shortage->ordinal);

@@ -48,6 +48,7 @@ int run_replay(const TuttiRequest& request) {
   if (request.until > 0) options.until = request.until;
   if (request.break_at > 0) options.break_at = request.break_at;
   options.rank = request.rank;
+  options.start = request.start;
   const ReplayResult result = replay(options);
   std::printf("%s\n", result.text.c_str());
   return result.same ? 0 : 1;

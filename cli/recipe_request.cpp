@@ -15,6 +15,12 @@ void add_recipe_options(CLI::App& command, LibraryArguments& arguments) {
       ->allow_extra_args(false);
 }
 
+void add_start_option(CLI::App& command, const std::string& name, int64_t& start) {
+  command.add_option(name, start, "which of the starts that are recorded, from 1 (default: the newest)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000));
+}
+
 int run_request(const std::string& command, const LibraryArguments& arguments) {
   std::vector<const char*> overrides;
   for (const auto& text : arguments.overrides) overrides.push_back(text.c_str());
@@ -32,6 +38,7 @@ int run_request(const std::string& command, const LibraryArguments& arguments) {
                              .until = arguments.until,
                              .break_at = arguments.break_at,
                              .rank = arguments.rank,
+                             .start = arguments.start,
                              .seeds = arguments.seeds.c_str(),
                              .faults = arguments.faults.c_str(),
                              .jobs = arguments.jobs,

@@ -16,7 +16,7 @@ struct LibraryArguments {
   std::vector<std::string> overrides;
   int local_ranks = 0;
   int ranks = 0;
-  int64_t until = 0, break_at = 0;
+  int64_t until = 0, break_at = 0, start = 0;
   int rank = -1;
   int jobs = 0;
   int share_of = 0;
@@ -28,6 +28,9 @@ using LibraryArgumentsPtr = std::shared_ptr<LibraryArguments>;
 
 // Adds RECIPE and --set.
 void add_recipe_options(CLI::App& command, LibraryArguments& arguments);
+
+// Adds --start: which start of a recorded run; 0 where none is given, for the newest.
+void add_start_option(CLI::App& command, const std::string& name, int64_t& start);
 
 // Hands the command to libtutti.so. Returns the exit code.
 int run_request(const std::string& command, const LibraryArguments& arguments);

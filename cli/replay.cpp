@@ -18,7 +18,8 @@ CLI::Validator step() { return {step_number, "step=N"}; }
 void add_replay(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("replay", "Run a recorded run again in one process and compare it");
   auto arguments = std::make_shared<LibraryArguments>();
-  command->add_option("RUN", arguments->path, "the run's folder; its newest start is replayed")->required();
+  command->add_option("RUN", arguments->path, "the run's folder")->required();
+  add_start_option(*command, "--start", arguments->start);
   command->add_option("--until", arguments->until, "the last step to replay")->transform(step());
   command
       ->add_option("--break-at", arguments->break_at,

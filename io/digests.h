@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,7 +46,9 @@ class TensorsDigest {
  public:
   using Named = std::vector<std::pair<std::string, at::Tensor>>;
 
-  // `window`: bytes hashed at most a call.
+  static constexpr int64_t kWhole = std::numeric_limits<int64_t>::max() / 2;
+
+  // `window`: bytes hashed at most a call; kWhole: all of them.
   TensorsDigest(std::string thing, Recorder& recorder, int64_t window = WindowedDigest::kWindow);
   void take(int64_t step, const Named& tensors);
 

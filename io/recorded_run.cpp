@@ -40,18 +40,37 @@ std::string journal_path(const std::string& folder, int rank) {
 }
 
 // Nonces begin with the time of the start.
-std::string newest_journal(const std::string& run_dir) {
+std::string recorded_start(const std::string& run_dir, int64_t start) {
   auto starts = PosixDisk().list(journals_folder(run_dir));
   if (starts.empty()) throw UserError(run_dir + ": there is no journal in it");
-  const auto path = [&](const std::string& start) { return journal_folder(run_dir, start); };
-  const auto newest = std::find_if(starts.rbegin(), starts.rend(), [&](const std::string& start) {
-    return came_to_train(journal_path(path(start), 0));
-  });
-  return path(newest == starts.rend() ? starts.back() : *newest);
+  const auto folder = [&](const std::string& name) { return journal_folder(run_dir, name); };
+  const auto trained = [&](const std::string& name) { return came_to_train(journal_path(folder(name), 0)); };
+  if (start == 0) {
+    const auto newest = std::find_if(starts.rbegin(), starts.rend(), trained);
+    return folder(newest == starts.rend() ? starts.back() : *newest);
+  }
+  std::erase_if(starts, [&](const std::string& name) { return !trained(name); });
+  const auto count = static_cast<int64_t>(starts.size());
+  if (start > count)
+    throw UserError(run_dir + ": there is no start " + std::to_string(start) + ": it has journals of " +
+                    std::to_string(count) + (count == 1 ? " start" : " starts"));
+  return folder(starts[static_cast<std::size_t>(start - 1)]);
 }
 
-RecordedRun newest_recorded_run(const std::string& run_dir) {
-  RecordedRun run{newest_journal(run_dir), {}};
+RecordedSteps recorded_steps(const std::string& path) {
+  RecordedSteps steps;
+  JournalCursor cursor(path);
+  while (const auto record = cursor.next()) {
+    const auto* event = std::get_if<JournalEvent>(&*record);
+    if (!event || event->happening.actor != "compute" || event->happening.what != "batch") continue;
+    steps.last = event->happening.step + 1;
+    if (steps.first == 0) steps.first = steps.last;
+  }
+  return steps;
+}
+
+RecordedRun recorded_run(const std::string& run_dir, int64_t start) {
+  RecordedRun run{recorded_start(run_dir, start), {}};
   run.heads.push_back(head_of(run.path(0)));
   for (int r = 1; r < run.heads[0].world; ++r) {
     run.heads.push_back(head_of(run.path(r)));

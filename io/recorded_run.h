@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,10 +13,17 @@ std::string journals_folder(const std::string& run_dir);
 std::string journal_folder(const std::string& run_dir, const std::string& nonce);
 std::string journal_path(const std::string& folder, int rank);
 
-// The folder of the newest start that left journals. Throws UserError when there is none.
-std::string newest_journal(const std::string& run_dir);
+// The folder of a start's journals: `start` counts those that came to train and whose journals are there,
+// from 1 in the order of time; 0: the newest. Throws UserError when there is none.
+std::string recorded_start(const std::string& run_dir, int64_t start = 0);
 
-// The newest start of a run that was recorded, which may still be under way.
+// The steps that a rank's journal has the beginning of, as metrics.jsonl counts; 0 to 0 where there are none.
+struct RecordedSteps {
+  int64_t first = 0, last = 0;
+};
+RecordedSteps recorded_steps(const std::string& path);
+
+// A start of a run that was recorded, which may still be under way.
 struct RecordedRun {
   std::string folder;
   std::vector<RecordedJob> heads;  // by rank
@@ -25,6 +33,6 @@ struct RecordedRun {
 };
 
 // Throws UserError when there is none, or a rank's journal is missing or has no head.
-RecordedRun newest_recorded_run(const std::string& run_dir);
+RecordedRun recorded_run(const std::string& run_dir, int64_t start = 0);
 
 }  // namespace tutti

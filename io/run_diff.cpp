@@ -37,10 +37,9 @@ struct Difference {
 struct Range {
   int64_t first = std::numeric_limits<int64_t>::max(), last = 0;
 
-  void hold(const Step& step) {
-    if (step.hashes.find(kLoss) == step.hashes.end()) return;
-    first = std::min(first, step.number);
-    last = std::max(last, step.number);
+  void hold(const Range& other) {
+    first = std::min(first, other.first);
+    last = std::max(last, other.last);
   }
   bool operator==(const Range&) const = default;
   std::string text() const {
@@ -48,9 +47,21 @@ struct Range {
   }
 };
 
+// A rank's journal of one of the runs, once it was read.
+struct RankRecord {
+  Range steps;
+  bool ended = false;
+  std::string damage;
+
+  void hold(const Step& step) {
+    if (step.hashes.find(kLoss) != step.hashes.end()) steps.hold({step.number, step.number});
+  }
+};
+
+// What was compared of a rank.
 struct Compared {
   int64_t steps = 0, digests = 0;
-  Range a, b;
+  RankRecord a, b;
 };
 
 std::string listed(const std::vector<std::string>& names) {
@@ -80,9 +91,14 @@ class RankDiff {
   std::optional<Difference> first(int64_t last);
 
  private:
-  static std::optional<Step> next(JournalSteps& steps, Range& range) {
+  static std::optional<Step> next(JournalSteps& steps, RankRecord& record) {
     auto step = steps.next();
-    if (step) range.hold(*step);
+    if (step) {
+      record.hold(*step);
+    } else {
+      record.ended = steps.ended();
+      record.damage = steps.damage();
+    }
     return step;
   }
   std::optional<Difference> compare(const Step& a, const Step& b);
@@ -115,7 +131,7 @@ std::optional<Difference> RankDiff::compare(const Step& a, const Step& b) {
     trained = trained || thing == kLoss;
     if (ours.value != theirs->second.value) return Difference{a.number, thing, rank_, ours, theirs->second};
   }
-  if (trained && rank_ == 0) ++compared_.steps;
+  if (trained) ++compared_.steps;
   return std::nullopt;
 }
 
@@ -168,52 +184,102 @@ std::string text_of_recipes(const RecordedRun& a, const RecordedRun& b) {
 
 class Diff {
  public:
-  Diff(const std::string& dir_a, const std::string& dir_b)
-      : dir_a_(dir_a), dir_b_(dir_b), a_(newest_recorded_run(dir_a)), b_(newest_recorded_run(dir_b)) {}
+  // The runs as the user names them.
+  Diff(std::string name_a, RecordedRun a, std::string name_b, RecordedRun b)
+      : name_a_(std::move(name_a)), name_b_(std::move(name_b)), a_(std::move(a)), b_(std::move(b)) {}
 
   RunDiff run();
 
  private:
   void refuse() const;
   std::string equal() const;
+  std::string cut_short(const std::string& name, RankRecord Compared::*run) const;
+  Range steps(RankRecord Compared::*run) const;
+  int64_t digests() const;
   std::string ranges() const {
-    return dir_a_ + " has steps " + compared_.a.text() + ", " + dir_b_ + " " + compared_.b.text();
+    return name_a_ + " has steps " + steps(&Compared::a).text() + ", " + name_b_ + " " +
+           steps(&Compared::b).text();
   }
 
-  const std::string &dir_a_, &dir_b_;
+  std::string name_a_, name_b_;
   RecordedRun a_, b_;
-  Compared compared_;
+  std::vector<Compared> compared_;  // by rank
 };
 
 RunDiff Diff::run() {
   refuse();
   std::optional<Difference> first;
+  compared_.resize(static_cast<std::size_t>(a_.world()));
   for (int r = 0; r < a_.world(); ++r) {
     const int64_t last = first ? first->step : std::numeric_limits<int64_t>::max();
-    auto found = RankDiff(r, a_.path(r), b_.path(r), compared_).first(last);
+    auto found = RankDiff(r, a_.path(r), b_.path(r), compared_[r]).first(last);
     if (found && (!first || *found < *first)) first = std::move(found);
   }
   const std::string recipes = text_of_recipes(a_, b_);
   if (first) return {false, recipes + "first difference: " + text_of(*first)};
-  if (compared_.digests == 0) throw UserError("there is nothing that both runs have digests of: " + ranges());
-  return {true, recipes + equal()};
+  if (digests() == 0) throw UserError("there is nothing that both runs have digests of: " + ranges());
+  const std::string cut = cut_short(name_a_, &Compared::a) + cut_short(name_b_, &Compared::b);
+  return {cut.empty(), recipes + equal() + cut};
 }
 
 void Diff::refuse() const {
-  refuse_control_level(dir_a_, a_);
-  refuse_control_level(dir_b_, b_);
+  refuse_control_level(name_a_, a_);
+  refuse_control_level(name_b_, b_);
   if (a_.world() != b_.world())
-    throw UserError(dir_a_ + " was run on " + counted(a_.world(), "rank") + ", " + dir_b_ + " on " +
+    throw UserError(name_a_ + " was run on " + counted(a_.world(), "rank") + ", " + name_b_ + " on " +
                     std::to_string(b_.world()) + ": only runs on as many ranks can be compared");
 }
 
+Range Diff::steps(RankRecord Compared::*run) const {
+  Range all;
+  for (const Compared& rank : compared_) all.hold((rank.*run).steps);
+  return all;
+}
+
+int64_t Diff::digests() const {
+  int64_t all = 0;
+  for (const Compared& rank : compared_) all += rank.digests;
+  return all;
+}
+
+// Steps count that all ranks were compared in.
 std::string Diff::equal() const {
-  return "equal: " + counted(compared_.steps, "step") + ", " + counted(compared_.digests, "digest") + " of " +
-         counted(a_.world(), "rank") + (compared_.a == compared_.b ? "" : "; " + ranges());
+  int64_t steps = std::numeric_limits<int64_t>::max();
+  for (const Compared& rank : compared_) steps = std::min(steps, rank.steps);
+  const bool alike = this->steps(&Compared::a) == this->steps(&Compared::b);
+  return "equal: " + counted(steps, "step") + ", " + counted(digests(), "digest") + " of " +
+         counted(a_.world(), "rank") + (alike ? "" : "; " + ranges());
+}
+
+// A line for each rank whose record lacks what the run did. Ranks take their steps together: where one of
+// them came to an end, the others are at most a step away, were they killed or not.
+std::string Diff::cut_short(const std::string& name, RankRecord Compared::*run) const {
+  const int64_t last = steps(run).last;
+  const bool over = std::any_of(compared_.begin(), compared_.end(),
+                                [&](const Compared& rank) { return (rank.*run).ended; });
+  std::string text;
+  for (std::size_t r = 0; r < compared_.size(); ++r) {
+    const RankRecord& record = compared_[r].*run;
+    if (record.damage.empty() && (!over || last - record.steps.last <= 1)) continue;
+    const std::string whose = "\nrank " + std::to_string(r) + " of " + name;
+    text += record.steps.last == 0 ? whose + " has no step"
+                                   : whose + " ends at step " + std::to_string(record.steps.last);
+    if (!record.damage.empty()) text += " (" + record.damage + ")";
+    if (record.steps.last < last) text += ", the run at step " + std::to_string(last);
+  }
+  return text;
+}
+
+std::string name_of_start(const std::string& run_dir, int64_t start) {
+  return start == 0 ? run_dir : run_dir + " (start " + std::to_string(start) + ")";
 }
 
 }  // namespace
 
-RunDiff diff_runs(const std::string& run_a, const std::string& run_b) { return Diff(run_a, run_b).run(); }
+RunDiff diff_runs(const std::string& run_a, const std::string& run_b, int64_t start_a, int64_t start_b) {
+  return Diff(name_of_start(run_a, start_a), recorded_run(run_a, start_a), name_of_start(run_b, start_b),
+              recorded_run(run_b, start_b))
+      .run();
+}
 
 }  // namespace tutti

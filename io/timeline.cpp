@@ -44,8 +44,8 @@ std::string title(const RecordedJob& head) { return "rank " + std::to_string(hea
 
 }  // namespace
 
-std::string write_timeline(Disk& disk, const std::string& run_dir, const std::string& out) {
-  const RecordedRun run = newest_recorded_run(run_dir);
+std::string write_timeline(Disk& disk, const std::string& run_dir, const std::string& out, int64_t start) {
+  const RecordedRun run = recorded_run(run_dir, start);
   const auto shifts = align_clocks(run);
   const TimePoint zero = beginning(run, shifts);
   TraceFile trace = make_trace(disk, out);

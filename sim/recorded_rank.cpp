@@ -33,6 +33,11 @@ bool RecordedRank::read_on() {
   return true;
 }
 
+void RecordedRank::read_to_end() {
+  while (read_on()) {
+  }
+}
+
 const DeliveryScript::Line* RecordedRank::next_delivery() {
   while (deliveries_.empty())
     if (!read_on()) return nullptr;

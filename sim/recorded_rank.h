@@ -36,6 +36,8 @@ class RecordedRank {
   std::optional<std::string> coming_answer(const std::string& what);  // and it stays the next
   const std::vector<std::string>& parts(const std::string& thing) { return parts_[thing]; }
 
+  void read_to_end();
+
   // How the run ended on this rank: "" when the record breaks off, so far as has been read.
   const std::string& end() const { return end_; }
   std::string text_of_end() const;  // "in step 50, where it was killed or could not be written on"

@@ -13,6 +13,7 @@
 #include "actors/world.h"
 #include "collectives/local_group.h"
 #include "io/recipe.h"
+#include "io/recorded_run.h"
 #include "sim/dry_disk.h"
 #include "sim/local_run.h"
 #include "sim/local_transport.h"
@@ -34,7 +35,7 @@ class ReplayOver : public OperatingError {
 // The journals of all ranks of one start.
 class Record final : public DeliveryScript {
  public:
-  explicit Record(const std::string& folder) {
+  explicit Record(const std::string& folder) : folder_(folder) {
     const RecordedJob first = open(folder, 0).head();
     for (int r = 1; r < first.world; ++r) open(folder, r);
     for (const auto& rank : ranks_)
@@ -44,6 +45,7 @@ class Record final : public DeliveryScript {
 
   int world() const { return static_cast<int>(ranks_.size()); }
   RecordedRank& rank(int r) { return *ranks_[r]; }
+  RecordedSteps steps() const { return recorded_steps(journal_path(folder_, 0)); }
   const RecordedJob& head() const { return ranks_[0]->head(); }
 
   const Line* next(int rank) override { return ranks_[rank]->next_delivery(); }
@@ -80,6 +82,7 @@ class Record final : public DeliveryScript {
     ranks_.push_back(std::make_unique<RecordedRank>(journal_path(folder, rank)));
     return *ranks_.back();
   }
+  std::string folder_;
   std::vector<std::unique_ptr<RecordedRank>> ranks_;
 };
 
@@ -106,6 +109,7 @@ class Replay {
   Job job();
   void before_step(int rank, int64_t step, const Trainee& trainee, const Batch& batch);
   void require_record();
+  void require_step(const char* option, const std::optional<int64_t>& step);
   Moved moved() const { return {record_.head().run_dir, options_.run_dir}; }
   bool exact() const;
   void run_ranks();
@@ -197,6 +201,8 @@ void Replay::require_record() {
   if (options_.break_at && options_.until && *options_.break_at > *options_.until)
     throw UserError("--break-at step=" + std::to_string(*options_.break_at) +
                     " lies behind --until step=" + std::to_string(*options_.until));
+  require_step("--until", options_.until);
+  require_step("--break-at", options_.break_at);
   const auto chosen = record_.rank(0).coming_answer(ReplayRecorder::kCheckpoint);
   if (!chosen || chosen->empty()) return;
   const std::string folder = moved()(*chosen);
@@ -204,6 +210,17 @@ void Replay::require_record() {
     throw UserError(folder +
                     ": the checkpoint that this start went on from is not there any more, so it cannot " +
                     "be replayed");
+}
+
+// All ranks come to the same steps.
+void Replay::require_step(const char* option, const std::optional<int64_t>& step) {
+  if (!step) return;
+  const RecordedSteps has = record_.steps();
+  if (*step >= has.first && *step <= has.last && has.first > 0) return;
+  const std::string steps =
+      has.first == 0 ? "no steps" : "steps " + std::to_string(has.first) + " to " + std::to_string(has.last);
+  throw UserError(std::string(option) + " step=" + std::to_string(*step) + ": the record of this start has " +
+                  steps);
 }
 
 ReplayResult Replay::run() {
@@ -239,11 +256,16 @@ std::string Replay::summary() const {
                                          : "no digests were recorded (journal.level = \"control\")");
 }
 
+// Of a rank that waits for others whose record is shorter, what its own record says is still to come.
 std::string Replay::ends() const {
   std::string text;
-  for (int r = 0; r < job_.world; ++r)
-    if (!record_.rank(r).end().starts_with("exit code"))
-      text += "; the record of rank " + std::to_string(r) + " ends " + record_.rank(r).text_of_end();
+  for (int r = 0; r < job_.world; ++r) {
+    RecordedRank& rank = record_.rank(r);
+    if (rank.next_delivery()) text += "; rank " + std::to_string(r) + " was not replayed further";
+    rank.read_to_end();
+    if (!rank.end().starts_with("exit code"))
+      text += "; the record of rank " + std::to_string(r) + " ends " + rank.text_of_end();
+  }
   return text;
 }
 
@@ -263,7 +285,7 @@ std::string Replay::warnings() const {
 }  // namespace
 
 ReplayResult replay(const ReplayOptions& options) {
-  Record record(newest_journal(options.run_dir));
+  Record record(recorded_start(options.run_dir, options.start));
   return Replay(options, record).run();
 }
 

@@ -6,7 +6,8 @@
 namespace tutti {
 
 struct ReplayOptions {
-  std::string run_dir;              // of the recorded run; its newest start is replayed
+  std::string run_dir;              // of the recorded run
+  int64_t start = 0;                // which of its starts, as recorded_start counts; 0: the newest
   std::optional<int64_t> until;     // the last step that is replayed; from 1
   std::optional<int64_t> break_at;  // before this step the state of every rank is written to HDF5 files
   int rank = -1;                    // whose digests are compared; -1: all

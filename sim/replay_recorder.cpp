@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "io/journal_steps.h"
+
 namespace tutti {
 namespace {
 
@@ -40,7 +42,7 @@ void ReplayRecorder::name_parts(std::string_view thing, const std::vector<std::s
 void ReplayRecorder::digest(const Digest& digest) {
   const std::lock_guard lock(mutex_);
   const auto recorded = recorded_.next_hash(std::string(digest.thing));
-  if (!recorded || (options_.until && digest.step >= *options_.until)) return;
+  if (!recorded || (options_.until && counted_step(digest.thing, digest.step) > *options_.until)) return;
   if (!options_.exact && digest.thing != kLoss) return;
   if (!matches(digest, *recorded)) throw ReplayDifference(difference(digest, *recorded));
   ++compared_;
@@ -58,11 +60,12 @@ bool ReplayRecorder::matches(const Digest& digest, const RecordedRank::Hash& rec
 
 std::string ReplayRecorder::difference(const Digest& digest, const RecordedRank::Hash& recorded) {
   const std::string thing(digest.thing), actor = actor_of(thing);
-  std::string text = "rank " + std::to_string(recorded_.head().rank) + ", step " +
-                     std::to_string(recorded.step + 1) + ", " + actor + ", after " + last_message_[actor] +
-                     ": " + name_of(thing) + " differs";
-  if (digest.step != recorded.step)
-    return text + ": the replay is in step " + std::to_string(digest.step + 1);
+  const auto step = [&](int64_t done) {  // what is before the first is said of it
+    return "step " + std::to_string(std::max<int64_t>(1, counted_step(thing, done)));
+  };
+  std::string text = "rank " + std::to_string(recorded_.head().rank) + ", " + step(recorded.step) + ", " +
+                     actor + ", after " + last_message_[actor] + ": " + name_of(thing) + " differs";
+  if (digest.step != recorded.step) return text + ": the replay is in " + step(digest.step);
   const auto& names = parts_[thing];
   std::string where;
   for (std::size_t p = 0; p < digest.parts.size() && p < recorded.parts.size() && p < names.size(); ++p)

@@ -58,7 +58,9 @@ struct MemoryShortage {
   int64_t asked_bytes = 0;
   int64_t used_bytes = 0;    // by the rank, just then
   int64_t budget_bytes = 0;  // 0 = it was the system that had no more
-  int64_t ordinal = 0;       // within the scope, from 1
+  int64_t ordinal = 0;       // within the scope, from 1; kNotSeen: it was thrown, and not by the meter
+
+  static constexpr int64_t kNotSeen = -1;
 };
 
 // While it lives, this thread's allocations are held to the rank's budget: one that would exceed it throws

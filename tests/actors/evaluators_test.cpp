@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "io/journal_steps.h"
+#include "io/recorded_run.h"
 #include "sim/local_run.h"
 #include "tests/actors/sleeping_world.h"
 
@@ -136,6 +138,27 @@ TEST(EvaluatorsTest, WhatMakesNoSenseIsRefusedByItsKey) {
               HasSubstr("did you mean MulticlassAccuracy"));
   EXPECT_THAT(refusal(eval("metric_names = ['CrossEntropy', 'CrossEntropy']")), HasSubstr("twice"));
   EXPECT_THAT(refusal(eval("subset_num_batches = 0")), HasSubstr("data.eval.subset_num_batches = 0"));
+}
+
+TEST(EvaluatorsTest, EveryBatchAndWhatCameOfThemAreInTheJournal) {
+  const Scratch folder;
+  LocalRunOptions options;
+  options.quiet = true;
+  options.run_dir = folder.path("run");
+  train_in_one_process(recipe_of(kTraining + eval("") + other("label = 'late'\neval_interval = '8ba'")),
+                       options);
+  for (int rank = 0; rank < 2; ++rank) {
+    JournalSteps journal(recorded_run(options.run_dir).path(rank));
+    std::map<int64_t, std::vector<std::string>> found;
+    while (const auto step = journal.next())
+      for (const auto& [thing, hash] : step->hashes)
+        if (thing.find(" of ") != thing.npos) found[step->number].push_back(thing);
+    EXPECT_THAT(found[4], ElementsAre("compute/batch of eval #1", "compute/batch of eval #2",
+                                      "compute/batch of eval #3", "compute/batch of eval #4",
+                                      "compute/metrics of eval #1"));
+    EXPECT_EQ(found[8].size(), 10u);
+    EXPECT_EQ(found.size(), 2u);
+  }
 }
 
 TEST(EvaluatorsTest, EpochsMayBeSubsetsToo) {

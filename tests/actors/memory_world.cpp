@@ -33,7 +33,7 @@ struct Berth {
   std::unique_ptr<Group> group;
   std::unique_ptr<Transport> transport;
   std::unique_ptr<Log> log;
-  RingRecorder recorder;
+  std::unique_ptr<Recorder> recorder;
   RunOutcome outcome;
 };
 
@@ -118,10 +118,11 @@ MemoryWorld::Outcome MemoryWorld::run(const std::string& grad_accum) const {
       berth.group = fabric->group(r);
       berth.transport = network.transport(r);
       berth.log = std::make_unique<KeptLog>(outcome.warnings);
+      berth.recorder = recorder ? recorder(r) : std::make_unique<RingRecorder>();
       RankPlace place{r, r, "this process"};
       place.quiet = true;
       add_rank(scheduler, job, place,
-               {*berth.group, *berth.transport, disk, clock, *berth.log, berth.recorder}, berth.outcome);
+               {*berth.group, *berth.transport, disk, clock, *berth.log, *berth.recorder}, berth.outcome);
       outcome.allocations.push_back(-Meter::scoped_allocations(r));
       const auto chosen = failures.find(r);
       Meter::fail_at(r, chosen == failures.end() ? std::vector<int64_t>() : chosen->second);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "actors/job.h"
+#include "runtime/recorder.h"
 
 namespace tutti {
 
@@ -21,6 +22,7 @@ struct MemoryWorld {
   Listeners listeners = {};
   std::vector<Task> tasks = {};
   bool real_time = false;
+  std::function<std::unique_ptr<Recorder>(int rank)> recorder = {};  // one that answers; none: a ring
 
   struct Outcome {
     std::vector<std::string> losses;       // of the steps, as written

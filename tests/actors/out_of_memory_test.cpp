@@ -326,6 +326,58 @@ TEST(OutOfMemoryTest, AnEvaluationIsDoneInPartsThatFit) {
   EXPECT_EQ(found[0], found[2]);
 }
 
+// Keeps what attempts answered of their failures; or says it beforehand, as a replay does.
+class FailuresOfAttempts final : public Recorder {
+ public:
+  FailuresOfAttempts(std::vector<double>& answers, bool foretell) : answers_(answers), foretell_(foretell) {}
+  void record(const Happening& happening) override { ring_.record(happening); }
+  std::vector<Happening> last(int count) const override { return ring_.last(count); }
+  using Recorder::answer;
+  double answer(std::string_view what, double measured) override {
+    if (what != "failed allocation") return measured;
+    if (!foretell_) answers_.push_back(measured);
+    return answers_.at(next_++);
+  }
+  std::optional<double> foretold(std::string_view what) override {
+    return foretell_ && what == "failed allocation" ? std::optional(answers_.at(next_)) : std::nullopt;
+  }
+
+ private:
+  RingRecorder ring_;
+  std::vector<double>& answers_;
+  std::size_t next_ = 0;
+  bool foretell_;
+};
+
+// Memory that is not the meter's: nobody knows which allocation it was.
+TEST(OutOfMemoryTest, ThrownByTypeItIsRecordedAndHadAgain) {
+  std::map<int, std::vector<double>> answers;
+  const auto train = [&](HungryModel::Appetite appetite, bool foretell) {
+    MemoryWorld world = hungry_world(std::move(appetite), 4);
+    world.recorder = [&answers, foretell](int rank) {
+      return std::make_unique<FailuresOfAttempts>(answers[rank], foretell);
+    };
+    return world.run("\"auto\"");
+  };
+  const auto once = [](int call) {
+    TORCH_CHECK_WITH(OutOfMemoryError, call != 2, "no room on a device");
+    return kMb;
+  };
+  const auto never = [](int) { return kMb; };
+  const auto recorded = train({once}, /*foretell=*/false);
+  EXPECT_EQ(recorded.error, "");
+  EXPECT_EQ(recorded.schedule(), "[[0, 1], [2, 2]]");
+  EXPECT_EQ(answers[0], (std::vector<double>{0, 0, -1, 0, 0}));
+  EXPECT_EQ(answers[1], answers[0]);
+  for (const auto& model : {HungryModel::Appetite{once}, HungryModel::Appetite{never}}) {
+    const auto again = train(model, /*foretell=*/true);
+    EXPECT_EQ(again.error, "");
+    EXPECT_EQ(again.schedule(), recorded.schedule());
+    EXPECT_EQ(again.losses, recorded.losses);
+    EXPECT_TRUE(again.weights == recorded.weights);
+  }
+}
+
 // The count is part of a checkpoint: a failure that does not come again leaves its mark.
 TEST(OutOfMemoryTest, ResumedRunGoesOnWithWhatWasEnough) {
   const Scratch folder;

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <fstream>
 #include <optional>
+#include <regex>
 
 #include "runtime/error.h"
 #include "tests/io/recorded_runs.h"
@@ -30,6 +32,7 @@ class RunDiffTest : public testing::Test {
                      const std::vector<Other>& others = {}) {
     for (int r = 0; r < run.world; ++r) {
       const auto writer = run.rank(r);
+      writer->delivery("compute", "", "Start", TimePoint());
       writer->parts("sync/bucket 0", {"0.weight", "0.bias"});
       writer->parts("compute/batch", {"input", "target"});
       writer->parts("compute/weights", {"0.weight", "0.bias"});
@@ -131,6 +134,95 @@ TEST_F(RunDiffTest, AStepDoneTwiceCountsByItsLast) {
   EXPECT_EQ(diff(), "equal: 1 step, 2 digests of 1 rank");
 }
 
+// Two steps and two evaluations after the second, of three batches each; `other` is the one that differs.
+void record_evaluations(const RunToRecord& run, int other) {
+  const auto writer = run.rank(0);
+  writer->parts("compute/batch of eval", {"input", "target"});
+  writer->parts("compute/metrics of eval", {"Accuracy", "CrossEntropy"});
+  for (int64_t step = 0; step < 2; ++step) writer->digest("compute/loss", step, 5);
+  int number = 0;
+  const auto put = [&](const char* thing) {
+    const uint16_t value = ++number == other ? 99 : 7;
+    writer->digest(thing, 2, value, std::vector<uint16_t>{1, value});
+  };
+  for (int evaluation = 0; evaluation < 2; ++evaluation) {
+    for (int batch = 0; batch < 3; ++batch) put("compute/batch of eval");
+    put("compute/metrics of eval");
+  }
+}
+
+TEST_F(RunDiffTest, EveryBatchOfAnEvaluationIsCompared) {
+  const std::map<int, std::string> told = {{1, "batch of eval #1, in target"},
+                                           {3, "batch of eval #3, in target"},
+                                           {4, "metrics of eval #1, in CrossEntropy"},
+                                           {6, "batch of eval #5, in target"},
+                                           {8, "metrics of eval #2, in CrossEntropy"}};
+  for (const char* name : {"a", "b"}) record_evaluations({.dir = folder_.path(name), .world = 1}, 0);
+  EXPECT_EQ(diff(), "equal: 2 steps, 10 digests of 1 rank");
+  for (const auto& [other, text] : told) {
+    PosixDisk().remove_all(folder_.path("b"));
+    record_evaluations({.dir = folder_.path("b"), .world = 1}, other);
+    EXPECT_THAT(diff(), HasSubstr("first difference: step 2, rank 0, compute: " + text));
+  }
+}
+
+// Steps 1 to `last` of a rank, which says how it ended, or does not.
+void record_rank(const RunToRecord& run, int rank, int64_t last, bool ended) {
+  const auto writer = run.rank(rank);
+  for (int64_t step = 0; step < last; ++step) writer->digest("compute/loss", step, 5);
+  if (ended) writer->end("exit code 0");
+}
+
+TEST_F(RunDiffTest, ARankWhoseRecordIsDamagedIsNamed) {
+  for (const char* name : {"a", "b"})
+    for (int rank : {0, 1}) record_rank(run(name), rank, 50, true);
+  const std::string path = journal_path(recorded_start(folder_.path("b")), 1);
+  std::string bytes = read_text(path);
+  bytes[bytes.size() / 2] ^= 4;
+  std::ofstream(path, std::ios::binary) << bytes;
+  const RunDiff result = diff_runs(folder_.path("a"), folder_.path("b"));
+  EXPECT_FALSE(result.same);
+  const std::regex told(
+      "equal: (\\d+) steps, \\d+ digests of 2 ranks\n"
+      "rank 1 of .*/b ends at step \\1 \\(torn at byte \\d+\\), the run at step 50");
+  EXPECT_TRUE(std::regex_match(result.text, told)) << result.text;
+}
+
+TEST_F(RunDiffTest, ARankWhoseRecordEndsBeforeTheOthersIsNamed) {
+  record_rank(run("a"), 0, 9, true);
+  record_rank(run("a"), 1, 2, false);
+  for (int rank : {0, 1}) record_rank(run("b"), rank, 9, true);
+  const RunDiff result = diff_runs(folder_.path("a"), folder_.path("b"));
+  EXPECT_FALSE(result.same);
+  EXPECT_EQ(result.text, "equal: 2 steps, 11 digests of 2 ranks\nrank 1 of " + folder_.path("a") +
+                             " ends at step 2, the run at step 9");
+}
+
+TEST_F(RunDiffTest, AKilledRunIsEqualAsFarAsItWent) {
+  record_rank(run("a"), 0, 4, false);
+  record_rank(run("a"), 1, 3, false);
+  for (int rank : {0, 1}) record_rank(run("b"), rank, 9, true);
+  const RunDiff result = diff_runs(folder_.path("a"), folder_.path("b"));
+  EXPECT_TRUE(result.same) << result.text;
+  EXPECT_THAT(result.text, HasSubstr("equal: 3 steps, 7 digests of 2 ranks; "));
+}
+
+TEST_F(RunDiffTest, StartsAreCountedInTheOrderOfTime) {
+  RunToRecord newer = run("a");
+  newer.nonce = "20260102T000000Z-00000000";
+  record(run("a"), 0, 3);
+  record(newer, 0, 3, {{1, 0, "compute/batch"}});
+  const std::string dir = folder_.path("a");
+  EXPECT_TRUE(diff_runs(dir, dir, 2).same);
+  EXPECT_THAT(diff_runs(dir, dir, 1, 2).text, HasSubstr("first difference: step 2, rank 0, compute: batch"));
+  try {
+    diff_runs(dir, dir, 3);
+    FAIL() << "not refused";
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.what(), dir + ": there is no start 3: it has journals of 2 starts");
+  }
+}
+
 TEST_F(RunDiffTest, BucketsCutOtherwiseAreNotCompared) {
   for (const char* name : {"a", "b"}) {
     const RunToRecord one = {.dir = folder_.path(name), .world = 1};
@@ -190,7 +282,7 @@ TEST_F(RunDiffTest, ARunWithoutJournalIsRefused) {
 TEST_F(RunDiffTest, ARunThatLacksARanksJournalIsRefused) {
   record(run("a"), 0, 2);
   record(run("b"), 0, 2);
-  PosixDisk().remove_all(journal_path(newest_journal(folder_.path("b")), 1));
+  PosixDisk().remove_all(journal_path(recorded_start(folder_.path("b")), 1));
   EXPECT_THAT(refused(), HasSubstr("rank-1.journal"));
 }
 

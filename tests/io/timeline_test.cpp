@@ -171,7 +171,7 @@ class AlignmentTest : public TimelineTest {
     writer.delivery("sync", "compute", kStepEnd.entered, at_us(entered));
     writer.event({at_us(left), "sync", kStepEnd.left, 0, 0});
   }
-  double shift() const { return us(align_clocks(newest_recorded_run(run_.dir)).at(1)); }
+  double shift() const { return us(align_clocks(recorded_run(run_.dir)).at(1)); }
 };
 
 TEST_F(AlignmentTest, ClocksThatFitStayAsTheyAre) {

@@ -53,6 +53,30 @@ class Diff(Recorded):
         self.assertRegex(told, r"^equal: 15 steps, \d{3} digests of 2 ranks; "
                                r".*/whole has steps 1 to 30, .*/resumed 16 to 30$")
 
+    def test_starts_of_one_run_can_be_chosen(self):
+        run = self.record("run", train__max_duration="15ba")
+        self.record("run", "--resume", "auto")
+        whole = self.record("whole")
+        for start_of, steps in (1, "1 to 15"), (2, "16 to 30"):
+            told = self.tell("diff", run, whole, "--start-a", start_of).splitlines()[-1]
+            self.assertRegex(told, r"^equal: 15 steps, \d{3} digests of 2 ranks; ")
+            self.assertIn(f"; {run} (start {start_of}) has steps {steps}, {whole} 1 to 30", told)
+        told = self.tell("diff", run, run, "--start-b", 3, code=2)
+        self.assertEqual(told, f"error: {run}: there is no start 3: it has journals of 2 starts")
+        self.tell("timeline", run, "--start", 1)
+        trace = Trace(run / "timeline.json", self)
+        steps = {event["args"]["step"] for event in trace.events if event.get("name") == "committed"}
+        self.assertEqual(steps, set(range(15)))
+
+    def test_a_rank_whose_record_was_cut_is_named(self):
+        one, two = self.record("one"), self.record("two")
+        journal = next((two / "journal").glob("*/rank-1.journal"))
+        journal.write_bytes(journal.read_bytes()[:3000])
+        told = self.tell("diff", one, two, code=1)
+        self.assertRegex(told, r"^equal: (\d) steps?, \d+ digests of 2 ranks\n"
+                               r"rank 1 of .*/two (ends at step \1|has no step)( \(torn at byte \d+\))?, "
+                               r"the run at step 30$")
+
     def test_another_learning_rate_shows_in_the_second_loss(self):
         told = self.tell("diff", self.record("one"), self.record("two", optimizer__lr=0.2), code=1)
         recipes, difference = told.splitlines()

@@ -67,7 +67,34 @@ class Replay(tutti_run.RunTest):
         train(run, train__max_duration="1ep")
         self.assertIn("the run has ranks 0 to 1", self.replay(run, "--rank", 7, code=2))
         self.assertIn("lies behind", self.replay(run, "--until", 3, "--break-at", "step=5", code=2))
-        self.assertIn("step 999 was not come to", self.replay(run, "--break-at", "step=999", code=1))
+        for option in "--until", "--break-at":
+            for step in 16, 999:
+                self.assert_refused(f"{option} step={step}: the record of this start has steps 1 to 15",
+                                    run, option, f"step={step}")
+            self.replay(run, option, "step=15")
+        train(run, "--resume", "auto", train__max_duration="2ep")
+        for step in 1, 15, 31:
+            self.assert_refused(f"--until step={step}: the record of this start has steps 16 to 30",
+                                run, "--until", step)
+        self.replay(run, "--until", 16)
+
+    def assert_refused(self, why, run, *arguments):
+        self.assertEqual(self.replay(run, *arguments, code=2), f"error: {why}\n")
+
+    def test_any_start_can_be_replayed(self):
+        run = self.folder / "run"
+        train(run, train__max_duration="2ep", checkpoint__keep=2)
+        for epochs in 3, 4:
+            train(run, "--resume", "auto", train__max_duration=f"{epochs}ep", checkpoint__keep=2)
+        for start_of, first, last in (1, 1, 30), (3, 46, 60):
+            self.assertRegex(self.replay(run, "--start", start_of, "--until", last), r"digests, all equal\n$")
+            self.assertIn(f"this start has steps {first} to {last}",
+                          self.replay(run, "--start", start_of, "--until", 61, code=2))
+        self.assertEqual(self.replay(run, "--start", 3), self.replay(run))
+        gone = "the checkpoint that this start went on from is not there any more, so it cannot be replayed"
+        self.assert_refused(f"{run}/checkpoints/ep2-ba30: {gone}", run, "--start", 2)
+        self.assert_refused(f"{run}: there is no start 4: it has journals of 3 starts", run, "--start", 4)
+        self.assertEqual(tutti("replay", run, "--start", 0).wait().code, 2)
 
     def test_all_ranks_come_to_the_last_step(self):
         run = self.folder / "run"
@@ -91,6 +118,17 @@ class Replay(tutti_run.RunTest):
         journal.write_bytes(bytes_)
         text = self.replay(run)
         self.assertRegex(text, r"the record of rank 1 ends in step \d+, where it is torn or damaged, at byte \d+")
+        self.assertIn("rank 0 was not replayed further", text)
+        self.assertNotIn("the record of rank 0", text)
+
+    def test_a_record_that_was_cut_is_told_and_no_other(self):
+        run = self.folder / "run"
+        train(run, train__max_duration="4ep")
+        journal = next((run / "journal").glob("*/rank-1.journal"))
+        journal.write_bytes(journal.read_bytes()[:3000])
+        text = self.replay(run)
+        self.assertRegex(text, r"; rank 0 was not replayed further; the record of rank 1 ends in step \d, where it ")
+        self.assertNotIn("the record of rank 0", text)
 
     def test_a_start_that_was_killed_before_it_trained_is_passed_over(self):
         run = self.folder / "run"
@@ -178,14 +216,44 @@ class Replay(tutti_run.RunTest):
         return recipe, data
 
     def test_a_byte_of_a_sample(self):
-        """Named are the rank that reads it, the step and the tensor."""
+        """Named are the rank that reads it, the step and the tensor: in the order of the file, the last of 15."""
         recipe, data = self.own_recipe_and_data()
         run = self.folder / "run"
-        train(run, recipe=recipe, train__max_duration="1ep")
+        train(run, recipe=recipe, train__max_duration="1ep", data__train__shuffle="false")
         self.assert_replays(run, 2)
-        change_a_byte_of_the_last_image(data)
-        difference = r"^rank [01], step \d+, compute, after BatchReady: batch differs in input$"
-        self.assertRegex(self.replay(run, code=1).splitlines()[0], difference)
+        change_a_byte_of_a_late_image(data)
+        self.assertEqual(self.replay(run, code=1).splitlines()[0],
+                         "rank 1, step 15, compute, after BatchReady: batch differs in input")
+
+    def test_a_byte_of_a_sample_of_a_shuffled_epoch(self):
+        """A second run, on what the data are now, differs from the first where the replay does."""
+        recipe, data = self.own_recipe_and_data()
+        run, other = self.folder / "run", self.folder / "other"
+        train(run, recipe=recipe, train__max_duration="1ep")
+        change_a_byte_of_a_late_image(data)
+        train(other, recipe=recipe, train__max_duration="1ep")
+        difference = tutti("diff", run, other).wait().text
+        step, rank = re.search(r"^first difference: step (\d+), rank ([01]), compute: batch, in input", difference,
+                               re.M).groups()
+        self.assertEqual(self.replay(run, code=1).splitlines()[0],
+                         f"rank {rank}, step {step}, compute, after BatchReady: batch differs in input")
+
+    def test_a_byte_of_what_is_evaluated(self):
+        """One of the last 17 of 360 images: in the fourth batch of 96, and in rank 1's half of it."""
+        recipe, data = self.own_recipe_and_data()
+        run, other = self.folder / "run", self.folder / "other"
+        train(run, recipe=recipe, train__max_duration="2ep")
+        self.assert_replays(run, 2)
+        change_a_byte_of_a_late_image(data, evaluated=True)
+        for until in (), ("--until", 15):
+            self.assertEqual(self.replay(run, *until, code=1).splitlines()[0],
+                             "rank 1, step 15, compute, after BatchReady: batch of eval differs in input")
+        self.replay(run, "--until", 14)
+        train(other, recipe=recipe, train__max_duration="2ep")
+        difference = tutti("diff", run, other).wait()
+        self.assertEqual(difference.code, 1, difference.text)
+        self.assertIn("first difference: step 15, rank 1, compute: batch of eval #4, in input (digest ",
+                      difference.text)
 
     def test_a_weight(self):
         weights = self.folder / "weights.safetensors"
@@ -214,7 +282,7 @@ class Replay(tutti_run.RunTest):
         self.assertEqual(elsewhere.code, 0, elsewhere.text)
         self.assertRegex(elsewhere.text, r"messages; 60 losses, all equal to a tolerance\n"
                                          r"the run computed with AVX\w+, this machine with DEFAULT: bits may differ")
-        change_a_byte_of_the_last_image(data, byte=3)  # by more than any rounding
+        change_a_byte_of_a_late_image(data, byte=3)  # by more than any rounding
         elsewhere = self.replay_elsewhere(run)
         self.assertEqual(elsewhere.code, 1, elsewhere.text)
         self.assertRegex(elsewhere.text, r"^rank [01], step \d+, compute, after BatchReady: loss differs\n"
@@ -249,12 +317,14 @@ def steps(run):
     return path.read_text().count("\n") if path.exists() else 0
 
 
-def change_a_byte_of_the_last_image(path, byte=2):
-    """Images of 64 floats and, 2 KiB further on, labels of int64 follow each other; the labels to train on lie
-    in one row."""
+def change_a_byte_of_a_late_image(path, byte=2, evaluated=False):
+    """Images of 64 floats and, at most 2 KiB further on, labels of int64 in one row: 1437 to train on, then 360 to
+    evaluate on. So no more than 16 images follow the one that is changed."""
     content = bytearray(path.read_bytes())
-    labels = re.search(rb"(?:[\0-\x09]\0{7}){1437,}", content).start()
-    content[labels - 4096 + byte] ^= 0x40
+    labels = [row.start() for row in re.finditer(rb"(?:[\0-\x09]\0{7}){360,}", content)]
+    if len(labels) != 2:
+        raise AssertionError(f"{path} is not laid out as this test thinks: {labels}")
+    content[labels[evaluated] - 4096 + byte] ^= 0x40
     path.write_bytes(content)
 
 
