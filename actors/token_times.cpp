@@ -35,7 +35,8 @@ bool counts_tokens(const Model& model, const SampleSpec& samples) {
 }
 
 void require_tokens(const Setting& recipe, const Model& model, const SampleSpec& samples) {
-  for (const char* section : {"train", "data", "evaluators", "checkpoint", "scheduler", "callbacks"}) {
+  for (const char* section :
+       {"train", "data", "evaluators", "checkpoint", "scheduler", "callbacks", "loggers"}) {
     const Setting* given = recipe.find(section);
     const Setting* time = given ? first_in_tokens(*given) : nullptr;
     if (time && !counts_tokens(model, samples))

@@ -135,6 +135,10 @@ Key Key::not_carried_over(const std::string& reason) && {
   return std::move(*this);
 }
 
+Entry refused_entry(const std::string& name, const std::string& why) {
+  return {.name = name, .doc = why, .refusal = why};
+}
+
 const Entry* Catalog::find_entry(const std::string& kind) const {
   for (const auto& entry : entries) {
     if (entry.name == kind) return &entry;

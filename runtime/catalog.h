@@ -78,7 +78,11 @@ struct Entry {
   std::string name;
   std::string doc;
   std::vector<Key> keys = {};
+  std::string refusal = "";  // why it is known and yet refused, whatever its keys
 };
+
+// A kind of Composer's that tutti has elsewhere, or leaves out: why is its doc too.
+Entry refused_entry(const std::string &name, const std::string &why);
 
 // Keys of which only one may be given, and with `required` one must.
 struct Alternatives {

@@ -49,6 +49,7 @@ class SectionResolver {
       kind_ = Setting(catalog_.default_kind, below(given_.path, "kind"), given_.position);
     }
     entry_ = catalog_.find_entry(kind_.text());
+    if (entry_ && !entry_->refusal.empty()) kind_.fail(entry_->refusal);
     if (entry_) return;
     const std::string near = nearest_name(kind_.text(), catalog_.kinds());
     kind_.fail("unknown " + catalog_.noun + "; " +

@@ -116,9 +116,7 @@ Catalog train_catalog() {
                    "nothing"},
                   {"progress_bar", kBoolean, "true", "progress on standard output"},
                   {"log_to_console", kBoolean, "false", "print metrics; as [[loggers]] kind = \"console\""},
-                  Key{"console_log_interval", kTime, "1ba", "how often log_to_console prints"}
-                      .in_units({"ba", "ep"})
-                      .at_least(1),
+                  Key{"console_log_interval", kTime, "1ba", "how often log_to_console prints"}.more_than(0),
                   Key{"console_stream", kText, "stderr", "where log_to_console prints"}.one_of(
                       {"stdout", "stderr"}),
                   {"log_traces", kBoolean, "false", "log which algorithms ran at which event"},

@@ -44,9 +44,9 @@ std::vector<Entry> files() {
 }
 
 Entry hosted(const char* name, const char* service) {
-  return {name, "Not carried over: " + std::string(service) +
-                    " is a service of others; kind = \"command\" passes everything on to a script that logs "
-                    "to it."};
+  return refused_entry(name, "Not carried over: " + std::string(service) +
+                                 " is a service of others; kind = \"command\" passes everything on to a "
+                                 "script that logs to it.");
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ Catalog logger_catalog() {
   std::vector<Entry> entries = {
       {"console",
        "Prints metrics every so often; Composer's ConsoleLogger.",
-       {Key{"log_interval", kTime, "1ba", "how often"}.in_units({"ba", "ep"}).at_least(1),
+       {Key{"log_interval", kTime, "1ba", "how often"}.more_than(0),
         Key{"stream", kText, "stderr", "where to"}.one_of({"stdout", "stderr"}), log_traces()}}};
   for (auto& entry : files()) entries.push_back(std::move(entry));
   entries.push_back({"command",
@@ -64,17 +64,18 @@ Catalog logger_catalog() {
                       rank_zero_only()}});
   entries.push_back(plugin_entry("logger"));
   entries.push_back(
-      {"in_memory",
-       "Not for recipes: InMemoryLogger keeps everything for the C++ program that trains, which "
-       "gives it to the run as a listener."});
-  entries.push_back({"progress_bar", "Not a section: [train] progress_bar shows or hides it."});
+      refused_entry("in_memory",
+                    "Not for recipes: InMemoryLogger keeps everything for the C++ program that trains, which "
+                    "gives it to the run as a listener."));
+  entries.push_back(refused_entry("progress_bar", "Not a section: [train] progress_bar shows or hides it."));
   for (const auto& [name, service] :
        {std::pair{"wandb", "Weights & Biases"}, std::pair{"mlflow", "MLflow"}, std::pair{"cometml", "Comet"},
         std::pair{"neptune", "Neptune"}, std::pair{"slack", "Slack"},
         std::pair{"mosaicml", "the MosaicML platform"}})
     entries.push_back(hosted(name, service));
-  entries.push_back({"remote_uploader_downloader",
-                     "Not carried over: tutti writes to file systems; another program may copy them."});
+  entries.push_back(
+      refused_entry("remote_uploader_downloader",
+                    "Not carried over: tutti writes to file systems; another program may copy them."));
   return {.section = "loggers",
           .noun = "logger",
           .doc = "Where what is logged goes, besides metrics.jsonl. docs/loggers.md says what is logged.",

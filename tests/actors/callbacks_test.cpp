@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tests/actors/memory_world.h"
+#include "tests/actors/sleeping_world.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -15,6 +16,7 @@ namespace {
 using testing::AllOf;
 using testing::Each;
 using testing::HasSubstr;
+using testing::Not;
 using testing::SizeIs;
 
 std::string recipe_with(const std::string& more) {
@@ -22,6 +24,69 @@ std::string recipe_with(const std::string& more) {
          "batch_size = 8\nshape = [3]\n[optimizer]\nkind = 'sgd'\n[checkpoint]\ninterval = '0ba'\n"
          "[train]\nmax_duration = '4ba'\n" +
          more;
+}
+
+std::string with_callback(const std::string& kind, const std::string& keys = "") {
+  return recipe_with("[[callbacks]]\nkind = '" + kind + "'\n" + keys + "\n");
+}
+
+TEST(CallbacksTest, ThoseOfTheRecipeRunAndLog) {
+  const std::string key = "\"lr-SGD/group0\": ";
+  EXPECT_THAT(MemoryWorld{.recipe = with_callback("lr_monitor")}.run("1").metrics, HasSubstr(key));
+  EXPECT_THAT(MemoryWorld{.recipe = recipe_with("")}.run("1").metrics, Not(HasSubstr(key)));
+}
+
+// Kinds with an argument of Composer's.
+using Arguments = std::vector<std::pair<std::string, std::string>>;
+
+TEST(CallbacksTest, ComposersArgumentsAreTaken) {
+  const Arguments taken = {
+      {"system_metrics_monitor", "log_all_data = true"},
+      {"memory_monitor", "memory_keys = {\"allocated_bytes.all.peak\" = 'peak'}"},
+      {"mlperf_callback",
+       "root_folder = 'a'\nindex = 0\nexit_at_target = true\nbenchmark = 'bert'\n"
+       "host_processors_per_node = 2"},
+  };
+  for (const auto& [kind, keys] : taken) EXPECT_NO_THROW(recipe_of(with_callback(kind, keys))) << kind;
+}
+
+TEST(CallbacksTest, ArgumentsThatAreNotCarriedOverSayWhy) {
+  const Arguments refused = {
+      {"activation_monitor", "only_log_wandb = true"},
+      {"memory_monitor", "dist_aggregate_batch_interval = 5"},
+      {"memory_snapshot", "max_entries = 5"},
+      {"memory_snapshot", "remote_file_name = 's3://a'"},
+      {"oom_observer", "max_entries = 5"},
+      {"oom_observer", "remote_file_name = 's3://a'"},
+      {"mlperf_callback", "root_folder = 'a'\nindex = 0\ncache_clear_cmd = 'sync'"},
+      {"export_for_inference", "save_path = 'a'\nsave_format = 'onnx'"},
+      {"export_for_inference", "save_path = 'a'\nsave_object_store = 's3'"},
+      {"export_for_inference", "save_path = 'a'\nsample_input = 1"},
+      {"export_for_inference", "save_path = 'a'\ntransforms = []"},
+      {"export_for_inference", "save_path = 'a'\ninput_names = ['x']"},
+      {"export_for_inference", "save_path = 'a'\noutput_names = ['y']"},
+  };
+  for (const auto& [kind, keys] : refused)
+    EXPECT_THAT(message_of<UserError>([&] { recipe_of(with_callback(kind, keys)); }),
+                AllOf(HasSubstr("test.toml:"), HasSubstr("not carried over: ")))
+        << keys;
+}
+
+TEST(CallbacksTest, ThoseOfCheckpointsPointToTheirSection) {
+  for (const char* kind : {"checkpoint_saver", "load_checkpoint"})
+    EXPECT_THAT(message_of<UserError>([&] { recipe_of(with_callback(kind, "overwrite = true")); }),
+                AllOf(HasSubstr("callbacks.0.kind = \"" + std::string(kind) + "\""),
+                      HasSubstr("Not a callback: [checkpoint]")));
+}
+
+TEST(CallbacksTest, IntervalsAreInAnyUnit) {
+  for (const char* time : {"'0.5dur'", "'16sp'", "'9tok'", "'1m30s'", "'1iter'", "'3ba'", "2"}) {
+    const std::string keys = std::string("interval = ") + time;
+    for (const char* kind : {"activation_monitor", "memory_snapshot"})
+      EXPECT_NO_THROW(recipe_of(with_callback(kind, keys))) << time;
+    EXPECT_NO_THROW(recipe_of(recipe_with(std::string("console_log_interval = ") + time + "\n"))) << time;
+    EXPECT_NO_THROW(recipe_of(recipe_with("[[loggers]]\nkind = 'console'\nlog_" + keys + "\n"))) << time;
+  }
 }
 
 // Makes the third step's loss on the last rank no number.

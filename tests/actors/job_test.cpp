@@ -68,6 +68,10 @@ TEST_F(JobTest, ATimeInTokensOfAModelThatCountsNoneIsRefused) {
   EXPECT_EQ(why_refused(with_times(points, "0tok")), "it was taken");
   EXPECT_THAT(why_refused(points + "[scheduler]\nkind = 'linear'\nt_max = '50tok'\n"),
               HasSubstr("scheduler.t_max"));
+  EXPECT_THAT(why_refused(points + "[[callbacks]]\nkind = 'activation_monitor'\ninterval = '9tok'\n"),
+              HasSubstr("callbacks.0.interval"));
+  EXPECT_THAT(why_refused(points + "[[loggers]]\nkind = 'console'\nlog_interval = '9tok'\n"),
+              HasSubstr("loggers.0.log_interval"));
   const std::string words = "kind = 'synthetic'\ntargets = 'sequence'\nshape = [8]";
   EXPECT_EQ(why_refused(with_times(with_data("kind = 'gpt'\nn_positions = 8", words, words), "7tok")),
             "it was taken");

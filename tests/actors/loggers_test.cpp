@@ -109,7 +109,7 @@ TEST(LoggersTest, LogsTheLossAndTheTimesOfEveryBatch) {
   for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_EQ(static_cast<float>(logged[i]), losses[i]) << i;
 }
 
-TEST(LoggersTest, TheRecipeIsLoggedWhereAskedFor) {
+TEST(LoggersTest, TheRecipeIsLoggedWhereAskedForAlone) {
   const Scratch folder;
   const auto memory = std::make_shared<InMemoryLogger>();
   log_run(logging_recipe("[[callbacks]]\nkind = 'lr_monitor'\n", "auto_log_hparams = true\n"),
@@ -121,6 +121,12 @@ TEST(LoggersTest, TheRecipeIsLoggedWhereAskedFor) {
                     Contains(Pair("train.auto_log_hparams", Hyperparameter(true))),
                     Contains(Pair("model.hidden", Hyperparameter(std::string("[4]")))),
                     Contains(Pair("callbacks.0.kind", Hyperparameter(std::string("lr_monitor"))))));
+  for (const char* train : {"", "auto_log_hparams = false\n"}) {
+    const auto unasked = std::make_shared<InMemoryLogger>();
+    log_run(logging_recipe("", train), folder.path("unasked"), with(unasked));
+    EXPECT_THAT(unasked->hyperparameters(), ElementsAre(Pair("rank_zero_seed", Hyperparameter(int64_t{1}))));
+    PosixDisk().remove_all(folder.path("unasked"));
+  }
 }
 
 class Idle final : public Algorithm {

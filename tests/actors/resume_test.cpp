@@ -43,6 +43,7 @@ growth_interval = 3
 kind = "lr_monitor"
 [[callbacks]]
 kind = "optimizer_monitor"
+batch_log_interval = 3
 [[callbacks]]
 kind = "activation_monitor"
 interval = "2ba"

@@ -128,6 +128,13 @@ TEST_F(StartingFromTest, NamesAreThoseOfThePattern) {
   EXPECT_EQ(steps("a"), "1 2 3 4 5 6 ");
 }
 
+TEST_F(StartingFromTest, AsManyCheckpointsStayAsTheRecipeSays) {
+  train("a", {.checkpoint = "save_interval = '1ba'\nsave_num_checkpoints_to_keep = 2"});
+  EXPECT_THAT(checkpoints("a"), ElementsAre(".lock", "ep0-ba3", "ep1-ba4", "latest"));
+  train("b", {.checkpoint = "save_interval = '1ba'\nsave_num_checkpoints_to_keep = 0"});
+  EXPECT_THAT(checkpoints("b"), ElementsAre(".lock", "ep1-ba4", "latest"));
+}
+
 TEST_F(StartingFromTest, NamesThatCannotBeAreToldAtTheStart) {
   EXPECT_THAT(
       refused("a", {.checkpoint = "save_filename = 'ep{epoch}-rank{rank}.pt'"}),

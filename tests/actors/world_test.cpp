@@ -45,6 +45,16 @@ TEST(WorldTest, AnyInterleavingGivesTheSameBits) {
   EXPECT_EQ(inspect_digest(folder.path("one")), inspect_digest(folder.path("two")));
 }
 
+TEST(WorldTest, DeterministicModeIsTheOnlyOne) {
+  const Scratch folder;
+  for (const std::string mode : {"true", "false"})
+    train_in_one_process(
+        recipe_of(world_recipe("[train]\nmax_duration = '2ep'\ndeterministic_mode = " + mode + "\n")),
+        quietly(2, folder.path(mode)));
+  EXPECT_EQ(losses(folder.path("true")), losses(folder.path("false")));
+  EXPECT_EQ(inspect_digest(folder.path("true")), inspect_digest(folder.path("false")));
+}
+
 TEST(WorldTest, RealTimeGivesTheSameBits) {
   const Scratch folder;
   const Setting recipe = recipe_of(world_recipe("[train]\nmax_duration = '2ep'\n"));

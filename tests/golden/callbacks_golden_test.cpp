@@ -28,6 +28,7 @@ constexpr const char* kNoCallback = "none";
 const std::map<std::string, std::map<std::string, std::string>> kUntold = {
     {"ActivationMonitor", {{"interval", "'1ba'"}}},
     {"EarlyStopper", {{"monitor", "'MulticlassAccuracy'"}, {"patience", "'9ep'"}}},
+    {"OptimizerMonitor", {{"batch_log_interval", "1"}}},
     {"ThresholdStopper", {{"monitor", "'MulticlassAccuracy'"}, {"threshold", "-1"}}}};
 
 using Loggings = std::map<std::string, std::vector<int64_t>>;  // by key, the batches at which it was logged

@@ -266,8 +266,19 @@ monitor = "metrics/eval/LanguageCrossEntropy"
                            'monitor = "CrossEntropy"\nthreshold = 1\n\n[checkpoint]', named="monitor")
         self.refused(place, 'callbacks.0.monitor = "CrossEntropy"', 'nothing is measured under the label "evil"')
 
+    def test_a_metric_of_mlperfs_that_there_is_not(self):
+        place = self.alter("[checkpoint]", '[[callbacks]]\nkind = "mlperf_callback"\nroot_folder = "mlperf"\n'
+                           'index = 0\nmetric_name = "Acuracy"\n\n[checkpoint]', named="metric_name")
+        self.refused(place, 'callbacks.0.metric_name = "Acuracy"', "there is no such metric")
+
+    def test_a_callback_that_is_a_section(self):
+        place = self.alter("[checkpoint]", '[[callbacks]]\nkind = "checkpoint_saver"\nfolder = "x"\n\n[checkpoint]',
+                           named='"checkpoint_saver"')
+        self.refused(place, 'callbacks.0.kind = "checkpoint_saver"', "[checkpoint]", "save_folder")
+
     def test_a_logger_of_a_hosted_service(self):
-        place = self.alter("[checkpoint]", '[[loggers]]\nkind = "wandb"\n\n[checkpoint]', named='"wandb"')
+        place = self.alter("[checkpoint]", '[[loggers]]\nkind = "wandb"\nproject = "x"\n\n[checkpoint]',
+                           named='"wandb"')
         self.refused(place, 'loggers.0.kind = "wandb"', "Not carried over", 'kind = "command"')
 
     def test_a_log_that_several_ranks_would_write(self):

@@ -96,6 +96,15 @@ TEST(Resolve, AnOverrideWinsOverAnotherNameInTheFile) {
   }
 }
 
+TEST(Resolve, ARefusedKindSaysWhyWhateverItsKeys) {
+  Catalog catalog = walk();
+  catalog.entries.push_back(refused_entry("fly", "that is [wings]'s affair"));
+  const Setting given = recipe(
+      {{"walk", section("walk", 1,
+                        {{"kind", text("fly", "walk.kind", 2)}, {"height", value(2.0, "walk.height", 3)}})}});
+  EXPECT_EQ(error_of(given, catalog), "r.toml:2: walk.kind = \"fly\": that is [wings]'s affair");
+}
+
 TEST(Resolve, UnknownKeysSuggestTheNearestName) {
   const Setting given = recipe({{"walk", section("walk", 1, {{"sped", value(2.0, "walk.sped", 7)}})}});
   EXPECT_EQ(error_of(given, walk()),

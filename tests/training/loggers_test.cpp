@@ -191,6 +191,25 @@ TEST_F(ConsoleLoggerTest, PrintsAtTheEndsOfEpochs) {
             "[epoch=2/3][batch=4/4]:\n\t Train loss: 8\n");
 }
 
+TEST_F(ConsoleLoggerTest, PrintsAfterAnIntervalInAnyUnit) {
+  for (const char* interval : {"0.5dur", "32sp", "4sec"}) {  // of 8 batches, of 8 samples and a second each
+    std::FILE* out = std::fopen(scratch_.path("out").c_str(), "w");
+    ConsoleLogger logger(Time::parse(std::string_view(interval)), out, false);
+    LogStart begins = start();
+    begins.max_duration = Time::parse("8ba");
+    logger.open(begins);
+    for (int64_t step = 1; step <= 5; ++step) {
+      LogTime time = after(step);
+      time.at.sample = 8 * step;
+      time.at.total_wct = static_cast<double>(step);
+      logger.log_metrics({{"loss", static_cast<double>(step)}}, during(step));
+      logger.step_end(time);
+    }
+    std::fclose(out);
+    EXPECT_EQ(read_text(scratch_.path("out")), "[batch=4/8]:\n\t Train loss: 4\n") << interval;
+  }
+}
+
 TEST_F(ConsoleLoggerTest, PrintsEvaluationsWheneverTheyCome) {
   std::FILE* out = std::fopen(scratch_.path("out").c_str(), "w");
   ConsoleLogger logger(Time::parse("100ba"), out, false);

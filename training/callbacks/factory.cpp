@@ -36,6 +36,11 @@ CallbackPtr speed_monitor(const Setting& section, Disk&) {
   return std::make_shared<SpeedMonitor>(options);
 }
 
+CallbackPtr memory_monitor(const Setting& section, Disk&) {
+  if (!section.has("memory_keys")) return std::make_shared<MemoryMonitor>();
+  return std::make_shared<MemoryMonitor>(MemoryMonitor::keys_of(section.at("memory_keys")));
+}
+
 CallbackPtr optimizer_monitor(const Setting& section, Disk&) {
   return std::make_shared<OptimizerMonitor>(section.at("log_optimizer_metrics").boolean(),
                                             section.at("batch_log_interval").integer());
@@ -91,11 +96,14 @@ CallbackPtr mlperf_callback(const Setting& section, Disk& disk) {
   options.benchmark = section.at("benchmark").text();
   options.target = section.at("target").number();
   options.division = section.at("division").text();
-  options.metric_name = section.at("metric_name").text();
+  options.metric_name = section.at("metric_name");
   options.metric_label = section.at("metric_label").text();
   options.submitter = section.at("submitter").text();
   options.status = section.at("status").text();
+  options.exit_at_target = section.at("exit_at_target").boolean();
   options.exist_ok = section.at("exist_ok").boolean();
+  if (section.has("host_processors_per_node"))
+    options.host_processors_per_node = section.at("host_processors_per_node").integer();
   if (section.has("system_name")) options.system_name = section.at("system_name").text();
   return std::make_shared<MLPerfCallback>(
       disk, [clock = SystemClock()] { return clock.unix_ms(); }, options);
@@ -108,7 +116,7 @@ const std::map<std::string, CallbackMaker>& callback_makers() {
       {"export_for_inference", export_for_inference},
       {"free_outputs", make<FreeOutputs>},
       {"lr_monitor", make<LrMonitor>},
-      {"memory_monitor", make<MemoryMonitor>},
+      {"memory_monitor", memory_monitor},
       {"memory_snapshot", memory_snapshot},
       {"mlperf_callback", mlperf_callback},
       {"nan_monitor", make<NaNMonitor>},

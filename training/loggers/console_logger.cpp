@@ -83,7 +83,9 @@ void ConsoleLogger::log_text(const LoggedText& text, const LogTime&) {
 void ConsoleLogger::step_end(const LogTime& time) {
   const Timestamp before = now_;
   now_ = time.at;
-  if (every_->at_batch_end(before, now_) || every_->at_epoch_end(before, now_)) print(train_, "Train");
+  if (every_->at_batch_end(before, now_) || every_->at_epoch_end(before, now_) ||
+      every_->at_iteration_end(before, now_))
+    print(train_, "Train");
   print(eval_, "Eval");
 }
 

@@ -11,7 +11,7 @@ namespace tutti {
 // Prints metrics every so often, each as it was last logged: composer.loggers.ConsoleLogger.
 class ConsoleLogger final : public LoggerDestination {
  public:
-  // `log_interval` in batches or epochs; `out` may be null: prints nothing.
+  // `log_interval` in any unit; `out` may be null: prints nothing.
   ConsoleLogger(const Time& log_interval, std::FILE* out, bool log_traces);
 
   std::string name() const override { return "ConsoleLogger"; }

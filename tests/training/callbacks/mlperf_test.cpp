@@ -12,6 +12,7 @@
 namespace tutti {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -26,10 +27,13 @@ class MLPerfTest : public CallbackTest {
     state_.grad_accum = 2;
     state_.train_samples = 320;
     state_.eval_samples = 64;
+    state_.measured = {{"eval", {"MulticlassAccuracy"}}, {"other", {"MulticlassAccuracy"}}};
   }
 
-  MLPerfCallback callback(const std::string& submitter = "MosaicML") {
-    return {disk_, [this] { return ++ms_; }, {.root_folder = "mlperf", .index = 3, .submitter = submitter}};
+  MLPerfCallback callback(MLPerfCallback::Options options = {}) {
+    options.root_folder = "mlperf";
+    options.index = 3;
+    return {disk_, [this] { return ++ms_; }, options};
   }
   void start(Callback& callback) {
     for (const Event event : {Event::kInit, Event::kAfterLoad, Event::kFitStart})
@@ -39,6 +43,7 @@ class MLPerfTest : public CallbackTest {
     callback.run_event(Event::kEpochStart, state_, logged_);
     batch(callback, 1.0);
     end_epoch(callback);
+    state_.dataloader_label = "eval";
     callback.run_event(Event::kEvalStart, state_, logged_);
     measured(callback, accuracy);
   }
@@ -48,6 +53,11 @@ class MLPerfTest : public CallbackTest {
     std::vector<std::string> found;
     std::istringstream text(read_text(path()));
     for (std::string line; std::getline(text, line);) found.push_back(line);
+    return found;
+  }
+  int told(const std::string& what) const {
+    int found = 0;
+    for (const std::string& line : lines()) found += line.find(what) != std::string::npos;
     return found;
   }
   std::vector<std::string> keys() const {
@@ -81,7 +91,7 @@ TEST_F(MLPerfTest, TellsTheRunUpToItsTarget) {
 }
 
 TEST_F(MLPerfTest, LinesAreThoseOfItsLogger) {
-  MLPerfCallback mlperf = callback("The \"best\"");
+  MLPerfCallback mlperf = callback({.submitter = "The \"best\""});
   start(mlperf);
   epoch(mlperf, 0.5);
   const auto found = lines();
@@ -97,10 +107,56 @@ TEST_F(MLPerfTest, LinesAreThoseOfItsLogger) {
 }
 
 TEST_F(MLPerfTest, DescribesTheSystem) {
-  MLPerfCallback mlperf = callback();
+  MLPerfCallback mlperf = callback({.host_processors_per_node = 2});
   start(mlperf);
   EXPECT_THAT(read_text(folder_.path("mlperf/systems/1xCPU_tutti.json")),
-              HasSubstr(R"("submitter": "MosaicML", "division": "open", "status": "onprem")"));
+              AllOf(HasSubstr(R"("submitter": "MosaicML", "division": "open", "status": "onprem")"),
+                    HasSubstr(R"("host_processors_per_node": "2")")));
+}
+
+TEST_F(MLPerfTest, TimeOfBertIsInSamples) {
+  MLPerfCallback mlperf = callback({.benchmark = "bert"});
+  start(mlperf);
+  epoch(mlperf, 0.5);
+  EXPECT_THAT(read_text(folder_.path("mlperf/results/1xCPU_tutti/bert/result_3.txt")),
+              HasSubstr(R"("value": 0.5, "metadata": {"epoch_num": 32}})"));
+}
+
+TEST_F(MLPerfTest, TrainingEndsAtTheTargetWhereTold) {
+  MLPerfCallback on = callback(), out = callback({.exit_at_target = true, .exist_ok = true});
+  start(on);
+  epoch(on, 0.8);
+  EXPECT_FALSE(stopped());
+  start(out);
+  epoch(out, 0.7);
+  EXPECT_FALSE(stopped());
+  epoch(out, 0.8);
+  EXPECT_TRUE(stopped());
+}
+
+TEST_F(MLPerfTest, OtherEvaluatorsAreNotItsAffair) {
+  MLPerfCallback mlperf = callback();
+  start(mlperf);
+  state_.dataloader_label = "other";
+  state_.metric_values["other/MulticlassAccuracy"] = 0.9;
+  for (const Event event : {Event::kEvalStart, Event::kEvalEnd}) mlperf.run_event(event, state_, logged_);
+  EXPECT_EQ(keys().back(), "run_start");
+  epoch(mlperf, 0.5);
+  EXPECT_EQ(told("eval_accuracy"), 1);
+}
+
+TEST_F(MLPerfTest, AMetricThatNothingMeasuresIsAnErrorBeforeTheTraining) {
+  const auto named = [](const char* name) {
+    return Setting(std::string(name), "callbacks.0.metric_name", {"test.toml", 7});
+  };
+  MLPerfCallback typo = callback({.metric_name = named("MulticlasAccuracy")});
+  EXPECT_THAT([&] { typo.require(state_); },
+              ThrowsMessage<UserError>(
+                  AllOf(HasSubstr("test.toml:7"), HasSubstr("did you mean MulticlassAccuracy?"))));
+  MLPerfCallback elsewhere =
+      callback({.metric_name = named("MulticlassAccuracy"), .metric_label = "evaluation"});
+  EXPECT_THAT([&] { elsewhere.run_event(Event::kAfterLoad, state_, logged_); },
+              ThrowsMessage<UserError>(AllOf(HasSubstr("test.toml:7"), HasSubstr("\"evaluation\""))));
 }
 
 TEST_F(MLPerfTest, AnOlderResultIsLeftAlone) {
@@ -113,11 +169,15 @@ TEST_F(MLPerfTest, ResumedRunGoesOnInItsFile) {
   MLPerfCallback first = callback(), second = callback();
   start(first);
   epoch(first, 0.5);
-  const std::size_t before = lines().size();
+  const auto saved = lines();
   second.restore(first.state());
+  epoch(first, 0.6);  // which is done again
+  write_text(path(), read_text(path()) + "torn");
   start(second);
-  EXPECT_EQ(lines().size(), before + 13);
+  EXPECT_EQ(lines(), saved);
   epoch(second, 0.8);
+  for (const char* once : {"init_start", "run_start", "run_stop"}) EXPECT_EQ(told(once), 1) << once;
+  EXPECT_EQ(told("eval_accuracy"), 2);
   const std::string done = second.state();
   MLPerfCallback third = callback();
   third.restore(done);

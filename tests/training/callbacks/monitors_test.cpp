@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/error.h"
 #include "tensors/meter.h"
 #include "tests/training/callbacks/by_hand.h"
 #include "training/callbacks/free_outputs.h"
@@ -129,6 +130,19 @@ TEST_F(CallbackTest, RuntimeEstimatorGoesOnWhereItWas) {
   state_.timestamp = then;
   batch(resumed, 2.0);
   EXPECT_EQ(logged_.values, wanted);
+}
+
+TEST_F(CallbackTest, MemoryMonitorLogsWhatItIsToldUnderTheNamesThatItIsTold) {
+  const auto table = [](const char* figure) {
+    Setting name(std::string("most_bytes"), "callbacks.0.memory_keys", {"test.toml", 7});
+    return Setting(Setting::Table{{figure, name}}, "callbacks.0.memory_keys", {"test.toml", 7});
+  };
+  MemoryMonitor monitor(MemoryMonitor::keys_of(table("allocated_bytes.all.peak")));
+  monitor.run_event(Event::kAfterTrainBatch, state_, logged_);
+  EXPECT_THAT(logged_.values, UnorderedElementsAre(Pair("memory/most_gigabytes", testing::_)));
+  EXPECT_THAT([&] { MemoryMonitor::keys_of(table("num_alloc_retries")); },
+              testing::ThrowsMessage<UserError>(
+                  testing::AllOf(testing::HasSubstr("test.toml:7"), testing::HasSubstr("there is no such"))));
 }
 
 TEST_F(CallbackTest, MemoryMonitorTellsTheMetersFigures) {

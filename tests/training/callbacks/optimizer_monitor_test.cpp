@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/training/callbacks/by_hand.h"
+#include "training/callbacks/factory.h"
 
 namespace tutti {
 namespace {
@@ -31,6 +32,18 @@ TEST_F(WithOptimizer, OptimizerMonitorKeepsItsInterval) {
     if (!logged_.values.empty()) logged_at.push_back(state_.timestamp.batch);
   }
   EXPECT_THAT(logged_at, ElementsAre(3, 6));
+}
+
+TEST_F(WithOptimizer, OptimizerMonitorLogsEveryTenthBatchUnlessTold) {
+  optimizer("sgd");
+  PosixDisk disk;
+  const auto monitor = make_callback(smallest_section(callback_catalog(), "optimizer_monitor"), disk);
+  std::vector<int64_t> logged_at;
+  for (int i = 0; i < 21; ++i) {
+    step(*monitor);
+    if (!logged_.values.empty()) logged_at.push_back(state_.timestamp.batch);
+  }
+  EXPECT_THAT(logged_at, ElementsAre(10, 20));
 }
 
 TEST_F(WithOptimizer, OptimizerMonitorLeavesTheOptimizersNormsOutWhereTold) {

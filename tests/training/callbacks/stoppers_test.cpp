@@ -79,6 +79,23 @@ TEST_F(CallbackTest, EarlyStopperGoesOnWhereItWas) {
   EXPECT_TRUE(stopped());
 }
 
+TEST_F(CallbackTest, EarlyStopperLooksAtBatchesOfTheTrainingWhereItsPatienceIsInBatches) {
+  EarlyStopper in_batches(metric("MulticlassAccuracy", "train"), 10.0, Time(2, TimeUnit::kBatch));
+  EarlyStopper in_epochs(metric("MulticlassAccuracy", "train"), 10.0, Time(1, TimeUnit::kEpoch));
+  EXPECT_NO_THROW(batch(in_epochs, 1.0)) << "it looks for a metric that is not there yet";
+  state_.timestamp = {};
+  state_.metric_values["train/MulticlassAccuracy"] = 0.5;
+  while (!stopped() && state_.timestamp.batch < 9) batch(in_batches, 1.0);
+  EXPECT_EQ(state_.timestamp.batch, 4);
+}
+
+TEST_F(CallbackTest, EarlyStopperLooksAtNoBatchForAMetricOfEvaluations) {
+  EarlyStopper stopper(accuracy(), 0.0, Time(2, TimeUnit::kBatch));
+  measured(stopper, 0.5);
+  for (int i = 0; i < 5; ++i) batch(stopper, 1.0);
+  EXPECT_FALSE(stopped());
+}
+
 TEST(EarlyStopperTest, PatienceIsInEpochsOrBatches) {
   EXPECT_THAT([] { EarlyStopper(accuracy(), 0.0, Time(5, TimeUnit::kSample)); },
               ThrowsMessage<UserError>(HasSubstr("5sp")));

@@ -1,14 +1,15 @@
 #include "training/callbacks/monitors/activation_monitor.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/pow.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "io/json_line.h"
-#include "runtime/error.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -22,24 +23,16 @@ double kurtosis(const at::Tensor& values) {
 
 }  // namespace
 
-ActivationMonitor::ActivationMonitor(const Time& interval, std::vector<std::string> ignored)
-    : interval_(interval), ignored_(std::move(ignored)) {
-  const bool counts = interval.unit() == TimeUnit::kBatch || interval.unit() == TimeUnit::kEpoch;
-  if (!counts || interval.value() < 1)
-    throw UserError("interval: expected batches or epochs, at least one, found " + interval.text());
-}
-
 bool ActivationMonitor::ignores(const std::string& layer) const {
   return std::any_of(ignored_.begin(), ignored_.end(),
                      [&](const std::string& part) { return layer.find(part) != std::string::npos; });
 }
 
-int64_t ActivationMonitor::now(const State& state) const {
-  return state.timestamp.get(interval_.unit()).count();
-}
-
-// Hooks are of the slots, so that they stay when another layer is put in.
+// Hooks are of the slots, so that they stay when another layer is put in. A run may go on in the midst of
+// what follows a batch, whose interval is looked at from here.
 void ActivationMonitor::fit_start(State& state, Logger&) {
+  interval_.before_batch(state);
+  if (std::exchange(hooked_, true)) return;  // training goes on by a task
   for (const auto& [name, slot] : slots(*state.model)) {
     if (ignores(name)) continue;
     slot->add_before([this, name = name](const TensorTree& input) {
@@ -52,22 +45,28 @@ void ActivationMonitor::fit_start(State& state, Logger&) {
   }
 }
 
-void ActivationMonitor::before_train_batch(State& state, Logger&) {
-  due_ = now(state) % interval_.count() == 0 && now(state) != logged_at_;
+void ActivationMonitor::before_train_batch(State&, Logger&) {
+  first_ = due_;
   watching_ = false;
   measured_.clear();
 }
 
-void ActivationMonitor::before_forward(State&, Logger&) { watching_ = due_; }
+void ActivationMonitor::before_forward(State&, Logger&) { watching_ = first_; }
 
-void ActivationMonitor::after_forward(State&, Logger&) { due_ = watching_ = false; }
+void ActivationMonitor::after_forward(State&, Logger&) { first_ = watching_ = false; }
 
 // Once the step is known to be good.
 void ActivationMonitor::after_train_batch(State& state, Logger& logger) {
-  if (measured_.empty()) return;
-  logged_at_ = now(state);
-  logger.log_metrics(std::exchange(measured_, {}));
+  interval_.before_batch(state);
+  due_ = false;
+  if (!measured_.empty()) logger.log_metrics(std::exchange(measured_, {}));
 }
+
+void ActivationMonitor::batch_end(State& state, Logger&) { due_ |= interval_.at_batch_end(state); }
+
+void ActivationMonitor::epoch_end(State& state, Logger&) { due_ |= interval_.at_epoch_end(state); }
+
+void ActivationMonitor::iteration_end(State& state, Logger&) { due_ |= interval_.at_iteration_end(state); }
 
 void ActivationMonitor::measure(const std::string& name, const TensorTree& values) {
   const at::NoGradGuard no_grad;
@@ -84,10 +83,8 @@ void ActivationMonitor::measure(const std::string& name, const TensorTree& value
   }
 }
 
-std::string ActivationMonitor::state() const { return json_line({{"logged_at", logged_at_}}); }
+std::string ActivationMonitor::state() const { return json_line({{"due", int64_t{due_}}}); }
 
-void ActivationMonitor::restore(const std::string& json) {
-  logged_at_ = static_cast<int64_t>(json_number(json, "logged_at"));
-}
+void ActivationMonitor::restore(const std::string& json) { due_ = json_number(json, "due") != 0; }
 
 }  // namespace tutti

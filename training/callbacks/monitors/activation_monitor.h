@@ -2,19 +2,19 @@
 
 #include "tensors/tree.h"
 #include "training/callback.h"
-#include "training/time.h"
+#include "training/callbacks/writers/due.h"
 
 namespace tutti {
 
-// Logs every `interval` (batches or epochs), of that batch's first microbatch, what goes into each layer of
-// the model and what comes out of it: over the last dimension the L2 norm, mean, kurtosis and maximum,
-// averaged over the others. "activations/l2_norm/fc1_input.0", "activations/max/fc1_output.0": one a tensor,
-// where Composer's ActivationMonitor logs one a sample of it.
+// Logs of the first batch, and of each that follows the end of an `interval`, what goes into each layer of
+// the model and what comes out of it in the first microbatch: over the last dimension the L2 norm, mean,
+// kurtosis and maximum, averaged over the others. "activations/l2_norm/fc1_input.0",
+// "activations/max/fc1_output.0": one a tensor, where Composer's ActivationMonitor logs one a sample of it.
 class ActivationMonitor final : public Callback {
  public:
-  // Layers whose names contain one of `ignored` are left out. Throws UserError for an interval in another
-  // unit.
-  ActivationMonitor(const Time& interval, std::vector<std::string> ignored);
+  // Layers whose names contain one of `ignored` are left out.
+  ActivationMonitor(const Time& interval, std::vector<std::string> ignored)
+      : interval_(interval), ignored_(std::move(ignored)) {}
 
   std::string name() const override { return "ActivationMonitor"; }
   void fit_start(State& state, Logger& logger) override;
@@ -22,21 +22,24 @@ class ActivationMonitor final : public Callback {
   void before_forward(State& state, Logger& logger) override;
   void after_forward(State& state, Logger& logger) override;
   void after_train_batch(State& state, Logger& logger) override;
+  void batch_end(State& state, Logger& logger) override;
+  void epoch_end(State& state, Logger& logger) override;
+  void iteration_end(State& state, Logger& logger) override;
 
   std::string state() const override;
   void restore(const std::string& json) override;
 
  private:
   bool ignores(const std::string& layer) const;
-  int64_t now(const State& state) const;
   void measure(const std::string& name, const TensorTree& values);
 
-  Time interval_;
+  Due interval_;
   std::vector<std::string> ignored_;
-  int64_t logged_at_ = -1;  // in the interval's unit
+  bool hooked_ = false;
+  bool due_ = true;  // the next batch is to be looked at
 
   // Of the attempt at a step that is under way.
-  bool due_ = false;
+  bool first_ = false;  // its first microbatch is still to come
   bool watching_ = false;
   LoggedMetrics measured_;
 };

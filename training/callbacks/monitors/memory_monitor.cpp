@@ -1,15 +1,44 @@
 #include "training/callbacks/monitors/memory_monitor.h"
 
+#include "runtime/put_in.h"
 #include "tensors/meter.h"
 #include "training/state.h"
 
 namespace tutti {
+namespace {
+
+// PyTorch's names of the two figures.
+constexpr const char* kBytesNow = "allocated_bytes.all.current";
+constexpr const char* kBytesAtMost = "allocated_bytes.all.peak";
+
+}  // namespace
+
+MemoryMonitor::Keys MemoryMonitor::composers_keys() {
+  return {{kBytesNow, "current_allocated_mem"}, {kBytesAtMost, "peak_allocated_mem"}};
+}
+
+MemoryMonitor::Keys MemoryMonitor::keys_of(const Setting& table) {
+  if (!table.is_table())
+    table.fail(std::string("expected a table like {\"") + kBytesAtMost + "\" = \"peak\"}");
+  Keys keys;
+  for (const auto& [key, name] : table.table()) {
+    if (key != kBytesNow && key != kBytesAtMost)
+      name.fail(std::string("there is no such figure; there are ") + kBytesNow + " and " + kBytesAtMost);
+    keys.emplace_back(key, name.text());
+    put_in(keys.back().second, "bytes", "gigabytes");
+  }
+  return keys.empty() ? composers_keys() : keys;
+}
 
 void MemoryMonitor::after_train_batch(State& state, Logger& logger) {
-  constexpr double kBytesPerGb = 1e9;
-  const auto gb = [](int64_t bytes) { return static_cast<double>(bytes) / kBytesPerGb; };
-  logger.log_metrics({{"memory/current_allocated_mem", gb(Meter::used_bytes(state.memory_slot))},
-                      {"memory/peak_allocated_mem", gb(Meter::peak_bytes(state.memory_slot))}});
+  constexpr double kBytesPerGigabyte = 1e9;
+  LoggedMetrics metrics;
+  for (const auto& [key, name] : keys_) {
+    const int64_t bytes =
+        key == kBytesNow ? Meter::used_bytes(state.memory_slot) : Meter::peak_bytes(state.memory_slot);
+    metrics.emplace_back("memory/" + name, static_cast<double>(bytes) / kBytesPerGigabyte);
+  }
+  logger.log_metrics(metrics);
 }
 
 }  // namespace tutti

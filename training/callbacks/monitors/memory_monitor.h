@@ -1,5 +1,10 @@
 #pragma once
 
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/setting.h"
 #include "training/callback.h"
 
 namespace tutti {
@@ -9,8 +14,20 @@ namespace tutti {
 // logs nothing on a CPU.
 class MemoryMonitor final : public Callback {
  public:
+  // What is logged, and under which name: {"allocated_bytes.all.peak", "peak_allocated_mem"}. "bytes" in a
+  // name becomes "gigabytes", as in Composer.
+  using Keys = std::vector<std::pair<std::string, std::string>>;
+
+  explicit MemoryMonitor(Keys keys = composers_keys()) : keys_(std::move(keys)) {}
+
+  static Keys composers_keys();               // those of Composer's that the meter knows
+  static Keys keys_of(const Setting& table);  // a recipe's; UserError for what the meter does not know
+
   std::string name() const override { return "MemoryMonitor"; }
   void after_train_batch(State& state, Logger& logger) override;
+
+ private:
+  Keys keys_;
 };
 
 }  // namespace tutti

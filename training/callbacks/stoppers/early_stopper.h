@@ -8,7 +8,8 @@
 namespace tutti {
 
 // Ends the training once a metric has not become better by more than min_delta for longer than `patience`, in
-// epochs or batches. composer.callbacks.EarlyStopper.
+// epochs or batches; looked at where the evaluation, or for metrics of the training the epoch, ends, with a
+// patience in batches the batch too. composer.callbacks.EarlyStopper.
 class EarlyStopper final : public Callback {
  public:
   // Throws UserError where patience is in another unit.
@@ -19,6 +20,9 @@ class EarlyStopper final : public Callback {
   void after_load(State& state, Logger&) override { require(state); }
   void eval_end(State& state, Logger&) override { look(state); }
   void epoch_end(State& state, Logger&) override { look(state); }
+  void batch_end(State& state, Logger&) override {
+    if (patience_.unit() == TimeUnit::kBatch) look(state);
+  }
 
   std::string state() const override;
   void restore(const std::string& json) override;

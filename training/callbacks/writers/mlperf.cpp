@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <span>
+#include <utility>
 
 #include "runtime/error.h"
 #include "training/callbacks/writers/file_names.h"
@@ -19,8 +19,6 @@ std::string as_json(JsonValue value) {
   const std::string object = json_line({{"", std::move(value)}}), before = "{\"\": ";
   return object.substr(before.size(), object.size() - before.size() - 1);
 }
-
-JsonFields of_epoch(const State& state) { return {{"epoch_num", state.timestamp.epoch}}; }
 
 std::string processor() {
   std::ifstream file("/proc/cpuinfo");
@@ -39,16 +37,12 @@ std::string operating_system() {
 void MLPerfCallback::init(State&, Logger&) { began_ms_ = clock_(); }
 
 void MLPerfCallback::after_load(State& state, Logger&) {
+  require(state);
   if (state.rank != 0) return;
-  const std::filesystem::path path =
-      file_name(state, options_.root_folder + "/results/" + system_name(state) + "/" + options_.benchmark +
-                           "/result_" + std::to_string(options_.index) + ".txt");
-  const bool goes_on = resumed_ && disk_.exists(path);
-  if (!goes_on && !options_.exist_ok && disk_.exists(path))
-    throw UserError("mlperf_callback: " + path.string() + " exists already; exist_ok = true writes over it");
-  disk_.make_folders(path.parent_path());
-  file_ = disk_.open(path, /*truncate=*/!goes_on);
+  open_file(file_name(state, options_.root_folder + "/results/" + system_name(state) + "/" +
+                                 options_.benchmark + "/result_" + std::to_string(options_.index) + ".txt"));
   describe_system(state);
+  if (running_) return;
   write_at(began_ms_, {.key = "init_start", .type = "INTERVAL_START"});
   const std::vector<std::pair<const char*, std::string>> facts = {
       {"submission_benchmark", options_.benchmark},
@@ -59,7 +53,24 @@ void MLPerfCallback::after_load(State& state, Logger&) {
   for (const auto& [key, value] : facts) write({key, as_json(value)});
 }
 
+// Cuts off what was told after the checkpoint that the run goes on from.
+void MLPerfCallback::open_file(const std::string& path) {
+  running_ = running_ && disk_.exists(path);
+  if (!running_ && disk_.exists(path)) {
+    if (!options_.exist_ok)
+      throw UserError("mlperf_callback: " + path + " exists already; exist_ok = true writes over it");
+    disk_.remove_all(path);
+  }
+  disk_.make_folders(std::filesystem::path(path).parent_path());
+  const int64_t kept = running_ ? lines_ : 0;
+  lines_ = 0;
+  file_.emplace(
+      disk_, path, [number = int64_t{0}](const std::string&) mutable { return ++number; }, warn_unwritten);
+  file_->resume(kept, [this](const std::string&) { ++lines_; });
+}
+
 void MLPerfCallback::fit_start(State& state, Logger&) {
+  if (std::exchange(running_, true)) return;
   const std::vector<std::pair<const char*, int64_t>> facts = {
       {"seed", static_cast<int64_t>(state.seed)},
       {"global_batch_size", state.global_batch},
@@ -72,44 +83,46 @@ void MLPerfCallback::fit_start(State& state, Logger&) {
 }
 
 void MLPerfCallback::epoch_start(State& state, Logger&) {
-  write({.key = "epoch_start", .metadata = of_epoch(state), .type = "INTERVAL_START"});
+  write({.key = "epoch_start", .metadata = {{"epoch_num", now(state)}}, .type = "INTERVAL_START"});
   write({.key = "block_start",
-         .metadata = {{"first_epoch_num", state.timestamp.epoch}, {"epoch_count", int64_t{1}}},
+         .metadata = {{"first_epoch_num", now(state)}, {"epoch_count", int64_t{1}}},
          .type = "INTERVAL_START"});
 }
 
 void MLPerfCallback::epoch_end(State& state, Logger&) {
-  write({.key = "epoch_stop", .metadata = of_epoch(state), .type = "INTERVAL_END"});
+  write({.key = "epoch_stop", .metadata = {{"epoch_num", now(state)}}, .type = "INTERVAL_END"});
 }
 
 void MLPerfCallback::eval_start(State& state, Logger&) {
-  write({.key = "eval_start", .metadata = of_epoch(state), .type = "INTERVAL_START"});
+  if (!metric_.is_of(state)) return;
+  write({.key = "eval_start", .metadata = {{"epoch_num", now(state)}}, .type = "INTERVAL_START"});
 }
 
 void MLPerfCallback::eval_end(State& state, Logger&) {
-  const auto found = state.metric_values.find(options_.metric_label + "/" + options_.metric_name);
-  if (found == state.metric_values.end())
-    throw UserError("mlperf_callback: metric_name = " + options_.metric_name + ": nothing has measured it");
-  write({.key = "eval_stop", .metadata = of_epoch(state), .type = "INTERVAL_END"});
-  write({"eval_accuracy", as_json(found->second), of_epoch(state)});
-  write({.key = "block_stop",
-         .metadata = {{"first_epoch_num", state.timestamp.epoch}},
-         .type = "INTERVAL_END"});
-  if (found->second <= options_.target || succeeded_) return;
+  if (!metric_.is_of(state)) return;
+  const double value = metric_.value(state);
+  write({.key = "eval_stop", .metadata = {{"epoch_num", now(state)}}, .type = "INTERVAL_END"});
+  write({"eval_accuracy", as_json(value), {{"epoch_num", now(state)}}});
+  write({.key = "block_stop", .metadata = {{"first_epoch_num", now(state)}}, .type = "INTERVAL_END"});
+  if (!metric_.better(value, options_.target)) return;
   write({.key = "run_stop", .metadata = {{"status", std::string("success")}}, .type = "INTERVAL_END"});
   succeeded_ = true;
+  if (options_.exit_at_target) state.stop_training();
 }
 
 void MLPerfCallback::close(State&, Logger&) {
-  if (file_) file_->close();
+  if (file_) file_->flush();
   file_.reset();
 }
 
-std::string MLPerfCallback::state() const { return json_line({{"succeeded", int64_t{succeeded_}}}); }
+std::string MLPerfCallback::state() const {
+  return json_line({{"succeeded", int64_t{succeeded_}}, {"lines", lines_}});
+}
 
 void MLPerfCallback::restore(const std::string& json) {
   succeeded_ = json_number(json, "succeeded") != 0;
-  resumed_ = true;
+  lines_ = static_cast<int64_t>(json_number(json, "lines"));
+  running_ = true;
 }
 
 void MLPerfCallback::write_at(int64_t unix_ms, const Entry& entry) {
@@ -119,9 +132,14 @@ void MLPerfCallback::write_at(int64_t unix_ms, const Entry& entry) {
                                 {"event_type", std::string(entry.type)},
                                 {"key", std::string(entry.key)}});
   line.pop_back();
-  line = ":::MLLOG " + line + ", \"value\": " + entry.value + ", \"metadata\": " + json_line(entry.metadata) +
-         "}\n";
-  warn_if_unwritten([&] { file_->append(std::as_bytes(std::span(line))); });
+  file_->append(":::MLLOG " + line + ", \"value\": " + entry.value +
+                ", \"metadata\": " + json_line(entry.metadata) + "}");
+  file_->flush();
+  ++lines_;
+}
+
+int64_t MLPerfCallback::now(const State& state) const {
+  return options_.benchmark == "bert" ? state.timestamp.sample : state.timestamp.epoch;
 }
 
 std::string MLPerfCallback::system_name(const State& state) const {
@@ -133,16 +151,18 @@ std::string MLPerfCallback::system_name(const State& state) const {
 
 // What is not known is left for the submitter to fill in.
 void MLPerfCallback::describe_system(const State& state) {
-  JsonFields fields = {{"submitter", options_.submitter},
-                       {"division", options_.division},
-                       {"status", options_.status},
-                       {"system_name", system_name(state)},
-                       {"host_processor_model_name", processor()},
-                       {"accelerator_model_name", state.device_name},
-                       {"framework", std::string("tutti")},
-                       {"operating_system", operating_system()}};
+  JsonFields fields = {
+      {"submitter", options_.submitter},
+      {"division", options_.division},
+      {"status", options_.status},
+      {"system_name", system_name(state)},
+      {"host_processors_per_node",
+       options_.host_processors_per_node > 0 ? std::to_string(options_.host_processors_per_node) : ""},
+      {"host_processor_model_name", processor()},
+      {"accelerator_model_name", state.device_name},
+      {"framework", std::string("tutti")},
+      {"operating_system", operating_system()}};
   for (const char* unknown : {"number_of_nodes",
-                              "host_processors_per_node",
                               "host_processor_core_count",
                               "host_processor_vcpu_count",
                               "host_processor_frequency",

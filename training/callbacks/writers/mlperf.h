@@ -2,41 +2,51 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
+#include <optional>
 #include <string>
 
 #include "io/json_line.h"
+#include "io/line_file.h"
 #include "runtime/disk.h"
+#include "runtime/setting.h"
 #include "training/callback.h"
+#include "training/callbacks/stoppers/watched_metric.h"
 
 namespace tutti {
 
 // Writes the result file of an MLPerf Training submission, and a description of the system to be checked and
 // filled in by hand: root_folder/results/[system_name]/[benchmark]/result_[index].txt, root_folder/systems/
-// [system_name].json. The timed run ends when a metric of an evaluation surpasses `target`. Rank 0 alone.
+// [system_name].json. The timed run ends when a metric of an evaluation surpasses `target`. Rank 0 alone. A
+// run that goes on from a checkpoint goes on in its file too, after the last line that was there then.
 // composer.callbacks.MLPerfCallback, but for its clearing of the system's caches. The lines are those of
 // github.com/mlcommons/logging.
 class MLPerfCallback final : public Callback {
  public:
   struct Options {
-    std::string root_folder;  // see file_name
-    int64_t index = 0;        // the repetition of the run
-    std::string benchmark = "resnet";
+    std::string root_folder;           // see file_name
+    int64_t index = 0;                 // the repetition of the run
+    std::string benchmark = "resnet";  // "bert": time is told in samples
     double target = 0.759;
     std::string division = "open";
-    std::string metric_name = "MulticlassAccuracy";
+    Setting metric_name = {std::string("MulticlassAccuracy"), "metric_name", {}};  // blamed for errors
     std::string metric_label = "eval";
     std::string submitter = "MosaicML";
     std::string system_name;  // "": "8xCPU_tutti"
     std::string status = "onprem";
-    bool exist_ok = false;  // an older result file is written over, and no error
+    int64_t host_processors_per_node = 0;  // 0 = not known
+    bool exit_at_target = false;           // training ends there too
+    bool exist_ok = false;                 // an older result file is written over, and no error
   };
   using UnixMs = std::function<int64_t()>;
 
   MLPerfCallback(Disk& disk, UnixMs clock, Options options)
-      : disk_(disk), clock_(std::move(clock)), options_(std::move(options)) {}
+      : disk_(disk),
+        clock_(std::move(clock)),
+        options_(std::move(options)),
+        metric_({options_.metric_name, options_.metric_label, "greater"}) {}
 
   std::string name() const override { return "MLPerfCallback"; }
+  void require(const State& state) const override { metric_.require(state); }
   void init(State& state, Logger& logger) override;
   void after_load(State& state, Logger& logger) override;  // UserError where there is a result already
   void fit_start(State& state, Logger& logger) override;
@@ -57,18 +67,22 @@ class MLPerfCallback final : public Callback {
     const char* type = "POINT_IN_TIME";
   };
 
+  void open_file(const std::string& path);
   void write(const Entry& entry) { write_at(clock_(), entry); }
   void write_at(int64_t unix_ms, const Entry& entry);
+  int64_t now(const State& state) const;  // as the benchmark counts: epochs, or samples
   std::string system_name(const State& state) const;
   void describe_system(const State& state);
 
   Disk& disk_;
   UnixMs clock_;
   Options options_;
+  WatchedMetric metric_;
   int64_t began_ms_ = 0;
-  std::unique_ptr<WritableFile> file_;  // null on other ranks
-  bool succeeded_ = false;              // the timed run is over: nothing more is written
-  bool resumed_ = false;
+  std::optional<LineFile> file_;  // on rank 0
+  int64_t lines_ = 0;             // in it
+  bool running_ = false;          // the run's start is told
+  bool succeeded_ = false;        // the timed run is over: nothing more is written
 };
 
 }  // namespace tutti
