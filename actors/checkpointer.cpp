@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "actors/train_step.h"
+
 namespace tutti {
 
 std::string unfinished_folder(const std::string& checkpoints, const std::string& name,
@@ -28,6 +30,10 @@ void Checkpointer::receive(Context& context, Envelope& envelope) {
   } else if (envelope.message.get_if<Concluded>()) {
     in_flight_ = false;
     if (auto next = std::exchange(next_, std::nullopt)) take(context, *next);
+  } else if (auto* wanted = envelope.message.get_if<ReserveCopies>()) {
+    CopiesReserved reserved;
+    must_fit("the copies for checkpoints", [&] { reserved.bytes = reserve(wanted->pieces); });
+    context.reply(envelope, reserved);
   } else if (auto* start = envelope.message.get_if<Start>()) {
     nonce_ = start->nonce;
   } else if (envelope.message.get_if<Stop>()) {
@@ -46,11 +52,23 @@ void Checkpointer::take(Context& context, Envelope& envelope) {
   recorder_.record({context.now(), "checkpointer", "durable", -1, 0});
 }
 
+int64_t Checkpointer::reserve(const std::vector<CheckpointPiece>& pieces) {
+  int64_t bytes = 0;
+  for (const auto& piece : pieces) bytes += static_cast<int64_t>(copy_of(piece).nbytes());
+  return bytes;
+}
+
+// What is in it is the last copy, or nothing. A listener may have changed shapes since it was reserved.
+at::Tensor& Checkpointer::copy_of(const CheckpointPiece& piece) {
+  at::Tensor& copy = copies_[piece.name];
+  if (!copy.defined() || copy.sizes() != piece.tensor.sizes() || copy.dtype() != piece.tensor.dtype())
+    copy = at::empty_like(piece.tensor, at::MemoryFormat::Contiguous);
+  return copy;
+}
+
 void Checkpointer::copy(std::vector<CheckpointPiece>& pieces) {
   for (auto& piece : pieces) {
-    at::Tensor& copy = copies_[piece.name];
-    if (!copy.defined() || copy.sizes() != piece.tensor.sizes() || copy.dtype() != piece.tensor.dtype())
-      copy = at::empty_like(piece.tensor, at::MemoryFormat::Contiguous);
+    at::Tensor& copy = copy_of(piece);
     copy.copy_(piece.tensor);
     piece.tensor = copy;
   }

@@ -11,11 +11,11 @@
 
 namespace tutti {
 
-// Writes this rank's pieces of a checkpoint beside training. Its copy buffer is taken once and kept; a
-// Snapshot is answered as soon as it is copied, and Durable (or what went wrong) is reported once the file is
-// synced. One checkpoint is in flight at a time: where the disk is slower than the interval, the next
-// Snapshot is copied, and its step waits, until the one before is written and, on rank 0, concluded by the
-// Supervisor; the ranks train in lockstep, so that holds them all.
+// Writes this rank's pieces of a checkpoint beside training. The memory for their copies is taken before the
+// first step and kept; a Snapshot is answered as soon as it is copied, and Durable (or what went wrong) is
+// reported once the file is synced. One checkpoint is in flight at a time: where the disk is slower than the
+// interval, the next Snapshot is copied, and its step waits, until the one before is written and, on rank 0,
+// concluded by the Supervisor; the ranks train in lockstep, so that holds them all.
 class Checkpointer final : public Actor {
  public:
   // `checkpoints`: the folder that holds them; `rank` names this rank's file.
@@ -25,6 +25,8 @@ class Checkpointer final : public Actor {
 
  private:
   void take(Context& context, Envelope& envelope);
+  int64_t reserve(const std::vector<CheckpointPiece>& pieces);
+  at::Tensor& copy_of(const CheckpointPiece& piece);
   void copy(std::vector<CheckpointPiece>& pieces);
   Durable write(Snapshot& snapshot);
 

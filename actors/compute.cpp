@@ -21,7 +21,6 @@ namespace {
 
 constexpr const char* kAtBatchEnd = "batch_end";
 constexpr const char* kAtEpochEnd = "epoch_end";
-constexpr Nanoseconds kLongWait = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -177,6 +176,7 @@ void Compute::begin(Context& context, const Start&) {
   start_fit();
   if (!changed_duration_.empty()) state_.max_duration = Time::parse(changed_duration_);
   follow_max_duration();
+  reserve_copies(context);
   if (!evaluation_due_.at.empty() || over()) logger_.begin_step(state_.timestamp.batch);  // its rest
   if (!evaluation_due_.at.empty())
     complete(context, std::exchange(evaluation_due_, {}));
@@ -190,7 +190,7 @@ void Compute::begin(Context& context, const Start&) {
 }
 
 void Compute::start_fit() {
-  engine_->run_event(Event::kFitStart);
+  run_event(Event::kFitStart);
   begun_duration_ = state_.max_duration.text();
 }
 
@@ -199,12 +199,19 @@ void Compute::start_logs(Context& context) {
   logger_.begin_run(time.batch + 1);
   if (cast_.has_reporter) context.send(cast_.reporter, ReportFrom{time.batch, resumed_from_, goes_on()});
   outlets_.start(context, {state_.run_name, state_.run_dir, state_.rank, state_.world, state_.max_duration,
-                           state_.dataloader_len, time, time.batch, goes_on()});
+                           state_.dataloader_len, time, time.batch, goes_on(), evaluation_due_.at.empty()});
 }
 
 // From a checkpoint of this run, and not of another.
 bool Compute::goes_on() const {
   return !resumed_from_.empty() && lies_in(resumed_from_, options_.checkpoints);
+}
+
+// What a listener needs outside of forward and backward cannot be had in smaller parts.
+void Compute::run_event(Event event) try {
+  engine_->run_event(event);
+} catch (const c10::OutOfMemoryError&) {
+  must_fit(name(event) + (" after step " + std::to_string(state_.timestamp.batch)), [] { throw; });
 }
 
 bool Compute::over() const { return reached(state_.timestamp, state_.max_duration); }
@@ -213,14 +220,14 @@ void Compute::await_batch() {
   const Timestamp& time = state_.timestamp;
   logger_.begin_step(time.batch + 1);
   if (time.batch_in_epoch == 0) {
-    if (time.epoch_in_iteration == 0) engine_->run_event(Event::kIterationStart);
-    engine_->run_event(Event::kEpochStart);
+    if (time.epoch_in_iteration == 0) run_event(Event::kIterationStart);
+    run_event(Event::kEpochStart);
     trainer_log_.epoch_start();
   }
-  engine_->run_event(Event::kBeforeDataloader);
+  run_event(Event::kBeforeDataloader);
 }
 
-void Compute::step(Context& context, BatchReady& ready) {
+void Compute::step(Context& context, BatchReady& ready) try {
   context.send(cast_.loader, Credit{});
   follow_max_duration();
   const Timestamp before = state_.timestamp;
@@ -242,6 +249,8 @@ void Compute::step(Context& context, BatchReady& ready) {
   train_step_->grow_back();
   after_step(context, before, verdict);
   step_began_ = context.now();
+} catch (const StepTooLarge& error) {
+  give_up(context, error.what());
 }
 
 // Durations in seconds are rank 0's, so that all ranks end on the same step. Evaluations and predictions do
@@ -261,7 +270,7 @@ void Compute::report(Context& context, const Verdict& verdict, double lr) {
 }
 
 void Compute::after_step(Context& context, const Timestamp& before, const Verdict& verdict) {
-  engine_->run_event(Event::kBatchEnd);
+  run_event(Event::kBatchEnd);
   stop_agreed_ = verdict.stop > 0;
   checkpoint_due_ = checkpoint_every_->at_batch_end(before, state_.timestamp) || verdict.checkpoint_now > 0;
   end_batch(context, evaluations_.due_at_batch_end(before));
@@ -278,30 +287,30 @@ void Compute::complete(Context& context, const EvaluationDue& due) {
 
 void Compute::end_batch(Context& context, const Labels& evaluators) {
   if (!evaluated(context, evaluators, kAtBatchEnd)) return;
-  engine_->run_event(Event::kBatchCheckpoint);
+  run_event(Event::kBatchCheckpoint);
   if (state_.timestamp.batch_in_epoch < options_.batches_per_epoch) {
     end_step(context);
     return;
   }
-  if (!over()) engine_->run_event(Event::kBeforeDataloader);  // the look that finds nothing more
+  if (!over()) run_event(Event::kBeforeDataloader);  // the look that finds nothing more
   trainer_log_.epoch_trained();
   const Timestamp before = state_.timestamp;
   state_.timestamp.to_next_epoch();
-  engine_->run_event(Event::kEpochEnd);
+  run_event(Event::kEpochEnd);
   checkpoint_due_ = checkpoint_every_->at_epoch_end(before, state_.timestamp) || checkpoint_due_;
   end_epoch(context, evaluations_.due_at_epoch_end(before));
 }
 
 void Compute::end_epoch(Context& context, const Labels& evaluators) {
   if (!evaluated(context, evaluators, kAtEpochEnd)) return;
-  engine_->run_event(Event::kEpochCheckpoint);
+  run_event(Event::kEpochCheckpoint);
   if (iteration_length_ == 0 || state_.timestamp.epoch_in_iteration < iteration_length_) {
     end_step(context);
     return;
   }
   state_.timestamp.to_next_iteration();
-  engine_->run_event(Event::kIterationEnd);
-  engine_->run_event(Event::kIterationCheckpoint);
+  run_event(Event::kIterationEnd);
+  run_event(Event::kIterationCheckpoint);
   end_step(context);
 }
 
@@ -337,7 +346,7 @@ void Compute::send_logged(Context& context) {
 }
 
 void Compute::finish(Context& context, bool stopped) {
-  if (!stopped) engine_->run_event(Event::kFitEnd);
+  if (!stopped) run_event(Event::kFitEnd);
   if (!stopped) stopped = !evaluate(context, evaluations_.due_at_the_end());
   if (!stopped) trainer_log_.fit_end();
   if (!stopped && goes_on_with_tasks(context, stopped)) return;
@@ -429,42 +438,6 @@ void Compute::observe(const NamedValues& metrics) {
   text << "step " << state_.timestamp.batch + 1 << ": no improvement for long; the learning rate is now "
        << rate_.at(state_.timestamp);
   log_.info(text.str());
-}
-
-void Compute::snapshot(Context& context, bool last) {
-  wait_for_copy(context);
-  digest_weights();
-  saved_at_ = state_.timestamp.batch;
-  Snapshot snapshot;
-  RunState saved = run_state();
-  snapshot.name = options_.names.at(saved);
-  snapshot.pieces = checkpoint_pieces(state_, options_.world, options_.rank);
-  std::erase_if(snapshot.pieces, [this](const auto& piece) { return !options_.save.hold(piece.name); });
-  options_.save.leave_out(saved);
-  snapshot.state = saved.to_json();
-  snapshot.last = last;
-  copying_ = context.request<SnapshotCopied>(cast_.checkpointer, std::move(snapshot));
-}
-
-// The Checkpointer copies a snapshot once the one before it is out of the way.
-void Compute::wait_for_copy(Context& context) {
-  if (!copying_) return;
-  const TimePoint from = context.now();
-  if (!copying_.ready()) record(context, kWaitsForDisk);
-  copying_.wait();
-  copying_ = {};
-  if (context.now() - from < kLongWait || told_of_disk_) return;
-  told_of_disk_ = true;
-  log_.warning("training waits for the disk: a checkpoint is due before the last one is written");
-}
-
-// This rank's rows: together the ranks look at everything.
-void Compute::digest_weights() {
-  if (!recorder_.digests()) return;
-  TensorsDigest::Named own;
-  for (auto& piece : checkpoint_pieces(state_, options_.world, options_.rank))
-    own.emplace_back(std::move(piece.name), std::move(piece.tensor));
-  weights_digest_.take(state_.timestamp.batch, own);
 }
 
 RunState Compute::run_state() const {

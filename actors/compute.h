@@ -78,6 +78,8 @@ class Compute final : public Actor {
   void start_fit();
   void start_logs(Context& context);
   bool goes_on() const;
+  void reserve_copies(Context& context);
+  void run_event(Event event);
 
   void step(Context& context, BatchReady& ready);
   void vote(Context& context, Verdict& mine) const;
@@ -100,8 +102,10 @@ class Compute final : public Actor {
   void observe(const NamedValues& metrics);
   void write_text(Context& context);
   void snapshot(Context& context, bool last);
+  std::vector<CheckpointPiece> saved_pieces() const;
   void wait_for_copy(Context& context);
   void finish(Context& context, bool stopped);
+  void give_up(Context& context, const std::string& why);
   void record(Context& context, const char* what, int64_t detail = 0);
   RunState run_state() const;
   void digest_weights();
@@ -130,6 +134,7 @@ class Compute final : public Actor {
   TimePoint step_began_;      // when the last step was over; waiting for the batch counts
   double earlier_s_ = 0;      // trained before this start
   int64_t saved_at_ = -1;
+  std::string newest_checkpoint_;  // of this start, or ""
   bool told_of_disk_ = false;
   bool stop_requested_ = false;
   bool stop_agreed_ = false;     // by all ranks

@@ -23,6 +23,7 @@
 #include "tensors/meter.h"
 #include "tensors/process_state.h"
 #include "training/loggers/factory.h"
+#include "training/written_files.h"
 
 namespace tutti {
 namespace {
@@ -349,6 +350,7 @@ Job make_job(Setting recipe, const JobOptions& options) {
   require_cpu(job.recipe);
   static_cast<void>(precision_of(job.recipe));  // refuses what does not go together
   check_loggers(job.recipe);
+  check_written_files(job.recipe, {job.run_dir, job.checkpoints, job.world});
   require_budget_of_each_rank(job);
   choose_seed(job, options.fresh_seed);
   job.recipe_text = write_recipe(job.recipe);

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "actors/crash_report.h"
 #include "actors/process_watch.h"
 #include "actors/run_journal.h"
 #include "actors/run_report.h"
@@ -173,7 +174,9 @@ int run_rank(const Job& job, const Connection& connection) {
   PosixDisk disk;
   SystemClock clock;
   const auto recorder = make_recorder(job, rank, connection.host);
-  const auto log = make_log(job.run_dir + "/log/rank-" + std::to_string(rank) + ".log", rank, rank == 0);
+  const std::string log_path = rank_log_path(job.run_dir, rank);
+  const auto log = make_log(log_path, rank, rank == 0);
+  const CrashReport crash(*recorder, rank, log_path);
   if (rank == 0) log->info("seed " + std::to_string(job.seed) + ", " + batch_identity(job));
   ThreadScheduler scheduler;
   RunOutcome outcome;

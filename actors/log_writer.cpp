@@ -5,7 +5,6 @@ namespace {
 
 constexpr int kTellEvery = 32;  // few enough that what is told never fills Compute's mailbox
 constexpr Nanoseconds kLookAgain = std::chrono::milliseconds(10);
-constexpr Nanoseconds kProgramEndsIn = std::chrono::seconds(5);
 
 }  // namespace
 
@@ -47,7 +46,7 @@ void LogWriter::take(Context& context, const Logged& logged) {
 }
 
 void LogWriter::finish(Context& context) {
-  const TimePoint until = context.now() + kProgramEndsIn;
+  const TimePoint until = context.now() + destination_->finishes_within();
   bool done = failed_;
   while (!done) {
     const bool late = context.now() >= until;

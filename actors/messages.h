@@ -21,7 +21,7 @@
 //   Supervisor   -- Prepare, Start, StopRequested, Stop --> the others
 //   Loader       -- BatchReady --> Compute -- Credit --> Loader
 //   Compute      -- AllocateBuckets, ReduceBucket, FinishStep, SumDoubles --> Sync -- replies --> Compute
-//   Compute      -- Snapshot --> Checkpointer -- SnapshotCopied --> Compute
+//   Compute      -- ReserveCopies, Snapshot --> Checkpointer -- CopiesReserved, SnapshotCopied --> Compute
 //   Compute      -- StepDone, EvalDone, MetricsLogged, TextSample --> Reporter
 //   Compute      -- LogFrom, Logged --> LogWriter -- LogsTaken --> Compute
 //   Compute      -- TrainingDone --> Supervisor
@@ -192,6 +192,15 @@ struct ControlReceived {
 
 // ---- checkpoints
 
+// Asked -> CopiesReserved: from here on there is memory for the copies of such pieces.
+struct ReserveCopies {
+  static constexpr const char* kName = "ReserveCopies";
+  std::vector<CheckpointPiece> pieces;
+};
+struct CopiesReserved {
+  static constexpr const char* kName = "CopiesReserved";
+  int64_t bytes = 0;
+};
 // Asked -> SnapshotCopied: the reply comes once the tensors are copied, before they are written. They are
 // copied when the checkpoint before is out of the way.
 struct Snapshot {
@@ -257,7 +266,8 @@ struct ReportFrom {
   bool own = false;        // it is this run's
 };
 // Asked -> MetricsWritten: what was reported so far is on the disk, or cannot be written. A checkpoint is
-// published after the lines of its steps, so that one that resumes from it finds them.
+// published after the lines of its steps, so that one that resumes from it finds them; for log destinations
+// it waits a while (DurableLogs).
 struct WriteMetrics {
   static constexpr const char* kName = "WriteMetrics";
 };
@@ -292,6 +302,8 @@ struct TrainingDone {
   static constexpr bool kReserved = true;
   bool stopped = false;             // on request, before max_duration
   bool checkpoint_follows = false;  // the last one is on its way
+  std::string failure;              // why it cannot go on, which all ranks know alike; "" = it is done
+  std::string checkpoint;           // with a failure: the newest of this start, which may be on its way
 };
 
 }  // namespace tutti

@@ -127,7 +127,7 @@ void Microbatches::run_parts(const Mark& mark, MicrobatchResult& result) {
     seed_default_generator(Draw(state_.seed, "microbatch").at(state_.timestamp.batch).at(m).bits());
     found_.clear();
     state_.batch = count_ == 1 ? whole : whole.narrow(first, size);
-    train(result);
+    train([&] { mark("backward", m); }, result);
     store_statistics(m, found_, result.statistics);
   }
   if (buckets_) buckets_->end_step();
@@ -154,7 +154,7 @@ void Microbatches::drop_gradients() {
   for (auto& view : state_.views) view.tensor.mutable_grad() = at::Tensor();
 }
 
-void Microbatches::train(MicrobatchResult& result) {
+void Microbatches::train(const std::function<void()>& begins_backward, MicrobatchResult& result) {
   Model& model = *state_.model;
   const auto weight = static_cast<double>(model.loss_weight(state_.batch));
   if (weight == 0) return;  // a mean over nothing is no number
@@ -179,6 +179,7 @@ void Microbatches::train(MicrobatchResult& result) {
   result.finite = result.finite && std::isfinite(value);
   result.loss_sum += value * weight;
   result.loss_weight += weight;
+  begins_backward();
   engine_.run_event(Event::kBeforeBackward);
   if (!engine_.listens()) state_.outputs = {};  // nobody looks at them any more
   const at::Tensor root = wide(state_.loss);

@@ -38,6 +38,7 @@ struct MicrobatchResult {
 // optimizer's.
 class Microbatches {
  public:
+  // Told where a microbatch ("microbatch") and its backward ("backward") begin.
   using Mark = std::function<void(const char* what, int64_t microbatch)>;
 
   // `buckets` may be null: gradients stay with the parameters. `memory_slot` of the meter: whose budget it is
@@ -81,7 +82,7 @@ class Microbatches {
   void run_parts(const Mark& mark, MicrobatchResult& result);
   void let_go();
   void abandon(MicrobatchResult& result);
-  void train(MicrobatchResult& result);
+  void train(const std::function<void()>& begins_backward, MicrobatchResult& result);
   void store_statistics(int microbatch, const std::vector<RunningStatistics>& found, at::Tensor& to) const;
 
   State& state_;

@@ -11,6 +11,8 @@ namespace {
 
 constexpr Nanoseconds kShowEvery = std::chrono::seconds(2);
 constexpr Nanoseconds kShowEveryOnTerminal = std::chrono::milliseconds(100);
+constexpr Nanoseconds kLastWordsWithin = std::chrono::seconds(1);
+constexpr Nanoseconds kReaderMayGoOn = std::chrono::milliseconds(10);
 
 std::string duration_text(double s) {
   const auto whole = static_cast<int64_t>(std::lround(s));
@@ -22,6 +24,17 @@ std::string duration_text(double s) {
                   static_cast<int>(whole / 60 % 60), static_cast<int>(whole % 60));
   }
   return text;
+}
+
+std::string number_text(const char* format, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+std::string table_row(std::string name, const std::string& value) {
+  name.resize(std::max<std::size_t>(name.size(), 22), ' ');
+  return "  " + name + " " + value + "\n";
 }
 
 void warn(const std::string& what) { std::fprintf(stderr, "warning: %s\n", what.c_str()); }
@@ -37,6 +50,7 @@ int64_t step_of(const std::string& line) { return json_integer(line, "step", -1)
 Reporter::Reporter(Options options, Disk& disk, Clock& clock)
     : options_(std::move(options)),
       clock_(clock),
+      out_(options_.out),
       metrics_(disk, options_.run_dir + "/metrics.jsonl", step_of, warn) {}
 
 void Reporter::receive(Context& context, Envelope& envelope) {
@@ -58,14 +72,17 @@ void Reporter::receive(Context& context, Envelope& envelope) {
     if (shown_step_ != last_.step && steps_ > 0) show(context, last_, true);
     metrics_.flush();
     table();
+    show_rest(context);
     context.stop();
   } else {
     TUTTI_ASSERT(false, message.name());
   }
 }
 
-std::optional<TimePoint> Reporter::idle(Context&) {
+std::optional<TimePoint> Reporter::idle(Context& context) {
   metrics_.flush();
+  out_.flush();
+  if (out_.busy()) return context.now() + kReaderMayGoOn;
   return std::nullopt;
 }
 
@@ -80,10 +97,8 @@ void Reporter::open(const ReportFrom& from) {
     metrics_.begin();
   }
   last_.step = from.step;
-  if (from.checkpoint.empty() || !options_.out) return;
-  std::fprintf(options_.out, "resumes after step %lld, from %s\n", static_cast<long long>(from.step),
-               from.checkpoint.c_str());
-  std::fflush(options_.out);
+  if (from.checkpoint.empty()) return;
+  out_.print("resumes after step " + std::to_string(from.step) + ", from " + from.checkpoint + "\n");
 }
 
 void Reporter::step(Context& context, const StepDone& done) {
@@ -128,7 +143,7 @@ bool Reporter::is_time_to_show(Context& context, int64_t step) const {
 }
 
 void Reporter::show(Context& context, const StepDone& done, bool now) {
-  if (!options_.out || !options_.progress) return;
+  if (!out_.shown() || !options_.progress) return;
   if (!now && !is_time_to_show(context, done.step)) return;
   shown_ = context.now();
   shown_step_ = done.step;
@@ -136,12 +151,12 @@ void Reporter::show(Context& context, const StepDone& done, bool now) {
   const double rate = elapsed > 0 ? samples_ / elapsed : 0;
   const double left = done.progress > 0 ? elapsed * (1 - done.progress) / done.progress : 0;
   std::ostringstream line;
-  line << "epoch " << done.epoch << "  step " << done.step << "  " << std::lround(100 * done.progress)
-       << "%  loss " << done.loss << "  " << std::lround(rate) << " samples/s  " << duration_text(left)
-       << " left";
+  line << (options_.terminal ? "\r\033[K" : "") << "epoch " << done.epoch << "  step " << done.step << "  "
+       << std::lround(100 * done.progress) << "%  loss " << done.loss << "  " << std::lround(rate)
+       << " samples/s  " << duration_text(left) << " left";
   for (const auto& [name, value] : last_eval_.metrics) line << "  " << shown(name) << ' ' << value;
-  std::fprintf(options_.out, options_.terminal ? "\r\033[K%s" : "%s\n", line.str().c_str());
-  std::fflush(options_.out);
+  if (!options_.terminal) line << '\n';
+  out_.print(line.str());
 }
 
 // "MulticlassAccuracy", or with its evaluator's label where there are several.
@@ -155,21 +170,28 @@ std::string Reporter::shown(const std::string& metric) const {
   return metric.substr(one ? slash + 1 : family);
 }
 
-void Reporter::table() const {
-  std::FILE* out = options_.out;
-  if (!out) return;
-  std::fprintf(out, options_.terminal ? "\n\n" : "\n");
+void Reporter::table() {
   const double elapsed = seconds(shown_ - first_step_);
-  std::fprintf(out, "  %-22s %lld\n", "steps", static_cast<long long>(last_.step));
-  if (steps_ > 0) std::fprintf(out, "  %-22s %.6g\n", "loss", last_.loss);
+  std::string text = (options_.terminal ? "\n\n" : "\n") + table_row("steps", std::to_string(last_.step));
+  if (steps_ > 0) text += table_row("loss", number_text("%.6g", last_.loss));
   for (const auto& [name, value] : last_eval_.metrics)
-    std::fprintf(out, "  %-22s %.4f\n", shown(name).c_str(), value);
-  if (steps_ > 1 && elapsed > 0) std::fprintf(out, "  %-22s %.0f\n", "samples/s", samples_ / elapsed);
-  std::fprintf(out, "  %-22s %s\n", "checkpoint", options_.newest_checkpoint.c_str());
-  std::fprintf(out, "  %-22s %s\n", "metrics", metrics_.path().c_str());
-  std::fprintf(out, "  %-22s %s\n", "logs", (options_.run_dir + "/log").c_str());
-  if (!sample_.empty()) std::fprintf(out, "\n%s\n", sample_.c_str());
-  std::fflush(out);
+    text += table_row(shown(name), number_text("%.4f", value));
+  if (steps_ > 1 && elapsed > 0) text += table_row("samples/s", number_text("%.0f", samples_ / elapsed));
+  text += table_row("checkpoint", options_.newest_checkpoint) + table_row("metrics", metrics_.path()) +
+          table_row("logs", options_.run_dir + "/log");
+  if (!sample_.empty()) text += "\n" + sample_ + "\n";
+  out_.print_last(text);
+}
+
+void Reporter::show_rest(Context& context) {
+  const TimePoint until = context.now() + kLastWordsWithin;
+  for (out_.flush(); out_.busy() && context.now() < until; out_.flush()) context.sleep(kReaderMayGoOn);
+  const std::string trouble = out_.trouble();
+  if (trouble.empty()) return;
+  if (options_.warn)
+    options_.warn("progress: " + trouble);
+  else
+    warn("progress: " + trouble);
 }
 
 double Reporter::since_start_s() const { return 1e-3 * clock_.unix_ms() - options_.process_started_s; }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdio>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -10,12 +11,13 @@
 #include "runtime/actor.h"
 #include "runtime/clock.h"
 #include "runtime/disk.h"
+#include "runtime/terminal_output.h"
 
 namespace tutti {
 
 // Rank 0's: writes metrics.jsonl and shows progress (one line that changes on a terminal, plain lines else);
-// at the end a table of what came out and where it lies. Whenever it is killed, metrics.jsonl holds whole
-// lines in order, and at most the last one is torn.
+// at the end a table of what came out and where it lies. Who reads that is not waited for. Whenever it is
+// killed, metrics.jsonl holds whole lines in order, and at most the last one is torn.
 class Reporter final : public Actor {
  public:
   struct Options {
@@ -27,6 +29,7 @@ class Reporter final : public Actor {
     bool progress = true;          // false: no progress, but the table at the end
     double process_started_s = 0;  // unix time, for since_start_s
     int64_t show_every_steps = 0;  // plain lines; 0 = by time
+    std::function<void(const std::string& what)> warn = {};
   };
 
   Reporter(Options options, Disk& disk, Clock& clock);
@@ -42,11 +45,13 @@ class Reporter final : public Actor {
   void show(Context& context, const StepDone& done, bool now);
   bool is_time_to_show(Context& context, int64_t step) const;
   std::string shown(const std::string& metric) const;
-  void table() const;
+  void table();
+  void show_rest(Context& context);
   double since_start_s() const;
 
   Options options_;
   Clock& clock_;
+  TerminalOutput out_;
   LineFile metrics_;
   StepDone last_;
   EvalDone last_eval_;

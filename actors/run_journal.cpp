@@ -24,7 +24,7 @@ RecordedJob head_of(const Job& job, int rank, const std::string& host) {
   head.world = job.world;
   head.rank = rank;
   head.host = host;
-  head.build = build_stamp("unknown");
+  head.build = build_and_commit("tutti");
   head.cpu = at::get_cpu_capability();
   head.data_digest = job.data_digest();
   head.unix_ms = SystemClock().unix_ms();

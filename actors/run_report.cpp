@@ -36,6 +36,10 @@ double process_started_s() {
   return unix_now_s() - (up_s - ticks / static_cast<double>(sysconf(_SC_CLK_TCK)));
 }
 
+std::string rank_log_path(const std::string& run_dir, int rank) {
+  return run_dir + "/log/rank-" + std::to_string(rank) + ".log";
+}
+
 bool prints_to_terminal() {
   if (!launched_rank()) return isatty(STDOUT_FILENO) == 1;
   const int fd =

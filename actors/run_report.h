@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "runtime/log.h"
 #include "runtime/recorder.h"
 
@@ -7,6 +9,8 @@ namespace tutti {
 
 // When this process was started, unix time in seconds: what a time to first step counts from.
 double process_started_s();
+
+std::string rank_log_path(const std::string& run_dir, int rank);
 
 // Whether what rank 0 prints ends on a terminal. mpirun gives its ranks a terminal of their own, so its
 // output counts.

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array kFields = {&Shortage::ranks,     &Shortage::asked,      &Shortage::used,
                                 &Shortage::budget,    &Shortage::parameters, &Shortage::gradients,
-                                &Shortage::optimizer, &Shortage::batch};
+                                &Shortage::optimizer, &Shortage::batch,      &Shortage::copies};
 
 std::string mb(double bytes) {
   char text[32];
@@ -60,9 +60,10 @@ std::string shortage_text(const std::vector<Shortage>& all) {
 
 std::string what_held_memory(const std::vector<Shortage>& all) {
   const Shortage& one = first(all);
-  const double rest = one.used - one.parameters - one.gradients - one.optimizer - one.batch;
+  const double rest = one.used - one.parameters - one.gradients - one.optimizer - one.batch - one.copies;
   std::string text = "parameters " + mb(one.parameters) + " MB, gradients " + mb(one.gradients) +
-                     " MB, optimizer state " + mb(one.optimizer) + " MB, the batch " + mb(one.batch) + " MB";
+                     " MB, optimizer state " + mb(one.optimizer) + " MB, the batch " + mb(one.batch) +
+                     " MB, checkpoint copy " + mb(one.copies) + " MB";
   if (rest > 0) text += ", the rest (activations, batches read ahead) " + mb(rest) + " MB";
   return text;
 }

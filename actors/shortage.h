@@ -17,6 +17,7 @@ struct Shortage {
   double gradients = 0;
   double optimizer = 0;
   double batch = 0;
+  double copies = 0;  // that checkpoints are made of
 };
 
 // One's own row of a flat float64 table, a row a rank, whose sum over ranks is the table of all.
@@ -27,8 +28,8 @@ std::vector<Shortage> shortages_of(const at::Tensor& table);  // by rank
 // only the number.
 std::string shortage_text(const std::vector<Shortage>& all);
 
-// "parameters 0.2 MB, gradients 0.2 MB, ..., the rest (activations, batches read ahead) 9.1 MB", of the same
-// rank.
+// "parameters 0.2 MB, ..., checkpoint copy 0.3 MB, the rest (activations, batches read ahead) 9.1 MB", of the
+// same rank.
 std::string what_held_memory(const std::vector<Shortage>& all);
 
 }  // namespace tutti

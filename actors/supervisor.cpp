@@ -27,7 +27,8 @@ Supervisor::Supervisor(Options options, const Cast& cast, Disk& disk, Log& log, 
       recorder_(recorder),
       outcome_(outcome),
       folder_(disk, options_.run_dir, options_.shelf.folder),
-      shelf_(disk, log, options_.shelf) {}
+      shelf_(disk, log, options_.shelf),
+      logs_(cast.durable_logs, log, recorder) {}
 
 void Supervisor::start(Context& context) {
   const bool first = options_.rank == 0;
@@ -127,6 +128,7 @@ void Supervisor::receive(Context& context, Envelope& envelope) {
   } else if (auto* ready = message.get_if<Prepared>()) {
     prepared(context, std::move(*ready));
   } else if (auto* part = message.get_if<Durable>()) {
+    logs_.sync(context, part->name);
     if (options_.rank == 0) {
       durable(context, 0, std::move(*part));
     } else {
@@ -134,7 +136,10 @@ void Supervisor::receive(Context& context, Envelope& envelope) {
     }
   } else if (auto* done = message.get_if<TrainingDone>()) {
     outcome_.stopped = done->stopped;
-    if (!done->checkpoint_follows) finish(context, 0);
+    if (!done->failure.empty())
+      failed(context, *done);
+    else if (!done->checkpoint_follows)
+      finish(context, 0);
   } else if (message.get_if<StopRequested>()) {
     stop_requested(context);
   } else {
@@ -147,6 +152,7 @@ void Supervisor::control(Context& context, int from, const std::string& text) {
   if (order.verb() == "durable") {
     durable(context, from, parse_durable(order));
   } else if (order.verb() == "finish") {
+    if (!failure_.empty()) throw OperatingError(failure_);
     finish(context, std::stoi(order.field(1)));
   } else if (order.verb() == "abort") {
     context.abort(order.field(1));
@@ -168,11 +174,7 @@ void Supervisor::durable(Context& context, int rank, Durable part) {
 void Supervisor::conclude(Context& context, const std::string& name) {
   Unpublished whole = std::move(unpublished_[name]);
   unpublished_.erase(name);
-  std::vector<Pending<MetricsWritten>> writing;
-  for (const ActorId log : cast_.durable_logs)
-    writing.push_back(context.request<MetricsWritten>(log, WriteMetrics{}));
   context.ask<MetricsWritten>(cast_.reporter, WriteMetrics{});
-  for (auto& one : writing) one.wait();
   const std::string error = recorder_.answer("publish", publish(name, whole));
   if (error.empty()) {
     log_.info("checkpoint " + name + " is published");
@@ -184,6 +186,8 @@ void Supervisor::conclude(Context& context, const std::string& name) {
   }
   context.send(cast_.checkpointer, Concluded{});
   recorder_.record({context.now(), "supervisor", error.empty() ? "published" : "checkpoint failed", -1, 0});
+  concluded_ = name;
+  if (!failure_.empty() && name == last_to_see_) end_badly(context);
   if (!whole.parts.begin()->second.last) return;
   const int exit_code = error.empty() ? 0 : 3;
   for (int r = 1; r < options_.world; ++r)
@@ -304,6 +308,18 @@ void Supervisor::tell_others(Context& context, int except, const std::string& ne
   const TimePoint until = context.now() + kNewsLeaveWithin;
   for (const auto& one : sent)
     while (!one.ready() && context.now() < until) context.sleep(std::chrono::milliseconds(1));
+}
+
+// Each rank tells it itself, once rank 0 has seen the last checkpoint off.
+void Supervisor::failed(Context& context, const TrainingDone& done) {
+  failure_ = done.failure;
+  last_to_see_ = done.checkpoint;
+  if (options_.rank == 0 && concluded_ == last_to_see_) end_badly(context);
+}
+
+void Supervisor::end_badly(Context& context) {
+  tell_others(context, options_.rank, ControlText({"finish", "1"}).text());
+  throw OperatingError(failure_);
 }
 
 void Supervisor::finish(Context& context, int exit_code) {

@@ -6,6 +6,7 @@
 
 #include "actors/checkpoint_shelf.h"
 #include "actors/control_text.h"
+#include "actors/durable_logs.h"
 #include "actors/messages.h"
 #include "actors/run_folder.h"
 #include "runtime/actor.h"
@@ -22,7 +23,7 @@ struct Cast {
   std::vector<ActorId> eval_loaders;  // one for each evaluator
   bool has_reporter = false;
   std::vector<ActorId> log_writers;
-  std::vector<ActorId> durable_logs;  // those of them for which a checkpoint waits
+  std::vector<DurableLog> durable_logs;  // those of them for which a checkpoint waits
 };
 
 // How a run ended, for the exit code: 0 well, 3 when its last checkpoint could not be written.
@@ -88,6 +89,8 @@ class Supervisor final : public Actor {
   void mention(Context& context, int rank);
   void fail(Context& context, int rank, const std::string& why);
   void tell_others(Context& context, int except, const std::string& news);
+  void failed(Context& context, const TrainingDone& done);
+  void end_badly(Context& context);
   void finish(Context& context, int exit_code);
 
   Options options_;
@@ -97,6 +100,7 @@ class Supervisor final : public Actor {
   RunOutcome& outcome_;
   RunFolder folder_;
   CheckpointShelf shelf_;
+  DurableLogs logs_;
   Stage stage_ = Stage::kOpening;
   Prepare start_;        // what Compute was told to start from
   std::string trouble_;  // why this rank cannot start, or ""
@@ -107,6 +111,9 @@ class Supervisor final : public Actor {
   std::string all_wait_;  // what each rank did last, while every one of them waits for the others
   TimePoint all_wait_since_;
   std::map<std::string, Unpublished> unpublished_;
+  std::string concluded_;    // the newest checkpoint that is
+  std::string failure_;      // why training cannot go on, or ""
+  std::string last_to_see_;  // the checkpoint that a failed run's end waits for
   bool stop_requested_ = false;
 };
 

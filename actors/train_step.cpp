@@ -227,7 +227,7 @@ void TrainStep::make_room(Context& context, const BatchReady& ready) {
     const std::string why = accumulation_.automatic()
                                 ? " with one sample at a time, and there is nothing smaller"
                                 : "; grad_accum = \"auto\" would go on in smaller microbatches";
-    throw OperatingError(who + why + held);
+    throw StepTooLarge(who + why + held);
   }
   use_accumulation(context);
   log_.warning(who + "; grad_accum is now " + std::to_string(microbatches_->count()));
@@ -246,6 +246,7 @@ Shortage TrainStep::shortage(const MicrobatchResult& mine, const Batch& batch) c
   if (!buckets_ || buckets_->casts()) found.gradients += static_cast<double>(mine.gradient_bytes);
   found.optimizer = bytes_of(state_.optimizer->state(), [](const OptimizerState& one) { return one.tensor; });
   found.batch = bytes_of(batch.leaves(), [](const auto& leaf) { return leaf.second; });
+  found.copies = static_cast<double>(copies_bytes_);
   return found;
 }
 

@@ -14,6 +14,7 @@
 #include "actors/shortage.h"
 #include "actors/supervisor.h"
 #include "runtime/actor.h"
+#include "runtime/error.h"
 #include "runtime/log.h"
 #include "runtime/recorder.h"
 #include "runtime/setting.h"
@@ -22,6 +23,12 @@
 #include "training/state.h"
 
 namespace tutti {
+
+// A step that memory does not suffice for. All ranks throw it alike, and nothing has changed that lasts.
+class StepTooLarge : public OperatingError {
+ public:
+  using OperatingError::OperatingError;
+};
 
 // One step of training on this rank: forward and backward over the microbatches, while Sync reduces what is
 // ready; the verdict of all ranks; more such passes, where a closure asks for them; then, and only then, the
@@ -56,8 +63,11 @@ class TrainStep {
   // Once every rank has said that it can train: allocating buckets is collective.
   void set_up(Context& context);
 
-  // Trains on the batch at rate `lr`; gives the verdict of all ranks. Throws OperatingError where memory
-  // runs out and nothing can be made smaller.
+  // What the copies for checkpoints hold, for the account of a shortage.
+  void count_copies(int64_t bytes) { copies_bytes_ = bytes; }
+
+  // Trains on the batch at rate `lr`; gives the verdict of all ranks. Throws StepTooLarge where memory runs
+  // out and nothing can be made smaller.
   Verdict run(Context& context, const BatchReady& ready, double lr, const Hooks& hooks);
 
   // After the step has been counted: whether the next one may try fewer microbatches.
@@ -112,7 +122,8 @@ class TrainStep {
   Verdict last_;                  // on it, of all ranks
   Sum sum_;                       // of the step
   std::vector<at::Tensor> kept_;  // for the weights while they are elsewhere; empty until they first are
-  int64_t charged_bytes_ = 0;     // to the meter, for buckets that are not its own
+  int64_t copies_bytes_ = 0;
+  int64_t charged_bytes_ = 0;  // to the meter, for buckets that are not its own
 };
 
 // Runs what cannot be done again in smaller parts: out of memory, it ends the run with an error that says so.

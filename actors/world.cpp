@@ -43,7 +43,7 @@ Cast reserve_cast(Scheduler& scheduler, const Job& job, const RankPlace& place,
   for (const auto& destination : destinations) {
     const std::string name = "logger_" + std::to_string(cast.log_writers.size());
     cast.log_writers.push_back(scheduler.reserve(name, place.rank));
-    if (destination->durable()) cast.durable_logs.push_back(cast.log_writers.back());
+    if (destination->durable()) cast.durable_logs.push_back({cast.log_writers.back(), destination->name()});
   }
   return cast;
 }
@@ -146,6 +146,7 @@ Cast add_rank(Scheduler& scheduler, const Job& job, const RankPlace& place, cons
                               place.process_started_s};
     if (const Setting& every = job.recipe.at("train").at("progress_interval"); !every.is_none())
       options.show_every_steps = Time::parse(every).count();
+    options.warn = [&log = seams.log](const std::string& what) { log.warning(what); };
     scheduler.install(cast.reporter, std::make_unique<Reporter>(options, seams.disk, seams.clock));
   }
   for (std::size_t i = 0; i < destinations.size(); ++i)

@@ -40,7 +40,7 @@ void add_simulate(CLI::App& app, Action& action) {
                     "do not run each seed a second time to see that it goes alike");
   command
       ->add_option("--run-dir", arguments->run_dir,
-                   "keep the journals of a lone seed there, for tutti timeline")
+                   "keep the journals of a lone seed there, for tutti timeline; a folder that has none yet")
       ->type_name("D");
   command
       ->add_option("--share-of", arguments->share_of, "simulate every so many-th seed, for another process")

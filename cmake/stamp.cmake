@@ -10,3 +10,17 @@ function(tutti_stamp target)
   configure_file(${CMAKE_SOURCE_DIR}/cmake/build_stamp.cpp.in ${source} @ONLY)
   target_sources(${target} PRIVATE ${source})
 endfunction()
+
+# tutti_tell_commit(target): `target` exports the C function const char* tutti_commit(): that of the sources
+# when it was built. Another commit costs a source of one line and a link.
+function(tutti_tell_commit target)
+  set(source ${CMAKE_BINARY_DIR}/${target}_commit.cpp)
+  add_custom_target(${target}_commit
+    COMMAND ${CMAKE_COMMAND} -DSOURCE_DIR=${CMAKE_SOURCE_DIR} -DOUTPUT=${source}
+            -P ${CMAKE_SOURCE_DIR}/cmake/commit.cmake
+    BYPRODUCTS ${source}
+    COMMENT "The commit of the sources"
+    VERBATIM)
+  target_sources(${target} PRIVATE ${source})
+  add_dependencies(${target} ${target}_commit)
+endfunction()

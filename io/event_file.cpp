@@ -58,12 +58,58 @@ std::string event(double wall_time_s, int64_t step, const std::string& what) {
   return tag(kWallTime, kFixed64) + little_endian(wall_time_s) + number(kStep, step) + what;
 }
 
+constexpr std::size_t kTimeBytes = 1 + sizeof(double);
+
+std::string without_time(const std::string& event) { return event.substr(kTimeBytes); }
+
+// The records of a file, up to one that is torn.
+std::vector<std::string> events_in(const std::vector<std::byte>& file) {
+  constexpr std::size_t kBefore = sizeof(uint64_t) + sizeof(uint32_t), kAfter = sizeof(uint32_t);
+  std::vector<std::string> found;
+  for (std::size_t at = 0; file.size() - at > kBefore + kAfter;) {
+    uint64_t length = 0;
+    std::memcpy(&length, file.data() + at, sizeof length);
+    if (length <= kTimeBytes || length > file.size() - at - kBefore - kAfter) break;
+    found.emplace_back(reinterpret_cast<const char*>(file.data()) + at + kBefore, length);
+    at += kBefore + length + kAfter;
+  }
+  return found;
+}
+
+// Of an event without its time; what follows begins at `end`.
+int64_t step_in(const std::string& event, std::size_t& end) {
+  uint64_t step = 0;
+  int shift = 0;
+  for (end = 1; end < event.size() && shift < 64; shift += 7) {
+    const auto byte = static_cast<unsigned char>(event[end++]);
+    step |= uint64_t{byte & 0x7fU} << shift;
+    if (byte < 0x80) break;
+  }
+  return static_cast<int64_t>(step);
+}
+
 std::string scalar(const std::string& name, double value) {
   return bytes(kValue,
                bytes(kTag, name) + tag(kSimpleValue, kFixed32) + little_endian(static_cast<float>(value)));
 }
 
 }  // namespace
+
+// A restart makes void what earlier files say of its step and later ones.
+std::set<std::string> records_of_step(const Disk& disk, const std::vector<std::string>& paths, int64_t step) {
+  std::set<std::string> found;
+  for (const std::string& path : paths) {
+    for (const std::string& one : events_in(disk.read(path))) {
+      const std::string event = without_time(one);
+      std::size_t end = 0;
+      const int64_t its_step = step_in(event, end);
+      const bool restarts = event.compare(end, 1, tag(kSessionLog, kBytes)) == 0;
+      if (restarts && its_step <= step) found.clear();
+      if (!restarts && its_step == step) found.insert(event);
+    }
+  }
+  return found;
+}
 
 uint32_t masked_crc32c(const std::string& data) {
   static constexpr auto kTable = make_crc_table();
@@ -98,6 +144,7 @@ void EventFile::text(const std::string& name, const std::string& markdown, int64
 }
 
 void EventFile::record(const std::string& event) {
+  if (!known_.empty() && known_.contains(without_time(event))) return;
   if (unwritten_.size() + event.size() > kMostUnwritten) {
     ++dropped_;
     return;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,8 @@ class EventFile {
  public:
   EventFile(Disk& disk, const std::string& path, double wall_time_s);
 
+  // Records that are among these, but for their times, are left out from here on.
+  void leave_out(std::set<std::string> known) { known_ = std::move(known); }
   // What earlier files say of `step` and later ones is void.
   void restart(int64_t step, double wall_time_s);
   void scalars(const std::vector<std::pair<std::string, double>>& values, int64_t step, double wall_time_s);
@@ -33,9 +36,13 @@ class EventFile {
   void record(const std::string& event);
 
   std::unique_ptr<WritableFile> file_;
+  std::set<std::string> known_;
   std::string unwritten_;
   int64_t dropped_ = 0;
 };
+
+// What files that EventFile wrote, in their order, say of `step`: the records but for their times.
+std::set<std::string> records_of_step(const Disk& disk, const std::vector<std::string>& paths, int64_t step);
 
 // Of TensorFlow's framing; the CRC is Castagnoli's.
 uint32_t masked_crc32c(const std::string& bytes);

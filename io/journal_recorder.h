@@ -15,6 +15,7 @@ class JournalRecorder final : public Recorder {
 
   void record(const Happening& happening) override;
   std::vector<Happening> last(int count) const override { return ring_.last(count); }
+  std::size_t peek(std::span<Happening> out) const override { return ring_.peek(out); }
   void delivered(const Delivery& delivery) override;
   bool digests() const override { return full_; }
   void digest(const Digest& digest) override;

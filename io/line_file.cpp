@@ -27,22 +27,38 @@ LineFile::LineFile(Disk& disk, std::string path, StepOf step_of, Warn warn)
     : disk_(disk), path_(std::move(path)), step_of_(std::move(step_of)), warn_(std::move(warn)) {}
 
 void LineFile::resume(int64_t last_step, const std::function<void(const std::string&)>& see) {
-  reopen(lines_until(last_step, see));
+  require_replaceable();
+  beginning_ = lines_until(last_step, see);
+  empty_ = beginning_->empty();
+  flush();
 }
 
 void LineFile::begin() {
+  require_replaceable();
+  beginning_ = "";
+  empty_ = sets_aside_ = true;
+  flush();
+}
+
+void LineFile::set_aside() {
   if (disk_.exists(path_) && disk_.size(path_) > 0) {
     const std::filesystem::path path = path_;
     const std::string stem = (path.parent_path() / path.stem()).string();
     disk_.rename(path_, unused_path(disk_, stem + ".earlier", path.extension()));
   }
-  reopen("");
+  sets_aside_ = false;
 }
 
-void LineFile::reopen(const std::string& text) {
-  replace_file(disk_, path_, text);
+void LineFile::require_replaceable() const {
+  if (!disk_.replaceable(path_))
+    throw OperatingError(path_ + ": is a folder, a pipe or a device, and no file");
+}
+
+void LineFile::open() {
+  if (sets_aside_) set_aside();
+  replace_file(disk_, path_, *beginning_);
   file_ = disk_.open(path_, /*truncate=*/false);
-  empty_ = text.empty();
+  beginning_.reset();
 }
 
 std::string LineFile::lines_until(int64_t last_step, const std::function<void(const std::string&)>& see) {
@@ -73,8 +89,9 @@ void LineFile::append(const std::string& line) {
 }
 
 void LineFile::flush(bool sync) {
-  if (!file_ || (unwritten_.empty() && !sync)) return;
+  if (!beginning_ && (!file_ || (unwritten_.empty() && !sync))) return;
   try {
+    if (beginning_) open();
     file_->append(std::as_bytes(std::span(unwritten_)));
     unwritten_.clear();
     if (sync) file_->sync();

@@ -53,7 +53,13 @@ void say(const char* text) {
   if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) return;
 }
 
-// Reading behind the end of a mapped file.
+struct sigaction& handler_before() {
+  static struct sigaction before {};
+  return before;
+}
+
+// Reading behind the end of a mapped file. What is of something else comes again, to the handler of before;
+// where it was sent, it is sent again.
 void on_bus_error(int, siginfo_t* info, void*) {
   const auto* at = static_cast<const std::byte*>(info->si_addr);
   for (const Place& place : places()) {
@@ -64,7 +70,8 @@ void on_bus_error(int, siginfo_t* info, void*) {
     say(": it was cut short while it was read\n");
     ::_exit(1);
   }
-  ::signal(SIGBUS, SIG_DFL);  // of something else: it comes again
+  ::sigaction(SIGBUS, &handler_before(), nullptr);
+  if (info->si_code <= 0) ::raise(SIGBUS);
 }
 
 void note(const std::byte* begin, size_t size, const std::string& path) {
@@ -74,7 +81,7 @@ void note(const std::byte* begin, size_t size, const std::string& path) {
     struct sigaction action {};
     action.sa_sigaction = on_bus_error;
     action.sa_flags = SA_SIGINFO;
-    return ::sigaction(SIGBUS, &action, nullptr) == 0;
+    return ::sigaction(SIGBUS, &action, &handler_before()) == 0;
   }();
   if (!watched) return;
   for (Place& place : places()) {

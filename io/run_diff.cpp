@@ -277,9 +277,9 @@ std::string name_of_start(const std::string& run_dir, int64_t start) {
 }  // namespace
 
 RunDiff diff_runs(const std::string& run_a, const std::string& run_b, int64_t start_a, int64_t start_b) {
-  return Diff(name_of_start(run_a, start_a), recorded_run(run_a, start_a), name_of_start(run_b, start_b),
-              recorded_run(run_b, start_b))
-      .run();
+  RecordedRun a = recorded_run(run_a, start_a);
+  RecordedRun b = recorded_run(run_b, start_b);
+  return Diff(name_of_start(run_a, start_a), std::move(a), name_of_start(run_b, start_b), std::move(b)).run();
 }
 
 }  // namespace tutti

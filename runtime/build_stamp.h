@@ -8,4 +8,8 @@ namespace tutti {
 // GNU 12.2.0"; `elsewhere` where this code does not run in libtutti.so.
 std::string build_stamp(const std::string& elsewhere);
 
+// The same with what the code came from: "..., commit 2c63f0a", "-dirty" behind it where files were changed;
+// "unknown" where it was built outside of git.
+std::string build_and_commit(const std::string& elsewhere);
+
 }  // namespace tutti

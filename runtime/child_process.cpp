@@ -11,38 +11,13 @@
 #include <filesystem>
 #include <optional>
 
+#include "runtime/broken_pipe.h"
 #include "runtime/error.h"
 
 extern char** environ;
 
 namespace tutti {
 namespace {
-
-// While it lives, a write to a pipe that nobody reads is an error of that call and no signal.
-class NoBrokenPipeSignal {
- public:
-  NoBrokenPipeSignal() {
-    sigemptyset(&pipe_);
-    sigaddset(&pipe_, SIGPIPE);
-    sigset_t pending;
-    sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
-    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-  }
-  ~NoBrokenPipeSignal() {
-    constexpr timespec kNow = {0, 0};
-    if (!was_pending_) {
-      while (sigtimedwait(&pipe_, nullptr, &kNow) == -1 && errno == EINTR) {
-      }
-    }
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  NoBrokenPipeSignal(const NoBrokenPipeSignal&) = delete;
-
- private:
-  sigset_t pipe_, before_;
-  bool was_pending_;
-};
 
 class Child final : public ChildProcess {
  public:

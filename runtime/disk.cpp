@@ -146,6 +146,11 @@ bool PosixDisk::exists(const std::string& path) const {
   return ::stat(path.c_str(), &status) == 0;
 }
 
+bool PosixDisk::replaceable(const std::string& path) const {
+  struct stat status;
+  return ::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode);
+}
+
 std::vector<std::string> PosixDisk::list(const std::string& folder) const {
   if (!exists(folder)) return {};
   std::error_code error;

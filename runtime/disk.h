@@ -37,6 +37,8 @@ class Disk {
                                             uint64_t bytes) const = 0;
   virtual uint64_t size(const std::string& path) const = 0;
   virtual bool exists(const std::string& path) const = 0;
+  // Whether a file may be renamed to this path: it has a file, or nothing, and no folder, pipe or device.
+  virtual bool replaceable(const std::string&) const { return true; }
   virtual std::vector<std::string> list(
       const std::string& folder) const = 0;                // names, sorted; empty when absent
   virtual void make_folders(const std::string& path) = 0;  // their names are durable, too
@@ -60,6 +62,7 @@ class PosixDisk : public Disk {
   std::vector<std::byte> read_range(const std::string& path, uint64_t offset, uint64_t bytes) const override;
   uint64_t size(const std::string& path) const override;
   bool exists(const std::string& path) const override;
+  bool replaceable(const std::string& path) const override;
   std::vector<std::string> list(const std::string& folder) const override;
   void make_folders(const std::string& path) override;
   void rename(const std::string& from, const std::string& to) override;

@@ -1,8 +1,13 @@
 #include "runtime/log.h"
 
 #include <spdlog/logger.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
+
+#include <mutex>
+#include <thread>
+
+#include "runtime/terminal_output.h"
 
 namespace tutti {
 namespace {
@@ -44,8 +49,30 @@ class NullLog final : public Log {
   void flush() override {}
 };
 
+// Standard error, for which nobody who logs waits; at the end a reader that stalls has a second.
+class TerminalSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  ~TerminalSink() override {
+    for (int wait = 0; wait < 100 && out_.busy(); ++wait) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      out_.flush();
+    }
+  }
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& line) override {
+    spdlog::memory_buf_t text;
+    formatter_->format(line, text);
+    out_.print({text.data(), text.size()});
+  }
+  void flush_() override { out_.flush(); }
+
+ private:
+  TerminalOutput out_{stderr};
+};
+
 spdlog::sink_ptr terminal(spdlog::level::level_enum from) {
-  auto sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  auto sink = std::make_shared<TerminalSink>();
   sink->set_level(from);
   return sink;
 }

@@ -43,6 +43,9 @@ class Recorder {
   virtual ~Recorder() = default;
   virtual void record(const Happening& happening) = 0;
   virtual std::vector<Happening> last(int count) const = 0;  // oldest first
+  // The same for the handler of a signal, which may have struck anywhere: fills `out` from its front with the
+  // last, and gives their number. Takes no memory, and no lock that might not come.
+  virtual std::size_t peek(std::span<Happening>) const { return 0; }
 
   virtual void delivered(const Delivery&) {}
   // Whether digests are wanted; else there is no need to compute them.
@@ -73,6 +76,7 @@ class RingRecorder final : public Recorder {
   ~RingRecorder() override;
   void record(const Happening& happening) override;
   std::vector<Happening> last(int count) const override;
+  std::size_t peek(std::span<Happening> out) const override;
 
  private:
   struct Ring;

@@ -8,9 +8,9 @@ constexpr uint64_t kDiskCalls = 60;  // about those of two checkpoints
 }  // namespace
 
 ArmedFaults::ArmedFaults(const FaultPlan& plan, const Draw& draw, int ranks, int64_t steps) {
-  const auto phases = fault_phases();
   for (std::size_t i = 0; i < plan.rules.size(); ++i) {
     const FaultRule& rule = plan.rules[i];
+    const auto phases = fault_phases(rule.kind);
     const Draw own = draw.at(i);
     if (own.uniform(0) >= rule.probability) continue;
     const int rank = rule.rank.value_or(static_cast<int>(own.below(ranks, 1)));

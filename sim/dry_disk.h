@@ -19,6 +19,9 @@ class DryDisk final : public Disk {
   std::vector<std::byte> read_range(const std::string& path, uint64_t offset, uint64_t bytes) const override;
   uint64_t size(const std::string& path) const override { return read(path).size(); }
   bool exists(const std::string& path) const override;
+  bool replaceable(const std::string& path) const override {
+    return files_.contains(path) || below_.replaceable(path);
+  }
   std::vector<std::string> list(const std::string& folder) const override;
   void make_folders(const std::string&) override {}
   void rename(const std::string& from, const std::string& to) override;

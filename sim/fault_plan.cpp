@@ -1,10 +1,12 @@
 #include "sim/fault_plan.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
 #include "io/recipe.h"
 #include "runtime/resolve.h"
+#include "sim/scarce_memory.h"
 
 namespace tutti {
 namespace {
@@ -12,6 +14,7 @@ namespace {
 const std::array<std::string, 12> kPhases = {"start",      "load",    "batch",   "microbatch",
                                              "backward",   "reduce",  "verdict", "commit",
                                              "evaluation", "durable", "publish", "disk"};
+const std::array<std::string, 2> kMemoryPhases = {ScarceMemory::kForward, ScarceMemory::kBackward};
 
 struct NamedKind {
   const char* name;
@@ -54,7 +57,7 @@ std::vector<Key> keys_of(FaultKind kind) {
     case FaultKind::kHang:
       return {duration("until it ends; 0: never", "0")};
     case FaultKind::kOutOfMemory:
-      return {number_of("allocations, of which one is drawn", "60")};
+      return {number_of("allocations of the phase, of which one is drawn", "20")};
     case FaultKind::kDiskFull:
     case FaultKind::kWriteError:
     case FaultKind::kLostWrite:
@@ -95,6 +98,14 @@ Catalog fault_catalog() {
   return catalog;
 }
 
+void require_phase(const Setting& phase, const FaultRule& rule) {
+  const auto known = fault_phases(rule.kind);
+  if (rule.phase == "any" || std::find(known.begin(), known.end(), rule.phase) != known.end()) return;
+  std::string names;
+  for (const std::string& one : known) names += (names.empty() ? "" : ", ") + one;
+  phase.fail(rule.name + " never strikes there: expected " + names + " or any");
+}
+
 FaultRule rule_of(const Setting& fault, int ranks) {
   FaultRule rule;
   rule.name = fault.at("kind").text();
@@ -108,6 +119,7 @@ FaultRule rule_of(const Setting& fault, int ranks) {
   }
   if (fault.at("step").is_integer()) rule.step = fault.at("step").integer();
   rule.phase = fault.at("phase").text();
+  require_phase(fault.at("phase"), rule);
   if (fault.has("seconds")) rule.seconds = fault.at("seconds").number();
   if (rule.seconds == 0 && fault.has("seconds") && rule.kind != FaultKind::kHang)
     fault.at("seconds").fail("a fault that takes no time is none");
@@ -123,7 +135,10 @@ bool FaultRule::strikes_disk() const {
          kind == FaultKind::kTornWrite;
 }
 
-std::span<const std::string> fault_phases() { return kPhases; }
+std::span<const std::string> fault_phases(FaultKind kind) {
+  if (kind == FaultKind::kOutOfMemory) return kMemoryPhases;
+  return kPhases;
+}
 
 std::span<const Catalog> fault_catalogs() {
   static const std::array<Catalog, 2> catalogs = {plan_catalog(), fault_catalog()};

@@ -33,7 +33,7 @@ struct FaultRule {
   double probability = 1;
   std::optional<int> rank;
   std::optional<int64_t> step;
-  std::string phase;   // "any", or one of fault_phases()
+  std::string phase;   // "any", or one of fault_phases(kind)
   double seconds = 0;  // what a slow, delayed or hanging thing takes; 0: a hang never ends
   int64_t count = 1;  // steps, messages or writes that it happens to; the most that it is drawn from (memory)
   std::string file;   // part of the paths of writes that it happens to
@@ -47,8 +47,8 @@ struct FaultPlan {
   std::vector<FaultRule> rules;
 };
 
-// What ranks go through, in the order of a step.
-std::span<const std::string> fault_phases();
+// What ranks go through, in the order of a step: those in which the kind can strike.
+std::span<const std::string> fault_phases(FaultKind kind);
 
 std::span<const Catalog> fault_catalogs();
 

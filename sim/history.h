@@ -14,6 +14,7 @@ namespace tutti {
 struct StepSeen {
   std::vector<int64_t> samples;  // that it trained on
   int microbatches = 0;          // in how many
+  int void_microbatches = 0;     // the most of an attempt that ran out of memory, on any rank; 0: none did
   uint64_t weights = 0;          // a hash of all of them once the step was committed; 0: it was not
 };
 
@@ -34,6 +35,7 @@ struct StartSeen {
   std::vector<RankEnd> ends;                       // by rank
   FaultCounts faults;                              // that happened in it
   std::string stuck;                               // why the simulator ended it, or ""
+  std::string blocked_senders;                     // that it ended it for: who waits for whose mailbox
   uint64_t deliveries = 0;                         // a hash of their order
   uint64_t next_draw = 0;                          // of who runs next, after the last
   TimePoint took;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "actors/crash_report.h"
 #include "actors/process_watch.h"
 #include "actors/run_journal.h"
 #include "actors/run_report.h"
@@ -22,6 +23,7 @@ struct Berth {
   std::unique_ptr<Transport> transport;
   std::unique_ptr<Log> log;
   std::unique_ptr<Recorder> recorder;
+  std::optional<CrashReport> crash;
   RunOutcome outcome;
 };
 
@@ -49,9 +51,9 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
     Berth& berth = berths[r];
     berth.group = fabric->group(r);
     berth.transport = network.transport(r);
-    berth.log = options.quiet ? make_null_log()
-                              : make_log(job.run_dir + "/log/rank-" + std::to_string(r) + ".log", r, r == 0);
+    berth.log = options.quiet ? make_null_log() : make_log(rank_log_path(job.run_dir, r), r, r == 0);
     berth.recorder = options.live ? make_recorder(job, r, kLocalHost) : std::make_unique<RingRecorder>();
+    if (options.live) berth.crash.emplace(*berth.recorder, r, rank_log_path(job.run_dir, r));
     const RankPlace place{r,
                           r,
                           kLocalHost,

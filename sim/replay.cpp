@@ -14,6 +14,7 @@
 #include "collectives/local_group.h"
 #include "io/recipe.h"
 #include "io/recorded_run.h"
+#include "runtime/build_stamp.h"
 #include "sim/dry_disk.h"
 #include "sim/local_run.h"
 #include "sim/local_transport.h"
@@ -272,6 +273,10 @@ std::string Replay::ends() const {
 std::string Replay::warnings() const {
   const RecordedJob& head = record_.head();
   std::string text;
+  const std::string build = build_and_commit("tutti");
+  if (head.build != build)
+    text += "\nthe run was recorded by " + head.build + ", this is " + build +
+            ": what differs may be the code's doing";
   const std::string cpu = at::get_cpu_capability();
   if (head.cpu != cpu)
     text += "\nthe run computed with " + head.cpu + ", this machine with " + cpu +

@@ -16,6 +16,7 @@ struct SimNetwork::Inbox {
   struct Letter {
     Transport::Packet packet;
     uint64_t number = 0;  // in the order of sending
+    bool counts = false;
   };
   std::multimap<TimePoint, Letter> letters;  // by arrival
   std::map<int, TimePoint> latest;           // arrival, by sender
@@ -49,12 +50,12 @@ void SimNetwork::set_reader(int rank, ActorId reader) { inboxes_.at(rank)->reade
 
 void SimNetwork::send(int from, int to, std::string bytes) {
   TUTTI_ASSERT(to >= 0 && to < static_cast<int>(inboxes_.size()), "no rank " + std::to_string(to));
-  const Nanoseconds more = delay_ ? delay_(from, to) : Nanoseconds(0);
+  const Lateness late = delay_ ? delay_(from, to) : Lateness();
   const std::chrono::microseconds own(draw_.below(kSlowestPacketUs, sent_));
   Inbox& inbox = *inboxes_[to];
   TimePoint& latest = inbox.latest[from];
-  latest = std::max(latest, scheduler_.now() + own + more);
-  inbox.letters.emplace(latest, Inbox::Letter{{from, std::move(bytes)}, ++sent_});
+  latest = std::max(latest, scheduler_.now() + own + late.more);
+  inbox.letters.emplace(latest, Inbox::Letter{{from, std::move(bytes)}, ++sent_, late.counts});
   if (inbox.reader) scheduler_.wake_at(*inbox.reader, latest);
 }
 
@@ -63,7 +64,7 @@ std::optional<Transport::Packet> SimNetwork::poll(int rank) {
   const auto first = inbox.letters.begin();
   if (first == inbox.letters.end() || first->first > scheduler_.now()) return std::nullopt;
   std::optional<Transport::Packet> packet = std::move(first->second.packet);
-  if (first->second.number < inbox.newest) ++overtaken_;
+  if (first->second.counts && first->second.number < inbox.newest) ++overtaken_;
   inbox.newest = std::max(inbox.newest, first->second.number);
   inbox.letters.erase(first);
   return packet;

@@ -15,8 +15,13 @@ namespace tutti {
 // of one sender to one rank stay in order, those of different senders overtake each other.
 class SimNetwork {
  public:
-  // What a packet takes besides, and a chance to throw when the sender is no more.
-  using Delay = std::function<Nanoseconds(int from, int to)>;
+  // What a packet takes besides, and whether it is counted when it is overtaken for that.
+  struct Lateness {
+    Nanoseconds more{0};
+    bool counts = false;
+  };
+  // Of each packet; a chance to throw when the sender is no more.
+  using Delay = std::function<Lateness(int from, int to)>;
 
   SimNetwork(SimScheduler& scheduler, int size, const Draw& draw, Delay delay);
   ~SimNetwork();
@@ -29,7 +34,7 @@ class SimNetwork {
   // The rank's process has ended: what it sent and has not arrived is lost.
   void lose_packets_of(int rank);
 
-  // Packets that arrived before one that another rank had sent earlier.
+  // Packets that count and arrived after one that another rank had sent later.
   int64_t overtaken() const { return overtaken_; }
 
  private:

@@ -261,20 +261,31 @@ std::string SimScheduler::trouble(const Cell& self) {
   if (options_.script && now() - last_taken_ > kScriptPatience)
     return "the run does not come to the next line of its record";
   const std::lock_guard lock(mutex_);
-  return blocks_itself(self) ? "full mailboxes block each other: " + waiting() : "";
+  const auto circle = circle_of(self);
+  if (circle.empty()) return "";
+  const bool senders =
+      std::all_of(circle.begin(), circle.end(), [](const Cell* cell) { return cell->waits == Wait::kSpace; });
+  if (!senders) return "actors wait for each other: " + waiting();
+  for (const Cell* cell : circle)
+    blocked_senders_ += (blocked_senders_.empty() ? "" : "; ") + describe(*cell);
+  return "full mailboxes block each other: " + waiting();
 }
 
-// Whether the mailbox that this actor waits for belongs to one that waits for a mailbox ... that belongs to
-// this one.
-bool SimScheduler::blocks_itself(const Cell& self) const {
+// Whether this actor waits for one (its space, its answer) that waits for one ... that waits for this one:
+// none of them will ever take a message again. Empty: it does not.
+std::vector<const Cell*> SimScheduler::circle_of(const Cell& self) const {
+  std::vector<const Cell*> circle;
   const Cell* cell = &self;
-  for (size_t i = 0; i < cells_.size(); ++i) {
-    const bool held = cell->waits == Wait::kSpace && seats_[cell->id.index].phase == Phase::kParked;
-    if (!held) return false;
+  while (circle.size() < cells_.size()) {
+    const Wait waits = cell->waits;
+    const bool held =
+        (waits == Wait::kSpace || waits == Wait::kReply) && seats_[cell->id.index].phase == Phase::kParked;
+    if (!held) return {};
+    circle.push_back(cell);
     cell = cells_[cell->waits_on].get();
-    if (cell == &self) return true;
+    if (cell == &self) return circle;
   }
-  return false;
+  return {};
 }
 
 std::string SimScheduler::waiting() const {

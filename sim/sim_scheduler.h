@@ -26,8 +26,9 @@ namespace tutti {
 // Actors that poll (idle returned a time that has passed) count as able to run. While all that can run only
 // poll, time moves a microsecond a turn, and faster the longer nothing happens.
 //
-// A run in which nobody can ever run again, or in which actors block each other with full mailboxes, is
-// aborted with a reason that names each blocked actor and what it waits for.
+// A run in which nobody can ever run again, or in which actors wait for each other in a circle (for space in
+// a full mailbox, for an answer), is aborted with a reason that names each blocked actor and what it waits
+// for.
 class SimScheduler final : public Scheduler {
  public:
   enum class Pace { kMadeUp, kReal };
@@ -56,6 +57,9 @@ class SimScheduler final : public Scheduler {
   // On the thread of the actor that holds the baton: what it does takes this long. Throws Aborted.
   void spend(Nanoseconds duration);
 
+  // On the thread of the actor that holds the baton: the time limit is this one from here on.
+  void set_time_limit(TimePoint limit) { options_.time_limit = limit; }
+
   // An actor that only looks, when idle, for what comes from outside: with `wake_at` for all that comes it
   // need not look more often than this.
   void look_rarely(ActorId actor, Nanoseconds at_most_every);
@@ -64,8 +68,10 @@ class SimScheduler final : public Scheduler {
   uint64_t baton_passes() const { return passes_; }
   // Of who is next, after the last pass: two runs that were alike so far draw alike.
   uint64_t next_draw() const { return draw_.bits(passes_); }
-  // A hash of every delivery so far: to whom, from whom, what message, when.
+  // A hash of every delivery so far, in their order: to whom, from whom, what message.
   uint64_t delivery_digest() const { return deliveries_.bits(); }
+  // Where the run was aborted for senders that block each other: these, and what each waits for. Else "".
+  const std::string& blocked_senders() const { return blocked_senders_; }
 
  protected:
   void park(Cell& self, TimePoint until) override;
@@ -102,10 +108,11 @@ class SimScheduler final : public Scheduler {
   TimePoint next_deadline() const;
   TimePoint next_poll();
   std::string trouble(const Cell& self);
-  bool blocks_itself(const Cell& self) const;
+  std::vector<const Cell*> circle_of(const Cell& self) const;
   std::string waiting() const;
 
   Options options_;
+  std::string blocked_senders_;
   Draw draw_;
   Draw deliveries_;
   std::vector<std::deque<Envelope>> waiting_;  // by actor, with a script: what has come and is not yet taken

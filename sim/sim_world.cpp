@@ -7,6 +7,7 @@
 #include "io/checkpoint.h"
 #include "runtime/error.h"
 #include "runtime/fate.h"
+#include "sim/scarce_memory.h"
 #include "sim/sim_clock.h"
 #include "sim/sim_launcher.h"
 #include "sim/sim_recorder.h"
@@ -29,7 +30,7 @@ std::string phase_of(const Happening& happening) {
       {"loader", "batch ready", "load"},
       {"compute", "batch", "batch"},
       {"compute", "microbatch", "microbatch"},
-      {"compute", "backward done", "backward"},
+      {"compute", "backward", "backward"},
       {"sync", "reduce bucket", "reduce"},
       {"sync", "verdict", "verdict"},
       {"compute", "committed", "commit"},
@@ -69,6 +70,7 @@ Nanoseconds duration(double seconds) { return Nanoseconds(static_cast<int64_t>(s
 
 // What one rank holds of the outside.
 struct SimWorld::Berth {
+  explicit Berth(int rank) : memory(rank) {}
   std::unique_ptr<Disk> disk;
   std::unique_ptr<Group> group;
   std::unique_ptr<Transport> transport;
@@ -79,8 +81,8 @@ struct SimWorld::Berth {
   Cast cast;
   const Trainee* trainee = nullptr;  // once it trains
   int64_t step = 0;                  // under way, from 1
-  int microbatches = 0;              // of it, so far
-  bool lacks_memory = false;         // an allocation of it is to fail
+  int microbatches = 0;              // of its last attempt, so far
+  ScarceMemory memory;
 };
 
 SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const SimSeams& seams,
@@ -90,11 +92,12 @@ SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const
       seams_(seams),
       options_(std::move(options)),
       draw_(Draw(options_.seed, "world").at(options_.start)),
-      faults_(faults ? ArmedFaults(*faults, draw_.at(0), job.world, options_.steps) : ArmedFaults()),
+      faults_(faults ? ArmedFaults(*faults, draw_.at(0), job.world, std::max<int64_t>(1, options_.steps))
+                     : ArmedFaults()),
       states_(job.world + 1),
       scheduler_({.seed = draw_.bits(1),
                   .on_switch = [this](int rank) { states_.enter(rank); },
-                  .time_limit = TimePoint(options_.time_limit)}),
+                  .time_limit = TimePoint(options_.patience)}),
       network_(scheduler_, job.world, draw_.at(2),
                [this](int from, int) {
                  check_alive(from);
@@ -135,7 +138,7 @@ void SimWorld::watch_data() {
 }
 
 void SimWorld::add(int rank) {
-  berths_.push_back(std::make_unique<Berth>());
+  berths_.push_back(std::make_unique<Berth>(rank));
   Berth& berth = *berths_.back();
   const auto through = [&](const auto& seam, auto way) {
     return seam ? seam(std::move(way), rank) : std::move(way);
@@ -186,6 +189,7 @@ StartSeen SimWorld::run() {
     scheduler_.run();
   } catch (const Aborted& aborted) {
     seen_.stuck = aborted.what();
+    seen_.blocked_senders = scheduler_.blocked_senders();
   }
   for (int rank = 0; rank < job_.world; ++rank) {
     seen_.ends.push_back(end_of(rank));
@@ -197,7 +201,7 @@ StartSeen SimWorld::run() {
   seen_.deliveries = scheduler_.delivery_digest();
   seen_.next_draw = scheduler_.next_draw();
   seen_.took = scheduler_.now();
-  const auto reorder = seen_.faults.find("reorder");
+  const auto reorder = seen_.faults.find("reorder");  // a packet that was only late is none
   if (reorder != seen_.faults.end()) reorder->second = network_.overtaken();
   return std::move(seen_);
 }
@@ -225,14 +229,11 @@ void SimWorld::seen(int rank, const Happening& happening) {
   Berth& berth = *berths_[rank];
   if (happening.actor == "compute") {
     if (happening.what == "begins" && rank == 0) seen_.resumed_at = happening.step;
+    count_memory(rank, happening);
     if (happening.what == "batch") berth.step = happening.step + 1;
+    if (happening.what == "batch" || happening.what == "void") berth.microbatches = 0;
     if (happening.what == "microbatch") berth.microbatches = static_cast<int>(happening.detail) + 1;
-    if (happening.what == "out of memory at allocation") ran_out(rank);
-    if (happening.what == "committed" || happening.what == "skipped") {
-      StepSeen& step = seen_.steps[rank][happening.step + 1];
-      step.weights = digest_of(*berth.trainee);
-      step.microbatches = berth.microbatches;
-    }
+    if (happening.what == "committed" || happening.what == "skipped") ended_step(rank, happening.step + 1);
   }
   if (happening.actor == "supervisor" && happening.what == "published") {
     const int64_t step = options_.on_published(disk_);
@@ -240,20 +241,36 @@ void SimWorld::seen(int rank, const Happening& happening) {
   }
 }
 
-// Of memory: by the plan, or by the recipe's budget, which is no fault.
-void SimWorld::ran_out(int rank) {
-  Berth& berth = *berths_[rank];
-  const bool planned = berth.lacks_memory && Meter::failures_left(rank) == 0;
-  if (planned) berth.lacks_memory = false;
-  ++seen_.faults[planned ? "out_of_memory" : kBudget];
+void SimWorld::ended_step(int rank, int64_t number) {
+  StepSeen& step = seen_.steps[rank][number];
+  step.weights = digest_of(*berths_[rank]->trainee);
+  step.microbatches = berths_[rank]->microbatches;
+  const bool too_many = options_.steps > 0 && number > options_.steps;
+  if (number <= newest_step_ || too_many) return;
+  newest_step_ = number;
+  scheduler_.set_time_limit(scheduler_.now() + options_.patience);
+}
+
+// What lies between two backwards counts as forward. Memory runs out by the plan, or by the recipe's budget,
+// which is no fault.
+void SimWorld::count_memory(int rank, const Happening& happening) {
+  ScarceMemory& memory = berths_[rank]->memory;
+  const bool ran_out = happening.what == "out of memory at allocation";
+  if (happening.what == "backward") memory.enter(ScarceMemory::kBackward);
+  if (happening.what == "microbatch" || happening.what == "backward done" || ran_out)
+    memory.enter(ScarceMemory::kForward);
+  if (ran_out) ++seen_.faults[memory.failed() > 0 ? "out_of_memory" : kBudget];
+  if (happening.what != "void") return;
+  int& most = seen_.steps[rank][happening.step + 1].void_microbatches;
+  most = std::max(most, static_cast<int>(happening.detail));
 }
 
 void SimWorld::come_to(int rank, const std::string& phase) {
-  for (const FaultRule* rule : faults_.due(rank, berths_[rank]->step, phase)) strike(rank, *rule);
+  for (const FaultRule* rule : faults_.due(rank, berths_[rank]->step, phase)) strike(rank, *rule, phase);
   check_alive(rank);
 }
 
-void SimWorld::strike(int rank, const FaultRule& rule) {
+void SimWorld::strike(int rank, const FaultRule& rule, const std::string& phase) {
   int64_t& count = seen_.faults[rule.name];
   switch (rule.kind) {
     case FaultKind::kDeath:
@@ -271,8 +288,8 @@ void SimWorld::strike(int rank, const FaultRule& rule) {
     case FaultKind::kHang:
       return fabric_.hang_next(rule.seconds > 0 ? scheduler_.now() + duration(rule.seconds) : kNever);
     case FaultKind::kOutOfMemory:
-      berths_[rank]->lacks_memory = true;
-      return Meter::fail_at(rank, {1 + static_cast<int64_t>(draw_.at(7).below(rule.count, drawn_++))});
+      return berths_[rank]->memory.fail(phase,
+                                        1 + static_cast<int64_t>(draw_.at(7).below(rule.count, drawn_++)));
     default:
       troubles_.push_back({&rule, rank, rule.count});
   }
@@ -308,12 +325,14 @@ SimDisk::Fate SimWorld::disk_call(const SimDisk::Call& call) {
   return SimDisk::Fate::kDone;
 }
 
-Nanoseconds SimWorld::delay(int from) {
-  Nanoseconds time(0);
-  if (const FaultRule* late = use(FaultKind::kDelay, from)) time += duration(late->seconds);
-  if (const FaultRule* mixed = use(FaultKind::kReorder, -1))
-    time += duration(mixed->seconds * draw_.at(6).uniform(drawn_++));
-  return time;
+SimNetwork::Lateness SimWorld::delay(int from) {
+  SimNetwork::Lateness late;
+  if (const FaultRule* slow = use(FaultKind::kDelay, from)) late.more += duration(slow->seconds);
+  if (const FaultRule* mixed = use(FaultKind::kReorder, -1)) {
+    late.more += duration(mixed->seconds * draw_.at(6).uniform(drawn_++));
+    late.counts = true;
+  }
+  return late;
 }
 
 // The rule that this time strikes the rank (-1: any), if one does.

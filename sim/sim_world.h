@@ -36,8 +36,9 @@ class SimWorld {
   struct Options {
     int start = 0;  // the how many-th of the run
     uint64_t seed = 0;
-    int64_t steps = 1;  // of a whole run, for faults that strike somewhere
-    Nanoseconds time_limit = std::chrono::minutes(20);
+    int64_t steps = 0;  // of a whole run, among which faults strike; 0: not known
+    // So long without a step more that is committed, and the start is stuck.
+    Nanoseconds patience = std::chrono::minutes(20);
     std::string journals;  // a run's folder to keep the journals of all ranks in; "" = none
     // Right after a checkpoint was published, on the thread that did; gives its step, -1: not known.
     std::function<int64_t(const SimDisk&)> on_published;
@@ -66,14 +67,15 @@ class SimWorld {
   void happened(int rank, const Happening& happening);
   void seen(int rank, const Happening& happening);
   void watch_data();
-  void ran_out(int rank);
+  void ended_step(int rank, int64_t step);
+  void count_memory(int rank, const Happening& happening);
   void come_to(int rank, const std::string& phase);
-  void strike(int rank, const FaultRule& rule);
+  void strike(int rank, const FaultRule& rule, const std::string& phase);
   void kill(int rank);
   void check_alive(int rank) const;
   void spend_step(int rank);
   SimDisk::Fate disk_call(const SimDisk::Call& call);
-  Nanoseconds delay(int from);
+  SimNetwork::Lateness delay(int from);
   const FaultRule* use(FaultKind kind, int rank);
   RankEnd end_of(int rank) const;
 
@@ -91,6 +93,7 @@ class SimWorld {
   SimNetwork network_;
   SimFabric fabric_;
   uint64_t drawn_ = 0;
+  int64_t newest_step_ = 0;  // that a rank has committed in this start
   bool lost_power_ = false;
 };
 

@@ -9,7 +9,9 @@
 #include <map>
 #include <set>
 
+#include "io/recorded_run.h"
 #include "runtime/build_stamp.h"
+#include "runtime/disk.h"
 #include "sim/seed_line.h"
 
 namespace tutti {
@@ -34,6 +36,12 @@ int simulate_share(const Setting& recipe, const SimulateOptions& options) {
   return 0;
 }
 
+// Whichever is newer by name would pass for the run.
+void refuse_others_journals(const std::string& run_dir) {
+  if (run_dir.empty() || PosixDisk().list(journals_folder(run_dir)).empty()) return;
+  throw UserError("--run-dir " + run_dir + ": there are journals in it; name a folder that has none");
+}
+
 std::string quoted(const std::string& word) {
   const bool plain =
       word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789./_-=,:") ==
@@ -56,7 +64,7 @@ std::vector<std::string> arguments_of(const SimulateOptions& options, const std:
 std::string reproduction(const SimulateOptions& options, uint64_t seed) {
   std::string line = "tutti";
   for (const std::string& word : arguments_of(options, std::to_string(seed))) line += " " + quoted(word);
-  return line + "  # " + build_stamp("tutti");
+  return line + "  # " + build_and_commit("tutti");
 }
 
 std::vector<std::string> worker_command(const SimulateOptions& options, const SeedShare& share) {
@@ -143,6 +151,7 @@ int simulate(const Setting& recipe, const SimulateOptions& options) {
   if (options.share) return simulate_share(recipe, options);
   if (!options.run_dir.empty() && options.first != options.last)
     throw UserError("--run-dir " + options.run_dir + ": journals are kept of one seed; name it by --seeds");
+  refuse_others_journals(options.run_dir);
   simulated_job(recipe, options.ranks);  // what is wrong is told here, once
   Tally tally(options, plan_of(options));
   cpu_set_t cores;

@@ -18,7 +18,7 @@ struct SimulateOptions {
   std::string faults;            // a plan's path; "" = none
   int jobs = 0;                  // processes; 0 = as many as cores
   bool twice = true;             // each seed, which must go alike
-  std::string run_dir;           // keep the journals of a lone seed there; "" = no
+  std::string run_dir;           // keep the journals of a lone seed there, where there are none; "" = no
   std::optional<SeedShare>
       share;  // simulate these in this process, and print them for the one that started it
 };

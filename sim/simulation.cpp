@@ -1,6 +1,7 @@
 #include "sim/simulation.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "io/checkpoint.h"
@@ -11,6 +12,18 @@ namespace tutti {
 namespace {
 
 constexpr const char* kRunDir = "/simulated/run";
+constexpr double kLongestPatienceS = 1e8;
+
+Nanoseconds hang_timeout_of(const Job& job) {
+  return std::chrono::seconds(Time::parse(job.recipe.at("train").at("hang_timeout")).count());
+}
+
+// "9-003": they are sorted as text, and a plan has 100 starts at most.
+std::string nonce_of(uint64_t seed, int start) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%llu-%03d", static_cast<unsigned long long>(seed), start);
+  return text;
+}
 
 void look_at_newest(SimDisk& disk, const Job& job, RunSeen& run) {
   const Checkpoint newest = newest_good_checkpoint(
@@ -76,49 +89,58 @@ bool SeedResult::same_run(const SeedResult& other) const {
          faults == other.faults && story == other.story;
 }
 
-Simulation::Simulation(const Setting& recipe, int ranks, FaultPlan plan, SimSeams seams)
-    : plan_(std::move(plan)), seams_(std::move(seams)), job_(simulated_job(recipe, ranks)) {
-  fault_free_ = whole_run(job_, 0, nullptr, fault_free_findings_);
+Simulation::Simulation(const Setting& recipe, int ranks, FaultPlan plan, SimSeams seams, SimSeams rightly)
+    : plan_(std::move(plan)),
+      seams_(std::move(seams)),
+      rightly_(std::move(rightly)),
+      job_(simulated_job(recipe, ranks)) {
+  fault_free_ = whole_run({.job = job_, .seams = rightly_}, fault_free_findings_);
   if (fault_free_findings_.empty()) check(fault_free_, fault_free_findings_);
   for (auto& finding : fault_free_findings_) finding = "without faults: " + finding;
 }
 
-StartSeen Simulation::one_start(const Job& planned, const SimWorld::Options& of_run, const FaultPlan* plan,
-                                SimDisk& disk, Findings& findings) const {
-  const uint64_t seed = of_run.seed;
-  const int number = of_run.start;
-  Job job = planned;
-  job.nonce = std::to_string(seed) + "-" + std::to_string(number);
-  SimWorld::Options options = of_run;
+// What a step may take: what the plan adds comes on top, and ranks that hang are given up in time.
+Nanoseconds Simulation::patience() const {
+  double more = 4 * seconds(hang_timeout_of(job_));
+  for (const FaultRule& rule : plan_.rules) more += rule.seconds * static_cast<double>(rule.count);
+  const double whole = std::min(seconds(SimWorld::Options().patience) + more, kLongestPatienceS);
+  return std::chrono::seconds(static_cast<int64_t>(whole));
+}
+
+StartSeen Simulation::one_start(const Orders& orders, int number, SimDisk& disk, Findings& findings) const {
+  Job job = orders.job;
+  job.nonce = nonce_of(orders.seed, number);
+  SimWorld::Options options;
+  options.start = number;
+  options.seed = orders.seed;
+  if (!fault_free_.starts.empty())
+    options.steps = std::max<int64_t>(1, static_cast<int64_t>(fault_free_.starts[0].steps[0].size()));
+  options.patience = patience();
+  options.journals = orders.journals;
   options.on_published = [&](const SimDisk& now) {
-    return check_published(now, job_, Draw(seed, "published").at(number), known_, findings);
+    return check_published(now, job_, Draw(orders.seed, "published").at(number), known_, findings);
   };
   StartSeen seen;
   bool lost_power = false;
   {
-    SimWorld world(job, disk, plan, seams_, options);
+    const FaultPlan* faults = orders.plan && number < orders.plan->starts ? orders.plan : nullptr;
+    SimWorld world(job, disk, faults, orders.seams, options);
     seen = world.run();
     lost_power = world.lost_power();
   }
-  if (lost_power) disk.lose_power(Draw(seed, "power").at(number));
+  if (lost_power) disk.lose_power(Draw(orders.seed, "power").at(number));
   check_checkpoints(disk, job_, known_, findings);
   return seen;
 }
 
-RunSeen Simulation::whole_run(const Job& job, uint64_t seed, const FaultPlan* plan, Findings& findings,
-                              const std::string& journals) const {
+RunSeen Simulation::whole_run(const Orders& orders, Findings& findings) const {
   RunSeen run;
   SimDisk disk;
-  SimWorld::Options options;
-  options.seed = seed;
-  options.journals = journals;
-  if (!fault_free_.starts.empty())
-    options.steps = std::max<int64_t>(1, static_cast<int64_t>(fault_free_.starts[0].steps[0].size()));
-  for (;; ++options.start) {
-    const FaultPlan* faults = plan && options.start < plan->starts ? plan : nullptr;
-    run.starts.push_back(one_start(job, options, faults, disk, findings));
+  const int with_faults = orders.plan ? orders.plan->starts : 0;
+  for (int number = 0;; ++number) {
+    run.starts.push_back(one_start(orders, number, disk, findings));
     const StartSeen& last = run.starts.back();
-    if (!faults || !last.stuck.empty() || (last.well() && !last.stopped())) break;
+    if (number >= with_faults || !last.stuck.empty() || (last.well() && !last.stopped())) break;
   }
   look_at_newest(disk, job_, run);
   return run;
@@ -145,17 +167,16 @@ const StartSeen& Simulation::in_microbatches(const std::vector<int>& counts) con
   job.recipe.find("train")->find("grad_accum")->value = std::move(steps);
   if (scarce) budget->value = {};
   Findings none;
-  return found->second = whole_run(job, 0, nullptr, none).starts.front();
+  return found->second = whole_run({.job = job, .seams = rightly_}, none).starts.front();
 }
 
 void Simulation::check(const RunSeen& run, Findings& findings) const {
-  const auto hang_timeout =
-      std::chrono::seconds(Time::parse(job_.recipe.at("train").at("hang_timeout")).count());
   const auto in_parts = [this](const std::vector<int>& counts) -> const StartSeen& {
     return in_microbatches(counts);
   };
-  const RunFacts facts{job_, plan_, fault_free_, hang_timeout, in_parts};
+  const RunFacts facts{job_, plan_, fault_free_, hang_timeout_of(job_), in_parts};
   check_waiting(run, findings);
+  check_blocked_senders(run, findings);
   check_progress(facts, run, findings);
   check_ranks_agree(run, findings);
   check_bits(facts, run, findings);
@@ -164,7 +185,8 @@ void Simulation::check(const RunSeen& run, Findings& findings) const {
 
 SeedResult Simulation::run(uint64_t seed) const {
   Findings findings = fault_free_findings_;
-  const RunSeen seen = whole_run(job_, seed, plan_.rules.empty() ? nullptr : &plan_, findings, journals_);
+  const FaultPlan* plan = plan_.rules.empty() ? nullptr : &plan_;
+  const RunSeen seen = whole_run({job_, seams_, seed, plan, journals_}, findings);
   check(seen, findings);
   SeedResult result = summary(seed, seen);
   result.findings = std::move(findings);

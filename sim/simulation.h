@@ -36,8 +36,9 @@ Job simulated_job(const Setting& recipe, int ranks);
 // it has to come to its end. The invariants are checked on what was seen.
 class Simulation {
  public:
-  // Runs the job without faults first. Throws UserError.
-  Simulation(const Setting& recipe, int ranks, FaultPlan plan, SimSeams seams = {});
+  // Runs the job without faults first: with it, and with others like it, runs are compared, and they have
+  // `rightly` in place of `seams`. Throws UserError.
+  Simulation(const Setting& recipe, int ranks, FaultPlan plan, SimSeams seams = {}, SimSeams rightly = {});
 
   // From here on runs leave their journals in a run's folder, a start each.
   void keep_journals(std::string run_dir) { journals_ = std::move(run_dir); }
@@ -49,15 +50,21 @@ class Simulation {
   const RunSeen& fault_free() const { return fault_free_; }
 
  private:
+  struct Orders {
+    const Job& job;
+    const SimSeams& seams;
+    uint64_t seed = 0;
+    const FaultPlan* plan = nullptr;  // null: no faults
+    std::string journals = {};
+  };
   const StartSeen& in_microbatches(const std::vector<int>& counts) const;
-  RunSeen whole_run(const Job& job, uint64_t seed, const FaultPlan* plan, Findings& findings,
-                    const std::string& journals = "") const;
-  StartSeen one_start(const Job& job, const SimWorld::Options& options, const FaultPlan* plan, SimDisk& disk,
-                      Findings& findings) const;
+  RunSeen whole_run(const Orders& orders, Findings& findings) const;
+  StartSeen one_start(const Orders& orders, int number, SimDisk& disk, Findings& findings) const;
+  Nanoseconds patience() const;
   void check(const RunSeen& run, Findings& findings) const;
 
   FaultPlan plan_;
-  SimSeams seams_;
+  SimSeams seams_, rightly_;
   Job job_;
   std::string journals_;  // "" = none are kept
   RunSeen fault_free_;

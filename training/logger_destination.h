@@ -3,6 +3,7 @@
 #include <chrono>
 #include <string>
 
+#include "runtime/time_point.h"
 #include "training/callback.h"
 #include "training/logger.h"
 #include "training/timestamp.h"
@@ -29,6 +30,7 @@ struct LogStart {
   Timestamp at;                // where training begins
   int64_t step = 0;            // after which it begins; 0: afresh
   bool goes_on = false;  // from this run's own checkpoint: what an earlier start logged up to `step` stays
+  bool step_is_whole = true;  // else the rest of `step` follows: an evaluation that was cut short
 };
 
 // Where what is logged goes: composer.loggers.LoggerDestination. Below are the calls in the order of a run.
@@ -58,13 +60,14 @@ class LoggerDestination : public Callback {
   virtual void flush(bool sync) { static_cast<void>(sync); }
   // Whether `flush` has something left to do although it was called: it is called again soon.
   virtual bool busy() const { return false; }
-  // The end of a run that ends well. Called again and again until it says true, or for some seconds at most;
-  // the last time `late` says that nobody waits any longer.
+  // The end of a run that ends well. Called again and again until it says true, or for `finishes_within` at
+  // most; the last time `late` says that nobody waits any longer.
   virtual bool finish(bool late) {
     static_cast<void>(late);
     flush(false);
     return true;
   }
+  virtual Nanoseconds finishes_within() const { return std::chrono::seconds(5); }
 };
 
 }  // namespace tutti

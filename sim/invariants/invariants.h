@@ -46,7 +46,11 @@ void check_checkpoints(const SimDisk& disk, const Job& job, KnownCheckpoints& kn
 // there are no faults, the run comes to its end.
 void check_progress(const RunFacts& facts, const RunSeen& run, Findings& findings);
 
-// No actor is left waiting, and none block each other.
+// No actor is left waiting: for an answer that cannot come, for a message that nobody can send any more, or
+// without a step for longer than the plan accounts for.
 void check_waiting(const RunSeen& run, Findings& findings);
+
+// No senders block each other, each held back by the full mailbox of the next.
+void check_blocked_senders(const RunSeen& run, Findings& findings);
 
 }  // namespace tutti

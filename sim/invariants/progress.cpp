@@ -8,13 +8,17 @@ namespace {
 // Heartbeats that are late by this much make rank 0 give a rank up when it is told to stop.
 constexpr double kSilentS = 1;
 
-// Of a microbatch; 1 where the recipe leaves no choice of their number.
-int64_t fewest_samples(const RunFacts& facts, const StartSeen& start) {
-  if (!facts.job.recipe.at("train").at("grad_accum").is_text()) return 1;
-  int most = 1;
+// Whether memory ran out in a step that could not be done in smaller parts.
+bool had_no_smaller_parts(const RunFacts& facts, const StartSeen& start) {
+  const bool automatic = facts.job.recipe.at("train").at("grad_accum").is_text();
+  const Sampler sampler = facts.job.train_sampler(0);
   for (const auto& rank : start.steps)
-    for (const auto& [step, seen] : rank) most = std::max(most, seen.microbatches);
-  return facts.job.global_batch / facts.job.world / most;
+    for (const auto& [step, seen] : rank) {
+      const int64_t samples = sampler.global_samples((step - 1) % sampler.batches());
+      const int64_t most = automatic ? (samples + facts.job.world - 1) / facts.job.world : 1;
+      if (seen.void_microbatches >= most) return true;
+    }
+  return false;
 }
 
 // Whether what happened in a start may end it, so that it is to be started again.
@@ -27,8 +31,8 @@ bool excused(const RunFacts& facts, const StartSeen& start) {
       case FaultKind::kDeath:
       case FaultKind::kPowerLoss:
         return true;
-      case FaultKind::kOutOfMemory:  // fixed in number, or one sample at a time already
-        if (fewest_samples(facts, start) <= 1) return true;
+      case FaultKind::kOutOfMemory:
+        if (had_no_smaller_parts(facts, start)) return true;
         break;
       case FaultKind::kHang:
         if (rule.seconds == 0 || rule.seconds >= limit) return true;
@@ -58,7 +62,7 @@ bool disk_excuses(const StartSeen& start) {
 std::string named(std::size_t start) { return "start " + std::to_string(start + 1); }
 
 void check_end(const RunFacts& facts, const StartSeen& start, std::size_t number, Findings& findings) {
-  if (!start.stuck.empty()) return;  // check_waiting's
+  if (!start.stuck.empty()) return;  // others' to tell
   if (!start.well() && !excused(facts, start) && !disk_excuses(start))
     findings.push_back(named(number) + " ended badly, and nothing in it had to end it: " + start.end_text());
   if (start.well() && start.stopped() && !start.happened("sigterm") && !excused(facts, start))

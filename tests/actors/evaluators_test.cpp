@@ -143,7 +143,7 @@ TEST(EvaluatorsTest, WhatMakesNoSenseIsRefusedByItsKey) {
 TEST(EvaluatorsTest, EveryBatchAndWhatCameOfThemAreInTheJournal) {
   const Scratch folder;
   LocalRunOptions options;
-  options.quiet = true;
+  options.quiet = options.live = true;
   options.run_dir = folder.path("run");
   train_in_one_process(recipe_of(kTraining + eval("") + other("label = 'late'\neval_interval = '8ba'")),
                        options);

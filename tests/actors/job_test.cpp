@@ -135,6 +135,65 @@ TEST_F(JobTest, AModelThatMemoryCannotHoldIsRefused) {
               AllOf(StartsWith("test.toml:2: [model]: "), Not(HasSubstr("\n"))));
 }
 
+std::string logging_to(const std::string& kind, const std::string& more = "") {
+  return "[[loggers]]\nkind = '" + kind + "'\n" + more;
+}
+
+TEST_F(JobTest, ALoggerOrCallbackMayNotWriteWhereTheRunDoes) {
+  const std::string recipe = with_data(kMlp, kPoints, kPoints);
+  const auto named = [](const std::string& name) { return "filename = '" + name + "'\n"; };
+  for (const std::string& name :
+       {std::string("metrics.jsonl"), std::string("./metrics.jsonl"), std::string("log/../recipe.toml"),
+        std::string("metrics.jsonl.new"), std::string("metrics.earlier.jsonl"), std::string("log/rank-0.log"),
+        std::string("checkpoints/latest"), std::string("journal/x"), std::string("checkpoints"),
+        std::string(".lock"), std::string("stop"), std::string("."), folder_.path("run/recipe.toml"),
+        folder_.path("run")})
+    EXPECT_THAT(why_refused(recipe + logging_to("jsonl", named(name))),
+                AllOf(StartsWith("test.toml:18: loggers.0.filename = \"" + name + "\": expected "),
+                      HasSubstr("the run's own")))
+        << name;
+  EXPECT_THAT(why_refused("run_name = 'metrics'\n" + recipe + logging_to("csv", named("{run_name}.jsonl"))),
+              HasSubstr("metrics.jsonl is the run's own"));
+  EXPECT_THAT(why_refused(recipe + logging_to("tensorboard", "log_dir = 'log'\n")),
+              HasSubstr("loggers.0.log_dir = \"log\": expected another name"));
+  EXPECT_THAT(
+      why_refused(recipe + "[[callbacks]]\nkind = 'export_for_inference'\nsave_path = 'recipe.toml'\n"),
+      StartsWith("test.toml:18: callbacks.0.save_path = \"recipe.toml\": expected another name"));
+  EXPECT_THAT(why_refused(recipe + "[[callbacks]]\nkind = 'oom_observer'\nfolder = 'checkpoints'\n"),
+              HasSubstr("callbacks.0.filename = "));
+}
+
+TEST_F(JobTest, NoTwoLoggersOrCallbacksMayWriteTheSameFile) {
+  const std::string recipe = with_data(kMlp, kPoints, kPoints), csv = logging_to("csv");
+  EXPECT_THAT(why_refused(recipe + csv + csv),
+              AllOf(HasSubstr(": loggers.1.filename = \"metrics-rank{rank}.csv\": loggers.0.filename = "),
+                    HasSubstr(" writes there too")));
+  EXPECT_EQ(why_refused(recipe + csv + logging_to("csv", "filename = 'more.csv'\n")), "it was taken");
+  EXPECT_THAT(why_refused(recipe + csv + logging_to("file", "filename = 'metrics-rank0.csv'\n")),
+              HasSubstr("writes there too"));
+  EXPECT_THAT(why_refused(recipe + csv + logging_to("file", "filename = 'metrics-rank0.csv/x'\n")),
+              HasSubstr("writes there too"));
+  EXPECT_THAT(why_refused(recipe + logging_to("tensorboard") + logging_to("tensorboard")),
+              HasSubstr("loggers.0.log_dir = \"tensorboard\""));
+  const std::string save = "[[callbacks]]\nkind = 'export_for_inference'\nsave_path = 'out/{batch}'\n";
+  EXPECT_THAT(why_refused(recipe + save + save), HasSubstr("callbacks.0.save_path = "));
+  EXPECT_EQ(why_refused(recipe + save + csv), "it was taken");
+}
+
+TEST_F(JobTest, ALogIsNoPipeAndNoInput) {
+  const std::string recipe = with_data(kMlp, kPoints, kPoints);
+  EXPECT_THAT(why_refused(recipe + logging_to("csv", "filename = '/dev/null'\n")),
+              HasSubstr("loggers.0.filename = \"/dev/null\": expected a file; /dev/null is a "));
+  const std::string labels = hdf5(
+      "data.h5", {hdf5_array("input", at::ones({4, 12})), hdf5_array("target", at::arange(4, at::kLong))});
+  EXPECT_THAT(why_refused(with_data(kMlp, labels, kPoints) +
+                          logging_to("csv", "filename = '" + folder_.path("data.h5") + "'\n")),
+              HasSubstr("data.train.path is read from there"));
+  EXPECT_EQ(
+      why_refused(recipe + "[checkpoint]\nsave_folder = '" + folder_.path("run") + "'\n" + logging_to("csv")),
+      "it was taken");
+}
+
 TEST_F(JobTest, AFolderThatCannotBeMadeIsBlamedOnTheKeyThatNamesIt) {
   PosixDisk().open(folder_.path("file"), true)->close();
   JobOptions options;

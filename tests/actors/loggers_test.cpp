@@ -179,6 +179,19 @@ TEST(LoggersTest, ARunThatGoesOnLogsWhatAnUninterruptedOneDoes) {
   }
 }
 
+TEST(LoggersTest, ARunThatWasOverLogsNothingTwice) {
+  const Scratch folder;
+  const std::string recipe = logging_recipe("[[loggers]]\nkind = 'csv'\n[[loggers]]\nkind = 'file'\n");
+  log_run(recipe, folder.path("run"));
+  const std::string csv = read_text(folder.path("run/metrics-rank0.csv"));
+  const std::string text = read_text(folder.path("run/logs-rank0.txt"));
+  EXPECT_THAT(csv, HasSubstr("metrics/eval/"));
+  for (int again = 0; again < 2; ++again) log_run(recipe, folder.path("run"), {}, "auto");
+  EXPECT_EQ(read_text(folder.path("run/metrics-rank0.csv")), csv);
+  EXPECT_EQ(read_text(folder.path("run/logs-rank0.txt")),
+            text + "[hyperparameter][step=13][batch=12]: rank_zero_seed: 1\n");
+}
+
 // Logs in the midst of attempts.
 class Chatter final : public Callback {
  public:

@@ -2,6 +2,8 @@
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "actors/inspect.h"
 #include "models/layer.h"
 #include "runtime/random.h"
@@ -202,13 +204,14 @@ class HungryModel final : public Model {
     bool fails_in_commit = false;
     bool fails_in_evaluation = false;
     int64_t most_evaluated = 0;  // samples at once; 0 = any number
+    int64_t parameters = 3;      // the first three take part
   };
   explicit HungryModel(Appetite appetite)
-      : appetite_(std::move(appetite)), weight_(add_parameter("weight", {3}, fill())) {}
+      : appetite_(std::move(appetite)), weight_(add_parameter("weight", {appetite_.parameters}, fill())) {}
 
   TensorTree forward(const Batch& batch) override {
     const int64_t bytes = appetite_.bytes_a_sample(calls_++) * batch.samples();
-    at::Tensor scores = (batch["input"] * weight_.tensor).sum(1);
+    at::Tensor scores = (batch["input"] * weight_.tensor.narrow(0, 0, 3)).sum(1);
     if (appetite_.in_backward)
       scores.register_hook(
           [bytes](const at::Tensor& grad) { return grad + at::empty({bytes}, at::kByte)[0].mul(0); });
@@ -281,8 +284,85 @@ TEST(OutOfMemoryTest, OneSampleThatIsTooLargeEndsTheRun) {
   EXPECT_EQ(outcome.error.find("step 3: rank 0 and 1 other ran out of memory (asked 9.0 MB, 0.00"), 0u)
       << outcome.error;
   for (const char* word : {" of 7.5 MB in use) with one sample at a time", "parameters 0.00",
-                           "optimizer state 0.00", "the batch 0.00"})
+                           "optimizer state 0.00", "the batch 0.00", "checkpoint copy 0.00"})
     EXPECT_NE(outcome.error.find(word), std::string::npos) << outcome.error;
+}
+
+// Parameters, their gradients, AdamW's state and a rank's copies hold 5.5 MB, a whole batch takes 2.7.
+TEST(OutOfMemoryTest, MemoryForCheckpointsIsThereFromTheFirstStep) {
+  HungryModel::Appetite appetite;
+  appetite.bytes_a_sample = [](int) { return 450'000; };
+  appetite.parameters = kMb / 4;
+  for (const char* interval : {"'0ba'", "'2ba'"}) {
+    MemoryWorld world = hungry_world(appetite, 6);
+    world.recipe.replace(world.recipe.find("'0ba'"), 5, interval);
+    const auto outcome = world.run("\"auto\"");
+    EXPECT_EQ(outcome.error, "");
+    EXPECT_EQ(outcome.schedule(), "[[0, 2]]") << interval;
+  }
+}
+
+void train_hungry(const std::string& run_dir, const std::string& grad_accum, int64_t later,
+                  const std::string& resume = "") {
+  LocalRunOptions options;
+  options.run_dir = run_dir;
+  options.resume = resume;
+  options.quiet = true;
+  options.prepare = [later](Job& job) {
+    job.make_model = [later](const Setting&, const SampleSpec&) {
+      HungryModel::Appetite appetite;
+      appetite.bytes_a_sample = [later](int call) { return call < 2 ? kMb : later; };
+      return std::make_shared<HungryModel>(appetite);
+    };
+  };
+  const std::string budget = "[device]\nmemory_budget_mb = 7.5\n";
+  train_in_one_process(recipe_of(mlp(4) + "grad_accum = " + grad_accum + "\n" + budget), options);
+}
+
+// The run that goes on from there does so in the smallest microbatches, as they were left.
+TEST(OutOfMemoryTest, WhatWasTrainedBeforeAStepThatIsTooLargeIsSaved) {
+  const Scratch folder;
+  const std::string whole = folder.path("whole"), cut = folder.path("cut");
+  train_hungry(whole, "[[0, 1], [2, 6]]", kMb);
+  EXPECT_THROW(train_hungry(cut, "'auto'", 9 * kMb), OperatingError);
+  EXPECT_EQ(std::filesystem::read_symlink(cut + "/checkpoints/latest").string(), "ep1-ba2");
+  train_hungry(cut, "'auto'", kMb, "auto");
+  EXPECT_EQ(inspect_digest(whole), inspect_digest(cut));
+}
+
+class FailsAt final : public Algorithm {
+ public:
+  explicit FailsAt(Event event) : event_(event) {}
+  std::string name() const override { return "FailsAt"; }
+  bool match(Event event, const State&) const override { return event == event_; }
+  void apply(Event, State&, Logger&) override {
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "no room at the event");
+  }
+
+ private:
+  Event event_;
+};
+
+TEST(OutOfMemoryTest, AtAnEventOutsideOfAStepItIsAClearStop) {
+  using enum Event;
+  const std::pair<Event, const char*> events[] = {
+      {kFitStart, "fit_start after step 0: "},        {kEpochStart, "epoch_start after step 0: "},
+      {kBeforeDataloader, "before_dataloader after"}, {kBatchEnd, "batch_end after step 1: "},
+      {kBatchCheckpoint, "batch_checkpoint after"},   {kEpochEnd, "epoch_end after step 2: "},
+      {kEpochCheckpoint, "epoch_checkpoint after"},   {kFitEnd, "fit_end after step 4: "}};
+  for (const auto& [event, begins] : events) {
+    const auto fails = [event = event](int) {
+      Engine::Options options;
+      options.algorithms = {std::make_shared<FailsAt>(event)};
+      return options;
+    };
+    const std::string error = MemoryWorld{.recipe = mlp(4), .listeners = fails}.run("1").error;
+    EXPECT_EQ(error.find(begins), 0u) << error;
+    for (const char* words :
+         {"out of memory, and it cannot be done in smaller parts; --resume auto goes on from",
+          "no room at the event"})
+      EXPECT_NE(error.find(words), std::string::npos) << error;
+  }
 }
 
 TEST(OutOfMemoryTest, NumberOfTheUsersIsNotChanged) {

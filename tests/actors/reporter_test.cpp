@@ -10,6 +10,7 @@
 #include "io/json_line.h"
 #include "sim/sim_scheduler.h"
 #include "tests/runtime/scratch.h"
+#include "tests/runtime/stalled_pipe.h"
 
 namespace tutti {
 namespace {
@@ -74,6 +75,7 @@ class ReporterTest : public testing::Test {
     const ActorId reporter = scheduler.reserve("reporter", 0);
     const ActorId teller = scheduler.reserve("teller", 0);
     Reporter::Options options{.run_dir = scratch_.path(), .checkpoints = "checkpoints", .out = out};
+    options.warn = [this](const std::string& what) { warnings_.push_back(what); };
     scheduler.install(reporter, std::make_unique<Reporter>(options, disk, clock));
     scheduler.install(teller, std::make_unique<Teller>([&](Context& context) {
                         tell(context, reporter);
@@ -103,6 +105,7 @@ class ReporterTest : public testing::Test {
 
   Scratch scratch_;
   PosixDisk disk_;
+  std::vector<std::string> warnings_;
   std::string path_ = scratch_.path("metrics.jsonl");
 };
 
@@ -162,6 +165,21 @@ TEST_F(ReporterTest, MetricsAreShownWithTheirLabelsWhereThereAreSeveral) {
   EXPECT_THAT(both, testing::HasSubstr("  far/a    "));
 }
 
+TEST_F(ReporterTest, AFileThatCannotBeBegunIsBegunOnceThereIsRoom) {
+  const std::string earlier = "{\"step\": 1}\n{\"step\": 2}\n{\"step\": 3}\n";
+  write_text(path_, earlier);
+  SmallDisk small(10);
+  report(small, [&](Context& context, ActorId reporter) {
+    context.send(reporter, ReportFrom{2, "checkpoints/ep1-ba2", /*own=*/true});
+    steps(context, reporter, 3, 5);
+    context.ask<MetricsWritten>(reporter, WriteMetrics{});
+    EXPECT_EQ(read_text(path_), earlier);
+    small.room = 1 << 20;
+    steps(context, reporter, 6, 6);
+  });
+  EXPECT_EQ(reported(), counting(1, 6));
+}
+
 TEST_F(ReporterTest, ResumedRunCutsAtItsStep) {
   const std::string until =
       "{\"step\": 1}\n{\"step\": 2}\n{\"step\": 2, \"epoch\": 1, \"metrics/eval/a\": 0.5}\n";
@@ -193,6 +211,22 @@ TEST_F(ReporterTest, StartingAfreshKeepsTheLinesOfEarlierRuns) {
             (std::vector<std::string>{"metrics.earlier-2.jsonl", "metrics.earlier.jsonl", "metrics.jsonl"}));
   EXPECT_EQ(json_integer(read_text(scratch_.path("metrics.earlier.jsonl")), "step", -1), 1);
   EXPECT_EQ(reported(), counting(3, 3));
+}
+
+TEST_F(ReporterTest, AReaderThatStallsHoldsNobodyUp) {
+  StalledPipe pipe;
+  const auto tell = [](Context& context, ActorId reporter) {
+    context.send(reporter, ReportFrom{});
+    for (int64_t step = 1; step <= 100; ++step) {
+      steps(context, reporter, step, step);
+      context.send(reporter, EvalDone{step, 1, {{"metrics/eval/a", 0.5}}});  // shown each time
+    }
+  };
+  report(disk_, tell, pipe.out);
+  EXPECT_EQ(reported().size(), 200u);
+  ASSERT_EQ(warnings_.size(), 1u);
+  EXPECT_EQ(warnings_[0].find("progress: "), 0u) << warnings_[0];
+  EXPECT_NE(warnings_[0].find(" lines were not shown"), std::string::npos) << warnings_[0];
 }
 
 TEST_F(ReporterTest, LastStepIsShownOnce) {

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "actors/control_text.h"
 #include "sim/sim_scheduler.h"
 #include "tests/runtime/scratch.h"
 #include "tests/runtime/scripted_actor.h"
@@ -18,7 +21,11 @@ class SupervisorTest : public testing::Test {
   SupervisorTest() {
     cast_.has_reporter = true;
     cast_.loader = play_quietly("loader");
-    cast_.checkpointer = play_quietly("checkpointer");
+    cast_.checkpointer = scheduler_.reserve("checkpointer", 0);
+    play(scheduler_, cast_.checkpointer, {.receive = [this](Context& context, Envelope& envelope) {
+           if (envelope.message.get_if<Concluded>()) concluded_.push_back(context.now());
+           if (envelope.message.get_if<Stop>()) context.stop();
+         }});
     cast_.supervisor = scheduler_.reserve("supervisor", 0);
     cast_.sync = scheduler_.reserve("sync", 0);
     cast_.compute = scheduler_.reserve("compute", 0);
@@ -30,6 +37,7 @@ class SupervisorTest : public testing::Test {
 
   void run(Nanoseconds hang_timeout) {
     Supervisor::Options options;
+    options.rank = rank_;
     options.world = 2;
     options.run_dir = folder_.path("run");
     options.shelf.folder = folder_.path("run/checkpoints");
@@ -50,14 +58,15 @@ class SupervisorTest : public testing::Test {
 
   void sync(Context& context, Envelope& envelope) {
     if (auto* said = envelope.message.get_if<Agree>())
-      context.send(cast_.supervisor, Agreed{{said->text, "+"}});
+      context.send(cast_.supervisor, Agreed{{rank_ == 0 ? said->text : first_says_, "+"}});
+    if (envelope.message.get_if<SendControl>()) told_ = context.now();
     if (envelope.message.get_if<Stop>()) context.stop();
   }
 
   std::optional<TimePoint> beat(Context& context) {
     if (play_dead_ || (noting_ && !noting_.ready())) return context.now() + std::chrono::milliseconds(10);
     Heard heard;
-    heard.peers[1] = {context.now(), {"forward", 3, 0.1, false}};
+    heard.peers[1 - rank_] = {context.now(), {"forward", 3, 0.1, false}};
     noting_ = context.request<Noted>(cast_.supervisor, std::move(heard));
     return context.now() + std::chrono::milliseconds(500);
   }
@@ -70,8 +79,137 @@ class SupervisorTest : public testing::Test {
   SimScheduler scheduler_;
   Cast cast_;
   Pending<Noted> noting_;
-  bool play_dead_ = false;  // rank 1
+  bool play_dead_ = false;  // the other rank
+  int rank_ = 0;
+  std::string first_says_;   // where this is rank 1
+  TimePoint told_ = kNever;  // the other rank
+  std::vector<TimePoint> concluded_;
 };
+
+// Logs for whose records a checkpoint waits; `takes`: how long each time.
+class DurableLogsTest : public SupervisorTest {
+ protected:
+  void add_log(Nanoseconds takes) {
+    const ActorId id = scheduler_.reserve("logger_" + std::to_string(cast_.durable_logs.size()), 0);
+    cast_.log_writers.push_back(id);
+    cast_.durable_logs.push_back({id, "CsvLogger"});
+    play(scheduler_, id, {.receive = [this, takes](Context& context, Envelope& envelope) {
+           if (envelope.message.get_if<Stop>()) return context.stop();
+           ++asked_;
+           context.sleep(takes);
+           written_ = context.now();
+           context.reply(envelope, MetricsWritten{});
+         }});
+  }
+
+  // Publishes so many checkpoints, one every `apart`; gives how long each took.
+  std::vector<Nanoseconds> publish(int count, Nanoseconds apart) {
+    std::vector<TimePoint> began;
+    play(scheduler_, cast_.reporter, {.receive = [](Context& context, Envelope& envelope) {
+           if (envelope.message.get_if<Stop>()) return context.stop();
+           context.reply(envelope, MetricsWritten{});
+         }});
+    play(scheduler_, cast_.compute, {.receive = [&, count, apart](Context& context, Envelope& envelope) {
+           if (envelope.message.get_if<Prepare>()) context.send(cast_.supervisor, Prepared{});
+           if (envelope.message.get_if<Stop>()) context.stop();
+           if (!envelope.message.get_if<Start>()) return;
+           for (int i = 0; i < count; ++i) {
+             began.push_back(context.now());
+             Durable part;
+             part.name = "ep1-ba" + std::to_string(i + 1);
+             context.send(cast_.supervisor, Durable(part));
+             if (rank_ == 0) context.send(cast_.supervisor, ControlReceived{1, durable_text(part)});
+             context.sleep(apart);
+           }
+           context.send(cast_.supervisor, TrainingDone{});
+         }});
+    run(seconds(60));
+    std::vector<Nanoseconds> took;
+    for (std::size_t i = 0; i < concluded_.size(); ++i) took.push_back(concluded_[i] - began[i]);
+    return took;
+  }
+
+  int asked_ = 0;
+  TimePoint written_ = kNever;
+};
+
+TEST_F(DurableLogsTest, ACheckpointWaitsForALogButNotForLong) {
+  add_log(std::chrono::milliseconds(600));
+  const auto took = publish(2, seconds(5));
+  ASSERT_EQ(took.size(), 2u);
+  for (const Nanoseconds one : took) {
+    EXPECT_GE(one, std::chrono::milliseconds(600));
+    EXPECT_LE(one, std::chrono::milliseconds(700));
+  }
+}
+
+TEST_F(DurableLogsTest, OneThatNeverAnswersCostsASecondAndIsAskedOnce) {
+  add_log(std::chrono::hours(1));
+  const auto took = publish(300, std::chrono::milliseconds(100));  // more than a mailbox holds
+  ASSERT_EQ(took.size(), 300u);
+  EXPECT_EQ(asked_, 1);
+  EXPECT_GE(took.front(), DurableLogs::kWaitAtMost);
+  EXPECT_LE(took.back(), std::chrono::milliseconds(100));
+}
+
+TEST_F(DurableLogsTest, OneThatIsAlwaysLateIsWaitedForMoreAndMoreRarely) {
+  add_log(seconds(3));
+  const auto took = publish(31, seconds(4));
+  ASSERT_EQ(took.size(), 31u);
+  EXPECT_EQ(asked_, 5) << "at checkpoints 1, 3, 7, 15 and 31";
+  for (std::size_t i = 0; i < took.size(); ++i)
+    EXPECT_EQ(took[i] >= DurableLogs::kWaitAtMost, std::set<std::size_t>({0, 2, 6, 14, 30}).contains(i)) << i;
+}
+
+TEST_F(DurableLogsTest, AnotherRankReportsItsPartOnceItsOwnLogsAreWritten) {
+  rank_ = 1;
+  first_says_ = "+" + ControlText({"nonce", "", ""}).text();
+  disk_.make_folders(folder_.path("run"));
+  write_text(folder_.path("run/.nonce"), "nonce");
+  add_log(std::chrono::milliseconds(600));
+  publish(1, seconds(5));
+  ASSERT_NE(told_, kNever);
+  EXPECT_NE(written_, kNever);
+  EXPECT_GE(told_, written_);
+}
+
+// Says what a journal would.
+class Remembers final : public Recorder {
+ public:
+  explicit Remembers(std::map<std::string, std::string> answers) : answers_(std::move(answers)) {}
+  void record(const Happening&) override {}
+  std::vector<Happening> last(int) const override { return {}; }
+  std::string answer(std::string_view what, std::string measured) override {
+    const auto found = answers_.find(std::string(what));
+    return found == answers_.end() ? measured : found->second;
+  }
+
+ private:
+  std::map<std::string, std::string> answers_;
+};
+
+TEST(DurableLogsInReplayTest, AskWhatTheyAskedThen) {
+  for (const auto& [asked_then, wanted] : {std::pair("1", 1), std::pair("0", 0)}) {
+    SimScheduler scheduler;
+    Remembers recorder({{"logs asked", asked_then}, {"logs written", "1"}});
+    const auto log = make_null_log();
+    int asked = 0;
+    const ActorId writer = scheduler.reserve("logger_0", 0), asker = scheduler.reserve("asker", 0);
+    play(scheduler, writer, {.receive = [&](Context& context, Envelope& envelope) {
+           if (envelope.message.get_if<Stop>()) return context.stop();
+           ++asked;
+           context.reply(envelope, MetricsWritten{});
+         }});
+    DurableLogs logs({{writer, "CsvLogger"}}, *log, recorder);
+    play(scheduler, asker, {.start = [&](Context& context) {
+           logs.sync(context, "ep1-ba1");
+           context.send(writer, Stop{});
+           context.stop();
+         }});
+    scheduler.run();
+    EXPECT_EQ(asked, wanted);
+  }
+}
 
 // A checkpoint is published, and the disk takes its time; the others were well all along.
 TEST_F(SupervisorTest, OneThatWasBusyItselfBlamesNobodyForSilence) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -40,6 +42,18 @@ TEST(MappedFileDeathTest, OneThatIsCutShortWhileItIsReadIsNamed) {
     static_cast<void>(last);
   };
   EXPECT_EXIT(read_on(), testing::ExitedWithCode(1), "error: .*data.bin: it was cut short while it was read");
+}
+
+// In a process of its own, which has mapped nothing before.
+TEST(MappedFileDeathTest, WhatIsOfSomethingElseGoesToTheHandlerOfBefore) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto fail_elsewhere = [] {
+    std::signal(SIGBUS, [](int) { std::_Exit(42); });
+    const Scratch folder;
+    const MappedFile file(write_file(folder, 5000));
+    std::raise(SIGBUS);
+  };
+  EXPECT_EXIT(fail_elsewhere(), testing::ExitedWithCode(42), "");
 }
 
 }  // namespace

@@ -286,6 +286,20 @@ monitor = "metrics/eval/LanguageCrossEntropy"
                            'filename = "all.csv"\n\n[checkpoint]', named="all.csv")
         self.refused(place, 'loggers.0.filename = "all.csv"', "expected {rank} in it")
 
+    def test_a_log_that_the_run_itself_writes(self):
+        place = self.alter("[checkpoint]", '[[loggers]]\nkind = "jsonl"\nfilename = "./metrics.jsonl"\n\n[checkpoint]',
+                           named='"./metrics.jsonl"')
+        self.refused(place, 'loggers.0.filename = "./metrics.jsonl"', "is the run's own", ranks=(1, 2))
+
+    def test_weights_in_the_place_of_the_recipe(self):
+        place = self.alter("[checkpoint]", '[[callbacks]]\nkind = "export_for_inference"\n'
+                           'save_path = "recipe.toml"\n\n[checkpoint]', named='"recipe.toml"')
+        self.refused(place, 'callbacks.0.save_path = "recipe.toml"', "is the run's own", ranks=(1, 2))
+
+    def test_two_logs_of_one_name(self):
+        self.alter("[checkpoint]", '[[loggers]]\nkind = "csv"\n\n[[loggers]]\nkind = "csv"\n\n[checkpoint]')
+        self.refused(f"{self.recipe}:", "loggers.1.filename", "writes there too", ranks=(1, 2))
+
     def test_an_unknown_option(self):
         self.refused("", "--resum", arguments=["--resum", "auto"], check=None)
 

@@ -151,6 +151,33 @@ class Loggers(tutti_run.RunTest):
         self.assertNotIn("Train ", quiet.text)
         self.assertIn("checkpoints/latest", quiet.text)
 
+    def test_a_reader_that_stalls_holds_nobody_up(self):
+        """As does `tutti train ... | sleep 1000`, for more than a pipe holds."""
+        run = self.folder / "run"
+        values = {"train__max_duration": "40ep", "train__log_to_console": "true", "train__console_stream": "stdout",
+                  "train__progress_interval": "1ba"}
+        with subprocess.Popen([tutti_run.TUTTI, "train", DIGITS, "--run-dir", run, *tutti_run.settings(**values)],
+                              stdout=subprocess.PIPE) as running:
+            try:
+                self.assertEqual(running.wait(timeout=120), 0)
+            finally:
+                running.kill()
+            shown = running.stdout.read().decode()
+        self.assertIn("  step 1  ", shown)
+        self.assertEqual(tutti_run.metrics(run)[-1]["step"], 600)
+        self.assertRegex(tutti_run.log(run), r"progress: \d+ lines were not shown")
+        self.assertRegex(tutti_run.log(run), r"logger console: \d+ lines were not shown")
+
+    def test_a_reader_that_goes_away_ends_nothing(self):
+        run = self.folder / "run"
+        command = [tutti_run.TUTTI, "train", DIGITS, "--run-dir", run,
+                   *tutti_run.settings(train__max_duration="2ep", train__progress_interval="1ba")]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as running:
+            running.stdout.readline()
+            running.stdout.close()
+            self.assertEqual(running.wait(timeout=120), 0)
+        self.assertEqual(tutti_run.metrics(run)[-1]["step"], 30)
+
     def test_the_console_prints_on_the_stream_that_is_named(self):
         for stream, other in (("stdout", "stderr"), ("stderr", "stdout")):
             done = subprocess.run([tutti_run.TUTTI, "train", DIGITS, "--run-dir", self.folder / stream,

@@ -3,12 +3,14 @@ import json
 import os
 import re
 import shlex
+import subprocess
 
 import tutti_run
-from tutti_run import EXAMPLES, metrics, settings, train, tutti
+from tutti_run import EXAMPLES, SOURCE, metrics, settings, train, tutti
 
 FAULTS = EXAMPLES / "faults"
 TINY = FAULTS / "tiny.toml"
+MANY = FAULTS / "many_out_of_memory.toml"
 
 
 class Simulate(tutti_run.RunTest):
@@ -42,9 +44,21 @@ class Simulate(tutti_run.RunTest):
         self.simulate(*scarce, "--seeds", "1..40", "--once", "--faults", FAULTS / "all.toml")
 
     def test_every_plan_is_one(self):
+        usual = ["--ranks", 3, "--seeds", "1..40"]
+        own = {MANY: ["--ranks", 4, "--seeds", "1..100", *settings(train__grad_accum_grow_interval="2ba")]}
         for plan in sorted(FAULTS.glob("*.toml")):
             if plan != TINY:
-                self.simulate("--ranks", 3, "--seeds", "1..40", "--once", "--faults", plan)
+                self.simulate(*own.get(plan, usual), "--once", "--faults", plan)
+
+    def test_memory_runs_out_several_times_in_a_start(self):
+        text = self.simulate("--ranks", 4, "--seeds", "1..20", "--once", "--faults", MANY)
+        times, starts = re.search(r"fault +out_of_memory: (\d+)", text), re.search(r"starts +(\d+)", text)
+        self.assertGreater(int(times[1]), int(starts[1]), text)
+
+    def test_short_last_batches_break_nothing(self):
+        """The last batch of an epoch is one sample: where memory runs out in it, the start ends, and may."""
+        self.simulate("--ranks", 3, "--seeds", "1..40", "--once", "--faults", FAULTS / "all.toml",
+                      *settings(data__train__drop_last="false", data__train__samples=61))
 
     def test_a_fault_that_never_happens_is_a_failure(self):
         plan = self.folder / "plan.toml"
@@ -67,15 +81,24 @@ class Simulate(tutti_run.RunTest):
                              code=1)
         seed, finding, line = re.search(r"^seed (\d+): (.*)\n  tutti (.*)  # tutti .*libtorch", text, re.M).groups()
         self.assertIn(f"--seeds {seed} ", line)
+        self.assertRegex(text, r"  # tutti 0\.\d.* GNU .*, commit \S+\n")
+        if self.is_checkout():
+            self.assertNotIn("commit unknown", text)
         again = tutti(*shlex.split(line)).wait()
         self.assertEqual(again.code, 1)
         self.assertIn(f"seed {seed}: {finding}\n", again.text)
+
+    def is_checkout(self):
+        described = subprocess.run(["git", "describe", "--always"], cwd=SOURCE, capture_output=True)
+        return (SOURCE / ".git").exists() and described.returncode == 0
 
     def test_bad_plans_are_refused_with_their_place(self):
         plan = self.folder / "plan.toml"
         for written, words in (('[[fault]]\nkind = "deth"\n', ["plan.toml:2", "deth", "death"]),
                                ('starts = 2\n[[fault]]\nkind = "death"\nrank = 2\n', ["plan.toml:4", "2 ranks"]),
                                ('[[fault]]\nkind = "slow"\nphase = "lunch"\n', ["plan.toml:3", "lunch"]),
+                               ('[[fault]]\nkind = "out_of_memory"\nphase = "commit"\n',
+                                ["plan.toml:3", "phase", "commit", "never strikes", "microbatch, backward or any"]),
                                ('[[fault]]\nkind = "slow"\nsecs = 3\n', ["plan.toml:3", "seconds"]),
                                ('[[fault]]\nkind = "delay"\nseconds = 0\n', ["plan.toml:3", "takes no time"])):
             plan.write_text(written)
@@ -87,7 +110,7 @@ class Simulate(tutti_run.RunTest):
         run = self.folder / "run"
         self.simulate("--ranks", 3, "--seeds", 2, "--faults", FAULTS / "death.toml", "--run-dir", run)
         starts = sorted(path.name for path in (run / "journal").iterdir())
-        self.assertEqual(starts[0], "2-0")
+        self.assertEqual(starts[0], "2-000")
         self.assertGreater(len(starts), 1)
         self.assertEqual(tutti("timeline", run).wait().code, 0)
         events = json.loads((run / "timeline.json").read_text())["traceEvents"]
@@ -99,6 +122,21 @@ class Simulate(tutti_run.RunTest):
         several = tutti("simulate", TINY, "--seeds", "1..3", "--run-dir", run).wait()
         self.assertEqual(several.code, 2, several.text)
         self.assertIn("journals are kept of one seed", several.text)
+
+    def test_journals_of_another_seed_are_left_alone(self):
+        run = self.folder / "run"
+        self.simulate("--seeds", 9, "--once", "--run-dir", run)
+        text = self.simulate("--seeds", 10, "--once", "--run-dir", run, code=2)
+        self.assertIn("there are journals in it", text)
+        self.assertEqual(os.listdir(run / "journal"), ["9-000"])
+
+    def test_the_twelfth_start_is_newer_than_the_third(self):
+        plan = self.folder / "plan.toml"
+        plan.write_text('starts = 11\n[[fault]]\nkind = "death"\nphase = "start"\n')
+        run = self.folder / "run"
+        self.simulate("--seeds", 3, "--once", "--faults", plan, "--run-dir", run)
+        starts = sorted(os.listdir(run / "journal"))
+        self.assertEqual((starts[0], starts[-1], len(starts)), ("3-000", "3-011", 12))
 
     def test_a_seed_alone_tells_its_story_and_leaves_nothing_behind(self):
         before = sorted(os.listdir("."))

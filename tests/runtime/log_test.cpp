@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "tests/runtime/scratch.h"
+#include "tests/runtime/stalled_pipe.h"
 
 namespace tutti {
 namespace {
@@ -58,6 +59,17 @@ TEST(LogTest, AFileThatCannotBeOpenedLeavesTheTerminal) {
   const std::string seen = printed(folder.path("file/a.log"), false, [](Log& log) { log.info("step 1"); });
   EXPECT_THAT(seen, HasSubstr("no log file"));
   EXPECT_THAT(seen, HasSubstr("step 1"));
+}
+
+TEST(LogTest, ATerminalThatNobodyReadsHoldsNobodyUp) {
+  const Scratch folder;
+  StalledPipe pipe;
+  const int before = ::dup(STDERR_FILENO);
+  ::dup2(::fileno(pipe.out), STDERR_FILENO);
+  make_log(folder.path("a.log"), 0, true)->warning("slow disk");
+  ::dup2(before, STDERR_FILENO);
+  ::close(before);
+  EXPECT_THAT(read_text(folder.path("a.log")), HasSubstr("slow disk"));
 }
 
 TEST(LogTest, ALogGoesOnWhereItEnded) {

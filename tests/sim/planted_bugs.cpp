@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "actors/loader.h"
 #include "runtime/error.h"
 #include "tests/sim/broken_group.h"
 
@@ -147,6 +146,16 @@ class LeavesOutTheLate final : public GroupBelow {
   std::shared_ptr<int> come_;
 };
 
+// The last rank's gradients are left out, always and on all ranks alike.
+class LeavesOutTheLast final : public GroupBelow {
+ public:
+  using GroupBelow::GroupBelow;
+  WorkPtr all_reduce(at::Tensor inout, const std::string& label) override {
+    if (rank() == size() - 1 && label.starts_with("bucket")) inout.zero_();
+    return below_->all_reduce(inout, label);
+  }
+};
+
 // A rank takes its own verdict for that of all, and its gradients for summed.
 class IsContentWithItsOwn final : public GroupBelow {
  public:
@@ -283,73 +292,6 @@ SimSeams new_weights_at_each_start() {
   return seams;
 }
 
-// ---- actors
-
-// Hands a rank's messages on after `change` has seen them.
-class Between final : public Actor {
- public:
-  using Change = std::function<void(Message&)>;
-  Between(std::unique_ptr<Actor> actor, Change change)
-      : actor_(std::move(actor)), change_(std::move(change)) {}
-  void start(Context& context) override { actor_->start(context); }
-  void receive(Context& context, Envelope& envelope) override {
-    change_(envelope.message);
-    actor_->receive(context, envelope);
-  }
-  std::optional<TimePoint> idle(Context& context) override { return actor_->idle(context); }
-
- private:
-  std::unique_ptr<Actor> actor_;
-  Change change_;
-};
-
-// A loader in whose place `change` has seen the messages.
-SimSeams loader_bug(Between::Change change) {
-  SimSeams seams;
-  const auto recorder = std::make_shared<RingRecorder>();
-  seams.cast = [=](SimScheduler& scheduler, const Cast& cast, const Job& job, int rank) {
-    auto loader = std::make_unique<Loader>(job.train, job.train_sampler(rank), cast.compute, *recorder);
-    scheduler.install(cast.loader, std::make_unique<Between>(std::move(loader), change));
-  };
-  return seams;
-}
-
-SimSeams skips_a_batch_on_resume() {
-  return loader_bug([](Message& message) {
-    if (auto* start = message.get_if<Start>())
-      if (start->position.batch > 0 && start->position.batch < 4) ++start->position.batch;
-  });
-}
-
-SimSeams starts_the_epoch_again_on_resume() {
-  return loader_bug([](Message& message) {
-    if (auto* start = message.get_if<Start>()) start->position.batch = 0;
-  });
-}
-
-// The Supervisor waits for the Reporter, which waits for the Supervisor.
-SimSeams reporter_that_asks_back() {
-  class Asks final : public Actor {
-   public:
-    explicit Asks(ActorId supervisor) : supervisor_(supervisor) {}
-    void receive(Context& context, Envelope& envelope) override {
-      if (envelope.message.get_if<WriteMetrics>()) {
-        context.ask<Noted>(supervisor_, StopRequested{});
-      } else if (envelope.message.get_if<Stop>()) {
-        context.stop();
-      }
-    }
-
-   private:
-    ActorId supervisor_;
-  };
-  SimSeams seams;
-  seams.cast = [](SimScheduler& scheduler, const Cast& cast, const Job&, int rank) {
-    if (rank == 0) scheduler.install(cast.reporter, std::make_unique<Asks>(cast.supervisor));
-  };
-  return seams;
-}
-
 }  // namespace
 
 std::vector<Bug> planted_bugs() {
@@ -360,17 +302,16 @@ std::vector<Bug> planted_bugs() {
       {"PublishingCopiesFiles", "death", disk_bug<CopiesInsteadOfRenaming>()},
       {"FailedWritesPassForWritten", "disk_full write_error", disk_bug<SwallowsErrors>()},
       {"LateGradientsAreLeftOut", "", late_are_left_out},
+      {"TheLastRanksGradientsAreLeftOut", "", group_bug<LeavesOutTheLast>(), {}, "other bits"},
       {"TheVerdictIsNotWaitedFor", "", group_bug<IsContentWithItsOwn>()},
       {"ARankStopsAlone", "sigterm", group_bug<StopsAlone>()},
       {"ControlMessagesAreLost", "", transport_bug<LosesEveryThird>()},
       {"TheLastControlMessageIsHeldBack", "", transport_bug<HoldsTheLastOne>()},
       {"ResumingReshuffles", "death", reshuffles_on_resume},
       {"EachStartHasASeedOfItsOwn", "death", new_weights_at_each_start},
-      {"ResumingSkipsABatch", "death", skips_a_batch_on_resume},
-      {"ResumingStartsTheEpochAgain", "death", starts_the_epoch_again_on_resume},
-      {"TwoActorsWaitForEachOther", "", reporter_that_asks_back},
   };
-  for (Bug& bug : bugs_of_memory()) bugs.push_back(std::move(bug));
+  for (auto* more : {bugs_of_actors, bugs_of_memory})
+    for (Bug& bug : more()) bugs.push_back(std::move(bug));
   return bugs;
 }
 

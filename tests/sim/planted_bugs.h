@@ -15,11 +15,13 @@ struct Bug {
   std::string faults;  // kinds that bring it out, "" = none are needed
   std::function<SimSeams()> seams;
   std::function<SimSeams()> rightly = {};  // the same, done as it should be; empty: nothing is needed
+  std::string shows = "";                  // part of each first finding; "" = it may be any
 };
 
 inline void PrintTo(const Bug& bug, std::ostream* out) { *out << bug.name; }
 
 std::vector<Bug> planted_bugs();
-std::vector<Bug> bugs_of_memory();  // those that show when it runs out; part of all
+std::vector<Bug> bugs_of_actors();  // part of all, and so are
+std::vector<Bug> bugs_of_memory();  // those that show when it runs out
 
 }  // namespace tutti

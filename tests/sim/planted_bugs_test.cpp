@@ -27,11 +27,13 @@ FaultPlan plan_of(const std::string& faults) {
   return make_fault_plan(parse_recipe(toml, "plan.toml"), kRanks);
 }
 
+SimSeams rightly(const Bug& bug) { return bug.rightly ? bug.rightly() : SimSeams(); }
+
 class PlantedBug : public testing::TestWithParam<Bug> {};
 
 TEST_P(PlantedBug, IsCaughtWithin200Seeds) {
   const Bug& bug = GetParam();
-  const Simulation simulation(small_job(), kRanks, plan_of(bug.faults), bug.seams());
+  const Simulation simulation(small_job(), kRanks, plan_of(bug.faults), bug.seams(), rightly(bug));
   int caught = 0;
   uint64_t seed = 1;
   std::string finding;
@@ -39,6 +41,7 @@ TEST_P(PlantedBug, IsCaughtWithin200Seeds) {
   for (; seed <= kSeeds && caught < kEnough; ++seed) {
     const SeedResult result = simulation.run(seed);
     if (result.findings.empty()) continue;
+    EXPECT_THAT(result.findings.front(), testing::HasSubstr(bug.shows)) << "seed " << seed;
     if (caught++ > 0) continue;
     finding = result.findings.front();
     first = seed;
@@ -51,8 +54,7 @@ TEST_P(PlantedBug, IsCaughtWithin200Seeds) {
 // Else what catches them would catch anything.
 TEST_P(PlantedBug, WithoutItTheSameSeedsPass) {
   const Bug& bug = GetParam();
-  const Simulation simulation(small_job(), kRanks, plan_of(bug.faults),
-                              bug.rightly ? bug.rightly() : SimSeams());
+  const Simulation simulation(small_job(), kRanks, plan_of(bug.faults), rightly(bug), rightly(bug));
   for (uint64_t seed = 1; seed <= 10; ++seed)
     EXPECT_THAT(simulation.run(seed).findings, testing::IsEmpty()) << "seed " << seed;
 }

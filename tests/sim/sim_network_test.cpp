@@ -63,11 +63,24 @@ TEST(SimNetworkTest, EachSendersPacketsKeepTheirOrderAndTheReaderIsWoken) {
 TEST(SimNetworkTest, SendersOvertakeEachOtherAsTheSeedHasIt) {
   EXPECT_EQ(traffic(1).got, traffic(1).got);
   EXPECT_NE(traffic(1).got, traffic(2).got);
-  EXPECT_GT(traffic(1).overtaken, 0);
+}
+
+// Others are overtaken all the time.
+TEST(SimNetworkTest, OnlyPacketsThatCountAreCountedWhenTheyAreOvertaken) {
+  const auto first_are_late = [](bool counts) {
+    return [counts, sent = 0](int, int) mutable {
+      const bool late = sent++ < 20;
+      return SimNetwork::Lateness{seconds(late ? 3 : 0), counts && late};
+    };
+  };
+  EXPECT_EQ(traffic(1).overtaken, 0);
+  EXPECT_EQ(traffic(1, first_are_late(false)).overtaken, 0);
+  EXPECT_GT(traffic(1, first_are_late(true)).overtaken, 0);
 }
 
 TEST(SimNetworkTest, ALateSenderIsLate) {
-  const Traffic seen = traffic(1, [](int from, int) { return seconds(from == 0 ? 3 : 0); });
+  const Traffic seen =
+      traffic(1, [](int from, int) { return SimNetwork::Lateness{seconds(from == 0 ? 3 : 0)}; });
   EXPECT_TRUE(seen.got.front().starts_with("1."));
   EXPECT_TRUE(seen.got.back().starts_with("0."));
   EXPECT_GE(seen.ended, TimePoint(seconds(3)));

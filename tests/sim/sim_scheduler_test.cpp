@@ -218,7 +218,27 @@ TEST(SimSchedulerTest, FullMailboxesThatBlockEachOtherAreFoundWhileOthersRun) {
   const std::string error = run_error(scheduler);
   EXPECT_THAT(error, HasSubstr("full mailboxes block each other"));
   EXPECT_THAT(error, HasSubstr("rank 0 one waits for space in the mailbox of rank 0 two to send Number"));
+  EXPECT_THAT(scheduler.blocked_senders(), HasSubstr("rank 0 two waits for space"));
+  EXPECT_THAT(scheduler.blocked_senders(), testing::Not(HasSubstr("heartbeat")));
   EXPECT_LT(scheduler.now(), TimePoint(seconds(1)));
+}
+
+TEST(SimSchedulerTest, ActorsThatWaitForEachOthersAnswersAreFoundWhileOthersRun) {
+  SimScheduler scheduler;
+  const ActorId one = scheduler.reserve("one", 0);
+  const ActorId two = scheduler.reserve("two", 0);
+  const auto asks = [](ActorId whom) {
+    return Script{.start = [whom](Context& context) { context.ask<Answer>(whom, Question{1}); }};
+  };
+  play(scheduler, one, asks(two));
+  play(scheduler, two, asks(one));
+  play(scheduler, scheduler.reserve("heartbeat", 0),
+       {.idle = [](Context& context) -> std::optional<TimePoint> { return context.now() + seconds(1); }});
+  const std::string error = run_error(scheduler);
+  EXPECT_THAT(error, HasSubstr("actors wait for each other"));
+  EXPECT_THAT(error, HasSubstr("rank 0 one waits for rank 0 two to answer Question"));
+  EXPECT_LT(scheduler.now(), TimePoint(seconds(1)));
+  EXPECT_EQ(scheduler.blocked_senders(), "");
 }
 
 TEST(SimSchedulerTest, ItsTimeLimitEndsARun) {
@@ -228,6 +248,20 @@ TEST(SimSchedulerTest, ItsTimeLimitEndsARun) {
   play(scheduler, scheduler.reserve("poller", 0),
        {.idle = [](Context&) -> std::optional<TimePoint> { return TimePoint{}; }});
   EXPECT_THAT(run_error(scheduler), HasSubstr("time limit"));
+}
+
+TEST(SimSchedulerTest, ATimeLimitThatIsMovedCountsFromThere) {
+  SimScheduler::Options options = seeded(0);
+  options.time_limit = TimePoint(seconds(10));
+  SimScheduler scheduler(options);
+  play(scheduler, scheduler.reserve("worker", 0), {.start = [&](Context& context) {
+         for (int done = 0;; ++done) {
+           context.sleep(seconds(8));
+           if (done < 5) scheduler.set_time_limit(context.now() + seconds(10));
+         }
+       }});
+  EXPECT_THAT(run_error(scheduler), HasSubstr("time limit"));
+  EXPECT_EQ(scheduler.now(), TimePoint(seconds(7 * 8)));
 }
 
 TEST(SimSchedulerTest, ARankIsSwitchedInWheneverItsActorsRun) {

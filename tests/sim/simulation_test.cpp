@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <set>
+#include <utility>
 
 #include "actors/heartbeat.h"
 #include "io/recipe.h"
@@ -83,6 +85,38 @@ TEST(SimulationTest, ARankWithLessMemoryThanTheOthersHalvesItsMicrobatches) {
   }
 }
 
+// Twenty epochs are 100 steps.
+TEST(SimulationTest, AStartMayTakeLongAsLongAsItCommitsSteps) {
+  Setting recipe = small_job();
+  recipe.find("train")->find("max_duration")->value = std::string("20ep");
+  Job job = simulated_job(recipe, 2);
+  job.nonce = "test";
+  const SimSeams seams;
+  const auto one_start = [&](Nanoseconds patience) {
+    SimDisk disk;
+    SimWorld::Options options;
+    options.patience = patience;
+    options.on_published = [](const SimDisk&) { return int64_t{-1}; };
+    return SimWorld(job, disk, nullptr, seams, options).run();
+  };
+  const StartSeen whole = one_start(std::chrono::minutes(20));
+  EXPECT_TRUE(whole.well()) << whole.end_text();
+  const StartSeen impatient = one_start(whole.took.time_since_epoch() / 2);
+  EXPECT_TRUE(impatient.well()) << impatient.end_text();
+  EXPECT_THAT(one_start(std::chrono::milliseconds(5)).stuck, HasSubstr("time limit"));
+}
+
+// A step of more than twenty minutes, in ranks that are patient.
+TEST(SimulationTest, AStartMayTakeAsLongAsThePlanSays) {
+  Setting recipe = small_job();
+  recipe.find("train")->find("hang_timeout")->value = std::string("2000sec");
+  const FaultPlan plan =
+      plan_of("starts = 1\n[[fault]]\nkind = 'slow'\nseconds = 1900\nstep = 2\nphase = 'load'\n", 2);
+  const SeedResult result = Simulation(recipe, 2, plan).run(1);
+  EXPECT_THAT(result.findings, IsEmpty()) << joined(result.story);
+  EXPECT_EQ(result.faults.at("slow"), 1);
+}
+
 // What is left over of the run before decides which heartbeat is lost: harmless, but not the seed's doing.
 TEST(SimulationTest, ASecondRunThatGoesOtherwiseIsFound) {
   struct LosesOneNowAndThen final : Transport {
@@ -102,7 +136,7 @@ TEST(SimulationTest, ASecondRunThatGoesOtherwiseIsFound) {
     loses->sent = sent;
     return loses;
   };
-  const Simulation simulation(small_job(), 3, {}, seams);
+  const Simulation simulation(small_job(), 3, {}, seams, seams);
   EXPECT_THAT(simulation.run(1).findings, IsEmpty());
   EXPECT_THAT(simulation.run_twice(1).findings,
               testing::ElementsAre("a second run of the same seed went otherwise"));
@@ -132,6 +166,21 @@ TEST_P(EachFault, HappensAndBreaksNothing) {
   EXPECT_GT(fired, 10);
 }
 
+TEST(SimulationTest, MetricsThatCannotBeWrittenEndNoTraining) {
+  constexpr int kRanks = 2;
+  for (const char* kind : {"disk_full", "write_error"}) {
+    const std::string fault = "starts = 1\n[[fault]]\nkind = '" + std::string(kind) + "'\nrank = 0\n";
+    const Simulation simulation(small_job(), kRanks, plan_of(fault + "file = 'metrics.jsonl'\n", kRanks));
+    int64_t fired = 0;
+    for (uint64_t seed = 1; seed <= 60; ++seed) {
+      const SeedResult result = simulation.run(seed);
+      EXPECT_THAT(result.findings, IsEmpty()) << kind << " seed " << seed << "\n" << joined(result.story);
+      for (const auto& [name, count] : result.faults) fired += count;
+    }
+    EXPECT_GT(fired, 10) << kind;
+  }
+}
+
 // Each step has a second pass, in which memory runs out as well.
 TEST(SimulationTest, StepsOfTwoPassesKeepEveryInvariant) {
   constexpr int kRanks = 3;
@@ -146,7 +195,8 @@ TEST(SimulationTest, StepsOfTwoPassesKeepEveryInvariant) {
   for (const char* kind : {"out_of_memory", "death", "sigterm"}) {
     int64_t fired = 0;
     const Simulation simulation(small_job(), kRanks,
-                                plan_of("[[fault]]\nkind = '" + std::string(kind) + "'\n", kRanks), seams);
+                                plan_of("[[fault]]\nkind = '" + std::string(kind) + "'\n", kRanks), seams,
+                                seams);
     for (uint64_t seed = 0; seed < 20; ++seed) {
       const SeedResult result = simulation.run_twice(seed);
       EXPECT_THAT(result.findings, IsEmpty()) << kind << " seed " << seed << "\n" << joined(result.story);
@@ -154,6 +204,62 @@ TEST(SimulationTest, StepsOfTwoPassesKeepEveryInvariant) {
     }
     EXPECT_GT(fired, 10) << kind;
   }
+}
+
+// Seen by the events around backward: one that begins and does not end.
+TEST(SimulationTest, MemoryRunsOutInThePhaseThatIsNamed) {
+  struct Counts final : Algorithm {
+    std::shared_ptr<int> thrown;
+    explicit Counts(std::shared_ptr<int> thrown) : thrown(std::move(thrown)) {}
+    std::string name() const override { return "Counts"; }
+    bool match(Event event, const State& state) const override {
+      return state.rank == 1 && (event == Event::kBeforeBackward || event == Event::kAfterBackward);
+    }
+    void apply(Event event, State&, Logger&) override { *thrown += event == Event::kBeforeBackward ? 1 : -1; }
+  };
+  for (const char* phase : {"microbatch", "backward"}) {
+    const auto thrown = std::make_shared<int>(0);
+    SimSeams seams;
+    seams.job = [thrown](Job& job, int) {
+      job.listeners = [thrown](int) {
+        Engine::Options options;
+        options.algorithms = {std::make_shared<Counts>(thrown)};
+        return options;
+      };
+    };
+    const std::string rule = "[[fault]]\nkind = 'out_of_memory'\nrank = 1\nstep = 3\ncount = 1\nphase = '" +
+                             std::string(phase) + "'\n";
+    const SeedResult result = Simulation(small_job(), 2, plan_of(rule, 2), seams).run(1);
+    EXPECT_THAT(result.findings, IsEmpty()) << joined(result.story);
+    EXPECT_EQ(result.faults.at("out_of_memory"), 1) << phase;
+    EXPECT_EQ(*thrown, std::string(phase) == "backward" ? 1 : 0) << phase;
+  }
+}
+
+// How many starts the run takes that runs out of memory three times in one step of rank 0; nothing may be
+// found.
+int starts_of_a_run_short_of_memory(const Setting& job, int64_t step) {
+  const std::string rule =
+      "[[fault]]\nkind = 'out_of_memory'\nrank = 0\nphase = 'microbatch'\ncount = 1\nstep = ";
+  std::string plan = "starts = 1\n";
+  for (int i = 0; i < 3; ++i) plan += rule + std::to_string(step) + "\n";
+  const SeedResult result = Simulation(job, 3, plan_of(plan, 3)).run(1);
+  EXPECT_THAT(result.findings, IsEmpty()) << joined(result.story);
+  EXPECT_THAT(result.story.front(), HasSubstr("ran out of memory")) << joined(result.story);
+  return result.starts;
+}
+
+// Four samples a rank: 1, 2, 4 microbatches, and nothing smaller. Nothing was committed before.
+TEST(SimulationTest, AStartMayEndForWantOfMemoryInItsFirstStep) {
+  EXPECT_EQ(starts_of_a_run_short_of_memory(small_job(), 1), 2);
+}
+
+// Sixty-one samples: the last batch of an epoch is one.
+TEST(SimulationTest, AStartMayEndForWantOfMemoryInAShortLastBatch) {
+  Setting job = small_job();
+  job.find("data")->find("train")->find("samples")->value = int64_t{61};
+  job.find("data")->find("train")->find("drop_last")->value = false;
+  EXPECT_EQ(starts_of_a_run_short_of_memory(job, 6), 2);
 }
 
 // Losses that are scaled too much: steps are skipped until they are not. A skipped step has seen its samples.

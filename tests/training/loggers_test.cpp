@@ -1,10 +1,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <filesystem>
 #include <sstream>
 #include <thread>
 
+#include "runtime/error.h"
 #include "tests/runtime/scratch.h"
+#include "tests/runtime/stalled_pipe.h"
 #include "training/loggers/command_logger.h"
 #include "training/loggers/console_logger.h"
 #include "training/loggers/file_logger.h"
@@ -132,6 +136,50 @@ TEST_F(LoggersTest, ARunThatStartsAfreshKeepsTheEarlierFileBesideItsOwn) {
   EXPECT_THAT(lines_of(scratch_.path("m.csv")), ElementsAre(testing::_, "2,1,0,loss,2"));
 }
 
+// Logs what a run that was over finds once more: an evaluation after its last step, now in the next epoch.
+void log_last_evaluation(LoggerDestination& logger, LogTime time, int64_t epoch) {
+  time.at.epoch = epoch;
+  logger.log_metrics({{"metrics/eval/a", 0.5}}, time);
+  logger.step_end(time);
+  logger.finish(false);
+}
+
+TEST_F(LoggersTest, ARunThatWasOverRepeatsNoLine) {
+  const auto run = [&](LoggerDestination&& first, LoggerDestination&& again, LoggerDestination&& rest,
+                       const std::string& path) {
+    first.open(start());
+    steps(first, 1, 4);
+    log_last_evaluation(first, after(4), 0);
+    const auto once = lines_of(path);
+    again.open(start(4));
+    log_last_evaluation(again, after(4), 1);
+    EXPECT_EQ(lines_of(path), once);
+    LogStart cut_short = start(4);
+    cut_short.step_is_whole = false;
+    rest.open(cut_short);
+    log_last_evaluation(rest, after(4), 1);
+    EXPECT_THAT(lines_of(path), SizeIs(once.size() + 1)) << "of a step that was not over all is new";
+  };
+  const auto file = [&] { return FileLogger(disk_, {"a.txt"}, true); };
+  const auto csv = [&] { return CsvLogger(disk_, {"a.csv"}); };
+  const auto jsonl = [&] { return JsonlLogger(disk_, {"a.js"}); };
+  run(file(), file(), file(), scratch_.path("a.txt"));
+  run(csv(), csv(), csv(), scratch_.path("a.csv"));
+  run(jsonl(), jsonl(), jsonl(), scratch_.path("a.js"));
+}
+
+TEST_F(LoggersTest, WhatIsNoFileIsLeftAsItIs) {
+  const std::string pipe = scratch_.path("pipe"), folder = scratch_.path("folder");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  disk_.make_folders(folder + "/in");
+  for (const bool goes_on : {false, true}) {
+    EXPECT_THROW(CsvLogger(disk_, {pipe}).open(start(goes_on ? 3 : 0)), OperatingError);
+    EXPECT_THROW(JsonlLogger(disk_, {folder}).open(start(goes_on ? 3 : 0)), OperatingError);
+  }
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  EXPECT_TRUE(disk_.exists(folder + "/in"));
+}
+
 TEST_F(LoggersTest, LinesWaitInMemoryForAsManyBatchesAsAllowed) {
   CsvLogger logger(disk_, {"m.csv", /*flush_interval=*/3});
   logger.open(start());
@@ -224,6 +272,20 @@ TEST_F(ConsoleLoggerTest, PrintsEvaluationsWheneverTheyCome) {
   EXPECT_THAT(read_text(scratch_.path("out")), HasSubstr("Train metrics/train/x: 1.0000E-05"));
 }
 
+TEST_F(ConsoleLoggerTest, AReaderThatStallsHoldsNobodyUp) {
+  StalledPipe pipe;
+  std::vector<std::string> warnings;
+  ConsoleLogger logger(Time::parse("1ba"), pipe.out, false,
+                       [&](const std::string& what) { warnings.push_back(what); });
+  logger.open(start());
+  steps(logger, 1, 5000);
+  EXPECT_TRUE(logger.busy());
+  EXPECT_FALSE(logger.finish(false));
+  EXPECT_THAT(warnings, IsEmpty());
+  EXPECT_TRUE(logger.finish(true));
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("10000 lines were not shown")));
+}
+
 TEST_F(LoggersTest, InMemoryGivesTimeseries) {
   InMemoryLogger logger;
   logger.log_hyperparameters({{"lr", 0.5}}, during(1));
@@ -254,6 +316,27 @@ TEST_F(LoggersTest, EveryStartWritesAnEventFileOfItsOwn) {
   }
   EXPECT_THAT(disk_.list(scratch_.path("tb")), ElementsAre("events.out.tfevents.1700000000.tutti.00000",
                                                            "events.out.tfevents.1700000000.tutti.00001"));
+}
+
+TEST_F(LoggersTest, ARunThatWasOverRepeatsNoPoint) {
+  const NoTime clock;
+  const auto run = [&](int64_t from, int64_t last) {
+    TensorboardLogger logger(disk_, clock, {.log_dir = "tb"});
+    logger.open(start(from));
+    steps(logger, from + 1, last);
+    log_last_evaluation(logger, after(last), 0);
+  };
+  run(0, 4);
+  run(4, 4);
+  run(2, 4);
+  const auto names = disk_.list(scratch_.path("tb"));
+  ASSERT_THAT(names, SizeIs(3));
+  const auto found = [&](std::size_t which) {
+    return records_of_step(disk_, {scratch_.path("tb/" + names[which])}, 4).size();
+  };
+  EXPECT_EQ(found(0), 1u);
+  EXPECT_EQ(found(1), 0u) << "it is there already";
+  EXPECT_EQ(found(2), 1u) << "the one that was there is void";
 }
 
 class CommandLoggerTest : public LoggersTest {

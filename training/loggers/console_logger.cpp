@@ -41,8 +41,8 @@ std::string unit_text(TimeUnit unit) {
 
 }  // namespace
 
-ConsoleLogger::ConsoleLogger(const Time& log_interval, std::FILE* out, bool log_traces)
-    : log_interval_(log_interval), out_(out), log_traces_(log_traces) {}
+ConsoleLogger::ConsoleLogger(const Time& log_interval, std::FILE* out, bool log_traces, Warn warn)
+    : log_interval_(log_interval), out_(out), log_traces_(log_traces), warn_(std::move(warn)) {}
 
 void ConsoleLogger::open(const LogStart& start) {
   start_ = start;
@@ -51,12 +51,10 @@ void ConsoleLogger::open(const LogStart& start) {
 }
 
 void ConsoleLogger::log_hyperparameters(const LoggedHyperparameters& all, const LogTime&) {
-  if (!out_) return;
   for (const auto& one : all) {
     const std::string json = json_of(LoggedHyperparameters{one});
-    std::fprintf(out_, "%s\n", json.substr(1, json.size() - 2).c_str());
+    out_.print(json.substr(1, json.size() - 2) + "\n");
   }
-  std::fflush(out_);
 }
 
 void ConsoleLogger::keep(LoggedMetrics& among, const std::string& name, double value) {
@@ -77,7 +75,7 @@ void ConsoleLogger::log_traces(const LoggedTraces& traces, const LogTime&) {
 }
 
 void ConsoleLogger::log_text(const LoggedText& text, const LogTime&) {
-  if (out_) std::fprintf(out_, "%s: %s\n", text.name.c_str(), text.text.c_str());
+  out_.print(text.name + ": " + text.text + "\n");
 }
 
 void ConsoleLogger::step_end(const LogTime& time) {
@@ -89,21 +87,24 @@ void ConsoleLogger::step_end(const LogTime& time) {
   print(eval_, "Eval");
 }
 
-bool ConsoleLogger::finish(bool) {
+bool ConsoleLogger::finish(bool late) {
   print(train_, "Train");
   print(eval_, "Eval");
+  out_.flush();
+  if (out_.busy() && !late) return false;
+  if (const std::string trouble = out_.trouble(); !trouble.empty() && warn_)
+    warn_("logger console: " + trouble);
   return true;
 }
 
 // In one write, so that nothing else that prints comes in between.
 void ConsoleLogger::print(LoggedMetrics& metrics, const char* prefix) {
   const LoggedMetrics printed = std::exchange(metrics, {});
-  if (printed.empty() || !out_) return;
+  if (printed.empty()) return;
   std::string text = progress() + ":\n";
   for (const auto& [name, value] : printed)
     text += "\t " + std::string(prefix) + " " + name + ": " + value_text(value) + "\n";
-  std::fwrite(text.data(), 1, text.size(), out_);
-  std::fflush(out_);
+  out_.print(text);
 }
 
 std::string ConsoleLogger::progress() const {

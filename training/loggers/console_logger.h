@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdio>
+#include <functional>
 #include <optional>
 #include <string>
 
+#include "runtime/terminal_output.h"
 #include "training/logger_destination.h"
 
 namespace tutti {
@@ -11,8 +13,11 @@ namespace tutti {
 // Prints metrics every so often, each as it was last logged: composer.loggers.ConsoleLogger.
 class ConsoleLogger final : public LoggerDestination {
  public:
-  // `log_interval` in any unit; `out` may be null: prints nothing.
-  ConsoleLogger(const Time& log_interval, std::FILE* out, bool log_traces);
+  using Warn = std::function<void(const std::string& what)>;
+
+  // `log_interval` in any unit; `out` may be null: prints nothing. `warn` is told what was not
+  // shown.
+  ConsoleLogger(const Time& log_interval, std::FILE* out, bool log_traces, Warn warn = nullptr);
 
   std::string name() const override { return "ConsoleLogger"; }
   void open(const LogStart& start) override;
@@ -21,6 +26,9 @@ class ConsoleLogger final : public LoggerDestination {
   void log_traces(const LoggedTraces& traces, const LogTime& time) override;
   void log_text(const LoggedText& text, const LogTime& time) override;
   void step_end(const LogTime& time) override;
+  void flush(bool) override { out_.flush(); }
+  bool busy() const override { return out_.busy(); }
+  Nanoseconds finishes_within() const override { return std::chrono::seconds(1); }
   bool finish(bool late) override;
 
  private:
@@ -29,8 +37,9 @@ class ConsoleLogger final : public LoggerDestination {
   std::string progress() const;
 
   Time log_interval_;
-  std::FILE* out_;
+  TerminalOutput out_;
   bool log_traces_;
+  Warn warn_;
   LogStart start_;
   std::optional<Interval> every_;
   Timestamp now_;

@@ -17,10 +17,14 @@ std::FILE* stream(const Setting& named, const LoggerSeams& seams) {
   return named.text() == "stdout" ? seams.out : seams.err;
 }
 
+std::function<void(const std::string&)> warn_by(const LoggerSeams& seams) {
+  return [&log = seams.log](const std::string& what) { log.warning(what); };
+}
+
 DestinationPtr console(const Setting& section, const LoggerSeams& seams) {
   return std::make_shared<ConsoleLogger>(Time::parse(section.at("log_interval")),
                                          stream(section.at("stream"), seams),
-                                         section.at("log_traces").boolean());
+                                         section.at("log_traces").boolean(), warn_by(seams));
 }
 
 LoggedFile file_of(const Setting& section) {
@@ -46,8 +50,7 @@ DestinationPtr tensorboard(const Setting& section, const LoggerSeams& seams) {
 
 DestinationPtr command(const Setting& section, const LoggerSeams& seams) {
   return std::make_shared<CommandLogger>(section.at("command").text(), section.at("rank_zero_only").boolean(),
-                                         seams.start_child,
-                                         [&log = seams.log](const std::string& what) { log.warning(what); });
+                                         seams.start_child, warn_by(seams));
 }
 
 const std::map<std::string, LoggerMaker>& logger_makers() {
@@ -79,7 +82,7 @@ Destinations make_loggers(const Setting& recipe, const LoggerSeams& seams) {
   if (train.at("log_to_console").boolean())
     destinations.push_back(std::make_shared<ConsoleLogger>(Time::parse(train.at("console_log_interval")),
                                                            stream(train.at("console_stream"), seams),
-                                                           train.at("log_traces").boolean()));
+                                                           train.at("log_traces").boolean(), warn_by(seams)));
   if (!recipe.has("loggers")) return destinations;
   for (const Setting& section : recipe.at("loggers").array()) {
     const auto maker = logger_makers().find(section.at("kind").text());

@@ -38,6 +38,16 @@ int64_t step_of_row(const std::string& line) { return line == kHeader ? 0 : numb
 
 int64_t step_of_json(const std::string& line) { return json_integer(line, "step", -1); }
 
+std::string row_without_epoch(std::string row) {
+  const auto from = row.find(',', row.find(',') + 1), to = row.find(',', from + 1);
+  return to == std::string::npos ? row : row.erase(from, to - from);
+}
+
+std::string json_without_epoch(std::string line) {
+  const auto from = line.find("\"epoch\": ");
+  return from == std::string::npos ? line : line.erase(from, line.find_first_of(",}", from) - from);
+}
+
 std::string quoted(const std::string& text) {
   if (text.find_first_of(",\"\n") == std::string::npos) return text;
   std::string out = "\"";
@@ -61,17 +71,28 @@ std::string logged_path(const LogStart& start, const std::string& pattern) {
   return name.starts_with('/') ? name : start.run_dir + "/" + name;
 }
 
-FileLines::FileLines(Disk& disk, LoggedFile file, LineFile::StepOf step_of)
-    : disk_(disk), options_(std::move(file)), step_of_(std::move(step_of)) {}
+FileLines::FileLines(Disk& disk, LoggedFile file, LineKind kind)
+    : disk_(disk), options_(std::move(file)), kind_(std::move(kind)) {}
 
 void FileLines::open(const LogStart& start) {
   const std::string path = logged_path(start, options_.filename);
   disk_.make_folders(std::filesystem::path(path).parent_path());
-  file_ = std::make_unique<LineFile>(disk_, path, step_of_, warn);
+  auto file = std::make_unique<LineFile>(disk_, path, kind_.step_of, warn);
   if (start.goes_on)
-    file_->resume(start.step);
+    file->resume(start.step, [&](const std::string& line) {
+      if (start.step_is_whole && kind_.step_of(line) == start.step) there_.insert(key_of(line));
+    });
   else
-    file_->begin();
+    file->begin();
+  file_ = std::move(file);
+}
+
+std::string FileLines::key_of(const std::string& line) const {
+  return kind_.without_epoch ? kind_.without_epoch(line) : line;
+}
+
+void FileLines::append(const std::string& line) {
+  if (there_.empty() || !there_.contains(key_of(line))) file_->append(line);
 }
 
 void FileLines::flush(bool sync, bool now) {
@@ -81,7 +102,7 @@ void FileLines::flush(bool sync, bool now) {
 }
 
 FileLogger::FileLogger(Disk& disk, LoggedFile file, bool log_traces)
-    : LineLogger(disk, std::move(file), step_of_text), log_traces_(log_traces) {}
+    : LineLogger(disk, std::move(file), {step_of_text}), log_traces_(log_traces) {}
 
 void FileLogger::line(const char* type, const LogTime& time, const std::string& name,
                       const std::string& value) {
@@ -112,7 +133,8 @@ void FileLogger::log_table(const LoggedTable& table, const LogTime& time) {
   line("table", time, table.name, json_of(table));
 }
 
-CsvLogger::CsvLogger(Disk& disk, LoggedFile file) : LineLogger(disk, std::move(file), step_of_row) {}
+CsvLogger::CsvLogger(Disk& disk, LoggedFile file)
+    : LineLogger(disk, std::move(file), {step_of_row, row_without_epoch}) {}
 
 void CsvLogger::open(const LogStart& start) {
   LineLogger::open(start);
@@ -132,6 +154,7 @@ void CsvLogger::log_traces(const LoggedTraces& traces, const LogTime& time) {
   for (const auto& [name, ran] : traces) row(time, name, ran);
 }
 
-JsonlLogger::JsonlLogger(Disk& disk, LoggedFile file) : LineLogger(disk, std::move(file), step_of_json) {}
+JsonlLogger::JsonlLogger(Disk& disk, LoggedFile file)
+    : LineLogger(disk, std::move(file), {step_of_json, json_without_epoch}) {}
 
 }  // namespace tutti

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <unordered_set>
 
 #include "io/line_file.h"
 #include "runtime/disk.h"
@@ -20,32 +21,41 @@ struct LoggedFile {
 // `pattern` with {run_name} and {rank} put in, within the run's folder unless it begins with a slash.
 std::string logged_path(const LogStart& start, const std::string& pattern);
 
-// What loggers of files have in common: lines that outlive a kill, and are cut where a run goes on.
+// What a kind of file says of its lines.
+struct LineKind {
+  LineFile::StepOf step_of;
+  std::function<std::string(std::string line)> without_epoch = nullptr;  // null: it has none
+};
+
+// What loggers of files have in common: lines that outlive a kill, are cut where a run goes on, and are not
+// repeated by a run that was over, which evaluates again. Such a run counts from the next epoch.
 class FileLines {
  public:
-  FileLines(Disk& disk, LoggedFile file, LineFile::StepOf step_of);
+  FileLines(Disk& disk, LoggedFile file, LineKind kind);
 
   void open(const LogStart& start);
-  void append(const std::string& line) { file_->append(line); }
+  void append(const std::string& line);
   bool empty() const { return file_->empty(); }
   void step_end() { ++unflushed_; }
   void flush(bool sync, bool now = false);
   const LoggedFile& options() const { return options_; }
 
  private:
+  std::string key_of(const std::string& line) const;
+
   Disk& disk_;
   LoggedFile options_;
-  LineFile::StepOf step_of_;
+  LineKind kind_;
   std::unique_ptr<LineFile> file_;
-  int64_t unflushed_ = 0;  // steps
+  std::unordered_set<std::string> there_;  // of the step after which the run goes on, without their epochs
+  int64_t unflushed_ = 0;                  // steps
 };
 
 // A destination that is a file of lines.
 template <class Destination>
 class LineLogger : public Destination {
  public:
-  LineLogger(Disk& disk, LoggedFile file, LineFile::StepOf step_of)
-      : lines_(disk, std::move(file), std::move(step_of)) {}
+  LineLogger(Disk& disk, LoggedFile file, LineKind kind) : lines_(disk, std::move(file), std::move(kind)) {}
 
   bool rank_zero_only() const override { return lines_.options().rank_zero_only; }
   bool durable() const override { return true; }

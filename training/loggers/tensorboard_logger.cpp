@@ -9,6 +9,7 @@ namespace tutti {
 namespace {
 
 constexpr const char* kTextTag = "/text_summary";  // what the text plugin's tags end with
+constexpr const char* kFilesBegin = "events.out.tfevents.";
 
 std::string cell(const std::string& text) {
   std::string out;
@@ -34,15 +35,25 @@ std::string markdown_table(const std::vector<std::string>& columns,
 void TensorboardLogger::open(const LogStart& start) {
   const std::string folder = logged_path(start, options_.log_dir);
   disk_.make_folders(folder);
-  const bool first = disk_.list(folder).empty();
+  start_ = start;
+  const std::vector<std::string> names = disk_.list(folder);
   file_.emplace(disk_, new_path(folder), now_s());
-  if (!first) file_->restart(start.goes_on ? start.at.batch + 1 : 0, now_s());
+  if (!names.empty()) file_->restart(start.goes_on ? start.at.batch + 1 : 0, now_s());
+  if (!start.goes_on || !start.step_is_whole) return;
+  for (const auto& name : names)
+    if (name.starts_with(kFilesBegin)) earlier_.push_back(folder + "/" + name);
+}
+
+// A run that was over evaluates again.
+void TensorboardLogger::leave_out_repeats(const LogTime& time) {
+  if (earlier_.empty() || time.step > start_.step) return;
+  file_->leave_out(records_of_step(disk_, std::exchange(earlier_, {}), start_.at.batch));
 }
 
 // TensorBoard reads a folder's files in the order of their names.
 std::string TensorboardLogger::new_path(const std::string& folder) const {
   char name[64];
-  std::snprintf(name, sizeof name, "events.out.tfevents.%010lld.tutti.%05zu",
+  std::snprintf(name, sizeof name, "%s%010lld.tutti.%05zu", kFilesBegin,
                 static_cast<long long>(clock_.unix_ms() / 1000), disk_.list(folder).size());
   return folder + "/" + name;
 }
@@ -59,14 +70,17 @@ void TensorboardLogger::log_hyperparameters(const LoggedHyperparameters& all, co
 }
 
 void TensorboardLogger::log_metrics(const LoggedMetrics& metrics, const LogTime& time) {
+  leave_out_repeats(time);
   file_->scalars(metrics, time.at.batch, now_s());
 }
 
 void TensorboardLogger::log_text(const LoggedText& text, const LogTime& time) {
+  leave_out_repeats(time);
   file_->text(text.name + kTextTag, text.text, time.at.batch, now_s());
 }
 
 void TensorboardLogger::log_table(const LoggedTable& table, const LogTime& time) {
+  leave_out_repeats(time);
   file_->text(table.name + kTextTag, markdown_table(table.columns, table.rows), time.at.batch, now_s());
 }
 

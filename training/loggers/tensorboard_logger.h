@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "io/event_file.h"
 #include "runtime/clock.h"
@@ -39,11 +40,14 @@ class TensorboardLogger final : public LoggerDestination {
  private:
   std::string new_path(const std::string& folder) const;
   void write(bool sync);
+  void leave_out_repeats(const LogTime& time);
   double now_s() const { return 1e-3 * static_cast<double>(clock_.unix_ms()); }
 
   Disk& disk_;
   const Clock& clock_;
   Options options_;
+  LogStart start_;
+  std::vector<std::string> earlier_;  // files of earlier starts; until they are read
   std::optional<EventFile> file_;
   int64_t unflushed_ = 0;  // steps
   bool broken_ = false;    // the file could not be written; said once

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "io/safetensors.h"
+#include "runtime/error.h"
 #include "training/callbacks/writers/file_names.h"
 #include "training/state.h"
 
@@ -31,6 +32,8 @@ void ExportForInference::write(const State& state) {
   content.metadata = {{"format", "pt"}};
   warn_if_unwritten([&] {
     const std::filesystem::path path(file_name(state, save_path_));
+    if (!disk_.replaceable(path))
+      throw OperatingError(path.string() + ": is a folder, a pipe or a device, and no file");
     disk_.make_folders(path.parent_path());
     const std::string fresh = path.string() + ".new";
     write_safetensors(disk_, fresh, content);

@@ -1,0 +1,70 @@
+#include "actors/compute.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+constexpr Nanoseconds kLongWait = std::chrono::seconds(1);
+
+}  // namespace
+
+// In good time, so that a checkpoint needs no memory that a step has found to be free.
+void Compute::reserve_copies(Context& context) {
+  const auto reserved = context.ask<CopiesReserved>(cast_.checkpointer, ReserveCopies{saved_pieces()});
+  train_step_->count_copies(reserved.bytes);
+}
+
+void Compute::snapshot(Context& context, bool last) {
+  wait_for_copy(context);
+  digest_weights();
+  saved_at_ = state_.timestamp.batch;
+  Snapshot snapshot;
+  RunState saved = run_state();
+  snapshot.name = newest_checkpoint_ = options_.names.at(saved);
+  snapshot.pieces = saved_pieces();
+  options_.save.leave_out(saved);
+  snapshot.state = saved.to_json();
+  snapshot.last = last;
+  copying_ = context.request<SnapshotCopied>(cast_.checkpointer, std::move(snapshot));
+}
+
+std::vector<CheckpointPiece> Compute::saved_pieces() const {
+  auto pieces = checkpoint_pieces(state_, options_.world, options_.rank);
+  std::erase_if(pieces, [this](const auto& piece) { return !options_.save.hold(piece.name); });
+  return pieces;
+}
+
+// The Checkpointer copies a snapshot once the one before it is out of the way.
+void Compute::wait_for_copy(Context& context) {
+  if (!copying_) return;
+  const TimePoint from = context.now();
+  if (!copying_.ready()) record(context, kWaitsForDisk);
+  copying_.wait();
+  copying_ = {};
+  if (context.now() - from < kLongWait || told_of_disk_) return;
+  told_of_disk_ = true;
+  log_.warning("training waits for the disk: a checkpoint is due before the last one is written");
+}
+
+// This rank's rows: together the ranks look at everything.
+void Compute::digest_weights() {
+  if (!recorder_.digests()) return;
+  TensorsDigest::Named own;
+  for (auto& piece : checkpoint_pieces(state_, options_.world, options_.rank))
+    own.emplace_back(std::move(piece.name), std::move(piece.tensor));
+  weights_digest_.take(state_.timestamp.batch, own);
+}
+
+// What was trained until then is saved before the run ends.
+void Compute::give_up(Context& context, const std::string& why) {
+  const int64_t steps = state_.timestamp.batch;
+  const bool save = steps > 0 && saved_at_ != steps;
+  if (!save && newest_checkpoint_.empty()) throw OperatingError(why);
+  done_ = true;
+  if (save) snapshot(context, /*last=*/false);
+  wait_for_copy(context);
+  record(context, kDone);
+  context.send(cast_.supervisor, TrainingDone{.failure = why, .checkpoint = newest_checkpoint_});
+}
+
+}  // namespace tutti

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+
+#include "runtime/recorder.h"
+
+namespace tutti {
+
+// While it lives, a signal that ends the process for a fault of its own (SIGSEGV, SIGBUS, SIGFPE, SIGILL,
+// SIGABRT, with which an exception that nobody catches ends too) first leaves the last happenings of the
+// recorder in the log at `path`; in standard error where that cannot be opened. Then whoever handled the
+// signal before has it, so the process ends as it would have. A process may have several; a stack that has
+// overflown leaves no room for any.
+class CrashReport {
+ public:
+  CrashReport(const Recorder& recorder, int rank, const std::string& path);
+  ~CrashReport();
+  CrashReport(const CrashReport&) = delete;
+  CrashReport& operator=(const CrashReport&) = delete;
+
+  // For the handler: calls nothing that may not be called there.
+  void write(int signal) const;
+
+ private:
+  const Recorder& recorder_;
+  int rank_;
+  int file_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "actors/messages.h"
+#include "runtime/actor.h"
+#include "runtime/log.h"
+#include "runtime/recorder.h"
+
+namespace tutti {
+
+// A log destination for whose records a checkpoint waits, but not for long: see LoggerDestination::durable.
+struct DurableLog {
+  ActorId writer;
+  std::string name;
+};
+
+// Has a rank's durable logs on the disk before its part of a checkpoint counts.
+class DurableLogs {
+ public:
+  static constexpr Nanoseconds kWaitAtMost = std::chrono::seconds(1);
+
+  DurableLogs(const std::vector<DurableLog>& logs, Log& log, Recorder& recorder);
+
+  // Returns once the records of the checkpoint's steps are on the disk, or after kWaitAtMost; a log that is
+  // late is named in a warning. One that was late n times in a row is left out of 2^n - 1 checkpoints, so
+  // that one that always is costs next to nothing.
+  void sync(Context& context, const std::string& checkpoint);
+
+ private:
+  struct One {
+    DurableLog log;
+    Pending<MetricsWritten> writing = {};
+    int late = 0;       // times in a row
+    int64_t spare = 0;  // checkpoints that do not wait for it
+  };
+
+  std::string decided(const char* what, const std::string& measured);
+  std::string due();
+  std::string done() const;
+
+  std::vector<One> logs_;
+  Log& log_;
+  Recorder& recorder_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,12 @@
+# cmake -DSOURCE_DIR=... -DOUTPUT=... -P commit.cmake: writes a source that tells the commit of the tree as it
+# lies there; leaves it alone where it says so already.
+set(TUTTI_COMMIT unknown)
+if(EXISTS ${SOURCE_DIR}/.git)
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env GIT_OPTIONAL_LOCKS=0 git describe --always --dirty
+                  WORKING_DIRECTORY ${SOURCE_DIR}
+                  RESULT_VARIABLE failed OUTPUT_VARIABLE found ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(NOT failed AND found)
+    set(TUTTI_COMMIT ${found})
+  endif()
+endif()
+configure_file(${CMAKE_CURRENT_LIST_DIR}/commit.cpp.in ${OUTPUT} @ONLY)

@@ -1,0 +1,47 @@
+#include "sim/scarce_memory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tensors/meter.h"
+
+namespace tutti {
+
+void ScarceMemory::enter(const std::string& phase) {
+  settle();
+  phase_ = phase;
+  arm();
+}
+
+void ScarceMemory::fail(const std::string& phase, int64_t ordinal) {
+  settle();
+  failures_.push_back({phase, ordinal});
+  arm();
+}
+
+int64_t ScarceMemory::failed() {
+  settle();
+  return std::exchange(failed_, 0);
+}
+
+void ScarceMemory::settle() {
+  const int64_t asked = Meter::scoped_allocations(slot_);
+  const int64_t passed = asked - std::exchange(asked_, asked);
+  for (Failure& one : failures_)
+    if (one.phase == phase_) one.left -= passed;
+  failed_ += static_cast<int64_t>(std::erase_if(failures_, [](const Failure& one) { return one.left <= 0; }));
+}
+
+void ScarceMemory::arm() {
+  std::sort(failures_.begin(), failures_.end(),
+            [](const Failure& a, const Failure& b) { return a.left < b.left; });
+  std::vector<int64_t> ordinals;
+  for (Failure& one : failures_) {
+    if (one.phase != phase_) continue;
+    if (!ordinals.empty()) one.left = std::max(one.left, ordinals.back() + 1);
+    ordinals.push_back(one.left);
+  }
+  Meter::fail_at(slot_, ordinals);
+}
+
+}  // namespace tutti

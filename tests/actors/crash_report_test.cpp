@@ -1,0 +1,91 @@
+#include "actors/crash_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <functional>
+#include <stdexcept>
+#include <thread>
+
+#include "tests/runtime/scratch.h"
+
+namespace tutti {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::KilledBySignal;
+using testing::Not;
+
+class CrashReportDeathTest : public testing::Test {
+ protected:
+  // Ends as `fault` does, in a process of its own; what is in the log then.
+  template <class End>
+  std::string log_of(const std::function<void()>& fault, const End& end) {
+    const TimePoint now = std::chrono::steady_clock::now();
+    for (int step = 0; step < 300; ++step)
+      recorder_.record({now - std::chrono::milliseconds(1500), "compute", "backward done", step, -7});
+    EXPECT_EXIT(fail(fault), end, "");
+    return read_text(path_);
+  }
+
+  void fail(const std::function<void()>& fault) {
+    const CrashReport report(recorder_, 3, path_);
+    fault();
+  }
+
+  Scratch folder_;
+  std::string path_ = folder_.path("rank-3.log");
+  RingRecorder recorder_;
+};
+
+TEST_F(CrashReportDeathTest, TheLogHasTheLastThatWasDone) {
+  const std::string text = log_of([] { std::raise(SIGSEGV); }, KilledBySignal(SIGSEGV));
+  EXPECT_THAT(text, HasSubstr("rank 3 is ended by signal 11 (SIGSEGV); the last that was done:\n"));
+  EXPECT_THAT(text, ContainsRegex("\n {4,}[1-9][0-9]*\\.[0-9]{3} s ago  compute      backward done "
+                                  "\\(step 299, -7\\)\n$"));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 101);
+}
+
+TEST_F(CrashReportDeathTest, OneRankOfAProcessAfterTheOther) {
+  RingRecorder second;
+  second.record({std::chrono::steady_clock::now(), "sync", "verdict", 8, 0});
+  const auto both = [&] {
+    const CrashReport report(second, 4, path_);
+    std::raise(SIGFPE);
+  };
+  const std::string text = log_of(both, KilledBySignal(SIGFPE));
+  EXPECT_THAT(text, HasSubstr("rank 3 is ended by signal 8 (SIGFPE)"));
+  EXPECT_THAT(text, HasSubstr("rank 4 is ended by signal 8 (SIGFPE)"));
+  EXPECT_THAT(text, HasSubstr("s ago  sync         verdict (step 8, 0)"));
+}
+
+TEST_F(CrashReportDeathTest, AnExceptionThatNobodyCatchesIsOneToo) {
+  const auto fault = [] { std::thread([] { throw std::runtime_error("nobody catches it"); }).join(); };
+  EXPECT_THAT(log_of(fault, KilledBySignal(SIGABRT)), HasSubstr("(SIGABRT)"));
+}
+
+TEST_F(CrashReportDeathTest, WhoHandledTheSignalBeforeHasItThen) {
+  const auto leave = [](int) { std::_Exit(42); };
+  const auto previous = std::signal(SIGILL, leave);
+  const std::string text = log_of([] { std::raise(SIGILL); }, testing::ExitedWithCode(42));
+  std::signal(SIGILL, previous);
+  EXPECT_THAT(text, HasSubstr("(SIGILL)"));
+}
+
+TEST_F(CrashReportDeathTest, NothingIsSaidWithoutOne) {
+  const auto after = [] { std::raise(SIGSEGV); };
+  EXPECT_EXIT(
+      {
+        { const CrashReport report(recorder_, 3, path_); }
+        after();
+      },
+      KilledBySignal(SIGSEGV), "");
+  EXPECT_THAT(read_text(path_), Not(HasSubstr("the last that was done")));
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,50 @@
+"""A rank that ends by a fault of its own leaves in its log what it did last, and ends as it would have."""
+import signal
+
+import tutti_run
+from tutti_run import log, start
+
+FOREVER = {"train__max_duration": "1000000ep", "checkpoint__interval": "0ba"}
+LAST = r"\n +\d+\.\d\d\d s ago  compute +[a-z ]+ \(step \d+, -?\d+\)\n"
+
+
+class Crashes(tutti_run.RunTest):
+    def crash(self, number, ranks):
+        run = self.folder / "run"
+        running = start(run, ranks=ranks, **FOREVER)
+        metrics = run / "metrics.jsonl"
+        running.wait_for(lambda: metrics.exists() and metrics.read_text().count("\n") > 50, "a step")
+        if ranks == 1:
+            running.process.send_signal(number)
+        else:
+            running.signal_ranks(number, [1])
+        finished = running.wait(timeout=60)
+        self.assertNotEqual(finished.code, 0, finished.text)
+        head = f"rank {ranks - 1} is ended by signal {int(number)} ({number.name}); the last that was done:"
+        self.assertRegex(log(run, ranks - 1).partition(head)[2], LAST)
+        return finished
+
+    def test_one_rank_of_two_by_a_segmentation_fault(self):
+        self.crash(signal.SIGSEGV, ranks=2)
+
+    def test_one_rank_of_two_by_abort(self):
+        self.crash(signal.SIGABRT, ranks=2)
+
+    def test_alone_its_exit_status_is_that_of_the_signal(self):
+        for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT):
+            with self.subTest(number.name):
+                self.assertEqual(self.crash(number, ranks=1).code, -number)
+
+    def test_each_rank_of_one_process(self):
+        run = self.folder / "run"
+        running = start(run, "--local-ranks", 2, ranks=1, **FOREVER)
+        metrics = run / "metrics.jsonl"
+        running.wait_for(lambda: metrics.exists() and metrics.read_text().count("\n") > 50, "a step")
+        running.process.send_signal(signal.SIGSEGV)
+        self.assertEqual(running.wait(timeout=60).code, -signal.SIGSEGV)
+        for rank in (0, 1):
+            self.assertRegex(log(run, rank), f"(?s)rank {rank} is ended by signal 11 .*{LAST}")
+
+
+if __name__ == "__main__":
+    tutti_run.main()
