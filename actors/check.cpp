@@ -79,6 +79,7 @@ std::string checked(const Job& job, bool scan_data) {
   State trainee;
   build(trainee, job.recipe, job.spec(), job.seed, job.make_model);
   check_times(job, trainee);
+  for (const auto& evaluator : job.evaluators) try_metrics(trainee, evaluator, *evaluator.data);
   trainee.measured = measured_metrics(job.evaluators, *trainee.model);
   PosixDisk disk;
   for (const auto& callback : make_callbacks(job.recipe, disk)) callback->require(trainee);

@@ -93,6 +93,8 @@ Prepared Compute::prepare(const Prepare& start) {
     build(state_, recipe, options_.spec, options_.seed, options_.make_model,
           [this] { engine_->run_event(Event::kInit); });
     plan_times();
+    for (const auto& evaluator : options_.evaluators)
+      try_metrics(state_, evaluator, *evaluator.data_of(options_.rank));
     state_.measured = measured_metrics(options_.evaluators, *state_.model);
     engine_->run_event(Event::kBeforeLoad);
     for (const auto& [name, listener] : engine_->stateful())
@@ -119,6 +121,7 @@ void Compute::plan_times() {
                     evaluation_metrics(options_.evaluators, recipe, *state_.model));
   if (state_.timestamp.batch > 0) rate.restore(rate_.state(), rate_.lagging());
   rate_ = std::move(rate);
+  state_.schedule = rate_.schedule();
 }
 
 // An algorithm or a callback may have changed it.
@@ -234,7 +237,7 @@ void Compute::step(Context& context, BatchReady& ready) try {
   if (options_.before_step) options_.before_step(options_.rank, before.batch + 1, state_, ready.batch);
   record(context, "batch");
   if (recorder_.digests()) batch_digest_.take(before.batch, ready.batch.leaves());
-  const double lr = rate_.at(before);
+  const double lr = rate_.at(before, state_.schedule);
   trainer_log_.batch_start(state_.model->tokens(ready.batch) > 0);
   logger_.begin_attempt();
   const TrainStep::Hooks hooks{[&](Verdict& mine) { vote(context, mine); }, [&] { logger_.void_attempt(); },
@@ -243,8 +246,8 @@ void Compute::step(Context& context, BatchReady& ready) try {
   trainer_log_.batch_trained();
   state_.timestamp.to_next_batch(static_cast<int64_t>(verdict.samples), static_cast<int64_t>(verdict.tokens),
                                  verdict.seconds - before.total_wct);
-  rate_.advance(before);
-  if (rate_.lags()) state_.optimizer->set_lr(rate_.at(state_.timestamp));  // as those see it who log it
+  rate_.advance(before, state_.schedule);
+  if (rate_.lags()) state_.optimizer->set_lr(rate_.at(state_.timestamp, state_.schedule));  // for those who log it
   report(context, verdict, lr);
   train_step_->grow_back();
   after_step(context, before, verdict);
@@ -436,7 +439,7 @@ void Compute::observe(const NamedValues& metrics) {
   if (!rate_.observe(metrics)) return;
   std::ostringstream text;
   text << "step " << state_.timestamp.batch + 1 << ": no improvement for long; the learning rate is now "
-       << rate_.at(state_.timestamp);
+       << rate_.at(state_.timestamp, state_.schedule);
   log_.info(text.str());
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "tensors/autocast.h"
+#include "tensors/torch_error.h"
 #include "training/metrics/factory.h"
 
 namespace tutti {
@@ -110,6 +111,24 @@ void take(State& state, const std::vector<MetricPtr>& metrics, const Counts& cou
 }
 
 }  // namespace
+
+void try_metrics(State& state, const Evaluator& evaluator, const Dataset& data) {
+  if (!evaluator.section.has("metric_names") && !evaluator.section.has("metrics")) return;
+  const at::NoGradGuard no_grad;
+  const ForwardContext evaluating{/*training=*/false, nullptr};
+  set_context(*state.model, &evaluating);
+  const int64_t first = 0;
+  const Batch batch = data.get({&first, 1});
+  const Outputs outputs = state.model->eval_forward(batch);
+  set_context(*state.model, nullptr);
+  for (auto& metric : evaluator.metrics(*state.model, state.composer)) {
+    try {
+      state.model->update_metric(batch, outputs, *metric);
+    } catch (const std::exception& error) {
+      evaluator.section.fail(metric->name() + " cannot measure this model on this data: " + one_line(error));
+    }
+  }
+}
 
 std::optional<NamedValues> evaluate(State& state, Engine& engine, const Evaluator& evaluator,
                                     const FetchBatch& fetch, const SumOverRanks& sum,

@@ -18,6 +18,10 @@ using FetchBatch = std::function<std::optional<Batch>(int64_t index)>;
 using SumOverRanks = std::function<void(at::Tensor values)>;  // float64, in place
 using Stopwatch = std::function<double()>;  // seconds since the evaluation began; 0 on ranks other than 0
 
+// Throws UserError, which blames the evaluator's section, where one of the metrics that it names cannot
+// measure what the model makes of a sample of the data.
+void try_metrics(State& state, const Evaluator& evaluator, const Dataset& data);
+
 // Runs the model over every batch of the evaluator's data and sums the metrics over ranks. The same values on
 // every rank, by their names in metrics.jsonl; nothing where some rank was asked to stop, on all. Runs the
 // events from EVAL_START to EVAL_END, and keeps the state's part about evaluations. What does not fit into

@@ -155,8 +155,12 @@ DatasetPtr open_data(const Job& job, const JobOptions& options, const Setting& s
                      const std::string& label, OwnData& own) {
   const auto& data = options.brought.data;
   const auto brought = data.find(label);
-  if (is_brought(section, brought != data.end())) return brought->second;
-  if (section.at("kind").text() == kPluginKind) return job.plugin->dataset(section);
+  const bool is_given = is_brought(section, brought != data.end());
+  const bool is_plugged = section.at("kind").text() == kPluginKind;
+  if ((is_given || is_plugged) && section.at("sampling").text() == "own")
+    section.at("sampling").fail("each rank's own data are files that path names by {rank} or {host}");
+  if (is_given) return brought->second;
+  if (is_plugged) return job.plugin->dataset(section);
   return has_own_data(section) ? open_own(job, options, section, own) : make_dataset(section, job.seed);
 }
 

@@ -38,13 +38,13 @@ LearningRate::LearningRate(const Setting& recipe, const Trainee& trainee, Horizo
   plateau_.emplace(section, base_);
 }
 
-double LearningRate::at(const Timestamp& now) const {
-  const double alpha = lags_ ? lagging_ : schedule_ ? schedule_(now) : 1.0;
+double LearningRate::at(const Timestamp& now, const Schedule& schedule) const {
+  const double alpha = lags_ ? lagging_ : schedule ? schedule(now) : 1.0;
   return base_ * alpha * (plateau_ ? plateau_->multiplier() : 1.0);
 }
 
-void LearningRate::advance(const Timestamp& before) {
-  if (lags_) lagging_ = schedule_(before);
+void LearningRate::advance(const Timestamp& before, const Schedule& schedule) {
+  if (lags_) lagging_ = schedule ? schedule(before) : 1.0;
 }
 
 bool LearningRate::observe(const NamedValues& metrics) {

@@ -21,11 +21,14 @@ class LearningRate {
   LearningRate(const Setting& recipe, const Trainee& trainee, Horizon horizon,
                const std::vector<std::string>& measured);
 
-  // Of the batch that begins at `now`.
-  double at(const Timestamp& now) const;
+  // What [scheduler] asks for; empty: the rate stays.
+  const Schedule& schedule() const { return schedule_; }
+
+  // Of the batch that begins at `now`, by a schedule that may have taken the place of that one.
+  double at(const Timestamp& now, const Schedule& schedule) const;
   // A batch is done that began at `before`. Where [compat] asks for Composer's way the next one has the
   // schedule's rate at `before`: there it is stepped before time moves on.
-  void advance(const Timestamp& before);
+  void advance(const Timestamp& before, const Schedule& schedule);
 
   // What an evaluation found. Whether the rate is lower for it.
   bool observe(const NamedValues& metrics);
@@ -37,7 +40,7 @@ class LearningRate {
 
  private:
   double base_ = 0.0;
-  Schedule schedule_;  // empty: the rate stays
+  Schedule schedule_;
   bool lags_ = false;
   double lagging_ = 1.0;
   std::optional<Plateau> plateau_;

@@ -141,6 +141,8 @@ Timestamp timestamp_of(const RunState& saved) {
   time.sample_in_epoch = saved.sample_in_epoch;
   time.token_in_epoch = saved.token_in_epoch;
   time.total_wct = saved.seconds;
+  time.iteration_wct = saved.iteration_seconds;
+  time.epoch_wct = saved.epoch_seconds;
   return time;
 }
 
@@ -156,6 +158,8 @@ void put(const Timestamp& time, RunState& state) {
   state.sample_in_epoch = time.sample_in_epoch;
   state.token_in_epoch = time.token_in_epoch;
   state.seconds = time.total_wct;
+  state.iteration_seconds = time.iteration_wct;
+  state.epoch_seconds = time.epoch_wct;
 }
 
 }  // namespace tutti

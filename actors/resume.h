@@ -27,7 +27,7 @@ struct ResumeTerms {
 RunState resume(Trainee& trainee, const Checkpoint& checkpoint, const ResumeTerms& terms,
                 const LoadTerms& load = {}, const std::function<void(const std::string&)>& tell = {});
 
-// Where a run's training stood; without the times of its epoch and its batch.
+// Where a run's training stood.
 Timestamp timestamp_of(const RunState& saved);
 void put(const Timestamp& time, RunState& state);
 

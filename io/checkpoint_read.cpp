@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "io/checkpoint.h"
+#include "io/recipe.h"
 #include "runtime/error.h"
 #include "runtime/xxh3.h"
 
@@ -202,10 +203,20 @@ std::vector<std::string> checkpoints_to_try(const Disk& disk, const std::string&
   return names;
 }
 
+// Of a run, by its recipe; else of the folder itself.
+std::string folder_of_checkpoints(const Disk& disk, const std::string& path) {
+  if (disk.exists(path + "/checkpoints")) return path + "/checkpoints";
+  const std::string recipe = path + "/recipe.toml";
+  if (!disk.exists(recipe)) return path;
+  const Setting parsed = parse_recipe(text_of(disk.read(recipe)), recipe);
+  const Setting* checkpoint = parsed.find("checkpoint");
+  const Setting* folder = checkpoint ? checkpoint->find("save_folder") : nullptr;
+  return folder && folder->is_text() ? folder->text() : path;
+}
+
 std::vector<std::string> checkpoints_at(const Disk& disk, const std::string& path) {
   if (disk.exists(path + "/manifest.json") || disk.exists(path + "/rank-0.h5")) return {path};
-  const std::string of_run = path + "/checkpoints";
-  const std::string folder = disk.exists(of_run) ? of_run : path;
+  const std::string folder = folder_of_checkpoints(disk, path);
   std::vector<std::string> names = checkpoints_to_try(disk, folder, {});
   if (names.empty()) {
     names = unusual_names(disk, folder);

@@ -77,6 +77,8 @@ struct RunState {
   int64_t global_batch = 0;
   uint64_t data_digest = 0;
   double seconds = 0;  // of training, wall-clock
+  double iteration_seconds = 0;
+  double epoch_seconds = 0;
   AccumulationState accumulation;
   GradScalerState grad_scaler;
   PlateauState plateau;

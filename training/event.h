@@ -42,6 +42,10 @@ namespace tutti {
 //     EPOCH_CHECKPOINT
 //     ITERATION_END, ITERATION_CHECKPOINT   where an iteration has a length and has reached it
 //   FIT_END                           alias TRAINING_END
+//     evaluators that did not see the last step; a program's tasks, which may train on from FIT_START
+//
+//   A checkpoint that is due is written where the step is over: after BATCH_CHECKPOINT, EPOCH_CHECKPOINT or
+//   ITERATION_CHECKPOINT, whichever is its last, and at the end after FIT_END.
 //
 //   An evaluation:                    EVAL_BEFORE_ALL, or of its own EVAL_STANDALONE_START
 //     for each evaluator:

@@ -10,6 +10,7 @@
 
 #include "tensors/tree.h"
 #include "training/closure.h"
+#include "training/schedule.h"
 #include "training/timestamp.h"
 #include "training/trainee.h"
 
@@ -45,6 +46,10 @@ struct State : Trainee {
   // At AFTER_TRAIN_BATCH the views' gradients are sums over all ranks, of losses that were scaled; divided by
   // this they are those of the mean loss.
   double grad_scale = 1.0;
+
+  // What the optimizer's base_lr is multiplied with, as [scheduler] says; empty: 1. From FIT_START on an
+  // algorithm may put another in its place; when max_duration changes it is the recipe's again.
+  Schedule schedule;
 
   // How a step changes the weights, where it is not the optimizer's own way: an algorithm that needs passes
   // of its own puts it in, not after FIT_START, and ends by calling Closure::step.

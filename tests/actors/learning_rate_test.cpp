@@ -134,6 +134,33 @@ TEST(LearningRate, OfPyTorchsSchedulesLagsNowhere) {
   EXPECT_EQ(rates(folder.path("composer")), rates(folder.path("tutti")));
 }
 
+struct OwnSchedule final : Algorithm {
+  std::string name() const override { return "OwnSchedule"; }
+  bool match(Event event, const State& state) const override {
+    return event == Event::kBatchEnd && state.timestamp.batch == 2;
+  }
+  void apply(Event, State& state, Logger&) override {
+    state.schedule = [](const Timestamp& now) { return now.batch == 3 ? 0.25 : 2.0; };
+  }
+};
+
+TEST(LearningRate, AnAlgorithmMayPutAnotherScheduleInItsPlace) {
+  const Scratch folder;
+  LocalRunOptions options;
+  options.run_dir = folder.path("run");
+  options.quiet = true;
+  options.prepare = [](Job& job) {
+    job.listeners = [](int) {
+      Engine::Options listeners;
+      listeners.algorithms = {std::make_shared<OwnSchedule>()};
+      return listeners;
+    };
+  };
+  train_in_one_process(recipe_of(text_of("alpha = 0.5\n", "max_duration = '1ep'\neval_interval = '0ep'\n")),
+                       options);
+  EXPECT_EQ(rates(folder.path("run")), (std::vector<double>{0.05, 0.05, 0.2, 0.025, 0.2}));
+}
+
 TEST(LearningRate, ARatioThatLeavesNothingIsAUserError) {
   const Scratch folder;
   EXPECT_THAT(

@@ -135,10 +135,17 @@ TEST_F(StartingFromTest, AsManyCheckpointsStayAsTheRecipeSays) {
   EXPECT_THAT(checkpoints("b"), ElementsAre(".lock", "ep1-ba4", "latest"));
 }
 
+TEST_F(StartingFromTest, ARunsFolderStandsForItsCheckpointsWhereverTheyLie) {
+  train("a", {.checkpoint = "save_folder = '" + path("elsewhere") + "'\n"});
+  train("b", {.checkpoint = load_path("a"), .max_duration = "6ba"});
+  EXPECT_EQ(steps("b"), "5 6 ");
+}
+
 TEST_F(StartingFromTest, NamesThatCannotBeAreToldAtTheStart) {
   EXPECT_THAT(
       refused("a", {.checkpoint = "save_filename = 'ep{epoch}-rank{rank}.pt'"}),
       AllOf(StartsWith("test.toml:19: checkpoint.save_filename = "), HasSubstr("one folder for all ranks")));
+  EXPECT_THAT(refused("a", {.checkpoint = "save_filename = 'b{batch_in_epoch}'"}), HasSubstr("put {batch} into it"));
   EXPECT_THAT(refused("a", {.checkpoint = "save_latest_filename = 'latest-rank{rank}.pt'"}),
               StartsWith("test.toml:19: checkpoint.save_latest_filename = "));
   EXPECT_THAT(

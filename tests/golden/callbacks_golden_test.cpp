@@ -117,6 +117,8 @@ interval = "0ba"
 [train]
 max_duration = "3ep"
 eval_interval = "1ep"
+[compat]
+composer = true
 )" + section;
 }
 

@@ -271,6 +271,10 @@ monitor = "metrics/eval/LanguageCrossEntropy"
                            'index = 0\nmetric_name = "Acuracy"\n\n[checkpoint]', named="metric_name")
         self.refused(place, 'callbacks.0.metric_name = "Acuracy"', "there is no such metric")
 
+    def test_a_metric_that_cannot_measure_the_model(self):
+        place = self.alter("[data.eval]", '[data.eval]\nmetric_names = ["MeanSquaredError"]', named="[data.eval]")
+        self.refused(place, "MeanSquaredError cannot measure this model on this data")
+
     def test_a_callback_that_is_a_section(self):
         place = self.alter("[checkpoint]", '[[callbacks]]\nkind = "checkpoint_saver"\nfolder = "x"\n\n[checkpoint]',
                            named='"checkpoint_saver"')

@@ -2,9 +2,12 @@
 
 #include <ATen/ATen.h>
 
+#include "training/metrics/class_counts.h"
+
 namespace tutti {
 
 void BinaryF1Score::update(const at::Tensor& outputs, const at::Tensor& target) {
+  require_classes(name(), outputs, 2);
   const at::Tensor guess = outputs.argmax(1);
   const auto add = [&](size_t sum, int64_t guessed, int64_t wanted) {
     sums_[sum] += guess.eq(guessed).logical_and(target.eq(wanted)).sum().item<double>();
