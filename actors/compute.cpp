@@ -211,9 +211,7 @@ bool Compute::goes_on() const {
 }
 
 // What a listener needs outside of forward and backward cannot be had in smaller parts.
-void Compute::run_event(Event event) try {
-  engine_->run_event(event);
-} catch (const c10::OutOfMemoryError&) {
+void Compute::run_event(Event event) try { engine_->run_event(event); } catch (const c10::OutOfMemoryError&) {
   must_fit(name(event) + (" after step " + std::to_string(state_.timestamp.batch)), [] { throw; });
 }
 
@@ -247,7 +245,8 @@ void Compute::step(Context& context, BatchReady& ready) try {
   state_.timestamp.to_next_batch(static_cast<int64_t>(verdict.samples), static_cast<int64_t>(verdict.tokens),
                                  verdict.seconds - before.total_wct);
   rate_.advance(before, state_.schedule);
-  if (rate_.lags()) state_.optimizer->set_lr(rate_.at(state_.timestamp, state_.schedule));  // for those who log it
+  if (rate_.lags())
+    state_.optimizer->set_lr(rate_.at(state_.timestamp, state_.schedule));  // for those who log it
   report(context, verdict, lr);
   train_step_->grow_back();
   after_step(context, before, verdict);
@@ -330,13 +329,15 @@ void Compute::end_step(Context& context) {
 // Whether they are done; a run that is asked to stop leaves them to the one that goes on from here.
 bool Compute::evaluated(Context& context, const Labels& labels, const char* where) {
   if (labels.empty()) return true;
-  if (const auto metrics = stop_agreed_ ? std::nullopt : evaluate(context, labels)) {
-    observe(*metrics);
-    return true;
-  }
   evaluation_due_ = {where, labels};
-  finish(context, /*stopped=*/true);
-  return false;
+  const auto metrics = stop_agreed_ ? std::nullopt : evaluate(context, labels);
+  if (metrics) {
+    evaluation_due_ = {};
+    observe(*metrics);
+  } else if (!done_) {
+    finish(context, /*stopped=*/true);
+  }
+  return metrics.has_value();
 }
 
 void Compute::send_logged(Context& context) {
@@ -353,6 +354,7 @@ void Compute::finish(Context& context, bool stopped) {
   if (!stopped) stopped = !evaluate(context, evaluations_.due_at_the_end());
   if (!stopped) trainer_log_.fit_end();
   if (!stopped && goes_on_with_tasks(context, stopped)) return;
+  if (done_) return;
   done_ = true;
   send_logged(context);
   outlets_.end(context);
@@ -419,7 +421,8 @@ void Compute::write_text(Context& context) try {
 }
 
 // What they found; nothing where the run was asked to stop.
-std::optional<NamedValues> Compute::evaluate(Context& context, const Labels& labels, bool standalone) {
+// Nothing where it was cut short, or where memory does not suffice, and the run is given up.
+std::optional<NamedValues> Compute::evaluate(Context& context, const Labels& labels, bool standalone) try {
   if (labels.empty()) return NamedValues();
   logger_.begin_attempt();
   auto all = evaluations_.run(context, *engine_, labels, standalone);
@@ -431,6 +434,10 @@ std::optional<NamedValues> Compute::evaluate(Context& context, const Labels& lab
   if (cast_.has_reporter)
     context.send(cast_.reporter, EvalDone{state_.timestamp.batch, state_.timestamp.epoch, *all});
   return all;
+} catch (const EvaluationTooLarge& error) {
+  logger_.void_attempt();
+  give_up(context, error.what());
+  return std::nullopt;
 }
 
 // Not what the evaluation at the end finds where none is due: a run that goes on from there later comes to

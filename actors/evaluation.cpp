@@ -18,18 +18,19 @@ struct Counts {
   double samples = 0;
   double tokens = 0;
   double seconds = 0;
-  double stopped = 0;  // ranks
+  double stopped = 0;    // ranks
+  double too_large = 0;  // ranks
 };
 
 void sum_over_ranks(const SumOverRanks& sum, std::vector<MetricPtr>& metrics, Counts& counts) {
-  std::vector<double> all{counts.samples, counts.tokens, counts.seconds, counts.stopped};
+  std::vector<double> all{counts.samples, counts.tokens, counts.seconds, counts.stopped, counts.too_large};
   for (auto& metric : metrics) all.insert(all.end(), metric->sums().begin(), metric->sums().end());
   at::Tensor values = at::zeros({static_cast<int64_t>(all.size())}, at::kDouble);
   std::copy(all.begin(), all.end(), values.data_ptr<double>());
   sum(values);
   const double* from = values.const_data_ptr<double>();
-  counts = {from[0], from[1], from[2], from[3]};
-  from += 4;
+  counts = {from[0], from[1], from[2], from[3], from[4]};
+  from += 5;
   for (auto& metric : metrics) {
     std::copy_n(from, metric->sums().size(), metric->sums().begin());
     from += metric->sums().size();
@@ -141,19 +142,30 @@ std::optional<NamedValues> evaluate(State& state, Engine& engine, const Evaluato
   auto metrics = evaluator.metrics(model, state.composer);
   int64_t part = evaluator.microbatch();
   Counts counts;
+  std::string shortage;
   engine.run_event(Event::kEvalStart);
   for (int64_t b = 0; b < evaluator.batches && counts.stopped == 0; ++b) {
     const auto batch = fetch(b);
     if (!batch) counts.stopped = 1;
-    if (!batch || batch->samples() == 0) continue;
+    if (!batch || batch->samples() == 0 || counts.too_large > 0) continue;
     counts.samples += static_cast<double>(batch->samples());
     counts.tokens += static_cast<double>(model.tokens(*batch));
-    evaluate_batch(state, engine, *batch, part, metrics);
+    try {
+      evaluate_batch(state, engine, *batch, part, metrics);
+    } catch (const c10::OutOfMemoryError& error) {
+      counts.too_large = 1;
+      shortage = ": " + one_line(error);
+    }
   }
   state.batch = state.outputs = {};
   set_context(model, nullptr);
   counts.seconds = stopwatch();
   sum_over_ranks(sum, metrics, counts);
+  if (counts.too_large > 0)
+    throw EvaluationTooLarge("evaluation '" + evaluator.label + "' after step " +
+                             std::to_string(state.timestamp.batch) + ": out of memory on " +
+                             std::to_string(static_cast<int>(counts.too_large)) + " of " +
+                             std::to_string(state.world) + " ranks with one sample at a time" + shortage);
   if (counts.stopped > 0) return std::nullopt;
   take(state, metrics, counts);
   NamedValues values;

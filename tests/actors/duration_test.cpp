@@ -1,9 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "actors/inspect.h"
-#include "runtime/error.h"
-#include "sim/local_run.h"
-#include "tests/actors/sleeping_world.h"
+#include "tests/actors/listened_run.h"
 #include "training/callback.h"
 
 namespace tutti {
@@ -51,23 +49,9 @@ class Changer final : public Callback {
 int64_t batches_of(const std::string& run_dir, const Change& change, const std::string& max_duration = "6ep",
                    int64_t fails_after = -1) {
   int64_t trained = 0;
-  LocalRunOptions options;
-  options.ranks = 1;
-  options.run_dir = run_dir;
-  options.resume = "auto";
-  options.quiet = true;
-  options.prepare = [&](Job& job) {
-    job.listeners = [&](int) {
-      Engine::Options listeners;
-      listeners.callbacks = {std::make_shared<Changer>(change, fails_after, trained)};
-      return listeners;
-    };
-  };
-  const auto run = [&] { train_in_one_process(recipe_of(duration_recipe(max_duration)), options); };
-  if (fails_after < 0)
-    run();
-  else
-    EXPECT_THROW(run(), OperatingError);
+  run_listened(duration_recipe(max_duration), run_dir,
+               std::make_shared<Changer>(change, fails_after, trained),
+               /*fails=*/fails_after >= 0);
   return trained;
 }
 

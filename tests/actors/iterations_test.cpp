@@ -3,8 +3,7 @@
 
 #include "io/recipe.h"
 #include "runtime/error.h"
-#include "sim/local_run.h"
-#include "tests/actors/sleeping_world.h"
+#include "tests/actors/listened_run.h"
 #include "training/callback.h"
 
 namespace tutti {
@@ -47,23 +46,8 @@ class IterationEvents final : public Callback {
 std::vector<std::string> iteration_events(const std::string& train, const std::string& run_dir,
                                           int64_t fails_after = -1) {
   std::vector<std::string> seen;
-  LocalRunOptions options;
-  options.ranks = 1;
-  options.run_dir = run_dir;
-  options.resume = "auto";
-  options.quiet = true;
-  options.prepare = [&](Job& job) {
-    job.listeners = [&](int) {
-      Engine::Options listeners;
-      listeners.callbacks = {std::make_shared<IterationEvents>(seen, fails_after)};
-      return listeners;
-    };
-  };
-  const auto run = [&] { train_in_one_process(recipe_of(iterations_recipe(train)), options); };
-  if (fails_after < 0)
-    run();
-  else
-    EXPECT_THROW(run(), OperatingError);
+  run_listened(iterations_recipe(train), run_dir, std::make_shared<IterationEvents>(seen, fails_after),
+               /*fails=*/fails_after >= 0);
   return seen;
 }
 

@@ -387,7 +387,43 @@ TEST(OutOfMemoryTest, InAnEvaluationItIsAClearStop) {
   MemoryWorld world = hungry_world(appetite, 2);
   world.recipe += "[data.eval]\nkind = 'synthetic'\nsamples = 12\nshape = [3]\n";
   const auto outcome = world.run("\"auto\"");
-  EXPECT_EQ(outcome.error.find("evaluation after step 2: out of memory"), 0u) << outcome.error;
+  EXPECT_EQ(outcome.error.find("evaluation 'eval' after step 2: out of memory on 2 of 2 ranks"), 0u)
+      << outcome.error;
+}
+
+// On one rank only; the other one waits for its sums.
+TEST(OutOfMemoryTest, WhatWasTrainedBeforeAnEvaluationThatIsTooLargeIsSaved) {
+  const Scratch folder;
+  const auto train = [&](const std::string& run, bool fails, const std::string& resume) {
+    LocalRunOptions options;
+    options.run_dir = folder.path(run);
+    options.resume = resume;
+    options.quiet = true;
+    options.prepare = [fails](Job& job) {
+      job.make_model = [fails, models = std::make_shared<int>(0)](const Setting&, const SampleSpec&) {
+        HungryModel::Appetite appetite;
+        appetite.fails_in_evaluation = fails && (*models)++ == 1;
+        return std::make_shared<HungryModel>(appetite);
+      };
+    };
+    const std::string eval =
+        "eval_interval = '2ba'\n[data.eval]\nkind = 'synthetic'\nsamples = 12\nshape = [3]\n";
+    train_in_one_process(recipe_of(mlp(4) + eval), options);
+  };
+  train("whole", false, "");
+  EXPECT_THROW(train("cut", true, ""), OperatingError);
+  EXPECT_EQ(std::filesystem::read_symlink(folder.path("cut/checkpoints/latest")).string(), "ep0-ba2");
+  train("cut", false, "auto");
+  EXPECT_EQ(inspect_digest(folder.path("whole")), inspect_digest(folder.path("cut")));
+  const auto evaluations = [&](const std::string& run) {
+    std::istringstream lines(read_text(folder.path(run + "/metrics.jsonl")));
+    std::string found;
+    for (std::string line; std::getline(lines, line);)
+      if (line.find("metrics/eval/") != line.npos) found += line + '\n';
+    return found;
+  };
+  EXPECT_EQ(evaluations("whole"), evaluations("cut"));
+  EXPECT_EQ(std::ranges::count(evaluations("cut"), '\n'), 2);
 }
 
 TEST(OutOfMemoryTest, AnEvaluationIsDoneInPartsThatFit) {

@@ -10,7 +10,7 @@ LAST = r"\n +\d+\.\d\d\d s ago  compute +[a-z ]+ \(step \d+, -?\d+\)\n"
 
 class Crashes(tutti_run.RunTest):
     def crash(self, number, ranks):
-        run = self.folder / "run"
+        run = self.folder / number.name
         running = start(run, ranks=ranks, **FOREVER)
         metrics = run / "metrics.jsonl"
         running.wait_for(lambda: metrics.exists() and metrics.read_text().count("\n") > 50, "a step")

@@ -1,5 +1,4 @@
 """What `cmake --install` puts down is enough for a program of one's own, built outside the tree."""
-import json
 import re
 import shutil
 import subprocess
@@ -43,8 +42,7 @@ class Install(tutti_run.RunTest):
         recipe, run, command = sources / "plugin.toml", self.folder / "run", installed / "bin/tutti"
         told = self.call(command, "train", recipe, "--run-dir", run)
         self.assertEqual(len(re.findall(r"^epoch \d+: loss", told, re.M)), 4, "its algorithm halves the training")
-        steps = json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])["step"]
-        self.assertRegex(told, rf"(?m)^[1-9]\d+ values logged in {steps} steps$")
+        self.assertRegex(told, r"(?m)^[1-9]\d+ values logged$")
         replayed = self.call(command, "replay", run)
         self.assertIn("replayed", replayed)
         self.assertNotIn("values logged", replayed)
