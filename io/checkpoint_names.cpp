@@ -115,7 +115,9 @@ CheckpointNames::CheckpointNames(const std::string& pattern, const std::string& 
         fitting += "([0-9.]+)";
       });
   fitting_ = std::regex(fitting);
-  const auto grows = [](const std::string& name) { return !name.ends_with("_in_epoch") && name != "world_size"; };
+  const auto grows = [](const std::string& name) {
+    return !name.ends_with("_in_epoch") && name != "world_size";
+  };
   if (!placeholders_.empty() && std::ranges::none_of(placeholders_, grows))
     throw UserError("it names several checkpoints alike, and not by their age; put {batch} into it");
 }

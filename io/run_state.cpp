@@ -14,8 +14,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TasksState, done, after, until)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunState, run_name, seed, world, step, epoch, batch_in_epoch,
                                    evaluation_due, tasks, max_duration, sample, token, sample_in_epoch,
                                    token_in_epoch, iteration, epoch_in_iteration, token_in_iteration,
-                                   global_batch, data_digest, seconds, iteration_seconds, epoch_seconds, accumulation, grad_scaler, plateau,
-                                   lagging_rate, listeners, metrics, weights_only, saved_without, recipe)
+                                   global_batch, data_digest, seconds, iteration_seconds, epoch_seconds,
+                                   accumulation, grad_scaler, plateau, lagging_rate, listeners, metrics,
+                                   weights_only, saved_without, recipe)
 
 std::string RunState::to_json() const { return nlohmann::json(*this).dump(1); }
 

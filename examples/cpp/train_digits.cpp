@@ -21,8 +21,9 @@ struct Net final : tutti::Classifier {
 };
 
 tutti::DatasetPtr digits(const tutti::Hdf5File& file, const std::string& group) {
-  const tutti::TensorTree::Children tensors = {{"input", file.read(group + "/input").to(at::kFloat).flatten(1)},
-                                               {"target", file.read(group + "/target").to(at::kLong)}};
+  const at::Tensor input = file.read(group + "/input").to(at::kFloat).flatten(1);
+  const at::Tensor target = file.read(group + "/target").to(at::kLong);
+  const tutti::TensorTree::Children tensors = {{"input", input}, {"target", target}};
   return std::make_shared<tutti::TensorDataset>(tensors, /*classes=*/10);
 }
 

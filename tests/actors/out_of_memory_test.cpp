@@ -9,6 +9,7 @@
 #include "runtime/random.h"
 #include "sim/local_run.h"
 #include "tensors/meter.h"
+#include "tests/actors/hungry_model.h"
 #include "tests/actors/memory_world.h"
 #include "tests/actors/second_pass.h"
 #include "tests/actors/sleeping_world.h"
@@ -17,27 +18,16 @@
 namespace tutti {
 namespace {
 
-std::string recipe(const std::string& model, const std::string& data, int steps) {
-  return "seed = 5\n" + model + "[data.train]\nkind = 'synthetic'\nshuffle = true\n" + data +
-         "[optimizer]\nkind = 'adamw'\n[checkpoint]\ninterval = '0ba'\n[collectives]\nbucket_mb = 0.0001\n"
-         "[train]\nmax_duration = '" +
-         std::to_string(steps) + "ba'\n";
-}
-
-std::string mlp(int steps) {
-  return recipe("[model]\nkind = 'mlp'\nhidden = [4]\n", "samples = 24\nbatch_size = 12\nshape = [3]\n",
-                steps);
-}
-
 // Running statistics, and convolutions in the layout that they like.
 std::string resnet(int steps, int batch) {
-  return recipe("[model]\nkind = 'resnet_cifar'\nwidth = 4\n",
-                "samples = 96\nbatch_size = " + std::to_string(batch) + "\nshape = [3, 8, 8]\n", steps);
+  return recipe_of_steps("[model]\nkind = 'resnet_cifar'\nwidth = 4\n",
+                         "samples = 96\nbatch_size = " + std::to_string(batch) + "\nshape = [3, 8, 8]\n",
+                         steps);
 }
 
 // Random draws in the forward pass.
 std::string gpt(int steps, int batch) {
-  return recipe(
+  return recipe_of_steps(
       "[model]\nkind = 'gpt'\nn_layer = 1\nn_head = 2\nn_embd = 8\nn_positions = 8\ndropout = 0.3\n",
       "samples = 96\nbatch_size = " + std::to_string(batch) + "\nshape = [8]\ntargets = 'sequence'\n", steps);
 }
@@ -195,69 +185,6 @@ TEST_P(BudgetTest, GptGetsByWithLess) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, BudgetTest, testing::Values(1, 2, 3));
 
-// Takes as much memory as it is told to.
-class HungryModel final : public Model {
- public:
-  struct Appetite {
-    std::function<int64_t(int call)> bytes_a_sample = [](int) { return 0; };
-    bool in_backward = false;
-    bool fails_in_commit = false;
-    bool fails_in_evaluation = false;
-    int64_t most_evaluated = 0;  // samples at once; 0 = any number
-    int64_t parameters = 3;      // the first three take part
-  };
-  explicit HungryModel(Appetite appetite)
-      : appetite_(std::move(appetite)), weight_(add_parameter("weight", {appetite_.parameters}, fill())) {}
-
-  TensorTree forward(const Batch& batch) override {
-    const int64_t bytes = appetite_.bytes_a_sample(calls_++) * batch.samples();
-    at::Tensor scores = (batch["input"] * weight_.tensor.narrow(0, 0, 3)).sum(1);
-    if (appetite_.in_backward)
-      scores.register_hook(
-          [bytes](const at::Tensor& grad) { return grad + at::empty({bytes}, at::kByte)[0].mul(0); });
-    else
-      meal_ = at::empty({bytes + 1}, at::kByte);
-    if (context().statistics && appetite_.fails_in_commit)
-      context().statistics->push_back({this, at::zeros({1}), at::zeros({1}), 1});
-    return scores;
-  }
-  Outputs eval_forward(const Batch& batch, std::optional<Outputs>) override {
-    const bool too_many = appetite_.most_evaluated > 0 && batch.samples() > appetite_.most_evaluated;
-    if (appetite_.fails_in_evaluation || too_many)
-      TORCH_CHECK_WITH(OutOfMemoryError, false, "no room for scores");
-    return forward(batch);
-  }
-  at::Tensor loss(const Outputs& outputs, const Batch&) override {
-    meal_ = at::Tensor();
-    return outputs.tensor().square().mean();
-  }
-  const char* kind() const override { return "HungryModel"; }
-  int64_t statistics_channels() const override { return appetite_.fails_in_commit ? 1 : 0; }
-  void apply_statistics(const RunningStatistics&) override {
-    TORCH_CHECK_WITH(OutOfMemoryError, false, "no room for statistics");
-  }
-
- private:
-  static Init fill() {
-    return [](at::Tensor& tensor, at::Generator) { tensor.fill_(1.0); };
-  }
-  Appetite appetite_;
-  Parameter& weight_;
-  int calls_ = 0;
-  at::Tensor meal_;
-};
-
-constexpr int64_t kMb = 1'000'000;
-
-// 6 samples on each of 2 ranks, which may use 7.5 MB.
-MemoryWorld hungry_world(HungryModel::Appetite appetite, int steps) {
-  MemoryWorld world{.recipe = mlp(steps) + "[device]\nmemory_budget_mb = 7.5\n"};
-  world.make_model = [appetite](const Setting&, const SampleSpec&) {
-    return std::make_shared<HungryModel>(appetite);
-  };
-  return world;
-}
-
 TEST(OutOfMemoryTest, BatchThatGrowsInMidRunDoublesAgain) {
   const auto grows = [](int call) { return call < 3 ? kMb : call < 8 ? 2 * kMb : 3.5 * kMb; };
   const auto outcome = hungry_world({grows}, 6).run("\"auto\"");
@@ -300,34 +227,6 @@ TEST(OutOfMemoryTest, MemoryForCheckpointsIsThereFromTheFirstStep) {
     EXPECT_EQ(outcome.error, "");
     EXPECT_EQ(outcome.schedule(), "[[0, 2]]") << interval;
   }
-}
-
-void train_hungry(const std::string& run_dir, const std::string& grad_accum, int64_t later,
-                  const std::string& resume = "") {
-  LocalRunOptions options;
-  options.run_dir = run_dir;
-  options.resume = resume;
-  options.quiet = true;
-  options.prepare = [later](Job& job) {
-    job.make_model = [later](const Setting&, const SampleSpec&) {
-      HungryModel::Appetite appetite;
-      appetite.bytes_a_sample = [later](int call) { return call < 2 ? kMb : later; };
-      return std::make_shared<HungryModel>(appetite);
-    };
-  };
-  const std::string budget = "[device]\nmemory_budget_mb = 7.5\n";
-  train_in_one_process(recipe_of(mlp(4) + "grad_accum = " + grad_accum + "\n" + budget), options);
-}
-
-// The run that goes on from there does so in the smallest microbatches, as they were left.
-TEST(OutOfMemoryTest, WhatWasTrainedBeforeAStepThatIsTooLargeIsSaved) {
-  const Scratch folder;
-  const std::string whole = folder.path("whole"), cut = folder.path("cut");
-  train_hungry(whole, "[[0, 1], [2, 6]]", kMb);
-  EXPECT_THROW(train_hungry(cut, "'auto'", 9 * kMb), OperatingError);
-  EXPECT_EQ(std::filesystem::read_symlink(cut + "/checkpoints/latest").string(), "ep1-ba2");
-  train_hungry(cut, "'auto'", kMb, "auto");
-  EXPECT_EQ(inspect_digest(whole), inspect_digest(cut));
 }
 
 class FailsAt final : public Algorithm {
@@ -391,41 +290,6 @@ TEST(OutOfMemoryTest, InAnEvaluationItIsAClearStop) {
       << outcome.error;
 }
 
-// On one rank only; the other one waits for its sums.
-TEST(OutOfMemoryTest, WhatWasTrainedBeforeAnEvaluationThatIsTooLargeIsSaved) {
-  const Scratch folder;
-  const auto train = [&](const std::string& run, bool fails, const std::string& resume) {
-    LocalRunOptions options;
-    options.run_dir = folder.path(run);
-    options.resume = resume;
-    options.quiet = true;
-    options.prepare = [fails](Job& job) {
-      job.make_model = [fails, models = std::make_shared<int>(0)](const Setting&, const SampleSpec&) {
-        HungryModel::Appetite appetite;
-        appetite.fails_in_evaluation = fails && (*models)++ == 1;
-        return std::make_shared<HungryModel>(appetite);
-      };
-    };
-    const std::string eval =
-        "eval_interval = '2ba'\n[data.eval]\nkind = 'synthetic'\nsamples = 12\nshape = [3]\n";
-    train_in_one_process(recipe_of(mlp(4) + eval), options);
-  };
-  train("whole", false, "");
-  EXPECT_THROW(train("cut", true, ""), OperatingError);
-  EXPECT_EQ(std::filesystem::read_symlink(folder.path("cut/checkpoints/latest")).string(), "ep0-ba2");
-  train("cut", false, "auto");
-  EXPECT_EQ(inspect_digest(folder.path("whole")), inspect_digest(folder.path("cut")));
-  const auto evaluations = [&](const std::string& run) {
-    std::istringstream lines(read_text(folder.path(run + "/metrics.jsonl")));
-    std::string found;
-    for (std::string line; std::getline(lines, line);)
-      if (line.find("metrics/eval/") != line.npos) found += line + '\n';
-    return found;
-  };
-  EXPECT_EQ(evaluations("whole"), evaluations("cut"));
-  EXPECT_EQ(std::ranges::count(evaluations("cut"), '\n'), 2);
-}
-
 TEST(OutOfMemoryTest, AnEvaluationIsDoneInPartsThatFit) {
   std::vector<std::string> found;
   for (const int64_t most : {0, 1, 4}) {
@@ -440,58 +304,6 @@ TEST(OutOfMemoryTest, AnEvaluationIsDoneInPartsThatFit) {
   }
   EXPECT_EQ(found[0], found[1]);
   EXPECT_EQ(found[0], found[2]);
-}
-
-// Keeps what attempts answered of their failures; or says it beforehand, as a replay does.
-class FailuresOfAttempts final : public Recorder {
- public:
-  FailuresOfAttempts(std::vector<double>& answers, bool foretell) : answers_(answers), foretell_(foretell) {}
-  void record(const Happening& happening) override { ring_.record(happening); }
-  std::vector<Happening> last(int count) const override { return ring_.last(count); }
-  using Recorder::answer;
-  double answer(std::string_view what, double measured) override {
-    if (what != "failed allocation") return measured;
-    if (!foretell_) answers_.push_back(measured);
-    return answers_.at(next_++);
-  }
-  std::optional<double> foretold(std::string_view what) override {
-    return foretell_ && what == "failed allocation" ? std::optional(answers_.at(next_)) : std::nullopt;
-  }
-
- private:
-  RingRecorder ring_;
-  std::vector<double>& answers_;
-  std::size_t next_ = 0;
-  bool foretell_;
-};
-
-// Memory that is not the meter's: nobody knows which allocation it was.
-TEST(OutOfMemoryTest, ThrownByTypeItIsRecordedAndHadAgain) {
-  std::map<int, std::vector<double>> answers;
-  const auto train = [&](HungryModel::Appetite appetite, bool foretell) {
-    MemoryWorld world = hungry_world(std::move(appetite), 4);
-    world.recorder = [&answers, foretell](int rank) {
-      return std::make_unique<FailuresOfAttempts>(answers[rank], foretell);
-    };
-    return world.run("\"auto\"");
-  };
-  const auto once = [](int call) {
-    TORCH_CHECK_WITH(OutOfMemoryError, call != 2, "no room on a device");
-    return kMb;
-  };
-  const auto never = [](int) { return kMb; };
-  const auto recorded = train({once}, /*foretell=*/false);
-  EXPECT_EQ(recorded.error, "");
-  EXPECT_EQ(recorded.schedule(), "[[0, 1], [2, 2]]");
-  EXPECT_EQ(answers[0], (std::vector<double>{0, 0, -1, 0, 0}));
-  EXPECT_EQ(answers[1], answers[0]);
-  for (const auto& model : {HungryModel::Appetite{once}, HungryModel::Appetite{never}}) {
-    const auto again = train(model, /*foretell=*/true);
-    EXPECT_EQ(again.error, "");
-    EXPECT_EQ(again.schedule(), recorded.schedule());
-    EXPECT_EQ(again.losses, recorded.losses);
-    EXPECT_TRUE(again.weights == recorded.weights);
-  }
 }
 
 // The count is part of a checkpoint: a failure that does not come again leaves its mark.

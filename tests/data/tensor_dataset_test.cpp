@@ -42,7 +42,7 @@ TEST(TensorDatasetTest, TensorsOfUnlikeLengthAreRefused) {
   EXPECT_THAT([] { TensorDataset({{{"a", at::zeros({3})}, {"b", at::zeros({2})}}}); },
               testing::ThrowsMessage<UserError>("the tensor 'b' has 2 rows, and not 3"));
   EXPECT_THROW(TensorDataset(TensorTree(at::zeros({}))), UserError);
-  EXPECT_THROW(TensorDataset(TensorTree()), UserError);
+  EXPECT_THROW(TensorDataset{TensorTree()}, UserError);
 }
 
 }  // namespace

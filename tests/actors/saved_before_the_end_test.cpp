@@ -1,0 +1,122 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+
+#include "actors/inspect.h"
+#include "runtime/error.h"
+#include "sim/local_run.h"
+#include "tests/actors/hungry_model.h"
+#include "tests/actors/sleeping_world.h"
+
+namespace tutti {
+namespace {
+
+void train_hungry(const std::string& run_dir, const std::string& grad_accum, int64_t later,
+                  const std::string& resume = "") {
+  LocalRunOptions options;
+  options.run_dir = run_dir;
+  options.resume = resume;
+  options.quiet = true;
+  options.prepare = [later](Job& job) {
+    job.make_model = [later](const Setting&, const SampleSpec&) {
+      HungryModel::Appetite appetite;
+      appetite.bytes_a_sample = [later](int call) { return call < 2 ? kMb : later; };
+      return std::make_shared<HungryModel>(appetite);
+    };
+  };
+  const std::string budget = "[device]\nmemory_budget_mb = 7.5\n";
+  train_in_one_process(recipe_of(mlp(4) + "grad_accum = " + grad_accum + "\n" + budget), options);
+}
+
+// The run that goes on from there does so in the smallest microbatches, as they were left.
+TEST(OutOfMemoryTest, WhatWasTrainedBeforeAStepThatIsTooLargeIsSaved) {
+  const Scratch folder;
+  const std::string whole = folder.path("whole"), cut = folder.path("cut");
+  train_hungry(whole, "[[0, 1], [2, 6]]", kMb);
+  EXPECT_THROW(train_hungry(cut, "'auto'", 9 * kMb), OperatingError);
+  EXPECT_EQ(std::filesystem::read_symlink(cut + "/checkpoints/latest").string(), "ep1-ba2");
+  train_hungry(cut, "'auto'", kMb, "auto");
+  EXPECT_EQ(inspect_digest(whole), inspect_digest(cut));
+}
+
+// On one rank only; the other one waits for its sums.
+TEST(OutOfMemoryTest, WhatWasTrainedBeforeAnEvaluationThatIsTooLargeIsSaved) {
+  const Scratch folder;
+  const auto train = [&](const std::string& run, bool fails, const std::string& resume) {
+    LocalRunOptions options;
+    options.run_dir = folder.path(run);
+    options.resume = resume;
+    options.quiet = true;
+    options.prepare = [fails](Job& job) {
+      job.make_model = [fails, models = std::make_shared<int>(0)](const Setting&, const SampleSpec&) {
+        HungryModel::Appetite appetite;
+        appetite.fails_in_evaluation = fails && (*models)++ == 1;
+        return std::make_shared<HungryModel>(appetite);
+      };
+    };
+    const std::string eval =
+        "eval_interval = '2ba'\n[data.eval]\nkind = 'synthetic'\nsamples = 12\nshape = [3]\n";
+    train_in_one_process(recipe_of(mlp(4) + eval), options);
+  };
+  train("whole", false, "");
+  EXPECT_THROW(train("cut", true, ""), OperatingError);
+  EXPECT_EQ(std::filesystem::read_symlink(folder.path("cut/checkpoints/latest")).string(), "ep0-ba2");
+  train("cut", false, "auto");
+  EXPECT_EQ(inspect_digest(folder.path("whole")), inspect_digest(folder.path("cut")));
+}
+
+// Keeps what attempts answered of their failures; or says it beforehand, as a replay does.
+class FailuresOfAttempts final : public Recorder {
+ public:
+  FailuresOfAttempts(std::vector<double>& answers, bool foretell) : answers_(answers), foretell_(foretell) {}
+  void record(const Happening& happening) override { ring_.record(happening); }
+  std::vector<Happening> last(int count) const override { return ring_.last(count); }
+  using Recorder::answer;
+  double answer(std::string_view what, double measured) override {
+    if (what != "failed allocation") return measured;
+    if (!foretell_) answers_.push_back(measured);
+    return answers_.at(next_++);
+  }
+  std::optional<double> foretold(std::string_view what) override {
+    return foretell_ && what == "failed allocation" ? std::optional(answers_.at(next_)) : std::nullopt;
+  }
+
+ private:
+  RingRecorder ring_;
+  std::vector<double>& answers_;
+  std::size_t next_ = 0;
+  bool foretell_;
+};
+
+// Memory that is not the meter's: nobody knows which allocation it was.
+TEST(OutOfMemoryTest, ThrownByTypeItIsRecordedAndHadAgain) {
+  std::map<int, std::vector<double>> answers;
+  const auto train = [&](HungryModel::Appetite appetite, bool foretell) {
+    MemoryWorld world = hungry_world(std::move(appetite), 4);
+    world.recorder = [&answers, foretell](int rank) {
+      return std::make_unique<FailuresOfAttempts>(answers[rank], foretell);
+    };
+    return world.run("\"auto\"");
+  };
+  const auto once = [](int call) {
+    TORCH_CHECK_WITH(OutOfMemoryError, call != 2, "no room on a device");
+    return kMb;
+  };
+  const auto never = [](int) { return kMb; };
+  const auto recorded = train({once}, /*foretell=*/false);
+  EXPECT_EQ(recorded.error, "");
+  EXPECT_EQ(recorded.schedule(), "[[0, 1], [2, 2]]");
+  EXPECT_EQ(answers[0], (std::vector<double>{0, 0, -1, 0, 0}));
+  EXPECT_EQ(answers[1], answers[0]);
+  for (const auto& model : {HungryModel::Appetite{once}, HungryModel::Appetite{never}}) {
+    const auto again = train(model, /*foretell=*/true);
+    EXPECT_EQ(again.error, "");
+    EXPECT_EQ(again.schedule(), recorded.schedule());
+    EXPECT_EQ(again.losses, recorded.losses);
+    EXPECT_TRUE(again.weights == recorded.weights);
+  }
+}
+
+}  // namespace
+}  // namespace tutti
