@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "data/tensor_dataset.h"
 #include "io/hdf5_writer.h"
 #include "tests/actors/sleeping_world.h"
 
@@ -75,6 +76,17 @@ TEST_F(JobTest, ATimeInTokensOfAModelThatCountsNoneIsRefused) {
   const std::string words = "kind = 'synthetic'\ntargets = 'sequence'\nshape = [8]";
   EXPECT_EQ(why_refused(with_times(with_data("kind = 'gpt'\nn_positions = 8", words, words), "7tok")),
             "it was taken");
+}
+
+TEST_F(JobTest, WhatAProgramBringsIsOfAllRanks) {
+  JobOptions options;
+  options.run_dir = folder_.path("run");
+  const TensorTree::Children points = {{"input", at::zeros({24, 12})},
+                                       {"target", at::zeros({24}, at::kLong)}};
+  options.brought.data = {{"train", std::make_shared<TensorDataset>(points, 10)}};
+  EXPECT_EQ(why_refused(with_data(kMlp, "kind = 'program'", kPoints), options), "it was taken");
+  EXPECT_THAT(why_refused(with_data(kMlp, "kind = 'program'\nsampling = 'own'", kPoints), options),
+              HasSubstr("data.train.sampling = \"own\": each rank's own data are files"));
 }
 
 TEST_F(JobTest, ARunNameIsThatOfAFolderBelowRuns) {
