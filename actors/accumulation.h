@@ -19,7 +19,7 @@ namespace tutti {
 // before it has gone by again), the wait for the next try doubles.
 class Accumulation {
  public:
-  // `train` resolved; `device_batch`: samples of a whole batch on a rank.
+  // `train` resolved; `device_batch`: samples of a whole batch on the rank with the most.
   explicit Accumulation(const Setting& train, int64_t device_batch = 0);
 
   // Samples of a microbatch where the recipe gives them, as torch.split takes them; else 0.

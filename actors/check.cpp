@@ -57,7 +57,6 @@ void scan(const DatasetPtr& shared, const OwnData& own, const Setting& section) 
 
 void check_times(const Job& job, const Trainee& trainee) {
   const Time max_duration = planned_duration(job.recipe);
-  for (const auto& evaluator : job.evaluators) evaluator.interval(job.recipe);
   recipe_time(job.recipe.at("checkpoint").at("interval"), job.recipe);
   LearningRate(job.recipe, trainee, {max_duration, job.train_sampler(0).batches()},
                evaluation_metrics(job.evaluators, job.recipe, *trainee.model));
@@ -66,9 +65,10 @@ void check_times(const Job& job, const Trainee& trainee) {
 NamedValues evaluation_of(const Job& job, const Evaluator& evaluator, State& state, Engine& engine) {
   const Sampler sampler = job.eval_sampler(evaluator, 0);
   const Dataset& data = *evaluator.data;
-  const auto fetch = [&](int64_t index) { return data.get(sampler.indices(data, 0, index)); };
-  const auto alone = [](const at::Tensor&) {};
-  return evaluate(state, engine, evaluator, fetch, alone, [] { return 0.0; }).value();
+  const auto fetch = [&](int64_t index) {
+    return EvalPart{data.get(sampler.indices(data, 0, index)), sampler.global_samples(index)};
+  };
+  return evaluate(state, engine, evaluator, lone_eval_hooks(engine, fetch)).value();
 }
 
 std::string checked(const Job& job, bool scan_data) {
@@ -76,8 +76,8 @@ std::string checked(const Job& job, bool scan_data) {
     scan(job.train, job.own_train, job.recipe.at("data").at("train"));
     for (const auto& evaluator : job.evaluators) scan(evaluator.data, evaluator.own, evaluator.section);
   }
-  State trainee;
-  build(trainee, job.recipe, job.spec(), job.seed, job.make_model);
+  LoneModel model(job);
+  State& trainee = model.state;
   check_times(job, trainee);
   for (const auto& evaluator : job.evaluators) try_metrics(trainee, evaluator, *evaluator.data);
   trainee.measured = measured_metrics(job.evaluators, *trainee.model);
@@ -94,9 +94,9 @@ std::string checked(const Job& job, bool scan_data) {
 }
 
 std::string evaluated(const Job& job, const std::string& named) {
-  LoneModel model(job, named);
+  LoneModel model(job);
   std::ostringstream out;
-  out << model.weights << '\n';
+  out << model.load(named) << '\n';
   model.engine.run_event(Event::kEvalStandaloneStart);
   for (const auto& evaluator : job.evaluators)
     for (const auto& [name, value] : evaluation_of(job, evaluator, model.state, model.engine))

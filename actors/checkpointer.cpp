@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "actors/train_step.h"
+#include "actors/shortage.h"
 
 namespace tutti {
 

@@ -10,6 +10,7 @@
 #include "actors/recipe_times.h"
 #include "actors/resume.h"
 #include "actors/step_report.h"
+#include "data/sampler.h"
 #include "runtime/error.h"
 #include "runtime/plain_path.h"
 #include "tensors/autocast.h"
@@ -35,7 +36,7 @@ Compute::Compute(Options options, const Cast& cast, Disk& disk, Log& log, Record
       logger_({cast.has_reporter, !cast.log_writers.empty()}, state_.timestamp),
       trainer_log_(logger_, state_),
       outlets_(cast.log_writers),
-      evaluations_(state_, options_.evaluators, cast_, recorder_) {
+      evaluations_(state_, options_.evaluators, cast_, recorder_, [this](Event event) { run_event(event); }) {
   state_.run_name = options_.recipe.at("run_name").text();
   state_.run_dir = options_.run_dir;
   state_.seed = options_.seed;
@@ -87,7 +88,7 @@ Prepared Compute::prepare(const Prepare& start) {
     engine_ = std::make_unique<Engine>(state_, logger_, options_.listeners);
     trainer_log_.start(recipe);
     train_step_.emplace(state_, *engine_,
-                        TrainStep::Options{options_.global_batch / options_.world, recipe,
+                        TrainStep::Options{largest_part(options_.global_batch, options_.world), recipe,
                                            options_.memory_slot, options_.memory_budget},
                         cast_, log_, recorder_);
     build(state_, recipe, options_.spec, options_.seed, options_.make_model,
@@ -97,9 +98,7 @@ Prepared Compute::prepare(const Prepare& start) {
       try_metrics(state_, evaluator, *evaluator.data_of(options_.rank));
     state_.measured = measured_metrics(options_.evaluators, *state_.model);
     engine_->run_event(Event::kBeforeLoad);
-    for (const auto& [name, listener] : engine_->stateful())
-      for (const auto& [tensor_name, tensor] : listener->state_tensors())
-        state_.listeners.emplace_back(name + "/" + tensor_name, tensor);
+    add_listeners_tensors(state_, *engine_);
     if (!start.checkpoint.empty()) restore(start);
     engine_->run_event(Event::kAfterLoad);
   } catch (const std::exception& error) {
@@ -161,10 +160,7 @@ void Compute::take(const RunState& saved, const std::string& folder) {
   if (!tasks_.until.empty()) state_.max_duration = Time::parse(tasks_.until);
   train_step_->accumulation().restore(saved.accumulation, time);
   train_step_->restore_grad_scaler(saved.grad_scaler);
-  for (const auto& [name, listener] : engine_->stateful()) {
-    const auto found = saved.listeners.find(name);
-    if (found != saved.listeners.end()) listener->restore(found->second);
-  }
+  restore_listeners(*engine_, saved);
   state_.metric_values = saved.metrics;
   rate_.restore(saved.plateau, saved.lagging_rate);
   follow_max_duration();
@@ -210,9 +206,14 @@ bool Compute::goes_on() const {
   return !resumed_from_.empty() && lies_in(resumed_from_, options_.checkpoints);
 }
 
-// What a listener needs outside of forward and backward cannot be had in smaller parts.
-void Compute::run_event(Event event) try { engine_->run_event(event); } catch (const c10::OutOfMemoryError&) {
-  must_fit(name(event) + (" after step " + std::to_string(state_.timestamp.batch)), [] { throw; });
+// What a listener needs outside of forward and backward cannot be had in smaller parts: the run ends by the
+// next verdict, before any rank trains on.
+void Compute::run_event(Event event) try {
+  engine_->run_event(event);
+} catch (const c10::OutOfMemoryError& error) {
+  gave_up_ = true;
+  log_.error(std::string(name(event)) + " after step " + std::to_string(state_.timestamp.batch) +
+             ": out of memory, and it cannot be done in smaller parts: " + one_line(error));
 }
 
 bool Compute::over() const { return reached(state_.timestamp, state_.max_duration); }
@@ -251,7 +252,8 @@ void Compute::step(Context& context, BatchReady& ready) try {
   train_step_->grow_back();
   after_step(context, before, verdict);
   step_began_ = context.now();
-} catch (const StepTooLarge& error) {
+} catch (const TooLarge& error) {
+  logger_.void_attempt();
   give_up(context, error.what());
 }
 
@@ -262,6 +264,7 @@ void Compute::vote(Context& context, Verdict& mine) const {
     mine.seconds = recorder_.answer(
         "seconds", earlier_s_ + seconds(context.now() - began_) - evaluations_.seconds() - predicting_s_);
   mine.stop = stop_requested_ ? 1 : 0;
+  mine.gave_up = recorder_.answer("gave up", gave_up_ ? 1.0 : 0.0);
 }
 
 void Compute::report(Context& context, const Verdict& verdict, double lr) {
@@ -352,6 +355,7 @@ void Compute::send_logged(Context& context) {
 void Compute::finish(Context& context, bool stopped) {
   if (!stopped) run_event(Event::kFitEnd);
   if (!stopped) stopped = !evaluate(context, evaluations_.due_at_the_end());
+  if (done_ || give_up_at_the_end(context)) return;
   if (!stopped) trainer_log_.fit_end();
   if (!stopped && goes_on_with_tasks(context, stopped)) return;
   if (done_) return;
@@ -434,7 +438,7 @@ std::optional<NamedValues> Compute::evaluate(Context& context, const Labels& lab
   if (cast_.has_reporter)
     context.send(cast_.reporter, EvalDone{state_.timestamp.batch, state_.timestamp.epoch, *all});
   return all;
-} catch (const EvaluationTooLarge& error) {
+} catch (const TooLarge& error) {
   logger_.void_attempt();
   give_up(context, error.what());
   return std::nullopt;

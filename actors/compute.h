@@ -106,6 +106,7 @@ class Compute final : public Actor {
   void wait_for_copy(Context& context);
   void finish(Context& context, bool stopped);
   void give_up(Context& context, const std::string& why);
+  bool give_up_at_the_end(Context& context);
   void record(Context& context, const char* what, int64_t detail = 0);
   RunState run_state() const;
   void digest_weights();
@@ -136,6 +137,7 @@ class Compute final : public Actor {
   int64_t saved_at_ = -1;
   std::string newest_checkpoint_;  // of this start, or ""
   bool told_of_disk_ = false;
+  bool gave_up_ = false;  // a listener ran out of memory
   bool stop_requested_ = false;
   bool stop_agreed_ = false;     // by all ranks
   bool checkpoint_due_ = false;  // after the step in hand

@@ -12,6 +12,7 @@ namespace {
 using enum KeyType;
 
 constexpr const char* kSection = "deepspeed";
+constexpr const char* kAlgorithms = "algorithms";
 constexpr int64_t kUsualScalePower = 16;
 
 Catalog fp16_catalog() {
@@ -42,7 +43,7 @@ class Translation {
     batch();
     accumulation();
     precision();
-    refuse_clipping();
+    clipping();
     if (const Setting* steps = given("steps_per_print"))
       put("train", "progress_interval", *steps, std::to_string(steps->integer()) + "ba");
     return std::move(recipe_);
@@ -163,11 +164,35 @@ class Translation {
     }
   }
 
-  void refuse_clipping() const {
-    const Setting* clipping = given("gradient_clipping");
-    if (clipping && clipping->number() > 0)
-      clipping->fail(
-          "gradients are clipped by the algorithm GradientClipping, which tutti does not have yet");
+  // Of the norm of all gradients.
+  void clipping() {
+    const Setting* most = given("gradient_clipping");
+    if (!most || most->number() == 0) return;
+    if (!recipe_.find(kAlgorithms))
+      recipe_.table().emplace_back(kAlgorithms, Setting(Setting::Array{}, kAlgorithms, most->position));
+    auto* algorithms = std::get_if<Setting::Array>(&recipe_.find(kAlgorithms)->value);
+    if (!algorithms) return;  // an error that comes when it is resolved
+    const std::string path = std::string(kAlgorithms) + "." + std::to_string(algorithms->size());
+    Setting wanted(Setting::Table{}, path, most->position);
+    const auto add = [&](const char* key, Setting::Value value) {
+      wanted.table().emplace_back(key, Setting(std::move(value), path + "." + key, most->position));
+    };
+    add("kind", std::string("gradient_clipping"));
+    add("clipping_type", std::string("norm"));
+    add("clipping_threshold", most->number());
+    for (const Setting& one : *algorithms)
+      if (is_like(one, wanted, "kind")) return require_same(*most, one, wanted);
+    algorithms->push_back(std::move(wanted));
+  }
+
+  static bool is_like(const Setting& one, const Setting& other, const char* key) {
+    const Setting* said = one.is_table() ? one.find(key) : nullptr;
+    return said && same(*said, other.at(key));
+  }
+
+  static void require_same(const Setting& cause, const Setting& one, const Setting& wanted) {
+    for (const char* key : {"clipping_type", "clipping_threshold"})
+      if (one.find(key) && !is_like(one, wanted, key)) contradiction(cause, one.at(key));
   }
 
   Setting recipe_, section_;
@@ -192,7 +217,7 @@ Catalog deepspeed_catalog() {
                 "{enabled, loss_scale, initial_scale_power}: train.precision = \"amp_fp16\" and [precision]"},
                {"bf16", kAny, "none", "{enabled}: train.precision = \"amp_bf16\""},
                Key{"gradient_clipping", kNumber, "none",
-                   "0: none; more is refused: there is no GradientClipping yet"}
+                   "the algorithm gradient_clipping of this norm; 0: none"}
                    .at_least(0),
                count("steps_per_print", "train.progress_interval, in steps")},
       .default_kind = "none"};
@@ -203,9 +228,15 @@ Setting with_deepspeed(const Setting& written) {
   return section && !section->is_none() ? Translation(written).recipe() : written;
 }
 
-void require_deepspeed_rule(const Setting& recipe, int64_t device_batch, int world) {
+void require_deepspeed_rule(const Setting& recipe, int64_t global_batch, int world) {
   const Setting& section = recipe.at(kSection);
   if (section.is_none()) return;
+  for (const char* key :
+       {"train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"})
+    if (section.has(key) && global_batch % world != 0)
+      section.at(key).fail("the batch, " + std::to_string(global_batch) + " samples, is no multiple of the " +
+                           "number of ranks, " + std::to_string(world));
+  const int64_t device_batch = global_batch / world;
   const auto text = [](int64_t number) { return std::to_string(number); };
   const std::string device = text(device_batch) + " samples on each of " + text(world) + " ranks";
   if (section.has("train_batch_size") && section.at("train_batch_size").integer() != device_batch * world)

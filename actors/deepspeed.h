@@ -13,7 +13,7 @@ Catalog deepspeed_catalog();
 Setting with_deepspeed(const Setting& written);
 
 // DeepSpeed's rule, of a resolved recipe: batch = micro batch x accumulation x ranks, exactly.
-// `device_batch`: samples of a step on each rank. Throws UserError.
-void require_deepspeed_rule(const Setting& recipe, int64_t device_batch, int world);
+// `global_batch`: samples of a step over all ranks. Throws UserError.
+void require_deepspeed_rule(const Setting& recipe, int64_t global_batch, int world);
 
 }  // namespace tutti

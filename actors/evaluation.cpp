@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "actors/shortage.h"
+#include "data/sampler.h"
 #include "tensors/autocast.h"
 #include "tensors/torch_error.h"
 #include "training/metrics/factory.h"
@@ -22,12 +24,12 @@ struct Counts {
   double too_large = 0;  // ranks
 };
 
-void sum_over_ranks(const SumOverRanks& sum, std::vector<MetricPtr>& metrics, Counts& counts) {
+void sum_over_ranks(const EvalHooks& hooks, std::vector<MetricPtr>& metrics, Counts& counts) {
   std::vector<double> all{counts.samples, counts.tokens, counts.seconds, counts.stopped, counts.too_large};
   for (auto& metric : metrics) all.insert(all.end(), metric->sums().begin(), metric->sums().end());
   at::Tensor values = at::zeros({static_cast<int64_t>(all.size())}, at::kDouble);
   std::copy(all.begin(), all.end(), values.data_ptr<double>());
-  sum(values);
+  hooks.sum_over_ranks(values);
   const double* from = values.const_data_ptr<double>();
   counts = {from[0], from[1], from[2], from[3], from[4]};
   from += 5;
@@ -71,20 +73,20 @@ void evaluate_parts(State& state, Engine& engine, const Batch& batch, int64_t pa
 }
 
 // In parts of `part` samples; where memory runs out these are halved for good. No other rank takes part, and
-// metrics are sums.
-void evaluate_batch(State& state, Engine& engine, const Batch& batch, int64_t& part,
-                    std::vector<MetricPtr>& metrics) {
+// metrics are sums. What a single sample ran out with, or nothing.
+std::optional<std::string> evaluate_batch(State& state, Engine& engine, const EvalHooks& hooks,
+                                          const Batch& batch, int64_t& part,
+                                          std::vector<MetricPtr>& metrics) {
   const Sums before = sums_of(metrics);
+  const Timestamp began = state.eval_timestamp;
   for (;;) {
-    try {
-      evaluate_parts(state, engine, batch, part, metrics);
-      return;
-    } catch (const c10::OutOfMemoryError&) {
-      if (std::min(part, batch.samples()) < 2) throw;
-    }
-    part = (std::min(part, batch.samples()) + 1) / 2;
-    state.outputs = {};
+    const auto shortage = hooks.attempt([&] { evaluate_parts(state, engine, batch, part, metrics); });
+    if (!shortage) return std::nullopt;
+    state.batch = state.outputs = {};
+    state.eval_timestamp = began;
     for (std::size_t m = 0; m < metrics.size(); ++m) metrics[m]->sums() = before[m];
+    if (std::min(part, batch.samples()) < 2) return shortage;
+    part = (std::min(part, batch.samples()) + 1) / 2;
   }
 }
 
@@ -131,9 +133,25 @@ void try_metrics(State& state, const Evaluator& evaluator, const Dataset& data) 
   }
 }
 
+EvalHooks lone_eval_hooks(Engine& engine, FetchBatch fetch) {
+  EvalHooks hooks;
+  hooks.fetch = std::move(fetch);
+  hooks.sum_over_ranks = [](const at::Tensor&) {};
+  hooks.stopwatch = [] { return 0.0; };
+  hooks.attempt = [](const std::function<void()>& work) -> std::optional<std::string> {
+    try {
+      work();
+    } catch (const c10::OutOfMemoryError& error) {
+      return one_line(error);
+    }
+    return std::nullopt;
+  };
+  hooks.run_event = [&engine](Event event) { engine.run_event(event); };
+  return hooks;
+}
+
 std::optional<NamedValues> evaluate(State& state, Engine& engine, const Evaluator& evaluator,
-                                    const FetchBatch& fetch, const SumOverRanks& sum,
-                                    const Stopwatch& stopwatch) {
+                                    const EvalHooks& hooks) {
   const at::NoGradGuard no_grad;
   const Labelled labelled(state, evaluator.label);
   Model& model = *state.model;
@@ -143,35 +161,36 @@ std::optional<NamedValues> evaluate(State& state, Engine& engine, const Evaluato
   int64_t part = evaluator.microbatch();
   Counts counts;
   std::string shortage;
-  engine.run_event(Event::kEvalStart);
+  hooks.run_event(Event::kEvalStart);
   for (int64_t b = 0; b < evaluator.batches && counts.stopped == 0; ++b) {
-    const auto batch = fetch(b);
-    if (!batch) counts.stopped = 1;
-    if (!batch || batch->samples() == 0 || counts.too_large > 0) continue;
-    counts.samples += static_cast<double>(batch->samples());
-    counts.tokens += static_cast<double>(model.tokens(*batch));
-    try {
-      evaluate_batch(state, engine, *batch, part, metrics);
-    } catch (const c10::OutOfMemoryError& error) {
+    const auto fetched = hooks.fetch(b);
+    if (!fetched) counts.stopped = 1;
+    if (!fetched || fetched->batch.samples() == 0 || counts.too_large > 0) continue;
+    const Batch& batch = fetched->batch;
+    counts.samples += static_cast<double>(batch.samples());
+    counts.tokens += static_cast<double>(model.tokens(batch));
+    for (auto& metric : metrics)
+      metric->set_share(share_of_even_part(batch.samples(), fetched->global_samples, state.world));
+    if (const auto what = evaluate_batch(state, engine, hooks, batch, part, metrics)) {
       counts.too_large = 1;
-      shortage = ": " + one_line(error);
+      shortage = ": " + *what;
     }
   }
   state.batch = state.outputs = {};
   set_context(model, nullptr);
-  counts.seconds = stopwatch();
-  sum_over_ranks(sum, metrics, counts);
+  counts.seconds = hooks.stopwatch();
+  sum_over_ranks(hooks, metrics, counts);
   if (counts.too_large > 0)
-    throw EvaluationTooLarge("evaluation '" + evaluator.label + "' after step " +
-                             std::to_string(state.timestamp.batch) + ": out of memory on " +
-                             std::to_string(static_cast<int>(counts.too_large)) + " of " +
-                             std::to_string(state.world) + " ranks with one sample at a time" + shortage);
+    throw TooLarge("evaluation '" + evaluator.label + "' after step " +
+                   std::to_string(state.timestamp.batch) + ": out of memory on " +
+                   std::to_string(static_cast<int>(counts.too_large)) + " of " + std::to_string(state.world) +
+                   " ranks with one sample at a time" + shortage);
   if (counts.stopped > 0) return std::nullopt;
   take(state, metrics, counts);
   NamedValues values;
   for (const auto& metric : metrics)
     values.emplace_back("metrics/" + evaluator.label + "/" + metric->name(), metric->compute());
-  engine.run_event(Event::kEvalEnd);
+  hooks.run_event(Event::kEvalEnd);
   return values;
 }
 

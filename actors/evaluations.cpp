@@ -4,15 +4,19 @@
 
 #include <algorithm>
 
+#include "actors/memory_attempt.h"
 #include "actors/messages.h"
-#include "actors/train_step.h"
 #include "io/journal_steps.h"
 
 namespace tutti {
 
 Evaluations::Evaluations(State& state, const std::vector<Evaluator>& evaluators, const Cast& cast,
-                         Recorder& recorder)
-    : state_(state), evaluators_(evaluators), cast_(cast), recorder_(recorder) {
+                         Recorder& recorder, std::function<void(Event)> run_event)
+    : state_(state),
+      evaluators_(evaluators),
+      cast_(cast),
+      recorder_(recorder),
+      run_event_(std::move(run_event)) {
   const auto digest = [&](std::string_view what, const std::string& label) {
     return TensorsDigest(std::string(what) + label, recorder, TensorsDigest::kWhole);
   };
@@ -52,12 +56,9 @@ Evaluations::Labels Evaluations::due_at_the_end() const {
 
 std::optional<NamedValues> Evaluations::run(Context& context, Engine& engine, const Labels& labels,
                                             bool standalone) {
-  std::optional<NamedValues> found;
-  must_fit("evaluation after step " + std::to_string(state_.timestamp.batch), [&] {
-    engine.run_event(standalone ? Event::kEvalStandaloneStart : Event::kEvalBeforeAll);
-    found = run_all(context, engine, labels);
-    if (found) engine.run_event(standalone ? Event::kEvalStandaloneEnd : Event::kEvalAfterAll);
-  });
+  run_event_(standalone ? Event::kEvalStandaloneStart : Event::kEvalBeforeAll);
+  const auto found = run_all(context, engine, labels);
+  if (found) run_event_(standalone ? Event::kEvalStandaloneEnd : Event::kEvalAfterAll);
   if (found)
     for (const auto& label : labels) done_at_[label] = state_.timestamp.batch;
   return found;
@@ -78,20 +79,30 @@ std::optional<NamedValues> Evaluations::run_one(Context& context, Engine& engine
   const Evaluator& evaluator = evaluators_[which];
   const ActorId loader = cast_.eval_loaders[which];
   auto next = context.request<BatchReady>(loader, LoadBatch{{0, 0}});
-  const auto fetch = [&](int64_t index) -> std::optional<Batch> {
+  EvalHooks hooks;
+  hooks.fetch = [&](int64_t index) -> std::optional<EvalPart> {
     recorder_.record({context.now(), "compute", "evaluation", state_.timestamp.batch, index});
     BatchReady ready = next.wait();
     if (ready.stopped) return std::nullopt;
     if (recorder_.digests()) digests_[which].batch.take(state_.timestamp.batch, ready.batch.leaves());
     if (index + 1 < evaluator.batches) next = context.request<BatchReady>(loader, LoadBatch{{0, index + 1}});
-    return std::move(ready.batch);
+    return EvalPart{std::move(ready.batch), ready.global_samples};
   };
-  const auto sum = [&](const at::Tensor& values) { context.ask<Summed>(cast_.sync, SumDoubles{values}); };
-  const auto stopwatch = [&, began = context.now()] {
+  hooks.sum_over_ranks = [&](const at::Tensor& values) {
+    context.ask<Summed>(cast_.sync, SumDoubles{values});
+  };
+  hooks.stopwatch = [&, began = context.now()] {
     return state_.rank == 0 ? recorder_.answer("evaluation seconds", tutti::seconds(context.now() - began))
                             : 0.0;
   };
-  auto metrics = evaluate(state_, engine, evaluator, fetch, sum, stopwatch);
+  hooks.attempt = [&](const std::function<void()>& work) {
+    auto shortage = MemoryAttempt(recorder_, state_.memory_slot).run(work);
+    if (shortage)
+      recorder_.record({context.now(), "compute", "out of memory at allocation", state_.timestamp.batch});
+    return shortage;
+  };
+  hooks.run_event = run_event_;
+  auto metrics = evaluate(state_, engine, evaluator, hooks);
   seconds_ += state_.eval_timestamp.total_wct;
   if (metrics && recorder_.digests()) digest_metrics(*metrics, which);
   return metrics;

@@ -21,8 +21,9 @@ class Evaluations {
  public:
   using Labels = std::vector<std::string>;  // of evaluators, in their order
 
-  // All must outlive it.
-  Evaluations(State& state, const std::vector<Evaluator>& evaluators, const Cast& cast, Recorder& recorder);
+  // All must outlive it. `run_event`: what runs events that are no part of an attempt.
+  Evaluations(State& state, const std::vector<Evaluator>& evaluators, const Cast& cast, Recorder& recorder,
+              std::function<void(Event)> run_event);
 
   // `recipe` resolved; `whole`: how long the training is to be.
   void plan(const Setting& recipe, const Time& whole);
@@ -54,6 +55,7 @@ class Evaluations {
   const std::vector<Evaluator>& evaluators_;
   const Cast& cast_;
   Recorder& recorder_;
+  std::function<void(Event)> run_event_;
   std::vector<Digests> digests_;            // of each evaluator
   std::vector<Interval> every_;             // of each evaluator
   std::map<std::string, int64_t> done_at_;  // steps, by label

@@ -1,6 +1,7 @@
 #include "actors/gradient_buckets.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
@@ -71,7 +72,7 @@ void GradientBuckets::begin_step() {
   last_ = false;
   missing_.assign(plan_.buckets.size(), 0);
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
-    places_[p].filled = places_[p].final = false;
+    places_[p].used = places_[p].filled = places_[p].final = false;
     ++missing_[places_[p].bucket];
     parameters_[p].parameter->tensor.mutable_grad() = at::Tensor();
   }
@@ -81,6 +82,7 @@ void GradientBuckets::begin_last_microbatch() { last_ = true; }
 
 void GradientBuckets::arrived(std::size_t parameter) {
   const at::NoGradGuard no_grad;
+  places_[parameter].used = true;
   if (!places_[parameter].filled && (last_ || !casts(parameter))) fill(parameter);
   if (last_) settle(parameter);
 }
@@ -117,6 +119,19 @@ std::vector<at::Tensor> GradientBuckets::gradients() {
     gradients[p] = own.copy_(views_[p]);
   }
   return gradients;
+}
+
+int64_t GradientBuckets::unused() const {
+  int64_t count = 0;
+  for (std::size_t p = 0; p < parameters_.size(); ++p)
+    count += !places_[p].used && parameters_[p].parameter->tensor.requires_grad() ? 1 : 0;
+  return count;
+}
+
+at::Tensor GradientBuckets::used() const {
+  at::Tensor used = at::empty({std::ssize(places_)}, at::kDouble);
+  for (std::size_t p = 0; p < places_.size(); ++p) used.data_ptr<double>()[p] = places_[p].used ? 1 : 0;
+  return used;
 }
 
 // A parameter that is used twice accumulates once: autograd sums before it calls the hook.

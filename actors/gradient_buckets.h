@@ -40,6 +40,10 @@ class GradientBuckets {
 
   // Once all is reduced: the gradient of each parameter, in the order given, for the optimizer.
   std::vector<at::Tensor> gradients();
+  // How many parameters that are trained got no gradient in the step; which ones got one, [parameters]
+  // float64 of 0 and 1. Of a step that was abandoned: of no use.
+  int64_t unused() const;
+  at::Tensor used() const;
   // Whether any has memory of its own besides its bucket's.
   bool casts() const;
 
@@ -54,7 +58,8 @@ class GradientBuckets {
  private:
   struct Place {
     int bucket = 0;
-    bool filled = false;  // this step, by any microbatch
+    bool used = false;    // this step: a gradient came
+    bool filled = false;  // by any microbatch
     bool final = false;   // by the last one
   };
   void arrived(std::size_t parameter);

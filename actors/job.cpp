@@ -28,8 +28,9 @@
 namespace tutti {
 namespace {
 
-// Samples of a step over all ranks, from whichever of the two keys is given; 0 when neither is.
-int64_t global_batch(const Setting& data, int world) {
+// Samples of a step over all ranks, from whichever of the two keys is given; 0 when neither is. `own`: each
+// rank goes through data of its own, all at the same pace.
+int64_t global_batch(const Setting& data, int world, bool own) {
   if (data.has("device_batch_size")) {
     const Setting& size = data.at("device_batch_size");
     if (size.integer() > std::numeric_limits<int64_t>::max() / world) size.fail("expected fewer samples");
@@ -37,9 +38,11 @@ int64_t global_batch(const Setting& data, int world) {
   }
   if (!data.has("batch_size")) return 0;
   const Setting& size = data.at("batch_size");
-  if (size.integer() % world != 0)
+  if (size.integer() < world)
+    size.fail("expected a sample for each of " + std::to_string(world) + " ranks at least");
+  if (own && size.integer() % world != 0)
     size.fail("expected a multiple of the number of ranks, " + std::to_string(world) +
-              ", so that each gets as many samples");
+              ": each has data of its own, and gets as many samples of it as the others of theirs");
   return size.integer();
 }
 
@@ -226,8 +229,8 @@ std::shared_ptr<Model> open_training_data(Job& job, const Brought& brought) {
       return plugin->model(model, samples);
     };
   const Setting& section = job.recipe.at("data").at("train");
-  job.global_batch = global_batch(section, job.world);
-  require_deepspeed_rule(job.recipe, job.global_batch / job.world, job.world);
+  job.global_batch = global_batch(section, job.world, !job.own_train.empty());
+  require_deepspeed_rule(job.recipe, job.global_batch, job.world);
   require_batches(section, job.train_sampler(0));
   auto model = build_model(job.recipe.at("model"), job.spec(), job.make_model);
   require_tokens(job.recipe, *model, job.spec());
@@ -290,7 +293,7 @@ void require_different_names(const Evaluator& evaluator, const Model& model) {
 // Once all ranks' data is known.
 void complete(const Job& job, const Model& model, Evaluator& evaluator) {
   const Setting& section = evaluator.section;
-  evaluator.global_batch = global_batch(section, job.world);
+  evaluator.global_batch = global_batch(section, job.world, !evaluator.own.empty());
   if (evaluator.global_batch == 0) evaluator.global_batch = job.global_batch;
   const Sampler sampler = job.eval_sampler(evaluator, 0);
   require_batches(section, sampler);
@@ -377,12 +380,14 @@ void begin_process(const Setting& recipe) {
 std::string batch_identity(const Job& job) {
   const Setting& grad_accum = job.recipe.at("train").at("grad_accum");
   const int64_t parts = grad_accum.is_integer() ? grad_accum.integer() : 1;
-  const int64_t device = job.global_batch / job.world;
+  const int64_t device = largest_part(job.global_batch, job.world);
+  const bool uneven = job.global_batch % job.world != 0;
   std::string text = "global batch " + std::to_string(job.global_batch) + " = " + std::to_string(job.world) +
-                     (job.world == 1 ? " rank x " : " ranks x ") + std::to_string(device);
+                     (job.world == 1 ? " rank x " : " ranks x ") + std::to_string(device) +
+                     (uneven ? " or one fewer" : "");
   if (parts > 1)
     text += " = " + std::to_string(job.world) + " x " + std::to_string(parts) + " microbatches of " +
-            std::to_string((device + parts - 1) / parts) + (device % parts ? " or fewer" : "");
+            std::to_string((device + parts - 1) / parts) + (uneven || device % parts ? " or fewer" : "");
   if (!grad_accum.is_integer() && !grad_accum.is_none()) text += ", grad_accum = " + grad_accum.toml();
   return text;
 }

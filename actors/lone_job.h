@@ -12,16 +12,21 @@ namespace tutti {
 // The job of a command that looks at a run without being one: no folders are made.
 Job lone_job(const Setting& recipe, int ranks);
 
-// A job's model with nobody who listens, for commands that run it, under the weights of the checkpoint at
-// `named`, which is a checkpoint's or a run's folder; of "", of the run's newest good one, and where there is
-// none its initial ones. Throws UserError, blaming --checkpoint.
+// A job's model as the recipe's algorithms make it, with nobody else who listens, for commands that run it.
+// The job must outlive it.
 struct LoneModel {
-  LoneModel(const Job& job, const std::string& named);
+  // At its initial weights; INIT has been.
+  explicit LoneModel(const Job& job);
 
+  // Takes the weights, and what the algorithms know, of the checkpoint at `named`, which is a checkpoint's or
+  // a run's folder; of "", of the run's newest good one, and where there is none nothing. Says which,
+  // "weights: runs/one/checkpoints/ep20-ba300". Throws UserError, blaming --checkpoint.
+  std::string load(const std::string& named);
+
+  const Job& job;
   State state;
   Logger logger;
-  Engine engine{state, logger, {}};
-  std::string weights;  // "weights: runs/one/checkpoints/ep20-ba300"
+  Engine engine;
 };
 
 // Runs a command; an error that is not the user's by its text is one of the recipe's file.

@@ -64,6 +64,8 @@ class Microbatches {
   void set_count(int count);
   // Parts of so many samples, `count` of them at most; 0: equal parts.
   void set_size(int64_t samples) { size_ = samples; }
+  // Metric::set_share, of the next batches.
+  void set_share(double share) { metrics_.set_share(share); }
   int64_t statistics_size() const { return count_ * statistics_stride_; }
 
   // What MicrobatchResult::sums of all ranks come to: state.metric_values has the metrics, then listeners get

@@ -79,9 +79,11 @@ DatasetPtr PluginLibrary::dataset(const Setting& section) const {
   return maker(plugin_.datasets, section, "dataset")(section.at("options"));
 }
 
+std::shared_ptr<Algorithm> PluginLibrary::algorithm(const Setting& section) const {
+  return maker(plugin_.algorithms, section, "algorithm")(section.at("options"));
+}
+
 void PluginLibrary::add_listeners(const Setting& recipe, bool live, Engine::Options& listeners) const {
-  for (const auto& section : recipe.at("algorithms").array())
-    listeners.algorithms.push_back(maker(plugin_.algorithms, section, "algorithm")(section.at("options")));
   for (const auto& section : recipe.at("callbacks").array())
     if (section.at("kind").text() == kPluginKind)
       listeners.callbacks.push_back(maker(plugin_.callbacks, section, "callback")(section.at("options")));

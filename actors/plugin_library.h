@@ -17,8 +17,9 @@ class PluginLibrary {
 
   std::shared_ptr<Model> model(const Setting& section, const SampleSpec& samples) const;
   DatasetPtr dataset(const Setting& section) const;
-  // Appends what [[algorithms]], [[callbacks]] and [[loggers]] call by kind = "plugin". Where a run is not
-  // `live` but replayed or simulated, loggers stand there and are told nothing.
+  std::shared_ptr<Algorithm> algorithm(const Setting& section) const;
+  // Appends what [[callbacks]] and [[loggers]] call by kind = "plugin". Where a run is not `live` but
+  // replayed or simulated, loggers stand there and are told nothing.
   void add_listeners(const Setting& recipe, bool live, Engine::Options& listeners) const;
 
  private:

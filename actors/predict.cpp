@@ -58,11 +58,12 @@ void write(const PredictOptions& options, const std::vector<Hdf5Array>& arrays) 
 
 std::string predicted(const Job& job, const PredictOptions& options) {
   const Evaluator& evaluator = evaluator_of(job, options.evaluator);
-  LoneModel model(job, options.checkpoint);
+  LoneModel model(job);
+  const std::string weights = model.load(options.checkpoint);
   const auto arrays = arrays_of(predictions(model.state, model.engine, evaluator));
   write(options, arrays);
   std::ostringstream out;
-  out << model.weights << '\n';
+  out << weights << '\n';
   for (const auto& array : arrays) out << array.path << ' ' << shape_text(array.shape) << '\n';
   out << "written to " << options.out << '\n';
   return out.str();

@@ -38,6 +38,7 @@ ProcessWatch::ProcessWatch(Scheduler& scheduler, ActorId supervisor, int rank,
 ProcessWatch::~ProcessWatch() {
   over_ = true;
   thread_.join();
+  if (speaking_.joinable()) speaking_.join();
 }
 
 void ProcessWatch::watch() {
@@ -47,10 +48,17 @@ void ProcessWatch::watch() {
     const int signal = sigtimedwait(&set, nullptr, &kLookPause);
     if (signal > 0) signalled(signal);
     const TimePoint now = std::chrono::steady_clock::now();
+    speak_in_time(now);
     if (!scheduler_.aborted()) continue;
     if (aborted_at == kNever) aborted_at = now;
     if (now - aborted_at >= kGrace) end_by_force();
   }
+}
+
+// Once; on a thread of its own, since the watch goes on.
+void ProcessWatch::speak_in_time(TimePoint now) {
+  if (told_at_ == kNever || now - told_at_ < kToldToEnd || !last_words_ || speaking_.joinable()) return;
+  speaking_ = std::thread(last_words_);
 }
 
 void ProcessWatch::end_by_force() {
@@ -72,6 +80,7 @@ void ProcessWatch::signalled(int signal) {
     scheduler_.abort("interrupted twice");
     return;
   }
+  if (signal == SIGTERM && told_at_ == kNever) told_at_ = std::chrono::steady_clock::now();
   scheduler_.post(supervisor_, StopRequested{});
 }
 

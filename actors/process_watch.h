@@ -16,11 +16,13 @@ void hold_stop_signals();
 // What a process does about the world while its actors run: SIGTERM and SIGINT become a StopRequested to the
 // Supervisor (a second SIGINT ends the run at once), and a run that was aborted but whose threads do not end
 // (stuck in a kernel, in MPI) is ended by force after kGrace, once `last_words` are said: these may be stuck
-// too, and get kLastWords.
+// too, and get kLastWords. A process that goes on for kToldToEnd after a SIGTERM says them too: mpirun sends
+// one to all when one has died, and kills them a second or two later.
 class ProcessWatch {
  public:
   static constexpr Nanoseconds kGrace = std::chrono::seconds(3);
   static constexpr Nanoseconds kLastWords = std::chrono::milliseconds(500);
+  static constexpr Nanoseconds kToldToEnd = std::chrono::milliseconds(700);
 
   ProcessWatch(Scheduler& scheduler, ActorId supervisor, int rank, std::function<void()> last_words = {});
   ~ProcessWatch();
@@ -28,6 +30,7 @@ class ProcessWatch {
  private:
   void watch();
   void signalled(int signal);
+  void speak_in_time(TimePoint now);
   [[noreturn]] void end_by_force();
 
   Scheduler& scheduler_;
@@ -35,6 +38,8 @@ class ProcessWatch {
   int rank_;
   std::function<void()> last_words_;
   int interrupts_ = 0;
+  TimePoint told_at_ = kNever;  // by SIGTERM
+  std::thread speaking_;        // last words before the end
   std::atomic<bool> over_{false};
   std::thread thread_;
 };

@@ -2,11 +2,11 @@
 
 #include "actors/deepspeed.h"
 #include "actors/evaluator_catalog.h"
+#include "algorithms/catalog.h"
 #include "collectives/catalog.h"
 #include "data/catalog.h"
 #include "io/checkpoint_catalog.h"
 #include "models/catalog.h"
-#include "runtime/plugin_entry.h"
 #include "runtime/resolve.h"
 #include "training/catalog.h"
 
@@ -51,14 +51,6 @@ Catalog plugins_catalog() {
           .noun = "",
           .doc = "A shared library of your own, which brings what the recipe calls by kind = \"plugin\".",
           .keys = {{"library", KeyType::kPath, "none", "the library; examples/cpp/plugin.cpp is one"}}};
-}
-
-Catalog algorithm_catalog() {
-  return {.section = "algorithms",
-          .noun = "algorithm",
-          .doc = "What changes the training: the data, the model, the loop.",
-          .entries = {plugin_entry("algorithm")},
-          .repeated = true};
 }
 
 }  // namespace

@@ -111,6 +111,12 @@ class Resumption {
     for (const auto& [name, text] : listeners) names.push_back(name);
     for (const std::string& pattern : load_.ignored.idle(names))
       tell(checkpoint_.folder + ": it holds nothing that load_ignore_keys names '" + pattern + "'");
+    for (const std::string& algorithm : load_.without_algorithms) {
+      const std::string path = "algorithms/" + algorithm;
+      if (std::ranges::none_of(names, [&](const auto& one) { return (one + '/').starts_with(path + '/'); }))
+        tell(checkpoint_.folder + ": it holds nothing of an algorithm '" + algorithm +
+             "', which load_exclude_algorithms names");
+    }
   }
 
   Trainee& trainee_;
@@ -126,6 +132,19 @@ RunState resume(Trainee& trainee, const Checkpoint& checkpoint, const ResumeTerm
   const Resumption resumption(trainee, checkpoint, load, tell);
   if (load.weights_only) return resumption.weights();
   return resumption.whole(RunState::from_json(checkpoint.state), terms);
+}
+
+void add_listeners_tensors(Trainee& trainee, const Engine& engine) {
+  for (const auto& [name, listener] : engine.stateful())
+    for (const auto& [tensor_name, tensor] : listener->state_tensors())
+      trainee.listeners.emplace_back(name + "/" + tensor_name, tensor);
+}
+
+void restore_listeners(const Engine& engine, const RunState& saved) {
+  for (const auto& [name, listener] : engine.stateful()) {
+    const auto found = saved.listeners.find(name);
+    if (found != saved.listeners.end()) listener->restore(found->second);
+  }
 }
 
 Timestamp timestamp_of(const RunState& saved) {

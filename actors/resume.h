@@ -8,6 +8,7 @@
 #include "io/checkpoint.h"
 #include "io/run_state.h"
 #include "runtime/setting.h"
+#include "training/engine.h"
 #include "training/timestamp.h"
 #include "training/trainee.h"
 
@@ -26,6 +27,11 @@ struct ResumeTerms {
 // data or tensors. `tell` hears what is passed over.
 RunState resume(Trainee& trainee, const Checkpoint& checkpoint, const ResumeTerms& terms,
                 const LoadTerms& load = {}, const std::function<void(const std::string&)>& tell = {});
+
+// What algorithms and callbacks know: their tensors become the trainee's, for what saves or restores it; the
+// rest is given to them.
+void add_listeners_tensors(Trainee& trainee, const Engine& engine);
+void restore_listeners(const Engine& engine, const RunState& saved);
 
 // Where a run's training stood.
 Timestamp timestamp_of(const RunState& saved);

@@ -1,13 +1,14 @@
 #include "actors/shortage.h"
 
 #include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
 
-#include "runtime/error.h"
 #include "tensors/meter.h"
+#include "tensors/torch_error.h"
 
 namespace tutti {
 namespace {
@@ -66,6 +67,14 @@ std::string what_held_memory(const std::vector<Shortage>& all) {
                      " MB, checkpoint copy " + mb(one.copies) + " MB";
   if (rest > 0) text += ", the rest (activations, batches read ahead) " + mb(rest) + " MB";
   return text;
+}
+
+void must_fit(const std::string& what, const std::function<void()>& work) try {
+  work();
+} catch (const c10::OutOfMemoryError& error) {
+  throw OperatingError(
+      what + ": out of memory, and it cannot be done in smaller parts; --resume auto goes on from the " +
+      "last checkpoint, if there is one: " + one_line(error));
 }
 
 }  // namespace tutti

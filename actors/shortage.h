@@ -2,8 +2,11 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <string>
 #include <vector>
+
+#include "runtime/error.h"
 
 namespace tutti {
 
@@ -31,5 +34,15 @@ std::string shortage_text(const std::vector<Shortage>& all);
 // "parameters 0.2 MB, ..., checkpoint copy 0.3 MB, the rest (activations, batches read ahead) 9.1 MB", of the
 // same rank.
 std::string what_held_memory(const std::vector<Shortage>& all);
+
+// A step or an evaluation that memory does not suffice for, though it was done in parts. All ranks throw it
+// alike, and nothing has changed that lasts.
+class TooLarge : public OperatingError {
+ public:
+  using OperatingError::OperatingError;
+};
+
+// Runs what cannot be done again in smaller parts: out of memory, it ends the run with an error that says so.
+void must_fit(const std::string& what, const std::function<void()>& work);
 
 }  // namespace tutti

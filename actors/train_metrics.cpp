@@ -13,6 +13,10 @@ void TrainMetrics::reset() {
   for (auto& metric : metrics_) metric->reset();
 }
 
+void TrainMetrics::set_share(double share) {
+  for (auto& metric : metrics_) metric->set_share(share);
+}
+
 void TrainMetrics::update(Model& model, const Batch& batch, const Outputs& outputs) {
   const at::NoGradGuard no_grad;
   const Outputs own = model.eval_forward(batch, outputs);

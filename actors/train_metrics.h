@@ -16,6 +16,7 @@ class TrainMetrics {
 
   bool any() const { return !metrics_.empty(); }
   void reset();
+  void set_share(double share);  // Metric::set_share, of the next updates
   // A microbatch as it was before algorithms changed it for the forward pass, and the outputs of that.
   void update(Model& model, const Batch& batch, const Outputs& outputs);
 

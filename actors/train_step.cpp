@@ -4,22 +4,18 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/scalar_tensor.h>
-#include <c10/util/Exception.h>
 
 #include <bit>
 #include <sstream>
 #include <utility>
 
-#include "runtime/error.h"
+#include "actors/memory_attempt.h"
+#include "data/sampler.h"
 #include "tensors/finite.h"
 #include "tensors/meter.h"
-#include "tensors/torch_error.h"
 
 namespace tutti {
 namespace {
-
-// Of an attempt; 0 = none, MemoryShortage::kNotSeen = another than the meter's.
-constexpr const char* kFailedAllocation = "failed allocation";
 
 int64_t bucket_bytes(const Setting& recipe) {
   return static_cast<int64_t>(recipe.at("collectives").at("bucket_mb").number() * (int64_t{1} << 20));
@@ -33,14 +29,6 @@ double bytes_of(const Tensors& tensors, TensorOf tensor_of) {
 }
 
 }  // namespace
-
-void must_fit(const std::string& what, const std::function<void()>& work) try {
-  work();
-} catch (const c10::OutOfMemoryError& error) {
-  throw OperatingError(
-      what + ": out of memory, and it cannot be done in smaller parts; --resume auto goes on from the " +
-      "last checkpoint, if there is one: " + one_line(error));
-}
 
 TrainStep::TrainStep(State& state, Engine& engine, Options options, const Cast& cast, Log& log,
                      Recorder& recorder)
@@ -137,6 +125,7 @@ Verdict TrainStep::run(Context& context, const BatchReady& ready, double lr, con
   Meter::reset_peak(options_.memory_slot);
   use_accumulation(context);
   scale_losses(context, ready.batch);
+  microbatches_->set_share(share_of_even_part(ready.batch.samples(), ready.global_samples, state_.world));
   while (!try_step(context, ready, lr, hooks)) {
     hooks.void_attempt();
     sum_ = {};  // what was gathered is void too
@@ -162,13 +151,9 @@ bool TrainStep::try_step(Context& context, const BatchReady& ready, double lr, c
 
 // Forward, backward and the verdict on them. False: void on all ranks.
 bool TrainStep::pass(Context& context, const Hooks& hooks, const std::function<MicrobatchResult()>& work) {
-  const auto recorded = recorder_.foretold(kFailedAllocation);
-  if (recorded) fail_as_recorded(static_cast<int64_t>(*recorded));
+  MemoryAttempt attempt(recorder_, options_.memory_slot);
   MicrobatchResult& mine = mine_ = work();
-  // Where in the attempt it was thrown is not known: at its end, unless it comes again by itself.
-  if (recorded == MemoryShortage::kNotSeen && !mine.shortage)
-    mine.shortage = MemoryShortage{.ordinal = MemoryShortage::kNotSeen};
-  recorder_.answer(kFailedAllocation, mine.shortage ? static_cast<double>(mine.shortage->ordinal) : 0.0);
+  mine.shortage = attempt.end(mine.shortage);
   if (mine.shortage)
     record(context, "out of memory at allocation", mine.shortage->ordinal);
   else
@@ -178,9 +163,27 @@ bool TrainStep::pass(Context& context, const Hooks& hooks, const std::function<M
   Verdict vote = verdict_of(mine);
   hooks.vote(vote);
   StepFinished all = agree(context, vote, mine.statistics);
+  if (all.verdict.gave_up > 0) throw_given_up(context, vote.gave_up > 0);
   if (all.verdict.out_of_memory > 0) return false;
   add_up(std::move(all));
+  if (last_.unused > 0) find_used(context);
   return true;
+}
+
+// Before anything of the step has changed what lasts.
+void TrainStep::throw_given_up(Context& context, bool mine) {
+  const auto row = shortage_row({.ranks = mine ? 1.0 : 0.0}, state_.rank, state_.world);
+  const auto all = shortages_of(context.ask<Summed>(cast_.sync, SumDoubles{row}).values);
+  throw TooLarge("after step " + std::to_string(state_.timestamp.batch) + ": " + shortage_text(all) +
+                 " in a callback or an algorithm");
+}
+
+// A parameter that no rank has a gradient of is left as it is, as on a lone rank; the buckets have zeros of
+// it.
+void TrainStep::find_used(Context& context) {
+  used_ = at::Tensor();
+  if (!buckets_) return;
+  used_ = context.ask<Summed>(cast_.sync, SumDoubles{buckets_->used()}).values;
 }
 
 // A lone rank agrees with itself, without two threads' being woken in every step.
@@ -204,12 +207,6 @@ void TrainStep::add_up(StepFinished all) {
   if (all.statistics.defined()) sum_.statistics.push_back(std::move(all.statistics));
 }
 
-// In a replay memory runs out where it once did, at the same allocation of the attempt, and nowhere else.
-void TrainStep::fail_as_recorded(int64_t ordinal) {
-  Meter::set_budget(options_.memory_slot, 0);
-  Meter::fail_at(options_.memory_slot, ordinal > 0 ? std::vector{ordinal} : std::vector<int64_t>());
-}
-
 // The attempt was void on all ranks, whichever of them ran out of memory. They all come here, and to the
 // same.
 void TrainStep::make_room(Context& context, const BatchReady& ready) {
@@ -222,12 +219,12 @@ void TrainStep::make_room(Context& context, const BatchReady& ready) {
   const std::string who = step_text() + shortage_text(all);
   const std::string held = "; what held it: " + what_held_memory(all);
   engine_.out_of_memory(who + held);
-  const int64_t largest = (ready.global_samples + state_.world - 1) / state_.world;
+  const int64_t largest = largest_part(ready.global_samples, state_.world);
   if (!accumulation_.out_of_memory(state_.timestamp, largest)) {
     const std::string why = accumulation_.automatic()
                                 ? " with one sample at a time, and there is nothing smaller"
                                 : "; grad_accum = \"auto\" would go on in smaller microbatches";
-    throw StepTooLarge(who + why + held);
+    throw TooLarge(who + why + held);
   }
   use_accumulation(context);
   log_.warning(who + "; grad_accum is now " + std::to_string(microbatches_->count()));
@@ -271,6 +268,7 @@ Verdict TrainStep::verdict_of(const MicrobatchResult& result) const {
   verdict.samples = static_cast<double>(result.samples);
   verdict.tokens = static_cast<double>(result.tokens);
   verdict.flops = result.flops;
+  verdict.unused = buckets_ ? static_cast<double>(buckets_->unused()) : 0;
   verdict.loss_sum = result.loss_sum;
   verdict.loss_weight = result.loss_weight;
   verdict.sums = result.sums;
@@ -314,8 +312,11 @@ double TrainStep::extra_pass(Context& context, const Hooks& hooks, const std::fu
 // Of the last pass, reduced; throws where they are of no use.
 void TrainStep::take_gradients() {
   const auto reduced = buckets_ ? buckets_->gradients() : std::vector<at::Tensor>();
-  for (std::size_t p = 0; p < state_.views.size(); ++p)
+  const double* used = last_.unused > 0 && buckets_ ? used_.const_data_ptr<double>() : nullptr;
+  for (std::size_t p = 0; p < state_.views.size(); ++p) {
     state_.views[p].grad = buckets_ ? reduced[p] : state_.views[p].tensor.grad();
+    if (used && used[p] == 0) state_.views[p].grad = at::Tensor();
+  }
   const bool counts = last_.loss_weight > 0;
   state_.grad_scale = (counts ? last_.loss_weight : 1.0) * state_.loss_scale;
   if (counts) state_.train_loss = sum_.verdict.loss_sum / sum_.verdict.loss_weight;

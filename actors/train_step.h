@@ -24,12 +24,6 @@
 
 namespace tutti {
 
-// A step that memory does not suffice for. All ranks throw it alike, and nothing has changed that lasts.
-class StepTooLarge : public OperatingError {
- public:
-  using OperatingError::OperatingError;
-};
-
 // One step of training on this rank: forward and backward over the microbatches, while Sync reduces what is
 // ready; the verdict of all ranks; more such passes, where a closure asks for them; then, and only then, the
 // optimizer's step. One in which some rank runs out of memory, in any pass, is void on all, and done again in
@@ -37,7 +31,7 @@ class StepTooLarge : public OperatingError {
 class TrainStep {
  public:
   struct Options {
-    int64_t device_batch = 0;   // samples of a whole batch on a rank
+    int64_t device_batch = 0;   // samples of a whole batch on a rank, of the most
     Setting recipe;             // resolved
     int memory_slot = 0;        // of the meter
     int64_t memory_budget = 0;  // bytes; 0 = none
@@ -66,8 +60,8 @@ class TrainStep {
   // What the copies for checkpoints hold, for the account of a shortage.
   void count_copies(int64_t bytes) { copies_bytes_ = bytes; }
 
-  // Trains on the batch at rate `lr`; gives the verdict of all ranks. Throws StepTooLarge where memory runs
-  // out and nothing can be made smaller.
+  // Trains on the batch at rate `lr`; gives the verdict of all ranks. Throws TooLarge, before anything has
+  // changed that lasts, where memory runs out and nothing can be made smaller, or where a rank gives up.
   Verdict run(Context& context, const BatchReady& ready, double lr, const Hooks& hooks);
 
   // After the step has been counted: whether the next one may try fewer microbatches.
@@ -90,11 +84,12 @@ class TrainStep {
   double extra_pass(Context& context, const Hooks& hooks, const std::function<void()>& move);
   StepFinished agree(Context& context, const Verdict& mine, const at::Tensor& statistics);
   void add_up(StepFinished all);
+  [[noreturn]] void throw_given_up(Context& context, bool mine);
+  void find_used(Context& context);
   void take_gradients();
   bool commit(Context& context, const Hooks& hooks);
   void skip(Context& context);
 
-  void fail_as_recorded(int64_t ordinal);
   void make_room(Context& context, const BatchReady& ready);
   Shortage shortage(const MicrobatchResult& mine, const Batch& batch) const;
   void use_accumulation(Context& context);
@@ -120,13 +115,11 @@ class TrainStep {
   std::unique_ptr<Microbatches> microbatches_;
   MicrobatchResult mine_;         // of the last pass
   Verdict last_;                  // on it, of all ranks
+  at::Tensor used_;               // [views] how many ranks have a gradient of each, where some has not
   Sum sum_;                       // of the step
   std::vector<at::Tensor> kept_;  // for the weights while they are elsewhere; empty until they first are
   int64_t copies_bytes_ = 0;
   int64_t charged_bytes_ = 0;  // to the meter, for buckets that are not its own
 };
-
-// Runs what cannot be done again in smaller parts: out of memory, it ends the run with an error that says so.
-void must_fit(const std::string& what, const std::function<void()>& work);
 
 }  // namespace tutti

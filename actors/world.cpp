@@ -1,5 +1,6 @@
 #include "actors/world.h"
 
+#include "actors/algorithms.h"
 #include "actors/checkpointer.h"
 #include "actors/compute.h"
 #include "actors/loader.h"
@@ -106,6 +107,8 @@ Compute::Options compute_options(const Job& job, const RankPlace& place) {
   options.before_step = job.before_step;
   options.tasks = job.tasks;
   if (job.listeners) options.listeners = job.listeners(place.rank);
+  for (auto& algorithm : make_algorithms(job.recipe, job.plugin))
+    options.listeners.algorithms.push_back(std::move(algorithm));
   if (job.plugin) job.plugin->add_listeners(job.recipe, place.live, options.listeners);
   return options;
 }

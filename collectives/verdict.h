@@ -12,6 +12,7 @@ struct Verdict {
   double out_of_memory = 0;   // the step is void and done again
   double non_finite = 0;      // the loss is not: the step is skipped
   double overflow = 0;        // the reduced gradients are not: skipped too; of several ranks Sync says so
+  double gave_up = 0;         // the run: the step is void, and not done again
   double stop = 0;            // after this step, checkpoint and end
   double checkpoint_now = 0;  // after this step
   double samples = 0;         // of the global batch
@@ -19,6 +20,7 @@ struct Verdict {
   double flops = 0;                 // 0 = the model does not say
   double loss_sum = 0;              // mean losses, each times its weight
   double loss_weight = 0;           // what gradients and loss are divided by
+  double unused = 0;                // trained parameters that a rank has no gradient of, summed
   double seconds = 0;               // of training; rank 0's alone
   std::vector<double> memory_peak;  // bytes: one's own before the sum, every rank's after it
   std::vector<double> sums;         // what listeners and train metrics sum, as many on every rank

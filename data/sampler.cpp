@@ -10,7 +10,7 @@ Sampler::Sampler(const Plan& plan)
     : plan_(plan), stride_(plan.own ? plan.global_batch / plan.world : plan.global_batch) {
   TUTTI_ASSERT(plan.samples >= 0 && plan.global_batch > 0 && plan.world > 0, "an empty plan");
   TUTTI_ASSERT(plan.rank >= 0 && plan.rank < plan.world, "rank " + std::to_string(plan.rank));
-  TUTTI_ASSERT(plan.global_batch % plan.world == 0, "the ranks do not divide the global batch");
+  TUTTI_ASSERT(!plan.own || plan.global_batch % plan.world == 0, "the ranks do not divide the global batch");
 }
 
 int64_t Sampler::batches() const {

@@ -19,7 +19,16 @@ class Metric {
   virtual void update(const at::Tensor& outputs, const at::Tensor& target) = 0;
   virtual double compute() const = 0;
   virtual std::vector<double>& sums() = 0;
+  // The samples of this rank's part of the batch over those of an even part: by it weighs an update that
+  // counts as one, however many samples it has. So the ranks' parts come to their batch's mean.
+  void set_share(double share) { share_ = share; }
   void reset() { std::fill(sums().begin(), sums().end(), 0.0); }
+
+ protected:
+  double share() const { return share_; }
+
+ private:
+  double share_ = 1.0;
 };
 using MetricPtr = std::unique_ptr<Metric>;
 

@@ -68,15 +68,16 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
     supervisors.push_back(cast.supervisor);
   }
   std::optional<ProcessWatch> watch;
-  if (options.live) watch.emplace(scheduler, supervisors[0], 0);
+  const auto tell_last = [&](TimePoint now) {
+    for (auto& berth : berths) log_last_happenings(*berth.log, *berth.recorder, now);
+  };
+  if (options.live) watch.emplace(scheduler, supervisors[0], 0, [&] { tell_last(clock.now()); });
   try {
     scheduler.run();
   } catch (const std::exception& error) {
     if (berths[0].outcome.refused && options.live) discard_journals(job);
-    for (auto& berth : berths) {
-      berth.recorder->end(error.what());
-      log_last_happenings(*berth.log, *berth.recorder, scheduler.now());
-    }
+    for (auto& berth : berths) berth.recorder->end(error.what());
+    tell_last(scheduler.now());
     throw;
   }
   for (auto& berth : berths) log_trouble(*berth.log, *berth.recorder);

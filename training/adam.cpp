@@ -16,7 +16,7 @@ Adam::Adam(const std::vector<ParamView>& views, Common common, const Options& op
       options_(options),
       exp_avg_(add_state("exp_avg")),
       exp_avg_sq_(add_state("exp_avg_sq")),
-      step_(at::zeros({}, at::kFloat)) {
+      steps_(at::zeros({std::ssize(views)}, at::kFloat).unbind()) {
   if (options_.amsgrad) max_exp_avg_sq_ = &add_state("max_exp_avg_sq");
 }
 
@@ -42,11 +42,11 @@ double Adam::shrink_or_decay(const Call& call) const {
 }
 
 void Adam::update(const Call& call, const at::Tensor& grad_scale) {
-  *step_.data_ptr<float>() = static_cast<float>(steps());
+  for (const size_t i : call.members) *steps_[i].data_ptr<float>() = static_cast<float>(steps(i));
   const auto averages = pick(exp_avg_, call.members);
   const auto squares = pick(exp_avg_sq_, call.members);
   const auto maxima = max_exp_avg_sq_ ? pick(*max_exp_avg_sq_, call.members) : std::vector<at::Tensor>();
-  const std::vector<at::Tensor> steps_of_each(call.members.size(), step_);
+  const auto steps_of_each = pick(steps_, call.members);
   const auto scale = grad_scale.defined() ? std::optional(grad_scale) : std::nullopt;
   const double weight_decay = shrink_or_decay(call);
   const auto kernel = [&](auto fused) {
@@ -70,10 +70,10 @@ double Adam::shrinkage(size_t view) const {
 
 // What the kernel did to the parameter it does not tell: p' = (1 - shrinkage) p - s.
 std::vector<std::pair<std::string, double>> Adam::norms(size_t index) const {
-  if (steps() == 0) return {};
+  if (steps(index) == 0) return {};
   const at::NoGradGuard no_grad;
   const auto norm = [](const at::Tensor& tensor) { return at::linalg_vector_norm(tensor).item<double>(); };
-  const auto done = static_cast<double>(steps());
+  const auto done = static_cast<double>(steps(index));
   const double root = std::sqrt(1.0 - std::pow(options_.beta2, done));
   const at::Tensor& squares = max_exp_avg_sq_ ? (*max_exp_avg_sq_)[index] : exp_avg_sq_[index];
   const at::Tensor parameter = view(index).tensor.detach();

@@ -31,7 +31,7 @@ class Adam final : public Optimizer {
   StateTensors& exp_avg_;
   StateTensors& exp_avg_sq_;
   StateTensors* max_exp_avg_sq_ = nullptr;
-  at::Tensor step_;  // as the kernel wants it
+  StateTensors steps_;  // as the kernel wants them: a float32 scalar each
 };
 
 }  // namespace tutti

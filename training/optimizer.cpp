@@ -46,7 +46,10 @@ bool matches_pattern(const std::string& pattern, const std::string& name) {
 }
 
 Optimizer::Optimizer(const std::vector<ParamView>& views, Common common)
-    : views_(views), common_(std::move(common)), lr_(common_.lr), steps_(at::zeros({}, at::kLong)) {
+    : views_(views),
+      common_(std::move(common)),
+      lr_(common_.lr),
+      steps_(at::zeros({std::ssize(views)}, at::kLong)) {
   Group decayed{common_.weight_decay, {}};
   Group plain{0.0, {}};
   for (size_t i = 0; i < views.size(); ++i) {
@@ -60,9 +63,10 @@ Optimizer::Optimizer(const std::vector<ParamView>& views, Common common)
 void Optimizer::step(const at::Tensor& grad_scale, const at::Tensor& found_inf) {
   if (is_set(found_inf)) return;
   const at::NoGradGuard no_grad;
-  ++*steps_.data_ptr<int64_t>();
+  int64_t* steps = steps_.data_ptr<int64_t>();
   for (const Group& group : groups_) {
     const Call call = call_of(group);
+    for (const size_t i : call.members) ++steps[i];
     if (!call.members.empty()) update(call, grad_scale);
   }
 }
@@ -106,10 +110,15 @@ double Optimizer::weight_decay_of(size_t view) const {
   return 0.0;
 }
 
-int64_t Optimizer::steps() const { return *steps_.const_data_ptr<int64_t>(); }
+int64_t Optimizer::steps() const {
+  const int64_t* steps = steps_.const_data_ptr<int64_t>();
+  return views_.empty() ? 0 : *std::max_element(steps, steps + views_.size());
+}
 
 std::vector<OptimizerState> Optimizer::state() const {
-  std::vector<OptimizerState> all{{nullptr, "step", steps_}};
+  std::vector<OptimizerState> all;
+  for (size_t i = 0; i < views_.size(); ++i)
+    all.push_back({&views_[i], "step", steps_.select(0, static_cast<int64_t>(i))});
   for (const auto& [name, tensors] : states_)
     for (size_t i = 0; i < views_.size(); ++i) all.push_back({&views_[i], name, (*tensors)[i]});
   return all;

@@ -16,10 +16,9 @@ namespace tutti {
 // A persistent tensor of an optimizer, at one address for its whole life: a checkpoint reads it, a restore
 // writes into it.
 struct OptimizerState {
-  const ParamView* view =
-      nullptr;       // whose state it is, with that piece's extent; null: of the optimizer as a whole
-  std::string name;  // torch.optim's: "momentum_buffer", "exp_avg"; "step" (int64 scalar) has no view
-  at::Tensor tensor;
+  const ParamView* view = nullptr;  // whose state it is
+  std::string name;                 // torch.optim's: "momentum_buffer", "exp_avg", "step"
+  at::Tensor tensor;                // of that piece's extent; "step" is an int64 scalar
 };
 
 // Changes parameters by their gradients, by libtorch's fused kernels. State is allocated in the constructor,
@@ -56,6 +55,8 @@ class Optimizer {
   // report_per_parameter_metrics.
   virtual std::vector<std::pair<std::string, double>> norms(size_t view) const;
 
+  // How many updates the view of that index has had; those of all views: the most that one has had.
+  int64_t steps(size_t view) const { return steps_.const_data_ptr<int64_t>()[view]; }
   int64_t steps() const;
   std::vector<OptimizerState> state() const;
 
@@ -79,6 +80,7 @@ class Optimizer {
 
   StateTensors& add_state(
       const std::string& name);  // zeros like each view's tensor; the reference stays good
+  // steps() counts this one already.
   virtual void update(const Call& call, const at::Tensor& grad_scale) = 0;
   const ParamView& view(size_t index) const { return views_[index]; }
   double weight_decay_of(size_t view) const;
@@ -90,7 +92,7 @@ class Optimizer {
   const std::vector<ParamView>& views_;
   Common common_;
   double lr_;
-  at::Tensor steps_;
+  at::Tensor steps_;  // [views] int64
   std::vector<Group> groups_;
   std::vector<std::pair<std::string, std::unique_ptr<StateTensors>>> states_;
 };

@@ -3,6 +3,8 @@
 #include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_fused_sgd.h>
 
+#include <algorithm>
+
 namespace tutti {
 
 Sgd::Sgd(const std::vector<ParamView>& views, Common common, const Options& options)
@@ -10,15 +12,31 @@ Sgd::Sgd(const std::vector<ParamView>& views, Common common, const Options& opti
   if (options_.momentum != 0.0) momentum_buffers_ = &add_state("momentum_buffer");
 }
 
+// Dampening leaves the first gradient of a parameter alone.
 void Sgd::update(const Call& call, const at::Tensor& grad_scale) {
+  const auto is_first = [&](size_t member) { return steps(member) == 1; };
+  const auto firsts = std::count_if(call.members.begin(), call.members.end(), is_first);
+  const bool all = firsts == std::ssize(call.members);
+  if (firsts == 0 || all || options_.dampening == 0.0) return take(call, grad_scale, all);
+  Call first{call.weight_decay, {}, {}, {}}, later = first;
+  for (size_t i = 0; i < call.members.size(); ++i) {
+    Call& part = is_first(call.members[i]) ? first : later;
+    part.members.push_back(call.members[i]);
+    part.tensors.push_back(call.tensors[i]);
+    part.grads.push_back(call.grads[i]);
+  }
+  take(first, grad_scale, /*is_first_step=*/true);
+  take(later, grad_scale, /*is_first_step=*/false);
+}
+
+void Sgd::take(const Call& call, const at::Tensor& grad_scale, bool is_first_step) {
   const auto buffers = momentum_buffers_ ? pick(*momentum_buffers_, call.members) : std::vector<at::Tensor>();
   const double lr_part = base_lr() == 0.0 ? 1.0 : lr() / base_lr();
   if (options_.decoupled && call.weight_decay != 0.0)
     at::_foreach_mul_(call.tensors, 1.0 - lr_part * call.weight_decay);
   at::_fused_sgd_(call.tensors, call.grads, buffers, options_.decoupled ? 0.0 : call.weight_decay,
                   options_.momentum, lr(), options_.dampening, options_.nesterov, /*maximize=*/false,
-                  /*is_first_step=*/steps() == 1,
-                  grad_scale.defined() ? std::optional(grad_scale) : std::nullopt);
+                  is_first_step, grad_scale.defined() ? std::optional(grad_scale) : std::nullopt);
 }
 
 }  // namespace tutti

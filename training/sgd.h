@@ -21,6 +21,7 @@ class Sgd final : public Optimizer {
 
  private:
   void update(const Call& call, const at::Tensor& grad_scale) override;
+  void take(const Call& call, const at::Tensor& grad_scale, bool is_first_step);
 
   Options options_;
   StateTensors* momentum_buffers_ = nullptr;

@@ -25,10 +25,8 @@ std::vector<std::pair<std::string, at::Tensor>> saved_tensors(const Trainee& tra
     saved.emplace_back(std::string(kModelPrefix) + one.name, one.parameter->tensor.detach());
   for (const auto& one : trainee.buffers)
     saved.emplace_back(std::string(kModelPrefix) + one.name, one.buffer->tensor);
-  for (const auto& one : trainee.optimizer->state()) {
-    const std::string of = one.view ? one.view->name + "/" : "";
-    saved.emplace_back("optimizer/" + of + one.name, one.tensor);
-  }
+  for (const auto& one : trainee.optimizer->state())
+    saved.emplace_back("optimizer/" + one.view->name + "/" + one.name, one.tensor);
   saved.insert(saved.end(), trainee.listeners.begin(), trainee.listeners.end());
   return saved;
 }

@@ -1,5 +1,6 @@
-// A model, an algorithm, a callback and a logger for recipes to name: examples/cpp/plugin.toml does.
+// A model, algorithms, a callback and a logger for recipes to name: examples/cpp/plugin.toml does.
 #include <actors/plugin.h>
+#include <models/layers/layer_norm.h>
 #include <models/mlp.h>
 #include <training/state.h>
 
@@ -25,6 +26,17 @@ struct Shorten final : tutti::Algorithm {
   }
 };
 
+// Normalises what the first layer gives instead of rectifying it.
+struct Normalise final : tutti::Algorithm {
+  explicit Normalise(int64_t width) : width(width) {}
+  std::string name() const override { return "Normalise"; }
+  bool match(tutti::Event event, const tutti::State&) const override { return event == tutti::Event::kInit; }
+  void apply(tutti::Event, tutti::State& state, tutti::Logger&) override {
+    state.model->slots().at(1)->fill(std::make_shared<tutti::LayerNorm>(width));
+  }
+  int64_t width;
+};
+
 // Counts what is logged.
 struct Tally final : tutti::LoggerDestination {
   std::string name() const override { return "Tally"; }
@@ -48,6 +60,9 @@ void tutti_plugin(tutti::Plugin& plugin) {
         tutti::MlpOptions{64, {options.at("width").integer()}, samples.classes});
   };
   plugin.algorithms["shorten"] = [](const tutti::Setting&) { return std::make_shared<Shorten>(); };
+  plugin.algorithms["normalise"] = [](const tutti::Setting& options) {
+    return std::make_shared<Normalise>(options.at("width").integer());
+  };
   plugin.callbacks["printer"] = [](const tutti::Setting&) { return std::make_shared<Printer>(); };
   plugin.loggers["tally"] = [](const tutti::Setting&) { return std::make_shared<Tally>(); };
 }

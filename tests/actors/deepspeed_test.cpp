@@ -36,9 +36,9 @@ std::string why(const std::string& deepspeed, const std::string& data = "", cons
 }
 
 // Why it cannot be on so many ranks, or "".
-std::string rule(const Setting& recipe, int64_t device_batch, int world) {
+std::string rule(const Setting& recipe, int64_t global_batch, int world) {
   try {
-    require_deepspeed_rule(recipe, device_batch, world);
+    require_deepspeed_rule(recipe, global_batch, world);
   } catch (const UserError& error) {
     return error.what();
   }
@@ -54,14 +54,14 @@ TEST(DeepSpeed, WholeBatchIsTheRecipes) {
 TEST(DeepSpeed, MicroBatchAndAccumulationAreTheRecipes) {
   const Setting sized = resolved("train_batch_size = 96\ntrain_micro_batch_size_per_gpu = 16");
   EXPECT_EQ(sized.at("train").at("device_train_microbatch_size").integer(), 16);
-  EXPECT_EQ(rule(sized, 48, 2), "");
-  EXPECT_THAT(rule(sized, 40, 2),
+  EXPECT_EQ(rule(sized, 96, 2), "");
+  EXPECT_THAT(rule(sized, 80, 2),
               HasSubstr("data.train.device_batch_size says 40 samples on each of 2 ranks"));
 
   const Setting counted = resolved("train_micro_batch_size_per_gpu = 16\ngradient_accumulation_steps = 3");
   EXPECT_EQ(counted.at("data").at("train").at("device_batch_size").integer(), 48);
   EXPECT_EQ(counted.at("train").at("grad_accum").integer(), 3);
-  EXPECT_EQ(rule(counted, 48, 2), "");
+  EXPECT_EQ(rule(counted, 96, 2), "");
 
   const Setting alone = resolved("train_micro_batch_size_per_gpu = 16");
   EXPECT_EQ(alone.at("data").at("train").at("device_batch_size").integer(), 16);
@@ -77,7 +77,7 @@ TEST(DeepSpeed, AccumulationAndSizeOfMicrobatchesMayBothBeTold) {
   const Setting both =
       resolved("gradient_accumulation_steps = 6", "batch_size = 96", "device_train_microbatch_size = 16");
   EXPECT_EQ(rule(both, 96, 1), "");
-  EXPECT_THAT(rule(both, 48, 2), HasSubstr("train.device_train_microbatch_size = 16"));
+  EXPECT_THAT(rule(both, 96, 2), HasSubstr("train.device_train_microbatch_size = 16"));
 }
 
 TEST(DeepSpeed, WhatItLeavesOutIsWhatTheRecipeSays) {
@@ -102,14 +102,16 @@ TEST(DeepSpeed, WhatItLeavesOutIsWhatTheRecipeSays) {
 TEST(DeepSpeed, BatchesThatDoNotMultiplyAreAnError) {
   const Setting all =
       resolved("train_batch_size = 96\ntrain_micro_batch_size_per_gpu = 16\ngradient_accumulation_steps = 3");
-  EXPECT_EQ(rule(all, 48, 2), "");
+  EXPECT_EQ(rule(all, 96, 2), "");
   EXPECT_THAT(rule(all, 96, 1),
               AllOf(StartsWith("test.toml:3: deepspeed.train_micro_batch_size_per_gpu = 16: "),
                     HasSubstr("96 samples on each of 1 ranks; accumulation is train.grad_accum = 3")));
-  EXPECT_THAT(rule(resolved("train_batch_size = 96\ntrain_micro_batch_size_per_gpu = 36"), 48, 2),
+  EXPECT_THAT(rule(resolved("train_batch_size = 96\ntrain_micro_batch_size_per_gpu = 36"), 96, 2),
               HasSubstr("micro batch x accumulation x ranks must be the batch"));
-  EXPECT_THAT(rule(resolved("train_batch_size = 96\ngradient_accumulation_steps = 5"), 48, 2),
+  EXPECT_THAT(rule(resolved("train_batch_size = 96\ngradient_accumulation_steps = 5"), 96, 2),
               StartsWith("test.toml:3: deepspeed.gradient_accumulation_steps = 5: it does not divide"));
+  EXPECT_THAT(rule(all, 96, 5), AllOf(StartsWith("test.toml:2: deepspeed.train_batch_size = 96: "),
+                                      HasSubstr("no multiple of the number of ranks, 5")));
 }
 
 TEST(DeepSpeed, ContradictionsNameBoth) {
@@ -169,11 +171,27 @@ TEST(DeepSpeed, ItsScaleIsTakenWhereTheRecipeSaysNothingElse) {
       AllOf(HasSubstr("deepspeed.fp16.initial_scale_power = 10"), HasSubstr("precision.init_scale = 2")));
 }
 
-TEST(DeepSpeed, ClippingIsRefusedAsLongAsThereIsNone) {
-  EXPECT_THAT(
-      why("gradient_clipping = 1.0", "batch_size = 8"),
-      AllOf(StartsWith("test.toml:2: deepspeed.gradient_clipping = 1.0: "), HasSubstr("GradientClipping")));
-  EXPECT_NO_THROW(resolved("gradient_clipping = 0.0", "batch_size = 8"));
+TEST(DeepSpeed, ClippingIsAnAlgorithmOfTheRecipe) {
+  EXPECT_TRUE(resolved("gradient_clipping = 0.0", "batch_size = 8").at("algorithms").array().empty());
+  const Setting recipe = resolved("gradient_clipping = 1.5", "batch_size = 8");
+  ASSERT_EQ(recipe.at("algorithms").array().size(), 1u);
+  const Setting& clipping = recipe.at("algorithms").array()[0];
+  EXPECT_EQ(clipping.at("kind").text(), "gradient_clipping");
+  EXPECT_EQ(clipping.at("clipping_type").text(), "norm");
+  EXPECT_EQ(clipping.at("clipping_threshold").number(), 1.5);
+  EXPECT_EQ(resolve_recipe(parse_recipe(write_recipe(recipe), "/recipe.toml")).toml(), recipe.toml());
+}
+
+TEST(DeepSpeed, ClippingMayNotContradictTheRecipes) {
+  const std::string clipping = "[[algorithms]]\nkind = 'gradient_clipping'\nclipping_type = ";
+  const std::string seconds[] = {clipping + "'norm'\nclipping_threshold = 2", clipping + "'value'\n"};
+  EXPECT_THAT(why("gradient_clipping = 1.5", "batch_size = 8", seconds[0]),
+              AllOf(StartsWith("test.toml:2: deepspeed.gradient_clipping = 1.5: "),
+                    HasSubstr("algorithms.0.clipping_threshold = 2")));
+  EXPECT_THAT(why("gradient_clipping = 1.5", "batch_size = 8", seconds[1]),
+              HasSubstr("algorithms.0.clipping_type = \"value\""));
+  const Setting same = resolved("gradient_clipping = 2", "batch_size = 8", seconds[0]);
+  EXPECT_EQ(same.at("algorithms").array().size(), 1u);
 }
 
 TEST(DeepSpeed, StepsPerPrintAreThoseOfProgress) {

@@ -61,10 +61,13 @@ class EvaluationTest : public testing::Test {
   // Two batches of five; the other rank has had as many, and as long.
   NamedValues run() {
     const auto fetch = [](int64_t) {
-      return Batch(TensorTree::Children{{"input", at::randn({5, 3})}, {"target", at::randint(10, {5})}});
+      const TensorTree::Children five{{"input", at::randn({5, 3})}, {"target", at::randint(10, {5})}};
+      return EvalPart{Batch(five), 5};
     };
-    const auto double_them = [](const at::Tensor& values) { values.mul_(2); };
-    return evaluate(state_, *engine_, two_batches(), fetch, double_them, [] { return 1.5; }).value();
+    EvalHooks hooks = lone_eval_hooks(*engine_, fetch);
+    hooks.sum_over_ranks = [](const at::Tensor& values) { values.mul_(2); };
+    hooks.stopwatch = [] { return 1.5; };
+    return evaluate(state_, *engine_, two_batches(), hooks).value();
   }
 
   State state_;
@@ -90,11 +93,13 @@ TEST_F(EvaluationTest, CountsOfAllRanksAreThereAtItsEnd) {
 TEST_F(EvaluationTest, IsVoidOnAllRanksWhereOneIsAskedToStop) {
   run();
   const auto before = state_.metric_values;
-  const auto other_stops = [](const at::Tensor& values) { values.select(0, 3).fill_(1.0); };
   const auto fetch = [](int64_t) {
-    return Batch(TensorTree::Children{{"input", at::zeros({5, 3})}, {"target", at::zeros({5}, at::kLong)}});
+    const TensorTree::Children five{{"input", at::zeros({5, 3})}, {"target", at::zeros({5}, at::kLong)}};
+    return EvalPart{Batch(five), 5};
   };
-  EXPECT_FALSE(evaluate(state_, *engine_, two_batches(), fetch, other_stops, [] { return 1.5; }));
+  EvalHooks other_stops = lone_eval_hooks(*engine_, fetch);
+  other_stops.sum_over_ranks = [](const at::Tensor& values) { values.select(0, 3).fill_(1.0); };
+  EXPECT_FALSE(evaluate(state_, *engine_, two_batches(), other_stops));
   EXPECT_EQ(state_.metric_values, before);
   EXPECT_EQ(state_.dataloader_label, "train");
 }

@@ -72,7 +72,20 @@ TEST_F(GradientBucketsTest, UnusedParameterCountsAsZero) {
     backward(first_);
     buckets_.end_step();
     EXPECT_TRUE(at::equal(buckets_.gradients()[1], at::zeros({5})));
+    EXPECT_EQ(buckets_.unused(), 1);
+    EXPECT_TRUE(buckets_.used().equal(at::tensor({1.0, 0.0}, at::kDouble)));
   }
+}
+
+TEST_F(GradientBucketsTest, WhatIsNotTrainedIsNotWaitedFor) {
+  for (const auto& one : parameters(conv_))
+    if (one.name == "unused") one.parameter->tensor.set_requires_grad(false);
+  bind();
+  buckets_.begin_step();
+  buckets_.begin_last_microbatch();
+  backward(first_);
+  buckets_.end_step();
+  EXPECT_EQ(buckets_.unused(), 0);
 }
 
 TEST_F(GradientBucketsTest, EveryBucketIsReportedOnceAStep) {

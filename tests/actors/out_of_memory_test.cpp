@@ -244,23 +244,19 @@ class FailsAt final : public Algorithm {
 
 TEST(OutOfMemoryTest, AtAnEventOutsideOfAStepItIsAClearStop) {
   using enum Event;
-  const std::pair<Event, const char*> events[] = {
-      {kFitStart, "fit_start after step 0: "},        {kEpochStart, "epoch_start after step 0: "},
-      {kBeforeDataloader, "before_dataloader after"}, {kBatchEnd, "batch_end after step 1: "},
-      {kBatchCheckpoint, "batch_checkpoint after"},   {kEpochEnd, "epoch_end after step 2: "},
-      {kEpochCheckpoint, "epoch_checkpoint after"},   {kFitEnd, "fit_end after step 4: "}};
-  for (const auto& [event, begins] : events) {
+  const std::pair<Event, int> events[] = {
+      {kFitStart, 0},        {kEpochStart, 0}, {kBeforeDataloader, 0}, {kBatchEnd, 1},
+      {kBatchCheckpoint, 1}, {kEpochEnd, 2},   {kEpochCheckpoint, 2},  {kFitEnd, 4}};
+  for (const auto& [event, step] : events) {
     const auto fails = [event = event](int) {
       Engine::Options options;
       options.algorithms = {std::make_shared<FailsAt>(event)};
       return options;
     };
+    const std::string why = "after step " + std::to_string(step) +
+                            ": rank 0 and 1 other ran out of memory in a callback or an algorithm";
     const std::string error = MemoryWorld{.recipe = mlp(4), .listeners = fails}.run("1").error;
-    EXPECT_EQ(error.find(begins), 0u) << error;
-    for (const char* words :
-         {"out of memory, and it cannot be done in smaller parts; --resume auto goes on from",
-          "no room at the event"})
-      EXPECT_NE(error.find(words), std::string::npos) << error;
+    EXPECT_EQ(error.find(why), 0u) << error;
   }
 }
 

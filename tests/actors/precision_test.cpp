@@ -161,13 +161,15 @@ TEST(PrecisionTest, ParametersReductionAndBuffersAreSetApart) {
 
 // ---- the gradient scaler
 
+constexpr const char* kStep = "optimizer/0.weight/step";
+
 TEST(PrecisionTest, AScaleThatOverflowsCostsStepsUntilItFits) {
   const std::string wild = "init_scale = 1e12\n", few = "precision = 'amp_fp16'\nmax_duration = ";
   const Outcome first = train(precision_recipe(few + "'1ba'\n", wild), 2);
   EXPECT_EQ(first.state.grad_scaler.scale, static_cast<float>(1e12) / 2);
-  EXPECT_EQ(first.tensors.at("optimizer/step").item<int64_t>(), 0) << "the step was taken";
+  EXPECT_EQ(first.tensors.at(kStep).item<int64_t>(), 0) << "the step was taken";
   const Outcome later = train(precision_recipe(few + "'60ba'\n", wild), 2);
-  EXPECT_GT(later.tensors.at("optimizer/step").item<int64_t>(), 20);
+  EXPECT_GT(later.tensors.at(kStep).item<int64_t>(), 20);
   EXPECT_LT(later.state.grad_scaler.scale, 1e8);
   EXPECT_GT(later.state.grad_scaler.growth_tracker, 0);
 }

@@ -1,6 +1,7 @@
 #include "actors/process_watch.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -32,6 +33,30 @@ TEST(ProcessWatchDeathTest, WhatDoesNotReturnEndsByForceAfterItsLastWords) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(run_stuck([] { std::fputs("last words\n", stderr); }), testing::ExitedWithCode(1),
               "last words\nerror: rank 0: ends by force");
+}
+
+// Never ends, and is told to.
+class BusyActor final : public Actor {
+ public:
+  void start(Context&) override {
+    kill(getpid(), SIGTERM);
+    for (;;) pause();
+  }
+  void receive(Context&, Envelope&) override {}
+};
+
+void run_busy() {
+  hold_stop_signals();
+  ThreadScheduler scheduler;
+  const ActorId id = scheduler.reserve("busy", 0);
+  scheduler.install(id, std::make_unique<BusyActor>());
+  const ProcessWatch watch(scheduler, id, 0, [] { _exit(7); });
+  scheduler.run();
+}
+
+TEST(ProcessWatchDeathTest, WhoIsBusyWhenToldToEndSaysItsLastWordsBeforeItIsKilled) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(run_busy(), testing::ExitedWithCode(7), "");
 }
 
 TEST(ProcessWatchDeathTest, LastWordsThatAreStuckAreNotWaitedFor) {

@@ -66,6 +66,58 @@ TEST(OutOfMemoryTest, WhatWasTrainedBeforeAnEvaluationThatIsTooLargeIsSaved) {
   EXPECT_EQ(inspect_digest(folder.path("whole")), inspect_digest(folder.path("cut")));
 }
 
+// Runs out of memory once, on the rank and after the step that it is made for.
+class FailsOnce final : public Callback {
+ public:
+  FailsOnce(Event event, int rank, int64_t step) : event_(event), rank_(rank), step_(step) {}
+  std::string name() const override { return "FailsOnce"; }
+  void run_event(Event event, State& state, Logger&) override {
+    if (event == event_ && state.rank == rank_ && state.timestamp.batch == step_)
+      TORCH_CHECK_WITH(OutOfMemoryError, false, "no room at the event");
+  }
+
+ private:
+  Event event_;
+  int rank_;
+  int64_t step_;
+};
+
+// The other rank has no less to do until the next verdict, and that is of no use then.
+TEST(OutOfMemoryTest, WhatWasTrainedBeforeAListenerFailsIsSaved) {
+  const Scratch folder;
+  const auto train = [&](const std::string& run, std::shared_ptr<Callback> fails, const std::string& resume) {
+    LocalRunOptions options;
+    options.run_dir = folder.path(run);
+    options.resume = resume;
+    options.quiet = true;
+    options.prepare = [fails](Job& job) {
+      job.listeners = [fails](int) {
+        Engine::Options listeners;
+        if (fails) listeners.callbacks = {fails};
+        return listeners;
+      };
+    };
+    const std::string eval =
+        "eval_interval = '2ba'\n[data.eval]\nkind = 'synthetic'\nsamples = 12\nshape = [3]\n";
+    train_in_one_process(recipe_of(mlp(4) + eval), options);
+  };
+  train("whole", nullptr, "");
+  const std::pair<Event, int64_t> moments[] = {
+      {Event::kBatchEnd, 1},  {Event::kBatchEnd, 4}, {Event::kEpochEnd, 2},     {Event::kEpochStart, 2},
+      {Event::kEvalStart, 2}, {Event::kEvalEnd, 2},  {Event::kEvalAfterAll, 4}, {Event::kFitEnd, 4}};
+  for (const auto& [event, step] : moments) {
+    const std::string what = std::string(name(event)) + std::to_string(step);
+    const auto fails = std::make_shared<FailsOnce>(event, 1, step);
+    const std::string why = "after step " + std::to_string(step) + ": rank 1 ran out of memory in";
+    const std::string error = message_of<OperatingError>([&] { train(what, fails, ""); });
+    EXPECT_TRUE(error.starts_with(why)) << what << ": " << error;
+    const std::string latest = std::filesystem::read_symlink(folder.path(what) + "/checkpoints/latest");
+    EXPECT_TRUE(latest.ends_with("-ba" + std::to_string(step))) << what << ": " << latest;
+    train(what, nullptr, "auto");
+    EXPECT_EQ(inspect_digest(folder.path("whole")), inspect_digest(folder.path(what))) << what;
+  }
+}
+
 // Keeps what attempts answered of their failures; or says it beforehand, as a replay does.
 class FailuresOfAttempts final : public Recorder {
  public:

@@ -49,7 +49,7 @@ TEST(Sampler, AnyWorldSeesTheSameGlobalBatches) {
   for (int64_t epoch = 0; epoch < 2; ++epoch) {
     for (int64_t batch = 0; batch < alone.batches(); ++batch) {
       const auto want = alone.indices(data, epoch, batch);
-      for (const int world : {2, 3, 4, 8})
+      for (const int world : {2, 3, 4, 5, 7, 8})
         EXPECT_EQ(global_batch_of(data, 96, world, epoch, batch), want) << world;
     }
   }
@@ -57,7 +57,7 @@ TEST(Sampler, AnyWorldSeesTheSameGlobalBatches) {
 
 TEST(Sampler, EverySampleIsSeenOnceAnEpoch) {
   const Numbers data(1437);
-  for (const int world : {1, 2, 3, 4, 8}) {
+  for (const int world : {1, 2, 3, 4, 5, 8}) {
     std::vector<int64_t> seen;
     for (int64_t batch = 0; batch < sampler_of(1437, 96, 0, world).batches(); ++batch) {
       const auto part = global_batch_of(data, 96, world, 3, batch);
@@ -79,6 +79,16 @@ TEST(Sampler, ShortLastBatchIsSpreadOverTheLowerRanks) {
   for (int rank = 0; rank < 4; ++rank) {
     EXPECT_EQ(sampler_of(10, 8, rank, 4, false).indices(data, 0, 1), want[static_cast<size_t>(rank)]) << rank;
   }
+}
+
+TEST(Sampler, BatchThatTheRanksDoNotDivideIsSpreadOverTheLowerOnes) {
+  const Numbers data(10);
+  const std::vector<std::vector<int64_t>> want = {{5, 6}, {7, 8}, {9}};
+  for (int rank = 0; rank < 3; ++rank)
+    EXPECT_EQ(sampler_of(10, 5, rank, 3, false).indices(data, 0, 1), want[static_cast<size_t>(rank)]) << rank;
+  EXPECT_EQ(largest_part(5, 3), 2);
+  EXPECT_EQ(share_of_even_part(1, 5, 3), 0.6);
+  EXPECT_EQ(share_of_even_part(2, 6, 3), 1.0);
 }
 
 TEST(Sampler, DropLastLeavesTheShortBatchOut) {

@@ -7,6 +7,7 @@
 #include <regex>
 #include <sstream>
 
+#include "algorithms/catalog.h"
 #include "tests/golden/composer_names.h"
 #include "training/catalog.h"
 
@@ -71,7 +72,7 @@ std::string line(const GoldenCase& c, const std::string& attribute, const std::s
 
 // A table that names a kind: parameters `prefix`name, `prefix`<key>, ...
 std::string section_text(const GoldenCase& c, const std::string& prefix, const Catalog& catalog) {
-  const std::string section = "[" + catalog.section + "]";
+  const std::string section = catalog.repeated ? "[[" + catalog.section + "]]" : "[" + catalog.section + "]";
   const std::string kind = recipe_kind(section, c.text(prefix + "name"));
   const std::vector<Key> keys = catalog.keys_of(catalog.find_entry(kind));
   std::string text = section + "\nkind = '" + kind + "'\n";
@@ -95,6 +96,13 @@ std::string scheduler_text(const GoldenCase& c) {
   const bool every_batch = c.number("step_schedulers_every_batch") != 0.0;
   const bool is_composers = c.text("sched.name").starts_with("composer.");
   if (!is_composers || !every_batch) text += every_batch ? "step = 'batch'\n" : "step = 'epoch'\n";
+  return text;
+}
+
+std::string algorithms_text(const GoldenCase& c) {
+  std::string text;
+  for (int i = 0; c.has("algo" + std::to_string(i) + ".name"); ++i)
+    text += section_text(c, "algo" + std::to_string(i) + ".", algorithm_catalog());
   return text;
 }
 
@@ -124,7 +132,8 @@ void expect_nothing_else(const GoldenCase& c) {
                                       "scale_schedule_ratio",
                                       "step_schedulers_every_batch"};
   for (const std::string& name : c.attributes())
-    if (name.starts_with("opt.") || name.starts_with("sched.")) parameters.insert(name);
+    if (name.starts_with("opt.") || name.starts_with("sched.") || name.starts_with("algo"))
+      parameters.insert(name);
   c.expect_only(parameters, {"weights", "x_train", "y_train", "x_eval", "y_eval"});
   if (c.has("draws")) {
     EXPECT_EQ(c.text("draws"), "") << c.title() << ": no test knows random draws";
@@ -151,7 +160,7 @@ std::string recipe_text(const GoldenCase& c, const std::string& data, const std:
   text += data_text("train", data, batch);
   if (c.holds("in/x_eval"))
     text += data_text("eval", data, c.has("eval_batch_size") ? c.number("eval_batch_size") : batch);
-  return text + optimizer_text(c) + scheduler_text(c) + train_text(c);
+  return text + optimizer_text(c) + scheduler_text(c) + train_text(c) + algorithms_text(c);
 }
 
 }  // namespace tutti

@@ -118,26 +118,20 @@ void expect_golden(const GoldenCase& c, const std::string& run) {
   expect_weights(c, checkpoints + "/" + kLatest, "out/weights");
 }
 
-// Whether it trains with algorithms, which are not built yet.
+// Whether it trains with algorithms that are not built yet.
 bool waits_for_algorithms(const GoldenCase& c) {
   const int count = c.has("num_algorithms") ? static_cast<int>(c.number("num_algorithms")) : 0;
-  for (int i = 0; i < count; ++i) {
-    const std::string name = c.text("algo" + std::to_string(i) + ".name");
-    if (!is_not_built("algorithm " + name)) throw std::logic_error("no test knows the algorithm " + name);
-  }
-  return count > 0;
+  bool waits = false;
+  for (int i = 0; i < count; ++i)
+    waits |= is_not_built("algorithm " + c.text("algo" + std::to_string(i) + ".name"));
+  return waits;
 }
 
 // Why two ranks do not do what Composer's one does, or "".
 std::string reason_against_two_ranks(const GoldenCase& c) {
-  const auto is_odd = [](double count) { return static_cast<int64_t>(count) % 2 != 0; };
   if (c.has("error")) return "what is refused needs no second rank";
   if (c.text("arch").find("BatchNorm") != std::string::npos)
     return "batch normalisation sees a rank's part of a batch";
-  if (is_odd(c.number("batch_size")) || (c.has("eval_batch_size") && is_odd(c.number("eval_batch_size"))))
-    return "two ranks do not divide the batch";
-  if (c.holds("in/x_eval") && is_odd(static_cast<double>(c.tensor("in/x_eval").size(0))))
-    return "two ranks do not divide the last evaluated batch, and Composer weighs the means of unlike parts";
   return "";
 }
 
@@ -155,7 +149,7 @@ void train_by_command(const GoldenCase& c, const std::string& launcher) {
 class GoldenTrainer : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    if (waits_for_algorithms(case_)) GTEST_SKIP() << "no algorithms yet";
+    if (waits_for_algorithms(case_)) GTEST_SKIP() << "its algorithms are not built yet";
   }
 
   GoldenCase case_{golden_path(kFile), GetParam()};

@@ -143,10 +143,9 @@ monitor = "metrics/eval/LanguageCrossEntropy"
         place = self.alter(TRAIN_PATH, TRAIN_PATH.replace("digits", "digit"))
         self.refused(place, 'data.train.path = "', "data/digit.h5", "no such file")
 
-    def test_a_batch_that_the_ranks_do_not_divide(self):
-        place = self.alter("batch_size = 96 ", "batch_size = 97 ")
-        for ranks in (2, 3):
-            self.refused(place, "data.train.batch_size = 97", f"the number of ranks, {ranks}", ranks=[ranks])
+    def test_a_batch_of_fewer_samples_than_ranks(self):
+        place = self.alter("batch_size = 96 ", "batch_size = 1 ")
+        self.refused(place, "data.train.batch_size = 1:", "a sample for each of 2 ranks", ranks=[2])
 
     def test_hdf5_without_the_dataset(self):
         place = self.alter('group = "train"', 'group = "training"')

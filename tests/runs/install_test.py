@@ -7,6 +7,11 @@ import tutti_run
 from tutti_run import BUILD, SOURCE
 
 
+def last_accuracy(run):
+    key = "metrics/eval/MulticlassAccuracy"
+    return [line[key] for line in tutti_run.metrics(run) if key in line][-1]
+
+
 class Install(tutti_run.RunTest):
     def call(self, *words, **options):
         done = subprocess.run([str(word) for word in words], capture_output=True, text=True, **options)
@@ -47,6 +52,9 @@ class Install(tutti_run.RunTest):
         self.assertIn("replayed", replayed)
         self.assertNotIn("values logged", replayed)
         self.assertIn('width = 24', self.call(command, "check", recipe))
+        accuracy = self.call(command, "eval", recipe, "--checkpoint", run).split()[-1]
+        self.assertAlmostEqual(float(accuracy), last_accuracy(run), places=4, msg="its algorithm made another model")
+        self.call(command, "predict", recipe, "--checkpoint", run, "--out", self.folder / "out.h5")
         wide = 'model.name = "wide": the library of [plugins] has no such model; there are narrow'
         for name, words in {"model.name=wide": wide, "plugins.library=none.so": "none.so"}.items():
             self.assertIn(words, self.refused(command, "check", recipe, "--set", name))

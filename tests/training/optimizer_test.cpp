@@ -91,11 +91,39 @@ TEST(Optimizer, GoesOnFromCopiedState) {
 TEST(Optimizer, StateIsNamedAsInPyTorch) {
   std::vector<ParamView> views = pair_of_ones();
   const auto state = make_optimizer(sgd(0.1, 0.9, 0.0), views)->state();
-  ASSERT_EQ(state.size(), 3U);
-  EXPECT_EQ(state[0].name, "step");
-  EXPECT_EQ(state[0].view, nullptr);
-  EXPECT_EQ(state[1].name, "momentum_buffer");
-  EXPECT_EQ(state[1].view->name, "fc.weight");
+  ASSERT_EQ(state.size(), 4U);
+  EXPECT_EQ(state[1].name, "step");
+  EXPECT_EQ(state[1].view->name, "fc.bias");
+  EXPECT_EQ(state[2].name, "momentum_buffer");
+  EXPECT_EQ(state[2].view->name, "fc.weight");
+}
+
+// As torch.optim: each parameter counts its own steps, and dampening spares its own first gradient.
+TEST(Optimizer, AParameterWhoseGradientComesLaterIsOneThatBeginsLater) {
+  for (const char* kind : {"sgd", "adam", "adamw", "decoupled_sgdw", "decoupled_adamw"}) {
+    const Setting section = section_with({{"kind", std::string(kind)},
+                                          {"lr", 0.1},
+                                          {"weight_decay", 0.25},
+                                          {"momentum", 0.9},
+                                          {"dampening", 0.5},
+                                          {"nesterov", false},
+                                          {"betas", list_value({0.9, 0.99})},
+                                          {"eps", 1e-8},
+                                          {"amsgrad", false}});
+    std::vector<ParamView> late = pair_of_ones(), alone = pair_of_ones();
+    const auto optimizer = make_optimizer(section, late), other = make_optimizer(section, alone);
+    late[1].grad = at::Tensor();
+    optimizer->step();
+    for (const double gradient : {0.5, -2.0}) {
+      late[1].grad = at::full({2}, gradient);
+      alone[1].grad = at::full({2}, gradient);
+      optimizer->step();
+      other->step();
+    }
+    EXPECT_TRUE(late[1].tensor.equal(alone[1].tensor)) << kind;
+    EXPECT_EQ(optimizer->steps(0), 3);
+    EXPECT_EQ(optimizer->steps(1), 2);
+  }
 }
 
 TEST(Optimizer, StridesOfSingleItemsDoNotMatter) {

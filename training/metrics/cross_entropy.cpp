@@ -10,8 +10,8 @@ namespace tutti {
 void CrossEntropy::update(const at::Tensor& outputs, const at::Tensor& target) {
   SoftCrossEntropyOptions options{.weight = {}, .ignore_index = ignore_index_};
   if (batch_means_) {
-    sums_[0] += soft_cross_entropy(outputs, target, options).item<double>();
-    sums_[1] += 1.0;
+    sums_[0] += share() * soft_cross_entropy(outputs, target, options).item<double>();
+    sums_[1] += share();
     return;
   }
   options.reduction = LossReduction::kNone;

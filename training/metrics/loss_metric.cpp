@@ -5,7 +5,7 @@
 namespace tutti {
 
 void LossMetric::update(const at::Tensor& outputs, const at::Tensor& target) {
-  const double weight = batch_means_ ? 1.0 : static_cast<double>(outputs.size(0));
+  const double weight = batch_means_ ? share() : static_cast<double>(outputs.size(0));
   sums_[0] += weight * loss_(outputs, target).item<double>();
   sums_[1] += weight;
 }

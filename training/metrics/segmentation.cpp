@@ -75,8 +75,8 @@ void Dice::update(const at::Tensor& outputs, const at::Tensor& target) {
   if (!batch_means_) return add_areas(sums_, outputs.argmax(1), target);
   std::vector<double> areas = no_areas(num_classes_);
   add_areas(areas, outputs.argmax(1), target);
-  sums_[0] += mean_dice(areas);
-  sums_[1] += 1.0;
+  sums_[0] += share() * mean_dice(areas);
+  sums_[1] += share();
 }
 
 double Dice::compute() const { return 100.0 * (batch_means_ ? sums_[0] / sums_[1] : mean_dice(sums_)); }

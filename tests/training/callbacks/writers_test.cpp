@@ -43,7 +43,7 @@ TEST_F(Writing, OomObserverTellsWhatHeldMemory) {
   observer.out_of_memory(state_, logged_, "step 3: rank 0 ran out of memory");
   EXPECT_THAT(text("memory/rank0_oom.txt"),
               AllOf(HasSubstr("step 3: rank 0 ran out"), HasSubstr("parameters 12\n"),
-                    HasSubstr("optimizer 32\n")));  // two moments of three floats, and the count of steps
+                    HasSubstr("optimizer 40\n")));  // two moments of three floats, and the count of steps
   observer.out_of_memory(state_, logged_, "step 4");
   EXPECT_THAT(text("memory/rank0_oom-2.txt"), HasSubstr("step 4"));
 }

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "runtime/catalog.h"
+
+namespace tutti {
+
+// [[algorithms]].
+Catalog algorithm_catalog();
+
+}  // namespace tutti

@@ -1,0 +1,31 @@
+#include "algorithms/factory.h"
+
+#include <map>
+
+#include "algorithms/gradient_clipping.h"
+
+namespace tutti {
+namespace {
+
+using AlgorithmPtr = std::shared_ptr<Algorithm>;
+using AlgorithmMaker = AlgorithmPtr (*)(const Setting& section);
+
+AlgorithmPtr gradient_clipping(const Setting& section) {
+  static const std::map<std::string, ClippingType> types = {
+      {"norm", ClippingType::kNorm}, {"value", ClippingType::kValue}, {"adaptive", ClippingType::kAdaptive}};
+  return std::make_shared<GradientClipping>(types.at(section.at("clipping_type").text()),
+                                            section.at("clipping_threshold").number());
+}
+
+const std::map<std::string, AlgorithmMaker>& algorithm_makers() {
+  static const std::map<std::string, AlgorithmMaker> all = {{"gradient_clipping", gradient_clipping}};
+  return all;
+}
+
+}  // namespace
+
+AlgorithmPtr make_algorithm(const Setting& section) {
+  return algorithm_makers().at(section.at("kind").text())(section);
+}
+
+}  // namespace tutti

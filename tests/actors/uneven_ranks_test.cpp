@@ -1,0 +1,112 @@
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "actors/inspect.h"
+#include "io/checkpoint.h"
+#include "models/model.h"
+#include "sim/local_run.h"
+#include "tests/actors/sleeping_world.h"
+
+namespace tutti {
+namespace {
+
+constexpr int kSteps = 12;
+
+void ones(at::Tensor& tensor, at::Generator) { tensor.fill_(1.0); }
+
+// One of its parameters is for samples of one kind only, another for none.
+class Branching final : public Model {
+ public:
+  Branching()
+      : trunk_(add_parameter("trunk", {6}, ones)),
+        branch_(add_parameter("branch", {6}, ones)),
+        idle_(add_parameter("idle", {6}, ones)) {}
+  TensorTree forward(const Batch& batch) override {
+    const at::Tensor x = batch["input"];
+    const at::Tensor rare = x.select(1, 0).gt(1.0);
+    at::Tensor y = x.matmul(trunk_.tensor);
+    if (rare.any().item<bool>()) y = y + rare * x.matmul(branch_.tensor);
+    return y;
+  }
+  at::Tensor loss(const Outputs& outputs, const Batch&) override {
+    return (outputs.tensor() - 1).square().mean();
+  }
+  const char* kind() const override { return "Branching"; }
+
+ private:
+  Parameter& trunk_;
+  Parameter& branch_;
+  Parameter& idle_;
+};
+
+struct Run {
+  int ranks = 1;
+  int parts = 1;
+  int batch = 5;
+  std::string optimizer = "kind = 'adamw'\nlr = 0.05\nweight_decay = 0.1\n";
+  std::string precision;
+};
+
+std::map<std::string, at::Tensor> trained(const Run& run) {
+  const Scratch folder;
+  LocalRunOptions options;
+  options.ranks = run.ranks;
+  options.run_dir = folder.path("run");
+  options.quiet = true;
+  options.prepare = [](Job& job) {
+    job.make_model = [](const Setting&, const SampleSpec&) { return std::make_shared<Branching>(); };
+  };
+  train_in_one_process(
+      recipe_of(
+          "seed = 5\n[model]\nkind = 'mlp'\n[data.train]\nkind = 'synthetic'\nsamples = 52\nshape = [6]\n"
+          "batch_size = " +
+          std::to_string(run.batch) + "\n[optimizer]\n" + run.optimizer + run.precision +
+          "[train]\nmax_duration = '" + std::to_string(kSteps) +
+          "ba'\ngrad_accum = " + std::to_string(run.parts) + "\n"),
+      options);
+  PosixDisk disk;
+  return find_checkpoint(disk, options.run_dir, [](const std::string&) {}).tensors;
+}
+
+int64_t steps_of(const std::map<std::string, at::Tensor>& saved, const std::string& parameter) {
+  return saved.at("optimizer/" + parameter + "/step").item<int64_t>();
+}
+
+void expect_close(const std::map<std::string, at::Tensor>& got,
+                  const std::map<std::string, at::Tensor>& want) {
+  for (const auto& [name, tensor] : want) EXPECT_TRUE(at::allclose(got.at(name), tensor, 1e-4, 1e-5)) << name;
+}
+
+// 5 samples over 2 ranks, and over 3; at the epoch's end 2.
+TEST(UnevenRanks, AnyNumberOfThemComesToTheSame) {
+  const auto alone = trained({});
+  for (const auto& [ranks, parts] :
+       std::vector<std::pair<int, int>>{{1, 2}, {2, 1}, {2, 2}, {3, 1}, {5, 1}}) {
+    SCOPED_TRACE(std::to_string(ranks) + " ranks x " + std::to_string(parts));
+    expect_close(trained({.ranks = ranks, .parts = parts}), alone);
+  }
+}
+
+// A weight that no sample of the batch goes through is neither decayed nor moved on by its momentum.
+TEST(UnevenRanks, WhatNoRankUsesIsLeftAlone) {
+  const std::string cast = "[precision]\nreduce_dtype = 'bf16'\n";
+  for (const auto& [ranks, precision] :
+       std::vector<std::pair<int, std::string>>{{1, ""}, {3, ""}, {3, cast}}) {
+    SCOPED_TRACE(std::to_string(ranks) + precision);
+    const auto saved = trained({.ranks = ranks, .precision = precision});
+    EXPECT_TRUE(saved.at("model/idle").equal(at::ones({6})));
+    EXPECT_EQ(steps_of(saved, "idle"), 0);
+    EXPECT_EQ(steps_of(saved, "trunk"), kSteps);
+    EXPECT_GT(steps_of(saved, "branch"), 0);
+    EXPECT_LT(steps_of(saved, "branch"), kSteps);
+  }
+}
+
+TEST(UnevenRanks, WhatSomeRankUsesAllOfThemUpdate) {
+  const std::string momentum =
+      "kind = 'sgd'\nlr = 0.01\nmomentum = 0.9\ndampening = 0.5\nweight_decay = 0.1\n";
+  expect_close(trained({.ranks = 4, .optimizer = momentum}), trained({.optimizer = momentum}));
+}
+
+}  // namespace
+}  // namespace tutti

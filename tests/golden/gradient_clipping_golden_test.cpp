@@ -1,0 +1,47 @@
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "algorithms/gradient_clipping.h"
+#include "tests/golden/golden_file.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kFile = "gradient_clipping.h5";
+
+const std::map<std::string, ClippingType> kTypes = {
+    {"norm", ClippingType::kNorm}, {"value", ClippingType::kValue}, {"adaptive", ClippingType::kAdaptive}};
+
+std::vector<ParamView> views_of(const GoldenCase& c, double grad_scale) {
+  std::vector<ParamView> views;
+  for (const std::string& name : c.names("in/param")) {
+    ParamView& view = views.emplace_back(whole_view(name, c.tensor("in/param/" + name)));
+    if (c.holds("in/grad/" + name)) view.grad = c.tensor("in/grad/" + name) * grad_scale;
+  }
+  return views;
+}
+
+class GoldenGradientClipping : public testing::TestWithParam<std::string> {};
+
+// In training gradients come as sums over `scale` samples.
+TEST_P(GoldenGradientClipping, ClipsAsComposerDoes) {
+  const GoldenCase c(golden_path(kFile), GetParam());
+  c.expect_only({"clipping_type", "clipping_threshold"}, {"param", "grad"});
+  c.expect_only_outputs({"grad"});
+  for (const double scale : {1.0, 48.0}) {
+    const auto views = views_of(c, scale);
+    apply_gradient_clipping(views, known(kTypes, c.text("clipping_type"), "kind of clipping"),
+                            c.number("clipping_threshold"), scale);
+    for (const ParamView& view : views) {
+      EXPECT_EQ(view.grad.defined(), c.holds("out/grad/" + view.name)) << c.title() << ": " << view.name;
+      if (view.grad.defined()) c.expect_close(view.grad / scale, "out/grad/" + view.name);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GoldenGradientClipping, testing::ValuesIn(golden_cases(golden_path(kFile))),
+                         [](const auto& info) { return info.param; });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenGradientClipping);
+
+}  // namespace
+}  // namespace tutti
