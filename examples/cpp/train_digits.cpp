@@ -9,37 +9,34 @@
 
 #include <cstdio>
 
-struct Net final : tutti::Classifier {
-  Net() {
-    add_slot("first", std::make_shared<tutti::Linear>(64, 32));
-    add_slot("last", std::make_shared<tutti::Linear>(32, 10));
-  }
-  tutti::TensorTree forward(const tutti::Batch& batch) override {
-    return (*slots()[1])((*slots()[0])(batch["input"]).tanh());
-  }
+using namespace tutti;
+
+struct Net final : Classifier {
+  Slot& first = add_slot("first", std::make_shared<Linear>(64, 32));
+  Slot& last = add_slot("last", std::make_shared<Linear>(32, 10));
+  TensorTree forward(const Batch& batch) override { return last(first(batch["input"]).tanh()); }
   const char* kind() const override { return "Net"; }
 };
 
-tutti::DatasetPtr digits(const tutti::Hdf5File& file, const std::string& group) {
-  const at::Tensor input = file.read(group + "/input").to(at::kFloat).flatten(1);
-  const at::Tensor target = file.read(group + "/target").to(at::kLong);
-  const tutti::TensorTree::Children tensors = {{"input", input}, {"target", target}};
-  return std::make_shared<tutti::TensorDataset>(tensors, /*classes=*/10);
-}
-
-struct Printer final : tutti::Callback {
+struct Printer final : Callback {
   std::string name() const override { return "Printer"; }
-  void epoch_end(tutti::State& state, tutti::Logger&) override {
+  void epoch_end(State& state, Logger&) override {
     if (state.rank == 0) std::printf("epoch %ld: loss %.4f\n", state.timestamp.epoch, state.train_loss);
   }
 };
 
+DatasetPtr digits(const Hdf5File& file, const std::string& group) {
+  const at::Tensor input = file.read(group + "/input").to(at::kFloat).flatten(1);
+  const at::Tensor target = file.read(group + "/target").to(at::kLong);
+  return std::make_shared<TensorDataset>(TensorTree::Children{{"input", input}, {"target", target}}, 10);
+}
+
 int main(int argc, char** argv) {
-  const tutti::Hdf5File file(argc > 2 ? argv[2] : "examples/data/digits.h5");
-  tutti::Trainer trainer(
+  const Hdf5File file(argc > 2 ? argv[2] : "examples/data/digits.h5");
+  Trainer trainer(
       {.recipe = argc > 1 ? argv[1] : "examples/cpp/train_digits.toml",
-       .model = [](const tutti::SampleSpec&) { return std::make_shared<Net>(); },
+       .model = [](const SampleSpec&) { return std::make_shared<Net>(); },
        .data = {{"train", digits(file, "train")}, {"eval", digits(file, "test")}},
-       .listeners = [](int) { return tutti::Engine::Options{.callbacks = {std::make_shared<Printer>()}}; }});
+       .listeners = [](int) { return Engine::Options{.callbacks = {std::make_shared<Printer>()}}; }});
   return trainer.fit();
 }

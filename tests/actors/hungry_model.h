@@ -47,6 +47,7 @@ class HungryModel final : public Model {
     return scores;
   }
   Outputs eval_forward(const Batch& batch, std::optional<Outputs>) override {
+    meal_ = at::Tensor();
     const bool too_many = appetite_.most_evaluated > 0 && batch.samples() > appetite_.most_evaluated;
     if (appetite_.fails_in_evaluation || too_many)
       TORCH_CHECK_WITH(OutOfMemoryError, false, "no room for scores");

@@ -286,6 +286,21 @@ TEST(OutOfMemoryTest, InAnEvaluationItIsAClearStop) {
       << outcome.error;
 }
 
+// Two steps have a call each, and after them come those of the evaluation.
+TEST(OutOfMemoryTest, AnEvaluationIsHeldToTheBudget) {
+  const auto evaluated = [](int64_t bytes_a_sample) {
+    const auto bytes = [bytes_a_sample](int call) { return call < 2 ? kMb : bytes_a_sample; };
+    MemoryWorld world = hungry_world({bytes}, 2);
+    world.recipe += "[data.eval]\nkind = 'synthetic'\nsamples = 12\nshape = [3]\n";
+    return world.run("\"auto\"");
+  };
+  const auto fits = evaluated(kMb), in_parts = evaluated(2 * kMb), too_large = evaluated(9 * kMb);
+  EXPECT_EQ(in_parts.error, "");
+  EXPECT_EQ(in_parts.evaluations, fits.evaluations);
+  EXPECT_EQ(too_large.error.find("evaluation 'eval' after step 2: out of memory on 2 of 2 ranks with one"), 0u)
+      << too_large.error;
+}
+
 TEST(OutOfMemoryTest, AnEvaluationIsDoneInPartsThatFit) {
   std::vector<std::string> found;
   for (const int64_t most : {0, 1, 4}) {

@@ -52,7 +52,8 @@ class Install(tutti_run.RunTest):
         self.assertIn("replayed", replayed)
         self.assertNotIn("values logged", replayed)
         self.assertIn('width = 24', self.call(command, "check", recipe))
-        accuracy = self.call(command, "eval", recipe, "--checkpoint", run).split()[-1]
+        told = self.call(command, "eval", recipe, "--checkpoint", run)
+        accuracy = re.search(r"MulticlassAccuracy (\S+)", told).group(1)
         self.assertAlmostEqual(float(accuracy), last_accuracy(run), places=4, msg="its algorithm made another model")
         self.call(command, "predict", recipe, "--checkpoint", run, "--out", self.folder / "out.h5")
         wide = 'model.name = "wide": the library of [plugins] has no such model; there are narrow'

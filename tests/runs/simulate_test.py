@@ -71,7 +71,7 @@ class Simulate(tutti_run.RunTest):
         self.assertIn("reorder: cannot happen on fewer than three ranks", text)
 
     def test_a_job_that_cannot_be_is_refused_once(self):
-        finished = tutti("simulate", TINY, "--ranks", 5, "--seeds", "1..8").wait()
+        finished = tutti("simulate", TINY, "--ranks", 13, "--seeds", "1..8").wait()
         self.assertEqual(finished.code, 2, finished.text)
         self.assertEqual(len(finished.errors()), 1, finished.text)
 
