@@ -1,5 +1,8 @@
 #include "sim/recorded_rank.h"
 
+#include <tuple>
+
+#include "io/journal_steps.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -17,6 +20,9 @@ bool RecordedRank::read_on() {
   if (const auto* delivery = std::get_if<JournalDelivery>(&*record)) {
     deliveries_.push_back(
         {std::string(delivery->to), std::string(delivery->from), std::string(delivery->message)});
+  } else if (const auto* event = std::get_if<JournalEvent>(&*record)) {
+    if (event->happening.actor == "compute" && event->happening.what == "batch")
+      begun_ = event->happening.step + 1;
   } else if (const auto* digest = std::get_if<JournalDigest>(&*record)) {
     last_step_ = digest->step;
     hashes_[std::string(digest->thing)].push_back({digest->step, digest->value, digest->parts});
@@ -70,6 +76,19 @@ std::optional<std::string> RecordedRank::coming_answer(const std::string& what) 
   while (waiting.empty())
     if (!read_on()) return std::nullopt;
   return waiting.front();
+}
+
+bool RecordedRank::has_all_of(int64_t step) const { return ended_well() || step < begun_; }
+
+std::optional<RecordedRank::Left> RecordedRank::left_over(const Counts& counts) const {
+  const auto place = [](const Left& left) { return std::tuple(left.step, ThingOrder::place(left.thing)); };
+  std::optional<Left> first;
+  for (const auto& [thing, waiting] : hashes_) {
+    if (waiting.empty()) continue;
+    Left left{counted_step(thing, waiting.front().step), thing};
+    if (counts(left) && (!first || place(left) < place(*first))) first = std::move(left);
+  }
+  return first;
 }
 
 std::string RecordedRank::text_of_end() const {

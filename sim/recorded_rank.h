@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -36,10 +37,22 @@ class RecordedRank {
   std::optional<std::string> coming_answer(const std::string& what);  // and it stays the next
   const std::vector<std::string>& parts(const std::string& thing) { return parts_[thing]; }
 
+  // So far as has been read: whether all that the rank came to in a step, as metrics.jsonl counts, is in the
+  // record: a later one had begun, or it ended well.
+  bool has_all_of(int64_t step) const;
+  // What was recorded and nobody has asked for, of all that `counts`: the earliest.
+  struct Left {
+    int64_t step = 0;  // as metrics.jsonl counts
+    std::string thing;
+  };
+  using Counts = std::function<bool(const Left& left)>;
+  std::optional<Left> left_over(const Counts& counts) const;
+
   void read_to_end();
 
   // How the run ended on this rank: "" when the record breaks off, so far as has been read.
   const std::string& end() const { return end_; }
+  bool ended_well() const { return end_.starts_with("exit code"); }
   std::string text_of_end() const;  // "in step 50, where it was killed or could not be written on"
 
  private:
@@ -60,6 +73,7 @@ class RecordedRank {
   std::string incomplete_;  // why it could not be written on
   int64_t taken_ = 0;
   int64_t last_step_ = 0;
+  int64_t begun_ = 0;  // the last step that was, from 1
 };
 
 }  // namespace tutti

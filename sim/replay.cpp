@@ -3,10 +3,11 @@
 #include <ATen/Version.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <limits>
 #include <memory>
 #include <set>
-#include <sstream>
+#include <string>
+#include <vector>
 
 #include "actors/recipe_catalogs.h"
 #include "actors/run_journal.h"
@@ -33,6 +34,12 @@ class ReplayOver : public OperatingError {
   using OperatingError::OperatingError;
 };
 
+// Ends a replay that cannot write what it was asked for.
+class StateNotWritten : public OperatingError {
+ public:
+  using OperatingError::OperatingError;
+};
+
 // The journals of all ranks of one start.
 class Record final : public DeliveryScript {
  public:
@@ -46,7 +53,7 @@ class Record final : public DeliveryScript {
 
   int world() const { return static_cast<int>(ranks_.size()); }
   RecordedRank& rank(int r) { return *ranks_[r]; }
-  RecordedSteps steps() const { return recorded_steps(journal_path(folder_, 0)); }
+  RecordedSteps steps(int r) const { return recorded_steps(journal_path(folder_, r)); }
   const RecordedJob& head() const { return ranks_[0]->head(); }
 
   const Line* next(int rank) override { return ranks_[rank]->next_delivery(); }
@@ -61,9 +68,8 @@ class Record final : public DeliveryScript {
   // Whether a rank that has come to the end of its record did not end well: it was killed, its record breaks
   // off, or it gave up another rank for its silence. What others then waited for is not in the record.
   bool ended_early() {
-    return std::any_of(ranks_.begin(), ranks_.end(), [](const auto& rank) {
-      return !rank->next_delivery() && !rank->end().starts_with("exit code");
-    });
+    return std::any_of(ranks_.begin(), ranks_.end(),
+                       [](const auto& rank) { return !rank->next_delivery() && !rank->ended_well(); });
   }
 
   // The rank that has not come to the end of its record, and what it waits for; "" when all have.
@@ -102,7 +108,7 @@ CheckpointPiece whole_piece(const std::string& name, const at::Tensor& tensor) {
 class Replay {
  public:
   Replay(const ReplayOptions& options, Record& record)
-      : options_(options), record_(record), job_(job()), network_(job_.world) {}
+      : options_(options), record_(record), job_(job()), network_(job_.world), begun_(job_.world) {}
 
   ReplayResult run();
 
@@ -114,6 +120,11 @@ class Replay {
   Moved moved() const { return {record_.head().run_dir, options_.run_dir}; }
   bool exact() const;
   void run_ranks();
+  ReplayResult came_to_end();
+  ReplayResult broke_off(const std::string& why);
+  std::string fell_short() const;
+  std::string missing(bool whole);
+  std::string other_processors() const;
   std::string summary() const;
   std::string ends() const;
   std::string warnings() const;
@@ -123,6 +134,7 @@ class Replay {
   Job job_;
   LocalNetwork network_;
   std::vector<ReplayedRank> ranks_;
+  std::vector<int64_t> begun_;  // by rank, the last step
   int dumped_ = 0;
   std::set<int> past_;  // ranks that have come to the step after the last
 };
@@ -150,6 +162,7 @@ Job Replay::job() {
 }
 
 void Replay::before_step(int rank, int64_t step, const Trainee& trainee, const Batch& batch) {
+  begun_[rank] = step;
   if (options_.until && step > *options_.until) past_.insert(rank);
   if (static_cast<int>(past_.size()) == record_.world()) throw ReplayOver("");
   if (!options_.break_at || step != *options_.break_at) return;
@@ -157,15 +170,19 @@ void Replay::before_step(int rank, int64_t step, const Trainee& trainee, const B
   const std::string folder = options_.run_dir + "/replay-step-" + std::to_string(step);
   auto pieces = checkpoint_pieces(trainee, record_.world(), rank);
   for (const auto& [name, tensor] : batch.leaves()) pieces.push_back(whole_piece("batch/" + name, tensor));
-  write_rank_file(disk, folder, rank, pieces);
+  try {
+    write_rank_file(disk, folder, rank, pieces);
+  } catch (const OperatingError& error) {
+    throw StateNotWritten("the state before step " + std::to_string(step) +
+                          " cannot be written: " + error.what());
+  }
   if (++dumped_ == record_.world())
     throw ReplayOver("; the state before step " + std::to_string(step) + " is in " + folder);
 }
 
 // Whether the bits are promised to be those of the record.
 bool Replay::exact() const {
-  return job_.recipe.at("collectives").at("reduction").text() != "native" &&
-         record_.head().cpu == at::get_cpu_capability();
+  return job_.recipe.at("collectives").at("reduction").text() != "native" && other_processors().empty();
 }
 
 void Replay::run_ranks() {
@@ -213,15 +230,25 @@ void Replay::require_record() {
                     "be replayed");
 }
 
-// All ranks come to the same steps.
+// All ranks come to the same steps, but a rank's record may break off before the others'.
 void Replay::require_step(const char* option, const std::optional<int64_t>& step) {
   if (!step) return;
-  const RecordedSteps has = record_.steps();
-  if (*step >= has.first && *step <= has.last && has.first > 0) return;
-  const std::string steps =
-      has.first == 0 ? "no steps" : "steps " + std::to_string(has.first) + " to " + std::to_string(has.last);
-  throw UserError(std::string(option) + " step=" + std::to_string(*step) + ": the record of this start has " +
-                  steps);
+  RecordedSteps all;
+  std::vector<int64_t> last;  // by rank
+  for (int r = 0; r < record_.world(); ++r) {
+    const RecordedSteps has = record_.steps(r);
+    last.push_back(has.last);
+    if (has.last > all.last) all = has;
+  }
+  const std::string asked = std::string(option) + " step=" + std::to_string(*step) + ": the record of ";
+  if (all.first == 0) throw UserError(asked + "this start has no steps");
+  if (*step < all.first || *step > all.last)
+    throw UserError(asked + "this start has steps " + std::to_string(all.first) + " to " +
+                    std::to_string(all.last));
+  for (int r = 0; r < record_.world(); ++r)
+    if (last[r] < *step)
+      throw UserError(asked + "rank " + std::to_string(r) + " breaks off " +
+                      (last[r] == 0 ? "before its first step" : "in step " + std::to_string(last[r])));
 }
 
 ReplayResult Replay::run() {
@@ -232,16 +259,56 @@ ReplayResult Replay::run() {
   } catch (const ReplayDifference& error) {
     return {false, error.what() + warnings()};
   } catch (const ReplayOver& over) {
-    return {true, summary() + over.what() + warnings()};
+    const std::string missed = missing(/*whole=*/false);
+    return {missed.empty(), (missed.empty() ? summary() + over.what() : missed) + warnings()};
+  } catch (const StateNotWritten& error) {
+    return {false, error.what() + warnings()};
   } catch (const std::exception& error) {
-    const std::string rest = record_.rest();
-    if (!rest.empty() && record_.ended_early()) return {true, summary() + ends() + "; " + rest + warnings()};
-    if (!rest.empty()) return {false, rest + " (" + error.what() + ")" + warnings()};
-    if (!record_.ended_early()) return {false, summary() + "; and then: " + error.what() + warnings()};
+    return broke_off(error.what());
   }
-  if (options_.break_at)
-    return {false, "step " + std::to_string(*options_.break_at) + " was not come to; " + summary() + ends()};
+  return came_to_end();
+}
+
+// All actors have ended by themselves. So has the record, and has nothing that they did not come to.
+ReplayResult Replay::came_to_end() {
+  for (const std::string& difference : {fell_short(), record_.rest(), missing(/*whole=*/true)})
+    if (!difference.empty()) return {false, difference + warnings()};
   return {true, summary() + ends() + warnings()};
+}
+
+// As it must where a rank's record ends before the run did: the others then wait for it.
+ReplayResult Replay::broke_off(const std::string& why) {
+  const std::string rest = record_.rest();
+  const bool rightly = record_.ended_early();
+  if (const std::string step = fell_short(); !step.empty())
+    return {false, step + " (" + why + ")" + (rest.empty() ? "" : "; " + rest) + warnings()};
+  if (!rightly)
+    return {false, (rest.empty() ? summary() + "; and then: " + why : rest + " (" + why + ")") + warnings()};
+  if (const std::string missed = missing(/*whole=*/false); !missed.empty())
+    return {false, missed + warnings()};
+  return {true, summary() + ends() + (rest.empty() ? "" : "; " + rest) + warnings()};
+}
+
+// Why it ended before it had done what it was told to, for a replay that was not ended for having done it.
+std::string Replay::fell_short() const {
+  const auto step = options_.break_at ? options_.break_at : options_.until;
+  if (!step) return "";
+  const auto behind = std::min_element(begun_.begin(), begun_.end());
+  if (*behind < *step)
+    return "step " + std::to_string(*step) + " was not come to: rank " +
+           std::to_string(behind - begun_.begin()) + " was replayed to step " + std::to_string(*behind) +
+           " only";
+  return options_.break_at ? "the state before step " + std::to_string(*step) + " was not written" : "";
+}
+
+// What the record has of a rank that it did not come to: of all its steps, or of those before the one that it
+// was replayed to.
+std::string Replay::missing(bool whole) {
+  for (int r = 0; r < job_.world; ++r) {
+    const int64_t last = whole ? std::numeric_limits<int64_t>::max() : begun_[r] - 1;
+    if (std::string what = ranks_[r].recorder->missing(last); !what.empty()) return what;
+  }
+  return "";
 }
 
 std::string Replay::summary() const {
@@ -264,10 +331,25 @@ std::string Replay::ends() const {
     RecordedRank& rank = record_.rank(r);
     if (rank.next_delivery()) text += "; rank " + std::to_string(r) + " was not replayed further";
     rank.read_to_end();
-    if (!rank.end().starts_with("exit code"))
+    if (!rank.ended_well())
       text += "; the record of rank " + std::to_string(r) + " ends " + rank.text_of_end();
   }
   return text;
+}
+
+// "the run computed with AVX2", "rank 1 computed with AVX2": with what this machine does not; "" = with
+// nothing.
+std::string Replay::other_processors() const {
+  const std::string here = at::get_cpu_capability();
+  std::set<std::string> all;
+  std::string others;
+  for (int r = 0; r < record_.world(); ++r) {
+    const std::string& cpu = record_.rank(r).head().cpu;
+    all.insert(cpu);
+    if (cpu != here)
+      others += (others.empty() ? "rank " : ", rank ") + std::to_string(r) + " computed with " + cpu;
+  }
+  return all.size() == 1 && !others.empty() ? "the run computed with " + *all.begin() : others;
 }
 
 std::string Replay::warnings() const {
@@ -277,11 +359,9 @@ std::string Replay::warnings() const {
   if (head.build != build)
     text += "\nthe run was recorded by " + head.build + ", this is " + build +
             ": what differs may be the code's doing";
-  const std::string cpu = at::get_cpu_capability();
-  if (head.cpu != cpu)
-    text += "\nthe run computed with " + head.cpu + ", this machine with " + cpu +
-            ": bits may differ, and losses were compared to a "
-            "tolerance, nothing else";
+  if (const std::string others = other_processors(); !others.empty())
+    text += "\n" + others + ", this machine with " + at::get_cpu_capability() +
+            ": bits may differ, and losses were compared to a tolerance, nothing else";
   if (job_.recipe.at("collectives").at("reduction").text() == "native")
     text += "\nnative reduction promises no bits: losses were compared to a tolerance, nothing else";
   return text;

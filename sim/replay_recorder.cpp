@@ -19,6 +19,8 @@ double number_of(const std::string& bytes) {
   return value;
 }
 std::string name_of(const std::string& thing) { return thing.substr(thing.find('/') + 1); }
+// What is before the first step is said of it.
+std::string step_text(int64_t step) { return "step " + std::to_string(std::max<int64_t>(1, step)); }
 
 }  // namespace
 
@@ -41,11 +43,40 @@ void ReplayRecorder::name_parts(std::string_view thing, const std::vector<std::s
 
 void ReplayRecorder::digest(const Digest& digest) {
   const std::lock_guard lock(mutex_);
-  const auto recorded = recorded_.next_hash(std::string(digest.thing));
-  if (!recorded || (options_.until && counted_step(digest.thing, digest.step) > *options_.until)) return;
-  if (!options_.exact && digest.thing != kLoss) return;
+  const std::string thing(digest.thing);
+  const int64_t step = counted_step(thing, digest.step);
+  const auto recorded = recorded_.next_hash(thing);
+  if (!counts(thing, step)) return;
+  if (!recorded) {  // no difference where the record breaks off
+    if (recorded_.has_all_of(step))
+      throw ReplayDifference(place(thing, step) + after(thing) + ": " + name_of(thing) +
+                             " is not in the record");
+    return;
+  }
   if (!matches(digest, *recorded)) throw ReplayDifference(difference(digest, *recorded));
   ++compared_;
+}
+
+bool ReplayRecorder::counts(std::string_view thing, int64_t step) const {
+  return (!options_.until || step <= *options_.until) && (options_.exact || thing == kLoss);
+}
+
+std::string ReplayRecorder::missing(int64_t last) {
+  const std::lock_guard lock(mutex_);
+  if (!options_.compare) return "";
+  const auto left = recorded_.left_over(
+      [&](const RecordedRank::Left& one) { return one.step <= last && counts(one.thing, one.step); });
+  if (!left) return "";
+  return place(left->thing, left->step) + ": " + name_of(left->thing) +
+         " is in the record, and the replay does not come to it";
+}
+
+std::string ReplayRecorder::place(const std::string& thing, int64_t step) const {
+  return "rank " + std::to_string(recorded_.head().rank) + ", " + step_text(step) + ", " + actor_of(thing);
+}
+
+std::string ReplayRecorder::after(const std::string& thing) {
+  return ", after " + last_message_[actor_of(thing)];
 }
 
 // Rounding adds up over the steps, and losses become small: what counts is how far they have come down.
@@ -59,13 +90,11 @@ bool ReplayRecorder::matches(const Digest& digest, const RecordedRank::Hash& rec
 }
 
 std::string ReplayRecorder::difference(const Digest& digest, const RecordedRank::Hash& recorded) {
-  const std::string thing(digest.thing), actor = actor_of(thing);
-  const auto step = [&](int64_t done) {  // what is before the first is said of it
-    return "step " + std::to_string(std::max<int64_t>(1, counted_step(thing, done)));
-  };
-  std::string text = "rank " + std::to_string(recorded_.head().rank) + ", " + step(recorded.step) + ", " +
-                     actor + ", after " + last_message_[actor] + ": " + name_of(thing) + " differs";
-  if (digest.step != recorded.step) return text + ": the replay is in " + step(digest.step);
+  const std::string thing(digest.thing);
+  const std::string text =
+      place(thing, counted_step(thing, recorded.step)) + after(thing) + ": " + name_of(thing) + " differs";
+  if (digest.step != recorded.step)
+    return text + ": the replay is in " + step_text(counted_step(thing, digest.step));
   const auto& names = parts_[thing];
   std::string where;
   for (std::size_t p = 0; p < digest.parts.size() && p < recorded.parts.size() && p < names.size(); ++p)

@@ -50,9 +50,15 @@ class ReplayRecorder final : public Recorder {
   std::optional<double> foretold(std::string_view what) override;
 
   int64_t compared() const { return compared_; }
+  // What was recorded of the steps up to `last`, as metrics.jsonl counts, and was not come to: a sentence of
+  // the earliest; "" when there is nothing.
+  std::string missing(int64_t last);
 
  private:
+  bool counts(std::string_view thing, int64_t step) const;
   bool matches(const Digest& digest, const RecordedRank::Hash& recorded);
+  std::string place(const std::string& thing, int64_t step) const;
+  std::string after(const std::string& thing);
   std::string difference(const Digest& digest, const RecordedRank::Hash& recorded);
 
   std::mutex mutex_;

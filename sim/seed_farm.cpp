@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "runtime/error.h"
 #include "sim/seed_line.h"
@@ -50,8 +52,8 @@ class OnCore {
 
 class Worker {
  public:
-  Worker(const SeedShare& share, int core, const Command& command, const Take& take)
-      : share_(share), core_(core), command_(command), take_(take) {
+  Worker(const SeedShare& share, int core, Nanoseconds patience, const Command& command, const Take& take)
+      : share_(share), core_(core), patience_(patience), command_(command), take_(take) {
     start();
   }
   ~Worker() {
@@ -68,6 +70,7 @@ class Worker {
     const ssize_t got = ::read(pipe_, bytes, sizeof bytes);
     if (got < 0 && errno == EINTR) return true;
     if (got <= 0) return ended();
+    silent_ = {};
     text_.append(bytes, got);
     for (std::size_t end = text_.find('\n'); end != std::string::npos; end = text_.find('\n')) {
       line(text_.substr(0, end));
@@ -76,16 +79,28 @@ class Worker {
     return true;
   }
 
+  // It was silent for so much longer. What is killed ends, and read_on hears of it.
+  void wait(Nanoseconds time) {
+    silent_ += time;
+    if (silent_ <= patience_ || killed_) return;
+    killed_ = true;
+    ::kill(pid_, SIGKILL);
+  }
+
  private:
   void start();
 
   void line(const std::string& text) {
     if (const auto seed = parse_begin_line(text)) {
       begun_ = seed;
+      barren_ = 0;
     } else if (const auto result = parse_seed_line(text)) {
-      take_(*result);
       begun_.reset();
       share_.first = result->seed + share_.stride;
+      if (share_.first <= share_.last)
+        take_(*result);
+      else
+        last_ = result;  // how the process ends is a part of it
     }
   }
 
@@ -93,32 +108,52 @@ class Worker {
     int status = 0;
     ::waitpid(std::exchange(pid_, -1), &status, 0);
     ::close(std::exchange(pipe_, -1));
-    if (share_.first > share_.last) return false;
-    if (!begun_) throw OperatingError("a process of the simulation ended before it simulated anything");
+    const std::string how = text_of(status);
+    if (last_) {
+      if (killed_ || status != 0) last_->findings.push_back(how + ", behind its last seed");
+      take_(*last_);
+      return false;
+    }
+    if (!begun_ && ++barren_ > 1)
+      throw OperatingError("processes of the simulation end before they simulate anything: " + how);
     SeedResult lost;
-    lost.seed = *begun_;
-    lost.findings = {WIFSIGNALED(status)
-                         ? std::string("the process was ended by ") + strsignal(WTERMSIG(status))
-                         : "the process ended with exit code " + std::to_string(WEXITSTATUS(status))};
-    take_(lost);
-    share_.first = *begun_ + share_.stride;
+    lost.seed = begun_.value_or(share_.first);
+    lost.findings = {how + (begun_ ? "" : ", before the seed began")};
     begun_.reset();
+    share_.first = lost.seed + share_.stride;
+    take_(lost);
     if (share_.first > share_.last) return false;
     start();
     return true;
   }
 
+  std::string text_of(int status) const {
+    if (killed_)
+      return "nothing came of it for " + std::to_string(static_cast<int64_t>(seconds(patience_))) +
+             " s, so its process was killed";
+    if (WIFSIGNALED(status)) return std::string("the process was ended by ") + strsignal(WTERMSIG(status));
+    return "the process ended with exit code " + std::to_string(WEXITSTATUS(status));
+  }
+
   SeedShare share_;
   int core_;
+  Nanoseconds patience_;
   const Command& command_;
   const Take& take_;
   pid_t pid_ = -1;
   int pipe_ = -1;
   std::string text_;
+  Nanoseconds silent_{};
+  bool killed_ = false;
   std::optional<uint64_t> begun_;
+  int barren_ = 0;                  // processes in a row that ended before a seed began
+  std::optional<SeedResult> last_;  // of the share
 };
 
 void Worker::start() {
+  text_.clear();
+  silent_ = {};
+  killed_ = false;
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw OperatingError(std::string("no pipe: ") + std::strerror(errno));
   const std::vector<std::string> words = command_(share_);
@@ -138,20 +173,30 @@ void Worker::start() {
 
 }  // namespace
 
-void farm_seeds(uint64_t first, uint64_t last, int jobs, const Command& command, const Take& take) {
+// Time is told by the looks at them, since a farm that was stopped for an hour (Ctrl-Z) has not listened.
+void farm_seeds(uint64_t first, uint64_t last, int jobs, const Command& command, const Take& take,
+                Nanoseconds patience) {
+  using Clock = std::chrono::steady_clock;
+  const std::chrono::milliseconds look_every(patience >= std::chrono::seconds(10) ? 1000 : 50);
   const std::vector<int> cores = own_cores();
   const auto stride = std::min<uint64_t>(jobs, last - first + 1);
   std::vector<std::unique_ptr<Worker>> workers;
   for (uint64_t i = 0; i < stride; ++i)
-    workers.push_back(
-        std::make_unique<Worker>(SeedShare{first + i, last, stride}, cores[i % cores.size()], command, take));
+    workers.push_back(std::make_unique<Worker>(SeedShare{first + i, last, stride}, cores[i % cores.size()],
+                                               patience, command, take));
+  Clock::time_point looked = Clock::now();
   while (!workers.empty()) {
     std::vector<pollfd> pipes;
     for (const auto& worker : workers) pipes.push_back({worker->pipe(), POLLIN, 0});
-    if (::poll(pipes.data(), pipes.size(), -1) < 0) continue;
-    for (std::size_t i = pipes.size(); i-- > 0;)
-      if (pipes[i].revents != 0 && !workers[i]->read_on())
+    if (::poll(pipes.data(), pipes.size(), static_cast<int>(look_every.count())) < 0) continue;
+    const Clock::time_point now = Clock::now();
+    const auto went_by = std::min<Nanoseconds>(now - std::exchange(looked, now), 2 * look_every);
+    for (std::size_t i = pipes.size(); i-- > 0;) {
+      if (pipes[i].revents == 0)
+        workers[i]->wait(went_by);
+      else if (!workers[i]->read_on())
         workers.erase(workers.begin() + static_cast<int64_t>(i));
+    }
   }
 }
 

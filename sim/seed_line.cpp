@@ -9,6 +9,7 @@ namespace {
 constexpr char kField = '\t';
 constexpr char kItem = '\x1e';
 constexpr const char* kBegin = "tutti-seed-begins";
+constexpr const char* kGoesOn = "tutti-seed-goes-on";
 constexpr const char* kResult = "tutti-seed-result";
 constexpr std::size_t kFields = 10;
 
@@ -48,6 +49,8 @@ std::vector<std::string> counts_text(const FaultCounts& counts) {
 }
 
 }  // namespace
+
+std::string goes_on_line() { return kGoesOn; }
 
 std::string begin_line(uint64_t seed) { return std::string(kBegin) + kField + std::to_string(seed); }
 

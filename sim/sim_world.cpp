@@ -218,6 +218,7 @@ RankEnd SimWorld::end_of(int rank) const {
 
 void SimWorld::happened(int rank, const Happening& happening) {
   check_alive(rank);
+  if (seams_.happened) seams_.happened();
   seen(rank, happening);
   const std::string phase = phase_of(happening);
   if (phase.empty()) return;

@@ -27,6 +27,8 @@ struct SimSeams {
   std::function<void(Job&, int start)> job;
   // A rank's cast is in place; an actor may be installed anew.
   std::function<void(SimScheduler&, const Cast&, const Job&, int rank)> cast;
+  // Whenever an actor records what it does, on its thread.
+  std::function<void()> happened;
 };
 
 // One start of the job: all its ranks, from their processes' beginning to their end, in this process and in

@@ -6,32 +6,50 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <map>
+#include <memory>
 #include <set>
 
 #include "io/recorded_run.h"
 #include "runtime/build_stamp.h"
 #include "runtime/disk.h"
+#include "runtime/error.h"
 #include "sim/seed_line.h"
 
 namespace tutti {
 namespace {
 
-constexpr std::size_t kToldInFull = 10;
+constexpr std::chrono::seconds kTellEvery(5);
 
 FaultPlan plan_of(const SimulateOptions& options) {
   return options.faults.empty() ? FaultPlan() : read_fault_plan(options.faults, options.ranks);
 }
 
+// At once, whatever becomes of this process.
+void print_line(const std::string& line) {
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+// For the process that started this one, which gives it up once it is silent.
+SimSeams tells_that_it_goes_on() {
+  using Clock = std::chrono::steady_clock;
+  SimSeams seams;
+  seams.happened = [told = std::make_shared<Clock::time_point>(Clock::now())] {
+    const Clock::time_point now = Clock::now();
+    if (now - *told < kTellEvery) return;
+    *told = now;
+    print_line(goes_on_line());
+  };
+  return seams;
+}
+
 int simulate_share(const Setting& recipe, const SimulateOptions& options) {
-  Simulation simulation(recipe, options.ranks, plan_of(options));
+  const SimSeams seams = tells_that_it_goes_on();
+  Simulation simulation(recipe, options.ranks, plan_of(options), seams, seams);
   simulation.keep_journals(options.run_dir);
   for (uint64_t seed = options.share->first; seed <= options.share->last; seed += options.share->stride) {
-    std::printf("%s\n", begin_line(seed).c_str());
-    std::fflush(stdout);
-    const SeedResult result = options.twice ? simulation.run_twice(seed) : simulation.run(seed);
-    std::printf("%s\n", seed_line(result).c_str());
-    std::fflush(stdout);
+    print_line(begin_line(seed));
+    print_line(seed_line(options.twice ? simulation.run_twice(seed) : simulation.run(seed)));
   }
   return 0;
 }
@@ -87,17 +105,25 @@ class Tally {
     ++seeds_;
     starts_ += result.starts;
     rank_steps_ += result.rank_steps * (options_.twice ? 2 : 1);
-    orders_.insert(result.deliveries);
-    weights_.insert(result.weights);
+    if (result.starts > 0) {  // else its process did not survive it
+      orders_.insert(result.deliveries);
+      weights_.insert(result.weights);
+    }
     for (const auto& [name, count] : result.faults) faults_[name] += count;
-    if (!result.findings.empty()) failed_[result.seed] = result.findings.front();
     if (options_.first == options_.last)
-      for (const std::string& line : result.story) std::printf("  %s\n", line.c_str());
+      for (const std::string& line : result.story) print_line("  " + line);
+    if (!result.findings.empty()) fail(result.seed, result.findings.front());
   }
 
   int print(double took_s, int jobs) const;
 
  private:
+  // Told at once: the simulation may take a night, and be ended before its end.
+  void fail(uint64_t seed, const std::string& finding) {
+    ++failed_;
+    print_line("seed " + std::to_string(seed) + ": " + finding + "\n  " + reproduction(options_, seed));
+  }
+  std::string weights_text() const;
   // Two senders at least, and one who hears them.
   bool can_happen(const std::string& fault) const { return fault != "reorder" || options_.ranks > 2; }
   bool each_fault_happened() const {
@@ -106,11 +132,17 @@ class Tally {
   }
 
   const SimulateOptions& options_;
-  int64_t seeds_ = 0, starts_ = 0, rank_steps_ = 0;
+  int64_t seeds_ = 0, starts_ = 0, rank_steps_ = 0, failed_ = 0;
   std::set<uint64_t> orders_, weights_;
   FaultCounts faults_;
-  std::map<uint64_t, std::string> failed_;
 };
+
+std::string Tally::weights_text() const {
+  if (weights_.size() != 1) return std::to_string(weights_.size()) + " different";
+  char digest[32];
+  std::snprintf(digest, sizeof digest, "%016llx", static_cast<unsigned long long>(*weights_.begin()));
+  return digest + std::string(" in all");
+}
 
 int Tally::print(double took_s, int jobs) const {
   const auto row = [](const char* name, const std::string& text) {
@@ -120,10 +152,7 @@ int Tally::print(double took_s, int jobs) const {
                    (options_.ranks == 1 ? " rank" : " ranks") + (options_.twice ? ", each twice" : ""));
   row("starts", std::to_string(starts_));
   row("orders", std::to_string(orders_.size()) + " different ones of deliveries");
-  char digest[32];
-  std::snprintf(digest, sizeof digest, "%016llx", static_cast<unsigned long long>(*weights_.begin()));
-  row("weights", weights_.size() == 1 ? digest + std::string(" in all")
-                                      : std::to_string(weights_.size()) + " different");
+  row("weights", weights_text());
   for (const auto& [name, count] : faults_)
     row("fault", name + ": " +
                      (count > 0          ? std::to_string(count)
@@ -134,15 +163,8 @@ int Tally::print(double took_s, int jobs) const {
                 static_cast<long long>(rank_steps_), took_s,
                 static_cast<double>(rank_steps_) / took_s / jobs);
   row("speed", speed);
-  row("failed", std::to_string(failed_.size()));
-  std::size_t told = 0;
-  for (const auto& [seed, finding] : failed_) {
-    if (told++ == kToldInFull) std::printf("... and %zu more\n", failed_.size() - kToldInFull);
-    if (told > kToldInFull) break;
-    std::printf("seed %llu: %s\n  %s\n", static_cast<unsigned long long>(seed), finding.c_str(),
-                reproduction(options_, seed).c_str());
-  }
-  return failed_.empty() && each_fault_happened() ? 0 : 1;
+  row("failed", std::to_string(failed_) + (failed_ > 0 ? ", told above" : ""));
+  return failed_ == 0 && each_fault_happened() ? 0 : 1;
 }
 
 }  // namespace
@@ -158,14 +180,21 @@ int simulate(const Setting& recipe, const SimulateOptions& options) {
   CPU_ZERO(&cores);
   sched_getaffinity(0, sizeof cores, &cores);
   const int jobs = options.jobs > 0 ? options.jobs : CPU_COUNT(&cores);
-  const auto began = std::chrono::steady_clock::now();
-  farm_seeds(
-      options.first, options.last, jobs,
-      [&](const SeedShare& share) { return worker_command(options, share); },
-      [&](const SeedResult& result) { tally.take(result); });
-  const double took_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   const auto seeds = static_cast<int64_t>(options.last - options.first + 1);
-  return tally.print(took_s, static_cast<int>(std::min<int64_t>(jobs, seeds)));
+  const auto print = [&, began = std::chrono::steady_clock::now()] {
+    const double took_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    return tally.print(took_s, static_cast<int>(std::min<int64_t>(jobs, seeds)));
+  };
+  try {
+    farm_seeds(
+        options.first, options.last, jobs,
+        [&](const SeedShare& share) { return worker_command(options, share); },
+        [&](const SeedResult& result) { tally.take(result); });
+  } catch (const OperatingError&) {
+    print();  // what came of those before
+    throw;
+  }
+  return print();
 }
 
 }  // namespace tutti

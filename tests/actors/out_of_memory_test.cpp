@@ -297,7 +297,8 @@ TEST(OutOfMemoryTest, AnEvaluationIsHeldToTheBudget) {
   const auto fits = evaluated(kMb), in_parts = evaluated(2 * kMb), too_large = evaluated(9 * kMb);
   EXPECT_EQ(in_parts.error, "");
   EXPECT_EQ(in_parts.evaluations, fits.evaluations);
-  EXPECT_EQ(too_large.error.find("evaluation 'eval' after step 2: out of memory on 2 of 2 ranks with one"), 0u)
+  EXPECT_EQ(too_large.error.find("evaluation 'eval' after step 2: out of memory on 2 of 2 ranks with one"),
+            0u)
       << too_large.error;
 }
 

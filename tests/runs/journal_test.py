@@ -121,6 +121,7 @@ class Trace:
         for track in self.tracks.values():
             self.check_track(track)
         self.check_arrows()
+        self.check_ends()
 
     def check_track(self, track):
         """Time does not run backwards; slices nest, and all end; nothing else lies outside of them."""
@@ -131,6 +132,16 @@ class Trace:
             self.test.assertGreaterEqual(depth, 0 if event["ph"] == "E" else 1, event)
             self.test.assertLessEqual(depth, 2)
         self.test.assertEqual(depth, 0)
+
+    def check_ends(self):
+        """Marks of a whole rank lie on a track of their own, behind all that the rank did."""
+        marks = [event for event in self.events if event.get("s") == "p"]
+        self.test.assertEqual(sorted(event["pid"] for event in marks), sorted(self.processes))
+        for mark in marks:
+            self.test.assertNotIn(mark["tid"], self.threads)
+            self.test.assertEqual([event["ph"] for event in self.events if event.get("tid") == mark["tid"]], ["i"])
+            self.test.assertEqual(mark["ts"], max(event["ts"] for event in self.events
+                                                  if event["pid"] == mark["pid"] and "ts" in event))
 
     def check_arrows(self):
         starts, ends = ({e["id"]: e for e in self.events if e["ph"] == phase} for phase in "sf")

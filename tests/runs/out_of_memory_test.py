@@ -1,9 +1,16 @@
 """A rank that runs out of memory costs a step's repetition and no bits; one sample that is too large ends the
 run with one clear error."""
+import json
+
 import tutti_run
-from tutti_run import EXAMPLES, log, metrics, start, train
+from tutti_run import EXAMPLES, log, metrics, start, train, tutti
 
 CNN = {"recipe": EXAMPLES / "digits_cnn.toml", "train__max_duration": "6ba"}
+
+# Nearly all that it holds are scores, their logarithms and the gradients of both: two of a batch's size at the
+# end of a forward, and three in its backward. Epochs have three whole batches, and a tenth of one.
+SCORES = {"recipe": EXAMPLES / "faults" / "tiny.toml", "data__train__samples": 744, "data__train__batch_size": 240,
+          "data__train__classes": 4096, "data__eval__classes": 4096, "train__max_duration": "6ba"}
 
 
 def schedule(run):
@@ -15,9 +22,24 @@ def schedule(run):
     return steps
 
 
+def first_shortages(run):
+    """By rank, what it did when it first ran out of memory: the event of its timeline before that."""
+    told = tutti("timeline", run).wait()
+    if told.code != 0:
+        raise AssertionError(told.text)
+    found, newest = {}, {}
+    for event in json.loads((run / "timeline.json").read_text())["traceEvents"]:
+        rank, name = event["pid"] - 1, event.get("name")
+        if event["ph"] == "B" and name in ("microbatch", "backward"):
+            newest[rank] = name
+        elif event["ph"] == "B" and name == "out of memory at allocation":
+            found.setdefault(rank, newest[rank])
+    return found
+
+
 class OutOfMemory(tutti_run.RunTest):
-    def peak_mb(self, ranks):
-        train(self.folder / "clean", ranks=ranks, **CNN)
+    def peak_mb(self, ranks, options=CNN):
+        train(self.folder / "clean", ranks=ranks, **options)
         return max(line["memory_peak_mb"] for line in metrics(self.folder / "clean") if "loss" in line)
 
     def test_activations_are_most_of_what_it_holds(self):
@@ -31,13 +53,13 @@ class OutOfMemory(tutti_run.RunTest):
         a_sample = (peaks[240] - peaks[48]) / (240 - 48)
         self.assertGreaterEqual(240 * a_sample, 0.75 * peaks[240])
 
-    def learns_as_by_hand(self, ranks, budget):
+    def learns_as_by_hand(self, ranks, budget, options=CNN, **of_auto):
         finished = train(self.folder / "auto", ranks=ranks, train__grad_accum="auto",
-                         device__memory_budget_mb=budget, **CNN)
+                         device__memory_budget_mb=budget, **options, **of_auto)
         found = schedule(self.folder / "auto")
         self.assertGreaterEqual(found[-1][1], 2)
         self.assertEqual(finished.text.count("step 1: rank "), len(bin(found[0][1])) - 3, finished.text)
-        train(self.folder / "by_hand", ranks=ranks, train__grad_accum=found, **CNN)
+        train(self.folder / "by_hand", ranks=ranks, train__grad_accum=found, **options)
         self.assert_learnt_the_same(self.folder / "auto", self.folder / "by_hand")
         return finished
 
@@ -45,6 +67,30 @@ class OutOfMemory(tutti_run.RunTest):
         finished = self.learns_as_by_hand(2, [1000, 0.6 * self.peak_mb(2)])
         self.assertIn("step 1: rank 1 ran out of memory (asked ", finished.text)
         self.assertIn("MB in use); grad_accum is now 2\n", finished.text)
+
+    def test_both_ranks_with_too_little(self):
+        budget = 0.6 * self.peak_mb(2)
+        finished = self.learns_as_by_hand(2, [budget, budget])
+        self.assertIn("step 1: rank 0 and 1 other ran out of memory (asked ", finished.text)
+
+    def test_two_ranks_that_run_out_in_different_phases(self):
+        """Rank 0 in a backward, and once its batch is halved no more; rank 1 in a forward, and again."""
+        peak = self.peak_mb(2, SCORES)
+        finished = self.learns_as_by_hand(2, [0.85 * peak, 0.45 * peak], SCORES)
+        self.assertEqual(schedule(self.folder / "auto"), [[0, 4]])
+        self.assertEqual(first_shortages(self.folder / "auto"), {0: "backward", 1: "microbatch"})
+        self.assertIn("step 1: rank 0 and 1 other ran out of memory (asked ", finished.text)
+        self.assertIn("step 1: rank 1 ran out of memory (asked ", finished.text)
+
+    def test_microbatches_grow_back(self):
+        """After three steps in halves, for the small batch that ends the epoch; the next one is too large again."""
+        options = {**SCORES, "train__max_duration": "8ba"}
+        budget = 0.85 * self.peak_mb(2, options)
+        self.learns_as_by_hand(2, [budget, budget], options, train__grad_accum_grow_interval="3ba")
+        self.assertEqual(schedule(self.folder / "auto"), [[0, 2], [3, 1], [4, 2]])
+        told = log(self.folder / "auto")
+        self.assertIn("step 4: memory has sufficed for long; grad_accum is now 1", told)
+        self.assertIn("step 5: rank 0 and 1 other ran out of memory (asked ", told)
 
     def test_alone(self):
         self.learns_as_by_hand(1, 0.6 * self.peak_mb(1))

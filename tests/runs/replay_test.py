@@ -130,6 +130,19 @@ class Replay(tutti_run.RunTest):
         self.assertRegex(text, r"; rank 0 was not replayed further; the record of rank 1 ends in step \d, where it ")
         self.assertNotIn("the record of rank 0", text)
 
+    def test_a_step_that_the_record_of_one_rank_does_not_come_to_is_refused(self):
+        run = self.folder / "run"
+        train(run, train__max_duration="4ep")
+        journal = next((run / "journal").glob("*/rank-1.journal"))
+        journal.write_bytes(journal.read_bytes()[:3000])
+        for option in "--until", "--break-at":
+            self.assertRegex(self.replay(run, option, "step=40", code=2),
+                             fr"^error: {option} step=40: the record of rank 1 breaks off (in step \d|before its "
+                             r"first step)\n$")
+            self.assert_refused(f"{option} step=61: the record of this start has steps 1 to 60",
+                                run, option, "step=61")
+        self.assertFalse((run / "replay-step-40").exists())
+
     def test_a_start_that_was_killed_before_it_trained_is_passed_over(self):
         run = self.folder / "run"
         train(run, ranks=1, train__max_duration="2ep")

@@ -88,6 +88,23 @@ class Simulate(tutti_run.RunTest):
         self.assertEqual(again.code, 1)
         self.assertIn(f"seed {seed}: {finding}\n", again.text)
 
+    def test_every_failing_seed_is_told_before_the_whole_and_says_how_to_have_it_again(self):
+        text = self.simulate("--seeds", "1..40", "--once", "--set", "train.max_duration=1sec", code=1)
+        told = list(re.finditer(r"^seed (\d+): .+\n  tutti simulate .* --seeds (\d+) .*  # tutti ", text, re.M))
+        failed = int(re.search(r"^  failed +(\d+), told above$", text, re.M)[1])
+        self.assertGreater(failed, 10, text)
+        self.assertEqual(len({seed[1] for seed in told}), failed, text)
+        for seed in told:
+            self.assertEqual(seed[1], seed[2])
+            self.assertLess(seed.end(), text.index("  seeds  "))
+
+    def test_a_process_that_simulates_for_long_says_that_it_goes_on(self):
+        """Else the one that started it would give it up: twice 12,000 steps take longer than five seconds."""
+        text = self.simulate("--ranks", 2, "--seeds", 1, "--share-of", 1, "--once",
+                             *settings(train__max_duration="12000ba", train__eval_interval="0ep",
+                                       checkpoint__interval="0ba"))
+        self.assertRegex(text, r"tutti-seed-goes-on\n(.*\n)*tutti-seed-result\t1\t")
+
     def is_checkout(self):
         described = subprocess.run(["git", "describe", "--always"], cwd=SOURCE, capture_output=True)
         return (SOURCE / ".git").exists() and described.returncode == 0

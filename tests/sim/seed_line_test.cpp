@@ -38,27 +38,39 @@ TEST(SeedLineTest, ReadsBackWhatItWrote) {
 }
 
 TEST(SeedLineTest, OtherLinesAreOtherLines) {
-  for (const char* line : {"", "warning: something", "tutti-seed-result\t1"}) {
+  for (const std::string& line : {std::string(), std::string("warning: something"),
+                                  std::string("tutti-seed-result\t1"), goes_on_line()}) {
     EXPECT_FALSE(parse_seed_line(line)) << line;
     EXPECT_FALSE(parse_begin_line(line)) << line;
   }
 }
 
-// Farms the seeds out to a shell that "simulates" each of its own with `body`.
-std::vector<std::string> farmed(const std::string& body, int jobs) {
+// A shell that "simulates" seeds $first, $first + stride, ...: what it does before all, for each, $s, and
+// behind all.
+struct SeedScript {
+  std::string before = ":";
+  std::string body = ":";
+  std::string after = ":";
+
+  std::vector<std::string> command(const SeedShare& share) const {
+    const std::string first = std::to_string(share.first);
+    const std::string loop = "for s in $(seq " + first + " " + std::to_string(share.stride) + " " +
+                             std::to_string(share.last) + "); do printf 'tutti-seed-begins\\t%d\\n' $s; " +
+                             body +
+                             "; printf 'tutti-seed-result\\t%d\\t1\\t2\\t3\\t1\\t6\\t\\t\\t\\n' $s; done";
+    return {"/bin/sh", "-c", "first=" + first + "; " + before + "; " + loop + "; " + after};
+  }
+};
+
+// What came of seeds 1 to 5, each of which is told of once.
+std::vector<std::string> farmed(const SeedScript& script, int jobs, Nanoseconds patience = kSeedPatience) {
   std::map<uint64_t, std::string> seen;
   farm_seeds(
-      1, 5, jobs,
-      [&](const SeedShare& share) -> std::vector<std::string> {
-        const std::string loop = "for s in $(seq " + std::to_string(share.first) + " " +
-                                 std::to_string(share.stride) + " " + std::to_string(share.last) +
-                                 "); do printf 'tutti-seed-begins\\t%d\\n' $s; " + body +
-                                 "; printf 'tutti-seed-result\\t%d\\t1\\t2\\t3\\t1\\t6\\t\\t\\t\\n' $s; done";
-        return {"/bin/sh", "-c", loop};
-      },
+      1, 5, jobs, [&](const SeedShare& share) { return script.command(share); },
       [&](const SeedResult& result) {
-        seen[result.seed] = result.findings.empty() ? "well" : result.findings[0];
-      });
+        seen[result.seed] += result.findings.empty() ? "well" : result.findings[0];
+      },
+      patience);
   std::vector<std::string> all;
   for (const auto& [seed, what] : seen) all.push_back(std::to_string(seed) + " " + what);
   return all;
@@ -66,16 +78,60 @@ std::vector<std::string> farmed(const std::string& body, int jobs) {
 
 TEST(SeedFarmTest, EverySeedIsSimulatedOnce) {
   for (const int jobs : {1, 2, 9})
-    EXPECT_THAT(farmed(":", jobs), ElementsAre("1 well", "2 well", "3 well", "4 well", "5 well"));
+    EXPECT_THAT(farmed({}, jobs), ElementsAre("1 well", "2 well", "3 well", "4 well", "5 well"));
 }
 
 TEST(SeedFarmTest, ASeedThatEndsItsProcessIsNamedAndTheOthersGoOn) {
-  EXPECT_THAT(farmed("test $s != 3 || kill -SEGV $$", 2),
+  EXPECT_THAT(farmed({.body = "test $s != 3 || kill -SEGV $$"}, 2),
               ElementsAre("1 well", "2 well", HasSubstr("3 the process was ended by Segmentation fault"),
                           "4 well", "5 well"));
   EXPECT_THAT(
-      farmed("test $s != 5 || exit 7", 1),
+      farmed({.body = "test $s != 5 || exit 7"}, 1),
       ElementsAre("1 well", "2 well", "3 well", "4 well", HasSubstr("5 the process ended with exit code 7")));
+}
+
+TEST(SeedFarmTest, WhatADyingProcessHadBegunToPrintSpoilsNothing) {
+  EXPECT_THAT(farmed({.body = "test $s -lt 3 || { printf 'tutti-seed-'; kill -SEGV $$; }"}, 1),
+              ElementsAre("1 well", "2 well", "3 the process was ended by Segmentation fault",
+                          "4 the process was ended by Segmentation fault",
+                          "5 the process was ended by Segmentation fault"));
+}
+
+TEST(SeedFarmTest, AProcessThatEndsBeforeItsFirstSeedCostsThatOne) {
+  EXPECT_THAT(farmed({.before = "test $first != 2 || exit 9"}, 2),
+              ElementsAre("1 well", "2 the process ended with exit code 9, before the seed began", "3 well",
+                          "4 well", "5 well"));
+}
+
+TEST(SeedFarmTest, AProcessThatEndsBadlyBehindItsLastSeedIsAFindingOfThat) {
+  EXPECT_THAT(farmed({.after = "test $first != 2 || kill -SEGV $$"}, 2),
+              ElementsAre("1 well", "2 well", "3 well",
+                          "4 the process was ended by Segmentation fault, behind its last seed", "5 well"));
+  EXPECT_THAT(farmed({.after = "exit 3"}, 1),
+              ElementsAre("1 well", "2 well", "3 well", "4 well",
+                          "5 the process ended with exit code 3, behind its last seed"));
+}
+
+constexpr Nanoseconds kShortPatience = std::chrono::seconds(2);
+
+TEST(SeedFarmTest, ASeedThatNeverEndsIsKilledAndNamedAndTheOthersGoOn) {
+  EXPECT_THAT(farmed({.body = "test $s != 3 || while :; do :; done"}, 2, kShortPatience),
+              ElementsAre("1 well", "2 well", "3 nothing came of it for 2 s, so its process was killed",
+                          "4 well", "5 well"));
+}
+
+TEST(SeedFarmTest, AProcessThatNeverComesToItsFirstSeedIsKilledToo) {
+  EXPECT_THAT(
+      farmed({.before = "test $first != 2 || while :; do :; done"}, 2, kShortPatience),
+      ElementsAre("1 well", "2 nothing came of it for 2 s, so its process was killed, before the seed began",
+                  "3 well", "4 well", "5 well"));
+}
+
+TEST(SeedFarmTest, ASeedMayTakeLongAsLongAsItSaysThatItGoesOn) {
+  const std::string slow =
+      "test $s != 2 || for i in 1 2 3 4 5; do sleep 0.6; echo " + goes_on_line() + "; done";
+  EXPECT_THAT(farmed({.body = slow}, 2, kShortPatience),
+              ElementsAre("1 well", "2 well", "3 well", "4 well", "5 well"));
 }
 
 TEST(SeedFarmTest, AProcessThatCannotStartIsAnError) {

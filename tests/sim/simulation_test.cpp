@@ -42,6 +42,17 @@ TEST(SimulationTest, ARunWithoutFaultsKeepsEveryInvariant) {
   EXPECT_EQ(orders.size(), 20u);
 }
 
+TEST(SimulationTest, WhoWatchesIsToldThatActorsDoSomething) {
+  int64_t happened = 0;
+  SimSeams seams;
+  seams.happened = [&happened] { ++happened; };
+  const Simulation simulation(small_job(), 2, {}, seams, seams);
+  const int64_t at_first = happened;
+  const SeedResult result = simulation.run(1);
+  EXPECT_GT(at_first, result.rank_steps);
+  EXPECT_GT(happened - at_first, result.rank_steps);
+}
+
 // Files, and a program that is not started.
 TEST(SimulationTest, LoggersBreakNothingWhateverHappens) {
   constexpr int kRanks = 2;
