@@ -37,7 +37,11 @@ std::string table_row(std::string name, const std::string& value) {
   return "  " + name + " " + value + "\n";
 }
 
-void warn(const std::string& what) { std::fprintf(stderr, "warning: %s\n", what.c_str()); }
+Reporter::Options with_warn(Reporter::Options options) {
+  if (!options.warn)
+    options.warn = [](const std::string& what) { std::fprintf(stderr, "warning: %s\n", what.c_str()); };
+  return options;
+}
 
 bool is_of_evaluation(const std::string& line) {
   return line.find("\"metrics/") != std::string::npos && line.find("\"lr\": ") == std::string::npos;
@@ -48,10 +52,10 @@ int64_t step_of(const std::string& line) { return json_integer(line, "step", -1)
 }  // namespace
 
 Reporter::Reporter(Options options, Disk& disk, Clock& clock)
-    : options_(std::move(options)),
+    : options_(with_warn(std::move(options))),
       clock_(clock),
       out_(options_.out),
-      metrics_(disk, options_.run_dir + "/metrics.jsonl", step_of, warn) {}
+      metrics_(disk, options_.run_dir + "/metrics.jsonl", step_of, options_.warn) {}
 
 void Reporter::receive(Context& context, Envelope& envelope) {
   Message& message = envelope.message;
@@ -187,11 +191,7 @@ void Reporter::show_rest(Context& context) {
   const TimePoint until = context.now() + kLastWordsWithin;
   for (out_.flush(); out_.busy() && context.now() < until; out_.flush()) context.sleep(kReaderMayGoOn);
   const std::string trouble = out_.trouble();
-  if (trouble.empty()) return;
-  if (options_.warn)
-    options_.warn("progress: " + trouble);
-  else
-    warn("progress: " + trouble);
+  if (!trouble.empty()) options_.warn("progress: " + trouble);
 }
 
 double Reporter::since_start_s() const { return 1e-3 * clock_.unix_ms() - options_.process_started_s; }

@@ -26,10 +26,10 @@ class Reporter final : public Actor {
     std::string newest_checkpoint;  // where the newest one is to be found
     std::FILE* out = stdout;        // null: shows nothing
     bool terminal = false;
-    bool progress = true;          // false: no progress, but the table at the end
-    double process_started_s = 0;  // unix time, for since_start_s
-    int64_t show_every_steps = 0;  // plain lines; 0 = by time
-    std::function<void(const std::string& what)> warn = {};
+    bool progress = true;                                    // false: no progress, but the table at the end
+    double process_started_s = 0;                            // unix time, for since_start_s
+    int64_t show_every_steps = 0;                            // plain lines; 0 = by time
+    std::function<void(const std::string& what)> warn = {};  // empty: to standard error
   };
 
   Reporter(Options options, Disk& disk, Clock& clock);

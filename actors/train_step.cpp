@@ -211,9 +211,7 @@ void TrainStep::add_up(StepFinished all) {
 // same.
 void TrainStep::make_room(Context& context, const BatchReady& ready) {
   record(context, "void", microbatches_->count());
-  if (mine_.leftover_bytes > 0)
-    log_.warning(step_text() + std::to_string(mine_.leftover_bytes) +
-                 " bytes of the void attempt are still held");
+  if (mine_.leftover_bytes > 0) log_.warning(step_text() + std::to_string(mine_.leftover_bytes) + kStillHeld);
   const auto row = shortage_row(shortage(mine_, ready.batch), state_.rank, state_.world);
   const auto all = shortages_of(context.ask<Summed>(cast_.sync, SumDoubles{row}).values);
   const std::string who = step_text() + shortage_text(all);

@@ -37,6 +37,9 @@ class TrainStep {
     int64_t memory_budget = 0;  // bytes; 0 = none
   };
 
+  // What the log is told, after a number, of memory that a void attempt does not give back.
+  static constexpr const char* kStillHeld = " bytes of the void attempt are still held";
+
   // What the rest of the rank has to do with a step.
   struct Hooks {
     std::function<void(Verdict& mine)> vote;  // puts in what the step itself does not know

@@ -151,9 +151,13 @@ std::vector<std::string> published_checkpoints(const Disk& disk, const std::stri
 }
 
 uint64_t weights_digest(const std::map<std::string, at::Tensor>& tensors) {
+  return tensors_digest(tensors, kModelPrefix);
+}
+
+uint64_t tensors_digest(const std::map<std::string, at::Tensor>& tensors, std::string_view prefix) {
   std::string digests;
   for (const auto& [name, tensor] : tensors) {
-    if (!name.starts_with(kModelPrefix)) continue;
+    if (!name.starts_with(prefix)) continue;
     const at::Tensor plain = tensor.contiguous();
     digests += name + " " + dtype_name(plain.scalar_type());
     for (const int64_t size : plain.sizes()) digests += " " + std::to_string(size);

@@ -119,8 +119,10 @@ void remove_unpublished(Disk& disk, const std::string& checkpoints,
 // torn one.
 void remove_checkpoint(Disk& disk, const std::string& folder);
 
-// One hash over all whole tensors under "model/" (parameters and buffers) in name order: name, dtype, shape,
-// bytes. The same for any world size and sharding.
+// One hash over all whole tensors whose names begin with `prefix`, in name order: name, dtype, shape, bytes.
+// The same for any world size and sharding.
+uint64_t tensors_digest(const std::map<std::string, at::Tensor>& tensors, std::string_view prefix = "");
+// Of those under "model/" (parameters and buffers).
 uint64_t weights_digest(const std::map<std::string, at::Tensor>& tensors);
 
 }  // namespace tutti

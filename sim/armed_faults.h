@@ -30,7 +30,7 @@ class ArmedFaults {
   std::vector<Armed> armed_;
 };
 
-// How often each kind of fault really happened, by name.
+// How often each fault really happened, by FaultRule::label.
 using FaultCounts = std::map<std::string, int64_t>;
 
 }  // namespace tutti

@@ -11,10 +11,11 @@
 namespace tutti {
 namespace {
 
-const std::array<std::string, 12> kPhases = {"start",      "load",    "batch",   "microbatch",
-                                             "backward",   "reduce",  "verdict", "commit",
-                                             "evaluation", "durable", "publish", "disk"};
-const std::array<std::string, 2> kMemoryPhases = {ScarceMemory::kForward, ScarceMemory::kBackward};
+const std::array<std::string, 12> kPhases = {"start",      "load",       "batch",       "microbatch",
+                                             "backward",   kReducePhase, kVerdictPhase, "commit",
+                                             "evaluation", "durable",    "publish",     "disk"};
+const std::array<std::string, 3> kMemoryPhases = {ScarceMemory::kForward, ScarceMemory::kBackward,
+                                                  ScarceMemory::kEvaluation};
 
 struct NamedKind {
   const char* name;
@@ -128,6 +129,16 @@ FaultRule rule_of(const Setting& fault, int ranks) {
   return rule;
 }
 
+// Counted from 1, in the order of the plan.
+void put_labels(std::vector<FaultRule>& rules) {
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    FaultRule& own = rules[i];
+    const auto same = [&](const FaultRule& rule) { return rule.kind == own.kind; };
+    const bool alone = std::count_if(rules.begin(), rules.end(), same) == 1;
+    own.label = alone ? own.name : own.name + " (rule " + std::to_string(i + 1) + ")";
+  }
+}
+
 }  // namespace
 
 bool FaultRule::strikes_disk() const {
@@ -151,6 +162,7 @@ FaultPlan make_fault_plan(const Setting& written, int ranks) {
   plan.path = written.position.file;
   plan.starts = static_cast<int>(resolved.at("starts").integer());
   for (const auto& fault : resolved.at("fault").array()) plan.rules.push_back(rule_of(fault, ranks));
+  put_labels(plan.rules);
   return plan;
 }
 

@@ -29,7 +29,8 @@ enum class FaultKind {
 // One [[fault]] of a plan; what is not given is drawn from the seed.
 struct FaultRule {
   FaultKind kind = FaultKind::kDeath;
-  std::string name;  // of the kind, as the plan has it
+  std::string name;   // of the kind, as the plan has it
+  std::string label;  // the rule's own: "death", and where the plan has several of a kind "death (rule 3)"
   double probability = 1;
   std::optional<int> rank;
   std::optional<int64_t> step;
@@ -46,6 +47,10 @@ struct FaultPlan {
   int starts = 3;    // that faults happen in; from then on there are none
   std::vector<FaultRule> rules;
 };
+
+// Of a step: what a lone rank does not go through.
+inline constexpr const char* kReducePhase = "reduce";
+inline constexpr const char* kVerdictPhase = "verdict";
 
 // What ranks go through, in the order of a step: those in which the kind can strike.
 std::span<const std::string> fault_phases(FaultKind kind);

@@ -13,8 +13,15 @@ bool StartSeen::stopped() const {
   return std::any_of(ends.begin(), ends.end(), [](const RankEnd& end) { return end.stopped; });
 }
 
-bool StartSeen::happened(const std::string& fault) const {
-  const auto found = faults.find(fault);
+bool StartSeen::happened(const std::string& kind) const {
+  return std::any_of(faults.begin(), faults.end(), [&](const auto& fault) {
+    const auto& [label, count] = fault;
+    return count > 0 && (label == kind || label.starts_with(kind + " ("));
+  });
+}
+
+bool StartSeen::happened(const FaultRule& rule) const {
+  const auto found = faults.find(rule.label);
   return found != faults.end() && found->second > 0;
 }
 

@@ -27,22 +27,38 @@ struct RankEnd {
   bool well() const { return !killed && reason.empty() && exit_code == 0; }
 };
 
+// A rank that still had something to train was asked to stop, in this step or before its next.
+struct StopSeen {
+  int rank = 0;
+  int64_t step = 0;
+};
+
+// A collective that all ranks had posted did not end before then.
+struct HangSeen {
+  TimePoint began, until;
+};
+
 // One start of the job.
 struct StartSeen {
   int64_t resumed_at = -1;  // steps that were done before; -1: it did not come to train
   std::vector<std::map<int64_t, StepSeen>> steps;  // by rank, then by step (from 1)
-  std::vector<int64_t> published;                  // checkpoints, by step
+  std::map<int64_t, uint64_t> published;           // checkpoints: KnownCheckpoint::bits, by step
   std::vector<RankEnd> ends;                       // by rank
-  FaultCounts faults;                              // that happened in it
-  std::string stuck;                               // why the simulator ended it, or ""
-  std::string blocked_senders;                     // that it ended it for: who waits for whose mailbox
-  uint64_t deliveries = 0;                         // a hash of their order
-  uint64_t next_draw = 0;                          // of who runs next, after the last
+  FaultCounts faults;                              // that struck in it, and how often they really happened
+  std::vector<StopSeen> stops;
+  bool told_to_stop = false;  // some rank was, be it when all was trained
+  std::vector<HangSeen> hangs;
+  std::vector<std::string> warnings;  // of the ranks' logs: "rank 1: ..."
+  std::string stuck;                  // why the simulator ended it, or ""
+  std::string blocked_senders;        // that it ended it for: who waits for whose mailbox
+  uint64_t deliveries = 0;            // a hash of their order
+  uint64_t next_draw = 0;             // of who runs next, after the last
   TimePoint took;
 
   bool well() const;  // every rank ended well
   bool stopped() const;
-  bool happened(const std::string& fault) const;
+  bool happened(const std::string& kind) const;
+  bool happened(const FaultRule& rule) const;
   bool damages() const;  // files, and nobody was told
   // "rank 1 was killed; rank 0: rank 1 is gone"
   std::string end_text() const;

@@ -11,6 +11,9 @@ namespace tutti {
 struct KnownCheckpoint {
   std::string error;  // what is wrong with it; "" = it is whole
   int64_t step = -1;  // that it was taken after
+  // A hash of all that a checkpoint of that step must hold, whatever went wrong on the way: every tensor, and
+  // of the state what no clock, no disk and no lack of memory decides. 0 where an evaluation is still due.
+  uint64_t bits = 0;
 };
 
 // What reading a checkpoint comes to, by its files' bytes: a simulation looks at the same ones again and

@@ -13,15 +13,15 @@ void ScarceMemory::enter(const std::string& phase) {
   arm();
 }
 
-void ScarceMemory::fail(const std::string& phase, int64_t ordinal) {
+void ScarceMemory::fail(const std::string& phase, int64_t ordinal, const std::string& label) {
   settle();
-  failures_.push_back({phase, ordinal});
+  failures_.push_back({phase, ordinal, label});
   arm();
 }
 
-int64_t ScarceMemory::failed() {
+std::vector<std::string> ScarceMemory::failed() {
   settle();
-  return std::exchange(failed_, 0);
+  return std::exchange(failed_, {});
 }
 
 void ScarceMemory::settle() {
@@ -29,7 +29,9 @@ void ScarceMemory::settle() {
   const int64_t passed = asked - std::exchange(asked_, asked);
   for (Failure& one : failures_)
     if (one.phase == phase_) one.left -= passed;
-  failed_ += static_cast<int64_t>(std::erase_if(failures_, [](const Failure& one) { return one.left <= 0; }));
+  for (const Failure& one : failures_)
+    if (one.left <= 0) failed_.push_back(one.label);
+  std::erase_if(failures_, [](const Failure& one) { return one.left <= 0; });
 }
 
 void ScarceMemory::arm() {

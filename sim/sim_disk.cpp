@@ -17,6 +17,11 @@ namespace {
 
 bool is_folder(const DiskNodePtr& node) { return node && node->kind == DiskNode::Kind::kFolder; }
 
+// Of a write that is taken and does not land as a whole.
+std::span<const std::byte> landed_part(SimDisk::Fate fate, std::span<const std::byte> bytes) {
+  return bytes.first(fate == SimDisk::Fate::kTorn ? bytes.size() / 2 : 0);
+}
+
 bool any_damaged(const DiskNode& node) {
   return node.damaged || std::any_of(node.children.begin(), node.children.end(),
                                      [](const auto& child) { return any_damaged(*child.second); });
@@ -128,8 +133,8 @@ class SimDisk::View final : public Disk {
     return std::make_unique<Lock>(disk_, file, disk_.locks_given_);
   }
 
-  Fate tell(const char* what, const std::string& path) const {
-    return hook_ ? hook_({rank_, what, path}) : Fate::kDone;
+  Fate tell(const char* what, const std::string& path, std::span<const std::byte> bytes = {}) const {
+    return hook_ ? hook_({rank_, what, path, bytes}) : Fate::kDone;
   }
 
  private:
@@ -156,15 +161,14 @@ class SimDisk::File final : public WritableFile {
       : view_(view), path_(std::move(path)), node_(std::move(node)), end_(node_->bytes.get().size()) {}
 
   void write_at(uint64_t offset, std::span<const std::byte> bytes) override {
-    const Fate fate = view_.tell("write", path_);
-    const auto half = bytes.first(bytes.size() / 2);
-    if (fate == Fate::kFull) DiskTree::write(*node_, offset, half);
+    const Fate fate = view_.tell("write", path_, bytes);
+    if (fate == Fate::kFull) DiskTree::write(*node_, offset, bytes.first(bytes.size() / 2));
     if (fate == Fate::kFull) fail(path_, "write", ENOSPC);
     if (fate == Fate::kFails) fail(path_, "write", EIO);
-    if (fate == Fate::kDone) {
-      DiskTree::write(*node_, offset, bytes);
+    if (matters(fate, bytes)) {
+      damage(offset, bytes.size(), landed_part(fate, bytes));
     } else {
-      damage(offset, bytes.size(), fate == Fate::kTorn ? half : std::span<const std::byte>());
+      DiskTree::write(*node_, offset, bytes);
     }
     end_ = std::max(end_, offset + bytes.size());
   }
@@ -198,6 +202,13 @@ std::unique_ptr<WritableFile> SimDisk::View::open(const std::string& path, bool 
   const DiskNodePtr node = node_to_write(path, truncate);
   if (truncate) DiskTree::truncate(*node);
   return std::make_unique<File>(*this, path, node);
+}
+
+bool SimDisk::matters(Fate fate, std::span<const std::byte> bytes) {
+  if (fate == Fate::kFull || fate == Fate::kFails) return true;
+  if (fate == Fate::kDone) return false;
+  const auto missing = bytes.subspan(landed_part(fate, bytes).size());
+  return std::any_of(missing.begin(), missing.end(), [](std::byte one) { return one != std::byte{}; });
 }
 
 std::unique_ptr<Disk> SimDisk::view(int rank, Hook hook) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "runtime/disk.h"
@@ -24,11 +25,15 @@ class SimDisk {
     int rank = 0;
     const char* what = "";  // "write", "sync", "rename", ...
     const std::string& path;
+    std::span<const std::byte> bytes = {};  // of a write
   };
   // Is told of each change before it happens; may throw. What it says counts for writes.
   using Hook = std::function<Fate(const Call&)>;
 
   SimDisk() = default;
+
+  // Whether it makes a difference to a write of these bytes: where nothing landed there are zeros.
+  static bool matters(Fate fate, std::span<const std::byte> bytes);
 
   // What a rank's process sees; must not outlive this.
   std::unique_ptr<Disk> view(int rank, Hook hook = {});

@@ -88,16 +88,18 @@ std::unique_ptr<Group> SimFabric::group(int rank) { return std::make_unique<SimG
 
 void SimFabric::set_reader(int rank, ActorId reader) { readers_.at(rank) = reader; }
 
-void SimFabric::hang_next(TimePoint until) { hung_[next_] = until; }
+void SimFabric::hang_next(TimePoint until, std::function<void()> hung) {
+  hung_[next_] = {until, std::move(hung)};
+}
 
 void SimFabric::posted(uint64_t sequence) { next_ = std::max(next_, sequence + 1); }
 
 void SimFabric::complete(uint64_t sequence) {
   const auto hung = hung_.find(sequence);
   ended_[sequence] = scheduler_.now();
-  if (hung != hung_.end() && hung->second > scheduler_.now()) {
-    ended_[sequence] = hung->second;
-    outside_.hung();
+  if (hung != hung_.end() && hung->second.until > scheduler_.now()) {
+    ended_[sequence] = hung->second.until;
+    hung->second.begins();
   }
   for (int rank = 0; rank < fabric_->size(); ++rank) {
     const TimePoint when = seen_at(sequence, rank);

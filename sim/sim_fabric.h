@@ -19,11 +19,9 @@ class SimFabric {
   static constexpr Nanoseconds kPatience = std::chrono::milliseconds(500);
 
   // `gone`: whether a rank's process has ended. `check` may throw when the rank that calls is no more.
-  // `hung`: a collective that hangs has been posted by all.
   struct Outside {
     std::function<bool(int rank)> gone;
     std::function<void(int rank)> check;
-    std::function<void()> hung = [] {};
   };
   SimFabric(SimScheduler& scheduler, int size, const Draw& draw, Outside outside);
 
@@ -32,12 +30,16 @@ class SimFabric {
   // Who drives the rank's collectives, and is woken when one ends.
   void set_reader(int rank, ActorId reader);
 
-  // The next collective that anybody posts does not end before then.
-  void hang_next(TimePoint until);
+  // The next collective that anybody posts does not end before then. `hung`: it has been posted by all.
+  void hang_next(TimePoint until, std::function<void()> hung);
 
  private:
   class SimGroup;
   class SimWork;
+  struct Hang {
+    TimePoint until;
+    std::function<void()> begins;
+  };
   void posted(uint64_t sequence);
   void complete(uint64_t sequence);
   TimePoint seen_at(uint64_t sequence, int rank) const;  // kNever: it is under way
@@ -47,8 +49,9 @@ class SimFabric {
   Outside outside_;
   std::shared_ptr<LocalFabric> fabric_;
   std::vector<std::optional<ActorId>> readers_;
-  std::map<uint64_t, TimePoint> ended_, hung_;  // by sequence
-  uint64_t next_ = 0;                           // sequence that nobody has posted yet
+  std::map<uint64_t, TimePoint> ended_;  // by sequence
+  std::map<uint64_t, Hang> hung_;        // likewise
+  uint64_t next_ = 0;                    // sequence that nobody has posted yet
 };
 
 }  // namespace tutti

@@ -16,7 +16,7 @@ struct SimNetwork::Inbox {
   struct Letter {
     Transport::Packet packet;
     uint64_t number = 0;  // in the order of sending
-    bool counts = false;
+    int64_t* overtaken = nullptr;
   };
   std::multimap<TimePoint, Letter> letters;  // by arrival
   std::map<int, TimePoint> latest;           // arrival, by sender
@@ -55,7 +55,7 @@ void SimNetwork::send(int from, int to, std::string bytes) {
   Inbox& inbox = *inboxes_[to];
   TimePoint& latest = inbox.latest[from];
   latest = std::max(latest, scheduler_.now() + own + late.more);
-  inbox.letters.emplace(latest, Inbox::Letter{{from, std::move(bytes)}, ++sent_, late.counts});
+  inbox.letters.emplace(latest, Inbox::Letter{{from, std::move(bytes)}, ++sent_, late.overtaken});
   if (inbox.reader) scheduler_.wake_at(*inbox.reader, latest);
 }
 
@@ -64,7 +64,7 @@ std::optional<Transport::Packet> SimNetwork::poll(int rank) {
   const auto first = inbox.letters.begin();
   if (first == inbox.letters.end() || first->first > scheduler_.now()) return std::nullopt;
   std::optional<Transport::Packet> packet = std::move(first->second.packet);
-  if (first->second.counts && first->second.number < inbox.newest) ++overtaken_;
+  if (first->second.overtaken && first->second.number < inbox.newest) ++*first->second.overtaken;
   inbox.newest = std::max(inbox.newest, first->second.number);
   inbox.letters.erase(first);
   return packet;

@@ -15,10 +15,11 @@ namespace tutti {
 // of one sender to one rank stay in order, those of different senders overtake each other.
 class SimNetwork {
  public:
-  // What a packet takes besides, and whether it is counted when it is overtaken for that.
+  // What a packet takes besides, and what counts it when it then arrives after one that another rank had
+  // sent later; null: nothing does.
   struct Lateness {
     Nanoseconds more{0};
-    bool counts = false;
+    int64_t* overtaken = nullptr;
   };
   // Of each packet; a chance to throw when the sender is no more.
   using Delay = std::function<Lateness(int from, int to)>;
@@ -34,9 +35,6 @@ class SimNetwork {
   // The rank's process has ended: what it sent and has not arrived is lost.
   void lose_packets_of(int rank);
 
-  // Packets that count and arrived after one that another rank had sent later.
-  int64_t overtaken() const { return overtaken_; }
-
  private:
   struct Inbox;
   class End;
@@ -48,7 +46,6 @@ class SimNetwork {
   Delay delay_;
   std::vector<std::unique_ptr<Inbox>> inboxes_;
   uint64_t sent_ = 0;
-  int64_t overtaken_ = 0;
 };
 
 }  // namespace tutti

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/heartbeat.h"
 #include "actors/run_journal.h"
 #include "io/checkpoint.h"
 #include "runtime/error.h"
@@ -11,13 +12,13 @@
 #include "sim/sim_clock.h"
 #include "sim/sim_launcher.h"
 #include "sim/sim_recorder.h"
+#include "sim/warnings_log.h"
 #include "tensors/meter.h"
 
 namespace tutti {
 namespace {
 
 constexpr const char* kKilled = "killed";
-constexpr const char* kHang = "hang";
 constexpr const char* kBudget = "memory_budget";
 constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(100);
 constexpr uint64_t kStepUs = 20'000;
@@ -74,7 +75,7 @@ struct SimWorld::Berth {
   std::unique_ptr<Disk> disk;
   std::unique_ptr<Group> group;
   std::unique_ptr<Transport> transport;
-  std::unique_ptr<Log> log = make_null_log();
+  std::unique_ptr<Log> log;
   std::unique_ptr<SimClock> clock;
   std::unique_ptr<SimRecorder> recorder;
   RunOutcome outcome;
@@ -82,6 +83,7 @@ struct SimWorld::Berth {
   const Trainee* trainee = nullptr;  // once it trains
   int64_t step = 0;                  // under way, from 1
   int microbatches = 0;              // of its last attempt, so far
+  bool done = false;                 // all is trained, or it was stopped
   ScarceMemory memory;
 };
 
@@ -105,8 +107,7 @@ SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const
                }),
       fabric_(scheduler_, job.world, draw_.at(3),
               {.gone = [this](int rank) { return scheduler_.stopped(rank); },
-               .check = [this](int rank) { check_alive(rank); },
-               .hung = [this] { ++seen_.faults[kHang]; }}) {
+               .check = [this](int rank) { check_alive(rank); }}) {
   seen_.steps.resize(job.world);
   scheduler_.separate_ranks();
   for (int rank = 0; rank < job.world; ++rank) Meter::fail_at(rank, {});  // what an earlier start left
@@ -146,6 +147,7 @@ void SimWorld::add(int rank) {
   berth.disk = through(seams_.disk, disk_.view(rank, [this](const auto& call) { return disk_call(call); }));
   berth.group = through(seams_.group, fabric_.group(rank));
   berth.transport = through(seams_.transport, network_.transport(rank));
+  berth.log = std::make_unique<WarningsLog>(rank, seen_.warnings);
   berth.clock = std::make_unique<SimClock>(scheduler_);
   berth.recorder = std::make_unique<SimRecorder>(
       [this, rank](const Happening& what) { happened(rank, what); }, journal_of(rank));
@@ -201,8 +203,6 @@ StartSeen SimWorld::run() {
   seen_.deliveries = scheduler_.delivery_digest();
   seen_.next_draw = scheduler_.next_draw();
   seen_.took = scheduler_.now();
-  const auto reorder = seen_.faults.find("reorder");  // a packet that was only late is none
-  if (reorder != seen_.faults.end()) reorder->second = network_.overtaken();
   return std::move(seen_);
 }
 
@@ -235,10 +235,11 @@ void SimWorld::seen(int rank, const Happening& happening) {
     if (happening.what == "batch" || happening.what == "void") berth.microbatches = 0;
     if (happening.what == "microbatch") berth.microbatches = static_cast<int>(happening.detail) + 1;
     if (happening.what == "committed" || happening.what == "skipped") ended_step(rank, happening.step + 1);
+    if (happening.what == kDone) berth.done = true;
   }
   if (happening.actor == "supervisor" && happening.what == "published") {
-    const int64_t step = options_.on_published(disk_);
-    if (step >= 0) seen_.published.push_back(step);
+    const KnownCheckpoint newest = options_.on_published(disk_);
+    if (newest.step >= 0) seen_.published[newest.step] = newest.bits;
   }
 }
 
@@ -257,10 +258,17 @@ void SimWorld::ended_step(int rank, int64_t number) {
 void SimWorld::count_memory(int rank, const Happening& happening) {
   ScarceMemory& memory = berths_[rank]->memory;
   const bool ran_out = happening.what == "out of memory at allocation";
+  const bool evaluates = memory.phase() == ScarceMemory::kEvaluation;
   if (happening.what == "backward") memory.enter(ScarceMemory::kBackward);
-  if (happening.what == "microbatch" || happening.what == "backward done" || ran_out)
+  if (happening.what == "evaluation") memory.enter(ScarceMemory::kEvaluation);
+  if (happening.what == "batch" || happening.what == "microbatch" || happening.what == "backward done" ||
+      (ran_out && !evaluates))
     memory.enter(ScarceMemory::kForward);
-  if (ran_out) ++seen_.faults[memory.failed() > 0 ? "out_of_memory" : kBudget];
+  if (ran_out) {
+    const auto labels = memory.failed();
+    for (const std::string& label : labels) ++seen_.faults[label];
+    if (labels.empty()) ++seen_.faults[kBudget];
+  }
   if (happening.what != "void") return;
   int& most = seen_.steps[rank][happening.step + 1].void_microbatches;
   most = std::max(most, static_cast<int>(happening.detail));
@@ -272,25 +280,23 @@ void SimWorld::come_to(int rank, const std::string& phase) {
 }
 
 void SimWorld::strike(int rank, const FaultRule& rule, const std::string& phase) {
-  int64_t& count = seen_.faults[rule.name];
+  seen_.faults.try_emplace(rule.label, 0);
   switch (rule.kind) {
     case FaultKind::kDeath:
-      ++count;
+      happens(rule);
       return kill(rank);
     case FaultKind::kPowerLoss:
-      ++count;
+      happens(rule);
       lost_power_ = true;
       for (int r = 0; r < job_.world; ++r) kill(r);
       return;
     case FaultKind::kSigterm:
-      ++count;
-      scheduler_.post(berths_[rank]->cast.supervisor, StopRequested{});
-      return;
+      return ask_to_stop(rank, rule);
     case FaultKind::kHang:
-      return fabric_.hang_next(rule.seconds > 0 ? scheduler_.now() + duration(rule.seconds) : kNever);
+      return hang(rule);
     case FaultKind::kOutOfMemory:
-      return berths_[rank]->memory.fail(phase,
-                                        1 + static_cast<int64_t>(draw_.at(7).below(rule.count, drawn_++)));
+      return berths_[rank]->memory.fail(
+          phase, 1 + static_cast<int64_t>(draw_.at(7).below(rule.count, drawn_++)), rule.label);
     default:
       troubles_.push_back({&rule, rank, rule.count});
   }
@@ -300,6 +306,27 @@ void SimWorld::kill(int rank) {
   if (!scheduler_.stopped(rank)) scheduler_.abort_rank(rank, kKilled);
 }
 
+// One that has nothing more to train has nothing to stop.
+void SimWorld::ask_to_stop(int rank, const FaultRule& rule) {
+  const Berth& berth = *berths_[rank];
+  seen_.told_to_stop = true;
+  if (!berth.done) {
+    happens(rule);
+    seen_.stops.push_back({rank, berth.step});
+  }
+  scheduler_.post(berth.cast.supervisor, StopRequested{});
+}
+
+// A lone rank's collectives wait for nobody.
+void SimWorld::hang(const FaultRule& rule) {
+  if (job_.world == 1) return;
+  const TimePoint until = rule.seconds > 0 ? scheduler_.now() + duration(rule.seconds) : kNever;
+  fabric_.hang_next(until, [this, &rule, until] {
+    happens(rule);
+    seen_.hangs.push_back({scheduler_.now(), until});
+  });
+}
+
 void SimWorld::check_alive(int rank) const {
   const Fate& fate = scheduler_.fate_of(rank);
   if (fate.aborted()) throw Aborted(fate.reason());
@@ -307,7 +334,10 @@ void SimWorld::check_alive(int rank) const {
 
 void SimWorld::spend_step(int rank) {
   Nanoseconds step = std::chrono::microseconds(kStepUs / 2 + draw_.at(4).below(kStepUs, drawn_++));
-  if (const FaultRule* slow = use(FaultKind::kSlow, rank)) step += duration(slow->seconds);
+  if (const FaultRule* slow = use(FaultKind::kSlow, rank)) {
+    step += duration(slow->seconds);
+    happens(*slow);
+  }
   scheduler_.spend(step);
 }
 
@@ -317,31 +347,37 @@ SimDisk::Fate SimWorld::disk_call(const SimDisk::Call& call) {
   scheduler_.spend(std::chrono::microseconds(draw_.at(5).below(kDiskCallUs, drawn_++)));
   if (std::string_view(call.what) != "write") return SimDisk::Fate::kDone;
   for (Trouble& trouble : troubles_) {
-    if (!trouble.rule->strikes_disk() || trouble.left == 0 || trouble.rank != call.rank) continue;
-    if (call.path.find(trouble.rule->file) == std::string::npos) continue;
+    const FaultRule& rule = *trouble.rule;
+    if (!rule.strikes_disk() || trouble.left == 0 || trouble.rank != call.rank) continue;
+    if (call.path.find(rule.file) == std::string::npos) continue;
+    const SimDisk::Fate fate = fate_of_write(rule.kind);
+    if (!SimDisk::matters(fate, call.bytes)) continue;
     --trouble.left;
-    ++seen_.faults[trouble.rule->name];
-    return fate_of_write(trouble.rule->kind);
+    happens(rule);
+    return fate;
   }
   return SimDisk::Fate::kDone;
 }
 
 SimNetwork::Lateness SimWorld::delay(int from) {
   SimNetwork::Lateness late;
-  if (const FaultRule* slow = use(FaultKind::kDelay, from)) late.more += duration(slow->seconds);
-  if (const FaultRule* mixed = use(FaultKind::kReorder, -1)) {
+  if (const FaultRule* slow = use(FaultKind::kDelay, from)) {
+    late.more += duration(slow->seconds);
+    happens(*slow);
+  }
+  if (const FaultRule* mixed = use(FaultKind::kReorder, from)) {  // one that is only late is none
     late.more += duration(mixed->seconds * draw_.at(6).uniform(drawn_++));
-    late.counts = true;
+    late.overtaken = &seen_.faults[mixed->label];
   }
   return late;
 }
 
-// The rule that this time strikes the rank (-1: any), if one does.
+// The rule that this time strikes the rank, if one does. Where a reorder names no rank, it is all ranks'.
 const FaultRule* SimWorld::use(FaultKind kind, int rank) {
   for (Trouble& trouble : troubles_) {
-    if (trouble.rule->kind != kind || trouble.left == 0 || (rank >= 0 && trouble.rank != rank)) continue;
+    const bool everybodys = kind == FaultKind::kReorder && !trouble.rule->rank;
+    if (trouble.rule->kind != kind || trouble.left == 0 || (!everybodys && trouble.rank != rank)) continue;
     --trouble.left;
-    ++seen_.faults[trouble.rule->name];
     return trouble.rule;
   }
   return nullptr;

@@ -7,6 +7,7 @@
 #include "actors/world.h"
 #include "sim/armed_faults.h"
 #include "sim/history.h"
+#include "sim/known_checkpoints.h"
 #include "sim/sim_disk.h"
 #include "sim/sim_fabric.h"
 #include "sim/sim_network.h"
@@ -42,8 +43,8 @@ class SimWorld {
     // So long without a step more that is committed, and the start is stuck.
     Nanoseconds patience = std::chrono::minutes(20);
     std::string journals;  // a run's folder to keep the journals of all ranks in; "" = none
-    // Right after a checkpoint was published, on the thread that did; gives its step, -1: not known.
-    std::function<int64_t(const SimDisk&)> on_published;
+    // Right after a checkpoint was published, on the thread that did; gives what it is.
+    std::function<KnownCheckpoint(const SimDisk&)> on_published;
   };
 
   // Everything must outlive this. `faults` may be null.
@@ -74,11 +75,14 @@ class SimWorld {
   void come_to(int rank, const std::string& phase);
   void strike(int rank, const FaultRule& rule, const std::string& phase);
   void kill(int rank);
+  void ask_to_stop(int rank, const FaultRule& rule);
+  void hang(const FaultRule& rule);
   void check_alive(int rank) const;
   void spend_step(int rank);
   SimDisk::Fate disk_call(const SimDisk::Call& call);
   SimNetwork::Lateness delay(int from);
   const FaultRule* use(FaultKind kind, int rank);
+  void happens(const FaultRule& rule) { ++seen_.faults[rule.label]; }
   RankEnd end_of(int rank) const;
 
   Job job_;

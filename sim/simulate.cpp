@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include "io/recorded_run.h"
 #include "runtime/build_stamp.h"
@@ -97,9 +98,7 @@ std::vector<std::string> worker_command(const SimulateOptions& options, const Se
 // All seeds together.
 class Tally {
  public:
-  Tally(const SimulateOptions& options, const FaultPlan& plan) : options_(options) {
-    for (const FaultRule& rule : plan.rules) faults_[rule.name] = 0;
-  }
+  Tally(const SimulateOptions& options, FaultPlan plan) : options_(options), plan_(std::move(plan)) {}
 
   void take(const SeedResult& result) {
     ++seeds_;
@@ -109,7 +108,7 @@ class Tally {
       orders_.insert(result.deliveries);
       weights_.insert(result.weights);
     }
-    for (const auto& [name, count] : result.faults) faults_[name] += count;
+    for (const auto& [label, count] : result.faults) faults_[label] += count;
     if (options_.first == options_.last)
       for (const std::string& line : result.story) print_line("  " + line);
     if (!result.findings.empty()) fail(result.seed, result.findings.front());
@@ -124,14 +123,20 @@ class Tally {
     print_line("seed " + std::to_string(seed) + ": " + finding + "\n  " + reproduction(options_, seed));
   }
   std::string weights_text() const;
-  // Two senders at least, and one who hears them.
-  bool can_happen(const std::string& fault) const { return fault != "reorder" || options_.ranks > 2; }
-  bool each_fault_happened() const {
-    return std::all_of(faults_.begin(), faults_.end(),
-                       [this](const auto& fault) { return fault.second > 0 || !can_happen(fault.first); });
+  int64_t times(const FaultRule& rule) const {
+    const auto found = faults_.find(rule.label);
+    return found == faults_.end() ? 0 : found->second;
   }
+  std::string impossible(const FaultRule& rule) const;
+  bool each_fault_happened() const {
+    return std::all_of(plan_.rules.begin(), plan_.rules.end(), [this](const FaultRule& rule) {
+      return times(rule) > 0 || !impossible(rule).empty();
+    });
+  }
+  void print_faults() const;
 
   const SimulateOptions& options_;
+  FaultPlan plan_;
   int64_t seeds_ = 0, starts_ = 0, rank_steps_ = 0, failed_ = 0;
   std::set<uint64_t> orders_, weights_;
   FaultCounts faults_;
@@ -144,20 +149,37 @@ std::string Tally::weights_text() const {
   return digest + std::string(" in all");
 }
 
+// Why the fault never happens on so few ranks, or "".
+std::string Tally::impossible(const FaultRule& rule) const {
+  using enum FaultKind;
+  const bool of_several =
+      rule.kind == kDelay || rule.kind == kHang || rule.phase == kReducePhase || rule.phase == kVerdictPhase;
+  if (of_several && options_.ranks == 1) return "cannot happen on one rank";
+  // Two senders at least, and one who hears them.
+  if (rule.kind == kReorder && options_.ranks < 3) return "cannot happen on fewer than three ranks";
+  return "";
+}
+
+void row(const char* name, const std::string& text) { std::printf("  %-10s %s\n", name, text.c_str()); }
+
+void Tally::print_faults() const {
+  FaultCounts besides = faults_;
+  for (const FaultRule& rule : plan_.rules) {
+    const std::string why = impossible(rule);
+    const std::string none = why.empty() ? "never happened" : why;
+    row("fault", rule.label + ": " + (times(rule) > 0 ? std::to_string(times(rule)) : none));
+    besides.erase(rule.label);
+  }
+  for (const auto& [label, count] : besides) row("fault", label + ": " + std::to_string(count));
+}
+
 int Tally::print(double took_s, int jobs) const {
-  const auto row = [](const char* name, const std::string& text) {
-    std::printf("  %-10s %s\n", name, text.c_str());
-  };
   row("seeds", std::to_string(seeds_) + " on " + std::to_string(options_.ranks) +
                    (options_.ranks == 1 ? " rank" : " ranks") + (options_.twice ? ", each twice" : ""));
   row("starts", std::to_string(starts_));
   row("orders", std::to_string(orders_.size()) + " different ones of deliveries");
   row("weights", weights_text());
-  for (const auto& [name, count] : faults_)
-    row("fault", name + ": " +
-                     (count > 0          ? std::to_string(count)
-                      : can_happen(name) ? "never happened"
-                                         : "cannot happen on fewer than three ranks"));
+  print_faults();
   char speed[96];
   std::snprintf(speed, sizeof speed, "%lld rank-steps in %.1f s, %.0f a second and process",
                 static_cast<long long>(rank_steps_), took_s,

@@ -24,7 +24,7 @@ struct SimulateOptions {
 };
 
 // Simulates the recipe and prints what came of it. Returns the exit code: 0 when everything that must hold
-// did and every kind of fault of the plan happened, else 1. Throws UserError.
+// did and every fault of the plan happened that can on so many ranks, else 1. Throws UserError.
 int simulate(const Setting& recipe, const SimulateOptions& options);
 
 }  // namespace tutti

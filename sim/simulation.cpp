@@ -46,7 +46,7 @@ std::string story_of(const StartSeen& start, std::size_t number) {
                            : start.resumed_at == 0 ? "from the beginning"
                                                    : "from step " + std::to_string(start.resumed_at);
   std::string published;
-  for (const int64_t step : start.published) published += " " + std::to_string(step);
+  for (const auto& [step, bits] : start.published) published += " " + std::to_string(step);
   return "start " + std::to_string(number + 1) + ": " + from + "; " + faults_text(start.faults) +
          "; published" + (published.empty() ? " nothing" : published) + "; " + start.end_text() + " after " +
          std::to_string(seconds(start.took.time_since_epoch())) + " s";
@@ -177,10 +177,14 @@ void Simulation::check(const RunSeen& run, Findings& findings) const {
   const RunFacts facts{job_, plan_, fault_free_, hang_timeout_of(job_), in_parts};
   check_waiting(run, findings);
   check_blocked_senders(run, findings);
-  check_progress(facts, run, findings);
+  check_ends(facts, run, findings);
+  check_stops(run, findings);
+  check_hangs(facts, run, findings);
+  check_progress(run, findings);
   check_ranks_agree(run, findings);
   check_bits(facts, run, findings);
   check_samples(facts, run, findings);
+  check_memory(run, findings);
 }
 
 SeedResult Simulation::run(uint64_t seed) const {

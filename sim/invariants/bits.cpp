@@ -28,6 +28,25 @@ void check_newest(const StartSeen& expected, const RunSeen& run, Findings& findi
                      " holds other bits than that step of the run without faults");
 }
 
+// A run that was stopped in its last evaluation has saved itself after all its steps, and saves no more.
+bool was_cut_at_its_end(const StartSeen& start) {
+  return std::any_of(start.ends.begin(), start.ends.end(),
+                     [](const RankEnd& end) { return end.stopped || !end.reason.empty(); });
+}
+
+// What the run without faults has published after the same steps.
+void check_saved(const StartSeen& expected, const StartSeen& start, int64_t last, Findings& findings) {
+  for (const auto& [step, bits] : start.published) {
+    const auto same = expected.published.find(step);
+    if (same == expected.published.end() || bits == 0 || bits == same->second) continue;
+    if (step == last && was_cut_at_its_end(start)) continue;
+    findings.push_back("the checkpoint that was published after step " + std::to_string(step) +
+                       " holds another state than that of the run without faults: of the model, the "
+                       "optimizer, a listener or the loss's scale");
+    return;
+  }
+}
+
 // A rank that ran out of memory does its steps in more parts from then on, which gives other bits.
 void note_microbatches(const StartSeen& start, std::vector<int>& microbatches) {
   std::map<int64_t, int> most;
@@ -43,7 +62,9 @@ void check_bits(const RunFacts& facts, const RunSeen& run, Findings& findings) {
   std::vector<int> microbatches(facts.fault_free.starts.front().steps.front().size(), 1);
   for (const StartSeen& start : run.starts) {
     note_microbatches(start, microbatches);
-    check_steps(facts.in_microbatches(microbatches), start, findings);
+    const StartSeen& expected = facts.in_microbatches(microbatches);
+    check_steps(expected, start, findings);
+    check_saved(expected, start, facts.fault_free.saved_step, findings);
   }
   check_newest(facts.in_microbatches(microbatches), run, findings);
   const bool ended = run.starts.back().well() && !run.starts.back().stopped();

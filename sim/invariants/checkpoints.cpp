@@ -4,12 +4,6 @@
 namespace tutti {
 namespace {
 
-// -1: it is not whole.
-int64_t step_of_latest(const Disk& disk, const Job& job, KnownCheckpoints& known) {
-  const auto names = checkpoints_to_try(disk, job.checkpoints, checkpoint_set(job.recipe));
-  return names.empty() ? -1 : known.look(disk, job.checkpoints + "/" + names.front()).step;
-}
-
 int64_t newest_good_step(const Disk& disk, const Job& job, KnownCheckpoints& known) {
   for (const std::string& name : checkpoints_to_try(disk, job.checkpoints, checkpoint_set(job.recipe))) {
     const KnownCheckpoint& one = known.look(disk, job.checkpoints + "/" + name);
@@ -32,18 +26,28 @@ void check_checkpoints(const SimDisk& disk, const Job& job, KnownCheckpoints& kn
   }
 }
 
-int64_t check_published(const SimDisk& disk, const Job& job, const Draw& draw, KnownCheckpoints& known,
-                        Findings& findings) {
-  const int64_t step = step_of_latest(*const_cast<SimDisk&>(disk).view(0), job, known);
-  if (step < 0 || disk.damaged(job.checkpoints)) return step;
-  const auto after = disk.after_power_loss(draw.at(step));
+KnownCheckpoint check_published(const SimDisk& disk, const Job& job, const Draw& draw,
+                                KnownCheckpoints& known, Findings& findings) {
+  const auto view = const_cast<SimDisk&>(disk).view(0);
+  const auto names = checkpoints_to_try(*view, job.checkpoints, checkpoint_set(job.recipe));
+  if (names.empty()) {
+    findings.push_back("a checkpoint was published, and there is none");
+    return {};
+  }
+  const std::string folder = job.checkpoints + "/" + names.front();
+  const KnownCheckpoint newest = known.look(*view, folder);
+  const bool whole = newest.error.empty(), damaged = disk.damaged(folder);
+  if (!whole && !damaged)
+    findings.push_back("a checkpoint is not whole when it is published: " + newest.error);
+  const auto after = disk.after_power_loss(draw.at(newest.step));
   check_checkpoints(*after, job, known, findings);
-  const int64_t newest = newest_good_step(*after->view(0), job, known);
-  if (newest < step)
-    findings.push_back("the checkpoint of step " + std::to_string(step) +
+  if (!whole || damaged) return newest;
+  const int64_t left = newest_good_step(*after->view(0), job, known);
+  if (left < newest.step)
+    findings.push_back("the checkpoint of step " + std::to_string(newest.step) +
                        " was published, and would be lost with the power; the newest would be that of step " +
-                       std::to_string(newest));
-  return step;
+                       std::to_string(left));
+  return newest;
 }
 
 }  // namespace tutti

@@ -120,6 +120,7 @@ TEST_F(ReporterTest, LinesWaitForRoomOnTheDisk) {
     steps(context, reporter, 301, 310);
   });
   EXPECT_EQ(reported(), counting(1, 310));
+  EXPECT_EQ(warnings_.size(), 1u) << "of the disk, and to whom warnings go";
 }
 
 TEST_F(ReporterTest, LinesAreWholeWhereverRoomRanOut) {

@@ -31,8 +31,9 @@ class Simulate(tutti_run.RunTest):
         self.assertRegex(text, "seeds +300 on 4 ranks, each twice")
         kinds = re.findall(r'kind = "(\w+)"', (FAULTS / "all.toml").read_text())
         self.assertGreaterEqual(len(kinds), 11)
-        for kind in kinds:
-            self.assertRegex(text, fr"fault +{kind}: [1-9]")
+        for number, kind in enumerate(kinds, 1):
+            label = kind if kinds.count(kind) == 1 else fr"{kind} \(rule {number}\)"
+            self.assertRegex(text, fr"fault +{label}: [1-9]")
 
     def test_a_rank_with_less_memory_than_the_others(self):
         """Whatever else goes wrong; without a plan, once in each seed."""
@@ -41,30 +42,52 @@ class Simulate(tutti_run.RunTest):
         peak = max(line.get("memory_peak_mb", 0) for line in metrics(self.folder / "run"))
         scarce = ["--ranks", 3, *settings(**wide, device__memory_budget_mb=[1, 1, 0.8 * peak])]
         self.assertRegex(self.simulate(*scarce, "--seeds", "1..10"), r"fault +memory_budget: 10\n")
-        self.simulate(*scarce, "--seeds", "1..40", "--once", "--faults", FAULTS / "all.toml")
+        self.simulate(*scarce, "--seeds", "1..80", "--once", "--faults", FAULTS / "all.toml")
 
     def test_every_plan_is_one(self):
         usual = ["--ranks", 3, "--seeds", "1..40"]
-        own = {MANY: ["--ranks", 4, "--seeds", "1..100", *settings(train__grad_accum_grow_interval="2ba")]}
+        own = {MANY: ["--ranks", 4, "--seeds", "1..100", *settings(train__grad_accum_grow_interval="2ba")],
+               FAULTS / "all.toml": ["--ranks", 3, "--seeds", "1..80"]}
         for plan in sorted(FAULTS.glob("*.toml")):
             if plan != TINY:
                 self.simulate(*own.get(plan, usual), "--once", "--faults", plan)
 
     def test_memory_runs_out_several_times_in_a_start(self):
-        text = self.simulate("--ranks", 4, "--seeds", "1..20", "--once", "--faults", MANY)
-        times, starts = re.search(r"fault +out_of_memory: (\d+)", text), re.search(r"starts +(\d+)", text)
-        self.assertGreater(int(times[1]), int(starts[1]), text)
+        text = self.simulate("--ranks", 4, "--seeds", "1..60", "--once", "--faults", MANY)
+        times = re.findall(r"fault +out_of_memory \(rule \d\): (\d+)", text)
+        self.assertEqual(len(times), 7, text)
+        self.assertGreater(sum(map(int, times)), int(re.search(r"starts +(\d+)", text)[1]), text)
 
     def test_short_last_batches_break_nothing(self):
         """The last batch of an epoch is one sample: where memory runs out in it, the start ends, and may."""
-        self.simulate("--ranks", 3, "--seeds", "1..40", "--once", "--faults", FAULTS / "all.toml",
+        self.simulate("--ranks", 3, "--seeds", "1..80", "--once", "--faults", FAULTS / "all.toml",
                       *settings(data__train__drop_last="false", data__train__samples=61))
 
     def test_a_fault_that_never_happens_is_a_failure(self):
         plan = self.folder / "plan.toml"
-        plan.write_text('[[fault]]\nkind = "death"\nstep = 1000000\n')
+        plan.write_text('[[fault]]\nkind = "death"\nphase = "commit"\nstep = 1000000\n')
         text = self.simulate("--seeds", "1..4", "--faults", plan, code=1)
         self.assertIn("death: never happened", text)
+
+    def test_one_of_several_rules_that_never_happens_is_a_failure(self):
+        plan = self.folder / "plan.toml"
+        plan.write_text('[[fault]]\nkind = "death"\n[[fault]]\nkind = "death"\nphase = "commit"\nstep = 1000000\n')
+        text = self.simulate("--seeds", "1..4", "--faults", plan, code=1)
+        self.assertRegex(text, r"fault +death \(rule 1\): [1-9]")
+        self.assertRegex(text, r"fault +death \(rule 2\): never happened")
+
+    def test_what_needs_several_ranks_is_not_missed_on_one(self):
+        plan = self.folder / "plan.toml"
+        plan.write_text('[[fault]]\nkind = "delay"\n[[fault]]\nkind = "hang"\n')
+        text = self.simulate("--ranks", 1, "--seeds", "1..8", "--once", "--faults", plan)
+        for kind in ("delay", "hang"):
+            self.assertIn(f"{kind}: cannot happen on one rank", text)
+
+    def test_full_disks_are_no_news_of_the_simulator_s_own(self):
+        plan = self.folder / "plan.toml"
+        plan.write_text('[[fault]]\nkind = "disk_full"\nrank = 0\ncount = 5\nfile = "metrics.jsonl"\n')
+        text = self.simulate("--ranks", 2, "--seeds", "1..20", "--once", "--faults", plan)
+        self.assertNotIn("cannot write", text)
 
     def test_what_needs_three_ranks_is_not_missed_on_two(self):
         text = self.simulate("--ranks", 2, "--seeds", "1..4", "--once", "--faults", FAULTS / "reorder.toml")
@@ -115,7 +138,7 @@ class Simulate(tutti_run.RunTest):
                                ('starts = 2\n[[fault]]\nkind = "death"\nrank = 2\n', ["plan.toml:4", "2 ranks"]),
                                ('[[fault]]\nkind = "slow"\nphase = "lunch"\n', ["plan.toml:3", "lunch"]),
                                ('[[fault]]\nkind = "out_of_memory"\nphase = "commit"\n',
-                                ["plan.toml:3", "phase", "commit", "never strikes", "microbatch, backward or any"]),
+                                ["plan.toml:3", "phase", "commit", "never strikes", "microbatch, backward, evaluation or any"]),
                                ('[[fault]]\nkind = "slow"\nsecs = 3\n', ["plan.toml:3", "seconds"]),
                                ('[[fault]]\nkind = "delay"\nseconds = 0\n', ["plan.toml:3", "takes no time"])):
             plan.write_text(written)

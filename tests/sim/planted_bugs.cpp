@@ -94,6 +94,47 @@ class CopiesInsteadOfRenaming final : public DiskBelow {
   }
 };
 
+// A rank's file is called durable at once, and written when its next one is begun.
+class WritesLate final : public DiskBelow {
+ public:
+  using DiskBelow::DiskBelow;
+  std::unique_ptr<WritableFile> open(const std::string& path, bool truncate) override {
+    auto file = below_->open(path, truncate);
+    if (path.find("/rank-") == std::string::npos) return file;
+    if (late_) late_->land();
+    late_ = std::make_shared<Late>();
+    late_->file = std::move(file);
+    return std::make_unique<File>(late_);
+  }
+
+ private:
+  struct Late {
+    std::unique_ptr<WritableFile> file;
+    std::vector<std::pair<uint64_t, std::vector<std::byte>>> writes;
+    void land() {
+      for (const auto& [offset, bytes] : writes) file->write_at(offset, bytes);
+      file->sync();
+    }
+  };
+  class File final : public WritableFile {
+   public:
+    explicit File(std::shared_ptr<Late> late) : late_(std::move(late)) {}
+    void write_at(uint64_t offset, std::span<const std::byte> bytes) override {
+      late_->writes.push_back({offset, {bytes.begin(), bytes.end()}});
+      end_ = std::max(end_, offset + bytes.size());
+    }
+    void append(std::span<const std::byte> bytes) override { write_at(end_, bytes); }
+    void sync() override {}
+    void close() override {}
+
+   private:
+    std::shared_ptr<Late> late_;
+    uint64_t end_ = 0;
+  };
+
+  std::shared_ptr<Late> late_;
+};
+
 // What fails to be written is taken for written.
 class SwallowsErrors final : public DiskBelow {
  public:
@@ -300,6 +341,11 @@ std::vector<Bug> planted_bugs() {
       {"TheManifestIsNotSynced", "power_loss", disk_bug<ForgetsToSync>(std::string("manifest"))},
       {"FoldersAreNotSynced", "power_loss", disk_bug<ForgetsFolders>()},
       {"PublishingCopiesFiles", "death", disk_bug<CopiesInsteadOfRenaming>()},
+      {"FilesAreWrittenAfterTheyAreCalledDurable",
+       "",
+       disk_bug<WritesLate>(),
+       {},
+       "not whole when it is published"},
       {"FailedWritesPassForWritten", "disk_full write_error", disk_bug<SwallowsErrors>()},
       {"LateGradientsAreLeftOut", "", late_are_left_out},
       {"TheLastRanksGradientsAreLeftOut", "", group_bug<LeavesOutTheLast>(), {}, "other bits"},
@@ -310,7 +356,7 @@ std::vector<Bug> planted_bugs() {
       {"ResumingReshuffles", "death", reshuffles_on_resume},
       {"EachStartHasASeedOfItsOwn", "death", new_weights_at_each_start},
   };
-  for (auto* more : {bugs_of_actors, bugs_of_memory})
+  for (auto* more : {bugs_of_actors, bugs_of_memory, bugs_of_state})
     for (Bug& bug : more()) bugs.push_back(std::move(bug));
   return bugs;
 }

@@ -23,5 +23,6 @@ inline void PrintTo(const Bug& bug, std::ostream* out) { *out << bug.name; }
 std::vector<Bug> planted_bugs();
 std::vector<Bug> bugs_of_actors();  // part of all, and so are
 std::vector<Bug> bugs_of_memory();  // those that show when it runs out
+std::vector<Bug> bugs_of_state();   // those that weights do not show
 
 }  // namespace tutti

@@ -9,6 +9,7 @@
 #include "models/layer.h"
 #include "models/layers/batch_norm2d.h"
 #include "tests/sim/broken_group.h"
+#include "tests/sim/broken_listener.h"
 #include "tests/sim/planted_bugs.h"
 #include "training/state.h"
 
@@ -16,21 +17,6 @@ namespace tutti {
 namespace {
 
 constexpr const char* kFaults = "out_of_memory";
-
-template <class Listener, class... More>
-std::function<SimSeams()> algorithm_of_each_rank(More... more) {
-  return [=] {
-    SimSeams seams;
-    seams.job = [=](Job& job, int) {
-      job.listeners = [=](int) {
-        Engine::Options options;
-        options.algorithms = {std::make_shared<Listener>(more...)};
-        return options;
-      };
-    };
-    return seams;
-  };
-}
 
 // ---- what an attempt leaves behind
 
@@ -116,6 +102,21 @@ class GoesOnWhereItWas final : public Algorithm {
   int64_t done_ = 0;  // samples
 };
 
+// The loss of a void attempt is kept, and with it what its backward needs.
+class HoldsTheLoss final : public Algorithm {
+ public:
+  std::string name() const override { return "HoldsTheLoss"; }
+  bool match(Event event, const State&) const override {
+    return event == Event::kAfterLoss || event == Event::kAfterTrainBatch;
+  }
+  void apply(Event event, State& state, Logger&) override {
+    loss_ = event == Event::kAfterLoss ? state.loss : at::Tensor();
+  }
+
+ private:
+  at::Tensor loss_;
+};
+
 // ---- what the ranks tell each other
 
 const double* lack_of_memory(const at::Tensor& verdict) {
@@ -157,6 +158,7 @@ std::vector<Bug> bugs_of_memory() {
       {"StatisticsOfAVoidAttemptAreKept", kFaults, void_statistics_are_kept,
        [] { return with_normalisation({}); }},
       {"ARetryGoesOnWhereTheAttemptWas", kFaults, algorithm_of_each_rank<GoesOnWhereItWas>()},
+      {"AVoidAttemptsMemoryIsHeld", kFaults, algorithm_of_each_rank<HoldsTheLoss>(), {}, "still held"},
       {"OnlyRankZerosLackOfMemoryCounts", kFaults, group_bug<HearsOfRankZeroOnly>()},
       {"ARankOutOfMemoryStaysAway", kFaults, group_bug<StaysAway>()},
   };

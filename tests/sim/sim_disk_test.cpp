@@ -160,6 +160,27 @@ TEST_F(SimDiskTest, WritesFailLandInPartOrNotAtAllAsToldTo) {
   EXPECT_TRUE(disk.damaged(kFolder));
 }
 
+TEST_F(SimDiskTest, AWriteOfZerosThatIsLostIsMissedByNobody) {
+  SimDisk::Fate fate = SimDisk::Fate::kDone;
+  const auto bad = disk.view(1, [&](const SimDisk::Call&) { return fate; });
+  const auto file = bad->open(path("a"), true);
+  const std::string half("ab\0\0", 4), nothing(4, '\0');
+  const auto append = [&](SimDisk::Fate what, const std::string& content) {
+    fate = what;
+    file->append(bytes(content));
+  };
+  append(SimDisk::Fate::kLost, nothing);
+  append(SimDisk::Fate::kTorn, half);
+  append(SimDisk::Fate::kLost, "");
+  EXPECT_FALSE(disk.damaged(kFolder));
+  EXPECT_EQ(text(bad->read(path("a"))), nothing + half);
+  append(SimDisk::Fate::kLost, half);
+  EXPECT_TRUE(disk.damaged(kFolder));
+  EXPECT_FALSE(SimDisk::matters(SimDisk::Fate::kTorn, bytes(half)));
+  EXPECT_TRUE(SimDisk::matters(SimDisk::Fate::kLost, bytes(half)));
+  EXPECT_TRUE(SimDisk::matters(SimDisk::Fate::kFull, bytes(nothing))) << "it is told";
+}
+
 TEST_F(SimDiskTest, AProcessMayEndBetweenTheRemovalOfTwoNames) {
   view->make_folders(path("ep1"));
   write("ep1/a", "1", true);

@@ -33,19 +33,21 @@ LoggedFile file_of(const Setting& section) {
 }
 
 DestinationPtr file(const Setting& section, const LoggerSeams& seams) {
-  return std::make_shared<FileLogger>(seams.disk, file_of(section), section.at("log_traces").boolean());
+  return std::make_shared<FileLogger>(seams.disk, file_of(section), section.at("log_traces").boolean(),
+                                      warn_by(seams));
 }
 
 template <class Kind>
 DestinationPtr lines(const Setting& section, const LoggerSeams& seams) {
-  return std::make_shared<Kind>(seams.disk, file_of(section));
+  return std::make_shared<Kind>(seams.disk, file_of(section), warn_by(seams));
 }
 
 DestinationPtr tensorboard(const Setting& section, const LoggerSeams& seams) {
   return std::make_shared<TensorboardLogger>(
       seams.disk, seams.clock,
       TensorboardLogger::Options{section.at("log_dir").text(), section.at("flush_interval").integer(),
-                                 section.at("rank_zero_only").boolean()});
+                                 section.at("rank_zero_only").boolean()},
+      warn_by(seams));
 }
 
 DestinationPtr command(const Setting& section, const LoggerSeams& seams) {

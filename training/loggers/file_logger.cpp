@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kHeader = "step,batch,epoch,name,value";
 
-void warn(const std::string& what) { std::fprintf(stderr, "warning: %s\n", what.c_str()); }
+void warn_on_stderr(const std::string& what) { std::fprintf(stderr, "warning: %s\n", what.c_str()); }
 
 // As few digits as give back all bits.
 std::string number_text(double value) {
@@ -71,13 +71,16 @@ std::string logged_path(const LogStart& start, const std::string& pattern) {
   return name.starts_with('/') ? name : start.run_dir + "/" + name;
 }
 
-FileLines::FileLines(Disk& disk, LoggedFile file, LineKind kind)
-    : disk_(disk), options_(std::move(file)), kind_(std::move(kind)) {}
+FileLines::FileLines(Disk& disk, LoggedFile file, LineKind kind, LineFile::Warn warn)
+    : disk_(disk),
+      options_(std::move(file)),
+      kind_(std::move(kind)),
+      warn_(warn ? std::move(warn) : LineFile::Warn(warn_on_stderr)) {}
 
 void FileLines::open(const LogStart& start) {
   const std::string path = logged_path(start, options_.filename);
   disk_.make_folders(std::filesystem::path(path).parent_path());
-  auto file = std::make_unique<LineFile>(disk_, path, kind_.step_of, warn);
+  auto file = std::make_unique<LineFile>(disk_, path, kind_.step_of, warn_);
   if (start.goes_on)
     file->resume(start.step, [&](const std::string& line) {
       if (start.step_is_whole && kind_.step_of(line) == start.step) there_.insert(key_of(line));
@@ -101,8 +104,8 @@ void FileLines::flush(bool sync, bool now) {
   file_->flush(sync);
 }
 
-FileLogger::FileLogger(Disk& disk, LoggedFile file, bool log_traces)
-    : LineLogger(disk, std::move(file), {step_of_text}), log_traces_(log_traces) {}
+FileLogger::FileLogger(Disk& disk, LoggedFile file, bool log_traces, LineFile::Warn warn)
+    : LineLogger(disk, std::move(file), {step_of_text}, std::move(warn)), log_traces_(log_traces) {}
 
 void FileLogger::line(const char* type, const LogTime& time, const std::string& name,
                       const std::string& value) {
@@ -133,8 +136,8 @@ void FileLogger::log_table(const LoggedTable& table, const LogTime& time) {
   line("table", time, table.name, json_of(table));
 }
 
-CsvLogger::CsvLogger(Disk& disk, LoggedFile file)
-    : LineLogger(disk, std::move(file), {step_of_row, row_without_epoch}) {}
+CsvLogger::CsvLogger(Disk& disk, LoggedFile file, LineFile::Warn warn)
+    : LineLogger(disk, std::move(file), {step_of_row, row_without_epoch}, std::move(warn)) {}
 
 void CsvLogger::open(const LogStart& start) {
   LineLogger::open(start);
@@ -154,7 +157,7 @@ void CsvLogger::log_traces(const LoggedTraces& traces, const LogTime& time) {
   for (const auto& [name, ran] : traces) row(time, name, ran);
 }
 
-JsonlLogger::JsonlLogger(Disk& disk, LoggedFile file)
-    : LineLogger(disk, std::move(file), {step_of_json, json_without_epoch}) {}
+JsonlLogger::JsonlLogger(Disk& disk, LoggedFile file, LineFile::Warn warn)
+    : LineLogger(disk, std::move(file), {step_of_json, json_without_epoch}, std::move(warn)) {}
 
 }  // namespace tutti

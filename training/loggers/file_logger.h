@@ -31,7 +31,8 @@ struct LineKind {
 // repeated by a run that was over, which evaluates again. Such a run counts from the next epoch.
 class FileLines {
  public:
-  FileLines(Disk& disk, LoggedFile file, LineKind kind);
+  // `warn`: is told what cannot be written; empty: standard error is.
+  FileLines(Disk& disk, LoggedFile file, LineKind kind, LineFile::Warn warn);
 
   void open(const LogStart& start);
   void append(const std::string& line);
@@ -46,6 +47,7 @@ class FileLines {
   Disk& disk_;
   LoggedFile options_;
   LineKind kind_;
+  LineFile::Warn warn_;
   std::unique_ptr<LineFile> file_;
   std::unordered_set<std::string> there_;  // of the step after which the run goes on, without their epochs
   int64_t unflushed_ = 0;                  // steps
@@ -55,7 +57,8 @@ class FileLines {
 template <class Destination>
 class LineLogger : public Destination {
  public:
-  LineLogger(Disk& disk, LoggedFile file, LineKind kind) : lines_(disk, std::move(file), std::move(kind)) {}
+  LineLogger(Disk& disk, LoggedFile file, LineKind kind, LineFile::Warn warn)
+      : lines_(disk, std::move(file), std::move(kind), std::move(warn)) {}
 
   bool rank_zero_only() const override { return lines_.options().rank_zero_only; }
   bool durable() const override { return true; }
@@ -74,7 +77,7 @@ class LineLogger : public Destination {
 // All that is logged as lines of text: composer.loggers.FileLogger, whose lines have no [step=].
 class FileLogger final : public LineLogger<LoggerDestination> {
  public:
-  FileLogger(Disk& disk, LoggedFile file, bool log_traces);
+  FileLogger(Disk& disk, LoggedFile file, bool log_traces, LineFile::Warn warn = {});
 
   std::string name() const override { return "FileLogger"; }
   void log_hyperparameters(const LoggedHyperparameters& all, const LogTime& time) override;
@@ -92,7 +95,7 @@ class FileLogger final : public LineLogger<LoggerDestination> {
 // Metrics and traces as comma-separated values, one a line: step, batch, epoch, name, value.
 class CsvLogger final : public LineLogger<LoggerDestination> {
  public:
-  CsvLogger(Disk& disk, LoggedFile file);
+  CsvLogger(Disk& disk, LoggedFile file, LineFile::Warn warn = {});
 
   std::string name() const override { return "CsvLogger"; }
   void open(const LogStart& start) override;
@@ -106,7 +109,7 @@ class CsvLogger final : public LineLogger<LoggerDestination> {
 // All that is logged as JSON objects, one a line.
 class JsonlLogger final : public LineLogger<JsonLines> {
  public:
-  JsonlLogger(Disk& disk, LoggedFile file);
+  JsonlLogger(Disk& disk, LoggedFile file, LineFile::Warn warn = {});
   std::string name() const override { return "JsonlLogger"; }
 
  protected:

@@ -100,9 +100,16 @@ void TensorboardLogger::write(bool sync) {
     file_->flush(sync);
     broken_ = false;
   } catch (const OperatingError& error) {
-    if (!broken_) std::fprintf(stderr, "warning: %s\n", error.what());
+    if (!broken_) warn(error.what());
     broken_ = true;
   }
+}
+
+void TensorboardLogger::warn(const std::string& what) const {
+  if (warn_)
+    warn_(what);
+  else
+    std::fprintf(stderr, "warning: %s\n", what.c_str());
 }
 
 }  // namespace tutti

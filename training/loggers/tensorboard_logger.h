@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,8 +23,10 @@ class TensorboardLogger final : public LoggerDestination {
     bool rank_zero_only = true;
   };
 
-  TensorboardLogger(Disk& disk, const Clock& clock, Options options)
-      : disk_(disk), clock_(clock), options_(std::move(options)) {}
+  // `warn`: is told what cannot be written; empty: standard error is.
+  using Warn = std::function<void(const std::string& what)>;
+  TensorboardLogger(Disk& disk, const Clock& clock, Options options, Warn warn = {})
+      : disk_(disk), clock_(clock), options_(std::move(options)), warn_(std::move(warn)) {}
 
   std::string name() const override { return "TensorboardLogger"; }
   bool rank_zero_only() const override { return options_.rank_zero_only; }
@@ -40,12 +43,14 @@ class TensorboardLogger final : public LoggerDestination {
  private:
   std::string new_path(const std::string& folder) const;
   void write(bool sync);
+  void warn(const std::string& what) const;
   void leave_out_repeats(const LogTime& time);
   double now_s() const { return 1e-3 * static_cast<double>(clock_.unix_ms()); }
 
   Disk& disk_;
   const Clock& clock_;
   Options options_;
+  Warn warn_;
   LogStart start_;
   std::vector<std::string> earlier_;  // files of earlier starts; until they are read
   std::optional<EventFile> file_;
