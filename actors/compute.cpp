@@ -168,6 +168,7 @@ void Compute::take(const RunState& saved, const std::string& folder) {
 
 void Compute::begin(Context& context, const Start&) {
   record(context, "begins");
+  state_.still_at_work = [this, &context] { record(context, kListens); };
   digest_weights();
   train_step_->set_up(context);
   began_ = step_began_ = context.now();

@@ -14,6 +14,9 @@ inline constexpr const char* kWritesText = "writes a sample of text";
 inline constexpr const char* kPredicts = "predicts";
 inline constexpr const char* kWaitsForDisk = "waits for its last checkpoint";
 
+// And by State::still_at_work, after which it has as long as after anything else.
+inline constexpr const char* kListens = "a listener is at work";
+
 // What a rank tells about itself twice a second: the last thing that its Compute did, how long ago, and
 // whether it waits for other ranks (so that the blame falls on the one that does not).
 struct Heartbeat {

@@ -28,10 +28,13 @@ class StepLog final : public Logger {
   void log_traces(const LoggedTraces& traces) override;
   void log_text(const LoggedText& text) override { keep(text); }
   void log_table(const LoggedTable& table) override { keep(table); }
+  void log_images(const LoggedImages& images) override {
+    if (readers_.destinations) keep(images);  // they are large
+  }
 
   // What the Reporter knows already, by other names.
   void log_to_destinations(const LoggedMetrics& metrics) { keep(metrics); }
-  bool has_destinations() const { return readers_.destinations; }
+  bool has_destinations() const override { return readers_.destinations; }
 
   // What is logged from here on belongs to `step`.
   void begin_step(int64_t step) { step_ = step; }

@@ -233,6 +233,8 @@ ComposerNames of_callbacks() {
                                     {"ExportForInference", "export_for_inference"},
                                     {"ExportForInferenceCallback", "export_for_inference"},
                                     {"FreeOutputs", "free_outputs"},
+                                    {"Generate", "generate"},
+                                    {"ImageVisualizer", "image_visualizer"},
                                     {"LRMonitor", "lr_monitor"},
                                     {"MLPerfCallback", "mlperf_callback"},
                                     {"MemoryMonitor", "memory_monitor"},
@@ -260,8 +262,6 @@ ComposerNames of_checkpoint_callbacks() {
        "not carried over: tutti writes to file systems; another program may copy what it wrote"},
       {"LoadCheckpoint", "[checkpoint] resume", "one a run, between BEFORE_LOAD and AFTER_LOAD"},
       {"LoadCheckpoint.strict_model_weights", "[checkpoint] load_strict_model_weights"},
-      {"Generate", "", "not yet: a language model writes one text, at the end of its training"},
-      {"ImageVisualizer", "", "not yet: images are not logged"},
   };
 }
 

@@ -48,7 +48,8 @@ std::string bytes(uint32_t field, const std::string& value) {
 
 // Fields of Event, Summary.Value and what is in them.
 constexpr uint32_t kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7;
-constexpr uint32_t kValue = 1, kTag = 1, kSimpleValue = 2, kTensor = 8, kMetadata = 9;
+constexpr uint32_t kValue = 1, kTag = 1, kSimpleValue = 2, kImage = 4, kTensor = 8, kMetadata = 9;
+constexpr uint32_t kHeight = 1, kWidth = 2, kColorspace = 3, kEncoded = 4;
 constexpr uint32_t kPluginData = 1, kPluginName = 1;
 constexpr uint32_t kDtype = 1, kShape = 2, kStrings = 8, kDim = 2, kSize = 1;
 constexpr int64_t kStringType = 7;   // DT_STRING
@@ -143,9 +144,17 @@ void EventFile::text(const std::string& name, const std::string& markdown, int64
   record(event(wall_time_s, step, bytes(kSummary, bytes(kValue, value))));
 }
 
+// The colour space of one channel is 1, of three 3.
+void EventFile::image(const std::string& name, const Image& image, int64_t step, double wall_time_s) {
+  const std::string picture = number(kHeight, image.height) + number(kWidth, image.width) +
+                              number(kColorspace, image.channels) + bytes(kEncoded, image.png);
+  const std::string value = bytes(kTag, name) + bytes(kImage, picture);
+  record(event(wall_time_s, step, bytes(kSummary, bytes(kValue, value))));
+}
+
 void EventFile::record(const std::string& event) {
   if (!known_.empty() && known_.contains(without_time(event))) return;
-  if (unwritten_.size() + event.size() > kMostUnwritten) {
+  if (!unwritten_.empty() && unwritten_.size() + event.size() > kMostUnwritten) {
     ++dropped_;
     return;
   }

@@ -14,8 +14,8 @@ namespace tutti {
 // TensorBoard's event file: records framed as TensorFlow's (length, masked CRC-32C of it, bytes, their masked
 // CRC-32C), each a protobuf of tensorflow/core/util/event.proto. Whenever the process is killed it holds
 // whole records, and at most the last one is torn, which TensorBoard leaves out.
-// What is added is written by `flush`; what a full disk leaves no room for is kept, up to 1 MiB, then
-// dropped.
+// What is added is written by `flush`; what a full disk leaves no room for is kept, up to 1 MiB, or one
+// record that is larger, then dropped.
 class EventFile {
  public:
   EventFile(Disk& disk, const std::string& path, double wall_time_s);
@@ -27,6 +27,12 @@ class EventFile {
   void scalars(const std::vector<std::pair<std::string, double>>& values, int64_t step, double wall_time_s);
   // Shown by TensorBoard's text plugin, as Markdown.
   void text(const std::string& tag, const std::string& markdown, int64_t step, double wall_time_s);
+  // A PNG file of so many pixels, of 1 channel or 3.
+  struct Image {
+    int64_t height = 0, width = 0, channels = 0;
+    std::string png;
+  };
+  void image(const std::string& tag, const Image& image, int64_t step, double wall_time_s);
 
   // Throws OperatingError; nothing is lost by it.
   void flush(bool sync);

@@ -15,8 +15,6 @@ namespace tutti {
 namespace {
 
 constexpr double kDeviation = 0.02;
-constexpr int64_t kAscii = 128;
-constexpr int64_t kBytes = 256;
 constexpr int64_t kClosingTokens = 400;
 constexpr double kClosingTemperature = 0.8;
 
@@ -98,8 +96,12 @@ double Gpt::flops_per_batch(const Batch& batch) const {
 }
 
 std::string Gpt::closing_text(uint64_t seed) {
-  if (options_.vocab_size < kAscii || options_.vocab_size > kBytes) return "";
+  if (!tokens_are_bytes(options_.vocab_size)) return "";
   return sample_text(*this, "\n", {kClosingTokens, kClosingTemperature, seed});
+}
+
+std::vector<Tokens> Gpt::generate(const std::vector<Prompt>& prompts, const GenerationOptions& options) {
+  return generate_causally(*this, options_.n_positions, prompts, options);
 }
 
 }  // namespace tutti

@@ -35,6 +35,8 @@ class Gpt final : public Model {
   // B.
   double flops_per_batch(const Batch& batch) const override;
   std::string closing_text(uint64_t seed) override;  // "" unless its tokens are bytes
+  int64_t vocabulary() const override { return options_.vocab_size; }
+  std::vector<Tokens> generate(const std::vector<Prompt>& prompts, const GenerationOptions& options) override;
 
  private:
   GptOptions options_;

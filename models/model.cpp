@@ -1,5 +1,7 @@
 #include "models/model.h"
 
+#include "runtime/error.h"
+
 namespace tutti {
 
 Outputs Model::eval_forward(const Batch& batch, std::optional<Outputs> outputs) {
@@ -10,6 +12,11 @@ std::vector<std::string> Model::get_metrics(bool) const { return {}; }
 
 void Model::update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) {
   metric.update(outputs.tensor(), batch["target"]);
+}
+
+std::vector<Tokens> Model::generate(const std::vector<Prompt>&, const GenerationOptions&) {
+  TUTTI_ASSERT(false, std::string(kind()) + " writes no text");
+  return {};
 }
 
 }  // namespace tutti

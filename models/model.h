@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "models/generation.h"
 #include "models/layer.h"
 #include "models/metric.h"
 
@@ -41,6 +42,14 @@ class Model : public Layer {
   // What there is to read at the end of a run: a language model's text of its own, the same for the same
   // seed. Default "": nothing.
   virtual std::string closing_text(uint64_t) { return ""; }
+
+  // Of a language model that writes: how many tokens it knows, 0 to vocabulary() - 1. Default 0: it writes
+  // nothing, and is not asked to.
+  virtual int64_t vocabulary() const { return 0; }
+
+  // What it adds to each prompt, whose tokens it knows. Leaves gradients, mode and the default generator as
+  // they are.
+  virtual std::vector<Tokens> generate(const std::vector<Prompt>& prompts, const GenerationOptions& options);
 };
 
 }  // namespace tutti

@@ -39,4 +39,14 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+std::string as_utf8(std::string_view text) {
+  std::string characters;
+  while (!text.empty()) {
+    const std::size_t bytes = character_bytes(text);
+    characters += bytes == 0 ? "\xef\xbf\xbd" : text.substr(0, bytes);
+    text.remove_prefix(bytes == 0 ? 1 : bytes);
+  }
+  return characters;
+}
+
 }  // namespace tutti

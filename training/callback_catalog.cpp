@@ -121,6 +121,33 @@ Entry export_for_inference() {
            left_out("output_names", no_graph)}};
 }
 
+std::vector<Entry> samples() {
+  return {
+      {"generate",
+       "Logs as a table how a language model goes on from prompts; Composer's Generate.",
+       {{"prompts", kAny, "",
+         "a list of texts, of a model whose tokens are bytes, or of lists of tokens: [[17, 4], [2]]"},
+        Key{"interval", kTime, "", "how often; when the training is over too"}.more_than(0),
+        Key{"batch_size", kInteger, "none", "prompts at once; all when absent"}.at_least(1),
+        Key{"max_new_tokens", kInteger, "20", "tokens that are added to each"}.at_least(1),
+        {"do_sample", kBoolean, "false", "tokens are drawn; false: each is the likeliest"},
+        Key{"temperature", kNumber, "1", "what the scores are divided by before one is drawn"}.more_than(0),
+        Key{"top_k", kInteger, "50", "one of so many of the likeliest is drawn; 0: of all"}.at_least(0),
+        Key{"top_p", kNumber, "1", "and of the fewest whose probabilities reach this"}.more_than(0).at_most(
+            1)}},
+      {"image_visualizer",
+       "Logs images of batches in training, and of the first of each evaluation; Composer's ImageVisualizer.",
+       {Key{"interval", kTime, "100ba", "how often; of the first batch too"}.more_than(0),
+        Key{"mode", kText, "input", "segmentation: the classes of their pixels too, found and true"}.one_of(
+            {"input", "segmentation"}),
+        Key{"num_images", kInteger, "8", "images of a batch; those of the first microbatch at most"}.at_least(
+            1),
+        {"channels_last", kBoolean, "false", "images are [N, H, W, C], and scores too"},
+        {"input_key", kText, "input", "where in a batch the images are"},
+        {"target_key", kText, "target", "where in a batch the classes of their pixels are"}}},
+  };
+}
+
 std::vector<Entry> of_checkpoint() {
   return {refused_entry("checkpoint_saver",
                         "Not a callback: [checkpoint] says when a run is saved and where (interval, "
@@ -148,7 +175,7 @@ std::vector<Entry> others() {
 
 Catalog callback_catalog() {
   std::vector<Entry> entries = monitors();
-  for (const auto& more : {stoppers(), others(), of_checkpoint()})
+  for (const auto& more : {samples(), stoppers(), others(), of_checkpoint()})
     entries.insert(entries.end(), more.begin(), more.end());
   entries.push_back(plugin_entry("callback"));
   return {.section = "callbacks",

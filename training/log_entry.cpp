@@ -12,6 +12,7 @@ struct Teller {
   void operator()(const LoggedTraces& traces) const { to.log_traces(traces, time); }
   void operator()(const LoggedText& text) const { to.log_text(text, time); }
   void operator()(const LoggedTable& table) const { to.log_table(table, time); }
+  void operator()(const LoggedImages& images) const { to.log_images(images, time); }
   void operator()(const StepEnded&) const { to.step_end(time); }
 };
 

@@ -13,7 +13,9 @@ struct StepEnded {};
 // One call of a LoggerDestination.
 struct LogEntry {
   LogTime time;
-  std::variant<LoggedMetrics, LoggedHyperparameters, LoggedTraces, LoggedText, LoggedTable, StepEnded> what;
+  std::variant<LoggedMetrics, LoggedHyperparameters, LoggedTraces, LoggedText, LoggedTable, LoggedImages,
+               StepEnded>
+      what;
 
   void tell(LoggerDestination& destination) const;
 };

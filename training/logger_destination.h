@@ -54,6 +54,7 @@ class LoggerDestination : public Callback {
   virtual void log_traces(const LoggedTraces&, const LogTime&) {}
   virtual void log_text(const LoggedText&, const LogTime&) {}
   virtual void log_table(const LoggedTable&, const LogTime&) {}
+  virtual void log_images(const LoggedImages&, const LogTime&) {}
   // A step and all that was logged of it is over.
   virtual void step_end(const LogTime&) {}
   // Whenever nothing more waits in the queue. `sync`: to the device.

@@ -69,6 +69,10 @@ struct State : Trainee {
 
   // Part of max_duration that has passed, in [0, 1]; in epochs it moves at their ends only.
   Time elapsed_duration() const { return {elapsed(timestamp, max_duration), TimeUnit::kDuration}; }
+  // To be called now and then by what takes long at an event: a rank of which nothing is heard for [train]
+  // hang_timeout is taken for one that hangs. Empty where nobody waits for it.
+  std::function<void()> still_at_work;
+
   // Ends the training with the batch under way.
   void stop_training();
 };

@@ -41,6 +41,12 @@ using Arguments = std::vector<std::pair<std::string, std::string>>;
 
 TEST(CallbacksTest, ComposersArgumentsAreTaken) {
   const Arguments taken = {
+      {"generate",
+       "prompts = ['a', [1, 2]]\ninterval = '2ba'\nbatch_size = 2\nmax_new_tokens = 5\ndo_sample = true\n"
+       "temperature = 0.7\ntop_k = 0\ntop_p = 0.9"},
+      {"image_visualizer",
+       "interval = '9ba'\nmode = 'segmentation'\nnum_images = 4\nchannels_last = true\n"
+       "input_key = 'a.0'\ntarget_key = 'b'"},
       {"system_metrics_monitor", "log_all_data = true"},
       {"memory_monitor", "memory_keys = {\"allocated_bytes.all.peak\" = 'peak'}"},
       {"mlperf_callback",
@@ -82,7 +88,7 @@ TEST(CallbacksTest, ThoseOfCheckpointsPointToTheirSection) {
 TEST(CallbacksTest, IntervalsAreInAnyUnit) {
   for (const char* time : {"'0.5dur'", "'16sp'", "'9tok'", "'1m30s'", "'1iter'", "'3ba'", "2"}) {
     const std::string keys = std::string("interval = ") + time;
-    for (const char* kind : {"activation_monitor", "memory_snapshot"})
+    for (const char* kind : {"activation_monitor", "image_visualizer", "memory_snapshot"})
       EXPECT_NO_THROW(recipe_of(with_callback(kind, keys))) << time;
     EXPECT_NO_THROW(recipe_of(recipe_with(std::string("console_log_interval = ") + time + "\n"))) << time;
     EXPECT_NO_THROW(recipe_of(recipe_with("[[loggers]]\nkind = 'console'\nlog_" + keys + "\n"))) << time;

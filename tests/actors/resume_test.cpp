@@ -75,6 +75,9 @@ monitor = "metrics/often/CrossEntropy"
 patience = 0
 threshold = 0.5
 factor = 0.5
+[[callbacks]]
+kind = "image_visualizer"
+interval = "2ba"
 )";
 
 constexpr const char* kText = R"(
@@ -88,6 +91,11 @@ dropout = 0.2
 [scheduler]
 kind = "linear_with_warmup"
 t_warmup = "2ba"
+[[callbacks]]
+kind = "generate"
+prompts = ["ab", [1, 2]]
+interval = "2ba"
+max_new_tokens = 2
 )";
 
 std::string with_samples(std::string recipe, const std::string& samples) {

@@ -49,5 +49,30 @@ TEST(EventFileTest, HoldsTheBytesThatProtobufWouldWrite) {
                           std::string("\x15\0\0\x80\x3f", 5));
 }
 
+TEST(EventFileTest, AnImageIsAPngWithItsSize) {
+  const Scratch folder;
+  PosixDisk disk;
+  EventFile file(disk, folder.path("events"), 0.0);
+  file.image("a", {.height = 2, .width = 3, .channels = 1, .png = "png"}, 300, 0.0);
+  file.flush(false);
+  const std::string picture = "\x08\x02\x10\x03\x18\x01\x22\x03png";
+  EXPECT_EQ(records(read_text(folder.path("events"))).at(1), "\x09" + std::string(8, '\0') + "\x10\xac\x02" +
+                                                                 "\x2a\x12" + "\x0a\x10" + "\x0a\x01" + "a" +
+                                                                 "\x22\x0b" + picture);
+}
+
+TEST(EventFileTest, ARecordMayBeLargerThanWhatIsKept) {
+  const Scratch folder;
+  PosixDisk disk;
+  EventFile file(disk, folder.path("events"), 0.0);
+  const EventFile::Image large{.height = 1, .width = 1, .channels = 1, .png = std::string(2 << 20, 'x')};
+  file.image("too much", large, 1, 0.0);
+  file.flush(false);
+  file.image("alone", large, 1, 0.0);
+  file.flush(false);
+  EXPECT_EQ(file.dropped(), 1);
+  EXPECT_EQ(records(read_text(folder.path("events"))).size(), 2u) << "the file's version, and one image";
+}
+
 }  // namespace
 }  // namespace tutti

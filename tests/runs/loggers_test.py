@@ -4,7 +4,9 @@ import csv
 import json
 import os
 import signal
+import struct
 import subprocess
+import zlib
 
 import tutti_run
 from tutti_run import DIGITS, start, train
@@ -13,12 +15,16 @@ PYTHON = os.environ.get("TUTTI_TORCH_PYTHON", "")
 READ_EVENTS = """
 import json, sys
 from tensorboard.backend.event_processing import event_accumulator
-events = event_accumulator.EventAccumulator(sys.argv[1], size_guidance={"scalars": 0, "tensors": 0})
+events = event_accumulator.EventAccumulator(sys.argv[1], size_guidance={"scalars": 0, "tensors": 0, "images": 0})
 events.Reload()
 tags = events.Tags()
 print(json.dumps({"scalars": {tag: [(e.step, e.value) for e in events.Scalars(tag)] for tag in tags["scalars"]},
                   "texts": {tag: events.Tensors(tag)[0].tensor_proto.string_val[0].decode()
-                            for tag in tags["tensors"]}}))
+                            for tag in tags["tensors"]},
+                  "tables": {tag: [(e.step, e.tensor_proto.string_val[0].decode()) for e in events.Tensors(tag)]
+                             for tag in tags["tensors"]},
+                  "images": {tag: [(e.step, e.width, e.height, e.encoded_image_string.hex())
+                                   for e in events.Images(tag)] for tag in tags["images"]}}))
 """
 ALL = """
 [[loggers]]
@@ -32,6 +38,79 @@ kind = "command"
 command = "cat >> $OUT"
 """
 SHORT = {"train__max_duration": "4ep", "checkpoint__interval": "7ba", "train__auto_log_hparams": "true"}
+
+
+SHOWING = """
+[model]
+kind = "mlp"
+hidden = [4]
+[data.train]
+kind = "synthetic"
+samples = 48
+batch_size = 24
+shape = [3, 4, 5]
+[optimizer]
+kind = "sgd"
+[[callbacks]]
+kind = "image_visualizer"
+interval = "2ba"
+num_images = 10
+[[loggers]]
+kind = "tensorboard"
+[[loggers]]
+kind = "jsonl"
+[train]
+max_duration = "4ba"
+"""
+WRITING = """
+[model]
+kind = "gpt"
+n_layer = 1
+n_head = 2
+n_embd = 8
+n_positions = 8
+[data.train]
+kind = "synthetic"
+samples = 48
+batch_size = 24
+shape = [8]
+targets = "sequence"
+[optimizer]
+kind = "sgd"
+[[callbacks]]
+kind = "generate"
+prompts = ["In the", "a|b"]
+interval = "2ba"
+max_new_tokens = 5
+do_sample = true
+[[loggers]]
+kind = "tensorboard"
+[[loggers]]
+kind = "jsonl"
+[train]
+max_duration = "4ba"
+log_to_console = true
+"""
+
+
+def pixels_of(png):
+    """Rows of a PNG's bytes, as (width, height, channels, rows); every chunk's checksum is looked at."""
+    assert png[:8] == b"\x89PNG\r\n\x1a\n"
+    chunks, at = [], 8
+    while at < len(png):
+        size, kind = struct.unpack(">I4s", png[at:at + 8])
+        data, (crc,) = png[at + 8:at + 8 + size], struct.unpack(">I", png[at + 8 + size:at + 12 + size])
+        assert crc == zlib.crc32(kind + data), kind
+        chunks.append((kind, data))
+        at += 12 + size
+    assert [kind for kind, _ in chunks] == [b"IHDR", b"IDAT", b"IEND"]
+    width, height, bits, colours, *rest = struct.unpack(">IIBBBBB", chunks[0][1])
+    assert bits == 8 and rest == [0, 0, 0]
+    channels = {0: 1, 2: 3}[colours]
+    data, row = zlib.decompress(chunks[1][1]), width * channels + 1
+    rows = [data[i * row:(i + 1) * row] for i in range(height)]
+    assert len(data) == height * row and all(one[0] == 0 for one in rows)
+    return width, height, channels, [one[1:] for one in rows]
 
 
 def has_tensorboard():
@@ -79,6 +158,45 @@ class Loggers(tutti_run.RunTest):
         self.assert_close(dict(events["scalars"]["loss/train/total"]), losses)
         self.assertEqual([step for step, _ in events["scalars"]["time/epoch"]], [0, 15, 30, 45, 60])
         self.assertIn("| train.max_duration | \"4ep\" |", events["texts"]["hyperparameters/text_summary"])
+
+    def write_recipe(self, text):
+        path = self.folder / "own.toml"
+        path.write_text(text)
+        return path
+
+    def test_tensorboard_shows_images(self):
+        run = self.folder / "run"
+        train(run, recipe=self.write_recipe(SHOWING))
+        self.assertNotIn("Images", (run / "logs-rank0.jsonl").read_text())
+        found = self.events(run)["images"]
+        self.assertEqual(list(found), ["Images/Train"])
+        self.assertEqual([step for step, *_ in found["Images/Train"]], [0, 2])
+        for _, width, height, png in found["Images/Train"]:
+            # Ten of the twelve images of rank 0's part: eight to a row, and two in the next one.
+            self.assertEqual((width, height), (8 * 5, 2 * 4))
+            shown = pixels_of(bytes.fromhex(png))
+            self.assertEqual(shown[:3], (width, height, 3))
+            black = 6 * 5 * 3
+            self.assertTrue(all(not any(row[-black:]) for row in shown[3][4:]), "no image is the last six")
+            first = b"".join(row[:5 * 3] for row in shown[3][:4])
+            self.assertEqual((min(first), max(first)), (0, 255), "an image with negative values is stretched")
+
+    def test_tables_of_texts_are_shown(self):
+        run = self.folder / "run"
+        shown = train(run, recipe=self.write_recipe(WRITING)).text
+        table = '\t Train generations: {"columns": ["prompt", "generation"], "rows": [["In the", '
+        self.assertEqual(shown.count(table), 2)
+        lines = [json.loads(line) for line in (run / "logs-rank0.jsonl").read_text().splitlines()]
+        tables = [line for line in lines if line["type"] == "table"]
+        self.assertEqual([(one["name"], one["batch"], one["columns"]) for one in tables],
+                         [("generations", step, ["prompt", "generation"]) for step in (2, 4)])
+        self.assertEqual([row[0] for row in tables[0]["rows"]], ["In the", "a|b"])
+        found = self.events(run)["tables"]["generations/text_summary"]
+        self.assertEqual([step for step, _ in found], [2, 4])
+        for _, text in found:
+            self.assertEqual(text.splitlines()[:2], ["| prompt | generation |", "| --- | --- |"])
+            self.assertIn("\n| In the | ", text)
+            self.assertIn("\n| a\\|b | ", text)
 
     def assert_close(self, found, wanted):
         self.assertEqual(found.keys(), wanted.keys())

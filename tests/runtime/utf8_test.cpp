@@ -24,5 +24,14 @@ TEST(Utf8Test, SurrogatesLongFormsAndWhatIsBeyondUnicodeAreNot) {
     EXPECT_FALSE(is_utf8(text)) << text;
 }
 
+TEST(Utf8Test, BytesOfNoCharacterAreReplacedOneByOne) {
+  EXPECT_EQ(as_utf8(""), "");
+  EXPECT_EQ(as_utf8("pl\xc3\xa4in"), "pl\xc3\xa4in");
+  EXPECT_EQ(as_utf8("\x80"
+                    "a\xe2\x82"),
+            "\xef\xbf\xbd"
+            "a\xef\xbf\xbd\xef\xbf\xbd");
+}
+
 }  // namespace
 }  // namespace tutti

@@ -212,6 +212,25 @@ TEST_F(LoggersTest, JsonLinesHaveEveryKindOfRecord) {
                               "\"name\": \"t\", \"columns\": [\"a\"], \"rows\": [[\"1\"], [\"2\"]]}"));
 }
 
+// So many grey images of white.
+LoggedImages white(int64_t count, int64_t size) {
+  LoggedImages images{"Images/Train", count, size, size, 1};
+  images.pixels.assign(count * size * size, 255);
+  return images;
+}
+
+TEST_F(LoggersTest, FilesOfLinesHaveNoImages) {
+  const auto lines_after_images = [&](LoggerDestination&& logger, const std::string& path) {
+    logger.open(start());
+    const auto before = lines_of(path).size();
+    logger.log_images(white(2, 4), during(1));
+    logger.finish(false);
+    return lines_of(path).size() - before;
+  };
+  EXPECT_EQ(lines_after_images(FileLogger(disk_, {"a.txt"}, true), scratch_.path("a.txt")), 0u);
+  EXPECT_EQ(lines_after_images(JsonlLogger(disk_, {"a.js"}), scratch_.path("a.js")), 0u);
+}
+
 class ConsoleLoggerTest : public LoggersTest {
  protected:
   // What is printed over the steps up to `last` of epochs of 4.
@@ -272,6 +291,22 @@ TEST_F(ConsoleLoggerTest, PrintsEvaluationsWheneverTheyCome) {
   EXPECT_THAT(read_text(scratch_.path("out")), HasSubstr("Train metrics/train/x: 1.0000E-05"));
 }
 
+TEST_F(ConsoleLoggerTest, PrintsATableOnceAsItLastWas) {
+  std::FILE* out = std::fopen(scratch_.path("out").c_str(), "w");
+  ConsoleLogger logger(Time::parse("2ba"), out, false);
+  logger.open(start());
+  logger.log_table({"generations", {"prompt"}, {{"before"}}}, after(1));
+  logger.step_end(after(1));
+  logger.log_table({"generations", {"prompt"}, {{"a"}}}, after(2));
+  logger.step_end(after(2));
+  logger.step_end(after(4));
+  logger.finish(false);
+  std::fclose(out);
+  EXPECT_EQ(
+      read_text(scratch_.path("out")),
+      "[epoch=1/3][batch=2/4]:\n\t Train generations: {\"columns\": [\"prompt\"], \"rows\": [[\"a\"]]}\n");
+}
+
 TEST_F(ConsoleLoggerTest, AReaderThatStallsHoldsNobodyUp) {
   StalledPipe pipe;
   std::vector<std::string> warnings;
@@ -298,6 +333,17 @@ TEST_F(LoggersTest, InMemoryGivesTimeseries) {
   EXPECT_THAT(logger.names(), ElementsAre("loss", "EMA/batch_end"));
   EXPECT_THAT(logger.get_timeseries("nothing"), IsEmpty());
   EXPECT_THAT(logger.hyperparameters(), SizeIs(1));
+}
+
+TEST_F(LoggersTest, InMemoryKeepsTablesAndImages) {
+  InMemoryLogger logger;
+  logger.log_table({"t", {"a"}, {{"1"}}}, after(1));
+  logger.log_images(white(2, 4), during(2));
+  ASSERT_THAT(logger.tables(), SizeIs(1));
+  EXPECT_THAT(logger.tables()[0].rows, ElementsAre(ElementsAre("1")));
+  ASSERT_THAT(logger.images(), SizeIs(1));
+  EXPECT_THAT(logger.images()[0].pixels, SizeIs(32));
+  EXPECT_EQ(logger.entries()[1].time.at.batch, 1);
 }
 
 // Makes the clock stand still.
@@ -337,6 +383,34 @@ TEST_F(LoggersTest, ARunThatWasOverRepeatsNoPoint) {
   EXPECT_EQ(found(0), 1u);
   EXPECT_EQ(found(1), 0u) << "it is there already";
   EXPECT_EQ(found(2), 1u) << "the one that was there is void";
+}
+
+TEST_F(LoggersTest, PicturesMayBeLargerThanWhatWaits) {
+  const NoTime clock;
+  TensorboardLogger logger(disk_, clock, {.log_dir = "tb", .flush_interval = 100});
+  logger.open(start());
+  logger.log_metrics({{"loss", 0.5}}, during(4));
+  LoggedImages images = white(8, 500);  // 2 MB in all
+  images.masks = {{"prediction", 500, 500, std::vector<int32_t>(8 * 500 * 500, 1)}};
+  logger.log_images(images, during(4));
+  logger.log_metrics({{"loss", 0.25}}, during(4));
+  logger.finish(false);
+  const auto names = disk_.list(scratch_.path("tb"));
+  EXPECT_THAT(records_of_step(disk_, {scratch_.path("tb/" + names.at(0))}, 3), SizeIs(4));
+}
+
+TEST_F(LoggersTest, ARunThatWasOverRepeatsNoPicture) {
+  const NoTime clock;
+  for (int again = 0; again < 2; ++again) {
+    TensorboardLogger logger(disk_, clock, {.log_dir = "tb"});
+    logger.open(start(again == 0 ? 0 : 4));
+    logger.log_images(white(1, 2), after(4));
+    logger.finish(false);
+  }
+  const auto names = disk_.list(scratch_.path("tb"));
+  ASSERT_THAT(names, SizeIs(2));
+  EXPECT_THAT(records_of_step(disk_, {scratch_.path("tb/" + names[0])}, 4), SizeIs(1));
+  EXPECT_THAT(records_of_step(disk_, {scratch_.path("tb/" + names[1])}, 4), SizeIs(0));
 }
 
 class CommandLoggerTest : public LoggersTest {

@@ -11,6 +11,8 @@
 #include "training/callbacks/monitors/runtime_estimator.h"
 #include "training/callbacks/monitors/speed_monitor.h"
 #include "training/callbacks/monitors/system_metrics_monitor.h"
+#include "training/callbacks/samples/generate.h"
+#include "training/callbacks/samples/image_visualizer.h"
 #include "training/callbacks/stoppers/early_stopper.h"
 #include "training/callbacks/stoppers/nan_monitor.h"
 #include "training/callbacks/stoppers/threshold_stopper.h"
@@ -89,6 +91,25 @@ CallbackPtr export_for_inference(const Setting& section, Disk& disk) {
                                               Time::parse(section.at("interval")));
 }
 
+CallbackPtr generate(const Setting& section, Disk&) {
+  Generate::Options options{section.at("prompts")};
+  if (section.has("batch_size")) options.batch_size = section.at("batch_size").integer();
+  options.generation = {.max_new_tokens = section.at("max_new_tokens").integer(),
+                        .do_sample = section.at("do_sample").boolean(),
+                        .temperature = section.at("temperature").number(),
+                        .top_k = section.at("top_k").integer(),
+                        .top_p = section.at("top_p").number()};
+  return std::make_shared<Generate>(Time::parse(section.at("interval")), std::move(options));
+}
+
+CallbackPtr image_visualizer(const Setting& section, Disk&) {
+  return std::make_shared<ImageVisualizer>(
+      Time::parse(section.at("interval")),
+      ImageVisualizer::Options{section.at("mode").text() == "segmentation",
+                               section.at("num_images").integer(), section.at("channels_last").boolean(),
+                               section.at("input_key"), section.at("target_key")});
+}
+
 CallbackPtr mlperf_callback(const Setting& section, Disk& disk) {
   MLPerfCallback::Options options;
   options.root_folder = section.at("root_folder").text();
@@ -115,6 +136,8 @@ const std::map<std::string, CallbackMaker>& callback_makers() {
       {"early_stopper", early_stopper},
       {"export_for_inference", export_for_inference},
       {"free_outputs", make<FreeOutputs>},
+      {"generate", generate},
+      {"image_visualizer", image_visualizer},
       {"lr_monitor", make<LrMonitor>},
       {"memory_monitor", memory_monitor},
       {"memory_snapshot", memory_snapshot},

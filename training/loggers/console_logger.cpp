@@ -78,17 +78,21 @@ void ConsoleLogger::log_text(const LoggedText& text, const LogTime&) {
   out_.print(text.name + ": " + text.text + "\n");
 }
 
+void ConsoleLogger::log_table(const LoggedTable& table, const LogTime&) {
+  tables_[table.name] = json_of(table);
+}
+
 void ConsoleLogger::step_end(const LogTime& time) {
   const Timestamp before = now_;
   now_ = time.at;
   if (every_->at_batch_end(before, now_) || every_->at_epoch_end(before, now_) ||
       every_->at_iteration_end(before, now_))
-    print(train_, "Train");
+    print_train();
   print(eval_, "Eval");
 }
 
 bool ConsoleLogger::finish(bool late) {
-  print(train_, "Train");
+  print_train();
   print(eval_, "Eval");
   out_.flush();
   if (out_.busy() && !late) return false;
@@ -97,14 +101,21 @@ bool ConsoleLogger::finish(bool late) {
   return true;
 }
 
+void ConsoleLogger::print_train() {
+  std::string tables;
+  for (const auto& [name, json] : std::exchange(tables_, {}))
+    tables += "\t Train " + name + ": " + json + "\n";
+  print(train_, "Train", tables);
+}
+
 // In one write, so that nothing else that prints comes in between.
-void ConsoleLogger::print(LoggedMetrics& metrics, const char* prefix) {
+void ConsoleLogger::print(LoggedMetrics& metrics, const char* prefix, const std::string& more) {
   const LoggedMetrics printed = std::exchange(metrics, {});
-  if (printed.empty()) return;
+  if (printed.empty() && more.empty()) return;
   std::string text = progress() + ":\n";
   for (const auto& [name, value] : printed)
     text += "\t " + std::string(prefix) + " " + name + ": " + value_text(value) + "\n";
-  out_.print(text);
+  out_.print(text + more);
 }
 
 std::string ConsoleLogger::progress() const {

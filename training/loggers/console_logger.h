@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -10,7 +11,7 @@
 
 namespace tutti {
 
-// Prints metrics every so often, each as it was last logged: composer.loggers.ConsoleLogger.
+// Prints metrics and tables every so often, each as it was last logged: composer.loggers.ConsoleLogger.
 class ConsoleLogger final : public LoggerDestination {
  public:
   using Warn = std::function<void(const std::string& what)>;
@@ -25,6 +26,7 @@ class ConsoleLogger final : public LoggerDestination {
   void log_metrics(const LoggedMetrics& metrics, const LogTime& time) override;
   void log_traces(const LoggedTraces& traces, const LogTime& time) override;
   void log_text(const LoggedText& text, const LogTime& time) override;
+  void log_table(const LoggedTable& table, const LogTime& time) override;
   void step_end(const LogTime& time) override;
   void flush(bool) override { out_.flush(); }
   bool busy() const override { return out_.busy(); }
@@ -33,7 +35,8 @@ class ConsoleLogger final : public LoggerDestination {
 
  private:
   void keep(LoggedMetrics& among, const std::string& name, double value);
-  void print(LoggedMetrics& metrics, const char* prefix);
+  void print_train();
+  void print(LoggedMetrics& metrics, const char* prefix, const std::string& more = "");
   std::string progress() const;
 
   Time log_interval_;
@@ -43,7 +46,8 @@ class ConsoleLogger final : public LoggerDestination {
   LogStart start_;
   std::optional<Interval> every_;
   Timestamp now_;
-  LoggedMetrics train_, eval_;  // not printed yet
+  LoggedMetrics train_, eval_;                 // not printed yet
+  std::map<std::string, std::string> tables_;  // as JSON; nor these
 };
 
 }  // namespace tutti

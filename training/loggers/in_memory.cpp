@@ -23,6 +23,7 @@ void InMemoryLogger::log_metrics(const LoggedMetrics& metrics, const LogTime& ti
 void InMemoryLogger::log_traces(const LoggedTraces& traces, const LogTime& time) { keep({time, traces}); }
 void InMemoryLogger::log_text(const LoggedText& text, const LogTime& time) { keep({time, text}); }
 void InMemoryLogger::log_table(const LoggedTable& table, const LogTime& time) { keep({time, table}); }
+void InMemoryLogger::log_images(const LoggedImages& images, const LogTime& time) { keep({time, images}); }
 
 void InMemoryLogger::keep(LogEntry entry) {
   const std::lock_guard lock(mutex_);
@@ -51,6 +52,18 @@ std::vector<std::string> InMemoryLogger::names() const {
       if (std::find(found.begin(), found.end(), key) == found.end()) found.push_back(key);
   return found;
 }
+
+template <class Kind>
+std::vector<Kind> InMemoryLogger::all_of() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Kind> found;
+  for (const auto& entry : entries_)
+    if (const auto* one = std::get_if<Kind>(&entry.what)) found.push_back(*one);
+  return found;
+}
+
+std::vector<LoggedTable> InMemoryLogger::tables() const { return all_of<LoggedTable>(); }
+std::vector<LoggedImages> InMemoryLogger::images() const { return all_of<LoggedImages>(); }
 
 LoggedHyperparameters InMemoryLogger::hyperparameters() const {
   const std::lock_guard lock(mutex_);

@@ -23,14 +23,19 @@ class InMemoryLogger final : public LoggerDestination {
   void log_traces(const LoggedTraces& traces, const LogTime& time) override;
   void log_text(const LoggedText& text, const LogTime& time) override;
   void log_table(const LoggedTable& table, const LogTime& time) override;
+  void log_images(const LoggedImages& images, const LogTime& time) override;
 
   // Of a metric or a trace, in order; empty where nothing was logged under the name.
   std::vector<Point> get_timeseries(const std::string& name) const;
   std::vector<std::string> names() const;  // of metrics and traces, as they first came
   LoggedHyperparameters hyperparameters() const;
+  std::vector<LoggedTable> tables() const;
+  std::vector<LoggedImages> images() const;
   std::vector<LogEntry> entries() const;  // everything
 
  private:
+  template <class Kind>
+  std::vector<Kind> all_of() const;
   void keep(LogEntry entry);
 
   mutable std::mutex mutex_;

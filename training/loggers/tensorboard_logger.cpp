@@ -2,7 +2,9 @@
 
 #include <cstdio>
 
+#include "io/png.h"
 #include "runtime/error.h"
+#include "training/logged_images.h"
 #include "training/loggers/file_logger.h"
 
 namespace tutti {
@@ -13,7 +15,7 @@ constexpr const char* kFilesBegin = "events.out.tfevents.";
 
 std::string cell(const std::string& text) {
   std::string out;
-  for (const char c : text) out += c == '|' ? "\\|" : c == '\n' ? " " : std::string(1, c);
+  for (const char c : text) out += c == '|' ? "\\|" : c == '\n' || c == '\r' ? " " : std::string(1, c);
   return out;
 }
 
@@ -82,6 +84,23 @@ void TensorboardLogger::log_text(const LoggedText& text, const LogTime& time) {
 void TensorboardLogger::log_table(const LoggedTable& table, const LogTime& time) {
   leave_out_repeats(time);
   file_->text(table.name + kTextTag, markdown_table(table.columns, table.rows), time.at.batch, now_s());
+}
+
+void TensorboardLogger::log_images(const LoggedImages& images, const LogTime& time) {
+  if (images.pixels.empty()) return;
+  leave_out_repeats(time);
+  picture(images.name, grid_of(images), time);
+  for (const LoggedMask& mask : images.masks) picture(images.name + "/" + mask.name, grid_of(mask), time);
+}
+
+// It may be larger than all that may wait.
+void TensorboardLogger::picture(const std::string& name, const LoggedImages& image, const LogTime& time) {
+  write(/*sync=*/false);
+  file_->image(name,
+               {image.height, image.width, image.channels,
+                png(image.pixels, image.height, image.width, image.channels)},
+               time.at.batch, now_s());
+  write(/*sync=*/false);
 }
 
 void TensorboardLogger::flush(bool sync) {

@@ -36,6 +36,8 @@ class TensorboardLogger final : public LoggerDestination {
   void log_metrics(const LoggedMetrics& metrics, const LogTime& time) override;
   void log_text(const LoggedText& text, const LogTime& time) override;
   void log_table(const LoggedTable& table, const LogTime& time) override;
+  // In one picture, as a grid; a mask in another, "Images/Train/prediction". They go to the disk at once.
+  void log_images(const LoggedImages& images, const LogTime& time) override;
   void step_end(const LogTime&) override { ++unflushed_; }
   void flush(bool sync) override;
   bool finish(bool late) override;
@@ -44,6 +46,7 @@ class TensorboardLogger final : public LoggerDestination {
   std::string new_path(const std::string& folder) const;
   void write(bool sync);
   void warn(const std::string& what) const;
+  void picture(const std::string& name, const LoggedImages& image, const LogTime& time);
   void leave_out_repeats(const LogTime& time);
   double now_s() const { return 1e-3 * static_cast<double>(clock_.unix_ms()); }
 

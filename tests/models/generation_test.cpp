@@ -1,0 +1,121 @@
+#include "models/generation.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "models/gpt.h"
+
+namespace tutti {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::SizeIs;
+
+// Gives every token the same scores, whatever came before it: the logarithms of chances.
+class Chances final : public Model {
+ public:
+  explicit Chances(const std::vector<double>& chances) : scores_(at::tensor(chances).log()) {}
+  TensorTree forward(const Batch& batch) override {
+    seen.push_back(batch["input"]);
+    return scores_.expand({seen.back().size(0), seen.back().size(1), scores_.size(0)});
+  }
+  at::Tensor loss(const Outputs& outputs, const Batch&) override { return outputs.tensor().mean(); }
+  const char* kind() const override { return "Chances"; }
+
+  std::vector<at::Tensor> seen;
+
+ private:
+  at::Tensor scores_;
+};
+
+// So many tokens drawn.
+Tokens drawn_of(Chances& model, GenerationOptions options, int64_t count) {
+  options.do_sample = true;
+  options.max_new_tokens = count;
+  return generate_causally(model, /*window=*/1, {{{0}, Draw(3, "test")}}, options).front();
+}
+
+double part_of(const Tokens& tokens, int64_t token) {
+  return static_cast<double>(std::count(tokens.begin(), tokens.end(), token)) /
+         static_cast<double>(tokens.size());
+}
+
+TEST(GenerationTest, WithoutSamplingTheLikeliestTokenIsTaken) {
+  Chances model({0.1, 0.2, 0.4, 0.3});
+  const auto found = generate_causally(model, 8, {{{0}, Draw(3, "test")}}, {.max_new_tokens = 3});
+  EXPECT_THAT(found, ElementsAre(ElementsAre(2, 2, 2)));
+}
+
+TEST(GenerationTest, DrawsFollowTheChances) {
+  Chances model({0.1, 0.2, 0.4, 0.3});
+  constexpr double kFourDeviations = 0.045;  // of a part of one half in 2000 draws
+  const Tokens tokens = drawn_of(model, {.top_k = 0}, 2000);
+  EXPECT_NEAR(part_of(tokens, 2), 0.4, kFourDeviations);
+  EXPECT_NEAR(part_of(tokens, 0), 0.1, kFourDeviations);
+  const Tokens cooler = drawn_of(model, {.temperature = 0.5, .top_k = 0}, 2000);
+  EXPECT_NEAR(part_of(cooler, 2), 0.16 / 0.30, kFourDeviations) << "chances squared";
+}
+
+TEST(GenerationTest, SomeOfTheLikeliestAreDrawnAlone) {
+  Chances model({0.1, 0.2, 0.4, 0.3});
+  const Tokens of_two = drawn_of(model, {.top_k = 2}, 1000);
+  EXPECT_EQ(std::set<int64_t>(of_two.begin(), of_two.end()), (std::set<int64_t>{2, 3}));
+  EXPECT_NEAR(part_of(of_two, 2), 4.0 / 7.0, 0.065);
+  EXPECT_THAT(drawn_of(model, {.top_k = 1}, 20), Each(2));
+  // 0.4 is not enough for 0.6, 0.4 + 0.3 is.
+  const Tokens of_mass = drawn_of(model, {.top_k = 0, .top_p = 0.6}, 1000);
+  EXPECT_EQ(std::set<int64_t>(of_mass.begin(), of_mass.end()), (std::set<int64_t>{2, 3}));
+  EXPECT_THAT(drawn_of(model, {.top_p = 0.39}, 20), Each(2));
+}
+
+TEST(GenerationTest, TheModelSeesTheLastTokensOfEachPrompt) {
+  Chances model({0.1, 0.9});
+  const Draw draws(3, "test");
+  generate_causally(model, 3, {{{0}, draws}, {{0, 0, 1, 0}, draws}}, {.max_new_tokens = 2});
+  ASSERT_THAT(model.seen, SizeIs(2));
+  EXPECT_TRUE(model.seen[0].equal(at::tensor({0, 0, 0, 0, 1, 0}, at::kLong).view({2, 3})))
+      << "the short one is filled up at its end";
+  EXPECT_TRUE(model.seen[1].equal(at::tensor({0, 1, 0, 1, 0, 1}, at::kLong).view({2, 3})));
+}
+
+TEST(GenerationTest, PromptsAtOnceComeToWhatEachComesToAlone) {
+  Gpt model({.vocab_size = 40, .n_positions = 6, .n_embd = 16, .n_layer = 2, .n_head = 2, .dropout = 0.5});
+  materialise(model, 5);
+  std::vector<Prompt> prompts;
+  for (const Tokens& tokens : {Tokens{1}, Tokens{1, 2, 3, 4, 5, 6, 7, 8}, Tokens{9, 10}})
+    prompts.push_back({tokens, Draw(3, "test").at(prompts.size())});
+  for (const bool sampled : {false, true}) {
+    const GenerationOptions options{.max_new_tokens = 10, .do_sample = sampled};
+    const auto together = model.generate(prompts, options);
+    for (std::size_t p = 0; p < prompts.size(); ++p)
+      EXPECT_EQ(together[p], model.generate({prompts[p]}, options).front()) << p;
+  }
+}
+
+TEST(GenerationTest, NothingIsLeftBehind) {
+  Gpt model({.vocab_size = 40, .n_positions = 6, .n_embd = 16, .n_layer = 1, .n_head = 2, .dropout = 0.5});
+  materialise(model, 5);
+  at::manual_seed(7);
+  const at::Tensor undisturbed = at::rand({3});
+  at::manual_seed(7);
+  int told = 0;
+  const GenerationOptions options{.max_new_tokens = 4, .do_sample = true, .each_token = [&] { ++told; }};
+  model.generate({{{1}, Draw(3, "test")}}, options);
+  EXPECT_EQ(told, 4);
+  EXPECT_TRUE(at::rand({3}).equal(undisturbed)) << "the default generator";
+  EXPECT_TRUE(model.context().training);
+  for (const auto& one : parameters(model)) EXPECT_FALSE(one.parameter->tensor.grad().defined());
+}
+
+TEST(GenerationTest, ModelsOfBytesAreToldByTheirNumberOfTokens) {
+  for (const int64_t vocabulary : {128, 200, 256}) EXPECT_TRUE(tokens_are_bytes(vocabulary));
+  for (const int64_t vocabulary : {0, 127, 257, 50257}) EXPECT_FALSE(tokens_are_bytes(vocabulary));
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,121 @@
+#include "training/callbacks/samples/generate.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "io/json_line.h"
+#include "runtime/utf8.h"
+#include "tensors/autocast.h"
+#include "training/state.h"
+
+namespace tutti {
+namespace {
+
+// As the language model's text at the end of a run: something must come before what is written.
+constexpr int64_t kNoPrompt = '\n';
+
+Tokens bytes_of(const Setting& prompt, int64_t vocabulary) {
+  if (!tokens_are_bytes(vocabulary))
+    prompt.fail("expected a list of tokens, like [17, 4]: this model has " + std::to_string(vocabulary) +
+                ", which are no bytes");
+  Tokens tokens;
+  for (const char c : prompt.text()) tokens.push_back(static_cast<unsigned char>(c));
+  if (tokens.empty()) tokens.push_back(kNoPrompt);
+  return tokens;
+}
+
+Tokens tokens_of(const Setting& prompt, int64_t vocabulary) {
+  if (!prompt.is_text() && !prompt.is_array()) prompt.fail("expected a text, or a list of tokens");
+  const Tokens tokens = prompt.is_text() ? bytes_of(prompt, vocabulary) : prompt.integers();
+  if (tokens.empty()) prompt.fail("expected one token at least");
+  for (const int64_t token : tokens)
+    if (token < 0 || token >= vocabulary)
+      prompt.fail("the model knows the tokens 0 to " + std::to_string(vocabulary - 1) + ", and not " +
+                  std::to_string(token));
+  return tokens;
+}
+
+// In the manner of its prompt.
+std::string shown(const Tokens& tokens, bool as_text) {
+  std::string text;
+  for (const int64_t token : tokens)
+    text += as_text ? std::string(1, static_cast<char>(token))
+                    : (text.empty() ? "" : " ") + std::to_string(token);
+  return as_text ? as_utf8(text) : text;
+}
+
+}  // namespace
+
+void Generate::require(const State& state) const {
+  const Setting& prompts = options_.prompts;
+  if (!prompts.is_array() || prompts.array().empty())
+    prompts.fail("expected a list of texts, or of lists of tokens");
+  const int64_t vocabulary = state.model->vocabulary();
+  if (vocabulary == 0)
+    prompts.fail(std::string("expected a language model, like gpt; ") + state.model->kind() +
+                 " writes no text");
+  for (const Setting& prompt : prompts.array()) tokens_of(prompt, vocabulary);
+}
+
+void Generate::fit_end(State& state, Logger& logger) {
+  due_ = true;
+  log_if_due(state, logger);
+}
+
+// Every rank remembers the same, whoever writes.
+void Generate::log_if_due(State& state, Logger& logger) {
+  if (!std::exchange(due_, false)) return;
+  if (std::exchange(last_batch_, state.timestamp.batch) == state.timestamp.batch) return;
+  if (state.rank != 0 || !logger.has_destinations()) return;
+  const std::vector<Tokens> found = generations(state);
+  LoggedTable table{"generations", {"prompt", "generation"}, {}};
+  for (std::size_t p = 0; p < found.size(); ++p) {
+    const Setting& prompt = options_.prompts.array()[p];
+    const std::string given = prompt.is_text() ? prompt.text() : shown(prompt.integers(), false);
+    table.rows.push_back({given, shown(found[p], prompt.is_text())});
+  }
+  logger.log_table(table);
+}
+
+std::vector<Prompt> Generate::prompts(const State& state) const {
+  const Draw draws = Draw(state.seed, "generations").at(static_cast<uint64_t>(state.timestamp.batch));
+  std::vector<Prompt> all;
+  for (const Setting& prompt : options_.prompts.array())
+    all.push_back({tokens_of(prompt, state.model->vocabulary()), draws.at(all.size())});
+  return all;
+}
+
+std::vector<Tokens> Generate::generations(State& state) const {
+  const std::vector<Prompt> all = prompts(state);
+  GenerationOptions how = options_.generation;
+  how.each_token = state.still_at_work;
+  const AutocastScope autocast(state.precision.autocast);
+  std::vector<Tokens> found;
+  std::ptrdiff_t at_once = options_.batch_size > 0 ? options_.batch_size : std::ssize(all);
+  while (std::ssize(found) < std::ssize(all)) {
+    const auto first = all.begin() + std::ssize(found);
+    const std::ptrdiff_t count = std::min<std::ptrdiff_t>(at_once, all.end() - first);
+    try {
+      for (Tokens& one : state.model->generate(std::vector<Prompt>(first, first + count), how))
+        found.push_back(std::move(one));
+    } catch (const c10::OutOfMemoryError&) {
+      if (count == 1) throw;
+      at_once = (count + 1) / 2;
+    }
+  }
+  return found;
+}
+
+std::string Generate::state() const {
+  return json_line({{"due", int64_t{due_}}, {"last_batch", last_batch_}});
+}
+
+void Generate::restore(const std::string& json) {
+  due_ = json_number(json, "due") != 0;
+  last_batch_ = static_cast<int64_t>(json_number(json, "last_batch"));
+}
+
+}  // namespace tutti
