@@ -207,11 +207,14 @@ bool Compute::goes_on() const {
   return !resumed_from_.empty() && lies_in(resumed_from_, options_.checkpoints);
 }
 
-// What a listener needs outside of forward and backward cannot be had in smaller parts: the run ends by the
-// next verdict, before any rank trains on.
+// What a listener needs outside of forward and backward cannot be had in smaller parts. A callback changes
+// nothing that is trained: the run ends by the next verdict, before any rank trains on, and what was trained
+// is saved. An algorithm may have done half of what it does, so what there is now is not saved.
 void Compute::run_event(Event event) try {
   engine_->run_event(event);
 } catch (const c10::OutOfMemoryError& error) {
+  if (!engine_->algorithms_have_acted())
+    must_fit(name(event) + (" after step " + std::to_string(state_.timestamp.batch)), [] { throw; });
   gave_up_ = true;
   log_.error(std::string(name(event)) + " after step " + std::to_string(state_.timestamp.batch) +
              ": out of memory, and it cannot be done in smaller parts: " + one_line(error));
@@ -356,10 +359,10 @@ void Compute::send_logged(Context& context) {
 void Compute::finish(Context& context, bool stopped) {
   if (!stopped) run_event(Event::kFitEnd);
   if (!stopped) stopped = !evaluate(context, evaluations_.due_at_the_end());
-  if (done_ || give_up_at_the_end(context)) return;
+  if (done_) return;
   if (!stopped) trainer_log_.fit_end();
   if (!stopped && goes_on_with_tasks(context, stopped)) return;
-  if (done_) return;
+  if (done_ || give_up_at_the_end(context)) return;
   done_ = true;
   send_logged(context);
   outlets_.end(context);

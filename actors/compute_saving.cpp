@@ -77,7 +77,7 @@ bool Compute::give_up_at_the_end(Context& context) {
   const auto all = shortages_of(context.ask<Summed>(cast_.sync, SumDoubles{row}).values);
   if (std::ranges::none_of(all, [](const Shortage& one) { return one.ranks > 0; })) return false;
   give_up(context, "after step " + std::to_string(state_.timestamp.batch) + ": " + shortage_text(all) +
-                       " in a callback or an algorithm");
+                       " in a callback");
   return true;
 }
 

@@ -159,7 +159,7 @@ class Translation {
       put("precision", "init_scale", fixed, fixed.number());
       put("precision", "growth_factor", fixed, 1.0);
       put("precision", "backoff_factor", fixed, 1.0);
-    } else if (power.integer() != kUsualScalePower) {
+    } else if (given("fp16")->find("initial_scale_power") || power.integer() != kUsualScalePower) {
       put("precision", "init_scale", power, std::ldexp(1.0, static_cast<int>(power.integer())));
     }
   }
@@ -167,7 +167,8 @@ class Translation {
   // Of the norm of all gradients.
   void clipping() {
     const Setting* most = given("gradient_clipping");
-    if (!most || most->number() == 0) return;
+    if (!most) return;
+    if (most->number() == 0) return require_no_clipping(*most);
     if (!recipe_.find(kAlgorithms))
       recipe_.table().emplace_back(kAlgorithms, Setting(Setting::Array{}, kAlgorithms, most->position));
     auto* algorithms = std::get_if<Setting::Array>(&recipe_.find(kAlgorithms)->value);
@@ -183,6 +184,15 @@ class Translation {
     for (const Setting& one : *algorithms)
       if (is_like(one, wanted, "kind")) return require_same(*most, one, wanted);
     algorithms->push_back(std::move(wanted));
+  }
+
+  // `0` is a word too.
+  void require_no_clipping(const Setting& none) const {
+    const Setting* algorithms = recipe_.find(kAlgorithms);
+    if (!algorithms || !algorithms->is_array()) return;
+    for (const Setting& one : algorithms->array())
+      if (const Setting* kind = one.is_table() ? one.find("kind") : nullptr)
+        if (kind->toml() == "\"gradient_clipping\"") contradiction(none, *kind);
   }
 
   static bool is_like(const Setting& one, const Setting& other, const char* key) {

@@ -52,14 +52,21 @@ void update(std::vector<MetricPtr>& metrics, State& state) {
   for (auto& metric : metrics) state.model->update_metric(state.batch, state.outputs, *metric);
 }
 
-void evaluate_parts(State& state, Engine& engine, const Batch& batch, int64_t part,
-                    std::vector<MetricPtr>& metrics) {
-  state.batch = batch;
-  engine.run_event(Event::kEvalBatchStart);
-  const Batch whole = state.batch;
-  for (int64_t begin = 0; begin < whole.samples(); begin += part) {
-    state.batch =
-        part < whole.samples() ? whole.narrow(begin, std::min(part, whole.samples() - begin)) : whole;
+// How a batch is cut.
+struct Cut {
+  int64_t planned = 0;  // samples of a part, as the recipe says
+  int64_t fits = 0;     // as many as memory suffices for: a part is cut further
+  double share = 1.0;   // Metric::set_share, of a part
+};
+
+void evaluate_part(State& state, Engine& engine, const Batch& part, const Cut& cut,
+                   std::vector<MetricPtr>& metrics) {
+  for (int64_t begin = 0; begin < part.samples(); begin += cut.fits) {
+    const int64_t size = std::min(cut.fits, part.samples() - begin);
+    const bool whole = size == part.samples();
+    state.batch = whole ? part : part.narrow(begin, size);
+    const double of_part = static_cast<double>(size) / static_cast<double>(part.samples());
+    for (auto& metric : metrics) metric->set_share(cut.share * of_part);
     engine.run_event(Event::kEvalBeforeForward);
     {
       const AutocastScope autocast(state.precision.autocast);
@@ -68,25 +75,37 @@ void evaluate_parts(State& state, Engine& engine, const Batch& batch, int64_t pa
     engine.run_event(Event::kEvalAfterForward);
     update(metrics, state);
   }
+}
+
+void evaluate_parts(State& state, Engine& engine, const Batch& batch, const Cut& cut,
+                    std::vector<MetricPtr>& metrics) {
+  state.batch = batch;
+  engine.run_event(Event::kEvalBatchStart);
+  const Batch whole = state.batch;
+  for (int64_t begin = 0; begin < whole.samples(); begin += cut.planned) {
+    const int64_t size = std::min(cut.planned, whole.samples() - begin);
+    const bool one = size == whole.samples();
+    evaluate_part(state, engine, one ? whole : whole.narrow(begin, size), cut, metrics);
+  }
   state.eval_timestamp.to_next_batch(0, 0, 0.0);
   engine.run_event(Event::kEvalBatchEnd);
 }
 
-// In parts of `part` samples; where memory runs out these are halved for good. No other rank takes part, and
-// metrics are sums. What a single sample ran out with, or nothing.
+// Where memory runs out parts are halved for good. No other rank takes part, and metrics are sums. What a
+// single sample ran out with, or nothing.
 std::optional<std::string> evaluate_batch(State& state, Engine& engine, const EvalHooks& hooks,
-                                          const Batch& batch, int64_t& part,
-                                          std::vector<MetricPtr>& metrics) {
+                                          const Batch& batch, Cut& cut, std::vector<MetricPtr>& metrics) {
   const Sums before = sums_of(metrics);
   const Timestamp began = state.eval_timestamp;
   for (;;) {
-    const auto shortage = hooks.attempt([&] { evaluate_parts(state, engine, batch, part, metrics); });
+    const auto shortage = hooks.attempt([&] { evaluate_parts(state, engine, batch, cut, metrics); });
     if (!shortage) return std::nullopt;
     state.batch = state.outputs = {};
     state.eval_timestamp = began;
     for (std::size_t m = 0; m < metrics.size(); ++m) metrics[m]->sums() = before[m];
-    if (std::min(part, batch.samples()) < 2) return shortage;
-    part = (std::min(part, batch.samples()) + 1) / 2;
+    const int64_t largest = std::min({cut.fits, cut.planned, batch.samples()});
+    if (largest < 2) return shortage;
+    cut.fits = (largest + 1) / 2;
   }
 }
 
@@ -122,6 +141,7 @@ void try_metrics(State& state, const Evaluator& evaluator, const Dataset& data) 
   set_context(*state.model, &evaluating);
   const int64_t first = 0;
   const Batch batch = data.get({&first, 1});
+  const AutocastScope autocast(state.precision.autocast);
   const Outputs outputs = state.model->eval_forward(batch);
   set_context(*state.model, nullptr);
   for (auto& metric : evaluator.metrics(*state.model, state.composer)) {
@@ -158,7 +178,7 @@ std::optional<NamedValues> evaluate(State& state, Engine& engine, const Evaluato
   const ForwardContext evaluating{/*training=*/false, nullptr};
   set_context(model, &evaluating);
   auto metrics = evaluator.metrics(model, state.composer);
-  int64_t part = evaluator.microbatch();
+  Cut cut{evaluator.microbatch(), evaluator.microbatch()};
   Counts counts;
   std::string shortage;
   hooks.run_event(Event::kEvalStart);
@@ -169,9 +189,8 @@ std::optional<NamedValues> evaluate(State& state, Engine& engine, const Evaluato
     const Batch& batch = fetched->batch;
     counts.samples += static_cast<double>(batch.samples());
     counts.tokens += static_cast<double>(model.tokens(batch));
-    for (auto& metric : metrics)
-      metric->set_share(share_of_even_part(batch.samples(), fetched->global_samples, state.world));
-    if (const auto what = evaluate_batch(state, engine, hooks, batch, part, metrics)) {
+    cut.share = share_of_even_part(batch.samples(), fetched->global_samples, state.world);
+    if (const auto what = evaluate_batch(state, engine, hooks, batch, cut, metrics)) {
       counts.too_large = 1;
       shortage = ": " + *what;
     }

@@ -33,7 +33,10 @@ void restore(LoneModel& model, const Checkpoint& checkpoint) {
     return name.starts_with("optimizer/") || name.starts_with("callbacks/");
   };
   restore_tensors(model.state, checkpoint.tensors, checkpoint.folder, of_training);
-  if (!checkpoint.state.empty()) restore_listeners(model.engine, RunState::from_json(checkpoint.state));
+  if (checkpoint.state.empty()) return;
+  const RunState saved = RunState::from_json(checkpoint.state);
+  restore_listeners(model.engine, saved);
+  model.state.timestamp = timestamp_of(saved);
 }
 
 }  // namespace

@@ -18,9 +18,9 @@ struct LoneModel {
   // At its initial weights; INIT has been.
   explicit LoneModel(const Job& job);
 
-  // Takes the weights, and what the algorithms know, of the checkpoint at `named`, which is a checkpoint's or
-  // a run's folder; of "", of the run's newest good one, and where there is none nothing. Says which,
-  // "weights: runs/one/checkpoints/ep20-ba300". Throws UserError, blaming --checkpoint.
+  // Takes the weights, the time, and what the algorithms know, of the checkpoint at `named`, which is a
+  // checkpoint's or a run's folder; of "", of the run's newest good one, and where there is none nothing.
+  // Says which, "weights: runs/one/checkpoints/ep20-ba300". Throws UserError, blaming --checkpoint.
   std::string load(const std::string& named);
 
   const Job& job;

@@ -30,8 +30,13 @@ void hold_stop_signals() {
 }
 
 ProcessWatch::ProcessWatch(Scheduler& scheduler, ActorId supervisor, int rank,
-                           std::function<void()> last_words)
-    : scheduler_(scheduler), supervisor_(supervisor), rank_(rank), last_words_(std::move(last_words)) {
+                           std::function<void()> last_words, bool* over, Nanoseconds farewell)
+    : scheduler_(scheduler),
+      supervisor_(supervisor),
+      rank_(rank),
+      last_words_(std::move(last_words)),
+      run_is_over_(over),
+      farewell_(farewell) {
   thread_ = std::thread([this] { watch(); });
 }
 
@@ -43,15 +48,19 @@ ProcessWatch::~ProcessWatch() {
 
 void ProcessWatch::watch() {
   const sigset_t set = watched_signals();
-  TimePoint aborted_at = kNever;
+  TimePoint aborted_at = kNever, over_at = kNever;
   while (!over_) {
     const int signal = sigtimedwait(&set, nullptr, &kLookPause);
     if (signal > 0) signalled(signal);
     const TimePoint now = std::chrono::steady_clock::now();
     speak_in_time(now);
+    if (run_is_over_ && std::atomic_ref(*run_is_over_)) {
+      if (over_at == kNever) over_at = now;
+      if (now - over_at >= farewell_) end_by_force("the run is over and saved, and an actor does not return");
+    }
     if (!scheduler_.aborted()) continue;
     if (aborted_at == kNever) aborted_at = now;
-    if (now - aborted_at >= kGrace) end_by_force();
+    if (now - aborted_at >= kGrace) end_by_force("an actor does not return");
   }
 }
 
@@ -61,7 +70,7 @@ void ProcessWatch::speak_in_time(TimePoint now) {
   speaking_ = std::thread(last_words_);
 }
 
-void ProcessWatch::end_by_force() {
+void ProcessWatch::end_by_force(const char* why) {
   std::atomic<bool> said{!last_words_};
   if (!said)
     std::thread([&] {
@@ -71,7 +80,7 @@ void ProcessWatch::end_by_force() {
   const TimePoint until = std::chrono::steady_clock::now() + kLastWords;
   while (!said && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  std::fprintf(stderr, "error: rank %d: ends by force: an actor does not return\n", rank_);
+  std::fprintf(stderr, "error: rank %d: ends by force: %s\n", rank_, why);
   _exit(1);
 }
 

@@ -53,6 +53,18 @@ Catalog plugins_catalog() {
           .keys = {{"library", KeyType::kPath, "none", "the library; examples/cpp/plugin.cpp is one"}}};
 }
 
+// device_train_microbatch_size = "auto" is Composer's word for grad_accum = "auto".
+Setting with_automatic_accumulation(Setting written) {
+  Setting* train = written.is_table() ? written.find("train") : nullptr;
+  if (!train || !train->is_table() || train->find("grad_accum")) return written;
+  for (auto& [key, value] : train->table())
+    if (key == "device_train_microbatch_size" && value.is_text() && value.text() == "auto") {
+      key = "grad_accum";
+      value.path = "train.grad_accum";
+    }
+  return written;
+}
+
 }  // namespace
 
 std::span<const Catalog> all_catalogs() {
@@ -68,7 +80,7 @@ std::span<const Catalog> all_catalogs() {
 std::span<const Catalog> recipe_catalogs() { return all_catalogs().first(all_catalogs().size() - 1); }
 
 Setting resolve_recipe(const Setting& written) {
-  Setting recipe = resolve(with_deepspeed(written), recipe_catalogs());
+  Setting recipe = resolve(with_automatic_accumulation(with_deepspeed(written)), recipe_catalogs());
   const Setting& checkpoint = recipe.at("checkpoint");
   const Setting& autoresume = checkpoint.at("autoresume");
   // A run that is to find its own checkpoints again must not get its name or folder by default.

@@ -1,6 +1,7 @@
 #include "actors/supervisor.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "actors/checkpointer.h"
 #include "actors/control_text.h"
@@ -136,10 +137,12 @@ void Supervisor::receive(Context& context, Envelope& envelope) {
     }
   } else if (auto* done = message.get_if<TrainingDone>()) {
     outcome_.stopped = done->stopped;
+    trained_ = true;
     if (!done->failure.empty())
       failed(context, *done);
     else if (!done->checkpoint_follows)
-      finish(context, 0);
+      return finish(context, 0);
+    finish_as_told(context);
   } else if (message.get_if<StopRequested>()) {
     stop_requested(context);
   } else {
@@ -152,8 +155,8 @@ void Supervisor::control(Context& context, int from, const std::string& text) {
   if (order.verb() == "durable") {
     durable(context, from, parse_durable(order));
   } else if (order.verb() == "finish") {
-    if (!failure_.empty()) throw OperatingError(failure_);
-    finish(context, std::stoi(order.field(1)));
+    told_to_finish_ = std::stoi(order.field(1));
+    finish_as_told(context);
   } else if (order.verb() == "abort") {
     context.abort(order.field(1));
   } else if (order.verb() == kStopVerb) {
@@ -317,6 +320,14 @@ void Supervisor::failed(Context& context, const TrainingDone& done) {
   if (options_.rank == 0 && concluded_ == last_to_see_) end_badly(context);
 }
 
+// Rank 0 may be through while a sum that it took part in has not come to this rank's Compute yet, which Sync
+// must not be stopped before.
+void Supervisor::finish_as_told(Context& context) {
+  if (!told_to_finish_ || !trained_) return;
+  if (!failure_.empty()) throw OperatingError(failure_);
+  finish(context, *told_to_finish_);
+}
+
 void Supervisor::end_badly(Context& context) {
   tell_others(context, options_.rank, ControlText({"finish", "1"}).text());
   throw OperatingError(failure_);
@@ -325,6 +336,7 @@ void Supervisor::end_badly(Context& context) {
 void Supervisor::finish(Context& context, int exit_code) {
   stage_ = Stage::kFinished;
   outcome_.exit_code = exit_code;
+  std::atomic_ref(outcome_.over) = true;
   context.send(cast_.loader, Stop{});
   for (const ActorId loader : cast_.eval_loaders) context.send(loader, Stop{});
   if (cast_.has_reporter) context.send(cast_.reporter, Stop{});

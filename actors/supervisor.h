@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct Cast {
 
 // How a run ended, for the exit code: 0 well, 3 when its last checkpoint could not be written.
 struct RunOutcome {
+  bool over = false;  // nothing is left to do but to stop; read and written as std::atomic_ref
   int exit_code = 0;
   bool stopped = false;  // on request
   bool refused = false;  // all ranks agreed that they cannot start
@@ -92,6 +94,7 @@ class Supervisor final : public Actor {
   void failed(Context& context, const TrainingDone& done);
   void end_badly(Context& context);
   void finish(Context& context, int exit_code);
+  void finish_as_told(Context& context);
 
   Options options_;
   Cast cast_;
@@ -111,9 +114,11 @@ class Supervisor final : public Actor {
   std::string all_wait_;  // what each rank did last, while every one of them waits for the others
   TimePoint all_wait_since_;
   std::map<std::string, Unpublished> unpublished_;
-  std::string concluded_;    // the newest checkpoint that is
-  std::string failure_;      // why training cannot go on, or ""
-  std::string last_to_see_;  // the checkpoint that a failed run's end waits for
+  std::string concluded_;              // the newest checkpoint that is
+  bool trained_ = false;               // Compute is done
+  std::optional<int> told_to_finish_;  // by rank 0: the exit code
+  std::string failure_;                // why training cannot go on, or ""
+  std::string last_to_see_;            // the checkpoint that a failed run's end waits for
   bool stop_requested_ = false;
 };
 

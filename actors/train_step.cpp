@@ -175,7 +175,7 @@ void TrainStep::throw_given_up(Context& context, bool mine) {
   const auto row = shortage_row({.ranks = mine ? 1.0 : 0.0}, state_.rank, state_.world);
   const auto all = shortages_of(context.ask<Summed>(cast_.sync, SumDoubles{row}).values);
   throw TooLarge("after step " + std::to_string(state_.timestamp.batch) + ": " + shortage_text(all) +
-                 " in a callback or an algorithm");
+                 " in a callback");
 }
 
 // A parameter that no rank has a gradient of is left as it is, as on a lone rank; the buckets have zeros of
@@ -312,8 +312,9 @@ void TrainStep::take_gradients() {
   const auto reduced = buckets_ ? buckets_->gradients() : std::vector<at::Tensor>();
   const double* used = last_.unused > 0 && buckets_ ? used_.const_data_ptr<double>() : nullptr;
   for (std::size_t p = 0; p < state_.views.size(); ++p) {
-    state_.views[p].grad = buckets_ ? reduced[p] : state_.views[p].tensor.grad();
-    if (used && used[p] == 0) state_.views[p].grad = at::Tensor();
+    ParamView& view = state_.views[p];
+    view.grad = buckets_ ? reduced[p] : view.tensor.grad();
+    if ((used && used[p] == 0) || !view.tensor.requires_grad()) view.grad = at::Tensor();
   }
   const bool counts = last_.loss_weight > 0;
   state_.grad_scale = (counts ? last_.loss_weight : 1.0) * state_.loss_scale;

@@ -70,7 +70,7 @@ ComposerNames of_run() {
       {"compile_config", "", "not carried over: torch.compile is Python's"},
       {"ddp_sync_strategy", "",
        "not carried over: gradients are summed over ranks once a step, while the last microbatch's backward "
-       "runs, as with single_auto_sync; a parameter without a gradient counts as zero"},
+       "runs, as with single_auto_sync; a parameter that no rank has a gradient of is left alone"},
       {"deepspeed_config", "[deepspeed]"},
       {"seed_all", "seed"},
       {"configure_deterministic_mode", "[train] deterministic_mode"},

@@ -25,9 +25,11 @@ uint64_t hash_of_folder(const Disk& disk, const std::string& folder) {
   return whole.bits();
 }
 
-// They hold seconds, or how much of a file was there.
-constexpr std::array<std::string_view, 3> kOutsidesListeners = {
-    "callbacks/MLPerfCallback", "callbacks/RuntimeEstimator", "callbacks/SpeedMonitor"};
+// They hold seconds, how much of a file was there, or a metric's best value: an evaluation that was cut for
+// lack of memory may have other last bits.
+constexpr std::array<std::string_view, 4> kOutsidesListeners = {
+    "callbacks/EarlyStopper", "callbacks/MLPerfCallback", "callbacks/RuntimeEstimator",
+    "callbacks/SpeedMonitor"};
 
 bool is_outsides(const std::string& listener) {
   return std::any_of(kOutsidesListeners.begin(), kOutsidesListeners.end(),
@@ -40,6 +42,7 @@ uint64_t bits_of(const Checkpoint& checkpoint, RunState state) {
   if (!state.evaluation_due.at.empty()) return 0;
   state.seconds = state.iteration_seconds = state.epoch_seconds = 0;
   state.accumulation = {};
+  state.plateau.best = 0;
   std::erase_if(state.metrics, [](const auto& one) { return !one.first.starts_with("train/"); });
   std::erase_if(state.listeners, [](const auto& one) { return is_outsides(one.first); });
   return Draw(tensors_digest(checkpoint.tensors), state.to_json()).bits();

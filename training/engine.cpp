@@ -43,12 +43,14 @@ std::vector<Trace> Engine::run_event(std::string_view event_name) {
 }
 
 std::vector<Trace> Engine::run_event(Event event) {
+  algorithms_have_acted_ = false;
   if (event == Event::kInit) {
     tell_destinations(event);
     run(options_.callbacks, event);
     return run_algorithms(event);
   }
   auto traces = run_algorithms(event);
+  algorithms_have_acted_ = true;
   run(options_.callbacks, event);
   tell_destinations(event);
   return traces;

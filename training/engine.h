@@ -73,6 +73,9 @@ class Engine {
   // Tells every listener that the run is over, in spite of what any of them throws. Idempotent.
   void close();
 
+  // Whether the algorithms have all acted at the last event: what was thrown since was a callback's.
+  bool algorithms_have_acted() const { return algorithms_have_acted_; }
+
   // Algorithms and callbacks, by the names that their state has in a checkpoint: "algorithms/EMA",
   // "callbacks/EarlyStopper", of a second one of that name "callbacks/EarlyStopper/1".
   std::vector<std::pair<std::string, Stateful*>> stateful() const;
@@ -93,6 +96,7 @@ class Engine {
   Options options_;
   std::vector<std::pair<Listener*, std::size_t>> reducing_;  // who wants sums, and how many
   int64_t reductions_ = 0;
+  bool algorithms_have_acted_ = false;
   bool closed_ = false;
 };
 

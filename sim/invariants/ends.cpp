@@ -51,12 +51,19 @@ bool speaks_of_an_evaluation(const std::string& reason) {
          reason.find("with one sample at a time") != std::string::npos;
 }
 
+// Every rank says it itself, and is not waited for by the others.
+bool speaks_of_memory(const std::string& reason) {
+  return reason.find("ran out of memory") != std::string::npos;
+}
+
 // Whether what happened in the start ends a rank in this way, without another that has ended so.
 bool had_to_end_so(const RunFacts& facts, const StartSeen& start, const RankEnd& end) {
   using enum FaultKind;
   if (end.killed) return false;
   if (end.reason.empty()) return end.exit_code == kNoLastCheckpoint && writes_went_wrong(start);
   if (speaks_of_an_evaluation(end.reason)) return start.happened("out_of_memory");
+  if (speaks_of_memory(end.reason))
+    return start.happened("out_of_memory") && had_no_smaller_parts(facts, start);
   const double timeout = seconds(facts.hang_timeout);
   if (speaks_of_hanging(end.reason))
     return lateness_s(facts, start, {kSlow, kDelay, kReorder, kHang}) >=
@@ -68,19 +75,29 @@ bool had_to_end_so(const RunFacts& facts, const StartSeen& start, const RankEnd&
 
 // What goes wrong with writes may keep a start from beginning: one shows whether the ranks share the folder.
 // Later it costs a start its last checkpoint, and never stops training.
-bool may_end_anyhow(const RunFacts& facts, const StartSeen& start) {
+bool may_end_anyhow(const StartSeen& start) {
   if (start.happened("death") || start.happened("power_loss")) return true;
-  if (start.happened("out_of_memory") && had_no_smaller_parts(facts, start)) return true;
   return writes_went_wrong(start) && start.steps.front().empty();
 }
 
+// All ranks end by themselves where memory ran out: who has to be killed hangs, unless something made it
+// late.
+bool may_be_killed(const RunFacts& facts, const StartSeen& start) {
+  using enum FaultKind;
+  const bool of_memory = std::all_of(start.ends.begin(), start.ends.end(), [](const RankEnd& end) {
+    return end.killed || end.well() || speaks_of_memory(end.reason) || speaks_of_an_evaluation(end.reason);
+  });
+  return !of_memory || lateness_s(facts, start, {kSlow, kDelay, kReorder, kHang}) > 0;
+}
+
 bool had_to_end(const RunFacts& facts, const StartSeen& start) {
-  if (may_end_anyhow(facts, start)) return true;
+  if (may_end_anyhow(start)) return true;
   bool any = false;
   for (const RankEnd& end : start.ends) {
     if (end.well()) continue;
     const bool had_to = had_to_end_so(facts, start, end);
     if (!had_to && !follows_from_another(end)) return false;
+    if (end.killed && !may_be_killed(facts, start)) return false;
     any = any || had_to;
   }
   return any;

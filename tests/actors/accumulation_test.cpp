@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/error.h"
 #include "tests/actors/sleeping_world.h"
 
 namespace tutti {
@@ -21,6 +22,11 @@ TEST(AccumulationTest, NumberIsTheUsers) {
   EXPECT_EQ(fixed.count(100), 3);
   EXPECT_FALSE(fixed.out_of_memory(at_batch(100), 64));
   EXPECT_EQ(fixed.count(100), 3);
+}
+
+TEST(AccumulationTest, ComposersWordForAutomaticIsTaken) {
+  EXPECT_TRUE(accumulation("device_train_microbatch_size = 'auto'\n").automatic());
+  EXPECT_THROW(accumulation("device_train_microbatch_size = 'auto'\ngrad_accum = 'auto'\n"), UserError);
 }
 
 TEST(AccumulationTest, NumbersByStepHoldFromTheirStepOn) {

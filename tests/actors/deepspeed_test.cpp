@@ -182,6 +182,17 @@ TEST(DeepSpeed, ClippingIsAnAlgorithmOfTheRecipe) {
   EXPECT_EQ(resolve_recipe(parse_recipe(write_recipe(recipe), "/recipe.toml")).toml(), recipe.toml());
 }
 
+TEST(DeepSpeed, WhatIsTheDefaultToIsAWordWhereItIsSaid) {
+  EXPECT_THAT(
+      why("gradient_clipping = 0.0", "batch_size = 8",
+          "[[algorithms]]\nkind = 'gradient_clipping'\nclipping_type = 'norm'\nclipping_threshold = 2"),
+      AllOf(HasSubstr("deepspeed.gradient_clipping = 0"), HasSubstr("algorithms.0.kind")));
+  EXPECT_THAT(
+      why("fp16 = {enabled = true, initial_scale_power = 16}", "batch_size = 8",
+          "[precision]\ninit_scale = 2"),
+      AllOf(HasSubstr("deepspeed.fp16.initial_scale_power = 16"), HasSubstr("precision.init_scale = 2")));
+}
+
 TEST(DeepSpeed, ClippingMayNotContradictTheRecipes) {
   const std::string clipping = "[[algorithms]]\nkind = 'gradient_clipping'\nclipping_type = ";
   const std::string seconds[] = {clipping + "'norm'\nclipping_threshold = 2", clipping + "'value'\n"};

@@ -1,7 +1,11 @@
 #include <gtest/gtest.h>
 
 #include "actors/inspect.h"
+#include "io/checkpoint.h"
+#include "io/run_state.h"
+#include "sim/local_run.h"
 #include "tests/actors/listened_run.h"
+#include "tests/actors/sleeping_world.h"
 #include "training/callback.h"
 
 namespace tutti {
@@ -53,6 +57,28 @@ int64_t batches_of(const std::string& run_dir, const Change& change, const std::
                std::make_shared<Changer>(change, fails_after, trained),
                /*fails=*/fails_after >= 0);
   return trained;
+}
+
+// 16 tokens a batch.
+TEST(DurationTest, TokensOfAllRanksAreCounted) {
+  for (const int ranks : {1, 2}) {
+    const Scratch folder;
+    LocalRunOptions options;
+    options.ranks = ranks;
+    options.run_dir = folder.path("run");
+    options.quiet = true;
+    train_in_one_process(
+        recipe_of(
+            "seed = 1\n[model]\nkind = 'gpt'\nvocab_size = 8\nn_positions = 4\nn_embd = 8\nn_layer = 1\n"
+            "n_head = 1\n[data.train]\nkind = 'synthetic'\ntargets = 'sequence'\nshape = [4]\n"
+            "vocab = 8\nsamples = 24\nbatch_size = 4\n[optimizer]\nkind = 'adamw'\n[train]\n"
+            "max_duration = '40tok'\n"),
+        options);
+    const Checkpoint last = find_checkpoint(PosixDisk(), options.run_dir, [](const std::string&) {});
+    const RunState state = RunState::from_json(last.state);
+    EXPECT_EQ(state.token, 48) << ranks;
+    EXPECT_EQ(state.step, 3) << ranks;
+  }
 }
 
 TEST(DurationTest, ATrainingThatWasEndedIsOver) {

@@ -118,5 +118,28 @@ TEST_F(EvaluationTest, MetricsAreThereAtItsEnd) {
                                              Pair("eval/MulticlassAccuracy", values[0].second)));
 }
 
+// In Composer's way the mean of a batch weighs as one, however the memory had it cut.
+TEST_F(EvaluationTest, ABatchThatIsCutForLackOfMemoryCountsOnce) {
+  state_.composer = true;
+  const at::Tensor inputs = at::randn({8, 3}), targets = at::randint(10, {8});
+  const auto fetch = [&](int64_t index) {
+    const int64_t begin = index == 0 ? 0 : 5, size = index == 0 ? 5 : 3;
+    const TensorTree::Children part{{"input", inputs.narrow(0, begin, size)},
+                                    {"target", targets.narrow(0, begin, size)}};
+    return EvalPart{Batch(part), size};
+  };
+  const auto run = [&](int64_t most) {
+    EvalHooks hooks = lone_eval_hooks(*engine_, fetch);
+    hooks.attempt = [&, most](const std::function<void()>& work) -> std::optional<std::string> {
+      work();
+      return state_.batch.samples() > most ? std::optional<std::string>("too many at once") : std::nullopt;
+    };
+    return evaluate(state_, *engine_, two_batches(), hooks).value();
+  };
+  const auto whole = run(5), cut = run(2);
+  ASSERT_EQ(whole.size(), 2U);
+  for (std::size_t m = 0; m < whole.size(); ++m) EXPECT_NEAR(whole[m].second, cut[m].second, 1e-6) << m;
+}
+
 }  // namespace
 }  // namespace tutti

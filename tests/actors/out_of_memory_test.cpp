@@ -229,10 +229,10 @@ TEST(OutOfMemoryTest, MemoryForCheckpointsIsThereFromTheFirstStep) {
   }
 }
 
-class FailsAt final : public Algorithm {
+class AlgorithmFailsAt final : public Algorithm {
  public:
-  explicit FailsAt(Event event) : event_(event) {}
-  std::string name() const override { return "FailsAt"; }
+  explicit AlgorithmFailsAt(Event event) : event_(event) {}
+  std::string name() const override { return "AlgorithmFailsAt"; }
   bool match(Event event, const State&) const override { return event == event_; }
   void apply(Event, State&, Logger&) override {
     TORCH_CHECK_WITH(OutOfMemoryError, false, "no room at the event");
@@ -242,20 +242,45 @@ class FailsAt final : public Algorithm {
   Event event_;
 };
 
-TEST(OutOfMemoryTest, AtAnEventOutsideOfAStepItIsAClearStop) {
-  using enum Event;
-  const std::pair<Event, int> events[] = {
-      {kFitStart, 0},        {kEpochStart, 0}, {kBeforeDataloader, 0}, {kBatchEnd, 1},
-      {kBatchCheckpoint, 1}, {kEpochEnd, 2},   {kEpochCheckpoint, 2},  {kFitEnd, 4}};
-  for (const auto& [event, step] : events) {
+class CallbackFailsAt final : public Callback {
+ public:
+  explicit CallbackFailsAt(Event event) : event_(event) {}
+  std::string name() const override { return "CallbackFailsAt"; }
+  void run_event(Event event, State&, Logger&) override {
+    if (event == event_) TORCH_CHECK_WITH(OutOfMemoryError, false, "no room at the event");
+  }
+
+ private:
+  Event event_;
+};
+
+constexpr std::pair<Event, int> kOutsideOfAStep[] = {{Event::kFitStart, 0},         {Event::kEpochStart, 0},
+                                                     {Event::kBeforeDataloader, 0}, {Event::kBatchEnd, 1},
+                                                     {Event::kBatchCheckpoint, 1},  {Event::kEpochEnd, 2},
+                                                     {Event::kEpochCheckpoint, 2},  {Event::kFitEnd, 4}};
+
+TEST(OutOfMemoryTest, InAnAlgorithmOutsideOfAStepItIsAClearStop) {
+  for (const auto& [event, step] : kOutsideOfAStep) {
     const auto fails = [event = event](int) {
-      Engine::Options options;
-      options.algorithms = {std::make_shared<FailsAt>(event)};
-      return options;
+      return Engine::Options{.algorithms = {std::make_shared<AlgorithmFailsAt>(event)}};
     };
-    const std::string why = "after step " + std::to_string(step) +
-                            ": rank 0 and 1 other ran out of memory in a callback or an algorithm";
     const std::string error = MemoryWorld{.recipe = mlp(4), .listeners = fails}.run("1").error;
+    EXPECT_EQ(error.find(name(event) + (" after step " + std::to_string(step) + ": ")), 0u) << error;
+    for (const char* words :
+         {"out of memory, and it cannot be done in smaller parts; --resume auto goes on from",
+          "no room at the event"})
+      EXPECT_NE(error.find(words), std::string::npos) << error;
+  }
+}
+
+TEST(OutOfMemoryTest, InACallbackOutsideOfAStepAllRanksGiveUp) {
+  for (const auto& [event, step] : kOutsideOfAStep) {
+    const auto fails = [event = event](int) {
+      return Engine::Options{.callbacks = {std::make_shared<CallbackFailsAt>(event)}};
+    };
+    const std::string error = MemoryWorld{.recipe = mlp(4), .listeners = fails}.run("1").error;
+    const std::string why =
+        "after step " + std::to_string(step) + ": rank 0 and 1 other ran out of memory in a callback";
     EXPECT_EQ(error.find(why), 0u) << error;
   }
 }

@@ -159,6 +159,14 @@ TEST(PrecisionTest, ParametersReductionAndBuffersAreSetApart) {
   EXPECT_EQ(buffers.tensors.at("model/bn1.running_mean").scalar_type(), at::kBFloat16);
 }
 
+// They are tried at the start, as they will be measured.
+TEST(PrecisionTest, MetricsThatAreNamedMeasureParametersOf16Bits) {
+  std::string recipe =
+      precision_recipe("max_duration = '1ba'\nprecision = 'amp_bf16'\n", "param_dtype = 'bf16'\n");
+  recipe.insert(recipe.find("[optimizer]"), "metric_names = ['MulticlassAccuracy']\n");
+  EXPECT_THAT(train(recipe, 2).metrics, testing::HasSubstr("metrics/eval/MulticlassAccuracy"));
+}
+
 // ---- the gradient scaler
 
 constexpr const char* kStep = "optimizer/0.weight/step";

@@ -118,6 +118,26 @@ TEST(OutOfMemoryTest, WhatWasTrainedBeforeAListenerFailsIsSaved) {
   }
 }
 
+// Nothing is trained any more, so no verdict could tell.
+TEST(OutOfMemoryTest, AListenerThatFailsInTheLastTaskIsNotPassedOver) {
+  const Scratch folder;
+  LocalRunOptions options;
+  options.run_dir = folder.path("run");
+  options.quiet = true;
+  options.prepare = [](Job& job) {
+    job.tasks = {evaluate_on()};
+    job.listeners = [](int) {
+      Engine::Options listeners;
+      listeners.callbacks = {std::make_shared<FailsOnce>(Event::kEvalStandaloneEnd, 1, 4)};
+      return listeners;
+    };
+  };
+  const std::string eval =
+      "eval_interval = '2ba'\n[data.eval]\nkind = 'synthetic'\nsamples = 12\nshape = [3]\n";
+  EXPECT_THROW(train_in_one_process(recipe_of(mlp(4) + eval), options), OperatingError);
+  EXPECT_TRUE(std::filesystem::exists(folder.path("run/checkpoints/latest")));
+}
+
 // Keeps what attempts answered of their failures; or says it beforehand, as a replay does.
 class FailuresOfAttempts final : public Recorder {
  public:

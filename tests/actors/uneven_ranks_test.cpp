@@ -6,6 +6,8 @@
 #include "models/model.h"
 #include "sim/local_run.h"
 #include "tests/actors/sleeping_world.h"
+#include "training/engine.h"
+#include "training/state.h"
 
 namespace tutti {
 namespace {
@@ -45,6 +47,24 @@ struct Run {
   int batch = 5;
   std::string optimizer = "kind = 'adamw'\nlr = 0.05\nweight_decay = 0.1\n";
   std::string precision;
+  int64_t freezes_after = -1;  // step
+};
+
+// Trains no more of one parameter.
+class Freezer final : public Algorithm {
+ public:
+  explicit Freezer(int64_t step) : step_(step) {}
+  std::string name() const override { return "Freezer"; }
+  bool match(Event event, const State& state) const override {
+    return event == Event::kBatchEnd && state.timestamp.batch == step_;
+  }
+  void apply(Event, State& state, Logger&) override {
+    for (ParamView& view : state.views)
+      if (view.name == "branch") view.tensor.set_requires_grad(false);
+  }
+
+ private:
+  int64_t step_;
 };
 
 std::map<std::string, at::Tensor> trained(const Run& run) {
@@ -53,8 +73,13 @@ std::map<std::string, at::Tensor> trained(const Run& run) {
   options.ranks = run.ranks;
   options.run_dir = folder.path("run");
   options.quiet = true;
-  options.prepare = [](Job& job) {
+  options.prepare = [&run](Job& job) {
     job.make_model = [](const Setting&, const SampleSpec&) { return std::make_shared<Branching>(); };
+    job.listeners = [step = run.freezes_after](int) {
+      Engine::Options listeners;
+      if (step >= 0) listeners.algorithms = {std::make_shared<Freezer>(step)};
+      return listeners;
+    };
   };
   train_in_one_process(
       recipe_of(
@@ -84,6 +109,18 @@ TEST(UnevenRanks, AnyNumberOfThemComesToTheSame) {
        std::vector<std::pair<int, int>>{{1, 2}, {2, 1}, {2, 2}, {3, 1}, {5, 1}}) {
     SCOPED_TRACE(std::to_string(ranks) + " ranks x " + std::to_string(parts));
     expect_close(trained({.ranks = ranks, .parts = parts}), alone);
+  }
+}
+
+// Frozen parameters cost no message, and are as if they had no gradient.
+TEST(UnevenRanks, WhatIsNotTrainedAnyMoreStandsStill) {
+  const auto alone = trained({.freezes_after = 5});
+  EXPECT_GT(steps_of(alone, "branch"), 0);
+  EXPECT_LT(steps_of(alone, "branch"), steps_of(trained({}), "branch"));
+  for (const int ranks : {2, 3}) {
+    const auto saved = trained({.ranks = ranks, .freezes_after = 5});
+    EXPECT_EQ(steps_of(saved, "branch"), steps_of(alone, "branch")) << ranks;
+    expect_close(saved, alone);
   }
 }
 

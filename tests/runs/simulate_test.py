@@ -58,6 +58,13 @@ class Simulate(tutti_run.RunTest):
         self.assertEqual(len(times), 7, text)
         self.assertGreater(sum(map(int, times)), int(re.search(r"starts +(\d+)", text)[1]), text)
 
+    def test_a_run_that_gives_up_ends_on_all_ranks(self):
+        """Some come to know of it while rank 0 is through already: the last checkpoint is of this very step."""
+        plan = self.folder / "plan.toml"
+        plan.write_text('[[fault]]\nkind = "out_of_memory"\ncount = 3\n')
+        self.simulate("--ranks", 3, "--seeds", "1..60", "--once", "--faults", plan,
+                      *settings(train__grad_accum=1, checkpoint__interval="1ba"))
+
     def test_short_last_batches_break_nothing(self):
         """The last batch of an epoch is one sample: where memory runs out in it, the start ends, and may."""
         self.simulate("--ranks", 3, "--seeds", "1..80", "--once", "--faults", FAULTS / "all.toml",

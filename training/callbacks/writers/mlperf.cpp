@@ -62,6 +62,7 @@ void MLPerfCallback::open_file(const std::string& path) {
     disk_.remove_all(path);
   }
   disk_.make_folders(std::filesystem::path(path).parent_path());
+  if (!running_) succeeded_ = false;  // another run's
   const int64_t kept = running_ ? lines_ : 0;
   lines_ = 0;
   file_.emplace(
