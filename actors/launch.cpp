@@ -184,9 +184,8 @@ int run_rank(const Job& job, const Connection& connection) {
       rank, 0, connection.host, prints_to_terminal(), false, process_started_s(), start_child, /*live=*/true};
   const Cast cast = add_rank(scheduler, job, place,
                              {connection.group, connection.transport, disk, clock, *log, *recorder}, outcome);
-  const ProcessWatch watch(
-      scheduler, cast.supervisor, rank, [&] { log_last_happenings(*log, *recorder, clock.now()); },
-      &outcome.over);
+  const ProcessWatch watch(scheduler, cast.supervisor, rank,
+                           [&] { log_last_happenings(*log, *recorder, clock.now()); });
   try {
     scheduler.run();
   } catch (const std::exception& error) {

@@ -30,13 +30,8 @@ void hold_stop_signals() {
 }
 
 ProcessWatch::ProcessWatch(Scheduler& scheduler, ActorId supervisor, int rank,
-                           std::function<void()> last_words, bool* over, Nanoseconds farewell)
-    : scheduler_(scheduler),
-      supervisor_(supervisor),
-      rank_(rank),
-      last_words_(std::move(last_words)),
-      run_is_over_(over),
-      farewell_(farewell) {
+                           std::function<void()> last_words)
+    : scheduler_(scheduler), supervisor_(supervisor), rank_(rank), last_words_(std::move(last_words)) {
   thread_ = std::thread([this] { watch(); });
 }
 
@@ -48,19 +43,15 @@ ProcessWatch::~ProcessWatch() {
 
 void ProcessWatch::watch() {
   const sigset_t set = watched_signals();
-  TimePoint aborted_at = kNever, over_at = kNever;
+  TimePoint aborted_at = kNever;
   while (!over_) {
     const int signal = sigtimedwait(&set, nullptr, &kLookPause);
     if (signal > 0) signalled(signal);
     const TimePoint now = std::chrono::steady_clock::now();
     speak_in_time(now);
-    if (run_is_over_ && std::atomic_ref(*run_is_over_)) {
-      if (over_at == kNever) over_at = now;
-      if (now - over_at >= farewell_) end_by_force("the run is over and saved, and an actor does not return");
-    }
     if (!scheduler_.aborted()) continue;
     if (aborted_at == kNever) aborted_at = now;
-    if (now - aborted_at >= kGrace) end_by_force("an actor does not return");
+    if (now - aborted_at >= kGrace) end_by_force();
   }
 }
 
@@ -70,7 +61,7 @@ void ProcessWatch::speak_in_time(TimePoint now) {
   speaking_ = std::thread(last_words_);
 }
 
-void ProcessWatch::end_by_force(const char* why) {
+void ProcessWatch::end_by_force() {
   std::atomic<bool> said{!last_words_};
   if (!said)
     std::thread([&] {
@@ -80,7 +71,7 @@ void ProcessWatch::end_by_force(const char* why) {
   const TimePoint until = std::chrono::steady_clock::now() + kLastWords;
   while (!said && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  std::fprintf(stderr, "error: rank %d: ends by force: %s\n", rank_, why);
+  std::fprintf(stderr, "error: rank %d: ends by force: an actor does not return\n", rank_);
   _exit(1);
 }
 

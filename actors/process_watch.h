@@ -16,34 +16,27 @@ void hold_stop_signals();
 // What a process does about the world while its actors run: SIGTERM and SIGINT become a StopRequested to the
 // Supervisor (a second SIGINT ends the run at once), and a run that was aborted but whose threads do not end
 // (stuck in a kernel, in MPI) is ended by force after kGrace, once `last_words` are said: these may be stuck
-// too, and get kLastWords. So is one whose run is over but where an actor does not return for kFarewell (a
-// log destination, stuck in a write). A process that goes on for kToldToEnd after a SIGTERM says them too:
-// mpirun sends one to all when one has died, and kills them a second or two later.
+// too, and get kLastWords. A process that goes on for kToldToEnd after a SIGTERM says them too: mpirun sends
+// one to all when one has died, and kills them a second or two later.
 class ProcessWatch {
  public:
   static constexpr Nanoseconds kGrace = std::chrono::seconds(3);
   static constexpr Nanoseconds kLastWords = std::chrono::milliseconds(500);
   static constexpr Nanoseconds kToldToEnd = std::chrono::milliseconds(700);
-  static constexpr Nanoseconds kFarewell = std::chrono::seconds(20);
 
-  // `over` becomes true (by std::atomic_ref) when all that is left is that the actors stop; null: it never
-  // does.
-  ProcessWatch(Scheduler& scheduler, ActorId supervisor, int rank, std::function<void()> last_words = {},
-               bool* over = nullptr, Nanoseconds farewell = kFarewell);
+  ProcessWatch(Scheduler& scheduler, ActorId supervisor, int rank, std::function<void()> last_words = {});
   ~ProcessWatch();
 
  private:
   void watch();
   void signalled(int signal);
   void speak_in_time(TimePoint now);
-  [[noreturn]] void end_by_force(const char* why);
+  [[noreturn]] void end_by_force();
 
   Scheduler& scheduler_;
   ActorId supervisor_;
   int rank_;
   std::function<void()> last_words_;
-  bool* run_is_over_;
-  Nanoseconds farewell_;
   int interrupts_ = 0;
   TimePoint told_at_ = kNever;  // by SIGTERM
   std::thread speaking_;        // last words before the end

@@ -80,7 +80,7 @@ std::span<const Catalog> all_catalogs() {
 std::span<const Catalog> recipe_catalogs() { return all_catalogs().first(all_catalogs().size() - 1); }
 
 Setting resolve_recipe(const Setting& written) {
-  Setting recipe = resolve(with_automatic_accumulation(with_deepspeed(written)), recipe_catalogs());
+  Setting recipe = resolve(with_deepspeed(with_automatic_accumulation(written)), recipe_catalogs());
   const Setting& checkpoint = recipe.at("checkpoint");
   const Setting& autoresume = checkpoint.at("autoresume");
   // A run that is to find its own checkpoints again must not get its name or folder by default.

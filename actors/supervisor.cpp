@@ -1,7 +1,6 @@
 #include "actors/supervisor.h"
 
 #include <algorithm>
-#include <atomic>
 
 #include "actors/checkpointer.h"
 #include "actors/control_text.h"
@@ -195,7 +194,8 @@ void Supervisor::conclude(Context& context, const std::string& name) {
   const int exit_code = error.empty() ? 0 : 3;
   for (int r = 1; r < options_.world; ++r)
     context.send(cast_.sync, SendControl{r, ControlText({"finish", std::to_string(exit_code)}).text()});
-  finish(context, exit_code);
+  told_to_finish_ = exit_code;
+  finish_as_told(context);
 }
 
 std::string Supervisor::publish(const std::string& name, Unpublished& whole) {
@@ -336,7 +336,6 @@ void Supervisor::end_badly(Context& context) {
 void Supervisor::finish(Context& context, int exit_code) {
   stage_ = Stage::kFinished;
   outcome_.exit_code = exit_code;
-  std::atomic_ref(outcome_.over) = true;
   context.send(cast_.loader, Stop{});
   for (const ActorId loader : cast_.eval_loaders) context.send(loader, Stop{});
   if (cast_.has_reporter) context.send(cast_.reporter, Stop{});

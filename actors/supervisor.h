@@ -29,7 +29,6 @@ struct Cast {
 
 // How a run ended, for the exit code: 0 well, 3 when its last checkpoint could not be written.
 struct RunOutcome {
-  bool over = false;  // nothing is left to do but to stop; read and written as std::atomic_ref
   int exit_code = 0;
   bool stopped = false;  // on request
   bool refused = false;  // all ranks agreed that they cannot start

@@ -151,11 +151,12 @@ std::shared_ptr<Layer> conv2d(const Arguments& of) {
 }
 
 std::shared_ptr<Layer> batch_norm2d(const Arguments& of) {
-  only("eps", "1e-05", of.number("eps", 1e-5) == 1e-5);
-  only("momentum", "0.1", of.number("momentum", 0.1) == 0.1);
+  const double eps = of.number("eps", 1e-5), momentum = of.number("momentum", 0.1);
+  if (!(eps > 0 && eps < 1)) throw UserError("argument eps: expected a number in (0, 1)");
+  if (!(momentum >= 0 && momentum <= 1)) throw UserError("argument momentum: expected a number in [0, 1]");
   only("affine", "True", of.flag("affine", true));
   only("track_running_stats", "True", of.flag("track_running_stats", true));
-  return std::make_shared<BatchNorm2d>(of.integer("num_features", {}, 1));
+  return std::make_shared<BatchNorm2d>(of.integer("num_features", {}, 1), eps, momentum);
 }
 
 std::shared_ptr<Layer> layer_norm(const Arguments& of) {
@@ -169,8 +170,10 @@ std::shared_ptr<Layer> layer_norm(const Arguments& of) {
 std::shared_ptr<Layer> relu(const Arguments& of) { return std::make_shared<ReLU>(of.flag("inplace", false)); }
 
 std::shared_ptr<Layer> gelu(const Arguments& of) {
-  only("approximate", "'tanh'", of.text("approximate", "none").find("tanh") == 1);
-  return std::make_shared<GELU>();
+  const std::string& how = of.text("approximate", "'none'");
+  const bool tanh = how == "'tanh'" || how == "\"tanh\"", none = how == "'none'" || how == "\"none\"";
+  if (!tanh && !none) throw UserError("argument approximate: expected 'none' or 'tanh', found " + how);
+  return std::make_shared<GELU>(tanh ? GELU::Form::kTanh : GELU::Form::kExact);
 }
 
 std::shared_ptr<Layer> flatten(const Arguments& of) {

@@ -10,6 +10,7 @@
 
 #include "runtime/cell.h"
 #include "runtime/error.h"
+#include "runtime/signal_stack.h"
 
 namespace tutti {
 
@@ -111,6 +112,7 @@ void Scheduler::join() {
 void Scheduler::run_actor(Cell& self) {
   const std::string name = std::to_string(self.rank) + "." + self.name;
   pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
+  const SignalStack of_handlers;
   enter(self);
   try {
     handle_messages(self);

@@ -71,9 +71,7 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
   const auto tell_last = [&](TimePoint now) {
     for (auto& berth : berths) log_last_happenings(*berth.log, *berth.recorder, now);
   };
-  if (options.live)
-    watch.emplace(
-        scheduler, supervisors[0], 0, [&] { tell_last(clock.now()); }, &berths[0].outcome.over);
+  if (options.live) watch.emplace(scheduler, supervisors[0], 0, [&] { tell_last(clock.now()); });
   try {
     scheduler.run();
   } catch (const std::exception& error) {

@@ -11,11 +11,11 @@ Key weight_decay(const char* fallback, const char* doc) {
   return Key{"weight_decay", kNumber, fallback, doc}.at_least(0);
 }
 
-Entry sgd(const char* name, const char* doc, const char* decay_doc) {
+Entry sgd(const char* name, const char* lr, const char* doc, const char* decay_doc) {
   return {name,
           doc,
           {
-              learning_rate("0.1"),
+              learning_rate(lr),
               Key{"momentum", kNumber, "0", "of the running sum of gradients"}.at_least(0),
               {"dampening", kNumber, "0", "of the gradient as it enters the momentum"},
               weight_decay("0", decay_doc),
@@ -42,8 +42,9 @@ constexpr const char* kDecoupled = "the weight shrinks by it times lr / the firs
 
 std::vector<Entry> optimizers() {
   return {
-      sgd("sgd", "Stochastic gradient descent, with momentum if wanted; as torch.optim.SGD.", kCoupled),
-      sgd("decoupled_sgdw", "SGD with decoupled weight decay; as Composer's DecoupledSGDW.", kDecoupled),
+      sgd("sgd", "0.001", "Stochastic gradient descent, with momentum if wanted; as torch.optim.SGD.",
+          kCoupled),
+      sgd("decoupled_sgdw", "", "SGD with decoupled weight decay; as Composer's DecoupledSGDW.", kDecoupled),
       adam("adam", "Adam (Kingma and Ba, 2014); as torch.optim.Adam.", "[0.9, 0.999]",
            weight_decay("0", kCoupled)),
       adam("adamw", "Adam with weight decay of its own (Loshchilov and Hutter, 2017); as torch.optim.AdamW.",

@@ -12,7 +12,9 @@ TensorTree ReLU::forward(const TensorTree& input) {
   return at::relu_(x);
 }
 
-TensorTree GELU::forward(const TensorTree& input) { return at::gelu(input.tensor(), "tanh"); }
+TensorTree GELU::forward(const TensorTree& input) {
+  return at::gelu(input.tensor(), form_ == Form::kTanh ? "tanh" : "none");
+}
 
 TensorTree Tanh::forward(const TensorTree& input) { return at::tanh(input.tensor()); }
 

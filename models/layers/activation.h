@@ -17,11 +17,16 @@ class ReLU final : public Layer {
   bool in_place_;
 };
 
-// The tanh approximation, GPT-2's "gelu_new".
+// x times the normal distribution's share below x; the tanh approximation of it is GPT-2's "gelu_new".
 class GELU final : public Layer {
  public:
+  enum class Form { kExact, kTanh };
+  explicit GELU(Form form = Form::kTanh) : form_(form) {}
   TensorTree forward(const TensorTree& input) override;
   const char* kind() const override { return "GELU"; }
+
+ private:
+  Form form_;
 };
 
 class Tanh final : public Layer {

@@ -7,25 +7,21 @@
 #include "models/layers/initial.h"
 
 namespace tutti {
-namespace {
 
-constexpr double kEps = 1e-5;
-constexpr double kMomentum = 0.1;
-
-}  // namespace
-
-BatchNorm2d::BatchNorm2d(int64_t channels)
+BatchNorm2d::BatchNorm2d(int64_t channels, double eps, double momentum)
     : weight_(add_parameter("weight", {channels}, constant_init(1.0))),
       bias_(add_parameter("bias", {channels}, constant_init(0.0))),
       running_mean_(add_buffer("running_mean", {channels}, constant_init(0.0))),
       running_var_(add_buffer("running_var", {channels}, constant_init(1.0))),
-      batches_tracked_(add_buffer("num_batches_tracked", {}, constant_init(0.0), at::kLong)) {}
+      batches_tracked_(add_buffer("num_batches_tracked", {}, constant_init(0.0), at::kLong)),
+      eps_(eps),
+      momentum_(momentum) {}
 
 // A momentum of one makes the kernel write this input's own mean and unbiased variance.
 at::Tensor BatchNorm2d::normalise(const at::Tensor& x, const at::Tensor& mean, const at::Tensor& variance,
                                   bool training) const {
   return std::get<0>(at::native_batch_norm(x, weight_.tensor, bias_.tensor, mean, variance, training,
-                                           /*momentum=*/1.0, kEps));
+                                           /*momentum=*/1.0, eps_));
 }
 
 TensorTree BatchNorm2d::forward(const TensorTree& input) {
@@ -44,8 +40,8 @@ TensorTree BatchNorm2d::forward(const TensorTree& input) {
 void BatchNorm2d::apply_statistics(const RunningStatistics& found) {
   if (found.samples < 2) return;  // no variance
   const at::NoGradGuard no_grad;
-  running_mean_.tensor.mul_(1.0 - kMomentum).add_(found.mean, kMomentum);
-  running_var_.tensor.mul_(1.0 - kMomentum).add_(found.variance, kMomentum);
+  running_mean_.tensor.mul_(1.0 - momentum_).add_(found.mean, momentum_);
+  running_var_.tensor.mul_(1.0 - momentum_).add_(found.variance, momentum_);
   batches_tracked_.tensor.add_(1);
 }
 

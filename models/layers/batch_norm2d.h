@@ -4,12 +4,12 @@
 
 namespace tutti {
 
-// Normalises [N, channels, H, W] per channel; torch.nn.BatchNorm2d (eps 1e-5, momentum 0.1), its names and
-// values. A training pass leaves its statistics in the context and touches no buffer; `apply_statistics`
-// takes them in later.
+// Normalises [N, channels, H, W] per channel; torch.nn.BatchNorm2d, its names and values. `eps` is added to
+// the variance; `momentum`: the part of the running statistics that is new. A training pass leaves its
+// statistics in the context and touches no buffer; `apply_statistics` takes them in later.
 class BatchNorm2d final : public Layer {
  public:
-  explicit BatchNorm2d(int64_t channels);
+  explicit BatchNorm2d(int64_t channels, double eps = 1e-5, double momentum = 0.1);
   TensorTree forward(const TensorTree& input) override;
   const char* kind() const override { return "BatchNorm2d"; }
   int64_t statistics_channels() const override { return running_mean_.tensor.numel(); }
@@ -24,6 +24,7 @@ class BatchNorm2d final : public Layer {
   Buffer& running_mean_;
   Buffer& running_var_;
   Buffer& batches_tracked_;
+  double eps_, momentum_;
 };
 
 }  // namespace tutti

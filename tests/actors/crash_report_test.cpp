@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <stdexcept>
 #include <thread>
 
+#include "runtime/signal_stack.h"
 #include "tests/runtime/scratch.h"
 
 namespace tutti {
@@ -66,6 +68,24 @@ TEST_F(CrashReportDeathTest, OneRankOfAProcessAfterTheOther) {
 TEST_F(CrashReportDeathTest, AnExceptionThatNobodyCatchesIsOneToo) {
   const auto fault = [] { std::thread([] { throw std::runtime_error("nobody catches it"); }).join(); };
   EXPECT_THAT(log_of(fault, KilledBySignal(SIGABRT)), HasSubstr("(SIGABRT)"));
+}
+
+// Returns where `deep` is not so.
+int dig(const volatile bool& deep, int depth) {
+  volatile char here[4096];
+  here[0] = static_cast<char>(depth);
+  return deep ? dig(deep, depth + 1) + here[0] : 0;
+}
+
+TEST_F(CrashReportDeathTest, AStackThatRanOutIsOneToo) {
+  const auto fault = [] {
+    std::thread([] {
+      const SignalStack of_handlers;
+      const volatile bool deep = true;
+      std::printf("%d", dig(deep, 0));
+    }).join();
+  };
+  EXPECT_THAT(log_of(fault, KilledBySignal(SIGSEGV)), HasSubstr("(SIGSEGV)"));
 }
 
 TEST_F(CrashReportDeathTest, WhoHandledTheSignalBeforeHasItThen) {

@@ -193,6 +193,13 @@ TEST(DeepSpeed, WhatIsTheDefaultToIsAWordWhereItIsSaid) {
       AllOf(HasSubstr("deepspeed.fp16.initial_scale_power = 16"), HasSubstr("precision.init_scale = 2")));
 }
 
+TEST(DeepSpeed, AccumulationIsAsComposersWordSaysOrIsRefused) {
+  EXPECT_THAT(
+      why("gradient_accumulation_steps = 4", "batch_size = 8", "device_train_microbatch_size = 'auto'"),
+      AllOf(HasSubstr("deepspeed.gradient_accumulation_steps = 4"),
+            HasSubstr("train.grad_accum = \"auto\"")));
+}
+
 TEST(DeepSpeed, ClippingMayNotContradictTheRecipes) {
   const std::string clipping = "[[algorithms]]\nkind = 'gradient_clipping'\nclipping_type = ";
   const std::string seconds[] = {clipping + "'norm'\nclipping_threshold = 2", clipping + "'value'\n"};

@@ -59,20 +59,6 @@ TEST(ProcessWatchDeathTest, WhoIsBusyWhenToldToEndSaysItsLastWordsBeforeItIsKill
   EXPECT_EXIT(run_busy(), testing::ExitedWithCode(7), "");
 }
 
-TEST(ProcessWatchDeathTest, WhoDoesNotReturnWhenAllIsOverIsLeftBehind) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const auto run = [] {
-    hold_stop_signals();
-    ThreadScheduler scheduler;
-    const ActorId id = scheduler.reserve("busy", 0);
-    scheduler.install(id, std::make_unique<BusyActor>());
-    bool over = true;
-    const ProcessWatch watch(scheduler, id, 0, {}, &over, std::chrono::milliseconds(100));
-    scheduler.run();
-  };
-  EXPECT_EXIT(run(), testing::ExitedWithCode(1), "ends by force: the run is over and saved");
-}
-
 TEST(ProcessWatchDeathTest, LastWordsThatAreStuckAreNotWaitedFor) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto stuck = [] {

@@ -15,4 +15,9 @@ std::string recipe_kind(const std::string& section, const std::string& composer_
   throw std::logic_error("no test knows " + composer_class + " as a " + section);
 }
 
+bool is_of_no_number(const std::string& argument) {
+  return argument == "foreach" || argument == "fused" || argument == "capturable" ||
+         argument == "differentiable";
+}
+
 }  // namespace tutti

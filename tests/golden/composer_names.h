@@ -8,4 +8,7 @@ namespace tutti {
 // ("[optimizer]", "torch.optim.SGD") is "sgd". Throws for a class that it does not know.
 std::string recipe_kind(const std::string& section, const std::string& composer_class);
 
+// Whether an argument of PyTorch's optimizers says how a step is computed, and not what it comes to: "fused".
+bool is_of_no_number(const std::string& argument);
+
 }  // namespace tutti

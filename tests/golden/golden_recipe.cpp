@@ -77,7 +77,8 @@ std::string section_text(const GoldenCase& c, const std::string& prefix, const C
   const std::vector<Key> keys = catalog.keys_of(catalog.find_entry(kind));
   std::string text = section + "\nkind = '" + kind + "'\n";
   for (const std::string& attribute : c.attributes())
-    if (attribute.starts_with(prefix) && attribute != prefix + "name" && c.has(attribute))
+    if (attribute.starts_with(prefix) && attribute != prefix + "name" && c.has(attribute) &&
+        !is_of_no_number(attribute.substr(prefix.size())))
       text += line(c, attribute, attribute.substr(prefix.size()), keys);
   return text;
 }

@@ -46,6 +46,24 @@ TEST(LayerText, IsTakenAsTorchPrintsIt) {
     EXPECT_TRUE(shapes_of(text).empty()) << text;
 }
 
+TEST(LayerText, ArgumentsReachTheLayer) {
+  const at::Tensor x = at::randn({5, 3});
+  EXPECT_TRUE(make_layer("GELU()")->forward(x).tensor().equal(at::gelu(x)));
+  EXPECT_TRUE(make_layer("GELU(approximate='tanh')")->forward(x).tensor().equal(at::gelu(x, "tanh")));
+  const auto norm = make_layer("BatchNorm2d(3, eps=0.5, momentum=0.25)");
+  materialise(*norm, 1);
+  std::vector<RunningStatistics> found;
+  const ForwardContext training{.training = true, .statistics = &found};
+  set_context(*norm, &training);
+  const at::Tensor image = at::randn({4, 3, 5, 5}), mean = at::full({3}, 0.0F),
+                   variance = at::full({3}, 1.0F);
+  const at::Tensor want = at::batch_norm(image, {}, {}, mean, variance, true, 0.25, 0.5, false);
+  EXPECT_TRUE(at::allclose(norm->forward(image).tensor(), want, 1e-5, 1e-6));
+  norm->apply_statistics(found.at(0));
+  EXPECT_TRUE(at::allclose(norm->own_buffers()[0]->tensor, mean, 1e-5, 1e-6));
+  EXPECT_TRUE(at::allclose(norm->own_buffers()[1]->tensor, variance, 1e-5, 1e-6));
+}
+
 TEST(LayerText, IsTakenAsOneWritesIt) {
   EXPECT_EQ(shapes_of(" Linear( 64 , 32 ) "), (std::vector<Shape>{{32, 64}, {32}}));
   EXPECT_EQ(shapes_of("Linear(64, 32, False)"), (std::vector<Shape>{{32, 64}}));
@@ -69,14 +87,15 @@ TEST(LayerText, WhatIsNotSupportedIsNamed) {
        "Conv2d: argument kernel_size: expected the same integer in all dim"},
       {"Conv2d(1, 8, 3, dilation=(2, 2))", "Conv2d: argument dilation: only 1 is supported"},
       {"Conv2d(3, 8, 3, groups=2)", "Conv2d: groups do not divide the channels"},
-      {"BatchNorm2d(8, momentum=0.2)", "BatchNorm2d: argument momentum: only 0.1 is supported"},
+      {"BatchNorm2d(8, momentum=1.2)", "BatchNorm2d: argument momentum: expected a number in [0, 1]"},
+      {"BatchNorm2d(8, eps=0)", "BatchNorm2d: argument eps: expected a number in (0, 1)"},
       {"Conv2d(1, 8, kernel_size=(3, 3, 3))",
        "Conv2d: argument kernel_size: expected 2 of them in parentheses"},
       {"Linear((3, 3), 4)", "Linear: argument in_features: expected an integer, found (3, 3)"},
       {"LayerNorm((8, 8))", "LayerNorm: argument normalized_shape: expected 1 of them in parentheses"},
       {"LayerNorm(8, eps=nan)", "LayerNorm: argument eps: expected a number in (0, 1)"},
       {"Linear(out_features=3, 4)", "Linear: argument 4 has no name, and follows one that has"},
-      {"GELU()", "GELU: argument approximate: only 'tanh' is supported"},
+      {"GELU(approximate='erf')", "GELU: argument approximate: expected 'none' or 'tanh', found 'erf'"},
       {"MaxPool2d(2, padding=2)", "more than half of kernel_size"},
       {"Dropout(1.0)", "expected a number in [0, 1)"},
       {"", "there is no layer ''"}};

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <signal.h>
+
+#include <cstddef>
+#include <memory>
+
+namespace tutti {
+
+// A stack for the signal handlers of the thread that makes it, while it lives: the thread's own may be what
+// ran out. Of handlers that are installed with SA_ONSTACK.
+class SignalStack {
+ public:
+  SignalStack() : memory_(new std::byte[kBytes]) {
+    const stack_t stack{memory_.get(), 0, kBytes};
+    ::sigaltstack(&stack, nullptr);
+  }
+  ~SignalStack() {
+    const stack_t none{nullptr, SS_DISABLE, 0};
+    ::sigaltstack(&none, nullptr);
+  }
+  SignalStack(const SignalStack&) = delete;
+
+ private:
+  static constexpr std::size_t kBytes = std::size_t{1} << 16;
+  std::unique_ptr<std::byte[]> memory_;
+};
+
+}  // namespace tutti
