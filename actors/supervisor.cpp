@@ -194,8 +194,7 @@ void Supervisor::conclude(Context& context, const std::string& name) {
   const int exit_code = error.empty() ? 0 : 3;
   for (int r = 1; r < options_.world; ++r)
     context.send(cast_.sync, SendControl{r, ControlText({"finish", std::to_string(exit_code)}).text()});
-  told_to_finish_ = exit_code;
-  finish_as_told(context);
+  finish(context, exit_code);
 }
 
 std::string Supervisor::publish(const std::string& name, Unpublished& whole) {
