@@ -24,10 +24,6 @@ Accumulation::Accumulation(const Setting& train, int64_t device_batch)
       grow_interval_(Time::parse(train.at("grad_accum_grow_interval"))) {
   state_.unit = suffix(grow_interval_.unit());
   if (!train.has("device_train_microbatch_size")) return;
-  if (train.at("device_train_microbatch_size").is_text()) {  // "auto"
-    steps_ = {};
-    return;
-  }
   microbatch_size_ = train.at("device_train_microbatch_size").integer();
   const int64_t count = (device_batch + microbatch_size_ - 1) / microbatch_size_;
   steps_ = {{0, static_cast<int>(std::max<int64_t>(1, count))}};

@@ -1,7 +1,4 @@
-#include <algorithm>
-
 #include "actors/compute.h"
-#include "actors/shortage.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -73,12 +70,9 @@ void Compute::give_up(Context& context, const std::string& why) {
 // There is no verdict any more by which the others would know.
 bool Compute::give_up_at_the_end(Context& context) {
   const double mine = recorder_.answer("gave up", gave_up_ ? 1.0 : 0.0);
-  const auto row = shortage_row({.ranks = mine}, options_.rank, options_.world);
-  const auto all = shortages_of(context.ask<Summed>(cast_.sync, SumDoubles{row}).values);
-  if (std::ranges::none_of(all, [](const Shortage& one) { return one.ranks > 0; })) return false;
-  give_up(context, "after step " + std::to_string(state_.timestamp.batch) + ": " + shortage_text(all) +
-                       " in a callback");
-  return true;
+  const std::string who = train_step_->who_gives_up(context, mine > 0);
+  if (!who.empty()) give_up(context, who);
+  return !who.empty();
 }
 
 }  // namespace tutti

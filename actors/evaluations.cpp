@@ -58,9 +58,9 @@ std::optional<NamedValues> Evaluations::run(Context& context, Engine& engine, co
                                             bool standalone) {
   run_event_(standalone ? Event::kEvalStandaloneStart : Event::kEvalBeforeAll);
   const auto found = run_all(context, engine, labels);
-  if (found) run_event_(standalone ? Event::kEvalStandaloneEnd : Event::kEvalAfterAll);
-  if (found)
-    for (const auto& label : labels) done_at_[label] = state_.timestamp.batch;
+  if (!found) return found;
+  run_event_(standalone ? Event::kEvalStandaloneEnd : Event::kEvalAfterAll);
+  for (const auto& label : labels) done_at_[label] = state_.timestamp.batch;
   return found;
 }
 

@@ -5,6 +5,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/scalar_tensor.h>
 
+#include <algorithm>
 #include <bit>
 #include <sstream>
 #include <utility>
@@ -163,19 +164,19 @@ bool TrainStep::pass(Context& context, const Hooks& hooks, const std::function<M
   Verdict vote = verdict_of(mine);
   hooks.vote(vote);
   StepFinished all = agree(context, vote, mine.statistics);
-  if (all.verdict.gave_up > 0) throw_given_up(context, vote.gave_up > 0);
+  if (all.verdict.gave_up > 0) throw TooLarge(who_gives_up(context, vote.gave_up > 0));
   if (all.verdict.out_of_memory > 0) return false;
   add_up(std::move(all));
   if (last_.unused > 0) find_used(context);
   return true;
 }
 
-// Before anything of the step has changed what lasts.
-void TrainStep::throw_given_up(Context& context, bool mine) {
+std::string TrainStep::who_gives_up(Context& context, bool mine) {
   const auto row = shortage_row({.ranks = mine ? 1.0 : 0.0}, state_.rank, state_.world);
   const auto all = shortages_of(context.ask<Summed>(cast_.sync, SumDoubles{row}).values);
-  throw TooLarge("after step " + std::to_string(state_.timestamp.batch) + ": " + shortage_text(all) +
-                 " in a callback");
+  if (std::ranges::none_of(all, [](const Shortage& one) { return one.ranks > 0; })) return "";
+  return "after step " + std::to_string(state_.timestamp.batch) + ": " + shortage_text(all) +
+         " in a callback";
 }
 
 // A parameter that no rank has a gradient of is left as it is, as on a lone rank; the buckets have zeros of

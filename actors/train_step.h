@@ -67,6 +67,10 @@ class TrainStep {
   // changed that lasts, where memory runs out and nothing can be made smaller, or where a rank gives up.
   Verdict run(Context& context, const BatchReady& ready, double lr, const Hooks& hooks);
 
+  // Asked on all ranks: who gives up the run for a callback that ran out of memory, as an error says it; ""
+  // where none does.
+  std::string who_gives_up(Context& context, bool mine);
+
   // After the step has been counted: whether the next one may try fewer microbatches.
   void grow_back();
 
@@ -87,7 +91,6 @@ class TrainStep {
   double extra_pass(Context& context, const Hooks& hooks, const std::function<void()>& move);
   StepFinished agree(Context& context, const Verdict& mine, const at::Tensor& statistics);
   void add_up(StepFinished all);
-  [[noreturn]] void throw_given_up(Context& context, bool mine);
   void find_used(Context& context);
   void take_gradients();
   bool commit(Context& context, const Hooks& hooks);

@@ -1,8 +1,9 @@
 #include "io/event_file.h"
 
-#include <array>
 #include <bit>
 #include <cstring>
+
+#include "io/crc32.h"
 
 namespace tutti {
 namespace {
@@ -10,16 +11,6 @@ namespace {
 constexpr std::size_t kMostUnwritten = 1 << 20;  // bytes
 constexpr uint32_t kCastagnoli = 0x82f63b78;     // reflected
 constexpr uint32_t kMaskDelta = 0xa282ead8;
-
-constexpr std::array<uint32_t, 256> make_crc_table() {
-  std::array<uint32_t, 256> table{};
-  for (uint32_t byte = 0; byte < 256; ++byte) {
-    uint32_t crc = byte;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) ? kCastagnoli : 0);
-    table[byte] = crc;
-  }
-  return table;
-}
 
 template <class Value>
 std::string little_endian(Value value) {
@@ -113,10 +104,7 @@ std::set<std::string> records_of_step(const Disk& disk, const std::vector<std::s
 }
 
 uint32_t masked_crc32c(const std::string& data) {
-  static constexpr auto kTable = make_crc_table();
-  uint32_t crc = ~0U;
-  for (const unsigned char byte : data) crc = (crc >> 8) ^ kTable[(crc ^ byte) & 0xff];
-  crc = ~crc;
+  const uint32_t crc = crc32<kCastagnoli>(data);
   return ((crc >> 15) | (crc << 17)) + kMaskDelta;
 }
 

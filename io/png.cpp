@@ -1,8 +1,8 @@
 #include "io/png.h"
 
 #include <algorithm>
-#include <array>
 
+#include "io/crc32.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -11,23 +11,6 @@ namespace {
 constexpr std::size_t kMostStored = 65535;       // bytes of a stored block
 constexpr uint32_t kPngPolynomial = 0xedb88320;  // of CRC-32, reflected
 constexpr uint32_t kAdlerModulus = 65521;
-
-constexpr std::array<uint32_t, 256> make_png_crc_table() {
-  std::array<uint32_t, 256> table{};
-  for (uint32_t byte = 0; byte < 256; ++byte) {
-    uint32_t crc = byte;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) ? kPngPolynomial : 0);
-    table[byte] = crc;
-  }
-  return table;
-}
-
-uint32_t png_crc(const std::string& data) {
-  static constexpr auto kTable = make_png_crc_table();
-  uint32_t crc = ~0U;
-  for (const unsigned char byte : data) crc = (crc >> 8) ^ kTable[(crc ^ byte) & 0xff];
-  return ~crc;
-}
 
 // RFC 1950, section 8.2.
 uint32_t adler32(const std::string& data) {
@@ -50,7 +33,8 @@ std::string low_byte_first(std::size_t value) {
 }
 
 std::string png_chunk(const std::string& type, const std::string& data) {
-  return big_endian(static_cast<uint32_t>(data.size())) + type + data + big_endian(png_crc(type + data));
+  return big_endian(static_cast<uint32_t>(data.size())) + type + data +
+         big_endian(crc32<kPngPolynomial>(type + data));
 }
 
 // A zlib stream (RFC 1950) of stored blocks (RFC 1951, section 3.2.4).

@@ -19,7 +19,7 @@ bool had_no_smaller_parts(const RunFacts& facts, const StartSeen& start) {
   for (const auto& rank : start.steps)
     for (const auto& [step, seen] : rank) {
       const int64_t samples = sampler.global_samples((step - 1) % sampler.batches());
-      const int64_t most = automatic ? (samples + facts.job.world - 1) / facts.job.world : 1;
+      const int64_t most = automatic ? largest_part(samples, facts.job.world) : 1;
       if (seen.void_microbatches >= most) return true;
     }
   return false;
