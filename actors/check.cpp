@@ -57,7 +57,7 @@ void scan(const DatasetPtr& shared, const OwnData& own, const Setting& section) 
 
 void check_times(const Job& job, const Trainee& trainee) {
   const Time max_duration = planned_duration(job.recipe);
-  recipe_time(job.recipe.at("checkpoint").at("interval"), job.recipe);
+  recipe_interval(job.recipe.at("checkpoint").at("interval"), job.recipe);
   LearningRate(job.recipe, trainee, {max_duration, job.train_sampler(0).batches()},
                evaluation_metrics(job.evaluators, job.recipe, *trainee.model));
 }

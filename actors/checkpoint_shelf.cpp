@@ -75,8 +75,9 @@ void CheckpointShelf::begin(const std::string& resumed) {
   const auto names = published_checkpoints(disk_, folder_, options_.set.names);
   const std::size_t own = own_steps(names, resumed);
   if (own < names.size()) put_aside({names.begin() + static_cast<int64_t>(own), names.end()});
-  if (own > 0 && !options_.set.latest.empty())
-    disk_.symlink(names[own - 1], folder_ + "/" + options_.set.latest);
+  if (own == 0) return;
+  resumed_ = names[own - 1];
+  if (!options_.set.latest.empty()) disk_.symlink(resumed_, folder_ + "/" + options_.set.latest);
 }
 
 // How many of the checkpoints here lead up to the one that is resumed, itself included.
@@ -126,7 +127,7 @@ void CheckpointShelf::prune(const std::string& newest) try {
   auto names = published_checkpoints(disk_, folder_, options_.set.names);
   names.erase(std::find(names.begin(), names.end(), newest), names.end());
   for (std::size_t i = 0; i + std::max(options_.keep, 1) <= names.size(); ++i)
-    remove_checkpoint(disk_, folder_ + "/" + names[i]);
+    if (names[i] != resumed_) remove_checkpoint(disk_, folder_ + "/" + names[i]);
 } catch (const OperatingError& error) {
   log_.warning(error.what());
 }

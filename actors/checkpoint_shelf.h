@@ -59,6 +59,7 @@ class CheckpointShelf {
   Log& log_;
   Options options_;
   std::string folder_;
+  std::string resumed_;  // here, that this start goes on from: it stays, so that the start can be replayed
   Hdf5Layout viewer_;  // of the newest checkpoint.h5
 };
 

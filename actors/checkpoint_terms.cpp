@@ -40,6 +40,9 @@ void require_no_contradiction(const Setting& recipe, const StartFrom& from) {
   if (saves_weights.boolean() && !from.autoresume.is_none())
     saves_weights.fail("no run can be gone on with from weights alone, which " + from.autoresume.path +
                        " = " + from.autoresume.toml() + " asks for; keep one of the two");
+  const Setting& saves_metrics = checkpoint.at("save_metrics");
+  if (!saves_metrics.boolean())
+    saves_metrics.fail("every checkpoint has them, since a run that goes on needs them; leave the key out");
   const Setting& weights = recipe.at("model").at("weights");
   if (from.terms.weights_only && !weights.is_none())
     weights.fail("the weights are those of " + from.load_path.path +

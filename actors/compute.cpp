@@ -114,7 +114,7 @@ void Compute::plan_times() {
   const Setting& recipe = options_.recipe;
   const Time& whole = planned_duration_ = state_.max_duration;
   evaluations_.plan(recipe, whole);
-  checkpoint_every_.emplace(recipe_time(recipe.at("checkpoint").at("interval"), recipe), whole,
+  checkpoint_every_.emplace(recipe_interval(recipe.at("checkpoint").at("interval"), recipe), whole,
                             options_.batches_per_epoch);
   LearningRate rate(recipe, state_, {whole, options_.batches_per_epoch},
                     evaluation_metrics(options_.evaluators, recipe, *state_.model));
@@ -153,9 +153,10 @@ void Compute::take(const RunState& saved, const std::string& folder) {
   earlier_s_ = saved.seconds;
   if (saved.step > 0 && lies_in(folder, options_.checkpoints)) saved_at_ = saved.step;
   evaluation_due_ = saved.evaluation_due;
-  if (saved.tasks.after == tasks_.after && lies_in(folder, options_.checkpoints)) {
-    tasks_ = saved.tasks;
-    changed_duration_ = saved.max_duration;
+  if (saved.tasks.after == tasks_.after) {
+    const bool own = lies_in(folder, options_.checkpoints);
+    if (own) tasks_ = saved.tasks;
+    if (own || saved.tasks.done == 0) changed_duration_ = saved.max_duration;
   }
   if (!tasks_.until.empty()) state_.max_duration = Time::parse(tasks_.until);
   train_step_->accumulation().restore(saved.accumulation, time);
@@ -176,6 +177,9 @@ void Compute::begin(Context& context, const Start&) {
   start_fit();
   if (!changed_duration_.empty()) state_.max_duration = Time::parse(changed_duration_);
   follow_max_duration();
+  if (over() && !changed_duration_.empty() && options_.rank == 0)
+    log_.info("nothing is left to train: while the run of the checkpoint trained, max_duration became " +
+              changed_duration_);
   reserve_copies(context);
   if (!evaluation_due_.at.empty() || over()) logger_.begin_step(state_.timestamp.batch);  // its rest
   if (!evaluation_due_.at.empty())
@@ -199,7 +203,7 @@ void Compute::start_logs(Context& context) {
   logger_.begin_run(time.batch + 1);
   if (cast_.has_reporter) context.send(cast_.reporter, ReportFrom{time.batch, resumed_from_, goes_on()});
   outlets_.start(context, {state_.run_name, state_.run_dir, state_.rank, state_.world, state_.max_duration,
-                           state_.dataloader_len, time, time.batch, goes_on(), evaluation_due_.at.empty()});
+                           state_.dataloader_len, time, time.batch, goes_on()});
 }
 
 // From a checkpoint of this run, and not of another.
@@ -337,6 +341,7 @@ void Compute::end_step(Context& context) {
 bool Compute::evaluated(Context& context, const Labels& labels, const char* where) {
   if (labels.empty()) return true;
   evaluation_due_ = {where, labels};
+  send_metrics(context);  // a run that is stopped here goes on with the next line
   const auto metrics = stop_agreed_ ? std::nullopt : evaluate(context, labels);
   if (metrics) {
     evaluation_due_ = {};
@@ -348,12 +353,16 @@ bool Compute::evaluated(Context& context, const Labels& labels, const char* wher
 }
 
 void Compute::send_logged(Context& context) {
-  LoggedMetrics metrics = logger_.take();
+  send_metrics(context);
   logger_.end_step();
   outlets_.send(context, logger_.take_entries());
-  if (!metrics.empty())
-    context.send(cast_.reporter,
-                 MetricsLogged{state_.timestamp.batch, state_.timestamp.epoch, std::move(metrics)});
+}
+
+void Compute::send_metrics(Context& context) {
+  LoggedMetrics metrics = logger_.take();
+  if (metrics.empty()) return;
+  context.send(cast_.reporter,
+               MetricsLogged{state_.timestamp.batch, state_.timestamp.epoch, std::move(metrics)});
 }
 
 void Compute::finish(Context& context, bool stopped) {

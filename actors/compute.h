@@ -92,6 +92,7 @@ class Compute final : public Actor {
   void complete(Context& context, const EvaluationDue& due);
   void await_batch();
   void send_logged(Context& context);
+  void send_metrics(Context& context);
   bool over() const;
 
   bool goes_on_with_tasks(Context& context, bool& stopped);

@@ -18,18 +18,34 @@ constexpr std::size_t kMostReported = 100;
 constexpr std::size_t kActorWidth = 12;
 constexpr std::size_t kSecondsWidth = 9;
 
+enum class Cause {
+  kInstruction,  // it is tried again when the handler returns
+  kFault,
+  kOthers  // who may have meant it otherwise
+};
+
 struct FatalSignal {
   int number;
   std::string_view name;
+  Cause cause;
   struct sigaction before {};
 };
 
 struct Watch {
-  std::array<FatalSignal, 5> signals = {{{SIGSEGV, "SIGSEGV"},
-                                         {SIGBUS, "SIGBUS"},
-                                         {SIGFPE, "SIGFPE"},
-                                         {SIGILL, "SIGILL"},
-                                         {SIGABRT, "SIGABRT"}}};
+  std::array<FatalSignal, 14> signals = {{{SIGSEGV, "SIGSEGV", Cause::kInstruction},
+                                          {SIGBUS, "SIGBUS", Cause::kInstruction},
+                                          {SIGFPE, "SIGFPE", Cause::kInstruction},
+                                          {SIGILL, "SIGILL", Cause::kInstruction},
+                                          {SIGABRT, "SIGABRT", Cause::kFault},
+                                          {SIGXCPU, "SIGXCPU", Cause::kOthers},
+                                          {SIGXFSZ, "SIGXFSZ", Cause::kOthers},
+                                          {SIGSYS, "SIGSYS", Cause::kOthers},
+                                          {SIGTRAP, "SIGTRAP", Cause::kOthers},
+                                          {SIGQUIT, "SIGQUIT", Cause::kOthers},
+                                          {SIGHUP, "SIGHUP", Cause::kOthers},
+                                          {SIGUSR1, "SIGUSR1", Cause::kOthers},
+                                          {SIGUSR2, "SIGUSR2", Cause::kOthers},
+                                          {SIGALRM, "SIGALRM", Cause::kOthers}}};
   std::array<std::atomic<const CrashReport*>, 64> reports{};
   std::atomic<bool> begun{false}, done{false};
 };
@@ -110,14 +126,23 @@ void report_once(int signal) {
   watch.done = true;
 }
 
-// A fault comes again when this returns, and finds the handler of before; what was sent has to be sent again.
+// Whoever had the signal before has it again. A faulty instruction is tried again when this returns; what
+// came otherwise has to be sent again.
 void on_fatal_signal(int signal, siginfo_t* info, void*) {
   const int error = errno;
   report_once(signal);
-  for (const FatalSignal& one : fatal_watch().signals)
-    if (one.number == signal) ::sigaction(signal, &one.before, nullptr);
-  if (info->si_code <= 0) ::raise(signal);
+  bool comes_again = false;
+  for (const FatalSignal& one : fatal_watch().signals) {
+    if (one.number != signal) continue;
+    ::sigaction(signal, &one.before, nullptr);
+    comes_again = one.cause == Cause::kInstruction && info->si_code > 0;
+  }
+  if (!comes_again) ::raise(signal);
   errno = error;
+}
+
+bool ends_the_process(const struct sigaction& action) {
+  return !(action.sa_flags & SA_SIGINFO) && action.sa_handler == SIG_DFL;
 }
 
 void watch_fatal_signals() {
@@ -128,7 +153,8 @@ void watch_fatal_signals() {
     ::sigfillset(&action.sa_mask);
     for (FatalSignal& one : fatal_watch().signals) {
       ::sigaction(one.number, nullptr, &one.before);
-      ::sigaction(one.number, &action, nullptr);
+      if (one.cause != Cause::kOthers || ends_the_process(one.before))
+        ::sigaction(one.number, &action, nullptr);
     }
     return true;
   }();

@@ -129,6 +129,7 @@ class Translation {
 
   void precision() {
     const Setting fp16 = half("fp16", fp16_catalog()), bf16 = half("bf16", bf16_catalog());
+    require_told(fp16);
     const bool is_fp16 = !fp16.is_none() && fp16.at("enabled").boolean();
     const bool is_bf16 = !bf16.is_none() && bf16.at("enabled").boolean();
     if (is_fp16 && is_bf16) contradiction(fp16.at("enabled"), bf16.at("enabled"));
@@ -142,6 +143,15 @@ class Translation {
   Setting half(const char* key, const Catalog& catalog) const {
     const Setting* written = given(key);
     return written ? resolve_section(catalog, *written, {}) : Setting();
+  }
+
+  // A scale alone would be without effect; beside `enabled = false` that is what was asked for.
+  void require_told(const Setting& fp16) const {
+    if (fp16.is_none() || given("fp16")->find("enabled")) return;
+    for (const char* key : {"loss_scale", "initial_scale_power"})
+      if (given("fp16")->find(key))
+        fp16.at(key).fail(
+            "fp16 is not enabled, so this has no effect; say enabled = true beside it, or false");
   }
 
   // `enabled = false` is a word too.

@@ -129,7 +129,7 @@ void take(State& state, const std::vector<MetricPtr>& metrics, const Counts& cou
   state.eval_timestamp.token = static_cast<int64_t>(counts.tokens);
   state.eval_timestamp.total_wct = counts.seconds;
   for (const auto& metric : metrics)
-    state.metric_values[state.dataloader_label + "/" + metric->name()] = metric->compute();
+    state.metric_values[state.dataloader_label + "/" + metric->measured_name()] = metric->compute();
 }
 
 }  // namespace
@@ -148,7 +148,8 @@ void try_metrics(State& state, const Evaluator& evaluator, const Dataset& data) 
     try {
       state.model->update_metric(batch, outputs, *metric);
     } catch (const std::exception& error) {
-      evaluator.section.fail(metric->name() + " cannot measure this model on this data: " + one_line(error));
+      evaluator.section.fail(metric->measured_name() +
+                             " cannot measure this model on this data: " + one_line(error));
     }
   }
 }
@@ -208,7 +209,7 @@ std::optional<NamedValues> evaluate(State& state, Engine& engine, const Evaluato
   take(state, metrics, counts);
   NamedValues values;
   for (const auto& metric : metrics)
-    values.emplace_back("metrics/" + evaluator.label + "/" + metric->name(), metric->compute());
+    values.emplace_back("metrics/" + evaluator.label + "/" + metric->measured_name(), metric->compute());
   hooks.run_event(Event::kEvalEnd);
   return values;
 }

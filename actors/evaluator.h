@@ -28,12 +28,14 @@ struct Evaluator {
 
   // "ba", "ep", ...: its own, or [train]'s.
   Time interval(const Setting& recipe) const;
-  // Samples of a forward pass on a rank; the whole of its part of a batch when the recipe does not say.
+  // Samples of a forward pass on a rank; the whole of its part of a batch when the recipe does not say, or
+  // "auto".
   int64_t microbatch() const;
   // The names of what it measures: its own list, else what the model measures.
   std::vector<std::string> metric_names(const Model& model) const;
-  // The metrics, empty. `composer`: Composer's way where tutti's is another. Throws UserError for a metric
-  // that there is not.
+  // The metrics, empty. Of metric_names, regular expressions, those of the model's in whose names one is
+  // found, then those that the others name. `composer`: Composer's way where tutti's is another. Throws
+  // UserError for a metric that there is not.
   std::vector<MetricPtr> metrics(const Model& model, bool composer) const;
 };
 

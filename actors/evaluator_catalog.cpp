@@ -14,16 +14,18 @@ Key label(const char* fallback) {
 
 std::vector<Key> evaluator_keys() {
   return {
-      {"metric_names", kTexts, "none", "what to measure, with the defaults; what the model says when absent"},
+      {"metric_names", kTexts, "none",
+       "parts of names of the model's metrics, as regular expressions in any case, or other metrics with the "
+       "defaults; what the model says when absent"},
       Key{"metrics", kTables, "none", "what to measure, each with its own keys"}.each(
           std::make_shared<const Catalog>(metric_catalog())),
       {"eval_interval", kTime, "none", "how often; as [train] says when absent"},
       Key{"device_eval_microbatch_size", kInteger, "none",
-          "samples of a forward pass on each rank; the whole of a batch when absent, and smaller where "
-          "memory "
-          "runs out"}
+          "samples of a forward pass on each rank; the whole of a batch when absent or auto, and smaller "
+          "where memory runs out"}
           .at_least(1)
-          .at_most(1e9),
+          .at_most(1e9)
+          .or_word("auto"),
   };
 }
 

@@ -26,6 +26,7 @@ LearningRate::LearningRate(const Setting& recipe, const Trainee& trainee, Horizo
   if (!recipe.has("scheduler")) return;
   const Setting& section = recipe.at("scheduler");
   horizon.base_lr = base_;
+  horizon.composer = composers_way(recipe);
   horizon.scale_schedule_ratio = recipe.at("train").at("scale_schedule_ratio").number();
   schedule_ = make_schedule(section, horizon);
   lags_ = composers_way(recipe) && is_composer_schedule(section);

@@ -15,6 +15,12 @@ Time recipe_time(const Setting& setting, const Setting& recipe) {
   return {time.value() * static_cast<double>(epochs), TimeUnit::kEpoch};
 }
 
+Time recipe_interval(const Setting& setting, const Setting& recipe) {
+  const Time time = Time::parse(setting);
+  const bool endless = time.unit() == TimeUnit::kIteration && iteration_length(recipe) == 0;
+  return endless ? time : recipe_time(setting, recipe);
+}
+
 Time planned_duration(const Setting& recipe) {
   const Setting& ratio = recipe.at("train").at("scale_schedule_ratio");
   const Time whole = recipe_time(recipe.at("train").at("max_duration"), recipe);

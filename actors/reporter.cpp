@@ -47,6 +47,13 @@ bool is_of_evaluation(const std::string& line) {
   return line.find("\"metrics/") != std::string::npos && line.find("\"lr\": ") == std::string::npos;
 }
 
+// A value that an evaluation after a step came to.
+std::string finding(int64_t step, const std::string& name, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, " %.17g", value);
+  return std::to_string(step) + " " + name + text;
+}
+
 int64_t step_of(const std::string& line) { return json_integer(line, "step", -1); }
 
 }  // namespace
@@ -74,7 +81,7 @@ void Reporter::receive(Context& context, Envelope& envelope) {
     context.reply(envelope, MetricsWritten{});
   } else if (message.get_if<Stop>()) {
     if (shown_step_ != last_.step && steps_ > 0) show(context, last_, true);
-    metrics_.flush();
+    metrics_.finish();
     table();
     show_rest(context);
     context.stop();
@@ -95,7 +102,10 @@ std::optional<TimePoint> Reporter::idle(Context& context) {
 void Reporter::open(const ReportFrom& from) {
   if (from.own) {
     metrics_.resume(from.step, [this](const std::string& line) {
-      if (is_of_evaluation(line)) evaluated_before_.insert(line);
+      if (!is_of_evaluation(line)) return;
+      for (const auto& key : json_keys(line))
+        if (key.starts_with("metrics/"))
+          evaluated_before_.insert(finding(step_of(line), key, json_number(line, key)));
     });
   } else {
     metrics_.begin();
@@ -129,9 +139,10 @@ void Reporter::step(Context& context, const StepDone& done) {
 void Reporter::evaluation(Context& context, const EvalDone& done) {
   last_eval_ = done;
   JsonFields fields = {{"step", done.step}, {"epoch", done.epoch}};
-  for (const auto& [name, value] : done.metrics) fields.emplace_back(name, value);
-  const std::string line = json_line(fields);
-  if (!evaluated_before_.contains(line)) metrics_.append(line);
+  const std::size_t times = fields.size();
+  for (const auto& [name, value] : done.metrics)
+    if (!evaluated_before_.contains(finding(done.step, name, value))) fields.emplace_back(name, value);
+  if (fields.size() > times || done.metrics.empty()) metrics_.append(json_line(fields));
   if (steps_ > 0) show(context, last_, true);
 }
 

@@ -4,13 +4,14 @@
 #include <sstream>
 
 #include "data/make_dataset.h"
+#include "runtime/placeholders.h"
 #include "runtime/put_in.h"
 #include "runtime/random.h"
 
 namespace tutti {
 namespace {
 
-constexpr const char* kPlaceholders[] = {"{rank}", "{host}"};
+const std::vector<std::string> kPlaceholders = {"rank", "host"};
 
 struct Facts {
   int64_t samples = 0;
@@ -70,12 +71,15 @@ SampleSpec OwnData::spec(const DatasetPtr& shared) const {
 }
 
 bool has_own_data(const Setting& section) {
-  if (section.at("sampling").text() == "own") return true;
-  for (const char* placeholder : kPlaceholders)
-    if (section.has("path") && section.at("path").text().find(placeholder) != std::string::npos)
-      section.at("path").fail(std::string(placeholder) + " stands for a file of each rank's own; that is " +
-                              section.at("sampling").path + " = \"own\"");
-  return false;
+  const bool is_own = section.at("sampling").text() == "own";
+  if (!section.has("path")) return is_own;
+  const Setting& path = section.at("path");
+  if (is_own) require_placeholders(path, kPlaceholders);
+  for (const auto& name : kPlaceholders)
+    if (!is_own && path.text().find('{' + name + '}') != std::string::npos)
+      path.fail('{' + name + "} stands for a file of each rank's own; that is " +
+                section.at("sampling").path + " = \"own\"");
+  return is_own;
 }
 
 DatasetPtr make_own_dataset(const Setting& section, uint64_t seed, const DataPlace& place) {

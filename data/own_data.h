@@ -29,7 +29,8 @@ struct DataPlace {
   std::string host;
 };
 
-// Whether each rank has data of its own. Throws UserError where a path names {rank} or {host} without that.
+// Whether each rank has data of its own. Throws UserError where a path names {rank} or {host} without that,
+// or anything else in braces with it.
 bool has_own_data(const Setting& section);
 
 // The rank's dataset: {rank} and {host} are put into its path. Throws UserError.

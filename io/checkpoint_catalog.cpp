@@ -12,8 +12,8 @@ std::vector<Key> save_keys() {
       {"save_folder", kPath, "none", "where; the run folder's checkpoints/ when absent"},
       {"save_filename", kText, "ep{epoch}-ba{batch}",
        "the name of a checkpoint's folder; {run_name}, {epoch}, {batch}, {batch_in_epoch}, {sample}, "
-       "{sample_in_epoch}, {token}, {token_in_epoch}, {total_wct} (seconds) and {world_size} are put in, "
-       "but no {rank}: a checkpoint holds a file of each"},
+       "{sample_in_epoch}, {token}, {token_in_epoch}, {total_wct} and {epoch_wct} (seconds) and "
+       "{world_size} are put in, but no {rank}: a checkpoint holds a file of each"},
       {"save_latest_filename", kText, "latest",
        "the name of the link to the newest one; {run_name} is put in; an empty text: no link"},
       {"save_overwrite", kBoolean, "false",
@@ -26,8 +26,9 @@ std::vector<Key> save_keys() {
           .also_named({"save_num_checkpoints_to_keep"})
           .at_least(-1)
           .at_most(1e9),
-      Key{"save_metrics", kBoolean, "none", ""}.not_carried_over(
-          "what metrics have come to is in every checkpoint, since a run that goes on needs it"),
+      {"save_metrics", kBoolean, "true",
+       "what metrics have come to is in every checkpoint, since a run that goes on needs it; false is an "
+       "error"},
   };
 }
 

@@ -5,11 +5,10 @@
 #include <functional>
 
 #include "runtime/error.h"
+#include "runtime/placeholders.h"
 
 namespace tutti {
 namespace {
-
-constexpr const char* kSeconds = "total_wct";
 
 struct Placeholder {
   const char* name;
@@ -22,11 +21,12 @@ const std::vector<Placeholder>& times_of_a_name() {
       {"batch", [](const RunState& state) { return state.step; }},
       {"sample", [](const RunState& state) { return state.sample; }},
       {"token", [](const RunState& state) { return state.token; }},
-      {kSeconds, [](const RunState& state) { return state.seconds; }},
+      {"total_wct", [](const RunState& state) { return state.seconds; }},
       {"epoch", [](const RunState& state) { return state.epoch; }},
       {"batch_in_epoch", [](const RunState& state) { return state.batch_in_epoch; }},
       {"sample_in_epoch", [](const RunState& state) { return state.sample_in_epoch; }},
       {"token_in_epoch", [](const RunState& state) { return state.token_in_epoch; }},
+      {"epoch_wct", [](const RunState& state) { return state.epoch_seconds; }},
       {"world_size", [](const RunState& state) { return state.world; }},
   };
   return all;
@@ -39,17 +39,11 @@ std::vector<std::string> names_of_placeholders() {
 }
 
 [[noreturn]] void refuse(const std::string& placeholder) {
-  const auto braced = [](const std::string& name) { return '{' + name + '}'; };
   for (const char* of_a_rank : {"rank", "local_rank", "node_rank"})
     if (placeholder == of_a_rank)
-      throw UserError("a checkpoint is one folder for all ranks, with a file of each rank in it; leave " +
-                      braced(placeholder) + " out, as in " + CheckpointNames::kDefault);
-  const auto names = names_of_placeholders();
-  const std::string near = nearest_name(placeholder, names);
-  std::string all;
-  for (const auto& name : names) all += (all.empty() ? "" : ", ") + braced(name);
-  throw UserError("unknown placeholder " + braced(placeholder) +
-                  (near.empty() ? "; there are " + all : "; did you mean " + braced(near) + "?"));
+      throw UserError("a checkpoint is one folder for all ranks, with a file of each rank in it; leave {" +
+                      placeholder + "} out, as in " + CheckpointNames::kDefault);
+  refuse_placeholder(placeholder, names_of_placeholders());
 }
 
 void require_folder_name(const std::string& name) {
@@ -57,20 +51,6 @@ void require_folder_name(const std::string& name) {
     throw UserError("expected the name of a folder, without /");
   if (name[0] == '.') throw UserError("a name that begins with a dot is that of one half written");
   if (name.starts_with("earlier")) throw UserError("earlier is where checkpoints are put aside");
-}
-
-// A text cut at its placeholders: `on_text` and `on_placeholder` are called in turn.
-void walk(const std::string& pattern, const std::function<void(const std::string&)>& on_text,
-          const std::function<void(const std::string&)>& on_placeholder) {
-  std::size_t begin = 0;
-  for (std::size_t open; (open = pattern.find('{', begin)) != std::string::npos;) {
-    const std::size_t close = pattern.find('}', open);
-    if (close == std::string::npos) throw UserError("there is no } to its {");
-    on_text(pattern.substr(begin, open - begin));
-    on_placeholder(pattern.substr(open + 1, close - open - 1));
-    begin = close + 1;
-  }
-  on_text(pattern.substr(begin));
 }
 
 std::string with_run_name(const std::string& pattern, const std::string& run_name) {
@@ -94,7 +74,8 @@ std::string escaped(const std::string& text) {
 }
 
 std::string number_text(const std::string& placeholder, double value) {
-  if (placeholder != kSeconds) return std::to_string(static_cast<int64_t>(value));
+  const bool is_seconds = placeholder.ends_with("_wct");
+  if (!is_seconds) return std::to_string(static_cast<int64_t>(value));
   char text[32];
   std::snprintf(text, sizeof text, "%.3f", value);
   return text;
@@ -106,7 +87,7 @@ CheckpointNames::CheckpointNames(const std::string& pattern, const std::string& 
     : pattern_(with_run_name(pattern, run_name)) {
   require_folder_name(pattern_);
   std::string fitting;
-  walk(
+  walk_placeholders(
       pattern_, [&](const std::string& text) { fitting += escaped(text); },
       [&](const std::string& name) {
         const auto is_it = [&](const Placeholder& one) { return name == one.name; };
@@ -116,7 +97,7 @@ CheckpointNames::CheckpointNames(const std::string& pattern, const std::string& 
       });
   fitting_ = std::regex(fitting);
   const auto grows = [](const std::string& name) {
-    return !name.ends_with("_in_epoch") && name != "world_size";
+    return !name.ends_with("_in_epoch") && name != "epoch_wct" && name != "world_size";
   };
   if (!placeholders_.empty() && std::ranges::none_of(placeholders_, grows))
     throw UserError("it names several checkpoints alike, and not by their age; put {batch} into it");
@@ -124,7 +105,7 @@ CheckpointNames::CheckpointNames(const std::string& pattern, const std::string& 
 
 std::string CheckpointNames::at(const RunState& state) const {
   std::string name;
-  walk(
+  walk_placeholders(
       pattern_, [&](const std::string& text) { name += text; },
       [&](const std::string& placeholder) {
         for (const auto& one : times_of_a_name())
@@ -169,7 +150,7 @@ std::string latest_name(const std::string& pattern, const std::string& run_name)
   if (pattern.empty()) return "";
   const std::string name = with_run_name(pattern, run_name);
   require_folder_name(name);
-  walk(
+  walk_placeholders(
       name, [](const std::string&) {},
       [](const std::string& placeholder) {
         const auto names = names_of_placeholders();

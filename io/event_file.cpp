@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstring>
+#include <filesystem>
 
 #include "io/crc32.h"
 
@@ -50,20 +51,21 @@ std::string event(double wall_time_s, int64_t step, const std::string& what) {
   return tag(kWallTime, kFixed64) + little_endian(wall_time_s) + number(kStep, step) + what;
 }
 
+// Of its frame, in bytes: its length, and a CRC before and behind.
+constexpr std::size_t kBeforeEvent = sizeof(uint64_t) + sizeof(uint32_t), kAfterEvent = sizeof(uint32_t);
 constexpr std::size_t kTimeBytes = 1 + sizeof(double);
 
 std::string without_time(const std::string& event) { return event.substr(kTimeBytes); }
 
 // The records of a file, up to one that is torn.
 std::vector<std::string> events_in(const std::vector<std::byte>& file) {
-  constexpr std::size_t kBefore = sizeof(uint64_t) + sizeof(uint32_t), kAfter = sizeof(uint32_t);
   std::vector<std::string> found;
-  for (std::size_t at = 0; file.size() - at > kBefore + kAfter;) {
+  for (std::size_t at = 0; file.size() - at > kBeforeEvent + kAfterEvent;) {
     uint64_t length = 0;
     std::memcpy(&length, file.data() + at, sizeof length);
-    if (length <= kTimeBytes || length > file.size() - at - kBefore - kAfter) break;
-    found.emplace_back(reinterpret_cast<const char*>(file.data()) + at + kBefore, length);
-    at += kBefore + length + kAfter;
+    if (length <= kTimeBytes || length > file.size() - at - kBeforeEvent - kAfterEvent) break;
+    found.emplace_back(reinterpret_cast<const char*>(file.data()) + at + kBeforeEvent, length);
+    at += kBeforeEvent + length + kAfterEvent;
   }
   return found;
 }
@@ -87,18 +89,24 @@ std::string scalar(const std::string& name, double value) {
 
 }  // namespace
 
-// A restart makes void what earlier files say of its step and later ones.
+// A restart makes void what earlier files say of its step and later ones, so those are not read.
 std::set<std::string> records_of_step(const Disk& disk, const std::vector<std::string>& paths, int64_t step) {
   std::set<std::string> found;
-  for (const std::string& path : paths) {
-    for (const std::string& one : events_in(disk.read(path))) {
+  bool voids_earlier = false;
+  for (auto path = paths.rbegin(); path != paths.rend() && !voids_earlier; ++path) {
+    std::set<std::string> in_file;
+    for (const std::string& one : events_in(disk.read(*path))) {
       const std::string event = without_time(one);
       std::size_t end = 0;
       const int64_t its_step = step_in(event, end);
       const bool restarts = event.compare(end, 1, tag(kSessionLog, kBytes)) == 0;
-      if (restarts && its_step <= step) found.clear();
-      if (!restarts && its_step == step) found.insert(event);
+      if (restarts && its_step <= step) {
+        voids_earlier = true;
+        in_file.clear();
+      }
+      if (!restarts && its_step == step) in_file.insert(event);
     }
+    found.merge(in_file);
   }
   return found;
 }
@@ -109,7 +117,7 @@ uint32_t masked_crc32c(const std::string& data) {
 }
 
 EventFile::EventFile(Disk& disk, const std::string& path, double wall_time_s)
-    : file_(disk.open(path, /*truncate=*/true)) {
+    : disk_(disk), path_(path), file_(disk.open(path, /*truncate=*/true)) {
   record(event(wall_time_s, 0, bytes(kFileVersion, "brain.Event:2")));
 }
 
@@ -153,8 +161,25 @@ void EventFile::record(const std::string& event) {
 // What is unwritten only ever grows at its end: a write that a full disk cut short is written over.
 void EventFile::flush(bool sync) {
   if (!unwritten_.empty()) file_->append(std::as_bytes(std::span(unwritten_)));
+  written_ += unwritten_.size();
   unwritten_.clear();
-  if (sync) file_->sync();
+  if (!sync) return;
+  file_->sync();
+  if (!named_) disk_.sync_folder(std::filesystem::path(path_).parent_path());
+  named_ = true;
+}
+
+// The first of what is unwritten may have come to the file before the disk was full.
+int64_t EventFile::lacking() const {
+  const uint64_t there = unwritten_.empty() ? 0 : bytes_behind(disk_, path_, written_);
+  int64_t lacking = dropped_;
+  for (std::size_t at = 0; at < unwritten_.size();) {
+    uint64_t length = 0;
+    std::memcpy(&length, unwritten_.data() + at, sizeof length);
+    at += kBeforeEvent + length + kAfterEvent;
+    lacking += at > there;
+  }
+  return lacking;
 }
 
 }  // namespace tutti

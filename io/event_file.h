@@ -36,13 +36,19 @@ class EventFile {
 
   // Throws OperatingError; nothing is lost by it.
   void flush(bool sync);
+  const std::string& path() const { return path_; }
   int64_t dropped() const { return dropped_; }  // records
+  int64_t lacking() const;                      // records: those, and what is not written yet
 
  private:
   void record(const std::string& event);
 
+  Disk& disk_;
+  std::string path_;
   std::unique_ptr<WritableFile> file_;
+  bool named_ = false;  // on the device
   std::set<std::string> known_;
+  uint64_t written_ = 0;  // bytes
   std::string unwritten_;
   int64_t dropped_ = 0;
 };

@@ -73,6 +73,16 @@ int64_t json_integer(const std::string& line, const std::string& key, int64_t fa
   return object[key].get<int64_t>();
 }
 
+std::string json_without(const std::string& line,
+                         const std::function<bool(const std::string& key)>& left_out) {
+  const auto object = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) return line;
+  auto rest = nlohmann::ordered_json::object();
+  for (const auto& [key, value] : object.items())
+    if (!left_out(key)) rest[key] = value;
+  return rest.dump();
+}
+
 std::vector<std::string> json_keys(const std::string& line) {
   const auto object = object_of(line);
   std::vector<std::string> keys;

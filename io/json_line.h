@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -23,6 +24,10 @@ std::string json_line(const JsonFields& fields);
 
 // The integer member `key` of a JSON object, or `fallback` when the text is no such object.
 int64_t json_integer(const std::string& line, const std::string& key, int64_t fallback);
+
+// The text without the members that `left_out` names; no object is as it was.
+std::string json_without(const std::string& line,
+                         const std::function<bool(const std::string& key)>& left_out);
 
 // What json_line wrote, read back: the members' names in their order (that of the alphabet), a number, a list
 // of numbers. Throws UserError where the text is no object that has it.

@@ -1,5 +1,6 @@
 #include "io/line_file.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <sstream>
 
@@ -57,7 +58,9 @@ void LineFile::require_replaceable() const {
 void LineFile::open() {
   if (sets_aside_) set_aside();
   replace_file(disk_, path_, *beginning_);
+  named_ = false;
   file_ = disk_.open(path_, /*truncate=*/false);
+  written_ = beginning_->size();
   beginning_.reset();
 }
 
@@ -93,14 +96,35 @@ void LineFile::flush(bool sync) {
   try {
     if (beginning_) open();
     file_->append(std::as_bytes(std::span(unwritten_)));
+    written_ += unwritten_.size();
     unwritten_.clear();
-    if (sync) file_->sync();
+    if (sync) this->sync();
     broken_ = false;
     tell_dropped();
   } catch (const OperatingError& error) {
     if (!broken_) warn_(error.what());
     broken_ = true;
   }
+}
+
+void LineFile::sync() {
+  file_->sync();
+  if (!named_) disk_.sync_folder(std::filesystem::path(path_).parent_path());
+  named_ = true;
+}
+
+void LineFile::finish() {
+  flush();
+  dropped_ += lines_left_over();
+  unwritten_.clear();
+  tell_dropped();
+}
+
+// The first of them may have come to the file before the disk was full.
+int64_t LineFile::lines_left_over() const {
+  const uint64_t there = file_ ? bytes_behind(disk_, path_, written_) : 0;
+  const std::string_view rest = std::string_view(unwritten_).substr(std::min(there, unwritten_.size()));
+  return std::count(rest.begin(), rest.end(), '\n');
 }
 
 void LineFile::tell_dropped() {

@@ -30,7 +30,9 @@ class LineFile {
 
   // `line` has no line break at its end.
   void append(const std::string& line);
-  void flush(bool sync = false);  // `sync`: to the device
+  void flush(bool sync = false);  // `sync`: to the device, the file's name too
+  // Flushes for the last time, and tells how many lines there was no room for.
+  void finish();
 
   const std::string& path() const { return path_; }
   bool empty() const { return empty_; }  // no line is kept, none was appended
@@ -40,6 +42,8 @@ class LineFile {
   void require_replaceable() const;
   void set_aside();
   void open();
+  void sync();
+  int64_t lines_left_over() const;
   void tell_dropped();
 
   Disk& disk_;
@@ -49,7 +53,9 @@ class LineFile {
   std::unique_ptr<WritableFile> file_;
   std::optional<std::string> beginning_;  // of the file, while that is not written yet
   bool sets_aside_ = false;               // an earlier one, before that
+  uint64_t written_ = 0;                  // bytes of the file
   std::string unwritten_;
+  bool named_ = false;  // on the device
   bool empty_ = true;
   bool broken_ = false;  // it could not be written; said once
   int64_t dropped_ = 0;  // lines

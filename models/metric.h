@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tensors/tree.h"
@@ -15,6 +16,9 @@ class Metric {
  public:
   virtual ~Metric() = default;
   virtual std::string name() const = 0;  // Composer's: "MulticlassAccuracy"
+  // NAME of metrics/LABEL/NAME: its own name, unless it was given another to tell it from one of its kind.
+  std::string measured_name() const { return measured_name_.empty() ? name() : measured_name_; }
+  void set_measured_name(std::string name) { measured_name_ = std::move(name); }
   // outputs: what eval_forward gave; target: the batch's labels.
   virtual void update(const at::Tensor& outputs, const at::Tensor& target) = 0;
   virtual double compute() const = 0;
@@ -28,6 +32,7 @@ class Metric {
   double share() const { return share_; }
 
  private:
+  std::string measured_name_;
   double share_ = 1.0;
 };
 using MetricPtr = std::unique_ptr<Metric>;

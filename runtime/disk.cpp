@@ -109,6 +109,12 @@ std::string unused_path(const Disk& disk, const std::string& stem, const std::st
   return path;
 }
 
+uint64_t bytes_behind(const Disk& disk, const std::string& path, uint64_t offset) try {
+  return std::max(disk.size(path), offset) - offset;
+} catch (const OperatingError&) {
+  return 0;
+}
+
 std::unique_ptr<WritableFile> PosixDisk::open(const std::string& path, bool truncate) {
   return std::make_unique<PosixFile>(path, truncate);
 }

@@ -55,6 +55,10 @@ class Disk {
 // `stem` + `extension`, or the first of stem-2, stem-3, ... + `extension` that does not exist yet.
 std::string unused_path(const Disk& disk, const std::string& stem, const std::string& extension = "");
 
+// Bytes that the file has behind `offset`, as a write leaves them that a full disk cut short; 0 where nobody
+// can tell.
+uint64_t bytes_behind(const Disk& disk, const std::string& path, uint64_t offset);
+
 class PosixDisk : public Disk {
  public:
   std::unique_ptr<WritableFile> open(const std::string& path, bool truncate) override;

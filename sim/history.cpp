@@ -9,6 +9,13 @@ bool StartSeen::well() const {
          std::all_of(ends.begin(), ends.end(), [](const RankEnd& end) { return end.well(); });
 }
 
+int64_t StartSeen::last_step() const {
+  int64_t last = 0;
+  for (const auto& rank : steps)
+    if (!rank.empty()) last = std::max(last, rank.rbegin()->first);
+  return last;
+}
+
 bool StartSeen::stopped() const {
   return std::any_of(ends.begin(), ends.end(), [](const RankEnd& end) { return end.stopped; });
 }

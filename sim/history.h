@@ -56,6 +56,7 @@ struct StartSeen {
   TimePoint took;
 
   bool well() const;  // every rank ended well
+  int64_t last_step() const;  // that any rank began; 0: none did
   bool stopped() const;
   bool happened(const std::string& kind) const;
   bool happened(const FaultRule& rule) const;
@@ -69,6 +70,7 @@ struct RunSeen {
   std::vector<StartSeen> starts;
   uint64_t weights = 0;    // of the newest checkpoint at the end, 0: there is none
   int64_t saved_step = 0;  // and of which step it is
+  std::map<std::string, std::vector<std::string>> logged;  // by file: its lines, without what was measured
 };
 
 }  // namespace tutti

@@ -101,6 +101,8 @@ class Worker {
         take_(*result);
       else
         last_ = result;  // how the process ends is a part of it
+    } else if (const auto why = parse_refusal_line(text)) {
+      throw UserError(*why);
     }
   }
 

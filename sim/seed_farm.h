@@ -27,7 +27,8 @@ inline constexpr Nanoseconds kSeedPatience = std::chrono::seconds(120);
 // One that does not survive a seed, or is silent for longer than `patience` and so killed, is a finding of
 // that seed (or of the next, where none had begun; or of its last, where all were done), and another goes on
 // behind it. `take` is called once for every seed, in no order. Throws OperatingError when a process cannot
-// be started, or when two of a share, one after the other, end before a seed begins.
+// be started, or when two of a share, one after the other, end before a seed begins; UserError where a
+// process prints a refusal_line, since no seed can start then.
 void farm_seeds(uint64_t first, uint64_t last, int jobs,
                 const std::function<std::vector<std::string>(const SeedShare&)>& command,
                 const std::function<void(const SeedResult&)>& take, Nanoseconds patience = kSeedPatience);

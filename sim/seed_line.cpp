@@ -10,6 +10,7 @@ constexpr char kField = '\t';
 constexpr char kItem = '\x1e';
 constexpr const char* kBegin = "tutti-seed-begins";
 constexpr const char* kGoesOn = "tutti-seed-goes-on";
+constexpr const char* kRefusal = "tutti-seeds-refused";
 constexpr const char* kResult = "tutti-seed-result";
 constexpr std::size_t kFields = 10;
 
@@ -58,6 +59,16 @@ std::optional<uint64_t> parse_begin_line(const std::string& line) {
   const auto fields = split(line, kField);
   if (fields[0] != kBegin || fields.size() != 2) return std::nullopt;
   return std::stoull(fields[1]);
+}
+
+std::string refusal_line(const std::string& why) {
+  return std::string(kRefusal) + kField + join({why}, kItem);
+}
+
+std::optional<std::string> parse_refusal_line(const std::string& line) {
+  const auto fields = split(line, kField);
+  if (fields[0] != kRefusal || fields.size() != 2 || !fields[1].ends_with(kItem)) return std::nullopt;
+  return items(fields[1]).front();
 }
 
 std::string seed_line(const SeedResult& result) {

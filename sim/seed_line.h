@@ -16,6 +16,10 @@ std::optional<SeedResult> parse_seed_line(const std::string& line);
 std::string begin_line(uint64_t seed);
 std::optional<uint64_t> parse_begin_line(const std::string& line);
 
+// In place of all seeds, where the job cannot start: why.
+std::string refusal_line(const std::string& why);
+std::optional<std::string> parse_refusal_line(const std::string& line);
+
 // Every now and then while a seed, or what all are held against, goes on.
 std::string goes_on_line();
 

@@ -44,13 +44,23 @@ SimSeams tells_that_it_goes_on() {
   return seams;
 }
 
-int simulate_share(const Setting& recipe, const SimulateOptions& options) {
+// Null where the job cannot start: why is told once, by the process that started this one.
+std::unique_ptr<Simulation> begin_share(const Setting& recipe, const SimulateOptions& options) try {
   const SimSeams seams = tells_that_it_goes_on();
-  Simulation simulation(recipe, options.ranks, plan_of(options), seams, seams);
-  simulation.keep_journals(options.run_dir);
+  auto simulation = std::make_unique<Simulation>(recipe, options.ranks, plan_of(options), seams, seams);
+  simulation->keep_journals(options.run_dir);
+  return simulation;
+} catch (const UserError& error) {
+  print_line(refusal_line(error.what()));
+  return nullptr;
+}
+
+int simulate_share(const Setting& recipe, const SimulateOptions& options) {
+  const auto simulation = begin_share(recipe, options);
+  if (!simulation) return 2;
   for (uint64_t seed = options.share->first; seed <= options.share->last; seed += options.share->stride) {
     print_line(begin_line(seed));
-    print_line(seed_line(options.twice ? simulation.run_twice(seed) : simulation.run(seed)));
+    print_line(seed_line(options.twice ? simulation->run_twice(seed) : simulation->run(seed)));
   }
   return 0;
 }

@@ -6,6 +6,7 @@
 
 #include "io/checkpoint.h"
 #include "io/run_state.h"
+#include "runtime/error.h"
 #include "training/time.h"
 
 namespace tutti {
@@ -52,6 +53,14 @@ std::string story_of(const StartSeen& start, std::size_t number) {
          std::to_string(seconds(start.took.time_since_epoch())) + " s";
 }
 
+// What even no fault keeps from training is the recipe's: a checkpoint to go on from that is missing.
+void require_trains(const StartSeen& start) {
+  if (start.resumed_at >= 0 || start.well() || !start.stuck.empty()) return;
+  const RankEnd& first = start.ends.front();
+  const bool refused = first.exit_code == 2 && !first.reason.empty();
+  throw UserError(refused ? first.reason : "the run cannot start: " + start.end_text());
+}
+
 SeedResult summary(uint64_t seed, const RunSeen& run) {
   SeedResult result;
   result.seed = seed;
@@ -95,6 +104,7 @@ Simulation::Simulation(const Setting& recipe, int ranks, FaultPlan plan, SimSeam
       rightly_(std::move(rightly)),
       job_(simulated_job(recipe, ranks)) {
   fault_free_ = whole_run({.job = job_, .seams = rightly_}, fault_free_findings_);
+  require_trains(fault_free_.starts.front());
   if (fault_free_findings_.empty()) check(fault_free_, fault_free_findings_);
   for (auto& finding : fault_free_findings_) finding = "without faults: " + finding;
 }
@@ -114,7 +124,7 @@ StartSeen Simulation::one_start(const Orders& orders, int number, SimDisk& disk,
   options.start = number;
   options.seed = orders.seed;
   if (!fault_free_.starts.empty())
-    options.steps = std::max<int64_t>(1, static_cast<int64_t>(fault_free_.starts[0].steps[0].size()));
+    options.steps = std::max<int64_t>(1, fault_free_.starts[0].last_step());
   options.patience = patience();
   options.journals = orders.journals;
   options.on_published = [&](const SimDisk& now) {
@@ -143,6 +153,7 @@ RunSeen Simulation::whole_run(const Orders& orders, Findings& findings) const {
     if (number >= with_faults || !last.stuck.empty() || (last.well() && !last.stopped())) break;
   }
   look_at_newest(disk, job_, run);
+  run.logged = logged_lines(*disk.view(0), job_.run_dir);
   return run;
 }
 
@@ -185,6 +196,7 @@ void Simulation::check(const RunSeen& run, Findings& findings) const {
   check_bits(facts, run, findings);
   check_samples(facts, run, findings);
   check_memory(run, findings);
+  check_logs(facts, run, findings);
 }
 
 SeedResult Simulation::run(uint64_t seed) const {

@@ -37,7 +37,7 @@ Job simulated_job(const Setting& recipe, int ranks);
 class Simulation {
  public:
   // Runs the job without faults first: with it, and with others like it, runs are compared, and they have
-  // `rightly` in place of `seams`. Throws UserError.
+  // `rightly` in place of `seams`. Throws UserError, also where that one does not come to train.
   Simulation(const Setting& recipe, int ranks, FaultPlan plan, SimSeams seams = {}, SimSeams rightly = {});
 
   // From here on runs leave their journals in a run's folder, a start each.

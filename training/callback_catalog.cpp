@@ -15,7 +15,8 @@ std::vector<Key> watched(std::vector<Key> more) {
   std::vector<Key> keys = {
       {"monitor", kText, "", "the metric's name: MulticlassAccuracy"},
       {"dataloader_label", kText, "eval", "whose metric: the evaluator's label"},
-      Key{"comp", kText, "none", "which is better; less, when absent, for a loss, error or perplexity"}
+      Key{"comp", kText, "none",
+          "which is better; less, when absent, for a loss, error, perplexity or cross entropy"}
           .one_of({"greater", "gt", "less", "lt"}),
   };
   keys.insert(keys.end(), more.begin(), more.end());

@@ -76,17 +76,19 @@ std::vector<Trace> Engine::run_algorithms(Event event) {
   if (!options_.log_traces) return traces;
   LoggedTraces logged;
   for (const auto& trace : traces)
-    logged.emplace_back("algorithm_traces/" + trace.algorithm + "/" + tutti::name(event), trace.ran ? 1 : 0);
-  logger_.log_traces(logged);
+    if (trace.ran) logged.emplace_back("algorithm_traces/" + trace.algorithm + "/" + tutti::name(event), 1);
+  if (!logged.empty()) logger_.log_traces(logged);
   return traces;
 }
 
+// Whoever says so is first or last at AFTER_ events too; Composer turns all of them round there.
 Algorithms Engine::ordered(Algorithms matching, Event event) const {
+  if (is_after(event) && !state_.composer) std::reverse(matching.begin(), matching.end());
   std::stable_partition(matching.begin(), matching.end(),
                         [](const auto& algorithm) { return algorithm->needs().first; });
   std::stable_partition(matching.begin(), matching.end(),
                         [](const auto& algorithm) { return !algorithm->needs().last; });
-  if (is_after(event)) std::reverse(matching.begin(), matching.end());
+  if (is_after(event) && state_.composer) std::reverse(matching.begin(), matching.end());
   for (const auto& pass : options_.passes) matching = pass(matching, event);
   return matching;
 }

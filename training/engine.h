@@ -43,7 +43,7 @@ class Engine {
     Callbacks destinations;
     std::vector<AlgorithmPass> passes;             // after the built-in ones
     std::function<void(const std::string&)> warn;  // may be empty
-    bool log_traces = false;  // "algorithm_traces/EMA/batch_end" = 1 where it ran, else 0
+    bool log_traces = false;                       // "algorithm_traces/EMA/batch_end" = 1 where it ran
   };
 
   // State and logger must outlive the engine. Throws UserError where algorithms exclude each other.

@@ -13,7 +13,7 @@ using LoggedMetrics = std::vector<std::pair<std::string, double>>;
 using Hyperparameter = std::variant<bool, int64_t, double, std::string>;
 using LoggedHyperparameters = std::vector<std::pair<std::string, Hyperparameter>>;
 
-// Which algorithms ran at an event, and which were asked: "algorithm_traces/EMA/batch_end" -> 1 or 0.
+// Which algorithms ran at an event: "algorithm_traces/EMA/batch_end" -> 1.
 using LoggedTraces = std::vector<std::pair<std::string, int>>;
 
 struct LoggedText {

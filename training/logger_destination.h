@@ -30,7 +30,6 @@ struct LogStart {
   Timestamp at;                // where training begins
   int64_t step = 0;            // after which it begins; 0: afresh
   bool goes_on = false;  // from this run's own checkpoint: what an earlier start logged up to `step` stays
-  bool step_is_whole = true;  // else the rest of `step` follows: an evaluation that was cut short
 };
 
 // Where what is logged goes: composer.loggers.LoggerDestination. Below are the calls in the order of a run.

@@ -18,6 +18,11 @@ Key batch_means() {
           "every batch weighs the same, whatever its size, as in Composer; as [compat] says when absent"};
 }
 
+Key measured_name() {
+  return {"name", kText, "none",
+          "NAME of metrics/LABEL/NAME, to tell two of a kind apart; the kind when absent"};
+}
+
 std::vector<Entry> of_classes() {
   return {
       {"MulticlassAccuracy",
@@ -66,6 +71,7 @@ std::vector<Entry> of_text_and_numbers() {
 Catalog metric_catalog() {
   std::vector<Entry> entries = of_classes();
   for (auto& entry : of_text_and_numbers()) entries.push_back(std::move(entry));
+  for (auto& entry : entries) entry.keys.push_back(measured_name());
   return {.section = "",
           .noun = "metric",
           .doc = "What is measured over an evaluation; a model names its own.",

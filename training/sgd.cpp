@@ -4,6 +4,7 @@
 #include <ATen/ops/_fused_sgd.h>
 
 #include <algorithm>
+#include <vector>
 
 namespace tutti {
 
@@ -30,7 +31,30 @@ void Sgd::update(const Call& call, const at::Tensor& grad_scale) {
 }
 
 void Sgd::take(const Call& call, const at::Tensor& grad_scale, bool is_first_step) {
-  const auto buffers = momentum_buffers_ ? pick(*momentum_buffers_, call.members) : std::vector<at::Tensor>();
+  const bool narrow =
+      std::ranges::any_of(call.tensors, [](const auto& tensor) { return tensor.element_size() < 4; });
+  if (narrow) return take_in_fp32(call, grad_scale, is_first_step);
+  run(call, momentum_buffers_ ? pick(*momentum_buffers_, call.members) : std::vector<at::Tensor>(),
+      grad_scale, is_first_step);
+}
+
+// libtorch's kernel for 16 bits leaves all but the last few numbers of a tensor as they are (2.7 to 2.11, on
+// CPUs).
+void Sgd::take_in_fp32(const Call& call, const at::Tensor& grad_scale, bool is_first_step) {
+  for (std::size_t i = 0; i < call.members.size(); ++i) {
+    const auto wide = [](const at::Tensor& tensor) { return tensor.to(at::kFloat); };
+    const Call one{call.weight_decay, {call.members[i]}, {wide(call.tensors[i])}, {wide(call.grads[i])}};
+    std::vector<at::Tensor> buffers;
+    if (momentum_buffers_) buffers.push_back(wide((*momentum_buffers_)[call.members[i]]));
+    run(one, buffers, grad_scale, is_first_step);
+    call.tensors[i].copy_(one.tensors[0]);
+    call.grads[i].copy_(one.grads[0]);
+    if (momentum_buffers_) (*momentum_buffers_)[call.members[i]].copy_(buffers[0]);
+  }
+}
+
+void Sgd::run(const Call& call, const std::vector<at::Tensor>& buffers, const at::Tensor& grad_scale,
+              bool is_first_step) {
   const double lr_part = base_lr() == 0.0 ? 1.0 : lr() / base_lr();
   if (options_.decoupled && call.weight_decay != 0.0)
     at::_foreach_mul_(call.tensors, 1.0 - lr_part * call.weight_decay);

@@ -22,6 +22,9 @@ class Sgd final : public Optimizer {
  private:
   void update(const Call& call, const at::Tensor& grad_scale) override;
   void take(const Call& call, const at::Tensor& grad_scale, bool is_first_step);
+  void take_in_fp32(const Call& call, const at::Tensor& grad_scale, bool is_first_step);
+  void run(const Call& call, const std::vector<at::Tensor>& buffers, const at::Tensor& grad_scale,
+           bool is_first_step);
 
   Options options_;
   StateTensors* momentum_buffers_ = nullptr;

@@ -59,7 +59,7 @@ void note_microbatches(const StartSeen& start, std::vector<int>& microbatches) {
 }  // namespace
 
 void check_bits(const RunFacts& facts, const RunSeen& run, Findings& findings) {
-  std::vector<int> microbatches(facts.fault_free.starts.front().steps.front().size(), 1);
+  std::vector<int> microbatches(static_cast<std::size_t>(facts.fault_free.starts.front().last_step()), 1);
   for (const StartSeen& start : run.starts) {
     note_microbatches(start, microbatches);
     const StartSeen& expected = facts.in_microbatches(microbatches);

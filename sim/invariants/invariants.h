@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,11 @@ void check_ranks_agree(const RunSeen& run, Findings& findings);
 // Every step ends on the bits of the fault-free run, and so does the run; what a checkpoint holds besides
 // (the optimizer's state, the listeners', the gradient scaler's) is that run's too.
 void check_bits(const RunFacts& facts, const RunSeen& run, Findings& findings);
+
+// metrics.jsonl and CSV files of a run that came to its end hold what those of the fault-free run do, line
+// for line; they may not where memory ran out or writes to them failed. `logged_lines`: RunSeen::logged.
+std::map<std::string, std::vector<std::string>> logged_lines(const Disk& disk, const std::string& run_dir);
+void check_logs(const RunFacts& facts, const RunSeen& run, Findings& findings);
 
 // A published checkpoint is whole, now and after a power loss, and nothing newer than it is lost. Those that
 // a lost or torn write struck are left out. `check_published`: right after one was; gives that one.

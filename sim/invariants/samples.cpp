@@ -49,9 +49,9 @@ void check_samples(const RunFacts& facts, const RunSeen& run, Findings& findings
     const int64_t epoch = (step - 1) / sampler.batches();
     epochs[epoch].insert(epochs[epoch].end(), samples.begin(), samples.end());
   }
-  const auto steps = static_cast<int64_t>(facts.fault_free.starts.front().steps.front().size());
-  const int64_t last = run.starts.back().stopped() ? 0 : steps;
-  for (int64_t step = 1; step <= last; ++step)
+  const StartSeen& whole = facts.fault_free.starts.front();
+  const int64_t last = run.starts.back().stopped() ? 0 : whole.last_step();
+  for (int64_t step = std::max<int64_t>(whole.resumed_at, 0) + 1; step <= last; ++step)
     expected[(step - 1) / sampler.batches()] += sampler.global_samples((step - 1) % sampler.batches());
   for (const auto& [epoch, samples] : expected) check_epoch(epoch, epochs[epoch], samples, findings);
 }

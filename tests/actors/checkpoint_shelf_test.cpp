@@ -43,6 +43,7 @@ class CheckpointShelfTest : public testing::Test {
     manifest.files.push_back(write_rank_file(disk_, unfinished, 0, pieces_of(tensors_, 0, 1)));
     RunState state;
     state.run_name = run_name_;
+    state.step = ++step_;
     if (!run_name_.empty()) manifest.state = state.to_json();
     return shelf.publish(name, unfinished, manifest);
   }
@@ -58,6 +59,7 @@ class CheckpointShelfTest : public testing::Test {
   PosixDisk disk_;
   LinesLog log_;
   CheckpointShelf::Options options_;
+  int64_t step_ = 0;  // of the newest
   std::string run_name_;
   std::string folder_ = scratch_.path("checkpoints");
   std::map<std::string, at::Tensor> tensors_ = {{"model/a", at::arange(6, at::kFloat)}};
@@ -120,6 +122,19 @@ TEST_F(CheckpointShelfTest, RunsOfDifferentNamesShareAFolder) {
               ElementsAre(".theirs-ba60-77", "mine-ba20", "newest-mine", "newest-theirs", "theirs-ba50"));
   EXPECT_EQ(std::filesystem::read_symlink(folder_ + "/newest-mine"), "mine-ba20");
   EXPECT_EQ(chosen(resume("auto")), folder_ + "/mine-ba20");
+}
+
+TEST_F(CheckpointShelfTest, TheOneThatAStartGoesOnFromStaysWhileItTrains) {
+  run_name_ = options_.run_name = "mine";
+  publish_all({"ep0-ba1", "ep0-ba2"});
+  CheckpointShelf second = shelf(2);
+  second.begin(folder_ + "/ep0-ba2");
+  for (const char* name : {"ep0-ba3", "ep0-ba4", "ep0-ba5"}) EXPECT_EQ(publish(second, name), "");
+  EXPECT_THAT(names(), ElementsAre("ep0-ba2", "ep0-ba4", "ep0-ba5", "latest"));
+  CheckpointShelf third = shelf(2);
+  third.begin(folder_ + "/ep0-ba4");
+  for (const char* name : {"ep0-ba6", "ep0-ba7"}) EXPECT_EQ(publish(third, name), "");
+  EXPECT_THAT(names(), ElementsAre("earlier", "ep0-ba4", "ep0-ba6", "ep0-ba7", "latest"));
 }
 
 TEST_F(CheckpointShelfTest, NoLinkWhereNoneIsWanted) {

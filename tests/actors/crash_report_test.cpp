@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <csignal>
@@ -10,6 +11,7 @@
 #include <functional>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "runtime/signal_stack.h"
 #include "tests/runtime/scratch.h"
@@ -94,6 +96,52 @@ TEST_F(CrashReportDeathTest, WhoHandledTheSignalBeforeHasItThen) {
   const std::string text = log_of([] { std::raise(SIGILL); }, testing::ExitedWithCode(42));
   std::signal(SIGILL, previous);
   EXPECT_THAT(text, HasSubstr("(SIGILL)"));
+}
+
+constexpr std::pair<int, const char*> kOthers[] = {
+    {SIGXCPU, "SIGXCPU"}, {SIGXFSZ, "SIGXFSZ"}, {SIGSYS, "SIGSYS"},
+    {SIGTRAP, "SIGTRAP"}, {SIGQUIT, "SIGQUIT"}, {SIGHUP, "SIGHUP"},
+    {SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}, {SIGALRM, "SIGALRM"},
+};
+
+TEST_F(CrashReportDeathTest, WhatElseEndsTheProcessIsOneToo) {
+  for (const auto& [signal, name] : kOthers) {
+    const auto previous = std::signal(signal, SIG_DFL);
+    const std::string text = log_of([number = signal] { std::raise(number); }, KilledBySignal(signal));
+    std::signal(signal, previous);
+    EXPECT_THAT(text, HasSubstr("is ended by signal " + std::to_string(signal) + " (" + name + ")"));
+  }
+}
+
+// As nohup ignores SIGHUP, and a run the limit on the size of its files.
+TEST_F(CrashReportDeathTest, WhatIsIgnoredStaysIgnored) {
+  for (const auto& [signal, name] : kOthers) {
+    const auto previous = std::signal(signal, SIG_IGN);
+    const auto goes_on = [number = signal] {
+      std::raise(number);
+      std::_Exit(42);
+    };
+    const std::string text = log_of(goes_on, testing::ExitedWithCode(42));
+    std::signal(signal, previous);
+    EXPECT_THAT(text, Not(HasSubstr("is ended by signal"))) << name;
+  }
+}
+
+// Sent by the kernel, and not by a process.
+TEST_F(CrashReportDeathTest, ALimitOnTimeIsOneToo) {
+  const auto previous = std::signal(SIGXCPU, SIG_DFL);
+  const auto computes = [] {
+    rusage used{};
+    ::getrusage(RUSAGE_SELF, &used);
+    rlimit limit{};
+    ::getrlimit(RLIMIT_CPU, &limit);
+    limit.rlim_cur = static_cast<rlim_t>(used.ru_utime.tv_sec + used.ru_stime.tv_sec + 1);
+    ::setrlimit(RLIMIT_CPU, &limit);
+    for (volatile int64_t count = 0;;) count = count + 1;
+  };
+  const std::string text = log_of(computes, KilledBySignal(SIGXCPU));
+  std::signal(SIGXCPU, previous);
+  EXPECT_THAT(text, HasSubstr("(SIGXCPU)"));
 }
 
 TEST_F(CrashReportDeathTest, NothingIsSaidWithoutOne) {

@@ -160,6 +160,17 @@ TEST(DeepSpeed, TheScaleOfLossesIsTheRecipes) {
   EXPECT_EQ(fixed.at("backoff_factor").number(), 1.0);
 }
 
+TEST(DeepSpeed, AScaleWithoutAWordOnFp16IsAnError) {
+  for (const char* key : {"loss_scale", "initial_scale_power"}) {
+    const std::string scale = std::string(key) + " = 4";
+    EXPECT_THAT(why("fp16 = {" + scale + "}", "batch_size = 8"),
+                AllOf(StartsWith("test.toml:2: deepspeed.fp16." + std::string(key) + " = 4"),
+                      HasSubstr("fp16 is not enabled")));
+    const Setting off = resolved("fp16 = {enabled = false, " + scale + "}", "batch_size = 8");
+    EXPECT_EQ(off.at("train").at("precision").text(), "fp32") << key;
+  }
+}
+
 TEST(DeepSpeed, ItsScaleIsTakenWhereTheRecipeSaysNothingElse) {
   const std::string fp16 = "fp16 = {enabled = true, initial_scale_power = 10}";
   const Setting recipe = resolved(fp16, "batch_size = 8");

@@ -103,6 +103,7 @@ TEST(EvaluatorsTest, ASubsetIsTheFirstBatches) {
 
 TEST(EvaluatorsTest, MicrobatchesChangeNothing) {
   const auto whole = measured(eval("")), parts = measured(eval("device_eval_microbatch_size = 5"));
+  EXPECT_EQ(measured(eval("device_eval_microbatch_size = 'auto'")), whole);
   EXPECT_EQ(parts.at("metrics/eval/MulticlassAccuracy"), whole.at("metrics/eval/MulticlassAccuracy"));
   for (const auto& [step, value] : whole.at("metrics/eval/CrossEntropy"))
     EXPECT_NEAR(parts.at("metrics/eval/CrossEntropy").at(step), value, 1e-6);
@@ -116,6 +117,28 @@ TEST(EvaluatorsTest, EverySampleOfAnUnevenLastBatchCountsOnce) {
 TEST(EvaluatorsTest, MetricsAreChosenByName) {
   EXPECT_THAT(measured(eval("metric_names = ['MulticlassAccuracy']")),
               ElementsAre(Key("metrics/eval/MulticlassAccuracy")));
+}
+
+TEST(EvaluatorsTest, NamesAreFoundInThoseOfTheModelsMetrics) {
+  const auto accuracy = ElementsAre(Key("metrics/eval/MulticlassAccuracy"));
+  const auto both = ElementsAre(Key("metrics/eval/CrossEntropy"), Key("metrics/eval/MulticlassAccuracy"));
+  EXPECT_THAT(measured(eval("metric_names = ['accuracy']")), accuracy);
+  EXPECT_THAT(measured(eval("metric_names = ['class.*y']")), accuracy);
+  EXPECT_THAT(measured(eval("metric_names = ['ENTROPY', 'CrossEntropy', 'acc']")), both);
+}
+
+TEST(EvaluatorsTest, TwoOfAKindAreToldApartByTheirNames) {
+  const std::string two =
+      "[[evaluators.metrics]]\nkind = 'MulticlassAccuracy'\n"
+      "[[evaluators.metrics]]\nkind = 'MulticlassAccuracy'\ntop_k = 10\nname = 'Top10'\n";
+  const std::string stopper =
+      "[[callbacks]]\nkind = 'threshold_stopper'\nmonitor = 'Top10'\ndataloader_label = 'two'\n"
+      "threshold = 0.5\n";
+  const auto of = measured(other("label = 'two'\n" + two) + stopper);
+  EXPECT_EQ(steps(of, "metrics/two/Top10").front(), 4);
+  EXPECT_EQ(steps(of, "metrics/two/Top10").back(), 4) << "the callback finds it by its name";
+  EXPECT_EQ(of.at("metrics/two/Top10").at(4), 1.0);
+  EXPECT_LT(of.at("metrics/two/MulticlassAccuracy").at(4), 1.0);
 }
 
 TEST(EvaluatorsTest, MetricsHaveKeysOfTheirOwn) {
@@ -136,7 +159,10 @@ TEST(EvaluatorsTest, WhatMakesNoSenseIsRefusedByItsKey) {
   EXPECT_THAT(refusal(other("")), HasSubstr("label"));
   EXPECT_THAT(refusal(eval("metric_names = ['MulticlasAccuracy']")),
               HasSubstr("did you mean MulticlassAccuracy"));
-  EXPECT_THAT(refusal(eval("metric_names = ['CrossEntropy', 'CrossEntropy']")), HasSubstr("twice"));
+  EXPECT_THAT(refusal(eval("metric_names = ['Dice(']")), HasSubstr("metric_names"));
+  EXPECT_THAT(refusal(eval("metric_names = ['Dice(']")), HasSubstr("no regular expression"));
+  const std::string named = "[[data.eval.metrics]]\nkind = 'CrossEntropy'\nname = 'same'\n";
+  EXPECT_THAT(refusal(eval(named + named)), HasSubstr("same is in it twice"));
   EXPECT_THAT(refusal(eval("subset_num_batches = 0")), HasSubstr("data.eval.subset_num_batches = 0"));
 }
 

@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <iterator>
+
 #include "io/recipe.h"
 #include "runtime/error.h"
 #include "tests/actors/listened_run.h"
@@ -85,12 +88,35 @@ TEST(IterationsTest, GoOnWhereARunIsResumed) {
   }
 }
 
-TEST(IterationsTest, TimesInIterationsNeedTheirLength) {
+TEST(IterationsTest, ADurationInIterationsNeedsTheirLength) {
   const auto complaint = HasSubstr("[train] iteration_length does not say how long one is");
   const Scratch folder;
-  for (const char* train : {"max_duration = '2iter'\n", "max_duration = '1ep'\neval_interval = '1iter'\n"})
-    EXPECT_THAT([&] { iteration_events(train, folder.path("run")); }, ThrowsMessage<UserError>(complaint))
-        << train;
+  EXPECT_THAT([&] { iteration_events("max_duration = '2iter'\n", folder.path("run")); },
+              ThrowsMessage<UserError>(complaint));
+}
+
+TEST(IterationsTest, IntervalsOfThoseWithoutALengthAreOverAtTheEndAlone) {
+  const Scratch folder;
+  EXPECT_THAT(iteration_events("max_duration = '2ep'\neval_interval = '1iter'\n[[callbacks]]\n"
+                               "kind = 'export_for_inference'\nsave_path = 'ep{epoch}'\ninterval = '1iter'\n",
+                               folder.path("run")),
+              ElementsAre("batch 0: iteration_start 0.0", "batch 2: epoch_end 0.1", "batch 4: epoch_end 0.2",
+                          "batch 4: eval_before_all 0.2"));
+  EXPECT_TRUE(std::filesystem::exists(folder.path("run/ep2")));
+  EXPECT_FALSE(std::filesystem::exists(folder.path("run/ep1")));
+}
+
+TEST(IterationsTest, CheckpointsOfThoseWithoutALengthAreAtTheEndAlone) {
+  const auto checkpoints = [](const char* interval) {
+    const Scratch folder;
+    std::string recipe = iterations_recipe("max_duration = '2ep'\n");
+    recipe.replace(recipe.find("1ba"), 3, interval);
+    std::vector<std::string> seen;
+    run_listened(recipe, folder.path("run"), std::make_shared<IterationEvents>(seen, -1), /*fails=*/false);
+    return std::distance(std::filesystem::directory_iterator(folder.path("run/checkpoints")), {});
+  };
+  EXPECT_EQ(checkpoints("1iter"), checkpoints("9ep"));
+  EXPECT_LT(checkpoints("1iter"), checkpoints("1ep"));
 }
 
 }  // namespace

@@ -192,6 +192,17 @@ TEST_F(JobTest, NoTwoLoggersOrCallbacksMayWriteTheSameFile) {
   EXPECT_EQ(why_refused(recipe + save + csv), "it was taken");
 }
 
+TEST_F(JobTest, ALoggersFileHasNoOtherPlaceholders) {
+  const std::string recipe = with_data(kMlp, kPoints, kPoints);
+  EXPECT_THAT(why_refused(recipe + logging_to("csv", "filename = 'y{epoch}.csv'\n")),
+              StartsWith("test.toml:18: loggers.0.filename = \"y{epoch}.csv\": unknown placeholder {epoch}; "
+                         "there are {run_name}, {rank}"));
+  EXPECT_THAT(why_refused(recipe + logging_to("tensorboard", "log_dir = '{runname}'\n")),
+              AllOf(StartsWith("test.toml:18: loggers.0.log_dir = \"{runname}\": "),
+                    HasSubstr("did you mean {run_name}?")));
+  EXPECT_EQ(why_refused(recipe + logging_to("csv", "filename = '{run_name}-{rank}.csv'\n")), "it was taken");
+}
+
 TEST_F(JobTest, ALogIsNoPipeAndNoInput) {
   const std::string recipe = with_data(kMlp, kPoints, kPoints);
   EXPECT_THAT(why_refused(recipe + logging_to("csv", "filename = '/dev/null'\n")),

@@ -22,6 +22,7 @@ using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 using testing::Pair;
 using testing::SizeIs;
@@ -145,6 +146,7 @@ TEST(LoggersTest, TracesAreLoggedWhereAskedFor) {
     });
     EXPECT_THAT(values(*memory, "algorithm_traces/Idle/batch_end"),
                 SizeIs(std::string(wanted) == "true" ? 12 : 0));
+    EXPECT_THAT(values(*memory, "algorithm_traces/Idle/batch_start"), IsEmpty()) << "it did not match";
   }
 }
 

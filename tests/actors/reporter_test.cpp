@@ -10,47 +10,11 @@
 #include "io/json_line.h"
 #include "sim/sim_scheduler.h"
 #include "tests/runtime/scratch.h"
+#include "tests/runtime/small_disk.h"
 #include "tests/runtime/stalled_pipe.h"
 
 namespace tutti {
 namespace {
-
-// A disk with room for so many bytes more; what does not fit is cut short, as the system does.
-class SmallDisk final : public PosixDisk {
- public:
-  explicit SmallDisk(std::size_t room) : room(room) {}
-  std::unique_ptr<WritableFile> open(const std::string& path, bool truncate) override;
-
-  std::size_t room;
-};
-
-class SmallFile final : public WritableFile {
- public:
-  SmallFile(std::unique_ptr<WritableFile> file, uint64_t end, std::size_t& room)
-      : file_(std::move(file)), end_(end), room_(room) {}
-  void append(std::span<const std::byte> bytes) override {
-    file_->write_at(end_, bytes.first(std::min(bytes.size(), room_)));
-    if (bytes.size() > room_) throw OperatingError("No space left on device");
-    end_ += bytes.size();
-    room_ -= bytes.size();
-  }
-  void write_at(uint64_t offset, std::span<const std::byte> bytes) override {
-    file_->write_at(offset, bytes);
-  }
-  void sync() override {}
-  void close() override { file_->close(); }
-
- private:
-  std::unique_ptr<WritableFile> file_;
-  uint64_t end_;
-  std::size_t& room_;
-};
-
-std::unique_ptr<WritableFile> SmallDisk::open(const std::string& path, bool truncate) {
-  auto file = PosixDisk::open(path, truncate);
-  const uint64_t end = size(path);
-  return std::make_unique<SmallFile>(std::move(file), end, room);
-}
 
 class Teller final : public Actor {
  public:
@@ -123,6 +87,20 @@ TEST_F(ReporterTest, LinesWaitForRoomOnTheDisk) {
   EXPECT_EQ(warnings_.size(), 1u) << "of the disk, and to whom warnings go";
 }
 
+TEST_F(ReporterTest, LinesThatNeverFoundRoomAreCountedAtTheEnd) {
+  SmallDisk small(1000);
+  report(small, [&](Context& context, ActorId reporter) {
+    context.send(reporter, ReportFrom{});
+    steps(context, reporter, 1, 300);
+  });
+  const auto found = reported();
+  const int64_t whole = std::count_if(found.begin(), found.end(), [](int64_t step) { return step > 0; });
+  EXPECT_GT(whole, 0);
+  ASSERT_EQ(warnings_.size(), 2u);
+  EXPECT_EQ(warnings_[1],
+            path_ + " lacks " + std::to_string(300 - whole) + " lines, for which there was no room");
+}
+
 TEST_F(ReporterTest, LinesAreWholeWhereverRoomRanOut) {
   constexpr int64_t kMany = 20000;  // more bytes than are kept
   SmallDisk small(1000);
@@ -142,6 +120,10 @@ TEST_F(ReporterTest, LinesAreWholeWhereverRoomRanOut) {
   EXPECT_EQ(found.back(), kMany + 1);
   EXPECT_LT(found.size(), static_cast<std::size_t>(kMany)) << "none was dropped: this proves nothing";
   EXPECT_TRUE(std::is_sorted(found.begin(), found.end()));
+  const std::string lost =
+      " lacks " + std::to_string(kMany + 1 - static_cast<int64_t>(found.size())) + " lines";
+  const auto tells = [&](const std::string& warning) { return warning.find(lost) != std::string::npos; };
+  EXPECT_EQ(std::count_if(warnings_.begin(), warnings_.end(), tells), 1) << lost;
 }
 
 TEST_F(ReporterTest, MetricsAreShownWithTheirLabelsWhereThereAreSeveral) {

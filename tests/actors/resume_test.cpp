@@ -1,69 +1,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-#include <sstream>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "actors/inspect.h"
+#include "io/json_line.h"
 #include "runtime/disk.h"
+#include "sim/invariants/invariants.h"
 #include "sim/local_run.h"
+#include "tests/actors/everything.h"
 #include "tests/actors/sleeping_world.h"
-#include "training/state.h"
 
 namespace tutti {
 namespace {
-
-// 4 batches an epoch, the last of them short. As much as can be had at once.
-constexpr const char* kEverything = R"(
-seed = 5
-[data.train]
-kind = "synthetic"
-samples = 90
-batch_size = 24
-shuffle = true
-[data.eval]
-kind = "synthetic"
-samples = 30
-[[evaluators]]
-label = "often"
-kind = "synthetic"
-samples = 50
-subset_num_batches = 1
-eval_interval = "3ba"
-[optimizer]
-kind = "decoupled_adamw"
-lr = 0.01
-no_decay = ["*.bias"]
-[checkpoint]
-interval = "1ba"
-[precision]
-init_scale = 1e6
-growth_interval = 3
-[[callbacks]]
-kind = "lr_monitor"
-[[callbacks]]
-kind = "optimizer_monitor"
-batch_log_interval = 3
-[[callbacks]]
-kind = "activation_monitor"
-interval = "2ba"
-[[callbacks]]
-kind = "early_stopper"
-monitor = "CrossEntropy"
-comp = "less"
-patience = "2ep"
-[[callbacks]]
-kind = "threshold_stopper"
-monitor = "CrossEntropy"
-comp = "less"
-threshold = 0.0
-[[loggers]]
-kind = "csv"
-[train]
-max_duration = "3ep"
-precision = "amp_fp16"
-grad_accum = [[0, 1], [2, 3], [7, 2]]
-)";
 
 constexpr const char* kImages = R"(
 [model]
@@ -98,13 +49,6 @@ interval = "2ba"
 max_new_tokens = 2
 )";
 
-std::string with_samples(std::string recipe, const std::string& samples) {
-  const std::string heading = "kind = \"synthetic\"\n";
-  for (auto at = recipe.find(heading); at != std::string::npos; at = recipe.find(heading, at + 1))
-    recipe.insert(at + heading.size(), samples);
-  return recipe;
-}
-
 std::string images() { return with_samples(kEverything, "shape = [3, 8, 8]\n") + kImages; }
 std::string text() {
   std::string recipe = with_samples(kEverything, "shape = [8]\ntargets = \"sequence\"\n") + kText;
@@ -114,84 +58,50 @@ std::string text() {
   return recipe;
 }
 
-// Changes the rate by what it has seen; half of that is a number, half a tensor.
-class SteeringByLoss final : public Algorithm {
- public:
-  std::string name() const override { return "SteeringByLoss"; }
-  bool match(Event event, const State&) const override { return event == Event::kBatchEnd; }
-  void apply(Event, State& state, Logger& logger) override {
-    ++steps_;
-    sum_.add_(state.train_loss);
-    logger.log_metrics({{"steering/sum", sum_.item<double>()}, {"steering/steps", double(steps_)}});
-  }
-  std::string state() const override { return std::to_string(steps_); }
-  void restore(const std::string& text) override { steps_ = std::stoi(text); }
-  NamedTensors state_tensors() override { return {{"sum", sum_}}; }
-
- private:
-  int steps_ = 0;
-  at::Tensor sum_ = at::zeros({1}, at::kDouble);
-};
-
 void train_with_all(const std::string& recipe, const std::string& run_dir, const std::string& resume = "") {
   LocalRunOptions options;
   options.ranks = 2;
   options.quiet = true;
   options.run_dir = run_dir;
   options.resume = resume;
-  options.prepare = [](Job& job) {
-    job.listeners = [](int) {
-      Engine::Options listeners;
-      listeners.algorithms = {std::make_shared<SteeringByLoss>()};
-      return listeners;
-    };
-  };
+  options.prepare = add_steering;
   train_in_one_process(recipe_of(recipe), options);
 }
 
-// Of metrics.jsonl, those after the step, without what is measured of time and memory.
-std::vector<std::string> lines_after(const std::string& run_dir, int64_t step) {
-  std::vector<std::string> found;
-  std::istringstream all(read_text(run_dir + "/metrics.jsonl"));
-  for (std::string line; std::getline(all, line);) {
-    auto fields = nlohmann::ordered_json::parse(line);
-    for (const char* measured : {"step_ms", "samples_per_s", "memory_peak_mb", "since_start_s"})
-      fields.erase(measured);
-    if (fields["step"].get<int64_t>() > step) found.push_back(fields.dump());
-  }
-  return found;
+int64_t step_of(const std::string& line) {
+  return line.starts_with("{") ? json_integer(line, "step", -1) : std::stoll(line);
 }
 
-std::vector<std::string> logged_after(const std::string& run_dir, int64_t step) {
-  std::vector<std::string> found;
-  std::istringstream all(read_text(run_dir + "/metrics-rank0.csv"));
-  for (std::string line; std::getline(all, line);)
-    if (std::isdigit(line[0]) && std::stoll(line) > step && line.find("time/") == std::string::npos)
-      found.push_back(line);
-  return found;
+// What metrics.jsonl and the CSV file say of steps after this one.
+std::map<std::string, std::vector<std::string>> logged_after(const std::string& run_dir, int64_t step) {
+  auto files = logged_lines(PosixDisk(), run_dir);
+  files["metrics-rank0.csv"].erase(files["metrics-rank0.csv"].begin());  // the columns' names
+  for (auto& [name, lines] : files)
+    std::erase_if(lines, [&](const std::string& line) { return step_of(line) <= step; });
+  return files;
 }
 
 class ResumeTest : public testing::TestWithParam<std::string (*)()> {};
 
+// Each of these runs goes on from the one before it.
 TEST_P(ResumeTest, AfterAnyStepTheRunIsTheOneThatWentOn) {
   const std::string recipe = GetParam()();
   const Scratch folder;
   const std::string whole = folder.path("whole");
   train_with_all(recipe, whole);
-  const auto checkpoints = PosixDisk().list(whole + "/checkpoints");
-  int resumed = 0;
-  for (const auto& name : checkpoints) {
-    if (!name.starts_with("ep")) continue;
-    const int64_t step = std::stoll(name.substr(name.find("ba") + 2));
+  std::map<int64_t, std::string> names;
+  for (const auto& name : PosixDisk().list(whole + "/checkpoints"))
+    if (name.starts_with("ep")) names[std::stoll(name.substr(name.find("ba") + 2))] = name;
+  EXPECT_THAT(names, testing::SizeIs(12));
+  std::string from = whole;
+  for (const auto& [step, name] : names) {
     const std::string run = folder.path("from-" + name);
-    train_with_all(recipe, run, whole + "/checkpoints/" + name);
-    EXPECT_EQ(lines_after(run, step), lines_after(whole, step)) << name;
+    train_with_all(recipe, run, from + "/checkpoints/" + name);
     EXPECT_EQ(logged_after(run, step), logged_after(whole, step)) << name;
     EXPECT_EQ(inspect_digest(run), inspect_digest(whole)) << name;
-    ++resumed;
+    from = run;
   }
-  EXPECT_GE(resumed, 12);
-  EXPECT_GT(logged_after(whole, 0).size(), 100u);
+  EXPECT_GT(logged_after(whole, 0).at("metrics-rank0.csv").size(), 100u);
 }
 
 INSTANTIATE_TEST_SUITE_P(WithEverything, ResumeTest, testing::Values(images, text));

@@ -383,10 +383,18 @@ TEST_F(StartingFromTest, MetricsAreInEveryCheckpoint) {
 }
 
 TEST_F(StartingFromTest, WhatIsNotCarriedOverSaysWhy) {
-  for (const char* key : {"load_progress_bar = true", "load_object_store = 's3'", "save_metrics = true"})
+  for (const char* key : {"load_progress_bar = true", "load_object_store = 's3'"})
     EXPECT_THAT(refused("a", {.checkpoint = key}),
                 AllOf(StartsWith("test.toml:19: checkpoint."), HasSubstr("not carried over: ")))
         << key;
+}
+
+TEST_F(StartingFromTest, MetricsAreAlwaysSaved) {
+  train("a", {.checkpoint = "save_metrics = true"});
+  EXPECT_FALSE(state("a").metrics.empty());
+  EXPECT_THAT(refused("b", {.checkpoint = "save_metrics = false"}),
+              AllOf(StartsWith("test.toml:19: checkpoint.save_metrics = false: "),
+                    HasSubstr("every checkpoint has them")));
 }
 
 // Each rank's file holds the samples that it would have of a shared one: the bits are the same.

@@ -89,6 +89,18 @@ TEST_F(OwnDataTest, APlaceholderNeedsSamplingOfItsOwn) {
   EXPECT_TRUE(has_own_data(section("part", "own")));
 }
 
+TEST_F(OwnDataTest, AnyOtherPlaceholderIsAnError) {
+  const auto why = [](const std::string& path) {
+    return message_of<UserError>([&] { has_own_data(section(path, "own")); });
+  };
+  EXPECT_THAT(why("part-{rnk}"),
+              HasSubstr("section.path = \"part-{rnk}\": unknown placeholder {rnk}; did you "
+                        "mean {rank}?"));
+  EXPECT_THAT(why("part-{run_name}"), HasSubstr("unknown placeholder {run_name}; there are {rank}, {host}"));
+  EXPECT_THAT(why("part-{rank"), HasSubstr("there is no } to its {"));
+  EXPECT_FALSE(has_own_data(section("part-{run_name}", "global"))) << "a name like any other";
+}
+
 TEST_F(OwnDataTest, AMissingFileIsNamedAsTheRankSeesIt) {
   const Setting parts = section(folder_.path("part-{rank}-{host}"), "own");
   const auto why = message_of<UserError>([&] { make_own_dataset(parts, 1, {7, "there"}); });

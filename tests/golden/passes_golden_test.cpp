@@ -45,6 +45,7 @@ struct Done {
 Done done_at(Event event, const Names& algorithms) {
   Done done;
   State state;
+  state.composer = true;
   Logger logger;
   Engine::Options options;
   options.warn = [&](const std::string& warning) { done.warnings.push_back(warning); };

@@ -65,7 +65,7 @@ Horizon horizon_of(const GoldenCase& c) {
   const double ratio = number_or(c, "scale_schedule_ratio", 1.0);
   const Time whole =
       c.has("max_duration_scaled") ? time_of(c, "max_duration_scaled") : time_of(c, "max_duration") * ratio;
-  return {whole, static_cast<int64_t>(c.number("dataloader_len")), ratio};
+  return {whole, static_cast<int64_t>(c.number("dataloader_len")), ratio, /*composer=*/true};
 }
 
 Timestamp moment(const GoldenCase& c, int64_t batch) {

@@ -20,6 +20,7 @@ RunState state_at(int64_t epoch, int64_t batch) {
   state.sample = 1234;
   state.token = 56789;
   state.seconds = 12.3456;
+  state.epoch_seconds = 4.5;
   state.world = 3;
   return state;
 }
@@ -32,8 +33,9 @@ TEST(CheckpointNames, AreByEpochAndBatch) { EXPECT_EQ(CheckpointNames().at(state
 
 TEST(CheckpointNames, EveryPlaceholderIsPutIn) {
   const CheckpointNames names(
-      "{run_name}_{batch}_{batch_in_epoch}_{sample}_{token}_{total_wct}_{world_size}.pt", "digits");
-  EXPECT_EQ(names.at(state_at(3, 57)), "digits_57_7_1234_56789_12.346_3.pt");
+      "{run_name}_{batch}_{batch_in_epoch}_{sample}_{token}_{total_wct}_{epoch_wct}_{world_size}.pt",
+      "digits");
+  EXPECT_EQ(names.at(state_at(3, 57)), "digits_57_7_1234_56789_12.346_4.500_3.pt");
   EXPECT_TRUE(names.fits(names.at(state_at(3, 57))));
 }
 
@@ -68,6 +70,7 @@ TEST(CheckpointNames, ARankHasNoPartInThem) {
 TEST(CheckpointNames, WhatCannotBeANameIsRefused) {
   EXPECT_THAT(why("ba{bacth}"), HasSubstr("unknown placeholder {bacth}; did you mean {batch}?"));
   EXPECT_THAT(why("ba{batch"), HasSubstr("no }"));
+  EXPECT_THAT(why("after-{epoch_wct}"), HasSubstr("not by their age"));
   EXPECT_THAT(why("{epoch}/{batch}"), HasSubstr("without /"));
   EXPECT_THAT(why(""), HasSubstr("expected the name of a folder"));
   EXPECT_THAT(why(".{batch}"), HasSubstr("begins with a dot"));

@@ -35,6 +35,11 @@ class Crashes(tutti_run.RunTest):
             with self.subTest(number.name):
                 self.assertEqual(self.crash(number, ranks=1).code, -number)
 
+    def test_by_what_else_ends_a_process(self):
+        for number in (signal.SIGUSR1, signal.SIGXCPU, signal.SIGALRM):
+            with self.subTest(number.name):
+                self.assertEqual(self.crash(number, ranks=1).code, -number)
+
     def test_each_rank_of_one_process(self):
         run = self.folder / "run"
         running = start(run, "--local-ranks", 2, ranks=1, **FOREVER)

@@ -105,6 +105,13 @@ class Simulate(tutti_run.RunTest):
         self.assertEqual(finished.code, 2, finished.text)
         self.assertEqual(len(finished.errors()), 1, finished.text)
 
+    def test_a_job_that_does_not_come_to_train_is_refused_once(self):
+        finished = tutti("simulate", TINY, "--seeds", "1..8", "--set", "checkpoint.load_path=missing").wait()
+        self.assertEqual(finished.code, 2, finished.text)
+        self.assertEqual(len(finished.errors()), 1, finished.text)
+        self.assertIn("missing", finished.text)
+        self.assertNotIn("seed 1:", finished.text)
+
     def test_a_failing_seed_says_how_to_have_it_again(self):
         # A run that ends by the clock ends at another step with every seed.
         text = self.simulate("--seeds", "3..8", "--set", "train.max_duration=1sec", "--set", "run_name=it's a failure",

@@ -171,6 +171,50 @@ TEST_F(InvariantsTest, APublishedCheckpointHasAllBitsOfTheRunWithoutFaults) {
               ElementsAre(AllOf(HasSubstr("after step 15"), HasSubstr("another state"))));
 }
 
+TEST_F(InvariantsTest, ARunThatCameToItsEndHasLoggedWhatTheOneWithoutFaultsHas) {
+  fault_free.logged["metrics.jsonl"] = {"{\"step\":1}", "{\"step\":2}"};
+  const auto found_in = [&](const std::vector<std::string>& lines, const StartSeen& start) {
+    RunSeen run;
+    run.starts.push_back(start);
+    run.logged["metrics.jsonl"] = lines;
+    const FaultPlan plan = make_fault_plan(
+        parse_recipe("[[fault]]\nkind = 'disk_full'\nfile = 'metrics'\n", "plan.toml"), kWorld);
+    const RunFacts facts{job, plan, fault_free, kHangTimeout, {}};
+    Findings findings;
+    check_logs(facts, run, findings);
+    return findings;
+  };
+  const auto& right = fault_free.logged["metrics.jsonl"];
+  EXPECT_THAT(found_in(right, a_start()), IsEmpty());
+  EXPECT_THAT(found_in({right[0], right[0]}, a_start()),
+              ElementsAre("metrics.jsonl, line 2, has {\"step\":1}; that of the run without faults has "
+                          "{\"step\":2}"));
+  EXPECT_THAT(found_in({right[0]}, a_start()), ElementsAre(HasSubstr("line 2, has nothing")));
+  EXPECT_THAT(found_in({right[0], right[1], right[1]}, a_start()),
+              ElementsAre(HasSubstr("the run without faults has nothing")));
+  for (const char* fault : {"disk_full", "out_of_memory"}) {
+    StartSeen struck = a_start();
+    struck.faults[fault] = 1;
+    EXPECT_THAT(found_in({}, struck), IsEmpty()) << fault;
+  }
+}
+
+TEST_F(InvariantsTest, WhatWasMeasuredIsNotComparedInLogs) {
+  SimDisk disk;
+  const auto view = disk.view(0);
+  view->make_folders(job.run_dir);
+  const auto put = [&](const std::string& name, const std::string& text) {
+    view->open(job.run_dir + "/" + name, /*truncate=*/true)->append(std::as_bytes(std::span(text)));
+  };
+  put("metrics.jsonl", "{\"step\": 1, \"loss\": 0.5, \"step_ms\": 3, \"throughput/batches_per_sec\": 9}\n");
+  put("metrics-rank0.csv", "step,batch,epoch,name,value\n1,0,0,time/batch,0\n1,0,0,time/total,0.2\n");
+  put("log.txt", "of other kinds nothing is known\n");
+  EXPECT_THAT(logged_lines(*view, job.run_dir),
+              ElementsAre(testing::Pair("metrics-rank0.csv",
+                                        ElementsAre("step,batch,epoch,name,value", "1,0,0,time/batch,0")),
+                          testing::Pair("metrics.jsonl", ElementsAre("{\"step\":1,\"loss\":0.5}"))));
+}
+
 class CheckpointsOfSimDiskTest : public InvariantsTest {
  protected:
   std::string folder(int64_t step) const { return job.checkpoints + "/ep0-ba" + std::to_string(step); }

@@ -70,6 +70,15 @@ class ForgetsToSync final : public DiskBelow {
   std::string name_;
 };
 
+// A run that goes on does not see its log, and begins another.
+class HidesTheLog final : public DiskBelow {
+ public:
+  using DiskBelow::DiskBelow;
+  bool exists(const std::string& path) const override {
+    return !path.ends_with("/metrics.jsonl") && below_->exists(path);
+  }
+};
+
 class ForgetsFolders final : public DiskBelow {
  public:
   using DiskBelow::DiskBelow;
@@ -340,6 +349,12 @@ std::vector<Bug> planted_bugs() {
       {"RankFilesAreNotSynced", "power_loss", disk_bug<ForgetsToSync>(std::string("rank-"))},
       {"TheManifestIsNotSynced", "power_loss", disk_bug<ForgetsToSync>(std::string("manifest"))},
       {"FoldersAreNotSynced", "power_loss", disk_bug<ForgetsFolders>()},
+      {"TheLogIsNotSynced",
+       "power_loss",
+       disk_bug<ForgetsToSync>(std::string("metrics")),
+       {},
+       "metrics.jsonl, line"},
+      {"ALogBeginsAnewOnResuming", "death", disk_bug<HidesTheLog>(), {}, "metrics.jsonl, line"},
       {"PublishingCopiesFiles", "death", disk_bug<CopiesInsteadOfRenaming>()},
       {"FilesAreWrittenAfterTheyAreCalledDurable",
        "",

@@ -5,6 +5,7 @@
 
 #include "runtime/error.h"
 #include "sim/seed_farm.h"
+#include "tests/runtime/scratch.h"
 
 namespace tutti {
 namespace {
@@ -35,6 +36,7 @@ TEST(SeedLineTest, ReadsBackWhatItWrote) {
   EXPECT_EQ(read->rank_steps, 5);
   EXPECT_THAT(read->findings, ElementsAre("one", "two things happened"));
   EXPECT_EQ(parse_begin_line(begin_line(9)), 9u);
+  EXPECT_EQ(parse_refusal_line(refusal_line("a.toml:3: there\tis none")), "a.toml:3: there is none");
 }
 
 TEST(SeedLineTest, OtherLinesAreOtherLines) {
@@ -42,6 +44,7 @@ TEST(SeedLineTest, OtherLinesAreOtherLines) {
                                   std::string("tutti-seed-result\t1"), goes_on_line()}) {
     EXPECT_FALSE(parse_seed_line(line)) << line;
     EXPECT_FALSE(parse_begin_line(line)) << line;
+    EXPECT_FALSE(parse_refusal_line(line)) << line;
   }
 }
 
@@ -133,6 +136,12 @@ TEST(SeedFarmTest, ASeedMayTakeLongAsLongAsItSaysThatItGoesOn) {
       "; done";
   EXPECT_THAT(farmed({.body = slow}, 2, kShortPatience),
               ElementsAre("1 well", "2 well", "3 well", "4 well", "5 well"));
+}
+
+TEST(SeedFarmTest, AJobThatCannotStartIsRefusedOnce) {
+  const std::string refuses = "printf '%s\\n' '" + refusal_line("a.toml:3: there is none") + "'; exit 2";
+  for (const int jobs : {1, 3})
+    EXPECT_EQ(message_of<UserError>([&] { farmed({.before = refuses}, jobs); }), "a.toml:3: there is none");
 }
 
 TEST(SeedFarmTest, AProcessThatCannotStartIsAnError) {

@@ -9,9 +9,11 @@
 
 #include "actors/heartbeat.h"
 #include "io/recipe.h"
+#include "runtime/error.h"
 #include "runtime/resolve.h"
 #include "tensors/meter.h"
 #include "tests/actors/second_pass.h"
+#include "tests/runtime/scratch.h"
 #include "tests/sim/small_job.h"
 
 namespace tutti {
@@ -160,6 +162,14 @@ TEST(SimulationTest, TooLittleMemoryForOneSampleIsFound) {
               testing::Contains(testing::AllOf(HasSubstr("without faults: start 1 ended badly"),
                                                HasSubstr("rank 2 ran out of memory"),
                                                HasSubstr("one sample at a time"))));
+}
+
+// Nor is it a finding of every seed.
+TEST(SimulationTest, AJobThatCannotStartIsRefused) {
+  Setting job = small_job();
+  job.find("checkpoint")->find("resume")->value = std::string("/no such folder");
+  const std::string why = message_of<UserError>([&] { Simulation(job, 2, {}); });
+  EXPECT_THAT(why, HasSubstr("checkpoint.resume = \"/no such folder\": "));
 }
 
 class EachFault : public testing::TestWithParam<std::string> {};

@@ -133,6 +133,9 @@ TEST_F(EngineTest, AfterIsTheReverseOfBefore) {
 TEST_F(EngineTest, WhoNeedsToBeFirstOrLastIs) {
   sayer("A"), sayer("last", {.last = true}), sayer("B"), sayer("first", {.first = true});
   EXPECT_THAT(run(Event::kInit), ElementsAre("first", "A", "B", "last"));
+  EXPECT_THAT(run(Event::kAfterDataloader), ElementsAre("first", "B", "A", "last"));
+  state_.composer = true;
+  EXPECT_THAT(run(Event::kInit), ElementsAre("first", "A", "B", "last"));
   EXPECT_THAT(run(Event::kAfterDataloader), ElementsAre("last", "B", "A", "first"));
 }
 
@@ -168,8 +171,8 @@ TEST_F(EngineTest, TracesAreLoggedWhereAskedFor) {
   sayer("EMA"), sayer("SWA")->wants = [](Event, const State&) { return false; };
   options_.log_traces = true;
   Engine(state_, logger, options_).run_event(Event::kBatchEnd);
-  EXPECT_THAT(logger.seen, ElementsAre(std::pair("algorithm_traces/EMA/batch_end", 1),
-                                       std::pair("algorithm_traces/SWA/batch_end", 0)));
+  EXPECT_THAT(logger.seen, ElementsAre(std::pair("algorithm_traces/EMA/batch_end", 1)))
+      << "of those that matched alone";
 }
 
 TEST_F(EngineTest, CallbacksGetTheFunctionOfTheEvent) {

@@ -161,6 +161,47 @@ TEST(Metric, OtherClassesThanTheModelHasAreAUserError) {
       testing::ThrowsMessage<UserError>(testing::HasSubstr("num_classes is 3")));
 }
 
+std::string message_of_update(const MetricPtr& metric, const at::Tensor& outputs, const at::Tensor& target) {
+  try {
+    metric->update(outputs, target);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Metric, AccuracyRefusesTargetsThatAreNotOneForEachRowOfScores) {
+  const auto refusal = [](at::IntArrayRef outputs, at::IntArrayRef target) {
+    return message_of_update(make_metric("MulticlassAccuracy"), at::rand(outputs),
+                             at::zeros(target, at::kLong));
+  };
+  EXPECT_EQ(refusal({2, 5}, {2}), "");
+  EXPECT_EQ(refusal({2, 5, 3}, {2, 3}), "");
+  EXPECT_THAT(refusal({2, 3, 5}, {2, 3}), testing::HasSubstr("[2, 3, 5] and [2, 3]"));
+  EXPECT_THAT(refusal({2, 5}, {3}), testing::HasSubstr("[2, 5] and [3]"));
+  EXPECT_THAT(refusal({2, 5}, {2, 1}), testing::HasSubstr("[2, 5] and [2, 1]"));
+}
+
+TEST(Metric, MeanSquaredLossRefusesTargetsOfAnotherShape) {
+  const auto refusal = [](at::IntArrayRef outputs, at::IntArrayRef target) {
+    return message_of_update(metric("LossMetric", {"loss", std::string("mse")}), at::rand(outputs),
+                             at::rand(target));
+  };
+  EXPECT_EQ(refusal({4, 1}, {4, 1}), "");
+  EXPECT_THAT(refusal({4, 1}, {4}), testing::HasSubstr("[4, 1]; they are [4]"));
+  EXPECT_THAT(refusal({1, 1}, {1}), testing::HasSubstr("[1, 1]; they are [1]"));
+}
+
+TEST(Metric, NameOfATableIsWhatItIsMeasuredUnder) {
+  EXPECT_EQ(metric("CrossEntropy", {"name", std::string("mine")})->measured_name(), "mine");
+  EXPECT_EQ(make_metric("CrossEntropy")->measured_name(), "CrossEntropy");
+  EXPECT_THAT(
+      [] {
+        metric("CrossEntropy", {"name", std::string()});
+      },
+      testing::ThrowsMessage<UserError>(testing::HasSubstr("not empty")));
+}
+
 TEST(Metric, RootOfTheMeanSquaredErrorIsHadByItsKey) {
   const MetricPtr root = metric("MeanSquaredError", {"squared", false});
   root->update(at::ones({2, 3}), at::full({2, 3}, 4.0));

@@ -139,6 +139,35 @@ TEST(Optimizer, APatternThatFitsNoParameterIsRefused) {
               testing::ThrowsMessage<UserError>(testing::HasSubstr("no parameter's name is like *.bias")));
 }
 
+// As the weights of 32 bits, but for their rounding; 100 numbers are several vectors and a rest.
+TEST(Optimizer, WeightsOf16BitsMoveAsWideOnesDo) {
+  for (const char* kind : {"sgd", "decoupled_sgdw", "adam", "adamw", "decoupled_adamw"}) {
+    const auto trained = [&](at::ScalarType dtype) {
+      const at::Tensor ramp = at::linspace(0.5, 1.0, 100).to(dtype);
+      std::vector<ParamView> views{whole_view("fc.weight", ramp.clone())};
+      const auto optimizer = make_optimizer(section_with({{"kind", std::string(kind)},
+                                                          {"lr", 0.1},
+                                                          {"weight_decay", 0.01},
+                                                          {"momentum", 0.9},
+                                                          {"dampening", 0.1},
+                                                          {"nesterov", false},
+                                                          {"betas", list_value({0.9, 0.99})},
+                                                          {"eps", 1e-8},
+                                                          {"amsgrad", false}}),
+                                            views);
+      for (int step = 0; step < 3; ++step) {
+        views[0].grad = ramp.clone();
+        optimizer->step(at::full({}, 2.0));
+      }
+      return views[0].tensor.to(at::kFloat);
+    };
+    const at::Tensor wide = trained(at::kFloat);
+    EXPECT_GT((wide - at::linspace(0.5, 1.0, 100)).abs().min().item<double>(), 0.05) << kind;
+    for (const auto dtype : {at::kBFloat16, at::kHalf})
+      EXPECT_LT((trained(dtype) - wide).abs().max().item<double>(), 0.01) << kind << " " << dtype;
+  }
+}
+
 TEST(OptimizerDeathTest, GradientLaidOutOtherwiseIsRefused) {
   std::vector<ParamView> views{whole_view("conv.bias", at::ones({2, 3}).t())};
   views[0].grad = at::ones({3, 2});

@@ -42,6 +42,23 @@ TEST(Schedule, ConstantAfterAWarmupMustReachTheEndOfTheTraining) {
   expect_refusal(section("constant_with_warmup", "10ba", "3ep"), {Time::parse("4ep"), 10}, "t_max");
 }
 
+// Six batches, stretched to twelve of forty.
+TEST(Schedule, AWarmupThatTheRatioStretchesIsLeftAtItsTop) {
+  const Horizon horizon{Time::parse("40ba"), 10, 2.0};
+  const auto alpha = [&](const char* kind, bool composer, int64_t batch) {
+    Horizon own = horizon;
+    own.composer = composer;
+    return make_schedule(section(kind, "6ba", "1dur"), own)({.batch = batch});
+  };
+  for (const bool composer : {false, true}) EXPECT_DOUBLE_EQ(alpha("linear_with_warmup", composer, 3), 0.25);
+  EXPECT_DOUBLE_EQ(alpha("linear_with_warmup", false, 9), 0.75);
+  EXPECT_DOUBLE_EQ(alpha("linear_with_warmup", false, 12), 1.0);
+  EXPECT_DOUBLE_EQ(alpha("linear_with_warmup", false, 26), 0.5);
+  EXPECT_DOUBLE_EQ(alpha("linear_with_warmup", true, 6), 1.0) << "half way up";
+  EXPECT_DOUBLE_EQ(alpha("cosine_annealing_with_warmup", false, 26), 0.5);
+  EXPECT_DOUBLE_EQ(alpha("constant_with_warmup", false, 11), 0.5 * 11 / 12);
+}
+
 TEST(Schedule, WithoutAWayToGoIsRefused) {
   for (const char* kind : {"linear", "cosine_annealing"})
     expect_refusal(section(kind, "0ba", "0ba"), {Time::parse("4ep"), 10}, "t_max");

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "runtime/placeholders.h"
 #include "training/loggers/command_logger.h"
 #include "training/loggers/console_logger.h"
 #include "training/loggers/file_logger.h"
@@ -72,6 +73,7 @@ const Setting* named_file(const Setting& section) {
 
 void check_logger(const Setting& section) {
   const Setting* named = named_file(section);
+  if (named) require_placeholders(*named, {"run_name", "rank"});
   if (named && !section.at("rank_zero_only").boolean() && named->text().find("{rank}") == std::string::npos)
     named->fail("expected {rank} in it, since every rank writes one (rank_zero_only = false)");
 }

@@ -29,8 +29,8 @@ struct LoggerSeams {
 // asks for.
 Destinations make_loggers(const Setting& recipe, const LoggerSeams& seams);
 
-// Throws UserError where [[loggers]] name what there is not: hosted services, a file that several ranks would
-// write.
+// Throws UserError where [[loggers]] name what there is not: hosted services, a placeholder of a file's name,
+// a file that several ranks would write.
 void check_loggers(const Setting& recipe);
 
 }  // namespace tutti

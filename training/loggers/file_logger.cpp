@@ -1,6 +1,7 @@
 #include "training/loggers/file_logger.h"
 
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 
@@ -14,8 +15,9 @@ constexpr const char* kHeader = "step,batch,epoch,name,value";
 
 void warn_on_stderr(const std::string& what) { std::fprintf(stderr, "warning: %s\n", what.c_str()); }
 
-// As few digits as give back all bits.
+// As few digits as give back all bits. What is no number has a sign by chance.
 std::string number_text(double value) {
+  if (std::isnan(value)) return "nan";
   char text[32];
   const auto end = std::to_chars(text, text + sizeof text, value).ptr;
   return {text, end};
@@ -83,7 +85,7 @@ void FileLines::open(const LogStart& start) {
   auto file = std::make_unique<LineFile>(disk_, path, kind_.step_of, warn_);
   if (start.goes_on)
     file->resume(start.step, [&](const std::string& line) {
-      if (start.step_is_whole && kind_.step_of(line) == start.step) there_.insert(key_of(line));
+      if (kind_.step_of(line) == start.step) there_.insert(key_of(line));
     });
   else
     file->begin();
@@ -98,10 +100,14 @@ void FileLines::append(const std::string& line) {
   if (there_.empty() || !there_.contains(key_of(line))) file_->append(line);
 }
 
-void FileLines::flush(bool sync, bool now) {
-  if (!file_ || (!sync && !now && unflushed_ < options_.flush_interval)) return;
+void FileLines::flush(bool sync) {
+  if (!file_ || (!sync && unflushed_ < options_.flush_interval)) return;
   unflushed_ = 0;
   file_->flush(sync);
+}
+
+void FileLines::finish() {
+  if (file_) file_->finish();
 }
 
 FileLogger::FileLogger(Disk& disk, LoggedFile file, bool log_traces, LineFile::Warn warn)

@@ -28,7 +28,8 @@ struct LineKind {
 };
 
 // What loggers of files have in common: lines that outlive a kill, are cut where a run goes on, and are not
-// repeated by a run that was over, which evaluates again. Such a run counts from the next epoch.
+// repeated of the step after which it goes on: a run that was over evaluates again, and one whose evaluation
+// was cut may have done it before it was killed. Such a run may count from the next epoch.
 class FileLines {
  public:
   // `warn`: is told what cannot be written; empty: standard error is.
@@ -38,7 +39,8 @@ class FileLines {
   void append(const std::string& line);
   bool empty() const { return file_->empty(); }
   void step_end() { ++unflushed_; }
-  void flush(bool sync, bool now = false);
+  void flush(bool sync);
+  void finish();
   const LoggedFile& options() const { return options_; }
 
  private:
@@ -66,7 +68,7 @@ class LineLogger : public Destination {
   void step_end(const LogTime&) override { lines_.step_end(); }
   void flush(bool sync) override { lines_.flush(sync); }
   bool finish(bool) override {
-    lines_.flush(/*sync=*/false, /*now=*/true);
+    lines_.finish();
     return true;
   }
 

@@ -41,15 +41,18 @@ void TensorboardLogger::open(const LogStart& start) {
   const std::vector<std::string> names = disk_.list(folder);
   file_.emplace(disk_, new_path(folder), now_s());
   if (!names.empty()) file_->restart(start.goes_on ? start.at.batch + 1 : 0, now_s());
-  if (!start.goes_on || !start.step_is_whole) return;
+  if (!start.goes_on) return;
   for (const auto& name : names)
     if (name.starts_with(kFilesBegin)) earlier_.push_back(folder + "/" + name);
 }
 
-// A run that was over evaluates again.
+// What is done again and logged before the batch is counted, TensorBoard knows already: it voids later points
+// alone. So with what a run that was over evaluates again.
 void TensorboardLogger::leave_out_repeats(const LogTime& time) {
-  if (earlier_.empty() || time.step > start_.step) return;
-  file_->leave_out(records_of_step(disk_, std::exchange(earlier_, {}), start_.at.batch));
+  if (earlier_.empty()) return;
+  const bool again = time.at.batch <= start_.at.batch;
+  const auto earlier = std::exchange(earlier_, {});
+  if (again) file_->leave_out(records_of_step(disk_, earlier, start_.at.batch));
 }
 
 // TensorBoard reads a folder's files in the order of their names.
@@ -109,6 +112,9 @@ void TensorboardLogger::flush(bool sync) {
 
 bool TensorboardLogger::finish(bool) {
   write(/*sync=*/false);
+  const int64_t lacking = file_ ? file_->lacking() : 0;
+  if (lacking > 0)
+    warn(file_->path() + " lacks " + std::to_string(lacking) + " records, for which there was no room");
   return true;
 }
 

@@ -3,9 +3,11 @@
 #include <ATen/ops/mse_loss.h>
 
 #include <map>
+#include <sstream>
 
 #include "models/losses/cross_entropy.h"
 #include "models/losses/dice_loss.h"
+#include "runtime/error.h"
 #include "runtime/resolve_section.h"
 #include "training/catalog.h"
 #include "training/metrics/binary_f1_score.h"
@@ -57,9 +59,18 @@ MetricPtr mean_squared_error(const Setting& keys, bool) {
   return std::make_unique<MeanSquaredError>(keys.at("squared").boolean());
 }
 
+// torch would repeat the smaller of the two until it fits: [N, 1] and [N] come to a mean over [N, N].
+at::Tensor mse_of_one_shape(const at::Tensor& outputs, const at::Tensor& target) {
+  if (outputs.sizes() == target.sizes()) return at::mse_loss(outputs, target);
+  std::ostringstream message;
+  message << "LossMetric: mse needs targets of the outputs' shape, " << outputs.sizes() << "; they are "
+          << target.sizes();
+  throw UserError(message.str());
+}
+
 LossMetric::Loss loss_named(const std::string& name) {
   using at::Tensor;
-  if (name == "mse") return [](const Tensor& x, const Tensor& y) { return at::mse_loss(x, y); };
+  if (name == "mse") return mse_of_one_shape;
   if (name == "binary_cross_entropy_with_logits")
     return [](const Tensor& x, const Tensor& y) { return tutti::binary_cross_entropy_with_logits(x, y); };
   if (name == "dice") return [](const Tensor& x, const Tensor& y) { return dice_loss(x, y); };
@@ -101,7 +112,11 @@ Setting table_of(const Setting& name) {
 
 MetricPtr make_metric(const Setting& setting, bool composer) {
   const Setting keys = resolve_section(metric_catalog(), setting.is_text() ? table_of(setting) : setting, {});
-  return metric_makers().at(keys.at("kind").text())(keys, composer);
+  MetricPtr metric = metric_makers().at(keys.at("kind").text())(keys, composer);
+  if (!keys.has("name")) return metric;
+  if (keys.at("name").text().empty()) keys.at("name").fail("expected a name that is not empty");
+  metric->set_measured_name(keys.at("name").text());
+  return metric;
 }
 
 MetricPtr make_metric(const std::string& name, bool composer) {

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
+#include "runtime/error.h"
 #include "training/metrics/class_counts.h"
 
 namespace tutti {
@@ -31,6 +33,17 @@ bool are_plain_rows(const at::Tensor& outputs, const at::Tensor& target) {
          target.is_contiguous() && target.is_cpu() && target.scalar_type() == at::kLong;
 }
 
+// Other shapes can be of as many rows, whose scores would be counted against any target.
+void require_scores_of(const at::Tensor& target, const at::Tensor& outputs) {
+  const bool fits = target.dim() > 0 && outputs.dim() == target.dim() + 1 &&
+                    outputs.size(0) == target.size(0) && outputs.sizes().slice(2) == target.sizes().slice(1);
+  if (fits) return;
+  std::ostringstream message;
+  message << "MulticlassAccuracy: expected scores [N, classes, ...] of targets [N, ...], found "
+          << outputs.sizes() << " and " << target.sizes();
+  throw UserError(message.str());
+}
+
 }  // namespace
 
 MulticlassAccuracy::MulticlassAccuracy(const Options& options)
@@ -39,6 +52,7 @@ MulticlassAccuracy::MulticlassAccuracy(const Options& options)
       sums_(3 * cells_, 0.0) {}
 
 void MulticlassAccuracy::update(const at::Tensor& outputs, const at::Tensor& target) {
+  require_scores_of(target, outputs);
   if (options_.num_classes > 0) require_classes(name(), outputs, options_.num_classes);
   if (!options_.macro && options_.top_k == 1 && are_plain_rows(outputs, target)) {
     count_rows(outputs, target);

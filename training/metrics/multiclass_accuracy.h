@@ -6,7 +6,7 @@ namespace tutti {
 
 // How often the target is among the `top_k` highest of the scores (dim 1 of [N, classes, ...]): torchmetrics'
 // MulticlassAccuracy. Over all samples, or as the mean over the classes that occur, in the targets or, with
-// top_k 1, in the predictions.
+// top_k 1, in the predictions. Throws UserError where targets are not [N, ...].
 class MulticlassAccuracy final : public Metric {
  public:
   struct Options {

@@ -100,22 +100,29 @@ Schedule polynomial(const ScheduleReader& in) {
              const Timestamp& now) { return power_curve(part_of(now, end), power, to); };
 }
 
-// Up in a straight line from 0 to `peak`, then `rest`. The ratio, where asked for, stretches the line's slope
-// but not the moment at which it is left: Composer's way.
+// The end of the line up from 0 to the peak; the ratio stretches it where that is asked for.
+Time slope_end(const ScheduleReader& in) {
+  return in.time("t_warmup", in.flag("scale_warmup") ? in.ratio() : 1.0);
+}
+
+// When the line is left for what follows it: at its end; in Composer at what would be its end without the
+// ratio, half way up or a while behind.
+Time warmup_end(const ScheduleReader& in) { return in.composer() ? in.time("t_warmup", 1.0) : slope_end(in); }
+
+// Up in a straight line from 0 to `peak`, then `rest`.
 Schedule warmed_up(const ScheduleReader& in, double peak, Schedule rest) {
-  const Time end = in.time("t_warmup", 1.0);
-  const Time slope_end = in.flag("scale_warmup") ? in.time("t_warmup", in.ratio()) : end;
-  if (end.value() > 0.0 && slope_end.value() <= 0.0)
+  const Time end = warmup_end(in), top = slope_end(in);
+  if (in.time("t_warmup", 1.0).value() > 0.0 && top.value() <= 0.0)
     in.fail("t_warmup", "nothing is left of it under this scale-schedule ratio");
   return [=, rest = std::move(rest)](const Timestamp& now) {
-    return now.get(end.unit()) < end ? line(part_of(now, slope_end), 0.0, peak) : rest(now);
+    return now.get(end.unit()) < end ? line(part_of(now, top), 0.0, peak) : rest(now);
   };
 }
 
 Schedule multistep_with_warmup(const ScheduleReader& in) { return warmed_up(in, 1.0, multistep(in)); }
 
 Schedule line_with_warmup(const ScheduleReader& in, double from, double to) {
-  const Time begin = in.time("t_warmup", 1.0);
+  const Time begin = warmup_end(in);
   return warmed_up(in, from, [=, end = in.end_after(begin)](const Timestamp& now) {
     return line(part_of(now, begin, end), from, to);
   });
@@ -131,14 +138,14 @@ Schedule linear_with_warmup(const ScheduleReader& in) {
 }
 
 Schedule cosine_annealing_with_warmup(const ScheduleReader& in) {
-  const Time begin = in.time("t_warmup", 1.0);
+  const Time begin = warmup_end(in);
   return warmed_up(in, 1.0, [=, to = in.number("alpha_f"), end = in.end_after(begin)](const Timestamp& now) {
     return half_cosine(part_of(now, begin, end), to);
   });
 }
 
 Schedule polynomial_with_warmup(const ScheduleReader& in) {
-  const Time begin = in.time("t_warmup", 1.0);
+  const Time begin = warmup_end(in);
   return warmed_up(in, 1.0,
                    [=, power = in.number("power"), to = in.number("alpha_f"), end = in.end_after(begin)](
                        const Timestamp& now) { return power_curve(part_of(now, begin, end), power, to); });

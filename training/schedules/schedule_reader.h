@@ -22,6 +22,7 @@ class ScheduleReader {
   Time end_after(const Time& warmup) const;
   Time max_duration() const { return place({1.0, TimeUnit::kDuration}, horizon_, 1.0); }
   double ratio() const { return horizon_.scale_schedule_ratio; }
+  bool composer() const { return horizon_.composer; }
   [[noreturn]] void fail(const char* key, const std::string& message) const {
     section_.at(key).fail(message);
   }

@@ -17,7 +17,7 @@ void EarlyStopper::look(State& state) {
   if (!metric_.is_of(state)) return;
   const double value = metric_.value(state);
   const Time now = state.timestamp.get(patience_.unit());
-  if (!best_ || (metric_.better(value, best_->value) && std::abs(value - best_->value) > min_delta_))
+  if (!best_ || (metric_.better(value, best_->value, state) && std::abs(value - best_->value) > min_delta_))
     best_ = {value, now};
   if (now - best_->at > patience_) state.stop_training();
 }

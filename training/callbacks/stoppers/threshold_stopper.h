@@ -23,7 +23,8 @@ class ThresholdStopper final : public Callback {
 
  private:
   void look(State& state) {
-    if (metric_.is_of(state) && metric_.better(metric_.value(state), threshold_)) state.stop_training();
+    if (metric_.is_of(state) && metric_.better(metric_.value(state), threshold_, state))
+      state.stop_training();
   }
 
   WatchedMetric metric_;

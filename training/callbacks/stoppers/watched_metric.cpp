@@ -9,16 +9,20 @@
 namespace tutti {
 namespace {
 
-bool is_loss(const std::string& monitor) {
+using Parts = std::initializer_list<const char*>;
+
+// Of names of metrics of which less is better; Composer forgets the last.
+constexpr Parts kComposersLosses = {"loss", "error", "perplexity"};
+constexpr Parts kLosses = {"loss", "error", "perplexity", "crossentropy"};
+
+bool names_one_of(const std::string& monitor, Parts parts) {
   const std::string name = lower_case(monitor);
-  for (const char* part : {"loss", "error", "perplexity"})
-    if (name.find(part) != std::string::npos) return true;
-  return false;
+  return std::ranges::any_of(parts, [&](const char* part) { return name.find(part) != std::string::npos; });
 }
 
-bool is_greater(const WatchedMetric::Options& options) {
+bool is_greater(const WatchedMetric::Options& options, Parts losses) {
   const std::string comp = lower_case(options.comp);
-  if (comp.empty()) return !is_loss(options.monitor.text());
+  if (comp.empty()) return !names_one_of(options.monitor.text(), losses);
   if (comp == "greater" || comp == "gt") return true;
   if (comp == "less" || comp == "lt") return false;
   throw UserError("comp: expected greater, gt, less or lt, found '" + options.comp + "'");
@@ -27,7 +31,13 @@ bool is_greater(const WatchedMetric::Options& options) {
 }  // namespace
 
 WatchedMetric::WatchedMetric(Options options)
-    : options_(std::move(options)), greater_(is_greater(options_)) {}
+    : options_(std::move(options)),
+      greater_(is_greater(options_, kLosses)),
+      composers_greater_(is_greater(options_, kComposersLosses)) {}
+
+bool WatchedMetric::better(double one, double other, const State& state) const {
+  return (state.composer ? composers_greater_ : greater_) ? one > other : one < other;
+}
 
 void WatchedMetric::require(const State& state) const {
   const std::string& monitor = options_.monitor.text();

@@ -13,7 +13,8 @@ class WatchedMetric {
   struct Options {
     Setting monitor;               // "MulticlassAccuracy"; blamed for errors
     std::string dataloader_label;  // "eval"
-    std::string comp;              // "greater", "gt", "less", "lt"; "": less of a loss, error or perplexity
+    std::string
+        comp;  // "greater", "gt", "less", "lt"; "": less of a loss, error, perplexity or cross entropy
   };
 
   explicit WatchedMetric(Options options);
@@ -24,11 +25,11 @@ class WatchedMetric {
   // Whether the events that come now are of its data.
   bool is_of(const State& state) const { return state.dataloader_label == options_.dataloader_label; }
   double value(const State& state) const;  // UserError where there is none
-  bool better(double one, double other) const { return greater_ ? one > other : one < other; }
+  bool better(double one, double other, const State& state) const;
 
  private:
   Options options_;
-  bool greater_;
+  bool greater_, composers_greater_;  // are better
 };
 
 }  // namespace tutti

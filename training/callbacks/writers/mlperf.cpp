@@ -105,14 +105,14 @@ void MLPerfCallback::eval_end(State& state, Logger&) {
   write({.key = "eval_stop", .metadata = {{"epoch_num", now(state)}}, .type = "INTERVAL_END"});
   write({"eval_accuracy", as_json(value), {{"epoch_num", now(state)}}});
   write({.key = "block_stop", .metadata = {{"first_epoch_num", now(state)}}, .type = "INTERVAL_END"});
-  if (!metric_.better(value, options_.target)) return;
+  if (!metric_.better(value, options_.target, state)) return;
   write({.key = "run_stop", .metadata = {{"status", std::string("success")}}, .type = "INTERVAL_END"});
   succeeded_ = true;
   if (options_.exit_at_target) state.stop_training();
 }
 
 void MLPerfCallback::close(State&, Logger&) {
-  if (file_) file_->flush();
+  if (file_) file_->finish();
   file_.reset();
 }
 
