@@ -73,8 +73,8 @@ Entry sequential() {
           "Layers one after another, described as PyTorch prints them, for classification.",
           {Key{"layers", kTexts, "",
                "like [\"Flatten()\", \"Linear(64, 32)\", \"ReLU()\", \"Linear(32, 10)\"]; there are Linear, "
-               "Conv2d, BatchNorm2d, LayerNorm, ReLU, GELU, Tanh, Flatten, MaxPool2d, AdaptiveAvgPool2d, "
-               "Dropout"}}};
+               "Conv2d, BatchNorm1d, BatchNorm2d, LayerNorm, ReLU, LeakyReLU, GELU, SiLU, Sigmoid, Tanh, "
+               "Identity, Flatten, MaxPool2d, AvgPool2d, AdaptiveAvgPool2d, Dropout"}}};
 }
 
 }  // namespace

@@ -150,13 +150,14 @@ std::shared_ptr<Layer> conv2d(const Arguments& of) {
   return std::make_shared<Conv2d>(options);
 }
 
-std::shared_ptr<Layer> batch_norm2d(const Arguments& of) {
+template <class Norm>
+std::shared_ptr<Layer> batch_norm(const Arguments& of) {
   const double eps = of.number("eps", 1e-5), momentum = of.number("momentum", 0.1);
   if (!(eps > 0 && eps < 1)) throw UserError("argument eps: expected a number in (0, 1)");
   if (!(momentum >= 0 && momentum <= 1)) throw UserError("argument momentum: expected a number in [0, 1]");
   only("affine", "True", of.flag("affine", true));
   only("track_running_stats", "True", of.flag("track_running_stats", true));
-  return std::make_shared<BatchNorm2d>(of.integer("num_features", {}, 1), eps, momentum);
+  return std::make_shared<Norm>(of.integer("num_features", {}, 1), eps, momentum);
 }
 
 std::shared_ptr<Layer> layer_norm(const Arguments& of) {
@@ -168,6 +169,17 @@ std::shared_ptr<Layer> layer_norm(const Arguments& of) {
 }
 
 std::shared_ptr<Layer> relu(const Arguments& of) { return std::make_shared<ReLU>(of.flag("inplace", false)); }
+
+// In place or not, the numbers are the same.
+std::shared_ptr<Layer> leaky_relu(const Arguments& of) {
+  of.flag("inplace", false);
+  return std::make_shared<LeakyReLU>(of.number("negative_slope", 0.01));
+}
+
+std::shared_ptr<Layer> silu(const Arguments& of) {
+  of.flag("inplace", false);
+  return std::make_shared<SiLU>();
+}
 
 std::shared_ptr<Layer> gelu(const Arguments& of) {
   const std::string& how = of.text("approximate", "'none'");
@@ -182,14 +194,29 @@ std::shared_ptr<Layer> flatten(const Arguments& of) {
   return std::make_shared<Flatten>();
 }
 
-std::shared_ptr<Layer> max_pool2d(const Arguments& of) {
-  only("dilation", "1", of.integer("dilation", 1, 1, 2) == 1);
-  only("return_indices", "False", !of.flag("return_indices", false));
+struct Window {
+  int64_t size, stride, padding;
+};
+
+Window window_of(const Arguments& of) {
   only("ceil_mode", "False", !of.flag("ceil_mode", false));
   const int64_t size = of.integer("kernel_size", {}, 1, 2);
   const int64_t padding = of.integer("padding", 0, 0, 2);
   if (2 * padding > size) throw UserError("argument padding: more than half of kernel_size");
-  return std::make_shared<MaxPool2d>(size, of.integer("stride", size, 1, 2), padding);
+  return {size, of.integer("stride", size, 1, 2), padding};
+}
+
+std::shared_ptr<Layer> max_pool2d(const Arguments& of) {
+  only("dilation", "1", of.integer("dilation", 1, 1, 2) == 1);
+  only("return_indices", "False", !of.flag("return_indices", false));
+  const auto [size, stride, padding] = window_of(of);
+  return std::make_shared<MaxPool2d>(size, stride, padding);
+}
+
+std::shared_ptr<Layer> avg_pool2d(const Arguments& of) {
+  only("divisor_override", "None", of.text("divisor_override", "None") == "None");
+  const auto [size, stride, padding] = window_of(of);
+  return std::make_shared<AvgPool2d>(size, stride, padding, of.flag("count_include_pad", true));
 }
 
 std::shared_ptr<Layer> adaptive_avg_pool2d(const Arguments& of) {
@@ -204,7 +231,10 @@ std::shared_ptr<Layer> dropout(const Arguments& of) {
   return std::make_shared<Dropout>(p);
 }
 
-std::shared_ptr<Layer> tanh_layer(const Arguments&) { return std::make_shared<Tanh>(); }
+template <class Plain>
+std::shared_ptr<Layer> without_arguments(const Arguments&) {
+  return std::make_shared<Plain>();
+}
 
 struct LayerKind {
   std::vector<std::string> arguments;  // torch's, in torch's order
@@ -217,14 +247,24 @@ const std::map<std::string, LayerKind>& layer_kinds() {
       {"Conv2d",
        {{"in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups", "bias"},
         conv2d}},
-      {"BatchNorm2d", {{"num_features", "eps", "momentum", "affine", "track_running_stats"}, batch_norm2d}},
+      {"BatchNorm1d",
+       {{"num_features", "eps", "momentum", "affine", "track_running_stats"}, batch_norm<BatchNorm1d>}},
+      {"BatchNorm2d",
+       {{"num_features", "eps", "momentum", "affine", "track_running_stats"}, batch_norm<BatchNorm2d>}},
       {"LayerNorm", {{"normalized_shape", "eps", "elementwise_affine", "bias"}, layer_norm}},
       {"ReLU", {{"inplace"}, relu}},
+      {"LeakyReLU", {{"negative_slope", "inplace"}, leaky_relu}},
+      {"SiLU", {{"inplace"}, silu}},
+      {"Sigmoid", {{}, without_arguments<Sigmoid>}},
+      {"Identity", {{}, without_arguments<Identity>}},
       {"GELU", {{"approximate"}, gelu}},
-      {"Tanh", {{}, tanh_layer}},
+      {"Tanh", {{}, without_arguments<Tanh>}},
       {"Flatten", {{"start_dim", "end_dim"}, flatten}},
       {"MaxPool2d",
        {{"kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode"}, max_pool2d}},
+      {"AvgPool2d",
+       {{"kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override"},
+        avg_pool2d}},
       {"AdaptiveAvgPool2d", {{"output_size"}, adaptive_avg_pool2d}},
       {"Dropout", {{"p", "inplace"}, dropout}}};
   return all;

@@ -51,7 +51,7 @@ void Adam::update(const Call& call, const at::Tensor& grad_scale) {
   const double weight_decay = shrink_or_decay(call);
   const auto kernel = [&](auto fused) {
     fused(call.tensors, call.grads, averages, squares, maxima, steps_of_each, lr(), options_.beta1,
-          options_.beta2, weight_decay, options_.eps, options_.amsgrad, /*maximize=*/false, scale,
+          options_.beta2, weight_decay, options_.eps, options_.amsgrad, options_.maximize, scale,
           std::nullopt);
   };
   if (options_.decay == Decay::kGradient)

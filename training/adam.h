@@ -15,6 +15,7 @@ class Adam final : public Optimizer {
     double eps = 1e-8;
     bool amsgrad = false;
     Decay decay = Decay::kGradient;
+    bool maximize = false;  // climb instead of descending
   };
 
   Adam(const std::vector<ParamView>& views, Common common, const Options& options);

@@ -11,6 +11,12 @@ Key weight_decay(const char* fallback, const char* doc) {
   return Key{"weight_decay", kNumber, fallback, doc}.at_least(0);
 }
 
+// torch.optim's have it, Composer's decoupled ones have not.
+Entry climbing(Entry entry) {
+  entry.keys.push_back({"maximize", kBoolean, "false", "climb the gradient instead of descending it"});
+  return entry;
+}
+
 Entry sgd(const char* name, const char* lr, const char* doc, const char* decay_doc) {
   return {name,
           doc,
@@ -42,13 +48,14 @@ constexpr const char* kDecoupled = "the weight shrinks by it times lr / the firs
 
 std::vector<Entry> optimizers() {
   return {
-      sgd("sgd", "0.001", "Stochastic gradient descent, with momentum if wanted; as torch.optim.SGD.",
-          kCoupled),
+      climbing(sgd("sgd", "0.001",
+                   "Stochastic gradient descent, with momentum if wanted; as torch.optim.SGD.", kCoupled)),
       sgd("decoupled_sgdw", "", "SGD with decoupled weight decay; as Composer's DecoupledSGDW.", kDecoupled),
-      adam("adam", "Adam (Kingma and Ba, 2014); as torch.optim.Adam.", "[0.9, 0.999]",
-           weight_decay("0", kCoupled)),
-      adam("adamw", "Adam with weight decay of its own (Loshchilov and Hutter, 2017); as torch.optim.AdamW.",
-           "[0.9, 0.999]", weight_decay("0.01", "the weight shrinks by it times lr")),
+      climbing(adam("adam", "Adam (Kingma and Ba, 2014); as torch.optim.Adam.", "[0.9, 0.999]",
+                    weight_decay("0", kCoupled))),
+      climbing(adam("adamw",
+                    "Adam with weight decay of its own (Loshchilov and Hutter, 2017); as torch.optim.AdamW.",
+                    "[0.9, 0.999]", weight_decay("0.01", "the weight shrinks by it times lr"))),
       adam("decoupled_adamw", "Adam with decoupled weight decay; as Composer's DecoupledAdamW.",
            "[0.9, 0.95]", weight_decay("1e-5", kDecoupled)),
   };

@@ -60,8 +60,9 @@ std::vector<Entry> of_text_and_numbers() {
        {{"squared", kBoolean, "true", "false: its root"}}},
       {"LossMetric",
        "Mean of a loss of outputs and targets.",
-       {Key{"loss", kText, "", "which loss"}.one_of(
-            {"mse", "soft_cross_entropy", "binary_cross_entropy_with_logits", "dice"}),
+       {Key{"loss", kText, "", "which loss"}.one_of({"mse", "l1", "smooth_l1", "bce_with_logits",
+                                                     "soft_cross_entropy", "binary_cross_entropy_with_logits",
+                                                     "dice"}),
         batch_means()}},
   };
 }

@@ -6,15 +6,26 @@
 namespace tutti {
 namespace {
 
+// Whoever makes an optimizer without a recipe has no catalog that refuses what torch.optim's constructors do.
+double not_negative(const Setting& section, const char* key) {
+  const double value = section.at(key).number();
+  if (!(value >= 0.0)) section.at(key).fail("expected a number >= 0");
+  return value;
+}
+
+bool flag_or_false(const Setting& section, const char* key) {
+  return section.has(key) && section.at(key).boolean();
+}
+
 Optimizer::Common common_of(const Setting& section) {
-  Optimizer::Common common{section.at("lr").number(), section.at("weight_decay").number(), {}};
+  Optimizer::Common common{not_negative(section, "lr"), not_negative(section, "weight_decay"), {}};
   if (section.has("no_decay")) common.no_decay = section.at("no_decay").texts();
   return common;
 }
 
 Sgd::Options sgd_options(const Setting& section, bool decoupled) {
-  const Sgd::Options options{section.at("momentum").number(), section.at("dampening").number(),
-                             section.at("nesterov").boolean(), decoupled};
+  const Sgd::Options options{not_negative(section, "momentum"), section.at("dampening").number(),
+                             section.at("nesterov").boolean(), decoupled, flag_or_false(section, "maximize")};
   if (options.nesterov && (options.momentum <= 0.0 || options.dampening != 0.0))
     section.at("nesterov").fail("Nesterov momentum needs momentum > 0 and dampening = 0");
   return options;
@@ -23,7 +34,14 @@ Sgd::Options sgd_options(const Setting& section, bool decoupled) {
 Adam::Options adam_options(const Setting& section, Adam::Decay decay) {
   const std::vector<double> betas = section.at("betas").numbers();
   if (betas.size() != 2) section.at("betas").fail("expected two numbers");
-  return {betas[0], betas[1], section.at("eps").number(), section.at("amsgrad").boolean(), decay};
+  for (const double beta : betas)
+    if (!(beta >= 0.0 && beta < 1.0)) section.at("betas").fail("expected numbers in [0, 1)");
+  return {betas[0],
+          betas[1],
+          not_negative(section, "eps"),
+          section.at("amsgrad").boolean(),
+          decay,
+          flag_or_false(section, "maximize")};
 }
 
 void require_fitting_patterns(const Setting& section, const std::vector<ParamView>& views) {

@@ -59,7 +59,7 @@ void Sgd::run(const Call& call, const std::vector<at::Tensor>& buffers, const at
   if (options_.decoupled && call.weight_decay != 0.0)
     at::_foreach_mul_(call.tensors, 1.0 - lr_part * call.weight_decay);
   at::_fused_sgd_(call.tensors, call.grads, buffers, options_.decoupled ? 0.0 : call.weight_decay,
-                  options_.momentum, lr(), options_.dampening, options_.nesterov, /*maximize=*/false,
+                  options_.momentum, lr(), options_.dampening, options_.nesterov, options_.maximize,
                   is_first_step, grad_scale.defined() ? std::optional(grad_scale) : std::nullopt);
 }
 

@@ -13,6 +13,7 @@ class Sgd final : public Optimizer {
     double dampening = 0.0;
     bool nesterov = false;
     bool decoupled = false;
+    bool maximize = false;  // climb instead of descending
   };
 
   Sgd(const std::vector<ParamView>& views, Common common, const Options& options);

@@ -59,7 +59,7 @@ Time Time::parse_composer(std::string_view text) {
   if (text.ends_with('\n')) text.remove_suffix(1);
   const auto split = split_unit(text);
   const bool on_one_line = text.find('\n') == std::string_view::npos;
-  const auto number = split && on_one_line ? python_float(with_ascii_digits(split->first)) : std::nullopt;
+  const auto number = split && on_one_line ? python_float(ascii_number(split->first)) : std::nullopt;
   if (!number) throw UserError(kExpected);
   return {*number, split->second};
 }

@@ -21,6 +21,17 @@ constexpr std::array<char32_t, 36> kZeros = {
 
 constexpr const char* kBlanks = " \t\n\r\f\v";
 
+// Python's other blanks, first and last of each run.
+constexpr std::array<std::pair<char32_t, char32_t>, 9> kOtherBlanks = {{{0x1c, 0x1f},
+                                                                        {0x85, 0x85},
+                                                                        {0xa0, 0xa0},
+                                                                        {0x1680, 0x1680},
+                                                                        {0x2000, 0x200a},
+                                                                        {0x2028, 0x2029},
+                                                                        {0x202f, 0x202f},
+                                                                        {0x205f, 0x205f},
+                                                                        {0x3000, 0x3000}}};
+
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Takes "<digits><letter>" off the front. -1 when there is none.
@@ -55,16 +66,31 @@ std::string digits_of(double value, std::chars_format format) {
   return {text.data(), end};
 }
 
-// How many bytes at the front of `text` are one digit beyond ASCII, and which; 0 where there is none.
-std::pair<size_t, int> foreign_digit(std::string_view text) {
+// How many bytes at the front of `text` are one character of Unicode's first plane, and which; 0 where there
+// is none.
+std::pair<size_t, char32_t> first_character(std::string_view text) {
   const auto bits = [&](size_t i) { return static_cast<char32_t>(static_cast<unsigned char>(text[i])); };
-  const size_t size = text.empty() ? 0 : (bits(0) >> 5) == 0x6 ? 2 : (bits(0) >> 4) == 0xe ? 3 : 0;
+  if (text.empty()) return {0, 0};
+  const size_t size = bits(0) < 0x80 ? 1 : (bits(0) >> 5) == 0x6 ? 2 : (bits(0) >> 4) == 0xe ? 3 : 0;
   if (size == 0 || text.size() < size) return {0, 0};
-  char32_t code = bits(0) & (size == 2 ? 0x1f : 0xf);
+  char32_t code = bits(0) & (size == 1 ? 0x7f : size == 2 ? 0x1f : 0xf);
   for (size_t i = 1; i < size; ++i) code = code << 6 | (bits(i) & 0x3f);
+  return {size, code};
+}
+
+// The same for a digit beyond ASCII, and its value.
+std::pair<size_t, int> foreign_digit(std::string_view text) {
+  const auto [size, code] = first_character(text);
   for (const char32_t zero : kZeros)
     if (code >= zero && code < zero + 10) return {size, static_cast<int>(code - zero)};
   return {0, 0};
+}
+
+size_t foreign_blank(std::string_view text) {
+  const auto [size, code] = first_character(text);
+  for (const auto& [first, last] : kOtherBlanks)
+    if (code >= first && code <= last) return size;
+  return 0;
 }
 
 std::string padded_clock(std::string text) {
@@ -111,7 +137,7 @@ std::optional<int> clock_seconds(std::string_view text) {
 std::optional<int> composer_clock_seconds(std::string_view text) {
   const std::string padded = padded_clock(std::string(text));
   if (has_leading_foreign_digit(padded)) return std::nullopt;
-  return clock_seconds(with_ascii_digits(padded));
+  return clock_seconds(ascii_number(padded));
 }
 
 std::optional<double> python_float(std::string_view text) {
@@ -137,12 +163,13 @@ std::string python_repr(double value) {
 
 std::string whole_text(double value) { return digits_of(value, std::chars_format::fixed); }
 
-std::string with_ascii_digits(std::string_view text) {
+std::string ascii_number(std::string_view text) {
   std::string ascii;
   while (!text.empty()) {
     const auto [size, digit] = foreign_digit(text);
-    ascii += size > 0 ? static_cast<char>('0' + digit) : text.front();
-    text.remove_prefix(std::max<size_t>(size, 1));
+    const size_t blank = foreign_blank(text);
+    ascii += blank > 0 ? ' ' : size > 0 ? static_cast<char>('0' + digit) : text.front();
+    text.remove_prefix(std::max({size, blank, size_t{1}}));
   }
   return ascii;
 }

@@ -27,7 +27,7 @@ std::string python_repr(double value);
 
 std::string whole_text(double value);  // "100000000000000000000", all digits
 
-// Digits of any script (in UTF-8) as ASCII ones.
-std::string with_ascii_digits(std::string_view text);
+// Digits of any script (in UTF-8) as ASCII ones, and any blank as a space: what Python's float() begins with.
+std::string ascii_number(std::string_view text);
 
 }  // namespace tutti

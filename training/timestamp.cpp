@@ -3,7 +3,12 @@
 #include <cmath>
 
 namespace tutti {
-namespace {}  // namespace
+namespace {
+
+// As Python's timedelta, which counts microseconds: sums of such seconds do not drift. No -0.
+double in_whole_microseconds(double seconds) { return std::nearbyint(seconds * 1e6) / 1e6 + 0.0; }
+
+}  // namespace
 
 void Timestamp::to_next_batch(int64_t samples, int64_t tokens, double seconds) {
   ++batch;
@@ -13,10 +18,9 @@ void Timestamp::to_next_batch(int64_t samples, int64_t tokens, double seconds) {
   token += tokens;
   token_in_epoch += tokens;
   token_in_iteration += tokens;
-  total_wct += seconds;
-  iteration_wct += seconds;
-  epoch_wct += seconds;
-  batch_wct = seconds;
+  batch_wct = in_whole_microseconds(seconds);
+  for (double* const sum : {&total_wct, &iteration_wct, &epoch_wct})
+    *sum = in_whole_microseconds(*sum + batch_wct);
 }
 
 void Timestamp::to_next_epoch() {

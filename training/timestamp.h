@@ -5,7 +5,7 @@
 namespace tutti {
 
 // Where training stands: Composer's Timestamp. Counts are of all ranks together; the wall-clock sums
-// (seconds) are rank 0's.
+// (seconds, to the microsecond) are rank 0's.
 struct Timestamp {
   int64_t iteration = 0;
   int64_t epoch = 0;

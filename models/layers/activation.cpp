@@ -1,7 +1,10 @@
 #include "models/layers/activation.h"
 
 #include <ATen/ops/gelu.h>
+#include <ATen/ops/leaky_relu.h>
 #include <ATen/ops/relu.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/silu.h>
 #include <ATen/ops/tanh.h>
 
 namespace tutti {
@@ -17,6 +20,12 @@ TensorTree GELU::forward(const TensorTree& input) {
 }
 
 TensorTree Tanh::forward(const TensorTree& input) { return at::tanh(input.tensor()); }
+
+TensorTree LeakyReLU::forward(const TensorTree& input) { return at::leaky_relu(input.tensor(), slope_); }
+
+TensorTree Sigmoid::forward(const TensorTree& input) { return at::sigmoid(input.tensor()); }
+
+TensorTree SiLU::forward(const TensorTree& input) { return at::silu(input.tensor()); }
 
 std::shared_ptr<Layer> make_activation(const std::string& name) {
   if (name == "relu") return std::make_shared<ReLU>();

@@ -35,6 +35,36 @@ class Tanh final : public Layer {
   const char* kind() const override { return "Tanh"; }
 };
 
+// x where it is positive, else slope times x.
+class LeakyReLU final : public Layer {
+ public:
+  explicit LeakyReLU(double slope = 0.01) : slope_(slope) {}
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "LeakyReLU"; }
+
+ private:
+  double slope_;
+};
+
+class Sigmoid final : public Layer {
+ public:
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "Sigmoid"; }
+};
+
+// x sigmoid(x).
+class SiLU final : public Layer {
+ public:
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "SiLU"; }
+};
+
+class Identity final : public Layer {
+ public:
+  TensorTree forward(const TensorTree& input) override { return input; }
+  const char* kind() const override { return "Identity"; }
+};
+
 // By the name that recipes use: "relu", "gelu", "tanh". Null for any other.
 std::shared_ptr<Layer> make_activation(const std::string& name);
 

@@ -7,7 +7,7 @@ namespace tutti {
 // Normalises [N, channels, H, W] per channel; torch.nn.BatchNorm2d, its names and values. `eps` is added to
 // the variance; `momentum`: the part of the running statistics that is new. A training pass leaves its
 // statistics in the context and touches no buffer; `apply_statistics` takes them in later.
-class BatchNorm2d final : public Layer {
+class BatchNorm2d : public Layer {
  public:
   explicit BatchNorm2d(int64_t channels, double eps = 1e-5, double momentum = 0.1);
   TensorTree forward(const TensorTree& input) override;
@@ -25,6 +25,13 @@ class BatchNorm2d final : public Layer {
   Buffer& running_var_;
   Buffer& batches_tracked_;
   double eps_, momentum_;
+};
+
+// The same for [N, channels] and [N, channels, L]: torch.nn.BatchNorm1d.
+class BatchNorm1d final : public BatchNorm2d {
+ public:
+  using BatchNorm2d::BatchNorm2d;
+  const char* kind() const override { return "BatchNorm1d"; }
 };
 
 }  // namespace tutti

@@ -24,4 +24,18 @@ class MaxPool2d final : public Layer {
   int64_t size_, stride_, padding_;
 };
 
+// The mean of every window, which is as MaxPool2d's. `counts_padding`: zeros around the image count as
+// values.
+class AvgPool2d final : public Layer {
+ public:
+  AvgPool2d(int64_t size, int64_t stride, int64_t padding = 0, bool counts_padding = true)
+      : size_(size), stride_(stride), padding_(padding), counts_padding_(counts_padding) {}
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "AvgPool2d"; }
+
+ private:
+  int64_t size_, stride_, padding_;
+  bool counts_padding_;
+};
+
 }  // namespace tutti

@@ -24,7 +24,7 @@ constexpr std::size_t kMostListed = 12;  // loggings of a key that the file hold
 
 constexpr const char* kNoCallback = "none";
 
-// Arguments with which the file's runs were made where it does not name them.
+// Arguments with which the file's runs were made where it names none.
 const std::map<std::string, std::map<std::string, std::string>> kUntold = {
     {"ActivationMonitor", {{"interval", "'1ba'"}}},
     {"EarlyStopper", {{"monitor", "'MulticlassAccuracy'"}, {"patience", "'9ep'"}}},
@@ -79,11 +79,19 @@ std::map<std::string, std::string> arguments_of(const std::string& call) {
   return arguments;
 }
 
+// Composer's ActivationMonitor takes a bare number for batches, a recipe for epochs.
+void count_batches(std::map<std::string, std::string>& arguments) {
+  const auto interval = arguments.find("interval");
+  if (interval != arguments.end() && interval->second.find_first_not_of("0123456789") == std::string::npos)
+    interval->second = "'" + interval->second + "ba'";
+}
+
 // The table of the recipe for "SpeedMonitor(window_size=2)".
 std::string section_of(const std::string& call) {
   const std::string name = composers_name(call);
   auto arguments = arguments_of(call);
-  if (kUntold.contains(name)) arguments.insert(kUntold.at(name).begin(), kUntold.at(name).end());
+  if (call == name && kUntold.contains(name)) arguments = kUntold.at(name);
+  if (name == "ActivationMonitor") count_batches(arguments);
   std::string section = "[[callbacks]]\nkind = '" + recipe_kind("[[callbacks]]", name) + "'\n";
   for (const auto& [key, value] : arguments) section += key + " = " + value + "\n";
   return section;

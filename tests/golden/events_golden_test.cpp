@@ -126,16 +126,78 @@ Algorithms algorithms_of(const json& config, Story& story) {
   return algorithms;
 }
 
+Algorithms turned_round(const Algorithms& given) { return {given.rbegin(), given.rend()}; }
+
+// "[algs[1], algs[0], algs[2]]": the indices in their order.
+AlgorithmPass picking_pass(const std::string& items) {
+  static const std::regex index(R"(\[(\d+)\])");
+  std::vector<std::size_t> order;
+  for (std::sregex_iterator found(items.begin(), items.end(), index), end; found != end; ++found)
+    order.push_back(std::stoul((*found)[1]));
+  return [order](const Algorithms& given, Event) {
+    Algorithms picked;
+    for (const std::size_t i : order) picked.push_back(given.at(i));
+    return picked;
+  };
+}
+
+Algorithms sorted_by_name(Algorithms given, Event) {
+  std::ranges::stable_sort(given, {}, [](const auto& algorithm) { return algorithm->name(); });
+  return given;
+}
+
+AlgorithmPass pass_of(const std::string& text);
+
+// "lambda algs, event: ... if event == Event.INIT else ...": the head, then who decides, what is done there
+// and what elsewhere.
+AlgorithmPass choosing_pass(const std::smatch& parts) {
+  return [there = pass_of(parts[1].str() + parts[3].str()), at = event_named(parts[4].str()),
+          elsewhere = pass_of(parts[1].str() + parts[5].str())](const Algorithms& given, Event event) {
+    return event == at ? there(given, event) : elsewhere(given, event);
+  };
+}
+
 // "lambda algs, event: list(reversed(algs))"
+AlgorithmPass pass_of(const std::string& text) {
+  static const std::regex reversing(R"(lambda (\w+), *\w+: *(?:list\(reversed\(\1\)\)|\1\[::-1\]))");
+  static const std::regex keeping(R"(lambda (\w+), *\w+: *(?:\1|\1\[:\]|list\(\1\)))");
+  static const std::regex shortening(R"(lambda (\w+), *\w+: *\1\[(\d+):\])");
+  static const std::regex picking(R"(lambda (\w+), *\w+: *\[((?:\1\[\d+\](?:, *)?)+)\])");
+  static const std::regex sorting(R"(lambda (\w+), *\w+: *sorted\(\1, *key=lambda (\w+): *\2\.\w+\))");
+  static const std::regex choosing(R"((lambda \w+, *(\w+): *)(.+) if \2 == Event\.(\w+) else (.+))");
+  std::smatch match;
+  if (std::regex_match(text, reversing))
+    return [](const Algorithms& given, Event) { return turned_round(given); };
+  if (std::regex_match(text, keeping)) return [](const Algorithms& given, Event) { return given; };
+  if (std::regex_match(text, match, picking)) return picking_pass(match[2]);
+  if (std::regex_match(text, sorting)) return sorted_by_name;
+  if (std::regex_match(text, match, choosing)) return choosing_pass(match);
+  if (!std::regex_match(text, match, shortening)) throw std::logic_error("no test knows the pass " + text);
+  return [first = std::stol(match[2])](const Algorithms& given, Event) {
+    return Algorithms(given.begin() + std::min<std::ptrdiff_t>(first, std::ssize(given)), given.end());
+  };
+}
+
+// Composer's own passes are four; the third, which turns round what happens after something, is the only one
+// that moves an algorithm of these runs. A pass that Composer puts before it comes after it here: it turns
+// them back for the time being.
+AlgorithmPass put_at(int index, AlgorithmPass pass) {
+  constexpr int kOwnPasses = 4, kTurningPass = 2;
+  const int place = index == -1 ? kOwnPasses : index < 0 ? index + kOwnPasses : index;
+  if (place > kTurningPass) return pass;
+  return [pass = std::move(pass)](const Algorithms& given, Event event) {
+    return is_after(event) ? turned_round(pass(turned_round(given), event)) : pass(given, event);
+  };
+}
+
+// A pass, or a pass and its place: "(lambda algs, event: list(reversed(algs)), 0)".
 std::vector<AlgorithmPass> passes_of(const json& config) {
   if (!config.contains("algorithm_passes")) return {};
-  static const std::regex reversing(R"(lambda (\w+), *\w+: *(?:list\(reversed\(\1\)\)|\1\[::-1\]))");
-  static const std::regex keeping(R"(lambda (\w+), *\w+: *\1)");
+  static const std::regex placed(R"(\( *(?:\((lambda.*)\)|(lambda.*)) *, *(-?\d+) *\))");
   const std::string text = config.at("algorithm_passes");
-  if (std::regex_match(text, reversing))
-    return {[](const Algorithms& given, Event) { return Algorithms(given.rbegin(), given.rend()); }};
-  if (std::regex_match(text, keeping)) return {[](const Algorithms& given, Event) { return given; }};
-  throw std::logic_error("no test knows the pass " + text);
+  std::smatch match;
+  if (!std::regex_match(text, match, placed)) return {pass_of(text)};
+  return {put_at(std::stoi(match[3]), pass_of(match[match[1].matched ? 1 : 2]))};
 }
 
 // A time as a recipe takes it; a bare number counts epochs.

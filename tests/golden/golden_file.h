@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/error.h"
+
 namespace tutti {
 
 // One case of a golden HDF5 file (see README.md beside this): inputs under "in/", expected values under
@@ -65,6 +67,15 @@ const V& known(const std::map<std::string, V>& table, const std::string& key, co
   const auto found = table.find(key);
   if (found == table.end()) throw std::logic_error("no test knows the " + what + " '" + key + "'");
   return found->second;
+}
+
+// The same for a case that may be of an error: it asks for what nobody has, which is then refused
+// (UserError).
+template <class V>
+const V& known_or_refused(const GoldenCase& c, const std::map<std::string, V>& table, const std::string& key,
+                          const std::string& what) {
+  if (c.has("error") && !table.contains(key)) throw UserError("there is no " + what + " '" + key + "'");
+  return known(table, key, what);
 }
 
 }  // namespace tutti

@@ -16,7 +16,7 @@ const std::map<std::string, LossReduction> kReductions = {
     {"none", LossReduction::kNone}, {"mean", LossReduction::kMean}, {"sum", LossReduction::kSum}};
 
 LossReduction reduction_of(const GoldenCase& c, LossReduction fallback) {
-  return c.has("reduction") ? known(kReductions, c.text("reduction"), "reduction") : fallback;
+  return c.has("reduction") ? known_or_refused(c, kReductions, c.text("reduction"), "reduction") : fallback;
 }
 
 bool flag(const GoldenCase& c, const char* key, bool fallback = false) {

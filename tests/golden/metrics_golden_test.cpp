@@ -11,8 +11,10 @@ namespace {
 
 using Keys = std::vector<std::pair<std::string, Setting::Value>>;
 
+constexpr const char* kAccuracy = "torchmetrics.classification.MulticlassAccuracy";
+
 const std::map<std::string, std::string> kMetricKinds = {
-    {"torchmetrics.classification.MulticlassAccuracy", "MulticlassAccuracy"},
+    {kAccuracy, "MulticlassAccuracy"},
     {"torchmetrics.text.Perplexity", "LanguagePerplexity"},
     {"torchmetrics.MeanSquaredError", "MeanSquaredError"},
     {"composer.metrics.CrossEntropy", "CrossEntropy"},
@@ -28,6 +30,10 @@ const std::map<std::string, std::string> kMetricKinds = {
 // A case names its loss in its title alone: "LossMetric(MSELoss)".
 const std::map<std::string, std::string> kLossKinds = {
     {"MSELoss", "mse"},
+    {"L1Loss", "l1"},
+    {"SmoothL1Loss", "smooth_l1"},
+    {"BCEWithLogitsLoss", "bce_with_logits"},
+    {"CrossEntropyLoss", "soft_cross_entropy"},
     {"soft_cross_entropy", "soft_cross_entropy"},
     {"binary_cross_entropy_with_logits", "binary_cross_entropy_with_logits"},
     {"DiceLoss", "dice"}};
@@ -72,8 +78,17 @@ int64_t updates_of(const GoldenCase& c) {
   return updates;
 }
 
+// torchmetrics also takes labels for scores.
+at::Tensor scores_of(const GoldenCase& c, const at::Tensor& preds, const at::Tensor& target) {
+  if (c.text("composer_api") != kAccuracy || preds.dim() != target.dim()) return preds;
+  return at::one_hot(preds.to(at::kLong), static_cast<int64_t>(c.number("num_classes")))
+      .movedim(-1, 1)
+      .to(at::kFloat);
+}
+
 void update(Metric& metric, const GoldenCase& c, int64_t i) {
-  metric.update(c.tensor("in/preds_" + std::to_string(i)), c.tensor("in/target_" + std::to_string(i)));
+  const at::Tensor target = c.tensor("in/target_" + std::to_string(i));
+  metric.update(scores_of(c, c.tensor("in/preds_" + std::to_string(i)), target), target);
 }
 
 class GoldenMetric : public testing::TestWithParam<std::string> {

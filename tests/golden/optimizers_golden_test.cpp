@@ -24,8 +24,8 @@ const std::map<std::string, Known> kOptimizerKinds = {
     {"composer.optim.DecoupledSGDW", {"decoupled_sgdw"}},
     {"composer.optim.DecoupledAdamW", {"decoupled_adamw", 1e-5, 0.95}}};
 
-const std::set<std::string> kParameters = {"lr",    "momentum", "dampening", "nesterov",    "weight_decay",
-                                           "betas", "eps",      "amsgrad",   "scheduled_lr"};
+const std::set<std::string> kParameters = {"lr",    "momentum", "dampening", "nesterov", "weight_decay",
+                                           "betas", "eps",      "amsgrad",   "maximize", "scheduled_lr"};
 
 Setting section_of(const GoldenCase& c) {
   const Known& defaults = known(kOptimizerKinds, c.text("composer_api"), "optimizer");
@@ -40,7 +40,8 @@ Setting section_of(const GoldenCase& c) {
                        {"weight_decay", number("weight_decay", defaults.weight_decay)},
                        {"betas", list_value({betas.at(0), betas.at(1)})},
                        {"eps", number("eps", 1e-8)},
-                       {"amsgrad", number("amsgrad", 0.0) != 0.0}});
+                       {"amsgrad", number("amsgrad", 0.0) != 0.0},
+                       {"maximize", number("maximize", 0.0) != 0.0}});
 }
 
 // The parameters of a case: p0, p1, ...

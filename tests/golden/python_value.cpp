@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <optional>
 #include <stdexcept>
 
@@ -58,18 +59,45 @@ std::string mirrored(const std::string& comparison) {
   return comparison;
 }
 
+bool is_equality(const std::string& comparison) { return comparison == "==" || comparison == "!="; }
+
 // What does not compare is unlike, and has no order.
 bool unlike(const PythonValue& a, const std::string& comparison, const PythonValue& b) {
-  if (comparison == "==" || comparison == "!=") return comparison == "!=";
+  if (is_equality(comparison)) return comparison == "!=";
   raise(repr(a) + " has no order with " + repr(b));
 }
 
 bool compare_moment(const Timestamp& now, const std::string& comparison, const PythonValue& other) {
-  if (is<Timestamp>(other)) throw std::logic_error("no test knows how timestamps compare with each other");
+  if (is<Timestamp>(other) && is_equality(comparison))
+    return (now == std::get<Timestamp>(other)) == (comparison == "==");
   if (!is<Time>(other) && !is<std::string>(other)) return unlike(now, comparison, other);
   const Time time = time_from_input(other);
   return holds(now.get(time.unit()) <=> time, comparison);
 }
+
+// Composer asserts that one of two times is the larger one where they are not the same.
+bool compare_times(const Time& time, const std::string& comparison, const PythonValue& other) {
+  if (!is_number(other) && !is<std::string>(other) && !is<Time>(other))
+    return unlike(time, comparison, other);
+  const std::partial_ordering order = time <=> time_from_input(other, time.unit());
+  if (order == std::partial_ordering::unordered) raise("NaN has no order");
+  return holds(order, comparison);
+}
+
+bool same_but_for_case(const std::string& a, const std::string& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+}
+
+// A unit is also its value and its name, in any case.
+bool compare_units(TimeUnit unit, const std::string& comparison, const PythonValue& other) {
+  if (!is<std::string>(other) && !is<TimeUnit>(other)) return unlike(unit, comparison, other);
+  const std::string text = is<TimeUnit>(other) ? suffix(std::get<TimeUnit>(other)) : str(other);
+  const bool is_same = same_but_for_case(text, suffix(unit)) || same_but_for_case(text, name_of(unit));
+  return is_same && is_equality(comparison) ? comparison == "==" : unlike(unit, comparison, other);
+}
+
+}  // namespace
 
 const char* name_of(TimeUnit unit) {
   switch (unit) {
@@ -91,14 +119,8 @@ const char* name_of(TimeUnit unit) {
   return "";
 }
 
-bool same_but_for_case(const std::string& a, const std::string& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
-}
-
-}  // namespace
-
 TimeUnit unit_of(const PythonValue& value) {
+  if (is<TimeUnit>(value)) return std::get<TimeUnit>(value);
   if (!is<std::string>(value)) raise("not a unit: " + repr(value));
   const std::string& text = std::get<std::string>(value);
   for (const TimeUnit unit : {TimeUnit::kIteration, TimeUnit::kEpoch, TimeUnit::kBatch, TimeUnit::kSample,
@@ -110,7 +132,7 @@ TimeUnit unit_of(const PythonValue& value) {
 Time make_time(const PythonValue& value, TimeUnit unit) {
   if (unit != TimeUnit::kDuration && !is_whole(value)) raise("not an int: " + repr(value));
   if (!is<std::string>(value)) return {number(value), unit};
-  const auto read = python_float(with_ascii_digits(std::get<std::string>(value)));
+  const auto read = python_float(ascii_number(std::get<std::string>(value)));
   if (!read) raise("not a number: " + repr(value));
   return {*read, unit};
 }
@@ -162,6 +184,26 @@ PythonValue modulo(const PythonValue& a, const PythonValue& b) {
   return result(rest.value(), a, b);
 }
 
+PythonValue floor_divide(const PythonValue& a, const PythonValue& b) {
+  if (number(b) == 0.0) raise("division by zero");
+  return result(std::floor(number(a) / number(b)), a, b);
+}
+
+PythonValue power(const PythonValue& a, const PythonValue& b) {
+  const double value = std::pow(number(a), number(b));
+  if (number(b) < 0.0) return value;
+  return result(value, a, b);
+}
+
+PythonValue absolute(const PythonValue& a) { return result(std::abs(number(a)), a, a); }
+
+PythonValue rounded(const PythonValue& a) { return static_cast<int64_t>(std::nearbyint(number(a))); }
+
+bool truth(const PythonValue& a) {
+  if (is<std::string>(a)) return !std::get<std::string>(a).empty();
+  return is_number(a) ? number(a) != 0.0 : !is<std::monostate>(a);
+}
+
 PythonValue negate(const PythonValue& a) {
   if (is<Time>(a)) return -std::get<Time>(a);
   return result(-number(a), a, a);
@@ -173,17 +215,20 @@ bool compare(const PythonValue& a, const std::string& comparison, const PythonVa
     if (is<Time>(a)) return unlike(a, comparison, b);  // a Time does not leave it to the other side
     return compare_moment(std::get<Timestamp>(b), mirrored(comparison), a);
   }
-  if (is<Time>(a)) {
-    const Time& time = std::get<Time>(a);
-    return holds(time <=> time_from_input(b, time.unit()), comparison);
-  }
+  if (is<Time>(a)) return compare_times(std::get<Time>(a), comparison, b);
   if (is<Time>(b)) return compare(b, mirrored(comparison), a);
+  if (is<TimeUnit>(a)) return compare_units(std::get<TimeUnit>(a), comparison, b);
+  if (is<TimeUnit>(b)) return compare(b, mirrored(comparison), a);
   if (is<std::string>(a) && is<std::string>(b))
     return holds(std::get<std::string>(a) <=> std::get<std::string>(b), comparison);
+  if (is<std::monostate>(a) && is<std::monostate>(b) && is_equality(comparison)) return comparison == "==";
+  if (!is_number(a) || !is_number(b)) return unlike(a, comparison, b);
   return holds(number(a) <=> number(b), comparison);
 }
 
 std::string repr(const PythonValue& value) {
+  if (is<std::monostate>(value)) return "None";
+  if (is<TimeUnit>(value)) return '<' + str(value) + ": '" + suffix(std::get<TimeUnit>(value)) + "'>";
   if (is<bool>(value)) return std::get<bool>(value) ? "True" : "False";
   if (is<int64_t>(value)) return std::to_string(std::get<int64_t>(value));
   if (is<double>(value)) return python_repr(std::get<double>(value));
@@ -197,6 +242,7 @@ std::string repr(const PythonValue& value) {
 
 std::string str(const PythonValue& value) {
   if (is<std::string>(value)) return std::get<std::string>(value);
+  if (is<TimeUnit>(value)) return std::string("TimeUnit.") + name_of(std::get<TimeUnit>(value));
   return is<Time>(value) ? std::get<Time>(value).text() : repr(value);
 }
 

@@ -42,7 +42,9 @@ TEST(LayerText, IsTakenAsTorchPrintsIt) {
             (std::vector<Shape>{{16}, {16}}));
   for (const char* text : {"ReLU()", "Flatten(start_dim=1, end_dim=-1)", "AdaptiveAvgPool2d(output_size=1)",
                            "MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)",
-                           "Dropout(p=0.3, inplace=False)", "GELU(approximate='tanh')", "Tanh()"})
+                           "Dropout(p=0.3, inplace=False)", "GELU(approximate='tanh')", "Tanh()",
+                           "AvgPool2d(kernel_size=2, stride=2, padding=0)", "Sigmoid()", "Identity()",
+                           "SiLU()", "SiLU(inplace=True)", "LeakyReLU(negative_slope=0.01)"})
     EXPECT_TRUE(shapes_of(text).empty()) << text;
 }
 
@@ -97,10 +99,50 @@ TEST(LayerText, WhatIsNotSupportedIsNamed) {
       {"Linear(out_features=3, 4)", "Linear: argument 4 has no name, and follows one that has"},
       {"GELU(approximate='erf')", "GELU: argument approximate: expected 'none' or 'tanh', found 'erf'"},
       {"MaxPool2d(2, padding=2)", "more than half of kernel_size"},
+      {"AvgPool2d(2, padding=2)", "more than half of kernel_size"},
+      {"AvgPool2d(2, divisor_override=3)", "AvgPool2d: argument divisor_override: only None is supported"},
+      {"AvgPool2d(2, ceil_mode=True)", "AvgPool2d: argument ceil_mode: only False is supported"},
+      {"Sigmoid(1)", "Sigmoid: more than 0 arguments"},
       {"Dropout(1.0)", "expected a number in [0, 1)"},
       {"", "there is no layer ''"}};
   for (const auto& [text, message] : wrong)
     EXPECT_THAT(([text = text] { make_layer(text); }), ThrowsMessage<UserError>(HasSubstr(message))) << text;
+}
+
+TEST(LayerText, AvgPool2dTakesTheMeanOfEachWindow) {
+  const at::Tensor image = at::arange(16, at::kFloat).reshape({1, 1, 4, 4});
+  const auto means = [&](const char* text) { return make_layer(text)->forward(image).tensor().flatten(); };
+  EXPECT_TRUE(means("AvgPool2d(2)").equal(at::tensor({2.5F, 4.5F, 10.5F, 12.5F})));
+  EXPECT_TRUE(means("AvgPool2d(2, 3, 1)").equal(at::tensor({0.0F, 1.25F, 5.0F, 12.5F})));
+  EXPECT_TRUE(
+      means("AvgPool2d(2, 3, 1, count_include_pad=False)").equal(at::tensor({0.0F, 2.5F, 10.0F, 12.5F})));
+}
+
+TEST(LayerText, ActivationsAreTorchsFormulas) {
+  const at::Tensor x = at::linspace(-3.0, 3.0, 13).view({1, 13}), share = 1.0 / (1.0 + (-x).exp());
+  const auto is = [&](const char* text, const at::Tensor& want) {
+    return at::allclose(make_layer(text)->forward(x).tensor(), want, 1e-5, 1e-6);
+  };
+  EXPECT_TRUE(is("Identity()", x));
+  EXPECT_TRUE(is("Sigmoid()", share));
+  EXPECT_TRUE(is("SiLU()", x * share));
+  EXPECT_TRUE(is("LeakyReLU()", at::where(x > 0, x, x * 0.01)));
+  EXPECT_TRUE(is("LeakyReLU(0.25, inplace=True)", at::where(x > 0, x, x * 0.25)));
+}
+
+// Over the samples, and over all places of what has some.
+TEST(LayerText, BatchNorm1dNormalisesChannels) {
+  for (const at::Tensor& x : {at::randn({6, 3}), at::randn({4, 3, 5})}) {
+    const auto norm = make_layer("BatchNorm1d(3, eps=0.5)");
+    EXPECT_STREQ(norm->kind(), "BatchNorm1d");
+    materialise(*norm, 1);
+    const ForwardContext training{.training = true};
+    set_context(*norm, &training);
+    const at::Tensor rows = x.movedim(1, -1).reshape({-1, 3});
+    const at::Tensor want = (rows - rows.mean(0)) / (rows.var(0, /*unbiased=*/false) + 0.5).sqrt();
+    const at::Tensor got = norm->forward(x).tensor().movedim(1, -1).reshape({-1, 3});
+    EXPECT_TRUE(at::allclose(got, want, 1e-4, 1e-5));
+  }
 }
 
 TEST(LayerText, MaxPool2dTakesTheLargestOfEachWindow) {

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "runtime/error.h"
 #include "tests/recipes/section.h"
 #include "training/metrics/factory.h"
@@ -105,6 +107,23 @@ TEST(Metric, LossMetricWeighsEverySampleTheSame) {
                                                        {"loss", std::string("soft_cross_entropy")},
                                                        {"batch_means", batch_means}}));
     EXPECT_NEAR(over_uneven_batches(*metric), batch_means ? mean_over_batches() : mean_over_samples(), 1e-6);
+  }
+}
+
+// As torch.nn's losses, by their formulas.
+TEST(Metric, LossMetricKnowsTorchsLosses) {
+  const at::Tensor x = at::tensor({-2.0F, 0.25F, 1.0F}).view({3, 1}),
+                   y = at::tensor({1.0F, 0.0F, 1.0F}).view({3, 1});
+  const std::vector<std::pair<std::string, double>> losses = {
+      {"mse", (9 + 0.0625) / 3},
+      {"l1", 3.25 / 3},
+      {"smooth_l1", (3 - 0.5 + 0.5 * 0.0625) / 3},
+      {"bce_with_logits",
+       (std::log1p(std::exp(2.0)) + std::log1p(std::exp(0.25)) + std::log1p(std::exp(-1.0))) / 3}};
+  for (const auto& [loss, value] : losses) {
+    const MetricPtr metric = make_metric(section_with({{"kind", std::string("LossMetric")}, {"loss", loss}}));
+    metric->update(x, y);
+    EXPECT_NEAR(metric->compute(), value, 1e-6) << loss;
   }
 }
 

@@ -52,6 +52,61 @@ TEST(Optimizer, DecoupledDecayIsWholeWhereTheFirstRateIsZero) {
   }
 }
 
+// As torch.optim: the gradient turns, weight decay does not.
+TEST(Optimizer, MaximizingIsDescendingTheOppositeGradient) {
+  for (const char* kind : {"sgd", "adam", "adamw"}) {
+    const auto trained = [&](bool maximize) {
+      std::vector<ParamView> views = pair_of_ones();
+      const auto optimizer = make_optimizer(section_with({{"kind", std::string(kind)},
+                                                          {"lr", 0.1},
+                                                          {"weight_decay", 0.25},
+                                                          {"momentum", 0.9},
+                                                          {"dampening", 0.5},
+                                                          {"nesterov", false},
+                                                          {"betas", list_value({0.9, 0.99})},
+                                                          {"eps", 1e-8},
+                                                          {"amsgrad", false},
+                                                          {"maximize", maximize}}),
+                                            views);
+      for (const double gradient : {1.0, -3.0, 0.5}) {
+        for (ParamView& view : views) view.grad = at::full_like(view.tensor, maximize ? gradient : -gradient);
+        optimizer->step();
+      }
+      return views[0].tensor;
+    };
+    EXPECT_TRUE(trained(true).equal(trained(false))) << kind;
+    EXPECT_FALSE(trained(true).equal(at::ones({2, 2}))) << kind;
+  }
+}
+
+// What a recipe's catalog refuses, torch.optim's constructors do too.
+TEST(Optimizer, RefusesWhatTorchsConstructorsDo) {
+  using Keys = std::vector<std::pair<std::string, Setting::Value>>;
+  const auto make_with = [](const char* kind, const std::string& key, const Setting::Value& value) {
+    Keys keys = {{"kind", std::string(kind)},
+                 {"lr", 0.1},
+                 {"weight_decay", 0.0},
+                 {"momentum", 0.9},
+                 {"dampening", 0.0},
+                 {"nesterov", false},
+                 {"betas", list_value({0.9, 0.99})},
+                 {"eps", 1e-8},
+                 {"amsgrad", false}};
+    for (auto& [name, given] : keys)
+      if (name == key) given = value;
+    make_optimizer(section_with(keys), pair_of_ones());
+  };
+  for (const char* kind : {"sgd", "decoupled_sgdw", "adam", "adamw", "decoupled_adamw"}) {
+    EXPECT_NO_THROW(make_with(kind, "lr", 0.0)) << kind;
+    for (const char* key : {"lr", "weight_decay"})
+      EXPECT_THROW(make_with(kind, key, -0.1), UserError) << kind;
+  }
+  EXPECT_THROW(make_with("sgd", "momentum", -0.5), UserError);
+  EXPECT_THROW(make_with("adam", "eps", -1e-8), UserError);
+  EXPECT_THROW(make_with("adamw", "betas", list_value({1.0, 0.9})), UserError);
+  EXPECT_THROW(make_with("adam", "betas", list_value({0.9, -0.1})), UserError);
+}
+
 TEST(Optimizer, LeavesEverythingWhereGradientsAreNotFinite) {
   std::vector<ParamView> views = pair_of_ones();
   const auto optimizer = make_optimizer(sgd(0.1, 0.9, 0.0), views);

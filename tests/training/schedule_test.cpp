@@ -64,6 +64,24 @@ TEST(Schedule, WithoutAWayToGoIsRefused) {
     expect_refusal(section(kind, "0ba", "0ba"), {Time::parse("4ep"), 10}, "t_max");
 }
 
+// Composer's has no number to give there. Recipes cannot ask for such a power.
+TEST(Schedule, PowersWithoutARealValueAreRefused) {
+  const Horizon horizon{Time::parse("4ep"), 10};
+  const auto alpha = [&](const char* kind, const char* key, double value) {
+    return make_schedule(section_with({{"kind", std::string(kind)},
+                                       {key, value},
+                                       {"t_max", std::string("20ba")},
+                                       {"decay_period", std::string("10ba")},
+                                       {"alpha_f", 0.0}}),
+                         horizon);
+  };
+  const Schedule root = alpha("polynomial", "power", -1.0), alternating = alpha("exponential", "gamma", -0.5);
+  EXPECT_EQ(root({.batch = 10}), 2.0);
+  EXPECT_THROW(root({.batch = 20}), UserError);
+  EXPECT_EQ(alternating({.batch = 20}), 0.25);
+  EXPECT_THROW(alternating({.batch = 5}), UserError);
+}
+
 TEST(Schedule, IsNotTimedByTheWallClock) {
   expect_refusal(section("linear", "0ba", "90sec"), {Time::parse("4ep"), 10}, "t_max");
 }

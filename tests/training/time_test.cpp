@@ -26,6 +26,13 @@ TEST(Time, ReadsAsComposerDoesWhereAsked) {
   EXPECT_EQ(Time::parse_composer("1e400dur").text(), "infdur");
   EXPECT_EQ(Time::parse_composer("\u0663\u0660ba").text(), "30ba");
   EXPECT_EQ(Time::parse_composer("1\uff11s").text(), "11sec");
+  for (const char* blank :
+       {"\u00a0", "\u1680", "\u2000", "\u200a", "\u2028", "\u202f", "\u205f", "\u3000", "\x1c"}) {
+    const std::string text = std::string(blank) + "5" + blank + "ba";
+    EXPECT_EQ(Time::parse_composer(text).text(), "5ba") << text;
+    EXPECT_THROW(Time::parse(text), UserError) << text;
+    EXPECT_THROW(Time::parse_composer("5" + (blank + std::string("5ba"))), UserError) << text;
+  }
   for (const char* text : {"55", "\uff15", "nan(1)dur", "1__0ba", "+-1ba", "\n5ba", "1e400ba"})
     EXPECT_THROW(Time::parse_composer(text), UserError) << text;
 }

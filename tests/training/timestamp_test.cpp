@@ -30,6 +30,15 @@ std::vector<int64_t> batches_fired(const char* every, const char* max_duration, 
   return fired;
 }
 
+TEST(Timestamp, WallClocksSumUpWithoutDrift) {
+  Timestamp now;
+  for (int i = 0; i < 1000; ++i) now.to_next_batch(1, 1, 0.1 + 1e-9);
+  EXPECT_EQ(now.batch_wct, 0.1);
+  EXPECT_EQ(now.epoch_wct, 100.0);
+  EXPECT_EQ(now.iteration_wct, 100.0);
+  EXPECT_EQ(now.total_wct, 100.0);
+}
+
 TEST(Interval, OfEpochsFiresAtEpochEnds) {
   EXPECT_EQ(batches_fired("1ep", "4ep"), (std::vector<int64_t>{10, 20, 30, 40}));
   EXPECT_EQ(batches_fired("2ep", "4ep"), (std::vector<int64_t>{20, 40}));

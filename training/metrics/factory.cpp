@@ -1,6 +1,9 @@
 #include "training/metrics/factory.h"
 
+#include <ATen/ops/binary_cross_entropy_with_logits.h>
+#include <ATen/ops/l1_loss.h>
 #include <ATen/ops/mse_loss.h>
+#include <ATen/ops/smooth_l1_loss.h>
 
 #include <map>
 #include <sstream>
@@ -60,17 +63,25 @@ MetricPtr mean_squared_error(const Setting& keys, bool) {
 }
 
 // torch would repeat the smaller of the two until it fits: [N, 1] and [N] come to a mean over [N, N].
-at::Tensor mse_of_one_shape(const at::Tensor& outputs, const at::Tensor& target) {
-  if (outputs.sizes() == target.sizes()) return at::mse_loss(outputs, target);
-  std::ostringstream message;
-  message << "LossMetric: mse needs targets of the outputs' shape, " << outputs.sizes() << "; they are "
-          << target.sizes();
-  throw UserError(message.str());
+LossMetric::Loss of_one_shape(const std::string& name, const LossMetric::Loss& loss) {
+  return [=](const at::Tensor& outputs, const at::Tensor& target) {
+    if (outputs.sizes() == target.sizes()) return loss(outputs, target);
+    std::ostringstream message;
+    message << "LossMetric: " << name << " needs targets of the outputs' shape, " << outputs.sizes()
+            << "; they are " << target.sizes();
+    throw UserError(message.str());
+  };
 }
 
 LossMetric::Loss loss_named(const std::string& name) {
   using at::Tensor;
-  if (name == "mse") return mse_of_one_shape;
+  const auto like = [&](const LossMetric::Loss& loss) { return of_one_shape(name, loss); };
+  if (name == "mse") return like([](const Tensor& x, const Tensor& y) { return at::mse_loss(x, y); });
+  if (name == "l1") return like([](const Tensor& x, const Tensor& y) { return at::l1_loss(x, y); });
+  if (name == "smooth_l1")
+    return like([](const Tensor& x, const Tensor& y) { return at::smooth_l1_loss(x, y); });
+  if (name == "bce_with_logits")
+    return like([](const Tensor& x, const Tensor& y) { return at::binary_cross_entropy_with_logits(x, y); });
   if (name == "binary_cross_entropy_with_logits")
     return [](const Tensor& x, const Tensor& y) { return tutti::binary_cross_entropy_with_logits(x, y); };
   if (name == "dice") return [](const Tensor& x, const Tensor& y) { return dice_loss(x, y); };

@@ -24,8 +24,16 @@ double half_cosine(double part, double to) {
   return to + (1.0 - to) * (1.0 + std::cos(std::clamp(part, 0.0, 1.0) * std::numbers::pi)) / 2.0;
 }
 
+// Python's **, which leaves the real numbers or divides by zero where this fails.
+double raised(double base, double exponent) {
+  const double value = std::pow(base, exponent);
+  if (!std::isfinite(value))
+    throw UserError("the schedule's power has no value: its base or exponent is negative");
+  return value;
+}
+
 double power_curve(double part, double power, double to) {
-  return to + std::pow(1.0 - part, power) * (1.0 - to);
+  return to + raised(1.0 - part, power) * (1.0 - to);
 }
 
 Schedule constant(const ScheduleReader& in) {
@@ -56,7 +64,7 @@ Schedule linear(const ScheduleReader& in) {
 
 Schedule exponential(const ScheduleReader& in) {
   return [gamma = in.number("gamma"), period = in.positive_time("decay_period")](const Timestamp& now) {
-    return std::pow(gamma, (now.get(period.unit()) / period).value());
+    return raised(gamma, (now.get(period.unit()) / period).value());
   };
 }
 
