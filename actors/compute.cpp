@@ -196,6 +196,10 @@ void Compute::begin(Context& context, const Start&) {
 void Compute::start_fit() {
   run_event(Event::kFitStart);
   begun_duration_ = state_.max_duration.text();
+  const int64_t trained = state_.timestamp.batch_in_epoch;
+  if (!state_.composer || trained == options_.batches_per_epoch || over()) return;
+  for (int64_t batch = 0; batch < trained; ++batch)
+    run_event(Event::kBeforeDataloader);  // it reads over them
 }
 
 void Compute::start_logs(Context& context) {
@@ -253,7 +257,7 @@ void Compute::step(Context& context, BatchReady& ready) try {
   trainer_log_.batch_trained();
   state_.timestamp.to_next_batch(static_cast<int64_t>(verdict.samples), static_cast<int64_t>(verdict.tokens),
                                  verdict.seconds - before.total_wct);
-  rate_.advance(before, state_.schedule);
+  rate_.advance(before, state_.timestamp, state_.schedule);
   if (rate_.lags())
     state_.optimizer->set_lr(rate_.at(state_.timestamp, state_.schedule));  // for those who log it
   report(context, verdict, lr);
@@ -465,29 +469,6 @@ void Compute::observe(const NamedValues& metrics) {
   text << "step " << state_.timestamp.batch + 1 << ": no improvement for long; the learning rate is now "
        << rate_.at(state_.timestamp, state_.schedule);
   log_.info(text.str());
-}
-
-RunState Compute::run_state() const {
-  RunState state;
-  state.run_name = options_.recipe.at("run_name").text();
-  state.seed = options_.seed;
-  state.world = options_.world;
-  put(state_.timestamp, state);
-  state.evaluation_due = evaluation_due_;
-  state.tasks = tasks_;
-  if (const std::string now = state_.max_duration.text(); now != begun_duration_) state.max_duration = now;
-  state.global_batch = options_.global_batch;
-  state.data_digest = options_.data_digest;
-  state.accumulation = train_step_->accumulation().state();
-  state.grad_scaler = train_step_->grad_scaler();
-  for (const auto& [name, listener] : engine_->stateful())
-    if (std::string text = listener->state(); !text.empty()) state.listeners[name] = std::move(text);
-  for (const auto& [name, value] : state_.metric_values)
-    if (std::isfinite(value)) state.metrics[name] = value;
-  state.plateau = rate_.state();
-  state.lagging_rate = rate_.lagging();
-  state.recipe = options_.recipe_text;
-  return state;
 }
 
 void Compute::record(Context& context, const char* what, int64_t detail) {

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "actors/compute.h"
 #include "runtime/error.h"
 
@@ -26,6 +28,29 @@ void Compute::snapshot(Context& context, bool last) {
   snapshot.state = saved.to_json();
   snapshot.last = last;
   copying_ = context.request<SnapshotCopied>(cast_.checkpointer, std::move(snapshot));
+}
+
+RunState Compute::run_state() const {
+  RunState state;
+  state.run_name = options_.recipe.at("run_name").text();
+  state.seed = options_.seed;
+  state.world = options_.world;
+  put(state_.timestamp, state);
+  state.evaluation_due = evaluation_due_;
+  state.tasks = tasks_;
+  if (const std::string now = state_.max_duration.text(); now != begun_duration_) state.max_duration = now;
+  state.global_batch = options_.global_batch;
+  state.data_digest = options_.data_digest;
+  state.accumulation = train_step_->accumulation().state();
+  state.grad_scaler = train_step_->grad_scaler();
+  for (const auto& [name, listener] : engine_->stateful())
+    if (std::string text = listener->state(); !text.empty()) state.listeners[name] = std::move(text);
+  for (const auto& [name, value] : state_.metric_values)
+    if (std::isfinite(value)) state.metrics[name] = value;
+  state.plateau = rate_.state();
+  state.lagging_rate = rate_.lagging();
+  state.recipe = options_.recipe_text;
+  return state;
 }
 
 std::vector<CheckpointPiece> Compute::saved_pieces() const {

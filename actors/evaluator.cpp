@@ -59,8 +59,7 @@ std::vector<std::string> Evaluator::metric_names(const Model& model) const {
 std::vector<MetricPtr> Evaluator::metrics(const Model& model, bool composer) const {
   const std::vector<std::string> own = model.get_metrics(/*is_train=*/false);
   std::vector<MetricPtr> made;
-  if (section.has("metric_names"))
-    made = chosen_metrics(section.at("metric_names").array(), own, composer);
+  if (section.has("metric_names")) made = chosen_metrics(section.at("metric_names").array(), own, composer);
   if (section.has("metrics"))
     for (const auto& one : section.at("metrics").array()) made.push_back(make_metric(one, composer));
   return made.empty() ? metrics_named(own, composer) : std::move(made);

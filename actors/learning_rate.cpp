@@ -16,6 +16,15 @@ void require_metric(const Setting& monitor, const std::vector<std::string>& meas
     monitor.fail("no evaluator measures it; there are " + joined(measured));
 }
 
+// The rate of an epoch is that of its first batch.
+Timestamp epoch_begin(Timestamp now) {
+  now.batch -= now.batch_in_epoch;
+  now.sample -= now.sample_in_epoch;
+  now.token -= now.token_in_epoch;
+  now.batch_in_epoch = now.sample_in_epoch = now.token_in_epoch = 0;
+  return now;
+}
+
 }  // namespace
 
 bool composers_way(const Setting& recipe) { return recipe.at("compat").at("composer").boolean(); }
@@ -30,6 +39,10 @@ LearningRate::LearningRate(const Setting& recipe, const Trainee& trainee, Horizo
   horizon.scale_schedule_ratio = recipe.at("train").at("scale_schedule_ratio").number();
   schedule_ = make_schedule(section, horizon);
   lags_ = composers_way(recipe) && is_composer_schedule(section);
+  by_epoch_ = is_composer_schedule(section) && section.at("step").text() == "epoch";
+  batches_per_epoch_ = horizon.batches_per_epoch;
+  if (by_epoch_ && !lags_)
+    schedule_ = [by_time = schedule_](const Timestamp& now) { return by_time(epoch_begin(now)); };
   if (lags_) {  // Composer takes the first value before it stretches the training
     horizon.max_duration = recipe_time(recipe.at("train").at("max_duration"), recipe);
     lagging_ = make_schedule(section, horizon)(Timestamp());
@@ -44,8 +57,9 @@ double LearningRate::at(const Timestamp& now, const Schedule& schedule) const {
   return base_ * alpha * (plateau_ ? plateau_->multiplier() : 1.0);
 }
 
-void LearningRate::advance(const Timestamp& before, const Schedule& schedule) {
-  if (lags_) lagging_ = schedule ? schedule(before) : 1.0;
+void LearningRate::advance(const Timestamp& before, const Timestamp& after, const Schedule& schedule) {
+  if (!lags_ || (by_epoch_ && after.batch_in_epoch < batches_per_epoch_)) return;
+  lagging_ = schedule ? schedule(by_epoch_ ? after : before) : 1.0;
 }
 
 bool LearningRate::observe(const NamedValues& metrics) {

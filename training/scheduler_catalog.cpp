@@ -73,6 +73,10 @@ std::vector<Entry> warmup_schedules() {
 Catalog scheduler_catalog() {
   std::vector<Entry> entries = plain_schedules();
   for (auto& entry : warmup_schedules()) entries.push_back(std::move(entry));
+  for (Entry& entry : entries)
+    entry.keys.push_back(
+        Key{"step", kText, "batch", "the rate changes with every batch or with every epoch"}.one_of(
+            {"epoch", "batch"}));
   for (auto& entry : pytorch_schedulers()) entries.push_back(std::move(entry));
   return {.section = "scheduler",
           .noun = "scheduler",

@@ -55,6 +55,18 @@ TEST(LearningRate, FallsWhenEvaluationsStopImproving) {
   EXPECT_EQ(rates(folder.path("run")), want);
 }
 
+TEST(LearningRate, ComposersSchedulesAreSteppedByEpochsWhereTheRecipeSaysSo) {
+  const Scratch folder;
+  const std::string linear = "kind = 'linear'\nstep = 'epoch'\n", three_epochs = "max_duration = '3ep'\n";
+  train(text_of(linear, three_epochs), folder.path("run"));
+  std::vector<double> want(15, 0.1);
+  std::fill(want.begin() + 5, want.end(), 0.1 * 2 / 3);
+  std::fill(want.begin() + 10, want.end(), 0.1 / 3);
+  EXPECT_THAT(rates(folder.path("run")), testing::Pointwise(testing::DoubleNear(1e-9), want));
+  train(text_of(linear, three_epochs) + "[compat]\ncomposer = true\n", folder.path("composer"));
+  EXPECT_THAT(rates(folder.path("composer")), testing::Pointwise(testing::DoubleNear(1e-9), want));
+}
+
 TEST(LearningRate, OfAResumedRunIsThatOfOneThatWentThrough) {
   const Scratch folder;
   const auto text = [](const char* max_duration) {

@@ -93,7 +93,8 @@ Schedule cosine_annealing_warm_restarts(const ScheduleReader& in) {
   const double t_mult = in.number("t_mult");
   const Time whole = in.max_duration();
   try {
-    if (whole.unit() == t_0.unit()) half_cosine_at(whole, t_0, t_mult);
+    const Time last = whole - Time(1, whole.unit());  // of which a rate is asked, at most
+    if (whole.unit() == t_0.unit() && !in.composer()) half_cosine_at(last, t_0, t_mult);
   } catch (const UserError& error) {
     in.fail("t_mult", error.what());
   }
