@@ -13,6 +13,7 @@
 #include "actors/run_journal.h"
 #include "actors/world.h"
 #include "collectives/local_group.h"
+#include "io/checkpoint.h"
 #include "io/recipe.h"
 #include "io/recorded_run.h"
 #include "runtime/build_stamp.h"
@@ -228,6 +229,12 @@ void Replay::require_record() {
     throw UserError(folder +
                     ": the checkpoint that this start went on from is not there any more, so it cannot " +
                     "be replayed");
+  try {
+    read_checkpoint(PosixDisk(), folder);
+  } catch (const OperatingError& error) {
+    throw UserError(std::string("the checkpoint that this start went on from cannot be read any more: ") +
+                    error.what());
+  }
 }
 
 // All ranks come to the same steps, but a rank's record may break off before the others'.

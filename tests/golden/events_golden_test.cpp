@@ -218,7 +218,8 @@ std::string recipe_for(const json& config) {
     text += "[[evaluators]]\nlabel = 'eval" + std::to_string(e) + "'\n" + data(eval_batches);
   const json max_duration = config.contains("max_duration") ? config.at("max_duration") : config.at("epochs");
   return text + "[checkpoint]\ninterval = '0ba'\n[train]\nmax_duration = " + time_text(max_duration) +
-         "\neval_interval = " + time_text(config.value("eval_interval", json("1ep"))) + "\n";
+         "\neval_interval = " + time_text(config.value("eval_interval", json("1ep"))) +
+         "\n[compat]\ncomposer = true\n";
 }
 
 Story story_of(const json& config) {

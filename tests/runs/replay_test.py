@@ -3,6 +3,7 @@ is named."""
 import json
 import random
 import re
+import shutil
 import signal
 import struct
 
@@ -60,6 +61,8 @@ class Replay(tutti_run.RunTest):
         run = self.folder / "run"
         train(run, train__max_duration="2ep", checkpoint__keep=1)
         train(run, "--resume", "auto", train__max_duration="4ep", checkpoint__keep=1)
+        self.assert_replays(run, 2)
+        shutil.rmtree(run / "checkpoints/ep2-ba30")
         self.assertIn("ep2-ba30: the checkpoint that this start went on from is not there", self.replay(run, code=2))
 
     def test_what_lies_beyond_the_run_is_refused(self):
@@ -95,6 +98,18 @@ class Replay(tutti_run.RunTest):
         self.assert_refused(f"{run}/checkpoints/ep2-ba30: {gone}", run, "--start", 2)
         self.assert_refused(f"{run}: there is no start 4: it has journals of 3 starts", run, "--start", 4)
         self.assertEqual(tutti("replay", run, "--start", 0).wait().code, 2)
+
+    def test_a_checkpoint_that_was_damaged_since_is_named(self):
+        run = self.folder / "run"
+        train(run, train__max_duration="1ep")
+        train(run, "--resume", "auto", train__max_duration="2ep")
+        path = run / "checkpoints/ep1-ba15/rank-1.h5"
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+        damaged = self.replay(run, code=2)
+        self.assertIn("the checkpoint that this start went on from cannot be read any more", damaged)
+        self.assertIn("rank-1.h5", damaged)
 
     def test_all_ranks_come_to_the_last_step(self):
         run = self.folder / "run"
