@@ -46,6 +46,7 @@ Compute::Compute(Options options, const Cast& cast, Disk& disk, Log& log, Record
   state_.dataloader_len = options_.batches_per_epoch;
   state_.global_batch = options_.global_batch;
   state_.train_samples = options_.train_samples;
+  state_.dataset = options_.train.get();
   for (const auto& evaluator : options_.evaluators) state_.eval_samples += evaluator.samples(options_.world);
 }
 

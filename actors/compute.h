@@ -49,6 +49,7 @@ class Compute final : public Actor {
     int64_t global_batch = 0;
     int64_t batches_per_epoch = 0;
     int64_t train_samples = 0;
+    DatasetPtr train;  // this rank's
     std::vector<Evaluator> evaluators;
     SampleSpec spec;
     ModelFactory make_model;

@@ -112,16 +112,22 @@ std::optional<std::string> evaluate_batch(State& state, Engine& engine, const Ev
 // While it lives the state is an evaluation's.
 class Labelled {
  public:
-  Labelled(State& state, const std::string& label)
-      : state_(state), train_(std::exchange(state.dataloader_label, label)) {
+  Labelled(State& state, const Evaluator& evaluator)
+      : state_(state),
+        train_(std::exchange(state.dataloader_label, evaluator.label)),
+        dataset_(std::exchange(state.dataset, evaluator.data_of(state.rank).get())) {
     state.eval_timestamp = {};
   }
-  ~Labelled() { state_.dataloader_label = train_; }
+  ~Labelled() {
+    state_.dataloader_label = train_;
+    state_.dataset = dataset_;
+  }
   Labelled(const Labelled&) = delete;
 
  private:
   State& state_;
   std::string train_;
+  const Dataset* dataset_;
 };
 
 void take(State& state, const std::vector<MetricPtr>& metrics, const Counts& counts) {
@@ -174,7 +180,7 @@ EvalHooks lone_eval_hooks(Engine& engine, FetchBatch fetch) {
 std::optional<NamedValues> evaluate(State& state, Engine& engine, const Evaluator& evaluator,
                                     const EvalHooks& hooks) {
   const at::NoGradGuard no_grad;
-  const Labelled labelled(state, evaluator.label);
+  const Labelled labelled(state, evaluator);
   Model& model = *state.model;
   const ForwardContext evaluating{/*training=*/false, nullptr};
   set_context(model, &evaluating);

@@ -59,6 +59,7 @@ LoneModel::LoneModel(const Job& its_job) : job(its_job), engine(state, logger, a
   state.dataloader_len = job.train_sampler(0).batches();
   state.global_batch = job.global_batch;
   state.train_samples = job.train_samples();
+  state.dataset = job.train_of(0).get();
   state.composer = composers_way(job.recipe);
   build(state, job.recipe, job.spec(), job.seed, job.make_model, [this] { engine.run_event(Event::kInit); });
 }

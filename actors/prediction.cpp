@@ -28,12 +28,15 @@ void predict_batch(State& state, Engine& engine, const TakeOutputs& take) {
 // While it lives the state is a prediction's.
 class Predicting {
  public:
-  Predicting(State& state, const std::string& label)
-      : state_(state), train_(std::exchange(state.dataloader_label, label)) {
+  Predicting(State& state, const Evaluator& evaluator)
+      : state_(state),
+        train_(std::exchange(state.dataloader_label, evaluator.label)),
+        dataset_(std::exchange(state.dataset, evaluator.data.get())) {
     set_context(*state.model, &context_);
   }
   ~Predicting() {
     state_.dataloader_label = train_;
+    state_.dataset = dataset_;
     state_.batch = {};
     state_.outputs = {};
     set_context(*state_.model, nullptr);
@@ -43,6 +46,7 @@ class Predicting {
  private:
   State& state_;
   std::string train_;
+  const Dataset* dataset_;
   ForwardContext context_{/*training=*/false, nullptr};
 };
 
@@ -50,7 +54,7 @@ class Predicting {
 
 void predict(State& state, Engine& engine, const Evaluator& evaluator, const TakeOutputs& take) {
   const at::NoGradGuard no_grad;
-  const Predicting predicting(state, evaluator.label);
+  const Predicting predicting(state, evaluator);
   engine.run_event(Event::kPredictStart);
   const int64_t part = std::min(evaluator.global_batch, evaluator.microbatch());
   for (int64_t begin = 0; begin < evaluator.data->size(); begin += part) {

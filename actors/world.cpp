@@ -97,6 +97,7 @@ Compute::Options compute_options(const Job& job, const RankPlace& place) {
   options.global_batch = job.global_batch;
   options.batches_per_epoch = job.train_sampler(place.rank).batches();
   options.train_samples = job.train_samples();
+  options.train = job.train_of(place.rank);
   options.evaluators = job.evaluators;
   options.spec = job.spec();
   options.make_model = job.make_model;

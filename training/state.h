@@ -16,6 +16,8 @@
 
 namespace tutti {
 
+class Dataset;
+
 // Everything of a run that algorithms and callbacks may see and change: composer.core.State. One a rank. What
 // it holds of a step (batch to loss) is scratch: a step that runs out of memory fills it anew.
 struct State : Trainee {
@@ -30,6 +32,7 @@ struct State : Trainee {
   Time max_duration;                       // may be changed in mid-run
   Timestamp timestamp;                     // of the batch under way: moves on after the optimizer's step
   std::string dataloader_label = "train";  // in an evaluation the evaluator's: "eval"
+  const Dataset* dataset = nullptr;        // what its batches are read from: data/dataset.h
   int64_t dataloader_len = 0;              // batches of an epoch
   int64_t global_batch = 0;                // samples
   int64_t train_samples = 0;               // of an epoch's data, all ranks together

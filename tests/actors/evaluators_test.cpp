@@ -3,12 +3,16 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
+#include "data/dataset.h"
 #include "io/journal_steps.h"
 #include "io/recorded_run.h"
 #include "sim/local_run.h"
+#include "tests/actors/listened_run.h"
 #include "tests/actors/sleeping_world.h"
+#include "training/state.h"
 
 namespace tutti {
 namespace {
@@ -199,6 +203,28 @@ TEST(EvaluatorsTest, EpochsMayBeSubsetsToo) {
   train_in_one_process(recipe_of(recipe), options);
   const std::string lines = read_text(options.run_dir + "/metrics.jsonl");
   EXPECT_EQ(std::ranges::count(lines, '\n'), 6);
+}
+
+// How many samples there are in what the state says that batches come from.
+class SizesSeen final : public Callback {
+ public:
+  std::string name() const override { return "SizesSeen"; }
+  void run_event(Event event, State& state, Logger&) override {
+    if (event == Event::kBatchStart || event == Event::kEvalStart)
+      by_label[state.dataloader_label].insert(state.dataset->size());
+  }
+
+  std::map<std::string, std::set<int64_t>> by_label;
+};
+
+TEST(EvaluatorsTest, TheStateHasTheDataThatBatchesComeFrom) {
+  const Scratch folder;
+  const auto seen = std::make_shared<SizesSeen>();
+  run_listened(kTraining + eval("") + other("label = 'small'", 30), folder.path("run"), seen,
+               /*fails=*/false);
+  EXPECT_THAT(seen->by_label,
+              ElementsAre(testing::Pair("eval", ElementsAre(90)), testing::Pair("small", ElementsAre(30)),
+                          testing::Pair("train", ElementsAre(96))));
 }
 
 }  // namespace
