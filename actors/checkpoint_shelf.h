@@ -59,8 +59,9 @@ class CheckpointShelf {
   Log& log_;
   Options options_;
   std::string folder_;
-  std::string resumed_;  // here, that this start goes on from: it stays, so that the start can be replayed
-  Hdf5Layout viewer_;  // of the newest checkpoint.h5
+  std::string resumed_;  // here, that this start goes on from: it stays while this start is the newest, which
+                         // can be replayed
+  Hdf5Layout viewer_;    // of the newest checkpoint.h5
 };
 
 }  // namespace tutti

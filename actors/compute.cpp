@@ -157,7 +157,8 @@ void Compute::take(const RunState& saved, const std::string& folder) {
   if (saved.tasks.after == tasks_.after) {
     const bool own = lies_in(folder, options_.checkpoints);
     if (own) tasks_ = saved.tasks;
-    if (own || saved.tasks.done == 0) changed_duration_ = saved.max_duration;
+    const bool over = !saved.max_duration.empty() && reached(time, Time::parse(saved.max_duration));
+    if (own || (saved.tasks.done == 0 && !over)) changed_duration_ = saved.max_duration;
   }
   if (!tasks_.until.empty()) state_.max_duration = Time::parse(tasks_.until);
   train_step_->accumulation().restore(saved.accumulation, time);
@@ -258,9 +259,8 @@ void Compute::step(Context& context, BatchReady& ready) try {
   trainer_log_.batch_trained();
   state_.timestamp.to_next_batch(static_cast<int64_t>(verdict.samples), static_cast<int64_t>(verdict.tokens),
                                  verdict.seconds - before.total_wct);
-  rate_.advance(before, state_.timestamp, state_.schedule);
-  if (rate_.lags())
-    state_.optimizer->set_lr(rate_.at(state_.timestamp, state_.schedule));  // for those who log it
+  rate_.advance(before, state_.schedule);
+  show_rate();
   report(context, verdict, lr);
   train_step_->grow_back();
   after_step(context, before, verdict);
@@ -268,6 +268,11 @@ void Compute::step(Context& context, BatchReady& ready) try {
 } catch (const TooLarge& error) {
   logger_.void_attempt();
   give_up(context, error.what());
+}
+
+// For those who log it.
+void Compute::show_rate() {
+  if (rate_.lags()) state_.optimizer->set_lr(rate_.at(state_.timestamp, state_.schedule));
 }
 
 // Durations in seconds are rank 0's, so that all ranks end on the same step. Evaluations and predictions do
@@ -313,6 +318,8 @@ void Compute::end_batch(Context& context, const Labels& evaluators) {
   if (!over()) run_event(Event::kBeforeDataloader);  // the look that finds nothing more
   trainer_log_.epoch_trained();
   const Timestamp before = state_.timestamp;
+  rate_.advance_epoch(before, state_.schedule);
+  show_rate();
   state_.timestamp.to_next_epoch();
   run_event(Event::kEpochEnd);
   checkpoint_due_ = checkpoint_every_->at_epoch_end(before, state_.timestamp) || checkpoint_due_;

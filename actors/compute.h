@@ -94,6 +94,7 @@ class Compute final : public Actor {
   void await_batch();
   void send_logged(Context& context);
   void send_metrics(Context& context);
+  void show_rate();
   bool over() const;
 
   bool goes_on_with_tasks(Context& context, bool& stopped);

@@ -21,6 +21,8 @@ Timestamp epoch_begin(Timestamp now) {
   now.batch -= now.batch_in_epoch;
   now.sample -= now.sample_in_epoch;
   now.token -= now.token_in_epoch;
+  now.total_wct -= now.epoch_wct;
+  now.epoch_wct = 0.0;
   now.batch_in_epoch = now.sample_in_epoch = now.token_in_epoch = 0;
   return now;
 }
@@ -40,7 +42,6 @@ LearningRate::LearningRate(const Setting& recipe, const Trainee& trainee, Horizo
   schedule_ = make_schedule(section, horizon);
   lags_ = composers_way(recipe) && is_composer_schedule(section);
   by_epoch_ = is_composer_schedule(section) && section.at("step").text() == "epoch";
-  batches_per_epoch_ = horizon.batches_per_epoch;
   if (by_epoch_ && !lags_)
     schedule_ = [by_time = schedule_](const Timestamp& now) { return by_time(epoch_begin(now)); };
   if (lags_) {  // Composer takes the first value before it stretches the training
@@ -57,9 +58,12 @@ double LearningRate::at(const Timestamp& now, const Schedule& schedule) const {
   return base_ * alpha * (plateau_ ? plateau_->multiplier() : 1.0);
 }
 
-void LearningRate::advance(const Timestamp& before, const Timestamp& after, const Schedule& schedule) {
-  if (!lags_ || (by_epoch_ && after.batch_in_epoch < batches_per_epoch_)) return;
-  lagging_ = schedule ? schedule(by_epoch_ ? after : before) : 1.0;
+void LearningRate::advance(const Timestamp& before, const Schedule& schedule) {
+  if (lags_ && !by_epoch_) lagging_ = schedule ? schedule(before) : 1.0;
+}
+
+void LearningRate::advance_epoch(const Timestamp& before, const Schedule& schedule) {
+  if (lags_ && by_epoch_) lagging_ = schedule ? schedule(before) : 1.0;
 }
 
 bool LearningRate::observe(const NamedValues& metrics) {

@@ -27,9 +27,10 @@ class LearningRate {
   // Of the batch that begins at `now`, by a schedule that may have taken the place of that one.
   double at(const Timestamp& now, const Schedule& schedule) const;
   // A batch is done that began at `before`. Where [compat] asks for Composer's way the next one has the
-  // schedule's rate at `before`: there it is stepped before time moves on. Stepped by epochs, that is before
-  // the epoch is counted.
-  void advance(const Timestamp& before, const Timestamp& after, const Schedule& schedule);
+  // schedule's rate at `before`: there it is stepped before time moves on. Stepped by epochs it is at the
+  // end of one, before that is counted.
+  void advance(const Timestamp& before, const Schedule& schedule);
+  void advance_epoch(const Timestamp& before, const Schedule& schedule);
 
   // What an evaluation found. Whether the rate is lower for it.
   bool observe(const NamedValues& metrics);
@@ -44,7 +45,6 @@ class LearningRate {
   Schedule schedule_;
   bool lags_ = false;
   bool by_epoch_ = false;
-  int64_t batches_per_epoch_ = 0;
   double lagging_ = 1.0;
   std::optional<Plateau> plateau_;
 };

@@ -50,7 +50,7 @@ bool is_of_evaluation(const std::string& line) {
 // A value that an evaluation after a step came to.
 std::string finding(int64_t step, const std::string& name, double value) {
   char text[64];
-  std::snprintf(text, sizeof text, " %.17g", value);
+  std::snprintf(text, sizeof text, " %.17g", std::isnan(value) ? std::abs(value) : value);
   return std::to_string(step) + " " + name + text;
 }
 
@@ -101,11 +101,11 @@ std::optional<TimePoint> Reporter::idle(Context& context) {
 // that starts afresh, or from another run's checkpoint, keeps an earlier run's beside its own.
 void Reporter::open(const ReportFrom& from) {
   if (from.own) {
-    metrics_.resume(from.step, [this](const std::string& line) {
-      if (!is_of_evaluation(line)) return;
+    metrics_.resume(from.step, [&](const std::string& line) {
+      if (!is_of_evaluation(line) || step_of(line) != from.step) return;
       for (const auto& key : json_keys(line))
         if (key.starts_with("metrics/"))
-          evaluated_before_.insert(finding(step_of(line), key, json_number(line, key)));
+          evaluated_before_.insert(finding(from.step, key, json_number(line, key)));
     });
   } else {
     metrics_.begin();

@@ -1,8 +1,10 @@
 #include "io/event_file.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 
 #include "io/crc32.h"
 
@@ -57,17 +59,41 @@ constexpr std::size_t kTimeBytes = 1 + sizeof(double);
 
 std::string without_time(const std::string& event) { return event.substr(kTimeBytes); }
 
-// The records of a file, up to one that is torn.
-std::vector<std::string> events_in(const std::vector<std::byte>& file) {
-  std::vector<std::string> found;
-  for (std::size_t at = 0; file.size() - at > kBeforeEvent + kAfterEvent;) {
-    uint64_t length = 0;
-    std::memcpy(&length, file.data() + at, sizeof length);
-    if (length <= kTimeBytes || length > file.size() - at - kBeforeEvent - kAfterEvent) break;
-    found.emplace_back(reinterpret_cast<const char*>(file.data()) + at + kBeforeEvent, length);
-    at += kBeforeEvent + length + kAfterEvent;
+// Reads a file a stretch at a time: with images in it, it may be larger than memory bears.
+class FileWindow {
+ public:
+  FileWindow(const Disk& disk, std::string path)
+      : disk_(disk), path_(std::move(path)), size_(disk.size(path_)) {}
+  uint64_t size() const { return size_; }
+  // So many bytes at `at`; valid until the next call.
+  const std::byte* look(uint64_t at, uint64_t bytes) {
+    if (at < begin_ || at + bytes > begin_ + window_.size()) {
+      begin_ = at;
+      window_ = disk_.read_range(path_, at, std::min(size_ - at, std::max(bytes, kStretch)));
+    }
+    return window_.data() + (at - begin_);
   }
-  return found;
+
+ private:
+  static constexpr uint64_t kStretch = 1 << 20;
+  const Disk& disk_;
+  std::string path_;
+  uint64_t size_ = 0, begin_ = 0;
+  std::vector<std::byte> window_;
+};
+
+// With each record of a file, up to one that is torn.
+void each_event(const Disk& disk, const std::string& path,
+                const std::function<void(const std::string&)>& see) {
+  constexpr uint64_t kBefore = sizeof(uint64_t) + sizeof(uint32_t), kAfter = sizeof(uint32_t);
+  FileWindow file(disk, path);
+  for (uint64_t at = 0; file.size() - at > kBefore + kAfter;) {
+    uint64_t length = 0;
+    std::memcpy(&length, file.look(at, kBefore), sizeof length);
+    if (length <= kTimeBytes || length > file.size() - at - kBefore - kAfter) break;
+    see(std::string(reinterpret_cast<const char*>(file.look(at + kBefore, length)), length));
+    at += kBefore + length + kAfter;
+  }
 }
 
 // Of an event without its time; what follows begins at `end`.
@@ -95,7 +121,7 @@ std::set<std::string> records_of_step(const Disk& disk, const std::vector<std::s
   bool voids_earlier = false;
   for (auto path = paths.rbegin(); path != paths.rend() && !voids_earlier; ++path) {
     std::set<std::string> in_file;
-    for (const std::string& one : events_in(disk.read(*path))) {
+    each_event(disk, *path, [&](const std::string& one) {
       const std::string event = without_time(one);
       std::size_t end = 0;
       const int64_t its_step = step_in(event, end);
@@ -105,7 +131,7 @@ std::set<std::string> records_of_step(const Disk& disk, const std::vector<std::s
         in_file.clear();
       }
       if (!restarts && its_step == step) in_file.insert(event);
-    }
+    });
     found.merge(in_file);
   }
   return found;

@@ -14,7 +14,8 @@ struct Horizon {
   Time max_duration;  // as it will be trained: scaled by the ratio already
   int64_t batches_per_epoch = 0;
   double scale_schedule_ratio = 1.0;  // Composer's: stretches every time of a schedule but its warm-up
-  bool composer = false;  // [compat]: a scaled warm-up is left when it would have ended unscaled
+  bool composer = false;              // [compat]: a scaled warm-up is left when it would have ended unscaled
+  bool unchecked = false;             // what goes wrong later in the training is an error then, not at once
   double base_lr = 1.0;  // the optimizer's, which schedules of rates (max_lr, eta_min) are told by
 };
 

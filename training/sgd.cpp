@@ -31,8 +31,10 @@ void Sgd::update(const Call& call, const at::Tensor& grad_scale) {
 }
 
 void Sgd::take(const Call& call, const at::Tensor& grad_scale, bool is_first_step) {
-  const bool narrow =
-      std::ranges::any_of(call.tensors, [](const auto& tensor) { return tensor.element_size() < 4; });
+  const auto is_narrow = [](const at::Tensor& tensor) {
+    return tensor.is_cpu() && tensor.element_size() < 4;
+  };
+  const bool narrow = std::ranges::any_of(call.tensors, is_narrow);
   if (narrow) return take_in_fp32(call, grad_scale, is_first_step);
   run(call, momentum_buffers_ ? pick(*momentum_buffers_, call.members) : std::vector<at::Tensor>(),
       grad_scale, is_first_step);
@@ -42,7 +44,7 @@ void Sgd::take(const Call& call, const at::Tensor& grad_scale, bool is_first_ste
 // CPUs).
 void Sgd::take_in_fp32(const Call& call, const at::Tensor& grad_scale, bool is_first_step) {
   for (std::size_t i = 0; i < call.members.size(); ++i) {
-    const auto wide = [](const at::Tensor& tensor) { return tensor.to(at::kFloat); };
+    const auto wide = [](const at::Tensor& one) { return one.element_size() < 4 ? one.to(at::kFloat) : one; };
     const Call one{call.weight_decay, {call.members[i]}, {wide(call.tensors[i])}, {wide(call.grads[i])}};
     std::vector<at::Tensor> buffers;
     if (momentum_buffers_) buffers.push_back(wide((*momentum_buffers_)[call.members[i]]));

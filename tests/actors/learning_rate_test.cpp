@@ -37,12 +37,13 @@ void train(const std::string& text, const std::string& run_dir, const std::strin
   train_in_one_process(recipe_of(text), options);
 }
 
-std::vector<double> rates(const std::string& run_dir) {
+std::vector<double> rates(const std::string& run_dir, const std::string& logged = "lr") {
+  const std::string key = "\"" + logged + "\": ";
   std::vector<double> found;
   std::istringstream lines(read_text(run_dir + "/metrics.jsonl"));
   for (std::string line; std::getline(lines, line);)
-    if (const auto at = line.find("\"lr\": "); at != std::string::npos)
-      found.push_back(std::stod(line.substr(at + 6)));
+    if (const auto at = line.find(key); at != std::string::npos)
+      found.push_back(std::stod(line.substr(at + key.size())));
   return found;
 }
 
@@ -63,8 +64,27 @@ TEST(LearningRate, ComposersSchedulesAreSteppedByEpochsWhereTheRecipeSaysSo) {
   std::fill(want.begin() + 5, want.end(), 0.1 * 2 / 3);
   std::fill(want.begin() + 10, want.end(), 0.1 / 3);
   EXPECT_THAT(rates(folder.path("run")), testing::Pointwise(testing::DoubleNear(1e-9), want));
-  train(text_of(linear, three_epochs) + "[compat]\ncomposer = true\n", folder.path("composer"));
-  EXPECT_THAT(rates(folder.path("composer")), testing::Pointwise(testing::DoubleNear(1e-9), want));
+  const std::string watched = "[compat]\ncomposer = true\n[[callbacks]]\nkind = 'lr_monitor'\n";
+  train(text_of(linear, three_epochs) + watched, folder.path("composer"));
+  for (const char* logged : {"lr", "lr-SGD/group0"})
+    EXPECT_THAT(rates(folder.path("composer"), logged), testing::Pointwise(testing::DoubleNear(1e-9), want))
+        << logged << ": it changes when the epoch's last batch is over";
+}
+
+// 2 of 3 epochs' seconds are gone when the third begins, and their rate is its first batch's throughout.
+TEST(LearningRate, ByEpochsItHoldsByAnyMeasure) {
+  const std::string text = text_of("kind = 'linear'\nstep = 'epoch'\n", "max_duration = '12sec'\n");
+  const Setting recipe = recipe_of(text);
+  const at::Tensor weight = at::ones({2});
+  std::vector<ParamView> views{whole_view("fc.weight", weight)};
+  State state;
+  state.optimizer = make_optimizer(recipe.at("optimizer"), views);
+  const LearningRate rate(recipe, state, {Time::parse("12sec"), 5}, {});
+  Timestamp now{.epoch = 2, .batch = 10, .total_wct = 6};
+  const double first = rate.at(now, rate.schedule());
+  EXPECT_DOUBLE_EQ(first, 0.05);
+  now.batch = 12, now.batch_in_epoch = 2, now.total_wct = 9, now.epoch_wct = 3;
+  EXPECT_DOUBLE_EQ(rate.at(now, rate.schedule()), first);
 }
 
 TEST(LearningRate, OfAResumedRunIsThatOfOneThatWentThrough) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <sstream>
 
@@ -172,6 +173,20 @@ TEST_F(ReporterTest, ResumedRunCutsAtItsStep) {
     context.send(reporter, EvalDone{2, 1, {{"metrics/eval/a", 0.5}}});
   });
   EXPECT_EQ(read_text(path_), until);
+}
+
+// The second evaluator was due at the end alone: all are found once more, in one message.
+TEST_F(ReporterTest, OfAnEvaluationOnlyWhatIsNewIsReported) {
+  const std::string once = "{\"step\": 2, \"epoch\": 1, \"metrics/a/x\": 0.5, \"metrics/a/y\": \"nan\"}\n";
+  write_text(path_, once);
+  report(disk_, [](Context& context, ActorId reporter) {
+    const double nan = -std::nan("");
+    context.send(reporter, ReportFrom{2, "checkpoints/ep1-ba2", /*own=*/true});
+    context.send(reporter, EvalDone{2, 1, {{"metrics/a/x", 0.5}, {"metrics/a/y", nan}}});
+    context.send(reporter,
+                 EvalDone{2, 1, {{"metrics/a/x", 0.5}, {"metrics/b/x", 0.5}, {"metrics/a/y", nan}}});
+  });
+  EXPECT_EQ(read_text(path_), once + "{\"step\": 2, \"epoch\": 1, \"metrics/b/x\": 0.5}\n");
 }
 
 TEST_F(ReporterTest, GoingOnFromAnotherRunKeepsTheLinesOfEarlierRuns) {

@@ -28,7 +28,7 @@ double half_cosine(double part, double to) {
 double raised(double base, double exponent) {
   const double value = std::pow(base, exponent);
   if (!std::isfinite(value))
-    throw UserError("the schedule's power has no value: its base or exponent is negative");
+    throw UserError("the schedule's power is no number: too large, or of a negative base or exponent");
   return value;
 }
 
@@ -94,7 +94,7 @@ Schedule cosine_annealing_warm_restarts(const ScheduleReader& in) {
   const Time whole = in.max_duration();
   try {
     const Time last = whole - Time(1, whole.unit());  // of which a rate is asked, at most
-    if (whole.unit() == t_0.unit() && !in.composer()) half_cosine_at(last, t_0, t_mult);
+    if (whole.unit() == t_0.unit() && !in.unchecked()) half_cosine_at(last, t_0, t_mult);
   } catch (const UserError& error) {
     in.fail("t_mult", error.what());
   }

@@ -23,6 +23,7 @@ class ScheduleReader {
   Time max_duration() const { return place({1.0, TimeUnit::kDuration}, horizon_, 1.0); }
   double ratio() const { return horizon_.scale_schedule_ratio; }
   bool composer() const { return horizon_.composer; }
+  bool unchecked() const { return horizon_.unchecked; }
   [[noreturn]] void fail(const char* key, const std::string& message) const {
     section_.at(key).fail(message);
   }

@@ -13,8 +13,8 @@ class WatchedMetric {
   struct Options {
     Setting monitor;               // "MulticlassAccuracy"; blamed for errors
     std::string dataloader_label;  // "eval"
-    std::string
-        comp;  // "greater", "gt", "less", "lt"; "": less of a loss, error, perplexity or cross entropy
+    // "greater", "gt", "less", "lt"; "": less of a loss, error, perplexity or cross entropy.
+    std::string comp;
   };
 
   explicit WatchedMetric(Options options);
