@@ -69,13 +69,4 @@ const V& known(const std::map<std::string, V>& table, const std::string& key, co
   return found->second;
 }
 
-// The same for a case that may be of an error: it asks for what nobody has, which is then refused
-// (UserError).
-template <class V>
-const V& known_or_refused(const GoldenCase& c, const std::map<std::string, V>& table, const std::string& key,
-                          const std::string& what) {
-  if (c.has("error") && !table.contains(key)) throw UserError("there is no " + what + " '" + key + "'");
-  return known(table, key, what);
-}
-
 }  // namespace tutti
