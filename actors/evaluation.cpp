@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "actors/data_scope.h"
 #include "actors/shortage.h"
 #include "data/sampler.h"
 #include "tensors/autocast.h"
@@ -109,27 +110,6 @@ std::optional<std::string> evaluate_batch(State& state, Engine& engine, const Ev
   }
 }
 
-// While it lives the state is an evaluation's.
-class Labelled {
- public:
-  Labelled(State& state, const Evaluator& evaluator)
-      : state_(state),
-        train_(std::exchange(state.dataloader_label, evaluator.label)),
-        dataset_(std::exchange(state.dataset, evaluator.data_of(state.rank).get())) {
-    state.eval_timestamp = {};
-  }
-  ~Labelled() {
-    state_.dataloader_label = train_;
-    state_.dataset = dataset_;
-  }
-  Labelled(const Labelled&) = delete;
-
- private:
-  State& state_;
-  std::string train_;
-  const Dataset* dataset_;
-};
-
 void take(State& state, const std::vector<MetricPtr>& metrics, const Counts& counts) {
   state.eval_timestamp.sample = static_cast<int64_t>(counts.samples);
   state.eval_timestamp.token = static_cast<int64_t>(counts.tokens);
@@ -180,7 +160,8 @@ EvalHooks lone_eval_hooks(Engine& engine, FetchBatch fetch) {
 std::optional<NamedValues> evaluate(State& state, Engine& engine, const Evaluator& evaluator,
                                     const EvalHooks& hooks) {
   const at::NoGradGuard no_grad;
-  const Labelled labelled(state, evaluator);
+  const DataScope data(state, evaluator.label, evaluator.data_of(state.rank).get());
+  state.eval_timestamp = {};
   Model& model = *state.model;
   const ForwardContext evaluating{/*training=*/false, nullptr};
   set_context(model, &evaluating);

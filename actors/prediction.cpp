@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <numeric>
-#include <string>
-#include <utility>
 #include <vector>
 
+#include "actors/data_scope.h"
 #include "tensors/autocast.h"
 
 namespace tutti {
@@ -29,14 +28,10 @@ void predict_batch(State& state, Engine& engine, const TakeOutputs& take) {
 class Predicting {
  public:
   Predicting(State& state, const Evaluator& evaluator)
-      : state_(state),
-        train_(std::exchange(state.dataloader_label, evaluator.label)),
-        dataset_(std::exchange(state.dataset, evaluator.data.get())) {
+      : state_(state), data_(state, evaluator.label, evaluator.data.get()) {
     set_context(*state.model, &context_);
   }
   ~Predicting() {
-    state_.dataloader_label = train_;
-    state_.dataset = dataset_;
     state_.batch = {};
     state_.outputs = {};
     set_context(*state_.model, nullptr);
@@ -45,8 +40,7 @@ class Predicting {
 
  private:
   State& state_;
-  std::string train_;
-  const Dataset* dataset_;
+  DataScope data_;
   ForwardContext context_{/*training=*/false, nullptr};
 };
 

@@ -20,6 +20,25 @@ Setting sgd(double lr, double momentum, double weight_decay) {
                        {"no_decay", list_value({std::string("*.bias")})}});
 }
 
+struct Keys {
+  double lr, weight_decay, momentum, dampening;
+  bool maximize = false;
+};
+
+// With the keys of all kinds.
+Setting any_kind(const char* kind, const Keys& keys) {
+  return section_with({{"kind", std::string(kind)},
+                       {"lr", keys.lr},
+                       {"weight_decay", keys.weight_decay},
+                       {"momentum", keys.momentum},
+                       {"dampening", keys.dampening},
+                       {"nesterov", false},
+                       {"betas", list_value({0.9, 0.99})},
+                       {"eps", 1e-8},
+                       {"amsgrad", false},
+                       {"maximize", keys.maximize}});
+}
+
 std::vector<ParamView> pair_of_ones() {
   std::vector<ParamView> views{whole_view("fc.weight", at::ones({2, 2})),
                                whole_view("fc.bias", at::ones({2}))};
@@ -38,15 +57,8 @@ TEST(Optimizer, PatternsKeepParametersFromDecay) {
 TEST(Optimizer, DecoupledDecayIsWholeWhereTheFirstRateIsZero) {
   for (const char* kind : {"decoupled_adamw", "decoupled_sgdw"}) {
     std::vector<ParamView> views = pair_of_ones();
-    const Setting section = section_with({{"kind", std::string(kind)},
-                                          {"lr", 0.0},
-                                          {"weight_decay", 0.25},
-                                          {"momentum", 0.0},
-                                          {"dampening", 0.0},
-                                          {"nesterov", false},
-                                          {"betas", list_value({0.9, 0.99})},
-                                          {"eps", 1e-8},
-                                          {"amsgrad", false}});
+    const Setting section =
+        any_kind(kind, {.lr = 0.0, .weight_decay = 0.25, .momentum = 0.0, .dampening = 0.0});
     make_optimizer(section, views)->step();
     EXPECT_TRUE(views[0].tensor.equal(at::full({2, 2}, 0.75))) << kind;
   }
@@ -57,17 +69,11 @@ TEST(Optimizer, MaximizingIsDescendingTheOppositeGradient) {
   for (const char* kind : {"sgd", "adam", "adamw"}) {
     const auto trained = [&](bool maximize) {
       std::vector<ParamView> views = pair_of_ones();
-      const auto optimizer = make_optimizer(section_with({{"kind", std::string(kind)},
-                                                          {"lr", 0.1},
-                                                          {"weight_decay", 0.25},
-                                                          {"momentum", 0.9},
-                                                          {"dampening", 0.5},
-                                                          {"nesterov", false},
-                                                          {"betas", list_value({0.9, 0.99})},
-                                                          {"eps", 1e-8},
-                                                          {"amsgrad", false},
-                                                          {"maximize", maximize}}),
-                                            views);
+      const auto optimizer = make_optimizer(
+          any_kind(
+              kind,
+              {.lr = 0.1, .weight_decay = 0.25, .momentum = 0.9, .dampening = 0.5, .maximize = maximize}),
+          views);
       for (const double gradient : {1.0, -3.0, 0.5}) {
         for (ParamView& view : views) view.grad = at::full_like(view.tensor, maximize ? gradient : -gradient);
         optimizer->step();
@@ -156,15 +162,8 @@ TEST(Optimizer, StateIsNamedAsInPyTorch) {
 // As torch.optim: each parameter counts its own steps, and dampening spares its own first gradient.
 TEST(Optimizer, AParameterWhoseGradientComesLaterIsOneThatBeginsLater) {
   for (const char* kind : {"sgd", "adam", "adamw", "decoupled_sgdw", "decoupled_adamw"}) {
-    const Setting section = section_with({{"kind", std::string(kind)},
-                                          {"lr", 0.1},
-                                          {"weight_decay", 0.25},
-                                          {"momentum", 0.9},
-                                          {"dampening", 0.5},
-                                          {"nesterov", false},
-                                          {"betas", list_value({0.9, 0.99})},
-                                          {"eps", 1e-8},
-                                          {"amsgrad", false}});
+    const Setting section =
+        any_kind(kind, {.lr = 0.1, .weight_decay = 0.25, .momentum = 0.9, .dampening = 0.5});
     std::vector<ParamView> late = pair_of_ones(), alone = pair_of_ones();
     const auto optimizer = make_optimizer(section, late), other = make_optimizer(section, alone);
     late[1].grad = at::Tensor();
@@ -200,16 +199,8 @@ TEST(Optimizer, WeightsOf16BitsMoveAsWideOnesDo) {
     const auto trained = [&](at::ScalarType dtype) {
       const at::Tensor ramp = at::linspace(0.5, 1.0, 100).to(dtype);
       std::vector<ParamView> views{whole_view("fc.weight", ramp.clone())};
-      const auto optimizer = make_optimizer(section_with({{"kind", std::string(kind)},
-                                                          {"lr", 0.1},
-                                                          {"weight_decay", 0.01},
-                                                          {"momentum", 0.9},
-                                                          {"dampening", 0.1},
-                                                          {"nesterov", false},
-                                                          {"betas", list_value({0.9, 0.99})},
-                                                          {"eps", 1e-8},
-                                                          {"amsgrad", false}}),
-                                            views);
+      const auto optimizer = make_optimizer(
+          any_kind(kind, {.lr = 0.1, .weight_decay = 0.01, .momentum = 0.9, .dampening = 0.1}), views);
       for (int step = 0; step < 3; ++step) {
         views[0].grad = ramp.clone();
         optimizer->step(at::full({}, 2.0));
