@@ -18,13 +18,6 @@
 #include "training/callbacks/factory.h"
 
 namespace tutti {
-namespace {
-
-constexpr const char* kAtBatchEnd = "batch_end";
-constexpr const char* kAtEpochEnd = "epoch_end";
-
-}  // namespace
-
 Compute::Compute(Options options, const Cast& cast, Disk& disk, Log& log, Recorder& recorder)
     : options_(std::move(options)),
       cast_(cast),
@@ -36,7 +29,8 @@ Compute::Compute(Options options, const Cast& cast, Disk& disk, Log& log, Record
       logger_({cast.has_reporter, !cast.log_writers.empty()}, state_.timestamp),
       trainer_log_(logger_, state_),
       outlets_(cast.log_writers),
-      evaluations_(state_, options_.evaluators, cast_, recorder_, [this](Event event) { run_event(event); }) {
+      evaluations_(state_, options_.evaluators, cast_, recorder_,
+                   [this](Context& context, Event event) { run_event(context, event); }) {
   state_.run_name = options_.recipe.at("run_name").text();
   state_.run_dir = options_.run_dir;
   state_.seed = options_.seed;
@@ -53,6 +47,16 @@ Compute::Compute(Options options, const Cast& cast, Disk& disk, Log& log, Record
 Compute::~Compute() = default;
 
 void Compute::receive(Context& context, Envelope& envelope) try {
+  try {
+    handle(context, envelope);
+  } catch (const TooLarge& error) {
+    give_up(context, error.what());
+  }
+} catch (const c10::Error& error) {
+  throw OperatingError(one_line(error));
+}
+
+void Compute::handle(Context& context, Envelope& envelope) {
   Message& message = envelope.message;
   if (auto* ready = message.get_if<BatchReady>()) {
     if (!done_) step(context, *ready);
@@ -70,8 +74,6 @@ void Compute::receive(Context& context, Envelope& envelope) try {
   } else {
     TUTTI_ASSERT(false, message.name());
   }
-} catch (const c10::Error& error) {
-  throw OperatingError(one_line(error));
 }
 
 Prepared Compute::prepare(const Prepare& start) {
@@ -152,8 +154,10 @@ void Compute::take(const RunState& saved, const std::string& folder) {
   Timestamp& time = state_.timestamp;
   time = timestamp_of(saved);
   earlier_s_ = saved.seconds;
-  if (saved.step > 0 && lies_in(folder, options_.checkpoints)) saved_at_ = saved.step;
-  evaluation_due_ = saved.evaluation_due;
+  const std::string& event = saved.rest.event;
+  const bool whole = event.empty() || event == name(Event::kAfterDataloader);
+  if (saved.step > 0 && whole && lies_in(folder, options_.checkpoints)) saved_at_ = saved.step;
+  rest_ = saved.rest;
   if (saved.tasks.after == tasks_.after) {
     const bool own = lies_in(folder, options_.checkpoints);
     if (own) tasks_ = saved.tasks;
@@ -176,32 +180,32 @@ void Compute::begin(Context& context, const Start&) {
   train_step_->set_up(context);
   began_ = step_began_ = context.now();
   start_logs(context);
-  start_fit();
+  start_fit(context);
   if (!changed_duration_.empty()) state_.max_duration = Time::parse(changed_duration_);
   follow_max_duration();
   if (over() && !changed_duration_.empty() && options_.rank == 0)
     log_.info("nothing is left to train: while the run of the checkpoint trained, max_duration became " +
               changed_duration_);
   reserve_copies(context);
-  if (!evaluation_due_.at.empty() || over()) logger_.begin_step(state_.timestamp.batch);  // its rest
-  if (!evaluation_due_.at.empty())
-    complete(context, std::exchange(evaluation_due_, {}));
+  if (rest_.any() || over()) logger_.begin_step(state_.timestamp.batch);  // its rest
+  if (rest_.any())
+    complete(context);
   else if (over())
     finish(context, /*stopped=*/false);
   else
-    await_batch();
+    await_batch(context);
   if (done_) return;
   const auto ahead = static_cast<int>(options_.recipe.at("data").at("train").at("prefetch").integer());
   context.send(cast_.loader, Credit{ahead});
 }
 
-void Compute::start_fit() {
-  run_event(Event::kFitStart);
+void Compute::start_fit(Context& context) {
+  run_event(context, Event::kFitStart);
   begun_duration_ = state_.max_duration.text();
   const int64_t trained = state_.timestamp.batch_in_epoch;
   if (!state_.composer || trained == options_.batches_per_epoch || over()) return;
   for (int64_t batch = 0; batch < trained; ++batch)
-    run_event(Event::kBeforeDataloader);  // it reads over them
+    run_event(context, Event::kBeforeDataloader);  // it reads over them
 }
 
 void Compute::start_logs(Context& context) {
@@ -217,33 +221,22 @@ bool Compute::goes_on() const {
   return !resumed_from_.empty() && lies_in(resumed_from_, options_.checkpoints);
 }
 
-// What a listener needs outside of forward and backward cannot be had in smaller parts. A callback changes
-// nothing that is trained: the run ends by the next verdict, before any rank trains on, and what was trained
-// is saved. An algorithm may have done half of what it does, so what there is now is not saved.
-void Compute::run_event(Event event) try {
-  engine_->run_event(event);
-} catch (const c10::OutOfMemoryError& error) {
-  if (!engine_->algorithms_have_acted())
-    must_fit(name(event) + (" after step " + std::to_string(state_.timestamp.batch)), [] { throw; });
-  gave_up_ = true;
-  log_.error(std::string(name(event)) + " after step " + std::to_string(state_.timestamp.batch) +
-             ": out of memory, and it cannot be done in smaller parts: " + one_line(error));
-}
-
 bool Compute::over() const { return reached(state_.timestamp, state_.max_duration); }
 
-void Compute::await_batch() {
+void Compute::await_batch(Context& context) {
   const Timestamp& time = state_.timestamp;
   logger_.begin_step(time.batch + 1);
   if (time.batch_in_epoch == 0) {
-    if (time.epoch_in_iteration == 0) run_event(Event::kIterationStart);
-    run_event(Event::kEpochStart);
+    if (time.epoch_in_iteration == 0) run_event(context, Event::kIterationStart);
+    run_event(context, Event::kEpochStart);
     trainer_log_.epoch_start();
   }
-  run_event(Event::kBeforeDataloader);
+  run_event(context, Event::kBeforeDataloader);
 }
 
-void Compute::step(Context& context, BatchReady& ready) try {
+void Compute::step(Context& context, BatchReady& ready) {
+  unfinished_.reset();
+  rest_ = {.event = name(Event::kAfterDataloader)};  // where it is done again, should it be void
   context.send(cast_.loader, Credit{});
   follow_max_duration();
   const Timestamp before = state_.timestamp;
@@ -254,8 +247,10 @@ void Compute::step(Context& context, BatchReady& ready) try {
   trainer_log_.batch_start(state_.model->tokens(ready.batch) > 0);
   logger_.begin_attempt();
   const TrainStep::Hooks hooks{[&](Verdict& mine) { vote(context, mine); }, [&] { logger_.void_attempt(); },
-                               [&] { wait_for_copy(context); }};
+                               [&] { wait_for_copy(context); },
+                               [&](Event event) { run_event(context, event); }};
   const Verdict verdict = train_step_->run(context, ready, lr, hooks);
+  logger_.keep_attempt();
   trainer_log_.batch_trained();
   state_.timestamp.to_next_batch(static_cast<int64_t>(verdict.samples), static_cast<int64_t>(verdict.tokens),
                                  verdict.seconds - before.total_wct);
@@ -265,9 +260,6 @@ void Compute::step(Context& context, BatchReady& ready) try {
   train_step_->grow_back();
   after_step(context, before, verdict);
   step_began_ = context.now();
-} catch (const TooLarge& error) {
-  logger_.void_attempt();
-  give_up(context, error.what());
 }
 
 // For those who log it.
@@ -292,98 +284,12 @@ void Compute::report(Context& context, const Verdict& verdict, double lr) {
   context.send(cast_.reporter, std::move(done));
 }
 
-void Compute::after_step(Context& context, const Timestamp& before, const Verdict& verdict) {
-  run_event(Event::kBatchEnd);
-  stop_agreed_ = verdict.stop > 0;
-  checkpoint_due_ = checkpoint_every_->at_batch_end(before, state_.timestamp) || verdict.checkpoint_now > 0;
-  end_batch(context, evaluations_.due_at_batch_end(before));
-}
-
-// What is left of a step whose evaluation had to wait until the run was resumed.
-void Compute::complete(Context& context, const EvaluationDue& due) {
-  logger_.begin_step(state_.timestamp.batch);
-  if (due.at == kAtBatchEnd)
-    end_batch(context, due.labels);
-  else
-    end_epoch(context, due.labels);
-}
-
-void Compute::end_batch(Context& context, const Labels& evaluators) {
-  if (!evaluated(context, evaluators, kAtBatchEnd)) return;
-  run_event(Event::kBatchCheckpoint);
-  if (state_.timestamp.batch_in_epoch < options_.batches_per_epoch) {
-    end_step(context);
-    return;
-  }
-  if (!over()) run_event(Event::kBeforeDataloader);  // the look that finds nothing more
-  trainer_log_.epoch_trained();
-  const Timestamp before = state_.timestamp;
-  rate_.advance_epoch(before, state_.schedule);
-  show_rate();
-  state_.timestamp.to_next_epoch();
-  run_event(Event::kEpochEnd);
-  checkpoint_due_ = checkpoint_every_->at_epoch_end(before, state_.timestamp) || checkpoint_due_;
-  end_epoch(context, evaluations_.due_at_epoch_end(before));
-}
-
-void Compute::end_epoch(Context& context, const Labels& evaluators) {
-  if (!evaluated(context, evaluators, kAtEpochEnd)) return;
-  run_event(Event::kEpochCheckpoint);
-  if (iteration_length_ == 0 || state_.timestamp.epoch_in_iteration < iteration_length_) {
-    end_step(context);
-    return;
-  }
-  state_.timestamp.to_next_iteration();
-  run_event(Event::kIterationEnd);
-  run_event(Event::kIterationCheckpoint);
-  end_step(context);
-}
-
-void Compute::end_step(Context& context) {
-  send_logged(context);
-  if (over() || stop_agreed_)
-    finish(context, /*stopped=*/!over());
-  else {
-    if (checkpoint_due_) snapshot(context, /*last=*/false);
-    await_batch();
-  }
-}
-
-// Whether they are done; a run that is asked to stop leaves them to the one that goes on from here.
-bool Compute::evaluated(Context& context, const Labels& labels, const char* where) {
-  if (labels.empty()) return true;
-  evaluation_due_ = {where, labels};
-  send_metrics(context);  // a run that is stopped here goes on with the next line
-  const auto metrics = stop_agreed_ ? std::nullopt : evaluate(context, labels);
-  if (metrics) {
-    evaluation_due_ = {};
-    observe(*metrics);
-  } else if (!done_) {
-    finish(context, /*stopped=*/true);
-  }
-  return metrics.has_value();
-}
-
-void Compute::send_logged(Context& context) {
-  send_metrics(context);
-  logger_.end_step();
-  outlets_.send(context, logger_.take_entries());
-}
-
-void Compute::send_metrics(Context& context) {
-  LoggedMetrics metrics = logger_.take();
-  if (metrics.empty()) return;
-  context.send(cast_.reporter,
-               MetricsLogged{state_.timestamp.batch, state_.timestamp.epoch, std::move(metrics)});
-}
-
 void Compute::finish(Context& context, bool stopped) {
-  if (!stopped) run_event(Event::kFitEnd);
+  if (!stopped) run_event(context, Event::kFitEnd);
   if (!stopped) stopped = !evaluate(context, evaluations_.due_at_the_end());
-  if (done_) return;
   if (!stopped) trainer_log_.fit_end();
   if (!stopped && goes_on_with_tasks(context, stopped)) return;
-  if (done_ || give_up_at_the_end(context)) return;
+  if (give_up_at_the_end(context)) return;
   done_ = true;
   send_logged(context);
   outlets_.end(context);
@@ -427,8 +333,8 @@ void Compute::train_on(Context& context, const Time& duration) {
   follow_max_duration();
   send_logged(context);
   if (checkpoint_every_->fires() && saved_at_ != state_.timestamp.batch) snapshot(context, /*last=*/false);
-  start_fit();
-  await_batch();
+  start_fit(context);
+  await_batch(context);
 }
 
 void Compute::predict_alone(Context& context, const Task& task) {
@@ -450,23 +356,20 @@ void Compute::write_text(Context& context) try {
 }
 
 // What they found; nothing where the run was asked to stop.
-// Nothing where it was cut short, or where memory does not suffice, and the run is given up.
-std::optional<NamedValues> Compute::evaluate(Context& context, const Labels& labels, bool standalone) try {
+std::optional<NamedValues> Compute::evaluate(Context& context, const Labels& labels, bool standalone) {
   if (labels.empty()) return NamedValues();
   logger_.begin_attempt();
+  evaluation_changed_ = false;
   auto all = evaluations_.run(context, *engine_, labels, standalone);
   if (!all) {
     logger_.void_attempt();
     return all;
   }
+  logger_.keep_attempt();
   trainer_log_.evaluated(*all);
   if (cast_.has_reporter)
     context.send(cast_.reporter, EvalDone{state_.timestamp.batch, state_.timestamp.epoch, *all});
   return all;
-} catch (const TooLarge& error) {
-  logger_.void_attempt();
-  give_up(context, error.what());
-  return std::nullopt;
 }
 
 // Not what the evaluation at the end finds where none is due: a run that goes on from there later comes to

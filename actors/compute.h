@@ -70,28 +70,34 @@ class Compute final : public Actor {
  private:
   using Labels = Evaluations::Labels;
 
+  void handle(Context& context, Envelope& envelope);
   Prepared prepare(const Prepare& start);
   void restore(const Prepare& start);
   void take(const RunState& saved, const std::string& folder);
   void plan_times();
   void follow_max_duration();
   void begin(Context& context, const Start& start);
-  void start_fit();
+  void start_fit(Context& context);
   void start_logs(Context& context);
   bool goes_on() const;
   void reserve_copies(Context& context);
-  void run_event(Event event);
+
+  void run_event(Context& context, Event event);
+  void agree(Context& context, const ActedAlgorithms& acted);
+  void keep_rest(const ActedAlgorithms& acted, const std::vector<double>& left);
+  std::vector<double> of_all_ranks(Context& context, double mine) const;
 
   void step(Context& context, BatchReady& ready);
   void vote(Context& context, Verdict& mine) const;
   void report(Context& context, const Verdict& verdict, double lr);
   void after_step(Context& context, const Timestamp& before, const Verdict& verdict);
-  void end_batch(Context& context, const Labels& due);
-  void end_epoch(Context& context, const Labels& due);
+  void end_batch(Context& context);
+  void end_epoch(Context& context);
+  void end_iteration(Context& context);
   void end_step(Context& context);
-  bool evaluated(Context& context, const Labels& due, const char* where);
-  void complete(Context& context, const EvaluationDue& due);
-  void await_batch();
+  bool evaluated(Context& context);
+  void complete(Context& context);
+  void await_batch(Context& context);
   void send_logged(Context& context);
   void send_metrics(Context& context);
   void show_rate();
@@ -105,6 +111,8 @@ class Compute final : public Actor {
   void observe(const NamedValues& metrics);
   void write_text(Context& context);
   void snapshot(Context& context, bool last);
+  bool saves() const;
+  std::vector<CheckpointPiece> own_pieces() const;
   std::vector<CheckpointPiece> saved_pieces() const;
   void wait_for_copy(Context& context);
   void finish(Context& context, bool stopped);
@@ -142,9 +150,12 @@ class Compute final : public Actor {
   bool told_of_disk_ = false;
   bool gave_up_ = false;  // a listener ran out of memory
   bool stop_requested_ = false;
-  bool stop_agreed_ = false;     // by all ranks
-  bool checkpoint_due_ = false;  // after the step in hand
-  EvaluationDue evaluation_due_;
+  bool stop_agreed_ = false;                // by all ranks
+  bool checkpoint_due_ = false;             // after the step in hand
+  StepRest rest_;                           // of the step in hand
+  std::optional<StepRest> unfinished_;      // whose event an earlier start has begun
+  std::optional<std::vector<int>> savers_;  // the ranks whose state is saved; none = all
+  bool evaluation_changed_ = false;         // an algorithm has acted in the evaluation in hand
   TasksState tasks_;
   std::string begun_duration_;    // max_duration as FIT_START left it
   std::string changed_duration_;  // and as it was at the checkpoint, if it is another

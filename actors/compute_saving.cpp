@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <cmath>
 
 #include "actors/compute.h"
+#include "actors/resume.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -25,7 +27,7 @@ void Compute::snapshot(Context& context, bool last) {
   snapshot.name = newest_checkpoint_ = options_.names.at(saved);
   snapshot.pieces = saved_pieces();
   options_.save.leave_out(saved);
-  snapshot.state = saved.to_json();
+  if (saves()) snapshot.state = saved.to_json();
   snapshot.last = last;
   copying_ = context.request<SnapshotCopied>(cast_.checkpointer, std::move(snapshot));
 }
@@ -36,7 +38,7 @@ RunState Compute::run_state() const {
   state.seed = options_.seed;
   state.world = options_.world;
   put(state_.timestamp, state);
-  state.evaluation_due = evaluation_due_;
+  state.rest = rest_;
   state.tasks = tasks_;
   if (const std::string now = state_.max_duration.text(); now != begun_duration_) state.max_duration = now;
   state.global_batch = options_.global_batch;
@@ -53,8 +55,21 @@ RunState Compute::run_state() const {
   return state;
 }
 
+bool Compute::saves() const {
+  return !savers_ || std::ranges::find(*savers_, options_.rank) != savers_->end();
+}
+
+// This rank's rows; where not all ranks save, those that do share them.
+std::vector<CheckpointPiece> Compute::own_pieces() const {
+  if (!savers_) return checkpoint_pieces(state_, options_.world, options_.rank);
+  const auto self = std::ranges::find(*savers_, options_.rank);
+  if (self == savers_->end()) return {};
+  return checkpoint_pieces(state_, static_cast<int>(savers_->size()),
+                           static_cast<int>(self - savers_->begin()));
+}
+
 std::vector<CheckpointPiece> Compute::saved_pieces() const {
-  auto pieces = checkpoint_pieces(state_, options_.world, options_.rank);
+  auto pieces = own_pieces();
   std::erase_if(pieces, [this](const auto& piece) { return !options_.save.hold(piece.name); });
   return pieces;
 }
@@ -71,19 +86,20 @@ void Compute::wait_for_copy(Context& context) {
   log_.warning("training waits for the disk: a checkpoint is due before the last one is written");
 }
 
-// This rank's rows: together the ranks look at everything.
+// Together the ranks look at everything.
 void Compute::digest_weights() {
-  if (!recorder_.digests()) return;
+  if (!recorder_.digests() || !saves()) return;
   TensorsDigest::Named own;
-  for (auto& piece : checkpoint_pieces(state_, options_.world, options_.rank))
-    own.emplace_back(std::move(piece.name), std::move(piece.tensor));
+  for (auto& piece : own_pieces()) own.emplace_back(std::move(piece.name), std::move(piece.tensor));
   weights_digest_.take(state_.timestamp.batch, own);
 }
 
 // What was trained until then is saved before the run ends.
 void Compute::give_up(Context& context, const std::string& why) {
+  logger_.void_attempt();
+  if (!rest_.at.empty() || over()) send_logged(context);
   const int64_t steps = state_.timestamp.batch;
-  const bool save = steps > 0 && saved_at_ != steps;
+  const bool save = steps > 0 && saved_at_ != steps && !(savers_ && savers_->empty());
   if (!save && newest_checkpoint_.empty()) throw OperatingError(why);
   done_ = true;
   if (save) snapshot(context, /*last=*/false);

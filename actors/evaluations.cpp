@@ -11,7 +11,7 @@
 namespace tutti {
 
 Evaluations::Evaluations(State& state, const std::vector<Evaluator>& evaluators, const Cast& cast,
-                         Recorder& recorder, std::function<void(Event)> run_event)
+                         Recorder& recorder, std::function<void(Context&, Event)> run_event)
     : state_(state),
       evaluators_(evaluators),
       cast_(cast),
@@ -56,10 +56,10 @@ Evaluations::Labels Evaluations::due_at_the_end() const {
 
 std::optional<NamedValues> Evaluations::run(Context& context, Engine& engine, const Labels& labels,
                                             bool standalone) {
-  run_event_(standalone ? Event::kEvalStandaloneStart : Event::kEvalBeforeAll);
+  run_event_(context, standalone ? Event::kEvalStandaloneStart : Event::kEvalBeforeAll);
   const auto found = run_all(context, engine, labels);
   if (!found) return found;
-  run_event_(standalone ? Event::kEvalStandaloneEnd : Event::kEvalAfterAll);
+  run_event_(context, standalone ? Event::kEvalStandaloneEnd : Event::kEvalAfterAll);
   for (const auto& label : labels) done_at_[label] = state_.timestamp.batch;
   return found;
 }
@@ -101,7 +101,7 @@ std::optional<NamedValues> Evaluations::run_one(Context& context, Engine& engine
       recorder_.record({context.now(), "compute", "out of memory at allocation", state_.timestamp.batch});
     return shortage;
   };
-  hooks.run_event = run_event_;
+  hooks.run_event = [&](Event event) { run_event_(context, event); };
   auto metrics = evaluate(state_, engine, evaluator, hooks);
   seconds_ += state_.eval_timestamp.total_wct;
   if (metrics && recorder_.digests()) digest_metrics(*metrics, which);

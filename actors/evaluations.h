@@ -23,7 +23,7 @@ class Evaluations {
 
   // All must outlive it. `run_event`: what runs events that are no part of an attempt.
   Evaluations(State& state, const std::vector<Evaluator>& evaluators, const Cast& cast, Recorder& recorder,
-              std::function<void(Event)> run_event);
+              std::function<void(Context&, Event)> run_event);
 
   // `recipe` resolved; `whole`: how long the training is to be.
   void plan(const Setting& recipe, const Time& whole);
@@ -55,7 +55,7 @@ class Evaluations {
   const std::vector<Evaluator>& evaluators_;
   const Cast& cast_;
   Recorder& recorder_;
-  std::function<void(Event)> run_event_;
+  std::function<void(Context&, Event)> run_event_;
   std::vector<Digests> digests_;            // of each evaluator
   std::vector<Interval> every_;             // of each evaluator
   std::map<std::string, int64_t> done_at_;  // steps, by label

@@ -42,14 +42,19 @@ class StepLog final : public Logger {
   void begin_run(int64_t step);
   void end_step() { keep(StepEnded()); }
 
-  // An attempt at the step begins; it was void: what it told destinations is forgotten.
+  // An attempt at the step begins; it has come to something; it was void: what it told destinations is
+  // forgotten.
   void begin_attempt() { attempt_ = entries_.size(); }
+  void keep_attempt() { attempt_ = entries_.size(); }
   void void_attempt() {
     entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(attempt_), entries_.end());
   }
 
   LoggedMetrics take();
-  std::vector<LogEntry> take_entries() { return std::exchange(entries_, {}); }
+  std::vector<LogEntry> take_entries() {
+    attempt_ = 0;
+    return std::exchange(entries_, {});
+  }
 
  private:
   void keep(decltype(LogEntry::what) what);

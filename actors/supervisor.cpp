@@ -203,7 +203,8 @@ std::string Supervisor::publish(const std::string& name, Unpublished& whole) {
     if (!part.error.empty()) return "rank " + std::to_string(rank) + ": " + part.error;
     manifest.files.push_back(std::move(part.file));
   }
-  manifest.state = std::move(whole.parts[0].state);
+  for (auto& [rank, part] : whole.parts)  // of the first that saves any
+    if (manifest.state.empty()) manifest.state = std::move(part.state);
   return shelf_.publish(name, unfinished_folder(options_.shelf.folder, name, options_.nonce), manifest);
 }
 

@@ -1,9 +1,9 @@
 #include "actors/train_step.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/scalar_tensor.h>
 
 #include <algorithm>
 #include <bit>
@@ -68,6 +68,7 @@ void TrainStep::set_up(Context& context) {
   }
   Meter::charge(options_.memory_slot, charged_bytes_);
   Meter::set_budget(options_.memory_slot, options_.memory_budget);
+  grad_scale_ = at::empty({}, at::kFloat);
   engine_.plan_reductions();
   const int count = accumulation_.count(state_.timestamp.batch);
   microbatches_ =
@@ -92,9 +93,7 @@ class TrainStep::Passes final : public Closure {
   Passes(TrainStep& step, Context& context, const Hooks& hooks)
       : step_(step), context_(context), hooks_(hooks) {}
   double pass(const std::function<void()>& move) override { return step_.extra_pass(context_, hooks_, move); }
-  void step() override {
-    step_.state_.optimizer->step(at::scalar_tensor(step_.state_.grad_scale, at::kFloat));
-  }
+  void step() override { step_.state_.optimizer->step(step_.grad_scale_.fill_(step_.state_.grad_scale)); }
 
  private:
   TrainStep& step_;
@@ -277,7 +276,7 @@ Verdict TrainStep::verdict_of(const MicrobatchResult& result) const {
 
 // False: it is void after all, in an extra pass, and nothing has changed.
 bool TrainStep::commit(Context& context, const Hooks& hooks) try {
-  take_gradients();
+  take_gradients(hooks);
   Passes passes(*this, context, hooks);
   if (state_.closure_step)
     state_.closure_step(passes);
@@ -304,12 +303,12 @@ double TrainStep::extra_pass(Context& context, const Hooks& hooks, const std::fu
     if (!pass(context, hooks, [&] { return microbatches_->run_again(without_grad, mark); }))
       throw GivenUp{/*is_void=*/true};
   }
-  take_gradients();
+  take_gradients(hooks);
   return last_.loss_sum / last_.loss_weight;
 }
 
 // Of the last pass, reduced; throws where they are of no use.
-void TrainStep::take_gradients() {
+void TrainStep::take_gradients(const Hooks& hooks) {
   const auto reduced = buckets_ ? buckets_->gradients() : std::vector<at::Tensor>();
   const double* used = last_.unused > 0 && buckets_ ? used_.const_data_ptr<double>() : nullptr;
   for (std::size_t p = 0; p < state_.views.size(); ++p) {
@@ -322,7 +321,7 @@ void TrainStep::take_gradients() {
   if (counts) state_.train_loss = sum_.verdict.loss_sum / sum_.verdict.loss_weight;
   state_.flops = sum_.verdict.flops;
   if (sum_.passes == 1) microbatches_->take_sums(sum_.verdict.sums);
-  engine_.run_event(Event::kAfterTrainBatch);
+  hooks.run_event(Event::kAfterTrainBatch);
   if (!counts || last_.non_finite > 0 || last_.overflow > 0) throw GivenUp();
 }
 

@@ -45,6 +45,7 @@ class TrainStep {
     std::function<void(Verdict& mine)> vote;  // puts in what the step itself does not know
     std::function<void()> void_attempt;       // all that was said of the step is said again
     std::function<void()> before_update;      // the last moment before anything that lasts changes
+    std::function<void(Event)> run_event;     // AFTER_TRAIN_BATCH; throws TooLarge, on all ranks
   };
 
   TrainStep(State& state, Engine& engine, Options options, const Cast& cast, Log& log, Recorder& recorder);
@@ -92,7 +93,7 @@ class TrainStep {
   StepFinished agree(Context& context, const Verdict& mine, const at::Tensor& statistics);
   void add_up(StepFinished all);
   void find_used(Context& context);
-  void take_gradients();
+  void take_gradients(const Hooks& hooks);
   bool commit(Context& context, const Hooks& hooks);
   void skip(Context& context);
 
@@ -123,6 +124,7 @@ class TrainStep {
   Verdict last_;                  // on it, of all ranks
   at::Tensor used_;               // [views] how many ranks have a gradient of each, where some has not
   Sum sum_;                       // of the step
+  at::Tensor grad_scale_;         // for the update, which so takes no memory
   std::vector<at::Tensor> kept_;  // for the weights while they are elsewhere; empty until they first are
   int64_t copies_bytes_ = 0;
   int64_t charged_bytes_ = 0;  // to the meter, for buckets that are not its own

@@ -84,12 +84,20 @@ H5FD_class_t memory_driver() {
   return driver;
 }
 
+// Registered for good: libhdf5 1.10 closes the last file of a driver by a class that it has freed before.
+hid_t memory_driver_id() {
+  static const hid_t id = [] {
+    const H5FD_class_t driver = memory_driver();
+    return H5FDregister(&driver);
+  }();
+  hdf5_check(id >= 0, "H5FDregister");
+  return id;
+}
+
 }  // namespace
 
 Hdf5Handle Hdf5Memory::access_list() {
-  const H5FD_class_t driver = memory_driver();
-  const Hdf5Handle id(H5FDregister(&driver), H5FDunregister);
-  hdf5_check(id.good(), "H5FDregister");
+  const hid_t id = memory_driver_id();
   Hdf5Handle list(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   Hdf5Memory* const self = this;
   hdf5_check(H5Pset_driver(list, id, &self) >= 0, "H5Pset_driver");

@@ -38,12 +38,16 @@ struct GradScalerState {
   friend bool operator==(const GradScalerState&, const GradScalerState&) = default;
 };
 
-// An evaluation of the step that a request to stop did not wait for.
-struct EvaluationDue {
-  std::string at;                   // "batch_end", "epoch_end"; "" = none is due
-  std::vector<std::string> labels;  // of the evaluators
+// What of a step's end is still to be done: an evaluation that a request to stop did not wait for, or an
+// event that memory did not suffice for.
+struct StepRest {
+  std::string at;                   // "batch_end", "epoch_end", "iteration_end": what has come; "" = all
+  std::vector<std::string> labels;  // of the evaluators that are due
+  std::string event;              // from which on algorithms have not all acted, or ""; those before it have
+  std::vector<std::string> left;  // "algorithms/EMA": those that have not acted at it
 
-  friend bool operator==(const EvaluationDue&, const EvaluationDue&) = default;
+  bool any() const { return !at.empty() || !event.empty(); }
+  friend bool operator==(const StepRest&, const StepRest&) = default;
 };
 
 // How far a program's tasks have come.
@@ -64,7 +68,7 @@ struct RunState {
   int64_t step = 0;   // optimizer steps done; batches
   int64_t epoch = 0;  // of the next batch
   int64_t batch_in_epoch = 0;
-  EvaluationDue evaluation_due;
+  StepRest rest;
   TasksState tasks;
   std::string max_duration;  // where it was changed after FIT_START, else ""
   int64_t sample = 0;        // samples and tokens trained on

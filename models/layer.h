@@ -97,7 +97,7 @@ class Layer {
   // Channels whose running statistics a training pass finds; 0 for layers that keep none.
   virtual int64_t statistics_channels() const { return 0; }
   // Takes one microbatch's statistics into the buffers; called after the commit, in rank and microbatch
-  // order.
+  // order. Takes no memory: there is no way back.
   virtual void apply_statistics(const RunningStatistics&) {}
 
   // The pass that runs now: set on every layer of a model by `set_context`.

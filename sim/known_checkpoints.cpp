@@ -39,7 +39,8 @@ bool is_outsides(const std::string& listener) {
 // An evaluation that a request to stop has cut at the end of a run is in no checkpoint, so only the train
 // metrics count.
 uint64_t bits_of(const Checkpoint& checkpoint, RunState state) {
-  if (!state.evaluation_due.at.empty()) return 0;
+  if (!state.rest.at.empty() || !state.rest.left.empty()) return 0;
+  state.rest = {};
   state.seconds = state.iteration_seconds = state.epoch_seconds = 0;
   state.accumulation = {};
   state.plateau.best = 0;

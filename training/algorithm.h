@@ -17,7 +17,11 @@ struct Needs {
 // A two-way callback: sees the state and changes it in place. composer.core.Algorithm.
 //
 // Before the step's verdict (AFTER_DATALOADER to AFTER_BACKWARD) it may change the batch, the outputs and the
-// loss, and nothing that lasts: a step that runs out of memory is done again.
+// loss, and nothing that lasts: a step that runs out of memory is done again. At AFTER_TRAIN_BATCH it may
+// change gradients, and nothing that lasts either: should another rank have no memory for it, the step is
+// void. From BATCH_END on everything may change. There memory is to be taken first: where `apply` throws
+// c10::OutOfMemoryError, all must be as before, so that what was trained can be saved. After an event at
+// which any matches ranks agree, by a small sum, that all could; so all ranks must match alike.
 class Algorithm : public Listener {
  public:
   virtual Needs needs() const { return {}; }

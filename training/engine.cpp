@@ -1,5 +1,7 @@
 #include "training/engine.h"
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <map>
 
@@ -42,43 +44,77 @@ std::vector<Trace> Engine::run_event(std::string_view event_name) {
   return run_event(event_named(event_name));
 }
 
-std::vector<Trace> Engine::run_event(Event event) {
-  algorithms_have_acted_ = false;
+std::vector<Trace> Engine::run_event(Event event, const EventAgreement& agreement) {
   if (event == Event::kInit) {
     tell_destinations(event);
     run(options_.callbacks, event);
-    return run_algorithms(event);
+    return run_algorithms(event, agreement);
   }
-  auto traces = run_algorithms(event);
-  algorithms_have_acted_ = true;
+  auto traces = run_algorithms(event, agreement);
+  run(options_.callbacks, event);
+  tell_destinations(event);
+  return traces;
+}
+
+std::vector<Trace> Engine::finish_event(Event event, const std::vector<std::string>& left,
+                                        const EventAgreement& agreement) {
+  Algorithms algorithms;
+  for (const auto& name : left)
+    for (const auto& one : options_.algorithms)
+      if (name_of(*one) == name) algorithms.push_back(one);
+  auto traces = act(algorithms, event, agreement);
   run(options_.callbacks, event);
   tell_destinations(event);
   return traces;
 }
 
 // All are asked before the first one acts: what one does is not to change whether another runs.
-std::vector<Trace> Engine::run_algorithms(Event event) {
-  std::vector<Trace> traces;
-  if (options_.algorithms.empty()) return traces;
+std::vector<Trace> Engine::run_algorithms(Event event, const EventAgreement& agreement) {
+  if (options_.algorithms.empty()) return {};
   Algorithms matching;
-  for (const auto& algorithm : options_.algorithms) {
-    const bool matches = algorithm->match(event, state_);
-    if (matches) matching.push_back(algorithm);
-    traces.push_back({algorithm->name(), event, matches});
+  for (const auto& algorithm : options_.algorithms)
+    if (algorithm->match(event, state_)) matching.push_back(algorithm);
+  return act(ordered(std::move(matching), event), event, agreement);
+}
+
+std::vector<Trace> Engine::act(const Algorithms& algorithms, Event event, const EventAgreement& agreement) {
+  std::vector<Trace> traces;
+  for (const auto& one : options_.algorithms) {
+    const auto place = std::find(algorithms.begin(), algorithms.end(), one);
+    const bool ran = place != algorithms.end();
+    traces.push_back({one->name(), event, ran, ran ? static_cast<int>(place - algorithms.begin()) : -1});
   }
-  matching = ordered(std::move(matching), event);
-  for (std::size_t i = 0; i < matching.size(); ++i) {
-    matching[i]->apply(event, state_, logger_);
-    const auto whose = std::find(options_.algorithms.begin(), options_.algorithms.end(), matching[i]);
-    if (whose != options_.algorithms.end())
-      traces[static_cast<std::size_t>(whose - options_.algorithms.begin())].order = static_cast<int>(i);
-  }
+  if (agreement.acted && !algorithms.empty())
+    act_agreed(algorithms, event, agreement);
+  else
+    for (const auto& one : algorithms) one->apply(event, state_, logger_);
   if (!options_.log_traces) return traces;
   LoggedTraces logged;
   for (const auto& trace : traces)
     if (trace.ran) logged.emplace_back("algorithm_traces/" + trace.algorithm + "/" + tutti::name(event), 1);
   if (!logged.empty()) logger_.log_traces(logged);
   return traces;
+}
+
+void Engine::act_agreed(const Algorithms& algorithms, Event event, const EventAgreement& agreement) {
+  agreement.acts();
+  ActedAlgorithms acted{event, algorithms, algorithms.size(), ""};
+  const std::size_t held_back = std::min(agreement.held_back, algorithms.size());
+  try {
+    for (; acted.left > held_back; --acted.left)
+      algorithms[algorithms.size() - acted.left]->apply(event, state_, logger_);
+  } catch (const c10::OutOfMemoryError& error) {
+    acted.shortage = error.what_without_backtrace();
+  }
+  agreement.acted(acted);
+  TUTTI_ASSERT(acted.left == 0, "who agrees on less than all throws");
+}
+
+// What a pass of the user's has put in has the name that it gives itself.
+std::string Engine::name_of(const Algorithm& algorithm) const {
+  for (const auto& [name, listener] : stateful())
+    if (listener == &algorithm) return name;
+  return algorithm.name();
 }
 
 // Whoever says so is first or last at AFTER_ events too; Composer turns all of them round there.

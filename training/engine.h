@@ -29,6 +29,20 @@ struct Trace {
   int order = -1;
 };
 
+// What the algorithms of an event came to, before callbacks hear of it.
+struct ActedAlgorithms {
+  Event event = Event::kInit;
+  const Algorithms& order;  // all that matched
+  std::size_t left = 0;     // of these, from the end, that have not acted: the first of them had no memory
+  std::string shortage;     // what it ran out with, or ""
+};
+// Where several ranks go on by what an algorithm changes, they agree that it could.
+struct EventAgreement {
+  std::function<void()> acts;                         // before the first acts, where any matches
+  std::function<void(const ActedAlgorithms&)> acted;  // after the last; throws where `left` is not 0
+  std::size_t held_back = 0;  // that do not act, as if they had no memory: of a replay
+};
+
 // Runs what listens to a run's events: composer.core.Engine. At an event every algorithm is asked whether it
 // matches; those that do run in an order that passes decide; then callbacks; then log destinations, which are
 // callbacks too. At INIT destinations come first and algorithms last.
@@ -52,9 +66,15 @@ class Engine {
   Engine(const Engine&) = delete;
 
   // What the algorithms did; empty where there are none. An exception of a listener passes through, that of a
-  // destination is a warning, and it hears no more.
-  std::vector<Trace> run_event(Event event);
+  // destination is a warning, and it hears no more. With an agreement an algorithm's c10::OutOfMemoryError
+  // does not: it is told to `acted`.
+  std::vector<Trace> run_event(Event event, const EventAgreement& agreement = {});
   std::vector<Trace> run_event(std::string_view event_name);
+
+  // The rest of an event at which algorithms of an earlier start had no memory: those that were left, by the
+  // names that they have in `stateful`, and all callbacks.
+  std::vector<Trace> finish_event(Event event, const std::vector<std::string>& left,
+                                  const EventAgreement& agreement = {});
 
   // Tells every callback that a step's attempt is void: Callback::out_of_memory.
   void out_of_memory(const std::string& account);
@@ -73,18 +93,19 @@ class Engine {
   // Tells every listener that the run is over, in spite of what any of them throws. Idempotent.
   void close();
 
-  // Whether the algorithms have all acted at the last event: what was thrown since was a callback's.
-  bool algorithms_have_acted() const { return algorithms_have_acted_; }
-
   // Algorithms and callbacks, by the names that their state has in a checkpoint: "algorithms/EMA",
   // "callbacks/EarlyStopper", of a second one of that name "callbacks/EarlyStopper/1".
   std::vector<std::pair<std::string, Stateful*>> stateful() const;
+
+  std::string name_of(const Algorithm& algorithm) const;
 
   const Algorithms& algorithms() const { return options_.algorithms; }
   const Callbacks& callbacks() const { return options_.callbacks; }
 
  private:
-  std::vector<Trace> run_algorithms(Event event);
+  std::vector<Trace> run_algorithms(Event event, const EventAgreement& agreement);
+  std::vector<Trace> act(const Algorithms& algorithms, Event event, const EventAgreement& agreement);
+  void act_agreed(const Algorithms& algorithms, Event event, const EventAgreement& agreement);
   Algorithms ordered(Algorithms matching, Event event) const;
   void run(const Callbacks& callbacks, Event event);
   void tell_destinations(Event event);
@@ -96,7 +117,6 @@ class Engine {
   Options options_;
   std::vector<std::pair<Listener*, std::size_t>> reducing_;  // who wants sums, and how many
   int64_t reductions_ = 0;
-  bool algorithms_have_acted_ = false;
   bool closed_ = false;
 };
 

@@ -21,8 +21,8 @@ struct OptimizerState {
   at::Tensor tensor;                // of that piece's extent; "step" is an int64 scalar
 };
 
-// Changes parameters by their gradients, by libtorch's fused kernels. State is allocated in the constructor,
-// so that nothing is allocated later that could run out. One thread uses it.
+// Changes parameters by their gradients, by libtorch's fused kernels. Memory is taken in the constructor: an
+// update takes none but for scalars, since there is no way back once it has begun. One thread uses it.
 class Optimizer {
  public:
   struct Common {

@@ -2,15 +2,25 @@
 
 #include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_fused_sgd.h>
+#include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <vector>
 
 namespace tutti {
+namespace {
+
+bool is_narrow(const at::Tensor& tensor) { return tensor.is_cpu() && tensor.element_size() < 4; }
+
+}  // namespace
 
 Sgd::Sgd(const std::vector<ParamView>& views, Common common, const Options& options)
     : Optimizer(views, std::move(common)), options_(options) {
   if (options_.momentum != 0.0) momentum_buffers_ = &add_state("momentum_buffer");
+  int64_t largest = 0;
+  for (const ParamView& view : views)
+    if (is_narrow(view.tensor)) largest = std::max(largest, view.tensor.numel());
+  for (at::Tensor& wide : wide_) wide = at::empty({largest}, at::kFloat);
 }
 
 // Dampening leaves the first gradient of a parameter alone.
@@ -31,11 +41,7 @@ void Sgd::update(const Call& call, const at::Tensor& grad_scale) {
 }
 
 void Sgd::take(const Call& call, const at::Tensor& grad_scale, bool is_first_step) {
-  const auto is_narrow = [](const at::Tensor& tensor) {
-    return tensor.is_cpu() && tensor.element_size() < 4;
-  };
-  const bool narrow = std::ranges::any_of(call.tensors, is_narrow);
-  if (narrow) return take_in_fp32(call, grad_scale, is_first_step);
+  if (std::ranges::any_of(call.tensors, is_narrow)) return take_in_fp32(call, grad_scale, is_first_step);
   run(call, momentum_buffers_ ? pick(*momentum_buffers_, call.members) : std::vector<at::Tensor>(),
       grad_scale, is_first_step);
 }
@@ -44,10 +50,13 @@ void Sgd::take(const Call& call, const at::Tensor& grad_scale, bool is_first_ste
 // CPUs).
 void Sgd::take_in_fp32(const Call& call, const at::Tensor& grad_scale, bool is_first_step) {
   for (std::size_t i = 0; i < call.members.size(); ++i) {
-    const auto wide = [](const at::Tensor& one) { return one.element_size() < 4 ? one.to(at::kFloat) : one; };
-    const Call one{call.weight_decay, {call.members[i]}, {wide(call.tensors[i])}, {wide(call.grads[i])}};
+    const auto wide = [](const at::Tensor& one, const at::Tensor& room) {
+      return is_narrow(one) ? room.as_strided(one.sizes(), one.strides()).copy_(one) : one;
+    };
+    const Call one{
+        call.weight_decay, {call.members[i]}, {wide(call.tensors[i], wide_[0])}, {wide(call.grads[i], wide_[1])}};
     std::vector<at::Tensor> buffers;
-    if (momentum_buffers_) buffers.push_back(wide((*momentum_buffers_)[call.members[i]]));
+    if (momentum_buffers_) buffers.push_back(wide((*momentum_buffers_)[call.members[i]], wide_[2]));
     run(one, buffers, grad_scale, is_first_step);
     call.tensors[i].copy_(one.tensors[0]);
     call.grads[i].copy_(one.grads[0]);

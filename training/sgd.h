@@ -29,6 +29,7 @@ class Sgd final : public Optimizer {
 
   Options options_;
   StateTensors* momentum_buffers_ = nullptr;
+  at::Tensor wide_[3];  // for a parameter of 16 bits, its gradient and its momentum in float32
 };
 
 }  // namespace tutti

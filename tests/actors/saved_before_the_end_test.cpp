@@ -138,24 +138,27 @@ TEST(OutOfMemoryTest, AListenerThatFailsInTheLastTaskIsNotPassedOver) {
   EXPECT_TRUE(std::filesystem::exists(folder.path("run/checkpoints/latest")));
 }
 
-// Keeps what attempts answered of their failures; or says it beforehand, as a replay does.
-class FailuresOfAttempts final : public Recorder {
+// Keeps what was answered of failures; or says it beforehand, as a replay does.
+class AnsweredFailures final : public Recorder {
  public:
-  FailuresOfAttempts(std::vector<double>& answers, bool foretell) : answers_(answers), foretell_(foretell) {}
+  AnsweredFailures(std::string_view question, std::vector<double>& answers, bool foretell)
+      : question_(question), answers_(answers), foretell_(foretell) {}
   void record(const Happening& happening) override { ring_.record(happening); }
   std::vector<Happening> last(int count) const override { return ring_.last(count); }
   using Recorder::answer;
   double answer(std::string_view what, double measured) override {
-    if (what != "failed allocation") return measured;
+    if (what != question_) return measured;
     if (!foretell_) answers_.push_back(measured);
     return answers_.at(next_++);
   }
   std::optional<double> foretold(std::string_view what) override {
-    return foretell_ && what == "failed allocation" ? std::optional(answers_.at(next_)) : std::nullopt;
+    if (!foretell_ || what != question_ || next_ == answers_.size()) return std::nullopt;
+    return answers_[next_];
   }
 
  private:
   RingRecorder ring_;
+  std::string_view question_;
   std::vector<double>& answers_;
   std::size_t next_ = 0;
   bool foretell_;
@@ -167,7 +170,7 @@ TEST(OutOfMemoryTest, ThrownByTypeItIsRecordedAndHadAgain) {
   const auto train = [&](HungryModel::Appetite appetite, bool foretell) {
     MemoryWorld world = hungry_world(std::move(appetite), 4);
     world.recorder = [&answers, foretell](int rank) {
-      return std::make_unique<FailuresOfAttempts>(answers[rank], foretell);
+      return std::make_unique<AnsweredFailures>("failed allocation", answers[rank], foretell);
     };
     return world.run("\"auto\"");
   };
@@ -188,6 +191,44 @@ TEST(OutOfMemoryTest, ThrownByTypeItIsRecordedAndHadAgain) {
     EXPECT_EQ(again.losses, recorded.losses);
     EXPECT_TRUE(again.weights == recorded.weights);
   }
+}
+
+// Adds one to what is trained; the first to do so has no memory for it after two steps.
+class AddsOne final : public Algorithm {
+ public:
+  explicit AddsOne(bool fails) : fails_(fails) {}
+  std::string name() const override { return "AddsOne"; }
+  bool match(Event event, const State&) const override { return event == Event::kBatchEnd; }
+  void apply(Event, State& state, Logger&) override {
+    if (fails_ && state.rank == 0 && state.timestamp.batch == 2)
+      TORCH_CHECK_WITH(OutOfMemoryError, false, "no room on a device");
+    for (auto& view : state.views) view.tensor.detach().add_(1);
+  }
+
+ private:
+  bool fails_;
+};
+
+TEST(OutOfMemoryTest, AnAlgorithmsShortageIsRecordedAndHadAgain) {
+  std::map<int, std::vector<double>> answers;
+  const auto train = [&answers](bool fails, bool foretell) {
+    MemoryWorld world{.recipe = mlp(3)};
+    world.listeners = [fails](int) {
+      return Engine::Options{
+          .algorithms = {std::make_shared<AddsOne>(fails), std::make_shared<AddsOne>(false)}};
+    };
+    world.recorder = [&answers, foretell](int rank) {
+      return std::make_unique<AnsweredFailures>("algorithms left", answers[rank], foretell);
+    };
+    return world.run("1");
+  };
+  const auto recorded = train(/*fails=*/true, /*foretell=*/false);
+  EXPECT_EQ(recorded.error.find("batch_end after step 2: rank 0 ran out of memory"), 0u) << recorded.error;
+  EXPECT_EQ(answers[0], (std::vector<double>{0, 2}));
+  EXPECT_EQ(answers[1], (std::vector<double>{0, 0}));
+  const auto again = train(/*fails=*/false, /*foretell=*/true);
+  EXPECT_EQ(again.error, recorded.error);
+  EXPECT_TRUE(again.weights == recorded.weights);
 }
 
 }  // namespace

@@ -288,7 +288,7 @@ TEST(Forget, SetsBackWhatIsNamedAndNothingElse) {
   RunState full;
   full.step = 7;
   full.seconds = 2;
-  full.evaluation_due.at = "batch_end";
+  full.rest.at = "batch_end";
   full.plateau.bad = 3;
   full.lagging_rate = 0.5;
   full.grad_scaler.scale = 1024;
@@ -302,7 +302,7 @@ TEST(Forget, SetsBackWhatIsNamedAndNothingElse) {
   };
   EXPECT_EQ(without("nothing").to_json(), full.to_json());
   EXPECT_EQ(without("timestamp").step, 0);
-  EXPECT_EQ(without("timestamp").evaluation_due.at, "");
+  EXPECT_FALSE(without("timestamp").rest.any());
   EXPECT_EQ(without("timestamp").lagging_rate, 0.5);
   EXPECT_EQ(without("schedulers").plateau, PlateauState());
   EXPECT_EQ(without("schedulers").lagging_rate, 1);

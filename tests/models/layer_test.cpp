@@ -6,6 +6,7 @@
 
 #include "models/layers/activation.h"
 #include "models/layers/batch_norm2d.h"
+#include "models/layers/conv2d.h"
 #include "models/layers/dropout.h"
 #include "models/layers/linear.h"
 #include "models/layers/sequential.h"
@@ -48,6 +49,23 @@ TEST(Layer, ThatStandsInTwoSlotsIsVisitedOnce) {
 
 TEST(Layer, IsBuiltOnTheMetaDevice) {
   for (const NamedParameter& named : parameters(*nested())) EXPECT_TRUE(named.parameter->tensor.is_meta());
+}
+
+// libtorch's own, of few channels, writes behind its buffers.
+TEST(Conv2d, AStridedPointOfFewChannelsIsWhatWideNumbersSay) {
+  for (const int64_t channels : {1, 4, 8, 12}) {
+    Conv2d layer({.in_channels = channels, .out_channels = 8, .stride = 2});
+    materialise(layer, 3);
+    const at::Tensor images = at::randn({16, channels, 32, 32}).contiguous(at::MemoryFormat::ChannelsLast);
+    at::Tensor weight = parameters(layer)[0].parameter->tensor;
+    const at::Tensor wide = weight.detach().to(at::kDouble).requires_grad_();
+    const at::Tensor found = layer.forward(images).tensor();
+    const at::Tensor wanted = at::conv2d(images.to(at::kDouble), wide, {}, 2);
+    EXPECT_TRUE(at::allclose(found.to(at::kDouble), wanted, 1e-4, 1e-4));
+    found.square().sum().backward();
+    wanted.square().sum().backward();
+    EXPECT_TRUE(at::allclose(weight.grad().to(at::kDouble), wide.grad(), 1e-3, 1e-3)) << channels;
+  }
 }
 
 TEST(Materialise, GivesLeavesThatRequireGradients) {

@@ -300,7 +300,7 @@ TEST_F(CheckpointsOfSimDiskTest, BitsAreOfAllThatNoClockDecides) {
   EXPECT_NE(with_a_listener, before);
   tensors["optimizer/fc.bias/step"] = at::scalar_tensor(59, at::kFloat);
   EXPECT_NE(bits(), with_a_listener);
-  state.evaluation_due = {"batch_end", {"eval"}};
+  state.rest = {"batch_end", {"eval"}};
   EXPECT_EQ(bits(), 0u);
 }
 

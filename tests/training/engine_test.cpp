@@ -1,5 +1,6 @@
 #include "training/engine.h"
 
+#include <c10/util/Exception.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -100,6 +101,46 @@ TEST_F(EngineTest, AtInitDestinationsComeFirst) {
   Engine engine(state_, logger_, options_);
   engine.run_event("INIT");
   EXPECT_THAT(said_, ElementsAre("L", "X", "A", "B"));
+}
+
+// As one that has no memory: it and those behind it have not acted, and no callback has heard.
+TEST_F(EngineTest, AnEventAtWhichMemoryRanOutIsFinishedLater) {
+  bool room = false;
+  sayer("A");
+  sayer("B")->acts = [&room](State&) { TORCH_CHECK_WITH(OutOfMemoryError, room, "no room for B"); };
+  sayer("A");
+  options_.callbacks = {std::make_shared<Watcher>("X", said_)};
+  Engine engine(state_, logger_, options_);
+  std::vector<std::string> left;
+  EventAgreement agreement;
+  agreement.acts = [&] { said_.push_back("ready"); };
+  agreement.acted = [&](const ActedAlgorithms& acted) {
+    for (std::size_t i = acted.order.size() - acted.left; i < acted.order.size(); ++i)
+      left.push_back(engine.name_of(*acted.order[i]));
+    if (acted.left > 0) throw OperatingError(acted.shortage);
+  };
+  const auto run = [&] { engine.run_event(Event::kBatchEnd, agreement); };
+  EXPECT_THAT(run, ThrowsMessage<OperatingError>(HasSubstr("no room for B")));
+  EXPECT_THAT(said_, ElementsAre("ready", "A", "B"));
+  EXPECT_THAT(left, ElementsAre("algorithms/B", "algorithms/A/1"));
+  said_.clear();
+  room = true;
+  engine.finish_event(Event::kBatchEnd, left);
+  EXPECT_THAT(said_, ElementsAre("B", "A", "X", "X sees a batch end"));
+}
+
+TEST_F(EngineTest, OnesThatAreHeldBackDoNotAct) {
+  sayer("A"), sayer("B");
+  Engine engine(state_, logger_, options_);
+  std::size_t left = 0;
+  EventAgreement agreement{[] {}, {}, 1};
+  agreement.acted = [&](const ActedAlgorithms& acted) {
+    left = acted.left;
+    throw OperatingError("not all have acted");
+  };
+  EXPECT_THROW(engine.run_event(Event::kBatchEnd, agreement), OperatingError);
+  EXPECT_EQ(left, 1u);
+  EXPECT_THAT(said_, ElementsAre("A"));
 }
 
 class BrokenWatcher final : public Callback {

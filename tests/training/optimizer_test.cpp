@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
+#include "tensors/meter.h"
 #include "tests/recipes/section.h"
 
 namespace tutti {
@@ -211,6 +212,25 @@ TEST(Optimizer, WeightsOf16BitsMoveAsWideOnesDo) {
     EXPECT_GT((wide - at::linspace(0.5, 1.0, 100)).abs().min().item<double>(), 0.05) << kind;
     for (const auto dtype : {at::kBFloat16, at::kHalf})
       EXPECT_LT((trained(dtype) - wide).abs().max().item<double>(), 0.01) << kind << " " << dtype;
+  }
+}
+
+// Once an update has begun there is no way back, should there be none.
+TEST(Optimizer, AnUpdateTakesNoMemoryButForScalars) {
+  Meter::install();
+  for (const char* kind : {"sgd", "decoupled_sgdw", "adam", "adamw", "decoupled_adamw"}) {
+    for (const auto dtype : {at::kFloat, at::kBFloat16, at::kHalf}) {
+      std::vector<ParamView> views{whole_view("a", at::ones({40, 30}, dtype)),
+                                   whole_view("b", at::ones({1000}, dtype))};
+      const auto optimizer =
+          make_optimizer(any_kind(kind, {.lr = 0.1, .weight_decay = 0.01, .momentum = 0.9}), views);
+      const at::Tensor scale = at::full({}, 2.0);
+      for (ParamView& view : views) view.grad = at::ones_like(view.tensor);
+      Meter::reset_peak(0);
+      const int64_t before = Meter::used_bytes(0);
+      for (int step = 0; step < 2; ++step) optimizer->step(scale);
+      EXPECT_LT(Meter::peak_bytes(0) - before, 1000) << kind << " " << dtype;
+    }
   }
 }
 
