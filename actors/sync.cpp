@@ -6,6 +6,7 @@
 
 #include "actors/heartbeat.h"
 #include "collectives/text_exchange.h"
+#include "io/control_events.h"
 
 namespace tutti {
 
@@ -35,6 +36,7 @@ void Sync::receive(Context& context, Envelope& envelope) {
   } else if (auto* wanted = message.get_if<AllocateBuckets>()) {
     allocate(context, envelope, *wanted);
   } else if (auto* control = message.get_if<SendControl>()) {
+    recorder_.record({context.now(), "sync", kControlSent, step_, control->to});
     transport_.send(control->to, control->text);
     if (envelope.slot) context.reply(envelope, ControlSent{});
   } else if (message.get_if<Stop>()) {
@@ -171,6 +173,7 @@ void Sync::serve_control(Context& context) {
     if (const auto heartbeat = parse_heartbeat(packet->bytes)) {
       newest_.peers[packet->from] = heard_.peers[packet->from] = {context.now(), *heartbeat};
     } else {
+      recorder_.record({context.now(), "sync", kControlReceived, step_, packet->from});
       context.send(supervisor_, ControlReceived{packet->from, std::move(packet->bytes)});
     }
   }

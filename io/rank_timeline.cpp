@@ -9,14 +9,16 @@ namespace {
 // Tracks are numbered through all ranks: Perfetto names a thread by its tid alone. It keeps pid 0 for itself.
 constexpr int64_t kMaxActors = 1000;
 constexpr int64_t kMaxMessages = int64_t{1} << 36;
+constexpr const char* kControl = "control";
 
 // Happens in the midst of something, which it does not end.
 bool is_aside(std::string_view what) { return what == "bucket full"; }
 
 }  // namespace
 
-RankTimeline::RankTimeline(TraceFile& trace, int rank, TimePoint zero, const std::string& title)
-    : trace_(trace), pid_(rank + 1), zero_(zero) {
+RankTimeline::RankTimeline(TraceFile& trace, ControlArrows& arrows, int rank, TimePoint zero,
+                           const std::string& title)
+    : trace_(trace), arrows_(arrows), rank_(rank), pid_(rank + 1), zero_(zero) {
   trace_.name_process(pid_, title);
 }
 
@@ -42,10 +44,13 @@ void RankTimeline::take(const JournalDelivery& delivery) {
   if (from) trace_.arrive(to.track, delivery.message, time, arrow);
 }
 
+// Nothing arrives before it was sent, whatever two clocks say.
 void RankTimeline::take(const JournalEvent& event) {
   const Happening& happening = event.happening;
   Lane& here = lane(happening.actor);
-  const Nanoseconds time = later(here, happening.time);
+  const auto packet = arrows_.next(rank_, happening);
+  Nanoseconds time = later(here, happening.time);
+  if (packet && !packet->leaves) time = std::max(time, packet->sent + Nanoseconds(1));
   const TraceFile::Args args{{"step", happening.step}, {"detail", happening.detail}};
   sign(here, time);
   if (is_aside(happening.what)) {
@@ -55,6 +60,15 @@ void RankTimeline::take(const JournalEvent& event) {
   end_event(here);
   trace_.begin(here.track, happening.what, time, args);
   here.event = true;
+  if (packet) draw(*packet, here, time);
+}
+
+// The numbers below those of the first rank's messages are free.
+void RankTimeline::draw(const ControlArrows::End& end, const Lane& lane, Nanoseconds time) {
+  if (end.leaves)
+    trace_.leave(lane.track, kControl, time, end.arrow);
+  else
+    trace_.arrive(lane.track, kControl, time, end.arrow);
 }
 
 void RankTimeline::take(const JournalEnd& end) {

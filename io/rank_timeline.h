@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "io/control_arrows.h"
 #include "io/journal.h"
 #include "io/trace_file.h"
 
@@ -12,10 +13,11 @@ namespace tutti {
 // Draws one rank's journal, record by record: a track for each actor, on it a slice for each message that it
 // handled, from its delivery to the last sign of the actor before the next one, and within the slice the
 // actor's events, each up to the one after it. What an actor does before its first message is a slice too.
+// Arrows are messages, and control packets between the Syncs of two ranks.
 class RankTimeline {
  public:
   // `zero`: the time by the rank's clock at which the trace begins.
-  RankTimeline(TraceFile& trace, int rank, TimePoint zero, const std::string& title);
+  RankTimeline(TraceFile& trace, ControlArrows& arrows, int rank, TimePoint zero, const std::string& title);
 
   void take(const JournalRecord& record);
   void finish();  // there are no more records
@@ -37,6 +39,7 @@ class RankTimeline {
   void take(const Other&) {}
 
   Lane& lane(std::string_view actor);
+  void draw(const ControlArrows::End& end, const Lane& lane, Nanoseconds time);
   Nanoseconds later(const Lane& lane, TimePoint time) const;
   void sign(Lane& lane, Nanoseconds time);
   void begin(Lane& lane, std::string_view name, Nanoseconds time, const TraceFile::Args& args);
@@ -45,6 +48,8 @@ class RankTimeline {
   Nanoseconds last_sign() const;
 
   TraceFile& trace_;
+  ControlArrows& arrows_;
+  int rank_;
   int64_t pid_;
   TimePoint zero_;
   std::map<std::string, Lane, std::less<>> lanes_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "io/clock_alignment.h"
+#include "io/control_arrows.h"
 #include "io/journal_reader.h"
 #include "io/rank_timeline.h"
 #include "io/recorded_run.h"
@@ -40,19 +41,28 @@ TimePoint beginning(const RecordedRun& run, const std::vector<Nanoseconds>& shif
   return earliest == kNever ? TimePoint() : earliest;
 }
 
+// The same by each rank's own clock.
+std::vector<TimePoint> beginnings(const RecordedRun& run) {
+  const auto shifts = align_clocks(run);
+  const TimePoint zero = beginning(run, shifts);
+  std::vector<TimePoint> zeros;
+  for (const Nanoseconds shift : shifts) zeros.push_back(zero - shift);
+  return zeros;
+}
+
 std::string title(const RecordedJob& head) { return "rank " + std::to_string(head.rank) + ", " + head.host; }
 
 }  // namespace
 
 std::string write_timeline(Disk& disk, const std::string& run_dir, const std::string& out, int64_t start) {
   const RecordedRun run = recorded_run(run_dir, start);
-  const auto shifts = align_clocks(run);
-  const TimePoint zero = beginning(run, shifts);
+  const auto zeros = beginnings(run);
   TraceFile trace = make_trace(disk, out);
+  ControlArrows arrows(run, zeros);
   int64_t messages = 0;
   for (int r = 0; r < run.world(); ++r) {
     JournalCursor cursor(run.path(r));
-    RankTimeline timeline(trace, r, zero - shifts[r], title(run.heads[r]));
+    RankTimeline timeline(trace, arrows, r, zeros[r], title(run.heads[r]));
     while (const auto record = cursor.next()) timeline.take(*record);
     timeline.finish();
     messages += timeline.messages();

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "io/control_events.h"
+
 namespace tutti {
 namespace {
 
@@ -34,6 +36,14 @@ TEST(HeartbeatTest, OneThatIsDoneOrAtWorkAloneIsUnhurried) {
   EXPECT_FALSE(heard({{"batch", 100}}).unhurried());
   for (const char* what : {kDone, kWritesText, kWaitsForDisk})
     EXPECT_TRUE(heard({{"batch", 100}, {what, 90}}).unhurried());
+}
+
+// More than ranks are likely to be; each has sent rank 0 its part of the last checkpoint.
+TEST(HeartbeatTest, TellsWhatComputeDidBeforeManyPacketsCame) {
+  RingRecorder recorder;
+  recorder.record({kNow, "compute", kWaitsForDisk, 12, 0});
+  for (int rank = 1; rank <= 500; ++rank) recorder.record({kNow, "sync", kControlReceived, 12, rank});
+  EXPECT_EQ(parse_heartbeat(heartbeat_text(recorder, kNow, false)).value().what, kWaitsForDisk);
 }
 
 TEST(HeartbeatTest, OtherPacketsAreNone) { EXPECT_FALSE(parse_heartbeat("durable x").has_value()); }

@@ -1,12 +1,17 @@
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <deque>
+
 #include "actors/sync.h"
 #include "collectives/local_group.h"
+#include "io/control_events.h"
 #include "runtime/lone_transport.h"
 #include "runtime/thread_scheduler.h"
 #include "sim/sim_scheduler.h"
+#include "tests/runtime/scripted_actor.h"
 
 namespace tutti {
 namespace {
@@ -117,6 +122,66 @@ TEST(SyncTest, HeartbeatsDoNotPileUpBeforeABusySupervisor) {
   scheduler.install(supervisor, std::make_unique<BusySupervisor>(sync, heard));
   scheduler.run();
   EXPECT_EQ(heard, (std::vector<double>{20'001, 1})) << "the first, and then the newest";
+}
+
+// The control network of rank 0 of three, whose others have said this. Looks at what was recorded when a
+// packet of the Supervisor's leaves.
+class WatchedPackets final : public Transport {
+ public:
+  WatchedPackets(const Recorder& recorder, std::deque<Packet> packets)
+      : recorder_(recorder), packets_(std::move(packets)) {}
+  int rank() const override { return 0; }
+  int size() const override { return 3; }
+  void send(int, std::string bytes) override {
+    if (bytes == "stop") last_before_sending = std::string(recorder_.last(1).at(0).what);
+  }
+  std::optional<Packet> poll() override {
+    if (packets_.empty()) return std::nullopt;
+    Packet packet = std::move(packets_.front());
+    packets_.pop_front();
+    return packet;
+  }
+  std::string last_before_sending;
+
+ private:
+  const Recorder& recorder_;
+  std::deque<Packet> packets_;
+};
+
+TEST(SyncTest, PacketsOfSupervisorsAreRecordedAndHeartbeatsAreNot) {
+  const auto group = LocalFabric::make(1)->group(0);
+  RingRecorder recorder;
+  WatchedPackets transport(
+      recorder,
+      {{1, "heartbeat 12 0.5 0 forward"}, {2, "durable"}, {1, "finish"}, {2, "heartbeat 12 0 0 x"}});
+  SimScheduler scheduler;
+  const ActorId sync = scheduler.reserve("sync", 0), supervisor = scheduler.reserve("supervisor", 0);
+  scheduler.install(sync, std::make_unique<Sync>(*group, transport, supervisor, recorder));
+  int packets = 0, heard = 0;
+  play(scheduler, supervisor,
+       {.start =
+            [&](Context& context) {
+              context.send(sync, SendControl{1, "stop"});
+            },
+        .receive =
+            [&](Context& context, Envelope& envelope) {
+              packets += envelope.message.get_if<ControlReceived>() ? 1 : 0;
+              if (envelope.message.get_if<Heard>()) {
+                ++heard;
+                context.reply(envelope, Noted{});
+              }
+              if (packets < 2 || heard == 0) return;
+              context.send(sync, Stop{});
+              context.stop();
+            }});
+  scheduler.run();
+  std::vector<std::string> recorded;
+  for (const Happening& one : recorder.last(100))
+    recorded.push_back(std::string(one.actor) + ": " + std::string(one.what) + " " +
+                       std::to_string(one.detail));
+  EXPECT_THAT(recorded, testing::UnorderedElementsAre("sync: control sent 1", "sync: control received 2",
+                                                      "sync: control received 1"));
+  EXPECT_EQ(transport.last_before_sending, kControlSent);
 }
 
 }  // namespace

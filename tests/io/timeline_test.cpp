@@ -8,6 +8,7 @@
 
 #include "actors/messages.h"
 #include "io/clock_alignment.h"
+#include "io/control_events.h"
 #include "runtime/error.h"
 #include "tests/io/recorded_runs.h"
 
@@ -117,6 +118,27 @@ TEST_F(TimelineTest, AMessageToOneselfComesFromTheSliceBefore) {
   EXPECT_THAT(timeline(),
               ElementsAre("B sync Start @0 from=outside", "s sync Look @2", "E sync @2",
                           "B sync Look @2 from=sync", "f sync Look @2", "i - end: trained @2", "E sync @2"));
+}
+
+TEST_F(TimelineTest, AControlPacketIsAnArrowFromOneSyncToAnother) {
+  run_.world = 2;
+  {
+    const auto first = run_.rank(0), other = run_.rank(1);
+    other->delivery("sync", "supervisor", "SendControl", at_us(0));
+    other->event({at_us(1), "sync", kControlSent, 3, 0});
+    first->event({at_us(4), "sync", kControlReceived, 3, 1});
+    first->delivery("supervisor", "sync", "ControlReceived", at_us(5));
+  }
+  EXPECT_THAT(
+      timeline(),
+      ElementsAre("B sync starts @4", "B sync control received @4 detail=1 step=3", "f sync control @4",
+                  "s sync ControlReceived @5", "B supervisor ControlReceived @5 from=sync",
+                  "f supervisor ControlReceived @5", "E supervisor @5", "E sync @5", "E sync @5",
+                  "i - the journal goes no further: killed, or still running @5", "B supervisor starts @0",
+                  "s supervisor SendControl @0", "B sync SendControl @0 from=supervisor",
+                  "f sync SendControl @0", "B sync control sent @1 detail=0 step=3", "s sync control @1",
+                  "E supervisor @0", "E sync @1", "E sync @1",
+                  "i - the journal goes no further: killed, or still running @1"));
 }
 
 TEST_F(TimelineTest, TimeDoesNotRunBackwardsWhereThreadsWroteOutOfOrder) {

@@ -144,13 +144,28 @@ class Trace:
                                                   if event["pid"] == mark["pid"] and "ts" in event))
 
     def check_arrows(self):
+        """Each has one start and one end: of a message at one time, of a packet between ranks in that order."""
         starts, ends = ({e["id"]: e for e in self.events if e["ph"] == phase} for phase in "sf")
         self.test.assertEqual(starts.keys(), ends.keys())
         self.test.assertEqual(len(starts), sum(event["ph"] == "s" for event in self.events))
+        self.test.assertEqual(len(ends), sum(event["ph"] == "f" for event in self.events))
         for id, start in starts.items():
-            self.test.assertEqual((start["name"], start["cat"], start["ts"]),
-                                  (ends[id]["name"], ends[id]["cat"], ends[id]["ts"]))
-            self.test.assertEqual(ends[id]["bp"], "e")
+            end = ends[id]
+            self.test.assertEqual((start["name"], start["cat"]), (end["name"], end["cat"]))
+            self.test.assertEqual(end["bp"], "e")
+            if start["pid"] == end["pid"]:
+                self.test.assertEqual(start["ts"], end["ts"])
+            else:
+                self.test.assertLess(start["ts"], end["ts"])
+
+    def arrows_between(self, pid, other):
+        """When those from one rank to another start and end."""
+        starts = {event["id"]: event for event in self.events if event["ph"] == "s" and event["pid"] == pid}
+        ends = [event for event in self.events
+                if event["ph"] == "f" and event["pid"] == other and event["id"] in starts]
+        for event in ends:
+            self.test.assertEqual([self.threads[e["tid"]] for e in (starts[event["id"]], event)], ["sync"] * 2)
+        return [(starts[event["id"]]["ts"], event["ts"]) for event in ends]
 
     def slices(self, pid, thread, name):
         """Begin, end of each slice of that name; time in microseconds."""
@@ -188,7 +203,17 @@ class Timeline(Recorded):
                 self.assertLess(begin, end)
                 self.assertLessEqual(end, next_begin)
         self.assertEqual(len(trace.ends()), 2)
+        self.assert_parts_of_checkpoints_are_arrows(trace)
         self.assert_no_rank_leaves_before_all_entered(trace)
+
+    def assert_parts_of_checkpoints_are_arrows(self, trace):
+        """From rank 1 to rank 0, which then publishes; once the last one is, it tells rank 1 to end."""
+        published = trace.slices(1, "supervisor", "published")
+        parts, end = trace.arrows_between(2, 1), trace.arrows_between(1, 2)
+        self.assertEqual((len(published), len(parts), len(end)), (2, 2, 1))
+        for (_, arrived), (begin, _) in zip(parts, published):
+            self.assertLess(arrived, begin)
+        self.assertLess(published[-1][0], end[0][0])
 
     def assert_no_rank_leaves_before_all_entered(self, trace):
         entered = [trace.slices(pid, "sync", "FinishStep") for pid in trace.processes]

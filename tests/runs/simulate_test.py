@@ -169,7 +169,10 @@ class Simulate(tutti_run.RunTest):
         self.assertEqual(tutti("timeline", run).wait().code, 0)
         events = json.loads((run / "timeline.json").read_text())["traceEvents"]
         self.assertEqual({event["pid"] for event in events if event["ph"] == "B"}, {1, 2, 3})
-        self.assertTrue(any(event["ph"] == "s" for event in events), "messages are flows")
+        starts, ends = ({e["id"]: e for e in events if e["ph"] == phase} for phase in "sf")
+        self.assertEqual(starts.keys(), ends.keys())
+        arrows = {(start["pid"], ends[id]["pid"]) for id, start in starts.items()}
+        self.assertLessEqual({(1, 1), (2, 1), (3, 1), (1, 2), (1, 3)}, arrows, "within ranks and between")
         replay = tutti("replay", run).wait()
         self.assertEqual(replay.code, 2, replay.text)
         self.assertIn("tutti simulate repeats it", replay.text)
