@@ -29,6 +29,7 @@ Compute::Compute(Options options, const Cast& cast, Disk& disk, Log& log, Record
       logger_({cast.has_reporter, !cast.log_writers.empty()}, state_.timestamp),
       trainer_log_(logger_, state_),
       outlets_(cast.log_writers),
+      reports_(cast, log, recorder),
       evaluations_(state_, options_.evaluators, cast_, recorder_,
                    [this](Context& context, Event event) { run_event(context, event); }) {
   state_.run_name = options_.recipe.at("run_name").text();
@@ -211,7 +212,7 @@ void Compute::start_fit(Context& context) {
 void Compute::start_logs(Context& context) {
   const Timestamp& time = state_.timestamp;
   logger_.begin_run(time.batch + 1);
-  if (cast_.has_reporter) context.send(cast_.reporter, ReportFrom{time.batch, resumed_from_, goes_on()});
+  reports_.send(context, ReportFrom{time.batch, resumed_from_, goes_on()});
   outlets_.start(context, {state_.run_name, state_.run_dir, state_.rank, state_.world, state_.max_duration,
                            state_.dataloader_len, time, time.batch, goes_on()});
 }
@@ -281,7 +282,7 @@ void Compute::report(Context& context, const Verdict& verdict, double lr) {
   if (!cast_.has_reporter) return;
   StepDone done = step_report(state_, verdict, lr, context.now() - step_began_);
   done.metrics = trainer_log_.train_metrics();
-  context.send(cast_.reporter, std::move(done));
+  reports_.send(context, std::move(done));
 }
 
 void Compute::finish(Context& context, bool stopped) {
@@ -293,6 +294,7 @@ void Compute::finish(Context& context, bool stopped) {
   done_ = true;
   send_logged(context);
   outlets_.end(context);
+  reports_.end(context);
   const bool save = saved_at_ != state_.timestamp.batch;
   if (save) snapshot(context, /*last=*/true);
   if (!stopped && cast_.has_reporter) write_text(context);
@@ -350,7 +352,7 @@ void Compute::write_text(Context& context) try {
   record(context, kWritesText);
   const AutocastScope autocast(state_.precision.autocast);
   const std::string text = state_.model->closing_text(options_.seed);
-  if (!text.empty()) context.send(cast_.reporter, TextSample{text});
+  if (!text.empty()) reports_.send(context, TextSample{text});
 } catch (const c10::Error& error) {
   log_.warning("no sample of text: " + one_line(error));
 }
@@ -367,8 +369,7 @@ std::optional<NamedValues> Compute::evaluate(Context& context, const Labels& lab
   }
   logger_.keep_attempt();
   trainer_log_.evaluated(*all);
-  if (cast_.has_reporter)
-    context.send(cast_.reporter, EvalDone{state_.timestamp.batch, state_.timestamp.epoch, *all});
+  reports_.send(context, EvalDone{state_.timestamp.batch, state_.timestamp.epoch, *all});
   return all;
 }
 

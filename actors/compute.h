@@ -12,6 +12,7 @@
 #include "actors/learning_rate.h"
 #include "actors/log_outlets.h"
 #include "actors/messages.h"
+#include "actors/report_outlet.h"
 #include "actors/step_log.h"
 #include "actors/supervisor.h"
 #include "actors/task.h"
@@ -133,6 +134,7 @@ class Compute final : public Actor {
   StepLog logger_;
   TrainerLog trainer_log_;
   LogOutlets outlets_;
+  ReportOutlet reports_;
   std::unique_ptr<Engine> engine_;
   LearningRate rate_;
   Time planned_duration_;         // that rate and intervals were made for

@@ -187,8 +187,7 @@ void Compute::send_logged(Context& context) {
 void Compute::send_metrics(Context& context) {
   LoggedMetrics metrics = logger_.take();
   if (metrics.empty()) return;
-  context.send(cast_.reporter,
-               MetricsLogged{state_.timestamp.batch, state_.timestamp.epoch, std::move(metrics)});
+  reports_.send(context, MetricsLogged{state_.timestamp.batch, state_.timestamp.epoch, std::move(metrics)});
 }
 
 }  // namespace tutti

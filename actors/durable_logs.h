@@ -10,22 +10,24 @@
 
 namespace tutti {
 
-// A log destination for whose records a checkpoint waits, but not for long: see LoggerDestination::durable.
+// A log for whose records a checkpoint waits, but not for long: metrics.jsonl, and the destinations that are
+// durable (LoggerDestination).
 struct DurableLog {
+  static constexpr Nanoseconds kWaitAtMost = std::chrono::seconds(1);
+
   ActorId writer;
-  std::string name;
+  std::string name;  // "logger CsvLogger"
+  Nanoseconds wait_at_most = kWaitAtMost;
 };
 
 // Has a rank's durable logs on the disk before its part of a checkpoint counts.
 class DurableLogs {
  public:
-  static constexpr Nanoseconds kWaitAtMost = std::chrono::seconds(1);
-
   DurableLogs(const std::vector<DurableLog>& logs, Log& log, Recorder& recorder);
 
-  // Returns once the records of the checkpoint's steps are on the disk, or after kWaitAtMost; a log that is
-  // late is named in a warning. One that was late n times in a row is left out of 2^n - 1 checkpoints, so
-  // that one that always is costs next to nothing.
+  // Returns once the records of the checkpoint's steps are on the disk, or have been waited for long enough;
+  // a log that is late is named in a warning. One that was late n times in a row is left out of 2^n - 1
+  // checkpoints, so that one that always is costs next to nothing.
   void sync(Context& context, const std::string& checkpoint);
 
  private:

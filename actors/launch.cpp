@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <optional>
 
 #include "actors/crash_report.h"
+#include "actors/done_within.h"
 #include "actors/process_watch.h"
 #include "actors/run_journal.h"
 #include "actors/run_report.h"
@@ -19,6 +21,7 @@
 #include "collectives/text_exchange.h"
 #include "io/recipe.h"
 #include "io/recipe_difference.h"
+#include "io/recorded_job.h"
 #include "runtime/launcher.h"
 #include "runtime/lone_transport.h"
 #include "runtime/random.h"
@@ -31,6 +34,7 @@ namespace {
 
 constexpr int kUserError = 2;
 constexpr Nanoseconds kLastWords = std::chrono::seconds(20);  // rank 0 may still write a text and its table
+constexpr Nanoseconds kFarewell = std::chrono::seconds(1);
 constexpr char kNoTrouble = '+';
 constexpr char kTrouble = '!';
 
@@ -50,6 +54,20 @@ struct Connection {
   Group& group;
   Transport& transport;
   std::string host;
+};
+
+// What else its actors reach the outside by. Where a logger hangs it is never destroyed.
+struct Outside {
+  PosixDisk disk;
+  SystemClock clock;
+  std::unique_ptr<Recorder> recorder;
+  std::unique_ptr<Log> log;
+  ThreadScheduler scheduler;
+};
+
+struct Ending {
+  int exit_code = 0;
+  bool leaves_threads = false;  // of loggers that hang
 };
 
 Nanoseconds Order::patience() const {
@@ -165,27 +183,43 @@ Job agreed_job(const Order& order, Group& group) {
 
 // Ends the process: threads or other ranks may be stuck, so nothing is unwound.
 [[noreturn]] void end_with(int exit_code) {
-  std::fflush(nullptr);
+  done_within(kFarewell, [] { std::fflush(nullptr); });
   _exit(exit_code);
 }
 
-int run_rank(const Job& job, const Connection& connection) {
+// A logger that hangs may do so for a disk that has the log and the journal too.
+void say_who_hangs(Outside& outside, const std::string& end) {
+  std::string who;
+  for (const std::string& one : outside.scheduler.left_behind()) who += (who.empty() ? "" : ", ") + one;
+  const std::string what = who + " hangs: the run ends without it, and what it has not written is lost";
+  const auto tell = [&outside, what] {
+    outside.log->warning(what);
+    outside.log->flush();
+  };
+  if (!done_within(kFarewell, tell)) std::fprintf(stderr, "warning: %s\n", what.c_str());
+  done_within(kFarewell, [&outside, end, who] {
+    log_trouble(*outside.log, *outside.recorder);
+    outside.recorder->end(end + kEndedWithout + who);
+  });
+}
+
+Ending run_rank(const Job& job, const Connection& connection) {
   const int rank = connection.group.rank();
-  PosixDisk disk;
-  SystemClock clock;
-  const auto recorder = make_recorder(job, rank, connection.host);
+  auto outside = std::make_unique<Outside>();
+  outside->recorder = make_recorder(job, rank, connection.host);
   const std::string log_path = rank_log_path(job.run_dir, rank);
-  const auto log = make_log(log_path, rank, rank == 0);
+  outside->log = make_log(log_path, rank, rank == 0);
+  auto& [disk, clock, recorder, log, scheduler] = *outside;
   const CrashReport crash(*recorder, rank, log_path);
   if (rank == 0) log->info("seed " + std::to_string(job.seed) + ", " + batch_identity(job));
-  ThreadScheduler scheduler;
   RunOutcome outcome;
   const RankPlace place{
       rank, 0, connection.host, prints_to_terminal(), false, process_started_s(), start_child, /*live=*/true};
   const Cast cast = add_rank(scheduler, job, place,
                              {connection.group, connection.transport, disk, clock, *log, *recorder}, outcome);
-  const ProcessWatch watch(scheduler, cast.supervisor, rank,
-                           [&] { log_last_happenings(*log, *recorder, clock.now()); });
+  const ProcessWatch watch(scheduler, cast.supervisor, rank, [own = outside.get()] {
+    log_last_happenings(*own->log, *own->recorder, own->clock.now());
+  });
   try {
     scheduler.run();
   } catch (const std::exception& error) {
@@ -200,28 +234,33 @@ int run_rank(const Job& job, const Connection& connection) {
     std::fprintf(stderr, "error: %s\n", told_by(rank, error.what()).c_str());
     end_with(dynamic_cast<const UserError*>(&error) ? kUserError : 1);
   }
+  const std::string end = "exit code " + std::to_string(outcome.exit_code);
+  if (!scheduler.left_behind().empty()) {
+    say_who_hangs(*outside.release(), end);
+    return {outcome.exit_code, /*leaves_threads=*/true};
+  }
   log_trouble(*log, *recorder);
-  recorder->end("exit code " + std::to_string(outcome.exit_code));
-  return outcome.exit_code;
+  recorder->end(end);
+  return {outcome.exit_code};
 }
 
 // Runs the job once all ranks agree on it. No rank ends before rank 0 has told why it does not run: mpirun
 // would end rank 0 too.
-int run_agreed(const Order& order, Group& group, const std::function<int(const Job&)>& run) {
+Ending run_agreed(const Order& order, Group& group, const std::function<Ending(const Job&)>& run) {
   try {
     if (order.good()) begin_process(order.recipe);
     return run(agreed_job(order, group));
   } catch (const UserError& error) {
     if (group.rank() == 0) std::fprintf(stderr, "error: %s\n", error.what());
     exchange_texts(group, "");
-    return kUserError;
+    return {kUserError};
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: rank %d: %s\n", group.rank(), error.what());
     end_with(1);
   }
 }
 
-int train_under_mpi(Order order) {
+Ending train_under_mpi(Order order) {
   const int self = launched_rank().value_or(0);
   std::optional<StartLimit> limit(std::in_place, self, "connecting to the other ranks (MPI_Init)",
                                   order.patience());
@@ -232,17 +271,17 @@ int train_under_mpi(Order order) {
   MpiTransport transport(world);
   limit.reset();
   const std::string host = order.host = world.host_name(world.rank());
-  const int exit_code = run_agreed(order, group, [&](const Job& job) {
+  const Ending ending = run_agreed(order, group, [&](const Job& job) {
     if (job.recipe.at("collectives").at("reduction").text() != "native")
       return run_rank(job, {group, transport, host});
     MpiGroup native(world, clock, world.all_ranks(), Reduction::kNative);
     return run_rank(job, {native, transport, host});
   });
   leaving.emplace(self, "leaving the other ranks (MPI_Finalize)", order.patience() + kLastWords);
-  return exit_code;
+  return ending;
 }
 
-int train_alone(const Order& order) {
+Ending train_alone(const Order& order) {
   const auto group = LocalFabric::make(1)->group(0);
   LoneTransport transport;
   return run_agreed(order, *group, [&](const Job& job) {
@@ -257,7 +296,9 @@ int train(const RecipeSource& recipe, const LaunchOptions& options) {
   const Order order = take_order(recipe, options);
   const bool mpi =
       launched_rank() || (order.good() && order.recipe.at("collectives").at("backend").text() == "mpi");
-  return mpi ? train_under_mpi(order) : train_alone(order);
+  const Ending ending = mpi ? train_under_mpi(order) : train_alone(order);
+  if (ending.leaves_threads && options.ends_process) end_with(ending.exit_code);
+  return ending.exit_code;
 }
 
 }  // namespace tutti

@@ -22,7 +22,8 @@
 //   Loader       -- BatchReady --> Compute -- Credit --> Loader
 //   Compute      -- AllocateBuckets, ReduceBucket, FinishStep, SumDoubles --> Sync -- replies --> Compute
 //   Compute      -- ReserveCopies, Snapshot --> Checkpointer -- CopiesReserved, SnapshotCopied --> Compute
-//   Compute      -- StepDone, EvalDone, MetricsLogged, TextSample --> Reporter
+//   Compute      -- StepDone, EvalDone, MetricsLogged, TextSample, ReportsSent --> Reporter
+//   Reporter     -- ReportsTaken --> Compute
 //   Compute      -- LogFrom, Logged --> LogWriter -- LogsTaken --> Compute
 //   Compute      -- TrainingDone --> Supervisor
 //   Checkpointer -- Durable --> Supervisor -- Concluded --> Checkpointer
@@ -265,9 +266,16 @@ struct ReportFrom {
   std::string checkpoint;  // resumed from, or ""
   bool own = false;        // it is this run's
 };
-// Asked -> MetricsWritten: what was reported so far is on the disk, or cannot be written. A checkpoint is
-// published after the lines of its steps, so that one that resumes from it finds them; for log destinations
-// it waits a while (DurableLogs).
+// Asked -> ReportsTaken, after so many reports that the Reporter's mailbox might fill (ReportOutlet).
+struct ReportsSent {
+  static constexpr const char* kName = "ReportsSent";
+};
+struct ReportsTaken {
+  static constexpr const char* kName = "ReportsTaken";
+};
+// Asked -> MetricsWritten: what was reported or logged so far is on the disk, or cannot be written. A
+// checkpoint is published after the lines of its steps, so that one that resumes from it finds them, unless
+// that takes too long (DurableLogs).
 struct WriteMetrics {
   static constexpr const char* kName = "WriteMetrics";
 };

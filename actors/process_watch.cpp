@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "actors/done_within.h"
 #include "actors/messages.h"
 
 namespace tutti {
@@ -62,15 +63,7 @@ void ProcessWatch::speak_in_time(TimePoint now) {
 }
 
 void ProcessWatch::end_by_force() {
-  std::atomic<bool> said{!last_words_};
-  if (!said)
-    std::thread([&] {
-      last_words_();
-      said = true;
-    }).detach();
-  const TimePoint until = std::chrono::steady_clock::now() + kLastWords;
-  while (!said && std::chrono::steady_clock::now() < until)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (last_words_) done_within(kLastWords, last_words_);
   std::fprintf(stderr, "error: rank %d: ends by force: an actor does not return\n", rank_);
   _exit(1);
 }

@@ -76,6 +76,8 @@ void Reporter::receive(Context& context, Envelope& envelope) {
     open(*resumed);
   } else if (auto* sample = message.get_if<TextSample>()) {
     sample_ = sample->text;
+  } else if (message.get_if<ReportsSent>()) {
+    context.reply(envelope, ReportsTaken{});
   } else if (message.get_if<WriteMetrics>()) {
     metrics_.flush(/*sync=*/true);
     context.reply(envelope, MetricsWritten{});

@@ -176,7 +176,6 @@ void Supervisor::durable(Context& context, int rank, Durable part) {
 void Supervisor::conclude(Context& context, const std::string& name) {
   Unpublished whole = std::move(unpublished_[name]);
   unpublished_.erase(name);
-  context.ask<MetricsWritten>(cast_.reporter, WriteMetrics{});
   const std::string error = recorder_.answer("publish", publish(name, whole));
   if (error.empty()) {
     log_.info("checkpoint " + name + " is published");
@@ -241,12 +240,13 @@ std::optional<TimePoint> Supervisor::idle(Context& context) {
 }
 
 // While this Supervisor was busy (a slow disk), or this process stood still, it could not hear: nobody is
-// silent for that.
+// silent for that, and no collective hangs.
 void Supervisor::forgive_own_absence(Context& context) {
   const Nanoseconds away = context.now() - looked_;
   looked_ = context.now();
   if (away < kSilentAfter / 2) return;
   for (auto& [rank, peer] : peers_) peer.heard = std::min(peer.heard + away, context.now());
+  all_wait_since_ = std::min(all_wait_since_ + away, context.now());
 }
 
 void Supervisor::watch(Context& context) {

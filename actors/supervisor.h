@@ -24,7 +24,7 @@ struct Cast {
   std::vector<ActorId> eval_loaders;  // one for each evaluator
   bool has_reporter = false;
   std::vector<ActorId> log_writers;
-  std::vector<DurableLog> durable_logs;  // those of them for which a checkpoint waits
+  std::vector<DurableLog> durable_logs;  // the Reporter, and those of them for which a checkpoint waits
 };
 
 // How a run ended, for the exit code: 0 well, 3 when its last checkpoint could not be written.

@@ -24,6 +24,7 @@ int Trainer::fit(const std::vector<Task>& then) {
   launch.brought.data = options_.data;
   launch.brought.listeners = options_.listeners;
   launch.brought.tasks = then;
+  launch.ends_process = false;
   return train(recipe, launch);
 }
 

@@ -38,6 +38,11 @@ class Trainer {
   // (actors/task.h). The exit code of the program: 0; 2 when the run cannot start, 3 when its last
   // checkpoint could not be written; what went wrong is on standard error. A rank that fails in mid-run ends
   // the process.
+  //
+  // A destination of logs that never returns from a call does not keep this from returning: some seconds
+  // after all else has ended (LoggerDestination::finishes_within) a warning names it, and its thread, which
+  // cannot be ended, is left behind. What tutti gave it lives on; what the destination itself refers to must,
+  // too, as long as the process. Such a program had better end by _exit.
   int fit(const std::vector<Task>& then = {});
 
  private:

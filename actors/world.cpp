@@ -13,6 +13,12 @@
 namespace tutti {
 namespace {
 
+// A checkpoint whose lines are lost is worse than one that comes late; training goes on meanwhile.
+constexpr Nanoseconds kMetricsWaitAtMost = std::chrono::seconds(5);
+// After everything else has ended.
+constexpr Nanoseconds kMetricsEndWithin = std::chrono::seconds(10);
+constexpr Nanoseconds kBeyondTheEnd = std::chrono::seconds(3);  // of what a destination has for it
+
 // Those of the recipe, and those that the program brings.
 Destinations destinations_of(const Job& job, const RankPlace& place, const Seams& seams,
                              const Callbacks& own) {
@@ -40,11 +46,18 @@ Cast reserve_cast(Scheduler& scheduler, const Job& job, const RankPlace& place,
         scheduler.reserve(first ? "eval_loader" : "eval_loader." + evaluator.label, place.rank));
   }
   cast.has_reporter = place.rank == 0;
-  if (cast.has_reporter) cast.reporter = scheduler.reserve("reporter", place.rank);
+  if (cast.has_reporter) {
+    cast.reporter = scheduler.reserve("reporter", place.rank);
+    cast.durable_logs.push_back({cast.reporter, "metrics.jsonl", kMetricsWaitAtMost});
+    scheduler.may_hang(cast.reporter, "metrics.jsonl", kMetricsEndWithin);
+  }
   for (const auto& destination : destinations) {
-    const std::string name = "logger_" + std::to_string(cast.log_writers.size());
-    cast.log_writers.push_back(scheduler.reserve(name, place.rank));
-    if (destination->durable()) cast.durable_logs.push_back({cast.log_writers.back(), destination->name()});
+    const std::string number = std::to_string(cast.log_writers.size());
+    const ActorId writer = scheduler.reserve("logger_" + number, place.rank);
+    const std::string name = "logger " + destination->name();
+    cast.log_writers.push_back(writer);
+    if (destination->durable()) cast.durable_logs.push_back({writer, name});
+    scheduler.may_hang(writer, name, destination->finishes_within() + kBeyondTheEnd);
   }
   return cast;
 }

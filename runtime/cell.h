@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -40,6 +41,11 @@ struct Cell {
   std::thread thread;
   bool stopping = false;  // the actor's own thread only
   Mailbox mailbox;
+
+  std::optional<Nanoseconds> patience;  // of one that may hang, and how it is called
+  std::string called;
+  std::atomic<uint64_t> taken{0};  // messages; the actor's own thread writes
+  bool left_behind = false;        // run() did not wait for it any longer
 
   // A waker publishes what it has, then a full fence, then reads `waits`; the waiter writes `waits`, then a
   // full fence, then looks for what it wants. So one of the two sees the other.

@@ -13,12 +13,25 @@
 #include "runtime/signal_stack.h"
 
 namespace tutti {
+namespace {
+
+constexpr Nanoseconds kStragglersNap = std::chrono::milliseconds(1);
+
+}  // namespace
 
 struct Scheduler::State {
   bool began = false;
   Fate everybody;
   bool separate = false;
   std::map<int, Fate> ranks;  // when they are separate
+  std::vector<std::string> left_behind;
+};
+
+// One that may hang, after all others have stopped.
+struct Scheduler::Straggler {
+  Cell* cell;
+  uint64_t taken;
+  TimePoint moved;
 };
 
 Scheduler::Scheduler() : state_(std::make_unique<State>()) {}
@@ -38,6 +51,13 @@ void Scheduler::separate_ranks() {
 }
 
 void Scheduler::install(ActorId id, std::unique_ptr<Actor> actor) { cell(id).actor = std::move(actor); }
+
+void Scheduler::may_hang(ActorId id, const std::string& called, Nanoseconds patience) {
+  cell(id).called = called;
+  cell(id).patience = patience;
+}
+
+const std::vector<std::string>& Scheduler::left_behind() const { return state_->left_behind; }
 
 void Scheduler::record_deliveries(int rank, Recorder& recorder) {
   for (const auto& cell : cells_)
@@ -104,9 +124,39 @@ void Scheduler::spawn() {
 }
 
 void Scheduler::join() {
+  std::vector<Straggler> stragglers;
   for (const auto& cell : cells_) {
-    if (cell->thread.joinable()) cell->thread.join();
+    if (!cell->thread.joinable()) continue;
+    if (cell->patience && leaves_behind())
+      stragglers.push_back({cell.get(), 0, {}});
+    else
+      cell->thread.join();
   }
+  for (Straggler& one : stragglers) one.moved = now();
+  while (!stragglers.empty()) {
+    for (auto one = stragglers.begin(); one != stragglers.end();)
+      one = is_done_with(*one) ? stragglers.erase(one) : one + 1;
+    if (!stragglers.empty()) std::this_thread::sleep_for(kStragglersNap);
+  }
+  if (state_->left_behind.empty()) return;
+  for (const auto& cell : cells_)
+    if (!cell->left_behind) cell->actor.reset();
+}
+
+// It has ended, or is given up. A run that was aborted is not over before all threads have ended.
+bool Scheduler::is_done_with(Straggler& straggler) {
+  Cell& cell = *straggler.cell;
+  if (cell.waits.load() == Wait::kStopped) {
+    cell.thread.join();
+    return true;
+  }
+  const uint64_t taken = cell.taken.load(std::memory_order_relaxed);
+  if (std::exchange(straggler.taken, taken) != taken || aborted(cell)) straggler.moved = now();
+  if (now() - straggler.moved < *cell.patience) return false;
+  cell.thread.detach();
+  cell.left_behind = true;
+  state_->left_behind.push_back(cell.called);
+  return true;
 }
 
 void Scheduler::run_actor(Cell& self) {
@@ -143,6 +193,7 @@ void Scheduler::handle_messages(Cell& self) {
 bool Scheduler::handle_next(Cell& self, Context& context) {
   Envelope envelope;
   if (!take(self, envelope)) return false;
+  self.taken.store(self.taken.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (self.held.count.load(std::memory_order_relaxed) > 0 && self.mailbox.half_empty()) wake_held(self);
   deliver(self, envelope);
   if (aborted(self)) return true;

@@ -40,6 +40,14 @@ class Scheduler {
   // throw for it. Before any actor is reserved.
   void separate_ranks();
 
+  // An actor whose calls may never return. Where actors run side by side (ThreadScheduler) run() does not
+  // wait for it without end: once all others have stopped, it has `patience` for each message that it takes,
+  // and then its thread is left behind. `called`: how it is named. Before the run.
+  void may_hang(ActorId id, const std::string& called, Nanoseconds patience);
+  // Those whose threads run() left behind, as they are called. While a thread lives, the scheduler must, and
+  // what the thread's actor uses; the other actors are gone.
+  const std::vector<std::string>& left_behind() const;
+
   // Starts all actors; returns when each has stopped; once. When the run was aborted it throws, after all
   // threads have ended: the UserError or OperatingError that an actor failed with, else Aborted with the
   // first reason.
@@ -72,6 +80,8 @@ class Scheduler {
   virtual void leave(Cell&) {}
   // Called by run before any thread starts / after each thread was created.
   virtual void begin() {}
+  // Whether a thread that does not end can be left behind.
+  virtual bool leaves_behind() const { return false; }
   // The message that the actor handles next, if there is one.
   virtual bool take(Cell& self, Envelope& envelope);
   // Each message, right before its actor handles it.
@@ -91,8 +101,10 @@ class Scheduler {
   struct State;
 
   Cell& cell(ActorId id) const;
+  struct Straggler;
   void spawn();
   void join();
+  bool is_done_with(Straggler& straggler);
   void run_actor(Cell& self);
   void handle_messages(Cell& self);
   bool handle_next(Cell& self, Context& context);

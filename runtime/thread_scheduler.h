@@ -18,6 +18,7 @@ class ThreadScheduler final : public Scheduler {
   void unpark(Cell& cell) override;
   void enter(Cell& cell) override;
   void begin() override;
+  bool leaves_behind() const override { return true; }
 
  private:
   Nanoseconds spin_;

@@ -53,6 +53,7 @@ class RecordedRank {
   // How the run ended on this rank: "" when the record breaks off, so far as has been read.
   const std::string& end() const { return end_; }
   bool ended_well() const { return end_.starts_with("exit code"); }
+  bool ended_without_all() const { return end_.find(kEndedWithout) != std::string::npos && ended_well(); }
   std::string text_of_end() const;  // "in step 50, where it was killed or could not be written on"
 
  private:

@@ -67,10 +67,12 @@ class Record final : public DeliveryScript {
   }
 
   // Whether a rank that has come to the end of its record did not end well: it was killed, its record breaks
-  // off, or it gave up another rank for its silence. What others then waited for is not in the record.
+  // off, or it gave up another rank for its silence. What others then waited for is not in the record, nor
+  // what a logger that hung did not come to.
   bool ended_early() {
-    return std::any_of(ranks_.begin(), ranks_.end(),
-                       [](const auto& rank) { return !rank->next_delivery() && !rank->ended_well(); });
+    return std::any_of(ranks_.begin(), ranks_.end(), [](const auto& rank) {
+      return !rank->next_delivery() && (!rank->ended_well() || rank->ended_without_all());
+    });
   }
 
   // The rank that has not come to the end of its record, and what it waits for; "" when all have.
@@ -338,7 +340,7 @@ std::string Replay::ends() const {
     RecordedRank& rank = record_.rank(r);
     if (rank.next_delivery()) text += "; rank " + std::to_string(r) + " was not replayed further";
     rank.read_to_end();
-    if (!rank.ended_well())
+    if (!rank.ended_well() || rank.ended_without_all())
       text += "; the record of rank " + std::to_string(r) + " ends " + rank.text_of_end();
   }
   return text;

@@ -53,8 +53,8 @@ void Sgd::take_in_fp32(const Call& call, const at::Tensor& grad_scale, bool is_f
     const auto wide = [](const at::Tensor& one, const at::Tensor& room) {
       return is_narrow(one) ? room.as_strided(one.sizes(), one.strides()).copy_(one) : one;
     };
-    const Call one{
-        call.weight_decay, {call.members[i]}, {wide(call.tensors[i], wide_[0])}, {wide(call.grads[i], wide_[1])}};
+    const at::Tensor tensor = wide(call.tensors[i], wide_[0]), grad = wide(call.grads[i], wide_[1]);
+    const Call one{call.weight_decay, {call.members[i]}, {tensor}, {grad}};
     std::vector<at::Tensor> buffers;
     if (momentum_buffers_) buffers.push_back(wide((*momentum_buffers_)[call.members[i]], wide_[2]));
     run(one, buffers, grad_scale, is_first_step);

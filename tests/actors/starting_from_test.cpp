@@ -353,12 +353,11 @@ TEST_F(StartingFromTest, AutoresumeNeedsANameAndAFolder) {
 }
 
 // Looks at the metrics that a run which goes on has at hand.
-class LooksAtMetrics final : public Algorithm {
+class LooksAtMetrics final : public Callback {
  public:
   explicit LooksAtMetrics(std::map<std::string, double>& seen) : seen_(seen) {}
   std::string name() const override { return "LooksAtMetrics"; }
-  bool match(Event event, const State&) const override { return event == Event::kFitStart; }
-  void apply(Event, State& state, Logger&) override { seen_ = state.metric_values; }
+  void fit_start(State& state, Logger&) override { seen_ = state.metric_values; }
 
  private:
   std::map<std::string, double>& seen_;
@@ -368,7 +367,7 @@ TEST_F(StartingFromTest, MetricsAreInEveryCheckpoint) {
   std::map<std::string, double> seen;
   listeners_ = [&seen](int rank) {
     Engine::Options options;
-    if (rank == 0) options.algorithms = {std::make_shared<LooksAtMetrics>(seen)};
+    if (rank == 0) options.callbacks = {std::make_shared<LooksAtMetrics>(seen)};
     return options;
   };
   Recipe recipe{.data = "[data.eval]\nkind = 'synthetic'\nsamples = 24\nshape = [6]"};

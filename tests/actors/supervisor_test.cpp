@@ -43,43 +43,80 @@ class SupervisorTest : public testing::Test {
     options.shelf.folder = folder_.path("run/checkpoints");
     options.nonce = "nonce";
     options.hang_timeout = hang_timeout;
+    disk_.scheduler = &scheduler_;
     scheduler_.install(cast_.supervisor,
                        std::make_unique<Supervisor>(options, cast_, disk_, *log_, recorder_, outcome_));
     scheduler_.run();
   }
 
+  static Script until_stopped() {
+    return {.receive = [](Context& context, Envelope& envelope) {
+      if (envelope.message.get_if<Stop>()) context.stop();
+    }};
+  }
+
   ActorId play_quietly(const char* name) {
     const ActorId id = scheduler_.reserve(name, 0);
-    play(scheduler_, id, {.receive = [](Context& context, Envelope& envelope) {
-           if (envelope.message.get_if<Stop>()) context.stop();
-         }});
+    play(scheduler_, id, until_stopped());
     return id;
+  }
+
+  // All ranks' parts of a checkpoint are there, after so long; then training takes so long.
+  void train_and_publish(Nanoseconds before, Nanoseconds after) {
+    play(scheduler_, cast_.reporter, until_stopped());
+    play(scheduler_, cast_.compute, {.receive = [=, this](Context& context, Envelope& envelope) {
+           if (envelope.message.get_if<Prepare>()) context.send(cast_.supervisor, Prepared{});
+           if (envelope.message.get_if<Stop>()) context.stop();
+           if (!envelope.message.get_if<Start>()) return;
+           context.sleep(before);
+           Durable part;
+           part.name = "ep1-ba1";
+           context.send(cast_.supervisor, Durable(part));
+           context.send(cast_.supervisor, ControlReceived{1, durable_text(part)});
+           context.sleep(after);
+           context.send(cast_.supervisor, TrainingDone{});
+         }});
   }
 
   void sync(Context& context, Envelope& envelope) {
     if (auto* said = envelope.message.get_if<Agree>())
       context.send(cast_.supervisor, Agreed{{rank_ == 0 ? said->text : first_says_, "+"}});
-    if (envelope.message.get_if<SendControl>()) told_ = context.now();
+    if (envelope.message.get_if<SendControl>()) {
+      told_ = context.now();
+      if (envelope.slot) context.reply(envelope, ControlSent{});
+    }
     if (envelope.message.get_if<Stop>()) context.stop();
   }
 
   std::optional<TimePoint> beat(Context& context) {
     if (play_dead_ || (noting_ && !noting_.ready())) return context.now() + std::chrono::milliseconds(10);
     Heard heard;
-    heard.peers[1 - rank_] = {context.now(), {"forward", 3, 0.1, false}};
+    const bool all_wait = context.now() < all_wait_until_;
+    heard.peers[1 - rank_] = {context.now(), {"forward", 3, 0.1, all_wait}};
+    if (all_wait_until_ != TimePoint{}) heard.peers[rank_] = heard.peers[1 - rank_];
     noting_ = context.request<Noted>(cast_.supervisor, std::move(heard));
     return context.now() + std::chrono::milliseconds(500);
   }
 
+  struct PublishingDisk final : PosixDisk {
+    std::unique_ptr<WritableFile> open(const std::string& path, bool truncate) override {
+      if (path.find("/.ep") != std::string::npos) scheduler->spend(publishing);
+      return PosixDisk::open(path, truncate);
+    }
+    SimScheduler* scheduler = nullptr;
+    Nanoseconds publishing{0};  // what it takes
+  };
+
   Scratch folder_;
-  PosixDisk disk_;
+  PublishingDisk disk_;
   std::unique_ptr<Log> log_ = make_null_log();
   RingRecorder recorder_;
   RunOutcome outcome_;
   SimScheduler scheduler_;
   Cast cast_;
   Pending<Noted> noting_;
-  bool play_dead_ = false;  // the other rank
+  bool play_dead_ = false;      // the other rank
+  TimePoint all_wait_until_{};  // with ranks that wait for each other: until then
   int rank_ = 0;
   std::string first_says_;   // where this is rank 1
   TimePoint told_ = kNever;  // the other rank
@@ -89,10 +126,10 @@ class SupervisorTest : public testing::Test {
 // Logs for whose records a checkpoint waits; `takes`: how long each time.
 class DurableLogsTest : public SupervisorTest {
  protected:
-  void add_log(Nanoseconds takes) {
+  void add_log(Nanoseconds takes, Nanoseconds wait_at_most = DurableLog::kWaitAtMost) {
     const ActorId id = scheduler_.reserve("logger_" + std::to_string(cast_.durable_logs.size()), 0);
     cast_.log_writers.push_back(id);
-    cast_.durable_logs.push_back({id, "CsvLogger"});
+    cast_.durable_logs.push_back({id, "logger CsvLogger", wait_at_most});
     play(scheduler_, id, {.receive = [this, takes](Context& context, Envelope& envelope) {
            if (envelope.message.get_if<Stop>()) return context.stop();
            ++asked_;
@@ -105,10 +142,7 @@ class DurableLogsTest : public SupervisorTest {
   // Publishes so many checkpoints, one every `apart`; gives how long each took.
   std::vector<Nanoseconds> publish(int count, Nanoseconds apart) {
     std::vector<TimePoint> began;
-    play(scheduler_, cast_.reporter, {.receive = [](Context& context, Envelope& envelope) {
-           if (envelope.message.get_if<Stop>()) return context.stop();
-           context.reply(envelope, MetricsWritten{});
-         }});
+    play(scheduler_, cast_.reporter, until_stopped());
     play(scheduler_, cast_.compute, {.receive = [&, count, apart](Context& context, Envelope& envelope) {
            if (envelope.message.get_if<Prepare>()) context.send(cast_.supervisor, Prepared{});
            if (envelope.message.get_if<Stop>()) context.stop();
@@ -148,7 +182,7 @@ TEST_F(DurableLogsTest, OneThatNeverAnswersCostsASecondAndIsAskedOnce) {
   const auto took = publish(300, std::chrono::milliseconds(100));  // more than a mailbox holds
   ASSERT_EQ(took.size(), 300u);
   EXPECT_EQ(asked_, 1);
-  EXPECT_GE(took.front(), DurableLogs::kWaitAtMost);
+  EXPECT_GE(took.front(), DurableLog::kWaitAtMost);
   EXPECT_LE(took.back(), std::chrono::milliseconds(100));
 }
 
@@ -158,7 +192,7 @@ TEST_F(DurableLogsTest, OneThatIsAlwaysLateIsWaitedForMoreAndMoreRarely) {
   ASSERT_EQ(took.size(), 31u);
   EXPECT_EQ(asked_, 5) << "at checkpoints 1, 3, 7, 15 and 31";
   for (std::size_t i = 0; i < took.size(); ++i)
-    EXPECT_EQ(took[i] >= DurableLogs::kWaitAtMost, std::set<std::size_t>({0, 2, 6, 14, 30}).contains(i)) << i;
+    EXPECT_EQ(took[i] >= DurableLog::kWaitAtMost, std::set<std::size_t>({0, 2, 6, 14, 30}).contains(i)) << i;
 }
 
 TEST_F(DurableLogsTest, AnotherRankReportsItsPartOnceItsOwnLogsAreWritten) {
@@ -171,6 +205,15 @@ TEST_F(DurableLogsTest, AnotherRankReportsItsPartOnceItsOwnLogsAreWritten) {
   ASSERT_NE(told_, kNever);
   EXPECT_NE(written_, kNever);
   EXPECT_GE(told_, written_);
+}
+
+TEST_F(DurableLogsTest, OneMayBeWaitedForLongerThanOthers) {
+  add_log(seconds(3), seconds(5));
+  add_log(std::chrono::hours(1));
+  const auto took = publish(1, seconds(10));
+  ASSERT_EQ(took.size(), 1u);
+  EXPECT_GE(took[0], seconds(3));
+  EXPECT_LE(took[0], std::chrono::milliseconds(3100));
 }
 
 // Says what a journal would.
@@ -213,23 +256,27 @@ TEST(DurableLogsInReplayTest, AskWhatTheyAskedThen) {
 
 // A checkpoint is published, and the disk takes its time; the others were well all along.
 TEST_F(SupervisorTest, OneThatWasBusyItselfBlamesNobodyForSilence) {
-  play(scheduler_, cast_.reporter, {.receive = [](Context& context, Envelope& envelope) {
-         if (envelope.message.get_if<Stop>()) return context.stop();
-         context.sleep(seconds(10));
-         context.reply(envelope, MetricsWritten{});
-       }});
-  play(scheduler_, cast_.compute, {.receive = [this](Context& context, Envelope& envelope) {
-         if (envelope.message.get_if<Prepare>()) context.send(cast_.supervisor, Prepared{});
-         if (envelope.message.get_if<Stop>()) context.stop();
-         if (!envelope.message.get_if<Start>()) return;
-         Durable part;
-         part.name = "ep1-ba1";
-         context.send(cast_.supervisor, Durable(part));
-         context.send(cast_.supervisor, ControlReceived{1, durable_text(part)});
-         context.sleep(seconds(20));
-         context.send(cast_.supervisor, TrainingDone{});
-       }});
+  disk_.publishing = seconds(10);
+  train_and_publish(Nanoseconds(0), seconds(20));
   EXPECT_NO_THROW(run(seconds(3)));
+  ASSERT_EQ(concluded_.size(), 1u);
+  EXPECT_GE(concluded_[0], TimePoint(seconds(10))) << "it was not busy: this proves nothing";
+}
+
+// All ranks wait for each other for a moment, and the Supervisor hears of what came then ten seconds later.
+TEST_F(SupervisorTest, OneThatWasBusyItselfTakesNoWaitForAHang) {
+  disk_.publishing = seconds(10);
+  all_wait_until_ = TimePoint(std::chrono::milliseconds(2800));
+  train_and_publish(std::chrono::milliseconds(2400), seconds(20));
+  EXPECT_NO_THROW(run(seconds(3)));
+  ASSERT_EQ(concluded_.size(), 1u);
+  EXPECT_GE(concluded_[0], TimePoint(seconds(10))) << "it was not busy: this proves nothing";
+}
+
+TEST_F(SupervisorTest, RanksThatAllWaitForLongAreACollectiveThatHangs) {
+  all_wait_until_ = kNever;
+  train_and_publish(std::chrono::milliseconds(2400), seconds(20));
+  EXPECT_THROW(run(seconds(3)), Aborted);
 }
 
 TEST_F(SupervisorTest, ARankThatIsNotHeardIsBlamed) {

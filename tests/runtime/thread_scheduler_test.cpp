@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <thread>
 
@@ -117,6 +118,76 @@ TEST(ThreadSchedulerTest, NoWakeUpIsLostUnderLoad) {
   }
   scheduler.run();
   EXPECT_EQ(numbers, kAskers * kRounds);
+}
+
+// Never returns from its first message.
+Script hangs() {
+  return {.receive = [](Context&, Envelope&) {
+    for (;;) pause();
+  }};
+}
+
+// A thread that is left behind uses it as long as the process lives.
+ThreadScheduler& lasting_scheduler() { return *new ThreadScheduler; }
+
+TEST(ThreadSchedulerTest, OneThatHangsIsLeftBehindOnceAllOthersHaveEnded) {
+  ThreadScheduler& scheduler = lasting_scheduler();
+  const auto gone = std::make_shared<int>(0);
+  const ActorId stuck = scheduler.reserve("stuck", 0);
+  scheduler.may_hang(stuck, "the stuck one", milliseconds(50));
+  play(scheduler, stuck, hangs());
+  TimePoint others_ended;
+  play(scheduler, scheduler.reserve("other", 0), {.start = [&, gone](Context& context) {
+         context.send(stuck, Number{1});
+         context.sleep(milliseconds(300));
+         others_ended = context.now();
+         context.stop();
+       }});
+  scheduler.run();
+  EXPECT_GE(scheduler.now() - others_ended, milliseconds(50));
+  EXPECT_THAT(scheduler.left_behind(), testing::ElementsAre("the stuck one"));
+  EXPECT_EQ(gone.use_count(), 1) << "what the others held is free";
+}
+
+TEST(ThreadSchedulerTest, OneThatMayHangIsWaitedForWhileItTakesMessages) {
+  constexpr int kMany = 20;
+  ThreadScheduler scheduler;
+  const ActorId slow = scheduler.reserve("slow", 0);
+  scheduler.may_hang(slow, "the slow one", std::chrono::seconds(1));
+  int taken = 0;
+  play(scheduler, slow, {.receive = [&](Context& context, Envelope&) {
+         std::this_thread::sleep_for(milliseconds(100));
+         if (++taken == kMany) context.stop();
+       }});
+  play(scheduler, scheduler.reserve("other", 0), {.start = [&](Context& context) {
+         for (int i = 0; i < kMany; ++i) context.send(slow, Number{i});
+         context.stop();
+       }});
+  scheduler.run();
+  EXPECT_EQ(taken, kMany);
+  EXPECT_THAT(scheduler.left_behind(), testing::IsEmpty());
+}
+
+TEST(ThreadSchedulerTest, OneThatHangsDoesNotKeepAnotherFromItsTime) {
+  ThreadScheduler& scheduler = lasting_scheduler();
+  const ActorId stuck = scheduler.reserve("stuck", 0), slow = scheduler.reserve("slow", 0);
+  scheduler.may_hang(stuck, "the stuck one", milliseconds(50));
+  scheduler.may_hang(slow, "the slow one", std::chrono::seconds(60));
+  play(scheduler, stuck, hangs());
+  bool done = false;
+  play(scheduler, slow, {.receive = [&](Context& context, Envelope&) {
+         std::this_thread::sleep_for(milliseconds(500));
+         done = true;
+         context.stop();
+       }});
+  play(scheduler, scheduler.reserve("other", 0), {.start = [&](Context& context) {
+         context.send(stuck, Number{1});
+         context.send(slow, Number{1});
+         context.stop();
+       }});
+  scheduler.run();
+  EXPECT_TRUE(done);
+  EXPECT_THAT(scheduler.left_behind(), testing::ElementsAre("the stuck one"));
 }
 
 }  // namespace

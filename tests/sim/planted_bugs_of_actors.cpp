@@ -133,25 +133,21 @@ SimSeams says_durable_too_soon() {
   return seams;
 }
 
-// The Supervisor waits for the Reporter, which waits for the Supervisor.
-SimSeams reporter_that_asks_back() {
+// Compute waits for the Checkpointer, which waits for Compute.
+SimSeams checkpointer_that_asks_back() {
   class Asks final : public Actor {
    public:
-    explicit Asks(ActorId supervisor) : supervisor_(supervisor) {}
+    explicit Asks(ActorId compute) : compute_(compute) {}
     void receive(Context& context, Envelope& envelope) override {
-      if (envelope.message.get_if<WriteMetrics>()) {
-        context.ask<Noted>(supervisor_, StopRequested{});
-      } else if (envelope.message.get_if<Stop>()) {
-        context.stop();
-      }
+      if (envelope.message.get_if<ReserveCopies>()) context.ask<Noted>(compute_, StopRequested{});
     }
 
    private:
-    ActorId supervisor_;
+    ActorId compute_;
   };
   SimSeams seams;
   seams.cast = [](SimScheduler& scheduler, const Cast& cast, const Job&, int rank) {
-    if (rank == 0) scheduler.install(cast.reporter, std::make_unique<Asks>(cast.supervisor));
+    if (rank == 0) scheduler.install(cast.checkpointer, std::make_unique<Asks>(cast.compute));
   };
   return seams;
 }
@@ -187,7 +183,7 @@ std::vector<Bug> bugs_of_actors() {
       {"ResumingStartsTheEpochAgain", "death", starts_the_epoch_again_on_resume},
       {"ACreditIsLost", "", loses_a_credit, counts_every_credit, "hangs"},
       {"DurableIsSaidTooSoon", "power_loss", says_durable_too_soon},
-      {"TwoActorsWaitForEachOther", "", reporter_that_asks_back, {}, "actors wait for each other"},
+      {"TwoActorsWaitForEachOther", "", checkpointer_that_asks_back, {}, "actors wait for each other"},
       {"TwoActorsFloodEachOther", "", two_that_flood_each_other, {}, "full mailboxes block each other"},
   };
 }

@@ -1,0 +1,89 @@
+"""A disk that stalls under a log, or never answers again: the training goes on without it, says so, and ends
+as it should."""
+import os
+import re
+
+import tutti_run
+from tutti_run import BUILD, DIGITS, MPIRUN, TUTTI, Running, settings, train, tutti
+
+FOREVER = 1_000_000
+LONG = {"train__max_duration": "100000ep", "train__eval_interval": "10ep", "checkpoint__interval": "0ba"}
+SHORT = {"train__max_duration": "40ep", "checkpoint__interval": "200ba"}
+
+
+class StuckDisk(tutti_run.RunTest):
+    def setUp(self):
+        super().setUp()
+        self.run_folder = self.folder / "run"
+
+    def start(self, file, seconds, at=1, ranks=1, recipe=DIGITS, **values):
+        """Where the `at`-th write to a file of this name takes so long."""
+        struck = ["env", f"LD_PRELOAD={BUILD / 'tests' / 'libstuck_disk.so'}", f"TUTTI_STUCK_FILE=/{file}",
+                  f"TUTTI_STUCK_AT={at}", f"TUTTI_STUCK_S={seconds}"]
+        launcher = [MPIRUN, "-np", str(ranks)] if ranks > 1 else []
+        command = [TUTTI, "train", recipe, "--run-dir", self.run_folder, *settings(**values)]
+        return Running([*launcher, *struck, *map(str, command)])
+
+    def steps(self):
+        """Of the whole lines that metrics.jsonl has so far."""
+        path = self.run_folder / "metrics.jsonl"
+        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+        return [int(found[1]) for line in lines if line.endswith("\n")
+                if (found := re.match(r'{"step": (\d+), .*"loss": ', line))]
+
+    def test_one_that_stalls_loses_lines_and_no_time(self):
+        running = self.start("metrics.jsonl", seconds=8, at=20, ranks=2, **LONG)
+        running.wait_for(lambda: "metrics.jsonl does not keep up; lines are lost" in running.text(), "the stall")
+        before = len(self.steps())
+        running.wait_for(lambda: len(self.steps()) > before + 500, "a line after the stall")
+        self.assertEqual(tutti("stop", self.run_folder).wait().code, 0)
+        finished = running.wait()
+        self.assertEqual(finished.code, 0, finished.text)
+        steps = self.steps()
+        self.assertEqual(steps, sorted(set(steps)))
+        gaps = [(one, two) for one, two in zip(steps, steps[1:]) if two != one + 1]
+        self.assertEqual(len(gaps), 1, gaps)
+        lost = int(re.search(r"metrics.jsonl lost (\d+) lines", finished.text)[1])
+        self.assertGreaterEqual(lost, gaps[0][1] - gaps[0][0] - 1)
+        self.assertEqual(finished.text.count("lines are lost"), 1)
+        replayed = tutti("replay", self.run_folder).wait()
+        self.assertRegex(replayed.text, r"^replayed 2 ranks, \d+ messages; [1-9]\d+ digests, all equal")
+
+    def test_one_that_stalls_for_a_moment_loses_nothing(self):
+        finished = self.start("metrics.jsonl", seconds=0.8, at=20, **SHORT).wait()
+        self.assertEqual(finished.code, 0, finished.text)
+        self.assertEqual(self.steps(), list(range(1, 601)))
+        self.assertNotIn("metrics.jsonl", tutti_run.log(self.run_folder))
+
+    def assert_ended_without(self, finished, *names):
+        self.assertEqual(finished.code, 0, finished.text)
+        self.assertLess(finished.took_s, 90)
+        hang = f"{', '.join(names)} hangs: the run ends without it"
+        self.assertIn(hang, finished.text)
+        self.assertIn(hang, tutti_run.log(self.run_folder))
+        for name in names:
+            self.assertIn(f"does not wait for {name}, which is slow to write", finished.text)
+        self.assertEqual(os.readlink(self.run_folder / "checkpoints" / "latest"), "ep40-ba600")
+
+    def test_a_logger_that_hangs_is_named_at_the_end(self):
+        recipe = self.folder / "recipe.toml"
+        text = DIGITS.read_text().replace('path = "', f'path = "{DIGITS.parent}/')
+        recipe.write_text(text + '\n[[loggers]]\nkind = "csv"\n')
+        finished = self.start("metrics-rank0.csv", FOREVER, recipe=recipe, **SHORT).wait()
+        self.assert_ended_without(finished, "logger CsvLogger")
+        self.assertEqual(self.steps(), list(range(1, 601)))
+        self.assertIn("steps ", finished.text)
+
+    def test_metrics_that_hang_are_named_at_the_end(self):
+        finished = self.start("metrics.jsonl", FOREVER, at=5, ranks=2, **SHORT).wait()
+        self.assert_ended_without(finished, "metrics.jsonl")
+        self.assertLess(len(self.steps()), 600)
+        replayed = tutti("replay", self.run_folder).wait()
+        self.assertRegex(replayed.text, r"^replayed 2 ranks, \d+ messages; [1-9]\d+ digests, all equal")
+        self.assertIn("the record of rank 0 ends with: exit code 0 without metrics.jsonl", replayed.text)
+        train(self.run_folder, "--resume", "auto", **{**SHORT, "train__max_duration": "41ep"})
+        self.assertEqual(self.steps()[-15:], list(range(601, 616)))
+
+
+if __name__ == "__main__":
+    tutti_run.main()
