@@ -18,6 +18,16 @@
 #include "training/callbacks/factory.h"
 
 namespace tutti {
+namespace {
+
+// Whether completing it changes nothing that a checkpoint holds.
+bool is_whole(const StepRest& rest) {
+  const auto at = [&](Event event) { return rest.event == name(event); };
+  return rest.event.empty() || at(Event::kAfterDataloader) || (at(Event::kFitEnd) && rest.left.empty());
+}
+
+}  // namespace
+
 Compute::Compute(Options options, const Cast& cast, Disk& disk, Log& log, Recorder& recorder)
     : options_(std::move(options)),
       cast_(cast),
@@ -155,9 +165,7 @@ void Compute::take(const RunState& saved, const std::string& folder) {
   Timestamp& time = state_.timestamp;
   time = timestamp_of(saved);
   earlier_s_ = saved.seconds;
-  const std::string& event = saved.rest.event;
-  const bool whole = event.empty() || event == name(Event::kAfterDataloader);
-  if (saved.step > 0 && whole && lies_in(folder, options_.checkpoints)) saved_at_ = saved.step;
+  if (saved.step > 0 && is_whole(saved.rest) && lies_in(folder, options_.checkpoints)) saved_at_ = saved.step;
   rest_ = saved.rest;
   if (saved.tasks.after == tasks_.after) {
     const bool own = lies_in(folder, options_.checkpoints);
@@ -287,6 +295,7 @@ void Compute::report(Context& context, const Verdict& verdict, double lr) {
 
 void Compute::finish(Context& context, bool stopped) {
   if (!stopped) run_event(context, Event::kFitEnd);
+  if (!stopped) rest_ = {.event = name(Event::kFitEnd)};  // at which algorithms have acted
   if (!stopped) stopped = !evaluate(context, evaluations_.due_at_the_end());
   if (!stopped) trainer_log_.fit_end();
   if (!stopped && goes_on_with_tasks(context, stopped)) return;
@@ -333,6 +342,7 @@ void Compute::train_on(Context& context, const Time& duration) {
   state_.max_duration = state_.timestamp.get(duration.unit()) + duration;
   tasks_.until = state_.max_duration.text();
   follow_max_duration();
+  rest_ = {};
   send_logged(context);
   if (checkpoint_every_->fires() && saved_at_ != state_.timestamp.batch) snapshot(context, /*last=*/false);
   start_fit(context);
@@ -362,15 +372,31 @@ std::optional<NamedValues> Compute::evaluate(Context& context, const Labels& lab
   if (labels.empty()) return NamedValues();
   logger_.begin_attempt();
   evaluation_changed_ = false;
-  auto all = evaluations_.run(context, *engine_, labels, standalone);
+  std::optional<NamedValues> all;
+  try {
+    all = evaluations_.run(context, *engine_, labels, standalone);
+  } catch (const TooLarge&) {
+    logger_.void_attempt();
+    leave_evaluation(context);
+    throw;
+  }
   if (!all) {
     logger_.void_attempt();
+    leave_evaluation(context);
     return all;
   }
   logger_.keep_attempt();
   trainer_log_.evaluated(*all);
   reports_.send(context, EvalDone{state_.timestamp.batch, state_.timestamp.epoch, *all});
   return all;
+}
+
+// It was cut, on all ranks, and is done again later: what algorithms have put into the model for it they take
+// out.
+void Compute::leave_evaluation(Context& context) {
+  if (!std::exchange(evaluation_changed_, false) || savers_) return;
+  for (const Event event : {Event::kEvalEnd, Event::kEvalAfterAll})
+    engine_->run_algorithms(event, agreement(context));
 }
 
 // Not what the evaluation at the end finds where none is due: a run that goes on from there later comes to

@@ -84,6 +84,7 @@ class Compute final : public Actor {
   void reserve_copies(Context& context);
 
   void run_event(Context& context, Event event);
+  EventAgreement agreement(Context& context);
   void agree(Context& context, const ActedAlgorithms& acted);
   void keep_rest(const ActedAlgorithms& acted, const std::vector<double>& left);
   std::vector<double> of_all_ranks(Context& context, double mine) const;
@@ -109,9 +110,10 @@ class Compute final : public Actor {
   Labels labels_of(const Task& task) const;
   void predict_alone(Context& context, const Task& task);
   std::optional<NamedValues> evaluate(Context& context, const Labels& labels, bool standalone = false);
+  void leave_evaluation(Context& context);
   void observe(const NamedValues& metrics);
   void write_text(Context& context);
-  void snapshot(Context& context, bool last);
+  void snapshot(Context& context, bool last, bool for_good = false);
   bool saves() const;
   std::vector<CheckpointPiece> own_pieces() const;
   std::vector<CheckpointPiece> saved_pieces() const;

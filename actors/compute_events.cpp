@@ -26,18 +26,24 @@ void Compute::run_event(Context& context, Event event) try {
     if (unfinished_->at.empty()) engine_->finish_event(event, {});  // no step's: what is logged begins anew
     return;
   }
-  EventAgreement agreement;
-  agreement.acts = [&] { wait_for_copy(context); };  // they may change what is being copied
-  agreement.acted = [&](const ActedAlgorithms& acted) { agree(context, acted); };
-  agreement.held_back = static_cast<std::size_t>(recorder_.foretold(kLeft).value_or(0));
   if (!unfinished_)
-    engine_->run_event(event, agreement);
+    engine_->run_event(event, agreement(context));
   else
-    engine_->finish_event(event, std::exchange(unfinished_, {})->left, agreement);
+    engine_->finish_event(event, std::exchange(unfinished_, {})->left, agreement(context));
 } catch (const c10::OutOfMemoryError& error) {
   gave_up_ = true;
   log_.error(std::string(name(event)) + " after step " + std::to_string(state_.timestamp.batch) +
              ": out of memory, and it cannot be done in smaller parts: " + one_line(error));
+}
+
+EventAgreement Compute::agreement(Context& context) {
+  EventAgreement agreement;
+  agreement.acts = [&] {
+    wait_for_copy(context);  // they may change what is being copied
+    return static_cast<std::size_t>(recorder_.foretold(kLeft).value_or(0));
+  };
+  agreement.acted = [&](const ActedAlgorithms& acted) { agree(context, acted); };
+  return agreement;
 }
 
 // What algorithms change outlasts the step, and how the run goes on may hang on it. So where one had no
@@ -122,7 +128,10 @@ void Compute::end_batch(Context& context) {
     end_step(context);
     return;
   }
-  if (!over()) run_event(context, Event::kBeforeDataloader);  // the look that finds nothing more
+  if (!over())
+    run_event(context, Event::kBeforeDataloader);  // the look that finds nothing more
+  else
+    unfinished_.reset();  // that was it, and there was more to train
   trainer_log_.epoch_trained();
   const Timestamp before = state_.timestamp;
   rate_.advance_epoch(before, state_.schedule);

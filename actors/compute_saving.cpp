@@ -18,7 +18,7 @@ void Compute::reserve_copies(Context& context) {
   train_step_->count_copies(reserved.bytes);
 }
 
-void Compute::snapshot(Context& context, bool last) {
+void Compute::snapshot(Context& context, bool last, bool for_good) {
   wait_for_copy(context);
   digest_weights();
   saved_at_ = state_.timestamp.batch;
@@ -29,6 +29,7 @@ void Compute::snapshot(Context& context, bool last) {
   options_.save.leave_out(saved);
   if (saves()) snapshot.state = saved.to_json();
   snapshot.last = last;
+  snapshot.for_good = for_good;
   copying_ = context.request<SnapshotCopied>(cast_.checkpointer, std::move(snapshot));
 }
 
@@ -98,12 +99,13 @@ void Compute::digest_weights() {
 void Compute::give_up(Context& context, const std::string& why) {
   logger_.void_attempt();
   if (!rest_.at.empty() || over()) send_logged(context);
+  outlets_.end(context);
   reports_.end(context);
   const int64_t steps = state_.timestamp.batch;
   const bool save = steps > 0 && saved_at_ != steps && !(savers_ && savers_->empty());
   if (!save && newest_checkpoint_.empty()) throw OperatingError(why);
   done_ = true;
-  if (save) snapshot(context, /*last=*/false);
+  if (save) snapshot(context, /*last=*/false, /*for_good=*/true);
   wait_for_copy(context);
   record(context, kDone);
   context.send(cast_.supervisor, TrainingDone{.failure = why, .checkpoint = newest_checkpoint_});

@@ -210,6 +210,7 @@ struct Snapshot {
   std::vector<CheckpointPiece> pieces;  // this rank's; tensors alias the live ones
   std::string state;                    // JSON
   bool last = false;                    // of the run
+  bool for_good = false;                // nothing will be changed any more: there need be no copy
 };
 struct SnapshotCopied {
   static constexpr const char* kName = "SnapshotCopied";

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -42,17 +43,16 @@ class StepLog final : public Logger {
   void begin_run(int64_t step);
   void end_step() { keep(StepEnded()); }
 
-  // An attempt at the step begins; it has come to something; it was void: what it told destinations is
-  // forgotten.
+  // An attempt at the step begins; it has come to something; or what it told destinations is forgotten.
   void begin_attempt() { attempt_ = entries_.size(); }
-  void keep_attempt() { attempt_ = entries_.size(); }
+  void keep_attempt() { attempt_.reset(); }
   void void_attempt() {
-    entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(attempt_), entries_.end());
+    if (attempt_) entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(*attempt_), entries_.end());
   }
 
   LoggedMetrics take();
   std::vector<LogEntry> take_entries() {
-    attempt_ = 0;
+    attempt_.reset();
     return std::exchange(entries_, {});
   }
 
@@ -66,7 +66,7 @@ class StepLog final : public Logger {
   LoggedMetrics metrics_;
   std::unordered_map<std::string, std::size_t> places_;  // in metrics_
   std::vector<LogEntry> entries_;
-  std::size_t attempt_ = 0;  // entries before it
+  std::optional<std::size_t> attempt_;  // entries before it
 };
 
 }  // namespace tutti

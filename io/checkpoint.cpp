@@ -138,11 +138,15 @@ void remove_checkpoint(Disk& disk, const std::string& folder) {
 }
 
 void remove_unpublished(Disk& disk, const std::string& checkpoints, const CheckpointNames& names) {
-  const auto is_replaced = [&](const std::string& name) {
-    return name.ends_with(kReplaced) && names.fits(name.substr(0, name.size() - kReplaced.size()));
-  };
-  for (const std::string& name : disk.list(checkpoints))
-    if (names.fits_unfinished(name) || is_replaced(name)) disk.remove_all(checkpoints + "/" + name);
+  for (const std::string& name : disk.list(checkpoints)) {
+    const std::string path = checkpoints + "/" + name;
+    const bool replaced = name.ends_with(kReplaced);
+    const std::string whole = replaced ? name.substr(0, name.size() - kReplaced.size()) : "";
+    if (replaced && names.fits(whole) && !disk.exists(checkpoints + "/" + whole))
+      disk.rename(path, checkpoints + "/" + whole);  // its successor did not come that far
+    else if (names.fits_unfinished(name) || (replaced && names.fits(whole)))
+      disk.remove_all(path);
+  }
 }
 
 std::vector<std::string> published_checkpoints(const Disk& disk, const std::string& checkpoints,

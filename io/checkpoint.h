@@ -110,8 +110,8 @@ Checkpoint newest_good_checkpoint(const Disk& disk, const std::string& checkpoin
 Checkpoint find_checkpoint(const Disk& disk, const std::string& path,
                            const std::function<void(const std::string&)>& on_bad);
 
-// Removes what was not published yet, or was being replaced, when its writer was killed, of checkpoints with
-// such names. No other run may be writing here.
+// Removes what was not published yet, or was replaced, when its writer was killed, of checkpoints with such
+// names; one whose successor has not taken its place gets that back. No other run may be writing here.
 void remove_unpublished(Disk& disk, const std::string& checkpoints,
                         const CheckpointNames& names = CheckpointNames());
 

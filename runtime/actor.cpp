@@ -24,6 +24,10 @@ ReplySlotPtr Context::post(ActorId to, Message message) {
 
 Message Context::wait(const ReplySlotPtr& slot) { return scheduler_.await(scheduler_.cell(self_), *slot); }
 
+bool Context::wait_until(const ReplySlotPtr& slot, TimePoint until) {
+  return scheduler_.await_until(scheduler_.cell(self_), *slot, until);
+}
+
 void Context::reply(Envelope& envelope, Message message) {
   const ReplySlotPtr slot = std::move(envelope.slot);
   TUTTI_ASSERT(

@@ -94,6 +94,7 @@ class Context {
   friend class Pending;
   ReplySlotPtr post(ActorId to, Message message);
   Message wait(const ReplySlotPtr& slot);
+  bool wait_until(const ReplySlotPtr& slot, TimePoint until);
 
   Scheduler& scheduler_;
   ActorId self_;
@@ -107,6 +108,8 @@ class Pending {
 
   explicit operator bool() const { return slot_ != nullptr; }
   bool ready() const;
+  // Blocks until the answer is here, or it is `until`; whether it is here. Throws Aborted.
+  bool ready_by(TimePoint until) const;
   // Blocks until the answer is here; once. Throws Aborted. The answer must be a Reply.
   Reply wait();
 

@@ -24,6 +24,11 @@ bool Pending<Reply>::ready() const {
 }
 
 template <class Reply>
+bool Pending<Reply>::ready_by(TimePoint until) const {
+  return ready() || (slot_ && context_->wait_until(slot_, until));
+}
+
+template <class Reply>
 Reply Pending<Reply>::wait() {
   TUTTI_ASSERT(slot_, "waited twice for one answer");
   const ReplySlotPtr slot = std::move(slot_);

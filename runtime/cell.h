@@ -18,7 +18,7 @@
 namespace tutti {
 
 // What an actor is blocked in, so that it is woken for that and nothing else.
-enum class Wait : uint8_t { kNothing, kMessage, kReply, kSpace, kTime, kStopped };
+enum class Wait : uint8_t { kNothing, kMessage, kReply, kReplyOrTime, kSpace, kTime, kStopped };
 
 // The actors that are held back because a mailbox is full.
 struct HeldSenders {

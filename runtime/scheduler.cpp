@@ -84,6 +84,7 @@ std::string Scheduler::describe(const Cell& cell) const {
     case Wait::kMessage:
       return who + " waits for a message";
     case Wait::kReply:
+    case Wait::kReplyOrTime:
       return who + " waits for " + whom + " to answer " + what;
     case Wait::kSpace:
       return who + " waits for space in the mailbox of " + whom + " to send " + what;
@@ -309,12 +310,24 @@ Message Scheduler::await(Cell& self, ReplySlot& slot) {
   throw std::runtime_error(full_name(cell({slot.asked})) + " stopped before it answered " + slot.question);
 }
 
+bool Scheduler::await_until(Cell& self, ReplySlot& slot, TimePoint until) {
+  const auto ready = [&] { return slot.state.load(std::memory_order_acquire) != ReplySlot::kWaiting; };
+  self.waits_on.store(slot.asked, std::memory_order_relaxed);
+  self.waits_for.store(slot.question, std::memory_order_relaxed);
+  while (!ready() && now() < until) {
+    throw_if_aborted(self);
+    block(self, Wait::kReplyOrTime, until, ready);
+  }
+  return ready();
+}
+
 void Scheduler::answer(ReplySlot& slot, Message message, ReplySlot::State state) {
   Cell& asker = slot.asker;
   slot.answer = std::move(message);
   slot.state.store(state, std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (asker.waits.load(std::memory_order_relaxed) == Wait::kReply) unpark(asker);
+  const Wait waits = asker.waits.load(std::memory_order_relaxed);
+  if (waits == Wait::kReply || waits == Wait::kReplyOrTime) unpark(asker);
 }
 
 void Scheduler::sleep(Cell& self, TimePoint until) {

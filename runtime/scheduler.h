@@ -116,6 +116,7 @@ class Scheduler {
   void send(Cell& self, ActorId to, Envelope envelope);
   void send_when_space(Cell& self, Cell& to, Envelope& envelope);
   Message await(Cell& self, ReplySlot& slot);
+  bool await_until(Cell& self, ReplySlot& slot, TimePoint until);
   void answer(ReplySlot& slot, Message message, ReplySlot::State state);
   void sleep(Cell& self, TimePoint until);
   void notify(Cell& to);

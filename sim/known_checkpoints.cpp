@@ -39,7 +39,9 @@ bool is_outsides(const std::string& listener) {
 // An evaluation that a request to stop has cut at the end of a run is in no checkpoint, so only the train
 // metrics count.
 uint64_t bits_of(const Checkpoint& checkpoint, RunState state) {
-  if (!state.rest.at.empty() || !state.rest.left.empty()) return 0;
+  const bool begun = state.rest.event != "" && state.rest.event != name(Event::kAfterDataloader);
+  if (!state.rest.at.empty() || (begun && state.rest.event != name(Event::kFitEnd))) return 0;
+  if (!state.rest.left.empty()) return 0;
   state.rest = {};
   state.seconds = state.iteration_seconds = state.epoch_seconds = 0;
   state.accumulation = {};

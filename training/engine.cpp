@@ -59,9 +59,14 @@ std::vector<Trace> Engine::run_event(Event event, const EventAgreement& agreemen
 std::vector<Trace> Engine::finish_event(Event event, const std::vector<std::string>& left,
                                         const EventAgreement& agreement) {
   Algorithms algorithms;
-  for (const auto& name : left)
-    for (const auto& one : options_.algorithms)
-      if (name_of(*one) == name) algorithms.push_back(one);
+  for (const auto& name : left) {
+    const auto is_it = [&](const auto& one) { return name_of(*one) == name; };
+    const auto found = std::ranges::find_if(options_.algorithms, is_it);
+    if (found != options_.algorithms.end())
+      algorithms.push_back(*found);
+    else if (options_.warn)
+      options_.warn(name + " has not acted at " + tutti::name(event) + ", and is not there any more");
+  }
   auto traces = act(algorithms, event, agreement);
   run(options_.callbacks, event);
   tell_destinations(event);
@@ -71,10 +76,19 @@ std::vector<Trace> Engine::finish_event(Event event, const std::vector<std::stri
 // All are asked before the first one acts: what one does is not to change whether another runs.
 std::vector<Trace> Engine::run_algorithms(Event event, const EventAgreement& agreement) {
   if (options_.algorithms.empty()) return {};
+  return act(matching(event, agreement), event, agreement);
+}
+
+// A rank that does not know which match does not know what the others agree on.
+Algorithms Engine::matching(Event event, const EventAgreement& agreement) const try {
   Algorithms matching;
   for (const auto& algorithm : options_.algorithms)
     if (algorithm->match(event, state_)) matching.push_back(algorithm);
-  return act(ordered(std::move(matching), event), event, agreement);
+  return ordered(std::move(matching), event);
+} catch (const c10::OutOfMemoryError& error) {
+  if (!agreement.acted) throw;
+  throw OperatingError(std::string("out of memory where algorithms say whether they act at ") +
+                       tutti::name(event) + ": " + error.what_without_backtrace());
 }
 
 std::vector<Trace> Engine::act(const Algorithms& algorithms, Event event, const EventAgreement& agreement) {
@@ -97,9 +111,8 @@ std::vector<Trace> Engine::act(const Algorithms& algorithms, Event event, const 
 }
 
 void Engine::act_agreed(const Algorithms& algorithms, Event event, const EventAgreement& agreement) {
-  agreement.acts();
   ActedAlgorithms acted{event, algorithms, algorithms.size(), ""};
-  const std::size_t held_back = std::min(agreement.held_back, algorithms.size());
+  const std::size_t held_back = std::min(agreement.acts(), algorithms.size());
   try {
     for (; acted.left > held_back; --acted.left)
       algorithms[algorithms.size() - acted.left]->apply(event, state_, logger_);
@@ -107,7 +120,7 @@ void Engine::act_agreed(const Algorithms& algorithms, Event event, const EventAg
     acted.shortage = error.what_without_backtrace();
   }
   agreement.acted(acted);
-  TUTTI_ASSERT(acted.left == 0, "who agrees on less than all throws");
+  if (acted.left > 0) throw OperatingError("out of memory where once there was enough: " + acted.shortage);
 }
 
 // What a pass of the user's has put in has the name that it gives itself.

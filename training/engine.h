@@ -38,9 +38,9 @@ struct ActedAlgorithms {
 };
 // Where several ranks go on by what an algorithm changes, they agree that it could.
 struct EventAgreement {
-  std::function<void()> acts;                         // before the first acts, where any matches
+  // Before the first acts, where any matches. How many do not, as if they had no memory: of a replay.
+  std::function<std::size_t()> acts;
   std::function<void(const ActedAlgorithms&)> acted;  // after the last; throws where `left` is not 0
-  std::size_t held_back = 0;  // that do not act, as if they had no memory: of a replay
 };
 
 // Runs what listens to a run's events: composer.core.Engine. At an event every algorithm is asked whether it
@@ -67,14 +67,17 @@ class Engine {
 
   // What the algorithms did; empty where there are none. An exception of a listener passes through, that of a
   // destination is a warning, and it hears no more. With an agreement an algorithm's c10::OutOfMemoryError
-  // does not: it is told to `acted`.
+  // does not: it is told to `acted`. Where it is said of which match, that is an OperatingError.
   std::vector<Trace> run_event(Event event, const EventAgreement& agreement = {});
   std::vector<Trace> run_event(std::string_view event_name);
 
   // The rest of an event at which algorithms of an earlier start had no memory: those that were left, by the
-  // names that they have in `stateful`, and all callbacks.
+  // names that they have in `stateful`, and all callbacks. Of a name that is not known it warns.
   std::vector<Trace> finish_event(Event event, const std::vector<std::string>& left,
                                   const EventAgreement& agreement = {});
+
+  // The algorithms' part of an event that nobody else is to hear of.
+  std::vector<Trace> run_algorithms(Event event, const EventAgreement& agreement);
 
   // Tells every callback that a step's attempt is void: Callback::out_of_memory.
   void out_of_memory(const std::string& account);
@@ -103,7 +106,7 @@ class Engine {
   const Callbacks& callbacks() const { return options_.callbacks; }
 
  private:
-  std::vector<Trace> run_algorithms(Event event, const EventAgreement& agreement);
+  Algorithms matching(Event event, const EventAgreement& agreement) const;
   std::vector<Trace> act(const Algorithms& algorithms, Event event, const EventAgreement& agreement);
   void act_agreed(const Algorithms& algorithms, Event event, const EventAgreement& agreement);
   Algorithms ordered(Algorithms matching, Event event) const;

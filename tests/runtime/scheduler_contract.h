@@ -177,6 +177,31 @@ TYPED_TEST_P(SchedulerTest, ReplyMayComeLaterAndOutOfOrder) {
   EXPECT_THAT(got, testing::ElementsAre(10, 20, 30));
 }
 
+TYPED_TEST_P(SchedulerTest, AnAnswerMayBeWaitedForUpToATime) {
+  Envelope kept;
+  const ActorId sage = this->add("sage", {.receive = [&](Context& context, Envelope& envelope) {
+                                   if (envelope.slot) {
+                                     kept = std::move(envelope);
+                                     return;
+                                   }
+                                   context.reply(kept, Answer{7});
+                                   context.stop();
+                                 }});
+  std::vector<bool> ready;
+  int64_t got = 0;
+  this->add("asker", {.start = [&](Context& context) {
+              auto pending = context.template request<Answer>(sage, Question{1});
+              ready.push_back(pending.ready_by(context.now() + std::chrono::milliseconds(5)));
+              context.send(sage, Number{});
+              ready.push_back(pending.ready_by(context.now() + std::chrono::minutes(5)));
+              got = pending.wait().value;
+              context.stop();
+            }});
+  this->scheduler.run();
+  EXPECT_THAT(ready, testing::ElementsAre(false, true));
+  EXPECT_EQ(got, 7);
+}
+
 TYPED_TEST_P(SchedulerTest, ADroppedPendingDropsItsAnswer) {
   const ActorId sage = this->add("sage", oracle());
   this->add("asker", {.start = [&](Context& context) {
@@ -409,13 +434,13 @@ REGISTER_TYPED_TEST_SUITE_P(SchedulerTest, MessagesArriveInOrderThroughASmallMai
                             FullMailboxHoldsTheSenderBack, SenderIsLetGoOnceTheReaderBlocks,
                             SendersToAnActorThatStopsAreLetGo, ReservedMessagesOvertakeRequests,
                             PostFailsWhenTheMailboxIsFull, AskReturnsTheReply, ReplyMayComeLaterAndOutOfOrder,
-                            ADroppedPendingDropsItsAnswer, AskingAnActorThatHasStoppedFails,
-                            AskingAnActorThatStopsLaterFails, MessagesToAnActorThatHasStoppedAreDropped,
-                            AbortEndsEveryBlockingCall, AnExceptionNamesItsActor,
-                            UserAndOperatingErrorsKeepTheirType, SeparateRanksEndAlone,
-                            StopEndsTheActorAfterTheMessageInHand, IdlePollsWhileItsTimeHasPassed,
-                            IdleIsCalledAgainAtTheTimeItAskedFor, AMessageEndsIdlenessEarly,
-                            PollersLetOthersRun, AnAbortBeforeTheRunEndsItAtOnce, ReservedOverflowIsABug,
-                            AnUnansweredQuestionIsABug, AnAnswerOfTheWrongTypeIsABug);
+                            AnAnswerMayBeWaitedForUpToATime, ADroppedPendingDropsItsAnswer,
+                            AskingAnActorThatHasStoppedFails, AskingAnActorThatStopsLaterFails,
+                            MessagesToAnActorThatHasStoppedAreDropped, AbortEndsEveryBlockingCall,
+                            AnExceptionNamesItsActor, UserAndOperatingErrorsKeepTheirType,
+                            SeparateRanksEndAlone, StopEndsTheActorAfterTheMessageInHand,
+                            IdlePollsWhileItsTimeHasPassed, IdleIsCalledAgainAtTheTimeItAskedFor,
+                            AMessageEndsIdlenessEarly, PollersLetOthersRun, AnAbortBeforeTheRunEndsItAtOnce,
+                            ReservedOverflowIsABug, AnUnansweredQuestionIsABug, AnAnswerOfTheWrongTypeIsABug);
 
 }  // namespace tutti

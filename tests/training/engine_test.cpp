@@ -113,7 +113,10 @@ TEST_F(EngineTest, AnEventAtWhichMemoryRanOutIsFinishedLater) {
   Engine engine(state_, logger_, options_);
   std::vector<std::string> left;
   EventAgreement agreement;
-  agreement.acts = [&] { said_.push_back("ready"); };
+  agreement.acts = [&] {
+    said_.push_back("ready");
+    return 0;
+  };
   agreement.acted = [&](const ActedAlgorithms& acted) {
     for (std::size_t i = acted.order.size() - acted.left; i < acted.order.size(); ++i)
       left.push_back(engine.name_of(*acted.order[i]));
@@ -133,7 +136,8 @@ TEST_F(EngineTest, OnesThatAreHeldBackDoNotAct) {
   sayer("A"), sayer("B");
   Engine engine(state_, logger_, options_);
   std::size_t left = 0;
-  EventAgreement agreement{[] {}, {}, 1};
+  EventAgreement agreement;
+  agreement.acts = [] { return 1; };
   agreement.acted = [&](const ActedAlgorithms& acted) {
     left = acted.left;
     throw OperatingError("not all have acted");
