@@ -1,3 +1,4 @@
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -46,6 +47,18 @@ class Impatient final : public Callback {
   int64_t& evaluated_;
 };
 
+// Evaluates other weights than those that are trained, as EMA does; exactly undone.
+class Negates final : public Algorithm {
+ public:
+  std::string name() const override { return "Negates"; }
+  bool match(Event event, const State&) const override {
+    return event == Event::kEvalStart || event == Event::kEvalEnd;
+  }
+  void apply(Event, State& state, Logger&) override {
+    for (auto& view : state.views) view.tensor.detach().neg_();
+  }
+};
+
 // Batches of rank 0's evaluation after `stop_at` that were looked at.
 int64_t train(const std::string& eval_interval, const std::string& run_dir, int64_t stop_at) {
   int64_t evaluated = 0;
@@ -58,6 +71,7 @@ int64_t train(const std::string& eval_interval, const std::string& run_dir, int6
   options.prepare = [&](Job& job) {
     job.listeners = [&](int) {
       Engine::Options listeners;
+      listeners.algorithms = {std::make_shared<Negates>()};
       listeners.callbacks = {std::make_shared<Impatient>(stop_at, evaluated)};
       return listeners;
     };
