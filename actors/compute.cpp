@@ -38,7 +38,7 @@ Compute::Compute(Options options, const Cast& cast, Disk& disk, Log& log, Record
       weights_digest_("compute/weights", recorder, TensorsDigest::kWhole),
       logger_({cast.has_reporter, !cast.log_writers.empty()}, state_.timestamp),
       trainer_log_(logger_, state_),
-      outlets_(cast.log_writers),
+      outlets_(cast, log),
       reports_(cast, log, recorder),
       evaluations_(state_, options_.evaluators, cast_, recorder_,
                    [this](Context& context, Event event) { run_event(context, event); }) {
@@ -302,7 +302,7 @@ void Compute::finish(Context& context, bool stopped) {
   if (give_up_at_the_end(context)) return;
   done_ = true;
   send_logged(context);
-  outlets_.end(context);
+  outlets_.end();
   reports_.end(context);
   const bool save = saved_at_ != state_.timestamp.batch;
   if (save) snapshot(context, /*last=*/true);

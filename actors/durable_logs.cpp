@@ -7,6 +7,7 @@ namespace {
 
 constexpr Nanoseconds kAskAgain = std::chrono::milliseconds(1);
 constexpr int kMostDoublings = 20;
+constexpr int kPatienceRegainedIn = 10;  // times what was waited
 constexpr char kYes = '1';
 constexpr char kNo = '0';
 
@@ -40,21 +41,40 @@ std::string DurableLogs::done() const {
   return marks;
 }
 
+void DurableLogs::regain(TimePoint now) {
+  const Nanoseconds back = (now - seen_) / (kPatienceRegainedIn * std::ssize(logs_));
+  for (auto& one : logs_) one.patience = std::min(one.log.wait_at_most, one.patience + back);
+  seen_ = now;
+}
+
+// Each look costs the same, however long it took: a machine that is busy does not use the patience up.
+bool DurableLogs::One::is_waited_for(Nanoseconds waited) {
+  if (writing.ready() || waited >= log.wait_at_most) return false;
+  Nanoseconds& left = ordinary > Nanoseconds(0) ? ordinary : patience;
+  if (left <= Nanoseconds(0)) return false;
+  left -= kAskAgain;
+  return true;
+}
+
+void DurableLogs::wait(Context& context, const std::string& asked) {
+  regain(context.now());
+  for (auto& one : logs_) one.ordinary = kOrdinary;
+  const TimePoint began = context.now();
+  for (One* last = nullptr;; last = nullptr) {
+    for (std::size_t i = 0; i < logs_.size(); ++i)
+      if (asked[i] == kYes && logs_[i].is_waited_for(context.now() - began)) last = &logs_[i];
+    if (!last) return;
+    last->writing.ready_by(context.now() + kAskAgain);
+  }
+}
+
 void DurableLogs::sync(Context& context, const std::string& checkpoint) {
   if (logs_.empty()) return;
   const std::string asked = decided("logs asked", due());
   for (std::size_t i = 0; i < logs_.size(); ++i)
     if (asked[i] == kYes)
       logs_[i].writing = context.request<MetricsWritten>(logs_[i].log.writer, WriteMetrics{});
-  const TimePoint began = context.now();
-  const auto waits = [&] {
-    const std::string marks = done();
-    const Nanoseconds waited = context.now() - began;
-    for (std::size_t i = 0; i < logs_.size(); ++i)
-      if (asked[i] == kYes && marks[i] == kNo && waited < logs_[i].log.wait_at_most) return true;
-    return false;
-  };
-  while (waits()) context.sleep(kAskAgain);
+  wait(context, asked);
   const std::string written = decided("logs written", done());
   for (std::size_t i = 0; i < logs_.size(); ++i) {
     One& one = logs_[i];

@@ -35,6 +35,7 @@ namespace {
 constexpr int kUserError = 2;
 constexpr Nanoseconds kLastWords = std::chrono::seconds(20);  // rank 0 may still write a text and its table
 constexpr Nanoseconds kFarewell = std::chrono::seconds(1);
+static_assert(kLogsEndWithin + 4 * kFarewell < kLastWords, "other ranks wait for rank 0's slow loggers");
 constexpr char kNoTrouble = '+';
 constexpr char kTrouble = '!';
 
@@ -191,7 +192,8 @@ Job agreed_job(const Order& order, Group& group) {
 void say_who_hangs(Outside& outside, const std::string& end) {
   std::string who;
   for (const std::string& one : outside.scheduler.left_behind()) who += (who.empty() ? "" : ", ") + one;
-  const std::string what = who + " hangs: the run ends without it, and what it has not written is lost";
+  const std::string what =
+      who + " hangs or is slow: the run ends without it, and what it has not written is lost";
   const auto tell = [&outside, what] {
     outside.log->warning(what);
     outside.log->flush();

@@ -1,9 +1,12 @@
 #include "actors/log_outlets.h"
 
+#include "actors/supervisor.h"
+
 namespace tutti {
 
-LogOutlets::LogOutlets(const std::vector<ActorId>& writers) {
-  for (const ActorId writer : writers) outlets_.push_back({writer});
+LogOutlets::LogOutlets(const Cast& cast, Log& log) : log_(log) {
+  for (std::size_t i = 0; i < cast.log_writers.size(); ++i)
+    outlets_.push_back({cast.log_writers[i], cast.log_names.at(i)});
 }
 
 void LogOutlets::start(Context& context, const LogStart& start) {
@@ -12,23 +15,27 @@ void LogOutlets::start(Context& context, const LogStart& start) {
 
 void LogOutlets::send(Context& context, std::vector<LogEntry> entries) {
   if (entries.empty()) return;
-  const auto count = static_cast<int64_t>(entries.size());
   const auto shared = std::make_shared<const std::vector<LogEntry>>(std::move(entries));
   for (auto& outlet : outlets_) {
     if (outlet.underway == kMostUnderway) {
-      outlet.lost += count;
+      drop(outlet, records_in(*shared));
       continue;
     }
     ++outlet.underway;
-    context.send(outlet.writer, Logged{shared, std::exchange(outlet.lost, 0)});
+    context.send(outlet.writer, Logged{shared});
   }
 }
 
-void LogOutlets::end(Context& context) {
+void LogOutlets::drop(Outlet& outlet, int64_t records) {
+  outlet.lost += records;
+  if (outlet.lost > 0 && !std::exchange(outlet.told, true))
+    log_.warning(outlet.name + " does not keep up; records are lost");
+}
+
+void LogOutlets::end() {
   for (auto& outlet : outlets_)
-    if (outlet.lost > 0)
-      context.send(outlet.writer,
-                   Logged{std::make_shared<std::vector<LogEntry>>(), std::exchange(outlet.lost, 0)});
+    if (const int64_t lost = std::exchange(outlet.lost, 0); lost > 0)
+      log_.warning(outlet.name + " lost " + std::to_string(lost) + " records, for which it was too slow");
 }
 
 void LogOutlets::taken(ActorId writer, int count) {

@@ -1,5 +1,9 @@
 #include "actors/log_writer.h"
 
+#include <algorithm>
+
+#include "runtime/error.h"
+
 namespace tutti {
 namespace {
 
@@ -9,7 +13,16 @@ constexpr Nanoseconds kLookAgain = std::chrono::milliseconds(10);
 }  // namespace
 
 LogWriter::LogWriter(std::shared_ptr<LoggerDestination> destination, ActorId compute, Log& log)
-    : destination_(std::move(destination)), compute_(compute), log_(log) {}
+    : destination_(std::move(destination)),
+      name_("logger " + destination_->name()),
+      compute_(compute),
+      log_(log) {}
+
+Nanoseconds LogWriter::time_to_finish(const LoggerDestination& destination) try {
+  return std::clamp(destination.finishes_within(), Nanoseconds(0), kMostToFinish);
+} catch (...) {
+  return kMostToFinish;
+}
 
 void LogWriter::receive(Context& context, Envelope& envelope) {
   Message& message = envelope.message;
@@ -29,24 +42,30 @@ void LogWriter::receive(Context& context, Envelope& envelope) {
 }
 
 std::optional<TimePoint> LogWriter::idle(Context& context) {
-  attempt([&] { destination_->flush(/*sync=*/false); });
-  if (failed_ || !destination_->busy()) return std::nullopt;
+  bool busy = false;
+  attempt([&] {
+    destination_->flush(/*sync=*/false);
+    busy = destination_->busy();
+  });
+  if (!busy) return std::nullopt;
   return context.now() + kLookAgain;
 }
 
 void LogWriter::take(Context& context, const Logged& logged) {
-  lost_ += logged.lost;
-  if (logged.lost > 0 && !std::exchange(told_of_loss_, true))
-    log_.warning("logger " + destination_->name() + " does not keep up; records are lost");
+  int64_t untold = records_in(*logged.entries);
   attempt([&] {
-    for (const LogEntry& entry : *logged.entries) entry.tell(*destination_);
+    for (const LogEntry& entry : *logged.entries) {
+      entry.tell(*destination_);
+      untold -= entry.is_record() ? 1 : 0;
+    }
   });
+  lost_ += untold;
   if (++untold_ < kTellEvery) return;
   context.send(compute_, LogsTaken{std::exchange(untold_, 0)});
 }
 
 void LogWriter::finish(Context& context) {
-  const TimePoint until = context.now() + destination_->finishes_within();
+  const TimePoint until = context.now() + time_to_finish(*destination_);
   bool done = failed_;
   while (!done) {
     const bool late = context.now() >= until;
@@ -54,17 +73,16 @@ void LogWriter::finish(Context& context) {
     done = done || late || failed_;
     if (!done) context.sleep(kLookAgain);
   }
-  if (lost_ > 0)
-    log_.warning("logger " + destination_->name() + " lost " + std::to_string(lost_) + " records");
+  if (lost_ > 0) log_.warning(name_ + " lost " + std::to_string(lost_) + " records, since it failed");
 }
 
 void LogWriter::attempt(const std::function<void()>& work) try {
   if (!failed_) work();
 } catch (const Aborted&) {
   throw;
-} catch (const std::exception& error) {
+} catch (...) {
   failed_ = true;
-  log_.warning("logger " + destination_->name() + " failed, and is used no more: " + error.what());
+  log_.warning(name_ + " failed, and is used no more: " + handled_error());
 }
 
 }  // namespace tutti

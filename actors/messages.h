@@ -293,7 +293,6 @@ struct LogFrom {
 struct Logged {
   static constexpr const char* kName = "Logged";
   LogEntries entries;
-  int64_t lost = 0;  // records before them, for which the queue had no room
 };
 // To Compute: so many of its Logged are dealt with.
 struct LogsTaken {

@@ -61,7 +61,8 @@ bool ReportOutlet::has_room(Context& context) {
 // or a process that was stopped, does not use the patience up.
 void ReportOutlet::wait(Context& context) {
   recorder_.record({context.now(), "compute", kWaitsForReports, step_, 0});
-  for (; full() && patience_ > Nanoseconds(0); patience_ -= kPatienceStep) context.sleep(kPatienceStep);
+  for (; full() && patience_ > Nanoseconds(0); patience_ -= kPatienceStep)
+    underway_.front().ready_by(context.now() + kPatienceStep);
   recorder_.record({context.now(), "compute", "waited", step_, 0});
 }
 

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "io/json_line.h"
+#include "runtime/error.h"
 
 namespace tutti {
 namespace {
@@ -99,18 +100,26 @@ std::optional<TimePoint> Reporter::idle(Context& context) {
   return std::nullopt;
 }
 
+void Reporter::resume(int64_t step) {
+  metrics_.resume(step, [&](const std::string& line) {
+    if (!is_of_evaluation(line) || step_of(line) != step) return;
+    for (const auto& key : json_keys(line))
+      if (key.starts_with("metrics/")) evaluated_before_.insert(finding(step, key, json_number(line, key)));
+  });
+}
+
 // A resumed run goes on where its checkpoint was: the lines of steps that are done again are dropped. One
-// that starts afresh, or from another run's checkpoint, keeps an earlier run's beside its own.
+// that starts afresh, or from another run's checkpoint, keeps an earlier run's beside its own, and so does
+// one that cannot read them.
 void Reporter::open(const ReportFrom& from) {
-  if (from.own) {
-    metrics_.resume(from.step, [&](const std::string& line) {
-      if (!is_of_evaluation(line) || step_of(line) != from.step) return;
-      for (const auto& key : json_keys(line))
-        if (key.starts_with("metrics/"))
-          evaluated_before_.insert(finding(from.step, key, json_number(line, key)));
-    });
-  } else {
+  try {
+    if (from.own)
+      resume(from.step);
+    else
+      metrics_.begin();
+  } catch (const OperatingError& error) {
     metrics_.begin();
+    options_.warn("metrics.jsonl begins anew, beside the earlier one: " + std::string(error.what()));
   }
   last_.step = from.step;
   if (from.checkpoint.empty()) return;

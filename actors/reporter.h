@@ -39,6 +39,7 @@ class Reporter final : public Actor {
 
  private:
   void open(const ReportFrom& from);
+  void resume(int64_t step);
   void step(Context& context, const StepDone& done);
   void evaluation(Context& context, const EvalDone& done);
   void log(const MetricsLogged& logged);

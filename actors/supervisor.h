@@ -24,6 +24,7 @@ struct Cast {
   std::vector<ActorId> eval_loaders;  // one for each evaluator
   bool has_reporter = false;
   std::vector<ActorId> log_writers;
+  std::vector<std::string> log_names;    // theirs: "logger CsvLogger"
   std::vector<DurableLog> durable_logs;  // the Reporter, and those of them for which a checkpoint waits
 };
 

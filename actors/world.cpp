@@ -18,6 +18,8 @@ constexpr Nanoseconds kMetricsWaitAtMost = std::chrono::seconds(5);
 // After everything else has ended.
 constexpr Nanoseconds kMetricsEndWithin = std::chrono::seconds(10);
 constexpr Nanoseconds kBeyondTheEnd = std::chrono::seconds(3);  // of what a destination has for it
+static_assert(kMetricsEndWithin <= kLogsEndWithin &&
+              LogWriter::kMostToFinish + kBeyondTheEnd <= kLogsEndWithin);
 
 // Those of the recipe, and those that the program brings.
 Destinations destinations_of(const Job& job, const RankPlace& place, const Seams& seams,
@@ -56,8 +58,9 @@ Cast reserve_cast(Scheduler& scheduler, const Job& job, const RankPlace& place,
     const ActorId writer = scheduler.reserve("logger_" + number, place.rank);
     const std::string name = "logger " + destination->name();
     cast.log_writers.push_back(writer);
+    cast.log_names.push_back(name);
     if (destination->durable()) cast.durable_logs.push_back({writer, name});
-    scheduler.may_hang(writer, name, destination->finishes_within() + kBeyondTheEnd);
+    scheduler.may_hang(writer, name, LogWriter::time_to_finish(*destination) + kBeyondTheEnd);
   }
   return cast;
 }

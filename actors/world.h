@@ -15,6 +15,9 @@
 
 namespace tutti {
 
+// The longest that a rank's loggers and metrics.jsonl have once everything else of it has ended.
+constexpr Nanoseconds kLogsEndWithin = std::chrono::seconds(13);
+
 // A rank's ways to the outside; they must outlive the run.
 struct Seams {
   Group& group;

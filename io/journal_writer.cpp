@@ -29,7 +29,8 @@ class JournalWriter::Tape {
     encoder_.begin(kind);
     return encoder_;
   }
-  void append();  // what was encoded
+  void append();  // what was encoded; nothing once it has ended
+  void end() { ended_ = true; }
   uint32_t number_of(std::string_view name);
   int64_t ticks_since_last(TimePoint time);
 
@@ -48,6 +49,7 @@ class JournalWriter::Tape {
   RecordEncoder encoder_;
   JournalNames names_;
   int64_t last_ticks_ = 0;
+  bool ended_ = false;
 };
 
 // The first byte goes last: while it is 0, neither the reader of a live journal nor that of a killed run's
@@ -62,7 +64,7 @@ bool JournalWriter::Tape::write(std::span<const uint8_t> bytes, uint64_t spare) 
 }
 
 void JournalWriter::Tape::append() {
-  if (file_.error() != 0) return;
+  if (file_.error() != 0 || ended_) return;
   if (!write(encoder_.finish(file_.size()), kSpareBytes)) append_incomplete();
 }
 
@@ -156,6 +158,7 @@ void JournalWriter::end(std::string_view text) {
   const auto lock = tape_->lock();
   tape_->begin(JournalKind::kEnd).text(text);
   tape_->append();
+  tape_->end();
 }
 
 std::string JournalWriter::incomplete() const {

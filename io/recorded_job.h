@@ -5,8 +5,8 @@
 
 namespace tutti {
 
-// In a journal's last record, between the exit code and the names of loggers that hung: the run did not wait
-// for them.
+// In a journal's last record, between the exit code and the names of loggers that hung or were slow: the run
+// did not wait for them.
 inline constexpr const char* kEndedWithout = " without ";
 
 // The job as the head of a journal tells it, and the machine as far as bits depend on it.

@@ -44,8 +44,7 @@ struct Cell {
 
   std::optional<Nanoseconds> patience;  // of one that may hang, and how it is called
   std::string called;
-  std::atomic<uint64_t> taken{0};  // messages; the actor's own thread writes
-  bool left_behind = false;        // run() did not wait for it any longer
+  std::atomic<bool> left_behind{false};  // run() did not wait for it any longer: it takes nothing more
 
   // A waker publishes what it has, then a full fence, then reads `waits`; the waiter writes `waits`, then a
   // full fence, then looks for what it wants. So one of the two sees the other.

@@ -14,6 +14,12 @@ std::string Position::text() const { return line > 0 ? file + ":" + std::to_stri
 UserError::UserError(const Position& position, const std::string& message)
     : std::runtime_error(position.file.empty() ? message : position.text() + ": " + message) {}
 
+std::string handled_error() try { throw; } catch (const std::exception& error) {
+  return error.what();
+} catch (...) {
+  return "an unknown exception";
+}
+
 std::string told_by(int rank, const std::string& what) {
   const std::string who = "rank " + std::to_string(rank);
   return what.starts_with(who + ' ') ? what : who + ": " + what;

@@ -27,6 +27,9 @@ class OperatingError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Within a catch: what the exception says, of whatever type it is.
+std::string handled_error();
+
 // "rank 1: what went wrong"; a text that begins with this rank already stays as it is.
 std::string told_by(int rank, const std::string& what);
 

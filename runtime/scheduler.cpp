@@ -27,13 +27,6 @@ struct Scheduler::State {
   std::vector<std::string> left_behind;
 };
 
-// One that may hang, after all others have stopped.
-struct Scheduler::Straggler {
-  Cell* cell;
-  uint64_t taken;
-  TimePoint moved;
-};
-
 Scheduler::Scheduler() : state_(std::make_unique<State>()) {}
 Scheduler::~Scheduler() = default;
 
@@ -125,18 +118,17 @@ void Scheduler::spawn() {
 }
 
 void Scheduler::join() {
-  std::vector<Straggler> stragglers;
+  std::vector<Cell*> stragglers;
   for (const auto& cell : cells_) {
     if (!cell->thread.joinable()) continue;
     if (cell->patience && leaves_behind())
-      stragglers.push_back({cell.get(), 0, {}});
+      stragglers.push_back(cell.get());
     else
       cell->thread.join();
   }
-  for (Straggler& one : stragglers) one.moved = now();
+  const TimePoint since = now();
   while (!stragglers.empty()) {
-    for (auto one = stragglers.begin(); one != stragglers.end();)
-      one = is_done_with(*one) ? stragglers.erase(one) : one + 1;
+    std::erase_if(stragglers, [&](Cell* one) { return is_done_with(*one, since); });
     if (!stragglers.empty()) std::this_thread::sleep_for(kStragglersNap);
   }
   if (state_->left_behind.empty()) return;
@@ -144,18 +136,16 @@ void Scheduler::join() {
     if (!cell->left_behind) cell->actor.reset();
 }
 
-// It has ended, or is given up. A run that was aborted is not over before all threads have ended.
-bool Scheduler::is_done_with(Straggler& straggler) {
-  Cell& cell = *straggler.cell;
+// It has ended, or is given up, however busy it is: other processes wait for this one. A run that was aborted
+// is not over before all threads have ended.
+bool Scheduler::is_done_with(Cell& cell, TimePoint others_ended) {
   if (cell.waits.load() == Wait::kStopped) {
     cell.thread.join();
     return true;
   }
-  const uint64_t taken = cell.taken.load(std::memory_order_relaxed);
-  if (std::exchange(straggler.taken, taken) != taken || aborted(cell)) straggler.moved = now();
-  if (now() - straggler.moved < *cell.patience) return false;
-  cell.thread.detach();
+  if (aborted(cell) || now() - others_ended < *cell.patience) return false;
   cell.left_behind = true;
+  cell.thread.detach();
   state_->left_behind.push_back(cell.called);
   return true;
 }
@@ -183,7 +173,7 @@ void Scheduler::run_actor(Cell& self) {
 void Scheduler::handle_messages(Cell& self) {
   Context context(*this, self.id);
   if (!aborted(self)) self.actor->start(context);
-  while (!self.stopping && !aborted(self)) {
+  while (!self.stopping && !aborted(self) && !self.left_behind) {
     if (handle_next(self, context) || self.stopping) continue;
     const std::optional<TimePoint> until = self.actor->idle(context);
     if (!self.stopping)
@@ -194,7 +184,6 @@ void Scheduler::handle_messages(Cell& self) {
 bool Scheduler::handle_next(Cell& self, Context& context) {
   Envelope envelope;
   if (!take(self, envelope)) return false;
-  self.taken.store(self.taken.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (self.held.count.load(std::memory_order_relaxed) > 0 && self.mailbox.half_empty()) wake_held(self);
   deliver(self, envelope);
   if (aborted(self)) return true;

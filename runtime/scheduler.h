@@ -40,9 +40,9 @@ class Scheduler {
   // throw for it. Before any actor is reserved.
   void separate_ranks();
 
-  // An actor whose calls may never return. Where actors run side by side (ThreadScheduler) run() does not
-  // wait for it without end: once all others have stopped, it has `patience` for each message that it takes,
-  // and then its thread is left behind. `called`: how it is named. Before the run.
+  // An actor whose calls may take long, or never return. Where actors run side by side (ThreadScheduler)
+  // run() does not wait for it without end: once all others have stopped, it has `patience` for all that it
+  // still has to do, and then its thread is left behind. `called`: how it is named. Before the run.
   void may_hang(ActorId id, const std::string& called, Nanoseconds patience);
   // Those whose threads run() left behind, as they are called. While a thread lives, the scheduler must, and
   // what the thread's actor uses; the other actors are gone.
@@ -101,10 +101,9 @@ class Scheduler {
   struct State;
 
   Cell& cell(ActorId id) const;
-  struct Straggler;
   void spawn();
   void join();
-  bool is_done_with(Straggler& straggler);
+  bool is_done_with(Cell& straggler, TimePoint others_ended);
   void run_actor(Cell& self);
   void handle_messages(Cell& self);
   bool handle_next(Cell& self, Context& context);

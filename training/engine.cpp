@@ -147,12 +147,17 @@ void Engine::run(const Callbacks& callbacks, Event event) {
 }
 
 void Engine::tell_destinations(Event event) {
+  tell_destinations([&](Callback& destination) { destination.run_event(event, state_, logger_); });
+}
+
+void Engine::tell_destinations(const std::function<void(Callback&)>& tell) {
   std::erase_if(options_.destinations, [&](const auto& destination) {
     try {
-      destination->run_event(event, state_, logger_);
+      tell(*destination);
       return false;
-    } catch (const std::exception& error) {
-      if (options_.warn) options_.warn(destination->name() + " is told of no more events: " + error.what());
+    } catch (...) {
+      if (options_.warn)
+        options_.warn(destination->name() + " is told of no more events: " + handled_error());
       return true;
     }
   });
@@ -204,8 +209,8 @@ void Engine::reduced(std::span<const double> sums) {
 }
 
 void Engine::out_of_memory(const std::string& account) {
-  for (const Callbacks* callbacks : {&options_.callbacks, &options_.destinations})
-    for (const auto& callback : *callbacks) callback->out_of_memory(state_, logger_, account);
+  for (const auto& callback : options_.callbacks) callback->out_of_memory(state_, logger_, account);
+  tell_destinations([&](Callback& destination) { destination.out_of_memory(state_, logger_, account); });
 }
 
 bool Engine::listens() const {
@@ -226,8 +231,8 @@ void Engine::close() {
     for (const auto& callback : *callbacks) {
       try {
         callback->close(state_, logger_);
-      } catch (const std::exception& error) {
-        if (options_.warn) options_.warn(callback->name() + ": " + error.what());
+      } catch (...) {
+        if (options_.warn) options_.warn(callback->name() + ": " + handled_error());
       }
     }
 }

@@ -112,6 +112,7 @@ class Engine {
   Algorithms ordered(Algorithms matching, Event event) const;
   void run(const Callbacks& callbacks, Event event);
   void tell_destinations(Event event);
+  void tell_destinations(const std::function<void(Callback&)>& tell);
   void warn_of_interpolations() const;
   void refuse_several_closures() const;
 

@@ -1,5 +1,7 @@
 #include "training/log_entry.h"
 
+#include <algorithm>
+
 namespace tutti {
 namespace {
 
@@ -19,5 +21,9 @@ struct Teller {
 }  // namespace
 
 void LogEntry::tell(LoggerDestination& destination) const { std::visit(Teller{destination, time}, what); }
+
+int64_t records_in(const std::vector<LogEntry>& entries) {
+  return std::ranges::count_if(entries, &LogEntry::is_record);
+}
 
 }  // namespace tutti

@@ -18,9 +18,12 @@ struct LogEntry {
       what;
 
   void tell(LoggerDestination& destination) const;
+  bool is_record() const { return !std::holds_alternative<StepEnded>(what); }
 };
 
 // Several destinations read them at once.
 using LogEntries = std::shared_ptr<const std::vector<LogEntry>>;
+
+int64_t records_in(const std::vector<LogEntry>& entries);
 
 }  // namespace tutti

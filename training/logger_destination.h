@@ -34,9 +34,9 @@ struct LogStart {
 
 // Where what is logged goes: composer.loggers.LoggerDestination. Below are the calls in the order of a run.
 // They come one at a time on a thread of the destination's own, behind a queue: one that takes long loses
-// records, which are counted, but holds nobody up; one that throws is told of in the log and called no more;
-// one that never returns is named at the end, and the process ends without it.
-// Events (Callback's functions) come on the training thread: what both touch needs a lock.
+// records, which are counted, but holds nobody up; one that throws, whatever it is, is told of in the log and
+// called no more; one that never returns, or has too much left to do, is named at the end, and the process
+// ends without it. Events (Callback's functions) come on the training thread: what both touch needs a lock.
 class LoggerDestination : public Callback {
  public:
   // None: ranks may have different destinations.
@@ -68,6 +68,7 @@ class LoggerDestination : public Callback {
     flush(false);
     return true;
   }
+  // Ten seconds at most count: other ranks wait.
   virtual Nanoseconds finishes_within() const { return std::chrono::seconds(5); }
 };
 

@@ -8,10 +8,13 @@
 
 #include "actors/log_outlets.h"
 #include "actors/log_writer.h"
+#include "actors/supervisor.h"
 #include "runtime/thread_scheduler.h"
 #include "sim/local_run.h"
+#include "sim/sim_scheduler.h"
 #include "tests/actors/memory_world.h"
 #include "tests/actors/sleeping_world.h"
+#include "tests/runtime/scripted_actor.h"
 #include "training/loggers/in_memory.h"
 #include "training/state.h"
 
@@ -219,6 +222,12 @@ TEST(LoggersTest, WhatAVoidAttemptLoggedIsNotSeen) {
   EXPECT_THAT(values(*memory, "loss/train/total"), SizeIs(12));
 }
 
+struct Warnings final : Log {
+  void write(LogLevel, const std::string& line) override { lines.push_back(line); }
+  void flush() override {}
+  std::vector<std::string> lines;
+};
+
 class Broken final : public LoggerDestination {
  public:
   std::string name() const override { return "Broken"; }
@@ -231,13 +240,84 @@ class Broken final : public LoggerDestination {
 
 TEST(LoggersTest, OneThatFailsIsToldOfAndLeftAlone) {
   const auto broken = std::make_shared<Broken>();
+  const auto memory = std::make_shared<InMemoryLogger>();
   MemoryWorld world{.recipe = logging_recipe("")};
-  world.listeners = with(broken);
+  world.listeners = [&](int) { return Engine::Options{.destinations = {broken, memory}}; };
   const auto outcome = world.run("1");
   EXPECT_EQ(outcome.error, "");
   EXPECT_THAT(outcome.losses, SizeIs(12));
   EXPECT_TRUE(outcome.has_warning("logger Broken failed, and is used no more: no such server"));
   EXPECT_EQ(broken->calls, 1);
+  const auto all = memory->entries();
+  const auto failed = std::ranges::find_if(
+      all, [](const auto& entry) { return std::holds_alternative<LoggedMetrics>(entry.what); });
+  const std::string lost = std::to_string(all.end() - failed);
+  EXPECT_TRUE(outcome.has_warning("logger Broken lost " + lost + " records, since it failed")) << lost;
+  EXPECT_FALSE(outcome.has_warning("InMemoryLogger"));
+}
+
+// Throws from one of its calls, and not even an std::exception.
+class ThrowsIn final : public LoggerDestination {
+ public:
+  explicit ThrowsIn(std::string call) : call_(std::move(call)) {}
+  std::string name() const override { return "Odd"; }
+  void open(const LogStart&) override { come_to("open"); }
+  void step_end(const LogTime&) override { come_to("step_end"); }
+  void flush(bool) override { come_to("flush"); }
+  bool busy() const override { return come_to("busy"); }
+  bool finish(bool) override { return !come_to("finish"); }
+  Nanoseconds finishes_within() const override { return std::chrono::seconds(come_to("finishes_within")); }
+  void out_of_memory(State&, Logger&, const std::string&) override { come_to("out_of_memory"); }
+  void batch_end(State&, Logger&) override { come_to("batch_end"); }
+
+ private:
+  bool come_to(const std::string& call) const {
+    if (call == call_) throw 42;
+    return false;
+  }
+  std::string call_;
+};
+
+TEST(LoggersTest, OneThatThrowsWhateverWhereverEndsNothing) {
+  for (const char* call :
+       {"open", "step_end", "flush", "busy", "finish", "finishes_within", "out_of_memory", "batch_end"}) {
+    MemoryWorld world{.recipe = logging_recipe("")};
+    world.failures[1] = {40};
+    world.listeners = with(std::make_shared<ThrowsIn>(call));
+    const auto outcome = world.run("\"auto\"");
+    EXPECT_EQ(outcome.error, "") << call;
+    EXPECT_THAT(outcome.losses, SizeIs(12)) << call;
+    EXPECT_TRUE(outcome.has_warning("ran out of memory")) << call;
+    const bool is_told = std::string(call) != "finishes_within";
+    EXPECT_EQ(outcome.has_warning("an unknown exception"), is_told) << call;
+  }
+}
+
+// Says that it has hours for its end.
+class Leisurely final : public LoggerDestination {
+ public:
+  explicit Leisurely(bool& late) : late_(late) {}
+  std::string name() const override { return "Leisurely"; }
+  Nanoseconds finishes_within() const override { return std::chrono::hours(3); }
+  bool finish(bool late) override { return late_ = late; }
+
+ private:
+  bool& late_;
+};
+
+TEST(LoggersTest, TheEndOfARunWaitsForNoneAsLongAsItLikes) {
+  SimScheduler scheduler;
+  Warnings log;
+  bool late = false;
+  const ActorId writer = scheduler.reserve("logger_0", 0), stopper = scheduler.reserve("stopper", 0);
+  scheduler.install(writer, std::make_unique<LogWriter>(std::make_shared<Leisurely>(late), stopper, log));
+  play(scheduler, stopper, {.start = [&](Context& context) {
+         context.send(writer, Stop{});
+         context.stop();
+       }});
+  scheduler.run();
+  EXPECT_TRUE(late) << "it is told";
+  EXPECT_LE(scheduler.now() - TimePoint{}, LogWriter::kMostToFinish + std::chrono::milliseconds(100));
 }
 
 // Takes no record before it is let go.
@@ -262,19 +342,13 @@ class Stuck final : public LoggerDestination {
   bool free_ = false;
 };
 
-struct Warnings final : Log {
-  void write(LogLevel, const std::string& line) override { lines.push_back(line); }
-  void flush() override {}
-  std::vector<std::string> lines;
-};
-
-// Logs more than a queue holds to one that is stuck and to one that is not, then lets go and logs once more.
+// Logs more than a queue holds to one that is stuck and to one that is not, and lets go at the end.
 class Talker final : public Actor {
  public:
   static constexpr int kMany = 1000;
 
-  Talker(std::vector<ActorId> writers, Stuck& stuck, const InMemoryLogger& fast)
-      : writers_(std::move(writers)), outlets_(writers_), stuck_(stuck), fast_(fast) {}
+  Talker(const Cast& cast, Stuck& stuck, const InMemoryLogger& fast, Warnings& log)
+      : writers_(cast.log_writers), outlets_(cast, log), stuck_(stuck), fast_(fast), log_(log) {}
 
   void start(Context& context) override {
     outlets_.start(context, {});
@@ -289,9 +363,10 @@ class Talker final : public Actor {
       if (fast_.entries().size() + 64 > static_cast<std::size_t>(said_)) say(context, said_);
       return context.now();
     }
-    stuck_.let_go();
     say(context, kMany);
-    outlets_.end(context);
+    outlets_.end();
+    log_.write(LogLevel::kInfo, "lets go");
+    stuck_.let_go();
     for (const ActorId writer : writers_) context.send(writer, Stop{});
     context.stop();
     return std::nullopt;
@@ -307,6 +382,7 @@ class Talker final : public Actor {
   LogOutlets outlets_;
   Stuck& stuck_;
   const InMemoryLogger& fast_;
+  Warnings& log_;
   int said_ = 0;
 };
 
@@ -317,7 +393,10 @@ TEST(LoggersTest, OneThatIsStuckLosesRecordsAndHoldsNobodyUp) {
   ThreadScheduler scheduler;
   const ActorId talker = scheduler.reserve("talker", 0);
   const std::vector<ActorId> writers = {scheduler.reserve("logger_0", 0), scheduler.reserve("logger_1", 0)};
-  scheduler.install(talker, std::make_unique<Talker>(writers, *stuck, *fast));
+  Cast cast;
+  cast.log_writers = writers;
+  cast.log_names = {"logger Stuck", "logger InMemoryLogger"};
+  scheduler.install(talker, std::make_unique<Talker>(cast, *stuck, *fast, log));
   scheduler.install(writers[0], std::make_unique<LogWriter>(stuck, talker, log));
   scheduler.install(writers[1], std::make_unique<LogWriter>(fast, talker, log));
   scheduler.run();
@@ -326,8 +405,10 @@ TEST(LoggersTest, OneThatIsStuckLosesRecordsAndHoldsNobodyUp) {
   for (int i = 0; i < LogOutlets::kMostUnderway; ++i) first.push_back(i);
   EXPECT_EQ(stuck->seen, first) << "what came first is kept";
   const int lost = Talker::kMany + 1 - LogOutlets::kMostUnderway;
-  EXPECT_THAT(log.lines, ElementsAre(HasSubstr("logger Stuck does not keep up"),
-                                     HasSubstr("logger Stuck lost " + std::to_string(lost) + " records")));
+  EXPECT_THAT(log.lines,
+              ElementsAre("logger Stuck does not keep up; records are lost",
+                          HasSubstr("logger Stuck lost " + std::to_string(lost) + " records"), "lets go"))
+      << "it may hang for ever";
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "io/json_line.h"
+#include "runtime/error.h"
 #include "sim/sim_scheduler.h"
 #include "tests/runtime/scratch.h"
 #include "tests/runtime/small_disk.h"
@@ -125,6 +126,24 @@ TEST_F(ReporterTest, LinesAreWholeWhereverRoomRanOut) {
       " lacks " + std::to_string(kMany + 1 - static_cast<int64_t>(found.size())) + " lines";
   const auto tells = [&](const std::string& warning) { return warning.find(lost) != std::string::npos; };
   EXPECT_EQ(std::count_if(warnings_.begin(), warnings_.end(), tells), 1) << lost;
+}
+
+TEST_F(ReporterTest, EarlierLinesThatCannotBeReadAreKeptBesideTheNewOnes) {
+  struct Unreadable final : PosixDisk {
+    std::vector<std::byte> read(const std::string& path) const override {
+      throw OperatingError(path + ": Input/output error");
+    }
+  } unreadable;
+  const std::string earlier = "{\"step\": 1}\n{\"step\": 2}\n{\"step\": 3}\n";
+  write_text(path_, earlier);
+  report(unreadable, [&](Context& context, ActorId reporter) {
+    context.send(reporter, ReportFrom{3, "", /*own=*/true});
+    steps(context, reporter, 4, 6);
+  });
+  EXPECT_EQ(reported(), counting(4, 6));
+  EXPECT_EQ(read_text(scratch_.path("metrics.earlier.jsonl")), earlier);
+  EXPECT_THAT(warnings_, testing::ElementsAre(testing::AllOf(testing::HasSubstr("begins anew"),
+                                                             testing::HasSubstr("Input/output error"))));
 }
 
 TEST_F(ReporterTest, MetricsAreShownWithTheirLabelsWhereThereAreSeveral) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <set>
 
 #include "actors/control_text.h"
@@ -126,10 +127,11 @@ class SupervisorTest : public testing::Test {
 // Logs for whose records a checkpoint waits; `takes`: how long each time.
 class DurableLogsTest : public SupervisorTest {
  protected:
-  void add_log(Nanoseconds takes, Nanoseconds wait_at_most = DurableLog::kWaitAtMost) {
+  void add_log(Nanoseconds takes, Nanoseconds wait_at_most = DurableLog::kWaitAtMost,
+               const std::string& name = "logger CsvLogger") {
     const ActorId id = scheduler_.reserve("logger_" + std::to_string(cast_.durable_logs.size()), 0);
     cast_.log_writers.push_back(id);
-    cast_.durable_logs.push_back({id, "logger CsvLogger", wait_at_most});
+    cast_.durable_logs.push_back({id, name, wait_at_most});
     play(scheduler_, id, {.receive = [this, takes](Context& context, Envelope& envelope) {
            if (envelope.message.get_if<Stop>()) return context.stop();
            ++asked_;
@@ -188,11 +190,39 @@ TEST_F(DurableLogsTest, OneThatNeverAnswersCostsASecondAndIsAskedOnce) {
 
 TEST_F(DurableLogsTest, OneThatIsAlwaysLateIsWaitedForMoreAndMoreRarely) {
   add_log(seconds(3));
-  const auto took = publish(31, seconds(4));
+  const auto took = publish(31, seconds(5));
   ASSERT_EQ(took.size(), 31u);
   EXPECT_EQ(asked_, 5) << "at checkpoints 1, 3, 7, 15 and 31";
   for (std::size_t i = 0; i < took.size(); ++i)
     EXPECT_EQ(took[i] >= DurableLog::kWaitAtMost, std::set<std::size_t>({0, 2, 6, 14, 30}).contains(i)) << i;
+}
+
+// It is in time as long as it is waited for at all.
+TEST_F(DurableLogsTest, OneThatIsAlwaysSlowCostsATenthOfTheTime) {
+  constexpr int kMany = 120;
+  add_log(std::chrono::milliseconds(900));
+  const auto took = publish(kMany, seconds(1));
+  ASSERT_EQ(took.size(), kMany);
+  const Nanoseconds all = std::accumulate(took.begin(), took.end(), Nanoseconds(0));
+  EXPECT_GE(all, kMany * seconds(1) / 20) << "nor is it given up";
+  EXPECT_LE(all,
+            kMany * (std::chrono::milliseconds(100) + DurableLogs::kOrdinary) + 2 * DurableLog::kWaitAtMost);
+}
+
+TEST_F(DurableLogsTest, ASlowOneLeavesAnotherItsTime) {
+  struct Told final : Log {
+    explicit Told(std::string& all) : all(all) {}
+    void write(LogLevel, const std::string& line) override { all += line + "\n"; }
+    void flush() override {}
+    std::string& all;
+  };
+  std::string told;
+  log_ = std::make_unique<Told>(told);
+  add_log(std::chrono::milliseconds(900), DurableLog::kWaitAtMost, "the slow one");
+  add_log(std::chrono::milliseconds(90), DurableLog::kWaitAtMost, "the quick one");
+  EXPECT_EQ(publish(60, seconds(2)).size(), 60u);
+  EXPECT_NE(told.find("does not wait for the slow one"), std::string::npos);
+  EXPECT_EQ(told.find("does not wait for the quick one"), std::string::npos);
 }
 
 TEST_F(DurableLogsTest, AnotherRankReportsItsPartOnceItsOwnLogsAreWritten) {

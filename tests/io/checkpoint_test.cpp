@@ -274,6 +274,14 @@ TEST_F(CheckpointTest, WhatAKilledWriterLeftIsRemoved) {
   EXPECT_THAT(disk_.list(scratch_.path("checkpoints")), ElementsAre("ep1-ba10", "latest"));
 }
 
+// Killed between the two renames.
+TEST_F(CheckpointTest, OneWhoseSuccessorDidNotTakeItsPlaceIsThereAgain) {
+  write("ep1-ba10");
+  disk_.rename(folder("ep1-ba10"), folder("ep1-ba10.replaced"));
+  remove_unpublished(disk_, scratch_.path("checkpoints"));
+  EXPECT_EQ(newest().folder, folder("ep1-ba10"));
+}
+
 TEST_F(CheckpointTest, RemovedOneIsGone) {
   write("ep1-ba10");
   remove_checkpoint(disk_, folder("ep1-ba10"));

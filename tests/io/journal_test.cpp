@@ -79,6 +79,18 @@ TEST_F(JournalTest, EveryKindIsReadAsItWasWritten) {
 }
 
 // Put together by docs/journal.md.
+// A logger that hung in its run may come back.
+TEST_F(JournalTest, NothingFollowsTheEnd) {
+  JournalWriter writer(path_, "{}");
+  writer.end("done");
+  writer.delivery("compute", "loader", "BatchReady", tick(1));
+  writer.event({tick(2), "compute", "forward", 3, -1});
+  std::vector<std::string> lines;
+  JournalCursor cursor(path_);
+  while (const auto record = cursor.next()) lines.push_back(line_of(*record));
+  EXPECT_THAT(lines, ElementsAre(testing::_, HasSubstr("done")));
+}
+
 TEST_F(JournalTest, BytesAreThoseOfTheSpecification) {
   {
     JournalWriter writer(path_, "{}");

@@ -1,8 +1,9 @@
-"""What [[loggers]] write, as other programs read it: TensorBoard's own reader, csv, and children on a pipe. Of
-runs that were killed, too."""
+"""What [[loggers]] write, as other programs read it: TensorBoard's own reader, csv, and children on a pipe.
+Of runs that were killed, too."""
 import csv
 import json
 import os
+import pathlib
 import signal
 import struct
 import subprocess
@@ -15,14 +16,16 @@ PYTHON = os.environ.get("TUTTI_TORCH_PYTHON", "")
 READ_EVENTS = """
 import json, sys
 from tensorboard.backend.event_processing import event_accumulator
-events = event_accumulator.EventAccumulator(sys.argv[1], size_guidance={"scalars": 0, "tensors": 0, "images": 0})
+sizes = {"scalars": 0, "tensors": 0, "images": 0}
+events = event_accumulator.EventAccumulator(sys.argv[1], size_guidance=sizes)
 events.Reload()
 tags = events.Tags()
-print(json.dumps({"scalars": {tag: [(e.step, e.value) for e in events.Scalars(tag)] for tag in tags["scalars"]},
+print(json.dumps({"scalars": {tag: [(e.step, e.value) for e in events.Scalars(tag)]
+                              for tag in tags["scalars"]},
                   "texts": {tag: events.Tensors(tag)[0].tensor_proto.string_val[0].decode()
                             for tag in tags["tensors"]},
-                  "tables": {tag: [(e.step, e.tensor_proto.string_val[0].decode()) for e in events.Tensors(tag)]
-                             for tag in tags["tensors"]},
+                  "tables": {tag: [(e.step, e.tensor_proto.string_val[0].decode())
+                                   for e in events.Tensors(tag)] for tag in tags["tensors"]},
                   "images": {tag: [(e.step, e.width, e.height, e.encoded_image_string.hex())
                                    for e in events.Images(tag)] for tag in tags["images"]}}))
 """
@@ -114,7 +117,14 @@ def pixels_of(png):
 
 
 def has_tensorboard():
-    return PYTHON and subprocess.run([PYTHON, "-c", "import tensorboard"], stderr=subprocess.DEVNULL).returncode == 0
+    """The Python that tools/setup.sh installs must; one beside a libtorch of the user's own may not."""
+    if not os.path.exists(PYTHON):
+        return False
+    found = subprocess.run([PYTHON, "-c", "import tensorboard"], stderr=subprocess.PIPE, text=True)
+    installed = pathlib.Path(os.path.normpath(PYTHON)).parent.parent / "complete"  # by tools/setup.sh
+    if found.returncode != 0 and installed.exists():
+        raise AssertionError(f"{PYTHON} lacks tensorboard: {found.stderr}")
+    return found.returncode == 0
 
 
 class Loggers(tutti_run.RunTest):
@@ -126,7 +136,7 @@ class Loggers(tutti_run.RunTest):
 
     def events(self, run):
         if not has_tensorboard():
-            self.skipTest(f"no tensorboard beside {PYTHON or 'libtorch'}")
+            self.skipTest("no tensorboard beside libtorch")
         return json.loads(subprocess.run([PYTHON, "-c", READ_EVENTS, run / "tensorboard"], check=True,
                                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout)
 
@@ -153,7 +163,8 @@ class Loggers(tutti_run.RunTest):
                  if "loss/train/total" in line.get("metrics", {})}
         self.assert_close(found, losses)
         written = [json.loads(line) for line in (run / "logs-rank0.jsonl").read_text().splitlines()]
-        self.assertEqual(written, [line for line in piped if line["type"] not in ("start", "step_end", "end")])
+        records = [line for line in piped if line["type"] not in ("start", "step_end", "end")]
+        self.assertEqual(written, records)
         events = self.events(run)
         self.assert_close(dict(events["scalars"]["loss/train/total"]), losses)
         self.assertEqual([step for step, _ in events["scalars"]["time/epoch"]], [0, 15, 30, 45, 60])
@@ -209,7 +220,8 @@ class Loggers(tutti_run.RunTest):
         train(whole, recipe=recipe, **SHORT)
         options = {**SHORT, "train__max_duration": "400ep"}
         running = start(run, recipe=recipe, **options)
-        running.wait_for(lambda: (run / "metrics-rank0.csv").exists() and len(self.losses_of_csv(run)) > 40, "step 40")
+        csv_file = run / "metrics-rank0.csv"
+        running.wait_for(lambda: csv_file.exists() and len(self.losses_of_csv(run)) > 40, "step 40")
         running.signal_ranks(signal.SIGKILL)
         running.wait()
         steps = [int(row["step"]) for row in self.rows(run, "loss/train/total")]
@@ -224,9 +236,7 @@ class Loggers(tutti_run.RunTest):
         self.assertEqual(steps, list(range(1, last + 11)))
         for one, two in zip(self.rows(run, "loss/train/total"), self.rows(whole, "loss/train/total")):
             self.assertEqual(one, two)
-        if has_tensorboard():
-            points = dict(self.events(run)["scalars"]["loss/train/total"])
-            self.assert_close(points, self.losses(run))
+        self.assert_close(dict(self.events(run)["scalars"]["loss/train/total"]), self.losses(run))
 
     def losses_of_csv(self, run):
         return self.rows(run, "loss/train/total")
@@ -238,7 +248,8 @@ class Loggers(tutti_run.RunTest):
         self.assertLess(finished.took_s, 60)
         self.assertIn("does not end, and is killed", tutti_run.log(run))
         self.assertEqual(tutti_run.metrics(run)[-1]["step"], 600)
-        left = subprocess.run(["pgrep", "-f", "^sleep 1000$"], stdout=subprocess.PIPE, text=True).stdout.split()
+        pgrep = ["pgrep", "-f", "^sleep 1000$"]
+        left = subprocess.run(pgrep, stdout=subprocess.PIPE, text=True).stdout.split()
         mine = [pid for pid in left if str(self.folder) in os.readlink(f"/proc/{pid}/fd/1")]
         self.assertEqual(mine, [])
 
@@ -272,10 +283,10 @@ class Loggers(tutti_run.RunTest):
     def test_a_reader_that_stalls_holds_nobody_up(self):
         """As does `tutti train ... | sleep 1000`, for more than a pipe holds."""
         run = self.folder / "run"
-        values = {"train__max_duration": "40ep", "train__log_to_console": "true", "train__console_stream": "stdout",
-                  "train__progress_interval": "1ba"}
-        with subprocess.Popen([tutti_run.TUTTI, "train", DIGITS, "--run-dir", run, *tutti_run.settings(**values)],
-                              stdout=subprocess.PIPE) as running:
+        values = {"train__max_duration": "40ep", "train__log_to_console": "true",
+                  "train__console_stream": "stdout", "train__progress_interval": "1ba"}
+        command = [tutti_run.TUTTI, "train", DIGITS, "--run-dir", run, *tutti_run.settings(**values)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as running:
             try:
                 self.assertEqual(running.wait(timeout=120), 0)
             finally:

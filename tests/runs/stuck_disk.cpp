@@ -1,4 +1,5 @@
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -8,7 +9,7 @@
 #include <string>
 
 // In the place of the system's: the TUTTI_STUCK_AT-th write to a file whose path ends with TUTTI_STUCK_FILE
-// takes TUTTI_STUCK_S seconds.
+// takes TUTTI_STUCK_S seconds; with "3+" the third and all that follow.
 namespace {
 
 bool is_stuck_file(int file, const std::string& end) {
@@ -18,10 +19,15 @@ bool is_stuck_file(int file, const std::string& end) {
   return length > 0 && std::string(path, static_cast<size_t>(length)).ends_with(end);
 }
 
+bool is_struck(int write) {
+  const char* at = getenv("TUTTI_STUCK_AT");
+  return write == atoi(at) || (strchr(at, '+') && write > atoi(at));
+}
+
 void stall(int file) {
   static std::atomic<int> writes{0};
   const char* end = getenv("TUTTI_STUCK_FILE");
-  if (!end || !is_stuck_file(file, end) || ++writes != atoi(getenv("TUTTI_STUCK_AT"))) return;
+  if (!end || !is_stuck_file(file, end) || !is_struck(++writes)) return;
   const double seconds = atof(getenv("TUTTI_STUCK_S"));
   timespec left{static_cast<time_t>(seconds), static_cast<int64_t>(1e9 * (seconds - std::floor(seconds)))};
   while (nanosleep(&left, &left) != 0) {

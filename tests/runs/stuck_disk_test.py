@@ -2,6 +2,7 @@
 as it should."""
 import os
 import re
+import statistics
 
 import tutti_run
 from tutti_run import BUILD, DIGITS, MPIRUN, TUTTI, Running, settings, train, tutti
@@ -17,12 +18,17 @@ class StuckDisk(tutti_run.RunTest):
         self.run_folder = self.folder / "run"
 
     def start(self, file, seconds, at=1, ranks=1, recipe=DIGITS, **values):
-        """Where the `at`-th write to a file of this name takes so long."""
+        """Where the `at`-th write to a file of this name takes so long; with "3+" the third and all later."""
         struck = ["env", f"LD_PRELOAD={BUILD / 'tests' / 'libstuck_disk.so'}", f"TUTTI_STUCK_FILE=/{file}",
                   f"TUTTI_STUCK_AT={at}", f"TUTTI_STUCK_S={seconds}"]
         launcher = [MPIRUN, "-np", str(ranks)] if ranks > 1 else []
         command = [TUTTI, "train", recipe, "--run-dir", self.run_folder, *settings(**values)]
         return Running([*launcher, *struck, *map(str, command)])
+
+    def recipe(self, sections):
+        path = self.folder / "recipe.toml"
+        path.write_text(DIGITS.read_text().replace('path = "', f'path = "{DIGITS.parent}/') + sections)
+        return path
 
     def steps(self):
         """Of the whole lines that metrics.jsonl has so far."""
@@ -33,7 +39,8 @@ class StuckDisk(tutti_run.RunTest):
 
     def test_one_that_stalls_loses_lines_and_no_time(self):
         running = self.start("metrics.jsonl", seconds=8, at=20, ranks=2, **LONG)
-        running.wait_for(lambda: "metrics.jsonl does not keep up; lines are lost" in running.text(), "the stall")
+        told = "metrics.jsonl does not keep up; lines are lost"
+        running.wait_for(lambda: told in running.text(), "the stall")
         before = len(self.steps())
         running.wait_for(lambda: len(self.steps()) > before + 500, "a line after the stall")
         self.assertEqual(tutti("stop", self.run_folder).wait().code, 0)
@@ -46,6 +53,10 @@ class StuckDisk(tutti_run.RunTest):
         lost = int(re.search(r"metrics.jsonl lost (\d+) lines", finished.text)[1])
         self.assertGreaterEqual(lost, gaps[0][1] - gaps[0][0] - 1)
         self.assertEqual(finished.text.count("lines are lost"), 1)
+        step_ms = statistics.median(line["step_ms"] for line in tutti_run.metrics(self.run_folder)
+                                    if "loss" in line)
+        trained_s = 1e-3 * step_ms * (gaps[0][1] - gaps[0][0])
+        self.assertGreater(trained_s, 2, "in the 8 s it trained on, but for one")
         replayed = tutti("replay", self.run_folder).wait()
         self.assertRegex(replayed.text, r"^replayed 2 ranks, \d+ messages; [1-9]\d+ digests, all equal")
 
@@ -58,7 +69,7 @@ class StuckDisk(tutti_run.RunTest):
     def assert_ended_without(self, finished, *names):
         self.assertEqual(finished.code, 0, finished.text)
         self.assertLess(finished.took_s, 90)
-        hang = f"{', '.join(names)} hangs: the run ends without it"
+        hang = f"{', '.join(names)} hangs or is slow: the run ends without it"
         self.assertIn(hang, finished.text)
         self.assertIn(hang, tutti_run.log(self.run_folder))
         for name in names:
@@ -66,13 +77,28 @@ class StuckDisk(tutti_run.RunTest):
         self.assertEqual(os.readlink(self.run_folder / "checkpoints" / "latest"), "ep40-ba600")
 
     def test_a_logger_that_hangs_is_named_at_the_end(self):
-        recipe = self.folder / "recipe.toml"
-        text = DIGITS.read_text().replace('path = "', f'path = "{DIGITS.parent}/')
-        recipe.write_text(text + '\n[[loggers]]\nkind = "csv"\n')
+        recipe = self.recipe('\n[[loggers]]\nkind = "csv"\n')
         finished = self.start("metrics-rank0.csv", FOREVER, recipe=recipe, **SHORT).wait()
         self.assert_ended_without(finished, "logger CsvLogger")
         self.assertEqual(self.steps(), list(range(1, 601)))
         self.assertIn("steps ", finished.text)
+        self.assert_counted(finished)
+
+    def assert_counted(self, finished):
+        self.assertEqual(finished.text.count("logger CsvLogger does not keep up; records are lost"), 1)
+        self.assertRegex(finished.text, r"logger CsvLogger lost [1-9]\d* records")
+
+    def test_a_logger_that_is_slow_is_left_behind(self):
+        """Writing what waits for it takes it longer than the other rank waits at the end."""
+        recipe = self.recipe('\n[[loggers]]\nkind = "csv"\n'
+                             '[[callbacks]]\nkind = "optimizer_monitor"\nbatch_log_interval = 1\n')
+        finished = self.start("metrics-rank0.csv", seconds=7, at="1+", ranks=2, recipe=recipe,
+                              train__hang_timeout="3sec", **SHORT).wait()
+        self.assert_ended_without(finished, "logger CsvLogger")
+        self.assert_counted(finished)
+        self.assertEqual(self.steps(), list(range(1, 601)))
+        replayed = tutti("replay", self.run_folder).wait()
+        self.assertRegex(replayed.text, r"^replayed 2 ranks, \d+ messages; [1-9]\d+ digests, all equal")
 
     def test_metrics_that_hang_are_named_at_the_end(self):
         finished = self.start("metrics.jsonl", FOREVER, at=5, ranks=2, **SHORT).wait()

@@ -235,6 +235,27 @@ TEST_F(EngineTest, CallbacksHearOfMemoryThatRanOut) {
   EXPECT_THAT(said_, ElementsAre("X hears: too much", "L hears: too much", "X closes", "L closes"));
 }
 
+// As at an event.
+TEST_F(EngineTest, ADestinationThatFailsWhenMemoryRunsOutHearsNoMore) {
+  struct Failing final : Callback {
+    std::string name() const override { return "L"; }
+    void out_of_memory(State&, Logger&, const std::string&) override {
+      if (++heard == 1) throw 42;
+    }
+    int heard = 0;
+  };
+  const auto failing = std::make_shared<Failing>();
+  options_.destinations = {failing, std::make_shared<Watcher>("M", said_)};
+  Said warnings;
+  options_.warn = [&](const std::string& text) { warnings.push_back(text); };
+  Engine engine(state_, logger_, options_);
+  engine.out_of_memory("too much");
+  engine.out_of_memory("again");
+  EXPECT_THAT(said_, ElementsAre("M hears: too much", "M hears: again"));
+  EXPECT_EQ(failing->heard, 1);
+  EXPECT_THAT(warnings, ElementsAre("L is told of no more events: an unknown exception"));
+}
+
 TEST_F(EngineTest, AllAreClosedOnceWhateverOneThrows) {
   const auto failing = std::make_shared<Watcher>("X", said_);
   failing->fails = true;

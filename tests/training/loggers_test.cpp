@@ -4,12 +4,10 @@
 
 #include <filesystem>
 #include <sstream>
-#include <thread>
 
 #include "runtime/error.h"
 #include "tests/runtime/scratch.h"
 #include "tests/runtime/stalled_pipe.h"
-#include "training/loggers/command_logger.h"
 #include "training/loggers/console_logger.h"
 #include "training/loggers/file_logger.h"
 #include "training/loggers/in_memory.h"
@@ -405,82 +403,6 @@ TEST_F(LoggersTest, ARunThatWasOverRepeatsNoPicture) {
   ASSERT_THAT(names, SizeIs(2));
   EXPECT_THAT(records_of_step(disk_, {scratch_.path("tb/" + names[0])}, 4), SizeIs(1));
   EXPECT_THAT(records_of_step(disk_, {scratch_.path("tb/" + names[1])}, 4), SizeIs(0));
-}
-
-class CommandLoggerTest : public LoggersTest {
- protected:
-  CommandLogger logger(const std::string& command) {
-    return {command, true, start_child, [this](const std::string& what) { warnings_.push_back(what); }};
-  }
-  // As a LogWriter does at the end.
-  static void finish(LoggerDestination& logger, std::chrono::milliseconds within) {
-    const auto until = std::chrono::steady_clock::now() + within;
-    while (!logger.finish(std::chrono::steady_clock::now() > until))
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  // Until the logger is as it should be.
-  static void wait(const std::function<bool()>& holds) {
-    for (int i = 0; i < 1000 && !holds(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    EXPECT_TRUE(holds());
-  }
-
-  std::vector<std::string> warnings_;
-};
-
-constexpr std::chrono::milliseconds kLong = std::chrono::seconds(20);
-
-TEST_F(CommandLoggerTest, TheProgramReadsALineForEachRecord) {
-  auto one = logger("cat > " + scratch_.path("read"));
-  one.open(start());
-  steps(one, 1, 1);
-  finish(one, kLong);
-  const std::string where = "\"step\": 1, \"batch\": ";
-  EXPECT_THAT(lines_of(scratch_.path("read")),
-              ElementsAre(HasSubstr("{\"type\": \"start\", \"step\": 0, \"batch\": 0, \"epoch\": 0, "
-                                    "\"run_name\": \"trial\", "),
-                          "{\"type\": \"metrics\", " + where + "0, \"epoch\": 0, \"metrics\": {\"loss\": 1}}",
-                          "{\"type\": \"step_end\", " + where + "1, \"epoch\": 0}", "{\"type\": \"end\"}"));
-  EXPECT_THAT(warnings_, IsEmpty());
-}
-
-TEST_F(CommandLoggerTest, AProgramThatDoesNotReadLosesLinesAndHoldsNobodyUp) {
-  auto one = logger("sleep 100");
-  one.open(start());
-  const auto began = std::chrono::steady_clock::now();
-  steps(one, 1, 30000);  // more bytes than a pipe and the queue hold
-  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("does not keep up")));
-  finish(one, std::chrono::milliseconds(100));
-  EXPECT_LT(std::chrono::steady_clock::now() - began, kLong);
-  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("keep up"), HasSubstr("is killed"), HasSubstr("lost ")));
-}
-
-TEST_F(CommandLoggerTest, AProgramThatEndsIsToldOfOnce) {
-  auto one = logger("echo 'no such project' >&2; exit 3");
-  one.open(start());
-  int64_t step = 0;
-  wait([&] {
-    steps(one, step + 1, step + 1);
-    return ++step > 1 && !warnings_.empty();
-  });
-  steps(one, step + 1, step + 50);
-  finish(one, kLong);
-  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("reads no more"), HasSubstr("is gone"), HasSubstr("lost ")));
-  EXPECT_EQ(read_text(scratch_.path("log/command-rank-0.log")), "no such project\n");
-}
-
-TEST_F(CommandLoggerTest, AProgramThatEndsBadlyIsToldOf) {
-  auto one = logger("cat > /dev/null; exit 5");
-  one.open(start());
-  finish(one, kLong);
-  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("ended with exit code 5")));
-}
-
-TEST_F(CommandLoggerTest, NothingIsStartedInASimulation) {
-  CommandLogger one("touch " + scratch_.path("started"), true, nullptr, nullptr);
-  one.open(start());
-  steps(one, 1, 3);
-  EXPECT_TRUE(one.finish(false));
-  EXPECT_FALSE(disk_.exists(scratch_.path("started")));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "training/loggers/command_logger.h"
 
+#include <algorithm>
+
 #include "io/json_line.h"
 
 namespace tutti {
@@ -28,7 +30,9 @@ void CommandLogger::line(const std::string& json) {
     unwritten_ += json + "\n";
     return;
   }
-  if (++lost_ == 1) tell(child_ ? "does not keep up; lines are lost" : "is gone; lines are lost");
+  ++lost_;
+  if (!std::exchange(told_of_loss_, true))
+    tell(child_ ? "does not keep up; lines are lost" : "is gone; lines are lost");
 }
 
 void CommandLogger::step_end(const LogTime& time) {
@@ -50,13 +54,23 @@ void CommandLogger::flush(bool) {
 void CommandLogger::lose_child() {
   const std::string how = child_->outcome();
   child_.reset();
-  unwritten_.clear();
+  lose_unwritten();
   if (!finishing_)
     tell("reads no more" + (how.empty() ? "" : " (" + how + ")") + "; what it printed is in " + output_path_);
 }
 
+// One that was written in part is lost, too.
+void CommandLogger::lose_unwritten() {
+  if (unwritten_.empty()) return;
+  lost_ += std::ranges::count(unwritten_, '\n') - (told_end_ ? 1 : 0);
+  unwritten_.clear();
+}
+
 bool CommandLogger::finish(bool late) {
-  if (!finishing_ && child_) line(json_line({{"type", std::string("end")}}));
+  if (!finishing_ && child_) {
+    unwritten_ += json_line({{"type", std::string("end")}}) + "\n";
+    told_end_ = true;
+  }
   finishing_ = true;
   flush(false);
   if (child_ && !busy()) child_->end_input();
@@ -68,6 +82,7 @@ bool CommandLogger::finish(bool late) {
     tell("ended with " + child_->outcome() + "; what it printed is in " + output_path_);
   }
   child_.reset();
+  lose_unwritten();
   if (lost_ > 0) tell("lost " + std::to_string(lost_) + " lines");
   return true;
 }

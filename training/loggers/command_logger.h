@@ -30,6 +30,7 @@ class CommandLogger final : public JsonLines {
 
  private:
   void lose_child();
+  void lose_unwritten();
   void tell(const std::string& what);
 
   std::string command_;
@@ -40,7 +41,9 @@ class CommandLogger final : public JsonLines {
   std::string output_path_;
   std::string unwritten_;
   int64_t lost_ = 0;  // lines
+  bool told_of_loss_ = false;
   bool finishing_ = false;
+  bool told_end_ = false;  // the last of what is unwritten, if anything is, says that the run has ended
 };
 
 }  // namespace tutti
