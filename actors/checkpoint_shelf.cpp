@@ -25,7 +25,8 @@ std::string run_name_of(const Disk& disk, const std::string& folder) try {
 CheckpointShelf::CheckpointShelf(Disk& disk, Log& log, Options options)
     : disk_(disk), log_(log), options_(std::move(options)), folder_(options_.folder) {}
 
-CheckpointShelf::Choice CheckpointShelf::choose(const StartFrom& from) const {
+CheckpointShelf::Choice CheckpointShelf::choose(const StartFrom& from) {
+  restore_replaced(disk_, folder_, options_.set.names);
   if (!from.autoresume.is_none()) {
     const std::string own = newest_own(from.autoresume);
     if (!own.empty()) return {own, true};

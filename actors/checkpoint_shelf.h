@@ -31,7 +31,7 @@ class CheckpointShelf {
   // The checkpoint to start from: where a run is to go on by itself the newest good one here, if there is
   // one, else the one that load_path stands for. Bad ones are named in the log. Throws UserError, also when
   // another run's checkpoints are in the way.
-  Choice choose(const StartFrom& from) const;
+  Choice choose(const StartFrom& from);
 
   // Frees the folder of what killed starts left half written. Published checkpoints that a run which goes on
   // from the checkpoint `resumed` ("" = starts afresh) would take for its own go into `earlier`, `earlier-2`,

@@ -20,9 +20,10 @@
 namespace tutti {
 namespace {
 
-// Whether completing it changes nothing that a checkpoint holds.
-bool is_whole(const StepRest& rest) {
+// Whether completing it changes nothing that a checkpoint holds: algorithms do.
+bool is_whole(const StepRest& rest, bool algorithms) {
   const auto at = [&](Event event) { return rest.event == name(event); };
+  if (!rest.at.empty() && algorithms) return false;
   return rest.event.empty() || at(Event::kAfterDataloader) || (at(Event::kFitEnd) && rest.left.empty());
 }
 
@@ -41,7 +42,8 @@ Compute::Compute(Options options, const Cast& cast, Disk& disk, Log& log, Record
       outlets_(cast, log),
       reports_(cast, log, recorder),
       evaluations_(state_, options_.evaluators, cast_, recorder_,
-                   [this](Context& context, Event event) { run_event(context, event); }) {
+                   {[this](Context& context, Event event) { run_event(context, event); },
+                    [this](Context& context, Event begin, Event end) { undo(context, begin, end); }}) {
   state_.run_name = options_.recipe.at("run_name").text();
   state_.run_dir = options_.run_dir;
   state_.seed = options_.seed;
@@ -165,7 +167,8 @@ void Compute::take(const RunState& saved, const std::string& folder) {
   Timestamp& time = state_.timestamp;
   time = timestamp_of(saved);
   earlier_s_ = saved.seconds;
-  if (saved.step > 0 && is_whole(saved.rest) && lies_in(folder, options_.checkpoints)) saved_at_ = saved.step;
+  const bool whole = is_whole(saved.rest, !engine_->algorithms().empty());
+  if (saved.step > 0 && whole && lies_in(folder, options_.checkpoints)) saved_at_ = saved.step;
   rest_ = saved.rest;
   if (saved.tasks.after == tasks_.after) {
     const bool own = lies_in(folder, options_.checkpoints);
@@ -190,6 +193,7 @@ void Compute::begin(Context& context, const Start&) {
   began_ = step_began_ = context.now();
   start_logs(context);
   start_fit(context);
+  began_fit_ = true;
   if (!changed_duration_.empty()) state_.max_duration = Time::parse(changed_duration_);
   follow_max_duration();
   if (over() && !changed_duration_.empty() && options_.rank == 0)
@@ -372,31 +376,15 @@ std::optional<NamedValues> Compute::evaluate(Context& context, const Labels& lab
   if (labels.empty()) return NamedValues();
   logger_.begin_attempt();
   evaluation_changed_ = false;
-  std::optional<NamedValues> all;
-  try {
-    all = evaluations_.run(context, *engine_, labels, standalone);
-  } catch (const TooLarge&) {
-    logger_.void_attempt();
-    leave_evaluation(context);
-    throw;
-  }
+  auto all = evaluations_.run(context, *engine_, labels, standalone);
   if (!all) {
     logger_.void_attempt();
-    leave_evaluation(context);
     return all;
   }
   logger_.keep_attempt();
   trainer_log_.evaluated(*all);
   reports_.send(context, EvalDone{state_.timestamp.batch, state_.timestamp.epoch, *all});
   return all;
-}
-
-// It was cut, on all ranks, and is done again later: what algorithms have put into the model for it they take
-// out.
-void Compute::leave_evaluation(Context& context) {
-  if (!std::exchange(evaluation_changed_, false) || savers_) return;
-  for (const Event event : {Event::kEvalEnd, Event::kEvalAfterAll})
-    engine_->run_algorithms(event, agreement(context));
 }
 
 // Not what the evaluation at the end finds where none is due: a run that goes on from there later comes to

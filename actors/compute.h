@@ -86,6 +86,7 @@ class Compute final : public Actor {
   void run_event(Context& context, Event event);
   EventAgreement agreement(Context& context);
   void agree(Context& context, const ActedAlgorithms& acted);
+  void undo(Context& context, Event begin, Event end);
   void keep_rest(const ActedAlgorithms& acted, const std::vector<double>& left);
   std::vector<double> of_all_ranks(Context& context, double mine) const;
 
@@ -110,7 +111,6 @@ class Compute final : public Actor {
   Labels labels_of(const Task& task) const;
   void predict_alone(Context& context, const Task& task);
   std::optional<NamedValues> evaluate(Context& context, const Labels& labels, bool standalone = false);
-  void leave_evaluation(Context& context);
   void observe(const NamedValues& metrics);
   void write_text(Context& context);
   void snapshot(Context& context, bool last, bool for_good = false);
@@ -150,8 +150,9 @@ class Compute final : public Actor {
   TimePoint step_began_;      // when the last step was over; waiting for the batch counts
   double earlier_s_ = 0;      // trained before this start
   int64_t saved_at_ = -1;
-  std::string newest_checkpoint_;  // of this start, or ""
+  int64_t snapshots_ = 0;  // of this start
   bool told_of_disk_ = false;
+  bool began_fit_ = false;
   bool gave_up_ = false;  // a listener ran out of memory
   bool stop_requested_ = false;
   bool stop_agreed_ = false;                // by all ranks

@@ -20,7 +20,7 @@ bool is_of_evaluation(Event event) { return event >= Event::kEvalBeforeAll && ev
 }  // namespace
 
 // What a listener needs outside of forward and backward cannot be had in smaller parts. A callback changes
-// nothing that is trained: the run ends by the next verdict, before any rank trains on.
+// nothing that is trained: the run ends by the next verdict, and what was trained until then is saved.
 void Compute::run_event(Context& context, Event event) try {
   if (unfinished_ && unfinished_->event != name(event)) {
     if (unfinished_->at.empty()) engine_->finish_event(event, {});  // no step's: what is logged begins anew
@@ -64,18 +64,26 @@ void Compute::agree(Context& context, const ActedAlgorithms& acted) {
   for (std::size_t r = 0; r < left.size(); ++r) all[r].ranks = left[r] > 0 ? 1 : 0;
   const auto first = std::ranges::find_if(left, [](double one) { return one > 0; });
   const auto& algorithm = acted.order[static_cast<std::size_t>(total - *first)];
-  throw TooLarge(where + ": " + shortage_text(all) + " in algorithm " + algorithm->name() +
-                 ", which cannot be done in smaller parts");
+  const std::string who = where + ": " + shortage_text(all) + " in algorithm " + algorithm->name();
+  if (acted.event == Event::kAfterTrainBatch) engine_->out_of_memory(who);
+  throw TooLarge(who + ", which cannot be done in smaller parts");
+}
+
+// What an evaluation that is cut short has begun. One in which memory did not suffice for that ends there.
+void Compute::undo(Context& context, Event begin, Event end) {
+  if (!savers_) engine_->undo(begin, end, agreement(context));
 }
 
 // An event that is begun is finished by the run that goes on from here. The step whose gradients it was about
-// is void, and an evaluation is done again, unless it has changed what is trained.
+// is void, and an evaluation is done again, unless it has changed what is trained. Until training has begun
+// there is nothing to save.
 void Compute::keep_rest(const ActedAlgorithms& acted, const std::vector<double>& left) {
   const bool evaluating = is_of_evaluation(acted.event);
   double saved = *std::ranges::min_element(left);
   if (evaluating) saved = evaluation_changed_ ? -1 : static_cast<double>(acted.order.size());
   const bool is_void = acted.event == Event::kAfterTrainBatch;
   savers_.emplace();
+  if (!began_fit_) return;
   for (std::size_t r = 0; r < left.size(); ++r)
     if (is_void || left[r] == saved) savers_->push_back(static_cast<int>(r));
   if (evaluating || is_void || acted.event == Event::kFitStart) return;

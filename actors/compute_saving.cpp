@@ -24,7 +24,8 @@ void Compute::snapshot(Context& context, bool last, bool for_good) {
   saved_at_ = state_.timestamp.batch;
   Snapshot snapshot;
   RunState saved = run_state();
-  snapshot.name = newest_checkpoint_ = options_.names.at(saved);
+  snapshot.name = options_.names.at(saved);
+  ++snapshots_;
   snapshot.pieces = saved_pieces();
   options_.save.leave_out(saved);
   if (saves()) snapshot.state = saved.to_json();
@@ -103,12 +104,12 @@ void Compute::give_up(Context& context, const std::string& why) {
   reports_.end(context);
   const int64_t steps = state_.timestamp.batch;
   const bool save = steps > 0 && saved_at_ != steps && !(savers_ && savers_->empty());
-  if (!save && newest_checkpoint_.empty()) throw OperatingError(why);
+  if (!save && snapshots_ == 0) throw OperatingError(why);
   done_ = true;
   if (save) snapshot(context, /*last=*/false, /*for_good=*/true);
   wait_for_copy(context);
   record(context, kDone);
-  context.send(cast_.supervisor, TrainingDone{.failure = why, .checkpoint = newest_checkpoint_});
+  context.send(cast_.supervisor, TrainingDone{.failure = why, .checkpoints = snapshots_});
 }
 
 // There is no verdict any more by which the others would know.

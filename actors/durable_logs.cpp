@@ -48,21 +48,24 @@ void DurableLogs::regain(TimePoint now) {
 }
 
 // Each look costs the same, however long it took: a machine that is busy does not use the patience up.
-bool DurableLogs::One::is_waited_for(Nanoseconds waited) {
+bool DurableLogs::One::is_waited_for() {
   if (writing.ready() || waited >= log.wait_at_most) return false;
   Nanoseconds& left = ordinary > Nanoseconds(0) ? ordinary : patience;
   if (left <= Nanoseconds(0)) return false;
   left -= kAskAgain;
+  waited += kAskAgain;
   return true;
 }
 
 void DurableLogs::wait(Context& context, const std::string& asked) {
   regain(context.now());
-  for (auto& one : logs_) one.ordinary = kOrdinary;
-  const TimePoint began = context.now();
+  for (auto& one : logs_) {
+    one.ordinary = kOrdinary;
+    one.waited = {};
+  }
   for (One* last = nullptr;; last = nullptr) {
     for (std::size_t i = 0; i < logs_.size(); ++i)
-      if (asked[i] == kYes && logs_[i].is_waited_for(context.now() - began)) last = &logs_[i];
+      if (asked[i] == kYes && logs_[i].is_waited_for()) last = &logs_[i];
     if (!last) return;
     last->writing.ready_by(context.now() + kAskAgain);
   }

@@ -40,11 +40,12 @@ class DurableLogs {
     DurableLog log;
     Nanoseconds patience = log.wait_at_most;
     Nanoseconds ordinary = {};  // left of this checkpoint's
+    Nanoseconds waited = {};    // for this checkpoint
     Pending<MetricsWritten> writing = {};
     int late = 0;       // times in a row
     int64_t spare = 0;  // checkpoints that do not wait for it
 
-    bool is_waited_for(Nanoseconds waited);
+    bool is_waited_for();
   };
 
   void wait(Context& context, const std::string& asked);

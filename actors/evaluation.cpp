@@ -154,6 +154,7 @@ EvalHooks lone_eval_hooks(Engine& engine, FetchBatch fetch) {
     return std::nullopt;
   };
   hooks.run_event = [&engine](Event event) { engine.run_event(event); };
+  hooks.undo = [] {};  // nobody stops it, and one that is too large is the end
   return hooks;
 }
 
@@ -187,6 +188,7 @@ std::optional<NamedValues> evaluate(State& state, Engine& engine, const Evaluato
   set_context(model, nullptr);
   counts.seconds = hooks.stopwatch();
   sum_over_ranks(hooks, metrics, counts);
+  if (counts.too_large > 0 || counts.stopped > 0) hooks.undo();
   if (counts.too_large > 0)
     throw TooLarge("evaluation '" + evaluator.label + "' after step " +
                    std::to_string(state.timestamp.batch) + ": out of memory on " +

@@ -6,17 +6,14 @@
 
 #include "actors/memory_attempt.h"
 #include "actors/messages.h"
+#include "actors/shortage.h"
 #include "io/journal_steps.h"
 
 namespace tutti {
 
 Evaluations::Evaluations(State& state, const std::vector<Evaluator>& evaluators, const Cast& cast,
-                         Recorder& recorder, std::function<void(Context&, Event)> run_event)
-    : state_(state),
-      evaluators_(evaluators),
-      cast_(cast),
-      recorder_(recorder),
-      run_event_(std::move(run_event)) {
+                         Recorder& recorder, Events events)
+    : state_(state), evaluators_(evaluators), cast_(cast), recorder_(recorder), events_(std::move(events)) {
   const auto digest = [&](std::string_view what, const std::string& label) {
     return TensorsDigest(std::string(what) + label, recorder, TensorsDigest::kWhole);
   };
@@ -56,10 +53,21 @@ Evaluations::Labels Evaluations::due_at_the_end() const {
 
 std::optional<NamedValues> Evaluations::run(Context& context, Engine& engine, const Labels& labels,
                                             bool standalone) {
-  run_event_(context, standalone ? Event::kEvalStandaloneStart : Event::kEvalBeforeAll);
-  const auto found = run_all(context, engine, labels);
-  if (!found) return found;
-  run_event_(context, standalone ? Event::kEvalStandaloneEnd : Event::kEvalAfterAll);
+  const Event begin = standalone ? Event::kEvalStandaloneStart : Event::kEvalBeforeAll;
+  const Event end = standalone ? Event::kEvalStandaloneEnd : Event::kEvalAfterAll;
+  events_.run(context, begin);
+  std::optional<NamedValues> found;
+  try {
+    found = run_all(context, engine, labels);
+  } catch (const TooLarge&) {
+    events_.undo(context, begin, end);
+    throw;
+  }
+  if (!found) {
+    events_.undo(context, begin, end);
+    return found;
+  }
+  events_.run(context, end);
   for (const auto& label : labels) done_at_[label] = state_.timestamp.batch;
   return found;
 }
@@ -101,7 +109,8 @@ std::optional<NamedValues> Evaluations::run_one(Context& context, Engine& engine
       recorder_.record({context.now(), "compute", "out of memory at allocation", state_.timestamp.batch});
     return shortage;
   };
-  hooks.run_event = [&](Event event) { run_event_(context, event); };
+  hooks.run_event = [&](Event event) { events_.run(context, event); };
+  hooks.undo = [&] { events_.undo(context, Event::kEvalStart, Event::kEvalEnd); };
   auto metrics = evaluate(state_, engine, evaluator, hooks);
   seconds_ += state_.eval_timestamp.total_wct;
   if (metrics && recorder_.digests()) digest_metrics(*metrics, which);

@@ -21,9 +21,14 @@ class Evaluations {
  public:
   using Labels = std::vector<std::string>;  // of evaluators, in their order
 
-  // All must outlive it. `run_event`: what runs events that are no part of an attempt.
+  struct Events {
+    std::function<void(Context&, Event)> run;                    // those that are no part of an attempt
+    std::function<void(Context&, Event begin, Event end)> undo;  // what began there is cut short
+  };
+
+  // All must outlive it.
   Evaluations(State& state, const std::vector<Evaluator>& evaluators, const Cast& cast, Recorder& recorder,
-              std::function<void(Context&, Event)> run_event);
+              Events events);
 
   // `recipe` resolved; `whole`: how long the training is to be.
   void plan(const Setting& recipe, const Time& whole);
@@ -55,7 +60,7 @@ class Evaluations {
   const std::vector<Evaluator>& evaluators_;
   const Cast& cast_;
   Recorder& recorder_;
-  std::function<void(Context&, Event)> run_event_;
+  Events events_;
   std::vector<Digests> digests_;            // of each evaluator
   std::vector<Interval> every_;             // of each evaluator
   std::map<std::string, int64_t> done_at_;  // steps, by label

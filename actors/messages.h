@@ -311,7 +311,7 @@ struct TrainingDone {
   bool stopped = false;             // on request, before max_duration
   bool checkpoint_follows = false;  // the last one is on its way
   std::string failure;              // why it cannot go on, which all ranks know alike; "" = it is done
-  std::string checkpoint;           // with a failure: the newest of this start, which may be on its way
+  int64_t checkpoints = 0;          // with a failure: of this start, the last of which may be on its way
 };
 
 }  // namespace tutti

@@ -14,8 +14,10 @@ constexpr int kRegainedIn = 10;  // times what was waited
 constexpr const char* kRoom = "1";
 constexpr const char* kNoRoom = "0";
 
-// Beside them a WriteMetrics and the Stop may be under way; so nobody waits for room in the mailbox.
-static_assert(ReportOutlet::kMostWindows * (ReportOutlet::kWindow + 1) + 2 <= Scheduler::kDefaultCapacity);
+// Beside them a WriteMetrics, the Stop and once what was dropped of a step may be under way; so nobody waits
+// for room in the mailbox.
+static_assert((ReportOutlet::kMostWindows + 1) * (ReportOutlet::kWindow + 1) + 2 <=
+              Scheduler::kDefaultCapacity);
 
 int64_t lines_of(Message& message) { return message.get_if<TextSample>() ? 0 : 1; }
 
@@ -42,7 +44,7 @@ void ReportOutlet::end(Context& context) {
   auto newest = std::exchange(newest_, {});
   if (!newest.empty()) {
     in_window_ = 0;
-    if (newest.front().get_if<StepDone>()) lost_samples_ = 0;  // they are in it
+    if (newest.front().get_if<StepDone>()) lost_samples_ = 0;
   }
   for (Message& message : newest) {
     lost_ -= lines_of(message);
@@ -77,8 +79,15 @@ void ReportOutlet::regain(TimePoint now) {
   seen_ = now;
 }
 
+// What was dropped of the step that the message is of goes before it.
 void ReportOutlet::pass(Context& context, Message message) {
-  newest_.clear();
+  auto dropped = std::exchange(newest_, {});
+  if (message.get_if<StepDone>()) dropped.clear();
+  for (Message& one : dropped) {
+    lost_ -= lines_of(one);
+    if (one.get_if<StepDone>()) lost_samples_ = 0;  // they are in it
+    context.send(reporter_, std::move(one));
+  }
   if (auto* done = message.get_if<StepDone>()) done->samples += std::exchange(lost_samples_, 0);
   context.send(reporter_, std::move(message));
 }

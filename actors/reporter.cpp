@@ -117,7 +117,7 @@ void Reporter::open(const ReportFrom& from) {
       resume(from.step);
     else
       metrics_.begin();
-  } catch (const OperatingError& error) {
+  } catch (const std::exception& error) {
     metrics_.begin();
     options_.warn("metrics.jsonl begins anew, beside the earlier one: " + std::string(error.what()));
   }

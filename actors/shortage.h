@@ -35,8 +35,8 @@ std::string shortage_text(const std::vector<Shortage>& all);
 // same rank.
 std::string what_held_memory(const std::vector<Shortage>& all);
 
-// A step or an evaluation that memory does not suffice for, though it was done in parts. All ranks throw it
-// alike, and nothing has changed that lasts.
+// A step or an evaluation that memory does not suffice for, though it was done in parts, or an event at which
+// an algorithm has none. All ranks throw it alike; what is trained is as it was, or those that save it know.
 class TooLarge : public OperatingError {
  public:
   using OperatingError::OperatingError;

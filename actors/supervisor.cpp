@@ -187,8 +187,8 @@ void Supervisor::conclude(Context& context, const std::string& name) {
   }
   context.send(cast_.checkpointer, Concluded{});
   recorder_.record({context.now(), "supervisor", error.empty() ? "published" : "checkpoint failed", -1, 0});
-  concluded_ = name;
-  if (!failure_.empty() && name == last_to_see_) end_badly(context);
+  ++concluded_;
+  if (!failure_.empty() && concluded_ == last_to_see_) end_badly(context);
   if (!whole.parts.begin()->second.last) return;
   const int exit_code = error.empty() ? 0 : 3;
   for (int r = 1; r < options_.world; ++r)
@@ -316,7 +316,7 @@ void Supervisor::tell_others(Context& context, int except, const std::string& ne
 // Each rank tells it itself, once rank 0 has seen the last checkpoint off.
 void Supervisor::failed(Context& context, const TrainingDone& done) {
   failure_ = done.failure;
-  last_to_see_ = done.checkpoint;
+  last_to_see_ = done.checkpoints;
   if (options_.rank == 0 && concluded_ == last_to_see_) end_badly(context);
 }
 

@@ -114,11 +114,11 @@ class Supervisor final : public Actor {
   std::string all_wait_;  // what each rank did last, while every one of them waits for the others
   TimePoint all_wait_since_;
   std::map<std::string, Unpublished> unpublished_;
-  std::string concluded_;              // the newest checkpoint that is
+  int64_t concluded_ = 0;              // checkpoints of this start
   bool trained_ = false;               // Compute is done
   std::optional<int> told_to_finish_;  // by rank 0: the exit code
   std::string failure_;                // why training cannot go on, or ""
-  std::string last_to_see_;            // the checkpoint that a failed run's end waits for
+  int64_t last_to_see_ = 0;            // as many a failed run's end waits for
   bool stop_requested_ = false;
 };
 

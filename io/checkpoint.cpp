@@ -78,6 +78,13 @@ void replace_folder(Disk& disk, const std::string& from, const std::string& to, 
   if (older) disk.remove_all(aside);
 }
 
+// Of one that was being replaced; "" for any other.
+std::string name_of_replaced(const std::string& name, const CheckpointNames& names) {
+  if (!name.ends_with(kReplaced)) return "";
+  const std::string whole = name.substr(0, name.size() - kReplaced.size());
+  return names.fits(whole) ? whole : "";
+}
+
 // Parameters by their own names at the root.
 Hdf5Links parameter_links(const std::vector<Hdf5VirtualArray>& arrays) {
   Hdf5Links links;
@@ -138,14 +145,18 @@ void remove_checkpoint(Disk& disk, const std::string& folder) {
 }
 
 void remove_unpublished(Disk& disk, const std::string& checkpoints, const CheckpointNames& names) {
+  for (const std::string& name : disk.list(checkpoints))
+    if (names.fits_unfinished(name) || !name_of_replaced(name, names).empty())
+      disk.remove_all(checkpoints + "/" + name);
+}
+
+void restore_replaced(Disk& disk, const std::string& checkpoints, const CheckpointNames& names) {
+  if (!disk.exists(checkpoints)) return;
   for (const std::string& name : disk.list(checkpoints)) {
-    const std::string path = checkpoints + "/" + name;
-    const bool replaced = name.ends_with(kReplaced);
-    const std::string whole = replaced ? name.substr(0, name.size() - kReplaced.size()) : "";
-    if (replaced && names.fits(whole) && !disk.exists(checkpoints + "/" + whole))
-      disk.rename(path, checkpoints + "/" + whole);  // its successor did not come that far
-    else if (names.fits_unfinished(name) || (replaced && names.fits(whole)))
-      disk.remove_all(path);
+    const std::string whole = name_of_replaced(name, names);
+    if (whole.empty() || disk.exists(checkpoints + "/" + whole)) continue;
+    disk.rename(checkpoints + "/" + name, checkpoints + "/" + whole);
+    disk.sync_folder(checkpoints);
   }
 }
 

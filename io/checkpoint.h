@@ -111,9 +111,13 @@ Checkpoint find_checkpoint(const Disk& disk, const std::string& path,
                            const std::function<void(const std::string&)>& on_bad);
 
 // Removes what was not published yet, or was replaced, when its writer was killed, of checkpoints with such
-// names; one whose successor has not taken its place gets that back. No other run may be writing here.
+// names. No other run may be writing here.
 void remove_unpublished(Disk& disk, const std::string& checkpoints,
                         const CheckpointNames& names = CheckpointNames());
+// One that was being replaced when its writer was killed, and whose successor did not take its place, is
+// there again. No other run may be writing here.
+void restore_replaced(Disk& disk, const std::string& checkpoints,
+                      const CheckpointNames& names = CheckpointNames());
 
 // Removes a checkpoint, finished or not, its manifest first: a crash on the way leaves one without, never a
 // torn one.

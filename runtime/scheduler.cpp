@@ -16,6 +16,7 @@ namespace tutti {
 namespace {
 
 constexpr Nanoseconds kStragglersNap = std::chrono::milliseconds(1);
+constexpr Nanoseconds kAbortedWithin = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -131,19 +132,17 @@ void Scheduler::join() {
     std::erase_if(stragglers, [&](Cell* one) { return is_done_with(*one, since); });
     if (!stragglers.empty()) std::this_thread::sleep_for(kStragglersNap);
   }
-  if (state_->left_behind.empty()) return;
-  for (const auto& cell : cells_)
-    if (!cell->left_behind) cell->actor.reset();
 }
 
-// It has ended, or is given up, however busy it is: other processes wait for this one. A run that was aborted
-// is not over before all threads have ended.
+// It has ended, or is given up, however busy it is: other processes wait for this one, and the more so where
+// the run was aborted.
 bool Scheduler::is_done_with(Cell& cell, TimePoint others_ended) {
   if (cell.waits.load() == Wait::kStopped) {
     cell.thread.join();
     return true;
   }
-  if (aborted(cell) || now() - others_ended < *cell.patience) return false;
+  const Nanoseconds patience = aborted(cell) ? std::min(kAbortedWithin, *cell.patience) : *cell.patience;
+  if (now() - others_ended < patience) return false;
   cell.left_behind = true;
   cell.thread.detach();
   state_->left_behind.push_back(cell.called);

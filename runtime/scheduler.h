@@ -45,7 +45,7 @@ class Scheduler {
   // still has to do, and then its thread is left behind. `called`: how it is named. Before the run.
   void may_hang(ActorId id, const std::string& called, Nanoseconds patience);
   // Those whose threads run() left behind, as they are called. While a thread lives, the scheduler must, and
-  // what the thread's actor uses; the other actors are gone.
+  // what the thread's actor uses; the other actors are kept, since it may know of what they hold.
   const std::vector<std::string>& left_behind() const;
 
   // Starts all actors; returns when each has stopped; once. When the run was aborted it throws, after all

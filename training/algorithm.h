@@ -19,9 +19,11 @@ struct Needs {
 // Before the step's verdict (AFTER_DATALOADER to AFTER_BACKWARD) it may change the batch, the outputs and the
 // loss, and nothing that lasts: a step that runs out of memory is done again. At AFTER_TRAIN_BATCH it may
 // change gradients, and nothing that lasts either: should another rank have no memory for it, the step is
-// void. From BATCH_END on everything may change. There memory is to be taken first: where `apply` throws
-// c10::OutOfMemoryError, all must be as before, so that what was trained can be saved. After an event at
-// which any matches ranks agree, by a small sum, that all could; so all ranks must match alike.
+// void. At all events outside of a step's attempt everything may change. There memory is to be taken first:
+// where `apply` throws c10::OutOfMemoryError, all must be as before, so that what was trained can be saved.
+// After such an event, and AFTER_TRAIN_BATCH, ranks agree by a small sum that all that match could act; so
+// all ranks must match alike. An evaluation that is cut short gives its end (EVAL_END, EVAL_AFTER_ALL) to
+// those that acted at its beginning, and to nobody else.
 class Algorithm : public Listener {
  public:
   virtual Needs needs() const { return {}; }

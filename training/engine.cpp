@@ -76,7 +76,16 @@ std::vector<Trace> Engine::finish_event(Event event, const std::vector<std::stri
 // All are asked before the first one acts: what one does is not to change whether another runs.
 std::vector<Trace> Engine::run_algorithms(Event event, const EventAgreement& agreement) {
   if (options_.algorithms.empty()) return {};
-  return act(matching(event, agreement), event, agreement);
+  const Algorithms algorithms = matching(event, agreement);
+  if (event >= Event::kEvalBeforeAll) acted_[event] = algorithms;
+  return act(algorithms, event, agreement);
+}
+
+void Engine::undo(Event begin, Event end, const EventAgreement& agreement) {
+  const Algorithms began = std::exchange(acted_[begin], {});
+  Algorithms algorithms = matching(end, agreement);
+  std::erase_if(algorithms, [&](const auto& one) { return std::ranges::count(began, one) == 0; });
+  act(algorithms, end, agreement);
 }
 
 // A rank that does not know which match does not know what the others agree on.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -76,8 +77,9 @@ class Engine {
   std::vector<Trace> finish_event(Event event, const std::vector<std::string>& left,
                                   const EventAgreement& agreement = {});
 
-  // The algorithms' part of an event that nobody else is to hear of.
-  std::vector<Trace> run_algorithms(Event event, const EventAgreement& agreement);
+  // What began with `begin` is cut short: the algorithms that acted there act at `end`, where they match, to
+  // undo it. Nobody else hears of that.
+  void undo(Event begin, Event end, const EventAgreement& agreement);
 
   // Tells every callback that a step's attempt is void: Callback::out_of_memory.
   void out_of_memory(const std::string& account);
@@ -106,6 +108,7 @@ class Engine {
   const Callbacks& callbacks() const { return options_.callbacks; }
 
  private:
+  std::vector<Trace> run_algorithms(Event event, const EventAgreement& agreement);
   Algorithms matching(Event event, const EventAgreement& agreement) const;
   std::vector<Trace> act(const Algorithms& algorithms, Event event, const EventAgreement& agreement);
   void act_agreed(const Algorithms& algorithms, Event event, const EventAgreement& agreement);
@@ -121,6 +124,7 @@ class Engine {
   Options options_;
   std::vector<std::pair<Listener*, std::size_t>> reducing_;  // who wants sums, and how many
   int64_t reductions_ = 0;
+  std::map<Event, Algorithms> acted_;  // at the beginnings of evaluations, the last time
   bool closed_ = false;
 };
 

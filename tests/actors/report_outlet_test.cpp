@@ -131,8 +131,8 @@ class ReportOutletTest : public testing::Test {
              outlet.send(context, StepDone{.step = i, .samples = 1});
            }
            outlet.end(context);
-           ended = context.now();
            context.send(cast.reporter, Stop{});
+           ended = context.now();
            context.stop();
          }});
     scheduler.run();

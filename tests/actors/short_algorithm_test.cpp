@@ -239,6 +239,15 @@ TEST(OutOfMemoryTest, WhereItIsAskedWhichAlgorithmsActItIsAClearStop) {
       << error;
 }
 
+// At the last step, with algorithms that act when it is over.
+TEST_F(ShortAlgorithmTest, WhatComesAfterTheLastEvaluationIsSaved) {
+  train("whole", {});
+  const Failure failure{Event::kEvalStart, 4, {{0, "First"}, {1, "First"}}};
+  EXPECT_THROW(train("cut", failure), OperatingError);
+  train("cut", {}, "auto");
+  EXPECT_EQ(inspect_digest(folder_.path("whole")), inspect_digest(folder_.path("cut")));
+}
+
 // There is no way back. Nor is the checkpoint before it what algorithms made of the weights while it was
 // copied.
 TEST_F(ShortAlgorithmTest, AnEvaluationThatHasChangedWhatIsTrainedIsNotSaved) {

@@ -59,6 +59,18 @@ class Negates final : public Algorithm {
   }
 };
 
+// Counts the evaluations that came to an end.
+class Counts final : public Algorithm {
+ public:
+  std::string name() const override { return "Counts"; }
+  bool match(Event event, const State&) const override { return event == Event::kEvalEnd; }
+  void apply(Event, State&, Logger&) override { ended_.add_(1); }
+  NamedTensors state_tensors() override { return {{"ended", ended_}}; }
+
+ private:
+  at::Tensor ended_ = at::zeros({3});
+};
+
 // Batches of rank 0's evaluation after `stop_at` that were looked at.
 int64_t train(const std::string& eval_interval, const std::string& run_dir, int64_t stop_at) {
   int64_t evaluated = 0;
@@ -71,7 +83,7 @@ int64_t train(const std::string& eval_interval, const std::string& run_dir, int6
   options.prepare = [&](Job& job) {
     job.listeners = [&](int) {
       Engine::Options listeners;
-      listeners.algorithms = {std::make_shared<Negates>()};
+      listeners.algorithms = {std::make_shared<Negates>(), std::make_shared<Counts>()};
       listeners.callbacks = {std::make_shared<Impatient>(stop_at, evaluated)};
       return listeners;
     };

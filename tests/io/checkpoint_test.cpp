@@ -278,6 +278,7 @@ TEST_F(CheckpointTest, WhatAKilledWriterLeftIsRemoved) {
 TEST_F(CheckpointTest, OneWhoseSuccessorDidNotTakeItsPlaceIsThereAgain) {
   write("ep1-ba10");
   disk_.rename(folder("ep1-ba10"), folder("ep1-ba10.replaced"));
+  restore_replaced(disk_, scratch_.path("checkpoints"));
   remove_unpublished(disk_, scratch_.path("checkpoints"));
   EXPECT_EQ(newest().folder, folder("ep1-ba10"));
 }

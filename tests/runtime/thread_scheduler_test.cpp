@@ -132,12 +132,12 @@ ThreadScheduler& lasting_scheduler() { return *new ThreadScheduler; }
 
 TEST(ThreadSchedulerTest, OneThatHangsIsLeftBehindOnceAllOthersHaveEnded) {
   ThreadScheduler& scheduler = lasting_scheduler();
-  const auto gone = std::make_shared<int>(0);
+  const auto held = std::make_shared<int>(0);
   const ActorId stuck = scheduler.reserve("stuck", 0);
   scheduler.may_hang(stuck, "the stuck one", milliseconds(50));
   play(scheduler, stuck, hangs());
   TimePoint others_ended;
-  play(scheduler, scheduler.reserve("other", 0), {.start = [&, gone](Context& context) {
+  play(scheduler, scheduler.reserve("other", 0), {.start = [&, held](Context& context) {
          context.send(stuck, Number{1});
          context.sleep(milliseconds(300));
          others_ended = context.now();
@@ -146,7 +146,21 @@ TEST(ThreadSchedulerTest, OneThatHangsIsLeftBehindOnceAllOthersHaveEnded) {
   scheduler.run();
   EXPECT_GE(scheduler.now() - others_ended, milliseconds(50));
   EXPECT_THAT(scheduler.left_behind(), testing::ElementsAre("the stuck one"));
-  EXPECT_EQ(gone.use_count(), 1) << "what the others held is free";
+  EXPECT_EQ(held.use_count(), 2) << "it may still look at what others hold";
+}
+
+TEST(ThreadSchedulerTest, OneThatHangsDoesNotKeepTheReasonOfAFailureBack) {
+  ThreadScheduler& scheduler = lasting_scheduler();
+  const ActorId stuck = scheduler.reserve("stuck", 0);
+  scheduler.may_hang(stuck, "the stuck one", std::chrono::hours(1));
+  play(scheduler, stuck, hangs());
+  play(scheduler, scheduler.reserve("other", 0), {.start = [&](Context& context) {
+         context.send(stuck, Number{1});
+         context.sleep(milliseconds(100));
+         throw OperatingError("no room");
+       }});
+  EXPECT_THAT([&] { scheduler.run(); },
+              testing::ThrowsMessage<OperatingError>(testing::HasSubstr("no room")));
 }
 
 TEST(ThreadSchedulerTest, OneThatMayHangHasOneTimeForAllThatItTakes) {
