@@ -22,6 +22,11 @@ void name_all(const std::string& group, const Listeners& listeners,
   }
 }
 
+// What begins there may be cut short.
+bool begins_evaluation(Event event) {
+  return event == Event::kEvalBeforeAll || event == Event::kEvalStandaloneStart || event == Event::kEvalStart;
+}
+
 // Of those that have the need.
 std::vector<std::string> names_of(const Algorithms& algorithms, bool Needs::*need) {
   std::vector<std::string> names;
@@ -77,7 +82,7 @@ std::vector<Trace> Engine::finish_event(Event event, const std::vector<std::stri
 std::vector<Trace> Engine::run_algorithms(Event event, const EventAgreement& agreement) {
   if (options_.algorithms.empty()) return {};
   const Algorithms algorithms = matching(event, agreement);
-  if (event >= Event::kEvalBeforeAll) acted_[event] = algorithms;
+  if (begins_evaluation(event)) acted_[event] = algorithms;
   return act(algorithms, event, agreement);
 }
 
