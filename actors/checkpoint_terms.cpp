@@ -96,6 +96,7 @@ void forget(RunState& state, const std::function<bool(const std::string& name)>&
     state.sample = state.token = state.sample_in_epoch = state.token_in_epoch = 0;
     state.iteration = state.epoch_in_iteration = state.token_in_iteration = 0;
     state.seconds = state.iteration_seconds = state.epoch_seconds = 0;
+    state.last_step = fresh.last_step;
     state.rest = fresh.rest;
     state.tasks = fresh.tasks;
     state.max_duration.clear();

@@ -181,6 +181,9 @@ void Compute::take(const RunState& saved, const std::string& folder) {
   train_step_->restore_grad_scaler(saved.grad_scaler);
   restore_listeners(*engine_, saved);
   state_.metric_values = saved.metrics;
+  state_.before_batch = before_last_step(saved);
+  state_.train_loss = saved.last_step.loss;
+  state_.flops = saved.last_step.flops;
   rate_.restore(saved.plateau, saved.lagging_rate);
   follow_max_duration();
 }
@@ -265,8 +268,8 @@ void Compute::step(Context& context, BatchReady& ready) {
   const Verdict verdict = train_step_->run(context, ready, lr, hooks);
   logger_.keep_attempt();
   trainer_log_.batch_trained();
-  state_.timestamp.to_next_batch(static_cast<int64_t>(verdict.samples), static_cast<int64_t>(verdict.tokens),
-                                 verdict.seconds - before.total_wct);
+  state_.to_next_batch(static_cast<int64_t>(verdict.samples), static_cast<int64_t>(verdict.tokens),
+                       verdict.seconds - before.total_wct);
   rate_.advance(before, state_.schedule);
   show_rate();
   report(context, verdict, lr);

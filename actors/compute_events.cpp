@@ -23,7 +23,8 @@ bool is_of_evaluation(Event event) { return event >= Event::kEvalBeforeAll && ev
 // nothing that is trained: the run ends by the next verdict, and what was trained until then is saved.
 void Compute::run_event(Context& context, Event event) try {
   if (unfinished_ && unfinished_->event != name(event)) {
-    if (unfinished_->at.empty()) engine_->finish_event(event, {});  // no step's: what is logged begins anew
+    if (unfinished_->at.empty())
+      engine_->finish_event(event, {}, agreement(context));  // no step's: logs begin anew
     return;
   }
   if (!unfinished_)

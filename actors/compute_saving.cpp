@@ -40,6 +40,7 @@ RunState Compute::run_state() const {
   state.seed = options_.seed;
   state.world = options_.world;
   put(state_.timestamp, state);
+  put_last_step(state_, state);
   state.rest = rest_;
   state.tasks = tasks_;
   if (const std::string now = state_.max_duration.text(); now != begun_duration_) state.max_duration = now;

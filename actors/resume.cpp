@@ -1,10 +1,12 @@
 #include "actors/resume.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "io/checkpoint.h"
 #include "io/recipe.h"
 #include "runtime/error.h"
+#include "training/state.h"
 
 namespace tutti {
 
@@ -179,6 +181,24 @@ void put(const Timestamp& time, RunState& state) {
   state.seconds = time.total_wct;
   state.iteration_seconds = time.iteration_wct;
   state.epoch_seconds = time.epoch_wct;
+}
+
+Timestamp before_last_step(const RunState& saved) {
+  Timestamp time;
+  time.iteration = saved.last_step.iteration;
+  time.epoch = saved.last_step.epoch;
+  time.batch = std::max<int64_t>(0, saved.step - 1);
+  time.sample = saved.last_step.sample;
+  time.token = saved.last_step.token;
+  time.total_wct = saved.last_step.seconds;
+  return time;
+}
+
+void put_last_step(const State& state, RunState& to) {
+  const Timestamp& before = state.before_batch;
+  const double loss = std::isfinite(state.train_loss) ? state.train_loss : 0;
+  to.last_step = {loss,          state.flops,  before.iteration, before.epoch,
+                  before.sample, before.token, before.total_wct};
 }
 
 }  // namespace tutti

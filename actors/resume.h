@@ -36,5 +36,8 @@ void restore_listeners(const Engine& engine, const RunState& saved);
 // Where a run's training stood.
 Timestamp timestamp_of(const RunState& saved);
 void put(const Timestamp& time, RunState& state);
+// And before its last step, in totals.
+Timestamp before_last_step(const RunState& saved);
+void put_last_step(const State& state, RunState& to);
 
 }  // namespace tutti

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <sstream>
 #include <utility>
 
@@ -121,18 +122,45 @@ class TrainStep::WeightsKept {
   TrainStep& step_;
 };
 
+// What listeners are told of the last step, given back where this one comes to nothing: that of its own is
+// there before the last that can make it void.
+class TrainStep::StepBefore {
+ public:
+  explicit StepBefore(State& state)
+      : state_(state), metrics_(state.metric_values), loss_(state.train_loss), flops_(state.flops) {}
+  ~StepBefore() {
+    if (!trained_) give_back();
+  }
+  StepBefore(const StepBefore&) = delete;
+  void give_back() {
+    state_.metric_values = metrics_;
+    state_.train_loss = loss_;
+    state_.flops = flops_;
+  }
+  void trained() { trained_ = true; }
+
+ private:
+  State& state_;
+  const std::map<std::string, double> metrics_;
+  const double loss_, flops_;
+  bool trained_ = false;
+};
+
 Verdict TrainStep::run(Context& context, const BatchReady& ready, double lr, const Hooks& hooks) {
+  StepBefore before(state_);
   Meter::reset_peak(options_.memory_slot);
   use_accumulation(context);
   scale_losses(context, ready.batch);
   microbatches_->set_share(share_of_even_part(ready.batch.samples(), ready.global_samples, state_.world));
   while (!try_step(context, ready, lr, hooks)) {
     hooks.void_attempt();
+    before.give_back();
     sum_ = {};  // what was gathered is void too
     microbatches_->end_step();
     make_room(context, ready);
   }
   microbatches_->end_step();
+  before.trained();
   return std::exchange(sum_, {}).verdict;
 }
 

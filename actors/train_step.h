@@ -78,6 +78,7 @@ class TrainStep {
  private:
   struct GivenUp;
   class Passes;
+  class StepBefore;
   class WeightsKept;
 
   // What the passes of a step came to, over all ranks.

@@ -10,12 +10,14 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(AccumulationState, count, since,
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GradScalerState, scale, growth_tracker, usual_weight)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PlateauState, multiplier, best, has_best, bad, cooldown)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(StepRest, at, labels, event, left)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LastStep, loss, flops, iteration, epoch, sample, token, seconds)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TasksState, done, after, until)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunState, run_name, seed, world, step, epoch, batch_in_epoch, rest, tasks,
-                                   max_duration, sample, token, sample_in_epoch, token_in_epoch, iteration,
-                                   epoch_in_iteration, token_in_iteration, global_batch, data_digest, seconds,
-                                   iteration_seconds, epoch_seconds, accumulation, grad_scaler, plateau,
-                                   lagging_rate, listeners, metrics, weights_only, saved_without, recipe)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunState, run_name, seed, world, step, epoch, batch_in_epoch, last_step,
+                                   rest, tasks, max_duration, sample, token, sample_in_epoch, token_in_epoch,
+                                   iteration, epoch_in_iteration, token_in_iteration, global_batch,
+                                   data_digest, seconds, iteration_seconds, epoch_seconds, accumulation,
+                                   grad_scaler, plateau, lagging_rate, listeners, metrics, weights_only,
+                                   saved_without, recipe)
 
 std::string RunState::to_json() const { return nlohmann::json(*this).dump(1); }
 
@@ -30,6 +32,11 @@ RunState RunState::from_json(const std::string& text) {
     if (!state.contains("accumulation")) state["accumulation"] = AccumulationState();  // older checkpoints
     if (!state.contains("grad_scaler")) state["grad_scaler"] = GradScalerState();
     if (!state.contains("rest")) state["rest"] = state.value("evaluation_due", nlohmann::json::object());
+    if (!state.contains("last_step")) {
+      state["last_step"] = LastStep();
+      for (const char* total : {"iteration", "epoch", "sample", "token", "seconds"})
+        state["last_step"][total] = state.at(total);
+    }
     if (!state.contains("tasks")) state["tasks"] = TasksState();
     if (!state.contains("epoch_seconds")) state["iteration_seconds"] = state["epoch_seconds"] = 0.0;
     if (!state.contains("max_duration")) state["max_duration"] = "";

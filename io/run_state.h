@@ -50,6 +50,20 @@ struct StepRest {
   friend bool operator==(const StepRest&, const StepRest&) = default;
 };
 
+// The last step, for whoever hears of its end in the run that goes on: what it came to, and the totals before
+// it.
+struct LastStep {
+  double loss = 0;  // 0 where it was not finite
+  double flops = 0;
+  int64_t iteration = 0;
+  int64_t epoch = 0;
+  int64_t sample = 0;
+  int64_t token = 0;
+  double seconds = 0;
+
+  friend bool operator==(const LastStep&, const LastStep&) = default;
+};
+
 // How far a program's tasks have come.
 struct TasksState {
   int64_t done = 0;
@@ -68,6 +82,7 @@ struct RunState {
   int64_t step = 0;   // optimizer steps done; batches
   int64_t epoch = 0;  // of the next batch
   int64_t batch_in_epoch = 0;
+  LastStep last_step;
   StepRest rest;
   TasksState tasks;
   std::string max_duration;  // where it was changed after FIT_START, else ""

@@ -43,6 +43,7 @@ struct StartSeen {
   int64_t resumed_at = -1;  // steps that were done before; -1: it did not come to train
   std::vector<std::map<int64_t, StepSeen>> steps;  // by rank, then by step (from 1)
   std::map<int64_t, uint64_t> published;           // checkpoints: KnownCheckpoint::bits, by step
+  std::map<int64_t, uint64_t> saved_weights;       // of the same: KnownCheckpoint::weights
   std::vector<RankEnd> ends;                       // by rank
   FaultCounts faults;                              // that struck in it, and how often they really happened
   std::vector<StopSeen> stops;
@@ -55,7 +56,7 @@ struct StartSeen {
   uint64_t next_draw = 0;             // of who runs next, after the last
   TimePoint took;
 
-  bool well() const;  // every rank ended well
+  bool well() const;          // every rank ended well
   int64_t last_step() const;  // that any rank began; 0: none did
   bool stopped() const;
   bool happened(const std::string& kind) const;

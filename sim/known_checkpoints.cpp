@@ -9,6 +9,7 @@
 #include "io/run_state.h"
 #include "runtime/error.h"
 #include "runtime/random.h"
+#include "training/event.h"
 
 namespace tutti {
 namespace {
@@ -36,14 +37,23 @@ bool is_outsides(const std::string& listener) {
                      [&](std::string_view name) { return listener.starts_with(name); });
 }
 
+bool is_algorithms(const std::string& name) { return name.starts_with("algorithms/"); }
+
+// Algorithms that know something may have acted at the beginning of the next step, which was void then.
+bool are_ahead(const Checkpoint& checkpoint, const RunState& state) {
+  if (state.rest.event != name(Event::kAfterDataloader)) return false;
+  return std::ranges::any_of(state.listeners, [](const auto& one) { return is_algorithms(one.first); }) ||
+         std::ranges::any_of(checkpoint.tensors, [](const auto& one) { return is_algorithms(one.first); });
+}
+
 // An evaluation that a request to stop has cut at the end of a run is in no checkpoint, so only the train
 // metrics count.
 uint64_t bits_of(const Checkpoint& checkpoint, RunState state) {
   const bool begun = state.rest.event != "" && state.rest.event != name(Event::kAfterDataloader);
   if (!state.rest.at.empty() || (begun && state.rest.event != name(Event::kFitEnd))) return 0;
-  if (!state.rest.left.empty()) return 0;
+  if (!state.rest.left.empty() || are_ahead(checkpoint, state)) return 0;
   state.rest = {};
-  state.seconds = state.iteration_seconds = state.epoch_seconds = 0;
+  state.seconds = state.iteration_seconds = state.epoch_seconds = state.last_step.seconds = 0;
   state.accumulation = {};
   state.plateau.best = 0;
   std::erase_if(state.metrics, [](const auto& one) { return !one.first.starts_with("train/"); });
@@ -54,7 +64,7 @@ uint64_t bits_of(const Checkpoint& checkpoint, RunState state) {
 KnownCheckpoint read(const Disk& disk, const std::string& folder) try {
   const Checkpoint checkpoint = read_checkpoint(disk, folder);
   const RunState state = RunState::from_json(checkpoint.state);
-  return {"", state.step, bits_of(checkpoint, state)};
+  return {"", state.step, weights_digest(checkpoint.tensors), bits_of(checkpoint, state)};
 } catch (const OperatingError& error) {
   return {error.what()};
 }

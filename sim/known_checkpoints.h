@@ -9,10 +9,12 @@
 namespace tutti {
 
 struct KnownCheckpoint {
-  std::string error;  // what is wrong with it; "" = it is whole
-  int64_t step = -1;  // that it was taken after
+  std::string error;     // what is wrong with it; "" = it is whole
+  int64_t step = -1;     // that it was taken after
+  uint64_t weights = 0;  // a hash
   // A hash of all that a checkpoint of that step must hold, whatever went wrong on the way: every tensor, and
-  // of the state what no clock, no disk and no lack of memory decides. 0 where an evaluation is still due.
+  // of the state what no clock, no disk and no lack of memory decides. 0 where an evaluation is still due, or
+  // algorithms may already have acted for the next step.
   uint64_t bits = 0;
 };
 

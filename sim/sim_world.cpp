@@ -8,6 +8,7 @@
 #include "io/checkpoint.h"
 #include "runtime/error.h"
 #include "runtime/fate.h"
+#include "sim/scarce_listeners.h"
 #include "sim/scarce_memory.h"
 #include "sim/sim_clock.h"
 #include "sim/sim_launcher.h"
@@ -85,6 +86,7 @@ struct SimWorld::Berth {
   int microbatches = 0;              // of its last attempt, so far
   bool done = false;                 // all is trained, or it was stopped
   ScarceMemory memory;
+  bool listener_lacks = false;  // memory, the one that asks now
 };
 
 SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const SimSeams& seams,
@@ -113,6 +115,10 @@ SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const
   for (int rank = 0; rank < job.world; ++rank) Meter::fail_at(rank, {});  // what an earlier start left
   watch_data();
   if (seams_.job) seams_.job(job_, options_.start);
+  if (options_.scarce_listeners)
+    job_.listeners = with_scarce_listeners(std::move(job_.listeners), [this](int rank, const auto& phase) {
+      return listener_lacks(rank, phase);
+    });
   for (int rank = 0; rank < job_.world; ++rank) add(rank);
   add_launcher();
 }
@@ -239,7 +245,10 @@ void SimWorld::seen(int rank, const Happening& happening) {
   }
   if (happening.actor == "supervisor" && happening.what == "published") {
     const KnownCheckpoint newest = options_.on_published(disk_);
-    if (newest.step >= 0) seen_.published[newest.step] = newest.bits;
+    if (newest.step >= 0) {
+      seen_.published[newest.step] = newest.bits;
+      seen_.saved_weights[newest.step] = newest.weights;
+    }
   }
 }
 
@@ -279,6 +288,11 @@ void SimWorld::come_to(int rank, const std::string& phase) {
   check_alive(rank);
 }
 
+bool SimWorld::listener_lacks(int rank, const std::string& phase) {
+  come_to(rank, phase);
+  return std::exchange(berths_[rank]->listener_lacks, false);
+}
+
 void SimWorld::strike(int rank, const FaultRule& rule, const std::string& phase) {
   seen_.faults.try_emplace(rule.label, 0);
   switch (rule.kind) {
@@ -295,6 +309,11 @@ void SimWorld::strike(int rank, const FaultRule& rule, const std::string& phase)
     case FaultKind::kHang:
       return hang(rule);
     case FaultKind::kOutOfMemory:
+      if (rule.strikes_listeners()) {
+        happens(rule);
+        berths_[rank]->listener_lacks = true;
+        return;
+      }
       return berths_[rank]->memory.fail(
           phase, 1 + static_cast<int64_t>(draw_.at(7).below(rule.count, drawn_++)), rule.label);
     default:

@@ -42,7 +42,8 @@ class SimWorld {
     int64_t steps = 0;  // of a whole run, among which faults strike; 0: not known
     // So long without a step more that is committed, and the start is stuck.
     Nanoseconds patience = std::chrono::minutes(20);
-    std::string journals;  // a run's folder to keep the journals of all ranks in; "" = none
+    std::string journals;           // a run's folder to keep the journals of all ranks in; "" = none
+    bool scarce_listeners = false;  // that a plan lets run out of memory are there
     // Right after a checkpoint was published, on the thread that did; gives what it is.
     std::function<KnownCheckpoint(const SimDisk&)> on_published;
   };
@@ -68,6 +69,7 @@ class SimWorld {
   std::unique_ptr<Recorder> journal_of(int rank) const;
   void add_launcher();
   void happened(int rank, const Happening& happening);
+  bool listener_lacks(int rank, const std::string& phase);
   void seen(int rank, const Happening& happening);
   void watch_data();
   void ended_step(int rank, int64_t step);

@@ -123,10 +123,10 @@ StartSeen Simulation::one_start(const Orders& orders, int number, SimDisk& disk,
   SimWorld::Options options;
   options.start = number;
   options.seed = orders.seed;
-  if (!fault_free_.starts.empty())
-    options.steps = std::max<int64_t>(1, fault_free_.starts[0].last_step());
+  if (!fault_free_.starts.empty()) options.steps = std::max<int64_t>(1, fault_free_.starts[0].last_step());
   options.patience = patience();
   options.journals = orders.journals;
+  options.scarce_listeners = plan_.strikes_listeners();
   options.on_published = [&](const SimDisk& now) {
     return check_published(now, job_, Draw(orders.seed, "published").at(number), known_, findings);
   };
@@ -196,6 +196,7 @@ void Simulation::check(const RunSeen& run, Findings& findings) const {
   check_bits(facts, run, findings);
   check_samples(facts, run, findings);
   check_memory(run, findings);
+  check_nothing_lost(run, findings);
   check_logs(facts, run, findings);
 }
 

@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <exception>
 #include <map>
 
 #include "runtime/catalog.h"
@@ -52,12 +53,11 @@ std::vector<Trace> Engine::run_event(std::string_view event_name) {
 std::vector<Trace> Engine::run_event(Event event, const EventAgreement& agreement) {
   if (event == Event::kInit) {
     tell_destinations(event);
-    run(options_.callbacks, event);
+    for (const auto& callback : options_.callbacks) callback->run_event(event, state_, logger_);
     return run_algorithms(event, agreement);
   }
   auto traces = run_algorithms(event, agreement);
-  run(options_.callbacks, event);
-  tell_destinations(event);
+  tell_all(event, agreement);
   return traces;
 }
 
@@ -73,8 +73,7 @@ std::vector<Trace> Engine::finish_event(Event event, const std::vector<std::stri
       options_.warn(name + " has not acted at " + tutti::name(event) + ", and is not there any more");
   }
   auto traces = act(algorithms, event, agreement);
-  run(options_.callbacks, event);
-  tell_destinations(event);
+  tell_all(event, agreement);
   return traces;
 }
 
@@ -156,8 +155,18 @@ Algorithms Engine::ordered(Algorithms matching, Event event) const {
   return matching;
 }
 
-void Engine::run(const Callbacks& callbacks, Event event) {
-  for (const auto& callback : callbacks) callback->run_event(event, state_, logger_);
+void Engine::tell_all(Event event, const EventAgreement& agreement) {
+  std::exception_ptr shortage;
+  for (const auto& callback : options_.callbacks) {
+    try {
+      callback->run_event(event, state_, logger_);
+    } catch (const c10::OutOfMemoryError&) {
+      if (!agreement.acted) throw;
+      if (!shortage) shortage = std::current_exception();
+    }
+  }
+  tell_destinations(event);
+  if (shortage) std::rethrow_exception(shortage);
 }
 
 void Engine::tell_destinations(Event event) {

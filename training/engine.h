@@ -68,7 +68,8 @@ class Engine {
 
   // What the algorithms did; empty where there are none. An exception of a listener passes through, that of a
   // destination is a warning, and it hears no more. With an agreement an algorithm's c10::OutOfMemoryError
-  // does not: it is told to `acted`. Where it is said of which match, that is an OperatingError.
+  // does not: it is told to `acted`. Where it is said of which match, that is an OperatingError. And a
+  // callback's passes through when all others have heard of the event: the step is over, and not done again.
   std::vector<Trace> run_event(Event event, const EventAgreement& agreement = {});
   std::vector<Trace> run_event(std::string_view event_name);
 
@@ -113,7 +114,7 @@ class Engine {
   std::vector<Trace> act(const Algorithms& algorithms, Event event, const EventAgreement& agreement);
   void act_agreed(const Algorithms& algorithms, Event event, const EventAgreement& agreement);
   Algorithms ordered(Algorithms matching, Event event) const;
-  void run(const Callbacks& callbacks, Event event);
+  void tell_all(Event event, const EventAgreement& agreement);
   void tell_destinations(Event event);
   void tell_destinations(const std::function<void(Callback&)>& tell);
   void warn_of_interpolations() const;

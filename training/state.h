@@ -29,8 +29,9 @@ struct State : Trainee {
   int memory_slot = 0;      // of the meter
   std::string device_name;  // "NVIDIA H100 80GB HBM3"; "" = the CPU
 
-  Time max_duration;                       // may be changed in mid-run
-  Timestamp timestamp;                     // of the batch under way: moves on after the optimizer's step
+  Time max_duration;       // may be changed in mid-run
+  Timestamp timestamp;     // of the batch under way: moves on after the optimizer's step
+  Timestamp before_batch;  // what it was before it last did; of a resumed run its totals alone
   std::string dataloader_label = "train";  // in an evaluation the evaluator's: "eval"
   const Dataset* dataset = nullptr;        // what its batches are read from: data/dataset.h
   int64_t dataloader_len = 0;              // batches of an epoch
@@ -75,6 +76,9 @@ struct State : Trainee {
   // To be called now and then by what takes long at an event: a rank of which nothing is heard for [train]
   // hang_timeout is taken for one that hangs. Empty where nobody waits for it.
   std::function<void()> still_at_work;
+
+  // The optimizer's step is done: see Timestamp.
+  void to_next_batch(int64_t samples, int64_t tokens, double seconds);
 
   // Ends the training with the batch under way.
   void stop_training();

@@ -25,6 +25,13 @@ bool had_no_smaller_parts(const RunFacts& facts, const StartSeen& start) {
   return false;
 }
 
+// Nor is there a smaller part of what listeners do outside of a step.
+bool a_listener_had_none(const RunFacts& facts, const StartSeen& start) {
+  return std::ranges::any_of(facts.plan.rules, [&](const FaultRule& rule) {
+    return rule.strikes_listeners() && start.happened(rule);
+  });
+}
+
 bool writes_went_wrong(const StartSeen& start) {
   return start.happened("disk_full") || start.happened("write_error") || start.damages();
 }
@@ -63,7 +70,8 @@ bool had_to_end_so(const RunFacts& facts, const StartSeen& start, const RankEnd&
   if (end.reason.empty()) return end.exit_code == kNoLastCheckpoint && writes_went_wrong(start);
   if (speaks_of_an_evaluation(end.reason)) return start.happened("out_of_memory");
   if (speaks_of_memory(end.reason))
-    return start.happened("out_of_memory") && had_no_smaller_parts(facts, start);
+    return a_listener_had_none(facts, start) ||
+           (start.happened("out_of_memory") && had_no_smaller_parts(facts, start));
   const double timeout = seconds(facts.hang_timeout);
   if (speaks_of_hanging(end.reason))
     return lateness_s(facts, start, {kSlow, kDelay, kReorder, kHang}) >=

@@ -69,6 +69,9 @@ void check_progress(const RunSeen& run, Findings& findings);
 // A step that ran out of memory has given all of it back before it is done again.
 void check_memory(const RunSeen& run, Findings& findings);
 
+// A start that gives up for lack of memory has saved all that was trained, unless it was in an evaluation.
+void check_nothing_lost(const RunSeen& run, Findings& findings);
+
 // No actor is left waiting: for an answer that cannot come, for a message that nobody can send any more, or
 // without a step for longer than the plan accounts for.
 void check_waiting(const RunSeen& run, Findings& findings);

@@ -52,7 +52,8 @@ class Changing final : public Algorithm {
       for (auto& view : state.views) view.grad.mul_(1.5);
       return;
     }
-    logger.log_metrics({{name_ + "/" + tutti::name(event), acted_[0].item<double>()}});
+    const double loss = event >= Event::kBatchEnd && event < Event::kEvalBeforeAll ? state.train_loss : 0;
+    logger.log_metrics({{name_ + "/" + tutti::name(event), acted_[0].item<double>() + loss}});
     acted_.add_(1);
     for (auto& view : state.views) view.tensor.detach().mul_(1 + 1e-3 * acted_[0].item<double>());
   }

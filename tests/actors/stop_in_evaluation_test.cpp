@@ -1,7 +1,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -27,7 +29,8 @@ std::string recipe(const std::string& eval_interval) {
          "[train]\nmax_duration = '3ep'\neval_interval = '" +
          eval_interval +
          "'\n[[loggers]]\nkind = 'csv'\n[[callbacks]]\nkind = 'early_stopper'\nmonitor = "
-         "'MulticlassAccuracy'\ndataloader_label = 'train'\npatience = '100ep'\n";
+         "'MulticlassAccuracy'\ndataloader_label = 'train'\npatience = '100ep'\n"
+         "[[callbacks]]\nkind = 'memory_snapshot'\ninterval = '2ep'\nfolder = 'held'\n";
 }
 
 // Asks the run to stop from within an evaluation, which from then on takes a second.
@@ -100,6 +103,14 @@ std::vector<std::string> lines(const std::string& run_dir) {
   return found;
 }
 
+// What was written at an interval's end.
+std::set<std::string> held(const std::string& run_dir) {
+  std::set<std::string> names;
+  for (const auto& file : std::filesystem::directory_iterator(run_dir + "/held"))
+    names.insert(file.path().filename());
+  return names;
+}
+
 class StopInEvaluationTest : public testing::TestWithParam<std::pair<const char*, int64_t>> {};
 
 TEST_P(StopInEvaluationTest, CutsItShortAndLeavesItToTheNextStart) {
@@ -115,6 +126,7 @@ TEST_P(StopInEvaluationTest, CutsItShortAndLeavesItToTheNextStart) {
   EXPECT_EQ(read_text(folder.path("parts/metrics-rank0.csv")),
             read_text(folder.path("whole/metrics-rank0.csv")));
   EXPECT_EQ(inspect_digest(folder.path("parts")), inspect_digest(folder.path("whole")));
+  EXPECT_EQ(held(folder.path("parts")), held(folder.path("whole")));
 }
 
 INSTANTIATE_TEST_SUITE_P(WhereverItIs, StopInEvaluationTest,

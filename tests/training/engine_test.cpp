@@ -167,6 +167,27 @@ TEST_F(EngineTest, ADestinationThatFailsIsAWarningAndACallbackThatDoesIsAnError)
   EXPECT_THROW(strict.run_event(Event::kFitStart), UserError);
 }
 
+class HungryWatcher final : public Callback {
+ public:
+  std::string name() const override { return "Hungry"; }
+  void run_event(Event, State&, Logger&) override { TORCH_CHECK_WITH(OutOfMemoryError, false, "no room"); }
+};
+
+// The attempt that it is part of is void; what is over is not done again.
+TEST_F(EngineTest, ACallbackWithoutMemoryKeepsNobodyFromHearingOfWhatIsOver) {
+  options_.callbacks = {std::make_shared<HungryWatcher>(), std::make_shared<Watcher>("X", said_)};
+  options_.destinations = {std::make_shared<Watcher>("L", said_)};
+  Engine engine(state_, logger_, options_);
+  EventAgreement agreement;
+  agreement.acted = [](const ActedAlgorithms&) {};
+  EXPECT_THROW(engine.run_event(Event::kEpochEnd, agreement), c10::OutOfMemoryError);
+  EXPECT_THAT(said_, ElementsAre("X", "L"));
+  EXPECT_THROW(engine.finish_event(Event::kEpochEnd, {}, agreement), c10::OutOfMemoryError);
+  EXPECT_THAT(said_, ElementsAre("X", "L", "X", "L"));
+  EXPECT_THROW(engine.run_event(Event::kBeforeForward), c10::OutOfMemoryError);
+  EXPECT_THAT(said_, ElementsAre("X", "L", "X", "L"));
+}
+
 TEST_F(EngineTest, AfterIsTheReverseOfBefore) {
   sayer("A"), sayer("B"), sayer("C");
   EXPECT_THAT(run(Event::kBeforeLoss), ElementsAre("A", "B", "C"));

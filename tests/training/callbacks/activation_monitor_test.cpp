@@ -32,7 +32,7 @@ class WithModel : public CallbackTest {
     logged_.values.clear();
     attempt(callback, microbatches);
     callback.run_event(Event::kAfterTrainBatch, state_, logged_);
-    state_.timestamp.to_next_batch(32, 0, 1.0);
+    state_.to_next_batch(32, 0, 1.0);
     callback.run_event(Event::kBatchEnd, state_, logged_);
   }
   // The batches before which steps were logged, of six.

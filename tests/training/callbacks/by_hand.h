@@ -37,7 +37,7 @@ class CallbackTest : public testing::Test {
          {Event::kBatchStart, Event::kBeforeTrainBatch, Event::kBeforeForward, Event::kAfterForward})
       callback.run_event(event, state_, logged_);
     callback.run_event(Event::kAfterTrainBatch, state_, logged_);
-    state_.timestamp.to_next_batch(32, tokens, seconds);
+    state_.to_next_batch(32, tokens, seconds);
     callback.run_event(Event::kBatchEnd, state_, logged_);
   }
   void end_epoch(Callback& callback) {
@@ -77,7 +77,7 @@ class WithOptimizer : public CallbackTest {
     callback.run_event(Event::kAfterTrainBatch, state_, logged_);
     state_.optimizer->step(at::scalar_tensor(8.0F));
     for (auto& view : state_.views) view.grad = at::Tensor();
-    state_.timestamp.to_next_batch(32, 0, 1.0);
+    state_.to_next_batch(32, 0, 1.0);
     logged_.values.clear();
     callback.run_event(Event::kBatchEnd, state_, logged_);
   }

@@ -69,7 +69,7 @@ class GenerateTest : public CallbackTest {
   void tell(Callback& callback, Event event) { callback.run_event(event, state_, tables_); }
   void step(Callback& callback) {
     tell(callback, Event::kAfterTrainBatch);
-    state_.timestamp.to_next_batch(32, 0, 1.0);
+    state_.to_next_batch(32, 0, 1.0);
     for (const Event event : {Event::kBatchEnd, Event::kBatchCheckpoint}) tell(callback, event);
     if (state_.timestamp.batch_in_epoch < state_.dataloader_len) return;
     state_.timestamp.to_next_epoch();
@@ -142,7 +142,7 @@ TEST_F(GenerateTest, ARunThatGoesOnRepeatsNothingAndForgetsNothing) {
   const auto first = made("2ba", {std::string("a")});
   batches(*first, 1);
   tell(*first, Event::kAfterTrainBatch);
-  state_.timestamp.to_next_batch(32, 0, 1.0);
+  state_.to_next_batch(32, 0, 1.0);
   tell(*first, Event::kBatchEnd);  // and then it is stopped in the evaluation
   const auto second = made("2ba", {std::string("a")});
   second->restore(first->state());

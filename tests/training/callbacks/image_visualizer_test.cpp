@@ -48,7 +48,7 @@ class ImageVisualizerTest : public CallbackTest {
   }
   void end(Callback& callback) {
     tell(callback, Event::kAfterTrainBatch);
-    state_.timestamp.to_next_batch(32, 0, 1.0);
+    state_.to_next_batch(32, 0, 1.0);
     tell(callback, Event::kBatchEnd);
     if (state_.timestamp.batch_in_epoch < state_.dataloader_len) return;
     state_.timestamp.to_next_epoch();

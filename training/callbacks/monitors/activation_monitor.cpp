@@ -28,10 +28,8 @@ bool ActivationMonitor::ignores(const std::string& layer) const {
                      [&](const std::string& part) { return layer.find(part) != std::string::npos; });
 }
 
-// Hooks are of the slots, so that they stay when another layer is put in. A run may go on in the midst of
-// what follows a batch, whose interval is looked at from here.
+// Hooks are of the slots, so that they stay when another layer is put in.
 void ActivationMonitor::fit_start(State& state, Logger&) {
-  interval_.before_batch(state);
   if (std::exchange(hooked_, true)) return;  // training goes on by a task
   for (const auto& [name, slot] : slots(*state.model)) {
     if (ignores(name)) continue;
@@ -56,8 +54,7 @@ void ActivationMonitor::before_forward(State&, Logger&) { watching_ = first_; }
 void ActivationMonitor::after_forward(State&, Logger&) { first_ = watching_ = false; }
 
 // Once the step is known to be good.
-void ActivationMonitor::after_train_batch(State& state, Logger& logger) {
-  interval_.before_batch(state);
+void ActivationMonitor::after_train_batch(State&, Logger& logger) {
   due_ = false;
   if (!measured_.empty()) logger.log_metrics(std::exchange(measured_, {}));
 }

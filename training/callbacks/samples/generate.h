@@ -32,8 +32,6 @@ class Generate final : public Callback {
   // UserError where the model writes no text, or does not know a prompt's tokens.
   void require(const State& state) const override;
   void after_load(State& state, Logger&) override { require(state); }
-  void fit_start(State& state, Logger&) override { interval_.before_batch(state); }
-  void after_train_batch(State& state, Logger&) override { interval_.before_batch(state); }
   void batch_end(State& state, Logger&) override { due_ |= interval_.at_batch_end(state); }
   void batch_checkpoint(State& state, Logger& logger) override { log_if_due(state, logger); }
   void epoch_end(State& state, Logger&) override { due_ |= interval_.at_epoch_end(state); }

@@ -30,12 +30,10 @@ class ImageVisualizer final : public Callback {
       : interval_(interval), options_(std::move(options)) {}
 
   std::string name() const override { return "ImageVisualizer"; }
-  void fit_start(State& state, Logger&) override { interval_.before_batch(state); }
   void after_dataloader(State&, Logger&) override { first_ = due_; }
   // Throw UserError where the training batch has no images, or no targets.
   void before_forward(State& state, Logger& logger) override;
   void before_loss(State& state, Logger& logger) override;
-  void after_train_batch(State& state, Logger&) override { interval_.before_batch(state); }
   void batch_end(State& state, Logger&) override { due_ = interval_.at_batch_end(state); }
   void epoch_end(State& state, Logger&) override { due_ |= interval_.at_epoch_end(state); }
   void iteration_end(State& state, Logger&) override { due_ |= interval_.at_iteration_end(state); }

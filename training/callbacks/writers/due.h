@@ -9,23 +9,20 @@ class Due {
  public:
   explicit Due(const Time& every) : every_(every) {}
 
-  // At AFTER_TRAIN_BATCH, before time moves on.
-  void before_batch(const State& state) { before_ = state.timestamp; }
   bool at_batch_end(const State& state) const {
-    return interval(state).at_batch_end(before_, state.timestamp);
+    return interval(state).at_batch_end(state.before_batch, state.timestamp);
   }
   bool at_epoch_end(const State& state) const {
-    return interval(state).at_epoch_end(before_, state.timestamp);
+    return interval(state).at_epoch_end(state.before_batch, state.timestamp);
   }
   bool at_iteration_end(const State& state) const {
-    return interval(state).at_iteration_end(before_, state.timestamp);
+    return interval(state).at_iteration_end(state.before_batch, state.timestamp);
   }
 
  private:
   Interval interval(const State& state) const { return {every_, state.max_duration, state.dataloader_len}; }
 
   Time every_;
-  Timestamp before_;
 };
 
 }  // namespace tutti

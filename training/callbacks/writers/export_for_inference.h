@@ -17,7 +17,6 @@ class ExportForInference final : public Callback {
       : disk_(disk), save_path_(std::move(save_path)), due_(interval) {}
 
   std::string name() const override { return "ExportForInference"; }
-  void after_train_batch(State& state, Logger&) override { due_.before_batch(state); }
   void batch_end(State& state, Logger& logger) override;
   void epoch_end(State& state, Logger& logger) override;
   void iteration_end(State& state, Logger& logger) override;

@@ -11,8 +11,6 @@ void OomObserver::out_of_memory(State& state, Logger&, const std::string& accoun
                account + "\n" + memory_account(state), file_.overwrite);
 }
 
-void MemorySnapshot::after_train_batch(State& state, Logger&) { due_.before_batch(state); }
-
 void MemorySnapshot::batch_end(State& state, Logger&) {
   if (due_.at_batch_end(state)) write(state);
 }

@@ -37,7 +37,6 @@ class MemorySnapshot final : public Callback {
       : disk_(disk), file_(std::move(file)), due_(interval), skip_batches_(skip_batches) {}
 
   std::string name() const override { return "MemorySnapshot"; }
-  void after_train_batch(State& state, Logger& logger) override;
   void batch_end(State& state, Logger& logger) override;
   void epoch_end(State& state, Logger& logger) override;
   void iteration_end(State& state, Logger& logger) override;
