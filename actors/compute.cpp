@@ -164,8 +164,8 @@ void Compute::take(const RunState& saved, const std::string& folder) {
     throw UserError("it was saved after batch " + std::to_string(saved.batch_in_epoch) +
                     " of an epoch, which has " + std::to_string(options_.batches_per_epoch) +
                     " of this data; load_ignore_keys = [\"timestamp\"] begins anew");
-  Timestamp& time = state_.timestamp;
-  time = timestamp_of(saved);
+  restore_time(state_, saved);
+  const Timestamp& time = state_.timestamp;
   earlier_s_ = saved.seconds;
   const bool whole = is_whole(saved.rest, !engine_->algorithms().empty());
   if (saved.step > 0 && whole && lies_in(folder, options_.checkpoints)) saved_at_ = saved.step;
@@ -181,9 +181,6 @@ void Compute::take(const RunState& saved, const std::string& folder) {
   train_step_->restore_grad_scaler(saved.grad_scaler);
   restore_listeners(*engine_, saved);
   state_.metric_values = saved.metrics;
-  state_.before_batch = before_last_step(saved);
-  state_.train_loss = saved.last_step.loss;
-  state_.flops = saved.last_step.flops;
   rate_.restore(saved.plateau, saved.lagging_rate);
   follow_max_duration();
 }

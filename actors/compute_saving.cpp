@@ -39,8 +39,7 @@ RunState Compute::run_state() const {
   state.run_name = options_.recipe.at("run_name").text();
   state.seed = options_.seed;
   state.world = options_.world;
-  put(state_.timestamp, state);
-  put_last_step(state_, state);
+  put_time(state_, state);
   state.rest = rest_;
   state.tasks = tasks_;
   if (const std::string now = state_.max_duration.text(); now != begun_duration_) state.max_duration = now;

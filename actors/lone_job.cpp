@@ -36,7 +36,7 @@ void restore(LoneModel& model, const Checkpoint& checkpoint) {
   if (checkpoint.state.empty()) return;
   const RunState saved = RunState::from_json(checkpoint.state);
   restore_listeners(model.engine, saved);
-  model.state.timestamp = timestamp_of(saved);
+  restore_time(model.state, saved);
 }
 
 }  // namespace

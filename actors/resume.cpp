@@ -127,6 +127,38 @@ class Resumption {
   const Tell& tell_;
 };
 
+Timestamp timestamp_of(const RunState& saved) {
+  Timestamp time;
+  time.iteration = saved.iteration;
+  time.epoch = saved.epoch;
+  time.batch = saved.step;
+  time.sample = saved.sample;
+  time.token = saved.token;
+  time.epoch_in_iteration = saved.epoch_in_iteration;
+  time.token_in_iteration = saved.token_in_iteration;
+  time.batch_in_epoch = saved.batch_in_epoch;
+  time.sample_in_epoch = saved.sample_in_epoch;
+  time.token_in_epoch = saved.token_in_epoch;
+  time.total_wct = saved.seconds;
+  time.iteration_wct = saved.iteration_seconds;
+  time.epoch_wct = saved.epoch_seconds;
+  return time;
+}
+
+Timestamp before_last_step(const RunState& saved) {
+  Timestamp time;
+  time.iteration = saved.last_step.iteration;
+  time.epoch = saved.last_step.epoch;
+  time.batch = std::max<int64_t>(0, saved.step - 1);
+  time.sample = saved.last_step.sample;
+  time.token = saved.last_step.token;
+  time.total_wct = saved.last_step.seconds;
+  return time;
+}
+
+// JSON knows no other numbers.
+double finite_or_0(double value) { return std::isfinite(value) ? value : 0; }
+
 }  // namespace
 
 RunState resume(Trainee& trainee, const Checkpoint& checkpoint, const ResumeTerms& terms,
@@ -149,56 +181,38 @@ void restore_listeners(const Engine& engine, const RunState& saved) {
   }
 }
 
-Timestamp timestamp_of(const RunState& saved) {
-  Timestamp time;
-  time.iteration = saved.iteration;
-  time.epoch = saved.epoch;
-  time.batch = saved.step;
-  time.sample = saved.sample;
-  time.token = saved.token;
-  time.epoch_in_iteration = saved.epoch_in_iteration;
-  time.token_in_iteration = saved.token_in_iteration;
-  time.batch_in_epoch = saved.batch_in_epoch;
-  time.sample_in_epoch = saved.sample_in_epoch;
-  time.token_in_epoch = saved.token_in_epoch;
-  time.total_wct = saved.seconds;
-  time.iteration_wct = saved.iteration_seconds;
-  time.epoch_wct = saved.epoch_seconds;
-  return time;
+void restore_time(State& state, const RunState& saved) {
+  state.timestamp = timestamp_of(saved);
+  state.before_batch = before_last_step(saved);
+  state.train_loss = saved.last_step.loss;
+  state.flops = saved.last_step.flops;
+  if (state.optimizer && saved.last_step.lr >= 0) state.optimizer->set_lr(saved.last_step.lr);
 }
 
-void put(const Timestamp& time, RunState& state) {
-  state.iteration = time.iteration;
-  state.epoch = time.epoch;
-  state.step = time.batch;
-  state.sample = time.sample;
-  state.token = time.token;
-  state.epoch_in_iteration = time.epoch_in_iteration;
-  state.token_in_iteration = time.token_in_iteration;
-  state.batch_in_epoch = time.batch_in_epoch;
-  state.sample_in_epoch = time.sample_in_epoch;
-  state.token_in_epoch = time.token_in_epoch;
-  state.seconds = time.total_wct;
-  state.iteration_seconds = time.iteration_wct;
-  state.epoch_seconds = time.epoch_wct;
-}
-
-Timestamp before_last_step(const RunState& saved) {
-  Timestamp time;
-  time.iteration = saved.last_step.iteration;
-  time.epoch = saved.last_step.epoch;
-  time.batch = std::max<int64_t>(0, saved.step - 1);
-  time.sample = saved.last_step.sample;
-  time.token = saved.last_step.token;
-  time.total_wct = saved.last_step.seconds;
-  return time;
-}
-
-void put_last_step(const State& state, RunState& to) {
+void put_time(const State& state, RunState& to) {
+  const Timestamp& time = state.timestamp;
+  to.iteration = time.iteration;
+  to.epoch = time.epoch;
+  to.step = time.batch;
+  to.sample = time.sample;
+  to.token = time.token;
+  to.epoch_in_iteration = time.epoch_in_iteration;
+  to.token_in_iteration = time.token_in_iteration;
+  to.batch_in_epoch = time.batch_in_epoch;
+  to.sample_in_epoch = time.sample_in_epoch;
+  to.token_in_epoch = time.token_in_epoch;
+  to.seconds = time.total_wct;
+  to.iteration_seconds = time.iteration_wct;
+  to.epoch_seconds = time.epoch_wct;
   const Timestamp& before = state.before_batch;
-  const double loss = std::isfinite(state.train_loss) ? state.train_loss : 0;
-  to.last_step = {loss,          state.flops,  before.iteration, before.epoch,
-                  before.sample, before.token, before.total_wct};
+  to.last_step = {.loss = finite_or_0(state.train_loss),
+                  .flops = finite_or_0(state.flops),
+                  .lr = state.optimizer->lr(),
+                  .iteration = before.iteration,
+                  .epoch = before.epoch,
+                  .sample = before.sample,
+                  .token = before.token,
+                  .seconds = before.total_wct};
 }
 
 }  // namespace tutti

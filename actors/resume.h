@@ -9,10 +9,11 @@
 #include "io/run_state.h"
 #include "runtime/setting.h"
 #include "training/engine.h"
-#include "training/timestamp.h"
 #include "training/trainee.h"
 
 namespace tutti {
+
+struct State;
 
 // What must be the same for a run to go on at the bits that it would have come to.
 struct ResumeTerms {
@@ -33,11 +34,9 @@ RunState resume(Trainee& trainee, const Checkpoint& checkpoint, const ResumeTerm
 void add_listeners_tensors(Trainee& trainee, const Engine& engine);
 void restore_listeners(const Engine& engine, const RunState& saved);
 
-// Where a run's training stood.
-Timestamp timestamp_of(const RunState& saved);
-void put(const Timestamp& time, RunState& state);
-// And before its last step, in totals.
-Timestamp before_last_step(const RunState& saved);
-void put_last_step(const State& state, RunState& to);
+// Where a run's training stood, and what is known of its last step: time, loss, flops, learning rate. Of the
+// moment before that step come the totals alone; a loss that was not finite comes as 0.
+void restore_time(State& state, const RunState& saved);
+void put_time(const State& state, RunState& to);
 
 }  // namespace tutti

@@ -122,27 +122,38 @@ class TrainStep::WeightsKept {
   TrainStep& step_;
 };
 
-// What listeners are told of the last step, given back where this one comes to nothing: that of its own is
-// there before the last that can make it void.
+// What State has of the last step, given back where this one comes to nothing: AFTER_TRAIN_BATCH shows this
+// one's numbers, and it may still be void then.
 class TrainStep::StepBefore {
  public:
   explicit StepBefore(State& state)
-      : state_(state), metrics_(state.metric_values), loss_(state.train_loss), flops_(state.flops) {}
+      : state_(state),
+        metrics_(state.metric_values),
+        loss_(state.train_loss),
+        flops_(state.flops),
+        lr_(state.optimizer->lr()) {}
   ~StepBefore() {
-    if (!trained_) give_back();
+    if (trained_) return;
+    state_.metric_values.swap(metrics_);
+    give_back_numbers();
   }
   StepBefore(const StepBefore&) = delete;
   void give_back() {
     state_.metric_values = metrics_;
-    state_.train_loss = loss_;
-    state_.flops = flops_;
+    give_back_numbers();
   }
   void trained() { trained_ = true; }
 
  private:
+  void give_back_numbers() {
+    state_.train_loss = loss_;
+    state_.flops = flops_;
+    state_.optimizer->set_lr(lr_);
+  }
+
   State& state_;
-  const std::map<std::string, double> metrics_;
-  const double loss_, flops_;
+  std::map<std::string, double> metrics_;
+  const double loss_, flops_, lr_;
   bool trained_ = false;
 };
 

@@ -51,10 +51,11 @@ struct StepRest {
 };
 
 // The last step, for whoever hears of its end in the run that goes on: what it came to, and the totals before
-// it.
+// it. Older checkpoints have the totals after it, so that of the intervals only those in batches end with it.
 struct LastStep {
   double loss = 0;  // 0 where it was not finite
   double flops = 0;
+  double lr = -1;  // that it was done with; -1: not known
   int64_t iteration = 0;
   int64_t epoch = 0;
   int64_t sample = 0;

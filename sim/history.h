@@ -7,6 +7,7 @@
 
 #include "runtime/time_point.h"
 #include "sim/armed_faults.h"
+#include "sim/known_checkpoints.h"
 
 namespace tutti {
 
@@ -42,8 +43,7 @@ struct HangSeen {
 struct StartSeen {
   int64_t resumed_at = -1;  // steps that were done before; -1: it did not come to train
   std::vector<std::map<int64_t, StepSeen>> steps;  // by rank, then by step (from 1)
-  std::map<int64_t, uint64_t> published;           // checkpoints: KnownCheckpoint::bits, by step
-  std::map<int64_t, uint64_t> saved_weights;       // of the same: KnownCheckpoint::weights
+  std::map<int64_t, SavedBits> published;          // checkpoints, by step
   std::vector<RankEnd> ends;                       // by rank
   FaultCounts faults;                              // that struck in it, and how often they really happened
   std::vector<StopSeen> stops;

@@ -8,14 +8,20 @@
 
 namespace tutti {
 
+// Hashes of what a checkpoint holds.
+struct SavedBits {
+  uint64_t weights = 0;
+  // Of all that a checkpoint of that step must hold, whatever went wrong on the way: every tensor, and of the
+  // state what no clock, no disk and no lack of memory decides. 0 where something of the step is still due,
+  // or algorithms may already have acted for the next one.
+  uint64_t all = 0;
+  uint64_t besides = 0;  // of all but the model and what algorithms know; 0 where something is still due
+};
+
 struct KnownCheckpoint {
-  std::string error;     // what is wrong with it; "" = it is whole
-  int64_t step = -1;     // that it was taken after
-  uint64_t weights = 0;  // a hash
-  // A hash of all that a checkpoint of that step must hold, whatever went wrong on the way: every tensor, and
-  // of the state what no clock, no disk and no lack of memory decides. 0 where an evaluation is still due, or
-  // algorithms may already have acted for the next step.
-  uint64_t bits = 0;
+  std::string error;  // what is wrong with it; "" = it is whole
+  int64_t step = -1;  // that it was taken after
+  SavedBits bits = {};
 };
 
 // What reading a checkpoint comes to, by its files' bytes: a simulation looks at the same ones again and

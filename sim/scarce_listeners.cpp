@@ -36,8 +36,8 @@ bool is_outside(Event event) {
   }
 }
 
-void require_memory(const Scarcity& scarcity, int rank, const char* phase) {
-  if (scarcity(rank, phase))
+void require_memory(const Scarcity& scarcity, const State& state, const char* phase) {
+  if (scarcity(state, phase))
     TORCH_CHECK_WITH(OutOfMemoryError, false, "the simulator has no memory for this ", phase);
 }
 
@@ -48,9 +48,7 @@ class ScarceAlgorithm final : public Algorithm {
   std::string name() const override { return name_; }
   Needs needs() const override { return needs_; }
   bool match(Event event, const State&) const override { return is_outside(event); }
-  void apply(Event, State& state, Logger&) override {
-    require_memory(scarcity_, state.rank, kAlgorithmPhase);
-  }
+  void apply(Event, State& state, Logger&) override { require_memory(scarcity_, state, kAlgorithmPhase); }
 
  private:
   std::string name_;
@@ -63,7 +61,7 @@ class ScarceCallback final : public Callback {
   explicit ScarceCallback(const Scarcity& scarcity) : scarcity_(scarcity) {}
   std::string name() const override { return "ScarceCallback"; }
   void run_event(Event event, State& state, Logger&) override {
-    if (is_outside(event)) require_memory(scarcity_, state.rank, kCallbackPhase);
+    if (is_outside(event)) require_memory(scarcity_, state, kCallbackPhase);
   }
 
  private:
@@ -76,7 +74,7 @@ Listeners with_scarce_listeners(Listeners listeners, Scarcity scarcity) {
   return [listeners = std::move(listeners), scarcity = std::move(scarcity)](int rank) {
     Engine::Options all = listeners ? listeners(rank) : Engine::Options();
     all.algorithms.push_back(
-        std::make_shared<ScarceAlgorithm>("ScarceBefore", Needs{.first = true}, scarcity));
+        std::make_shared<ScarceAlgorithm>(kFirstAlgorithm, Needs{.first = true}, scarcity));
     all.algorithms.push_back(std::make_shared<ScarceAlgorithm>("ScarceAfter", Needs{.last = true}, scarcity));
     all.callbacks.push_back(std::make_shared<ScarceCallback>(scarcity));
     return all;

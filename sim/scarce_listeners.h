@@ -7,12 +7,16 @@
 
 namespace tutti {
 
-// Whether the rank's listener, in this phase of a fault plan (kAlgorithmPhase, kCallbackPhase), has no memory
+// The one that needs to be first.
+inline constexpr const char* kFirstAlgorithm = "ScarceBefore";
+
+// Whether a rank's listener, in this phase of a fault plan (kAlgorithmPhase, kCallbackPhase), has no memory
 // now.
-using Scarcity = std::function<bool(int rank, const std::string& phase)>;
+using Scarcity = std::function<bool(const State& state, const std::string& phase)>;
 
 // Adds listeners to each rank that do nothing but ask at every event outside of a step's attempt, and run out
-// of memory where there is none: an algorithm before all others, one after them, and a callback.
+// of memory where there is none: an algorithm that needs to be first, one that needs to be last, and a
+// callback.
 Listeners with_scarce_listeners(Listeners listeners, Scarcity scarcity);
 
 }  // namespace tutti

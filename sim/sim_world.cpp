@@ -116,9 +116,9 @@ SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const
   watch_data();
   if (seams_.job) seams_.job(job_, options_.start);
   if (options_.scarce_listeners)
-    job_.listeners = with_scarce_listeners(std::move(job_.listeners), [this](int rank, const auto& phase) {
-      return listener_lacks(rank, phase);
-    });
+    job_.listeners = with_scarce_listeners(
+        std::move(job_.listeners),
+        [this](const State& state, const auto& phase) { return listener_lacks(state, phase); });
   for (int rank = 0; rank < job_.world; ++rank) add(rank);
   add_launcher();
 }
@@ -245,10 +245,7 @@ void SimWorld::seen(int rank, const Happening& happening) {
   }
   if (happening.actor == "supervisor" && happening.what == "published") {
     const KnownCheckpoint newest = options_.on_published(disk_);
-    if (newest.step >= 0) {
-      seen_.published[newest.step] = newest.bits;
-      seen_.saved_weights[newest.step] = newest.weights;
-    }
+    if (newest.step >= 0) seen_.published[newest.step] = newest.bits;
   }
 }
 
@@ -283,14 +280,16 @@ void SimWorld::count_memory(int rank, const Happening& happening) {
   most = std::max(most, static_cast<int>(happening.detail));
 }
 
-void SimWorld::come_to(int rank, const std::string& phase) {
-  for (const FaultRule* rule : faults_.due(rank, berths_[rank]->step, phase)) strike(rank, *rule, phase);
+void SimWorld::come_to(int rank, const std::string& phase, int64_t step) {
+  const int64_t now = std::max(step, berths_[rank]->step);
+  for (const FaultRule* rule : faults_.due(rank, now, phase)) strike(rank, *rule, phase);
   check_alive(rank);
 }
 
-bool SimWorld::listener_lacks(int rank, const std::string& phase) {
-  come_to(rank, phase);
-  return std::exchange(berths_[rank]->listener_lacks, false);
+// A start that goes on in the midst of a step's end has had no batch yet.
+bool SimWorld::listener_lacks(const State& state, const std::string& phase) {
+  come_to(state.rank, phase, state.timestamp.batch);
+  return std::exchange(berths_[state.rank]->listener_lacks, false);
 }
 
 void SimWorld::strike(int rank, const FaultRule& rule, const std::string& phase) {

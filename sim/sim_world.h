@@ -69,12 +69,12 @@ class SimWorld {
   std::unique_ptr<Recorder> journal_of(int rank) const;
   void add_launcher();
   void happened(int rank, const Happening& happening);
-  bool listener_lacks(int rank, const std::string& phase);
+  bool listener_lacks(const State& state, const std::string& phase);
   void seen(int rank, const Happening& happening);
   void watch_data();
   void ended_step(int rank, int64_t step);
   void count_memory(int rank, const Happening& happening);
-  void come_to(int rank, const std::string& phase);
+  void come_to(int rank, const std::string& phase, int64_t step = 0);
   void strike(int rank, const FaultRule& rule, const std::string& phase);
   void kill(int rank);
   void ask_to_stop(int rank, const FaultRule& rule);

@@ -69,7 +69,7 @@ class Engine {
   // What the algorithms did; empty where there are none. An exception of a listener passes through, that of a
   // destination is a warning, and it hears no more. With an agreement an algorithm's c10::OutOfMemoryError
   // does not: it is told to `acted`. Where it is said of which match, that is an OperatingError. And a
-  // callback's passes through when all others have heard of the event: the step is over, and not done again.
+  // callback's passes through only when all others have heard of the event.
   std::vector<Trace> run_event(Event event, const EventAgreement& agreement = {});
   std::vector<Trace> run_event(std::string_view event_name);
 

@@ -77,7 +77,7 @@ struct State : Trainee {
   // hang_timeout is taken for one that hangs. Empty where nobody waits for it.
   std::function<void()> still_at_work;
 
-  // The optimizer's step is done: see Timestamp.
+  // When the optimizer's step is done. Who moves `timestamp` alone breaks what happens at intervals.
   void to_next_batch(int64_t samples, int64_t tokens, double seconds);
 
   // Ends the training with the batch under way.

@@ -75,7 +75,7 @@ int main() {
     engine.run_event(tutti::Event::kAfterTrainBatch);
     state.optimizer->step(at::scalar_tensor(1.0, at::kFloat));
     for (const auto& one : state.parameters) one.parameter->tensor.mutable_grad().reset();
-    state.timestamp.to_next_batch(16, 0, 0.0);
+    state.to_next_batch(16, 0, 0.0);
     engine.run_event(tutti::Event::kBatchEnd);
   }
   engine.run_event(tutti::Event::kFitEnd);

@@ -54,7 +54,8 @@ KnownCheckpoint check_published(const SimDisk& disk, const Job& job, const Draw&
                                 KnownCheckpoints& known, Findings& findings);
 void check_checkpoints(const SimDisk& disk, const Job& job, KnownCheckpoints& known, Findings& findings);
 
-// A start ends well unless something in it may end it, and for the reason that this gives.
+// A start ends well unless something in it may end it, and for the reason that this gives; and it does not
+// where a listener had no memory.
 void check_ends(const RunFacts& facts, const RunSeen& run, Findings& findings);
 
 // A rank that is asked to stop while it trains stops all of them, a few steps later at most.
@@ -69,7 +70,8 @@ void check_progress(const RunSeen& run, Findings& findings);
 // A step that ran out of memory has given all of it back before it is done again.
 void check_memory(const RunSeen& run, Findings& findings);
 
-// A start that gives up for lack of memory has saved all that was trained, unless it was in an evaluation.
+// A start that gives up for lack of memory has saved all that was trained, unless algorithms have acted in an
+// evaluation that is under way.
 void check_nothing_lost(const RunSeen& run, Findings& findings);
 
 // No actor is left waiting: for an answer that cannot come, for a message that nobody can send any more, or

@@ -1,24 +1,33 @@
 #include <algorithm>
 
 #include "sim/invariants/invariants.h"
+#include "sim/scarce_listeners.h"
+#include "training/event.h"
 
 namespace tutti {
 namespace {
 
-// All ranks ended for lack of memory, or because another one did; nothing else kept them from saving.
+bool speaks_of(const RankEnd& end, const std::string& words) {
+  return end.reason.find(words) != std::string::npos;
+}
+
+// All ranks ended for lack of memory, and nothing else kept them from saving.
 bool gave_up(const StartSeen& start) {
   for (const char* fault : {"death", "power_loss", "hang", "disk_full", "write_error"})
     if (start.happened(fault)) return false;
   if (start.damages()) return false;
   return std::ranges::all_of(start.ends, [](const RankEnd& end) {
-    return end.reason.find("ran out of memory") != std::string::npos;
+    return speaks_of(end, "ran out of memory") || speaks_of(end, "with one sample at a time");
   });
 }
 
-// Algorithms may have changed there what is trained: there is no way back but to the last checkpoint.
-bool in_an_evaluation(const StartSeen& start) {
-  return std::ranges::any_of(
-      start.ends, [](const RankEnd& end) { return end.reason.find(": eval_") != std::string::npos; });
+// Once algorithms have acted in an evaluation there is no way back but to the last checkpoint. The first that
+// acts in one is the simulator's own.
+bool has_no_way_back(const StartSeen& start) {
+  return std::ranges::any_of(start.ends, [](const RankEnd& end) {
+    const bool first = speaks_of(end, name(Event::kEvalBeforeAll)) && speaks_of(end, kFirstAlgorithm);
+    return speaks_of(end, ": eval_") && speaks_of(end, " in algorithm ") && !first;
+  });
 }
 
 int64_t last_committed(const StartSeen& start) {
@@ -34,9 +43,10 @@ int64_t last_committed(const StartSeen& start) {
 void check_nothing_lost(const RunSeen& run, Findings& findings) {
   for (std::size_t i = 0; i < run.starts.size(); ++i) {
     const StartSeen& start = run.starts[i];
-    if (!gave_up(start) || in_an_evaluation(start)) continue;
+    if (!gave_up(start) || has_no_way_back(start)) continue;
     const int64_t trained = last_committed(start);
-    const int64_t saved = start.published.empty() ? start.resumed_at : start.published.rbegin()->first;
+    const int64_t published = start.published.empty() ? 0 : start.published.rbegin()->first;
+    const int64_t saved = std::max(start.resumed_at, published);
     if (saved < trained)
       findings.push_back("start " + std::to_string(i + 1) + " ran out of memory after step " +
                          std::to_string(trained) + ", and saved what was trained until step " +

@@ -9,12 +9,16 @@
 #include <set>
 
 #include "actors/inspect.h"
+#include "io/checkpoint.h"
 #include "io/json_line.h"
+#include "io/run_state.h"
+#include "runtime/disk.h"
 #include "runtime/error.h"
 #include "sim/local_run.h"
 #include "tests/actors/hungry_model.h"
 #include "tests/actors/sleeping_world.h"
 #include "training/logger_destination.h"
+#include "training/optimizer.h"
 
 namespace tutti {
 namespace {
@@ -52,8 +56,9 @@ class Changing final : public Algorithm {
       for (auto& view : state.views) view.grad.mul_(1.5);
       return;
     }
-    const double loss = event >= Event::kBatchEnd && event < Event::kEvalBeforeAll ? state.train_loss : 0;
-    logger.log_metrics({{name_ + "/" + tutti::name(event), acted_[0].item<double>() + loss}});
+    const bool at_end = event >= Event::kBatchEnd && event < Event::kEvalBeforeAll;
+    const double of_step = at_end ? state.train_loss + state.optimizer->lr() : 0;
+    logger.log_metrics({{name_ + "/" + tutti::name(event), acted_[0].item<double>() + of_step}});
     acted_.add_(1);
     for (auto& view : state.views) view.tensor.detach().mul_(1 + 1e-3 * acted_[0].item<double>());
   }
@@ -114,7 +119,7 @@ class ShortAlgorithmTest : public testing::Test {
     std::string text = mlp(4);
     text.replace(text.find("'0ba'"), 5, checkpoints);
     text += "iteration_length = '1ep'\neval_interval = '" + eval_interval_ + "'\n";
-    text += "[data.eval]\nkind = 'synthetic'\nsamples = 12\nshape = [3]\n";
+    text += "[scheduler]\nkind = 'linear'\n[data.eval]\nkind = 'synthetic'\nsamples = 12\nshape = [3]\n";
     train_in_one_process(recipe_of(text), options);
   }
 
@@ -184,6 +189,26 @@ TEST_F(ShortAlgorithmTest, ALoneRankLosesNothing) {
   train("whole", {});
   for (const auto& [event, step] : kMoments)
     expect_nothing_lost({event, step, {{0, "Second"}}}, called(event, step));
+}
+
+// Callbacks and what is monitored know of the steps that were done.
+TEST_F(ShortAlgorithmTest, OfAStepThatIsVoidNothingIsSaved) {
+  const auto state = [this](const std::string& run, const std::string& checkpoint) {
+    const std::string folder = folder_.path(run + "/checkpoints/" + checkpoint);
+    RunState saved = RunState::from_json(read_manifest(PosixDisk(), folder).state);
+    saved.last_step.seconds = 0;
+    return saved;
+  };
+  train("each", {}, "", "'1ba'\nkeep = 9");
+  for (int64_t step = 1; step < 4; ++step) {
+    const std::string run = std::to_string(step);
+    EXPECT_THROW(train(run, Failure{Event::kAfterTrainBatch, step, {{1, "Second"}}}), OperatingError);
+    const RunState saved = state(run, newest(run)), right = state("each", newest(run));
+    EXPECT_EQ(saved.last_step, right.last_step) << run;
+    EXPECT_EQ(saved.metrics.at("train/MulticlassAccuracy"), right.metrics.at("train/MulticlassAccuracy"));
+    EXPECT_GT(saved.last_step.loss, 0);
+    EXPECT_GT(saved.last_step.lr, 0);
+  }
 }
 
 TEST_F(ShortAlgorithmTest, NoScheduleOfShortagesHangs) {

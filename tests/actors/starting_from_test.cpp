@@ -289,6 +289,7 @@ TEST(Forget, SetsBackWhatIsNamedAndNothingElse) {
   full.step = 7;
   full.seconds = 2;
   full.rest.at = "batch_end";
+  full.last_step.loss = 0.5;
   full.plateau.bad = 3;
   full.lagging_rate = 0.5;
   full.grad_scaler.scale = 1024;
@@ -303,6 +304,7 @@ TEST(Forget, SetsBackWhatIsNamedAndNothingElse) {
   EXPECT_EQ(without("nothing").to_json(), full.to_json());
   EXPECT_EQ(without("timestamp").step, 0);
   EXPECT_FALSE(without("timestamp").rest.any());
+  EXPECT_EQ(without("timestamp").last_step, LastStep());
   EXPECT_EQ(without("timestamp").lagging_rate, 0.5);
   EXPECT_EQ(without("schedulers").plateau, PlateauState());
   EXPECT_EQ(without("schedulers").lagging_rate, 1);
