@@ -16,6 +16,14 @@ int64_t StartSeen::last_step() const {
   return last;
 }
 
+int64_t StartSeen::last_committed() const {
+  int64_t last = 0;
+  for (const auto& rank : steps)
+    for (const auto& [step, seen] : rank)
+      if (seen.weights != 0) last = std::max(last, step);
+  return last;
+}
+
 bool StartSeen::stopped() const {
   return std::any_of(ends.begin(), ends.end(), [](const RankEnd& end) { return end.stopped; });
 }

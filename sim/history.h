@@ -56,8 +56,9 @@ struct StartSeen {
   uint64_t next_draw = 0;             // of who runs next, after the last
   TimePoint took;
 
-  bool well() const;          // every rank ended well
-  int64_t last_step() const;  // that any rank began; 0: none did
+  bool well() const;               // every rank ended well
+  int64_t last_step() const;       // that any rank began; 0: none did
+  int64_t last_committed() const;  // and brought to its end
   bool stopped() const;
   bool happened(const std::string& kind) const;
   bool happened(const FaultRule& rule) const;

@@ -30,21 +30,13 @@ bool has_no_way_back(const StartSeen& start) {
   });
 }
 
-int64_t last_committed(const StartSeen& start) {
-  int64_t last = 0;
-  for (const auto& rank : start.steps)
-    for (const auto& [step, seen] : rank)
-      if (seen.weights != 0) last = std::max(last, step);
-  return last;
-}
-
 }  // namespace
 
 void check_nothing_lost(const RunSeen& run, Findings& findings) {
   for (std::size_t i = 0; i < run.starts.size(); ++i) {
     const StartSeen& start = run.starts[i];
     if (!gave_up(start) || has_no_way_back(start)) continue;
-    const int64_t trained = last_committed(start);
+    const int64_t trained = start.last_committed();
     const int64_t published = start.published.empty() ? 0 : start.published.rbegin()->first;
     const int64_t saved = std::max(start.resumed_at, published);
     if (saved < trained)

@@ -9,20 +9,12 @@ namespace {
 // may be at a checkpoint.
 constexpr int64_t kStepsToStop = 4;
 
-int64_t last_step(const StartSeen& start) {
-  int64_t last = 0;
-  for (const auto& rank : start.steps)
-    for (const auto& [step, seen] : rank)
-      if (seen.weights != 0) last = std::max(last, step);
-  return last;
-}
-
 }  // namespace
 
 void check_stops(const RunSeen& run, Findings& findings) {
   for (std::size_t i = 0; i < run.starts.size(); ++i) {
     const StartSeen& start = run.starts[i];
-    const int64_t last = last_step(start);
+    const int64_t last = start.last_committed();
     for (const StopSeen& stop : start.stops) {
       const int64_t asked = std::max(stop.step, start.resumed_at);
       if (last <= asked + kStepsToStop) continue;
