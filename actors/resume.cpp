@@ -207,7 +207,7 @@ void put_time(const State& state, RunState& to) {
   const Timestamp& before = state.before_batch;
   to.last_step = {.loss = finite_or_0(state.train_loss),
                   .flops = finite_or_0(state.flops),
-                  .lr = state.optimizer->lr(),
+                  .lr = std::isfinite(state.optimizer->lr()) ? state.optimizer->lr() : LastStep().lr,
                   .iteration = before.iteration,
                   .epoch = before.epoch,
                   .sample = before.sample,

@@ -35,7 +35,7 @@ void add_listeners_tensors(Trainee& trainee, const Engine& engine);
 void restore_listeners(const Engine& engine, const RunState& saved);
 
 // Where a run's training stood, and what is known of its last step: time, loss, flops, learning rate. Of the
-// moment before that step come the totals alone; a loss that was not finite comes as 0.
+// moment before that step come the totals alone; what was not finite comes as 0.
 void restore_time(State& state, const RunState& saved);
 void put_time(const State& state, RunState& to);
 

@@ -55,7 +55,7 @@ struct StepRest {
 struct LastStep {
   double loss = 0;  // 0 where it was not finite
   double flops = 0;
-  double lr = -1;  // that it was done with; -1: not known
+  double lr = -1;  // the optimizer's when it was over; -1: not known
   int64_t iteration = 0;
   int64_t epoch = 0;
   int64_t sample = 0;

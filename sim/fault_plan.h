@@ -40,7 +40,7 @@ struct FaultRule {
   std::string file;   // part of the paths of writes that it happens to
 
   bool strikes_disk() const;
-  bool strikes_listeners() const;
+  bool strikes_listeners() const;  // its phase is kAlgorithmPhase or kCallbackPhase
 };
 
 struct FaultPlan {
@@ -48,7 +48,7 @@ struct FaultPlan {
   int starts = 3;    // that faults happen in; from then on there are none
   std::vector<FaultRule> rules;
 
-  bool strikes_listeners() const;
+  bool strikes_listeners() const;  // some rule does
 };
 
 // Of a step: what a lone rank does not go through.

@@ -70,8 +70,9 @@ struct StartSeen {
 // A run: its starts, one after the other, on one disk.
 struct RunSeen {
   std::vector<StartSeen> starts;
-  uint64_t weights = 0;    // of the newest checkpoint at the end, 0: there is none
-  int64_t saved_step = 0;  // and of which step it is
+  uint64_t weights = 0;     // of the newest checkpoint at the end, 0: there is none
+  int64_t saved_step = 0;   // and of which step it is
+  bool saved_whole = true;  // nothing of that step is still due, nor is anything of the next one done
   std::map<std::string, std::vector<std::string>> logged;  // by file: its lines, without what was measured
 };
 

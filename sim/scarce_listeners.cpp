@@ -11,10 +11,11 @@
 namespace tutti {
 namespace {
 
-// Where ranks agree that algorithms could act. What runs out of memory within forward, backward or an
-// evaluated batch makes their parts smaller, as any allocation there does.
+// Of a training run: where ranks agree that algorithms could act. What runs out of memory within forward,
+// backward or an evaluated batch makes their parts smaller, as any allocation there does.
 bool is_outside(Event event) {
   switch (event) {
+    case Event::kFitStart:
     case Event::kIterationStart:
     case Event::kEpochStart:
     case Event::kBeforeDataloader:

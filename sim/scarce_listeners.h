@@ -14,9 +14,9 @@ inline constexpr const char* kFirstAlgorithm = "ScarceBefore";
 // now.
 using Scarcity = std::function<bool(const State& state, const std::string& phase)>;
 
-// Adds listeners to each rank that do nothing but ask at every event outside of a step's attempt, and run out
-// of memory where there is none: an algorithm that needs to be first, one that needs to be last, and a
-// callback.
+// Adds listeners to each rank that do nothing but ask at every event from FIT_START on that is outside of
+// forward and backward, and run out of memory where there is none: an algorithm that needs to be first, one
+// that needs to be last, and a callback.
 Listeners with_scarce_listeners(Listeners listeners, Scarcity scarcity);
 
 }  // namespace tutti

@@ -86,7 +86,7 @@ struct SimWorld::Berth {
   int microbatches = 0;              // of its last attempt, so far
   bool done = false;                 // all is trained, or it was stopped
   ScarceMemory memory;
-  bool listener_lacks = false;  // memory, the one that asks now
+  bool listener_lacks = false;  // the one that asks now has no memory
 };
 
 SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const SimSeams& seams,

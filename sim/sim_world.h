@@ -43,7 +43,7 @@ class SimWorld {
     // So long without a step more that is committed, and the start is stuck.
     Nanoseconds patience = std::chrono::minutes(20);
     std::string journals;           // a run's folder to keep the journals of all ranks in; "" = none
-    bool scarce_listeners = false;  // that a plan lets run out of memory are there
+    bool scarce_listeners = false;  // the ranks have those that a plan lets run out of memory
     // Right after a checkpoint was published, on the thread that did; gives what it is.
     std::function<KnownCheckpoint(const SimDisk&)> on_published;
   };

@@ -26,11 +26,12 @@ std::string nonce_of(uint64_t seed, int start) {
   return text;
 }
 
-void look_at_newest(SimDisk& disk, const Job& job, RunSeen& run) {
+void look_at_newest(SimDisk& disk, const Job& job, KnownCheckpoints& known, RunSeen& run) {
   const Checkpoint newest = newest_good_checkpoint(
       *disk.view(0), job.checkpoints, [](const std::string&) {}, checkpoint_set(job.recipe));
   if (newest.folder.empty()) return;
   run.weights = weights_digest(newest.tensors);
+  run.saved_whole = known.look(*disk.view(0), newest.folder).bits.all != 0;
   run.saved_step = RunState::from_json(newest.state).step;
 }
 
@@ -152,7 +153,7 @@ RunSeen Simulation::whole_run(const Orders& orders, Findings& findings) const {
     const StartSeen& last = run.starts.back();
     if (number >= with_faults || !last.stuck.empty() || (last.well() && !last.stopped())) break;
   }
-  look_at_newest(disk, job_, run);
+  look_at_newest(disk, job_, known_, run);
   run.logged = logged_lines(*disk.view(0), job_.run_dir);
   return run;
 }

@@ -8,8 +8,8 @@
 
 namespace tutti {
 
-// Watches a run, and changes nothing that is trained: composer.core.Callback. Its own state changes after the
-// step's verdict only (AFTER_TRAIN_BATCH and later), since a step may be done again.
+// Watches a run, and changes nothing that is trained: composer.core.Callback. Its own state changes when a
+// step is over (BATCH_END and later), since until then it may be done again.
 class Callback : public Listener {
  public:
   // Throws UserError where the run, whose model is built, has not what this needs; `tutti check` asks too.

@@ -31,7 +31,7 @@ struct State : Trainee {
 
   Time max_duration;       // may be changed in mid-run
   Timestamp timestamp;     // of the batch under way: moves on after the optimizer's step
-  Timestamp before_batch;  // what it was before it last did; of a resumed run its totals alone
+  Timestamp before_batch;  // `timestamp` before the last batch; of a resumed run its totals alone
   std::string dataloader_label = "train";  // in an evaluation the evaluator's: "eval"
   const Dataset* dataset = nullptr;        // what its batches are read from: data/dataset.h
   int64_t dataloader_len = 0;              // batches of an epoch

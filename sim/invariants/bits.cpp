@@ -38,7 +38,7 @@ std::optional<uint64_t> saved_after(const StartSeen& expected, int64_t step) {
 // A lost or torn write may have cost the last checkpoint; the one before it is as good.
 void check_newest(const StartSeen& expected, const RunSeen& run, Findings& findings) {
   const auto right = saved_after(expected, run.saved_step);
-  if (run.weights == 0 || !right || *right == run.weights) return;
+  if (run.weights == 0 || !run.saved_whole || !right || *right == run.weights) return;
   findings.push_back("the checkpoint of step " + std::to_string(run.saved_step) +
                      " holds other bits than that step of the run without faults");
 }

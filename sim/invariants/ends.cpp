@@ -25,7 +25,7 @@ bool had_no_smaller_parts(const RunFacts& facts, const StartSeen& start) {
   return false;
 }
 
-// Nor is there a smaller part of what listeners do outside of a step.
+// By the plan; what listeners do outside of a step has no smaller parts at all.
 bool memory_ran_out(const RunFacts& facts, const StartSeen& start, bool of_listeners) {
   return std::ranges::any_of(facts.plan.rules, [&](const FaultRule& rule) {
     return rule.kind == FaultKind::kOutOfMemory && rule.strikes_listeners() == of_listeners &&

@@ -290,6 +290,7 @@ TEST(Forget, SetsBackWhatIsNamedAndNothingElse) {
   full.seconds = 2;
   full.rest.at = "batch_end";
   full.last_step.loss = 0.5;
+  full.last_step.lr = 0.1;
   full.plateau.bad = 3;
   full.lagging_rate = 0.5;
   full.grad_scaler.scale = 1024;
@@ -308,6 +309,7 @@ TEST(Forget, SetsBackWhatIsNamedAndNothingElse) {
   EXPECT_EQ(without("timestamp").lagging_rate, 0.5);
   EXPECT_EQ(without("schedulers").plateau, PlateauState());
   EXPECT_EQ(without("schedulers").lagging_rate, 1);
+  EXPECT_EQ(without("schedulers").last_step, (LastStep{.loss = 0.5}));
   EXPECT_EQ(without("scaler").grad_scaler, GradScalerState());
   EXPECT_EQ(without("scaler").step, 7);
   EXPECT_EQ(without("accumulation").accumulation, AccumulationState());

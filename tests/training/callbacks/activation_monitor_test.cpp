@@ -91,6 +91,25 @@ TEST_F(WithModel, ActivationMonitorForgetsAVoidAttempt) {
   EXPECT_EQ(logged_.numbers, 16u);
 }
 
+// A closure asks for a pass more, in which memory runs out.
+TEST_F(WithModel, ActivationMonitorLogsTheFirstPassOfTheAttemptThatCounts) {
+  const auto monitor = activations("2ba");
+  const auto pass = [&](const at::Tensor& input) {
+    logged_.values.clear();
+    attempt(*monitor, {input});
+    monitor->run_event(Event::kAfterTrainBatch, state_, logged_);
+    return logged_.values.size();
+  };
+  EXPECT_EQ(pass(four()), 16u);
+  EXPECT_EQ(pass(four()), 0u);
+  monitor->run_event(Event::kAfterDataloader, state_, logged_);
+  EXPECT_EQ(pass(four()), 16u);
+  EXPECT_EQ(pass(four()), 0u);
+  state_.to_next_batch(32, 0, 1.0);
+  monitor->run_event(Event::kBatchEnd, state_, logged_);
+  EXPECT_EQ(pass(four()), 0u) << "not due";
+}
+
 TEST_F(WithModel, ActivationMonitorKeepsItsInterval) {
   EXPECT_THAT(logged_at(*activations("2ba")), ElementsAre(0, 2, 4));
 }

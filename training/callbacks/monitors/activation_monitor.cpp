@@ -43,8 +43,10 @@ void ActivationMonitor::fit_start(State& state, Logger&) {
   }
 }
 
+void ActivationMonitor::after_dataloader(State&, Logger&) { logged_ = false; }
+
 void ActivationMonitor::before_train_batch(State&, Logger&) {
-  first_ = due_;
+  first_ = due_ && !logged_;
   watching_ = false;
   measured_.clear();
 }
@@ -53,13 +55,15 @@ void ActivationMonitor::before_forward(State&, Logger&) { watching_ = first_; }
 
 void ActivationMonitor::after_forward(State&, Logger&) { first_ = watching_ = false; }
 
-// Once the step is known to be good.
 void ActivationMonitor::after_train_batch(State&, Logger& logger) {
-  due_ = false;
+  logged_ = true;
   if (!measured_.empty()) logger.log_metrics(std::exchange(measured_, {}));
 }
 
-void ActivationMonitor::batch_end(State& state, Logger&) { due_ |= interval_.at_batch_end(state); }
+void ActivationMonitor::batch_end(State& state, Logger&) {
+  logged_ = false;
+  due_ = interval_.at_batch_end(state);
+}
 
 void ActivationMonitor::epoch_end(State& state, Logger&) { due_ |= interval_.at_epoch_end(state); }
 

@@ -18,6 +18,7 @@ class ActivationMonitor final : public Callback {
 
   std::string name() const override { return "ActivationMonitor"; }
   void fit_start(State& state, Logger& logger) override;
+  void after_dataloader(State& state, Logger& logger) override;
   void before_train_batch(State& state, Logger& logger) override;
   void before_forward(State& state, Logger& logger) override;
   void after_forward(State& state, Logger& logger) override;
@@ -41,6 +42,7 @@ class ActivationMonitor final : public Callback {
   // Of the attempt at a step that is under way.
   bool first_ = false;  // its first microbatch is still to come
   bool watching_ = false;
+  bool logged_ = false;  // those of its first pass
   LoggedMetrics measured_;
 };
 
