@@ -38,7 +38,7 @@ bool is_outsides(const std::string& listener) {
 }
 
 bool is_algorithms(const std::string& name) { return name.starts_with("algorithms/"); }
-bool is_models(const std::string& name) { return name.starts_with("model/"); }
+bool is_models(const std::string& name) { return name.starts_with(kModelPrefix); }
 
 // A step was begun, and void. Algorithms that know something may have acted at its beginning.
 bool may_be_ahead(const Checkpoint& checkpoint, const RunState& state) {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "io/checkpoint.h"
-#include "io/run_state.h"
 #include "runtime/error.h"
 #include "training/time.h"
 
@@ -30,9 +29,10 @@ void look_at_newest(SimDisk& disk, const Job& job, KnownCheckpoints& known, RunS
   const Checkpoint newest = newest_good_checkpoint(
       *disk.view(0), job.checkpoints, [](const std::string&) {}, checkpoint_set(job.recipe));
   if (newest.folder.empty()) return;
-  run.weights = weights_digest(newest.tensors);
-  run.saved_whole = known.look(*disk.view(0), newest.folder).bits.all != 0;
-  run.saved_step = RunState::from_json(newest.state).step;
+  const KnownCheckpoint& saved = known.look(*disk.view(0), newest.folder);
+  run.weights = saved.bits.weights;
+  run.saved_whole = saved.bits.all != 0;
+  run.saved_step = saved.step;
 }
 
 std::string faults_text(const FaultCounts& faults) {

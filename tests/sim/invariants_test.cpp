@@ -286,6 +286,13 @@ class CheckpointsOfSimDiskTest : public InvariantsTest {
     writer->open(folder(step) + "/rank-0.h5", false)->write_at(0, std::as_bytes(std::span(other)));
   }
 
+  // Of a checkpoint that holds these.
+  SavedBits bits_of(const std::map<std::string, at::Tensor>& tensors, const RunState& state) {
+    const std::string one = folder(++written_);
+    write_checkpoint(*view, one, tensors, 2, state.to_json());
+    return known.look(*view, one).bits;
+  }
+
   Findings published(uint64_t seed = 1) {
     Findings findings;
     newest = check_published(disk, job, Draw(seed, "power"), known, findings);
@@ -296,6 +303,9 @@ class CheckpointsOfSimDiskTest : public InvariantsTest {
   std::unique_ptr<Disk> view = disk.view(0);
   KnownCheckpoints known;
   KnownCheckpoint newest;
+
+ private:
+  int64_t written_ = 0;
 };
 
 TEST_F(CheckpointsOfSimDiskTest, OneThatIsNotWholeWhenItIsPublishedIsFound) {
@@ -336,12 +346,7 @@ TEST_F(CheckpointsOfSimDiskTest, BitsAreOfAllThatNoClockDecides) {
   auto tensors = sample_tensors();
   RunState state;
   state.step = 4;
-  int64_t number = 0;
-  const auto bits = [&] {
-    const std::string one = folder(++number);
-    write_checkpoint(*view, one, tensors, 2, state.to_json());
-    return known.look(*view, one).bits.all;
-  };
+  const auto bits = [&] { return bits_of(tensors, state).all; };
   const uint64_t before = bits();
   EXPECT_NE(before, 0u);
   state.seconds = 3;
@@ -361,15 +366,10 @@ TEST_F(CheckpointsOfSimDiskTest, BitsAreOfAllThatNoClockDecides) {
 
 // A step that was void: what algorithms did at its beginning is there already.
 TEST_F(CheckpointsOfSimDiskTest, WhereAlgorithmsMayBeAheadTheRestCounts) {
-  auto tensors = sample_tensors();
+  const auto tensors = sample_tensors();
   RunState state;
   state.step = 4;
-  int64_t number = 0;
-  const auto bits = [&] {
-    const std::string one = folder(++number);
-    write_checkpoint(*view, one, tensors, 2, state.to_json());
-    return known.look(*view, one).bits;
-  };
+  const auto bits = [&] { return bits_of(tensors, state); };
   state.listeners["algorithms/EMA"] = "1";
   const SavedBits before = bits();
   EXPECT_NE(before.all, 0u);
