@@ -4,14 +4,9 @@
 
 #include <utility>
 
-#include "actors/shortage.h"
+#include "tensors/shortage.h"
 
 namespace tutti {
-
-std::string unfinished_folder(const std::string& checkpoints, const std::string& name,
-                              const std::string& nonce) {
-  return checkpoints + "/" + unfinished_name(name, nonce);
-}
 
 Checkpointer::Checkpointer(Disk& disk, std::string checkpoints, int rank, ActorId supervisor,
                            Recorder& recorder)

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "actors/messages.h"
-#include "runtime/actor.h"
+#include "actors/messages/messages.h"
+#include "runtime/actor/actor.h"
 #include "runtime/disk.h"
 #include "runtime/recorder.h"
 
@@ -41,9 +41,5 @@ class Checkpointer final : public Actor {
   bool in_flight_ = false;                    // written here, not concluded; rank 0's
   std::optional<Envelope> next_;              // the Snapshot that waits for that
 };
-
-// Where a checkpoint is written until it is whole.
-std::string unfinished_folder(const std::string& checkpoints, const std::string& name,
-                              const std::string& nonce);
 
 }  // namespace tutti

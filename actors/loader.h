@@ -1,9 +1,9 @@
 #pragma once
 
-#include "actors/messages.h"
+#include "actors/messages/messages.h"
 #include "data/dataset.h"
 #include "data/sampler.h"
-#include "runtime/actor.h"
+#include "runtime/actor/actor.h"
 #include "runtime/recorder.h"
 
 namespace tutti {

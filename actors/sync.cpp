@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "actors/heartbeat.h"
+#include "actors/messages/heartbeat.h"
 #include "collectives/text_exchange.h"
-#include "io/control_events.h"
+#include "io/journal/control_events.h"
 
 namespace tutti {
 

@@ -5,12 +5,12 @@
 #include <optional>
 #include <vector>
 
-#include "actors/messages.h"
+#include "actors/messages/messages.h"
 #include "collectives/group.h"
-#include "io/digests.h"
-#include "runtime/actor.h"
+#include "runtime/actor/actor.h"
 #include "runtime/recorder.h"
 #include "runtime/transport.h"
+#include "tensors/digests.h"
 
 namespace tutti {
 

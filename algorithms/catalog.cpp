@@ -1,6 +1,6 @@
 #include "algorithms/catalog.h"
 
-#include "runtime/plugin_entry.h"
+#include "recipe/plugin_entry.h"
 
 namespace tutti {
 

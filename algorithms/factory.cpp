@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "algorithms/gradient_clipping.h"
+#include "algorithms/loop/gradient_clipping.h"
 
 namespace tutti {
 namespace {

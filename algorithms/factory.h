@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "runtime/setting.h"
-#include "training/algorithm.h"
+#include "recipe/setting.h"
+#include "training/engine/algorithm.h"
 
 namespace tutti {
 

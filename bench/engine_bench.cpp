@@ -1,7 +1,7 @@
 // What events cost: one to which nobody listens, and those of a step with five callbacks.
 #include <benchmark/benchmark.h>
 
-#include "training/engine.h"
+#include "training/engine/engine.h"
 #include "training/state.h"
 
 namespace tutti {

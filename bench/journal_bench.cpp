@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "io/journal_reader.h"
-#include "io/journal_writer.h"
+#include "io/journal/journal_reader.h"
+#include "io/journal/journal_writer.h"
 
 namespace tutti {
 namespace {

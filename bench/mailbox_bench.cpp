@@ -6,8 +6,8 @@
 #include <chrono>
 #include <memory>
 
-#include "runtime/thread_scheduler.h"
-#include "tests/runtime/cast.h"
+#include "runtime/actor/thread_scheduler.h"
+#include "tests/runtime/actor/cast.h"
 
 namespace tutti {
 namespace {

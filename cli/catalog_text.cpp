@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "recipe/key_check.h"
 #include "runtime/error.h"
-#include "runtime/key_check.h"
 
 namespace tutti {
 namespace {

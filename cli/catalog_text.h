@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/composer_names.h"
-#include "runtime/catalog.h"
+#include "recipe/catalog.h"
 
 namespace tutti {
 

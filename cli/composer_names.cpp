@@ -46,9 +46,9 @@ ComposerNames of_data() {
        "not carried over: the first dimension of a batch's tensors is the samples"},
       {"DataSpec.split_batch", "",
        "not carried over: a batch is a tree of tensors, which is cut along the first dimension of each"},
-      {"DataSpec.batch_transforms", "training/algorithm.h",
+      {"DataSpec.batch_transforms", "training/engine/algorithm.h",
        "an algorithm that changes State::batch at AFTER_DATALOADER"},
-      {"DataSpec.microbatch_transforms", "training/algorithm.h",
+      {"DataSpec.microbatch_transforms", "training/engine/algorithm.h",
        "an algorithm that changes State::batch at BEFORE_FORWARD"},
       {"accumulate_train_batch_on_tokens", "models/model.h",
        "nothing need be set: a loss weighs by what it is a mean over (Model::loss_weight), which is the "
@@ -63,7 +63,7 @@ ComposerNames of_run() {
       {"schedulers", "[scheduler]", "one; PyTorch's may follow one another as kind = \"sequential_lr\""},
       {"step_schedulers_every_batch", "[scheduler] step",
        "of PyTorch's; Composer's schedulers are had at every batch"},
-      {"algorithm_passes", "training/engine.h", "Engine::Options::passes of a program of one's own"},
+      {"algorithm_passes", "training/engine/engine.h", "Engine::Options::passes of a program of one's own"},
       {"precision_config", "[precision]", "Composer's is for amp_fp8, which needs a GPU"},
       {"python_log_level", "",
        "not carried over: each rank's log file has every line, and warnings and errors are printed too"},
@@ -98,14 +98,14 @@ ComposerNames of_profiler() {
 
 ComposerNames of_trainer() {
   return {
-      {"Trainer", "actors/trainer.h", "for a program of one's own; `tutti train` is for recipes"},
-      {"Trainer.fit", "tutti train", "in a program of one's own Trainer::fit (actors/trainer.h)"},
+      {"Trainer", "commands/trainer.h", "for a program of one's own; `tutti train` is for recipes"},
+      {"Trainer.fit", "tutti train", "in a program of one's own Trainer::fit (commands/trainer.h)"},
       {"Trainer.fit.duration", "[train] max_duration",
-       "counted from the beginning of the run; a program trains on by the task train_on (actors/task.h)"},
+       "counted from the beginning of the run; a program trains on by the task train_on (job/task.h)"},
       {"Trainer.fit.reset_time", "[checkpoint] load_ignore_keys",
        "with load_path, [\"timestamp\"] goes on from what was trained and counts from 0"},
-      {"Trainer.eval", "tutti eval", "in a program of one's own the task evaluate_on (actors/task.h)"},
-      {"Trainer.predict", "tutti predict", "in a program of one's own the task predict_on (actors/task.h)"},
+      {"Trainer.eval", "tutti eval", "in a program of one's own the task evaluate_on (job/task.h)"},
+      {"Trainer.predict", "tutti predict", "in a program of one's own the task predict_on (job/task.h)"},
       {"Trainer.save_checkpoint", "[checkpoint] interval",
        "a run is saved at its end too, and where it is told to stop (`tutti stop`)"},
       {"Trainer.export_for_inference", "[[callbacks]] kind = \"export_for_inference\""},
@@ -118,17 +118,17 @@ ComposerNames of_cpp() {
       {"eval_forward", "models/model.h"},
       {"update_metric", "models/model.h"},
       {"get_metrics", "models/model.h"},
-      {"Algorithm", "training/algorithm.h"},
-      {"AlgorithmPass", "training/engine.h"},
-      {"Callback", "training/callback.h"},
-      {"Engine", "training/engine.h"},
-      {"Event", "training/event.h"},
-      {"Logger", "training/logger.h"},
-      {"LoggerDestination", "training/logger_destination.h"},
+      {"Algorithm", "training/engine/algorithm.h"},
+      {"AlgorithmPass", "training/engine/engine.h"},
+      {"Callback", "training/engine/callback.h"},
+      {"Engine", "training/engine/engine.h"},
+      {"Event", "training/engine/event.h"},
+      {"Logger", "training/engine/logger.h"},
+      {"LoggerDestination", "training/loggers/logger_destination.h"},
       {"State", "training/state.h"},
-      {"Time", "training/time.h"},
-      {"TimeUnit", "training/time.h"},
-      {"Timestamp", "training/timestamp.h"},
+      {"Time", "training/time/time.h"},
+      {"TimeUnit", "training/time/time.h"},
+      {"Timestamp", "training/time/timestamp.h"},
       {"soft_cross_entropy", "models/losses/cross_entropy.h"},
       {"binary_cross_entropy_with_logits", "models/losses/cross_entropy.h"},
       {"DiceLoss", "models/losses/dice_loss.h"},
@@ -397,7 +397,7 @@ ComposerNames of_functions() {
                                        "set_batch_sequence_length",
                                        "should_selective_backprop",
                                        "smooth_labels"});
-  names.push_back({"apply_gradient_clipping", "algorithms/gradient_clipping.h"});
+  names.push_back({"apply_gradient_clipping", "algorithms/loop/gradient_clipping.h"});
   return names;
 }
 

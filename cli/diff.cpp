@@ -1,9 +1,9 @@
 #include <cstdio>
 #include <memory>
 
+#include "analysis/run_diff.h"
 #include "cli/commands.h"
 #include "cli/recipe_request.h"
-#include "io/run_diff.h"
 
 namespace tutti {
 namespace {

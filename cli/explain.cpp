@@ -1,10 +1,10 @@
 #include <cstdio>
 
-#include "actors/recipe_catalogs.h"
 #include "cli/catalog_text.h"
 #include "cli/commands.h"
 #include "cli/composer_names.h"
 #include "cli/recipe_markdown.h"
+#include "job/recipe_catalogs.h"
 #include "runtime/error.h"
 
 namespace tutti {

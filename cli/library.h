@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cli/entry.h"
+#include "commands/entry.h"
 
 namespace tutti {
 

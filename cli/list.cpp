@@ -1,8 +1,8 @@
 #include <cstdio>
 
-#include "actors/recipe_catalogs.h"
 #include "cli/catalog_text.h"
 #include "cli/commands.h"
+#include "job/recipe_catalogs.h"
 
 namespace tutti {
 

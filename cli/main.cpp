@@ -10,7 +10,7 @@
 #include "cli/commands.h"
 #include "cli/recipe_request.h"
 #include "runtime/error.h"
-#include "runtime/launcher.h"
+#include "runtime/process/launcher.h"
 
 namespace tutti {
 namespace {

@@ -1,6 +1,6 @@
 #include "cli/recipe_markdown.h"
 
-#include "runtime/key_check.h"
+#include "recipe/key_check.h"
 
 namespace tutti {
 namespace {

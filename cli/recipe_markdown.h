@@ -3,7 +3,7 @@
 #include <span>
 #include <string>
 
-#include "runtime/catalog.h"
+#include "recipe/catalog.h"
 
 namespace tutti {
 

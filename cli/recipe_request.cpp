@@ -1,9 +1,9 @@
 #include "cli/recipe_request.h"
 
-#include "actors/recipe_catalogs.h"
 #include "cli/library.h"
-#include "io/recipe.h"
-#include "runtime/launcher.h"
+#include "job/recipe_catalogs.h"
+#include "recipe/toml_reader.h"
+#include "runtime/process/launcher.h"
 
 namespace tutti {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/entry.h"
+#include "commands/entry.h"
 
 namespace tutti {
 

@@ -1,7 +1,7 @@
 #include <cstdio>
 
-#include "actors/stop_request.h"
 #include "cli/commands.h"
+#include "job/run_paths.h"
 #include "runtime/disk.h"
 #include "runtime/error.h"
 

@@ -1,4 +1,4 @@
-#include "io/timeline.h"
+#include "analysis/timeline.h"
 
 #include <cstdio>
 #include <memory>

@@ -28,7 +28,8 @@ if(TARGET tutti)
   endif()
   install(TARGETS tutti RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
-foreach(folder runtime tensors io data collectives models training sharding algorithms actors sim)
+foreach(folder runtime recipe tensors io analysis data collectives models training sharding algorithms job
+               actors sim commands)
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tutti
           FILES_MATCHING PATTERN "*.h")
 endforeach()

@@ -38,7 +38,7 @@ function(tutti_cuda_library)
     ${CMAKE_SOURCE_DIR}/collectives/nccl/entry.cpp
     ${CMAKE_SOURCE_DIR}/collectives/nccl/group.cpp
     ${CMAKE_SOURCE_DIR}/collectives/nccl/header_check.cpp
-    ${CMAKE_SOURCE_DIR}/tensors/cuda_device.cu)
+    ${CMAKE_SOURCE_DIR}/tensors/cuda/device.cu)
   tutti_stamp(tutti_cuda)
   target_include_directories(tutti_cuda SYSTEM PRIVATE ${TUTTI_NCCL_INCLUDE}
                                                        ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})

@@ -1,6 +1,6 @@
 #include "data/catalog.h"
 
-#include "runtime/plugin_entry.h"
+#include "recipe/plugin_entry.h"
 
 namespace tutti {
 namespace {
@@ -116,7 +116,7 @@ Catalog data_catalog(const char* section, const char* doc, std::vector<Key> keys
                       tokens(),
                       synthetic(),
                       plugin_entry("dataset"),
-                      {"program", "What the program that trains brings along (actors/trainer.h)."}}};
+                      {"program", "What the program that trains brings along (commands/trainer.h)."}}};
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/catalog.h"
+#include "recipe/catalog.h"
 
 namespace tutti {
 

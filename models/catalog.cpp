@@ -1,6 +1,6 @@
 #include "models/catalog.h"
 
-#include "runtime/plugin_entry.h"
+#include "recipe/plugin_entry.h"
 
 namespace tutti {
 namespace {
@@ -91,7 +91,7 @@ Catalog model_catalog() {
                       gpt(),
                       sequential(),
                       plugin_entry("model"),
-                      {"program", "What the program that trains brings along (actors/trainer.h)."}}};
+                      {"program", "What the program that trains brings along (commands/trainer.h)."}}};
 }
 
 }  // namespace tutti

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "models/generation.h"
-#include "models/layer.h"
+#include "models/layers/layer.h"
 #include "models/metric.h"
 
 namespace tutti {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "io/run_state.h"
-#include "runtime/setting.h"
+#include "io/checkpoint/run_state.h"
+#include "recipe/setting.h"
 
 namespace tutti {
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "models/layer.h"
-#include "runtime/setting.h"
+#include "models/layers/layer.h"
+#include "recipe/setting.h"
 
 namespace tutti {
 

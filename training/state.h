@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "tensors/tree.h"
-#include "training/closure.h"
-#include "training/schedule.h"
-#include "training/timestamp.h"
+#include "training/optimizers/closure.h"
+#include "training/schedules/schedule.h"
+#include "training/time/timestamp.h"
 #include "training/trainee.h"
 
 namespace tutti {

@@ -9,7 +9,7 @@
 #include <set>
 #include <sstream>
 
-#include "io/weights.h"
+#include "io/checkpoint/weights.h"
 #include "runtime/error.h"
 #include "tensors/torch_error.h"
 

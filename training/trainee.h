@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "io/checkpoint.h"
-#include "models/factory.h"
+#include "io/checkpoint/checkpoint.h"
 #include "models/model.h"
-#include "runtime/setting.h"
+#include "models/zoo/factory.h"
+#include "recipe/setting.h"
 #include "tensors/sample_spec.h"
-#include "training/optimizer.h"
+#include "training/optimizers/optimizer.h"
 #include "training/precision.h"
 
 namespace tutti {

@@ -1,6 +1,6 @@
 #include "collectives/mpi/group_factory.h"
 
-#include "collectives/local_group.h"
+#include "collectives/local/group.h"
 #include "collectives/mpi/group.h"
 
 namespace tutti {

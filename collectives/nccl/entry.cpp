@@ -1,7 +1,7 @@
 #include "collectives/nccl/entry.h"
 
 #include "collectives/nccl/group.h"
-#include "tensors/cuda_device.h"
+#include "tensors/cuda/device.h"
 
 extern "C" int tutti_cuda_device_count() { return static_cast<int>(tutti::cuda_devices().size()); }
 

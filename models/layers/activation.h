@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "models/layer.h"
+#include "models/layers/layer.h"
 
 namespace tutti {
 

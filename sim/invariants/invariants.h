@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "actors/job.h"
+#include "job/job.h"
 #include "runtime/time_point.h"
-#include "sim/fault_plan.h"
-#include "sim/history.h"
-#include "sim/known_checkpoints.h"
-#include "sim/sim_disk.h"
+#include "sim/environment/sim_disk.h"
+#include "sim/faults/fault_plan.h"
+#include "sim/invariants/history.h"
+#include "sim/invariants/known_checkpoints.h"
 
 namespace tutti {
 

@@ -4,7 +4,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "io/json_line.h"
+#include "io/formats/json_line.h"
 #include "sim/invariants/invariants.h"
 
 namespace tutti {

@@ -1,4 +1,4 @@
-#include "actors/train_step.h"
+#include "actors/compute/train_step.h"
 #include "sim/invariants/invariants.h"
 
 namespace tutti {

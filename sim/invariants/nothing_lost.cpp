@@ -1,8 +1,8 @@
 #include <algorithm>
 
+#include "sim/faults/scarce_listeners.h"
 #include "sim/invariants/invariants.h"
-#include "sim/scarce_listeners.h"
-#include "training/event.h"
+#include "training/engine/event.h"
 
 namespace tutti {
 namespace {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "actors/job.h"
-#include "training/algorithm.h"
+#include "job/job.h"
+#include "training/engine/algorithm.h"
 #include "training/state.h"
 
 namespace tutti {

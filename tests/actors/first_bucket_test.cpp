@@ -2,15 +2,15 @@
 
 #include <set>
 
-#include "actors/recipe_catalogs.h"
-#include "actors/world.h"
+#include "actors/rank.h"
 #include "collectives/mpi/group.h"
 #include "collectives/mpi/transport.h"
 #include "collectives/mpi/world.h"
 #include "collectives/text_exchange.h"
-#include "io/recipe.h"
-#include "runtime/resolve.h"
-#include "runtime/thread_scheduler.h"
+#include "job/recipe_catalogs.h"
+#include "recipe/resolve.h"
+#include "recipe/toml_reader.h"
+#include "runtime/actor/thread_scheduler.h"
 #include "tests/runtime/scratch.h"
 
 namespace tutti {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "commands/local_train.h"
 #include "runtime/error.h"
-#include "sim/local_run.h"
 #include "tests/actors/sleeping_world.h"
 
 namespace tutti {

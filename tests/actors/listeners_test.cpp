@@ -3,8 +3,8 @@
 
 #include <sstream>
 
-#include "actors/inspect.h"
-#include "sim/local_run.h"
+#include "commands/inspect.h"
+#include "commands/local_train.h"
 #include "tests/actors/sleeping_world.h"
 #include "training/state.h"
 

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <sstream>
 
-#include "actors/world.h"
-#include "collectives/local_group.h"
-#include "io/json_line.h"
-#include "sim/local_transport.h"
-#include "sim/sim_scheduler.h"
+#include "actors/rank.h"
+#include "collectives/local/group.h"
+#include "io/formats/json_line.h"
+#include "sim/environment/local_transport.h"
+#include "sim/environment/sim_scheduler.h"
 #include "tensors/meter.h"
 #include "tensors/process_state.h"
 #include "tests/actors/sleeping_world.h"

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "actors/job.h"
+#include "job/job.h"
 #include "runtime/recorder.h"
 
 namespace tutti {
 
-// Ranks of one process, as sim/local_run makes them, whose allocations fail where the test says; what they
-// came to, and what they said of it.
+// Ranks of one process, as commands/local_train makes them, whose allocations fail where the test says; what
+// they came to, and what they said of it.
 struct MemoryWorld {
   std::string recipe;
   int ranks = 2;

@@ -4,10 +4,10 @@
 #include <iterator>
 #include <sstream>
 
-#include "actors/check.h"
-#include "actors/heartbeat.h"
+#include "actors/messages/heartbeat.h"
+#include "commands/check.h"
+#include "commands/local_train.h"
 #include "runtime/error.h"
-#include "sim/local_run.h"
 #include "tests/actors/memory_world.h"
 #include "tests/actors/sleeping_world.h"
 #include "training/loggers/in_memory.h"

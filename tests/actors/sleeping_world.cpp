@@ -7,12 +7,12 @@
 #include <cmath>
 #include <thread>
 
-#include "actors/recipe_catalogs.h"
-#include "collectives/local_group.h"
-#include "io/recipe.h"
+#include "collectives/local/group.h"
+#include "job/recipe_catalogs.h"
+#include "recipe/resolve.h"
+#include "recipe/toml_reader.h"
+#include "runtime/actor/thread_scheduler.h"
 #include "runtime/lone_transport.h"
-#include "runtime/resolve.h"
-#include "runtime/thread_scheduler.h"
 
 namespace tutti {
 namespace {

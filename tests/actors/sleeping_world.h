@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/world.h"
+#include "actors/rank.h"
 #include "runtime/recorder.h"
 #include "tests/runtime/scratch.h"
 

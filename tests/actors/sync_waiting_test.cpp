@@ -6,12 +6,12 @@
 #include <deque>
 
 #include "actors/sync.h"
-#include "collectives/local_group.h"
-#include "io/control_events.h"
+#include "collectives/local/group.h"
+#include "io/journal/control_events.h"
+#include "runtime/actor/thread_scheduler.h"
 #include "runtime/lone_transport.h"
-#include "runtime/thread_scheduler.h"
-#include "sim/sim_scheduler.h"
-#include "tests/runtime/scripted_actor.h"
+#include "sim/environment/sim_scheduler.h"
+#include "tests/runtime/actor/scripted_actor.h"
 
 namespace tutti {
 namespace {

@@ -1,12 +1,12 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "actors/inspect.h"
-#include "io/checkpoint.h"
+#include "commands/inspect.h"
+#include "commands/local_train.h"
+#include "io/checkpoint/checkpoint.h"
 #include "models/model.h"
-#include "sim/local_run.h"
 #include "tests/actors/sleeping_world.h"
-#include "training/engine.h"
+#include "training/engine/engine.h"
 #include "training/state.h"
 
 namespace tutti {

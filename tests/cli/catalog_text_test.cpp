@@ -5,8 +5,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "actors/recipe_catalogs.h"
 #include "cli/recipe_markdown.h"
+#include "job/recipe_catalogs.h"
 #include "runtime/error.h"
 
 namespace tutti {

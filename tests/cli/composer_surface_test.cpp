@@ -8,12 +8,12 @@
 #include <set>
 #include <sstream>
 
-#include "actors/recipe_catalogs.h"
 #include "cli/catalog_text.h"
 #include "cli/composer_names.h"
+#include "job/recipe_catalogs.h"
+#include "recipe/key_check.h"
 #include "runtime/error.h"
-#include "runtime/key_check.h"
-#include "training/event.h"
+#include "training/engine/event.h"
 
 namespace tutti {
 namespace {

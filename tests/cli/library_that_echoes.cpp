@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "cli/entry.h"
+#include "commands/entry.h"
 #include "runtime/error.h"
 
 extern "C" int tutti_run(const TuttiRequest* request) {

@@ -5,8 +5,8 @@
 #include <regex>
 #include <set>
 
+#include "tests/actors/compute/second_pass.h"
 #include "tests/actors/memory_world.h"
-#include "tests/actors/second_pass.h"
 #include "tests/golden/golden_file.h"
 #include "tests/golden/golden_json.h"
 #include "tests/golden/not_built.h"

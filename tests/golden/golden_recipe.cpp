@@ -10,6 +10,8 @@
 #include "algorithms/catalog.h"
 #include "tests/golden/composer_names.h"
 #include "training/catalog.h"
+#include "training/optimizers/catalog.h"
+#include "training/schedules/catalog.h"
 
 namespace tutti {
 namespace {

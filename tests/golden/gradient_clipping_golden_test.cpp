@@ -1,9 +1,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "actors/recipe_catalogs.h"
-#include "algorithms/gradient_clipping.h"
-#include "io/recipe.h"
+#include "algorithms/loop/gradient_clipping.h"
+#include "job/recipe_catalogs.h"
+#include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "tests/golden/golden_file.h"
 

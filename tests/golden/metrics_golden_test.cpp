@@ -3,7 +3,7 @@
 
 #include "runtime/error.h"
 #include "tests/golden/golden_file.h"
-#include "tests/recipes/section.h"
+#include "tests/recipe/section.h"
 #include "training/metrics/factory.h"
 
 namespace tutti {

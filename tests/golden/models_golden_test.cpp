@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include "models/gpt.h"
-#include "models/mlp.h"
-#include "models/resnet_cifar.h"
+#include "models/zoo/gpt.h"
+#include "models/zoo/mlp.h"
+#include "models/zoo/resnet_cifar.h"
 #include "tests/golden/golden_file.h"
 
 namespace tutti {

@@ -4,8 +4,8 @@
 #include "runtime/error.h"
 #include "tests/golden/composer_names.h"
 #include "tests/golden/golden_file.h"
-#include "tests/recipes/section.h"
-#include "training/optimizer.h"
+#include "tests/recipe/section.h"
+#include "training/optimizers/optimizer.h"
 
 namespace tutti {
 namespace {

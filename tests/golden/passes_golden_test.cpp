@@ -6,7 +6,7 @@
 
 #include "tests/golden/golden_file.h"
 #include "tests/golden/golden_json.h"
-#include "training/engine.h"
+#include "training/engine/engine.h"
 #include "training/state.h"
 
 namespace tutti {

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "runtime/error.h"
-#include "training/time_text.h"
+#include "training/time/time_text.h"
 
 namespace tutti {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <variant>
 
-#include "training/timestamp.h"
+#include "training/time/timestamp.h"
 
 namespace tutti {
 

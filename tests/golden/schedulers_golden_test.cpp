@@ -4,8 +4,8 @@
 #include "runtime/error.h"
 #include "tests/golden/composer_names.h"
 #include "tests/golden/golden_file.h"
-#include "tests/recipes/section.h"
-#include "training/schedule.h"
+#include "tests/recipe/section.h"
+#include "training/schedules/schedule.h"
 
 namespace tutti {
 namespace {

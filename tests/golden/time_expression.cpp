@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "runtime/error.h"
-#include "training/time_text.h"
+#include "training/time/time_text.h"
 
 namespace tutti {
 namespace {

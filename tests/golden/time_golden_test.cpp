@@ -6,7 +6,7 @@
 #include "tests/golden/golden_file.h"
 #include "tests/golden/golden_json.h"
 #include "tests/golden/time_expression.h"
-#include "training/time_text.h"
+#include "training/time/time_text.h"
 
 namespace tutti {
 namespace {

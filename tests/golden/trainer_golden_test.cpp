@@ -6,13 +6,13 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "io/checkpoint.h"
-#include "io/hdf5_writer.h"
-#include "io/run_state.h"
-#include "io/safetensors.h"
+#include "commands/local_train.h"
+#include "io/checkpoint/checkpoint.h"
+#include "io/checkpoint/run_state.h"
+#include "io/formats/safetensors.h"
+#include "io/hdf5/hdf5_writer.h"
 #include "runtime/disk.h"
 #include "runtime/error.h"
-#include "sim/local_run.h"
 #include "tests/actors/sleeping_world.h"
 #include "tests/golden/golden_file.h"
 #include "tests/golden/golden_recipe.h"

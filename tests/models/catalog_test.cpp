@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "models/factory.h"
-#include "tests/recipes/section.h"
+#include "models/zoo/factory.h"
+#include "tests/recipe/section.h"
 
 namespace tutti {
 namespace {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "models/gpt.h"
+#include "models/zoo/gpt.h"
 
 namespace tutti {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <map>
 
-#include "models/gpt.h"
-#include "models/mlp.h"
+#include "models/zoo/gpt.h"
+#include "models/zoo/mlp.h"
 
 namespace tutti {
 namespace {

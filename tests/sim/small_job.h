@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "actors/recipe_catalogs.h"
-#include "io/recipe.h"
+#include "job/recipe_catalogs.h"
+#include "recipe/toml_reader.h"
 
 namespace tutti {
 

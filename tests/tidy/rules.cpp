@@ -16,6 +16,12 @@ SourceTree two(const std::string& path, const std::string& text, const std::stri
   return {parse_source(path, text), parse_source(path2, text2)};
 }
 
+SourceTree rooms_of_one_folder(int number) {
+  SourceTree tree;
+  for (int i = 0; i < number; ++i) tree.push_back(parse_source("io/room" + std::to_string(i) + ".h", ""));
+  return tree;
+}
+
 const std::string kIncludesIo = "#include \"io/a.h\"\n";
 
 }  // namespace
@@ -36,6 +42,8 @@ const std::vector<TidyRule>& tidy_rules() {
       {"IncludesFollowTheTable", forbidden_folders, one("models/a.cpp", kIncludesIo)},
       {"NoTwoFoldersIncludeEachOther", mutual_folders,
        two("data/a.cpp", kIncludesIo, "io/a.cpp", "#include \"data/a.h\"\n")},
+      {"NorDoSubfolders", mutual_folders,
+       two("io/a/a.cpp", "#include \"io/b/b.h\"\n", "io/b/b.cpp", "#include \"io/a/a.h\"\n")},
       {"ThirdPartiesStayAtHome", third_party_outside_its_home,
        one("cli/train.cpp", "#include <ATen/ATen.h>\n")},
       {"IncludesStartAtTheRoot", includes_not_from_the_root,
@@ -43,6 +51,7 @@ const std::vector<TidyRule>& tidy_rules() {
       {"OwnHeaderComesFirst", own_header_not_first, two("io/b.h", "", "io/b.cpp", "#include <map>\n")},
       {"SourcesAreListed", unlisted_sources, two("io/b.cpp", "", "io/CMakeLists.txt", "# b.cpp\n")},
       {"FoldersAreAdded", unlisted_folders, two("io/CMakeLists.txt", "", "CMakeLists.txt", "sim\n")},
+      {"FoldersHaveFewRooms", crowded_folders, rooms_of_one_folder(21)},
   };
   return rules;
 }

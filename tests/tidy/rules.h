@@ -40,5 +40,6 @@ Findings own_header_not_first(const SourceTree& tree);
 // rules_of_build.cpp
 Findings unlisted_sources(const SourceTree& tree);
 Findings unlisted_folders(const SourceTree& tree);
+Findings crowded_folders(const SourceTree& tree);
 
 }  // namespace tutti

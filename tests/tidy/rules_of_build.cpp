@@ -73,4 +73,20 @@ Findings unlisted_folders(const SourceTree& tree) {
   return findings;
 }
 
+// A room is a pair of files, or one without the other.
+Findings crowded_folders(const SourceTree& tree) {
+  constexpr std::size_t kRooms = 20;
+  std::map<std::string, std::set<std::string>> rooms;
+  for (const SourceFile& file : tree) {
+    if (!file.is_cpp() || file.folder() == "tests") continue;
+    const fs::path path = file.path;
+    rooms[path.parent_path()].insert(path.stem());
+  }
+  Findings findings;
+  for (const auto& [folder, names] : rooms) {
+    if (names.size() > kRooms) findings.push_back(folder + " has " + std::to_string(names.size()) + " rooms");
+  }
+  return findings;
+}
+
 }  // namespace tutti

@@ -1,15 +1,19 @@
-#include "training/catalog.h"
+
+#include "training/callbacks/catalog.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <cctype>
 
-#include "tests/recipes/section.h"
+#include "tests/recipe/section.h"
 #include "training/callbacks/factory.h"
+#include "training/metrics/catalog.h"
 #include "training/metrics/factory.h"
-#include "training/optimizer.h"
-#include "training/schedule.h"
+#include "training/optimizers/catalog.h"
+#include "training/optimizers/optimizer.h"
+#include "training/schedules/catalog.h"
+#include "training/schedules/schedule.h"
 
 namespace tutti {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "io/recipe.h"
-#include "runtime/resolve.h"
+#include "recipe/resolve.h"
+#include "recipe/toml_reader.h"
 #include "training/catalog.h"
 
 namespace tutti {

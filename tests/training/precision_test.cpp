@@ -3,10 +3,10 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "io/recipe.h"
 #include "models/layers/batch_norm2d.h"
+#include "recipe/resolve.h"
+#include "recipe/toml_reader.h"
 #include "runtime/error.h"
-#include "runtime/resolve.h"
 #include "tensors/autocast.h"
 #include "training/catalog.h"
 

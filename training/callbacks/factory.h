@@ -1,8 +1,8 @@
 #pragma once
 
+#include "recipe/setting.h"
 #include "runtime/disk.h"
-#include "runtime/setting.h"
-#include "training/engine.h"
+#include "training/engine/engine.h"
 
 namespace tutti {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "io/json_line.h"
+#include "io/formats/json_line.h"
 
 namespace tutti {
 namespace {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/child_process.h"
+#include "runtime/process/child_process.h"
 #include "training/loggers/json_lines.h"
 
 namespace tutti {

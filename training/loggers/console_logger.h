@@ -7,7 +7,7 @@
 #include <string>
 
 #include "runtime/terminal_output.h"
-#include "training/logger_destination.h"
+#include "training/loggers/logger_destination.h"
 
 namespace tutti {
 

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "runtime/placeholders.h"
+#include "recipe/placeholders.h"
 #include "training/loggers/command_logger.h"
 #include "training/loggers/console_logger.h"
 #include "training/loggers/file_logger.h"

@@ -4,12 +4,12 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/child_process.h"
+#include "recipe/setting.h"
 #include "runtime/clock.h"
 #include "runtime/disk.h"
 #include "runtime/log.h"
-#include "runtime/setting.h"
-#include "training/logger_destination.h"
+#include "runtime/process/child_process.h"
+#include "training/loggers/logger_destination.h"
 
 namespace tutti {
 

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "io/json_line.h"
-#include "runtime/put_in.h"
+#include "io/formats/json_line.h"
+#include "recipe/put_in.h"
 
 namespace tutti {
 namespace {

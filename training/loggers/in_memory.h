@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "training/log_entry.h"
+#include "training/loggers/log_entry.h"
 
 namespace tutti {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "training/logger_destination.h"
+#include "training/loggers/logger_destination.h"
 
 namespace tutti {
 

@@ -2,10 +2,10 @@
 
 #include <cstdio>
 
-#include "io/png.h"
+#include "io/formats/png.h"
 #include "runtime/error.h"
-#include "training/logged_images.h"
 #include "training/loggers/file_logger.h"
+#include "training/loggers/logged_images.h"
 
 namespace tutti {
 namespace {

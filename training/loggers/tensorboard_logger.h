@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "io/event_file.h"
+#include "io/formats/event_file.h"
 #include "runtime/clock.h"
 #include "runtime/disk.h"
-#include "training/logger_destination.h"
+#include "training/loggers/logger_destination.h"
 
 namespace tutti {
 

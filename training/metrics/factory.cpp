@@ -10,10 +10,10 @@
 
 #include "models/losses/cross_entropy.h"
 #include "models/losses/dice_loss.h"
+#include "recipe/resolve_section.h"
 #include "runtime/error.h"
-#include "runtime/resolve_section.h"
-#include "training/catalog.h"
 #include "training/metrics/binary_f1_score.h"
+#include "training/metrics/catalog.h"
 #include "training/metrics/cross_entropy.h"
 #include "training/metrics/language_cross_entropy.h"
 #include "training/metrics/loss_metric.h"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "models/metric.h"
-#include "runtime/setting.h"
+#include "recipe/setting.h"
 
 namespace tutti {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "runtime/setting.h"
+#include "recipe/setting.h"
 
 namespace tutti {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "training/schedule.h"
+#include "training/schedules/schedule.h"
 
 namespace tutti {
 

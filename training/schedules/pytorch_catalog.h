@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "runtime/catalog.h"
+#include "recipe/catalog.h"
 
 namespace tutti {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "training/schedule.h"
+#include "training/schedules/schedule.h"
 
 namespace tutti {
 

@@ -6,9 +6,9 @@
 #include <map>
 #include <string>
 
-#include "tests/recipes/section.h"
-#include "training/callback.h"
-#include "training/catalog.h"
+#include "tests/recipe/section.h"
+#include "training/engine/callback.h"
+#include "training/optimizers/catalog.h"
 #include "training/state.h"
 
 namespace tutti {

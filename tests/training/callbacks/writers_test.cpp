@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "io/safetensors.h"
+#include "io/formats/safetensors.h"
 #include "tests/runtime/scratch.h"
 #include "tests/training/callbacks/by_hand.h"
 #include "training/callbacks/writers/export_for_inference.h"

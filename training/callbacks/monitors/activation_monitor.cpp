@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "io/json_line.h"
+#include "io/formats/json_line.h"
 #include "training/state.h"
 
 namespace tutti {

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "tensors/tree.h"
-#include "training/callback.h"
 #include "training/callbacks/writers/due.h"
+#include "training/engine/callback.h"
 
 namespace tutti {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "training/callback.h"
+#include "training/engine/callback.h"
 
 namespace tutti {
 

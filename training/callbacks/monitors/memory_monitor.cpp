@@ -1,6 +1,6 @@
 #include "training/callbacks/monitors/memory_monitor.h"
 
-#include "runtime/put_in.h"
+#include "recipe/put_in.h"
 #include "tensors/meter.h"
 #include "training/state.h"
 

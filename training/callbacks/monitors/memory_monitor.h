@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/setting.h"
-#include "training/callback.h"
+#include "recipe/setting.h"
+#include "training/engine/callback.h"
 
 namespace tutti {
 

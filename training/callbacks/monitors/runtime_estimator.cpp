@@ -1,6 +1,6 @@
 #include "training/callbacks/monitors/runtime_estimator.h"
 
-#include "io/json_line.h"
+#include "io/formats/json_line.h"
 #include "runtime/error.h"
 #include "training/callbacks/monitors/seconds_in.h"
 #include "training/state.h"

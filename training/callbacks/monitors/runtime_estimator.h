@@ -3,7 +3,7 @@
 #include <map>
 #include <optional>
 
-#include "training/callback.h"
+#include "training/engine/callback.h"
 
 namespace tutti {
 

@@ -2,7 +2,7 @@
 
 #include <deque>
 
-#include "training/callback.h"
+#include "training/engine/callback.h"
 
 namespace tutti {
 

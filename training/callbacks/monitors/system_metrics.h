@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "training/logger.h"
+#include "training/engine/logger.h"
 
 namespace tutti {
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "training/callback.h"
 #include "training/callbacks/monitors/system_metrics.h"
+#include "training/engine/callback.h"
 
 namespace tutti {
 

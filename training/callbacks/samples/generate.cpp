@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "io/json_line.h"
+#include "io/formats/json_line.h"
 #include "runtime/utf8.h"
 #include "tensors/autocast.h"
 #include "training/state.h"

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "models/generation.h"
-#include "runtime/setting.h"
-#include "training/callback.h"
+#include "recipe/setting.h"
 #include "training/callbacks/writers/due.h"
+#include "training/engine/callback.h"
 
 namespace tutti {
 

@@ -3,8 +3,8 @@
 #include <sstream>
 #include <utility>
 
-#include "io/json_line.h"
-#include "training/logged_images.h"
+#include "io/formats/json_line.h"
+#include "training/loggers/logged_images.h"
 #include "training/state.h"
 
 namespace tutti {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/setting.h"
-#include "training/callback.h"
+#include "recipe/setting.h"
 #include "training/callbacks/writers/due.h"
+#include "training/engine/callback.h"
 
 namespace tutti {
 

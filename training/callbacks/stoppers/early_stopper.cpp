@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "io/json_line.h"
+#include "io/formats/json_line.h"
 #include "runtime/error.h"
 
 namespace tutti {

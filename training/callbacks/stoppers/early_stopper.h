@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "training/callback.h"
 #include "training/callbacks/stoppers/watched_metric.h"
+#include "training/engine/callback.h"
 
 namespace tutti {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/catalog.h"
+#include "recipe/catalog.h"
 #include "runtime/error.h"
 #include "runtime/lower_case.h"
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "runtime/setting.h"
+#include "recipe/setting.h"
 #include "training/state.h"
 
 namespace tutti {

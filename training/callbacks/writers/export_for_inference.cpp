@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "io/safetensors.h"
+#include "io/formats/safetensors.h"
 #include "runtime/error.h"
 #include "training/callbacks/writers/file_names.h"
 #include "training/state.h"

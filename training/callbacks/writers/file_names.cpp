@@ -5,8 +5,8 @@
 #include <map>
 #include <span>
 
+#include "recipe/put_in.h"
 #include "runtime/error.h"
-#include "runtime/put_in.h"
 
 namespace tutti {
 

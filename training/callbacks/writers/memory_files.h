@@ -3,8 +3,8 @@
 #include <string>
 
 #include "runtime/disk.h"
-#include "training/callback.h"
 #include "training/callbacks/writers/due.h"
+#include "training/engine/callback.h"
 
 namespace tutti {
 

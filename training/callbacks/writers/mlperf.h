@@ -5,12 +5,12 @@
 #include <optional>
 #include <string>
 
-#include "io/json_line.h"
+#include "io/formats/json_line.h"
 #include "io/line_file.h"
+#include "recipe/setting.h"
 #include "runtime/disk.h"
-#include "runtime/setting.h"
-#include "training/callback.h"
 #include "training/callbacks/stoppers/watched_metric.h"
+#include "training/engine/callback.h"
 
 namespace tutti {
 

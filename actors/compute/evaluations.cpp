@@ -1,0 +1,128 @@
+#include "actors/compute/evaluations.h"
+
+#include <ATen/ops/scalar_tensor.h>
+
+#include <algorithm>
+
+#include "actors/messages/messages.h"
+#include "io/journal/journal_steps.h"
+#include "tensors/memory_attempt.h"
+#include "tensors/shortage.h"
+
+namespace tutti {
+
+Evaluations::Evaluations(State& state, const std::vector<Evaluator>& evaluators, const RankActors& cast,
+                         Recorder& recorder, Events events)
+    : state_(state), evaluators_(evaluators), cast_(cast), recorder_(recorder), events_(std::move(events)) {
+  const auto digest = [&](std::string_view what, const std::string& label) {
+    return TensorsDigest(std::string(what) + label, recorder, TensorsDigest::kWhole);
+  };
+  for (const auto& one : evaluators)
+    digests_.push_back({digest(kEvaluationBatch, one.label), digest(kEvaluationMetrics, one.label)});
+}
+
+void Evaluations::plan(const Setting& recipe, const Time& whole) {
+  every_.clear();
+  for (const auto& evaluator : evaluators_)
+    every_.emplace_back(evaluator.interval(recipe), whole, state_.dataloader_len);
+}
+
+Evaluations::Labels Evaluations::due(const std::function<bool(const Interval& every)>& fires) const {
+  Labels labels;
+  for (std::size_t e = 0; e < every_.size(); ++e)
+    if (fires(every_[e])) labels.push_back(evaluators_[e].label);
+  return labels;
+}
+
+Evaluations::Labels Evaluations::due_at_batch_end(const Timestamp& before) const {
+  return due([&](const Interval& every) { return every.at_batch_end(before, state_.timestamp); });
+}
+
+Evaluations::Labels Evaluations::due_at_epoch_end(const Timestamp& before) const {
+  return due([&](const Interval& every) { return every.at_epoch_end(before, state_.timestamp); });
+}
+
+Evaluations::Labels Evaluations::due_at_the_end() const {
+  Labels labels = due([](const Interval& every) { return every.fires(); });
+  std::erase_if(labels, [&](const std::string& label) {
+    const auto found = done_at_.find(label);
+    return found != done_at_.end() && found->second == state_.timestamp.batch;
+  });
+  return labels;
+}
+
+std::optional<LoggedMetrics> Evaluations::run(Context& context, Engine& engine, const Labels& labels,
+                                              bool standalone) {
+  const Event begin = standalone ? Event::kEvalStandaloneStart : Event::kEvalBeforeAll;
+  const Event end = standalone ? Event::kEvalStandaloneEnd : Event::kEvalAfterAll;
+  events_.run(context, begin);
+  std::optional<LoggedMetrics> found;
+  try {
+    found = run_all(context, engine, labels);
+  } catch (const TooLarge&) {
+    events_.undo(context, begin, end);
+    throw;
+  }
+  if (!found) {
+    events_.undo(context, begin, end);
+    return found;
+  }
+  events_.run(context, end);
+  for (const auto& label : labels) done_at_[label] = state_.timestamp.batch;
+  return found;
+}
+
+std::optional<LoggedMetrics> Evaluations::run_all(Context& context, Engine& engine, const Labels& labels) {
+  LoggedMetrics all;
+  for (std::size_t e = 0; e < evaluators_.size(); ++e) {
+    if (std::ranges::count(labels, evaluators_[e].label) == 0) continue;
+    const auto metrics = run_one(context, engine, e);
+    if (!metrics) return std::nullopt;
+    all.insert(all.end(), metrics->begin(), metrics->end());
+  }
+  return all;
+}
+
+std::optional<LoggedMetrics> Evaluations::run_one(Context& context, Engine& engine, std::size_t which) {
+  const Evaluator& evaluator = evaluators_[which];
+  const ActorId loader = cast_.eval_loaders[which];
+  auto next = context.request<BatchReady>(loader, LoadBatch{{0, 0}});
+  EvalHooks hooks;
+  hooks.fetch = [&](int64_t index) -> std::optional<EvalPart> {
+    recorder_.record({context.now(), "compute", "evaluation", state_.timestamp.batch, index});
+    BatchReady ready = next.wait();
+    if (ready.stopped) return std::nullopt;
+    if (recorder_.digests()) digests_[which].batch.take(state_.timestamp.batch, ready.batch.leaves());
+    if (index + 1 < evaluator.batches) next = context.request<BatchReady>(loader, LoadBatch{{0, index + 1}});
+    return EvalPart{std::move(ready.batch), ready.global_samples};
+  };
+  hooks.sum_over_ranks = [&](const at::Tensor& values) {
+    context.ask<Summed>(cast_.sync, SumDoubles{values});
+  };
+  hooks.stopwatch = [&, began = context.now()] {
+    return state_.rank == 0 ? recorder_.answer("evaluation seconds", tutti::seconds(context.now() - began))
+                            : 0.0;
+  };
+  hooks.attempt = [&](const std::function<void()>& work) {
+    auto shortage = MemoryAttempt(recorder_, state_.memory_slot).run(work);
+    if (shortage)
+      recorder_.record({context.now(), "compute", "out of memory at allocation", state_.timestamp.batch});
+    return shortage;
+  };
+  hooks.run_event = [&](Event event) { events_.run(context, event); };
+  hooks.undo = [&] { events_.undo(context, Event::kEvalStart, Event::kEvalEnd); };
+  auto metrics = evaluate(state_, engine, evaluator, hooks);
+  seconds_ += state_.eval_timestamp.total_wct;
+  if (metrics && recorder_.digests()) digest_metrics(*metrics, which);
+  return metrics;
+}
+
+void Evaluations::digest_metrics(const LoggedMetrics& metrics, std::size_t which) {
+  const std::size_t before = std::string("metrics/" + evaluators_[which].label + "/").size();
+  TensorsDigest::Named values;
+  for (const auto& [name, value] : metrics)
+    values.emplace_back(name.substr(before), at::scalar_tensor(value, at::kDouble));
+  digests_[which].metrics.take(state_.timestamp.batch, values);
+}
+
+}  // namespace tutti

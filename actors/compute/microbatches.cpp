@@ -1,0 +1,226 @@
+#include "actors/compute/microbatches.h"
+
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/random.h"
+#include "tensors/autocast.h"
+#include "tensors/process_state.h"
+
+namespace tutti {
+
+namespace {
+
+// A loss in 16 bits has no room for its weight.
+at::Tensor wide(const at::Tensor& loss) {
+  return at::isReducedFloatingType(loss.scalar_type()) ? loss.to(at::kFloat) : loss;
+}
+
+}  // namespace
+
+Microbatches::Microbatches(State& state, Engine& engine, GradientBuckets* buckets, int count, int memory_slot)
+    : state_(state), engine_(engine), buckets_(buckets), memory_slot_(memory_slot), metrics_(state) {
+  for (const auto& [name, layer] : layers(*state.model)) {
+    if (layer->statistics_channels() == 0) continue;
+    normalising_.push_back(layer);
+    statistics_stride_ += 2 * layer->statistics_channels() + 1;
+  }
+  context_.statistics = &found_;
+  set_count(count);
+}
+
+void Microbatches::set_count(int count) {
+  count_ = state_.grad_accum = count;
+  statistics_ = statistics_size() > 0 ? at::zeros({statistics_size()}) : at::Tensor();
+}
+
+MicrobatchResult Microbatches::run(const Batch& batch, const Mark& mark) {
+  const auto begin = [&] {
+    extra_pass_ = false;
+    state_.batch = batch;
+    seed_events(0);
+    engine_.run_event(Event::kAfterDataloader);
+    engine_.run_event(Event::kBatchStart);
+    whole_ = state_.batch;
+  };
+  return pass(batch, begin, mark);
+}
+
+MicrobatchResult Microbatches::run_again(const std::function<void()>& move, const Mark& mark) {
+  const auto begin = [&] {
+    extra_pass_ = true;
+    move();
+    for (auto& view : state_.views) view.grad = at::Tensor();
+    state_.batch = whole_;
+    seed_events(1);
+  };
+  return pass(whole_, begin, mark);
+}
+
+MicrobatchResult Microbatches::pass(const Batch& batch, const std::function<void()>& begin,
+                                    const Mark& mark) {
+  MicrobatchResult result;
+  result.samples = batch.samples();
+  result.tokens = state_.model->tokens(batch);
+  result.flops = state_.model->flops_per_batch(batch);
+  if (statistics_.defined()) result.statistics = statistics_.zero_();
+  result.sums.assign(static_cast<std::size_t>(engine_.reductions()), 0.0);
+  metrics_.reset();
+  const int64_t held = Meter::scoped_bytes(memory_slot_);
+  result.shortage = try_pass(begin, mark, result);
+  found_.clear();
+  let_go();
+  const auto metrics = metrics_.sums();
+  result.sums.insert(result.sums.end(), metrics.begin(), metrics.end());
+  if (!result.shortage) return result;
+  abandon(result);
+  result.leftover_bytes = Meter::scoped_bytes(memory_slot_) - held;
+  return result;
+}
+
+// What was thrown out of the middle of a microbatch would be held.
+void Microbatches::let_go() {
+  state_.outputs = {};
+  state_.loss = at::Tensor();
+  state_.batch = {};
+}
+
+std::optional<MemoryShortage> Microbatches::try_pass(const std::function<void()>& begin, const Mark& mark,
+                                                     MicrobatchResult& result) {
+  MemoryScope scope(memory_slot_);
+  try {
+    if (buckets_) buckets_->begin_step();
+    drop_gradients();
+    set_context(*state_.model, &context_);
+    begin();
+    run_parts(mark, result);
+    if (!extra_pass_) engine_.contribute(result.sums);
+    return std::nullopt;
+  } catch (const c10::OutOfMemoryError&) {
+    return scope.shortage().value_or(MemoryShortage{.ordinal = MemoryShortage::kNotSeen});
+  }
+}
+
+// Passes see one function of the weights, so each draws what the first one did; but events may draw before.
+void Microbatches::seed_events(uint64_t pass) const {
+  if (!engine_.listens()) return;  // it takes microseconds
+  const Draw draw = Draw(state_.seed, "batch").at(state_.timestamp.batch);
+  seed_default_generator(pass == 0 ? draw.bits() : draw.at(pass).bits());
+}
+
+void Microbatches::run_parts(const Mark& mark, MicrobatchResult& result) {
+  engine_.run_event(Event::kBeforeTrainBatch);
+  const Batch whole = state_.batch;
+  const int64_t samples = whole.samples();
+  const int64_t part = std::max(size_, (samples + count_ - 1) / count_);  // events may have added samples
+  state_.device_train_microbatch_size = part;
+  for (int m = 0; m < count_; ++m) {
+    if (buckets_ && m + 1 == count_) buckets_->begin_last_microbatch();
+    const int64_t first = m * part;
+    const int64_t size = std::min(part, samples - first);
+    if (size <= 0) continue;
+    mark("microbatch", m);
+    seed_default_generator(Draw(state_.seed, "microbatch").at(state_.timestamp.batch).at(m).bits());
+    found_.clear();
+    state_.batch = count_ == 1 ? whole : whole.narrow(first, size);
+    train([&] { mark("backward", m); }, result);
+    store_statistics(m, found_, result.statistics);
+  }
+  if (buckets_) buckets_->end_step();
+}
+
+void Microbatches::abandon(MicrobatchResult& result) {
+  sweep_.run();
+  for (const auto& view : state_.views)
+    if (view.tensor.grad().defined())
+      result.gradient_bytes += static_cast<int64_t>(view.tensor.grad().nbytes());
+  if (buckets_) buckets_->abandon_step();
+  end_step();
+}
+
+void Microbatches::end_step() {
+  whole_ = {};
+  if (buckets_ && !buckets_->casts()) return;
+  drop_gradients();
+  for (auto& view : state_.views) view.grad = at::Tensor();
+}
+
+// Backward would add to them.
+void Microbatches::drop_gradients() {
+  for (auto& view : state_.views) view.tensor.mutable_grad() = at::Tensor();
+}
+
+void Microbatches::train(const std::function<void()>& begins_backward, MicrobatchResult& result) {
+  Model& model = *state_.model;
+  const auto weight = static_cast<double>(model.loss_weight(state_.batch));
+  if (weight == 0) return;  // a mean over nothing is no number
+  const Batch given = metrics_.any() ? state_.batch : Batch();
+  engine_.run_event(Event::kBeforeForward);
+  {
+    const AutocastScope autocast(state_.precision.autocast);
+    state_.outputs = model.forward(state_.batch);
+  }
+  engine_.run_event(Event::kAfterForward);
+  if (metrics_.any()) {
+    const AutocastScope autocast(state_.precision.autocast);
+    metrics_.update(model, given, state_.outputs);
+  }
+  engine_.run_event(Event::kBeforeLoss);
+  {
+    const AutocastScope autocast(state_.precision.autocast);
+    state_.loss = model.loss(state_.outputs, state_.batch);
+  }
+  engine_.run_event(Event::kAfterLoss);
+  const double value = state_.loss.item<double>();
+  result.finite = result.finite && std::isfinite(value);
+  result.loss_sum += value * weight;
+  result.loss_weight += weight;
+  begins_backward();
+  engine_.run_event(Event::kBeforeBackward);
+  if (!engine_.listens()) state_.outputs = {};  // nobody looks at them any more
+  const at::Tensor root = wide(state_.loss);
+  root.backward(at::full_like(root, weight * state_.loss_scale));
+  engine_.run_event(Event::kAfterBackward);
+}
+
+void Microbatches::store_statistics(int microbatch, const std::vector<RunningStatistics>& found,
+                                    at::Tensor& to) const {
+  int64_t at = microbatch * statistics_stride_;
+  for (Layer* layer : normalising_) {
+    const int64_t channels = layer->statistics_channels();
+    for (const auto& one : found) {
+      if (one.layer != layer) continue;
+      to.narrow(0, at, channels).copy_(one.mean);
+      to.narrow(0, at + channels, channels).copy_(one.variance);
+      to.data_ptr<float>()[at + 2 * channels] = static_cast<float>(one.samples);
+    }
+    at += 2 * channels + 1;
+  }
+}
+
+void Microbatches::take_sums(std::span<const double> sums) {
+  const auto of_listeners = static_cast<std::size_t>(engine_.reductions());
+  metrics_.take(sums.subspan(of_listeners), state_);
+  engine_.reduced(sums.first(of_listeners));
+}
+
+void Microbatches::apply_statistics(const at::Tensor& gathered) {
+  const at::Tensor flat = gathered.view({-1});
+  int64_t at = 0;
+  while (at < flat.numel()) {
+    for (Layer* layer : normalising_) {
+      const int64_t channels = layer->statistics_channels();
+      const auto samples = static_cast<int64_t>(flat.data_ptr<float>()[at + 2 * channels]);
+      if (samples > 0)
+        layer->apply_statistics(
+            {layer, flat.narrow(0, at, channels), flat.narrow(0, at + channels, channels), samples});
+      at += 2 * channels + 1;
+    }
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,426 @@
+#include "actors/compute/train_step.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <sstream>
+#include <utility>
+
+#include "data/sampler.h"
+#include "tensors/finite.h"
+#include "tensors/memory_attempt.h"
+#include "tensors/meter.h"
+
+namespace tutti {
+namespace {
+
+int64_t bucket_bytes(const Setting& recipe) {
+  return static_cast<int64_t>(recipe.at("collectives").at("bucket_mb").number() * (int64_t{1} << 20));
+}
+
+template <class Tensors, class TensorOf>
+double bytes_of(const Tensors& tensors, TensorOf tensor_of) {
+  double bytes = 0;
+  for (const auto& one : tensors) bytes += static_cast<double>(tensor_of(one).nbytes());
+  return bytes;
+}
+
+}  // namespace
+
+TrainStep::TrainStep(State& state, Engine& engine, Options options, const RankActors& cast, Log& log,
+                     Recorder& recorder)
+    : state_(state),
+      engine_(engine),
+      options_(std::move(options)),
+      cast_(cast),
+      log_(log),
+      recorder_(recorder),
+      accumulation_(options_.recipe.at("train"), options_.device_batch) {
+  if (precision_of(options_.recipe).scales_loss()) scaler_.emplace(options_.recipe.at("precision"));
+}
+
+TrainStep::~TrainStep() {
+  Meter::set_budget(options_.memory_slot, 0);
+  Meter::charge(options_.memory_slot, -charged_bytes_);
+}
+
+void TrainStep::set_up(Context& context) {
+  if (state_.world > 1) {
+    const auto full = [this, &context](int bucket) {
+      record(context, "bucket full", bucket);
+      context.send(cast_.sync, ReduceBucket{bucket, state_.timestamp.batch});
+    };
+    buckets_ = std::make_unique<GradientBuckets>(state_.parameters, bucket_bytes(options_.recipe), full,
+                                                 state_.precision.reduce_dtype);
+    AllocateBuckets wanted;
+    for (const auto& bucket : buckets_->plan().buckets) wanted.bytes.push_back(bucket.bytes);
+    const auto memory = context.ask<BucketMemory>(cast_.sync, std::move(wanted)).buckets;
+    buckets_->bind(memory);
+    for (std::size_t b = 0; b < memory.size(); ++b) {
+      plan_.buckets.push_back(memory[b].view(buckets_->plan().buckets[b].dtype));
+      if (!Meter::counts(memory[b])) charged_bytes_ += static_cast<int64_t>(memory[b].nbytes());
+    }
+    plan_.parts = buckets_->parts();
+  }
+  Meter::charge(options_.memory_slot, charged_bytes_);
+  Meter::set_budget(options_.memory_slot, options_.memory_budget);
+  grad_scale_ = at::empty({}, at::kFloat);
+  engine_.plan_reductions();
+  const int count = accumulation_.count(state_.timestamp.batch);
+  microbatches_ =
+      std::make_unique<Microbatches>(state_, engine_, buckets_.get(), count, options_.memory_slot);
+  microbatches_->set_size(accumulation_.microbatch_size());
+  send_plan(context);
+}
+
+void TrainStep::send_plan(Context& context) {
+  plan_.statistics = microbatches_->statistics_size();
+  context.send(cast_.sync, SetPlan(plan_));
+}
+
+// A step comes to nothing in one of its extra passes: thrown through who asked for the pass.
+struct TrainStep::GivenUp {
+  bool is_void = false;  // memory ran out: it is done again
+};
+
+// The passes of the step under way, for who asks for more of them.
+class TrainStep::Passes final : public Closure {
+ public:
+  Passes(TrainStep& step, Context& context, const Hooks& hooks)
+      : step_(step), context_(context), hooks_(hooks) {}
+  double pass(const std::function<void()>& move) override { return step_.extra_pass(context_, hooks_, move); }
+  void step() override { step_.state_.optimizer->step(step_.grad_scale_.fill_(step_.state_.grad_scale)); }
+
+ private:
+  TrainStep& step_;
+  Context& context_;
+  const Hooks& hooks_;
+};
+
+// The parameters as they are, given back when it ends, whatever was made of them.
+class TrainStep::WeightsKept {
+ public:
+  explicit WeightsKept(TrainStep& step) : step_(step) {
+    const at::NoGradGuard no_grad;
+    const auto& views = step_.state_.views;
+    if (step_.kept_.empty())
+      for (const auto& view : views) step_.kept_.push_back(at::empty_like(view.tensor));
+    for (std::size_t p = 0; p < views.size(); ++p) step_.kept_[p].copy_(views[p].tensor);
+  }
+  ~WeightsKept() {
+    const at::NoGradGuard no_grad;
+    for (std::size_t p = 0; p < step_.kept_.size(); ++p) step_.state_.views[p].tensor.copy_(step_.kept_[p]);
+  }
+  WeightsKept(const WeightsKept&) = delete;
+
+ private:
+  TrainStep& step_;
+};
+
+// What State has of the last step, given back where this one comes to nothing: AFTER_TRAIN_BATCH shows this
+// one's numbers, and it may still be void then.
+class TrainStep::StepBefore {
+ public:
+  explicit StepBefore(State& state)
+      : state_(state),
+        metrics_(state.metric_values),
+        loss_(state.train_loss),
+        flops_(state.flops),
+        lr_(state.optimizer->lr()) {}
+  ~StepBefore() {
+    if (trained_) return;
+    state_.metric_values.swap(metrics_);
+    give_back_numbers();
+  }
+  StepBefore(const StepBefore&) = delete;
+  void give_back() {
+    state_.metric_values = metrics_;
+    give_back_numbers();
+  }
+  void trained() { trained_ = true; }
+
+ private:
+  void give_back_numbers() {
+    state_.train_loss = loss_;
+    state_.flops = flops_;
+    state_.optimizer->set_lr(lr_);
+  }
+
+  State& state_;
+  std::map<std::string, double> metrics_;
+  const double loss_, flops_, lr_;
+  bool trained_ = false;
+};
+
+Verdict TrainStep::run(Context& context, const BatchReady& ready, double lr, const Hooks& hooks) {
+  StepBefore before(state_);
+  Meter::reset_peak(options_.memory_slot);
+  use_accumulation(context);
+  scale_losses(context, ready.batch);
+  microbatches_->set_share(share_of_even_part(ready.batch.samples(), ready.global_samples, state_.world));
+  while (!try_step(context, ready, lr, hooks)) {
+    hooks.void_attempt();
+    before.give_back();
+    sum_ = {};  // what was gathered is void too
+    microbatches_->end_step();
+    make_room(context, ready);
+  }
+  microbatches_->end_step();
+  before.trained();
+  return std::exchange(sum_, {}).verdict;
+}
+
+// False: it is void on all ranks.
+bool TrainStep::try_step(Context& context, const BatchReady& ready, double lr, const Hooks& hooks) {
+  const auto mark = [&](const char* what, int64_t microbatch) { record(context, what, microbatch); };
+  if (!pass(context, hooks, [&] { return microbatches_->run(ready.batch, mark); })) return false;
+  state_.optimizer->set_lr(lr);
+  bool fits = true;
+  must_fit("step " + std::to_string(state_.timestamp.batch + 1) + ", its update", [&] {
+    hooks.before_update();
+    fits = commit(context, hooks);
+  });
+  return fits;
+}
+
+// Forward, backward and the verdict on them. False: void on all ranks.
+bool TrainStep::pass(Context& context, const Hooks& hooks, const std::function<MicrobatchResult()>& work) {
+  MemoryAttempt attempt(recorder_, options_.memory_slot);
+  MicrobatchResult& mine = mine_ = work();
+  mine.shortage = attempt.end(mine.shortage);
+  if (mine.shortage)
+    record(context, "out of memory at allocation", mine.shortage->ordinal);
+  else
+    record(context, "backward done");
+  if (!mine.shortage && recorder_.digests())
+    recorder_.digest({"compute/loss", state_.timestamp.batch, std::bit_cast<uint64_t>(mine.loss_sum)});
+  Verdict vote = verdict_of(mine);
+  hooks.vote(vote);
+  StepFinished all = agree(context, vote, mine.statistics);
+  if (all.verdict.gave_up > 0) throw TooLarge(who_gives_up(context, vote.gave_up > 0));
+  if (all.verdict.out_of_memory > 0) return false;
+  add_up(std::move(all));
+  if (last_.unused > 0) find_used(context);
+  return true;
+}
+
+std::string TrainStep::who_gives_up(Context& context, bool mine) {
+  const auto row = shortage_row({.ranks = mine ? 1.0 : 0.0}, state_.rank, state_.world);
+  const auto all = shortages_of(context.ask<Summed>(cast_.sync, SumDoubles{row}).values);
+  if (std::ranges::none_of(all, [](const Shortage& one) { return one.ranks > 0; })) return "";
+  return "after step " + std::to_string(state_.timestamp.batch) + ": " + shortage_text(all) +
+         " in a callback";
+}
+
+// A parameter that no rank has a gradient of is left as it is, as on a lone rank; the buckets have zeros of
+// it.
+void TrainStep::find_used(Context& context) {
+  used_ = at::Tensor();
+  if (!buckets_) return;
+  used_ = context.ask<Summed>(cast_.sync, SumDoubles{buckets_->used()}).values;
+}
+
+// A lone rank agrees with itself, without two threads' being woken in every step.
+StepFinished TrainStep::agree(Context& context, const Verdict& mine, const at::Tensor& statistics) {
+  if (state_.world > 1)
+    return context.ask<StepFinished>(cast_.sync, FinishStep{state_.timestamp.batch, mine, statistics});
+  return {mine, statistics.defined() ? statistics.clone().unsqueeze(0) : statistics};
+}
+
+// The step's loss and counts are its first pass's.
+void TrainStep::add_up(StepFinished all) {
+  const Verdict first = std::exchange(sum_.verdict, last_ = all.verdict);
+  if (sum_.passes++ > 0) {
+    sum_.verdict.samples = first.samples;
+    sum_.verdict.tokens = first.tokens;
+    sum_.verdict.loss_sum = first.loss_sum;
+    sum_.verdict.loss_weight = first.loss_weight;
+    sum_.verdict.flops += first.flops;
+    sum_.verdict.sums = first.sums;
+  }
+  if (all.statistics.defined()) sum_.statistics.push_back(std::move(all.statistics));
+}
+
+// The attempt was void on all ranks, whichever of them ran out of memory. They all come here, and to the
+// same.
+void TrainStep::make_room(Context& context, const BatchReady& ready) {
+  record(context, "void", microbatches_->count());
+  if (mine_.leftover_bytes > 0) log_.warning(step_text() + std::to_string(mine_.leftover_bytes) + kStillHeld);
+  const auto row = shortage_row(shortage(mine_, ready.batch), state_.rank, state_.world);
+  const auto all = shortages_of(context.ask<Summed>(cast_.sync, SumDoubles{row}).values);
+  const std::string who = step_text() + shortage_text(all);
+  const std::string held = "; what held it: " + what_held_memory(all);
+  engine_.out_of_memory(who + held);
+  const int64_t largest = largest_part(ready.global_samples, state_.world);
+  if (!accumulation_.out_of_memory(state_.timestamp, largest)) {
+    const std::string why = accumulation_.automatic()
+                                ? " with one sample at a time, and there is nothing smaller"
+                                : "; grad_accum = \"auto\" would go on in smaller microbatches";
+    throw TooLarge(who + why + held);
+  }
+  use_accumulation(context);
+  log_.warning(who + "; grad_accum is now " + std::to_string(microbatches_->count()));
+}
+
+Shortage TrainStep::shortage(const MicrobatchResult& mine, const Batch& batch) const {
+  if (!mine.shortage) return {};
+  Shortage found;
+  found.ranks = 1;
+  found.asked = static_cast<double>(mine.shortage->asked_bytes);
+  found.used = static_cast<double>(mine.shortage->used_bytes);
+  found.budget = static_cast<double>(mine.shortage->budget_bytes);
+  found.parameters = bytes_of(state_.views, [](const ParamView& view) { return view.tensor; }) +
+                     bytes_of(kept_, [](const at::Tensor& tensor) { return tensor; });
+  found.gradients = bytes_of(plan_.buckets, [](const at::Tensor& bucket) { return bucket; });
+  if (!buckets_ || buckets_->casts()) found.gradients += static_cast<double>(mine.gradient_bytes);
+  found.optimizer = bytes_of(state_.optimizer->state(), [](const OptimizerState& one) { return one.tensor; });
+  found.batch = bytes_of(batch.leaves(), [](const auto& leaf) { return leaf.second; });
+  found.copies = static_cast<double>(copies_bytes_);
+  return found;
+}
+
+void TrainStep::use_accumulation(Context& context) {
+  const int count = accumulation_.count(state_.timestamp.batch);
+  if (count == microbatches_->count()) return;
+  microbatches_->set_count(count);
+  send_plan(context);
+}
+
+void TrainStep::grow_back() {
+  if (accumulation_.committed(state_.timestamp))
+    log_.info(step_text() + "memory has sufficed for long; grad_accum is now " +
+              std::to_string(accumulation_.count(state_.timestamp.batch)));
+}
+
+Verdict TrainStep::verdict_of(const MicrobatchResult& result) const {
+  Verdict verdict;
+  verdict.out_of_memory = result.shortage ? 1 : 0;
+  verdict.non_finite = result.finite ? 0 : 1;
+  verdict.overflow = overflows() ? 1 : 0;
+  verdict.samples = static_cast<double>(result.samples);
+  verdict.tokens = static_cast<double>(result.tokens);
+  verdict.flops = result.flops;
+  verdict.unused = buckets_ ? static_cast<double>(buckets_->unused()) : 0;
+  verdict.loss_sum = result.loss_sum;
+  verdict.loss_weight = result.loss_weight;
+  verdict.sums = result.sums;
+  verdict.memory_peak = {static_cast<double>(Meter::peak_bytes(options_.memory_slot))};
+  return verdict;
+}
+
+// False: it is void after all, in an extra pass, and nothing has changed.
+bool TrainStep::commit(Context& context, const Hooks& hooks) try {
+  take_gradients(hooks);
+  Passes passes(*this, context, hooks);
+  if (state_.closure_step)
+    state_.closure_step(passes);
+  else
+    state_.optimizer->step(passes);
+  update_scale(/*overflowed=*/false);
+  for (const at::Tensor& of_pass : sum_.statistics) microbatches_->apply_statistics(of_pass);
+  record(context, "committed");
+  return true;
+} catch (const GivenUp& step) {
+  if (!step.is_void) skip(context);
+  return !step.is_void;
+}
+
+double TrainStep::extra_pass(Context& context, const Hooks& hooks, const std::function<void()>& move) {
+  record(context, "extra pass", sum_.passes);
+  const auto mark = [&](const char* what, int64_t microbatch) { record(context, what, microbatch); };
+  const auto without_grad = [&] {
+    const at::NoGradGuard no_grad;
+    move();
+  };
+  {
+    const WeightsKept kept(*this);
+    if (!pass(context, hooks, [&] { return microbatches_->run_again(without_grad, mark); }))
+      throw GivenUp{/*is_void=*/true};
+  }
+  take_gradients(hooks);
+  return last_.loss_sum / last_.loss_weight;
+}
+
+// Of the last pass, reduced; throws where they are of no use.
+void TrainStep::take_gradients(const Hooks& hooks) {
+  const auto reduced = buckets_ ? buckets_->gradients() : std::vector<at::Tensor>();
+  const double* used = last_.unused > 0 && buckets_ ? used_.const_data_ptr<double>() : nullptr;
+  for (std::size_t p = 0; p < state_.views.size(); ++p) {
+    ParamView& view = state_.views[p];
+    view.grad = buckets_ ? reduced[p] : view.tensor.grad();
+    if ((used && used[p] == 0) || !view.tensor.requires_grad()) view.grad = at::Tensor();
+  }
+  const bool counts = last_.loss_weight > 0;
+  state_.grad_scale = (counts ? last_.loss_weight : 1.0) * state_.loss_scale;
+  if (counts) state_.train_loss = sum_.verdict.loss_sum / sum_.verdict.loss_weight;
+  state_.flops = sum_.verdict.flops;
+  if (sum_.passes == 1) microbatches_->take_sums(sum_.verdict.sums);
+  hooks.run_event(Event::kAfterTrainBatch);
+  if (!counts || last_.non_finite > 0 || last_.overflow > 0) throw GivenUp();
+}
+
+// A scale that is too large is nothing to warn of: it is how it is found.
+void TrainStep::skip(Context& context) {
+  record(context, "skipped");
+  if (last_.loss_weight == 0)
+    return log_.warning(step_text() + "nothing in the batch counts; the step is skipped");
+  update_scale(/*overflowed=*/true);
+  if (!scaler_) {
+    const char* bad = last_.non_finite > 0 ? "loss is" : "gradients are";
+    return log_.warning(step_text() + "the " + bad + " not finite; the step is skipped");
+  }
+  std::ostringstream text;
+  text << step_text() << "a gradient overflowed; the step is skipped and the loss scale is now "
+       << scaler_->scale();
+  log_.info(text.str());
+}
+
+void TrainStep::update_scale(bool overflowed) {
+  if (!scaler_) return;
+  scaler_->set_usual_weight(last_.loss_weight / state_.world);
+  scaler_->update(overflowed);
+}
+
+// Where there are several ranks, what their gradients come to is looked at as it is summed.
+bool TrainStep::overflows() const {
+  if (buckets_) return false;
+  for (const auto& view : state_.views) {
+    const at::Tensor& grad = view.tensor.grad();
+    if (grad.defined() && !(scaler_ ? all_finite(grad) : gradient_is_finite(grad))) return true;
+  }
+  return false;
+}
+
+// Before the first step nobody knows yet what the losses of all ranks weigh.
+void TrainStep::scale_losses(Context& context, const Batch& batch) {
+  if (!scaler_) return;
+  if (scaler_->usual_weight() == 0) {
+    const bool any = batch.samples() > 0;
+    const double mine = any ? static_cast<double>(state_.model->loss_weight(batch)) : 0.0;
+    const at::Tensor sum = at::full({1}, mine, at::kDouble);
+    const at::Tensor all = context.ask<Summed>(cast_.sync, SumDoubles{sum}).values;
+    scaler_->set_usual_weight(all.item<double>() / state_.world);
+  }
+  state_.loss_scale = scaler_->loss_scale();
+}
+
+GradScalerState TrainStep::grad_scaler() const { return scaler_ ? scaler_->state() : GradScalerState(); }
+
+void TrainStep::restore_grad_scaler(const GradScalerState& state) {
+  if (scaler_) scaler_->restore(state);
+}
+
+std::string TrainStep::step_text() const {
+  return "step " + std::to_string(state_.timestamp.batch + 1) + ": ";
+}
+
+void TrainStep::record(Context& context, const char* what, int64_t detail) {
+  recorder_.record({context.now(), "compute", what, state_.timestamp.batch, detail});
+}
+
+}  // namespace tutti

@@ -1,0 +1,88 @@
+#include "actors/logging/log_writer.h"
+
+#include <algorithm>
+
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+constexpr int kTellEvery = 32;  // few enough that what is told never fills Compute's mailbox
+constexpr Nanoseconds kLookAgain = std::chrono::milliseconds(10);
+
+}  // namespace
+
+LogWriter::LogWriter(std::shared_ptr<LoggerDestination> destination, ActorId compute, Log& log)
+    : destination_(std::move(destination)),
+      name_("logger " + destination_->name()),
+      compute_(compute),
+      log_(log) {}
+
+Nanoseconds LogWriter::time_to_finish(const LoggerDestination& destination) try {
+  return std::clamp(destination.finishes_within(), Nanoseconds(0), kMostToFinish);
+} catch (...) {
+  return kMostToFinish;
+}
+
+void LogWriter::receive(Context& context, Envelope& envelope) {
+  Message& message = envelope.message;
+  if (const auto* logged = message.get_if<Logged>()) {
+    take(context, *logged);
+  } else if (const auto* from = message.get_if<LogFrom>()) {
+    attempt([&] { destination_->open(from->start); });
+  } else if (message.get_if<WriteMetrics>()) {
+    attempt([&] { destination_->flush(/*sync=*/true); });
+    context.reply(envelope, MetricsWritten{});
+  } else if (message.get_if<Stop>()) {
+    finish(context);
+    context.stop();
+  } else {
+    TUTTI_ASSERT(false, message.name());
+  }
+}
+
+std::optional<TimePoint> LogWriter::idle(Context& context) {
+  bool busy = false;
+  attempt([&] {
+    destination_->flush(/*sync=*/false);
+    busy = destination_->busy();
+  });
+  if (!busy) return std::nullopt;
+  return context.now() + kLookAgain;
+}
+
+void LogWriter::take(Context& context, const Logged& logged) {
+  int64_t untold = records_in(*logged.entries);
+  attempt([&] {
+    for (const LogEntry& entry : *logged.entries) {
+      entry.tell(*destination_);
+      untold -= entry.is_record() ? 1 : 0;
+    }
+  });
+  lost_ += untold;
+  if (++untold_ < kTellEvery) return;
+  context.send(compute_, LogsTaken{std::exchange(untold_, 0)});
+}
+
+void LogWriter::finish(Context& context) {
+  const TimePoint until = context.now() + time_to_finish(*destination_);
+  bool done = failed_;
+  while (!done) {
+    const bool late = context.now() >= until;
+    attempt([&] { done = destination_->finish(late); });
+    done = done || late || failed_;
+    if (!done) context.sleep(kLookAgain);
+  }
+  if (lost_ > 0) log_.warning(name_ + " lost " + std::to_string(lost_) + " records, since it failed");
+}
+
+void LogWriter::attempt(const std::function<void()>& work) try {
+  if (!failed_) work();
+} catch (const Aborted&) {
+  throw;
+} catch (...) {
+  failed_ = true;
+  log_.warning(name_ + " failed, and is used no more: " + handled_error());
+}
+
+}  // namespace tutti

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "actors/messages/messages.h"
+
+namespace tutti {
+
+// A control packet between Supervisors: fields separated by a byte that no field holds, the first one a verb.
+class ControlText {
+ public:
+  ControlText(std::initializer_list<std::string> fields) : fields_(fields) {}
+  static ControlText parse(const std::string& text);
+
+  const std::string& verb() const { return fields_.at(0); }
+  const std::string& field(std::size_t index) const { return fields_.at(index); }
+  std::string text() const;
+
+ private:
+  std::vector<std::string> fields_;
+};
+
+std::string durable_text(const Durable& part);
+Durable parse_durable(const ControlText& text);
+
+}  // namespace tutti

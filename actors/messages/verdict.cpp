@@ -1,0 +1,40 @@
+#include "actors/messages/verdict.h"
+
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <array>
+
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::array kFields = {
+    &Verdict::out_of_memory,  &Verdict::non_finite, &Verdict::overflow, &Verdict::gave_up, &Verdict::stop,
+    &Verdict::checkpoint_now, &Verdict::samples,    &Verdict::tokens,   &Verdict::flops,   &Verdict::loss_sum,
+    &Verdict::loss_weight,    &Verdict::unused,     &Verdict::seconds};
+
+}  // namespace
+
+at::Tensor Verdict::encode(int rank, int world) const {
+  TUTTI_ASSERT(memory_peak.size() <= 1, "encoding what was decoded");
+  const std::size_t size = kFields.size() + static_cast<std::size_t>(world) + sums.size();
+  at::Tensor vector = at::zeros({static_cast<int64_t>(size)}, at::kDouble);
+  double* at = vector.data_ptr<double>();
+  for (const auto field : kFields) *at++ = this->*field;
+  if (!memory_peak.empty()) at[rank] = memory_peak[0];
+  std::copy(sums.begin(), sums.end(), at + world);
+  return vector;
+}
+
+Verdict Verdict::decode(const at::Tensor& sum, int world) {
+  Verdict verdict;
+  const double* at = sum.const_data_ptr<double>();
+  for (const auto field : kFields) verdict.*field = *at++;
+  verdict.memory_peak.assign(at, at + world);
+  verdict.sums.assign(at + world, sum.const_data_ptr<double>() + sum.numel());
+  return verdict;
+}
+
+}  // namespace tutti

@@ -1,0 +1,136 @@
+#include "actors/supervisor/checkpoint_shelf.h"
+
+#include <algorithm>
+
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+// "" where the state does not tell.
+std::string run_name_in(const std::string& state) try {
+  return RunState::from_json(state).run_name;
+} catch (const OperatingError&) {
+  return "";
+}
+
+std::string run_name_of(const Disk& disk, const std::string& folder) try {
+  return run_name_in(read_manifest(disk, folder).state);
+} catch (const OperatingError&) {
+  return "";
+}
+
+}  // namespace
+
+CheckpointShelf::CheckpointShelf(Disk& disk, Log& log, Options options)
+    : disk_(disk), log_(log), options_(std::move(options)), folder_(options_.folder) {}
+
+CheckpointShelf::Choice CheckpointShelf::choose(const StartFrom& from) {
+  restore_replaced(disk_, folder_, options_.set.names);
+  if (!from.autoresume.is_none()) {
+    const std::string own = newest_own(from.autoresume);
+    if (!own.empty()) return {own, true};
+  }
+  require_no_others();
+  return {from.load_path.is_none() ? "" : found_at(from.load_path), false};
+}
+
+std::string CheckpointShelf::newest_own(const Setting& asked) const try {
+  const Checkpoint newest = newest_good_checkpoint(
+      disk_, folder_, [this](const std::string& what) { log_.warning("passed over: " + what); },
+      options_.set);
+  const std::string run_name = newest.folder.empty() ? "" : run_name_in(newest.state);
+  const bool foreign = !run_name.empty() && run_name != options_.run_name;
+  if (foreign) refuse_run(newest.folder, run_name);
+  return foreign ? "" : newest.folder;
+} catch (const OperatingError& error) {
+  asked.fail(error.what());
+}
+
+std::string CheckpointShelf::found_at(const Setting& load_path) const try {
+  const auto on_bad = [this](const std::string& what) { log_.warning("passed over: " + what); };
+  return find_checkpoint(disk_, load_path.text(), on_bad).folder;
+} catch (const OperatingError& error) {
+  load_path.fail(error.what());
+}
+
+// Of a run that starts afresh under the name of an earlier one, that one's are put aside; another run's are
+// not touched unless the user says so.
+void CheckpointShelf::require_no_others() const {
+  for (const auto& name : published_checkpoints(disk_, folder_, options_.set.names)) {
+    const std::string run_name = run_name_of(disk_, folder_ + "/" + name);
+    if (!run_name.empty() && run_name != options_.run_name) refuse_run(folder_ + "/" + name, run_name);
+  }
+}
+
+void CheckpointShelf::refuse_run(const std::string& checkpoint, const std::string& run_name) const {
+  const Setting& overwrite = options_.overwrite;
+  if (overwrite.is_none() || overwrite.boolean()) return;
+  overwrite.fail(checkpoint + " is of the run \"" + run_name + "\", and this one is \"" + options_.run_name +
+                 "\"; true puts it aside, and another save_folder or run folder leaves it alone");
+}
+
+void CheckpointShelf::begin(const std::string& resumed) {
+  disk_.make_folders(folder_);
+  remove_unpublished(disk_, folder_, options_.set.names);
+  const auto names = published_checkpoints(disk_, folder_, options_.set.names);
+  const std::size_t own = own_steps(names, resumed);
+  if (own < names.size()) put_aside({names.begin() + static_cast<int64_t>(own), names.end()});
+  if (own == 0) return;
+  resumed_ = names[own - 1];
+  if (!options_.set.latest.empty()) disk_.symlink(resumed_, folder_ + "/" + options_.set.latest);
+}
+
+// How many of the checkpoints here lead up to the one that is resumed, itself included.
+std::size_t CheckpointShelf::own_steps(const std::vector<std::string>& names,
+                                       const std::string& resumed) const {
+  if (resumed.empty()) return 0;
+  // One that lost its manifest in a crash still lies here.
+  const auto manifest = [this](const std::string& folder) {
+    const std::string path = folder + "/manifest.json";
+    return disk_.exists(path) ? disk_.read(path) : std::vector<std::byte>();
+  };
+  const auto wanted = manifest(resumed);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (manifest(folder_ + '/' + names[i]) == wanted) return i + 1;
+  return 0;
+}
+
+void CheckpointShelf::put_aside(const std::vector<std::string>& names) {
+  const std::string aside = unused_path(disk_, folder_ + "/earlier");
+  disk_.make_folders(aside);
+  if (!options_.set.latest.empty()) disk_.remove_all(folder_ + "/" + options_.set.latest);
+  for (const auto& name : names) disk_.rename(folder_ + "/" + name, aside + "/" + name);
+  disk_.sync_folder(folder_);
+  log_.warning("checkpoints that this run does not go on from are now in " + aside);
+}
+
+std::string CheckpointShelf::publish(const std::string& name, const std::string& unfinished,
+                                     const CheckpointManifest& manifest) {
+  try {
+    publish_checkpoint(disk_, unfinished, folder_ + "/" + name, manifest, options_.set.latest, &viewer_);
+  } catch (const OperatingError& error) {
+    return error.what();
+  }
+  prune(name);
+  return "";
+}
+
+void CheckpointShelf::discard(const std::string& unfinished) try {
+  disk_.remove_all(unfinished);
+} catch (const OperatingError& error) {
+  log_.warning(error.what());
+}
+
+// Those of later steps are damaged, or their steps are done again: they are replaced in time.
+void CheckpointShelf::prune(const std::string& newest) try {
+  if (options_.keep < 0) return;
+  auto names = published_checkpoints(disk_, folder_, options_.set.names);
+  names.erase(std::find(names.begin(), names.end(), newest), names.end());
+  for (std::size_t i = 0; i + std::max(options_.keep, 1) <= names.size(); ++i)
+    if (names[i] != resumed_) remove_checkpoint(disk_, folder_ + "/" + names[i]);
+} catch (const OperatingError& error) {
+  log_.warning(error.what());
+}
+
+}  // namespace tutti

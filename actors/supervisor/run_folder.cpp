@@ -1,0 +1,80 @@
+#include "actors/supervisor/run_folder.h"
+
+#include "io/journal/recorded_run.h"
+#include "job/run_paths.h"
+#include "runtime/error.h"
+#include "runtime/plain_path.h"
+
+namespace tutti {
+namespace {
+
+constexpr Nanoseconds kLockWithin = std::chrono::seconds(5);
+constexpr Nanoseconds kLockEvery = std::chrono::milliseconds(100);
+
+std::vector<std::byte> bytes_of(const std::string& text) {
+  const auto* begin = reinterpret_cast<const std::byte*>(text.data());
+  return {begin, begin + text.size()};
+}
+
+std::string text_of(const std::vector<std::byte>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+void write_small_file(Disk& disk, const std::string& path, const std::string& text) {
+  auto file = disk.open(path, /*truncate=*/true);
+  file->append(bytes_of(text));
+  file->sync();
+  file->close();
+}
+
+}  // namespace
+
+RunFolder::RunFolder(Disk& disk, std::string path, std::string checkpoints)
+    : disk_(disk), path_(std::move(path)), checkpoints_(std::move(checkpoints)) {}
+
+void RunFolder::open(Context& context, const std::string& host) {
+  disk_.make_folders(path_);
+  disk_.make_folders(checkpoints_);
+  lock_ = lock(context, path_, host);
+  if (plain_path(path_) != plain_path(checkpoints_)) checkpoints_lock_ = lock(context, checkpoints_, host);
+  disk_.remove_all(path_ + '/' + kStopFile);  // an earlier run's; from here on it is for this one
+}
+
+std::unique_ptr<DiskLock> RunFolder::lock(Context& context, const std::string& folder,
+                                          const std::string& host) {
+  const std::string path = folder + '/' + kRunLock;
+  const TimePoint until = context.now() + kLockWithin;
+  for (;;) {
+    if (auto taken = disk_.lock(path, "host " + host)) return taken;
+    if (context.now() >= until) break;
+    context.sleep(kLockEvery);
+  }
+  throw UserError(folder + ": a run is under way in it, on " + text_of(disk_.read(path)) +
+                  "; `tutti stop` ends it, and --run-dir gives this one a folder of its own");
+}
+
+void RunFolder::show(const std::string& nonce) { write_small_file(disk_, nonce_path(), nonce); }
+
+bool RunFolder::shows(const std::string& nonce) const {
+  return disk_.exists(nonce_path()) && text_of(disk_.read(nonce_path())) == nonce;
+}
+
+void RunFolder::hide() { disk_.remove_all(nonce_path()); }
+
+void RunFolder::take(const std::string& recipe) { write_small_file(disk_, path_ + "/recipe.toml", recipe); }
+
+void RunFolder::prune_journals(int keep) {
+  const std::string folder = journals_folder(path_);
+  const auto starts = disk_.list(folder);  // by name, which is by time
+  for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < starts.size(); ++i)
+    disk_.remove_all(folder + '/' + starts[i]);
+}
+
+bool RunFolder::stop_requested() {
+  const std::string path = path_ + '/' + kStopFile;
+  if (!disk_.exists(path)) return false;
+  disk_.remove_all(path);
+  return true;
+}
+
+}  // namespace tutti

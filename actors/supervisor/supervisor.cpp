@@ -1,0 +1,348 @@
+#include "actors/supervisor/supervisor.h"
+
+#include <algorithm>
+
+#include "actors/messages/control_text.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(100);
+constexpr Nanoseconds kSilentAfter = std::chrono::milliseconds(1500);  // three heartbeats
+constexpr Nanoseconds kNewsLeaveWithin = std::chrono::milliseconds(200);
+constexpr const char* kOwn = "own";
+constexpr const char* kStopVerb = "stop";
+constexpr char kFine = '+';
+constexpr char kError = '!';
+
+}  // namespace
+
+Supervisor::Supervisor(Options options, const RankActors& cast, Disk& disk, Log& log, Recorder& recorder,
+                       RunOutcome& outcome)
+    : options_(std::move(options)),
+      cast_(cast),
+      log_(log),
+      recorder_(recorder),
+      outcome_(outcome),
+      folder_(disk, options_.run_dir, options_.shelf.folder),
+      shelf_(disk, log, options_.shelf),
+      logs_(cast.durable_logs, log, recorder) {}
+
+void Supervisor::start(Context& context) {
+  const bool first = options_.rank == 0;
+  for (int r = 0; r < options_.world; ++r)
+    if (r != options_.rank && (first || r == 0)) peers_[r].heard = context.now();
+  looked_ = context.now();
+  say(context, first ? open_run_folder(context) : std::string(1, kFine));
+}
+
+void Supervisor::say(Context& context, const std::string& text) { context.send(cast_.sync, Agree{text}); }
+
+std::string Supervisor::open_run_folder(Context& context) {
+  try {
+    folder_.open(context, options_.host);
+    const CheckpointShelf::Choice chosen = choose();
+    folder_.show(options_.nonce);
+    return kFine + ControlText({options_.nonce, chosen.folder, chosen.own ? kOwn : ""}).text();
+  } catch (const std::exception& error) {
+    return kError + std::string(error.what());
+  }
+}
+
+// Whose it is need be recorded only where it may be either's.
+CheckpointShelf::Choice Supervisor::choose() {
+  CheckpointShelf::Choice chosen = shelf_.choose(options_.from);
+  chosen.folder = recorder_.answer("checkpoint", std::move(chosen.folder));
+  const bool either = !options_.from.autoresume.is_none() && !options_.from.load_path.is_none();
+  if (either) chosen.own = recorder_.answer("whose checkpoint", std::string(chosen.own ? kOwn : "")) == kOwn;
+  return chosen;
+}
+
+void Supervisor::agreed(Context& context, const std::vector<std::string>& texts) {
+  if (stage_ == Stage::kOpening) {
+    require_agreement(texts);
+    opened(context, ControlText::parse(texts[0].substr(1)));
+  } else {
+    if (options_.rank == 0) folder_.hide();
+    require_agreement(texts);
+    begin(context);
+  }
+}
+
+void Supervisor::opened(Context& context, const ControlText& opening) {
+  stage_ = Stage::kPreparing;
+  options_.nonce = opening.field(0);
+  start_ = Prepare{opening.field(1), opening.field(2) == kOwn};
+  if (!folder_.shows(options_.nonce))
+    trouble_ = "the run folder " + folder_.path() + " is not shared: host " + options_.host +
+               " does not see the file that rank 0 wrote there";
+  context.send(cast_.compute, Prepare(start_));
+}
+
+void Supervisor::prepared(Context& context, Prepared ready) {
+  if (trouble_.empty()) trouble_ = ready.error;
+  prepared_ = std::move(ready);
+  say(context, trouble_.empty() ? std::string(1, kFine) : kError + trouble_);
+}
+
+void Supervisor::begin(Context& context) {
+  stage_ = Stage::kTraining;
+  if (options_.rank == 0) {
+    shelf_.begin(prepared_.step > 0 ? start_.checkpoint : "");
+    folder_.take(options_.recipe_text);
+    if (options_.keep_journals > 0) folder_.prune_journals(options_.keep_journals);
+    log_.info(begin_text());
+  }
+  const Start go{prepared_.position, options_.nonce};
+  context.send(cast_.checkpointer, go);
+  context.send(cast_.compute, go);
+  context.send(cast_.loader, go);
+}
+
+std::string Supervisor::begin_text() const {
+  if (start_.checkpoint.empty()) return "training starts";
+  if (prepared_.step == 0) return "training starts from " + start_.checkpoint;
+  return "resumes from " + start_.checkpoint + " after step " + std::to_string(prepared_.step);
+}
+
+// Every rank throws the same error, that of the lowest rank that has one; the one who prints it is rank 0.
+void Supervisor::require_agreement(const std::vector<std::string>& texts) const {
+  for (const auto& text : texts)
+    if (!text.empty() && text[0] == kError) {
+      outcome_.refused = true;
+      throw UserError(text.substr(1));
+    }
+}
+
+void Supervisor::receive(Context& context, Envelope& envelope) {
+  Message& message = envelope.message;
+  if (auto* packet = message.get_if<ControlReceived>()) {
+    control(context, packet->from, packet->text);
+  } else if (auto* heard = message.get_if<Heard>()) {
+    for (auto& [rank, peer] : heard->peers) peers_[rank] = std::move(peer);
+    context.reply(envelope, Noted{});
+  } else if (auto* agreement = message.get_if<Agreed>()) {
+    agreed(context, agreement->texts);
+  } else if (auto* ready = message.get_if<Prepared>()) {
+    prepared(context, std::move(*ready));
+  } else if (auto* part = message.get_if<Durable>()) {
+    logs_.sync(context, part->name);
+    if (options_.rank == 0) {
+      durable(context, 0, std::move(*part));
+    } else {
+      context.send(cast_.sync, SendControl{0, durable_text(*part)});
+    }
+  } else if (auto* done = message.get_if<TrainingDone>()) {
+    outcome_.stopped = done->stopped;
+    trained_ = true;
+    if (!done->failure.empty())
+      failed(context, *done);
+    else if (!done->checkpoint_follows)
+      return finish(context, 0);
+    finish_as_told(context);
+  } else if (message.get_if<StopRequested>()) {
+    stop_requested(context);
+  } else {
+    TUTTI_ASSERT(false, message.name());
+  }
+}
+
+void Supervisor::control(Context& context, int from, const std::string& text) {
+  const auto order = ControlText::parse(text);
+  if (order.verb() == "durable") {
+    durable(context, from, parse_durable(order));
+  } else if (order.verb() == "finish") {
+    told_to_finish_ = std::stoi(order.field(1));
+    finish_as_told(context);
+  } else if (order.verb() == "abort") {
+    context.abort(order.field(1));
+  } else if (order.verb() == kStopVerb) {
+    prepare_to_stop(context);
+  } else {
+    TUTTI_ASSERT(false, "a control packet that nobody sends: " + text);
+  }
+}
+
+// Rank 0: the checkpoint is published once every rank has reported.
+void Supervisor::durable(Context& context, int rank, Durable part) {
+  const std::string name = part.name;
+  auto& parts = unpublished_[name].parts;
+  parts[rank] = std::move(part);
+  if (static_cast<int>(parts.size()) == options_.world) conclude(context, name);
+}
+
+void Supervisor::conclude(Context& context, const std::string& name) {
+  Unpublished whole = std::move(unpublished_[name]);
+  unpublished_.erase(name);
+  const std::string error = recorder_.answer("publish", publish(name, whole));
+  if (error.empty()) {
+    log_.info("checkpoint " + name + " is published");
+  } else {
+    ++outcome_.failed_checkpoints;
+    log_.warning("checkpoint " + name + " failed (" + std::to_string(outcome_.failed_checkpoints) +
+                 " so far), the last good one stays: " + error);
+    shelf_.discard(unfinished_folder(options_.shelf.folder, name, options_.nonce));
+  }
+  context.send(cast_.checkpointer, Concluded{});
+  recorder_.record({context.now(), "supervisor", error.empty() ? "published" : "checkpoint failed", -1, 0});
+  ++concluded_;
+  if (!failure_.empty() && concluded_ == last_to_see_) end_badly(context);
+  if (!whole.parts.begin()->second.last) return;
+  const int exit_code = error.empty() ? 0 : 3;
+  for (int r = 1; r < options_.world; ++r)
+    context.send(cast_.sync, SendControl{r, ControlText({"finish", std::to_string(exit_code)}).text()});
+  finish(context, exit_code);
+}
+
+std::string Supervisor::publish(const std::string& name, Unpublished& whole) {
+  CheckpointManifest manifest;
+  for (auto& [rank, part] : whole.parts) {
+    if (!part.error.empty()) return "rank " + std::to_string(rank) + ": " + part.error;
+    manifest.files.push_back(std::move(part.file));
+  }
+  for (auto& [rank, part] : whole.parts)  // of the first that saves any
+    if (manifest.state.empty()) manifest.state = std::move(part.state);
+  return shelf_.publish(name, unfinished_folder(options_.shelf.folder, name, options_.nonce), manifest);
+}
+
+// mpirun sends SIGTERM to the survivors of a lost rank too: there is nothing to finish then.
+void Supervisor::stop_requested(Context& context) {
+  forgive_own_absence(context);
+  for (const auto& [rank, peer] : peers_) {
+    if (context.now() - peer.heard > kSilentAfter) {
+      fail(context, rank, "is silent while rank " + std::to_string(options_.rank) + " is told to stop");
+      return;
+    }
+  }
+  for (int r = 0; r < options_.world && !stop_requested_; ++r)
+    if (r != options_.rank) context.send(cast_.sync, SendControl{r, ControlText({kStopVerb}).text()});
+  prepare_to_stop(context);
+}
+
+// The next verdict of all ranks stops the training; an evaluation has none, and is cut short on each.
+void Supervisor::prepare_to_stop(Context& context) {
+  if (stop_requested_) return;
+  stop_requested_ = true;
+  log_.info("asked to stop: finishes the step, checkpoints, and ends");
+  context.send(cast_.compute, StopRequested{});
+  for (const ActorId loader : cast_.eval_loaders) context.send(loader, StopRequested{});
+}
+
+std::optional<TimePoint> Supervisor::idle(Context& context) {
+  if (stage_ == Stage::kFinished) return std::nullopt;
+  watch(context);
+  const bool first = options_.rank == 0;
+  if (first && stage_ == Stage::kTraining && !stop_requested_ && folder_.stop_requested())
+    context.send(context.self(), StopRequested{});  // a message is recorded
+  return context.now() + kLookEvery;
+}
+
+// While this Supervisor was busy (a slow disk), or this process stood still, it could not hear: nobody is
+// silent for that, and no collective hangs.
+void Supervisor::forgive_own_absence(Context& context) {
+  const Nanoseconds away = context.now() - looked_;
+  looked_ = context.now();
+  if (away < kSilentAfter / 2) return;
+  for (auto& [rank, peer] : peers_) peer.heard = std::min(peer.heard + away, context.now());
+  all_wait_since_ = std::min(all_wait_since_ + away, context.now());
+}
+
+void Supervisor::watch(Context& context) {
+  forgive_own_absence(context);
+  for (auto& [rank, peer] : peers_) {
+    const Nanoseconds silent = context.now() - peer.heard;
+    if (silent > options_.hang_timeout) {
+      fail(context, rank,
+           "has not been heard for " + std::to_string(static_cast<int>(seconds(silent))) + " s");
+      return;
+    }
+    if (peer.last.waiting || peer.last.age_s <= seconds(options_.hang_timeout)) continue;
+    if (!peer.last.unhurried()) {
+      fail(context, rank, "hangs");
+      return;
+    }
+    mention(context, rank);
+  }
+  watch_all_wait(context);
+}
+
+// A collective that does not end: every rank waits, so that none is to blame.
+void Supervisor::watch_all_wait(Context& context) {
+  if (options_.rank != 0 || static_cast<int>(peers_.size()) < options_.world) return;
+  std::string all;
+  for (const auto& [rank, peer] : peers_) {
+    all += (all.empty() ? "rank " : "; rank ") + std::to_string(rank) + ": step " +
+           std::to_string(peer.last.step) + ", " + peer.last.what;
+    if (!peer.last.waiting) all.clear();
+    if (all.empty()) break;
+  }
+  if (all.empty() || all != all_wait_) all_wait_since_ = context.now();
+  all_wait_ = all;
+  if (context.now() - all_wait_since_ <= options_.hang_timeout) return;
+  const std::string reason = "a collective hangs: every rank waits for it; the last they did: " + all;
+  tell_others(context, /*except=*/0, ControlText({"abort", reason}).text());
+  context.abort(reason);
+}
+
+// What may take as long as it takes is at least told.
+void Supervisor::mention(Context& context, int rank) {
+  TimePoint& next = next_mention_[rank];
+  if (context.now() < next) return;
+  next = context.now() + options_.hang_timeout;
+  log_.warning("still waits for rank " + std::to_string(rank) + ": " + peers_[rank].last.text());
+}
+
+void Supervisor::fail(Context& context, int rank, const std::string& why) {
+  Heartbeat last = peers_[rank].last;
+  last.age_s += seconds(context.now() - peers_[rank].heard);
+  const std::string reason = "rank " + std::to_string(rank) + " " + why + "; the last it did: " + last.text();
+  tell_others(context, rank, ControlText({"abort", reason}).text());
+  context.abort(reason);
+}
+
+// Before this rank goes down, and its Sync with it; a Sync that is stuck is not waited for.
+void Supervisor::tell_others(Context& context, int except, const std::string& news) {
+  std::vector<Pending<ControlSent>> sent;
+  for (int r = 0; r < options_.world; ++r)
+    if (r != options_.rank && r != except)
+      sent.push_back(context.request<ControlSent>(cast_.sync, SendControl{r, news}));
+  const TimePoint until = context.now() + kNewsLeaveWithin;
+  for (const auto& one : sent)
+    while (!one.ready() && context.now() < until) context.sleep(std::chrono::milliseconds(1));
+}
+
+// Each rank tells it itself, once rank 0 has seen the last checkpoint off.
+void Supervisor::failed(Context& context, const TrainingDone& done) {
+  failure_ = done.failure;
+  last_to_see_ = done.checkpoints;
+  if (options_.rank == 0 && concluded_ == last_to_see_) end_badly(context);
+}
+
+// Rank 0 may be through while a sum that it took part in has not come to this rank's Compute yet, which Sync
+// must not be stopped before.
+void Supervisor::finish_as_told(Context& context) {
+  if (!told_to_finish_ || !trained_) return;
+  if (!failure_.empty()) throw OperatingError(failure_);
+  finish(context, *told_to_finish_);
+}
+
+void Supervisor::end_badly(Context& context) {
+  tell_others(context, options_.rank, ControlText({"finish", "1"}).text());
+  throw OperatingError(failure_);
+}
+
+void Supervisor::finish(Context& context, int exit_code) {
+  stage_ = Stage::kFinished;
+  outcome_.exit_code = exit_code;
+  context.send(cast_.loader, Stop{});
+  for (const ActorId loader : cast_.eval_loaders) context.send(loader, Stop{});
+  if (cast_.has_reporter) context.send(cast_.reporter, Stop{});
+  for (const ActorId log : cast_.log_writers) context.send(log, Stop{});
+  context.send(cast_.compute, Stop{});
+  context.send(cast_.checkpointer, Stop{});
+  context.send(cast_.sync, Stop{});
+  context.stop();
+}
+
+}  // namespace tutti

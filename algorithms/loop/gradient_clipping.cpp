@@ -1,0 +1,70 @@
+#include "algorithms/loop/gradient_clipping.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_clamp_max.h>
+#include <ATen/ops/_foreach_clamp_min.h>
+#include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/_foreach_norm.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/stack.h>
+
+#include <limits>
+#include <numeric>
+
+#include "runtime/error.h"
+#include "training/state.h"
+
+namespace tutti {
+namespace {
+
+constexpr double kNormFloor = 1e-6;  // torch.nn.utils.clip_grad_norm_'s
+
+void clip_norm(const std::vector<at::Tensor>& gradients, double threshold, double grad_scale) {
+  const at::Tensor norms = at::stack(at::_foreach_norm(gradients));
+  const at::Tensor norm = at::linalg_vector_norm(norms) / grad_scale;
+  at::_foreach_mul_(gradients, (threshold / (norm + kNormFloor)).clamp_max(1.0));
+}
+
+void clip_value(const std::vector<at::Tensor>& gradients, double most) {
+  at::_foreach_clamp_min_(gradients, -most);
+  at::_foreach_clamp_max_(gradients, most);
+}
+
+at::Tensor norm_of_units(const at::Tensor& tensor) {
+  if (tensor.dim() <= 1) return at::linalg_vector_norm(tensor);
+  std::vector<int64_t> inner(static_cast<std::size_t>(tensor.dim() - 1));
+  std::iota(inner.begin(), inner.end(), 1);
+  return at::linalg_vector_norm(tensor, 2, inner, /*keepdim=*/true);
+}
+
+// Weights that are all 0 keep their gradients at 0, as Composer's do; 0 / 0 leaves them as they are.
+void clip_adaptively(const ParamView& view, double threshold, double grad_scale) {
+  const at::Tensor most = norm_of_units(view.tensor.detach()) * (threshold * grad_scale);
+  at::Tensor part = most / norm_of_units(view.grad);
+  view.grad.mul_(part.nan_to_num_(1.0, std::numeric_limits<double>::infinity()).clamp_max_(1.0));
+}
+
+}  // namespace
+
+void apply_gradient_clipping(const std::vector<ParamView>& views, ClippingType type, double threshold,
+                             double grad_scale) {
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> gradients;
+  for (const ParamView& view : views) {
+    if (!view.grad.defined()) continue;
+    TUTTI_ASSERT(view.whole(), view.name + " is a piece, whose norm is not its parameter's");
+    gradients.push_back(view.grad);
+    if (type == ClippingType::kAdaptive) clip_adaptively(view, threshold, grad_scale);
+  }
+  if (gradients.empty()) return;
+  if (type == ClippingType::kNorm) clip_norm(gradients, threshold, grad_scale);
+  if (type == ClippingType::kValue) clip_value(gradients, threshold * grad_scale);
+}
+
+bool GradientClipping::match(Event event, const State&) const { return event == Event::kAfterTrainBatch; }
+
+void GradientClipping::apply(Event, State& state, Logger&) {
+  apply_gradient_clipping(state.views, type_, threshold_, state.grad_scale);
+}
+
+}  // namespace tutti

@@ -1,0 +1,285 @@
+#include "analysis/run_diff.h"
+
+#include <algorithm>
+#include <bit>
+#include <cinttypes>
+#include <cstdio>
+#include <limits>
+
+#include "io/journal/journal_steps.h"
+#include "io/journal/recorded_run.h"
+#include "recipe/difference.h"
+#include "recipe/toml_reader.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kMaxNamed = 5;
+constexpr std::string_view kLoss = "compute/loss";
+
+using Hash = JournalSteps::Hash;
+using Step = JournalSteps::Step;
+
+struct Difference {
+  int64_t step = 0;
+  std::string thing;
+  int rank = 0;
+  Hash a, b;
+
+  bool operator<(const Difference& other) const {
+    return std::tuple(step, ThingOrder::place(thing), rank) <
+           std::tuple(other.step, ThingOrder::place(other.thing), other.rank);
+  }
+};
+
+// The steps that a journal has the loss of, as far as it was read.
+struct Range {
+  int64_t first = std::numeric_limits<int64_t>::max(), last = 0;
+
+  void hold(const Range& other) {
+    first = std::min(first, other.first);
+    last = std::max(last, other.last);
+  }
+  bool operator==(const Range&) const = default;
+  std::string text() const {
+    return last == 0 ? "none" : std::to_string(first) + " to " + std::to_string(last);
+  }
+};
+
+// A rank's journal of one of the runs, once it was read.
+struct RankRecord {
+  Range steps;
+  bool ended = false;
+  std::string damage;
+
+  void hold(const Step& step) {
+    if (step.hashes.find(kLoss) != step.hashes.end()) steps.hold({step.number, step.number});
+  }
+};
+
+// What was compared of a rank.
+struct Compared {
+  int64_t steps = 0, digests = 0;
+  RankRecord a, b;
+};
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kMaxNamed); ++i) text += (i ? ", " : "") + names[i];
+  if (names.size() > kMaxNamed) text += " and " + std::to_string(names.size() - kMaxNamed) + " more";
+  return text;
+}
+
+std::string counted(int64_t count, const std::string& noun) {
+  return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
+}
+
+// Buckets that were cut otherwise are not the same thing, whatever their number.
+bool comparable(const Hash& a, const Hash& b) {
+  return a.parts.size() == b.parts.size() &&
+         (a.names == b.names || (a.names && b.names && *a.names == *b.names));
+}
+
+// One rank's journal of either run.
+class RankDiff {
+ public:
+  RankDiff(int rank, const std::string& path_a, const std::string& path_b, Compared& compared)
+      : rank_(rank), a_(path_a), b_(path_b), compared_(compared) {}
+
+  // Of steps up to `last`.
+  std::optional<Difference> first(int64_t last);
+
+ private:
+  static std::optional<Step> next(JournalSteps& steps, RankRecord& record) {
+    auto step = steps.next();
+    if (step) {
+      record.hold(*step);
+    } else {
+      record.ended = steps.ended();
+      record.damage = steps.damage();
+    }
+    return step;
+  }
+  std::optional<Difference> compare(const Step& a, const Step& b);
+
+  int rank_;
+  JournalSteps a_, b_;
+  Compared& compared_;
+};
+
+std::optional<Difference> RankDiff::first(int64_t last) {
+  auto a = next(a_, compared_.a), b = next(b_, compared_.b);
+  while (a && b && std::max(a->number, b->number) <= last) {
+    const int64_t order = a->number - b->number;
+    if (order == 0)
+      if (auto difference = compare(*a, *b)) return difference;
+    if (order <= 0) a = next(a_, compared_.a);
+    if (order >= 0) b = next(b_, compared_.b);
+  }
+  for (; a && a->number <= last;) a = next(a_, compared_.a);
+  for (; b && b->number <= last;) b = next(b_, compared_.b);
+  return std::nullopt;
+}
+
+std::optional<Difference> RankDiff::compare(const Step& a, const Step& b) {
+  bool trained = false;
+  for (const auto& [thing, ours] : a.hashes) {
+    const auto theirs = b.hashes.find(thing);
+    if (theirs == b.hashes.end() || !comparable(ours, theirs->second)) continue;
+    ++compared_.digests;
+    trained = trained || thing == kLoss;
+    if (ours.value != theirs->second.value) return Difference{a.number, thing, rank_, ours, theirs->second};
+  }
+  if (trained) ++compared_.steps;
+  return std::nullopt;
+}
+
+std::string hex(uint64_t value) {
+  char text[19];
+  std::snprintf(text, sizeof text, "0x%016" PRIx64, value);
+  return text;
+}
+
+std::string decimal(uint64_t bits) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.17g", std::bit_cast<double>(bits));
+  return text;
+}
+
+std::vector<std::string> differing_parts(const Difference& difference) {
+  const auto& [a, b] = std::tie(difference.a, difference.b);
+  std::vector<std::string> names;
+  for (std::size_t p = 0; a.names && p < std::min(a.parts.size(), a.names->size()); ++p)
+    if (a.parts[p] != b.parts[p]) names.push_back((*a.names)[p]);
+  return names;
+}
+
+// A loss is its own digest.
+std::string text_of(const Difference& difference) {
+  const std::string& thing = difference.thing;
+  const std::size_t slash = thing.find('/');
+  const bool loss = thing == kLoss;
+  const auto value = [loss](const Hash& hash) { return loss ? decimal(hash.value) : hex(hash.value); };
+  const auto parts = differing_parts(difference);
+  return (difference.step == 0 ? "before step 1" : "step " + std::to_string(difference.step)) + ", rank " +
+         std::to_string(difference.rank) + ", " + thing.substr(0, slash) + ": " + thing.substr(slash + 1) +
+         (parts.empty() ? "" : ", in " + listed(parts)) + (loss ? " (" : " (digest ") + value(difference.a) +
+         " against " + value(difference.b) + ")";
+}
+
+void refuse_control_level(const std::string& run_dir, const RecordedRun& run) {
+  if (run.heads[0].level != "full")
+    throw UserError(run_dir + ": recorded at journal.level = \"" + run.heads[0].level +
+                    "\", which has no digests to compare");
+}
+
+std::string text_of_recipes(const RecordedRun& a, const RecordedRun& b) {
+  const auto recipe = [](const RecordedRun& run) {
+    return parse_recipe(run.heads[0].recipe, run.folder + ": the recorded recipe");
+  };
+  const auto different = recipe_difference(recipe(a), recipe(b));
+  return different.empty() ? "" : "recipes differ: " + listed(different) + "\n";
+}
+
+class Diff {
+ public:
+  // The runs as the user names them.
+  Diff(std::string name_a, RecordedRun a, std::string name_b, RecordedRun b)
+      : name_a_(std::move(name_a)), name_b_(std::move(name_b)), a_(std::move(a)), b_(std::move(b)) {}
+
+  RunDiff run();
+
+ private:
+  void refuse() const;
+  std::string equal() const;
+  std::string cut_short(const std::string& name, RankRecord Compared::*run) const;
+  Range steps(RankRecord Compared::*run) const;
+  int64_t digests() const;
+  std::string ranges() const {
+    return name_a_ + " has steps " + steps(&Compared::a).text() + ", " + name_b_ + " " +
+           steps(&Compared::b).text();
+  }
+
+  std::string name_a_, name_b_;
+  RecordedRun a_, b_;
+  std::vector<Compared> compared_;  // by rank
+};
+
+RunDiff Diff::run() {
+  refuse();
+  std::optional<Difference> first;
+  compared_.resize(static_cast<std::size_t>(a_.world()));
+  for (int r = 0; r < a_.world(); ++r) {
+    const int64_t last = first ? first->step : std::numeric_limits<int64_t>::max();
+    auto found = RankDiff(r, a_.path(r), b_.path(r), compared_[r]).first(last);
+    if (found && (!first || *found < *first)) first = std::move(found);
+  }
+  const std::string recipes = text_of_recipes(a_, b_);
+  if (first) return {false, recipes + "first difference: " + text_of(*first)};
+  if (digests() == 0) throw UserError("there is nothing that both runs have digests of: " + ranges());
+  const std::string cut = cut_short(name_a_, &Compared::a) + cut_short(name_b_, &Compared::b);
+  return {cut.empty(), recipes + equal() + cut};
+}
+
+void Diff::refuse() const {
+  refuse_control_level(name_a_, a_);
+  refuse_control_level(name_b_, b_);
+  if (a_.world() != b_.world())
+    throw UserError(name_a_ + " was run on " + counted(a_.world(), "rank") + ", " + name_b_ + " on " +
+                    std::to_string(b_.world()) + ": only runs on as many ranks can be compared");
+}
+
+Range Diff::steps(RankRecord Compared::*run) const {
+  Range all;
+  for (const Compared& rank : compared_) all.hold((rank.*run).steps);
+  return all;
+}
+
+int64_t Diff::digests() const {
+  int64_t all = 0;
+  for (const Compared& rank : compared_) all += rank.digests;
+  return all;
+}
+
+// Steps count that all ranks were compared in.
+std::string Diff::equal() const {
+  int64_t steps = std::numeric_limits<int64_t>::max();
+  for (const Compared& rank : compared_) steps = std::min(steps, rank.steps);
+  const bool alike = this->steps(&Compared::a) == this->steps(&Compared::b);
+  return "equal: " + counted(steps, "step") + ", " + counted(digests(), "digest") + " of " +
+         counted(a_.world(), "rank") + (alike ? "" : "; " + ranges());
+}
+
+// A line for each rank whose record lacks what the run did. Ranks take their steps together: where one of
+// them came to an end, the others are at most a step away, were they killed or not.
+std::string Diff::cut_short(const std::string& name, RankRecord Compared::*run) const {
+  const int64_t last = steps(run).last;
+  const bool over = std::any_of(compared_.begin(), compared_.end(),
+                                [&](const Compared& rank) { return (rank.*run).ended; });
+  std::string text;
+  for (std::size_t r = 0; r < compared_.size(); ++r) {
+    const RankRecord& record = compared_[r].*run;
+    if (record.damage.empty() && (!over || last - record.steps.last <= 1)) continue;
+    const std::string whose = "\nrank " + std::to_string(r) + " of " + name;
+    text += record.steps.last == 0 ? whose + " has no step"
+                                   : whose + " ends at step " + std::to_string(record.steps.last);
+    if (!record.damage.empty()) text += " (" + record.damage + ")";
+    if (record.steps.last < last) text += ", the run at step " + std::to_string(last);
+  }
+  return text;
+}
+
+std::string name_of_start(const std::string& run_dir, int64_t start) {
+  return start == 0 ? run_dir : run_dir + " (start " + std::to_string(start) + ")";
+}
+
+}  // namespace
+
+RunDiff diff_runs(const std::string& run_a, const std::string& run_b, int64_t start_a, int64_t start_b) {
+  RecordedRun a = recorded_run(run_a, start_a);
+  RecordedRun b = recorded_run(run_b, start_b);
+  return Diff(name_of_start(run_a, start_a), std::move(a), name_of_start(run_b, start_b), std::move(b)).run();
+}
+
+}  // namespace tutti

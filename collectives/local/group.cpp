@@ -1,0 +1,227 @@
+#include "collectives/local/group.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+
+#include <atomic>
+#include <cstring>
+#include <numeric>
+
+#include "collectives/flat_tensor.h"
+#include "collectives/header_log.h"
+#include "collectives/ordered_sum.h"
+#include "runtime/error.h"
+#include "tensors/finite.h"
+
+namespace tutti {
+namespace {
+
+using Jobs = std::vector<CollectiveJob>;  // one a rank
+
+// Raw bytes on the CPU: a version counter must not see it.
+void copy_flat(const at::Tensor& from, const at::Tensor& to) {
+  if (from.data_ptr() == to.data_ptr() || from.numel() == 0) return;
+  if (from.is_cpu() && to.is_cpu()) {
+    std::memcpy(to.data_ptr(), from.data_ptr(), from.nbytes());
+    return;
+  }
+  const at::NoGradGuard no_grad;
+  to.copy_(from);
+}
+
+bool sum(const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& outputs) {
+  if (inputs.size() == 1) {
+    copy_flat(inputs.front(), outputs.front());
+    return all_finite(outputs.front());
+  }
+  std::vector<Summand> summands;
+  for (int rank = 0; rank < static_cast<int>(inputs.size()); ++rank) {
+    TUTTI_ASSERT(inputs[rank].is_cpu(), "ranks of one process reduce on the CPU");
+    summands.push_back({{rank, rank + 1}, inputs[rank].data_ptr()});
+  }
+  std::vector<void*> to;
+  for (const at::Tensor& output : outputs) to.push_back(output.data_ptr());
+  return ordered_sum(inputs.front().scalar_type(), summands, to, inputs.front().numel());
+}
+
+at::Tensor chunk(const at::Tensor& whole, std::size_t rank, int64_t items) {
+  return whole.narrow(0, static_cast<int64_t>(rank) * items, items);
+}
+
+bool reduce(const Jobs& jobs) {
+  std::vector<at::Tensor> tensors;
+  for (const CollectiveJob& job : jobs) tensors.push_back(job.whole);
+  return sum(tensors, tensors);
+}
+
+bool scatter(const Jobs& jobs) {
+  bool finite = true;
+  for (std::size_t rank = 0; rank < jobs.size(); ++rank) {
+    const at::Tensor& out = jobs[rank].part;
+    std::vector<at::Tensor> inputs;
+    for (const CollectiveJob& job : jobs) inputs.push_back(chunk(job.whole, rank, out.numel()));
+    finite = sum(inputs, {out}) && finite;
+  }
+  return finite;
+}
+
+void gather(const Jobs& jobs) {
+  for (const CollectiveJob& to : jobs) {
+    for (std::size_t rank = 0; rank < jobs.size(); ++rank) {
+      const at::Tensor& part = jobs[rank].part;
+      copy_flat(part, chunk(to.whole, rank, part.numel()));
+    }
+  }
+}
+
+void broadcast(const Jobs& jobs) {
+  for (const CollectiveJob& to : jobs) copy_flat(jobs[to.root].whole, to.whole);
+}
+
+// Whether what was summed is finite.
+bool carry_out(const Jobs& jobs) {
+  switch (jobs.front().header.kind) {
+    case CollectiveKind::kAllReduce:
+      return reduce(jobs);
+    case CollectiveKind::kReduceScatter:
+      return scatter(jobs);
+    case CollectiveKind::kAllGather:
+      gather(jobs);
+      return true;
+    case CollectiveKind::kBroadcast:
+      broadcast(jobs);
+      return true;
+    case CollectiveKind::kBarrier:
+      return true;
+  }
+  return true;
+}
+
+}  // namespace
+
+// One collective of all ranks. Posting is under the fabric's lock.
+class LocalFabric::Round {
+ public:
+  explicit Round(std::size_t ranks) : jobs_(ranks) {}
+
+  // The last one to post runs it.
+  void post(int rank, CollectiveJob job, const std::vector<int>& names) {
+    if (!posted_.empty()) compare(rank, job.header, names);
+    posted_.push_back(rank);
+    jobs_[rank] = std::move(job);
+    if (!full() || failed_.load()) return;
+    finite_ = carry_out(jobs_);
+    jobs_.clear();
+    done_.store(true, std::memory_order_release);
+  }
+
+  bool finite() const { return finite_; }  // once done
+  bool full() const { return posted_.size() == jobs_.size() || done_.load(); }
+
+  bool done() const {
+    if (failed_.load(std::memory_order_acquire)) throw CollectiveError(failure_);
+    return done_.load(std::memory_order_acquire);
+  }
+
+ private:
+  void compare(int rank, const CollectiveHeader& header, const std::vector<int>& names) {
+    const int other = posted_.front();
+    if (failed_.load() || matches(jobs_[other].header, header)) return;
+    failure_ = mismatch_text(names[other], jobs_[other].header, names[rank], header);
+    failed_.store(true, std::memory_order_release);
+  }
+
+  Jobs jobs_;
+  std::vector<int> posted_;  // in the order of posting
+  std::string failure_;
+  bool finite_ = true;  // written before `done_`
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> done_{false};
+};
+
+std::shared_ptr<LocalFabric> LocalFabric::make(std::vector<int> ranks) {
+  return std::shared_ptr<LocalFabric>(new LocalFabric(std::move(ranks)));
+}
+
+std::shared_ptr<LocalFabric> LocalFabric::make(int size) {
+  std::vector<int> ranks(size);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return make(std::move(ranks));
+}
+
+std::shared_ptr<LocalFabric::Round> LocalFabric::post(int rank, CollectiveJob job) {
+  const std::lock_guard lock(mutex_);
+  const uint64_t sequence = job.header.sequence;
+  std::shared_ptr<Round>& entry = open_[sequence];
+  if (!entry) entry = std::make_shared<Round>(ranks_.size());
+  const std::shared_ptr<Round> round = entry;
+  round->post(rank, std::move(job), ranks_);
+  if (round->full()) open_.erase(sequence);
+  return round;
+}
+
+class LocalGroup final : public Group {
+ public:
+  LocalGroup(std::shared_ptr<LocalFabric> fabric, int rank) : fabric_(std::move(fabric)), rank_(rank) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return fabric_->size(); }
+  at::Tensor allocate(int64_t bytes) override { return at::zeros({bytes}, at::kByte); }
+
+  WorkPtr all_reduce(at::Tensor inout, const std::string& label) override {
+    check_summable(inout);
+    return post(CollectiveKind::kAllReduce, {{}, inout, {}}, label);
+  }
+
+  WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, const std::string& label) override {
+    check_summable(input);
+    check_parts(out, input, size());
+    return post(CollectiveKind::kReduceScatter, {{}, input, out}, label);
+  }
+
+  WorkPtr all_gather(at::Tensor input, at::Tensor out, const std::string& label) override {
+    check_parts(input, out, size());
+    return post(CollectiveKind::kAllGather, {{}, out, input}, label);
+  }
+
+  WorkPtr broadcast(at::Tensor inout, int root, const std::string& label) override {
+    check_flat(inout);
+    TUTTI_ASSERT(root >= 0 && root < size(), "broadcast from a rank that is not in the group");
+    return post(CollectiveKind::kBroadcast, {{}, inout, {}, root}, label);
+  }
+
+  WorkPtr barrier(const std::string& label) override { return post(CollectiveKind::kBarrier, {}, label); }
+
+  std::vector<CollectiveHeader> posted(int count) const override { return log_.last(count); }
+
+ private:
+  class LocalWork final : public Work {
+   public:
+    LocalWork(std::shared_ptr<LocalFabric::Round> round, const CollectiveHeader& header)
+        : round_(std::move(round)), header_(header) {}
+    bool done() override { return round_->done(); }
+    const CollectiveHeader& header() const override { return header_; }
+    bool finite() const override { return round_->finite(); }
+
+   private:
+    std::shared_ptr<LocalFabric::Round> round_;
+    CollectiveHeader header_;
+  };
+
+  WorkPtr post(CollectiveKind kind, CollectiveJob job, const std::string& label) {
+    const uint64_t bytes = job.whole.defined() ? job.whole.nbytes() : 0;
+    const CollectiveHeader header = job.header = log_.next(kind, bytes, label);
+    return std::make_unique<LocalWork>(fabric_->post(rank_, std::move(job)), header);
+  }
+
+  std::shared_ptr<LocalFabric> fabric_;
+  int rank_;
+  HeaderLog log_;
+};
+
+std::unique_ptr<Group> LocalFabric::group(int rank) {
+  TUTTI_ASSERT(rank >= 0 && rank < size(), "no such rank in the group");
+  return std::make_unique<LocalGroup>(shared_from_this(), rank);
+}
+
+}  // namespace tutti

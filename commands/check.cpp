@@ -1,0 +1,123 @@
+#include "commands/check.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <sstream>
+
+#include "commands/lone_job.h"
+#include "job/job.h"
+#include "job/resume.h"
+#include "tensors/torch_error.h"
+#include "training/callbacks/factory.h"
+#include "training/engine/engine.h"
+#include "training/evaluation/evaluation.h"
+#include "training/schedules/learning_rate.h"
+#include "training/state.h"
+#include "training/time/recipe_times.h"
+
+namespace tutti {
+namespace {
+
+Checkpoint newest_of_run(const Job& job) {
+  return newest_good_checkpoint(PosixDisk(), job.checkpoints, tell_passed_over, checkpoint_set(job.recipe));
+}
+
+void check_fit(const Job& job, Trainee& trainee, const Checkpoint& checkpoint, const LoadTerms& load) {
+  const auto tell = [](const std::string& what) { std::fprintf(stderr, "warning: %s\n", what.c_str()); };
+  resume(trainee, checkpoint, {job.seed, job.global_batch, job.data_digest(), job.recipe}, load, tell);
+}
+
+bool check_own(const Job& job, Trainee& trainee) try {
+  if (job.from.autoresume.is_none()) return false;
+  const Checkpoint newest = newest_of_run(job);
+  if (!newest.folder.empty()) check_fit(job, trainee, newest, {});
+  return !newest.folder.empty();
+} catch (const std::exception& error) {
+  job.from.autoresume.fail(one_line(error));
+}
+
+void check_load_path(const Job& job, Trainee& trainee) try {
+  check_fit(job, trainee, find_checkpoint(PosixDisk(), job.from.load_path.text(), tell_passed_over),
+            job.from.terms);
+} catch (const std::exception& error) {
+  job.from.load_path.fail(one_line(error));
+}
+
+void check_resume(const Job& job, Trainee& trainee) {
+  if (!check_own(job, trainee) && !job.from.load_path.is_none()) check_load_path(job, trainee);
+}
+
+// What all ranks share is looked at once.
+void scan(const DatasetPtr& shared, const OwnData& own, const Setting& section) try {
+  if (own.empty()) shared->scan();
+  for (const auto& dataset : own.of_rank) dataset->scan();
+} catch (const UserError& error) {
+  section.at("path").fail(error.what());
+}
+
+void check_times(const Job& job, const Trainee& trainee) {
+  const Time max_duration = planned_duration(job.recipe);
+  recipe_interval(job.recipe.at("checkpoint").at("interval"), job.recipe);
+  LearningRate(job.recipe, trainee.optimizer->base_lr(), {max_duration, job.train_sampler(0).batches()},
+               evaluation_metrics(job.evaluators, job.recipe, *trainee.model));
+}
+
+LoggedMetrics evaluation_of(const Job& job, const Evaluator& evaluator, State& state, Engine& engine) {
+  const Sampler sampler = job.eval_sampler(evaluator, 0);
+  const Dataset& data = *evaluator.data;
+  const auto fetch = [&](int64_t index) {
+    return EvalPart{data.get(sampler.indices(data, 0, index)), sampler.global_samples(index)};
+  };
+  return evaluate(state, engine, evaluator, lone_eval_hooks(engine, fetch)).value();
+}
+
+std::string checked(const Job& job, bool scan_data) {
+  if (scan_data) {
+    scan(job.train, job.own_train, job.recipe.at("data").at("train"));
+    for (const auto& evaluator : job.evaluators) scan(evaluator.data, evaluator.own, evaluator.section);
+  }
+  LoneModel model(job);
+  State& trainee = model.state;
+  check_times(job, trainee);
+  for (const auto& evaluator : job.evaluators) try_metrics(trainee, evaluator, *evaluator.data);
+  trainee.measured = measured_metrics(job.evaluators, *trainee.model);
+  PosixDisk disk;
+  for (const auto& callback : make_callbacks(job.recipe, disk)) callback->require(trainee);
+  check_resume(job, trainee);
+  int64_t numbers = 0;
+  for (const auto& view : trainee.views) numbers += view.tensor.numel();
+  std::ostringstream out;
+  out << job.recipe_text << "\n# " << batch_identity(job) << "\n# " << job.train_sampler(0).batches()
+      << " steps an epoch over " << job.train_samples() << " samples\n# " << trainee.model->kind() << ": "
+      << trainee.views.size() << " parameters, " << numbers << " numbers\n";
+  return out.str();
+}
+
+std::string evaluated(const Job& job, const std::string& named) {
+  LoneModel model(job);
+  std::ostringstream out;
+  out << model.load(named) << '\n';
+  model.engine.run_event(Event::kEvalStandaloneStart);
+  for (const auto& evaluator : job.evaluators)
+    for (const auto& [name, value] : evaluation_of(job, evaluator, model.state, model.engine))
+      out << name << ' ' << value << '\n';
+  model.engine.run_event(Event::kEvalStandaloneEnd);
+  return out.str();
+}
+
+}  // namespace
+
+std::string check_text(const Setting& recipe, int ranks, bool scan_data) {
+  return told_of(recipe, [&] { return checked(lone_job(recipe, ranks), scan_data); });
+}
+
+std::string eval_text(const Setting& recipe, const std::string& named) {
+  return told_of(recipe, [&] {
+    const Job job = lone_job(recipe, 1);
+    if (job.evaluators.empty())
+      throw UserError(recipe.position.file + ": there is no [data.eval] to evaluate on");
+    return evaluated(job, named);
+  });
+}
+
+}  // namespace tutti

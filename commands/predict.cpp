@@ -1,0 +1,78 @@
+#include "commands/predict.h"
+
+#include <ATen/ops/cat.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include "commands/lone_job.h"
+#include "io/hdf5/hdf5_writer.h"
+#include "recipe/catalog.h"
+#include "tensors/torch_error.h"
+#include "training/evaluation/prediction.h"
+
+namespace tutti {
+namespace {
+
+// By dotted path; "" is a lone tensor.
+using Parts = std::map<std::string, std::vector<at::Tensor>>;
+
+const Evaluator& evaluator_of(const Job& job, const std::string& label) {
+  std::vector<std::string> labels;
+  for (const auto& evaluator : job.evaluators) {
+    if (evaluator.label == label) return evaluator;
+    labels.push_back(evaluator.label);
+  }
+  Setting(label, "--evaluator", {"command line"})
+      .fail(labels.empty() ? "the recipe has no [data.eval]" : "there are " + joined(labels));
+}
+
+Parts predictions(State& state, Engine& engine, const Evaluator& evaluator) {
+  Parts parts;
+  predict(state, engine, evaluator, [&parts](const Outputs& outputs) {
+    for (const auto& [name, tensor] : outputs.leaves()) {
+      const bool narrow = tensor.is_floating_point() && tensor.element_size() < 4;
+      parts[name].push_back(tensor.to(narrow ? at::kFloat : tensor.scalar_type()).contiguous());
+    }
+  });
+  return parts;
+}
+
+std::vector<Hdf5Array> arrays_of(const Parts& parts) {
+  std::vector<Hdf5Array> arrays;
+  for (const auto& [name, tensors] : parts) {
+    std::string path = "output" + (name.empty() ? "" : "/" + name);
+    std::replace(path.begin(), path.end(), '.', '/');
+    arrays.push_back(hdf5_array(path, at::cat(tensors)));
+  }
+  return arrays;
+}
+
+void write(const PredictOptions& options, const std::vector<Hdf5Array>& arrays) try {
+  PosixDisk disk;
+  write_hdf5(disk, options.out, arrays);
+} catch (const OperatingError& error) {
+  Setting(options.out, "--out", {"command line"}).fail(error.what());
+}
+
+std::string predicted(const Job& job, const PredictOptions& options) {
+  const Evaluator& evaluator = evaluator_of(job, options.evaluator);
+  LoneModel model(job);
+  const std::string weights = model.load(options.checkpoint);
+  const auto arrays = arrays_of(predictions(model.state, model.engine, evaluator));
+  write(options, arrays);
+  std::ostringstream out;
+  out << weights << '\n';
+  for (const auto& array : arrays) out << array.path << ' ' << shape_text(array.shape) << '\n';
+  out << "written to " << options.out << '\n';
+  return out.str();
+}
+
+}  // namespace
+
+std::string predict_text(const Setting& recipe, const PredictOptions& options) {
+  return told_of(recipe, [&] { return predicted(lone_job(recipe, 1), options); });
+}
+
+}  // namespace tutti

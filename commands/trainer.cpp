@@ -1,0 +1,31 @@
+#include "commands/trainer.h"
+
+#include "commands/train.h"
+#include "job/recipe_catalogs.h"
+#include "recipe/toml_reader.h"
+
+namespace tutti {
+namespace {
+
+Setting written_recipe(const std::string& recipe, const std::vector<std::string>& overrides) {
+  const bool text = recipe.find('\n') != std::string::npos;
+  return text ? parse_recipe(recipe, "recipe", overrides) : read_recipe(recipe, overrides);
+}
+
+}  // namespace
+
+int Trainer::fit(const std::vector<Task>& then) {
+  const auto recipe = [this] { return resolve_recipe(written_recipe(options_.recipe, options_.overrides)); };
+  LaunchOptions launch{options_.run_dir, options_.resume};
+  if (options_.model)
+    launch.brought.make_model = [this](const Setting&, const SampleSpec& samples) {
+      return options_.model(samples);
+    };
+  launch.brought.data = options_.data;
+  launch.brought.listeners = options_.listeners;
+  launch.brought.tasks = then;
+  launch.ends_process = false;
+  return train(recipe, launch);
+}
+
+}  // namespace tutti

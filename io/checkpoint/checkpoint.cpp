@@ -1,0 +1,184 @@
+#include "io/checkpoint/checkpoint.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "io/formats/dtypes.h"
+#include "runtime/error.h"
+#include "runtime/xxh3.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kManifest = "/manifest.json";
+constexpr const char* kViewer = "checkpoint.h5";
+constexpr std::string_view kReplaced = ".replaced";
+
+bool has_elements(const Shape& extent) {
+  return std::all_of(extent.begin(), extent.end(), [](int64_t size) { return size > 0; });
+}
+
+CheckpointPiece without_tensor(const CheckpointPiece& piece, uint64_t at) {
+  return {piece.name, piece.shape, piece.offset, piece.extent, piece.dtype, {}, at};
+}
+
+void write_file(Disk& disk, const std::string& path, const std::string& text) {
+  const auto file = disk.open(path, true);
+  file->append(std::as_bytes(std::span(text)));
+  file->sync();
+  file->close();
+}
+
+void remove_manifest(Disk& disk, const std::string& folder) {
+  if (!disk.exists(folder + kManifest)) return;
+  disk.remove_all(folder + kManifest);
+  disk.sync_folder(folder);
+}
+
+std::string parent_of(const std::string& folder) {
+  const size_t slash = folder.find_last_of('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : folder.substr(0, slash);
+}
+
+std::string last_name(const std::string& folder) { return folder.substr(folder.find_last_of('/') + 1); }
+
+std::vector<Hdf5VirtualArray> whole_arrays(const CheckpointManifest& manifest) {
+  std::map<std::string, Hdf5VirtualArray> arrays;
+  for (const RankFile& file : manifest.files) {
+    for (const CheckpointPiece& piece : file.pieces) {
+      auto& array = arrays.try_emplace(piece.name, Hdf5VirtualArray{piece.name, piece.shape, piece.dtype, {}})
+                        .first->second;
+      array.sources.push_back({file.file, piece.offset, piece.extent});
+    }
+  }
+  std::vector<Hdf5VirtualArray> list;
+  for (auto& [name, array] : arrays) list.push_back(std::move(array));
+  return list;
+}
+
+void remove_unnamed(Disk& disk, const std::string& folder, const CheckpointManifest& manifest) {
+  for (const std::string& name : disk.list(folder)) {
+    const auto named = [&](const RankFile& file) { return file.file == name; };
+    if (std::none_of(manifest.files.begin(), manifest.files.end(), named))
+      disk.remove_all(folder + "/" + name);
+  }
+}
+
+// A folder cannot be renamed over one that has files, so an older one is moved aside for that moment.
+void replace_folder(Disk& disk, const std::string& from, const std::string& to, const std::string& parent) {
+  const std::string aside = to + std::string(kReplaced);
+  const bool older = disk.exists(to);
+  if (older) {
+    disk.remove_all(aside);
+    disk.rename(to, aside);
+  }
+  disk.rename(from, to);
+  disk.sync_folder(parent);
+  if (older) disk.remove_all(aside);
+}
+
+// Of one that was being replaced; "" for any other.
+std::string name_of_replaced(const std::string& name, const CheckpointNames& names) {
+  if (!name.ends_with(kReplaced)) return "";
+  const std::string whole = name.substr(0, name.size() - kReplaced.size());
+  return names.fits(whole) ? whole : "";
+}
+
+// Parameters by their own names at the root.
+Hdf5Links parameter_links(const std::vector<Hdf5VirtualArray>& arrays) {
+  Hdf5Links links;
+  for (const Hdf5VirtualArray& array : arrays) {
+    if (array.path.starts_with(kModelPrefix))
+      links.emplace(array.path.substr(kModelPrefix.size()), array.path);
+  }
+  return links;
+}
+
+RankFile write_viewer(Disk& disk, const std::string& folder, const CheckpointManifest& manifest,
+                      Hdf5Layout* last) {
+  const auto arrays = whole_arrays(manifest);
+  const auto written =
+      write_virtual_hdf5(disk, folder + "/" + kViewer, arrays, parameter_links(arrays), last);
+  return {kViewer, written.bytes, written.hash, {}};
+}
+
+}  // namespace
+
+RankFile write_rank_file(Disk& disk, const std::string& folder, int rank,
+                         const std::vector<CheckpointPiece>& pieces, Hdf5Layout* last) {
+  disk.make_folders(folder);
+  std::vector<Hdf5Array> arrays;
+  for (const CheckpointPiece& piece : pieces) {
+    if (has_elements(piece.extent)) arrays.push_back({piece.name, piece.extent, piece.dtype, piece.tensor});
+  }
+  RankFile file{"rank-" + std::to_string(rank) + ".h5", 0, 0, {}};
+  const Hdf5Written written = write_hdf5(disk, folder + "/" + file.file, arrays, last);
+  disk.sync_folder(folder);
+  file.bytes = written.bytes;
+  file.hash = written.hash;
+  auto offset = written.offsets.begin();
+  for (const CheckpointPiece& piece : pieces) {
+    file.pieces.push_back(without_tensor(piece, has_elements(piece.extent) ? *offset++ : 0));
+  }
+  return file;
+}
+
+void publish_checkpoint(Disk& disk, const std::string& unfinished, const std::string& folder,
+                        const CheckpointManifest& manifest, const std::string& latest, Hdf5Layout* last) {
+  CheckpointManifest complete = manifest;
+  complete.files.push_back(write_viewer(disk, unfinished, manifest, last));
+  remove_unnamed(disk, unfinished, complete);
+  write_file(disk, unfinished + kManifest, complete.to_json());
+  disk.sync_folder(unfinished);
+  const std::string parent = parent_of(folder);
+  replace_folder(disk, unfinished, folder, parent);
+  if (!latest.empty()) disk.symlink(last_name(folder), parent + "/" + latest);
+  disk.sync_folder(parent);
+}
+
+void remove_checkpoint(Disk& disk, const std::string& folder) {
+  if (!disk.exists(folder)) return;
+  remove_manifest(disk, folder);
+  disk.remove_all(folder);
+  disk.sync_folder(parent_of(folder));
+}
+
+void remove_unpublished(Disk& disk, const std::string& checkpoints, const CheckpointNames& names) {
+  for (const std::string& name : disk.list(checkpoints))
+    if (names.fits_unfinished(name) || !name_of_replaced(name, names).empty())
+      disk.remove_all(checkpoints + "/" + name);
+}
+
+void restore_replaced(Disk& disk, const std::string& checkpoints, const CheckpointNames& names) {
+  if (!disk.exists(checkpoints)) return;
+  for (const std::string& name : disk.list(checkpoints)) {
+    const std::string whole = name_of_replaced(name, names);
+    if (whole.empty() || disk.exists(checkpoints + "/" + whole)) continue;
+    disk.rename(checkpoints + "/" + name, checkpoints + "/" + whole);
+    disk.sync_folder(checkpoints);
+  }
+}
+
+std::vector<std::string> published_checkpoints(const Disk& disk, const std::string& checkpoints,
+                                               const CheckpointNames& names) {
+  return names.ordered(disk.list(checkpoints));
+}
+
+uint64_t weights_digest(const std::map<std::string, at::Tensor>& tensors) {
+  return tensors_digest(tensors, kModelPrefix);
+}
+
+uint64_t tensors_digest(const std::map<std::string, at::Tensor>& tensors, std::string_view prefix) {
+  std::string digests;
+  for (const auto& [name, tensor] : tensors) {
+    if (!name.starts_with(prefix)) continue;
+    const at::Tensor plain = tensor.contiguous();
+    digests += name + " " + dtype_name(plain.scalar_type());
+    for (const int64_t size : plain.sizes()) digests += " " + std::to_string(size);
+    digests += " " + std::to_string(XXH3_64bits(plain.const_data_ptr(), plain.nbytes())) + "\n";
+  }
+  return XXH3_64bits(digests.data(), digests.size());
+}
+
+}  // namespace tutti

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "recipe/catalog.h"
+
+namespace tutti {
+
+// [checkpoint]
+Catalog checkpoint_catalog();
+
+}  // namespace tutti

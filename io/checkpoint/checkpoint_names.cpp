@@ -1,0 +1,168 @@
+#include "io/checkpoint/checkpoint_names.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+
+#include "recipe/placeholders.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+struct Placeholder {
+  const char* name;
+  std::function<double(const RunState&)> value;
+};
+
+// The most telling of a checkpoint's age first.
+const std::vector<Placeholder>& times_of_a_name() {
+  static const std::vector<Placeholder> all = {
+      {"batch", [](const RunState& state) { return state.step; }},
+      {"sample", [](const RunState& state) { return state.sample; }},
+      {"token", [](const RunState& state) { return state.token; }},
+      {"total_wct", [](const RunState& state) { return state.seconds; }},
+      {"epoch", [](const RunState& state) { return state.epoch; }},
+      {"batch_in_epoch", [](const RunState& state) { return state.batch_in_epoch; }},
+      {"sample_in_epoch", [](const RunState& state) { return state.sample_in_epoch; }},
+      {"token_in_epoch", [](const RunState& state) { return state.token_in_epoch; }},
+      {"epoch_wct", [](const RunState& state) { return state.epoch_seconds; }},
+      {"world_size", [](const RunState& state) { return state.world; }},
+  };
+  return all;
+}
+
+std::vector<std::string> names_of_placeholders() {
+  std::vector<std::string> names = {"run_name"};
+  for (const auto& one : times_of_a_name()) names.push_back(one.name);
+  return names;
+}
+
+[[noreturn]] void refuse(const std::string& placeholder) {
+  for (const char* of_a_rank : {"rank", "local_rank", "node_rank"})
+    if (placeholder == of_a_rank)
+      throw UserError("a checkpoint is one folder for all ranks, with a file of each rank in it; leave {" +
+                      placeholder + "} out, as in " + CheckpointNames::kDefault);
+  refuse_placeholder(placeholder, names_of_placeholders());
+}
+
+void require_folder_name(const std::string& name) {
+  if (name.empty() || name.find('/') != std::string::npos)
+    throw UserError("expected the name of a folder, without /");
+  if (name[0] == '.') throw UserError("a name that begins with a dot is that of one half written");
+  if (name.starts_with("earlier")) throw UserError("earlier is where checkpoints are put aside");
+}
+
+std::string with_run_name(const std::string& pattern, const std::string& run_name) {
+  std::string out = pattern;
+  const std::string placeholder = "{run_name}";
+  std::size_t at = 0;
+  while ((at = out.find(placeholder, at)) != std::string::npos) {
+    out.replace(at, placeholder.size(), run_name);
+    at += run_name.size();
+  }
+  return out;
+}
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (std::string_view("^$\\.*+?()[]{}|").find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string number_text(const std::string& placeholder, double value) {
+  const bool is_seconds = placeholder.ends_with("_wct");
+  if (!is_seconds) return std::to_string(static_cast<int64_t>(value));
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f", value);
+  return text;
+}
+
+}  // namespace
+
+CheckpointNames::CheckpointNames(const std::string& pattern, const std::string& run_name)
+    : pattern_(with_run_name(pattern, run_name)) {
+  require_folder_name(pattern_);
+  std::string fitting;
+  walk_placeholders(
+      pattern_, [&](const std::string& text) { fitting += escaped(text); },
+      [&](const std::string& name) {
+        const auto is_it = [&](const Placeholder& one) { return name == one.name; };
+        if (std::ranges::none_of(times_of_a_name(), is_it)) refuse(name);
+        placeholders_.push_back(name);
+        fitting += "([0-9.]+)";
+      });
+  fitting_ = std::regex(fitting);
+  const auto grows = [](const std::string& name) {
+    return !name.ends_with("_in_epoch") && name != "epoch_wct" && name != "world_size";
+  };
+  if (!placeholders_.empty() && std::ranges::none_of(placeholders_, grows))
+    throw UserError("it names several checkpoints alike, and not by their age; put {batch} into it");
+}
+
+std::string CheckpointNames::at(const RunState& state) const {
+  std::string name;
+  walk_placeholders(
+      pattern_, [&](const std::string& text) { name += text; },
+      [&](const std::string& placeholder) {
+        for (const auto& one : times_of_a_name())
+          if (placeholder == one.name) name += number_text(placeholder, one.value(state));
+      });
+  return name;
+}
+
+std::vector<double> CheckpointNames::times(const std::string& name) const {
+  std::smatch found;
+  std::vector<double> values;
+  if (!std::regex_match(name, found, fitting_)) return values;
+  for (const auto& one : times_of_a_name())
+    for (std::size_t i = 0; i < placeholders_.size(); ++i)
+      if (placeholders_[i] == one.name) values.push_back(std::strtod(found[i + 1].str().c_str(), nullptr));
+  return values;
+}
+
+std::vector<std::string> CheckpointNames::ordered(const std::vector<std::string>& names) const {
+  std::vector<std::pair<std::vector<double>, std::string>> timed;
+  for (const auto& name : names)
+    if (fits(name)) timed.emplace_back(times(name), name);
+  std::stable_sort(timed.begin(), timed.end(), [](auto& a, auto& b) { return a.first < b.first; });
+  std::vector<std::string> fitting;
+  for (auto& [time, name] : timed) fitting.push_back(std::move(name));
+  return fitting;
+}
+
+// The nonce has no part in whether it fits: it is another start's.
+bool CheckpointNames::fits_unfinished(const std::string& name) const {
+  if (!name.starts_with('.')) return false;
+  for (std::size_t dash = name.find('-'); dash != std::string::npos; dash = name.find('-', dash + 1))
+    if (fits(name.substr(1, dash - 1))) return true;
+  return false;
+}
+
+std::string unfinished_name(const std::string& name, const std::string& nonce) {
+  return "." + name + "-" + nonce;
+}
+
+std::string latest_name(const std::string& pattern, const std::string& run_name) {
+  if (pattern.empty()) return "";
+  const std::string name = with_run_name(pattern, run_name);
+  require_folder_name(name);
+  walk_placeholders(
+      name, [](const std::string&) {},
+      [](const std::string& placeholder) {
+        const auto names = names_of_placeholders();
+        if (std::ranges::count(names, placeholder) == 0) refuse(placeholder);
+        throw UserError("the link moves on to each new checkpoint; leave {" + placeholder + "} out");
+      });
+  return name;
+}
+
+std::string unfinished_folder(const std::string& checkpoints, const std::string& name,
+                              const std::string& nonce) {
+  return checkpoints + "/" + unfinished_name(name, nonce);
+}
+
+}  // namespace tutti

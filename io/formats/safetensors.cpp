@@ -1,0 +1,168 @@
+#include "io/formats/safetensors.h"
+
+#include <ATen/ATen.h>
+
+#include <bit>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "io/formats/dtypes.h"
+#include "io/mapped_file.h"
+#include "runtime/error.h"
+#include "tensors/param_view.h"
+
+namespace tutti {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "safetensors holds little-endian numbers");
+
+using Json = nlohmann::ordered_json;
+
+constexpr uint64_t kLengthBytes = 8;
+constexpr uint64_t kLongestHeader = 100'000'000;  // the reference implementation's limit
+constexpr const char* kMetadataName = "__metadata__";
+
+[[noreturn]] void fail(const std::string& path, uint64_t offset, const std::string& message) {
+  throw UserError(path + ": byte " + std::to_string(offset) + ": " + message);
+}
+
+uint64_t header_length(const MappedFile& file) {
+  const auto bytes = file.bytes();
+  if (bytes.size() < kLengthBytes)
+    fail(file.path(), bytes.size(), "the file ends within the header's length");
+  uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), kLengthBytes);
+  if (length > kLongestHeader || length > bytes.size() - kLengthBytes) {
+    fail(file.path(), 0,
+         "the header's length is " + std::to_string(length) + ", the file has " +
+             std::to_string(bytes.size()) + " bytes: not a safetensors file, or truncated");
+  }
+  return length;
+}
+
+// A tensor named twice would hide another one: JSON's readers keep the last.
+Json parse_header(const MappedFile& file, uint64_t length) {
+  const auto* text = reinterpret_cast<const char*>(file.bytes().data()) + kLengthBytes;
+  std::set<std::string> names;
+  const auto refuse_twice = [&](int depth, Json::parse_event_t event, Json& value) {
+    if (depth == 1 && event == Json::parse_event_t::key && !names.insert(value.get<std::string>()).second) {
+      fail(file.path(), kLengthBytes, "tensor '" + value.get<std::string>() + "' is named twice");
+    }
+    return true;
+  };
+  try {
+    Json header = Json::parse(text, text + length, refuse_twice);
+    if (!header.is_object()) fail(file.path(), kLengthBytes, "the header is not a JSON object");
+    return header;
+  } catch (const Json::parse_error& error) {
+    fail(file.path(), kLengthBytes + error.byte, std::string("the header is not JSON: ") + error.what());
+  }
+}
+
+// Elements of a shape; nothing when a dimension is negative or the product does not fit.
+std::optional<uint64_t> elements(const Shape& shape) {
+  uint64_t product = 1;
+  for (const int64_t size : shape) {
+    if (size < 0 || __builtin_mul_overflow(product, static_cast<uint64_t>(size), &product))
+      return std::nullopt;
+  }
+  return product;
+}
+
+class Reader {
+ public:
+  explicit Reader(const std::string& path) : file_(path), data_(kLengthBytes + header_length(file_)) {}
+
+  Safetensors read() {
+    const Json header = parse_header(file_, data_ - kLengthBytes);
+    Safetensors content;
+    for (const auto& [name, value] : header.items()) {
+      if (name == kMetadataName) {
+        content.metadata = metadata(value);
+      } else {
+        content.tensors.emplace(name, tensor(name, value));
+      }
+    }
+    return content;
+  }
+
+ private:
+  [[noreturn]] void fail_at(uint64_t offset, const std::string& name, const std::string& message) const {
+    fail(file_.path(), offset, "tensor '" + name + "': " + message);
+  }
+
+  std::map<std::string, std::string> metadata(const Json& value) const try {
+    return value.get<std::map<std::string, std::string>>();
+  } catch (const Json::exception&) {
+    fail(file_.path(), kLengthBytes, "__metadata__ is not a map of texts");
+  }
+
+  at::Tensor tensor(const std::string& name, const Json& value) const try {
+    const auto dtype = dtype_of_safetensors(value.at("dtype").get<std::string>());
+    if (!dtype) fail_at(kLengthBytes, name, "unknown dtype " + value.at("dtype").dump());
+    const auto shape = value.at("shape").get<Shape>();
+    const auto ends = value.at("data_offsets").get<std::array<uint64_t, 2>>();
+    check_extent(name, shape, c10::elementSize(*dtype), ends[0], ends[1]);
+    at::Tensor result = at::empty(shape, *dtype);
+    if (ends[1] > ends[0]) {
+      std::memcpy(result.mutable_data_ptr(), file_.bytes().data() + data_ + ends[0], ends[1] - ends[0]);
+    }
+    return result;
+  } catch (const Json::exception& error) {
+    fail_at(kLengthBytes, name, std::string("bad header entry: ") + error.what());
+  }
+
+  void check_extent(const std::string& name, const Shape& shape, uint64_t item_bytes, uint64_t begin,
+                    uint64_t end) const {
+    const uint64_t there = file_.bytes().size() - data_;
+    if (begin > end || end > there) {
+      fail_at(data_ + std::min(begin, there), name,
+              "its data [" + std::to_string(begin) + ", " + std::to_string(end) +
+                  ") lies outside the file's " + std::to_string(there) + " bytes of data");
+    }
+    const auto count = elements(shape);
+    uint64_t bytes = 0;
+    if (!count || __builtin_mul_overflow(*count, item_bytes, &bytes) || bytes != end - begin) {
+      fail_at(data_ + begin, name, "its shape does not fit its " + std::to_string(end - begin) + " bytes");
+    }
+  }
+
+  MappedFile file_;
+  uint64_t data_;  // offset of the first tensor's bytes
+};
+
+std::string header_of(const Safetensors& content) {
+  Json header = Json::object();
+  if (!content.metadata.empty()) header[kMetadataName] = content.metadata;
+  uint64_t offset = 0;
+  for (const auto& [name, tensor] : content.tensors) {
+    header[name] = {{"dtype", safetensors_name(tensor.scalar_type())},
+                    {"shape", tensor.sizes().vec()},
+                    {"data_offsets", {offset, offset + tensor.nbytes()}}};
+    offset += tensor.nbytes();
+  }
+  std::string text = header.dump();
+  text.append((kLengthBytes - text.size() % kLengthBytes) % kLengthBytes, ' ');  // data begins aligned
+  return text;
+}
+
+}  // namespace
+
+Safetensors read_safetensors(const std::string& path) { return Reader(path).read(); }
+
+void write_safetensors(Disk& disk, const std::string& path, const Safetensors& content) {
+  const std::string header = header_of(content);
+  const uint64_t length = header.size();
+  const auto file = disk.open(path, true);
+  file->append(std::as_bytes(std::span(&length, 1)));
+  file->append(std::as_bytes(std::span(header)));
+  for (const auto& [name, tensor] : content.tensors) {
+    const at::Tensor plain = tensor.detach().cpu().contiguous();
+    file->append({static_cast<const std::byte*>(plain.const_data_ptr()), plain.nbytes()});
+  }
+  file->sync();
+  file->close();
+}
+
+}  // namespace tutti

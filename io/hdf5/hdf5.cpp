@@ -1,0 +1,250 @@
+#include "io/hdf5/hdf5.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "io/hdf5/hdf5_handle.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+constexpr int kDeepestGroup = 32;  // groups may form a cycle by hard links
+constexpr size_t kNamesInMessage = 12;
+
+std::string name_of_link(hid_t group, hsize_t index) {
+  const ssize_t length =
+      H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, index, nullptr, 0, H5P_DEFAULT);
+  if (length < 0) return {};
+  std::string name(static_cast<size_t>(length) + 1, '\0');
+  H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, index, name.data(), name.size(), H5P_DEFAULT);
+  name.pop_back();
+  return name;
+}
+
+std::optional<Hdf5Attribute> read_text(hid_t attribute, hid_t type) {
+  if (H5Tis_variable_str(type) > 0) {
+    char* text = nullptr;
+    if (H5Aread(attribute, type, &text) < 0 || text == nullptr) return std::nullopt;
+    const std::string copy = text;
+    H5free_memory(text);
+    return copy;
+  }
+  std::string text(H5Tget_size(type), '\0');
+  if (H5Aread(attribute, type, text.data()) < 0) return std::nullopt;
+  return text.substr(0, text.find('\0'));
+}
+
+template <class Number>
+std::optional<Hdf5Attribute> read_number(hid_t attribute, hid_t type) {
+  Number value{};
+  if (H5Aread(attribute, type, &value) < 0) return std::nullopt;
+  return value;
+}
+
+std::optional<Hdf5Attribute> read_attribute(hid_t attribute) {
+  const Hdf5Handle space(H5Aget_space(attribute), H5Sclose), type(H5Aget_type(attribute), H5Tclose);
+  if (H5Sget_simple_extent_npoints(space) != 1) return std::nullopt;
+  switch (H5Tget_class(type)) {
+    case H5T_INTEGER:
+      return read_number<int64_t>(attribute, H5T_NATIVE_INT64);
+    case H5T_FLOAT:
+      return read_number<double>(attribute, H5T_NATIVE_DOUBLE);
+    case H5T_STRING:
+      return read_text(attribute, type);
+    default:
+      return std::nullopt;
+  }
+}
+
+herr_t add_attribute(hid_t dataset, const char* name, const H5A_info_t*, void* attributes) {
+  const Hdf5Handle attribute(H5Aopen(dataset, name, H5P_DEFAULT), H5Aclose);
+  if (!attribute.good()) return 0;
+  if (auto value = read_attribute(attribute))
+    static_cast<Hdf5Attributes*>(attributes)->emplace(name, std::move(*value));
+  return 0;
+}
+
+std::optional<uint64_t> plain_offset(hid_t dataset, hid_t type, at::ScalarType dtype) {
+  const Hdf5Handle list(H5Dget_create_plist(dataset), H5Pclose), memory_type = hdf5_type(dtype);
+  if (H5Pget_layout(list) != H5D_CONTIGUOUS || H5Pget_external_count(list) != 0) return std::nullopt;
+  if (H5Tequal(type, memory_type) <= 0) return std::nullopt;  // another byte order
+  const haddr_t offset = H5Dget_offset(dataset);
+  return offset == HADDR_UNDEF ? std::nullopt : std::optional<uint64_t>(offset);
+}
+
+// As libhdf5 looks for the file that a part of a virtual dataset lies in; names with a pattern are not looked
+// for.
+bool has_source(const std::string& path, const std::string& source) {
+  if (source == "." || source.find('%') != std::string::npos || std::getenv("HDF5_VDS_PREFIX")) return true;
+  std::error_code error;
+  return std::filesystem::exists(std::filesystem::path(path).parent_path() / source, error) ||
+         std::filesystem::exists(source, error);
+}
+
+// libhdf5 would read what is missing as the fill value.
+void require_sources(hid_t dataset, const std::string& path, const std::string& name) {
+  const Hdf5Handle list(H5Dget_create_plist(dataset), H5Pclose);
+  size_t count = 0;
+  if (H5Pget_layout(list) != H5D_VIRTUAL || H5Pget_virtual_count(list, &count) < 0) return;
+  for (size_t i = 0; i < count; ++i) {
+    const ssize_t length = H5Pget_virtual_filename(list, i, nullptr, 0);
+    std::string source(static_cast<size_t>(std::max<ssize_t>(length, 0)) + 1, '\0');
+    H5Pget_virtual_filename(list, i, source.data(), source.size());
+    source.pop_back();
+    if (!has_source(path, source))
+      throw UserError(path + ": dataset '" + name + "' lies in '" + source + "', which is not there");
+  }
+}
+
+void add_dataset(hid_t dataset, const std::string& path, std::vector<Hdf5Entry>& datasets) {
+  const Hdf5Handle type(H5Dget_type(dataset), H5Tclose), space(H5Dget_space(dataset), H5Sclose);
+  const auto dtype = dtype_of_hdf5(type);
+  if (!dtype) return;
+  Hdf5Entry found{path, shape_of_hdf5(space), *dtype, plain_offset(dataset, type, *dtype), {}};
+  H5Aiterate2(dataset, H5_INDEX_NAME, H5_ITER_INC, nullptr, add_attribute, &found.attributes);
+  datasets.push_back(std::move(found));
+}
+
+void list_group(hid_t group, const std::string& prefix, int depth, std::vector<Hdf5Entry>& datasets) {
+  H5G_info_t info{};
+  if (depth > kDeepestGroup || H5Gget_info(group, &info) < 0) return;
+  for (hsize_t i = 0; i < info.nlinks; ++i) {
+    const std::string name = name_of_link(group, i);
+    H5L_info_t link{};
+    if (H5Lget_info(group, name.c_str(), &link, H5P_DEFAULT) < 0 || link.type == H5L_TYPE_SOFT) continue;
+    const Hdf5Handle object(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose);
+    const H5I_type_t kind = object.good() ? H5Iget_type(object) : H5I_BADID;
+    if (kind == H5I_DATASET) add_dataset(object, prefix + name, datasets);
+    if (kind == H5I_GROUP && link.type == H5L_TYPE_HARD)
+      list_group(object, prefix + name + "/", depth + 1, datasets);
+  }
+}
+
+std::string why_not_opened(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return path + ": no such file";
+  if (std::filesystem::is_directory(path, error)) return path + ": is a folder, not an HDF5 file";
+  return path + ": cannot be read as an HDF5 file: " + hdf5_error();
+}
+
+// Read-only files are not locked: on a cluster's shared file system locks are often missing.
+Hdf5Handle read_access() {
+  Hdf5Handle list(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  hdf5_check(H5Pset_file_locking(list, false, true) >= 0, "H5Pset_file_locking");
+  return list;
+}
+
+// Selects rows [first, first + count) of a dataset's space.
+void select_rows(hid_t space, const Shape& shape, int64_t first, int64_t count) {
+  std::vector<hsize_t> start(shape.size(), 0), extent(shape.begin(), shape.end());
+  start[0] = static_cast<hsize_t>(first);
+  extent[0] = static_cast<hsize_t>(count);
+  hdf5_check(H5Sselect_hyperslab(space, H5S_SELECT_SET, start.data(), nullptr, extent.data(), nullptr) >= 0,
+             "H5Sselect_hyperslab");
+}
+
+void check_rows(const Hdf5Entry& dataset, int64_t first, int64_t count) {
+  TUTTI_ASSERT(!dataset.shape.empty(), dataset.path + " is a scalar and has no rows");
+  TUTTI_ASSERT(first >= 0 && count >= 0 && first + count <= dataset.shape[0],
+               dataset.path + ": rows " + std::to_string(first) + " + " + std::to_string(count) + " of " +
+                   std::to_string(dataset.shape[0]));
+}
+
+}  // namespace
+
+struct Hdf5File::Opened {
+  Hdf5Handle file;
+
+  Hdf5Handle dataset(const std::string& path, const std::string& name) const {
+    Hdf5Handle handle(H5Dopen2(file, name.c_str(), H5P_DEFAULT), H5Dclose);
+    if (!handle.good()) throw UserError(path + ": dataset '" + name + "' cannot be opened: " + hdf5_error());
+    require_sources(handle, path, name);
+    return handle;
+  }
+};
+
+Hdf5File::Hdf5File(const std::string& path) : path_(path), opened_(std::make_unique<Opened>()) {
+  const Hdf5Session session;
+  const Hdf5Handle access = read_access();
+  opened_->file = Hdf5Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), H5Fclose);
+  if (!opened_->file.good()) throw UserError(why_not_opened(path));
+  const Hdf5Handle root(H5Gopen2(opened_->file, "/", H5P_DEFAULT), H5Gclose);
+  list_group(root, "", 0, datasets_);
+}
+
+Hdf5File::~Hdf5File() {
+  const Hdf5Session session;
+  opened_.reset();
+}
+
+const Hdf5Entry* Hdf5File::find(const std::string& dataset) const {
+  const auto found =
+      std::find_if(datasets_.begin(), datasets_.end(), [&](const auto& d) { return d.path == dataset; });
+  return found == datasets_.end() ? nullptr : &*found;
+}
+
+const Hdf5Entry& Hdf5File::at(const std::string& dataset) const {
+  if (const Hdf5Entry* found = find(dataset)) return *found;
+  throw UserError(path_ + ": no dataset '" + dataset + "'; there is " + names());
+}
+
+std::string Hdf5File::names() const {
+  std::string names;
+  for (size_t i = 0; i < std::min(datasets_.size(), kNamesInMessage); ++i) {
+    names += (i > 0 ? ", " : "") + datasets_[i].path;
+  }
+  if (datasets_.size() > kNamesInMessage) names += ", ...";
+  return datasets_.empty() ? "none" : names;
+}
+
+at::Tensor Hdf5File::read(const std::string& dataset) const {
+  const Hdf5Entry& found = at(dataset);
+  at::Tensor tensor = at::empty(found.shape, found.dtype);
+  const Hdf5Session session;
+  const Hdf5Handle handle = opened_->dataset(path_, dataset), type = hdf5_type(found.dtype);
+  if (H5Dread(handle, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.mutable_data_ptr()) < 0) {
+    throw UserError(path_ + ": dataset '" + dataset + "' cannot be read: " + hdf5_error());
+  }
+  return tensor;
+}
+
+at::Tensor Hdf5File::read_range(const std::string& dataset, int64_t first, int64_t count) const {
+  std::vector<int64_t> rows(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) rows[static_cast<size_t>(i)] = first + i;
+  return read_rows(dataset, rows);
+}
+
+at::Tensor Hdf5File::read_rows(const std::string& dataset, std::span<const int64_t> rows) const {
+  const Hdf5Entry& found = at(dataset);
+  Shape shape = found.shape;
+  check_rows(found, 0, 0);
+  shape[0] = static_cast<int64_t>(rows.size());
+  at::Tensor tensor = at::empty(shape, found.dtype);
+  auto* to = static_cast<std::byte*>(tensor.mutable_data_ptr());
+  const size_t row_bytes = rows.empty() ? 0 : tensor.nbytes() / rows.size();
+  const Hdf5Session session;
+  const Hdf5Handle handle = opened_->dataset(path_, dataset), type = hdf5_type(found.dtype),
+                   space = hdf5_space(found.shape);
+  for (size_t i = 0; i < rows.size();) {  // one call for each run of neighbours
+    size_t run = 1;
+    while (i + run < rows.size() && rows[i + run] == rows[i] + static_cast<int64_t>(run)) ++run;
+    check_rows(found, rows[i], static_cast<int64_t>(run));
+    shape[0] = static_cast<int64_t>(run);
+    const Hdf5Handle memory = hdf5_space(shape);
+    select_rows(space, found.shape, rows[i], shape[0]);
+    if (H5Dread(handle, type, memory, space, H5P_DEFAULT, to + i * row_bytes) < 0) {
+      throw UserError(path_ + ": dataset '" + dataset + "', row " + std::to_string(rows[i]) +
+                      " cannot be read: " + hdf5_error());
+    }
+    i += run;
+  }
+  return tensor;
+}
+
+}  // namespace tutti

@@ -1,0 +1,162 @@
+#include "io/hdf5/hdf5_handle.h"
+
+#include <vector>
+
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+// libhdf5 keeps its state per process, so its lock is per process too.
+std::mutex& library_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+herr_t keep_first(unsigned n, const H5E_error2_t* error, void* text) {
+  if (n == 0 && error->desc != nullptr) *static_cast<std::string*>(text) = error->desc;
+  return 0;
+}
+
+// Sign, exponent and mantissa of IEEE half and of bfloat16, both in two little-endian bytes.
+Hdf5Handle small_float(size_t exponent_bits, size_t bias) {
+  Hdf5Handle type(H5Tcopy(H5T_IEEE_F32LE), H5Tclose);
+  const size_t mantissa_bits = 15 - exponent_bits;
+  hdf5_check(H5Tset_fields(type, 15, mantissa_bits, exponent_bits, 0, mantissa_bits) >= 0, "H5Tset_fields");
+  hdf5_check(H5Tset_size(type, 2) >= 0, "H5Tset_size");
+  hdf5_check(H5Tset_ebias(type, bias) >= 0, "H5Tset_ebias");
+  return type;
+}
+
+Hdf5Handle boolean_type() {
+  Hdf5Handle type(H5Tenum_create(H5T_STD_I8LE), H5Tclose);
+  for (const auto& [name, value] : {std::pair<const char*, signed char>{"FALSE", 0}, {"TRUE", 1}}) {
+    hdf5_check(H5Tenum_insert(type, name, &value) >= 0, "H5Tenum_insert");
+  }
+  return type;
+}
+
+hid_t standard_type(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kFloat:
+      return H5T_IEEE_F32LE;
+    case at::kDouble:
+      return H5T_IEEE_F64LE;
+    case at::kLong:
+      return H5T_STD_I64LE;
+    case at::kInt:
+      return H5T_STD_I32LE;
+    case at::kShort:
+      return H5T_STD_I16LE;
+    case at::kChar:
+      return H5T_STD_I8LE;
+    case at::kByte:
+      return H5T_STD_U8LE;
+    case at::kUInt16:
+      return H5T_STD_U16LE;
+    case at::kUInt32:
+      return H5T_STD_U32LE;
+    case at::kUInt64:
+      return H5T_STD_U64LE;
+    default:
+      TUTTI_ASSERT(false, std::string("HDF5 has no type for ") + c10::toString(dtype));
+  }
+}
+
+std::optional<at::ScalarType> integer_dtype(size_t bytes, bool is_signed) {
+  switch (bytes) {
+    case 1:
+      return is_signed ? at::kChar : at::kByte;
+    case 2:
+      return is_signed ? at::kShort : at::kUInt16;
+    case 4:
+      return is_signed ? at::kInt : at::kUInt32;
+    case 8:
+      return is_signed ? at::kLong : at::kUInt64;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<at::ScalarType> float_dtype(hid_t type) {
+  const size_t bytes = H5Tget_size(type);
+  if (bytes == 8) return at::kDouble;
+  if (bytes == 4) return at::kFloat;
+  if (bytes != 2) return std::nullopt;
+  size_t sign = 0, exponent = 0, exponent_bits = 0, mantissa = 0, mantissa_bits = 0;
+  hdf5_check(H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits) >= 0,
+             "H5Tget_fields");
+  return exponent_bits == 8 ? at::kBFloat16 : at::kHalf;
+}
+
+bool is_boolean(hid_t type) {
+  const Hdf5Handle expected = boolean_type();
+  return H5Tequal(type, expected) > 0;
+}
+
+}  // namespace
+
+Hdf5Session::Hdf5Session() : lock_(library_mutex()) {
+  H5open();
+  H5Eget_auto2(H5E_DEFAULT, &printer_, &printer_data_);
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+}
+
+Hdf5Session::~Hdf5Session() { H5Eset_auto2(H5E_DEFAULT, printer_, printer_data_); }
+
+Hdf5Handle& Hdf5Handle::operator=(Hdf5Handle&& other) noexcept {
+  reset();
+  id_ = std::exchange(other.id_, H5I_INVALID_HID);
+  close_ = other.close_;
+  return *this;
+}
+
+void Hdf5Handle::reset() {
+  if (good()) close_(id_);
+  id_ = H5I_INVALID_HID;
+}
+
+std::string hdf5_error() {
+  std::string text = "unknown HDF5 error";
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first, &text);
+  return text;
+}
+
+void hdf5_check(bool good, const char* what) { TUTTI_ASSERT(good, std::string(what) + ": " + hdf5_error()); }
+
+Hdf5Handle hdf5_type(at::ScalarType dtype) {
+  if (dtype == at::kBool) return boolean_type();
+  if (dtype == at::kHalf) return small_float(5, 15);
+  if (dtype == at::kBFloat16) return small_float(8, 127);
+  return Hdf5Handle(H5Tcopy(standard_type(dtype)), H5Tclose);
+}
+
+std::optional<at::ScalarType> dtype_of_hdf5(hid_t type) {
+  switch (H5Tget_class(type)) {
+    case H5T_INTEGER:
+      return integer_dtype(H5Tget_size(type), H5Tget_sign(type) == H5T_SGN_2);
+    case H5T_FLOAT:
+      return float_dtype(type);
+    case H5T_ENUM:
+      return is_boolean(type) ? std::optional(at::kBool) : std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
+Hdf5Handle hdf5_space(const Shape& shape) {
+  if (shape.empty()) return Hdf5Handle(H5Screate(H5S_SCALAR), H5Sclose);
+  const std::vector<hsize_t> dims(shape.begin(), shape.end());
+  Hdf5Handle space(H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr), H5Sclose);
+  hdf5_check(space.good(), "H5Screate_simple");
+  return space;
+}
+
+Shape shape_of_hdf5(hid_t space) {
+  const int rank = H5Sget_simple_extent_ndims(space);
+  std::vector<hsize_t> dims(rank > 0 ? static_cast<size_t>(rank) : 0);
+  if (!dims.empty()) H5Sget_simple_extent_dims(space, dims.data(), nullptr);
+  return Shape(dims.begin(), dims.end());
+}
+
+}  // namespace tutti

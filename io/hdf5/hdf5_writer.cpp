@@ -1,0 +1,296 @@
+#include "io/hdf5/hdf5_writer.h"
+
+#include <ATen/ATen.h>
+#include <c10/util/accumulate.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "io/hdf5/hdf5_handle.h"
+#include "io/hdf5/hdf5_memory.h"
+#include "runtime/error.h"
+#include "runtime/xxh3.h"
+
+namespace tutti {
+namespace {
+
+constexpr size_t kWriteBytes = size_t{1} << 20;
+
+// Appends to a file in chunks that stay in the processor's cache between hashing and writing.
+class HashingFile {
+ public:
+  HashingFile(Disk& disk, const std::string& path) : file_(disk.open(path, true)), hash_(XXH3_createState()) {
+    XXH3_64bits_reset(hash_);
+    small_.reserve(kWriteBytes);
+  }
+  ~HashingFile() { XXH3_freeState(hash_); }
+  HashingFile(const HashingFile&) = delete;
+  HashingFile& operator=(const HashingFile&) = delete;
+
+  uint64_t bytes() const { return written_ + small_.size(); }
+
+  void append(std::span<const std::byte> bytes) {
+    if (small_.size() + bytes.size() > kWriteBytes) flush();
+    if (bytes.size() < kWriteBytes) {
+      small_.insert(small_.end(), bytes.begin(), bytes.end());
+      return;
+    }
+    for (size_t at = 0; at < bytes.size(); at += kWriteBytes) {
+      put(bytes.subspan(at, std::min(kWriteBytes, bytes.size() - at)));
+    }
+  }
+
+  uint64_t finish() {
+    flush();
+    file_->sync();
+    file_->close();
+    return XXH3_64bits_digest(hash_);
+  }
+
+ private:
+  void flush() {
+    put(small_);
+    small_.clear();
+  }
+
+  void put(std::span<const std::byte> bytes) {
+    if (bytes.empty()) return;
+    XXH3_64bits_update(hash_, bytes.data(), bytes.size());
+    file_->write_at(written_, bytes);
+    written_ += bytes.size();
+  }
+
+  std::unique_ptr<WritableFile> file_;
+  XXH3_state_t* hash_;
+  std::vector<std::byte> small_;
+  uint64_t written_ = 0;
+};
+
+Hdf5Handle create_file(Hdf5Memory& memory) {
+  const Hdf5Handle access = memory.access_list();
+  // Data begins where a mapped file serves aligned loads; small arrays and headers are packed.
+  hdf5_check(H5Pset_alignment(access, 512, 64) >= 0, "H5Pset_alignment");
+  Hdf5Handle file(H5Fcreate("memory", H5F_ACC_TRUNC, H5P_DEFAULT, access), H5Fclose);
+  hdf5_check(file.good(), "H5Fcreate");
+  return file;
+}
+
+Hdf5Handle intermediate_groups() {
+  Hdf5Handle list(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
+  hdf5_check(H5Pset_create_intermediate_group(list, 1) >= 0, "H5Pset_create_intermediate_group");
+  return list;
+}
+
+// Without time stamps, so that the same arrays give the same bytes.
+Hdf5Handle creation_list() {
+  Hdf5Handle list(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+  hdf5_check(H5Pset_obj_track_times(list, 0) >= 0, "H5Pset_obj_track_times");
+  return list;
+}
+
+Hdf5Handle create_dataset(hid_t file, const std::string& path, at::ScalarType dtype, const Shape& shape,
+                          hid_t list) {
+  const Hdf5Handle type = hdf5_type(dtype), space = hdf5_space(shape), links = intermediate_groups();
+  Hdf5Handle dataset(H5Dcreate2(file, path.c_str(), type, space, links, list, H5P_DEFAULT), H5Dclose);
+  hdf5_check(dataset.good(), path.c_str());
+  return dataset;
+}
+
+void write_attribute(hid_t dataset, const std::string& name, hid_t type, const void* value) {
+  const Hdf5Handle space = hdf5_space({});
+  const Hdf5Handle attribute(H5Acreate2(dataset, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT),
+                             H5Aclose);
+  hdf5_check(attribute.good() && H5Awrite(attribute, type, value) >= 0, name.c_str());
+}
+
+void write_attribute(hid_t dataset, const std::string& name, const Hdf5Attribute& value) {
+  if (const auto* integer = std::get_if<int64_t>(&value)) {
+    write_attribute(dataset, name, H5T_STD_I64LE, integer);
+  } else if (const auto* number = std::get_if<double>(&value)) {
+    write_attribute(dataset, name, H5T_IEEE_F64LE, number);
+  } else {
+    const std::string& text = std::get<std::string>(value);
+    const Hdf5Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
+    hdf5_check(H5Tset_size(type, text.size() + 1) >= 0, "H5Tset_size");
+    write_attribute(dataset, name, type, text.c_str());
+  }
+}
+
+// Texts are told apart by their lengths.
+std::string declared(const std::string& text) { return std::to_string(text.size()) + ":" + text; }
+
+std::string declared(const Shape& shape) {
+  std::string text = "[";
+  for (const int64_t size : shape) text += std::to_string(size) + ",";
+  return text + "]";
+}
+
+std::string declared(const Hdf5Attribute& value) {
+  if (const auto* integer = std::get_if<int64_t>(&value)) return "i" + std::to_string(*integer);
+  if (const auto* text = std::get_if<std::string>(&value)) return "t" + declared(*text);
+  return "d" + std::to_string(std::bit_cast<uint64_t>(std::get<double>(value)));
+}
+
+std::string declared(at::ScalarType dtype) { return "<" + std::to_string(static_cast<int>(dtype)) + ">"; }
+
+std::string declared(const std::vector<Hdf5Array>& arrays) {
+  std::string all;
+  for (const Hdf5Array& array : arrays) {
+    all += declared(array.path) + declared(array.dtype) + declared(array.shape);
+    for (const auto& [name, value] : array.attributes) all += declared(name) + declared(value);
+    all += ";";
+  }
+  return all;
+}
+
+std::string declared(const std::vector<Hdf5VirtualArray>& arrays, const Hdf5Links& links) {
+  std::string all;
+  for (const Hdf5VirtualArray& array : arrays) {
+    all += declared(array.path) + declared(array.dtype) + declared(array.shape);
+    for (const auto& one : array.sources)
+      all += declared(one.file) + declared(one.offset) + declared(one.extent);
+    all += ";";
+  }
+  for (const auto& [from, to] : links) all += declared(from) + declared(to);
+  return all;
+}
+
+// Makes the file's own bytes in `memory`, with room for the data, and returns where the data of each array
+// goes.
+std::vector<uint64_t> lay_out(Hdf5Memory& memory, const std::vector<Hdf5Array>& arrays) {
+  const Hdf5Session session;
+  const Hdf5Handle file = create_file(memory), list = creation_list();
+  hdf5_check(H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY) >= 0, "H5Pset_alloc_time");
+  hdf5_check(H5Pset_fill_time(list, H5D_FILL_TIME_NEVER) >= 0, "H5Pset_fill_time");
+  std::vector<uint64_t> offsets;
+  for (const Hdf5Array& array : arrays) {
+    const Hdf5Handle dataset = create_dataset(file, array.path, array.dtype, array.shape, list);
+    for (const auto& [name, value] : array.attributes) write_attribute(dataset, name, value);
+    offsets.push_back(c10::multiply_integers(array.shape) == 0 ? 0 : H5Dget_offset(dataset));
+  }
+  return offsets;
+}
+
+void append_own_bytes(const Hdf5Memory& memory, uint64_t end, HashingFile& file) {
+  std::vector<std::byte> bytes(end - file.bytes());
+  memory.read(file.bytes(), bytes);
+  file.append(bytes);
+}
+
+std::span<const std::byte> bytes_of(const Hdf5Array& array) {
+  TUTTI_ASSERT(array.tensor.defined() && array.tensor.is_contiguous() &&
+                   array.tensor.scalar_type() == array.dtype &&
+                   array.tensor.numel() == c10::multiply_integers(array.shape),
+               array.path + ": the tensor does not fit what was declared");
+  return {static_cast<const std::byte*>(array.tensor.const_data_ptr()), array.tensor.nbytes()};
+}
+
+std::string escape_percent(
+    const std::string& path) {  // "%" begins a pattern in the names of virtual datasets' sources
+  std::string escaped;
+  for (const char letter : path) escaped += letter == '%' ? std::string("%%") : std::string(1, letter);
+  return escaped;
+}
+
+void add_source(hid_t list, const Hdf5VirtualArray& array, const Hdf5VirtualArray::Source& source) {
+  const Hdf5Handle whole = hdf5_space(array.shape), piece = hdf5_space(source.extent);
+  const std::vector<hsize_t> offset(source.offset.begin(), source.offset.end());
+  const std::vector<hsize_t> extent(source.extent.begin(), source.extent.end());
+  hdf5_check(H5Sselect_hyperslab(whole, H5S_SELECT_SET, offset.data(), nullptr, extent.data(), nullptr) >= 0,
+             array.path.c_str());
+  hdf5_check(H5Pset_virtual(list, whole, escape_percent(source.file).c_str(),
+                            escape_percent(array.path).c_str(), piece) >= 0,
+             array.path.c_str());
+}
+
+void create_virtual(hid_t file, const Hdf5VirtualArray& array) {
+  const Hdf5Handle list = creation_list();
+  if (at::isFloatingType(array.dtype)) {
+    const double nan = std::nan("");
+    hdf5_check(H5Pset_fill_value(list, H5T_NATIVE_DOUBLE, &nan) >= 0, "H5Pset_fill_value");
+  }
+  for (const auto& source : array.sources) {
+    if (c10::multiply_integers(source.extent) > 0) add_source(list, array, source);
+  }
+  create_dataset(file, array.path, array.dtype, array.shape, list);
+}
+
+void create_external_link(hid_t file, const Hdf5VirtualArray& array) {
+  const std::string target = "/" + array.path;
+  const Hdf5Handle groups = intermediate_groups();
+  hdf5_check(H5Lcreate_external(array.sources.at(0).file.c_str(), target.c_str(), file, array.path.c_str(),
+                                groups, H5P_DEFAULT) >= 0,
+             array.path.c_str());
+}
+
+void create_soft_link(hid_t file, const std::string& path, const std::string& target) {
+  const Hdf5Handle groups = intermediate_groups();
+  if (H5Lexists(file, path.c_str(), H5P_DEFAULT) > 0) return;  // a parameter called like a group
+  hdf5_check(H5Lcreate_soft(("/" + target).c_str(), file, path.c_str(), groups, H5P_DEFAULT) >= 0,
+             path.c_str());
+}
+
+void lay_out_virtual(Hdf5Memory& memory, const std::vector<Hdf5VirtualArray>& arrays,
+                     const Hdf5Links& links) {
+  const Hdf5Session session;
+  const Hdf5Handle file = create_file(memory);
+  for (const Hdf5VirtualArray& array : arrays) {
+    array.shape.empty() ? create_external_link(file, array) : create_virtual(file, array);
+  }
+  for (const auto& [path, target] : links) create_soft_link(file, path, target);
+}
+
+template <class Make>
+Hdf5Layout laid_out(std::string declared, Hdf5Layout* last, const Make& make) {
+  if (last && last->memory && last->declared == declared) return *last;
+  const auto memory = std::make_shared<Hdf5Memory>();
+  std::vector<uint64_t> offsets = make(*memory);
+  Hdf5Layout layout{std::move(declared), memory, std::move(offsets)};
+  if (last) *last = layout;
+  return layout;
+}
+
+}  // namespace
+
+Hdf5Array hdf5_array(std::string path, const at::Tensor& tensor, Hdf5Attributes attributes) {
+  return {std::move(path), tensor.sizes().vec(), tensor.scalar_type(), tensor, std::move(attributes)};
+}
+
+Hdf5Written write_hdf5(Disk& disk, const std::string& path, const std::vector<Hdf5Array>& arrays,
+                       Hdf5Layout* last) {
+  const Hdf5Layout layout =
+      laid_out(declared(arrays), last, [&](Hdf5Memory& memory) { return lay_out(memory, arrays); });
+  Hdf5Written written{0, 0, layout.offsets};
+  std::vector<size_t> order(arrays.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return written.offsets[a] < written.offsets[b]; });
+  HashingFile file(disk, path);
+  for (const size_t i : order) {
+    if (c10::multiply_integers(arrays[i].shape) == 0) continue;
+    append_own_bytes(*layout.memory, written.offsets[i], file);
+    file.append(bytes_of(arrays[i]));
+  }
+  append_own_bytes(*layout.memory, layout.memory->bytes(), file);
+  written.bytes = file.bytes();
+  written.hash = file.finish();
+  return written;
+}
+
+Hdf5Written write_virtual_hdf5(Disk& disk, const std::string& path,
+                               const std::vector<Hdf5VirtualArray>& arrays, const Hdf5Links& links,
+                               Hdf5Layout* last) {
+  const Hdf5Layout layout = laid_out(declared(arrays, links), last, [&](Hdf5Memory& memory) {
+    lay_out_virtual(memory, arrays, links);
+    return std::vector<uint64_t>();
+  });
+  HashingFile file(disk, path);
+  append_own_bytes(*layout.memory, layout.memory->bytes(), file);
+  const uint64_t bytes = file.bytes();
+  return {bytes, file.finish(), {}};
+}
+
+}  // namespace tutti

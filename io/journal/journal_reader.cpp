@@ -1,0 +1,261 @@
+#include "io/journal/journal_reader.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+constexpr uint64_t kChunkBytes = uint64_t{1} << 16;
+constexpr uint64_t kMaxHeaderBytes = 1 + kMaxVarintBytes;
+constexpr size_t kMagicBytes = 8;
+
+using Bytes = std::span<const uint8_t>;
+
+uint32_t version_of(Bytes preamble) {
+  return static_cast<uint32_t>(PayloadReader(preamble.subspan(kMagicBytes, 4)).fixed(4));
+}
+
+// Where the bytes of a record lie, as its beginning says; none where no record begins.
+struct Outline {
+  uint64_t payload_begin;
+  uint64_t payload_bytes;
+
+  uint64_t checksum_begin() const { return payload_begin + payload_bytes; }
+  uint64_t bytes() const { return checksum_begin() + kJournalChecksumBytes; }
+};
+
+std::optional<Outline> outline_of(Bytes bytes) {
+  if (bytes.empty() || bytes[0] == 0) return std::nullopt;
+  uint64_t length = 0;
+  for (size_t i = 1; i < std::min<size_t>(bytes.size(), kMaxHeaderBytes); ++i) {
+    length |= static_cast<uint64_t>(bytes[i] & 0x7F) << (7 * (i - 1));
+    if (length > kMaxJournalPayload) return std::nullopt;
+    if (bytes[i] < 0x80) return Outline{i + 1, length};
+  }
+  return std::nullopt;
+}
+
+// The beginning of a journal that was cut, or whose first byte, which is written last, is not there yet.
+bool may_become_journal(Bytes bytes) {
+  const auto preamble = journal_preamble();
+  const bool cut = bytes.size() < preamble.size() && std::equal(bytes.begin(), bytes.end(), preamble.begin());
+  const bool under_way = bytes[0] == 0 && std::equal(bytes.begin(), bytes.end(), preamble.begin(),
+                                                     [](uint8_t found, uint8_t wanted) {
+                                                       return found == 0 || found == wanted;
+                                                     });
+  return cut || under_way;
+}
+
+}  // namespace
+
+JournalCursor::JournalCursor(const std::string& path)
+    : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (descriptor_ < 0) throw UserError(path + ": cannot be read: " + std::strerror(errno));
+  try {
+    begun();
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
+  }
+}
+
+JournalCursor::~JournalCursor() { ::close(descriptor_); }
+
+// Whether the file has its preamble and position() stands behind it.
+bool JournalCursor::begun() {
+  if (position_ > 0) return true;
+  const auto expected = journal_preamble();
+  std::array<uint8_t, expected.size()> found{};
+  const Bytes bytes(found.data(), read_at(0, found));
+  if (std::equal(bytes.begin(), bytes.end(), expected.begin(), expected.end())) {
+    position_ = expected.size();
+    return true;
+  }
+  if (bytes.empty() || may_become_journal(bytes)) return false;
+  const bool has_magic = bytes.size() == expected.size() &&
+                         std::equal(expected.begin(), expected.begin() + kMagicBytes, bytes.begin());
+  if (!has_magic) throw UserError(path_ + ": is no journal: it does not begin with \"tuttijnl\" at offset 0");
+  throw UserError(path_ + ": is a journal of version " + std::to_string(version_of(bytes)) +
+                  " (at offset 8); this tutti reads version " + std::to_string(kJournalVersion));
+}
+
+std::optional<JournalRecord> JournalCursor::next() {
+  if (!begun()) return std::nullopt;
+  while (const std::optional<Frame> found = frame()) {
+    std::optional<JournalRecord> record;
+    if (found->kind == JournalKind::kName) {
+      PayloadReader payload(found->payload);
+      const std::string_view text = payload.text();
+      if (!payload.finished()) break;
+      names_.emplace_back(text);
+    } else {
+      record = decode(*found);
+      if (!record) break;
+    }
+    position_ += found->bytes;
+    if (record) return record;
+  }
+  return std::nullopt;
+}
+
+// The record at position_, read anew when what was read before does not hold a whole one.
+std::optional<JournalCursor::Frame> JournalCursor::frame() {
+  const auto whole = [this]() -> std::optional<Frame> {
+    const Bytes bytes = buffered();
+    const auto outline = outline_of(bytes);
+    if (!outline || outline->bytes() > bytes.size()) return std::nullopt;
+    const Bytes record = bytes.first(outline->checksum_begin());
+    const uint64_t sum = bytes[outline->checksum_begin()] | bytes[outline->checksum_begin() + 1] << 8;
+    if (sum != journal_checksum(record, position_)) return std::nullopt;
+    return Frame{static_cast<JournalKind>(record[0]), record.subspan(outline->payload_begin),
+                 outline->bytes()};
+  };
+  if (const auto found = whole()) return found;
+  fill(kChunkBytes);
+  const auto outline = outline_of(buffered());
+  if (outline && outline->bytes() > buffered().size()) fill(outline->bytes());
+  return whole();
+}
+
+Bytes JournalCursor::buffered() const {
+  if (position_ - buffer_begin_ > buffer_.size()) return {};
+  return Bytes(buffer_).subspan(position_ - buffer_begin_);
+}
+
+// What the file has of the bytes at position_.
+void JournalCursor::fill(uint64_t bytes) {
+  buffer_.resize(bytes);
+  buffer_begin_ = position_;
+  buffer_.resize(read_at(position_, buffer_));
+}
+
+size_t JournalCursor::read_at(uint64_t offset, std::span<uint8_t> to) const {
+  size_t done = 0;
+  while (done < to.size()) {
+    const ssize_t got =
+        ::pread(descriptor_, to.data() + done, to.size() - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      throw OperatingError(path_ + ": cannot be read at offset " + std::to_string(offset + done) + ": " +
+                           std::strerror(errno));
+    }
+    if (got == 0) break;
+    done += static_cast<size_t>(got);
+  }
+  return done;
+}
+
+uint64_t JournalCursor::torn_bytes() const {
+  std::vector<uint8_t> chunk(kChunkBytes);
+  uint64_t torn = 0;
+  for (uint64_t done = 0;;) {
+    const size_t got = read_at(position_ + done, chunk);
+    const auto last = std::find_if(chunk.rend() - got, chunk.rend(), [](uint8_t byte) { return byte != 0; });
+    if (last != chunk.rend()) torn = done + static_cast<uint64_t>(chunk.rend() - last);
+    if (got < chunk.size()) return torn;
+    done += got;
+  }
+}
+
+// None where the payload is not what its kind says: then it is no record, though its checksum be right.
+std::optional<JournalRecord> JournalCursor::decode(const Frame& frame) {
+  PayloadReader payload(frame.payload);
+  const uint64_t ticks_before = ticks_;
+  std::optional<JournalRecord> record;
+  switch (frame.kind) {
+    case JournalKind::kHead:
+      record = JournalHead{std::string(payload.text())};
+      break;
+    case JournalKind::kDelivery:
+      record = delivery(payload);
+      break;
+    case JournalKind::kEvent:
+      record = event(payload);
+      break;
+    case JournalKind::kDigest:
+      record = digest(payload);
+      break;
+    case JournalKind::kParts:
+      record = parts(payload);
+      break;
+    case JournalKind::kAnswer:
+      record = answer(payload);
+      break;
+    case JournalKind::kEnd:
+      record = JournalEnd{std::string(payload.text())};
+      break;
+    case JournalKind::kIncomplete:
+      record = JournalIncomplete{std::string(payload.text())};
+      break;
+    case JournalKind::kName:
+      break;
+  }
+  if (record && payload.finished()) return record;
+  ticks_ = ticks_before;
+  return std::nullopt;
+}
+
+JournalDelivery JournalCursor::delivery(PayloadReader& payload) {
+  JournalDelivery delivery;
+  delivery.to = name(payload);
+  delivery.from = name(payload);
+  delivery.message = name(payload);
+  delivery.time = time(payload);
+  return delivery;
+}
+
+JournalEvent JournalCursor::event(PayloadReader& payload) {
+  Happening happening;
+  happening.actor = name(payload);
+  happening.what = name(payload);
+  happening.step = payload.signed_number();
+  happening.detail = payload.signed_number();
+  happening.time = time(payload);
+  return {happening};
+}
+
+JournalDigest JournalCursor::digest(PayloadReader& payload) const {
+  JournalDigest digest;
+  digest.thing = name(payload);
+  digest.step = payload.signed_number();
+  digest.value = payload.fixed(8);
+  digest.parts.resize(payload.count(2));
+  for (uint16_t& part : digest.parts) part = static_cast<uint16_t>(payload.fixed(2));
+  return digest;
+}
+
+JournalParts JournalCursor::parts(PayloadReader& payload) const {
+  JournalParts parts{name(payload), {}};
+  parts.names.resize(payload.count(1));
+  for (std::string& text : parts.names) text = payload.text();
+  return parts;
+}
+
+JournalAnswer JournalCursor::answer(PayloadReader& payload) const {
+  JournalAnswer answer{name(payload), {}};
+  const auto bytes = std::as_bytes(std::span(payload.text()));
+  answer.bytes.assign(bytes.begin(), bytes.end());
+  return answer;
+}
+
+std::string_view JournalCursor::name(PayloadReader& payload) const {
+  const uint64_t number = payload.number();
+  if (number < names_.size()) return names_[number];
+  payload.fail();
+  return {};
+}
+
+TimePoint JournalCursor::time(PayloadReader& payload) {
+  ticks_ += static_cast<uint64_t>(payload.signed_number());
+  return TimePoint(Nanoseconds(static_cast<int64_t>(ticks_ * 100)));
+}
+
+}  // namespace tutti

@@ -1,0 +1,83 @@
+#include "io/journal/recorded_run.h"
+
+#include <algorithm>
+
+#include "io/journal/journal_reader.h"
+#include "runtime/disk.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+RecordedJob head_of(const std::string& path) {
+  JournalCursor cursor(path);
+  const auto record = cursor.next();
+  const auto* head = record ? std::get_if<JournalHead>(&*record) : nullptr;
+  if (!head) throw UserError(path + ": the journal has no head");
+  return RecordedJob::from_json(head->json);
+}
+
+// Not so of a start that was killed while it waited for another to leave the folder.
+bool came_to_train(const std::string& path) try {
+  JournalCursor cursor(path);
+  while (const auto record = cursor.next())
+    if (std::holds_alternative<JournalDelivery>(*record)) return true;
+  return false;
+} catch (const UserError&) {
+  return false;
+}
+
+}  // namespace
+
+std::string journals_folder(const std::string& run_dir) { return run_dir + "/journal"; }
+
+std::string journal_folder(const std::string& run_dir, const std::string& nonce) {
+  return journals_folder(run_dir) + '/' + nonce;
+}
+
+std::string journal_path(const std::string& folder, int rank) {
+  return folder + "/rank-" + std::to_string(rank) + ".journal";
+}
+
+// Nonces begin with the time of the start.
+std::string recorded_start(const std::string& run_dir, int64_t start) {
+  auto starts = PosixDisk().list(journals_folder(run_dir));
+  if (starts.empty()) throw UserError(run_dir + ": there is no journal in it");
+  const auto folder = [&](const std::string& name) { return journal_folder(run_dir, name); };
+  const auto trained = [&](const std::string& name) { return came_to_train(journal_path(folder(name), 0)); };
+  if (start == 0) {
+    const auto newest = std::find_if(starts.rbegin(), starts.rend(), trained);
+    return folder(newest == starts.rend() ? starts.back() : *newest);
+  }
+  std::erase_if(starts, [&](const std::string& name) { return !trained(name); });
+  const auto count = static_cast<int64_t>(starts.size());
+  if (start > count)
+    throw UserError(run_dir + ": there is no start " + std::to_string(start) + ": it has journals of " +
+                    std::to_string(count) + (count == 1 ? " start" : " starts"));
+  return folder(starts[static_cast<std::size_t>(start - 1)]);
+}
+
+RecordedSteps recorded_steps(const std::string& path) {
+  RecordedSteps steps;
+  JournalCursor cursor(path);
+  while (const auto record = cursor.next()) {
+    const auto* event = std::get_if<JournalEvent>(&*record);
+    if (!event || event->happening.actor != "compute" || event->happening.what != "batch") continue;
+    steps.last = event->happening.step + 1;
+    if (steps.first == 0) steps.first = steps.last;
+  }
+  return steps;
+}
+
+RecordedRun recorded_run(const std::string& run_dir, int64_t start) {
+  RecordedRun run{recorded_start(run_dir, start), {}};
+  run.heads.push_back(head_of(run.path(0)));
+  for (int r = 1; r < run.heads[0].world; ++r) {
+    run.heads.push_back(head_of(run.path(r)));
+    if (run.heads[r].nonce != run.heads[0].nonce || run.heads[r].world != run.heads[0].world)
+      throw UserError(run.folder + ": the journals are not of one run");
+  }
+  return run;
+}
+
+}  // namespace tutti

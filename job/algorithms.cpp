@@ -1,0 +1,16 @@
+#include "job/algorithms.h"
+
+#include "algorithms/factory.h"
+
+namespace tutti {
+
+Algorithms make_algorithms(const Setting& recipe, const PluginLibraryPtr& plugin) {
+  Algorithms algorithms;
+  for (const auto& section : recipe.at("algorithms").array()) {
+    const bool is_brought = section.at("kind").text() == kPluginKind;
+    algorithms.push_back(is_brought ? plugin->algorithm(section) : make_algorithm(section));
+  }
+  return algorithms;
+}
+
+}  // namespace tutti

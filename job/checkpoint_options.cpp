@@ -1,0 +1,143 @@
+#include "job/checkpoint_options.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "io/checkpoint/checkpoint.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kTimestamp = "timestamp";
+constexpr std::string_view kAlgorithms = "algorithms/";
+
+StatePatterns patterns_of(const Setting& setting) { return StatePatterns(setting.texts()); }
+
+LoadTerms load_terms(const Setting& checkpoint) {
+  return {checkpoint.at("load_weights_only").boolean(), checkpoint.at("load_strict_model_weights").boolean(),
+          patterns_of(checkpoint.at("load_ignore_keys")), checkpoint.at("load_exclude_algorithms").texts()};
+}
+
+// The first key of `checkpoint` that says how to load; null when none does.
+const Setting* key_of_terms(const Setting& checkpoint, const LoadTerms& terms) {
+  if (terms.weights_only) return &checkpoint.at("load_weights_only");
+  if (!terms.strict_model_weights) return &checkpoint.at("load_strict_model_weights");
+  if (!terms.ignored.empty()) return &checkpoint.at("load_ignore_keys");
+  if (!terms.without_algorithms.empty()) return &checkpoint.at("load_exclude_algorithms");
+  return nullptr;
+}
+
+void require_no_contradiction(const Setting& recipe, const StartFrom& from) {
+  const Setting& checkpoint = recipe.at("checkpoint");
+  const Setting* terms = key_of_terms(checkpoint, from.terms);
+  if (terms && from.load_path.is_none())
+    terms->fail(from.autoresume.is_none()
+                    ? "it needs load_path, which says what to load"
+                    : "it needs load_path, which says what to load: " + from.autoresume.path + " = " +
+                          from.autoresume.toml() + " goes on with all that the run itself has saved");
+  const Setting& saves_weights = checkpoint.at("save_weights_only");
+  if (saves_weights.boolean() && !from.autoresume.is_none())
+    saves_weights.fail("no run can be gone on with from weights alone, which " + from.autoresume.path +
+                       " = " + from.autoresume.toml() + " asks for; keep one of the two");
+  const Setting& saves_metrics = checkpoint.at("save_metrics");
+  if (!saves_metrics.boolean())
+    saves_metrics.fail("every checkpoint has them, since a run that goes on needs them; leave the key out");
+  const Setting& weights = recipe.at("model").at("weights");
+  if (from.terms.weights_only && !weights.is_none())
+    weights.fail("the weights are those of " + from.load_path.path +
+                 " (load_weights_only = true); keep one of "
+                 "the two");
+}
+
+void name_the_key(const Setting& key, const std::function<void()>& read) try {
+  read();
+} catch (const UserError& error) {
+  key.fail(error.what());
+}
+
+}  // namespace
+
+bool LoadTerms::passes_over(const std::string& name) const {
+  if (ignored.fit(name)) return true;
+  if (!name.starts_with(kAlgorithms)) return false;
+  const std::string rest = name.substr(kAlgorithms.size());
+  return std::ranges::count(without_algorithms, rest.substr(0, rest.find('/'))) > 0;
+}
+
+StartFrom start_from(const Setting& recipe, const std::string& resume) {
+  const Setting& checkpoint = recipe.at("checkpoint");
+  const Setting& path = checkpoint.at("resume");
+  const bool is_auto = !path.is_none() && path.text() == "auto";
+  StartFrom from;
+  from.terms = load_terms(checkpoint);
+  if (checkpoint.at("autoresume").boolean()) from.autoresume = checkpoint.at("autoresume");
+  if (is_auto) from.autoresume = path;
+  if (!path.is_none() && !is_auto) from.load_path = path;
+  const Setting asked(resume, "--resume", {"command line"});
+  if (resume == "auto") from.autoresume = asked;
+  if (!resume.empty() && resume != "auto") {
+    from.autoresume = Setting();
+    from.load_path = asked;
+  }
+  require_no_contradiction(recipe, from);
+  return from;
+}
+
+std::vector<std::string> names_in_state() {
+  return {kTimestamp, "rank_zero_seed", "dataset_state", "schedulers", "scaler", "accumulation", "metrics"};
+}
+
+void forget(RunState& state, const std::function<bool(const std::string& name)>& is_forgotten) {
+  const RunState fresh;
+  std::erase_if(state.listeners, [&](const auto& one) { return is_forgotten(one.first); });
+  if (is_forgotten(kTimestamp)) {
+    state.step = state.epoch = state.batch_in_epoch = 0;
+    state.sample = state.token = state.sample_in_epoch = state.token_in_epoch = 0;
+    state.iteration = state.epoch_in_iteration = state.token_in_iteration = 0;
+    state.seconds = state.iteration_seconds = state.epoch_seconds = 0;
+    state.last_step = fresh.last_step;
+    state.rest = fresh.rest;
+    state.tasks = fresh.tasks;
+    state.max_duration.clear();
+  }
+  if (is_forgotten("schedulers")) {
+    state.plateau = fresh.plateau;
+    state.lagging_rate = fresh.lagging_rate;
+    state.last_step.lr = fresh.last_step.lr;
+  }
+  if (is_forgotten("scaler")) state.grad_scaler = fresh.grad_scaler;
+  if (is_forgotten("accumulation")) state.accumulation = fresh.accumulation;
+  if (is_forgotten("metrics")) state.metrics.clear();
+}
+
+bool SaveTerms::hold(const std::string& name) const {
+  return (!weights_only || name.starts_with(kModelPrefix)) && !ignored.fit(name);
+}
+
+void SaveTerms::leave_out(RunState& state) const {
+  state.weights_only = weights_only;
+  state.saved_without = ignored.texts();
+  // A checkpoint is known by its time.
+  forget(state, [this](const std::string& name) { return name != kTimestamp && !hold(name); });
+}
+
+SaveTerms save_terms(const Setting& recipe) {
+  const Setting& checkpoint = recipe.at("checkpoint");
+  return {checkpoint.at("save_weights_only").boolean(), patterns_of(checkpoint.at("save_ignore_keys"))};
+}
+
+CheckpointSet checkpoint_set(const Setting& recipe) {
+  const Setting& checkpoint = recipe.at("checkpoint");
+  const Setting& names = checkpoint.at("save_filename");
+  const Setting& latest = checkpoint.at("save_latest_filename");
+  const std::string run_name = recipe.at("run_name").text();
+  CheckpointSet set;
+  name_the_key(names, [&] { set.names = CheckpointNames(names.text(), run_name); });
+  name_the_key(latest, [&] { set.latest = latest_name(latest.text(), run_name); });
+  if (set.names.fits(set.latest))
+    latest.fail("it is a name that checkpoints have: save_filename = " + names.toml());
+  return set;
+}
+
+}  // namespace tutti

@@ -1,0 +1,281 @@
+#include "job/deepspeed.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "data/catalog.h"
+#include "recipe/resolve_section.h"
+
+namespace tutti {
+namespace {
+
+using enum KeyType;
+
+constexpr const char* kSection = "deepspeed";
+constexpr const char* kAlgorithms = "algorithms";
+constexpr int64_t kUsualScalePower = 16;
+
+Catalog fp16_catalog() {
+  return {.section = "deepspeed.fp16",
+          .noun = "",
+          .doc = "",
+          .keys = {{"enabled", kBoolean, "false", "train.precision = \"amp_fp16\""},
+                   Key{"loss_scale", kNumber, "0", "of losses; 0: it finds itself"}.at_least(0).at_most(1e30),
+                   Key{"initial_scale_power", kInteger, "16", "it begins at 2 to the power of this"}
+                       .at_least(0)
+                       .at_most(64)}};
+}
+
+Catalog bf16_catalog() {
+  return {.section = "deepspeed.bf16",
+          .noun = "",
+          .doc = "",
+          .keys = {{"enabled", kBoolean, "false", "train.precision = \"amp_bf16\""}}};
+}
+
+// A recipe under change, a key at a time.
+class Translation {
+ public:
+  explicit Translation(const Setting& written)
+      : recipe_(written), section_(resolve_section(deepspeed_catalog(), *written.find(kSection), {})) {}
+
+  Setting recipe() {
+    batch();
+    accumulation();
+    precision();
+    clipping();
+    if (const Setting* steps = given("steps_per_print"))
+      put("train", "progress_interval", *steps, std::to_string(steps->integer()) + "ba");
+    return std::move(recipe_);
+  }
+
+ private:
+  const Setting* given(const char* key) const { return section_.has(key) ? &section_.at(key) : nullptr; }
+
+  // What the recipe says of itself; null when nothing.
+  const Setting* said(const std::string& section, const std::string& key) const {
+    const Setting* at = &recipe_;
+    for (std::size_t begin = 0; begin <= section.size();) {
+      const std::size_t end = std::min(section.find('.', begin), section.size());
+      at = at->is_table() ? at->find(section.substr(begin, end - begin)) : nullptr;
+      if (!at) return nullptr;
+      begin = end + 1;
+    }
+    const Setting* found = at->is_table() ? at->find(key) : nullptr;
+    return found && !found->is_none() ? found : nullptr;
+  }
+
+  static bool same(const Setting& one, const Setting& other) {
+    const auto is_number = [](const Setting& it) {
+      return it.is_integer() || std::holds_alternative<double>(it.value);
+    };
+    if (is_number(one) && is_number(other)) return one.number() == other.number();
+    return without_alias(one.toml()) == without_alias(other.toml());
+  }
+
+  static std::string without_alias(const std::string& value) {
+    return value == "\"amp\"" ? "\"amp_fp16\"" : value;
+  }
+
+  [[noreturn]] static void contradiction(const Setting& cause, const Setting& other) {
+    cause.fail(other.path + " = " + other.toml() + " (" + other.position.text() +
+               ") says otherwise; keep one of the two");
+  }
+
+  Setting& table(const std::string& section, const Position& position) {
+    Setting* at = &recipe_;
+    std::string path;
+    for (std::size_t begin = 0; begin <= section.size();) {
+      const std::size_t end = std::min(section.find('.', begin), section.size());
+      const std::string name = section.substr(begin, end - begin);
+      path += (path.empty() ? "" : ".") + name;
+      if (!at->find(name)) at->table().emplace_back(name, Setting(Setting::Table{}, path, position));
+      at = at->find(name);
+      begin = end + 1;
+    }
+    return *at;
+  }
+
+  // `cause` asks for this value there.
+  void put(const std::string& section, const std::string& key, const Setting& cause, Setting::Value value) {
+    Setting wanted(std::move(value), section + "." + key, cause.position);
+    const Setting* other = said(section, key);
+    if (other && !same(*other, wanted)) contradiction(cause, *other);
+    if (!other) table(section, cause.position).table().emplace_back(key, std::move(wanted));
+  }
+
+  void batch() {
+    const Setting* whole = given("train_batch_size");
+    const Setting* micro = given("train_micro_batch_size_per_gpu");
+    const Setting* steps = given("gradient_accumulation_steps");
+    const bool of_device = said("data.train", "device_batch_size");
+    if (whole && !of_device) put("data.train", "batch_size", *whole, whole->integer());
+    if (whole || !micro || said("data.train", "batch_size")) return;
+    if (!steps && of_device) return;
+    const Setting* told = steps ? steps : said("train", "grad_accum");
+    const int64_t parts = told && told->is_integer() ? told->integer() : 1;
+    put("data.train", "device_batch_size", *micro, micro->integer() * parts);
+  }
+
+  void accumulation() {
+    const Setting* micro = given("train_micro_batch_size_per_gpu");
+    const Setting* steps = given("gradient_accumulation_steps");
+    const Setting* size = said("train", "device_train_microbatch_size");
+    if (steps && !size) put("train", "grad_accum", *steps, steps->integer());
+    const Setting* parts = said("train", "grad_accum");
+    if (micro && parts && !parts->is_integer()) contradiction(*micro, *parts);
+    if (micro && !parts) put("train", "device_train_microbatch_size", *micro, micro->integer());
+  }
+
+  void precision() {
+    const Setting fp16 = half("fp16", fp16_catalog()), bf16 = half("bf16", bf16_catalog());
+    require_told(fp16);
+    const bool is_fp16 = !fp16.is_none() && fp16.at("enabled").boolean();
+    const bool is_bf16 = !bf16.is_none() && bf16.at("enabled").boolean();
+    if (is_fp16 && is_bf16) contradiction(fp16.at("enabled"), bf16.at("enabled"));
+    if (is_fp16) put("train", "precision", fp16.at("enabled"), std::string("amp_fp16"));
+    if (is_bf16) put("train", "precision", bf16.at("enabled"), std::string("amp_bf16"));
+    if (is_fp16) scale(fp16);
+    require_off(fp16, "amp_fp16");
+    require_off(bf16, "amp_bf16");
+  }
+
+  Setting half(const char* key, const Catalog& catalog) const {
+    const Setting* written = given(key);
+    return written ? resolve_section(catalog, *written, {}) : Setting();
+  }
+
+  // A scale alone would be without effect; beside `enabled = false` that is what was asked for.
+  void require_told(const Setting& fp16) const {
+    if (fp16.is_none() || given("fp16")->find("enabled")) return;
+    for (const char* key : {"loss_scale", "initial_scale_power"})
+      if (given("fp16")->find(key))
+        fp16.at(key).fail(
+            "fp16 is not enabled, so this has no effect; say enabled = true beside it, or false");
+  }
+
+  // `enabled = false` is a word too.
+  void require_off(const Setting& half, const char* precision) const {
+    if (half.is_none() || half.at("enabled").boolean()) return;
+    const Setting* said_so = said("train", "precision");
+    if (said_so && without_alias(said_so->toml()) == '"' + std::string(precision) + '"')
+      contradiction(half.at("enabled"), *said_so);
+  }
+
+  void scale(const Setting& fp16) {
+    const Setting& fixed = fp16.at("loss_scale");
+    const Setting& power = fp16.at("initial_scale_power");
+    if (fixed.number() > 0) {
+      put("precision", "init_scale", fixed, fixed.number());
+      put("precision", "growth_factor", fixed, 1.0);
+      put("precision", "backoff_factor", fixed, 1.0);
+    } else if (given("fp16")->find("initial_scale_power") || power.integer() != kUsualScalePower) {
+      put("precision", "init_scale", power, std::ldexp(1.0, static_cast<int>(power.integer())));
+    }
+  }
+
+  // Of the norm of all gradients.
+  void clipping() {
+    const Setting* most = given("gradient_clipping");
+    if (!most) return;
+    if (most->number() == 0) return require_no_clipping(*most);
+    if (!recipe_.find(kAlgorithms))
+      recipe_.table().emplace_back(kAlgorithms, Setting(Setting::Array{}, kAlgorithms, most->position));
+    auto* algorithms = std::get_if<Setting::Array>(&recipe_.find(kAlgorithms)->value);
+    if (!algorithms) return;  // an error that comes when it is resolved
+    const std::string path = std::string(kAlgorithms) + "." + std::to_string(algorithms->size());
+    Setting wanted(Setting::Table{}, path, most->position);
+    const auto add = [&](const char* key, Setting::Value value) {
+      wanted.table().emplace_back(key, Setting(std::move(value), path + "." + key, most->position));
+    };
+    add("kind", std::string("gradient_clipping"));
+    add("clipping_type", std::string("norm"));
+    add("clipping_threshold", most->number());
+    for (const Setting& one : *algorithms)
+      if (is_like(one, wanted, "kind")) return require_same(*most, one, wanted);
+    algorithms->push_back(std::move(wanted));
+  }
+
+  // `0` is a word too.
+  void require_no_clipping(const Setting& none) const {
+    const Setting* algorithms = recipe_.find(kAlgorithms);
+    if (!algorithms || !algorithms->is_array()) return;
+    for (const Setting& one : algorithms->array())
+      if (const Setting* kind = one.is_table() ? one.find("kind") : nullptr)
+        if (kind->toml() == "\"gradient_clipping\"") contradiction(none, *kind);
+  }
+
+  static bool is_like(const Setting& one, const Setting& other, const char* key) {
+    const Setting* said = one.is_table() ? one.find(key) : nullptr;
+    return said && same(*said, other.at(key));
+  }
+
+  static void require_same(const Setting& cause, const Setting& one, const Setting& wanted) {
+    for (const char* key : {"clipping_type", "clipping_threshold"})
+      if (one.find(key) && !is_like(one, wanted, key)) contradiction(cause, one.at(key));
+  }
+
+  Setting recipe_, section_;
+};
+
+}  // namespace
+
+Catalog deepspeed_catalog() {
+  const auto count = [](const char* name, const char* doc) {
+    return Key{name, kInteger, "none", doc}.at_least(1).at_most(kMostOfABatch);
+  };
+  return {
+      .section = kSection,
+      .noun = "",
+      .doc =
+          "A configuration of DeepSpeed's, put into the keys that it stands for; what it leaves out is what "
+          "they say, and the section may be empty. batch = micro batch x accumulation x ranks.",
+      .keys = {count("train_batch_size", "data.train.batch_size"),
+               count("train_micro_batch_size_per_gpu", "train.device_train_microbatch_size"),
+               count("gradient_accumulation_steps", "train.grad_accum"),
+               {"fp16", kAny, "none",
+                "{enabled, loss_scale, initial_scale_power}: train.precision = \"amp_fp16\" and [precision]"},
+               {"bf16", kAny, "none", "{enabled}: train.precision = \"amp_bf16\""},
+               Key{"gradient_clipping", kNumber, "none",
+                   "the algorithm gradient_clipping of this norm; 0: none"}
+                   .at_least(0),
+               count("steps_per_print", "train.progress_interval, in steps")},
+      .default_kind = "none"};
+}
+
+Setting with_deepspeed(const Setting& written) {
+  const Setting* section = written.is_table() ? written.find(kSection) : nullptr;
+  return section && !section->is_none() ? Translation(written).recipe() : written;
+}
+
+void require_deepspeed_rule(const Setting& recipe, int64_t global_batch, int world) {
+  const Setting& section = recipe.at(kSection);
+  if (section.is_none()) return;
+  for (const char* key :
+       {"train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"})
+    if (section.has(key) && global_batch % world != 0)
+      section.at(key).fail("the batch, " + std::to_string(global_batch) + " samples, is no multiple of the " +
+                           "number of ranks, " + std::to_string(world));
+  const int64_t device_batch = global_batch / world;
+  const auto text = [](int64_t number) { return std::to_string(number); };
+  const std::string device = text(device_batch) + " samples on each of " + text(world) + " ranks";
+  if (section.has("train_batch_size") && section.at("train_batch_size").integer() != device_batch * world)
+    section.at("train_batch_size").fail("data.train.device_batch_size says " + device);
+  const Setting& parts = recipe.at("train").at("grad_accum");
+  if (section.has("train_micro_batch_size_per_gpu")) {
+    const Setting& micro = section.at("train_micro_batch_size_per_gpu");
+    const int64_t of_step = micro.integer() * (parts.is_integer() ? parts.integer() : 1);
+    if (parts.is_integer() ? of_step != device_batch : device_batch % of_step != 0)
+      micro.fail("micro batch x accumulation x ranks must be the batch, which is " + device +
+                 (parts.is_integer() ? "; accumulation is train.grad_accum = " + parts.toml() : ""));
+  } else if (section.has("gradient_accumulation_steps")) {
+    const Setting& steps = section.at("gradient_accumulation_steps");
+    const Setting& size = recipe.at("train").at("device_train_microbatch_size");
+    if (device_batch % steps.integer() != 0) steps.fail("it does not divide the batch, which is " + device);
+    if (!size.is_none() && size.integer() * steps.integer() != device_batch)
+      steps.fail(size.path + " = " + size.toml() + " (" + size.position.text() +
+                 ") says otherwise of a batch of " + device);
+  }
+}
+
+}  // namespace tutti

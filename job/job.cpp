@@ -1,0 +1,395 @@
+#include "job/job.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <sstream>
+
+#include "data/readers/make_dataset.h"
+#include "io/checkpoint/checkpoint.h"
+#include "io/checkpoint/run_state.h"
+#include "io/journal/recorded_run.h"
+#include "job/deepspeed.h"
+#include "job/token_times.h"
+#include "job/written_files.h"
+#include "recipe/toml_reader.h"
+#include "runtime/disk.h"
+#include "runtime/process/launcher.h"
+#include "runtime/utf8.h"
+#include "tensors/meter.h"
+#include "tensors/process_state.h"
+#include "training/loggers/factory.h"
+
+namespace tutti {
+namespace {
+
+// Samples of a step over all ranks, from whichever of the two keys is given; 0 when neither is. `own`: each
+// rank goes through data of its own, all at the same pace.
+int64_t global_batch(const Setting& data, int world, bool own) {
+  if (data.has("device_batch_size")) {
+    const Setting& size = data.at("device_batch_size");
+    if (size.integer() > std::numeric_limits<int64_t>::max() / world) size.fail("expected fewer samples");
+    return size.integer() * world;
+  }
+  if (!data.has("batch_size")) return 0;
+  const Setting& size = data.at("batch_size");
+  if (size.integer() < world)
+    size.fail("expected a sample for each of " + std::to_string(world) + " ranks at least");
+  if (own && size.integer() % world != 0)
+    size.fail("expected a multiple of the number of ranks, " + std::to_string(world) +
+              ": each has data of its own, and gets as many samples of it as the others of theirs");
+  return size.integer();
+}
+
+Sampler sampler(const Setting& data, const Dataset& dataset, const OwnData& own, int64_t batch,
+                const Job& job, int rank) {
+  Sampler::Plan plan;
+  plan.own = !own.empty();
+  plan.samples = plan.own ? own.samples : dataset.size();
+  plan.global_batch = batch;
+  plan.rank = rank;
+  plan.world = job.world;
+  plan.seed = job.seed;
+  plan.shuffle = data.at("shuffle").boolean();
+  plan.drop_last = data.at("drop_last").boolean();
+  plan.most_batches = data.at("subset_num_batches").integer();
+  return Sampler(plan);
+}
+
+void require_batches(const Setting& data, const Sampler& sampler) {
+  if (data.at("subset_num_batches").integer() == 0)
+    data.at("subset_num_batches").fail("expected at least one batch, or -1 for all");
+  if (sampler.batches() == 0)
+    data.at("drop_last")
+        .fail("an epoch has no batch: the data is shorter than one, and short ones are dropped");
+}
+
+// The seed of the first of these checkpoints that can be read; one that cannot is named when it is to be
+// read.
+std::optional<uint64_t> first_seed(const std::vector<std::string>& folders) {
+  const PosixDisk disk;
+  for (const std::string& folder : folders) {
+    try {
+      return RunState::from_json(read_manifest(disk, folder).state).seed;
+    } catch (const OperatingError&) {
+    }
+  }
+  return std::nullopt;
+}
+
+// The seed that the run to be gone on with was given, where it can be read.
+std::optional<uint64_t> earlier_seed(const Job& job) {
+  const PosixDisk disk;
+  std::optional<uint64_t> seed;
+  if (!job.from.autoresume.is_none()) {
+    auto own = published_checkpoints(disk, job.checkpoints, checkpoint_set(job.recipe).names);
+    for (auto& name : own) name = job.checkpoints + "/" + name;
+    seed = first_seed({own.rbegin(), own.rend()});
+  }
+  const bool takes_seed = !job.from.terms.weights_only && !job.from.terms.ignored.fit("rank_zero_seed");
+  if (!seed && !job.from.load_path.is_none() && takes_seed)
+    seed = first_seed(checkpoints_at(disk, job.from.load_path.text()));
+  return seed;
+}
+
+Setting option(const std::string& name, const std::string& value) {
+  return Setting(value, name, {"command line"});
+}
+
+// A run's folder is its own, so it is neither runs/ itself nor elsewhere by a name like "..".
+void require_folder(const Setting& recipe, const JobOptions& options) {
+  for (const auto& path : {option("--run-dir", options.run_dir), option("--resume", options.resume)})
+    if (!is_utf8(path.text())) path.fail("expected a path in UTF-8");
+  const Setting& name = recipe.at("run_name");
+  const auto below =
+      std::filesystem::path("runs/" + name.text()).lexically_normal().lexically_relative("runs");
+  if (options.run_dir.empty() && (below.empty() || below == "." || *below.begin() == ".."))
+    name.fail("expected the name of a folder below runs/, or --run-dir");
+}
+
+void require_cpu(const Setting& recipe) {
+  const Setting& device = recipe.at("device").at("kind");
+  if (device.text() == "gpu") device.fail("this build trains on CPUs");
+  const Setting& backend = recipe.at("collectives").at("backend");
+  if (backend.text() == "nccl") backend.fail("NCCL needs GPUs, and this build trains on CPUs");
+}
+
+// A recipe without a seed is given one, and the resolved recipe says which.
+void choose_seed(Job& job, uint64_t fresh) {
+  Setting& seed = *job.recipe.find("seed");
+  if (seed.is_none()) {
+    seed.value = static_cast<int64_t>(earlier_seed(job).value_or(fresh));
+  }
+  job.seed = static_cast<uint64_t>(seed.integer());
+}
+
+constexpr const char* kBrought = "program";
+
+// What the program brings, where the recipe says that it does.
+bool is_brought(const Setting& section, bool has) {
+  const bool wanted = section.at("kind").text() == kBrought;
+  if (has && !wanted)
+    section.at("kind").fail(
+        "the program brings its own, and the recipe names another; keep one of the two "
+        "(kind = \"program\" is the program's)");
+  return has;
+}
+
+// The data of each rank in this process; gives the first one's.
+DatasetPtr open_own(const Job& job, const JobOptions& options, const Setting& section, OwnData& own) {
+  DatasetPtr first;
+  own.of_rank.resize(static_cast<std::size_t>(job.world));
+  for (int rank = 0; rank < job.world; ++rank) {
+    if (options.rank >= 0 && rank != options.rank) continue;
+    const auto r = static_cast<std::size_t>(rank);
+    const std::string host = r < options.hosts.size() ? options.hosts[r] : host_name();
+    own.of_rank[r] = make_own_dataset(section, job.seed, {rank, host});
+    if (!first) first = own.of_rank[r];
+  }
+  return first;
+}
+
+DatasetPtr open_data(const Job& job, const JobOptions& options, const Setting& section,
+                     const std::string& label, OwnData& own) {
+  const auto& data = options.brought.data;
+  const auto brought = data.find(label);
+  const bool is_given = is_brought(section, brought != data.end());
+  const bool is_plugged = section.at("kind").text() == kPluginKind;
+  if ((is_given || is_plugged) && section.at("sampling").text() == "own")
+    section.at("sampling").fail("each rank's own data are files that path names by {rank} or {host}");
+  if (is_given) return brought->second;
+  if (is_plugged) return job.plugin->dataset(section);
+  return has_own_data(section) ? open_own(job, options, section, own) : make_dataset(section, job.seed);
+}
+
+// Each rank's words on the data that it has for itself, a line each.
+std::vector<std::string> facts_of_all(const std::vector<const OwnData*>& own, int world,
+                                      const JobOptions& options) {
+  const auto facts = [&](int rank) {
+    std::string lines;
+    for (const OwnData* one : own) lines += facts_text(*one->of_rank[static_cast<std::size_t>(rank)]) + '\n';
+    return lines;
+  };
+  // Ranks of several processes take this turn whatever their recipes say.
+  if (options.tell_all) return options.tell_all(facts(options.rank));
+  std::vector<std::string> all;
+  for (int rank = 0; rank < world; ++rank) all.push_back(facts(rank));
+  return all;
+}
+
+void settle_data(Job& job, const JobOptions& options) {
+  std::vector<std::pair<OwnData*, const Setting*>> sections;
+  if (!job.own_train.empty()) sections.emplace_back(&job.own_train, &job.recipe.at("data").at("train"));
+  for (auto& one : job.evaluators)
+    if (!one.own.empty()) sections.emplace_back(&one.own, &one.section);
+  std::vector<const OwnData*> own;
+  for (const auto& [data, section] : sections) own.push_back(data);
+  std::vector<std::vector<std::string>> facts(own.size());
+  for (const std::string& told : facts_of_all(own, job.world, options)) {
+    std::istringstream lines(told);
+    for (auto& of_one : facts) std::getline(lines, of_one.emplace_back());
+  }
+  for (std::size_t i = 0; i < sections.size(); ++i) settle(*sections[i].first, *sections[i].second, facts[i]);
+}
+
+void require_own_label(const Job& job, const Setting& label) {
+  if (label.text().empty() || label.text() == "train")
+    label.fail("expected the name of what is evaluated, and not \"train\"");
+  for (const auto& other : job.evaluators)
+    if (other.label == label.text()) label.fail("another evaluator has this label; each needs its own");
+}
+
+void add_evaluator(Job& job, const JobOptions& options, const Setting& section) {
+  require_own_label(job, section.at("label"));
+  const std::string& label = section.at("label").text();
+  Evaluator evaluator{label, section, nullptr};
+  evaluator.data = open_data(job, options, section, label, evaluator.own);
+  job.evaluators.push_back(std::move(evaluator));
+}
+
+void open_all_data(Job& job, const JobOptions& options) {
+  const Setting& data = job.recipe.at("data");
+  job.train = open_data(job, options, data.at("train"), "train", job.own_train);
+  if (data.has("eval")) add_evaluator(job, options, data.at("eval"));
+  for (const auto& section : job.recipe.at("evaluators").array()) add_evaluator(job, options, section);
+  settle_data(job, options);
+}
+
+// Gives the model, which others are checked against.
+std::shared_ptr<Model> open_training_data(Job& job, const Brought& brought) {
+  if (is_brought(job.recipe.at("model"), static_cast<bool>(brought.make_model)))
+    job.make_model = brought.make_model;
+  if (job.recipe.at("model").at("kind").text() == kPluginKind)
+    job.make_model = [plugin = job.plugin](const Setting& model, const SampleSpec& samples) {
+      return plugin->model(model, samples);
+    };
+  const Setting& section = job.recipe.at("data").at("train");
+  job.global_batch = global_batch(section, job.world, !job.own_train.empty());
+  require_deepspeed_rule(job.recipe, job.global_batch, job.world);
+  require_batches(section, job.train_sampler(0));
+  auto model = build_model(job.recipe.at("model"), job.spec(), job.make_model);
+  require_tokens(job.recipe, *model, job.spec());
+  return model;
+}
+
+// The key of a data section that says what its samples look like.
+const Setting& key_of_samples(const Setting& section) {
+  for (const char* key : {"path", "shape"})
+    if (section.has(key)) return section.at(key);
+  return section.at("kind");
+}
+
+void require_like_training(const Setting& section, const SampleSpec& trained, const SampleSpec& evaluated) {
+  const Setting& key =
+      section.has("sequence_length") ? section.at("sequence_length") : key_of_samples(section);
+  for (const auto& [array, shape] : trained.shapes) {
+    if (!evaluated.shapes.count(array)) key.fail("there is no '" + array + "' in it, which [data.train] has");
+    const std::string wanted = trained.describe(array), found = evaluated.describe(array);
+    if (wanted != found)
+      key.fail("expected samples as in [data.train], whose '" + array + "' is " + wanted + "; here it is " +
+               found);
+  }
+}
+
+// Labels may reach beyond those that were trained on where the recipe says how many the model tells apart.
+void require_known_classes(const Job& job, const Evaluator& evaluator) {
+  const Setting& section = evaluator.section;
+  const SampleSpec spec = evaluator.own.spec(evaluator.data);
+  const int64_t trained = job.spec().classes, evaluated = spec.classes;
+  const Setting& model = job.recipe.at("model");
+  const bool given = model.has("num_classes") || model.has("vocab_size");
+  if (!given && trained > 0 && evaluated > trained)
+    section.at("kind").fail("its labels reach " + std::to_string(evaluated - 1) +
+                            ", but [data.train] has only " + std::to_string(trained) + " classes");
+  try {
+    build_model(model, spec, job.make_model);
+  } catch (const UserError& error) {
+    key_of_samples(section).fail("the model cannot take it: " + std::string(error.what()));
+  }
+}
+
+void require_budget_of_each_rank(const Job& job) {
+  const Setting* budget = job.recipe.at("device").find("memory_budget_mb");
+  if (!budget || !budget->is_array()) return;
+  if (static_cast<int>(budget->array().size()) != job.world)
+    budget->fail("expected one number for each of the " + std::to_string(job.world) +
+                 " ranks, or one for all");
+}
+
+void require_different_names(const Evaluator& evaluator, const Model& model) {
+  std::vector<std::string> names = evaluator.metric_names(model);
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice == names.end()) return;
+  const Setting& section = evaluator.section;
+  section.at(section.has("metrics") ? "metrics" : "metric_names").fail(*twice + " is in it twice");
+}
+
+// Once all ranks' data is known.
+void complete(const Job& job, const Model& model, Evaluator& evaluator) {
+  const Setting& section = evaluator.section;
+  evaluator.global_batch = global_batch(section, job.world, !evaluator.own.empty());
+  if (evaluator.global_batch == 0) evaluator.global_batch = job.global_batch;
+  const Sampler sampler = job.eval_sampler(evaluator, 0);
+  require_batches(section, sampler);
+  evaluator.batches = sampler.batches();
+  require_like_training(section, job.spec(), evaluator.data->spec());
+  require_known_classes(job, evaluator);
+  require_different_names(evaluator, model);
+}
+
+// Early, so that the key that names a folder is blamed, and not the first file that cannot be written.
+void make_folder(const Setting& named, const std::string& folder) {
+  try {
+    PosixDisk().make_folders(folder);
+  } catch (const OperatingError& error) {
+    named.fail(error.what());
+  }
+  if (access(folder.c_str(), W_OK | X_OK) != 0)
+    named.fail(folder + ": cannot be written: " + std::strerror(errno));
+}
+
+void make_folders(const Job& job, const JobOptions& options) {
+  const Setting& checkpoint = job.recipe.at("checkpoint");
+  make_folder(options.run_dir.empty() ? job.recipe.at("run_name") : option("--run-dir", options.run_dir),
+              job.run_dir);
+  if (checkpoint.has("save_folder")) make_folder(checkpoint.at("save_folder"), job.checkpoints);
+  const Setting& level = job.recipe.at("journal").at("level");
+  if (level.text() != "off") make_folder(level, journals_folder(job.run_dir));
+}
+
+}  // namespace
+
+Sampler Job::train_sampler(int rank) const {
+  return sampler(recipe.at("data").at("train"), *train_of(rank), own_train, global_batch, *this, rank);
+}
+
+Sampler Job::eval_sampler(const Evaluator& evaluator, int rank) const {
+  return sampler(evaluator.section, *evaluator.data_of(rank), evaluator.own, evaluator.global_batch, *this,
+                 rank);
+}
+
+int64_t Job::memory_budget(int rank) const {
+  const Setting* budget = recipe.at("device").find("memory_budget_mb");
+  if (!budget || budget->is_none()) return 0;
+  const double mb = budget->is_array() ? budget->array().at(rank).number() : budget->number();
+  return static_cast<int64_t>(mb * kBytesPerMb);
+}
+
+Job make_job(Setting recipe, const JobOptions& options) {
+  Job job;
+  require_folder(recipe, options);
+  job.recipe = std::move(recipe);
+  job.world = options.world;
+  job.nonce = options.nonce;
+  job.run_dir = options.run_dir.empty() ? "runs/" + job.recipe.at("run_name").text() : options.run_dir;
+  const Setting& checkpoint = job.recipe.at("checkpoint");
+  job.checkpoints =
+      checkpoint.has("save_folder") ? checkpoint.at("save_folder").text() : job.run_dir + "/checkpoints";
+  job.resume = options.resume;
+  job.from = start_from(job.recipe, options.resume);
+  checkpoint_set(job.recipe);  // names that cannot be are told at the start
+  require_cpu(job.recipe);
+  static_cast<void>(precision_of(job.recipe));  // refuses what does not go together
+  check_loggers(job.recipe);
+  check_written_files(job.recipe, {job.run_dir, job.checkpoints, job.world});
+  require_budget_of_each_rank(job);
+  choose_seed(job, options.fresh_seed);
+  job.recipe_text = write_recipe(job.recipe);
+  job.plugin = load_plugin(job.recipe);
+  job.listeners = options.brought.listeners;
+  job.tasks = options.brought.tasks;
+  open_all_data(job, options);
+  const auto model = open_training_data(job, options.brought);
+  for (auto& evaluator : job.evaluators) complete(job, *model, evaluator);
+  check_tasks(job.tasks, job.evaluators, counts_tokens(*model, job.spec()));
+  if (options.makes_folders) make_folders(job, options);
+  return job;
+}
+
+void begin_process(const Setting& recipe) {
+  Meter::install();
+  set_compute_threads(static_cast<int>(recipe.at("device").at("threads").integer()));
+}
+
+std::string batch_identity(const Job& job) {
+  const Setting& grad_accum = job.recipe.at("train").at("grad_accum");
+  const int64_t parts = grad_accum.is_integer() ? grad_accum.integer() : 1;
+  const int64_t device = largest_part(job.global_batch, job.world);
+  const bool uneven = job.global_batch % job.world != 0;
+  std::string text = "global batch " + std::to_string(job.global_batch) + " = " + std::to_string(job.world) +
+                     (job.world == 1 ? " rank x " : " ranks x ") + std::to_string(device) +
+                     (uneven ? " or one fewer" : "");
+  if (parts > 1)
+    text += " = " + std::to_string(job.world) + " x " + std::to_string(parts) + " microbatches of " +
+            std::to_string((device + parts - 1) / parts) + (uneven || device % parts ? " or fewer" : "");
+  if (!grad_accum.is_integer() && !grad_accum.is_none()) text += ", grad_accum = " + grad_accum.toml();
+  return text;
+}
+
+}  // namespace tutti

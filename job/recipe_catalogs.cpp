@@ -1,0 +1,99 @@
+#include "job/recipe_catalogs.h"
+
+#include "algorithms/catalog.h"
+#include "collectives/catalog.h"
+#include "data/catalog.h"
+#include "io/checkpoint/checkpoint_catalog.h"
+#include "job/deepspeed.h"
+#include "models/catalog.h"
+#include "recipe/resolve.h"
+#include "training/callbacks/catalog.h"
+#include "training/catalog.h"
+#include "training/evaluation/catalog.h"
+#include "training/loggers/catalog.h"
+#include "training/metrics/catalog.h"
+#include "training/optimizers/catalog.h"
+#include "training/schedules/catalog.h"
+
+namespace tutti {
+namespace {
+
+Catalog device_catalog() {
+  return {.section = "device",
+          .noun = "device",
+          .doc = "What computes.",
+          .keys = {Key{"threads", KeyType::kInteger, "1",
+                       "CPU threads of a rank; another number gives other bits"}
+                       .at_least(1)
+                       .less_than(1025),
+                   Key{"memory_budget_mb", KeyType::kNumberOrNumbers, "none",
+                       "MB of tensors with which a rank runs out of memory; a list: one a rank"}
+                       .more_than(0)},
+          .entries = {{"auto", "What this build trains on, which is the CPU."},
+                      {"cpu", "The CPU."},
+                      {"gpu", "A GPU. Refused: this build trains on CPUs."}},
+          .default_kind = "auto"};
+}
+
+Catalog journal_catalog() {
+  return {
+      .section = "journal",
+      .noun = "",
+      .doc =
+          "What every rank writes down, beside the checkpoints: for replay, for a timeline, and for after a "
+          "crash.",
+      .keys = {Key{"level", KeyType::kText, "full",
+                   "control: every message and what the outside answered; full: also hashes of batches, "
+                   "losses, gradients and weights"}
+                   .one_of({"off", "control", "full"}),
+               Key{"keep", KeyType::kInteger, "none",
+                   "newest starts whose journals stay, this one among them; all when absent"}
+                   .at_least(1)}};
+}
+
+Catalog plugins_catalog() {
+  return {.section = "plugins",
+          .noun = "",
+          .doc = "A shared library of your own, which brings what the recipe calls by kind = \"plugin\".",
+          .keys = {{"library", KeyType::kPath, "none", "the library; examples/cpp/plugin.cpp is one"}}};
+}
+
+// device_train_microbatch_size = "auto" is Composer's word for grad_accum = "auto".
+Setting with_automatic_accumulation(Setting written) {
+  Setting* train = written.is_table() ? written.find("train") : nullptr;
+  if (!train || !train->is_table() || train->find("grad_accum")) return written;
+  for (auto& [key, value] : train->table())
+    if (key == "device_train_microbatch_size" && value.is_text() && value.text() == "auto") {
+      key = "grad_accum";
+      value.path = "train.grad_accum";
+    }
+  return written;
+}
+
+}  // namespace
+
+std::span<const Catalog> all_catalogs() {
+  static const std::vector<Catalog> catalogs = {
+      run_catalog(),        model_catalog(),     train_data_catalog(),  eval_catalog(),
+      evaluators_catalog(), optimizer_catalog(), scheduler_catalog(),   train_catalog(),
+      precision_catalog(),  device_catalog(),    collectives_catalog(), checkpoint_catalog(),
+      journal_catalog(),    compat_catalog(),    deepspeed_catalog(),   plugins_catalog(),
+      algorithm_catalog(),  callback_catalog(),  logger_catalog(),      metric_catalog()};
+  return catalogs;
+}
+
+std::span<const Catalog> recipe_catalogs() { return all_catalogs().first(all_catalogs().size() - 1); }
+
+Setting resolve_recipe(const Setting& written) {
+  Setting recipe = resolve(with_deepspeed(with_automatic_accumulation(written)), recipe_catalogs());
+  const Setting& checkpoint = recipe.at("checkpoint");
+  const Setting& autoresume = checkpoint.at("autoresume");
+  // A run that is to find its own checkpoints again must not get its name or folder by default.
+  if (autoresume.boolean() && !written.find("run_name"))
+    autoresume.fail("it needs run_name, which is missing");
+  if (autoresume.boolean() && !checkpoint.has("save_folder"))
+    autoresume.fail("it needs checkpoint.save_folder, which is missing");
+  return recipe;
+}
+
+}  // namespace tutti

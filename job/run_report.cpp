@@ -1,0 +1,71 @@
+#include "job/run_report.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "runtime/process/launcher.h"
+
+namespace tutti {
+namespace {
+
+constexpr int kHappenings = 100;
+
+double unix_now_s() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+// Field 22 of /proc/self/stat is the start in clock ticks since boot, which /proc/uptime dates.
+double process_started_s() {
+  std::ifstream stat("/proc/self/stat"), uptime("/proc/uptime");
+  std::string text;
+  double up_s = 0;
+  if (!std::getline(stat, text) || !(uptime >> up_s)) return unix_now_s();
+  std::istringstream fields(text.substr(text.rfind(')') + 2));
+  std::string skipped;
+  for (int i = 3; i < 22; ++i) fields >> skipped;
+  double ticks = 0;
+  fields >> ticks;
+  return unix_now_s() - (up_s - ticks / static_cast<double>(sysconf(_SC_CLK_TCK)));
+}
+
+std::string rank_log_path(const std::string& run_dir, int rank) {
+  return run_dir + "/log/rank-" + std::to_string(rank) + ".log";
+}
+
+bool prints_to_terminal() {
+  if (!launched_rank()) return isatty(STDOUT_FILENO) == 1;
+  const int fd =
+      open(("/proc/" + std::to_string(getppid()) + "/fd/1").c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool terminal = isatty(fd) == 1;
+  close(fd);
+  return terminal;
+}
+
+void log_trouble(Log& log, const Recorder& recorder) {
+  const std::string trouble = recorder.trouble();
+  if (!trouble.empty())
+    log.warning("the journal is not whole, and cannot be replayed to its end: " + trouble);
+}
+
+void log_last_happenings(Log& log, const Recorder& recorder, TimePoint now) {
+  log.info("the last that was done:");
+  for (const auto& one : recorder.last(kHappenings)) {
+    char line[200];
+    std::snprintf(line, sizeof line, "%9.3f s ago  %-12.*s %.*s (step %lld, %lld)", seconds(now - one.time),
+                  static_cast<int>(one.actor.size()), one.actor.data(), static_cast<int>(one.what.size()),
+                  one.what.data(), static_cast<long long>(one.step), static_cast<long long>(one.detail));
+    log.info(line);
+  }
+  log.flush();
+}
+
+}  // namespace tutti

@@ -1,0 +1,48 @@
+#include "job/token_times.h"
+
+#include <ATen/ops/zeros.h>
+
+#include "recipe/key_check.h"
+#include "training/time/time.h"
+
+namespace tutti {
+namespace {
+
+const Setting* first_in_tokens(const Setting& setting) {
+  if (setting.is_text())
+    return time_unit(setting.text()) == "tok" && Time::parse(setting).value() > 0 ? &setting : nullptr;
+  if (setting.is_array()) {
+    for (const auto& item : setting.array())
+      if (const Setting* found = first_in_tokens(item)) return found;
+  } else if (setting.is_table()) {
+    for (const auto& [name, member] : setting.table())
+      if (const Setting* found = first_in_tokens(member)) return found;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool counts_tokens(const Model& model, const SampleSpec& samples) {
+  TensorTree::Children arrays;
+  for (const auto& [name, shape] : samples.shapes) {
+    Shape one = shape;
+    one.insert(one.begin(), 1);
+    const auto dtype = samples.dtypes.find(name);
+    arrays.emplace_back(name, at::zeros(one, dtype == samples.dtypes.end() ? at::kFloat : dtype->second));
+  }
+  return model.tokens(Batch(std::move(arrays))) > 0;
+}
+
+void require_tokens(const Setting& recipe, const Model& model, const SampleSpec& samples) {
+  for (const char* section :
+       {"train", "data", "evaluators", "checkpoint", "scheduler", "callbacks", "loggers"}) {
+    const Setting* given = recipe.find(section);
+    const Setting* time = given ? first_in_tokens(*given) : nullptr;
+    if (time && !counts_tokens(model, samples))
+      time->fail("the model " + recipe.at("model").at("kind").text() +
+                 " counts no tokens, so that this time would never come");
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,150 @@
+#include "job/written_files.h"
+
+#include <filesystem>
+#include <set>
+#include <vector>
+
+#include "recipe/plugin_entry.h"
+#include "recipe/put_in.h"
+#include "runtime/disk.h"
+#include "runtime/plain_path.h"
+
+namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Something that is written, and what names it.
+struct Written {
+  std::string path;
+  const Setting* key = nullptr;  // null: the run's own
+  bool is_folder = false;
+  bool is_input = false;
+};
+
+// As plain_path, but links are followed as far as there are any.
+std::string true_path(const std::string& path) {
+  std::error_code unknown;
+  const fs::path found = fs::weakly_canonical(plain_path(path), unknown);
+  return plain_path(unknown ? path : found.string());
+}
+
+bool lies_below(const std::string& path, const std::string& folder) { return path.starts_with(folder + "/"); }
+
+bool clash(const Written& one, const Written& other) {
+  if (one.path == other.path) return true;
+  const bool may_hold_it = other.is_folder && other.key;
+  return (lies_below(one.path, other.path) && !may_hold_it) ||
+         (lies_below(other.path, one.path) && !one.is_folder);
+}
+
+void add_inputs(const Setting& data, std::vector<Written>& all) {
+  if (data.is_array())
+    for (const Setting& one : data.array()) add_inputs(one, all);
+  if (!data.is_table()) return;
+  if (const Setting* path = data.find("path"); path && path->is_text() && !path->text().empty())
+    all.push_back({true_path(path->text()), path, /*is_folder=*/true, /*is_input=*/true});
+  for (const auto& [name, member] : data.table()) add_inputs(member, all);
+}
+
+class WrittenFiles {
+ public:
+  WrittenFiles(const Setting& recipe, const RunPlaces& places)
+      : run_name_(recipe.at("run_name").text()), run_dir_(true_path(places.run_dir)), world_(places.world) {
+    for (const char* file : {"recipe.toml", "stop", ".lock", ".nonce"})
+      all_.push_back({run_dir_ + "/" + file});
+    for (const char* folder : {"log", "journal"}) all_.push_back({run_dir_ + "/" + folder, nullptr, true});
+    const std::string checkpoints = true_path(places.checkpoints);
+    if (checkpoints != run_dir_ && !lies_below(run_dir_, checkpoints))
+      all_.push_back({checkpoints, nullptr, true});
+    if (!recipe.position.file.empty()) all_.push_back({true_path(recipe.position.file)});
+    for (const char* section : {"data", "evaluators"})
+      if (recipe.has(section)) add_inputs(recipe.at(section), all_);
+  }
+
+  // `pattern` is within the run's folder unless it begins with a slash; with `by_rank` every rank writes one.
+  void add(const Setting& key, const std::string& pattern, bool by_rank, bool is_folder = false) {
+    std::set<std::string> paths;
+    for (int rank = 0; rank < (by_rank ? world_ : 1); ++rank) paths.insert(path_of(pattern, rank));
+    std::vector<Written> fresh;
+    for (const auto& path : paths) {
+      require_kind(key, path, is_folder);
+      fresh.push_back({path, &key, is_folder});
+      if (!is_folder) fresh.push_back({path + ".new", &key});  // while it is replaced
+    }
+    for (const auto& one : fresh) require_free(one);
+    all_.insert(all_.end(), fresh.begin(), fresh.end());
+  }
+
+ private:
+  std::string path_of(const std::string& pattern, int rank) const {
+    std::string name = pattern;
+    put_in(name, "{run_name}", run_name_);
+    put_in(name, "{rank}", std::to_string(rank));
+    return true_path(name.starts_with('/') ? name : run_dir_ + "/" + name);
+  }
+
+  static void require_kind(const Setting& key, const std::string& path, bool is_folder) {
+    if (!is_folder && !PosixDisk().replaceable(path))
+      key.fail("expected a file; " + path + " is a folder, a pipe or a device");
+    std::error_code unknown;
+    if (is_folder && fs::exists(path, unknown) && !fs::is_directory(path, unknown))
+      key.fail("expected a folder, and " + path + " is none");
+  }
+
+  void require_free(const Written& one) const {
+    for (const char* own : {"/metrics.jsonl", "/metrics.earlier"})
+      if (one.path.starts_with(run_dir_ + own)) refuse(one, {run_dir_ + "/metrics.jsonl"});
+    if (!one.is_folder && (one.path == run_dir_ || lies_below(run_dir_, one.path))) refuse(one, {run_dir_});
+    for (const auto& other : all_)
+      if (clash(one, other)) refuse(one, other);
+  }
+
+  [[noreturn]] static void refuse(const Written& one, const Written& other) {
+    if (other.is_input) one.key->fail("expected another name: " + other.key->path + " is read from there");
+    if (other.key)
+      one.key->fail(other.key->path + " = " + other.key->toml() + " (" + other.key->position.text() +
+                    ") writes there too; each needs a name of its own");
+    one.key->fail("expected another name: " + other.path + " is the run's own");
+  }
+
+  std::string run_name_, run_dir_;
+  int world_;
+  std::vector<Written> all_;
+};
+
+void add_logger(const Setting& section, WrittenFiles& files) {
+  if (section.at("kind").text() == kPluginKind) return;
+  const bool by_rank = section.find("rank_zero_only") && !section.at("rank_zero_only").boolean();
+  if (const Setting* file = section.find("filename")) files.add(*file, file->text(), by_rank);
+  if (const Setting* folder = section.find("log_dir")) files.add(*folder, folder->text(), by_rank, true);
+}
+
+// {epoch} and {batch} stand for themselves: what differs in them alone does not clash.
+void add_callback(const Setting& section, WrittenFiles& files) {
+  const std::string& kind = section.at("kind").text();
+  if (kind == "export_for_inference") {
+    files.add(section.at("save_path"), section.at("save_path").text(), /*by_rank=*/false);
+  } else if (kind == "memory_snapshot" || kind == "oom_observer") {
+    files.add(section.at("filename"), section.at("folder").text() + "/" + section.at("filename").text(),
+              true);
+  } else if (kind == "mlperf_callback") {
+    const std::string system = section.has("system_name") ? section.at("system_name").text() : "{system}";
+    files.add(section.at("root_folder"),
+              section.at("root_folder").text() + "/results/" + system + "/" + section.at("benchmark").text() +
+                  "/result_" + std::to_string(section.at("index").integer()) + ".txt",
+              /*by_rank=*/false);
+  }
+}
+
+}  // namespace
+
+void check_written_files(const Setting& recipe, const RunPlaces& places) {
+  WrittenFiles files(recipe, places);
+  if (recipe.has("loggers"))
+    for (const Setting& section : recipe.at("loggers").array()) add_logger(section, files);
+  if (recipe.has("callbacks"))
+    for (const Setting& section : recipe.at("callbacks").array()) add_callback(section, files);
+}
+
+}  // namespace tutti

@@ -1,0 +1,164 @@
+#include "models/layers/layer.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+
+#include <unordered_set>
+
+#include "runtime/error.h"
+#include "runtime/random.h"
+
+namespace tutti {
+namespace {
+
+const ForwardContext kDefaultContext;
+
+std::string dotted(const std::string& path, const std::string& name) {
+  return path.empty() ? name : path + "." + name;
+}
+
+// The generator that fills tensor `name`, whatever else is initialised with it.
+at::Generator generator_of(uint64_t seed, const std::string& name) {
+  return at::detail::createCPUGenerator(Draw(seed, "init " + name).bits());
+}
+
+// The tensor itself where it has storage already, else a filled one on the CPU.
+at::Tensor filled(const at::Tensor& tensor, const Init& init, uint64_t seed, const std::string& name) {
+  if (!tensor.is_meta()) return tensor;
+  at::Tensor fresh = at::empty(tensor.sizes(), tensor.options().device(at::kCPU));
+  init(fresh, generator_of(seed, name));
+  return fresh;
+}
+
+int replace_below(Layer& layer, const std::string& path, const Replacement& make) {
+  int replaced = 0;
+  for (const auto& slot : layer.slots()) {
+    if (slot->empty()) continue;
+    const NamedSlot named{dotted(path, slot->name()), slot.get()};
+    if (std::shared_ptr<Layer> fresh = make(named)) {
+      slot->fill(std::move(fresh));
+      ++replaced;
+    } else {
+      replaced += replace_below(slot->layer(), named.name, make);
+    }
+  }
+  return replaced;
+}
+
+}  // namespace
+
+// Visits layers depth first; one that stands in several slots is visited once, under its first name.
+class LayerWalk {
+ public:
+  using Visit = std::function<void(const std::string& path, Layer& layer)>;
+
+  explicit LayerWalk(Visit visit) : visit_(std::move(visit)) {}
+
+  void run(Layer& layer, const std::string& path = "") {
+    if (!seen_.insert(&layer).second) return;
+    visit_(path, layer);
+    for (const auto& slot : layer.slots_)
+      if (!slot->empty()) run(slot->layer(), dotted(path, slot->name()));
+  }
+
+ private:
+  Visit visit_;
+  std::unordered_set<const Layer*> seen_;
+};
+
+TensorTree Slot::operator()(const TensorTree& input) const {
+  for (const Before& before : before_) before(input);
+  TensorTree output = layer_->forward(input);
+  for (const After& after : after_) output = after(input, std::move(output));
+  return output;
+}
+
+at::Tensor Slot::operator()(const at::Tensor& input) const { return (*this)(TensorTree(input)).tensor(); }
+
+std::shared_ptr<Layer> Slot::fill(std::shared_ptr<Layer> layer) {
+  if (layer) set_context(*layer, &owner_->context());
+  layer_.swap(layer);
+  return layer;
+}
+
+void Slot::clear_hooks() {
+  before_.clear();
+  after_.clear();
+}
+
+Layer::Layer() : context_(&kDefaultContext) {}
+Layer::~Layer() = default;
+
+Parameter& Layer::add_parameter(std::string name, Shape shape, Init init, at::ScalarType dtype) {
+  at::Tensor tensor = at::empty(shape, at::TensorOptions(at::kMeta).dtype(dtype));
+  parameters_.push_back(
+      std::make_unique<Parameter>(Parameter{std::move(name), std::move(tensor), std::move(init)}));
+  return *parameters_.back();
+}
+
+Buffer& Layer::add_buffer(std::string name, Shape shape, Init init, at::ScalarType dtype, bool persistent) {
+  at::Tensor tensor = at::empty(shape, at::TensorOptions(at::kMeta).dtype(dtype));
+  buffers_.push_back(
+      std::make_unique<Buffer>(Buffer{std::move(name), std::move(tensor), std::move(init), persistent}));
+  return *buffers_.back();
+}
+
+Slot& Layer::add_slot(std::string name, std::shared_ptr<Layer> layer) {
+  slots_.push_back(std::make_unique<Slot>());
+  Slot& slot = *slots_.back();
+  slot.name_ = std::move(name);
+  slot.owner_ = this;
+  slot.fill(std::move(layer));
+  return slot;
+}
+
+std::vector<NamedParameter> parameters(Layer& root) {
+  std::vector<NamedParameter> found;
+  LayerWalk([&](const std::string& path, Layer& layer) {
+    for (const auto& own : layer.own_parameters())
+      found.push_back({dotted(path, own->name), &layer, own.get()});
+  }).run(root);
+  return found;
+}
+
+std::vector<NamedBuffer> buffers(Layer& root) {
+  std::vector<NamedBuffer> found;
+  LayerWalk([&](const std::string& path, Layer& layer) {
+    for (const auto& own : layer.own_buffers()) found.push_back({dotted(path, own->name), &layer, own.get()});
+  }).run(root);
+  return found;
+}
+
+std::vector<NamedSlot> slots(Layer& root) {
+  std::vector<NamedSlot> found;
+  LayerWalk([&](const std::string& path, Layer& layer) {
+    for (const auto& slot : layer.slots()) found.push_back({dotted(path, slot->name()), slot.get()});
+  }).run(root);
+  return found;
+}
+
+std::vector<std::pair<std::string, Layer*>> layers(Layer& root) {
+  std::vector<std::pair<std::string, Layer*>> found;
+  LayerWalk([&](const std::string& path, Layer& layer) { found.emplace_back(path, &layer); }).run(root);
+  return found;
+}
+
+void set_context(Layer& root, const ForwardContext* context) {
+  for (const auto& [name, layer] : layers(root)) layer->context_ = context ? context : &kDefaultContext;
+}
+
+void materialise(Layer& root, uint64_t seed) {
+  const at::NoGradGuard no_grad;
+  for (const NamedParameter& named : parameters(root)) {
+    at::Tensor& tensor = named.parameter->tensor;
+    tensor = filled(tensor, named.parameter->init, seed, named.name);
+    tensor.set_requires_grad(at::isFloatingType(tensor.scalar_type()));
+  }
+  for (const NamedBuffer& named : buffers(root))
+    named.buffer->tensor = filled(named.buffer->tensor, named.buffer->init, seed, named.name);
+}
+
+int replace_layers(Layer& root, const Replacement& make) { return replace_below(root, "", make); }
+
+}  // namespace tutti

@@ -1,0 +1,107 @@
+#include "models/zoo/gpt.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "models/layers/dropout.h"
+#include "models/layers/embedding.h"
+#include "models/layers/gpt_block.h"
+#include "models/layers/layer_norm.h"
+#include "models/layers/sequential.h"
+#include "models/zoo/text_sample.h"
+
+namespace tutti {
+namespace {
+
+constexpr double kDeviation = 0.02;
+constexpr int64_t kClosingTokens = 400;
+constexpr double kClosingTemperature = 0.8;
+
+CausalSelfAttention::Options block_options(const GptOptions& o) {
+  return {.features = o.n_embd,
+          .heads = o.n_head,
+          .dropout = o.dropout,
+          .output_deviation = kDeviation / std::sqrt(2.0 * static_cast<double>(o.n_layer))};
+}
+
+std::shared_ptr<Layer> blocks(const GptOptions& o) {
+  std::vector<std::shared_ptr<Layer>> chain;
+  for (int64_t i = 0; i < o.n_layer; ++i) chain.push_back(std::make_shared<GptBlock>(block_options(o)));
+  return std::make_shared<Sequential>(std::move(chain));
+}
+
+// Everything under "transformer."; gives the scores, since the token table is at both its ends.
+class Transformer final : public Layer {
+ public:
+  explicit Transformer(const GptOptions& o)
+      : wte_(add_slot("wte", std::make_shared<Embedding>(o.vocab_size, o.n_embd, kDeviation))),
+        wpe_(add_slot("wpe", std::make_shared<Embedding>(o.n_positions, o.n_embd, kDeviation))),
+        drop_(add_slot("drop", std::make_shared<Dropout>(o.dropout))),
+        h_(add_slot("h", blocks(o))),
+        ln_f_(add_slot("ln_f", std::make_shared<LayerNorm>(o.n_embd))) {}
+
+  TensorTree forward(const TensorTree& input) override {
+    const at::Tensor& tokens = input.tensor();
+    const at::Tensor positions =
+        at::arange(tokens.size(1), at::TensorOptions(at::kLong).device(tokens.device()));
+    const at::Tensor x = drop_(wte_(tokens) + wpe_(positions));
+    return at::linear(ln_f_(h_(x)), table());
+  }
+
+  const char* kind() const override { return "Transformer"; }
+
+ private:
+  const at::Tensor& table() const { return wte_.layer().own_parameters().front()->tensor; }
+
+  Slot& wte_;
+  Slot& wpe_;
+  Slot& drop_;
+  Slot& h_;
+  Slot& ln_f_;
+};
+
+}  // namespace
+
+Gpt::Gpt(const GptOptions& options)
+    : options_(options), transformer_(add_slot("transformer", std::make_shared<Transformer>(options))) {
+  for (const auto& one : tutti::parameters(*this))
+    parameters_ += static_cast<double>(one.parameter->tensor.numel());
+}
+
+TensorTree Gpt::forward(const Batch& batch) { return transformer_(batch.at("input")); }
+
+at::Tensor Gpt::loss(const Outputs& outputs, const Batch& batch) {
+  const at::Tensor& scores = outputs.tensor();
+  return at::cross_entropy_loss(scores.view({-1, scores.size(-1)}), batch["target"].reshape(-1),
+                                /*weight=*/{}, at::Reduction::Mean, kIgnored);
+}
+
+int64_t Gpt::loss_weight(const Batch& batch) const {
+  return batch["target"].ne(kIgnored).sum().item<int64_t>();
+}
+
+// In training it would be the loss once more.
+std::vector<std::string> Gpt::get_metrics(bool is_train) const {
+  return is_train ? std::vector<std::string>() : std::vector<std::string>{"LanguageCrossEntropy"};
+}
+
+int64_t Gpt::tokens(const Batch& batch) const { return batch["input"].numel(); }
+
+double Gpt::flops_per_batch(const Batch& batch) const {
+  const auto tokens = static_cast<double>(batch["input"].numel());
+  const auto length = static_cast<double>(batch["input"].size(1));
+  return tokens *
+         (6.0 * parameters_ + 12.0 * static_cast<double>(options_.n_layer * options_.n_embd) * length);
+}
+
+std::string Gpt::closing_text(uint64_t seed) {
+  if (!tokens_are_bytes(options_.vocab_size)) return "";
+  return sample_text(*this, "\n", {kClosingTokens, kClosingTemperature, seed});
+}
+
+std::vector<Tokens> Gpt::generate(const std::vector<Prompt>& prompts, const GenerationOptions& options) {
+  return generate_causally(*this, options_.n_positions, prompts, options);
+}
+
+}  // namespace tutti

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "models/zoo/classifier.h"
+
+namespace tutti {
+
+struct ResNetCifarOptions {
+  int64_t depth = 20;  // 6 n + 2
+  int64_t width = 16;
+  int64_t in_channels = 3;
+  int64_t num_classes = 10;
+};
+
+// The ResNets for small images of He et al. 2015, section 4.2, with projection shortcuts: a 3x3 convolution,
+// three stages of n basic blocks at width, 2 width and 4 width channels, mean pooling, one linear layer.
+// Parameters are named as torchvision's ResNet names them.
+class ResNetCifar final : public Classifier {
+ public:
+  explicit ResNetCifar(const ResNetCifarOptions& options);
+  TensorTree forward(const Batch& batch) override;
+  const char* kind() const override { return "ResNetCifar"; }
+
+ private:
+  Slot& conv1_;
+  Slot& bn1_;
+  Slot& relu_;
+  std::vector<Slot*> stages_;
+  Slot* avgpool_;
+  Slot* fc_;
+};
+
+}  // namespace tutti

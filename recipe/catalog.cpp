@@ -1,0 +1,161 @@
+#include "recipe/catalog.h"
+
+#include <cmath>
+#include <sstream>
+
+namespace tutti {
+namespace {
+
+const char* type_text(KeyType type) {
+  switch (type) {
+    case KeyType::kBoolean:
+      return "true or false";
+    case KeyType::kInteger:
+      return "an integer";
+    case KeyType::kNumber:
+      return "a number";
+    case KeyType::kText:
+      return "a text";
+    case KeyType::kTime:
+      return "a time";
+    case KeyType::kPath:
+      return "a path";
+    case KeyType::kIntegers:
+      return "a list of integers";
+    case KeyType::kNumbers:
+      return "a list of numbers";
+    case KeyType::kTexts:
+      return "a list of texts";
+    case KeyType::kTimes:
+      return "a list of times";
+    case KeyType::kNumberOrNumbers:
+      return "a number or a list of numbers";
+    case KeyType::kIntegerOrSteps:
+      return "a list of [step, integer], the first for step 0, or an integer";
+    case KeyType::kTables:
+      return "tables";
+    case KeyType::kAny:
+      return "any value";
+  }
+  return "";
+}
+
+std::string units_text(const std::vector<std::string>& units) {
+  if (units.empty()) return " like 10ep, 500ba, 0.5dur or 1h20m (an integer counts epochs)";
+  if (units == std::vector<std::string>{"sec"}) return " in seconds like 60sec or 1m30s";
+  return " in " + joined(units);
+}
+
+}  // namespace
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+bool Range::holds(double value) const {
+  return (above ? value > low : value >= low) && (below ? value < high : value <= high);
+}
+
+std::string Range::text() const {
+  std::ostringstream out;
+  const bool has_low = std::isfinite(low);
+  const bool has_high = std::isfinite(high);
+  if (has_low && has_high) {
+    out << "in " << (above ? '(' : '[') << low << ", " << high << (below ? ')' : ']');
+  } else if (has_low) {
+    out << (above ? "> " : ">= ") << low;
+  } else if (has_high) {
+    out << (below ? "< " : "<= ") << high;
+  }
+  return out.str();
+}
+
+std::string Key::expects() const {
+  std::string text = choices.empty() ? type_text(type) : "one of " + joined(choices);
+  if (choices.empty() && (type == KeyType::kTime || type == KeyType::kTimes)) text += units_text(units);
+  if (tables) text += ", each with a kind: one of " + joined(tables->kinds());
+  if (const std::string bounds = range.text(); !bounds.empty()) text += ' ' + bounds;
+  for (const auto& word : words) text += " or \"" + word + '"';
+  return text;
+}
+
+Key Key::also_named(std::vector<std::string> names) && {
+  aliases = std::move(names);
+  return std::move(*this);
+}
+
+Key Key::one_of(std::vector<std::string> values) && {
+  choices = std::move(values);
+  return std::move(*this);
+}
+
+Key Key::or_word(std::string word) && {
+  words.push_back(std::move(word));
+  return std::move(*this);
+}
+
+Key Key::in_units(std::vector<std::string> names) && {
+  units = std::move(names);
+  return std::move(*this);
+}
+
+Key Key::at_least(double value) && {
+  range.low = value;
+  range.above = false;
+  return std::move(*this);
+}
+
+Key Key::more_than(double value) && {
+  range.low = value;
+  range.above = true;
+  return std::move(*this);
+}
+
+Key Key::at_most(double value) && {
+  range.high = value;
+  range.below = false;
+  return std::move(*this);
+}
+
+Key Key::less_than(double value) && {
+  range.high = value;
+  range.below = true;
+  return std::move(*this);
+}
+
+Key Key::each(std::shared_ptr<const Catalog> table) && {
+  tables = std::move(table);
+  return std::move(*this);
+}
+
+Key Key::not_carried_over(const std::string& reason) && {
+  refusal = doc = "not carried over: " + reason;
+  return std::move(*this);
+}
+
+Entry refused_entry(const std::string& name, const std::string& why) {
+  return {.name = name, .doc = why, .refusal = why};
+}
+
+const Entry* Catalog::find_entry(const std::string& kind) const {
+  for (const auto& entry : entries) {
+    if (entry.name == kind) return &entry;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> Catalog::kinds() const {
+  std::vector<std::string> names;
+  for (const auto& entry : entries) names.push_back(entry.name);
+  return names;
+}
+
+std::vector<Key> Catalog::keys_of(const Entry* entry) const {
+  std::vector<Key> all = keys;
+  if (entry) all.insert(all.end(), entry->keys.begin(), entry->keys.end());
+  return all;
+}
+
+}  // namespace tutti

@@ -1,0 +1,223 @@
+#include "recipe/key_check.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "runtime/utf8.h"
+
+namespace tutti {
+namespace {
+
+constexpr double kLongestTime = 1e15;  // in any unit; counts are whole numbers in int64
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+[[noreturn]] void reject(const Key& key, const Setting& given) {
+  std::string message = "expected " + key.expects();
+  if (given.is_text()) {
+    const std::string near = nearest_name(given.text(), key.choices.empty() ? key.words : key.choices);
+    if (!near.empty()) message += "; did you mean \"" + near + "\"?";
+  }
+  given.fail(message);
+}
+
+Setting with_value(const Setting& given, Setting::Value value) {
+  return Setting(std::move(value), given.path, given.position);
+}
+
+Setting checked_number(const Key& key, const Setting& given, bool whole) {
+  const bool is_double = std::holds_alternative<double>(given.value);
+  if (!given.is_integer() && (whole || !is_double)) reject(key, given);
+  if (!std::isfinite(given.number())) given.fail("expected a finite number");
+  if (!key.range.holds(given.number())) reject(key, given);
+  return whole ? given : with_value(given, given.number());
+}
+
+Setting checked_text(const Key& key, const Setting& given) {
+  if (!given.is_text() || given.text().find('\0') != std::string::npos) reject(key, given);
+  if (!is_utf8(given.text())) given.fail("expected a text in UTF-8");
+  return given;
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// A number of a time: as Python writes it, underscores between digits too; not below zero.
+std::optional<double> time_number(std::string_view text) {
+  std::string digits;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool between = i > 0 && i + 1 < text.size() && is_digit(text[i - 1]) && is_digit(text[i + 1]);
+    if (text[i] != '_' || !between) digits += text[i];
+  }
+  double number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  const bool all = error == std::errc() && end == digits.data() + digits.size();
+  return all && std::isfinite(number) && number >= 0 ? std::optional(number) : std::nullopt;
+}
+
+// As Composer takes times: in any case, with spaces around the number and a sign.
+std::string plain_time(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::size_t next = std::min(text.find_first_not_of(' ', i), text.size());
+    const bool within = !plain.empty() && next < text.size() && is_digit(text[next]);
+    if (text[i] != ' ' || within)
+      plain += static_cast<char>(std::tolower(static_cast<unsigned char>(text[i])));
+  }
+  if (plain.starts_with('+')) plain.erase(0, 1);
+  return plain;
+}
+
+Setting checked_time(const Key& key, const Setting& given) {
+  const bool is_epochs = given.is_integer() && given.integer() >= 0;
+  if (!is_epochs && !given.is_text()) reject(key, given);
+  const std::string text = is_epochs ? std::to_string(given.integer()) + "ep" : plain_time(given.text());
+  const std::string unit = time_unit(text);
+  if (unit.empty() || (!key.units.empty() && !contains(key.units, unit))) reject(key, given);
+  const auto number = time_number(std::string_view(text).substr(0, text.size() - unit.size()));
+  if (number && !key.range.holds(*number)) reject(key, given);
+  if (number && *number > kLongestTime) given.fail("expected a time that is reached; this one never is");
+  return with_value(given, text);
+}
+
+template <class CheckItem>
+Setting checked_list(const Key& key, const Setting& given, CheckItem check_item) {
+  if (!given.is_array()) reject(key, given);
+  Setting::Array items;
+  for (const auto& item : given.array()) items.push_back(check_item(item));
+  return with_value(given, std::move(items));
+}
+
+// Pairs of a step and the value from there on; steps ascend, and the first is 0.
+Setting checked_steps(const Key& key, const Setting& given) {
+  if (given.array().empty()) reject(key, given);
+  int64_t least = 0;
+  return checked_list(key, given, [&](const Setting& pair) {
+    if (!pair.is_array() || pair.array().size() != 2 || !pair.array()[0].is_integer()) reject(key, given);
+    const int64_t step = pair.array()[0].integer();
+    if (least == 0 ? step != 0 : step < least) reject(key, given);
+    least = step + 1;
+    checked_number(key, pair.array()[1], true);
+    return pair;
+  });
+}
+
+Setting checked_type(const Key& key, const Setting& given) {
+  switch (key.type) {
+    case KeyType::kBoolean:
+      if (!std::holds_alternative<bool>(given.value)) reject(key, given);
+      return given;
+    case KeyType::kInteger:
+      return checked_number(key, given, true);
+    case KeyType::kNumber:
+      return checked_number(key, given, false);
+    case KeyType::kText:
+    case KeyType::kPath:
+      return checked_text(key, given);
+    case KeyType::kTime:
+      return checked_time(key, given);
+    case KeyType::kIntegers:
+      return checked_list(key, given, [&](const Setting& item) { return checked_number(key, item, true); });
+    case KeyType::kNumbers:
+      return checked_list(key, given, [&](const Setting& item) { return checked_number(key, item, false); });
+    case KeyType::kTexts:
+      return checked_list(key, given, [&](const Setting& item) { return checked_text(key, item); });
+    case KeyType::kTimes:
+      return checked_list(key, given, [&](const Setting& item) { return checked_time(key, item); });
+    case KeyType::kNumberOrNumbers:
+      if (!given.is_array()) return checked_number(key, given, false);
+      return checked_list(key, given, [&](const Setting& item) { return checked_number(key, item, false); });
+    case KeyType::kIntegerOrSteps:
+      return given.is_array() ? checked_steps(key, given) : checked_number(key, given, true);
+    case KeyType::kTables:
+      if (!given.is_array() || given.array().empty()) reject(key, given);
+      return given;
+    case KeyType::kAny:
+      return given;
+  }
+  return given;
+}
+
+// One value of a default as its type reads it; a text that the type cannot read stays a text.
+Setting::Value parsed(const std::string& text, KeyType type) {
+  const char* const end = text.data() + text.size();
+  int64_t integer = 0;
+  double number = 0;
+  if (type == KeyType::kBoolean && (text == "true" || text == "false")) return text == "true";
+  if (type == KeyType::kInteger || type == KeyType::kIntegers || type == KeyType::kIntegerOrSteps) {
+    if (std::from_chars(text.data(), end, integer).ptr == end) return integer;
+  }
+  if (type == KeyType::kNumber || type == KeyType::kNumbers || type == KeyType::kNumberOrNumbers) {
+    if (std::from_chars(text.data(), end, number).ptr == end) return number;
+  }
+  return text;
+}
+
+bool is_list(KeyType type) {
+  return type == KeyType::kIntegers || type == KeyType::kNumbers || type == KeyType::kTexts ||
+         type == KeyType::kTimes;
+}
+
+Setting::Array parsed_list(const Key& key, const std::string& path, const Position& position) {
+  Setting::Array items;
+  const std::string body = key.fallback.substr(1, key.fallback.size() - 2);
+  for (std::size_t begin = 0; begin < body.size();) {
+    const std::size_t end = std::min(body.find(", ", begin), body.size());
+    items.emplace_back(parsed(body.substr(begin, end - begin), key.type), path, position);
+    begin = end + 2;
+  }
+  return items;
+}
+
+// "1h20m40s", each part at most once and in this order; below 24 hours, 60 minutes, 60 seconds.
+bool is_clock_time(std::string_view text) {
+  constexpr std::pair<char, int> kParts[] = {{'h', 24}, {'m', 60}, {'s', 60}};
+  if (text.empty()) return false;
+  for (const auto& [letter, limit] : kParts) {
+    int count = 0;
+    const auto end = std::from_chars(text.data(), text.data() + text.size(), count).ptr;
+    const auto digits = static_cast<std::size_t>(end - text.data());
+    if (digits == 0 || digits == text.size() || *end != letter) continue;
+    if (!is_digit(text[0]) || digits > 2 || count >= limit) return false;
+    text.remove_prefix(digits + 1);
+  }
+  return text.empty();
+}
+
+}  // namespace
+
+std::string time_unit(std::string_view text) {
+  if (is_clock_time(text)) return "sec";
+  for (const std::string_view unit : {"iter", "ep", "ba", "sp", "tok", "dur", "sec"}) {
+    if (!text.ends_with(unit)) continue;
+    const auto number = time_number(text.substr(0, text.size() - unit.size()));
+    if (number && (unit == "dur" || *number == std::trunc(*number))) return std::string(unit);
+  }
+  return "";
+}
+
+Setting checked(const Key& key, const Setting& given) {
+  if (key.refused()) given.fail(key.refusal);
+  if (given.is_text() && contains(key.words, given.text())) return given;
+  Setting good = checked_type(key, given);
+  if (!key.choices.empty() && !contains(key.choices, good.is_text() ? good.text() : good.toml()))
+    reject(key, given);
+  return good;
+}
+
+Setting fallback_value(const Key& key, std::string path, Position position) {
+  Setting value({}, path, position);
+  if (key.may_be_absent()) return value;
+  if (is_list(key.type)) {
+    value.value = parsed_list(key, path, position);
+  } else {
+    value.value = parsed(key.fallback, key.type);
+  }
+  return checked(key, value);
+}
+
+}  // namespace tutti

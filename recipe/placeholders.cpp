@@ -1,0 +1,41 @@
+#include "recipe/placeholders.h"
+
+#include <algorithm>
+
+#include "runtime/error.h"
+
+namespace tutti {
+
+void walk_placeholders(const std::string& pattern, const std::function<void(const std::string&)>& on_text,
+                       const std::function<void(const std::string&)>& on_placeholder) {
+  std::size_t begin = 0;
+  for (std::size_t open; (open = pattern.find('{', begin)) != std::string::npos;) {
+    const std::size_t close = pattern.find('}', open);
+    if (close == std::string::npos) throw UserError("there is no } to its {");
+    on_text(pattern.substr(begin, open - begin));
+    on_placeholder(pattern.substr(open + 1, close - open - 1));
+    begin = close + 1;
+  }
+  on_text(pattern.substr(begin));
+}
+
+void refuse_placeholder(const std::string& placeholder, const std::vector<std::string>& known) {
+  const auto braced = [](const std::string& name) { return '{' + name + '}'; };
+  const std::string near = nearest_name(placeholder, known);
+  std::string all;
+  for (const auto& name : known) all += (all.empty() ? "" : ", ") + braced(name);
+  throw UserError("unknown placeholder " + braced(placeholder) +
+                  (near.empty() ? "; there are " + all : "; did you mean " + braced(near) + "?"));
+}
+
+void require_placeholders(const Setting& text, const std::vector<std::string>& known) try {
+  walk_placeholders(
+      text.text(), [](const std::string&) {},
+      [&](const std::string& placeholder) {
+        if (std::ranges::count(known, placeholder) == 0) refuse_placeholder(placeholder, known);
+      });
+} catch (const UserError& error) {
+  text.fail(error.what());
+}
+
+}  // namespace tutti

@@ -1,0 +1,160 @@
+#include "recipe/setting.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+
+namespace tutti {
+namespace {
+
+// A value in an error message; a long one is cut.
+std::string shown(const std::string& toml) {
+  constexpr std::size_t kLongest = 60;
+  return toml.size() <= kLongest ? toml : toml.substr(0, kLongest) + "...";
+}
+
+std::string quoted(const std::string& text) {
+  static constexpr char kHex[] = "0123456789ABCDEF";
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += {'\\', c};
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      out += {'\\', 'u', '0', '0', kHex[byte >> 4], kHex[byte & 15]};
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+// The shortest text that reads back to the same bits, told apart from an integer.
+std::string number_text(double number) {
+  if (std::isnan(number)) return "nan";
+  if (std::isinf(number)) return number > 0 ? "inf" : "-inf";
+  std::array<char, 32> buffer;
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number).ptr;
+  std::string text(buffer.data(), end);
+  return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
+}
+
+template <class Items, class ItemText>
+std::string enclosed(const Items& items, const char* open, const char* close, ItemText item_text) {
+  std::string out;
+  for (const auto& item : items) {
+    if (const std::string text = item_text(item); !text.empty()) out += (out.empty() ? "" : ", ") + text;
+  }
+  return open + out + close;
+}
+
+struct AsToml {
+  std::string operator()(std::monostate) const { return ""; }
+  std::string operator()(bool flag) const { return flag ? "true" : "false"; }
+  std::string operator()(int64_t integer) const { return std::to_string(integer); }
+  std::string operator()(double number) const { return number_text(number); }
+  std::string operator()(const std::string& text) const { return quoted(text); }
+  std::string operator()(const Setting::Array& items) const {
+    return enclosed(items, "[", "]", [](const Setting& item) { return item.toml(); });
+  }
+  std::string operator()(const Setting::Table& members) const {
+    return enclosed(members, "{", "}", [](const auto& member) {
+      return member.second.is_none() ? "" : toml_key(member.first) + " = " + member.second.toml();
+    });
+  }
+};
+
+template <class T>
+const T& value_as(const Setting& setting, const char* expected) {
+  const T* value = std::get_if<T>(&setting.value);
+  if (!value) setting.fail(std::string("expected ") + expected);
+  return *value;
+}
+
+template <class T, class Read>
+std::vector<T> items_as(const Setting& setting, const char* expected, Read read) {
+  std::vector<T> out;
+  for (const auto& item : value_as<Setting::Array>(setting, expected)) out.push_back(read(item));
+  return out;
+}
+
+}  // namespace
+
+std::string toml_key(const std::string& key) {
+  const bool bare = !key.empty() && key.find_first_not_of(
+                                        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                        "0123456789_-") == std::string::npos;
+  return bare ? key : quoted(key);
+}
+
+bool Setting::boolean() const { return value_as<bool>(*this, "true or false"); }
+
+int64_t Setting::integer() const { return value_as<int64_t>(*this, "an integer"); }
+
+double Setting::number() const {
+  return is_integer() ? static_cast<double>(integer()) : value_as<double>(*this, "a number");
+}
+
+const std::string& Setting::text() const { return value_as<std::string>(*this, "a text"); }
+
+const Setting::Array& Setting::array() const { return value_as<Array>(*this, "a list"); }
+
+const Setting::Table& Setting::table() const { return value_as<Table>(*this, "a table"); }
+
+Setting::Table& Setting::table() { return const_cast<Table&>(std::as_const(*this).table()); }
+
+std::vector<int64_t> Setting::integers() const {
+  return items_as<int64_t>(*this, "a list of integers", [](const Setting& item) { return item.integer(); });
+}
+
+std::vector<double> Setting::numbers() const {
+  return items_as<double>(*this, "a list of numbers", [](const Setting& item) { return item.number(); });
+}
+
+std::vector<std::string> Setting::texts() const {
+  return items_as<std::string>(*this, "a list of texts", [](const Setting& item) { return item.text(); });
+}
+
+const Setting* Setting::find(const std::string& key) const {
+  for (const auto& [name, member] : table()) {
+    if (name == key) return &member;
+  }
+  return nullptr;
+}
+
+Setting* Setting::find(const std::string& key) {
+  return const_cast<Setting*>(std::as_const(*this).find(key));
+}
+
+const Setting& Setting::at(const std::string& key) const {
+  const Setting* member = find(key);
+  TUTTI_ASSERT(member, "no " + key + " in [" + path + "] of the resolved recipe");
+  return *member;
+}
+
+bool Setting::has(const std::string& key) const {
+  const Setting* member = find(key);
+  return member && !member->is_none();
+}
+
+void Setting::fail(const std::string& message) const {
+  std::string where;
+  if (is_table()) {
+    if (!path.empty()) where = '[' + path + "]: ";
+  } else {
+    where = path + (is_none() ? "" : " = " + shown(toml())) + ": ";
+  }
+  throw UserError(position, where + message);
+}
+
+std::string Setting::toml() const { return std::visit(AsToml{}, value); }
+
+std::string path_below(const std::string& section, const std::string& key) {
+  return section.empty() ? key : section + '.' + key;
+}
+
+}  // namespace tutti

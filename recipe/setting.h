@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "runtime/error.h"
+
+namespace tutti {
+
+// The file name in the position of a value that `--set` gave.
+inline constexpr const char* kOverrideFile = "--set";
+
+// A key as TOML writes it: bare where it can be, else quoted.
+std::string toml_key(const std::string& key);
+
+// One value of a recipe, with its dotted path and the place where it was written. Reading it as a type that
+// it is not throws a UserError that names file:line, path and value.
+class Setting {
+ public:
+  using Array = std::vector<Setting>;
+  using Table = std::vector<std::pair<std::string, Setting>>;  // in the order written
+  using Value = std::variant<std::monostate, bool, int64_t, double, std::string, Array, Table>;
+
+  Setting() = default;
+  Setting(Value value, std::string path, Position position)
+      : value(std::move(value)), path(std::move(path)), position(std::move(position)) {}
+
+  bool is_none() const { return std::holds_alternative<std::monostate>(value); }
+  bool is_text() const { return std::holds_alternative<std::string>(value); }
+  bool is_integer() const { return std::holds_alternative<int64_t>(value); }
+  bool is_array() const { return std::holds_alternative<Array>(value); }
+  bool is_table() const { return std::holds_alternative<Table>(value); }
+
+  bool boolean() const;
+  int64_t integer() const;
+  double number() const;  // an integer is a number too
+  const std::string& text() const;
+  const Array& array() const;
+  const Table& table() const;
+  Table& table();
+  std::vector<int64_t> integers() const;
+  std::vector<double> numbers() const;
+  std::vector<std::string> texts() const;
+
+  // A table's member; `find` gives null when absent, `at` asserts that it is there (resolving put it there).
+  const Setting* find(const std::string& key) const;
+  Setting* find(const std::string& key);
+  const Setting& at(const std::string& key) const;
+  bool has(const std::string& key) const;  // present and not none
+
+  // Throws UserError: "file:line: path = value: message", of a table "file:line: [path]: message".
+  [[noreturn]] void fail(const std::string& message) const;
+  // Given by `--set` and not by the file; it then wins over whatever the file says.
+  bool is_override() const { return position.file == kOverrideFile; }
+  std::string toml() const;  // the value as TOML on one line
+
+  Value value;
+  std::string path;
+  Position position;
+};
+
+// "optimizer.lr"; at the top level the key alone.
+std::string path_below(const std::string& section, const std::string& key);
+
+}  // namespace tutti

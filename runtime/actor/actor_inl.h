@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "runtime/actor/reply_slot.h"
+#include "runtime/error.h"
+
+namespace tutti {
+
+template <class Reply>
+Pending<Reply> Context::request(ActorId to, Message message) {
+  return Pending<Reply>(*this, post(to, std::move(message)));
+}
+
+template <class Reply>
+Reply Context::ask(ActorId to, Message message) {
+  return request<Reply>(to, std::move(message)).wait();
+}
+
+template <class Reply>
+bool Pending<Reply>::ready() const {
+  return slot_ && slot_->state.load(std::memory_order_acquire) != ReplySlot::kWaiting;
+}
+
+template <class Reply>
+bool Pending<Reply>::ready_by(TimePoint until) const {
+  return ready() || (slot_ && context_->wait_until(slot_, until));
+}
+
+template <class Reply>
+Reply Pending<Reply>::wait() {
+  TUTTI_ASSERT(slot_, "waited twice for one answer");
+  const ReplySlotPtr slot = std::move(slot_);
+  Message answer = context_->wait(slot);
+  Reply* reply = answer.get_if<Reply>();
+  TUTTI_ASSERT(reply,
+               std::string(slot->question) + " was answered with " + answer.name() + ", not " + Reply::kName);
+  return std::move(*reply);
+}
+
+}  // namespace tutti

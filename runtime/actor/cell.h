@@ -1,0 +1,59 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/actor/actor.h"
+#include "runtime/actor/fate.h"
+#include "runtime/actor/mailbox.h"
+#include "runtime/actor/parker.h"
+#include "runtime/recorder.h"
+
+namespace tutti {
+
+// What an actor is blocked in, so that it is woken for that and nothing else.
+enum class Wait : uint8_t { kNothing, kMessage, kReply, kReplyOrTime, kSpace, kTime, kStopped };
+
+// The actors that are held back because a mailbox is full.
+struct HeldSenders {
+  std::mutex mutex;
+  std::vector<Cell*> cells;
+  std::atomic<int> count{0};
+};
+
+// What the scheduler keeps for each actor.
+struct Cell {
+  Cell(ActorId id, std::string name, int rank, int capacity)
+      : id(id), name(std::move(name)), rank(rank), mailbox(capacity) {}
+
+  const ActorId id;
+  const std::string name;
+  const int rank;
+  std::unique_ptr<Actor> actor;
+  Recorder* recorder = nullptr;
+  Fate* fate = nullptr;  // its rank's, or everybody's
+  std::thread thread;
+  bool stopping = false;  // the actor's own thread only
+  Mailbox mailbox;
+
+  std::optional<Nanoseconds> patience;  // of one that may hang, and how it is called
+  std::string called;
+  std::atomic<bool> left_behind{false};  // run() did not wait for it any longer: it takes nothing more
+
+  // A waker publishes what it has, then a full fence, then reads `waits`; the waiter writes `waits`, then a
+  // full fence, then looks for what it wants. So one of the two sees the other.
+  alignas(64) std::atomic<Wait> waits{Wait::kNothing};
+  std::atomic<uint32_t> waits_on{UINT32_MAX};  // whose space or reply, and for which message
+  std::atomic<const char*> waits_for{""};
+
+  HeldSenders held;
+  Parker parker;
+};
+
+}  // namespace tutti

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "runtime/actor/scheduler.h"
+
+namespace tutti {
+
+// The scheduler of production: actors run side by side, idle ones sleep.
+class ThreadScheduler final : public Scheduler {
+ public:
+  // Spins before it sleeps, for up to `spin`, where there is a core for each actor and waits are short.
+  explicit ThreadScheduler(Nanoseconds spin = kDefaultSpin) : spin_(spin) {}
+  static constexpr Nanoseconds kDefaultSpin = std::chrono::microseconds(50);
+
+  TimePoint now() const override;
+
+ protected:
+  void park(Cell& self, TimePoint until) override;
+  void unpark(Cell& cell) override;
+  void enter(Cell& cell) override;
+  void begin() override;
+  bool leaves_behind() const override { return true; }
+
+ private:
+  Nanoseconds spin_;
+};
+
+}  // namespace tutti

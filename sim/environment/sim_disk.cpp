@@ -1,0 +1,239 @@
+#include "sim/environment/sim_disk.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+[[noreturn]] void fail(const std::string& path, const std::string& action, int error) {
+  throw OperatingError(path + ": cannot " + action + ": " + std::strerror(error));
+}
+
+bool is_folder(const DiskNodePtr& node) { return node && node->kind == DiskNode::Kind::kFolder; }
+
+// Of a write that is taken and does not land as a whole.
+std::span<const std::byte> landed_part(SimDisk::Fate fate, std::span<const std::byte> bytes) {
+  return bytes.first(fate == SimDisk::Fate::kTorn ? bytes.size() / 2 : 0);
+}
+
+bool any_damaged(const DiskNode& node) {
+  return node.damaged || std::any_of(node.children.begin(), node.children.end(),
+                                     [](const auto& child) { return any_damaged(*child.second); });
+}
+
+}  // namespace
+
+class SimDisk::Lock final : public DiskLock {
+ public:
+  Lock(SimDisk& disk, DiskNodePtr file, uint64_t number)
+      : disk_(disk), file_(std::move(file)), number_(number) {}
+  ~Lock() override {
+    const auto found = disk_.locks_.find(file_.get());
+    if (found != disk_.locks_.end() && found->second.second == number_) disk_.locks_.erase(found);
+  }
+  bool excludes() const override { return true; }
+
+ private:
+  SimDisk& disk_;
+  DiskNodePtr file_;
+  uint64_t number_;
+};
+
+class SimDisk::View final : public Disk {
+ public:
+  View(SimDisk& disk, int rank, Hook hook) : disk_(disk), rank_(rank), hook_(std::move(hook)) {}
+
+  std::unique_ptr<WritableFile> open(const std::string& path, bool truncate) override;
+
+  std::vector<std::byte> read(const std::string& path) const override {
+    return read_range(path, 0, size(path));
+  }
+
+  std::vector<std::byte> read_range(const std::string& path, uint64_t offset, uint64_t bytes) const override {
+    const DiskNodePtr node = disk_.tree_.find(path);
+    if (!node) return real_.read_range(path, offset, bytes);
+    if (is_folder(node)) fail(path, "read", EISDIR);
+    const auto& all = node->bytes.get();
+    if (offset > all.size() || bytes > all.size() - offset)
+      throw OperatingError(path + ": cannot read " + std::to_string(bytes) + " bytes at " +
+                           std::to_string(offset) + ": it has " + std::to_string(all.size()));
+    const auto begin = all.begin() + static_cast<int64_t>(offset);
+    return {begin, begin + static_cast<int64_t>(bytes)};
+  }
+
+  uint64_t size(const std::string& path) const override {
+    const DiskNodePtr node = disk_.tree_.find(path);
+    return node ? node->bytes.get().size() : real_.size(path);
+  }
+
+  bool exists(const std::string& path) const override {
+    return disk_.tree_.find(path) != nullptr || real_.exists(path);
+  }
+
+  std::vector<std::string> list(const std::string& folder) const override {
+    const DiskNodePtr node = disk_.tree_.find(folder);
+    if (!node) return real_.list(folder);
+    std::vector<std::string> names;
+    for (const auto& [name, child] : node->children) names.push_back(name);
+    return names;
+  }
+
+  void make_folders(const std::string& path) override {
+    tell("make folders", path);
+    disk_.tree_.make_folders(path);
+  }
+
+  void rename(const std::string& from, const std::string& to) override {
+    tell("rename", from);
+    const DiskNodePtr node = disk_.tree_.find(from, /*follow=*/false);
+    if (!node || !disk_.tree_.parent_of(to)) fail(from, "rename to " + to, ENOENT);
+    const DiskNodePtr older = disk_.tree_.find(to, /*follow=*/false);
+    if (is_folder(older) && !older->children.empty()) fail(from, "rename to " + to, ENOTEMPTY);
+    disk_.tree_.rename(from, to);
+  }
+
+  // One name after the other, as the real one does: a process may die in the middle.
+  void remove_all(const std::string& path) override {
+    const DiskNodePtr node = disk_.tree_.find(path, /*follow=*/false);
+    if (!node) return;
+    for (const auto& name : node->kind == DiskNode::Kind::kFolder ? list(path) : std::vector<std::string>())
+      remove_all(path + "/" + name);
+    tell("remove", path);
+    if (disk_.tree_.find(path, /*follow=*/false)) disk_.tree_.unlink(path);
+  }
+
+  void symlink(const std::string& target, const std::string& link) override {
+    tell("link", link);
+    if (!disk_.tree_.parent_of(link)) fail(link, "link", ENOENT);
+    const auto node = std::make_shared<DiskNode>(DiskNode::Kind::kLink);
+    node->target = target;
+    disk_.tree_.link(link, node);
+  }
+
+  void sync_folder(const std::string& path) override {
+    tell("sync folder", path);
+    const DiskNodePtr node = disk_.tree_.find(path);
+    if (!node) fail(path, "open", ENOENT);
+    disk_.tree_.sync_names(node);
+  }
+
+  std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder) override {
+    tell("lock", path);
+    const DiskNodePtr file = node_to_write(path, /*make=*/true);
+    if (disk_.locks_.count(file.get())) return nullptr;
+    disk_.locks_[file.get()] = {rank_, ++disk_.locks_given_};
+    DiskTree::truncate(*file);
+    DiskTree::write(*file, 0, std::as_bytes(std::span(holder)));
+    return std::make_unique<Lock>(disk_, file, disk_.locks_given_);
+  }
+
+  Fate tell(const char* what, const std::string& path, std::span<const std::byte> bytes = {}) const {
+    return hook_ ? hook_({rank_, what, path, bytes}) : Fate::kDone;
+  }
+
+ private:
+  DiskNodePtr node_to_write(const std::string& path, bool make) {
+    DiskNodePtr node = disk_.tree_.find(path);
+    if (is_folder(node)) fail(path, "open", EISDIR);
+    if (node) return node;
+    if (!make) fail(path, "open", ENOENT);
+    if (!is_folder(disk_.tree_.parent_of(path))) fail(path, "create", ENOENT);
+    node = std::make_shared<DiskNode>(DiskNode::Kind::kFile);
+    disk_.tree_.link(path, node);
+    return node;
+  }
+
+  SimDisk& disk_;
+  int rank_;
+  Hook hook_;
+  PosixDisk real_;
+};
+
+class SimDisk::File final : public WritableFile {
+ public:
+  File(const View& view, std::string path, DiskNodePtr node)
+      : view_(view), path_(std::move(path)), node_(std::move(node)), end_(node_->bytes.get().size()) {}
+
+  void write_at(uint64_t offset, std::span<const std::byte> bytes) override {
+    const Fate fate = view_.tell("write", path_, bytes);
+    if (fate == Fate::kFull) DiskTree::write(*node_, offset, bytes.first(bytes.size() / 2));
+    if (fate == Fate::kFull) fail(path_, "write", ENOSPC);
+    if (fate == Fate::kFails) fail(path_, "write", EIO);
+    if (matters(fate, bytes)) {
+      damage(offset, bytes.size(), landed_part(fate, bytes));
+    } else {
+      DiskTree::write(*node_, offset, bytes);
+    }
+    end_ = std::max(end_, offset + bytes.size());
+  }
+
+  void append(std::span<const std::byte> bytes) override { write_at(end_, bytes); }
+
+  void sync() override {
+    view_.tell("sync", path_);
+    DiskTree::sync(*node_);
+  }
+
+  void close() override {}
+
+ private:
+  // The file is as long as it should be, and holds zeros where nothing landed.
+  void damage(uint64_t offset, uint64_t bytes, std::span<const std::byte> landed) {
+    std::vector<std::byte> instead(bytes);
+    std::copy(landed.begin(), landed.end(), instead.begin());
+    DiskTree::write(*node_, offset, instead);
+    node_->damaged = true;
+  }
+
+  const View& view_;
+  std::string path_;
+  DiskNodePtr node_;
+  uint64_t end_;
+};
+
+std::unique_ptr<WritableFile> SimDisk::View::open(const std::string& path, bool truncate) {
+  tell("open", path);
+  const DiskNodePtr node = node_to_write(path, truncate);
+  if (truncate) DiskTree::truncate(*node);
+  return std::make_unique<File>(*this, path, node);
+}
+
+bool SimDisk::matters(Fate fate, std::span<const std::byte> bytes) {
+  if (fate == Fate::kFull || fate == Fate::kFails) return true;
+  if (fate == Fate::kDone) return false;
+  const auto missing = bytes.subspan(landed_part(fate, bytes).size());
+  return std::any_of(missing.begin(), missing.end(), [](std::byte one) { return one != std::byte{}; });
+}
+
+std::unique_ptr<Disk> SimDisk::view(int rank, Hook hook) {
+  return std::make_unique<View>(*this, rank, std::move(hook));
+}
+
+void SimDisk::release_locks(int rank) {
+  std::erase_if(locks_, [rank](const auto& lock) { return lock.second.first == rank; });
+}
+
+void SimDisk::lose_power(const Draw& draw) {
+  locks_.clear();
+  tree_.lose_power(draw);
+}
+
+std::unique_ptr<SimDisk> SimDisk::after_power_loss(const Draw& draw) const {
+  auto disk = std::make_unique<SimDisk>();
+  disk->tree_ = tree_.copy();
+  disk->tree_.lose_power(draw);
+  return disk;
+}
+
+bool SimDisk::damaged(const std::string& path) const {
+  const DiskNodePtr node = tree_.find(path);
+  return node && any_damaged(*node);
+}
+
+}  // namespace tutti

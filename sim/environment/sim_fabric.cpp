@@ -1,0 +1,116 @@
+#include "sim/environment/sim_fabric.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tutti {
+namespace {
+
+constexpr uint64_t kSlowestSightUs = 100;
+
+}  // namespace
+
+class SimFabric::SimWork final : public Work {
+ public:
+  SimWork(SimFabric& fabric, int rank, WorkPtr work)
+      : fabric_(fabric), rank_(rank), work_(std::move(work)), posted_(fabric.scheduler_.now()) {}
+
+  bool done() override {
+    fabric_.outside_.check(rank_);
+    const TimePoint now = fabric_.scheduler_.now();
+    const bool over = work_->done();
+    if (over && fabric_.seen_at(header().sequence, rank_) <= now) return true;
+    if (!over && now - posted_ >= kPatience) look_for_lost_peer();
+    return false;
+  }
+  const CollectiveHeader& header() const override { return work_->header(); }
+  bool finite() const override { return work_->finite(); }
+
+ private:
+  void look_for_lost_peer() const {
+    for (int rank = 0; rank < fabric_.fabric_->size(); ++rank)
+      if (fabric_.outside_.gone(rank)) throw LostRankError(rank, header());
+  }
+
+  SimFabric& fabric_;
+  int rank_;
+  WorkPtr work_;
+  TimePoint posted_;
+};
+
+class SimFabric::SimGroup final : public Group {
+ public:
+  SimGroup(SimFabric& fabric, int rank) : fabric_(fabric), group_(fabric.fabric_->group(rank)) {}
+  int rank() const override { return group_->rank(); }
+  int size() const override { return group_->size(); }
+  at::Tensor allocate(int64_t bytes) override { return group_->allocate(bytes); }
+
+  WorkPtr all_reduce(at::Tensor inout, const std::string& label) override {
+    return post([&] { return group_->all_reduce(std::move(inout), label); });
+  }
+  WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, const std::string& label) override {
+    return post([&] { return group_->reduce_scatter(std::move(input), std::move(out), label); });
+  }
+  WorkPtr all_gather(at::Tensor input, at::Tensor out, const std::string& label) override {
+    return post([&] { return group_->all_gather(std::move(input), std::move(out), label); });
+  }
+  WorkPtr broadcast(at::Tensor inout, int root, const std::string& label) override {
+    return post([&] { return group_->broadcast(std::move(inout), root, label); });
+  }
+  WorkPtr barrier(const std::string& label) override {
+    return post([&] { return group_->barrier(label); });
+  }
+  std::vector<CollectiveHeader> posted(int count) const override { return group_->posted(count); }
+
+ private:
+  template <class Post>
+  WorkPtr post(Post begin) {
+    fabric_.outside_.check(rank());
+    WorkPtr work = begin();
+    const uint64_t sequence = work->header().sequence;
+    fabric_.posted(sequence);
+    if (work->done()) fabric_.complete(sequence);
+    return std::make_unique<SimWork>(fabric_, rank(), std::move(work));
+  }
+
+  SimFabric& fabric_;
+  std::unique_ptr<Group> group_;
+};
+
+SimFabric::SimFabric(SimScheduler& scheduler, int size, const Draw& draw, Outside outside)
+    : scheduler_(scheduler),
+      draw_(draw),
+      outside_(std::move(outside)),
+      fabric_(LocalFabric::make(size)),
+      readers_(size) {}
+
+std::unique_ptr<Group> SimFabric::group(int rank) { return std::make_unique<SimGroup>(*this, rank); }
+
+void SimFabric::set_reader(int rank, ActorId reader) { readers_.at(rank) = reader; }
+
+void SimFabric::hang_next(TimePoint until, std::function<void()> hung) {
+  hung_[next_] = {until, std::move(hung)};
+}
+
+void SimFabric::posted(uint64_t sequence) { next_ = std::max(next_, sequence + 1); }
+
+void SimFabric::complete(uint64_t sequence) {
+  const auto hung = hung_.find(sequence);
+  ended_[sequence] = scheduler_.now();
+  if (hung != hung_.end() && hung->second.until > scheduler_.now()) {
+    ended_[sequence] = hung->second.until;
+    hung->second.begins();
+  }
+  for (int rank = 0; rank < fabric_->size(); ++rank) {
+    const TimePoint when = seen_at(sequence, rank);
+    if (readers_[rank] && when != kNever) scheduler_.wake_at(*readers_[rank], when);
+  }
+}
+
+TimePoint SimFabric::seen_at(uint64_t sequence, int rank) const {
+  const auto ended = ended_.find(sequence);
+  if (ended == ended_.end() || ended->second == kNever) return kNever;
+  return ended->second + std::chrono::microseconds(draw_.at(sequence).below(kSlowestSightUs, rank));
+}
+
+}  // namespace tutti

@@ -1,0 +1,91 @@
+#include "sim/invariants/known_checkpoints.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <string_view>
+
+#include "io/checkpoint/checkpoint.h"
+#include "io/checkpoint/run_state.h"
+#include "runtime/error.h"
+#include "runtime/random.h"
+#include "training/engine/event.h"
+
+namespace tutti {
+namespace {
+
+uint64_t hash(std::string_view bytes) { return std::hash<std::string_view>()(bytes); }
+
+// Of all there is in it, and where it is: errors name that.
+uint64_t hash_of_folder(const Disk& disk, const std::string& folder) {
+  Draw whole(hash(folder), "checkpoint");
+  for (const std::string& name : disk.list(folder)) {
+    const auto bytes = disk.read(folder + "/" + name);
+    whole = whole.at(hash(name)).at(hash({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+  }
+  return whole.bits();
+}
+
+// They hold seconds, how much of a file was there, or a metric's best value: an evaluation that was cut for
+// lack of memory may have other last bits.
+constexpr std::array<std::string_view, 4> kOutsidesListeners = {
+    "callbacks/EarlyStopper", "callbacks/MLPerfCallback", "callbacks/RuntimeEstimator",
+    "callbacks/SpeedMonitor"};
+
+bool is_outsides(const std::string& listener) {
+  return std::any_of(kOutsidesListeners.begin(), kOutsidesListeners.end(),
+                     [&](std::string_view name) { return listener.starts_with(name); });
+}
+
+bool is_algorithms(const std::string& name) { return name.starts_with("algorithms/"); }
+bool is_models(const std::string& name) { return name.starts_with(kModelPrefix); }
+
+// A step was begun, and void. Algorithms that know something may have acted at its beginning.
+bool may_be_ahead(const Checkpoint& checkpoint, const RunState& state) {
+  if (state.rest.event != name(Event::kAfterDataloader)) return false;
+  return std::ranges::any_of(state.listeners, [](const auto& one) { return is_algorithms(one.first); }) ||
+         std::ranges::any_of(checkpoint.tensors, [](const auto& one) { return is_algorithms(one.first); });
+}
+
+bool is_due(const StepRest& rest) {
+  const bool begun = rest.event != "" && rest.event != name(Event::kAfterDataloader);
+  return !rest.at.empty() || !rest.left.empty() || (begun && rest.event != name(Event::kFitEnd));
+}
+
+// An evaluation that a request to stop has cut at the end of a run is in no checkpoint, so only the train
+// metrics count.
+SavedBits bits_of(const Checkpoint& checkpoint, RunState state) {
+  SavedBits bits{.weights = weights_digest(checkpoint.tensors)};
+  if (is_due(state.rest)) return bits;
+  const bool ahead = may_be_ahead(checkpoint, state);
+  state.rest = {};
+  state.seconds = state.iteration_seconds = state.epoch_seconds = state.last_step.seconds = 0;
+  state.accumulation = {};
+  state.plateau.best = 0;
+  std::erase_if(state.metrics, [](const auto& one) { return !one.first.starts_with("train/"); });
+  std::erase_if(state.listeners, [](const auto& one) { return is_outsides(one.first); });
+  auto tensors = checkpoint.tensors;
+  if (!ahead) bits.all = Draw(tensors_digest(tensors), state.to_json()).bits();
+  std::erase_if(tensors, [](const auto& one) { return is_algorithms(one.first) || is_models(one.first); });
+  std::erase_if(state.listeners, [](const auto& one) { return is_algorithms(one.first); });
+  bits.besides = Draw(tensors_digest(tensors), state.to_json()).bits();
+  return bits;
+}
+
+KnownCheckpoint read(const Disk& disk, const std::string& folder) try {
+  const Checkpoint checkpoint = read_checkpoint(disk, folder);
+  const RunState state = RunState::from_json(checkpoint.state);
+  return {"", state.step, bits_of(checkpoint, state)};
+} catch (const OperatingError& error) {
+  return {error.what()};
+}
+
+}  // namespace
+
+const KnownCheckpoint& KnownCheckpoints::look(const Disk& disk, const std::string& folder) {
+  const auto [found, fresh] = known_.try_emplace(hash_of_folder(disk, folder));
+  if (fresh) found->second = read(disk, folder);
+  return found->second;
+}
+
+}  // namespace tutti

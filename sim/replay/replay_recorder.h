@@ -1,0 +1,74 @@
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "runtime/error.h"
+#include "runtime/recorder.h"
+#include "sim/replay/recorded_rank.h"
+
+namespace tutti {
+
+// Thrown where a replay comes to something else than the record.
+class ReplayDifference : public OperatingError {
+ public:
+  using OperatingError::OperatingError;
+};
+
+// A run's folder as it was recorded, and where it lies now.
+struct Moved {
+  std::string from, to;
+
+  std::string operator()(const std::string& path) const;  // a path in it; any other stays
+};
+
+// A rank's recorder in a replay: answers as the outside did, and compares what the rank comes to.
+class ReplayRecorder final : public Recorder {
+ public:
+  struct Options {
+    bool compare = true;
+    bool exact = true;  // bits are promised; else losses alone are compared, to kTolerance of the largest
+    std::optional<int64_t> until;  // the last step that is compared
+    Moved moved;
+  };
+
+  // What the answer is called that says which checkpoint a start goes on from.
+  static constexpr const char* kCheckpoint = "checkpoint";
+
+  ReplayRecorder(RecordedRank& recorded, Options options);
+  static constexpr double kTolerance = 1e-3;
+
+  void record(const Happening& happening) override { ring_.record(happening); }
+  std::vector<Happening> last(int count) const override { return ring_.last(count); }
+  void delivered(const Delivery& delivery) override;
+  bool digests() const override { return options_.compare; }
+  void digest(const Digest& digest) override;
+  void name_parts(std::string_view thing, const std::vector<std::string>& names) override;
+  double answer(std::string_view what, double measured) override;
+  std::string answer(std::string_view what, std::string measured) override;
+  std::optional<double> foretold(std::string_view what) override;
+
+  int64_t compared() const { return compared_; }
+  // What was recorded of the steps up to `last`, as metrics.jsonl counts, and was not come to: a sentence of
+  // the earliest; "" when there is nothing.
+  std::string missing(int64_t last);
+
+ private:
+  bool counts(std::string_view thing, int64_t step) const;
+  bool matches(const Digest& digest, const RecordedRank::Hash& recorded);
+  std::string place(const std::string& thing, int64_t step) const;
+  std::string after(const std::string& thing);
+  std::string difference(const Digest& digest, const RecordedRank::Hash& recorded);
+
+  std::mutex mutex_;
+  RecordedRank& recorded_;
+  Options options_;
+  RingRecorder ring_;
+  std::map<std::string, std::string> last_message_;  // by actor
+  std::map<std::string, std::vector<std::string>> parts_;
+  double largest_loss_ = 0;  // that was recorded so far
+  int64_t compared_ = 0;
+};
+
+}  // namespace tutti

@@ -1,0 +1,404 @@
+#include "sim/simulate/sim_world.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "actors/messages/heartbeat.h"
+#include "io/checkpoint/checkpoint.h"
+#include "job/run_journal.h"
+#include "runtime/actor/fate.h"
+#include "runtime/error.h"
+#include "sim/environment/sim_clock.h"
+#include "sim/environment/sim_launcher.h"
+#include "sim/environment/sim_recorder.h"
+#include "sim/environment/warnings_log.h"
+#include "sim/faults/scarce_listeners.h"
+#include "sim/faults/scarce_memory.h"
+#include "tensors/meter.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kKilled = "killed";
+constexpr const char* kBudget = "memory_budget";
+constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(100);
+constexpr uint64_t kStepUs = 20'000;
+constexpr uint64_t kDiskCallUs = 500;
+
+// Which phase of a step an actor has come to; "" for the rest of what it records.
+std::string phase_of(const Happening& happening) {
+  static constexpr const char* kPhases[][3] = {
+      {"compute", "prepares model and checkpoint", "start"},
+      {"loader", "batch ready", "load"},
+      {"compute", "batch", "batch"},
+      {"compute", "microbatch", "microbatch"},
+      {"compute", "backward", "backward"},
+      {"sync", "reduce bucket", "reduce"},
+      {"sync", "verdict", "verdict"},
+      {"compute", "committed", "commit"},
+      {"compute", "skipped", "commit"},
+      {"compute", "evaluation", "evaluation"},
+      {"checkpointer", "durable", "durable"},
+      {"supervisor", "published", "publish"},
+  };
+  for (const auto& [actor, what, phase] : kPhases)
+    if (happening.actor == actor && happening.what == what) return phase;
+  return "";
+}
+
+uint64_t digest_of(const Trainee& trainee) {
+  std::map<std::string, at::Tensor> tensors;
+  for (const auto& one : trainee.parameters) tensors["model/" + one.name] = one.parameter->tensor;
+  for (const auto& one : trainee.buffers) tensors["model/" + one.name] = one.buffer->tensor;
+  return weights_digest(tensors);
+}
+
+SimDisk::Fate fate_of_write(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kDiskFull:
+      return SimDisk::Fate::kFull;
+    case FaultKind::kWriteError:
+      return SimDisk::Fate::kFails;
+    case FaultKind::kLostWrite:
+      return SimDisk::Fate::kLost;
+    default:
+      return SimDisk::Fate::kTorn;
+  }
+}
+
+Nanoseconds duration(double seconds) { return Nanoseconds(static_cast<int64_t>(seconds * 1e9)); }
+
+}  // namespace
+
+// What one rank holds of the outside.
+struct SimWorld::Berth {
+  explicit Berth(int rank) : memory(rank) {}
+  std::unique_ptr<Disk> disk;
+  std::unique_ptr<Group> group;
+  std::unique_ptr<Transport> transport;
+  std::unique_ptr<Log> log;
+  std::unique_ptr<SimClock> clock;
+  std::unique_ptr<SimRecorder> recorder;
+  RunOutcome outcome;
+  RankActors cast;
+  const Trainee* trainee = nullptr;  // once it trains
+  int64_t step = 0;                  // under way, from 1
+  int microbatches = 0;              // of its last attempt, so far
+  bool done = false;                 // all is trained, or it was stopped
+  ScarceMemory memory;
+  bool listener_lacks = false;  // the one that asks now has no memory
+};
+
+SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const SimSeams& seams,
+                   Options options)
+    : job_(job),
+      disk_(disk),
+      seams_(seams),
+      options_(std::move(options)),
+      draw_(Draw(options_.seed, "world").at(options_.start)),
+      faults_(faults ? ArmedFaults(*faults, draw_.at(0), job.world, std::max<int64_t>(1, options_.steps))
+                     : ArmedFaults()),
+      states_(job.world + 1),
+      scheduler_({.seed = draw_.bits(1),
+                  .on_switch = [this](int rank) { states_.enter(rank); },
+                  .time_limit = TimePoint(options_.patience)}),
+      network_(scheduler_, job.world, draw_.at(2),
+               [this](int from, int) {
+                 check_alive(from);
+                 return delay(from);
+               }),
+      fabric_(scheduler_, job.world, draw_.at(3),
+              {.gone = [this](int rank) { return scheduler_.stopped(rank); },
+               .check = [this](int rank) { check_alive(rank); }}) {
+  seen_.steps.resize(job.world);
+  scheduler_.separate_ranks();
+  for (int rank = 0; rank < job.world; ++rank) Meter::fail_at(rank, {});  // what an earlier start left
+  watch_data();
+  if (seams_.job) seams_.job(job_, options_.start);
+  if (options_.scarce_listeners)
+    job_.listeners = with_scarce_listeners(
+        std::move(job_.listeners),
+        [this](const State& state, const auto& phase) { return listener_lacks(state, phase); });
+  for (int rank = 0; rank < job_.world; ++rank) add(rank);
+  add_launcher();
+}
+
+SimWorld::~SimWorld() = default;
+
+// Where each rank has samples of its own, they are told apart by their numbers.
+void SimWorld::watch_data() {
+  std::vector<std::shared_ptr<WatchedDataset>> of_rank;
+  const bool own = !job_.own_train.empty();
+  for (int rank = 0; rank < job_.world; ++rank) {
+    of_rank.push_back(own || rank == 0 ? std::make_shared<WatchedDataset>(job_.train_of(rank)) : of_rank[0]);
+    if (own) job_.own_train.of_rank[rank] = of_rank[rank];
+  }
+  if (!own) job_.train = of_rank[0];
+  job_.before_step = [this, of_rank, own](int rank, int64_t step, const Trainee& trainee,
+                                          const Batch& batch) {
+    berths_[rank]->trainee = &trainee;
+    auto samples = of_rank[rank]->indices_of(batch);
+    for (int64_t& sample : samples)
+      if (own && sample >= 0) sample = sample * job_.world + rank;
+    seen_.steps[rank][step].samples = std::move(samples);
+  };
+}
+
+void SimWorld::add(int rank) {
+  berths_.push_back(std::make_unique<Berth>(rank));
+  Berth& berth = *berths_.back();
+  const auto through = [&](const auto& seam, auto way) {
+    return seam ? seam(std::move(way), rank) : std::move(way);
+  };
+  berth.disk = through(seams_.disk, disk_.view(rank, [this](const auto& call) { return disk_call(call); }));
+  berth.group = through(seams_.group, fabric_.group(rank));
+  berth.transport = through(seams_.transport, network_.transport(rank));
+  berth.log = std::make_unique<WarningsLog>(rank, seen_.warnings);
+  berth.clock = std::make_unique<SimClock>(scheduler_);
+  berth.recorder = std::make_unique<SimRecorder>(
+      [this, rank](const Happening& what) { happened(rank, what); }, journal_of(rank));
+  const RankPlace place{rank, rank, kSimulatedHost, false, /*quiet=*/true, 1e-3 * SimClock::kStartUnixMs};
+  berth.cast =
+      add_rank(scheduler_, job_, place,
+               {*berth.group, *berth.transport, *berth.disk, *berth.clock, *berth.log, *berth.recorder},
+               berth.outcome);
+  if (seams_.cast) seams_.cast(scheduler_, berth.cast, job_, rank);
+  network_.set_reader(rank, berth.cast.sync);
+  fabric_.set_reader(rank, berth.cast.sync);
+  scheduler_.look_rarely(berth.cast.sync, kLookEvery);
+}
+
+std::unique_ptr<Recorder> SimWorld::journal_of(int rank) const {
+  if (options_.journals.empty()) return nullptr;
+  Job job = job_;
+  job.run_dir = options_.journals;
+  return make_recorder(job, rank, kSimulatedHost);
+}
+
+void SimWorld::add_launcher() {
+  using Life = SimLauncher::Life;
+  SimLauncher::Job job;
+  job.ranks = job_.world;
+  job.life = [this](int rank) {
+    if (!scheduler_.stopped(rank)) return Life::kRuns;
+    return end_of(rank).well() ? Life::kEndedWell : Life::kEndedBadly;
+  };
+  job.clean_up = [this](int rank) {
+    disk_.release_locks(rank);
+    if (scheduler_.fate_of(rank).aborted()) network_.lose_packets_of(rank);  // MPI_Finalize sees them off
+  };
+  job.terminate = [this](int rank) { scheduler_.post(berths_[rank]->cast.supervisor, StopRequested{}); };
+  job.kill = [this](int rank) { kill(rank); };
+  scheduler_.install(scheduler_.reserve("launcher", job_.world), std::make_unique<SimLauncher>(job));
+}
+
+StartSeen SimWorld::run() {
+  try {
+    scheduler_.run();
+  } catch (const Aborted& aborted) {
+    seen_.stuck = aborted.what();
+    seen_.blocked_senders = scheduler_.blocked_senders();
+  }
+  for (int rank = 0; rank < job_.world; ++rank) {
+    seen_.ends.push_back(end_of(rank));
+    const RankEnd& end = seen_.ends.back();
+    if (!end.killed)
+      berths_[rank]->recorder->end(end.reason.empty() ? "exit code " + std::to_string(end.exit_code)
+                                                      : end.reason);
+  }
+  seen_.deliveries = scheduler_.delivery_digest();
+  seen_.next_draw = scheduler_.next_draw();
+  seen_.took = scheduler_.now();
+  return std::move(seen_);
+}
+
+RankEnd SimWorld::end_of(int rank) const {
+  const Fate& fate = scheduler_.fate_of(rank);
+  const RunOutcome& outcome = berths_[rank]->outcome;
+  if (!fate.aborted()) return {outcome.exit_code, "", false, outcome.stopped};
+  if (fate.reason() == kKilled) return {.reason = "", .killed = true};
+  return {outcome.refused ? 2 : 1, fate.reason()};
+}
+
+// What ranks come to, and what then happens to them.
+
+void SimWorld::happened(int rank, const Happening& happening) {
+  check_alive(rank);
+  if (seams_.happened) seams_.happened();
+  seen(rank, happening);
+  const std::string phase = phase_of(happening);
+  if (phase.empty()) return;
+  come_to(rank, phase);
+  if (phase == "batch") spend_step(rank);
+}
+
+void SimWorld::seen(int rank, const Happening& happening) {
+  Berth& berth = *berths_[rank];
+  if (happening.actor == "compute") {
+    if (happening.what == "begins" && rank == 0) seen_.resumed_at = happening.step;
+    count_memory(rank, happening);
+    if (happening.what == "batch") berth.step = happening.step + 1;
+    if (happening.what == "batch" || happening.what == "void") berth.microbatches = 0;
+    if (happening.what == "microbatch") berth.microbatches = static_cast<int>(happening.detail) + 1;
+    if (happening.what == "committed" || happening.what == "skipped") ended_step(rank, happening.step + 1);
+    if (happening.what == kDone) berth.done = true;
+  }
+  if (happening.actor == "supervisor" && happening.what == "published") {
+    const KnownCheckpoint newest = options_.on_published(disk_);
+    if (newest.step >= 0) seen_.published[newest.step] = newest.bits;
+  }
+}
+
+void SimWorld::ended_step(int rank, int64_t number) {
+  StepSeen& step = seen_.steps[rank][number];
+  step.weights = digest_of(*berths_[rank]->trainee);
+  step.microbatches = berths_[rank]->microbatches;
+  const bool too_many = options_.steps > 0 && number > options_.steps;
+  if (number <= newest_step_ || too_many) return;
+  newest_step_ = number;
+  scheduler_.set_time_limit(scheduler_.now() + options_.patience);
+}
+
+// What lies between two backwards counts as forward. Memory runs out by the plan, or by the recipe's budget,
+// which is no fault.
+void SimWorld::count_memory(int rank, const Happening& happening) {
+  ScarceMemory& memory = berths_[rank]->memory;
+  const bool ran_out = happening.what == "out of memory at allocation";
+  const bool evaluates = memory.phase() == ScarceMemory::kEvaluation;
+  if (happening.what == "backward") memory.enter(ScarceMemory::kBackward);
+  if (happening.what == "evaluation") memory.enter(ScarceMemory::kEvaluation);
+  if (happening.what == "batch" || happening.what == "microbatch" || happening.what == "backward done" ||
+      (ran_out && !evaluates))
+    memory.enter(ScarceMemory::kForward);
+  if (ran_out) {
+    const auto labels = memory.failed();
+    for (const std::string& label : labels) ++seen_.faults[label];
+    if (labels.empty()) ++seen_.faults[kBudget];
+  }
+  if (happening.what != "void") return;
+  int& most = seen_.steps[rank][happening.step + 1].void_microbatches;
+  most = std::max(most, static_cast<int>(happening.detail));
+}
+
+void SimWorld::come_to(int rank, const std::string& phase, int64_t step) {
+  const int64_t now = std::max(step, berths_[rank]->step);
+  for (const FaultRule* rule : faults_.due(rank, now, phase)) strike(rank, *rule, phase);
+  check_alive(rank);
+}
+
+// A start that goes on in the midst of a step's end has had no batch yet.
+bool SimWorld::listener_lacks(const State& state, const std::string& phase) {
+  come_to(state.rank, phase, state.timestamp.batch);
+  return std::exchange(berths_[state.rank]->listener_lacks, false);
+}
+
+void SimWorld::strike(int rank, const FaultRule& rule, const std::string& phase) {
+  seen_.faults.try_emplace(rule.label, 0);
+  switch (rule.kind) {
+    case FaultKind::kDeath:
+      happens(rule);
+      return kill(rank);
+    case FaultKind::kPowerLoss:
+      happens(rule);
+      lost_power_ = true;
+      for (int r = 0; r < job_.world; ++r) kill(r);
+      return;
+    case FaultKind::kSigterm:
+      return ask_to_stop(rank, rule);
+    case FaultKind::kHang:
+      return hang(rule);
+    case FaultKind::kOutOfMemory:
+      if (rule.strikes_listeners()) {
+        happens(rule);
+        berths_[rank]->listener_lacks = true;
+        return;
+      }
+      return berths_[rank]->memory.fail(
+          phase, 1 + static_cast<int64_t>(draw_.at(7).below(rule.count, drawn_++)), rule.label);
+    default:
+      troubles_.push_back({&rule, rank, rule.count});
+  }
+}
+
+void SimWorld::kill(int rank) {
+  if (!scheduler_.stopped(rank)) scheduler_.abort_rank(rank, kKilled);
+}
+
+// One that has nothing more to train has nothing to stop.
+void SimWorld::ask_to_stop(int rank, const FaultRule& rule) {
+  const Berth& berth = *berths_[rank];
+  seen_.told_to_stop = true;
+  if (!berth.done) {
+    happens(rule);
+    seen_.stops.push_back({rank, berth.step});
+  }
+  scheduler_.post(berth.cast.supervisor, StopRequested{});
+}
+
+// A lone rank's collectives wait for nobody.
+void SimWorld::hang(const FaultRule& rule) {
+  if (job_.world == 1) return;
+  const TimePoint until = rule.seconds > 0 ? scheduler_.now() + duration(rule.seconds) : kNever;
+  fabric_.hang_next(until, [this, &rule, until] {
+    happens(rule);
+    seen_.hangs.push_back({scheduler_.now(), until});
+  });
+}
+
+void SimWorld::check_alive(int rank) const {
+  const Fate& fate = scheduler_.fate_of(rank);
+  if (fate.aborted()) throw Aborted(fate.reason());
+}
+
+void SimWorld::spend_step(int rank) {
+  Nanoseconds step = std::chrono::microseconds(kStepUs / 2 + draw_.at(4).below(kStepUs, drawn_++));
+  if (const FaultRule* slow = use(FaultKind::kSlow, rank)) {
+    step += duration(slow->seconds);
+    happens(*slow);
+  }
+  scheduler_.spend(step);
+}
+
+SimDisk::Fate SimWorld::disk_call(const SimDisk::Call& call) {
+  check_alive(call.rank);
+  come_to(call.rank, "disk");
+  scheduler_.spend(std::chrono::microseconds(draw_.at(5).below(kDiskCallUs, drawn_++)));
+  if (std::string_view(call.what) != "write") return SimDisk::Fate::kDone;
+  for (Trouble& trouble : troubles_) {
+    const FaultRule& rule = *trouble.rule;
+    if (!rule.strikes_disk() || trouble.left == 0 || trouble.rank != call.rank) continue;
+    if (call.path.find(rule.file) == std::string::npos) continue;
+    const SimDisk::Fate fate = fate_of_write(rule.kind);
+    if (!SimDisk::matters(fate, call.bytes)) continue;
+    --trouble.left;
+    happens(rule);
+    return fate;
+  }
+  return SimDisk::Fate::kDone;
+}
+
+SimNetwork::Lateness SimWorld::delay(int from) {
+  SimNetwork::Lateness late;
+  if (const FaultRule* slow = use(FaultKind::kDelay, from)) {
+    late.more += duration(slow->seconds);
+    happens(*slow);
+  }
+  if (const FaultRule* mixed = use(FaultKind::kReorder, from)) {  // one that is only late is none
+    late.more += duration(mixed->seconds * draw_.at(6).uniform(drawn_++));
+    late.overtaken = &seen_.faults[mixed->label];
+  }
+  return late;
+}
+
+// The rule that this time strikes the rank, if one does. Where a reorder names no rank, it is all ranks'.
+const FaultRule* SimWorld::use(FaultKind kind, int rank) {
+  for (Trouble& trouble : troubles_) {
+    const bool everybodys = kind == FaultKind::kReorder && !trouble.rule->rank;
+    if (trouble.rule->kind != kind || trouble.left == 0 || (!everybodys && trouble.rank != rank)) continue;
+    --trouble.left;
+    return trouble.rule;
+  }
+  return nullptr;
+}
+
+}  // namespace tutti

@@ -1,0 +1,232 @@
+#include "sim/simulate/simulate.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "io/journal/recorded_run.h"
+#include "runtime/build_stamp.h"
+#include "runtime/disk.h"
+#include "runtime/error.h"
+#include "sim/simulate/seed_line.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::chrono::seconds kTellEvery(5);
+
+FaultPlan plan_of(const SimulateOptions& options) {
+  return options.faults.empty() ? FaultPlan() : read_fault_plan(options.faults, options.ranks);
+}
+
+// At once, whatever becomes of this process.
+void print_line(const std::string& line) {
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+// For the process that started this one, which gives it up once it is silent.
+SimSeams tells_that_it_goes_on() {
+  using Clock = std::chrono::steady_clock;
+  SimSeams seams;
+  seams.happened = [told = std::make_shared<Clock::time_point>(Clock::now())] {
+    const Clock::time_point now = Clock::now();
+    if (now - *told < kTellEvery) return;
+    *told = now;
+    print_line(goes_on_line());
+  };
+  return seams;
+}
+
+// Null where the job cannot start: why is told once, by the process that started this one.
+std::unique_ptr<Simulation> begin_share(const Setting& recipe, const SimulateOptions& options) try {
+  const SimSeams seams = tells_that_it_goes_on();
+  auto simulation = std::make_unique<Simulation>(recipe, options.ranks, plan_of(options), seams, seams);
+  simulation->keep_journals(options.run_dir);
+  return simulation;
+} catch (const UserError& error) {
+  print_line(refusal_line(error.what()));
+  return nullptr;
+}
+
+int simulate_share(const Setting& recipe, const SimulateOptions& options) {
+  const auto simulation = begin_share(recipe, options);
+  if (!simulation) return 2;
+  for (uint64_t seed = options.share->first; seed <= options.share->last; seed += options.share->stride) {
+    print_line(begin_line(seed));
+    print_line(seed_line(options.twice ? simulation->run_twice(seed) : simulation->run(seed)));
+  }
+  return 0;
+}
+
+// Whichever is newer by name would pass for the run.
+void refuse_others_journals(const std::string& run_dir) {
+  if (run_dir.empty() || PosixDisk().list(journals_folder(run_dir)).empty()) return;
+  throw UserError("--run-dir " + run_dir + ": there are journals in it; name a folder that has none");
+}
+
+std::string quoted(const std::string& word) {
+  const bool plain =
+      word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789./_-=,:") ==
+      std::string::npos;
+  if (plain) return word;
+  std::string text;
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return "'" + text + "'";
+}
+
+// The arguments that make it the same simulation.
+std::vector<std::string> arguments_of(const SimulateOptions& options, const std::string& seeds) {
+  std::vector<std::string> words = {
+      "simulate", options.recipe_path, "--ranks", std::to_string(options.ranks), "--seeds", seeds};
+  for (const std::string& one : options.overrides) words.insert(words.end(), {"--set", one});
+  if (!options.faults.empty()) words.insert(words.end(), {"--faults", options.faults});
+  return words;
+}
+
+std::string reproduction(const SimulateOptions& options, uint64_t seed) {
+  std::string line = "tutti";
+  for (const std::string& word : arguments_of(options, std::to_string(seed))) line += " " + quoted(word);
+  return line + "  # " + build_and_commit("tutti");
+}
+
+std::vector<std::string> worker_command(const SimulateOptions& options, const SeedShare& share) {
+  auto words = arguments_of(options, std::to_string(share.first) + ".." + std::to_string(share.last));
+  words.insert(words.begin(), std::filesystem::read_symlink("/proc/self/exe"));
+  words.insert(words.end(), {"--share-of", std::to_string(share.stride)});
+  if (!options.twice) words.push_back("--once");
+  if (!options.run_dir.empty()) words.insert(words.end(), {"--run-dir", options.run_dir});
+  return words;
+}
+
+// All seeds together.
+class Tally {
+ public:
+  Tally(const SimulateOptions& options, FaultPlan plan) : options_(options), plan_(std::move(plan)) {}
+
+  void take(const SeedResult& result) {
+    ++seeds_;
+    starts_ += result.starts;
+    rank_steps_ += result.rank_steps * (options_.twice ? 2 : 1);
+    if (result.starts > 0) {  // else its process did not survive it
+      orders_.insert(result.deliveries);
+      weights_.insert(result.weights);
+    }
+    for (const auto& [label, count] : result.faults) faults_[label] += count;
+    if (options_.first == options_.last)
+      for (const std::string& line : result.story) print_line("  " + line);
+    if (!result.findings.empty()) fail(result.seed, result.findings.front());
+  }
+
+  int print(double took_s, int jobs) const;
+
+ private:
+  // Told at once: the simulation may take a night, and be ended before its end.
+  void fail(uint64_t seed, const std::string& finding) {
+    ++failed_;
+    print_line("seed " + std::to_string(seed) + ": " + finding + "\n  " + reproduction(options_, seed));
+  }
+  std::string weights_text() const;
+  int64_t times(const FaultRule& rule) const {
+    const auto found = faults_.find(rule.label);
+    return found == faults_.end() ? 0 : found->second;
+  }
+  std::string impossible(const FaultRule& rule) const;
+  bool each_fault_happened() const {
+    return std::all_of(plan_.rules.begin(), plan_.rules.end(), [this](const FaultRule& rule) {
+      return times(rule) > 0 || !impossible(rule).empty();
+    });
+  }
+  void print_faults() const;
+
+  const SimulateOptions& options_;
+  FaultPlan plan_;
+  int64_t seeds_ = 0, starts_ = 0, rank_steps_ = 0, failed_ = 0;
+  std::set<uint64_t> orders_, weights_;
+  FaultCounts faults_;
+};
+
+std::string Tally::weights_text() const {
+  if (weights_.size() != 1) return std::to_string(weights_.size()) + " different";
+  char digest[32];
+  std::snprintf(digest, sizeof digest, "%016llx", static_cast<unsigned long long>(*weights_.begin()));
+  return digest + std::string(" in all");
+}
+
+// Why the fault never happens on so few ranks, or "".
+std::string Tally::impossible(const FaultRule& rule) const {
+  using enum FaultKind;
+  const bool of_several =
+      rule.kind == kDelay || rule.kind == kHang || rule.phase == kReducePhase || rule.phase == kVerdictPhase;
+  if (of_several && options_.ranks == 1) return "cannot happen on one rank";
+  // Two senders at least, and one who hears them.
+  if (rule.kind == kReorder && options_.ranks < 3) return "cannot happen on fewer than three ranks";
+  return "";
+}
+
+void row(const char* name, const std::string& text) { std::printf("  %-10s %s\n", name, text.c_str()); }
+
+void Tally::print_faults() const {
+  FaultCounts besides = faults_;
+  for (const FaultRule& rule : plan_.rules) {
+    const std::string why = impossible(rule);
+    const std::string none = why.empty() ? "never happened" : why;
+    row("fault", rule.label + ": " + (times(rule) > 0 ? std::to_string(times(rule)) : none));
+    besides.erase(rule.label);
+  }
+  for (const auto& [label, count] : besides) row("fault", label + ": " + std::to_string(count));
+}
+
+int Tally::print(double took_s, int jobs) const {
+  row("seeds", std::to_string(seeds_) + " on " + std::to_string(options_.ranks) +
+                   (options_.ranks == 1 ? " rank" : " ranks") + (options_.twice ? ", each twice" : ""));
+  row("starts", std::to_string(starts_));
+  row("orders", std::to_string(orders_.size()) + " different ones of deliveries");
+  row("weights", weights_text());
+  print_faults();
+  char speed[96];
+  std::snprintf(speed, sizeof speed, "%lld rank-steps in %.1f s, %.0f a second and process",
+                static_cast<long long>(rank_steps_), took_s,
+                static_cast<double>(rank_steps_) / took_s / jobs);
+  row("speed", speed);
+  row("failed", std::to_string(failed_) + (failed_ > 0 ? ", told above" : ""));
+  return failed_ == 0 && each_fault_happened() ? 0 : 1;
+}
+
+}  // namespace
+
+int simulate(const Setting& recipe, const SimulateOptions& options) {
+  if (options.share) return simulate_share(recipe, options);
+  if (!options.run_dir.empty() && options.first != options.last)
+    throw UserError("--run-dir " + options.run_dir + ": journals are kept of one seed; name it by --seeds");
+  refuse_others_journals(options.run_dir);
+  simulated_job(recipe, options.ranks);  // what is wrong is told here, once
+  Tally tally(options, plan_of(options));
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  sched_getaffinity(0, sizeof cores, &cores);
+  const int jobs = options.jobs > 0 ? options.jobs : CPU_COUNT(&cores);
+  const auto seeds = static_cast<int64_t>(options.last - options.first + 1);
+  const auto print = [&, began = std::chrono::steady_clock::now()] {
+    const double took_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    return tally.print(took_s, static_cast<int>(std::min<int64_t>(jobs, seeds)));
+  };
+  try {
+    farm_seeds(
+        options.first, options.last, jobs,
+        [&](const SeedShare& share) { return worker_command(options, share); },
+        [&](const SeedResult& result) { tally.take(result); });
+  } catch (const OperatingError&) {
+    print();  // what came of those before
+    throw;
+  }
+  return print();
+}
+
+}  // namespace tutti

@@ -1,0 +1,98 @@
+#include "tensors/digests.h"
+
+#include <ATen/ops/contiguous.h>
+
+#include <algorithm>
+#include <span>
+
+#include "runtime/xxh3.h"
+
+namespace tutti {
+namespace {
+
+struct Slice {
+  const std::byte* data = nullptr;
+  int64_t bytes = 0;
+};
+
+int64_t total(std::span<const Slice> slices) {
+  int64_t bytes = 0;
+  for (const Slice& slice : slices) bytes += slice.bytes;
+  return bytes;
+}
+
+// Hashes the step's window of the slices, as if they lay in a row; a part outside of it gets 0.
+uint64_t hash_window(std::span<const Slice> slices, int64_t step, int64_t window,
+                     std::vector<uint16_t>& parts) {
+  const int64_t windows = std::max<int64_t>(1, (total(slices) + window - 1) / window);
+  const int64_t first = step % windows * window, last = first + window;
+  parts.assign(slices.size(), 0);
+  uint64_t whole = 0;
+  int64_t at = 0;
+  for (std::size_t p = 0; p < slices.size(); ++p) {
+    const int64_t begin = std::max(first - at, int64_t{0});
+    const int64_t end = std::min(last - at, slices[p].bytes);
+    if (begin < end) {
+      const uint64_t hash = XXH3_64bits(slices[p].data + begin, static_cast<std::size_t>(end - begin));
+      parts[p] = static_cast<uint16_t>(hash);
+      whole = XXH3_64bits_withSeed(&hash, sizeof hash, whole + p);
+    }
+    at += slices[p].bytes;
+  }
+  return whole;
+}
+
+template <class Items>
+std::vector<std::string> names_of(const Items& items) {
+  std::vector<std::string> names;
+  for (const auto& item : items) names.push_back(item.name);
+  return names;
+}
+
+}  // namespace
+
+std::vector<DigestPart> parts_of_chunk(const std::vector<DigestPart>& parts, int64_t bytes, int world,
+                                       int rank) {
+  const int64_t begin = bytes * rank / world, end = bytes * (rank + 1) / world;
+  std::vector<DigestPart> own;
+  for (const auto& part : parts) {
+    DigestPart cut{part.name, std::max(part.begin, begin), std::min(part.end, end)};
+    if (cut.begin < cut.end) own.push_back(std::move(cut));
+  }
+  return own;
+}
+
+WindowedDigest::WindowedDigest(std::string thing, std::vector<DigestPart> parts, Recorder& recorder)
+    : thing_(std::move(thing)), parts_(std::move(parts)), recorder_(recorder) {
+  recorder_.name_parts(thing_, names_of(parts_));
+}
+
+void WindowedDigest::take(int64_t step, const at::Tensor& flat) {
+  const auto* data = static_cast<const std::byte*>(flat.const_data_ptr());
+  std::vector<Slice> slices;
+  slices.reserve(parts_.size());
+  for (const auto& part : parts_) slices.push_back({data + part.begin, part.end - part.begin});
+  const uint64_t value = hash_window(slices, step, kWindow, hashes_);
+  recorder_.digest({thing_, step, value, hashes_});
+}
+
+TensorsDigest::TensorsDigest(std::string thing, Recorder& recorder, int64_t window)
+    : thing_(std::move(thing)), window_(window), recorder_(recorder) {}
+
+void TensorsDigest::take(int64_t step, const Named& tensors) {
+  std::vector<std::string> names;
+  std::vector<at::Tensor> dense;
+  std::vector<Slice> slices;
+  for (const auto& [name, tensor] : tensors) {
+    names.push_back(name);
+    dense.push_back(tensor.is_non_overlapping_and_dense() ? tensor : tensor.contiguous());
+    slices.push_back({static_cast<const std::byte*>(dense.back().const_data_ptr()),
+                      static_cast<int64_t>(dense.back().nbytes())});
+  }
+  if (names != names_) recorder_.name_parts(thing_, names_ = std::move(names));
+  std::vector<uint16_t> hashes;
+  const uint64_t value = hash_window(slices, step, window_, hashes);
+  recorder_.digest({thing_, step, value, hashes});
+}
+
+}  // namespace tutti

@@ -1,0 +1,145 @@
+#include "actors/compute/microbatches.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "tests/actors/sleeping_world.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kMicrobatchRecipe = R"(
+seed = 3
+[model]
+kind = "resnet_cifar"
+width = 4
+[data.train]
+kind = "synthetic"
+batch_size = 8
+[optimizer]
+kind = "sgd"
+lr = 0.1
+[train]
+max_duration = "1ba"
+)";
+
+const SampleSpec kSpec{{{"input", {3, 8, 8}}, {"target", {}}}, 10};
+
+Batch random_batch(int64_t samples) {
+  return TensorTree::Children{{"input", at::randn({samples, 3, 8, 8})},
+                              {"target", at::randint(10, {samples})}};
+}
+
+// A model to train, to which nothing listens.
+struct Training {
+  State state;
+  Logger logger;
+  Engine engine{state, logger, {}};
+
+  explicit Training(const std::string& recipe = kMicrobatchRecipe, const SampleSpec& spec = kSpec) {
+    build(state, recipe_of(recipe), spec, 3);
+    state.seed = 7;
+  }
+};
+
+void unmarked(const char*, int64_t) {}
+
+MicrobatchResult run(Training& training, const Batch& batch, int count) {
+  Microbatches microbatches(training.state, training.engine, nullptr, count);
+  return microbatches.run(batch, unmarked);
+}
+
+TEST(MicrobatchesTest, PartsThatDoNotDivideAreTorchSplits) {
+  Training training;
+  std::vector<int64_t> sizes;
+  Microbatches microbatches(training.state, training.engine, nullptr, 4);
+  const auto result = microbatches.run(random_batch(7), [&](const char* what, int64_t) {
+    if (std::string(what) == "backward") sizes.push_back(training.state.batch.samples());
+  });
+  EXPECT_EQ(sizes, (std::vector<int64_t>{2, 2, 2, 1}));
+  EXPECT_EQ(result.loss_weight, 7);
+}
+
+constexpr const char* kGptRecipe =
+    "seed = 3\n[model]\nkind = 'gpt'\nvocab_size = 8\nn_positions = 4\nn_embd = 8\nn_layer = "
+    "1\nn_head = 1\n[data.train]\nkind = 'synthetic'\nbatch_size = 2\n[optimizer]\nkind = "
+    "'sgd'\n[train]\nmax_duration = '1ba'\n";
+const SampleSpec kTokenSpec{
+    {{"input", {4}}, {"target", {4}}}, 0, {{"input", at::kLong}, {"target", at::kLong}}};
+
+TEST(MicrobatchesTest, SamplesThatEventsAddedAreNotLeftOut) {
+  Training training;
+  Microbatches microbatches(training.state, training.engine, nullptr, 4);
+  microbatches.set_size(2);
+  EXPECT_EQ(microbatches.run(random_batch(7), unmarked).loss_weight, 7);
+  EXPECT_EQ(training.state.device_train_microbatch_size, 2);
+  EXPECT_EQ(microbatches.run(random_batch(11), unmarked).loss_weight, 11);
+  EXPECT_EQ(training.state.device_train_microbatch_size, 3);
+}
+
+// A mean of the microbatches' means would give the tokens of a short one more weight.
+TEST(MicrobatchesTest, EachTokenThatCountsWeighsTheSame) {
+  Batch batch = TensorTree::Children{{"input", at::randint(8, {5, 4})}, {"target", at::randint(8, {5, 4})}};
+  for (int row = 0; row < 4; ++row) batch["target"].select(0, row).narrow(0, 0, row).fill_(-100);
+  Training whole(kGptRecipe, kTokenSpec), parts(kGptRecipe, kTokenSpec);
+  const auto once = run(whole, batch, 1), thrice = run(parts, batch, 3);
+  EXPECT_EQ(once.loss_weight, 14);
+  EXPECT_EQ(thrice.loss_weight, 14);
+  EXPECT_NEAR(once.loss_sum, thrice.loss_sum, 1e-4);
+  for (std::size_t p = 0; p < whole.state.views.size(); ++p)
+    EXPECT_TRUE(
+        at::allclose(whole.state.views[p].tensor.grad(), parts.state.views[p].tensor.grad(), 1e-4, 1e-5))
+        << whole.state.views[p].name;
+}
+
+// Its mean loss would be 0 / 0.
+TEST(MicrobatchesTest, OneWhoseTargetsAreAllIgnoredCountsForNothing) {
+  Training training(kGptRecipe, kTokenSpec);
+  Batch batch = TensorTree::Children{{"input", at::randint(8, {2, 4})}, {"target", at::randint(8, {2, 4})}};
+  batch["target"].select(0, 1).fill_(-100);
+  const auto result = run(training, batch, 2);
+  EXPECT_TRUE(result.finite);
+  EXPECT_EQ(result.loss_weight, 4);
+  EXPECT_DOUBLE_EQ(result.loss_sum, run(training, batch.narrow(0, 1), 1).loss_sum);
+}
+
+TEST(MicrobatchesTest, ForwardLeavesRunningStatisticsAlone) {
+  Training training;
+  std::vector<at::Tensor> before;
+  for (const auto& one : training.state.buffers) before.push_back(one.buffer->tensor.clone());
+  run(training, random_batch(8), 2);
+  for (std::size_t i = 0; i < before.size(); ++i)
+    EXPECT_TRUE(at::equal(training.state.buffers[i].buffer->tensor, before[i]))
+        << training.state.buffers[i].name;
+}
+
+TEST(MicrobatchesTest, StatisticsAreTakenInOnceAMicrobatchAndRank) {
+  Training training;
+  Microbatches microbatches(training.state, training.engine, nullptr, 2);
+  const auto result = microbatches.run(random_batch(8), unmarked);
+  microbatches.apply_statistics(at::stack({result.statistics, result.statistics}));
+  int64_t tracked = -1;
+  for (const auto& one : training.state.buffers)
+    if (one.name == "bn1.num_batches_tracked") tracked = one.buffer->tensor.item<int64_t>();
+  EXPECT_EQ(tracked, 4);
+}
+
+TEST(MicrobatchesTest, StatisticsAreOfThisStepOnly) {
+  Training training;
+  Microbatches microbatches(training.state, training.engine, nullptr, 2);
+  EXPECT_GT(microbatches.run(random_batch(8), unmarked).statistics.abs().sum().item<float>(), 0.0f);
+  training.state.timestamp.batch = 1;
+  const auto result = microbatches.run(random_batch(8).narrow(0, 0), unmarked);
+  EXPECT_EQ(result.statistics.abs().sum().item<float>(), 0.0f);
+}
+
+TEST(MicrobatchesTest, EmptyMicrobatchesAddNothing) {
+  Training training;
+  const auto result = run(training, random_batch(8).narrow(0, 0), 2);
+  EXPECT_EQ(result.loss_weight, 0);
+  EXPECT_EQ(result.statistics.abs().sum().item<float>(), 0.0f);
+  for (const auto& view : training.state.views) EXPECT_FALSE(view.tensor.grad().defined());
+}
+
+}  // namespace
+}  // namespace tutti

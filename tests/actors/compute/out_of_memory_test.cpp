@@ -1,0 +1,368 @@
+#include <ATen/ATen.h>
+#include <c10/util/Exception.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "commands/inspect.h"
+#include "commands/local_train.h"
+#include "models/layers/layer.h"
+#include "runtime/random.h"
+#include "tensors/meter.h"
+#include "tests/actors/compute/hungry_model.h"
+#include "tests/actors/compute/second_pass.h"
+#include "tests/actors/memory_world.h"
+#include "tests/actors/sleeping_world.h"
+#include "training/state.h"
+
+namespace tutti {
+namespace {
+
+// Running statistics, and convolutions in the layout that they like.
+std::string resnet(int steps, int batch) {
+  return recipe_of_steps("[model]\nkind = 'resnet_cifar'\nwidth = 4\n",
+                         "samples = 96\nbatch_size = " + std::to_string(batch) + "\nshape = [3, 8, 8]\n",
+                         steps);
+}
+
+// Random draws in the forward pass.
+std::string gpt(int steps, int batch) {
+  return recipe_of_steps(
+      "[model]\nkind = 'gpt'\nn_layer = 1\nn_head = 2\nn_embd = 8\nn_positions = 8\ndropout = 0.3\n",
+      "samples = 96\nbatch_size = " + std::to_string(batch) + "\nshape = [8]\ntargets = 'sequence'\n", steps);
+}
+
+// Runs with the schedule of an automatic run, given by hand; each schedule once.
+class ByHand {
+ public:
+  explicit ByHand(MemoryWorld world) : world_(std::move(world)) { world_.failures.clear(); }
+
+  const MemoryWorld::Outcome& run(const std::string& schedule) {
+    auto found = runs_.find(schedule);
+    if (found == runs_.end()) found = runs_.emplace(schedule, world_.run(schedule)).first;
+    return found->second;
+  }
+
+  void expect_equal(const MemoryWorld::Outcome& automatic) {
+    ASSERT_EQ(automatic.error, "");
+    const auto& by_hand = run(automatic.schedule());
+    ASSERT_EQ(by_hand.error, "");
+    EXPECT_EQ(automatic.losses, by_hand.losses);
+    EXPECT_TRUE(automatic.weights == by_hand.weights) << "other weights";
+    EXPECT_FALSE(automatic.has_warning("still held"));
+    EXPECT_EQ(automatic.left_in_scopes, by_hand.left_in_scopes);
+  }
+
+ private:
+  MemoryWorld world_;
+  std::map<std::string, MemoryWorld::Outcome> runs_;
+};
+
+// An allocation fails, every `stride`th of the run in turn, on the ranks given.
+void sweep(MemoryWorld world, const std::vector<int>& ranks, int64_t stride) {
+  ByHand by_hand(world);
+  const auto clean = world.run("\"auto\"");
+  ASSERT_EQ(clean.schedule(), "[[0, 1]]");
+  ASSERT_GT(clean.allocations[ranks[0]], 2 * stride);
+  for (int64_t ordinal = 1; ordinal <= clean.allocations[ranks[0]]; ordinal += stride) {
+    for (const int rank : ranks) world.failures[rank] = {ordinal};
+    world.schedule_seed = static_cast<uint64_t>(ordinal);
+    const auto automatic = world.run("\"auto\"");
+    EXPECT_NE(automatic.schedule(), "[[0, 1]]");
+    EXPECT_TRUE(automatic.has_warning("ran out of memory"));
+    by_hand.expect_equal(automatic);
+    ASSERT_FALSE(testing::Test::HasFailure()) << "allocation " << ordinal << ": " << automatic.error;
+  }
+}
+
+TEST(OutOfMemoryTest, AtAnyAllocationOnOneRank) {
+  sweep({.recipe = mlp(2)}, {0}, 1);
+  sweep({.recipe = mlp(2)}, {1}, 1);
+}
+
+TEST(OutOfMemoryTest, AtAnyAllocationOnAllRanks) { sweep({.recipe = mlp(2)}, {0, 1}, 1); }
+
+TEST(OutOfMemoryTest, AtAnyAllocationAlone) { sweep({.recipe = mlp(2), .ranks = 1}, {0}, 1); }
+
+TEST(OutOfMemoryTest, RunningStatisticsAreOfTheGoodAttempt) {
+  sweep({.recipe = resnet(2, 8)}, {0}, 97);
+  sweep({.recipe = resnet(2, 8)}, {1}, 101);
+}
+
+TEST(OutOfMemoryTest, RandomDrawsAreOfTheGoodAttempt) {
+  sweep({.recipe = gpt(2, 8)}, {0}, 7);
+  sweep({.recipe = gpt(2, 8), .ranks = 1}, {0}, 7);
+}
+
+// The weights that a pass was at are forgotten, and the step begins anew.
+TEST(OutOfMemoryTest, InAnyPassOfAClosure) {
+  const auto twice = [](int) {
+    Engine::Options options;
+    options.algorithms = {std::make_shared<SecondPass>(0.1)};
+    return options;
+  };
+  sweep({.recipe = mlp(2), .listeners = twice}, {0}, 1);
+  sweep({.recipe = mlp(2), .listeners = twice}, {1}, 3);
+  sweep({.recipe = mlp(2), .ranks = 1, .listeners = twice}, {0}, 1);
+  sweep({.recipe = resnet(2, 8), .listeners = twice}, {1}, 211);
+  sweep({.recipe = gpt(2, 8), .listeners = twice}, {0, 1}, 31);
+}
+
+// Needs memory of its own at every event, random draws among it, and changes what is learnt.
+class Hungry final : public Algorithm {
+ public:
+  std::string name() const override { return "Hungry"; }
+  bool match(Event, const State&) const override { return true; }
+  void apply(Event event, State& state, Logger&) override {
+    const at::Tensor noise = at::rand({64});
+    if (event == Event::kAfterDataloader)
+      state.batch.set("input", state.batch["input"] + noise.narrow(0, 0, 3));
+    if (event == Event::kAfterLoss) state.loss = state.loss * noise[0];
+  }
+};
+
+TEST(OutOfMemoryTest, InTheHandlersOfEvents) {
+  const auto hungry = [](int) {
+    Engine::Options options;
+    options.algorithms = {std::make_shared<Hungry>()};
+    return options;
+  };
+  const auto without = MemoryWorld{.recipe = mlp(2)}.run("1");
+  const auto with = MemoryWorld{.recipe = mlp(2), .listeners = hungry}.run("1");
+  ASSERT_GT(with.allocations[0], without.allocations[0] + 10);
+  ASSERT_NE(with.losses, without.losses);
+  sweep({.recipe = mlp(2), .listeners = hungry}, {0}, 1);
+  sweep({.recipe = mlp(2), .listeners = hungry}, {0, 1}, 1);
+}
+
+// At other phases on other ranks, in the retry and in the middle microbatches of it.
+TEST(OutOfMemoryTest, AnyScheduleOfFailuresEndsWell) {
+  MemoryWorld world{.recipe = mlp(3), .ranks = 3};
+  ByHand by_hand(world);
+  const int64_t most = 2 * world.run("\"auto\"").allocations[0];
+  int of_two_doublings = 0;
+  for (int seed = 0; seed < 150; ++seed) {
+    Draw draw(static_cast<uint64_t>(seed), "failures");
+    world.failures.clear();
+    for (int64_t i = 0; i < 2; ++i)  // 12 samples on 3 ranks: the second doubling leaves single ones
+      world.failures[static_cast<int>(draw.at(i).at(0).bits() % 3)].push_back(
+          1 + static_cast<int64_t>(draw.at(i).at(1).bits() % static_cast<uint64_t>(most)));
+    for (auto& [rank, ordinals] : world.failures) std::sort(ordinals.begin(), ordinals.end());
+    world.schedule_seed = static_cast<uint64_t>(seed);
+    const auto automatic = world.run("\"auto\"");
+    if (automatic.schedule().find(", 4]") != std::string::npos) ++of_two_doublings;
+    by_hand.expect_equal(automatic);
+    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed << ": " << automatic.error;
+  }
+  EXPECT_GT(of_two_doublings, 20);
+}
+
+class BudgetTest : public testing::TestWithParam<int> {};
+
+// A real budget, for one rank of several only.
+void train_under_budget(MemoryWorld world, double part) {
+  ByHand by_hand(world);
+  const double budget = part * by_hand.run("1").peak_mb;
+  std::string each = "1000";
+  for (int rank = 1; rank < world.ranks; ++rank) each += rank + 1 == world.ranks ? "" : ", 1000";
+  each = world.ranks == 1 ? std::to_string(budget) : each + ", " + std::to_string(budget);
+  world.recipe += "[device]\nmemory_budget_mb = [" + each + "]\n";
+  const auto automatic = world.run("\"auto\"");
+  ASSERT_EQ(automatic.error, "");
+  EXPECT_GE(automatic.counts.back(), 2);
+  EXPECT_TRUE(
+      automatic.has_warning("step 1: rank " + std::to_string(world.ranks - 1) + " ran out of memory"));
+  by_hand.expect_equal(automatic);
+}
+
+TEST_P(BudgetTest, ResnetGetsByWithLess) {
+  train_under_budget({.recipe = resnet(4, 48), .ranks = GetParam()}, 0.7);
+}
+
+TEST_P(BudgetTest, GptGetsByWithLess) {
+  train_under_budget({.recipe = gpt(4, 48), .ranks = GetParam()}, 0.7);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, BudgetTest, testing::Values(1, 2, 3));
+
+TEST(OutOfMemoryTest, BatchThatGrowsInMidRunDoublesAgain) {
+  const auto grows = [](int call) { return call < 3 ? kMb : call < 8 ? 2 * kMb : 3.5 * kMb; };
+  const auto outcome = hungry_world({grows}, 6).run("\"auto\"");
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_EQ(outcome.schedule(), "[[0, 1], [3, 2], [5, 4]]");
+}
+
+TEST(OutOfMemoryTest, HookThatAllocatesMayFailToo) {
+  const auto outcome = hungry_world({[](int) { return 2 * kMb; }, true}, 2).run("\"auto\"");
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_EQ(outcome.schedule(), "[[0, 2]]");
+  EXPECT_FALSE(outcome.has_warning("still held"));
+}
+
+TEST(OutOfMemoryTest, GrowsBackWhenMemorySuffices) {
+  const auto peaks = [](int call) { return call == 2 ? 4 * kMb : kMb; };
+  MemoryWorld world = hungry_world({peaks}, 10);
+  world.recipe.insert(world.recipe.find("max_duration"), "grad_accum_grow_interval = '3ba'\n");
+  EXPECT_EQ(world.run("\"auto\"").schedule(), "[[0, 1], [2, 2], [5, 1]]");
+}
+
+TEST(OutOfMemoryTest, OneSampleThatIsTooLargeEndsTheRun) {
+  const auto outcome = hungry_world({[](int call) { return call < 2 ? kMb : 9 * kMb; }}, 4).run("\"auto\"");
+  EXPECT_EQ(outcome.error.find("step 3: rank 0 and 1 other ran out of memory (asked 9.0 MB, 0.00"), 0u)
+      << outcome.error;
+  for (const char* word : {" of 7.5 MB in use) with one sample at a time", "parameters 0.00",
+                           "optimizer state 0.00", "the batch 0.00", "checkpoint copy 0.00"})
+    EXPECT_NE(outcome.error.find(word), std::string::npos) << outcome.error;
+}
+
+// Parameters, their gradients, AdamW's state and a rank's copies hold 5.5 MB, a whole batch takes 2.7.
+TEST(OutOfMemoryTest, MemoryForCheckpointsIsThereFromTheFirstStep) {
+  HungryModel::Appetite appetite;
+  appetite.bytes_a_sample = [](int) { return 450'000; };
+  appetite.parameters = kMb / 4;
+  for (const char* interval : {"'0ba'", "'2ba'"}) {
+    MemoryWorld world = hungry_world(appetite, 6);
+    world.recipe.replace(world.recipe.find("'0ba'"), 5, interval);
+    const auto outcome = world.run("\"auto\"");
+    EXPECT_EQ(outcome.error, "");
+    EXPECT_EQ(outcome.schedule(), "[[0, 2]]") << interval;
+  }
+}
+
+class AlgorithmFailsAt final : public Algorithm {
+ public:
+  explicit AlgorithmFailsAt(Event event) : event_(event) {}
+  std::string name() const override { return "AlgorithmFailsAt"; }
+  bool match(Event event, const State&) const override { return event == event_; }
+  void apply(Event, State&, Logger&) override {
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "no room at the event");
+  }
+
+ private:
+  Event event_;
+};
+
+class CallbackFailsAt final : public Callback {
+ public:
+  explicit CallbackFailsAt(Event event) : event_(event) {}
+  std::string name() const override { return "CallbackFailsAt"; }
+  void run_event(Event event, State&, Logger&) override {
+    if (event == event_) TORCH_CHECK_WITH(OutOfMemoryError, false, "no room at the event");
+  }
+
+ private:
+  Event event_;
+};
+
+constexpr std::pair<Event, int> kOutsideOfAStep[] = {{Event::kFitStart, 0},         {Event::kEpochStart, 0},
+                                                     {Event::kBeforeDataloader, 0}, {Event::kBatchEnd, 1},
+                                                     {Event::kBatchCheckpoint, 1},  {Event::kEpochEnd, 2},
+                                                     {Event::kEpochCheckpoint, 2},  {Event::kFitEnd, 4}};
+
+TEST(OutOfMemoryTest, InAnAlgorithmOutsideOfAStepItIsAClearStop) {
+  for (const auto& [event, step] : kOutsideOfAStep) {
+    const auto fails = [event = event](int) {
+      return Engine::Options{.algorithms = {std::make_shared<AlgorithmFailsAt>(event)}};
+    };
+    const std::string error = MemoryWorld{.recipe = mlp(4), .listeners = fails}.run("1").error;
+    EXPECT_EQ(error.find(name(event) + (" after step " + std::to_string(step) + ": ")), 0u) << error;
+    const char* words = "rank 0 and 1 other ran out of memory in algorithm AlgorithmFailsAt, which cannot be";
+    EXPECT_NE(error.find(words), std::string::npos) << error;
+  }
+}
+
+TEST(OutOfMemoryTest, InACallbackOutsideOfAStepAllRanksGiveUp) {
+  for (const auto& [event, step] : kOutsideOfAStep) {
+    const auto fails = [event = event](int) {
+      return Engine::Options{.callbacks = {std::make_shared<CallbackFailsAt>(event)}};
+    };
+    const std::string error = MemoryWorld{.recipe = mlp(4), .listeners = fails}.run("1").error;
+    const std::string why =
+        "after step " + std::to_string(step) + ": rank 0 and 1 other ran out of memory in a callback";
+    EXPECT_EQ(error.find(why), 0u) << error;
+  }
+}
+
+TEST(OutOfMemoryTest, NumberOfTheUsersIsNotChanged) {
+  const auto outcome = hungry_world({[](int) { return 4 * kMb; }}, 4).run("2");
+  EXPECT_NE(outcome.error.find("step 1: rank 0 and 1 other ran out of memory"), std::string::npos)
+      << outcome.error;
+  EXPECT_NE(outcome.error.find("grad_accum = \"auto\" would go on"), std::string::npos) << outcome.error;
+}
+
+TEST(OutOfMemoryTest, AfterTheVerdictItIsAClearStop) {
+  HungryModel::Appetite appetite;
+  appetite.fails_in_commit = true;
+  const auto outcome = hungry_world(appetite, 4).run("\"auto\"");
+  EXPECT_EQ(outcome.error.find("step 1, its update: out of memory"), 0u) << outcome.error;
+  EXPECT_NE(outcome.error.find("no room for statistics"), std::string::npos) << outcome.error;
+  EXPECT_EQ(outcome.error.find('\n'), std::string::npos) << outcome.error;
+}
+
+TEST(OutOfMemoryTest, InAnEvaluationItIsAClearStop) {
+  HungryModel::Appetite appetite;
+  appetite.fails_in_evaluation = true;
+  MemoryWorld world = hungry_world(appetite, 2);
+  world.recipe += "[data.eval]\nkind = 'synthetic'\nsamples = 12\nshape = [3]\n";
+  const auto outcome = world.run("\"auto\"");
+  EXPECT_EQ(outcome.error.find("evaluation 'eval' after step 2: out of memory on 2 of 2 ranks"), 0u)
+      << outcome.error;
+}
+
+// Two steps have a call each, and after them come those of the evaluation.
+TEST(OutOfMemoryTest, AnEvaluationIsHeldToTheBudget) {
+  const auto evaluated = [](int64_t bytes_a_sample) {
+    const auto bytes = [bytes_a_sample](int call) { return call < 2 ? kMb : bytes_a_sample; };
+    MemoryWorld world = hungry_world({bytes}, 2);
+    world.recipe += "[data.eval]\nkind = 'synthetic'\nsamples = 12\nshape = [3]\n";
+    return world.run("\"auto\"");
+  };
+  const auto fits = evaluated(kMb), in_parts = evaluated(2 * kMb), too_large = evaluated(9 * kMb);
+  EXPECT_EQ(in_parts.error, "");
+  EXPECT_EQ(in_parts.evaluations, fits.evaluations);
+  EXPECT_EQ(too_large.error.find("evaluation 'eval' after step 2: out of memory on 2 of 2 ranks with one"),
+            0u)
+      << too_large.error;
+}
+
+TEST(OutOfMemoryTest, AnEvaluationIsDoneInPartsThatFit) {
+  std::vector<std::string> found;
+  for (const int64_t most : {0, 1, 4}) {
+    HungryModel::Appetite appetite;
+    appetite.most_evaluated = most;
+    MemoryWorld world = hungry_world(appetite, 2);
+    world.recipe += "[data.eval]\nkind = 'synthetic'\nsamples = 22\nshape = [3]\n";
+    const auto outcome = world.run("\"auto\"");
+    ASSERT_EQ(outcome.error, "");
+    ASSERT_EQ(outcome.evaluations.size(), 1u);
+    found.push_back(outcome.evaluations[0]);
+  }
+  EXPECT_EQ(found[0], found[1]);
+  EXPECT_EQ(found[0], found[2]);
+}
+
+// The count is part of a checkpoint: a failure that does not come again leaves its mark.
+TEST(OutOfMemoryTest, ResumedRunGoesOnWithWhatWasEnough) {
+  const Scratch folder;
+  const auto train = [&](const std::string& run, const char* duration, const std::string& resume) {
+    std::string text = mlp(4);
+    text.replace(text.find("'0ba'"), 5, "'1ep'");
+    text.replace(text.find("'4ba'"), 5, duration);
+    LocalRunOptions options;
+    options.run_dir = folder.path(run);
+    options.resume = resume;
+    options.quiet = true;
+    if (resume.empty()) Meter::fail_at(1, {5});
+    train_in_one_process(recipe_of(text + "grad_accum = 'auto'\n"), options);
+  };
+  train("whole", "'4ep'", "");
+  train("parts", "'2ep'", "");
+  train("parts", "'4ep'", "auto");
+  EXPECT_EQ(inspect_digest(folder.path("whole")), inspect_digest(folder.path("parts")));
+  const std::string metrics = read_text(folder.path("parts/metrics.jsonl"));
+  EXPECT_NE(metrics.find("\"grad_accum\": 2"), std::string::npos);
+  EXPECT_EQ(metrics.find("\"grad_accum\": 1"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tutti

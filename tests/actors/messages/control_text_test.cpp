@@ -1,0 +1,49 @@
+#include "actors/messages/control_text.h"
+
+#include <gtest/gtest.h>
+
+#include "actors/messages/heartbeat.h"
+
+namespace tutti {
+namespace {
+
+TEST(ControlTextTest, FieldsSurviveTheWay) {
+  const ControlText sent({"abort", "rank 1 hangs; the last it did: step 3, forward", ""});
+  const auto received = ControlText::parse(sent.text());
+  EXPECT_EQ(received.verb(), "abort");
+  EXPECT_EQ(received.field(1), "rank 1 hangs; the last it did: step 3, forward");
+  EXPECT_EQ(received.field(2), "");
+}
+
+TEST(ControlTextTest, DurablePartKeepsWhereItsPiecesLie) {
+  Durable part{"ep1-ba15", "", {"rank-1.h5", 4096, 77, {}}, "{}", true};
+  part.file.pieces.push_back({"model/0.weight", {10, 4}, {5, 0}, {5, 4}, at::kFloat, {}});
+  part.file.pieces[0].at = 2048;
+  const Durable back = parse_durable(ControlText::parse(durable_text(part)));
+  EXPECT_EQ(back.name, part.name);
+  EXPECT_TRUE(back.last);
+  EXPECT_EQ(back.file.hash, 77u);
+  ASSERT_EQ(back.file.pieces.size(), 1u);
+  EXPECT_EQ(back.file.pieces[0].offset, (Shape{5, 0}));
+  EXPECT_EQ(back.file.pieces[0].at, 2048u);
+}
+
+TEST(HeartbeatTest, TellsTheLastThingThatComputeDid) {
+  RingRecorder recorder;
+  const TimePoint now{std::chrono::seconds(10)};
+  recorder.record({now - std::chrono::seconds(3), "compute", "backward done", 12, 0});
+  recorder.record({now - std::chrono::seconds(1), "sync", "reduce bucket", 12, 0});
+  const auto heartbeat = parse_heartbeat(heartbeat_text(recorder, now, /*waiting=*/false));
+  ASSERT_TRUE(heartbeat);
+  EXPECT_EQ(heartbeat->step, 12);
+  EXPECT_EQ(heartbeat->what, "backward done");
+  EXPECT_NEAR(heartbeat->age_s, 3.0, 1e-6);
+  EXPECT_FALSE(heartbeat->waiting);
+}
+
+TEST(HeartbeatTest, OtherPacketsAreNoHeartbeats) {
+  EXPECT_FALSE(parse_heartbeat(ControlText({"finish", "0"}).text()));
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,235 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+
+#include "commands/inspect.h"
+#include "commands/local_train.h"
+#include "runtime/error.h"
+#include "tests/actors/compute/hungry_model.h"
+#include "tests/actors/sleeping_world.h"
+
+namespace tutti {
+namespace {
+
+void train_hungry(const std::string& run_dir, const std::string& grad_accum, int64_t later,
+                  const std::string& resume = "") {
+  LocalRunOptions options;
+  options.run_dir = run_dir;
+  options.resume = resume;
+  options.quiet = true;
+  options.prepare = [later](Job& job) {
+    job.make_model = [later](const Setting&, const SampleSpec&) {
+      HungryModel::Appetite appetite;
+      appetite.bytes_a_sample = [later](int call) { return call < 2 ? kMb : later; };
+      return std::make_shared<HungryModel>(appetite);
+    };
+  };
+  const std::string budget = "[device]\nmemory_budget_mb = 7.5\n";
+  train_in_one_process(recipe_of(mlp(4) + "grad_accum = " + grad_accum + "\n" + budget), options);
+}
+
+// The run that goes on from there does so in the smallest microbatches, as they were left.
+TEST(OutOfMemoryTest, WhatWasTrainedBeforeAStepThatIsTooLargeIsSaved) {
+  const Scratch folder;
+  const std::string whole = folder.path("whole"), cut = folder.path("cut");
+  train_hungry(whole, "[[0, 1], [2, 6]]", kMb);
+  EXPECT_THROW(train_hungry(cut, "'auto'", 9 * kMb), OperatingError);
+  EXPECT_EQ(std::filesystem::read_symlink(cut + "/checkpoints/latest").string(), "ep1-ba2");
+  train_hungry(cut, "'auto'", kMb, "auto");
+  EXPECT_EQ(inspect_digest(whole), inspect_digest(cut));
+}
+
+// On one rank only; the other one waits for its sums.
+TEST(OutOfMemoryTest, WhatWasTrainedBeforeAnEvaluationThatIsTooLargeIsSaved) {
+  const Scratch folder;
+  const auto train = [&](const std::string& run, bool fails, const std::string& resume) {
+    LocalRunOptions options;
+    options.run_dir = folder.path(run);
+    options.resume = resume;
+    options.quiet = true;
+    options.prepare = [fails](Job& job) {
+      job.make_model = [fails, models = std::make_shared<int>(0)](const Setting&, const SampleSpec&) {
+        HungryModel::Appetite appetite;
+        appetite.fails_in_evaluation = fails && (*models)++ == 1;
+        return std::make_shared<HungryModel>(appetite);
+      };
+    };
+    const std::string eval =
+        "eval_interval = '2ba'\n[data.eval]\nkind = 'synthetic'\nsamples = 12\nshape = [3]\n";
+    train_in_one_process(recipe_of(mlp(4) + eval), options);
+  };
+  train("whole", false, "");
+  EXPECT_THROW(train("cut", true, ""), OperatingError);
+  EXPECT_EQ(std::filesystem::read_symlink(folder.path("cut/checkpoints/latest")).string(), "ep0-ba2");
+  train("cut", false, "auto");
+  EXPECT_EQ(inspect_digest(folder.path("whole")), inspect_digest(folder.path("cut")));
+}
+
+// Runs out of memory once, on the rank and after the step that it is made for.
+class FailsOnce final : public Callback {
+ public:
+  FailsOnce(Event event, int rank, int64_t step) : event_(event), rank_(rank), step_(step) {}
+  std::string name() const override { return "FailsOnce"; }
+  void run_event(Event event, State& state, Logger&) override {
+    if (event == event_ && state.rank == rank_ && state.timestamp.batch == step_)
+      TORCH_CHECK_WITH(OutOfMemoryError, false, "no room at the event");
+  }
+
+ private:
+  Event event_;
+  int rank_;
+  int64_t step_;
+};
+
+// The other rank has no less to do until the next verdict, and that is of no use then.
+TEST(OutOfMemoryTest, WhatWasTrainedBeforeAListenerFailsIsSaved) {
+  const Scratch folder;
+  const auto train = [&](const std::string& run, std::shared_ptr<Callback> fails, const std::string& resume) {
+    LocalRunOptions options;
+    options.run_dir = folder.path(run);
+    options.resume = resume;
+    options.quiet = true;
+    options.prepare = [fails](Job& job) {
+      job.listeners = [fails](int) {
+        Engine::Options listeners;
+        if (fails) listeners.callbacks = {fails};
+        return listeners;
+      };
+    };
+    const std::string eval =
+        "eval_interval = '2ba'\n[data.eval]\nkind = 'synthetic'\nsamples = 12\nshape = [3]\n";
+    train_in_one_process(recipe_of(mlp(4) + eval), options);
+  };
+  train("whole", nullptr, "");
+  const std::pair<Event, int64_t> moments[] = {
+      {Event::kBatchEnd, 1},  {Event::kBatchEnd, 4}, {Event::kEpochEnd, 2},     {Event::kEpochStart, 2},
+      {Event::kEvalStart, 2}, {Event::kEvalEnd, 2},  {Event::kEvalAfterAll, 4}, {Event::kFitEnd, 4}};
+  for (const auto& [event, step] : moments) {
+    const std::string what = std::string(name(event)) + std::to_string(step);
+    const auto fails = std::make_shared<FailsOnce>(event, 1, step);
+    const std::string why = "after step " + std::to_string(step) + ": rank 1 ran out of memory in";
+    const std::string error = message_of<OperatingError>([&] { train(what, fails, ""); });
+    EXPECT_TRUE(error.starts_with(why)) << what << ": " << error;
+    const std::string latest = std::filesystem::read_symlink(folder.path(what) + "/checkpoints/latest");
+    EXPECT_TRUE(latest.ends_with("-ba" + std::to_string(step))) << what << ": " << latest;
+    train(what, nullptr, "auto");
+    EXPECT_EQ(inspect_digest(folder.path("whole")), inspect_digest(folder.path(what))) << what;
+  }
+}
+
+// Nothing is trained any more, so no verdict could tell.
+TEST(OutOfMemoryTest, AListenerThatFailsInTheLastTaskIsNotPassedOver) {
+  const Scratch folder;
+  LocalRunOptions options;
+  options.run_dir = folder.path("run");
+  options.quiet = true;
+  options.prepare = [](Job& job) {
+    job.tasks = {evaluate_on()};
+    job.listeners = [](int) {
+      Engine::Options listeners;
+      listeners.callbacks = {std::make_shared<FailsOnce>(Event::kEvalStandaloneEnd, 1, 4)};
+      return listeners;
+    };
+  };
+  const std::string eval =
+      "eval_interval = '2ba'\n[data.eval]\nkind = 'synthetic'\nsamples = 12\nshape = [3]\n";
+  EXPECT_THROW(train_in_one_process(recipe_of(mlp(4) + eval), options), OperatingError);
+  EXPECT_TRUE(std::filesystem::exists(folder.path("run/checkpoints/latest")));
+}
+
+// Keeps what was answered of failures; or says it beforehand, as a replay does.
+class AnsweredFailures final : public Recorder {
+ public:
+  AnsweredFailures(std::string_view question, std::vector<double>& answers, bool foretell)
+      : question_(question), answers_(answers), foretell_(foretell) {}
+  void record(const Happening& happening) override { ring_.record(happening); }
+  std::vector<Happening> last(int count) const override { return ring_.last(count); }
+  using Recorder::answer;
+  double answer(std::string_view what, double measured) override {
+    if (what != question_) return measured;
+    if (!foretell_) answers_.push_back(measured);
+    return answers_.at(next_++);
+  }
+  std::optional<double> foretold(std::string_view what) override {
+    if (!foretell_ || what != question_ || next_ == answers_.size()) return std::nullopt;
+    return answers_[next_];
+  }
+
+ private:
+  RingRecorder ring_;
+  std::string_view question_;
+  std::vector<double>& answers_;
+  std::size_t next_ = 0;
+  bool foretell_;
+};
+
+// Memory that is not the meter's: nobody knows which allocation it was.
+TEST(OutOfMemoryTest, ThrownByTypeItIsRecordedAndHadAgain) {
+  std::map<int, std::vector<double>> answers;
+  const auto train = [&](HungryModel::Appetite appetite, bool foretell) {
+    MemoryWorld world = hungry_world(std::move(appetite), 4);
+    world.recorder = [&answers, foretell](int rank) {
+      return std::make_unique<AnsweredFailures>("failed allocation", answers[rank], foretell);
+    };
+    return world.run("\"auto\"");
+  };
+  const auto once = [](int call) {
+    TORCH_CHECK_WITH(OutOfMemoryError, call != 2, "no room on a device");
+    return kMb;
+  };
+  const auto never = [](int) { return kMb; };
+  const auto recorded = train({once}, /*foretell=*/false);
+  EXPECT_EQ(recorded.error, "");
+  EXPECT_EQ(recorded.schedule(), "[[0, 1], [2, 2]]");
+  EXPECT_EQ(answers[0], (std::vector<double>{0, 0, -1, 0, 0}));
+  EXPECT_EQ(answers[1], answers[0]);
+  for (const auto& model : {HungryModel::Appetite{once}, HungryModel::Appetite{never}}) {
+    const auto again = train(model, /*foretell=*/true);
+    EXPECT_EQ(again.error, "");
+    EXPECT_EQ(again.schedule(), recorded.schedule());
+    EXPECT_EQ(again.losses, recorded.losses);
+    EXPECT_TRUE(again.weights == recorded.weights);
+  }
+}
+
+// Adds one to what is trained; the first to do so has no memory for it after two steps.
+class AddsOne final : public Algorithm {
+ public:
+  explicit AddsOne(bool fails) : fails_(fails) {}
+  std::string name() const override { return "AddsOne"; }
+  bool match(Event event, const State&) const override { return event == Event::kBatchEnd; }
+  void apply(Event, State& state, Logger&) override {
+    if (fails_ && state.rank == 0 && state.timestamp.batch == 2)
+      TORCH_CHECK_WITH(OutOfMemoryError, false, "no room on a device");
+    for (auto& view : state.views) view.tensor.detach().add_(1);
+  }
+
+ private:
+  bool fails_;
+};
+
+TEST(OutOfMemoryTest, AnAlgorithmsShortageIsRecordedAndHadAgain) {
+  std::map<int, std::vector<double>> answers;
+  const auto train = [&answers](bool fails, bool foretell) {
+    MemoryWorld world{.recipe = mlp(3)};
+    world.listeners = [fails](int) {
+      return Engine::Options{
+          .algorithms = {std::make_shared<AddsOne>(fails), std::make_shared<AddsOne>(false)}};
+    };
+    world.recorder = [&answers, foretell](int rank) {
+      return std::make_unique<AnsweredFailures>("algorithms left", answers[rank], foretell);
+    };
+    return world.run("1");
+  };
+  const auto recorded = train(/*fails=*/true, /*foretell=*/false);
+  EXPECT_EQ(recorded.error.find("batch_end after step 2: rank 0 ran out of memory"), 0u) << recorded.error;
+  EXPECT_EQ(answers[0], (std::vector<double>{0, 2}));
+  EXPECT_EQ(answers[1], (std::vector<double>{0, 0}));
+  const auto again = train(/*fails=*/false, /*foretell=*/true);
+  EXPECT_EQ(again.error, recorded.error);
+  EXPECT_TRUE(again.weights == recorded.weights);
+}
+
+}  // namespace
+}  // namespace tutti

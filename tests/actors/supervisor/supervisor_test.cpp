@@ -1,0 +1,323 @@
+#include "actors/supervisor/supervisor.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <set>
+
+#include "actors/messages/control_text.h"
+#include "sim/environment/sim_scheduler.h"
+#include "tests/runtime/actor/scripted_actor.h"
+#include "tests/runtime/scratch.h"
+
+namespace tutti {
+namespace {
+
+using std::chrono::seconds;
+
+// Rank 0's Supervisor, in made-up time, among actors that do what the test says; rank 1 is heard twice a
+// second, as far as the Supervisor takes note of it.
+class SupervisorTest : public testing::Test {
+ protected:
+  SupervisorTest() {
+    cast_.has_reporter = true;
+    cast_.loader = play_quietly("loader");
+    cast_.checkpointer = scheduler_.reserve("checkpointer", 0);
+    play(scheduler_, cast_.checkpointer, {.receive = [this](Context& context, Envelope& envelope) {
+           if (envelope.message.get_if<Concluded>()) concluded_.push_back(context.now());
+           if (envelope.message.get_if<Stop>()) context.stop();
+         }});
+    cast_.supervisor = scheduler_.reserve("supervisor", 0);
+    cast_.sync = scheduler_.reserve("sync", 0);
+    cast_.compute = scheduler_.reserve("compute", 0);
+    cast_.reporter = scheduler_.reserve("reporter", 0);
+    play(scheduler_, cast_.sync,
+         {.receive = [this](Context& c, Envelope& e) { sync(c, e); },
+          .idle = [this](Context& c) { return beat(c); }});
+  }
+
+  void run(Nanoseconds hang_timeout) {
+    Supervisor::Options options;
+    options.rank = rank_;
+    options.world = 2;
+    options.run_dir = folder_.path("run");
+    options.shelf.folder = folder_.path("run/checkpoints");
+    options.nonce = "nonce";
+    options.hang_timeout = hang_timeout;
+    disk_.scheduler = &scheduler_;
+    scheduler_.install(cast_.supervisor,
+                       std::make_unique<Supervisor>(options, cast_, disk_, *log_, recorder_, outcome_));
+    scheduler_.run();
+  }
+
+  static Script until_stopped() {
+    return {.receive = [](Context& context, Envelope& envelope) {
+      if (envelope.message.get_if<Stop>()) context.stop();
+    }};
+  }
+
+  ActorId play_quietly(const char* name) {
+    const ActorId id = scheduler_.reserve(name, 0);
+    play(scheduler_, id, until_stopped());
+    return id;
+  }
+
+  // All ranks' parts of a checkpoint are there, after so long; then training takes so long.
+  void train_and_publish(Nanoseconds before, Nanoseconds after) {
+    play(scheduler_, cast_.reporter, until_stopped());
+    play(scheduler_, cast_.compute, {.receive = [=, this](Context& context, Envelope& envelope) {
+           if (envelope.message.get_if<Prepare>()) context.send(cast_.supervisor, Prepared{});
+           if (envelope.message.get_if<Stop>()) context.stop();
+           if (!envelope.message.get_if<Start>()) return;
+           context.sleep(before);
+           Durable part;
+           part.name = "ep1-ba1";
+           context.send(cast_.supervisor, Durable(part));
+           context.send(cast_.supervisor, ControlReceived{1, durable_text(part)});
+           context.sleep(after);
+           context.send(cast_.supervisor, TrainingDone{});
+         }});
+  }
+
+  void sync(Context& context, Envelope& envelope) {
+    if (auto* said = envelope.message.get_if<Agree>())
+      context.send(cast_.supervisor, Agreed{{rank_ == 0 ? said->text : first_says_, "+"}});
+    if (envelope.message.get_if<SendControl>()) {
+      told_ = context.now();
+      if (envelope.slot) context.reply(envelope, ControlSent{});
+    }
+    if (envelope.message.get_if<Stop>()) context.stop();
+  }
+
+  std::optional<TimePoint> beat(Context& context) {
+    if (play_dead_ || (noting_ && !noting_.ready())) return context.now() + std::chrono::milliseconds(10);
+    Heard heard;
+    const bool all_wait = context.now() < all_wait_until_;
+    heard.peers[1 - rank_] = {context.now(), {"forward", 3, 0.1, all_wait}};
+    if (all_wait_until_ != TimePoint{}) heard.peers[rank_] = heard.peers[1 - rank_];
+    noting_ = context.request<Noted>(cast_.supervisor, std::move(heard));
+    return context.now() + std::chrono::milliseconds(500);
+  }
+
+  struct PublishingDisk final : PosixDisk {
+    std::unique_ptr<WritableFile> open(const std::string& path, bool truncate) override {
+      if (path.find("/.ep") != std::string::npos) scheduler->spend(publishing);
+      return PosixDisk::open(path, truncate);
+    }
+    SimScheduler* scheduler = nullptr;
+    Nanoseconds publishing{0};  // what it takes
+  };
+
+  Scratch folder_;
+  PublishingDisk disk_;
+  std::unique_ptr<Log> log_ = make_null_log();
+  RingRecorder recorder_;
+  RunOutcome outcome_;
+  SimScheduler scheduler_;
+  RankActors cast_;
+  Pending<Noted> noting_;
+  bool play_dead_ = false;      // the other rank
+  TimePoint all_wait_until_{};  // with ranks that wait for each other: until then
+  int rank_ = 0;
+  std::string first_says_;   // where this is rank 1
+  TimePoint told_ = kNever;  // the other rank
+  std::vector<TimePoint> concluded_;
+};
+
+// Logs for whose records a checkpoint waits; `takes`: how long each time.
+class DurableLogsTest : public SupervisorTest {
+ protected:
+  void add_log(Nanoseconds takes, Nanoseconds wait_at_most = DurableLog::kWaitAtMost,
+               const std::string& name = "logger CsvLogger") {
+    const ActorId id = scheduler_.reserve("logger_" + std::to_string(cast_.durable_logs.size()), 0);
+    cast_.log_writers.push_back(id);
+    cast_.durable_logs.push_back({id, name, wait_at_most});
+    play(scheduler_, id, {.receive = [this, takes](Context& context, Envelope& envelope) {
+           if (envelope.message.get_if<Stop>()) return context.stop();
+           ++asked_;
+           context.sleep(takes);
+           written_ = context.now();
+           context.reply(envelope, MetricsWritten{});
+         }});
+  }
+
+  // Publishes so many checkpoints, one every `apart`; gives how long each took.
+  std::vector<Nanoseconds> publish(int count, Nanoseconds apart) {
+    std::vector<TimePoint> began;
+    play(scheduler_, cast_.reporter, until_stopped());
+    play(scheduler_, cast_.compute, {.receive = [&, count, apart](Context& context, Envelope& envelope) {
+           if (envelope.message.get_if<Prepare>()) context.send(cast_.supervisor, Prepared{});
+           if (envelope.message.get_if<Stop>()) context.stop();
+           if (!envelope.message.get_if<Start>()) return;
+           for (int i = 0; i < count; ++i) {
+             began.push_back(context.now());
+             Durable part;
+             part.name = "ep1-ba" + std::to_string(i + 1);
+             context.send(cast_.supervisor, Durable(part));
+             if (rank_ == 0) context.send(cast_.supervisor, ControlReceived{1, durable_text(part)});
+             context.sleep(apart);
+           }
+           context.send(cast_.supervisor, TrainingDone{});
+         }});
+    run(seconds(60));
+    std::vector<Nanoseconds> took;
+    for (std::size_t i = 0; i < concluded_.size(); ++i) took.push_back(concluded_[i] - began[i]);
+    return took;
+  }
+
+  int asked_ = 0;
+  TimePoint written_ = kNever;
+};
+
+TEST_F(DurableLogsTest, ACheckpointWaitsForALogButNotForLong) {
+  add_log(std::chrono::milliseconds(600));
+  const auto took = publish(2, seconds(5));
+  ASSERT_EQ(took.size(), 2u);
+  for (const Nanoseconds one : took) {
+    EXPECT_GE(one, std::chrono::milliseconds(600));
+    EXPECT_LE(one, std::chrono::milliseconds(700));
+  }
+}
+
+TEST_F(DurableLogsTest, OneThatNeverAnswersCostsASecondAndIsAskedOnce) {
+  add_log(std::chrono::hours(1));
+  const auto took = publish(300, std::chrono::milliseconds(100));  // more than a mailbox holds
+  ASSERT_EQ(took.size(), 300u);
+  EXPECT_EQ(asked_, 1);
+  EXPECT_GE(took.front(), DurableLog::kWaitAtMost);
+  EXPECT_LE(took.back(), std::chrono::milliseconds(100));
+}
+
+TEST_F(DurableLogsTest, OneThatIsAlwaysLateIsWaitedForMoreAndMoreRarely) {
+  add_log(seconds(3));
+  const auto took = publish(31, seconds(5));
+  ASSERT_EQ(took.size(), 31u);
+  EXPECT_EQ(asked_, 5) << "at checkpoints 1, 3, 7, 15 and 31";
+  for (std::size_t i = 0; i < took.size(); ++i)
+    EXPECT_EQ(took[i] >= DurableLog::kWaitAtMost, std::set<std::size_t>({0, 2, 6, 14, 30}).contains(i)) << i;
+}
+
+// It is in time as long as it is waited for at all.
+TEST_F(DurableLogsTest, OneThatIsAlwaysSlowCostsATenthOfTheTime) {
+  constexpr int kMany = 120;
+  add_log(std::chrono::milliseconds(900));
+  const auto took = publish(kMany, seconds(1));
+  ASSERT_EQ(took.size(), kMany);
+  const Nanoseconds all = std::accumulate(took.begin(), took.end(), Nanoseconds(0));
+  EXPECT_GE(all, kMany * seconds(1) / 20) << "nor is it given up";
+  EXPECT_LE(all,
+            kMany * (std::chrono::milliseconds(100) + DurableLogs::kOrdinary) + 2 * DurableLog::kWaitAtMost);
+}
+
+TEST_F(DurableLogsTest, ASlowOneLeavesAnotherItsTime) {
+  struct Told final : Log {
+    explicit Told(std::string& all) : all(all) {}
+    void write(LogLevel, const std::string& line) override { all += line + "\n"; }
+    void flush() override {}
+    std::string& all;
+  };
+  std::string told;
+  log_ = std::make_unique<Told>(told);
+  add_log(std::chrono::milliseconds(900), DurableLog::kWaitAtMost, "the slow one");
+  add_log(std::chrono::milliseconds(90), DurableLog::kWaitAtMost, "the quick one");
+  EXPECT_EQ(publish(60, seconds(2)).size(), 60u);
+  EXPECT_NE(told.find("does not wait for the slow one"), std::string::npos);
+  EXPECT_EQ(told.find("does not wait for the quick one"), std::string::npos);
+}
+
+TEST_F(DurableLogsTest, AnotherRankReportsItsPartOnceItsOwnLogsAreWritten) {
+  rank_ = 1;
+  first_says_ = "+" + ControlText({"nonce", "", ""}).text();
+  disk_.make_folders(folder_.path("run"));
+  write_text(folder_.path("run/.nonce"), "nonce");
+  add_log(std::chrono::milliseconds(600));
+  publish(1, seconds(5));
+  ASSERT_NE(told_, kNever);
+  EXPECT_NE(written_, kNever);
+  EXPECT_GE(told_, written_);
+}
+
+TEST_F(DurableLogsTest, OneMayBeWaitedForLongerThanOthers) {
+  add_log(seconds(3), seconds(5));
+  add_log(std::chrono::hours(1));
+  const auto took = publish(1, seconds(10));
+  ASSERT_EQ(took.size(), 1u);
+  EXPECT_GE(took[0], seconds(3));
+  EXPECT_LE(took[0], std::chrono::milliseconds(3100));
+}
+
+// Says what a journal would.
+class Remembers final : public Recorder {
+ public:
+  explicit Remembers(std::map<std::string, std::string> answers) : answers_(std::move(answers)) {}
+  void record(const Happening&) override {}
+  std::vector<Happening> last(int) const override { return {}; }
+  std::string answer(std::string_view what, std::string measured) override {
+    const auto found = answers_.find(std::string(what));
+    return found == answers_.end() ? measured : found->second;
+  }
+
+ private:
+  std::map<std::string, std::string> answers_;
+};
+
+TEST(DurableLogsInReplayTest, AskWhatTheyAskedThen) {
+  for (const auto& [asked_then, wanted] : {std::pair("1", 1), std::pair("0", 0)}) {
+    SimScheduler scheduler;
+    Remembers recorder({{"logs asked", asked_then}, {"logs written", "1"}});
+    const auto log = make_null_log();
+    int asked = 0;
+    const ActorId writer = scheduler.reserve("logger_0", 0), asker = scheduler.reserve("asker", 0);
+    play(scheduler, writer, {.receive = [&](Context& context, Envelope& envelope) {
+           if (envelope.message.get_if<Stop>()) return context.stop();
+           ++asked;
+           context.reply(envelope, MetricsWritten{});
+         }});
+    DurableLogs logs({{writer, "CsvLogger"}}, *log, recorder);
+    play(scheduler, asker, {.start = [&](Context& context) {
+           logs.sync(context, "ep1-ba1");
+           context.send(writer, Stop{});
+           context.stop();
+         }});
+    scheduler.run();
+    EXPECT_EQ(asked, wanted);
+  }
+}
+
+// A checkpoint is published, and the disk takes its time; the others were well all along.
+TEST_F(SupervisorTest, OneThatWasBusyItselfBlamesNobodyForSilence) {
+  disk_.publishing = seconds(10);
+  train_and_publish(Nanoseconds(0), seconds(20));
+  EXPECT_NO_THROW(run(seconds(3)));
+  ASSERT_EQ(concluded_.size(), 1u);
+  EXPECT_GE(concluded_[0], TimePoint(seconds(10))) << "it was not busy: this proves nothing";
+}
+
+// All ranks wait for each other for a moment, and the Supervisor hears of what came then ten seconds later.
+TEST_F(SupervisorTest, OneThatWasBusyItselfTakesNoWaitForAHang) {
+  disk_.publishing = seconds(10);
+  all_wait_until_ = TimePoint(std::chrono::milliseconds(2800));
+  train_and_publish(std::chrono::milliseconds(2400), seconds(20));
+  EXPECT_NO_THROW(run(seconds(3)));
+  ASSERT_EQ(concluded_.size(), 1u);
+  EXPECT_GE(concluded_[0], TimePoint(seconds(10))) << "it was not busy: this proves nothing";
+}
+
+TEST_F(SupervisorTest, RanksThatAllWaitForLongAreACollectiveThatHangs) {
+  all_wait_until_ = kNever;
+  train_and_publish(std::chrono::milliseconds(2400), seconds(20));
+  EXPECT_THROW(run(seconds(3)), Aborted);
+}
+
+TEST_F(SupervisorTest, ARankThatIsNotHeardIsBlamed) {
+  play(scheduler_, cast_.reporter, {});
+  play(scheduler_, cast_.compute, {.receive = [this](Context& context, Envelope& envelope) {
+         if (envelope.message.get_if<Prepare>()) context.send(cast_.supervisor, Prepared{});
+         if (!envelope.message.get_if<Start>()) return;
+         play_dead_ = true;
+       }});
+  EXPECT_THROW(run(seconds(3)), Aborted);
+}
+
+}  // namespace
+}  // namespace tutti

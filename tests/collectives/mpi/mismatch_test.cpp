@@ -1,0 +1,98 @@
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <sched.h>
+
+#include "tests/collectives/mpi/fixture.h"
+#include "tests/collectives/reference_sum.h"
+
+namespace tutti {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class MpiMismatchTest : public MpiTest {
+ protected:
+  void SetUp() override {
+    if (size() == 1) GTEST_SKIP() << "takes two ranks";
+  }
+
+  // The error that `post`, waiting for its work and going on ends in, and how long that took.
+  struct Outcome {
+    std::string error = "no error";
+    Nanoseconds took{};
+  };
+  template <class Post>
+  Outcome outcome_of(MpiGroup& group, Post post) const {
+    const TimePoint start = clock_.now();
+    Outcome outcome;
+    try {
+      wait(post());
+      wait(group.barrier("what comes after"));
+    } catch (const CollectiveError& error) {
+      outcome.error = error.what();
+    }
+    outcome.took = clock_.now() - start;
+    return outcome;
+  }
+
+  // Lets no rank go on to the next test, and a late alarm reach nobody, before all are here.
+  void meet() const { wait(make_group()->barrier("meet")); }
+};
+
+TEST_F(MpiMismatchTest, DifferentKindsAreNamedOnEveryRankWithinTwoSeconds) {
+  for (const Reduction reduction : {Reduction::kOrdered, Reduction::kNative}) {
+    const auto group = make_group(reduction);
+    wait(group->barrier("start"));
+    const int odd = size() - 1;
+    const auto tensor = at::zeros({1000}, at::kFloat);
+    const Outcome outcome = outcome_of(*group, [&] {
+      return rank() == odd ? group->barrier("end") : group->all_reduce(tensor, "bucket 3");
+    });
+    EXPECT_THAT(outcome.error,
+                AllOf(HasSubstr("posted #1 all_reduce of 4000 bytes (bucket 3)"),
+                      HasSubstr("rank " + std::to_string(odd) + " posted #1 barrier of 0 bytes (end)")));
+    EXPECT_LT(outcome.took, std::chrono::seconds(2));
+    meet();
+  }
+}
+
+TEST_F(MpiMismatchTest, DifferentSizesAreNamedOnEveryRankWithinTwoSeconds) {
+  for (const Reduction reduction : {Reduction::kOrdered, Reduction::kNative}) {
+    const auto group = make_group(reduction);
+    const int64_t count = rank() == 0 ? 100000 : 200000;
+    const auto tensor = at::zeros({count}, at::kFloat);
+    const Outcome outcome = outcome_of(*group, [&] { return group->broadcast(tensor, 0, "weights"); });
+    EXPECT_THAT(outcome.error, AllOf(HasSubstr("rank 0 posted #0 broadcast of 400000 bytes (weights)"),
+                                     HasSubstr("posted #0 broadcast of 800000 bytes (weights)")));
+    EXPECT_LT(outcome.took, std::chrono::seconds(2));
+    meet();
+  }
+}
+
+TEST_F(MpiMismatchTest, AGroupThatFailedStaysFailed) {
+  const auto group = make_group();
+  const auto tensor = at::zeros({rank() == 0 ? 10 : 20}, at::kFloat);
+  const Outcome first = outcome_of(*group, [&] { return group->all_reduce(tensor, "sum"); });
+  const Outcome second = outcome_of(*group, [&] { return group->barrier("later"); });
+  EXPECT_EQ(first.error, second.error);
+  EXPECT_NE(first.error, "no error");
+  meet();
+}
+
+TEST_F(MpiMismatchTest, ARankThatIsLateIsNoError) {
+  for (const Reduction reduction : {Reduction::kOrdered, Reduction::kNative}) {
+    const auto group = make_group(reduction);
+    const TimePoint start = clock_.now();
+    while (rank() == 0 && clock_.now() < start + std::chrono::milliseconds(1200)) sched_yield();
+    const at::Tensor inout = numbers(at::kFloat, 5000, 0);
+    wait(group->broadcast(inout, 0, "late"));
+    wait(group->barrier("end"));
+    EXPECT_TRUE(same_bits(inout, numbers(at::kFloat, 5000, 0)));
+  }
+}
+
+TEST_F(MpiMismatchTest, EverybodyIsAlive) { EXPECT_EQ(world->lost_peer(), std::nullopt); }
+
+}  // namespace
+}  // namespace tutti

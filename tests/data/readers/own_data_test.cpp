@@ -1,0 +1,111 @@
+#include "data/readers/own_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "data/sampler.h"
+#include "runtime/error.h"
+#include "tests/recipe/section.h"
+#include "tests/runtime/scratch.h"
+
+namespace tutti {
+namespace {
+
+using testing::HasSubstr;
+
+Setting section(const std::string& path, const std::string& sampling,
+                const std::string& on_uneven = "error") {
+  return section_with({{"kind", std::string("bytes")},
+                       {"path", path},
+                       {"sequence_length", int64_t{4}},
+                       {"split", std::string("all")},
+                       {"eval_fraction", 0.1},
+                       {"sampling", sampling},
+                       {"on_uneven", on_uneven}});
+}
+
+class OwnDataTest : public testing::Test {
+ protected:
+  OwnDataTest() {
+    write_text(folder_.path("part-0-here"), "abcdefghijklm");  // 3 samples
+    write_text(folder_.path("part-1-here"), "nopqrstuvwxyz");
+    write_text(folder_.path("part-2-here"), "123456789");  // 2
+  }
+
+  OwnData settled(int world, const std::string& on_uneven = "error") {
+    const Setting parts = section(folder_.path("part-{rank}-{host}"), "own", on_uneven);
+    OwnData data;
+    std::vector<std::string> facts;
+    for (int rank = 0; rank < world; ++rank) {
+      data.of_rank.push_back(make_own_dataset(parts, 1, {rank, "here"}));
+      facts.push_back(facts_text(*data.of_rank.back()));
+    }
+    settle(data, parts, facts);
+    return data;
+  }
+
+  Scratch folder_;
+};
+
+TEST_F(OwnDataTest, EachRankOpensItsFile) {
+  const OwnData data = settled(2);
+  EXPECT_EQ(data.samples, 3);
+  EXPECT_NE(data.of_rank[0]->digest(), data.of_rank[1]->digest());
+}
+
+TEST_F(OwnDataTest, DigestIsOfAllRanksInTheirOrder) {
+  const OwnData two = settled(2);
+  write_text(folder_.path("part-1-here"), "Nopqrstuvwxyz");
+  const OwnData other = settled(2);
+  EXPECT_NE(two.digest, other.digest);
+  const std::string first = read_text(folder_.path("part-0-here"));
+  write_text(folder_.path("part-0-here"), read_text(folder_.path("part-1-here")));
+  write_text(folder_.path("part-1-here"), first);
+  EXPECT_NE(settled(2).digest, other.digest);
+}
+
+TEST_F(OwnDataTest, UnevenLengthsAreAnErrorUnlessTheShortestIsToDo) {
+  const auto why = message_of<UserError>([this] { settled(3); });
+  EXPECT_THAT(why, HasSubstr("section.path = "));
+  EXPECT_THAT(why, HasSubstr("the ranks have 3, 3, 2 samples; on_uneven = \"shortest\""));
+  EXPECT_EQ(settled(3, "shortest").samples, 2);
+}
+
+TEST_F(OwnDataTest, SamplesOfAnotherShapeAreAnError) {
+  OwnData data;
+  const Setting parts = section(folder_.path("part-{rank}-{host}"), "own");
+  Setting longer = parts;
+  longer.find("sequence_length")->value = int64_t{3};
+  const auto facts = [](const Setting& one) { return facts_text(*make_own_dataset(one, 1, {0, "here"})); };
+  const auto why = message_of<UserError>([&] { settle(data, parts, {facts(parts), facts(longer)}); });
+  EXPECT_THAT(why, HasSubstr("rank 1 have other arrays or shapes"));
+}
+
+TEST_F(OwnDataTest, APlaceholderNeedsSamplingOfItsOwn) {
+  const auto why = message_of<UserError>([] { has_own_data(section("part-{rank}", "global")); });
+  EXPECT_THAT(why, HasSubstr("section.path = \"part-{rank}\""));
+  EXPECT_THAT(why, HasSubstr("section.sampling = \"own\""));
+  EXPECT_FALSE(has_own_data(section("part", "global")));
+  EXPECT_TRUE(has_own_data(section("part", "own")));
+}
+
+TEST_F(OwnDataTest, AnyOtherPlaceholderIsAnError) {
+  const auto why = [](const std::string& path) {
+    return message_of<UserError>([&] { has_own_data(section(path, "own")); });
+  };
+  EXPECT_THAT(why("part-{rnk}"),
+              HasSubstr("section.path = \"part-{rnk}\": unknown placeholder {rnk}; did you "
+                        "mean {rank}?"));
+  EXPECT_THAT(why("part-{run_name}"), HasSubstr("unknown placeholder {run_name}; there are {rank}, {host}"));
+  EXPECT_THAT(why("part-{rank"), HasSubstr("there is no } to its {"));
+  EXPECT_FALSE(has_own_data(section("part-{run_name}", "global"))) << "a name like any other";
+}
+
+TEST_F(OwnDataTest, AMissingFileIsNamedAsTheRankSeesIt) {
+  const Setting parts = section(folder_.path("part-{rank}-{host}"), "own");
+  const auto why = message_of<UserError>([&] { make_own_dataset(parts, 1, {7, "there"}); });
+  EXPECT_THAT(why, HasSubstr("part-7-there"));
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,41 @@
+#include "io/formats/json_line.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+TEST(JsonLineTest, IsReadBackAsItWasWritten) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const std::string line = json_line({{"step", int64_t{7}},
+                                      {"third", 1.0 / 3},
+                                      {"list", std::vector{0.1, -infinity, 1e300}},
+                                      {"up", infinity}});
+  EXPECT_THAT(json_keys(line), ElementsAre("list", "step", "third", "up"));
+  EXPECT_EQ(json_number(line, "step"), 7);
+  EXPECT_EQ(json_number(line, "third"), 1.0 / 3);
+  EXPECT_EQ(json_number(line, "up"), infinity);
+  EXPECT_THAT(json_numbers(line, "list"), ElementsAre(0.1, -infinity, 1e300));
+  EXPECT_TRUE(std::isnan(json_number(json_line({{"x", std::nan("")}}), "x")));
+  EXPECT_TRUE(json_numbers(json_line({{"none", std::vector<double>()}}), "none").empty());
+}
+
+TEST(JsonLineTest, WhatIsNotThereIsAUserErrorThatNamesIt) {
+  EXPECT_THAT([] { json_number("{\"a\": 1}", "b"); }, ThrowsMessage<UserError>(HasSubstr("'b'")));
+  EXPECT_THAT([] { json_number("{\"a\": \"one\"}", "a"); }, ThrowsMessage<UserError>(HasSubstr("'a'")));
+  EXPECT_THAT([] { json_numbers("{\"a\": 1}", "a"); }, ThrowsMessage<UserError>(HasSubstr("'a'")));
+  EXPECT_THAT([] { json_keys("[1"); }, ThrowsMessage<UserError>(HasSubstr("[1")));
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,212 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <thread>
+
+#include "io/journal/journal_writer.h"
+#include "tests/io/journal/journal_lines.h"
+#include "tests/runtime/scratch.h"
+
+namespace tutti {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+constexpr int kThreads = 4;
+constexpr const char* kActors[kThreads] = {"loader", "compute", "sync", "checkpointer"};
+
+// How many events each thread of the child has appended, in memory that outlives it.
+class SharedCounts {
+ public:
+  SharedCounts()
+      : counts_(static_cast<std::atomic<int64_t>*>(::mmap(nullptr, sizeof(int64_t) * kThreads,
+                                                          PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                                                          -1, 0))) {}
+  ~SharedCounts() { ::munmap(counts_, sizeof(int64_t) * kThreads); }
+  std::atomic<int64_t>& operator[](int thread) { return counts_[thread]; }
+
+ private:
+  std::atomic<int64_t>* counts_;
+};
+
+[[noreturn]] void append_until_killed(const std::string& path, SharedCounts& counts) {
+  JournalWriter writer(path, "{}");
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&writer, &counts, thread] {
+      for (int64_t i = 0;; ++i) {
+        writer.event({TimePoint(Nanoseconds(100 * i)), kActors[thread], "forward", i, 7 * i});
+        counts[thread].store(i + 1);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::abort();
+}
+
+// The events of each thread, which must be 0, 1, 2 and so on.
+std::map<std::string_view, int64_t> events_of(JournalCursor& cursor) {
+  std::map<std::string_view, int64_t> events;
+  while (const auto record = cursor.next()) {
+    const auto* event = std::get_if<JournalEvent>(&*record);
+    if (event == nullptr) continue;
+    const Happening& happening = event->happening;
+    EXPECT_EQ(happening.step, events[happening.actor]++);
+    EXPECT_EQ(happening.detail, 7 * happening.step);
+    EXPECT_EQ(happening.time, TimePoint(Nanoseconds(100 * happening.step)));
+    EXPECT_EQ(happening.what, "forward");
+    if (testing::Test::HasFailure()) break;
+  }
+  return events;
+}
+
+class JournalCrashTest : public testing::TestWithParam<int> {};
+
+TEST_P(JournalCrashTest, AKillLosesNothingThatWasAppended) {
+  const Scratch scratch;
+  const std::string path = scratch.path("journal-0");
+  SharedCounts counts;
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) append_until_killed(path, counts);
+  for (int thread = 0; thread < kThreads; ++thread) {
+    while (counts[thread] < GetParam()) std::this_thread::yield();
+  }
+  ::kill(child, SIGKILL);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+
+  JournalCursor cursor(path);
+  auto events = events_of(cursor);
+  for (int thread = 0; thread < kThreads; ++thread) {
+    EXPECT_GE(events[kActors[thread]], counts[thread]);
+    EXPECT_LE(events[kActors[thread]], counts[thread] + 1);
+  }
+  EXPECT_LT(cursor.torn_bytes(), 64u);  // a record that was under way
+}
+
+INSTANTIATE_TEST_SUITE_P(After, JournalCrashTest, testing::Values(1, 10, 1000, 20'000, 100'000));
+
+void expect_cut_short(const std::string& path, int64_t least, int64_t most, const char* why) {
+  JournalCursor cursor(path);
+  int64_t deliveries = 0;
+  std::string last;
+  while (const auto record = cursor.next()) {
+    if (const auto* delivery = std::get_if<JournalDelivery>(&*record)) {
+      EXPECT_EQ(delivery->time, TimePoint(Nanoseconds(100 * deliveries++)));
+    }
+    last = line_of(*record);
+  }
+  EXPECT_EQ(last, std::string("incomplete ") + why);
+  EXPECT_EQ(cursor.torn_bytes(), 0u);
+  EXPECT_GE(deliveries, least);
+  EXPECT_LT(deliveries, most);
+}
+
+constexpr int64_t kTooMany = 500'000;  // some 4 MB
+
+void append_too_many(JournalWriter& writer) {
+  for (int64_t i = 0; i < kTooMany; ++i) {
+    writer.delivery("sync", "compute", "FinishStep", TimePoint(Nanoseconds(100 * i)));
+  }
+}
+
+// A file system of 2 MB.
+class JournalOnFullDiskTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directory(mount_);
+    if (::mount("tmpfs", mount_.c_str(), "tmpfs", 0, "size=2m") != 0) {
+      GTEST_SKIP() << "needs the right to mount a tmpfs: " << std::strerror(errno);
+    }
+    mounted_ = true;
+  }
+  void TearDown() override {
+    if (mounted_) ::umount(mount_.c_str());
+  }
+
+  Scratch scratch_;
+  std::string mount_ = scratch_.path("small");
+  std::string path_ = mount_ + "/journal-0";
+  bool mounted_ = false;
+};
+
+TEST_F(JournalOnFullDiskTest, EndsTheJournalAndNotTheProcess) {
+  {
+    JournalWriter writer(path_, "{}");
+    EXPECT_EQ(writer.incomplete(), "");
+    append_too_many(writer);
+    EXPECT_EQ(writer.incomplete(), path_ + ": " + std::strerror(ENOSPC));
+    const uint64_t written = writer.bytes();
+    writer.end("done");
+    EXPECT_EQ(writer.bytes(), written);
+    expect_cut_short(path_, 100'000, kTooMany, std::strerror(ENOSPC));
+  }
+  expect_cut_short(path_, 100'000, kTooMany, std::strerror(ENOSPC));
+}
+
+TEST_F(JournalOnFullDiskTest, IsIncompleteFromTheStart) {
+  write_text(mount_ + "/full", std::string(2 << 20, 'x'));
+  {
+    JournalWriter writer(path_, "{}");
+    append_too_many(writer);
+    EXPECT_THAT(writer.incomplete(), HasSubstr(std::strerror(ENOSPC)));
+  }
+  EXPECT_THAT(lines_of(path_), SizeIs(0));
+}
+
+TEST_F(JournalOnFullDiskTest, ARecordThatDoesNotFitIsTheLast) {
+  JournalWriter writer(path_, "{}");
+  writer.answer("disk", std::vector<std::byte>(4 << 20));
+  writer.end("done");
+  EXPECT_THAT(lines_of(path_), ElementsAre("head {}", std::string("incomplete ") + std::strerror(ENOSPC)));
+}
+
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() { ::setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST(JournalLimitTest, AFileSizeLimitEndsTheJournalAndNotTheProcess) {
+  const Scratch scratch;
+  const std::string path = scratch.path("journal-0");
+  {
+    const FileSizeLimit limit(2'500'000);
+    JournalWriter writer(path, "{}");
+    append_too_many(writer);
+    EXPECT_THAT(writer.incomplete(), HasSubstr(std::strerror(EFBIG)));
+  }
+  expect_cut_short(path, 200'000, kTooMany, std::strerror(EFBIG));
+}
+
+TEST(JournalLimitTest, AFileThatCannotBeMadeLeavesAJournalOfNothing) {
+  const Scratch scratch;
+  JournalWriter writer(scratch.path("absent/journal-0"), "{}");
+  writer.parts("gradient", {"weight"});
+  append_too_many(writer);
+  EXPECT_EQ(writer.incomplete(), scratch.path("absent/journal-0") + ": " + std::strerror(ENOENT));
+  EXPECT_EQ(writer.bytes(), 0u);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "io/journal/journal_reader.h"
+
+namespace tutti {
+
+// A record as a line that has all of it; times in ticks of 100 ns.
+struct JournalLine {
+  static std::string tick(TimePoint time) {
+    return " @" + std::to_string(time.time_since_epoch().count() / 100) +
+           (time.time_since_epoch().count() % 100 == 0 ? "" : " (not rounded)");
+  }
+  std::string operator()(const JournalHead& head) const { return "head " + head.json; }
+  std::string operator()(const JournalDelivery& d) const {
+    return "delivery " + std::string(d.to) + "<" + std::string(d.from) + " " + std::string(d.message) +
+           tick(d.time);
+  }
+  std::string operator()(const JournalEvent& event) const {
+    const Happening& h = event.happening;
+    return "event " + std::string(h.actor) + " " + std::string(h.what) + " " + std::to_string(h.step) + " " +
+           std::to_string(h.detail) + tick(h.time);
+  }
+  std::string operator()(const JournalDigest& digest) const {
+    std::string line = "digest " + std::string(digest.thing) + " " + std::to_string(digest.step) + " " +
+                       std::to_string(digest.value);
+    for (const uint16_t part : digest.parts) line += " " + std::to_string(part);
+    return line;
+  }
+  std::string operator()(const JournalParts& parts) const {
+    std::string line = "parts " + std::string(parts.thing);
+    for (const std::string& name : parts.names) line += " " + name;
+    return line;
+  }
+  std::string operator()(const JournalAnswer& answer) const {
+    std::string line = "answer " + std::string(answer.what);
+    for (const std::byte byte : answer.bytes) line += " " + std::to_string(std::to_integer<int>(byte));
+    return line;
+  }
+  std::string operator()(const JournalEnd& end) const { return "end " + end.text; }
+  std::string operator()(const JournalIncomplete& incomplete) const { return "incomplete " + incomplete.why; }
+};
+
+inline std::string line_of(const JournalRecord& record) { return std::visit(JournalLine{}, record); }
+
+// All that the cursor still gives.
+inline std::vector<std::string> lines_of(JournalCursor& cursor) {
+  std::vector<std::string> lines;
+  while (const auto record = cursor.next()) lines.push_back(line_of(*record));
+  return lines;
+}
+
+inline std::vector<std::string> lines_of(const std::string& path) {
+  JournalCursor cursor(path);
+  return lines_of(cursor);
+}
+
+}  // namespace tutti

@@ -1,0 +1,242 @@
+#include "job/deepspeed.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "job/recipe_catalogs.h"
+#include "recipe/toml_reader.h"
+#include "runtime/error.h"
+#include "tests/runtime/scratch.h"
+
+namespace tutti {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// [deepspeed] stands on line 1, `data` below [data.train] on line 8 or so, `train` below [train].
+std::string recipe_text(const std::string& deepspeed, const std::string& data = "",
+                        const std::string& train = "") {
+  return "[deepspeed]\n" + deepspeed + "\n[model]\nkind = 'mlp'\n[optimizer]\nkind = 'sgd'\n[data.train]\n" +
+         "kind = 'synthetic'\n" + data + "\n[train]\nmax_duration = '1ep'\n" + train + "\n";
+}
+
+Setting translated(const std::string& deepspeed, const std::string& data = "",
+                   const std::string& train = "") {
+  return with_deepspeed(parse_recipe(recipe_text(deepspeed, data, train), "test.toml"));
+}
+
+Setting resolved(const std::string& deepspeed, const std::string& data = "", const std::string& train = "") {
+  return resolve_recipe(parse_recipe(recipe_text(deepspeed, data, train), "test.toml"));
+}
+
+std::string why(const std::string& deepspeed, const std::string& data = "", const std::string& train = "") {
+  return message_of<UserError>([&] { resolved(deepspeed, data, train); });
+}
+
+// Why it cannot be on so many ranks, or "".
+std::string rule(const Setting& recipe, int64_t global_batch, int world) {
+  try {
+    require_deepspeed_rule(recipe, global_batch, world);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(DeepSpeed, WholeBatchIsTheRecipes) {
+  const Setting recipe = resolved("train_batch_size = 96");
+  EXPECT_EQ(recipe.at("data").at("train").at("batch_size").integer(), 96);
+  EXPECT_FALSE(recipe.at("train").has("grad_accum"));
+}
+
+TEST(DeepSpeed, MicroBatchAndAccumulationAreTheRecipes) {
+  const Setting sized = resolved("train_batch_size = 96\ntrain_micro_batch_size_per_gpu = 16");
+  EXPECT_EQ(sized.at("train").at("device_train_microbatch_size").integer(), 16);
+  EXPECT_EQ(rule(sized, 96, 2), "");
+  EXPECT_THAT(rule(sized, 80, 2),
+              HasSubstr("data.train.device_batch_size says 40 samples on each of 2 ranks"));
+
+  const Setting counted = resolved("train_micro_batch_size_per_gpu = 16\ngradient_accumulation_steps = 3");
+  EXPECT_EQ(counted.at("data").at("train").at("device_batch_size").integer(), 48);
+  EXPECT_EQ(counted.at("train").at("grad_accum").integer(), 3);
+  EXPECT_EQ(rule(counted, 96, 2), "");
+
+  const Setting alone = resolved("train_micro_batch_size_per_gpu = 16");
+  EXPECT_EQ(alone.at("data").at("train").at("device_batch_size").integer(), 16);
+}
+
+TEST(DeepSpeed, AmpIsFp16ByAnotherName) {
+  EXPECT_NO_THROW(resolved("fp16 = {enabled = true}", "batch_size = 4", "precision = 'amp'"));
+  EXPECT_THAT(why("fp16 = {enabled = false}", "batch_size = 4", "precision = 'amp'"),
+              HasSubstr("train.precision = \"amp\""));
+}
+
+TEST(DeepSpeed, AccumulationAndSizeOfMicrobatchesMayBothBeTold) {
+  const Setting both =
+      resolved("gradient_accumulation_steps = 6", "batch_size = 96", "device_train_microbatch_size = 16");
+  EXPECT_EQ(rule(both, 96, 1), "");
+  EXPECT_THAT(rule(both, 96, 2), HasSubstr("train.device_train_microbatch_size = 16"));
+}
+
+TEST(DeepSpeed, WhatItLeavesOutIsWhatTheRecipeSays) {
+  const Setting empty = resolved("", "batch_size = 12", "grad_accum = 2");
+  EXPECT_EQ(empty.at("data").at("train").at("batch_size").integer(), 12);
+  EXPECT_EQ(empty.at("train").at("grad_accum").integer(), 2);
+  const Setting parts = resolved("gradient_accumulation_steps = 4", "batch_size = 12");
+  EXPECT_EQ(parts.at("train").at("grad_accum").integer(), 4);
+  EXPECT_EQ(resolved("train_micro_batch_size_per_gpu = 3", "device_batch_size = 12")
+                .at("train")
+                .at("device_train_microbatch_size")
+                .integer(),
+            3);
+  EXPECT_EQ(resolved("train_micro_batch_size_per_gpu = 3", "", "grad_accum = 2")
+                .at("data")
+                .at("train")
+                .at("device_batch_size")
+                .integer(),
+            6);
+}
+
+TEST(DeepSpeed, BatchesThatDoNotMultiplyAreAnError) {
+  const Setting all =
+      resolved("train_batch_size = 96\ntrain_micro_batch_size_per_gpu = 16\ngradient_accumulation_steps = 3");
+  EXPECT_EQ(rule(all, 96, 2), "");
+  EXPECT_THAT(rule(all, 96, 1),
+              AllOf(StartsWith("test.toml:3: deepspeed.train_micro_batch_size_per_gpu = 16: "),
+                    HasSubstr("96 samples on each of 1 ranks; accumulation is train.grad_accum = 3")));
+  EXPECT_THAT(rule(resolved("train_batch_size = 96\ntrain_micro_batch_size_per_gpu = 36"), 96, 2),
+              HasSubstr("micro batch x accumulation x ranks must be the batch"));
+  EXPECT_THAT(rule(resolved("train_batch_size = 96\ngradient_accumulation_steps = 5"), 96, 2),
+              StartsWith("test.toml:3: deepspeed.gradient_accumulation_steps = 5: it does not divide"));
+  EXPECT_THAT(rule(all, 96, 5), AllOf(StartsWith("test.toml:2: deepspeed.train_batch_size = 96: "),
+                                      HasSubstr("no multiple of the number of ranks, 5")));
+}
+
+TEST(DeepSpeed, ContradictionsNameBoth) {
+  EXPECT_THAT(why("train_batch_size = 96", "batch_size = 97"),
+              AllOf(StartsWith("test.toml:2: deepspeed.train_batch_size = 96: "),
+                    HasSubstr("data.train.batch_size = 97 (test.toml:9) says otherwise")));
+  EXPECT_THAT(why("gradient_accumulation_steps = 2", "batch_size = 8", "grad_accum = 'auto'"),
+              HasSubstr("train.grad_accum = \"auto\""));
+  EXPECT_THAT(why("train_micro_batch_size_per_gpu = 2", "batch_size = 8", "grad_accum = 'auto'"),
+              HasSubstr("train.grad_accum = \"auto\""));
+  EXPECT_THAT(why("fp16 = {enabled = true}", "batch_size = 8", "precision = 'fp32'"),
+              AllOf(HasSubstr("deepspeed.fp16.enabled = true"), HasSubstr("train.precision = \"fp32\"")));
+  EXPECT_THAT(
+      why("bf16 = {enabled = false}", "batch_size = 8", "precision = 'amp_bf16'"),
+      AllOf(HasSubstr("deepspeed.bf16.enabled = false"), HasSubstr("train.precision = \"amp_bf16\"")));
+  EXPECT_THAT(why("fp16 = {enabled = true}\nbf16 = {enabled = true}", "batch_size = 8"),
+              AllOf(HasSubstr("deepspeed.fp16.enabled = true"), HasSubstr("deepspeed.bf16.enabled = true")));
+}
+
+TEST(DeepSpeed, AnyOtherKeyIsAnError) {
+  EXPECT_THAT(why("zero_optimization = {stage = 3}", "batch_size = 8"),
+              StartsWith("test.toml:2: [deepspeed.zero_optimization]: unknown key"));
+  EXPECT_THAT(why("fp16 = {enable = true}", "batch_size = 8"),
+              AllOf(HasSubstr("deepspeed.fp16.enable = true"), HasSubstr("did you mean enabled?")));
+  EXPECT_THAT(why("train_batch_size = 'auto'"), HasSubstr("expected an integer"));
+}
+
+TEST(DeepSpeed, HalfPrecisionIsTheRecipes) {
+  const auto train = [](const std::string& deepspeed) { return translated(deepspeed).at("train"); };
+  EXPECT_EQ(train("fp16 = {enabled = true}").at("precision").text(), "amp_fp16");
+  EXPECT_EQ(train("bf16 = {enabled = true}").at("precision").text(), "amp_bf16");
+  EXPECT_EQ(train("fp16 = {}").find("precision"), nullptr);
+  EXPECT_EQ(train("bf16 = {enabled = false}").find("precision"), nullptr);
+}
+
+TEST(DeepSpeed, TheScaleOfLossesIsTheRecipes) {
+  const auto scaled = [](const std::string& more) {
+    const Setting recipe = translated("fp16 = {enabled = true" + more + "}");
+    return recipe.find("precision") ? recipe.at("precision") : Setting(Setting::Table{}, "", {});
+  };
+  EXPECT_TRUE(scaled("").table().empty());
+  EXPECT_EQ(scaled(", initial_scale_power = 10").at("init_scale").number(), 1024.0);
+  const Setting fixed = scaled(", loss_scale = 128");
+  EXPECT_EQ(fixed.at("init_scale").number(), 128.0);
+  EXPECT_EQ(fixed.at("growth_factor").number(), 1.0);
+  EXPECT_EQ(fixed.at("backoff_factor").number(), 1.0);
+}
+
+TEST(DeepSpeed, AScaleWithoutAWordOnFp16IsAnError) {
+  for (const char* key : {"loss_scale", "initial_scale_power"}) {
+    const std::string scale = std::string(key) + " = 4";
+    EXPECT_THAT(why("fp16 = {" + scale + "}", "batch_size = 8"),
+                AllOf(StartsWith("test.toml:2: deepspeed.fp16." + std::string(key) + " = 4"),
+                      HasSubstr("fp16 is not enabled")));
+    const Setting off = resolved("fp16 = {enabled = false, " + scale + "}", "batch_size = 8");
+    EXPECT_EQ(off.at("train").at("precision").text(), "fp32") << key;
+  }
+}
+
+TEST(DeepSpeed, ItsScaleIsTakenWhereTheRecipeSaysNothingElse) {
+  const std::string fp16 = "fp16 = {enabled = true, initial_scale_power = 10}";
+  const Setting recipe = resolved(fp16, "batch_size = 8");
+  EXPECT_EQ(recipe.at("train").at("precision").text(), "amp_fp16");
+  EXPECT_EQ(recipe.at("precision").at("init_scale").number(), 1024.0);
+  EXPECT_EQ(resolve_recipe(parse_recipe(write_recipe(recipe), "/recipe.toml")).toml(), recipe.toml());
+  EXPECT_THAT(
+      why(fp16, "batch_size = 8", "[precision]\ninit_scale = 2"),
+      AllOf(HasSubstr("deepspeed.fp16.initial_scale_power = 10"), HasSubstr("precision.init_scale = 2")));
+}
+
+TEST(DeepSpeed, ClippingIsAnAlgorithmOfTheRecipe) {
+  EXPECT_TRUE(resolved("gradient_clipping = 0.0", "batch_size = 8").at("algorithms").array().empty());
+  const Setting recipe = resolved("gradient_clipping = 1.5", "batch_size = 8");
+  ASSERT_EQ(recipe.at("algorithms").array().size(), 1u);
+  const Setting& clipping = recipe.at("algorithms").array()[0];
+  EXPECT_EQ(clipping.at("kind").text(), "gradient_clipping");
+  EXPECT_EQ(clipping.at("clipping_type").text(), "norm");
+  EXPECT_EQ(clipping.at("clipping_threshold").number(), 1.5);
+  EXPECT_EQ(resolve_recipe(parse_recipe(write_recipe(recipe), "/recipe.toml")).toml(), recipe.toml());
+}
+
+TEST(DeepSpeed, WhatIsTheDefaultToIsAWordWhereItIsSaid) {
+  EXPECT_THAT(
+      why("gradient_clipping = 0.0", "batch_size = 8",
+          "[[algorithms]]\nkind = 'gradient_clipping'\nclipping_type = 'norm'\nclipping_threshold = 2"),
+      AllOf(HasSubstr("deepspeed.gradient_clipping = 0"), HasSubstr("algorithms.0.kind")));
+  EXPECT_THAT(
+      why("fp16 = {enabled = true, initial_scale_power = 16}", "batch_size = 8",
+          "[precision]\ninit_scale = 2"),
+      AllOf(HasSubstr("deepspeed.fp16.initial_scale_power = 16"), HasSubstr("precision.init_scale = 2")));
+}
+
+TEST(DeepSpeed, AccumulationIsAsComposersWordSaysOrIsRefused) {
+  EXPECT_THAT(
+      why("gradient_accumulation_steps = 4", "batch_size = 8", "device_train_microbatch_size = 'auto'"),
+      AllOf(HasSubstr("deepspeed.gradient_accumulation_steps = 4"),
+            HasSubstr("train.grad_accum = \"auto\"")));
+}
+
+TEST(DeepSpeed, ClippingMayNotContradictTheRecipes) {
+  const std::string clipping = "[[algorithms]]\nkind = 'gradient_clipping'\nclipping_type = ";
+  const std::string seconds[] = {clipping + "'norm'\nclipping_threshold = 2", clipping + "'value'\n"};
+  EXPECT_THAT(why("gradient_clipping = 1.5", "batch_size = 8", seconds[0]),
+              AllOf(StartsWith("test.toml:2: deepspeed.gradient_clipping = 1.5: "),
+                    HasSubstr("algorithms.0.clipping_threshold = 2")));
+  EXPECT_THAT(why("gradient_clipping = 1.5", "batch_size = 8", seconds[1]),
+              HasSubstr("algorithms.0.clipping_type = \"value\""));
+  const Setting same = resolved("gradient_clipping = 2", "batch_size = 8", seconds[0]);
+  EXPECT_EQ(same.at("algorithms").array().size(), 1u);
+}
+
+TEST(DeepSpeed, StepsPerPrintAreThoseOfProgress) {
+  EXPECT_EQ(resolved("steps_per_print = 10", "batch_size = 8").at("train").at("progress_interval").text(),
+            "10ba");
+}
+
+// What a run writes down is what it runs again.
+TEST(DeepSpeed, ResolvingTwiceChangesNothing) {
+  for (const char* text : {"train_batch_size = 96\ntrain_micro_batch_size_per_gpu = 16\nsteps_per_print = 5",
+                           "train_micro_batch_size_per_gpu = 16\ngradient_accumulation_steps = 3",
+                           "train_micro_batch_size_per_gpu = 16"}) {
+    const Setting once = resolved(text);
+    EXPECT_EQ(resolve_recipe(parse_recipe(write_recipe(once), "/recipe.toml")).toml(), once.toml()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,234 @@
+#include "job/job.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "data/readers/tensor_dataset.h"
+#include "io/hdf5/hdf5_writer.h"
+#include "tests/actors/sleeping_world.h"
+
+namespace tutti {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::string with_data(const std::string& model, const std::string& train, const std::string& eval) {
+  return "seed = 1\n[model]\n" + model + "\n[data.train]\nbatch_size = 2\n" + train + "\n[data.eval]\n" +
+         eval + "\n[optimizer]\nkind = 'sgd'\n[train]\nmax_duration = '1ba'\n";
+}
+
+class JobTest : public testing::Test {
+ protected:
+  std::string why_refused(const std::string& recipe) const {
+    JobOptions options;
+    options.run_dir = folder_.path("run");
+    return why_refused(recipe, options);
+  }
+  std::string why_refused(const std::string& recipe, const JobOptions& options) const {
+    try {
+      make_job(recipe_of(recipe), options);
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "it was taken";
+  }
+  std::string hdf5(const std::string& name, const std::vector<Hdf5Array>& arrays) const {
+    PosixDisk disk;
+    write_hdf5(disk, folder_.path(name), arrays);
+    return "kind = 'hdf5'\npath = '" + (folder_.path(name)) + "'";
+  }
+
+  Scratch folder_;
+};
+
+constexpr const char* kMlp = "kind = 'mlp'\nhidden = [4]";
+constexpr const char* kPoints = "kind = 'synthetic'\nshape = [12]";
+
+TEST_F(JobTest, EvaluationDataOfAnotherShapeIsRefused) {
+  EXPECT_EQ(why_refused(with_data(kMlp, kPoints, kPoints)), "it was taken");
+  EXPECT_THAT(why_refused(with_data(kMlp, kPoints, "kind = 'synthetic'\nshape = [3, 4]")),
+              AllOf(StartsWith("test.toml:11: data.eval.shape = [3, 4]: "), HasSubstr("float32 [12]"),
+                    HasSubstr("here it is float32 [3, 4]")));
+  const std::string gpt = "kind = 'gpt'\nn_positions = 8";
+  const std::string words = "kind = 'synthetic'\ntargets = 'sequence'\nshape = ";
+  EXPECT_THAT(why_refused(with_data(gpt, words + "[8]", words + "[7]")),
+              HasSubstr("data.eval.shape = [7]: expected samples as in [data.train]"));
+}
+
+TEST_F(JobTest, ATimeInTokensOfAModelThatCountsNoneIsRefused) {
+  const auto with_times = [](const std::string& recipe, const std::string& duration) {
+    return recipe.substr(0, recipe.find("'1ba'")) + "'" + duration + "'\n";
+  };
+  const std::string points = with_data(kMlp, kPoints, kPoints);
+  EXPECT_THAT(
+      why_refused(with_times(points, "7tok")),
+      AllOf(StartsWith("test.toml:15: train.max_duration = \"7tok\": "), HasSubstr("mlp counts no tokens")));
+  EXPECT_EQ(why_refused(with_times(points, "0tok")), "it was taken");
+  EXPECT_THAT(why_refused(points + "[scheduler]\nkind = 'linear'\nt_max = '50tok'\n"),
+              HasSubstr("scheduler.t_max"));
+  EXPECT_THAT(why_refused(points + "[[callbacks]]\nkind = 'activation_monitor'\ninterval = '9tok'\n"),
+              HasSubstr("callbacks.0.interval"));
+  EXPECT_THAT(why_refused(points + "[[loggers]]\nkind = 'console'\nlog_interval = '9tok'\n"),
+              HasSubstr("loggers.0.log_interval"));
+  const std::string words = "kind = 'synthetic'\ntargets = 'sequence'\nshape = [8]";
+  EXPECT_EQ(why_refused(with_times(with_data("kind = 'gpt'\nn_positions = 8", words, words), "7tok")),
+            "it was taken");
+}
+
+TEST_F(JobTest, WhatAProgramBringsIsOfAllRanks) {
+  JobOptions options;
+  options.run_dir = folder_.path("run");
+  const TensorTree::Children points = {{"input", at::zeros({24, 12})},
+                                       {"target", at::zeros({24}, at::kLong)}};
+  options.brought.data = {{"train", std::make_shared<TensorDataset>(points, 10)}};
+  EXPECT_EQ(why_refused(with_data(kMlp, "kind = 'program'", kPoints), options), "it was taken");
+  EXPECT_THAT(why_refused(with_data(kMlp, "kind = 'program'\nsampling = 'own'", kPoints), options),
+              HasSubstr("data.train.sampling = \"own\": each rank's own data are files"));
+}
+
+TEST_F(JobTest, ARunNameIsThatOfAFolderBelowRuns) {
+  JobOptions options;
+  options.makes_folders = false;
+  const std::string recipe = with_data(kMlp, kPoints, kPoints);
+  for (const std::string name : {"", ".", "..", "a/../..", "../other"})
+    EXPECT_THAT(why_refused("run_name = '" + name + "'\n" + recipe, options),
+                HasSubstr("run_name = \"" + name + "\": expected the name of a folder below runs/"));
+  for (const std::string name : {"a", "a/b", "..a", "a b"})
+    EXPECT_EQ(why_refused("run_name = '" + name + "'\n" + recipe, options), "it was taken") << name;
+  options.run_dir = folder_.path("run");
+  EXPECT_EQ(why_refused("run_name = '..'\n" + recipe, options), "it was taken");
+}
+
+TEST_F(JobTest, AFolderWhoseNameIsNotUtf8IsRefused) {
+  JobOptions options;
+  options.run_dir = folder_.path("a\xff");
+  EXPECT_THAT(why_refused(with_data(kMlp, kPoints, kPoints), options),
+              AllOf(StartsWith("command line: --run-dir = "), HasSubstr("expected a path in UTF-8")));
+}
+
+TEST_F(JobTest, EvaluationDataOfAnotherDtypeIsRefused) {
+  const at::Tensor labels = at::arange(4, at::kLong);
+  const std::string bytes =
+      hdf5("bytes.h5", {hdf5_array("input", at::ones({4, 12}, at::kByte)), hdf5_array("target", labels)});
+  EXPECT_THAT(why_refused(with_data(kMlp, kPoints, bytes)),
+              AllOf(StartsWith("test.toml:11: data.eval.path = "), HasSubstr("here it is uint8 [12]")));
+  EXPECT_THAT(why_refused(with_data(kMlp, kPoints, hdf5("half.h5", {hdf5_array("target", labels)}))),
+              HasSubstr("there is no 'input' in it"));
+}
+
+TEST_F(JobTest, EvaluationTokensMayBeNewButInTheVocabulary) {
+  const auto tokens = [&](const std::string& name, int64_t largest) {
+    const at::Tensor all = at::full({4, 8}, largest, at::kLong);
+    return hdf5(name, {hdf5_array("input", all), hdf5_array("target", all)});
+  };
+  const std::string gpt = "kind = 'gpt'\nn_positions = 8\nvocab_size = 50\nn_embd = 8\nn_head = 1";
+  EXPECT_EQ(why_refused(with_data(gpt, tokens("a.h5", 40), tokens("b.h5", 49))), "it was taken");
+  EXPECT_THAT(why_refused(with_data(gpt, tokens("a.h5", 40), tokens("c.h5", 50))),
+              AllOf(HasSubstr("data.eval.path = "), HasSubstr("model.vocab_size = 50"),
+                    HasSubstr("tokens up to 50")));
+}
+
+TEST_F(JobTest, EvaluationLabelsBeyondTheTrainedOnesNeedClassesInTheRecipe) {
+  const std::string more = std::string(kPoints) + "\nclasses = 12";
+  EXPECT_THAT(why_refused(with_data(kMlp, kPoints, more)), HasSubstr("its labels reach 11"));
+  EXPECT_EQ(why_refused(with_data(std::string(kMlp) + "\nnum_classes = 12", kPoints, more)), "it was taken");
+}
+
+TEST_F(JobTest, AModelThatMemoryCannotHoldIsRefused) {
+  EXPECT_THAT(
+      why_refused(with_data("kind = 'mlp'\nhidden = [1000000000, 1000000]", kPoints, kPoints)),
+      AllOf(StartsWith("test.toml:2: [model]: its parameters and gradients need "), HasSubstr(" GB")));
+  EXPECT_THAT(why_refused(with_data("kind = 'gpt'\nn_embd = 1000000000\nn_positions = 1000000000",
+                                    "kind = 'synthetic'\ntargets = 'sequence'\nshape = [8]",
+                                    "kind = 'synthetic'\ntargets = 'sequence'\nshape = [8]")),
+              AllOf(StartsWith("test.toml:2: [model]: "), Not(HasSubstr("\n"))));
+}
+
+std::string logging_to(const std::string& kind, const std::string& more = "") {
+  return "[[loggers]]\nkind = '" + kind + "'\n" + more;
+}
+
+TEST_F(JobTest, ALoggerOrCallbackMayNotWriteWhereTheRunDoes) {
+  const std::string recipe = with_data(kMlp, kPoints, kPoints);
+  const auto named = [](const std::string& name) { return "filename = '" + name + "'\n"; };
+  for (const std::string& name :
+       {std::string("metrics.jsonl"), std::string("./metrics.jsonl"), std::string("log/../recipe.toml"),
+        std::string("metrics.jsonl.new"), std::string("metrics.earlier.jsonl"), std::string("log/rank-0.log"),
+        std::string("checkpoints/latest"), std::string("journal/x"), std::string("checkpoints"),
+        std::string(".lock"), std::string("stop"), std::string("."), folder_.path("run/recipe.toml"),
+        folder_.path("run")})
+    EXPECT_THAT(why_refused(recipe + logging_to("jsonl", named(name))),
+                AllOf(StartsWith("test.toml:18: loggers.0.filename = \"" + name + "\": expected "),
+                      HasSubstr("the run's own")))
+        << name;
+  EXPECT_THAT(why_refused("run_name = 'metrics'\n" + recipe + logging_to("csv", named("{run_name}.jsonl"))),
+              HasSubstr("metrics.jsonl is the run's own"));
+  EXPECT_THAT(why_refused(recipe + logging_to("tensorboard", "log_dir = 'log'\n")),
+              HasSubstr("loggers.0.log_dir = \"log\": expected another name"));
+  EXPECT_THAT(
+      why_refused(recipe + "[[callbacks]]\nkind = 'export_for_inference'\nsave_path = 'recipe.toml'\n"),
+      StartsWith("test.toml:18: callbacks.0.save_path = \"recipe.toml\": expected another name"));
+  EXPECT_THAT(why_refused(recipe + "[[callbacks]]\nkind = 'oom_observer'\nfolder = 'checkpoints'\n"),
+              HasSubstr("callbacks.0.filename = "));
+}
+
+TEST_F(JobTest, NoTwoLoggersOrCallbacksMayWriteTheSameFile) {
+  const std::string recipe = with_data(kMlp, kPoints, kPoints), csv = logging_to("csv");
+  EXPECT_THAT(why_refused(recipe + csv + csv),
+              AllOf(HasSubstr(": loggers.1.filename = \"metrics-rank{rank}.csv\": loggers.0.filename = "),
+                    HasSubstr(" writes there too")));
+  EXPECT_EQ(why_refused(recipe + csv + logging_to("csv", "filename = 'more.csv'\n")), "it was taken");
+  EXPECT_THAT(why_refused(recipe + csv + logging_to("file", "filename = 'metrics-rank0.csv'\n")),
+              HasSubstr("writes there too"));
+  EXPECT_THAT(why_refused(recipe + csv + logging_to("file", "filename = 'metrics-rank0.csv/x'\n")),
+              HasSubstr("writes there too"));
+  EXPECT_THAT(why_refused(recipe + logging_to("tensorboard") + logging_to("tensorboard")),
+              HasSubstr("loggers.0.log_dir = \"tensorboard\""));
+  const std::string save = "[[callbacks]]\nkind = 'export_for_inference'\nsave_path = 'out/{batch}'\n";
+  EXPECT_THAT(why_refused(recipe + save + save), HasSubstr("callbacks.0.save_path = "));
+  EXPECT_EQ(why_refused(recipe + save + csv), "it was taken");
+}
+
+TEST_F(JobTest, ALoggersFileHasNoOtherPlaceholders) {
+  const std::string recipe = with_data(kMlp, kPoints, kPoints);
+  EXPECT_THAT(why_refused(recipe + logging_to("csv", "filename = 'y{epoch}.csv'\n")),
+              StartsWith("test.toml:18: loggers.0.filename = \"y{epoch}.csv\": unknown placeholder {epoch}; "
+                         "there are {run_name}, {rank}"));
+  EXPECT_THAT(why_refused(recipe + logging_to("tensorboard", "log_dir = '{runname}'\n")),
+              AllOf(StartsWith("test.toml:18: loggers.0.log_dir = \"{runname}\": "),
+                    HasSubstr("did you mean {run_name}?")));
+  EXPECT_EQ(why_refused(recipe + logging_to("csv", "filename = '{run_name}-{rank}.csv'\n")), "it was taken");
+}
+
+TEST_F(JobTest, ALogIsNoPipeAndNoInput) {
+  const std::string recipe = with_data(kMlp, kPoints, kPoints);
+  EXPECT_THAT(why_refused(recipe + logging_to("csv", "filename = '/dev/null'\n")),
+              HasSubstr("loggers.0.filename = \"/dev/null\": expected a file; /dev/null is a "));
+  const std::string labels = hdf5(
+      "data.h5", {hdf5_array("input", at::ones({4, 12})), hdf5_array("target", at::arange(4, at::kLong))});
+  EXPECT_THAT(why_refused(with_data(kMlp, labels, kPoints) +
+                          logging_to("csv", "filename = '" + folder_.path("data.h5") + "'\n")),
+              HasSubstr("data.train.path is read from there"));
+  EXPECT_EQ(
+      why_refused(recipe + "[checkpoint]\nsave_folder = '" + folder_.path("run") + "'\n" + logging_to("csv")),
+      "it was taken");
+}
+
+TEST_F(JobTest, AFolderThatCannotBeMadeIsBlamedOnTheKeyThatNamesIt) {
+  PosixDisk().open(folder_.path("file"), true)->close();
+  JobOptions options;
+  options.run_dir = folder_.path("file/run");
+  const std::string recipe = with_data(kMlp, kPoints, kPoints);
+  EXPECT_THAT(why_refused(recipe, options),
+              AllOf(StartsWith("command line: --run-dir = "), HasSubstr("file/run: cannot create: ")));
+  options.makes_folders = false;
+  EXPECT_EQ(why_refused(recipe, options), "it was taken");
+  EXPECT_THAT(why_refused(recipe + "[checkpoint]\nsave_folder = '" + (folder_.path("file/of")) + "'\n"),
+              HasSubstr("checkpoint.save_folder = "));
+}
+
+}  // namespace
+}  // namespace tutti

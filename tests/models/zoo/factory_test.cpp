@@ -1,0 +1,117 @@
+#include "models/zoo/factory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "models/zoo/gpt.h"
+#include "tests/recipe/section.h"
+
+namespace tutti {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+constexpr std::monostate kNone;
+
+Setting mlp(Setting::Value in_features, Setting::Value num_classes) {
+  return section_with({{"kind", std::string("mlp")},
+                       {"hidden", list_value({int64_t{7}})},
+                       {"in_features", std::move(in_features)},
+                       {"num_classes", std::move(num_classes)},
+                       {"activation", std::string("relu")}});
+}
+
+Setting gpt(int64_t n_positions, int64_t n_head) {
+  return section_with({{"kind", std::string("gpt")},
+                       {"vocab_size", int64_t{256}},
+                       {"n_positions", n_positions},
+                       {"n_embd", int64_t{32}},
+                       {"n_layer", int64_t{1}},
+                       {"n_head", n_head},
+                       {"dropout", 0.0}});
+}
+
+const SampleSpec kImages{.shapes = {{"input", {1, 8, 8}}, {"target", {}}}, .classes = 10};
+const SampleSpec kText{.shapes = {{"input", {64}}, {"target", {64}}}, .classes = 256};
+
+TEST(Factory, TakesWhatTheRecipeLeavesOutFromTheData) {
+  const auto model = make_model(mlp(kNone, kNone), kImages);
+  const auto all = parameters(*model);
+  EXPECT_EQ(all.front().parameter->tensor.size(1), 64);
+  EXPECT_EQ(all.back().parameter->tensor.size(0), 10);
+}
+
+TEST(Factory, MoreClassesThanTheDataHasAreFine) {
+  EXPECT_EQ(parameters(*make_model(mlp(kNone, int64_t{12}), kImages)).back().parameter->tensor.size(0), 12);
+}
+
+TEST(Factory, DisagreementWithTheDataNamesKeyAndBothValues) {
+  EXPECT_THAT([] { make_model(mlp(int64_t{65}, kNone), kImages); },
+              ThrowsMessage<UserError>(AllOf(HasSubstr("in_features = 65"), HasSubstr("64"))));
+  EXPECT_THAT([] { make_model(mlp(kNone, int64_t{9}), kImages); },
+              ThrowsMessage<UserError>(AllOf(HasSubstr("num_classes = 9"), HasSubstr("up to 9"))));
+  EXPECT_THAT([] { make_model(gpt(32, 4), kText); },
+              ThrowsMessage<UserError>(AllOf(HasSubstr("n_positions = 32"), HasSubstr("64 tokens"))));
+}
+
+TEST(Factory, HeadsMustDivideTheWidth) {
+  EXPECT_THAT([] { make_model(gpt(64, 5), kText); }, ThrowsMessage<UserError>(HasSubstr("n_head = 5")));
+}
+
+TEST(Factory, GptRefusesImages) {
+  EXPECT_THAT([] { make_model(gpt(64, 4), kImages); }, ThrowsMessage<UserError>(HasSubstr("[1, 8, 8]")));
+}
+
+SampleSpec with(SampleSpec spec, const std::string& array, const Shape& shape, at::ScalarType dtype) {
+  spec.shapes[array] = shape;
+  spec.dtypes[array] = dtype;
+  return spec;
+}
+
+TEST(Factory, ClassifiersReadFloat32AndAClassIndex) {
+  const auto refuses = [](const SampleSpec& spec, const std::string& what) {
+    EXPECT_THAT([&] { make_model(mlp(kNone, kNone), spec); },
+                ThrowsMessage<UserError>(AllOf(HasSubstr("kind = \"mlp\""), HasSubstr(what))));
+  };
+  EXPECT_NO_THROW(make_model(mlp(kNone, kNone), with(kImages, "input", {4}, at::kFloat)));
+  refuses(with(kImages, "input", {28, 28}, at::kByte),
+          "expected 'input' as float32; the data's is uint8 [28, 28]");
+  refuses(with(kImages, "input", {4}, at::kLong), "int64 [4]");
+  refuses(with(kImages, "input", {}, at::kFloat), "float32 number");
+  refuses(with(kImages, "input", {3, 0}, at::kFloat), "float32 [3, 0]");
+  refuses(with(kImages, "input", {int64_t{1} << 40, int64_t{1} << 40}, at::kFloat), "too large");
+  refuses(with(kImages, "target", {}, at::kFloat),
+          "expected 'target' as a class index (an integer) a sample; the data's is float32 number "
+          "a sample");
+  refuses(with(kImages, "target", {10}, at::kLong), "int64 [10]");
+  refuses(with(kImages, "target", {0}, at::kLong), "int64 [0]");
+  refuses({.shapes = {{"input", {4}}}, .classes = 10}, "no array 'target'");
+}
+
+TEST(Factory, GptReadsTokensAndAsManyTargets) {
+  const auto refuses = [](const SampleSpec& spec, const std::string& what) {
+    EXPECT_THAT([&] { make_model(gpt(64, 4), spec); },
+                ThrowsMessage<UserError>(AllOf(HasSubstr("kind = \"gpt\""), HasSubstr(what))));
+  };
+  EXPECT_NO_THROW(make_model(gpt(64, 4), with(kText, "input", {64}, at::kLong)));
+  refuses(with(kText, "input", {64}, at::kFloat),
+          "expected 'input' as a sequence of int64 tokens; the data's is float32 [64] a sample");
+  refuses(with(kText, "input", {64}, at::kByte), "uint8 [64]");
+  refuses(with(kText, "target", {}, at::kLong), "expected 'target' as int64 tokens [64]");
+  refuses(with(kText, "target", {64}, at::kFloat), "float32 [64]");
+}
+
+TEST(Factory, TokensBeyondTheVocabularyAreRefused) {
+  SampleSpec spec = kText;
+  spec.classes = 257;
+  EXPECT_THAT([&] { make_model(gpt(64, 4), spec); },
+              ThrowsMessage<UserError>(AllOf(HasSubstr("vocab_size = 256"), HasSubstr("tokens up to 256"))));
+}
+
+TEST(Factory, DataWithoutAnInputIsNamed) {
+  EXPECT_THAT([] { make_model(mlp(kNone, kNone), {}); }, ThrowsMessage<UserError>(HasSubstr("'input'")));
+}
+
+}  // namespace
+}  // namespace tutti

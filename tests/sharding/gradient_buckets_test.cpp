@@ -1,0 +1,123 @@
+#include "sharding/gradient_buckets.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+namespace tutti {
+namespace {
+
+class Conv final : public Layer {
+ public:
+  Conv() : weight_(add_parameter("weight", {4, 3, 3, 3}, {})), unused_(add_parameter("unused", {5}, {})) {
+    weight_.tensor = at::randn({4, 3, 3, 3}).contiguous(at::MemoryFormat::ChannelsLast);
+    unused_.tensor = at::randn({5});
+    for (Parameter* p : {&weight_, &unused_}) p->tensor.set_requires_grad(true);
+  }
+  TensorTree forward(const TensorTree& input) override { return at::conv2d(input.tensor(), weight_.tensor); }
+  const char* kind() const override { return "Conv"; }
+  at::Tensor weight() const { return weight_.tensor; }
+
+ private:
+  Parameter& weight_;
+  Parameter& unused_;
+};
+
+class GradientBucketsTest : public testing::Test {
+ protected:
+  void bind() {
+    std::vector<at::Tensor> memory;
+    for (const auto& bucket : buckets_.plan().buckets)
+      memory.push_back(at::full({bucket.bytes}, 0x55, at::kByte));  // not zero: nobody may count on it
+    buckets_.bind(memory);
+  }
+  void backward(const at::Tensor& input) { conv_.forward(input).tensor().square().sum().backward(); }
+  at::Tensor reference(const at::Tensor& input) const {
+    const at::Tensor weight = conv_.weight().detach().clone().set_requires_grad(true);
+    at::conv2d(input, weight).square().sum().backward();
+    return weight.grad();
+  }
+
+  Conv conv_;
+  std::vector<int> full_;
+  GradientBuckets buckets_{parameters(conv_), 64, [this](int bucket) { full_.push_back(bucket); }};
+  at::Tensor first_ = at::randn({2, 3, 8, 8}), second_ = at::randn({2, 3, 8, 8});
+};
+
+TEST_F(GradientBucketsTest, ChannelsLastGradientHasItsParametersStrides) {
+  bind();
+  buckets_.begin_step();
+  buckets_.begin_last_microbatch();
+  backward(first_);
+  buckets_.end_step();
+  EXPECT_EQ(buckets_.gradients()[0].strides(), conv_.weight().strides());
+  EXPECT_TRUE(at::allclose(buckets_.gradients()[0], reference(first_)));
+}
+
+TEST_F(GradientBucketsTest, MicrobatchesAdd) {
+  bind();
+  buckets_.begin_step();
+  backward(first_);
+  EXPECT_TRUE(full_.empty()) << "reported before the last microbatch";
+  buckets_.begin_last_microbatch();
+  backward(second_);
+  buckets_.end_step();
+  EXPECT_TRUE(at::allclose(buckets_.gradients()[0], reference(first_) + reference(second_), 1e-5, 1e-5));
+}
+
+TEST_F(GradientBucketsTest, UnusedParameterCountsAsZero) {
+  bind();
+  for (int step = 0; step < 2; ++step) {
+    buckets_.begin_step();
+    buckets_.begin_last_microbatch();
+    backward(first_);
+    buckets_.end_step();
+    EXPECT_TRUE(at::equal(buckets_.gradients()[1], at::zeros({5})));
+    EXPECT_EQ(buckets_.unused(), 1);
+    EXPECT_TRUE(buckets_.used().equal(at::tensor({1.0, 0.0}, at::kDouble)));
+  }
+}
+
+TEST_F(GradientBucketsTest, WhatIsNotTrainedIsNotWaitedFor) {
+  for (const auto& one : parameters(conv_))
+    if (one.name == "unused") one.parameter->tensor.set_requires_grad(false);
+  bind();
+  buckets_.begin_step();
+  buckets_.begin_last_microbatch();
+  backward(first_);
+  buckets_.end_step();
+  EXPECT_EQ(buckets_.unused(), 0);
+}
+
+TEST_F(GradientBucketsTest, EveryBucketIsReportedOnceAStep) {
+  bind();
+  buckets_.begin_step();
+  buckets_.begin_last_microbatch();
+  backward(first_);
+  EXPECT_EQ(full_, (std::vector<int>{1})) << "the used one leaves during backward";
+  buckets_.end_step();
+  EXPECT_EQ(full_, (std::vector<int>{1, 0}));
+}
+
+TEST_F(GradientBucketsTest, StepWithoutABatchIsAllZeros) {
+  bind();
+  buckets_.begin_step();
+  buckets_.end_step();
+  for (const auto& gradient : buckets_.gradients()) EXPECT_EQ(gradient.abs().sum().item<float>(), 0.0f);
+  EXPECT_EQ(full_.size(), 2u);
+}
+
+TEST_F(GradientBucketsTest, AbandonedStepReportsTheRestAndLeavesAloneWhatItHas) {
+  bind();
+  buckets_.begin_step();
+  buckets_.begin_last_microbatch();
+  backward(first_);
+  const at::Tensor reported = buckets_.gradients()[0].clone();
+  buckets_.abandon_step();
+  EXPECT_EQ(full_, (std::vector<int>{1, 0}));
+  EXPECT_TRUE(at::equal(buckets_.gradients()[0], reported));
+  EXPECT_TRUE(at::equal(buckets_.gradients()[1], at::zeros({5})));
+  EXPECT_FALSE(conv_.weight().grad().defined());
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,208 @@
+#include "sim/environment/sim_disk.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "runtime/error.h"
+#include "tests/io/checkpoint/sample_checkpoint.h"
+#include "tests/runtime/scratch.h"
+
+namespace tutti {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr const char* kFolder = "/simulated/run";
+
+std::span<const std::byte> bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
+std::string text(const std::vector<std::byte>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+class SimDiskTest : public testing::Test {
+ protected:
+  SimDiskTest() { view->make_folders(kFolder); }
+
+  static std::string path(const std::string& name) { return std::string(kFolder) + "/" + name; }
+
+  void write(const std::string& name, const std::string& content, bool sync) {
+    const auto file = view->open(path(name), true);
+    file->append(bytes(content));
+    if (sync) file->sync();
+  }
+
+  // Everything that is found of the file over many power losses now; "-" when it is not there.
+  std::set<std::string> survivors(const std::string& name) const {
+    std::set<std::string> found;
+    for (uint64_t seed = 0; seed < 300; ++seed) {
+      const auto after = disk.after_power_loss(Draw(seed, "power"));
+      const auto seen = after->view(0);
+      found.insert(seen->exists(path(name)) ? text(seen->read(path(name))) : "-");
+    }
+    return found;
+  }
+
+  SimDisk disk;
+  std::unique_ptr<Disk> view = disk.view(0);
+};
+
+TEST_F(SimDiskTest, ReadsWhatWasWrittenAndNothingReachesTheRealDisk) {
+  write("a", "one two", false);
+  const auto file = view->open(path("a"), false);
+  file->append(bytes("!"));
+  file->write_at(0, bytes("ONE"));
+  EXPECT_EQ(text(view->read(path("a"))), "ONE two!");
+  EXPECT_THAT(view->list(kFolder), ElementsAre("a"));
+  EXPECT_FALSE(PosixDisk().exists("/simulated"));
+}
+
+TEST_F(SimDiskTest, WhatItDoesNotHoldIsReadFromTheRealDisk) {
+  const Scratch real;
+  write_text(real.path("data"), "samples");
+  EXPECT_EQ(text(view->read(real.path("data"))), "samples");
+  EXPECT_THROW(view->open(real.path("data"), false), OperatingError);
+  EXPECT_EQ(read_text(real.path("data")), "samples");
+}
+
+TEST_F(SimDiskTest, PathsGoThroughLinks) {
+  view->make_folders(path("ep1"));
+  write("ep1/manifest", "m", false);
+  view->symlink("ep1", path("latest"));
+  EXPECT_EQ(text(view->read(path("latest/manifest"))), "m");
+  view->make_folders(path("ep2"));
+  view->symlink("ep2", path("latest"));
+  EXPECT_FALSE(view->exists(path("latest/manifest")));
+  view->remove_all(path("latest"));
+  EXPECT_TRUE(view->exists(path("ep2")));
+}
+
+TEST_F(SimDiskTest, AFolderMovesWithItsFiles) {
+  view->make_folders(path("old/below"));
+  write("old/below/a", "1", false);
+  view->rename(path("old"), path("new"));
+  EXPECT_EQ(text(view->read(path("new/below/a"))), "1");
+  EXPECT_FALSE(view->exists(path("old")));
+  EXPECT_THROW(view->rename(path("nothing"), path("b")), OperatingError);
+  view->make_folders(path("other"));
+  EXPECT_THROW(view->rename(path("other"), path("new")), OperatingError) << "it is not empty";
+}
+
+TEST_F(SimDiskTest, WhatIsSyncedSurvivesAPowerLoss) {
+  write("a", "content", true);
+  view->sync_folder(kFolder);
+  EXPECT_THAT(survivors("a"), ElementsAre("content"));
+}
+
+TEST_F(SimDiskTest, BytesThatAreNotSyncedAreKeptTornOrLost) {
+  write("a", "", true);
+  view->sync_folder(kFolder);
+  view->open(path("a"), false)->append(bytes("ab"));
+  EXPECT_THAT(survivors("a"), ElementsAre("", "a", "ab"));
+}
+
+TEST_F(SimDiskTest, ANameThatIsNotSyncedMayBeLost) {
+  write("a", "content", true);
+  EXPECT_THAT(survivors("a"), ElementsAre("-", "content"));
+}
+
+TEST_F(SimDiskTest, ARenameHappensAsAWholeOrNotAtAll) {
+  write("a", "old", true);
+  write("a.new", "new", true);
+  view->sync_folder(kFolder);
+  view->rename(path("a.new"), path("a"));
+  EXPECT_THAT(survivors("a"), ElementsAre("new", "old"));
+  view->sync_folder(kFolder);
+  EXPECT_THAT(survivors("a"), ElementsAre("new"));
+  EXPECT_THAT(survivors("a.new"), ElementsAre("-"));
+}
+
+TEST_F(SimDiskTest, AfterAPowerLossNothingMoreIsLost) {
+  write("a", "content", false);
+  disk.lose_power(Draw(1, "power"));
+  EXPECT_EQ(survivors("a").size(), 1u);
+}
+
+TEST_F(SimDiskTest, LocksEndWithTheirHolder) {
+  const auto other = disk.view(1);
+  auto held = view->lock(path(".lock"), "me");
+  ASSERT_TRUE(held);
+  EXPECT_FALSE(other->lock(path(".lock"), "other"));
+  EXPECT_FALSE(view->lock(path(".lock"), "me again"));
+  disk.release_locks(0);
+  const auto theirs = other->lock(path(".lock"), "other");
+  EXPECT_TRUE(theirs);
+  held.reset();
+  EXPECT_FALSE(view->lock(path(".lock"), "me")) << "letting go of a lost lock freed the other's";
+  EXPECT_EQ(text(view->read(path(".lock"))), "other");
+}
+
+TEST_F(SimDiskTest, WritesFailLandInPartOrNotAtAllAsToldTo) {
+  SimDisk::Fate fate = SimDisk::Fate::kDone;
+  const auto bad = disk.view(1, [&](const SimDisk::Call& call) {
+    return std::string(call.what) == "write" ? fate : SimDisk::Fate::kDone;
+  });
+  const auto file = bad->open(path("a"), true);
+  const auto append = [&](SimDisk::Fate what) {
+    fate = what;
+    file->append(bytes("ab"));
+  };
+  EXPECT_THAT(message_of<OperatingError>([&] { append(SimDisk::Fate::kFull); }), HasSubstr("No space left"));
+  EXPECT_THAT(message_of<OperatingError>([&] { append(SimDisk::Fate::kFails); }),
+              HasSubstr("Input/output error"));
+  append(SimDisk::Fate::kDone);
+  EXPECT_FALSE(disk.damaged(kFolder));
+  append(SimDisk::Fate::kTorn);
+  append(SimDisk::Fate::kLost);
+  EXPECT_EQ(text(bad->read(path("a"))), std::string("aba\0\0\0", 6));
+  EXPECT_TRUE(disk.damaged(kFolder));
+}
+
+TEST_F(SimDiskTest, AWriteOfZerosThatIsLostIsMissedByNobody) {
+  SimDisk::Fate fate = SimDisk::Fate::kDone;
+  const auto bad = disk.view(1, [&](const SimDisk::Call&) { return fate; });
+  const auto file = bad->open(path("a"), true);
+  const std::string half("ab\0\0", 4), nothing(4, '\0');
+  const auto append = [&](SimDisk::Fate what, const std::string& content) {
+    fate = what;
+    file->append(bytes(content));
+  };
+  append(SimDisk::Fate::kLost, nothing);
+  append(SimDisk::Fate::kTorn, half);
+  append(SimDisk::Fate::kLost, "");
+  EXPECT_FALSE(disk.damaged(kFolder));
+  EXPECT_EQ(text(bad->read(path("a"))), nothing + half);
+  append(SimDisk::Fate::kLost, half);
+  EXPECT_TRUE(disk.damaged(kFolder));
+  EXPECT_FALSE(SimDisk::matters(SimDisk::Fate::kTorn, bytes(half)));
+  EXPECT_TRUE(SimDisk::matters(SimDisk::Fate::kLost, bytes(half)));
+  EXPECT_TRUE(SimDisk::matters(SimDisk::Fate::kFull, bytes(nothing))) << "it is told";
+}
+
+TEST_F(SimDiskTest, AProcessMayEndBetweenTheRemovalOfTwoNames) {
+  view->make_folders(path("ep1"));
+  write("ep1/a", "1", true);
+  write("ep1/b", "2", true);
+  int left = 1;
+  const auto dying = disk.view(1, [&](const SimDisk::Call&) -> SimDisk::Fate {
+    if (left-- == 0) throw std::runtime_error("killed");
+    return SimDisk::Fate::kDone;
+  });
+  EXPECT_THROW(dying->remove_all(path("ep1")), std::runtime_error);
+  EXPECT_THAT(view->list(path("ep1")), ElementsAre("b"));
+}
+
+TEST_F(SimDiskTest, APublishedCheckpointSurvivesAnyPowerLoss) {
+  const std::string checkpoints = path("checkpoints");
+  view->make_folders(checkpoints);
+  write_checkpoint(*view, checkpoints + "/ep0-ba1", sample_tensors(), 2);
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    const auto after = disk.after_power_loss(Draw(seed, "power"));
+    EXPECT_NO_THROW(read_checkpoint(*after->view(0), checkpoints + "/ep0-ba1"));
+  }
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,61 @@
+#include "sim/faults/scarce_memory.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
+#include <gtest/gtest.h>
+
+#include "tensors/meter.h"
+
+namespace tutti {
+namespace {
+
+constexpr int kSlot = 7;
+
+class ScarceMemoryTest : public testing::Test {
+ protected:
+  ScarceMemoryTest() { Meter::install(); }
+  ~ScarceMemoryTest() override { Meter::fail_at(kSlot, {}); }
+
+  // How many of so many allocations are had until one fails.
+  static int had(int wanted) {
+    const MemoryScope scope(kSlot);
+    int had = 0;
+    try {
+      for (; had < wanted; ++had) at::empty({4});
+    } catch (const c10::OutOfMemoryError&) {
+    }
+    return had;
+  }
+
+  ScarceMemory memory_{kSlot};
+};
+
+TEST_F(ScarceMemoryTest, FailsInItsPhaseOverAsManyMicrobatchesAsItTakes) {
+  memory_.fail(ScarceMemory::kBackward, 5, "this one");
+  for (const int ends : {3, 1}) {
+    memory_.enter(ScarceMemory::kForward);
+    EXPECT_EQ(had(10), 10);
+    memory_.enter(ScarceMemory::kBackward);
+    EXPECT_EQ(had(3), ends);
+  }
+  EXPECT_EQ(memory_.failed(), std::vector<std::string>{"this one"});
+  EXPECT_TRUE(memory_.failed().empty());
+  EXPECT_EQ(had(10), 10);
+}
+
+TEST_F(ScarceMemoryTest, SeveralFailuresDoNotTakeEachOthersPlace) {
+  memory_.enter(ScarceMemory::kForward);
+  for (int i = 0; i < 3; ++i) memory_.fail(ScarceMemory::kForward, 1);
+  memory_.fail(ScarceMemory::kBackward, 1);
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    memory_.enter(ScarceMemory::kForward);
+    EXPECT_EQ(had(10), 0);
+    EXPECT_EQ(memory_.failed().size(), 1u);
+  }
+  EXPECT_EQ(had(10), 10);
+  memory_.enter(ScarceMemory::kBackward);
+  EXPECT_EQ(had(10), 0);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,385 @@
+#include "sim/invariants/invariants.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "io/checkpoint/run_state.h"
+#include "recipe/toml_reader.h"
+#include "sim/simulate/simulation.h"
+#include "tests/io/checkpoint/sample_checkpoint.h"
+#include "tests/sim/small_job.h"
+
+namespace tutti {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr int kWorld = 3;
+const Nanoseconds kHangTimeout = std::chrono::seconds(10);
+
+TimePoint at_s(int64_t s) { return TimePoint(std::chrono::seconds(s)); }
+
+// Runs that were never run.
+class InvariantsTest : public testing::Test {
+ protected:
+  using Check = void (*)(const RunFacts&, const RunSeen&, Findings&);
+
+  static StartSeen a_start(int64_t steps = 1) {
+    StartSeen start;
+    start.resumed_at = 0;
+    start.ends.resize(kWorld);
+    start.steps.resize(kWorld);
+    for (auto& rank : start.steps)
+      for (int64_t step = 1; step <= steps; ++step) rank[step].weights = 1;
+    return start;
+  }
+
+  static RankEnd ended(const std::string& reason) { return {.exit_code = 1, .reason = reason}; }
+
+  Findings found(Check check, const std::string& plan, const StartSeen& start) const {
+    const FaultPlan faults =
+        plan.empty() ? FaultPlan() : make_fault_plan(parse_recipe(plan, "plan.toml"), kWorld);
+    const RunFacts facts{
+        job, faults, fault_free, kHangTimeout,
+        [this](const std::vector<int>&) -> const StartSeen& { return fault_free.starts.front(); }};
+    RunSeen run;
+    run.starts.push_back(start);
+    run.saved_step = fault_free.saved_step;
+    Findings findings;
+    check(facts, run, findings);
+    return findings;
+  }
+
+  Job job = simulated_job(small_job(), kWorld);
+  RunSeen fault_free{.starts = {a_start(15)}, .saved_step = 15};
+};
+
+const char* const kLate = "[[fault]]\nkind = 'delay'\ncount = 1000\nseconds = ";
+
+TEST_F(InvariantsTest, ManyLateMessagesExcuseNoMoreThanOneDoes) {
+  StartSeen start = a_start();
+  start.faults["delay"] = 1000;
+  start.ends[0] = ended("rank 1 hangs; the last it did: step 3");
+  EXPECT_THAT(found(check_ends, std::string(kLate) + "1\n", start),
+              ElementsAre(HasSubstr("start 1 ended badly")));
+  EXPECT_THAT(found(check_ends, std::string(kLate) + "9.5\n", start), IsEmpty());
+}
+
+TEST_F(InvariantsTest, LateMessagesExcuseNothingElse) {
+  StartSeen start = a_start();
+  start.faults["delay"] = 1000;
+  start.ends[0] = ended("rank 0 compute: the loss is gone");
+  EXPECT_THAT(found(check_ends, std::string(kLate) + "20\n", start),
+              ElementsAre(HasSubstr("the loss is gone")));
+  start.ends[0] = ended("rank 1 has not been heard for 10 s; the last it did: step 3");
+  EXPECT_THAT(found(check_ends, std::string(kLate) + "20\n", start), IsEmpty());
+  start.faults.erase("delay");
+  EXPECT_THAT(found(check_ends, std::string(kLate) + "20\n", start), testing::SizeIs(1)) << "none was late";
+}
+
+TEST_F(InvariantsTest, ALateHeartbeatEndsARankOnlyWhereItIsToldToStop) {
+  StartSeen start = a_start();
+  start.faults["delay"] = 5;
+  start.ends[0] = ended("rank 1 is silent while rank 0 is told to stop; the last it did: step 3");
+  EXPECT_THAT(found(check_ends, std::string(kLate) + "1\n", start), testing::SizeIs(1));
+  start.told_to_stop = true;
+  EXPECT_THAT(found(check_ends, std::string(kLate) + "1\n", start), IsEmpty());
+  EXPECT_THAT(found(check_ends, std::string(kLate) + "0.5\n", start), testing::SizeIs(1));
+}
+
+// mpirun ends those that are left.
+TEST_F(InvariantsTest, WhatFollowsFromAnExcusedEndIsExcused) {
+  const std::string hang = "[[fault]]\nkind = 'hang'\n";
+  StartSeen start = a_start();
+  start.faults["hang"] = 1;
+  start.ends[1].killed = true;
+  start.ends[2] = ended("rank 2 sync: rank 0 is gone: its process ended while #3 all_reduce waited");
+  EXPECT_THAT(found(check_ends, hang, start), testing::SizeIs(1)) << "nothing began it";
+  start.ends[0] = ended("a collective hangs: every rank waits for it; the last they did: step 3");
+  EXPECT_THAT(found(check_ends, hang, start), IsEmpty());
+  start.ends[2] = ended("rank 2 compute: something else");
+  EXPECT_THAT(found(check_ends, hang, start), testing::SizeIs(1));
+}
+
+TEST_F(InvariantsTest, AFullDiskMayCostTheLastCheckpointAndNothingMore) {
+  const std::string full = "[[fault]]\nkind = 'disk_full'\n";
+  StartSeen start = a_start();
+  start.faults["disk_full"] = 1;
+  for (RankEnd& end : start.ends) end.exit_code = 3;
+  EXPECT_THAT(found(check_ends, full, start), IsEmpty());
+  start.faults.clear();
+  EXPECT_THAT(found(check_ends, full, start), testing::SizeIs(1));
+  start.faults["disk_full"] = 1;
+  start.ends[1] = ended("rank 1 checkpointer: cannot write");
+  EXPECT_THAT(found(check_ends, full, start), testing::SizeIs(1));
+}
+
+TEST_F(InvariantsTest, AListenerWithoutMemoryEndsAStartAndExcusesNothingElse) {
+  const std::string short_listener = "[[fault]]\nkind = 'out_of_memory'\nphase = 'algorithm'\n";
+  StartSeen start = a_start();
+  start.faults["out_of_memory"] = 1;
+  EXPECT_THAT(found(check_ends, short_listener, start),
+              ElementsAre("start 1 ended well, and a listener had no memory"));
+  for (RankEnd& end : start.ends)
+    end = ended("batch_end after step 1: rank 0 ran out of memory in algorithm A");
+  EXPECT_THAT(found(check_ends, short_listener, start), IsEmpty());
+  EXPECT_THAT(found(check_ends, "[[fault]]\nkind = 'out_of_memory'\n", start), testing::SizeIs(1));
+  for (RankEnd& end : start.ends) end = ended("step 2: rank 0 ran out of memory with one sample at a time");
+  EXPECT_THAT(found(check_ends, short_listener, start), testing::SizeIs(1));
+  for (RankEnd& end : start.ends) end = ended("evaluation 'eval': out of memory with one sample at a time");
+  EXPECT_THAT(found(check_ends, short_listener, start), testing::SizeIs(1));
+}
+
+TEST_F(InvariantsTest, WhoGivesUpForLackOfMemoryHasSavedWhatWasTrained) {
+  StartSeen start = a_start(7);
+  const auto end_all = [&](const std::string& reason) {
+    for (RankEnd& end : start.ends) end = ended("rank 0 supervisor: " + reason);
+  };
+  const auto lost = [&] {
+    RunSeen run;
+    run.starts.push_back(start);
+    Findings findings;
+    check_nothing_lost(run, findings);
+    return findings;
+  };
+  end_all("batch_end after step 7: rank 1 ran out of memory in algorithm A");
+  start.published[4] = {};
+  EXPECT_THAT(lost(), ElementsAre(HasSubstr("after step 7, and saved what was trained until step 4 only")));
+  start.faults["write_error"] = 1;
+  EXPECT_THAT(lost(), IsEmpty());
+  start.faults.clear();
+  end_all("evaluation 'eval' after step 7: out of memory with one sample at a time");
+  EXPECT_THAT(lost(), testing::SizeIs(1));
+  end_all("eval_before_all after step 7: rank 1 ran out of memory in algorithm ScarceBefore");
+  EXPECT_THAT(lost(), testing::SizeIs(1)) << "nothing had acted";
+  end_all("eval_start after step 7: rank 1 ran out of memory in algorithm ScarceBefore");
+  EXPECT_THAT(lost(), IsEmpty());
+  end_all("after step 7: rank 1 ran out of memory in a callback");
+  EXPECT_THAT(lost(), testing::SizeIs(1));
+  start.published[7] = {};
+  EXPECT_THAT(lost(), IsEmpty());
+  start.published.clear();
+  start.resumed_at = 7;
+  EXPECT_THAT(lost(), IsEmpty()) << "it went on from there";
+}
+
+TEST_F(InvariantsTest, AHangIsNoticedWithinABound) {
+  const std::string hang = "[[fault]]\nkind = 'hang'\n";
+  StartSeen start = a_start();
+  start.faults["hang"] = 1;
+  start.hangs = {{at_s(3), kNever}};
+  start.took = at_s(17);
+  EXPECT_THAT(found(check_hangs, hang, start), IsEmpty());
+  start.took = at_s(40);
+  EXPECT_THAT(found(check_hangs, hang, start), ElementsAre(HasSubstr("a collective hung for 37")));
+  start.hangs = {{at_s(3), at_s(8)}};
+  EXPECT_THAT(found(check_hangs, hang, start), IsEmpty()) << "it ended by itself";
+}
+
+TEST_F(InvariantsTest, AFewStepsMayBeDoneAfterARequestToStop) {
+  const auto stopped_in = [](int64_t step) {
+    RunSeen run;
+    run.starts.push_back(a_start(10));
+    run.starts[0].stops = {{.rank = 1, .step = step}};
+    Findings findings;
+    check_stops(run, findings);
+    return findings;
+  };
+  EXPECT_THAT(stopped_in(10), IsEmpty());
+  EXPECT_THAT(stopped_in(6), IsEmpty());
+  EXPECT_THAT(stopped_in(3),
+              ElementsAre("in start 1 rank 1 was asked to stop in step 3, and step 10 was still done"));
+}
+
+TEST_F(InvariantsTest, AWarningOfMemoryThatIsHeldIsAFinding) {
+  RunSeen run;
+  run.starts.push_back(a_start());
+  run.starts[0].warnings = {"rank 1: /simulated/run/metrics.jsonl: cannot write: No space left on device"};
+  Findings findings;
+  check_memory(run, findings);
+  EXPECT_THAT(findings, IsEmpty());
+  run.starts[0].warnings.push_back("rank 2: step 5: 64 bytes of the void attempt are still held");
+  check_memory(run, findings);
+  EXPECT_THAT(findings,
+              ElementsAre("in start 1, rank 2: step 5: 64 bytes of the void attempt are still held"));
+}
+
+TEST_F(InvariantsTest, APublishedCheckpointHasAllBitsOfTheRunWithoutFaults) {
+  fault_free.starts.front().published = {{4, {.all = 11, .besides = 21}}, {15, {.all = 12, .besides = 22}}};
+  StartSeen start = a_start(15);
+  start.published = {{4, {.all = 11}}, {5, {.all = 99}}, {15, {.all = 12}}};
+  EXPECT_THAT(found(check_bits, "", start), IsEmpty());
+  start.published[4].all = 0;  // an evaluation is still due
+  EXPECT_THAT(found(check_bits, "", start), IsEmpty());
+  start.published[4].besides = 21;  // algorithms may have acted
+  EXPECT_THAT(found(check_bits, "", start), IsEmpty());
+  start.published[4].besides = 23;
+  EXPECT_THAT(found(check_bits, "", start), ElementsAre(HasSubstr("after step 4")));
+  start.published[4].besides = 21;
+  start.published[15].all = 13;
+  EXPECT_THAT(found(check_bits, "", start),
+              ElementsAre(AllOf(HasSubstr("after step 15"), HasSubstr("another state"))));
+}
+
+TEST_F(InvariantsTest, ARunThatCameToItsEndHasLoggedWhatTheOneWithoutFaultsHas) {
+  fault_free.logged["metrics.jsonl"] = {"{\"step\":1}", "{\"step\":2}"};
+  const auto found_in = [&](const std::vector<std::string>& lines, const StartSeen& start) {
+    RunSeen run;
+    run.starts.push_back(start);
+    run.logged["metrics.jsonl"] = lines;
+    const FaultPlan plan = make_fault_plan(
+        parse_recipe("[[fault]]\nkind = 'disk_full'\nfile = 'metrics'\n", "plan.toml"), kWorld);
+    const RunFacts facts{job, plan, fault_free, kHangTimeout, {}};
+    Findings findings;
+    check_logs(facts, run, findings);
+    return findings;
+  };
+  const auto& right = fault_free.logged["metrics.jsonl"];
+  EXPECT_THAT(found_in(right, a_start()), IsEmpty());
+  EXPECT_THAT(found_in({right[0], right[0]}, a_start()),
+              ElementsAre("metrics.jsonl, line 2, has {\"step\":1}; that of the run without faults has "
+                          "{\"step\":2}"));
+  EXPECT_THAT(found_in({right[0]}, a_start()), ElementsAre(HasSubstr("line 2, has nothing")));
+  EXPECT_THAT(found_in({right[0], right[1], right[1]}, a_start()),
+              ElementsAre(HasSubstr("the run without faults has nothing")));
+  for (const char* fault : {"disk_full", "out_of_memory"}) {
+    StartSeen struck = a_start();
+    struck.faults[fault] = 1;
+    EXPECT_THAT(found_in({}, struck), IsEmpty()) << fault;
+  }
+}
+
+TEST_F(InvariantsTest, WhatWasMeasuredIsNotComparedInLogs) {
+  SimDisk disk;
+  const auto view = disk.view(0);
+  view->make_folders(job.run_dir);
+  const auto put = [&](const std::string& name, const std::string& text) {
+    view->open(job.run_dir + "/" + name, /*truncate=*/true)->append(std::as_bytes(std::span(text)));
+  };
+  put("metrics.jsonl", "{\"step\": 1, \"loss\": 0.5, \"step_ms\": 3, \"throughput/batches_per_sec\": 9}\n");
+  put("metrics-rank0.csv", "step,batch,epoch,name,value\n1,0,0,time/batch,0\n1,0,0,time/total,0.2\n");
+  put("log.txt", "of other kinds nothing is known\n");
+  EXPECT_THAT(logged_lines(*view, job.run_dir),
+              ElementsAre(testing::Pair("metrics-rank0.csv",
+                                        ElementsAre("step,batch,epoch,name,value", "1,0,0,time/batch,0")),
+                          testing::Pair("metrics.jsonl", ElementsAre("{\"step\":1,\"loss\":0.5}"))));
+}
+
+class CheckpointsOfSimDiskTest : public InvariantsTest {
+ protected:
+  std::string folder(int64_t step) const { return job.checkpoints + "/ep0-ba" + std::to_string(step); }
+
+  void publish(int64_t step) {
+    RunState state;
+    state.step = step;
+    write_checkpoint(*view, folder(step), sample_tensors(), 2, state.to_json());
+  }
+
+  // A piece of a file is written once more, and lands or does not.
+  void write_over(int64_t step, SimDisk::Fate fate) {
+    const auto writer = disk.view(1, [&](const SimDisk::Call&) { return fate; });
+    const std::string other(100, 'x');
+    writer->open(folder(step) + "/rank-0.h5", false)->write_at(0, std::as_bytes(std::span(other)));
+  }
+
+  // Of a checkpoint that holds these.
+  SavedBits bits_of(const std::map<std::string, at::Tensor>& tensors, const RunState& state) {
+    const std::string one = folder(++written_);
+    write_checkpoint(*view, one, tensors, 2, state.to_json());
+    return known.look(*view, one).bits;
+  }
+
+  Findings published(uint64_t seed = 1) {
+    Findings findings;
+    newest = check_published(disk, job, Draw(seed, "power"), known, findings);
+    return findings;
+  }
+
+  SimDisk disk;
+  std::unique_ptr<Disk> view = disk.view(0);
+  KnownCheckpoints known;
+  KnownCheckpoint newest;
+
+ private:
+  int64_t written_ = 0;
+};
+
+TEST_F(CheckpointsOfSimDiskTest, OneThatIsNotWholeWhenItIsPublishedIsFound) {
+  publish(4);
+  EXPECT_THAT(published(), IsEmpty());
+  EXPECT_EQ(newest.step, 4);
+  write_over(4, SimDisk::Fate::kDone);
+  EXPECT_THAT(published(), testing::Contains(HasSubstr("not whole when it is published")));
+}
+
+TEST_F(CheckpointsOfSimDiskTest, OneThatALostWriteStruckIsLeftOut) {
+  publish(4);
+  write_over(4, SimDisk::Fate::kLost);
+  EXPECT_THAT(published(), IsEmpty());
+}
+
+TEST_F(CheckpointsOfSimDiskTest, NoneThatIsPublishedIsFound) {
+  EXPECT_THAT(published(), ElementsAre("a checkpoint was published, and there is none"));
+}
+
+// It is whole, and not on the disk yet.
+TEST_F(CheckpointsOfSimDiskTest, ADamagedOneExcusesNoOther) {
+  publish(4);
+  write_over(4, SimDisk::Fate::kLost);
+  publish(8);
+  EXPECT_THAT(published(), IsEmpty());
+  const std::string manifest = folder(8) + "/manifest.json";
+  const auto content = view->read(manifest);
+  view->open(manifest, /*truncate=*/true)->append(content);
+  std::size_t lost = 0;
+  for (uint64_t seed = 0; seed < 50; ++seed) lost += published(seed).empty() ? 0 : 1;
+  EXPECT_EQ(newest.step, 8);
+  EXPECT_GT(lost, 0u);
+}
+
+// The clock and the lack of memory leave their traces, which are no other state.
+TEST_F(CheckpointsOfSimDiskTest, BitsAreOfAllThatNoClockDecides) {
+  auto tensors = sample_tensors();
+  RunState state;
+  state.step = 4;
+  const auto bits = [&] { return bits_of(tensors, state).all; };
+  const uint64_t before = bits();
+  EXPECT_NE(before, 0u);
+  state.seconds = 3;
+  state.last_step.seconds = 2;
+  state.accumulation.count = 2;
+  state.metrics["eval/MulticlassAccuracy"] = 0.5;
+  state.listeners["callbacks/SpeedMonitor"] = "{}";
+  EXPECT_EQ(bits(), before);
+  state.listeners["algorithms/EMA"] = "{}";
+  const uint64_t with_a_listener = bits();
+  EXPECT_NE(with_a_listener, before);
+  tensors["optimizer/fc.bias/step"] = at::scalar_tensor(59, at::kFloat);
+  EXPECT_NE(bits(), with_a_listener);
+  state.rest = {"batch_end", {"eval"}};
+  EXPECT_EQ(bits(), 0u);
+}
+
+// A step that was void: what algorithms did at its beginning is there already.
+TEST_F(CheckpointsOfSimDiskTest, WhereAlgorithmsMayBeAheadTheRestCounts) {
+  const auto tensors = sample_tensors();
+  RunState state;
+  state.step = 4;
+  const auto bits = [&] { return bits_of(tensors, state); };
+  state.listeners["algorithms/EMA"] = "1";
+  const SavedBits before = bits();
+  EXPECT_NE(before.all, 0u);
+  state.rest.event = "after_dataloader";
+  state.listeners["algorithms/EMA"] = "2";
+  EXPECT_EQ(bits().all, 0u);
+  EXPECT_EQ(bits().besides, before.besides);
+  state.metrics["train/MulticlassAccuracy"] = 0.5;
+  EXPECT_NE(bits().besides, before.besides);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,66 @@
+#include "tests/sim/planted_bugs/planted_bugs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "recipe/toml_reader.h"
+#include "sim/simulate/simulation.h"
+#include "tests/sim/small_job.h"
+
+namespace tutti {
+namespace {
+
+constexpr int kRanks = 3;
+constexpr uint64_t kSeeds = 200;
+constexpr int kEnough = 3;  // seeds that must catch it before the rest is left out
+
+FaultPlan plan_of(const std::string& faults) {
+  std::string toml;
+  for (std::size_t begin = 0; begin < faults.size();) {
+    const std::size_t end = std::min(faults.find(' ', begin), faults.size());
+    toml += "[[fault]]\nkind = '" + faults.substr(begin, end - begin) + "'\nprobability = 0.5\n";
+    begin = end + 1;
+  }
+  return make_fault_plan(parse_recipe(toml, "plan.toml"), kRanks);
+}
+
+SimSeams rightly(const Bug& bug) { return bug.rightly ? bug.rightly() : SimSeams(); }
+
+class PlantedBug : public testing::TestWithParam<Bug> {};
+
+TEST_P(PlantedBug, IsCaughtWithin200Seeds) {
+  const Bug& bug = GetParam();
+  const Simulation simulation(small_job(), kRanks, plan_of(bug.faults), bug.seams(), rightly(bug));
+  int caught = 0;
+  uint64_t seed = 1;
+  std::string finding;
+  uint64_t first = 0;
+  for (; seed <= kSeeds && caught < kEnough; ++seed) {
+    const SeedResult result = simulation.run(seed);
+    if (result.findings.empty()) continue;
+    EXPECT_THAT(result.findings.front(), testing::HasSubstr(bug.shows)) << "seed " << seed;
+    if (caught++ > 0) continue;
+    finding = result.findings.front();
+    first = seed;
+  }
+  std::printf("  caught first by seed %d, in %d of %d: %.200s\n", static_cast<int>(first), caught,
+              static_cast<int>(seed - 1), finding.c_str());
+  EXPECT_GT(caught, 0);
+}
+
+// Else what catches them would catch anything.
+TEST_P(PlantedBug, WithoutItTheSameSeedsPass) {
+  const Bug& bug = GetParam();
+  const Simulation simulation(small_job(), kRanks, plan_of(bug.faults), rightly(bug), rightly(bug));
+  for (uint64_t seed = 1; seed <= 10; ++seed)
+    EXPECT_THAT(simulation.run(seed).findings, testing::IsEmpty()) << "seed " << seed;
+}
+
+INSTANTIATE_TEST_SUITE_P(Simulation, PlantedBug, testing::ValuesIn(planted_bugs()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,290 @@
+#include "sim/replay/replay.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "commands/local_train.h"
+#include "io/journal/journal_reader.h"
+#include "io/journal/journal_writer.h"
+#include "io/journal/recorded_run.h"
+#include "runtime/error.h"
+#include "tests/runtime/scratch.h"
+#include "tests/sim/small_job.h"
+
+namespace tutti {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// Writes a record as it was read.
+struct Copied {
+  JournalWriter& to;
+  void operator()(const JournalHead&) const {}
+  void operator()(const JournalDelivery& one) const { to.delivery(one.to, one.from, one.message, one.time); }
+  void operator()(const JournalEvent& one) const { to.event(one.happening); }
+  void operator()(const JournalDigest& one) const { to.digest(one.thing, one.step, one.value, one.parts); }
+  void operator()(const JournalParts& one) const { to.parts(one.thing, one.names); }
+  void operator()(const JournalAnswer& one) const { to.answer(one.what, one.bytes); }
+  void operator()(const JournalEnd& one) const { to.end(one.text); }
+  void operator()(const JournalIncomplete&) const {}
+};
+
+// What becomes of a record: it stays where true is returned, and what is written comes before it.
+using Edit = std::function<bool(const JournalRecord& record, JournalWriter& to)>;
+
+bool keep(const JournalRecord&, JournalWriter&) { return true; }
+
+// A digest of the thing, after so many steps; -1: after any number.
+bool is_digest(const JournalRecord& record, std::string_view thing, int64_t step = -1) {
+  const auto* digest = std::get_if<JournalDigest>(&record);
+  return digest && digest->thing == thing && (step < 0 || digest->step == step);
+}
+
+// Without what follows the digest, and without it.
+Edit cut_at(std::string thing, int64_t step) {
+  return [thing = std::move(thing), step, cut = false](const JournalRecord& record, JournalWriter&) mutable {
+    cut = cut || is_digest(record, thing, step);
+    return !cut;
+  };
+}
+
+Edit without(std::string thing) {
+  return [thing = std::move(thing)](const JournalRecord& record, JournalWriter&) {
+    return !is_digest(record, thing);
+  };
+}
+
+// With a digest that no run comes to, of the step's batch.
+Edit with_another(int64_t step) {
+  return [step](const JournalRecord& record, JournalWriter& to) {
+    if (is_digest(record, "compute/batch", step - 1)) to.digest("compute/other", step - 1, 7);
+    return true;
+  };
+}
+
+Edit both(Edit one, Edit other) {
+  return [one = std::move(one), other = std::move(other)](const JournalRecord& record, JournalWriter& to) {
+    return one(record, to) && other(record, to);
+  };
+}
+
+ReplayOptions until(int64_t step) {
+  ReplayOptions options;
+  options.until = step;
+  return options;
+}
+
+ReplayOptions break_at(int64_t step) {
+  ReplayOptions options;
+  options.break_at = step;
+  return options;
+}
+
+ReplayOptions of_rank(int rank) {
+  ReplayOptions options;
+  options.rank = rank;
+  return options;
+}
+
+// A recorded run of two ranks and fifteen steps, whose journals a test changes.
+class ChangedRecordTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    recorded_ = std::make_unique<Scratch>();
+    LocalRunOptions options;
+    options.run_dir = recorded_->path("run");
+    options.quiet = options.live = true;
+    train_in_one_process(small_job(), options);
+  }
+  static void TearDownTestSuite() { recorded_.reset(); }
+
+  void SetUp() override {
+    std::filesystem::copy(recorded_->path("run"), run_, std::filesystem::copy_options::recursive);
+  }
+
+  void change(int rank, Edit edit, const std::function<void(RecordedJob&)>& change_head = {}) const {
+    const std::string path = journal_path(recorded_start(run_), rank), made = path + ".new";
+    {
+      JournalCursor from(path);
+      auto record = from.next();
+      RecordedJob head = RecordedJob::from_json(std::get<JournalHead>(*record).json);
+      if (change_head) change_head(head);
+      JournalWriter to(made, head.to_json());
+      while ((record = from.next()))
+        if (edit(*record, to)) std::visit(Copied{to}, *record);
+    }
+    std::filesystem::rename(made, path);
+  }
+
+  ReplayResult replayed(ReplayOptions options = {}) const {
+    options.run_dir = run_;
+    return replay(options);
+  }
+  void expect_same(const ReplayOptions& options = {}) const {
+    const ReplayResult result = replayed(options);
+    EXPECT_TRUE(result.same) << result.text;
+    EXPECT_THAT(result.text, StartsWith("replayed 2 ranks, "));
+  }
+  void expect_difference(const std::string& text, const ReplayOptions& options = {}) const {
+    const ReplayResult result = replayed(options);
+    EXPECT_FALSE(result.same) << result.text;
+    EXPECT_EQ(result.text, text);
+  }
+
+  static inline std::unique_ptr<Scratch> recorded_;
+  Scratch scratch_;
+  std::string run_ = scratch_.path("run");
+};
+
+TEST_F(ChangedRecordTest, AJournalThatWasCopiedRecordByRecordIsTheSame) {
+  const ReplayResult before = replayed();
+  for (const int rank : {0, 1}) change(rank, keep);
+  const ReplayResult after = replayed();
+  EXPECT_TRUE(after.same) << after.text;
+  EXPECT_EQ(after.text, before.text);
+}
+
+TEST_F(ChangedRecordTest, ADigestThatTheRecordLacksIsADifference) {
+  change(1, without("sync/bucket 0"));
+  const ReplayResult result = replayed();
+  EXPECT_FALSE(result.same) << result.text;
+  EXPECT_THAT(result.text, StartsWith("rank 1, step 1, sync, after "));
+  EXPECT_THAT(result.text, EndsWith(": bucket 0 is not in the record"));
+  expect_same(of_rank(0));
+}
+
+TEST_F(ChangedRecordTest, ADigestThatTheReplayDoesNotComeToIsADifference) {
+  change(1, both(with_another(5), with_another(3)));
+  const std::string difference =
+      "rank 1, step 3, compute: other is in the record, and the replay does not come to it";
+  expect_difference(difference);
+  expect_difference(difference, until(3));
+  expect_difference(difference, break_at(4));
+  expect_difference(difference, of_rank(1));
+}
+
+TEST_F(ChangedRecordTest, WhatItWasToldToLeaveOutIsNotMissed) {
+  change(1, with_another(3));
+  expect_same(until(2));
+  expect_same(break_at(3));
+  expect_same(of_rank(0));
+}
+
+TEST_F(ChangedRecordTest, WhatLacksBehindTheEndOfARecordIsNoDifference) {
+  change(1, both(with_another(8), cut_at("compute/loss", 7)));
+  const ReplayResult result = replayed();
+  EXPECT_TRUE(result.same) << result.text;
+  EXPECT_THAT(result.text,
+              HasSubstr("; rank 0 was not replayed further; the record of rank 1 ends in step 8"));
+}
+
+TEST_F(ChangedRecordTest, WhatLacksBeforeTheEndOfARecordIsADifference) {
+  change(1, both(without("compute/loss"), cut_at("sync/bucket 0", 7)));
+  expect_difference("rank 1, step 1, compute, after BatchReady: loss is not in the record");
+}
+
+TEST_F(ChangedRecordTest, WhatIsTooMuchBeforeTheEndOfARecordIsADifference) {
+  change(1, both(with_another(7), cut_at("compute/loss", 7)));
+  expect_difference("rank 1, step 7, compute: other is in the record, and the replay does not come to it");
+}
+
+TEST_F(ChangedRecordTest, AMessageBehindTheEndOfTheReplayIsADifference) {
+  change(1, [](const JournalRecord& record, JournalWriter& to) {
+    if (std::holds_alternative<JournalEnd>(record)) to.delivery("compute", "supervisor", "Stop", TimePoint());
+    return true;
+  });
+  expect_difference("rank 1, compute: the record goes on with Stop from supervisor, which does not come");
+}
+
+// The Reporter hangs in the end, and `end` says how the others ended.
+Edit without_the_reporter(std::string end) {
+  return [end = std::move(end)](const JournalRecord& record, JournalWriter& to) {
+    if (std::holds_alternative<JournalEnd>(record)) {
+      to.end(end);
+      return false;
+    }
+    const auto* delivery = std::get_if<JournalDelivery>(&record);
+    return !delivery || delivery->to != "reporter" || delivery->message != "Stop";
+  };
+}
+
+TEST_F(ChangedRecordTest, ALoggerThatHungIsNoDifference) {
+  change(0, without_the_reporter(std::string("exit code 0") + kEndedWithout + "metrics.jsonl"));
+  const ReplayResult result = replayed();
+  EXPECT_TRUE(result.same) << result.text;
+  EXPECT_THAT(result.text, HasSubstr("; the record of rank 0 ends with: exit code 0 without metrics.jsonl"));
+}
+
+TEST_F(ChangedRecordTest, AnActorThatDidNotEndIsADifferenceWhereNoneHung) {
+  change(0, without_the_reporter("exit code 0"));
+  EXPECT_FALSE(replayed().same);
+}
+
+// The event says that a step begins, the digest of its batch comes next.
+TEST_F(ChangedRecordTest, AStepBehindTheEndOfAnyRanksRecordIsRefused) {
+  change(1, cut_at("compute/batch", 4));
+  const auto error = [this](const ReplayOptions& options) {
+    return message_of<UserError>([&] { replayed(options); });
+  };
+  EXPECT_EQ(error(break_at(12)), "--break-at step=12: the record of rank 1 breaks off in step 5");
+  EXPECT_EQ(error(until(6)), "--until step=6: the record of rank 1 breaks off in step 5");
+  EXPECT_EQ(error(until(16)), "--until step=16: the record of this start has steps 1 to 15");
+  EXPECT_FALSE(std::filesystem::exists(run_ + "/replay-step-12"));
+  expect_same(until(5));
+  const ReplayResult result = replayed(break_at(5));
+  EXPECT_TRUE(result.same) << result.text;
+  EXPECT_THAT(result.text, HasSubstr("the state before step 5 is in " + run_ + "/replay-step-5"));
+  change(0, cut_at("compute/weights", 0));
+  EXPECT_EQ(error(until(5)), "--until step=5: the record of rank 0 breaks off before its first step");
+}
+
+// Which no look at the record beforehand can tell: the steps are in it, but not what leads there.
+TEST_F(ChangedRecordTest, AStepThatWasNotComeToIsADifference) {
+  bool silent = false;
+  change(1, [&silent](const JournalRecord& record, JournalWriter&) {
+    silent = silent || is_digest(record, "compute/batch", 4);
+    const bool tells =
+        std::holds_alternative<JournalDelivery>(record) || std::holds_alternative<JournalEnd>(record);
+    return !silent || !tells;
+  });
+  for (const ReplayOptions& options : {break_at(12), until(12)}) {
+    const ReplayResult result = replayed(options);
+    EXPECT_FALSE(result.same) << result.text;
+    EXPECT_THAT(result.text, StartsWith("step 12 was not come to: rank 0 was replayed to step 5 only ("));
+  }
+}
+
+TEST_F(ChangedRecordTest, AStateThatCannotBeWrittenIsADifference) {
+  write_text(run_ + "/replay-step-3", "a file, where a folder is to be");
+  const ReplayResult result = replayed(break_at(3));
+  EXPECT_FALSE(result.same) << result.text;
+  EXPECT_THAT(result.text,
+              StartsWith("the state before step 3 cannot be written: " + run_ + "/replay-step-3"));
+}
+
+// What one rank computes is in the sums of all.
+TEST_F(ChangedRecordTest, BitsAreNotComparedWhereOneRankWasOnAnotherProcessor) {
+  change(1, keep, [](RecordedJob& head) { head.cpu = "OTHER"; });
+  change(0, [](const JournalRecord& record, JournalWriter& to) {
+    if (!is_digest(record, "sync/bucket 0")) return true;
+    const auto& digest = std::get<JournalDigest>(record);
+    to.digest(digest.thing, digest.step, digest.value ^ 1, digest.parts);
+    return false;
+  });
+  const ReplayResult result = replayed();
+  EXPECT_TRUE(result.same) << result.text;
+  EXPECT_THAT(result.text, HasSubstr(" losses, all equal to a tolerance\nrank 1 computed with OTHER, this "
+                                     "machine with "));
+}
+
+}  // namespace
+}  // namespace tutti

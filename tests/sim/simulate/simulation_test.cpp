@@ -1,0 +1,328 @@
+#include "sim/simulate/simulation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "actors/messages/heartbeat.h"
+#include "recipe/resolve.h"
+#include "recipe/toml_reader.h"
+#include "runtime/error.h"
+#include "tensors/meter.h"
+#include "tests/actors/compute/second_pass.h"
+#include "tests/runtime/scratch.h"
+#include "tests/sim/small_job.h"
+
+namespace tutti {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+FaultPlan plan_of(const std::string& toml, int ranks) {
+  return make_fault_plan(parse_recipe(toml, "plan.toml"), ranks);
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+TEST(SimulationTest, ARunWithoutFaultsKeepsEveryInvariant) {
+  const Simulation simulation(small_job(), 3, {});
+  std::set<uint64_t> orders;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const SeedResult result = simulation.run(seed);
+    EXPECT_THAT(result.findings, IsEmpty()) << "seed " << seed << "\n" << joined(result.story);
+    EXPECT_EQ(result.starts, 1);
+    orders.insert(result.deliveries);
+  }
+  EXPECT_EQ(orders.size(), 20u);
+}
+
+TEST(SimulationTest, WhoWatchesIsToldThatActorsDoSomething) {
+  int64_t happened = 0;
+  SimSeams seams;
+  seams.happened = [&happened] { ++happened; };
+  const Simulation simulation(small_job(), 2, {}, seams, seams);
+  const int64_t at_first = happened;
+  const SeedResult result = simulation.run(1);
+  EXPECT_GT(at_first, result.rank_steps);
+  EXPECT_GT(happened - at_first, result.rank_steps);
+}
+
+// Files, and a program that is not started.
+TEST(SimulationTest, LoggersBreakNothingWhateverHappens) {
+  constexpr int kRanks = 2;
+  const std::string loggers =
+      "[[loggers]]\nkind = 'csv'\n[[loggers]]\nkind = 'file'\nrank_zero_only = false\n[[loggers]]\nkind = "
+      "'tensorboard'\n[[loggers]]\nkind = 'command'\ncommand = 'touch /started'\n";
+  std::string faults;
+  for (const char* kind : {"death", "disk_full", "write_error", "torn_write"})
+    faults += "[[fault]]\nkind = '" + std::string(kind) + "'\n";
+  const Simulation simulation(small_job(loggers), kRanks, plan_of(faults, kRanks));
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    const SeedResult result = simulation.run_twice(seed);
+    EXPECT_THAT(result.findings, IsEmpty()) << "seed " << seed << "\n" << joined(result.story);
+  }
+}
+
+// One of which activations take the most memory: 40 samples a rank and step on three ranks, six steps.
+Setting hungry_job(const std::string& grad_accum, const std::string& budget) {
+  const std::string toml =
+      "seed = 5\n[model]\nkind = 'mlp'\nhidden = [64]\n[data.train]\nkind = 'synthetic'\nsamples = 240\n"
+      "batch_size = 120\nshuffle = true\nshape = [6]\n[optimizer]\nkind = 'sgd'\n[train]\n"
+      "max_duration = '3ep'\ngrad_accum = " +
+      grad_accum + "\n[checkpoint]\ninterval = '4ba'\n" +
+      (budget.empty() ? "" : "[device]\nmemory_budget_mb = " + budget + "\n");
+  return resolve(parse_recipe(toml, "hungry.toml"), recipe_catalogs());
+}
+
+TEST(SimulationTest, ARankWithLessMemoryThanTheOthersHalvesItsMicrobatches) {
+  constexpr int kRanks = 3;
+  const SeedResult whole = Simulation(hungry_job("1", ""), kRanks, {}).run(1);
+  const double peak_mb = static_cast<double>(Meter::peak_bytes(2)) / kBytesPerMb;
+  const SeedResult by_hand = Simulation(hungry_job("2", ""), kRanks, {}).run(1);
+  ASSERT_NE(whole.weights, by_hand.weights);
+  const std::string budget = "[1, 1, " + std::to_string(0.8 * peak_mb) + "]";
+  const Simulation scarce(hungry_job("'auto'", budget), kRanks, {});
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    const SeedResult result = scarce.run_twice(seed);
+    EXPECT_THAT(result.findings, IsEmpty()) << "seed " << seed << "\n" << joined(result.story);
+    EXPECT_EQ(result.faults.at("memory_budget"), 1) << joined(result.story);
+    EXPECT_EQ(result.weights, by_hand.weights);
+  }
+}
+
+// Twenty epochs are 100 steps.
+TEST(SimulationTest, AStartMayTakeLongAsLongAsItCommitsSteps) {
+  Setting recipe = small_job();
+  recipe.find("train")->find("max_duration")->value = std::string("20ep");
+  Job job = simulated_job(recipe, 2);
+  job.nonce = "test";
+  const SimSeams seams;
+  const auto one_start = [&](Nanoseconds patience) {
+    SimDisk disk;
+    SimWorld::Options options;
+    options.patience = patience;
+    options.on_published = [](const SimDisk&) { return KnownCheckpoint(); };
+    return SimWorld(job, disk, nullptr, seams, options).run();
+  };
+  const StartSeen whole = one_start(std::chrono::minutes(20));
+  EXPECT_TRUE(whole.well()) << whole.end_text();
+  const StartSeen impatient = one_start(whole.took.time_since_epoch() / 2);
+  EXPECT_TRUE(impatient.well()) << impatient.end_text();
+  EXPECT_THAT(one_start(std::chrono::milliseconds(5)).stuck, HasSubstr("time limit"));
+}
+
+// A step of more than twenty minutes, in ranks that are patient.
+TEST(SimulationTest, AStartMayTakeAsLongAsThePlanSays) {
+  Setting recipe = small_job();
+  recipe.find("train")->find("hang_timeout")->value = std::string("2000sec");
+  const FaultPlan plan =
+      plan_of("starts = 1\n[[fault]]\nkind = 'slow'\nseconds = 1900\nstep = 2\nphase = 'load'\n", 2);
+  const SeedResult result = Simulation(recipe, 2, plan).run(1);
+  EXPECT_THAT(result.findings, IsEmpty()) << joined(result.story);
+  EXPECT_EQ(result.faults.at("slow"), 1);
+}
+
+// What is left over of the run before decides which heartbeat is lost: harmless, but not the seed's doing.
+TEST(SimulationTest, ASecondRunThatGoesOtherwiseIsFound) {
+  struct LosesOneNowAndThen final : Transport {
+    std::unique_ptr<Transport> below;
+    std::shared_ptr<int> sent;
+    int rank() const override { return below->rank(); }
+    int size() const override { return below->size(); }
+    std::optional<Packet> poll() override { return below->poll(); }
+    void send(int to, std::string bytes) override {
+      if (!parse_heartbeat(bytes) || ++*sent % 11 != 0) below->send(to, std::move(bytes));
+    }
+  };
+  SimSeams seams;
+  seams.transport = [sent = std::make_shared<int>(0)](std::unique_ptr<Transport> below, int) {
+    auto loses = std::make_unique<LosesOneNowAndThen>();
+    loses->below = std::move(below);
+    loses->sent = sent;
+    return loses;
+  };
+  const Simulation simulation(small_job(), 3, {}, seams, seams);
+  EXPECT_THAT(simulation.run(1).findings, IsEmpty());
+  EXPECT_THAT(simulation.run_twice(1).findings,
+              testing::ElementsAre("a second run of the same seed went otherwise"));
+}
+
+// It shows in the run without faults already, and so in every seed.
+TEST(SimulationTest, TooLittleMemoryForOneSampleIsFound) {
+  const Simulation simulation(hungry_job("'auto'", "[1, 1, 0.001]"), 3, {});
+  EXPECT_THAT(simulation.run(0).findings,
+              testing::Contains(testing::AllOf(HasSubstr("without faults: start 1 ended badly"),
+                                               HasSubstr("rank 2 ran out of memory"),
+                                               HasSubstr("one sample at a time"))));
+}
+
+// Nor is it a finding of every seed.
+TEST(SimulationTest, AJobThatCannotStartIsRefused) {
+  Setting job = small_job();
+  job.find("checkpoint")->find("resume")->value = std::string("/no such folder");
+  const std::string why = message_of<UserError>([&] { Simulation(job, 2, {}); });
+  EXPECT_THAT(why, HasSubstr("checkpoint.resume = \"/no such folder\": "));
+}
+
+class EachFault : public testing::TestWithParam<std::string> {};
+
+TEST_P(EachFault, HappensAndBreaksNothing) {
+  constexpr int kRanks = 3;
+  const FaultPlan plan = plan_of("[[fault]]\nkind = '" + GetParam() + "'\n", kRanks);
+  const Simulation simulation(small_job(), kRanks, plan);
+  int64_t fired = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    const SeedResult result = simulation.run_twice(seed);
+    EXPECT_THAT(result.findings, IsEmpty()) << "seed " << seed << "\n" << joined(result.story);
+    for (const auto& [name, count] : result.faults) fired += count;
+  }
+  EXPECT_GT(fired, 10);
+}
+
+TEST(SimulationTest, MetricsThatCannotBeWrittenEndNoTraining) {
+  constexpr int kRanks = 2;
+  for (const char* kind : {"disk_full", "write_error"}) {
+    const std::string fault = "starts = 1\n[[fault]]\nkind = '" + std::string(kind) + "'\nrank = 0\n";
+    const Simulation simulation(small_job(), kRanks, plan_of(fault + "file = 'metrics.jsonl'\n", kRanks));
+    int64_t fired = 0;
+    for (uint64_t seed = 1; seed <= 60; ++seed) {
+      const SeedResult result = simulation.run(seed);
+      EXPECT_THAT(result.findings, IsEmpty()) << kind << " seed " << seed << "\n" << joined(result.story);
+      for (const auto& [name, count] : result.faults) fired += count;
+    }
+    EXPECT_GT(fired, 10) << kind;
+  }
+}
+
+// Each step has a second pass, in which memory runs out as well.
+TEST(SimulationTest, StepsOfTwoPassesKeepEveryInvariant) {
+  constexpr int kRanks = 3;
+  SimSeams seams;
+  seams.job = [](Job& job, int) {
+    job.listeners = [](int) {
+      Engine::Options options;
+      options.algorithms = {std::make_shared<SecondPass>(0.1)};
+      return options;
+    };
+  };
+  for (const char* kind : {"out_of_memory", "death", "sigterm"}) {
+    int64_t fired = 0;
+    const Simulation simulation(small_job(), kRanks,
+                                plan_of("[[fault]]\nkind = '" + std::string(kind) + "'\n", kRanks), seams,
+                                seams);
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      const SeedResult result = simulation.run_twice(seed);
+      EXPECT_THAT(result.findings, IsEmpty()) << kind << " seed " << seed << "\n" << joined(result.story);
+      fired += result.faults.contains(kind) ? result.faults.at(kind) : 0;
+    }
+    EXPECT_GT(fired, 10) << kind;
+  }
+}
+
+// Seen by the events around backward: one that begins and does not end.
+TEST(SimulationTest, MemoryRunsOutInThePhaseThatIsNamed) {
+  struct Counts final : Algorithm {
+    std::shared_ptr<int> thrown;
+    explicit Counts(std::shared_ptr<int> thrown) : thrown(std::move(thrown)) {}
+    std::string name() const override { return "Counts"; }
+    bool match(Event event, const State& state) const override {
+      return state.rank == 1 && (event == Event::kBeforeBackward || event == Event::kAfterBackward);
+    }
+    void apply(Event event, State&, Logger&) override { *thrown += event == Event::kBeforeBackward ? 1 : -1; }
+  };
+  for (const char* phase : {"microbatch", "backward"}) {
+    const auto thrown = std::make_shared<int>(0);
+    SimSeams seams;
+    seams.job = [thrown](Job& job, int) {
+      job.listeners = [thrown](int) {
+        Engine::Options options;
+        options.algorithms = {std::make_shared<Counts>(thrown)};
+        return options;
+      };
+    };
+    const std::string rule = "[[fault]]\nkind = 'out_of_memory'\nrank = 1\nstep = 3\ncount = 1\nphase = '" +
+                             std::string(phase) + "'\n";
+    const SeedResult result = Simulation(small_job(), 2, plan_of(rule, 2), seams).run(1);
+    EXPECT_THAT(result.findings, IsEmpty()) << joined(result.story);
+    EXPECT_EQ(result.faults.at("out_of_memory"), 1) << phase;
+    EXPECT_EQ(*thrown, std::string(phase) == "backward" ? 1 : 0) << phase;
+  }
+}
+
+// How many starts the run takes that runs out of memory three times in one step of rank 0; nothing may be
+// found.
+int starts_of_a_run_short_of_memory(const Setting& job, int64_t step) {
+  const std::string rule =
+      "[[fault]]\nkind = 'out_of_memory'\nrank = 0\nphase = 'microbatch'\ncount = 1\nstep = ";
+  std::string plan = "starts = 1\n";
+  for (int i = 0; i < 3; ++i) plan += rule + std::to_string(step) + "\n";
+  const SeedResult result = Simulation(job, 3, plan_of(plan, 3)).run(1);
+  EXPECT_THAT(result.findings, IsEmpty()) << joined(result.story);
+  EXPECT_THAT(result.story.front(), HasSubstr("ran out of memory")) << joined(result.story);
+  return result.starts;
+}
+
+// Four samples a rank: 1, 2, 4 microbatches, and nothing smaller. Nothing was committed before.
+TEST(SimulationTest, AStartMayEndForWantOfMemoryInItsFirstStep) {
+  EXPECT_EQ(starts_of_a_run_short_of_memory(small_job(), 1), 2);
+}
+
+// Sixty-one samples: the last batch of an epoch is one.
+TEST(SimulationTest, AStartMayEndForWantOfMemoryInAShortLastBatch) {
+  Setting job = small_job();
+  job.find("data")->find("train")->find("samples")->value = int64_t{61};
+  job.find("data")->find("train")->find("drop_last")->value = false;
+  EXPECT_EQ(starts_of_a_run_short_of_memory(job, 6), 2);
+}
+
+// Losses that are scaled too much: steps are skipped until they are not. A skipped step has seen its samples.
+TEST(SimulationTest, SkippedStepsKeepEveryInvariant) {
+  constexpr int kRanks = 3;
+  const Setting job = small_job("[precision]\ninit_scale = 1e12\n", "precision = 'amp_fp16'\n");
+  for (const char* kind : {"out_of_memory", "death", "sigterm"}) {
+    const Simulation simulation(job, kRanks,
+                                plan_of("[[fault]]\nkind = '" + std::string(kind) + "'\n", kRanks));
+    for (uint64_t seed = 0; seed < 10; ++seed) {
+      const SeedResult result = simulation.run_twice(seed);
+      EXPECT_THAT(result.findings, IsEmpty()) << kind << " seed " << seed << "\n" << joined(result.story);
+    }
+  }
+}
+
+// The learning rate hangs on what they find: one that is lost or done twice shows in the weights.
+TEST(SimulationTest, EvaluationsThatAreCutAreMadeUpFor) {
+  constexpr int kRanks = 3;
+  const std::string data = "kind = 'synthetic'\nsamples = 40\nshape = [6]\n";
+  const Setting job = small_job("[data.eval]\n" + data + "[[evaluators]]\nlabel = 'often'\n" + data +
+                                    "[scheduler]\nkind = 'reduce_lr_on_plateau'\npatience = 0\n"
+                                    "monitor = 'metrics/often/CrossEntropy'\nthreshold = 0.5\nfactor = 0.7\n",
+                                "eval_interval = '2ba'\n");
+  for (const char* kind : {"sigterm", "death", "reorder"}) {
+    const Simulation simulation(job, kRanks,
+                                plan_of("[[fault]]\nkind = '" + std::string(kind) + "'\n", kRanks));
+    for (uint64_t seed = 0; seed < 30; ++seed) {
+      const SeedResult result = simulation.run_twice(seed);
+      EXPECT_THAT(result.findings, IsEmpty()) << kind << " seed " << seed << "\n" << joined(result.story);
+    }
+  }
+}
+
+std::vector<std::string> fault_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : fault_catalogs()[1].entries) names.push_back(entry.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Simulation, EachFault, testing::ValuesIn(fault_names()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,81 @@
+#include "training/callbacks/monitors/optimizer_monitor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/training/callbacks/by_hand.h"
+#include "training/callbacks/catalog.h"
+#include "training/callbacks/factory.h"
+
+namespace tutti {
+namespace {
+
+using testing::ElementsAre;
+using testing::Not;
+using testing::Pair;
+using testing::UnorderedElementsAre;
+
+TEST_F(WithOptimizer, OptimizerMonitorTellsNormsOfTheMeanLosssGradients) {
+  optimizer("sgd");
+  OptimizerMonitor monitor(true, 1);
+  step(monitor);
+  EXPECT_THAT(logged_.values,
+              UnorderedElementsAre(Pair("l2_norm/grad/a.weight", 5.0), Pair("l2_norm/grad/b", 12.0),
+                                   Pair("l2_norm/grad/global", 13.0)));
+}
+
+TEST_F(WithOptimizer, OptimizerMonitorKeepsItsInterval) {
+  optimizer("sgd");
+  OptimizerMonitor monitor(true, 3);
+  std::vector<int64_t> logged_at;
+  for (int i = 0; i < 7; ++i) {
+    step(monitor);
+    if (!logged_.values.empty()) logged_at.push_back(state_.timestamp.batch);
+  }
+  EXPECT_THAT(logged_at, ElementsAre(3, 6));
+}
+
+TEST_F(WithOptimizer, OptimizerMonitorLogsEveryTenthBatchUnlessTold) {
+  optimizer("sgd");
+  PosixDisk disk;
+  const auto monitor = make_callback(smallest_section(callback_catalog(), "optimizer_monitor"), disk);
+  std::vector<int64_t> logged_at;
+  for (int i = 0; i < 21; ++i) {
+    step(*monitor);
+    if (!logged_.values.empty()) logged_at.push_back(state_.timestamp.batch);
+  }
+  EXPECT_THAT(logged_at, ElementsAre(10, 20));
+}
+
+TEST_F(WithOptimizer, OptimizerMonitorLeavesTheOptimizersNormsOutWhereTold) {
+  optimizer("decoupled_adamw");
+  OptimizerMonitor monitor(false, 1);
+  step(monitor);
+  EXPECT_THAT(logged_.values, Not(testing::Contains(testing::Key("l2_norm/moment/b"))));
+}
+
+class AdamKinds : public WithOptimizer, public testing::WithParamInterface<std::string> {};
+
+TEST_P(AdamKinds, OptimizerMonitorTellsWhatTheStepChanged) {
+  optimizer(GetParam(), 0.1);
+  OptimizerMonitor monitor(true, 1);
+  for (const double lr : {0.001, 0.5, 0.25}) {
+    const at::Tensor before = state_.views[0].tensor.clone();
+    state_.optimizer->set_lr(lr);
+    step(monitor);
+    const double change = (state_.views[0].tensor - before).norm().item<double>();
+    EXPECT_NEAR(logged_.values.at("l2_norm/update/a.weight"), change, 1e-4 * change + 1e-6);
+    EXPECT_EQ(logged_.values.at("l2_norm/param/a.weight"), state_.views[0].tensor.norm().item<double>());
+  }
+  for (const auto& one : state_.optimizer->state()) {
+    if (one.name == "exp_avg" && one.view->name == "b") {
+      EXPECT_EQ(logged_.values.at("l2_norm/moment/b"), one.tensor.norm().item<double>());
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AdamKinds, testing::Values("adam", "adamw", "decoupled_adamw"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,341 @@
+#include "training/engine/engine.h"
+
+#include <c10/util/Exception.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/error.h"
+#include "training/state.h"
+
+namespace tutti {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::ThrowsMessage;
+
+using Said = std::vector<std::string>;
+
+// Matches where it is told to, and says when it acts.
+class Sayer final : public Algorithm {
+ public:
+  Sayer(std::string name, Said& said, Needs needs = {})
+      : name_(std::move(name)), said_(said), needs_(needs) {}
+
+  std::string name() const override { return name_; }
+  Needs needs() const override { return needs_; }
+  bool match(Event event, const State& state) const override { return wants(event, state); }
+  void apply(Event, State& state, Logger&) override {
+    said_.push_back(name_);
+    if (acts) acts(state);
+  }
+
+  std::function<bool(Event, const State&)> wants = [](Event, const State&) { return true; };
+  std::function<void(State&)> acts;
+
+ private:
+  std::string name_;
+  Said& said_;
+  Needs needs_;
+};
+
+class Watcher final : public Callback {
+ public:
+  Watcher(std::string name, Said& said) : name_(std::move(name)), said_(said) {}
+
+  std::string name() const override { return name_; }
+  void run_event(Event event, State& state, Logger& logger) override {
+    said_.push_back(name_);
+    Callback::run_event(event, state, logger);
+  }
+  void batch_end(State&, Logger&) override { said_.push_back(name_ + " sees a batch end"); }
+  void out_of_memory(State&, Logger&, const std::string& account) override {
+    said_.push_back(name_ + " hears: " + account);
+  }
+  void close(State&, Logger&) override {
+    said_.push_back(name_ + " closes");
+    if (fails) throw UserError("it cannot");
+  }
+
+  bool fails = false;
+
+ private:
+  std::string name_;
+  Said& said_;
+};
+
+class EngineTest : public testing::Test {
+ protected:
+  std::shared_ptr<Sayer> sayer(const std::string& name, Needs needs = {}) {
+    auto made = std::make_shared<Sayer>(name, said_, needs);
+    options_.algorithms.push_back(made);
+    return made;
+  }
+  Said run(Event event) {
+    said_.clear();
+    Engine engine(state_, logger_, options_);
+    engine.run_event(event);
+    return said_;
+  }
+
+  State state_;
+  Logger logger_;
+  Said said_;
+  Engine::Options options_;
+};
+
+TEST_F(EngineTest, AlgorithmsThenCallbacksThenDestinations) {
+  sayer("A"), sayer("B");
+  options_.callbacks = {std::make_shared<Watcher>("X", said_)};
+  options_.destinations = {std::make_shared<Watcher>("L", said_)};
+  Engine engine(state_, logger_, options_);
+  engine.run_event(Event::kFitStart);
+  EXPECT_THAT(said_, ElementsAre("A", "B", "X", "L"));
+}
+
+TEST_F(EngineTest, AtInitDestinationsComeFirst) {
+  sayer("A"), sayer("B");
+  options_.callbacks = {std::make_shared<Watcher>("X", said_)};
+  options_.destinations = {std::make_shared<Watcher>("L", said_)};
+  Engine engine(state_, logger_, options_);
+  engine.run_event("INIT");
+  EXPECT_THAT(said_, ElementsAre("L", "X", "A", "B"));
+}
+
+// As one that has no memory: it and those behind it have not acted, and no callback has heard.
+TEST_F(EngineTest, AnEventAtWhichMemoryRanOutIsFinishedLater) {
+  bool room = false;
+  sayer("A");
+  sayer("B")->acts = [&room](State&) { TORCH_CHECK_WITH(OutOfMemoryError, room, "no room for B"); };
+  sayer("A");
+  options_.callbacks = {std::make_shared<Watcher>("X", said_)};
+  Engine engine(state_, logger_, options_);
+  std::vector<std::string> left;
+  EventAgreement agreement;
+  agreement.acts = [&] {
+    said_.push_back("ready");
+    return 0;
+  };
+  agreement.acted = [&](const ActedAlgorithms& acted) {
+    for (std::size_t i = acted.order.size() - acted.left; i < acted.order.size(); ++i)
+      left.push_back(engine.name_of(*acted.order[i]));
+    if (acted.left > 0) throw OperatingError(acted.shortage);
+  };
+  const auto run = [&] { engine.run_event(Event::kBatchEnd, agreement); };
+  EXPECT_THAT(run, ThrowsMessage<OperatingError>(HasSubstr("no room for B")));
+  EXPECT_THAT(said_, ElementsAre("ready", "A", "B"));
+  EXPECT_THAT(left, ElementsAre("algorithms/B", "algorithms/A/1"));
+  said_.clear();
+  room = true;
+  engine.finish_event(Event::kBatchEnd, left);
+  EXPECT_THAT(said_, ElementsAre("B", "A", "X", "X sees a batch end"));
+}
+
+TEST_F(EngineTest, OnesThatAreHeldBackDoNotAct) {
+  sayer("A"), sayer("B");
+  Engine engine(state_, logger_, options_);
+  std::size_t left = 0;
+  EventAgreement agreement;
+  agreement.acts = [] { return 1; };
+  agreement.acted = [&](const ActedAlgorithms& acted) {
+    left = acted.left;
+    throw OperatingError("not all have acted");
+  };
+  EXPECT_THROW(engine.run_event(Event::kBatchEnd, agreement), OperatingError);
+  EXPECT_EQ(left, 1u);
+  EXPECT_THAT(said_, ElementsAre("A"));
+}
+
+class BrokenWatcher final : public Callback {
+ public:
+  std::string name() const override { return "Broken"; }
+  void run_event(Event, State&, Logger&) override { throw UserError("no such server"); }
+};
+
+TEST_F(EngineTest, ADestinationThatFailsIsAWarningAndACallbackThatDoesIsAnError) {
+  Said warnings;
+  options_.warn = [&](const std::string& what) { warnings.push_back(what); };
+  options_.destinations = {std::make_shared<BrokenWatcher>(), std::make_shared<Watcher>("L", said_)};
+  Engine engine(state_, logger_, options_);
+  engine.run_event(Event::kInit);
+  engine.run_event(Event::kFitStart);
+  EXPECT_THAT(said_, ElementsAre("L", "L"));
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("no such server")));
+  options_.callbacks = {std::make_shared<BrokenWatcher>()};
+  Engine strict(state_, logger_, options_);
+  EXPECT_THROW(strict.run_event(Event::kFitStart), UserError);
+}
+
+class HungryWatcher final : public Callback {
+ public:
+  std::string name() const override { return "Hungry"; }
+  void run_event(Event, State&, Logger&) override { TORCH_CHECK_WITH(OutOfMemoryError, false, "no room"); }
+};
+
+// The attempt that it is part of is void; what is over is not done again.
+TEST_F(EngineTest, ACallbackWithoutMemoryKeepsNobodyFromHearingOfWhatIsOver) {
+  options_.callbacks = {std::make_shared<HungryWatcher>(), std::make_shared<Watcher>("X", said_)};
+  options_.destinations = {std::make_shared<Watcher>("L", said_)};
+  Engine engine(state_, logger_, options_);
+  EventAgreement agreement;
+  agreement.acted = [](const ActedAlgorithms&) {};
+  EXPECT_THROW(engine.run_event(Event::kEpochEnd, agreement), c10::OutOfMemoryError);
+  EXPECT_THAT(said_, ElementsAre("X", "L"));
+  EXPECT_THROW(engine.finish_event(Event::kEpochEnd, {}, agreement), c10::OutOfMemoryError);
+  EXPECT_THAT(said_, ElementsAre("X", "L", "X", "L"));
+  EXPECT_THROW(engine.run_event(Event::kBeforeForward), c10::OutOfMemoryError);
+  EXPECT_THAT(said_, ElementsAre("X", "L", "X", "L"));
+}
+
+TEST_F(EngineTest, AfterIsTheReverseOfBefore) {
+  sayer("A"), sayer("B"), sayer("C");
+  EXPECT_THAT(run(Event::kBeforeLoss), ElementsAre("A", "B", "C"));
+  EXPECT_THAT(run(Event::kAfterLoss), ElementsAre("C", "B", "A"));
+  EXPECT_THAT(run(Event::kEvalAfterForward), ElementsAre("A", "B", "C"));
+  EXPECT_THAT(run(Event::kBatchEnd), ElementsAre("A", "B", "C"));
+}
+
+TEST_F(EngineTest, WhoNeedsToBeFirstOrLastIs) {
+  sayer("A"), sayer("last", {.last = true}), sayer("B"), sayer("first", {.first = true});
+  EXPECT_THAT(run(Event::kInit), ElementsAre("first", "A", "B", "last"));
+  EXPECT_THAT(run(Event::kAfterDataloader), ElementsAre("first", "B", "A", "last"));
+  state_.composer = true;
+  EXPECT_THAT(run(Event::kInit), ElementsAre("first", "A", "B", "last"));
+  EXPECT_THAT(run(Event::kAfterDataloader), ElementsAre("last", "B", "A", "first"));
+}
+
+TEST_F(EngineTest, PassesOfTheUserHaveTheLastWord) {
+  sayer("A"), sayer("B");
+  options_.passes = {[](const Algorithms& given, Event) { return Algorithms(given.rbegin(), given.rend()); }};
+  EXPECT_THAT(run(Event::kBatchEnd), ElementsAre("B", "A"));
+  EXPECT_THAT(run(Event::kAfterForward), ElementsAre("A", "B"));
+}
+
+TEST_F(EngineTest, AllAreAskedBeforeTheFirstActs) {
+  sayer("A")->acts = [](State& state) { state.grad_accum = 7; };
+  sayer("B")->wants = [](Event, const State& state) { return state.grad_accum == 1; };
+  EXPECT_THAT(run(Event::kBatchEnd), ElementsAre("A", "B"));
+}
+
+TEST_F(EngineTest, TracesTellWhoRanAndInWhichOrder) {
+  sayer("A"), sayer("B")->wants = [](Event, const State&) { return false; }, sayer("C");
+  Engine engine(state_, logger_, options_);
+  const auto traces = engine.run_event(Event::kAfterLoss);
+  ASSERT_EQ(traces.size(), 3u);
+  EXPECT_TRUE(traces[0].ran && !traces[1].ran && traces[2].ran);
+  EXPECT_EQ(traces[0].order, 1);
+  EXPECT_EQ(traces[1].order, -1);
+  EXPECT_EQ(traces[2].order, 0);
+}
+
+TEST_F(EngineTest, TracesAreLoggedWhereAskedFor) {
+  struct Traces final : Logger {
+    LoggedTraces seen;
+    void log_traces(const LoggedTraces& traces) override { seen = traces; }
+  } logger;
+  sayer("EMA"), sayer("SWA")->wants = [](Event, const State&) { return false; };
+  options_.log_traces = true;
+  Engine(state_, logger, options_).run_event(Event::kBatchEnd);
+  EXPECT_THAT(logger.seen, ElementsAre(std::pair("algorithm_traces/EMA/batch_end", 1)))
+      << "of those that matched alone";
+}
+
+TEST_F(EngineTest, CallbacksGetTheFunctionOfTheEvent) {
+  options_.callbacks = {std::make_shared<Watcher>("X", said_)};
+  Engine engine(state_, logger_, options_);
+  engine.run_event(Event::kBatchStart);
+  engine.run_event(Event::kBatchEnd);
+  EXPECT_THAT(said_, ElementsAre("X", "X", "X sees a batch end"));
+}
+
+TEST_F(EngineTest, CallbacksHearOfMemoryThatRanOut) {
+  options_.callbacks = {std::make_shared<Watcher>("X", said_)};
+  options_.destinations = {std::make_shared<Watcher>("L", said_)};
+  Engine(state_, logger_, options_).out_of_memory("too much");
+  EXPECT_THAT(said_, ElementsAre("X hears: too much", "L hears: too much", "X closes", "L closes"));
+}
+
+// As at an event.
+TEST_F(EngineTest, ADestinationThatFailsWhenMemoryRunsOutHearsNoMore) {
+  struct Failing final : Callback {
+    std::string name() const override { return "L"; }
+    void out_of_memory(State&, Logger&, const std::string&) override {
+      if (++heard == 1) throw 42;
+    }
+    int heard = 0;
+  };
+  const auto failing = std::make_shared<Failing>();
+  options_.destinations = {failing, std::make_shared<Watcher>("M", said_)};
+  Said warnings;
+  options_.warn = [&](const std::string& text) { warnings.push_back(text); };
+  Engine engine(state_, logger_, options_);
+  engine.out_of_memory("too much");
+  engine.out_of_memory("again");
+  EXPECT_THAT(said_, ElementsAre("M hears: too much", "M hears: again"));
+  EXPECT_EQ(failing->heard, 1);
+  EXPECT_THAT(warnings, ElementsAre("L is told of no more events: an unknown exception"));
+}
+
+TEST_F(EngineTest, AllAreClosedOnceWhateverOneThrows) {
+  const auto failing = std::make_shared<Watcher>("X", said_);
+  failing->fails = true;
+  options_.callbacks = {failing, std::make_shared<Watcher>("Y", said_)};
+  Said warnings;
+  options_.warn = [&](const std::string& text) { warnings.push_back(text); };
+  {
+    Engine engine(state_, logger_, options_);
+    engine.close();
+    engine.close();
+  }
+  EXPECT_THAT(said_, ElementsAre("X closes", "Y closes"));
+  EXPECT_THAT(warnings, ElementsAre("X: it cannot"));
+}
+
+TEST_F(EngineTest, WarnsOfTwoThatInterpolateTheLoss) {
+  Said warnings;
+  options_.warn = [&](const std::string& text) { warnings.push_back(text); };
+  sayer("MixUp", {.interpolates_loss = true});
+  Engine(state_, logger_, options_);
+  EXPECT_THAT(warnings, IsEmpty());
+  sayer("CutMix", {.interpolates_loss = true});
+  Engine(state_, logger_, options_);
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("MixUp, CutMix")));
+}
+
+TEST_F(EngineTest, RefusesTwoThatMakePassesOfTheirOwn) {
+  sayer("SAM", {.closure = true}), sayer("EMA");
+  Engine(state_, logger_, options_);
+  sayer("Climbing", {.closure = true});
+  EXPECT_THAT([&] { Engine(state_, logger_, options_); },
+              ThrowsMessage<UserError>(HasSubstr("SAM, Climbing")));
+}
+
+TEST(EventTest, EveryOneIsFoundByItsName) {
+  for (std::size_t i = 0; i < kEvents; ++i) {
+    const auto event = static_cast<Event>(i);
+    EXPECT_EQ(event_named(name(event)), event);
+  }
+}
+
+TEST(EventTest, HasComposersOlderNamesToo) {
+  EXPECT_EQ(event_named("TRAINING_START"), Event::kFitStart);
+  EXPECT_EQ(event_named("training_end"), Event::kFitEnd);
+}
+
+TEST(EventTest, UnknownNameIsAUserErrorThatSuggestsTheNearest) {
+  EXPECT_THAT([] { event_named("batch_ends"); },
+              ThrowsMessage<UserError>(HasSubstr("did you mean batch_end?")));
+}
+
+TEST(StateTest, StopTrainingEndsItWithTheBatchUnderWay) {
+  State state;
+  state.max_duration = Time(4, TimeUnit::kEpoch);
+  state.timestamp.batch = 6;
+  EXPECT_FALSE(reached(state.timestamp, state.max_duration));
+  state.stop_training();
+  EXPECT_TRUE(reached(state.timestamp, state.max_duration));
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,145 @@
+#include "training/evaluation/evaluation.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/actors/sleeping_world.h"
+
+namespace tutti {
+namespace {
+
+using testing::ElementsAre;
+using testing::Pair;
+
+constexpr const char* kRecipe = R"(
+[model]
+kind = "mlp"
+hidden = [4]
+[data.train]
+kind = "synthetic"
+batch_size = 8
+[optimizer]
+kind = "sgd"
+[train]
+max_duration = "1ba"
+)";
+
+// What the state says at EVAL_BATCH_END and EVAL_END.
+class Witness final : public Callback {
+ public:
+  std::string name() const override { return "Witness"; }
+  void eval_batch_end(State& state, Logger&) override {
+    labels.push_back(state.dataloader_label);
+    batches.push_back(state.eval_timestamp.batch);
+  }
+  void eval_end(State& state, Logger&) override {
+    labels.push_back(state.dataloader_label);
+    at_end = state.eval_timestamp;
+    metrics = state.metric_values;
+  }
+
+  std::vector<std::string> labels;
+  std::vector<int64_t> batches;
+  Timestamp at_end;
+  std::map<std::string, double> metrics;
+};
+
+class EvaluationTest : public testing::Test {
+ protected:
+  EvaluationTest() {
+    build(state_, recipe_of(kRecipe), {{{"input", {3}}, {"target", {}}}, 10}, 3);
+    Engine::Options options;
+    options.callbacks = {witness_};
+    engine_.emplace(state_, logger_, std::move(options));
+  }
+  static Evaluator two_batches() {
+    Evaluator evaluator{"eval", Setting(Setting::Table{}, "data.eval", {})};
+    evaluator.batches = 2;
+    return evaluator;
+  }
+  // Two batches of five; the other rank has had as many, and as long.
+  LoggedMetrics run() {
+    const auto fetch = [](int64_t) {
+      const TensorTree::Children five{{"input", at::randn({5, 3})}, {"target", at::randint(10, {5})}};
+      return EvalPart{Batch(five), 5};
+    };
+    EvalHooks hooks = lone_eval_hooks(*engine_, fetch);
+    hooks.sum_over_ranks = [](const at::Tensor& values) { values.mul_(2); };
+    hooks.stopwatch = [] { return 1.5; };
+    return evaluate(state_, *engine_, two_batches(), hooks).value();
+  }
+
+  State state_;
+  Logger logger_;
+  std::shared_ptr<Witness> witness_ = std::make_shared<Witness>();
+  std::optional<Engine> engine_;
+};
+
+TEST_F(EvaluationTest, ListenersKnowWhoseBatchesTheySee) {
+  run();
+  EXPECT_THAT(witness_->labels, ElementsAre("eval", "eval", "eval"));
+  EXPECT_THAT(witness_->batches, ElementsAre(1, 2));
+  EXPECT_EQ(state_.dataloader_label, "train");
+}
+
+TEST_F(EvaluationTest, CountsOfAllRanksAreThereAtItsEnd) {
+  run();
+  EXPECT_EQ(witness_->at_end.batch, 2);
+  EXPECT_EQ(witness_->at_end.sample, 20);
+  EXPECT_EQ(witness_->at_end.total_wct, 3.0);
+}
+
+TEST_F(EvaluationTest, IsVoidOnAllRanksWhereOneIsAskedToStop) {
+  run();
+  const auto before = state_.metric_values;
+  const auto fetch = [](int64_t) {
+    const TensorTree::Children five{{"input", at::zeros({5, 3})}, {"target", at::zeros({5}, at::kLong)}};
+    return EvalPart{Batch(five), 5};
+  };
+  EvalHooks other_stops = lone_eval_hooks(*engine_, fetch);
+  other_stops.sum_over_ranks = [](const at::Tensor& values) { values.select(0, 3).fill_(1.0); };
+  EXPECT_FALSE(evaluate(state_, *engine_, two_batches(), other_stops));
+  EXPECT_EQ(state_.metric_values, before);
+  EXPECT_EQ(state_.dataloader_label, "train");
+}
+
+TEST_F(EvaluationTest, EachOneIsCountedAnew) {
+  run();
+  run();
+  EXPECT_EQ(witness_->at_end.batch, 2);
+  EXPECT_EQ(witness_->at_end.sample, 20);
+}
+
+TEST_F(EvaluationTest, MetricsAreThereAtItsEnd) {
+  const LoggedMetrics values = run();
+  ASSERT_EQ(values.size(), 2u);
+  EXPECT_THAT(witness_->metrics, ElementsAre(Pair("eval/CrossEntropy", values[1].second),
+                                             Pair("eval/MulticlassAccuracy", values[0].second)));
+}
+
+// In Composer's way the mean of a batch weighs as one, however the memory had it cut.
+TEST_F(EvaluationTest, ABatchThatIsCutForLackOfMemoryCountsOnce) {
+  state_.composer = true;
+  const at::Tensor inputs = at::randn({8, 3}), targets = at::randint(10, {8});
+  const auto fetch = [&](int64_t index) {
+    const int64_t begin = index == 0 ? 0 : 5, size = index == 0 ? 5 : 3;
+    const TensorTree::Children part{{"input", inputs.narrow(0, begin, size)},
+                                    {"target", targets.narrow(0, begin, size)}};
+    return EvalPart{Batch(part), size};
+  };
+  const auto run = [&](int64_t most) {
+    EvalHooks hooks = lone_eval_hooks(*engine_, fetch);
+    hooks.attempt = [&, most](const std::function<void()>& work) -> std::optional<std::string> {
+      work();
+      return state_.batch.samples() > most ? std::optional<std::string>("too many at once") : std::nullopt;
+    };
+    return evaluate(state_, *engine_, two_batches(), hooks).value();
+  };
+  const auto whole = run(5), cut = run(2);
+  ASSERT_EQ(whole.size(), 2U);
+  for (std::size_t m = 0; m < whole.size(); ++m) EXPECT_NEAR(whole[m].second, cut[m].second, 1e-6) << m;
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,82 @@
+#include "training/loggers/step_log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tutti {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+
+class StepLogTest : public testing::Test {
+ protected:
+  // (step, batch, value) of the metrics among the records.
+  static std::vector<std::tuple<int64_t, int64_t, double>> told(const std::vector<LogEntry>& entries) {
+    std::vector<std::tuple<int64_t, int64_t, double>> found;
+    for (const auto& entry : entries)
+      if (const auto* metrics = std::get_if<LoggedMetrics>(&entry.what))
+        found.emplace_back(entry.time.step, entry.time.at.batch, metrics->front().second);
+    return found;
+  }
+
+  Timestamp now_;
+};
+
+TEST_F(StepLogTest, AMetricThatIsLoggedTwiceHasItsLastValueInItsFirstPlace) {
+  StepLog log({.reporter = true}, now_);
+  log.log_metrics({{"a", 1}, {"b", 2}});
+  log.log_metrics({{"c", 3}, {"a", 4}});
+  EXPECT_THAT(log.take(), ElementsAre(Pair("a", 4), Pair("b", 2), Pair("c", 3)));
+}
+
+TEST_F(StepLogTest, WhatWasTakenIsForgotten) {
+  StepLog log({.reporter = true}, now_);
+  log.log_metrics({{"a", 1}, {"b", 2}});
+  log.take();
+  EXPECT_THAT(log.take(), IsEmpty());
+  log.log_metrics({{"b", 3}});
+  EXPECT_THAT(log.take(), ElementsAre(Pair("b", 3)));
+}
+
+TEST_F(StepLogTest, NothingIsKeptWhereNobodyReadsIt) {
+  StepLog log({}, now_);
+  log.log_metrics({{"a", 1}});
+  EXPECT_THAT(log.take(), IsEmpty());
+}
+
+TEST_F(StepLogTest, DestinationsAreToldAllInOrderAndWhen) {
+  StepLog log({.destinations = true}, now_);
+  log.begin_step(5);
+  now_.batch = 4;
+  log.log_metrics({{"a", 1}});
+  now_.batch = 5;
+  log.log_metrics({{"a", 2}});
+  log.begin_step(6);
+  log.log_to_destinations({{"b", 3}});
+  EXPECT_THAT(told(log.take_entries()),
+              ElementsAre(std::tuple(5, 4, 1.0), std::tuple(5, 5, 2.0), std::tuple(6, 5, 3.0)));
+  EXPECT_THAT(log.take_entries(), IsEmpty());
+}
+
+TEST_F(StepLogTest, WhatAVoidAttemptLoggedIsForgotten) {
+  StepLog log({.destinations = true}, now_);
+  log.log_metrics({{"before", 1}});
+  log.begin_attempt();
+  log.log_metrics({{"a", 2}});
+  log.void_attempt();
+  log.log_metrics({{"a", 3}});
+  EXPECT_THAT(told(log.take_entries()), ElementsAre(std::tuple(1, 0, 1.0), std::tuple(1, 0, 3.0)));
+}
+
+TEST_F(StepLogTest, WhatWasLoggedBeforeARunGoesOnBelongsToItsFirstStep) {
+  StepLog log({.destinations = true}, now_);
+  log.log_metrics({{"a", 1}});
+  now_.batch = 7;
+  log.begin_run(8);
+  EXPECT_THAT(told(log.take_entries()), ElementsAre(std::tuple(8, 7, 1.0)));
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,249 @@
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "runtime/error.h"
+#include "tests/recipe/section.h"
+#include "training/metrics/factory.h"
+
+namespace tutti {
+namespace {
+
+TEST(Metric, SumsOfRanksAddUpToTheWhole) {
+  const at::Tensor scores = at::eye(4);
+  const at::Tensor target = at::tensor({0, 1, 0, 0}, at::kLong);
+  const MetricPtr whole = make_metric("MulticlassAccuracy");
+  whole->update(scores, target);
+  const MetricPtr parts[2] = {make_metric("MulticlassAccuracy"), make_metric("MulticlassAccuracy")};
+  parts[0]->update(scores.narrow(0, 0, 3), target.narrow(0, 0, 3));
+  parts[1]->update(scores.narrow(0, 3, 1), target.narrow(0, 3, 1));
+  for (size_t i = 0; i < parts[0]->sums().size(); ++i) parts[0]->sums()[i] += parts[1]->sums()[i];
+  EXPECT_EQ(parts[0]->compute(), whole->compute());
+  EXPECT_EQ(whole->compute(), 0.5);
+}
+
+TEST(Metric, AccuracyOfNothingIsNothing) {
+  for (const bool macro : {false, true}) {
+    const MetricPtr metric = make_metric(section_with({{"kind", std::string("MulticlassAccuracy")},
+                                                       {"average", std::string(macro ? "macro" : "micro")},
+                                                       {"num_classes", int64_t{3}}}));
+    metric->update(at::rand({2, 3}), at::full({2}, -100, at::kLong));
+    EXPECT_EQ(metric->compute(), 0.0) << macro;
+  }
+}
+
+// Rows of float are counted without tensors, of double with them.
+TEST(Metric, AccuracyOfTiesAndOfNoNumbersIsThatOfArgmax) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const at::Tensor scores =
+      at::tensor({1.0F, 2.0F, 2.0F, nan, 9.0F, nan, 3.0F, 3.0F, 1.0F, 5.0F, nan, 7.0F, 0.0F, 1.0F, 2.0F})
+          .view({5, 3});
+  const MetricPtr rows = make_metric("MulticlassAccuracy"), tensors = make_metric("MulticlassAccuracy");
+  for (int64_t guess = 0; guess < 3; ++guess) {
+    const at::Tensor target = at::tensor({guess, guess, guess, guess, int64_t{-100}}, at::kLong);
+    rows->update(scores, target);
+    tensors->update(scores.to(at::kDouble), target);
+    EXPECT_EQ(rows->sums(), tensors->sums()) << guess;
+  }
+  EXPECT_THAT(rows->sums(), testing::ElementsAre(4, 12, 12));
+}
+
+TEST(Metric, ResetForgetsEverything) {
+  const MetricPtr metric = make_metric("CrossEntropy");
+  metric->update(at::eye(4), at::tensor({0, 1, 0, 0}, at::kLong));
+  metric->reset();
+  EXPECT_THAT(metric->sums(), testing::Each(0.0));
+}
+
+// Scores of three samples, the first two of class 0.
+const at::Tensor& scores() {
+  static const at::Tensor some = at::tensor({4.0F, 1.0F, 0.0F, 3.0F, 0.0F, 1.0F}).view({3, 2});
+  return some;
+}
+at::Tensor rows(int64_t begin, int64_t end) { return scores().slice(0, begin, end); }
+at::Tensor classes(std::vector<int64_t> labels) { return at::tensor(labels); }
+
+MetricPtr metric(const char* kind, std::pair<std::string, Setting::Value> key) {
+  return make_metric(section_with({{"kind", std::string(kind)}, std::move(key)}));
+}
+
+// One batch of two samples and one of one: the mean over samples, unless batch means are asked for.
+double over_uneven_batches(Metric& metric) {
+  metric.update(rows(0, 2), classes({0, 0}));
+  metric.update(rows(2, 3), classes({0}));
+  return metric.compute();
+}
+
+double cross_entropy_of(int64_t row) {
+  return at::cross_entropy_loss(rows(row, row + 1), classes({0})).item<double>();
+}
+
+double mean_over_samples() { return (cross_entropy_of(0) + cross_entropy_of(1) + cross_entropy_of(2)) / 3; }
+
+double mean_over_batches() {
+  return ((cross_entropy_of(0) + cross_entropy_of(1)) / 2 + cross_entropy_of(2)) / 2;
+}
+
+TEST(Metric, CrossEntropyWeighsEverySampleTheSame) {
+  EXPECT_NEAR(over_uneven_batches(*make_metric("CrossEntropy")), mean_over_samples(), 1e-6);
+  EXPECT_NEAR(over_uneven_batches(*metric("CrossEntropy", {"batch_means", true})), mean_over_batches(), 1e-6);
+}
+
+TEST(Metric, ComposersWayIsThatOfMetricsWhichDoNotSay) {
+  const auto in_composers_way = [](const Setting& setting) {
+    return over_uneven_batches(*make_metric(setting, /*composer=*/true));
+  };
+  EXPECT_NEAR(in_composers_way(Setting("CrossEntropy", "metric", {})), mean_over_batches(), 1e-6);
+  const auto kind = std::pair{std::string("kind"), Setting::Value(std::string("CrossEntropy"))};
+  EXPECT_NEAR(in_composers_way(section_with({kind})), mean_over_batches(), 1e-6);
+  EXPECT_NEAR(in_composers_way(section_with({kind, {"batch_means", false}})), mean_over_samples(), 1e-6);
+}
+
+TEST(Metric, LossMetricWeighsEverySampleTheSame) {
+  for (const bool batch_means : {false, true}) {
+    const MetricPtr metric = make_metric(section_with({{"kind", std::string("LossMetric")},
+                                                       {"loss", std::string("soft_cross_entropy")},
+                                                       {"batch_means", batch_means}}));
+    EXPECT_NEAR(over_uneven_batches(*metric), batch_means ? mean_over_batches() : mean_over_samples(), 1e-6);
+  }
+}
+
+// As torch.nn's losses, by their formulas.
+TEST(Metric, LossMetricKnowsTorchsLosses) {
+  const at::Tensor x = at::tensor({-2.0F, 0.25F, 1.0F}).view({3, 1}),
+                   y = at::tensor({1.0F, 0.0F, 1.0F}).view({3, 1});
+  const std::vector<std::pair<std::string, double>> losses = {
+      {"mse", (9 + 0.0625) / 3},
+      {"l1", 3.25 / 3},
+      {"smooth_l1", (3 - 0.5 + 0.5 * 0.0625) / 3},
+      {"bce_with_logits",
+       (std::log1p(std::exp(2.0)) + std::log1p(std::exp(0.25)) + std::log1p(std::exp(-1.0))) / 3}};
+  for (const auto& [loss, value] : losses) {
+    const MetricPtr metric = make_metric(section_with({{"kind", std::string("LossMetric")}, {"loss", loss}}));
+    metric->update(x, y);
+    EXPECT_NEAR(metric->compute(), value, 1e-6) << loss;
+  }
+}
+
+TEST(Metric, IgnoredTargetsDoNotCount) {
+  for (const char* kind : {"MulticlassAccuracy", "CrossEntropy", "LanguageCrossEntropy", "MaskedAccuracy"}) {
+    const MetricPtr all = metric(kind, {"ignore_index", int64_t{1}});
+    all->update(scores(), classes({0, 1, 0}));
+    const MetricPtr counted = metric(kind, {"ignore_index", int64_t{1}});
+    counted->update(rows(0, 1), classes({0}));
+    counted->update(rows(2, 3), classes({0}));
+    EXPECT_NEAR(all->compute(), counted->compute(), 1e-6) << kind;
+  }
+}
+
+TEST(Metric, MIoUIsOfTheClassesThatOccur) {
+  const MetricPtr miou = metric("MIoU", {"num_classes", int64_t{4}});
+  miou->update(at::eye(4).slice(0, 0, 2), classes({0, 0}));
+  EXPECT_DOUBLE_EQ(miou->compute(), 100 * (1.0 / 2 + 0.0) / 2);
+}
+
+TEST(Metric, DiceIsOfAllSamplesTogether) {
+  const MetricPtr dice = metric("Dice", {"num_classes", int64_t{2}});
+  dice->update(rows(1, 3), classes({1, 0}));
+  dice->update(rows(0, 1), classes({1}));
+  EXPECT_DOUBLE_EQ(dice->compute(), 100.0 * 2 * 1 / (2 + 2));
+  const MetricPtr of_batches = make_metric(
+      section_with({{"kind", std::string("Dice")}, {"num_classes", int64_t{2}}, {"batch_means", true}}));
+  of_batches->update(rows(1, 3), classes({1, 0}));
+  of_batches->update(rows(0, 1), classes({1}));
+  EXPECT_DOUBLE_EQ(of_batches->compute(), 100.0 * (2.0 * 1 / (2 + 1) + 0.0) / 2);
+}
+
+TEST(Metric, MacroAccuracyIsTheMeanOverClassesThatOccur) {
+  const MetricPtr macro = make_metric(section_with({{"kind", std::string("MulticlassAccuracy")},
+                                                    {"average", std::string("macro")},
+                                                    {"num_classes", int64_t{4}}}));
+  macro->update(at::eye(4).slice(0, 0, 3), classes({0, 0, 0}));
+  EXPECT_DOUBLE_EQ(macro->compute(), (1.0 / 3 + 0.0 + 0.0) / 3);
+}
+
+TEST(Metric, MacroAccuracyNeedsToKnowTheClasses) {
+  EXPECT_THAT(
+      [] {
+        metric("MulticlassAccuracy", {"average", std::string("macro")});
+      },
+      testing::ThrowsMessage<UserError>(testing::HasSubstr("needs num_classes")));
+}
+
+TEST(Metric, OtherClassesThanTheModelHasAreAUserError) {
+  EXPECT_THAT(
+      [] {
+        metric("MIoU", {"num_classes", int64_t{3}})->update(rows(0, 2), classes({0, 0}));
+      },
+      testing::ThrowsMessage<UserError>(testing::HasSubstr("num_classes is 3")));
+}
+
+std::string message_of_update(const MetricPtr& metric, const at::Tensor& outputs, const at::Tensor& target) {
+  try {
+    metric->update(outputs, target);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Metric, AccuracyRefusesTargetsThatAreNotOneForEachRowOfScores) {
+  const auto refusal = [](at::IntArrayRef outputs, at::IntArrayRef target) {
+    return message_of_update(make_metric("MulticlassAccuracy"), at::rand(outputs),
+                             at::zeros(target, at::kLong));
+  };
+  EXPECT_EQ(refusal({2, 5}, {2}), "");
+  EXPECT_EQ(refusal({2, 5, 3}, {2, 3}), "");
+  EXPECT_THAT(refusal({2, 3, 5}, {2, 3}), testing::HasSubstr("[2, 3, 5] and [2, 3]"));
+  EXPECT_THAT(refusal({2, 5}, {3}), testing::HasSubstr("[2, 5] and [3]"));
+  EXPECT_THAT(refusal({2, 5}, {2, 1}), testing::HasSubstr("[2, 5] and [2, 1]"));
+}
+
+TEST(Metric, MeanSquaredLossRefusesTargetsOfAnotherShape) {
+  const auto refusal = [](at::IntArrayRef outputs, at::IntArrayRef target) {
+    return message_of_update(metric("LossMetric", {"loss", std::string("mse")}), at::rand(outputs),
+                             at::rand(target));
+  };
+  EXPECT_EQ(refusal({4, 1}, {4, 1}), "");
+  EXPECT_THAT(refusal({4, 1}, {4}), testing::HasSubstr("[4, 1]; they are [4]"));
+  EXPECT_THAT(refusal({1, 1}, {1}), testing::HasSubstr("[1, 1]; they are [1]"));
+}
+
+TEST(Metric, NameOfATableIsWhatItIsMeasuredUnder) {
+  EXPECT_EQ(metric("CrossEntropy", {"name", std::string("mine")})->measured_name(), "mine");
+  EXPECT_EQ(make_metric("CrossEntropy")->measured_name(), "CrossEntropy");
+  EXPECT_THAT(
+      [] {
+        metric("CrossEntropy", {"name", std::string()});
+      },
+      testing::ThrowsMessage<UserError>(testing::HasSubstr("not empty")));
+}
+
+TEST(Metric, RootOfTheMeanSquaredErrorIsHadByItsKey) {
+  const MetricPtr root = metric("MeanSquaredError", {"squared", false});
+  root->update(at::ones({2, 3}), at::full({2, 3}, 4.0));
+  EXPECT_DOUBLE_EQ(root->compute(), 3.0);
+}
+
+TEST(Metric, UnknownKeyIsAUserErrorThatSuggestsTheNearest) {
+  EXPECT_THAT(
+      [] {
+        metric("MulticlassAccuracy", {"topk", int64_t{2}});
+      },
+      testing::ThrowsMessage<UserError>(testing::HasSubstr("did you mean top_k?")));
+}
+
+TEST(Metric, MissingKeyIsNamed) {
+  EXPECT_THAT([] { make_metric("MIoU"); },
+              testing::ThrowsMessage<UserError>(testing::HasSubstr("num_classes is missing")));
+}
+
+TEST(Metric, UnknownNameIsAUserErrorThatSuggestsTheNearest) {
+  EXPECT_THAT([] { make_metric("CrossEntrpy"); },
+              testing::ThrowsMessage<UserError>(testing::HasSubstr("did you mean CrossEntropy?")));
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "recipe/catalog.h"
+
+namespace tutti {
+
+// [data.eval]: the evaluator named "eval"; and [[evaluators]], any number of others.
+Catalog eval_catalog();
+Catalog evaluators_catalog();
+
+}  // namespace tutti

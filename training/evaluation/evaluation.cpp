@@ -1,0 +1,206 @@
+#include "training/evaluation/evaluation.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+
+#include "data/sampler.h"
+#include "tensors/autocast.h"
+#include "tensors/shortage.h"
+#include "tensors/torch_error.h"
+#include "training/evaluation/data_scope.h"
+#include "training/metrics/factory.h"
+
+namespace tutti {
+namespace {
+
+// What an evaluation counts besides its metrics.
+struct Counts {
+  double samples = 0;
+  double tokens = 0;
+  double seconds = 0;
+  double stopped = 0;    // ranks
+  double too_large = 0;  // ranks
+};
+
+void sum_over_ranks(const EvalHooks& hooks, std::vector<MetricPtr>& metrics, Counts& counts) {
+  std::vector<double> all{counts.samples, counts.tokens, counts.seconds, counts.stopped, counts.too_large};
+  for (auto& metric : metrics) all.insert(all.end(), metric->sums().begin(), metric->sums().end());
+  at::Tensor values = at::zeros({static_cast<int64_t>(all.size())}, at::kDouble);
+  std::copy(all.begin(), all.end(), values.data_ptr<double>());
+  hooks.sum_over_ranks(values);
+  const double* from = values.const_data_ptr<double>();
+  counts = {from[0], from[1], from[2], from[3], from[4]};
+  from += 5;
+  for (auto& metric : metrics) {
+    std::copy_n(from, metric->sums().size(), metric->sums().begin());
+    from += metric->sums().size();
+  }
+}
+
+using Sums = std::vector<std::vector<double>>;
+
+Sums sums_of(const std::vector<MetricPtr>& metrics) {
+  Sums sums;
+  for (const auto& metric : metrics) sums.push_back(metric->sums());
+  return sums;
+}
+
+void update(std::vector<MetricPtr>& metrics, State& state) {
+  const AutocastScope autocast(state.precision.autocast);
+  for (auto& metric : metrics) state.model->update_metric(state.batch, state.outputs, *metric);
+}
+
+// How a batch is cut.
+struct Cut {
+  int64_t planned = 0;  // samples of a part, as the recipe says
+  int64_t fits = 0;     // as many as memory suffices for: a part is cut further
+  double share = 1.0;   // Metric::set_share, of a part
+};
+
+void evaluate_part(State& state, Engine& engine, const Batch& part, const Cut& cut,
+                   std::vector<MetricPtr>& metrics) {
+  for (int64_t begin = 0; begin < part.samples(); begin += cut.fits) {
+    const int64_t size = std::min(cut.fits, part.samples() - begin);
+    const bool whole = size == part.samples();
+    state.batch = whole ? part : part.narrow(begin, size);
+    const double of_part = static_cast<double>(size) / static_cast<double>(part.samples());
+    for (auto& metric : metrics) metric->set_share(cut.share * of_part);
+    engine.run_event(Event::kEvalBeforeForward);
+    {
+      const AutocastScope autocast(state.precision.autocast);
+      state.outputs = state.model->eval_forward(state.batch);
+    }
+    engine.run_event(Event::kEvalAfterForward);
+    update(metrics, state);
+  }
+}
+
+void evaluate_parts(State& state, Engine& engine, const Batch& batch, const Cut& cut,
+                    std::vector<MetricPtr>& metrics) {
+  state.batch = batch;
+  engine.run_event(Event::kEvalBatchStart);
+  const Batch whole = state.batch;
+  for (int64_t begin = 0; begin < whole.samples(); begin += cut.planned) {
+    const int64_t size = std::min(cut.planned, whole.samples() - begin);
+    const bool one = size == whole.samples();
+    evaluate_part(state, engine, one ? whole : whole.narrow(begin, size), cut, metrics);
+  }
+  state.eval_timestamp.to_next_batch(0, 0, 0.0);
+  engine.run_event(Event::kEvalBatchEnd);
+}
+
+// Where memory runs out parts are halved for good. No other rank takes part, and metrics are sums. What a
+// single sample ran out with, or nothing.
+std::optional<std::string> evaluate_batch(State& state, Engine& engine, const EvalHooks& hooks,
+                                          const Batch& batch, Cut& cut, std::vector<MetricPtr>& metrics) {
+  const Sums before = sums_of(metrics);
+  const Timestamp began = state.eval_timestamp;
+  for (;;) {
+    const auto shortage = hooks.attempt([&] { evaluate_parts(state, engine, batch, cut, metrics); });
+    if (!shortage) return std::nullopt;
+    state.batch = state.outputs = {};
+    state.eval_timestamp = began;
+    for (std::size_t m = 0; m < metrics.size(); ++m) metrics[m]->sums() = before[m];
+    const int64_t largest = std::min({cut.fits, cut.planned, batch.samples()});
+    if (largest < 2) return shortage;
+    cut.fits = (largest + 1) / 2;
+  }
+}
+
+void take(State& state, const std::vector<MetricPtr>& metrics, const Counts& counts) {
+  state.eval_timestamp.sample = static_cast<int64_t>(counts.samples);
+  state.eval_timestamp.token = static_cast<int64_t>(counts.tokens);
+  state.eval_timestamp.total_wct = counts.seconds;
+  for (const auto& metric : metrics)
+    state.metric_values[state.dataloader_label + "/" + metric->measured_name()] = metric->compute();
+}
+
+}  // namespace
+
+void try_metrics(State& state, const Evaluator& evaluator, const Dataset& data) {
+  if (!evaluator.section.has("metric_names") && !evaluator.section.has("metrics")) return;
+  const at::NoGradGuard no_grad;
+  const ForwardContext evaluating{/*training=*/false, nullptr};
+  set_context(*state.model, &evaluating);
+  const int64_t first = 0;
+  const Batch batch = data.get({&first, 1});
+  const AutocastScope autocast(state.precision.autocast);
+  const Outputs outputs = state.model->eval_forward(batch);
+  set_context(*state.model, nullptr);
+  for (auto& metric : evaluator.metrics(*state.model, state.composer)) {
+    try {
+      state.model->update_metric(batch, outputs, *metric);
+    } catch (const std::exception& error) {
+      evaluator.section.fail(metric->measured_name() +
+                             " cannot measure this model on this data: " + one_line(error));
+    }
+  }
+}
+
+EvalHooks lone_eval_hooks(Engine& engine, FetchBatch fetch) {
+  EvalHooks hooks;
+  hooks.fetch = std::move(fetch);
+  hooks.sum_over_ranks = [](const at::Tensor&) {};
+  hooks.stopwatch = [] { return 0.0; };
+  hooks.attempt = [](const std::function<void()>& work) -> std::optional<std::string> {
+    try {
+      work();
+    } catch (const c10::OutOfMemoryError& error) {
+      return one_line(error);
+    }
+    return std::nullopt;
+  };
+  hooks.run_event = [&engine](Event event) { engine.run_event(event); };
+  hooks.undo = [] {};  // nobody stops it, and one that is too large is the end
+  return hooks;
+}
+
+std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evaluator& evaluator,
+                                      const EvalHooks& hooks) {
+  const at::NoGradGuard no_grad;
+  const DataScope data(state, evaluator.label, evaluator.data_of(state.rank).get());
+  state.eval_timestamp = {};
+  Model& model = *state.model;
+  const ForwardContext evaluating{/*training=*/false, nullptr};
+  set_context(model, &evaluating);
+  auto metrics = evaluator.metrics(model, state.composer);
+  Cut cut{evaluator.microbatch(), evaluator.microbatch()};
+  Counts counts;
+  std::string shortage;
+  hooks.run_event(Event::kEvalStart);
+  for (int64_t b = 0; b < evaluator.batches && counts.stopped == 0; ++b) {
+    const auto fetched = hooks.fetch(b);
+    if (!fetched) counts.stopped = 1;
+    if (!fetched || fetched->batch.samples() == 0 || counts.too_large > 0) continue;
+    const Batch& batch = fetched->batch;
+    counts.samples += static_cast<double>(batch.samples());
+    counts.tokens += static_cast<double>(model.tokens(batch));
+    cut.share = share_of_even_part(batch.samples(), fetched->global_samples, state.world);
+    if (const auto what = evaluate_batch(state, engine, hooks, batch, cut, metrics)) {
+      counts.too_large = 1;
+      shortage = ": " + *what;
+    }
+  }
+  state.batch = state.outputs = {};
+  set_context(model, nullptr);
+  counts.seconds = hooks.stopwatch();
+  sum_over_ranks(hooks, metrics, counts);
+  if (counts.too_large > 0 || counts.stopped > 0) hooks.undo();
+  if (counts.too_large > 0)
+    throw TooLarge("evaluation '" + evaluator.label + "' after step " +
+                   std::to_string(state.timestamp.batch) + ": out of memory on " +
+                   std::to_string(static_cast<int>(counts.too_large)) + " of " + std::to_string(state.world) +
+                   " ranks with one sample at a time" + shortage);
+  if (counts.stopped > 0) return std::nullopt;
+  take(state, metrics, counts);
+  LoggedMetrics values;
+  for (const auto& metric : metrics)
+    values.emplace_back("metrics/" + evaluator.label + "/" + metric->measured_name(), metric->compute());
+  hooks.run_event(Event::kEvalEnd);
+  return values;
+}
+
+}  // namespace tutti

@@ -1,0 +1,89 @@
+#include "training/evaluation/evaluator.h"
+
+#include <algorithm>
+#include <limits>
+#include <regex>
+
+#include "training/metrics/factory.h"
+#include "training/time/recipe_times.h"
+
+namespace tutti {
+namespace {
+
+std::vector<MetricPtr> metrics_named(const std::vector<std::string>& names, bool composer) {
+  std::vector<MetricPtr> made;
+  for (const auto& name : names) made.push_back(make_metric(name, composer));
+  return made;
+}
+
+// Whether the text is found in a metric's name, in any case: composer.trainer._filter_metrics, whose way of
+// putting the pattern together it keeps.
+bool is_meant(const Setting& text, const std::string& name) try {
+  const std::regex wanted(".*" + text.text() + ".*", std::regex::icase);
+  return std::regex_search(name, wanted, std::regex_constants::match_continuous);
+} catch (const std::regex_error& error) {
+  text.fail(std::string("it is no regular expression: ") + error.what());
+}
+
+// Of a model's own metrics those that are meant, and what is named by texts that mean none of them.
+std::vector<MetricPtr> chosen_metrics(const Setting::Array& texts, const std::vector<std::string>& own,
+                                      bool composer) {
+  std::vector<MetricPtr> made;
+  for (const auto& name : own)
+    if (std::ranges::any_of(texts, [&](const Setting& text) { return is_meant(text, name); }))
+      made.push_back(make_metric(name, composer));
+  for (const auto& text : texts)
+    if (std::ranges::none_of(own, [&](const std::string& name) { return is_meant(text, name); }))
+      made.push_back(make_metric(text, composer));
+  return made;
+}
+
+}  // namespace
+
+Time Evaluator::interval(const Setting& recipe) const {
+  const bool own = section.has("eval_interval");
+  return recipe_interval(own ? section.at("eval_interval") : recipe.at("train").at("eval_interval"), recipe);
+}
+
+int64_t Evaluator::microbatch() const {
+  const Setting* size = section.find("device_eval_microbatch_size");  // "auto": as large as fits
+  return size && size->is_integer() ? size->integer() : std::numeric_limits<int64_t>::max();
+}
+
+std::vector<std::string> Evaluator::metric_names(const Model& model) const {
+  std::vector<std::string> names;
+  for (const auto& one : metrics(model, /*composer=*/false)) names.push_back(one->measured_name());
+  return names;
+}
+
+std::vector<MetricPtr> Evaluator::metrics(const Model& model, bool composer) const {
+  const std::vector<std::string> own = model.get_metrics(/*is_train=*/false);
+  std::vector<MetricPtr> made;
+  if (section.has("metric_names")) made = chosen_metrics(section.at("metric_names").array(), own, composer);
+  if (section.has("metrics"))
+    for (const auto& one : section.at("metrics").array()) made.push_back(make_metric(one, composer));
+  return made.empty() ? metrics_named(own, composer) : std::move(made);
+}
+
+std::vector<MetricPtr> train_metrics(const Model& model, bool composer) {
+  return metrics_named(model.get_metrics(/*is_train=*/true), composer);
+}
+
+std::map<std::string, std::vector<std::string>> measured_metrics(const std::vector<Evaluator>& evaluators,
+                                                                 const Model& model) {
+  std::map<std::string, std::vector<std::string>> names = {{"train", model.get_metrics(/*is_train=*/true)}};
+  for (const auto& evaluator : evaluators) names[evaluator.label] = evaluator.metric_names(model);
+  return names;
+}
+
+std::vector<std::string> evaluation_metrics(const std::vector<Evaluator>& evaluators, const Setting& recipe,
+                                            const Model& model) {
+  std::vector<std::string> names;
+  for (const auto& evaluator : evaluators)
+    if (evaluator.interval(recipe).value() > 0)
+      for (const auto& name : evaluator.metric_names(model))
+        names.push_back("metrics/" + evaluator.label + "/" + name);
+  return names;
+}
+
+}  // namespace tutti

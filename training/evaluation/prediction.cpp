@@ -1,0 +1,63 @@
+#include "training/evaluation/prediction.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "tensors/autocast.h"
+#include "training/evaluation/data_scope.h"
+
+namespace tutti {
+namespace {
+
+void predict_batch(State& state, Engine& engine, const TakeOutputs& take) {
+  engine.run_event(Event::kPredictBatchStart);
+  engine.run_event(Event::kPredictBeforeForward);
+  {
+    const AutocastScope autocast(state.precision.autocast);
+    state.outputs = state.model->eval_forward(state.batch);
+  }
+  engine.run_event(Event::kPredictAfterForward);
+  if (take) take(state.outputs);
+  engine.run_event(Event::kPredictBatchEnd);
+}
+
+// While it lives the state is a prediction's.
+class Predicting {
+ public:
+  Predicting(State& state, const Evaluator& evaluator)
+      : state_(state), data_(state, evaluator.label, evaluator.data.get()) {
+    set_context(*state.model, &context_);
+  }
+  ~Predicting() {
+    state_.batch = {};
+    state_.outputs = {};
+    set_context(*state_.model, nullptr);
+  }
+  Predicting(const Predicting&) = delete;
+
+ private:
+  State& state_;
+  DataScope data_;
+  ForwardContext context_{/*training=*/false, nullptr};
+};
+
+}  // namespace
+
+void predict(State& state, Engine& engine, const Evaluator& evaluator, const TakeOutputs& take) {
+  const at::NoGradGuard no_grad;
+  const Predicting predicting(state, evaluator);
+  engine.run_event(Event::kPredictStart);
+  const int64_t part = std::min(evaluator.global_batch, evaluator.microbatch());
+  for (int64_t begin = 0; begin < evaluator.data->size(); begin += part) {
+    std::vector<int64_t> rows(std::min(part, evaluator.data->size() - begin));
+    std::iota(rows.begin(), rows.end(), begin);
+    state.batch = evaluator.data->get(rows);
+    predict_batch(state, engine, take);
+  }
+  engine.run_event(Event::kPredictEnd);
+}
+
+}  // namespace tutti

@@ -1,0 +1,41 @@
+#include "training/evaluation/train_metrics.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include "runtime/error.h"
+#include "training/evaluation/evaluator.h"
+
+namespace tutti {
+
+TrainMetrics::TrainMetrics(const State& state) : metrics_(train_metrics(*state.model, state.composer)) {}
+
+void TrainMetrics::reset() {
+  for (auto& metric : metrics_) metric->reset();
+}
+
+void TrainMetrics::set_share(double share) {
+  for (auto& metric : metrics_) metric->set_share(share);
+}
+
+void TrainMetrics::update(Model& model, const Batch& batch, const Outputs& outputs) {
+  const at::NoGradGuard no_grad;
+  const Outputs own = model.eval_forward(batch, outputs);
+  for (auto& metric : metrics_) model.update_metric(batch, own, *metric);
+}
+
+std::vector<double> TrainMetrics::sums() const {
+  std::vector<double> all;
+  for (const auto& metric : metrics_) all.insert(all.end(), metric->sums().begin(), metric->sums().end());
+  return all;
+}
+
+void TrainMetrics::take(std::span<const double> sums, State& state) {
+  auto from = sums.begin();
+  for (auto& metric : metrics_) {
+    TUTTI_ASSERT(sums.end() - from >= std::ssize(metric->sums()), "ranks keep other metrics");
+    for (double& sum : metric->sums()) sum = *from++;
+    state.metric_values["train/" + metric->name()] = metric->compute();
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,97 @@
+#include "training/loggers/trainer_log.h"
+
+namespace tutti {
+namespace {
+
+Hyperparameter value_of(const Setting& setting) {
+  if (const auto* flag = std::get_if<bool>(&setting.value)) return *flag;
+  if (setting.is_integer()) return setting.integer();
+  if (setting.is_text()) return setting.text();
+  if (const auto* number = std::get_if<double>(&setting.value)) return *number;
+  return setting.toml();
+}
+
+void add_leaves(const Setting& setting, const std::string& path, LoggedHyperparameters& leaves) {
+  if (setting.is_none()) return;
+  if (!setting.is_table()) {
+    leaves.emplace_back(path, value_of(setting));
+    return;
+  }
+  for (const auto& [key, member] : setting.table())
+    add_leaves(member, path.empty() ? key : path + "." + key, leaves);
+}
+
+// Tables of [[callbacks]] and the like count from 0: "callbacks.0.kind".
+void add_repeated(const Setting& setting, const std::string& path, LoggedHyperparameters& leaves) {
+  for (std::size_t i = 0; i < setting.array().size(); ++i)
+    add_leaves(setting.array()[i], path + "." + std::to_string(i), leaves);
+}
+
+bool is_repeated(const Setting& setting) {
+  return setting.is_array() && !setting.array().empty() && setting.array().front().is_table();
+}
+
+}  // namespace
+
+void TrainerLog::start(const Setting& recipe) {
+  if (!log_.has_destinations()) return;
+  LoggedHyperparameters all = {{"rank_zero_seed", static_cast<int64_t>(state_.seed)}};
+  if (recipe.at("train").at("auto_log_hparams").boolean()) {
+    for (const auto& [key, section] : recipe.table())
+      if (is_repeated(section))
+        add_repeated(section, key, all);
+      else
+        add_leaves(section, key, all);
+  }
+  log_.log_hyperparameters(all);
+}
+
+void TrainerLog::epoch_start() {
+  if (!log_.has_destinations()) return;
+  log_.log_to_destinations({{"time/epoch", static_cast<double>(state_.timestamp.epoch)}});
+}
+
+void TrainerLog::batch_start(bool has_tokens) { times(has_tokens, /*epoch=*/false); }
+
+void TrainerLog::fit_end() { times(state_.timestamp.token > 0, /*epoch=*/true); }
+
+void TrainerLog::times(bool has_tokens, bool epoch) {
+  if (!log_.has_destinations()) return;
+  const Timestamp& time = state_.timestamp;
+  LoggedMetrics all;
+  const auto add = [&all](const char* name, int64_t value) { all.emplace_back(name, value); };
+  if (epoch) add("time/epoch", time.epoch);
+  add("time/batch", time.batch);
+  add("time/sample", time.sample);
+  add("time/batch_in_epoch", time.batch_in_epoch);
+  add("time/sample_in_epoch", time.sample_in_epoch);
+  if (has_tokens) {
+    add("time/token", time.token);
+    add("time/token_in_epoch", time.token_in_epoch);
+  }
+  log_.log_to_destinations(all);
+}
+
+void TrainerLog::batch_trained() {
+  if (!log_.has_destinations()) return;
+  const auto size = static_cast<double>(state_.device_train_microbatch_size);
+  LoggedMetrics all = {{"trainer/device_train_microbatch_size", size},
+                       {"loss/train/total", state_.train_loss}};
+  for (auto& one : train_metrics()) all.push_back(std::move(one));
+  log_.log_to_destinations(all);
+}
+
+void TrainerLog::epoch_trained() {
+  const LoggedMetrics metrics = train_metrics();
+  if (!metrics.empty()) log_.log_to_destinations(metrics);
+}
+
+LoggedMetrics TrainerLog::train_metrics() const {
+  static const std::string kTrain = "train/";
+  LoggedMetrics found;
+  for (const auto& [name, value] : state_.metric_values)
+    if (name.starts_with(kTrain)) found.emplace_back("metrics/" + name, value);
+  return found;
+}
+
+}  // namespace tutti

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "training/optimizers/optimizer.h"
+
+namespace tutti {
+
+// torch.optim.Adam (weight decay added to the gradient), torch.optim.AdamW (weights shrink by lr *
+// weight_decay) and composer.optim.DecoupledAdamW (by weight_decay * lr / base_lr).
+class Adam final : public Optimizer {
+ public:
+  enum class Decay { kGradient, kWeight, kDecoupled };
+  struct Options {
+    double beta1 = 0.9;
+    double beta2 = 0.999;
+    double eps = 1e-8;
+    bool amsgrad = false;
+    Decay decay = Decay::kGradient;
+    bool maximize = false;  // climb instead of descending
+  };
+
+  Adam(const std::vector<ParamView>& views, Common common, const Options& options);
+
+  const char* name() const override;
+  std::vector<std::pair<std::string, double>> norms(size_t view) const override;
+
+ private:
+  void update(const Call& call, const at::Tensor& grad_scale) override;
+  double shrink_or_decay(const Call& call) const;
+  double shrinkage(size_t view) const;
+
+  Options options_;
+  StateTensors& exp_avg_;
+  StateTensors& exp_avg_sq_;
+  StateTensors* max_exp_avg_sq_ = nullptr;
+  StateTensors steps_;  // as the kernel wants them: a float32 scalar each
+};
+
+}  // namespace tutti

@@ -1,0 +1,127 @@
+#include "training/optimizers/optimizer.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <algorithm>
+
+namespace tutti {
+namespace {
+
+bool is_set(const at::Tensor& flag) { return flag.defined() && flag.item<float>() != 0.0F; }
+
+bool matches_any(const std::vector<std::string>& patterns, const std::string& name) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const auto& p) { return matches_pattern(p, name); });
+}
+
+// Strides of dimensions with one item say nothing: a 1x1 convolution's gradient has others than its weight.
+bool laid_out_alike(const at::Tensor& one, const at::Tensor& other) {
+  if (one.sizes() != other.sizes()) return false;
+  for (int64_t d = 0; d < one.dim(); ++d)
+    if (one.size(d) > 1 && one.stride(d) != other.stride(d)) return false;
+  return true;
+}
+
+}  // namespace
+
+bool matches_pattern(const std::string& pattern, const std::string& name) {
+  size_t p = 0, n = 0, after_star = std::string::npos, resume = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      after_star = ++p;
+      resume = n;
+    } else if (p < pattern.size() && pattern[p] == name[n]) {
+      ++p;
+      ++n;
+    } else if (after_star != std::string::npos) {
+      p = after_star;
+      n = ++resume;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', p) == std::string::npos;
+}
+
+Optimizer::Optimizer(const std::vector<ParamView>& views, Common common)
+    : views_(views),
+      common_(std::move(common)),
+      lr_(common_.lr),
+      steps_(at::zeros({std::ssize(views)}, at::kLong)) {
+  Group decayed{common_.weight_decay, {}};
+  Group plain{0.0, {}};
+  for (size_t i = 0; i < views.size(); ++i) {
+    const bool keeps = common_.weight_decay == 0.0 || !matches_any(common_.no_decay, views[i].name);
+    (keeps ? decayed : plain).members.push_back(i);
+  }
+  for (Group* group : {&decayed, &plain})
+    if (!group->members.empty()) groups_.push_back(std::move(*group));
+}
+
+void Optimizer::step(const at::Tensor& grad_scale, const at::Tensor& found_inf) {
+  if (is_set(found_inf)) return;
+  const at::NoGradGuard no_grad;
+  int64_t* steps = steps_.data_ptr<int64_t>();
+  for (const Group& group : groups_) {
+    const Call call = call_of(group);
+    for (const size_t i : call.members) ++steps[i];
+    if (!call.members.empty()) update(call, grad_scale);
+  }
+}
+
+Optimizer::Call Optimizer::call_of(const Group& group) const {
+  Call call{group.weight_decay, {}, {}, {}};
+  call.tensors.reserve(group.members.size());
+  call.grads.reserve(group.members.size());
+  for (const size_t i : group.members) {
+    const ParamView& view = views_[i];
+    if (!view.grad.defined() || view.tensor.numel() == 0) continue;
+    TUTTI_ASSERT(laid_out_alike(view.grad, view.tensor),
+                 view.name + ": the gradient is not laid out as the parameter");
+    call.members.push_back(i);
+    call.tensors.push_back(view.tensor);
+    call.grads.push_back(view.grad);
+  }
+  return call;
+}
+
+Optimizer::StateTensors& Optimizer::add_state(const std::string& name) {
+  auto tensors = std::make_unique<StateTensors>();
+  for (const ParamView& view : views_) tensors->push_back(at::zeros_like(view.tensor.detach()));
+  states_.emplace_back(name, std::move(tensors));
+  return *states_.back().second;
+}
+
+std::vector<at::Tensor> Optimizer::pick(const StateTensors& tensors, const std::vector<size_t>& members) {
+  std::vector<at::Tensor> picked;
+  picked.reserve(members.size());
+  for (const size_t i : members) picked.push_back(tensors[i]);
+  return picked;
+}
+
+std::vector<std::pair<std::string, double>> Optimizer::norms(size_t) const { return {}; }
+
+double Optimizer::weight_decay_of(size_t view) const {
+  for (const Group& group : groups_)
+    if (std::find(group.members.begin(), group.members.end(), view) != group.members.end())
+      return group.weight_decay;
+  return 0.0;
+}
+
+int64_t Optimizer::steps() const {
+  const int64_t* steps = steps_.const_data_ptr<int64_t>();
+  return views_.empty() ? 0 : *std::max_element(steps, steps + views_.size());
+}
+
+std::vector<OptimizerState> Optimizer::state() const {
+  std::vector<OptimizerState> all;
+  for (size_t i = 0; i < views_.size(); ++i)
+    all.push_back({&views_[i], "step", steps_.select(0, static_cast<int64_t>(i))});
+  for (const auto& [name, tensors] : states_)
+    for (size_t i = 0; i < views_.size(); ++i) all.push_back({&views_[i], name, (*tensors)[i]});
+  return all;
+}
+
+}  // namespace tutti
