@@ -1,9 +1,11 @@
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "actors/supervisor/supervisor.h"
 #include "collectives/group.h"
+#include "io/journal/recorded_job.h"
 #include "job/job.h"
 #include "runtime/actor/scheduler.h"
 #include "runtime/clock.h"
@@ -18,30 +20,30 @@ namespace tutti {
 // The longest that a rank's loggers and metrics.jsonl have once everything else of it has ended.
 constexpr Nanoseconds kLogsEndWithin = std::chrono::seconds(13);
 
-// A rank's ways to the outside; they must outlive the run.
-struct Seams {
-  Group& group;
-  Transport& transport;
-  Disk& disk;
-  Clock& clock;
-  Log& log;
-  Recorder& recorder;
-};
+// All that a rank is given from outside, and how it ended. Must outlive the scheduler's run; ranks of one
+// process may share disk and clock. As it is, the rank uses this machine, prints and logs nothing.
+struct RankEnvironment {
+  std::shared_ptr<Group> group;
+  std::shared_ptr<Transport> transport;
+  std::shared_ptr<Disk> disk = std::make_shared<PosixDisk>();
+  std::shared_ptr<Clock> clock = std::make_shared<SystemClock>();
+  std::shared_ptr<Log> log = make_null_log();
+  std::shared_ptr<Recorder> recorder = std::make_shared<RingRecorder>();
 
-// What differs between the places where a rank may run.
-struct RankPlace {
-  int rank = 0;
-  int memory_slot = 0;  // of the meter: several ranks may share a process
-  std::string host;
+  std::string host = kLocalHost;
+  int memory_slot = 0;               // of the meter: several ranks may share a process
+  bool live = false;                 // neither a replay nor a simulation
+  bool quiet = true;                 // no progress, no table
   bool terminal = false;             // standard output is one
-  bool quiet = false;                // no progress, no table
   double process_started_s = 0.0;    // unix time
   StartChild start_child = nullptr;  // for loggers that are programs; null: they are not started
-  bool live = false;                 // neither a replay nor a simulation
+
+  RunOutcome outcome = {};  // filled in while the scheduler runs
+
+  int rank() const { return group->rank(); }
 };
 
-// Wires the cast of one rank into a scheduler. The outcome is filled in while the scheduler runs.
-RankActors add_rank(Scheduler& scheduler, const Job& job, const RankPlace& place, const Seams& seams,
-                    RunOutcome& outcome);
+// Wires the actors of one rank into a scheduler.
+RankActors add_rank(Scheduler& scheduler, const Job& job, RankEnvironment& environment);
 
 }  // namespace tutti

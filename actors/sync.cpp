@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "actors/messages/heartbeat.h"
-#include "collectives/text_exchange.h"
+#include "collectives/agreement.h"
 #include "io/journal/control_events.h"
 
 namespace tutti {
@@ -121,10 +121,11 @@ void Sync::finish_step(Context& context, Envelope& envelope, FinishStep& finish)
 
 void Sync::agree(Context& context, const Agree& mine) {
   asked_ = true;
-  auto exchange = std::make_shared<TextExchange>(group_, mine.text);
-  post(context, exchange->take_work(), [this, exchange](Context& c) {
+  auto round = std::make_unique<AgreementRound>(group_, mine.statement);
+  const AgreementRound& agreement = *round;
+  post(context, std::move(round), [this, &agreement](Context& c) {
     asked_ = false;
-    c.send(supervisor_, Agreed{exchange->texts()});
+    c.send(supervisor_, Agreed{agreement.statements()});
   });
 }
 

@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-#include "commands/lone_job.h"
+#include "commands/loaded_model.h"
 #include "job/job.h"
 #include "job/resume.h"
 #include "tensors/torch_error.h"
@@ -76,7 +76,7 @@ std::string checked(const Job& job, bool scan_data) {
     scan(job.train, job.own_train, job.recipe.at("data").at("train"));
     for (const auto& evaluator : job.evaluators) scan(evaluator.data, evaluator.own, evaluator.section);
   }
-  LoneModel model(job);
+  LoadedModel model(job);
   State& trainee = model.state;
   check_times(job, trainee);
   for (const auto& evaluator : job.evaluators) try_metrics(trainee, evaluator, *evaluator.data);
@@ -94,7 +94,7 @@ std::string checked(const Job& job, bool scan_data) {
 }
 
 std::string evaluated(const Job& job, const std::string& named) {
-  LoneModel model(job);
+  LoadedModel model(job);
   std::ostringstream out;
   out << model.load(named) << '\n';
   model.engine.run_event(Event::kEvalStandaloneStart);
@@ -108,12 +108,12 @@ std::string evaluated(const Job& job, const std::string& named) {
 }  // namespace
 
 std::string check_text(const Setting& recipe, int ranks, bool scan_data) {
-  return told_of(recipe, [&] { return checked(lone_job(recipe, ranks), scan_data); });
+  return told_of(recipe, [&] { return checked(single_process_job(recipe, ranks), scan_data); });
 }
 
 std::string eval_text(const Setting& recipe, const std::string& named) {
   return told_of(recipe, [&] {
-    const Job job = lone_job(recipe, 1);
+    const Job job = single_process_job(recipe, 1);
     if (job.evaluators.empty())
       throw UserError(recipe.position.file + ": there is no [data.eval] to evaluate on");
     return evaluated(job, named);

@@ -15,9 +15,10 @@ struct LocalRunOptions {
   uint64_t fresh_seed = 0;     // where the recipe names none
   std::string run_dir;
   std::string resume;
-  bool quiet = false;
-  // A user waits for it: time is real, SIGTERM and SIGINT stop it. Else time is made up.
+  // A user waits for the run: time is real, SIGTERM and SIGINT stop it, it prints, logs and keeps a journal.
+  // Else time is made up.
   bool live = false;
+  bool quiet = false;  // live, but it prints and logs nothing
   // What a program changes of the job that the recipe describes: a model, data or listeners of its own.
   std::function<void(Job& job)> prepare = {};
 };

@@ -6,7 +6,7 @@
 #include <map>
 #include <sstream>
 
-#include "commands/lone_job.h"
+#include "commands/loaded_model.h"
 #include "io/hdf5/hdf5_writer.h"
 #include "recipe/catalog.h"
 #include "tensors/torch_error.h"
@@ -58,7 +58,7 @@ void write(const PredictOptions& options, const std::vector<Hdf5Array>& arrays) 
 
 std::string predicted(const Job& job, const PredictOptions& options) {
   const Evaluator& evaluator = evaluator_of(job, options.evaluator);
-  LoneModel model(job);
+  LoadedModel model(job);
   const std::string weights = model.load(options.checkpoint);
   const auto arrays = arrays_of(predictions(model.state, model.engine, evaluator));
   write(options, arrays);
@@ -72,7 +72,7 @@ std::string predicted(const Job& job, const PredictOptions& options) {
 }  // namespace
 
 std::string predict_text(const Setting& recipe, const PredictOptions& options) {
-  return told_of(recipe, [&] { return predicted(lone_job(recipe, 1), options); });
+  return told_of(recipe, [&] { return predicted(single_process_job(recipe, 1), options); });
 }
 
 }  // namespace tutti

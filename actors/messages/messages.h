@@ -10,6 +10,7 @@
 
 #include "actors/messages/heartbeat.h"
 #include "actors/messages/verdict.h"
+#include "collectives/agreement.h"
 #include "io/checkpoint/checkpoint.h"
 #include "tensors/digests.h"
 #include "tensors/tree.h"
@@ -143,15 +144,15 @@ struct Summed {
 
 // ---- between Supervisors, carried by Sync
 
-// Every Supervisor says a text (cut at TextExchange::kMaxBytes) and hears what all say, by rank.
+// Every Supervisor makes a statement and hears those of all, by rank.
 struct Agree {
   static constexpr const char* kName = "Agree";
-  std::string text;
+  Statement statement;
 };
 struct Agreed {
   static constexpr const char* kName = "Agreed";
   static constexpr bool kReserved = true;
-  std::vector<std::string> texts;
+  std::vector<Statement> statements;
 };
 // Asked -> Noted: the newest heartbeats of other ranks. The next ones wait for the answer, so that they never
 // pile up before a Supervisor that is busy.

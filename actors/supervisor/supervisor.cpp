@@ -13,8 +13,6 @@ constexpr Nanoseconds kSilentAfter = std::chrono::milliseconds(1500);  // three 
 constexpr Nanoseconds kNewsLeaveWithin = std::chrono::milliseconds(200);
 constexpr const char* kOwn = "own";
 constexpr const char* kStopVerb = "stop";
-constexpr char kFine = '+';
-constexpr char kError = '!';
 
 }  // namespace
 
@@ -34,19 +32,21 @@ void Supervisor::start(Context& context) {
   for (int r = 0; r < options_.world; ++r)
     if (r != options_.rank && (first || r == 0)) peers_[r].heard = context.now();
   looked_ = context.now();
-  say(context, first ? open_run_folder(context) : std::string(1, kFine));
+  say(context, first ? open_run_folder(context) : Statement());
 }
 
-void Supervisor::say(Context& context, const std::string& text) { context.send(cast_.sync, Agree{text}); }
+void Supervisor::say(Context& context, const Statement& statement) {
+  context.send(cast_.sync, Agree{statement});
+}
 
-std::string Supervisor::open_run_folder(Context& context) {
+Statement Supervisor::open_run_folder(Context& context) {
   try {
     folder_.open(context, options_.host);
     const CheckpointShelf::Choice chosen = choose();
     folder_.show(options_.nonce);
-    return kFine + ControlText({options_.nonce, chosen.folder, chosen.own ? kOwn : ""}).text();
+    return {.text = ControlText({chosen.folder, chosen.own ? kOwn : ""}).text()};
   } catch (const std::exception& error) {
-    return kError + std::string(error.what());
+    return {.trouble = error.what()};
   }
 }
 
@@ -59,21 +59,20 @@ CheckpointShelf::Choice Supervisor::choose() {
   return chosen;
 }
 
-void Supervisor::agreed(Context& context, const std::vector<std::string>& texts) {
+void Supervisor::agreed(Context& context, const std::vector<Statement>& statements) {
   if (stage_ == Stage::kOpening) {
-    require_agreement(texts);
-    opened(context, ControlText::parse(texts[0].substr(1)));
+    require_agreement(statements);
+    opened(context, ControlText::parse(statements[0].text));
   } else {
     if (options_.rank == 0) folder_.hide();
-    require_agreement(texts);
+    require_agreement(statements);
     begin(context);
   }
 }
 
 void Supervisor::opened(Context& context, const ControlText& opening) {
   stage_ = Stage::kPreparing;
-  options_.nonce = opening.field(0);
-  start_ = Prepare{opening.field(1), opening.field(2) == kOwn};
+  start_ = Prepare{opening.field(0), opening.field(1) == kOwn};
   if (!folder_.shows(options_.nonce))
     trouble_ = "the run folder " + folder_.path() + " is not shared: host " + options_.host +
                " does not see the file that rank 0 wrote there";
@@ -83,7 +82,7 @@ void Supervisor::opened(Context& context, const ControlText& opening) {
 void Supervisor::prepared(Context& context, Prepared ready) {
   if (trouble_.empty()) trouble_ = ready.error;
   prepared_ = std::move(ready);
-  say(context, trouble_.empty() ? std::string(1, kFine) : kError + trouble_);
+  say(context, {.trouble = trouble_});
 }
 
 void Supervisor::begin(Context& context) {
@@ -107,11 +106,11 @@ std::string Supervisor::begin_text() const {
 }
 
 // Every rank throws the same error, that of the lowest rank that has one; the one who prints it is rank 0.
-void Supervisor::require_agreement(const std::vector<std::string>& texts) const {
-  for (const auto& text : texts)
-    if (!text.empty() && text[0] == kError) {
+void Supervisor::require_agreement(const std::vector<Statement>& statements) const {
+  for (const Statement& one : statements)
+    if (!one.trouble.empty()) {
       outcome_.refused = true;
-      throw UserError(text.substr(1));
+      throw UserError(one.trouble);
     }
 }
 
@@ -123,7 +122,7 @@ void Supervisor::receive(Context& context, Envelope& envelope) {
     for (auto& [rank, peer] : heard->peers) peers_[rank] = std::move(peer);
     context.reply(envelope, Noted{});
   } else if (auto* agreement = message.get_if<Agreed>()) {
-    agreed(context, agreement->texts);
+    agreed(context, agreement->statements);
   } else if (auto* ready = message.get_if<Prepared>()) {
     prepared(context, std::move(*ready));
   } else if (auto* part = message.get_if<Durable>()) {

@@ -40,7 +40,7 @@ class Supervisor final : public Actor {
     CheckpointShelf::Options shelf;
     StartFrom from;
     std::string recipe_text;  // as resolved; rank 0 writes it to run_dir/recipe.toml
-    std::string nonce;        // of this start; rank 0's counts
+    std::string nonce;        // of this start, the same on all ranks
     int keep_journals = -1;   // of starts; -1 = all
     Nanoseconds hang_timeout = std::chrono::seconds(60);
   };
@@ -60,15 +60,15 @@ class Supervisor final : public Actor {
 
   // Start-up: rank 0 opens the run folder and says which checkpoint to go on from; every rank prepares to;
   // what all then say decides.
-  void say(Context& context, const std::string& text);
-  std::string open_run_folder(Context& context);
+  void say(Context& context, const Statement& statement);
+  Statement open_run_folder(Context& context);
   CheckpointShelf::Choice choose();
   std::string begin_text() const;
-  void agreed(Context& context, const std::vector<std::string>& texts);
+  void agreed(Context& context, const std::vector<Statement>& statements);
   void opened(Context& context, const ControlText& opening);
   void prepared(Context& context, Prepared ready);
   void begin(Context& context);
-  void require_agreement(const std::vector<std::string>& texts) const;
+  void require_agreement(const std::vector<Statement>& statements) const;
 
   void control(Context& context, int from, const std::string& text);
   void durable(Context& context, int rank, Durable part);

@@ -15,19 +15,19 @@ struct LocalNetwork::Inbox {
 
 class LocalNetwork::End final : public Transport {
  public:
-  End(LocalNetwork& network, int rank) : network_(network), rank_(rank) {}
+  End(std::shared_ptr<std::vector<Inbox>> inboxes, int rank) : inboxes_(std::move(inboxes)), rank_(rank) {}
   int rank() const override { return rank_; }
-  int size() const override { return static_cast<int>(network_.inboxes_.size()); }
+  int size() const override { return static_cast<int>(inboxes_->size()); }
 
   void send(int to, std::string bytes) override {
     TUTTI_ASSERT(to >= 0 && to < size(), "no rank " + std::to_string(to));
-    Inbox& inbox = *network_.inboxes_[to];
+    Inbox& inbox = (*inboxes_)[to];
     const std::lock_guard lock(inbox.mutex);
     inbox.packets.push_back({rank_, std::move(bytes)});
   }
 
   std::optional<Packet> poll() override {
-    Inbox& inbox = *network_.inboxes_[rank_];
+    Inbox& inbox = (*inboxes_)[rank_];
     const std::lock_guard lock(inbox.mutex);
     if (inbox.packets.empty()) return std::nullopt;
     std::optional<Packet> packet = std::move(inbox.packets.front());
@@ -36,19 +36,15 @@ class LocalNetwork::End final : public Transport {
   }
 
  private:
-  LocalNetwork& network_;
+  std::shared_ptr<std::vector<Inbox>> inboxes_;
   int rank_;
 };
 
-LocalNetwork::LocalNetwork(int size) {
-  for (int rank = 0; rank < size; ++rank) inboxes_.push_back(std::make_unique<Inbox>());
-}
+LocalNetwork::LocalNetwork(int size) : inboxes_(std::make_shared<std::vector<Inbox>>(size)) {}
 
-LocalNetwork::~LocalNetwork() = default;
-
-std::unique_ptr<Transport> LocalNetwork::transport(int rank) {
-  TUTTI_ASSERT(rank >= 0 && rank < static_cast<int>(inboxes_.size()), "no rank " + std::to_string(rank));
-  return std::make_unique<End>(*this, rank);
+std::unique_ptr<Transport> LocalNetwork::transport(int rank) const {
+  TUTTI_ASSERT(rank >= 0 && rank < static_cast<int>(inboxes_->size()), "no rank " + std::to_string(rank));
+  return std::make_unique<End>(inboxes_, rank);
 }
 
 }  // namespace tutti

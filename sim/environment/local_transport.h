@@ -11,15 +11,14 @@ namespace tutti {
 class LocalNetwork {
  public:
   explicit LocalNetwork(int size);
-  ~LocalNetwork();
 
-  // One rank's end; the network must outlive it.
-  std::unique_ptr<Transport> transport(int rank);
+  // One rank's end, which keeps what it needs of the network.
+  std::unique_ptr<Transport> transport(int rank) const;
 
  private:
   struct Inbox;
   class End;
-  std::vector<std::unique_ptr<Inbox>> inboxes_;
+  std::shared_ptr<std::vector<Inbox>> inboxes_;
 };
 
 }  // namespace tutti

@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "actors/rank.h"
-#include "collectives/local/group.h"
 #include "io/checkpoint/checkpoint.h"
 #include "io/journal/recorded_job.h"
 #include "io/journal/recorded_run.h"
@@ -19,12 +17,10 @@
 #include "recipe/toml_reader.h"
 #include "runtime/build_stamp.h"
 #include "sim/environment/dry_disk.h"
-#include "sim/environment/local_transport.h"
+#include "sim/environment/local_ranks.h"
 #include "sim/environment/sim_clock.h"
-#include "sim/environment/sim_scheduler.h"
 #include "sim/replay/replay_recorder.h"
 #include "sim/simulate/sim_world.h"
-#include "tensors/process_state.h"
 
 namespace tutti {
 namespace {
@@ -96,13 +92,6 @@ class Record final : public DeliveryScript {
   std::vector<std::unique_ptr<RecordedRank>> ranks_;
 };
 
-struct ReplayedRank {
-  std::unique_ptr<Group> group;
-  std::unique_ptr<Transport> transport;
-  std::unique_ptr<ReplayRecorder> recorder;
-  RunOutcome outcome;
-};
-
 CheckpointPiece whole_piece(const std::string& name, const at::Tensor& tensor) {
   const Shape shape = tensor.sizes().vec();
   return {name, shape, Shape(shape.size(), 0), shape, tensor.scalar_type(), tensor.contiguous()};
@@ -111,7 +100,7 @@ CheckpointPiece whole_piece(const std::string& name, const at::Tensor& tensor) {
 class Replay {
  public:
   Replay(const ReplayOptions& options, Record& record)
-      : options_(options), record_(record), job_(job()), network_(job_.world), begun_(job_.world) {}
+      : options_(options), record_(record), job_(job()), begun_(job_.world) {}
 
   ReplayResult run();
 
@@ -135,9 +124,8 @@ class Replay {
   const ReplayOptions& options_;
   Record& record_;
   Job job_;
-  LocalNetwork network_;
-  std::vector<ReplayedRank> ranks_;
-  std::vector<int64_t> begun_;  // by rank, the last step
+  std::vector<std::shared_ptr<ReplayRecorder>> recorders_;  // by rank
+  std::vector<int64_t> begun_;                              // by rank, the last step
   int dumped_ = 0;
   std::set<int> past_;  // ranks that have come to the step after the last
 };
@@ -189,28 +177,20 @@ bool Replay::exact() const {
 }
 
 void Replay::run_ranks() {
-  ProcessStateSwitch states(job_.world);
-  SimScheduler::Options scheduling;
-  scheduling.on_switch = [&states](int rank) { states.enter(rank); };
-  scheduling.script = &record_;
-  SimScheduler scheduler(scheduling);
-  SimClock clock(scheduler);
-  DryDisk disk;
-  const auto fabric = LocalFabric::make(job_.world);
-  const auto log = make_null_log();
-  ranks_.resize(job_.world);
+  LocalRanks ranks(job_.world, {.script = &record_});
+  const auto clock = std::make_shared<SimClock>(ranks.scheduler());
+  const auto disk = std::make_shared<DryDisk>();
   for (int r = 0; r < job_.world; ++r) {
-    ReplayedRank& rank = ranks_[r];
-    rank.group = fabric->group(r);
-    rank.transport = network_.transport(r);
     const bool compare = record_.head().level == "full" && (options_.rank < 0 || options_.rank == r);
-    rank.recorder = std::make_unique<ReplayRecorder>(
-        record_.rank(r), ReplayRecorder::Options{compare, exact(), options_.until, moved()});
-    const RankPlace place{r, r, "this process", false, /*quiet=*/true};
-    add_rank(scheduler, job_, place, {*rank.group, *rank.transport, disk, clock, *log, *rank.recorder},
-             rank.outcome);
+    recorders_.push_back(std::make_shared<ReplayRecorder>(
+        record_.rank(r), ReplayRecorder::Options{compare, exact(), options_.until, moved()}));
+    RankEnvironment& environment = ranks.environments()[r];
+    environment.clock = clock;
+    environment.disk = disk;
+    environment.recorder = recorders_[r];
+    add_rank(ranks.scheduler(), job_, environment);
   }
-  scheduler.run();
+  ranks.scheduler().run();
 }
 
 void Replay::require_record() {
@@ -315,7 +295,7 @@ std::string Replay::fell_short() const {
 std::string Replay::missing(bool whole) {
   for (int r = 0; r < job_.world; ++r) {
     const int64_t last = whole ? std::numeric_limits<int64_t>::max() : begun_[r] - 1;
-    if (std::string what = ranks_[r].recorder->missing(last); !what.empty()) return what;
+    if (std::string what = recorders_[r]->missing(last); !what.empty()) return what;
   }
   return "";
 }
@@ -324,7 +304,7 @@ std::string Replay::summary() const {
   int64_t deliveries = 0, compared = 0;
   for (int r = 0; r < job_.world; ++r) {
     deliveries += record_.rank(r).deliveries();
-    compared += ranks_[r].recorder->compared();
+    compared += recorders_[r]->compared();
   }
   const std::string what = exact() ? " digests, all equal" : " losses, all equal to a tolerance";
   return "replayed " + std::to_string(job_.world) + (job_.world == 1 ? " rank, " : " ranks, ") +

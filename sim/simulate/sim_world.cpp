@@ -70,16 +70,10 @@ Nanoseconds duration(double seconds) { return Nanoseconds(static_cast<int64_t>(s
 
 }  // namespace
 
-// What one rank holds of the outside.
-struct SimWorld::Berth {
-  explicit Berth(int rank) : memory(rank) {}
-  std::unique_ptr<Disk> disk;
-  std::unique_ptr<Group> group;
-  std::unique_ptr<Transport> transport;
-  std::unique_ptr<Log> log;
-  std::unique_ptr<SimClock> clock;
-  std::unique_ptr<SimRecorder> recorder;
-  RunOutcome outcome;
+// A rank, and what is known of it.
+struct SimWorld::Rank {
+  explicit Rank(int rank) : memory(rank) {}
+  RankEnvironment environment;
   RankActors cast;
   const Trainee* trainee = nullptr;  // once it trains
   int64_t step = 0;                  // under way, from 1
@@ -136,7 +130,7 @@ void SimWorld::watch_data() {
   if (!own) job_.train = of_rank[0];
   job_.before_step = [this, of_rank, own](int rank, int64_t step, const Trainee& trainee,
                                           const Batch& batch) {
-    berths_[rank]->trainee = &trainee;
+    ranks_[rank]->trainee = &trainee;
     auto samples = of_rank[rank]->indices_of(batch);
     for (int64_t& sample : samples)
       if (own && sample >= 0) sample = sample * job_.world + rank;
@@ -144,28 +138,33 @@ void SimWorld::watch_data() {
   };
 }
 
-void SimWorld::add(int rank) {
-  berths_.push_back(std::make_unique<Berth>(rank));
-  Berth& berth = *berths_.back();
+RankEnvironment SimWorld::environment_of(int rank) {
   const auto through = [&](const auto& seam, auto way) {
     return seam ? seam(std::move(way), rank) : std::move(way);
   };
-  berth.disk = through(seams_.disk, disk_.view(rank, [this](const auto& call) { return disk_call(call); }));
-  berth.group = through(seams_.group, fabric_.group(rank));
-  berth.transport = through(seams_.transport, network_.transport(rank));
-  berth.log = std::make_unique<WarningsLog>(rank, seen_.warnings);
-  berth.clock = std::make_unique<SimClock>(scheduler_);
-  berth.recorder = std::make_unique<SimRecorder>(
+  RankEnvironment environment;
+  environment.disk =
+      through(seams_.disk, disk_.view(rank, [this](const auto& call) { return disk_call(call); }));
+  environment.group = through(seams_.group, fabric_.group(rank));
+  environment.transport = through(seams_.transport, network_.transport(rank));
+  environment.log = std::make_shared<WarningsLog>(rank, seen_.warnings);
+  environment.clock = std::make_shared<SimClock>(scheduler_);
+  environment.recorder = std::make_shared<SimRecorder>(
       [this, rank](const Happening& what) { happened(rank, what); }, journal_of(rank));
-  const RankPlace place{rank, rank, kSimulatedHost, false, /*quiet=*/true, 1e-3 * SimClock::kStartUnixMs};
-  berth.cast =
-      add_rank(scheduler_, job_, place,
-               {*berth.group, *berth.transport, *berth.disk, *berth.clock, *berth.log, *berth.recorder},
-               berth.outcome);
-  if (seams_.cast) seams_.cast(scheduler_, berth.cast, job_, rank);
-  network_.set_reader(rank, berth.cast.sync);
-  fabric_.set_reader(rank, berth.cast.sync);
-  scheduler_.look_rarely(berth.cast.sync, kLookEvery);
+  environment.host = kSimulatedHost;
+  environment.memory_slot = rank;
+  environment.process_started_s = 1e-3 * SimClock::kStartUnixMs;
+  return environment;
+}
+
+void SimWorld::add(int rank) {
+  ranks_.push_back(std::make_unique<Rank>(rank));
+  ranks_[rank]->environment = environment_of(rank);
+  const RankActors& cast = ranks_[rank]->cast = add_rank(scheduler_, job_, ranks_[rank]->environment);
+  if (seams_.cast) seams_.cast(scheduler_, cast, job_, rank);
+  network_.set_reader(rank, cast.sync);
+  fabric_.set_reader(rank, cast.sync);
+  scheduler_.look_rarely(cast.sync, kLookEvery);
 }
 
 std::unique_ptr<Recorder> SimWorld::journal_of(int rank) const {
@@ -187,7 +186,7 @@ void SimWorld::add_launcher() {
     disk_.release_locks(rank);
     if (scheduler_.fate_of(rank).aborted()) network_.lose_packets_of(rank);  // MPI_Finalize sees them off
   };
-  job.terminate = [this](int rank) { scheduler_.post(berths_[rank]->cast.supervisor, StopRequested{}); };
+  job.terminate = [this](int rank) { scheduler_.post(ranks_[rank]->cast.supervisor, StopRequested{}); };
   job.kill = [this](int rank) { kill(rank); };
   scheduler_.install(scheduler_.reserve("launcher", job_.world), std::make_unique<SimLauncher>(job));
 }
@@ -203,8 +202,8 @@ StartSeen SimWorld::run() {
     seen_.ends.push_back(end_of(rank));
     const RankEnd& end = seen_.ends.back();
     if (!end.killed)
-      berths_[rank]->recorder->end(end.reason.empty() ? "exit code " + std::to_string(end.exit_code)
-                                                      : end.reason);
+      ranks_[rank]->environment.recorder->end(
+          end.reason.empty() ? "exit code " + std::to_string(end.exit_code) : end.reason);
   }
   seen_.deliveries = scheduler_.delivery_digest();
   seen_.next_draw = scheduler_.next_draw();
@@ -214,7 +213,7 @@ StartSeen SimWorld::run() {
 
 RankEnd SimWorld::end_of(int rank) const {
   const Fate& fate = scheduler_.fate_of(rank);
-  const RunOutcome& outcome = berths_[rank]->outcome;
+  const RunOutcome& outcome = ranks_[rank]->environment.outcome;
   if (!fate.aborted()) return {outcome.exit_code, "", false, outcome.stopped};
   if (fate.reason() == kKilled) return {.reason = "", .killed = true};
   return {outcome.refused ? 2 : 1, fate.reason()};
@@ -233,15 +232,15 @@ void SimWorld::happened(int rank, const Happening& happening) {
 }
 
 void SimWorld::seen(int rank, const Happening& happening) {
-  Berth& berth = *berths_[rank];
+  Rank& its = *ranks_[rank];
   if (happening.actor == "compute") {
     if (happening.what == "begins" && rank == 0) seen_.resumed_at = happening.step;
     count_memory(rank, happening);
-    if (happening.what == "batch") berth.step = happening.step + 1;
-    if (happening.what == "batch" || happening.what == "void") berth.microbatches = 0;
-    if (happening.what == "microbatch") berth.microbatches = static_cast<int>(happening.detail) + 1;
+    if (happening.what == "batch") its.step = happening.step + 1;
+    if (happening.what == "batch" || happening.what == "void") its.microbatches = 0;
+    if (happening.what == "microbatch") its.microbatches = static_cast<int>(happening.detail) + 1;
     if (happening.what == "committed" || happening.what == "skipped") ended_step(rank, happening.step + 1);
-    if (happening.what == kDone) berth.done = true;
+    if (happening.what == kDone) its.done = true;
   }
   if (happening.actor == "supervisor" && happening.what == "published") {
     const KnownCheckpoint newest = options_.on_published(disk_);
@@ -251,8 +250,8 @@ void SimWorld::seen(int rank, const Happening& happening) {
 
 void SimWorld::ended_step(int rank, int64_t number) {
   StepSeen& step = seen_.steps[rank][number];
-  step.weights = digest_of(*berths_[rank]->trainee);
-  step.microbatches = berths_[rank]->microbatches;
+  step.weights = digest_of(*ranks_[rank]->trainee);
+  step.microbatches = ranks_[rank]->microbatches;
   const bool too_many = options_.steps > 0 && number > options_.steps;
   if (number <= newest_step_ || too_many) return;
   newest_step_ = number;
@@ -262,7 +261,7 @@ void SimWorld::ended_step(int rank, int64_t number) {
 // What lies between two backwards counts as forward. Memory runs out by the plan, or by the recipe's budget,
 // which is no fault.
 void SimWorld::count_memory(int rank, const Happening& happening) {
-  ScarceMemory& memory = berths_[rank]->memory;
+  ScarceMemory& memory = ranks_[rank]->memory;
   const bool ran_out = happening.what == "out of memory at allocation";
   const bool evaluates = memory.phase() == ScarceMemory::kEvaluation;
   if (happening.what == "backward") memory.enter(ScarceMemory::kBackward);
@@ -281,7 +280,7 @@ void SimWorld::count_memory(int rank, const Happening& happening) {
 }
 
 void SimWorld::come_to(int rank, const std::string& phase, int64_t step) {
-  const int64_t now = std::max(step, berths_[rank]->step);
+  const int64_t now = std::max(step, ranks_[rank]->step);
   for (const FaultRule* rule : faults_.due(rank, now, phase)) strike(rank, *rule, phase);
   check_alive(rank);
 }
@@ -289,7 +288,7 @@ void SimWorld::come_to(int rank, const std::string& phase, int64_t step) {
 // A start that goes on in the midst of a step's end has had no batch yet.
 bool SimWorld::listener_lacks(const State& state, const std::string& phase) {
   come_to(state.rank, phase, state.timestamp.batch);
-  return std::exchange(berths_[state.rank]->listener_lacks, false);
+  return std::exchange(ranks_[state.rank]->listener_lacks, false);
 }
 
 void SimWorld::strike(int rank, const FaultRule& rule, const std::string& phase) {
@@ -310,10 +309,10 @@ void SimWorld::strike(int rank, const FaultRule& rule, const std::string& phase)
     case FaultKind::kOutOfMemory:
       if (rule.strikes_listeners()) {
         happens(rule);
-        berths_[rank]->listener_lacks = true;
+        ranks_[rank]->listener_lacks = true;
         return;
       }
-      return berths_[rank]->memory.fail(
+      return ranks_[rank]->memory.fail(
           phase, 1 + static_cast<int64_t>(draw_.at(7).below(rule.count, drawn_++)), rule.label);
     default:
       troubles_.push_back({&rule, rank, rule.count});
@@ -326,13 +325,13 @@ void SimWorld::kill(int rank) {
 
 // One that has nothing more to train has nothing to stop.
 void SimWorld::ask_to_stop(int rank, const FaultRule& rule) {
-  const Berth& berth = *berths_[rank];
+  const Rank& its = *ranks_[rank];
   seen_.told_to_stop = true;
-  if (!berth.done) {
+  if (!its.done) {
     happens(rule);
-    seen_.stops.push_back({rank, berth.step});
+    seen_.stops.push_back({rank, its.step});
   }
-  scheduler_.post(berth.cast.supervisor, StopRequested{});
+  scheduler_.post(its.cast.supervisor, StopRequested{});
 }
 
 // A lone rank's collectives wait for nobody.

@@ -63,8 +63,9 @@ class SimWorld {
     int rank;
     int64_t left;
   };
-  struct Berth;
+  struct Rank;
 
+  RankEnvironment environment_of(int rank);
   void add(int rank);
   std::unique_ptr<Recorder> journal_of(int rank) const;
   void add_launcher();
@@ -95,7 +96,7 @@ class SimWorld {
   ArmedFaults faults_;
   StartSeen seen_;
   std::vector<Trouble> troubles_;
-  std::vector<std::unique_ptr<Berth>> berths_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
   ProcessStateSwitch states_;
   SimScheduler scheduler_;
   SimNetwork network_;

@@ -3,10 +3,10 @@
 #include <set>
 
 #include "actors/rank.h"
+#include "collectives/agreement.h"
 #include "collectives/mpi/group.h"
 #include "collectives/mpi/transport.h"
 #include "collectives/mpi/world.h"
-#include "collectives/text_exchange.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
@@ -49,26 +49,20 @@ int steps_with_overlap(const Recorder& recorder) {
 TEST(FirstBucketTest, LeavesBeforeBackwardEnds) {
   MpiWorld world(nullptr, nullptr);
   const SystemClock clock;
-  MpiGroup group(world, clock, {0, 1}, Reduction::kOrdered);
-  MpiTransport transport(world);
+  RankEnvironment environment;
+  environment.group = std::make_shared<MpiGroup>(world, clock, std::vector{0, 1}, Reduction::kOrdered);
+  environment.transport = std::make_shared<MpiTransport>(world);
+  environment.recorder = std::make_shared<RingRecorder>(100000);
   const Scratch folder;
   JobOptions options;
   options.world = 2;
-  options.run_dir = exchange_texts(group, folder.path())[0];
+  options.run_dir = agree(*environment.group, {.text = folder.path()})[0].text;
   options.nonce = "test";
   const Job job = make_job(resolve_recipe(parse_recipe(kWideMlp, "test.toml")), options);
-  PosixDisk disk;
-  SystemClock wall;
-  RingRecorder recorder(100000);
-  const auto log = make_null_log();
   ThreadScheduler scheduler;
-  RunOutcome outcome;
-  RankPlace place;
-  place.rank = group.rank();
-  place.quiet = true;
-  add_rank(scheduler, job, place, {group, transport, disk, wall, *log, recorder}, outcome);
+  add_rank(scheduler, job, environment);
   scheduler.run();
-  EXPECT_GE(steps_with_overlap(recorder), 0.99 * kSteps);
+  EXPECT_GE(steps_with_overlap(*environment.recorder), 0.99 * kSteps);
 }
 
 }  // namespace

@@ -5,13 +5,9 @@
 #include <algorithm>
 #include <sstream>
 
-#include "actors/rank.h"
-#include "collectives/local/group.h"
 #include "io/formats/json_line.h"
-#include "sim/environment/local_transport.h"
-#include "sim/environment/sim_scheduler.h"
+#include "sim/environment/local_ranks.h"
 #include "tensors/meter.h"
-#include "tensors/process_state.h"
 #include "tests/actors/sleeping_world.h"
 
 namespace tutti {
@@ -27,14 +23,6 @@ class KeptLog final : public Log {
 
  private:
   std::vector<std::string>& warnings_;
-};
-
-struct Berth {
-  std::unique_ptr<Group> group;
-  std::unique_ptr<Transport> transport;
-  std::unique_ptr<Log> log;
-  std::unique_ptr<Recorder> recorder;
-  RunOutcome outcome;
 };
 
 std::string field(const std::string& line, const std::string& name) {
@@ -101,34 +89,22 @@ MemoryWorld::Outcome MemoryWorld::run(const std::string& grad_accum) const {
   };
   Outcome outcome;
   {
-    ProcessStateSwitch states(ranks);
     SimScheduler::Options scheduling;
     scheduling.seed = schedule_seed;
     if (real_time) scheduling.pace = SimScheduler::Pace::kReal;
     if (!real_time) scheduling.time_limit = TimePoint(std::chrono::hours(1));
-    scheduling.on_switch = [&states](int rank) { states.enter(rank); };
-    SimScheduler scheduler(scheduling);
-    SystemClock clock;
-    PosixDisk disk;
-    const auto fabric = LocalFabric::make(ranks);
-    LocalNetwork network(ranks);
-    std::vector<Berth> berths(ranks);
+    LocalRanks local(ranks, scheduling);
     for (int r = 0; r < ranks; ++r) {
-      Berth& berth = berths[r];
-      berth.group = fabric->group(r);
-      berth.transport = network.transport(r);
-      berth.log = std::make_unique<KeptLog>(outcome.warnings);
-      berth.recorder = recorder ? recorder(r) : std::make_unique<RingRecorder>();
-      RankPlace place{r, r, "this process"};
-      place.quiet = true;
-      add_rank(scheduler, job, place,
-               {*berth.group, *berth.transport, disk, clock, *berth.log, *berth.recorder}, berth.outcome);
+      RankEnvironment& environment = local.environments()[r];
+      environment.log = std::make_shared<KeptLog>(outcome.warnings);
+      if (recorder) environment.recorder = recorder(r);
+      add_rank(local.scheduler(), job, environment);
       outcome.allocations.push_back(-Meter::scoped_allocations(r));
       const auto chosen = failures.find(r);
       Meter::fail_at(r, chosen == failures.end() ? std::vector<int64_t>() : chosen->second);
     }
     try {
-      scheduler.run();
+      local.scheduler().run();
     } catch (const std::exception& error) {
       outcome.error = error.what();
     }

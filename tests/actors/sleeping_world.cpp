@@ -12,7 +12,7 @@
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
 #include "runtime/actor/thread_scheduler.h"
-#include "runtime/lone_transport.h"
+#include "sim/environment/local_transport.h"
 
 namespace tutti {
 namespace {
@@ -133,19 +133,16 @@ SleepingWorld::Figures SleepingWorld::run() const {
     return std::make_shared<SleepingModel>(*this);
   };
 
-  const auto group = LocalFabric::make(1)->group(0);
-  LoneTransport transport;
-  SlowDisk disk(writing, publishing);
-  SystemClock clock;
-  RingRecorder recorder(100000);
-  const auto log = make_null_log();
+  const auto disk = std::make_shared<SlowDisk>(writing, publishing);
+  RankEnvironment environment;
+  environment.group = LocalFabric::make(1)->group(0);
+  environment.transport = LocalNetwork(1).transport(0);
+  environment.disk = disk;
+  environment.recorder = std::make_shared<RingRecorder>(100000);
   ThreadScheduler scheduler;
-  RunOutcome outcome;
-  RankPlace place;
-  place.quiet = true;
-  add_rank(scheduler, job, place, {*group, transport, disk, clock, *log, recorder}, outcome);
+  add_rank(scheduler, job, environment);
   scheduler.run();
-  return {commits_apart_ms(recorder), disk.most_unpublished};
+  return {commits_apart_ms(*environment.recorder), disk->most_unpublished};
 }
 
 }  // namespace tutti

@@ -9,7 +9,7 @@
 #include "collectives/local/group.h"
 #include "io/journal/control_events.h"
 #include "runtime/actor/thread_scheduler.h"
-#include "runtime/lone_transport.h"
+#include "sim/environment/local_transport.h"
 #include "sim/environment/sim_scheduler.h"
 #include "tests/runtime/actor/scripted_actor.h"
 
@@ -61,13 +61,13 @@ class Asker final : public Actor {
 TEST(SyncTest, WaitingTwoSecondsForASlowRankCostsLittle) {
   const auto fabric = LocalFabric::make(2);
   const auto mine = fabric->group(0), theirs = fabric->group(1);
-  LoneTransport transport;
+  const auto transport = LocalNetwork(1).transport(0);
   RingRecorder recorder;
   ThreadScheduler scheduler;
   double sum = 0;
   const ActorId sync = scheduler.reserve("sync", 0), asker = scheduler.reserve("asker", 0);
   const ActorId late = scheduler.reserve("late", 1);
-  scheduler.install(sync, std::make_unique<Sync>(*mine, transport, asker, recorder));
+  scheduler.install(sync, std::make_unique<Sync>(*mine, *transport, asker, recorder));
   scheduler.install(late, std::make_unique<LateRank>(*theirs, std::chrono::seconds(2)));
   scheduler.install(asker, std::make_unique<Asker>(sync, sum));
   const double before = cpu_s();

@@ -235,6 +235,11 @@ monitor = "metrics/eval/LanguageCrossEntropy"
         self.refused_by_one("rank 1 was given another recipe than rank 0: "
                             "optimizer.lr (0.2 against 0.1)", other=other)
 
+    def test_long_recipes_that_differ(self):
+        self.alter("[checkpoint]", f'[checkpoint]\nsave_ignore_keys = ["{"x" * 5000}"]')
+        self.refused_by_one("rank 1 was given another recipe than rank 0: train.max_duration",
+                            other=["train", self.recipe, "--set", "train.max_duration=3ep"])
+
     def test_a_command_line_that_is_wrong_on_one_rank(self):
         self.refused_by_one("rank 1: ", "--resum", other=["train", self.recipe, "--resum", "auto"])
 

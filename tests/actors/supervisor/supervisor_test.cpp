@@ -81,7 +81,7 @@ class SupervisorTest : public testing::Test {
 
   void sync(Context& context, Envelope& envelope) {
     if (auto* said = envelope.message.get_if<Agree>())
-      context.send(cast_.supervisor, Agreed{{rank_ == 0 ? said->text : first_says_, "+"}});
+      context.send(cast_.supervisor, Agreed{{rank_ == 0 ? said->statement : first_says_, {}}});
     if (envelope.message.get_if<SendControl>()) {
       told_ = context.now();
       if (envelope.slot) context.reply(envelope, ControlSent{});
@@ -119,7 +119,7 @@ class SupervisorTest : public testing::Test {
   bool play_dead_ = false;      // the other rank
   TimePoint all_wait_until_{};  // with ranks that wait for each other: until then
   int rank_ = 0;
-  std::string first_says_;   // where this is rank 1
+  Statement first_says_;     // where this is rank 1
   TimePoint told_ = kNever;  // the other rank
   std::vector<TimePoint> concluded_;
 };
@@ -227,7 +227,7 @@ TEST_F(DurableLogsTest, ASlowOneLeavesAnotherItsTime) {
 
 TEST_F(DurableLogsTest, AnotherRankReportsItsPartOnceItsOwnLogsAreWritten) {
   rank_ = 1;
-  first_says_ = "+" + ControlText({"nonce", "", ""}).text();
+  first_says_.text = ControlText({"", ""}).text();
   disk_.make_folders(folder_.path("run"));
   write_text(folder_.path("run/.nonce"), "nonce");
   add_log(std::chrono::milliseconds(600));

@@ -10,13 +10,13 @@
 namespace tutti {
 
 // The job of a command that looks at a run without being one: no folders are made.
-Job lone_job(const Setting& recipe, int ranks);
+Job single_process_job(const Setting& recipe, int ranks);
 
 // A job's model as the recipe's algorithms make it, with nobody else who listens, for commands that run it.
 // The job must outlive it.
-struct LoneModel {
+struct LoadedModel {
   // At its initial weights; INIT has been.
-  explicit LoneModel(const Job& job);
+  explicit LoadedModel(const Job& job);
 
   // Takes the weights, the time, and what the algorithms know, of the checkpoint at `named`, which is a
   // checkpoint's or a run's folder; of "", of the run's newest good one, and where there is none nothing.

@@ -1,4 +1,4 @@
-#include "commands/lone_job.h"
+#include "commands/loaded_model.h"
 
 #include <cstdio>
 
@@ -27,7 +27,7 @@ Engine::Options algorithms_of(const Job& job) {
   return options;
 }
 
-void restore(LoneModel& model, const Checkpoint& checkpoint) {
+void restore(LoadedModel& model, const Checkpoint& checkpoint) {
   RestoreTerms of_training;
   of_training.passes_over = [](const std::string& name) {
     return name.starts_with("optimizer/") || name.starts_with("callbacks/");
@@ -41,7 +41,7 @@ void restore(LoneModel& model, const Checkpoint& checkpoint) {
 
 }  // namespace
 
-Job lone_job(const Setting& recipe, int ranks) {
+Job single_process_job(const Setting& recipe, int ranks) {
   begin_process(recipe);
   JobOptions options;
   options.world = ranks;
@@ -51,7 +51,7 @@ Job lone_job(const Setting& recipe, int ranks) {
 
 void tell_passed_over(const std::string& what) { std::fprintf(stderr, "passed over: %s\n", what.c_str()); }
 
-LoneModel::LoneModel(const Job& its_job) : job(its_job), engine(state, logger, algorithms_of(its_job)) {
+LoadedModel::LoadedModel(const Job& its_job) : job(its_job), engine(state, logger, algorithms_of(its_job)) {
   state.run_name = job.recipe.at("run_name").text();
   state.run_dir = job.run_dir;
   state.seed = job.seed;
@@ -64,7 +64,7 @@ LoneModel::LoneModel(const Job& its_job) : job(its_job), engine(state, logger, a
   build(state, job.recipe, job.spec(), job.seed, job.make_model, [this] { engine.run_event(Event::kInit); });
 }
 
-std::string LoneModel::load(const std::string& named) try {
+std::string LoadedModel::load(const std::string& named) try {
   engine.run_event(Event::kBeforeLoad);
   add_listeners_tensors(state, engine);
   const Checkpoint checkpoint = checkpoint_named(job, named);

@@ -1,0 +1,19 @@
+#include "commands/live_environment.h"
+
+#include "job/run_journal.h"
+#include "job/run_report.h"
+
+namespace tutti {
+
+void make_live(RankEnvironment& environment, const Job& job, bool quiet) {
+  const int rank = environment.rank();
+  environment.recorder = make_recorder(job, rank, environment.host);
+  if (!quiet) environment.log = make_log(rank_log_path(job.run_dir, rank), rank, rank == 0);
+  environment.live = true;
+  environment.quiet = quiet;
+  environment.terminal = prints_to_terminal();
+  environment.process_started_s = process_started_s();
+  environment.start_child = start_child;
+}
+
+}  // namespace tutti

@@ -1,0 +1,120 @@
+#include "commands/start_agreement.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "collectives/agreement.h"
+#include "job/run_journal.h"
+#include "recipe/difference.h"
+#include "recipe/toml_reader.h"
+#include "runtime/process/launcher.h"
+#include "runtime/random.h"
+#include "tensors/torch_error.h"
+#include "training/time/time.h"
+
+namespace tutti {
+namespace {
+
+// The rounds in which ranks agree on a job. A rank that cannot go on says so in its next round, and then all
+// ranks throw.
+class StartAgreement {
+ public:
+  StartAgreement(Group& group, Nanoseconds timeout) : group_(group), timeout_(timeout) {}
+
+  std::vector<std::string> round(const Statement& mine) {
+    ++rounds_;
+    agrees_ = false;
+    std::vector<std::string> texts;
+    for (const Statement& one : require_no_trouble(agree(group_, mine, timeout_))) texts.push_back(one.text);
+    agrees_ = true;
+    return texts;
+  }
+  int rounds() const { return rounds_; }
+  bool agrees() const { return agrees_; }  // the last round threw nothing
+
+ private:
+  static std::vector<Statement> require_no_trouble(std::vector<Statement> all) {
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      if (all[r].trouble.empty()) continue;
+      const auto has_it = [&](const Statement& one) { return one.trouble == all[r].trouble; };
+      const bool everywhere = std::all_of(all.begin(), all.end(), has_it);
+      throw UserError((everywhere ? "" : "rank " + std::to_string(r) + ": ") + all[r].trouble);
+    }
+    return all;
+  }
+
+  Group& group_;
+  Nanoseconds timeout_;
+  int rounds_ = 0;
+  bool agrees_ = true;
+};
+
+JobOptions job_options(const StartRequest& request, const Group& group, const std::string& nonce) {
+  JobOptions options;
+  options.world = group.size();
+  options.run_dir = request.options.run_dir;
+  options.resume = request.options.resume;
+  options.fresh_seed = Draw(0, nonce).bits() & 0xffffffff;
+  options.nonce = nonce;
+  options.brought = request.options.brought;
+  options.rank = group.rank();
+  options.hosts.assign(static_cast<std::size_t>(group.size()), request.host);
+  return options;
+}
+
+std::string first_difference(const std::string& theirs, const std::string& ours) {
+  const auto keys = recipe_difference(parse_recipe(theirs, "recipe"), parse_recipe(ours, "recipe"));
+  return keys.empty() ? "they are written differently" : keys[0];
+}
+
+// Only what is the same on all ranks gives the same bits.
+void require_same(const std::vector<std::string>& recipes) {
+  for (std::size_t r = 1; r < recipes.size(); ++r)
+    if (recipes[r] != recipes[0])
+      throw UserError("rank " + std::to_string(r) +
+                      " was given another recipe than rank 0: " + first_difference(recipes[r], recipes[0]));
+}
+
+}  // namespace
+
+Nanoseconds StartRequest::timeout() const {
+  if (!good()) return std::chrono::seconds(60);
+  return std::chrono::seconds(Time::parse(recipe.at("train").at("hang_timeout")).count());
+}
+
+StartRequest make_request(const RecipeSource& source, const LaunchOptions& options) {
+  StartRequest request;
+  request.options = options;
+  request.host = host_name();
+  try {
+    request.recipe = source();
+    const Setting& backend = request.recipe.at("collectives").at("backend");
+    if (backend.text() == "local" && launched_rank())
+      backend.fail("expected mpi or auto: local joins the ranks of one process, and mpirun started this one");
+  } catch (const UserError& error) {
+    request.trouble = error.what();
+  }
+  return request;
+}
+
+// Three rounds: rank 0's nonce for this start, each rank's own data, and the recipes as resolved.
+Job agree_on_job(const StartRequest& request, Group& group) {
+  StartAgreement agreement(group, request.timeout());
+  const std::string nonce = agreement.round({.trouble = request.trouble, .text = fresh_nonce()})[0];
+  Job job;
+  Statement mine;
+  try {
+    JobOptions options = job_options(request, group, nonce);
+    options.tell_all = [&](const std::string& own) { return agreement.round({.text = own}); };
+    job = make_job(request.recipe, options);
+    mine.text = job.recipe_text;
+  } catch (const std::exception& error) {
+    if (!agreement.agrees()) throw;
+    mine.trouble = one_line(error);
+  }
+  if (agreement.rounds() == 1) agreement.round(mine);  // throws: the job was not made
+  require_same(agreement.round(mine));
+  return job;
+}
+
+}  // namespace tutti
