@@ -83,7 +83,7 @@ struct JobOptions {
 Job make_job(Setting recipe, const JobOptions& options);
 
 // What a process does before it touches a tensor: the meter counts from here on, and kernels use the recipe's
-// number of threads.
+// number of threads and its deterministic_mode.
 void begin_process(const Setting& recipe);
 
 // "global batch 96 = 2 ranks x 48 = 2 ranks x 2 microbatches x 24"
