@@ -96,7 +96,7 @@ Prepared Compute::prepare(const Prepare& start) {
     iteration_length_ = iteration_length(recipe);
     tasks_.after = state_.max_duration.text();
     state_.composer = composers_way(recipe);
-    for (auto& callback : make_callbacks(recipe, disk_))
+    for (auto& callback : make_callbacks(recipe, {disk_, recorder_}))
       options_.listeners.callbacks.push_back(std::move(callback));
     options_.listeners.log_traces |= recipe.at("train").at("log_traces").boolean();
     if (!options_.listeners.warn)
