@@ -4,7 +4,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "runtime/lower_case.h"
+#include "runtime/text.h"
 
 namespace tutti {
 namespace {

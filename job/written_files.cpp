@@ -7,7 +7,7 @@
 #include "recipe/plugin_entry.h"
 #include "recipe/put_in.h"
 #include "runtime/disk.h"
-#include "runtime/plain_path.h"
+#include "runtime/text.h"
 
 namespace tutti {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "recipe/key_check.h"
-#include "runtime/utf8.h"
+#include "runtime/text.h"
 
 namespace tutti {
 namespace {

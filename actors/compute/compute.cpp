@@ -10,7 +10,7 @@
 #include "data/sampler.h"
 #include "job/resume.h"
 #include "runtime/error.h"
-#include "runtime/plain_path.h"
+#include "runtime/text.h"
 #include "tensors/autocast.h"
 #include "tensors/torch_error.h"
 #include "training/callbacks/factory.h"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "actors/messages/messages.h"
-#include "runtime/time_point.h"
+#include "runtime/clock.h"
 #include "training/state.h"
 
 namespace tutti {

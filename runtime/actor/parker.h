@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "runtime/time_point.h"
+#include "runtime/clock.h"
 
 namespace tutti {
 

@@ -17,7 +17,7 @@
 #include "job/recipe_catalogs.h"
 #include "job/run_journal.h"
 #include "recipe/toml_reader.h"
-#include "runtime/build_stamp.h"
+#include "runtime/process/this_process.h"
 #include "sim/environment/dry_disk.h"
 #include "sim/environment/local_transport.h"
 #include "sim/environment/sim_clock.h"

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <string>
 
-#include "runtime/time_point.h"
+#include "runtime/clock.h"
 #include "training/engine/callback.h"
 #include "training/engine/logger.h"
 #include "training/time/timestamp.h"

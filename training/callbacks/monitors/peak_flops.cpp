@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "runtime/lower_case.h"
+#include "runtime/text.h"
 
 namespace tutti {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "io/formats/json_line.h"
-#include "runtime/utf8.h"
+#include "runtime/text.h"
 #include "tensors/autocast.h"
 #include "training/state.h"
 

@@ -4,7 +4,7 @@
 
 #include "recipe/catalog.h"
 #include "runtime/error.h"
-#include "runtime/lower_case.h"
+#include "runtime/text.h"
 
 namespace tutti {
 namespace {

@@ -1,7 +1,8 @@
-#include "runtime/utf8.h"
+#include "runtime/text.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 
 namespace tutti {
 namespace {
@@ -30,6 +31,13 @@ std::size_t character_bytes(std::string_view text) {
 
 }  // namespace
 
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return lower;
+}
+
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
     const std::size_t bytes = character_bytes(text);
@@ -47,6 +55,16 @@ std::string as_utf8(std::string_view text) {
     text.remove_prefix(bytes == 0 ? 1 : bytes);
   }
   return characters;
+}
+
+std::string plain_path(const std::string& path) {
+  std::string plain = std::filesystem::absolute(path).lexically_normal().string();
+  if (plain.size() > 1 && plain.ends_with('/')) plain.pop_back();
+  return plain;
+}
+
+bool lies_in(const std::string& path, const std::string& folder) {
+  return std::filesystem::path(plain_path(path)).parent_path() == plain_path(folder);
 }
 
 }  // namespace tutti

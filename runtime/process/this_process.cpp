@@ -1,4 +1,8 @@
-#include "runtime/build_stamp.h"
+#include "runtime/process/this_process.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
 
 // Of libtutti.so, where the code runs in it.
 extern "C" const char* tutti_shared_build_stamp() __attribute__((weak));
@@ -12,6 +16,18 @@ std::string build_stamp(const std::string& elsewhere) {
 
 std::string build_and_commit(const std::string& elsewhere) {
   return build_stamp(elsewhere) + ", commit " + (tutti_commit ? tutti_commit() : "unknown");
+}
+
+std::optional<int> launched_rank() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
+    if (const char* rank = std::getenv(name)) return std::atoi(rank);
+  return std::nullopt;
+}
+
+std::string host_name() {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return name;
 }
 
 }  // namespace tutti
