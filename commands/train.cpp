@@ -16,7 +16,7 @@
 #include "io/journal/recorded_job.h"
 #include "job/run_journal.h"
 #include "job/run_report.h"
-#include "recipe/difference.h"
+#include "recipe/setting.h"
 #include "recipe/toml_reader.h"
 #include "runtime/actor/thread_scheduler.h"
 #include "runtime/process/crash_report.h"

@@ -1,8 +1,7 @@
-#include "recipe/resolve_section.h"
-
 #include <algorithm>
 
 #include "recipe/key_check.h"
+#include "recipe/resolve.h"
 #include "runtime/text.h"
 
 namespace tutti {

@@ -5,7 +5,6 @@
 
 #include "data/readers/make_dataset.h"
 #include "recipe/placeholders.h"
-#include "recipe/put_in.h"
 #include "runtime/random.h"
 
 namespace tutti {

@@ -10,7 +10,7 @@
 
 #include "models/losses/cross_entropy.h"
 #include "models/losses/dice_loss.h"
-#include "recipe/resolve_section.h"
+#include "recipe/resolve.h"
 #include "runtime/error.h"
 #include "training/metrics/binary_f1_score.h"
 #include "training/metrics/catalog.h"
