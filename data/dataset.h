@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "tensors/sample_spec.h"
 #include "tensors/tree.h"
 
 namespace tutti {

@@ -11,7 +11,7 @@
 #include "job/resume.h"
 #include "runtime/error.h"
 #include "runtime/text.h"
-#include "tensors/autocast.h"
+#include "tensors/autograd.h"
 #include "tensors/torch_error.h"
 #include "training/callbacks/factory.h"
 #include "training/evaluation/evaluation.h"

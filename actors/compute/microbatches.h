@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sharding/gradient_buckets.h"
-#include "tensors/autograd_sweep.h"
+#include "tensors/autograd.h"
 #include "tensors/meter.h"
 #include "tensors/tree.h"
 #include "training/engine/engine.h"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "models/zoo/classifier.h"
-#include "tensors/sample_spec.h"
+#include "tensors/tree.h"
 
 namespace tutti {
 

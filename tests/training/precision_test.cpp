@@ -7,7 +7,7 @@
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
-#include "tensors/autocast.h"
+#include "tensors/autograd.h"
 #include "training/catalog.h"
 
 namespace tutti {

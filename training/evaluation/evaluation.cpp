@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "data/sampler.h"
-#include "tensors/autocast.h"
+#include "tensors/autograd.h"
 #include "tensors/shortage.h"
 #include "tensors/torch_error.h"
 #include "training/evaluation/data_scope.h"

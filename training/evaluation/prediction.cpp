@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "tensors/autocast.h"
+#include "tensors/autograd.h"
 #include "training/evaluation/data_scope.h"
 
 namespace tutti {

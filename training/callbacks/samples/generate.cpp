@@ -8,7 +8,7 @@
 
 #include "io/formats/json_line.h"
 #include "runtime/text.h"
-#include "tensors/autocast.h"
+#include "tensors/autograd.h"
 #include "training/state.h"
 
 namespace tutti {

@@ -1,6 +1,9 @@
-#include "tensors/autocast.h"
+#include "tensors/autograd.h"
 
 #include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/ones.h>
 
 namespace tutti {
 
@@ -17,6 +20,18 @@ AutocastScope::~AutocastScope() {
   at::autocast::set_autocast_dtype(at::kCPU, dtype_);
   at::autocast::set_autocast_cache_enabled(cached_);
   at::autocast::set_autocast_enabled(at::kCPU, enabled_);
+}
+
+AutogradSweep::AutogradSweep() {
+  const at::AutoGradMode with_grad(true);
+  leaf_ = at::ones({});
+  leaf_.requires_grad_(true);
+  root_ = at::mul(leaf_, 1.0);
+}
+
+void AutogradSweep::run() {
+  root_.backward({}, /*retain_graph=*/true);
+  leaf_.mutable_grad() = at::Tensor();
 }
 
 }  // namespace tutti
