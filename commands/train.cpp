@@ -13,7 +13,7 @@
 #include "collectives/mpi/transport.h"
 #include "collectives/mpi/world.h"
 #include "collectives/text_exchange.h"
-#include "io/journal/recorded_job.h"
+#include "io/journal/recorded_run.h"
 #include "job/run_journal.h"
 #include "job/run_report.h"
 #include "recipe/setting.h"

@@ -12,7 +12,6 @@
 #include "actors/rank.h"
 #include "collectives/local/group.h"
 #include "io/checkpoint/checkpoint.h"
-#include "io/journal/recorded_job.h"
 #include "io/journal/recorded_run.h"
 #include "job/recipe_catalogs.h"
 #include "job/run_journal.h"
