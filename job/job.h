@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "data/readers/own_data.h"
-#include "data/sampler.h"
+#include "data/readers/make_dataset.h"
 #include "job/checkpoint_options.h"
 #include "job/plugin_library.h"
 #include "job/task.h"

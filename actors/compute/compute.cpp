@@ -7,7 +7,7 @@
 
 #include "actors/compute/step_report.h"
 #include "actors/messages/heartbeat.h"
-#include "data/sampler.h"
+#include "data/dataset.h"
 #include "job/resume.h"
 #include "runtime/error.h"
 #include "runtime/text.h"

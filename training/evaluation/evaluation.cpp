@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "data/sampler.h"
+#include "data/dataset.h"
 #include "tensors/autograd.h"
 #include "tensors/shortage.h"
 #include "tensors/torch_error.h"
