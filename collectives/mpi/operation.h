@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "collectives/collective_job.h"
+#include "collectives/group.h"
 #include "collectives/mpi/seat.h"
 
 namespace tutti {
