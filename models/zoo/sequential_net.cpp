@@ -4,6 +4,8 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
 
+#include "models/layers/activation.h"
+#include "models/layers/linear.h"
 #include "models/zoo/layer_text.h"
 #include "runtime/error.h"
 #include "tensors/torch_error.h"
@@ -31,6 +33,27 @@ at::Tensor passed(const Slot& slot, std::size_t index, const at::Tensor& x) try 
 }
 
 }  // namespace
+
+Mlp::Mlp(const MlpOptions& options) {
+  const auto append = [this](std::shared_ptr<Layer> layer) {
+    TUTTI_ASSERT(layer, "an activation that does not exist");
+    add_slot(std::to_string(slots().size()), std::move(layer));
+  };
+  int64_t width = options.in_features;
+  for (const int64_t next : options.hidden) {
+    append(std::make_shared<Linear>(width, next));
+    append(make_activation(options.activation));
+    width = next;
+  }
+  append(std::make_shared<Linear>(width, options.num_classes));
+}
+
+TensorTree Mlp::forward(const Batch& batch) {
+  at::Tensor x = batch["input"];
+  if (x.dim() != 2) x = x.flatten(1);
+  for (const auto& slot : slots()) x = (*slot)(x);
+  return x;
+}
 
 SequentialNet::SequentialNet(const std::vector<std::string>& layers) {
   for (std::size_t i = 0; i < layers.size(); ++i) add_slot(std::to_string(i), layer_at(i, layers[i]));

@@ -2,8 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "models/losses/cross_entropy.h"
-#include "models/losses/target.h"
+#include "models/losses.h"
 
 namespace tutti {
 

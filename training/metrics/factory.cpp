@@ -8,8 +8,7 @@
 #include <map>
 #include <sstream>
 
-#include "models/losses/cross_entropy.h"
-#include "models/losses/dice_loss.h"
+#include "models/losses.h"
 #include "recipe/resolve.h"
 #include "runtime/error.h"
 #include "training/metrics/binary_f1_score.h"

@@ -1,9 +1,9 @@
+#include "models/losses.h"
+
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "models/losses/cross_entropy.h"
-#include "models/losses/dice_loss.h"
 #include "runtime/error.h"
 
 namespace tutti {

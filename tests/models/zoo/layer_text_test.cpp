@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "models/layers/conv2d.h"
+#include "models/layers/linear.h"
 #include "models/zoo/factory.h"
 #include "models/zoo/sequential_net.h"
 #include "runtime/error.h"

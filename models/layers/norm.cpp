@@ -1,10 +1,11 @@
-#include "models/layers/batch_norm2d.h"
+#include "models/layers/norm.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/layer_norm.h>
 #include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/zeros_like.h>
 
-#include "models/layers/initial.h"
+#include "models/layers/linear.h"
 
 namespace tutti {
 
@@ -43,6 +44,15 @@ void BatchNorm2d::apply_statistics(const RunningStatistics& found) {
   running_mean_.tensor.mul_(1.0 - momentum_).add_(found.mean, momentum_);
   running_var_.tensor.mul_(1.0 - momentum_).add_(found.variance, momentum_);
   batches_tracked_.tensor.add_(1);
+}
+
+LayerNorm::LayerNorm(int64_t features, double eps)
+    : weight_(add_parameter("weight", {features}, constant_init(1.0))),
+      bias_(add_parameter("bias", {features}, constant_init(0.0))),
+      eps_(eps) {}
+
+TensorTree LayerNorm::forward(const TensorTree& input) {
+  return at::layer_norm(input.tensor(), weight_.tensor.sizes(), weight_.tensor, bias_.tensor, eps_);
 }
 
 }  // namespace tutti

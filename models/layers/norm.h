@@ -34,4 +34,17 @@ class BatchNorm1d final : public BatchNorm2d {
   const char* kind() const override { return "BatchNorm1d"; }
 };
 
+// Normalises the last dimension, which has `features` values; torch.nn.LayerNorm.
+class LayerNorm final : public Layer {
+ public:
+  explicit LayerNorm(int64_t features, double eps = 1e-5);
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "LayerNorm"; }
+
+ private:
+  Parameter& weight_;
+  Parameter& bias_;
+  double eps_;
+};
+
 }  // namespace tutti
