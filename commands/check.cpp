@@ -13,7 +13,7 @@
 #include "training/evaluation/evaluation.h"
 #include "training/schedules/learning_rate.h"
 #include "training/state.h"
-#include "training/time/recipe_times.h"
+#include "training/time/time.h"
 
 namespace tutti {
 namespace {

@@ -15,7 +15,7 @@
 #include "tensors/torch_error.h"
 #include "training/callbacks/factory.h"
 #include "training/evaluation/evaluation.h"
-#include "training/time/recipe_times.h"
+#include "training/time/time.h"
 
 namespace tutti {
 namespace {

@@ -10,7 +10,6 @@
 #include "tensors/autograd.h"
 #include "tensors/shortage.h"
 #include "tensors/torch_error.h"
-#include "training/evaluation/data_scope.h"
 #include "training/metrics/factory.h"
 
 namespace tutti {

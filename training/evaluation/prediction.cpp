@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tensors/autograd.h"
-#include "training/evaluation/data_scope.h"
+#include "training/evaluation/evaluation.h"
 
 namespace tutti {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "recipe/catalog.h"
-#include "training/schedules/composer.h"
-#include "training/time/recipe_times.h"
+#include "training/schedules/schedule.h"
+#include "training/time/time.h"
 
 namespace tutti {
 namespace {

@@ -1,4 +1,4 @@
-#include "training/metrics/multiclass_accuracy.h"
+#include "training/metrics/classification.h"
 
 #include <ATen/ATen.h>
 
@@ -7,7 +7,6 @@
 #include <sstream>
 
 #include "runtime/error.h"
-#include "training/metrics/class_counts.h"
 
 namespace tutti {
 namespace {
@@ -45,6 +44,20 @@ void require_scores_of(const at::Tensor& target, const at::Tensor& outputs) {
 }
 
 }  // namespace
+
+void add_class_counts(std::vector<double>& sums, size_t begin, const at::Tensor& labels, int64_t classes) {
+  const at::Tensor flat = labels.reshape(-1).to(at::kLong);
+  const at::Tensor known = flat.masked_select(flat.ge(0).logical_and(flat.lt(classes)));
+  const at::Tensor counts = at::bincount(known, {}, classes).to(at::kDouble).cpu();
+  const double* count = counts.const_data_ptr<double>();
+  for (size_t i = 0; i < static_cast<size_t>(classes); ++i) sums[begin + i] += count[i];
+}
+
+void require_classes(const std::string& metric, const at::Tensor& outputs, int64_t classes) {
+  if (outputs.size(1) == classes) return;
+  throw UserError(metric + ": num_classes is " + std::to_string(classes) + ", but the model has scores of " +
+                  std::to_string(outputs.size(1)) + " classes");
+}
 
 MulticlassAccuracy::MulticlassAccuracy(const Options& options)
     : options_(options),
@@ -101,5 +114,26 @@ double MulticlassAccuracy::compute() const {
   }
   return classes > 0 ? scores / classes : 0.0;
 }
+
+void MaskedAccuracy::update(const at::Tensor& outputs, const at::Tensor& target) {
+  const at::Tensor counted = target.ne(ignore_index_);
+  sums_[0] += outputs.argmax(-1).eq(target).logical_and(counted).sum().item<double>();
+  sums_[1] += counted.sum().item<double>();
+}
+
+double MaskedAccuracy::compute() const { return sums_[0] / sums_[1]; }
+
+void BinaryF1Score::update(const at::Tensor& outputs, const at::Tensor& target) {
+  require_classes(name(), outputs, 2);
+  const at::Tensor guess = outputs.argmax(1);
+  const auto add = [&](size_t sum, int64_t guessed, int64_t wanted) {
+    sums_[sum] += guess.eq(guessed).logical_and(target.eq(wanted)).sum().item<double>();
+  };
+  add(0, 1, 1);
+  add(1, 0, 1);
+  add(2, 1, 0);
+}
+
+double BinaryF1Score::compute() const { return sums_[0] / (sums_[0] + 0.5 * (sums_[1] + sums_[2])); }
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-#include "training/callbacks/stoppers/watched_metric.h"
+#include "training/callbacks/watched_metric.h"
 
 #include <algorithm>
 

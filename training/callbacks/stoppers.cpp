@@ -1,9 +1,10 @@
-#include "training/callbacks/stoppers/early_stopper.h"
+#include "training/callbacks/stoppers.h"
 
 #include <cmath>
 
 #include "io/formats/json_line.h"
 #include "runtime/error.h"
+#include "training/state.h"
 
 namespace tutti {
 
@@ -29,6 +30,12 @@ std::string EarlyStopper::state() const {
 
 void EarlyStopper::restore(const std::string& json) {
   best_ = {json_number(json, "best"), Time(json_number(json, "best_at"), patience_.unit())};
+}
+
+void NaNMonitor::after_train_batch(State& state, Logger&) {
+  if (!std::isnan(state.train_loss)) return;
+  throw OperatingError("NaNMonitor: the training loss of step " + std::to_string(state.timestamp.batch + 1) +
+                       " is not a number");
 }
 
 }  // namespace tutti
