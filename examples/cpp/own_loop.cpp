@@ -1,10 +1,10 @@
 // A training loop of one's own around tutti's State and Engine: algorithms and callbacks take part in it as
 // they do in tutti's. One rank, made-up data.
 #include <ATen/ATen.h>
-#include <data/synthetic_dataset.h>
-#include <models/mlp.h>
-#include <training/engine.h>
-#include <training/sgd.h>
+#include <data/readers/synthetic_dataset.h>
+#include <models/zoo/sequential_net.h>
+#include <training/engine/engine.h>
+#include <training/optimizers/sgd.h>
 #include <training/state.h>
 
 #include <cstdio>

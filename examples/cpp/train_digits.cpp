@@ -1,10 +1,10 @@
 // A training with a model, data and a callback of one's own: train_digits [RECIPE [DATA]]
 #include <ATen/ATen.h>
-#include <actors/trainer.h>
-#include <data/tensor_dataset.h>
-#include <io/hdf5.h>
-#include <models/classifier.h>
+#include <commands/trainer.h>
+#include <data/readers/synthetic_dataset.h>
+#include <io/hdf5/hdf5.h>
 #include <models/layers/linear.h>
+#include <models/model.h>
 #include <training/state.h>
 
 #include <cstdio>
