@@ -8,7 +8,7 @@
 #include "collectives/group.h"
 #include "collectives/local/group.h"
 #include "collectives/mpi/copy_operation.h"
-#include "collectives/mpi/inline_operation.h"
+#include "collectives/mpi/operation.h"
 #include "collectives/mpi/reduce_operation.h"
 #include "runtime/error.h"
 

@@ -8,8 +8,8 @@
 #include <numeric>
 
 #include "runtime/error.h"
+#include "runtime/hashes.h"
 #include "runtime/random.h"
-#include "runtime/xxh3.h"
 
 namespace tutti {
 namespace {

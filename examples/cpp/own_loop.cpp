@@ -2,7 +2,7 @@
 // they do in tutti's. One rank, made-up data.
 #include <ATen/ATen.h>
 #include <data/readers/synthetic_dataset.h>
-#include <models/zoo/sequential_net.h>
+#include <models/zoo/mlp.h>
 #include <training/engine/engine.h>
 #include <training/optimizers/sgd.h>
 #include <training/state.h>

@@ -1,7 +1,7 @@
 // A model, algorithms, a callback and a logger for recipes to name: examples/cpp/plugin.toml does.
 #include <job/plugin.h>
 #include <models/layers/norm.h>
-#include <models/zoo/sequential_net.h>
+#include <models/zoo/mlp.h>
 #include <training/state.h>
 
 #include <cstdio>

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "models/zoo/gpt.h"
+#include "models/zoo/mlp.h"
 #include "models/zoo/resnet_cifar.h"
-#include "models/zoo/sequential_net.h"
 #include "tensors/torch_error.h"
 
 namespace tutti {

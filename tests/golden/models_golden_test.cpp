@@ -5,8 +5,8 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include "models/zoo/gpt.h"
+#include "models/zoo/mlp.h"
 #include "models/zoo/resnet_cifar.h"
-#include "models/zoo/sequential_net.h"
 #include "tests/golden/golden_file.h"
 
 namespace tutti {

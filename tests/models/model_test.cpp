@@ -4,7 +4,7 @@
 #include <map>
 
 #include "models/zoo/gpt.h"
-#include "models/zoo/sequential_net.h"
+#include "models/zoo/mlp.h"
 
 namespace tutti {
 namespace {

@@ -1,5 +1,3 @@
-#include "training/evaluation/prediction.h"
-
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 
 #include "models/layers/linear.h"
 #include "models/zoo/factory.h"
-#include "models/zoo/sequential_net.h"
+#include "models/zoo/mlp.h"
 #include "runtime/error.h"
 #include "tests/recipe/section.h"
 

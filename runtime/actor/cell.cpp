@@ -1,4 +1,4 @@
-#include "runtime/actor/parker.h"
+#include "runtime/actor/cell.h"
 
 #include <linux/futex.h>
 #include <sched.h>

@@ -1,4 +1,4 @@
-#include "training/loggers/log_entry.h"
+#include "training/loggers/logger_destination.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "models/zoo/sequential_net.h"
+#include "models/zoo/mlp.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
