@@ -29,6 +29,34 @@ bool is_of(const SampleSpec& samples, const std::string& array, at::ScalarType d
   return found == samples.dtypes.end() || found->second == dtype;
 }
 
+// What the samples must be for the model that [model] names; where they are not, a UserError names the model,
+// the array, what it is and what was expected.
+
+// "input": float32, one value a sample at least. Gives its shape.
+const Shape& value_input(const Setting& section, const SampleSpec& samples) {
+  const Shape& shape = shape_of(section, samples, "input");
+  if (!is_of(samples, "input", at::kFloat)) refuse(section, samples, "input", "float32");
+  const bool hollow = std::any_of(shape.begin(), shape.end(), [](int64_t size) { return size < 1; });
+  if (shape.empty() || hollow) refuse(section, samples, "input", "an array with a value in it");
+  return shape;
+}
+
+// "input": a sequence of int64 tokens, and "target" another of the same length. Gives the length.
+int64_t token_sequence(const Setting& section, const SampleSpec& samples) {
+  const Shape& shape = shape_of(section, samples, "input");
+  if (shape.size() != 1 || shape[0] < 1 || !is_of(samples, "input", at::kLong))
+    refuse(section, samples, "input", "a sequence of int64 tokens");
+  if (shape_of(section, samples, "target") != shape || !is_of(samples, "target", at::kLong))
+    refuse(section, samples, "target", "int64 tokens " + shape_text(shape) + ", one for each of 'input'");
+  return shape[0];
+}
+
+// "target": an int64 class index a sample.
+void require_class_target(const Setting& section, const SampleSpec& samples) {
+  if (!shape_of(section, samples, "target").empty() || !is_of(samples, "target", at::kLong))
+    refuse(section, samples, "target", "a class index (an integer) a sample");
+}
+
 int64_t positive(const Setting& key) {
   if (key.integer() < 1) key.fail("expected an integer >= 1");
   return key.integer();
@@ -131,28 +159,6 @@ std::shared_ptr<Model> make_gpt(const Setting& section, const SampleSpec& sample
 }
 
 }  // namespace
-
-const Shape& value_input(const Setting& section, const SampleSpec& samples) {
-  const Shape& shape = shape_of(section, samples, "input");
-  if (!is_of(samples, "input", at::kFloat)) refuse(section, samples, "input", "float32");
-  const bool hollow = std::any_of(shape.begin(), shape.end(), [](int64_t size) { return size < 1; });
-  if (shape.empty() || hollow) refuse(section, samples, "input", "an array with a value in it");
-  return shape;
-}
-
-int64_t token_sequence(const Setting& section, const SampleSpec& samples) {
-  const Shape& shape = shape_of(section, samples, "input");
-  if (shape.size() != 1 || shape[0] < 1 || !is_of(samples, "input", at::kLong))
-    refuse(section, samples, "input", "a sequence of int64 tokens");
-  if (shape_of(section, samples, "target") != shape || !is_of(samples, "target", at::kLong))
-    refuse(section, samples, "target", "int64 tokens " + shape_text(shape) + ", one for each of 'input'");
-  return shape[0];
-}
-
-void require_class_target(const Setting& section, const SampleSpec& samples) {
-  if (!shape_of(section, samples, "target").empty() || !is_of(samples, "target", at::kLong))
-    refuse(section, samples, "target", "a class index (an integer) a sample");
-}
 
 std::shared_ptr<Model> make_model(const Setting& section, const SampleSpec& samples) {
   const Setting& kind = section.at("kind");
