@@ -11,7 +11,7 @@
 #include "training/callbacks/monitors/system_metrics.h"
 #include "training/callbacks/samples/generate.h"
 #include "training/callbacks/samples/image_visualizer.h"
-#include "training/callbacks/stoppers.h"
+#include "training/callbacks/stoppers/stoppers.h"
 #include "training/callbacks/writers/export_for_inference.h"
 #include "training/callbacks/writers/memory_files.h"
 #include "training/callbacks/writers/mlperf.h"

@@ -1,4 +1,4 @@
-#include "training/callbacks/stoppers.h"
+#include "training/callbacks/stoppers/stoppers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@
 #include "recipe/setting.h"
 #include "runtime/disk.h"
 #include "runtime/recorder.h"
-#include "training/callbacks/stoppers.h"
+#include "training/callbacks/stoppers/stoppers.h"
 #include "training/engine/callback.h"
 
 namespace tutti {

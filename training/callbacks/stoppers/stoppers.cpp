@@ -1,4 +1,4 @@
-#include "training/callbacks/stoppers.h"
+#include "training/callbacks/stoppers/stoppers.h"
 
 #include <algorithm>
 #include <cmath>
