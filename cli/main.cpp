@@ -10,7 +10,7 @@
 #include "cli/commands.h"
 #include "cli/recipe_request.h"
 #include "runtime/error.h"
-#include "runtime/process/launcher.h"
+#include "runtime/process/this_process.h"
 
 namespace tutti {
 namespace {

@@ -13,7 +13,7 @@
 #include "training/evaluation/evaluation.h"
 #include "training/schedules/learning_rate.h"
 #include "training/state.h"
-#include "training/time/recipe_times.h"
+#include "training/time/time.h"
 
 namespace tutti {
 namespace {
@@ -82,7 +82,8 @@ std::string checked(const Job& job, bool scan_data) {
   for (const auto& evaluator : job.evaluators) try_metrics(trainee, evaluator, *evaluator.data);
   trainee.measured = measured_metrics(job.evaluators, *trainee.model);
   PosixDisk disk;
-  for (const auto& callback : make_callbacks(job.recipe, disk)) callback->require(trainee);
+  RingRecorder recorder;
+  for (const auto& callback : make_callbacks(job.recipe, {disk, recorder})) callback->require(trainee);
   check_resume(job, trainee);
   int64_t numbers = 0;
   for (const auto& view : trainee.views) numbers += view.tensor.numel();

@@ -9,7 +9,7 @@
 #include "job/resume.h"
 #include "tensors/torch_error.h"
 #include "training/schedules/learning_rate.h"
-#include "training/time/recipe_times.h"
+#include "training/time/time.h"
 
 namespace tutti {
 namespace {

@@ -6,6 +6,11 @@
 
 namespace tutti {
 
+void put_in(std::string& text, const std::string& field, const std::string& value) {
+  for (auto at = text.find(field); at != std::string::npos; at = text.find(field, at + value.size()))
+    text.replace(at, field.size(), value);
+}
+
 void walk_placeholders(const std::string& pattern, const std::function<void(const std::string&)>& on_text,
                        const std::function<void(const std::string&)>& on_placeholder) {
   std::size_t begin = 0;

@@ -81,10 +81,13 @@ struct State : Trainee {
   std::function<void()> still_at_work;
 
   // When the optimizer's step is done. Who moves `timestamp` alone breaks what happens at intervals.
-  void to_next_batch(int64_t samples, int64_t tokens, double seconds);
+  void to_next_batch(int64_t samples, int64_t tokens, double seconds) {
+    before_batch = timestamp;
+    timestamp.to_next_batch(samples, tokens, seconds);
+  }
 
   // Ends the training with the batch under way.
-  void stop_training();
+  void stop_training() { max_duration = timestamp.get(TimeUnit::kBatch); }
 };
 
 }  // namespace tutti

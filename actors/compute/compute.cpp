@@ -4,13 +4,14 @@
 
 #include <utility>
 
-#include "data/sampler.h"
+#include "data/dataset.h"
 #include "job/resume.h"
 #include "runtime/error.h"
+#include "runtime/text.h"
 #include "tensors/torch_error.h"
 #include "training/callbacks/factory.h"
 #include "training/evaluation/evaluation.h"
-#include "training/time/recipe_times.h"
+#include "training/time/time.h"
 
 namespace tutti {
 
@@ -91,7 +92,7 @@ Prepared Compute::prepare(const Prepare& start) {
 }
 
 void Compute::add_listeners() {
-  for (auto& callback : make_callbacks(job_.recipe, disk_))
+  for (auto& callback : make_callbacks(job_.recipe, {disk_, recorder_}))
     listeners_.callbacks.push_back(std::move(callback));
   listeners_.log_traces |= job_.recipe.at("train").at("log_traces").boolean();
   if (!listeners_.warn) listeners_.warn = [this](const std::string& what) { log_.warning(what); };

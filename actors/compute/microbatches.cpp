@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "runtime/random.h"
-#include "tensors/autocast.h"
+#include "tensors/autograd.h"
 #include "tensors/process_state.h"
 
 namespace tutti {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "actors/compute/exchange.h"
-#include "tensors/autograd_sweep.h"
+#include "tensors/autograd.h"
 #include "tensors/meter.h"
 #include "tensors/tree.h"
 #include "training/engine/engine.h"

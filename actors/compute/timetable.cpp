@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "training/time/recipe_times.h"
+#include "training/time/time.h"
 
 namespace tutti {
 

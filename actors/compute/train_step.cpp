@@ -11,7 +11,7 @@
 #include <sstream>
 #include <utility>
 
-#include "data/sampler.h"
+#include "data/dataset.h"
 #include "tensors/finite.h"
 #include "tensors/memory_attempt.h"
 #include "tensors/meter.h"

@@ -19,7 +19,7 @@
 #include "runtime/recorder.h"
 #include "tensors/shortage.h"
 #include "training/engine/engine.h"
-#include "training/grad_scaler.h"
+#include "training/precision.h"
 #include "training/state.h"
 
 namespace tutti {

@@ -8,8 +8,8 @@
 
 #include "job/resume.h"
 #include "runtime/error.h"
-#include "runtime/plain_path.h"
-#include "tensors/autocast.h"
+#include "runtime/text.h"
+#include "tensors/autograd.h"
 #include "tensors/torch_error.h"
 
 namespace tutti {

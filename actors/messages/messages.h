@@ -13,7 +13,7 @@
 #include "io/checkpoint/checkpoint.h"
 #include "tensors/digests.h"
 #include "tensors/tree.h"
-#include "training/loggers/log_entry.h"
+#include "training/loggers/logger_destination.h"
 
 // Every message that passes between the actors of a rank. "asked" means that the sender waits for the reply
 // named beside it. Reserved messages (credits, reports to the Supervisor) never block their sender.

@@ -1,6 +1,6 @@
 // A model, algorithms, a callback and a logger for recipes to name: examples/cpp/plugin.toml does.
 #include <tutti/job/plugin.h>
-#include <tutti/models/layers/layer_norm.h>
+#include <tutti/models/layers/norm.h>
 #include <tutti/models/zoo/mlp.h>
 #include <tutti/training/state.h>
 

@@ -6,7 +6,7 @@
 
 #include "io/formats/dtypes.h"
 #include "runtime/error.h"
-#include "runtime/xxh3.h"
+#include "runtime/hashes.h"
 
 namespace tutti {
 namespace {

@@ -4,7 +4,7 @@
 #include "io/checkpoint/checkpoint.h"
 #include "io/formats/dtypes.h"
 #include "runtime/error.h"
-#include "runtime/xxh3.h"
+#include "runtime/hashes.h"
 
 namespace tutti {
 namespace {

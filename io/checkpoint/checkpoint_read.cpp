@@ -8,7 +8,7 @@
 #include "io/checkpoint/checkpoint.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
-#include "runtime/xxh3.h"
+#include "runtime/hashes.h"
 
 namespace tutti {
 namespace {

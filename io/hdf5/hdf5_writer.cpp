@@ -12,7 +12,7 @@
 #include "io/hdf5/hdf5_handle.h"
 #include "io/hdf5/hdf5_memory.h"
 #include "runtime/error.h"
-#include "runtime/xxh3.h"
+#include "runtime/hashes.h"
 
 namespace tutti {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "runtime/actor/message.h"
-#include "runtime/time_point.h"
+#include "runtime/clock.h"
 
 namespace tutti {
 

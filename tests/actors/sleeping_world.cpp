@@ -12,7 +12,7 @@
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
 #include "runtime/actor/thread_scheduler.h"
-#include "runtime/lone_transport.h"
+#include "runtime/transport.h"
 
 namespace tutti {
 namespace {

@@ -6,11 +6,10 @@
 
 #include <algorithm>
 
-#include "data/sampler.h"
-#include "tensors/autocast.h"
+#include "data/dataset.h"
+#include "tensors/autograd.h"
 #include "tensors/shortage.h"
 #include "tensors/torch_error.h"
-#include "training/evaluation/data_scope.h"
 #include "training/metrics/factory.h"
 
 namespace tutti {

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "io/formats/json_line.h"
-#include "recipe/put_in.h"
+#include "recipe/placeholders.h"
 
 namespace tutti {
 namespace {

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
+#include <variant>
+#include <vector>
 
-#include "runtime/time_point.h"
+#include "runtime/clock.h"
 #include "training/engine/callback.h"
 #include "training/engine/logger.h"
 #include "training/time/timestamp.h"
@@ -71,5 +74,23 @@ class LoggerDestination : public Callback {
   // Ten seconds at most count: other ranks wait.
   virtual Nanoseconds finishes_within() const { return std::chrono::seconds(5); }
 };
+
+struct StepEnded {};
+
+// One call of a LoggerDestination.
+struct LogEntry {
+  LogTime time;
+  std::variant<LoggedMetrics, LoggedHyperparameters, LoggedTraces, LoggedText, LoggedTable, LoggedImages,
+               StepEnded>
+      what;
+
+  void tell(LoggerDestination& destination) const;
+  bool is_record() const { return !std::holds_alternative<StepEnded>(what); }
+};
+
+// Several destinations read them at once.
+using LogEntries = std::shared_ptr<const std::vector<LogEntry>>;
+
+int64_t records_in(const std::vector<LogEntry>& entries);
 
 }  // namespace tutti

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "training/loggers/log_entry.h"
+#include "training/loggers/logger_destination.h"
 #include "training/time/timestamp.h"
 
 namespace tutti {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "io/journal/control_events.h"
+#include "io/journal/journal.h"
 
 namespace tutti {
 namespace {

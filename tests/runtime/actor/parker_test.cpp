@@ -1,8 +1,8 @@
-#include "runtime/actor/parker.h"
-
 #include <gtest/gtest.h>
 
 #include <thread>
+
+#include "runtime/actor/cell.h"
 
 namespace tutti {
 namespace {

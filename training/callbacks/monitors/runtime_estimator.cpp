@@ -2,8 +2,8 @@
 
 #include "io/formats/json_line.h"
 #include "runtime/error.h"
-#include "training/callbacks/monitors/seconds_in.h"
 #include "training/state.h"
+#include "training/time/time_text.h"
 
 namespace tutti {
 namespace {

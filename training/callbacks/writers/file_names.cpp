@@ -5,7 +5,7 @@
 #include <map>
 #include <span>
 
-#include "recipe/put_in.h"
+#include "recipe/placeholders.h"
 #include "runtime/error.h"
 
 namespace tutti {
