@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 
@@ -27,6 +28,10 @@ bool is_whole(const StepRest& rest, bool algorithms) {
   return rest.event.empty() || at(Event::kAfterDataloader) || (at(Event::kFitEnd) && rest.left.empty());
 }
 
+StepLog::Readers readers_of(const std::vector<LogActor>& logs) {
+  return {!logs.empty(), !std::ranges::all_of(logs, &LogActor::numbers_only)};
+}
+
 }  // namespace
 
 Compute::Compute(Options options, const RankActors& cast, Disk& disk, Log& log, Recorder& recorder)
@@ -37,10 +42,9 @@ Compute::Compute(Options options, const RankActors& cast, Disk& disk, Log& log, 
       recorder_(recorder),
       batch_digest_("compute/batch", recorder, TensorsDigest::kWhole),
       weights_digest_("compute/weights", recorder, TensorsDigest::kWhole),
-      logger_({cast.has_reporter, !cast.log_writers.empty()}, state_.timestamp),
+      logger_(readers_of(cast.logs), state_.timestamp),
       trainer_log_(logger_, state_),
-      outlets_(cast, log),
-      reports_(cast, log, recorder),
+      queues_(cast, log, recorder),
       evaluations_(state_, options_.evaluators, cast_, recorder_,
                    {[this](Context& context, Event event) { run_event(context, event); },
                     [this](Context& context, Event begin, Event end) { undo(context, begin, end); }}) {
@@ -80,8 +84,6 @@ void Compute::handle(Context& context, Envelope& envelope) {
     begin(context, *start);
   } else if (message.get_if<StopRequested>()) {
     stop_requested_ = true;
-  } else if (auto* taken = message.get_if<LogsTaken>()) {
-    outlets_.taken(envelope.from, taken->count);
   } else if (message.get_if<Stop>()) {
     context.stop();
   } else {
@@ -224,9 +226,8 @@ void Compute::start_fit(Context& context) {
 void Compute::start_logs(Context& context) {
   const Timestamp& time = state_.timestamp;
   logger_.begin_run(time.batch + 1);
-  reports_.send(context, ReportFrom{time.batch, resumed_from_, goes_on()});
-  outlets_.start(context, {state_.run_name, state_.run_dir, state_.rank, state_.world, state_.max_duration,
-                           state_.dataloader_len, time, time.batch, goes_on()});
+  queues_.start(context, {state_.run_name, state_.run_dir, state_.rank, state_.world, state_.max_duration,
+                          state_.dataloader_len, time, time.batch, goes_on(), resumed_from_});
 }
 
 // From a checkpoint of this run, and not of another.
@@ -264,12 +265,11 @@ void Compute::step(Context& context, BatchReady& ready) {
                                [&](Event event) { run_event(context, event); }};
   const Verdict verdict = train_step_->run(context, ready, lr, hooks);
   logger_.keep_attempt();
-  trainer_log_.batch_trained();
   state_.to_next_batch(static_cast<int64_t>(verdict.samples), static_cast<int64_t>(verdict.tokens),
                        verdict.seconds - before.total_wct);
   rate_.advance(before, state_.schedule);
   show_rate();
-  report(context, verdict, lr);
+  report(context, before, verdict, lr);
   train_step_->grow_back();
   after_step(context, before, verdict);
   step_began_ = context.now();
@@ -290,11 +290,11 @@ void Compute::vote(Context& context, Verdict& mine) const {
   mine.gave_up = recorder_.answer("gave up", gave_up_ ? 1.0 : 0.0);
 }
 
-void Compute::report(Context& context, const Verdict& verdict, double lr) {
-  if (!cast_.has_reporter) return;
-  StepDone done = step_report(state_, verdict, lr, context.now() - step_began_);
-  done.metrics = trainer_log_.train_metrics();
-  reports_.send(context, std::move(done));
+void Compute::report(Context& context, const Timestamp& before, const Verdict& verdict, double lr) {
+  if (!logger_.logs_steps()) return;
+  StepReport report = step_report(state_, verdict, lr, context.now() - step_began_);
+  report.metrics = trainer_log_.train_metrics();
+  logger_.log_step(std::move(report), before);
 }
 
 void Compute::finish(Context& context, bool stopped) {
@@ -306,11 +306,10 @@ void Compute::finish(Context& context, bool stopped) {
   if (give_up_at_the_end(context)) return;
   done_ = true;
   send_logged(context);
-  outlets_.end();
-  reports_.end(context);
+  queues_.end(context);
   const bool save = saved_at_ != state_.timestamp.batch;
   if (save) snapshot(context, /*last=*/true);
-  if (!stopped && cast_.has_reporter) write_text(context);
+  if (!stopped && options_.rank == 0) write_text(context);
   wait_for_copy(context);
   engine_->close();
   record(context, kDone);
@@ -366,7 +365,8 @@ void Compute::write_text(Context& context) try {
   record(context, kWritesText);
   const AutocastScope autocast(state_.precision.autocast);
   const std::string text = state_.model->closing_text(options_.seed);
-  if (!text.empty()) reports_.send(context, TextSample{text});
+  if (!text.empty()) logger_.log_closing_text(text);
+  queues_.send(context, logger_.take_entries());
 } catch (const c10::Error& error) {
   log_.warning("no sample of text: " + one_line(error));
 }
@@ -374,6 +374,7 @@ void Compute::write_text(Context& context) try {
 // What they found; nothing where the run was asked to stop.
 std::optional<LoggedMetrics> Compute::evaluate(Context& context, const Labels& labels, bool standalone) {
   if (labels.empty()) return LoggedMetrics();
+  queues_.send(context, logger_.take_entries());  // an evaluation may take long
   logger_.begin_attempt();
   evaluation_changed_ = false;
   auto all = evaluations_.run(context, *engine_, labels, standalone);
@@ -382,8 +383,7 @@ std::optional<LoggedMetrics> Compute::evaluate(Context& context, const Labels& l
     return all;
   }
   logger_.keep_attempt();
-  trainer_log_.evaluated(*all);
-  reports_.send(context, EvalDone{state_.timestamp.batch, state_.timestamp.epoch, *all});
+  logger_.log_evaluation(*all);
   return all;
 }
 

@@ -9,8 +9,7 @@
 
 #include "actors/compute/evaluations.h"
 #include "actors/compute/train_step.h"
-#include "actors/logging/log_outlets.h"
-#include "actors/logging/report_outlet.h"
+#include "actors/logging/log_queues.h"
 #include "actors/messages/messages.h"
 #include "actors/messages/rank_actors.h"
 #include "io/checkpoint/run_state.h"
@@ -92,7 +91,7 @@ class Compute final : public Actor {
 
   void step(Context& context, BatchReady& ready);
   void vote(Context& context, Verdict& mine) const;
-  void report(Context& context, const Verdict& verdict, double lr);
+  void report(Context& context, const Timestamp& before, const Verdict& verdict, double lr);
   void after_step(Context& context, const Timestamp& before, const Verdict& verdict);
   void end_batch(Context& context);
   void end_epoch(Context& context);
@@ -102,7 +101,6 @@ class Compute final : public Actor {
   void complete(Context& context);
   void await_batch(Context& context);
   void send_logged(Context& context);
-  void send_metrics(Context& context);
   void show_rate();
   bool over() const;
 
@@ -135,8 +133,7 @@ class Compute final : public Actor {
   State state_;
   StepLog logger_;
   TrainerLog trainer_log_;
-  LogOutlets outlets_;
-  ReportOutlet reports_;
+  LogQueues queues_;
   std::unique_ptr<Engine> engine_;
   LearningRate rate_;
   Time planned_duration_;         // that rate and intervals were made for

@@ -100,8 +100,7 @@ void Compute::digest_weights() {
 void Compute::give_up(Context& context, const std::string& why) {
   logger_.void_attempt();
   if (!rest_.at.empty() || over()) send_logged(context);
-  outlets_.end();
-  reports_.end(context);
+  queues_.end(context);
   const int64_t steps = state_.timestamp.batch;
   const bool save = steps > 0 && saved_at_ != steps && !(savers_ && savers_->empty());
   if (!save && snapshots_ == 0) throw OperatingError(why);

@@ -185,7 +185,7 @@ void Compute::end_step(Context& context) {
 // here.
 bool Compute::evaluated(Context& context) {
   if (rest_.labels.empty()) return true;
-  send_metrics(context);  // a run that is stopped here goes on with the next line
+  logger_.evaluation_due();
   const auto metrics = stop_agreed_ ? std::nullopt : evaluate(context, rest_.labels);
   if (metrics) {
     rest_.labels.clear();
@@ -197,15 +197,8 @@ bool Compute::evaluated(Context& context) {
 }
 
 void Compute::send_logged(Context& context) {
-  send_metrics(context);
   logger_.end_step();
-  outlets_.send(context, logger_.take_entries());
-}
-
-void Compute::send_metrics(Context& context) {
-  LoggedMetrics metrics = logger_.take();
-  if (metrics.empty()) return;
-  reports_.send(context, MetricsLogged{state_.timestamp.batch, state_.timestamp.epoch, std::move(metrics)});
+  queues_.send(context, logger_.take_entries());
 }
 
 }  // namespace tutti

@@ -17,21 +17,20 @@ double progress(const State& state) {
 
 }  // namespace
 
-StepDone step_report(const State& state, const Verdict& verdict, double lr, Nanoseconds took) {
-  StepDone done;
-  done.step = state.timestamp.batch;
-  done.epoch = state.timestamp.epoch;
-  done.loss = static_cast<float>(verdict.loss_sum / verdict.loss_weight);
-  done.lr = lr;
-  done.samples = verdict.samples;
-  done.step_ms = milliseconds(took);
-  if (done.step_ms > 0)
-    done.samples_per_s = 1e3 * verdict.samples / done.step_ms;  // made-up time may stand still
-  done.grad_accum = state.grad_accum;
+StepReport step_report(const State& state, const Verdict& verdict, double lr, Nanoseconds took) {
+  StepReport report;
+  report.loss = verdict.loss_sum / verdict.loss_weight;
+  report.lr = lr;
+  report.samples = verdict.samples;
+  report.step_ms = milliseconds(took);
+  if (report.step_ms > 0)
+    report.samples_per_s = 1e3 * verdict.samples / report.step_ms;  // made-up time may stand still
+  report.grad_accum = state.grad_accum;
+  report.device_train_microbatch_size = state.device_train_microbatch_size;
   for (const double bytes : verdict.memory_peak)
-    done.memory_peak_mb = std::max(done.memory_peak_mb, bytes / kBytesPerMb);
-  done.progress = progress(state);
-  return done;
+    report.memory_peak_mb = std::max(report.memory_peak_mb, bytes / kBytesPerMb);
+  report.progress = progress(state);
+  return report;
 }
 
 }  // namespace tutti

@@ -1,12 +1,13 @@
 #pragma once
 
-#include "actors/messages/messages.h"
+#include "actors/messages/verdict.h"
 #include "runtime/time_point.h"
+#include "training/loggers/logger_destination.h"
 #include "training/state.h"
 
 namespace tutti {
 
-// What a step that is done came to, of all ranks: its line of metrics.jsonl. The state's time has moved on.
-StepDone step_report(const State& state, const Verdict& verdict, double lr, Nanoseconds took);
+// The numbers of a step that is done, but for its metrics. The state's time has moved on.
+StepReport step_report(const State& state, const Verdict& verdict, double lr, Nanoseconds took);
 
 }  // namespace tutti

@@ -8,17 +8,28 @@
 
 namespace tutti {
 
+// What the Trainer logs itself.
+struct EvaluationLogged {
+  LoggedMetrics metrics;
+};
+struct TrainerMetrics {
+  LoggedMetrics metrics;
+};
+struct ClosingText {
+  std::string text;
+};
+struct EvaluationDue {};
 struct StepEnded {};
 
 // One call of a LoggerDestination.
 struct LogEntry {
   LogTime time;
   std::variant<LoggedMetrics, LoggedHyperparameters, LoggedTraces, LoggedText, LoggedTable, LoggedImages,
-               StepEnded>
+               StepReport, EvaluationLogged, TrainerMetrics, ClosingText, EvaluationDue, StepEnded>
       what;
 
   void tell(LoggerDestination& destination) const;
-  bool is_record() const { return !std::holds_alternative<StepEnded>(what); }
+  bool is_record() const;
 };
 
 // Several destinations read them at once.
