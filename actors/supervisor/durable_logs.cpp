@@ -1,7 +1,5 @@
 #include "actors/supervisor/durable_logs.h"
 
-#include <utility>
-
 namespace tutti {
 namespace {
 
@@ -42,7 +40,7 @@ void DurableLogs::sync(Context& context, const std::string& checkpoint) {
   const std::string written = decided("logs written", measured);
   for (std::size_t i = 0; i < logs_.size(); ++i) {
     const bool late = written[i] == kNo;
-    if (late && !std::exchange(logs_[i].late, late))
+    if (late && !logs_[i].late)
       log_.warning("checkpoint " + checkpoint + " does not wait for " + logs_[i].name +
                    ", which is slow to write, nor do those after it until it keeps up; a run that resumes "
                    "from them may lack records of it");
