@@ -4,22 +4,46 @@
 #include "actors/compute/compute.h"
 #include "actors/loader.h"
 #include "actors/logging/log_writer.h"
-#include "actors/logging/reporter.h"
 #include "actors/sync.h"
 #include "job/algorithms.h"
 #include "training/loggers/factory.h"
+#include "training/loggers/metrics_file.h"
+#include "training/loggers/progress.h"
 #include "training/time/time.h"
 
 namespace tutti {
 namespace {
 
-// A checkpoint whose lines are lost is worse than one that comes late; training goes on meanwhile.
-constexpr Nanoseconds kMetricsWaitAtMost = std::chrono::seconds(5);
-// After everything else has ended.
-constexpr Nanoseconds kMetricsEndWithin = std::chrono::seconds(10);
 constexpr Nanoseconds kBeyondTheEnd = std::chrono::seconds(3);  // of what a destination has for it
-static_assert(kMetricsEndWithin <= kLogsEndWithin &&
-              LogWriter::kMostToFinish + kBeyondTheEnd <= kLogsEndWithin);
+static_assert(LogWriter::kMostToFinish + kBeyondTheEnd <= kLogsEndWithin);
+
+// What a user is shown as the newest checkpoint.
+std::string newest_path(const Job& job) {
+  const std::string latest = checkpoint_set(job.recipe).latest;
+  return latest.empty() ? job.checkpoints : job.checkpoints + "/" + latest;
+}
+
+Progress::Options progress_options(const Job& job, const RankPlace& place) {
+  const Setting& train = job.recipe.at("train");
+  Progress::Options options;
+  options.out = place.quiet ? nullptr : stdout;
+  options.terminal = place.terminal;
+  options.lines = train.at("progress_bar").boolean();
+  if (const Setting& every = train.at("progress_interval"); !every.is_none())
+    options.show_every_steps = Time::parse(every).count();
+  options.newest_checkpoint = newest_path(job);
+  return options;
+}
+
+// Those of every run.
+Destinations built_in_destinations(const Job& job, const RankPlace& place, const Seams& seams) {
+  if (place.rank > 0) return {};
+  const auto warn = [&log = seams.log](const std::string& what) { log.warning(what); };
+  Progress::Options progress = progress_options(job, place);
+  progress.warn = warn;
+  return {std::make_shared<MetricsFile>(seams.disk, seams.clock, job.run_dir, place.process_started_s, warn),
+          std::make_shared<Progress>(std::move(progress), seams.clock)};
+}
 
 // Those of the recipe, and those that the program brings.
 Destinations destinations_of(const Job& job, const RankPlace& place, const Seams& seams,
@@ -35,7 +59,7 @@ Destinations destinations_of(const Job& job, const RankPlace& place, const Seams
 }
 
 RankActors reserve_cast(Scheduler& scheduler, const Job& job, const RankPlace& place,
-                        const Destinations& destinations) {
+                        const Destinations& built_in, const Destinations& destinations) {
   RankActors cast;
   cast.loader = scheduler.reserve("loader", place.rank);
   cast.compute = scheduler.reserve("compute", place.rank);
@@ -47,21 +71,15 @@ RankActors reserve_cast(Scheduler& scheduler, const Job& job, const RankPlace& p
     cast.eval_loaders.push_back(
         scheduler.reserve(first ? "eval_loader" : "eval_loader." + evaluator.label, place.rank));
   }
-  cast.has_reporter = place.rank == 0;
-  if (cast.has_reporter) {
-    cast.reporter = scheduler.reserve("reporter", place.rank);
-    cast.durable_logs.push_back({cast.reporter, "metrics.jsonl", kMetricsWaitAtMost});
-    scheduler.may_hang(cast.reporter, "metrics.jsonl", kMetricsEndWithin);
-  }
-  for (const auto& destination : destinations) {
-    const std::string number = std::to_string(cast.log_writers.size());
-    const ActorId writer = scheduler.reserve("logger_" + number, place.rank);
-    const std::string name = "logger " + destination->name();
-    cast.log_writers.push_back(writer);
-    cast.log_names.push_back(name);
-    if (destination->durable()) cast.durable_logs.push_back({writer, name});
-    scheduler.may_hang(writer, name, LogWriter::time_to_finish(*destination) + kBeyondTheEnd);
-  }
+  const auto add_log = [&](const std::string& actor, const std::string& name, LoggerDestination& log) {
+    const ActorId writer = scheduler.reserve(actor, place.rank);
+    cast.logs.push_back({writer, name, log.full_queue_timeout(),
+                         log.durable() ? log.sync_timeout() : Nanoseconds(0), log.numbers_only()});
+    scheduler.may_hang(writer, name, LogWriter::time_to_finish(log) + kBeyondTheEnd);
+  };
+  for (const auto& one : built_in) add_log(one->name(), one->name(), *one);
+  for (std::size_t i = 0; i < destinations.size(); ++i)
+    add_log("logger_" + std::to_string(i), "logger " + destinations[i]->name(), *destinations[i]);
   return cast;
 }
 
@@ -74,12 +92,6 @@ CheckpointShelf::Options shelf_options(const Job& job) {
   options.keep = static_cast<int>(checkpoint.at("keep").integer());
   options.overwrite = checkpoint.at("save_overwrite");
   return options;
-}
-
-// What a user is shown as the newest checkpoint.
-std::string newest_path(const Job& job) {
-  const std::string latest = checkpoint_set(job.recipe).latest;
-  return latest.empty() ? job.checkpoints : job.checkpoints + "/" + latest;
 }
 
 Supervisor::Options supervisor_options(const Job& job, const RankPlace& place) {
@@ -114,7 +126,8 @@ RankActors add_rank(Scheduler& scheduler, const Job& job, const RankPlace& place
                     RunOutcome& outcome) {
   Engine::Options listeners = listeners_of(job, place);
   const Destinations destinations = destinations_of(job, place, seams, listeners.destinations);
-  const RankActors cast = reserve_cast(scheduler, job, place, destinations);
+  Destinations logs = built_in_destinations(job, place, seams);
+  const RankActors cast = reserve_cast(scheduler, job, place, logs, destinations);
   scheduler.record_deliveries(place.rank, seams.recorder);
   scheduler.install(cast.loader,
                     std::make_unique<Loader>(job.train_of(place.rank), job.train_sampler(place.rank),
@@ -135,22 +148,10 @@ RankActors add_rank(Scheduler& scheduler, const Job& job, const RankPlace& place
   scheduler.install(cast.supervisor,
                     std::make_unique<Supervisor>(supervisor_options(job, place), cast, seams.disk, seams.log,
                                                  seams.recorder, outcome));
-  if (cast.has_reporter) {
-    Reporter::Options options{job.run_dir,
-                              job.checkpoints,
-                              newest_path(job),
-                              place.quiet ? nullptr : stdout,
-                              place.terminal,
-                              job.recipe.at("train").at("progress_bar").boolean(),
-                              place.process_started_s};
-    if (const Setting& every = job.recipe.at("train").at("progress_interval"); !every.is_none())
-      options.show_every_steps = Time::parse(every).count();
-    options.warn = [&log = seams.log](const std::string& what) { log.warning(what); };
-    scheduler.install(cast.reporter, std::make_unique<Reporter>(options, seams.disk, seams.clock));
-  }
-  for (std::size_t i = 0; i < destinations.size(); ++i)
-    scheduler.install(cast.log_writers[i],
-                      std::make_unique<LogWriter>(destinations[i], cast.compute, seams.log));
+  logs.insert(logs.end(), destinations.begin(), destinations.end());
+  for (std::size_t i = 0; i < logs.size(); ++i)
+    scheduler.install(cast.logs[i].writer,
+                      std::make_unique<LogWriter>(cast.logs[i].name, logs[i], seams.log));
   return cast;
 }
 

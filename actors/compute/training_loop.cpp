@@ -107,11 +107,10 @@ void TrainingLoop::train_batch(Context& context) {
                                [&](Event event) { run_event(context, event); }};
   const Verdict verdict = with_.train_step.run(context, ready, lr, hooks);
   log.keep_attempt();
-  with_.run_log.trainer().batch_trained();
   state.to_next_batch(static_cast<int64_t>(verdict.samples), static_cast<int64_t>(verdict.tokens),
                       verdict.seconds - before.total_wct);
   with_.times.advance(before);
-  with_.run_log.step_done(context, verdict, lr, context.now() - step_began_);
+  with_.run_log.step_done(before, verdict, lr, context.now() - step_began_);
   with_.train_step.grow_back();
   resume_ = {kAtBatchEnd, with_.evaluations.due_at_batch_end(before)};
   run_event(context, Event::kBatchEnd);
@@ -129,8 +128,6 @@ BatchReady TrainingLoop::next_batch(Context& context) {
       return std::move(*ready);
     else if (envelope.message.get_if<StopRequested>())
       request_stop();
-    else if (auto* taken = envelope.message.get_if<LogsTaken>())
-      with_.run_log.taken(envelope.from, taken->count);
     else
       TUTTI_ASSERT(false, envelope.message.name());
   }
@@ -169,7 +166,7 @@ bool TrainingLoop::end_step(Context& context) {
 // A run that is asked to stop leaves the evaluations that are due to the one that resumes it.
 bool TrainingLoop::evaluate_due(Context& context) {
   if (resume_.labels.empty()) return true;
-  with_.run_log.send_metrics(context);  // a run that is stopped here continues with the next line
+  with_.run_log.logger().evaluation_due();  // a run that is stopped here continues with the next line
   const auto metrics = stop_agreed_ ? std::nullopt : evaluate(context, resume_.labels);
   if (!metrics) return false;
   resume_.labels.clear();
@@ -191,6 +188,7 @@ bool TrainingLoop::end_fit(Context& context) {
 // What they found; nothing where the run was asked to stop.
 std::optional<LoggedMetrics> TrainingLoop::evaluate(Context& context, const Labels& labels, bool standalone) {
   if (labels.empty()) return LoggedMetrics();
+  with_.run_log.send(context);  // an evaluation may take long
   StepLog& log = with_.run_log.logger();
   log.begin_attempt();
   auto all = with_.evaluations.run(context, with_.engine, labels, standalone);
@@ -199,7 +197,7 @@ std::optional<LoggedMetrics> TrainingLoop::evaluate(Context& context, const Labe
     return all;
   }
   log.keep_attempt();
-  with_.run_log.evaluated(context, *all);
+  log.log_evaluation(*all);
   return all;
 }
 
@@ -327,11 +325,11 @@ void TrainingLoop::finish(Context& context, bool stopped) {
 
 // Of rank 0 alone.
 void TrainingLoop::write_text(Context& context) try {
-  if (!with_.actors.has_reporter) return;
+  if (with_.state.rank != 0) return;
   record(context, kWritesText);
   const AutocastScope autocast(with_.state.precision.autocast);
-  std::string text = with_.state.model->closing_text(with_.state.seed);
-  if (!text.empty()) with_.run_log.text_sample(context, std::move(text));
+  const std::string text = with_.state.model->closing_text(with_.state.seed);
+  if (!text.empty()) with_.run_log.text_sample(context, text);
 } catch (const c10::Error& error) {
   with_.log.warning("no sample of text: " + one_line(error));
 }

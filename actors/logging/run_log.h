@@ -2,8 +2,7 @@
 
 #include <string>
 
-#include "actors/logging/log_outlets.h"
-#include "actors/logging/report_outlet.h"
+#include "actors/logging/log_queues.h"
 #include "actors/messages/verdict.h"
 #include "training/loggers/step_log.h"
 #include "training/loggers/trainer_log.h"
@@ -25,26 +24,23 @@ class RunLog {
   // What is logged from here on belongs to `step`, counted from 1.
   void begin_step(int64_t step) { logger_.begin_step(step); }
 
-  // After the step's verdict. `took`: since the step before was over.
-  void step_done(Context& context, const Verdict& verdict, double lr, Nanoseconds took);
-  void evaluated(Context& context, const LoggedMetrics& metrics);
-  void text_sample(Context& context, std::string text);
+  // After the step's verdict, once its batch is counted. `before`: the time until then; `took`: since the
+  // step before was over.
+  void step_done(const Timestamp& before, const Verdict& verdict, double lr, Nanoseconds took);
+  void text_sample(Context& context, const std::string& text);
 
-  // Sends the metrics that were logged since the last time.
-  void send_metrics(Context& context);
+  // Sends what was logged until now: what comes may take long.
+  void send(Context& context);
   // The step is over: sends all that was logged in it.
   void end_step(Context& context);
   // After the last step.
-  void end(Context& context);
-  // A LogWriter has dealt with `count` messages.
-  void taken(ActorId writer, int count) { outlets_.taken(writer, count); }
+  void end(Context& context) { queues_.end(context); }
 
  private:
   const State& state_;
   StepLog logger_;
   TrainerLog trainer_;
-  LogOutlets outlets_;
-  ReportOutlet reports_;
+  LogQueues queues_;
 };
 
 }  // namespace tutti

@@ -27,7 +27,7 @@ Supervisor::Supervisor(Options options, const RankActors& cast, Disk& disk, Log&
       outcome_(outcome),
       folder_(disk, options_.run_dir, options_.shelf.folder),
       shelf_(disk, log, options_.shelf),
-      logs_(cast.durable_logs, log, recorder) {}
+      logs_(cast.logs, log, recorder) {}
 
 void Supervisor::start(Context& context) {
   const bool first = options_.rank == 0;
@@ -347,8 +347,7 @@ void Supervisor::finish(Context& context, int exit_code) {
   outcome_.exit_code = exit_code;
   context.send(cast_.loader, Stop{});
   for (const ActorId loader : cast_.eval_loaders) context.send(loader, Stop{});
-  if (cast_.has_reporter) context.send(cast_.reporter, Stop{});
-  for (const ActorId log : cast_.log_writers) context.send(log, Stop{});
+  for (const auto& log : cast_.logs) context.send(log.writer, Stop{});
   context.send(cast_.compute, Stop{});
   context.send(cast_.checkpointer, Stop{});
   context.send(cast_.sync, Stop{});

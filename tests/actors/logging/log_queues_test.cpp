@@ -1,4 +1,4 @@
-#include "actors/logging/report_outlet.h"
+#include "actors/logging/log_queues.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,12 +9,12 @@
 #include <set>
 #include <sstream>
 
-#include "actors/logging/reporter.h"
-#include "actors/supervisor/supervisor.h"
+#include "actors/logging/log_writer.h"
 #include "io/formats/json_line.h"
 #include "sim/environment/sim_scheduler.h"
 #include "tests/runtime/actor/scripted_actor.h"
 #include "tests/runtime/scratch.h"
+#include "training/loggers/metrics_file.h"
 
 namespace tutti {
 namespace {
@@ -23,7 +23,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr int64_t kQueued = ReportOutlet::kMostWindows * ReportOutlet::kWindow;  // ReportFrom among them
+constexpr int64_t kQueued = LogQueues::kMostWindows * LogQueues::kWindow;
 
 // Writes to metrics.jsonl take as long as the test says.
 class StallingDisk final : public PosixDisk {
@@ -108,30 +108,33 @@ class AnswersAgain final : public Recorder {
   std::set<std::string> happened;
 };
 
-// Steps of a training in made-up time that are reported through an outlet to a Reporter.
-class ReportOutletTest : public testing::Test {
+constexpr Nanoseconds kTimeout = std::chrono::seconds(1);
+
+// Steps of a training in made-up time that are logged to metrics.jsonl through a queue.
+class LogQueuesTest : public testing::Test {
  protected:
   // Gives how long the training took.
   Nanoseconds train(int64_t steps, Nanoseconds step) {
     SimScheduler scheduler;
-    SystemClock clock;
+    const SystemClock clock;
     disk_.scheduler = &scheduler;
-    RankActors cast;
-    cast.has_reporter = true;
-    cast.reporter = scheduler.reserve("reporter", 0);
-    const ActorId compute = scheduler.reserve("compute", 0);
-    const Reporter::Options options{.run_dir = scratch_.path(), .checkpoints = "", .out = out_};
-    scheduler.install(cast.reporter, std::make_unique<Reporter>(options, disk_, clock));
-    ReportOutlet outlet(cast, log_, recorder_);
+    RankActors actors;
+    const ActorId writer = scheduler.reserve("metrics.jsonl", 0), compute = scheduler.reserve("compute", 0);
+    actors.logs.push_back({writer, "metrics.jsonl", kTimeout});
+    const auto warn = [this](const std::string& what) { log_.warning(what); };
+    const auto file = std::make_shared<MetricsFile>(disk_, clock, scratch_.path(), 0, warn);
+    EXPECT_EQ(file->full_queue_timeout(), kTimeout);
+    scheduler.install(writer, std::make_unique<LogWriter>("metrics.jsonl", file, log_));
+    LogQueues queues(actors, log_, recorder_);
     TimePoint ended;
     play(scheduler, compute, {.start = [&](Context& context) {
-           outlet.send(context, ReportFrom{});
+           queues.start(context, {});
            for (int64_t i = 1; i <= steps; ++i) {
              context.sleep(step);
-             outlet.send(context, StepDone{.step = i, .samples = 1});
+             queues.send(context, {{{i, {}}, StepReport{}}, {{i, {}}, StepEnded()}});
            }
-           outlet.end(context);
-           context.send(cast.reporter, Stop{});
+           queues.end(context);
+           context.send(writer, Stop{});
            ended = context.now();
            context.stop();
          }});
@@ -152,55 +155,55 @@ class ReportOutletTest : public testing::Test {
     return steps;
   }
 
-  void expect_lost(int64_t lines) const {
-    EXPECT_GT(lines, 0);
-    EXPECT_THAT(log_.lines, ElementsAre(HasSubstr("metrics.jsonl does not keep up; lines are lost"),
-                                        HasSubstr("metrics.jsonl lost " + std::to_string(lines) + " lines")));
+  void expect_lost(int64_t records) const {
+    EXPECT_GT(records, 0);
+    EXPECT_THAT(log_.lines,
+                ElementsAre(HasSubstr("metrics.jsonl does not keep up; records are lost"),
+                            HasSubstr("metrics.jsonl lost " + std::to_string(records) + " records")));
   }
 
   Scratch scratch_;
   StallingDisk disk_;
   SaidLog log_;
   AnswersAgain recorder_;
-  std::FILE* out_ = nullptr;
 };
 
-TEST_F(ReportOutletTest, ADiskThatStallsForLessThanASecondLosesNothing) {
-  disk_.stall = once(std::chrono::milliseconds(1100));  // a fifth of which goes by while the queue fills
+TEST_F(LogQueuesTest, ADiskThatStallsForLessThanASecondLosesNothing) {
+  disk_.stall = once(std::chrono::milliseconds(1100));  // some of which goes by while the queue fills
   const Nanoseconds took = train(3000, std::chrono::milliseconds(1));
   EXPECT_GE(took, std::chrono::milliseconds(3850)) << "it was not waited for: this proves nothing";
   EXPECT_LE(took, std::chrono::milliseconds(4000));
   EXPECT_EQ(reported(), all(1, 3000));
   EXPECT_THAT(log_.lines, IsEmpty());
-  EXPECT_TRUE(recorder_.happened.contains("waits for metrics.jsonl")) << "a rank that waits is not hung";
+  EXPECT_TRUE(recorder_.happened.contains("waits for a log")) << "a rank that waits is not hung";
 }
 
-TEST_F(ReportOutletTest, ADiskThatStallsForLongCostsASecondAndLines) {
+TEST_F(LogQueuesTest, ADiskThatStallsForLongCostsASecondAndLines) {
   disk_.stall = once(std::chrono::seconds(60));
   const Nanoseconds took = train(10'000, std::chrono::milliseconds(10));
-  EXPECT_LE(took, std::chrono::seconds(100) + ReportOutlet::kPatience + std::chrono::milliseconds(1));
+  EXPECT_LE(took, std::chrono::seconds(100) + kTimeout + std::chrono::milliseconds(1));
   const auto found = reported();
   const auto back = std::adjacent_find(found.begin(), found.end(), [](auto a, auto b) { return b != a + 1; });
   ASSERT_NE(back, found.end());
-  EXPECT_EQ(std::vector(found.begin(), back + 1), all(1, kQueued - 1)) << "what came first is kept";
+  EXPECT_EQ(std::vector(found.begin(), back + 1), all(1, kQueued)) << "what came first is kept";
   EXPECT_EQ(std::vector(back + 1, found.end()), all(back[1], 10'000)) << "and all from when it is back";
-  EXPECT_LE(back[1], 5900 + ReportOutlet::kWindow + 1);
+  EXPECT_LE(back[1], 5900 + LogQueues::kWindow + 1);
   expect_lost(10'000 - std::ssize(found));
 }
 
 // Not even the Stop waits for room.
-TEST_F(ReportOutletTest, ADiskThatIsDeadCostsASecond) {
+TEST_F(LogQueuesTest, ADiskThatIsDeadCostsASecond) {
   disk_.stall = once(std::chrono::hours(1));
   EXPECT_LE(train(10'000, std::chrono::milliseconds(10)),
-            std::chrono::seconds(100) + ReportOutlet::kPatience + std::chrono::milliseconds(1));
-  EXPECT_EQ(reported(), all(1, kQueued - 1));
-  expect_lost(10'000 - kQueued + 1);
+            std::chrono::seconds(100) + kTimeout + std::chrono::milliseconds(1));
+  EXPECT_EQ(reported(), all(1, kQueued));
+  expect_lost(10'000 - kQueued);
 }
 
-TEST_F(ReportOutletTest, ADiskThatIsSlowForEverSlowsNobody) {
+TEST_F(LogQueuesTest, ADiskThatIsSlowForEverSlowsNobody) {
   disk_.stall = always(std::chrono::milliseconds(900));
   EXPECT_LE(train(20'000, std::chrono::milliseconds(1)),
-            std::chrono::seconds(20) + ReportOutlet::kPatience + std::chrono::seconds(2));
+            std::chrono::seconds(20) + kTimeout + std::chrono::seconds(2));
   const auto found = reported();
   EXPECT_GT(std::ssize(found), 1000);
   EXPECT_TRUE(std::is_sorted(found.begin(), found.end()));
@@ -208,48 +211,31 @@ TEST_F(ReportOutletTest, ADiskThatIsSlowForEverSlowsNobody) {
 }
 
 // Short stalls that come again and again cost more than a second in all.
-TEST_F(ReportOutletTest, PatienceComesBackWhileTheReporterKeepsUp) {
+TEST_F(LogQueuesTest, TimeToWaitComesBackWhileTheLogKeepsUp) {
   disk_.stall = every(std::chrono::seconds(4), std::chrono::milliseconds(400));
   const Nanoseconds took = train(60'000, std::chrono::milliseconds(1));
-  EXPECT_GE(took, std::chrono::seconds(60) + 2 * ReportOutlet::kPatience)
-      << "it waited less: this proves nothing";
+  EXPECT_GE(took, std::chrono::seconds(60) + 2 * kTimeout) << "it waited less: this proves nothing";
   EXPECT_EQ(reported(), all(1, 60'000));
   EXPECT_THAT(log_.lines, IsEmpty());
 }
 
-// Rather than the end of a window: the disk is back when the last window, from step 896 on, is dropped.
-TEST_F(ReportOutletTest, TheLastStepIsReportedIfThereIsRoomAtTheEnd) {
+// Rather than the end of a window: the disk is back when the last window, from step 897 on, is dropped.
+TEST_F(LogQueuesTest, TheLastStepIsReportedIfThereIsRoomAtTheEnd) {
   disk_.stall = once(std::chrono::seconds(10));
   train(915, std::chrono::milliseconds(10));
-  auto expected = all(1, kQueued - 1);
+  auto expected = all(1, kQueued);
   expected.push_back(915);
   EXPECT_EQ(reported(), expected);
   expect_lost(915 - std::ssize(expected));
 }
 
-// 500 steps of one sample, in 5 s and the second for which the disk is waited for.
-TEST_F(ReportOutletTest, SamplesOfStepsThatAreLostCount) {
-  out_ = std::tmpfile();
-  disk_.stall = once(std::chrono::milliseconds(3500));
-  EXPECT_EQ(train(500, std::chrono::milliseconds(10)), std::chrono::seconds(6));
-  EXPECT_LT(std::ssize(reported()), 450) << "next to nothing was lost: this proves nothing";
-  std::string text(1 << 16, '\0');
-  std::rewind(out_);
-  text.resize(std::fread(text.data(), 1, text.size(), out_));
-  std::fclose(out_);
-  const std::string row = "\n  samples/s ";
-  const auto at = text.find(row);
-  ASSERT_NE(at, std::string::npos) << text;
-  EXPECT_NEAR(std::stod(text.substr(at + row.size())), 499 / 5.99, 1) << text;
-}
-
-TEST_F(ReportOutletTest, NothingIsRecordedOfASingleStep) {
+TEST_F(LogQueuesTest, NothingIsRecordedOfASingleStep) {
   train(10'000, std::chrono::milliseconds(1));
-  EXPECT_LE(recorder_.asked, 10'000 / ReportOutlet::kWindow + 1);
+  EXPECT_LE(recorder_.asked, 10'000 / LogQueues::kWindow + 2);
   EXPECT_THAT(recorder_.happened, IsEmpty());
 }
 
-TEST_F(ReportOutletTest, AReplayLosesTheSame) {
+TEST_F(LogQueuesTest, AReplayLosesTheSame) {
   disk_.stall = once(std::chrono::seconds(5));
   train(2000, std::chrono::milliseconds(5));
   const auto then = reported();
@@ -261,7 +247,7 @@ TEST_F(ReportOutletTest, AReplayLosesTheSame) {
   EXPECT_THAT(recorder_.answers, IsEmpty());
 }
 
-TEST_F(ReportOutletTest, AReplayLosesNoMore) {
+TEST_F(LogQueuesTest, AReplayLosesNoMore) {
   train(2000, std::chrono::milliseconds(5));
   recorder_.repeats = true;
   disk_.stall = once(std::chrono::seconds(5));
