@@ -4,6 +4,8 @@
 
 #include <thread>
 
+#include "tests/runtime/watchdog.h"
+
 namespace tutti {
 namespace {
 
@@ -11,7 +13,9 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-class ParkerTest : public testing::TestWithParam<Nanoseconds> {};
+class ParkerTest : public testing::TestWithParam<Nanoseconds> {
+  Watchdog watchdog_;
+};
 
 TEST_P(ParkerTest, AnUnparkThatCameBeforeIsNotLost) {
   Parker parker;
