@@ -49,12 +49,12 @@ class Simulate(tutti_run.RunTest):
         peak = max(line.get("memory_peak_mb", 0) for line in metrics(self.folder / "run"))
         scarce = ["--ranks", 3, *settings(**wide, device__memory_budget_mb=[1, 1, 0.8 * peak])]
         self.assertRegex(self.simulate(*scarce, "--seeds", "1..10"), r"fault +memory_budget: 10\n")
-        self.simulate(*scarce, "--seeds", seeds(80), "--once", "--faults", FAULTS / "all.toml")
+        self.simulate(*scarce, "--seeds", "1..80", "--once", "--faults", FAULTS / "all.toml")
 
     def test_every_plan_is_one(self):
         usual = ["--ranks", 3, "--seeds", seeds(40)]
         own = {MANY: ["--ranks", 4, "--seeds", seeds(100), *settings(train__grad_accum_grow_interval="2ba")],
-               FAULTS / "all.toml": ["--ranks", 3, "--seeds", seeds(80)]}
+               FAULTS / "all.toml": ["--ranks", 3, "--seeds", "1..80"]}
         for plan in sorted(FAULTS.glob("*.toml")):
             if plan != TINY:
                 self.simulate(*own.get(plan, usual), "--once", "--faults", plan)
@@ -74,7 +74,7 @@ class Simulate(tutti_run.RunTest):
 
     def test_short_last_batches_break_nothing(self):
         """The last batch of an epoch is one sample: where memory runs out in it, the start ends, and may."""
-        self.simulate("--ranks", 3, "--seeds", seeds(80), "--once", "--faults", FAULTS / "all.toml",
+        self.simulate("--ranks", 3, "--seeds", "1..80", "--once", "--faults", FAULTS / "all.toml",
                       *settings(data__train__drop_last="false", data__train__samples=61))
 
     def test_a_fault_that_never_happens_is_a_failure(self):
