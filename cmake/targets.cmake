@@ -10,10 +10,11 @@ function(tutti_library folder)
   set_property(GLOBAL APPEND PROPERTY TUTTI_LIBRARIES tutti_${folder})
 endfunction()
 
-# tutti_test(name SOURCES ... DEPENDS ... [LABELS ...] [SLOTS n] [RANKS n ...] [SHARDS n] [ALONE pattern]): the
-# executable build/tests/<name>, run by ctest as one test; with RANKS, under mpirun, as one test for each number
-# of ranks, called <name>.np<n>; with SHARDS, as so many parts that may run side by side, called <name>.1 and so
-# on. Tests whose names match the pattern hold durations against the clock: they run as <name>.alone.
+# tutti_test(name SOURCES ... DEPENDS ... [LABELS ...] [SLOTS n] [RANKS n ...] [SHARDS n] [ALONE pattern]):
+# the executable build/tests/<name>, run by ctest as one test; with RANKS, under mpirun, as one test for each
+# number of ranks, called <name>.np<n>; with SHARDS, as so many parts that may run side by side, called
+# <name>.1 and so on. SLOTS is PROCESSORS as tutti_register explains it. Tests whose names match the pattern
+# hold durations against the clock: they run while nothing else does, as <name>.alone.
 function(tutti_test name)
   cmake_parse_arguments(arg "" "SLOTS;SHARDS;ALONE" "SOURCES;DEPENDS;LABELS;RANKS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
@@ -58,9 +59,9 @@ function(tutti_compile_as_test target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${TUTTI_UNITY} UNITY_BUILD_BATCH_SIZE 5)
 endfunction()
 
-# tutti_register(name labels command...): a test that ctest runs; exit code 77 means skipped. `make test` gives
-# ctest two slots for each core. A test that computes takes both of one core; one that mostly waits is given
-# PROCESSORS 1, one that computes on two cores PROCESSORS 4.
+# tutti_register(name labels command...): a test that ctest runs; exit code 77 means skipped. `make test`
+# gives ctest two slots for each core. A test that computes takes both of one core; one that mostly waits is
+# given PROCESSORS 1, one that computes on two cores PROCESSORS 4.
 function(tutti_register name labels)
   add_test(NAME ${name} COMMAND ${ARGN})
   set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT 600 SKIP_RETURN_CODE 77 PROCESSORS 2)

@@ -1,4 +1,5 @@
 """What `cmake --install` puts down is enough for a program of one's own, built outside the tree."""
+import os
 import re
 import shutil
 import subprocess
@@ -29,8 +30,11 @@ class Install(tutti_run.RunTest):
         call("cmake", "--install", BUILD, "--prefix", cls.installed)
         shutil.copytree(SOURCE / "examples/cpp", cls.sources)
         shutil.copy(SOURCE / "examples/data/digits.h5", cls.sources)
-        call("cmake", "-S", cls.sources, "-B", cls.build, f"-DCMAKE_PREFIX_PATH={cls.installed}")
-        call("cmake", "--build", cls.build, "--parallel", 2)
+        launcher = shutil.which("ccache") or ""
+        call("cmake", "-S", cls.sources, "-B", cls.build, f"-DCMAKE_PREFIX_PATH={cls.installed}",
+             f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}")
+        cached = {**os.environ, "CCACHE_BASEDIR": str(cls.installed.parent), "CCACHE_NOHASHDIR": "1"}
+        call("cmake", "--build", cls.build, "--parallel", 2, env=cached)
 
     def test_programs_are_built_and_train(self):
         losses = re.findall(r"loss (\S+),", call(self.build / "own_loop"))
