@@ -30,8 +30,6 @@ nightly: build
 	cd $(BUILD) && TUTTI_NIGHTLY=1 ctest -R runs_simulate --output-on-failure --no-tests=error
 	$(BUILD)/tutti simulate examples/faults/tiny.toml --ranks 4 --seeds 1..10000 \
 		--faults examples/faults/all.toml
-	$(BUILD)/tutti simulate examples/faults/tiny.toml --ranks 4 --seeds 1..2000 \
-		--faults examples/faults/listeners_out_of_memory.toml
 
 # Side by side with PyTorch; minutes.
 bench: build

@@ -36,6 +36,17 @@ class Install(tutti_run.RunTest):
         cached = {**os.environ, "CCACHE_BASEDIR": str(cls.installed.parent), "CCACHE_NOHASHDIR": "1"}
         call("cmake", "--build", cls.build, "--parallel", 2, env=cached)
 
+    def test_headers_are_included_by_the_name_of_tutti(self):
+        include = self.installed / "include"
+        self.assertEqual([path.name for path in include.iterdir()], ["tutti"])
+        headers = list(include.glob("**/*.h"))
+        own = [path for path in headers if re.search(r'^#include "', path.read_text(), re.M)]
+        self.assertEqual(own, [])
+        for header in headers:
+            for name in re.findall(r"^#include <(tutti/.*)>", header.read_text(), re.M):
+                self.assertTrue((include / name).exists(), f"{header} includes {name}")
+        self.assertGreater(len(headers), 100)
+
     def test_programs_are_built_and_train(self):
         losses = re.findall(r"loss (\S+),", call(self.build / "own_loop"))
         self.assertEqual(len(losses), 5)
