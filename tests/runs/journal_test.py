@@ -16,8 +16,9 @@ class Recorded(tutti_run.RunTest):
         return finished.text.strip()
 
     def record(self, name, *arguments, **options):
-        """On two ranks in one process."""
-        train(self.folder / name, "--local-ranks", 2, *arguments, ranks=1, **{**SHORT, **options})
+        """On two ranks in one process. A run that begins is one that any test may have recorded."""
+        recording = train if arguments else tutti_run.copy_trained
+        recording(self.folder / name, "--local-ranks", 2, *arguments, ranks=1, **{**SHORT, **options})
         return self.folder / name
 
 

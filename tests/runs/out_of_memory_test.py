@@ -3,7 +3,7 @@ run with one clear error."""
 import json
 
 import tutti_run
-from tutti_run import EXAMPLES, log, metrics, start, train, tutti
+from tutti_run import EXAMPLES, log, metrics, start, train, trained, tutti
 
 CNN = {"recipe": EXAMPLES / "digits_cnn.toml", "train__max_duration": "6ba"}
 
@@ -39,8 +39,7 @@ def first_shortages(run):
 
 class OutOfMemory(tutti_run.RunTest):
     def peak_mb(self, ranks, options=CNN):
-        train(self.folder / "clean", ranks=ranks, **options)
-        return max(line["memory_peak_mb"] for line in metrics(self.folder / "clean") if "loss" in line)
+        return max(line["memory_peak_mb"] for line in metrics(trained(ranks=ranks, **options)) if "loss" in line)
 
     def test_activations_are_most_of_what_it_holds(self):
         """What grows with the batch, at least three quarters of the peak."""
@@ -59,8 +58,8 @@ class OutOfMemory(tutti_run.RunTest):
         found = schedule(self.folder / "auto")
         self.assertGreaterEqual(found[-1][1], 2)
         self.assertEqual(finished.text.count("step 1: rank "), len(bin(found[0][1])) - 3, finished.text)
-        train(self.folder / "by_hand", ranks=ranks, train__grad_accum=found, **options)
-        self.assert_learnt_the_same(self.folder / "auto", self.folder / "by_hand")
+        by_hand = trained(ranks=ranks, train__grad_accum=found, **options)
+        self.assert_learnt_the_same(self.folder / "auto", by_hand)
         return finished
 
     def test_one_rank_of_two_with_less_memory(self):

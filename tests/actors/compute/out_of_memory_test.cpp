@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <numeric>
 
 #include "commands/inspect.h"
 #include "commands/local_train.h"
@@ -32,15 +33,39 @@ std::string gpt(int steps, int batch) {
       "samples = 96\nbatch_size = " + std::to_string(batch) + "\nshape = [8]\ntargets = 'sequence'\n", steps);
 }
 
-// Runs with the schedule of an automatic run, given by hand; each schedule once.
+class CountsMicrobatches final : public Callback {
+ public:
+  explicit CountsMicrobatches(std::shared_ptr<int64_t> count) : count_(std::move(count)) {}
+  std::string name() const override { return "CountsMicrobatches"; }
+  void run_event(Event event, State&, Logger&) override {
+    if (event == Event::kBeforeForward) ++*count_;
+  }
+
+ private:
+  std::shared_ptr<int64_t> count_;
+};
+
+// Runs with the schedule of an automatic run, given by hand; each schedule once. Rank 0 must train on as many
+// microbatches as the schedule says.
 class ByHand {
  public:
-  explicit ByHand(MemoryWorld world) : world_(std::move(world)) { world_.failures.clear(); }
+  explicit ByHand(MemoryWorld world) : world_(std::move(world)) {
+    world_.failures.clear();
+    world_.listeners = [others = world_.listeners, count = microbatches_](int rank) {
+      auto listeners = others ? others(rank) : Engine::Options();
+      if (rank == 0) listeners.callbacks.push_back(std::make_shared<CountsMicrobatches>(count));
+      return listeners;
+    };
+  }
 
   const MemoryWorld::Outcome& run(const std::string& schedule) {
-    auto found = runs_.find(schedule);
-    if (found == runs_.end()) found = runs_.emplace(schedule, world_.run(schedule)).first;
-    return found->second;
+    const auto found = runs_.find(schedule);
+    if (found != runs_.end()) return found->second;
+    *microbatches_ = 0;
+    const auto& outcome = runs_.emplace(schedule, world_.run(schedule)).first->second;
+    if (schedule == "1") passes_ = *microbatches_ / static_cast<int64_t>(outcome.counts.size());
+    if (schedule != "1" && outcome.error.empty()) expect_microbatches(outcome);
+    return outcome;
   }
 
   void expect_equal(const MemoryWorld::Outcome& automatic) {
@@ -54,7 +79,15 @@ class ByHand {
   }
 
  private:
+  void expect_microbatches(const MemoryWorld::Outcome& outcome) {
+    const int64_t trained = *microbatches_;
+    run("1");
+    EXPECT_EQ(trained, passes_ * std::accumulate(outcome.counts.begin(), outcome.counts.end(), int64_t{0}));
+  }
+
   MemoryWorld world_;
+  std::shared_ptr<int64_t> microbatches_ = std::make_shared<int64_t>(0);
+  int64_t passes_ = 0;  // over a batch, in a step
   std::map<std::string, MemoryWorld::Outcome> runs_;
 };
 
