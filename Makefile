@@ -21,12 +21,13 @@ demo: build
 test: build
 	cd $(BUILD) && ctest --output-on-failure --no-tests=error
 
-# Ten thousand seeds of everything that can go wrong.
+# Ten thousand seeds of everything that can go wrong, and ten thousand damaged files of each kind that is read.
 nightly: build
 	$(BUILD)/tutti simulate examples/faults/tiny.toml --ranks 4 --seeds 1..10000 \
 		--faults examples/faults/all.toml
 	$(BUILD)/tutti simulate examples/faults/tiny.toml --ranks 4 --seeds 1..2000 \
 		--faults examples/faults/listeners_out_of_memory.toml
+	TUTTI_MUTATIONS=10000 $(BUILD)/tests/mutations_test
 
 # Side by side with PyTorch; minutes.
 bench: build

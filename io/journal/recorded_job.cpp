@@ -1,7 +1,6 @@
 #include "io/journal/recorded_job.h"
 
-#include <nlohmann/json.hpp>
-
+#include "io/formats/json_text.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -13,7 +12,7 @@ std::string RecordedJob::to_json() const { return nlohmann::json(*this).dump(); 
 
 RecordedJob RecordedJob::from_json(const std::string& text) {
   try {
-    return nlohmann::json::parse(text).get<RecordedJob>();
+    return parse_json(text).get<RecordedJob>();
   } catch (const nlohmann::json::exception& error) {
     throw OperatingError(std::string("the head of the journal cannot be read: ") + error.what());
   }
