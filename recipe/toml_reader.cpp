@@ -10,6 +10,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "runtime/printable.h"
+
 namespace tutti {
 namespace {
 
@@ -110,14 +112,14 @@ Setting* step_into(Setting& parent, const std::string& name) {
 void apply_override(Setting& recipe, const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
-    throw UserError({kOverrideFile, 0}, text + ": expected key=value, like train.max_duration=20ep");
+    throw UserError({kOverrideFile, 0}, shown(text) + ": expected key=value, like train.max_duration=20ep");
   }
   const std::string path = text.substr(0, equals);
   Setting* at = &recipe;
   for (std::size_t begin = 0; begin <= path.size();) {
     const std::size_t end = std::min(path.find('.', begin), path.size());
     Setting* next = end > begin ? step_into(*at, path.substr(begin, end - begin)) : nullptr;
-    if (!next) throw UserError({kOverrideFile, 0}, text + ": there is no " + path + " to set");
+    if (!next) throw UserError({kOverrideFile, 0}, shown(text) + ": there is no " + shown(path) + " to set");
     at = next;
     begin = end + 1;
   }

@@ -6,6 +6,7 @@
 
 #include "io/formats/json_line.h"
 #include "runtime/error.h"
+#include "runtime/printable.h"
 
 namespace tutti {
 namespace {
@@ -39,8 +40,7 @@ std::string table_row(std::string name, const std::string& value) {
 }
 
 Reporter::Options with_warn(Reporter::Options options) {
-  if (!options.warn)
-    options.warn = [](const std::string& what) { std::fprintf(stderr, "warning: %s\n", what.c_str()); };
+  if (!options.warn) options.warn = print_warning;
   return options;
 }
 
