@@ -31,7 +31,7 @@ Engine::Options algorithms_of(const Job& job) {
 void restore(LoneModel& model, const Checkpoint& checkpoint) {
   RestoreTerms of_training;
   of_training.passes_over = [](const std::string& name) {
-    return name.starts_with("optimizer/") || name.starts_with("callbacks/");
+    return name.starts_with(kOptimizersPrefix) || name.starts_with("callbacks/");
   };
   restore_tensors(model.state, checkpoint.tensors, checkpoint.folder, of_training);
   if (checkpoint.state.empty()) return;

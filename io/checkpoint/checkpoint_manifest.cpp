@@ -38,9 +38,15 @@ Json to_json(const CheckpointPiece& piece) {
           {"offset", piece.offset}, {"extent", piece.extent},           {"at", piece.at}};
 }
 
+// Checkpoints of before call the optimizer's tensors otherwise.
+std::string name_today(const std::string& name) {
+  constexpr std::string_view kBefore = "optimizer/";
+  return name.starts_with(kBefore) ? std::string(kOptimizersPrefix) + name.substr(kBefore.size()) : name;
+}
+
 CheckpointPiece piece_from(const Json& json) {
   CheckpointPiece piece;
-  piece.name = json.at("name");
+  piece.name = name_today(json.at("name"));
   const auto dtype = dtype_of_name(json.at("dtype"));
   if (!dtype) throw OperatingError(piece.name + ": unknown dtype " + json.at("dtype").dump());
   piece.dtype = *dtype;
