@@ -146,6 +146,15 @@ TEST_F(ReporterTest, EarlierLinesThatCannotBeReadAreKeptBesideTheNewOnes) {
                                                              testing::HasSubstr("Input/output error"))));
 }
 
+TEST_F(ReporterTest, DamagedLinesAreCountedInAWarning) {
+  write_text(path_, "{\"step\": 1}\n{\"step\" 2}\nstep 3\n{\"step\": 4}\n{\"step\": 5");
+  report(disk_, [](Context& context, ActorId reporter) {
+    context.send(reporter, ReportFrom{4, "", /*own=*/true});
+  });
+  EXPECT_EQ(read_text(path_), "{\"step\": 1}\n{\"step\": 4}\n");
+  EXPECT_THAT(warnings_, testing::ElementsAre(path_ + ": 2 lines cannot be read, and are dropped"));
+}
+
 TEST_F(ReporterTest, MetricsAreShownWithTheirLabelsWhereThereAreSeveral) {
   const auto table_of = [&](std::vector<std::pair<std::string, double>> metrics) {
     std::FILE* out = std::tmpfile();
