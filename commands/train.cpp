@@ -235,7 +235,10 @@ Ending run_rank(const Job& job, const Connection& connection) {
     log->info(error.what());
     log_trouble(*log, *recorder);
     log_last_happenings(*log, *recorder, clock.now());
-    print_error(told_by(rank, error.what()));
+    if (first_to_tell((job.run_dir + "/recipe.toml").c_str())) {
+      print_error(told_by(rank, error.what()));
+      if (job.world > 1) linger();
+    }
     end_with(dynamic_cast<const UserError*>(&error) ? kUserError : 1);
   }
   const std::string end = "exit code " + std::to_string(outcome.exit_code);
