@@ -1,8 +1,18 @@
 #include "recipe/toml_reader.h"
 
+namespace tutti {
+
+// What TOML++ asserts, a recipe may break: "[[[".
+struct NotToml {};
+[[noreturn]] inline void throw_not_toml() { throw NotToml(); }
+
+}  // namespace tutti
+
+#define TOML_ASSERT(condition) ((condition) ? static_cast<void>(0) : ::tutti::throw_not_toml())
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -66,6 +76,49 @@ class Reader {
   std::string file_;
 };
 
+constexpr int kDeepestKey = 64;  // TOML++, and all that walk through a recipe, call themselves once a level
+
+bool is_of_key(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '"' || c == '\'';
+}
+
+// Follows the keys of a text, a.b.c, with blanks around the dots, from character to character.
+class KeyDepth {
+ public:
+  // How many dots the key has that the character is of.
+  int dots_at(char c) {
+    if (quote_ != 0 && c != quote_ && c != '\n') return dots_;
+    quote_ = quote_ == 0 && (c == '"' || c == '\'') ? c : 0;
+    if (c == ' ' || c == '\t') {
+      blank_ = true;
+      return dots_;
+    }
+    const bool goes_on = c == '.' ? is_of_key(last_) : is_of_key(c) && (last_ == '.' || !blank_);
+    dots_ = goes_on ? dots_ + (c == '.') : 0;
+    last_ = c;
+    blank_ = false;
+    return dots_;
+  }
+
+ private:
+  int dots_ = 0;
+  char last_ = '\n';    // that is no blank
+  bool blank_ = false;  // behind it
+  char quote_ = 0;      // within which the character is
+};
+
+void refuse_deep_keys(const std::string& toml, Position position) {
+  KeyDepth depth;
+  int line = 1;
+  for (const char c : toml) {
+    if (depth.dots_at(c) > kDeepestKey) {
+      if (position.file != kOverrideFile) position.line = line;
+      throw UserError(position, "a key is nested too deeply");
+    }
+    line += c == '\n';
+  }
+}
+
 std::string parse_error_text(const toml::parse_error& error) {
   return "this is not TOML: " + std::string(error.description());
 }
@@ -79,6 +132,7 @@ Setting::Value override_value(const std::string& text, const std::string& path) 
       return Reader(kOverrideFile).read(*node, path).value;
     }
   } catch (const toml::parse_error&) {
+  } catch (const NotToml&) {
   }
   return text;
 }
@@ -115,6 +169,7 @@ void apply_override(Setting& recipe, const std::string& text) {
     throw UserError({kOverrideFile, 0}, shown(text) + ": expected key=value, like train.max_duration=20ep");
   }
   const std::string path = text.substr(0, equals);
+  refuse_deep_keys(text, {kOverrideFile, 0});
   Setting* at = &recipe;
   for (std::size_t begin = 0; begin <= path.size();) {
     const std::size_t end = std::min(path.find('.', begin), path.size());
@@ -161,10 +216,13 @@ std::string contents(const std::string& path) {
 Setting parse_recipe(const std::string& toml, const std::string& file,
                      std::span<const std::string> overrides) {
   Setting recipe;
+  refuse_deep_keys(toml, {file, 0});
   try {
     recipe = Reader(file).read(toml::parse(toml), "");
   } catch (const toml::parse_error& error) {
     throw UserError(position_of(error.source(), file), parse_error_text(error));
+  } catch (const NotToml&) {
+    throw UserError({file, 0}, "this is not TOML: there is no key within brackets");
   }
   recipe.position = {file, 0};
   for (const auto& text : overrides) apply_override(recipe, text);
