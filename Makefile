@@ -25,8 +25,6 @@ test: build
 nightly: build
 	$(BUILD)/tutti simulate examples/faults/tiny.toml --ranks 4 --seeds 1..10000 \
 		--faults examples/faults/all.toml
-	$(BUILD)/tutti simulate examples/faults/tiny.toml --ranks 4 --seeds 1..2000 \
-		--faults examples/faults/listeners_out_of_memory.toml
 	TUTTI_MUTATIONS=10000 $(BUILD)/tests/mutations_test
 
 # Side by side with PyTorch; minutes.

@@ -99,43 +99,21 @@ Supervisor::Options supervisor_options(const Job& job, const RankPlace& place) {
   return options;
 }
 
-Compute::Options compute_options(const Job& job, const RankPlace& place) {
-  Compute::Options options;
-  options.recipe = job.recipe;
-  options.recipe_text = job.recipe_text;
-  options.run_dir = job.run_dir;
-  options.checkpoints = job.checkpoints;
-  options.rank = place.rank;
-  options.world = job.world;
-  options.memory_slot = place.memory_slot;
-  options.memory_budget = job.memory_budget(place.rank);
-  options.seed = job.seed;
-  options.global_batch = job.global_batch;
-  options.batches_per_epoch = job.train_sampler(place.rank).batches();
-  options.train_samples = job.train_samples();
-  options.train = job.train_of(place.rank);
-  options.evaluators = job.evaluators;
-  options.spec = job.spec();
-  options.make_model = job.make_model;
-  options.data_digest = job.data_digest();
-  options.from = job.from;
-  options.save = save_terms(job.recipe);
-  options.names = checkpoint_set(job.recipe).names;
-  options.before_step = job.before_step;
-  options.tasks = job.tasks;
-  if (job.listeners) options.listeners = job.listeners(place.rank);
+Engine::Options listeners_of(const Job& job, const RankPlace& place) {
+  Engine::Options listeners;
+  if (job.listeners) listeners = job.listeners(place.rank);
   for (auto& algorithm : make_algorithms(job.recipe, job.plugin))
-    options.listeners.algorithms.push_back(std::move(algorithm));
-  if (job.plugin) job.plugin->add_listeners(job.recipe, place.live, options.listeners);
-  return options;
+    listeners.algorithms.push_back(std::move(algorithm));
+  if (job.plugin) job.plugin->add_listeners(job.recipe, place.live, listeners);
+  return listeners;
 }
 
 }  // namespace
 
 RankActors add_rank(Scheduler& scheduler, const Job& job, const RankPlace& place, const Seams& seams,
                     RunOutcome& outcome) {
-  Compute::Options computing = compute_options(job, place);
-  const Destinations destinations = destinations_of(job, place, seams, computing.listeners.destinations);
+  Engine::Options listeners = listeners_of(job, place);
+  const Destinations destinations = destinations_of(job, place, seams, listeners.destinations);
   const RankActors cast = reserve_cast(scheduler, job, place, destinations);
   scheduler.record_deliveries(place.rank, seams.recorder);
   scheduler.install(cast.loader,
@@ -147,8 +125,9 @@ RankActors add_rank(Scheduler& scheduler, const Job& job, const RankPlace& place
                                                                      job.eval_sampler(evaluator, place.rank),
                                                                      cast.compute, seams.recorder));
   }
-  scheduler.install(cast.compute, std::make_unique<Compute>(std::move(computing), cast, seams.disk, seams.log,
-                                                            seams.recorder));
+  scheduler.install(cast.compute, std::make_unique<Compute>(
+                                      job, Compute::Place{place.rank, place.memory_slot},
+                                      std::move(listeners), cast, seams.disk, seams.log, seams.recorder));
   scheduler.install(cast.sync,
                     std::make_unique<Sync>(seams.group, seams.transport, cast.supervisor, seams.recorder));
   scheduler.install(cast.checkpointer, std::make_unique<Checkpointer>(seams.disk, job.checkpoints, place.rank,

@@ -24,6 +24,7 @@ class ReportOutlet {
 
   ReportOutlet(const RankActors& cast, Log& log, Recorder& recorder);
 
+  bool any() const { return any_; }  // whether the rank has a Reporter
   // Does nothing where the rank has no Reporter.
   void send(Context& context, Message message);
   // After a run's last step: the newest that was dropped is sent if there is room now, and told how much

@@ -312,6 +312,7 @@ struct TrainingDone {
   bool checkpoint_follows = false;  // the last one is on its way
   std::string failure;              // why it cannot go on, which all ranks know alike; "" = it is done
   int64_t checkpoints = 0;          // with a failure: of this start, the last of which may be on its way
+  bool alone = false;               // with a failure: this rank alone knows
 };
 
 }  // namespace tutti

@@ -1,11 +1,11 @@
 // A training with a model, data and a callback of one's own: train_digits [RECIPE [DATA]]
 #include <ATen/ATen.h>
-#include <actors/trainer.h>
-#include <data/tensor_dataset.h>
-#include <io/hdf5.h>
-#include <models/classifier.h>
-#include <models/layers/linear.h>
-#include <training/state.h>
+#include <tutti/commands/trainer.h>
+#include <tutti/data/readers/tensor_dataset.h>
+#include <tutti/io/hdf5/hdf5.h>
+#include <tutti/models/layers/linear.h>
+#include <tutti/models/zoo/classifier.h>
+#include <tutti/training/state.h>
 
 #include <cstdio>
 

@@ -8,7 +8,7 @@ namespace tutti {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(AccumulationState, count, since, unit, patience, trying)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GradScalerState, scale, growth_tracker, usual_weight)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PlateauState, multiplier, best, has_best, bad, cooldown)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(StepRest, at, labels, event, left)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ResumePoint, at, labels)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(LastStep, loss, flops, lr, iteration, epoch, sample, token,
                                                 seconds)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TasksState, done, after, until)

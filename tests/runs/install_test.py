@@ -27,6 +27,17 @@ class Install(tutti_run.RunTest):
         self.call("cmake", "--build", sources / "build")
         return installed, sources, sources / "build"
 
+    def test_headers_are_included_by_the_name_of_tutti(self):
+        self.call("cmake", "--install", BUILD, "--prefix", self.folder)
+        self.assertEqual([path.name for path in (self.folder / "include").iterdir()], ["tutti"])
+        headers = list(self.folder.glob("include/**/*.h"))
+        own = [path for path in headers if re.search(r'^#include "', path.read_text(), re.M)]
+        self.assertEqual(own, [])
+        for header in headers:
+            for name in re.findall(r"^#include <(tutti/.*)>", header.read_text(), re.M):
+                self.assertTrue((self.folder / "include" / name).exists(), f"{header} includes {name}")
+        self.assertGreater(len(headers), 100)
+
     def test_programs_are_built_and_train(self):
         installed, sources, build = self.build_examples()
         losses = re.findall(r"loss (\S+),", self.call(build / "own_loop"))

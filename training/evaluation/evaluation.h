@@ -28,7 +28,6 @@ struct EvalHooks {
   // Tries the work, which may be done again in smaller parts: what it ran out of memory with, or nothing.
   std::function<std::optional<std::string>(const std::function<void()>& work)> attempt;
   std::function<void(Event)> run_event;  // that is no part of an attempt
-  std::function<void()> undo;            // what algorithms did at EVAL_START, since it is cut short
 };
 // Those of an evaluation by a rank alone, under no budget; the engine must outlive them.
 EvalHooks lone_eval_hooks(Engine& engine, FetchBatch fetch);

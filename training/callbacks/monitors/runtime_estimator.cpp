@@ -58,7 +58,7 @@ double RuntimeEstimator::left_of_evaluations() const {
 }
 
 void RuntimeEstimator::eval_end(State& state, Logger&) {
-  if (!start_) return;
+  if (!start_ || state.evaluation_cut) return;
   Evaluations& seen = evaluations_[state.dataloader_label];
   const double seconds = state.eval_timestamp.total_wct;
   (seen.count++ == 0 ? seen.first_seconds : seen.seconds) += seconds;

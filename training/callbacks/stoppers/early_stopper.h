@@ -18,7 +18,9 @@ class EarlyStopper final : public Callback {
   std::string name() const override { return "EarlyStopper"; }
   void require(const State& state) const override { metric_.require(state); }
   void after_load(State& state, Logger&) override { require(state); }
-  void eval_end(State& state, Logger&) override { look(state); }
+  void eval_end(State& state, Logger&) override {
+    if (!state.evaluation_cut) look(state);
+  }
   void epoch_end(State& state, Logger&) override { look(state); }
   void batch_end(State& state, Logger&) override {
     if (patience_.unit() == TimeUnit::kBatch) look(state);

@@ -15,7 +15,9 @@ class ThresholdStopper final : public Callback {
   std::string name() const override { return "ThresholdStopper"; }
   void require(const State& state) const override { metric_.require(state); }
   void after_load(State& state, Logger&) override { require(state); }
-  void eval_end(State& state, Logger&) override { look(state); }
+  void eval_end(State& state, Logger&) override {
+    if (!state.evaluation_cut) look(state);
+  }
   void epoch_end(State& state, Logger&) override { look(state); }
   void batch_end(State& state, Logger&) override {
     if (stop_on_batch_) look(state);

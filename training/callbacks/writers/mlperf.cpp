@@ -100,7 +100,7 @@ void MLPerfCallback::eval_start(State& state, Logger&) {
 }
 
 void MLPerfCallback::eval_end(State& state, Logger&) {
-  if (!metric_.is_of(state)) return;
+  if (state.evaluation_cut || !metric_.is_of(state)) return;
   const double value = metric_.value(state);
   write({.key = "eval_stop", .metadata = {{"epoch_num", now(state)}}, .type = "INTERVAL_END"});
   write({"eval_accuracy", as_json(value), {{"epoch_num", now(state)}}});
