@@ -7,6 +7,7 @@
 #include "commands/lone_job.h"
 #include "job/job.h"
 #include "job/resume.h"
+#include "runtime/printable.h"
 #include "tensors/torch_error.h"
 #include "training/callbacks/factory.h"
 #include "training/engine/engine.h"
@@ -23,8 +24,8 @@ Checkpoint newest_of_run(const Job& job) {
 }
 
 void check_fit(const Job& job, Trainee& trainee, const Checkpoint& checkpoint, const LoadTerms& load) {
-  const auto tell = [](const std::string& what) { std::fprintf(stderr, "warning: %s\n", what.c_str()); };
-  resume(trainee, checkpoint, {job.seed, job.global_batch, job.data_digest(), job.recipe}, load, tell);
+  resume(trainee, checkpoint, {job.seed, job.global_batch, job.data_digest(), job.recipe}, load,
+         print_warning);
 }
 
 bool check_own(const Job& job, Trainee& trainee) try {

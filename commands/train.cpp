@@ -19,6 +19,7 @@
 #include "recipe/setting.h"
 #include "recipe/toml_reader.h"
 #include "runtime/actor/thread_scheduler.h"
+#include "runtime/printable.h"
 #include "runtime/process/crash_report.h"
 #include "runtime/process/process_watch.h"
 #include "runtime/process/this_process.h"
@@ -197,7 +198,7 @@ void say_who_hangs(Outside& outside, const std::string& end) {
     outside.log->warning(what);
     outside.log->flush();
   };
-  if (!done_within(kFarewell, tell)) std::fprintf(stderr, "warning: %s\n", what.c_str());
+  if (!done_within(kFarewell, tell)) print_warning(what);
   done_within(kFarewell, [&outside, end, who] {
     log_trouble(*outside.log, *outside.recorder);
     outside.recorder->end(end + kEndedWithout + who);
@@ -233,7 +234,10 @@ Ending run_rank(const Job& job, const Connection& connection) {
     log->info(error.what());
     log_trouble(*log, *recorder);
     log_last_happenings(*log, *recorder, clock.now());
-    std::fprintf(stderr, "error: %s\n", told_by(rank, error.what()).c_str());
+    if (first_to_tell((job.run_dir + "/recipe.toml").c_str())) {
+      print_error(told_by(rank, error.what()));
+      if (job.world > 1) linger();
+    }
     end_with(dynamic_cast<const UserError*>(&error) ? kUserError : 1);
   }
   const std::string end = "exit code " + std::to_string(outcome.exit_code);
@@ -253,11 +257,11 @@ Ending run_agreed(const Order& order, Group& group, const std::function<Ending(c
     if (order.good()) begin_process(order.recipe);
     return run(agreed_job(order, group));
   } catch (const UserError& error) {
-    if (group.rank() == 0) std::fprintf(stderr, "error: %s\n", error.what());
+    if (group.rank() == 0) print_error(error.what());
     exchange_texts(group, "");
     return {kUserError};
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: rank %d: %s\n", group.rank(), error.what());
+    print_error("rank " + std::to_string(group.rank()) + ": " + error.what());
     end_with(1);
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/error.h"
+#include "runtime/printable.h"
 
 namespace tutti {
 
@@ -25,7 +26,7 @@ void walk_placeholders(const std::string& pattern, const std::function<void(cons
 }
 
 void refuse_placeholder(const std::string& placeholder, const std::vector<std::string>& known) {
-  const auto braced = [](const std::string& name) { return '{' + name + '}'; };
+  const auto braced = [](const std::string& name) { return '{' + shown(name) + '}'; };
   const std::string near = nearest_name(placeholder, known);
   std::string all;
   for (const auto& name : known) all += (all.empty() ? "" : ", ") + braced(name);

@@ -5,14 +5,10 @@
 #include <charconv>
 #include <cmath>
 
+#include "runtime/printable.h"
+
 namespace tutti {
 namespace {
-
-// A value in an error message; a long one is cut.
-std::string shown(const std::string& toml) {
-  constexpr std::size_t kLongest = 60;
-  return toml.size() <= kLongest ? toml : toml.substr(0, kLongest) + "...";
-}
 
 std::string quoted(const std::string& text) {
   static constexpr char kHex[] = "0123456789ABCDEF";
@@ -170,9 +166,9 @@ bool Setting::has(const std::string& key) const {
 void Setting::fail(const std::string& message) const {
   std::string where;
   if (is_table()) {
-    if (!path.empty()) where = '[' + path + "]: ";
+    if (!path.empty()) where = '[' + shown(path) + "]: ";
   } else {
-    where = path + (is_none() ? "" : " = " + shown(toml())) + ": ";
+    where = shown(path) + (is_none() ? "" : " = " + shown(toml())) + ": ";
   }
   throw UserError(position, where + message);
 }

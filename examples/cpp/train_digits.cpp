@@ -31,7 +31,7 @@ DatasetPtr digits(const Hdf5File& file, const std::string& group) {
   return std::make_shared<TensorDataset>(TensorTree::Children{{"input", input}, {"target", target}}, 10);
 }
 
-int main(int argc, char** argv) {
+int train(int argc, char** argv) {
   const Hdf5File file(argc > 2 ? argv[2] : "examples/data/digits.h5");
   Trainer trainer(
       {.recipe = argc > 1 ? argv[1] : "examples/cpp/train_digits.toml",
@@ -39,4 +39,8 @@ int main(int argc, char** argv) {
        .data = {{"train", digits(file, "train")}, {"eval", digits(file, "test")}},
        .listeners = [](int) { return Engine::Options{.callbacks = {std::make_shared<Printer>()}}; }});
   return trainer.fit();
+}
+
+int main(int argc, char** argv) {
+  return run_program([=] { return train(argc, argv); });
 }

@@ -1,7 +1,6 @@
 #include "io/checkpoint/run_state.h"
 
-#include <nlohmann/json.hpp>
-
+#include "io/formats/json_text.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -24,7 +23,7 @@ std::string RunState::to_json() const { return nlohmann::json(*this).dump(1); }
 
 RunState RunState::from_json(const std::string& text) {
   try {
-    auto state = nlohmann::json::parse(text);
+    auto state = parse_json(text);
     if (!state.contains("iteration")) {
       state["iteration"] = 0;
       state["epoch_in_iteration"] = state.at("epoch");

@@ -1,8 +1,8 @@
 #include "io/journal/recorded_run.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "io/formats/json_text.h"
 #include "io/journal/journal_reader.h"
 #include "runtime/disk.h"
 #include "runtime/error.h"
@@ -37,7 +37,7 @@ std::string RecordedJob::to_json() const { return nlohmann::json(*this).dump(); 
 
 RecordedJob RecordedJob::from_json(const std::string& text) {
   try {
-    return nlohmann::json::parse(text).get<RecordedJob>();
+    return parse_json(text).get<RecordedJob>();
   } catch (const nlohmann::json::exception& error) {
     throw OperatingError(std::string("the head of the journal cannot be read: ") + error.what());
   }

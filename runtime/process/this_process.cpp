@@ -1,8 +1,12 @@
 #include "runtime/process/this_process.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <ctime>
 
 // Of libtutti.so, where the code runs in it.
 extern "C" const char* tutti_shared_build_stamp() __attribute__((weak));
@@ -28,6 +32,16 @@ std::string host_name() {
   char name[256] = {};
   gethostname(name, sizeof name - 1);
   return name;
+}
+
+bool first_to_tell(const char* path) {
+  const int file = ::open(path, O_RDONLY | O_CLOEXEC);  // closed by the end of the process
+  return file < 0 || ::flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+void linger() {
+  const timespec half_a_second{0, 500'000'000};
+  ::nanosleep(&half_a_second, nullptr);
 }
 
 }  // namespace tutti

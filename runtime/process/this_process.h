@@ -20,4 +20,10 @@ std::optional<int> launched_rank();
 // This machine's name.
 std::string host_name();
 
+// If ranks meet the same error at about the same time, one reports it: the first, which keeps a file that all
+// see locked, and lingers for the others before it ends. A file that cannot be locked keeps nobody from
+// reporting. Both may be called by a signal handler.
+bool first_to_tell(const char* path);
+void linger();
+
 }  // namespace tutti

@@ -59,6 +59,10 @@ class Install(tutti_run.RunTest):
         done = tutti_run.Running([tutti_run.MPIRUN, "-np", "2", *map(str, words)], folder=self.folder).wait()
         self.assertEqual(done.code, 0, done.text)
         self.assertEqual(len(re.findall(r"epoch \d+: loss", done.text)), 10)
+        for ranks in ([], [tutti_run.MPIRUN, "-np", "2"]):
+            done = tutti_run.Running([*ranks, str(words[0]), str(words[1]), "absent.h5"], folder=self.folder).wait()
+            self.assertEqual(done.errors(), ["error: absent.h5: no such file"], done.text)
+            self.assertEqual(done.code, 2)
         self.assertTrue((self.installed / "bin/tutti").exists())
         self.assertGreater(len(tutti_run.metrics(alone)), 100)
 

@@ -1,6 +1,7 @@
 """What recorded runs tell: where two differ, and what each actor did when."""
 import collections
 import json
+import os
 import signal
 
 import tutti_run
@@ -38,6 +39,18 @@ class CutShort(Recorded):
         told = self.tell("replay", run)
         self.assertRegex(told, r"digests, all equal; the record of rank 0 ends in step 2\d\d\d, where it")
         self.assertIn("File too large", told)
+
+    def test_a_journal_that_somebody_truncates(self):
+        """The training goes on without the journal, and says so."""
+        run = self.folder / "run"
+        running = start(run, "--local-ranks", 2, ranks=1, train__max_duration="20ep")
+        running.wait_for(lambda: len(tutti_run.log(run, 1)) > 0 and (run / "metrics.jsonl").exists(), "a step")
+        journal = next((run / "journal").glob("*/rank-1.journal"))
+        os.truncate(journal, 100)
+        finished = running.wait()
+        self.assertEqual(finished.code, 0, finished.text)
+        self.assertIn(f"{journal}: it was cut short while the run wrote it", tutti_run.log(run, 1))
+        self.assertNotIn("the journal is not whole", tutti_run.log(run, 0))
 
 
 class Diff(Recorded):

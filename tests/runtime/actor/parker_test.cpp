@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "runtime/actor/cell.h"
 #include "tests/runtime/watchdog.h"
 
 namespace tutti {

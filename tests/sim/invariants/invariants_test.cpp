@@ -331,7 +331,7 @@ TEST_F(CheckpointsOfSimDiskTest, BitsAreOfAllThatNoClockDecides) {
   state.listeners["algorithms/EMA"] = "{}";
   const uint64_t with_a_listener = bits();
   EXPECT_NE(with_a_listener, before);
-  tensors["optimizer/fc.bias/step"] = at::scalar_tensor(59, at::kFloat);
+  tensors["optimizers/fc.bias/step"] = at::scalar_tensor(59, at::kFloat);
   EXPECT_NE(bits(), with_a_listener);
   state.rest = {"batch_end", {"eval"}};
   EXPECT_EQ(bits(), 0u);

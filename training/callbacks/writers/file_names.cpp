@@ -7,6 +7,7 @@
 
 #include "recipe/placeholders.h"
 #include "runtime/error.h"
+#include "runtime/printable.h"
 
 namespace tutti {
 
@@ -34,6 +35,6 @@ void write_beside(Disk& disk, const std::string& path, const std::string& text, 
   });
 }
 
-void warn_unwritten(const std::string& why) { std::fprintf(stderr, "warning: %s\n", why.c_str()); }
+void warn_unwritten(const std::string& why) { print_warning(why); }
 
 }  // namespace tutti
