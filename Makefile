@@ -5,28 +5,33 @@ JOBS ?= $(shell nproc)
 CMAKE_ARGS ?=
 export CMAKE_GENERATOR ?= Ninja
 
-.PHONY: build setup demo test nightly bench clean
+.PHONY: build configure setup demo test nightly bench clean
 
-build: setup
-	cmake -S . -B $(BUILD) $(CMAKE_ARGS)
+build: configure
 	cmake --build $(BUILD) --parallel $(JOBS)
+
+configure: setup
+	cmake -S . -B $(BUILD) $(CMAKE_ARGS)
 
 setup:
 	@tools/setup.sh
 
-# Trains on 1,797 handwritten digits, on two ranks.
-demo: build
+# Trains on 1,797 handwritten digits, on two ranks. Builds what that needs, and no tests.
+demo: configure
+	cmake --build $(BUILD) --parallel $(JOBS) --target tutti
 	tools/mpirun.sh -np 2 $(BUILD)/tutti train examples/digits.toml
 
+# Two slots for each core: cmake/targets.cmake says how many a test takes.
 test: build
-	cd $(BUILD) && ctest --output-on-failure --no-tests=error
+	cd $(BUILD) && ctest --parallel $$((2 * $(JOBS))) --output-on-failure --no-tests=error
 
-# Ten thousand seeds of everything that can go wrong.
+# Ten thousand seeds of everything that can go wrong, the simulator's tests with five times as many seeds, and
+# ten thousand damaged files of each kind that is read.
 nightly: build
+	cd $(BUILD) && TUTTI_NIGHTLY=1 ctest -R runs_simulate --output-on-failure --no-tests=error
 	$(BUILD)/tutti simulate examples/faults/tiny.toml --ranks 4 --seeds 1..10000 \
 		--faults examples/faults/all.toml
-	$(BUILD)/tutti simulate examples/faults/tiny.toml --ranks 4 --seeds 1..2000 \
-		--faults examples/faults/listeners_out_of_memory.toml
+	TUTTI_MUTATIONS=10000 $(BUILD)/tests/mutations_test
 
 # Side by side with PyTorch; minutes.
 bench: build

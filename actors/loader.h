@@ -2,7 +2,6 @@
 
 #include "actors/messages/messages.h"
 #include "data/dataset.h"
-#include "data/sampler.h"
 #include "runtime/actor/actor.h"
 #include "runtime/recorder.h"
 

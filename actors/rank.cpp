@@ -4,22 +4,47 @@
 #include "actors/compute/compute.h"
 #include "actors/loader.h"
 #include "actors/logging/log_writer.h"
-#include "actors/logging/reporter.h"
 #include "actors/sync.h"
 #include "job/algorithms.h"
 #include "training/loggers/factory.h"
+#include "training/loggers/metrics_file.h"
+#include "training/loggers/progress.h"
 #include "training/time/time.h"
 
 namespace tutti {
 namespace {
 
-// A checkpoint whose lines are lost is worse than one that comes late; training goes on meanwhile.
-constexpr Nanoseconds kMetricsWaitAtMost = std::chrono::seconds(5);
-// After everything else has ended.
-constexpr Nanoseconds kMetricsEndWithin = std::chrono::seconds(10);
 constexpr Nanoseconds kBeyondTheEnd = std::chrono::seconds(3);  // of what a destination has for it
-static_assert(kMetricsEndWithin <= kLogsEndWithin &&
-              LogWriter::kMostToFinish + kBeyondTheEnd <= kLogsEndWithin);
+static_assert(LogWriter::kMostToFinish + kBeyondTheEnd <= kLogsEndWithin);
+
+// What a user is shown as the newest checkpoint.
+std::string newest_path(const Job& job) {
+  const std::string latest = checkpoint_set(job.recipe).latest;
+  return latest.empty() ? job.checkpoints : job.checkpoints + "/" + latest;
+}
+
+Progress::Options progress_options(const Job& job, const RankEnvironment& environment) {
+  const Setting& train = job.recipe.at("train");
+  Progress::Options options;
+  options.out = environment.quiet ? nullptr : stdout;
+  options.terminal = environment.terminal;
+  options.lines = train.at("progress_bar").boolean();
+  if (const Setting& every = train.at("progress_interval"); !every.is_none())
+    options.show_every_steps = Time::parse(every).count();
+  options.newest_checkpoint = newest_path(job);
+  return options;
+}
+
+// Those of every run.
+Destinations built_in_destinations(const Job& job, const RankEnvironment& environment) {
+  if (environment.rank() > 0) return {};
+  const auto warn = [&log = *environment.log](const std::string& what) { log.warning(what); };
+  Progress::Options progress = progress_options(job, environment);
+  progress.warn = warn;
+  return {std::make_shared<MetricsFile>(*environment.disk, *environment.clock, job.run_dir,
+                                        environment.process_started_s, warn),
+          std::make_shared<Progress>(std::move(progress), *environment.clock)};
+}
 
 // Those of the recipe, and those that the program brings.
 Destinations destinations_of(const Job& job, const RankEnvironment& environment, const Callbacks& own) {
@@ -34,7 +59,8 @@ Destinations destinations_of(const Job& job, const RankEnvironment& environment,
   return all;
 }
 
-RankActors reserve_cast(Scheduler& scheduler, const Job& job, int rank, const Destinations& destinations) {
+RankActors reserve_cast(Scheduler& scheduler, const Job& job, int rank, const Destinations& built_in,
+                        const Destinations& destinations) {
   RankActors cast;
   cast.loader = scheduler.reserve("loader", rank);
   cast.compute = scheduler.reserve("compute", rank);
@@ -46,21 +72,15 @@ RankActors reserve_cast(Scheduler& scheduler, const Job& job, int rank, const De
     cast.eval_loaders.push_back(
         scheduler.reserve(first ? "eval_loader" : "eval_loader." + evaluator.label, rank));
   }
-  cast.has_reporter = rank == 0;
-  if (cast.has_reporter) {
-    cast.reporter = scheduler.reserve("reporter", rank);
-    cast.durable_logs.push_back({cast.reporter, "metrics.jsonl", kMetricsWaitAtMost});
-    scheduler.may_hang(cast.reporter, "metrics.jsonl", kMetricsEndWithin);
-  }
-  for (const auto& destination : destinations) {
-    const std::string number = std::to_string(cast.log_writers.size());
-    const ActorId writer = scheduler.reserve("logger_" + number, rank);
-    const std::string name = "logger " + destination->name();
-    cast.log_writers.push_back(writer);
-    cast.log_names.push_back(name);
-    if (destination->durable()) cast.durable_logs.push_back({writer, name});
-    scheduler.may_hang(writer, name, LogWriter::time_to_finish(*destination) + kBeyondTheEnd);
-  }
+  const auto add_log = [&](const std::string& actor, const std::string& name, LoggerDestination& log) {
+    const ActorId writer = scheduler.reserve(actor, rank);
+    cast.logs.push_back({writer, name, log.full_queue_timeout(),
+                         log.durable() ? log.sync_timeout() : Nanoseconds(0), log.numbers_only()});
+    scheduler.may_hang(writer, name, LogWriter::time_to_finish(log) + kBeyondTheEnd);
+  };
+  for (const auto& one : built_in) add_log(one->name(), one->name(), *one);
+  for (std::size_t i = 0; i < destinations.size(); ++i)
+    add_log("logger_" + std::to_string(i), "logger " + destinations[i]->name(), *destinations[i]);
   return cast;
 }
 
@@ -73,12 +93,6 @@ CheckpointShelf::Options shelf_options(const Job& job) {
   options.keep = static_cast<int>(checkpoint.at("keep").integer());
   options.overwrite = checkpoint.at("save_overwrite");
   return options;
-}
-
-// What a user is shown as the newest checkpoint.
-std::string newest_path(const Job& job) {
-  const std::string latest = checkpoint_set(job.recipe).latest;
-  return latest.empty() ? job.checkpoints : job.checkpoints + "/" + latest;
 }
 
 Supervisor::Options supervisor_options(const Job& job, const RankEnvironment& environment) {
@@ -98,35 +112,13 @@ Supervisor::Options supervisor_options(const Job& job, const RankEnvironment& en
   return options;
 }
 
-Compute::Options compute_options(const Job& job, const RankEnvironment& environment) {
-  Compute::Options options;
-  options.recipe = job.recipe;
-  options.recipe_text = job.recipe_text;
-  options.run_dir = job.run_dir;
-  options.checkpoints = job.checkpoints;
-  options.rank = environment.rank();
-  options.world = job.world;
-  options.memory_slot = environment.memory_slot;
-  options.memory_budget = job.memory_budget(environment.rank());
-  options.seed = job.seed;
-  options.global_batch = job.global_batch;
-  options.batches_per_epoch = job.train_sampler(environment.rank()).batches();
-  options.train_samples = job.train_samples();
-  options.train = job.train_of(environment.rank());
-  options.evaluators = job.evaluators;
-  options.spec = job.spec();
-  options.make_model = job.make_model;
-  options.data_digest = job.data_digest();
-  options.from = job.from;
-  options.save = save_terms(job.recipe);
-  options.names = checkpoint_set(job.recipe).names;
-  options.before_step = job.before_step;
-  options.tasks = job.tasks;
-  if (job.listeners) options.listeners = job.listeners(environment.rank());
+Engine::Options listeners_of(const Job& job, const RankEnvironment& environment) {
+  Engine::Options listeners;
+  if (job.listeners) listeners = job.listeners(environment.rank());
   for (auto& algorithm : make_algorithms(job.recipe, job.plugin))
-    options.listeners.algorithms.push_back(std::move(algorithm));
-  if (job.plugin) job.plugin->add_listeners(job.recipe, environment.live, options.listeners);
-  return options;
+    listeners.algorithms.push_back(std::move(algorithm));
+  if (job.plugin) job.plugin->add_listeners(job.recipe, environment.live, listeners);
+  return listeners;
 }
 
 }  // namespace
@@ -136,9 +128,10 @@ RankActors add_rank(Scheduler& scheduler, const Job& job, RankEnvironment& envir
   auto& disk = *environment.disk;
   auto& log = *environment.log;
   auto& recorder = *environment.recorder;
-  Compute::Options computing = compute_options(job, environment);
-  const Destinations destinations = destinations_of(job, environment, computing.listeners.destinations);
-  const RankActors cast = reserve_cast(scheduler, job, rank, destinations);
+  Engine::Options listeners = listeners_of(job, environment);
+  const Destinations destinations = destinations_of(job, environment, listeners.destinations);
+  Destinations logs = built_in_destinations(job, environment);
+  const RankActors cast = reserve_cast(scheduler, job, rank, logs, destinations);
   scheduler.record_deliveries(rank, recorder);
   scheduler.install(cast.loader, std::make_unique<Loader>(job.train_of(rank), job.train_sampler(rank),
                                                           cast.compute, recorder));
@@ -148,28 +141,18 @@ RankActors add_rank(Scheduler& scheduler, const Job& job, RankEnvironment& envir
                       std::make_unique<Loader>(evaluator.data_of(rank), job.eval_sampler(evaluator, rank),
                                                cast.compute, recorder));
   }
-  scheduler.install(cast.compute, std::make_unique<Compute>(std::move(computing), cast, disk, log, recorder));
+  scheduler.install(cast.compute,
+                    std::make_unique<Compute>(job, Compute::Place{rank, environment.memory_slot},
+                                              std::move(listeners), cast, disk, log, recorder));
   scheduler.install(cast.sync, std::make_unique<Sync>(*environment.group, *environment.transport,
                                                       cast.supervisor, recorder));
   scheduler.install(cast.checkpointer,
                     std::make_unique<Checkpointer>(disk, job.checkpoints, rank, cast.supervisor, recorder));
   scheduler.install(cast.supervisor, std::make_unique<Supervisor>(supervisor_options(job, environment), cast,
                                                                   disk, log, recorder, environment.outcome));
-  if (cast.has_reporter) {
-    Reporter::Options options{job.run_dir,
-                              job.checkpoints,
-                              newest_path(job),
-                              environment.quiet ? nullptr : stdout,
-                              environment.terminal,
-                              job.recipe.at("train").at("progress_bar").boolean(),
-                              environment.process_started_s};
-    if (const Setting& every = job.recipe.at("train").at("progress_interval"); !every.is_none())
-      options.show_every_steps = Time::parse(every).count();
-    options.warn = [&log](const std::string& what) { log.warning(what); };
-    scheduler.install(cast.reporter, std::make_unique<Reporter>(options, disk, *environment.clock));
-  }
-  for (std::size_t i = 0; i < destinations.size(); ++i)
-    scheduler.install(cast.log_writers[i], std::make_unique<LogWriter>(destinations[i], cast.compute, log));
+  logs.insert(logs.end(), destinations.begin(), destinations.end());
+  for (std::size_t i = 0; i < logs.size(); ++i)
+    scheduler.install(cast.logs[i].writer, std::make_unique<LogWriter>(cast.logs[i].name, logs[i], log));
   return cast;
 }
 

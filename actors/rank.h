@@ -5,7 +5,7 @@
 
 #include "actors/supervisor/supervisor.h"
 #include "collectives/group.h"
-#include "io/journal/recorded_job.h"
+#include "io/journal/recorded_run.h"
 #include "job/job.h"
 #include "runtime/actor/scheduler.h"
 #include "runtime/clock.h"

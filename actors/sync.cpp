@@ -6,7 +6,7 @@
 
 #include "actors/messages/heartbeat.h"
 #include "collectives/agreement.h"
-#include "io/journal/control_events.h"
+#include "io/journal/journal.h"
 
 namespace tutti {
 

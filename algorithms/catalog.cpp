@@ -1,6 +1,6 @@
 #include "algorithms/catalog.h"
 
-#include "recipe/plugin_entry.h"
+#include "recipe/catalog.h"
 
 namespace tutti {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "io/journal/recorded_run.h"
-#include "runtime/time_point.h"
+#include "runtime/clock.h"
 
 namespace tutti {
 

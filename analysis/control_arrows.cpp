@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "io/journal/control_events.h"
+#include "io/journal/journal.h"
 #include "io/journal/journal_reader.h"
 
 namespace tutti {

@@ -8,7 +8,7 @@
 
 #include "io/journal/journal_steps.h"
 #include "io/journal/recorded_run.h"
-#include "recipe/difference.h"
+#include "recipe/setting.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 

@@ -4,7 +4,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "runtime/lower_case.h"
+#include "runtime/text.h"
 
 namespace tutti {
 namespace {
@@ -129,9 +129,9 @@ ComposerNames of_cpp() {
       {"Time", "training/time/time.h"},
       {"TimeUnit", "training/time/time.h"},
       {"Timestamp", "training/time/timestamp.h"},
-      {"soft_cross_entropy", "models/losses/cross_entropy.h"},
-      {"binary_cross_entropy_with_logits", "models/losses/cross_entropy.h"},
-      {"DiceLoss", "models/losses/dice_loss.h"},
+      {"soft_cross_entropy", "models/losses.h"},
+      {"binary_cross_entropy_with_logits", "models/losses.h"},
+      {"DiceLoss", "models/losses.h"},
   };
 }
 

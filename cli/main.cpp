@@ -3,14 +3,14 @@
 
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
-#include <cstdio>
 #include <exception>
 #include <optional>
 
 #include "cli/commands.h"
 #include "cli/recipe_request.h"
 #include "runtime/error.h"
-#include "runtime/process/launcher.h"
+#include "runtime/printable.h"
+#include "runtime/process/this_process.h"
 
 namespace tutti {
 namespace {
@@ -89,10 +89,10 @@ int main(int argc, char** argv) {
   try {
     return tutti::run(argc, argv);
   } catch (const tutti::UserError& error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
+    tutti::print_error(error.what());
     return tutti::kUserError;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: %s\n", tutti::told_by(tutti::rank(), error.what()).c_str());
+    tutti::print_error(tutti::told_by(tutti::rank(), error.what()));
     return tutti::kFailure;
   }
 }

@@ -3,7 +3,7 @@
 #include "cli/library.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/toml_reader.h"
-#include "runtime/process/launcher.h"
+#include "runtime/process/this_process.h"
 
 namespace tutti {
 

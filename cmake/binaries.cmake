@@ -28,8 +28,7 @@ if(TARGET tutti)
   endif()
   install(TARGETS tutti RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
-foreach(folder runtime recipe tensors io analysis data collectives models training sharding algorithms job
-               actors sim commands)
-  install(DIRECTORY ${CMAKE_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tutti
-          FILES_MATCHING PATTERN "*.h")
-endforeach()
+set(folders runtime recipe tensors io analysis data collectives models training sharding algorithms job
+            actors sim commands)
+install(CODE "set(SOURCE_DIR [[${CMAKE_SOURCE_DIR}]])\nset(FOLDERS ${folders})")
+install(SCRIPT ${CMAKE_SOURCE_DIR}/cmake/install_headers.cmake)

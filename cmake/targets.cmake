@@ -10,10 +10,13 @@ function(tutti_library folder)
   set_property(GLOBAL APPEND PROPERTY TUTTI_LIBRARIES tutti_${folder})
 endfunction()
 
-# tutti_test(name SOURCES ... DEPENDS ... [LABELS ...] [RANKS n ...]): the executable build/tests/<name>, run
-# by ctest as one test; with RANKS, under mpirun, as one test for each number of ranks, called <name>.np<n>.
+# tutti_test(name SOURCES ... DEPENDS ... [LABELS ...] [SLOTS n] [RANKS n ...] [SHARDS n] [ALONE pattern]):
+# the executable build/tests/<name>, run by ctest as one test; with RANKS, under mpirun, as one test for each
+# number of ranks, called <name>.np<n>; with SHARDS, as so many parts that may run side by side, called
+# <name>.1 and so on. SLOTS is PROCESSORS as tutti_register explains it. Tests whose names match the pattern
+# hold durations against the clock: they run while nothing else does, as <name>.alone.
 function(tutti_test name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;LABELS;RANKS" ${ARGN})
+  cmake_parse_arguments(arg "" "SLOTS;SHARDS;ALONE" "SOURCES;DEPENDS;LABELS;RANKS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
@@ -21,13 +24,32 @@ function(tutti_test name)
                                              TUTTI_BUILD_DIR="${CMAKE_BINARY_DIR}")
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest_main GTest::gmock)
   tutti_compile_as_test(${name})
+  set(registered)
   if(arg_RANKS)
     foreach(ranks ${arg_RANKS})
+      list(APPEND registered ${name}.np${ranks})
       tutti_register(${name}.np${ranks} "${arg_LABELS}"
                      ${CMAKE_SOURCE_DIR}/tools/mpirun.sh -np ${ranks} $<TARGET_FILE:${name}>)
     endforeach()
+  elseif(arg_SHARDS)
+    foreach(shard RANGE 1 ${arg_SHARDS})
+      math(EXPR index "${shard} - 1")
+      list(APPEND registered ${name}.${shard})
+      tutti_register(${name}.${shard} "${arg_LABELS}" ${name})
+      set_property(TEST ${name}.${shard} APPEND PROPERTY ENVIRONMENT
+        GTEST_TOTAL_SHARDS=${arg_SHARDS} GTEST_SHARD_INDEX=${index})
+    endforeach()
   else()
+    list(APPEND registered ${name})
     tutti_register(${name} "${arg_LABELS}" ${name})
+  endif()
+  if(arg_SLOTS)
+    set_tests_properties(${registered} PROPERTIES PROCESSORS ${arg_SLOTS})
+  endif()
+  if(arg_ALONE)
+    set_property(TEST ${registered} APPEND PROPERTY ENVIRONMENT GTEST_FILTER=-${arg_ALONE})
+    tutti_register(${name}.alone "${arg_LABELS}" ${name})
+    set_tests_properties(${name}.alone PROPERTIES RUN_SERIAL ON ENVIRONMENT GTEST_FILTER=${arg_ALONE})
   endif()
 endfunction()
 
@@ -37,8 +59,10 @@ function(tutti_compile_as_test target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${TUTTI_UNITY} UNITY_BUILD_BATCH_SIZE 5)
 endfunction()
 
-# tutti_register(name labels command...): a test that ctest runs; exit code 77 means skipped.
+# tutti_register(name labels command...): a test that ctest runs; exit code 77 means skipped. `make test`
+# gives ctest two slots for each core. A test that computes takes both of one core; one that mostly waits is
+# given PROCESSORS 1, one that computes on two cores PROCESSORS 4.
 function(tutti_register name labels)
   add_test(NAME ${name} COMMAND ${ARGN})
-  set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT 600 SKIP_RETURN_CODE 77)
+  set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT 600 SKIP_RETURN_CODE 77 PROCESSORS 2)
 endfunction()

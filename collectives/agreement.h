@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "collectives/group.h"
-#include "runtime/time_point.h"
+#include "runtime/clock.h"
 
 namespace tutti {
 

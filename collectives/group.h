@@ -94,4 +94,32 @@ class Group {
   virtual std::vector<CollectiveHeader> posted(int count) const = 0;
 };
 
+// What a rank asked its group for. `whole` is the tensor that holds all of the data (the input of
+// reduce_scatter, the output of all_gather), `part` the one that holds this rank's chunk of it; the other
+// kinds have no part.
+struct CollectiveJob {
+  CollectiveHeader header;
+  at::Tensor whole;
+  at::Tensor part;
+  int root = 0;
+};
+
+// A backend: makes the groups of one rank, of whichever ranks a mesh puts together.
+class GroupFactory {
+ public:
+  virtual ~GroupFactory() = default;
+  virtual int rank() const = 0;  // of the world
+  virtual int size() const = 0;
+
+  // The group of `ranks` (ascending, this one among them). Every member asks for the same groups in the same
+  // order; blocks until all have. A group of one needs nobody.
+  virtual std::unique_ptr<Group> make(const std::vector<int>& ranks) = 0;
+};
+
+// What every backend asserts of the tensors it is given.
+void check_flat(const at::Tensor& tensor);      // 1-D, contiguous
+void check_summable(const at::Tensor& tensor);  // flat, of a dtype that has sums
+void check_parts(const at::Tensor& part, const at::Tensor& whole,
+                 int parts);  // flat, one dtype, whole = parts * part
+
 }  // namespace tutti

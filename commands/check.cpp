@@ -7,13 +7,14 @@
 #include "commands/loaded_model.h"
 #include "job/job.h"
 #include "job/resume.h"
+#include "runtime/printable.h"
 #include "tensors/torch_error.h"
 #include "training/callbacks/factory.h"
 #include "training/engine/engine.h"
 #include "training/evaluation/evaluation.h"
 #include "training/schedules/learning_rate.h"
 #include "training/state.h"
-#include "training/time/recipe_times.h"
+#include "training/time/time.h"
 
 namespace tutti {
 namespace {
@@ -23,8 +24,8 @@ Checkpoint newest_of_run(const Job& job) {
 }
 
 void check_fit(const Job& job, Trainee& trainee, const Checkpoint& checkpoint, const LoadTerms& load) {
-  const auto tell = [](const std::string& what) { std::fprintf(stderr, "warning: %s\n", what.c_str()); };
-  resume(trainee, checkpoint, {job.seed, job.global_batch, job.data_digest(), job.recipe}, load, tell);
+  resume(trainee, checkpoint, {job.seed, job.global_batch, job.data_digest(), job.recipe}, load,
+         print_warning);
 }
 
 bool check_own(const Job& job, Trainee& trainee) try {
@@ -82,7 +83,8 @@ std::string checked(const Job& job, bool scan_data) {
   for (const auto& evaluator : job.evaluators) try_metrics(trainee, evaluator, *evaluator.data);
   trainee.measured = measured_metrics(job.evaluators, *trainee.model);
   PosixDisk disk;
-  for (const auto& callback : make_callbacks(job.recipe, disk)) callback->require(trainee);
+  RingRecorder recorder;
+  for (const auto& callback : make_callbacks(job.recipe, {disk, recorder})) callback->require(trainee);
   check_resume(job, trainee);
   int64_t numbers = 0;
   for (const auto& view : trainee.views) numbers += view.tensor.numel();

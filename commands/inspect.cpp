@@ -6,13 +6,14 @@
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/run_state.h"
 #include "runtime/error.h"
+#include "runtime/printable.h"
 
 namespace tutti {
 namespace {
 
 Checkpoint open_checkpoint(const std::string& path) {
   const auto on_bad = [](const std::string& what) {
-    std::fprintf(stderr, "passed over: %s\n", what.c_str());
+    std::fprintf(stderr, "passed over: %s\n", printable(what).c_str());
   };
   try {
     return find_checkpoint(PosixDisk(), path, on_bad);

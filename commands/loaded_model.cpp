@@ -7,9 +7,10 @@
 #include "job/algorithms.h"
 #include "job/checkpoint_options.h"
 #include "job/resume.h"
+#include "runtime/printable.h"
 #include "tensors/torch_error.h"
 #include "training/schedules/learning_rate.h"
-#include "training/time/recipe_times.h"
+#include "training/time/time.h"
 
 namespace tutti {
 namespace {
@@ -23,14 +24,14 @@ Checkpoint checkpoint_named(const Job& job, const std::string& named) {
 Engine::Options algorithms_of(const Job& job) {
   Engine::Options options;
   options.algorithms = make_algorithms(job.recipe, job.plugin);
-  options.warn = [](const std::string& what) { std::fprintf(stderr, "warning: %s\n", what.c_str()); };
+  options.warn = print_warning;
   return options;
 }
 
 void restore(LoadedModel& model, const Checkpoint& checkpoint) {
   RestoreTerms of_training;
   of_training.passes_over = [](const std::string& name) {
-    return name.starts_with("optimizer/") || name.starts_with("callbacks/");
+    return name.starts_with(kOptimizersPrefix) || name.starts_with("callbacks/");
   };
   restore_tensors(model.state, checkpoint.tensors, checkpoint.folder, of_training);
   if (checkpoint.state.empty()) return;
@@ -49,7 +50,9 @@ Job single_process_job(const Setting& recipe, int ranks) {
   return make_job(recipe, options);
 }
 
-void tell_passed_over(const std::string& what) { std::fprintf(stderr, "passed over: %s\n", what.c_str()); }
+void tell_passed_over(const std::string& what) {
+  std::fprintf(stderr, "passed over: %s\n", printable(what).c_str());
+}
 
 LoadedModel::LoadedModel(const Job& its_job) : job(its_job), engine(state, logger, algorithms_of(its_job)) {
   state.run_name = job.recipe.at("run_name").text();

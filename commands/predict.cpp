@@ -10,7 +10,7 @@
 #include "io/hdf5/hdf5_writer.h"
 #include "recipe/catalog.h"
 #include "tensors/torch_error.h"
-#include "training/evaluation/prediction.h"
+#include "training/evaluation/evaluation.h"
 
 namespace tutti {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "collectives/agreement.h"
 #include "job/run_journal.h"
-#include "recipe/difference.h"
+#include "recipe/setting.h"
 #include "recipe/toml_reader.h"
-#include "runtime/process/launcher.h"
+#include "runtime/process/this_process.h"
 #include "runtime/random.h"
 #include "tensors/torch_error.h"
 #include "training/time/time.h"

@@ -5,7 +5,7 @@
 #include "collectives/group.h"
 #include "commands/train.h"
 #include "job/job.h"
-#include "runtime/time_point.h"
+#include "runtime/clock.h"
 
 namespace tutti {
 

@@ -13,15 +13,16 @@
 #include "collectives/mpi/world.h"
 #include "commands/live_environment.h"
 #include "commands/start_agreement.h"
-#include "io/journal/recorded_job.h"
+#include "io/journal/recorded_run.h"
 #include "job/run_journal.h"
 #include "job/run_report.h"
 #include "runtime/actor/thread_scheduler.h"
+#include "runtime/printable.h"
 #include "runtime/process/crash_report.h"
-#include "runtime/process/done_within.h"
-#include "runtime/process/launcher.h"
 #include "runtime/process/process_watch.h"
-#include "runtime/process/start_limit.h"
+#include "runtime/process/this_process.h"
+#include "runtime/process/time_limit.h"
+#include "runtime/transport.h"
 #include "sim/environment/local_transport.h"
 
 namespace tutti {
@@ -61,7 +62,7 @@ void warn_who_hangs(LiveRank& rank, const std::string& end) {
     log->warning(what);
     log->flush();
   };
-  if (!done_within(kFarewell, warn)) std::fprintf(stderr, "warning: %s\n", what.c_str());
+  if (!done_within(kFarewell, warn)) print_warning(what);
   done_within(kFarewell, [log, recorder, end, who] {
     log_trouble(*log, *recorder);
     recorder->end(end + kEndedWithout + who);
@@ -69,12 +70,15 @@ void warn_who_hangs(LiveRank& rank, const std::string& end) {
 }
 
 // Of an error that only this rank has. The process ends.
-[[noreturn]] void end_with_error(const RankEnvironment& rank, const std::exception& error) {
+[[noreturn]] void end_with_error(const RankEnvironment& rank, const Job& job, const std::exception& error) {
   rank.recorder->end(error.what());
   rank.log->info(error.what());
   log_trouble(*rank.log, *rank.recorder);
   log_last_happenings(*rank.log, *rank.recorder, rank.clock->now());
-  std::fprintf(stderr, "error: %s\n", told_by(rank.rank(), error.what()).c_str());
+  if (first_to_tell((job.run_dir + "/recipe.toml").c_str())) {
+    print_error(told_by(rank.rank(), error.what()));
+    if (job.world > 1) linger();
+  }
   end_with(dynamic_cast<const UserError*>(&error) ? kUserError : 1);
 }
 
@@ -95,7 +99,7 @@ Exit run_rank(const Job& job, RankEnvironment connected) {
   try {
     scheduler.run();
   } catch (const std::exception& error) {
-    if (!environment.outcome.refused) end_with_error(environment, error);
+    if (!environment.outcome.refused) end_with_error(environment, job, error);
     if (rank == 0) discard_journals(job);
     throw;
   }
@@ -120,11 +124,11 @@ Exit run_agreed(const StartRequest& request, Group& group, const std::function<E
     if (request.good()) begin_process(request.recipe);
     return run(agree_on_job(request, group));
   } catch (const UserError& error) {
-    if (group.rank() == 0) std::fprintf(stderr, "error: %s\n", error.what());
+    if (group.rank() == 0) print_error(error.what());
     agree(group, {});
     return {kUserError};
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: rank %d: %s\n", group.rank(), error.what());
+    print_error("rank " + std::to_string(group.rank()) + ": " + error.what());
     end_with(1);
   }
 }

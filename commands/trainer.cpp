@@ -3,6 +3,9 @@
 #include "commands/train.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/toml_reader.h"
+#include "runtime/error.h"
+#include "runtime/printable.h"
+#include "runtime/process/this_process.h"
 
 namespace tutti {
 namespace {
@@ -26,6 +29,15 @@ int Trainer::fit(const std::vector<Task>& then) {
   launch.brought.tasks = then;
   launch.ends_process = false;
   return train(recipe, launch);
+}
+
+int run_program(const std::function<int()>& program) try {
+  return program();
+} catch (const UserError& error) {
+  return train([&error]() -> Setting { throw UserError(error.what()); }, {});
+} catch (const std::exception& error) {
+  print_error(told_by(launched_rank().value_or(0), error.what()));
+  return 1;
 }
 
 }  // namespace tutti

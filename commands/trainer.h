@@ -49,4 +49,8 @@ class Trainer {
   Options options_;
 };
 
+// The main of a program: what it throws before it trains is one error for all ranks, and exit code 2 where it
+// is a UserError, as of a file that is not there; else 1.
+int run_program(const std::function<int()>& program);
+
 }  // namespace tutti

@@ -1,6 +1,6 @@
 #include "data/catalog.h"
 
-#include "recipe/plugin_entry.h"
+#include "recipe/catalog.h"
 
 namespace tutti {
 namespace {

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "tensors/sample_spec.h"
 #include "tensors/tree.h"
 
 namespace tutti {
@@ -34,5 +33,50 @@ class Dataset {
   virtual uint64_t digest() const = 0;
 };
 using DatasetPtr = std::shared_ptr<const Dataset>;
+
+// Which samples a rank sees in a step: a pure function of (seed, epoch, batch, rank, world). The epoch's
+// order is cut by global batch, then each global batch into `world` contiguous parts, so any number of ranks
+// sees the same global batches and a run can go on anywhere at no cost. A batch that `world` does not divide
+// is spread as evenly as it goes (lower ranks get one sample more). The last batch of an epoch may be short,
+// so that a rank gets none; every sample is seen once.
+//
+// Where each rank has data of its own, it goes through all of it by itself: its part of each global batch is
+// the next of its own order.
+class Sampler {
+ public:
+  struct Plan {
+    int64_t samples = 0;       // of the epoch; where each rank has its own, of each
+    int64_t global_batch = 0;  // samples of all ranks together; divisible by `world` where each has its own
+    int rank = 0;
+    int world = 1;
+    uint64_t seed = 0;
+    bool shuffle = false;
+    bool drop_last = false;
+    bool own = false;           // each rank has data of its own
+    int64_t most_batches = -1;  // of the epoch; -1 = all
+  };
+
+  explicit Sampler(const Plan& plan);
+
+  int64_t batches() const;                      // of an epoch
+  int64_t global_samples(int64_t batch) const;  // of batch `batch`, all ranks
+  // The dataset indices of this rank's part of batch `batch` of epoch `epoch`.
+  std::vector<int64_t> indices(const Dataset& dataset, int64_t epoch, int64_t batch) const;
+
+ private:
+  int64_t batch_samples(int64_t batch) const;
+
+  Plan plan_;
+  int64_t stride_;  // samples of a whole batch, in the order that this rank goes through
+};
+
+// Samples of a batch on the rank that has the most.
+inline int64_t largest_part(int64_t global_samples, int world) {
+  return (global_samples + world - 1) / world;
+}
+// A rank's samples of a batch over those of an even part: 1 where `world` divides the batch.
+inline double share_of_even_part(int64_t samples, int64_t global_samples, int world) {
+  return static_cast<double>(samples * world) / static_cast<double>(global_samples);
+}
 
 }  // namespace tutti

@@ -69,13 +69,18 @@ std::string LineFile::lines_until(int64_t last_step, const std::function<void(co
   const auto bytes = disk_.read(path_);
   std::istringstream lines(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   std::string kept;
-  for (std::string line; std::getline(lines, line);) {
-    const bool torn = lines.eof();  // it has no line break
-    const int64_t step = torn ? -1 : step_of_(line);
+  int64_t unreadable = 0;
+  for (std::string line; std::getline(lines, line) && !lines.eof();) {  // a torn line has no line break
+    const int64_t step = step_of_(line);
+    unreadable += step < 0;
     if (step < 0 || step > last_step) continue;
     if (see) see(line);
     kept += line + "\n";
   }
+  if (unreadable > 0)
+    warn_(path_ + ": " + std::to_string(unreadable) +
+          (unreadable == 1 ? " line cannot be read, and is dropped"
+                           : " lines cannot be read, and are dropped"));
   return kept;
 }
 

@@ -22,7 +22,8 @@ class LineFile {
   LineFile(Disk& disk, std::string path, StepOf step_of, Warn warn);
 
   // Throws OperatingError where the path has a folder, a pipe or a device: those stay as they are.
-  // Keeps what the file holds up to `last_step`; `see` is called with each line that stays.
+  // Keeps what the file holds up to `last_step`; `see` is called with each line that stays. A warning counts
+  // the lines that cannot be read, but for a torn last one.
   void resume(int64_t last_step, const std::function<void(const std::string&)>& see = nullptr);
   // Begins it anew; an earlier one stays beside it: "metrics.earlier.jsonl". What of this, or of resuming,
   // cannot be written is tried again too.

@@ -14,6 +14,7 @@
 #include <mutex>
 
 #include "runtime/error.h"
+#include "runtime/process/this_process.h"
 
 namespace tutti {
 namespace {
@@ -65,9 +66,12 @@ void on_bus_error(int, siginfo_t* info, void*) {
   for (const Place& place : places()) {
     const std::byte* begin = place.begin.load();
     if (begin == nullptr || at < begin || at >= begin + place.size.load()) continue;
-    say("error: ");
-    say(place.path.data());
-    say(": it was cut short while it was read\n");
+    if (first_to_tell(place.path.data())) {
+      say("error: ");
+      say(place.path.data());
+      say(": it was cut short while it was read\n");
+      linger();
+    }
     ::_exit(1);
   }
   ::sigaction(SIGBUS, &handler_before(), nullptr);

@@ -7,7 +7,8 @@
 namespace tutti {
 
 // A whole file, mapped for reading. Throws UserError naming the file when it cannot be opened. One that is
-// cut short while it is read ends the process with exit code 1 and an error that names it.
+// cut short while it is read ends the process with exit code 1 and an error that names it, once for all
+// ranks.
 class MappedFile {
  public:
   explicit MappedFile(const std::string& path);

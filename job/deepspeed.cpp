@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "data/catalog.h"
-#include "recipe/resolve_section.h"
+#include "recipe/resolve.h"
 
 namespace tutti {
 namespace {

@@ -19,8 +19,8 @@
 #include "job/written_files.h"
 #include "recipe/toml_reader.h"
 #include "runtime/disk.h"
-#include "runtime/process/launcher.h"
-#include "runtime/utf8.h"
+#include "runtime/process/this_process.h"
+#include "runtime/text.h"
 #include "tensors/meter.h"
 #include "tensors/process_state.h"
 #include "training/loggers/factory.h"
@@ -117,6 +117,14 @@ void require_cpu(const Setting& recipe) {
   if (device.text() == "gpu") device.fail("this build trains on CPUs");
   const Setting& backend = recipe.at("collectives").at("backend");
   if (backend.text() == "nccl") backend.fail("NCCL needs GPUs, and this build trains on CPUs");
+}
+
+void require_deterministic_reduction(const Setting& recipe) {
+  const Setting& mode = recipe.at("train").at("deterministic_mode");
+  const Setting& reduction = recipe.at("collectives").at("reduction");
+  if (mode.boolean() && reduction.text() == "native")
+    mode.fail("contradicts " + reduction.path + " = " + reduction.toml() + " (" + reduction.position.text() +
+              "), whose sums may differ between runs; expected false, or reduction = \"ordered\"");
 }
 
 // A recipe without a seed is given one, and the resolved recipe says which.
@@ -355,6 +363,7 @@ Job make_job(Setting recipe, const JobOptions& options) {
   job.from = start_from(job.recipe, options.resume);
   checkpoint_set(job.recipe);  // names that cannot be are told at the start
   require_cpu(job.recipe);
+  require_deterministic_reduction(job.recipe);
   static_cast<void>(precision_of(job.recipe));  // refuses what does not go together
   check_loggers(job.recipe);
   check_written_files(job.recipe, {job.run_dir, job.checkpoints, job.world});
@@ -375,6 +384,7 @@ Job make_job(Setting recipe, const JobOptions& options) {
 void begin_process(const Setting& recipe) {
   Meter::install();
   set_compute_threads(static_cast<int>(recipe.at("device").at("threads").integer()));
+  set_deterministic_mode(recipe.at("train").at("deterministic_mode").boolean());
 }
 
 std::string batch_identity(const Job& job) {

@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "data/readers/own_data.h"
-#include "data/sampler.h"
+#include "data/readers/make_dataset.h"
 #include "job/checkpoint_options.h"
 #include "job/plugin_library.h"
 #include "job/task.h"
@@ -83,7 +82,7 @@ struct JobOptions {
 Job make_job(Setting recipe, const JobOptions& options);
 
 // What a process does before it touches a tensor: the meter counts from here on, and kernels use the recipe's
-// number of threads.
+// number of threads and its deterministic_mode.
 void begin_process(const Setting& recipe);
 
 // "global batch 96 = 2 ranks x 48 = 2 ranks x 2 microbatches x 24"

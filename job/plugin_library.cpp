@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "recipe/catalog.h"
-#include "runtime/build_stamp.h"
 #include "runtime/error.h"
+#include "runtime/process/this_process.h"
 
 namespace tutti {
 namespace {

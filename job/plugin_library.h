@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "job/plugin.h"
-#include "recipe/plugin_entry.h"
+#include "recipe/catalog.h"
 #include "training/engine/engine.h"
 
 namespace tutti {

@@ -7,9 +7,9 @@
 #include <random>
 
 #include "io/journal/journal_recorder.h"
-#include "runtime/build_stamp.h"
 #include "runtime/clock.h"
 #include "runtime/disk.h"
+#include "runtime/process/this_process.h"
 
 namespace tutti {
 namespace {

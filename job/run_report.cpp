@@ -9,7 +9,7 @@
 #include <sstream>
 #include <string>
 
-#include "runtime/process/launcher.h"
+#include "runtime/process/this_process.h"
 
 namespace tutti {
 namespace {

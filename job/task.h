@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "training/evaluation/evaluation.h"
 #include "training/evaluation/evaluator.h"
-#include "training/evaluation/prediction.h"
 
 namespace tutti {
 

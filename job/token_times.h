@@ -2,7 +2,7 @@
 
 #include "models/model.h"
 #include "recipe/setting.h"
-#include "tensors/sample_spec.h"
+#include "tensors/tree.h"
 
 namespace tutti {
 

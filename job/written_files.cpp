@@ -4,10 +4,10 @@
 #include <set>
 #include <vector>
 
-#include "recipe/plugin_entry.h"
-#include "recipe/put_in.h"
+#include "recipe/catalog.h"
+#include "recipe/placeholders.h"
 #include "runtime/disk.h"
-#include "runtime/plain_path.h"
+#include "runtime/text.h"
 
 namespace tutti {
 namespace {

@@ -1,5 +1,6 @@
 #include "models/model.h"
 
+#include "models/losses.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -17,6 +18,15 @@ void Model::update_metric(const Batch& batch, const Outputs& outputs, Metric& me
 std::vector<Tokens> Model::generate(const std::vector<Prompt>&, const GenerationOptions&) {
   TUTTI_ASSERT(false, std::string(kind()) + " writes no text");
   return {};
+}
+
+at::Tensor Classifier::loss(const Outputs& outputs, const Batch& batch) {
+  return soft_cross_entropy(outputs.tensor(), batch["target"]);
+}
+
+std::vector<std::string> Classifier::get_metrics(bool is_train) const {
+  if (is_train) return {"MulticlassAccuracy"};
+  return {"MulticlassAccuracy", "CrossEntropy"};
 }
 
 }  // namespace tutti

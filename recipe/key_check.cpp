@@ -6,7 +6,7 @@
 #include <cmath>
 #include <optional>
 
-#include "runtime/utf8.h"
+#include "runtime/text.h"
 
 namespace tutti {
 namespace {

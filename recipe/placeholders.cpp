@@ -3,8 +3,14 @@
 #include <algorithm>
 
 #include "runtime/error.h"
+#include "runtime/printable.h"
 
 namespace tutti {
+
+void put_in(std::string& text, const std::string& field, const std::string& value) {
+  for (auto at = text.find(field); at != std::string::npos; at = text.find(field, at + value.size()))
+    text.replace(at, field.size(), value);
+}
 
 void walk_placeholders(const std::string& pattern, const std::function<void(const std::string&)>& on_text,
                        const std::function<void(const std::string&)>& on_placeholder) {
@@ -20,7 +26,7 @@ void walk_placeholders(const std::string& pattern, const std::function<void(cons
 }
 
 void refuse_placeholder(const std::string& placeholder, const std::vector<std::string>& known) {
-  const auto braced = [](const std::string& name) { return '{' + name + '}'; };
+  const auto braced = [](const std::string& name) { return '{' + shown(name) + '}'; };
   const std::string near = nearest_name(placeholder, known);
   std::string all;
   for (const auto& name : known) all += (all.empty() ? "" : ", ") + braced(name);

@@ -8,6 +8,9 @@
 
 namespace tutti {
 
+// Puts `value` in the place of every `field` that stands in the text: of "{rank}" 3.
+void put_in(std::string& text, const std::string& field, const std::string& value);
+
 // A text cut at its placeholders, "ep{epoch}-ba{batch}": `on_text` and `on_placeholder` are called in turn,
 // with what is between the braces. Throws UserError where one has no }.
 void walk_placeholders(const std::string& pattern, const std::function<void(const std::string&)>& on_text,

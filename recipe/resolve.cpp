@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "recipe/resolve_section.h"
-
 namespace tutti {
 namespace {
 

@@ -1,9 +1,8 @@
-#include "recipe/resolve_section.h"
-
 #include <algorithm>
 
 #include "recipe/key_check.h"
-#include "runtime/utf8.h"
+#include "recipe/resolve.h"
+#include "runtime/text.h"
 
 namespace tutti {
 namespace {

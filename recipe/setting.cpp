@@ -1,17 +1,14 @@
 #include "recipe/setting.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 
+#include "runtime/printable.h"
+
 namespace tutti {
 namespace {
-
-// A value in an error message; a long one is cut.
-std::string shown(const std::string& toml) {
-  constexpr std::size_t kLongest = 60;
-  return toml.size() <= kLongest ? toml : toml.substr(0, kLongest) + "...";
-}
 
 std::string quoted(const std::string& text) {
   static constexpr char kHex[] = "0123456789ABCDEF";
@@ -82,6 +79,31 @@ std::vector<T> items_as(const Setting& setting, const char* expected, Read read)
   return out;
 }
 
+struct Value {
+  std::string path;
+  std::string toml;
+};
+
+// In the order written; lists are values as a whole.
+void collect(const Setting& setting, std::vector<Value>& values) {
+  if (setting.is_table()) {
+    for (const auto& [key, member] : setting.table()) collect(member, values);
+  } else if (!setting.is_none()) {
+    values.push_back({setting.path, setting.toml()});
+  }
+}
+
+std::vector<Value> values_of(const Setting& recipe) {
+  std::vector<Value> values;
+  collect(recipe, values);
+  return values;
+}
+
+std::string value_at(const std::vector<Value>& values, const std::string& path) {
+  const auto found = std::ranges::find(values, path, &Value::path);
+  return found == values.end() ? "nothing" : found->toml;
+}
+
 }  // namespace
 
 std::string toml_key(const std::string& key) {
@@ -144,9 +166,9 @@ bool Setting::has(const std::string& key) const {
 void Setting::fail(const std::string& message) const {
   std::string where;
   if (is_table()) {
-    if (!path.empty()) where = '[' + path + "]: ";
+    if (!path.empty()) where = '[' + shown(path) + "]: ";
   } else {
-    where = path + (is_none() ? "" : " = " + shown(toml())) + ": ";
+    where = shown(path) + (is_none() ? "" : " = " + shown(toml())) + ": ";
   }
   throw UserError(position, where + message);
 }
@@ -155,6 +177,18 @@ std::string Setting::toml() const { return std::visit(AsToml{}, value); }
 
 std::string path_below(const std::string& section, const std::string& key) {
   return section.empty() ? key : section + '.' + key;
+}
+
+std::vector<std::string> recipe_difference(const Setting& a, const Setting& b) {
+  const auto ours = values_of(a), theirs = values_of(b);
+  std::vector<std::string> different;
+  const auto note = [&different](const std::string& path, const std::string& one, const std::string& other) {
+    if (one != other) different.push_back(path + " (" + one + " against " + other + ")");
+  };
+  for (const auto& [path, toml] : ours) note(path, toml, value_at(theirs, path));
+  for (const auto& [path, toml] : theirs)
+    if (value_at(ours, path) == "nothing") note(path, "nothing", toml);
+  return different;
 }
 
 }  // namespace tutti

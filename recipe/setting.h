@@ -65,4 +65,8 @@ class Setting {
 // "optimizer.lr"; at the top level the key alone.
 std::string path_below(const std::string& section, const std::string& key);
 
+// Every key that the two recipes do not have alike, with both values: "optimizer.lr (0.1 against 0.05)"; a
+// value that is none or absent is "nothing".
+std::vector<std::string> recipe_difference(const Setting& a, const Setting& b);
+
 }  // namespace tutti

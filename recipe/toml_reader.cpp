@@ -3,12 +3,15 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+
+#include "runtime/printable.h"
 
 namespace tutti {
 namespace {
@@ -64,6 +67,49 @@ class Reader {
   std::string file_;
 };
 
+constexpr int kDeepestKey = 64;  // TOML++, and all that walk through a recipe, call themselves once a level
+
+bool is_of_key(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '"' || c == '\'';
+}
+
+// Follows the keys of a text, a.b.c, with blanks around the dots, from character to character.
+class KeyDepth {
+ public:
+  // How many dots the key has that the character is of.
+  int dots_at(char c) {
+    if (quote_ != 0 && c != quote_ && c != '\n') return dots_;
+    quote_ = quote_ == 0 && (c == '"' || c == '\'') ? c : 0;
+    if (c == ' ' || c == '\t') {
+      blank_ = true;
+      return dots_;
+    }
+    const bool goes_on = c == '.' ? is_of_key(last_) : is_of_key(c) && (last_ == '.' || !blank_);
+    dots_ = goes_on ? dots_ + (c == '.') : 0;
+    last_ = c;
+    blank_ = false;
+    return dots_;
+  }
+
+ private:
+  int dots_ = 0;
+  char last_ = '\n';    // that is no blank
+  bool blank_ = false;  // behind it
+  char quote_ = 0;      // within which the character is
+};
+
+void refuse_deep_keys(const std::string& toml, Position position) {
+  KeyDepth depth;
+  int line = 1;
+  for (const char c : toml) {
+    if (depth.dots_at(c) > kDeepestKey) {
+      if (position.file != kOverrideFile) position.line = line;
+      throw UserError(position, "a key is nested too deeply");
+    }
+    line += c == '\n';
+  }
+}
+
 std::string parse_error_text(const toml::parse_error& error) {
   return "this is not TOML: " + std::string(error.description());
 }
@@ -110,14 +156,15 @@ Setting* step_into(Setting& parent, const std::string& name) {
 void apply_override(Setting& recipe, const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
-    throw UserError({kOverrideFile, 0}, text + ": expected key=value, like train.max_duration=20ep");
+    throw UserError({kOverrideFile, 0}, shown(text) + ": expected key=value, like train.max_duration=20ep");
   }
   const std::string path = text.substr(0, equals);
+  refuse_deep_keys(text, {kOverrideFile, 0});
   Setting* at = &recipe;
   for (std::size_t begin = 0; begin <= path.size();) {
     const std::size_t end = std::min(path.find('.', begin), path.size());
     Setting* next = end > begin ? step_into(*at, path.substr(begin, end - begin)) : nullptr;
-    if (!next) throw UserError({kOverrideFile, 0}, text + ": there is no " + path + " to set");
+    if (!next) throw UserError({kOverrideFile, 0}, shown(text) + ": there is no " + shown(path) + " to set");
     at = next;
     begin = end + 1;
   }
@@ -159,6 +206,7 @@ std::string contents(const std::string& path) {
 Setting parse_recipe(const std::string& toml, const std::string& file,
                      std::span<const std::string> overrides) {
   Setting recipe;
+  refuse_deep_keys(toml, {file, 0});
   try {
     recipe = Reader(file).read(toml::parse(toml), "");
   } catch (const toml::parse_error& error) {

@@ -1,10 +1,19 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
-#include "runtime/time_point.h"
-
 namespace tutti {
+
+using Nanoseconds = std::chrono::nanoseconds;
+
+// Since an arbitrary start, monotonic: of the machine, or of the simulator's made-up clock.
+using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Nanoseconds>;
+
+inline constexpr TimePoint kNever = TimePoint::max();
+
+inline double seconds(Nanoseconds d) { return std::chrono::duration<double>(d).count(); }
+inline double milliseconds(Nanoseconds d) { return 1e3 * seconds(d); }
 
 // What time it is. Production reads the machine's clocks; the simulator makes its own.
 class Clock {
@@ -16,8 +25,11 @@ class Clock {
 
 class SystemClock final : public Clock {
  public:
-  TimePoint now() const override;
-  int64_t unix_ms() const override;
+  TimePoint now() const override { return std::chrono::steady_clock::now(); }
+  int64_t unix_ms() const override {
+    using namespace std::chrono;
+    return duration_cast<std::chrono::milliseconds>(system_clock::now().time_since_epoch()).count();
+  }
 };
 
 }  // namespace tutti

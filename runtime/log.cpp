@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "runtime/printable.h"
 #include "runtime/terminal_output.h"
 
 namespace tutti {
@@ -35,7 +36,8 @@ class SpdLog final : public Log {
     logger_.flush_on(spdlog::level::debug);
   }
   void write(LogLevel level, const std::string& line) override {
-    logger_.log(to_spdlog(level), spdlog::string_view_t(line.data(), line.size()));
+    const std::string text = printable(line);
+    logger_.log(to_spdlog(level), spdlog::string_view_t(text.data(), text.size()));
   }
   void flush() override { logger_.flush(); }
 

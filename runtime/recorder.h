@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/time_point.h"
+#include "runtime/clock.h"
 
 namespace tutti {
 

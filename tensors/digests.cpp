@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <span>
 
-#include "runtime/xxh3.h"
+#include "runtime/hashes.h"
 
 namespace tutti {
 namespace {

@@ -16,6 +16,12 @@ at::Generator default_generator() { return at::globalContext().defaultGenerator(
 
 void set_compute_threads(int threads) { at::set_num_threads(threads); }
 
+void set_deterministic_mode(bool on) {
+  at::globalContext().setDeterministicAlgorithms(on, /*warn_only=*/false);
+  at::globalContext().setDeterministicCuDNN(on);
+  if (on) at::globalContext().setBenchmarkCuDNN(false);
+}
+
 void seed_default_generator(uint64_t seed) {
   at::Generator generator = default_generator();
   std::lock_guard lock(generator.mutex());

@@ -12,6 +12,10 @@ namespace tutti {
 // Intra-op threads of every thread that calls kernels.
 void set_compute_threads(int threads);
 
+// True: kernels that may differ between runs throw c10::Error, cuDNN chooses among deterministic ones without
+// timing them, and what is not initialized is filled. As composer.utils.configure_deterministic_mode.
+void set_deterministic_mode(bool on);
+
 // The default CPU generator starts over from `seed`. Done before each microbatch, so that no draw depends on
 // history.
 void seed_default_generator(uint64_t seed);

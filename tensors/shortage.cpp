@@ -69,12 +69,15 @@ std::string what_held_memory(const std::vector<Shortage>& all) {
   return text;
 }
 
+OutOfMemory::OutOfMemory(const std::string& what, const c10::Error& error)
+    : OperatingError(what +
+                     ": out of memory, and it cannot be done in smaller parts; --resume auto continues " +
+                     "from the last checkpoint, if there is one: " + one_line(error)) {}
+
 void must_fit(const std::string& what, const std::function<void()>& work) try {
   work();
 } catch (const c10::OutOfMemoryError& error) {
-  throw OperatingError(
-      what + ": out of memory, and it cannot be done in smaller parts; --resume auto goes on from the " +
-      "last checkpoint, if there is one: " + one_line(error));
+  throw OutOfMemory(what, error);
 }
 
 }  // namespace tutti

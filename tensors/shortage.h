@@ -8,6 +8,10 @@
 
 #include "runtime/error.h"
 
+namespace c10 {
+class Error;
+}
+
 namespace tutti {
 
 // How a rank ran out of memory, and what held it; in bytes.
@@ -35,14 +39,20 @@ std::string shortage_text(const std::vector<Shortage>& all);
 // same rank.
 std::string what_held_memory(const std::vector<Shortage>& all);
 
-// A step or an evaluation that memory does not suffice for, though it was done in parts, or an event at which
-// an algorithm has none. All ranks throw it alike; what is trained is as it was, or those that save it know.
+// A step or an evaluation that memory does not suffice for, though it was done in parts. All ranks throw it
+// alike, and what is trained is as it was.
 class TooLarge : public OperatingError {
  public:
   using OperatingError::OperatingError;
 };
 
-// Runs what cannot be done again in smaller parts: out of memory, it ends the run with an error that says so.
+// Memory ran out on this rank alone, in `what`, which cannot be done again in smaller parts: it ends the run.
+class OutOfMemory : public OperatingError {
+ public:
+  OutOfMemory(const std::string& what, const c10::Error& error);
+};
+
+// Runs what cannot be done again in smaller parts. Throws OutOfMemory.
 void must_fit(const std::string& what, const std::function<void()>& work);
 
 }  // namespace tutti

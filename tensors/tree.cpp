@@ -1,6 +1,7 @@
 #include "tensors/tree.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/ScalarType.h>
 
 #include "runtime/error.h"
 
@@ -90,6 +91,19 @@ int64_t TensorTree::samples() const {
 
 TensorTree TensorTree::narrow(int64_t first, int64_t count) const {
   return map([&](const at::Tensor& leaf) { return leaf.narrow(0, first, count); });
+}
+
+std::string SampleSpec::describe(const std::string& array) const {
+  const auto dtype = dtypes.find(array);
+  const std::string type = dtype == dtypes.end() ? "" : c10::getDtypeNames(dtype->second).first + ' ';
+  const Shape& shape = shapes.at(array);
+  return type + (shape.empty() ? "number" : shape_text(shape));
+}
+
+std::string shape_text(at::IntArrayRef shape) {
+  std::string text;
+  for (const int64_t size : shape) text += (text.empty() ? "" : ", ") + std::to_string(size);
+  return "[" + text + "]";
 }
 
 }  // namespace tutti

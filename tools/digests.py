@@ -21,7 +21,8 @@ TIMED = ("_ms", "_per_s", "memory", "since_start", "wall", "time/", "throughput"
 
 
 def output(*command):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          errors="replace")
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}: {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout

@@ -56,9 +56,9 @@ Catalog train_catalog() {
                   "how often progress is printed where that is no terminal; every 2 seconds when absent"}
                   .in_units({"ba"})
                   .at_least(1),
-              {"deterministic_mode", kBoolean, "true",
-               "the same bits from the same seed, every time; tutti has no other way, so false changes "
-               "nothing"},
+              {"deterministic_mode", kBoolean, "false",
+               "a kernel of libtorch that may differ between runs is an error; contradicts "
+               "[collectives] reduction = \"native\""},
               {"progress_bar", kBoolean, "true", "progress on standard output"},
               {"log_to_console", kBoolean, "false", "print metrics; as [[loggers]] kind = \"console\""},
               Key{"console_log_interval", kTime, "1ba", "how often log_to_console prints"}.more_than(0),

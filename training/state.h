@@ -65,6 +65,9 @@ struct State : Trainee {
 
   // Of the last evaluation or the one under way: batches, and at EVAL_END samples, tokens and seconds too.
   Timestamp eval_timestamp;
+  // At the ending events of an evaluation: it was cut short, by a request to stop or for lack of memory, and
+  // measured nothing. Who began something at its beginning ends it; nobody concludes anything.
+  bool evaluation_cut = false;
   // Metrics as last computed, over all ranks: "eval/MulticlassAccuracy". New ones are there at EVAL_END.
   std::map<std::string, double> metric_values;
 
@@ -78,10 +81,13 @@ struct State : Trainee {
   std::function<void()> still_at_work;
 
   // When the optimizer's step is done. Who moves `timestamp` alone breaks what happens at intervals.
-  void to_next_batch(int64_t samples, int64_t tokens, double seconds);
+  void to_next_batch(int64_t samples, int64_t tokens, double seconds) {
+    before_batch = timestamp;
+    timestamp.to_next_batch(samples, tokens, seconds);
+  }
 
   // Ends the training with the batch under way.
-  void stop_training();
+  void stop_training() { max_duration = timestamp.get(TimeUnit::kBatch); }
 };
 
 }  // namespace tutti

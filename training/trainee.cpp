@@ -26,7 +26,7 @@ std::vector<std::pair<std::string, at::Tensor>> saved_tensors(const Trainee& tra
   for (const auto& one : trainee.buffers)
     saved.emplace_back(std::string(kModelPrefix) + one.name, one.buffer->tensor);
   for (const auto& one : trainee.optimizer->state())
-    saved.emplace_back("optimizer/" + one.view->name + "/" + one.name, one.tensor);
+    saved.emplace_back(std::string(kOptimizersPrefix) + one.view->name + "/" + one.name, one.tensor);
   saved.insert(saved.end(), trainee.listeners.begin(), trainee.listeners.end());
   return saved;
 }

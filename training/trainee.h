@@ -10,7 +10,7 @@
 #include "models/model.h"
 #include "models/zoo/factory.h"
 #include "recipe/setting.h"
-#include "tensors/sample_spec.h"
+#include "tensors/tree.h"
 #include "training/optimizers/optimizer.h"
 #include "training/precision.h"
 

@@ -12,8 +12,12 @@
 namespace tutti {
 
 Evaluations::Evaluations(State& state, const std::vector<Evaluator>& evaluators, const RankActors& cast,
-                         Recorder& recorder, Events events)
-    : state_(state), evaluators_(evaluators), cast_(cast), recorder_(recorder), events_(std::move(events)) {
+                         Recorder& recorder, RunEvent run_event)
+    : state_(state),
+      evaluators_(evaluators),
+      cast_(cast),
+      recorder_(recorder),
+      run_event_(std::move(run_event)) {
   const auto digest = [&](std::string_view what, const std::string& label) {
     return TensorsDigest(std::string(what) + label, recorder, TensorsDigest::kWhole);
   };
@@ -42,6 +46,13 @@ Evaluations::Labels Evaluations::due_at_epoch_end(const Timestamp& before) const
   return due([&](const Interval& every) { return every.at_epoch_end(before, state_.timestamp); });
 }
 
+Evaluations::Labels Evaluations::labels_of(const std::string& label) const {
+  Labels labels;
+  for (const auto& one : evaluators_)
+    if (label.empty() || label == one.label) labels.push_back(one.label);
+  return labels;
+}
+
 Evaluations::Labels Evaluations::due_at_the_end() const {
   Labels labels = due([](const Interval& every) { return every.fires(); });
   std::erase_if(labels, [&](const std::string& label) {
@@ -55,19 +66,17 @@ std::optional<LoggedMetrics> Evaluations::run(Context& context, Engine& engine, 
                                               bool standalone) {
   const Event begin = standalone ? Event::kEvalStandaloneStart : Event::kEvalBeforeAll;
   const Event end = standalone ? Event::kEvalStandaloneEnd : Event::kEvalAfterAll;
-  events_.run(context, begin);
+  state_.evaluation_cut = false;
+  run_event_(context, begin);
   std::optional<LoggedMetrics> found;
   try {
     found = run_all(context, engine, labels);
   } catch (const TooLarge&) {
-    events_.undo(context, begin, end);
+    run_event_(context, end);
     throw;
   }
-  if (!found) {
-    events_.undo(context, begin, end);
-    return found;
-  }
-  events_.run(context, end);
+  run_event_(context, end);
+  if (!found) return found;
   for (const auto& label : labels) done_at_[label] = state_.timestamp.batch;
   return found;
 }
@@ -109,8 +118,7 @@ std::optional<LoggedMetrics> Evaluations::run_one(Context& context, Engine& engi
       recorder_.record({context.now(), "compute", "out of memory at allocation", state_.timestamp.batch});
     return shortage;
   };
-  hooks.run_event = [&](Event event) { events_.run(context, event); };
-  hooks.undo = [&] { events_.undo(context, Event::kEvalStart, Event::kEvalEnd); };
+  hooks.run_event = [&](Event event) { run_event_(context, event); };
   auto metrics = evaluate(state_, engine, evaluator, hooks);
   seconds_ += state_.eval_timestamp.total_wct;
   if (metrics && recorder_.digests()) digest_metrics(*metrics, which);

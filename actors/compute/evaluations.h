@@ -21,14 +21,13 @@ class Evaluations {
  public:
   using Labels = std::vector<std::string>;  // of evaluators, in their order
 
-  struct Events {
-    std::function<void(Context&, Event)> run;                    // those that are no part of an attempt
-    std::function<void(Context&, Event begin, Event end)> undo;  // what began there is cut short
-  };
+  using RunEvent = std::function<void(Context&, Event)>;
 
-  // All must outlive it.
+  // `run_event` runs the events that are no part of an attempt. All must outlive it.
   Evaluations(State& state, const std::vector<Evaluator>& evaluators, const RankActors& cast,
-              Recorder& recorder, Events events);
+              Recorder& recorder, RunEvent run_event);
+
+  const std::vector<Evaluator>& evaluators() const { return evaluators_; }
 
   // `recipe` resolved; `whole`: how long the training is to be.
   void plan(const Setting& recipe, const Time& whole);
@@ -36,11 +35,14 @@ class Evaluations {
   // `before` is the timestamp before the batch, or before the epoch's end; the state has the one after it.
   Labels due_at_batch_end(const Timestamp& before) const;
   Labels due_at_epoch_end(const Timestamp& before) const;
+  // The evaluator of that label; "": all.
+  Labels labels_of(const std::string& label) const;
   // Of a run that is over: those that have not seen its last weights.
   Labels due_at_the_end() const;
 
-  // What they found, by the names in metrics.jsonl; nothing where the run was asked to stop. Throws
-  // OperatingError where one sample is too large for the memory. `standalone`: not as a part of training.
+  // What they found, by the names in metrics.jsonl; nothing where the run was asked to stop. Throws TooLarge
+  // where one sample is too large for the memory. Either way all ending events are run. `standalone`: not as
+  // a part of training.
   std::optional<LoggedMetrics> run(Context& context, Engine& engine, const Labels& labels, bool standalone);
 
   double seconds() const { return seconds_; }  // that they took so far, on rank 0
@@ -60,7 +62,7 @@ class Evaluations {
   const std::vector<Evaluator>& evaluators_;
   const RankActors& cast_;
   Recorder& recorder_;
-  Events events_;
+  RunEvent run_event_;
   std::vector<Digests> digests_;            // of each evaluator
   std::vector<Interval> every_;             // of each evaluator
   std::map<std::string, int64_t> done_at_;  // steps, by label

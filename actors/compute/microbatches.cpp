@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "runtime/random.h"
-#include "tensors/autocast.h"
+#include "tensors/autograd.h"
 #include "tensors/process_state.h"
 
 namespace tutti {
@@ -22,8 +22,8 @@ at::Tensor wide(const at::Tensor& loss) {
 
 }  // namespace
 
-Microbatches::Microbatches(State& state, Engine& engine, GradientBuckets* buckets, int count, int memory_slot)
-    : state_(state), engine_(engine), buckets_(buckets), memory_slot_(memory_slot), metrics_(state) {
+Microbatches::Microbatches(State& state, Engine& engine, Exchange& exchange, int count, int memory_slot)
+    : state_(state), engine_(engine), exchange_(exchange), memory_slot_(memory_slot), metrics_(state) {
   for (const auto& [name, layer] : layers(*state.model)) {
     if (layer->statistics_channels() == 0) continue;
     normalising_.push_back(layer);
@@ -93,7 +93,7 @@ std::optional<MemoryShortage> Microbatches::try_pass(const std::function<void()>
                                                      MicrobatchResult& result) {
   MemoryScope scope(memory_slot_);
   try {
-    if (buckets_) buckets_->begin_step();
+    exchange_.begin_pass();
     drop_gradients();
     set_context(*state_.model, &context_);
     begin();
@@ -119,7 +119,7 @@ void Microbatches::run_parts(const Mark& mark, MicrobatchResult& result) {
   const int64_t part = std::max(size_, (samples + count_ - 1) / count_);  // events may have added samples
   state_.device_train_microbatch_size = part;
   for (int m = 0; m < count_; ++m) {
-    if (buckets_ && m + 1 == count_) buckets_->begin_last_microbatch();
+    if (m + 1 == count_) exchange_.begin_last_microbatch();
     const int64_t first = m * part;
     const int64_t size = std::min(part, samples - first);
     if (size <= 0) continue;
@@ -130,7 +130,7 @@ void Microbatches::run_parts(const Mark& mark, MicrobatchResult& result) {
     train([&] { mark("backward", m); }, result);
     store_statistics(m, found_, result.statistics);
   }
-  if (buckets_) buckets_->end_step();
+  exchange_.end_pass();
 }
 
 void Microbatches::abandon(MicrobatchResult& result) {
@@ -138,13 +138,13 @@ void Microbatches::abandon(MicrobatchResult& result) {
   for (const auto& view : state_.views)
     if (view.tensor.grad().defined())
       result.gradient_bytes += static_cast<int64_t>(view.tensor.grad().nbytes());
-  if (buckets_) buckets_->abandon_step();
+  exchange_.abandon_pass();
   end_step();
 }
 
 void Microbatches::end_step() {
   whole_ = {};
-  if (buckets_ && !buckets_->casts()) return;
+  if (!exchange_.owns_gradients()) return;
   drop_gradients();
   for (auto& view : state_.views) view.grad = at::Tensor();
 }

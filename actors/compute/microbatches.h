@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "sharding/gradient_buckets.h"
-#include "tensors/autograd_sweep.h"
+#include "actors/compute/exchange.h"
+#include "tensors/autograd.h"
 #include "tensors/meter.h"
 #include "tensors/tree.h"
 #include "training/engine/engine.h"
@@ -33,17 +33,15 @@ struct MicrobatchResult {
 };
 
 // Forward and backward of a rank's batch in `count` parts, with the events from AFTER_DATALOADER to
-// AFTER_BACKWARD. Gradients are sums: each part's mean loss is
-// weighted by what it is a mean over, and the division by the weight of the whole global batch is the
-// optimizer's.
+// AFTER_BACKWARD. Gradients are sums: each part's mean loss is weighted by what it is a mean over, and the
+// division by the weight of the whole global batch is the optimizer's.
 class Microbatches {
  public:
   // Told where a microbatch ("microbatch") and its backward ("backward") begin.
   using Mark = std::function<void(const char* what, int64_t microbatch)>;
 
-  // `buckets` may be null: gradients stay with the parameters. `memory_slot` of the meter: whose budget it is
-  // held to. State and engine must outlive this.
-  Microbatches(State& state, Engine& engine, GradientBuckets* buckets, int count, int memory_slot = 0);
+  // `memory_slot` of the meter: whose budget it is held to. State, engine and exchange must outlive this.
+  Microbatches(State& state, Engine& engine, Exchange& exchange, int count, int memory_slot = 0);
 
   // Parts are as torch.split's: ceil(n / count) samples each, the last ones fewer or none. The seed and the
   // step of the state key the random draws.
@@ -89,7 +87,7 @@ class Microbatches {
 
   State& state_;
   Engine& engine_;
-  GradientBuckets* buckets_;
+  Exchange& exchange_;
   int count_;
   int64_t size_ = 0;
   bool extra_pass_ = false;  // the one under way

@@ -11,7 +11,7 @@
 #include <sstream>
 #include <utility>
 
-#include "data/sampler.h"
+#include "data/dataset.h"
 #include "tensors/finite.h"
 #include "tensors/memory_attempt.h"
 #include "tensors/meter.h"
@@ -44,43 +44,19 @@ TrainStep::TrainStep(State& state, Engine& engine, Options options, const RankAc
   if (precision_of(options_.recipe).scales_loss()) scaler_.emplace(options_.recipe.at("precision"));
 }
 
-TrainStep::~TrainStep() {
-  Meter::set_budget(options_.memory_slot, 0);
-  Meter::charge(options_.memory_slot, -charged_bytes_);
-}
+TrainStep::~TrainStep() { Meter::set_budget(options_.memory_slot, 0); }
 
 void TrainStep::set_up(Context& context) {
-  if (state_.world > 1) {
-    const auto full = [this, &context](int bucket) {
-      record(context, "bucket full", bucket);
-      context.send(cast_.sync, ReduceBucket{bucket, state_.timestamp.batch});
-    };
-    buckets_ = std::make_unique<GradientBuckets>(state_.parameters, bucket_bytes(options_.recipe), full,
-                                                 state_.precision.reduce_dtype);
-    AllocateBuckets wanted;
-    for (const auto& bucket : buckets_->plan().buckets) wanted.bytes.push_back(bucket.bytes);
-    const auto memory = context.ask<BucketMemory>(cast_.sync, std::move(wanted)).buckets;
-    buckets_->bind(memory);
-    for (std::size_t b = 0; b < memory.size(); ++b) {
-      plan_.buckets.push_back(memory[b].view(buckets_->plan().buckets[b].dtype));
-      if (!Meter::counts(memory[b])) charged_bytes_ += static_cast<int64_t>(memory[b].nbytes());
-    }
-    plan_.parts = buckets_->parts();
-  }
-  Meter::charge(options_.memory_slot, charged_bytes_);
+  exchange_ = state_.world > 1
+                  ? make_exchange(context, state_, bucket_bytes(options_.recipe), cast_, recorder_)
+                  : make_lone_exchange(state_, scaler_.has_value());
   Meter::set_budget(options_.memory_slot, options_.memory_budget);
   grad_scale_ = at::empty({}, at::kFloat);
   engine_.plan_reductions();
   const int count = accumulation_.count(state_.timestamp.batch);
-  microbatches_ =
-      std::make_unique<Microbatches>(state_, engine_, buckets_.get(), count, options_.memory_slot);
+  microbatches_ = std::make_unique<Microbatches>(state_, engine_, *exchange_, count, options_.memory_slot);
   microbatches_->set_size(accumulation_.microbatch_size());
-  send_plan(context);
-}
-
-void TrainStep::send_plan(Context& context) {
-  plan_.statistics = microbatches_->statistics_size();
-  context.send(cast_.sync, SetPlan(plan_));
+  exchange_->plan(context, microbatches_->statistics_size());
 }
 
 // A step comes to nothing in one of its extra passes: thrown through who asked for the pass.
@@ -201,35 +177,10 @@ bool TrainStep::pass(Context& context, const Hooks& hooks, const std::function<M
     recorder_.digest({"compute/loss", state_.timestamp.batch, std::bit_cast<uint64_t>(mine.loss_sum)});
   Verdict vote = verdict_of(mine);
   hooks.vote(vote);
-  StepFinished all = agree(context, vote, mine.statistics);
-  if (all.verdict.gave_up > 0) throw TooLarge(who_gives_up(context, vote.gave_up > 0));
+  StepFinished all = exchange_->agree(context, std::move(vote), mine.statistics);
   if (all.verdict.out_of_memory > 0) return false;
   add_up(std::move(all));
-  if (last_.unused > 0) find_used(context);
   return true;
-}
-
-std::string TrainStep::who_gives_up(Context& context, bool mine) {
-  const auto row = shortage_row({.ranks = mine ? 1.0 : 0.0}, state_.rank, state_.world);
-  const auto all = shortages_of(context.ask<Summed>(cast_.sync, SumDoubles{row}).values);
-  if (std::ranges::none_of(all, [](const Shortage& one) { return one.ranks > 0; })) return "";
-  return "after step " + std::to_string(state_.timestamp.batch) + ": " + shortage_text(all) +
-         " in a callback";
-}
-
-// A parameter that no rank has a gradient of is left as it is, as on a lone rank; the buckets have zeros of
-// it.
-void TrainStep::find_used(Context& context) {
-  used_ = at::Tensor();
-  if (!buckets_) return;
-  used_ = context.ask<Summed>(cast_.sync, SumDoubles{buckets_->used()}).values;
-}
-
-// A lone rank agrees with itself, without two threads' being woken in every step.
-StepFinished TrainStep::agree(Context& context, const Verdict& mine, const at::Tensor& statistics) {
-  if (state_.world > 1)
-    return context.ask<StepFinished>(cast_.sync, FinishStep{state_.timestamp.batch, mine, statistics});
-  return {mine, statistics.defined() ? statistics.clone().unsqueeze(0) : statistics};
 }
 
 // The step's loss and counts are its first pass's.
@@ -252,7 +203,7 @@ void TrainStep::make_room(Context& context, const BatchReady& ready) {
   record(context, "void", microbatches_->count());
   if (mine_.leftover_bytes > 0) log_.warning(step_text() + std::to_string(mine_.leftover_bytes) + kStillHeld);
   const auto row = shortage_row(shortage(mine_, ready.batch), state_.rank, state_.world);
-  const auto all = shortages_of(context.ask<Summed>(cast_.sync, SumDoubles{row}).values);
+  const auto all = shortages_of(exchange_->sum(context, row));
   const std::string who = step_text() + shortage_text(all);
   const std::string held = "; what held it: " + what_held_memory(all);
   engine_.out_of_memory(who + held);
@@ -276,8 +227,8 @@ Shortage TrainStep::shortage(const MicrobatchResult& mine, const Batch& batch) c
   found.budget = static_cast<double>(mine.shortage->budget_bytes);
   found.parameters = bytes_of(state_.views, [](const ParamView& view) { return view.tensor; }) +
                      bytes_of(kept_, [](const at::Tensor& tensor) { return tensor; });
-  found.gradients = bytes_of(plan_.buckets, [](const at::Tensor& bucket) { return bucket; });
-  if (!buckets_ || buckets_->casts()) found.gradients += static_cast<double>(mine.gradient_bytes);
+  found.gradients = exchange_->bucket_bytes();
+  if (exchange_->owns_gradients()) found.gradients += static_cast<double>(mine.gradient_bytes);
   found.optimizer = bytes_of(state_.optimizer->state(), [](const OptimizerState& one) { return one.tensor; });
   found.batch = bytes_of(batch.leaves(), [](const auto& leaf) { return leaf.second; });
   found.copies = static_cast<double>(copies_bytes_);
@@ -288,7 +239,7 @@ void TrainStep::use_accumulation(Context& context) {
   const int count = accumulation_.count(state_.timestamp.batch);
   if (count == microbatches_->count()) return;
   microbatches_->set_count(count);
-  send_plan(context);
+  exchange_->plan(context, microbatches_->statistics_size());
 }
 
 void TrainStep::grow_back() {
@@ -301,11 +252,9 @@ Verdict TrainStep::verdict_of(const MicrobatchResult& result) const {
   Verdict verdict;
   verdict.out_of_memory = result.shortage ? 1 : 0;
   verdict.non_finite = result.finite ? 0 : 1;
-  verdict.overflow = overflows() ? 1 : 0;
   verdict.samples = static_cast<double>(result.samples);
   verdict.tokens = static_cast<double>(result.tokens);
   verdict.flops = result.flops;
-  verdict.unused = buckets_ ? static_cast<double>(buckets_->unused()) : 0;
   verdict.loss_sum = result.loss_sum;
   verdict.loss_weight = result.loss_weight;
   verdict.sums = result.sums;
@@ -315,7 +264,7 @@ Verdict TrainStep::verdict_of(const MicrobatchResult& result) const {
 
 // False: it is void after all, in an extra pass, and nothing has changed.
 bool TrainStep::commit(Context& context, const Hooks& hooks) try {
-  take_gradients(hooks);
+  take_gradients(context, hooks);
   Passes passes(*this, context, hooks);
   if (state_.closure_step)
     state_.closure_step(passes);
@@ -342,19 +291,13 @@ double TrainStep::extra_pass(Context& context, const Hooks& hooks, const std::fu
     if (!pass(context, hooks, [&] { return microbatches_->run_again(without_grad, mark); }))
       throw GivenUp{/*is_void=*/true};
   }
-  take_gradients(hooks);
+  take_gradients(context, hooks);
   return last_.loss_sum / last_.loss_weight;
 }
 
 // Of the last pass, reduced; throws where they are of no use.
-void TrainStep::take_gradients(const Hooks& hooks) {
-  const auto reduced = buckets_ ? buckets_->gradients() : std::vector<at::Tensor>();
-  const double* used = last_.unused > 0 && buckets_ ? used_.const_data_ptr<double>() : nullptr;
-  for (std::size_t p = 0; p < state_.views.size(); ++p) {
-    ParamView& view = state_.views[p];
-    view.grad = buckets_ ? reduced[p] : view.tensor.grad();
-    if ((used && used[p] == 0) || !view.tensor.requires_grad()) view.grad = at::Tensor();
-  }
+void TrainStep::take_gradients(Context& context, const Hooks& hooks) {
+  exchange_->take_gradients(context, last_);
   const bool counts = last_.loss_weight > 0;
   state_.grad_scale = (counts ? last_.loss_weight : 1.0) * state_.loss_scale;
   if (counts) state_.train_loss = sum_.verdict.loss_sum / sum_.verdict.loss_weight;
@@ -386,16 +329,6 @@ void TrainStep::update_scale(bool overflowed) {
   scaler_->update(overflowed);
 }
 
-// Where there are several ranks, what their gradients come to is looked at as it is summed.
-bool TrainStep::overflows() const {
-  if (buckets_) return false;
-  for (const auto& view : state_.views) {
-    const at::Tensor& grad = view.tensor.grad();
-    if (grad.defined() && !(scaler_ ? all_finite(grad) : gradient_is_finite(grad))) return true;
-  }
-  return false;
-}
-
 // Before the first step nobody knows yet what the losses of all ranks weigh.
 void TrainStep::scale_losses(Context& context, const Batch& batch) {
   if (!scaler_) return;
@@ -403,8 +336,7 @@ void TrainStep::scale_losses(Context& context, const Batch& batch) {
     const bool any = batch.samples() > 0;
     const double mine = any ? static_cast<double>(state_.model->loss_weight(batch)) : 0.0;
     const at::Tensor sum = at::full({1}, mine, at::kDouble);
-    const at::Tensor all = context.ask<Summed>(cast_.sync, SumDoubles{sum}).values;
-    scaler_->set_usual_weight(all.item<double>() / state_.world);
+    scaler_->set_usual_weight(exchange_->sum(context, sum).item<double>() / state_.world);
   }
   state_.loss_scale = scaler_->loss_scale();
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "actors/compute/accumulation.h"
+#include "actors/compute/exchange.h"
 #include "actors/compute/microbatches.h"
 #include "actors/messages/messages.h"
 #include "actors/messages/rank_actors.h"
@@ -16,10 +17,9 @@
 #include "runtime/error.h"
 #include "runtime/log.h"
 #include "runtime/recorder.h"
-#include "sharding/gradient_buckets.h"
 #include "tensors/shortage.h"
 #include "training/engine/engine.h"
-#include "training/grad_scaler.h"
+#include "training/precision.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -45,7 +45,7 @@ class TrainStep {
     std::function<void(Verdict& mine)> vote;  // puts in what the step itself does not know
     std::function<void()> void_attempt;       // all that was said of the step is said again
     std::function<void()> before_update;      // the last moment before anything that lasts changes
-    std::function<void(Event)> run_event;     // AFTER_TRAIN_BATCH; throws TooLarge, on all ranks
+    std::function<void(Event)> run_event;     // AFTER_TRAIN_BATCH
   };
 
   TrainStep(State& state, Engine& engine, Options options, const RankActors& cast, Log& log,
@@ -66,12 +66,8 @@ class TrainStep {
   void count_copies(int64_t bytes) { copies_bytes_ = bytes; }
 
   // Trains on the batch at rate `lr`; gives the verdict of all ranks. Throws TooLarge, before anything has
-  // changed that lasts, where memory runs out and nothing can be made smaller, or where a rank gives up.
+  // changed that lasts, where memory runs out and nothing can be made smaller.
   Verdict run(Context& context, const BatchReady& ready, double lr, const Hooks& hooks);
-
-  // Asked on all ranks: who gives up the run for a callback that ran out of memory, as an error says it; ""
-  // where none does.
-  std::string who_gives_up(Context& context, bool mine);
 
   // After the step has been counted: whether the next one may try fewer microbatches.
   void grow_back();
@@ -92,21 +88,17 @@ class TrainStep {
   bool try_step(Context& context, const BatchReady& ready, double lr, const Hooks& hooks);
   bool pass(Context& context, const Hooks& hooks, const std::function<MicrobatchResult()>& work);
   double extra_pass(Context& context, const Hooks& hooks, const std::function<void()>& move);
-  StepFinished agree(Context& context, const Verdict& mine, const at::Tensor& statistics);
   void add_up(StepFinished all);
-  void find_used(Context& context);
-  void take_gradients(const Hooks& hooks);
+  void take_gradients(Context& context, const Hooks& hooks);
   bool commit(Context& context, const Hooks& hooks);
   void skip(Context& context);
 
   void make_room(Context& context, const BatchReady& ready);
   Shortage shortage(const MicrobatchResult& mine, const Batch& batch) const;
   void use_accumulation(Context& context);
-  void send_plan(Context& context);
   void scale_losses(Context& context, const Batch& batch);
   void update_scale(bool overflowed);
   Verdict verdict_of(const MicrobatchResult& result) const;
-  bool overflows() const;
   std::string step_text() const;  // "step 7: "
   void record(Context& context, const char* what, int64_t detail = 0);
 
@@ -118,18 +110,15 @@ class TrainStep {
   Recorder& recorder_;
 
   Accumulation accumulation_;
-  std::optional<GradScaler> scaler_;          // where losses are scaled
-  std::unique_ptr<GradientBuckets> buckets_;  // null in a world of one: nothing to reduce
-  SetPlan plan_;
+  std::optional<GradScaler> scaler_;  // where losses are scaled
+  std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<Microbatches> microbatches_;
   MicrobatchResult mine_;         // of the last pass
   Verdict last_;                  // on it, of all ranks
-  at::Tensor used_;               // [views] how many ranks have a gradient of each, where some has not
   Sum sum_;                       // of the step
   at::Tensor grad_scale_;         // for the update, which so takes no memory
   std::vector<at::Tensor> kept_;  // for the weights while they are elsewhere; empty until they first are
   int64_t copies_bytes_ = 0;
-  int64_t charged_bytes_ = 0;  // to the meter, for buckets that are not its own
 };
 
 }  // namespace tutti

@@ -7,16 +7,9 @@
 namespace tutti {
 namespace {
 
-constexpr int kTellEvery = 32;  // few enough that what is told never fills Compute's mailbox
 constexpr Nanoseconds kLookAgain = std::chrono::milliseconds(10);
 
 }  // namespace
-
-LogWriter::LogWriter(std::shared_ptr<LoggerDestination> destination, ActorId compute, Log& log)
-    : destination_(std::move(destination)),
-      name_("logger " + destination_->name()),
-      compute_(compute),
-      log_(log) {}
 
 Nanoseconds LogWriter::time_to_finish(const LoggerDestination& destination) try {
   return std::clamp(destination.finishes_within(), Nanoseconds(0), kMostToFinish);
@@ -27,12 +20,13 @@ Nanoseconds LogWriter::time_to_finish(const LoggerDestination& destination) try 
 void LogWriter::receive(Context& context, Envelope& envelope) {
   Message& message = envelope.message;
   if (const auto* logged = message.get_if<Logged>()) {
-    take(context, *logged);
+    take(*logged);
+    if (envelope.slot) context.reply(envelope, LogsTaken{});
   } else if (const auto* from = message.get_if<LogFrom>()) {
     attempt([&] { destination_->open(from->start); });
-  } else if (message.get_if<WriteMetrics>()) {
+  } else if (message.get_if<SyncLog>()) {
     attempt([&] { destination_->flush(/*sync=*/true); });
-    context.reply(envelope, MetricsWritten{});
+    context.reply(envelope, LogSynced{});
   } else if (message.get_if<Stop>()) {
     finish(context);
     context.stop();
@@ -51,7 +45,7 @@ std::optional<TimePoint> LogWriter::idle(Context& context) {
   return context.now() + kLookAgain;
 }
 
-void LogWriter::take(Context& context, const Logged& logged) {
+void LogWriter::take(const Logged& logged) {
   int64_t untold = records_in(*logged.entries);
   attempt([&] {
     for (const LogEntry& entry : *logged.entries) {
@@ -60,8 +54,6 @@ void LogWriter::take(Context& context, const Logged& logged) {
     }
   });
   lost_ += untold;
-  if (++untold_ < kTellEvery) return;
-  context.send(compute_, LogsTaken{std::exchange(untold_, 0)});
 }
 
 void LogWriter::finish(Context& context) {

@@ -17,7 +17,9 @@ class LogWriter final : public Actor {
  public:
   static constexpr Nanoseconds kMostToFinish = std::chrono::seconds(10);
 
-  LogWriter(std::shared_ptr<LoggerDestination> destination, ActorId compute, Log& log);
+  // `name`: how warnings call it, "logger CsvLogger".
+  LogWriter(std::string name, std::shared_ptr<LoggerDestination> destination, Log& log)
+      : name_(std::move(name)), destination_(std::move(destination)), log_(log) {}
 
   // What a destination has for its end: as long as it says, within reason, since other ranks wait.
   static Nanoseconds time_to_finish(const LoggerDestination& destination);
@@ -26,17 +28,15 @@ class LogWriter final : public Actor {
   std::optional<TimePoint> idle(Context& context) override;
 
  private:
-  void take(Context& context, const Logged& logged);
+  void take(const Logged& logged);
   void finish(Context& context);
   void attempt(const std::function<void()>& work);
 
-  std::shared_ptr<LoggerDestination> destination_;
   std::string name_;
-  ActorId compute_;
+  std::shared_ptr<LoggerDestination> destination_;
   Log& log_;
   bool failed_ = false;
   int64_t lost_ = 0;  // records, since it failed
-  int untold_ = 0;    // Logged that Compute does not know to be taken
 };
 
 }  // namespace tutti

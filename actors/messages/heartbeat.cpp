@@ -13,7 +13,7 @@ constexpr int kLookBack = 1024;  // Sync may have had a packet of every other ra
 
 bool Heartbeat::unhurried() const {
   return what == kPrepares || what == kDone || what == kWritesText || what == kPredicts ||
-         what == kWaitsForDisk || what == kWaitsForReports;
+         what == kWaitsForDisk || what == kWaitsForLogs;
 }
 
 std::string Heartbeat::text() const {

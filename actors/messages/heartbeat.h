@@ -13,7 +13,7 @@ inline constexpr const char* kDone = "done";
 inline constexpr const char* kWritesText = "writes a sample of text";
 inline constexpr const char* kPredicts = "predicts";
 inline constexpr const char* kWaitsForDisk = "waits for its last checkpoint";
-inline constexpr const char* kWaitsForReports = "waits for metrics.jsonl";
+inline constexpr const char* kWaitsForLogs = "waits for a log";
 
 // And by State::still_at_work, after which it has as long as after anything else.
 inline constexpr const char* kListens = "a listener is at work";

@@ -14,7 +14,7 @@
 #include "io/checkpoint/checkpoint.h"
 #include "tensors/digests.h"
 #include "tensors/tree.h"
-#include "training/loggers/log_entry.h"
+#include "training/loggers/logger_destination.h"
 
 // Every message that passes between the actors of a rank. "asked" means that the sender waits for the reply
 // named beside it. Reserved messages (credits, reports to the Supervisor) never block their sender.
@@ -23,12 +23,10 @@
 //   Loader       -- BatchReady --> Compute -- Credit --> Loader
 //   Compute      -- AllocateBuckets, ReduceBucket, FinishStep, SumDoubles --> Sync -- replies --> Compute
 //   Compute      -- ReserveCopies, Snapshot --> Checkpointer -- CopiesReserved, SnapshotCopied --> Compute
-//   Compute      -- StepDone, EvalDone, MetricsLogged, TextSample, ReportsSent --> Reporter
-//   Reporter     -- ReportsTaken --> Compute
 //   Compute      -- LogFrom, Logged --> LogWriter -- LogsTaken --> Compute
 //   Compute      -- TrainingDone --> Supervisor
 //   Checkpointer -- Durable --> Supervisor -- Concluded --> Checkpointer
-//   Supervisor   -- WriteMetrics --> Reporter, LogWriter -- MetricsWritten --> Supervisor
+//   Supervisor   -- SyncLog --> LogWriter -- LogSynced --> Supervisor
 //   Supervisor   -- Agree, SendControl --> Sync -- Agreed, Heard, ControlReceived --> Supervisor
 //   (of this rank and, through Sync, of others)
 namespace tutti {
@@ -232,80 +230,34 @@ struct Concluded {
   static constexpr bool kReserved = true;
 };
 
-// ---- reports
+// ---- logs
 
-struct StepDone {
-  static constexpr const char* kName = "StepDone";
-  int64_t step = 0;
-  int64_t epoch = 0;
-  float loss = 0;
-  double lr = 0;
-  double step_ms = 0;
-  double samples = 0;  // all ranks together
-  double samples_per_s = 0;
-  int grad_accum = 1;
-  double memory_peak_mb = 0;                            // of the largest rank
-  double progress = 0;                                  // of max_duration, in [0, 1]
-  std::vector<std::pair<std::string, double>> metrics;  // "metrics/train/MulticlassAccuracy"
-};
-struct EvalDone {
-  static constexpr const char* kName = "EvalDone";
-  int64_t step = 0;
-  int64_t epoch = 0;
-  std::vector<std::pair<std::string, double>> metrics;  // "metrics/eval/MulticlassAccuracy"
-};
-// What algorithms and callbacks logged since the last step's end.
-struct MetricsLogged {
-  static constexpr const char* kName = "MetricsLogged";
-  int64_t step = 0;
-  int64_t epoch = 0;
-  std::vector<std::pair<std::string, double>> metrics;
-};
-// To Reporter, before the first step: lines of metrics.jsonl after `step` are of steps that are done again.
-struct ReportFrom {
-  static constexpr const char* kName = "ReportFrom";
-  int64_t step = 0;
-  std::string checkpoint;  // resumed from, or ""
-  bool own = false;        // it is this run's
-};
-// Asked -> ReportsTaken, after so many reports that the Reporter's mailbox might fill (ReportOutlet).
-struct ReportsSent {
-  static constexpr const char* kName = "ReportsSent";
-};
-struct ReportsTaken {
-  static constexpr const char* kName = "ReportsTaken";
-};
-// Asked -> MetricsWritten: what was reported or logged so far is on the disk, or cannot be written. A
-// checkpoint is published after the lines of its steps, so that one that resumes from it finds them, unless
-// that takes too long (DurableLogs).
-struct WriteMetrics {
-  static constexpr const char* kName = "WriteMetrics";
-};
-struct MetricsWritten {
-  static constexpr const char* kName = "MetricsWritten";
-};
 // To a LogWriter, before all else.
 struct LogFrom {
   static constexpr const char* kName = "LogFrom";
   LogStart start;
 };
-// What was logged up to here, in its order. No more than LogOutlets::kMostUnderway are under way to a
-// LogWriter.
+// What was logged up to here, in its order. Every so many are asked -> LogsTaken, so that no more are under
+// way to a LogWriter than its mailbox holds (LogQueues).
 struct Logged {
   static constexpr const char* kName = "Logged";
   LogEntries entries;
 };
-// To Compute: so many of its Logged are dealt with.
 struct LogsTaken {
   static constexpr const char* kName = "LogsTaken";
-  static constexpr bool kReserved = true;
-  int count = 0;
 };
-// A language model's text at the end of the run.
-struct TextSample {
-  static constexpr const char* kName = "TextSample";
-  std::string text;
+// Asked -> LogSynced: what was logged so far is on the disk, or cannot be written. A checkpoint is published
+// after the records of its steps, so that a run which resumes from it finds them, unless that takes too long
+// (DurableLogs).
+struct SyncLog {
+  static constexpr const char* kName = "SyncLog";
 };
+struct LogSynced {
+  static constexpr const char* kName = "LogSynced";
+};
+
+// ---- the end
+
 struct TrainingDone {
   static constexpr const char* kName = "TrainingDone";
   static constexpr bool kReserved = true;
@@ -313,6 +265,7 @@ struct TrainingDone {
   bool checkpoint_follows = false;  // the last one is on its way
   std::string failure;              // why it cannot go on, which all ranks know alike; "" = it is done
   int64_t checkpoints = 0;          // with a failure: of this start, the last of which may be on its way
+  bool alone = false;               // with a failure: this rank alone knows
 };
 
 }  // namespace tutti

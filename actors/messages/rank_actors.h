@@ -7,24 +7,20 @@
 
 namespace tutti {
 
-// A log for whose records a checkpoint waits, but not for long: metrics.jsonl, and the destinations that are
-// durable (LoggerDestination).
-struct DurableLog {
-  static constexpr Nanoseconds kWaitAtMost = std::chrono::seconds(1);
-
+// The writer of a log destination (LoggerDestination), and what others know of it.
+struct LogActor {
   ActorId writer;
-  std::string name;  // "logger CsvLogger"
-  Nanoseconds wait_at_most = kWaitAtMost;
+  std::string name;                  // "metrics.jsonl", "logger CsvLogger"
+  Nanoseconds full_queue_timeout{};  // how long training waits for room
+  Nanoseconds sync_timeout{};        // how long a checkpoint waits for its records; 0: it does not
+  bool numbers_only = false;
 };
 
 // The actors of a rank, by the ids that messages to them carry.
 struct RankActors {
-  ActorId loader, compute, sync, checkpointer, supervisor, reporter;
+  ActorId loader, compute, sync, checkpointer, supervisor;
   std::vector<ActorId> eval_loaders;  // one for each evaluator
-  bool has_reporter = false;
-  std::vector<ActorId> log_writers;
-  std::vector<std::string> log_names;    // theirs: "logger CsvLogger"
-  std::vector<DurableLog> durable_logs;  // the Reporter, and those of them for which a checkpoint waits
+  std::vector<LogActor> logs;         // rank 0 has metrics.jsonl first
 };
 
 }  // namespace tutti

@@ -10,10 +10,10 @@
 namespace tutti {
 namespace {
 
-constexpr std::array kFields = {
-    &Verdict::out_of_memory,  &Verdict::non_finite, &Verdict::overflow, &Verdict::gave_up, &Verdict::stop,
-    &Verdict::checkpoint_now, &Verdict::samples,    &Verdict::tokens,   &Verdict::flops,   &Verdict::loss_sum,
-    &Verdict::loss_weight,    &Verdict::unused,     &Verdict::seconds};
+constexpr std::array kFields = {&Verdict::out_of_memory, &Verdict::non_finite, &Verdict::overflow,
+                                &Verdict::stop,          &Verdict::samples,    &Verdict::tokens,
+                                &Verdict::flops,         &Verdict::loss_sum,   &Verdict::loss_weight,
+                                &Verdict::unused,        &Verdict::seconds};
 
 }  // namespace
 

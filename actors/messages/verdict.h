@@ -12,9 +12,7 @@ struct Verdict {
   double out_of_memory = 0;   // the step is void and done again
   double non_finite = 0;      // the loss is not: the step is skipped
   double overflow = 0;        // the reduced gradients are not: skipped too; of several ranks Sync says so
-  double gave_up = 0;         // the run: the step is void, and not done again
   double stop = 0;            // after this step, checkpoint and end
-  double checkpoint_now = 0;  // after this step
   double samples = 0;         // of the global batch
   double tokens = 0;
   double flops = 0;                 // 0 = the model does not say

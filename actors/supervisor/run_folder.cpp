@@ -3,7 +3,7 @@
 #include "io/journal/recorded_run.h"
 #include "job/run_paths.h"
 #include "runtime/error.h"
-#include "runtime/plain_path.h"
+#include "runtime/text.h"
 
 namespace tutti {
 namespace {

@@ -25,7 +25,7 @@ Supervisor::Supervisor(Options options, const RankActors& cast, Disk& disk, Log&
       outcome_(outcome),
       folder_(disk, options_.run_dir, options_.shelf.folder),
       shelf_(disk, log, options_.shelf),
-      logs_(cast.durable_logs, log, recorder) {}
+      logs_(cast.logs, log, recorder) {}
 
 void Supervisor::start(Context& context) {
   const bool first = options_.rank == 0;
@@ -135,6 +135,7 @@ void Supervisor::receive(Context& context, Envelope& envelope) {
   } else if (auto* done = message.get_if<TrainingDone>()) {
     outcome_.stopped = done->stopped;
     trained_ = true;
+    if (done->alone) fail_all(context, done->failure);
     if (!done->failure.empty())
       failed(context, *done);
     else if (!done->checkpoint_follows)
@@ -188,10 +189,8 @@ void Supervisor::conclude(Context& context, const std::string& name) {
   ++concluded_;
   if (!failure_.empty() && concluded_ == last_to_see_) end_badly(context);
   if (!whole.parts.begin()->second.last) return;
-  const int exit_code = error.empty() ? 0 : 3;
-  for (int r = 1; r < options_.world; ++r)
-    context.send(cast_.sync, SendControl{r, ControlText({"finish", std::to_string(exit_code)}).text()});
-  finish(context, exit_code);
+  told_to_finish_ = error.empty() ? 0 : 3;
+  finish_as_told(context);
 }
 
 std::string Supervisor::publish(const std::string& name, Unpublished& whole) {
@@ -214,8 +213,7 @@ void Supervisor::stop_requested(Context& context) {
       return;
     }
   }
-  for (int r = 0; r < options_.world && !stop_requested_; ++r)
-    if (r != options_.rank) context.send(cast_.sync, SendControl{r, ControlText({kStopVerb}).text()});
+  if (!stop_requested_) tell_all(context, ControlText({kStopVerb}).text());
   prepare_to_stop(context);
 }
 
@@ -318,12 +316,24 @@ void Supervisor::failed(Context& context, const TrainingDone& done) {
   if (options_.rank == 0 && concluded_ == last_to_see_) end_badly(context);
 }
 
-// Rank 0 may be through while a sum that it took part in has not come to this rank's Compute yet, which Sync
-// must not be stopped before.
+// Once this rank's Compute is done: a sum that it takes part in, or rank 0's sample of text, may still be on
+// its way.
 void Supervisor::finish_as_told(Context& context) {
   if (!told_to_finish_ || !trained_) return;
   if (!failure_.empty()) throw OperatingError(failure_);
+  if (options_.rank == 0) tell_all(context, ControlText({"finish", std::to_string(*told_to_finish_)}).text());
   finish(context, *told_to_finish_);
+}
+
+void Supervisor::tell_all(Context& context, const std::string& news) {
+  for (int r = 0; r < options_.world; ++r)
+    if (r != options_.rank) context.send(cast_.sync, SendControl{r, news});
+}
+
+void Supervisor::fail_all(Context& context, const std::string& why) {
+  const std::string reason = "rank " + std::to_string(options_.rank) + ": " + why;
+  tell_others(context, options_.rank, ControlText({"abort", reason}).text());
+  throw OperatingError(reason);
 }
 
 void Supervisor::end_badly(Context& context) {
@@ -336,8 +346,7 @@ void Supervisor::finish(Context& context, int exit_code) {
   outcome_.exit_code = exit_code;
   context.send(cast_.loader, Stop{});
   for (const ActorId loader : cast_.eval_loaders) context.send(loader, Stop{});
-  if (cast_.has_reporter) context.send(cast_.reporter, Stop{});
-  for (const ActorId log : cast_.log_writers) context.send(log, Stop{});
+  for (const auto& log : cast_.logs) context.send(log.writer, Stop{});
   context.send(cast_.compute, Stop{});
   context.send(cast_.checkpointer, Stop{});
   context.send(cast_.sync, Stop{});

@@ -82,7 +82,9 @@ class Supervisor final : public Actor {
   void mention(Context& context, int rank);
   void fail(Context& context, int rank, const std::string& why);
   void tell_others(Context& context, int except, const std::string& news);
+  void tell_all(Context& context, const std::string& news);
   void failed(Context& context, const TrainingDone& done);
+  [[noreturn]] void fail_all(Context& context, const std::string& why);
   void end_badly(Context& context);
   void finish(Context& context, int exit_code);
   void finish_as_told(Context& context);
@@ -107,7 +109,7 @@ class Supervisor final : public Actor {
   std::map<std::string, Unpublished> unpublished_;
   int64_t concluded_ = 0;              // checkpoints of this start
   bool trained_ = false;               // Compute is done
-  std::optional<int> told_to_finish_;  // by rank 0: the exit code
+  std::optional<int> told_to_finish_;  // the exit code, once the last checkpoint is concluded
   std::string failure_;                // why training cannot go on, or ""
   int64_t last_to_see_ = 0;            // as many a failed run's end waits for
   bool stop_requested_ = false;

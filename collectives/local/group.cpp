@@ -7,7 +7,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "collectives/flat_tensor.h"
+#include "collectives/group.h"
 #include "collectives/header_log.h"
 #include "collectives/ordered_sum.h"
 #include "runtime/error.h"

@@ -6,7 +6,6 @@
 #include <mutex>
 #include <vector>
 
-#include "collectives/collective_job.h"
 #include "collectives/group.h"
 
 namespace tutti {

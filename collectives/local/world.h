@@ -5,7 +5,7 @@
 #include <mutex>
 #include <vector>
 
-#include "collectives/group_factory.h"
+#include "collectives/group.h"
 #include "collectives/local/group.h"
 
 namespace tutti {

@@ -5,9 +5,10 @@
 
 #include <algorithm>
 
-#include "collectives/flat_tensor.h"
+#include "collectives/group.h"
+#include "collectives/local/group.h"
 #include "collectives/mpi/copy_operation.h"
-#include "collectives/mpi/inline_operation.h"
+#include "collectives/mpi/operation.h"
 #include "collectives/mpi/reduce_operation.h"
 #include "runtime/error.h"
 
@@ -140,6 +141,11 @@ void MpiGroup::look_for_lost_peer() const {
   const auto lost = world_.lost_peer();
   if (!lost || std::find(ranks_.begin(), ranks_.end(), *lost) == ranks_.end()) return;
   throw LostRankError(*lost, under_way_.front().operation->header());
+}
+
+std::unique_ptr<Group> MpiGroupFactory::make(const std::vector<int>& ranks) {
+  if (ranks.size() == 1) return LocalFabric::make(ranks)->group(0);
+  return std::make_unique<MpiGroup>(world_, clock_, ranks, reduction_);
 }
 
 }  // namespace tutti

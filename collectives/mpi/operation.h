@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "collectives/collective_job.h"
+#include "collectives/group.h"
 #include "collectives/mpi/seat.h"
 
 namespace tutti {
@@ -80,6 +80,20 @@ class SlotOperation : public Operation {
   int64_t whole_bytes_ = 0;
   std::byte* whole_ = nullptr;
   std::byte* part_ = nullptr;
+};
+
+// A small collective among ranks of one host: each puts its data into its slot, and every rank makes its
+// result from all slots by itself, so that there is one wait instead of two.
+class InlineOperation final : public SlotOperation {
+ public:
+  using SlotOperation::SlotOperation;
+  bool advance() override;
+
+ private:
+  void prepare(ControlSlot& slot) override;
+  void take_result();
+  void sum(int64_t first, int64_t count, std::byte* out);
+  void gather();
 };
 
 }  // namespace tutti

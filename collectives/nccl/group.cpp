@@ -10,7 +10,7 @@
 #include <map>
 #include <utility>
 
-#include "collectives/flat_tensor.h"
+#include "collectives/group.h"
 #include "collectives/nccl/header_check.h"
 
 namespace tutti {

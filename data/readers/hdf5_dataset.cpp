@@ -10,7 +10,7 @@
 #include "io/hdf5/hdf5.h"
 #include "io/mapped_file.h"
 #include "runtime/error.h"
-#include "runtime/xxh3.h"
+#include "runtime/hashes.h"
 
 namespace tutti {
 namespace {

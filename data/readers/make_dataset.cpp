@@ -1,10 +1,14 @@
 #include "data/readers/make_dataset.h"
 
+#include <algorithm>
 #include <functional>
+#include <sstream>
 
 #include "data/readers/hdf5_dataset.h"
 #include "data/readers/synthetic_dataset.h"
 #include "data/readers/token_dataset.h"
+#include "recipe/placeholders.h"
+#include "runtime/random.h"
 
 namespace tutti {
 namespace {
@@ -63,6 +67,48 @@ DatasetPtr make_synthetic(const Setting& section, uint64_t seed) {
   return std::make_shared<const SyntheticDataset>(options);
 }
 
+const std::vector<std::string> kPlaceholders = {"rank", "host"};
+
+struct Facts {
+  int64_t samples = 0;
+  int64_t classes = 0;
+  uint64_t digest = 0;
+  uint64_t layout = 0;
+};
+
+uint64_t layout_of(const SampleSpec& spec) {
+  std::string text;
+  for (const auto& [array, shape] : spec.shapes) text += array + ' ' + spec.describe(array) + '\n';
+  return Draw(0, text).bits();
+}
+
+Facts parsed(const std::string& text) {
+  Facts facts;
+  std::istringstream(text) >> facts.samples >> facts.classes >> facts.digest >> facts.layout;
+  return facts;
+}
+
+const Setting& key_of_data(const Setting& section) {
+  return section.has("path") ? section.at("path") : section.at("sampling");
+}
+
+void require_same_layout(const Setting& section, const std::vector<Facts>& ranks) {
+  for (std::size_t r = 1; r < ranks.size(); ++r)
+    if (ranks[r].layout != ranks[0].layout)
+      key_of_data(section).fail("the samples of rank " + std::to_string(r) +
+                                " have other arrays or shapes than those of rank 0");
+}
+
+void require_even(const Setting& section, const std::vector<Facts>& ranks) {
+  const auto differs = [&](const Facts& one) { return one.samples != ranks[0].samples; };
+  if (section.at("on_uneven").text() == "shortest" || std::none_of(ranks.begin(), ranks.end(), differs))
+    return;
+  std::string counts;
+  for (const Facts& one : ranks) counts += (counts.empty() ? "" : ", ") + std::to_string(one.samples);
+  key_of_data(section).fail("the ranks have " + counts +
+                            " samples; on_uneven = \"shortest\" makes an epoch as long as the shortest");
+}
+
 }  // namespace
 
 DatasetPtr make_dataset(const Setting& section, uint64_t seed) {
@@ -74,6 +120,65 @@ DatasetPtr make_dataset(const Setting& section, uint64_t seed) {
   if (kind == "program")
     section.at("kind").fail("the program that reads the recipe brings no data for " + section.path);
   section.at("kind").fail("expected hdf5, bytes, tokens or synthetic");
+}
+
+const DatasetPtr& OwnData::of(int rank, const DatasetPtr& shared) const {
+  const auto r = static_cast<std::size_t>(rank);
+  return empty() || !of_rank[r] ? shared : of_rank[r];
+}
+
+int64_t OwnData::samples_of_all(int world, const DatasetPtr& shared) const {
+  return empty() ? shared->size() : samples * world;
+}
+
+SampleSpec OwnData::spec(const DatasetPtr& shared) const {
+  SampleSpec spec = shared->spec();
+  if (!empty()) spec.classes = classes;
+  return spec;
+}
+
+bool has_own_data(const Setting& section) {
+  const bool is_own = section.at("sampling").text() == "own";
+  if (!section.has("path")) return is_own;
+  const Setting& path = section.at("path");
+  if (is_own) require_placeholders(path, kPlaceholders);
+  for (const auto& name : kPlaceholders)
+    if (!is_own && path.text().find('{' + name + '}') != std::string::npos)
+      path.fail('{' + name + "} stands for a file of each rank's own; that is " +
+                section.at("sampling").path + " = \"own\"");
+  return is_own;
+}
+
+DatasetPtr make_own_dataset(const Setting& section, uint64_t seed, const DataPlace& place) {
+  Setting own = section;
+  if (own.has("path")) {
+    auto& path = std::get<std::string>(own.find("path")->value);
+    put_in(path, "{rank}", std::to_string(place.rank));
+    put_in(path, "{host}", place.host);
+  }
+  return make_dataset(own, seed + static_cast<uint64_t>(place.rank));
+}
+
+std::string facts_text(const Dataset& dataset) {
+  std::ostringstream out;
+  const SampleSpec spec = dataset.spec();
+  out << dataset.size() << ' ' << spec.classes << ' ' << dataset.digest() << ' ' << layout_of(spec);
+  return out.str();
+}
+
+void settle(OwnData& data, const Setting& section, const std::vector<std::string>& facts) {
+  std::vector<Facts> ranks;
+  for (const std::string& text : facts) ranks.push_back(parsed(text));
+  require_same_layout(section, ranks);
+  require_even(section, ranks);
+  data.samples = ranks[0].samples;
+  Draw all(ranks.size(), "own data");
+  for (const Facts& one : ranks) {
+    data.samples = std::min(data.samples, one.samples);
+    data.classes = std::max(data.classes, one.classes);
+    all = all.at(one.digest);
+  }
+  data.digest = all.bits();
 }
 
 }  // namespace tutti

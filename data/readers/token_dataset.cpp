@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "runtime/error.h"
-#include "runtime/xxh3.h"
+#include "runtime/hashes.h"
 
 namespace tutti {
 namespace {

@@ -1,11 +1,11 @@
 // A training loop of one's own around tutti's State and Engine: algorithms and callbacks take part in it as
 // they do in tutti's. One rank, made-up data.
 #include <ATen/ATen.h>
-#include <data/synthetic_dataset.h>
-#include <models/mlp.h>
-#include <training/engine.h>
-#include <training/sgd.h>
-#include <training/state.h>
+#include <tutti/data/readers/synthetic_dataset.h>
+#include <tutti/models/zoo/mlp.h>
+#include <tutti/training/engine/engine.h>
+#include <tutti/training/optimizers/sgd.h>
+#include <tutti/training/state.h>
 
 #include <cstdio>
 #include <numeric>

@@ -1,8 +1,8 @@
 // A model, algorithms, a callback and a logger for recipes to name: examples/cpp/plugin.toml does.
-#include <actors/plugin.h>
-#include <models/layers/layer_norm.h>
-#include <models/mlp.h>
-#include <training/state.h>
+#include <tutti/job/plugin.h>
+#include <tutti/models/layers/norm.h>
+#include <tutti/models/zoo/mlp.h>
+#include <tutti/training/state.h>
 
 #include <cstdio>
 

@@ -1,11 +1,11 @@
 // A training with a model, data and a callback of one's own: train_digits [RECIPE [DATA]]
 #include <ATen/ATen.h>
-#include <actors/trainer.h>
-#include <data/tensor_dataset.h>
-#include <io/hdf5.h>
-#include <models/classifier.h>
-#include <models/layers/linear.h>
-#include <training/state.h>
+#include <tutti/commands/trainer.h>
+#include <tutti/data/readers/synthetic_dataset.h>
+#include <tutti/io/hdf5/hdf5.h>
+#include <tutti/models/layers/linear.h>
+#include <tutti/models/model.h>
+#include <tutti/training/state.h>
 
 #include <cstdio>
 
@@ -31,7 +31,7 @@ DatasetPtr digits(const Hdf5File& file, const std::string& group) {
   return std::make_shared<TensorDataset>(TensorTree::Children{{"input", input}, {"target", target}}, 10);
 }
 
-int main(int argc, char** argv) {
+int train(int argc, char** argv) {
   const Hdf5File file(argc > 2 ? argv[2] : "examples/data/digits.h5");
   Trainer trainer(
       {.recipe = argc > 1 ? argv[1] : "examples/cpp/train_digits.toml",
@@ -39,4 +39,8 @@ int main(int argc, char** argv) {
        .data = {{"train", digits(file, "train")}, {"eval", digits(file, "test")}},
        .listeners = [](int) { return Engine::Options{.callbacks = {std::make_shared<Printer>()}}; }});
   return trainer.fit();
+}
+
+int main(int argc, char** argv) {
+  return run_program([=] { return train(argc, argv); });
 }

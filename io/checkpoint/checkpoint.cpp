@@ -3,10 +3,11 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "io/formats/dtypes.h"
 #include "runtime/error.h"
-#include "runtime/xxh3.h"
+#include "runtime/hashes.h"
 
 namespace tutti {
 namespace {
@@ -43,18 +44,32 @@ std::string parent_of(const std::string& folder) {
 
 std::string last_name(const std::string& folder) { return folder.substr(folder.find_last_of('/') + 1); }
 
-std::vector<Hdf5VirtualArray> whole_arrays(const CheckpointManifest& manifest) {
+at::Tensor read_scalar(const Disk& disk, const std::string& path, const CheckpointPiece& piece) {
+  at::Tensor scalar = at::empty({}, piece.dtype);
+  const auto bytes = disk.read_range(path, piece.at, scalar.nbytes());
+  std::memcpy(scalar.mutable_data_ptr(), bytes.data(), bytes.size());
+  return scalar;
+}
+
+// Shows all that the ranks' files in `folder` hold; parameters by their own names at the root, too.
+Hdf5View view_of(const Disk& disk, const std::string& folder, const CheckpointManifest& manifest) {
   std::map<std::string, Hdf5VirtualArray> arrays;
+  Hdf5View view;
   for (const RankFile& file : manifest.files) {
     for (const CheckpointPiece& piece : file.pieces) {
+      if (piece.name.starts_with(kModelPrefix))
+        view.links.emplace(piece.name.substr(kModelPrefix.size()), piece.name);
+      if (piece.shape.empty()) {
+        view.scalars.push_back(hdf5_array(piece.name, read_scalar(disk, folder + "/" + file.file, piece)));
+        continue;
+      }
       auto& array = arrays.try_emplace(piece.name, Hdf5VirtualArray{piece.name, piece.shape, piece.dtype, {}})
                         .first->second;
       array.sources.push_back({file.file, piece.offset, piece.extent});
     }
   }
-  std::vector<Hdf5VirtualArray> list;
-  for (auto& [name, array] : arrays) list.push_back(std::move(array));
-  return list;
+  for (auto& [name, array] : arrays) view.arrays.push_back(std::move(array));
+  return view;
 }
 
 void remove_unnamed(Disk& disk, const std::string& folder, const CheckpointManifest& manifest) {
@@ -85,21 +100,9 @@ std::string name_of_replaced(const std::string& name, const CheckpointNames& nam
   return names.fits(whole) ? whole : "";
 }
 
-// Parameters by their own names at the root.
-Hdf5Links parameter_links(const std::vector<Hdf5VirtualArray>& arrays) {
-  Hdf5Links links;
-  for (const Hdf5VirtualArray& array : arrays) {
-    if (array.path.starts_with(kModelPrefix))
-      links.emplace(array.path.substr(kModelPrefix.size()), array.path);
-  }
-  return links;
-}
-
 RankFile write_viewer(Disk& disk, const std::string& folder, const CheckpointManifest& manifest,
                       Hdf5Layout* last) {
-  const auto arrays = whole_arrays(manifest);
-  const auto written =
-      write_virtual_hdf5(disk, folder + "/" + kViewer, arrays, parameter_links(arrays), last);
+  const auto written = write_hdf5_view(disk, folder + "/" + kViewer, view_of(disk, folder, manifest), last);
   return {kViewer, written.bytes, written.hash, {}};
 }
 

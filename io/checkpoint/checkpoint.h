@@ -18,16 +18,17 @@ namespace tutti {
 
 // A checkpoint is a folder:
 //   rank-0.h5, rank-1.h5, ...  each rank's pieces: contiguous datasets, named by tensor
-//   checkpoint.h5              virtual datasets that show whole tensors; for h5py and viewers only
-//   manifest.json              names, sizes and hashes of the files above, every tensor and piece, and the
-//   state. Written
+//   checkpoint.h5              virtual datasets that show whole tensors, and scalars; for h5py and viewers
+//   only manifest.json              names, sizes and hashes of the files above, every tensor and piece, and
+//   the state. Written
 //                              last, synced and renamed into place: it is the commit point
 // beside it a link, `latest`, moves to it once the manifest is durable.
 
 inline constexpr const char* kLatest = "latest";
 inline constexpr std::string_view kModelPrefix = "model/";  // of the names of parameters and buffers
+inline constexpr std::string_view kOptimizersPrefix = "optimizers/";  // of the optimizer's tensors
 
-// Rows of one tensor that a rank saves. `name` is "model/<parameter>", "optimizer/<parameter>/<state>", ...
+// Rows of one tensor that a rank saves. `name` is "model/<parameter>", "optimizers/<parameter>/<state>", ...
 struct CheckpointPiece {
   std::string name;
   Shape shape;   // of the whole tensor

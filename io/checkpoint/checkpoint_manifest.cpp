@@ -1,10 +1,10 @@
 #include <charconv>
-#include <nlohmann/json.hpp>
 
 #include "io/checkpoint/checkpoint.h"
 #include "io/formats/dtypes.h"
+#include "io/formats/json_text.h"
 #include "runtime/error.h"
-#include "runtime/xxh3.h"
+#include "runtime/hashes.h"
 
 namespace tutti {
 namespace {
@@ -38,9 +38,15 @@ Json to_json(const CheckpointPiece& piece) {
           {"offset", piece.offset}, {"extent", piece.extent},           {"at", piece.at}};
 }
 
+// Checkpoints of before call the optimizer's tensors otherwise.
+std::string name_today(const std::string& name) {
+  constexpr std::string_view kBefore = "optimizer/";
+  return name.starts_with(kBefore) ? std::string(kOptimizersPrefix) + name.substr(kBefore.size()) : name;
+}
+
 CheckpointPiece piece_from(const Json& json) {
   CheckpointPiece piece;
-  piece.name = json.at("name");
+  piece.name = name_today(json.at("name"));
   const auto dtype = dtype_of_name(json.at("dtype"));
   if (!dtype) throw OperatingError(piece.name + ": unknown dtype " + json.at("dtype").dump());
   piece.dtype = *dtype;
@@ -79,14 +85,14 @@ std::string CheckpointManifest::to_json() const {
   for (const RankFile& file : files) lines.push_back(tutti::to_json(file));
   const Json manifest = {{"format", kFormat},
                          {"files", std::move(lines)},
-                         {"state", state.empty() ? Json() : Json::parse(state)}};
+                         {"state", state.empty() ? Json() : parse_json<Json>(state)}};
   const std::string body = manifest.dump();
   std::string text(kBeforeHash);
   return text.append(hash_of(body)).append(kBeforeBody).append(body).append(kBehindBody);
 }
 
 CheckpointManifest CheckpointManifest::from_json(const std::string& text) try {
-  const Json json = Json::parse(text);
+  const Json json = parse_json<Json>(text);
   const Json& body = json.at("manifest");
   const std::string_view as_written = std::string_view(text).substr(std::min(kBodyAt, text.size()));
   const auto& hash = json.at("hash");

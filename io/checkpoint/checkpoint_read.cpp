@@ -8,7 +8,7 @@
 #include "io/checkpoint/checkpoint.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
-#include "runtime/xxh3.h"
+#include "runtime/hashes.h"
 
 namespace tutti {
 namespace {
@@ -60,30 +60,42 @@ void read_file(const Disk& disk, const std::string& path, const RankFile& file,
   }
 }
 
-void check_piece(const std::string& path, const RankFile& file, const CheckpointPiece& piece) {
+// Whether a tensor of this shape, whose sizes are not negative, takes at most so many bytes.
+bool takes_at_most(uint64_t bytes, const Shape& shape, at::ScalarType dtype) {
+  uint64_t taken = c10::elementSize(dtype);
+  for (const int64_t size : shape)
+    if (size != 0 && __builtin_mul_overflow(taken, static_cast<uint64_t>(size), &taken)) return false;
+  return taken <= bytes || std::ranges::count(shape, 0) > 0;
+}
+
+void check_piece(const std::string& path, const RankFile& file, const CheckpointPiece& piece,
+                 uint64_t bytes_of_all) {
   bool inside = piece.offset.size() == piece.shape.size() && piece.extent.size() == piece.shape.size();
   for (size_t i = 0; inside && i < piece.shape.size(); ++i) {
-    inside =
-        piece.offset[i] >= 0 && piece.extent[i] >= 0 && piece.offset[i] + piece.extent[i] <= piece.shape[i];
+    inside = piece.offset[i] >= 0 && piece.extent[i] >= 0 && piece.extent[i] <= piece.shape[i] &&
+             piece.offset[i] <= piece.shape[i] - piece.extent[i];
   }
-  const uint64_t bytes =
-      inside ? static_cast<uint64_t>(c10::multiply_integers(piece.extent)) * c10::elementSize(piece.dtype)
-             : 0;
-  if (!inside || piece.at + bytes > file.bytes) {
-    throw OperatingError(path + ": " + piece.name + " lies outside of its tensor or of the file");
-  }
+  inside = inside && piece.at <= file.bytes &&
+           takes_at_most(file.bytes - piece.at, piece.extent, piece.dtype);
+  if (inside && !takes_at_most(bytes_of_all, piece.shape, piece.dtype))
+    throw OperatingError(path + ": " + piece.name + ": its pieces hold less than the whole tensor");
+  if (!inside) throw OperatingError(path + ": " + piece.name + " lies outside of its tensor or of the file");
 }
 
 // Puts whole tensors together.
 class Assembly {
  public:
+  explicit Assembly(const std::vector<RankFile>& files) {
+    for (const RankFile& file : files) bytes_ += file.bytes;
+  }
+
   void add(const Disk& disk, const std::string& folder, const RankFile& file) {
     const std::string path = folder + "/" + file.file;
     std::vector<Destination> parts;
     std::vector<std::pair<at::Tensor, at::Tensor>>
         copies;  // of pieces whose rows are not whole: (place, values)
     for (const CheckpointPiece& piece : file.pieces) {
-      check_piece(path, file, piece);
+      check_piece(path, file, piece, bytes_);
       const at::Tensor place = place_of(path, piece);
       const at::Tensor values = place.is_contiguous() ? place : at::empty(piece.extent, piece.dtype);
       if (!values.is_same(place)) copies.emplace_back(place, values);
@@ -120,6 +132,7 @@ class Assembly {
     return place;
   }
 
+  uint64_t bytes_ = 0;  // of all files
   std::map<std::string, at::Tensor> tensors_;
   std::map<std::string, int64_t> filled_;
 };
@@ -190,7 +203,7 @@ CheckpointManifest read_manifest(const Disk& disk, const std::string& folder) {
 
 Checkpoint read_checkpoint(const Disk& disk, const std::string& folder) {
   CheckpointManifest manifest = read_manifest(disk, folder);
-  Assembly assembly;
+  Assembly assembly(manifest.files);
   for (const RankFile& file : manifest.files) assembly.add(disk, folder, file);
   return {folder, std::move(manifest.state), assembly.finish(folder)};
 }

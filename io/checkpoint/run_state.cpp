@@ -1,7 +1,6 @@
 #include "io/checkpoint/run_state.h"
 
-#include <nlohmann/json.hpp>
-
+#include "io/formats/json_text.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -9,7 +8,7 @@ namespace tutti {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(AccumulationState, count, since, unit, patience, trying)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GradScalerState, scale, growth_tracker, usual_weight)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PlateauState, multiplier, best, has_best, bad, cooldown)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(StepRest, at, labels, event, left)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ResumePoint, at, labels)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(LastStep, loss, flops, lr, iteration, epoch, sample, token,
                                                 seconds)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TasksState, done, after, until)
@@ -24,7 +23,7 @@ std::string RunState::to_json() const { return nlohmann::json(*this).dump(1); }
 
 RunState RunState::from_json(const std::string& text) {
   try {
-    auto state = nlohmann::json::parse(text);
+    auto state = parse_json(text);
     if (!state.contains("iteration")) {
       state["iteration"] = 0;
       state["epoch_in_iteration"] = state.at("epoch");

@@ -38,16 +38,13 @@ struct GradScalerState {
   friend bool operator==(const GradScalerState&, const GradScalerState&) = default;
 };
 
-// What of a step's end is still to be done: an evaluation that a request to stop did not wait for, or an
-// event that memory did not suffice for.
-struct StepRest {
-  std::string at;                   // "batch_end", "epoch_end", "iteration_end": what has come; "" = all
+// Where the run continues: at an evaluation that was cut short, or in front of the next step.
+struct ResumePoint {
+  std::string at;                   // the event before it: "batch_end", "epoch_end", "fit_end"; "" = none
   std::vector<std::string> labels;  // of the evaluators that are due
-  std::string event;              // from which on algorithms have not all acted, or ""; those before it have
-  std::vector<std::string> left;  // "algorithms/EMA": those that have not acted at it
 
-  bool any() const { return !at.empty() || !event.empty(); }
-  friend bool operator==(const StepRest&, const StepRest&) = default;
+  bool any() const { return !at.empty(); }
+  friend bool operator==(const ResumePoint&, const ResumePoint&) = default;
 };
 
 // The last step, for whoever hears of its end in the run that goes on: what it came to, and the totals before
@@ -84,7 +81,7 @@ struct RunState {
   int64_t epoch = 0;  // of the next batch
   int64_t batch_in_epoch = 0;
   LastStep last_step;
-  StepRest rest;
+  ResumePoint rest;
   TasksState tasks;
   std::string max_duration;  // where it was changed after FIT_START, else ""
   int64_t sample = 0;        // samples and tokens trained on

@@ -7,16 +7,11 @@
 namespace tutti {
 namespace {
 
-constexpr std::string_view kState = "state/";
-constexpr std::string_view kOptimizer = "optimizer/";
-
-std::string public_name(const std::string& name) {
-  return name.starts_with(kOptimizer) ? "optimizers/" + name.substr(kOptimizer.size()) : name;
-}
+constexpr std::string_view kState = "state/";  // Composer's
 
 bool fits(const std::string& pattern, const std::string& name) {
   const std::size_t skipped = pattern.starts_with(kState) ? kState.size() : 0;
-  std::string part = public_name(name);
+  std::string part = name;
   for (;;) {
     if (fnmatch(pattern.c_str() + skipped, part.c_str(), 0) == 0) return true;
     const std::size_t slash = part.rfind('/');

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "io/formats/crc32.h"
+#include "runtime/hashes.h"
 
 namespace tutti {
 namespace {

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
-#include <nlohmann/json.hpp>
 
+#include "io/formats/json_text.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -36,7 +36,7 @@ struct Writer {
 };
 
 nlohmann::json object_of(const std::string& line) {
-  auto object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  auto object = parse_json(line, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) throw UserError("expected a JSON object, found '" + line + "'");
   return object;
 }
@@ -68,14 +68,14 @@ std::string json_line(const JsonFields& fields) {
 }
 
 int64_t json_integer(const std::string& line, const std::string& key, int64_t fallback) {
-  const auto object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const auto object = parse_json(line, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object() || !object.contains(key) || !object[key].is_number_integer()) return fallback;
   return object[key].get<int64_t>();
 }
 
 std::string json_without(const std::string& line,
                          const std::function<bool(const std::string& key)>& left_out) {
-  const auto object = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const auto object = parse_json<nlohmann::ordered_json>(line, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) return line;
   auto rest = nlohmann::ordered_json::object();
   for (const auto& [key, value] : object.items())

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "io/formats/crc32.h"
 #include "runtime/error.h"
+#include "runtime/hashes.h"
 
 namespace tutti {
 namespace {

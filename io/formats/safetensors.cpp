@@ -4,10 +4,10 @@
 
 #include <bit>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "io/formats/dtypes.h"
+#include "io/formats/json_text.h"
 #include "io/mapped_file.h"
 #include "runtime/error.h"
 #include "tensors/param_view.h"
@@ -52,7 +52,7 @@ Json parse_header(const MappedFile& file, uint64_t length) {
     return true;
   };
   try {
-    Json header = Json::parse(text, text + length, refuse_twice);
+    Json header = parse_json<Json>({text, length}, refuse_twice);
     if (!header.is_object()) fail(file.path(), kLengthBytes, "the header is not a JSON object");
     return header;
   } catch (const Json::parse_error& error) {

@@ -8,8 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/clock.h"
 #include "runtime/disk.h"
-#include "runtime/time_point.h"
 
 namespace tutti {
 

@@ -12,7 +12,7 @@
 #include "io/hdf5/hdf5_handle.h"
 #include "io/hdf5/hdf5_memory.h"
 #include "runtime/error.h"
-#include "runtime/xxh3.h"
+#include "runtime/hashes.h"
 
 namespace tutti {
 namespace {
@@ -146,23 +146,21 @@ std::string declared(const std::vector<Hdf5Array>& arrays) {
   return all;
 }
 
-std::string declared(const std::vector<Hdf5VirtualArray>& arrays, const Hdf5Links& links) {
-  std::string all;
-  for (const Hdf5VirtualArray& array : arrays) {
+std::string declared(const Hdf5View& view) {
+  std::string all = declared(view.scalars) + ";";
+  for (const Hdf5VirtualArray& array : view.arrays) {
     all += declared(array.path) + declared(array.dtype) + declared(array.shape);
     for (const auto& one : array.sources)
       all += declared(one.file) + declared(one.offset) + declared(one.extent);
     all += ";";
   }
-  for (const auto& [from, to] : links) all += declared(from) + declared(to);
+  for (const auto& [from, to] : view.links) all += declared(from) + declared(to);
   return all;
 }
 
-// Makes the file's own bytes in `memory`, with room for the data, and returns where the data of each array
-// goes.
-std::vector<uint64_t> lay_out(Hdf5Memory& memory, const std::vector<Hdf5Array>& arrays) {
-  const Hdf5Session session;
-  const Hdf5Handle file = create_file(memory), list = creation_list();
+// Makes room for the arrays' data, and returns where that of each goes.
+std::vector<uint64_t> lay_out(hid_t file, const std::vector<Hdf5Array>& arrays) {
+  const Hdf5Handle list = creation_list();
   hdf5_check(H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY) >= 0, "H5Pset_alloc_time");
   hdf5_check(H5Pset_fill_time(list, H5D_FILL_TIME_NEVER) >= 0, "H5Pset_fill_time");
   std::vector<uint64_t> offsets;
@@ -218,14 +216,6 @@ void create_virtual(hid_t file, const Hdf5VirtualArray& array) {
   create_dataset(file, array.path, array.dtype, array.shape, list);
 }
 
-void create_external_link(hid_t file, const Hdf5VirtualArray& array) {
-  const std::string target = "/" + array.path;
-  const Hdf5Handle groups = intermediate_groups();
-  hdf5_check(H5Lcreate_external(array.sources.at(0).file.c_str(), target.c_str(), file, array.path.c_str(),
-                                groups, H5P_DEFAULT) >= 0,
-             array.path.c_str());
-}
-
 void create_soft_link(hid_t file, const std::string& path, const std::string& target) {
   const Hdf5Handle groups = intermediate_groups();
   if (H5Lexists(file, path.c_str(), H5P_DEFAULT) > 0) return;  // a parameter called like a group
@@ -233,36 +223,28 @@ void create_soft_link(hid_t file, const std::string& path, const std::string& ta
              path.c_str());
 }
 
-void lay_out_virtual(Hdf5Memory& memory, const std::vector<Hdf5VirtualArray>& arrays,
-                     const Hdf5Links& links) {
-  const Hdf5Session session;
-  const Hdf5Handle file = create_file(memory);
-  for (const Hdf5VirtualArray& array : arrays) {
-    array.shape.empty() ? create_external_link(file, array) : create_virtual(file, array);
-  }
-  for (const auto& [path, target] : links) create_soft_link(file, path, target);
+std::vector<uint64_t> lay_out(hid_t file, const Hdf5View& view) {
+  std::vector<uint64_t> offsets = lay_out(file, view.scalars);
+  for (const Hdf5VirtualArray& array : view.arrays) create_virtual(file, array);
+  for (const auto& [path, target] : view.links) create_soft_link(file, path, target);
+  return offsets;
 }
 
-template <class Make>
-Hdf5Layout laid_out(std::string declared, Hdf5Layout* last, const Make& make) {
+// The file's own bytes, with room for the data.
+template <class Content>
+Hdf5Layout laid_out(const Content& content, Hdf5Layout* last) {
+  std::string declared = tutti::declared(content);
   if (last && last->memory && last->declared == declared) return *last;
   const auto memory = std::make_shared<Hdf5Memory>();
-  std::vector<uint64_t> offsets = make(*memory);
+  const Hdf5Session session;
+  std::vector<uint64_t> offsets = lay_out(create_file(*memory), content);
   Hdf5Layout layout{std::move(declared), memory, std::move(offsets)};
   if (last) *last = layout;
   return layout;
 }
 
-}  // namespace
-
-Hdf5Array hdf5_array(std::string path, const at::Tensor& tensor, Hdf5Attributes attributes) {
-  return {std::move(path), tensor.sizes().vec(), tensor.scalar_type(), tensor, std::move(attributes)};
-}
-
-Hdf5Written write_hdf5(Disk& disk, const std::string& path, const std::vector<Hdf5Array>& arrays,
-                       Hdf5Layout* last) {
-  const Hdf5Layout layout =
-      laid_out(declared(arrays), last, [&](Hdf5Memory& memory) { return lay_out(memory, arrays); });
+Hdf5Written write_laid_out(Disk& disk, const std::string& path, const Hdf5Layout& layout,
+                           const std::vector<Hdf5Array>& arrays) {
   Hdf5Written written{0, 0, layout.offsets};
   std::vector<size_t> order(arrays.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -280,17 +262,19 @@ Hdf5Written write_hdf5(Disk& disk, const std::string& path, const std::vector<Hd
   return written;
 }
 
-Hdf5Written write_virtual_hdf5(Disk& disk, const std::string& path,
-                               const std::vector<Hdf5VirtualArray>& arrays, const Hdf5Links& links,
-                               Hdf5Layout* last) {
-  const Hdf5Layout layout = laid_out(declared(arrays, links), last, [&](Hdf5Memory& memory) {
-    lay_out_virtual(memory, arrays, links);
-    return std::vector<uint64_t>();
-  });
-  HashingFile file(disk, path);
-  append_own_bytes(*layout.memory, layout.memory->bytes(), file);
-  const uint64_t bytes = file.bytes();
-  return {bytes, file.finish(), {}};
+}  // namespace
+
+Hdf5Array hdf5_array(std::string path, const at::Tensor& tensor, Hdf5Attributes attributes) {
+  return {std::move(path), tensor.sizes().vec(), tensor.scalar_type(), tensor, std::move(attributes)};
+}
+
+Hdf5Written write_hdf5(Disk& disk, const std::string& path, const std::vector<Hdf5Array>& arrays,
+                       Hdf5Layout* last) {
+  return write_laid_out(disk, path, laid_out(arrays, last), arrays);
+}
+
+Hdf5Written write_hdf5_view(Disk& disk, const std::string& path, const Hdf5View& view, Hdf5Layout* last) {
+  return write_laid_out(disk, path, laid_out(view, last), view.scalars);
 }
 
 }  // namespace tutti

@@ -48,7 +48,8 @@ struct Hdf5Layout {
 Hdf5Written write_hdf5(Disk& disk, const std::string& path, const std::vector<Hdf5Array>& arrays,
                        Hdf5Layout* last = nullptr);
 
-// A dataset without data of its own, which shows pieces of datasets in other files of the same folder.
+// A dataset without data of its own, which shows pieces of datasets in other files of the same folder. It has
+// at least one dimension.
 struct Hdf5VirtualArray {
   struct Source {
     std::string file;  // "rank-0.h5"
@@ -62,10 +63,14 @@ struct Hdf5VirtualArray {
 };
 using Hdf5Links = std::map<std::string, std::string>;  // path of a soft link -> path that it stands for
 
-// Rows that no source has, or whose file is missing, read as NaN, or as 0 where there is no NaN. A scalar is
-// an external link.
-Hdf5Written write_virtual_hdf5(Disk& disk, const std::string& path,
-                               const std::vector<Hdf5VirtualArray>& arrays, const Hdf5Links& links,
-                               Hdf5Layout* last = nullptr);
+// A file of virtual arrays, and of scalars, which libhdf5 cannot show from other files. Rows that no source
+// has, or whose file is missing, read as NaN, or as 0 where there is no NaN.
+struct Hdf5View {
+  std::vector<Hdf5VirtualArray> arrays;
+  std::vector<Hdf5Array> scalars;
+  Hdf5Links links;
+};
+Hdf5Written write_hdf5_view(Disk& disk, const std::string& path, const Hdf5View& view,
+                            Hdf5Layout* last = nullptr);
 
 }  // namespace tutti

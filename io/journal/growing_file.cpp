@@ -1,20 +1,16 @@
 #include "io/journal/growing_file.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 namespace tutti {
 namespace {
-
-uint64_t page_bytes() {
-  static const uint64_t bytes = ::sysconf(_SC_PAGESIZE);
-  return bytes;
-}
 
 // Growing past `ulimit -f` is a SIGXFSZ, which ends the process.
 bool beyond_file_limit(uint64_t bytes) {
@@ -31,29 +27,50 @@ GrowingFile::GrowingFile(const std::string& path) {
 }
 
 GrowingFile::~GrowingFile() {
-  if (window_ != nullptr) ::munmap(window_, window_end_ - window_begin_);
   if (descriptor_ < 0) return;
-  if (::ftruncate(descriptor_, static_cast<off_t>(size_)) != 0) error_ = errno;  // then zeros stay at its end
+  if (!cut_short() && ::ftruncate(descriptor_, static_cast<off_t>(size_)) != 0)
+    error_ = errno;  // then zeros stay at its end
   ::close(descriptor_);
 }
 
+bool GrowingFile::append(std::span<const uint8_t> bytes, uint64_t spare) {
+  if (size_ + bytes.size() + spare > reserved_ && !extend(bytes.size() + spare)) return false;
+  for (size_t done = 0; done < bytes.size();) {
+    const auto rest = bytes.subspan(done);
+    const ssize_t wrote = ::pwrite(descriptor_, rest.data(), rest.size(), static_cast<off_t>(size_ + done));
+    if (wrote < 0 && errno != EINTR) return abandon(errno);
+    if (wrote > 0) done += static_cast<size_t>(wrote);
+  }
+  size_ += bytes.size();
+  return true;
+}
+
+// Nothing is written any more.
+bool GrowingFile::abandon(int error) {
+  error_ = error;
+  reserved_ = 0;
+  return false;
+}
+
+std::string GrowingFile::trouble() {
+  if (cut_short()) return "it was cut short while the run wrote it";
+  return error_ == 0 ? "" : std::strerror(error_);
+}
+
+bool GrowingFile::cut_short() {
+  struct stat status {};
+  if (!cut_short_ && reserved_ > 0 && ::fstat(descriptor_, &status) == 0)
+    cut_short_ = static_cast<uint64_t>(status.st_size) < reserved_;
+  if (cut_short_) reserved_ = 0;
+  return cut_short_;
+}
+
 bool GrowingFile::extend(uint64_t bytes) {
-  if (error_ != 0) return false;
-  const uint64_t begin = size_ / page_bytes() * page_bytes();
-  const uint64_t pages = (std::max(bytes, kStretchBytes) + page_bytes() - 1) / page_bytes() + 1;
-  const uint64_t end = begin + pages * page_bytes();
+  if (error_ != 0 || cut_short()) return false;
+  const uint64_t end = size_ + std::max(bytes, kStretchBytes);
   error_ = reserve(end);
   if (error_ != 0) return false;
-  void* fresh = ::mmap(nullptr, end - begin, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_,
-                       static_cast<off_t>(begin));
-  if (fresh == MAP_FAILED) {
-    error_ = errno;
-    return false;
-  }
-  if (window_ != nullptr) ::munmap(window_, window_end_ - window_begin_);
-  window_ = static_cast<uint8_t*>(fresh);
-  window_begin_ = begin;
-  window_end_ = end;
+  reserved_ = end;
   return true;
 }
 
@@ -61,11 +78,11 @@ int GrowingFile::reserve(uint64_t end) {
   if (beyond_file_limit(end)) return EFBIG;
   int error = EINTR;
   while (error == EINTR) {
-    error = ::posix_fallocate(descriptor_, static_cast<off_t>(window_end_),
-                              static_cast<off_t>(end - window_end_));
+    error =
+        ::posix_fallocate(descriptor_, static_cast<off_t>(reserved_), static_cast<off_t>(end - reserved_));
   }
   // What it got before it failed would be missed elsewhere.
-  if (error != 0 && ::ftruncate(descriptor_, static_cast<off_t>(window_end_)) != 0) return errno;
+  if (error != 0 && ::ftruncate(descriptor_, static_cast<off_t>(reserved_)) != 0) return errno;
   return error;
 }
 

@@ -11,6 +11,7 @@
 
 // What a rank writes down while it trains; docs/journal.md describes the bytes. Texts that are views are
 // names: they live as long as the cursor that gave them.
+
 namespace tutti {
 
 // What was needed to start the run, as one JSON text; the first record of every journal.
@@ -62,5 +63,12 @@ struct JournalIncomplete {
 
 using JournalRecord = std::variant<JournalHead, JournalDelivery, JournalEvent, JournalDigest, JournalParts,
                                    JournalAnswer, JournalEnd, JournalIncomplete>;
+
+// What a rank's Sync records of a control packet to or from another rank's Supervisor: before it sends it,
+// and when it has come. The detail is the other rank. Heartbeats are not recorded. Packets carry no number:
+// those of one rank to another stay in order (runtime/transport.h), so in the two journals of a start the
+// n-th that was received is the n-th that was sent.
+inline constexpr std::string_view kControlSent = "control sent";
+inline constexpr std::string_view kControlReceived = "control received";
 
 }  // namespace tutti

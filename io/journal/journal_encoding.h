@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/time_point.h"
+#include "runtime/clock.h"
 
 // The bytes of a journal, for its writer and its reader: docs/journal.md.
 namespace tutti {

@@ -43,7 +43,7 @@ std::optional<Outline> outline_of(Bytes bytes) {
   return std::nullopt;
 }
 
-// The beginning of a journal that was cut, or whose first byte, which is written last, is not there yet.
+// The beginning of a journal that was cut, or in which nothing is written yet.
 bool may_become_journal(Bytes bytes) {
   const auto preamble = journal_preamble();
   const bool cut = bytes.size() < preamble.size() && std::equal(bytes.begin(), bytes.end(), preamble.begin());

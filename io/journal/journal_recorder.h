@@ -3,7 +3,7 @@
 #include <string>
 
 #include "io/journal/journal_writer.h"
-#include "io/journal/recorded_job.h"
+#include "io/journal/recorded_run.h"
 #include "runtime/recorder.h"
 
 namespace tutti {

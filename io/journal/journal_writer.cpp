@@ -1,7 +1,5 @@
 #include "io/journal/journal_writer.h"
 
-#include <atomic>
-#include <cstring>
 #include <mutex>
 #include <utility>
 
@@ -21,7 +19,7 @@ constexpr uint64_t kSpareBytes = 256;
 class JournalWriter::Tape {
  public:
   explicit Tape(const std::string& path) : path_(path), file_(path) {
-    write(journal_preamble(), kSpareBytes);
+    file_.append(journal_preamble(), kSpareBytes);
   }
 
   std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex_); }
@@ -34,43 +32,27 @@ class JournalWriter::Tape {
   uint32_t number_of(std::string_view name);
   int64_t ticks_since_last(TimePoint time);
 
-  std::string incomplete() const {
-    return file_.error() == 0 ? "" : path_ + ": " + std::strerror(file_.error());
+  std::string incomplete() {
+    const std::string trouble = file_.trouble();
+    return trouble.empty() ? "" : path_ + ": " + trouble;
   }
   uint64_t bytes() const { return file_.size(); }
 
  private:
-  bool write(std::span<const uint8_t> bytes, uint64_t spare);
-  void append_incomplete();
-
   std::string path_;
   mutable std::mutex mutex_;
   GrowingFile file_;
   RecordEncoder encoder_;
   JournalNames names_;
   int64_t last_ticks_ = 0;
-  bool ended_ = false;
+  bool ended_ = false;  // nothing follows
 };
 
-// The first byte goes last: while it is 0, neither the reader of a live journal nor that of a killed run's
-// takes the bytes behind it for a record.
-bool JournalWriter::Tape::write(std::span<const uint8_t> bytes, uint64_t spare) {
-  uint8_t* const to = file_.room(bytes.size() + spare);
-  if (to == nullptr) return false;
-  std::memcpy(to + 1, bytes.data() + 1, bytes.size() - 1);
-  std::atomic_ref(*to).store(bytes[0], std::memory_order_release);
-  file_.advance(bytes.size());
-  return true;
-}
-
 void JournalWriter::Tape::append() {
-  if (file_.error() != 0 || ended_) return;
-  if (!write(encoder_.finish(file_.size()), kSpareBytes)) append_incomplete();
-}
-
-void JournalWriter::Tape::append_incomplete() {
-  begin(JournalKind::kIncomplete).text(std::strerror(file_.error()));
-  write(encoder_.finish(file_.size()), 0);
+  if (ended_ || file_.append(encoder_.finish(file_.size()), kSpareBytes)) return;
+  begin(JournalKind::kIncomplete).text(file_.trouble());
+  file_.append(encoder_.finish(file_.size()), 0);
+  end();
 }
 
 uint32_t JournalWriter::Tape::number_of(std::string_view name) {

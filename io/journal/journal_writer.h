@@ -16,8 +16,9 @@ namespace tutti {
 // method has returned survives the process, however it ends; a power failure may take the last half minute.
 // Thread-safe.
 //
-// A disk that is full or fails ends the journal, not the run: incomplete() says so, a record too where it
-// can, and from then on all methods do nothing. Texts have at most 16 MiB a record.
+// A disk that is full or fails ends the journal, not the run, and so does somebody who cuts the file short:
+// incomplete() says so, a record too where it can, and from then on all methods do nothing. Texts have at
+// most 16 MiB a record.
 class JournalWriter {
  public:
   // Replaces what is at `path`.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "io/formats/json_text.h"
 #include "io/journal/journal_reader.h"
 #include "runtime/disk.h"
 #include "runtime/error.h"
@@ -28,6 +29,19 @@ bool came_to_train(const std::string& path) try {
 }
 
 }  // namespace
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RecordedJob, recipe, run_dir, resume, nonce, level, world,
+                                                rank, host, build, cpu, data_digest, unix_ms, own_listeners)
+
+std::string RecordedJob::to_json() const { return nlohmann::json(*this).dump(); }
+
+RecordedJob RecordedJob::from_json(const std::string& text) {
+  try {
+    return parse_json(text).get<RecordedJob>();
+  } catch (const nlohmann::json::exception& error) {
+    throw OperatingError(std::string("the head of the journal cannot be read: ") + error.what());
+  }
+}
 
 std::string journals_folder(const std::string& run_dir) { return run_dir + "/journal"; }
 

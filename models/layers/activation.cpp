@@ -1,5 +1,6 @@
 #include "models/layers/activation.h"
 
+#include <ATen/ops/dropout.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/leaky_relu.h>
 #include <ATen/ops/relu.h>
@@ -32,6 +33,11 @@ std::shared_ptr<Layer> make_activation(const std::string& name) {
   if (name == "gelu") return std::make_shared<GELU>();
   if (name == "tanh") return std::make_shared<Tanh>();
   return nullptr;
+}
+
+TensorTree Dropout::forward(const TensorTree& input) {
+  if (p_ == 0.0 || !context().training) return input;
+  return at::dropout(input.tensor(), p_, true);
 }
 
 }  // namespace tutti

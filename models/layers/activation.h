@@ -68,4 +68,17 @@ class Identity final : public Layer {
 // By the name that recipes use: "relu", "gelu", "tanh". Null for any other.
 std::shared_ptr<Layer> make_activation(const std::string& name);
 
+// Zeroes values with probability p in training and scales the rest by 1 / (1 - p); draws from the default
+// generator.
+class Dropout final : public Layer {
+ public:
+  explicit Dropout(double p) : p_(p) {}
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "Dropout"; }
+  double p() const { return p_; }
+
+ private:
+  double p_;
+};
+
 }  // namespace tutti

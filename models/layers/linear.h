@@ -4,6 +4,18 @@
 
 namespace tutti {
 
+// Initial values; each draws from the generator it is given, as torch.nn.init does.
+Init constant_init(double value);
+Init normal_init(double standard_deviation);
+Init uniform_init(double bound);  // in [-bound, bound)
+
+// torch.nn.init.kaiming_uniform_ with a = sqrt(5) for a tensor with `fan_in` inputs an output, which is what
+// nn.Linear and nn.Conv2d start from; their biases too.
+Init kaiming_uniform_init(int64_t fan_in);
+
+// torch.nn.init.kaiming_normal_(mode="fan_out", nonlinearity="relu"): torchvision's convolutions.
+Init kaiming_normal_init(int64_t fan_out);
+
 // y = x W^T + b over the last dimension, W [out, in]; torch.nn.Linear, with its initial values.
 class Linear final : public Layer {
  public:
@@ -27,6 +39,43 @@ class Conv1D final : public Layer {
  private:
   Parameter& weight_;
   Parameter& bias_;
+};
+
+// Square kernels; torch.nn.Conv2d's arguments.
+struct Conv2dOptions {
+  int64_t in_channels = 0;
+  int64_t out_channels = 0;
+  int64_t kernel_size = 1;
+  int64_t stride = 1;
+  int64_t padding = 0;
+  int64_t groups = 1;
+  bool bias = false;
+};
+
+// Convolves [N, in, H, W] with W [out, in / groups, k, k]. The weight starts as torchvision's ResNets do
+// (normal, fan_out), the bias as nn.Conv2d.
+class Conv2d final : public Layer {
+ public:
+  explicit Conv2d(const Conv2dOptions& options);
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "Conv2d"; }
+  const Conv2dOptions& options() const { return options_; }
+
+ private:
+  Conv2dOptions options_;
+  Parameter& weight_;
+  Parameter* bias_;
+};
+
+// Rows of a table [rows, features] by integer index; initially normal.
+class Embedding final : public Layer {
+ public:
+  Embedding(int64_t rows, int64_t features, double standard_deviation = 0.02);
+  TensorTree forward(const TensorTree& indices) override;
+  const char* kind() const override { return "Embedding"; }
+
+ private:
+  Parameter& weight_;
 };
 
 }  // namespace tutti

@@ -4,6 +4,13 @@
 
 namespace tutti {
 
+// All dimensions but the first become one: [N, ...] to [N, values].
+class Flatten final : public Layer {
+ public:
+  TensorTree forward(const TensorTree& input) override { return input.tensor().flatten(1); }
+  const char* kind() const override { return "Flatten"; }
+};
+
 // The mean of every channel: [N, C, H, W] to [N, C, 1, 1].
 class AdaptiveAvgPool2d final : public Layer {
  public:

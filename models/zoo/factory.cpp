@@ -1,14 +1,61 @@
 #include "models/zoo/factory.h"
 
+#include <algorithm>
+#include <string>
+
 #include "models/zoo/gpt.h"
 #include "models/zoo/mlp.h"
 #include "models/zoo/resnet_cifar.h"
-#include "models/zoo/sample_check.h"
-#include "models/zoo/sequential_net.h"
 #include "tensors/torch_error.h"
 
 namespace tutti {
 namespace {
+
+const Shape& shape_of(const Setting& section, const SampleSpec& samples, const std::string& array) {
+  const auto found = samples.shapes.find(array);
+  if (found == samples.shapes.end())
+    section.at("kind").fail("the data has no array '" + array + "', which this model reads");
+  return found->second;
+}
+
+[[noreturn]] void refuse(const Setting& section, const SampleSpec& samples, const std::string& array,
+                         const std::string& expected) {
+  section.at("kind").fail("expected '" + array + "' as " + expected + "; the data's is " +
+                          samples.describe(array) + " a sample");
+}
+
+bool is_of(const SampleSpec& samples, const std::string& array, at::ScalarType dtype) {
+  const auto found = samples.dtypes.find(array);
+  return found == samples.dtypes.end() || found->second == dtype;
+}
+
+// What the samples must be for the model that [model] names; where they are not, a UserError names the model,
+// the array, what it is and what was expected.
+
+// "input": float32, one value a sample at least. Gives its shape.
+const Shape& value_input(const Setting& section, const SampleSpec& samples) {
+  const Shape& shape = shape_of(section, samples, "input");
+  if (!is_of(samples, "input", at::kFloat)) refuse(section, samples, "input", "float32");
+  const bool hollow = std::any_of(shape.begin(), shape.end(), [](int64_t size) { return size < 1; });
+  if (shape.empty() || hollow) refuse(section, samples, "input", "an array with a value in it");
+  return shape;
+}
+
+// "input": a sequence of int64 tokens, and "target" another of the same length. Gives the length.
+int64_t token_sequence(const Setting& section, const SampleSpec& samples) {
+  const Shape& shape = shape_of(section, samples, "input");
+  if (shape.size() != 1 || shape[0] < 1 || !is_of(samples, "input", at::kLong))
+    refuse(section, samples, "input", "a sequence of int64 tokens");
+  if (shape_of(section, samples, "target") != shape || !is_of(samples, "target", at::kLong))
+    refuse(section, samples, "target", "int64 tokens " + shape_text(shape) + ", one for each of 'input'");
+  return shape[0];
+}
+
+// "target": an int64 class index a sample.
+void require_class_target(const Setting& section, const SampleSpec& samples) {
+  if (!shape_of(section, samples, "target").empty() || !is_of(samples, "target", at::kLong))
+    refuse(section, samples, "target", "a class index (an integer) a sample");
+}
 
 int64_t positive(const Setting& key) {
   if (key.integer() < 1) key.fail("expected an integer >= 1");

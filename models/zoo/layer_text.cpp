@@ -7,12 +7,8 @@
 #include <vector>
 
 #include "models/layers/activation.h"
-#include "models/layers/batch_norm2d.h"
-#include "models/layers/conv2d.h"
-#include "models/layers/dropout.h"
-#include "models/layers/flatten.h"
-#include "models/layers/layer_norm.h"
 #include "models/layers/linear.h"
+#include "models/layers/norm.h"
 #include "models/layers/pool.h"
 #include "recipe/catalog.h"
 #include "runtime/error.h"

@@ -1,10 +1,38 @@
 #include "models/zoo/mlp.h"
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros.h>
+
 #include "models/layers/activation.h"
 #include "models/layers/linear.h"
+#include "models/zoo/layer_text.h"
 #include "runtime/error.h"
+#include "tensors/torch_error.h"
 
 namespace tutti {
+namespace {
+
+std::string layer_place(std::size_t index) { return "layer " + std::to_string(index) + ": "; }
+
+std::shared_ptr<Layer> layer_at(std::size_t index, const std::string& text) try {
+  return make_layer(text);
+} catch (const UserError& error) {
+  throw UserError(layer_place(index) + error.what());
+}
+
+// Layers of images take one without its batch, too, and give no batch then.
+at::Tensor passed(const Slot& slot, std::size_t index, const at::Tensor& x) try {
+  const std::string kind = slot.layer().kind();
+  if ((kind == "Conv2d" || kind == "MaxPool2d") && x.dim() != 4)
+    throw UserError("expected [channels, height, width]");
+  return slot(x);
+} catch (const std::exception& error) {
+  throw UserError(layer_place(index) + slot.layer().kind() + " does not take " +
+                  shape_text(x.sizes().slice(1)) + " a sample: " + one_line(error));
+}
+
+}  // namespace
 
 Mlp::Mlp(const MlpOptions& options) {
   const auto append = [this](std::shared_ptr<Layer> layer) {
@@ -25,6 +53,32 @@ TensorTree Mlp::forward(const Batch& batch) {
   if (x.dim() != 2) x = x.flatten(1);
   for (const auto& slot : slots()) x = (*slot)(x);
   return x;
+}
+
+SequentialNet::SequentialNet(const std::vector<std::string>& layers) {
+  for (std::size_t i = 0; i < layers.size(); ++i) add_slot(std::to_string(i), layer_at(i, layers[i]));
+}
+
+TensorTree SequentialNet::forward(const Batch& batch) {
+  TensorTree x = batch["input"];
+  for (const auto& slot : slots()) x = (*slot)(x);
+  return x;
+}
+
+Shape SequentialNet::scores_of(const std::vector<std::string>& layers, const Shape& sample) {
+  const at::NoGradGuard no_grad;
+  const ForwardContext evaluation{.training = false, .statistics = nullptr};
+  SequentialNet net(layers);
+  if (parameters(net).empty()) throw UserError("there is nothing to train: no layer has parameters");
+  const auto on_cpu = [](at::Tensor& tensor) { tensor = at::empty_like(tensor, at::kCPU); };
+  for (const auto& one : parameters(net)) on_cpu(one.parameter->tensor);
+  for (const auto& one : buffers(net)) on_cpu(one.buffer->tensor);
+  set_context(net, &evaluation);
+  Shape sizes{1};
+  sizes.insert(sizes.end(), sample.begin(), sample.end());
+  at::Tensor x = at::zeros(sizes);
+  for (std::size_t i = 0; i < layers.size(); ++i) x = passed(*net.slots()[i], i, x);
+  return x.sizes().slice(1).vec();
 }
 
 }  // namespace tutti

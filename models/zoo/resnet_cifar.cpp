@@ -1,12 +1,10 @@
 #include "models/zoo/resnet_cifar.h"
 
 #include "models/layers/activation.h"
-#include "models/layers/basic_block.h"
-#include "models/layers/batch_norm2d.h"
-#include "models/layers/conv2d.h"
+#include "models/layers/blocks.h"
 #include "models/layers/linear.h"
+#include "models/layers/norm.h"
 #include "models/layers/pool.h"
-#include "models/layers/sequential.h"
 #include "runtime/error.h"
 
 namespace tutti {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "models/zoo/classifier.h"
+#include "models/model.h"
 
 namespace tutti {
 

@@ -37,6 +37,8 @@ void Context::reply(Envelope& envelope, Message message) {
 
 void Context::sleep(Nanoseconds duration) { scheduler_.sleep(scheduler_.cell(self_), now() + duration); }
 
+Envelope Context::receive() { return scheduler_.receive(scheduler_.cell(self_)); }
+
 void Context::stop() { scheduler_.cell(self_).stopping = true; }
 
 void Context::abort(const std::string& reason) { scheduler_.abort(*scheduler_.cell(self_).fate, reason); }

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "runtime/actor/message.h"
-#include "runtime/time_point.h"
+#include "runtime/clock.h"
 
 namespace tutti {
 
@@ -81,6 +81,10 @@ class Context {
   void reply(Envelope& envelope, Message message);
 
   void sleep(Nanoseconds duration);
+
+  // Waits for the actor's next message and takes it: for an actor whose work reads better as a loop than as
+  // handlers. Replies to asked messages are due as in Actor::receive. Throws Aborted when the run ends first.
+  Envelope receive();
 
   // The actor ends after the message in hand.
   void stop();

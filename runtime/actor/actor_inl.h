@@ -1,12 +1,29 @@
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <string>
 #include <utility>
 
-#include "runtime/actor/reply_slot.h"
+#include "runtime/actor/message.h"
 #include "runtime/error.h"
 
 namespace tutti {
+
+struct Cell;
+
+// One answer on its way to the actor that asked. The answerer writes `answer` once and then `state`.
+struct ReplySlot {
+  enum State : uint8_t { kWaiting, kAnswered, kBroken };  // broken: the asked actor stopped without answering
+
+  explicit ReplySlot(Cell& asker) : asker(asker) {}
+
+  Cell& asker;
+  Message answer;
+  std::atomic<State> state{kWaiting};
+  uint32_t asked = UINT32_MAX;  // ActorId of whom, and what, for reports
+  const char* question = "";
+};
 
 template <class Reply>
 Pending<Reply> Context::request(ActorId to, Message message) {

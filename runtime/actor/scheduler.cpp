@@ -182,14 +182,19 @@ void Scheduler::handle_messages(Cell& self) {
 
 bool Scheduler::handle_next(Cell& self, Context& context) {
   Envelope envelope;
-  if (!take(self, envelope)) return false;
-  if (self.held.count.load(std::memory_order_relaxed) > 0 && self.mailbox.half_empty()) wake_held(self);
-  deliver(self, envelope);
+  if (!take_next(self, envelope)) return false;
   if (aborted(self)) return true;
-  if (self.recorder && !envelope.message.incidental()) record_delivery(self, envelope);
   self.actor->receive(context, envelope);
   TUTTI_ASSERT(!envelope.slot || aborted(self),
                full_name(self) + " left " + envelope.message.name() + " unanswered");
+  return true;
+}
+
+bool Scheduler::take_next(Cell& self, Envelope& envelope) {
+  if (!take(self, envelope)) return false;
+  if (self.held.count.load(std::memory_order_relaxed) > 0 && self.mailbox.half_empty()) wake_held(self);
+  deliver(self, envelope);
+  if (!aborted(self) && self.recorder && !envelope.message.incidental()) record_delivery(self, envelope);
   return true;
 }
 
@@ -250,6 +255,17 @@ bool Scheduler::post(ActorId to, Message message) {
   if (!cell(to).mailbox.push(envelope)) return false;
   notify(cell(to));
   return true;
+}
+
+Envelope Scheduler::receive(Cell& self) {
+  Envelope envelope;
+  throw_if_aborted(self);
+  while (!take_next(self, envelope)) {
+    block(self, Wait::kMessage, kNever, [&] { return !self.mailbox.empty(); });
+    throw_if_aborted(self);
+  }
+  throw_if_aborted(self);
+  return envelope;
 }
 
 void Scheduler::send(Cell& self, ActorId id, Envelope envelope) {

@@ -108,11 +108,13 @@ class Scheduler {
   void run_actor(Cell& self);
   void handle_messages(Cell& self);
   bool handle_next(Cell& self, Context& context);
+  bool take_next(Cell& self, Envelope& envelope);
   void record_delivery(Cell& self, const Envelope& envelope) const;
   void abort(Fate& fate, const std::string& reason, std::exception_ptr failure = nullptr);
   void close(Cell& self);
   void drain(Cell& stopped);
 
+  Envelope receive(Cell& self);
   void send(Cell& self, ActorId to, Envelope envelope);
   void send_when_space(Cell& self, Cell& to, Envelope& envelope);
   Message await(Cell& self, ReplySlot& slot);

@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "runtime/process/done_within.h"
+#include "runtime/process/time_limit.h"
 
 namespace tutti {
 namespace {

@@ -16,7 +16,7 @@ ArmedFaults::ArmedFaults(const FaultPlan& plan, const Draw& draw, int ranks, int
     const int rank = rule.rank.value_or(static_cast<int>(own.below(ranks, 1)));
     const int64_t step = rule.step.value_or(1 + static_cast<int64_t>(own.below(steps, 2)));
     const std::string phase = rule.phase != "any" ? rule.phase : phases[own.below(phases.size(), 3)];
-    const uint64_t among = phase == "disk" ? kDiskCalls : rule.strikes_listeners() ? rule.count : 1;
+    const uint64_t among = phase == "disk" ? kDiskCalls : 1;
     const auto passes = static_cast<int64_t>(own.below(among, 4));
     armed_.push_back({&rule, rank, phase == "start" ? 0 : step, phase, passes});
   }

@@ -16,7 +16,6 @@ const std::array<std::string, 12> kPhases = {"start",      "load",       "batch"
                                              "evaluation", "durable",    "publish",     "disk"};
 const std::array<std::string, 3> kMemoryPhases = {ScarceMemory::kForward, ScarceMemory::kBackward,
                                                   ScarceMemory::kEvaluation};
-const std::array<std::string, 2> kListenerPhases = {kAlgorithmPhase, kCallbackPhase};
 
 struct NamedKind {
   const char* name;
@@ -36,7 +35,7 @@ constexpr NamedKind kKinds[] = {
     {"write_error", FaultKind::kWriteError, "Writes fail: input/output error."},
     {"lost_write", FaultKind::kLostWrite, "Writes are taken, and do not land."},
     {"out_of_memory", FaultKind::kOutOfMemory,
-     "An allocation of a rank's fails: of a forward, a backward, an evaluation or a listener."},
+     "An allocation of a rank's fails: of a forward, a backward or an evaluation."},
     {"torn_write", FaultKind::kTornWrite, "Writes are taken, and land up to the middle."},
 };
 
@@ -60,7 +59,7 @@ std::vector<Key> keys_of(FaultKind kind) {
     case FaultKind::kHang:
       return {duration("until it ends; 0: never", "0")};
     case FaultKind::kOutOfMemory:
-      return {number_of("allocations (of listeners: calls) of the phase, of which one is drawn", "20")};
+      return {number_of("allocations of the phase, of which one is drawn", "20")};
     case FaultKind::kDiskFull:
     case FaultKind::kWriteError:
     case FaultKind::kLostWrite:
@@ -74,7 +73,6 @@ std::vector<Key> keys_of(FaultKind kind) {
 std::vector<std::string> phases_and_any() {
   std::vector<std::string> names(kPhases.begin(), kPhases.end());
   names.insert(names.begin(), "any");
-  names.insert(names.end(), kListenerPhases.begin(), kListenerPhases.end());
   return names;
 }
 
@@ -105,8 +103,6 @@ Catalog fault_catalog() {
 void require_phase(const Setting& phase, const FaultRule& rule) {
   const auto drawn = fault_phases(rule.kind);
   std::vector<std::string> known(drawn.begin(), drawn.end());
-  if (rule.kind == FaultKind::kOutOfMemory)
-    known.insert(known.end(), kListenerPhases.begin(), kListenerPhases.end());
   if (rule.phase == "any" || std::find(known.begin(), known.end(), rule.phase) != known.end()) return;
   std::string names;
   for (const std::string& one : known) names += (names.empty() ? "" : ", ") + one;
@@ -150,12 +146,6 @@ void put_labels(std::vector<FaultRule>& rules) {
 bool FaultRule::strikes_disk() const {
   return kind == FaultKind::kDiskFull || kind == FaultKind::kWriteError || kind == FaultKind::kLostWrite ||
          kind == FaultKind::kTornWrite;
-}
-
-bool FaultRule::strikes_listeners() const { return phase == kAlgorithmPhase || phase == kCallbackPhase; }
-
-bool FaultPlan::strikes_listeners() const {
-  return std::ranges::any_of(rules, [](const FaultRule& rule) { return rule.strikes_listeners(); });
 }
 
 std::span<const std::string> fault_phases(FaultKind kind) {

@@ -22,7 +22,7 @@ enum class FaultKind {
   kDiskFull,     // writes fail
   kWriteError,   // writes fail
   kLostWrite,    // writes are taken and do not land
-  kOutOfMemory,  // an allocation of a rank's forward, backward, evaluation or listener fails
+  kOutOfMemory,  // an allocation of a rank's forward, backward or evaluation fails
   kTornWrite,    // writes are taken and land up to the middle
 };
 
@@ -34,30 +34,23 @@ struct FaultRule {
   double probability = 1;
   std::optional<int> rank;
   std::optional<int64_t> step;
-  std::string phase;   // "any", one of fault_phases(kind), or where memory runs out a listener's
+  std::string phase;   // "any", or one of fault_phases(kind)
   double seconds = 0;  // what a slow, delayed or hanging thing takes; 0: a hang never ends
   int64_t count = 1;  // steps, messages or writes that it happens to; the most that it is drawn from (memory)
   std::string file;   // part of the paths of writes that it happens to
 
   bool strikes_disk() const;
-  bool strikes_listeners() const;  // its phase is kAlgorithmPhase or kCallbackPhase
 };
 
 struct FaultPlan {
   std::string path;  // of the file; "" = no faults
   int starts = 3;    // that faults happen in; from then on there are none
   std::vector<FaultRule> rules;
-
-  bool strikes_listeners() const;  // some rule does
 };
 
 // Of a step: what a lone rank does not go through.
 inline constexpr const char* kReducePhase = "reduce";
 inline constexpr const char* kVerdictPhase = "verdict";
-// Of memory, and never drawn: an algorithm or a callback at an event outside of a step's attempt. A run that
-// is to have this has listeners of the simulator's own (sim/faults/scarce_listeners.h).
-inline constexpr const char* kAlgorithmPhase = "algorithm";
-inline constexpr const char* kCallbackPhase = "callback";
 
 // What ranks go through, in the order of a step: those of which "any" draws one, in which the kind can
 // strike.

@@ -25,11 +25,10 @@ bool had_no_smaller_parts(const RunFacts& facts, const StartSeen& start) {
   return false;
 }
 
-// By the plan; what listeners do outside of a step has no smaller parts at all.
-bool memory_ran_out(const RunFacts& facts, const StartSeen& start, bool of_listeners) {
+// By the plan.
+bool memory_ran_out(const RunFacts& facts, const StartSeen& start) {
   return std::ranges::any_of(facts.plan.rules, [&](const FaultRule& rule) {
-    return rule.kind == FaultKind::kOutOfMemory && rule.strikes_listeners() == of_listeners &&
-           start.happened(rule);
+    return rule.kind == FaultKind::kOutOfMemory && start.happened(rule);
   });
 }
 
@@ -64,20 +63,13 @@ bool speaks_of_memory(const std::string& reason) {
   return reason.find("ran out of memory") != std::string::npos;
 }
 
-bool speaks_of_a_listener(const std::string& reason) {
-  return speaks_of_memory(reason) && (reason.find(" in algorithm ") != std::string::npos ||
-                                      reason.find(" in a callback") != std::string::npos);
-}
-
 // Whether what happened in the start ends a rank in this way, without another that has ended so.
 bool had_to_end_so(const RunFacts& facts, const StartSeen& start, const RankEnd& end) {
   using enum FaultKind;
   if (end.killed) return false;
   if (end.reason.empty()) return end.exit_code == kNoLastCheckpoint && writes_went_wrong(start);
-  if (speaks_of_an_evaluation(end.reason)) return memory_ran_out(facts, start, /*of_listeners=*/false);
-  if (speaks_of_a_listener(end.reason)) return memory_ran_out(facts, start, /*of_listeners=*/true);
-  if (speaks_of_memory(end.reason))
-    return memory_ran_out(facts, start, /*of_listeners=*/false) && had_no_smaller_parts(facts, start);
+  if (speaks_of_an_evaluation(end.reason)) return memory_ran_out(facts, start);
+  if (speaks_of_memory(end.reason)) return memory_ran_out(facts, start) && had_no_smaller_parts(facts, start);
   const double timeout = seconds(facts.hang_timeout);
   if (speaks_of_hanging(end.reason))
     return lateness_s(facts, start, {kSlow, kDelay, kReorder, kHang}) >=
@@ -139,8 +131,6 @@ void check_ends(const RunFacts& facts, const RunSeen& run, Findings& findings) {
     if (!start.stuck.empty()) continue;  // others' to tell
     if (!start.well() && !had_to_end(facts, start))
       findings.push_back(named + " ended badly, and nothing in it had to end it: " + start.end_text());
-    if (start.well() && memory_ran_out(facts, start, /*of_listeners=*/true))
-      findings.push_back(named + " ended well, and a listener had no memory");
     if (start.well() && start.stopped() && !start.told_to_stop)
       findings.push_back(named + " stopped without being told to");
   }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/time_point.h"
+#include "runtime/clock.h"
 #include "sim/faults/armed_faults.h"
 #include "sim/invariants/known_checkpoints.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "job/job.h"
-#include "runtime/time_point.h"
+#include "runtime/clock.h"
 #include "sim/environment/sim_disk.h"
 #include "sim/faults/fault_plan.h"
 #include "sim/invariants/history.h"

@@ -37,38 +37,18 @@ bool is_outsides(const std::string& listener) {
                      [&](std::string_view name) { return listener.starts_with(name); });
 }
 
-bool is_algorithms(const std::string& name) { return name.starts_with("algorithms/"); }
-bool is_models(const std::string& name) { return name.starts_with(kModelPrefix); }
-
-// A step was begun, and void. Algorithms that know something may have acted at its beginning.
-bool may_be_ahead(const Checkpoint& checkpoint, const RunState& state) {
-  if (state.rest.event != name(Event::kAfterDataloader)) return false;
-  return std::ranges::any_of(state.listeners, [](const auto& one) { return is_algorithms(one.first); }) ||
-         std::ranges::any_of(checkpoint.tensors, [](const auto& one) { return is_algorithms(one.first); });
-}
-
-bool is_due(const StepRest& rest) {
-  const bool begun = rest.event != "" && rest.event != name(Event::kAfterDataloader);
-  return !rest.at.empty() || !rest.left.empty() || (begun && rest.event != name(Event::kFitEnd));
-}
-
 // An evaluation that a request to stop has cut at the end of a run is in no checkpoint, so only the train
 // metrics count.
 SavedBits bits_of(const Checkpoint& checkpoint, RunState state) {
   SavedBits bits{.weights = weights_digest(checkpoint.tensors)};
-  if (is_due(state.rest)) return bits;
-  const bool ahead = may_be_ahead(checkpoint, state);
+  if (state.rest.any() && state.rest.at != "fit_end") return bits;
   state.rest = {};
   state.seconds = state.iteration_seconds = state.epoch_seconds = state.last_step.seconds = 0;
   state.accumulation = {};
   state.plateau.best = 0;
   std::erase_if(state.metrics, [](const auto& one) { return !one.first.starts_with("train/"); });
   std::erase_if(state.listeners, [](const auto& one) { return is_outsides(one.first); });
-  auto tensors = checkpoint.tensors;
-  if (!ahead) bits.all = Draw(tensors_digest(tensors), state.to_json()).bits();
-  std::erase_if(tensors, [](const auto& one) { return is_algorithms(one.first) || is_models(one.first); });
-  std::erase_if(state.listeners, [](const auto& one) { return is_algorithms(one.first); });
-  bits.besides = Draw(tensors_digest(tensors), state.to_json()).bits();
+  bits.all = Draw(tensors_digest(checkpoint.tensors), state.to_json()).bits();
   return bits;
 }
 

@@ -15,7 +15,6 @@ struct SavedBits {
   // state what no clock, no disk and no lack of memory decides. 0 where something of the step is still due,
   // or algorithms may already have acted for the next one.
   uint64_t all = 0;
-  uint64_t besides = 0;  // of all but the model and what algorithms know; 0 where something is still due
 };
 
 struct KnownCheckpoint {

@@ -1,8 +1,6 @@
 #include <algorithm>
 
-#include "sim/faults/scarce_listeners.h"
 #include "sim/invariants/invariants.h"
-#include "training/engine/event.h"
 
 namespace tutti {
 namespace {
@@ -21,21 +19,12 @@ bool gave_up(const StartSeen& start) {
   });
 }
 
-// Once algorithms have acted in an evaluation there is no way back but to the last checkpoint. The first that
-// acts in one is the simulator's own.
-bool has_no_way_back(const StartSeen& start) {
-  return std::ranges::any_of(start.ends, [](const RankEnd& end) {
-    const bool first = speaks_of(end, name(Event::kEvalBeforeAll)) && speaks_of(end, kFirstAlgorithm);
-    return speaks_of(end, ": eval_") && speaks_of(end, " in algorithm ") && !first;
-  });
-}
-
 }  // namespace
 
 void check_nothing_lost(const RunSeen& run, Findings& findings) {
   for (std::size_t i = 0; i < run.starts.size(); ++i) {
     const StartSeen& start = run.starts[i];
-    if (!gave_up(start) || has_no_way_back(start)) continue;
+    if (!gave_up(start)) continue;
     const int64_t trained = start.last_committed();
     const int64_t published = start.published.empty() ? 0 : start.published.rbegin()->first;
     const int64_t saved = std::max(start.resumed_at, published);

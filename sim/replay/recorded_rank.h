@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "io/journal/journal_reader.h"
-#include "io/journal/recorded_job.h"
+#include "io/journal/recorded_run.h"
 #include "sim/environment/delivery_script.h"
 
 namespace tutti {

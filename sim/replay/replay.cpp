@@ -10,12 +10,11 @@
 #include <vector>
 
 #include "io/checkpoint/checkpoint.h"
-#include "io/journal/recorded_job.h"
 #include "io/journal/recorded_run.h"
 #include "job/recipe_catalogs.h"
 #include "job/run_journal.h"
 #include "recipe/toml_reader.h"
-#include "runtime/build_stamp.h"
+#include "runtime/process/this_process.h"
 #include "sim/environment/dry_disk.h"
 #include "sim/environment/local_ranks.h"
 #include "sim/environment/sim_clock.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/time_point.h"
+#include "runtime/clock.h"
 #include "sim/simulate/simulation.h"
 
 namespace tutti {

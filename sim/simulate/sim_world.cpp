@@ -12,7 +12,6 @@
 #include "sim/environment/sim_launcher.h"
 #include "sim/environment/sim_recorder.h"
 #include "sim/environment/warnings_log.h"
-#include "sim/faults/scarce_listeners.h"
 #include "sim/faults/scarce_memory.h"
 #include "tensors/meter.h"
 
@@ -80,7 +79,6 @@ struct SimWorld::Rank {
   int microbatches = 0;              // of its last attempt, so far
   bool done = false;                 // all is trained, or it was stopped
   ScarceMemory memory;
-  bool listener_lacks = false;  // the one that asks now has no memory
 };
 
 SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const SimSeams& seams,
@@ -109,10 +107,6 @@ SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const
   for (int rank = 0; rank < job.world; ++rank) Meter::fail_at(rank, {});  // what an earlier start left
   watch_data();
   if (seams_.job) seams_.job(job_, options_.start);
-  if (options_.scarce_listeners)
-    job_.listeners = with_scarce_listeners(
-        std::move(job_.listeners),
-        [this](const State& state, const auto& phase) { return listener_lacks(state, phase); });
   for (int rank = 0; rank < job_.world; ++rank) add(rank);
   add_launcher();
 }
@@ -285,12 +279,6 @@ void SimWorld::come_to(int rank, const std::string& phase, int64_t step) {
   check_alive(rank);
 }
 
-// A start that goes on in the midst of a step's end has had no batch yet.
-bool SimWorld::listener_lacks(const State& state, const std::string& phase) {
-  come_to(state.rank, phase, state.timestamp.batch);
-  return std::exchange(ranks_[state.rank]->listener_lacks, false);
-}
-
 void SimWorld::strike(int rank, const FaultRule& rule, const std::string& phase) {
   seen_.faults.try_emplace(rule.label, 0);
   switch (rule.kind) {
@@ -307,11 +295,6 @@ void SimWorld::strike(int rank, const FaultRule& rule, const std::string& phase)
     case FaultKind::kHang:
       return hang(rule);
     case FaultKind::kOutOfMemory:
-      if (rule.strikes_listeners()) {
-        happens(rule);
-        ranks_[rank]->listener_lacks = true;
-        return;
-      }
       return ranks_[rank]->memory.fail(
           phase, 1 + static_cast<int64_t>(draw_.at(7).below(rule.count, drawn_++)), rule.label);
     default:

@@ -43,7 +43,6 @@ class SimWorld {
     // So long without a step more that is committed, and the start is stuck.
     Nanoseconds patience = std::chrono::minutes(20);
     std::string journals;           // a run's folder to keep the journals of all ranks in; "" = none
-    bool scarce_listeners = false;  // the ranks have those that a plan lets run out of memory
     // Right after a checkpoint was published, on the thread that did; gives what it is.
     std::function<KnownCheckpoint(const SimDisk&)> on_published;
   };
@@ -70,7 +69,6 @@ class SimWorld {
   std::unique_ptr<Recorder> journal_of(int rank) const;
   void add_launcher();
   void happened(int rank, const Happening& happening);
-  bool listener_lacks(const State& state, const std::string& phase);
   void seen(int rank, const Happening& happening);
   void watch_data();
   void ended_step(int rank, int64_t step);

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "io/journal/recorded_run.h"
-#include "runtime/build_stamp.h"
 #include "runtime/disk.h"
 #include "runtime/error.h"
+#include "runtime/process/this_process.h"
 #include "sim/simulate/seed_line.h"
 
 namespace tutti {

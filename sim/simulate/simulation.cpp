@@ -127,7 +127,6 @@ StartSeen Simulation::one_start(const Orders& orders, int number, SimDisk& disk,
   if (!fault_free_.starts.empty()) options.steps = std::max<int64_t>(1, fault_free_.starts[0].last_step());
   options.patience = patience();
   options.journals = orders.journals;
-  options.scarce_listeners = plan_.strikes_listeners();
   options.on_published = [&](const SimDisk& now) {
     return check_published(now, job_, Draw(orders.seed, "published").at(number), known_, findings);
   };

@@ -18,8 +18,8 @@ std::string recipe(const std::string& max_duration, const std::string& t_max) {
          t_max + "'\n[train]\nmax_duration = '" + max_duration + "'\n";
 }
 
-void train(const std::string& max_duration, const std::string& run_dir, const Listeners& listeners,
-           const std::string& resume = "", const std::string& t_max = "1dur") {
+void train_with(const std::string& max_duration, const std::string& run_dir, const Listeners& listeners,
+                const std::string& resume = "", const std::string& t_max = "1dur") {
   LocalRunOptions options;
   options.ranks = 2;
   options.run_dir = run_dir;
@@ -55,8 +55,8 @@ class ShortenTraining final : public Algorithm {
 
 TEST(ListenersTest, ShorterTrainingTakesItsScheduleAlong) {
   const Scratch folder;
-  train("4ep", folder.path("halved"), algorithms([] { return std::make_shared<ShortenTraining>(); }));
-  train("2ep", folder.path("short"), {});
+  train_with("4ep", folder.path("halved"), algorithms([] { return std::make_shared<ShortenTraining>(); }));
+  train_with("2ep", folder.path("short"), {});
   const auto rates = lines_with(folder.path("halved"), "lr");
   EXPECT_EQ(rates.size(), 8u);
   EXPECT_EQ(rates, lines_with(folder.path("short"), "lr"));
@@ -81,7 +81,7 @@ class Doubling final : public Algorithm {
 TEST(ListenersTest, MayChangeABatchOrItsMicrobatches) {
   const Scratch folder;
   const auto losses = [&](const std::string& run, const Listeners& listeners) {
-    train("4ba", folder.path(run), listeners);
+    train_with("4ba", folder.path(run), listeners);
     return lines_with(folder.path(run), "loss");
   };
   const auto doubling = [](Event when) {
@@ -116,9 +116,9 @@ class Steering final : public Algorithm {
 TEST(ListenersTest, WhatTheyKnowIsInTheCheckpoint) {
   const auto steering = algorithms([] { return std::make_shared<Steering>(); });
   const Scratch folder;
-  train("12ba", folder.path("whole"), steering, "", "12ba");
+  train_with("12ba", folder.path("whole"), steering, "", "12ba");
   for (const char* until : {"1ba", "3ba", "4ba", "6ba", "12ba"})
-    train(until, folder.path("parts"), steering, "auto", "12ba");
+    train_with(until, folder.path("parts"), steering, "auto", "12ba");
   for (const char* key : {"loss", "steering/sum", "steering/steps"})
     EXPECT_EQ(lines_with(folder.path("parts"), key), lines_with(folder.path("whole"), key)) << key;
   EXPECT_EQ(inspect_digest(folder.path("parts")), inspect_digest(folder.path("whole")));
@@ -126,11 +126,11 @@ TEST(ListenersTest, WhatTheyKnowIsInTheCheckpoint) {
 
 TEST(ListenersTest, MayComeAndGoBetweenStarts) {
   const Scratch folder;
-  train("4ba", folder.path("run"), {});
-  train("6ba", folder.path("run"), algorithms([] { return std::make_shared<Steering>(); }), "auto");
+  train_with("4ba", folder.path("run"), {});
+  train_with("6ba", folder.path("run"), algorithms([] { return std::make_shared<Steering>(); }), "auto");
   EXPECT_EQ(lines_with(folder.path("run"), "steering/steps"),
             (std::vector<std::string>{"\"steering/steps\": 1", "\"steering/steps\": 2"}));
-  train("8ba", folder.path("run"), {}, "auto");
+  train_with("8ba", folder.path("run"), {}, "auto");
   EXPECT_EQ(lines_with(folder.path("run"), "loss").size(), 8u);
 }
 
@@ -144,7 +144,7 @@ class Quitter final : public Callback {
 
 TEST(ListenersTest, OneThatStopsTheTrainingStopsItThere) {
   const Scratch folder;
-  train("4ep", folder.path("run"), [](int) {
+  train_with("4ep", folder.path("run"), [](int) {
     Engine::Options options;
     options.callbacks = {std::make_shared<Quitter>()};
     return options;

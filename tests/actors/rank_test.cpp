@@ -1,13 +1,20 @@
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <sstream>
 
 #include "commands/inspect.h"
 #include "commands/local_train.h"
+#include "runtime/error.h"
+#include "tests/actors/memory_world.h"
 #include "tests/actors/sleeping_world.h"
+#include "training/state.h"
 
 namespace tutti {
 namespace {
+
+using testing::HasSubstr;
 
 std::string world_recipe(const std::string& more) {
   return "seed = 5\n[model]\nkind = 'mlp'\nhidden = [16]\n[data.train]\nkind = 'synthetic'\nsamples = 100\n"
@@ -45,7 +52,29 @@ TEST(WorldTest, AnyInterleavingGivesTheSameBits) {
   EXPECT_EQ(inspect_digest(folder.path("one")), inspect_digest(folder.path("two")));
 }
 
-TEST(WorldTest, DeterministicModeIsTheOnlyOne) {
+// Calls a kernel that may differ between runs.
+class Scatter final : public Algorithm {
+ public:
+  std::string name() const override { return "Scatter"; }
+  bool match(Event event, const State&) const override { return event == Event::kBeforeForward; }
+  void apply(Event, State&, Logger&) override {
+    at::zeros({3}).put_(at::tensor({1, 1}, at::kLong), at::ones({2}));
+  }
+};
+
+TEST(WorldTest, DeterministicModeRefusesKernelsThatMayDiffer) {
+  MemoryWorld world;
+  world.listeners = [](int) { return Engine::Options{.algorithms = {std::make_shared<Scatter>()}}; };
+  const auto error = [&](const std::string& mode) {
+    world.recipe = world_recipe("[train]\nmax_duration = '1ep'\n" + mode);
+    return world.run("1").error;
+  };
+  EXPECT_THAT(error("deterministic_mode = true\n"), HasSubstr("put_ does not have a deterministic"));
+  EXPECT_EQ(error("deterministic_mode = false\n"), "");
+  EXPECT_EQ(error(""), "");
+}
+
+TEST(WorldTest, DeterministicModeChangesNoBits) {
   const Scratch folder;
   for (const std::string mode : {"true", "false"})
     train_in_one_process(
@@ -53,6 +82,15 @@ TEST(WorldTest, DeterministicModeIsTheOnlyOne) {
         quietly(2, folder.path(mode)));
   EXPECT_EQ(losses(folder.path("true")), losses(folder.path("false")));
   EXPECT_EQ(inspect_digest(folder.path("true")), inspect_digest(folder.path("false")));
+}
+
+TEST(WorldTest, DeterministicModeContradictsNativeReduction) {
+  const Scratch folder;
+  const auto recipe = recipe_of(world_recipe(
+      "[train]\nmax_duration = '1ep'\ndeterministic_mode = true\n[collectives]\nreduction = 'native'\n"));
+  EXPECT_EQ(message_of<UserError>([&] { train_in_one_process(recipe, quietly(2, folder.path("run"))); }),
+            "test.toml:17: train.deterministic_mode = true: contradicts collectives.reduction = \"native\" "
+            "(test.toml:19), whose sums may differ between runs; expected false, or reduction = \"ordered\"");
 }
 
 TEST(WorldTest, RealTimeGivesTheSameBits) {

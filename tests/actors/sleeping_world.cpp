@@ -12,6 +12,7 @@
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
 #include "runtime/actor/thread_scheduler.h"
+#include "runtime/transport.h"
 #include "sim/environment/local_transport.h"
 
 namespace tutti {

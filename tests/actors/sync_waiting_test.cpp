@@ -7,8 +7,9 @@
 
 #include "actors/sync.h"
 #include "collectives/local/group.h"
-#include "io/journal/control_events.h"
+#include "io/journal/journal.h"
 #include "runtime/actor/thread_scheduler.h"
+#include "runtime/transport.h"
 #include "sim/environment/local_transport.h"
 #include "sim/environment/sim_scheduler.h"
 #include "tests/runtime/actor/scripted_actor.h"

@@ -94,7 +94,7 @@ std::map<std::string, at::Tensor> trained(const Run& run) {
 }
 
 int64_t steps_of(const std::map<std::string, at::Tensor>& saved, const std::string& parameter) {
-  return saved.at("optimizer/" + parameter + "/step").item<int64_t>();
+  return saved.at("optimizers/" + parameter + "/step").item<int64_t>();
 }
 
 void expect_close(const std::map<std::string, at::Tensor>& got,

@@ -7,7 +7,7 @@
 
 #include "analysis/clock_alignment.h"
 #include "analysis/timeline.h"
-#include "io/journal/control_events.h"
+#include "io/journal/journal.h"
 #include "tests/analysis/recorded_runs.h"
 #include "tests/analysis/trace_arrows.h"
 

@@ -8,7 +8,7 @@
 
 #include "actors/messages/messages.h"
 #include "analysis/clock_alignment.h"
-#include "io/journal/control_events.h"
+#include "io/journal/journal.h"
 #include "runtime/error.h"
 #include "tests/analysis/recorded_runs.h"
 

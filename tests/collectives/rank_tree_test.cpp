@@ -1,7 +1,7 @@
-#include "collectives/rank_tree.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "collectives/ordered_sum.h"
 
 namespace tutti {
 namespace {

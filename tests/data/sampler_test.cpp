@@ -1,9 +1,9 @@
-#include "data/sampler.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
+
+#include "data/dataset.h"
 
 namespace tutti {
 namespace {

@@ -162,10 +162,11 @@ void expect_golden(const std::string& call, const json& golden) {
   const std::string recipe = recipe_with(section_of(call));
   Overheard::Heard heard;
   PosixDisk disk;
+  RingRecorder recorder;
   MemoryWorld world{.recipe = recipe, .ranks = 1};
   world.listeners = [&](int) {
     Engine::Options options;
-    const auto own = make_callbacks(recipe_of(recipe), disk);
+    const auto own = make_callbacks(recipe_of(recipe), {disk, recorder});
     options.callbacks = {std::make_shared<Overheard>(own.front(), heard)};
     return options;
   };

@@ -4,8 +4,7 @@
 
 #include <algorithm>
 
-#include "models/losses/cross_entropy.h"
-#include "models/losses/dice_loss.h"
+#include "models/losses.h"
 #include "runtime/error.h"
 #include "tests/golden/golden_file.h"
 

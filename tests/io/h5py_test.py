@@ -31,8 +31,8 @@ def check_whole(file):
             assert dataset.shape == shape and got.dtype == want.dtype, (name, dataset)
             assert np.array_equal(got, want), name
     assert np.array_equal(file["brain"].astype("f4")[()], np.arange(20, dtype="f4").reshape(5, 4))
-    assert np.array_equal(file["optimizer/fc.bias/momentum_buffer"][()], np.arange(2, dtype="f4"))
-    assert file["optimizer/fc.bias/step"][()] == 58
+    assert np.array_equal(file["optimizers/fc.bias/momentum_buffer"][()], np.arange(2, dtype="f4"))
+    assert file["optimizers/fc.bias/step"][()] == 58
 
 
 def check_missing_rank_reads_as_nan(file):

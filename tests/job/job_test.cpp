@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/readers/tensor_dataset.h"
+#include "data/readers/synthetic_dataset.h"
 #include "io/hdf5/hdf5_writer.h"
 #include "tests/actors/sleeping_world.h"
 

@@ -1,7 +1,6 @@
 #include "tests/recipe/section.h"
 
 #include "recipe/resolve.h"
-#include "recipe/resolve_section.h"
 
 namespace tutti {
 namespace {

@@ -42,6 +42,17 @@ TEST(Setting, AnotherTypeIsNamedWithPathAndValue) {
   EXPECT_EQ(error_of([] { at_a_place(Setting::Table{}).text(); }), "r.toml:3: [a.b]: expected a text");
 }
 
+TEST(Setting, AMessageHasNoControlCharactersAndCutsWhatIsLong) {
+  const std::string long_text(70'000, 'x');
+  EXPECT_EQ(error_of([] { at_a_place(std::string("\x1b[31m\n\xc2\x9b")).number(); }),
+            "r.toml:3: a.b = \"\\u001B[31m\\n\\x9b\": expected a number");
+  EXPECT_EQ(error_of([&] { at_a_place(long_text).number(); }),
+            "r.toml:3: a.b = \"" + long_text.substr(0, 59) + "...: expected a number");
+  const Setting key(true, "a.\x1b" + long_text, {"r.toml", 3});
+  EXPECT_EQ(error_of([&] { key.number(); }),
+            "r.toml:3: a.\\x1b" + long_text.substr(0, 57) + "... = true: expected a number");
+}
+
 TEST(Setting, FindsMembersByName) {
   const Setting table = at_a_place(Setting::Table{{"x", at_a_place(int64_t{1})}, {"y", Setting()}});
   EXPECT_EQ(table.at("x").integer(), 1);

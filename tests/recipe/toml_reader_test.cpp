@@ -62,6 +62,22 @@ std::string error_of(const std::string& toml, const Overrides& overrides = {}) {
   return "no error";
 }
 
+TEST(Recipe, AKeyThatIsNestedTooDeeplyIsRefused) {
+  std::string deep = "a";
+  for (int i = 0; i < 50'000; ++i) deep += i % 2 == 0 ? ".a" : " . \"a b\"";
+  const std::string refused = "a key is nested too deeply";
+  EXPECT_EQ(error_of("seed = 1\n[" + deep + "]\n"), "digits.toml:2: " + refused);
+  EXPECT_EQ(error_of(deep + " = 1\n"), "digits.toml:1: " + refused);
+  EXPECT_EQ(error_of(kDigits, {deep + "=1"}), "--set: " + refused);
+  std::string words = "seed = 1\nprompt = \"\"\"";
+  for (int i = 0; i < 100; ++i) words += "One two. ";
+  EXPECT_EQ(parse_recipe(words + "\"\"\"\n", "digits.toml").at("seed").integer(), 1);
+}
+
+TEST(Recipe, BracketsWithoutAKeyAreRefused) {
+  EXPECT_TRUE(error_of("[[[").starts_with("digits.toml:1: this is not TOML: ")) << error_of("[[[");
+}
+
 TEST(Recipe, KeepsTheLineOfEachKey) {
   const Setting recipe = parse_recipe(kDigits, "digits.toml");
   EXPECT_EQ(recipe.at("seed").position.text(), "digits.toml:2");

@@ -102,7 +102,8 @@ class OwnData(tutti_run.RunTest):
             (self.folder / f"part-{rank}.txt").write_bytes(self.TEXT[rank * 30000:rank * 30000 + length])
         path = self.folder / "part-{rank}.txt"
         return {"data__train__path": path, "data__train__sampling": "own", "data__train__split": "all",
-                "train__max_duration": "6ba", "train__eval_interval": "0ba", "checkpoint__interval": "3ba"}
+                "train__max_duration": "6ba", "train__eval_interval": "0ba", "checkpoint__interval": "3ba",
+                **tutti_run.SMALL_GPT}
 
     def test_each_rank_opens_its_own_and_so_does_a_replay(self):
         options = self.parts(20000, 20000)

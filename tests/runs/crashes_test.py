@@ -1,4 +1,6 @@
 """A rank that ends by a fault of its own leaves in its log what it did last, and ends as it would have."""
+import os
+import shutil
 import signal
 
 import tutti_run
@@ -49,6 +51,17 @@ class Crashes(tutti_run.RunTest):
         self.assertEqual(running.wait(timeout=60).code, -signal.SIGSEGV)
         for rank in (0, 1):
             self.assertRegex(log(run, rank), f"(?s)rank {rank} is ended by signal 11 .*{LAST}")
+
+    def test_a_data_file_that_is_cut_short_is_told_once_for_all_ranks(self):
+        run, data = self.folder / "run", self.folder / "digits.h5"
+        shutil.copy(tutti_run.EXAMPLES / "data" / "digits.h5", data)
+        running = start(run, ranks=3, data__train__path=data, **FOREVER)
+        metrics = run / "metrics.jsonl"
+        running.wait_for(lambda: metrics.exists() and metrics.read_text().count("\n") > 50, "a step")
+        os.truncate(data, 5000)
+        finished = running.wait(timeout=60)
+        self.assertEqual(finished.code, 1, finished.text)
+        self.assertEqual(finished.errors(), [f"error: {data}: it was cut short while it was read"], finished.text)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """What `cmake --install` puts down is enough for a program of one's own, built outside the tree."""
+import os
 import re
 import shutil
 import subprocess
@@ -12,54 +13,76 @@ def last_accuracy(run):
     return [line[key] for line in tutti_run.metrics(run) if key in line][-1]
 
 
-class Install(tutti_run.RunTest):
-    def call(self, *words, **options):
-        done = subprocess.run([str(word) for word in words], capture_output=True, text=True, **options)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        return done.stdout
+def call(*words, **options):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, **options)
+    if done.returncode != 0:
+        raise AssertionError(f"exit code {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done.stdout
 
-    def build_examples(self):
-        installed, sources = self.folder / "installed", self.folder / "sources"
-        self.call("cmake", "--install", BUILD, "--prefix", installed)
-        shutil.copytree(SOURCE / "examples/cpp", sources)
-        shutil.copy(SOURCE / "examples/data/digits.h5", sources)
-        self.call("cmake", "-S", sources, "-B", sources / "build", f"-DCMAKE_PREFIX_PATH={installed}")
-        self.call("cmake", "--build", sources / "build")
-        return installed, sources, sources / "build"
+
+class Install(tutti_run.RunTest):
+    @classmethod
+    def setUpClass(cls):
+        """The examples are built once, against the headers and libraries that were installed."""
+        cls.installed = cls.enterClassContext(tutti_run.scratch_folder()) / "installed"
+        cls.sources = cls.installed.parent / "sources"
+        cls.build = cls.sources / "build"
+        call("cmake", "--install", BUILD, "--prefix", cls.installed)
+        shutil.copytree(SOURCE / "examples/cpp", cls.sources)
+        shutil.copy(SOURCE / "examples/data/digits.h5", cls.sources)
+        launcher = shutil.which("ccache") or ""
+        call("cmake", "-S", cls.sources, "-B", cls.build, f"-DCMAKE_PREFIX_PATH={cls.installed}",
+             f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}")
+        cached = {**os.environ, "CCACHE_BASEDIR": str(cls.installed.parent), "CCACHE_NOHASHDIR": "1"}
+        call("cmake", "--build", cls.build, "--parallel", 2, env=cached)
+
+    def test_headers_are_included_by_the_name_of_tutti(self):
+        include = self.installed / "include"
+        self.assertEqual([path.name for path in include.iterdir()], ["tutti"])
+        headers = list(include.glob("**/*.h"))
+        own = [path for path in headers if re.search(r'^#include "', path.read_text(), re.M)]
+        self.assertEqual(own, [])
+        for header in headers:
+            for name in re.findall(r"^#include <(tutti/.*)>", header.read_text(), re.M):
+                self.assertTrue((include / name).exists(), f"{header} includes {name}")
+        self.assertGreater(len(headers), 100)
 
     def test_programs_are_built_and_train(self):
-        installed, sources, build = self.build_examples()
-        losses = re.findall(r"loss (\S+),", self.call(build / "own_loop"))
+        losses = re.findall(r"loss (\S+),", call(self.build / "own_loop"))
         self.assertEqual(len(losses), 5)
-        words = [build / "train_digits", sources / "train_digits.toml", SOURCE / "examples/data/digits.h5"]
-        told = self.call(*words, cwd=self.folder)
+        words = [self.build / "train_digits", self.sources / "train_digits.toml",
+                 SOURCE / "examples/data/digits.h5"]
+        told = call(*words, cwd=self.folder)
         self.assertEqual(len(re.findall(r"^epoch \d+: loss", told, re.M)), 10)
         self.assertGreater(float(re.search(r"MulticlassAccuracy\s+(\S+)", told).group(1)), 0.85)
         alone = (self.folder / "runs/train_digits").rename(self.folder / "alone")
         done = tutti_run.Running([tutti_run.MPIRUN, "-np", "2", *map(str, words)], folder=self.folder).wait()
         self.assertEqual(done.code, 0, done.text)
         self.assertEqual(len(re.findall(r"epoch \d+: loss", done.text)), 10)
-        self.assertTrue((installed / "bin/tutti").exists())
+        for ranks in ([], [tutti_run.MPIRUN, "-np", "2"]):
+            done = tutti_run.Running([*ranks, str(words[0]), str(words[1]), "absent.h5"], folder=self.folder).wait()
+            self.assertEqual(done.errors(), ["error: absent.h5: no such file"], done.text)
+            self.assertEqual(done.code, 2)
+        self.assertTrue((self.installed / "bin/tutti").exists())
         self.assertGreater(len(tutti_run.metrics(alone)), 100)
 
     def test_a_plugin_brings_what_a_recipe_names(self):
-        installed, sources, _ = self.build_examples()
-        recipe, run, command = sources / "plugin.toml", self.folder / "run", installed / "bin/tutti"
-        told = self.call(command, "train", recipe, "--run-dir", run)
+        recipe, run, command = self.sources / "plugin.toml", self.folder / "run", self.installed / "bin/tutti"
+        told = call(command, "train", recipe, "--run-dir", run)
         self.assertEqual(len(re.findall(r"^epoch \d+: loss", told, re.M)), 4, "its algorithm halves the training")
         self.assertRegex(told, r"(?m)^[1-9]\d+ values logged$")
-        replayed = self.call(command, "replay", run)
+        replayed = call(command, "replay", run)
         self.assertIn("replayed", replayed)
         self.assertNotIn("values logged", replayed)
-        self.assertIn('width = 24', self.call(command, "check", recipe))
-        told = self.call(command, "eval", recipe, "--checkpoint", run)
+        self.assertIn('width = 24', call(command, "check", recipe))
+        told = call(command, "eval", recipe, "--checkpoint", run)
         accuracy = re.search(r"MulticlassAccuracy (\S+)", told).group(1)
         self.assertAlmostEqual(float(accuracy), last_accuracy(run), places=4, msg="its algorithm made another model")
-        self.call(command, "predict", recipe, "--checkpoint", run, "--out", self.folder / "out.h5")
+        call(command, "predict", recipe, "--checkpoint", run, "--out", self.folder / "out.h5")
         wide = 'model.name = "wide": the library of [plugins] has no such model; there are narrow'
         for name, words in {"model.name=wide": wide, "plugins.library=none.so": "none.so"}.items():
             self.assertIn(words, self.refused(command, "check", recipe, "--set", name))
-        bare = sources / "bare.toml"
+        bare = self.sources / "bare.toml"
         bare.write_text(recipe.read_text().replace("library =", "# library ="))
         self.assertIn("the recipe names no [plugins] library", self.refused(command, "check", bare))
 
@@ -69,7 +92,7 @@ class Install(tutti_run.RunTest):
         for code, words in {other: "it was built for tutti 0; this is tutti 0.1", "int x;": "is no plugin"}.items():
             source, library = self.folder / "other.c", self.folder / "other.so"
             source.write_text(code)
-            self.call("cc", "-shared", "-fPIC", "-o", library, source)
+            call("cc", "-shared", "-fPIC", "-o", library, source)
             told = self.refused(tutti_run.TUTTI, "check", recipe, "--set", f"plugins.library={library}",
                                 "--set", f"data.train.path={SOURCE / 'examples/data/digits.h5'}")
             self.assertIn(words, told)
@@ -80,10 +103,8 @@ class Install(tutti_run.RunTest):
         return done.stderr
 
     def test_the_installed_command_trains(self):
-        installed = self.folder / "installed"
-        self.call("cmake", "--install", BUILD, "--prefix", installed)
-        self.call(installed / "bin/tutti", "train", tutti_run.DIGITS, "--run-dir", self.folder / "run",
-                  "--set", "train.max_duration=2ep")
+        call(self.installed / "bin/tutti", "train", tutti_run.DIGITS, "--run-dir", self.folder / "run",
+             "--set", "train.max_duration=2ep")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What recorded runs tell: where two differ, and what each actor did when."""
 import collections
 import json
+import os
 import signal
 
 import tutti_run
@@ -16,8 +17,9 @@ class Recorded(tutti_run.RunTest):
         return finished.text.strip()
 
     def record(self, name, *arguments, **options):
-        """On two ranks in one process."""
-        train(self.folder / name, "--local-ranks", 2, *arguments, ranks=1, **{**SHORT, **options})
+        """On two ranks in one process. A run that begins is one that any test may have recorded."""
+        recording = train if arguments else tutti_run.copy_trained
+        recording(self.folder / name, "--local-ranks", 2, *arguments, ranks=1, **{**SHORT, **options})
         return self.folder / name
 
 
@@ -37,6 +39,19 @@ class CutShort(Recorded):
         told = self.tell("replay", run)
         self.assertRegex(told, r"digests, all equal; the record of rank 0 ends in step 2\d\d\d, where it")
         self.assertIn("File too large", told)
+
+    def test_a_journal_that_somebody_truncates(self):
+        """The training goes on without the journal, and says so."""
+        run = self.folder / "run"
+        running = start(run, "--local-ranks", 2, ranks=1, train__max_duration="600ep")
+        metrics = run / "metrics.jsonl"
+        running.wait_for(lambda: metrics.exists() and metrics.read_text().count("\n") > 20, "a step")
+        journal = next((run / "journal").glob("*/rank-1.journal"))
+        os.truncate(journal, 100)
+        finished = running.wait()
+        self.assertEqual(finished.code, 0, finished.text)
+        self.assertIn(f"{journal}: it was cut short while the run wrote it", tutti_run.log(run, 1))
+        self.assertNotIn("the journal is not whole", tutti_run.log(run, 0))
 
 
 class Diff(Recorded):

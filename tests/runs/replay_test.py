@@ -8,7 +8,7 @@ import signal
 import struct
 
 import tutti_run
-from tutti_run import DIGITS, EXAMPLES, TUTTI, Running, start, train, tutti
+from tutti_run import DIGITS, EXAMPLES, TUTTI, Running, copy_trained, start, train, tutti
 
 LONG = {"train__max_duration": "100000ep", "train__eval_interval": "7ep", "checkpoint__interval": "20ep"}
 
@@ -52,7 +52,7 @@ class Replay(tutti_run.RunTest):
 
     def test_a_folder_that_was_moved_after_a_resume(self):
         run, moved = self.folder / "run", self.folder / "moved"
-        train(run, train__max_duration="2ep")
+        copy_trained(run, train__max_duration="2ep")
         train(run, "--resume", "auto", train__max_duration="3ep")
         run.rename(moved)
         self.assert_replays(moved, 2)
@@ -67,7 +67,7 @@ class Replay(tutti_run.RunTest):
 
     def test_what_lies_beyond_the_run_is_refused(self):
         run = self.folder / "run"
-        train(run, train__max_duration="1ep")
+        copy_trained(run, train__max_duration="1ep")
         self.assertIn("the run has ranks 0 to 1", self.replay(run, "--rank", 7, code=2))
         self.assertIn("lies behind", self.replay(run, "--until", 3, "--break-at", "step=5", code=2))
         for option in "--until", "--break-at":
@@ -101,7 +101,7 @@ class Replay(tutti_run.RunTest):
 
     def test_a_checkpoint_that_was_damaged_since_is_named(self):
         run = self.folder / "run"
-        train(run, train__max_duration="1ep")
+        copy_trained(run, train__max_duration="1ep")
         train(run, "--resume", "auto", train__max_duration="2ep")
         path = run / "checkpoints/ep1-ba15/rank-1.h5"
         data = bytearray(path.read_bytes())
@@ -138,7 +138,7 @@ class Replay(tutti_run.RunTest):
 
     def test_a_record_that_was_cut_is_told_and_no_other(self):
         run = self.folder / "run"
-        train(run, train__max_duration="4ep")
+        copy_trained(run, train__max_duration="4ep")
         journal = next((run / "journal").glob("*/rank-1.journal"))
         journal.write_bytes(journal.read_bytes()[:3000])
         text = self.replay(run)
@@ -147,7 +147,7 @@ class Replay(tutti_run.RunTest):
 
     def test_a_step_that_the_record_of_one_rank_does_not_come_to_is_refused(self):
         run = self.folder / "run"
-        train(run, train__max_duration="4ep")
+        copy_trained(run, train__max_duration="4ep")
         journal = next((run / "journal").glob("*/rank-1.journal"))
         journal.write_bytes(journal.read_bytes()[:3000])
         for option in "--until", "--break-at":
@@ -175,7 +175,7 @@ class Replay(tutti_run.RunTest):
 
     def test_a_language_model_on_four_ranks(self):
         run = self.folder / "run"
-        train(run, recipe=EXAMPLES / "text_gpt.toml", ranks=4, train__max_duration="20ba")
+        train(run, recipe=EXAMPLES / "text_gpt.toml", ranks=4, train__max_duration="20ba", **tutti_run.SMALL_GPT)
         self.assert_replays(run, 4)
 
     def test_normalisation_and_microbatches_alone(self):
@@ -325,7 +325,7 @@ class Replay(tutti_run.RunTest):
 
     def test_it_can_end_earlier_and_show_the_state(self):
         run = self.folder / "run"
-        train(run, train__max_duration="2ep")
+        copy_trained(run, train__max_duration="2ep")
         self.assertRegex(self.replay(run, "--until", "step=12"), r"; 74 digests, all equal\n$")
         self.assertRegex(self.replay(run, "--rank", "1", "--until", "step=12"), r"; 37 digests")
         text = self.replay(run, "--break-at", "step=12")

@@ -176,7 +176,7 @@ class RunFolder(tutti_run.RunTest):
 
     def test_resuming_what_is_over_adds_nothing(self):
         run = self.folder / "run"
-        train(run, **SHORT)
+        tutti_run.copy_trained(run, **SHORT)
         before = tutti_run.what_was_learnt(run)
         finished = train(run, "--resume", "auto", **SHORT)
         self.assertIn("resumes after step 30, from ", finished.text)
@@ -199,7 +199,7 @@ class RunFolder(tutti_run.RunTest):
 
     def test_starting_afresh_puts_earlier_checkpoints_aside(self):
         run = self.folder / "run"
-        train(run, **SHORT)
+        tutti_run.copy_trained(run, **SHORT)
         finished = train(run, **{**SHORT, "train__max_duration": "1ep"})
         self.assertIn("checkpoints that this run does not go on from are now in ", finished.text)
         checkpoints = run / "checkpoints"

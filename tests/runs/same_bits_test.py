@@ -1,6 +1,6 @@
 """The same recipe gives the same bits: run again, and however its two ranks are carried."""
 import tutti_run
-from tutti_run import EXAMPLES, train
+from tutti_run import EXAMPLES, train, trained
 
 GPT = EXAMPLES / "text_gpt.toml"
 CNN = EXAMPLES / "digits_cnn.toml"
@@ -8,14 +8,12 @@ CNN = EXAMPLES / "digits_cnn.toml"
 
 class SameBits(tutti_run.RunTest):
     def local_equals_mpirun(self, **options):
-        train(self.folder / "mpi", ranks=2, **options)
         train(self.folder / "local", "--local-ranks", "2", ranks=1, **options)
-        self.assert_learnt_the_same(self.folder / "mpi", self.folder / "local")
+        self.assert_learnt_the_same(trained(ranks=2, **options), self.folder / "local")
 
     def test_a_recipe_run_twice_learns_the_same(self):
-        train(self.folder / "one", ranks=2)
-        train(self.folder / "two", ranks=2)
-        self.assert_learnt_the_same(self.folder / "one", self.folder / "two")
+        train(self.folder / "again", ranks=2)
+        self.assert_learnt_the_same(trained(ranks=2), self.folder / "again")
 
     def test_another_seed_learns_otherwise(self):
         options = {"ranks": 2, "train__max_duration": "20ba"}
@@ -37,9 +35,8 @@ class SameBits(tutti_run.RunTest):
         self.local_equals_mpirun(collectives__bucket_mb=0.01, train__max_duration="3ep")
 
     def test_buckets_do_not_alter_bits(self):
-        train(self.folder / "one", train__max_duration="3ep")
-        train(self.folder / "two", train__max_duration="3ep", collectives__bucket_mb=0.01)
-        self.assert_learnt_the_same(self.folder / "one", self.folder / "two")
+        small = trained(ranks=2, collectives__bucket_mb=0.01, train__max_duration="3ep")
+        self.assert_learnt_the_same(trained(ranks=2, train__max_duration="3ep"), small)
 
     def test_native_reduction_learns_too(self):
         train(self.folder / "run", ranks=3, collectives__reduction="native")

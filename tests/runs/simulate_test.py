@@ -11,6 +11,12 @@ from tutti_run import EXAMPLES, SOURCE, metrics, settings, train, tutti
 FAULTS = EXAMPLES / "faults"
 TINY = FAULTS / "tiny.toml"
 MANY = FAULTS / "many_out_of_memory.toml"
+IS_NIGHTLY = "TUTTI_NIGHTLY" in os.environ
+
+
+def seeds(count):
+    """So many by night, and a fifth of them in `make test`."""
+    return f"1..{count if IS_NIGHTLY else count // 5}"
 
 
 class Simulate(tutti_run.RunTest):
@@ -19,16 +25,17 @@ class Simulate(tutti_run.RunTest):
         self.assertEqual(finished.code, code, finished.text)
         return finished.text
 
-    def test_a_thousand_seeds_are_a_thousand_orders_and_one_result(self):
-        text = self.simulate("--ranks", 2, "--seeds", "1..1000", "--once")
+    def test_each_seed_is_another_order_and_all_have_one_result(self):
+        text = self.simulate("--ranks", 2, "--seeds", seeds(1000), "--once")
+        ran = int(re.search(r"seeds +(\d+) on 2 ranks", text)[1])
         orders = int(re.search(r"orders +(\d+) different", text)[1])
-        self.assertGreaterEqual(orders, 900, text)
+        self.assertGreaterEqual(orders, 0.9 * ran, text)
         self.assertRegex(text, r"weights +[0-9a-f]{16} in all")
         self.assertNotIn("twice", text)
 
     def test_four_ranks_survive_whatever_goes_wrong(self):
-        text = self.simulate("--ranks", 4, "--seeds", "1..300", "--faults", FAULTS / "all.toml")
-        self.assertRegex(text, "seeds +300 on 4 ranks, each twice")
+        text = self.simulate("--ranks", 4, "--seeds", seeds(300), "--faults", FAULTS / "all.toml")
+        self.assertRegex(text, r"seeds +\d+ on 4 ranks, each twice")
         kinds = re.findall(r'kind = "(\w+)"', (FAULTS / "all.toml").read_text())
         self.assertGreaterEqual(len(kinds), 11)
         for number, kind in enumerate(kinds, 1):
@@ -45,15 +52,15 @@ class Simulate(tutti_run.RunTest):
         self.simulate(*scarce, "--seeds", "1..80", "--once", "--faults", FAULTS / "all.toml")
 
     def test_every_plan_is_one(self):
-        usual = ["--ranks", 3, "--seeds", "1..40"]
-        own = {MANY: ["--ranks", 4, "--seeds", "1..100", *settings(train__grad_accum_grow_interval="2ba")],
+        usual = ["--ranks", 3, "--seeds", seeds(40)]
+        own = {MANY: ["--ranks", 4, "--seeds", seeds(100), *settings(train__grad_accum_grow_interval="2ba")],
                FAULTS / "all.toml": ["--ranks", 3, "--seeds", "1..80"]}
         for plan in sorted(FAULTS.glob("*.toml")):
             if plan != TINY:
                 self.simulate(*own.get(plan, usual), "--once", "--faults", plan)
 
     def test_memory_runs_out_several_times_in_a_start(self):
-        text = self.simulate("--ranks", 4, "--seeds", "1..60", "--once", "--faults", MANY)
+        text = self.simulate("--ranks", 4, "--seeds", seeds(60), "--once", "--faults", MANY)
         times = re.findall(r"fault +out_of_memory \(rule \d\): (\d+)", text)
         self.assertEqual(len(times), 7, text)
         self.assertGreater(sum(map(int, times)), int(re.search(r"starts +(\d+)", text)[1]), text)
@@ -62,7 +69,7 @@ class Simulate(tutti_run.RunTest):
         """Some come to know of it while rank 0 is through already: the last checkpoint is of this very step."""
         plan = self.folder / "plan.toml"
         plan.write_text('[[fault]]\nkind = "out_of_memory"\ncount = 3\n')
-        self.simulate("--ranks", 3, "--seeds", "1..60", "--once", "--faults", plan,
+        self.simulate("--ranks", 3, "--seeds", seeds(60), "--once", "--faults", plan,
                       *settings(train__grad_accum=1, checkpoint__interval="1ba"))
 
     def test_short_last_batches_break_nothing(self):
@@ -152,7 +159,7 @@ class Simulate(tutti_run.RunTest):
                                ('starts = 2\n[[fault]]\nkind = "death"\nrank = 2\n', ["plan.toml:4", "2 ranks"]),
                                ('[[fault]]\nkind = "slow"\nphase = "lunch"\n', ["plan.toml:3", "lunch"]),
                                ('[[fault]]\nkind = "out_of_memory"\nphase = "commit"\n',
-                                ["plan.toml:3", "commit", "never strikes", "backward, evaluation, algorithm, callback or any"]),
+                                ["plan.toml:3", "commit", "never strikes", "backward, evaluation or any"]),
                                ('[[fault]]\nkind = "slow"\nphase = "callback"\n', ["plan.toml:3", "never strikes"]),
                                ('[[fault]]\nkind = "slow"\nsecs = 3\n', ["plan.toml:3", "seconds"]),
                                ('[[fault]]\nkind = "delay"\nseconds = 0\n', ["plan.toml:3", "takes no time"])):

@@ -11,7 +11,7 @@ LONG = {"train__max_duration": "200ep", "train__eval_interval": "7ep", "checkpoi
 class Stops(tutti_run.RunTest):
     def stop(self, ask, *arguments, ranks=2):
         """Starts a run, asks it to stop, resumes it, and compares it with one that was not asked."""
-        stopped, whole = self.folder / "stopped", self.folder / "whole"
+        stopped = self.folder / "stopped"
         running = start(stopped, *arguments, ranks=ranks, **LONG)
         running.wait_for(lambda: steps(stopped) > 20, "a step")
         ask(running, stopped)
@@ -24,8 +24,7 @@ class Stops(tutti_run.RunTest):
         self.assertRegex((stopped / "checkpoints" / "latest").readlink().name, f"-ba{stopped_at}$")
         resumed = train(stopped, "--resume", "auto", *arguments, ranks=ranks, **LONG)
         self.assertIn(f"resumes after step {stopped_at},", resumed.text)
-        train(whole, *arguments, ranks=ranks, **LONG)
-        self.assert_learnt_the_same(whole, stopped)
+        self.assert_learnt_the_same(tutti_run.trained(*arguments, ranks=ranks, **LONG), stopped)
 
     def test_sigterm_to_all_ranks(self):
         self.stop(lambda running, _: running.signal_ranks(signal.SIGTERM))
@@ -53,14 +52,13 @@ class Stops(tutti_run.RunTest):
 
     def test_sigint_to_mpirun(self):
         """Which gives its ranks two seconds, and says that it was interrupted."""
-        run, whole = self.folder / "run", self.folder / "whole"
+        run = self.folder / "run"
         running = start(run, **LONG)
         running.wait_for(lambda: steps(run) > 20, "a step")
         running.process.send_signal(signal.SIGINT)
         self.assertNotEqual(running.wait(timeout=60).code, 0)
         train(run, "--resume", "auto", **LONG)
-        train(whole, **LONG)
-        self.assert_learnt_the_same(whole, run)
+        self.assert_learnt_the_same(tutti_run.trained(ranks=2, **LONG), run)
 
     def test_a_reader_of_the_progress_that_leaves_does_not_end_the_run(self):
         run = self.folder / "run"
@@ -83,14 +81,14 @@ class Stops(tutti_run.RunTest):
 
     def test_tutti_stop_of_a_run_that_is_over_is_refused(self):
         run = self.folder / "run"
-        train(run, train__max_duration="2ep")
+        tutti_run.copy_trained(run, train__max_duration="2ep")
         finished = tutti("stop", run).wait()
         self.assertEqual(finished.code, 2)
         self.assertEqual(finished.errors(), [f"error: {run}: no run is under way in it"])
 
     def test_an_order_to_stop_does_not_outlast_its_run(self):
         run = self.folder / "run"
-        train(run, train__max_duration="2ep")
+        tutti_run.copy_trained(run, train__max_duration="2ep")
         (run / "stop").touch()
         train(run, "--resume", "auto", train__max_duration="4ep")
         self.assertEqual(tutti_run.metrics(run)[-1]["step"], 60)

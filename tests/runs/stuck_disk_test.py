@@ -39,7 +39,7 @@ class StuckDisk(tutti_run.RunTest):
 
     def test_one_that_stalls_loses_lines_and_no_time(self):
         running = self.start("metrics.jsonl", seconds=8, at=20, ranks=2, **LONG)
-        told = "metrics.jsonl does not keep up; lines are lost"
+        told = "metrics.jsonl does not keep up; records are lost"
         running.wait_for(lambda: told in running.text(), "the stall")
         before = len(self.steps())
         running.wait_for(lambda: len(self.steps()) > before + 500, "a line after the stall")
@@ -50,9 +50,9 @@ class StuckDisk(tutti_run.RunTest):
         self.assertEqual(steps, sorted(set(steps)))
         gaps = [(one, two) for one, two in zip(steps, steps[1:]) if two != one + 1]
         self.assertEqual(len(gaps), 1, gaps)
-        lost = int(re.search(r"metrics.jsonl lost (\d+) lines", finished.text)[1])
+        lost = int(re.search(r"metrics.jsonl lost (\d+) records", finished.text)[1])
         self.assertGreaterEqual(lost, gaps[0][1] - gaps[0][0] - 1)
-        self.assertEqual(finished.text.count("lines are lost"), 1)
+        self.assertEqual(finished.text.count("records are lost"), 1)
         step_ms = statistics.median(line["step_ms"] for line in tutti_run.metrics(self.run_folder)
                                     if "loss" in line)
         trained_s = 1e-3 * step_ms * (gaps[0][1] - gaps[0][0])

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ TUTTI = str(BUILD / "tutti")
 MPIRUN = str(SOURCE / "tools" / "mpirun.sh")
 EXAMPLES = SOURCE / "examples"
 DIGITS = EXAMPLES / "digits.toml"
+SMALL_GPT = {"model__n_layer": 1, "model__n_head": 2, "model__n_embd": 16}  # where its size is not the point
 PATIENCE_S = 240  # far beyond what any of these runs takes
 SKIPPED = 77      # ctest's code
 
@@ -160,6 +162,26 @@ def train(run, *arguments, **options):
     if finished.code != 0:
         raise AssertionError(f"exit code {finished.code}:\n{finished.text}")
     return finished
+
+
+def trained(*arguments, **options):
+    """The folder of a run that went well: trained once for all tests of a script, which leave it as it is."""
+    key = repr((arguments, sorted(options.items())))
+    if key not in trained.runs:
+        if trained.folder is None:
+            trained.folder = tempfile.TemporaryDirectory(prefix="tutti-runs-")
+        run = pathlib.Path(trained.folder.name) / str(len(trained.runs))
+        train(run, *arguments, **options)
+        trained.runs[key] = run
+    return trained.runs[key]
+
+
+trained.folder, trained.runs = None, {}
+
+
+def copy_trained(run, *arguments, **options):
+    """Makes the folder `run` a copy of a trained run, which may then be changed."""
+    shutil.copytree(trained(*arguments, **options), run, symlinks=True)
 
 
 def digest(path):

@@ -32,6 +32,13 @@ TEST(LogTest, FileHasEveryLineWithTimeLevelAndRank) {
   EXPECT_THAT(text, HasSubstr("error rank 3 peer lost\n"));
 }
 
+TEST(LogTest, ALineHasNoControlCharacters) {
+  const Scratch folder;
+  const auto log = make_log(folder.path("a.log"), 3, false);
+  log->error("reads \x1b[31mdata");
+  EXPECT_THAT(read_text(folder.path("a.log")), HasSubstr("reads \\x1b[31mdata\n"));
+}
+
 TEST(LogTest, OnlyWarningsAndErrorsReachTheTerminalBesideAFile) {
   const Scratch folder;
   const std::string seen = printed(folder.path("a.log"), true, [](Log& log) {

@@ -1,10 +1,10 @@
-#include "runtime/plain_path.h"
-
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <string>
 #include <vector>
+
+#include "runtime/text.h"
 
 namespace tutti {
 namespace {

@@ -1,6 +1,6 @@
-#include "runtime/utf8.h"
-
 #include <gtest/gtest.h>
+
+#include "runtime/text.h"
 
 namespace tutti {
 namespace {

@@ -1,10 +1,10 @@
-#include "tensors/autocast.h"
-
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
 
 #include <thread>
+
+#include "tensors/autograd.h"
 
 namespace tutti {
 namespace {

@@ -1,8 +1,7 @@
-#include "tensors/autograd_sweep.h"
-
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "tensors/autograd.h"
 #include "tensors/meter.h"
 
 namespace tutti {

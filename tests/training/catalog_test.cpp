@@ -59,7 +59,8 @@ class CatalogCallback : public testing::TestWithParam<std::string> {};
 
 TEST_P(CatalogCallback, IsMadeWithItsDefaults) {
   PosixDisk disk;
-  const auto made = make_callback(smallest_section(callback_catalog(), GetParam()), disk);
+  RingRecorder recorder;
+  const auto made = make_callback(smallest_section(callback_catalog(), GetParam()), {disk, recorder});
   std::string plain;  // "OOMObserver" of "oom_observer"
   for (const char c : GetParam())
     if (c != '_') plain += c;

@@ -1,5 +1,3 @@
-#include "training/grad_scaler.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,6 +5,7 @@
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
 #include "training/catalog.h"
+#include "training/precision.h"
 
 namespace tutti {
 namespace {

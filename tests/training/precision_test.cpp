@@ -3,11 +3,11 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "models/layers/batch_norm2d.h"
+#include "models/layers/norm.h"
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
-#include "tensors/autocast.h"
+#include "tensors/autograd.h"
 #include "training/catalog.h"
 
 namespace tutti {

@@ -3,19 +3,15 @@
 #include <map>
 
 #include "runtime/clock.h"
-#include "training/callbacks/free_outputs.h"
 #include "training/callbacks/monitors/activation_monitor.h"
-#include "training/callbacks/monitors/lr_monitor.h"
 #include "training/callbacks/monitors/memory_monitor.h"
 #include "training/callbacks/monitors/optimizer_monitor.h"
 #include "training/callbacks/monitors/runtime_estimator.h"
 #include "training/callbacks/monitors/speed_monitor.h"
-#include "training/callbacks/monitors/system_metrics_monitor.h"
+#include "training/callbacks/monitors/system_metrics.h"
 #include "training/callbacks/samples/generate.h"
 #include "training/callbacks/samples/image_visualizer.h"
-#include "training/callbacks/stoppers/early_stopper.h"
-#include "training/callbacks/stoppers/nan_monitor.h"
-#include "training/callbacks/stoppers/threshold_stopper.h"
+#include "training/callbacks/stoppers/stoppers.h"
 #include "training/callbacks/writers/export_for_inference.h"
 #include "training/callbacks/writers/memory_files.h"
 #include "training/callbacks/writers/mlperf.h"
@@ -24,36 +20,36 @@ namespace tutti {
 namespace {
 
 using CallbackPtr = std::shared_ptr<Callback>;
-using CallbackMaker = CallbackPtr (*)(const Setting& section, Disk& disk);
+using CallbackMaker = CallbackPtr (*)(const Setting& section, const CallbackEnvironment& environment);
 
 template <class Kind>
-CallbackPtr make(const Setting&, Disk&) {
+CallbackPtr make(const Setting&, const CallbackEnvironment&) {
   return std::make_shared<Kind>();
 }
 
-CallbackPtr speed_monitor(const Setting& section, Disk&) {
+CallbackPtr speed_monitor(const Setting& section, const CallbackEnvironment&) {
   SpeedMonitor::Options options{section.at("window_size").integer(), 0.0, section.at("time_unit").text()};
   if (section.has("gpu_flops_available"))
     options.gpu_flops_available = section.at("gpu_flops_available").number();
   return std::make_shared<SpeedMonitor>(options);
 }
 
-CallbackPtr memory_monitor(const Setting& section, Disk&) {
+CallbackPtr memory_monitor(const Setting& section, const CallbackEnvironment&) {
   if (!section.has("memory_keys")) return std::make_shared<MemoryMonitor>();
   return std::make_shared<MemoryMonitor>(MemoryMonitor::keys_of(section.at("memory_keys")));
 }
 
-CallbackPtr optimizer_monitor(const Setting& section, Disk&) {
+CallbackPtr optimizer_monitor(const Setting& section, const CallbackEnvironment&) {
   return std::make_shared<OptimizerMonitor>(section.at("log_optimizer_metrics").boolean(),
                                             section.at("batch_log_interval").integer());
 }
 
-CallbackPtr activation_monitor(const Setting& section, Disk&) {
+CallbackPtr activation_monitor(const Setting& section, const CallbackEnvironment&) {
   return std::make_shared<ActivationMonitor>(Time::parse(section.at("interval")),
                                              section.at("ignore_module_types").texts());
 }
 
-CallbackPtr runtime_estimator(const Setting& section, Disk&) {
+CallbackPtr runtime_estimator(const Setting& section, const CallbackEnvironment&) {
   return std::make_shared<RuntimeEstimator>(section.at("skip_batches").integer(),
                                             section.at("time_unit").text());
 }
@@ -63,12 +59,12 @@ WatchedMetric watched(const Setting& section) {
                         section.has("comp") ? section.at("comp").text() : ""});
 }
 
-CallbackPtr early_stopper(const Setting& section, Disk&) {
+CallbackPtr early_stopper(const Setting& section, const CallbackEnvironment&) {
   return std::make_shared<EarlyStopper>(watched(section), section.at("min_delta").number(),
                                         Time::parse(section.at("patience")));
 }
 
-CallbackPtr threshold_stopper(const Setting& section, Disk&) {
+CallbackPtr threshold_stopper(const Setting& section, const CallbackEnvironment&) {
   return std::make_shared<ThresholdStopper>(watched(section), section.at("threshold").number(),
                                             section.at("stop_on_batch").boolean());
 }
@@ -77,21 +73,22 @@ MemoryFile memory_file(const Setting& section) {
   return {section.at("folder").text(), section.at("filename").text(), section.at("overwrite").boolean()};
 }
 
-CallbackPtr oom_observer(const Setting& section, Disk& disk) {
-  return std::make_shared<OomObserver>(disk, memory_file(section));
+CallbackPtr oom_observer(const Setting& section, const CallbackEnvironment& environment) {
+  return std::make_shared<OomObserver>(environment.disk, memory_file(section));
 }
 
-CallbackPtr memory_snapshot(const Setting& section, Disk& disk) {
-  return std::make_shared<MemorySnapshot>(disk, memory_file(section), Time::parse(section.at("interval")),
+CallbackPtr memory_snapshot(const Setting& section, const CallbackEnvironment& environment) {
+  return std::make_shared<MemorySnapshot>(environment.disk, memory_file(section),
+                                          Time::parse(section.at("interval")),
                                           section.at("skip_batches").integer());
 }
 
-CallbackPtr export_for_inference(const Setting& section, Disk& disk) {
-  return std::make_shared<ExportForInference>(disk, section.at("save_path").text(),
+CallbackPtr export_for_inference(const Setting& section, const CallbackEnvironment& environment) {
+  return std::make_shared<ExportForInference>(environment.disk, section.at("save_path").text(),
                                               Time::parse(section.at("interval")));
 }
 
-CallbackPtr generate(const Setting& section, Disk&) {
+CallbackPtr generate(const Setting& section, const CallbackEnvironment&) {
   Generate::Options options{section.at("prompts")};
   if (section.has("batch_size")) options.batch_size = section.at("batch_size").integer();
   options.generation = {.max_new_tokens = section.at("max_new_tokens").integer(),
@@ -102,7 +99,7 @@ CallbackPtr generate(const Setting& section, Disk&) {
   return std::make_shared<Generate>(Time::parse(section.at("interval")), std::move(options));
 }
 
-CallbackPtr image_visualizer(const Setting& section, Disk&) {
+CallbackPtr image_visualizer(const Setting& section, const CallbackEnvironment&) {
   return std::make_shared<ImageVisualizer>(
       Time::parse(section.at("interval")),
       ImageVisualizer::Options{section.at("mode").text() == "segmentation",
@@ -110,7 +107,7 @@ CallbackPtr image_visualizer(const Setting& section, Disk&) {
                                section.at("input_key"), section.at("target_key")});
 }
 
-CallbackPtr mlperf_callback(const Setting& section, Disk& disk) {
+CallbackPtr mlperf_callback(const Setting& section, const CallbackEnvironment& environment) {
   MLPerfCallback::Options options;
   options.root_folder = section.at("root_folder").text();
   options.index = section.at("index").integer();
@@ -127,7 +124,7 @@ CallbackPtr mlperf_callback(const Setting& section, Disk& disk) {
     options.host_processors_per_node = section.at("host_processors_per_node").integer();
   if (section.has("system_name")) options.system_name = section.at("system_name").text();
   return std::make_shared<MLPerfCallback>(
-      disk, [clock = SystemClock()] { return clock.unix_ms(); }, options);
+      environment.disk, environment.recorder, [clock = SystemClock()] { return clock.unix_ms(); }, options);
 }
 
 const std::map<std::string, CallbackMaker>& callback_makers() {
@@ -155,16 +152,16 @@ const std::map<std::string, CallbackMaker>& callback_makers() {
 
 }  // namespace
 
-std::shared_ptr<Callback> make_callback(const Setting& section, Disk& disk) {
-  return callback_makers().at(section.at("kind").text())(section, disk);
+std::shared_ptr<Callback> make_callback(const Setting& section, const CallbackEnvironment& environment) {
+  return callback_makers().at(section.at("kind").text())(section, environment);
 }
 
-Callbacks make_callbacks(const Setting& recipe, Disk& disk) {
+Callbacks make_callbacks(const Setting& recipe, const CallbackEnvironment& environment) {
   Callbacks callbacks;
   if (!recipe.has("callbacks")) return callbacks;
   for (const Setting& section : recipe.at("callbacks").array())
     if (callback_makers().contains(section.at("kind").text()))
-      callbacks.push_back(make_callback(section, disk));
+      callbacks.push_back(make_callback(section, environment));
   return callbacks;
 }
 

@@ -16,14 +16,11 @@ struct Needs {
 
 // A two-way callback: sees the state and changes it in place. composer.core.Algorithm.
 //
-// Before the step's verdict (AFTER_DATALOADER to AFTER_BACKWARD) it may change the batch, the outputs and the
-// loss, and nothing that lasts: a step that runs out of memory is done again. At AFTER_TRAIN_BATCH it may
-// change gradients, and nothing that lasts either: should another rank have no memory for it, the step is
-// void. At all events outside of a step's attempt everything may change. There memory is to be taken first:
-// where `apply` throws c10::OutOfMemoryError, all must be as before, so that what was trained can be saved.
-// After such an event, and AFTER_TRAIN_BATCH, ranks agree by a small sum that all that match could act; so
-// all ranks must match alike. An evaluation that is cut short gives its end (EVAL_END, EVAL_AFTER_ALL) to
-// those that acted at its beginning, and to nobody else.
+// One rule: before the step's verdict (AFTER_DATALOADER to AFTER_BACKWARD, and AFTER_TRAIN_BATCH, where a
+// later pass may still fail) it may change the batch, the outputs, the loss and the gradients, and nothing
+// that outlasts the step: a step that runs out of memory is done again. At all other events everything may
+// change. Memory that runs out there ends the run; it can be resumed from its last checkpoint. An evaluation
+// that is cut short still has its ending events (State::evaluation_cut).
 class Algorithm : public Listener {
  public:
   virtual Needs needs() const { return {}; }

@@ -1,9 +1,6 @@
 #include "training/engine/engine.h"
 
-#include <c10/util/Exception.h>
-
 #include <algorithm>
-#include <exception>
 #include <map>
 
 #include "recipe/catalog.h"
@@ -21,11 +18,6 @@ void name_all(const std::string& group, const Listeners& listeners,
     const int before = known[one->name()]++;
     named.emplace_back(group + one->name() + (before ? "/" + std::to_string(before) : ""), one.get());
   }
-}
-
-// What begins there may be cut short.
-bool begins_evaluation(Event event) {
-  return event == Event::kEvalBeforeAll || event == Event::kEvalStandaloneStart || event == Event::kEvalStart;
 }
 
 // Of those that have the need.
@@ -50,97 +42,45 @@ std::vector<Trace> Engine::run_event(std::string_view event_name) {
   return run_event(event_named(event_name));
 }
 
-std::vector<Trace> Engine::run_event(Event event, const EventAgreement& agreement) {
+std::vector<Trace> Engine::run_event(Event event, const std::function<void()>& before_acting) {
+  const auto tell_callbacks = [&] {
+    for (const auto& callback : options_.callbacks) callback->run_event(event, state_, logger_);
+  };
   if (event == Event::kInit) {
     tell_destinations(event);
-    for (const auto& callback : options_.callbacks) callback->run_event(event, state_, logger_);
-    return run_algorithms(event, agreement);
+    tell_callbacks();
+    return run_algorithms(event, before_acting);
   }
-  auto traces = run_algorithms(event, agreement);
-  tell_all(event, agreement);
-  return traces;
-}
-
-std::vector<Trace> Engine::finish_event(Event event, const std::vector<std::string>& left,
-                                        const EventAgreement& agreement) {
-  Algorithms algorithms;
-  for (const auto& name : left) {
-    const auto is_it = [&](const auto& one) { return name_of(*one) == name; };
-    const auto found = std::ranges::find_if(options_.algorithms, is_it);
-    if (found != options_.algorithms.end())
-      algorithms.push_back(*found);
-    else if (options_.warn)
-      options_.warn(name + " has not acted at " + tutti::name(event) + ", and is not there any more");
-  }
-  auto traces = act(algorithms, event, agreement);
-  tell_all(event, agreement);
+  auto traces = run_algorithms(event, before_acting);
+  tell_callbacks();
+  tell_destinations(event);
   return traces;
 }
 
 // All are asked before the first one acts: what one does is not to change whether another runs.
-std::vector<Trace> Engine::run_algorithms(Event event, const EventAgreement& agreement) {
+std::vector<Trace> Engine::run_algorithms(Event event, const std::function<void()>& before_acting) {
   if (options_.algorithms.empty()) return {};
-  const Algorithms algorithms = matching(event, agreement);
-  if (begins_evaluation(event)) acted_[event] = algorithms;
-  return act(algorithms, event, agreement);
-}
-
-void Engine::undo(Event begin, Event end, const EventAgreement& agreement) {
-  const Algorithms began = std::exchange(acted_[begin], {});
-  Algorithms algorithms = matching(end, agreement);
-  std::erase_if(algorithms, [&](const auto& one) { return std::ranges::count(began, one) == 0; });
-  act(algorithms, end, agreement);
-}
-
-// A rank that does not know which match does not know what the others agree on.
-Algorithms Engine::matching(Event event, const EventAgreement& agreement) const try {
-  Algorithms matching;
+  Algorithms acting;
   for (const auto& algorithm : options_.algorithms)
-    if (algorithm->match(event, state_)) matching.push_back(algorithm);
-  return ordered(std::move(matching), event);
-} catch (const c10::OutOfMemoryError& error) {
-  if (!agreement.acted) throw;
-  throw OperatingError(std::string("out of memory where algorithms say whether they act at ") +
-                       tutti::name(event) + ": " + error.what_without_backtrace());
-}
-
-std::vector<Trace> Engine::act(const Algorithms& algorithms, Event event, const EventAgreement& agreement) {
+    if (algorithm->match(event, state_)) acting.push_back(algorithm);
+  acting = ordered(std::move(acting), event);
   std::vector<Trace> traces;
   for (const auto& one : options_.algorithms) {
-    const auto place = std::find(algorithms.begin(), algorithms.end(), one);
-    const bool ran = place != algorithms.end();
-    traces.push_back({one->name(), event, ran, ran ? static_cast<int>(place - algorithms.begin()) : -1});
+    const auto place = std::ranges::find(acting, one);
+    const bool ran = place != acting.end();
+    traces.push_back({one->name(), event, ran, ran ? static_cast<int>(place - acting.begin()) : -1});
   }
-  if (agreement.acted && !algorithms.empty())
-    act_agreed(algorithms, event, agreement);
-  else
-    for (const auto& one : algorithms) one->apply(event, state_, logger_);
-  if (!options_.log_traces) return traces;
-  LoggedTraces logged;
-  for (const auto& trace : traces)
-    if (trace.ran) logged.emplace_back("algorithm_traces/" + trace.algorithm + "/" + tutti::name(event), 1);
-  if (!logged.empty()) logger_.log_traces(logged);
+  if (!acting.empty() && before_acting) before_acting();
+  for (const auto& one : acting) one->apply(event, state_, logger_);
+  if (options_.log_traces) log_traces(traces);
   return traces;
 }
 
-void Engine::act_agreed(const Algorithms& algorithms, Event event, const EventAgreement& agreement) {
-  ActedAlgorithms acted{event, algorithms, algorithms.size(), ""};
-  const std::size_t held_back = std::min(agreement.acts(), algorithms.size());
-  try {
-    for (; acted.left > held_back; --acted.left)
-      algorithms[algorithms.size() - acted.left]->apply(event, state_, logger_);
-  } catch (const c10::OutOfMemoryError& error) {
-    acted.shortage = error.what_without_backtrace();
-  }
-  agreement.acted(acted);
-  if (acted.left > 0) throw OperatingError("out of memory where once there was enough: " + acted.shortage);
-}
-
-// What a pass of the user's has put in has the name that it gives itself.
-std::string Engine::name_of(const Algorithm& algorithm) const {
-  for (const auto& [name, listener] : stateful())
-    if (listener == &algorithm) return name;
-  return algorithm.name();
+void Engine::log_traces(const std::vector<Trace>& traces) const {
+  LoggedTraces logged;
+  for (const auto& trace : traces)
+    if (trace.ran) logged.emplace_back("algorithm_traces/" + trace.algorithm + "/" + name(trace.event), 1);
+  if (!logged.empty()) logger_.log_traces(logged);
 }
 
 // Whoever says so is first or last at AFTER_ events too; Composer turns all of them round there.
@@ -153,20 +93,6 @@ Algorithms Engine::ordered(Algorithms matching, Event event) const {
   if (is_after(event) && state_.composer) std::reverse(matching.begin(), matching.end());
   for (const auto& pass : options_.passes) matching = pass(matching, event);
   return matching;
-}
-
-void Engine::tell_all(Event event, const EventAgreement& agreement) {
-  std::exception_ptr shortage;
-  for (const auto& callback : options_.callbacks) {
-    try {
-      callback->run_event(event, state_, logger_);
-    } catch (const c10::OutOfMemoryError&) {
-      if (!agreement.acted) throw;
-      if (!shortage) shortage = std::current_exception();
-    }
-  }
-  tell_destinations(event);
-  if (shortage) std::rethrow_exception(shortage);
 }
 
 void Engine::tell_destinations(Event event) {

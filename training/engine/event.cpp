@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/error.h"
-#include "runtime/lower_case.h"
+#include "runtime/text.h"
 
 namespace tutti {
 namespace {

@@ -6,11 +6,10 @@
 
 #include <algorithm>
 
-#include "data/sampler.h"
-#include "tensors/autocast.h"
+#include "data/dataset.h"
+#include "tensors/autograd.h"
 #include "tensors/shortage.h"
 #include "tensors/torch_error.h"
-#include "training/evaluation/data_scope.h"
 #include "training/metrics/factory.h"
 
 namespace tutti {
@@ -154,7 +153,6 @@ EvalHooks lone_eval_hooks(Engine& engine, FetchBatch fetch) {
     return std::nullopt;
   };
   hooks.run_event = [&engine](Event event) { engine.run_event(event); };
-  hooks.undo = [] {};  // nobody stops it, and one that is too large is the end
   return hooks;
 }
 
@@ -163,6 +161,7 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
   const at::NoGradGuard no_grad;
   const DataScope data(state, evaluator.label, evaluator.data_of(state.rank).get());
   state.eval_timestamp = {};
+  state.evaluation_cut = false;
   Model& model = *state.model;
   const ForwardContext evaluating{/*training=*/false, nullptr};
   set_context(model, &evaluating);
@@ -188,7 +187,8 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
   set_context(model, nullptr);
   counts.seconds = hooks.stopwatch();
   sum_over_ranks(hooks, metrics, counts);
-  if (counts.too_large > 0 || counts.stopped > 0) hooks.undo();
+  state.evaluation_cut = counts.too_large > 0 || counts.stopped > 0;
+  if (state.evaluation_cut) hooks.run_event(Event::kEvalEnd);
   if (counts.too_large > 0)
     throw TooLarge("evaluation '" + evaluator.label + "' after step " +
                    std::to_string(state.timestamp.batch) + ": out of memory on " +

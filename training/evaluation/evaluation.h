@@ -12,6 +12,25 @@
 
 namespace tutti {
 
+// While it lives the state's batches are those of other data than the training's.
+class DataScope {
+ public:
+  DataScope(State& state, const std::string& label, const Dataset* dataset)
+      : state_(state),
+        label_(std::exchange(state.dataloader_label, label)),
+        dataset_(std::exchange(state.dataset, dataset)) {}
+  ~DataScope() {
+    state_.dataloader_label = label_;
+    state_.dataset = dataset_;
+  }
+  DataScope(const DataScope&) = delete;
+
+ private:
+  State& state_;
+  std::string label_;
+  const Dataset* dataset_;
+};
+
 // A rank's part of an evaluation batch.
 struct EvalPart {
   Batch batch;
@@ -28,7 +47,6 @@ struct EvalHooks {
   // Tries the work, which may be done again in smaller parts: what it ran out of memory with, or nothing.
   std::function<std::optional<std::string>(const std::function<void()>& work)> attempt;
   std::function<void(Event)> run_event;  // that is no part of an attempt
-  std::function<void()> undo;            // what algorithms did at EVAL_START, since it is cut short
 };
 // Those of an evaluation by a rank alone, under no budget; the engine must outlive them.
 EvalHooks lone_eval_hooks(Engine& engine, FetchBatch fetch);
@@ -43,5 +61,12 @@ void try_metrics(State& state, const Evaluator& evaluator, const Dataset& data);
 // memory is done in smaller parts; throws TooLarge where that is not enough.
 std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evaluator& evaluator,
                                       const EvalHooks& hooks);
+
+using TakeOutputs = std::function<void(const Outputs& outputs)>;
+
+// Runs the model over an evaluator's data, in the data's order, in batches of all ranks' size or, where it is
+// smaller, device_eval_microbatch_size, and gives each batch's outputs. On this rank alone. Runs the events
+// PREDICT_START to PREDICT_END; `take` may be empty.
+void predict(State& state, Engine& engine, const Evaluator& evaluator, const TakeOutputs& take);
 
 }  // namespace tutti

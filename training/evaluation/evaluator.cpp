@@ -5,7 +5,7 @@
 #include <regex>
 
 #include "training/metrics/factory.h"
-#include "training/time/recipe_times.h"
+#include "training/time/time.h"
 
 namespace tutti {
 namespace {

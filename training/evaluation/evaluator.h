@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "data/readers/own_data.h"
+#include "data/readers/make_dataset.h"
 #include "models/metric.h"
 #include "recipe/setting.h"
 #include "training/state.h"

@@ -1,13 +1,11 @@
-#include "training/evaluation/prediction.h"
-
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
-#include "tensors/autocast.h"
-#include "training/evaluation/data_scope.h"
+#include "tensors/autograd.h"
+#include "training/evaluation/evaluation.h"
 
 namespace tutti {
 namespace {

@@ -1,6 +1,6 @@
 #include "training/loggers/catalog.h"
 
-#include "recipe/plugin_entry.h"
+#include "recipe/catalog.h"
 
 namespace tutti {
 namespace {

@@ -6,14 +6,13 @@
 #include <filesystem>
 
 #include "io/formats/json_line.h"
-#include "recipe/put_in.h"
+#include "recipe/placeholders.h"
+#include "runtime/printable.h"
 
 namespace tutti {
 namespace {
 
 constexpr const char* kHeader = "step,batch,epoch,name,value";
-
-void warn_on_stderr(const std::string& what) { std::fprintf(stderr, "warning: %s\n", what.c_str()); }
 
 // As few digits as give back all bits. What is no number has a sign by chance.
 std::string number_text(double value) {
@@ -77,7 +76,7 @@ FileLines::FileLines(Disk& disk, LoggedFile file, LineKind kind, LineFile::Warn 
     : disk_(disk),
       options_(std::move(file)),
       kind_(std::move(kind)),
-      warn_(warn ? std::move(warn) : LineFile::Warn(warn_on_stderr)) {}
+      warn_(warn ? std::move(warn) : LineFile::Warn(print_warning)) {}
 
 void FileLines::open(const LogStart& start) {
   const std::string path = logged_path(start, options_.filename);

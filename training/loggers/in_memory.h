@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "training/loggers/log_entry.h"
+#include "training/loggers/logger_destination.h"
 
 namespace tutti {
 

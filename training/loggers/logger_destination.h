@@ -1,9 +1,12 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
+#include <variant>
+#include <vector>
 
-#include "runtime/time_point.h"
+#include "runtime/clock.h"
 #include "training/engine/callback.h"
 #include "training/engine/logger.h"
 #include "training/time/timestamp.h"
@@ -29,7 +32,22 @@ struct LogStart {
   int64_t dataloader_len = 0;  // batches of an epoch
   Timestamp at;                // where training begins
   int64_t step = 0;            // after which it begins; 0: afresh
-  bool goes_on = false;  // from this run's own checkpoint: what an earlier start logged up to `step` stays
+  bool goes_on = false;    // from this run's own checkpoint: what an earlier start logged up to `step` stays
+  std::string checkpoint;  // the folder that it begins from, or ""
+};
+
+// The numbers of a step, of all ranks together.
+struct StepReport {
+  double loss = 0;  // the mean
+  double lr = 0;
+  double step_ms = 0;
+  double samples = 0;
+  double samples_per_s = 0;
+  int grad_accum = 1;
+  int64_t device_train_microbatch_size = 0;
+  double memory_peak_mb = 0;  // of the largest rank
+  double progress = 0;        // of max_duration, in [0, 1]
+  LoggedMetrics metrics;      // "metrics/train/MulticlassAccuracy"
 };
 
 // Where what is logged goes: composer.loggers.LoggerDestination. Below are the calls in the order of a run.
@@ -47,6 +65,13 @@ class LoggerDestination : public Callback {
   // Whether a checkpoint is published after `flush(sync)` only, so that a run which goes on from it finds the
   // records of its steps. For destinations that wait for a disk and nothing else.
   virtual bool durable() const { return false; }
+  // How long a checkpoint waits for `flush(sync)`, and training for room in a full queue, at most. In the
+  // long run neither waits for more than a tenth of the time.
+  virtual Nanoseconds sync_timeout() const { return std::chrono::seconds(1); }
+  virtual Nanoseconds full_queue_timeout() const { return Nanoseconds(0); }
+  // True if it ignores hyperparameters, texts, tables, images and the Trainer's own metrics. They are not
+  // even made where all destinations do.
+  virtual bool numbers_only() const { return false; }
 
   virtual void open(const LogStart&) {}
   virtual void log_hyperparameters(const LoggedHyperparameters&, const LogTime&) {}
@@ -55,6 +80,19 @@ class LoggerDestination : public Callback {
   virtual void log_text(const LoggedText&, const LogTime&) {}
   virtual void log_table(const LoggedTable&, const LogTime&) {}
   virtual void log_images(const LoggedImages&, const LogTime&) {}
+  // What the Trainer logs itself: a step's numbers, the metrics of an evaluation, and all else (times). They
+  // count as metrics, under Composer's names, unless a destination tells them apart.
+  virtual void log_step(const StepReport& report, const LogTime& time);
+  virtual void log_evaluation(const LoggedMetrics& metrics, const LogTime& time) {
+    log_metrics(metrics, time);
+  }
+  virtual void log_trainer_metrics(const LoggedMetrics& metrics, const LogTime& time) {
+    log_metrics(metrics, time);
+  }
+  // What a language model writes at the end of the run.
+  virtual void log_closing_text(const std::string&) {}
+  // All of a step before its evaluations was logged. An evaluation may be left to the run that goes on.
+  virtual void evaluation_due(const LogTime&) {}
   // A step and all that was logged of it is over.
   virtual void step_end(const LogTime&) {}
   // Whenever nothing more waits in the queue. `sync`: to the device.
@@ -71,5 +109,34 @@ class LoggerDestination : public Callback {
   // Ten seconds at most count: other ranks wait.
   virtual Nanoseconds finishes_within() const { return std::chrono::seconds(5); }
 };
+
+// What the Trainer logs itself.
+struct EvaluationLogged {
+  LoggedMetrics metrics;
+};
+struct TrainerMetrics {
+  LoggedMetrics metrics;
+};
+struct ClosingText {
+  std::string text;
+};
+struct EvaluationDue {};
+struct StepEnded {};
+
+// One call of a LoggerDestination.
+struct LogEntry {
+  LogTime time;
+  std::variant<LoggedMetrics, LoggedHyperparameters, LoggedTraces, LoggedText, LoggedTable, LoggedImages,
+               StepReport, EvaluationLogged, TrainerMetrics, ClosingText, EvaluationDue, StepEnded>
+      what;
+
+  void tell(LoggerDestination& destination) const;
+  bool is_record() const;
+};
+
+// Several destinations read them at once.
+using LogEntries = std::shared_ptr<const std::vector<LogEntry>>;
+
+int64_t records_in(const std::vector<LogEntry>& entries);
 
 }  // namespace tutti

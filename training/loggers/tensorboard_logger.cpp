@@ -4,6 +4,7 @@
 
 #include "io/formats/png.h"
 #include "runtime/error.h"
+#include "runtime/printable.h"
 #include "training/loggers/file_logger.h"
 #include "training/loggers/logged_images.h"
 
@@ -134,7 +135,7 @@ void TensorboardLogger::warn(const std::string& what) const {
   if (warn_)
     warn_(what);
   else
-    std::fprintf(stderr, "warning: %s\n", what.c_str());
+    print_warning(what);
 }
 
 }  // namespace tutti

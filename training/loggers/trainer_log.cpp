@@ -48,7 +48,7 @@ void TrainerLog::start(const Setting& recipe) {
 
 void TrainerLog::epoch_start() {
   if (!log_.has_destinations()) return;
-  log_.log_to_destinations({{"time/epoch", static_cast<double>(state_.timestamp.epoch)}});
+  log_.log_trainer_metrics({{"time/epoch", static_cast<double>(state_.timestamp.epoch)}});
 }
 
 void TrainerLog::batch_start(bool has_tokens) { times(has_tokens, /*epoch=*/false); }
@@ -69,21 +69,12 @@ void TrainerLog::times(bool has_tokens, bool epoch) {
     add("time/token", time.token);
     add("time/token_in_epoch", time.token_in_epoch);
   }
-  log_.log_to_destinations(all);
-}
-
-void TrainerLog::batch_trained() {
-  if (!log_.has_destinations()) return;
-  const auto size = static_cast<double>(state_.device_train_microbatch_size);
-  LoggedMetrics all = {{"trainer/device_train_microbatch_size", size},
-                       {"loss/train/total", state_.train_loss}};
-  for (auto& one : train_metrics()) all.push_back(std::move(one));
-  log_.log_to_destinations(all);
+  log_.log_trainer_metrics(all);
 }
 
 void TrainerLog::epoch_trained() {
   const LoggedMetrics metrics = train_metrics();
-  if (!metrics.empty()) log_.log_to_destinations(metrics);
+  if (!metrics.empty()) log_.log_trainer_metrics(metrics);
 }
 
 LoggedMetrics TrainerLog::train_metrics() const {

@@ -16,9 +16,7 @@ class TrainerLog {
   void start(const Setting& recipe);
   void epoch_start();
   void batch_start(bool has_tokens);
-  void batch_trained();  // before it is counted
   void epoch_trained();  // after its last batch is counted
-  void evaluated(const LoggedMetrics& metrics) { log_.log_to_destinations(metrics); }
   void fit_end();
 
   LoggedMetrics train_metrics() const;  // "metrics/train/MulticlassAccuracy"

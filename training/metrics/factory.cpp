@@ -8,18 +8,12 @@
 #include <map>
 #include <sstream>
 
-#include "models/losses/cross_entropy.h"
-#include "models/losses/dice_loss.h"
-#include "recipe/resolve_section.h"
+#include "models/losses.h"
+#include "recipe/resolve.h"
 #include "runtime/error.h"
-#include "training/metrics/binary_f1_score.h"
 #include "training/metrics/catalog.h"
-#include "training/metrics/cross_entropy.h"
-#include "training/metrics/language_cross_entropy.h"
-#include "training/metrics/loss_metric.h"
-#include "training/metrics/masked_accuracy.h"
-#include "training/metrics/mean_squared_error.h"
-#include "training/metrics/multiclass_accuracy.h"
+#include "training/metrics/classification.h"
+#include "training/metrics/loss_metrics.h"
 #include "training/metrics/segmentation.h"
 
 namespace tutti {

@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "training/metrics/class_counts.h"
+#include "training/metrics/classification.h"
 
 namespace tutti {
 namespace {

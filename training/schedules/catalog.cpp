@@ -1,7 +1,5 @@
 #include "training/schedules/catalog.h"
 
-#include "training/schedules/pytorch_catalog.h"
-
 namespace tutti {
 namespace {
 

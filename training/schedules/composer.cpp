@@ -1,11 +1,9 @@
-#include "training/schedules/composer.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <numbers>
 
-#include "training/schedules/schedule_reader.h"
+#include "training/schedules/schedule.h"
 
 namespace tutti {
 namespace {

@@ -1,13 +1,11 @@
-#include "training/schedules/pytorch.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <numbers>
 #include <vector>
 
-#include "training/schedules/curve.h"
 #include "training/schedules/one_cycle.h"
+#include "training/schedules/schedule.h"
 
 namespace tutti {
 namespace {

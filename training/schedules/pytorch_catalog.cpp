@@ -1,4 +1,4 @@
-#include "training/schedules/pytorch_catalog.h"
+#include "training/schedules/catalog.h"
 
 namespace tutti {
 namespace {

@@ -2,9 +2,6 @@
 
 #include <cmath>
 
-#include "training/schedules/composer.h"
-#include "training/schedules/pytorch.h"
-
 namespace tutti {
 
 Time place(const Time& time, const Horizon& horizon, double ratio) {
@@ -23,6 +20,37 @@ Schedule make_schedule(const Setting& section, const Horizon& horizon) {
   if (Schedule schedule = make_composer_schedule(section, horizon)) return schedule;
   if (Schedule schedule = make_pytorch_schedule(section, horizon)) return schedule;
   section.at("kind").fail("there is no such scheduler");
+}
+
+// Two runs of one recipe must have the same learning rates, so the clock does not time them.
+Time ScheduleReader::parsed(const Setting& setting) {
+  const Time time = Time::parse(setting);
+  if (time.unit() == TimeUnit::kSecond) setting.fail("a schedule cannot be timed by the wall clock");
+  return time;
+}
+
+Time ScheduleReader::positive_time(const char* key) const {
+  const Time found = time(key);
+  if (found.value() <= 0.0) fail(key, "expected a time longer than " + found.text());
+  return found;
+}
+
+std::vector<Time> ScheduleReader::times(const char* key) const {
+  std::vector<Time> found;
+  for (const Setting& item : section_.at(key).array()) found.push_back(placed(item));
+  return found;
+}
+
+Time ScheduleReader::end_after(const Time& warmup) const {
+  const Time end = time("t_max");
+  if (end.unit() != warmup.unit())
+    fail("t_max",
+         std::string("t_warmup counts in ") + suffix(warmup.unit()) + " and t_max in " + suffix(end.unit()));
+  const Time whole = max_duration();
+  if (end.unit() == whole.unit() && end < whole)
+    fail("t_max",
+         "the schedule would end at " + end.text() + ", before the training does at " + whole.text());
+  return end;
 }
 
 }  // namespace tutti

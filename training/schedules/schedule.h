@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "training/time/timestamp.h"
 
@@ -27,5 +29,44 @@ Time place(const Time& time, const Horizon& horizon, double ratio);
 // What [scheduler] names, Composer's or PyTorch's (training/schedules). Throws UserError where its times do
 // not fit together or do not fit the run.
 Schedule make_schedule(const Setting& section, const Horizon& horizon);
+
+// Reads the keys of one [scheduler] and places its times. Both must outlive it.
+class ScheduleReader {
+ public:
+  ScheduleReader(const Setting& section, const Horizon& horizon) : section_(section), horizon_(horizon) {}
+
+  double number(const char* key) const { return section_.at(key).number(); }
+  bool flag(const char* key) const { return section_.at(key).boolean(); }
+  Time time(const char* key) const { return placed(section_.at(key)); }
+  Time time(const char* key, double ratio) const { return place(parsed(section_.at(key)), horizon_, ratio); }
+  Time positive_time(const char* key) const;
+  std::vector<Time> times(const char* key) const;
+  // t_max of a schedule with a warm-up: defined for the whole training, in the warm-up's unit.
+  Time end_after(const Time& warmup) const;
+  Time max_duration() const { return place({1.0, TimeUnit::kDuration}, horizon_, 1.0); }
+  double ratio() const { return horizon_.scale_schedule_ratio; }
+  bool composer() const { return horizon_.composer; }
+  bool unchecked() const { return horizon_.unchecked; }
+  [[noreturn]] void fail(const char* key, const std::string& message) const {
+    section_.at(key).fail(message);
+  }
+
+ private:
+  Time placed(const Setting& s) const { return place(parsed(s), horizon_, horizon_.scale_schedule_ratio); }
+  static Time parsed(const Setting& setting);
+
+  const Setting& section_;
+  const Horizon& horizon_;
+};
+
+// Composer's schedulers; formulas as in composer.optim. Empty where [scheduler] names none of them.
+Schedule make_composer_schedule(const Setting& section, const Horizon& horizon);
+
+// Whether [scheduler] names one of them.
+bool is_composer_schedule(const Setting& section);
+
+// PyTorch's schedulers, with the rates of torch.optim.lr_scheduler. Empty where [scheduler] names none of
+// them. Of reduce_lr_on_plateau a function of time knows nothing but 1: see Plateau.
+Schedule make_pytorch_schedule(const Setting& section, const Horizon& horizon);
 
 }  // namespace tutti

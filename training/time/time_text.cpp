@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "runtime/error.h"
+
 namespace tutti {
 namespace {
 
@@ -172,6 +174,14 @@ std::string ascii_number(std::string_view text) {
     text.remove_prefix(std::max({size, blank, size_t{1}}));
   }
   return ascii;
+}
+
+double seconds_in(const std::string& time_unit) {
+  if (time_unit == "seconds") return 1.0;
+  if (time_unit == "minutes") return 60.0;
+  if (time_unit == "hours") return 3600.0;
+  if (time_unit == "days") return 86400.0;
+  throw UserError("time_unit: expected seconds, minutes, hours or days, found '" + time_unit + "'");
 }
 
 }  // namespace tutti

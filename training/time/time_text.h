@@ -30,4 +30,8 @@ std::string whole_text(double value);  // "100000000000000000000", all digits
 // Digits of any script (in UTF-8) as ASCII ones, and any blank as a space: what Python's float() begins with.
 std::string ascii_number(std::string_view text);
 
+// The seconds in one of a unit that the wall clock is logged in: "seconds", "minutes", "hours", "days".
+// Throws UserError for any other.
+double seconds_in(const std::string& time_unit);
+
 }  // namespace tutti

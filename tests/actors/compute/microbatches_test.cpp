@@ -35,6 +35,7 @@ struct Training {
   State state;
   Logger logger;
   Engine engine{state, logger, {}};
+  std::unique_ptr<Exchange> exchange = make_lone_exchange(state, /*scaled=*/false);
 
   explicit Training(const std::string& recipe = kMicrobatchRecipe, const SampleSpec& spec = kSpec) {
     build(state, recipe_of(recipe), spec, 3);
@@ -45,14 +46,14 @@ struct Training {
 void unmarked(const char*, int64_t) {}
 
 MicrobatchResult run(Training& training, const Batch& batch, int count) {
-  Microbatches microbatches(training.state, training.engine, nullptr, count);
+  Microbatches microbatches(training.state, training.engine, *training.exchange, count);
   return microbatches.run(batch, unmarked);
 }
 
 TEST(MicrobatchesTest, PartsThatDoNotDivideAreTorchSplits) {
   Training training;
   std::vector<int64_t> sizes;
-  Microbatches microbatches(training.state, training.engine, nullptr, 4);
+  Microbatches microbatches(training.state, training.engine, *training.exchange, 4);
   const auto result = microbatches.run(random_batch(7), [&](const char* what, int64_t) {
     if (std::string(what) == "backward") sizes.push_back(training.state.batch.samples());
   });
@@ -69,7 +70,7 @@ const SampleSpec kTokenSpec{
 
 TEST(MicrobatchesTest, SamplesThatEventsAddedAreNotLeftOut) {
   Training training;
-  Microbatches microbatches(training.state, training.engine, nullptr, 4);
+  Microbatches microbatches(training.state, training.engine, *training.exchange, 4);
   microbatches.set_size(2);
   EXPECT_EQ(microbatches.run(random_batch(7), unmarked).loss_weight, 7);
   EXPECT_EQ(training.state.device_train_microbatch_size, 2);
@@ -115,7 +116,7 @@ TEST(MicrobatchesTest, ForwardLeavesRunningStatisticsAlone) {
 
 TEST(MicrobatchesTest, StatisticsAreTakenInOnceAMicrobatchAndRank) {
   Training training;
-  Microbatches microbatches(training.state, training.engine, nullptr, 2);
+  Microbatches microbatches(training.state, training.engine, *training.exchange, 2);
   const auto result = microbatches.run(random_batch(8), unmarked);
   microbatches.apply_statistics(at::stack({result.statistics, result.statistics}));
   int64_t tracked = -1;
@@ -126,7 +127,7 @@ TEST(MicrobatchesTest, StatisticsAreTakenInOnceAMicrobatchAndRank) {
 
 TEST(MicrobatchesTest, StatisticsAreOfThisStepOnly) {
   Training training;
-  Microbatches microbatches(training.state, training.engine, nullptr, 2);
+  Microbatches microbatches(training.state, training.engine, *training.exchange, 2);
   EXPECT_GT(microbatches.run(random_batch(8), unmarked).statistics.abs().sum().item<float>(), 0.0f);
   training.state.timestamp.batch = 1;
   const auto result = microbatches.run(random_batch(8).narrow(0, 0), unmarked);

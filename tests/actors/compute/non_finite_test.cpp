@@ -88,7 +88,7 @@ TEST(NonFiniteTest, OneNumberOfALargeGradientThatOverflowsInTheSumOfTheRanksChan
       options);
   const auto weights = find_checkpoint(disk, folder.path("run"), [](const std::string&) {}).tensors;
   EXPECT_TRUE(all_finite(weights.at("model/weight")));
-  EXPECT_EQ(weights.at("optimizer/weight/step").item<int64_t>(), 0);
+  EXPECT_EQ(weights.at("optimizers/weight/step").item<int64_t>(), 0);
 }
 
 // Its mean loss is that of no token at all.
@@ -114,7 +114,7 @@ TEST(NonFiniteTest, ABatchInWhichNothingCountsChangesNothing) {
     PosixDisk disk;
     const auto all = find_checkpoint(disk, folder.path("run"), [](const std::string&) {}).tensors;
     for (const auto& [name, tensor] : all) EXPECT_TRUE(all_finite(tensor)) << name;
-    EXPECT_EQ(all.at("optimizer/transformer.wte.weight/step").item<int64_t>(), 2) << ranks;
+    EXPECT_EQ(all.at("optimizers/transformer.wte.weight/step").item<int64_t>(), 2) << ranks;
   }
 }
 

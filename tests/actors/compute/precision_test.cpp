@@ -147,7 +147,7 @@ TEST(PrecisionTest, ParametersReductionAndBuffersAreSetApart) {
   const Outcome low = train(precision_recipe(amp, "param_dtype = 'bf16'\n", model, shape), 2);
   EXPECT_LT(distance(plain, low), 0.05);
   EXPECT_EQ(low.tensors.at("model/conv1.weight").scalar_type(), at::kBFloat16);
-  EXPECT_EQ(low.tensors.at("optimizer/conv1.weight/momentum_buffer").scalar_type(), at::kBFloat16);
+  EXPECT_EQ(low.tensors.at("optimizers/conv1.weight/momentum_buffer").scalar_type(), at::kBFloat16);
   EXPECT_EQ(low.tensors.at("model/bn1.running_mean").scalar_type(), at::kFloat);
   // Of two ranks there is one addition, which is rounded once in either.
   const Outcome of_three = train(precision_recipe(amp, "param_dtype = 'bf16'\n", model, shape), 3);
@@ -169,7 +169,7 @@ TEST(PrecisionTest, MetricsThatAreNamedMeasureParametersOf16Bits) {
 
 // ---- the gradient scaler
 
-constexpr const char* kStep = "optimizer/0.weight/step";
+constexpr const char* kStep = "optimizers/0.weight/step";
 
 TEST(PrecisionTest, AScaleThatOverflowsCostsStepsUntilItFits) {
   const std::string wild = "init_scale = 1e12\n", few = "precision = 'amp_fp16'\nmax_duration = ";

@@ -62,11 +62,13 @@ class Negates final : public Algorithm {
   }
 };
 
-// Counts the evaluations that came to an end.
+// Counts the evaluations that came to an end: a cut one ends too, and says so.
 class Counts final : public Algorithm {
  public:
   std::string name() const override { return "Counts"; }
-  bool match(Event event, const State&) const override { return event == Event::kEvalEnd; }
+  bool match(Event event, const State& state) const override {
+    return event == Event::kEvalEnd && !state.evaluation_cut;
+  }
   void apply(Event, State&, Logger&) override { ended_.add_(1); }
   NamedTensors state_tensors() override { return {{"ended", ended_}}; }
 
@@ -75,7 +77,7 @@ class Counts final : public Algorithm {
 };
 
 // Batches of rank 0's evaluation after `stop_at` that were looked at.
-int64_t train(const std::string& eval_interval, const std::string& run_dir, int64_t stop_at) {
+int64_t train_evaluating(const std::string& eval_interval, const std::string& run_dir, int64_t stop_at) {
   int64_t evaluated = 0;
   LocalRunOptions options;
   options.ranks = 2;
@@ -116,12 +118,12 @@ class StopInEvaluationTest : public testing::TestWithParam<std::pair<const char*
 TEST_P(StopInEvaluationTest, CutsItShortAndLeavesItToTheNextStart) {
   const auto [interval, step] = GetParam();
   const Scratch folder;
-  train(interval, folder.path("whole"), -1);
-  EXPECT_LT(train(interval, folder.path("parts"), step), kEvalBatches - 1);
+  train_evaluating(interval, folder.path("whole"), -1);
+  EXPECT_LT(train_evaluating(interval, folder.path("parts"), step), kEvalBatches - 1);
   const auto whole = lines(folder.path("whole")), stopped = lines(folder.path("parts"));
   ASSERT_LT(stopped.size(), whole.size());
   EXPECT_TRUE(std::equal(stopped.begin(), stopped.end(), whole.begin()));
-  train(interval, folder.path("parts"), -1);
+  train_evaluating(interval, folder.path("parts"), -1);
   EXPECT_EQ(lines(folder.path("parts")), whole);
   EXPECT_EQ(read_text(folder.path("parts/metrics-rank0.csv")),
             read_text(folder.path("whole/metrics-rank0.csv")));
@@ -137,9 +139,9 @@ INSTANTIATE_TEST_SUITE_P(WhereverItIs, StopInEvaluationTest,
 
 TEST(StopInLastEvaluationTest, IsDoneAgain) {
   const Scratch folder;
-  train("5ba", folder.path("whole"), -1);
-  EXPECT_LT(train("5ba", folder.path("parts"), 12), kEvalBatches - 1);
-  train("5ba", folder.path("parts"), -1);
+  train_evaluating("5ba", folder.path("whole"), -1);
+  EXPECT_LT(train_evaluating("5ba", folder.path("parts"), 12), kEvalBatches - 1);
+  train_evaluating("5ba", folder.path("parts"), -1);
   EXPECT_EQ(lines(folder.path("parts")), lines(folder.path("whole")));
 }
 

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <sstream>
 
-#include "actors/logging/log_outlets.h"
+#include "actors/logging/log_queues.h"
 #include "actors/logging/log_writer.h"
 #include "actors/supervisor/supervisor.h"
 #include "commands/local_train.h"
@@ -310,7 +310,8 @@ TEST(LoggersTest, TheEndOfARunWaitsForNoneAsLongAsItLikes) {
   Warnings log;
   bool late = false;
   const ActorId writer = scheduler.reserve("logger_0", 0), stopper = scheduler.reserve("stopper", 0);
-  scheduler.install(writer, std::make_unique<LogWriter>(std::make_shared<Leisurely>(late), stopper, log));
+  scheduler.install(writer,
+                    std::make_unique<LogWriter>("logger Leisurely", std::make_shared<Leisurely>(late), log));
   play(scheduler, stopper, {.start = [&](Context& context) {
          context.send(writer, Stop{});
          context.stop();
@@ -347,39 +348,37 @@ class Talker final : public Actor {
  public:
   static constexpr int kMany = 1000;
 
-  Talker(const RankActors& cast, Stuck& stuck, const InMemoryLogger& fast, Warnings& log)
-      : writers_(cast.log_writers), outlets_(cast, log), stuck_(stuck), fast_(fast), log_(log) {}
+  Talker(const RankActors& actors, Stuck& stuck, const InMemoryLogger& fast, Warnings& log)
+      : writers_(actors.logs), queues_(actors, log, recorder_), stuck_(stuck), fast_(fast), log_(log) {}
 
   void start(Context& context) override {
-    outlets_.start(context, {});
+    queues_.start(context, {});
     say(context, 0);
   }
-  void receive(Context&, Envelope& envelope) override {
-    outlets_.taken(envelope.from, envelope.message.get_if<LogsTaken>()->count);
-  }
-  // A record a call, so that what is taken is heard in between.
+  void receive(Context&, Envelope&) override {}
   std::optional<TimePoint> idle(Context& context) override {
     if (said_ < kMany) {
       if (fast_.entries().size() + 64 > static_cast<std::size_t>(said_)) say(context, said_);
       return context.now();
     }
     say(context, kMany);
-    outlets_.end();
+    queues_.end(context);
     log_.write(LogLevel::kInfo, "lets go");
     stuck_.let_go();
-    for (const ActorId writer : writers_) context.send(writer, Stop{});
+    for (const auto& one : writers_) context.send(one.writer, Stop{});
     context.stop();
     return std::nullopt;
   }
 
  private:
   void say(Context& context, int number) {
-    outlets_.send(context, {{{}, LoggedMetrics{{"number", number}}}});
+    queues_.send(context, {{{}, LoggedMetrics{{"number", number}}}});
     said_ = number + 1;
   }
 
-  std::vector<ActorId> writers_;
-  LogOutlets outlets_;
+  std::vector<LogActor> writers_;
+  RingRecorder recorder_;
+  LogQueues queues_;
   Stuck& stuck_;
   const InMemoryLogger& fast_;
   Warnings& log_;
@@ -393,18 +392,17 @@ TEST(LoggersTest, OneThatIsStuckLosesRecordsAndHoldsNobodyUp) {
   ThreadScheduler scheduler;
   const ActorId talker = scheduler.reserve("talker", 0);
   const std::vector<ActorId> writers = {scheduler.reserve("logger_0", 0), scheduler.reserve("logger_1", 0)};
-  RankActors cast;
-  cast.log_writers = writers;
-  cast.log_names = {"logger Stuck", "logger InMemoryLogger"};
-  scheduler.install(talker, std::make_unique<Talker>(cast, *stuck, *fast, log));
-  scheduler.install(writers[0], std::make_unique<LogWriter>(stuck, talker, log));
-  scheduler.install(writers[1], std::make_unique<LogWriter>(fast, talker, log));
+  RankActors actors;
+  actors.logs = {{writers[0], "logger Stuck"}, {writers[1], "logger InMemoryLogger"}};
+  scheduler.install(talker, std::make_unique<Talker>(actors, *stuck, *fast, log));
+  scheduler.install(writers[0], std::make_unique<LogWriter>("logger Stuck", stuck, log));
+  scheduler.install(writers[1], std::make_unique<LogWriter>("logger InMemoryLogger", fast, log));
   scheduler.run();
   EXPECT_THAT(fast->entries(), SizeIs(Talker::kMany + 1));
   std::vector<double> first;
-  for (int i = 0; i < LogOutlets::kMostUnderway; ++i) first.push_back(i);
+  for (int i = 0; i < LogQueues::kMostWindows * LogQueues::kWindow; ++i) first.push_back(i);
   EXPECT_EQ(stuck->seen, first) << "what came first is kept";
-  const int lost = Talker::kMany + 1 - LogOutlets::kMostUnderway;
+  const int lost = Talker::kMany + 1 - LogQueues::kMostWindows * LogQueues::kWindow;
   EXPECT_THAT(log.lines,
               ElementsAre("logger Stuck does not keep up; records are lost",
                           HasSubstr("logger Stuck lost " + std::to_string(lost) + " records"), "lets go"))

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "io/journal/control_events.h"
+#include "io/journal/journal.h"
 
 namespace tutti {
 namespace {
@@ -34,7 +34,7 @@ TEST(HeartbeatTest, TellsWhetherTheRankWaitsForOthers) {
 
 TEST(HeartbeatTest, OneThatIsDoneOrAtWorkAloneIsUnhurried) {
   EXPECT_FALSE(heard({{"batch", 100}}).unhurried());
-  for (const char* what : {kDone, kWritesText, kWaitsForDisk, kWaitsForReports})
+  for (const char* what : {kDone, kWritesText, kWaitsForDisk, kWaitsForLogs})
     EXPECT_TRUE(heard({{"batch", 100}, {what, 90}}).unhurried());
 }
 

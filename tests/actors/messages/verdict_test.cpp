@@ -29,7 +29,6 @@ TEST(VerdictTest, TheSumOfTheRanksVectorsIsTheVerdictOfAll) {
   EXPECT_EQ(sum.non_finite, 0);
   EXPECT_EQ(sum.overflow, 1);
   EXPECT_EQ(sum.stop, 1);
-  EXPECT_EQ(sum.checkpoint_now, 0);
   EXPECT_EQ(sum.samples, 63);
   EXPECT_EQ(sum.flops, 7e9);
   EXPECT_EQ(sum.loss_sum, 1.75);

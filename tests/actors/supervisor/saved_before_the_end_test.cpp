@@ -82,60 +82,49 @@ class FailsOnce final : public Callback {
   int64_t step_;
 };
 
-// The other rank has no less to do until the next verdict, and that is of no use then.
-TEST(OutOfMemoryTest, WhatWasTrainedBeforeAListenerFailsIsSaved) {
-  const Scratch folder;
-  const auto train = [&](const std::string& run, std::shared_ptr<Callback> fails, const std::string& resume) {
-    LocalRunOptions options;
-    options.run_dir = folder.path(run);
-    options.resume = resume;
-    options.quiet = true;
-    options.prepare = [fails](Job& job) {
-      job.listeners = [fails](int) {
-        Engine::Options listeners;
-        if (fails) listeners.callbacks = {fails};
-        return listeners;
-      };
-    };
-    const std::string eval =
-        "eval_interval = '2ba'\n[data.eval]\nkind = 'synthetic'\nsamples = 12\nshape = [3]\n";
-    train_in_one_process(recipe_of(mlp(4) + eval), options);
-  };
-  train("whole", nullptr, "");
-  const std::pair<Event, int64_t> moments[] = {
-      {Event::kBatchEnd, 1},  {Event::kBatchEnd, 4}, {Event::kEpochEnd, 2},     {Event::kEpochStart, 2},
-      {Event::kEvalStart, 2}, {Event::kEvalEnd, 2},  {Event::kEvalAfterAll, 4}, {Event::kFitEnd, 4}};
-  for (const auto& [event, step] : moments) {
-    const std::string what = std::string(name(event)) + std::to_string(step);
-    const auto fails = std::make_shared<FailsOnce>(event, 1, step);
-    const std::string why = "after step " + std::to_string(step) + ": rank 1 ran out of memory in";
-    const std::string error = message_of<OperatingError>([&] { train(what, fails, ""); });
-    EXPECT_TRUE(error.starts_with(why)) << what << ": " << error;
-    const std::string latest = std::filesystem::read_symlink(folder.path(what) + "/checkpoints/latest");
-    EXPECT_TRUE(latest.ends_with("-ba" + std::to_string(step))) << what << ": " << latest;
-    train(what, nullptr, "auto");
-    EXPECT_EQ(inspect_digest(folder.path("whole")), inspect_digest(folder.path(what))) << what;
-  }
-}
-
-// Nothing is trained any more, so no verdict could tell.
-TEST(OutOfMemoryTest, AListenerThatFailsInTheLastTaskIsNotPassedOver) {
-  const Scratch folder;
+void train_with(std::shared_ptr<Callback> listener, const std::string& run_dir,
+                std::vector<Task> tasks = {}) {
   LocalRunOptions options;
-  options.run_dir = folder.path("run");
+  options.run_dir = run_dir;
+  options.resume = "auto";
   options.quiet = true;
-  options.prepare = [](Job& job) {
-    job.tasks = {evaluate_on()};
-    job.listeners = [](int) {
+  options.prepare = [&](Job& job) {
+    job.tasks = tasks;
+    job.listeners = [listener](int) {
       Engine::Options listeners;
-      listeners.callbacks = {std::make_shared<FailsOnce>(Event::kEvalStandaloneEnd, 1, 4)};
+      if (listener) listeners.callbacks = {listener};
       return listeners;
     };
   };
   const std::string eval =
       "eval_interval = '2ba'\n[data.eval]\nkind = 'synthetic'\nsamples = 12\nshape = [3]\n";
-  EXPECT_THROW(train_in_one_process(recipe_of(mlp(4) + eval), options), OperatingError);
-  EXPECT_TRUE(std::filesystem::exists(folder.path("run/checkpoints/latest")));
+  std::string recipe = mlp(4);
+  recipe.replace(recipe.find("'0ba'"), 5, "'1ba'");
+  train_in_one_process(recipe_of(recipe + eval), options);
+}
+
+TEST(OutOfMemoryTest, InAListenerOutsideOfAStepItEndsAllRanksWhichResumeFromTheLastCheckpoint) {
+  const Scratch folder;
+  train_with(nullptr, folder.path("whole"));
+  const std::pair<Event, int64_t> moments[] = {
+      {Event::kBatchEnd, 1},  {Event::kBatchEnd, 4}, {Event::kEpochEnd, 2},     {Event::kEpochStart, 2},
+      {Event::kEvalStart, 2}, {Event::kEvalEnd, 2},  {Event::kEvalAfterAll, 4}, {Event::kFitEnd, 4}};
+  for (const auto& [event, step] : moments) {
+    const std::string run = folder.path(std::string(name(event)) + std::to_string(step));
+    const auto fails = std::make_shared<FailsOnce>(event, 1, step);
+    const std::string why =
+        "rank 1: " + std::string(name(event)) + " after step " + std::to_string(step) + ": out of memory";
+    const std::string error = message_of<std::exception>([&] { train_with(fails, run); });
+    EXPECT_TRUE(error.starts_with(why)) << error;
+    train_with(nullptr, run);
+    EXPECT_EQ(inspect_digest(folder.path("whole")), inspect_digest(run)) << why;
+  }
+}
+
+TEST(OutOfMemoryTest, AListenerThatFailsInTheLastTaskIsNotIgnored) {
+  const Scratch folder;
+  const auto fails = std::make_shared<FailsOnce>(Event::kEvalStandaloneEnd, 1, 4);
+  EXPECT_THROW(train_with(fails, folder.path("run"), {evaluate_on()}), OperatingError);
 }
 
 // Keeps what was answered of failures; or says it beforehand, as a replay does.
@@ -191,44 +180,6 @@ TEST(OutOfMemoryTest, ThrownByTypeItIsRecordedAndHadAgain) {
     EXPECT_EQ(again.losses, recorded.losses);
     EXPECT_TRUE(again.weights == recorded.weights);
   }
-}
-
-// Adds one to what is trained; the first to do so has no memory for it after two steps.
-class AddsOne final : public Algorithm {
- public:
-  explicit AddsOne(bool fails) : fails_(fails) {}
-  std::string name() const override { return "AddsOne"; }
-  bool match(Event event, const State&) const override { return event == Event::kBatchEnd; }
-  void apply(Event, State& state, Logger&) override {
-    if (fails_ && state.rank == 0 && state.timestamp.batch == 2)
-      TORCH_CHECK_WITH(OutOfMemoryError, false, "no room on a device");
-    for (auto& view : state.views) view.tensor.detach().add_(1);
-  }
-
- private:
-  bool fails_;
-};
-
-TEST(OutOfMemoryTest, AnAlgorithmsShortageIsRecordedAndHadAgain) {
-  std::map<int, std::vector<double>> answers;
-  const auto train = [&answers](bool fails, bool foretell) {
-    MemoryWorld world{.recipe = mlp(3)};
-    world.listeners = [fails](int) {
-      return Engine::Options{
-          .algorithms = {std::make_shared<AddsOne>(fails), std::make_shared<AddsOne>(false)}};
-    };
-    world.recorder = [&answers, foretell](int rank) {
-      return std::make_unique<AnsweredFailures>("algorithms left", answers[rank], foretell);
-    };
-    return world.run("1");
-  };
-  const auto recorded = train(/*fails=*/true, /*foretell=*/false);
-  EXPECT_EQ(recorded.error.find("batch_end after step 2: rank 0 ran out of memory"), 0u) << recorded.error;
-  EXPECT_EQ(answers[0], (std::vector<double>{0, 2}));
-  EXPECT_EQ(answers[1], (std::vector<double>{0, 0}));
-  const auto again = train(/*fails=*/false, /*foretell=*/true);
-  EXPECT_EQ(again.error, recorded.error);
-  EXPECT_TRUE(again.weights == recorded.weights);
 }
 
 }  // namespace

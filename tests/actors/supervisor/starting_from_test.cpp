@@ -177,8 +177,8 @@ TEST_F(StartingFromTest, WeightsAloneAreSavedAndGoneOnWithByNobody) {
 TEST_F(StartingFromTest, WhatIsToBeIgnoredIsNotSaved) {
   listeners_ = counting_;
   train("a", {.checkpoint = "save_ignore_keys = ['state/optimizers/*/exp_avg', 'algorithms/*']"});
-  EXPECT_FALSE(tensor("a", "optimizer/0.weight/exp_avg").defined());
-  EXPECT_TRUE(tensor("a", "optimizer/0.weight/exp_avg_sq").defined());
+  EXPECT_FALSE(tensor("a", "optimizers/0.weight/exp_avg").defined());
+  EXPECT_TRUE(tensor("a", "optimizers/0.weight/exp_avg_sq").defined());
   EXPECT_FALSE(tensor("a", "algorithms/Counting/sum").defined());
   EXPECT_EQ(state("a").listeners.count("algorithms/Counting"), 0u);
   train("a", {.max_duration = "6ba"}, "auto");  // what was left out begins anew
@@ -201,7 +201,7 @@ TEST_F(StartingFromTest, WeightsOnlyBeginsAnotherRunFromThem) {
   EXPECT_TRUE(alike("a", "b", "model/0.weight"));
   EXPECT_EQ(steps("b"), "1 ");
   EXPECT_EQ(state("b").seed, 6u);
-  EXPECT_FALSE(alike("a", "b", "optimizer/0.weight/exp_avg"));
+  EXPECT_FALSE(alike("a", "b", "optimizers/0.weight/exp_avg"));
 }
 
 TEST_F(StartingFromTest, WeightsOnlyWithInitialWeightsIsAContradiction) {
@@ -243,8 +243,8 @@ TEST_F(StartingFromTest, IgnoredNamesStayAsTheyAre) {
   EXPECT_TRUE(alike("b", "fresh", "model/0.bias"));
   EXPECT_TRUE(alike("b", "a", "model/2.weight"));
   EXPECT_EQ(steps("b"), "1 ");
-  EXPECT_GT(tensor("b", "optimizer/0.weight/exp_avg_sq").sum().item<double>(),
-            tensor("fresh", "optimizer/0.weight/exp_avg_sq").sum().item<double>());
+  EXPECT_GT(tensor("b", "optimizers/0.weight/exp_avg_sq").sum().item<double>(),
+            tensor("fresh", "optimizers/0.weight/exp_avg_sq").sum().item<double>());
 }
 
 TEST_F(StartingFromTest, TheOptimizersStateMayBeIgnored) {
@@ -255,7 +255,7 @@ TEST_F(StartingFromTest, TheOptimizersStateMayBeIgnored) {
   train("c", {.checkpoint = load_path("a"), .max_duration = "5ba", .lr = 0});
   EXPECT_EQ(steps("b"), "5 ");
   EXPECT_TRUE(alike("a", "b", "model/0.weight"));
-  EXPECT_FALSE(alike("b", "c", "optimizer/0.weight/exp_avg"));
+  EXPECT_FALSE(alike("b", "c", "optimizers/0.weight/exp_avg"));
 }
 
 TEST_F(StartingFromTest, SeedAndDataMayBeIgnored) {

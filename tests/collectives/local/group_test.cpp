@@ -9,6 +9,7 @@
 
 #include "collectives/local/world.h"
 #include "tests/collectives/reference_sum.h"
+#include "tests/runtime/watchdog.h"
 
 namespace tutti {
 namespace {
@@ -114,6 +115,7 @@ TEST(LocalGroupTest, DifferentCollectivesAreAnErrorThatNamesBoth) {
 }
 
 TEST(LocalGroupTest, ThreadsMayUseTheirSeatsAtTheSameTime) {
+  const Watchdog watchdog;
   constexpr int kRanks = 4;
   constexpr int kRounds = 200;
   const auto groups = groups_of(kRanks);

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "collectives/mesh.h"
-#include "collectives/mpi/group_factory.h"
+#include "collectives/mpi/group.h"
 #include "tests/collectives/mpi/fixture.h"
 #include "tests/collectives/reference_sum.h"
 

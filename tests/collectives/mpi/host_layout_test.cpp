@@ -1,7 +1,7 @@
-#include "collectives/mpi/host_layout.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "collectives/mpi/seat.h"
 
 namespace tutti {
 namespace {

@@ -1,9 +1,8 @@
-#include "data/readers/own_data.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/sampler.h"
+#include "data/dataset.h"
+#include "data/readers/make_dataset.h"
 #include "runtime/error.h"
 #include "tests/recipe/section.h"
 #include "tests/runtime/scratch.h"

@@ -1,9 +1,8 @@
-#include "data/readers/tensor_dataset.h"
-
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "data/readers/synthetic_dataset.h"
 #include "runtime/error.h"
 
 namespace tutti {

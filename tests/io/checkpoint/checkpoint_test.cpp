@@ -104,6 +104,12 @@ TEST_F(CheckpointTest, KeepsTheState) {
   EXPECT_EQ(read_manifest(disk_, folder("ep1-ba10")).state, state);
 }
 
+TEST_F(CheckpointTest, OlderOnesAreReadUnderTodaysNames) {
+  const at::Tensor step = at::scalar_tensor(3.0f);
+  write_checkpoint(disk_, folder("ep1-ba10"), {{"optimizer/w/step", step}}, 1);
+  expect_equal(read_checkpoint(disk_, folder("ep1-ba10")).tensors, {{"optimizers/w/step", step}});
+}
+
 TEST_F(CheckpointTest, SameTensorsGiveTheSameBytes) {
   write("ep1-ba10");
   const std::string first = read_text(folder("ep1-ba10/rank-1.h5")),
@@ -301,7 +307,7 @@ TEST_F(CheckpointTest, DigestTellsNamesShapesDtypesAndValuesApart) {
   EXPECT_NE(weights_digest({{"model/a", tensor.reshape({2, 3})}}), digest);
   EXPECT_NE(weights_digest({{"model/a", tensor.view(at::kInt)}}), digest);
   EXPECT_NE(weights_digest({{"model/a", other}}), digest);
-  EXPECT_EQ(weights_digest({{"model/a", tensor.clone()}, {"optimizer/a/m", other}}), digest);
+  EXPECT_EQ(weights_digest({{"model/a", tensor.clone()}, {"optimizers/a/m", other}}), digest);
 }
 
 }  // namespace

@@ -24,8 +24,8 @@ inline std::map<std::string, at::Tensor> sample_tensors() {
           {"model/bytes", counting({9}, at::kByte)},
           {"model/bn.num_batches_tracked", at::scalar_tensor(57, at::kLong)},
           {"model/empty", at::empty({0, 3}, at::kFloat)},
-          {"optimizer/fc.bias/momentum_buffer", counting({2}, at::kFloat)},
-          {"optimizer/fc.bias/step", at::scalar_tensor(58, at::kFloat)}};
+          {"optimizers/fc.bias/momentum_buffer", counting({2}, at::kFloat)},
+          {"optimizers/fc.bias/step", at::scalar_tensor(58, at::kFloat)}};
 }
 
 // The pieces that rank `rank` of `world` owns, by rows.

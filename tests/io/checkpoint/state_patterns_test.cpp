@@ -14,17 +14,17 @@ TEST(StatePatterns, FitAsInComposer) {
   EXPECT_TRUE(fits("state/model/layer1*", "model/layer1.0.weight"));
   EXPECT_FALSE(fits("state/model/layer1*", "model/layer2.0.weight"));
   EXPECT_TRUE(fits("state/model/*.bias", "model/layer2.0.bias"));
-  EXPECT_TRUE(fits("state/optimizers/*/exp_avg", "optimizer/fc.weight/exp_avg"));
-  EXPECT_FALSE(fits("state/optimizers/*/exp_avg", "optimizer/fc.weight/step"));
+  EXPECT_TRUE(fits("state/optimizers/*/exp_avg", "optimizers/fc.weight/exp_avg"));
+  EXPECT_FALSE(fits("state/optimizers/*/exp_avg", "optimizers/fc.weight/step"));
 }
 
 TEST(StatePatterns, NeedNotSayState) {
-  EXPECT_TRUE(fits("optimizers/*", "optimizer/fc.weight/step"));
+  EXPECT_TRUE(fits("optimizers/*", "optimizers/fc.weight/step"));
   EXPECT_TRUE(fits("timestamp", "timestamp"));
 }
 
 TEST(StatePatterns, TakeAllThatIsBelow) {
-  EXPECT_TRUE(fits("state/optimizers", "optimizer/fc.weight/step"));
+  EXPECT_TRUE(fits("state/optimizers", "optimizers/fc.weight/step"));
   EXPECT_TRUE(fits("callbacks/EarlyStopper", "callbacks/EarlyStopper/tensor"));
   EXPECT_FALSE(fits("callbacks/Early", "callbacks/EarlyStopper"));
   EXPECT_FALSE(fits("weight", "model/fc.weight"));

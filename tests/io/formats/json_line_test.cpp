@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "io/formats/json_text.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -35,6 +36,16 @@ TEST(JsonLineTest, WhatIsNotThereIsAUserErrorThatNamesIt) {
   EXPECT_THAT([] { json_number("{\"a\": \"one\"}", "a"); }, ThrowsMessage<UserError>(HasSubstr("'a'")));
   EXPECT_THAT([] { json_numbers("{\"a\": 1}", "a"); }, ThrowsMessage<UserError>(HasSubstr("'a'")));
   EXPECT_THAT([] { json_keys("[1"); }, ThrowsMessage<UserError>(HasSubstr("[1")));
+}
+
+TEST(JsonText, NestingIsBounded) {
+  const auto nested = [](int levels) { return std::string(levels, '[') + std::string(levels, ']'); };
+  EXPECT_EQ(parse_json(nested(kDeepestJson)).dump(), nested(kDeepestJson));
+  EXPECT_THROW(parse_json(nested(kDeepestJson + 1)), nlohmann::json::parse_error);
+  EXPECT_TRUE(parse_json(nested(1'000'000), nullptr, /*allow_exceptions=*/false).is_discarded());
+  const std::string quoted = "\"" + std::string(100, '[') + "\\\"" + std::string(100, '{') + "\"";
+  EXPECT_EQ(parse_json(quoted).dump(), quoted);
+  EXPECT_EQ(json_integer("{\"a\": " + nested(1'000'000) + ", \"step\": 3}", "step", -1), -1);
 }
 
 }  // namespace

@@ -93,6 +93,12 @@ TEST_F(SafetensorsTest, BadFilesAreNamedWithTheOffset) {
   EXPECT_THAT(error_of(file_of(R"({"w":1,"w":2})", data)), HasSubstr("named twice"));
 }
 
+TEST_F(SafetensorsTest, AHeaderThatIsNestedTooDeeplyIsRefused) {
+  const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  EXPECT_THAT(error_of(file_of(R"({"w":)" + deep + "}", "")),
+              AllOf(HasSubstr(path_), HasSubstr("nested too deeply")));
+}
+
 TEST_F(SafetensorsTest, SizesThatOverflowAreRefused) {
   EXPECT_THAT(
       error_of(file_of(R"({"w":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", "")),

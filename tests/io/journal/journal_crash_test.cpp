@@ -1,6 +1,9 @@
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/fs.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -206,6 +209,60 @@ TEST(JournalLimitTest, AFileThatCannotBeMadeLeavesAJournalOfNothing) {
   append_too_many(writer);
   EXPECT_EQ(writer.incomplete(), scratch.path("absent/journal-0") + ": " + std::strerror(ENOENT));
   EXPECT_EQ(writer.bytes(), 0u);
+}
+
+// Journals that somebody spoils while they are written.
+class SpoiltJournalTest : public testing::Test {
+ protected:
+  void expect_spoilt(JournalWriter& writer, const std::string& why) {
+    append_too_many(writer);
+    EXPECT_EQ(writer.incomplete(), path_ + ": " + why);
+    const uint64_t written = writer.bytes();
+    writer.end("done");
+    EXPECT_EQ(writer.bytes(), written);
+  }
+
+  Scratch scratch_;
+  std::string path_ = scratch_.path("journal-0");
+};
+
+constexpr const char* kCutShort = "it was cut short while the run wrote it";
+
+TEST_F(SpoiltJournalTest, OneThatIsTruncatedEndsTheJournalAndNotTheProcess) {
+  JournalWriter writer(path_, "{}");
+  std::filesystem::resize_file(path_, 20);
+  expect_spoilt(writer, kCutShort);
+}
+
+TEST_F(SpoiltJournalTest, OneThatIsTruncatedTellsItAlsoWhereLittleFollows) {
+  JournalWriter writer(path_, "{}");
+  writer.end("done");
+  EXPECT_EQ(writer.incomplete(), "");
+  std::filesystem::resize_file(path_, 20);
+  EXPECT_EQ(writer.incomplete(), path_ + ": " + kCutShort);
+}
+
+// What `chattr +i` does.
+bool set_immutable(const std::string& path, bool immutable) {
+  const int file = ::open(path.c_str(), O_RDONLY);
+  int flags = 0;
+  const bool known = ::ioctl(file, FS_IOC_GETFLAGS, &flags) == 0;
+  flags = immutable ? flags | FS_IMMUTABLE_FL : flags & ~FS_IMMUTABLE_FL;
+  const bool done = known && ::ioctl(file, FS_IOC_SETFLAGS, &flags) == 0;
+  ::close(file);
+  return done;
+}
+
+TEST_F(SpoiltJournalTest, OneThatBecomesImmutableEndsTheJournalAndNotTheProcess) {
+  std::string folder = std::filesystem::temp_directory_path() / "tutti-immutable-XXXXXX";
+  path_ = std::string(::mkdtemp(folder.data())) + "/journal-0";
+  auto writer = std::make_unique<JournalWriter>(path_, "{}");
+  const bool immutable = set_immutable(path_, true);
+  if (immutable) expect_spoilt(*writer, std::strerror(EPERM));
+  set_immutable(path_, false);
+  writer.reset();
+  std::filesystem::remove_all(folder);
+  if (!immutable) GTEST_SKIP() << "needs the right to make a file immutable, and a file system that can";
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "runtime/error.h"
 #include "tests/io/journal/journal_lines.h"
 #include "tests/runtime/scratch.h"
+#include "tests/runtime/watchdog.h"
 
 namespace tutti {
 namespace {
@@ -285,6 +286,7 @@ TEST_F(JournalTest, ACursorMayComeBeforeTheFirstByte) {
 }
 
 TEST_F(JournalTest, IsReadWhileItIsWritten) {
+  const Watchdog watchdog;
   constexpr int64_t kMany = 300'000;
   JournalWriter writer(path_, "{}");
   std::thread thread([&writer] {

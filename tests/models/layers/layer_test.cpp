@@ -5,11 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "models/layers/activation.h"
-#include "models/layers/batch_norm2d.h"
-#include "models/layers/conv2d.h"
-#include "models/layers/dropout.h"
+#include "models/layers/blocks.h"
 #include "models/layers/linear.h"
-#include "models/layers/sequential.h"
+#include "models/layers/norm.h"
 
 namespace tutti {
 namespace {

@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "models/layers/conv2d.h"
+#include "models/layers/linear.h"
 #include "models/zoo/factory.h"
-#include "models/zoo/sequential_net.h"
+#include "models/zoo/mlp.h"
 #include "runtime/error.h"
 #include "tests/recipe/section.h"
 

@@ -1,7 +1,7 @@
-#include "models/zoo/text_sample.h"
-
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+
+#include "models/zoo/gpt.h"
 
 namespace tutti {
 namespace {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/runtime/actor/cast.h"
+#include "tests/runtime/watchdog.h"
 
 namespace tutti {
 namespace {
@@ -71,6 +72,7 @@ TEST(MailboxTest, RefusedEnvelopeStaysWhole) {
 }
 
 TEST(MailboxTest, KeepsEachSendersOrderUnderContention) {
+  const Watchdog watchdog;
   constexpr int kSenders = 4;
   constexpr int64_t kEach = 50'000;
   Mailbox mailbox(7);

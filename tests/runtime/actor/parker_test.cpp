@@ -1,8 +1,9 @@
-#include "runtime/actor/parker.h"
-
 #include <gtest/gtest.h>
 
 #include <thread>
+
+#include "runtime/actor/cell.h"
+#include "tests/runtime/watchdog.h"
 
 namespace tutti {
 namespace {
@@ -11,7 +12,9 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-class ParkerTest : public testing::TestWithParam<Nanoseconds> {};
+class ParkerTest : public testing::TestWithParam<Nanoseconds> {
+  Watchdog watchdog_;
+};
 
 TEST_P(ParkerTest, AnUnparkThatCameBeforeIsNotLost) {
   Parker parker;

@@ -8,6 +8,7 @@
 #include "runtime/actor/fate.h"
 #include "runtime/error.h"
 #include "tests/runtime/actor/cast.h"
+#include "tests/runtime/watchdog.h"
 
 namespace tutti {
 
@@ -27,6 +28,9 @@ class SchedulerTest : public testing::Test {
     return id;
   }
   S scheduler;
+
+ private:
+  Watchdog watchdog_;
 };
 
 TYPED_TEST_SUITE_P(SchedulerTest);

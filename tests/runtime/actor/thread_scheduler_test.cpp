@@ -9,6 +9,7 @@
 
 #include "tests/runtime/actor/cast.h"
 #include "tests/runtime/actor/scheduler_contract.h"
+#include "tests/runtime/watchdog.h"
 
 namespace tutti {
 namespace {
@@ -17,6 +18,10 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 INSTANTIATE_TYPED_TEST_SUITE_P(ThreadScheduler, SchedulerTest, ThreadScheduler);
+
+class ThreadSchedulerTest : public testing::Test {
+  Watchdog watchdog_;
+};
 
 double cpu_seconds() {
   rusage usage;
@@ -32,7 +37,7 @@ Script ends_after(Nanoseconds time) {
   }};
 }
 
-TEST(ThreadSchedulerTest, IdleActorsUseNoProcessor) {
+TEST_F(ThreadSchedulerTest, IdleActorsUseNoProcessor) {
   ThreadScheduler scheduler;
   for (int i = 0; i < 10; ++i) play(scheduler, scheduler.reserve("idle", i), {});
   play(scheduler, scheduler.reserve("timer", 0), ends_after(milliseconds(500)));
@@ -41,7 +46,7 @@ TEST(ThreadSchedulerTest, IdleActorsUseNoProcessor) {
   EXPECT_LT(cpu_seconds() - before, 0.05);
 }
 
-TEST(ThreadSchedulerTest, LookingEvery100MicrosecondsUsesLittleProcessor) {
+TEST_F(ThreadSchedulerTest, LookingEvery100MicrosecondsUsesLittleProcessor) {
   ThreadScheduler scheduler;
   play(scheduler, scheduler.reserve("sync", 0), {.idle = [](Context& context) -> std::optional<TimePoint> {
          return context.now() + microseconds(100);
@@ -52,7 +57,7 @@ TEST(ThreadSchedulerTest, LookingEvery100MicrosecondsUsesLittleProcessor) {
   EXPECT_LT(cpu_seconds() - before, 0.2);
 }
 
-TEST(ThreadSchedulerTest, ThreadsAreNamedAfterTheirActors) {
+TEST_F(ThreadSchedulerTest, ThreadsAreNamedAfterTheirActors) {
   ThreadScheduler scheduler;
   char name[16];
   play(scheduler, scheduler.reserve("checkpointer", 17), {.start = [&](Context& context) {
@@ -63,7 +68,7 @@ TEST(ThreadSchedulerTest, ThreadsAreNamedAfterTheirActors) {
   EXPECT_STREQ(name, "17.checkpointer");
 }
 
-TEST(ThreadSchedulerTest, ActorsRunSideBySide) {
+TEST_F(ThreadSchedulerTest, ActorsRunSideBySide) {
   ThreadScheduler scheduler;
   std::atomic<int> inside{0};
   for (int i = 0; i < 2; ++i) {
@@ -76,7 +81,7 @@ TEST(ThreadSchedulerTest, ActorsRunSideBySide) {
   scheduler.run();
 }
 
-TEST(ThreadSchedulerTest, APostFromOutsideWakesASleepingActor) {
+TEST_F(ThreadSchedulerTest, APostFromOutsideWakesASleepingActor) {
   ThreadScheduler scheduler;
   const ActorId sleeper = scheduler.reserve("sleeper", 0);
   play(scheduler, sleeper, {.receive = [](Context& context, Envelope& envelope) {
@@ -92,7 +97,7 @@ TEST(ThreadSchedulerTest, APostFromOutsideWakesASleepingActor) {
 }
 
 // Every kind of message at once, through mailboxes of one place: a lost wake-up shows as a hang.
-TEST(ThreadSchedulerTest, NoWakeUpIsLostUnderLoad) {
+TEST_F(ThreadSchedulerTest, NoWakeUpIsLostUnderLoad) {
   constexpr int kAskers = 3;
   constexpr int kRounds = 3000;
   ThreadScheduler scheduler;
@@ -130,7 +135,7 @@ Script hangs() {
 // A thread that is left behind uses it as long as the process lives.
 ThreadScheduler& lasting_scheduler() { return *new ThreadScheduler; }
 
-TEST(ThreadSchedulerTest, OneThatHangsIsLeftBehindOnceAllOthersHaveEnded) {
+TEST_F(ThreadSchedulerTest, OneThatHangsIsLeftBehindOnceAllOthersHaveEnded) {
   ThreadScheduler& scheduler = lasting_scheduler();
   const auto held = std::make_shared<int>(0);
   const ActorId stuck = scheduler.reserve("stuck", 0);
@@ -149,7 +154,7 @@ TEST(ThreadSchedulerTest, OneThatHangsIsLeftBehindOnceAllOthersHaveEnded) {
   EXPECT_EQ(held.use_count(), 2) << "it may still look at what others hold";
 }
 
-TEST(ThreadSchedulerTest, OneThatHangsDoesNotKeepTheReasonOfAFailureBack) {
+TEST_F(ThreadSchedulerTest, OneThatHangsDoesNotKeepTheReasonOfAFailureBack) {
   ThreadScheduler& scheduler = lasting_scheduler();
   const ActorId stuck = scheduler.reserve("stuck", 0);
   scheduler.may_hang(stuck, "the stuck one", std::chrono::hours(1));
@@ -163,7 +168,7 @@ TEST(ThreadSchedulerTest, OneThatHangsDoesNotKeepTheReasonOfAFailureBack) {
               testing::ThrowsMessage<OperatingError>(testing::HasSubstr("no room")));
 }
 
-TEST(ThreadSchedulerTest, OneThatMayHangHasOneTimeForAllThatItTakes) {
+TEST_F(ThreadSchedulerTest, OneThatMayHangHasOneTimeForAllThatItTakes) {
   constexpr int kMany = 200;
   ThreadScheduler& scheduler = lasting_scheduler();
   const ActorId slow = scheduler.reserve("slow", 0);
@@ -182,7 +187,7 @@ TEST(ThreadSchedulerTest, OneThatMayHangHasOneTimeForAllThatItTakes) {
   EXPECT_THAT(scheduler.left_behind(), testing::ElementsAre("the slow one"));
 }
 
-TEST(ThreadSchedulerTest, OneThatHangsDoesNotKeepAnotherFromItsTime) {
+TEST_F(ThreadSchedulerTest, OneThatHangsDoesNotKeepAnotherFromItsTime) {
   ThreadScheduler& scheduler = lasting_scheduler();
   const ActorId stuck = scheduler.reserve("stuck", 0), slow = scheduler.reserve("slow", 0);
   scheduler.may_hang(stuck, "the stuck one", milliseconds(50));

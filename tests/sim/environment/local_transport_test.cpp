@@ -5,6 +5,8 @@
 
 #include <thread>
 
+#include "tests/runtime/watchdog.h"
+
 namespace tutti {
 namespace {
 
@@ -33,6 +35,7 @@ TEST(LocalTransportTest, ARankMaySendToItself) {
 }
 
 TEST(LocalTransportTest, ManyThreadsMaySend) {
+  const Watchdog watchdog;
   constexpr int kSenders = 4;
   constexpr int kEach = 2000;
   LocalNetwork network(kSenders + 1);

@@ -157,8 +157,8 @@ class Floods final : public Actor {
  public:
   explicit Floods(ActorId whom) : whom_(whom) {}
   void receive(Context& context, Envelope& envelope) override {
-    const bool training = envelope.message.get_if<Start>() || envelope.message.get_if<ReportFrom>();
-    for (int i = 0; training && i < 10'000; ++i) context.send(whom_, StepDone{});
+    const bool training = envelope.message.get_if<Start>() || envelope.message.get_if<LogFrom>();
+    for (int i = 0; training && i < 10'000; ++i) context.send(whom_, Logged{});
   }
 
  private:
@@ -169,8 +169,9 @@ SimSeams two_that_flood_each_other() {
   SimSeams seams;
   seams.cast = [](SimScheduler& scheduler, const RankActors& cast, const Job&, int rank) {
     if (rank != 0) return;
-    scheduler.install(cast.reporter, std::make_unique<Floods>(cast.checkpointer));
-    scheduler.install(cast.checkpointer, std::make_unique<Floods>(cast.reporter));
+    const ActorId log = cast.logs.front().writer;
+    scheduler.install(log, std::make_unique<Floods>(cast.checkpointer));
+    scheduler.install(cast.checkpointer, std::make_unique<Floods>(log));
   };
   return seams;
 }

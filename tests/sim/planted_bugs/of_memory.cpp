@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "models/layers/batch_norm2d.h"
 #include "models/layers/layer.h"
+#include "models/layers/norm.h"
 #include "models/zoo/factory.h"
 #include "tests/sim/planted_bugs/broken_group.h"
 #include "tests/sim/planted_bugs/broken_listener.h"

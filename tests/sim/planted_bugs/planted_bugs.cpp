@@ -360,7 +360,7 @@ std::vector<Bug> planted_bugs() {
        "",
        disk_bug<WritesLate>(),
        {},
-       "not whole when it is published"},
+       "ended with exit code 3"},
       {"FailedWritesPassForWritten", "disk_full write_error", disk_bug<SwallowsErrors>()},
       {"LateGradientsAreLeftOut", "", late_are_left_out},
       {"TheLastRanksGradientsAreLeftOut", "", group_bug<LeavesOutTheLast>(), {}, "other bits"},

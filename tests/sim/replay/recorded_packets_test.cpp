@@ -5,7 +5,7 @@
 
 #include "analysis/timeline.h"
 #include "commands/local_train.h"
-#include "io/journal/control_events.h"
+#include "io/journal/journal.h"
 #include "io/journal/journal_reader.h"
 #include "io/journal/recorded_run.h"
 #include "tests/analysis/trace_arrows.h"

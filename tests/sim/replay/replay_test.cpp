@@ -205,27 +205,27 @@ TEST_F(ChangedRecordTest, AMessageBehindTheEndOfTheReplayIsADifference) {
   expect_difference("rank 1, compute: the record goes on with Stop from supervisor, which does not come");
 }
 
-// The Reporter hangs in the end, and `end` says how the others ended.
-Edit without_the_reporter(std::string end) {
+// The log metrics.jsonl hangs in the end, and `end` says how the others ended.
+Edit without_the_log(std::string end) {
   return [end = std::move(end)](const JournalRecord& record, JournalWriter& to) {
     if (std::holds_alternative<JournalEnd>(record)) {
       to.end(end);
       return false;
     }
     const auto* delivery = std::get_if<JournalDelivery>(&record);
-    return !delivery || delivery->to != "reporter" || delivery->message != "Stop";
+    return !delivery || delivery->to != "metrics.jsonl" || delivery->message != "Stop";
   };
 }
 
 TEST_F(ChangedRecordTest, ALoggerThatHungIsNoDifference) {
-  change(0, without_the_reporter(std::string("exit code 0") + kEndedWithout + "metrics.jsonl"));
+  change(0, without_the_log(std::string("exit code 0") + kEndedWithout + "metrics.jsonl"));
   const ReplayResult result = replayed();
   EXPECT_TRUE(result.same) << result.text;
   EXPECT_THAT(result.text, HasSubstr("; the record of rank 0 ends with: exit code 0 without metrics.jsonl"));
 }
 
 TEST_F(ChangedRecordTest, AnActorThatDidNotEndIsADifferenceWhereNoneHung) {
-  change(0, without_the_reporter("exit code 0"));
+  change(0, without_the_log("exit code 0"));
   EXPECT_FALSE(replayed().same);
 }
 
@@ -269,6 +269,28 @@ TEST_F(ChangedRecordTest, AStateThatCannotBeWrittenIsADifference) {
   EXPECT_FALSE(result.same) << result.text;
   EXPECT_THAT(result.text,
               StartsWith("the state before step 3 cannot be written: " + run_ + "/replay-step-3"));
+}
+
+// The result file on the disk is of the recorded run itself, or of the attempt that came before.
+TEST(ReplayTest, ACallbackFindsTheFilesThatTheRecordedRunFound) {
+  const Scratch folder;
+  Setting recipe = small_job(
+      "[data.eval]\nkind = 'synthetic'\nsamples = 24\nshape = [6]\n"
+      "[[callbacks]]\nkind = 'mlperf_callback'\nroot_folder = 'mlperf'\nindex = 0\n");
+  LocalRunOptions options;
+  options.run_dir = folder.path("run");
+  options.quiet = options.live = true;
+  train_in_one_process(recipe, options);
+  options.resume = "auto";
+  recipe.find("train")->find("max_duration")->value = std::string("4ep");
+  train_in_one_process(recipe, options);
+  for (const int64_t attempt : {1, 2}) {
+    ReplayOptions which;
+    which.run_dir = options.run_dir;
+    which.start = attempt;
+    const ReplayResult result = replay(which);
+    EXPECT_TRUE(result.same) << result.text;
+  }
 }
 
 // What one rank computes is in the sums of all.

@@ -4,9 +4,7 @@
 #include "runtime/error.h"
 #include "tensors/meter.h"
 #include "tests/training/callbacks/by_hand.h"
-#include "training/callbacks/free_outputs.h"
 #include "training/callbacks/monitors/memory_monitor.h"
-#include "training/callbacks/monitors/peak_flops.h"
 #include "training/callbacks/monitors/runtime_estimator.h"
 #include "training/callbacks/monitors/speed_monitor.h"
 

@@ -1,3 +1,5 @@
+#include "training/callbacks/stoppers/stoppers.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -5,9 +7,6 @@
 
 #include "runtime/error.h"
 #include "tests/training/callbacks/by_hand.h"
-#include "training/callbacks/stoppers/early_stopper.h"
-#include "training/callbacks/stoppers/nan_monitor.h"
-#include "training/callbacks/stoppers/threshold_stopper.h"
 
 namespace tutti {
 namespace {

@@ -103,48 +103,11 @@ TEST_F(EngineTest, AtInitDestinationsComeFirst) {
   EXPECT_THAT(said_, ElementsAre("L", "X", "A", "B"));
 }
 
-// As one that has no memory: it and those behind it have not acted, and no callback has heard.
-TEST_F(EngineTest, AnEventAtWhichMemoryRanOutIsFinishedLater) {
-  bool room = false;
-  sayer("A");
-  sayer("B")->acts = [&room](State&) { TORCH_CHECK_WITH(OutOfMemoryError, room, "no room for B"); };
-  sayer("A");
-  options_.callbacks = {std::make_shared<Watcher>("X", said_)};
-  Engine engine(state_, logger_, options_);
-  std::vector<std::string> left;
-  EventAgreement agreement;
-  agreement.acts = [&] {
-    said_.push_back("ready");
-    return 0;
-  };
-  agreement.acted = [&](const ActedAlgorithms& acted) {
-    for (std::size_t i = acted.order.size() - acted.left; i < acted.order.size(); ++i)
-      left.push_back(engine.name_of(*acted.order[i]));
-    if (acted.left > 0) throw OperatingError(acted.shortage);
-  };
-  const auto run = [&] { engine.run_event(Event::kBatchEnd, agreement); };
-  EXPECT_THAT(run, ThrowsMessage<OperatingError>(HasSubstr("no room for B")));
-  EXPECT_THAT(said_, ElementsAre("ready", "A", "B"));
-  EXPECT_THAT(left, ElementsAre("algorithms/B", "algorithms/A/1"));
-  said_.clear();
-  room = true;
-  engine.finish_event(Event::kBatchEnd, left);
-  EXPECT_THAT(said_, ElementsAre("B", "A", "X", "X sees a batch end"));
-}
-
-TEST_F(EngineTest, OnesThatAreHeldBackDoNotAct) {
+TEST_F(EngineTest, WhoWaitsForAlgorithmsIsCalledBeforeTheFirstActs) {
   sayer("A"), sayer("B");
   Engine engine(state_, logger_, options_);
-  std::size_t left = 0;
-  EventAgreement agreement;
-  agreement.acts = [] { return 1; };
-  agreement.acted = [&](const ActedAlgorithms& acted) {
-    left = acted.left;
-    throw OperatingError("not all have acted");
-  };
-  EXPECT_THROW(engine.run_event(Event::kBatchEnd, agreement), OperatingError);
-  EXPECT_EQ(left, 1u);
-  EXPECT_THAT(said_, ElementsAre("A"));
+  engine.run_event(Event::kBatchEnd, [&] { said_.push_back("ready"); });
+  EXPECT_THAT(said_, ElementsAre("ready", "A", "B"));
 }
 
 class BrokenWatcher final : public Callback {
@@ -165,27 +128,6 @@ TEST_F(EngineTest, ADestinationThatFailsIsAWarningAndACallbackThatDoesIsAnError)
   options_.callbacks = {std::make_shared<BrokenWatcher>()};
   Engine strict(state_, logger_, options_);
   EXPECT_THROW(strict.run_event(Event::kFitStart), UserError);
-}
-
-class HungryWatcher final : public Callback {
- public:
-  std::string name() const override { return "Hungry"; }
-  void run_event(Event, State&, Logger&) override { TORCH_CHECK_WITH(OutOfMemoryError, false, "no room"); }
-};
-
-// The attempt that it is part of is void; what is over is not done again.
-TEST_F(EngineTest, ACallbackWithoutMemoryKeepsNobodyFromHearingOfWhatIsOver) {
-  options_.callbacks = {std::make_shared<HungryWatcher>(), std::make_shared<Watcher>("X", said_)};
-  options_.destinations = {std::make_shared<Watcher>("L", said_)};
-  Engine engine(state_, logger_, options_);
-  EventAgreement agreement;
-  agreement.acted = [](const ActedAlgorithms&) {};
-  EXPECT_THROW(engine.run_event(Event::kEpochEnd, agreement), c10::OutOfMemoryError);
-  EXPECT_THAT(said_, ElementsAre("X", "L"));
-  EXPECT_THROW(engine.finish_event(Event::kEpochEnd, {}, agreement), c10::OutOfMemoryError);
-  EXPECT_THAT(said_, ElementsAre("X", "L", "X", "L"));
-  EXPECT_THROW(engine.run_event(Event::kBeforeForward), c10::OutOfMemoryError);
-  EXPECT_THAT(said_, ElementsAre("X", "L", "X", "L"));
 }
 
 TEST_F(EngineTest, AfterIsTheReverseOfBefore) {

@@ -8,7 +8,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-using testing::Pair;
 
 class StepLogTest : public testing::Test {
  protected:
@@ -24,44 +23,43 @@ class StepLogTest : public testing::Test {
   Timestamp now_;
 };
 
-TEST_F(StepLogTest, AMetricThatIsLoggedTwiceHasItsLastValueInItsFirstPlace) {
-  StepLog log({.reporter = true}, now_);
-  log.log_metrics({{"a", 1}, {"b", 2}});
-  log.log_metrics({{"c", 3}, {"a", 4}});
-  EXPECT_THAT(log.take(), ElementsAre(Pair("a", 4), Pair("b", 2), Pair("c", 3)));
-}
-
-TEST_F(StepLogTest, WhatWasTakenIsForgotten) {
-  StepLog log({.reporter = true}, now_);
-  log.log_metrics({{"a", 1}, {"b", 2}});
-  log.take();
-  EXPECT_THAT(log.take(), IsEmpty());
-  log.log_metrics({{"b", 3}});
-  EXPECT_THAT(log.take(), ElementsAre(Pair("b", 3)));
-}
-
 TEST_F(StepLogTest, NothingIsKeptWhereNobodyReadsIt) {
   StepLog log({}, now_);
   log.log_metrics({{"a", 1}});
-  EXPECT_THAT(log.take(), IsEmpty());
+  log.log_closing_text("Romeo");
+  log.end_step();
+  EXPECT_THAT(log.take_entries(), IsEmpty());
+}
+
+TEST_F(StepLogTest, WhereNumbersAloneAreReadNothingElseIsKept) {
+  StepLog log({.numbers = true}, now_);
+  log.log_text({"a", "text"});
+  log.log_table({});
+  log.log_images({});
+  log.log_hyperparameters({});
+  log.log_trainer_metrics({{"time/batch", 1}});
+  EXPECT_THAT(log.take_entries(), IsEmpty());
+  log.log_traces({{"a", 1}});
+  log.log_metrics({{"a", 1}});
+  EXPECT_EQ(log.take_entries().size(), 2u);
 }
 
 TEST_F(StepLogTest, DestinationsAreToldAllInOrderAndWhen) {
-  StepLog log({.destinations = true}, now_);
+  StepLog log({.numbers = true, .all = true}, now_);
   log.begin_step(5);
   now_.batch = 4;
   log.log_metrics({{"a", 1}});
   now_.batch = 5;
   log.log_metrics({{"a", 2}});
   log.begin_step(6);
-  log.log_to_destinations({{"b", 3}});
+  log.log_metrics({{"b", 3}});
   EXPECT_THAT(told(log.take_entries()),
               ElementsAre(std::tuple(5, 4, 1.0), std::tuple(5, 5, 2.0), std::tuple(6, 5, 3.0)));
   EXPECT_THAT(log.take_entries(), IsEmpty());
 }
 
 TEST_F(StepLogTest, WhatAVoidAttemptLoggedIsForgotten) {
-  StepLog log({.destinations = true}, now_);
+  StepLog log({.numbers = true, .all = true}, now_);
   log.log_metrics({{"before", 1}});
   log.begin_attempt();
   log.log_metrics({{"a", 2}});
@@ -71,7 +69,7 @@ TEST_F(StepLogTest, WhatAVoidAttemptLoggedIsForgotten) {
 }
 
 TEST_F(StepLogTest, WhatWasLoggedBeforeARunGoesOnBelongsToItsFirstStep) {
-  StepLog log({.destinations = true}, now_);
+  StepLog log({.numbers = true, .all = true}, now_);
   log.log_metrics({{"a", 1}});
   now_.batch = 7;
   log.begin_run(8);

@@ -9,7 +9,7 @@
 #include "recipe/toml_reader.h"
 #include "tests/golden/golden_file.h"
 #include "training/schedules/catalog.h"
-#include "training/schedules/plateau.h"
+#include "training/schedules/learning_rate.h"
 #include "training/schedules/schedule.h"
 
 namespace tutti {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "tensors/tree.h"
-#include "training/callbacks/writers/due.h"
+#include "training/callbacks/writers/file_names.h"
 #include "training/engine/callback.h"
 
 namespace tutti {

@@ -1,6 +1,6 @@
 #include "training/callbacks/monitors/memory_monitor.h"
 
-#include "recipe/put_in.h"
+#include "recipe/placeholders.h"
 #include "tensors/meter.h"
 #include "training/state.h"
 

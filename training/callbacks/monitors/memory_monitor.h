@@ -6,6 +6,7 @@
 
 #include "recipe/setting.h"
 #include "training/engine/callback.h"
+#include "training/state.h"
 
 namespace tutti {
 
@@ -28,6 +29,14 @@ class MemoryMonitor final : public Callback {
 
  private:
   Keys keys_;
+};
+
+// Lets go of the model's outputs once the loss is known, for the memory of the backward pass; later events of
+// the microbatch find none. composer.callbacks.FreeOutputs.
+class FreeOutputs final : public Callback {
+ public:
+  std::string name() const override { return "FreeOutputs"; }
+  void after_loss(State& state, Logger&) override { state.outputs = {}; }
 };
 
 }  // namespace tutti

@@ -8,6 +8,10 @@
 
 namespace tutti {
 
+void LrMonitor::batch_end(State& state, Logger& logger) {
+  logger.log_metrics({{std::string("lr-") + state.optimizer->name() + "/group0", state.optimizer->lr()}});
+}
+
 // The optimizer's step may leave no gradients behind.
 void OptimizerMonitor::after_train_batch(State& state, Logger&) {
   gradient_norms_.clear();

@@ -4,6 +4,13 @@
 
 namespace tutti {
 
+// Logs the rate of every step: "lr-SGD/group0". composer.callbacks.LRMonitor.
+class LrMonitor final : public Callback {
+ public:
+  std::string name() const override { return "LRMonitor"; }
+  void batch_end(State& state, Logger& logger) override;
+};
+
 // Logs every batch_log_interval batches the L2 norms of each parameter's gradient, as the optimizer gets it,
 // and of all gradients together ("l2_norm/grad/fc.weight", "l2_norm/grad/global"); with log_optimizer_metrics
 // also of what the optimizer keeps and does, where it tells: "l2_norm/moment/...", "param", "update".

@@ -2,8 +2,8 @@
 
 #include "io/formats/json_line.h"
 #include "runtime/error.h"
-#include "training/callbacks/monitors/seconds_in.h"
 #include "training/state.h"
+#include "training/time/time_text.h"
 
 namespace tutti {
 namespace {
@@ -58,7 +58,7 @@ double RuntimeEstimator::left_of_evaluations() const {
 }
 
 void RuntimeEstimator::eval_end(State& state, Logger&) {
-  if (!start_) return;
+  if (!start_ || state.evaluation_cut) return;
   Evaluations& seen = evaluations_[state.dataloader_label];
   const double seconds = state.eval_timestamp.total_wct;
   (seen.count++ == 0 ? seen.first_seconds : seen.seconds) += seconds;

@@ -1,10 +1,15 @@
 #pragma once
 
 #include <deque>
+#include <string>
 
 #include "training/engine/callback.h"
 
 namespace tutti {
+
+// Floating-point operations a second that a GPU's maker promises (NVIDIA's data sheets, dense) at a precision
+// ("fp32", "amp_bf16"), by the name that its driver gives ("NVIDIA A100-SXM4-40GB"). 0 where not known.
+double peak_flops(const std::string& device_name, const std::string& precision);
 
 // Logs after each batch how fast training is, over the last window_size batches
 // ("throughput/samples_per_sec", batches, tokens where there are any, floating-point operations where the

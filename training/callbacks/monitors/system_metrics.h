@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "training/engine/callback.h"
 #include "training/engine/logger.h"
 
 namespace tutti {
@@ -24,6 +25,19 @@ class SystemMetrics {
   std::string proc_;
   double busy_ = -1;  // of all processors, in ticks; below 0 = not looked yet
   double all_ = 0;
+};
+
+// Logs SystemMetrics where a batch begins, in training, evaluation and prediction.
+// composer.callbacks.SystemMetricsMonitor.
+class SystemMetricsMonitor final : public Callback {
+ public:
+  std::string name() const override { return "SystemMetricsMonitor"; }
+  void batch_start(State&, Logger& logger) override { logger.log_metrics(metrics_.look()); }
+  void eval_batch_start(State&, Logger& logger) override { logger.log_metrics(metrics_.look()); }
+  void predict_batch_start(State&, Logger& logger) override { logger.log_metrics(metrics_.look()); }
+
+ private:
+  SystemMetrics metrics_;  // of the machine, not of the run: a step that is done again is looked at again
 };
 
 }  // namespace tutti

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "io/formats/json_line.h"
-#include "runtime/utf8.h"
-#include "tensors/autocast.h"
+#include "runtime/text.h"
+#include "tensors/autograd.h"
 #include "training/state.h"
 
 namespace tutti {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "recipe/setting.h"
-#include "training/callbacks/writers/due.h"
+#include "training/callbacks/writers/file_names.h"
 #include "training/engine/callback.h"
 
 namespace tutti {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "runtime/disk.h"
-#include "training/callbacks/writers/due.h"
+#include "training/callbacks/writers/file_names.h"
 #include "training/engine/callback.h"
 
 namespace tutti {

@@ -5,8 +5,9 @@
 #include <map>
 #include <span>
 
-#include "recipe/put_in.h"
+#include "recipe/placeholders.h"
 #include "runtime/error.h"
+#include "runtime/printable.h"
 
 namespace tutti {
 
@@ -34,6 +35,6 @@ void write_beside(Disk& disk, const std::string& path, const std::string& text, 
   });
 }
 
-void warn_unwritten(const std::string& why) { std::fprintf(stderr, "warning: %s\n", why.c_str()); }
+void warn_unwritten(const std::string& why) { print_warning(why); }
 
 }  // namespace tutti

@@ -3,10 +3,15 @@
 #include <string>
 
 #include "runtime/disk.h"
-#include "training/callbacks/writers/due.h"
+#include "training/callbacks/writers/file_names.h"
 #include "training/engine/callback.h"
+#include "training/state.h"
 
 namespace tutti {
+
+// What holds this rank's memory now, a line each: parameters, gradients, buffers, the optimizer's state, the
+// rest, and what was taken at most within the step. In bytes, as the meter counts them.
+std::string memory_account(const State& state);
 
 // Where the two below write: see file_name.
 struct MemoryFile {

@@ -9,7 +9,8 @@
 #include "io/line_file.h"
 #include "recipe/setting.h"
 #include "runtime/disk.h"
-#include "training/callbacks/stoppers/watched_metric.h"
+#include "runtime/recorder.h"
+#include "training/callbacks/stoppers/stoppers.h"
 #include "training/engine/callback.h"
 
 namespace tutti {
@@ -39,8 +40,9 @@ class MLPerfCallback final : public Callback {
   };
   using UnixMs = std::function<int64_t()>;
 
-  MLPerfCallback(Disk& disk, UnixMs clock, Options options)
+  MLPerfCallback(Disk& disk, Recorder& recorder, UnixMs clock, Options options)
       : disk_(disk),
+        recorder_(recorder),
         clock_(std::move(clock)),
         options_(std::move(options)),
         metric_({options_.metric_name, options_.metric_label, "greater"}) {}
@@ -67,6 +69,7 @@ class MLPerfCallback final : public Callback {
     const char* type = "POINT_IN_TIME";
   };
 
+  bool is_there(const std::string& path);
   void open_file(const std::string& path);
   void write(const Entry& entry) { write_at(clock_(), entry); }
   void write_at(int64_t unix_ms, const Entry& entry);
@@ -75,6 +78,7 @@ class MLPerfCallback final : public Callback {
   void describe_system(const State& state);
 
   Disk& disk_;
+  Recorder& recorder_;
   UnixMs clock_;
   Options options_;
   WatchedMetric metric_;

@@ -38,7 +38,9 @@ TEST_F(WithOptimizer, OptimizerMonitorKeepsItsInterval) {
 TEST_F(WithOptimizer, OptimizerMonitorLogsEveryTenthBatchUnlessTold) {
   optimizer("sgd");
   PosixDisk disk;
-  const auto monitor = make_callback(smallest_section(callback_catalog(), "optimizer_monitor"), disk);
+  RingRecorder recorder;
+  const auto monitor =
+      make_callback(smallest_section(callback_catalog(), "optimizer_monitor"), {disk, recorder});
   std::vector<int64_t> logged_at;
   for (int i = 0; i < 21; ++i) {
     step(*monitor);

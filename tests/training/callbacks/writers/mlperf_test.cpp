@@ -33,7 +33,7 @@ class MLPerfTest : public CallbackTest {
   MLPerfCallback callback(MLPerfCallback::Options options = {}) {
     options.root_folder = "mlperf";
     options.index = 3;
-    return {disk_, [this] { return ++ms_; }, options};
+    return {disk_, recorder_, [this] { return ++ms_; }, options};
   }
   void start(Callback& callback) {
     for (const Event event : {Event::kInit, Event::kAfterLoad, Event::kFitStart})
@@ -71,6 +71,7 @@ class MLPerfTest : public CallbackTest {
 
   Scratch folder_;
   PosixDisk disk_;
+  RingRecorder recorder_;
   int64_t ms_ = 1000;
 };
 

@@ -1,0 +1,128 @@
+#include "actors/compute/exchange.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sharding/gradient_buckets.h"
+#include "tensors/finite.h"
+#include "tensors/meter.h"
+
+namespace tutti {
+namespace {
+
+class LoneExchange final : public Exchange {
+ public:
+  LoneExchange(State& state, bool scaled) : state_(state), scaled_(scaled) {}
+
+  void plan(Context&, int64_t) override {}
+  StepFinished agree(Context&, Verdict mine, const at::Tensor& statistics) override {
+    mine.overflow = overflows() ? 1 : 0;
+    return {std::move(mine), statistics.defined() ? statistics.clone().unsqueeze(0) : statistics};
+  }
+  void take_gradients(Context&, const Verdict&) override {
+    for (ParamView& view : state_.views)
+      view.grad = view.tensor.requires_grad() ? view.tensor.grad() : at::Tensor();
+  }
+  bool owns_gradients() const override { return true; }
+  at::Tensor sum(Context&, const at::Tensor& values) override { return values; }
+
+ private:
+  bool overflows() const {
+    return std::ranges::any_of(state_.views, [this](const ParamView& view) {
+      const at::Tensor& grad = view.tensor.grad();
+      return grad.defined() && !(scaled_ ? all_finite(grad) : gradient_is_finite(grad));
+    });
+  }
+
+  State& state_;
+  bool scaled_;
+};
+
+// What the gradients come to is looked at by Sync, as they are summed.
+class SyncExchange final : public Exchange {
+ public:
+  SyncExchange(Context& context, State& state, int64_t bucket_bytes, const RankActors& actors,
+               Recorder& recorder)
+      : state_(state),
+        sync_(actors.sync),
+        recorder_(recorder),
+        buckets_(
+            state.parameters, bucket_bytes, [this, &context](int bucket) { full(context, bucket); },
+            state.precision.reduce_dtype) {
+    AllocateBuckets wanted;
+    for (const auto& bucket : buckets_.plan().buckets) wanted.bytes.push_back(bucket.bytes);
+    const auto memory = context.ask<BucketMemory>(sync_, std::move(wanted)).buckets;
+    buckets_.bind(memory);
+    for (std::size_t b = 0; b < memory.size(); ++b) {
+      plan_.buckets.push_back(memory[b].view(buckets_.plan().buckets[b].dtype));
+      if (!Meter::counts(memory[b])) charged_bytes_ += static_cast<int64_t>(memory[b].nbytes());
+    }
+    plan_.parts = buckets_.parts();
+    Meter::charge(state_.memory_slot, charged_bytes_);
+  }
+  ~SyncExchange() override { Meter::charge(state_.memory_slot, -charged_bytes_); }
+
+  void plan(Context& context, int64_t statistics) override {
+    plan_.statistics = statistics;
+    context.send(sync_, SetPlan(plan_));
+  }
+
+  void begin_pass() override { buckets_.begin_step(); }
+  void begin_last_microbatch() override { buckets_.begin_last_microbatch(); }
+  void end_pass() override { buckets_.end_step(); }
+  void abandon_pass() override { buckets_.abandon_step(); }
+
+  StepFinished agree(Context& context, Verdict mine, const at::Tensor& statistics) override {
+    mine.unused = static_cast<double>(buckets_.unused());
+    return context.ask<StepFinished>(sync_, FinishStep{state_.timestamp.batch, mine, statistics});
+  }
+
+  // The buckets have zeros of a parameter that no rank has a gradient of; it is left as it is, as on a rank
+  // alone.
+  void take_gradients(Context& context, const Verdict& all) override {
+    const at::Tensor used = all.unused > 0 ? sum(context, buckets_.used()) : at::Tensor();
+    const auto reduced = buckets_.gradients();
+    for (std::size_t p = 0; p < state_.views.size(); ++p) {
+      ParamView& view = state_.views[p];
+      const bool nobody = used.defined() && used.const_data_ptr<double>()[p] == 0;
+      view.grad = nobody || !view.tensor.requires_grad() ? at::Tensor() : reduced[p];
+    }
+  }
+  bool owns_gradients() const override { return buckets_.casts(); }
+
+  at::Tensor sum(Context& context, const at::Tensor& values) override {
+    return context.ask<Summed>(sync_, SumDoubles{values}).values;
+  }
+
+  double bucket_bytes() const override {
+    double bytes = 0;
+    for (const at::Tensor& bucket : plan_.buckets) bytes += static_cast<double>(bucket.nbytes());
+    return bytes;
+  }
+
+ private:
+  void full(Context& context, int bucket) {
+    recorder_.record({context.now(), "compute", "bucket full", state_.timestamp.batch, bucket});
+    context.send(sync_, ReduceBucket{bucket, state_.timestamp.batch});
+  }
+
+  State& state_;
+  ActorId sync_;
+  Recorder& recorder_;
+  GradientBuckets buckets_;
+  SetPlan plan_;
+  int64_t charged_bytes_ = 0;  // to the meter, for buckets that are not its own
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_lone_exchange(State& state, bool scaled) {
+  return std::make_unique<LoneExchange>(state, scaled);
+}
+
+std::unique_ptr<Exchange> make_exchange(Context& context, State& state, int64_t bucket_bytes,
+                                        const RankActors& actors, Recorder& recorder) {
+  return std::make_unique<SyncExchange>(context, state, bucket_bytes, actors, recorder);
+}
+
+}  // namespace tutti

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "actors/compute/evaluations.h"
+#include "recipe/setting.h"
+#include "training/evaluation/evaluator.h"
+#include "training/schedules/learning_rate.h"
+#include "training/state.h"
+
+namespace tutti {
+
+// When what is due, by a max_duration that algorithms and callbacks may change: learning rate, evaluations,
+// checkpoints, the ends of iterations.
+class Timetable {
+ public:
+  // `recipe` resolved. All must outlive it.
+  Timetable(const Setting& recipe, State& state, Evaluations& evaluations);
+
+  // Makes all for State::max_duration. Throws UserError.
+  void plan();
+  // Makes all anew where State::max_duration has changed.
+  void follow_max_duration();
+
+  LearningRate& rate() { return rate_; }
+  const LearningRate& rate() const { return rate_; }
+  // A batch, or an epoch, is done that began at `before`.
+  void advance(const Timestamp& before);
+  void advance_epoch(const Timestamp& before);
+  // What an evaluation found. True if the rate is lower for it.
+  bool observe(const LoggedMetrics& metrics) { return rate_.observe(metrics); }
+  // Of the next batch.
+  double lr() const { return rate_.at(state_.timestamp, state_.schedule); }
+
+  bool over() const { return reached(state_.timestamp, state_.max_duration); }
+  bool epoch_is_over() const { return state_.timestamp.batch_in_epoch >= state_.dataloader_len; }
+  bool iteration_is_over() const {
+    return iteration_length_ > 0 && state_.timestamp.epoch_in_iteration >= iteration_length_;
+  }
+  // `before`: the time before the batch, or before the epoch's end.
+  bool checkpoint_at_batch_end(const Timestamp& before) const {
+    return checkpoint_every_->at_batch_end(before, state_.timestamp);
+  }
+  bool checkpoint_at_epoch_end(const Timestamp& before) const {
+    return checkpoint_every_->at_epoch_end(before, state_.timestamp);
+  }
+  bool checkpoints_fire() const { return checkpoint_every_->fires(); }
+
+ private:
+  void show_rate();
+
+  const Setting& recipe_;
+  State& state_;
+  Evaluations& evaluations_;
+  int64_t iteration_length_;  // epochs; 0 = without end
+  Time planned_duration_;     // that all was made for
+  LearningRate rate_;
+  std::optional<Interval> checkpoint_every_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,380 @@
+#include "actors/compute/training_loop.h"
+
+#include <c10/util/Exception.h>
+
+#include <cmath>
+#include <sstream>
+#include <utility>
+
+#include "job/resume.h"
+#include "runtime/error.h"
+#include "runtime/text.h"
+#include "tensors/autograd.h"
+#include "tensors/torch_error.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kAtBatchEnd = "batch_end";
+constexpr const char* kAtEpochEnd = "epoch_end";
+constexpr const char* kAtFitEnd = "fit_end";
+
+// True if completing what is left changes nothing that a checkpoint holds. Algorithms may change what is
+// saved.
+bool is_whole(const ResumePoint& resume, const Engine& engine) {
+  return !resume.any() || resume.at == kAtFitEnd || engine.algorithms().empty();
+}
+
+}  // namespace
+
+TrainingLoop::TrainingLoop(const Parts& parts)
+    : with_(parts), batch_digest_("compute/batch", parts.recorder, TensorsDigest::kWhole) {
+  tasks_.after = with_.state.max_duration.text();
+}
+
+void TrainingLoop::run(Context& context) try {
+  begin(context);
+  const bool trained = train(context);
+  finish(context, /*stopped=*/!trained);
+} catch (const TooLarge& error) {
+  give_up(context, error.what());
+} catch (const OutOfMemory& error) {
+  context.send(with_.actors.supervisor, TrainingDone{.failure = error.what(), .alone = true});
+}
+
+// Each of these returns false where the run is asked to stop; what is left to do is then in `resume_`.
+
+bool TrainingLoop::train(Context& context) {
+  for (bool trains_on = true; trains_on;)
+    if (!fit(context) || !end_fit(context) || !do_tasks(context, trains_on)) return false;
+  return true;
+}
+
+bool TrainingLoop::fit(Context& context) {
+  Place place = take_resume_point();
+  while (place != Place::kStep || !with_.times.over()) {
+    switch (std::exchange(place, Place::kStep)) {
+      case Place::kStep:
+        begin_batch(context);
+        train_batch(context);
+        [[fallthrough]];
+      case Place::kBatchEnd:
+        if (!evaluate_due(context)) return false;
+        run_event(context, Event::kBatchCheckpoint);
+        if (!with_.times.epoch_is_over()) break;
+        end_epoch(context);
+        [[fallthrough]];
+      case Place::kEpochEnd:
+        if (!evaluate_due(context)) return false;
+        run_event(context, Event::kEpochCheckpoint);
+        if (!with_.times.iteration_is_over()) break;
+        with_.state.timestamp.to_next_iteration();
+        run_event(context, Event::kIterationEnd);
+        run_event(context, Event::kIterationCheckpoint);
+    }
+    if (!end_step(context)) return false;
+  }
+  return true;
+}
+
+void TrainingLoop::begin_batch(Context& context) {
+  const Timestamp& time = with_.state.timestamp;
+  with_.run_log.begin_step(time.batch + 1);
+  if (time.batch_in_epoch == 0) {
+    if (time.epoch_in_iteration == 0) run_event(context, Event::kIterationStart);
+    run_event(context, Event::kEpochStart);
+    with_.run_log.trainer().epoch_start();
+  }
+  run_event(context, Event::kBeforeDataloader);
+}
+
+// From AFTER_DATALOADER to BATCH_END.
+void TrainingLoop::train_batch(Context& context) {
+  State& state = with_.state;
+  const BatchReady ready = next_batch(context);
+  context.send(with_.actors.loader, Credit{});
+  with_.times.follow_max_duration();
+  const Timestamp before = state.timestamp;
+  if (with_.job.before_step) with_.job.before_step(state.rank, before.batch + 1, state, ready.batch);
+  record(context, "batch");
+  if (with_.recorder.digests()) batch_digest_.take(before.batch, ready.batch.leaves());
+  const double lr = with_.times.lr();
+  StepLog& log = with_.run_log.logger();
+  with_.run_log.trainer().batch_start(state.model->tokens(ready.batch) > 0);
+  log.begin_attempt();
+  const TrainStep::Hooks hooks{[&](Verdict& mine) { vote(context, mine); }, [&] { log.void_attempt(); },
+                               [&] { with_.snapshots.wait_for_copy(context); },
+                               [&](Event event) { run_event(context, event); }};
+  const Verdict verdict = with_.train_step.run(context, ready, lr, hooks);
+  log.keep_attempt();
+  state.to_next_batch(static_cast<int64_t>(verdict.samples), static_cast<int64_t>(verdict.tokens),
+                      verdict.seconds - before.total_wct);
+  with_.times.advance(before);
+  with_.run_log.step_done(before, verdict, lr, context.now() - step_began_);
+  with_.train_step.grow_back();
+  resume_ = {kAtBatchEnd, with_.evaluations.due_at_batch_end(before)};
+  run_event(context, Event::kBatchEnd);
+  stop_agreed_ = verdict.stop > 0;
+  checkpoint_due_ = with_.times.checkpoint_at_batch_end(before);
+}
+
+BatchReady TrainingLoop::next_batch(Context& context) {
+  const Setting& ahead = with_.job.recipe.at("data").at("train").at("prefetch");
+  if (!std::exchange(reads_ahead_, true))
+    context.send(with_.actors.loader, Credit{static_cast<int>(ahead.integer())});
+  for (;;) {
+    Envelope envelope = context.receive();
+    if (auto* ready = envelope.message.get_if<BatchReady>())
+      return std::move(*ready);
+    else if (envelope.message.get_if<StopRequested>())
+      request_stop();
+    else
+      TUTTI_ASSERT(false, envelope.message.name());
+  }
+}
+
+// Durations in seconds are rank 0's, so that all ranks end on the same step. Evaluations and predictions do
+// not count, as in Composer.
+void TrainingLoop::vote(Context& context, Verdict& mine) const {
+  if (with_.state.rank == 0)
+    mine.seconds = with_.recorder.answer("seconds", earlier_s_ + seconds(context.now() - began_) -
+                                                        with_.evaluations.seconds() - predicting_s_);
+  mine.stop = stop_requested_ ? 1 : 0;
+}
+
+void TrainingLoop::end_epoch(Context& context) {
+  if (!with_.times.over()) run_event(context, Event::kBeforeDataloader);  // the look that finds nothing more
+  with_.run_log.trainer().epoch_trained();
+  const Timestamp before = with_.state.timestamp;
+  with_.times.advance_epoch(before);
+  with_.state.timestamp.to_next_epoch();
+  resume_ = {kAtEpochEnd, with_.evaluations.due_at_epoch_end(before)};
+  run_event(context, Event::kEpochEnd);
+  checkpoint_due_ = with_.times.checkpoint_at_epoch_end(before) || checkpoint_due_;
+}
+
+bool TrainingLoop::end_step(Context& context) {
+  resume_ = {};
+  with_.run_log.end_step(context);
+  step_began_ = context.now();
+  if (with_.times.over()) return true;
+  if (stop_agreed_) return false;
+  if (checkpoint_due_) with_.snapshots.take(context, saved_state(), Snapshots::Kind::kBesideTraining);
+  return true;
+}
+
+// A run that is asked to stop leaves the evaluations that are due to the one that resumes it.
+bool TrainingLoop::evaluate_due(Context& context) {
+  if (resume_.labels.empty()) return true;
+  with_.run_log.logger().evaluation_due();  // a run that is stopped here continues with the next line
+  const auto metrics = stop_agreed_ ? std::nullopt : evaluate(context, resume_.labels);
+  if (!metrics) return false;
+  resume_.labels.clear();
+  observe(*metrics);
+  return true;
+}
+
+// Not observed: what the evaluation at the end finds where none is due. A run that is continued later comes
+// to the same as one that was not interrupted.
+bool TrainingLoop::end_fit(Context& context) {
+  if (resume_.at != kAtFitEnd) run_event(context, Event::kFitEnd);
+  resume_ = {kAtFitEnd, with_.evaluations.due_at_the_end()};
+  if (!evaluate(context, resume_.labels)) return false;
+  resume_ = {};
+  with_.run_log.trainer().fit_end();
+  return true;
+}
+
+// What they found; nothing where the run was asked to stop.
+std::optional<LoggedMetrics> TrainingLoop::evaluate(Context& context, const Labels& labels, bool standalone) {
+  if (labels.empty()) return LoggedMetrics();
+  with_.run_log.send(context);  // an evaluation may take long
+  StepLog& log = with_.run_log.logger();
+  log.begin_attempt();
+  auto all = with_.evaluations.run(context, with_.engine, labels, standalone);
+  if (!all) {
+    log.void_attempt();
+    return all;
+  }
+  log.keep_attempt();
+  log.log_evaluation(*all);
+  return all;
+}
+
+void TrainingLoop::observe(const LoggedMetrics& metrics) {
+  if (!with_.times.observe(metrics)) return;
+  std::ostringstream text;
+  text << "step " << with_.state.timestamp.batch + 1 << ": no improvement for long; the learning rate is now "
+       << with_.times.lr();
+  with_.log.info(text.str());
+}
+
+void TrainingLoop::run_event(Context& context, Event event) try {
+  with_.engine.run_event(event, [&] { with_.snapshots.wait_for_copy(context); });
+} catch (const c10::OutOfMemoryError& error) {
+  throw OutOfMemory(name(event) + (" after step " + std::to_string(with_.state.timestamp.batch)), error);
+}
+
+// From the start of the process to the first step.
+
+void TrainingLoop::begin(Context& context) {
+  record(context, "begins");
+  with_.state.still_at_work = [this, &context] { record(context, kListens); };
+  with_.snapshots.digest_weights();
+  with_.train_step.set_up(context);
+  began_ = step_began_ = context.now();
+  const bool own = !resumed_from_.empty() && lies_in(resumed_from_, with_.job.checkpoints);
+  with_.run_log.start(context, resumed_from_, own);
+  start_fit(context);
+  if (!changed_duration_.empty()) with_.state.max_duration = Time::parse(changed_duration_);
+  with_.times.follow_max_duration();
+  if (with_.times.over() && !changed_duration_.empty() && with_.state.rank == 0)
+    with_.log.info("nothing is left to train: while the run of the checkpoint trained, max_duration became " +
+                   changed_duration_);
+  with_.train_step.count_copies(with_.snapshots.reserve(context));
+  if (resume_.any() || with_.times.over())
+    with_.run_log.begin_step(with_.state.timestamp.batch);  // the rest of it
+}
+
+void TrainingLoop::start_fit(Context& context) {
+  run_event(context, Event::kFitStart);
+  begun_duration_ = with_.state.max_duration.text();
+  const int64_t trained = with_.state.timestamp.batch_in_epoch;
+  if (!with_.state.composer || with_.times.epoch_is_over() || with_.times.over()) return;
+  for (int64_t batch = 0; batch < trained; ++batch)
+    run_event(context, Event::kBeforeDataloader);  // it reads over them
+}
+
+TrainingLoop::Place TrainingLoop::take_resume_point() {
+  if (resume_.at == kAtBatchEnd) return Place::kBatchEnd;
+  if (resume_.at == kAtEpochEnd) return Place::kEpochEnd;
+  if (!with_.times.over()) resume_ = {};  // max_duration is longer than it was
+  return Place::kStep;
+}
+
+void TrainingLoop::restore(const RunState& saved, const std::string& folder) {
+  const bool own = lies_in(folder, with_.job.checkpoints);
+  earlier_s_ = saved.seconds;
+  if (saved.step > 0) resumed_from_ = folder;
+  if (saved.step > 0 && own && is_whole(saved.rest, with_.engine)) with_.snapshots.mark_saved();
+  resume_ = saved.rest;
+  if (saved.tasks.after == tasks_.after) {
+    if (own) tasks_ = saved.tasks;
+    const bool over =
+        !saved.max_duration.empty() && reached(with_.state.timestamp, Time::parse(saved.max_duration));
+    if (own || (saved.tasks.done == 0 && !over)) changed_duration_ = saved.max_duration;
+  }
+  if (!tasks_.until.empty()) with_.state.max_duration = Time::parse(tasks_.until);
+}
+
+// A program's tasks.
+
+// `trains_on`: the task in hand trains, and others may follow.
+bool TrainingLoop::do_tasks(Context& context, bool& trains_on) {
+  trains_on = false;
+  const auto& tasks = with_.job.tasks;
+  while (tasks_.done < std::ssize(tasks)) {
+    if (stop_agreed_) return false;
+    const Task& task = tasks[tasks_.done];
+    if (task.kind == Task::Kind::kEvaluate &&
+        !evaluate(context, with_.evaluations.labels_of(task.label), /*standalone=*/true))
+      return false;
+    if (task.kind == Task::Kind::kPredict) predict_alone(context, task);
+    ++tasks_.done;
+    if (task.kind != Task::Kind::kFit) continue;
+    train_on(context, Time::parse(task.duration));
+    return trains_on = true;
+  }
+  return true;
+}
+
+// What is done so far is saved before more is trained.
+void TrainingLoop::train_on(Context& context, const Time& duration) {
+  with_.state.max_duration = with_.state.timestamp.get(duration.unit()) + duration;
+  tasks_.until = with_.state.max_duration.text();
+  with_.times.follow_max_duration();
+  with_.run_log.end_step(context);
+  if (with_.times.checkpoints_fire() && !with_.snapshots.is_saved())
+    with_.snapshots.take(context, saved_state(), Snapshots::Kind::kBesideTraining);
+  start_fit(context);
+}
+
+void TrainingLoop::predict_alone(Context& context, const Task& task) {
+  if (with_.state.rank != 0) return;
+  record(context, kPredicts);
+  const TimePoint began = context.now();
+  for (const auto& one : with_.evaluations.evaluators())
+    if (one.label == task.label)
+      must_fit("prediction", [&] { predict(with_.state, with_.engine, one, task.take); });
+  predicting_s_ += with_.recorder.answer("prediction seconds", seconds(context.now() - began));
+}
+
+// The end.
+
+void TrainingLoop::finish(Context& context, bool stopped) {
+  with_.run_log.end_step(context);
+  with_.run_log.end(context);
+  const bool save = !with_.snapshots.is_saved();
+  if (save) with_.snapshots.take(context, saved_state(), Snapshots::Kind::kLast);
+  if (!stopped) write_text(context);
+  with_.snapshots.wait_for_copy(context);
+  with_.engine.close();
+  record(context, kDone);
+  context.send(with_.actors.supervisor, TrainingDone{stopped, save});
+}
+
+// Of rank 0 alone.
+void TrainingLoop::write_text(Context& context) try {
+  if (with_.state.rank != 0) return;
+  record(context, kWritesText);
+  const AutocastScope autocast(with_.state.precision.autocast);
+  const std::string text = with_.state.model->closing_text(with_.state.seed);
+  if (!text.empty()) with_.run_log.text_sample(context, text);
+} catch (const c10::Error& error) {
+  with_.log.warning("no sample of text: " + one_line(error));
+}
+
+// All ranks know that a step or an evaluation is too large for the memory, and that it has changed nothing:
+// what was trained until then is saved before the run ends.
+void TrainingLoop::give_up(Context& context, const std::string& why) {
+  with_.run_log.logger().void_attempt();
+  if (resume_.any() || with_.times.over()) with_.run_log.end_step(context);
+  with_.run_log.end(context);
+  Snapshots& snapshots = with_.snapshots;
+  const bool save = with_.state.timestamp.batch > 0 && !snapshots.is_saved();
+  if (!save && snapshots.taken() == 0) throw OperatingError(why);
+  if (save) snapshots.take(context, saved_state(), Snapshots::Kind::kForGood);
+  snapshots.wait_for_copy(context);
+  record(context, kDone);
+  context.send(with_.actors.supervisor, TrainingDone{.failure = why, .checkpoints = snapshots.taken()});
+}
+
+RunState TrainingLoop::saved_state() const {
+  RunState saved;
+  const State& state = with_.state;
+  saved.run_name = state.run_name;
+  saved.seed = state.seed;
+  saved.world = state.world;
+  put_time(state, saved);
+  saved.rest = resume_;
+  saved.tasks = tasks_;
+  if (const std::string now = state.max_duration.text(); now != begun_duration_) saved.max_duration = now;
+  saved.global_batch = state.global_batch;
+  saved.data_digest = with_.data_digest;
+  saved.accumulation = with_.train_step.accumulation().state();
+  saved.grad_scaler = with_.train_step.grad_scaler();
+  for (const auto& [name, listener] : with_.engine.stateful())
+    if (std::string text = listener->state(); !text.empty()) saved.listeners[name] = std::move(text);
+  for (const auto& [name, value] : state.metric_values)
+    if (std::isfinite(value)) saved.metrics[name] = value;
+  saved.plateau = with_.times.rate().state();
+  saved.lagging_rate = with_.times.rate().lagging();
+  saved.recipe = with_.job.recipe_text;
+  return saved;
+}
+
+void TrainingLoop::record(Context& context, const char* what, int64_t detail) {
+  with_.recorder.record({context.now(), "compute", what, with_.state.timestamp.batch, detail});
+}
+
+}  // namespace tutti

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "actors/compute/evaluations.h"
+#include "actors/compute/snapshots.h"
+#include "actors/compute/timetable.h"
+#include "actors/compute/train_step.h"
+#include "actors/logging/run_log.h"
+#include "io/checkpoint/run_state.h"
+#include "job/job.h"
+#include "runtime/actor/actor.h"
+#include "training/engine/engine.h"
+#include "training/state.h"
+
+namespace tutti {
+
+// Trains on one rank, from FIT_START to the end of the run: the loop that training/engine/event.h draws. Runs
+// on Compute's thread and takes Compute's messages while it waits for batches.
+class TrainingLoop {
+ public:
+  // What the loop works with; all of it must outlive the loop.
+  struct Parts {
+    const Job& job;
+    const RankActors& actors;
+    Log& log;
+    Recorder& recorder;
+    State& state;
+    Engine& engine;
+    RunLog& run_log;
+    TrainStep& train_step;
+    Evaluations& evaluations;
+    Snapshots& snapshots;
+    Timetable& times;
+    uint64_t data_digest;
+  };
+
+  explicit TrainingLoop(const Parts& parts);
+
+  // Before `run`: where the saved run stood. `folder`: the checkpoint's.
+  void restore(const RunState& saved, const std::string& folder);
+  // Asked to stop before training began.
+  void request_stop() { stop_requested_ = true; }
+
+  // Until max_duration and all tasks are done, or the run is asked to stop, or a sample is too large for the
+  // memory. Ends with the last snapshot and TrainingDone to the Supervisor.
+  void run(Context& context);
+
+  // Runs an event outside of a step's attempt. Memory that runs out there ends the run.
+  void run_event(Context& context, Event event);
+
+ private:
+  // Where a step continues.
+  enum class Place { kStep, kBatchEnd, kEpochEnd };
+  using Labels = Evaluations::Labels;
+
+  void begin(Context& context);
+  void start_fit(Context& context);
+  bool train(Context& context);
+  bool fit(Context& context);
+  bool end_fit(Context& context);
+  void begin_batch(Context& context);
+  void train_batch(Context& context);
+  BatchReady next_batch(Context& context);
+  void vote(Context& context, Verdict& mine) const;
+  void end_epoch(Context& context);
+  bool end_step(Context& context);
+  Place take_resume_point();
+  bool evaluate_due(Context& context);
+  std::optional<LoggedMetrics> evaluate(Context& context, const Labels& labels, bool standalone = false);
+  void observe(const LoggedMetrics& metrics);
+
+  bool do_tasks(Context& context, bool& trains_on);
+  void train_on(Context& context, const Time& duration);
+  void predict_alone(Context& context, const Task& task);
+
+  void finish(Context& context, bool stopped);
+  void give_up(Context& context, const std::string& why);
+  void write_text(Context& context);
+  RunState saved_state() const;
+  void record(Context& context, const char* what, int64_t detail = 0);
+
+  Parts with_;
+  TensorsDigest batch_digest_;
+  std::string resumed_from_;  // a checkpoint's folder, or ""
+  TimePoint began_;           // of this process's training
+  TimePoint step_began_;      // when the step before was over: waiting for the batch counts
+  double earlier_s_ = 0;      // trained before this attempt
+  double predicting_s_ = 0;   // on rank 0; no part of training
+  bool reads_ahead_ = false;  // the Loader has its credits
+  bool stop_requested_ = false;
+  bool stop_agreed_ = false;     // by all ranks
+  bool checkpoint_due_ = false;  // after the step in hand
+  ResumePoint resume_;           // saved if the run stops here
+  TasksState tasks_;
+  std::string begun_duration_;    // max_duration as FIT_START left it
+  std::string changed_duration_;  // as it was at the checkpoint, if it had changed
+};
+
+}  // namespace tutti

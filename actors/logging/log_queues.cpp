@@ -1,0 +1,105 @@
+#include "actors/logging/log_queues.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "actors/messages/heartbeat.h"
+#include "runtime/actor/scheduler.h"
+
+namespace tutti {
+namespace {
+
+constexpr char kRoom = '1';
+constexpr char kNoRoom = '0';
+
+// Beside them the start, a SyncLog, the Stop and once what was dropped of a step may be under way; so nobody
+// waits for room in the mailbox.
+static_assert((LogQueues::kMostWindows + 2) * LogQueues::kWindow + 3 <= Scheduler::kDefaultCapacity);
+
+bool has_step(const std::vector<LogEntry>& entries) {
+  return std::ranges::any_of(
+      entries, [](const LogEntry& one) { return std::holds_alternative<StepReport>(one.what); });
+}
+
+}  // namespace
+
+LogQueues::LogQueues(const RankActors& actors, Log& log, Recorder& recorder)
+    : log_(log), recorder_(recorder) {
+  for (const auto& one : actors.logs)
+    queues_.push_back({one.writer, one.name, WaitBudget(one.full_queue_timeout)});
+}
+
+void LogQueues::start(Context& context, const LogStart& start) {
+  for (const auto& queue : queues_) context.send(queue.writer, LogFrom{start});
+}
+
+void LogQueues::send(Context& context, std::vector<LogEntry> entries) {
+  if (queues_.empty() || entries.empty()) return;
+  post(context, std::make_shared<const std::vector<LogEntry>>(std::move(entries)));
+}
+
+void LogQueues::post(Context& context, const LogEntries& entries) {
+  step_ = entries->front().time.step;
+  if (in_window_ == 0) decide(context);
+  in_window_ = (in_window_ + 1) % kWindow;
+  for (auto& queue : queues_) {
+    if (!queue.open) {
+      drop(queue, entries);
+      continue;
+    }
+    queue.newest.clear();
+    if (in_window_ == 0)
+      queue.windows.push_back(context.request<LogsTaken>(queue.writer, Logged{entries}));
+    else
+      context.send(queue.writer, Logged{entries});
+  }
+}
+
+void LogQueues::decide(Context& context) {
+  std::string measured;
+  for (auto& queue : queues_) {
+    const bool full = queue.full();
+    queue.budget.regain(context.now(), queue.windows.size() <= 1);
+    if (full && !queue.budget.is_used_up()) wait(context, queue);
+    measured += queue.full() ? kNoRoom : kRoom;
+  }
+  const std::string decided = recorder_.answer("room for logs", measured);
+  for (std::size_t i = 0; i < queues_.size(); ++i) queues_[i].open = decided.at(i) == kRoom;
+}
+
+void LogQueues::wait(Context& context, Queue& queue) {
+  Nanoseconds waited{};
+  recorder_.record({context.now(), "compute", kWaitsForLogs, step_, 0});
+  queue.budget.wait(context, queue.windows.front(), waited);
+  recorder_.record({context.now(), "compute", "waited", step_, 0});
+}
+
+bool LogQueues::Queue::full() {
+  while (!windows.empty() && windows.front().ready()) windows.pop_front();
+  return std::ssize(windows) >= kMostWindows;
+}
+
+void LogQueues::drop(Queue& queue, const LogEntries& entries) {
+  queue.lost += records_in(*entries);
+  if (queue.lost > 0 && !std::exchange(queue.warned, true))
+    log_.warning(queue.name + " does not keep up; records are lost");
+  if (has_step(*entries)) queue.newest.clear();
+  if (queue.newest.size() < kWindow) queue.newest.push_back(entries);
+}
+
+void LogQueues::end(Context& context) {
+  if (queues_.empty()) return;
+  in_window_ = 0;
+  decide(context);
+  for (auto& queue : queues_) {
+    for (const auto& entries : std::exchange(queue.newest, {})) {
+      if (!queue.open) break;
+      queue.lost -= records_in(*entries);
+      context.send(queue.writer, Logged{entries});
+    }
+    if (const int64_t lost = std::exchange(queue.lost, 0); lost > 0)
+      log_.warning(queue.name + " lost " + std::to_string(lost) + " records, for which it was too slow");
+  }
+}
+
+}  // namespace tutti

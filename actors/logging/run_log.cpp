@@ -1,0 +1,75 @@
+#include "actors/logging/run_log.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "actors/messages/rank_actors.h"
+#include "tensors/meter.h"
+
+namespace tutti {
+namespace {
+
+// Of max_duration; within an epoch it moves with the batches.
+double progress(const State& state) {
+  const double whole = elapsed(state.timestamp, state.max_duration);
+  if (state.max_duration.unit() != TimeUnit::kEpoch) return whole;
+  return whole + static_cast<double>(state.timestamp.batch_in_epoch) /
+                     (static_cast<double>(state.dataloader_len) * state.max_duration.value());
+}
+
+// The state's time has moved on.
+StepReport step_report(const State& state, const Verdict& verdict, double lr, Nanoseconds took) {
+  StepReport report;
+  report.loss = verdict.loss_sum / verdict.loss_weight;
+  report.lr = lr;
+  report.samples = verdict.samples;
+  report.step_ms = milliseconds(took);
+  if (report.step_ms > 0)
+    report.samples_per_s = 1e3 * verdict.samples / report.step_ms;  // made-up time may stand still
+  report.grad_accum = state.grad_accum;
+  report.device_train_microbatch_size = state.device_train_microbatch_size;
+  for (const double bytes : verdict.memory_peak)
+    report.memory_peak_mb = std::max(report.memory_peak_mb, bytes / kBytesPerMb);
+  report.progress = progress(state);
+  return report;
+}
+
+StepLog::Readers readers_of(const std::vector<LogActor>& logs) {
+  return {!logs.empty(), !std::ranges::all_of(logs, &LogActor::numbers_only)};
+}
+
+}  // namespace
+
+RunLog::RunLog(const State& state, const RankActors& actors, Log& log, Recorder& recorder)
+    : state_(state),
+      logger_(readers_of(actors.logs), state.timestamp),
+      trainer_(logger_, state),
+      queues_(actors, log, recorder) {}
+
+void RunLog::start(Context& context, const std::string& checkpoint, bool own) {
+  const Timestamp& time = state_.timestamp;
+  logger_.begin_run(time.batch + 1);
+  queues_.start(context, {state_.run_name, state_.run_dir, state_.rank, state_.world, state_.max_duration,
+                          state_.dataloader_len, time, time.batch, own, checkpoint});
+}
+
+void RunLog::step_done(const Timestamp& before, const Verdict& verdict, double lr, Nanoseconds took) {
+  if (!logger_.logs_steps()) return;
+  StepReport report = step_report(state_, verdict, lr, took);
+  report.metrics = trainer_.train_metrics();
+  logger_.log_step(std::move(report), before);
+}
+
+void RunLog::text_sample(Context& context, const std::string& text) {
+  logger_.log_closing_text(text);
+  send(context);
+}
+
+void RunLog::end_step(Context& context) {
+  logger_.end_step();
+  send(context);
+}
+
+void RunLog::send(Context& context) { queues_.send(context, logger_.take_entries()); }
+
+}  // namespace tutti

@@ -1,0 +1,96 @@
+#include "models/layers/blocks.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+
+#include "models/layers/activation.h"
+#include "models/layers/linear.h"
+#include "models/layers/norm.h"
+
+namespace tutti {
+namespace {
+
+std::shared_ptr<Layer> convolution(int64_t in, int64_t out, int64_t kernel, int64_t stride) {
+  return std::make_shared<Conv2d>(Conv2dOptions{.in_channels = in,
+                                                .out_channels = out,
+                                                .kernel_size = kernel,
+                                                .stride = stride,
+                                                .padding = kernel / 2});
+}
+
+}  // namespace
+
+Sequential::Sequential(std::vector<std::shared_ptr<Layer>> layers) {
+  for (auto& layer : layers) add_slot(std::to_string(slots().size()), std::move(layer));
+}
+
+TensorTree Sequential::forward(const TensorTree& input) {
+  TensorTree x = input;
+  for (const auto& slot : slots()) x = (*slot)(x);
+  return x;
+}
+
+BasicBlock::BasicBlock(int64_t in_channels, int64_t out_channels, int64_t stride)
+    : conv1_(add_slot("conv1", convolution(in_channels, out_channels, 3, stride))),
+      bn1_(add_slot("bn1", std::make_shared<BatchNorm2d>(out_channels))),
+      relu_(add_slot("relu", std::make_shared<ReLU>(/*in_place=*/true))),
+      conv2_(add_slot("conv2", convolution(out_channels, out_channels, 3, 1))),
+      bn2_(add_slot("bn2", std::make_shared<BatchNorm2d>(out_channels))) {
+  if (in_channels == out_channels && stride == 1) return;
+  downsample_ = &add_slot("downsample", std::make_shared<Sequential>(std::vector<std::shared_ptr<Layer>>{
+                                            convolution(in_channels, out_channels, 1, stride),
+                                            std::make_shared<BatchNorm2d>(out_channels)}));
+}
+
+TensorTree BasicBlock::forward(const TensorTree& input) {
+  const at::Tensor& x = input.tensor();
+  const at::Tensor inner = relu_(bn1_(conv1_(x)));
+  at::Tensor y = bn2_(conv2_(inner));
+  y.add_(downsample_ ? (*downsample_)(x) : x);
+  return relu_(y);
+}
+
+CausalSelfAttention::CausalSelfAttention(const Options& options)
+    : options_(options),
+      c_attn_(add_slot("c_attn", std::make_shared<Conv1D>(options.features, 3 * options.features))),
+      c_proj_(add_slot(
+          "c_proj", std::make_shared<Conv1D>(options.features, options.features, options.output_deviation))),
+      resid_dropout_(add_slot("resid_dropout", std::make_shared<Dropout>(options.dropout))) {}
+
+// Queries, keys and values are cut before the heads are, so that backward puts their gradients together in
+// one copy.
+TensorTree CausalSelfAttention::forward(const TensorTree& input) {
+  const at::Tensor& x = input.tensor();
+  const int64_t features = options_.features;
+  const auto parts = c_attn_(x).split(features, -1);
+  const auto heads = [&](const at::Tensor& part) {
+    return part.view({x.size(0), x.size(1), options_.heads, features / options_.heads}).transpose(1, 2);
+  };
+  const double dropout = context().training ? options_.dropout : 0.0;
+  const at::Tensor mixed = at::scaled_dot_product_attention(heads(parts[0]), heads(parts[1]), heads(parts[2]),
+                                                            /*attn_mask=*/{}, dropout, /*is_causal=*/true);
+  return resid_dropout_(c_proj_(mixed.transpose(1, 2).reshape(x.sizes())));
+}
+
+GptMlp::GptMlp(int64_t features, double dropout, double output_deviation)
+    : c_fc_(add_slot("c_fc", std::make_shared<Conv1D>(features, 4 * features))),
+      act_(add_slot("act", std::make_shared<GELU>())),
+      c_proj_(add_slot("c_proj", std::make_shared<Conv1D>(4 * features, features, output_deviation))),
+      dropout_(add_slot("dropout", std::make_shared<Dropout>(dropout))) {}
+
+TensorTree GptMlp::forward(const TensorTree& input) { return dropout_(c_proj_(act_(c_fc_(input)))); }
+
+GptBlock::GptBlock(const CausalSelfAttention::Options& options)
+    : ln_1_(add_slot("ln_1", std::make_shared<LayerNorm>(options.features))),
+      attn_(add_slot("attn", std::make_shared<CausalSelfAttention>(options))),
+      ln_2_(add_slot("ln_2", std::make_shared<LayerNorm>(options.features))),
+      mlp_(add_slot("mlp",
+                    std::make_shared<GptMlp>(options.features, options.dropout, options.output_deviation))) {}
+
+TensorTree GptBlock::forward(const TensorTree& input) {
+  const at::Tensor& x = input.tensor();
+  const at::Tensor attended = x + attn_(ln_1_(x));
+  return attended + mlp_(ln_2_(attended));
+}
+
+}  // namespace tutti

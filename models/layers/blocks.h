@@ -1,0 +1,83 @@
+#pragma once
+
+#include "models/layers/layer.h"
+
+namespace tutti {
+
+// Layers one after another, in slots "0", "1", ...; torch.nn.Sequential.
+class Sequential final : public Layer {
+ public:
+  explicit Sequential(std::vector<std::shared_ptr<Layer>> layers);
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "Sequential"; }
+};
+
+// torchvision's BasicBlock: relu(bn2(conv2(relu(bn1(conv1(x))))) + shortcut(x)), where the shortcut is a
+// strided 1x1 convolution with a BatchNorm ("downsample.0", "downsample.1") if the shape changes, else x
+// itself.
+class BasicBlock final : public Layer {
+ public:
+  BasicBlock(int64_t in_channels, int64_t out_channels, int64_t stride);
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "BasicBlock"; }
+
+ private:
+  Slot& conv1_;
+  Slot& bn1_;
+  Slot& relu_;
+  Slot& conv2_;
+  Slot& bn2_;
+  Slot* downsample_ = nullptr;
+};
+
+// GPT-2's causal self-attention over [N, T, features]: one fused projection to queries, keys and values
+// (c_attn), heads of features / heads values, one projection back (c_proj).
+class CausalSelfAttention final : public Layer {
+ public:
+  struct Options {
+    int64_t features = 0;
+    int64_t heads = 0;
+    double dropout = 0.0;            // of attention probabilities, and of the output
+    double output_deviation = 0.02;  // of c_proj's initial weight
+  };
+
+  explicit CausalSelfAttention(const Options& options);
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "CausalSelfAttention"; }
+
+ private:
+  Options options_;
+  Slot& c_attn_;
+  Slot& c_proj_;
+  Slot& resid_dropout_;
+};
+
+// GPT-2's feed-forward part: c_fc to 4 times the features, gelu (tanh), c_proj back.
+class GptMlp final : public Layer {
+ public:
+  GptMlp(int64_t features, double dropout, double output_deviation);
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "GptMlp"; }
+
+ private:
+  Slot& c_fc_;
+  Slot& act_;
+  Slot& c_proj_;
+  Slot& dropout_;
+};
+
+// x + attn(ln_1(x)), then that + mlp(ln_2(that)).
+class GptBlock final : public Layer {
+ public:
+  explicit GptBlock(const CausalSelfAttention::Options& options);
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "GptBlock"; }
+
+ private:
+  Slot& ln_1_;
+  Slot& attn_;
+  Slot& ln_2_;
+  Slot& mlp_;
+};
+
+}  // namespace tutti

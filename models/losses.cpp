@@ -1,0 +1,115 @@
+#include "models/losses.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/Reduction.h>
+
+#include <sstream>
+
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+at::Tensor one_hot_of(const at::Tensor& indices, int64_t classes) {
+  if (at::isFloatingType(indices.scalar_type())) throw UserError("class indices must be integers");
+  if (indices.numel() > 0 && indices.max().item<int64_t>() >= classes)
+    throw UserError("a class index of " + std::to_string(indices.max().item<int64_t>()) +
+                    " where there are scores of " + std::to_string(classes) + " classes");
+  std::vector<int64_t> shape = indices.sizes().vec();
+  shape.insert(shape.begin() + 1, classes + 1);
+  const at::Tensor known = indices.to(at::kLong).masked_fill(indices.lt(0), classes);
+  return at::zeros(shape, indices.options().dtype(at::kFloat))
+      .scatter_(1, known.unsqueeze(1), 1.0)
+      .narrow(1, 0, classes);
+}
+
+at::Tensor dense_cross_entropy(const at::Tensor& scores, const at::Tensor& target,
+                               const SoftCrossEntropyOptions& options) {
+  at::Tensor parts = -(target * at::log_softmax(scores, 1));
+  if (options.weight.defined()) parts = (parts.movedim(1, -1) * options.weight).movedim(-1, 1);
+  const at::Tensor losses = parts.sum(1);
+  const at::Tensor loss = reduced(losses, options.reduction);
+  if (options.reduction != LossReduction::kMean) return loss;
+  const auto mass = target.sum().item<double>();
+  if (mass <= 0.0) throw UserError("no target has a probability above zero");
+  return loss * (static_cast<double>(losses.numel()) / mass);
+}
+
+constexpr double kEpsilon = 1e-5;
+
+at::Tensor predicted(const at::Tensor& scores, const DiceLossOptions& options) {
+  if (options.sigmoid && options.softmax) throw UserError("dice loss: either sigmoid or softmax, not both");
+  if (options.sigmoid) return scores.sigmoid();
+  return options.softmax && scores.size(1) > 1 ? scores.softmax(1) : scores;
+}
+
+std::vector<int64_t> summed_dims(const at::Tensor& scores, bool batch) {
+  std::vector<int64_t> dims;
+  if (batch) dims.push_back(0);
+  for (int64_t dim = 2; dim < scores.dim(); ++dim) dims.push_back(dim);
+  return dims;
+}
+
+// The losses, [N, C] or [C], of the classes that have an area in the targets.
+at::Tensor of_present_classes(const at::Tensor& losses, const at::Tensor& areas) {
+  const at::Tensor per_class = areas.dim() == 2 ? areas.sum(0) : areas;
+  return losses.index_select(-1, per_class.gt(0).nonzero().flatten());
+}
+
+}  // namespace
+
+static_assert(static_cast<int64_t>(LossReduction::kNone) == at::Reduction::None);
+static_assert(static_cast<int64_t>(LossReduction::kMean) == at::Reduction::Mean);
+static_assert(static_cast<int64_t>(LossReduction::kSum) == at::Reduction::Sum);
+
+at::Tensor reduced(const at::Tensor& losses, LossReduction reduction) {
+  if (reduction == LossReduction::kNone) return losses;
+  return reduction == LossReduction::kMean ? losses.mean() : losses.sum();
+}
+
+bool holds_indices(const at::Tensor& scores, const at::Tensor& target) {
+  if (scores.sizes() == target.sizes()) return false;
+  if (scores.dim() == target.dim() + 1) return true;
+  std::ostringstream message;
+  message << "a target of shape " << target.sizes() << " does not go with scores of shape " << scores.sizes();
+  throw UserError(message.str());
+}
+
+at::Tensor dense_target(const at::Tensor& scores, const at::Tensor& target) {
+  return holds_indices(scores, target) ? one_hot_of(target, scores.size(1)) : target.to(at::kFloat);
+}
+
+at::Tensor soft_cross_entropy(const at::Tensor& scores, const at::Tensor& target,
+                              const SoftCrossEntropyOptions& options) {
+  if (!holds_indices(scores, target)) return dense_cross_entropy(scores, target, options);
+  return at::cross_entropy_loss(scores, target, options.weight, static_cast<int64_t>(options.reduction),
+                                options.ignore_index);
+}
+
+at::Tensor binary_cross_entropy_with_logits(const at::Tensor& scores, const at::Tensor& target,
+                                            const BinaryCrossEntropyOptions& options) {
+  const at::Tensor loss =
+      at::binary_cross_entropy_with_logits(scores, dense_target(scores, target), options.weight,
+                                           options.pos_weight, static_cast<int64_t>(options.reduction));
+  return options.scale_by_batch_size ? loss / scores.size(0) : loss;
+}
+
+at::Tensor dice_loss(const at::Tensor& scores, const at::Tensor& target, const DiceLossOptions& options) {
+  at::Tensor truth = dense_target(scores, target);
+  const at::Tensor known = truth.sum(1, /*keepdim=*/true).ne(0);
+  at::Tensor prediction = predicted(scores, options);
+  const std::vector<int64_t> dims = summed_dims(scores, options.batch);
+  const at::Tensor intersection = (truth * prediction).sum(dims);
+  if (options.squared_pred) {
+    truth = truth.square();
+    prediction = prediction.square();
+  }
+  const at::Tensor area = truth.sum(dims);
+  at::Tensor both = area + (known * prediction).sum(dims);
+  if (options.jaccard) both = 2.0 * (both - intersection);
+  const at::Tensor losses = 1.0 - (2.0 * intersection + kEpsilon) / (both + kEpsilon);
+  return reduced(options.ignore_absent_classes ? of_present_classes(losses, area) : losses,
+                 options.reduction);
+}
+
+}  // namespace tutti

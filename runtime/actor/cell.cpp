@@ -1,0 +1,65 @@
+#include "runtime/actor/cell.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace tutti {
+namespace {
+
+using std::chrono::microseconds;
+
+constexpr Nanoseconds kShortWait =
+    microseconds(100);  // two wake-ups across cores; a longer wait is worth a sleep
+constexpr Nanoseconds kLongYield = microseconds(20);  // somebody else needs this core
+constexpr Nanoseconds kSpunTooLong = std::chrono::seconds(1);
+
+timespec to_timespec(TimePoint t) {
+  const auto since = t.time_since_epoch().count();
+  return {static_cast<time_t>(since / 1'000'000'000), static_cast<long>(since % 1'000'000'000)};
+}
+
+}  // namespace
+
+void Parker::park(TimePoint until, Nanoseconds spin) {
+  if (token_.exchange(kEmpty) == kNotified) return;
+  const TimePoint start = std::chrono::steady_clock::now();
+  if (spin <= Nanoseconds(0) || until - start < kShortWait) return sleep_until(until);
+  if (usual_wait_ >= kShortWait || !spin_until(start, start + spin)) sleep_until(until);
+  const Nanoseconds waited = std::chrono::steady_clock::now() - start;
+  usual_wait_ += (waited - usual_wait_) / 4;
+}
+
+// True when it was notified.
+bool Parker::spin_until(TimePoint start, TimePoint end) {
+  for (TimePoint t = start; t < end;) {
+    if (token_.load(std::memory_order_relaxed) == kNotified) return token_.exchange(kEmpty) == kNotified;
+    sched_yield();
+    const TimePoint now = std::chrono::steady_clock::now();
+    if (now - t > kLongYield) {
+      usual_wait_ = kSpunTooLong;
+      return false;
+    }
+    t = now;
+  }
+  return false;
+}
+
+void Parker::sleep_until(TimePoint until) {
+  uint32_t expected = kEmpty;
+  if (token_.compare_exchange_strong(expected, kParked)) {
+    const timespec deadline = to_timespec(until);
+    syscall(SYS_futex, &token_, FUTEX_WAIT_BITSET_PRIVATE, kParked, until == kNever ? nullptr : &deadline,
+            nullptr, FUTEX_BITSET_MATCH_ANY);
+  }
+  token_.exchange(kEmpty);
+}
+
+void Parker::unpark() {
+  if (token_.exchange(kNotified) == kParked)
+    syscall(SYS_futex, &token_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+}  // namespace tutti

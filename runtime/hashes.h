@@ -1,0 +1,35 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+// XXH3 with the widest vectors that the processor has: xxHash's library chooses at run time where it is asked
+// to. The hashes are the same everywhere.
+#if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
+#include <xxh_x86dispatch.h>
+#else
+#include <xxhash.h>
+#endif
+
+namespace tutti {
+
+// The cyclic redundancy check of a reflected polynomial of 32 bits, begun and ended with all bits turned:
+// 0xedb88320 is CRC-32 (PNG, gzip), 0x82f63b78 is CRC-32C (Castagnoli's).
+template <uint32_t kPolynomial>
+uint32_t crc32(std::string_view data) {
+  static constexpr auto kTable = [] {
+    std::array<uint32_t, 256> table{};
+    for (uint32_t byte = 0; byte < 256; ++byte) {
+      uint32_t crc = byte;
+      for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) ? kPolynomial : 0);
+      table[byte] = crc;
+    }
+    return table;
+  }();
+  uint32_t crc = ~0U;
+  for (const unsigned char byte : data) crc = (crc >> 8) ^ kTable[(crc ^ byte) & 0xff];
+  return ~crc;
+}
+
+}  // namespace tutti

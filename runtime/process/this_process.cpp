@@ -1,0 +1,47 @@
+#include "runtime/process/this_process.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <ctime>
+
+// Of libtutti.so, where the code runs in it.
+extern "C" const char* tutti_shared_build_stamp() __attribute__((weak));
+extern "C" const char* tutti_commit() __attribute__((weak));
+
+namespace tutti {
+
+std::string build_stamp(const std::string& elsewhere) {
+  return tutti_shared_build_stamp ? tutti_shared_build_stamp() : elsewhere;
+}
+
+std::string build_and_commit(const std::string& elsewhere) {
+  return build_stamp(elsewhere) + ", commit " + (tutti_commit ? tutti_commit() : "unknown");
+}
+
+std::optional<int> launched_rank() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
+    if (const char* rank = std::getenv(name)) return std::atoi(rank);
+  return std::nullopt;
+}
+
+std::string host_name() {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+bool first_to_tell(const char* path) {
+  const int file = ::open(path, O_RDONLY | O_CLOEXEC);  // closed by the end of the process
+  return file < 0 || ::flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+void linger() {
+  const timespec half_a_second{0, 500'000'000};
+  ::nanosleep(&half_a_second, nullptr);
+}
+
+}  // namespace tutti

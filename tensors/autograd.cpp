@@ -1,0 +1,37 @@
+#include "tensors/autograd.h"
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/ones.h>
+
+namespace tutti {
+
+AutocastScope::AutocastScope(std::optional<at::ScalarType> dtype)
+    : enabled_(at::autocast::is_autocast_enabled(at::kCPU)),
+      cached_(at::autocast::is_autocast_cache_enabled()),
+      dtype_(at::autocast::get_autocast_dtype(at::kCPU)) {
+  at::autocast::set_autocast_enabled(at::kCPU, dtype.has_value());
+  at::autocast::set_autocast_cache_enabled(false);
+  if (dtype) at::autocast::set_autocast_dtype(at::kCPU, *dtype);
+}
+
+AutocastScope::~AutocastScope() {
+  at::autocast::set_autocast_dtype(at::kCPU, dtype_);
+  at::autocast::set_autocast_cache_enabled(cached_);
+  at::autocast::set_autocast_enabled(at::kCPU, enabled_);
+}
+
+AutogradSweep::AutogradSweep() {
+  const at::AutoGradMode with_grad(true);
+  leaf_ = at::ones({});
+  leaf_.requires_grad_(true);
+  root_ = at::mul(leaf_, 1.0);
+}
+
+void AutogradSweep::run() {
+  root_.backward({}, /*retain_graph=*/true);
+  leaf_.mutable_grad() = at::Tensor();
+}
+
+}  // namespace tutti

@@ -1,0 +1,266 @@
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "io/checkpoint/checkpoint.h"
+#include "io/checkpoint/run_state.h"
+#include "io/checkpoint/weights.h"
+#include "io/formats/json_line.h"
+#include "io/formats/safetensors.h"
+#include "io/journal/journal_reader.h"
+#include "io/journal/journal_writer.h"
+#include "io/journal/recorded_run.h"
+#include "io/line_file.h"
+#include "job/recipe_catalogs.h"
+#include "recipe/toml_reader.h"
+#include "runtime/hashes.h"
+#include "runtime/random.h"
+#include "tests/io/checkpoint/sample_checkpoint.h"
+#include "tests/runtime/scratch.h"
+
+namespace tutti {
+namespace {
+
+// Of each kind of file; `make nightly` asks for 10,000.
+int mutations() {
+  const char* const asked = std::getenv("TUTTI_MUTATIONS");
+  return asked == nullptr ? 300 : std::atoi(asked);
+}
+
+// Texts that a reader may stumble over.
+const std::vector<std::string>& hard_texts() {
+  static const std::vector<std::string> texts = {
+      std::string(100'000, '['),
+      "{\"a\":" + std::string(50'000, '[') + std::string(50'000, ']') + "}",
+      [] {
+        std::string objects;
+        for (int i = 0; i < 50'000; ++i) objects += "{\"a\":";
+        return objects;
+      }(),
+      [] {
+        std::string dotted = "a";
+        for (int i = 0; i < 50'000; ++i) dotted += ".a";
+        return "[" + dotted + "]\n" + dotted + " = 1\n";
+      }(),
+      "-1",
+      "1e999",
+      "18446744073709551615",
+      "9223372036854775807",
+      "null",
+      "\"\\u0000\"",
+      "\"",
+      "\xff\xfe",
+      std::string(16, '\0'),
+      std::string(70'000, 'a'),
+      "{}",
+      "\n"};
+  return texts;
+}
+
+// One change of a file, drawn from its number.
+class Mutation {
+ public:
+  explicit Mutation(int number) : draw_(Draw(number, "mutation")) {}
+
+  std::string of(std::string bytes) {
+    for (uint64_t left = 1 + below(3); left > 0; --left) change(bytes);
+    return bytes;
+  }
+
+ private:
+  uint64_t below(uint64_t n) { return draw_.below(n, counter_++); }
+
+  void change(std::string& bytes) {
+    const uint64_t at = below(bytes.size() + 1);
+    const uint64_t length = below(1 + std::min<uint64_t>(bytes.size() - at, 64));
+    switch (below(6)) {
+      case 0:
+        if (at < bytes.size()) bytes[at] ^= static_cast<char>(1 << below(8));
+        break;
+      case 1:
+        for (uint64_t i = at; i < at + length; ++i) bytes[i] = static_cast<char>(below(256));
+        break;
+      case 2:
+        bytes.erase(at, length);
+        break;
+      case 3:
+        bytes.insert(at, bytes.substr(at, length));
+        break;
+      case 4:
+        bytes.resize(at);
+        break;
+      case 5:
+        bytes.replace(at, length, hard_texts()[below(hard_texts().size())]);
+        break;
+    }
+  }
+
+  Draw draw_;
+  uint64_t counter_ = 0;
+};
+
+// Mutated files of one kind are read to their end, or are refused with an error that the program knows. One
+// that the reader crashes over stays in the scratch folder.
+class MutationsTest : public testing::Test {
+ protected:
+  using Change = std::function<std::string(const std::string& good, Mutation mutation)>;
+
+  void SetUp() override { write_checkpoint(disk_, checkpoint_, sample_tensors(), 2, RunState().to_json()); }
+
+  // `names_file`: errors of this kind name the file.
+  void read_mutated(
+      const std::string& path, const std::function<void()>& read, bool names_file = true,
+      const Change& change = [](const std::string& good, Mutation mutation) { return mutation.of(good); }) {
+    const std::string good = read_text(path);
+    read();
+    for (int i = 0; i < mutations(); ++i) {
+      write_text(path, change(good, Mutation(i)));
+      const std::string error = error_of(read);
+      refused_ += !error.empty();
+      const bool is_named = error.empty() || error.find(scratch_.path()) != std::string::npos;
+      EXPECT_TRUE(is_named || !names_file) << i << ": " << error;
+    }
+    EXPECT_EQ(refused_ > 0, refuses_);
+  }
+
+  static std::string error_of(const std::function<void()>& read) {
+    try {
+      read();
+      return "";
+    } catch (const UserError& error) {
+      return error.what();
+    } catch (const OperatingError& error) {
+      return error.what();
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << "an error of another kind: " << error.what();
+      return "";
+    }
+  }
+
+  Scratch scratch_;
+  PosixDisk disk_;
+  std::string checkpoint_ = scratch_.path("checkpoint");
+  int refused_ = 0;
+  bool refuses_ = true;
+};
+
+TEST_F(MutationsTest, OfSafetensors) {
+  const std::string path = scratch_.path("a.safetensors");
+  write_safetensors(disk_, path, {sample_tensors(), {{"format", "pt"}}});
+  read_mutated(path, [&] { read_safetensors(path); });
+}
+
+TEST_F(MutationsTest, OfTheHeaderOfSafetensors) {
+  const std::string path = scratch_.path("a.safetensors");
+  write_safetensors(disk_, path, {sample_tensors(), {{"format", "pt"}}});
+  read_mutated(
+      path, [&] { read_safetensors(path); }, true,
+      [](const std::string& good, Mutation mutation) {
+        uint64_t length = 0;
+        std::memcpy(&length, good.data(), 8);
+        const std::string header = mutation.of(good.substr(8, length)), rest = good.substr(8 + length);
+        length = header.size();
+        return std::string(reinterpret_cast<const char*>(&length), 8) + header + rest;
+      });
+}
+
+TEST_F(MutationsTest, OfACheckpointsManifest) {
+  read_mutated(checkpoint_ + "/manifest.json", [&] { read_checkpoint(disk_, checkpoint_); });
+}
+
+TEST_F(MutationsTest, OfAManifestWhoseHashIsRight) {
+  const auto rehashed = [](const std::string& good, Mutation mutation) {
+    const std::string before = R"({"hash":")", between = R"(","manifest":)";
+    const std::string body = good.substr(before.size() + 16 + between.size());
+    const std::string mutated = mutation.of(body.substr(0, body.size() - 1));
+    char hash[17];
+    std::snprintf(hash, sizeof hash, "%016llx",
+                  static_cast<unsigned long long>(XXH3_64bits(mutated.data(), mutated.size())));
+    return before + hash + between + mutated + "}";
+  };
+  const auto read = [&] { RunState::from_json(read_checkpoint(disk_, checkpoint_).state); };
+  read_mutated(checkpoint_ + "/manifest.json", read, false, rehashed);
+}
+
+TEST_F(MutationsTest, OfARanksFileAreAllRefused) {
+  const std::string path = checkpoint_ + "/rank-1.h5", good = read_text(path);
+  int changed = 0;
+  read_mutated(path, [&] {
+    changed += read_text(path) != good;
+    read_checkpoint(disk_, checkpoint_);
+  });
+  EXPECT_EQ(refused_, changed);
+}
+
+TEST_F(MutationsTest, OfWeights) {
+  const std::string path = checkpoint_ + "/rank-0.h5";
+  read_mutated(path, [&] { read_weights(path); });
+}
+
+TEST_F(MutationsTest, OfARunsState) {
+  const std::string path = scratch_.path("state.json");
+  write_text(path, RunState().to_json());
+  read_mutated(
+      path, [&] { RunState::from_json(read_text(path)); }, false);
+}
+
+void read_journal(const std::string& path) {
+  JournalCursor cursor(path);
+  while (const auto record = cursor.next())
+    if (const auto* head = std::get_if<JournalHead>(&*record)) RecordedJob::from_json(head->json);
+  cursor.torn_bytes();
+}
+
+TEST_F(MutationsTest, OfAJournal) {
+  const std::string path = scratch_.path("journal-0");
+  JournalWriter writer(path, RecordedJob().to_json());
+  writer.delivery("compute", "loader", "BatchReady", TimePoint());
+  writer.parts("gradient", {"weight", "", "bias"});
+  writer.digest("gradient", 3, 7, std::vector<uint16_t>{1, 2, 3});
+  writer.answer("disk", {});
+  writer.end("done");
+  refuses_ = false;  // what is behind the damage is ignored
+  read_mutated(
+      path, [&] { read_journal(path); }, false);
+}
+
+TEST_F(MutationsTest, OfRecordsWhoseChecksumsAreRight) {
+  const std::string path = scratch_.path("journal-0");
+  const std::string payload("\3\1\0\2\200\200\1\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\0\7", 19);
+  const auto preamble = journal_preamble();
+  RecordEncoder encoder;
+  for (int i = 0; i < mutations(); ++i) {
+    std::string bytes(preamble.begin(), preamble.end());
+    encoder.begin(static_cast<JournalKind>(1 + i % 10));
+    const std::string mutated = Mutation(i).of(payload);
+    encoder.raw(std::as_bytes(std::span(mutated)));
+    const auto record = encoder.finish(bytes.size());
+    write_text(path, bytes.append(record.begin(), record.end()));
+    error_of([&] { read_journal(path); });
+  }
+}
+
+TEST_F(MutationsTest, OfLinesOfMetrics) {
+  const std::string path = scratch_.path("metrics.jsonl");
+  write_text(path,
+             "{\"step\": 1, \"epoch\": 0, \"loss\": 2.5}\n{\"step\": 2, \"metrics/eval/A\": \"nan\"}\n");
+  const auto step_of = [](const std::string& line) { return json_integer(line, "step", -1); };
+  const auto read = [&] {
+    LineFile(disk_, path, step_of, [](const std::string&) {}).resume(2, [](const std::string& line) {
+      for (const auto& key : json_keys(line)) json_number(line, key);
+    });
+  };
+  read_mutated(path, read, false);
+}
+
+TEST_F(MutationsTest, OfARecipe) {
+  const std::string path = scratch_.path("digits.toml");
+  write_text(path, read_text(TUTTI_SOURCE_DIR "/examples/digits.toml"));
+  read_mutated(path, [&] { resolve_recipe(read_recipe(path)); });
+}
+
+}  // namespace
+}  // namespace tutti

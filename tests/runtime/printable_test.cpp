@@ -1,0 +1,44 @@
+#include "runtime/printable.h"
+
+#include <gtest/gtest.h>
+
+namespace tutti {
+namespace {
+
+TEST(Printable, EscapesControlCharactersButLineBreaks) {
+  EXPECT_EQ(printable("a\tb\x1b[31m\r\n\x7f\xc2\x9b"), "a\\x09b\\x1b[31m\\x0d\n\\x7f\\x9b");
+  EXPECT_EQ(printable(std::string("\0", 1)), "\\x00");
+  EXPECT_EQ(printable("Gr\xc3\xb6\xc3\x9f"
+                      "e \xff"),
+            "Gr\xc3\xb6\xc3\x9f"
+            "e \xef\xbf\xbd");
+}
+
+TEST(Printable, LeavesOutTheMiddleOfALongMessage) {
+  const std::string message = "digits.toml:3: " + std::string(70'000, 'x') + ": expected a number";
+  const std::string text = printable(message);
+  EXPECT_LT(text.size(), 4'100u);
+  EXPECT_EQ(text.find("digits.toml:3: xxx"), 0u);
+  EXPECT_TRUE(text.ends_with("xxx: expected a number"));
+  EXPECT_NE(text.find("x ... (66034 bytes) ... x"), std::string::npos);
+  const std::string fits(4'000, 'x');
+  EXPECT_EQ(printable(fits), fits);
+}
+
+TEST(Printable, CutsNoCharacterInTwo) {
+  for (std::size_t shift = 0; shift < 4; ++shift) {
+    std::string text(shift, 'x');
+    while (text.size() < 9'000) text += "\xe2\x82\xac";
+    EXPECT_EQ(printable(text).find("\xef\xbf\xbd"), std::string::npos);
+    EXPECT_EQ(shown(text).find("\xef\xbf\xbd"), std::string::npos);
+  }
+}
+
+TEST(Printable, OfAValueLineBreaksAreEscapedToo) {
+  EXPECT_EQ(shown("a\nb"), "a\\nb");
+  EXPECT_EQ(shown(std::string(60, 'x')), std::string(60, 'x'));
+  EXPECT_EQ(shown(std::string(61, 'x')), std::string(60, 'x') + "...");
+}
+
+}  // namespace
+}  // namespace tutti

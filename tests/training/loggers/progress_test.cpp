@@ -1,0 +1,111 @@
+#include "training/loggers/progress.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tests/runtime/scratch.h"
+#include "tests/runtime/stalled_pipe.h"
+
+namespace tutti {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+struct MadeUpClock final : Clock {
+  TimePoint now() const override { return time; }
+  int64_t unix_ms() const override { return 0; }
+  TimePoint time{};
+};
+
+class ProgressTest : public testing::Test {
+ protected:
+  // What is shown of what `log` does, until its end.
+  std::string shown(const std::function<void(Progress&)>& log) {
+    std::FILE* out = std::fopen(scratch_.path("out").c_str(), "w");
+    show(log, out);
+    std::fclose(out);
+    return read_text(scratch_.path("out"));
+  }
+
+  void show(const std::function<void(Progress&)>& log, std::FILE* out) {
+    Progress progress({.out = out, .warn = [this](const std::string& what) { warnings_.push_back(what); }},
+                      clock_);
+    progress.open({.run_dir = "runs/trial"});
+    log(progress);
+    if (!progress.finish(/*late=*/false)) progress.finish(/*late=*/true);
+  }
+
+  static void steps(Progress& progress, int64_t first, int64_t last) {
+    for (int64_t step = first; step <= last; ++step) progress.log_step({.samples = 8}, during(step));
+  }
+
+  static LogTime during(int64_t step) {
+    LogTime time{.step = step};
+    time.at.batch = step - 1;
+    time.at.sample = 8 * (step - 1);
+    return time;
+  }
+
+  Scratch scratch_;
+  MadeUpClock clock_;
+  std::vector<std::string> warnings_;
+};
+
+TEST_F(ProgressTest, MetricsAreShownWithTheirLabelsWhereThereAreSeveral) {
+  const auto table_of = [&](const LoggedMetrics& metrics) {
+    return shown([&](Progress& progress) { progress.log_evaluation(metrics, during(3)); });
+  };
+  EXPECT_THAT(table_of({{"metrics/eval/a", 0.5}, {"metrics/eval/b", 1}}), HasSubstr("  a   "));
+  const std::string both = table_of({{"metrics/eval/a", 0.5}, {"metrics/far/a", 0.25}});
+  EXPECT_THAT(both, HasSubstr("  eval/a   "));
+  EXPECT_THAT(both, HasSubstr("  far/a    "));
+}
+
+TEST_F(ProgressTest, AReaderThatStallsHoldsNobodyUp) {
+  StalledPipe pipe;
+  show(
+      [](Progress& progress) {
+        for (int64_t step = 1; step <= 1000; ++step) {
+          steps(progress, step, step);
+          progress.log_evaluation({{"metrics/eval/a", 0.5}}, during(step));  // shown each time
+          progress.flush(/*sync=*/false);
+        }
+      },
+      pipe.out);
+  ASSERT_EQ(warnings_.size(), 1u);
+  EXPECT_THAT(warnings_, ElementsAre(StartsWith("progress: ")));
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr(" lines were not shown")));
+}
+
+TEST_F(ProgressTest, LastStepIsShownOnce) {
+  const std::string text = shown([](Progress& progress) {
+    steps(progress, 1, 3);
+    progress.log_evaluation({{"metrics/eval/a", 0.5}}, during(3));
+  });
+  EXPECT_NE(text.find("step 3 "), std::string::npos) << text;
+  EXPECT_EQ(text.find("step 3 "), text.rfind("step 3 ")) << text;
+}
+
+TEST_F(ProgressTest, StepsThatItWasNotToldCountInItsRate) {
+  const std::string text = shown([this](Progress& progress) {
+    steps(progress, 1, 1);
+    clock_.time += std::chrono::seconds(4);
+    steps(progress, 101, 101);
+  });
+  EXPECT_THAT(text, HasSubstr("  samples/s              200\n")) << "800 of them in 4 s";
+}
+
+TEST_F(ProgressTest, TheClosingTextFollowsTheTable) {
+  const std::string text = shown([](Progress& progress) { progress.log_closing_text("Romeo"); });
+  EXPECT_THAT(text, HasSubstr("  metrics                runs/trial/metrics.jsonl\n"));
+  EXPECT_TRUE(text.ends_with("\n\nRomeo\n")) << text;
+  EXPECT_THAT(warnings_, IsEmpty());
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,96 @@
+#include "training/callbacks/stoppers/stoppers.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "io/formats/json_line.h"
+#include "recipe/catalog.h"
+#include "runtime/error.h"
+#include "runtime/text.h"
+#include "training/state.h"
+
+namespace tutti {
+namespace {
+
+using Parts = std::initializer_list<const char*>;
+
+// Of names of metrics of which less is better; Composer forgets the last.
+constexpr Parts kComposersLosses = {"loss", "error", "perplexity"};
+constexpr Parts kLosses = {"loss", "error", "perplexity", "crossentropy"};
+
+bool names_one_of(const std::string& monitor, Parts parts) {
+  const std::string name = lower_case(monitor);
+  return std::ranges::any_of(parts, [&](const char* part) { return name.find(part) != std::string::npos; });
+}
+
+bool is_greater(const WatchedMetric::Options& options, Parts losses) {
+  const std::string comp = lower_case(options.comp);
+  if (comp.empty()) return !names_one_of(options.monitor.text(), losses);
+  if (comp == "greater" || comp == "gt") return true;
+  if (comp == "less" || comp == "lt") return false;
+  throw UserError("comp: expected greater, gt, less or lt, found '" + options.comp + "'");
+}
+
+}  // namespace
+
+WatchedMetric::WatchedMetric(Options options)
+    : options_(std::move(options)),
+      greater_(is_greater(options_, kLosses)),
+      composers_greater_(is_greater(options_, kComposersLosses)) {}
+
+bool WatchedMetric::better(double one, double other, const State& state) const {
+  return (state.composer ? composers_greater_ : greater_) ? one > other : one < other;
+}
+
+void WatchedMetric::require(const State& state) const {
+  const std::string& monitor = options_.monitor.text();
+  const auto measured = state.measured.find(options_.dataloader_label);
+  if (!state.measured.empty() && measured == state.measured.end())
+    options_.monitor.fail("nothing is measured under the label \"" + options_.dataloader_label + "\"");
+  const auto known = state.measured.empty() ? state.model->get_metrics(options_.dataloader_label == "train")
+                                            : measured->second;
+  if (std::find(known.begin(), known.end(), monitor) != known.end()) return;
+  const std::string near = nearest_name(monitor, known);
+  options_.monitor.fail("there is no such metric; " +
+                        (known.empty() ? "it measures none" : "it measures " + joined(known)) +
+                        (near.empty() ? "" : "; did you mean " + near + "?"));
+}
+
+double WatchedMetric::value(const State& state) const {
+  const auto found = state.metric_values.find(options_.dataloader_label + "/" + options_.monitor.text());
+  if (found == state.metric_values.end())
+    options_.monitor.fail("there is no such metric of \"" + options_.dataloader_label + "\"");
+  return found->second;
+}
+
+EarlyStopper::EarlyStopper(WatchedMetric metric, double min_delta, const Time& patience)
+    : metric_(std::move(metric)), min_delta_(std::abs(min_delta)), patience_(patience) {
+  if (patience.unit() != TimeUnit::kEpoch && patience.unit() != TimeUnit::kBatch)
+    throw UserError("patience: expected epochs or batches, found " + patience.text());
+}
+
+void EarlyStopper::look(State& state) {
+  if (!metric_.is_of(state)) return;
+  const double value = metric_.value(state);
+  const Time now = state.timestamp.get(patience_.unit());
+  if (!best_ || (metric_.better(value, best_->value, state) && std::abs(value - best_->value) > min_delta_))
+    best_ = {value, now};
+  if (now - best_->at > patience_) state.stop_training();
+}
+
+std::string EarlyStopper::state() const {
+  if (!best_) return "";
+  return json_line({{"best", best_->value}, {"best_at", best_->at.value()}});
+}
+
+void EarlyStopper::restore(const std::string& json) {
+  best_ = {json_number(json, "best"), Time(json_number(json, "best_at"), patience_.unit())};
+}
+
+void NaNMonitor::after_train_batch(State& state, Logger&) {
+  if (!std::isnan(state.train_loss)) return;
+  throw OperatingError("NaNMonitor: the training loss of step " + std::to_string(state.timestamp.batch + 1) +
+                       " is not a number");
+}
+
+}  // namespace tutti

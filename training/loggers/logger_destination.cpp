@@ -1,0 +1,46 @@
+#include "training/loggers/logger_destination.h"
+
+#include <algorithm>
+
+namespace tutti {
+namespace {
+
+struct Teller {
+  LoggerDestination& to;
+  const LogTime& time;
+
+  void operator()(const LoggedMetrics& metrics) const { to.log_metrics(metrics, time); }
+  void operator()(const LoggedHyperparameters& all) const { to.log_hyperparameters(all, time); }
+  void operator()(const LoggedTraces& traces) const { to.log_traces(traces, time); }
+  void operator()(const LoggedText& text) const { to.log_text(text, time); }
+  void operator()(const LoggedTable& table) const { to.log_table(table, time); }
+  void operator()(const LoggedImages& images) const { to.log_images(images, time); }
+  void operator()(const StepReport& report) const { to.log_step(report, time); }
+  void operator()(const EvaluationLogged& logged) const { to.log_evaluation(logged.metrics, time); }
+  void operator()(const TrainerMetrics& logged) const { to.log_trainer_metrics(logged.metrics, time); }
+  void operator()(const ClosingText& closing) const { to.log_closing_text(closing.text); }
+  void operator()(const EvaluationDue&) const { to.evaluation_due(time); }
+  void operator()(const StepEnded&) const { to.step_end(time); }
+};
+
+}  // namespace
+
+void LoggerDestination::log_step(const StepReport& report, const LogTime& time) {
+  const auto size = static_cast<double>(report.device_train_microbatch_size);
+  LoggedMetrics all = {{"trainer/device_train_microbatch_size", size}, {"loss/train/total", report.loss}};
+  all.insert(all.end(), report.metrics.begin(), report.metrics.end());
+  log_metrics(all, time);
+}
+
+void LogEntry::tell(LoggerDestination& destination) const { std::visit(Teller{destination, time}, what); }
+
+bool LogEntry::is_record() const {
+  return !std::holds_alternative<StepEnded>(what) && !std::holds_alternative<EvaluationDue>(what) &&
+         !std::holds_alternative<ClosingText>(what);
+}
+
+int64_t records_in(const std::vector<LogEntry>& entries) {
+  return std::ranges::count_if(entries, &LogEntry::is_record);
+}
+
+}  // namespace tutti

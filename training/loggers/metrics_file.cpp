@@ -1,0 +1,107 @@
+#include "training/loggers/metrics_file.h"
+
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "io/formats/json_line.h"
+
+namespace tutti {
+namespace {
+
+bool is_of_evaluation(const std::string& line) {
+  return line.find("\"metrics/") != std::string::npos && line.find("\"lr\": ") == std::string::npos;
+}
+
+// A value that an evaluation after a step came to.
+std::string finding(int64_t step, const std::string& name, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, " %.17g", std::isnan(value) ? std::abs(value) : value);
+  return std::to_string(step) + " " + name + text;
+}
+
+int64_t step_of(const std::string& line) { return json_integer(line, "step", -1); }
+
+JsonFields fields_at(int64_t step, const LogTime& time) { return {{"step", step}, {"epoch", time.at.epoch}}; }
+
+}  // namespace
+
+MetricsFile::MetricsFile(Disk& disk, const Clock& clock, const std::string& run_dir, double started_s,
+                         LineFile::Warn warn)
+    : clock_(clock),
+      started_s_(started_s),
+      warn_(std::move(warn)),
+      lines_(disk, run_dir + "/metrics.jsonl", step_of, warn_) {}
+
+void MetricsFile::open(const LogStart& start) try {
+  if (start.goes_on)
+    resume(start.step);
+  else
+    lines_.begin();
+} catch (const std::exception& error) {
+  lines_.begin();
+  warn_("metrics.jsonl begins anew, beside the earlier one: " + std::string(error.what()));
+}
+
+void MetricsFile::resume(int64_t step) {
+  lines_.resume(step, [&](const std::string& line) {
+    if (!is_of_evaluation(line) || step_of(line) != step) return;
+    for (const auto& key : json_keys(line))
+      if (key.starts_with("metrics/")) evaluated_before_.insert(finding(step, key, json_number(line, key)));
+  });
+}
+
+void MetricsFile::log_metrics(const LoggedMetrics& metrics, const LogTime&) {
+  for (const auto& [name, value] : metrics) gather(name, value);
+}
+
+void MetricsFile::log_traces(const LoggedTraces& traces, const LogTime&) {
+  for (const auto& [name, ran] : traces) gather(name, ran);
+}
+
+void MetricsFile::gather(const std::string& name, double value) {
+  const auto [place, fresh] = places_.try_emplace(name, gathered_.size());
+  if (fresh)
+    gathered_.emplace_back(name, value);
+  else
+    gathered_[place->second].second = value;
+}
+
+void MetricsFile::write_gathered(const LogTime& time) {
+  if (gathered_.empty()) return;
+  places_.clear();
+  JsonFields fields = fields_at(time.at.batch, time);
+  for (const auto& [name, value] : std::exchange(gathered_, {})) fields.emplace_back(name, value);
+  lines_.append(json_line(fields));
+}
+
+void MetricsFile::log_step(const StepReport& report, const LogTime& time) {
+  JsonFields fields = fields_at(time.step, time);
+  const auto add = [&](const char* name, JsonValue value) { fields.emplace_back(name, std::move(value)); };
+  add("loss", static_cast<float>(report.loss));
+  add("lr", report.lr);
+  add("step_ms", static_cast<float>(report.step_ms));
+  add("samples_per_s", static_cast<float>(report.samples_per_s));
+  add("grad_accum", static_cast<int64_t>(report.grad_accum));
+  add("memory_peak_mb", static_cast<float>(report.memory_peak_mb));
+  for (const auto& [name, value] : report.metrics) fields.emplace_back(name, value);
+  const bool first = std::exchange(first_, false);
+  if (first) add("since_start_s", 1e-3 * static_cast<double>(clock_.unix_ms()) - started_s_);
+  lines_.append(json_line(fields));
+  if (first) lines_.flush();
+}
+
+void MetricsFile::log_evaluation(const LoggedMetrics& metrics, const LogTime& time) {
+  JsonFields fields = fields_at(time.at.batch, time);
+  const std::size_t times = fields.size();
+  for (const auto& [name, value] : metrics)
+    if (!evaluated_before_.contains(finding(time.at.batch, name, value))) fields.emplace_back(name, value);
+  if (fields.size() > times || metrics.empty()) lines_.append(json_line(fields));
+}
+
+bool MetricsFile::finish(bool) {
+  lines_.finish();
+  return true;
+}
+
+}  // namespace tutti

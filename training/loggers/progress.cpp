@@ -1,0 +1,123 @@
+#include "training/loggers/progress.h"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+#include <utility>
+
+namespace tutti {
+namespace {
+
+constexpr Nanoseconds kShowEvery = std::chrono::seconds(2);
+constexpr Nanoseconds kShowEveryOnTerminal = std::chrono::milliseconds(100);
+
+std::string duration_text(double s) {
+  const auto whole = static_cast<int64_t>(std::lround(s));
+  char text[48];
+  if (whole < 3600) {
+    std::snprintf(text, sizeof text, "%d:%02d", static_cast<int>(whole / 60), static_cast<int>(whole % 60));
+  } else {
+    std::snprintf(text, sizeof text, "%lld:%02d:%02d", static_cast<long long>(whole / 3600),
+                  static_cast<int>(whole / 60 % 60), static_cast<int>(whole % 60));
+  }
+  return text;
+}
+
+std::string number_text(const char* format, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+std::string table_row(std::string name, const std::string& value) {
+  name.resize(std::max<std::size_t>(name.size(), 22), ' ');
+  return "  " + name + " " + value + "\n";
+}
+
+}  // namespace
+
+Progress::Progress(Options options, const Clock& clock)
+    : options_(std::move(options)), clock_(clock), out_(options_.out) {}
+
+void Progress::open(const LogStart& start) {
+  run_dir_ = start.run_dir;
+  last_step_ = start.step;
+  if (start.checkpoint.empty()) return;
+  out_.print("resumes after step " + std::to_string(start.step) + ", from " + start.checkpoint + "\n");
+}
+
+void Progress::log_step(const StepReport& report, const LogTime& time) {
+  samples_ = static_cast<double>(time.at.sample) + report.samples;
+  last_ = report;
+  last_step_ = time.step;
+  epoch_ = time.at.epoch;
+  const bool first = !std::exchange(any_, true);
+  if (first) first_step_ = clock_.now();
+  if (first) first_samples_ = samples_;
+  if (first || is_time_to_show()) show();
+}
+
+void Progress::log_evaluation(const LoggedMetrics& metrics, const LogTime&) {
+  evaluated_ = metrics;
+  if (any_) show();
+}
+
+bool Progress::is_time_to_show() const {
+  if (!options_.terminal && options_.show_every_steps > 0) return last_step_ % options_.show_every_steps == 0;
+  return clock_.now() - shown_ >= (options_.terminal ? kShowEveryOnTerminal : kShowEvery);
+}
+
+double Progress::samples_per_s() const {
+  const double elapsed = seconds(shown_ - first_step_);
+  return elapsed > 0 ? (samples_ - first_samples_) / elapsed : 0;
+}
+
+void Progress::show() {
+  if (!out_.shown() || !options_.lines) return;
+  shown_ = clock_.now();
+  shown_step_ = last_step_;
+  const double done = last_.progress;
+  const double left = done > 0 ? seconds(shown_ - first_step_) * (1 - done) / done : 0;
+  std::ostringstream line;
+  line << (options_.terminal ? "\r\033[K" : "") << "epoch " << epoch_ << "  step " << last_step_ << "  "
+       << std::lround(100 * done) << "%  loss " << static_cast<float>(last_.loss) << "  "
+       << std::lround(samples_per_s()) << " samples/s  " << duration_text(left) << " left";
+  for (const auto& [name, value] : evaluated_) line << "  " << shown(name) << ' ' << value;
+  if (!options_.terminal) line << '\n';
+  out_.print(line.str());
+}
+
+// "MulticlassAccuracy", or with its evaluator's label where there are several.
+std::string Progress::shown(const std::string& metric) const {
+  const auto slash = metric.rfind('/');
+  const std::string_view label = std::string_view(metric).substr(0, slash + 1);
+  const bool one = std::ranges::all_of(evaluated_, [&](const auto& other) {
+    return other.first.starts_with(label) && other.first.find('/', label.size()) == std::string::npos;
+  });
+  const std::size_t family = metric.find('/') + 1;
+  return metric.substr(one ? slash + 1 : family);
+}
+
+void Progress::print_table() {
+  std::string text = (options_.terminal ? "\n\n" : "\n") + table_row("steps", std::to_string(last_step_));
+  if (any_) text += table_row("loss", number_text("%.6g", static_cast<float>(last_.loss)));
+  for (const auto& [name, value] : evaluated_) text += table_row(shown(name), number_text("%.4f", value));
+  if (samples_per_s() > 0) text += table_row("samples/s", number_text("%.0f", samples_per_s()));
+  text += table_row("checkpoint", options_.newest_checkpoint) +
+          table_row("metrics", run_dir_ + "/metrics.jsonl") + table_row("logs", run_dir_ + "/log");
+  if (!closing_text_.empty()) text += "\n" + closing_text_ + "\n";
+  out_.print_last(text);
+}
+
+bool Progress::finish(bool late) {
+  if (!std::exchange(finishing_, true)) {
+    if (shown_step_ != last_step_ && any_) show();
+    print_table();
+  }
+  out_.flush();
+  if (out_.busy() && !late) return false;
+  if (const std::string trouble = out_.trouble(); !trouble.empty()) options_.warn("progress: " + trouble);
+  return true;
+}
+
+}  // namespace tutti

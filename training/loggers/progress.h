@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdio>
+#include <functional>
+#include <string>
+
+#include "runtime/clock.h"
+#include "runtime/terminal_output.h"
+#include "training/loggers/logger_destination.h"
+
+namespace tutti {
+
+// Shows on standard output how the training goes: one line that changes on a terminal, plain lines else. At
+// the end a table of what came out and where it lies. Who reads that is not waited for.
+class Progress final : public LoggerDestination {
+ public:
+  struct Options {
+    std::FILE* out = stdout;  // null: shows nothing
+    bool terminal = false;
+    bool lines = true;              // false: the table at the end alone
+    int64_t show_every_steps = 0;   // plain lines; 0 = by time
+    std::string newest_checkpoint;  // where the newest one is to be found
+    std::function<void(const std::string& what)> warn;
+  };
+
+  Progress(Options options, const Clock& clock);
+
+  std::string name() const override { return "progress"; }
+  bool numbers_only() const override { return true; }
+  Nanoseconds full_queue_timeout() const override { return std::chrono::seconds(1); }
+  Nanoseconds finishes_within() const override { return std::chrono::seconds(1); }
+
+  void open(const LogStart& start) override;
+  void log_step(const StepReport& report, const LogTime& time) override;
+  void log_evaluation(const LoggedMetrics& metrics, const LogTime& time) override;
+  void log_trainer_metrics(const LoggedMetrics&, const LogTime&) override {}
+  void log_closing_text(const std::string& text) override { closing_text_ = text; }
+  void flush(bool) override { out_.flush(); }
+  bool busy() const override { return out_.busy(); }
+  bool finish(bool late) override;
+
+ private:
+  void show();
+  bool is_time_to_show() const;
+  std::string shown(const std::string& metric) const;
+  void print_table();
+  double samples_per_s() const;
+
+  Options options_;
+  const Clock& clock_;
+  TerminalOutput out_;
+  std::string run_dir_;
+  StepReport last_;
+  int64_t last_step_ = 0;
+  int64_t epoch_ = 0;
+  LoggedMetrics evaluated_;
+  std::string closing_text_;
+  bool any_ = false;  // step was done
+  TimePoint first_step_, shown_;
+  int64_t shown_step_ = -1;
+  double first_samples_ = 0, samples_ = 0;  // of the run, after the first step and the last
+  bool finishing_ = false;
+};
+
+}  // namespace tutti
