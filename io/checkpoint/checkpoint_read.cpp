@@ -75,8 +75,8 @@ void check_piece(const std::string& path, const RankFile& file, const Checkpoint
     inside = piece.offset[i] >= 0 && piece.extent[i] >= 0 && piece.extent[i] <= piece.shape[i] &&
              piece.offset[i] <= piece.shape[i] - piece.extent[i];
   }
-  inside = inside && piece.at <= file.bytes &&
-           takes_at_most(file.bytes - piece.at, piece.extent, piece.dtype);
+  inside =
+      inside && piece.at <= file.bytes && takes_at_most(file.bytes - piece.at, piece.extent, piece.dtype);
   if (inside && !takes_at_most(bytes_of_all, piece.shape, piece.dtype))
     throw OperatingError(path + ": " + piece.name + ": its pieces hold less than the whole tensor");
   if (!inside) throw OperatingError(path + ": " + piece.name + " lies outside of its tensor or of the file");

@@ -42,7 +42,7 @@ class SimWorld {
     int64_t steps = 0;  // of a whole run, among which faults strike; 0: not known
     // So long without a step more that is committed, and the start is stuck.
     Nanoseconds patience = std::chrono::minutes(20);
-    std::string journals;           // a run's folder to keep the journals of all ranks in; "" = none
+    std::string journals;  // a run's folder to keep the journals of all ranks in; "" = none
     // Right after a checkpoint was published, on the thread that did; gives what it is.
     std::function<KnownCheckpoint(const SimDisk&)> on_published;
   };

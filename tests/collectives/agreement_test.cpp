@@ -24,7 +24,7 @@ std::vector<std::vector<Statement>> heard(const std::vector<Statement>& said) {
     rounds.push_back(std::make_unique<AgreementRound>(*groups[rank], said[rank]));
   }
   const auto done = [](const auto& round) { return round->done(); };
-  for (int looks = 0; looks < 100 && !std::all_of(rounds.begin(), rounds.end(), done); ++looks) {
+  for (int looks = 0; looks < 100 && std::ranges::count_if(rounds, done) < size; ++looks) {
   }
   std::vector<std::vector<Statement>> all;
   for (const auto& round : rounds) all.push_back(round->statements());

@@ -160,7 +160,6 @@ class Simulate(tutti_run.RunTest):
                                ('[[fault]]\nkind = "slow"\nphase = "lunch"\n', ["plan.toml:3", "lunch"]),
                                ('[[fault]]\nkind = "out_of_memory"\nphase = "commit"\n',
                                 ["plan.toml:3", "commit", "never strikes", "backward, evaluation or any"]),
-                               ('[[fault]]\nkind = "slow"\nphase = "callback"\n', ["plan.toml:3", "never strikes"]),
                                ('[[fault]]\nkind = "slow"\nsecs = 3\n', ["plan.toml:3", "seconds"]),
                                ('[[fault]]\nkind = "delay"\nseconds = 0\n', ["plan.toml:3", "takes no time"])):
             plan.write_text(written)
