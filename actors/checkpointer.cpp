@@ -47,7 +47,7 @@ void Checkpointer::take(Context& context, Envelope& envelope) {
   context.reply(envelope, SnapshotCopied{});
   in_flight_ = rank_ == 0;
   context.send(supervisor_, write(snapshot));
-  recorder_.record({context.now(), "checkpointer", "durable", -1, 0});
+  recorder_.record({context.now(), TraceKind::kDurable});
 }
 
 int64_t Checkpointer::reserve(const std::vector<CheckpointPiece>& pieces) {
@@ -80,7 +80,7 @@ Durable Checkpointer::write(Snapshot& snapshot) {
   } catch (const OperatingError& error) {
     durable.error = error.what();
   }
-  durable.error = recorder_.answer("disk", std::move(durable.error));
+  durable.error = recorder_.input(RecordedInput::kRankFileError, std::move(durable.error));
   return durable;
 }
 

@@ -32,7 +32,7 @@ void Loader::receive(Context& context, Envelope& envelope) {
 std::optional<TimePoint> Loader::idle(Context& context) {
   if (!started_ || credit_ == 0) return std::nullopt;
   context.send(compute_, load(next_));
-  recorder_.record({context.now(), "loader", "batch ready", next_.epoch, next_.batch});
+  recorder_.record({context.now(), TraceKind::kBatchReady, next_.epoch, next_.batch});
   --credit_;
   advance();
   return context.now();

@@ -6,7 +6,6 @@
 
 #include "actors/messages/heartbeat.h"
 #include "collectives/agreement.h"
-#include "io/journal/journal.h"
 
 namespace tutti {
 
@@ -36,7 +35,7 @@ void Sync::receive(Context& context, Envelope& envelope) {
   } else if (auto* wanted = message.get_if<AllocateBuckets>()) {
     allocate(context, envelope, *wanted);
   } else if (auto* control = message.get_if<SendControl>()) {
-    recorder_.record({context.now(), "sync", kControlSent, step_, control->to});
+    recorder_.record({context.now(), TraceKind::kControlSent, step_, control->to});
     transport_.send(control->to, control->text);
     if (envelope.slot) context.reply(envelope, ControlSent{});
   } else if (message.get_if<Stop>()) {
@@ -85,7 +84,7 @@ void Sync::bucket_ready(Context& context, int index) {
   ready_[index] = true;
   for (; next_bucket_ < buckets_.size() && ready_[next_bucket_]; ++next_bucket_) {
     const auto bucket = static_cast<int>(next_bucket_);
-    recorder_.record({context.now(), "sync", "reduce bucket", step_, bucket});
+    recorder_.record({context.now(), TraceKind::kReduceBucket, step_, bucket});
     WorkPtr work = group_.all_reduce(buckets_[bucket], "bucket " + std::to_string(bucket));
     const Work& sum = *work;
     post(context, std::move(work), [this, bucket, &sum](Context&) { bucket_reduced(bucket, sum.finite()); });
@@ -112,7 +111,7 @@ void Sync::finish_step(Context& context, Envelope& envelope, FinishStep& finish)
   post(context, group_.all_reduce(verdict, "verdict"),
        [this, asked = std::make_shared<Envelope>(std::move(envelope)), verdict, gathered](Context& c) {
          asked_ = false;
-         recorder_.record({c.now(), "sync", "verdict", step_, 0});
+         recorder_.record({c.now(), TraceKind::kVerdict, step_, 0});
          Verdict all = Verdict::decode(verdict, group_.size());
          if (!std::exchange(finite_, true)) all.overflow = group_.size();
          c.reply(*asked, StepFinished{all, gathered});
@@ -166,7 +165,7 @@ bool Sync::is_over(Context& context, Work& work) const try {
   if (peer == newest_.peers.end()) throw;
   Heartbeat last = peer->second.last;
   last.age_s += seconds(context.now() - peer->second.heard);
-  throw OperatingError(std::string(lost.what()) + "; the last it did: " + last.text());
+  throw OperatingError(std::string(lost.what()) + "; the last it did: " + last.text(), lost.kind());
 }
 
 void Sync::serve_control(Context& context) {
@@ -174,7 +173,7 @@ void Sync::serve_control(Context& context) {
     if (const auto heartbeat = parse_heartbeat(packet->bytes)) {
       newest_.peers[packet->from] = heard_.peers[packet->from] = {context.now(), *heartbeat};
     } else {
-      recorder_.record({context.now(), "sync", kControlReceived, step_, packet->from});
+      recorder_.record({context.now(), TraceKind::kControlReceived, step_, packet->from});
       context.send(supervisor_, ControlReceived{packet->from, std::move(packet->bytes)});
     }
   }

@@ -26,14 +26,14 @@ void note(std::vector<TimePoint>& times, TimePoint time) {
 }
 
 void note(Witness& witness, const JournalDelivery& delivery) {
-  if (delivery.message == kAgreement.entered && delivery.to == "sync")
+  if (delivery.message == kAgreement.entered && delivery.to == name(ActorKind::kSync))
     note(witness.agreements.entered, delivery.time);
   if (delivery.message == kAgreement.left) note(witness.agreements.left, delivery.time);
   if (delivery.message == kStepEnd.entered) note(witness.steps.entered, delivery.time);
 }
 
-void note(Witness& witness, const Happening& happening) {
-  if (happening.actor == "sync" && happening.what == kStepEnd.left) note(witness.steps.left, happening.time);
+void note(Witness& witness, const JournalEvent& event) {
+  if (event.kind == kStepEnd.left) note(witness.steps.left, event.time);
 }
 
 Witness witness_of(const std::string& path) {
@@ -46,7 +46,7 @@ Witness witness_of(const std::string& path) {
       witness.began = std::min(witness.began, delivery->time);
       note(witness, *delivery);
     } else if (const auto* event = std::get_if<JournalEvent>(&*record)) {
-      note(witness, event->happening);
+      note(witness, *event);
     }
   }
   return witness;

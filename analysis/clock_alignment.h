@@ -5,16 +5,17 @@
 
 #include "io/journal/recorded_run.h"
 #include "runtime/clock.h"
+#include "runtime/trace_event.h"
 
 namespace tutti {
 
 // Where ranks meet, as their Sync's messages and events tell: nobody is out of a meeting before all are in.
 struct Meeting {
   const char* entered;  // the message with which Sync enters it
-  const char* left;     // what its Sync records, or its Supervisor is told, when it is over
+  const char* left;     // the event that its Sync records, or the message to its Supervisor, when it is over
 };
 inline constexpr Meeting kAgreement{"Agree", "Agreed"};
-inline constexpr Meeting kStepEnd{"FinishStep", "verdict"};
+inline const Meeting kStepEnd{"FinishStep", name(TraceKind::kVerdict)};
 
 // What to add to the times of each rank's journal, so that they tell the time of rank 0's clock. Clocks that
 // fit as they are (of one host, or of one process) stay as they are.

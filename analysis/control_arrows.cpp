@@ -2,17 +2,20 @@
 
 #include <algorithm>
 
-#include "io/journal/journal.h"
 #include "io/journal/journal_reader.h"
+#include "runtime/trace_event.h"
 
 namespace tutti {
 namespace {
 
-// Sender and receiver of the packet that a happening is of.
-std::optional<std::pair<int64_t, int64_t>> route_of(int rank, const Happening& happening) {
-  if (happening.actor != "sync") return std::nullopt;
-  if (happening.what == kControlSent) return std::pair<int64_t, int64_t>(rank, happening.detail);
-  if (happening.what == kControlReceived) return std::pair<int64_t, int64_t>(happening.detail, rank);
+bool is_sent(const JournalEvent& event) { return event.kind == name(TraceKind::kControlSent); }
+
+// Sender and receiver of the packet that an event is of. Packets carry no number: those of one rank to
+// another stay in order (runtime/transport.h), so in the two journals the n-th that was received is the n-th
+// sent.
+std::optional<std::pair<int64_t, int64_t>> route_of(int rank, const JournalEvent& event) {
+  if (is_sent(event)) return std::pair<int64_t, int64_t>(rank, event.detail);
+  if (event.kind == name(TraceKind::kControlReceived)) return std::pair<int64_t, int64_t>(event.detail, rank);
   return std::nullopt;
 }
 
@@ -22,7 +25,7 @@ ControlArrows::ControlArrows(const RecordedRun& run, const std::vector<TimePoint
   for (int r = 0; r < run.world(); ++r) {
     JournalCursor cursor(run.path(r));
     while (const auto record = cursor.next())
-      if (const auto* event = std::get_if<JournalEvent>(&*record)) count(r, event->happening, zeros.at(r));
+      if (const auto* event = std::get_if<JournalEvent>(&*record)) count(r, *event, zeros.at(r));
   }
   int64_t first = 1;
   for (auto& [ends, route] : routes_) {
@@ -32,23 +35,23 @@ ControlArrows::ControlArrows(const RecordedRun& run, const std::vector<TimePoint
   }
 }
 
-void ControlArrows::count(int rank, const Happening& happening, TimePoint zero) {
-  const auto ends = route_of(rank, happening);
+void ControlArrows::count(int rank, const JournalEvent& event, TimePoint zero) {
+  const auto ends = route_of(rank, event);
   if (!ends) return;
   Route& route = routes_[*ends];
-  if (happening.what == kControlSent)
-    route.sent.push_back(happening.time - zero);
+  if (is_sent(event))
+    route.sent.push_back(event.time - zero);
   else
     ++route.received;
 }
 
 // A journal that is being written may have more by now than was counted: that has no arrows.
-std::optional<ControlArrows::End> ControlArrows::next(int rank, const Happening& happening) {
-  const auto ends = route_of(rank, happening);
+std::optional<ControlArrows::End> ControlArrows::next(int rank, const JournalEvent& event) {
+  const auto ends = route_of(rank, event);
   const auto found = ends ? routes_.find(*ends) : routes_.end();
   if (found == routes_.end()) return std::nullopt;
   Route& route = found->second;
-  const bool leaves = happening.what == kControlSent;
+  const bool leaves = is_sent(event);
   std::size_t& drawn = leaves ? route.left : route.arrived;
   if (drawn == route.sent.size()) return std::nullopt;
   const std::size_t nth = drawn++;

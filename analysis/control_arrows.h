@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "io/journal/journal.h"
 #include "io/journal/recorded_run.h"
-#include "runtime/recorder.h"
 
 namespace tutti {
 
@@ -27,8 +27,8 @@ class ControlArrows {
   // `zeros`: of each rank, the time by its clock at which the trace begins.
   ControlArrows(const RecordedRun& run, const std::vector<TimePoint>& zeros);
 
-  // What the rank's next happening, in its journal's order, is an end of; none: of no arrow.
-  std::optional<End> next(int rank, const Happening& happening);
+  // What the rank's next event, in its journal's order, is an end of; none: of no arrow.
+  std::optional<End> next(int rank, const JournalEvent& event);
 
  private:
   struct Route {
@@ -38,7 +38,7 @@ class ControlArrows {
     int64_t first = 0;                  // arrow
   };
 
-  void count(int rank, const Happening& happening, TimePoint zero);
+  void count(int rank, const JournalEvent& event, TimePoint zero);
 
   std::map<std::pair<int64_t, int64_t>, Route> routes_;  // by sender and receiver
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/trace_event.h"
+
 namespace tutti {
 namespace {
 
@@ -12,7 +14,7 @@ constexpr int64_t kMaxMessages = int64_t{1} << 36;
 constexpr const char* kControl = "control";
 
 // Happens in the midst of something, which it does not end.
-bool is_aside(std::string_view what) { return what == "bucket full"; }
+bool is_aside(std::string_view kind) { return kind == name(TraceKind::kBucketFull); }
 
 }  // namespace
 
@@ -46,19 +48,18 @@ void RankTimeline::take(const JournalDelivery& delivery) {
 
 // Nothing arrives before it was sent, whatever two clocks say.
 void RankTimeline::take(const JournalEvent& event) {
-  const Happening& happening = event.happening;
-  Lane& here = lane(happening.actor);
-  const auto packet = arrows_.next(rank_, happening);
-  Nanoseconds time = later(here, happening.time);
+  Lane& here = lane(event.actor);
+  const auto packet = arrows_.next(rank_, event);
+  Nanoseconds time = later(here, event.time);
   if (packet && !packet->leaves) time = std::max(time, packet->sent + Nanoseconds(1));
-  const TraceFile::Args args{{"step", happening.step}, {"detail", happening.detail}};
+  const TraceFile::Args args{{"step", event.step}, {"detail", event.detail}};
   sign(here, time);
-  if (is_aside(happening.what)) {
-    trace_.mark(here.track, happening.what, time, args);
+  if (is_aside(event.kind)) {
+    trace_.mark(here.track, event.kind, time, args);
     return;
   }
   end_event(here);
-  trace_.begin(here.track, happening.what, time, args);
+  trace_.begin(here.track, event.kind, time, args);
   here.event = true;
   if (packet) draw(*packet, here, time);
 }

@@ -23,13 +23,13 @@ using Step = JournalSteps::Step;
 
 struct Difference {
   int64_t step = 0;
-  std::string thing;
+  std::string key;
   int rank = 0;
   Hash a, b;
 
   bool operator<(const Difference& other) const {
-    return std::tuple(step, ThingOrder::place(thing), rank) <
-           std::tuple(other.step, ThingOrder::place(other.thing), other.rank);
+    return std::tuple(step, DigestOrder::place(key), rank) <
+           std::tuple(other.step, DigestOrder::place(other.key), other.rank);
   }
 };
 
@@ -75,7 +75,7 @@ std::string counted(int64_t count, const std::string& noun) {
   return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
 }
 
-// Buckets that were cut otherwise are not the same thing, whatever their number.
+// Buckets that were cut otherwise are not the same, whatever their number.
 bool comparable(const Hash& a, const Hash& b) {
   return a.parts.size() == b.parts.size() &&
          (a.names == b.names || (a.names && b.names && *a.names == *b.names));
@@ -124,12 +124,12 @@ std::optional<Difference> RankDiff::first(int64_t last) {
 
 std::optional<Difference> RankDiff::compare(const Step& a, const Step& b) {
   bool trained = false;
-  for (const auto& [thing, ours] : a.hashes) {
-    const auto theirs = b.hashes.find(thing);
+  for (const auto& [key, ours] : a.hashes) {
+    const auto theirs = b.hashes.find(key);
     if (theirs == b.hashes.end() || !comparable(ours, theirs->second)) continue;
     ++compared_.digests;
-    trained = trained || thing == kLoss;
-    if (ours.value != theirs->second.value) return Difference{a.number, thing, rank_, ours, theirs->second};
+    trained = trained || key == kLoss;
+    if (ours.value != theirs->second.value) return Difference{a.number, key, rank_, ours, theirs->second};
   }
   if (trained) ++compared_.steps;
   return std::nullopt;
@@ -157,13 +157,13 @@ std::vector<std::string> differing_parts(const Difference& difference) {
 
 // A loss is its own digest.
 std::string text_of(const Difference& difference) {
-  const std::string& thing = difference.thing;
-  const std::size_t slash = thing.find('/');
-  const bool loss = thing == kLoss;
+  const std::string& key = difference.key;
+  const std::size_t slash = key.find('/');
+  const bool loss = key == kLoss;
   const auto value = [loss](const Hash& hash) { return loss ? decimal(hash.value) : hex(hash.value); };
   const auto parts = differing_parts(difference);
   return (difference.step == 0 ? "before step 1" : "step " + std::to_string(difference.step)) + ", rank " +
-         std::to_string(difference.rank) + ", " + thing.substr(0, slash) + ": " + thing.substr(slash + 1) +
+         std::to_string(difference.rank) + ", " + key.substr(0, slash) + ": " + key.substr(slash + 1) +
          (parts.empty() ? "" : ", in " + listed(parts)) + (loss ? " (" : " (digest ") + value(difference.a) +
          " against " + value(difference.b) + ")";
 }

@@ -20,7 +20,7 @@ TraceFile make_trace(Disk& disk, const std::string& path) try {
 
 TimePoint time_of(const JournalRecord& record) {
   if (const auto* delivery = std::get_if<JournalDelivery>(&record)) return delivery->time;
-  if (const auto* event = std::get_if<JournalEvent>(&record)) return event->happening.time;
+  if (const auto* event = std::get_if<JournalEvent>(&record)) return event->time;
   return kNever;
 }
 

@@ -27,8 +27,9 @@ std::string CollectiveHeader::text() const {
 }
 
 LostRankError::LostRankError(int rank, const CollectiveHeader& waited)
-    : CollectiveError("rank " + std::to_string(rank) + " is gone: its process ended while " + waited.text() +
-                      " waited"),
+    : CollectiveError(
+          "rank " + std::to_string(rank) + " is gone: its process ended while " + waited.text() + " waited",
+          EndKind::kLostRank),
       rank_(rank) {}
 
 void check_flat(const at::Tensor& tensor) {

@@ -21,8 +21,8 @@ SimScheduler::Options scheduling_of(const LocalRunOptions& options) {
   return scheduling;
 }
 
-void log_last_happenings(LocalRanks& ranks, TimePoint now) {
-  for (auto& rank : ranks.environments()) log_last_happenings(*rank.log, *rank.recorder, now);
+void log_last_events(LocalRanks& ranks, TimePoint now) {
+  for (auto& rank : ranks.environments()) log_last_events(*rank.log, *rank.recorder, now);
 }
 
 }  // namespace
@@ -46,21 +46,19 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
   }
   std::optional<ProcessWatch> watch;
   const auto stop = [&] { scheduler.post(supervisors[0], StopRequested{}); };
-  if (options.live)
-    watch.emplace(scheduler, stop, 0, [&] { log_last_happenings(ranks, SystemClock().now()); });
-  const RunOutcome& outcome = ranks.environments()[0].outcome;
+  if (options.live) watch.emplace(scheduler, stop, 0, [&] { log_last_events(ranks, SystemClock().now()); });
   try {
     scheduler.run();
   } catch (const std::exception& error) {
-    if (outcome.refused && options.live) discard_journals(job);
-    for (auto& rank : ranks.environments()) rank.recorder->end(error.what());
-    log_last_happenings(ranks, scheduler.now());
+    const RankEnd end = end_by(error);
+    if (end.kind == EndKind::kRefused && options.live) discard_journals(job);
+    for (auto& rank : ranks.environments()) rank.recorder->end(end);
+    log_last_events(ranks, scheduler.now());
     throw;
   }
   for (auto& rank : ranks.environments()) log_trouble(*rank.log, *rank.recorder);
-  for (auto& rank : ranks.environments())
-    rank.recorder->end("exit code " + std::to_string(rank.outcome.exit_code));
-  return {outcome.exit_code, scheduler.delivery_digest()};
+  for (auto& rank : ranks.environments()) rank.recorder->end({rank.outcome.end});
+  return {exit_code(ranks.environments()[0].outcome.end), scheduler.delivery_digest()};
 }
 
 }  // namespace tutti

@@ -13,7 +13,6 @@
 #include "collectives/mpi/world.h"
 #include "commands/live_environment.h"
 #include "commands/start_agreement.h"
-#include "io/journal/recorded_run.h"
 #include "job/run_journal.h"
 #include "job/run_report.h"
 #include "runtime/actor/thread_scheduler.h"
@@ -28,7 +27,6 @@
 namespace tutti {
 namespace {
 
-constexpr int kUserError = 2;
 constexpr Nanoseconds kLastWords = std::chrono::seconds(20);  // rank 0 may still write a text and its table
 constexpr Nanoseconds kFarewell = std::chrono::seconds(1);
 static_assert(kLogsEndWithin + 4 * kFarewell < kLastWords, "other ranks wait for rank 0's slow loggers");
@@ -51,7 +49,7 @@ struct Exit {
 }
 
 // A logger that hangs may do so for a disk that has the log and the journal too.
-void warn_who_hangs(LiveRank& rank, const std::string& end) {
+void warn_who_hangs(LiveRank& rank, EndKind end) {
   std::string who;
   for (const std::string& one : rank.scheduler.left_behind()) who += (who.empty() ? "" : ", ") + one;
   const std::string what =
@@ -65,21 +63,22 @@ void warn_who_hangs(LiveRank& rank, const std::string& end) {
   if (!done_within(kFarewell, warn)) print_warning(what);
   done_within(kFarewell, [log, recorder, end, who] {
     log_trouble(*log, *recorder);
-    recorder->end(end + kEndedWithout + who);
+    recorder->end({.kind = end, .left_behind = who});
   });
 }
 
 // Of an error that only this rank has. The process ends.
 [[noreturn]] void end_with_error(const RankEnvironment& rank, const Job& job, const std::exception& error) {
-  rank.recorder->end(error.what());
+  const RankEnd end = end_by(error);
+  rank.recorder->end(end);
   rank.log->info(error.what());
   log_trouble(*rank.log, *rank.recorder);
-  log_last_happenings(*rank.log, *rank.recorder, rank.clock->now());
+  log_last_events(*rank.log, *rank.recorder, rank.clock->now());
   if (first_to_tell((job.run_dir + "/recipe.toml").c_str())) {
     print_error(told_by(rank.rank(), error.what()));
     if (job.world > 1) linger();
   }
-  end_with(dynamic_cast<const UserError*>(&error) ? kUserError : 1);
+  end_with(exit_code(end.kind));
 }
 
 // `connected` has group, transport and host.
@@ -94,27 +93,26 @@ Exit run_rank(const Job& job, RankEnvironment connected) {
   const RankActors cast = add_rank(scheduler, job, environment);
   const auto stop = [&] { scheduler.post(cast.supervisor, StopRequested{}); };
   const ProcessWatch watch(scheduler, stop, rank, [own = &environment] {
-    log_last_happenings(*own->log, *own->recorder, own->clock->now());
+    log_last_events(*own->log, *own->recorder, own->clock->now());
   });
   try {
     scheduler.run();
   } catch (const std::exception& error) {
-    if (!environment.outcome.refused) end_with_error(environment, job, error);
+    if (end_by(error).kind != EndKind::kRefused) end_with_error(environment, job, error);
     if (rank == 0) discard_journals(job);
     throw;
   }
-  const int exit_code = environment.outcome.exit_code;
-  const std::string end = "exit code " + std::to_string(exit_code);
+  const EndKind end = environment.outcome.end;
   if (!scheduler.left_behind().empty()) {
     warn_who_hangs(*live, end);
     environment.group.reset();  // before MPI ends
     environment.transport.reset();
     static_cast<void>(live.release());
-    return {exit_code, /*leaves_threads=*/true};
+    return {exit_code(end), /*leaves_threads=*/true};
   }
   log_trouble(*environment.log, *environment.recorder);
-  environment.recorder->end(end);
-  return {exit_code};
+  environment.recorder->end({end});
+  return {exit_code(end)};
 }
 
 // Runs the job once all ranks agree on it. No rank ends before rank 0 has told why it does not run: mpirun
@@ -126,7 +124,7 @@ Exit run_agreed(const StartRequest& request, Group& group, const std::function<E
   } catch (const UserError& error) {
     if (group.rank() == 0) print_error(error.what());
     agree(group, {});
-    return {kUserError};
+    return {exit_code(error.kind())};
   } catch (const std::exception& error) {
     print_error("rank " + std::to_string(group.rank()) + ": " + error.what());
     end_with(1);

@@ -13,7 +13,7 @@ namespace tutti {
 // recipe without a seed is given one made of it.
 std::string fresh_nonce();
 
-// A rank's recorder as [journal] wants it: one that writes a journal, or that keeps the last happenings in
+// A rank's recorder as [journal] wants it: one that writes a journal, or that keeps the last trace events in
 // memory only.
 std::unique_ptr<Recorder> make_recorder(const Job& job, int rank, const std::string& host);
 

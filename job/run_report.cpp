@@ -14,7 +14,7 @@
 namespace tutti {
 namespace {
 
-constexpr int kHappenings = 100;
+constexpr int kEvents = 100;
 
 double unix_now_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -56,13 +56,13 @@ void log_trouble(Log& log, const Recorder& recorder) {
     log.warning("the journal is not whole, and cannot be replayed to its end: " + trouble);
 }
 
-void log_last_happenings(Log& log, const Recorder& recorder, TimePoint now) {
+void log_last_events(Log& log, const Recorder& recorder, TimePoint now) {
   log.info("the last that was done:");
-  for (const auto& one : recorder.last(kHappenings)) {
+  for (const auto& one : recorder.last(kEvents)) {
     char line[200];
-    std::snprintf(line, sizeof line, "%9.3f s ago  %-12.*s %.*s (step %lld, %lld)", seconds(now - one.time),
-                  static_cast<int>(one.actor.size()), one.actor.data(), static_cast<int>(one.what.size()),
-                  one.what.data(), static_cast<long long>(one.step), static_cast<long long>(one.detail));
+    std::snprintf(line, sizeof line, "%9.3f s ago  %-12s %s (step %lld, %lld)", seconds(now - one.time),
+                  name(actor_of(one.kind)), name(one.kind), static_cast<long long>(one.step),
+                  static_cast<long long>(one.detail));
     log.info(line);
   }
   log.flush();

@@ -20,6 +20,6 @@ bool prints_to_terminal();
 void log_trouble(Log& log, const Recorder& recorder);
 
 // The last that every actor did, into the log's file: for a run that ended badly.
-void log_last_happenings(Log& log, const Recorder& recorder, TimePoint now);
+void log_last_events(Log& log, const Recorder& recorder, TimePoint now);
 
 }  // namespace tutti

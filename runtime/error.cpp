@@ -12,7 +12,12 @@ namespace tutti {
 std::string Position::text() const { return line > 0 ? file + ":" + std::to_string(line) : file; }
 
 UserError::UserError(const Position& position, const std::string& message)
-    : std::runtime_error(position.file.empty() ? message : position.text() + ": " + message) {}
+    : UserError(position.file.empty() ? message : position.text() + ": " + message) {}
+
+RankEnd end_by(const std::exception& error) {
+  const auto* known = dynamic_cast<const RunError*>(&error);
+  return {known ? known->kind() : EndKind::kProgramError, error.what()};
+}
 
 std::string handled_error() try { throw; } catch (const std::exception& error) {
   return error.what();

@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "runtime/rank_end.h"
+
 namespace tutti {
 
 // A place in a file that a user wrote; line 0 stands for the file as a whole.
@@ -13,19 +15,34 @@ struct Position {
   std::string text() const;  // "digits.toml:12"
 };
 
+// An error that may end a run, and how the run ends by it.
+class RunError : public std::runtime_error {
+ public:
+  RunError(EndKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  EndKind kind() const { return kind_; }
+
+ private:
+  EndKind kind_;
+};
+
 // What a user did wrong. `what()` is the whole message: file:line, key and value, what was expected.
 // Caught once, in cli, which prints it on rank 0 and exits with 2.
-class UserError : public std::runtime_error {
+class UserError : public RunError {
  public:
-  using std::runtime_error::runtime_error;
+  explicit UserError(const std::string& message, EndKind kind = EndKind::kUserError)
+      : RunError(kind, message) {}
   UserError(const Position& position, const std::string& message);
 };
 
 // The outside failed (disk full, torn file, a rank lost); the caller decides what is lost by it.
-class OperatingError : public std::runtime_error {
+class OperatingError : public RunError {
  public:
-  using std::runtime_error::runtime_error;
+  explicit OperatingError(const std::string& message, EndKind kind = EndKind::kOperatingError)
+      : RunError(kind, message) {}
 };
+
+// How a rank ends that meets this error.
+RankEnd end_by(const std::exception& error);
 
 // Within a catch: what the exception says, of whatever type it is.
 std::string handled_error();

@@ -12,7 +12,7 @@
 
 namespace tutti {
 
-// Bytes [begin, end) of a flat tensor that belong to one named thing.
+// Bytes [begin, end) of a flat tensor that belong to one name.
 struct DigestPart {
   std::string name;
   int64_t begin = 0;
@@ -24,17 +24,17 @@ struct DigestPart {
 std::vector<DigestPart> parts_of_chunk(const std::vector<DigestPart>& parts, int64_t bytes, int world,
                                        int rank);
 
-// Hashes one thing for the journal, step after step. Of more than kWindow bytes it hashes a window, which
+// Hashes one tensor for the journal, step after step. Of more than kWindow bytes it hashes a window, which
 // moves on with every step, so that any byte is looked at every (bytes / kWindow) steps.
 class WindowedDigest {
  public:
   static constexpr int64_t kWindow = int64_t{1} << 20;
 
-  WindowedDigest(std::string thing, std::vector<DigestPart> parts, Recorder& recorder);
+  WindowedDigest(std::string key, std::vector<DigestPart> parts, Recorder& recorder);
   void take(int64_t step, const at::Tensor& flat);
 
  private:
-  std::string thing_;
+  std::string key_;
   std::vector<DigestPart> parts_;
   std::vector<uint16_t> hashes_;
   Recorder& recorder_;
@@ -49,11 +49,11 @@ class TensorsDigest {
   static constexpr int64_t kWhole = std::numeric_limits<int64_t>::max() / 2;
 
   // `window`: bytes hashed at most a call; kWhole: all of them.
-  TensorsDigest(std::string thing, Recorder& recorder, int64_t window = WindowedDigest::kWindow);
+  TensorsDigest(std::string key, Recorder& recorder, int64_t window = WindowedDigest::kWindow);
   void take(int64_t step, const Named& tensors);
 
  private:
-  std::string thing_;
+  std::string key_;
   int64_t window_;
   std::vector<std::string> names_;
   Recorder& recorder_;

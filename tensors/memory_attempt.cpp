@@ -7,15 +7,11 @@
 #include "tensors/torch_error.h"
 
 namespace tutti {
-namespace {
-
-// Of an attempt; 0 = none, MemoryShortage::kNotSeen = another than the meter's.
-constexpr const char* kFailedAllocation = "failed allocation";
-
-}  // namespace
 
 MemoryAttempt::MemoryAttempt(Recorder& recorder, int memory_slot)
-    : recorder_(recorder), memory_slot_(memory_slot), recorded_(recorder.foretold(kFailedAllocation)) {
+    : recorder_(recorder),
+      memory_slot_(memory_slot),
+      recorded_(recorder.next_input(RecordedInput::kFailedAllocation)) {
   if (!recorded_) return;
   const auto ordinal = static_cast<int64_t>(*recorded_);
   Meter::set_budget(memory_slot_, 0);
@@ -26,7 +22,7 @@ MemoryAttempt::MemoryAttempt(Recorder& recorder, int memory_slot)
 std::optional<MemoryShortage> MemoryAttempt::end(std::optional<MemoryShortage> seen) {
   if (recorded_ == MemoryShortage::kNotSeen && !seen)
     seen = MemoryShortage{.ordinal = MemoryShortage::kNotSeen};
-  recorder_.answer(kFailedAllocation, seen ? static_cast<double>(seen->ordinal) : 0.0);
+  recorder_.input(RecordedInput::kFailedAllocation, seen ? static_cast<double>(seen->ordinal) : 0.0);
   return seen;
 }
 

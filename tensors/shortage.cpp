@@ -71,8 +71,9 @@ std::string what_held_memory(const std::vector<Shortage>& all) {
 
 OutOfMemory::OutOfMemory(const std::string& what, const c10::Error& error)
     : OperatingError(what +
-                     ": out of memory, and it cannot be done in smaller parts; --resume auto continues " +
-                     "from the last checkpoint, if there is one: " + one_line(error)) {}
+                         ": out of memory, and it cannot be done in smaller parts; --resume auto continues " +
+                         "from the last checkpoint, if there is one: " + one_line(error),
+                     EndKind::kOutOfMemoryElsewhere) {}
 
 void must_fit(const std::string& what, const std::function<void()>& work) try {
   work();

@@ -43,7 +43,7 @@ std::string what_held_memory(const std::vector<Shortage>& all);
 // alike, and what is trained is as it was.
 class TooLarge : public OperatingError {
  public:
-  using OperatingError::OperatingError;
+  TooLarge(EndKind kind, const std::string& message) : OperatingError(message, kind) {}
 };
 
 // Memory ran out on this rank alone, in `what`, which cannot be done again in smaller parts: it ends the run.

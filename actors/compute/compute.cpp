@@ -54,7 +54,7 @@ void Compute::receive(Context& context, Envelope& envelope) try {
 void Compute::handle(Context& context, Envelope& envelope) {
   Message& message = envelope.message;
   if (auto* order = message.get_if<Prepare>()) {
-    recorder_.record({context.now(), "compute", kPrepares, state_.timestamp.batch, 0});
+    recorder_.record({context.now(), TraceKind::kPrepares, state_.timestamp.batch});
     context.send(actors_.supervisor, prepare(*order));
   } else if (message.get_if<Start>()) {
     if (stop_requested_) loop_->request_stop();

@@ -98,7 +98,7 @@ std::optional<LoggedMetrics> Evaluations::run_one(Context& context, Engine& engi
   auto next = context.request<BatchReady>(loader, LoadBatch{{0, 0}});
   EvalHooks hooks;
   hooks.fetch = [&](int64_t index) -> std::optional<EvalPart> {
-    recorder_.record({context.now(), "compute", "evaluation", state_.timestamp.batch, index});
+    recorder_.record({context.now(), TraceKind::kEvaluation, state_.timestamp.batch, index});
     BatchReady ready = next.wait();
     if (ready.stopped) return std::nullopt;
     if (recorder_.digests()) digests_[which].batch.take(state_.timestamp.batch, ready.batch.leaves());
@@ -109,13 +109,13 @@ std::optional<LoggedMetrics> Evaluations::run_one(Context& context, Engine& engi
     context.ask<Summed>(cast_.sync, SumDoubles{values});
   };
   hooks.stopwatch = [&, began = context.now()] {
-    return state_.rank == 0 ? recorder_.answer("evaluation seconds", tutti::seconds(context.now() - began))
-                            : 0.0;
+    return state_.rank == 0
+               ? recorder_.input(RecordedInput::kEvaluationSeconds, tutti::seconds(context.now() - began))
+               : 0.0;
   };
   hooks.attempt = [&](const std::function<void()>& work) {
     auto shortage = MemoryAttempt(recorder_, state_.memory_slot).run(work);
-    if (shortage)
-      recorder_.record({context.now(), "compute", "out of memory at allocation", state_.timestamp.batch});
+    if (shortage) recorder_.record({context.now(), TraceKind::kOutOfMemory, state_.timestamp.batch});
     return shortage;
   };
   hooks.run_event = [&](Event event) { run_event_(context, event); };

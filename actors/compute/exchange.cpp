@@ -102,7 +102,7 @@ class SyncExchange final : public Exchange {
 
  private:
   void full(Context& context, int bucket) {
-    recorder_.record({context.now(), "compute", "bucket full", state_.timestamp.batch, bucket});
+    recorder_.record({context.now(), TraceKind::kBucketFull, state_.timestamp.batch, bucket});
     context.send(sync_, ReduceBucket{bucket, state_.timestamp.batch});
   }
 

@@ -123,11 +123,11 @@ void Microbatches::run_parts(const Mark& mark, MicrobatchResult& result) {
     const int64_t first = m * part;
     const int64_t size = std::min(part, samples - first);
     if (size <= 0) continue;
-    mark("microbatch", m);
+    mark(TraceKind::kMicrobatch, m);
     seed_default_generator(Draw(state_.seed, "microbatch").at(state_.timestamp.batch).at(m).bits());
     found_.clear();
     state_.batch = count_ == 1 ? whole : whole.narrow(first, size);
-    train([&] { mark("backward", m); }, result);
+    train([&] { mark(TraceKind::kBackward, m); }, result);
     store_statistics(m, found_, result.statistics);
   }
   exchange_.end_pass();

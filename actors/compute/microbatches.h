@@ -37,8 +37,8 @@ struct MicrobatchResult {
 // division by the weight of the whole global batch is the optimizer's.
 class Microbatches {
  public:
-  // Told where a microbatch ("microbatch") and its backward ("backward") begin.
-  using Mark = std::function<void(const char* what, int64_t microbatch)>;
+  // Called where a microbatch (kMicrobatch) and its backward (kBackward) begin.
+  using Mark = std::function<void(TraceKind, int64_t microbatch)>;
 
   // `memory_slot` of the meter: whose budget it is held to. State, engine and exchange must outlive this.
   Microbatches(State& state, Engine& engine, Exchange& exchange, int count, int memory_slot = 0);

@@ -48,8 +48,7 @@ void Snapshots::take(Context& context, RunState saved, Kind kind) {
 void Snapshots::wait_for_copy(Context& context) {
   if (!copying_) return;
   const TimePoint from = context.now();
-  if (!copying_.ready())
-    recorder_.record({context.now(), "compute", kWaitsForDisk, state_.timestamp.batch, 0});
+  if (!copying_.ready()) recorder_.record({context.now(), TraceKind::kWaitsForDisk, state_.timestamp.batch});
   copying_.wait();
   copying_ = {};
   if (context.now() - from < kLongWait || std::exchange(warned_of_disk_, true)) return;

@@ -153,7 +153,7 @@ Verdict TrainStep::run(Context& context, const BatchReady& ready, double lr, con
 
 // False: it is void on all ranks.
 bool TrainStep::try_step(Context& context, const BatchReady& ready, double lr, const Hooks& hooks) {
-  const auto mark = [&](const char* what, int64_t microbatch) { record(context, what, microbatch); };
+  const auto mark = [&](TraceKind kind, int64_t microbatch) { record(context, kind, microbatch); };
   if (!pass(context, hooks, [&] { return microbatches_->run(ready.batch, mark); })) return false;
   state_.optimizer->set_lr(lr);
   bool fits = true;
@@ -170,9 +170,9 @@ bool TrainStep::pass(Context& context, const Hooks& hooks, const std::function<M
   MicrobatchResult& mine = mine_ = work();
   mine.shortage = attempt.end(mine.shortage);
   if (mine.shortage)
-    record(context, "out of memory at allocation", mine.shortage->ordinal);
+    record(context, TraceKind::kOutOfMemory, mine.shortage->ordinal);
   else
-    record(context, "backward done");
+    record(context, TraceKind::kBackwardDone);
   if (!mine.shortage && recorder_.digests())
     recorder_.digest({"compute/loss", state_.timestamp.batch, std::bit_cast<uint64_t>(mine.loss_sum)});
   Verdict vote = verdict_of(mine);
@@ -200,8 +200,12 @@ void TrainStep::add_up(StepFinished all) {
 // The attempt was void on all ranks, whichever of them ran out of memory. They all come here, and to the
 // same.
 void TrainStep::make_room(Context& context, const BatchReady& ready) {
-  record(context, "void", microbatches_->count());
-  if (mine_.leftover_bytes > 0) log_.warning(step_text() + std::to_string(mine_.leftover_bytes) + kStillHeld);
+  record(context, TraceKind::kVoid, microbatches_->count());
+  if (mine_.leftover_bytes > 0) {
+    record(context, TraceKind::kStillHeld, mine_.leftover_bytes);
+    log_.warning(step_text() + std::to_string(mine_.leftover_bytes) +
+                 " bytes of the void attempt are still held");
+  }
   const auto row = shortage_row(shortage(mine_, ready.batch), state_.rank, state_.world);
   const auto all = shortages_of(exchange_->sum(context, row));
   const std::string who = step_text() + shortage_text(all);
@@ -212,7 +216,7 @@ void TrainStep::make_room(Context& context, const BatchReady& ready) {
     const std::string why = accumulation_.automatic()
                                 ? " with one sample at a time, and there is nothing smaller"
                                 : "; grad_accum = \"auto\" would go on in smaller microbatches";
-    throw TooLarge(who + why + held);
+    throw TooLarge(EndKind::kOutOfMemoryInStep, who + why + held);
   }
   use_accumulation(context);
   log_.warning(who + "; grad_accum is now " + std::to_string(microbatches_->count()));
@@ -272,7 +276,7 @@ bool TrainStep::commit(Context& context, const Hooks& hooks) try {
     state_.optimizer->step(passes);
   update_scale(/*overflowed=*/false);
   for (const at::Tensor& of_pass : sum_.statistics) microbatches_->apply_statistics(of_pass);
-  record(context, "committed");
+  record(context, TraceKind::kCommitted);
   return true;
 } catch (const GivenUp& step) {
   if (!step.is_void) skip(context);
@@ -280,8 +284,8 @@ bool TrainStep::commit(Context& context, const Hooks& hooks) try {
 }
 
 double TrainStep::extra_pass(Context& context, const Hooks& hooks, const std::function<void()>& move) {
-  record(context, "extra pass", sum_.passes);
-  const auto mark = [&](const char* what, int64_t microbatch) { record(context, what, microbatch); };
+  record(context, TraceKind::kExtraPass, sum_.passes);
+  const auto mark = [&](TraceKind kind, int64_t microbatch) { record(context, kind, microbatch); };
   const auto without_grad = [&] {
     const at::NoGradGuard no_grad;
     move();
@@ -309,7 +313,7 @@ void TrainStep::take_gradients(Context& context, const Hooks& hooks) {
 
 // A scale that is too large is nothing to warn of: it is how it is found.
 void TrainStep::skip(Context& context) {
-  record(context, "skipped");
+  record(context, TraceKind::kSkipped);
   if (last_.loss_weight == 0)
     return log_.warning(step_text() + "nothing in the batch counts; the step is skipped");
   update_scale(/*overflowed=*/true);
@@ -351,8 +355,8 @@ std::string TrainStep::step_text() const {
   return "step " + std::to_string(state_.timestamp.batch + 1) + ": ";
 }
 
-void TrainStep::record(Context& context, const char* what, int64_t detail) {
-  recorder_.record({context.now(), "compute", what, state_.timestamp.batch, detail});
+void TrainStep::record(Context& context, TraceKind kind, int64_t detail) {
+  recorder_.record({context.now(), kind, state_.timestamp.batch, detail});
 }
 
 }  // namespace tutti

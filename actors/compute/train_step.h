@@ -100,7 +100,7 @@ class TrainStep {
   void update_scale(bool overflowed);
   Verdict verdict_of(const MicrobatchResult& result) const;
   std::string step_text() const;  // "step 7: "
-  void record(Context& context, const char* what, int64_t detail = 0);
+  void record(Context& context, TraceKind kind, int64_t detail = 0);
 
   State& state_;
   Engine& engine_;

@@ -37,9 +37,9 @@ void TrainingLoop::run(Context& context) try {
   const bool trained = train(context);
   finish(context, /*stopped=*/!trained);
 } catch (const TooLarge& error) {
-  give_up(context, error.what());
+  give_up(context, error);
 } catch (const OutOfMemory& error) {
-  context.send(with_.actors.supervisor, TrainingDone{.failure = error.what(), .alone = true});
+  context.send(with_.actors.supervisor, TrainingDone{.failure = error, .alone = true});
 }
 
 // Each of these returns false where the run is asked to stop; what is left to do is then in `resume_`.
@@ -96,7 +96,7 @@ void TrainingLoop::train_batch(Context& context) {
   with_.times.follow_max_duration();
   const Timestamp before = state.timestamp;
   if (with_.job.before_step) with_.job.before_step(state.rank, before.batch + 1, state, ready.batch);
-  record(context, "batch");
+  record(context, TraceKind::kBatch);
   if (with_.recorder.digests()) batch_digest_.take(before.batch, ready.batch.leaves());
   const double lr = with_.times.lr();
   StepLog& log = with_.run_log.logger();
@@ -137,8 +137,9 @@ BatchReady TrainingLoop::next_batch(Context& context) {
 // not count, as in Composer.
 void TrainingLoop::vote(Context& context, Verdict& mine) const {
   if (with_.state.rank == 0)
-    mine.seconds = with_.recorder.answer("seconds", earlier_s_ + seconds(context.now() - began_) -
-                                                        with_.evaluations.seconds() - predicting_s_);
+    mine.seconds = with_.recorder.input(
+        RecordedInput::kTrainingSeconds,
+        earlier_s_ + seconds(context.now() - began_) - with_.evaluations.seconds() - predicting_s_);
   mine.stop = stop_requested_ ? 1 : 0;
 }
 
@@ -218,8 +219,8 @@ void TrainingLoop::run_event(Context& context, Event event) try {
 // From the start of the process to the first step.
 
 void TrainingLoop::begin(Context& context) {
-  record(context, "begins");
-  with_.state.still_at_work = [this, &context] { record(context, kListens); };
+  record(context, TraceKind::kBegins);
+  with_.state.still_at_work = [this, &context] { record(context, TraceKind::kListens); };
   with_.snapshots.digest_weights();
   with_.train_step.set_up(context);
   began_ = step_began_ = context.now();
@@ -301,12 +302,12 @@ void TrainingLoop::train_on(Context& context, const Time& duration) {
 
 void TrainingLoop::predict_alone(Context& context, const Task& task) {
   if (with_.state.rank != 0) return;
-  record(context, kPredicts);
+  record(context, TraceKind::kPredicts);
   const TimePoint began = context.now();
   for (const auto& one : with_.evaluations.evaluators())
     if (one.label == task.label)
       must_fit("prediction", [&] { predict(with_.state, with_.engine, one, task.take); });
-  predicting_s_ += with_.recorder.answer("prediction seconds", seconds(context.now() - began));
+  predicting_s_ += with_.recorder.input(RecordedInput::kPredictionSeconds, seconds(context.now() - began));
 }
 
 // The end.
@@ -319,14 +320,14 @@ void TrainingLoop::finish(Context& context, bool stopped) {
   if (!stopped) write_text(context);
   with_.snapshots.wait_for_copy(context);
   with_.engine.close();
-  record(context, kDone);
+  record(context, TraceKind::kDone);
   context.send(with_.actors.supervisor, TrainingDone{stopped, save});
 }
 
 // Of rank 0 alone.
 void TrainingLoop::write_text(Context& context) try {
   if (with_.state.rank != 0) return;
-  record(context, kWritesText);
+  record(context, TraceKind::kWritesText);
   const AutocastScope autocast(with_.state.precision.autocast);
   const std::string text = with_.state.model->closing_text(with_.state.seed);
   if (!text.empty()) with_.run_log.text_sample(context, text);
@@ -336,16 +337,16 @@ void TrainingLoop::write_text(Context& context) try {
 
 // All ranks know that a step or an evaluation is too large for the memory, and that it has changed nothing:
 // what was trained until then is saved before the run ends.
-void TrainingLoop::give_up(Context& context, const std::string& why) {
+void TrainingLoop::give_up(Context& context, const OperatingError& why) {
   with_.run_log.logger().void_attempt();
   if (resume_.any() || with_.times.over()) with_.run_log.end_step(context);
   with_.run_log.end(context);
   Snapshots& snapshots = with_.snapshots;
   const bool save = with_.state.timestamp.batch > 0 && !snapshots.is_saved();
-  if (!save && snapshots.taken() == 0) throw OperatingError(why);
+  if (!save && snapshots.taken() == 0) throw why;
   if (save) snapshots.take(context, saved_state(), Snapshots::Kind::kForGood);
   snapshots.wait_for_copy(context);
-  record(context, kDone);
+  record(context, TraceKind::kDone);
   context.send(with_.actors.supervisor, TrainingDone{.failure = why, .checkpoints = snapshots.taken()});
 }
 
@@ -373,8 +374,8 @@ RunState TrainingLoop::saved_state() const {
   return saved;
 }
 
-void TrainingLoop::record(Context& context, const char* what, int64_t detail) {
-  with_.recorder.record({context.now(), "compute", what, with_.state.timestamp.batch, detail});
+void TrainingLoop::record(Context& context, TraceKind kind) {
+  with_.recorder.record({context.now(), kind, with_.state.timestamp.batch});
 }
 
 }  // namespace tutti

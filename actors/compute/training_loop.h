@@ -77,10 +77,10 @@ class TrainingLoop {
   void predict_alone(Context& context, const Task& task);
 
   void finish(Context& context, bool stopped);
-  void give_up(Context& context, const std::string& why);
+  void give_up(Context& context, const OperatingError& why);
   void write_text(Context& context);
   RunState saved_state() const;
-  void record(Context& context, const char* what, int64_t detail = 0);
+  void record(Context& context, TraceKind kind);
 
   Parts with_;
   TensorsDigest batch_digest_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "actors/messages/heartbeat.h"
 #include "runtime/actor/scheduler.h"
 
 namespace tutti {
@@ -63,15 +62,15 @@ void LogQueues::decide(Context& context) {
     if (full && !queue.budget.is_used_up()) wait(context, queue);
     measured += queue.full() ? kNoRoom : kRoom;
   }
-  const std::string decided = recorder_.answer("room for logs", measured);
+  const std::string decided = recorder_.input(RecordedInput::kLogRoom, measured);
   for (std::size_t i = 0; i < queues_.size(); ++i) queues_[i].open = decided.at(i) == kRoom;
 }
 
 void LogQueues::wait(Context& context, Queue& queue) {
   Nanoseconds waited{};
-  recorder_.record({context.now(), "compute", kWaitsForLogs, step_, 0});
+  recorder_.record({context.now(), TraceKind::kWaitsForLogs, step_});
   queue.budget.wait(context, queue.windows.front(), waited);
-  recorder_.record({context.now(), "compute", "waited", step_, 0});
+  recorder_.record({context.now(), TraceKind::kWaited, step_});
 }
 
 bool LogQueues::Queue::full() {

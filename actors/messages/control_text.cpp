@@ -22,6 +22,14 @@ std::string ControlText::text() const {
   return joined;
 }
 
+std::string end_order(const std::string& verb, const RankEnd& end) {
+  return ControlText({verb, std::to_string(static_cast<int>(end.kind)), end.reason}).text();
+}
+
+RankEnd parse_end(const ControlText& text) {
+  return {static_cast<EndKind>(std::stoi(text.field(1))), text.field(2)};
+}
+
 std::string durable_text(const Durable& part) {
   const CheckpointManifest manifest{{part.file}, part.state};
   return ControlText({"durable", part.name, part.error, part.last ? "last" : "", manifest.to_json()}).text();

@@ -22,6 +22,10 @@ class ControlText {
   std::vector<std::string> fields_;
 };
 
+// How a run ends, behind the verb.
+std::string end_order(const std::string& verb, const RankEnd& end);
+RankEnd parse_end(const ControlText& text);
+
 std::string durable_text(const Durable& part);
 Durable parse_durable(const ControlText& text);
 

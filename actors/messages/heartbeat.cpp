@@ -12,23 +12,25 @@ constexpr int kLookBack = 1024;  // Sync may have had a packet of every other ra
 }  // namespace
 
 bool Heartbeat::unhurried() const {
-  return what == kPrepares || what == kDone || what == kWritesText || what == kPredicts ||
-         what == kWaitsForDisk || what == kWaitsForLogs;
+  using enum TraceKind;
+  return last == kPrepares || last == kDone || last == kWritesText || last == kPredicts ||
+         last == kWaitsForDisk || last == kWaitsForLogs;
 }
 
 std::string Heartbeat::text() const {
   char age[32];
   std::snprintf(age, sizeof age, "%.1f s ago", age_s);
-  return "step " + std::to_string(step) + ", " + what + ", " + age +
+  return "step " + std::to_string(step) + ", " + name(last) + ", " + age +
          (waiting ? ", waiting for other ranks" : "");
 }
 
 std::string heartbeat_text(const Recorder& recorder, TimePoint now, bool waiting) {
   std::ostringstream out;
-  Happening last{now, "compute", "starting", 0, 0};
-  for (const auto& happening : recorder.last(kLookBack))
-    if (happening.actor == "compute") last = happening;
-  out << kTag << ' ' << last.step << ' ' << seconds(now - last.time) << ' ' << waiting << ' ' << last.what;
+  TraceEvent last{now, TraceKind::kStarts, 0};
+  for (const TraceEvent& event : recorder.last(kLookBack))
+    if (actor_of(event.kind) == ActorKind::kCompute) last = event;
+  out << kTag << ' ' << last.step << ' ' << seconds(now - last.time) << ' ' << waiting << ' '
+      << static_cast<int>(last.kind);
   return out.str();
 }
 
@@ -37,8 +39,9 @@ std::optional<Heartbeat> parse_heartbeat(const std::string& packet) {
   std::string tag;
   Heartbeat heartbeat;
   if (!(in >> tag) || tag != kTag) return std::nullopt;
-  if (!(in >> heartbeat.step >> heartbeat.age_s >> heartbeat.waiting)) return std::nullopt;
-  std::getline(in >> std::ws, heartbeat.what);
+  int last = 0;
+  if (!(in >> heartbeat.step >> heartbeat.age_s >> heartbeat.waiting >> last)) return std::nullopt;
+  heartbeat.last = static_cast<TraceKind>(last);
   return heartbeat;
 }
 

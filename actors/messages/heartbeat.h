@@ -7,26 +7,15 @@
 
 namespace tutti {
 
-// What Compute records of itself when it is not to be hurried.
-inline constexpr const char* kPrepares = "prepares model and checkpoint";
-inline constexpr const char* kDone = "done";
-inline constexpr const char* kWritesText = "writes a sample of text";
-inline constexpr const char* kPredicts = "predicts";
-inline constexpr const char* kWaitsForDisk = "waits for its last checkpoint";
-inline constexpr const char* kWaitsForLogs = "waits for a log";
-
-// And by State::still_at_work, after which it has as long as after anything else.
-inline constexpr const char* kListens = "a listener is at work";
-
-// What a rank tells about itself twice a second: the last thing that its Compute did, how long ago, and
+// A rank's report about itself, twice a second: the last event that its Compute recorded, how long ago, and
 // whether it waits for other ranks (so that the blame falls on the one that does not).
 struct Heartbeat {
-  std::string what;  // "forward"
+  TraceKind last = TraceKind::kStarts;
   int64_t step = -1;
   double age_s = 0;
   bool waiting = false;
 
-  bool unhurried() const;    // one of the above
+  bool unhurried() const;    // `last` may take as long as it takes
   std::string text() const;  // "step 12, forward, 0.3 s ago"
 };
 

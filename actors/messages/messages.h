@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "actors/messages/verdict.h"
 #include "collectives/agreement.h"
 #include "io/checkpoint/checkpoint.h"
+#include "runtime/error.h"
 #include "tensors/digests.h"
 #include "tensors/tree.h"
 #include "training/loggers/logger_destination.h"
@@ -261,11 +263,11 @@ struct LogSynced {
 struct TrainingDone {
   static constexpr const char* kName = "TrainingDone";
   static constexpr bool kReserved = true;
-  bool stopped = false;             // on request, before max_duration
-  bool checkpoint_follows = false;  // the last one is on its way
-  std::string failure;              // why it cannot go on, which all ranks know alike; "" = it is done
-  int64_t checkpoints = 0;          // with a failure: of this start, the last of which may be on its way
-  bool alone = false;               // with a failure: this rank alone knows
+  bool stopped = false;                        // on request, before max_duration
+  bool checkpoint_follows = false;             // the last one is on its way
+  std::optional<OperatingError> failure = {};  // why training cannot continue, known to all ranks alike
+  int64_t checkpoints = 0;  // with a failure: of this start, the last of which may be on its way
+  bool alone = false;       // with a failure: known to this rank alone
 };
 
 }  // namespace tutti

@@ -16,8 +16,8 @@ DurableLogs::DurableLogs(const std::vector<LogActor>& logs, Log& log, Recorder& 
 }
 
 // Which messages are sent hangs on how fast a disk was: a replay must come to the same.
-std::string DurableLogs::decided(const char* what, const std::string& measured) {
-  const std::string recorded = recorder_.answer(what, measured);
+std::string DurableLogs::decided(RecordedInput what, const std::string& measured) {
+  const std::string recorded = recorder_.input(what, measured);
   return recorded.size() == measured.size() ? recorded : measured;
 }
 
@@ -26,7 +26,7 @@ void DurableLogs::sync(Context& context, const std::string& checkpoint) {
   if (logs_.empty()) return;
   std::string measured;
   for (const auto& one : logs_) measured += one.syncing && !one.syncing.ready() ? kNo : kYes;
-  const std::string asked = decided("logs asked", measured);
+  const std::string asked = decided(RecordedInput::kLogsAsked, measured);
   for (std::size_t i = 0; i < logs_.size(); ++i)
     if (asked[i] == kYes) logs_[i].syncing = context.request<LogSynced>(logs_[i].writer, SyncLog{});
   Nanoseconds waited{};
@@ -37,7 +37,7 @@ void DurableLogs::sync(Context& context, const std::string& checkpoint) {
     if (asked[i] == kYes) one.budget.wait(context, one.syncing, waited);
     measured += asked[i] == kYes && one.syncing.ready() ? kYes : kNo;
   }
-  const std::string written = decided("logs written", measured);
+  const std::string written = decided(RecordedInput::kLogsWritten, measured);
   for (std::size_t i = 0; i < logs_.size(); ++i) {
     const bool late = written[i] == kNo;
     if (late && !logs_[i].late)

@@ -33,7 +33,7 @@ class DurableLogs {
     bool late = false;
   };
 
-  std::string decided(const char* what, const std::string& measured);
+  std::string decided(RecordedInput what, const std::string& measured);
 
   std::vector<One> logs_;
   Log& log_;

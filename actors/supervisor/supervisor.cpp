@@ -13,6 +13,8 @@ constexpr Nanoseconds kSilentAfter = std::chrono::milliseconds(1500);  // three 
 constexpr Nanoseconds kNewsLeaveWithin = std::chrono::milliseconds(200);
 constexpr const char* kOwn = "own";
 constexpr const char* kStopVerb = "stop";
+constexpr const char* kFinishVerb = "finish";
+constexpr const char* kAbortVerb = "abort";
 
 }  // namespace
 
@@ -53,9 +55,11 @@ Statement Supervisor::open_run_folder(Context& context) {
 // Whose it is need be recorded only where it may be either's.
 CheckpointShelf::Choice Supervisor::choose() {
   CheckpointShelf::Choice chosen = shelf_.choose(options_.from);
-  chosen.folder = recorder_.answer("checkpoint", std::move(chosen.folder));
+  chosen.folder = recorder_.input(RecordedInput::kCheckpoint, std::move(chosen.folder));
   const bool either = !options_.from.autoresume.is_none() && !options_.from.load_path.is_none();
-  if (either) chosen.own = recorder_.answer("whose checkpoint", std::string(chosen.own ? kOwn : "")) == kOwn;
+  if (either)
+    chosen.own =
+        recorder_.input(RecordedInput::kWhoseCheckpoint, std::string(chosen.own ? kOwn : "")) == kOwn;
   return chosen;
 }
 
@@ -108,10 +112,7 @@ std::string Supervisor::begin_text() const {
 // Every rank throws the same error, that of the lowest rank that has one; the one who prints it is rank 0.
 void Supervisor::require_agreement(const std::vector<Statement>& statements) const {
   for (const Statement& one : statements)
-    if (!one.trouble.empty()) {
-      outcome_.refused = true;
-      throw UserError(one.trouble);
-    }
+    if (!one.trouble.empty()) throw UserError(one.trouble, EndKind::kRefused);
 }
 
 void Supervisor::receive(Context& context, Envelope& envelope) {
@@ -133,14 +134,7 @@ void Supervisor::receive(Context& context, Envelope& envelope) {
       context.send(cast_.sync, SendControl{0, durable_text(*part)});
     }
   } else if (auto* done = message.get_if<TrainingDone>()) {
-    outcome_.stopped = done->stopped;
-    trained_ = true;
-    if (done->alone) fail_all(context, done->failure);
-    if (!done->failure.empty())
-      failed(context, *done);
-    else if (!done->checkpoint_follows)
-      return finish(context, 0);
-    finish_as_told(context);
+    trained(context, std::move(*done));
   } else if (message.get_if<StopRequested>()) {
     stop_requested(context);
   } else {
@@ -152,11 +146,11 @@ void Supervisor::control(Context& context, int from, const std::string& text) {
   const auto order = ControlText::parse(text);
   if (order.verb() == "durable") {
     durable(context, from, parse_durable(order));
-  } else if (order.verb() == "finish") {
-    told_to_finish_ = std::stoi(order.field(1));
+  } else if (order.verb() == kFinishVerb) {
+    told_to_finish_ = parse_end(order).kind;
     finish_as_told(context);
-  } else if (order.verb() == "abort") {
-    context.abort(order.field(1));
+  } else if (order.verb() == kAbortVerb) {
+    context.abort(parse_end(order));
   } else if (order.verb() == kStopVerb) {
     prepare_to_stop(context);
   } else {
@@ -175,7 +169,7 @@ void Supervisor::durable(Context& context, int rank, Durable part) {
 void Supervisor::conclude(Context& context, const std::string& name) {
   Unpublished whole = std::move(unpublished_[name]);
   unpublished_.erase(name);
-  const std::string error = recorder_.answer("publish", publish(name, whole));
+  const std::string error = recorder_.input(RecordedInput::kPublishError, publish(name, whole));
   if (error.empty()) {
     log_.info("checkpoint " + name + " is published");
   } else {
@@ -185,11 +179,11 @@ void Supervisor::conclude(Context& context, const std::string& name) {
     shelf_.discard(unfinished_folder(options_.shelf.folder, name, options_.nonce));
   }
   context.send(cast_.checkpointer, Concluded{});
-  recorder_.record({context.now(), "supervisor", error.empty() ? "published" : "checkpoint failed", -1, 0});
+  recorder_.record({context.now(), error.empty() ? TraceKind::kPublished : TraceKind::kCheckpointFailed});
   ++concluded_;
-  if (!failure_.empty() && concluded_ == last_to_see_) end_badly(context);
+  end_if_failed(context);
   if (!whole.parts.begin()->second.last) return;
-  told_to_finish_ = error.empty() ? 0 : 3;
+  told_to_finish_ = error.empty() ? EndKind::kDone : EndKind::kNoLastCheckpoint;
   finish_as_told(context);
 }
 
@@ -209,7 +203,8 @@ void Supervisor::stop_requested(Context& context) {
   forgive_own_absence(context);
   for (const auto& [rank, peer] : peers_) {
     if (context.now() - peer.heard > kSilentAfter) {
-      fail(context, rank, "is silent while rank " + std::to_string(options_.rank) + " is told to stop");
+      fail(context, EndKind::kSilence, rank,
+           "is silent while rank " + std::to_string(options_.rank) + " is told to stop");
       return;
     }
   }
@@ -250,13 +245,13 @@ void Supervisor::watch(Context& context) {
   for (auto& [rank, peer] : peers_) {
     const Nanoseconds silent = context.now() - peer.heard;
     if (silent > options_.hang_timeout) {
-      fail(context, rank,
+      fail(context, EndKind::kHang, rank,
            "has not been heard for " + std::to_string(static_cast<int>(seconds(silent))) + " s");
       return;
     }
     if (peer.last.waiting || peer.last.age_s <= seconds(options_.hang_timeout)) continue;
     if (!peer.last.unhurried()) {
-      fail(context, rank, "hangs");
+      fail(context, EndKind::kHang, rank, "hangs");
       return;
     }
     mention(context, rank);
@@ -270,16 +265,17 @@ void Supervisor::watch_all_wait(Context& context) {
   std::string all;
   for (const auto& [rank, peer] : peers_) {
     all += (all.empty() ? "rank " : "; rank ") + std::to_string(rank) + ": step " +
-           std::to_string(peer.last.step) + ", " + peer.last.what;
+           std::to_string(peer.last.step) + ", " + name(peer.last.last);
     if (!peer.last.waiting) all.clear();
     if (all.empty()) break;
   }
   if (all.empty() || all != all_wait_) all_wait_since_ = context.now();
   all_wait_ = all;
   if (context.now() - all_wait_since_ <= options_.hang_timeout) return;
-  const std::string reason = "a collective hangs: every rank waits for it; the last they did: " + all;
-  tell_others(context, /*except=*/0, ControlText({"abort", reason}).text());
-  context.abort(reason);
+  const RankEnd hang{EndKind::kHang,
+                     "a collective hangs: every rank waits for it; the last they did: " + all};
+  tell_others(context, /*except=*/0, end_order(kAbortVerb, hang));
+  context.abort(hang);
 }
 
 // What may take as long as it takes is at least told.
@@ -290,12 +286,12 @@ void Supervisor::mention(Context& context, int rank) {
   log_.warning("still waits for rank " + std::to_string(rank) + ": " + peers_[rank].last.text());
 }
 
-void Supervisor::fail(Context& context, int rank, const std::string& why) {
+void Supervisor::fail(Context& context, EndKind kind, int rank, const std::string& why) {
   Heartbeat last = peers_[rank].last;
   last.age_s += seconds(context.now() - peers_[rank].heard);
-  const std::string reason = "rank " + std::to_string(rank) + " " + why + "; the last it did: " + last.text();
-  tell_others(context, rank, ControlText({"abort", reason}).text());
-  context.abort(reason);
+  const RankEnd end{kind, "rank " + std::to_string(rank) + " " + why + "; the last it did: " + last.text()};
+  tell_others(context, rank, end_order(kAbortVerb, end));
+  context.abort(end);
 }
 
 // Before this rank goes down, and its Sync with it; a Sync that is stuck is not waited for.
@@ -309,19 +305,20 @@ void Supervisor::tell_others(Context& context, int except, const std::string& ne
     while (!one.ready() && context.now() < until) context.sleep(std::chrono::milliseconds(1));
 }
 
-// Each rank tells it itself, once rank 0 has seen the last checkpoint off.
-void Supervisor::failed(Context& context, const TrainingDone& done) {
-  failure_ = done.failure;
-  last_to_see_ = done.checkpoints;
-  if (options_.rank == 0 && concluded_ == last_to_see_) end_badly(context);
+void Supervisor::trained(Context& context, TrainingDone done) {
+  if (done.alone) fail_all(context, *done.failure);
+  done_ = std::move(done);
+  end_if_failed(context);
+  if (!done_->failure && !done_->checkpoint_follows) return finish(context, EndKind::kDone);
+  finish_as_told(context);
 }
 
 // Once this rank's Compute is done: a sum that it takes part in, or rank 0's sample of text, may still be on
 // its way.
 void Supervisor::finish_as_told(Context& context) {
-  if (!told_to_finish_ || !trained_) return;
-  if (!failure_.empty()) throw OperatingError(failure_);
-  if (options_.rank == 0) tell_all(context, ControlText({"finish", std::to_string(*told_to_finish_)}).text());
+  if (!told_to_finish_ || !done_) return;
+  if (done_->failure) throw *done_->failure;
+  if (options_.rank == 0) tell_all(context, end_order(kFinishVerb, {*told_to_finish_}));
   finish(context, *told_to_finish_);
 }
 
@@ -330,20 +327,22 @@ void Supervisor::tell_all(Context& context, const std::string& news) {
     if (r != options_.rank) context.send(cast_.sync, SendControl{r, news});
 }
 
-void Supervisor::fail_all(Context& context, const std::string& why) {
-  const std::string reason = "rank " + std::to_string(options_.rank) + ": " + why;
-  tell_others(context, options_.rank, ControlText({"abort", reason}).text());
-  throw OperatingError(reason);
+void Supervisor::fail_all(Context& context, const OperatingError& why) {
+  const RankEnd end{why.kind(), "rank " + std::to_string(options_.rank) + ": " + why.what()};
+  tell_others(context, options_.rank, end_order(kAbortVerb, end));
+  throw OperatingError(end.reason, end.kind);
 }
 
-void Supervisor::end_badly(Context& context) {
-  tell_others(context, options_.rank, ControlText({"finish", "1"}).text());
-  throw OperatingError(failure_);
+// Each rank throws the failure itself, once rank 0 has seen the last checkpoint off.
+void Supervisor::end_if_failed(Context& context) {
+  if (options_.rank != 0 || !done_ || !done_->failure || concluded_ != done_->checkpoints) return;
+  tell_others(context, options_.rank, end_order(kFinishVerb, {done_->failure->kind()}));
+  throw *done_->failure;
 }
 
-void Supervisor::finish(Context& context, int exit_code) {
+void Supervisor::finish(Context& context, EndKind kind) {
   stage_ = Stage::kFinished;
-  outcome_.exit_code = exit_code;
+  outcome_.end = kind == EndKind::kDone && done_->stopped ? EndKind::kStopped : kind;
   context.send(cast_.loader, Stop{});
   for (const ActorId loader : cast_.eval_loaders) context.send(loader, Stop{});
   for (const auto& log : cast_.logs) context.send(log.writer, Stop{});

@@ -19,11 +19,9 @@
 
 namespace tutti {
 
-// How a run ended, for the exit code: 0 well, 3 when its last checkpoint could not be written.
+// How a run ended that no error ended.
 struct RunOutcome {
-  int exit_code = 0;
-  bool stopped = false;  // on request
-  bool refused = false;  // all ranks agreed that they cannot start
+  EndKind end = EndKind::kDone;
   int failed_checkpoints = 0;
 };
 
@@ -80,13 +78,13 @@ class Supervisor final : public Actor {
   void forgive_own_absence(Context& context);
   void watch_all_wait(Context& context);
   void mention(Context& context, int rank);
-  void fail(Context& context, int rank, const std::string& why);
+  void fail(Context& context, EndKind kind, int rank, const std::string& why);
   void tell_others(Context& context, int except, const std::string& news);
   void tell_all(Context& context, const std::string& news);
-  void failed(Context& context, const TrainingDone& done);
-  [[noreturn]] void fail_all(Context& context, const std::string& why);
-  void end_badly(Context& context);
-  void finish(Context& context, int exit_code);
+  void trained(Context& context, TrainingDone done);
+  [[noreturn]] void fail_all(Context& context, const OperatingError& why);
+  void end_if_failed(Context& context);
+  void finish(Context& context, EndKind kind);
   void finish_as_told(Context& context);
 
   Options options_;
@@ -107,11 +105,9 @@ class Supervisor final : public Actor {
   std::string all_wait_;  // what each rank did last, while every one of them waits for the others
   TimePoint all_wait_since_;
   std::map<std::string, Unpublished> unpublished_;
-  int64_t concluded_ = 0;              // checkpoints of this start
-  bool trained_ = false;               // Compute is done
-  std::optional<int> told_to_finish_;  // the exit code, once the last checkpoint is concluded
-  std::string failure_;                // why training cannot go on, or ""
-  int64_t last_to_see_ = 0;            // as many a failed run's end waits for
+  int64_t concluded_ = 0;  // checkpoints of this start
+  std::optional<TrainingDone> done_;
+  std::optional<EndKind> told_to_finish_;  // once the last checkpoint is concluded
   bool stop_requested_ = false;
 };
 

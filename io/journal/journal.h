@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/recorder.h"
+#include "runtime/clock.h"
 
 // What a rank writes down while it trains; docs/journal.md describes the bytes. Texts that are views are
 // names: they live as long as the cursor that gave them.
@@ -27,26 +27,31 @@ struct JournalDelivery {
   TimePoint time;  // as all times of a journal, rounded down to 100 ns
 };
 
+// A trace event; the names are those of runtime/trace_event.h, or of another version of it.
 struct JournalEvent {
-  Happening happening;
+  TimePoint time;
+  std::string_view actor;
+  std::string_view kind;
+  int64_t step = -1;
+  int64_t detail = 0;
 };
 
 // A hash of something that is the same in every run of the job. The parts, one for each name that the last
-// JournalParts of the same thing gave, tell where two differ.
+// JournalParts of the same key gave, tell where two differ.
 struct JournalDigest {
-  std::string_view thing;
+  std::string_view key;
   int64_t step = -1;
   uint64_t value = 0;
   std::vector<uint16_t> parts;
 };
 
 struct JournalParts {
-  std::string_view thing;
+  std::string_view key;
   std::vector<std::string> names;
 };
 
-// What the outside answered: a clock's value, a disk's error.
-struct JournalAnswer {
+// A recorded input: a clock's value, a disk's error.
+struct JournalInput {
   std::string_view what;
   std::vector<std::byte> bytes;
 };
@@ -62,13 +67,6 @@ struct JournalIncomplete {
 };
 
 using JournalRecord = std::variant<JournalHead, JournalDelivery, JournalEvent, JournalDigest, JournalParts,
-                                   JournalAnswer, JournalEnd, JournalIncomplete>;
-
-// What a rank's Sync records of a control packet to or from another rank's Supervisor: before it sends it,
-// and when it has come. The detail is the other rank. Heartbeats are not recorded. Packets carry no number:
-// those of one rank to another stay in order (runtime/transport.h), so in the two journals of a start the
-// n-th that was received is the n-th that was sent.
-inline constexpr std::string_view kControlSent = "control sent";
-inline constexpr std::string_view kControlReceived = "control received";
+                                   JournalInput, JournalEnd, JournalIncomplete>;
 
 }  // namespace tutti

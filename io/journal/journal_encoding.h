@@ -27,7 +27,7 @@ enum class JournalKind : uint8_t {
   kEvent = 4,
   kDigest = 5,
   kParts = 6,
-  kAnswer = 7,
+  kInput = 7,
   kEnd = 8,
   kIncomplete = 9,
 };

@@ -186,8 +186,8 @@ std::optional<JournalRecord> JournalCursor::decode(const Frame& frame) {
     case JournalKind::kParts:
       record = parts(payload);
       break;
-    case JournalKind::kAnswer:
-      record = answer(payload);
+    case JournalKind::kInput:
+      record = input(payload);
       break;
     case JournalKind::kEnd:
       record = JournalEnd{std::string(payload.text())};
@@ -213,18 +213,18 @@ JournalDelivery JournalCursor::delivery(PayloadReader& payload) {
 }
 
 JournalEvent JournalCursor::event(PayloadReader& payload) {
-  Happening happening;
-  happening.actor = name(payload);
-  happening.what = name(payload);
-  happening.step = payload.signed_number();
-  happening.detail = payload.signed_number();
-  happening.time = time(payload);
-  return {happening};
+  JournalEvent event;
+  event.actor = name(payload);
+  event.kind = name(payload);
+  event.step = payload.signed_number();
+  event.detail = payload.signed_number();
+  event.time = time(payload);
+  return event;
 }
 
 JournalDigest JournalCursor::digest(PayloadReader& payload) const {
   JournalDigest digest;
-  digest.thing = name(payload);
+  digest.key = name(payload);
   digest.step = payload.signed_number();
   digest.value = payload.fixed(8);
   digest.parts.resize(payload.count(2));
@@ -239,11 +239,11 @@ JournalParts JournalCursor::parts(PayloadReader& payload) const {
   return parts;
 }
 
-JournalAnswer JournalCursor::answer(PayloadReader& payload) const {
-  JournalAnswer answer{name(payload), {}};
+JournalInput JournalCursor::input(PayloadReader& payload) const {
+  JournalInput input{name(payload), {}};
   const auto bytes = std::as_bytes(std::span(payload.text()));
-  answer.bytes.assign(bytes.begin(), bytes.end());
-  return answer;
+  input.bytes.assign(bytes.begin(), bytes.end());
+  return input;
 }
 
 std::string_view JournalCursor::name(PayloadReader& payload) const {

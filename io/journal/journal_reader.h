@@ -52,7 +52,7 @@ class JournalCursor {
   JournalEvent event(PayloadReader& payload);
   JournalDigest digest(PayloadReader& payload) const;
   JournalParts parts(PayloadReader& payload) const;
-  JournalAnswer answer(PayloadReader& payload) const;
+  JournalInput input(PayloadReader& payload) const;
   std::string_view name(PayloadReader& payload) const;
   TimePoint time(PayloadReader& payload);
 

@@ -7,9 +7,9 @@ namespace tutti {
 JournalRecorder::JournalRecorder(const std::string& path, const RecordedJob& job)
     : full_(job.level == "full"), writer_(path, job.to_json()) {}
 
-void JournalRecorder::record(const Happening& happening) {
-  ring_.record(happening);
-  writer_.event(happening);
+void JournalRecorder::record(const TraceEvent& event) {
+  ring_.record(event);
+  writer_.event({event.time, name(actor_of(event.kind)), name(event.kind), event.step, event.detail});
 }
 
 void JournalRecorder::delivered(const Delivery& delivery) {
@@ -17,23 +17,23 @@ void JournalRecorder::delivered(const Delivery& delivery) {
 }
 
 void JournalRecorder::digest(const Digest& digest) {
-  writer_.digest(digest.thing, digest.step, digest.value, digest.parts);
+  writer_.digest(digest.key, digest.step, digest.value, digest.parts);
 }
 
-void JournalRecorder::name_parts(std::string_view thing, const std::vector<std::string>& names) {
-  if (full_) writer_.parts(thing, names);
+void JournalRecorder::name_parts(std::string_view key, const std::vector<std::string>& names) {
+  if (full_) writer_.parts(key, names);
 }
 
-double JournalRecorder::answer(std::string_view what, double measured) {
-  writer_.answer(what, std::as_bytes(std::span(&measured, 1)));
+double JournalRecorder::input(RecordedInput what, double measured) {
+  writer_.input(name(what), std::as_bytes(std::span(&measured, 1)));
   return measured;
 }
 
-std::string JournalRecorder::answer(std::string_view what, std::string measured) {
-  writer_.answer(what, std::as_bytes(std::span(measured)));
+std::string JournalRecorder::input(RecordedInput what, std::string measured) {
+  writer_.input(name(what), std::as_bytes(std::span(measured)));
   return measured;
 }
 
-void JournalRecorder::end(const std::string& how) { writer_.end(how); }
+void JournalRecorder::end(const RankEnd& end) { writer_.end(end_text(end)); }
 
 }  // namespace tutti

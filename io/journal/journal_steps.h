@@ -20,12 +20,12 @@ inline constexpr std::string_view kEvaluationMetrics = "compute/metrics of ";
 
 // The step, as metrics.jsonl counts, of a digest that was taken after `done` steps: weights are what these
 // came to, evaluations are of such weights, all else is of the next.
-int64_t counted_step(std::string_view thing, int64_t done);
+int64_t counted_step(std::string_view key, int64_t done);
 
-// The order in which a step comes to things: batch, loss, buckets, whatever else there is, weights, and what
-// evaluations make of them.
-struct ThingOrder {
-  static std::tuple<int, std::size_t, std::string_view> place(std::string_view thing);
+// The order in which a step comes to its digests: batch, loss, buckets, whatever else there is, weights, and
+// what evaluations make of them.
+struct DigestOrder {
+  static std::tuple<int, std::size_t, std::string_view> place(std::string_view key);
   using is_transparent = void;
   bool operator()(std::string_view a, std::string_view b) const { return place(a) < place(b); }
 };
@@ -40,8 +40,8 @@ class JournalSteps {
   };
   struct Step {
     int64_t number = 0;  // as metrics.jsonl counts; 0: before the first
-    // Of a thing that was hashed twice, the last; but of evaluations all: "compute/batch of eval #2".
-    std::map<std::string, Hash, ThingOrder> hashes;
+    // Of a key that was hashed twice, the last; but of evaluations all: "compute/batch of eval #2".
+    std::map<std::string, Hash, DigestOrder> hashes;
   };
 
   explicit JournalSteps(const std::string& path) : cursor_(path) {}
@@ -56,7 +56,7 @@ class JournalSteps {
 
  private:
   std::optional<JournalDigest> read_digest();
-  std::string key(std::string_view thing);
+  std::string numbered(std::string_view key);
   void note(JournalDigest digest);
 
   JournalCursor cursor_;

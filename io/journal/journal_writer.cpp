@@ -90,23 +90,23 @@ void JournalWriter::delivery(std::string_view to, std::string_view from, std::st
   tape_->append();
 }
 
-void JournalWriter::event(const Happening& happening) {
+void JournalWriter::event(const JournalEvent& event) {
   const auto lock = tape_->lock();
-  const uint32_t actor = tape_->number_of(happening.actor);
-  const uint32_t what = tape_->number_of(happening.what);
+  const uint32_t actor = tape_->number_of(event.actor);
+  const uint32_t kind = tape_->number_of(event.kind);
   RecordEncoder& record = tape_->begin(JournalKind::kEvent);
   record.number(actor);
-  record.number(what);
-  record.signed_number(happening.step);
-  record.signed_number(happening.detail);
-  record.signed_number(tape_->ticks_since_last(happening.time));
+  record.number(kind);
+  record.signed_number(event.step);
+  record.signed_number(event.detail);
+  record.signed_number(tape_->ticks_since_last(event.time));
   tape_->append();
 }
 
-void JournalWriter::digest(std::string_view thing, int64_t step, uint64_t value,
+void JournalWriter::digest(std::string_view key, int64_t step, uint64_t value,
                            std::span<const uint16_t> parts) {
   const auto lock = tape_->lock();
-  const uint32_t number = tape_->number_of(thing);
+  const uint32_t number = tape_->number_of(key);
   RecordEncoder& record = tape_->begin(JournalKind::kDigest);
   record.number(number);
   record.signed_number(step);
@@ -116,9 +116,9 @@ void JournalWriter::digest(std::string_view thing, int64_t step, uint64_t value,
   tape_->append();
 }
 
-void JournalWriter::parts(std::string_view thing, const std::vector<std::string>& names) {
+void JournalWriter::parts(std::string_view key, const std::vector<std::string>& names) {
   const auto lock = tape_->lock();
-  const uint32_t number = tape_->number_of(thing);
+  const uint32_t number = tape_->number_of(key);
   RecordEncoder& record = tape_->begin(JournalKind::kParts);
   record.number(number);
   record.number(names.size());
@@ -126,10 +126,10 @@ void JournalWriter::parts(std::string_view thing, const std::vector<std::string>
   tape_->append();
 }
 
-void JournalWriter::answer(std::string_view what, std::span<const std::byte> bytes) {
+void JournalWriter::input(std::string_view what, std::span<const std::byte> bytes) {
   const auto lock = tape_->lock();
   const uint32_t number = tape_->number_of(what);
-  RecordEncoder& record = tape_->begin(JournalKind::kAnswer);
+  RecordEncoder& record = tape_->begin(JournalKind::kInput);
   record.number(number);
   record.number(bytes.size());
   record.raw(bytes);

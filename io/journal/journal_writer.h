@@ -8,7 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/recorder.h"
+#include "io/journal/journal.h"
+#include "runtime/clock.h"
 
 namespace tutti {
 
@@ -27,12 +28,12 @@ class JournalWriter {
   JournalWriter(const JournalWriter&) = delete;
   JournalWriter& operator=(const JournalWriter&) = delete;
 
-  // Names (of actors, messages, things) may be any texts; the same static string each time costs least.
+  // Names (of actors, messages, digest keys) may be any texts; the same static string each time costs least.
   void delivery(std::string_view to, std::string_view from, std::string_view message, TimePoint time);
-  void event(const Happening& happening);
-  void digest(std::string_view thing, int64_t step, uint64_t value, std::span<const uint16_t> parts = {});
-  void parts(std::string_view thing, const std::vector<std::string>& names);
-  void answer(std::string_view what, std::span<const std::byte> bytes);
+  void event(const JournalEvent& event);
+  void digest(std::string_view key, int64_t step, uint64_t value, std::span<const uint16_t> parts = {});
+  void parts(std::string_view key, const std::vector<std::string>& names);
+  void input(std::string_view what, std::span<const std::byte> bytes);
   void end(std::string_view text);
 
   // Why the journal is not whole ("digits/journal-0: No space left on device"); "" while it is.

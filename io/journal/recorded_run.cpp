@@ -6,9 +6,13 @@
 #include "io/journal/journal_reader.h"
 #include "runtime/disk.h"
 #include "runtime/error.h"
+#include "runtime/trace_event.h"
 
 namespace tutti {
 namespace {
+
+constexpr const char* kExitCode = "exit code ";
+constexpr const char* kWithout = " without ";
 
 RecordedJob head_of(const std::string& path) {
   JournalCursor cursor(path);
@@ -71,13 +75,25 @@ std::string recorded_start(const std::string& run_dir, int64_t start) {
   return folder(starts[static_cast<std::size_t>(start - 1)]);
 }
 
+std::string end_text(const RankEnd& end) {
+  if (!end.reason.empty()) return end.reason;
+  const std::string code = kExitCode + std::to_string(exit_code(end.kind));
+  return end.left_behind.empty() ? code : code + kWithout + end.left_behind;
+}
+
+bool came_to_end(const std::string& end_text) { return end_text.starts_with(kExitCode); }
+
+bool came_to_end_with_logs(const std::string& end_text) {
+  return came_to_end(end_text) && end_text.find(kWithout) == std::string::npos;
+}
+
 RecordedSteps recorded_steps(const std::string& path) {
   RecordedSteps steps;
   JournalCursor cursor(path);
   while (const auto record = cursor.next()) {
     const auto* event = std::get_if<JournalEvent>(&*record);
-    if (!event || event->happening.actor != "compute" || event->happening.what != "batch") continue;
-    steps.last = event->happening.step + 1;
+    if (!event || event->kind != name(TraceKind::kBatch)) continue;
+    steps.last = event->step + 1;
     if (steps.first == 0) steps.first = steps.last;
   }
   return steps;

@@ -4,11 +4,16 @@
 #include <string>
 #include <vector>
 
+#include "runtime/rank_end.h"
+
 namespace tutti {
 
-// In a journal's last record, between the exit code and the names of loggers that hung or were slow: the run
-// did not wait for them.
-inline constexpr const char* kEndedWithout = " without ";
+// A journal's last record: "exit code 0 without metrics.jsonl", the logs being those that the rank did not
+// wait for, or why it did not come to its end.
+std::string end_text(const RankEnd& end);
+// The rank came to its end, by such a text; all its logs did too.
+bool came_to_end(const std::string& end_text);
+bool came_to_end_with_logs(const std::string& end_text);
 
 // The host of ranks that share one process.
 inline constexpr const char* kLocalHost = "this process";

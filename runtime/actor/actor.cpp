@@ -41,7 +41,7 @@ Envelope Context::receive() { return scheduler_.receive(scheduler_.cell(self_));
 
 void Context::stop() { scheduler_.cell(self_).stopping = true; }
 
-void Context::abort(const std::string& reason) { scheduler_.abort(*scheduler_.cell(self_).fate, reason); }
+void Context::abort(const RankEnd& end) { scheduler_.abort(*scheduler_.cell(self_).fate, end); }
 
 bool Context::aborted() const { return scheduler_.aborted(scheduler_.cell(self_)); }
 

@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 
 #include "runtime/actor/message.h"
 #include "runtime/clock.h"
+#include "runtime/error.h"
 
 namespace tutti {
 
@@ -33,9 +33,9 @@ struct Envelope {
 };
 
 // Thrown out of every blocking call once the scheduler aborts: a peer died, an actor failed.
-class Aborted : public std::runtime_error {
+class Aborted : public RunError {
  public:
-  using std::runtime_error::runtime_error;
+  explicit Aborted(const RankEnd& end) : RunError(end.kind, end.reason) {}
 };
 
 // One of a rank's cast. It handles one message at a time, run to completion, on a thread of its own, and
@@ -89,8 +89,8 @@ class Context {
   // The actor ends after the message in hand.
   void stop();
 
-  // Ends the whole run with `reason`: every blocking call of every actor throws Aborted.
-  void abort(const std::string& reason);
+  // Ends the whole run: every blocking call of every actor throws Aborted.
+  void abort(const RankEnd& end);
   bool aborted() const;
 
  private:

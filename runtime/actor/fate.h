@@ -3,28 +3,29 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
-#include <string>
+
+#include "runtime/rank_end.h"
 
 namespace tutti {
 
-// Whether actors go on or were aborted, and why. Thread-safe; the first reason stands.
+// Whether actors continue or were aborted, and how that ends them. Thread-safe; the first end stands.
 class Fate {
  public:
   bool aborted() const { return aborted_.load(std::memory_order_relaxed); }
 
   // Whether this was the first. `failure`: the error that is to blame, or null.
-  bool abort(const std::string& reason, std::exception_ptr failure) {
+  bool abort(const RankEnd& end, std::exception_ptr failure) {
     const std::lock_guard lock(mutex_);
     if (aborted()) return false;
-    reason_ = reason;
+    end_ = end;
     failure_ = failure;
     aborted_.store(true);
     return true;
   }
 
-  std::string reason() const {
+  RankEnd end() const {
     const std::lock_guard lock(mutex_);
-    return reason_;
+    return end_;
   }
   std::exception_ptr failure() const {
     const std::lock_guard lock(mutex_);
@@ -34,7 +35,7 @@ class Fate {
  private:
   std::atomic<bool> aborted_{false};
   mutable std::mutex mutex_;
-  std::string reason_;
+  RankEnd end_;
   std::exception_ptr failure_;
 };
 

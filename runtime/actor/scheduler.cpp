@@ -103,7 +103,7 @@ void Scheduler::run() {
   join();
   if (!aborted()) return;
   if (const auto failure = state_->everybody.failure()) std::rethrow_exception(failure);
-  throw Aborted(state_->everybody.reason());
+  throw Aborted(state_->everybody.end());
 }
 
 void Scheduler::spawn() {
@@ -111,7 +111,7 @@ void Scheduler::spawn() {
     try {
       cell->thread = std::thread([this, self = cell.get()] { run_actor(*self); });
     } catch (const std::system_error& error) {
-      abort("no thread for " + full_name(*cell) + ": " + error.what());
+      abort({EndKind::kOperatingError, "no thread for " + full_name(*cell) + ": " + error.what()});
       close(*cell);
       leave(*cell);
     }
@@ -156,14 +156,10 @@ void Scheduler::run_actor(Cell& self) {
   enter(self);
   try {
     handle_messages(self);
-  } catch (const UserError& error) {
-    abort(*self.fate, full_name(self) + ": " + error.what(), std::current_exception());
-  } catch (const OperatingError& error) {
-    abort(*self.fate, full_name(self) + ": " + error.what(), std::current_exception());
-  } catch (const std::exception& error) {
-    abort(*self.fate, full_name(self) + ": " + error.what());
+  } catch (const RunError& error) {
+    abort(*self.fate, {error.kind(), full_name(self) + ": " + error.what()}, std::current_exception());
   } catch (...) {
-    abort(*self.fate, full_name(self) + ": an unknown exception");
+    abort(*self.fate, {EndKind::kProgramError, full_name(self) + ": " + handled_error()});
   }
   close(self);
   leave(self);
@@ -206,12 +202,12 @@ void Scheduler::record_delivery(Cell& self, const Envelope& envelope) const {
                             envelope.message.label()});
 }
 
-void Scheduler::abort(const std::string& reason) { abort(state_->everybody, reason); }
+void Scheduler::abort(const RankEnd& end) { abort(state_->everybody, end); }
 
-void Scheduler::abort_rank(int rank, const std::string& reason) { abort(state_->ranks.at(rank), reason); }
+void Scheduler::abort_rank(int rank, const RankEnd& end) { abort(state_->ranks.at(rank), end); }
 
-void Scheduler::abort(Fate& fate, const std::string& reason, std::exception_ptr failure) {
-  if (!fate.abort(reason, failure)) return;
+void Scheduler::abort(Fate& fate, const RankEnd& end, std::exception_ptr failure) {
+  if (!fate.abort(end, failure)) return;
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (const auto& cell : cells_)
     if (&fate == cell->fate || &fate == &state_->everybody) unpark(*cell);
@@ -230,7 +226,7 @@ bool Scheduler::stopped(int rank) const {
 }
 
 void Scheduler::throw_if_aborted(const Cell& self) const {
-  if (aborted(self)) throw Aborted((aborted() ? state_->everybody : *self.fate).reason());
+  if (aborted(self)) throw Aborted((aborted() ? state_->everybody : *self.fate).end());
 }
 
 // From here on nobody handles this actor's messages: what lies there is dropped, and so is what still comes.

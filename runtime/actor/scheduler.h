@@ -50,17 +50,16 @@ class Scheduler {
   const std::vector<std::string>& left_behind() const;
 
   // Starts all actors; returns when each has stopped; once. When the run was aborted it throws, after all
-  // threads have ended: the UserError or OperatingError that an actor failed with, else Aborted with the
-  // first reason.
+  // threads have ended: the RunError that an actor failed with, else Aborted with the first end.
   void run();
 
-  // From any thread; the first reason stands.
-  void abort(const std::string& reason);
+  // From any thread; the first end stands.
+  void abort(const RankEnd& end);
   bool aborted() const;
 
   // Of separate ranks: ends the rank's actors wherever they block; how a rank was aborted, if it was; whether
   // all its actors have stopped.
-  void abort_rank(int rank, const std::string& reason);
+  void abort_rank(int rank, const RankEnd& end);
   const Fate& fate_of(int rank) const;
   bool stopped(int rank) const;
 
@@ -110,7 +109,7 @@ class Scheduler {
   bool handle_next(Cell& self, Context& context);
   bool take_next(Cell& self, Envelope& envelope);
   void record_delivery(Cell& self, const Envelope& envelope) const;
-  void abort(Fate& fate, const std::string& reason, std::exception_ptr failure = nullptr);
+  void abort(Fate& fate, const RankEnd& end, std::exception_ptr failure = nullptr);
   void close(Cell& self);
   void drain(Cell& stopped);
 

@@ -40,6 +40,7 @@ class Child final : public ChildProcess {
     if (!status_ && waitpid(pid_, &status, WNOHANG) == pid_) status_ = status;
     return status_.has_value();
   }
+  bool succeeded() override { return ended() && WIFEXITED(*status_) && WEXITSTATUS(*status_) == 0; }
   std::string outcome() override {
     if (!ended()) return "";
     if (WIFSIGNALED(*status_)) return "signal " + std::to_string(WTERMSIG(*status_));

@@ -17,6 +17,7 @@ class ChildProcess {
   virtual int64_t write(std::span<const char> bytes) = 0;
   virtual void end_input() = 0;
   virtual bool ended() = 0;           // it runs no more
+  virtual bool succeeded() = 0;       // it ended with exit code 0
   virtual std::string outcome() = 0;  // how it ended: "exit code 1", "signal 9"; "" while it runs
   virtual void kill() = 0;            // it and what it started
 };

@@ -185,19 +185,19 @@ CrashReport::~CrashReport() {
 void CrashReport::write(int signal) const {
   const int file = file_ >= 0 ? file_ : STDERR_FILENO;
   const TimePoint now = steady_now();
-  std::array<Happening, kMostReported> happenings;
-  const std::size_t count = recorder_.peek(happenings);
+  std::array<TraceEvent, kMostReported> events;
+  const std::size_t count = recorder_.peek(events);
   SignalLine head;
   head.put("rank ").put(rank_).put(" is ended by signal ").put(signal).put(" (").put(name_of_signal(signal));
   head.put("); the last that was done:").write_to(file);
   for (std::size_t i = 0; i < count; ++i) {
-    const Happening& one = happenings[i];
+    const TraceEvent& one = events[i];
     const int64_t ago_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now - one.time).count();
     SignalLine age, line;
     age.put(ago_ms / 1000).put(".").put(ago_ms % 1000, 3);
     line.pad_to(kSecondsWidth - std::min(kSecondsWidth, age.size())).put(age.text()).put(" s ago  ");
     const std::size_t actor_at = line.size();
-    line.put(one.actor).pad_to(actor_at + kActorWidth).put(" ").put(one.what);
+    line.put(name(actor_of(one.kind))).pad_to(actor_at + kActorWidth).put(" ").put(name(one.kind));
     line.put(" (step ").put(one.step).put(", ").put(one.detail).put(")").write_to(file);
   }
 }

@@ -7,7 +7,7 @@
 namespace tutti {
 
 // While it lives, a signal that ends the process for a fault of its own (SIGSEGV, SIGBUS, SIGFPE, SIGILL,
-// SIGABRT, with which an exception that nobody catches ends too) first leaves the last happenings of the
+// SIGABRT, with which an exception that nobody catches ends too) first leaves the last trace events of the
 // recorder in the log at `path`; in standard error where that cannot be opened. Then whoever handled the
 // signal before has it, so the process ends as it would have. So it is with others that would end it
 // (SIGHUP, SIGQUIT, SIGUSR1, SIGXCPU, ...) unless somebody ignores or handles them when the first of these

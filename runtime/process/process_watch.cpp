@@ -69,7 +69,7 @@ void ProcessWatch::end_by_force() {
 
 void ProcessWatch::signalled(int signal) {
   if (signal == SIGINT && ++interrupts_ > 1) {
-    scheduler_.abort("interrupted twice");
+    scheduler_.abort({EndKind::kInterrupted, "interrupted twice"});
     return;
   }
   if (signal == SIGTERM && told_at_ == kNever) told_at_ = std::chrono::steady_clock::now();

@@ -85,12 +85,12 @@ class SimDisk::View final : public Disk {
   }
 
   void make_folders(const std::string& path) override {
-    tell("make folders", path);
+    tell(path);
     disk_.tree_.make_folders(path);
   }
 
   void rename(const std::string& from, const std::string& to) override {
-    tell("rename", from);
+    tell(from);
     const DiskNodePtr node = disk_.tree_.find(from, /*follow=*/false);
     if (!node || !disk_.tree_.parent_of(to)) fail(from, "rename to " + to, ENOENT);
     const DiskNodePtr older = disk_.tree_.find(to, /*follow=*/false);
@@ -104,12 +104,12 @@ class SimDisk::View final : public Disk {
     if (!node) return;
     for (const auto& name : node->kind == DiskNode::Kind::kFolder ? list(path) : std::vector<std::string>())
       remove_all(path + "/" + name);
-    tell("remove", path);
+    tell(path);
     if (disk_.tree_.find(path, /*follow=*/false)) disk_.tree_.unlink(path);
   }
 
   void symlink(const std::string& target, const std::string& link) override {
-    tell("link", link);
+    tell(link);
     if (!disk_.tree_.parent_of(link)) fail(link, "link", ENOENT);
     const auto node = std::make_shared<DiskNode>(DiskNode::Kind::kLink);
     node->target = target;
@@ -117,14 +117,14 @@ class SimDisk::View final : public Disk {
   }
 
   void sync_folder(const std::string& path) override {
-    tell("sync folder", path);
+    tell(path);
     const DiskNodePtr node = disk_.tree_.find(path);
     if (!node) fail(path, "open", ENOENT);
     disk_.tree_.sync_names(node);
   }
 
   std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder) override {
-    tell("lock", path);
+    tell(path);
     const DiskNodePtr file = node_to_write(path, /*make=*/true);
     if (disk_.locks_.count(file.get())) return nullptr;
     disk_.locks_[file.get()] = {rank_, ++disk_.locks_given_};
@@ -133,8 +133,8 @@ class SimDisk::View final : public Disk {
     return std::make_unique<Lock>(disk_, file, disk_.locks_given_);
   }
 
-  Fate tell(const char* what, const std::string& path, std::span<const std::byte> bytes = {}) const {
-    return hook_ ? hook_({rank_, what, path, bytes}) : Fate::kDone;
+  Fate tell(const std::string& path, std::optional<std::span<const std::byte>> bytes = {}) const {
+    return hook_ ? hook_({rank_, path, bytes}) : Fate::kDone;
   }
 
  private:
@@ -161,7 +161,7 @@ class SimDisk::File final : public WritableFile {
       : view_(view), path_(std::move(path)), node_(std::move(node)), end_(node_->bytes.get().size()) {}
 
   void write_at(uint64_t offset, std::span<const std::byte> bytes) override {
-    const Fate fate = view_.tell("write", path_, bytes);
+    const Fate fate = view_.tell(path_, bytes);
     if (fate == Fate::kFull) DiskTree::write(*node_, offset, bytes.first(bytes.size() / 2));
     if (fate == Fate::kFull) fail(path_, "write", ENOSPC);
     if (fate == Fate::kFails) fail(path_, "write", EIO);
@@ -176,7 +176,7 @@ class SimDisk::File final : public WritableFile {
   void append(std::span<const std::byte> bytes) override { write_at(end_, bytes); }
 
   void sync() override {
-    view_.tell("sync", path_);
+    view_.tell(path_);
     DiskTree::sync(*node_);
   }
 
@@ -198,7 +198,7 @@ class SimDisk::File final : public WritableFile {
 };
 
 std::unique_ptr<WritableFile> SimDisk::View::open(const std::string& path, bool truncate) {
-  tell("open", path);
+  tell(path);
   const DiskNodePtr node = node_to_write(path, truncate);
   if (truncate) DiskTree::truncate(*node);
   return std::make_unique<File>(*this, path, node);

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -23,9 +24,8 @@ class SimDisk {
   enum class Fate { kDone, kFull, kFails, kLost, kTorn };
   struct Call {
     int rank = 0;
-    const char* what = "";  // "write", "sync", "rename", ...
     const std::string& path;
-    std::span<const std::byte> bytes = {};  // of a write
+    std::optional<std::span<const std::byte>> bytes = {};  // of a write
   };
   // Is told of each change before it happens; may throw. What it says counts for writes.
   using Hook = std::function<Fate(const Call&)>;

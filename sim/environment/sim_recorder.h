@@ -14,23 +14,23 @@ namespace tutti {
 // throw: the actor's process has ended. Where a journal is kept, it is told too, and before.
 class SimRecorder final : public Recorder {
  public:
-  using Told = std::function<void(const Happening&)>;
+  using Told = std::function<void(const TraceEvent&)>;
 
   explicit SimRecorder(Told told, std::unique_ptr<Recorder> journal = nullptr)
       : ring_(kKept), told_(std::move(told)), journal_(std::move(journal)) {}
 
-  void record(const Happening& happening) override {
-    ring_.record(happening);
-    if (journal_) journal_->record(happening);
-    told_(happening);
+  void record(const TraceEvent& event) override {
+    ring_.record(event);
+    if (journal_) journal_->record(event);
+    told_(event);
   }
   void delivered(const Delivery& delivery) override {
     if (journal_) journal_->delivered(delivery);
   }
-  void end(const std::string& how) override {
-    if (journal_) journal_->end(how);
+  void end(const RankEnd& end) override {
+    if (journal_) journal_->end(end);
   }
-  std::vector<Happening> last(int count) const override { return ring_.last(count); }
+  std::vector<TraceEvent> last(int count) const override { return ring_.last(count); }
 
  private:
   static constexpr int kKept = 128;

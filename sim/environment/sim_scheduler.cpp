@@ -166,7 +166,7 @@ void SimScheduler::yield(Cell& self, Phase phase, TimePoint until) {
     seat.until = until;
   }
   const std::string reason = aborted(self) ? "" : trouble(self);
-  if (!reason.empty()) abort(reason);
+  if (!reason.empty()) abort({EndKind::kStuck, reason});
   pass_baton();
   wait_for_baton(self);
 }
@@ -180,7 +180,7 @@ void SimScheduler::pass_baton() {
     if (next == kNobody && anybody(Phase::kParked)) reason = "deadlock: " + waiting();
   }
   if (!reason.empty()) {
-    abort(reason);
+    abort({EndKind::kStuck, reason});
     return pass_baton();
   }
   holder_ = next;

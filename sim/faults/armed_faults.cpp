@@ -15,14 +15,14 @@ ArmedFaults::ArmedFaults(const FaultPlan& plan, const Draw& draw, int ranks, int
     if (own.uniform(0) >= rule.probability) continue;
     const int rank = rule.rank.value_or(static_cast<int>(own.below(ranks, 1)));
     const int64_t step = rule.step.value_or(1 + static_cast<int64_t>(own.below(steps, 2)));
-    const std::string phase = rule.phase != "any" ? rule.phase : phases[own.below(phases.size(), 3)];
-    const uint64_t among = phase == "disk" ? kDiskCalls : 1;
+    const FaultPhase phase = rule.phase ? *rule.phase : phases[own.below(phases.size(), 3)];
+    const uint64_t among = phase == FaultPhase::kDisk ? kDiskCalls : 1;
     const auto passes = static_cast<int64_t>(own.below(among, 4));
-    armed_.push_back({&rule, rank, phase == "start" ? 0 : step, phase, passes});
+    armed_.push_back({&rule, rank, phase == FaultPhase::kStart ? 0 : step, phase, passes});
   }
 }
 
-std::vector<const FaultRule*> ArmedFaults::due(int rank, int64_t step, const std::string& phase) {
+std::vector<const FaultRule*> ArmedFaults::due(int rank, int64_t step, FaultPhase phase) {
   std::vector<const FaultRule*> struck;
   std::erase_if(armed_, [&](Armed& armed) {
     if (armed.rank != rank || step < armed.step || armed.phase != phase || armed.passes-- > 0) return false;

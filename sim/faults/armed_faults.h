@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,20 +18,24 @@ class ArmedFaults {
   ArmedFaults() = default;
 
   // Those that now strike: a rank has come to this phase of this step, or is past the step. Each once.
-  std::vector<const FaultRule*> due(int rank, int64_t step, const std::string& phase);
+  std::vector<const FaultRule*> due(int rank, int64_t step, FaultPhase phase);
 
  private:
   struct Armed {
     const FaultRule* rule;
     int rank;
     int64_t step;
-    std::string phase;
+    FaultPhase phase;
     int64_t passes;  // of the phase, before it strikes
   };
   std::vector<Armed> armed_;
 };
 
-// How often each fault really happened, by FaultRule::label.
-using FaultCounts = std::map<std::string, int64_t>;
+// How often a fault really struck.
+struct FaultCount {
+  std::optional<FaultKind> kind = {};  // none: no plan's
+  int64_t count = 0;
+};
+using FaultCounts = std::map<std::string, FaultCount>;  // by FaultRule::label
 
 }  // namespace tutti

@@ -6,16 +6,25 @@
 
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
-#include "sim/faults/scarce_memory.h"
 
 namespace tutti {
 namespace {
 
-const std::array<std::string, 12> kPhases = {"start",      "load",       "batch",       "microbatch",
-                                             "backward",   kReducePhase, kVerdictPhase, "commit",
-                                             "evaluation", "durable",    "publish",     "disk"};
-const std::array<std::string, 3> kMemoryPhases = {ScarceMemory::kForward, ScarceMemory::kBackward,
-                                                  ScarceMemory::kEvaluation};
+constexpr const char* kAnyPhase = "any";
+
+constexpr auto kPhases = [] {
+  using enum FaultPhase;
+  return std::array{kStart,   kLoad,   kBatch,      kMicrobatch, kBackward, kReduce,
+                    kVerdict, kCommit, kEvaluation, kDurable,    kPublish,  kDisk};
+}();
+constexpr std::array kMemoryPhases{FaultPhase::kMicrobatch, FaultPhase::kBackward, FaultPhase::kEvaluation};
+
+const char* name(FaultPhase phase) {
+  static constexpr const char* kNames[] = {"start",      "load",    "batch",   "microbatch",
+                                           "backward",   "reduce",  "verdict", "commit",
+                                           "evaluation", "durable", "publish", "disk"};
+  return kNames[static_cast<int>(phase)];
+}
 
 struct NamedKind {
   const char* name;
@@ -71,8 +80,8 @@ std::vector<Key> keys_of(FaultKind kind) {
 }
 
 std::vector<std::string> phases_and_any() {
-  std::vector<std::string> names(kPhases.begin(), kPhases.end());
-  names.insert(names.begin(), "any");
+  std::vector<std::string> names{kAnyPhase};
+  for (const FaultPhase phase : kPhases) names.emplace_back(name(phase));
   return names;
 }
 
@@ -100,13 +109,14 @@ Catalog fault_catalog() {
   return catalog;
 }
 
-void require_phase(const Setting& phase, const FaultRule& rule) {
-  const auto drawn = fault_phases(rule.kind);
-  std::vector<std::string> known(drawn.begin(), drawn.end());
-  if (rule.phase == "any" || std::find(known.begin(), known.end(), rule.phase) != known.end()) return;
+std::optional<FaultPhase> phase_of(const Setting& written, const FaultRule& rule) {
+  if (written.text() == kAnyPhase) return std::nullopt;
   std::string names;
-  for (const std::string& one : known) names += (names.empty() ? "" : ", ") + one;
-  phase.fail(rule.name + " never strikes there: expected " + names + " or any");
+  for (const FaultPhase one : fault_phases(rule.kind)) {
+    if (written.text() == name(one)) return one;
+    names += (names.empty() ? "" : ", ") + std::string(name(one));
+  }
+  written.fail(rule.name + " never strikes there: expected " + names + " or any");
 }
 
 FaultRule rule_of(const Setting& fault, int ranks) {
@@ -121,8 +131,7 @@ FaultRule rule_of(const Setting& fault, int ranks) {
     rule.rank = static_cast<int>(rank.integer());
   }
   if (fault.at("step").is_integer()) rule.step = fault.at("step").integer();
-  rule.phase = fault.at("phase").text();
-  require_phase(fault.at("phase"), rule);
+  rule.phase = phase_of(fault.at("phase"), rule);
   if (fault.has("seconds")) rule.seconds = fault.at("seconds").number();
   if (rule.seconds == 0 && fault.has("seconds") && rule.kind != FaultKind::kHang)
     fault.at("seconds").fail("a fault that takes no time is none");
@@ -148,7 +157,7 @@ bool FaultRule::strikes_disk() const {
          kind == FaultKind::kTornWrite;
 }
 
-std::span<const std::string> fault_phases(FaultKind kind) {
+std::span<const FaultPhase> fault_phases(FaultKind kind) {
   if (kind == FaultKind::kOutOfMemory) return kMemoryPhases;
   return kPhases;
 }

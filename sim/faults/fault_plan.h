@@ -26,6 +26,23 @@ enum class FaultKind {
   kTornWrite,    // writes are taken and land up to the middle
 };
 
+// What ranks go through, in the order of a step. Microbatches, backwards and evaluations are also what memory
+// may run out in.
+enum class FaultPhase {
+  kStart,
+  kLoad,
+  kBatch,
+  kMicrobatch,
+  kBackward,
+  kReduce,   // not on one rank
+  kVerdict,  // not on one rank
+  kCommit,
+  kEvaluation,
+  kDurable,
+  kPublish,
+  kDisk
+};
+
 // One [[fault]] of a plan; what is not given is drawn from the seed.
 struct FaultRule {
   FaultKind kind = FaultKind::kDeath;
@@ -34,8 +51,8 @@ struct FaultRule {
   double probability = 1;
   std::optional<int> rank;
   std::optional<int64_t> step;
-  std::string phase;   // "any", or one of fault_phases(kind)
-  double seconds = 0;  // what a slow, delayed or hanging thing takes; 0: a hang never ends
+  std::optional<FaultPhase> phase;  // one of fault_phases(kind); none: any
+  double seconds = 0;               // what a slow, delayed or hanging thing takes; 0: a hang never ends
   int64_t count = 1;  // steps, messages or writes that it happens to; the most that it is drawn from (memory)
   std::string file;   // part of the paths of writes that it happens to
 
@@ -48,13 +65,8 @@ struct FaultPlan {
   std::vector<FaultRule> rules;
 };
 
-// Of a step: what a lone rank does not go through.
-inline constexpr const char* kReducePhase = "reduce";
-inline constexpr const char* kVerdictPhase = "verdict";
-
-// What ranks go through, in the order of a step: those of which "any" draws one, in which the kind can
-// strike.
-std::span<const std::string> fault_phases(FaultKind kind);
+// The phases in which the kind can strike: a plan's "any" draws one of them.
+std::span<const FaultPhase> fault_phases(FaultKind kind);
 
 std::span<const Catalog> fault_catalogs();
 

@@ -7,13 +7,13 @@
 
 namespace tutti {
 
-void ScarceMemory::enter(const std::string& phase) {
+void ScarceMemory::enter(FaultPhase phase) {
   settle();
   phase_ = phase;
   arm();
 }
 
-void ScarceMemory::fail(const std::string& phase, int64_t ordinal, const std::string& label) {
+void ScarceMemory::fail(FaultPhase phase, int64_t ordinal, const std::string& label) {
   settle();
   failures_.push_back({phase, ordinal, label});
   arm();

@@ -45,8 +45,9 @@ void check_newest(const StartSeen& expected, const RunSeen& run, Findings& findi
 
 // A run that was stopped in its last evaluation has saved itself after all its steps, and saves no more.
 bool was_cut_at_its_end(const StartSeen& start) {
-  return std::any_of(start.ends.begin(), start.ends.end(),
-                     [](const RankEnd& end) { return end.stopped || !end.reason.empty(); });
+  return std::any_of(start.ends.begin(), start.ends.end(), [](const RankEnd& end) {
+    return end.kind != EndKind::kDone && end.kind != EndKind::kKilled;
+  });
 }
 
 bool differ(const SavedBits& saved, const SavedBits& expected) {

@@ -10,7 +10,6 @@ constexpr double kBetweenHeartbeatsS = 1;  // and what else a Supervisor takes t
 // How late a heartbeat is at least, whose rank is given up by one that is told to stop: that one bears 1.5 s
 // of silence, of which 0.6 pass anyway.
 constexpr double kLateForAStopS = 0.8;
-constexpr int kNoLastCheckpoint = 3;  // exit code
 
 // Whether memory ran out in a step that could not be done in smaller parts.
 bool had_no_smaller_parts(const RunFacts& facts, const StartSeen& start) {
@@ -28,61 +27,44 @@ bool had_no_smaller_parts(const RunFacts& facts, const StartSeen& start) {
 // By the plan.
 bool memory_ran_out(const RunFacts& facts, const StartSeen& start) {
   return std::ranges::any_of(facts.plan.rules, [&](const FaultRule& rule) {
-    return rule.kind == FaultKind::kOutOfMemory && start.happened(rule);
+    return rule.kind == FaultKind::kOutOfMemory && start.had(rule);
   });
 }
 
 bool writes_went_wrong(const StartSeen& start) {
-  return start.happened("disk_full") || start.happened("write_error") || start.damages();
-}
-
-// How a Supervisor says that a rank, or all of them, have stood still for hang_timeout.
-bool speaks_of_hanging(const std::string& reason) {
-  return reason.find(" hangs") != std::string::npos ||
-         reason.find("has not been heard for") != std::string::npos;
-}
-
-bool speaks_of_silence(const std::string& reason) {
-  return reason.find("is silent while rank") != std::string::npos;
+  return start.had(FaultKind::kDiskFull) || start.had(FaultKind::kWriteError) || start.damages();
 }
 
 // Where another rank has ended badly, mpirun asks those that are left to stop, and then kills them.
 bool follows_from_another(const RankEnd& end) {
-  return end.killed || speaks_of_silence(end.reason) ||
-         end.reason.find("is gone: its process ended") != std::string::npos;
-}
-
-// An evaluation that could not.
-bool speaks_of_an_evaluation(const std::string& reason) {
-  return reason.find("evaluation '") != std::string::npos &&
-         reason.find("with one sample at a time") != std::string::npos;
-}
-
-// Every rank says it itself, and is not waited for by the others.
-bool speaks_of_memory(const std::string& reason) {
-  return reason.find("ran out of memory") != std::string::npos;
+  return end.kind == EndKind::kKilled || end.kind == EndKind::kSilence || end.kind == EndKind::kLostRank;
 }
 
 // Whether what happened in the start ends a rank in this way, without another that has ended so.
 bool had_to_end_so(const RunFacts& facts, const StartSeen& start, const RankEnd& end) {
   using enum FaultKind;
-  if (end.killed) return false;
-  if (end.reason.empty()) return end.exit_code == kNoLastCheckpoint && writes_went_wrong(start);
-  if (speaks_of_an_evaluation(end.reason)) return memory_ran_out(facts, start);
-  if (speaks_of_memory(end.reason)) return memory_ran_out(facts, start) && had_no_smaller_parts(facts, start);
   const double timeout = seconds(facts.hang_timeout);
-  if (speaks_of_hanging(end.reason))
-    return lateness_s(facts, start, {kSlow, kDelay, kReorder, kHang}) >=
-           std::max(timeout - kBetweenHeartbeatsS, timeout / 2);
-  if (speaks_of_silence(end.reason))
-    return start.told_to_stop && lateness_s(facts, start, {kDelay, kReorder}) >= kLateForAStopS;
-  return false;
+  switch (end.kind) {
+    case EndKind::kNoLastCheckpoint:
+      return writes_went_wrong(start);
+    case EndKind::kOutOfMemoryInEvaluation:
+      return memory_ran_out(facts, start);
+    case EndKind::kOutOfMemoryInStep:
+      return memory_ran_out(facts, start) && had_no_smaller_parts(facts, start);
+    case EndKind::kHang:
+      return lateness_s(facts, start, {kSlow, kDelay, kReorder, kHang}) >=
+             std::max(timeout - kBetweenHeartbeatsS, timeout / 2);
+    case EndKind::kSilence:
+      return start.told_to_stop && lateness_s(facts, start, {kDelay, kReorder}) >= kLateForAStopS;
+    default:
+      return false;
+  }
 }
 
 // What goes wrong with writes may keep a start from beginning: one shows whether the ranks share the folder.
 // Later it costs a start its last checkpoint, and never stops training.
 bool may_end_anyhow(const StartSeen& start) {
-  if (start.happened("death") || start.happened("power_loss")) return true;
+  if (start.had(FaultKind::kDeath) || start.had(FaultKind::kPowerLoss)) return true;
   return writes_went_wrong(start) && start.steps.front().empty();
 }
 
@@ -91,7 +73,7 @@ bool may_end_anyhow(const StartSeen& start) {
 bool may_be_killed(const RunFacts& facts, const StartSeen& start) {
   using enum FaultKind;
   const bool of_memory = std::all_of(start.ends.begin(), start.ends.end(), [](const RankEnd& end) {
-    return end.killed || end.well() || speaks_of_memory(end.reason) || speaks_of_an_evaluation(end.reason);
+    return end.kind == EndKind::kKilled || end.well() || gave_up_for_memory(end);
   });
   return !of_memory || lateness_s(facts, start, {kSlow, kDelay, kReorder, kHang}) > 0;
 }
@@ -103,7 +85,7 @@ bool had_to_end(const RunFacts& facts, const StartSeen& start) {
     if (end.well()) continue;
     const bool had_to = had_to_end_so(facts, start, end);
     if (!had_to && !follows_from_another(end)) return false;
-    if (end.killed && !may_be_killed(facts, start)) return false;
+    if (end.kind == EndKind::kKilled && !may_be_killed(facts, start)) return false;
     any = any || had_to;
   }
   return any;
@@ -116,8 +98,7 @@ double lateness_s(const RunFacts& facts, const StartSeen& start, std::initialize
   for (const FaultRule& rule : facts.plan.rules) {
     if (std::find(kinds.begin(), kinds.end(), rule.kind) == kinds.end()) continue;
     // A packet that is late is a reorder only where it was overtaken.
-    const bool struck =
-        rule.kind == FaultKind::kHang ? start.happened(rule) : start.faults.contains(rule.label);
+    const bool struck = rule.kind == FaultKind::kHang ? start.had(rule) : start.faults.contains(rule.label);
     const bool endless = rule.kind == FaultKind::kHang && rule.seconds == 0;
     if (struck) late += endless ? std::numeric_limits<double>::infinity() : rule.seconds;
   }

@@ -25,22 +25,25 @@ int64_t StartSeen::last_committed() const {
 }
 
 bool StartSeen::stopped() const {
-  return std::any_of(ends.begin(), ends.end(), [](const RankEnd& end) { return end.stopped; });
+  return std::any_of(ends.begin(), ends.end(),
+                     [](const RankEnd& end) { return end.kind == EndKind::kStopped; });
 }
 
-bool StartSeen::happened(const std::string& kind) const {
-  return std::any_of(faults.begin(), faults.end(), [&](const auto& fault) {
-    const auto& [label, count] = fault;
-    return count > 0 && (label == kind || label.starts_with(kind + " ("));
-  });
+bool StartSeen::had(FaultKind kind) const {
+  return std::any_of(faults.begin(), faults.end(),
+                     [&](const auto& fault) { return fault.second.kind == kind && fault.second.count > 0; });
 }
 
-bool StartSeen::happened(const FaultRule& rule) const {
+bool StartSeen::had(const FaultRule& rule) const {
   const auto found = faults.find(rule.label);
-  return found != faults.end() && found->second > 0;
+  return found != faults.end() && found->second.count > 0;
 }
 
-bool StartSeen::damages() const { return happened("lost_write") || happened("torn_write"); }
+bool StartSeen::damages() const { return had(FaultKind::kLostWrite) || had(FaultKind::kTornWrite); }
+
+bool gave_up_for_memory(const RankEnd& end) {
+  return end.kind == EndKind::kOutOfMemoryInStep || end.kind == EndKind::kOutOfMemoryInEvaluation;
+}
 
 std::string StartSeen::end_text() const {
   if (!stuck.empty()) return stuck;
@@ -48,9 +51,10 @@ std::string StartSeen::end_text() const {
   for (std::size_t rank = 0; rank < ends.size(); ++rank) {
     const RankEnd& end = ends[rank];
     if (end.well()) continue;
-    const std::string how = end.killed           ? " was killed"
-                            : end.reason.empty() ? " ended with exit code " + std::to_string(end.exit_code)
-                                                 : ": " + end.reason;
+    const std::string how = end.kind == EndKind::kKilled ? " was killed"
+                            : end.reason.empty()
+                                ? " ended with exit code " + std::to_string(exit_code(end.kind))
+                                : ": " + end.reason;
     text += (text.empty() ? "rank " : "; rank ") + std::to_string(rank) + how;
   }
   if (!text.empty()) return text;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/clock.h"
+#include "runtime/rank_end.h"
 #include "sim/faults/armed_faults.h"
 #include "sim/invariants/known_checkpoints.h"
 
@@ -19,15 +20,6 @@ struct StepSeen {
   uint64_t weights = 0;          // a hash of all of them once the step was committed; 0: it was not
 };
 
-// How one rank's process ended.
-struct RankEnd {
-  int exit_code = 0;   // where it ended by itself
-  std::string reason;  // "" or why it did not end well
-  bool killed = false;
-  bool stopped = false;  // on request, before training was over
-  bool well() const { return !killed && reason.empty() && exit_code == 0; }
-};
-
 // A rank that still had something to train was asked to stop, in this step or before its next.
 struct StopSeen {
   int rank = 0;
@@ -37,6 +29,12 @@ struct StopSeen {
 // A collective that all ranks had posted did not end before then.
 struct HangSeen {
   TimePoint began, until;
+};
+
+// Bytes of an attempt that ran out of memory were not given back before the step was done again.
+struct HeldSeen {
+  int rank = 0;
+  int64_t step = 0, bytes = 0;
 };
 
 // One start of the job.
@@ -49,23 +47,26 @@ struct StartSeen {
   std::vector<StopSeen> stops;
   bool told_to_stop = false;  // some rank was, be it when all was trained
   std::vector<HangSeen> hangs;
-  std::vector<std::string> warnings;  // of the ranks' logs: "rank 1: ..."
-  std::string stuck;                  // why the simulator ended it, or ""
-  std::string blocked_senders;        // that it ended it for: who waits for whose mailbox
-  uint64_t deliveries = 0;            // a hash of their order
-  uint64_t next_draw = 0;             // of who runs next, after the last
+  std::vector<HeldSeen> held;
+  std::string stuck;            // why the simulator ended it, or ""
+  std::string blocked_senders;  // that it ended it for: who waits for whose mailbox
+  uint64_t deliveries = 0;      // a hash of their order
+  uint64_t next_draw = 0;       // of who runs next, after the last
   TimePoint took;
 
   bool well() const;               // every rank ended well
   int64_t last_step() const;       // that any rank began; 0: none did
   int64_t last_committed() const;  // and brought to its end
   bool stopped() const;
-  bool happened(const std::string& kind) const;
-  bool happened(const FaultRule& rule) const;
+  bool had(FaultKind kind) const;
+  bool had(const FaultRule& rule) const;
   bool damages() const;  // files, and nobody was told
   // "rank 1 was killed; rank 0: rank 1 is gone"
   std::string end_text() const;
 };
+
+// A step or an evaluation ran out of memory, as all ranks know.
+bool gave_up_for_memory(const RankEnd& end);
 
 // A run: its starts, one after the other, on one disk.
 struct RunSeen {

@@ -28,7 +28,7 @@ std::string name_in_row(const std::string& row) {
 }
 
 bool ran_out_of_memory(const StartSeen& start) {
-  if (start.happened("out_of_memory")) return true;
+  if (start.had(FaultKind::kOutOfMemory)) return true;
   for (const auto& rank : start.steps)
     for (const auto& [step, seen] : rank)
       if (seen.void_microbatches > 0) return true;
@@ -38,7 +38,7 @@ bool ran_out_of_memory(const StartSeen& start) {
 // Writes of checkpoints that fail cost nothing that was logged.
 bool log_was_struck(const RunFacts& facts, const StartSeen& start) {
   return std::ranges::any_of(facts.plan.rules, [&](const FaultRule& rule) {
-    return rule.strikes_disk() && rule.file.find("checkpoint") == std::string::npos && start.happened(rule);
+    return rule.strikes_disk() && rule.file.find("checkpoint") == std::string::npos && start.had(rule);
   });
 }
 

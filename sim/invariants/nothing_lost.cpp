@@ -5,18 +5,13 @@
 namespace tutti {
 namespace {
 
-bool speaks_of(const RankEnd& end, const std::string& words) {
-  return end.reason.find(words) != std::string::npos;
-}
-
 // All ranks ended for lack of memory, and nothing else kept them from saving.
 bool gave_up(const StartSeen& start) {
-  for (const char* fault : {"death", "power_loss", "hang", "disk_full", "write_error"})
-    if (start.happened(fault)) return false;
+  using enum FaultKind;
+  for (const FaultKind fault : {kDeath, kPowerLoss, kHang, kDiskFull, kWriteError})
+    if (start.had(fault)) return false;
   if (start.damages()) return false;
-  return std::ranges::all_of(start.ends, [](const RankEnd& end) {
-    return speaks_of(end, "ran out of memory") || speaks_of(end, "with one sample at a time");
-  });
+  return std::ranges::all_of(start.ends, gave_up_for_memory);
 }
 
 }  // namespace

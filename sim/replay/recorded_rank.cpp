@@ -21,16 +21,15 @@ bool RecordedRank::read_on() {
     deliveries_.push_back(
         {std::string(delivery->to), std::string(delivery->from), std::string(delivery->message)});
   } else if (const auto* event = std::get_if<JournalEvent>(&*record)) {
-    if (event->happening.actor == "compute" && event->happening.what == "batch")
-      begun_ = event->happening.step + 1;
+    if (event->kind == name(TraceKind::kBatch)) begun_ = event->step + 1;
   } else if (const auto* digest = std::get_if<JournalDigest>(&*record)) {
     last_step_ = digest->step;
-    hashes_[std::string(digest->thing)].push_back({digest->step, digest->value, digest->parts});
-  } else if (const auto* answer = std::get_if<JournalAnswer>(&*record)) {
-    answers_[std::string(answer->what)].emplace_back(reinterpret_cast<const char*>(answer->bytes.data()),
-                                                     answer->bytes.size());
+    hashes_[std::string(digest->key)].push_back({digest->step, digest->value, digest->parts});
+  } else if (const auto* input = std::get_if<JournalInput>(&*record)) {
+    inputs_[std::string(input->what)].emplace_back(reinterpret_cast<const char*>(input->bytes.data()),
+                                                   input->bytes.size());
   } else if (const auto* parts = std::get_if<JournalParts>(&*record)) {
-    parts_[std::string(parts->thing)] = parts->names;
+    parts_[std::string(parts->key)] = parts->names;
   } else if (const auto* end = std::get_if<JournalEnd>(&*record)) {
     end_ = end->text;
   } else if (const auto* cut = std::get_if<JournalIncomplete>(&*record)) {
@@ -56,8 +55,8 @@ void RecordedRank::taken() {
   ++taken_;
 }
 
-std::optional<RecordedRank::Hash> RecordedRank::next_hash(const std::string& thing) {
-  auto& waiting = hashes_[thing];
+std::optional<RecordedRank::Hash> RecordedRank::next_hash(const std::string& key) {
+  auto& waiting = hashes_[key];
   while (waiting.empty())
     if (!read_on()) return std::nullopt;
   Hash hash = std::move(waiting.front());
@@ -65,27 +64,27 @@ std::optional<RecordedRank::Hash> RecordedRank::next_hash(const std::string& thi
   return hash;
 }
 
-std::optional<std::string> RecordedRank::next_answer(const std::string& what) {
-  auto answer = coming_answer(what);
-  if (answer) answers_[what].pop_front();
-  return answer;
+std::optional<std::string> RecordedRank::take_input(RecordedInput what) {
+  auto input = next_input(what);
+  if (input) inputs_[name(what)].pop_front();
+  return input;
 }
 
-std::optional<std::string> RecordedRank::coming_answer(const std::string& what) {
-  auto& waiting = answers_[what];
+std::optional<std::string> RecordedRank::next_input(RecordedInput what) {
+  auto& waiting = inputs_[name(what)];
   while (waiting.empty())
     if (!read_on()) return std::nullopt;
   return waiting.front();
 }
 
-bool RecordedRank::has_all_of(int64_t step) const { return ended_well() || step < begun_; }
+bool RecordedRank::has_all_of(int64_t step) const { return came_to_end(end_) || step < begun_; }
 
 std::optional<RecordedRank::Left> RecordedRank::left_over(const Counts& counts) const {
-  const auto place = [](const Left& left) { return std::tuple(left.step, ThingOrder::place(left.thing)); };
+  const auto place = [](const Left& left) { return std::tuple(left.step, DigestOrder::place(left.key)); };
   std::optional<Left> first;
-  for (const auto& [thing, waiting] : hashes_) {
+  for (const auto& [key, waiting] : hashes_) {
     if (waiting.empty()) continue;
-    Left left{counted_step(thing, waiting.front().step), thing};
+    Left left{counted_step(key, waiting.front().step), key};
     if (counts(left) && (!first || place(left) < place(*first))) first = std::move(left);
   }
   return first;

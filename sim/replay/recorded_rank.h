@@ -9,12 +9,13 @@
 
 #include "io/journal/journal_reader.h"
 #include "io/journal/recorded_run.h"
+#include "runtime/recorder.h"
 #include "sim/environment/delivery_script.h"
 
 namespace tutti {
 
-// One rank's journal, read as far as it is asked for: what was taken in which order, and beside that, thing
-// by thing, what it came to and what the outside answered.
+// One rank's journal, read as far as it is asked for: what was taken in which order, and beside that the
+// digests of each key and the recorded inputs.
 class RecordedRank {
  public:
   struct Hash {
@@ -31,11 +32,11 @@ class RecordedRank {
   void taken();
   int64_t deliveries() const { return taken_; }
 
-  // The next one of the thing; nothing where the record ends.
-  std::optional<Hash> next_hash(const std::string& thing);
-  std::optional<std::string> next_answer(const std::string& what);
-  std::optional<std::string> coming_answer(const std::string& what);  // and it stays the next
-  const std::vector<std::string>& parts(const std::string& thing) { return parts_[thing]; }
+  // The next one of the key; nothing where the record ends.
+  std::optional<Hash> next_hash(const std::string& key);
+  std::optional<std::string> take_input(RecordedInput what);
+  std::optional<std::string> next_input(RecordedInput what);  // and it stays the next
+  const std::vector<std::string>& parts(const std::string& key) { return parts_[key]; }
 
   // So far as has been read: whether all that the rank came to in a step, as metrics.jsonl counts, is in the
   // record: a later one had begun, or it ended well.
@@ -43,7 +44,7 @@ class RecordedRank {
   // What was recorded and nobody has asked for, of all that `counts`: the earliest.
   struct Left {
     int64_t step = 0;  // as metrics.jsonl counts
-    std::string thing;
+    std::string key;
   };
   using Counts = std::function<bool(const Left& left)>;
   std::optional<Left> left_over(const Counts& counts) const;
@@ -52,8 +53,7 @@ class RecordedRank {
 
   // How the run ended on this rank: "" when the record breaks off, so far as has been read.
   const std::string& end() const { return end_; }
-  bool ended_well() const { return end_.starts_with("exit code"); }
-  bool ended_without_all() const { return end_.find(kEndedWithout) != std::string::npos && ended_well(); }
+  bool ended_with_logs() const { return came_to_end_with_logs(end_); }
   std::string text_of_end() const;  // "in step 50, where it was killed or could not be written on"
 
  private:
@@ -68,7 +68,7 @@ class RecordedRank {
   std::deque<Taken> deliveries_;
   DeliveryScript::Line line_;
   std::map<std::string, std::deque<Hash>> hashes_;
-  std::map<std::string, std::deque<std::string>> answers_;
+  std::map<std::string, std::deque<std::string>> inputs_;
   std::map<std::string, std::vector<std::string>> parts_;
   std::string end_;
   std::string incomplete_;  // why it could not be written on

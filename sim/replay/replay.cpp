@@ -65,9 +65,8 @@ class Record final : public DeliveryScript {
   // off, or it gave up another rank for its silence. What others then waited for is not in the record, nor
   // what a logger that hung did not come to.
   bool ended_early() {
-    return std::any_of(ranks_.begin(), ranks_.end(), [](const auto& rank) {
-      return !rank->next_delivery() && (!rank->ended_well() || rank->ended_without_all());
-    });
+    return std::any_of(ranks_.begin(), ranks_.end(),
+                       [](const auto& rank) { return !rank->next_delivery() && !rank->ended_with_logs(); });
   }
 
   // The rank that has not come to the end of its record, and what it waits for; "" when all have.
@@ -203,7 +202,7 @@ void Replay::require_record() {
                     " lies behind --until step=" + std::to_string(*options_.until));
   require_step("--until", options_.until);
   require_step("--break-at", options_.break_at);
-  const auto chosen = record_.rank(0).coming_answer(ReplayRecorder::kCheckpoint);
+  const auto chosen = record_.rank(0).next_input(RecordedInput::kCheckpoint);
   if (!chosen || chosen->empty()) return;
   const std::string folder = moved()(*chosen);
   if (!PosixDisk().exists(folder))
@@ -319,7 +318,7 @@ std::string Replay::ends() const {
     RecordedRank& rank = record_.rank(r);
     if (rank.next_delivery()) text += "; rank " + std::to_string(r) + " was not replayed further";
     rank.read_to_end();
-    if (!rank.ended_well() || rank.ended_without_all())
+    if (!rank.ended_with_logs())
       text += "; the record of rank " + std::to_string(r) + " ends " + rank.text_of_end();
   }
   return text;

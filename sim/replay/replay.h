@@ -19,7 +19,7 @@ struct ReplayResult {
 };
 
 // Runs all ranks of a recorded run once more in this process, each taking its messages in the recorded order
-// and hearing what the outside answered, and compares every digest. What it would write goes nowhere. Throws
+// with the recorded inputs, and compares every digest. What it would write goes nowhere. Throws
 // UserError when there is no such record, or it cannot be replayed here.
 ReplayResult replay(const ReplayOptions& options);
 

@@ -23,7 +23,7 @@ struct Moved {
   std::string operator()(const std::string& path) const;  // a path in it; any other stays
 };
 
-// A rank's recorder in a replay: answers as the outside did, and compares what the rank comes to.
+// A rank's recorder in a replay: returns the recorded inputs, and compares what the rank comes to.
 class ReplayRecorder final : public Recorder {
  public:
   struct Options {
@@ -33,21 +33,18 @@ class ReplayRecorder final : public Recorder {
     Moved moved;
   };
 
-  // What the answer is called that says which checkpoint a start goes on from.
-  static constexpr const char* kCheckpoint = "checkpoint";
-
   ReplayRecorder(RecordedRank& recorded, Options options);
   static constexpr double kTolerance = 1e-3;
 
-  void record(const Happening& happening) override { ring_.record(happening); }
-  std::vector<Happening> last(int count) const override { return ring_.last(count); }
+  void record(const TraceEvent& event) override { ring_.record(event); }
+  std::vector<TraceEvent> last(int count) const override { return ring_.last(count); }
   void delivered(const Delivery& delivery) override;
   bool digests() const override { return options_.compare; }
   void digest(const Digest& digest) override;
-  void name_parts(std::string_view thing, const std::vector<std::string>& names) override;
-  double answer(std::string_view what, double measured) override;
-  std::string answer(std::string_view what, std::string measured) override;
-  std::optional<double> foretold(std::string_view what) override;
+  void name_parts(std::string_view key, const std::vector<std::string>& names) override;
+  double input(RecordedInput what, double measured) override;
+  std::string input(RecordedInput what, std::string measured) override;
+  std::optional<double> next_input(RecordedInput what) override;
 
   int64_t compared() const { return compared_; }
   // What was recorded of the steps up to `last`, as metrics.jsonl counts, and was not come to: a sentence of
@@ -55,10 +52,10 @@ class ReplayRecorder final : public Recorder {
   std::string missing(int64_t last);
 
  private:
-  bool counts(std::string_view thing, int64_t step) const;
+  bool counts(std::string_view key, int64_t step) const;
   bool matches(const Digest& digest, const RecordedRank::Hash& recorded);
-  std::string place(const std::string& thing, int64_t step) const;
-  std::string after(const std::string& thing);
+  std::string place(const std::string& key, int64_t step) const;
+  std::string after(const std::string& key);
   std::string difference(const Digest& digest, const RecordedRank::Hash& recorded);
 
   std::mutex mutex_;

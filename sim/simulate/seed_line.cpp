@@ -43,7 +43,7 @@ std::vector<std::string> items(const std::string& text) {
   return parts;
 }
 
-std::vector<std::string> counts_text(const FaultCounts& counts) {
+std::vector<std::string> counts_text(const std::map<std::string, int64_t>& counts) {
   std::vector<std::string> texts;
   for (const auto& [name, count] : counts) texts.push_back(name + "=" + std::to_string(count));
   return texts;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "actors/messages/heartbeat.h"
 #include "io/checkpoint/checkpoint.h"
 #include "job/run_journal.h"
 #include "runtime/actor/fate.h"
@@ -11,38 +10,46 @@
 #include "sim/environment/sim_clock.h"
 #include "sim/environment/sim_launcher.h"
 #include "sim/environment/sim_recorder.h"
-#include "sim/environment/warnings_log.h"
 #include "sim/faults/scarce_memory.h"
 #include "tensors/meter.h"
 
 namespace tutti {
 namespace {
 
-constexpr const char* kKilled = "killed";
 constexpr const char* kBudget = "memory_budget";
 constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(100);
 constexpr uint64_t kStepUs = 20'000;
 constexpr uint64_t kDiskCallUs = 500;
 
-// Which phase of a step an actor has come to; "" for the rest of what it records.
-std::string phase_of(const Happening& happening) {
-  static constexpr const char* kPhases[][3] = {
-      {"compute", "prepares model and checkpoint", "start"},
-      {"loader", "batch ready", "load"},
-      {"compute", "batch", "batch"},
-      {"compute", "microbatch", "microbatch"},
-      {"compute", "backward", "backward"},
-      {"sync", "reduce bucket", "reduce"},
-      {"sync", "verdict", "verdict"},
-      {"compute", "committed", "commit"},
-      {"compute", "skipped", "commit"},
-      {"compute", "evaluation", "evaluation"},
-      {"checkpointer", "durable", "durable"},
-      {"supervisor", "published", "publish"},
-  };
-  for (const auto& [actor, what, phase] : kPhases)
-    if (happening.actor == actor && happening.what == what) return phase;
-  return "";
+// The phase of a step that begins with this event, if one does.
+std::optional<FaultPhase> phase_of(TraceKind kind) {
+  switch (kind) {
+    case TraceKind::kPrepares:
+      return FaultPhase::kStart;
+    case TraceKind::kBatchReady:
+      return FaultPhase::kLoad;
+    case TraceKind::kBatch:
+      return FaultPhase::kBatch;
+    case TraceKind::kMicrobatch:
+      return FaultPhase::kMicrobatch;
+    case TraceKind::kBackward:
+      return FaultPhase::kBackward;
+    case TraceKind::kReduceBucket:
+      return FaultPhase::kReduce;
+    case TraceKind::kVerdict:
+      return FaultPhase::kVerdict;
+    case TraceKind::kCommitted:
+    case TraceKind::kSkipped:
+      return FaultPhase::kCommit;
+    case TraceKind::kEvaluation:
+      return FaultPhase::kEvaluation;
+    case TraceKind::kDurable:
+      return FaultPhase::kDurable;
+    case TraceKind::kPublished:
+      return FaultPhase::kPublish;
+    default:
+      return std::nullopt;
+  }
 }
 
 uint64_t digest_of(const Trainee& trainee) {
@@ -141,10 +148,9 @@ RankEnvironment SimWorld::environment_of(int rank) {
       through(seams_.disk, disk_.view(rank, [this](const auto& call) { return disk_call(call); }));
   environment.group = through(seams_.group, fabric_.group(rank));
   environment.transport = through(seams_.transport, network_.transport(rank));
-  environment.log = std::make_shared<WarningsLog>(rank, seen_.warnings);
   environment.clock = std::make_shared<SimClock>(scheduler_);
   environment.recorder = std::make_shared<SimRecorder>(
-      [this, rank](const Happening& what) { happened(rank, what); }, journal_of(rank));
+      [this, rank](const TraceEvent& event) { on_event(rank, event); }, journal_of(rank));
   environment.host = kSimulatedHost;
   environment.memory_slot = rank;
   environment.process_started_s = 1e-3 * SimClock::kStartUnixMs;
@@ -195,9 +201,7 @@ StartSeen SimWorld::run() {
   for (int rank = 0; rank < job_.world; ++rank) {
     seen_.ends.push_back(end_of(rank));
     const RankEnd& end = seen_.ends.back();
-    if (!end.killed)
-      ranks_[rank]->environment.recorder->end(
-          end.reason.empty() ? "exit code " + std::to_string(end.exit_code) : end.reason);
+    if (end.kind != EndKind::kKilled) ranks_[rank]->environment.recorder->end(end);
   }
   seen_.deliveries = scheduler_.delivery_digest();
   seen_.next_draw = scheduler_.next_draw();
@@ -207,38 +211,64 @@ StartSeen SimWorld::run() {
 
 RankEnd SimWorld::end_of(int rank) const {
   const Fate& fate = scheduler_.fate_of(rank);
-  const RunOutcome& outcome = ranks_[rank]->environment.outcome;
-  if (!fate.aborted()) return {outcome.exit_code, "", false, outcome.stopped};
-  if (fate.reason() == kKilled) return {.reason = "", .killed = true};
-  return {outcome.refused ? 2 : 1, fate.reason()};
+  return fate.aborted() ? fate.end() : RankEnd{ranks_[rank]->environment.outcome.end};
 }
 
 // What ranks come to, and what then happens to them.
 
-void SimWorld::happened(int rank, const Happening& happening) {
+void SimWorld::on_event(int rank, const TraceEvent& event) {
   check_alive(rank);
-  if (seams_.happened) seams_.happened();
-  seen(rank, happening);
-  const std::string phase = phase_of(happening);
-  if (phase.empty()) return;
-  come_to(rank, phase);
-  if (phase == "batch") spend_step(rank);
+  if (seams_.on_event) seams_.on_event();
+  note(rank, event);
+  const auto phase = phase_of(event.kind);
+  if (!phase) return;
+  come_to(rank, *phase);
+  if (phase == FaultPhase::kBatch) spend_step(rank);
 }
 
-void SimWorld::seen(int rank, const Happening& happening) {
+// What lies between two backwards counts as forward.
+void SimWorld::note(int rank, const TraceEvent& event) {
   Rank& its = *ranks_[rank];
-  if (happening.actor == "compute") {
-    if (happening.what == "begins" && rank == 0) seen_.resumed_at = happening.step;
-    count_memory(rank, happening);
-    if (happening.what == "batch") its.step = happening.step + 1;
-    if (happening.what == "batch" || happening.what == "void") its.microbatches = 0;
-    if (happening.what == "microbatch") its.microbatches = static_cast<int>(happening.detail) + 1;
-    if (happening.what == "committed" || happening.what == "skipped") ended_step(rank, happening.step + 1);
-    if (happening.what == kDone) its.done = true;
-  }
-  if (happening.actor == "supervisor" && happening.what == "published") {
-    const KnownCheckpoint newest = options_.on_published(disk_);
-    if (newest.step >= 0) seen_.published[newest.step] = newest.bits;
+  switch (event.kind) {
+    case TraceKind::kBegins:
+      if (rank == 0) seen_.resumed_at = event.step;
+      return;
+    case TraceKind::kBatch:
+      its.step = event.step + 1;
+      its.microbatches = 0;
+      return its.memory.enter(FaultPhase::kMicrobatch);
+    case TraceKind::kMicrobatch:
+      its.microbatches = static_cast<int>(event.detail) + 1;
+      return its.memory.enter(FaultPhase::kMicrobatch);
+    case TraceKind::kBackward:
+      return its.memory.enter(FaultPhase::kBackward);
+    case TraceKind::kBackwardDone:
+      return its.memory.enter(FaultPhase::kMicrobatch);
+    case TraceKind::kEvaluation:
+      return its.memory.enter(FaultPhase::kEvaluation);
+    case TraceKind::kOutOfMemory:
+      return ran_out_of_memory(rank);
+    case TraceKind::kVoid: {
+      its.microbatches = 0;
+      int& most = seen_.steps[rank][event.step + 1].void_microbatches;
+      most = std::max(most, static_cast<int>(event.detail));
+      return;
+    }
+    case TraceKind::kStillHeld:
+      seen_.held.push_back({rank, event.step + 1, event.detail});
+      return;
+    case TraceKind::kCommitted:
+    case TraceKind::kSkipped:
+      return ended_step(rank, event.step + 1);
+    case TraceKind::kDone:
+      its.done = true;
+      return;
+    case TraceKind::kPublished:
+      if (const KnownCheckpoint newest = options_.on_published(disk_); newest.step >= 0)
+        seen_.published[newest.step] = newest.bits;
+      return;
+    default:
+      return;
   }
 }
 
@@ -252,41 +282,32 @@ void SimWorld::ended_step(int rank, int64_t number) {
   scheduler_.set_time_limit(scheduler_.now() + options_.patience);
 }
 
-// What lies between two backwards counts as forward. Memory runs out by the plan, or by the recipe's budget,
-// which is no fault.
-void SimWorld::count_memory(int rank, const Happening& happening) {
+// By the plan, or by the recipe's budget, which is no fault.
+void SimWorld::ran_out_of_memory(int rank) {
   ScarceMemory& memory = ranks_[rank]->memory;
-  const bool ran_out = happening.what == "out of memory at allocation";
-  const bool evaluates = memory.phase() == ScarceMemory::kEvaluation;
-  if (happening.what == "backward") memory.enter(ScarceMemory::kBackward);
-  if (happening.what == "evaluation") memory.enter(ScarceMemory::kEvaluation);
-  if (happening.what == "batch" || happening.what == "microbatch" || happening.what == "backward done" ||
-      (ran_out && !evaluates))
-    memory.enter(ScarceMemory::kForward);
-  if (ran_out) {
-    const auto labels = memory.failed();
-    for (const std::string& label : labels) ++seen_.faults[label];
-    if (labels.empty()) ++seen_.faults[kBudget];
-  }
-  if (happening.what != "void") return;
-  int& most = seen_.steps[rank][happening.step + 1].void_microbatches;
-  most = std::max(most, static_cast<int>(happening.detail));
+  if (memory.phase() != FaultPhase::kEvaluation) memory.enter(FaultPhase::kMicrobatch);
+  const auto labels = memory.failed();
+  for (const std::string& label : labels) ++seen_.faults[label].count;
+  if (labels.empty()) ++seen_.faults[kBudget].count;
 }
 
-void SimWorld::come_to(int rank, const std::string& phase, int64_t step) {
-  const int64_t now = std::max(step, ranks_[rank]->step);
-  for (const FaultRule* rule : faults_.due(rank, now, phase)) strike(rank, *rule, phase);
+void SimWorld::come_to(int rank, FaultPhase phase) {
+  for (const FaultRule* rule : faults_.due(rank, ranks_[rank]->step, phase)) strike(rank, *rule, phase);
   check_alive(rank);
 }
 
-void SimWorld::strike(int rank, const FaultRule& rule, const std::string& phase) {
-  seen_.faults.try_emplace(rule.label, 0);
+FaultCount& SimWorld::count_of(const FaultRule& rule) {
+  return seen_.faults.try_emplace(rule.label, FaultCount{rule.kind}).first->second;
+}
+
+void SimWorld::strike(int rank, const FaultRule& rule, FaultPhase phase) {
+  count_of(rule);  // it was due
   switch (rule.kind) {
     case FaultKind::kDeath:
-      happens(rule);
+      count(rule);
       return kill(rank);
     case FaultKind::kPowerLoss:
-      happens(rule);
+      count(rule);
       lost_power_ = true;
       for (int r = 0; r < job_.world; ++r) kill(r);
       return;
@@ -303,7 +324,7 @@ void SimWorld::strike(int rank, const FaultRule& rule, const std::string& phase)
 }
 
 void SimWorld::kill(int rank) {
-  if (!scheduler_.stopped(rank)) scheduler_.abort_rank(rank, kKilled);
+  if (!scheduler_.stopped(rank)) scheduler_.abort_rank(rank, {EndKind::kKilled, "killed"});
 }
 
 // One that has nothing more to train has nothing to stop.
@@ -311,7 +332,7 @@ void SimWorld::ask_to_stop(int rank, const FaultRule& rule) {
   const Rank& its = *ranks_[rank];
   seen_.told_to_stop = true;
   if (!its.done) {
-    happens(rule);
+    count(rule);
     seen_.stops.push_back({rank, its.step});
   }
   scheduler_.post(its.cast.supervisor, StopRequested{});
@@ -322,38 +343,38 @@ void SimWorld::hang(const FaultRule& rule) {
   if (job_.world == 1) return;
   const TimePoint until = rule.seconds > 0 ? scheduler_.now() + duration(rule.seconds) : kNever;
   fabric_.hang_next(until, [this, &rule, until] {
-    happens(rule);
+    count(rule);
     seen_.hangs.push_back({scheduler_.now(), until});
   });
 }
 
 void SimWorld::check_alive(int rank) const {
   const Fate& fate = scheduler_.fate_of(rank);
-  if (fate.aborted()) throw Aborted(fate.reason());
+  if (fate.aborted()) throw Aborted(fate.end());
 }
 
 void SimWorld::spend_step(int rank) {
   Nanoseconds step = std::chrono::microseconds(kStepUs / 2 + draw_.at(4).below(kStepUs, drawn_++));
   if (const FaultRule* slow = use(FaultKind::kSlow, rank)) {
     step += duration(slow->seconds);
-    happens(*slow);
+    count(*slow);
   }
   scheduler_.spend(step);
 }
 
 SimDisk::Fate SimWorld::disk_call(const SimDisk::Call& call) {
   check_alive(call.rank);
-  come_to(call.rank, "disk");
+  come_to(call.rank, FaultPhase::kDisk);
   scheduler_.spend(std::chrono::microseconds(draw_.at(5).below(kDiskCallUs, drawn_++)));
-  if (std::string_view(call.what) != "write") return SimDisk::Fate::kDone;
+  if (!call.bytes) return SimDisk::Fate::kDone;
   for (Trouble& trouble : troubles_) {
     const FaultRule& rule = *trouble.rule;
     if (!rule.strikes_disk() || trouble.left == 0 || trouble.rank != call.rank) continue;
     if (call.path.find(rule.file) == std::string::npos) continue;
     const SimDisk::Fate fate = fate_of_write(rule.kind);
-    if (!SimDisk::matters(fate, call.bytes)) continue;
+    if (!SimDisk::matters(fate, *call.bytes)) continue;
     --trouble.left;
-    happens(rule);
+    count(rule);
     return fate;
   }
   return SimDisk::Fate::kDone;
@@ -363,11 +384,11 @@ SimNetwork::Lateness SimWorld::delay(int from) {
   SimNetwork::Lateness late;
   if (const FaultRule* slow = use(FaultKind::kDelay, from)) {
     late.more += duration(slow->seconds);
-    happens(*slow);
+    count(*slow);
   }
   if (const FaultRule* mixed = use(FaultKind::kReorder, from)) {  // one that is only late is none
     late.more += duration(mixed->seconds * draw_.at(6).uniform(drawn_++));
-    late.overtaken = &seen_.faults[mixed->label];
+    late.overtaken = &count_of(*mixed).count;
   }
   return late;
 }

@@ -29,7 +29,7 @@ struct SimSeams {
   // A rank's cast is in place; an actor may be installed anew.
   std::function<void(SimScheduler&, const RankActors&, const Job&, int rank)> cast;
   // Whenever an actor records what it does, on its thread.
-  std::function<void()> happened;
+  std::function<void()> on_event;
 };
 
 // One start of the job: all its ranks, from their processes' beginning to their end, in this process and in
@@ -68,13 +68,13 @@ class SimWorld {
   void add(int rank);
   std::unique_ptr<Recorder> journal_of(int rank) const;
   void add_launcher();
-  void happened(int rank, const Happening& happening);
-  void seen(int rank, const Happening& happening);
+  void on_event(int rank, const TraceEvent& event);
+  void note(int rank, const TraceEvent& event);
   void watch_data();
   void ended_step(int rank, int64_t step);
-  void count_memory(int rank, const Happening& happening);
-  void come_to(int rank, const std::string& phase, int64_t step = 0);
-  void strike(int rank, const FaultRule& rule, const std::string& phase);
+  void ran_out_of_memory(int rank);
+  void come_to(int rank, FaultPhase phase);
+  void strike(int rank, const FaultRule& rule, FaultPhase phase);
   void kill(int rank);
   void ask_to_stop(int rank, const FaultRule& rule);
   void hang(const FaultRule& rule);
@@ -83,7 +83,8 @@ class SimWorld {
   SimDisk::Fate disk_call(const SimDisk::Call& call);
   SimNetwork::Lateness delay(int from);
   const FaultRule* use(FaultKind kind, int rank);
-  void happens(const FaultRule& rule) { ++seen_.faults[rule.label]; }
+  FaultCount& count_of(const FaultRule& rule);
+  void count(const FaultRule& rule) { ++count_of(rule).count; }
   RankEnd end_of(int rank) const;
 
   Job job_;

@@ -35,7 +35,7 @@ void print_line(const std::string& line) {
 SimSeams tells_that_it_goes_on() {
   using Clock = std::chrono::steady_clock;
   SimSeams seams;
-  seams.happened = [told = std::make_shared<Clock::time_point>(Clock::now())] {
+  seams.on_event = [told = std::make_shared<Clock::time_point>(Clock::now())] {
     const Clock::time_point now = Clock::now();
     if (now - *told < kTellEvery) return;
     *told = now;
@@ -149,7 +149,7 @@ class Tally {
   FaultPlan plan_;
   int64_t seeds_ = 0, starts_ = 0, rank_steps_ = 0, failed_ = 0;
   std::set<uint64_t> orders_, weights_;
-  FaultCounts faults_;
+  std::map<std::string, int64_t> faults_;
 };
 
 std::string Tally::weights_text() const {
@@ -162,8 +162,8 @@ std::string Tally::weights_text() const {
 // Why the fault never happens on so few ranks, or "".
 std::string Tally::impossible(const FaultRule& rule) const {
   using enum FaultKind;
-  const bool of_several =
-      rule.kind == kDelay || rule.kind == kHang || rule.phase == kReducePhase || rule.phase == kVerdictPhase;
+  const bool of_several = rule.kind == kDelay || rule.kind == kHang || rule.phase == FaultPhase::kReduce ||
+                          rule.phase == FaultPhase::kVerdict;
   if (of_several && options_.ranks == 1) return "cannot happen on one rank";
   // Two senders at least, and one who hears them.
   if (rule.kind == kReorder && options_.ranks < 3) return "cannot happen on fewer than three ranks";
@@ -173,7 +173,7 @@ std::string Tally::impossible(const FaultRule& rule) const {
 void row(const char* name, const std::string& text) { std::printf("  %-10s %s\n", name, text.c_str()); }
 
 void Tally::print_faults() const {
-  FaultCounts besides = faults_;
+  auto besides = faults_;
   for (const FaultRule& rule : plan_.rules) {
     const std::string why = impossible(rule);
     const std::string none = why.empty() ? "never happened" : why;

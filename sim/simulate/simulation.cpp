@@ -37,9 +37,10 @@ void look_at_newest(SimDisk& disk, const Job& job, KnownCheckpoints& known, RunS
 
 std::string faults_text(const FaultCounts& faults) {
   std::string text;
-  for (const auto& [name, count] : faults)
-    if (count > 0)
-      text += (text.empty() ? "" : ", ") + name + (count > 1 ? " x" + std::to_string(count) : "");
+  for (const auto& [label, fault] : faults)
+    if (fault.count > 0)
+      text +=
+          (text.empty() ? "" : ", ") + label + (fault.count > 1 ? " x" + std::to_string(fault.count) : "");
   return text.empty() ? "no faults" : text;
 }
 
@@ -58,8 +59,8 @@ std::string story_of(const StartSeen& start, std::size_t number) {
 void require_trains(const StartSeen& start) {
   if (start.resumed_at >= 0 || start.well() || !start.stuck.empty()) return;
   const RankEnd& first = start.ends.front();
-  const bool refused = first.exit_code == 2 && !first.reason.empty();
-  throw UserError(refused ? first.reason : "the run cannot start: " + start.end_text());
+  throw UserError(first.kind == EndKind::kRefused ? first.reason
+                                                  : "the run cannot start: " + start.end_text());
 }
 
 SeedResult summary(uint64_t seed, const RunSeen& run) {
@@ -71,7 +72,7 @@ SeedResult summary(uint64_t seed, const RunSeen& run) {
   for (const StartSeen& start : run.starts) {
     deliveries = deliveries.at(start.deliveries);
     draws = draws.at(start.next_draw);
-    for (const auto& [name, count] : start.faults) result.faults[name] += count;
+    for (const auto& [label, fault] : start.faults) result.faults[label] += fault.count;
     for (const auto& rank : start.steps) result.rank_steps += static_cast<int64_t>(rank.size());
     result.story.push_back(story_of(start, result.story.size()));
   }

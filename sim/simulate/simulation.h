@@ -20,7 +20,7 @@ struct SeedResult {
   uint64_t deliveries = 0;  // a hash of their order, over all starts
   uint64_t next_draw = 0;
   uint64_t weights = 0;
-  FaultCounts faults;
+  std::map<std::string, int64_t> faults;  // how often each struck, by FaultRule::label
   int starts = 0;
   int64_t rank_steps = 0;
   std::vector<std::string> story;  // a line a start

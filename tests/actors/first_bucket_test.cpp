@@ -40,8 +40,8 @@ int steps_with_overlap(const Recorder& recorder) {
   std::set<int64_t> early;
   int64_t over = -1;  // the last step whose backward has ended
   for (const auto& one : recorder.last(100000)) {
-    if (one.what == "backward done") over = one.step;
-    if (one.what == "reduce bucket" && one.detail == 0 && one.step > over) early.insert(one.step);
+    if (one.kind == TraceKind::kBackwardDone) over = one.step;
+    if (one.kind == TraceKind::kReduceBucket && one.detail == 0 && one.step > over) early.insert(one.step);
   }
   return static_cast<int>(early.size());
 }

@@ -207,8 +207,8 @@ TEST(SamplesTest, WhatCannotBeIsRefusedBeforeTraining) {
 class Listening final : public Recorder {
  public:
   explicit Listening(int& told) : told_(told) {}
-  void record(const Happening& happening) override { told_ += happening.what == kListens; }
-  std::vector<Happening> last(int) const override { return {}; }
+  void record(const TraceEvent& event) override { told_ += event.kind == TraceKind::kListens; }
+  std::vector<TraceEvent> last(int) const override { return {}; }
 
  private:
   int& told_;

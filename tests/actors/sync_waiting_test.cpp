@@ -134,7 +134,7 @@ class WatchedPackets final : public Transport {
   int rank() const override { return 0; }
   int size() const override { return 3; }
   void send(int, std::string bytes) override {
-    if (bytes == "stop") last_before_sending = std::string(recorder_.last(1).at(0).what);
+    if (bytes == "stop") last_before_sending = recorder_.last(1).at(0).kind;
   }
   std::optional<Packet> poll() override {
     if (packets_.empty()) return std::nullopt;
@@ -142,7 +142,7 @@ class WatchedPackets final : public Transport {
     packets_.pop_front();
     return packet;
   }
-  std::string last_before_sending;
+  std::optional<TraceKind> last_before_sending;
 
  private:
   const Recorder& recorder_;
@@ -153,8 +153,7 @@ TEST(SyncTest, PacketsOfSupervisorsAreRecordedAndHeartbeatsAreNot) {
   const auto group = LocalFabric::make(1)->group(0);
   RingRecorder recorder;
   WatchedPackets transport(
-      recorder,
-      {{1, "heartbeat 12 0.5 0 forward"}, {2, "durable"}, {1, "finish"}, {2, "heartbeat 12 0 0 x"}});
+      recorder, {{1, "heartbeat 12 0.5 0 4"}, {2, "durable"}, {1, "finish"}, {2, "heartbeat 12 0 0 5"}});
   SimScheduler scheduler;
   const ActorId sync = scheduler.reserve("sync", 0), supervisor = scheduler.reserve("supervisor", 0);
   scheduler.install(sync, std::make_unique<Sync>(*group, transport, supervisor, recorder));
@@ -177,12 +176,11 @@ TEST(SyncTest, PacketsOfSupervisorsAreRecordedAndHeartbeatsAreNot) {
             }});
   scheduler.run();
   std::vector<std::string> recorded;
-  for (const Happening& one : recorder.last(100))
-    recorded.push_back(std::string(one.actor) + ": " + std::string(one.what) + " " +
-                       std::to_string(one.detail));
-  EXPECT_THAT(recorded, testing::UnorderedElementsAre("sync: control sent 1", "sync: control received 2",
-                                                      "sync: control received 1"));
-  EXPECT_EQ(transport.last_before_sending, kControlSent);
+  for (const TraceEvent& one : recorder.last(100))
+    recorded.push_back(name(one.kind) + (" " + std::to_string(one.detail)));
+  EXPECT_THAT(recorded,
+              testing::UnorderedElementsAre("control sent 1", "control received 2", "control received 1"));
+  EXPECT_EQ(transport.last_before_sending, TraceKind::kControlSent);
 }
 
 }  // namespace

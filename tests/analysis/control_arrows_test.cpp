@@ -19,16 +19,19 @@ using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
 TimePoint clock_at(int64_t us) { return TimePoint(std::chrono::microseconds(1'000'000 + us)); }
-Happening sent(int to, int64_t us) { return {clock_at(us), "sync", kControlSent, 7, to}; }
-Happening received(int from, int64_t us) { return {clock_at(us), "sync", kControlReceived, 8, from}; }
+const char* const kSent = name(TraceKind::kControlSent);
+const char* const kReceived = name(TraceKind::kControlReceived);
+
+JournalEvent sent(int to, int64_t us) { return {clock_at(us), "sync", kSent, 7, to}; }
+JournalEvent received(int from, int64_t us) { return {clock_at(us), "sync", kReceived, 8, from}; }
 
 class ControlArrowsTest : public testing::Test {
  protected:
   // A rank of which this happened, the first time that anything did at 0.
-  void record(int rank, const std::vector<Happening>& happenings) const {
+  void record(int rank, const std::vector<JournalEvent>& events) const {
     const auto writer = run_.rank(rank);
     writer->delivery("loader", "", "Start", clock_at(0));
-    for (const Happening& one : happenings) writer->event(one);
+    for (const JournalEvent& one : events) writer->event(one);
   }
   // Takes the last byte of a rank's journal, and so its last record.
   void tear(int rank) const {
@@ -64,8 +67,8 @@ TEST_F(ControlArrowsTest, JoinWhatWasSentAndReceivedWhateverTheOrderOfSenders) {
                   "sync of rank 0 @9 -> sync of rank 2 @12", "sync of rank 0 @10 -> sync of rank 1 @11",
                   "sync of rank 1 @13 -> sync of rank 2 @14"));
   for (const TraceArrow& arrow : arrows()) {
-    EXPECT_EQ(arrow.from.slice, kControlSent);
-    EXPECT_EQ(arrow.to.slice, kControlReceived);
+    EXPECT_EQ(arrow.from.slice, kSent);
+    EXPECT_EQ(arrow.to.slice, kReceived);
   }
 }
 

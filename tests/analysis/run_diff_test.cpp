@@ -20,11 +20,11 @@ class RunDiffTest : public testing::Test {
  protected:
   RunToRecord run(const std::string& name) const { return {.dir = folder_.path(name)}; }
 
-  // A digest of another value, and where its thing has parts, in the last of them.
+  // A digest of another value, and where its key has parts, in the last of them.
   struct Other {
     int64_t step;
     int rank;
-    std::string thing;
+    std::string key;
   };
 
   // Steps [first, last), counted from 0, and the weights before and after them; `others` are not as usual.
@@ -36,27 +36,25 @@ class RunDiffTest : public testing::Test {
       writer->parts("sync/bucket 0", {"0.weight", "0.bias"});
       writer->parts("compute/batch", {"input", "target"});
       writer->parts("compute/weights", {"0.weight", "0.bias"});
-      const auto put = [&](int64_t step, const std::string& thing) {
-        digest(*writer, r, step, thing, others);
-      };
+      const auto put = [&](int64_t step, const std::string& key) { digest(*writer, r, step, key, others); };
       put(first, "compute/weights");
       for (int64_t step = first; step < last; ++step)
-        for (const char* thing : {"compute/batch", "compute/loss", "sync/bucket 0"}) put(step, thing);
+        for (const char* key : {"compute/batch", "compute/loss", "sync/bucket 0"}) put(step, key);
       put(last, "compute/weights");
     }
   }
 
-  static void digest(JournalWriter& writer, int rank, int64_t step, const std::string& thing,
+  static void digest(JournalWriter& writer, int rank, int64_t step, const std::string& key,
                      const std::vector<Other>& others) {
     uint64_t value = std::bit_cast<uint64_t>(1.5 + static_cast<double>(step));
     std::vector<uint16_t> parts{7, static_cast<uint16_t>(step)};
     for (const Other& other : others) {
-      if (other.step != step || other.rank != rank || other.thing != thing) continue;
+      if (other.step != step || other.rank != rank || other.key != key) continue;
       value = std::bit_cast<uint64_t>(0.25);
       parts[1] = 999;
     }
-    if (thing == "compute/loss") parts.clear();
-    writer.digest(thing, step, value, parts);
+    if (key == "compute/loss") parts.clear();
+    writer.digest(key, step, value, parts);
   }
 
   std::string diff() const { return diff_runs(folder_.path("a"), folder_.path("b")).text; }
@@ -141,9 +139,9 @@ void record_evaluations(const RunToRecord& run, int other) {
   writer->parts("compute/metrics of eval", {"Accuracy", "CrossEntropy"});
   for (int64_t step = 0; step < 2; ++step) writer->digest("compute/loss", step, 5);
   int number = 0;
-  const auto put = [&](const char* thing) {
+  const auto put = [&](const char* key) {
     const uint16_t value = ++number == other ? 99 : 7;
-    writer->digest(thing, 2, value, std::vector<uint16_t>{1, value});
+    writer->digest(key, 2, value, std::vector<uint16_t>{1, value});
   };
   for (int evaluation = 0; evaluation < 2; ++evaluation) {
     for (int batch = 0; batch < 3; ++batch) put("compute/batch of eval");

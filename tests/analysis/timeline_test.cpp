@@ -125,8 +125,8 @@ TEST_F(TimelineTest, AControlPacketIsAnArrowFromOneSyncToAnother) {
   {
     const auto first = run_.rank(0), other = run_.rank(1);
     other->delivery("sync", "supervisor", "SendControl", at_us(0));
-    other->event({at_us(1), "sync", kControlSent, 3, 0});
-    first->event({at_us(4), "sync", kControlReceived, 3, 1});
+    other->event({at_us(1), "sync", name(TraceKind::kControlSent), 3, 0});
+    first->event({at_us(4), "sync", name(TraceKind::kControlReceived), 3, 1});
     first->delivery("supervisor", "sync", "ControlReceived", at_us(5));
   }
   EXPECT_THAT(

@@ -220,7 +220,7 @@ TEST_F(MutationsTest, OfAJournal) {
   writer.delivery("compute", "loader", "BatchReady", TimePoint());
   writer.parts("gradient", {"weight", "", "bias"});
   writer.digest("gradient", 3, 7, std::vector<uint16_t>{1, 2, 3});
-  writer.answer("disk", {});
+  writer.input("disk", {});
   writer.end("done");
   refuses_ = false;  // what is behind the damage is ignored
   read_mutated(

@@ -10,16 +10,16 @@ namespace {
 class Notes final : public Recorder {
  public:
   struct Note {
-    std::string thing;
+    std::string key;
     int64_t step;
     uint64_t value;
     std::vector<uint16_t> parts;
   };
-  void record(const Happening&) override {}
-  std::vector<Happening> last(int) const override { return {}; }
+  void record(const TraceEvent&) override {}
+  std::vector<TraceEvent> last(int) const override { return {}; }
   void digest(const Digest& digest) override {
     notes.push_back(
-        {std::string(digest.thing), digest.step, digest.value, {digest.parts.begin(), digest.parts.end()}});
+        {std::string(digest.key), digest.step, digest.value, {digest.parts.begin(), digest.parts.end()}});
   }
   void name_parts(std::string_view, const std::vector<std::string>& names) override { parts = names; }
 
@@ -52,7 +52,7 @@ TEST(DigestsTest, PartsTellWhichTensorDiffers) {
   digest.take(3, flat);
   EXPECT_EQ(notes.parts, (std::vector<std::string>{"a", "b", "c"}));
   ASSERT_EQ(notes.notes.size(), 3u);
-  EXPECT_EQ(notes.notes[0].thing, "sync/bucket 0");
+  EXPECT_EQ(notes.notes[0].key, "sync/bucket 0");
   EXPECT_EQ(notes.notes[0].step, 3);
   EXPECT_NE(notes.notes[0].value, notes.notes[1].value);
   EXPECT_EQ(notes.notes[0].parts[0], notes.notes[1].parts[0]);

@@ -78,7 +78,7 @@ bool CommandLogger::finish(bool late) {
   if (child_ && !child_->ended()) {
     tell("does not end, and is killed");
     child_->kill();
-  } else if (child_ && child_->outcome() != "exit code 0") {
+  } else if (child_ && !child_->succeeded()) {
     tell("ended with " + child_->outcome() + "; what it printed is in " + output_path_);
   }
   child_.reset();

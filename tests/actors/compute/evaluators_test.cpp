@@ -181,8 +181,8 @@ TEST(EvaluatorsTest, EveryBatchAndWhatCameOfThemAreInTheJournal) {
     JournalSteps journal(recorded_run(options.run_dir).path(rank));
     std::map<int64_t, std::vector<std::string>> found;
     while (const auto step = journal.next())
-      for (const auto& [thing, hash] : step->hashes)
-        if (thing.find(" of ") != thing.npos) found[step->number].push_back(thing);
+      for (const auto& [key, hash] : step->hashes)
+        if (key.find(" of ") != key.npos) found[step->number].push_back(key);
     EXPECT_THAT(found[4], ElementsAre("compute/batch of eval #1", "compute/batch of eval #2",
                                       "compute/batch of eval #3", "compute/batch of eval #4",
                                       "compute/metrics of eval #1"));

@@ -86,26 +86,26 @@ class SaidLog final : public Log {
   std::vector<std::string> lines;
 };
 
-// Keeps what was answered; or answers that.
-class AnswersAgain final : public Recorder {
+// Keeps the recorded inputs; or returns them.
+class RepeatsInputs final : public Recorder {
  public:
-  void record(const Happening& happening) override { happened.insert(std::string(happening.what)); }
-  std::vector<Happening> last(int) const override { return {}; }
-  std::string answer(std::string_view, std::string measured) override {
+  void record(const TraceEvent& event) override { events.insert(event.kind); }
+  std::vector<TraceEvent> last(int) const override { return {}; }
+  std::string input(RecordedInput, std::string measured) override {
     ++asked;
     if (!repeats) {
-      answers.push_back(measured);
-    } else if (!answers.empty()) {
-      measured = answers.front();
-      answers.pop_front();
+      inputs.push_back(measured);
+    } else if (!inputs.empty()) {
+      measured = inputs.front();
+      inputs.pop_front();
     }
     return measured;
   }
 
   bool repeats = false;
   int64_t asked = 0;
-  std::deque<std::string> answers;
-  std::set<std::string> happened;
+  std::deque<std::string> inputs;
+  std::set<TraceKind> events;
 };
 
 constexpr Nanoseconds kTimeout = std::chrono::seconds(1);
@@ -165,7 +165,7 @@ class LogQueuesTest : public testing::Test {
   Scratch scratch_;
   StallingDisk disk_;
   SaidLog log_;
-  AnswersAgain recorder_;
+  RepeatsInputs recorder_;
 };
 
 TEST_F(LogQueuesTest, ADiskThatStallsForLessThanASecondLosesNothing) {
@@ -175,7 +175,7 @@ TEST_F(LogQueuesTest, ADiskThatStallsForLessThanASecondLosesNothing) {
   EXPECT_LE(took, std::chrono::milliseconds(4000));
   EXPECT_EQ(reported(), all(1, 3000));
   EXPECT_THAT(log_.lines, IsEmpty());
-  EXPECT_TRUE(recorder_.happened.contains("waits for a log")) << "a rank that waits is not hung";
+  EXPECT_TRUE(recorder_.events.contains(TraceKind::kWaitsForLogs)) << "a rank that waits is not hung";
 }
 
 TEST_F(LogQueuesTest, ADiskThatStallsForLongCostsASecondAndLines) {
@@ -232,7 +232,7 @@ TEST_F(LogQueuesTest, TheLastStepIsReportedIfThereIsRoomAtTheEnd) {
 TEST_F(LogQueuesTest, NothingIsRecordedOfASingleStep) {
   train(10'000, std::chrono::milliseconds(1));
   EXPECT_LE(recorder_.asked, 10'000 / LogQueues::kWindow + 2);
-  EXPECT_THAT(recorder_.happened, IsEmpty());
+  EXPECT_THAT(recorder_.events, IsEmpty());
 }
 
 TEST_F(LogQueuesTest, AReplayLosesTheSame) {
@@ -244,7 +244,7 @@ TEST_F(LogQueuesTest, AReplayLosesTheSame) {
   disk_.stall = always(Nanoseconds(0));
   train(2000, std::chrono::milliseconds(5));
   EXPECT_EQ(reported(), then);
-  EXPECT_THAT(recorder_.answers, IsEmpty());
+  EXPECT_THAT(recorder_.inputs, IsEmpty());
 }
 
 TEST_F(LogQueuesTest, AReplayLosesNoMore) {

@@ -15,6 +15,14 @@ TEST(ControlTextTest, FieldsSurviveTheWay) {
   EXPECT_EQ(received.field(2), "");
 }
 
+TEST(ControlTextTest, AnEndKeepsItsKind) {
+  const auto received =
+      ControlText::parse(end_order("abort", {EndKind::kHang, "rank 1 hangs; the last it did: step 3"}));
+  EXPECT_EQ(received.verb(), "abort");
+  EXPECT_EQ(parse_end(received).kind, EndKind::kHang);
+  EXPECT_EQ(parse_end(received).reason, "rank 1 hangs; the last it did: step 3");
+}
+
 TEST(ControlTextTest, DurablePartKeepsWhereItsPiecesLie) {
   Durable part{"ep1-ba15", "", {"rank-1.h5", 4096, 77, {}}, "{}", true};
   part.file.pieces.push_back({"model/0.weight", {10, 4}, {5, 0}, {5, 4}, at::kFloat, {}});
@@ -31,12 +39,12 @@ TEST(ControlTextTest, DurablePartKeepsWhereItsPiecesLie) {
 TEST(HeartbeatTest, TellsTheLastThingThatComputeDid) {
   RingRecorder recorder;
   const TimePoint now{std::chrono::seconds(10)};
-  recorder.record({now - std::chrono::seconds(3), "compute", "backward done", 12, 0});
-  recorder.record({now - std::chrono::seconds(1), "sync", "reduce bucket", 12, 0});
+  recorder.record({now - std::chrono::seconds(3), TraceKind::kBackwardDone, 12});
+  recorder.record({now - std::chrono::seconds(1), TraceKind::kReduceBucket, 12});
   const auto heartbeat = parse_heartbeat(heartbeat_text(recorder, now, /*waiting=*/false));
   ASSERT_TRUE(heartbeat);
   EXPECT_EQ(heartbeat->step, 12);
-  EXPECT_EQ(heartbeat->what, "backward done");
+  EXPECT_EQ(heartbeat->last, TraceKind::kBackwardDone);
   EXPECT_NEAR(heartbeat->age_s, 3.0, 1e-6);
   EXPECT_FALSE(heartbeat->waiting);
 }

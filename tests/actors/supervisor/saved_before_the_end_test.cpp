@@ -127,39 +127,37 @@ TEST(OutOfMemoryTest, AListenerThatFailsInTheLastTaskIsNotIgnored) {
   EXPECT_THROW(train_with(fails, folder.path("run"), {evaluate_on()}), OperatingError);
 }
 
-// Keeps what was answered of failures; or says it beforehand, as a replay does.
-class AnsweredFailures final : public Recorder {
+// Keeps the recorded failures of allocations; or knows them beforehand, as a replay does.
+class RecordedFailures final : public Recorder {
  public:
-  AnsweredFailures(std::string_view question, std::vector<double>& answers, bool foretell)
-      : question_(question), answers_(answers), foretell_(foretell) {}
-  void record(const Happening& happening) override { ring_.record(happening); }
-  std::vector<Happening> last(int count) const override { return ring_.last(count); }
-  using Recorder::answer;
-  double answer(std::string_view what, double measured) override {
-    if (what != question_) return measured;
-    if (!foretell_) answers_.push_back(measured);
-    return answers_.at(next_++);
+  RecordedFailures(std::vector<double>& inputs, bool replays) : inputs_(inputs), replays_(replays) {}
+  void record(const TraceEvent& event) override { ring_.record(event); }
+  std::vector<TraceEvent> last(int count) const override { return ring_.last(count); }
+  using Recorder::input;
+  double input(RecordedInput what, double measured) override {
+    if (what != RecordedInput::kFailedAllocation) return measured;
+    if (!replays_) inputs_.push_back(measured);
+    return inputs_.at(next_++);
   }
-  std::optional<double> foretold(std::string_view what) override {
-    if (!foretell_ || what != question_ || next_ == answers_.size()) return std::nullopt;
-    return answers_[next_];
+  std::optional<double> next_input(RecordedInput what) override {
+    const bool known = replays_ && what == RecordedInput::kFailedAllocation && next_ < inputs_.size();
+    return known ? std::optional(inputs_[next_]) : std::nullopt;
   }
 
  private:
   RingRecorder ring_;
-  std::string_view question_;
-  std::vector<double>& answers_;
+  std::vector<double>& inputs_;
   std::size_t next_ = 0;
-  bool foretell_;
+  bool replays_;
 };
 
 // Memory that is not the meter's: nobody knows which allocation it was.
 TEST(OutOfMemoryTest, ThrownByTypeItIsRecordedAndHadAgain) {
-  std::map<int, std::vector<double>> answers;
-  const auto train = [&](HungryModel::Appetite appetite, bool foretell) {
+  std::map<int, std::vector<double>> inputs;
+  const auto train = [&](HungryModel::Appetite appetite, bool replays) {
     MemoryWorld world = hungry_world(std::move(appetite), 4);
-    world.recorder = [&answers, foretell](int rank) {
-      return std::make_unique<AnsweredFailures>("failed allocation", answers[rank], foretell);
+    world.recorder = [&inputs, replays](int rank) {
+      return std::make_unique<RecordedFailures>(inputs[rank], replays);
     };
     return world.run("\"auto\"");
   };
@@ -168,13 +166,13 @@ TEST(OutOfMemoryTest, ThrownByTypeItIsRecordedAndHadAgain) {
     return kMb;
   };
   const auto never = [](int) { return kMb; };
-  const auto recorded = train({once}, /*foretell=*/false);
+  const auto recorded = train({once}, /*replays=*/false);
   EXPECT_EQ(recorded.error, "");
   EXPECT_EQ(recorded.schedule(), "[[0, 1], [2, 2]]");
-  EXPECT_EQ(answers[0], (std::vector<double>{0, 0, -1, 0, 0}));
-  EXPECT_EQ(answers[1], answers[0]);
+  EXPECT_EQ(inputs[0], (std::vector<double>{0, 0, -1, 0, 0}));
+  EXPECT_EQ(inputs[1], inputs[0]);
   for (const auto& model : {HungryModel::Appetite{once}, HungryModel::Appetite{never}}) {
-    const auto again = train(model, /*foretell=*/true);
+    const auto again = train(model, /*replays=*/true);
     EXPECT_EQ(again.error, "");
     EXPECT_EQ(again.schedule(), recorded.schedule());
     EXPECT_EQ(again.losses, recorded.losses);

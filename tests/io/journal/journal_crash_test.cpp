@@ -64,11 +64,11 @@ std::map<std::string_view, int64_t> events_of(JournalCursor& cursor) {
   while (const auto record = cursor.next()) {
     const auto* event = std::get_if<JournalEvent>(&*record);
     if (event == nullptr) continue;
-    const Happening& happening = event->happening;
-    EXPECT_EQ(happening.step, events[happening.actor]++);
-    EXPECT_EQ(happening.detail, 7 * happening.step);
-    EXPECT_EQ(happening.time, TimePoint(Nanoseconds(100 * happening.step)));
-    EXPECT_EQ(happening.what, "forward");
+    const JournalEvent& one = *event;
+    EXPECT_EQ(one.step, events[one.actor]++);
+    EXPECT_EQ(one.detail, 7 * one.step);
+    EXPECT_EQ(one.time, TimePoint(Nanoseconds(100 * one.step)));
+    EXPECT_EQ(one.kind, "forward");
     if (testing::Test::HasFailure()) break;
   }
   return events;
@@ -172,7 +172,7 @@ TEST_F(JournalOnFullDiskTest, IsIncompleteFromTheStart) {
 
 TEST_F(JournalOnFullDiskTest, ARecordThatDoesNotFitIsTheLast) {
   JournalWriter writer(path_, "{}");
-  writer.answer("disk", std::vector<std::byte>(4 << 20));
+  writer.input("disk", std::vector<std::byte>(4 << 20));
   writer.end("done");
   EXPECT_THAT(lines_of(path_), ElementsAre("head {}", std::string("incomplete ") + std::strerror(ENOSPC)));
 }

@@ -19,25 +19,24 @@ struct JournalLine {
     return "delivery " + std::string(d.to) + "<" + std::string(d.from) + " " + std::string(d.message) +
            tick(d.time);
   }
-  std::string operator()(const JournalEvent& event) const {
-    const Happening& h = event.happening;
-    return "event " + std::string(h.actor) + " " + std::string(h.what) + " " + std::to_string(h.step) + " " +
+  std::string operator()(const JournalEvent& h) const {
+    return "event " + std::string(h.actor) + " " + std::string(h.kind) + " " + std::to_string(h.step) + " " +
            std::to_string(h.detail) + tick(h.time);
   }
   std::string operator()(const JournalDigest& digest) const {
-    std::string line = "digest " + std::string(digest.thing) + " " + std::to_string(digest.step) + " " +
+    std::string line = "digest " + std::string(digest.key) + " " + std::to_string(digest.step) + " " +
                        std::to_string(digest.value);
     for (const uint16_t part : digest.parts) line += " " + std::to_string(part);
     return line;
   }
   std::string operator()(const JournalParts& parts) const {
-    std::string line = "parts " + std::string(parts.thing);
+    std::string line = "parts " + std::string(parts.key);
     for (const std::string& name : parts.names) line += " " + name;
     return line;
   }
-  std::string operator()(const JournalAnswer& answer) const {
-    std::string line = "answer " + std::string(answer.what);
-    for (const std::byte byte : answer.bytes) line += " " + std::to_string(std::to_integer<int>(byte));
+  std::string operator()(const JournalInput& input) const {
+    std::string line = "input " + std::string(input.what);
+    for (const std::byte byte : input.bytes) line += " " + std::to_string(std::to_integer<int>(byte));
     return line;
   }
   std::string operator()(const JournalEnd& end) const { return "end " + end.text; }

@@ -35,8 +35,8 @@ class JournalTest : public testing::Test {
     writer.parts("gradient", {"weight", "", "bias"});
     writer.digest("gradient", 3, 0xFEDCBA9876543210, std::vector<uint16_t>{65535, 0, 258});
     writer.digest("loss", -1, 0);
-    writer.answer("clock", std::as_bytes(std::span("\0\377", 2)));
-    writer.answer("disk", {});
+    writer.input("clock", std::as_bytes(std::span("\0\377", 2)));
+    writer.input("disk", {});
     writer.event({tick(0), "sync", "verdict", kLeast, kMost});
     writer.end("done");
     ASSERT_EQ(writer.incomplete(), "");
@@ -74,7 +74,7 @@ TEST_F(JournalTest, EveryKindIsReadAsItWasWritten) {
       ElementsAre("head {\"seed\": 7}", "delivery compute< Start @1000000",
                   "delivery compute<loader BatchReady @1000003", "event compute forward 3 -1 @1000001",
                   "parts gradient weight  bias", "digest gradient 3 18364758544493064720 65535 0 258",
-                  "digest loss -1 0", "answer clock 0 255", "answer disk",
+                  "digest loss -1 0", "input clock 0 255", "input disk",
                   "event sync verdict " + std::to_string(kLeast) + " " + std::to_string(kMost) + " @0",
                   "end done"));
 }
@@ -117,14 +117,14 @@ TEST_F(JournalTest, NamesGoByContentWhereverTheyStand) {
       text.copy(reused, sizeof reused);
       writer.event({tick(0), std::string_view(reused, text.size()), text, 0, 0});
     }
-    for (int i = 0; i < 1000; ++i) writer.answer("name " + std::to_string(i), {});
-    for (int i = 0; i < 1000; ++i) writer.answer("name " + std::to_string(i), {});
+    for (int i = 0; i < 1000; ++i) writer.input("name " + std::to_string(i), {});
+    for (int i = 0; i < 1000; ++i) writer.input("name " + std::to_string(i), {});
   }
   const auto lines = lines_of(path_);
   ASSERT_EQ(lines.size(), 2004u);
   EXPECT_THAT(std::vector(lines.begin() + 1, lines.begin() + 4),
               ElementsAre("event sync sync 0 0 @0", "event loader loader 0 0 @0", "event sync sync 0 0 @0"));
-  for (int i = 0; i < 2000; ++i) ASSERT_EQ(lines[4 + i], "answer name " + std::to_string(i % 1000));
+  for (int i = 0; i < 2000; ++i) ASSERT_EQ(lines[4 + i], "input name " + std::to_string(i % 1000));
 }
 
 TEST_F(JournalTest, RecordsLargerThanAStretchAndManyStretchesAreWhole) {
@@ -142,9 +142,9 @@ TEST_F(JournalTest, RecordsLargerThanAStretchAndManyStretchesAreWhole) {
   for (int i = 0; i < 500'000; ++i) {
     const auto record = cursor.next();
     ASSERT_TRUE(record);
-    const Happening& happening = std::get<JournalEvent>(*record).happening;
-    ASSERT_EQ(happening.step, i);
-    ASSERT_EQ(happening.time, tick(i));
+    const auto& one = std::get<JournalEvent>(*record);
+    ASSERT_EQ(one.step, i);
+    ASSERT_EQ(one.time, tick(i));
   }
   EXPECT_EQ(std::get<JournalEnd>(*cursor.next()).text, large);
   EXPECT_FALSE(cursor.next());
@@ -222,7 +222,7 @@ TEST_F(JournalTest, ARecordAtAnotherPlaceIsNone) {
 TEST_F(JournalTest, PayloadsThatAreNotWhatTheirKindSaysAreNoRecords) {
   {
     JournalWriter writer(path_, "{}");
-    writer.answer("disk", {});  // name 0
+    writer.input("disk", {});  // name 0
   }
   const std::string begin = read_text(path_);
   for (const std::string& payload : {
@@ -242,7 +242,7 @@ TEST_F(JournalTest, PayloadsThatAreNotWhatTheirKindSaysAreNoRecords) {
     const uint64_t sum = XXH3_64bits_withSeed(record.data(), record.size(), begin.size());
     write_text(path_, begin + record + static_cast<char>(sum) + static_cast<char>(sum >> 8));
     JournalCursor cursor(path_);
-    EXPECT_THAT(lines_of(cursor), ElementsAre("head {}", "answer disk")) << testing::PrintToString(payload);
+    EXPECT_THAT(lines_of(cursor), ElementsAre("head {}", "input disk")) << testing::PrintToString(payload);
     EXPECT_EQ(cursor.position(), begin.size());
   }
 }
@@ -266,9 +266,9 @@ TEST_F(JournalTest, ACursorGoesOnWhereItStoodAtTheEnd) {
   writer.event({tick(5), "sync", "verdict", 1, 0});
   EXPECT_THAT(lines_of(cursor), ElementsAre("event sync verdict 1 0 @5"));
   writer.delivery("sync", "compute", "FinishStep", tick(4));
-  writer.answer("sync", std::vector<std::byte>(2 << 20));
+  writer.input("sync", std::vector<std::byte>(2 << 20));
   EXPECT_EQ(line_of(*cursor.next()), "delivery sync<compute FinishStep @4");
-  EXPECT_EQ(std::get<JournalAnswer>(*cursor.next()).bytes.size(), 2u << 20);
+  EXPECT_EQ(std::get<JournalInput>(*cursor.next()).bytes.size(), 2u << 20);
   EXPECT_FALSE(cursor.next());
 }
 

@@ -273,8 +273,8 @@ TYPED_TEST_P(SchedulerTest, AbortEndsEveryBlockingCall) {
   this->add("waiter", {});
   this->add("ender", {.start = [](Context& context) {
               context.sleep(std::chrono::milliseconds(20));
-              context.abort("enough");
-              context.abort("more than enough");
+              context.abort({EndKind::kInterrupted, "enough"});
+              context.abort({EndKind::kInterrupted, "more than enough"});
             }});
   EXPECT_EQ(run_error(this->scheduler), "enough");
   EXPECT_EQ(aborted, 3);
@@ -373,7 +373,7 @@ TYPED_TEST_P(SchedulerTest, PollersLetOthersRun) {
               for (int i = 0; i < 50; ++i) context.template ask<Answer>(sage, Question{i});
               context.sleep(std::chrono::milliseconds(5));
               done = true;
-              context.abort("done");
+              context.abort({EndKind::kInterrupted, "done"});
             }});
   EXPECT_EQ(run_error(this->scheduler), "done");
   EXPECT_TRUE(done);
@@ -382,7 +382,7 @@ TYPED_TEST_P(SchedulerTest, PollersLetOthersRun) {
 TYPED_TEST_P(SchedulerTest, AnAbortBeforeTheRunEndsItAtOnce) {
   bool started = false;
   this->add("actor", {.start = [&](Context&) { started = true; }});
-  this->scheduler.abort("never mind");
+  this->scheduler.abort({EndKind::kInterrupted, "never mind"});
   EXPECT_EQ(run_error(this->scheduler), "never mind");
   EXPECT_FALSE(started);
 }
@@ -422,14 +422,15 @@ TYPED_TEST_P(SchedulerTest, SeparateRanksEndAlone) {
   blocked(1, "failing", [](Context&) { throw OperatingError("no disk"); });
   blocked(2, "killer", [&](Context& context) {
     context.sleep(std::chrono::milliseconds(1));
-    this->scheduler.abort_rank(0, "killed");
+    this->scheduler.abort_rank(0, {EndKind::kKilled, "killed"});
     while (!this->scheduler.stopped(0) || !this->scheduler.stopped(1))
       context.sleep(std::chrono::milliseconds(1));
     context.stop();
   });
   this->scheduler.run();
-  EXPECT_EQ(this->scheduler.fate_of(0).reason(), "killed");
-  EXPECT_EQ(this->scheduler.fate_of(1).reason(), "rank 1 failing: no disk");
+  EXPECT_EQ(this->scheduler.fate_of(0).end().kind, EndKind::kKilled);
+  EXPECT_EQ(this->scheduler.fate_of(1).end().kind, EndKind::kOperatingError);
+  EXPECT_EQ(this->scheduler.fate_of(1).end().reason, "rank 1 failing: no disk");
   EXPECT_TRUE(this->scheduler.fate_of(1).failure());
   EXPECT_FALSE(this->scheduler.fate_of(2).aborted());
 }

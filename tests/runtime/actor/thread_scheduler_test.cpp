@@ -33,7 +33,7 @@ double cpu_seconds() {
 Script ends_after(Nanoseconds time) {
   return {.start = [time](Context& context) {
     context.sleep(time);
-    context.abort("over");
+    context.abort({EndKind::kInterrupted, "over"});
   }};
 }
 

@@ -31,7 +31,7 @@ class CrashReportDeathTest : public testing::Test {
   std::string log_of(const std::function<void()>& fault, const End& end) {
     const TimePoint now = std::chrono::steady_clock::now();
     for (int step = 0; step < 300; ++step)
-      recorder_.record({now - std::chrono::milliseconds(1500), "compute", "backward done", step, -7});
+      recorder_.record({now - std::chrono::milliseconds(1500), TraceKind::kBackwardDone, step, -7});
     EXPECT_EXIT(fail(fault), end, "");
     return read_text(path_);
   }
@@ -56,7 +56,7 @@ TEST_F(CrashReportDeathTest, TheLogHasTheLastThatWasDone) {
 
 TEST_F(CrashReportDeathTest, OneRankOfAProcessAfterTheOther) {
   RingRecorder second;
-  second.record({std::chrono::steady_clock::now(), "sync", "verdict", 8, 0});
+  second.record({std::chrono::steady_clock::now(), TraceKind::kVerdict, 8});
   const auto both = [&] {
     const CrashReport report(second, 4, path_);
     std::raise(SIGFPE);

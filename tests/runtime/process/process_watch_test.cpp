@@ -15,7 +15,7 @@ namespace {
 class StuckActor final : public Actor {
  public:
   void start(Context& context) override {
-    context.abort("this test");
+    context.abort({EndKind::kInterrupted, "this test"});
     for (;;) pause();
   }
   void receive(Context&, Envelope&) override {}

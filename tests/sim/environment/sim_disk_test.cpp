@@ -141,9 +141,8 @@ TEST_F(SimDiskTest, LocksEndWithTheirHolder) {
 
 TEST_F(SimDiskTest, WritesFailLandInPartOrNotAtAllAsToldTo) {
   SimDisk::Fate fate = SimDisk::Fate::kDone;
-  const auto bad = disk.view(1, [&](const SimDisk::Call& call) {
-    return std::string(call.what) == "write" ? fate : SimDisk::Fate::kDone;
-  });
+  const auto bad =
+      disk.view(1, [&](const SimDisk::Call& call) { return call.bytes ? fate : SimDisk::Fate::kDone; });
   const auto file = bad->open(path("a"), true);
   const auto append = [&](SimDisk::Fate what) {
     fate = what;

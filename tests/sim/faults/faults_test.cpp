@@ -34,11 +34,11 @@ TEST(FaultsTest, RulesOfOneKindAreToldApart) {
   EXPECT_EQ(plan.rules[1].label, "slow");
   EXPECT_EQ(plan.rules[2].label, "disk_full (rule 3)");
   StartSeen start;
-  start.faults = {{"disk_full (rule 3)", 1}, {"slow", 0}};
-  EXPECT_TRUE(start.happened("disk_full"));
-  EXPECT_FALSE(start.happened(plan.rules[0]));
-  EXPECT_TRUE(start.happened(plan.rules[2]));
-  EXPECT_FALSE(start.happened("slow"));
+  start.faults = {{"disk_full (rule 3)", {FaultKind::kDiskFull, 1}}, {"slow", {FaultKind::kSlow, 0}}};
+  EXPECT_TRUE(start.had(FaultKind::kDiskFull));
+  EXPECT_FALSE(start.had(plan.rules[0]));
+  EXPECT_TRUE(start.had(plan.rules[2]));
+  EXPECT_FALSE(start.had(FaultKind::kSlow));
 }
 
 TEST(FaultsTest, EachRuleIsCountedForItself) {

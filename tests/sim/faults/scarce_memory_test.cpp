@@ -31,11 +31,11 @@ class ScarceMemoryTest : public testing::Test {
 };
 
 TEST_F(ScarceMemoryTest, FailsInItsPhaseOverAsManyMicrobatchesAsItTakes) {
-  memory_.fail(ScarceMemory::kBackward, 5, "this one");
+  memory_.fail(FaultPhase::kBackward, 5, "this one");
   for (const int ends : {3, 1}) {
-    memory_.enter(ScarceMemory::kForward);
+    memory_.enter(FaultPhase::kMicrobatch);
     EXPECT_EQ(had(10), 10);
-    memory_.enter(ScarceMemory::kBackward);
+    memory_.enter(FaultPhase::kBackward);
     EXPECT_EQ(had(3), ends);
   }
   EXPECT_EQ(memory_.failed(), std::vector<std::string>{"this one"});
@@ -44,16 +44,16 @@ TEST_F(ScarceMemoryTest, FailsInItsPhaseOverAsManyMicrobatchesAsItTakes) {
 }
 
 TEST_F(ScarceMemoryTest, SeveralFailuresDoNotTakeEachOthersPlace) {
-  memory_.enter(ScarceMemory::kForward);
-  for (int i = 0; i < 3; ++i) memory_.fail(ScarceMemory::kForward, 1);
-  memory_.fail(ScarceMemory::kBackward, 1);
+  memory_.enter(FaultPhase::kMicrobatch);
+  for (int i = 0; i < 3; ++i) memory_.fail(FaultPhase::kMicrobatch, 1);
+  memory_.fail(FaultPhase::kBackward, 1);
   for (int attempt = 0; attempt < 3; ++attempt) {
-    memory_.enter(ScarceMemory::kForward);
+    memory_.enter(FaultPhase::kMicrobatch);
     EXPECT_EQ(had(10), 0);
     EXPECT_EQ(memory_.failed().size(), 1u);
   }
   EXPECT_EQ(had(10), 10);
-  memory_.enter(ScarceMemory::kBackward);
+  memory_.enter(FaultPhase::kBackward);
   EXPECT_EQ(had(10), 0);
 }
 

@@ -38,7 +38,7 @@ class InvariantsTest : public testing::Test {
     return start;
   }
 
-  static RankEnd ended(const std::string& reason) { return {.exit_code = 1, .reason = reason}; }
+  static RankEnd ended(EndKind kind) { return {kind, "rank 0 supervisor: in any words"}; }
 
   Findings found(Check check, const std::string& plan, const StartSeen& start) const {
     const FaultPlan faults =
@@ -62,8 +62,8 @@ const char* const kLate = "[[fault]]\nkind = 'delay'\ncount = 1000\nseconds = ";
 
 TEST_F(InvariantsTest, ManyLateMessagesExcuseNoMoreThanOneDoes) {
   StartSeen start = a_start();
-  start.faults["delay"] = 1000;
-  start.ends[0] = ended("rank 1 hangs; the last it did: step 3");
+  start.faults["delay"] = {FaultKind::kDelay, 1000};
+  start.ends[0] = ended(EndKind::kHang);
   EXPECT_THAT(found(check_ends, std::string(kLate) + "1\n", start),
               ElementsAre(HasSubstr("start 1 ended badly")));
   EXPECT_THAT(found(check_ends, std::string(kLate) + "9.5\n", start), IsEmpty());
@@ -71,11 +71,11 @@ TEST_F(InvariantsTest, ManyLateMessagesExcuseNoMoreThanOneDoes) {
 
 TEST_F(InvariantsTest, LateMessagesExcuseNothingElse) {
   StartSeen start = a_start();
-  start.faults["delay"] = 1000;
-  start.ends[0] = ended("rank 0 compute: the loss is gone");
+  start.faults["delay"] = {FaultKind::kDelay, 1000};
+  start.ends[0] = {EndKind::kOperatingError, "the loss is gone"};
   EXPECT_THAT(found(check_ends, std::string(kLate) + "20\n", start),
               ElementsAre(HasSubstr("the loss is gone")));
-  start.ends[0] = ended("rank 1 has not been heard for 10 s; the last it did: step 3");
+  start.ends[0] = ended(EndKind::kHang);
   EXPECT_THAT(found(check_ends, std::string(kLate) + "20\n", start), IsEmpty());
   start.faults.erase("delay");
   EXPECT_THAT(found(check_ends, std::string(kLate) + "20\n", start), testing::SizeIs(1)) << "none was late";
@@ -83,8 +83,8 @@ TEST_F(InvariantsTest, LateMessagesExcuseNothingElse) {
 
 TEST_F(InvariantsTest, ALateHeartbeatEndsARankOnlyWhereItIsToldToStop) {
   StartSeen start = a_start();
-  start.faults["delay"] = 5;
-  start.ends[0] = ended("rank 1 is silent while rank 0 is told to stop; the last it did: step 3");
+  start.faults["delay"] = {FaultKind::kDelay, 5};
+  start.ends[0] = ended(EndKind::kSilence);
   EXPECT_THAT(found(check_ends, std::string(kLate) + "1\n", start), testing::SizeIs(1));
   start.told_to_stop = true;
   EXPECT_THAT(found(check_ends, std::string(kLate) + "1\n", start), IsEmpty());
@@ -95,33 +95,33 @@ TEST_F(InvariantsTest, ALateHeartbeatEndsARankOnlyWhereItIsToldToStop) {
 TEST_F(InvariantsTest, WhatFollowsFromAnExcusedEndIsExcused) {
   const std::string hang = "[[fault]]\nkind = 'hang'\n";
   StartSeen start = a_start();
-  start.faults["hang"] = 1;
-  start.ends[1].killed = true;
-  start.ends[2] = ended("rank 2 sync: rank 0 is gone: its process ended while #3 all_reduce waited");
+  start.faults["hang"] = {FaultKind::kHang, 1};
+  start.ends[1].kind = EndKind::kKilled;
+  start.ends[2] = ended(EndKind::kLostRank);
   EXPECT_THAT(found(check_ends, hang, start), testing::SizeIs(1)) << "nothing began it";
-  start.ends[0] = ended("a collective hangs: every rank waits for it; the last they did: step 3");
+  start.ends[0] = ended(EndKind::kHang);
   EXPECT_THAT(found(check_ends, hang, start), IsEmpty());
-  start.ends[2] = ended("rank 2 compute: something else");
+  start.ends[2] = ended(EndKind::kProgramError);
   EXPECT_THAT(found(check_ends, hang, start), testing::SizeIs(1));
 }
 
 TEST_F(InvariantsTest, AFullDiskMayCostTheLastCheckpointAndNothingMore) {
   const std::string full = "[[fault]]\nkind = 'disk_full'\n";
   StartSeen start = a_start();
-  start.faults["disk_full"] = 1;
-  for (RankEnd& end : start.ends) end.exit_code = 3;
+  start.faults["disk_full"] = {FaultKind::kDiskFull, 1};
+  for (RankEnd& end : start.ends) end.kind = EndKind::kNoLastCheckpoint;
   EXPECT_THAT(found(check_ends, full, start), IsEmpty());
   start.faults.clear();
   EXPECT_THAT(found(check_ends, full, start), testing::SizeIs(1));
-  start.faults["disk_full"] = 1;
-  start.ends[1] = ended("rank 1 checkpointer: cannot write");
+  start.faults["disk_full"] = {FaultKind::kDiskFull, 1};
+  start.ends[1] = ended(EndKind::kOperatingError);
   EXPECT_THAT(found(check_ends, full, start), testing::SizeIs(1));
 }
 
 TEST_F(InvariantsTest, WhoGivesUpForLackOfMemoryHasSavedWhatWasTrained) {
   StartSeen start = a_start(7);
-  const auto end_all = [&](const std::string& reason) {
-    for (RankEnd& end : start.ends) end = ended("rank 0 supervisor: " + reason);
+  const auto end_all = [&](EndKind kind) {
+    for (RankEnd& end : start.ends) end = ended(kind);
   };
   const auto lost = [&] {
     RunSeen run;
@@ -130,13 +130,13 @@ TEST_F(InvariantsTest, WhoGivesUpForLackOfMemoryHasSavedWhatWasTrained) {
     check_nothing_lost(run, findings);
     return findings;
   };
-  end_all("step 8: rank 1 ran out of memory with one sample at a time");
+  end_all(EndKind::kOutOfMemoryInStep);
   start.published[4] = {};
   EXPECT_THAT(lost(), ElementsAre(HasSubstr("after step 7, and saved what was trained until step 4 only")));
-  start.faults["write_error"] = 1;
+  start.faults["write_error"] = {FaultKind::kWriteError, 1};
   EXPECT_THAT(lost(), IsEmpty());
   start.faults.clear();
-  end_all("evaluation 'eval' after step 7: out of memory with one sample at a time");
+  end_all(EndKind::kOutOfMemoryInEvaluation);
   EXPECT_THAT(lost(), testing::SizeIs(1));
   start.published[7] = {};
   EXPECT_THAT(lost(), IsEmpty());
@@ -148,7 +148,7 @@ TEST_F(InvariantsTest, WhoGivesUpForLackOfMemoryHasSavedWhatWasTrained) {
 TEST_F(InvariantsTest, AHangIsNoticedWithinABound) {
   const std::string hang = "[[fault]]\nkind = 'hang'\n";
   StartSeen start = a_start();
-  start.faults["hang"] = 1;
+  start.faults["hang"] = {FaultKind::kHang, 1};
   start.hangs = {{at_s(3), kNever}};
   start.took = at_s(17);
   EXPECT_THAT(found(check_hangs, hang, start), IsEmpty());
@@ -173,14 +173,13 @@ TEST_F(InvariantsTest, AFewStepsMayBeDoneAfterARequestToStop) {
               ElementsAre("in start 1 rank 1 was asked to stop in step 3, and step 10 was still done"));
 }
 
-TEST_F(InvariantsTest, AWarningOfMemoryThatIsHeldIsAFinding) {
+TEST_F(InvariantsTest, MemoryThatIsStillHeldIsAFinding) {
   RunSeen run;
   run.starts.push_back(a_start());
-  run.starts[0].warnings = {"rank 1: /simulated/run/metrics.jsonl: cannot write: No space left on device"};
   Findings findings;
   check_memory(run, findings);
   EXPECT_THAT(findings, IsEmpty());
-  run.starts[0].warnings.push_back("rank 2: step 5: 64 bytes of the void attempt are still held");
+  run.starts[0].held.push_back({.rank = 2, .step = 5, .bytes = 64});
   check_memory(run, findings);
   EXPECT_THAT(findings,
               ElementsAre("in start 1, rank 2: step 5: 64 bytes of the void attempt are still held"));
@@ -219,10 +218,11 @@ TEST_F(InvariantsTest, ARunThatCameToItsEndHasLoggedWhatTheOneWithoutFaultsHas) 
   EXPECT_THAT(found_in({right[0]}, a_start()), ElementsAre(HasSubstr("line 2, has nothing")));
   EXPECT_THAT(found_in({right[0], right[1], right[1]}, a_start()),
               ElementsAre(HasSubstr("the run without faults has nothing")));
-  for (const char* fault : {"disk_full", "out_of_memory"}) {
+  for (const auto& [label, kind] : {std::pair("disk_full", FaultKind::kDiskFull),
+                                    std::pair("out_of_memory", FaultKind::kOutOfMemory)}) {
     StartSeen struck = a_start();
-    struck.faults[fault] = 1;
-    EXPECT_THAT(found_in({}, struck), IsEmpty()) << fault;
+    struck.faults[label] = {kind, 1};
+    EXPECT_THAT(found_in({}, struck), IsEmpty()) << label;
   }
 }
 

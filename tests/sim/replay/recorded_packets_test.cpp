@@ -19,7 +19,7 @@ int checkpoints_published(const std::string& run) {
   int count = 0;
   while (const auto record = cursor.next())
     if (const auto* event = std::get_if<JournalEvent>(&*record))
-      count += event->happening.what == "published" ? 1 : 0;
+      count += event->kind == name(TraceKind::kPublished) ? 1 : 0;
   return count;
 }
 
@@ -39,8 +39,8 @@ TEST(RecordedPacketsTest, EachPartOfACheckpointIsAnArrowToRank0AndTheEndOneFromI
     ++arrows[{arrow.from.rank, arrow.to.rank}];
     EXPECT_EQ(arrow.from.thread, "sync");
     EXPECT_EQ(arrow.to.thread, "sync");
-    EXPECT_EQ(arrow.from.slice, kControlSent);
-    EXPECT_EQ(arrow.to.slice, kControlReceived);
+    EXPECT_EQ(arrow.from.slice, name(TraceKind::kControlSent));
+    EXPECT_EQ(arrow.to.slice, name(TraceKind::kControlReceived));
     EXPECT_LT(arrow.from.us, arrow.to.us) << arrow.text();
   }
   const int published = checkpoints_published(run);

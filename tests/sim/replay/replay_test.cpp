@@ -30,10 +30,10 @@ struct Copied {
   JournalWriter& to;
   void operator()(const JournalHead&) const {}
   void operator()(const JournalDelivery& one) const { to.delivery(one.to, one.from, one.message, one.time); }
-  void operator()(const JournalEvent& one) const { to.event(one.happening); }
-  void operator()(const JournalDigest& one) const { to.digest(one.thing, one.step, one.value, one.parts); }
-  void operator()(const JournalParts& one) const { to.parts(one.thing, one.names); }
-  void operator()(const JournalAnswer& one) const { to.answer(one.what, one.bytes); }
+  void operator()(const JournalEvent& one) const { to.event(one); }
+  void operator()(const JournalDigest& one) const { to.digest(one.key, one.step, one.value, one.parts); }
+  void operator()(const JournalParts& one) const { to.parts(one.key, one.names); }
+  void operator()(const JournalInput& one) const { to.input(one.what, one.bytes); }
   void operator()(const JournalEnd& one) const { to.end(one.text); }
   void operator()(const JournalIncomplete&) const {}
 };
@@ -43,24 +43,23 @@ using Edit = std::function<bool(const JournalRecord& record, JournalWriter& to)>
 
 bool keep(const JournalRecord&, JournalWriter&) { return true; }
 
-// A digest of the thing, after so many steps; -1: after any number.
-bool is_digest(const JournalRecord& record, std::string_view thing, int64_t step = -1) {
+// A digest of the key, after so many steps; -1: after any number.
+bool is_digest(const JournalRecord& record, std::string_view key, int64_t step = -1) {
   const auto* digest = std::get_if<JournalDigest>(&record);
-  return digest && digest->thing == thing && (step < 0 || digest->step == step);
+  return digest && digest->key == key && (step < 0 || digest->step == step);
 }
 
 // Without what follows the digest, and without it.
-Edit cut_at(std::string thing, int64_t step) {
-  return [thing = std::move(thing), step, cut = false](const JournalRecord& record, JournalWriter&) mutable {
-    cut = cut || is_digest(record, thing, step);
+Edit cut_at(std::string key, int64_t step) {
+  return [key = std::move(key), step, cut = false](const JournalRecord& record, JournalWriter&) mutable {
+    cut = cut || is_digest(record, key, step);
     return !cut;
   };
 }
 
-Edit without(std::string thing) {
-  return [thing = std::move(thing)](const JournalRecord& record, JournalWriter&) {
-    return !is_digest(record, thing);
-  };
+Edit without(std::string key) {
+  return
+      [key = std::move(key)](const JournalRecord& record, JournalWriter&) { return !is_digest(record, key); };
 }
 
 // With a digest that no run comes to, of the step's batch.
@@ -218,7 +217,7 @@ Edit without_the_log(std::string end) {
 }
 
 TEST_F(ChangedRecordTest, ALoggerThatHungIsNoDifference) {
-  change(0, without_the_log(std::string("exit code 0") + kEndedWithout + "metrics.jsonl"));
+  change(0, without_the_log(end_text({.left_behind = "metrics.jsonl"})));
   const ReplayResult result = replayed();
   EXPECT_TRUE(result.same) << result.text;
   EXPECT_THAT(result.text, HasSubstr("; the record of rank 0 ends with: exit code 0 without metrics.jsonl"));
@@ -299,7 +298,7 @@ TEST_F(ChangedRecordTest, BitsAreNotComparedWhereOneRankWasOnAnotherProcessor) {
   change(0, [](const JournalRecord& record, JournalWriter& to) {
     if (!is_digest(record, "sync/bucket 0")) return true;
     const auto& digest = std::get<JournalDigest>(record);
-    to.digest(digest.thing, digest.step, digest.value ^ 1, digest.parts);
+    to.digest(digest.key, digest.step, digest.value ^ 1, digest.parts);
     return false;
   });
   const ReplayResult result = replayed();

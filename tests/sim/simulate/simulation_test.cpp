@@ -45,14 +45,14 @@ TEST(SimulationTest, ARunWithoutFaultsKeepsEveryInvariant) {
 }
 
 TEST(SimulationTest, WhoWatchesIsToldThatActorsDoSomething) {
-  int64_t happened = 0;
+  int64_t events = 0;
   SimSeams seams;
-  seams.happened = [&happened] { ++happened; };
+  seams.on_event = [&events] { ++events; };
   const Simulation simulation(small_job(), 2, {}, seams, seams);
-  const int64_t at_first = happened;
+  const int64_t at_first = events;
   const SeedResult result = simulation.run(1);
   EXPECT_GT(at_first, result.rank_steps);
-  EXPECT_GT(happened - at_first, result.rank_steps);
+  EXPECT_GT(events - at_first, result.rank_steps);
 }
 
 // Files, and a program that is not started.

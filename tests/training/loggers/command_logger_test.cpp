@@ -106,6 +106,7 @@ class Sated final : public ChildProcess {
   }
   void end_input() override {}
   bool ended() override { return false; }
+  bool succeeded() override { return false; }
   std::string outcome() override { return ""; }
   void kill() override {}
 

@@ -55,7 +55,7 @@ void MLPerfCallback::after_load(State& state, Logger&) {
 
 // As the recorded run found it: a replay would find the file that the run itself has written.
 bool MLPerfCallback::is_there(const std::string& path) {
-  return recorder_.answer("mlperf result", disk_.exists(path) ? 1.0 : 0.0) != 0.0;
+  return recorder_.input(RecordedInput::kMlperfResult, disk_.exists(path) ? 1.0 : 0.0) != 0.0;
 }
 
 // Cuts off what was told after the checkpoint that the run goes on from.

@@ -1,0 +1,67 @@
+#include "runtime/trace_event.h"
+
+#include <iterator>
+
+namespace tutti {
+
+ActorKind actor_of(TraceKind kind) {
+  using enum TraceKind;
+  switch (kind) {
+    case kBatchReady:
+      return ActorKind::kLoader;
+    case kReduceBucket:
+    case kVerdict:
+    case kControlSent:
+    case kControlReceived:
+      return ActorKind::kSync;
+    case kDurable:
+      return ActorKind::kCheckpointer;
+    case kPublished:
+    case kCheckpointFailed:
+      return ActorKind::kSupervisor;
+    default:
+      return ActorKind::kCompute;
+  }
+}
+
+const char* name(ActorKind actor) {
+  static constexpr const char* kNames[] = {"loader", "compute", "sync", "checkpointer", "supervisor"};
+  return kNames[static_cast<int>(actor)];
+}
+
+const char* name(TraceKind kind) {
+  static constexpr const char* kNames[] = {"starting",
+                                           "prepares model and checkpoint",
+                                           "begins",
+                                           "batch",
+                                           "microbatch",
+                                           "backward",
+                                           "backward done",
+                                           "bucket full",
+                                           "out of memory at allocation",
+                                           "void",
+                                           "memory still held",
+                                           "extra pass",
+                                           "committed",
+                                           "skipped",
+                                           "evaluation",
+                                           "a listener is at work",
+                                           "predicts",
+                                           "writes a sample of text",
+                                           "waits for its last checkpoint",
+                                           "waits for a log",
+                                           "waited",
+                                           "done",
+                                           "batch ready",
+                                           "reduce bucket",
+                                           "verdict",
+                                           "control sent",
+                                           "control received",
+                                           "durable",
+                                           "published",
+                                           "checkpoint failed"};
+  static_assert(std::size(kNames) == static_cast<int>(TraceKind::kCheckpointFailed) + 1);
+  return kNames[static_cast<int>(kind)];
+}
+
+}  // namespace tutti
