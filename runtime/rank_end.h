@@ -34,6 +34,10 @@ struct RankEnd {
 };
 
 // Of the rank's process.
-int exit_code(EndKind kind);
+inline int exit_code(EndKind kind) {
+  if (kind == EndKind::kDone || kind == EndKind::kStopped) return 0;
+  if (kind == EndKind::kRefused || kind == EndKind::kUserError) return 2;
+  return kind == EndKind::kNoLastCheckpoint ? 3 : 1;
+}
 
 }  // namespace tutti

@@ -5,23 +5,10 @@
 namespace tutti {
 
 ActorKind actor_of(TraceKind kind) {
-  using enum TraceKind;
-  switch (kind) {
-    case kBatchReady:
-      return ActorKind::kLoader;
-    case kReduceBucket:
-    case kVerdict:
-    case kControlSent:
-    case kControlReceived:
-      return ActorKind::kSync;
-    case kDurable:
-      return ActorKind::kCheckpointer;
-    case kPublished:
-    case kCheckpointFailed:
-      return ActorKind::kSupervisor;
-    default:
-      return ActorKind::kCompute;
-  }
+  if (kind < TraceKind::kBatchReady) return ActorKind::kCompute;
+  if (kind < TraceKind::kReduceBucket) return ActorKind::kLoader;
+  if (kind < TraceKind::kDurable) return ActorKind::kSync;
+  return kind < TraceKind::kPublished ? ActorKind::kCheckpointer : ActorKind::kSupervisor;
 }
 
 const char* name(ActorKind actor) {

@@ -9,7 +9,7 @@ namespace tutti {
 // The actors that record what they do.
 enum class ActorKind : uint8_t { kLoader, kCompute, kSync, kCheckpointer, kSupervisor };
 
-// What an actor records that it does. `detail` is in brackets.
+// What an actor records that it does; sorted by actor. `detail` is in brackets.
 enum class TraceKind : uint8_t {
   // Compute
   kStarts,  // never recorded: what Compute does before it records anything

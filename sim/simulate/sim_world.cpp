@@ -23,33 +23,15 @@ constexpr uint64_t kDiskCallUs = 500;
 
 // The phase of a step that begins with this event, if one does.
 std::optional<FaultPhase> phase_of(TraceKind kind) {
-  switch (kind) {
-    case TraceKind::kPrepares:
-      return FaultPhase::kStart;
-    case TraceKind::kBatchReady:
-      return FaultPhase::kLoad;
-    case TraceKind::kBatch:
-      return FaultPhase::kBatch;
-    case TraceKind::kMicrobatch:
-      return FaultPhase::kMicrobatch;
-    case TraceKind::kBackward:
-      return FaultPhase::kBackward;
-    case TraceKind::kReduceBucket:
-      return FaultPhase::kReduce;
-    case TraceKind::kVerdict:
-      return FaultPhase::kVerdict;
-    case TraceKind::kCommitted:
-    case TraceKind::kSkipped:
-      return FaultPhase::kCommit;
-    case TraceKind::kEvaluation:
-      return FaultPhase::kEvaluation;
-    case TraceKind::kDurable:
-      return FaultPhase::kDurable;
-    case TraceKind::kPublished:
-      return FaultPhase::kPublish;
-    default:
-      return std::nullopt;
-  }
+  static const std::map<TraceKind, FaultPhase> kPhases = {
+      {TraceKind::kPrepares, FaultPhase::kStart},    {TraceKind::kBatchReady, FaultPhase::kLoad},
+      {TraceKind::kBatch, FaultPhase::kBatch},       {TraceKind::kMicrobatch, FaultPhase::kMicrobatch},
+      {TraceKind::kBackward, FaultPhase::kBackward}, {TraceKind::kReduceBucket, FaultPhase::kReduce},
+      {TraceKind::kVerdict, FaultPhase::kVerdict},   {TraceKind::kCommitted, FaultPhase::kCommit},
+      {TraceKind::kSkipped, FaultPhase::kCommit},    {TraceKind::kEvaluation, FaultPhase::kEvaluation},
+      {TraceKind::kDurable, FaultPhase::kDurable},   {TraceKind::kPublished, FaultPhase::kPublish}};
+  const auto found = kPhases.find(kind);
+  return found == kPhases.end() ? std::nullopt : std::optional(found->second);
 }
 
 uint64_t digest_of(const Trainee& trainee) {
@@ -226,50 +208,21 @@ void SimWorld::on_event(int rank, const TraceEvent& event) {
   if (phase == FaultPhase::kBatch) spend_step(rank);
 }
 
-// What lies between two backwards counts as forward.
 void SimWorld::note(int rank, const TraceEvent& event) {
+  using enum TraceKind;
   Rank& its = *ranks_[rank];
-  switch (event.kind) {
-    case TraceKind::kBegins:
-      if (rank == 0) seen_.resumed_at = event.step;
-      return;
-    case TraceKind::kBatch:
-      its.step = event.step + 1;
-      its.microbatches = 0;
-      return its.memory.enter(FaultPhase::kMicrobatch);
-    case TraceKind::kMicrobatch:
-      its.microbatches = static_cast<int>(event.detail) + 1;
-      return its.memory.enter(FaultPhase::kMicrobatch);
-    case TraceKind::kBackward:
-      return its.memory.enter(FaultPhase::kBackward);
-    case TraceKind::kBackwardDone:
-      return its.memory.enter(FaultPhase::kMicrobatch);
-    case TraceKind::kEvaluation:
-      return its.memory.enter(FaultPhase::kEvaluation);
-    case TraceKind::kOutOfMemory:
-      return ran_out_of_memory(rank);
-    case TraceKind::kVoid: {
-      its.microbatches = 0;
-      int& most = seen_.steps[rank][event.step + 1].void_microbatches;
-      most = std::max(most, static_cast<int>(event.detail));
-      return;
-    }
-    case TraceKind::kStillHeld:
-      seen_.held.push_back({rank, event.step + 1, event.detail});
-      return;
-    case TraceKind::kCommitted:
-    case TraceKind::kSkipped:
-      return ended_step(rank, event.step + 1);
-    case TraceKind::kDone:
-      its.done = true;
-      return;
-    case TraceKind::kPublished:
-      if (const KnownCheckpoint newest = options_.on_published(disk_); newest.step >= 0)
-        seen_.published[newest.step] = newest.bits;
-      return;
-    default:
-      return;
-  }
+  const TraceKind kind = event.kind;
+  if (kind == kBegins && rank == 0) seen_.resumed_at = event.step;
+  if (kind == kBatch) its.step = event.step + 1;
+  if (kind == kBatch || kind == kVoid) its.microbatches = 0;
+  if (kind == kMicrobatch) its.microbatches = static_cast<int>(event.detail) + 1;
+  if (kind == kStillHeld) seen_.held.push_back({rank, event.step + 1, event.detail});
+  if (kind == kCommitted || kind == kSkipped) ended_step(rank, event.step + 1);
+  if (kind == kDone) its.done = true;
+  if (kind == kPublished)
+    if (const KnownCheckpoint newest = options_.on_published(disk_); newest.step >= 0)
+      seen_.published[newest.step] = newest.bits;
+  count_memory(rank, event);
 }
 
 void SimWorld::ended_step(int rank, int64_t number) {
@@ -282,13 +235,25 @@ void SimWorld::ended_step(int rank, int64_t number) {
   scheduler_.set_time_limit(scheduler_.now() + options_.patience);
 }
 
-// By the plan, or by the recipe's budget, which is no fault.
-void SimWorld::ran_out_of_memory(int rank) {
+// What lies between two backwards counts as forward. Memory runs out by the plan, or by the recipe's budget,
+// which is no fault.
+void SimWorld::count_memory(int rank, const TraceEvent& event) {
+  using enum TraceKind;
   ScarceMemory& memory = ranks_[rank]->memory;
-  if (memory.phase() != FaultPhase::kEvaluation) memory.enter(FaultPhase::kMicrobatch);
-  const auto labels = memory.failed();
-  for (const std::string& label : labels) ++seen_.faults[label].count;
-  if (labels.empty()) ++seen_.faults[kBudget].count;
+  const TraceKind kind = event.kind;
+  const bool evaluates = memory.phase() == FaultPhase::kEvaluation;
+  if (kind == kBackward) memory.enter(FaultPhase::kBackward);
+  if (kind == kEvaluation) memory.enter(FaultPhase::kEvaluation);
+  if (kind == kBatch || kind == kMicrobatch || kind == kBackwardDone || (kind == kOutOfMemory && !evaluates))
+    memory.enter(FaultPhase::kMicrobatch);
+  if (kind == kOutOfMemory) {
+    const auto labels = memory.failed();
+    for (const std::string& label : labels) ++seen_.faults[label].count;
+    if (labels.empty()) ++seen_.faults[kBudget].count;
+  }
+  if (kind != kVoid) return;
+  int& most = seen_.steps[rank][event.step + 1].void_microbatches;
+  most = std::max(most, static_cast<int>(event.detail));
 }
 
 void SimWorld::come_to(int rank, FaultPhase phase) {

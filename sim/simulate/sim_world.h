@@ -72,7 +72,7 @@ class SimWorld {
   void note(int rank, const TraceEvent& event);
   void watch_data();
   void ended_step(int rank, int64_t step);
-  void ran_out_of_memory(int rank);
+  void count_memory(int rank, const TraceEvent& event);
   void come_to(int rank, FaultPhase phase);
   void strike(int rank, const FaultRule& rule, FaultPhase phase);
   void kill(int rank);
