@@ -103,7 +103,7 @@ std::vector<double> commits_apart_ms(const Recorder& recorder) {
   std::vector<double> apart;
   TimePoint before = kNever;
   for (const auto& one : recorder.last(100000)) {
-    if (one.what != "committed") continue;
+    if (one.kind != TraceKind::kCommitted) continue;
     if (before != kNever) apart.push_back(milliseconds(one.time - before));
     before = one.time;
   }

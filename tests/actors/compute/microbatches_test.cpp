@@ -43,7 +43,7 @@ struct Training {
   }
 };
 
-void unmarked(const char*, int64_t) {}
+void unmarked(TraceKind, int64_t) {}
 
 MicrobatchResult run(Training& training, const Batch& batch, int count) {
   Microbatches microbatches(training.state, training.engine, *training.exchange, count);
@@ -54,8 +54,8 @@ TEST(MicrobatchesTest, PartsThatDoNotDivideAreTorchSplits) {
   Training training;
   std::vector<int64_t> sizes;
   Microbatches microbatches(training.state, training.engine, *training.exchange, 4);
-  const auto result = microbatches.run(random_batch(7), [&](const char* what, int64_t) {
-    if (std::string(what) == "backward") sizes.push_back(training.state.batch.samples());
+  const auto result = microbatches.run(random_batch(7), [&](TraceKind kind, int64_t) {
+    if (kind == TraceKind::kBackward) sizes.push_back(training.state.batch.samples());
   });
   EXPECT_EQ(sizes, (std::vector<int64_t>{2, 2, 2, 1}));
   EXPECT_EQ(result.loss_weight, 7);

@@ -8,6 +8,7 @@
 #include "io/journal/journal.h"
 #include "io/journal/journal_reader.h"
 #include "io/journal/recorded_run.h"
+#include "runtime/trace_event.h"
 #include "tests/analysis/trace_arrows.h"
 #include "tests/sim/small_job.h"
 
