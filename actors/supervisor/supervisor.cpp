@@ -16,21 +16,22 @@ constexpr const char* kStopVerb = "stop";
 
 }  // namespace
 
-Supervisor::Supervisor(Options options, const RankActors& cast, Disk& disk, Log& log, Recorder& recorder,
-                       RunOutcome& outcome)
-    : options_(std::move(options)),
+Supervisor::Supervisor(const Job& job, Place place, const RankActors& cast, Disk& disk, Log& log,
+                       Recorder& recorder, RunOutcome& outcome)
+    : job_(job),
+      place_(std::move(place)),
       cast_(cast),
       log_(log),
       recorder_(recorder),
       outcome_(outcome),
-      folder_(disk, options_.run_dir, options_.shelf.folder),
-      shelf_(disk, log, options_.shelf),
+      folder_(disk, job.run_dir, job.checkpoints),
+      shelf_(disk, log, job),
       logs_(cast.logs, log, recorder) {}
 
 void Supervisor::start(Context& context) {
-  const bool first = options_.rank == 0;
-  for (int r = 0; r < options_.world; ++r)
-    if (r != options_.rank && (first || r == 0)) peers_[r].heard = context.now();
+  const bool first = place_.rank == 0;
+  for (int r = 0; r < job_.world; ++r)
+    if (r != place_.rank && (first || r == 0)) peers_[r].heard = context.now();
   looked_ = context.now();
   say(context, first ? open_run_folder(context) : Statement());
 }
@@ -41,9 +42,9 @@ void Supervisor::say(Context& context, const Statement& statement) {
 
 Statement Supervisor::open_run_folder(Context& context) {
   try {
-    folder_.open(context, options_.host);
+    folder_.open(context, place_.host);
     const CheckpointShelf::Choice chosen = choose();
-    folder_.show(options_.nonce);
+    folder_.show(job_.nonce);
     return {.text = ControlText({chosen.folder, chosen.own ? kOwn : ""}).text()};
   } catch (const std::exception& error) {
     return {.trouble = error.what()};
@@ -52,9 +53,9 @@ Statement Supervisor::open_run_folder(Context& context) {
 
 // Whose it is need be recorded only where it may be either's.
 CheckpointShelf::Choice Supervisor::choose() {
-  CheckpointShelf::Choice chosen = shelf_.choose(options_.from);
+  CheckpointShelf::Choice chosen = shelf_.choose(job_.from);
   chosen.folder = recorder_.answer("checkpoint", std::move(chosen.folder));
-  const bool either = !options_.from.autoresume.is_none() && !options_.from.load_path.is_none();
+  const bool either = !job_.from.autoresume.is_none() && !job_.from.load_path.is_none();
   if (either) chosen.own = recorder_.answer("whose checkpoint", std::string(chosen.own ? kOwn : "")) == kOwn;
   return chosen;
 }
@@ -64,7 +65,7 @@ void Supervisor::agreed(Context& context, const std::vector<Statement>& statemen
     require_agreement(statements);
     opened(context, ControlText::parse(statements[0].text));
   } else {
-    if (options_.rank == 0) folder_.hide();
+    if (place_.rank == 0) folder_.hide();
     require_agreement(statements);
     begin(context);
   }
@@ -73,8 +74,8 @@ void Supervisor::agreed(Context& context, const std::vector<Statement>& statemen
 void Supervisor::opened(Context& context, const ControlText& opening) {
   stage_ = Stage::kPreparing;
   start_ = Prepare{opening.field(0), opening.field(1) == kOwn};
-  if (!folder_.shows(options_.nonce))
-    trouble_ = "the run folder " + folder_.path() + " is not shared: host " + options_.host +
+  if (!folder_.shows(job_.nonce))
+    trouble_ = "the run folder " + folder_.path() + " is not shared: host " + place_.host +
                " does not see the file that rank 0 wrote there";
   context.send(cast_.compute, Prepare(start_));
 }
@@ -87,13 +88,13 @@ void Supervisor::prepared(Context& context, Prepared ready) {
 
 void Supervisor::begin(Context& context) {
   stage_ = Stage::kTraining;
-  if (options_.rank == 0) {
+  if (place_.rank == 0) {
     shelf_.begin(prepared_.step > 0 ? start_.checkpoint : "");
-    folder_.take(options_.recipe_text);
-    if (options_.keep_journals > 0) folder_.prune_journals(options_.keep_journals);
+    folder_.take(job_.recipe_text);
+    if (const int keep = job_.settings.journal.keep; keep > 0) folder_.prune_journals(keep);
     log_.info(begin_text());
   }
-  const Start go{prepared_.position, options_.nonce};
+  const Start go{prepared_.position, job_.nonce};
   context.send(cast_.checkpointer, go);
   context.send(cast_.compute, go);
   context.send(cast_.loader, go);
@@ -127,7 +128,7 @@ void Supervisor::receive(Context& context, Envelope& envelope) {
     prepared(context, std::move(*ready));
   } else if (auto* part = message.get_if<Durable>()) {
     logs_.sync(context, part->name);
-    if (options_.rank == 0) {
+    if (place_.rank == 0) {
       durable(context, 0, std::move(*part));
     } else {
       context.send(cast_.sync, SendControl{0, durable_text(*part)});
@@ -169,7 +170,7 @@ void Supervisor::durable(Context& context, int rank, Durable part) {
   const std::string name = part.name;
   auto& parts = unpublished_[name].parts;
   parts[rank] = std::move(part);
-  if (static_cast<int>(parts.size()) == options_.world) conclude(context, name);
+  if (static_cast<int>(parts.size()) == job_.world) conclude(context, name);
 }
 
 void Supervisor::conclude(Context& context, const std::string& name) {
@@ -182,7 +183,7 @@ void Supervisor::conclude(Context& context, const std::string& name) {
     ++outcome_.failed_checkpoints;
     log_.warning("checkpoint " + name + " failed (" + std::to_string(outcome_.failed_checkpoints) +
                  " so far), the last good one stays: " + error);
-    shelf_.discard(unfinished_folder(options_.shelf.folder, name, options_.nonce));
+    shelf_.discard(unfinished_folder(job_.checkpoints, name, job_.nonce));
   }
   context.send(cast_.checkpointer, Concluded{});
   recorder_.record({context.now(), "supervisor", error.empty() ? "published" : "checkpoint failed", -1, 0});
@@ -201,7 +202,7 @@ std::string Supervisor::publish(const std::string& name, Unpublished& whole) {
   }
   for (auto& [rank, part] : whole.parts)  // of the first that saves any
     if (manifest.state.empty()) manifest.state = std::move(part.state);
-  return shelf_.publish(name, unfinished_folder(options_.shelf.folder, name, options_.nonce), manifest);
+  return shelf_.publish(name, unfinished_folder(job_.checkpoints, name, job_.nonce), manifest);
 }
 
 // mpirun sends SIGTERM to the survivors of a lost rank too: there is nothing to finish then.
@@ -209,7 +210,7 @@ void Supervisor::stop_requested(Context& context) {
   forgive_own_absence(context);
   for (const auto& [rank, peer] : peers_) {
     if (context.now() - peer.heard > kSilentAfter) {
-      fail(context, rank, "is silent while rank " + std::to_string(options_.rank) + " is told to stop");
+      fail(context, rank, "is silent while rank " + std::to_string(place_.rank) + " is told to stop");
       return;
     }
   }
@@ -229,7 +230,7 @@ void Supervisor::prepare_to_stop(Context& context) {
 std::optional<TimePoint> Supervisor::idle(Context& context) {
   if (stage_ == Stage::kFinished) return std::nullopt;
   watch(context);
-  const bool first = options_.rank == 0;
+  const bool first = place_.rank == 0;
   if (first && stage_ == Stage::kTraining && !stop_requested_ && folder_.stop_requested())
     context.send(context.self(), StopRequested{});  // a message is recorded
   return context.now() + kLookEvery;
@@ -249,12 +250,12 @@ void Supervisor::watch(Context& context) {
   forgive_own_absence(context);
   for (auto& [rank, peer] : peers_) {
     const Nanoseconds silent = context.now() - peer.heard;
-    if (silent > options_.hang_timeout) {
+    if (silent > job_.settings.train.hang_timeout) {
       fail(context, rank,
            "has not been heard for " + std::to_string(static_cast<int>(seconds(silent))) + " s");
       return;
     }
-    if (peer.last.waiting || peer.last.age_s <= seconds(options_.hang_timeout)) continue;
+    if (peer.last.waiting || peer.last.age_s <= seconds(job_.settings.train.hang_timeout)) continue;
     if (!peer.last.unhurried()) {
       fail(context, rank, "hangs");
       return;
@@ -266,7 +267,7 @@ void Supervisor::watch(Context& context) {
 
 // A collective that does not end: every rank waits, so that none is to blame.
 void Supervisor::watch_all_wait(Context& context) {
-  if (options_.rank != 0 || static_cast<int>(peers_.size()) < options_.world) return;
+  if (place_.rank != 0 || static_cast<int>(peers_.size()) < job_.world) return;
   std::string all;
   for (const auto& [rank, peer] : peers_) {
     all += (all.empty() ? "rank " : "; rank ") + std::to_string(rank) + ": step " +
@@ -276,7 +277,7 @@ void Supervisor::watch_all_wait(Context& context) {
   }
   if (all.empty() || all != all_wait_) all_wait_since_ = context.now();
   all_wait_ = all;
-  if (context.now() - all_wait_since_ <= options_.hang_timeout) return;
+  if (context.now() - all_wait_since_ <= job_.settings.train.hang_timeout) return;
   const std::string reason = "a collective hangs: every rank waits for it; the last they did: " + all;
   tell_others(context, /*except=*/0, ControlText({"abort", reason}).text());
   context.abort(reason);
@@ -286,7 +287,7 @@ void Supervisor::watch_all_wait(Context& context) {
 void Supervisor::mention(Context& context, int rank) {
   TimePoint& next = next_mention_[rank];
   if (context.now() < next) return;
-  next = context.now() + options_.hang_timeout;
+  next = context.now() + job_.settings.train.hang_timeout;
   log_.warning("still waits for rank " + std::to_string(rank) + ": " + peers_[rank].last.text());
 }
 
@@ -301,8 +302,8 @@ void Supervisor::fail(Context& context, int rank, const std::string& why) {
 // Before this rank goes down, and its Sync with it; a Sync that is stuck is not waited for.
 void Supervisor::tell_others(Context& context, int except, const std::string& news) {
   std::vector<Pending<ControlSent>> sent;
-  for (int r = 0; r < options_.world; ++r)
-    if (r != options_.rank && r != except)
+  for (int r = 0; r < job_.world; ++r)
+    if (r != place_.rank && r != except)
       sent.push_back(context.request<ControlSent>(cast_.sync, SendControl{r, news}));
   const TimePoint until = context.now() + kNewsLeaveWithin;
   for (const auto& one : sent)
@@ -313,7 +314,7 @@ void Supervisor::tell_others(Context& context, int except, const std::string& ne
 void Supervisor::failed(Context& context, const TrainingDone& done) {
   failure_ = done.failure;
   last_to_see_ = done.checkpoints;
-  if (options_.rank == 0 && concluded_ == last_to_see_) end_badly(context);
+  if (place_.rank == 0 && concluded_ == last_to_see_) end_badly(context);
 }
 
 // Once this rank's Compute is done: a sum that it takes part in, or rank 0's sample of text, may still be on
@@ -321,23 +322,23 @@ void Supervisor::failed(Context& context, const TrainingDone& done) {
 void Supervisor::finish_as_told(Context& context) {
   if (!told_to_finish_ || !trained_) return;
   if (!failure_.empty()) throw OperatingError(failure_);
-  if (options_.rank == 0) tell_all(context, ControlText({"finish", std::to_string(*told_to_finish_)}).text());
+  if (place_.rank == 0) tell_all(context, ControlText({"finish", std::to_string(*told_to_finish_)}).text());
   finish(context, *told_to_finish_);
 }
 
 void Supervisor::tell_all(Context& context, const std::string& news) {
-  for (int r = 0; r < options_.world; ++r)
-    if (r != options_.rank) context.send(cast_.sync, SendControl{r, news});
+  for (int r = 0; r < job_.world; ++r)
+    if (r != place_.rank) context.send(cast_.sync, SendControl{r, news});
 }
 
 void Supervisor::fail_all(Context& context, const std::string& why) {
-  const std::string reason = "rank " + std::to_string(options_.rank) + ": " + why;
-  tell_others(context, options_.rank, ControlText({"abort", reason}).text());
+  const std::string reason = "rank " + std::to_string(place_.rank) + ": " + why;
+  tell_others(context, place_.rank, ControlText({"abort", reason}).text());
   throw OperatingError(reason);
 }
 
 void Supervisor::end_badly(Context& context) {
-  tell_others(context, options_.rank, ControlText({"finish", "1"}).text());
+  tell_others(context, place_.rank, ControlText({"finish", "1"}).text());
   throw OperatingError(failure_);
 }
 
