@@ -9,7 +9,6 @@
 #include "training/loggers/factory.h"
 #include "training/loggers/metrics_file.h"
 #include "training/loggers/progress.h"
-#include "training/time/time.h"
 
 namespace tutti {
 namespace {
@@ -19,18 +18,16 @@ static_assert(LogWriter::kMostToFinish + kBeyondTheEnd <= kLogsEndWithin);
 
 // What a user is shown as the newest checkpoint.
 std::string newest_path(const Job& job) {
-  const std::string latest = checkpoint_set(job.recipe).latest;
+  const std::string latest = job.settings.checkpoint.set.latest;
   return latest.empty() ? job.checkpoints : job.checkpoints + "/" + latest;
 }
 
 Progress::Options progress_options(const Job& job, const RankEnvironment& environment) {
-  const Setting& train = job.recipe.at("train");
   Progress::Options options;
   options.out = environment.quiet ? nullptr : stdout;
   options.terminal = environment.terminal;
-  options.lines = train.at("progress_bar").boolean();
-  if (const Setting& every = train.at("progress_interval"); !every.is_none())
-    options.show_every_steps = Time::parse(every).count();
+  options.lines = job.settings.train.progress_bar;
+  options.show_every_steps = job.settings.train.progress_interval;
   options.newest_checkpoint = newest_path(job);
   return options;
 }
@@ -84,34 +81,6 @@ RankActors reserve_cast(Scheduler& scheduler, const Job& job, int rank, const De
   return cast;
 }
 
-CheckpointShelf::Options shelf_options(const Job& job) {
-  CheckpointShelf::Options options;
-  const Setting& checkpoint = job.recipe.at("checkpoint");
-  options.folder = job.checkpoints;
-  options.run_name = job.recipe.at("run_name").text();
-  options.set = checkpoint_set(job.recipe);
-  options.keep = static_cast<int>(checkpoint.at("keep").integer());
-  options.overwrite = checkpoint.at("save_overwrite");
-  return options;
-}
-
-Supervisor::Options supervisor_options(const Job& job, const RankEnvironment& environment) {
-  Supervisor::Options options;
-  options.rank = environment.rank();
-  options.world = job.world;
-  options.host = environment.host;
-  options.run_dir = job.run_dir;
-  options.shelf = shelf_options(job);
-  options.from = job.from;
-  options.recipe_text = job.recipe_text;
-  options.nonce = job.nonce;
-  if (const Setting& journal = job.recipe.at("journal"); journal.has("keep"))
-    options.keep_journals = static_cast<int>(journal.at("keep").integer());
-  const Time timeout = Time::parse(job.recipe.at("train").at("hang_timeout"));
-  options.hang_timeout = std::chrono::seconds(timeout.count());
-  return options;
-}
-
 Engine::Options listeners_of(const Job& job, const RankEnvironment& environment) {
   Engine::Options listeners;
   if (job.listeners) listeners = job.listeners(environment.rank());
@@ -148,8 +117,9 @@ RankActors add_rank(Scheduler& scheduler, const Job& job, RankEnvironment& envir
                                                       cast.supervisor, recorder));
   scheduler.install(cast.checkpointer,
                     std::make_unique<Checkpointer>(disk, job.checkpoints, rank, cast.supervisor, recorder));
-  scheduler.install(cast.supervisor, std::make_unique<Supervisor>(supervisor_options(job, environment), cast,
-                                                                  disk, log, recorder, environment.outcome));
+  scheduler.install(cast.supervisor,
+                    std::make_unique<Supervisor>(job, Supervisor::Place{rank, environment.host}, cast, disk,
+                                                 log, recorder, environment.outcome));
   logs.insert(logs.end(), destinations.begin(), destinations.end());
   for (std::size_t i = 0; i < logs.size(); ++i)
     scheduler.install(cast.logs[i].writer, std::make_unique<LogWriter>(cast.logs[i].name, logs[i], log));

@@ -169,9 +169,8 @@ std::string text_of(const Difference& difference) {
 }
 
 void refuse_control_level(const std::string& run_dir, const RecordedRun& run) {
-  if (run.heads[0].level != "full")
-    throw UserError(run_dir + ": recorded at journal.level = \"" + run.heads[0].level +
-                    "\", which has no digests to compare");
+  if (run.heads[0].level != JournalLevel::kFull)
+    throw UserError(run_dir + ": recorded at journal.level = \"control\", which has no digests to compare");
 }
 
 std::string text_of_recipes(const RecordedRun& a, const RecordedRun& b) {

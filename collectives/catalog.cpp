@@ -1,6 +1,15 @@
 #include "collectives/catalog.h"
 
 namespace tutti {
+namespace {
+
+Backend backend_of(const std::string& name) {
+  if (name == "local") return Backend::kLocal;
+  if (name == "mpi") return Backend::kMpi;
+  return name == "nccl" ? Backend::kNccl : Backend::kAuto;
+}
+
+}  // namespace
 
 Catalog collectives_catalog() {
   using enum KeyType;
@@ -15,6 +24,12 @@ Catalog collectives_catalog() {
                   .one_of({"ordered", "native"}),
               Key{"bucket_mb", kNumber, "25", "gradients reduced at once, in MiB"}.more_than(0).at_most(1e6),
           }};
+}
+
+CollectiveSettings CollectiveSettings::read(const Setting& section) {
+  return {backend_of(section.at("backend").text()),
+          section.at("reduction").text() == "native" ? Reduction::kNative : Reduction::kOrdered,
+          static_cast<int64_t>(section.at("bucket_mb").number() * (int64_t{1} << 20))};
 }
 
 }  // namespace tutti

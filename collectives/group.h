@@ -55,11 +55,6 @@ class Work {
 };
 using WorkPtr = std::unique_ptr<Work>;
 
-enum class Reduction {
-  kOrdered,  // a balanced binary tree over rank order: the same bits on every backend, run and host layout
-  kNative,   // the backend's own (MPI_Iallreduce, NCCL): fastest across hosts, bits may vary
-};
-
 // Ranks that run collectives together. All tensors are flat (1-D, contiguous); sums are float32, float64,
 // bfloat16, float16, int32 or int64 in their own dtype. Every rank posts the same collectives in the same
 // order; they may overlap. One thread (Sync's) uses a group.

@@ -14,18 +14,16 @@
 #include "training/evaluation/evaluation.h"
 #include "training/schedules/learning_rate.h"
 #include "training/state.h"
-#include "training/time/time.h"
 
 namespace tutti {
 namespace {
 
 Checkpoint newest_of_run(const Job& job) {
-  return newest_good_checkpoint(PosixDisk(), job.checkpoints, tell_passed_over, checkpoint_set(job.recipe));
+  return newest_good_checkpoint(PosixDisk(), job.checkpoints, tell_passed_over, job.settings.checkpoint.set);
 }
 
 void check_fit(const Job& job, Trainee& trainee, const Checkpoint& checkpoint, const LoadTerms& load) {
-  resume(trainee, checkpoint, {job.seed, job.global_batch, job.data_digest(), job.recipe}, load,
-         print_warning);
+  resume(trainee, checkpoint, job, load, print_warning);
 }
 
 bool check_own(const Job& job, Trainee& trainee) try {
@@ -48,19 +46,11 @@ void check_resume(const Job& job, Trainee& trainee) {
   if (!check_own(job, trainee) && !job.from.load_path.is_none()) check_load_path(job, trainee);
 }
 
-// What all ranks share is looked at once.
-void scan(const DatasetPtr& shared, const OwnData& own, const Setting& section) try {
-  if (own.empty()) shared->scan();
-  for (const auto& dataset : own.of_rank) dataset->scan();
-} catch (const UserError& error) {
-  section.at("path").fail(error.what());
-}
-
 void check_times(const Job& job, const Trainee& trainee) {
-  const Time max_duration = planned_duration(job.recipe);
-  recipe_interval(job.recipe.at("checkpoint").at("interval"), job.recipe);
-  LearningRate(job.recipe, trainee.optimizer->base_lr(), {max_duration, job.train_sampler(0).batches()},
-               evaluation_metrics(job.evaluators, job.recipe, *trainee.model));
+  const TrainSettings& train = job.settings.train;
+  const Horizon horizon =
+      train.horizon(train.planned_duration(), job.train_sampler(0).batches(), trainee.optimizer->base_lr());
+  LearningRate(job.recipe, horizon, evaluation_metrics(job.evaluators, *trainee.model));
 }
 
 LoggedMetrics evaluation_of(const Job& job, const Evaluator& evaluator, State& state, Engine& engine) {
@@ -73,10 +63,7 @@ LoggedMetrics evaluation_of(const Job& job, const Evaluator& evaluator, State& s
 }
 
 std::string checked(const Job& job, bool scan_data) {
-  if (scan_data) {
-    scan(job.train, job.own_train, job.recipe.at("data").at("train"));
-    for (const auto& evaluator : job.evaluators) scan(evaluator.data, evaluator.own, evaluator.section);
-  }
+  if (scan_data) job.scan_data();
   LoadedModel model(job);
   State& trainee = model.state;
   check_times(job, trainee);

@@ -5,12 +5,9 @@
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/run_state.h"
 #include "job/algorithms.h"
-#include "job/checkpoint_options.h"
 #include "job/resume.h"
 #include "runtime/printable.h"
 #include "tensors/torch_error.h"
-#include "training/schedules/learning_rate.h"
-#include "training/time/time.h"
 
 namespace tutti {
 namespace {
@@ -18,7 +15,7 @@ namespace {
 // With an empty folder where there is none.
 Checkpoint checkpoint_named(const Job& job, const std::string& named) {
   if (!named.empty() && named != "auto") return find_checkpoint(PosixDisk(), named, tell_passed_over);
-  return newest_good_checkpoint(PosixDisk(), job.checkpoints, tell_passed_over, checkpoint_set(job.recipe));
+  return newest_good_checkpoint(PosixDisk(), job.checkpoints, tell_passed_over, job.settings.checkpoint.set);
 }
 
 Engine::Options algorithms_of(const Job& job) {
@@ -43,7 +40,7 @@ void restore(LoadedModel& model, const Checkpoint& checkpoint) {
 }  // namespace
 
 Job single_process_job(const Setting& recipe, int ranks) {
-  begin_process(recipe);
+  begin_process(RunSettings::read(recipe));
   JobOptions options;
   options.world = ranks;
   options.makes_folders = false;
@@ -55,15 +52,7 @@ void tell_passed_over(const std::string& what) {
 }
 
 LoadedModel::LoadedModel(const Job& its_job) : job(its_job), engine(state, logger, algorithms_of(its_job)) {
-  state.run_name = job.recipe.at("run_name").text();
-  state.run_dir = job.run_dir;
-  state.seed = job.seed;
-  state.max_duration = planned_duration(job.recipe);
-  state.dataloader_len = job.train_sampler(0).batches();
-  state.global_batch = job.global_batch;
-  state.train_samples = job.train_samples();
-  state.dataset = job.train_of(0).get();
-  state.composer = composers_way(job.recipe);
+  job.describe_to(state, 0);
   build(state, job.recipe, job.spec(), job.seed, job.make_model, [this] { engine.run_event(Event::kInit); });
 }
 

@@ -29,7 +29,7 @@ void log_last_events(LocalRanks& ranks, TimePoint now) {
 
 LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions& options) {
   if (options.live) hold_stop_signals();
-  begin_process(recipe);
+  begin_process(RunSettings::read(recipe));
   Job job = make_job(recipe, {options.ranks, options.run_dir, options.resume, options.fresh_seed,
                               options.live ? fresh_nonce() : "local"});
   if (options.prepare) options.prepare(job);

@@ -10,7 +10,6 @@
 #include "runtime/process/this_process.h"
 #include "runtime/random.h"
 #include "tensors/torch_error.h"
-#include "training/time/time.h"
 
 namespace tutti {
 namespace {
@@ -77,20 +76,17 @@ void require_same(const std::vector<std::string>& recipes) {
 
 }  // namespace
 
-Nanoseconds StartRequest::timeout() const {
-  if (!good()) return std::chrono::seconds(60);
-  return std::chrono::seconds(Time::parse(recipe.at("train").at("hang_timeout")).count());
-}
-
 StartRequest make_request(const RecipeSource& source, const LaunchOptions& options) {
   StartRequest request;
   request.options = options;
   request.host = host_name();
   try {
     request.recipe = source();
-    const Setting& backend = request.recipe.at("collectives").at("backend");
-    if (backend.text() == "local" && launched_rank())
-      backend.fail("expected mpi or auto: local joins the ranks of one process, and mpirun started this one");
+    request.settings = RunSettings::read(request.recipe);
+    if (request.settings.collectives.backend == Backend::kLocal && launched_rank())
+      request.recipe.at("collectives")
+          .at("backend")
+          .fail("expected mpi or auto: local joins the ranks of one process, and mpirun started this one");
   } catch (const UserError& error) {
     request.trouble = error.what();
   }

@@ -12,12 +12,13 @@ namespace tutti {
 // A rank's request to start: a recipe, or the reason why there is none.
 struct StartRequest {
   Setting recipe;
-  std::string trouble;  // "" = none
+  RunSettings settings;  // what it says
+  std::string trouble;   // "" = none
   LaunchOptions options;
   std::string host;  // that this rank is on
 
   bool good() const { return trouble.empty(); }
-  Nanoseconds timeout() const;  // of waiting for other ranks
+  Nanoseconds timeout() const { return settings.train.hang_timeout; }  // of waiting for other ranks
 };
 
 // A request without trouble, or with the user's error of `source`.

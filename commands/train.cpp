@@ -119,7 +119,7 @@ Exit run_rank(const Job& job, RankEnvironment connected) {
 // would end rank 0 too.
 Exit run_agreed(const StartRequest& request, Group& group, const std::function<Exit(const Job&)>& run) {
   try {
-    if (request.good()) begin_process(request.recipe);
+    if (request.good()) begin_process(request.settings);
     return run(agree_on_job(request, group));
   } catch (const UserError& error) {
     if (group.rank() == 0) print_error(error.what());
@@ -144,7 +144,7 @@ Exit train_under_mpi(StartRequest request) {
   request.host = world.host_name(world.rank());
   const Exit exit = run_agreed(request, *group, [&](const Job& job) {
     RankEnvironment connected{.group = group, .transport = transport, .host = request.host};
-    if (job.recipe.at("collectives").at("reduction").text() == "native")
+    if (job.settings.collectives.reduction == Reduction::kNative)
       connected.group = std::make_shared<MpiGroup>(world, clock, world.all_ranks(), Reduction::kNative);
     return run_rank(job, std::move(connected));
   });
@@ -165,7 +165,7 @@ int train(const RecipeSource& recipe, const LaunchOptions& options) {
   hold_stop_signals();
   const StartRequest request = make_request(recipe, options);
   const bool mpi =
-      launched_rank() || (request.good() && request.recipe.at("collectives").at("backend").text() == "mpi");
+      launched_rank() || (request.good() && request.settings.collectives.backend == Backend::kMpi);
   const Exit exit = mpi ? train_under_mpi(request) : train_alone(request);
   if (exit.leaves_threads && options.ends_process) end_with(exit.code);
   return exit.code;

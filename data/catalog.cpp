@@ -140,4 +140,9 @@ Catalog eval_data_catalog() {
   return catalog;
 }
 
+DataSettings DataSettings::read(const Setting& section) {
+  return {section.at("shuffle").boolean(), section.at("drop_last").boolean(),
+          section.at("subset_num_batches").integer(), static_cast<int>(section.at("prefetch").integer())};
+}
+
 }  // namespace tutti

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "recipe/catalog.h"
+#include "recipe/setting.h"
 
 namespace tutti {
 
@@ -9,5 +10,15 @@ inline constexpr double kMostOfABatch = 1e9;  // samples
 // [data.train] and [data.eval]
 Catalog train_data_catalog();
 Catalog eval_data_catalog();
+
+// How such a section goes through its samples, whatever its kind.
+struct DataSettings {
+  bool shuffle = false;
+  bool drop_last = false;
+  int64_t most_batches = -1;  // of an epoch or an evaluation; -1 = all
+  int prefetch = 2;           // batches loaded ahead
+
+  static DataSettings read(const Setting& section);
+};
 
 }  // namespace tutti

@@ -22,9 +22,9 @@ Sampler::Sampler(const Plan& plan)
 }
 
 int64_t Sampler::batches() const {
-  const bool short_batch = plan_.samples % stride_ != 0 && !plan_.drop_last;
+  const bool short_batch = plan_.samples % stride_ != 0 && !plan_.loading.drop_last;
   const int64_t all = plan_.samples / stride_ + (short_batch ? 1 : 0);
-  return plan_.most_batches < 0 ? all : std::min(all, plan_.most_batches);
+  return plan_.loading.most_batches < 0 ? all : std::min(all, plan_.loading.most_batches);
 }
 
 // Of the order that this rank goes through.
@@ -45,7 +45,7 @@ std::vector<int64_t> Sampler::indices(const Dataset& dataset, int64_t epoch, int
   const int64_t first = batch * stride_ + place * each + std::min(place, rest);
   std::vector<int64_t> indices(static_cast<size_t>(each + (place < rest ? 1 : 0)));
   for (size_t i = 0; i < indices.size(); ++i) {
-    indices[i] = dataset.order(plan_.seed, epoch, first + static_cast<int64_t>(i), plan_.shuffle);
+    indices[i] = dataset.order(plan_.seed, epoch, first + static_cast<int64_t>(i), plan_.loading.shuffle);
   }
   return indices;
 }

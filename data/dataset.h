@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "data/catalog.h"
 #include "tensors/tree.h"
 
 namespace tutti {
@@ -50,10 +51,8 @@ class Sampler {
     int rank = 0;
     int world = 1;
     uint64_t seed = 0;
-    bool shuffle = false;
-    bool drop_last = false;
-    bool own = false;           // each rank has data of its own
-    int64_t most_batches = -1;  // of the epoch; -1 = all
+    bool own = false;  // each rank has data of its own
+    DataSettings loading = {};
   };
 
   explicit Sampler(const Plan& plan);

@@ -56,6 +56,17 @@ void name_the_key(const Setting& key, const std::function<void()>& read) try {
   key.fail(error.what());
 }
 
+CheckpointSet checkpoint_set(const Setting& section, const std::string& run_name) {
+  const Setting& names = section.at("save_filename");
+  const Setting& latest = section.at("save_latest_filename");
+  CheckpointSet set;
+  name_the_key(names, [&] { set.names = CheckpointNames(names.text(), run_name); });
+  name_the_key(latest, [&] { set.latest = latest_name(latest.text(), run_name); });
+  if (set.names.fits(set.latest))
+    latest.fail("it is a name that checkpoints have: save_filename = " + names.toml());
+  return set;
+}
+
 }  // namespace
 
 bool LoadTerms::passes_over(const std::string& name) const {
@@ -122,22 +133,16 @@ void SaveTerms::leave_out(RunState& state) const {
   forget(state, [this](const std::string& name) { return name != kTimestamp && !hold(name); });
 }
 
-SaveTerms save_terms(const Setting& recipe) {
-  const Setting& checkpoint = recipe.at("checkpoint");
-  return {checkpoint.at("save_weights_only").boolean(), patterns_of(checkpoint.at("save_ignore_keys"))};
-}
-
-CheckpointSet checkpoint_set(const Setting& recipe) {
-  const Setting& checkpoint = recipe.at("checkpoint");
-  const Setting& names = checkpoint.at("save_filename");
-  const Setting& latest = checkpoint.at("save_latest_filename");
-  const std::string run_name = recipe.at("run_name").text();
-  CheckpointSet set;
-  name_the_key(names, [&] { set.names = CheckpointNames(names.text(), run_name); });
-  name_the_key(latest, [&] { set.latest = latest_name(latest.text(), run_name); });
-  if (set.names.fits(set.latest))
-    latest.fail("it is a name that checkpoints have: save_filename = " + names.toml());
-  return set;
+CheckpointSettings CheckpointSettings::read(const Setting& recipe, const TrainSettings& train) {
+  const Setting& section = recipe.at("checkpoint");
+  CheckpointSettings settings;
+  settings.interval = train.interval(section.at("interval"));
+  if (section.has("save_folder")) settings.folder = section.at("save_folder").text();
+  settings.set = checkpoint_set(section, recipe.at("run_name").text());
+  settings.save = {section.at("save_weights_only").boolean(), patterns_of(section.at("save_ignore_keys"))};
+  settings.keep = static_cast<int>(section.at("keep").integer());
+  settings.overwrite = section.at("save_overwrite");
+  return settings;
 }
 
 }  // namespace tutti

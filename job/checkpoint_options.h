@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "io/checkpoint/run_state.h"
 #include "io/checkpoint/state_patterns.h"
 #include "recipe/setting.h"
+#include "training/settings.h"
 
 namespace tutti {
 
@@ -46,9 +48,18 @@ struct SaveTerms {
   bool hold(const std::string& name) const;  // of a tensor
   void leave_out(RunState& state) const;     // what of it is not held, and says so
 };
-SaveTerms save_terms(const Setting& recipe);
 
-// What the run's checkpoints are called. Throws UserError.
-CheckpointSet checkpoint_set(const Setting& recipe);
+// [checkpoint], but for what a run starts from.
+struct CheckpointSettings {
+  Time interval = {1, TimeUnit::kEpoch};
+  std::optional<std::string> folder;  // none: the run folder's checkpoints/
+  CheckpointSet set;
+  SaveTerms save;
+  int keep = -1;      // published checkpoints that stay, at least the newest; negative = all
+  Setting overwrite;  // whether those of another run are put aside, or an error that blames it; none = true
+
+  // Throws UserError for names that checkpoints cannot have.
+  static CheckpointSettings read(const Setting& recipe, const TrainSettings& train);
+};
 
 }  // namespace tutti

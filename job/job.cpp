@@ -46,7 +46,7 @@ int64_t global_batch(const Setting& data, int world, bool own) {
   return size.integer();
 }
 
-Sampler sampler(const Setting& data, const Dataset& dataset, const OwnData& own, int64_t batch,
+Sampler sampler(const DataSettings& data, const Dataset& dataset, const OwnData& own, int64_t batch,
                 const Job& job, int rank) {
   Sampler::Plan plan;
   plan.own = !own.empty();
@@ -55,9 +55,7 @@ Sampler sampler(const Setting& data, const Dataset& dataset, const OwnData& own,
   plan.rank = rank;
   plan.world = job.world;
   plan.seed = job.seed;
-  plan.shuffle = data.at("shuffle").boolean();
-  plan.drop_last = data.at("drop_last").boolean();
-  plan.most_batches = data.at("subset_num_batches").integer();
+  plan.loading = data;
   return Sampler(plan);
 }
 
@@ -87,7 +85,7 @@ std::optional<uint64_t> earlier_seed(const Job& job) {
   const PosixDisk disk;
   std::optional<uint64_t> seed;
   if (!job.from.autoresume.is_none()) {
-    auto own = published_checkpoints(disk, job.checkpoints, checkpoint_set(job.recipe).names);
+    auto own = published_checkpoints(disk, job.checkpoints, job.settings.checkpoint.set.names);
     for (auto& name : own) name = job.checkpoints + "/" + name;
     seed = first_seed({own.rbegin(), own.rend()});
   }
@@ -119,12 +117,13 @@ void require_cpu(const Setting& recipe) {
   if (backend.text() == "nccl") backend.fail("NCCL needs GPUs, and this build trains on CPUs");
 }
 
-void require_deterministic_reduction(const Setting& recipe) {
-  const Setting& mode = recipe.at("train").at("deterministic_mode");
-  const Setting& reduction = recipe.at("collectives").at("reduction");
-  if (mode.boolean() && reduction.text() == "native")
-    mode.fail("contradicts " + reduction.path + " = " + reduction.toml() + " (" + reduction.position.text() +
-              "), whose sums may differ between runs; expected false, or reduction = \"ordered\"");
+void require_deterministic_reduction(const Job& job) {
+  const RunSettings& settings = job.settings;
+  if (!settings.train.deterministic_mode || settings.collectives.reduction != Reduction::kNative) return;
+  const Setting& mode = job.recipe.at("train").at("deterministic_mode");
+  const Setting& reduction = job.recipe.at("collectives").at("reduction");
+  mode.fail("contradicts " + reduction.path + " = " + reduction.toml() + " (" + reduction.position.text() +
+            "), whose sums may differ between runs; expected false, or reduction = \"ordered\"");
 }
 
 // A recipe without a seed is given one, and the resolved recipe says which.
@@ -214,9 +213,8 @@ void require_own_label(const Job& job, const Setting& label) {
 
 void add_evaluator(Job& job, const JobOptions& options, const Setting& section) {
   require_own_label(job, section.at("label"));
-  const std::string& label = section.at("label").text();
-  Evaluator evaluator{label, section, nullptr};
-  evaluator.data = open_data(job, options, section, label, evaluator.own);
+  Evaluator evaluator = Evaluator::read(section, job.settings.train);
+  evaluator.data = open_data(job, options, section, evaluator.label, evaluator.own);
   job.evaluators.push_back(std::move(evaluator));
 }
 
@@ -226,6 +224,7 @@ void open_all_data(Job& job, const JobOptions& options) {
   if (data.has("eval")) add_evaluator(job, options, data.at("eval"));
   for (const auto& section : job.recipe.at("evaluators").array()) add_evaluator(job, options, section);
   settle_data(job, options);
+  job.data_digest = job.own_train.empty() ? job.train->digest() : job.own_train.digest;
 }
 
 // Gives the model, which others are checked against.
@@ -282,11 +281,10 @@ void require_known_classes(const Job& job, const Evaluator& evaluator) {
 }
 
 void require_budget_of_each_rank(const Job& job) {
-  const Setting* budget = job.recipe.at("device").find("memory_budget_mb");
-  if (!budget || !budget->is_array()) return;
-  if (static_cast<int>(budget->array().size()) != job.world)
-    budget->fail("expected one number for each of the " + std::to_string(job.world) +
-                 " ranks, or one for all");
+  const Setting& budget = job.recipe.at("device").at("memory_budget_mb");
+  if (budget.is_array() && static_cast<int>(budget.array().size()) != job.world)
+    budget.fail("expected one number for each of the " + std::to_string(job.world) +
+                " ranks, or one for all");
 }
 
 void require_different_names(const Evaluator& evaluator, const Model& model) {
@@ -311,6 +309,14 @@ void complete(const Job& job, const Model& model, Evaluator& evaluator) {
   require_different_names(evaluator, model);
 }
 
+// What all ranks share is looked at once.
+void scan(const DatasetPtr& shared, const OwnData& own, const Setting& section) try {
+  if (own.empty()) shared->scan();
+  for (const auto& dataset : own.of_rank) dataset->scan();
+} catch (const UserError& error) {
+  section.at("path").fail(error.what());
+}
+
 // Early, so that the key that names a folder is blamed, and not the first file that cannot be written.
 void make_folder(const Setting& named, const std::string& folder) {
   try {
@@ -323,50 +329,59 @@ void make_folder(const Setting& named, const std::string& folder) {
 }
 
 void make_folders(const Job& job, const JobOptions& options) {
-  const Setting& checkpoint = job.recipe.at("checkpoint");
   make_folder(options.run_dir.empty() ? job.recipe.at("run_name") : option("--run-dir", options.run_dir),
               job.run_dir);
-  if (checkpoint.has("save_folder")) make_folder(checkpoint.at("save_folder"), job.checkpoints);
-  const Setting& level = job.recipe.at("journal").at("level");
-  if (level.text() != "off") make_folder(level, journals_folder(job.run_dir));
+  if (job.settings.checkpoint.folder)
+    make_folder(job.recipe.at("checkpoint").at("save_folder"), job.checkpoints);
+  if (job.settings.journal.level != JournalLevel::kOff)
+    make_folder(job.recipe.at("journal").at("level"), journals_folder(job.run_dir));
 }
 
 }  // namespace
 
 Sampler Job::train_sampler(int rank) const {
-  return sampler(recipe.at("data").at("train"), *train_of(rank), own_train, global_batch, *this, rank);
+  return sampler(settings.train_data, *train_of(rank), own_train, global_batch, *this, rank);
 }
 
 Sampler Job::eval_sampler(const Evaluator& evaluator, int rank) const {
-  return sampler(evaluator.section, *evaluator.data_of(rank), evaluator.own, evaluator.global_batch, *this,
+  return sampler(evaluator.loading, *evaluator.data_of(rank), evaluator.own, evaluator.global_batch, *this,
                  rank);
 }
 
-int64_t Job::memory_budget(int rank) const {
-  const Setting* budget = recipe.at("device").find("memory_budget_mb");
-  if (!budget || budget->is_none()) return 0;
-  const double mb = budget->is_array() ? budget->array().at(rank).number() : budget->number();
-  return static_cast<int64_t>(mb * kBytesPerMb);
+void Job::describe_to(State& state, int rank) const {
+  state.run_name = settings.run_name;
+  state.run_dir = run_dir;
+  state.seed = seed;
+  state.rank = rank;
+  state.max_duration = settings.train.planned_duration();
+  state.dataloader_len = train_sampler(rank).batches();
+  state.global_batch = global_batch;
+  state.train_samples = train_samples();
+  state.dataset = train_of(rank).get();
+  state.composer = settings.train.composer;
+  state.precision = settings.precision;
+}
+
+void Job::scan_data() const {
+  scan(train, own_train, recipe.at("data").at("train"));
+  for (const auto& evaluator : evaluators) scan(evaluator.data, evaluator.own, evaluator.section);
 }
 
 Job make_job(Setting recipe, const JobOptions& options) {
   Job job;
   require_folder(recipe, options);
   job.recipe = std::move(recipe);
+  job.settings = RunSettings::read(job.recipe);
   job.world = options.world;
   job.nonce = options.nonce;
-  job.run_dir = options.run_dir.empty() ? "runs/" + job.recipe.at("run_name").text() : options.run_dir;
-  const Setting& checkpoint = job.recipe.at("checkpoint");
-  job.checkpoints =
-      checkpoint.has("save_folder") ? checkpoint.at("save_folder").text() : job.run_dir + "/checkpoints";
+  job.run_dir = options.run_dir.empty() ? "runs/" + job.settings.run_name : options.run_dir;
+  job.checkpoints = job.settings.checkpoint.folder.value_or(job.run_dir + "/checkpoints");
   job.resume = options.resume;
   job.from = start_from(job.recipe, options.resume);
-  checkpoint_set(job.recipe);  // names that cannot be are told at the start
   require_cpu(job.recipe);
-  require_deterministic_reduction(job.recipe);
-  static_cast<void>(precision_of(job.recipe));  // refuses what does not go together
+  require_deterministic_reduction(job);
   check_loggers(job.recipe);
-  check_written_files(job.recipe, {job.run_dir, job.checkpoints, job.world});
+  check_written_files(job);
   require_budget_of_each_rank(job);
   choose_seed(job, options.fresh_seed);
   job.recipe_text = write_recipe(job.recipe);
@@ -381,10 +396,10 @@ Job make_job(Setting recipe, const JobOptions& options) {
   return job;
 }
 
-void begin_process(const Setting& recipe) {
+void begin_process(const RunSettings& settings) {
   Meter::install();
-  set_compute_threads(static_cast<int>(recipe.at("device").at("threads").integer()));
-  set_deterministic_mode(recipe.at("train").at("deterministic_mode").boolean());
+  set_compute_threads(settings.device.threads);
+  set_deterministic_mode(settings.train.deterministic_mode);
 }
 
 std::string batch_identity(const Job& job) {

@@ -8,12 +8,13 @@
 
 #include "data/dataset.h"
 #include "data/readers/make_dataset.h"
-#include "job/checkpoint_options.h"
 #include "job/plugin_library.h"
+#include "job/settings.h"
 #include "job/task.h"
 #include "recipe/setting.h"
 #include "training/engine/engine.h"
 #include "training/evaluation/evaluator.h"
+#include "training/state.h"
 #include "training/trainee.h"
 
 namespace tutti {
@@ -33,6 +34,7 @@ struct Brought {
 struct Job {
   Setting recipe;  // resolved
   std::string recipe_text;
+  RunSettings settings;  // what it says
   int world = 1;
   uint64_t seed = 0;
   std::string nonce;  // of this start
@@ -49,15 +51,15 @@ struct Job {
   Listeners listeners;       // of a rank; may be empty
   std::vector<Task> tasks;   // after the training
   int64_t global_batch = 0;
+  uint64_t data_digest = 0;  // of what is trained on, all ranks
 
   Sampler train_sampler(int rank) const;
   Sampler eval_sampler(const Evaluator& evaluator, int rank) const;
   const DatasetPtr& train_of(int rank) const { return own_train.of(rank, train); }
   int64_t train_samples() const { return own_train.samples_of_all(world, train); }  // of an epoch, all ranks
   SampleSpec spec() const { return own_train.spec(train); }                         // of what is trained on
-  uint64_t data_digest() const { return own_train.empty() ? train->digest() : own_train.digest; }
-
-  int64_t memory_budget(int rank) const;  // bytes; 0 = none
+  void describe_to(State& state, int rank) const;  // puts in what is known before there is a model
+  void scan_data() const;                          // reads all of it; throws UserError, which blames the path
 };
 
 // What the command line adds to a recipe.
@@ -83,7 +85,7 @@ Job make_job(Setting recipe, const JobOptions& options);
 
 // What a process does before it touches a tensor: the meter counts from here on, and kernels use the recipe's
 // number of threads and its deterministic_mode.
-void begin_process(const Setting& recipe);
+void begin_process(const RunSettings& settings);
 
 // "global batch 96 = 2 ranks x 48 = 2 ranks x 2 microbatches x 24"
 std::string batch_identity(const Job& job);

@@ -50,13 +50,13 @@ class Resumption {
     return RunState();
   }
 
-  RunState whole(RunState state, const ResumeTerms& terms) const {
+  RunState whole(RunState state, const Job& job) const {
     if (state.weights_only)
       throw UserError(
           checkpoint_.folder +
           ": it holds weights alone (save_weights_only); load_weights_only = true starts from them");
     tell_of_idle_patterns(state.listeners);
-    require_same_run(state, terms);
+    require_same_run(state, job);
     RestoreTerms restoring = restore_terms();
     const StatePatterns left_out(state.saved_without);
     restoring.may_lack = [&left_out](const std::string& name) {
@@ -64,7 +64,7 @@ class Resumption {
     };
     restore_tensors(trainee_, checkpoint_.tensors, checkpoint_.folder, restoring);
     if (changes_no_model())
-      require_same(model_lines(parse(state)), model_lines(terms.recipe), checkpoint_.folder);
+      require_same(model_lines(parse(state)), model_lines(job.recipe), checkpoint_.folder);
     forget(state, [this](const std::string& name) { return load_.passes_over(name); });
     return state;
   }
@@ -91,20 +91,20 @@ class Resumption {
     return load_.strict_model_weights && std::ranges::none_of(checkpoint_.tensors, is_passed_over);
   }
 
-  void require_same_run(const RunState& state, const ResumeTerms& terms) const {
+  void require_same_run(const RunState& state, const Job& job) const {
     const std::string& folder = checkpoint_.folder;
-    if (state.seed != terms.seed && !load_.ignored.fit("rank_zero_seed"))
+    if (state.seed != job.seed && !load_.ignored.fit("rank_zero_seed"))
       throw UserError(folder + ": it was trained with seed " + std::to_string(state.seed) +
-                      ", the recipe says " + std::to_string(terms.seed));
+                      ", the recipe says " + std::to_string(job.seed));
     if (load_.ignored.fit("dataset_state")) return;
-    if (state.global_batch != terms.global_batch)
+    if (state.global_batch != job.global_batch)
       throw UserError(folder + ": it was trained with batches of " + std::to_string(state.global_batch) +
-                      " samples, the recipe says " + std::to_string(terms.global_batch));
-    if (state.data_digest != terms.data_digest)
+                      " samples, the recipe says " + std::to_string(job.global_batch));
+    if (state.data_digest != job.data_digest)
       throw UserError(folder +
                       ": it was trained on other data than [data.train] names; load_weights_only = true " +
                       "starts anew from its weights");
-    require_same(data_lines(parse(state)), data_lines(terms.recipe), folder);
+    require_same(data_lines(parse(state)), data_lines(job.recipe), folder);
   }
 
   void tell_of_idle_patterns(const std::map<std::string, std::string>& listeners) const {
@@ -161,11 +161,11 @@ double finite_or_0(double value) { return std::isfinite(value) ? value : 0; }
 
 }  // namespace
 
-RunState resume(Trainee& trainee, const Checkpoint& checkpoint, const ResumeTerms& terms,
-                const LoadTerms& load, const Tell& tell) {
+RunState resume(Trainee& trainee, const Checkpoint& checkpoint, const Job& job, const LoadTerms& load,
+                const Tell& tell) {
   const Resumption resumption(trainee, checkpoint, load, tell);
   if (load.weights_only) return resumption.weights();
-  return resumption.whole(RunState::from_json(checkpoint.state), terms);
+  return resumption.whole(RunState::from_json(checkpoint.state), job);
 }
 
 void add_listeners_tensors(Trainee& trainee, const Engine& engine) {

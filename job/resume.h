@@ -6,28 +6,18 @@
 
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/run_state.h"
-#include "job/checkpoint_options.h"
-#include "recipe/setting.h"
+#include "job/job.h"
 #include "training/engine/engine.h"
 #include "training/trainee.h"
 
 namespace tutti {
 
-struct State;
-
-// What must be the same for a run to go on at the bits that it would have come to.
-struct ResumeTerms {
-  uint64_t seed = 0;
-  int64_t global_batch = 0;
-  uint64_t data_digest = 0;
-  Setting recipe;  // its [data.train] shuffle, drop_last and sampling count, and [model] but for dropout
-};
-
-// Copies a checkpoint into the trainee, as far as `load` asks, and gives the state of its run: of weights
-// alone that of a run which begins. Throws UserError that names the folder and what differs: seed, batch,
-// data or tensors. `tell` hears what is passed over.
-RunState resume(Trainee& trainee, const Checkpoint& checkpoint, const ResumeTerms& terms,
-                const LoadTerms& load = {}, const std::function<void(const std::string&)>& tell = {});
+// Copies a checkpoint into the job's trainee, as far as `load` asks, and gives the state of its run: of
+// weights alone that of a run which begins. Throws UserError that names the folder and what differs: seed,
+// batch, data, [data.train] shuffle, drop_last or sampling, [model] but for dropout, or tensors. `tell` hears
+// what is passed over.
+RunState resume(Trainee& trainee, const Checkpoint& checkpoint, const Job& job, const LoadTerms& load = {},
+                const std::function<void(const std::string&)>& tell = {});
 
 // What algorithms and callbacks know: their tensors become the trainee's, for what saves or restores it; the
 // rest is given to them.

@@ -20,13 +20,13 @@ RecordedJob head_of(const Job& job, int rank, const std::string& host) {
   head.run_dir = job.run_dir;
   head.resume = job.resume;
   head.nonce = job.nonce;
-  head.level = job.recipe.at("journal").at("level").text();
+  head.level = job.settings.journal.level;
   head.world = job.world;
   head.rank = rank;
   head.host = host;
   head.build = build_and_commit("tutti");
   head.cpu = at::get_cpu_capability();
-  head.data_digest = job.data_digest();
+  head.data_digest = job.data_digest;
   head.unix_ms = SystemClock().unix_ms();
   head.own_listeners = job.listeners || !job.tasks.empty();
   return head;
@@ -47,7 +47,7 @@ std::string fresh_nonce() {
 }
 
 std::unique_ptr<Recorder> make_recorder(const Job& job, int rank, const std::string& host) {
-  if (job.recipe.at("journal").at("level").text() == "off") return std::make_unique<RingRecorder>();
+  if (job.settings.journal.level == JournalLevel::kOff) return std::make_unique<RingRecorder>();
   const std::string folder = journal_folder(job.run_dir, job.nonce);
   PosixDisk().make_folders(folder);
   return std::make_unique<JournalRecorder>(journal_path(folder, rank), head_of(job, rank, host));

@@ -49,12 +49,13 @@ void add_inputs(const Setting& data, std::vector<Written>& all) {
 
 class WrittenFiles {
  public:
-  WrittenFiles(const Setting& recipe, const RunPlaces& places)
-      : run_name_(recipe.at("run_name").text()), run_dir_(true_path(places.run_dir)), world_(places.world) {
+  explicit WrittenFiles(const Job& job)
+      : run_name_(job.settings.run_name), run_dir_(true_path(job.run_dir)), world_(job.world) {
+    const Setting& recipe = job.recipe;
     for (const char* file : {"recipe.toml", "stop", ".lock", ".nonce"})
       all_.push_back({run_dir_ + "/" + file});
     for (const char* folder : {"log", "journal"}) all_.push_back({run_dir_ + "/" + folder, nullptr, true});
-    const std::string checkpoints = true_path(places.checkpoints);
+    const std::string checkpoints = true_path(job.checkpoints);
     if (checkpoints != run_dir_ && !lies_below(run_dir_, checkpoints))
       all_.push_back({checkpoints, nullptr, true});
     if (!recipe.position.file.empty()) all_.push_back({true_path(recipe.position.file)});
@@ -139,8 +140,9 @@ void add_callback(const Setting& section, WrittenFiles& files) {
 
 }  // namespace
 
-void check_written_files(const Setting& recipe, const RunPlaces& places) {
-  WrittenFiles files(recipe, places);
+void check_written_files(const Job& job) {
+  WrittenFiles files(job);
+  const Setting& recipe = job.recipe;
   if (recipe.has("loggers"))
     for (const Setting& section : recipe.at("loggers").array()) add_logger(section, files);
   if (recipe.has("callbacks"))

@@ -26,9 +26,14 @@ void use(at::Tensor& tensor, std::optional<at::ScalarType> dtype) {
   tensor.set_requires_grad(trained);
 }
 
+LossScaling loss_scaling_of(const Setting& section) {
+  return {section.at("init_scale").number(), section.at("growth_factor").number(),
+          section.at("backoff_factor").number(), section.at("growth_interval").integer()};
+}
+
 }  // namespace
 
-Precision precision_of(const Setting& recipe) {
+Precision Precision::read(const Setting& recipe) {
   const Setting& asked = recipe.at("train").at("precision");
   if (asked.text() == "amp_fp8")
     asked.fail(
@@ -40,6 +45,7 @@ Precision precision_of(const Setting& recipe) {
   precision.param_dtype = dtype_of(apart, "param_dtype");
   precision.reduce_dtype = dtype_of(apart, "reduce_dtype");
   precision.buffer_dtype = dtype_of(apart, "buffer_dtype");
+  precision.loss_scaling = loss_scaling_of(apart);
   if (precision.param_dtype == at::kBFloat16 && precision.autocast != at::kBFloat16)
     apart.at("param_dtype")
         .fail("bf16 parameters compute in bf16: they need [train] precision = \"amp_bf16\", not \"" +
@@ -52,11 +58,8 @@ void cast(Layer& model, const Precision& precision) {
   for (const auto& one : buffers(model)) use(one.buffer->tensor, precision.buffer_dtype);
 }
 
-GradScaler::GradScaler(const Setting& section)
-    : growth_factor_(section.at("growth_factor").number()),
-      backoff_factor_(section.at("backoff_factor").number()),
-      growth_interval_(section.at("growth_interval").integer()) {
-  state_.scale = static_cast<float>(section.at("init_scale").number());
+GradScaler::GradScaler(const LossScaling& options) : options_(options) {
+  state_.scale = static_cast<float>(options.init_scale);
 }
 
 double GradScaler::loss_scale() const {
@@ -67,12 +70,12 @@ double GradScaler::loss_scale() const {
 // torch's scale is a float32, and does not grow into infinity. Nor does it shrink to 0 here: nothing could be
 // divided by that.
 void GradScaler::update(bool overflowed) {
-  const double factor = overflowed ? backoff_factor_ : growth_factor_;
+  const double factor = overflowed ? options_.backoff_factor : options_.growth_factor;
   const auto changed = static_cast<float>(state_.scale * factor);
   if (overflowed) {
     state_.growth_tracker = 0;
     if (changed >= std::numeric_limits<float>::min()) state_.scale = changed;
-  } else if (++state_.growth_tracker >= growth_interval_) {
+  } else if (++state_.growth_tracker >= options_.growth_interval) {
     state_.growth_tracker = 0;
     if (std::isfinite(changed)) state_.scale = changed;
   }

@@ -11,6 +11,14 @@
 
 namespace tutti {
 
+// How losses under amp_fp16 are scaled: the keys of [precision].
+struct LossScaling {
+  double init_scale = 65536;
+  double growth_factor = 2;
+  double backoff_factor = 0.5;
+  int64_t growth_interval = 2000;  // steps
+};
+
 // What a run computes in: [train] precision, and what [precision] sets apart from it.
 struct Precision {
   std::string name = "fp32";               // Composer's: "fp32", "amp_fp16", "amp_bf16"
@@ -18,13 +26,14 @@ struct Precision {
   // Of the model's floating tensors, the optimizer's state being its parameters'; none = the model's own.
   std::optional<at::ScalarType> param_dtype, buffer_dtype;
   std::optional<at::ScalarType> reduce_dtype;  // gradients are summed over ranks in; none = the parameters'
+  LossScaling loss_scaling;
 
   // Gradients in float16 leave out what is small: losses are scaled up before backward.
   bool scales_loss() const { return autocast == at::kHalf; }
-};
 
-// As a resolved recipe has it. Throws UserError for what does not go together.
-Precision precision_of(const Setting& recipe);
+  // Of a resolved recipe. Throws UserError for what does not go together.
+  static Precision read(const Setting& recipe);
+};
 
 // Gives parameters and buffers of a model that is materialised their dtypes.
 void cast(Layer& model, const Precision& precision);
@@ -36,8 +45,7 @@ void cast(Layer& model, const Precision& precision);
 // A pure function of what all ranks know, so that all come to the same.
 class GradScaler {
  public:
-  // [precision] of a resolved recipe.
-  explicit GradScaler(const Setting& section);
+  explicit GradScaler(const LossScaling& options);
 
   // torch's scale of a mean loss.
   double scale() const { return state_.scale; }
@@ -57,8 +65,7 @@ class GradScaler {
   void restore(const GradScalerState& state);  // one that never scaled is passed over
 
  private:
-  double growth_factor_, backoff_factor_;
-  int64_t growth_interval_;
+  LossScaling options_;
   GradScalerState state_;
 };
 

@@ -128,7 +128,6 @@ void build(Trainee& trainee, const Setting& recipe, const SampleSpec& spec, uint
   trainee.model = build_model(model, spec, make_model);
   if (operate) operate();
   materialise(*trainee.model, seed);
-  trainee.precision = precision_of(recipe);
   cast(*trainee.model, trainee.precision);
   trainee.parameters = parameters(*trainee.model);
   for (const auto& one : buffers(*trainee.model))

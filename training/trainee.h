@@ -36,9 +36,9 @@ struct Trainee {
 std::shared_ptr<Model> build_model(const Setting& section, const SampleSpec& spec,
                                    const ModelFactory& make_model);
 
-// Builds and initialises model and optimizer from a resolved recipe; [model] weights are read by parameter
-// name. `operate` may change the model while its parameters are on the meta device and there is no optimizer.
-// Throws UserError.
+// Builds and initialises model and optimizer of a resolved recipe, in the trainee's precision; [model]
+// weights are read by parameter name. `operate` may change the model while its parameters are on the meta
+// device and there is no optimizer. Throws UserError.
 void build(Trainee& trainee, const Setting& recipe, const SampleSpec& spec, uint64_t seed,
            const ModelFactory& make_model = tutti::make_model, const std::function<void()>& operate = {});
 

@@ -1,45 +1,34 @@
 #include "actors/compute/accumulation.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tutti {
 namespace {
 
 constexpr int64_t kMostPatience = int64_t{1} << 20;  // intervals
 
-std::vector<std::pair<int64_t, int>> steps_of(const Setting& grad_accum) {
-  if (grad_accum.is_none()) return {{0, 1}};
-  if (grad_accum.is_text()) return {};
-  if (grad_accum.is_integer()) return {{0, static_cast<int>(grad_accum.integer())}};
-  std::vector<std::pair<int64_t, int>> steps;
-  for (const auto& pair : grad_accum.array())
-    steps.emplace_back(pair.array()[0].integer(), static_cast<int>(pair.array()[1].integer()));
-  return steps;
-}
-
 }  // namespace
 
-Accumulation::Accumulation(const Setting& train, int64_t device_batch)
-    : steps_(steps_of(train.at("grad_accum"))),
-      grow_interval_(Time::parse(train.at("grad_accum_grow_interval"))) {
-  state_.unit = suffix(grow_interval_.unit());
-  if (!train.has("device_train_microbatch_size")) return;
-  microbatch_size_ = train.at("device_train_microbatch_size").integer();
-  const int64_t count = (device_batch + microbatch_size_ - 1) / microbatch_size_;
-  steps_ = {{0, static_cast<int>(std::max<int64_t>(1, count))}};
+Accumulation::Accumulation(AccumulationSettings settings, int64_t device_batch)
+    : settings_(std::move(settings)) {
+  state_.unit = suffix(settings_.grow_interval.unit());
+  const int64_t size = settings_.microbatch_size;
+  if (size == 0) return;
+  settings_.steps = {{0, static_cast<int>(std::max<int64_t>(1, (device_batch + size - 1) / size))}};
 }
 
 void Accumulation::restore(const AccumulationState& state, const Timestamp& now) {
   const std::string unit = state_.unit;
   state_ = state;
-  if (state.unit != unit) state_.since = now.get(grow_interval_.unit()).value();
+  if (state.unit != unit) state_.since = now.get(settings_.grow_interval.unit()).value();
   state_.unit = unit;
 }
 
 int Accumulation::count(int64_t step) const {
   if (automatic()) return state_.count;
   int count = 1;
-  for (const auto& [from, value] : steps_)
+  for (const auto& [from, value] : settings_.steps)
     if (from <= step) count = value;
   return count;
 }
@@ -49,14 +38,15 @@ bool Accumulation::out_of_memory(const Timestamp& now, int64_t largest) {
   state_.count = static_cast<int>(std::min<int64_t>(int64_t{2} * state_.count, largest));
   if (state_.trying) state_.patience = std::min(2 * state_.patience, kMostPatience);
   state_.trying = false;
-  state_.since = now.get(grow_interval_.unit()).value();
+  state_.since = now.get(settings_.grow_interval.unit()).value();
   return true;
 }
 
 bool Accumulation::committed(const Timestamp& now) {
-  if (!automatic() || grow_interval_.value() == 0) return false;
-  const double time = now.get(grow_interval_.unit()).value();
-  if (time - state_.since < grow_interval_.value() * static_cast<double>(state_.patience)) return false;
+  if (!automatic() || settings_.grow_interval.value() == 0) return false;
+  const double time = now.get(settings_.grow_interval.unit()).value();
+  if (time - state_.since < settings_.grow_interval.value() * static_cast<double>(state_.patience))
+    return false;
   if (state_.trying) state_.patience = 1;
   state_.trying = state_.count > 1;
   state_.since = time;

@@ -1,11 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
-#include <vector>
 
 #include "io/checkpoint/run_state.h"
-#include "recipe/setting.h"
+#include "training/settings.h"
 #include "training/time/timestamp.h"
 
 namespace tutti {
@@ -19,12 +17,12 @@ namespace tutti {
 // before it has gone by again), the wait for the next try doubles.
 class Accumulation {
  public:
-  // `train` resolved; `device_batch`: samples of a whole batch on the rank with the most.
-  explicit Accumulation(const Setting& train, int64_t device_batch = 0);
+  // `device_batch`: samples of a whole batch on the rank with the most.
+  explicit Accumulation(AccumulationSettings settings, int64_t device_batch = 0);
 
   // Samples of a microbatch where the recipe gives them, as torch.split takes them; else 0.
-  int64_t microbatch_size() const { return microbatch_size_; }
-  bool automatic() const { return steps_.empty(); }
+  int64_t microbatch_size() const { return settings_.microbatch_size; }
+  bool automatic() const { return settings_.automatic(); }
   int count(int64_t step) const;
 
   // The step at hand is void. False when there is nothing smaller to try: the number is the user's, or no
@@ -38,9 +36,7 @@ class Accumulation {
   void restore(const AccumulationState& state, const Timestamp& now);
 
  private:
-  std::vector<std::pair<int64_t, int>> steps_;  // from step, count; empty: automatic
-  int64_t microbatch_size_ = 0;
-  Time grow_interval_;
+  AccumulationSettings settings_;
   AccumulationState state_;
 };
 

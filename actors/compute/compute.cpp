@@ -11,7 +11,6 @@
 #include "tensors/torch_error.h"
 #include "training/callbacks/factory.h"
 #include "training/evaluation/evaluation.h"
-#include "training/time/time.h"
 
 namespace tutti {
 
@@ -23,22 +22,14 @@ Compute::Compute(const Job& job, const Place& place, Engine::Options listeners, 
       log_(log),
       recorder_(recorder),
       listeners_(std::move(listeners)),
-      data_digest_(job.data_digest()),
       run_log_(state_, actors_, log, recorder),
       evaluations_(state_, job.evaluators, actors_, recorder,
                    [this](Context& context, Event event) { loop_->run_event(context, event); }),
-      times_(job.recipe, state_, evaluations_),
+      times_(job, state_, evaluations_),
       snapshots_(job, state_, actors_, log, recorder) {
-  state_.run_name = job.recipe.at("run_name").text();
-  state_.run_dir = job.run_dir;
-  state_.seed = job.seed;
-  state_.rank = place.rank;
+  job.describe_to(state_, place.rank);
   state_.world = job.world;
   state_.memory_slot = place.memory_slot;
-  state_.dataloader_len = job.train_sampler(place.rank).batches();
-  state_.global_batch = job.global_batch;
-  state_.train_samples = job.train_samples();
-  state_.dataset = job.train_of(place.rank).get();
   for (const auto& evaluator : job.evaluators) state_.eval_samples += evaluator.samples(job.world);
 }
 
@@ -70,12 +61,10 @@ void Compute::handle(Context& context, Envelope& envelope) {
 
 Prepared Compute::prepare(const Prepare& start) {
   try {
-    state_.max_duration = planned_duration(job_.recipe);
-    state_.composer = composers_way(job_.recipe);
     add_listeners();
     build_model();
     loop_.emplace(TrainingLoop::Parts{job_, actors_, log_, recorder_, state_, *engine_, run_log_,
-                                      *train_step_, evaluations_, snapshots_, times_, data_digest_});
+                                      *train_step_, evaluations_, snapshots_, times_});
     engine_->run_event(Event::kBeforeLoad);
     add_listeners_tensors(state_, *engine_);
     if (!start.checkpoint.empty()) restore(start);
@@ -93,17 +82,14 @@ Prepared Compute::prepare(const Prepare& start) {
 void Compute::add_listeners() {
   for (auto& callback : make_callbacks(job_.recipe, {disk_, recorder_}))
     listeners_.callbacks.push_back(std::move(callback));
-  listeners_.log_traces |= job_.recipe.at("train").at("log_traces").boolean();
+  listeners_.log_traces |= job_.settings.train.log_traces;
   if (!listeners_.warn) listeners_.warn = [this](const std::string& what) { log_.warning(what); };
   engine_ = std::make_unique<Engine>(state_, run_log_.logger(), listeners_);
 }
 
 void Compute::build_model() {
-  run_log_.trainer().start(job_.recipe);
-  train_step_.emplace(state_, *engine_,
-                      TrainStep::Options{largest_part(job_.global_batch, job_.world), job_.recipe,
-                                         state_.memory_slot, job_.memory_budget(state_.rank)},
-                      actors_, log_, recorder_);
+  run_log_.trainer().start(job_.settings.train.auto_log_hparams ? &job_.recipe : nullptr);
+  train_step_.emplace(state_, *engine_, job_, actors_, log_, recorder_);
   build(state_, job_.recipe, job_.spec(), job_.seed, job_.make_model,
         [this] { engine_->run_event(Event::kInit); });
   times_.plan();
@@ -117,8 +103,7 @@ void Compute::restore(const Prepare& start) try {
   const auto warn = [this](const std::string& what) {
     if (state_.rank == 0) log_.warning(what);
   };
-  const RunState saved = resume(state_, checkpoint, {job_.seed, job_.global_batch, data_digest_, job_.recipe},
-                                start.own ? LoadTerms() : job_.from.terms, warn);
+  const RunState saved = resume(state_, checkpoint, job_, start.own ? LoadTerms() : job_.from.terms, warn);
   if (start.own || !job_.from.terms.weights_only) take(saved, start.checkpoint);
 } catch (const std::exception& error) {
   (start.own ? job_.from.autoresume : job_.from.load_path).fail(one_line(error));

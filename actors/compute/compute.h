@@ -45,7 +45,6 @@ class Compute final : public Actor {
   Log& log_;
   Recorder& recorder_;
   Engine::Options listeners_;
-  const uint64_t data_digest_;
 
   State state_;
   RunLog run_log_;

@@ -25,10 +25,10 @@ Evaluations::Evaluations(State& state, const std::vector<Evaluator>& evaluators,
     digests_.push_back({digest(kEvaluationBatch, one.label), digest(kEvaluationMetrics, one.label)});
 }
 
-void Evaluations::plan(const Setting& recipe, const Time& whole) {
+void Evaluations::plan(const Time& whole) {
   every_.clear();
   for (const auto& evaluator : evaluators_)
-    every_.emplace_back(evaluator.interval(recipe), whole, state_.dataloader_len);
+    every_.emplace_back(evaluator.interval, whole, state_.dataloader_len);
 }
 
 Evaluations::Labels Evaluations::due(const std::function<bool(const Interval& every)>& fires) const {

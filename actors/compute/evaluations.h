@@ -29,8 +29,8 @@ class Evaluations {
 
   const std::vector<Evaluator>& evaluators() const { return evaluators_; }
 
-  // `recipe` resolved; `whole`: how long the training is to be.
-  void plan(const Setting& recipe, const Time& whole);
+  // `whole`: how long the training is to be.
+  void plan(const Time& whole);
 
   // `before` is the timestamp before the batch, or before the epoch's end; the state has the one after it.
   Labels due_at_batch_end(const Timestamp& before) const;

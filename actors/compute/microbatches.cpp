@@ -22,8 +22,8 @@ at::Tensor wide(const at::Tensor& loss) {
 
 }  // namespace
 
-Microbatches::Microbatches(State& state, Engine& engine, Exchange& exchange, int count, int memory_slot)
-    : state_(state), engine_(engine), exchange_(exchange), memory_slot_(memory_slot), metrics_(state) {
+Microbatches::Microbatches(State& state, Engine& engine, Exchange& exchange, int count)
+    : state_(state), engine_(engine), exchange_(exchange), metrics_(state) {
   for (const auto& [name, layer] : layers(*state.model)) {
     if (layer->statistics_channels() == 0) continue;
     normalising_.push_back(layer);
@@ -70,7 +70,7 @@ MicrobatchResult Microbatches::pass(const Batch& batch, const std::function<void
   if (statistics_.defined()) result.statistics = statistics_.zero_();
   result.sums.assign(static_cast<std::size_t>(engine_.reductions()), 0.0);
   metrics_.reset();
-  const int64_t held = Meter::scoped_bytes(memory_slot_);
+  const int64_t held = Meter::scoped_bytes(state_.memory_slot);
   result.shortage = try_pass(begin, mark, result);
   found_.clear();
   let_go();
@@ -78,7 +78,7 @@ MicrobatchResult Microbatches::pass(const Batch& batch, const std::function<void
   result.sums.insert(result.sums.end(), metrics.begin(), metrics.end());
   if (!result.shortage) return result;
   abandon(result);
-  result.leftover_bytes = Meter::scoped_bytes(memory_slot_) - held;
+  result.leftover_bytes = Meter::scoped_bytes(state_.memory_slot) - held;
   return result;
 }
 
@@ -91,7 +91,7 @@ void Microbatches::let_go() {
 
 std::optional<MemoryShortage> Microbatches::try_pass(const std::function<void()>& begin, const Mark& mark,
                                                      MicrobatchResult& result) {
-  MemoryScope scope(memory_slot_);
+  MemoryScope scope(state_.memory_slot);
   try {
     exchange_.begin_pass();
     drop_gradients();

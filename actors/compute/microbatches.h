@@ -40,8 +40,8 @@ class Microbatches {
   // Called where a microbatch (kMicrobatch) and its backward (kBackward) begin.
   using Mark = std::function<void(TraceKind, int64_t microbatch)>;
 
-  // `memory_slot` of the meter: whose budget it is held to. State, engine and exchange must outlive this.
-  Microbatches(State& state, Engine& engine, Exchange& exchange, int count, int memory_slot = 0);
+  // Held to the budget of the state's memory slot. State, engine and exchange must outlive this.
+  Microbatches(State& state, Engine& engine, Exchange& exchange, int count);
 
   // Parts are as torch.split's: ceil(n / count) samples each, the last ones fewer or none. The seed and the
   // step of the state key the random draws.
@@ -90,8 +90,7 @@ class Microbatches {
   Exchange& exchange_;
   int count_;
   int64_t size_ = 0;
-  bool extra_pass_ = false;  // the one under way
-  int memory_slot_;
+  bool extra_pass_ = false;          // the one under way
   std::vector<Layer*> normalising_;  // layers that find statistics, in model order
   int64_t statistics_stride_ = 0;
   at::Tensor statistics_;

@@ -15,13 +15,12 @@ Snapshots::Snapshots(const Job& job, const State& state, const RankActors& actor
       checkpointer_(actors.checkpointer),
       log_(log),
       recorder_(recorder),
-      what_(save_terms(job.recipe)),
-      names_(checkpoint_set(job.recipe).names),
+      settings_(job.settings.checkpoint),
       weights_digest_("compute/weights", recorder, TensorsDigest::kWhole) {}
 
 std::vector<CheckpointPiece> Snapshots::pieces() const {
   auto pieces = checkpoint_pieces(state_, state_.world, state_.rank);
-  std::erase_if(pieces, [this](const auto& piece) { return !what_.hold(piece.name); });
+  std::erase_if(pieces, [this](const auto& piece) { return !settings_.save.hold(piece.name); });
   return pieces;
 }
 
@@ -35,9 +34,9 @@ void Snapshots::take(Context& context, RunState saved, Kind kind) {
   mark_saved();
   ++taken_;
   Snapshot snapshot;
-  snapshot.name = names_.at(saved);
+  snapshot.name = settings_.set.names.at(saved);
   snapshot.pieces = pieces();
-  what_.leave_out(saved);
+  settings_.save.leave_out(saved);
   snapshot.state = saved.to_json();
   snapshot.last = kind == Kind::kLast;
   snapshot.for_good = kind == Kind::kForGood;

@@ -50,8 +50,7 @@ class Snapshots {
   ActorId checkpointer_;
   Log& log_;
   Recorder& recorder_;
-  SaveTerms what_;
-  CheckpointNames names_;
+  const CheckpointSettings& settings_;
   TensorsDigest weights_digest_;
   Pending<SnapshotCopied> copying_;
   int64_t saved_at_ = -1;  // steps done

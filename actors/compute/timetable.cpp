@@ -2,23 +2,20 @@
 
 #include <utility>
 
-#include "training/time/time.h"
-
 namespace tutti {
 
-Timetable::Timetable(const Setting& recipe, State& state, Evaluations& evaluations)
-    : recipe_(recipe),
-      state_(state),
-      evaluations_(evaluations),
-      iteration_length_(iteration_length(recipe)) {}
+Timetable::Timetable(const Job& job, State& state, Evaluations& evaluations)
+    : job_(job), state_(state), evaluations_(evaluations) {}
 
 void Timetable::plan() {
   planned_duration_ = state_.max_duration;
-  evaluations_.plan(recipe_, planned_duration_);
-  checkpoint_every_.emplace(recipe_interval(recipe_.at("checkpoint").at("interval"), recipe_),
-                            planned_duration_, state_.dataloader_len);
-  LearningRate rate(recipe_, state_.optimizer->base_lr(), {planned_duration_, state_.dataloader_len},
-                    evaluation_metrics(evaluations_.evaluators(), recipe_, *state_.model));
+  const RunSettings& settings = job_.settings;
+  evaluations_.plan(planned_duration_);
+  checkpoint_every_.emplace(settings.checkpoint.interval, planned_duration_, state_.dataloader_len);
+  LearningRate rate(
+      job_.recipe,
+      settings.train.horizon(planned_duration_, state_.dataloader_len, state_.optimizer->base_lr()),
+      evaluation_metrics(evaluations_.evaluators(), *state_.model));
   if (state_.timestamp.batch > 0) rate.restore(rate_.state(), rate_.lagging());
   rate_ = std::move(rate);
   state_.schedule = rate_.schedule();

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "actors/compute/evaluations.h"
-#include "recipe/setting.h"
+#include "job/job.h"
 #include "training/evaluation/evaluator.h"
 #include "training/schedules/learning_rate.h"
 #include "training/state.h"
@@ -16,8 +16,8 @@ namespace tutti {
 // checkpoints, the ends of iterations.
 class Timetable {
  public:
-  // `recipe` resolved. All must outlive it.
-  Timetable(const Setting& recipe, State& state, Evaluations& evaluations);
+  // All must outlive it.
+  Timetable(const Job& job, State& state, Evaluations& evaluations);
 
   // Makes all for State::max_duration. Throws UserError.
   void plan();
@@ -37,7 +37,8 @@ class Timetable {
   bool over() const { return reached(state_.timestamp, state_.max_duration); }
   bool epoch_is_over() const { return state_.timestamp.batch_in_epoch >= state_.dataloader_len; }
   bool iteration_is_over() const {
-    return iteration_length_ > 0 && state_.timestamp.epoch_in_iteration >= iteration_length_;
+    const int64_t length = job_.settings.train.iteration_length;
+    return length > 0 && state_.timestamp.epoch_in_iteration >= length;
   }
   // `before`: the time before the batch, or before the epoch's end.
   bool checkpoint_at_batch_end(const Timestamp& before) const {
@@ -51,11 +52,10 @@ class Timetable {
  private:
   void show_rate();
 
-  const Setting& recipe_;
+  const Job& job_;
   State& state_;
   Evaluations& evaluations_;
-  int64_t iteration_length_;  // epochs; 0 = without end
-  Time planned_duration_;     // that all was made for
+  Time planned_duration_;  // that all was made for
   LearningRate rate_;
   std::optional<Interval> checkpoint_every_;
 };

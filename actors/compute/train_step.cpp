@@ -19,10 +19,6 @@
 namespace tutti {
 namespace {
 
-int64_t bucket_bytes(const Setting& recipe) {
-  return static_cast<int64_t>(recipe.at("collectives").at("bucket_mb").number() * (int64_t{1} << 20));
-}
-
 template <class Tensors, class TensorOf>
 double bytes_of(const Tensors& tensors, TensorOf tensor_of) {
   double bytes = 0;
@@ -32,29 +28,29 @@ double bytes_of(const Tensors& tensors, TensorOf tensor_of) {
 
 }  // namespace
 
-TrainStep::TrainStep(State& state, Engine& engine, Options options, const RankActors& cast, Log& log,
+TrainStep::TrainStep(State& state, Engine& engine, const Job& job, const RankActors& cast, Log& log,
                      Recorder& recorder)
     : state_(state),
       engine_(engine),
-      options_(std::move(options)),
       cast_(cast),
       log_(log),
       recorder_(recorder),
-      accumulation_(options_.recipe.at("train"), options_.device_batch) {
-  if (precision_of(options_.recipe).scales_loss()) scaler_.emplace(options_.recipe.at("precision"));
+      accumulation_(job.settings.train.accumulation, largest_part(job.global_batch, job.world)) {
+  const Precision& precision = job.settings.precision;
+  if (precision.scales_loss()) scaler_.emplace(precision.loss_scaling);
 }
 
-TrainStep::~TrainStep() { Meter::set_budget(options_.memory_slot, 0); }
+TrainStep::~TrainStep() { Meter::set_budget(state_.memory_slot, 0); }
 
-void TrainStep::set_up(Context& context) {
+void TrainStep::set_up(Context& context, const RunSettings& settings) {
   exchange_ = state_.world > 1
-                  ? make_exchange(context, state_, bucket_bytes(options_.recipe), cast_, recorder_)
+                  ? make_exchange(context, state_, settings.collectives.bucket_bytes, cast_, recorder_)
                   : make_lone_exchange(state_, scaler_.has_value());
-  Meter::set_budget(options_.memory_slot, options_.memory_budget);
+  Meter::set_budget(state_.memory_slot, settings.device.memory_budget(state_.rank));
   grad_scale_ = at::empty({}, at::kFloat);
   engine_.plan_reductions();
   const int count = accumulation_.count(state_.timestamp.batch);
-  microbatches_ = std::make_unique<Microbatches>(state_, engine_, *exchange_, count, options_.memory_slot);
+  microbatches_ = std::make_unique<Microbatches>(state_, engine_, *exchange_, count);
   microbatches_->set_size(accumulation_.microbatch_size());
   exchange_->plan(context, microbatches_->statistics_size());
 }
@@ -135,7 +131,7 @@ class TrainStep::StepBefore {
 
 Verdict TrainStep::run(Context& context, const BatchReady& ready, double lr, const Hooks& hooks) {
   StepBefore before(state_);
-  Meter::reset_peak(options_.memory_slot);
+  Meter::reset_peak(state_.memory_slot);
   use_accumulation(context);
   scale_losses(context, ready.batch);
   microbatches_->set_share(share_of_even_part(ready.batch.samples(), ready.global_samples, state_.world));
@@ -166,7 +162,7 @@ bool TrainStep::try_step(Context& context, const BatchReady& ready, double lr, c
 
 // Forward, backward and the verdict on them. False: void on all ranks.
 bool TrainStep::pass(Context& context, const Hooks& hooks, const std::function<MicrobatchResult()>& work) {
-  MemoryAttempt attempt(recorder_, options_.memory_slot);
+  MemoryAttempt attempt(recorder_, state_.memory_slot);
   MicrobatchResult& mine = mine_ = work();
   mine.shortage = attempt.end(mine.shortage);
   if (mine.shortage)
@@ -262,7 +258,7 @@ Verdict TrainStep::verdict_of(const MicrobatchResult& result) const {
   verdict.loss_sum = result.loss_sum;
   verdict.loss_weight = result.loss_weight;
   verdict.sums = result.sums;
-  verdict.memory_peak = {static_cast<double>(Meter::peak_bytes(options_.memory_slot))};
+  verdict.memory_peak = {static_cast<double>(Meter::peak_bytes(state_.memory_slot))};
   return verdict;
 }
 

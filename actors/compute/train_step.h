@@ -12,7 +12,7 @@
 #include "actors/compute/microbatches.h"
 #include "actors/messages/messages.h"
 #include "actors/messages/rank_actors.h"
-#include "recipe/setting.h"
+#include "job/job.h"
 #include "runtime/actor/actor.h"
 #include "runtime/error.h"
 #include "runtime/log.h"
@@ -30,13 +30,6 @@ namespace tutti {
 // smaller parts.
 class TrainStep {
  public:
-  struct Options {
-    int64_t device_batch = 0;   // samples of a whole batch on a rank, of the most
-    Setting recipe;             // resolved
-    int memory_slot = 0;        // of the meter
-    int64_t memory_budget = 0;  // bytes; 0 = none
-  };
-
   // What the log is told, after a number, of memory that a void attempt does not give back.
   static constexpr const char* kStillHeld = " bytes of the void attempt are still held";
 
@@ -48,7 +41,7 @@ class TrainStep {
     std::function<void(Event)> run_event;     // AFTER_TRAIN_BATCH
   };
 
-  TrainStep(State& state, Engine& engine, Options options, const RankActors& cast, Log& log,
+  TrainStep(State& state, Engine& engine, const Job& job, const RankActors& cast, Log& log,
             Recorder& recorder);
   ~TrainStep();
 
@@ -60,7 +53,7 @@ class TrainStep {
   void restore_grad_scaler(const GradScalerState& state);
 
   // Once every rank has said that it can train: allocating buckets is collective.
-  void set_up(Context& context);
+  void set_up(Context& context, const RunSettings& settings);
 
   // What the copies for checkpoints hold, for the account of a shortage.
   void count_copies(int64_t bytes) { copies_bytes_ = bytes; }
@@ -104,7 +97,6 @@ class TrainStep {
 
   State& state_;
   Engine& engine_;
-  Options options_;
   const RankActors& cast_;
   Log& log_;
   Recorder& recorder_;

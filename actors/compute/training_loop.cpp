@@ -119,9 +119,8 @@ void TrainingLoop::train_batch(Context& context) {
 }
 
 BatchReady TrainingLoop::next_batch(Context& context) {
-  const Setting& ahead = with_.job.recipe.at("data").at("train").at("prefetch");
   if (!std::exchange(reads_ahead_, true))
-    context.send(with_.actors.loader, Credit{static_cast<int>(ahead.integer())});
+    context.send(with_.actors.loader, Credit{with_.job.settings.train_data.prefetch});
   for (;;) {
     Envelope envelope = context.receive();
     if (auto* ready = envelope.message.get_if<BatchReady>())
@@ -222,7 +221,7 @@ void TrainingLoop::begin(Context& context) {
   record(context, TraceKind::kBegins);
   with_.state.still_at_work = [this, &context] { record(context, TraceKind::kListens); };
   with_.snapshots.digest_weights();
-  with_.train_step.set_up(context);
+  with_.train_step.set_up(context, with_.job.settings);
   began_ = step_began_ = context.now();
   const bool own = !resumed_from_.empty() && lies_in(resumed_from_, with_.job.checkpoints);
   with_.run_log.start(context, resumed_from_, own);
@@ -361,7 +360,7 @@ RunState TrainingLoop::saved_state() const {
   saved.tasks = tasks_;
   if (const std::string now = state.max_duration.text(); now != begun_duration_) saved.max_duration = now;
   saved.global_batch = state.global_batch;
-  saved.data_digest = with_.data_digest;
+  saved.data_digest = with_.job.data_digest;
   saved.accumulation = with_.train_step.accumulation().state();
   saved.grad_scaler = with_.train_step.grad_scaler();
   for (const auto& [name, listener] : with_.engine.stateful())

@@ -34,7 +34,6 @@ class TrainingLoop {
     Evaluations& evaluations;
     Snapshots& snapshots;
     Timetable& times;
-    uint64_t data_digest;
   };
 
   explicit TrainingLoop(const Parts& parts);

@@ -22,11 +22,15 @@ std::string run_name_of(const Disk& disk, const std::string& folder) try {
 
 }  // namespace
 
-CheckpointShelf::CheckpointShelf(Disk& disk, Log& log, Options options)
-    : disk_(disk), log_(log), options_(std::move(options)), folder_(options_.folder) {}
+CheckpointShelf::CheckpointShelf(Disk& disk, Log& log, const Job& job)
+    : disk_(disk),
+      log_(log),
+      folder_(job.checkpoints),
+      run_name_(job.settings.run_name),
+      settings_(job.settings.checkpoint) {}
 
 CheckpointShelf::Choice CheckpointShelf::choose(const StartFrom& from) {
-  restore_replaced(disk_, folder_, options_.set.names);
+  restore_replaced(disk_, folder_, settings_.set.names);
   if (!from.autoresume.is_none()) {
     const std::string own = newest_own(from.autoresume);
     if (!own.empty()) return {own, true};
@@ -38,9 +42,9 @@ CheckpointShelf::Choice CheckpointShelf::choose(const StartFrom& from) {
 std::string CheckpointShelf::newest_own(const Setting& asked) const try {
   const Checkpoint newest = newest_good_checkpoint(
       disk_, folder_, [this](const std::string& what) { log_.warning("passed over: " + what); },
-      options_.set);
+      settings_.set);
   const std::string run_name = newest.folder.empty() ? "" : run_name_in(newest.state);
-  const bool foreign = !run_name.empty() && run_name != options_.run_name;
+  const bool foreign = !run_name.empty() && run_name != run_name_;
   if (foreign) refuse_run(newest.folder, run_name);
   return foreign ? "" : newest.folder;
 } catch (const OperatingError& error) {
@@ -57,28 +61,28 @@ std::string CheckpointShelf::found_at(const Setting& load_path) const try {
 // Of a run that starts afresh under the name of an earlier one, that one's are put aside; another run's are
 // not touched unless the user says so.
 void CheckpointShelf::require_no_others() const {
-  for (const auto& name : published_checkpoints(disk_, folder_, options_.set.names)) {
+  for (const auto& name : published_checkpoints(disk_, folder_, settings_.set.names)) {
     const std::string run_name = run_name_of(disk_, folder_ + "/" + name);
-    if (!run_name.empty() && run_name != options_.run_name) refuse_run(folder_ + "/" + name, run_name);
+    if (!run_name.empty() && run_name != run_name_) refuse_run(folder_ + "/" + name, run_name);
   }
 }
 
 void CheckpointShelf::refuse_run(const std::string& checkpoint, const std::string& run_name) const {
-  const Setting& overwrite = options_.overwrite;
+  const Setting& overwrite = settings_.overwrite;
   if (overwrite.is_none() || overwrite.boolean()) return;
-  overwrite.fail(checkpoint + " is of the run \"" + run_name + "\", and this one is \"" + options_.run_name +
+  overwrite.fail(checkpoint + " is of the run \"" + run_name + "\", and this one is \"" + run_name_ +
                  "\"; true puts it aside, and another save_folder or run folder leaves it alone");
 }
 
 void CheckpointShelf::begin(const std::string& resumed) {
   disk_.make_folders(folder_);
-  remove_unpublished(disk_, folder_, options_.set.names);
-  const auto names = published_checkpoints(disk_, folder_, options_.set.names);
+  remove_unpublished(disk_, folder_, settings_.set.names);
+  const auto names = published_checkpoints(disk_, folder_, settings_.set.names);
   const std::size_t own = own_steps(names, resumed);
   if (own < names.size()) put_aside({names.begin() + static_cast<int64_t>(own), names.end()});
   if (own == 0) return;
   resumed_ = names[own - 1];
-  if (!options_.set.latest.empty()) disk_.symlink(resumed_, folder_ + "/" + options_.set.latest);
+  if (!settings_.set.latest.empty()) disk_.symlink(resumed_, folder_ + "/" + settings_.set.latest);
 }
 
 // How many of the checkpoints here lead up to the one that is resumed, itself included.
@@ -99,7 +103,7 @@ std::size_t CheckpointShelf::own_steps(const std::vector<std::string>& names,
 void CheckpointShelf::put_aside(const std::vector<std::string>& names) {
   const std::string aside = unused_path(disk_, folder_ + "/earlier");
   disk_.make_folders(aside);
-  if (!options_.set.latest.empty()) disk_.remove_all(folder_ + "/" + options_.set.latest);
+  if (!settings_.set.latest.empty()) disk_.remove_all(folder_ + "/" + settings_.set.latest);
   for (const auto& name : names) disk_.rename(folder_ + "/" + name, aside + "/" + name);
   disk_.sync_folder(folder_);
   log_.warning("checkpoints that this run does not go on from are now in " + aside);
@@ -108,7 +112,7 @@ void CheckpointShelf::put_aside(const std::vector<std::string>& names) {
 std::string CheckpointShelf::publish(const std::string& name, const std::string& unfinished,
                                      const CheckpointManifest& manifest) {
   try {
-    publish_checkpoint(disk_, unfinished, folder_ + "/" + name, manifest, options_.set.latest, &viewer_);
+    publish_checkpoint(disk_, unfinished, folder_ + "/" + name, manifest, settings_.set.latest, &viewer_);
   } catch (const OperatingError& error) {
     return error.what();
   }
@@ -124,10 +128,10 @@ void CheckpointShelf::discard(const std::string& unfinished) try {
 
 // Those of later steps are damaged, or their steps are done again: they are replaced in time.
 void CheckpointShelf::prune(const std::string& newest) try {
-  if (options_.keep < 0) return;
-  auto names = published_checkpoints(disk_, folder_, options_.set.names);
+  if (settings_.keep < 0) return;
+  auto names = published_checkpoints(disk_, folder_, settings_.set.names);
   names.erase(std::find(names.begin(), names.end(), newest), names.end());
-  for (std::size_t i = 0; i + std::max(options_.keep, 1) <= names.size(); ++i)
+  for (std::size_t i = 0; i + std::max(settings_.keep, 1) <= names.size(); ++i)
     if (names[i] != resumed_) remove_checkpoint(disk_, folder_ + "/" + names[i]);
 } catch (const OperatingError& error) {
   log_.warning(error.what());

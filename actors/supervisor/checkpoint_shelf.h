@@ -4,8 +4,7 @@
 #include <vector>
 
 #include "io/checkpoint/checkpoint.h"
-#include "job/checkpoint_options.h"
-#include "recipe/setting.h"
+#include "job/job.h"
 #include "runtime/disk.h"
 #include "runtime/log.h"
 
@@ -14,15 +13,8 @@ namespace tutti {
 // The folder of a run's checkpoints, as rank 0 keeps it.
 class CheckpointShelf {
  public:
-  struct Options {
-    std::string folder;
-    std::string run_name;
-    CheckpointSet set;
-    int keep = -1;  // published checkpoints that stay, at least the newest; negative = all
-    Setting
-        overwrite;  // save_overwrite: whether those of another run are put aside, or an error; none = false
-  };
-  CheckpointShelf(Disk& disk, Log& log, Options options);
+  // All must outlive it.
+  CheckpointShelf(Disk& disk, Log& log, const Job& job);
 
   struct Choice {
     std::string folder;  // "" = afresh
@@ -57,8 +49,9 @@ class CheckpointShelf {
 
   Disk& disk_;
   Log& log_;
-  Options options_;
-  std::string folder_;
+  const std::string& folder_;
+  const std::string& run_name_;
+  const CheckpointSettings& settings_;
   std::string resumed_;  // here, that this start goes on from: it stays while this start is the newest, which
                          // can be replayed
   Hdf5Layout viewer_;    // of the newest checkpoint.h5

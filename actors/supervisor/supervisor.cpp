@@ -18,21 +18,22 @@ constexpr const char* kAbortVerb = "abort";
 
 }  // namespace
 
-Supervisor::Supervisor(Options options, const RankActors& cast, Disk& disk, Log& log, Recorder& recorder,
-                       RunOutcome& outcome)
-    : options_(std::move(options)),
+Supervisor::Supervisor(const Job& job, Place place, const RankActors& cast, Disk& disk, Log& log,
+                       Recorder& recorder, RunOutcome& outcome)
+    : job_(job),
+      place_(std::move(place)),
       cast_(cast),
       log_(log),
       recorder_(recorder),
       outcome_(outcome),
-      folder_(disk, options_.run_dir, options_.shelf.folder),
-      shelf_(disk, log, options_.shelf),
+      folder_(disk, job.run_dir, job.checkpoints),
+      shelf_(disk, log, job),
       logs_(cast.logs, log, recorder) {}
 
 void Supervisor::start(Context& context) {
-  const bool first = options_.rank == 0;
-  for (int r = 0; r < options_.world; ++r)
-    if (r != options_.rank && (first || r == 0)) peers_[r].heard = context.now();
+  const bool first = place_.rank == 0;
+  for (int r = 0; r < job_.world; ++r)
+    if (r != place_.rank && (first || r == 0)) peers_[r].heard = context.now();
   looked_ = context.now();
   say(context, first ? open_run_folder(context) : Statement());
 }
@@ -43,9 +44,9 @@ void Supervisor::say(Context& context, const Statement& statement) {
 
 Statement Supervisor::open_run_folder(Context& context) {
   try {
-    folder_.open(context, options_.host);
+    folder_.open(context, place_.host);
     const CheckpointShelf::Choice chosen = choose();
-    folder_.show(options_.nonce);
+    folder_.show(job_.nonce);
     return {.text = ControlText({chosen.folder, chosen.own ? kOwn : ""}).text()};
   } catch (const std::exception& error) {
     return {.trouble = error.what()};
@@ -54,9 +55,9 @@ Statement Supervisor::open_run_folder(Context& context) {
 
 // Whose it is need be recorded only where it may be either's.
 CheckpointShelf::Choice Supervisor::choose() {
-  CheckpointShelf::Choice chosen = shelf_.choose(options_.from);
+  CheckpointShelf::Choice chosen = shelf_.choose(job_.from);
   chosen.folder = recorder_.input(RecordedInput::kCheckpoint, std::move(chosen.folder));
-  const bool either = !options_.from.autoresume.is_none() && !options_.from.load_path.is_none();
+  const bool either = !job_.from.autoresume.is_none() && !job_.from.load_path.is_none();
   if (either)
     chosen.own =
         recorder_.input(RecordedInput::kWhoseCheckpoint, std::string(chosen.own ? kOwn : "")) == kOwn;
@@ -68,7 +69,7 @@ void Supervisor::agreed(Context& context, const std::vector<Statement>& statemen
     require_agreement(statements);
     opened(context, ControlText::parse(statements[0].text));
   } else {
-    if (options_.rank == 0) folder_.hide();
+    if (place_.rank == 0) folder_.hide();
     require_agreement(statements);
     begin(context);
   }
@@ -77,8 +78,8 @@ void Supervisor::agreed(Context& context, const std::vector<Statement>& statemen
 void Supervisor::opened(Context& context, const ControlText& opening) {
   stage_ = Stage::kPreparing;
   start_ = Prepare{opening.field(0), opening.field(1) == kOwn};
-  if (!folder_.shows(options_.nonce))
-    trouble_ = "the run folder " + folder_.path() + " is not shared: host " + options_.host +
+  if (!folder_.shows(job_.nonce))
+    trouble_ = "the run folder " + folder_.path() + " is not shared: host " + place_.host +
                " does not see the file that rank 0 wrote there";
   context.send(cast_.compute, Prepare(start_));
 }
@@ -91,13 +92,13 @@ void Supervisor::prepared(Context& context, Prepared ready) {
 
 void Supervisor::begin(Context& context) {
   stage_ = Stage::kTraining;
-  if (options_.rank == 0) {
+  if (place_.rank == 0) {
     shelf_.begin(prepared_.step > 0 ? start_.checkpoint : "");
-    folder_.take(options_.recipe_text);
-    if (options_.keep_journals > 0) folder_.prune_journals(options_.keep_journals);
+    folder_.take(job_.recipe_text);
+    if (const int keep = job_.settings.journal.keep; keep > 0) folder_.prune_journals(keep);
     log_.info(begin_text());
   }
-  const Start go{prepared_.position, options_.nonce};
+  const Start go{prepared_.position, job_.nonce};
   context.send(cast_.checkpointer, go);
   context.send(cast_.compute, go);
   context.send(cast_.loader, go);
@@ -128,7 +129,7 @@ void Supervisor::receive(Context& context, Envelope& envelope) {
     prepared(context, std::move(*ready));
   } else if (auto* part = message.get_if<Durable>()) {
     logs_.sync(context, part->name);
-    if (options_.rank == 0) {
+    if (place_.rank == 0) {
       durable(context, 0, std::move(*part));
     } else {
       context.send(cast_.sync, SendControl{0, durable_text(*part)});
@@ -163,7 +164,7 @@ void Supervisor::durable(Context& context, int rank, Durable part) {
   const std::string name = part.name;
   auto& parts = unpublished_[name].parts;
   parts[rank] = std::move(part);
-  if (static_cast<int>(parts.size()) == options_.world) conclude(context, name);
+  if (static_cast<int>(parts.size()) == job_.world) conclude(context, name);
 }
 
 void Supervisor::conclude(Context& context, const std::string& name) {
@@ -176,7 +177,7 @@ void Supervisor::conclude(Context& context, const std::string& name) {
     ++outcome_.failed_checkpoints;
     log_.warning("checkpoint " + name + " failed (" + std::to_string(outcome_.failed_checkpoints) +
                  " so far), the last good one stays: " + error);
-    shelf_.discard(unfinished_folder(options_.shelf.folder, name, options_.nonce));
+    shelf_.discard(unfinished_folder(job_.checkpoints, name, job_.nonce));
   }
   context.send(cast_.checkpointer, Concluded{});
   recorder_.record({context.now(), error.empty() ? TraceKind::kPublished : TraceKind::kCheckpointFailed});
@@ -195,7 +196,7 @@ std::string Supervisor::publish(const std::string& name, Unpublished& whole) {
   }
   for (auto& [rank, part] : whole.parts)  // of the first that saves any
     if (manifest.state.empty()) manifest.state = std::move(part.state);
-  return shelf_.publish(name, unfinished_folder(options_.shelf.folder, name, options_.nonce), manifest);
+  return shelf_.publish(name, unfinished_folder(job_.checkpoints, name, job_.nonce), manifest);
 }
 
 // mpirun sends SIGTERM to the survivors of a lost rank too: there is nothing to finish then.
@@ -204,7 +205,7 @@ void Supervisor::stop_requested(Context& context) {
   for (const auto& [rank, peer] : peers_) {
     if (context.now() - peer.heard > kSilentAfter) {
       fail(context, EndKind::kSilence, rank,
-           "is silent while rank " + std::to_string(options_.rank) + " is told to stop");
+           "is silent while rank " + std::to_string(place_.rank) + " is told to stop");
       return;
     }
   }
@@ -224,7 +225,7 @@ void Supervisor::prepare_to_stop(Context& context) {
 std::optional<TimePoint> Supervisor::idle(Context& context) {
   if (stage_ == Stage::kFinished) return std::nullopt;
   watch(context);
-  const bool first = options_.rank == 0;
+  const bool first = place_.rank == 0;
   if (first && stage_ == Stage::kTraining && !stop_requested_ && folder_.stop_requested())
     context.send(context.self(), StopRequested{});  // a message is recorded
   return context.now() + kLookEvery;
@@ -244,12 +245,12 @@ void Supervisor::watch(Context& context) {
   forgive_own_absence(context);
   for (auto& [rank, peer] : peers_) {
     const Nanoseconds silent = context.now() - peer.heard;
-    if (silent > options_.hang_timeout) {
+    if (silent > job_.settings.train.hang_timeout) {
       fail(context, EndKind::kHang, rank,
            "has not been heard for " + std::to_string(static_cast<int>(seconds(silent))) + " s");
       return;
     }
-    if (peer.last.waiting || peer.last.age_s <= seconds(options_.hang_timeout)) continue;
+    if (peer.last.waiting || peer.last.age_s <= seconds(job_.settings.train.hang_timeout)) continue;
     if (!peer.last.unhurried()) {
       fail(context, EndKind::kHang, rank, "hangs");
       return;
@@ -261,7 +262,7 @@ void Supervisor::watch(Context& context) {
 
 // A collective that does not end: every rank waits, so that none is to blame.
 void Supervisor::watch_all_wait(Context& context) {
-  if (options_.rank != 0 || static_cast<int>(peers_.size()) < options_.world) return;
+  if (place_.rank != 0 || static_cast<int>(peers_.size()) < job_.world) return;
   std::string all;
   for (const auto& [rank, peer] : peers_) {
     all += (all.empty() ? "rank " : "; rank ") + std::to_string(rank) + ": step " +
@@ -271,7 +272,7 @@ void Supervisor::watch_all_wait(Context& context) {
   }
   if (all.empty() || all != all_wait_) all_wait_since_ = context.now();
   all_wait_ = all;
-  if (context.now() - all_wait_since_ <= options_.hang_timeout) return;
+  if (context.now() - all_wait_since_ <= job_.settings.train.hang_timeout) return;
   const RankEnd hang{EndKind::kHang,
                      "a collective hangs: every rank waits for it; the last they did: " + all};
   tell_others(context, /*except=*/0, end_order(kAbortVerb, hang));
@@ -282,7 +283,7 @@ void Supervisor::watch_all_wait(Context& context) {
 void Supervisor::mention(Context& context, int rank) {
   TimePoint& next = next_mention_[rank];
   if (context.now() < next) return;
-  next = context.now() + options_.hang_timeout;
+  next = context.now() + job_.settings.train.hang_timeout;
   log_.warning("still waits for rank " + std::to_string(rank) + ": " + peers_[rank].last.text());
 }
 
@@ -297,8 +298,8 @@ void Supervisor::fail(Context& context, EndKind kind, int rank, const std::strin
 // Before this rank goes down, and its Sync with it; a Sync that is stuck is not waited for.
 void Supervisor::tell_others(Context& context, int except, const std::string& news) {
   std::vector<Pending<ControlSent>> sent;
-  for (int r = 0; r < options_.world; ++r)
-    if (r != options_.rank && r != except)
+  for (int r = 0; r < job_.world; ++r)
+    if (r != place_.rank && r != except)
       sent.push_back(context.request<ControlSent>(cast_.sync, SendControl{r, news}));
   const TimePoint until = context.now() + kNewsLeaveWithin;
   for (const auto& one : sent)
@@ -318,25 +319,25 @@ void Supervisor::trained(Context& context, TrainingDone done) {
 void Supervisor::finish_as_told(Context& context) {
   if (!told_to_finish_ || !done_) return;
   if (done_->failure) throw *done_->failure;
-  if (options_.rank == 0) tell_all(context, end_order(kFinishVerb, {*told_to_finish_}));
+  if (place_.rank == 0) tell_all(context, end_order(kFinishVerb, {*told_to_finish_}));
   finish(context, *told_to_finish_);
 }
 
 void Supervisor::tell_all(Context& context, const std::string& news) {
-  for (int r = 0; r < options_.world; ++r)
-    if (r != options_.rank) context.send(cast_.sync, SendControl{r, news});
+  for (int r = 0; r < job_.world; ++r)
+    if (r != place_.rank) context.send(cast_.sync, SendControl{r, news});
 }
 
 void Supervisor::fail_all(Context& context, const OperatingError& why) {
-  const RankEnd end{why.kind(), "rank " + std::to_string(options_.rank) + ": " + why.what()};
-  tell_others(context, options_.rank, end_order(kAbortVerb, end));
+  const RankEnd end{why.kind(), "rank " + std::to_string(place_.rank) + ": " + why.what()};
+  tell_others(context, place_.rank, end_order(kAbortVerb, end));
   throw OperatingError(end.reason, end.kind);
 }
 
 // Each rank throws the failure itself, once rank 0 has seen the last checkpoint off.
 void Supervisor::end_if_failed(Context& context) {
-  if (options_.rank != 0 || !done_ || !done_->failure || concluded_ != done_->checkpoints) return;
-  tell_others(context, options_.rank, end_order(kFinishVerb, {done_->failure->kind()}));
+  if (place_.rank != 0 || !done_ || !done_->failure || concluded_ != done_->checkpoints) return;
+  tell_others(context, place_.rank, end_order(kFinishVerb, {done_->failure->kind()}));
   throw *done_->failure;
 }
 

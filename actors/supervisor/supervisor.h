@@ -11,7 +11,7 @@
 #include "actors/supervisor/checkpoint_shelf.h"
 #include "actors/supervisor/durable_logs.h"
 #include "actors/supervisor/run_folder.h"
-#include "recipe/setting.h"
+#include "job/job.h"
 #include "runtime/actor/actor.h"
 #include "runtime/disk.h"
 #include "runtime/log.h"
@@ -30,20 +30,13 @@ struct RunOutcome {
 // every rank's part is durable (rank 0), and ends the run.
 class Supervisor final : public Actor {
  public:
-  struct Options {
+  struct Place {
     int rank = 0;
-    int world = 1;
     std::string host;
-    std::string run_dir;
-    CheckpointShelf::Options shelf;
-    StartFrom from;
-    std::string recipe_text;  // as resolved; rank 0 writes it to run_dir/recipe.toml
-    std::string nonce;        // of this start, the same on all ranks
-    int keep_journals = -1;   // of starts; -1 = all
-    Nanoseconds hang_timeout = std::chrono::seconds(60);
   };
 
-  Supervisor(Options options, const RankActors& cast, Disk& disk, Log& log, Recorder& recorder,
+  // All references must outlive it.
+  Supervisor(const Job& job, Place place, const RankActors& cast, Disk& disk, Log& log, Recorder& recorder,
              RunOutcome& outcome);
 
   void start(Context& context) override;
@@ -87,7 +80,8 @@ class Supervisor final : public Actor {
   void finish(Context& context, EndKind kind);
   void finish_as_told(Context& context);
 
-  Options options_;
+  const Job& job_;
+  Place place_;
   RankActors cast_;
   Log& log_;
   Recorder& recorder_;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/catalog.h"
 #include "collectives/group.h"
 #include "collectives/header_log.h"
 #include "collectives/mpi/header_exchange.h"

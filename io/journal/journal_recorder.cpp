@@ -5,7 +5,7 @@
 namespace tutti {
 
 JournalRecorder::JournalRecorder(const std::string& path, const RecordedJob& job)
-    : full_(job.level == "full"), writer_(path, job.to_json()) {}
+    : full_(job.level == JournalLevel::kFull), writer_(path, job.to_json()) {}
 
 void JournalRecorder::record(const TraceEvent& event) {
   ring_.record(event);

@@ -34,6 +34,8 @@ bool came_to_train(const std::string& path) try {
 
 }  // namespace
 
+NLOHMANN_JSON_SERIALIZE_ENUM(JournalLevel,
+                             {{JournalLevel::kControl, "control"}, {JournalLevel::kFull, "full"}})
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RecordedJob, recipe, run_dir, resume, nonce, level, world,
                                                 rank, host, build, cpu, data_digest, unix_ms, own_listeners)
 

@@ -18,13 +18,20 @@ bool came_to_end_with_logs(const std::string& end_text);
 // The host of ranks that share one process.
 inline constexpr const char* kLocalHost = "this process";
 
+// What a journal holds.
+enum class JournalLevel {
+  kOff,
+  kControl,  // every message and recorded input
+  kFull      // also digests
+};
+
 // The job as the head of a journal tells it, and the machine as far as bits depend on it.
 struct RecordedJob {
   std::string recipe;  // as resolved, TOML
   std::string run_dir;
   std::string resume;  // what the job was to go on from: "" = nothing, "auto", a folder
   std::string nonce;   // of the start; all ranks' journals of one start share it
-  std::string level;   // "control" or "full"
+  JournalLevel level = JournalLevel::kControl;
   int world = 1;
   int rank = 0;
   std::string host;

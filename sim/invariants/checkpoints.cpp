@@ -5,7 +5,7 @@ namespace tutti {
 namespace {
 
 int64_t newest_good_step(const Disk& disk, const Job& job, KnownCheckpoints& known) {
-  for (const std::string& name : checkpoints_to_try(disk, job.checkpoints, checkpoint_set(job.recipe))) {
+  for (const std::string& name : checkpoints_to_try(disk, job.checkpoints, job.settings.checkpoint.set)) {
     const KnownCheckpoint& one = known.look(disk, job.checkpoints + "/" + name);
     if (one.error.empty()) return one.step;
   }
@@ -17,7 +17,7 @@ int64_t newest_good_step(const Disk& disk, const Job& job, KnownCheckpoints& kno
 void check_checkpoints(const SimDisk& disk, const Job& job, KnownCheckpoints& known, Findings& findings) {
   const auto view = const_cast<SimDisk&>(disk).view(0);
   for (const std::string& name :
-       published_checkpoints(*view, job.checkpoints, checkpoint_set(job.recipe).names)) {
+       published_checkpoints(*view, job.checkpoints, job.settings.checkpoint.set.names)) {
     const std::string folder = job.checkpoints + "/" + name;
     const bool being_removed = !view->exists(folder + "/manifest.json");
     if (being_removed || disk.damaged(folder)) continue;
@@ -29,7 +29,7 @@ void check_checkpoints(const SimDisk& disk, const Job& job, KnownCheckpoints& kn
 KnownCheckpoint check_published(const SimDisk& disk, const Job& job, const Draw& draw,
                                 KnownCheckpoints& known, Findings& findings) {
   const auto view = const_cast<SimDisk&>(disk).view(0);
-  const auto names = checkpoints_to_try(*view, job.checkpoints, checkpoint_set(job.recipe));
+  const auto names = checkpoints_to_try(*view, job.checkpoints, job.settings.checkpoint.set);
   if (names.empty()) {
     findings.push_back("a checkpoint was published, and there is none");
     return {};

@@ -13,7 +13,7 @@ constexpr double kLateForAStopS = 0.8;
 
 // Whether memory ran out in a step that could not be done in smaller parts.
 bool had_no_smaller_parts(const RunFacts& facts, const StartSeen& start) {
-  const bool automatic = facts.job.recipe.at("train").at("grad_accum").is_text();
+  const bool automatic = facts.job.settings.train.accumulation.automatic();
   const Sampler sampler = facts.job.train_sampler(0);
   for (const auto& rank : start.steps)
     for (const auto& [step, seen] : rank) {

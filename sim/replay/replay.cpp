@@ -108,6 +108,7 @@ class Replay {
   void require_record();
   void require_step(const char* option, const std::optional<int64_t>& step);
   Moved moved() const { return {record_.head().run_dir, options_.run_dir}; }
+  bool digests() const { return record_.head().level == JournalLevel::kFull; }
   bool exact() const;
   void run_ranks();
   ReplayResult came_to_end();
@@ -171,7 +172,7 @@ void Replay::before_step(int rank, int64_t step, const Trainee& trainee, const B
 
 // Whether the bits are promised to be those of the record.
 bool Replay::exact() const {
-  return job_.recipe.at("collectives").at("reduction").text() != "native" && other_processors().empty();
+  return job_.settings.collectives.reduction == Reduction::kOrdered && other_processors().empty();
 }
 
 void Replay::run_ranks() {
@@ -179,7 +180,7 @@ void Replay::run_ranks() {
   const auto clock = std::make_shared<SimClock>(ranks.scheduler());
   const auto disk = std::make_shared<DryDisk>();
   for (int r = 0; r < job_.world; ++r) {
-    const bool compare = record_.head().level == "full" && (options_.rank < 0 || options_.rank == r);
+    const bool compare = digests() && (options_.rank < 0 || options_.rank == r);
     recorders_.push_back(std::make_shared<ReplayRecorder>(
         record_.rank(r), ReplayRecorder::Options{compare, exact(), options_.until, moved()}));
     RankEnvironment& environment = ranks.environments()[r];
@@ -240,7 +241,7 @@ void Replay::require_step(const char* option, const std::optional<int64_t>& step
 
 ReplayResult Replay::run() {
   require_record();
-  begin_process(job_.recipe);
+  begin_process(job_.settings);
   try {
     run_ranks();
   } catch (const ReplayDifference& error) {
@@ -307,8 +308,8 @@ std::string Replay::summary() const {
   const std::string what = exact() ? " digests, all equal" : " losses, all equal to a tolerance";
   return "replayed " + std::to_string(job_.world) + (job_.world == 1 ? " rank, " : " ranks, ") +
          std::to_string(deliveries) + " messages; " +
-         (record_.head().level == "full" ? std::to_string(compared) + what
-                                         : "no digests were recorded (journal.level = \"control\")");
+         (digests() ? std::to_string(compared) + what
+                    : "no digests were recorded (journal.level = \"control\")");
 }
 
 // Of a rank that waits for others whose record is shorter, what its own record says is still to come.
@@ -349,7 +350,7 @@ std::string Replay::warnings() const {
   if (const std::string others = other_processors(); !others.empty())
     text += "\n" + others + ", this machine with " + at::get_cpu_capability() +
             ": bits may differ, and losses were compared to a tolerance, nothing else";
-  if (job_.recipe.at("collectives").at("reduction").text() == "native")
+  if (job_.settings.collectives.reduction == Reduction::kNative)
     text += "\nnative reduction promises no bits: losses were compared to a tolerance, nothing else";
   return text;
 }

@@ -6,17 +6,12 @@
 
 #include "io/checkpoint/checkpoint.h"
 #include "runtime/error.h"
-#include "training/time/time.h"
 
 namespace tutti {
 namespace {
 
 constexpr const char* kRunDir = "/simulated/run";
 constexpr double kLongestPatienceS = 1e8;
-
-Nanoseconds hang_timeout_of(const Job& job) {
-  return std::chrono::seconds(Time::parse(job.recipe.at("train").at("hang_timeout")).count());
-}
 
 // "9-003": they are sorted as text, and a plan has 100 starts at most.
 std::string nonce_of(uint64_t seed, int start) {
@@ -27,7 +22,7 @@ std::string nonce_of(uint64_t seed, int start) {
 
 void look_at_newest(SimDisk& disk, const Job& job, KnownCheckpoints& known, RunSeen& run) {
   const Checkpoint newest = newest_good_checkpoint(
-      *disk.view(0), job.checkpoints, [](const std::string&) {}, checkpoint_set(job.recipe));
+      *disk.view(0), job.checkpoints, [](const std::string&) {}, job.settings.checkpoint.set);
   if (newest.folder.empty()) return;
   const KnownCheckpoint& saved = known.look(*disk.view(0), newest.folder);
   run.weights = saved.bits.weights;
@@ -84,7 +79,7 @@ SeedResult summary(uint64_t seed, const RunSeen& run) {
 }  // namespace
 
 Job simulated_job(const Setting& recipe, int ranks) {
-  begin_process(recipe);
+  begin_process(RunSettings::read(recipe));
   JobOptions options;
   options.world = ranks;
   options.run_dir = kRunDir;
@@ -113,7 +108,7 @@ Simulation::Simulation(const Setting& recipe, int ranks, FaultPlan plan, SimSeam
 
 // What a step may take: what the plan adds comes on top, and ranks that hang are given up in time.
 Nanoseconds Simulation::patience() const {
-  double more = 4 * seconds(hang_timeout_of(job_));
+  double more = 4 * seconds(job_.settings.train.hang_timeout);
   for (const FaultRule& rule : plan_.rules) more += rule.seconds * static_cast<double>(rule.count);
   const double whole = std::min(seconds(SimWorld::Options().patience) + more, kLongestPatienceS);
   return std::chrono::seconds(static_cast<int64_t>(whole));
@@ -162,22 +157,15 @@ RunSeen Simulation::whole_run(const Orders& orders, Findings& findings) const {
 // given the numbers by hand, and memory enough.
 const StartSeen& Simulation::in_microbatches(const std::vector<int>& counts) const {
   const bool plain = std::all_of(counts.begin(), counts.end(), [](int count) { return count == 1; });
-  const Setting& own = job_.recipe.at("train").at("grad_accum");
   Job job = job_;
-  Setting* budget = job.recipe.find("device")->find("memory_budget_mb");
-  const bool scarce = budget && !budget->is_none();
-  if ((plain && !scarce) || !own.is_text()) return fault_free_.starts.front();
+  auto& steps = job.settings.train.accumulation.steps;
+  auto& budget = job.settings.device.memory_budget_bytes;
+  if ((plain && budget.empty()) || !steps.empty()) return fault_free_.starts.front();
   const auto [found, fresh] = by_microbatches_.try_emplace(counts);
   if (!fresh) return found->second;
-  const auto setting = [&own](Setting::Value value) {
-    return Setting(std::move(value), own.path, own.position);
-  };
-  Setting::Array steps;
   for (std::size_t i = 0; i < counts.size(); ++i)
-    if (i == 0 || counts[i] != counts[i - 1])
-      steps.push_back(setting(Setting::Array{setting(static_cast<int64_t>(i)), setting(int64_t{counts[i]})}));
-  job.recipe.find("train")->find("grad_accum")->value = std::move(steps);
-  if (scarce) budget->value = {};
+    if (i == 0 || counts[i] != counts[i - 1]) steps.emplace_back(i, counts[i]);
+  budget.clear();
   Findings none;
   return found->second = whole_run({.job = job, .seams = rightly_}, none).starts.front();
 }
@@ -186,7 +174,7 @@ void Simulation::check(const RunSeen& run, Findings& findings) const {
   const auto in_parts = [this](const std::vector<int>& counts) -> const StartSeen& {
     return in_microbatches(counts);
   };
-  const RunFacts facts{job_, plan_, fault_free_, hang_timeout_of(job_), in_parts};
+  const RunFacts facts{job_, plan_, fault_free_, job_.settings.train.hang_timeout, in_parts};
   check_waiting(run, findings);
   check_blocked_senders(run, findings);
   check_ends(facts, run, findings);

@@ -78,7 +78,7 @@ MemoryWorld::Outcome MemoryWorld::run(const std::string& grad_accum) const {
   const std::string section = "[train]\n";
   text.insert(text.find(section) + section.size(), "grad_accum = " + grad_accum + "\n");
   Setting resolved = recipe_of(text);
-  begin_process(resolved);
+  begin_process(RunSettings::read(resolved));
   Job job = make_job(std::move(resolved), {ranks, folder.path("run"), "", 0, "local"});
   job.listeners = listeners;
   job.tasks = tasks;

@@ -126,6 +126,7 @@ SleepingWorld::Figures SleepingWorld::run() const {
       "seed = 1\n[model]\nkind = 'mlp'\n[data.train]\nkind = 'synthetic'\nbatch_size = 2\n"
       "[optimizer]\nkind = 'sgd'\nlr = 0.1\n[train]\nmax_duration = '" +
       std::to_string(steps) + "ba'\n[checkpoint]\ninterval = '" + std::to_string(checkpoint_every) + "ba'\n");
+  job.settings = RunSettings::read(job.recipe);
   job.run_dir = folder.path();
   job.checkpoints = folder.path("checkpoints");
   job.train = std::make_shared<SlowDataset>(loading);

@@ -16,7 +16,7 @@ struct RunToRecord {
   std::string dir;
   int world = 2;
   std::string recipe = "seed = 17\n[optimizer]\nlr = 0.1\n";
-  std::string level = "full";
+  JournalLevel level = JournalLevel::kFull;
   std::string nonce = "20260101T000000Z-00000000";
   std::vector<std::string> hosts = {"one", "one"};
   std::vector<int64_t> unix_ms = {0, 0};

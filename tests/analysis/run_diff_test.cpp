@@ -261,7 +261,7 @@ TEST_F(RunDiffTest, RunsOnOtherNumbersOfRanksAreRefused) {
 TEST_F(RunDiffTest, RunsWithoutDigestsAreRefused) {
   record(run("a"), 0, 2);
   RunToRecord b = run("b");
-  b.level = "control";
+  b.level = JournalLevel::kControl;
   record(b, 0, 0);
   EXPECT_THAT(refused(), HasSubstr("recorded at journal.level = \"control\""));
 }

@@ -28,8 +28,7 @@ Sampler sampler_of(int64_t samples, int64_t global_batch, int rank, int world, b
                   .rank = rank,
                   .world = world,
                   .seed = seed,
-                  .shuffle = shuffle,
-                  .drop_last = drop_last});
+                  .loading = {.shuffle = shuffle, .drop_last = drop_last}});
 }
 
 // What all ranks see of a batch, in rank order.
@@ -109,9 +108,8 @@ Sampler own_sampler(int64_t samples, int64_t global_batch, int rank, int world, 
                   .rank = rank,
                   .world = world,
                   .seed = 17,
-                  .shuffle = true,
-                  .drop_last = drop_last,
-                  .own = true});
+                  .own = true,
+                  .loading = {.shuffle = true, .drop_last = drop_last}});
 }
 
 TEST(Sampler, WithDataOfItsOwnARankGoesThroughAllOfIt) {

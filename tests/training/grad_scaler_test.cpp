@@ -10,12 +10,13 @@
 namespace tutti {
 namespace {
 
-Setting section_of(const std::string& keys) {
-  const Catalog catalog = precision_catalog();
-  return resolve(parse_recipe("[precision]\n" + keys, "test.toml"), std::span(&catalog, 1)).at("precision");
+LossScaling scaling(const std::string& keys) {
+  const std::vector<Catalog> catalogs = {train_catalog(), precision_catalog()};
+  const std::string recipe = "[train]\nmax_duration = '1ep'\n[precision]\n" + keys;
+  return Precision::read(resolve(parse_recipe(recipe, "test.toml"), catalogs)).loss_scaling;
 }
 
-GradScaler scaler(const std::string& keys) { return GradScaler(section_of(keys)); }
+GradScaler scaler(const std::string& keys) { return GradScaler(scaling(keys)); }
 
 struct Step {
   bool overflowed;
@@ -66,11 +67,11 @@ TEST(GradScalerTest, RoundsToFloat32AsTorchs) {
 }
 
 TEST(GradScalerTest, DefaultsAreTorchs) {
-  const Setting section = section_of("");
-  EXPECT_EQ(section.at("init_scale").number(), 65536);
-  EXPECT_EQ(section.at("growth_factor").number(), 2);
-  EXPECT_EQ(section.at("backoff_factor").number(), 0.5);
-  EXPECT_EQ(section.at("growth_interval").integer(), 2000);
+  const LossScaling defaults = scaling("");
+  EXPECT_EQ(defaults.init_scale, 65536);
+  EXPECT_EQ(defaults.growth_factor, 2);
+  EXPECT_EQ(defaults.backoff_factor, 0.5);
+  EXPECT_EQ(defaults.growth_interval, 2000);
 }
 
 TEST(GradScalerTest, DoesNotGrowIntoInfinity) {

@@ -15,7 +15,7 @@ namespace {
 
 Precision precision(const std::string& name, const std::string& apart = "") {
   const std::vector<Catalog> catalogs = {train_catalog(), precision_catalog()};
-  return precision_of(
+  return Precision::read(
       resolve(parse_recipe("[train]\nmax_duration = '1ep'\nprecision = '" + name + "'\n[precision]\n" + apart,
                            "test.toml"),
               catalogs));

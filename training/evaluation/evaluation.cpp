@@ -120,7 +120,7 @@ void take(State& state, const std::vector<MetricPtr>& metrics, const Counts& cou
 }  // namespace
 
 void try_metrics(State& state, const Evaluator& evaluator, const Dataset& data) {
-  if (!evaluator.section.has("metric_names") && !evaluator.section.has("metrics")) return;
+  if (!evaluator.names_metrics()) return;
   const at::NoGradGuard no_grad;
   const ForwardContext evaluating{/*training=*/false, nullptr};
   set_context(*state.model, &evaluating);
@@ -166,7 +166,7 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
   const ForwardContext evaluating{/*training=*/false, nullptr};
   set_context(model, &evaluating);
   auto metrics = evaluator.metrics(model, state.composer);
-  Cut cut{evaluator.microbatch(), evaluator.microbatch()};
+  Cut cut{evaluator.microbatch, evaluator.microbatch};
   Counts counts;
   std::string shortage;
   hooks.run_event(Event::kEvalStart);

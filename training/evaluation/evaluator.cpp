@@ -1,11 +1,9 @@
 #include "training/evaluation/evaluator.h"
 
 #include <algorithm>
-#include <limits>
 #include <regex>
 
 #include "training/metrics/factory.h"
-#include "training/time/time.h"
 
 namespace tutti {
 namespace {
@@ -40,15 +38,15 @@ std::vector<MetricPtr> chosen_metrics(const Setting::Array& texts, const std::ve
 
 }  // namespace
 
-Time Evaluator::interval(const Setting& recipe) const {
-  const bool own = section.has("eval_interval");
-  return recipe_interval(own ? section.at("eval_interval") : recipe.at("train").at("eval_interval"), recipe);
+Evaluator Evaluator::read(const Setting& section, const TrainSettings& train) {
+  Evaluator evaluator{section.at("label").text(), section, DataSettings::read(section), train.eval_interval};
+  if (section.has("eval_interval")) evaluator.interval = train.interval(section.at("eval_interval"));
+  const Setting& size = section.at("device_eval_microbatch_size");
+  if (size.is_integer()) evaluator.microbatch = size.integer();  // "auto": as large as fits
+  return evaluator;
 }
 
-int64_t Evaluator::microbatch() const {
-  const Setting* size = section.find("device_eval_microbatch_size");  // "auto": as large as fits
-  return size && size->is_integer() ? size->integer() : std::numeric_limits<int64_t>::max();
-}
+bool Evaluator::names_metrics() const { return section.has("metric_names") || section.has("metrics"); }
 
 std::vector<std::string> Evaluator::metric_names(const Model& model) const {
   std::vector<std::string> names;
@@ -76,11 +74,10 @@ std::map<std::string, std::vector<std::string>> measured_metrics(const std::vect
   return names;
 }
 
-std::vector<std::string> evaluation_metrics(const std::vector<Evaluator>& evaluators, const Setting& recipe,
-                                            const Model& model) {
+std::vector<std::string> evaluation_metrics(const std::vector<Evaluator>& evaluators, const Model& model) {
   std::vector<std::string> names;
   for (const auto& evaluator : evaluators)
-    if (evaluator.interval(recipe).value() > 0)
+    if (evaluator.interval.value() > 0)
       for (const auto& name : evaluator.metric_names(model))
         names.push_back("metrics/" + evaluator.label + "/" + name);
   return names;

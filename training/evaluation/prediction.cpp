@@ -48,7 +48,7 @@ void predict(State& state, Engine& engine, const Evaluator& evaluator, const Tak
   const at::NoGradGuard no_grad;
   const Predicting predicting(state, evaluator);
   engine.run_event(Event::kPredictStart);
-  const int64_t part = std::min(evaluator.global_batch, evaluator.microbatch());
+  const int64_t part = std::min(evaluator.global_batch, evaluator.microbatch);
   for (int64_t begin = 0; begin < evaluator.data->size(); begin += part) {
     std::vector<int64_t> rows(std::min(part, evaluator.data->size() - begin));
     std::iota(rows.begin(), rows.end(), begin);

@@ -33,11 +33,11 @@ bool is_repeated(const Setting& setting) {
 
 }  // namespace
 
-void TrainerLog::start(const Setting& recipe) {
+void TrainerLog::start(const Setting* recipe) {
   if (!log_.has_destinations()) return;
   LoggedHyperparameters all = {{"rank_zero_seed", static_cast<int64_t>(state_.seed)}};
-  if (recipe.at("train").at("auto_log_hparams").boolean()) {
-    for (const auto& [key, section] : recipe.table())
+  if (recipe) {
+    for (const auto& [key, section] : recipe->table())
       if (is_repeated(section))
         add_repeated(section, key, all);
       else

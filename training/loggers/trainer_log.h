@@ -12,8 +12,8 @@ class TrainerLog {
  public:
   TrainerLog(StepLog& log, const State& state) : log_(log), state_(state) {}
 
-  // The seed and, with [train] auto_log_hparams, every value of the recipe: "optimizer.lr".
-  void start(const Setting& recipe);
+  // The seed and every value of the recipe: "optimizer.lr"; null: the seed alone.
+  void start(const Setting* recipe);
   void epoch_start();
   void batch_start(bool has_tokens);
   void epoch_trained();  // after its last batch is counted

@@ -6,7 +6,6 @@
 
 #include "recipe/catalog.h"
 #include "training/schedules/schedule.h"
-#include "training/time/time.h"
 
 namespace tutti {
 namespace {
@@ -77,28 +76,22 @@ bool Plateau::reduce() {
   return true;
 }
 
-bool composers_way(const Setting& recipe) { return recipe.at("compat").at("composer").boolean(); }
-
-LearningRate::LearningRate(const Setting& recipe, double base_lr, Horizon horizon,
-                           const std::vector<std::string>& measured)
-    : base_(base_lr) {
+LearningRate::LearningRate(const Setting& recipe, Horizon horizon, const std::vector<std::string>& measured)
+    : base_(horizon.base_lr) {
   if (!recipe.has("scheduler")) return;
-  const Setting& section = recipe.at("scheduler");
-  horizon.base_lr = base_;
-  horizon.composer = composers_way(recipe);
-  horizon.scale_schedule_ratio = recipe.at("train").at("scale_schedule_ratio").number();
-  schedule_ = make_schedule(section, horizon);
-  lags_ = composers_way(recipe) && is_composer_schedule(section);
-  by_epoch_ = is_composer_schedule(section) && section.at("step").text() == "epoch";
+  const Setting& scheduler = recipe.at("scheduler");
+  schedule_ = make_schedule(scheduler, horizon);
+  lags_ = horizon.composer && is_composer_schedule(scheduler);
+  by_epoch_ = is_composer_schedule(scheduler) && scheduler.at("step").text() == "epoch";
   if (by_epoch_ && !lags_)
     schedule_ = [by_time = schedule_](const Timestamp& now) { return by_time(epoch_begin(now)); };
   if (lags_) {  // Composer takes the first value before it stretches the training
-    horizon.max_duration = recipe_time(recipe.at("train").at("max_duration"), recipe);
-    lagging_ = make_schedule(section, horizon)(Timestamp());
+    horizon.max_duration = horizon.unscaled_duration;
+    lagging_ = make_schedule(scheduler, horizon)(Timestamp());
   }
-  if (section.at("kind").text() != "reduce_lr_on_plateau") return;
-  require_metric(section.at("monitor"), measured);
-  plateau_.emplace(section, base_);
+  if (scheduler.at("kind").text() != "reduce_lr_on_plateau") return;
+  require_metric(scheduler.at("monitor"), measured);
+  plateau_.emplace(scheduler, base_);
 }
 
 double LearningRate::at(const Timestamp& now, const Schedule& schedule) const {

@@ -40,17 +40,13 @@ class Plateau {
   PlateauState state_;
 };
 
-// Whether [compat] asks for Composer's way.
-bool composers_way(const Setting& recipe);
-
 // What each step multiplies with: the optimizer's rate as [scheduler] changes it, by time or by what
 // evaluations find. A pure function of what all ranks know, so that all come to the same.
 class LearningRate {
  public:
   LearningRate() = default;  // 0 throughout
   // `recipe` resolved; `measured`: what evaluations measure, by its names in metrics.jsonl. Throws UserError.
-  LearningRate(const Setting& recipe, double base_lr, Horizon horizon,
-               const std::vector<std::string>& measured);
+  LearningRate(const Setting& recipe, Horizon horizon, const std::vector<std::string>& measured);
 
   // What [scheduler] asks for; empty: the rate stays.
   const Schedule& schedule() const { return schedule_; }

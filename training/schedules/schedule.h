@@ -18,7 +18,8 @@ struct Horizon {
   double scale_schedule_ratio = 1.0;  // Composer's: stretches every time of a schedule but its warm-up
   bool composer = false;              // [compat]: a scaled warm-up is left when it would have ended unscaled
   bool unchecked = false;             // what goes wrong later in the training is an error then, not at once
-  double base_lr = 1.0;  // the optimizer's, which schedules of rates (max_lr, eta_min) are told by
+  double base_lr = 1.0;         // the optimizer's, which schedules of rates (max_lr, eta_min) are told by
+  Time unscaled_duration = {};  // max_duration before the ratio
 };
 
 // A time of a schedule as Composer places it: epochs and, where the run is counted in epochs, fractions of

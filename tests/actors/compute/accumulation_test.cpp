@@ -8,11 +8,12 @@
 namespace tutti {
 namespace {
 
-Accumulation accumulation(const std::string& train) {
-  return Accumulation(recipe_of("[model]\nkind = 'mlp'\n[data.train]\nkind = 'synthetic'\nbatch_size = 2\n"
-                                "[optimizer]\nkind = 'sgd'\n[train]\nmax_duration = '1ep'\n" +
-                                train)
-                          .at("train"));
+Accumulation accumulation(const std::string& train, int64_t device_batch = 0) {
+  const Setting recipe = recipe_of(
+      "[model]\nkind = 'mlp'\n[data.train]\nkind = 'synthetic'\nbatch_size = 2\n"
+      "[optimizer]\nkind = 'sgd'\n[train]\nmax_duration = '1ep'\n" +
+      train);
+  return Accumulation(TrainSettings::read(recipe).accumulation, device_batch);
 }
 
 Timestamp at_batch(int64_t batch) { return {.batch = batch}; }
@@ -120,11 +121,7 @@ TEST(AccumulationTest, WaitInAnotherUnitBeginsWhereTheRunGoesOn) {
 }
 
 TEST(AccumulationTest, SizeOfAMicrobatchGivesTheirNumber) {
-  const Setting recipe = recipe_of(
-      "seed = 1\n[model]\nkind = 'mlp'\n[data.train]\nkind = 'synthetic'\nbatch_size = 8\n[optimizer]\nkind "
-      "= 'sgd'\n"
-      "[train]\nmax_duration = '1ba'\ndevice_train_microbatch_size = 12\n");
-  const Accumulation sized(recipe.at("train"), 32);
+  const Accumulation sized = accumulation("device_train_microbatch_size = 12\n", 32);
   EXPECT_EQ(sized.count(0), 3);
   EXPECT_EQ(sized.microbatch_size(), 12);
   EXPECT_FALSE(sized.automatic());

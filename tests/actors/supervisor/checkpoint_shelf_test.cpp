@@ -26,10 +26,9 @@ Setting resume(const std::string& text) { return Setting(text, "checkpoint.resum
 class CheckpointShelfTest : public testing::Test {
  protected:
   CheckpointShelf shelf(int keep = -1) {
-    CheckpointShelf::Options options = options_;
-    options.folder = folder_;
-    options.keep = keep;
-    return CheckpointShelf(disk_, log_, options);
+    job_.checkpoints = folder_;
+    settings_.keep = keep;
+    return CheckpointShelf(disk_, log_, job_);
   }
   std::string chosen(const Setting& resume) { return choice(resume).folder; }
   CheckpointShelf::Choice choice(const Setting& resume, const Setting& load_path = {}) {
@@ -58,7 +57,8 @@ class CheckpointShelfTest : public testing::Test {
   Scratch scratch_;
   PosixDisk disk_;
   LinesLog log_;
-  CheckpointShelf::Options options_;
+  Job job_;
+  CheckpointSettings& settings_ = job_.settings.checkpoint;
   int64_t step_ = 0;  // of the newest
   std::string run_name_;
   std::string folder_ = scratch_.path("checkpoints");
@@ -89,8 +89,8 @@ TEST_F(CheckpointShelfTest, ARunsOwnComesBeforeTheOneToLoadFrom) {
 }
 
 TEST_F(CheckpointShelfTest, AnotherRunsAreAnErrorUntilTheUserSaysOverwrite) {
-  options_.run_name = "mine";
-  options_.overwrite = Setting(false, "checkpoint.save_overwrite", {"digits.toml", 8});
+  job_.settings.run_name = "mine";
+  settings_.overwrite = Setting(false, "checkpoint.save_overwrite", {"digits.toml", 8});
   run_name_ = "theirs";
   publish_all({"ep1-ba10"});
   for (const Setting& from : {Setting(), resume("auto"), resume(folder_)}) {
@@ -99,7 +99,7 @@ TEST_F(CheckpointShelfTest, AnotherRunsAreAnErrorUntilTheUserSaysOverwrite) {
                 StartsWith("digits.toml:8: checkpoint.save_overwrite = false: " + folder_ + "/ep1-ba10"));
     EXPECT_THAT(why, HasSubstr("is of the run \"theirs\", and this one is \"mine\""));
   }
-  options_.overwrite.value = true;
+  settings_.overwrite.value = true;
   EXPECT_EQ(chosen(Setting()), "");
   EXPECT_EQ(chosen(resume("auto")), "");
   shelf().begin("");
@@ -107,12 +107,12 @@ TEST_F(CheckpointShelfTest, AnotherRunsAreAnErrorUntilTheUserSaysOverwrite) {
 }
 
 TEST_F(CheckpointShelfTest, RunsOfDifferentNamesShareAFolder) {
-  options_.run_name = "theirs";
-  options_.set = {CheckpointNames("{run_name}-ba{batch}", "theirs"), "newest-theirs"};
+  job_.settings.run_name = "theirs";
+  settings_.set = {CheckpointNames("{run_name}-ba{batch}", "theirs"), "newest-theirs"};
   publish_all({"theirs-ba50"});
-  options_.run_name = "mine";
-  options_.set = {CheckpointNames("{run_name}-ba{batch}", "mine"), "newest-mine"};
-  options_.overwrite = Setting(false, "checkpoint.save_overwrite", {});
+  job_.settings.run_name = "mine";
+  settings_.set = {CheckpointNames("{run_name}-ba{batch}", "mine"), "newest-mine"};
+  settings_.overwrite = Setting(false, "checkpoint.save_overwrite", {});
   EXPECT_EQ(chosen(resume("auto")), "");
   disk_.make_folders(folder_ + "/.theirs-ba60-77");
   shelf(1).begin("");
@@ -125,7 +125,7 @@ TEST_F(CheckpointShelfTest, RunsOfDifferentNamesShareAFolder) {
 }
 
 TEST_F(CheckpointShelfTest, TheOneThatAStartGoesOnFromStaysWhileItTrains) {
-  run_name_ = options_.run_name = "mine";
+  run_name_ = job_.settings.run_name = "mine";
   publish_all({"ep0-ba1", "ep0-ba2"});
   CheckpointShelf second = shelf(2);
   second.begin(folder_ + "/ep0-ba2");
@@ -138,7 +138,7 @@ TEST_F(CheckpointShelfTest, TheOneThatAStartGoesOnFromStaysWhileItTrains) {
 }
 
 TEST_F(CheckpointShelfTest, NoLinkWhereNoneIsWanted) {
-  options_.set.latest = "";
+  settings_.set.latest = "";
   publish_all({"ep1-ba10", "ep2-ba20"});
   EXPECT_THAT(names(), ElementsAre("ep1-ba10", "ep2-ba20"));
   shelf().begin(folder_ + "/ep1-ba10");

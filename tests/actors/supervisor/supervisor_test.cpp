@@ -34,16 +34,15 @@ class SupervisorTest : public testing::Test {
   }
 
   void run(Nanoseconds hang_timeout) {
-    Supervisor::Options options;
-    options.rank = rank_;
-    options.world = 2;
-    options.run_dir = folder_.path("run");
-    options.shelf.folder = folder_.path("run/checkpoints");
-    options.nonce = "nonce";
-    options.hang_timeout = hang_timeout;
+    job_.world = 2;
+    job_.run_dir = folder_.path("run");
+    job_.checkpoints = folder_.path("run/checkpoints");
+    job_.nonce = "nonce";
+    job_.settings.train.hang_timeout = hang_timeout;
     disk_.scheduler = &scheduler_;
     scheduler_.install(cast_.supervisor,
-                       std::make_unique<Supervisor>(options, cast_, disk_, *log_, recorder_, outcome_));
+                       std::make_unique<Supervisor>(job_, Supervisor::Place{rank_, ""}, cast_, disk_, *log_,
+                                                    recorder_, outcome_));
     scheduler_.run();
   }
 
@@ -105,6 +104,7 @@ class SupervisorTest : public testing::Test {
   };
 
   Scratch folder_;
+  Job job_;
   PublishingDisk disk_;
   std::unique_ptr<Log> log_ = make_null_log();
   RingRecorder recorder_;

@@ -57,9 +57,7 @@ SimSeams starts_the_epoch_again_on_resume() {
 }
 
 // Without a batch in reserve, so that each credit counts.
-void read_one_ahead(Job& job, int) {
-  job.recipe.find("data")->find("train")->find("prefetch")->value = int64_t{1};
-}
+void read_one_ahead(Job& job, int) { job.settings.train_data.prefetch = 1; }
 
 // One of a loader's credits is swallowed.
 SimSeams loses_a_credit() {

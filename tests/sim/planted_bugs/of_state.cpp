@@ -57,9 +57,7 @@ class DropsTheStop final : public GroupBelow {
 // Ranks that bear a collective's hanging for ten times as long as they are told.
 SimSeams patient_ranks() {
   SimSeams seams;
-  seams.job = [](Job& job, int) {
-    job.recipe.find("train")->find("hang_timeout")->value = std::string("100sec");
-  };
+  seams.job = [](Job& job, int) { job.settings.train.hang_timeout = std::chrono::seconds(100); };
   return seams;
 }
 

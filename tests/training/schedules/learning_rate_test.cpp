@@ -75,7 +75,8 @@ TEST(LearningRate, ComposersSchedulesAreSteppedByEpochsWhereTheRecipeSaysSo) {
 TEST(LearningRate, ByEpochsItHoldsByAnyMeasure) {
   const std::string text = text_of("kind = 'linear'\nstep = 'epoch'\n", "max_duration = '12sec'\n");
   const Setting recipe = recipe_of(text);
-  const LearningRate rate(recipe, recipe.at("optimizer").at("lr").number(), {Time::parse("12sec"), 5}, {});
+  const LearningRate rate(recipe,
+                          {.max_duration = Time::parse("12sec"), .batches_per_epoch = 5, .base_lr = 0.1}, {});
   Timestamp now{.epoch = 2, .batch = 10, .total_wct = 6};
   const double first = rate.at(now, rate.schedule());
   EXPECT_DOUBLE_EQ(first, 0.05);

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collectives/catalog.h"
+#include "data/catalog.h"
+#include "io/journal/recorded_run.h"
+#include "job/checkpoint_options.h"
+#include "training/precision.h"
+#include "training/settings.h"
+
+namespace tutti {
+
+// [device]
+struct DeviceSettings {
+  int threads = 1;
+  std::vector<int64_t> memory_budget_bytes;  // of each rank, or one for all; empty = none
+
+  static DeviceSettings read(const Setting& section);
+  int64_t memory_budget(int rank) const;  // bytes; 0 = none
+};
+
+// [journal]
+struct JournalSettings {
+  JournalLevel level = JournalLevel::kFull;
+  int keep = -1;  // starts whose journals stay; -1 = all
+
+  static JournalSettings read(const Setting& section);
+};
+
+// What a resolved recipe says, but for what factories make of sections with a kind.
+struct RunSettings {
+  std::string run_name;
+  TrainSettings train;
+  DataSettings train_data;
+  Precision precision;
+  CheckpointSettings checkpoint;
+  CollectiveSettings collectives;
+  DeviceSettings device;
+  JournalSettings journal;
+
+  // Throws UserError for values that cannot be, alone or together.
+  static RunSettings read(const Setting& recipe);
+};
+
+}  // namespace tutti

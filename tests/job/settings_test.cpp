@@ -1,0 +1,141 @@
+#include "job/settings.h"
+
+#include <gtest/gtest.h>
+
+#include "job/job.h"
+#include "tests/actors/sleeping_world.h"
+
+namespace tutti {
+namespace {
+
+// No value is the default.
+constexpr const char* kRecipe = R"(
+seed = 1
+run_name = "one"
+[model]
+kind = "mlp"
+[data.train]
+kind = "synthetic"
+batch_size = 8
+shuffle = true
+drop_last = true
+prefetch = 5
+train_subset_num_batches = 6
+[data.eval]
+kind = "synthetic"
+label = "other"
+subset_num_batches = 2
+device_eval_microbatch_size = 3
+[optimizer]
+kind = "sgd"
+[train]
+max_duration = "2iter"
+iteration_length = "3ep"
+scale_schedule_ratio = 0.5
+eval_interval = "1iter"
+grad_accum = [[0, 1], [7, 2]]
+grad_accum_grow_interval = "9sp"
+progress_bar = false
+progress_interval = "4ba"
+hang_timeout = "7sec"
+deterministic_mode = true
+log_traces = true
+auto_log_hparams = true
+precision = "amp_bf16"
+[precision]
+reduce_dtype = "bf16"
+init_scale = 8
+growth_factor = 3
+backoff_factor = 0.25
+growth_interval = 11
+[compat]
+composer = true
+[device]
+threads = 2
+memory_budget_mb = [1000, 2000]
+[collectives]
+backend = "local"
+bucket_mb = 0.5
+[checkpoint]
+interval = "10ba"
+save_filename = "ba{batch}"
+save_latest_filename = "newest"
+save_weights_only = true
+save_ignore_keys = ["optimizers/*"]
+keep = 4
+[journal]
+level = "control"
+keep = 12
+)";
+
+class SettingsTest : public testing::Test {
+ protected:
+  Job job(const std::string& recipe = kRecipe) const {
+    return make_job(recipe_of(recipe), {.world = 2, .run_dir = folder_.path("run"), .makes_folders = false});
+  }
+
+  Scratch folder_;
+};
+
+TEST_F(SettingsTest, OfTraining) {
+  const Job made = job();
+  const TrainSettings& train = made.settings.train;
+  EXPECT_EQ(train.max_duration, Time(6, TimeUnit::kEpoch));
+  EXPECT_EQ(train.scale_schedule_ratio, 0.5);
+  EXPECT_EQ(train.planned_duration(), Time(3, TimeUnit::kEpoch));
+  EXPECT_EQ(train.iteration_length, 3);
+  EXPECT_EQ(train.eval_interval, Time(3, TimeUnit::kEpoch));
+  EXPECT_EQ(train.accumulation.steps, (std::vector<std::pair<int64_t, int>>{{0, 1}, {7, 2}}));
+  EXPECT_EQ(train.accumulation.grow_interval, Time(9, TimeUnit::kSample));
+  EXPECT_EQ(train.hang_timeout, std::chrono::seconds(7));
+  EXPECT_TRUE(train.deterministic_mode && train.log_traces && train.auto_log_hparams && train.composer);
+  EXPECT_FALSE(train.progress_bar);
+  EXPECT_EQ(train.progress_interval, 4);
+  const LossScaling& scaling = made.settings.precision.loss_scaling;
+  EXPECT_EQ(made.settings.precision.autocast, at::kBFloat16);
+  EXPECT_EQ(made.settings.precision.reduce_dtype, at::kBFloat16);
+  EXPECT_EQ(std::tie(scaling.init_scale, scaling.growth_factor, scaling.backoff_factor),
+            std::make_tuple(8.0, 3.0, 0.25));
+  EXPECT_EQ(scaling.growth_interval, 11);
+}
+
+TEST_F(SettingsTest, OfData) {
+  const Job made = job();
+  const DataSettings& data = made.settings.train_data;
+  EXPECT_TRUE(data.shuffle && data.drop_last);
+  EXPECT_EQ(data.prefetch, 5);
+  EXPECT_EQ(data.most_batches, 6);
+  EXPECT_EQ(made.train_sampler(0).batches(), 6);
+  const Evaluator& evaluator = made.evaluators.at(0);
+  EXPECT_EQ(evaluator.label, "other");
+  EXPECT_EQ(evaluator.interval, Time(3, TimeUnit::kEpoch));
+  EXPECT_EQ(evaluator.microbatch, 3);
+  EXPECT_EQ(evaluator.batches, 2);
+}
+
+TEST_F(SettingsTest, OfTheRun) {
+  const RunSettings settings = job().settings;
+  EXPECT_EQ(settings.run_name, "one");
+  EXPECT_EQ(settings.checkpoint.interval, Time(10, TimeUnit::kBatch));
+  EXPECT_EQ(settings.checkpoint.set.latest, "newest");
+  EXPECT_TRUE(settings.checkpoint.set.names.fits("ba3"));
+  EXPECT_TRUE(settings.checkpoint.save.weights_only);
+  EXPECT_TRUE(settings.checkpoint.save.ignored.fit("optimizers/SGD/x"));
+  EXPECT_EQ(settings.checkpoint.keep, 4);
+  EXPECT_EQ(settings.collectives.backend, Backend::kLocal);
+  EXPECT_EQ(settings.collectives.bucket_bytes, 1 << 19);
+  EXPECT_EQ(settings.device.threads, 2);
+  EXPECT_EQ(settings.device.memory_budget(1), 2'000'000'000);
+  EXPECT_EQ(settings.journal.level, JournalLevel::kControl);
+  EXPECT_EQ(settings.journal.keep, 12);
+}
+
+TEST_F(SettingsTest, AutomaticAccumulationHasNoNumbers) {
+  std::string recipe = kRecipe;
+  const std::string numbers = "[[0, 1], [7, 2]]";
+  recipe.replace(recipe.find(numbers), numbers.size(), "\"auto\"");
+  EXPECT_TRUE(job(recipe).settings.train.accumulation.automatic());
+}
+
+}  // namespace
+}  // namespace tutti
