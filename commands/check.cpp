@@ -22,7 +22,7 @@ Checkpoint newest_of_run(const Job& job) {
   return newest_good_checkpoint(PosixDisk(), job.checkpoints, tell_passed_over, job.settings.checkpoint.set);
 }
 
-void check_fit(const Job& job, Trainee& trainee, const Checkpoint& checkpoint, const LoadTerms& load) {
+void check_fit(const Job& job, Trainee& trainee, const Checkpoint& checkpoint, const LoadOptions& load) {
   resume(trainee, checkpoint, job, load, print_warning);
 }
 
@@ -37,7 +37,7 @@ bool check_own(const Job& job, Trainee& trainee) try {
 
 void check_load_path(const Job& job, Trainee& trainee) try {
   check_fit(job, trainee, find_checkpoint(PosixDisk(), job.from.load_path.text(), tell_passed_over),
-            job.from.terms);
+            job.from.options);
 } catch (const std::exception& error) {
   job.from.load_path.fail(one_line(error));
 }
@@ -97,11 +97,11 @@ std::string evaluated(const Job& job, const std::string& named) {
 }  // namespace
 
 std::string check_text(const Setting& recipe, int ranks, bool scan_data) {
-  return told_of(recipe, [&] { return checked(single_process_job(recipe, ranks), scan_data); });
+  return naming_recipe(recipe, [&] { return checked(single_process_job(recipe, ranks), scan_data); });
 }
 
 std::string eval_text(const Setting& recipe, const std::string& named) {
-  return told_of(recipe, [&] {
+  return naming_recipe(recipe, [&] {
     const Job job = single_process_job(recipe, 1);
     if (job.evaluators.empty())
       throw UserError(recipe.position.file + ": there is no [data.eval] to evaluate on");

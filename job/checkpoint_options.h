@@ -14,21 +14,21 @@
 namespace tutti {
 
 // How much of the checkpoint at load_path is taken.
-struct LoadTerms {
+struct LoadOptions {
   bool weights_only = false;         // time begins at 0
   bool strict_model_weights = true;  // false: names that one of the two lacks are passed over
   StatePatterns ignored;
   std::vector<std::string> without_algorithms;  // "EMA"
 
   // Whether what has this name, of a tensor or a listener, is left as it is.
-  bool passes_over(const std::string& name) const;
+  bool ignores(const std::string& name) const;
 };
 
 // What a run starts from, as [checkpoint] and the command line say.
 struct StartFrom {
-  Setting autoresume;  // what asks for this run's newest checkpoint; none = nothing does
-  Setting load_path;   // where to start from when there is none of its own; none = afresh
-  LoadTerms terms;     // of load_path; of its own checkpoint a run takes everything
+  Setting autoresume;   // what asks for this run's newest checkpoint; none = nothing does
+  Setting load_path;    // where to start from when there is none of its own; none = afresh
+  LoadOptions options;  // of load_path; of its own checkpoint a run takes everything
 };
 
 // `resume` is the command line's, "" = none: a path stands in place of the recipe's, "auto" comes before it.
@@ -41,7 +41,7 @@ void forget(RunState& state, const std::function<bool(const std::string& name)>&
 std::vector<std::string> names_in_state();
 
 // What a checkpoint holds.
-struct SaveTerms {
+struct SaveOptions {
   bool weights_only = false;
   StatePatterns ignored;
 
@@ -54,7 +54,7 @@ struct CheckpointSettings {
   Time interval = {1, TimeUnit::kEpoch};
   std::optional<std::string> folder;  // none: the run folder's checkpoints/
   CheckpointSet set;
-  SaveTerms save;
+  SaveOptions save;
   int keep = -1;      // published checkpoints that stay, at least the newest; negative = all
   Setting overwrite;  // whether those of another run are put aside, or an error that blames it; none = true
 

@@ -41,12 +41,12 @@ void require_same(const std::vector<std::string>& theirs, const std::vector<std:
 
 class Resumption {
  public:
-  Resumption(Trainee& trainee, const Checkpoint& checkpoint, const LoadTerms& load, const Tell& tell)
+  Resumption(Trainee& trainee, const Checkpoint& checkpoint, const LoadOptions& load, const Tell& tell)
       : trainee_(trainee), checkpoint_(checkpoint), load_(load), tell_(tell) {}
 
   RunState weights() const {
     tell_of_idle_patterns({});
-    restore_model(trainee_, checkpoint_.tensors, checkpoint_.folder, restore_terms());
+    restore_model(trainee_, checkpoint_.tensors, checkpoint_.folder, restore_filter());
     return RunState();
   }
 
@@ -57,27 +57,27 @@ class Resumption {
           ": it holds weights alone (save_weights_only); load_weights_only = true starts from them");
     tell_of_idle_patterns(state.listeners);
     require_same_run(state, job);
-    RestoreTerms restoring = restore_terms();
+    RestoreFilter restoring = restore_filter();
     const StatePatterns left_out(state.saved_without);
-    restoring.may_lack = [&left_out](const std::string& name) {
+    restoring.optional = [&left_out](const std::string& name) {
       return !name.starts_with(kModelPrefix) && left_out.fit(name);
     };
     restore_tensors(trainee_, checkpoint_.tensors, checkpoint_.folder, restoring);
     if (changes_no_model())
       require_same(model_lines(parse(state)), model_lines(job.recipe), checkpoint_.folder);
-    forget(state, [this](const std::string& name) { return load_.passes_over(name); });
+    forget(state, [this](const std::string& name) { return load_.ignores(name); });
     return state;
   }
 
  private:
   Setting parse(const RunState& state) const { return parse_recipe(state.recipe, checkpoint_.folder); }
 
-  RestoreTerms restore_terms() const {
-    RestoreTerms terms;
-    terms.passes_over = [this](const std::string& name) { return load_.passes_over(name); };
+  RestoreFilter restore_filter() const {
+    RestoreFilter options;
+    options.ignored = [this](const std::string& name) { return load_.ignores(name); };
     if (!load_.strict_model_weights)
-      terms.tell = [this](const std::string& what) { tell(what + "; it is passed over"); };
-    return terms;
+      options.tell = [this](const std::string& what) { tell(what + "; it is passed over"); };
+    return options;
   }
 
   void tell(const std::string& what) const {
@@ -86,7 +86,7 @@ class Resumption {
 
   bool changes_no_model() const {
     const auto is_passed_over = [this](const auto& one) {
-      return one.first.starts_with(kModelPrefix) && load_.passes_over(one.first);
+      return one.first.starts_with(kModelPrefix) && load_.ignores(one.first);
     };
     return load_.strict_model_weights && std::ranges::none_of(checkpoint_.tensors, is_passed_over);
   }
@@ -123,7 +123,7 @@ class Resumption {
 
   Trainee& trainee_;
   const Checkpoint& checkpoint_;
-  const LoadTerms& load_;
+  const LoadOptions& load_;
   const Tell& tell_;
 };
 
@@ -161,7 +161,7 @@ double finite_or_0(double value) { return std::isfinite(value) ? value : 0; }
 
 }  // namespace
 
-RunState resume(Trainee& trainee, const Checkpoint& checkpoint, const Job& job, const LoadTerms& load,
+RunState resume(Trainee& trainee, const Checkpoint& checkpoint, const Job& job, const LoadOptions& load,
                 const Tell& tell) {
   const Resumption resumption(trainee, checkpoint, load, tell);
   if (load.weights_only) return resumption.weights();

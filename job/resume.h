@@ -16,7 +16,7 @@ namespace tutti {
 // weights alone that of a run which begins. Throws UserError that names the folder and what differs: seed,
 // batch, data, [data.train] shuffle, drop_last or sampling, [model] but for dropout, or tensors. `tell` hears
 // what is passed over.
-RunState resume(Trainee& trainee, const Checkpoint& checkpoint, const Job& job, const LoadTerms& load = {},
+RunState resume(Trainee& trainee, const Checkpoint& checkpoint, const Job& job, const LoadOptions& load = {},
                 const std::function<void(const std::string&)>& tell = {});
 
 // What algorithms and callbacks know: their tensors become the trainee's, for what saves or restores it; the

@@ -27,8 +27,8 @@ enum class EndKind : uint8_t {
 
 struct RankEnd {
   EndKind kind = EndKind::kDone;
-  std::string reason = {};       // of an end by an error: the whole message
-  std::string left_behind = {};  // logs that the rank did not wait for: "metrics.jsonl, logger CsvLogger"
+  std::string reason = {};     // of an end by an error: the whole message
+  std::string abandoned = {};  // logs that the rank did not wait for: "metrics.jsonl, logger CsvLogger"
 
   bool well() const { return kind == EndKind::kDone || kind == EndKind::kStopped; }
 };

@@ -22,7 +22,7 @@ enum class TraceKind : uint8_t {
   kBucketFull,   // [its number]
   kOutOfMemory,  // [the number of the allocation that failed, in a step]
   kVoid,         // an attempt at a step [in so many microbatches]
-  kStillHeld,    // by a void attempt [bytes]
+  kStillHeld,    // by an aborted attempt [bytes]
   kExtraPass,    // [passes before it]
   kCommitted,
   kSkipped,

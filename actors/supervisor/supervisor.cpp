@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(100);
+constexpr Nanoseconds kPollInterval = std::chrono::milliseconds(100);
 constexpr Nanoseconds kSilentAfter = std::chrono::milliseconds(1500);  // three heartbeats
 constexpr Nanoseconds kNewsLeaveWithin = std::chrono::milliseconds(200);
 constexpr const char* kOwn = "own";
@@ -18,17 +18,17 @@ constexpr const char* kAbortVerb = "abort";
 
 }  // namespace
 
-Supervisor::Supervisor(const Job& job, Place place, const RankActors& cast, Disk& disk, Log& log,
+Supervisor::Supervisor(const Job& job, Place place, const RankActors& actors, Disk& disk, Log& log,
                        Recorder& recorder, RunOutcome& outcome)
     : job_(job),
       place_(std::move(place)),
-      cast_(cast),
+      actors_(actors),
       log_(log),
       recorder_(recorder),
       outcome_(outcome),
       folder_(disk, job.run_dir, job.checkpoints),
-      shelf_(disk, log, job),
-      logs_(cast.logs, log, recorder) {}
+      store_(disk, log, job),
+      logs_(actors.logs, log, recorder) {}
 
 void Supervisor::start(Context& context) {
   const bool first = place_.rank == 0;
@@ -39,13 +39,13 @@ void Supervisor::start(Context& context) {
 }
 
 void Supervisor::say(Context& context, const Statement& statement) {
-  context.send(cast_.sync, Agree{statement});
+  context.send(actors_.sync, Agree{statement});
 }
 
 Statement Supervisor::open_run_folder(Context& context) {
   try {
     folder_.open(context, place_.host);
-    const CheckpointShelf::Choice chosen = choose();
+    const CheckpointStore::Choice chosen = choose();
     folder_.show(job_.nonce);
     return {.text = ControlText({chosen.folder, chosen.own ? kOwn : ""}).text()};
   } catch (const std::exception& error) {
@@ -54,8 +54,8 @@ Statement Supervisor::open_run_folder(Context& context) {
 }
 
 // Whose it is need be recorded only where it may be either's.
-CheckpointShelf::Choice Supervisor::choose() {
-  CheckpointShelf::Choice chosen = shelf_.choose(job_.from);
+CheckpointStore::Choice Supervisor::choose() {
+  CheckpointStore::Choice chosen = store_.choose(job_.from);
   chosen.folder = recorder_.input(RecordedInput::kCheckpoint, std::move(chosen.folder));
   const bool either = !job_.from.autoresume.is_none() && !job_.from.load_path.is_none();
   if (either)
@@ -81,7 +81,7 @@ void Supervisor::opened(Context& context, const ControlText& opening) {
   if (!folder_.shows(job_.nonce))
     trouble_ = "the run folder " + folder_.path() + " is not shared: host " + place_.host +
                " does not see the file that rank 0 wrote there";
-  context.send(cast_.compute, Prepare(start_));
+  context.send(actors_.compute, Prepare(start_));
 }
 
 void Supervisor::prepared(Context& context, Prepared ready) {
@@ -93,15 +93,15 @@ void Supervisor::prepared(Context& context, Prepared ready) {
 void Supervisor::begin(Context& context) {
   stage_ = Stage::kTraining;
   if (place_.rank == 0) {
-    shelf_.begin(prepared_.step > 0 ? start_.checkpoint : "");
+    store_.begin(prepared_.step > 0 ? start_.checkpoint : "");
     folder_.take(job_.recipe_text);
     if (const int keep = job_.settings.journal.keep; keep > 0) folder_.prune_journals(keep);
     log_.info(begin_text());
   }
   const Start go{prepared_.position, job_.nonce};
-  context.send(cast_.checkpointer, go);
-  context.send(cast_.compute, go);
-  context.send(cast_.loader, go);
+  context.send(actors_.checkpointer, go);
+  context.send(actors_.compute, go);
+  context.send(actors_.loader, go);
 }
 
 std::string Supervisor::begin_text() const {
@@ -132,7 +132,7 @@ void Supervisor::receive(Context& context, Envelope& envelope) {
     if (place_.rank == 0) {
       durable(context, 0, std::move(*part));
     } else {
-      context.send(cast_.sync, SendControl{0, durable_text(*part)});
+      context.send(actors_.sync, SendControl{0, durable_text(*part)});
     }
   } else if (auto* done = message.get_if<TrainingDone>()) {
     trained(context, std::move(*done));
@@ -148,7 +148,7 @@ void Supervisor::control(Context& context, int from, const std::string& text) {
   if (order.verb() == "durable") {
     durable(context, from, parse_durable(order));
   } else if (order.verb() == kFinishVerb) {
-    told_to_finish_ = parse_end(order).kind;
+    exit_code_ = parse_end(order).kind;
     finish_as_told(context);
   } else if (order.verb() == kAbortVerb) {
     context.abort(parse_end(order));
@@ -177,14 +177,14 @@ void Supervisor::conclude(Context& context, const std::string& name) {
     ++outcome_.failed_checkpoints;
     log_.warning("checkpoint " + name + " failed (" + std::to_string(outcome_.failed_checkpoints) +
                  " so far), the last good one stays: " + error);
-    shelf_.discard(unfinished_folder(job_.checkpoints, name, job_.nonce));
+    store_.discard(unfinished_folder(job_.checkpoints, name, job_.nonce));
   }
-  context.send(cast_.checkpointer, Concluded{});
+  context.send(actors_.checkpointer, Concluded{});
   recorder_.record({context.now(), error.empty() ? TraceKind::kPublished : TraceKind::kCheckpointFailed});
   ++concluded_;
   end_if_failed(context);
   if (!whole.parts.begin()->second.last) return;
-  told_to_finish_ = error.empty() ? EndKind::kDone : EndKind::kNoLastCheckpoint;
+  exit_code_ = error.empty() ? EndKind::kDone : EndKind::kNoLastCheckpoint;
   finish_as_told(context);
 }
 
@@ -196,7 +196,7 @@ std::string Supervisor::publish(const std::string& name, Unpublished& whole) {
   }
   for (auto& [rank, part] : whole.parts)  // of the first that saves any
     if (manifest.state.empty()) manifest.state = std::move(part.state);
-  return shelf_.publish(name, unfinished_folder(job_.checkpoints, name, job_.nonce), manifest);
+  return store_.publish(name, unfinished_folder(job_.checkpoints, name, job_.nonce), manifest);
 }
 
 // mpirun sends SIGTERM to the survivors of a lost rank too: there is nothing to finish then.
@@ -218,8 +218,8 @@ void Supervisor::prepare_to_stop(Context& context) {
   if (stop_requested_) return;
   stop_requested_ = true;
   log_.info("asked to stop: finishes the step, checkpoints, and ends");
-  context.send(cast_.compute, StopRequested{});
-  for (const ActorId loader : cast_.eval_loaders) context.send(loader, StopRequested{});
+  context.send(actors_.compute, StopRequested{});
+  for (const ActorId loader : actors_.eval_loaders) context.send(loader, StopRequested{});
 }
 
 std::optional<TimePoint> Supervisor::idle(Context& context) {
@@ -228,7 +228,7 @@ std::optional<TimePoint> Supervisor::idle(Context& context) {
   const bool first = place_.rank == 0;
   if (first && stage_ == Stage::kTraining && !stop_requested_ && folder_.stop_requested())
     context.send(context.self(), StopRequested{});  // a message is recorded
-  return context.now() + kLookEvery;
+  return context.now() + kPollInterval;
 }
 
 // While this Supervisor was busy (a slow disk), or this process stood still, it could not hear: nobody is
@@ -300,7 +300,7 @@ void Supervisor::tell_others(Context& context, int except, const std::string& ne
   std::vector<Pending<ControlSent>> sent;
   for (int r = 0; r < job_.world; ++r)
     if (r != place_.rank && r != except)
-      sent.push_back(context.request<ControlSent>(cast_.sync, SendControl{r, news}));
+      sent.push_back(context.request<ControlSent>(actors_.sync, SendControl{r, news}));
   const TimePoint until = context.now() + kNewsLeaveWithin;
   for (const auto& one : sent)
     while (!one.ready() && context.now() < until) context.sleep(std::chrono::milliseconds(1));
@@ -317,15 +317,15 @@ void Supervisor::trained(Context& context, TrainingDone done) {
 // Once this rank's Compute is done: a sum that it takes part in, or rank 0's sample of text, may still be on
 // its way.
 void Supervisor::finish_as_told(Context& context) {
-  if (!told_to_finish_ || !done_) return;
+  if (!exit_code_ || !done_) return;
   if (done_->failure) throw *done_->failure;
-  if (place_.rank == 0) tell_all(context, end_order(kFinishVerb, {*told_to_finish_}));
-  finish(context, *told_to_finish_);
+  if (place_.rank == 0) tell_all(context, end_order(kFinishVerb, {*exit_code_}));
+  finish(context, *exit_code_);
 }
 
 void Supervisor::tell_all(Context& context, const std::string& news) {
   for (int r = 0; r < job_.world; ++r)
-    if (r != place_.rank) context.send(cast_.sync, SendControl{r, news});
+    if (r != place_.rank) context.send(actors_.sync, SendControl{r, news});
 }
 
 void Supervisor::fail_all(Context& context, const OperatingError& why) {
@@ -344,12 +344,12 @@ void Supervisor::end_if_failed(Context& context) {
 void Supervisor::finish(Context& context, EndKind kind) {
   stage_ = Stage::kFinished;
   outcome_.end = kind == EndKind::kDone && done_->stopped ? EndKind::kStopped : kind;
-  context.send(cast_.loader, Stop{});
-  for (const ActorId loader : cast_.eval_loaders) context.send(loader, Stop{});
-  for (const auto& log : cast_.logs) context.send(log.writer, Stop{});
-  context.send(cast_.compute, Stop{});
-  context.send(cast_.checkpointer, Stop{});
-  context.send(cast_.sync, Stop{});
+  context.send(actors_.loader, Stop{});
+  for (const ActorId loader : actors_.eval_loaders) context.send(loader, Stop{});
+  for (const auto& log : actors_.logs) context.send(log.writer, Stop{});
+  context.send(actors_.compute, Stop{});
+  context.send(actors_.checkpointer, Stop{});
+  context.send(actors_.sync, Stop{});
   context.stop();
 }
 

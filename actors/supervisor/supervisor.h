@@ -8,7 +8,7 @@
 #include "actors/messages/control_text.h"
 #include "actors/messages/messages.h"
 #include "actors/messages/rank_actors.h"
-#include "actors/supervisor/checkpoint_shelf.h"
+#include "actors/supervisor/checkpoint_store.h"
 #include "actors/supervisor/durable_logs.h"
 #include "actors/supervisor/run_folder.h"
 #include "job/job.h"
@@ -36,7 +36,7 @@ class Supervisor final : public Actor {
   };
 
   // All references must outlive it.
-  Supervisor(const Job& job, Place place, const RankActors& cast, Disk& disk, Log& log, Recorder& recorder,
+  Supervisor(const Job& job, Place place, const RankActors& actors, Disk& disk, Log& log, Recorder& recorder,
              RunOutcome& outcome);
 
   void start(Context& context) override;
@@ -53,7 +53,7 @@ class Supervisor final : public Actor {
   // what all then say decides.
   void say(Context& context, const Statement& statement);
   Statement open_run_folder(Context& context);
-  CheckpointShelf::Choice choose();
+  CheckpointStore::Choice choose();
   std::string begin_text() const;
   void agreed(Context& context, const std::vector<Statement>& statements);
   void opened(Context& context, const ControlText& opening);
@@ -82,12 +82,12 @@ class Supervisor final : public Actor {
 
   const Job& job_;
   Place place_;
-  RankActors cast_;
+  RankActors actors_;
   Log& log_;
   Recorder& recorder_;
   RunOutcome& outcome_;
   RunFolder folder_;
-  CheckpointShelf shelf_;
+  CheckpointStore store_;
   DurableLogs logs_;
   Stage stage_ = Stage::kOpening;
   Prepare start_;        // what Compute was told to start from
@@ -101,7 +101,7 @@ class Supervisor final : public Actor {
   std::map<std::string, Unpublished> unpublished_;
   int64_t concluded_ = 0;  // checkpoints of this start
   std::optional<TrainingDone> done_;
-  std::optional<EndKind> told_to_finish_;  // once the last checkpoint is concluded
+  std::optional<EndKind> exit_code_;  // once the last checkpoint is concluded
   bool stop_requested_ = false;
 };
 

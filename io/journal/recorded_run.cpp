@@ -80,7 +80,7 @@ std::string recorded_start(const std::string& run_dir, int64_t start) {
 std::string end_text(const RankEnd& end) {
   if (!end.reason.empty()) return end.reason;
   const std::string code = kExitCode + std::to_string(exit_code(end.kind));
-  return end.left_behind.empty() ? code : code + kWithout + end.left_behind;
+  return end.abandoned.empty() ? code : code + kWithout + end.abandoned;
 }
 
 bool came_to_end(const std::string& end_text) { return end_text.starts_with(kExitCode); }

@@ -152,7 +152,7 @@ void put_labels(std::vector<FaultRule>& rules) {
 
 }  // namespace
 
-bool FaultRule::strikes_disk() const {
+bool FaultRule::hits_disk() const {
   return kind == FaultKind::kDiskFull || kind == FaultKind::kWriteError || kind == FaultKind::kLostWrite ||
          kind == FaultKind::kTornWrite;
 }

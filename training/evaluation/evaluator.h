@@ -25,7 +25,7 @@ struct Evaluator {
   // Samples of a forward pass on a rank, where the recipe gives a number.
   int64_t microbatch = std::numeric_limits<int64_t>::max();
   DatasetPtr data = nullptr;  // where each rank has its own, the first one's of this process
-  OwnData own = {};
+  PerRankData own = {};
   int64_t global_batch = 0;  // samples
   int64_t batches = 0;       // of an evaluation
 

@@ -217,7 +217,7 @@ Edit without_the_log(std::string end) {
 }
 
 TEST_F(ChangedRecordTest, ALoggerThatHungIsNoDifference) {
-  change(0, without_the_log(end_text({.left_behind = "metrics.jsonl"})));
+  change(0, without_the_log(end_text({.abandoned = "metrics.jsonl"})));
   const ReplayResult result = replayed();
   EXPECT_TRUE(result.same) << result.text;
   EXPECT_THAT(result.text, HasSubstr("; the record of rank 0 ends with: exit code 0 without metrics.jsonl"));

@@ -10,9 +10,9 @@ namespace tutti {
 
 // Makes allocations of one rank's forwards, backwards or evaluations fail. Each is counted in its own of the
 // three, over as many microbatches or evaluated batches as it takes.
-class ScarceMemory {
+class FailingMemory {
  public:
-  explicit ScarceMemory(int slot) : slot_(slot) {}  // of the meter
+  explicit FailingMemory(int slot) : slot_(slot) {}  // of the meter
 
   // The rank continues in this phase: kMicrobatch (a forward), kBackward or kEvaluation.
   void enter(FaultPhase phase);

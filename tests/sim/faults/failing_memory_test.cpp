@@ -1,4 +1,4 @@
-#include "sim/faults/scarce_memory.h"
+#include "sim/faults/failing_memory.h"
 
 #include <ATen/ops/empty.h>
 #include <c10/util/Exception.h>
@@ -11,10 +11,10 @@ namespace {
 
 constexpr int kSlot = 7;
 
-class ScarceMemoryTest : public testing::Test {
+class FailingMemoryTest : public testing::Test {
  protected:
-  ScarceMemoryTest() { Meter::install(); }
-  ~ScarceMemoryTest() override { Meter::fail_at(kSlot, {}); }
+  FailingMemoryTest() { Meter::install(); }
+  ~FailingMemoryTest() override { Meter::fail_at(kSlot, {}); }
 
   // How many of so many allocations are had until one fails.
   static int had(int wanted) {
@@ -27,10 +27,10 @@ class ScarceMemoryTest : public testing::Test {
     return had;
   }
 
-  ScarceMemory memory_{kSlot};
+  FailingMemory memory_{kSlot};
 };
 
-TEST_F(ScarceMemoryTest, FailsInItsPhaseOverAsManyMicrobatchesAsItTakes) {
+TEST_F(FailingMemoryTest, FailsInItsPhaseOverAsManyMicrobatchesAsItTakes) {
   memory_.fail(FaultPhase::kBackward, 5, "this one");
   for (const int ends : {3, 1}) {
     memory_.enter(FaultPhase::kMicrobatch);
@@ -43,7 +43,7 @@ TEST_F(ScarceMemoryTest, FailsInItsPhaseOverAsManyMicrobatchesAsItTakes) {
   EXPECT_EQ(had(10), 10);
 }
 
-TEST_F(ScarceMemoryTest, SeveralFailuresDoNotTakeEachOthersPlace) {
+TEST_F(FailingMemoryTest, SeveralFailuresDoNotTakeEachOthersPlace) {
   memory_.enter(FaultPhase::kMicrobatch);
   for (int i = 0; i < 3; ++i) memory_.fail(FaultPhase::kMicrobatch, 1);
   memory_.fail(FaultPhase::kBackward, 1);

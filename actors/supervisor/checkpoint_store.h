@@ -11,10 +11,10 @@
 namespace tutti {
 
 // The folder of a run's checkpoints, as rank 0 keeps it.
-class CheckpointShelf {
+class CheckpointStore {
  public:
   // All must outlive it.
-  CheckpointShelf(Disk& disk, Log& log, const Job& job);
+  CheckpointStore(Disk& disk, Log& log, const Job& job);
 
   struct Choice {
     std::string folder;  // "" = afresh

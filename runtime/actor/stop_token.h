@@ -9,7 +9,7 @@
 namespace tutti {
 
 // Whether actors continue or were aborted, and how that ends them. Thread-safe; the first end stands.
-class Fate {
+class StopToken {
  public:
   bool aborted() const { return aborted_.load(std::memory_order_relaxed); }
 
