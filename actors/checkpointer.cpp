@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "tensors/shortage.h"
+#include "tensors/out_of_memory.h"
 
 namespace tutti {
 
@@ -27,7 +27,7 @@ void Checkpointer::receive(Context& context, Envelope& envelope) {
     if (auto next = std::exchange(next_, std::nullopt)) take(context, *next);
   } else if (auto* wanted = envelope.message.get_if<ReserveCopies>()) {
     CopiesReserved reserved;
-    must_fit("the copies for checkpoints", [&] { reserved.bytes = reserve(wanted->pieces); });
+    guard_memory("the copies for checkpoints", [&] { reserved.bytes = reserve(wanted->pieces); });
     context.reply(envelope, reserved);
   } else if (auto* start = envelope.message.get_if<Start>()) {
     nonce_ = start->nonce;

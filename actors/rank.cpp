@@ -61,31 +61,31 @@ Destinations destinations_of(const Job& job, const RankEnvironment& environment,
 
 RankActors reserve_cast(Scheduler& scheduler, const Job& job, int rank, const Destinations& built_in,
                         const Destinations& destinations) {
-  RankActors cast;
-  cast.loader = scheduler.reserve("loader", rank);
-  cast.compute = scheduler.reserve("compute", rank);
-  cast.sync = scheduler.reserve("sync", rank);
-  cast.checkpointer = scheduler.reserve("checkpointer", rank);
-  cast.supervisor = scheduler.reserve("supervisor", rank);
+  RankActors actors;
+  actors.loader = scheduler.reserve("loader", rank);
+  actors.compute = scheduler.reserve("compute", rank);
+  actors.sync = scheduler.reserve("sync", rank);
+  actors.checkpointer = scheduler.reserve("checkpointer", rank);
+  actors.supervisor = scheduler.reserve("supervisor", rank);
   for (const auto& evaluator : job.evaluators) {
-    const bool first = cast.eval_loaders.empty();
-    cast.eval_loaders.push_back(
+    const bool first = actors.eval_loaders.empty();
+    actors.eval_loaders.push_back(
         scheduler.reserve(first ? "eval_loader" : "eval_loader." + evaluator.label, rank));
   }
   const auto add_log = [&](const std::string& actor, const std::string& name, LoggerDestination& log) {
     const ActorId writer = scheduler.reserve(actor, rank);
-    cast.logs.push_back({writer, name, log.full_queue_timeout(),
-                         log.durable() ? log.sync_timeout() : Nanoseconds(0), log.numbers_only()});
-    scheduler.may_hang(writer, name, LogWriter::time_to_finish(log) + kBeyondTheEnd);
+    actors.logs.push_back({writer, name, log.full_queue_timeout(),
+                           log.durable() ? log.sync_timeout() : Nanoseconds(0), log.numbers_only()});
+    scheduler.abandon_after(writer, name, LogWriter::time_to_finish(log) + kBeyondTheEnd);
   };
   for (const auto& one : built_in) add_log(one->name(), one->name(), *one);
   for (std::size_t i = 0; i < destinations.size(); ++i)
     add_log("logger_" + std::to_string(i), "logger " + destinations[i]->name(), *destinations[i]);
-  return cast;
+  return actors;
 }
 
-CheckpointShelf::Options shelf_options(const Job& job) {
-  CheckpointShelf::Options options;
+CheckpointStore::Options store_options(const Job& job) {
+  CheckpointStore::Options options;
   const Setting& checkpoint = job.recipe.at("checkpoint");
   options.folder = job.checkpoints;
   options.run_name = job.recipe.at("run_name").text();
@@ -101,7 +101,7 @@ Supervisor::Options supervisor_options(const Job& job, const RankEnvironment& en
   options.world = job.world;
   options.host = environment.host;
   options.run_dir = job.run_dir;
-  options.shelf = shelf_options(job);
+  options.store = store_options(job);
   options.from = job.from;
   options.recipe_text = job.recipe_text;
   options.nonce = job.nonce;
@@ -131,29 +131,30 @@ RankActors add_rank(Scheduler& scheduler, const Job& job, RankEnvironment& envir
   Engine::Options listeners = listeners_of(job, environment);
   const Destinations destinations = destinations_of(job, environment, listeners.destinations);
   Destinations logs = built_in_destinations(job, environment);
-  const RankActors cast = reserve_cast(scheduler, job, rank, logs, destinations);
+  const RankActors actors = reserve_cast(scheduler, job, rank, logs, destinations);
   scheduler.record_deliveries(rank, recorder);
-  scheduler.install(cast.loader, std::make_unique<Loader>(job.train_of(rank), job.train_sampler(rank),
-                                                          cast.compute, recorder));
+  scheduler.install(actors.loader, std::make_unique<Loader>(job.train_of(rank), job.train_sampler(rank),
+                                                            actors.compute, recorder));
   for (std::size_t e = 0; e < job.evaluators.size(); ++e) {
     const Evaluator& evaluator = job.evaluators[e];
-    scheduler.install(cast.eval_loaders[e],
+    scheduler.install(actors.eval_loaders[e],
                       std::make_unique<Loader>(evaluator.data_of(rank), job.eval_sampler(evaluator, rank),
-                                               cast.compute, recorder));
+                                               actors.compute, recorder));
   }
-  scheduler.install(cast.compute,
+  scheduler.install(actors.compute,
                     std::make_unique<Compute>(job, Compute::Place{rank, environment.memory_slot},
-                                              std::move(listeners), cast, disk, log, recorder));
-  scheduler.install(cast.sync, std::make_unique<Sync>(*environment.group, *environment.transport,
-                                                      cast.supervisor, recorder));
-  scheduler.install(cast.checkpointer,
-                    std::make_unique<Checkpointer>(disk, job.checkpoints, rank, cast.supervisor, recorder));
-  scheduler.install(cast.supervisor, std::make_unique<Supervisor>(supervisor_options(job, environment), cast,
-                                                                  disk, log, recorder, environment.outcome));
+                                              std::move(listeners), actors, disk, log, recorder));
+  scheduler.install(actors.sync, std::make_unique<Sync>(*environment.group, *environment.transport,
+                                                        actors.supervisor, recorder));
+  scheduler.install(actors.checkpointer,
+                    std::make_unique<Checkpointer>(disk, job.checkpoints, rank, actors.supervisor, recorder));
+  scheduler.install(actors.supervisor,
+                    std::make_unique<Supervisor>(supervisor_options(job, environment), actors, disk, log,
+                                                 recorder, environment.outcome));
   logs.insert(logs.end(), destinations.begin(), destinations.end());
   for (std::size_t i = 0; i < logs.size(); ++i)
-    scheduler.install(cast.logs[i].writer, std::make_unique<LogWriter>(cast.logs[i].name, logs[i], log));
-  return cast;
+    scheduler.install(actors.logs[i].writer, std::make_unique<LogWriter>(actors.logs[i].name, logs[i], log));
+  return actors;
 }
 
 }  // namespace tutti

@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
     tutti::print_error(error.what());
     return tutti::kUserError;
   } catch (const std::exception& error) {
-    tutti::print_error(tutti::told_by(tutti::rank(), error.what()));
+    tutti::print_error(tutti::rank_message(tutti::rank(), error.what()));
     return tutti::kFailure;
   }
 }

@@ -23,7 +23,7 @@ Checkpoint newest_of_run(const Job& job) {
   return newest_good_checkpoint(PosixDisk(), job.checkpoints, tell_passed_over, checkpoint_set(job.recipe));
 }
 
-void check_fit(const Job& job, Trainee& trainee, const Checkpoint& checkpoint, const LoadTerms& load) {
+void check_fit(const Job& job, Trainee& trainee, const Checkpoint& checkpoint, const LoadOptions& load) {
   resume(trainee, checkpoint, {job.seed, job.global_batch, job.data_digest(), job.recipe}, load,
          print_warning);
 }
@@ -39,7 +39,7 @@ bool check_own(const Job& job, Trainee& trainee) try {
 
 void check_load_path(const Job& job, Trainee& trainee) try {
   check_fit(job, trainee, find_checkpoint(PosixDisk(), job.from.load_path.text(), tell_passed_over),
-            job.from.terms);
+            job.from.options);
 } catch (const std::exception& error) {
   job.from.load_path.fail(one_line(error));
 }
@@ -49,7 +49,7 @@ void check_resume(const Job& job, Trainee& trainee) {
 }
 
 // What all ranks share is looked at once.
-void scan(const DatasetPtr& shared, const OwnData& own, const Setting& section) try {
+void scan(const DatasetPtr& shared, const PerRankData& own, const Setting& section) try {
   if (own.empty()) shared->scan();
   for (const auto& dataset : own.of_rank) dataset->scan();
 } catch (const UserError& error) {
@@ -74,7 +74,7 @@ LoggedMetrics evaluation_of(const Job& job, const Evaluator& evaluator, State& s
 
 std::string checked(const Job& job, bool scan_data) {
   if (scan_data) {
-    scan(job.train, job.own_train, job.recipe.at("data").at("train"));
+    scan(job.train, job.per_rank_train, job.recipe.at("data").at("train"));
     for (const auto& evaluator : job.evaluators) scan(evaluator.data, evaluator.own, evaluator.section);
   }
   LoadedModel model(job);
@@ -110,11 +110,11 @@ std::string evaluated(const Job& job, const std::string& named) {
 }  // namespace
 
 std::string check_text(const Setting& recipe, int ranks, bool scan_data) {
-  return told_of(recipe, [&] { return checked(single_process_job(recipe, ranks), scan_data); });
+  return naming_recipe(recipe, [&] { return checked(single_process_job(recipe, ranks), scan_data); });
 }
 
 std::string eval_text(const Setting& recipe, const std::string& named) {
-  return told_of(recipe, [&] {
+  return naming_recipe(recipe, [&] {
     const Job job = single_process_job(recipe, 1);
     if (job.evaluators.empty())
       throw UserError(recipe.position.file + ": there is no [data.eval] to evaluate on");

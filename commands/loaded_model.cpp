@@ -29,8 +29,8 @@ Engine::Options algorithms_of(const Job& job) {
 }
 
 void restore(LoadedModel& model, const Checkpoint& checkpoint) {
-  RestoreTerms of_training;
-  of_training.passes_over = [](const std::string& name) {
+  RestoreFilter of_training;
+  of_training.ignored = [](const std::string& name) {
     return name.starts_with(kOptimizersPrefix) || name.starts_with("callbacks/");
   };
   restore_tensors(model.state, checkpoint.tensors, checkpoint.folder, of_training);
@@ -79,7 +79,7 @@ std::string LoadedModel::load(const std::string& named) try {
   Setting(named, "--checkpoint", {"command line"}).fail(one_line(error));
 }
 
-std::string told_of(const Setting& recipe, const std::function<std::string()>& command) try {
+std::string naming_recipe(const Setting& recipe, const std::function<std::string()>& command) try {
   return command();
 } catch (const UserError&) {
   throw;

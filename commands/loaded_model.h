@@ -30,7 +30,7 @@ struct LoadedModel {
 };
 
 // Runs a command; an error that is not the user's by its text is one of the recipe's file.
-std::string told_of(const Setting& recipe, const std::function<std::string()>& command);
+std::string naming_recipe(const Setting& recipe, const std::function<std::string()>& command);
 
 // What is passed over on the way to a good checkpoint, on standard error.
 void tell_passed_over(const std::string& what);

@@ -72,7 +72,7 @@ std::string predicted(const Job& job, const PredictOptions& options) {
 }  // namespace
 
 std::string predict_text(const Setting& recipe, const PredictOptions& options) {
-  return told_of(recipe, [&] { return predicted(single_process_job(recipe, 1), options); });
+  return naming_recipe(recipe, [&] { return predicted(single_process_job(recipe, 1), options); });
 }
 
 }  // namespace tutti

@@ -54,9 +54,9 @@ JobOptions job_options(const StartRequest& request, const Group& group, const st
   options.world = group.size();
   options.run_dir = request.options.run_dir;
   options.resume = request.options.resume;
-  options.fresh_seed = Draw(0, nonce).bits() & 0xffffffff;
+  options.fresh_seed = RandomKey(0, nonce).bits() & 0xffffffff;
   options.nonce = nonce;
-  options.brought = request.options.brought;
+  options.components = request.options.components;
   options.rank = group.rank();
   options.hosts.assign(static_cast<std::size_t>(group.size()), request.host);
   return options;

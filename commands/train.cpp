@@ -21,7 +21,7 @@
 #include "runtime/process/crash_report.h"
 #include "runtime/process/process_watch.h"
 #include "runtime/process/this_process.h"
-#include "runtime/process/time_limit.h"
+#include "runtime/process/watchdog.h"
 #include "runtime/transport.h"
 #include "sim/environment/local_transport.h"
 
@@ -46,14 +46,14 @@ struct Exit {
 
 // Ends the process: threads or other ranks may be stuck, so nothing is unwound.
 [[noreturn]] void end_with(int exit_code) {
-  done_within(kFarewell, [] { std::fflush(nullptr); });
+  run_with_timeout(kFarewell, [] { std::fflush(nullptr); });
   _exit(exit_code);
 }
 
 // A logger that hangs may do so for a disk that has the log and the journal too.
 void warn_who_hangs(LiveRank& rank, const std::string& end) {
   std::string who;
-  for (const std::string& one : rank.scheduler.left_behind()) who += (who.empty() ? "" : ", ") + one;
+  for (const std::string& one : rank.scheduler.abandoned()) who += (who.empty() ? "" : ", ") + one;
   const std::string what =
       who + " hangs or is slow: the run ends without it, and what it has not written is lost";
   const auto log = rank.environment.log;
@@ -62,8 +62,8 @@ void warn_who_hangs(LiveRank& rank, const std::string& end) {
     log->warning(what);
     log->flush();
   };
-  if (!done_within(kFarewell, warn)) print_warning(what);
-  done_within(kFarewell, [log, recorder, end, who] {
+  if (!run_with_timeout(kFarewell, warn)) print_warning(what);
+  run_with_timeout(kFarewell, [log, recorder, end, who] {
     log_trouble(*log, *recorder);
     recorder->end(end + kEndedWithout + who);
   });
@@ -76,7 +76,7 @@ void warn_who_hangs(LiveRank& rank, const std::string& end) {
   log_trouble(*rank.log, *rank.recorder);
   log_last_happenings(*rank.log, *rank.recorder, rank.clock->now());
   if (first_to_tell((job.run_dir + "/recipe.toml").c_str())) {
-    print_error(told_by(rank.rank(), error.what()));
+    print_error(rank_message(rank.rank(), error.what()));
     if (job.world > 1) linger();
   }
   end_with(dynamic_cast<const UserError*>(&error) ? kUserError : 1);
@@ -91,8 +91,8 @@ Exit run_rank(const Job& job, RankEnvironment connected) {
   const int rank = environment.rank();
   const CrashReport crash(*environment.recorder, rank, rank_log_path(job.run_dir, rank));
   if (rank == 0) environment.log->info("seed " + std::to_string(job.seed) + ", " + batch_identity(job));
-  const RankActors cast = add_rank(scheduler, job, environment);
-  const auto stop = [&] { scheduler.post(cast.supervisor, StopRequested{}); };
+  const RankActors actors = add_rank(scheduler, job, environment);
+  const auto stop = [&] { scheduler.post(actors.supervisor, StopRequested{}); };
   const ProcessWatch watch(scheduler, stop, rank, [own = &environment] {
     log_last_happenings(*own->log, *own->recorder, own->clock->now());
   });
@@ -105,7 +105,7 @@ Exit run_rank(const Job& job, RankEnvironment connected) {
   }
   const int exit_code = environment.outcome.exit_code;
   const std::string end = "exit code " + std::to_string(exit_code);
-  if (!scheduler.left_behind().empty()) {
+  if (!scheduler.abandoned().empty()) {
     warn_who_hangs(*live, end);
     environment.group.reset();  // before MPI ends
     environment.transport.reset();
@@ -135,9 +135,9 @@ Exit run_agreed(const StartRequest& request, Group& group, const std::function<E
 
 Exit train_under_mpi(StartRequest request) {
   const int self = launched_rank().value_or(0);
-  std::optional<StartLimit> limit(std::in_place, self, "connecting to the other ranks (MPI_Init)",
-                                  request.timeout());
-  std::optional<StartLimit> leaving;  // outlives the world, whose end waits for every rank
+  std::optional<StartWatchdog> limit(std::in_place, self, "connecting to the other ranks (MPI_Init)",
+                                     request.timeout());
+  std::optional<StartWatchdog> leaving;  // outlives the world, whose end waits for every rank
   MpiWorld world(nullptr, nullptr);
   const SystemClock clock;
   const auto group = std::make_shared<MpiGroup>(world, clock, world.all_ranks(), Reduction::kOrdered);

@@ -12,7 +12,7 @@ namespace tutti {
 struct LaunchOptions {
   std::string run_dir;  // "" = runs/<run_name>
   std::string resume;   // "" = as the recipe says
-  Brought brought = {};
+  UserComponents components = {};
   bool ends_process = true;  // where a logger hangs
 };
 

@@ -21,12 +21,12 @@ int Trainer::fit(const std::vector<Task>& then) {
   const auto recipe = [this] { return resolve_recipe(written_recipe(options_.recipe, options_.overrides)); };
   LaunchOptions launch{options_.run_dir, options_.resume};
   if (options_.model)
-    launch.brought.make_model = [this](const Setting&, const SampleSpec& samples) {
+    launch.components.make_model = [this](const Setting&, const SampleSpec& samples) {
       return options_.model(samples);
     };
-  launch.brought.data = options_.data;
-  launch.brought.listeners = options_.listeners;
-  launch.brought.tasks = then;
+  launch.components.data = options_.data;
+  launch.components.listeners = options_.listeners;
+  launch.components.tasks = then;
   launch.ends_process = false;
   return train(recipe, launch);
 }
@@ -36,7 +36,7 @@ int run_program(const std::function<int()>& program) try {
 } catch (const UserError& error) {
   return train([&error]() -> Setting { throw UserError(error.what()); }, {});
 } catch (const std::exception& error) {
-  print_error(told_by(launched_rank().value_or(0), error.what()));
+  print_error(rank_message(launched_rank().value_or(0), error.what()));
   return 1;
 }
 

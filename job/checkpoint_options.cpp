@@ -14,28 +14,28 @@ constexpr std::string_view kAlgorithms = "algorithms/";
 
 StatePatterns patterns_of(const Setting& setting) { return StatePatterns(setting.texts()); }
 
-LoadTerms load_terms(const Setting& checkpoint) {
+LoadOptions load_options(const Setting& checkpoint) {
   return {checkpoint.at("load_weights_only").boolean(), checkpoint.at("load_strict_model_weights").boolean(),
           patterns_of(checkpoint.at("load_ignore_keys")), checkpoint.at("load_exclude_algorithms").texts()};
 }
 
 // The first key of `checkpoint` that says how to load; null when none does.
-const Setting* key_of_terms(const Setting& checkpoint, const LoadTerms& terms) {
-  if (terms.weights_only) return &checkpoint.at("load_weights_only");
-  if (!terms.strict_model_weights) return &checkpoint.at("load_strict_model_weights");
-  if (!terms.ignored.empty()) return &checkpoint.at("load_ignore_keys");
-  if (!terms.without_algorithms.empty()) return &checkpoint.at("load_exclude_algorithms");
+const Setting* key_of_options(const Setting& checkpoint, const LoadOptions& options) {
+  if (options.weights_only) return &checkpoint.at("load_weights_only");
+  if (!options.strict_model_weights) return &checkpoint.at("load_strict_model_weights");
+  if (!options.ignored.empty()) return &checkpoint.at("load_ignore_keys");
+  if (!options.without_algorithms.empty()) return &checkpoint.at("load_exclude_algorithms");
   return nullptr;
 }
 
 void require_no_contradiction(const Setting& recipe, const StartFrom& from) {
   const Setting& checkpoint = recipe.at("checkpoint");
-  const Setting* terms = key_of_terms(checkpoint, from.terms);
-  if (terms && from.load_path.is_none())
-    terms->fail(from.autoresume.is_none()
-                    ? "it needs load_path, which says what to load"
-                    : "it needs load_path, which says what to load: " + from.autoresume.path + " = " +
-                          from.autoresume.toml() + " goes on with all that the run itself has saved");
+  const Setting* options = key_of_options(checkpoint, from.options);
+  if (options && from.load_path.is_none())
+    options->fail(from.autoresume.is_none()
+                      ? "it needs load_path, which says what to load"
+                      : "it needs load_path, which says what to load: " + from.autoresume.path + " = " +
+                            from.autoresume.toml() + " goes on with all that the run itself has saved");
   const Setting& saves_weights = checkpoint.at("save_weights_only");
   if (saves_weights.boolean() && !from.autoresume.is_none())
     saves_weights.fail("no run can be gone on with from weights alone, which " + from.autoresume.path +
@@ -44,7 +44,7 @@ void require_no_contradiction(const Setting& recipe, const StartFrom& from) {
   if (!saves_metrics.boolean())
     saves_metrics.fail("every checkpoint has them, since a run that goes on needs them; leave the key out");
   const Setting& weights = recipe.at("model").at("weights");
-  if (from.terms.weights_only && !weights.is_none())
+  if (from.options.weights_only && !weights.is_none())
     weights.fail("the weights are those of " + from.load_path.path +
                  " (load_weights_only = true); keep one of "
                  "the two");
@@ -58,7 +58,7 @@ void name_the_key(const Setting& key, const std::function<void()>& read) try {
 
 }  // namespace
 
-bool LoadTerms::passes_over(const std::string& name) const {
+bool LoadOptions::ignores(const std::string& name) const {
   if (ignored.fit(name)) return true;
   if (!name.starts_with(kAlgorithms)) return false;
   const std::string rest = name.substr(kAlgorithms.size());
@@ -70,7 +70,7 @@ StartFrom start_from(const Setting& recipe, const std::string& resume) {
   const Setting& path = checkpoint.at("resume");
   const bool is_auto = !path.is_none() && path.text() == "auto";
   StartFrom from;
-  from.terms = load_terms(checkpoint);
+  from.options = load_options(checkpoint);
   if (checkpoint.at("autoresume").boolean()) from.autoresume = checkpoint.at("autoresume");
   if (is_auto) from.autoresume = path;
   if (!path.is_none() && !is_auto) from.load_path = path;
@@ -111,18 +111,18 @@ void forget(RunState& state, const std::function<bool(const std::string& name)>&
   if (is_forgotten("metrics")) state.metrics.clear();
 }
 
-bool SaveTerms::hold(const std::string& name) const {
+bool SaveOptions::hold(const std::string& name) const {
   return (!weights_only || name.starts_with(kModelPrefix)) && !ignored.fit(name);
 }
 
-void SaveTerms::leave_out(RunState& state) const {
+void SaveOptions::leave_out(RunState& state) const {
   state.weights_only = weights_only;
   state.saved_without = ignored.texts();
   // A checkpoint is known by its time.
   forget(state, [this](const std::string& name) { return name != kTimestamp && !hold(name); });
 }
 
-SaveTerms save_terms(const Setting& recipe) {
+SaveOptions save_options(const Setting& recipe) {
   const Setting& checkpoint = recipe.at("checkpoint");
   return {checkpoint.at("save_weights_only").boolean(), patterns_of(checkpoint.at("save_ignore_keys"))};
 }

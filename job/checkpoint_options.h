@@ -12,21 +12,21 @@
 namespace tutti {
 
 // How much of the checkpoint at load_path is taken.
-struct LoadTerms {
+struct LoadOptions {
   bool weights_only = false;         // time begins at 0
   bool strict_model_weights = true;  // false: names that one of the two lacks are passed over
   StatePatterns ignored;
   std::vector<std::string> without_algorithms;  // "EMA"
 
   // Whether what has this name, of a tensor or a listener, is left as it is.
-  bool passes_over(const std::string& name) const;
+  bool ignores(const std::string& name) const;
 };
 
 // What a run starts from, as [checkpoint] and the command line say.
 struct StartFrom {
-  Setting autoresume;  // what asks for this run's newest checkpoint; none = nothing does
-  Setting load_path;   // where to start from when there is none of its own; none = afresh
-  LoadTerms terms;     // of load_path; of its own checkpoint a run takes everything
+  Setting autoresume;   // what asks for this run's newest checkpoint; none = nothing does
+  Setting load_path;    // where to start from when there is none of its own; none = afresh
+  LoadOptions options;  // of load_path; of its own checkpoint a run takes everything
 };
 
 // `resume` is the command line's, "" = none: a path stands in place of the recipe's, "auto" comes before it.
@@ -39,14 +39,14 @@ void forget(RunState& state, const std::function<bool(const std::string& name)>&
 std::vector<std::string> names_in_state();
 
 // What a checkpoint holds.
-struct SaveTerms {
+struct SaveOptions {
   bool weights_only = false;
   StatePatterns ignored;
 
   bool hold(const std::string& name) const;  // of a tensor
   void leave_out(RunState& state) const;     // what of it is not held, and says so
 };
-SaveTerms save_terms(const Setting& recipe);
+SaveOptions save_options(const Setting& recipe);
 
 // What the run's checkpoints are called. Throws UserError.
 CheckpointSet checkpoint_set(const Setting& recipe);

@@ -46,7 +46,7 @@ int64_t global_batch(const Setting& data, int world, bool own) {
   return size.integer();
 }
 
-Sampler sampler(const Setting& data, const Dataset& dataset, const OwnData& own, int64_t batch,
+Sampler sampler(const Setting& data, const Dataset& dataset, const PerRankData& own, int64_t batch,
                 const Job& job, int rank) {
   Sampler::Plan plan;
   plan.own = !own.empty();
@@ -91,7 +91,7 @@ std::optional<uint64_t> earlier_seed(const Job& job) {
     for (auto& name : own) name = job.checkpoints + "/" + name;
     seed = first_seed({own.rbegin(), own.rend()});
   }
-  const bool takes_seed = !job.from.terms.weights_only && !job.from.terms.ignored.fit("rank_zero_seed");
+  const bool takes_seed = !job.from.options.weights_only && !job.from.options.ignored.fit("rank_zero_seed");
   if (!seed && !job.from.load_path.is_none() && takes_seed)
     seed = first_seed(checkpoints_at(disk, job.from.load_path.text()));
   return seed;
@@ -136,11 +136,11 @@ void choose_seed(Job& job, uint64_t fresh) {
   job.seed = static_cast<uint64_t>(seed.integer());
 }
 
-constexpr const char* kBrought = "program";
+constexpr const char* kProgramKind = "program";
 
 // What the program brings, where the recipe says that it does.
-bool is_brought(const Setting& section, bool has) {
-  const bool wanted = section.at("kind").text() == kBrought;
+bool is_from_program(const Setting& section, bool has) {
+  const bool wanted = section.at("kind").text() == kProgramKind;
   if (has && !wanted)
     section.at("kind").fail(
         "the program brings its own, and the recipe names another; keep one of the two "
@@ -149,38 +149,41 @@ bool is_brought(const Setting& section, bool has) {
 }
 
 // The data of each rank in this process; gives the first one's.
-DatasetPtr open_own(const Job& job, const JobOptions& options, const Setting& section, OwnData& own) {
+DatasetPtr open_per_rank(const Job& job, const JobOptions& options, const Setting& section,
+                         PerRankData& own) {
   DatasetPtr first;
   own.of_rank.resize(static_cast<std::size_t>(job.world));
   for (int rank = 0; rank < job.world; ++rank) {
     if (options.rank >= 0 && rank != options.rank) continue;
     const auto r = static_cast<std::size_t>(rank);
     const std::string host = r < options.hosts.size() ? options.hosts[r] : host_name();
-    own.of_rank[r] = make_own_dataset(section, job.seed, {rank, host});
+    own.of_rank[r] = make_per_rank_dataset(section, job.seed, {rank, host});
     if (!first) first = own.of_rank[r];
   }
   return first;
 }
 
 DatasetPtr open_data(const Job& job, const JobOptions& options, const Setting& section,
-                     const std::string& label, OwnData& own) {
-  const auto& data = options.brought.data;
-  const auto brought = data.find(label);
-  const bool is_given = is_brought(section, brought != data.end());
+                     const std::string& label, PerRankData& own) {
+  const auto& data = options.components.data;
+  const auto found = data.find(label);
+  const bool is_given = is_from_program(section, found != data.end());
   const bool is_plugged = section.at("kind").text() == kPluginKind;
   if ((is_given || is_plugged) && section.at("sampling").text() == "own")
     section.at("sampling").fail("each rank's own data are files that path names by {rank} or {host}");
-  if (is_given) return brought->second;
+  if (is_given) return found->second;
   if (is_plugged) return job.plugin->dataset(section);
-  return has_own_data(section) ? open_own(job, options, section, own) : make_dataset(section, job.seed);
+  return has_per_rank_data(section) ? open_per_rank(job, options, section, own)
+                                    : make_dataset(section, job.seed);
 }
 
 // Each rank's words on the data that it has for itself, a line each.
-std::vector<std::string> facts_of_all(const std::vector<const OwnData*>& own, int world,
+std::vector<std::string> facts_of_all(const std::vector<const PerRankData*>& own, int world,
                                       const JobOptions& options) {
   const auto facts = [&](int rank) {
     std::string lines;
-    for (const OwnData* one : own) lines += facts_text(*one->of_rank[static_cast<std::size_t>(rank)]) + '\n';
+    for (const PerRankData* one : own)
+      lines += facts_text(*one->of_rank[static_cast<std::size_t>(rank)]) + '\n';
     return lines;
   };
   // Ranks of several processes take this turn whatever their recipes say.
@@ -191,11 +194,12 @@ std::vector<std::string> facts_of_all(const std::vector<const OwnData*>& own, in
 }
 
 void settle_data(Job& job, const JobOptions& options) {
-  std::vector<std::pair<OwnData*, const Setting*>> sections;
-  if (!job.own_train.empty()) sections.emplace_back(&job.own_train, &job.recipe.at("data").at("train"));
+  std::vector<std::pair<PerRankData*, const Setting*>> sections;
+  if (!job.per_rank_train.empty())
+    sections.emplace_back(&job.per_rank_train, &job.recipe.at("data").at("train"));
   for (auto& one : job.evaluators)
     if (!one.own.empty()) sections.emplace_back(&one.own, &one.section);
-  std::vector<const OwnData*> own;
+  std::vector<const PerRankData*> own;
   for (const auto& [data, section] : sections) own.push_back(data);
   std::vector<std::vector<std::string>> facts(own.size());
   for (const std::string& told : facts_of_all(own, job.world, options)) {
@@ -222,22 +226,22 @@ void add_evaluator(Job& job, const JobOptions& options, const Setting& section) 
 
 void open_all_data(Job& job, const JobOptions& options) {
   const Setting& data = job.recipe.at("data");
-  job.train = open_data(job, options, data.at("train"), "train", job.own_train);
+  job.train = open_data(job, options, data.at("train"), "train", job.per_rank_train);
   if (data.has("eval")) add_evaluator(job, options, data.at("eval"));
   for (const auto& section : job.recipe.at("evaluators").array()) add_evaluator(job, options, section);
   settle_data(job, options);
 }
 
 // Gives the model, which others are checked against.
-std::shared_ptr<Model> open_training_data(Job& job, const Brought& brought) {
-  if (is_brought(job.recipe.at("model"), static_cast<bool>(brought.make_model)))
+std::shared_ptr<Model> open_training_data(Job& job, const UserComponents& brought) {
+  if (is_from_program(job.recipe.at("model"), static_cast<bool>(brought.make_model)))
     job.make_model = brought.make_model;
   if (job.recipe.at("model").at("kind").text() == kPluginKind)
     job.make_model = [plugin = job.plugin](const Setting& model, const SampleSpec& samples) {
       return plugin->model(model, samples);
     };
   const Setting& section = job.recipe.at("data").at("train");
-  job.global_batch = global_batch(section, job.world, !job.own_train.empty());
+  job.global_batch = global_batch(section, job.world, !job.per_rank_train.empty());
   require_deepspeed_rule(job.recipe, job.global_batch, job.world);
   require_batches(section, job.train_sampler(0));
   auto model = build_model(job.recipe.at("model"), job.spec(), job.make_model);
@@ -334,7 +338,7 @@ void make_folders(const Job& job, const JobOptions& options) {
 }  // namespace
 
 Sampler Job::train_sampler(int rank) const {
-  return sampler(recipe.at("data").at("train"), *train_of(rank), own_train, global_batch, *this, rank);
+  return sampler(recipe.at("data").at("train"), *train_of(rank), per_rank_train, global_batch, *this, rank);
 }
 
 Sampler Job::eval_sampler(const Evaluator& evaluator, int rank) const {
@@ -371,10 +375,10 @@ Job make_job(Setting recipe, const JobOptions& options) {
   choose_seed(job, options.fresh_seed);
   job.recipe_text = write_recipe(job.recipe);
   job.plugin = load_plugin(job.recipe);
-  job.listeners = options.brought.listeners;
-  job.tasks = options.brought.tasks;
+  job.listeners = options.components.listeners;
+  job.tasks = options.components.tasks;
   open_all_data(job, options);
-  const auto model = open_training_data(job, options.brought);
+  const auto model = open_training_data(job, options.components);
   for (auto& evaluator : job.evaluators) complete(job, *model, evaluator);
   check_tasks(job.tasks, job.evaluators, counts_tokens(*model, job.spec()));
   if (options.makes_folders) make_folders(job, options);

@@ -22,7 +22,7 @@ namespace tutti {
 using Listeners = std::function<Engine::Options(int rank)>;
 
 // What a program brings along for what its recipe calls kind = "program", and to listen to the training.
-struct Brought {
+struct UserComponents {
   ModelFactory make_model;                 // empty: the recipe's
   std::map<std::string, DatasetPtr> data;  // "train", or an evaluator's label; else the recipe's
   Listeners listeners;                     // may be empty
@@ -42,7 +42,7 @@ struct Job {
   StartFrom from;
   PluginLibraryPtr plugin;  // may be null
   DatasetPtr train;         // where each rank has its own, the first one's of this process
-  OwnData own_train;
+  PerRankData per_rank_train;
   std::vector<Evaluator> evaluators;  // labels differ
   ModelFactory make_model = tutti::make_model;
   StepObserver before_step;  // may be empty
@@ -52,10 +52,12 @@ struct Job {
 
   Sampler train_sampler(int rank) const;
   Sampler eval_sampler(const Evaluator& evaluator, int rank) const;
-  const DatasetPtr& train_of(int rank) const { return own_train.of(rank, train); }
-  int64_t train_samples() const { return own_train.samples_of_all(world, train); }  // of an epoch, all ranks
-  SampleSpec spec() const { return own_train.spec(train); }                         // of what is trained on
-  uint64_t data_digest() const { return own_train.empty() ? train->digest() : own_train.digest; }
+  const DatasetPtr& train_of(int rank) const { return per_rank_train.of(rank, train); }
+  int64_t train_samples() const {
+    return per_rank_train.samples_of_all(world, train);
+  }                                                               // of an epoch, all ranks
+  SampleSpec spec() const { return per_rank_train.spec(train); }  // of what is trained on
+  uint64_t data_digest() const { return per_rank_train.empty() ? train->digest() : per_rank_train.digest; }
 
   int64_t memory_budget(int rank) const;  // bytes; 0 = none
 };
@@ -68,7 +70,7 @@ struct JobOptions {
   uint64_t fresh_seed = 0;  // where the recipe names none; equal on all ranks
   std::string nonce;
   bool makes_folders = true;  // the run's and the checkpoints'
-  Brought brought = {};
+  UserComponents components = {};
 
   // The one rank of this process, where others have theirs, and how they tell each other what they have: a
   // text of each, by rank. Else all ranks are in this process.

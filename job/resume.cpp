@@ -41,43 +41,43 @@ void require_same(const std::vector<std::string>& theirs, const std::vector<std:
 
 class Resumption {
  public:
-  Resumption(Trainee& trainee, const Checkpoint& checkpoint, const LoadTerms& load, const Tell& tell)
+  Resumption(Trainee& trainee, const Checkpoint& checkpoint, const LoadOptions& load, const Tell& tell)
       : trainee_(trainee), checkpoint_(checkpoint), load_(load), tell_(tell) {}
 
   RunState weights() const {
     tell_of_idle_patterns({});
-    restore_model(trainee_, checkpoint_.tensors, checkpoint_.folder, restore_terms());
+    restore_model(trainee_, checkpoint_.tensors, checkpoint_.folder, restore_filter());
     return RunState();
   }
 
-  RunState whole(RunState state, const ResumeTerms& terms) const {
+  RunState whole(RunState state, const ResumeOptions& options) const {
     if (state.weights_only)
       throw UserError(
           checkpoint_.folder +
           ": it holds weights alone (save_weights_only); load_weights_only = true starts from them");
     tell_of_idle_patterns(state.listeners);
-    require_same_run(state, terms);
-    RestoreTerms restoring = restore_terms();
+    require_same_run(state, options);
+    RestoreFilter restoring = restore_filter();
     const StatePatterns left_out(state.saved_without);
-    restoring.may_lack = [&left_out](const std::string& name) {
+    restoring.optional = [&left_out](const std::string& name) {
       return !name.starts_with(kModelPrefix) && left_out.fit(name);
     };
     restore_tensors(trainee_, checkpoint_.tensors, checkpoint_.folder, restoring);
     if (changes_no_model())
-      require_same(model_lines(parse(state)), model_lines(terms.recipe), checkpoint_.folder);
-    forget(state, [this](const std::string& name) { return load_.passes_over(name); });
+      require_same(model_lines(parse(state)), model_lines(options.recipe), checkpoint_.folder);
+    forget(state, [this](const std::string& name) { return load_.ignores(name); });
     return state;
   }
 
  private:
   Setting parse(const RunState& state) const { return parse_recipe(state.recipe, checkpoint_.folder); }
 
-  RestoreTerms restore_terms() const {
-    RestoreTerms terms;
-    terms.passes_over = [this](const std::string& name) { return load_.passes_over(name); };
+  RestoreFilter restore_filter() const {
+    RestoreFilter options;
+    options.ignored = [this](const std::string& name) { return load_.ignores(name); };
     if (!load_.strict_model_weights)
-      terms.tell = [this](const std::string& what) { tell(what + "; it is passed over"); };
-    return terms;
+      options.tell = [this](const std::string& what) { tell(what + "; it is passed over"); };
+    return options;
   }
 
   void tell(const std::string& what) const {
@@ -86,25 +86,25 @@ class Resumption {
 
   bool changes_no_model() const {
     const auto is_passed_over = [this](const auto& one) {
-      return one.first.starts_with(kModelPrefix) && load_.passes_over(one.first);
+      return one.first.starts_with(kModelPrefix) && load_.ignores(one.first);
     };
     return load_.strict_model_weights && std::ranges::none_of(checkpoint_.tensors, is_passed_over);
   }
 
-  void require_same_run(const RunState& state, const ResumeTerms& terms) const {
+  void require_same_run(const RunState& state, const ResumeOptions& options) const {
     const std::string& folder = checkpoint_.folder;
-    if (state.seed != terms.seed && !load_.ignored.fit("rank_zero_seed"))
+    if (state.seed != options.seed && !load_.ignored.fit("rank_zero_seed"))
       throw UserError(folder + ": it was trained with seed " + std::to_string(state.seed) +
-                      ", the recipe says " + std::to_string(terms.seed));
+                      ", the recipe says " + std::to_string(options.seed));
     if (load_.ignored.fit("dataset_state")) return;
-    if (state.global_batch != terms.global_batch)
+    if (state.global_batch != options.global_batch)
       throw UserError(folder + ": it was trained with batches of " + std::to_string(state.global_batch) +
-                      " samples, the recipe says " + std::to_string(terms.global_batch));
-    if (state.data_digest != terms.data_digest)
+                      " samples, the recipe says " + std::to_string(options.global_batch));
+    if (state.data_digest != options.data_digest)
       throw UserError(folder +
                       ": it was trained on other data than [data.train] names; load_weights_only = true " +
                       "starts anew from its weights");
-    require_same(data_lines(parse(state)), data_lines(terms.recipe), folder);
+    require_same(data_lines(parse(state)), data_lines(options.recipe), folder);
   }
 
   void tell_of_idle_patterns(const std::map<std::string, std::string>& listeners) const {
@@ -123,7 +123,7 @@ class Resumption {
 
   Trainee& trainee_;
   const Checkpoint& checkpoint_;
-  const LoadTerms& load_;
+  const LoadOptions& load_;
   const Tell& tell_;
 };
 
@@ -161,11 +161,11 @@ double finite_or_0(double value) { return std::isfinite(value) ? value : 0; }
 
 }  // namespace
 
-RunState resume(Trainee& trainee, const Checkpoint& checkpoint, const ResumeTerms& terms,
-                const LoadTerms& load, const Tell& tell) {
+RunState resume(Trainee& trainee, const Checkpoint& checkpoint, const ResumeOptions& options,
+                const LoadOptions& load, const Tell& tell) {
   const Resumption resumption(trainee, checkpoint, load, tell);
   if (load.weights_only) return resumption.weights();
-  return resumption.whole(RunState::from_json(checkpoint.state), terms);
+  return resumption.whole(RunState::from_json(checkpoint.state), options);
 }
 
 void add_listeners_tensors(Trainee& trainee, const Engine& engine) {

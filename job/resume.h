@@ -16,7 +16,7 @@ namespace tutti {
 struct State;
 
 // What must be the same for a run to go on at the bits that it would have come to.
-struct ResumeTerms {
+struct ResumeOptions {
   uint64_t seed = 0;
   int64_t global_batch = 0;
   uint64_t data_digest = 0;
@@ -26,8 +26,8 @@ struct ResumeTerms {
 // Copies a checkpoint into the trainee, as far as `load` asks, and gives the state of its run: of weights
 // alone that of a run which begins. Throws UserError that names the folder and what differs: seed, batch,
 // data or tensors. `tell` hears what is passed over.
-RunState resume(Trainee& trainee, const Checkpoint& checkpoint, const ResumeTerms& terms,
-                const LoadTerms& load = {}, const std::function<void(const std::string&)>& tell = {});
+RunState resume(Trainee& trainee, const Checkpoint& checkpoint, const ResumeOptions& options,
+                const LoadOptions& load = {}, const std::function<void(const std::string&)>& tell = {});
 
 // What algorithms and callbacks know: their tensors become the trainee's, for what saves or restores it; the
 // rest is given to them.

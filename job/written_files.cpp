@@ -79,8 +79,8 @@ class WrittenFiles {
  private:
   std::string path_of(const std::string& pattern, int rank) const {
     std::string name = pattern;
-    put_in(name, "{run_name}", run_name_);
-    put_in(name, "{rank}", std::to_string(rank));
+    replace_all(name, "{run_name}", run_name_);
+    replace_all(name, "{rank}", std::to_string(rank));
     return true_path(name.starts_with('/') ? name : run_dir_ + "/" + name);
   }
 

@@ -14,8 +14,8 @@ using Tokens = std::vector<int64_t>;
 
 // What a language model goes on from.
 struct Prompt {
-  Tokens tokens;  // one at least
-  Draw draws;     // draws.uniform(i) chooses the i-th token that is added
+  Tokens tokens;    // one at least
+  RandomKey draws;  // draws.uniform(i) chooses the i-th token that is added
 };
 
 // How it goes on; names and defaults are those of transformers' generate.

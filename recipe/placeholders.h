@@ -9,7 +9,7 @@
 namespace tutti {
 
 // Puts `value` in the place of every `field` that stands in the text: of "{rank}" 3.
-void put_in(std::string& text, const std::string& field, const std::string& value);
+void replace_all(std::string& text, const std::string& field, const std::string& value);
 
 // A text cut at its placeholders, "ep{epoch}-ba{batch}": `on_text` and `on_placeholder` are called in turn,
 // with what is between the braces. Throws UserError where one has no }.

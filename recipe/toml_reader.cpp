@@ -84,8 +84,8 @@ class KeyDepth {
       blank_ = true;
       return dots_;
     }
-    const bool goes_on = c == '.' ? is_of_key(last_) : is_of_key(c) && (last_ == '.' || !blank_);
-    dots_ = goes_on ? dots_ + (c == '.') : 0;
+    const bool continues = c == '.' ? is_of_key(last_) : is_of_key(c) && (last_ == '.' || !blank_);
+    dots_ = continues ? dots_ + (c == '.') : 0;
     last_ = c;
     blank_ = false;
     return dots_;

@@ -20,7 +20,7 @@ std::string handled_error() try { throw; } catch (const std::exception& error) {
   return "an unknown exception";
 }
 
-std::string told_by(int rank, const std::string& what) {
+std::string rank_message(int rank, const std::string& what) {
   const std::string who = "rank " + std::to_string(rank);
   return what.starts_with(who + ' ') ? what : who + ": " + what;
 }

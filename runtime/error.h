@@ -31,7 +31,7 @@ class OperatingError : public std::runtime_error {
 std::string handled_error();
 
 // "rank 1: what went wrong"; a text that begins with this rank already stays as it is.
-std::string told_by(int rank, const std::string& what);
+std::string rank_message(int rank, const std::string& what);
 
 // The nearest of `candidates` to `name` by edit distance, or "" when none is near.
 template <class Names>

@@ -28,22 +28,27 @@ uint64_t load_word(std::string_view bytes) {
 
 }  // namespace
 
-Draw::Draw(uint64_t seed, std::string_view purpose) : state_(absorb(absorb(0, seed), purpose.size())) {
+RandomKey::RandomKey(uint64_t seed, std::string_view purpose)
+    : state_(absorb(absorb(0, seed), purpose.size())) {
   for (size_t i = 0; i < purpose.size(); i += 8) state_ = absorb(state_, load_word(purpose.substr(i, 8)));
 }
 
-Draw Draw::at(uint64_t word) const { return Draw(absorb(state_, word)); }
+RandomKey RandomKey::fold_in(uint64_t word) const { return RandomKey(absorb(state_, word)); }
 
-uint64_t Draw::bits(uint64_t counter) const { return mix(mix(state_ ^ kOutput) + kGolden * (counter + 1)); }
+uint64_t RandomKey::bits(uint64_t counter) const {
+  return mix(mix(state_ ^ kOutput) + kGolden * (counter + 1));
+}
 
-double Draw::uniform(uint64_t counter) const { return static_cast<double>(bits(counter) >> 11) * 0x1p-53; }
+double RandomKey::uniform(uint64_t counter) const {
+  return static_cast<double>(bits(counter) >> 11) * 0x1p-53;
+}
 
 // Lemire, "Fast random integer generation in an interval" (2019), without the rejection step.
-uint64_t Draw::below(uint64_t n, uint64_t counter) const {
+uint64_t RandomKey::below(uint64_t n, uint64_t counter) const {
   return static_cast<uint64_t>((static_cast<unsigned __int128>(bits(counter)) * n) >> 64);
 }
 
-Permutation::Permutation(uint64_t size, const Draw& draw)
+Permutation::Permutation(uint64_t size, const RandomKey& draw)
     : size_(size), half_bits_(std::max<int>(kSmallestHalf, (std::bit_width(size - (size > 0)) + 1) / 2)) {
   for (uint64_t i = 0; i < std::size(keys_); ++i) keys_[i] = draw.bits(i);
 }

@@ -8,12 +8,12 @@ namespace tutti {
 // Randomness as a function: the same key gives the same draw on every rank, in every order, after every
 // resume, so that nothing needs saving. Mixing is splitmix64's finaliser (Steele et al., 2014) over each word
 // of the key.
-class Draw {
+class RandomKey {
  public:
-  Draw(uint64_t seed, std::string_view purpose);
+  RandomKey(uint64_t seed, std::string_view purpose);
 
   // A key that is longer by one word; the original is unchanged.
-  Draw at(uint64_t word) const;
+  RandomKey fold_in(uint64_t word) const;
 
   uint64_t bits(uint64_t counter = 0) const;   // 64 uniform bits
   double uniform(uint64_t counter = 0) const;  // in [0, 1), 53 bits
@@ -21,7 +21,7 @@ class Draw {
                  uint64_t counter = 0) const;  // in [0, n), n > 0, without modulo bias worth noticing
 
  private:
-  explicit Draw(uint64_t state) : state_(state) {}
+  explicit RandomKey(uint64_t state) : state_(state) {}
   uint64_t state_;
 };
 
@@ -29,7 +29,7 @@ class Draw {
 // network with cycle walking. Any rank can ask for any position of the epoch's order without building it.
 class Permutation {
  public:
-  Permutation(uint64_t size, const Draw& draw);
+  Permutation(uint64_t size, const RandomKey& draw);
   uint64_t operator()(uint64_t position) const;  // position < size
 
  private:

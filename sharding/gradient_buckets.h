@@ -51,7 +51,7 @@ class GradientBuckets {
   void begin_last_microbatch();
   // After the last backward: what got no gradient is zero, and buckets that were not reported are.
   void end_step();
-  // After a backward that was thrown out of: the step is void, but its reductions go on. What was not
+  // After a backward that was thrown out of: the step is aborted, but its reductions go on. What was not
   // reported is zero now, and is.
   void abandon_step();
 

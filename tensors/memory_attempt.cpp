@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-// Of an attempt; 0 = none, MemoryShortage::kNotSeen = another than the meter's.
+// Of an attempt; 0 = none, FailedAllocation::kNotSeen = another than the meter's.
 constexpr const char* kFailedAllocation = "failed allocation";
 
 }  // namespace
@@ -23,22 +23,22 @@ MemoryAttempt::MemoryAttempt(Recorder& recorder, int memory_slot)
 }
 
 // Where in the attempt it was thrown may not be known: at its end, unless it comes again by itself.
-std::optional<MemoryShortage> MemoryAttempt::end(std::optional<MemoryShortage> seen) {
-  if (recorded_ == MemoryShortage::kNotSeen && !seen)
-    seen = MemoryShortage{.ordinal = MemoryShortage::kNotSeen};
+std::optional<FailedAllocation> MemoryAttempt::end(std::optional<FailedAllocation> seen) {
+  if (recorded_ == FailedAllocation::kNotSeen && !seen)
+    seen = FailedAllocation{.ordinal = FailedAllocation::kNotSeen};
   recorder_.answer(kFailedAllocation, seen ? static_cast<double>(seen->ordinal) : 0.0);
   return seen;
 }
 
 std::optional<std::string> MemoryAttempt::run(const std::function<void()>& work) {
-  std::optional<MemoryShortage> shortage;
+  std::optional<FailedAllocation> shortage;
   std::string what = "as when it was recorded";
   {
     const MemoryScope scope(memory_slot_);
     try {
       work();
     } catch (const c10::OutOfMemoryError& error) {
-      shortage = scope.shortage().value_or(MemoryShortage{.ordinal = MemoryShortage::kNotSeen});
+      shortage = scope.shortage().value_or(FailedAllocation{.ordinal = FailedAllocation::kNotSeen});
       what = one_line(error);
     }
   }

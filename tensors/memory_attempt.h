@@ -15,8 +15,8 @@ class MemoryAttempt {
  public:
   MemoryAttempt(Recorder& recorder, int memory_slot);
 
-  // `seen`: how it ran out, where it did. Why it is void, which is kept for a replay.
-  std::optional<MemoryShortage> end(std::optional<MemoryShortage> seen);
+  // `seen`: how it ran out, where it did. Why it is aborted, which is kept for a replay.
+  std::optional<FailedAllocation> end(std::optional<FailedAllocation> seen);
 
   // Runs the work in a scope of its own. What it ran out with, in a line; nothing where memory sufficed.
   std::optional<std::string> run(const std::function<void()>& work);

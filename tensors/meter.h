@@ -27,7 +27,7 @@ class Meter {
   static void install();
 
   // The rank that blocks allocated from now on belong to: the process's rank, or under the simulator the one
-  // that holds the baton. A slot, not a global rank number: a process of one rank may leave it at 0.
+  // that holds the run token. A slot, not a global rank number: a process of one rank may leave it at 0.
   static void set_owner(int rank);
 
   static int64_t used_bytes(int rank);
@@ -54,7 +54,7 @@ class Meter {
 };
 
 // An allocation that could not be had.
-struct MemoryShortage {
+struct FailedAllocation {
   int64_t asked_bytes = 0;
   int64_t used_bytes = 0;    // by the rank, just then
   int64_t budget_bytes = 0;  // 0 = it was the system that had no more
@@ -73,7 +73,7 @@ class MemoryScope {
   MemoryScope& operator=(const MemoryScope&) = delete;
 
   // The last one within the scope.
-  const std::optional<MemoryShortage>& shortage() const { return shortage_; }
+  const std::optional<FailedAllocation>& shortage() const { return shortage_; }
 
   // For the allocator: throws where `bytes` more are too many / notes that they could not be had.
   void admit(int64_t bytes);
@@ -83,7 +83,7 @@ class MemoryScope {
   int rank_;
   MemoryScope* outer_;
   int64_t first_ = 0;
-  std::optional<MemoryShortage> shortage_;
+  std::optional<FailedAllocation> shortage_;
 };
 
 // Work within a scope that is not the scope's: it is not held to the budget, nor counted.

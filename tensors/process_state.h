@@ -24,7 +24,8 @@ void seed_default_generator(uint64_t seed);
 // is a function of its seed.
 inline void seed_all(uint64_t seed) { seed_default_generator(seed); }
 
-// Several ranks in one process: swaps what belongs to a rank (generator, memory owner) as the baton moves.
+// Several ranks in one process: swaps what belongs to a rank (generator, memory owner) as the run token
+// moves.
 class ProcessStateSwitch {
  public:
   explicit ProcessStateSwitch(int ranks) : generators_(ranks) {}

@@ -43,9 +43,9 @@ void copy_in(at::Tensor to, const at::Tensor& from, const std::string& name, con
 }
 
 // Names that only one of the two has.
-void mismatch(const RestoreTerms& terms, const std::string& from, const std::string& what) {
-  if (!terms.tell) throw UserError(from + ": " + what + "; this is another model's or optimizer's");
-  terms.tell(from + ": " + what);
+void mismatch(const RestoreFilter& filter, const std::string& from, const std::string& what) {
+  if (!filter.tell) throw UserError(from + ": " + what + "; this is another model's or optimizer's");
+  filter.tell(from + ": " + what);
 }
 
 bool holds(const std::function<bool(const std::string&)>& rule, const std::string& name) {
@@ -54,22 +54,22 @@ bool holds(const std::function<bool(const std::string&)>& rule, const std::strin
 
 // The tensors whose names begin with `part`.
 void restore(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors, const std::string& from,
-             const std::string& part, const RestoreTerms& terms) {
+             const std::string& part, const RestoreFilter& filter) {
   const at::NoGradGuard no_grad;
   std::set<std::string> wanted;
   for (const auto& [name, to] : saved_tensors(trainee)) {
-    if (!name.starts_with(part) || holds(terms.passes_over, name)) continue;
+    if (!name.starts_with(part) || holds(filter.ignored, name)) continue;
     const auto found = tensors.find(name);
     if (found != tensors.end()) {
       copy_in(to, found->second, name, from);
       wanted.insert(name);
-    } else if (!of_listener(name) && !holds(terms.may_lack, name)) {
-      mismatch(terms, from, "there is no '" + name + "', which the recipe needs");
+    } else if (!of_listener(name) && !holds(filter.optional, name)) {
+      mismatch(filter, from, "there is no '" + name + "', which the recipe needs");
     }
   }
   for (const auto& [name, tensor] : tensors)
-    if (!wanted.count(name) && !of_listener(name) && !holds(terms.passes_over, name))
-      mismatch(terms, from, "it holds '" + name + "', which the recipe does not have");
+    if (!wanted.count(name) && !of_listener(name) && !holds(filter.ignored, name))
+      mismatch(filter, from, "it holds '" + name + "', which the recipe does not have");
 }
 
 void load_initial_weights(Trainee& trainee, const std::string& path) {
@@ -158,16 +158,16 @@ std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee, int world
 }
 
 void restore_model(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors,
-                   const std::string& from, const RestoreTerms& terms) {
+                   const std::string& from, const RestoreFilter& filter) {
   std::map<std::string, at::Tensor> of_model;
   for (const auto& [name, tensor] : tensors)
     if (name.starts_with(kModelPrefix)) of_model.emplace(name, tensor);
-  restore(trainee, of_model, from, std::string(kModelPrefix), terms);
+  restore(trainee, of_model, from, std::string(kModelPrefix), filter);
 }
 
 void restore_tensors(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors,
-                     const std::string& from, const RestoreTerms& terms) {
-  restore(trainee, tensors, from, "", terms);
+                     const std::string& from, const RestoreFilter& filter) {
+  restore(trainee, tensors, from, "", filter);
 }
 
 }  // namespace tutti

@@ -49,9 +49,9 @@ using StepObserver = std::function<void(int rank, int64_t step, const Trainee& t
 std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee, int world, int rank);
 
 // What a checkpoint and the trainee need not have alike.
-struct RestoreTerms {
-  std::function<bool(const std::string& name)> passes_over = {};  // tensors that stay as they are
-  std::function<bool(const std::string& name)> may_lack = {};     // those that the checkpoint need not have
+struct RestoreFilter {
+  std::function<bool(const std::string& name)> ignored = {};   // tensors that stay as they are
+  std::function<bool(const std::string& name)> optional = {};  // those that the checkpoint need not have
   // Where names that only one of the two has are no error: is told each.
   std::function<void(const std::string& what)> tell = {};
 };
@@ -60,9 +60,9 @@ struct RestoreTerms {
 // of another shape: a checkpoint of another model. Algorithms and callbacks may have come or gone: those that
 // the checkpoint knows nothing of keep what they have.
 void restore_tensors(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors,
-                     const std::string& from, const RestoreTerms& terms = {});
+                     const std::string& from, const RestoreFilter& filter = {});
 // The same of parameters and buffers alone: the optimizer's part is passed over.
 void restore_model(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors,
-                   const std::string& from, const RestoreTerms& terms = {});
+                   const std::string& from, const RestoreFilter& filter = {});
 
 }  // namespace tutti

@@ -27,7 +27,7 @@ class Accumulation {
   bool automatic() const { return steps_.empty(); }
   int count(int64_t step) const;
 
-  // The step at hand is void. False when there is nothing smaller to try: the number is the user's, or no
+  // The step at hand is aborted. False when there is nothing smaller to try: the number is the user's, or no
   // rank had more than one sample at a time. `largest` = samples of the batch on the rank with the most.
   bool out_of_memory(const Timestamp& now, int64_t largest);
   // A step is done. Whether the next one tries fewer.

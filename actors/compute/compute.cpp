@@ -118,8 +118,8 @@ void Compute::restore(const Prepare& start) try {
     if (state_.rank == 0) log_.warning(what);
   };
   const RunState saved = resume(state_, checkpoint, {job_.seed, job_.global_batch, data_digest_, job_.recipe},
-                                start.own ? LoadTerms() : job_.from.terms, warn);
-  if (start.own || !job_.from.terms.weights_only) take(saved, start.checkpoint);
+                                start.own ? LoadOptions() : job_.from.options, warn);
+  if (start.own || !job_.from.options.weights_only) take(saved, start.checkpoint);
 } catch (const std::exception& error) {
   (start.own ? job_.from.autoresume : job_.from.load_path).fail(one_line(error));
 }

@@ -7,15 +7,15 @@
 #include "actors/messages/messages.h"
 #include "io/journal/journal_steps.h"
 #include "tensors/memory_attempt.h"
-#include "tensors/shortage.h"
+#include "tensors/out_of_memory.h"
 
 namespace tutti {
 
-Evaluations::Evaluations(State& state, const std::vector<Evaluator>& evaluators, const RankActors& cast,
+Evaluations::Evaluations(State& state, const std::vector<Evaluator>& evaluators, const RankActors& actors,
                          Recorder& recorder, RunEvent run_event)
     : state_(state),
       evaluators_(evaluators),
-      cast_(cast),
+      actors_(actors),
       recorder_(recorder),
       run_event_(std::move(run_event)) {
   const auto digest = [&](std::string_view what, const std::string& label) {
@@ -71,7 +71,7 @@ std::optional<LoggedMetrics> Evaluations::run(Context& context, Engine& engine, 
   std::optional<LoggedMetrics> found;
   try {
     found = run_all(context, engine, labels);
-  } catch (const TooLarge&) {
+  } catch (const AgreedOutOfMemory&) {
     run_event_(context, end);
     throw;
   }
@@ -94,7 +94,7 @@ std::optional<LoggedMetrics> Evaluations::run_all(Context& context, Engine& engi
 
 std::optional<LoggedMetrics> Evaluations::run_one(Context& context, Engine& engine, std::size_t which) {
   const Evaluator& evaluator = evaluators_[which];
-  const ActorId loader = cast_.eval_loaders[which];
+  const ActorId loader = actors_.eval_loaders[which];
   auto next = context.request<BatchReady>(loader, LoadBatch{{0, 0}});
   EvalHooks hooks;
   hooks.fetch = [&](int64_t index) -> std::optional<EvalPart> {
@@ -106,7 +106,7 @@ std::optional<LoggedMetrics> Evaluations::run_one(Context& context, Engine& engi
     return EvalPart{std::move(ready.batch), ready.global_samples};
   };
   hooks.sum_over_ranks = [&](const at::Tensor& values) {
-    context.ask<Summed>(cast_.sync, SumDoubles{values});
+    context.ask<Summed>(actors_.sync, SumDoubles{values});
   };
   hooks.stopwatch = [&, began = context.now()] {
     return state_.rank == 0 ? recorder_.answer("evaluation seconds", tutti::seconds(context.now() - began))

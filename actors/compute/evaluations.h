@@ -24,7 +24,7 @@ class Evaluations {
   using RunEvent = std::function<void(Context&, Event)>;
 
   // `run_event` runs the events that are no part of an attempt. All must outlive it.
-  Evaluations(State& state, const std::vector<Evaluator>& evaluators, const RankActors& cast,
+  Evaluations(State& state, const std::vector<Evaluator>& evaluators, const RankActors& actors,
               Recorder& recorder, RunEvent run_event);
 
   const std::vector<Evaluator>& evaluators() const { return evaluators_; }
@@ -40,9 +40,9 @@ class Evaluations {
   // Of a run that is over: those that have not seen its last weights.
   Labels due_at_the_end() const;
 
-  // What they found, by the names in metrics.jsonl; nothing where the run was asked to stop. Throws TooLarge
-  // where one sample is too large for the memory. Either way all ending events are run. `standalone`: not as
-  // a part of training.
+  // What they found, by the names in metrics.jsonl; nothing where the run was asked to stop. Throws
+  // AgreedOutOfMemory where one sample is too large for the memory. Either way all ending events are run.
+  // `standalone`: not as a part of training.
   std::optional<LoggedMetrics> run(Context& context, Engine& engine, const Labels& labels, bool standalone);
 
   double seconds() const { return seconds_; }  // that they took so far, on rank 0
@@ -60,7 +60,7 @@ class Evaluations {
 
   State& state_;
   const std::vector<Evaluator>& evaluators_;
-  const RankActors& cast_;
+  const RankActors& actors_;
   Recorder& recorder_;
   RunEvent run_event_;
   std::vector<Digests> digests_;            // of each evaluator

@@ -89,8 +89,8 @@ void Microbatches::let_go() {
   state_.batch = {};
 }
 
-std::optional<MemoryShortage> Microbatches::try_pass(const std::function<void()>& begin, const Mark& mark,
-                                                     MicrobatchResult& result) {
+std::optional<FailedAllocation> Microbatches::try_pass(const std::function<void()>& begin, const Mark& mark,
+                                                       MicrobatchResult& result) {
   MemoryScope scope(memory_slot_);
   try {
     exchange_.begin_pass();
@@ -101,15 +101,15 @@ std::optional<MemoryShortage> Microbatches::try_pass(const std::function<void()>
     if (!extra_pass_) engine_.contribute(result.sums);
     return std::nullopt;
   } catch (const c10::OutOfMemoryError&) {
-    return scope.shortage().value_or(MemoryShortage{.ordinal = MemoryShortage::kNotSeen});
+    return scope.shortage().value_or(FailedAllocation{.ordinal = FailedAllocation::kNotSeen});
   }
 }
 
 // Passes see one function of the weights, so each draws what the first one did; but events may draw before.
 void Microbatches::seed_events(uint64_t pass) const {
   if (!engine_.listens()) return;  // it takes microseconds
-  const Draw draw = Draw(state_.seed, "batch").at(state_.timestamp.batch);
-  seed_default_generator(pass == 0 ? draw.bits() : draw.at(pass).bits());
+  const RandomKey draw = RandomKey(state_.seed, "batch").fold_in(state_.timestamp.batch);
+  seed_default_generator(pass == 0 ? draw.bits() : draw.fold_in(pass).bits());
 }
 
 void Microbatches::run_parts(const Mark& mark, MicrobatchResult& result) {
@@ -124,7 +124,8 @@ void Microbatches::run_parts(const Mark& mark, MicrobatchResult& result) {
     const int64_t size = std::min(part, samples - first);
     if (size <= 0) continue;
     mark("microbatch", m);
-    seed_default_generator(Draw(state_.seed, "microbatch").at(state_.timestamp.batch).at(m).bits());
+    seed_default_generator(
+        RandomKey(state_.seed, "microbatch").fold_in(state_.timestamp.batch).fold_in(m).bits());
     found_.clear();
     state_.batch = count_ == 1 ? whole : whole.narrow(first, size);
     train([&] { mark("backward", m); }, result);

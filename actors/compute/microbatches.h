@@ -27,9 +27,9 @@ struct MicrobatchResult {
   // [statistics_size] float32: per microbatch and normalisation layer mean, variance, count. The same tensor
   // every step.
   at::Tensor statistics;
-  std::optional<MemoryShortage> shortage;  // why the step is void
-  int64_t gradient_bytes = 0;              // of a void step, when it ran out of memory
-  int64_t leftover_bytes = 0;              // that a void step took and could not give back
+  std::optional<FailedAllocation> shortage;  // why the step is aborted
+  int64_t gradient_bytes = 0;                // of an aborted step, when it ran out of memory
+  int64_t leftover_bytes = 0;                // that an aborted step took and could not give back
 };
 
 // Forward and backward of a rank's batch in `count` parts, with the events from AFTER_DATALOADER to
@@ -46,7 +46,7 @@ class Microbatches {
   // Parts are as torch.split's: ceil(n / count) samples each, the last ones fewer or none. The seed and the
   // step of the state key the random draws.
   //
-  // Where memory runs out (c10::OutOfMemoryError) the step is void: all that it took is given back, all
+  // Where memory runs out (c10::OutOfMemoryError) the step is aborted: all that it took is given back, all
   // buckets are reported all the same, and it may be run again as if it had never been.
   MicrobatchResult run(const Batch& batch, const Mark& mark);
 
@@ -75,8 +75,8 @@ class Microbatches {
 
  private:
   MicrobatchResult pass(const Batch& batch, const std::function<void()>& begin, const Mark& mark);
-  std::optional<MemoryShortage> try_pass(const std::function<void()>& begin, const Mark& mark,
-                                         MicrobatchResult& result);
+  std::optional<FailedAllocation> try_pass(const std::function<void()>& begin, const Mark& mark,
+                                           MicrobatchResult& result);
   void seed_events(uint64_t pass) const;
   void drop_gradients();
   void run_parts(const Mark& mark, MicrobatchResult& result);

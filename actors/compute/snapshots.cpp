@@ -15,7 +15,7 @@ Snapshots::Snapshots(const Job& job, const State& state, const RankActors& actor
       checkpointer_(actors.checkpointer),
       log_(log),
       recorder_(recorder),
-      what_(save_terms(job.recipe)),
+      what_(save_options(job.recipe)),
       names_(checkpoint_set(job.recipe).names),
       weights_digest_("compute/weights", recorder, TensorsDigest::kWhole) {}
 

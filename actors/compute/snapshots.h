@@ -50,7 +50,7 @@ class Snapshots {
   ActorId checkpointer_;
   Log& log_;
   Recorder& recorder_;
-  SaveTerms what_;
+  SaveOptions what_;
   CheckpointNames names_;
   TensorsDigest weights_digest_;
   Pending<SnapshotCopied> copying_;

@@ -32,12 +32,12 @@ double bytes_of(const Tensors& tensors, TensorOf tensor_of) {
 
 }  // namespace
 
-TrainStep::TrainStep(State& state, Engine& engine, Options options, const RankActors& cast, Log& log,
+TrainStep::TrainStep(State& state, Engine& engine, Options options, const RankActors& actors, Log& log,
                      Recorder& recorder)
     : state_(state),
       engine_(engine),
       options_(std::move(options)),
-      cast_(cast),
+      actors_(actors),
       log_(log),
       recorder_(recorder),
       accumulation_(options_.recipe.at("train"), options_.device_batch) {
@@ -48,7 +48,7 @@ TrainStep::~TrainStep() { Meter::set_budget(options_.memory_slot, 0); }
 
 void TrainStep::set_up(Context& context) {
   exchange_ = state_.world > 1
-                  ? make_exchange(context, state_, bucket_bytes(options_.recipe), cast_, recorder_)
+                  ? make_exchange(context, state_, bucket_bytes(options_.recipe), actors_, recorder_)
                   : make_lone_exchange(state_, scaler_.has_value());
   Meter::set_budget(options_.memory_slot, options_.memory_budget);
   grad_scale_ = at::empty({}, at::kFloat);
@@ -140,9 +140,9 @@ Verdict TrainStep::run(Context& context, const BatchReady& ready, double lr, con
   scale_losses(context, ready.batch);
   microbatches_->set_share(share_of_even_part(ready.batch.samples(), ready.global_samples, state_.world));
   while (!try_step(context, ready, lr, hooks)) {
-    hooks.void_attempt();
+    hooks.abort_attempt();
     before.give_back();
-    sum_ = {};  // what was gathered is void too
+    sum_ = {};  // what was gathered is aborted too
     microbatches_->end_step();
     make_room(context, ready);
   }
@@ -151,13 +151,13 @@ Verdict TrainStep::run(Context& context, const BatchReady& ready, double lr, con
   return std::exchange(sum_, {}).verdict;
 }
 
-// False: it is void on all ranks.
+// False: it is aborted on all ranks.
 bool TrainStep::try_step(Context& context, const BatchReady& ready, double lr, const Hooks& hooks) {
   const auto mark = [&](const char* what, int64_t microbatch) { record(context, what, microbatch); };
   if (!pass(context, hooks, [&] { return microbatches_->run(ready.batch, mark); })) return false;
   state_.optimizer->set_lr(lr);
   bool fits = true;
-  must_fit("step " + std::to_string(state_.timestamp.batch + 1) + ", its update", [&] {
+  guard_memory("step " + std::to_string(state_.timestamp.batch + 1) + ", its update", [&] {
     hooks.before_update();
     fits = commit(context, hooks);
   });
@@ -197,14 +197,14 @@ void TrainStep::add_up(StepFinished all) {
   if (all.statistics.defined()) sum_.statistics.push_back(std::move(all.statistics));
 }
 
-// The attempt was void on all ranks, whichever of them ran out of memory. They all come here, and to the
+// The attempt was aborted on all ranks, whichever of them ran out of memory. They all come here, and to the
 // same.
 void TrainStep::make_room(Context& context, const BatchReady& ready) {
   record(context, "void", microbatches_->count());
   if (mine_.leftover_bytes > 0) log_.warning(step_text() + std::to_string(mine_.leftover_bytes) + kStillHeld);
-  const auto row = shortage_row(shortage(mine_, ready.batch), state_.rank, state_.world);
-  const auto all = shortages_of(exchange_->sum(context, row));
-  const std::string who = step_text() + shortage_text(all);
+  const auto row = report_row(shortage(mine_, ready.batch), state_.rank, state_.world);
+  const auto all = reports_of(exchange_->sum(context, row));
+  const std::string who = step_text() + out_of_memory_text(all);
   const std::string held = "; what held it: " + what_held_memory(all);
   engine_.out_of_memory(who + held);
   const int64_t largest = largest_part(ready.global_samples, state_.world);
@@ -212,15 +212,15 @@ void TrainStep::make_room(Context& context, const BatchReady& ready) {
     const std::string why = accumulation_.automatic()
                                 ? " with one sample at a time, and there is nothing smaller"
                                 : "; grad_accum = \"auto\" would go on in smaller microbatches";
-    throw TooLarge(who + why + held);
+    throw AgreedOutOfMemory(who + why + held);
   }
   use_accumulation(context);
   log_.warning(who + "; grad_accum is now " + std::to_string(microbatches_->count()));
 }
 
-Shortage TrainStep::shortage(const MicrobatchResult& mine, const Batch& batch) const {
+OutOfMemoryReport TrainStep::shortage(const MicrobatchResult& mine, const Batch& batch) const {
   if (!mine.shortage) return {};
-  Shortage found;
+  OutOfMemoryReport found;
   found.ranks = 1;
   found.asked = static_cast<double>(mine.shortage->asked_bytes);
   found.used = static_cast<double>(mine.shortage->used_bytes);
@@ -262,7 +262,7 @@ Verdict TrainStep::verdict_of(const MicrobatchResult& result) const {
   return verdict;
 }
 
-// False: it is void after all, in an extra pass, and nothing has changed.
+// False: it is aborted after all, in an extra pass, and nothing has changed.
 bool TrainStep::commit(Context& context, const Hooks& hooks) try {
   take_gradients(context, hooks);
   Passes passes(*this, context, hooks);

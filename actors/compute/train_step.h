@@ -17,7 +17,7 @@
 #include "runtime/error.h"
 #include "runtime/log.h"
 #include "runtime/recorder.h"
-#include "tensors/shortage.h"
+#include "tensors/out_of_memory.h"
 #include "training/engine/engine.h"
 #include "training/precision.h"
 #include "training/state.h"
@@ -26,8 +26,8 @@ namespace tutti {
 
 // One step of training on this rank: forward and backward over the microbatches, while Sync reduces what is
 // ready; the verdict of all ranks; more such passes, where a closure asks for them; then, and only then, the
-// optimizer's step. One in which some rank runs out of memory, in any pass, is void on all, and done again in
-// smaller parts.
+// optimizer's step. One in which some rank runs out of memory, in any pass, is aborted on all, and done again
+// in smaller parts.
 class TrainStep {
  public:
   struct Options {
@@ -37,18 +37,18 @@ class TrainStep {
     int64_t memory_budget = 0;  // bytes; 0 = none
   };
 
-  // What the log is told, after a number, of memory that a void attempt does not give back.
+  // What the log is told, after a number, of memory that an aborted attempt does not give back.
   static constexpr const char* kStillHeld = " bytes of the void attempt are still held";
 
   // What the rest of the rank has to do with a step.
   struct Hooks {
     std::function<void(Verdict& mine)> vote;  // puts in what the step itself does not know
-    std::function<void()> void_attempt;       // all that was said of the step is said again
+    std::function<void()> abort_attempt;      // all that was said of the step is said again
     std::function<void()> before_update;      // the last moment before anything that lasts changes
     std::function<void(Event)> run_event;     // AFTER_TRAIN_BATCH
   };
 
-  TrainStep(State& state, Engine& engine, Options options, const RankActors& cast, Log& log,
+  TrainStep(State& state, Engine& engine, Options options, const RankActors& actors, Log& log,
             Recorder& recorder);
   ~TrainStep();
 
@@ -65,8 +65,8 @@ class TrainStep {
   // What the copies for checkpoints hold, for the account of a shortage.
   void count_copies(int64_t bytes) { copies_bytes_ = bytes; }
 
-  // Trains on the batch at rate `lr`; gives the verdict of all ranks. Throws TooLarge, before anything has
-  // changed that lasts, where memory runs out and nothing can be made smaller.
+  // Trains on the batch at rate `lr`; gives the verdict of all ranks. Throws AgreedOutOfMemory, before
+  // anything has changed that lasts, where memory runs out and nothing can be made smaller.
   Verdict run(Context& context, const BatchReady& ready, double lr, const Hooks& hooks);
 
   // After the step has been counted: whether the next one may try fewer microbatches.
@@ -94,7 +94,7 @@ class TrainStep {
   void skip(Context& context);
 
   void make_room(Context& context, const BatchReady& ready);
-  Shortage shortage(const MicrobatchResult& mine, const Batch& batch) const;
+  OutOfMemoryReport shortage(const MicrobatchResult& mine, const Batch& batch) const;
   void use_accumulation(Context& context);
   void scale_losses(Context& context, const Batch& batch);
   void update_scale(bool overflowed);
@@ -105,7 +105,7 @@ class TrainStep {
   State& state_;
   Engine& engine_;
   Options options_;
-  const RankActors& cast_;
+  const RankActors& actors_;
   Log& log_;
   Recorder& recorder_;
 

@@ -36,7 +36,7 @@ void TrainingLoop::run(Context& context) try {
   begin(context);
   const bool trained = train(context);
   finish(context, /*stopped=*/!trained);
-} catch (const TooLarge& error) {
+} catch (const AgreedOutOfMemory& error) {
   give_up(context, error.what());
 } catch (const OutOfMemory& error) {
   context.send(with_.actors.supervisor, TrainingDone{.failure = error.what(), .alone = true});
@@ -102,7 +102,7 @@ void TrainingLoop::train_batch(Context& context) {
   StepLog& log = with_.run_log.logger();
   with_.run_log.trainer().batch_start(state.model->tokens(ready.batch) > 0);
   log.begin_attempt();
-  const TrainStep::Hooks hooks{[&](Verdict& mine) { vote(context, mine); }, [&] { log.void_attempt(); },
+  const TrainStep::Hooks hooks{[&](Verdict& mine) { vote(context, mine); }, [&] { log.abort_attempt(); },
                                [&] { with_.snapshots.wait_for_copy(context); },
                                [&](Event event) { run_event(context, event); }};
   const Verdict verdict = with_.train_step.run(context, ready, lr, hooks);
@@ -193,7 +193,7 @@ std::optional<LoggedMetrics> TrainingLoop::evaluate(Context& context, const Labe
   log.begin_attempt();
   auto all = with_.evaluations.run(context, with_.engine, labels, standalone);
   if (!all) {
-    log.void_attempt();
+    log.abort_attempt();
     return all;
   }
   log.keep_attempt();
@@ -305,7 +305,7 @@ void TrainingLoop::predict_alone(Context& context, const Task& task) {
   const TimePoint began = context.now();
   for (const auto& one : with_.evaluations.evaluators())
     if (one.label == task.label)
-      must_fit("prediction", [&] { predict(with_.state, with_.engine, one, task.take); });
+      guard_memory("prediction", [&] { predict(with_.state, with_.engine, one, task.take); });
   predicting_s_ += with_.recorder.answer("prediction seconds", seconds(context.now() - began));
 }
 
@@ -337,7 +337,7 @@ void TrainingLoop::write_text(Context& context) try {
 // All ranks know that a step or an evaluation is too large for the memory, and that it has changed nothing:
 // what was trained until then is saved before the run ends.
 void TrainingLoop::give_up(Context& context, const std::string& why) {
-  with_.run_log.logger().void_attempt();
+  with_.run_log.logger().abort_attempt();
   if (resume_.any() || with_.times.over()) with_.run_log.end_step(context);
   with_.run_log.end(context);
   Snapshots& snapshots = with_.snapshots;

@@ -9,7 +9,7 @@ namespace tutti {
 // What ends every step's plan: small sums over all ranks from which each rank draws the same conclusion. A
 // flag is the number of ranks that raise it. Nothing that lasts changes before it is known.
 struct Verdict {
-  double out_of_memory = 0;  // the step is void and done again
+  double out_of_memory = 0;  // the step is aborted and done again
   double non_finite = 0;     // the loss is not: the step is skipped
   double overflow = 0;       // the reduced gradients are not: skipped too; of several ranks Sync says so
   double stop = 0;           // after this step, checkpoint and end

@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(100);
+constexpr Nanoseconds kPollInterval = std::chrono::milliseconds(100);
 constexpr Nanoseconds kSilentAfter = std::chrono::milliseconds(1500);  // three heartbeats
 constexpr Nanoseconds kNewsLeaveWithin = std::chrono::milliseconds(200);
 constexpr const char* kOwn = "own";
@@ -16,16 +16,16 @@ constexpr const char* kStopVerb = "stop";
 
 }  // namespace
 
-Supervisor::Supervisor(Options options, const RankActors& cast, Disk& disk, Log& log, Recorder& recorder,
+Supervisor::Supervisor(Options options, const RankActors& actors, Disk& disk, Log& log, Recorder& recorder,
                        RunOutcome& outcome)
     : options_(std::move(options)),
-      cast_(cast),
+      actors_(actors),
       log_(log),
       recorder_(recorder),
       outcome_(outcome),
-      folder_(disk, options_.run_dir, options_.shelf.folder),
-      shelf_(disk, log, options_.shelf),
-      logs_(cast.logs, log, recorder) {}
+      folder_(disk, options_.run_dir, options_.store.folder),
+      store_(disk, log, options_.store),
+      logs_(actors.logs, log, recorder) {}
 
 void Supervisor::start(Context& context) {
   const bool first = options_.rank == 0;
@@ -36,13 +36,13 @@ void Supervisor::start(Context& context) {
 }
 
 void Supervisor::say(Context& context, const Statement& statement) {
-  context.send(cast_.sync, Agree{statement});
+  context.send(actors_.sync, Agree{statement});
 }
 
 Statement Supervisor::open_run_folder(Context& context) {
   try {
     folder_.open(context, options_.host);
-    const CheckpointShelf::Choice chosen = choose();
+    const CheckpointStore::Choice chosen = choose();
     folder_.show(options_.nonce);
     return {.text = ControlText({chosen.folder, chosen.own ? kOwn : ""}).text()};
   } catch (const std::exception& error) {
@@ -51,8 +51,8 @@ Statement Supervisor::open_run_folder(Context& context) {
 }
 
 // Whose it is need be recorded only where it may be either's.
-CheckpointShelf::Choice Supervisor::choose() {
-  CheckpointShelf::Choice chosen = shelf_.choose(options_.from);
+CheckpointStore::Choice Supervisor::choose() {
+  CheckpointStore::Choice chosen = store_.choose(options_.from);
   chosen.folder = recorder_.answer("checkpoint", std::move(chosen.folder));
   const bool either = !options_.from.autoresume.is_none() && !options_.from.load_path.is_none();
   if (either) chosen.own = recorder_.answer("whose checkpoint", std::string(chosen.own ? kOwn : "")) == kOwn;
@@ -76,7 +76,7 @@ void Supervisor::opened(Context& context, const ControlText& opening) {
   if (!folder_.shows(options_.nonce))
     trouble_ = "the run folder " + folder_.path() + " is not shared: host " + options_.host +
                " does not see the file that rank 0 wrote there";
-  context.send(cast_.compute, Prepare(start_));
+  context.send(actors_.compute, Prepare(start_));
 }
 
 void Supervisor::prepared(Context& context, Prepared ready) {
@@ -88,15 +88,15 @@ void Supervisor::prepared(Context& context, Prepared ready) {
 void Supervisor::begin(Context& context) {
   stage_ = Stage::kTraining;
   if (options_.rank == 0) {
-    shelf_.begin(prepared_.step > 0 ? start_.checkpoint : "");
+    store_.begin(prepared_.step > 0 ? start_.checkpoint : "");
     folder_.take(options_.recipe_text);
     if (options_.keep_journals > 0) folder_.prune_journals(options_.keep_journals);
     log_.info(begin_text());
   }
   const Start go{prepared_.position, options_.nonce};
-  context.send(cast_.checkpointer, go);
-  context.send(cast_.compute, go);
-  context.send(cast_.loader, go);
+  context.send(actors_.checkpointer, go);
+  context.send(actors_.compute, go);
+  context.send(actors_.loader, go);
 }
 
 std::string Supervisor::begin_text() const {
@@ -130,7 +130,7 @@ void Supervisor::receive(Context& context, Envelope& envelope) {
     if (options_.rank == 0) {
       durable(context, 0, std::move(*part));
     } else {
-      context.send(cast_.sync, SendControl{0, durable_text(*part)});
+      context.send(actors_.sync, SendControl{0, durable_text(*part)});
     }
   } else if (auto* done = message.get_if<TrainingDone>()) {
     outcome_.stopped = done->stopped;
@@ -153,7 +153,7 @@ void Supervisor::control(Context& context, int from, const std::string& text) {
   if (order.verb() == "durable") {
     durable(context, from, parse_durable(order));
   } else if (order.verb() == "finish") {
-    told_to_finish_ = std::stoi(order.field(1));
+    exit_code_ = std::stoi(order.field(1));
     finish_as_told(context);
   } else if (order.verb() == "abort") {
     context.abort(order.field(1));
@@ -182,14 +182,14 @@ void Supervisor::conclude(Context& context, const std::string& name) {
     ++outcome_.failed_checkpoints;
     log_.warning("checkpoint " + name + " failed (" + std::to_string(outcome_.failed_checkpoints) +
                  " so far), the last good one stays: " + error);
-    shelf_.discard(unfinished_folder(options_.shelf.folder, name, options_.nonce));
+    store_.discard(unfinished_folder(options_.store.folder, name, options_.nonce));
   }
-  context.send(cast_.checkpointer, Concluded{});
+  context.send(actors_.checkpointer, Concluded{});
   recorder_.record({context.now(), "supervisor", error.empty() ? "published" : "checkpoint failed", -1, 0});
   ++concluded_;
   if (!failure_.empty() && concluded_ == last_to_see_) end_badly(context);
   if (!whole.parts.begin()->second.last) return;
-  told_to_finish_ = error.empty() ? 0 : 3;
+  exit_code_ = error.empty() ? 0 : 3;
   finish_as_told(context);
 }
 
@@ -201,7 +201,7 @@ std::string Supervisor::publish(const std::string& name, Unpublished& whole) {
   }
   for (auto& [rank, part] : whole.parts)  // of the first that saves any
     if (manifest.state.empty()) manifest.state = std::move(part.state);
-  return shelf_.publish(name, unfinished_folder(options_.shelf.folder, name, options_.nonce), manifest);
+  return store_.publish(name, unfinished_folder(options_.store.folder, name, options_.nonce), manifest);
 }
 
 // mpirun sends SIGTERM to the survivors of a lost rank too: there is nothing to finish then.
@@ -222,8 +222,8 @@ void Supervisor::prepare_to_stop(Context& context) {
   if (stop_requested_) return;
   stop_requested_ = true;
   log_.info("asked to stop: finishes the step, checkpoints, and ends");
-  context.send(cast_.compute, StopRequested{});
-  for (const ActorId loader : cast_.eval_loaders) context.send(loader, StopRequested{});
+  context.send(actors_.compute, StopRequested{});
+  for (const ActorId loader : actors_.eval_loaders) context.send(loader, StopRequested{});
 }
 
 std::optional<TimePoint> Supervisor::idle(Context& context) {
@@ -232,7 +232,7 @@ std::optional<TimePoint> Supervisor::idle(Context& context) {
   const bool first = options_.rank == 0;
   if (first && stage_ == Stage::kTraining && !stop_requested_ && folder_.stop_requested())
     context.send(context.self(), StopRequested{});  // a message is recorded
-  return context.now() + kLookEvery;
+  return context.now() + kPollInterval;
 }
 
 // While this Supervisor was busy (a slow disk), or this process stood still, it could not hear: nobody is
@@ -303,7 +303,7 @@ void Supervisor::tell_others(Context& context, int except, const std::string& ne
   std::vector<Pending<ControlSent>> sent;
   for (int r = 0; r < options_.world; ++r)
     if (r != options_.rank && r != except)
-      sent.push_back(context.request<ControlSent>(cast_.sync, SendControl{r, news}));
+      sent.push_back(context.request<ControlSent>(actors_.sync, SendControl{r, news}));
   const TimePoint until = context.now() + kNewsLeaveWithin;
   for (const auto& one : sent)
     while (!one.ready() && context.now() < until) context.sleep(std::chrono::milliseconds(1));
@@ -319,15 +319,15 @@ void Supervisor::failed(Context& context, const TrainingDone& done) {
 // Once this rank's Compute is done: a sum that it takes part in, or rank 0's sample of text, may still be on
 // its way.
 void Supervisor::finish_as_told(Context& context) {
-  if (!told_to_finish_ || !trained_) return;
+  if (!exit_code_ || !trained_) return;
   if (!failure_.empty()) throw OperatingError(failure_);
-  if (options_.rank == 0) tell_all(context, ControlText({"finish", std::to_string(*told_to_finish_)}).text());
-  finish(context, *told_to_finish_);
+  if (options_.rank == 0) tell_all(context, ControlText({"finish", std::to_string(*exit_code_)}).text());
+  finish(context, *exit_code_);
 }
 
 void Supervisor::tell_all(Context& context, const std::string& news) {
   for (int r = 0; r < options_.world; ++r)
-    if (r != options_.rank) context.send(cast_.sync, SendControl{r, news});
+    if (r != options_.rank) context.send(actors_.sync, SendControl{r, news});
 }
 
 void Supervisor::fail_all(Context& context, const std::string& why) {
@@ -344,12 +344,12 @@ void Supervisor::end_badly(Context& context) {
 void Supervisor::finish(Context& context, int exit_code) {
   stage_ = Stage::kFinished;
   outcome_.exit_code = exit_code;
-  context.send(cast_.loader, Stop{});
-  for (const ActorId loader : cast_.eval_loaders) context.send(loader, Stop{});
-  for (const auto& log : cast_.logs) context.send(log.writer, Stop{});
-  context.send(cast_.compute, Stop{});
-  context.send(cast_.checkpointer, Stop{});
-  context.send(cast_.sync, Stop{});
+  context.send(actors_.loader, Stop{});
+  for (const ActorId loader : actors_.eval_loaders) context.send(loader, Stop{});
+  for (const auto& log : actors_.logs) context.send(log.writer, Stop{});
+  context.send(actors_.compute, Stop{});
+  context.send(actors_.checkpointer, Stop{});
+  context.send(actors_.sync, Stop{});
   context.stop();
 }
 

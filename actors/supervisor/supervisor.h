@@ -8,7 +8,7 @@
 #include "actors/messages/control_text.h"
 #include "actors/messages/messages.h"
 #include "actors/messages/rank_actors.h"
-#include "actors/supervisor/checkpoint_shelf.h"
+#include "actors/supervisor/checkpoint_store.h"
 #include "actors/supervisor/durable_logs.h"
 #include "actors/supervisor/run_folder.h"
 #include "recipe/setting.h"
@@ -37,7 +37,7 @@ class Supervisor final : public Actor {
     int world = 1;
     std::string host;
     std::string run_dir;
-    CheckpointShelf::Options shelf;
+    CheckpointStore::Options store;
     StartFrom from;
     std::string recipe_text;  // as resolved; rank 0 writes it to run_dir/recipe.toml
     std::string nonce;        // of this start, the same on all ranks
@@ -45,7 +45,7 @@ class Supervisor final : public Actor {
     Nanoseconds hang_timeout = std::chrono::seconds(60);
   };
 
-  Supervisor(Options options, const RankActors& cast, Disk& disk, Log& log, Recorder& recorder,
+  Supervisor(Options options, const RankActors& actors, Disk& disk, Log& log, Recorder& recorder,
              RunOutcome& outcome);
 
   void start(Context& context) override;
@@ -62,7 +62,7 @@ class Supervisor final : public Actor {
   // what all then say decides.
   void say(Context& context, const Statement& statement);
   Statement open_run_folder(Context& context);
-  CheckpointShelf::Choice choose();
+  CheckpointStore::Choice choose();
   std::string begin_text() const;
   void agreed(Context& context, const std::vector<Statement>& statements);
   void opened(Context& context, const ControlText& opening);
@@ -90,12 +90,12 @@ class Supervisor final : public Actor {
   void finish_as_told(Context& context);
 
   Options options_;
-  RankActors cast_;
+  RankActors actors_;
   Log& log_;
   Recorder& recorder_;
   RunOutcome& outcome_;
   RunFolder folder_;
-  CheckpointShelf shelf_;
+  CheckpointStore store_;
   DurableLogs logs_;
   Stage stage_ = Stage::kOpening;
   Prepare start_;        // what Compute was told to start from
@@ -107,11 +107,11 @@ class Supervisor final : public Actor {
   std::string all_wait_;  // what each rank did last, while every one of them waits for the others
   TimePoint all_wait_since_;
   std::map<std::string, Unpublished> unpublished_;
-  int64_t concluded_ = 0;              // checkpoints of this start
-  bool trained_ = false;               // Compute is done
-  std::optional<int> told_to_finish_;  // the exit code, once the last checkpoint is concluded
-  std::string failure_;                // why training cannot go on, or ""
-  int64_t last_to_see_ = 0;            // as many a failed run's end waits for
+  int64_t concluded_ = 0;         // checkpoints of this start
+  bool trained_ = false;          // Compute is done
+  std::optional<int> exit_code_;  // the exit code, once the last checkpoint is concluded
+  std::string failure_;           // why training cannot go on, or ""
+  int64_t last_to_see_ = 0;       // as many a failed run's end waits for
   bool stop_requested_ = false;
 };
 

@@ -19,7 +19,7 @@ class LocalFabric : public std::enable_shared_from_this<LocalFabric> {
   static std::shared_ptr<LocalFabric> make(std::vector<int> ranks);
   static std::shared_ptr<LocalFabric> make(int size);  // ranks 0 ... size - 1
 
-  // The seat of the group's rank `rank`; each is taken once and keeps the fabric alive.
+  // The endpoint of the group's rank `rank`; each is taken once and keeps the fabric alive.
   std::unique_ptr<Group> group(int rank);
 
   int size() const { return static_cast<int>(ranks_.size()); }

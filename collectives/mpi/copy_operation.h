@@ -8,7 +8,7 @@ namespace tutti {
 // from the one that has it.
 class CopyOperation final : public PiecedOperation {
  public:
-  CopyOperation(MpiSeat& seat, CollectiveJob job);
+  CopyOperation(MpiEndpoint& endpoint, CollectiveJob job);
 
  private:
   Chunk chunk(int64_t piece, int rank) const override;

@@ -15,7 +15,7 @@
 namespace tutti {
 namespace {
 
-constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(10);
+constexpr Nanoseconds kPollInterval = std::chrono::milliseconds(10);
 
 class MpiWork final : public Work {
  public:
@@ -38,16 +38,16 @@ class MpiWork final : public Work {
 
 MpiGroup::MpiGroup(const MpiWorld& world, const Clock& clock, const std::vector<int>& ranks,
                    Reduction reduction)
-    : world_(world), clock_(clock), reduction_(reduction), ranks_(ranks), seat_(world, ranks) {
-  const bool slots_show_all = reduction == Reduction::kOrdered && seat_.layout().hosts() == 1;
-  if (!slots_show_all) exchange_.emplace(seat_.comm(), ranks_);
+    : world_(world), clock_(clock), reduction_(reduction), ranks_(ranks), endpoint_(world, ranks) {
+  const bool slots_show_all = reduction == Reduction::kOrdered && endpoint_.layout().hosts() == 1;
+  if (!slots_show_all) exchange_.emplace(endpoint_.comm(), ranks_);
 }
 
 MpiGroup::~MpiGroup() = default;
 
 at::Tensor MpiGroup::allocate(int64_t bytes) {
-  auto window = std::make_shared<SharedWindow>(seat_.host_comm(), bytes);
-  seat_.add_window(window);
+  auto window = std::make_shared<SharedWindow>(endpoint_.host_comm(), bytes);
+  endpoint_.add_window(window);
   return at::from_blob(
       window->own(), {bytes}, [window](void*) {}, at::TensorOptions().dtype(at::kByte));
 }
@@ -87,16 +87,16 @@ WorkPtr MpiGroup::post(CollectiveKind kind, CollectiveJob job, const std::string
 
 std::shared_ptr<Operation> MpiGroup::make_operation(CollectiveJob job) {
   if (reduction_ == Reduction::kNative)
-    return std::make_shared<NativeOperation>(seat_, native_sums_, std::move(job));
+    return std::make_shared<NativeOperation>(endpoint_, native_sums_, std::move(job));
   const CollectiveKind kind = job.header.kind;
   const bool is_small = job.header.bytes <= static_cast<uint64_t>(ControlSlot::kInlineBytes);
-  if (is_small && seat_.layout().hosts() == 1)
-    return std::make_shared<InlineOperation>(seat_, std::move(job));
+  if (is_small && endpoint_.layout().hosts() == 1)
+    return std::make_shared<InlineOperation>(endpoint_, std::move(job));
   if (kind == CollectiveKind::kBarrier) job.whole = at::zeros({1}, at::kInt);
   if (kind == CollectiveKind::kAllGather || kind == CollectiveKind::kBroadcast) {
-    return std::make_shared<CopyOperation>(seat_, std::move(job));
+    return std::make_shared<CopyOperation>(endpoint_, std::move(job));
   }
-  return std::make_shared<ReduceOperation>(seat_, std::move(job));
+  return std::make_shared<ReduceOperation>(endpoint_, std::move(job));
 }
 
 void MpiGroup::progress() {
@@ -124,7 +124,7 @@ void MpiGroup::advance_operations() {
 void MpiGroup::watch() {
   const TimePoint now = clock_.now();
   if (now < next_look_) return;
-  next_look_ = now + kLookEvery;
+  next_look_ = now + kPollInterval;
   if (exchange_) exchange_->listen(log_);
   if (under_way_.empty() || now - under_way_.front().since < kPatience) return;
   look_for_lost_peer();

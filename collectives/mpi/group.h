@@ -8,10 +8,10 @@
 
 #include "collectives/group.h"
 #include "collectives/header_log.h"
+#include "collectives/mpi/endpoint.h"
 #include "collectives/mpi/header_exchange.h"
 #include "collectives/mpi/native_operation.h"
 #include "collectives/mpi/operation.h"
-#include "collectives/mpi/seat.h"
 #include "collectives/mpi/world.h"
 #include "runtime/clock.h"
 
@@ -37,8 +37,8 @@ class MpiGroup final : public Group {
   MpiGroup(const MpiWorld& world, const Clock& clock, const std::vector<int>& ranks, Reduction reduction);
   ~MpiGroup() override;
 
-  int rank() const override { return seat_.layout().rank(); }
-  int size() const override { return seat_.layout().size(); }
+  int rank() const override { return endpoint_.layout().rank(); }
+  int size() const override { return endpoint_.layout().size(); }
   at::Tensor allocate(int64_t bytes) override;
   WorkPtr all_reduce(at::Tensor inout, const std::string& label) override;
   WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, const std::string& label) override;
@@ -62,7 +62,7 @@ class MpiGroup final : public Group {
   const Clock& clock_;
   Reduction reduction_;
   std::vector<int> ranks_;
-  MpiSeat seat_;
+  MpiEndpoint endpoint_;
   NativeSums native_sums_;
   HeaderLog log_;
   std::optional<HeaderExchange> exchange_;  // where slots do not show every rank's headers

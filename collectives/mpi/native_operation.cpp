@@ -62,13 +62,14 @@ NativeSums::Sum NativeSums::of(c10::ScalarType dtype) const {
   }
 }
 
-NativeOperation::NativeOperation(MpiSeat& seat, const NativeSums& sums, CollectiveJob job)
-    : Operation(std::move(job)), seat_(seat), sums_(sums) {
+NativeOperation::NativeOperation(MpiEndpoint& endpoint, const NativeSums& sums, CollectiveJob job)
+    : Operation(std::move(job)), endpoint_(endpoint), sums_(sums) {
   const auto shape = static_cast<int64_t>(header().bytes * 8 + static_cast<uint64_t>(header().kind));
   shapes_ = {shape, -shape};
   MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Iallreduce(MPI_IN_PLACE, shapes_.data(), 2, MPI_INT64_T, MPI_MAX, seat.guards(), &request),
-            "MPI_Iallreduce");
+  check_mpi(
+      MPI_Iallreduce(MPI_IN_PLACE, shapes_.data(), 2, MPI_INT64_T, MPI_MAX, endpoint.guards(), &request),
+      "MPI_Iallreduce");
   guard_.add_collective(request);
 }
 
@@ -89,21 +90,21 @@ void NativeOperation::look_at_sum() {
 bool NativeOperation::may_start() {
   if (!guard_.done()) return false;
   const bool all_alike = shapes_[0] == -shapes_[1];
-  return all_alike && seat_.native_started() == header().sequence;
+  return all_alike && endpoint_.native_started() == header().sequence;
 }
 
 void NativeOperation::start() {
   started_ = true;
-  seat_.note_native_start();
+  endpoint_.note_native_start();
   switch (header().kind) {
     case CollectiveKind::kAllReduce:
-      return all_reduce(seat_.messages());
+      return all_reduce(endpoint_.messages());
     case CollectiveKind::kReduceScatter:
-      return reduce_scatter(seat_.messages());
+      return reduce_scatter(endpoint_.messages());
     case CollectiveKind::kAllGather:
-      return all_gather(seat_.messages());
+      return all_gather(endpoint_.messages());
     case CollectiveKind::kBroadcast:
-      return broadcast(seat_.messages());
+      return broadcast(endpoint_.messages());
     case CollectiveKind::kBarrier:
       return;
   }

@@ -32,7 +32,7 @@ class NativeSums {
 // ranks call alike; where they differ this one never starts. It also is the barrier.
 class NativeOperation final : public Operation {
  public:
-  NativeOperation(MpiSeat& seat, const NativeSums& sums, CollectiveJob job);
+  NativeOperation(MpiEndpoint& endpoint, const NativeSums& sums, CollectiveJob job);
   bool advance() override;
 
  private:
@@ -44,7 +44,7 @@ class NativeOperation final : public Operation {
   void all_gather(MPI_Comm comm);
   void broadcast(MPI_Comm comm);
 
-  MpiSeat& seat_;
+  MpiEndpoint& endpoint_;
   const NativeSums& sums_;
   std::array<int64_t, 2> shapes_;  // the largest over ranks, and minus the smallest
   Requests guard_;

@@ -8,8 +8,11 @@
 
 namespace tutti {
 
-SlotOperation::SlotOperation(MpiSeat& seat, CollectiveJob job)
-    : Operation(std::move(job)), seat_(seat), sequence_(header().sequence), agreed_(seat.locals(), false) {
+SlotOperation::SlotOperation(MpiEndpoint& endpoint, CollectiveJob job)
+    : Operation(std::move(job)),
+      endpoint_(endpoint),
+      sequence_(header().sequence),
+      agreed_(endpoint.locals(), false) {
   const CollectiveJob& asked = this->job();
   if (asked.whole.defined()) {
     item_bytes_ = static_cast<int64_t>(asked.whole.element_size());
@@ -25,7 +28,7 @@ std::byte* SlotOperation::source() const {
 
 bool SlotOperation::slot_is_free() const {
   if (sequence_ < ControlWindow::kSlots) return true;
-  for (int local = 0; local < seat_.locals(); ++local) {
+  for (int local = 0; local < endpoint_.locals(); ++local) {
     if (slot(local).left.get() <= sequence_ - ControlWindow::kSlots) return false;
   }
   return true;
@@ -49,29 +52,29 @@ bool SlotOperation::everyone_posted() {
     if (!slot_is_free()) return false;
     post();
   }
-  for (int local = 0; local < seat_.locals(); ++local) {
+  for (int local = 0; local < endpoint_.locals(); ++local) {
     if (agreed_[local] || slot(local).posted.get() <= sequence_) continue;
     compare(local);
     agreed_[local] = true;
     ++agreed_count_;
   }
-  return agreed_count_ == seat_.locals();
+  return agreed_count_ == endpoint_.locals();
 }
 
 std::vector<int> SlotOperation::late() const {
   std::vector<int> late;
-  for (int local = 0; local < seat_.locals(); ++local)
-    if (!agreed_[local]) late.push_back(seat_.layout().neighbours()[local]);
+  for (int local = 0; local < endpoint_.locals(); ++local)
+    if (!agreed_[local]) late.push_back(endpoint_.layout().neighbours()[local]);
   return late;
 }
 
 void SlotOperation::compare(int local) const {
   const CollectiveHeader& theirs = slot(local).header;
   if (matches(theirs, header())) return;
-  const HostLayout& layout = seat_.layout();
+  const HostLayout& layout = endpoint_.layout();
   const int neighbour = layout.neighbours()[local];
   throw CollectiveError(
-      mismatch_text(seat_.world_rank(layout.rank()), header(), seat_.world_rank(neighbour), theirs));
+      mismatch_text(endpoint_.world_rank(layout.rank()), header(), endpoint_.world_rank(neighbour), theirs));
 }
 
 void SlotOperation::leave() {
@@ -81,7 +84,8 @@ void SlotOperation::leave() {
 
 uint64_t SlotOperation::least(SharedCount ControlSlot::*count) const {
   uint64_t value = UINT64_MAX;
-  for (int local = 0; local < seat_.locals(); ++local) value = std::min(value, (slot(local).*count).get());
+  for (int local = 0; local < endpoint_.locals(); ++local)
+    value = std::min(value, (slot(local).*count).get());
   return value;
 }
 
@@ -93,7 +97,7 @@ bool InlineOperation::advance() {
 }
 
 void InlineOperation::prepare(ControlSlot& slot) {
-  const HostLayout& layout = seat().layout();
+  const HostLayout& layout = endpoint().layout();
   auto bytes = static_cast<int64_t>(header().bytes);
   if (header().kind == CollectiveKind::kAllGather) bytes /= layout.size();
   if (header().kind == CollectiveKind::kBroadcast && layout.rank() != job().root) return;
@@ -102,7 +106,7 @@ void InlineOperation::prepare(ControlSlot& slot) {
 
 void InlineOperation::take_result() {
   if (header().bytes == 0) return;
-  const HostLayout& layout = seat().layout();
+  const HostLayout& layout = endpoint().layout();
   const auto bytes = static_cast<int64_t>(header().bytes);
   const int64_t count = bytes / item_bytes();
   const int64_t chunk = count / layout.size();
@@ -123,7 +127,7 @@ void InlineOperation::take_result() {
 
 void InlineOperation::sum(int64_t first, int64_t count, std::byte* out) {
   std::vector<Summand> summands;
-  for (int local = 0; local < seat().locals(); ++local) {
+  for (int local = 0; local < endpoint().locals(); ++local) {
     summands.push_back({{local, local + 1}, slot(local).data + first * item_bytes()});
   }
   void* const output = out;
@@ -131,8 +135,8 @@ void InlineOperation::sum(int64_t first, int64_t count, std::byte* out) {
 }
 
 void InlineOperation::gather() {
-  const int64_t bytes = static_cast<int64_t>(header().bytes) / seat().layout().size();
-  for (int local = 0; local < seat().locals(); ++local) {
+  const int64_t bytes = static_cast<int64_t>(header().bytes) / endpoint().layout().size();
+  for (int local = 0; local < endpoint().locals(); ++local) {
     std::memcpy(whole() + local * bytes, slot(local).data, bytes);
   }
 }

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "collectives/group.h"
-#include "collectives/mpi/seat.h"
+#include "collectives/mpi/endpoint.h"
 
 namespace tutti {
 
@@ -38,7 +38,7 @@ class Operation {
 // A collective that the ranks of a host run through their control slots.
 class SlotOperation : public Operation {
  public:
-  SlotOperation(MpiSeat& seat, CollectiveJob job);
+  SlotOperation(MpiEndpoint& endpoint, CollectiveJob job);
   std::vector<int> late() const override;
 
  protected:
@@ -55,9 +55,9 @@ class SlotOperation : public Operation {
   // The least of a count over the ranks of this host.
   uint64_t least(SharedCount ControlSlot::*count) const;
 
-  MpiSeat& seat() const { return seat_; }
-  ControlSlot& slot(int local) const { return seat_.slot(local, sequence_); }
-  ControlSlot& own_slot() const { return seat_.own_slot(sequence_); }
+  MpiEndpoint& endpoint() const { return endpoint_; }
+  ControlSlot& slot(int local) const { return endpoint_.slot(local, sequence_); }
+  ControlSlot& own_slot() const { return endpoint_.own_slot(sequence_); }
   uint64_t sequence() const { return sequence_; }
 
   int64_t item_bytes() const { return item_bytes_; }
@@ -71,7 +71,7 @@ class SlotOperation : public Operation {
   void post();
   void compare(int local) const;
 
-  MpiSeat& seat_;
+  MpiEndpoint& endpoint_;
   uint64_t sequence_;
   bool posted_ = false;
   std::vector<bool> agreed_;  // the ranks of this host whose headers match

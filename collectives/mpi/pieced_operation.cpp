@@ -2,18 +2,19 @@
 
 namespace tutti {
 
-PiecedOperation::PiecedOperation(MpiSeat& seat, CollectiveJob job) : SlotOperation(seat, std::move(job)) {
-  if (!is_small()) seat.queue_for_scratch(sequence());
+PiecedOperation::PiecedOperation(MpiEndpoint& endpoint, CollectiveJob job)
+    : SlotOperation(endpoint, std::move(job)) {
+  if (!is_small()) endpoint.queue_for_scratch(sequence());
 }
 
 void PiecedOperation::prepare(ControlSlot& slot) {
   if (is_small() || !can_be_direct()) return;
-  const HostLayout& layout = seat().layout();
+  const HostLayout& layout = endpoint().layout();
   const bool is_part = header().kind == CollectiveKind::kAllGather;
   const auto bytes = static_cast<int64_t>(header().bytes) / (is_part ? layout.size() : 1);
-  const auto number = seat().window_of(source(), bytes);
+  const auto number = endpoint().window_of(source(), bytes);
   if (!number) return;
-  window_ = seat().window(*number);
+  window_ = endpoint().window(*number);
   slot.window = *number;
   slot.offset = window_->offset(source());
 }
@@ -23,17 +24,18 @@ void PiecedOperation::prepare(ControlSlot& slot) {
 bool PiecedOperation::decide() {
   if (decided_) return true;
   direct_ = window_ != nullptr;
-  for (int local = 0; local < seat().locals(); ++local) direct_ &= slot(local).window == own_slot().window;
+  for (int local = 0; local < endpoint().locals(); ++local)
+    direct_ &= slot(local).window == own_slot().window;
   if (is_small()) return decided_ = true;
   if (direct_) {
-    seat().leave_scratch(sequence(), false);
+    endpoint().leave_scratch(sequence(), false);
     return decided_ = true;
   }
-  return decided_ = seat().may_use_scratch(sequence());
+  return decided_ = endpoint().may_use_scratch(sequence());
 }
 
 std::byte* PiecedOperation::scratch(int local, int64_t piece) const {
-  return is_small() ? slot(local).data : seat().scratch(local, piece);
+  return is_small() ? slot(local).data : endpoint().scratch(local, piece);
 }
 
 std::byte* PiecedOperation::neighbour_source(int local) const {
@@ -59,17 +61,17 @@ bool PiecedOperation::advance() {
   moved |= step_drain();
   if (!complete()) return moved;
   if (header().kind == CollectiveKind::kAllReduce)
-    for (int local = 0; local < seat().locals(); ++local) found(slot(local).finite);
-  if (!direct_ && !is_small()) seat().leave_scratch(sequence(), true);
+    for (int local = 0; local < endpoint().locals(); ++local) found(slot(local).finite);
+  if (!direct_ && !is_small()) endpoint().leave_scratch(sequence(), true);
   leave();
   return true;
 }
 
 // Whether nobody needs what an earlier piece left in the buffers that `piece` is to use.
 bool PiecedOperation::buffer_is_free(int64_t piece) {
-  if (piece < MpiSeat::kBuffers) return true;
+  if (piece < MpiEndpoint::kBuffers) return true;
   if (!mail(piece).sent.done()) return false;
-  const int64_t earlier = piece - MpiSeat::kBuffers;
+  const int64_t earlier = piece - MpiEndpoint::kBuffers;
   if (direct_) return collected_ > earlier;
   return static_cast<int64_t>(least(&ControlSlot::drained)) > earlier;
 }

@@ -14,10 +14,10 @@ namespace tutti {
 //   collect  what other hosts owe this one has come; the piece is then settled here
 //   drain    the result is taken out of the neighbours' memory
 // Every stage handles pieces in order, at most one a step, so that a step is short; between hosts and in
-// scratch at most MpiSeat::kBuffers pieces are under way.
+// scratch at most MpiEndpoint::kBuffers pieces are under way.
 class PiecedOperation : public SlotOperation {
  public:
-  PiecedOperation(MpiSeat& seat, CollectiveJob job);
+  PiecedOperation(MpiEndpoint& endpoint, CollectiveJob job);
   bool advance() override;
 
  protected:
@@ -39,7 +39,7 @@ class PiecedOperation : public SlotOperation {
 
   void set_pieces(int64_t pieces) { pieces_ = pieces; }
   bool direct() const { return direct_; }
-  bool across_hosts() const { return seat().layout().hosts() > 1; }
+  bool across_hosts() const { return endpoint().layout().hosts() > 1; }
 
   std::byte* scratch(int local, int64_t piece) const;
   // A neighbour's memory of the same window as this rank's `source`.
@@ -54,7 +54,7 @@ class PiecedOperation : public SlotOperation {
     std::vector<std::byte> outgoing;
     std::vector<std::byte> incoming;
   };
-  Mail& mail(int64_t piece) { return mail_[piece % MpiSeat::kBuffers]; }
+  Mail& mail(int64_t piece) { return mail_[piece % MpiEndpoint::kBuffers]; }
   enum class Leg { kSum, kResult };
   int tag(Leg leg, int64_t piece) const;
 
@@ -79,7 +79,7 @@ class PiecedOperation : public SlotOperation {
   int64_t settled_ = 0;
   int64_t collected_ = 0;
   int64_t drained_ = 0;
-  std::array<Mail, MpiSeat::kBuffers> mail_;
+  std::array<Mail, MpiEndpoint::kBuffers> mail_;
 };
 
 }  // namespace tutti

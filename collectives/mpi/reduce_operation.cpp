@@ -15,14 +15,14 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
-ReduceOperation::ReduceOperation(MpiSeat& seat, CollectiveJob job)
-    : PiecedOperation(seat, std::move(job)), scatters_(header().kind == CollectiveKind::kReduceScatter) {
+ReduceOperation::ReduceOperation(MpiEndpoint& endpoint, CollectiveJob job)
+    : PiecedOperation(endpoint, std::move(job)), scatters_(header().kind == CollectiveKind::kReduceScatter) {
   if (scatters_) {
     part_bytes_ = static_cast<int64_t>(this->job().part.nbytes());
-    step_bytes_ = std::clamp<int64_t>(part_bytes_, 1, seat.chunk_bytes());
+    step_bytes_ = std::clamp<int64_t>(part_bytes_, 1, endpoint.chunk_bytes());
     set_pieces(ceil_div(part_bytes_, step_bytes_));
   } else {
-    set_pieces(ceil_div(whole_bytes(), seat.piece_bytes()));
+    set_pieces(ceil_div(whole_bytes(), endpoint.piece_bytes()));
   }
 }
 
@@ -36,9 +36,9 @@ PiecedOperation::Chunk ReduceOperation::chunk_of_scatter(int64_t piece, int rank
 }
 
 PiecedOperation::Chunk ReduceOperation::chunk_of_all(int64_t piece, int rank) const {
-  const int64_t first = piece * seat().piece_bytes();
-  const int64_t bytes = std::min(seat().piece_bytes(), whole_bytes() - first);
-  const int64_t even = ceil_div(ceil_div(bytes, seat().layout().size()), 64) * 64;
+  const int64_t first = piece * endpoint().piece_bytes();
+  const int64_t bytes = std::min(endpoint().piece_bytes(), whole_bytes() - first);
+  const int64_t even = ceil_div(ceil_div(bytes, endpoint().layout().size()), 64) * 64;
   const int64_t each = std::max(even, kLeastChunkBytes);
   const int64_t begin = std::min(rank * each, bytes);
   return {first + begin, std::min(each, bytes - begin), begin};
@@ -55,22 +55,22 @@ bool ReduceOperation::sum(const std::vector<Summand>& summands, const std::vecto
 }
 
 bool ReduceOperation::speaks_for_host(int owner) const {
-  const HostLayout& layout = seat().layout();
+  const HostLayout& layout = endpoint().layout();
   return !layout.here(owner) && layout.delegate(layout.host(), owner) == layout.rank();
 }
 
 void ReduceOperation::fill(int64_t piece) {
-  for (int rank = 0; rank < seat().layout().size(); ++rank) {
+  for (int rank = 0; rank < endpoint().layout().size(); ++rank) {
     const Chunk part = chunk(piece, rank);
     if (part.bytes > 0)
-      std::memcpy(scratch(seat().local(), piece) + part.scratch, whole() + part.at, part.bytes);
+      std::memcpy(scratch(endpoint().local(), piece) + part.scratch, whole() + part.at, part.bytes);
   }
 }
 
 void ReduceOperation::send(int64_t piece) {
   if (!across_hosts()) return;
   expect_subtrees(piece);
-  const HostLayout& layout = seat().layout();
+  const HostLayout& layout = endpoint().layout();
   std::size_t buffer = 0;
   for (int owner = 0; owner < layout.size(); ++owner) {
     if (speaks_for_host(owner)) buffer += chunk(piece, owner).bytes * layout.subtrees(layout.host()).size();
@@ -83,7 +83,7 @@ void ReduceOperation::send(int64_t piece) {
 }
 
 void ReduceOperation::send_subtrees(int64_t piece, int owner) {
-  const HostLayout& layout = seat().layout();
+  const HostLayout& layout = endpoint().layout();
   const Chunk theirs = chunk(piece, owner);
   if (theirs.bytes == 0) return;
   const std::byte* const first = outgoing_;
@@ -95,14 +95,14 @@ void ReduceOperation::send_subtrees(int64_t piece, int owner) {
     sum(summands, {outgoing_}, theirs.bytes);
     outgoing_ += theirs.bytes;
   }
-  mail(piece).sent.send(seat().messages(), first, outgoing_ - first, owner, tag(Leg::kSum, piece));
+  mail(piece).sent.send(endpoint().messages(), first, outgoing_ - first, owner, tag(Leg::kSum, piece));
   if (scatters_) return;
-  std::byte* const result = place(piece, seat().local(), theirs);
-  mail(piece).results.receive(seat().messages(), result, theirs.bytes, owner, tag(Leg::kResult, piece));
+  std::byte* const result = place(piece, endpoint().local(), theirs);
+  mail(piece).results.receive(endpoint().messages(), result, theirs.bytes, owner, tag(Leg::kResult, piece));
 }
 
 void ReduceOperation::expect_subtrees(int64_t piece) {
-  const HostLayout& layout = seat().layout();
+  const HostLayout& layout = endpoint().layout();
   const Chunk mine = chunk(piece, layout.rank());
   if (mine.bytes == 0) return;
   std::size_t remote = 0;
@@ -115,13 +115,13 @@ void ReduceOperation::expect_subtrees(int64_t piece) {
     if (host == layout.host()) continue;
     const int64_t bytes = mine.bytes * static_cast<int64_t>(layout.subtrees(host).size());
     const int from = layout.delegate(host, layout.rank());
-    mail(piece).sums.receive(seat().messages(), to, bytes, from, tag(Leg::kSum, piece));
+    mail(piece).sums.receive(endpoint().messages(), to, bytes, from, tag(Leg::kSum, piece));
     to += bytes;
   }
 }
 
 void ReduceOperation::add_remote(int64_t piece, const Chunk& mine, std::vector<Summand>& summands) {
-  const HostLayout& layout = seat().layout();
+  const HostLayout& layout = endpoint().layout();
   const std::byte* from = mail(piece).incoming.data();
   for (int host = 0; host < layout.hosts(); ++host) {
     if (host == layout.host()) continue;
@@ -136,15 +136,15 @@ void ReduceOperation::add_remote(int64_t piece, const Chunk& mine, std::vector<S
 
 std::vector<void*> ReduceOperation::outputs(int64_t piece, const Chunk& mine) const {
   if (scatters_) return {part() + piece * step_bytes_};
-  if (!direct()) return {place(piece, seat().local(), mine)};
+  if (!direct()) return {place(piece, endpoint().local(), mine)};
   std::vector<void*> all;
-  for (int local = 0; local < seat().locals(); ++local) all.push_back(place(piece, local, mine));
+  for (int local = 0; local < endpoint().locals(); ++local) all.push_back(place(piece, local, mine));
   return all;
 }
 
 bool ReduceOperation::settle(int64_t piece) {
   if (!mail(piece).sums.done()) return false;
-  const HostLayout& layout = seat().layout();
+  const HostLayout& layout = endpoint().layout();
   const Chunk mine = chunk(piece, layout.rank());
   if (mine.bytes == 0) return true;
   std::vector<Summand> summands;
@@ -158,12 +158,12 @@ bool ReduceOperation::settle(int64_t piece) {
 }
 
 void ReduceOperation::spread_result(int64_t piece, const Chunk& mine) {
-  const HostLayout& layout = seat().layout();
-  const std::byte* const result = place(piece, seat().local(), mine);
+  const HostLayout& layout = endpoint().layout();
+  const std::byte* const result = place(piece, endpoint().local(), mine);
   for (int host = 0; host < layout.hosts(); ++host) {
     if (host == layout.host()) continue;
     const int to = layout.delegate(host, layout.rank());
-    mail(piece).sent.send(seat().messages(), result, mine.bytes, to, tag(Leg::kResult, piece));
+    mail(piece).sent.send(endpoint().messages(), result, mine.bytes, to, tag(Leg::kResult, piece));
   }
 }
 
@@ -171,20 +171,20 @@ void ReduceOperation::spread_result(int64_t piece, const Chunk& mine) {
 bool ReduceOperation::collect(int64_t piece) {
   if (!mail(piece).results.done()) return false;
   if (scatters_ || !across_hosts()) return true;
-  for (int owner = 0; owner < seat().layout().size(); ++owner) {
+  for (int owner = 0; owner < endpoint().layout().size(); ++owner) {
     const Chunk theirs = chunk(piece, owner);
     if (theirs.bytes == 0 || !speaks_for_host(owner)) continue;
-    const std::byte* const result = place(piece, seat().local(), theirs);
+    const std::byte* const result = place(piece, endpoint().local(), theirs);
     found(all_finite(job().whole.scalar_type(), result, theirs.bytes / item_bytes()));
-    for (int local = 0; direct() && local < seat().locals(); ++local) {
-      if (local != seat().local()) std::memcpy(place(piece, local, theirs), result, theirs.bytes);
+    for (int local = 0; direct() && local < endpoint().locals(); ++local) {
+      if (local != endpoint().local()) std::memcpy(place(piece, local, theirs), result, theirs.bytes);
     }
   }
   return true;
 }
 
 void ReduceOperation::drain(int64_t piece) {
-  const HostLayout& layout = seat().layout();
+  const HostLayout& layout = endpoint().layout();
   for (int owner = 0; owner < layout.size(); ++owner) {
     const Chunk part = chunk(piece, owner);
     const int holder = layout.local_of(layout.delegate(layout.host(), owner));

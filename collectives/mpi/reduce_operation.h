@@ -10,7 +10,7 @@ namespace tutti {
 // hosts send it.
 class ReduceOperation final : public PiecedOperation {
  public:
-  ReduceOperation(MpiSeat& seat, CollectiveJob job);
+  ReduceOperation(MpiEndpoint& endpoint, CollectiveJob job);
 
  private:
   Chunk chunk(int64_t piece, int rank) const override;

@@ -79,7 +79,7 @@ struct Facts {
 uint64_t layout_of(const SampleSpec& spec) {
   std::string text;
   for (const auto& [array, shape] : spec.shapes) text += array + ' ' + spec.describe(array) + '\n';
-  return Draw(0, text).bits();
+  return RandomKey(0, text).bits();
 }
 
 Facts parsed(const std::string& text) {
@@ -122,22 +122,22 @@ DatasetPtr make_dataset(const Setting& section, uint64_t seed) {
   section.at("kind").fail("expected hdf5, bytes, tokens or synthetic");
 }
 
-const DatasetPtr& OwnData::of(int rank, const DatasetPtr& shared) const {
+const DatasetPtr& PerRankData::of(int rank, const DatasetPtr& shared) const {
   const auto r = static_cast<std::size_t>(rank);
   return empty() || !of_rank[r] ? shared : of_rank[r];
 }
 
-int64_t OwnData::samples_of_all(int world, const DatasetPtr& shared) const {
+int64_t PerRankData::samples_of_all(int world, const DatasetPtr& shared) const {
   return empty() ? shared->size() : samples * world;
 }
 
-SampleSpec OwnData::spec(const DatasetPtr& shared) const {
+SampleSpec PerRankData::spec(const DatasetPtr& shared) const {
   SampleSpec spec = shared->spec();
   if (!empty()) spec.classes = classes;
   return spec;
 }
 
-bool has_own_data(const Setting& section) {
+bool has_per_rank_data(const Setting& section) {
   const bool is_own = section.at("sampling").text() == "own";
   if (!section.has("path")) return is_own;
   const Setting& path = section.at("path");
@@ -149,12 +149,12 @@ bool has_own_data(const Setting& section) {
   return is_own;
 }
 
-DatasetPtr make_own_dataset(const Setting& section, uint64_t seed, const DataPlace& place) {
+DatasetPtr make_per_rank_dataset(const Setting& section, uint64_t seed, const DataPlace& place) {
   Setting own = section;
   if (own.has("path")) {
     auto& path = std::get<std::string>(own.find("path")->value);
-    put_in(path, "{rank}", std::to_string(place.rank));
-    put_in(path, "{host}", place.host);
+    replace_all(path, "{rank}", std::to_string(place.rank));
+    replace_all(path, "{host}", place.host);
   }
   return make_dataset(own, seed + static_cast<uint64_t>(place.rank));
 }
@@ -166,17 +166,17 @@ std::string facts_text(const Dataset& dataset) {
   return out.str();
 }
 
-void settle(OwnData& data, const Setting& section, const std::vector<std::string>& facts) {
+void settle(PerRankData& data, const Setting& section, const std::vector<std::string>& facts) {
   std::vector<Facts> ranks;
   for (const std::string& text : facts) ranks.push_back(parsed(text));
   require_same_layout(section, ranks);
   require_even(section, ranks);
   data.samples = ranks[0].samples;
-  Draw all(ranks.size(), "own data");
+  RandomKey all(ranks.size(), "own data");
   for (const Facts& one : ranks) {
     data.samples = std::min(data.samples, one.samples);
     data.classes = std::max(data.classes, one.classes);
-    all = all.at(one.digest);
+    all = all.fold_in(one.digest);
   }
   data.digest = all.bits();
 }

@@ -15,7 +15,7 @@ namespace tutti {
 DatasetPtr make_dataset(const Setting& section, uint64_t seed = 0);
 
 // The data of a section with sampling = "own": a dataset for each rank. Empty where the ranks share one.
-struct OwnData {
+struct PerRankData {
   std::vector<DatasetPtr> of_rank;  // null: that of a rank of another process
   int64_t samples = 0;              // of an epoch, of each rank
   int64_t classes = 0;              // of all
@@ -36,16 +36,16 @@ struct DataPlace {
 
 // Whether each rank has data of its own. Throws UserError where a path names {rank} or {host} without that,
 // or anything else in braces with it.
-bool has_own_data(const Setting& section);
+bool has_per_rank_data(const Setting& section);
 
 // The rank's dataset: {rank} and {host} are put into its path. Throws UserError.
-DatasetPtr make_own_dataset(const Setting& section, uint64_t seed, const DataPlace& place);
+DatasetPtr make_per_rank_dataset(const Setting& section, uint64_t seed, const DataPlace& place);
 
 // What ranks tell each other of their data: one line, short.
 std::string facts_text(const Dataset& dataset);
 
 // `facts`: each rank's. Throws UserError where samples differ in layout, or datasets in length and on_uneven
 // does not allow it.
-void settle(OwnData& data, const Setting& section, const std::vector<std::string>& facts);
+void settle(PerRankData& data, const Setting& section, const std::vector<std::string>& facts);
 
 }  // namespace tutti

@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kNormals = size_t{1} << 18;
 
 // Box and Muller, "A note on the generation of random normal deviates" (1958).
-std::vector<float> draw_normals(const Draw& draw) {
+std::vector<float> draw_normals(const RandomKey& draw) {
   std::vector<float> normals(kNormals);
   for (size_t i = 0; i < kNormals; i += 2) {
     const double radius = std::sqrt(-2 * std::log(1 - draw.uniform(i)));
@@ -59,7 +59,8 @@ Batch TensorDataset::get(std::span<const int64_t> indices) const {
 
 SyntheticDataset::SyntheticDataset(const Options& options) : options_(options) {
   TUTTI_ASSERT(options.samples > 0 && options.classes > 0, "an empty dataset");
-  if (options.targets == Targets::kClass) normals_ = draw_normals(Draw(options.seed, "synthetic inputs"));
+  if (options.targets == Targets::kClass)
+    normals_ = draw_normals(RandomKey(options.seed, "synthetic inputs"));
   TUTTI_ASSERT(options.targets == Targets::kClass || options.shape.size() == 1,
                "a sequence has one dimension");
 }
@@ -83,7 +84,7 @@ Batch SyntheticDataset::labelled(std::span<const int64_t> indices) const {
   auto* labels = target.mutable_data_ptr<int64_t>();
   const auto items = std::accumulate(shape.begin() + 1, shape.end(), size_t{1}, std::multiplies<>());
   for (const int64_t index : indices) {
-    const Draw draw = Draw(options_.seed, "synthetic sample").at(static_cast<uint64_t>(index));
+    const RandomKey draw = RandomKey(options_.seed, "synthetic sample").fold_in(static_cast<uint64_t>(index));
     *labels++ = static_cast<int64_t>(draw.below(static_cast<uint64_t>(options_.classes)));
     size_t from = draw.below(kNormals, 1);
     for (size_t done = 0; done < items; from = 0) {
@@ -102,7 +103,8 @@ Batch SyntheticDataset::sequences(std::span<const int64_t> indices) const {
   auto* inputs = input.mutable_data_ptr<int64_t>();
   auto* targets = target.mutable_data_ptr<int64_t>();
   for (const int64_t index : indices) {
-    const Draw draw = Draw(options_.seed, "synthetic sequence").at(static_cast<uint64_t>(index));
+    const RandomKey draw =
+        RandomKey(options_.seed, "synthetic sequence").fold_in(static_cast<uint64_t>(index));
     for (int64_t i = 0; i <= length; ++i) {
       const auto token =
           static_cast<int64_t>(draw.below(static_cast<uint64_t>(options_.classes), static_cast<uint64_t>(i)));
@@ -116,9 +118,11 @@ Batch SyntheticDataset::sequences(std::span<const int64_t> indices) const {
 }
 
 uint64_t SyntheticDataset::digest() const {
-  Draw draw = Draw(options_.seed, "synthetic digest").at(static_cast<uint64_t>(options_.samples));
-  draw = draw.at(static_cast<uint64_t>(options_.classes)).at(options_.targets == Targets::kClass ? 0 : 1);
-  for (const int64_t size : options_.shape) draw = draw.at(static_cast<uint64_t>(size));
+  RandomKey draw =
+      RandomKey(options_.seed, "synthetic digest").fold_in(static_cast<uint64_t>(options_.samples));
+  draw = draw.fold_in(static_cast<uint64_t>(options_.classes))
+             .fold_in(options_.targets == Targets::kClass ? 0 : 1);
+  for (const int64_t size : options_.shape) draw = draw.fold_in(static_cast<uint64_t>(size));
   return draw.bits();
 }
 

@@ -22,7 +22,7 @@ class EventFile {
 
   // Records that are among these, but for their times, are left out from here on.
   void leave_out(std::set<std::string> known) { known_ = std::move(known); }
-  // What earlier files say of `step` and later ones is void.
+  // What earlier files say of `step` and later ones is aborted.
   void restart(int64_t step, double wall_time_s);
   void scalars(const std::vector<std::pair<std::string, double>>& values, int64_t step, double wall_time_s);
   // Shown by TensorBoard's text plugin, as Markdown.

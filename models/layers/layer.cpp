@@ -20,7 +20,7 @@ std::string dotted(const std::string& path, const std::string& name) {
 
 // The generator that fills tensor `name`, whatever else is initialised with it.
 at::Generator generator_of(uint64_t seed, const std::string& name) {
-  return at::detail::createCPUGenerator(Draw(seed, "init " + name).bits());
+  return at::detail::createCPUGenerator(RandomKey(seed, "init " + name).bits());
 }
 
 // The tensor itself where it has storage already, else a filled one on the CPU.

@@ -108,7 +108,7 @@ std::string sample_text(Gpt& model, const std::string& prompt, const TextSampleO
   GenerationOptions how{.max_new_tokens = options.length, .top_k = 0};
   how.do_sample = options.temperature > 0.0;
   if (how.do_sample) how.temperature = options.temperature;
-  Prompt from{{}, Draw(options.seed, "text sample")};
+  Prompt from{{}, RandomKey(options.seed, "text sample")};
   for (const char c : prompt.empty() ? "\n" : prompt) from.tokens.push_back(static_cast<unsigned char>(c));
   const Tokens added = model.generate({from}, how).front();
   std::string text;

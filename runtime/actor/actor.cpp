@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "runtime/actor/cell.h"
+#include "runtime/actor/control_block.h"
 #include "runtime/actor/scheduler.h"
 
 namespace tutti {
@@ -10,11 +10,11 @@ namespace tutti {
 TimePoint Context::now() const { return scheduler_.now(); }
 
 void Context::send(ActorId to, Message message) {
-  scheduler_.send(scheduler_.cell(self_), to, Envelope{self_, std::move(message), nullptr});
+  scheduler_.send(scheduler_.block(self_), to, Envelope{self_, std::move(message), nullptr});
 }
 
 ReplySlotPtr Context::post(ActorId to, Message message) {
-  Cell& self = scheduler_.cell(self_);
+  ControlBlock& self = scheduler_.block(self_);
   auto slot = std::make_shared<ReplySlot>(self);
   slot->asked = to.index;
   slot->question = message.name();
@@ -22,10 +22,10 @@ ReplySlotPtr Context::post(ActorId to, Message message) {
   return slot;
 }
 
-Message Context::wait(const ReplySlotPtr& slot) { return scheduler_.await(scheduler_.cell(self_), *slot); }
+Message Context::wait(const ReplySlotPtr& slot) { return scheduler_.await(scheduler_.block(self_), *slot); }
 
 bool Context::wait_until(const ReplySlotPtr& slot, TimePoint until) {
-  return scheduler_.await_until(scheduler_.cell(self_), *slot, until);
+  return scheduler_.await_until(scheduler_.block(self_), *slot, until);
 }
 
 void Context::reply(Envelope& envelope, Message message) {
@@ -35,14 +35,14 @@ void Context::reply(Envelope& envelope, Message message) {
   scheduler_.answer(*slot, std::move(message), ReplySlot::kAnswered);
 }
 
-void Context::sleep(Nanoseconds duration) { scheduler_.sleep(scheduler_.cell(self_), now() + duration); }
+void Context::sleep(Nanoseconds duration) { scheduler_.sleep(scheduler_.block(self_), now() + duration); }
 
-Envelope Context::receive() { return scheduler_.receive(scheduler_.cell(self_)); }
+Envelope Context::receive() { return scheduler_.receive(scheduler_.block(self_)); }
 
-void Context::stop() { scheduler_.cell(self_).stopping = true; }
+void Context::stop() { scheduler_.block(self_).stopping = true; }
 
-void Context::abort(const std::string& reason) { scheduler_.abort(*scheduler_.cell(self_).fate, reason); }
+void Context::abort(const std::string& reason) { scheduler_.abort(*scheduler_.block(self_).stop, reason); }
 
-bool Context::aborted() const { return scheduler_.aborted(scheduler_.cell(self_)); }
+bool Context::aborted() const { return scheduler_.aborted(scheduler_.block(self_)); }
 
 }  // namespace tutti

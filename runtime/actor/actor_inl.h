@@ -10,15 +10,15 @@
 
 namespace tutti {
 
-struct Cell;
+struct ControlBlock;
 
 // One answer on its way to the actor that asked. The answerer writes `answer` once and then `state`.
 struct ReplySlot {
   enum State : uint8_t { kWaiting, kAnswered, kBroken };  // broken: the asked actor stopped without answering
 
-  explicit ReplySlot(Cell& asker) : asker(asker) {}
+  explicit ReplySlot(ControlBlock& asker) : asker(asker) {}
 
-  Cell& asker;
+  ControlBlock& asker;
   Message answer;
   std::atomic<State> state{kWaiting};
   uint32_t asked = UINT32_MAX;  // ActorId of whom, and what, for reports

@@ -8,7 +8,7 @@
 #include <map>
 #include <utility>
 
-#include "runtime/actor/cell.h"
+#include "runtime/actor/control_block.h"
 #include "runtime/actor/signal_stack.h"
 #include "runtime/error.h"
 
@@ -22,10 +22,10 @@ constexpr Nanoseconds kAbortedWithin = std::chrono::seconds(1);
 
 struct Scheduler::State {
   bool began = false;
-  Fate everybody;
+  StopToken everybody;
   bool separate = false;
-  std::map<int, Fate> ranks;  // when they are separate
-  std::vector<std::string> left_behind;
+  std::map<int, StopToken> ranks;  // when they are separate
+  std::vector<std::string> abandoned;
 };
 
 Scheduler::Scheduler() : state_(std::make_unique<State>()) {}
@@ -33,48 +33,48 @@ Scheduler::~Scheduler() = default;
 
 ActorId Scheduler::reserve(const std::string& name, int rank, int capacity) {
   TUTTI_ASSERT(!state_->began, "actors are reserved before the run");
-  const ActorId id{static_cast<uint32_t>(cells_.size())};
-  cells_.push_back(std::make_unique<Cell>(id, name, rank, capacity));
-  cells_.back()->fate = state_->separate ? &state_->ranks[rank] : &state_->everybody;
+  const ActorId id{static_cast<uint32_t>(blocks_.size())};
+  blocks_.push_back(std::make_unique<ControlBlock>(id, name, rank, capacity));
+  blocks_.back()->stop = state_->separate ? &state_->ranks[rank] : &state_->everybody;
   return id;
 }
 
 void Scheduler::separate_ranks() {
-  TUTTI_ASSERT(cells_.empty(), "ranks are separated before actors are reserved");
+  TUTTI_ASSERT(blocks_.empty(), "ranks are separated before actors are reserved");
   state_->separate = true;
 }
 
-void Scheduler::install(ActorId id, std::unique_ptr<Actor> actor) { cell(id).actor = std::move(actor); }
+void Scheduler::install(ActorId id, std::unique_ptr<Actor> actor) { block(id).actor = std::move(actor); }
 
-void Scheduler::may_hang(ActorId id, const std::string& called, Nanoseconds patience) {
-  cell(id).called = called;
-  cell(id).patience = patience;
+void Scheduler::abandon_after(ActorId id, const std::string& called, Nanoseconds timeout) {
+  block(id).called = called;
+  block(id).timeout = timeout;
 }
 
-const std::vector<std::string>& Scheduler::left_behind() const { return state_->left_behind; }
+const std::vector<std::string>& Scheduler::abandoned() const { return state_->abandoned; }
 
 void Scheduler::record_deliveries(int rank, Recorder& recorder) {
-  for (const auto& cell : cells_)
-    if (cell->rank == rank) cell->recorder = &recorder;
+  for (const auto& block : blocks_)
+    if (block->rank == rank) block->recorder = &recorder;
 }
 
-Cell& Scheduler::cell(ActorId id) const {
-  TUTTI_ASSERT(id.index < cells_.size(), "no such actor");
-  return *cells_[id.index];
+ControlBlock& Scheduler::block(ActorId id) const {
+  TUTTI_ASSERT(id.index < blocks_.size(), "no such actor");
+  return *blocks_[id.index];
 }
 
-const std::string& Scheduler::name(ActorId id) const { return cell(id).name; }
-int Scheduler::rank(ActorId id) const { return cell(id).rank; }
-std::string Scheduler::full_name(const Cell& cell) const {
-  return "rank " + std::to_string(cell.rank) + " " + cell.name;
+const std::string& Scheduler::name(ActorId id) const { return block(id).name; }
+int Scheduler::rank(ActorId id) const { return block(id).rank; }
+std::string Scheduler::full_name(const ControlBlock& block) const {
+  return "rank " + std::to_string(block.rank) + " " + block.name;
 }
 
-std::string Scheduler::describe(const Cell& cell) const {
-  const std::string who = full_name(cell);
-  const uint32_t other = cell.waits_on.load(std::memory_order_relaxed);
-  const std::string whom = other < cells_.size() ? full_name(*cells_[other]) : "";
-  const std::string what = cell.waits_for.load(std::memory_order_relaxed);
-  switch (cell.waits.load(std::memory_order_relaxed)) {
+std::string Scheduler::describe(const ControlBlock& block) const {
+  const std::string who = full_name(block);
+  const uint32_t other = block.waits_on.load(std::memory_order_relaxed);
+  const std::string whom = other < blocks_.size() ? full_name(*blocks_[other]) : "";
+  const std::string what = block.waits_for.load(std::memory_order_relaxed);
+  switch (block.waits.load(std::memory_order_relaxed)) {
     case Wait::kMessage:
       return who + " waits for a message";
     case Wait::kReply:
@@ -96,8 +96,8 @@ std::string Scheduler::describe(const Cell& cell) const {
 
 void Scheduler::run() {
   TUTTI_ASSERT(!std::exchange(state_->began, true), "a scheduler runs once");
-  for (const auto& cell : cells_)
-    TUTTI_ASSERT(cell->actor, full_name(*cell) + " was reserved but not installed");
+  for (const auto& block : blocks_)
+    TUTTI_ASSERT(block->actor, full_name(*block) + " was reserved but not installed");
   begin();
   spawn();
   join();
@@ -107,49 +107,49 @@ void Scheduler::run() {
 }
 
 void Scheduler::spawn() {
-  for (const auto& cell : cells_) {
+  for (const auto& block : blocks_) {
     try {
-      cell->thread = std::thread([this, self = cell.get()] { run_actor(*self); });
+      block->thread = std::thread([this, self = block.get()] { run_actor(*self); });
     } catch (const std::system_error& error) {
-      abort("no thread for " + full_name(*cell) + ": " + error.what());
-      close(*cell);
-      leave(*cell);
+      abort("no thread for " + full_name(*block) + ": " + error.what());
+      close(*block);
+      leave(*block);
     }
   }
 }
 
 void Scheduler::join() {
-  std::vector<Cell*> stragglers;
-  for (const auto& cell : cells_) {
-    if (!cell->thread.joinable()) continue;
-    if (cell->patience && leaves_behind())
-      stragglers.push_back(cell.get());
+  std::vector<ControlBlock*> stragglers;
+  for (const auto& block : blocks_) {
+    if (!block->thread.joinable()) continue;
+    if (block->timeout && abandons())
+      stragglers.push_back(block.get());
     else
-      cell->thread.join();
+      block->thread.join();
   }
   const TimePoint since = now();
   while (!stragglers.empty()) {
-    std::erase_if(stragglers, [&](Cell* one) { return is_done_with(*one, since); });
+    std::erase_if(stragglers, [&](ControlBlock* one) { return is_done_with(*one, since); });
     if (!stragglers.empty()) std::this_thread::sleep_for(kStragglersNap);
   }
 }
 
 // It has ended, or is given up, however busy it is: other processes wait for this one, and the more so where
 // the run was aborted.
-bool Scheduler::is_done_with(Cell& cell, TimePoint others_ended) {
-  if (cell.waits.load() == Wait::kStopped) {
-    cell.thread.join();
+bool Scheduler::is_done_with(ControlBlock& block, TimePoint others_ended) {
+  if (block.waits.load() == Wait::kStopped) {
+    block.thread.join();
     return true;
   }
-  const Nanoseconds patience = aborted(cell) ? std::min(kAbortedWithin, *cell.patience) : *cell.patience;
-  if (now() - others_ended < patience) return false;
-  cell.left_behind = true;
-  cell.thread.detach();
-  state_->left_behind.push_back(cell.called);
+  const Nanoseconds timeout = aborted(block) ? std::min(kAbortedWithin, *block.timeout) : *block.timeout;
+  if (now() - others_ended < timeout) return false;
+  block.abandoned = true;
+  block.thread.detach();
+  state_->abandoned.push_back(block.called);
   return true;
 }
 
-void Scheduler::run_actor(Cell& self) {
+void Scheduler::run_actor(ControlBlock& self) {
   const std::string name = std::to_string(self.rank) + "." + self.name;
   pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
   const SignalStack of_handlers;
@@ -157,22 +157,22 @@ void Scheduler::run_actor(Cell& self) {
   try {
     handle_messages(self);
   } catch (const UserError& error) {
-    abort(*self.fate, full_name(self) + ": " + error.what(), std::current_exception());
+    abort(*self.stop, full_name(self) + ": " + error.what(), std::current_exception());
   } catch (const OperatingError& error) {
-    abort(*self.fate, full_name(self) + ": " + error.what(), std::current_exception());
+    abort(*self.stop, full_name(self) + ": " + error.what(), std::current_exception());
   } catch (const std::exception& error) {
-    abort(*self.fate, full_name(self) + ": " + error.what());
+    abort(*self.stop, full_name(self) + ": " + error.what());
   } catch (...) {
-    abort(*self.fate, full_name(self) + ": an unknown exception");
+    abort(*self.stop, full_name(self) + ": an unknown exception");
   }
   close(self);
   leave(self);
 }
 
-void Scheduler::handle_messages(Cell& self) {
+void Scheduler::handle_messages(ControlBlock& self) {
   Context context(*this, self.id);
   if (!aborted(self)) self.actor->start(context);
-  while (!self.stopping && !aborted(self) && !self.left_behind) {
+  while (!self.stopping && !aborted(self) && !self.abandoned) {
     if (handle_next(self, context) || self.stopping) continue;
     const std::optional<TimePoint> until = self.actor->idle(context);
     if (!self.stopping)
@@ -180,7 +180,7 @@ void Scheduler::handle_messages(Cell& self) {
   }
 }
 
-bool Scheduler::handle_next(Cell& self, Context& context) {
+bool Scheduler::handle_next(ControlBlock& self, Context& context) {
   Envelope envelope;
   if (!take_next(self, envelope)) return false;
   if (aborted(self)) return true;
@@ -190,7 +190,7 @@ bool Scheduler::handle_next(Cell& self, Context& context) {
   return true;
 }
 
-bool Scheduler::take_next(Cell& self, Envelope& envelope) {
+bool Scheduler::take_next(ControlBlock& self, Envelope& envelope) {
   if (!take(self, envelope)) return false;
   if (self.held.count.load(std::memory_order_relaxed) > 0 && self.mailbox.half_empty()) wake_held(self);
   deliver(self, envelope);
@@ -198,11 +198,12 @@ bool Scheduler::take_next(Cell& self, Envelope& envelope) {
   return true;
 }
 
-bool Scheduler::take(Cell& self, Envelope& envelope) { return self.mailbox.pop(envelope); }
+bool Scheduler::take(ControlBlock& self, Envelope& envelope) { return self.mailbox.pop(envelope); }
 
-void Scheduler::record_delivery(Cell& self, const Envelope& envelope) const {
+void Scheduler::record_delivery(ControlBlock& self, const Envelope& envelope) const {
   const uint32_t from = envelope.from.index;
-  self.recorder->delivered({now(), self.name, from < cells_.size() ? cells_[from]->name : std::string_view(),
+  self.recorder->delivered({now(), self.name,
+                            from < blocks_.size() ? blocks_[from]->name : std::string_view(),
                             envelope.message.label()});
 }
 
@@ -210,38 +211,38 @@ void Scheduler::abort(const std::string& reason) { abort(state_->everybody, reas
 
 void Scheduler::abort_rank(int rank, const std::string& reason) { abort(state_->ranks.at(rank), reason); }
 
-void Scheduler::abort(Fate& fate, const std::string& reason, std::exception_ptr failure) {
-  if (!fate.abort(reason, failure)) return;
+void Scheduler::abort(StopToken& stop, const std::string& reason, std::exception_ptr failure) {
+  if (!stop.abort(reason, failure)) return;
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  for (const auto& cell : cells_)
-    if (&fate == cell->fate || &fate == &state_->everybody) unpark(*cell);
+  for (const auto& block : blocks_)
+    if (&stop == block->stop || &stop == &state_->everybody) unpark(*block);
 }
 
 bool Scheduler::aborted() const { return state_->everybody.aborted(); }
 
-bool Scheduler::aborted(const Cell& cell) const { return cell.fate->aborted() || aborted(); }
+bool Scheduler::aborted(const ControlBlock& block) const { return block.stop->aborted() || aborted(); }
 
-const Fate& Scheduler::fate_of(int rank) const { return state_->ranks.at(rank); }
+const StopToken& Scheduler::stop_token_of(int rank) const { return state_->ranks.at(rank); }
 
 bool Scheduler::stopped(int rank) const {
-  return std::all_of(cells_.begin(), cells_.end(), [rank](const auto& cell) {
-    return cell->rank != rank || cell->waits.load() == Wait::kStopped;
+  return std::all_of(blocks_.begin(), blocks_.end(), [rank](const auto& block) {
+    return block->rank != rank || block->waits.load() == Wait::kStopped;
   });
 }
 
-void Scheduler::throw_if_aborted(const Cell& self) const {
-  if (aborted(self)) throw Aborted((aborted() ? state_->everybody : *self.fate).reason());
+void Scheduler::throw_if_aborted(const ControlBlock& self) const {
+  if (aborted(self)) throw Aborted((aborted() ? state_->everybody : *self.stop).reason());
 }
 
 // From here on nobody handles this actor's messages: what lies there is dropped, and so is what still comes.
-void Scheduler::close(Cell& self) {
+void Scheduler::close(ControlBlock& self) {
   self.waits.store(Wait::kStopped);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   drain(self);
   wake_held(self);
 }
 
-void Scheduler::drain(Cell& stopped) {
+void Scheduler::drain(ControlBlock& stopped) {
   const std::lock_guard lock(stopped.held.mutex);
   for (Envelope envelope; stopped.mailbox.pop(envelope);) {
     if (const ReplySlotPtr slot = std::move(envelope.slot)) answer(*slot, Message(), ReplySlot::kBroken);
@@ -252,12 +253,12 @@ void Scheduler::drain(Cell& stopped) {
 
 bool Scheduler::post(ActorId to, Message message) {
   Envelope envelope{ActorId{}, std::move(message), nullptr};
-  if (!cell(to).mailbox.push(envelope)) return false;
-  notify(cell(to));
+  if (!block(to).mailbox.push(envelope)) return false;
+  notify(block(to));
   return true;
 }
 
-Envelope Scheduler::receive(Cell& self) {
+Envelope Scheduler::receive(ControlBlock& self) {
   Envelope envelope;
   throw_if_aborted(self);
   while (!take_next(self, envelope)) {
@@ -268,9 +269,9 @@ Envelope Scheduler::receive(Cell& self) {
   return envelope;
 }
 
-void Scheduler::send(Cell& self, ActorId id, Envelope envelope) {
+void Scheduler::send(ControlBlock& self, ActorId id, Envelope envelope) {
   throw_if_aborted(self);
-  Cell& to = cell(id);
+  ControlBlock& to = block(id);
   if (!to.mailbox.push(envelope)) {
     TUTTI_ASSERT(!envelope.message.reserved(), full_name(self) + " found no reserved place for " +
                                                    envelope.message.name() + " at " + full_name(to));
@@ -280,10 +281,10 @@ void Scheduler::send(Cell& self, ActorId id, Envelope envelope) {
   notify(to);
 }
 
-void Scheduler::send_when_space(Cell& self, Cell& to, Envelope& envelope) {
+void Scheduler::send_when_space(ControlBlock& self, ControlBlock& to, Envelope& envelope) {
   {
     const std::lock_guard lock(to.held.mutex);
-    to.held.cells.push_back(&self);
+    to.held.blocks.push_back(&self);
     to.held.count.fetch_add(1);
   }
   self.waits_on.store(to.id.index, std::memory_order_relaxed);
@@ -294,14 +295,14 @@ void Scheduler::send_when_space(Cell& self, Cell& to, Envelope& envelope) {
   while (!aborted(self) && !ready()) block(self, Wait::kSpace, kNever, ready);
   {
     const std::lock_guard lock(to.held.mutex);
-    std::erase(to.held.cells, &self);
+    std::erase(to.held.blocks, &self);
     to.held.count.fetch_sub(1);
   }
   if (!pushed && closed() && envelope.slot) answer(*envelope.slot, Message(), ReplySlot::kBroken);
   if (!pushed) throw_if_aborted(self);
 }
 
-Message Scheduler::await(Cell& self, ReplySlot& slot) {
+Message Scheduler::await(ControlBlock& self, ReplySlot& slot) {
   const auto ready = [&] { return slot.state.load(std::memory_order_acquire) != ReplySlot::kWaiting; };
   self.waits_on.store(slot.asked, std::memory_order_relaxed);
   self.waits_for.store(slot.question, std::memory_order_relaxed);
@@ -311,10 +312,10 @@ Message Scheduler::await(Cell& self, ReplySlot& slot) {
   }
   if (slot.state.load(std::memory_order_relaxed) == ReplySlot::kAnswered) return std::move(slot.answer);
   throw_if_aborted(self);
-  throw std::runtime_error(full_name(cell({slot.asked})) + " stopped before it answered " + slot.question);
+  throw std::runtime_error(full_name(block({slot.asked})) + " stopped before it answered " + slot.question);
 }
 
-bool Scheduler::await_until(Cell& self, ReplySlot& slot, TimePoint until) {
+bool Scheduler::await_until(ControlBlock& self, ReplySlot& slot, TimePoint until) {
   const auto ready = [&] { return slot.state.load(std::memory_order_acquire) != ReplySlot::kWaiting; };
   self.waits_on.store(slot.asked, std::memory_order_relaxed);
   self.waits_for.store(slot.question, std::memory_order_relaxed);
@@ -326,7 +327,7 @@ bool Scheduler::await_until(Cell& self, ReplySlot& slot, TimePoint until) {
 }
 
 void Scheduler::answer(ReplySlot& slot, Message message, ReplySlot::State state) {
-  Cell& asker = slot.asker;
+  ControlBlock& asker = slot.asker;
   slot.answer = std::move(message);
   slot.state.store(state, std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -334,7 +335,7 @@ void Scheduler::answer(ReplySlot& slot, Message message, ReplySlot::State state)
   if (waits == Wait::kReply || waits == Wait::kReplyOrTime) unpark(asker);
 }
 
-void Scheduler::sleep(Cell& self, TimePoint until) {
+void Scheduler::sleep(ControlBlock& self, TimePoint until) {
   do {
     throw_if_aborted(self);
     block(self, Wait::kTime, until, [] { return false; });
@@ -342,7 +343,7 @@ void Scheduler::sleep(Cell& self, TimePoint until) {
   throw_if_aborted(self);
 }
 
-void Scheduler::notify(Cell& to) {
+void Scheduler::notify(ControlBlock& to) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const Wait waits = to.waits.load(std::memory_order_relaxed);
   if (waits == Wait::kMessage) unpark(to);
@@ -352,16 +353,16 @@ void Scheduler::notify(Cell& to) {
 // Wakes the senders that this actor's mailbox holds back. Called when it is half empty, so that a fast sender
 // is not woken for every single place, and before this actor blocks, so that nobody waits for it longer than
 // needed.
-void Scheduler::wake_held(Cell& self) {
+void Scheduler::wake_held(ControlBlock& self) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const std::lock_guard lock(self.held.mutex);
-  for (Cell* sender : self.held.cells) {
+  for (ControlBlock* sender : self.held.blocks) {
     if (sender->waits.load(std::memory_order_relaxed) == Wait::kSpace) unpark(*sender);
   }
 }
 
 template <class Ready>
-void Scheduler::block(Cell& self, Wait why, TimePoint until, Ready ready) {
+void Scheduler::block(ControlBlock& self, Wait why, TimePoint until, Ready ready) {
   self.waits.store(why, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (self.held.count.load(std::memory_order_relaxed) > 0 && self.mailbox.has_space()) wake_held(self);

@@ -3,7 +3,7 @@
 #include <sched.h>
 #include <sys/prctl.h>
 
-#include "runtime/actor/cell.h"
+#include "runtime/actor/control_block.h"
 
 namespace tutti {
 namespace {
@@ -18,7 +18,7 @@ size_t cores() {
 
 TimePoint ThreadScheduler::now() const { return std::chrono::steady_clock::now(); }
 
-void ThreadScheduler::park(Cell& self, TimePoint until) {
+void ThreadScheduler::park(ControlBlock& self, TimePoint until) {
   if (until <= now()) {
     sched_yield();
   } else {
@@ -26,13 +26,13 @@ void ThreadScheduler::park(Cell& self, TimePoint until) {
   }
 }
 
-void ThreadScheduler::unpark(Cell& cell) { cell.parker.unpark(); }
+void ThreadScheduler::unpark(ControlBlock& block) { block.parker.unpark(); }
 
 // The kernel rounds sleeps up by 50 us unless told not to.
-void ThreadScheduler::enter(Cell&) { prctl(PR_SET_TIMERSLACK, 1); }
+void ThreadScheduler::enter(ControlBlock&) { prctl(PR_SET_TIMERSLACK, 1); }
 
 void ThreadScheduler::begin() {
-  if (cores() < cells_.size()) spin_ = Nanoseconds(0);
+  if (cores() < blocks_.size()) spin_ = Nanoseconds(0);
 }
 
 }  // namespace tutti

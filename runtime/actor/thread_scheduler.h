@@ -14,11 +14,11 @@ class ThreadScheduler final : public Scheduler {
   TimePoint now() const override;
 
  protected:
-  void park(Cell& self, TimePoint until) override;
-  void unpark(Cell& cell) override;
-  void enter(Cell& cell) override;
+  void park(ControlBlock& self, TimePoint until) override;
+  void unpark(ControlBlock& block) override;
+  void enter(ControlBlock& block) override;
   void begin() override;
-  bool leaves_behind() const override { return true; }
+  bool abandons() const override { return true; }
 
  private:
   Nanoseconds spin_;

@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "runtime/process/time_limit.h"
+#include "runtime/process/watchdog.h"
 
 namespace tutti {
 namespace {
@@ -57,12 +57,13 @@ void ProcessWatch::watch() {
 
 // Once; on a thread of its own, since the watch goes on.
 void ProcessWatch::speak_in_time(TimePoint now) {
-  if (told_at_ == kNever || now - told_at_ < kToldToEnd || !last_words_ || speaking_.joinable()) return;
+  if (stop_asked_at_ == kNever || now - stop_asked_at_ < kStopGrace || !last_words_ || speaking_.joinable())
+    return;
   speaking_ = std::thread(last_words_);
 }
 
 void ProcessWatch::end_by_force() {
-  if (last_words_) done_within(kLastWords, last_words_);
+  if (last_words_) run_with_timeout(kLastWords, last_words_);
   std::fprintf(stderr, "error: rank %d: ends by force: an actor does not return\n", rank_);
   _exit(1);
 }
@@ -72,7 +73,7 @@ void ProcessWatch::signalled(int signal) {
     scheduler_.abort("interrupted twice");
     return;
   }
-  if (signal == SIGTERM && told_at_ == kNever) told_at_ = std::chrono::steady_clock::now();
+  if (signal == SIGTERM && stop_asked_at_ == kNever) stop_asked_at_ = std::chrono::steady_clock::now();
   stop_();
 }
 

@@ -21,7 +21,7 @@ void put(SharedBytes& file, uint64_t offset, std::span<const std::byte> bytes) {
 }
 
 // Kept whole, kept up to some byte, or lost.
-void survive(DiskNode& file, const DiskNode::Write& write, const Draw& draw) {
+void survive(DiskNode& file, const DiskNode::Write& write, const RandomKey& draw) {
   if (draw.below(3) == 0) return;
   if (write.truncates) return file.durable_bytes.change().clear();
   const std::span<const std::byte> all = write.bytes;
@@ -31,8 +31,8 @@ void survive(DiskNode& file, const DiskNode::Write& write, const Draw& draw) {
 }
 
 // What is left of everything below, which is all there is now.
-void settle(DiskNode& node, const Draw& draw, uint64_t& counter) {
-  for (const auto& write : node.unsynced) survive(node, write, draw.at(counter++));
+void settle(DiskNode& node, const RandomKey& draw, uint64_t& counter) {
+  for (const auto& write : node.unsynced) survive(node, write, draw.fold_in(counter++));
   node.unsynced.clear();
   node.bytes = node.durable_bytes;
   node.children = node.durable_children;
@@ -154,12 +154,12 @@ void DiskTree::sync(DiskNode& file) {
   file.unsynced.clear();
 }
 
-void DiskTree::lose_power(const Draw& draw) {
+void DiskTree::lose_power(const RandomKey& draw) {
   uint64_t counter = 0;
   std::set<DiskNodePtr> cut;  // folders of which a change is lost, and so all that came after
   for (const auto& change : unsynced_) {
-    const bool lost =
-        cut.count(change.gone.folder) + cut.count(change.come.folder) > 0 || draw.at(counter++).below(2) == 0;
+    const bool lost = cut.count(change.gone.folder) + cut.count(change.come.folder) > 0 ||
+                      draw.fold_in(counter++).below(2) == 0;
     if (!lost) {
       apply(change);
       continue;

@@ -74,7 +74,7 @@ class DiskTree {
   static void truncate(DiskNode& file);
   static void sync(DiskNode& file);
 
-  void lose_power(const Draw& draw);
+  void lose_power(const RandomKey& draw);
   DiskTree copy() const;
 
  private:

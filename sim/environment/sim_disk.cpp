@@ -18,8 +18,8 @@ namespace {
 bool is_folder(const DiskNodePtr& node) { return node && node->kind == DiskNode::Kind::kFolder; }
 
 // Of a write that is taken and does not land as a whole.
-std::span<const std::byte> landed_part(SimDisk::Fate fate, std::span<const std::byte> bytes) {
-  return bytes.first(fate == SimDisk::Fate::kTorn ? bytes.size() / 2 : 0);
+std::span<const std::byte> landed_part(SimDisk::WriteOutcome outcome, std::span<const std::byte> bytes) {
+  return bytes.first(outcome == SimDisk::WriteOutcome::kTorn ? bytes.size() / 2 : 0);
 }
 
 bool any_damaged(const DiskNode& node) {
@@ -133,8 +133,8 @@ class SimDisk::View final : public Disk {
     return std::make_unique<Lock>(disk_, file, disk_.locks_given_);
   }
 
-  Fate tell(const char* what, const std::string& path, std::span<const std::byte> bytes = {}) const {
-    return hook_ ? hook_({rank_, what, path, bytes}) : Fate::kDone;
+  WriteOutcome tell(const char* what, const std::string& path, std::span<const std::byte> bytes = {}) const {
+    return hook_ ? hook_({rank_, what, path, bytes}) : WriteOutcome::kDone;
   }
 
  private:
@@ -161,12 +161,12 @@ class SimDisk::File final : public WritableFile {
       : view_(view), path_(std::move(path)), node_(std::move(node)), end_(node_->bytes.get().size()) {}
 
   void write_at(uint64_t offset, std::span<const std::byte> bytes) override {
-    const Fate fate = view_.tell("write", path_, bytes);
-    if (fate == Fate::kFull) DiskTree::write(*node_, offset, bytes.first(bytes.size() / 2));
-    if (fate == Fate::kFull) fail(path_, "write", ENOSPC);
-    if (fate == Fate::kFails) fail(path_, "write", EIO);
-    if (matters(fate, bytes)) {
-      damage(offset, bytes.size(), landed_part(fate, bytes));
+    const WriteOutcome outcome = view_.tell("write", path_, bytes);
+    if (outcome == WriteOutcome::kFull) DiskTree::write(*node_, offset, bytes.first(bytes.size() / 2));
+    if (outcome == WriteOutcome::kFull) fail(path_, "write", ENOSPC);
+    if (outcome == WriteOutcome::kFails) fail(path_, "write", EIO);
+    if (matters(outcome, bytes)) {
+      damage(offset, bytes.size(), landed_part(outcome, bytes));
     } else {
       DiskTree::write(*node_, offset, bytes);
     }
@@ -204,10 +204,10 @@ std::unique_ptr<WritableFile> SimDisk::View::open(const std::string& path, bool 
   return std::make_unique<File>(*this, path, node);
 }
 
-bool SimDisk::matters(Fate fate, std::span<const std::byte> bytes) {
-  if (fate == Fate::kFull || fate == Fate::kFails) return true;
-  if (fate == Fate::kDone) return false;
-  const auto missing = bytes.subspan(landed_part(fate, bytes).size());
+bool SimDisk::matters(WriteOutcome outcome, std::span<const std::byte> bytes) {
+  if (outcome == WriteOutcome::kFull || outcome == WriteOutcome::kFails) return true;
+  if (outcome == WriteOutcome::kDone) return false;
+  const auto missing = bytes.subspan(landed_part(outcome, bytes).size());
   return std::any_of(missing.begin(), missing.end(), [](std::byte one) { return one != std::byte{}; });
 }
 
@@ -219,12 +219,12 @@ void SimDisk::release_locks(int rank) {
   std::erase_if(locks_, [rank](const auto& lock) { return lock.second.first == rank; });
 }
 
-void SimDisk::lose_power(const Draw& draw) {
+void SimDisk::lose_power(const RandomKey& draw) {
   locks_.clear();
   tree_.lose_power(draw);
 }
 
-std::unique_ptr<SimDisk> SimDisk::after_power_loss(const Draw& draw) const {
+std::unique_ptr<SimDisk> SimDisk::after_power_loss(const RandomKey& draw) const {
   auto disk = std::make_unique<SimDisk>();
   disk->tree_ = tree_.copy();
   disk->tree_.lose_power(draw);

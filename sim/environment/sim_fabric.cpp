@@ -16,7 +16,7 @@ class SimFabric::SimWork final : public Work {
       : fabric_(fabric), rank_(rank), work_(std::move(work)), posted_(fabric.scheduler_.now()) {}
 
   bool done() override {
-    fabric_.outside_.check(rank_);
+    fabric_.hooks_.check(rank_);
     const TimePoint now = fabric_.scheduler_.now();
     const bool over = work_->done();
     if (over && fabric_.seen_at(header().sequence, rank_) <= now) return true;
@@ -29,7 +29,7 @@ class SimFabric::SimWork final : public Work {
  private:
   void look_for_lost_peer() const {
     for (int rank = 0; rank < fabric_.fabric_->size(); ++rank)
-      if (fabric_.outside_.gone(rank)) throw LostRankError(rank, header());
+      if (fabric_.hooks_.gone(rank)) throw LostRankError(rank, header());
   }
 
   SimFabric& fabric_;
@@ -65,7 +65,7 @@ class SimFabric::SimGroup final : public Group {
  private:
   template <class Post>
   WorkPtr post(Post begin) {
-    fabric_.outside_.check(rank());
+    fabric_.hooks_.check(rank());
     WorkPtr work = begin();
     const uint64_t sequence = work->header().sequence;
     fabric_.posted(sequence);
@@ -77,10 +77,10 @@ class SimFabric::SimGroup final : public Group {
   std::unique_ptr<Group> group_;
 };
 
-SimFabric::SimFabric(SimScheduler& scheduler, int size, const Draw& draw, Outside outside)
+SimFabric::SimFabric(SimScheduler& scheduler, int size, const RandomKey& draw, Hooks hooks)
     : scheduler_(scheduler),
       draw_(draw),
-      outside_(std::move(outside)),
+      hooks_(std::move(hooks)),
       fabric_(LocalFabric::make(size)),
       readers_(size) {}
 
@@ -110,7 +110,7 @@ void SimFabric::complete(uint64_t sequence) {
 TimePoint SimFabric::seen_at(uint64_t sequence, int rank) const {
   const auto ended = ended_.find(sequence);
   if (ended == ended_.end() || ended->second == kNever) return kNever;
-  return ended->second + std::chrono::microseconds(draw_.at(sequence).below(kSlowestSightUs, rank));
+  return ended->second + std::chrono::microseconds(draw_.fold_in(sequence).below(kSlowestSightUs, rank));
 }
 
 }  // namespace tutti

@@ -19,13 +19,13 @@ class SimFabric {
   static constexpr Nanoseconds kPatience = std::chrono::milliseconds(500);
 
   // `gone`: whether a rank's process has ended. `check` may throw when the rank that calls is no more.
-  struct Outside {
+  struct Hooks {
     std::function<bool(int rank)> gone;
     std::function<void(int rank)> check;
   };
-  SimFabric(SimScheduler& scheduler, int size, const Draw& draw, Outside outside);
+  SimFabric(SimScheduler& scheduler, int size, const RandomKey& draw, Hooks hooks);
 
-  // One rank's seat; must not outlive this.
+  // One rank's endpoint; must not outlive this.
   std::unique_ptr<Group> group(int rank);
   // Who drives the rank's collectives, and is woken when one ends.
   void set_reader(int rank, ActorId reader);
@@ -45,8 +45,8 @@ class SimFabric {
   TimePoint seen_at(uint64_t sequence, int rank) const;  // kNever: it is under way
 
   SimScheduler& scheduler_;
-  Draw draw_;
-  Outside outside_;
+  RandomKey draw_;
+  Hooks hooks_;
   std::shared_ptr<LocalFabric> fabric_;
   std::vector<std::optional<ActorId>> readers_;
   std::map<uint64_t, TimePoint> ended_;  // by sequence

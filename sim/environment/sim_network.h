@@ -24,7 +24,7 @@ class SimNetwork {
   // Of each packet; a chance to throw when the sender is no more.
   using Delay = std::function<Lateness(int from, int to)>;
 
-  SimNetwork(SimScheduler& scheduler, int size, const Draw& draw, Delay delay);
+  SimNetwork(SimScheduler& scheduler, int size, const RandomKey& draw, Delay delay);
   ~SimNetwork();
 
   // One rank's end; must not outlive this.
@@ -42,7 +42,7 @@ class SimNetwork {
   std::optional<Transport::Packet> poll(int rank);
 
   SimScheduler& scheduler_;
-  Draw draw_;
+  RandomKey draw_;
   Delay delay_;
   std::vector<std::unique_ptr<Inbox>> inboxes_;
   uint64_t sent_ = 0;

@@ -14,15 +14,15 @@ namespace tutti {
 // throw: the actor's process has ended. Where a journal is kept, it is told too, and before.
 class SimRecorder final : public Recorder {
  public:
-  using Told = std::function<void(const Happening&)>;
+  using Observer = std::function<void(const Happening&)>;
 
-  explicit SimRecorder(Told told, std::unique_ptr<Recorder> journal = nullptr)
-      : ring_(kKept), told_(std::move(told)), journal_(std::move(journal)) {}
+  explicit SimRecorder(Observer told, std::unique_ptr<Recorder> journal = nullptr)
+      : ring_(kKept), observe_(std::move(told)), journal_(std::move(journal)) {}
 
   void record(const Happening& happening) override {
     ring_.record(happening);
     if (journal_) journal_->record(happening);
-    told_(happening);
+    observe_(happening);
   }
   void delivered(const Delivery& delivery) override {
     if (journal_) journal_->delivered(delivery);
@@ -35,7 +35,7 @@ class SimRecorder final : public Recorder {
  private:
   static constexpr int kKept = 128;
   RingRecorder ring_;
-  Told told_;
+  Observer observe_;
   std::unique_ptr<Recorder> journal_;
 };
 

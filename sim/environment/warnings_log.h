@@ -8,7 +8,7 @@
 namespace tutti {
 
 // Keeps the warnings and errors of a rank's log among those of all ranks, and drops the rest. Used under the
-// baton.
+// run_token.
 class WarningsLog final : public Log {
  public:
   WarningsLog(int rank, std::vector<std::string>& of_all)

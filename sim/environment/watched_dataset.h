@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-// A dataset that remembers which samples went into each batch that it made. Used under the baton.
+// A dataset that remembers which samples went into each batch that it made. Used under the run token.
 class WatchedDataset final : public Dataset {
  public:
   explicit WatchedDataset(DatasetPtr below) : below_(std::move(below)) {}

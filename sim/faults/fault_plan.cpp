@@ -6,7 +6,7 @@
 
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
-#include "sim/faults/scarce_memory.h"
+#include "sim/faults/failing_memory.h"
 
 namespace tutti {
 namespace {
@@ -14,8 +14,8 @@ namespace {
 const std::array<std::string, 12> kPhases = {"start",      "load",       "batch",       "microbatch",
                                              "backward",   kReducePhase, kVerdictPhase, "commit",
                                              "evaluation", "durable",    "publish",     "disk"};
-const std::array<std::string, 3> kMemoryPhases = {ScarceMemory::kForward, ScarceMemory::kBackward,
-                                                  ScarceMemory::kEvaluation};
+const std::array<std::string, 3> kMemoryPhases = {FailingMemory::kForward, FailingMemory::kBackward,
+                                                  FailingMemory::kEvaluation};
 
 struct NamedKind {
   const char* name;
@@ -143,7 +143,7 @@ void put_labels(std::vector<FaultRule>& rules) {
 
 }  // namespace
 
-bool FaultRule::strikes_disk() const {
+bool FaultRule::hits_disk() const {
   return kind == FaultKind::kDiskFull || kind == FaultKind::kWriteError || kind == FaultKind::kLostWrite ||
          kind == FaultKind::kTornWrite;
 }

@@ -39,7 +39,7 @@ struct FaultRule {
   int64_t count = 1;  // steps, messages or writes that it happens to; the most that it is drawn from (memory)
   std::string file;   // part of the paths of writes that it happens to
 
-  bool strikes_disk() const;
+  bool hits_disk() const;
 };
 
 struct FaultPlan {

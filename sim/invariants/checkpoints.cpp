@@ -26,7 +26,7 @@ void check_checkpoints(const SimDisk& disk, const Job& job, KnownCheckpoints& kn
   }
 }
 
-KnownCheckpoint check_published(const SimDisk& disk, const Job& job, const Draw& draw,
+KnownCheckpoint check_published(const SimDisk& disk, const Job& job, const RandomKey& draw,
                                 KnownCheckpoints& known, Findings& findings) {
   const auto view = const_cast<SimDisk&>(disk).view(0);
   const auto names = checkpoints_to_try(*view, job.checkpoints, checkpoint_set(job.recipe));
@@ -39,7 +39,7 @@ KnownCheckpoint check_published(const SimDisk& disk, const Job& job, const Draw&
   const bool whole = newest.error.empty(), damaged = disk.damaged(folder);
   if (!whole && !damaged)
     findings.push_back("a checkpoint is not whole when it is published: " + newest.error);
-  const auto after = disk.after_power_loss(draw.at(newest.step));
+  const auto after = disk.after_power_loss(draw.fold_in(newest.step));
   check_checkpoints(*after, job, known, findings);
   if (!whole || damaged) return newest;
   const int64_t left = newest_good_step(*after->view(0), job, known);

@@ -20,7 +20,7 @@ bool had_no_smaller_parts(const RunFacts& facts, const StartSeen& start) {
     for (const auto& [step, seen] : rank) {
       const int64_t samples = sampler.global_samples((step - 1) % sampler.batches());
       const int64_t most = automatic ? largest_part(samples, facts.job.world) : 1;
-      if (seen.void_microbatches >= most) return true;
+      if (seen.aborted_microbatches >= most) return true;
     }
   return false;
 }
@@ -75,7 +75,7 @@ bool had_to_end_so(const RunFacts& facts, const StartSeen& start, const RankEnd&
     return lateness_s(facts, start, {kSlow, kDelay, kReorder, kHang}) >=
            std::max(timeout - kBetweenHeartbeatsS, timeout / 2);
   if (speaks_of_silence(end.reason))
-    return start.told_to_stop && lateness_s(facts, start, {kDelay, kReorder}) >= kLateForAStopS;
+    return start.asked_to_stop && lateness_s(facts, start, {kDelay, kReorder}) >= kLateForAStopS;
   return false;
 }
 
@@ -131,7 +131,7 @@ void check_ends(const RunFacts& facts, const RunSeen& run, Findings& findings) {
     if (!start.stuck.empty()) continue;  // others' to tell
     if (!start.well() && !had_to_end(facts, start))
       findings.push_back(named + " ended badly, and nothing in it had to end it: " + start.end_text());
-    if (start.well() && start.stopped() && !start.told_to_stop)
+    if (start.well() && start.stopped() && !start.asked_to_stop)
       findings.push_back(named + " stopped without being told to");
   }
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/clock.h"
-#include "sim/faults/armed_faults.h"
+#include "sim/faults/scheduled_faults.h"
 #include "sim/invariants/known_checkpoints.h"
 
 namespace tutti {
@@ -15,7 +15,7 @@ namespace tutti {
 struct StepSeen {
   std::vector<int64_t> samples;  // that it trained on
   int microbatches = 0;          // in how many
-  int void_microbatches = 0;     // the most of an attempt that ran out of memory, on any rank; 0: none did
+  int aborted_microbatches = 0;  // the most of an attempt that ran out of memory, on any rank; 0: none did
   uint64_t weights = 0;          // a hash of all of them once the step was committed; 0: it was not
 };
 
@@ -47,7 +47,7 @@ struct StartSeen {
   std::vector<RankEnd> ends;                       // by rank
   FaultCounts faults;                              // that struck in it, and how often they really happened
   std::vector<StopSeen> stops;
-  bool told_to_stop = false;  // some rank was, be it when all was trained
+  bool asked_to_stop = false;  // some rank was, be it when all was trained
   std::vector<HangSeen> hangs;
   std::vector<std::string> warnings;  // of the ranks' logs: "rank 1: ..."
   std::string stuck;                  // why the simulator ended it, or ""

@@ -50,7 +50,7 @@ void check_logs(const RunFacts& facts, const RunSeen& run, Findings& findings);
 
 // A published checkpoint is whole, now and after a power loss, and nothing newer than it is lost. Those that
 // a lost or torn write struck are left out. `check_published`: right after one was; gives that one.
-KnownCheckpoint check_published(const SimDisk& disk, const Job& job, const Draw& draw,
+KnownCheckpoint check_published(const SimDisk& disk, const Job& job, const RandomKey& draw,
                                 KnownCheckpoints& known, Findings& findings);
 void check_checkpoints(const SimDisk& disk, const Job& job, KnownCheckpoints& known, Findings& findings);
 

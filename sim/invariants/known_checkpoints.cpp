@@ -18,10 +18,11 @@ uint64_t hash(std::string_view bytes) { return std::hash<std::string_view>()(byt
 
 // Of all there is in it, and where it is: errors name that.
 uint64_t hash_of_folder(const Disk& disk, const std::string& folder) {
-  Draw whole(hash(folder), "checkpoint");
+  RandomKey whole(hash(folder), "checkpoint");
   for (const std::string& name : disk.list(folder)) {
     const auto bytes = disk.read(folder + "/" + name);
-    whole = whole.at(hash(name)).at(hash({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+    whole =
+        whole.fold_in(hash(name)).fold_in(hash({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
   }
   return whole.bits();
 }
@@ -48,7 +49,7 @@ SavedBits bits_of(const Checkpoint& checkpoint, RunState state) {
   state.plateau.best = 0;
   std::erase_if(state.metrics, [](const auto& one) { return !one.first.starts_with("train/"); });
   std::erase_if(state.listeners, [](const auto& one) { return is_outsides(one.first); });
-  bits.all = Draw(tensors_digest(checkpoint.tensors), state.to_json()).bits();
+  bits.all = RandomKey(tensors_digest(checkpoint.tensors), state.to_json()).bits();
   return bits;
 }
 

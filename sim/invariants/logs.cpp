@@ -31,14 +31,14 @@ bool ran_out_of_memory(const StartSeen& start) {
   if (start.happened("out_of_memory")) return true;
   for (const auto& rank : start.steps)
     for (const auto& [step, seen] : rank)
-      if (seen.void_microbatches > 0) return true;
+      if (seen.aborted_microbatches > 0) return true;
   return false;
 }
 
 // Writes of checkpoints that fail cost nothing that was logged.
 bool log_was_struck(const RunFacts& facts, const StartSeen& start) {
   return std::ranges::any_of(facts.plan.rules, [&](const FaultRule& rule) {
-    return rule.strikes_disk() && rule.file.find("checkpoint") == std::string::npos && start.happened(rule);
+    return rule.hits_disk() && rule.file.find("checkpoint") == std::string::npos && start.happened(rule);
   });
 }
 

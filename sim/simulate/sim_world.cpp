@@ -6,13 +6,13 @@
 #include "actors/messages/heartbeat.h"
 #include "io/checkpoint/checkpoint.h"
 #include "job/run_journal.h"
-#include "runtime/actor/fate.h"
+#include "runtime/actor/stop_token.h"
 #include "runtime/error.h"
 #include "sim/environment/sim_clock.h"
 #include "sim/environment/sim_launcher.h"
 #include "sim/environment/sim_recorder.h"
 #include "sim/environment/warnings_log.h"
-#include "sim/faults/scarce_memory.h"
+#include "sim/faults/failing_memory.h"
 #include "tensors/meter.h"
 
 namespace tutti {
@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kKilled = "killed";
 constexpr const char* kBudget = "memory_budget";
-constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(100);
+constexpr Nanoseconds kPollInterval = std::chrono::milliseconds(100);
 constexpr uint64_t kStepUs = 20'000;
 constexpr uint64_t kDiskCallUs = 500;
 
@@ -52,16 +52,16 @@ uint64_t digest_of(const Trainee& trainee) {
   return weights_digest(tensors);
 }
 
-SimDisk::Fate fate_of_write(FaultKind kind) {
+SimDisk::WriteOutcome outcome_of_write(FaultKind kind) {
   switch (kind) {
     case FaultKind::kDiskFull:
-      return SimDisk::Fate::kFull;
+      return SimDisk::WriteOutcome::kFull;
     case FaultKind::kWriteError:
-      return SimDisk::Fate::kFails;
+      return SimDisk::WriteOutcome::kFails;
     case FaultKind::kLostWrite:
-      return SimDisk::Fate::kLost;
+      return SimDisk::WriteOutcome::kLost;
     default:
-      return SimDisk::Fate::kTorn;
+      return SimDisk::WriteOutcome::kTorn;
   }
 }
 
@@ -73,12 +73,12 @@ Nanoseconds duration(double seconds) { return Nanoseconds(static_cast<int64_t>(s
 struct SimWorld::Rank {
   explicit Rank(int rank) : memory(rank) {}
   RankEnvironment environment;
-  RankActors cast;
+  RankActors actors;
   const Trainee* trainee = nullptr;  // once it trains
   int64_t step = 0;                  // under way, from 1
   int microbatches = 0;              // of its last attempt, so far
   bool done = false;                 // all is trained, or it was stopped
-  ScarceMemory memory;
+  FailingMemory memory;
 };
 
 SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const SimSeams& seams,
@@ -87,19 +87,20 @@ SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const
       disk_(disk),
       seams_(seams),
       options_(std::move(options)),
-      draw_(Draw(options_.seed, "world").at(options_.start)),
-      faults_(faults ? ArmedFaults(*faults, draw_.at(0), job.world, std::max<int64_t>(1, options_.steps))
-                     : ArmedFaults()),
+      draw_(RandomKey(options_.seed, "world").fold_in(options_.start)),
+      faults_(
+          faults ? ScheduledFaults(*faults, draw_.fold_in(0), job.world, std::max<int64_t>(1, options_.steps))
+                 : ScheduledFaults()),
       states_(job.world + 1),
       scheduler_({.seed = draw_.bits(1),
                   .on_switch = [this](int rank) { states_.enter(rank); },
-                  .time_limit = TimePoint(options_.patience)}),
-      network_(scheduler_, job.world, draw_.at(2),
+                  .time_limit = TimePoint(options_.timeout)}),
+      network_(scheduler_, job.world, draw_.fold_in(2),
                [this](int from, int) {
                  check_alive(from);
                  return delay(from);
                }),
-      fabric_(scheduler_, job.world, draw_.at(3),
+      fabric_(scheduler_, job.world, draw_.fold_in(3),
               {.gone = [this](int rank) { return scheduler_.stopped(rank); },
                .check = [this](int rank) { check_alive(rank); }}) {
   seen_.steps.resize(job.world);
@@ -116,10 +117,10 @@ SimWorld::~SimWorld() = default;
 // Where each rank has samples of its own, they are told apart by their numbers.
 void SimWorld::watch_data() {
   std::vector<std::shared_ptr<WatchedDataset>> of_rank;
-  const bool own = !job_.own_train.empty();
+  const bool own = !job_.per_rank_train.empty();
   for (int rank = 0; rank < job_.world; ++rank) {
     of_rank.push_back(own || rank == 0 ? std::make_shared<WatchedDataset>(job_.train_of(rank)) : of_rank[0]);
-    if (own) job_.own_train.of_rank[rank] = of_rank[rank];
+    if (own) job_.per_rank_train.of_rank[rank] = of_rank[rank];
   }
   if (!own) job_.train = of_rank[0];
   job_.before_step = [this, of_rank, own](int rank, int64_t step, const Trainee& trainee,
@@ -154,11 +155,11 @@ RankEnvironment SimWorld::environment_of(int rank) {
 void SimWorld::add(int rank) {
   ranks_.push_back(std::make_unique<Rank>(rank));
   ranks_[rank]->environment = environment_of(rank);
-  const RankActors& cast = ranks_[rank]->cast = add_rank(scheduler_, job_, ranks_[rank]->environment);
-  if (seams_.cast) seams_.cast(scheduler_, cast, job_, rank);
-  network_.set_reader(rank, cast.sync);
-  fabric_.set_reader(rank, cast.sync);
-  scheduler_.look_rarely(cast.sync, kLookEvery);
+  const RankActors& actors = ranks_[rank]->actors = add_rank(scheduler_, job_, ranks_[rank]->environment);
+  if (seams_.actors) seams_.actors(scheduler_, actors, job_, rank);
+  network_.set_reader(rank, actors.sync);
+  fabric_.set_reader(rank, actors.sync);
+  scheduler_.set_poll_interval(actors.sync, kPollInterval);
 }
 
 std::unique_ptr<Recorder> SimWorld::journal_of(int rank) const {
@@ -178,9 +179,10 @@ void SimWorld::add_launcher() {
   };
   job.clean_up = [this](int rank) {
     disk_.release_locks(rank);
-    if (scheduler_.fate_of(rank).aborted()) network_.lose_packets_of(rank);  // MPI_Finalize sees them off
+    if (scheduler_.stop_token_of(rank).aborted())
+      network_.lose_packets_of(rank);  // MPI_Finalize sees them off
   };
-  job.terminate = [this](int rank) { scheduler_.post(ranks_[rank]->cast.supervisor, StopRequested{}); };
+  job.terminate = [this](int rank) { scheduler_.post(ranks_[rank]->actors.supervisor, StopRequested{}); };
   job.kill = [this](int rank) { kill(rank); };
   scheduler_.install(scheduler_.reserve("launcher", job_.world), std::make_unique<SimLauncher>(job));
 }
@@ -206,11 +208,11 @@ StartSeen SimWorld::run() {
 }
 
 RankEnd SimWorld::end_of(int rank) const {
-  const Fate& fate = scheduler_.fate_of(rank);
+  const StopToken& stop = scheduler_.stop_token_of(rank);
   const RunOutcome& outcome = ranks_[rank]->environment.outcome;
-  if (!fate.aborted()) return {outcome.exit_code, "", false, outcome.stopped};
-  if (fate.reason() == kKilled) return {.reason = "", .killed = true};
-  return {outcome.refused ? 2 : 1, fate.reason()};
+  if (!stop.aborted()) return {outcome.exit_code, "", false, outcome.stopped};
+  if (stop.reason() == kKilled) return {.reason = "", .killed = true};
+  return {outcome.refused ? 2 : 1, stop.reason()};
 }
 
 // What ranks come to, and what then happens to them.
@@ -249,37 +251,37 @@ void SimWorld::ended_step(int rank, int64_t number) {
   const bool too_many = options_.steps > 0 && number > options_.steps;
   if (number <= newest_step_ || too_many) return;
   newest_step_ = number;
-  scheduler_.set_time_limit(scheduler_.now() + options_.patience);
+  scheduler_.set_time_limit(scheduler_.now() + options_.timeout);
 }
 
 // What lies between two backwards counts as forward. Memory runs out by the plan, or by the recipe's budget,
 // which is no fault.
 void SimWorld::count_memory(int rank, const Happening& happening) {
-  ScarceMemory& memory = ranks_[rank]->memory;
+  FailingMemory& memory = ranks_[rank]->memory;
   const bool ran_out = happening.what == "out of memory at allocation";
-  const bool evaluates = memory.phase() == ScarceMemory::kEvaluation;
-  if (happening.what == "backward") memory.enter(ScarceMemory::kBackward);
-  if (happening.what == "evaluation") memory.enter(ScarceMemory::kEvaluation);
+  const bool evaluates = memory.phase() == FailingMemory::kEvaluation;
+  if (happening.what == "backward") memory.enter(FailingMemory::kBackward);
+  if (happening.what == "evaluation") memory.enter(FailingMemory::kEvaluation);
   if (happening.what == "batch" || happening.what == "microbatch" || happening.what == "backward done" ||
       (ran_out && !evaluates))
-    memory.enter(ScarceMemory::kForward);
+    memory.enter(FailingMemory::kForward);
   if (ran_out) {
     const auto labels = memory.failed();
     for (const std::string& label : labels) ++seen_.faults[label];
     if (labels.empty()) ++seen_.faults[kBudget];
   }
   if (happening.what != "void") return;
-  int& most = seen_.steps[rank][happening.step + 1].void_microbatches;
+  int& most = seen_.steps[rank][happening.step + 1].aborted_microbatches;
   most = std::max(most, static_cast<int>(happening.detail));
 }
 
 void SimWorld::come_to(int rank, const std::string& phase, int64_t step) {
   const int64_t now = std::max(step, ranks_[rank]->step);
-  for (const FaultRule* rule : faults_.due(rank, now, phase)) strike(rank, *rule, phase);
+  for (const FaultRule* rule : faults_.due(rank, now, phase)) inject(rank, *rule, phase);
   check_alive(rank);
 }
 
-void SimWorld::strike(int rank, const FaultRule& rule, const std::string& phase) {
+void SimWorld::inject(int rank, const FaultRule& rule, const std::string& phase) {
   seen_.faults.try_emplace(rule.label, 0);
   switch (rule.kind) {
     case FaultKind::kDeath:
@@ -296,7 +298,7 @@ void SimWorld::strike(int rank, const FaultRule& rule, const std::string& phase)
       return hang(rule);
     case FaultKind::kOutOfMemory:
       return ranks_[rank]->memory.fail(
-          phase, 1 + static_cast<int64_t>(draw_.at(7).below(rule.count, drawn_++)), rule.label);
+          phase, 1 + static_cast<int64_t>(draw_.fold_in(7).below(rule.count, drawn_++)), rule.label);
     default:
       troubles_.push_back({&rule, rank, rule.count});
   }
@@ -309,12 +311,12 @@ void SimWorld::kill(int rank) {
 // One that has nothing more to train has nothing to stop.
 void SimWorld::ask_to_stop(int rank, const FaultRule& rule) {
   const Rank& its = *ranks_[rank];
-  seen_.told_to_stop = true;
+  seen_.asked_to_stop = true;
   if (!its.done) {
     happens(rule);
     seen_.stops.push_back({rank, its.step});
   }
-  scheduler_.post(its.cast.supervisor, StopRequested{});
+  scheduler_.post(its.actors.supervisor, StopRequested{});
 }
 
 // A lone rank's collectives wait for nobody.
@@ -328,12 +330,12 @@ void SimWorld::hang(const FaultRule& rule) {
 }
 
 void SimWorld::check_alive(int rank) const {
-  const Fate& fate = scheduler_.fate_of(rank);
-  if (fate.aborted()) throw Aborted(fate.reason());
+  const StopToken& stop = scheduler_.stop_token_of(rank);
+  if (stop.aborted()) throw Aborted(stop.reason());
 }
 
 void SimWorld::spend_step(int rank) {
-  Nanoseconds step = std::chrono::microseconds(kStepUs / 2 + draw_.at(4).below(kStepUs, drawn_++));
+  Nanoseconds step = std::chrono::microseconds(kStepUs / 2 + draw_.fold_in(4).below(kStepUs, drawn_++));
   if (const FaultRule* slow = use(FaultKind::kSlow, rank)) {
     step += duration(slow->seconds);
     happens(*slow);
@@ -341,22 +343,22 @@ void SimWorld::spend_step(int rank) {
   scheduler_.spend(step);
 }
 
-SimDisk::Fate SimWorld::disk_call(const SimDisk::Call& call) {
+SimDisk::WriteOutcome SimWorld::disk_call(const SimDisk::Call& call) {
   check_alive(call.rank);
   come_to(call.rank, "disk");
-  scheduler_.spend(std::chrono::microseconds(draw_.at(5).below(kDiskCallUs, drawn_++)));
-  if (std::string_view(call.what) != "write") return SimDisk::Fate::kDone;
+  scheduler_.spend(std::chrono::microseconds(draw_.fold_in(5).below(kDiskCallUs, drawn_++)));
+  if (std::string_view(call.what) != "write") return SimDisk::WriteOutcome::kDone;
   for (Trouble& trouble : troubles_) {
     const FaultRule& rule = *trouble.rule;
-    if (!rule.strikes_disk() || trouble.left == 0 || trouble.rank != call.rank) continue;
+    if (!rule.hits_disk() || trouble.left == 0 || trouble.rank != call.rank) continue;
     if (call.path.find(rule.file) == std::string::npos) continue;
-    const SimDisk::Fate fate = fate_of_write(rule.kind);
-    if (!SimDisk::matters(fate, call.bytes)) continue;
+    const SimDisk::WriteOutcome outcome = outcome_of_write(rule.kind);
+    if (!SimDisk::matters(outcome, call.bytes)) continue;
     --trouble.left;
     happens(rule);
-    return fate;
+    return outcome;
   }
-  return SimDisk::Fate::kDone;
+  return SimDisk::WriteOutcome::kDone;
 }
 
 SimNetwork::Lateness SimWorld::delay(int from) {
@@ -366,7 +368,7 @@ SimNetwork::Lateness SimWorld::delay(int from) {
     happens(*slow);
   }
   if (const FaultRule* mixed = use(FaultKind::kReorder, from)) {  // one that is only late is none
-    late.more += duration(mixed->seconds * draw_.at(6).uniform(drawn_++));
+    late.more += duration(mixed->seconds * draw_.fold_in(6).uniform(drawn_++));
     late.overtaken = &seen_.faults[mixed->label];
   }
   return late;

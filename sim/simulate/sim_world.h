@@ -10,7 +10,7 @@
 #include "sim/environment/sim_network.h"
 #include "sim/environment/sim_scheduler.h"
 #include "sim/environment/watched_dataset.h"
-#include "sim/faults/armed_faults.h"
+#include "sim/faults/scheduled_faults.h"
 #include "sim/invariants/history.h"
 #include "sim/invariants/known_checkpoints.h"
 #include "tensors/process_state.h"
@@ -27,7 +27,7 @@ struct SimSeams {
   std::function<std::unique_ptr<Disk>(std::unique_ptr<Disk>, int rank)> disk;
   std::function<void(Job&, int start)> job;
   // A rank's cast is in place; an actor may be installed anew.
-  std::function<void(SimScheduler&, const RankActors&, const Job&, int rank)> cast;
+  std::function<void(SimScheduler&, const RankActors&, const Job&, int rank)> actors;
   // Whenever an actor records what it does, on its thread.
   std::function<void()> happened;
 };
@@ -41,7 +41,7 @@ class SimWorld {
     uint64_t seed = 0;
     int64_t steps = 0;  // of a whole run, among which faults strike; 0: not known
     // So long without a step more that is committed, and the start is stuck.
-    Nanoseconds patience = std::chrono::minutes(20);
+    Nanoseconds timeout = std::chrono::minutes(20);
     std::string journals;  // a run's folder to keep the journals of all ranks in; "" = none
     // Right after a checkpoint was published, on the thread that did; gives what it is.
     std::function<KnownCheckpoint(const SimDisk&)> on_published;
@@ -74,13 +74,13 @@ class SimWorld {
   void ended_step(int rank, int64_t step);
   void count_memory(int rank, const Happening& happening);
   void come_to(int rank, const std::string& phase, int64_t step = 0);
-  void strike(int rank, const FaultRule& rule, const std::string& phase);
+  void inject(int rank, const FaultRule& rule, const std::string& phase);
   void kill(int rank);
   void ask_to_stop(int rank, const FaultRule& rule);
   void hang(const FaultRule& rule);
   void check_alive(int rank) const;
   void spend_step(int rank);
-  SimDisk::Fate disk_call(const SimDisk::Call& call);
+  SimDisk::WriteOutcome disk_call(const SimDisk::Call& call);
   SimNetwork::Lateness delay(int from);
   const FaultRule* use(FaultKind kind, int rank);
   void happens(const FaultRule& rule) { ++seen_.faults[rule.label]; }
@@ -90,8 +90,8 @@ class SimWorld {
   SimDisk& disk_;
   SimSeams seams_;
   Options options_;
-  Draw draw_;
-  ArmedFaults faults_;
+  RandomKey draw_;
+  ScheduledFaults faults_;
   StartSeen seen_;
   std::vector<Trouble> troubles_;
   std::vector<std::unique_ptr<Rank>> ranks_;

@@ -14,7 +14,7 @@
 #include "runtime/disk.h"
 #include "runtime/error.h"
 #include "runtime/process/this_process.h"
-#include "sim/simulate/seed_line.h"
+#include "sim/simulate/seed_wire.h"
 
 namespace tutti {
 namespace {
@@ -39,7 +39,7 @@ SimSeams tells_that_it_goes_on() {
     const Clock::time_point now = Clock::now();
     if (now - *told < kTellEvery) return;
     *told = now;
-    print_line(goes_on_line());
+    print_line(heartbeat_line());
   };
   return seams;
 }
@@ -60,7 +60,7 @@ int simulate_share(const Setting& recipe, const SimulateOptions& options) {
   if (!simulation) return 2;
   for (uint64_t seed = options.share->first; seed <= options.share->last; seed += options.share->stride) {
     print_line(begin_line(seed));
-    print_line(seed_line(options.twice ? simulation->run_twice(seed) : simulation->run(seed)));
+    print_line(result_line(options.twice ? simulation->run_twice(seed) : simulation->run(seed)));
   }
   return 0;
 }
@@ -120,7 +120,7 @@ class Tally {
     }
     for (const auto& [label, count] : result.faults) faults_[label] += count;
     if (options_.first == options_.last)
-      for (const std::string& line : result.story) print_line("  " + line);
+      for (const std::string& line : result.summary) print_line("  " + line);
     if (!result.findings.empty()) fail(result.seed, result.findings.front());
   }
 
@@ -218,7 +218,7 @@ int simulate(const Setting& recipe, const SimulateOptions& options) {
     return tally.print(took_s, static_cast<int>(std::min<int64_t>(jobs, seeds)));
   };
   try {
-    farm_seeds(
+    simulate_seeds(
         options.first, options.last, jobs,
         [&](const SeedShare& share) { return worker_command(options, share); },
         [&](const SeedResult& result) { tally.take(result); });

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "recipe/setting.h"
-#include "sim/simulate/seed_farm.h"
+#include "sim/simulate/seed_workers.h"
 
 namespace tutti {
 

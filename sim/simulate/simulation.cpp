@@ -12,7 +12,7 @@ namespace tutti {
 namespace {
 
 constexpr const char* kRunDir = "/simulated/run";
-constexpr double kLongestPatienceS = 1e8;
+constexpr double kLongestTimeoutS = 1e8;
 
 Nanoseconds hang_timeout_of(const Job& job) {
   return std::chrono::seconds(Time::parse(job.recipe.at("train").at("hang_timeout")).count());
@@ -43,7 +43,7 @@ std::string faults_text(const FaultCounts& faults) {
   return text.empty() ? "no faults" : text;
 }
 
-std::string story_of(const StartSeen& start, std::size_t number) {
+std::string summary_of(const StartSeen& start, std::size_t number) {
   const std::string from = start.resumed_at < 0    ? "did not come to train"
                            : start.resumed_at == 0 ? "from the beginning"
                                                    : "from step " + std::to_string(start.resumed_at);
@@ -67,13 +67,13 @@ SeedResult summary(uint64_t seed, const RunSeen& run) {
   result.seed = seed;
   result.weights = run.weights;
   result.starts = static_cast<int>(run.starts.size());
-  Draw deliveries(0, "starts"), draws(0, "draws");
+  RandomKey deliveries(0, "starts"), draws(0, "draws");
   for (const StartSeen& start : run.starts) {
-    deliveries = deliveries.at(start.deliveries);
-    draws = draws.at(start.next_draw);
+    deliveries = deliveries.fold_in(start.deliveries);
+    draws = draws.fold_in(start.next_draw);
     for (const auto& [name, count] : start.faults) result.faults[name] += count;
     for (const auto& rank : start.steps) result.rank_steps += static_cast<int64_t>(rank.size());
-    result.story.push_back(story_of(start, result.story.size()));
+    result.summary.push_back(summary_of(start, result.summary.size()));
   }
   result.deliveries = deliveries.bits();
   result.next_draw = draws.bits();
@@ -96,25 +96,25 @@ Job simulated_job(const Setting& recipe, int ranks) {
 
 bool SeedResult::same_run(const SeedResult& other) const {
   return deliveries == other.deliveries && next_draw == other.next_draw && weights == other.weights &&
-         faults == other.faults && story == other.story;
+         faults == other.faults && summary == other.summary;
 }
 
-Simulation::Simulation(const Setting& recipe, int ranks, FaultPlan plan, SimSeams seams, SimSeams rightly)
+Simulation::Simulation(const Setting& recipe, int ranks, FaultPlan plan, SimSeams seams, SimSeams reference)
     : plan_(std::move(plan)),
       seams_(std::move(seams)),
-      rightly_(std::move(rightly)),
+      reference_seams_(std::move(reference)),
       job_(simulated_job(recipe, ranks)) {
-  fault_free_ = whole_run({.job = job_, .seams = rightly_}, fault_free_findings_);
+  fault_free_ = whole_run({.job = job_, .seams = reference_seams_}, fault_free_findings_);
   require_trains(fault_free_.starts.front());
   if (fault_free_findings_.empty()) check(fault_free_, fault_free_findings_);
   for (auto& finding : fault_free_findings_) finding = "without faults: " + finding;
 }
 
 // What a step may take: what the plan adds comes on top, and ranks that hang are given up in time.
-Nanoseconds Simulation::patience() const {
+Nanoseconds Simulation::timeout() const {
   double more = 4 * seconds(hang_timeout_of(job_));
   for (const FaultRule& rule : plan_.rules) more += rule.seconds * static_cast<double>(rule.count);
-  const double whole = std::min(seconds(SimWorld::Options().patience) + more, kLongestPatienceS);
+  const double whole = std::min(seconds(SimWorld::Options().timeout) + more, kLongestTimeoutS);
   return std::chrono::seconds(static_cast<int64_t>(whole));
 }
 
@@ -125,10 +125,10 @@ StartSeen Simulation::one_start(const Orders& orders, int number, SimDisk& disk,
   options.start = number;
   options.seed = orders.seed;
   if (!fault_free_.starts.empty()) options.steps = std::max<int64_t>(1, fault_free_.starts[0].last_step());
-  options.patience = patience();
+  options.timeout = timeout();
   options.journals = orders.journals;
   options.on_published = [&](const SimDisk& now) {
-    return check_published(now, job_, Draw(orders.seed, "published").at(number), known_, findings);
+    return check_published(now, job_, RandomKey(orders.seed, "published").fold_in(number), known_, findings);
   };
   StartSeen seen;
   bool lost_power = false;
@@ -138,7 +138,7 @@ StartSeen Simulation::one_start(const Orders& orders, int number, SimDisk& disk,
     seen = world.run();
     lost_power = world.lost_power();
   }
-  if (lost_power) disk.lose_power(Draw(orders.seed, "power").at(number));
+  if (lost_power) disk.lose_power(RandomKey(orders.seed, "power").fold_in(number));
   check_checkpoints(disk, job_, known_, findings);
   return seen;
 }
@@ -178,7 +178,7 @@ const StartSeen& Simulation::in_microbatches(const std::vector<int>& counts) con
   job.recipe.find("train")->find("grad_accum")->value = std::move(steps);
   if (scarce) budget->value = {};
   Findings none;
-  return found->second = whole_run({.job = job, .seams = rightly_}, none).starts.front();
+  return found->second = whole_run({.job = job, .seams = reference_seams_}, none).starts.front();
 }
 
 void Simulation::check(const RunSeen& run, Findings& findings) const {

@@ -23,7 +23,7 @@ struct SeedResult {
   FaultCounts faults;
   int starts = 0;
   int64_t rank_steps = 0;
-  std::vector<std::string> story;  // a line a start
+  std::vector<std::string> summary;  // a line a start
 
   bool same_run(const SeedResult& other) const;
 };
@@ -37,8 +37,8 @@ Job simulated_job(const Setting& recipe, int ranks);
 class Simulation {
  public:
   // Runs the job without faults first: with it, and with others like it, runs are compared, and they have
-  // `rightly` in place of `seams`. Throws UserError, also where that one does not come to train.
-  Simulation(const Setting& recipe, int ranks, FaultPlan plan, SimSeams seams = {}, SimSeams rightly = {});
+  // `reference` in place of `seams`. Throws UserError, also where that one does not come to train.
+  Simulation(const Setting& recipe, int ranks, FaultPlan plan, SimSeams seams = {}, SimSeams reference = {});
 
   // From here on runs leave their journals in a run's folder, a start each.
   void keep_journals(std::string run_dir) { journals_ = std::move(run_dir); }
@@ -60,11 +60,11 @@ class Simulation {
   const StartSeen& in_microbatches(const std::vector<int>& counts) const;
   RunSeen whole_run(const Orders& orders, Findings& findings) const;
   StartSeen one_start(const Orders& orders, int number, SimDisk& disk, Findings& findings) const;
-  Nanoseconds patience() const;
+  Nanoseconds timeout() const;
   void check(const RunSeen& run, Findings& findings) const;
 
   FaultPlan plan_;
-  SimSeams seams_, rightly_;
+  SimSeams seams_, reference_seams_;
   Job job_;
   std::string journals_;  // "" = none are kept
   RunSeen fault_free_;

@@ -126,9 +126,9 @@ TEST(UnevenRanks, WhatIsNotTrainedAnyMoreStandsStill) {
 
 // A weight that no sample of the batch goes through is neither decayed nor moved on by its momentum.
 TEST(UnevenRanks, WhatNoRankUsesIsLeftAlone) {
-  const std::string cast = "[precision]\nreduce_dtype = 'bf16'\n";
+  const std::string actors = "[precision]\nreduce_dtype = 'bf16'\n";
   for (const auto& [ranks, precision] :
-       std::vector<std::pair<int, std::string>>{{1, ""}, {3, ""}, {3, cast}}) {
+       std::vector<std::pair<int, std::string>>{{1, ""}, {3, ""}, {3, actors}}) {
     SCOPED_TRACE(std::to_string(ranks) + precision);
     const auto saved = trained({.ranks = ranks, .precision = precision});
     EXPECT_TRUE(saved.at("model/idle").equal(at::ones({6})));

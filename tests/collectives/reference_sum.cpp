@@ -19,7 +19,7 @@ at::Tensor reference_sum(const std::vector<at::Tensor>& of_ranks) {
 }
 
 at::Tensor numbers(at::ScalarType dtype, int64_t count, int rank, uint64_t salt) {
-  const Draw draw = Draw(salt, "numbers").at(rank);
+  const RandomKey draw = RandomKey(salt, "numbers").fold_in(rank);
   at::Tensor out = at::empty({count}, at::kDouble);
   double* values = out.mutable_data_ptr<double>();
   for (int64_t i = 0; i < count; ++i) {

@@ -22,9 +22,9 @@ using Names = std::vector<std::string>;
 class Story {
  public:
   void told(Event event, const std::string& who) {
-    const bool goes_on = !moments_.empty() && moments_.back().event == event &&
+    const bool resumes = !moments_.empty() && moments_.back().event == event &&
                          std::ranges::count(moments_.back().who, who) == 0;
-    if (!goes_on) moments_.push_back({event, {}});
+    if (!resumes) moments_.push_back({event, {}});
     moments_.back().who.push_back(who);
   }
 
@@ -54,25 +54,25 @@ class Story {
 
 class Teller final : public Algorithm {
  public:
-  Teller(std::string name, Story& story) : name_(std::move(name)), story_(story) {}
+  Teller(std::string name, Story& story) : name_(std::move(name)), summary_(story) {}
   std::string name() const override { return name_; }
   bool match(Event, const State&) const override { return true; }
-  void apply(Event event, State&, Logger&) override { story_.told(event, "algorithm:" + name_); }
+  void apply(Event event, State&, Logger&) override { summary_.told(event, "algorithm:" + name_); }
 
  private:
   std::string name_;
-  Story& story_;
+  Story& summary_;
 };
 
 class Witness final : public Callback {
  public:
-  Witness(std::string name, Story& story) : name_(std::move(name)), story_(story) {}
+  Witness(std::string name, Story& story) : name_(std::move(name)), summary_(story) {}
   std::string name() const override { return name_; }
-  void run_event(Event event, State&, Logger&) override { story_.told(event, name_); }
+  void run_event(Event event, State&, Logger&) override { summary_.told(event, name_); }
 
  private:
   std::string name_;
-  Story& story_;
+  Story& summary_;
 };
 
 // "trainer.eval(dl)", "trainer.predict(dl)", "trainer.fit(duration="1ba")"
@@ -222,7 +222,7 @@ std::string recipe_for(const json& config) {
          "\n[compat]\ncomposer = true\n";
 }
 
-Story story_of(const json& config) {
+Story summary_of(const json& config) {
   expect_members(config,
                  {"epochs", "batches", "batch_size", "microbatch", "eval_batches", "n_evaluators",
                   "eval_interval", "max_duration", "then", "algorithms", "algorithm_passes", "note"},
@@ -267,7 +267,7 @@ TEST_F(EventsTest, ComeInComposersOrder) {
   const json runs = all_.value("runs", json::object());
   for (const auto& [name, golden] : runs.items()) {
     expect_members(golden, {"config", "n_constructor_events", "events", "order_within_event"}, name);
-    const Story story = story_of(golden.at("config"));
+    const Story story = summary_of(golden.at("config"));
     const Names events = story.events();
     EXPECT_EQ(json(events), golden.at("events")) << name;
     EXPECT_EQ(json(story.orders()), golden.at("order_within_event")) << name;

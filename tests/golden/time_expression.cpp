@@ -228,11 +228,11 @@ class Parser {
   std::string word() const {
     const bool number = std::isdigit(static_cast<unsigned char>(text_[at_])) || is_fraction();
     size_t end = at_;
-    const auto goes_on = [&](char c) {
+    const auto resumes = [&](char c) {
       const bool signed_exponent = end > at_ && (text_[end - 1] == 'e' || text_[end - 1] == 'E');
       return is_word(c) || (number && (c == '.' || ((c == '-' || c == '+') && signed_exponent)));
     };
-    while (end < text_.size() && goes_on(text_[end])) ++end;
+    while (end < text_.size() && resumes(text_[end])) ++end;
     return text_.substr(at_, std::max(end, at_ + 1) - at_);
   }
 

@@ -63,7 +63,7 @@ const std::vector<std::string>& hard_texts() {
 // One change of a file, drawn from its number.
 class Mutation {
  public:
-  explicit Mutation(int number) : draw_(Draw(number, "mutation")) {}
+  explicit Mutation(int number) : draw_(RandomKey(number, "mutation")) {}
 
   std::string of(std::string bytes) {
     for (uint64_t left = 1 + below(3); left > 0; --left) change(bytes);
@@ -98,7 +98,7 @@ class Mutation {
     }
   }
 
-  Draw draw_;
+  RandomKey draw_;
   uint64_t counter_ = 0;
 };
 

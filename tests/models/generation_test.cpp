@@ -37,7 +37,7 @@ class Chances final : public Model {
 Tokens drawn_of(Chances& model, GenerationOptions options, int64_t count) {
   options.do_sample = true;
   options.max_new_tokens = count;
-  return generate_causally(model, /*window=*/1, {{{0}, Draw(3, "test")}}, options).front();
+  return generate_causally(model, /*window=*/1, {{{0}, RandomKey(3, "test")}}, options).front();
 }
 
 double part_of(const Tokens& tokens, int64_t token) {
@@ -47,7 +47,7 @@ double part_of(const Tokens& tokens, int64_t token) {
 
 TEST(GenerationTest, WithoutSamplingTheLikeliestTokenIsTaken) {
   Chances model({0.1, 0.2, 0.4, 0.3});
-  const auto found = generate_causally(model, 8, {{{0}, Draw(3, "test")}}, {.max_new_tokens = 3});
+  const auto found = generate_causally(model, 8, {{{0}, RandomKey(3, "test")}}, {.max_new_tokens = 3});
   EXPECT_THAT(found, ElementsAre(ElementsAre(2, 2, 2)));
 }
 
@@ -75,7 +75,7 @@ TEST(GenerationTest, SomeOfTheLikeliestAreDrawnAlone) {
 
 TEST(GenerationTest, TheModelSeesTheLastTokensOfEachPrompt) {
   Chances model({0.1, 0.9});
-  const Draw draws(3, "test");
+  const RandomKey draws(3, "test");
   generate_causally(model, 3, {{{0}, draws}, {{0, 0, 1, 0}, draws}}, {.max_new_tokens = 2});
   ASSERT_THAT(model.seen, SizeIs(2));
   EXPECT_TRUE(model.seen[0].equal(at::tensor({0, 0, 0, 0, 1, 0}, at::kLong).view({2, 3})))
@@ -88,7 +88,7 @@ TEST(GenerationTest, PromptsAtOnceComeToWhatEachComesToAlone) {
   materialise(model, 5);
   std::vector<Prompt> prompts;
   for (const Tokens& tokens : {Tokens{1}, Tokens{1, 2, 3, 4, 5, 6, 7, 8}, Tokens{9, 10}})
-    prompts.push_back({tokens, Draw(3, "test").at(prompts.size())});
+    prompts.push_back({tokens, RandomKey(3, "test").fold_in(prompts.size())});
   for (const bool sampled : {false, true}) {
     const GenerationOptions options{.max_new_tokens = 10, .do_sample = sampled};
     const auto together = model.generate(prompts, options);
@@ -105,7 +105,7 @@ TEST(GenerationTest, NothingIsLeftBehind) {
   at::manual_seed(7);
   int told = 0;
   const GenerationOptions options{.max_new_tokens = 4, .do_sample = true, .each_token = [&] { ++told; }};
-  model.generate({{{1}, Draw(3, "test")}}, options);
+  model.generate({{{1}, RandomKey(3, "test")}}, options);
   EXPECT_EQ(told, 4);
   EXPECT_TRUE(at::rand({3}).equal(undisturbed)) << "the default generator";
   EXPECT_TRUE(model.context().training);

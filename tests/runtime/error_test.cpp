@@ -44,9 +44,9 @@ TEST(ErrorTest, AssertionsReasonIsEvaluatedOnlyWhenItFails) {
 }
 
 TEST(ToldBy, NamesTheRankOnce) {
-  EXPECT_EQ(told_by(1, "the disk is full"), "rank 1: the disk is full");
-  EXPECT_EQ(told_by(1, "rank 1 compute: shapes differ"), "rank 1 compute: shapes differ");
-  EXPECT_EQ(told_by(1, "rank 10 hangs"), "rank 1: rank 10 hangs");
+  EXPECT_EQ(rank_message(1, "the disk is full"), "rank 1: the disk is full");
+  EXPECT_EQ(rank_message(1, "rank 1 compute: shapes differ"), "rank 1 compute: shapes differ");
+  EXPECT_EQ(rank_message(1, "rank 10 hangs"), "rank 1: rank 10 hangs");
 }
 
 }  // namespace

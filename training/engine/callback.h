@@ -59,7 +59,7 @@ class Callback : public Listener {
   virtual void predict_batch_end(State&, Logger&) {}
   virtual void predict_end(State&, Logger&) {}
 
-  // An attempt at a step ran out of memory on some rank and is void on all; it is done again in smaller
+  // An attempt at a step ran out of memory on some rank and is aborted on all; it is done again in smaller
   // parts, or the run ends. `account` tells who asked for how much, and what held memory. On every rank.
   virtual void out_of_memory(State&, Logger&, const std::string& account) { static_cast<void>(account); }
 

@@ -57,7 +57,7 @@ class Engine {
   std::vector<Trace> run_event(Event event, const std::function<void()>& before_acting = {});
   std::vector<Trace> run_event(std::string_view event_name);
 
-  // Tells every callback that a step's attempt is void: Callback::out_of_memory.
+  // Tells every callback that a step's attempt is aborted: Callback::out_of_memory.
   void out_of_memory(const std::string& account);
 
   // The sums over ranks that algorithms and callbacks declare (Listener::reductions), one after the other's.

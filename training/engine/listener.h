@@ -45,11 +45,11 @@ class Listener : public Stateful {
   // Fills in this rank's part of them, [reductions], all zero so far. Once in an attempt at the step, after
   // the last AFTER_BACKWARD of its first pass, on ranks without samples too; not where memory has run out. It
   // comes before the verdict: nothing that lasts may change, nor the gradients, which are being reduced. Its
-  // memory counts as the step's, so the attempt is void where there is none left.
+  // memory counts as the step's, so the attempt is aborted where there is none left.
   virtual void contribute(const State&, std::span<double>) {}
 
   // The sums of all ranks, [reductions], on every rank: after the verdict and before the first pass's
-  // AFTER_TRAIN_BATCH, of a step that is skipped for numbers that are not finite too. A void attempt has
+  // AFTER_TRAIN_BATCH, of a step that is skipped for numbers that are not finite too. An aborted attempt has
   // none; with closures at work a later pass may still void this one, and sums come again.
   virtual void reduced(State&, std::span<const double>) {}
 };

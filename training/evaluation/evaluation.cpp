@@ -8,7 +8,7 @@
 
 #include "data/dataset.h"
 #include "tensors/autograd.h"
-#include "tensors/shortage.h"
+#include "tensors/out_of_memory.h"
 #include "tensors/torch_error.h"
 #include "training/metrics/factory.h"
 
@@ -190,10 +190,10 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
   state.evaluation_cut = counts.too_large > 0 || counts.stopped > 0;
   if (state.evaluation_cut) hooks.run_event(Event::kEvalEnd);
   if (counts.too_large > 0)
-    throw TooLarge("evaluation '" + evaluator.label + "' after step " +
-                   std::to_string(state.timestamp.batch) + ": out of memory on " +
-                   std::to_string(static_cast<int>(counts.too_large)) + " of " + std::to_string(state.world) +
-                   " ranks with one sample at a time" + shortage);
+    throw AgreedOutOfMemory("evaluation '" + evaluator.label + "' after step " +
+                            std::to_string(state.timestamp.batch) + ": out of memory on " +
+                            std::to_string(static_cast<int>(counts.too_large)) + " of " +
+                            std::to_string(state.world) + " ranks with one sample at a time" + shortage);
   if (counts.stopped > 0) return std::nullopt;
   take(state, metrics, counts);
   LoggedMetrics values;

@@ -58,7 +58,7 @@ void try_metrics(State& state, const Evaluator& evaluator, const Dataset& data);
 // Runs the model over every batch of the evaluator's data and sums the metrics over ranks. The same values on
 // every rank, by their names in metrics.jsonl; nothing where some rank was asked to stop, on all. Runs the
 // events from EVAL_START to EVAL_END, and keeps the state's part about evaluations. What does not fit into
-// memory is done in smaller parts; throws TooLarge where that is not enough.
+// memory is done in smaller parts; throws AgreedOutOfMemory where that is not enough.
 std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evaluator& evaluator,
                                       const EvalHooks& hooks);
 

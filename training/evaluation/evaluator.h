@@ -19,7 +19,7 @@ struct Evaluator {
   std::string label;  // "eval": its metrics are metrics/eval/MulticlassAccuracy, ...
   Setting section;    // [data.eval] or one of [[evaluators]], resolved
   DatasetPtr data;    // where each rank has its own, the first one's of this process
-  OwnData own = {};
+  PerRankData own = {};
   int64_t global_batch = 0;  // samples
   int64_t batches = 0;       // of an evaluation
 

@@ -67,8 +67,8 @@ struct ValueText {
 
 std::string logged_path(const LogStart& start, const std::string& pattern) {
   std::string name = pattern;
-  put_in(name, "{run_name}", start.run_name);
-  put_in(name, "{rank}", std::to_string(start.rank));
+  replace_all(name, "{run_name}", start.run_name);
+  replace_all(name, "{rank}", std::to_string(start.rank));
   return name.starts_with('/') ? name : start.run_dir + "/" + name;
 }
 
@@ -82,7 +82,7 @@ void FileLines::open(const LogStart& start) {
   const std::string path = logged_path(start, options_.filename);
   disk_.make_folders(std::filesystem::path(path).parent_path());
   auto file = std::make_unique<LineFile>(disk_, path, kind_.step_of, warn_);
-  if (start.goes_on)
+  if (start.resumes)
     file->resume(start.step, [&](const std::string& line) {
       if (kind_.step_of(line) == start.step) there_.insert(key_of(line));
     });
@@ -116,7 +116,7 @@ void FileLogger::line(const char* type, const LogTime& time, const std::string& 
                       const std::string& value) {
   std::string text = "[" + std::string(type) + "][step=" + std::to_string(time.step) +
                      "][batch=" + std::to_string(time.at.batch) + "]: " + name + ": " + value;
-  put_in(text, "\n", "\\n");
+  replace_all(text, "\n", "\\n");
   lines_.append(text);
 }
 

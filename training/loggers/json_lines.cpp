@@ -70,7 +70,7 @@ std::string JsonLines::start_line(const LogStart& start) {
                     {"run_dir", start.run_dir},
                     {"rank", int64_t{start.rank}},
                     {"world", int64_t{start.world}},
-                    {"goes_on", start.goes_on}});
+                    {"goes_on", start.resumes}});
 }
 
 }  // namespace tutti

@@ -32,7 +32,7 @@ struct LogStart {
   int64_t dataloader_len = 0;  // batches of an epoch
   Timestamp at;                // where training begins
   int64_t step = 0;            // after which it begins; 0: afresh
-  bool goes_on = false;    // from this run's own checkpoint: what an earlier start logged up to `step` stays
+  bool resumes = false;    // from this run's own checkpoint: what an earlier start logged up to `step` stays
   std::string checkpoint;  // the folder that it begins from, or ""
 };
 

@@ -34,7 +34,7 @@ MetricsFile::MetricsFile(Disk& disk, const Clock& clock, const std::string& run_
       lines_(disk, run_dir + "/metrics.jsonl", step_of, warn_) {}
 
 void MetricsFile::open(const LogStart& start) try {
-  if (start.goes_on)
+  if (start.resumes)
     resume(start.step);
   else
     lines_.begin();

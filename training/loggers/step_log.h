@@ -53,7 +53,7 @@ class StepLog final : public Logger {
   // An attempt at the step begins; it has come to something; or what it logged is forgotten.
   void begin_attempt() { attempt_ = entries_.size(); }
   void keep_attempt() { attempt_.reset(); }
-  void void_attempt() {
+  void abort_attempt() {
     if (attempt_) entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(*attempt_), entries_.end());
   }
 

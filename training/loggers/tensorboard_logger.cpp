@@ -41,8 +41,8 @@ void TensorboardLogger::open(const LogStart& start) {
   start_ = start;
   const std::vector<std::string> names = disk_.list(folder);
   file_.emplace(disk_, new_path(folder), now_s());
-  if (!names.empty()) file_->restart(start.goes_on ? start.at.batch + 1 : 0, now_s());
-  if (!start.goes_on) return;
+  if (!names.empty()) file_->restart(start.resumes ? start.at.batch + 1 : 0, now_s());
+  if (!start.resumes) return;
   for (const auto& name : names)
     if (name.starts_with(kFilesBegin)) earlier_.push_back(folder + "/" + name);
 }

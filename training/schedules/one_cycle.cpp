@@ -21,7 +21,7 @@ struct Phase {
   double from, to;
 };
 
-int64_t total_steps(const Setting& section, const CurveTerms& run) {
+int64_t total_steps(const Setting& section, const CurveOptions& run) {
   const bool product = section.has("epochs") || section.has("steps_per_epoch");
   const Setting& total = section.at("total_steps");
   if (!section.has("total_steps") && !(section.has("epochs") && section.has("steps_per_epoch")))
@@ -51,7 +51,7 @@ std::vector<Phase> phases(const Setting& section, double peak, double steps) {
 
 }  // namespace
 
-Curve one_cycle(const Setting& section, const CurveTerms& run) {
+Curve one_cycle(const Setting& section, const CurveOptions& run) {
   const Setting& momentum = section.at("cycle_momentum");
   if (momentum.boolean()) momentum.fail("momentum cannot be cycled; only false");
   const int64_t steps = total_steps(section, run);

@@ -12,7 +12,7 @@ namespace tutti {
 using Curve = std::function<double(int64_t steps)>;
 
 // What curves must know of the run.
-struct CurveTerms {
+struct CurveOptions {
   double base_lr = 1.0;         // the optimizer's
   double ratio = 1.0;           // the scale-schedule ratio
   double training_steps = 0.0;  // of the scheduler, until training ends; 0 = unknown
@@ -25,6 +25,6 @@ double multiple_of_base(const Setting& rate, double base_lr);
 // and down to 1 / (div_factor final_div_factor) of it, with three_phase by way of where it began. Momentum is
 // not cycled. It keeps its last rate where torch would raise an error, or for one step extrapolate. Throws
 // UserError where the training is known to take more steps.
-Curve one_cycle(const Setting& section, const CurveTerms& run);
+Curve one_cycle(const Setting& section, const CurveOptions& run);
 
 }  // namespace tutti

@@ -30,7 +30,7 @@ double half_cosine(int64_t steps, int64_t whole, double low) {
   return low + (1.0 - low) * (1.0 + std::cos(turn)) / 2.0;
 }
 
-Curve step(const Setting& section, const CurveTerms& run) {
+Curve step(const Setting& section, const CurveOptions& run) {
   return [size = scaled_length(section.at("step_size"), run.ratio), gamma = section.at("gamma").number()](
              int64_t steps) { return std::pow(gamma, static_cast<double>(steps / size)); };
 }
@@ -46,7 +46,7 @@ std::vector<int64_t> ascending(const Setting& milestones, bool may_repeat) {
   return found;
 }
 
-Curve multistep(const Setting& section, const CurveTerms& run) {
+Curve multistep(const Setting& section, const CurveOptions& run) {
   std::vector<int64_t> milestones = ascending(section.at("milestones"), /*may_repeat=*/true);
   for (int64_t& milestone : milestones) milestone = scaled(milestone, run.ratio);
   return [milestones, gamma = section.at("gamma").number()](int64_t steps) {
@@ -55,34 +55,34 @@ Curve multistep(const Setting& section, const CurveTerms& run) {
   };
 }
 
-Curve constant(const Setting& section, const CurveTerms&) {
+Curve constant(const Setting& section, const CurveOptions&) {
   return [factor = section.at("factor").number(), end = section.at("total_iters").integer()](int64_t steps) {
     return steps < end ? factor : 1.0;
   };
 }
 
-Curve linear(const Setting& section, const CurveTerms&) {
+Curve linear(const Setting& section, const CurveOptions&) {
   return [from = section.at("start_factor").number(), to = section.at("end_factor").number(),
           end = section.at("total_iters").integer()](int64_t steps) {
     return from + (to - from) * part_of(steps, end);
   };
 }
 
-Curve exponential(const Setting& section, const CurveTerms& run) {
+Curve exponential(const Setting& section, const CurveOptions& run) {
   return [gamma = section.at("gamma").number(), ratio = run.ratio](int64_t steps) {
     return std::pow(gamma, static_cast<double>(steps) / ratio);
   };
 }
 
 // torch goes from rate to rate; it comes to the same, beyond T_max too, where it rises again.
-Curve cosine_annealing(const Setting& section, const CurveTerms& run) {
+Curve cosine_annealing(const Setting& section, const CurveOptions& run) {
   return [end = scaled_length(section.at("T_max"), run.ratio),
           low = multiple_of_base(section.at("eta_min"), run.base_lr)](int64_t steps) {
     return half_cosine(steps, end, low);
   };
 }
 
-Curve cosine_annealing_warm_restarts(const Setting& section, const CurveTerms& run) {
+Curve cosine_annealing_warm_restarts(const Setting& section, const CurveOptions& run) {
   return [first = scaled_length(section.at("T_0"), run.ratio), factor = section.at("T_mult").integer(),
           low = multiple_of_base(section.at("eta_min"), run.base_lr)](int64_t steps) {
     if (factor == 1) return half_cosine(steps % first, first, low);
@@ -92,19 +92,19 @@ Curve cosine_annealing_warm_restarts(const Setting& section, const CurveTerms& r
   };
 }
 
-Curve polynomial(const Setting& section, const CurveTerms&) {
+Curve polynomial(const Setting& section, const CurveOptions&) {
   return [end = section.at("total_iters").integer(), power = section.at("power").number()](int64_t steps) {
     return std::pow(1.0 - part_of(steps, end), power);
   };
 }
 
-Curve reduce_on_plateau(const Setting&, const CurveTerms&) {
+Curve reduce_on_plateau(const Setting&, const CurveOptions&) {
   return [](int64_t) { return 1.0; };
 }
 
-Curve make_curve(const Setting& section, const CurveTerms& run);
+Curve make_curve(const Setting& section, const CurveOptions& run);
 
-Curve sequential(const Setting& section, const CurveTerms& run) {
+Curve sequential(const Setting& section, const CurveOptions& run) {
   const Setting& milestones = section.at("milestones");
   const std::vector<int64_t> begins = ascending(milestones, /*may_repeat=*/false);
   std::vector<Curve> curves;
@@ -121,7 +121,7 @@ Curve sequential(const Setting& section, const CurveTerms& run) {
 }
 
 struct Maker {
-  Curve (*make)(const Setting& section, const CurveTerms& run);
+  Curve (*make)(const Setting& section, const CurveOptions& run);
   bool scales = false;  // by the scale-schedule ratio, as Composer does it
 };
 
@@ -142,7 +142,7 @@ const std::map<std::string, Maker>& makers() {
   return all;
 }
 
-Curve make_curve(const Setting& section, const CurveTerms& run) {
+Curve make_curve(const Setting& section, const CurveOptions& run) {
   const auto found = makers().find(section.at("kind").text());
   if (found == makers().end()) return {};
   if (run.ratio != 1.0 && !found->second.scales)

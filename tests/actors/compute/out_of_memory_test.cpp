@@ -175,11 +175,11 @@ TEST(OutOfMemoryTest, AnyScheduleOfFailuresEndsWell) {
   const int64_t most = 2 * world.run("\"auto\"").allocations[0];
   int of_two_doublings = 0;
   for (int seed = 0; seed < 150; ++seed) {
-    Draw draw(static_cast<uint64_t>(seed), "failures");
+    RandomKey draw(static_cast<uint64_t>(seed), "failures");
     world.failures.clear();
     for (int64_t i = 0; i < 2; ++i)  // 12 samples on 3 ranks: the second doubling leaves single ones
-      world.failures[static_cast<int>(draw.at(i).at(0).bits() % 3)].push_back(
-          1 + static_cast<int64_t>(draw.at(i).at(1).bits() % static_cast<uint64_t>(most)));
+      world.failures[static_cast<int>(draw.fold_in(i).fold_in(0).bits() % 3)].push_back(
+          1 + static_cast<int64_t>(draw.fold_in(i).fold_in(1).bits() % static_cast<uint64_t>(most)));
     for (auto& [rank, ordinals] : world.failures) std::sort(ordinals.begin(), ordinals.end());
     world.schedule_seed = static_cast<uint64_t>(seed);
     const auto automatic = world.run("\"auto\"");

@@ -19,16 +19,16 @@ using std::chrono::seconds;
 class SupervisorTest : public testing::Test {
  protected:
   SupervisorTest() {
-    cast_.loader = play_quietly("loader");
-    cast_.checkpointer = scheduler_.reserve("checkpointer", 0);
-    play(scheduler_, cast_.checkpointer, {.receive = [this](Context& context, Envelope& envelope) {
+    actors_.loader = play_quietly("loader");
+    actors_.checkpointer = scheduler_.reserve("checkpointer", 0);
+    play(scheduler_, actors_.checkpointer, {.receive = [this](Context& context, Envelope& envelope) {
            if (envelope.message.get_if<Concluded>()) concluded_.push_back(context.now());
            if (envelope.message.get_if<Stop>()) context.stop();
          }});
-    cast_.supervisor = scheduler_.reserve("supervisor", 0);
-    cast_.sync = scheduler_.reserve("sync", 0);
-    cast_.compute = scheduler_.reserve("compute", 0);
-    play(scheduler_, cast_.sync,
+    actors_.supervisor = scheduler_.reserve("supervisor", 0);
+    actors_.sync = scheduler_.reserve("sync", 0);
+    actors_.compute = scheduler_.reserve("compute", 0);
+    play(scheduler_, actors_.sync,
          {.receive = [this](Context& c, Envelope& e) { sync(c, e); },
           .idle = [this](Context& c) { return beat(c); }});
   }
@@ -38,12 +38,12 @@ class SupervisorTest : public testing::Test {
     options.rank = rank_;
     options.world = 2;
     options.run_dir = folder_.path("run");
-    options.shelf.folder = folder_.path("run/checkpoints");
+    options.store.folder = folder_.path("run/checkpoints");
     options.nonce = "nonce";
     options.hang_timeout = hang_timeout;
     disk_.scheduler = &scheduler_;
-    scheduler_.install(cast_.supervisor,
-                       std::make_unique<Supervisor>(options, cast_, disk_, *log_, recorder_, outcome_));
+    scheduler_.install(actors_.supervisor,
+                       std::make_unique<Supervisor>(options, actors_, disk_, *log_, recorder_, outcome_));
     scheduler_.run();
   }
 
@@ -61,23 +61,23 @@ class SupervisorTest : public testing::Test {
 
   // All ranks' parts of a checkpoint are there, after so long; then training takes so long.
   void train_and_publish(Nanoseconds before, Nanoseconds after) {
-    play(scheduler_, cast_.compute, {.receive = [=, this](Context& context, Envelope& envelope) {
-           if (envelope.message.get_if<Prepare>()) context.send(cast_.supervisor, Prepared{});
+    play(scheduler_, actors_.compute, {.receive = [=, this](Context& context, Envelope& envelope) {
+           if (envelope.message.get_if<Prepare>()) context.send(actors_.supervisor, Prepared{});
            if (envelope.message.get_if<Stop>()) context.stop();
            if (!envelope.message.get_if<Start>()) return;
            context.sleep(before);
            Durable part;
            part.name = "ep1-ba1";
-           context.send(cast_.supervisor, Durable(part));
-           context.send(cast_.supervisor, ControlReceived{1, durable_text(part)});
+           context.send(actors_.supervisor, Durable(part));
+           context.send(actors_.supervisor, ControlReceived{1, durable_text(part)});
            context.sleep(after);
-           context.send(cast_.supervisor, TrainingDone{});
+           context.send(actors_.supervisor, TrainingDone{});
          }});
   }
 
   void sync(Context& context, Envelope& envelope) {
     if (auto* said = envelope.message.get_if<Agree>())
-      context.send(cast_.supervisor, Agreed{{rank_ == 0 ? said->statement : first_says_, {}}});
+      context.send(actors_.supervisor, Agreed{{rank_ == 0 ? said->statement : first_says_, {}}});
     if (envelope.message.get_if<SendControl>()) {
       told_ = context.now();
       if (envelope.slot) context.reply(envelope, ControlSent{});
@@ -91,7 +91,7 @@ class SupervisorTest : public testing::Test {
     const bool all_wait = context.now() < all_wait_until_;
     heard.peers[1 - rank_] = {context.now(), {"forward", 3, 0.1, all_wait}};
     if (all_wait_until_ != TimePoint{}) heard.peers[rank_] = heard.peers[1 - rank_];
-    noting_ = context.request<Noted>(cast_.supervisor, std::move(heard));
+    noting_ = context.request<Noted>(actors_.supervisor, std::move(heard));
     return context.now() + std::chrono::milliseconds(500);
   }
 
@@ -110,7 +110,7 @@ class SupervisorTest : public testing::Test {
   RingRecorder recorder_;
   RunOutcome outcome_;
   SimScheduler scheduler_;
-  RankActors cast_;
+  RankActors actors_;
   Pending<Noted> noting_;
   bool play_dead_ = false;      // the other rank
   TimePoint all_wait_until_{};  // with ranks that wait for each other: until then
@@ -127,8 +127,8 @@ class DurableLogsTest : public SupervisorTest {
  protected:
   void add_log(Nanoseconds takes, Nanoseconds timeout = kTimeout,
                const std::string& name = "logger CsvLogger") {
-    const ActorId id = scheduler_.reserve("logger_" + std::to_string(cast_.logs.size()), 0);
-    cast_.logs.push_back({.writer = id, .name = name, .sync_timeout = timeout});
+    const ActorId id = scheduler_.reserve("logger_" + std::to_string(actors_.logs.size()), 0);
+    actors_.logs.push_back({.writer = id, .name = name, .sync_timeout = timeout});
     play(scheduler_, id, {.receive = [this, takes](Context& context, Envelope& envelope) {
            if (envelope.message.get_if<Stop>()) return context.stop();
            ++asked_;
@@ -141,19 +141,19 @@ class DurableLogsTest : public SupervisorTest {
   // Publishes so many checkpoints, one every `apart`; gives how long each took.
   std::vector<Nanoseconds> publish(int count, Nanoseconds apart) {
     std::vector<TimePoint> began;
-    play(scheduler_, cast_.compute, {.receive = [&, count, apart](Context& context, Envelope& envelope) {
-           if (envelope.message.get_if<Prepare>()) context.send(cast_.supervisor, Prepared{});
+    play(scheduler_, actors_.compute, {.receive = [&, count, apart](Context& context, Envelope& envelope) {
+           if (envelope.message.get_if<Prepare>()) context.send(actors_.supervisor, Prepared{});
            if (envelope.message.get_if<Stop>()) context.stop();
            if (!envelope.message.get_if<Start>()) return;
            for (int i = 0; i < count; ++i) {
              began.push_back(context.now());
              Durable part;
              part.name = "ep1-ba" + std::to_string(i + 1);
-             context.send(cast_.supervisor, Durable(part));
-             if (rank_ == 0) context.send(cast_.supervisor, ControlReceived{1, durable_text(part)});
+             context.send(actors_.supervisor, Durable(part));
+             if (rank_ == 0) context.send(actors_.supervisor, ControlReceived{1, durable_text(part)});
              context.sleep(apart);
            }
-           context.send(cast_.supervisor, TrainingDone{});
+           context.send(actors_.supervisor, TrainingDone{});
          }});
     run(seconds(60));
     std::vector<Nanoseconds> took;
@@ -308,8 +308,8 @@ TEST_F(SupervisorTest, RanksThatAllWaitForLongAreACollectiveThatHangs) {
 }
 
 TEST_F(SupervisorTest, ARankThatIsNotHeardIsBlamed) {
-  play(scheduler_, cast_.compute, {.receive = [this](Context& context, Envelope& envelope) {
-         if (envelope.message.get_if<Prepare>()) context.send(cast_.supervisor, Prepared{});
+  play(scheduler_, actors_.compute, {.receive = [this](Context& context, Envelope& envelope) {
+         if (envelope.message.get_if<Prepare>()) context.send(actors_.supervisor, Prepared{});
          if (!envelope.message.get_if<Start>()) return;
          play_dead_ = true;
        }});

@@ -146,11 +146,11 @@ TEST_F(MpiGroupTest, HasTheBitsOfTheLocalGroup) {
   const auto all = numbers_of_all(at::kFloat, 123457);
   const auto fabric = LocalFabric::make(size());
   std::vector<at::Tensor> local;
-  std::vector<std::unique_ptr<Group>> seats;
+  std::vector<std::unique_ptr<Group>> endpoints;
   for (int other = 0; other < size(); ++other) {
-    seats.push_back(fabric->group(other));
+    endpoints.push_back(fabric->group(other));
     local.push_back(all[other].clone());
-    seats.back()->all_reduce(local.back(), "sum");
+    endpoints.back()->all_reduce(local.back(), "sum");
   }
   const auto group = make_group();
   const at::Tensor inout = placed(*group, all[rank()], true);

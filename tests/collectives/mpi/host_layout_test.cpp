@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "collectives/mpi/seat.h"
+#include "collectives/mpi/endpoint.h"
 
 namespace tutti {
 namespace {

@@ -31,12 +31,12 @@ class OwnDataTest : public testing::Test {
     write_text(folder_.path("part-2-here"), "123456789");  // 2
   }
 
-  OwnData settled(int world, const std::string& on_uneven = "error") {
+  PerRankData settled(int world, const std::string& on_uneven = "error") {
     const Setting parts = section(folder_.path("part-{rank}-{host}"), "own", on_uneven);
-    OwnData data;
+    PerRankData data;
     std::vector<std::string> facts;
     for (int rank = 0; rank < world; ++rank) {
-      data.of_rank.push_back(make_own_dataset(parts, 1, {rank, "here"}));
+      data.of_rank.push_back(make_per_rank_dataset(parts, 1, {rank, "here"}));
       facts.push_back(facts_text(*data.of_rank.back()));
     }
     settle(data, parts, facts);
@@ -47,15 +47,15 @@ class OwnDataTest : public testing::Test {
 };
 
 TEST_F(OwnDataTest, EachRankOpensItsFile) {
-  const OwnData data = settled(2);
+  const PerRankData data = settled(2);
   EXPECT_EQ(data.samples, 3);
   EXPECT_NE(data.of_rank[0]->digest(), data.of_rank[1]->digest());
 }
 
 TEST_F(OwnDataTest, DigestIsOfAllRanksInTheirOrder) {
-  const OwnData two = settled(2);
+  const PerRankData two = settled(2);
   write_text(folder_.path("part-1-here"), "Nopqrstuvwxyz");
-  const OwnData other = settled(2);
+  const PerRankData other = settled(2);
   EXPECT_NE(two.digest, other.digest);
   const std::string first = read_text(folder_.path("part-0-here"));
   write_text(folder_.path("part-0-here"), read_text(folder_.path("part-1-here")));
@@ -71,38 +71,40 @@ TEST_F(OwnDataTest, UnevenLengthsAreAnErrorUnlessTheShortestIsToDo) {
 }
 
 TEST_F(OwnDataTest, SamplesOfAnotherShapeAreAnError) {
-  OwnData data;
+  PerRankData data;
   const Setting parts = section(folder_.path("part-{rank}-{host}"), "own");
   Setting longer = parts;
   longer.find("sequence_length")->value = int64_t{3};
-  const auto facts = [](const Setting& one) { return facts_text(*make_own_dataset(one, 1, {0, "here"})); };
+  const auto facts = [](const Setting& one) {
+    return facts_text(*make_per_rank_dataset(one, 1, {0, "here"}));
+  };
   const auto why = message_of<UserError>([&] { settle(data, parts, {facts(parts), facts(longer)}); });
   EXPECT_THAT(why, HasSubstr("rank 1 have other arrays or shapes"));
 }
 
 TEST_F(OwnDataTest, APlaceholderNeedsSamplingOfItsOwn) {
-  const auto why = message_of<UserError>([] { has_own_data(section("part-{rank}", "global")); });
+  const auto why = message_of<UserError>([] { has_per_rank_data(section("part-{rank}", "global")); });
   EXPECT_THAT(why, HasSubstr("section.path = \"part-{rank}\""));
   EXPECT_THAT(why, HasSubstr("section.sampling = \"own\""));
-  EXPECT_FALSE(has_own_data(section("part", "global")));
-  EXPECT_TRUE(has_own_data(section("part", "own")));
+  EXPECT_FALSE(has_per_rank_data(section("part", "global")));
+  EXPECT_TRUE(has_per_rank_data(section("part", "own")));
 }
 
 TEST_F(OwnDataTest, AnyOtherPlaceholderIsAnError) {
   const auto why = [](const std::string& path) {
-    return message_of<UserError>([&] { has_own_data(section(path, "own")); });
+    return message_of<UserError>([&] { has_per_rank_data(section(path, "own")); });
   };
   EXPECT_THAT(why("part-{rnk}"),
               HasSubstr("section.path = \"part-{rnk}\": unknown placeholder {rnk}; did you "
                         "mean {rank}?"));
   EXPECT_THAT(why("part-{run_name}"), HasSubstr("unknown placeholder {run_name}; there are {rank}, {host}"));
   EXPECT_THAT(why("part-{rank"), HasSubstr("there is no } to its {"));
-  EXPECT_FALSE(has_own_data(section("part-{run_name}", "global"))) << "a name like any other";
+  EXPECT_FALSE(has_per_rank_data(section("part-{run_name}", "global"))) << "a name like any other";
 }
 
 TEST_F(OwnDataTest, AMissingFileIsNamedAsTheRankSeesIt) {
   const Setting parts = section(folder_.path("part-{rank}-{host}"), "own");
-  const auto why = message_of<UserError>([&] { make_own_dataset(parts, 1, {7, "there"}); });
+  const auto why = message_of<UserError>([&] { make_per_rank_dataset(parts, 1, {7, "there"}); });
   EXPECT_THAT(why, HasSubstr("part-7-there"));
 }
 

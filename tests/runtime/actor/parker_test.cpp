@@ -2,7 +2,7 @@
 
 #include <thread>
 
-#include "runtime/actor/cell.h"
+#include "runtime/actor/control_block.h"
 #include "tests/runtime/watchdog.h"
 
 namespace tutti {

@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-#include "runtime/actor/fate.h"
+#include "runtime/actor/stop_token.h"
 #include "runtime/error.h"
 #include "tests/runtime/actor/cast.h"
 #include "tests/runtime/watchdog.h"
@@ -428,10 +428,10 @@ TYPED_TEST_P(SchedulerTest, SeparateRanksEndAlone) {
     context.stop();
   });
   this->scheduler.run();
-  EXPECT_EQ(this->scheduler.fate_of(0).reason(), "killed");
-  EXPECT_EQ(this->scheduler.fate_of(1).reason(), "rank 1 failing: no disk");
-  EXPECT_TRUE(this->scheduler.fate_of(1).failure());
-  EXPECT_FALSE(this->scheduler.fate_of(2).aborted());
+  EXPECT_EQ(this->scheduler.stop_token_of(0).reason(), "killed");
+  EXPECT_EQ(this->scheduler.stop_token_of(1).reason(), "rank 1 failing: no disk");
+  EXPECT_TRUE(this->scheduler.stop_token_of(1).failure());
+  EXPECT_FALSE(this->scheduler.stop_token_of(2).aborted());
 }
 
 REGISTER_TYPED_TEST_SUITE_P(SchedulerTest, MessagesArriveInOrderThroughASmallMailbox,

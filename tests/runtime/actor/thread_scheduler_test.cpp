@@ -139,7 +139,7 @@ TEST_F(ThreadSchedulerTest, OneThatHangsIsLeftBehindOnceAllOthersHaveEnded) {
   ThreadScheduler& scheduler = lasting_scheduler();
   const auto held = std::make_shared<int>(0);
   const ActorId stuck = scheduler.reserve("stuck", 0);
-  scheduler.may_hang(stuck, "the stuck one", milliseconds(50));
+  scheduler.abandon_after(stuck, "the stuck one", milliseconds(50));
   play(scheduler, stuck, hangs());
   TimePoint others_ended;
   play(scheduler, scheduler.reserve("other", 0), {.start = [&, held](Context& context) {
@@ -150,14 +150,14 @@ TEST_F(ThreadSchedulerTest, OneThatHangsIsLeftBehindOnceAllOthersHaveEnded) {
        }});
   scheduler.run();
   EXPECT_GE(scheduler.now() - others_ended, milliseconds(50));
-  EXPECT_THAT(scheduler.left_behind(), testing::ElementsAre("the stuck one"));
+  EXPECT_THAT(scheduler.abandoned(), testing::ElementsAre("the stuck one"));
   EXPECT_EQ(held.use_count(), 2) << "it may still look at what others hold";
 }
 
 TEST_F(ThreadSchedulerTest, OneThatHangsDoesNotKeepTheReasonOfAFailureBack) {
   ThreadScheduler& scheduler = lasting_scheduler();
   const ActorId stuck = scheduler.reserve("stuck", 0);
-  scheduler.may_hang(stuck, "the stuck one", std::chrono::hours(1));
+  scheduler.abandon_after(stuck, "the stuck one", std::chrono::hours(1));
   play(scheduler, stuck, hangs());
   play(scheduler, scheduler.reserve("other", 0), {.start = [&](Context& context) {
          context.send(stuck, Number{1});
@@ -172,7 +172,7 @@ TEST_F(ThreadSchedulerTest, OneThatMayHangHasOneTimeForAllThatItTakes) {
   constexpr int kMany = 200;
   ThreadScheduler& scheduler = lasting_scheduler();
   const ActorId slow = scheduler.reserve("slow", 0);
-  scheduler.may_hang(slow, "the slow one", milliseconds(500));
+  scheduler.abandon_after(slow, "the slow one", milliseconds(500));
   play(scheduler, slow,
        {.receive = [](Context&, Envelope&) { std::this_thread::sleep_for(milliseconds(100)); }});
   TimePoint others_ended;
@@ -184,14 +184,14 @@ TEST_F(ThreadSchedulerTest, OneThatMayHangHasOneTimeForAllThatItTakes) {
   scheduler.run();
   EXPECT_GE(scheduler.now() - others_ended, milliseconds(500));
   EXPECT_LT(scheduler.now() - others_ended, kMany * milliseconds(100) / 2);
-  EXPECT_THAT(scheduler.left_behind(), testing::ElementsAre("the slow one"));
+  EXPECT_THAT(scheduler.abandoned(), testing::ElementsAre("the slow one"));
 }
 
 TEST_F(ThreadSchedulerTest, OneThatHangsDoesNotKeepAnotherFromItsTime) {
   ThreadScheduler& scheduler = lasting_scheduler();
   const ActorId stuck = scheduler.reserve("stuck", 0), slow = scheduler.reserve("slow", 0);
-  scheduler.may_hang(stuck, "the stuck one", milliseconds(50));
-  scheduler.may_hang(slow, "the slow one", std::chrono::seconds(60));
+  scheduler.abandon_after(stuck, "the stuck one", milliseconds(50));
+  scheduler.abandon_after(slow, "the slow one", std::chrono::seconds(60));
   play(scheduler, stuck, hangs());
   bool done = false;
   play(scheduler, slow, {.receive = [&](Context& context, Envelope&) {
@@ -206,7 +206,7 @@ TEST_F(ThreadSchedulerTest, OneThatHangsDoesNotKeepAnotherFromItsTime) {
        }});
   scheduler.run();
   EXPECT_TRUE(done);
-  EXPECT_THAT(scheduler.left_behind(), testing::ElementsAre("the stuck one"));
+  EXPECT_THAT(scheduler.abandoned(), testing::ElementsAre("the stuck one"));
 }
 
 }  // namespace

@@ -117,11 +117,11 @@ TEST_F(CrashReportDeathTest, WhatElseEndsTheProcessIsOneToo) {
 TEST_F(CrashReportDeathTest, WhatIsIgnoredStaysIgnored) {
   for (const auto& [signal, name] : kOthers) {
     const auto previous = std::signal(signal, SIG_IGN);
-    const auto goes_on = [number = signal] {
+    const auto resumes = [number = signal] {
       std::raise(number);
       std::_Exit(42);
     };
-    const std::string text = log_of(goes_on, testing::ExitedWithCode(42));
+    const std::string text = log_of(resumes, testing::ExitedWithCode(42));
     std::signal(signal, previous);
     EXPECT_THAT(text, Not(HasSubstr("is ended by signal"))) << name;
   }

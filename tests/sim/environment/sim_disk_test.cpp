@@ -38,7 +38,7 @@ class SimDiskTest : public testing::Test {
   std::set<std::string> survivors(const std::string& name) const {
     std::set<std::string> found;
     for (uint64_t seed = 0; seed < 300; ++seed) {
-      const auto after = disk.after_power_loss(Draw(seed, "power"));
+      const auto after = disk.after_power_loss(RandomKey(seed, "power"));
       const auto seen = after->view(0);
       found.insert(seen->exists(path(name)) ? text(seen->read(path(name))) : "-");
     }
@@ -121,7 +121,7 @@ TEST_F(SimDiskTest, ARenameHappensAsAWholeOrNotAtAll) {
 
 TEST_F(SimDiskTest, AfterAPowerLossNothingMoreIsLost) {
   write("a", "content", false);
-  disk.lose_power(Draw(1, "power"));
+  disk.lose_power(RandomKey(1, "power"));
   EXPECT_EQ(survivors("a").size(), 1u);
 }
 
@@ -140,45 +140,46 @@ TEST_F(SimDiskTest, LocksEndWithTheirHolder) {
 }
 
 TEST_F(SimDiskTest, WritesFailLandInPartOrNotAtAllAsToldTo) {
-  SimDisk::Fate fate = SimDisk::Fate::kDone;
+  SimDisk::WriteOutcome outcome = SimDisk::WriteOutcome::kDone;
   const auto bad = disk.view(1, [&](const SimDisk::Call& call) {
-    return std::string(call.what) == "write" ? fate : SimDisk::Fate::kDone;
+    return std::string(call.what) == "write" ? outcome : SimDisk::WriteOutcome::kDone;
   });
   const auto file = bad->open(path("a"), true);
-  const auto append = [&](SimDisk::Fate what) {
-    fate = what;
+  const auto append = [&](SimDisk::WriteOutcome what) {
+    outcome = what;
     file->append(bytes("ab"));
   };
-  EXPECT_THAT(message_of<OperatingError>([&] { append(SimDisk::Fate::kFull); }), HasSubstr("No space left"));
-  EXPECT_THAT(message_of<OperatingError>([&] { append(SimDisk::Fate::kFails); }),
+  EXPECT_THAT(message_of<OperatingError>([&] { append(SimDisk::WriteOutcome::kFull); }),
+              HasSubstr("No space left"));
+  EXPECT_THAT(message_of<OperatingError>([&] { append(SimDisk::WriteOutcome::kFails); }),
               HasSubstr("Input/output error"));
-  append(SimDisk::Fate::kDone);
+  append(SimDisk::WriteOutcome::kDone);
   EXPECT_FALSE(disk.damaged(kFolder));
-  append(SimDisk::Fate::kTorn);
-  append(SimDisk::Fate::kLost);
+  append(SimDisk::WriteOutcome::kTorn);
+  append(SimDisk::WriteOutcome::kLost);
   EXPECT_EQ(text(bad->read(path("a"))), std::string("aba\0\0\0", 6));
   EXPECT_TRUE(disk.damaged(kFolder));
 }
 
 TEST_F(SimDiskTest, AWriteOfZerosThatIsLostIsMissedByNobody) {
-  SimDisk::Fate fate = SimDisk::Fate::kDone;
-  const auto bad = disk.view(1, [&](const SimDisk::Call&) { return fate; });
+  SimDisk::WriteOutcome outcome = SimDisk::WriteOutcome::kDone;
+  const auto bad = disk.view(1, [&](const SimDisk::Call&) { return outcome; });
   const auto file = bad->open(path("a"), true);
   const std::string half("ab\0\0", 4), nothing(4, '\0');
-  const auto append = [&](SimDisk::Fate what, const std::string& content) {
-    fate = what;
+  const auto append = [&](SimDisk::WriteOutcome what, const std::string& content) {
+    outcome = what;
     file->append(bytes(content));
   };
-  append(SimDisk::Fate::kLost, nothing);
-  append(SimDisk::Fate::kTorn, half);
-  append(SimDisk::Fate::kLost, "");
+  append(SimDisk::WriteOutcome::kLost, nothing);
+  append(SimDisk::WriteOutcome::kTorn, half);
+  append(SimDisk::WriteOutcome::kLost, "");
   EXPECT_FALSE(disk.damaged(kFolder));
   EXPECT_EQ(text(bad->read(path("a"))), nothing + half);
-  append(SimDisk::Fate::kLost, half);
+  append(SimDisk::WriteOutcome::kLost, half);
   EXPECT_TRUE(disk.damaged(kFolder));
-  EXPECT_FALSE(SimDisk::matters(SimDisk::Fate::kTorn, bytes(half)));
-  EXPECT_TRUE(SimDisk::matters(SimDisk::Fate::kLost, bytes(half)));
-  EXPECT_TRUE(SimDisk::matters(SimDisk::Fate::kFull, bytes(nothing))) << "it is told";
+  EXPECT_FALSE(SimDisk::matters(SimDisk::WriteOutcome::kTorn, bytes(half)));
+  EXPECT_TRUE(SimDisk::matters(SimDisk::WriteOutcome::kLost, bytes(half)));
+  EXPECT_TRUE(SimDisk::matters(SimDisk::WriteOutcome::kFull, bytes(nothing))) << "it is told";
 }
 
 TEST_F(SimDiskTest, AProcessMayEndBetweenTheRemovalOfTwoNames) {
@@ -186,9 +187,9 @@ TEST_F(SimDiskTest, AProcessMayEndBetweenTheRemovalOfTwoNames) {
   write("ep1/a", "1", true);
   write("ep1/b", "2", true);
   int left = 1;
-  const auto dying = disk.view(1, [&](const SimDisk::Call&) -> SimDisk::Fate {
+  const auto dying = disk.view(1, [&](const SimDisk::Call&) -> SimDisk::WriteOutcome {
     if (left-- == 0) throw std::runtime_error("killed");
-    return SimDisk::Fate::kDone;
+    return SimDisk::WriteOutcome::kDone;
   });
   EXPECT_THROW(dying->remove_all(path("ep1")), std::runtime_error);
   EXPECT_THAT(view->list(path("ep1")), ElementsAre("b"));
@@ -199,7 +200,7 @@ TEST_F(SimDiskTest, APublishedCheckpointSurvivesAnyPowerLoss) {
   view->make_folders(checkpoints);
   write_checkpoint(*view, checkpoints + "/ep0-ba1", sample_tensors(), 2);
   for (uint64_t seed = 0; seed < 100; ++seed) {
-    const auto after = disk.after_power_loss(Draw(seed, "power"));
+    const auto after = disk.after_power_loss(RandomKey(seed, "power"));
     EXPECT_NO_THROW(read_checkpoint(*after->view(0), checkpoints + "/ep0-ba1"));
   }
 }

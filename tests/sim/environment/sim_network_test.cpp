@@ -25,7 +25,7 @@ Traffic traffic(uint64_t seed, const SimNetwork::Delay& delay = {}) {
   constexpr int kEach = 20;
   Traffic traffic;
   SimScheduler scheduler({.seed = seed, .on_switch = {}});
-  SimNetwork network(scheduler, 3, Draw(seed, "network"), delay);
+  SimNetwork network(scheduler, 3, RandomKey(seed, "network"), delay);
   for (const int rank : {0, 1}) {
     play(scheduler, scheduler.reserve("sender", rank), {.start = [&, rank](Context& context) {
            const auto way = network.transport(rank);
@@ -40,7 +40,7 @@ Traffic traffic(uint64_t seed, const SimNetwork::Delay& delay = {}) {
          return context.now() + seconds(1000);
        }});
   network.set_reader(2, reader);
-  scheduler.look_rarely(reader, seconds(1000));
+  scheduler.set_poll_interval(reader, seconds(1000));
   scheduler.run();
   traffic.ended = scheduler.now();
   return traffic;
@@ -88,7 +88,7 @@ TEST(SimNetworkTest, ALateSenderIsLate) {
 
 TEST(SimNetworkTest, WhatADeadRankSentAndHasNotArrivedIsLost) {
   SimScheduler scheduler({.on_switch = {}});
-  SimNetwork network(scheduler, 2, Draw(1, "network"), {});
+  SimNetwork network(scheduler, 2, RandomKey(1, "network"), {});
   play(scheduler, scheduler.reserve("both", 0), {.start = [&](Context& context) {
          network.transport(0)->send(1, "arrives");
          context.sleep(milliseconds(10));
@@ -107,7 +107,7 @@ std::string barrier(bool joins, bool dies, Nanoseconds hang, Nanoseconds* took, 
   std::string outcome;
   SimScheduler scheduler({.on_switch = {}});
   bool gone = false;
-  SimFabric fabric(scheduler, 2, Draw(1, "fabric"),
+  SimFabric fabric(scheduler, 2, RandomKey(1, "fabric"),
                    {.gone = [&](int rank) { return rank == 1 && gone; }, .check = [](int) {}});
   play(scheduler, scheduler.reserve("zero", 0), {.start = [&](Context& context) {
          if (hang > Nanoseconds(0))

@@ -57,7 +57,7 @@ ScheduleOutcome race(uint64_t seed) {
   }
   scheduler.run();
   outcome.digest = scheduler.delivery_digest();
-  outcome.passes = scheduler.baton_passes();
+  outcome.passes = scheduler.run_token_passes();
   outcome.end = scheduler.now();
   return outcome;
 }

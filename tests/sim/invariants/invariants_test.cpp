@@ -86,7 +86,7 @@ TEST_F(InvariantsTest, ALateHeartbeatEndsARankOnlyWhereItIsToldToStop) {
   start.faults["delay"] = 5;
   start.ends[0] = ended("rank 1 is silent while rank 0 is told to stop; the last it did: step 3");
   EXPECT_THAT(found(check_ends, std::string(kLate) + "1\n", start), testing::SizeIs(1));
-  start.told_to_stop = true;
+  start.asked_to_stop = true;
   EXPECT_THAT(found(check_ends, std::string(kLate) + "1\n", start), IsEmpty());
   EXPECT_THAT(found(check_ends, std::string(kLate) + "0.5\n", start), testing::SizeIs(1));
 }
@@ -253,8 +253,8 @@ class CheckpointsOfSimDiskTest : public InvariantsTest {
   }
 
   // A piece of a file is written once more, and lands or does not.
-  void write_over(int64_t step, SimDisk::Fate fate) {
-    const auto writer = disk.view(1, [&](const SimDisk::Call&) { return fate; });
+  void write_over(int64_t step, SimDisk::WriteOutcome outcome) {
+    const auto writer = disk.view(1, [&](const SimDisk::Call&) { return outcome; });
     const std::string other(100, 'x');
     writer->open(folder(step) + "/rank-0.h5", false)->write_at(0, std::as_bytes(std::span(other)));
   }
@@ -268,7 +268,7 @@ class CheckpointsOfSimDiskTest : public InvariantsTest {
 
   Findings published(uint64_t seed = 1) {
     Findings findings;
-    newest = check_published(disk, job, Draw(seed, "power"), known, findings);
+    newest = check_published(disk, job, RandomKey(seed, "power"), known, findings);
     return findings;
   }
 
@@ -285,13 +285,13 @@ TEST_F(CheckpointsOfSimDiskTest, OneThatIsNotWholeWhenItIsPublishedIsFound) {
   publish(4);
   EXPECT_THAT(published(), IsEmpty());
   EXPECT_EQ(newest.step, 4);
-  write_over(4, SimDisk::Fate::kDone);
+  write_over(4, SimDisk::WriteOutcome::kDone);
   EXPECT_THAT(published(), testing::Contains(HasSubstr("not whole when it is published")));
 }
 
 TEST_F(CheckpointsOfSimDiskTest, OneThatALostWriteStruckIsLeftOut) {
   publish(4);
-  write_over(4, SimDisk::Fate::kLost);
+  write_over(4, SimDisk::WriteOutcome::kLost);
   EXPECT_THAT(published(), IsEmpty());
 }
 
@@ -302,7 +302,7 @@ TEST_F(CheckpointsOfSimDiskTest, NoneThatIsPublishedIsFound) {
 // It is whole, and not on the disk yet.
 TEST_F(CheckpointsOfSimDiskTest, ADamagedOneExcusesNoOther) {
   publish(4);
-  write_over(4, SimDisk::Fate::kLost);
+  write_over(4, SimDisk::WriteOutcome::kLost);
   publish(8);
   EXPECT_THAT(published(), IsEmpty());
   const std::string manifest = folder(8) + "/manifest.json";

@@ -19,7 +19,7 @@ constexpr int64_t kBatches = 4;  // of an epoch
 // After which steps the run went on, a start each.
 std::vector<int64_t> resumed_at(const SeedResult& result) {
   std::vector<int64_t> steps;
-  for (const std::string& line : result.story)
+  for (const std::string& line : result.summary)
     if (const auto at = line.find("from step "); at != std::string::npos)
       steps.push_back(std::stoll(line.substr(at + 10)));
   return steps;
@@ -53,7 +53,7 @@ TEST(LogsTest, ARunThatWasStoppedAndKilledLogsWhatTheOneThatWentOnDoes) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     const SeedResult result = simulation.run(seed);
     EXPECT_THAT(result.findings, testing::IsEmpty()) << "seed " << seed << "\n"
-                                                     << testing::PrintToString(result.story);
+                                                     << testing::PrintToString(result.summary);
     const auto steps = resumed_at(result);
     seen.insert(steps.begin(), steps.end());
     twice |= twice_in_one_epoch(steps);

@@ -35,10 +35,10 @@ class Between final : public Actor {
 SimSeams loader_bug(Between::Change change, int of_rank = -1) {
   SimSeams seams;
   const auto recorder = std::make_shared<RingRecorder>();
-  seams.cast = [=](SimScheduler& scheduler, const RankActors& cast, const Job& job, int rank) {
+  seams.actors = [=](SimScheduler& scheduler, const RankActors& actors, const Job& job, int rank) {
     if (of_rank >= 0 && rank != of_rank) return;
-    auto loader = std::make_unique<Loader>(job.train, job.train_sampler(rank), cast.compute, *recorder);
-    scheduler.install(cast.loader, std::make_unique<Between>(std::move(loader), change));
+    auto loader = std::make_unique<Loader>(job.train, job.train_sampler(rank), actors.compute, *recorder);
+    scheduler.install(actors.loader, std::make_unique<Between>(std::move(loader), change));
   };
   return seams;
 }
@@ -126,9 +126,9 @@ SimSeams says_durable_too_soon() {
     (*disks)[rank] = disk.get();
     return disk;
   };
-  seams.cast = [disks](SimScheduler& scheduler, const RankActors& cast, const Job& job, int rank) {
-    scheduler.install(cast.checkpointer, std::make_unique<SaysDurableTooSoon>(
-                                             *disks->at(rank), job.checkpoints, rank, cast.supervisor));
+  seams.actors = [disks](SimScheduler& scheduler, const RankActors& actors, const Job& job, int rank) {
+    scheduler.install(actors.checkpointer, std::make_unique<SaysDurableTooSoon>(
+                                               *disks->at(rank), job.checkpoints, rank, actors.supervisor));
   };
   return seams;
 }
@@ -146,8 +146,8 @@ SimSeams checkpointer_that_asks_back() {
     ActorId compute_;
   };
   SimSeams seams;
-  seams.cast = [](SimScheduler& scheduler, const RankActors& cast, const Job&, int rank) {
-    if (rank == 0) scheduler.install(cast.checkpointer, std::make_unique<Asks>(cast.compute));
+  seams.actors = [](SimScheduler& scheduler, const RankActors& actors, const Job&, int rank) {
+    if (rank == 0) scheduler.install(actors.checkpointer, std::make_unique<Asks>(actors.compute));
   };
   return seams;
 }
@@ -167,11 +167,11 @@ class Floods final : public Actor {
 
 SimSeams two_that_flood_each_other() {
   SimSeams seams;
-  seams.cast = [](SimScheduler& scheduler, const RankActors& cast, const Job&, int rank) {
+  seams.actors = [](SimScheduler& scheduler, const RankActors& actors, const Job&, int rank) {
     if (rank != 0) return;
-    const ActorId log = cast.logs.front().writer;
-    scheduler.install(log, std::make_unique<Floods>(cast.checkpointer));
-    scheduler.install(cast.checkpointer, std::make_unique<Floods>(log));
+    const ActorId log = actors.logs.front().writer;
+    scheduler.install(log, std::make_unique<Floods>(actors.checkpointer));
+    scheduler.install(actors.checkpointer, std::make_unique<Floods>(log));
   };
   return seams;
 }

@@ -20,8 +20,8 @@ constexpr const char* kFaults = "out_of_memory";
 
 // ---- what an attempt leaves behind
 
-// Noise on the input, from a generator of its own. A retry goes on in the stream where the void attempt was,
-// unless that is restored.
+// Noise on the input, from a generator of its own. A retry goes on in the stream where the aborted attempt
+// was, unless that is restored.
 class Noise final : public Algorithm {
  public:
   explicit Noise(bool restores)
@@ -42,7 +42,7 @@ class Noise final : public Algorithm {
 };
 
 // Running statistics are taken in by the forward pass, as PyTorch does it, and nothing takes them out again
-// when the attempt was void.
+// when the attempt was aborted.
 class KeepsVoidStatistics final : public Algorithm {
  public:
   std::string name() const override { return "KeepsVoidStatistics"; }
@@ -83,7 +83,7 @@ SimSeams void_statistics_are_kept() {
   return with_normalisation(algorithm_of_each_rank<KeepsVoidStatistics>()());
 }
 
-// What a rank had done of a void attempt is taken for done, and left out of the next.
+// What a rank had done of an aborted attempt is taken for done, and left out of the next.
 class GoesOnWhereItWas final : public Algorithm {
  public:
   std::string name() const override { return "GoesOnWhereItWas"; }
@@ -102,7 +102,7 @@ class GoesOnWhereItWas final : public Algorithm {
   int64_t done_ = 0;  // samples
 };
 
-// The loss of a void attempt is kept, and with it what its backward needs.
+// The loss of an aborted attempt is kept, and with it what its backward needs.
 class HoldsTheLoss final : public Algorithm {
  public:
   std::string name() const override { return "HoldsTheLoss"; }

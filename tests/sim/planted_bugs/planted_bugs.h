@@ -14,8 +14,8 @@ struct Bug {
   std::string name;
   std::string faults;  // kinds that bring it out, "" = none are needed
   std::function<SimSeams()> seams;
-  std::function<SimSeams()> rightly = {};  // the same, done as it should be; empty: nothing is needed
-  std::string shows = "";                  // part of each first finding; "" = it may be any
+  std::function<SimSeams()> reference = {};  // the same, done as it should be; empty: nothing is needed
+  std::string shows = "";                    // part of each first finding; "" = it may be any
 };
 
 inline void PrintTo(const Bug& bug, std::ostream* out) { *out << bug.name; }

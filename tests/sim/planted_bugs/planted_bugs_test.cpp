@@ -31,13 +31,13 @@ FaultPlan plan_of(const std::string& faults) {
   return make_fault_plan(parse_recipe(toml, "plan.toml"), kRanks);
 }
 
-SimSeams rightly(const Bug& bug) { return bug.rightly ? bug.rightly() : SimSeams(); }
+SimSeams reference(const Bug& bug) { return bug.reference ? bug.reference() : SimSeams(); }
 
 class PlantedBug : public testing::TestWithParam<Bug> {};
 
 TEST_P(PlantedBug, IsCaughtWithin200Seeds) {
   const Bug& bug = GetParam();
-  const Simulation simulation(small_job(), kRanks, plan_of(bug.faults), bug.seams(), rightly(bug));
+  const Simulation simulation(small_job(), kRanks, plan_of(bug.faults), bug.seams(), reference(bug));
   int caught = 0;
   uint64_t seed = 1;
   std::string finding;
@@ -61,7 +61,7 @@ std::vector<Bug> controls() {
   std::vector<Bug> found;
   std::set<std::string> plans;
   for (Bug& bug : planted_bugs())
-    if (bug.rightly || plans.insert(bug.faults).second) found.push_back(std::move(bug));
+    if (bug.reference || plans.insert(bug.faults).second) found.push_back(std::move(bug));
   return found;
 }
 
@@ -70,7 +70,7 @@ class WithoutPlantedBug : public testing::TestWithParam<Bug> {};
 // Else the invariants that catch the bugs would catch anything.
 TEST_P(WithoutPlantedBug, TheSameSeedsPass) {
   const Bug& bug = GetParam();
-  const Simulation simulation(small_job(), kRanks, plan_of(bug.faults), rightly(bug), rightly(bug));
+  const Simulation simulation(small_job(), kRanks, plan_of(bug.faults), reference(bug), reference(bug));
   for (uint64_t seed = 1; seed <= 10; ++seed)
     EXPECT_THAT(simulation.run(seed).findings, testing::IsEmpty()) << "seed " << seed;
 }

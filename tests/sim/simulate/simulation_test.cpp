@@ -37,7 +37,7 @@ TEST(SimulationTest, ARunWithoutFaultsKeepsEveryInvariant) {
   std::set<uint64_t> orders;
   for (uint64_t seed = 0; seed < 20; ++seed) {
     const SeedResult result = simulation.run(seed);
-    EXPECT_THAT(result.findings, IsEmpty()) << "seed " << seed << "\n" << joined(result.story);
+    EXPECT_THAT(result.findings, IsEmpty()) << "seed " << seed << "\n" << joined(result.summary);
     EXPECT_EQ(result.starts, 1);
     orders.insert(result.deliveries);
   }
@@ -67,7 +67,7 @@ TEST(SimulationTest, LoggersBreakNothingWhateverHappens) {
   const Simulation simulation(small_job(loggers), kRanks, plan_of(faults, kRanks));
   for (uint64_t seed = 0; seed < 40; ++seed) {
     const SeedResult result = simulation.run_twice(seed);
-    EXPECT_THAT(result.findings, IsEmpty()) << "seed " << seed << "\n" << joined(result.story);
+    EXPECT_THAT(result.findings, IsEmpty()) << "seed " << seed << "\n" << joined(result.summary);
   }
 }
 
@@ -92,8 +92,8 @@ TEST(SimulationTest, ARankWithLessMemoryThanTheOthersHalvesItsMicrobatches) {
   const Simulation scarce(hungry_job("'auto'", budget), kRanks, {});
   for (uint64_t seed = 0; seed < 10; ++seed) {
     const SeedResult result = scarce.run_twice(seed);
-    EXPECT_THAT(result.findings, IsEmpty()) << "seed " << seed << "\n" << joined(result.story);
-    EXPECT_EQ(result.faults.at("memory_budget"), 1) << joined(result.story);
+    EXPECT_THAT(result.findings, IsEmpty()) << "seed " << seed << "\n" << joined(result.summary);
+    EXPECT_EQ(result.faults.at("memory_budget"), 1) << joined(result.summary);
     EXPECT_EQ(result.weights, by_hand.weights);
   }
 }
@@ -105,10 +105,10 @@ TEST(SimulationTest, AStartMayTakeLongAsLongAsItCommitsSteps) {
   Job job = simulated_job(recipe, 2);
   job.nonce = "test";
   const SimSeams seams;
-  const auto one_start = [&](Nanoseconds patience) {
+  const auto one_start = [&](Nanoseconds timeout) {
     SimDisk disk;
     SimWorld::Options options;
-    options.patience = patience;
+    options.timeout = timeout;
     options.on_published = [](const SimDisk&) { return KnownCheckpoint(); };
     return SimWorld(job, disk, nullptr, seams, options).run();
   };
@@ -126,7 +126,7 @@ TEST(SimulationTest, AStartMayTakeAsLongAsThePlanSays) {
   const FaultPlan plan =
       plan_of("starts = 1\n[[fault]]\nkind = 'slow'\nseconds = 1900\nstep = 2\nphase = 'load'\n", 2);
   const SeedResult result = Simulation(recipe, 2, plan).run(1);
-  EXPECT_THAT(result.findings, IsEmpty()) << joined(result.story);
+  EXPECT_THAT(result.findings, IsEmpty()) << joined(result.summary);
   EXPECT_EQ(result.faults.at("slow"), 1);
 }
 
@@ -181,7 +181,7 @@ TEST_P(EachFault, HappensAndBreaksNothing) {
   int64_t fired = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {
     const SeedResult result = simulation.run_twice(seed);
-    EXPECT_THAT(result.findings, IsEmpty()) << "seed " << seed << "\n" << joined(result.story);
+    EXPECT_THAT(result.findings, IsEmpty()) << "seed " << seed << "\n" << joined(result.summary);
     for (const auto& [name, count] : result.faults) fired += count;
   }
   EXPECT_GT(fired, 10);
@@ -195,7 +195,7 @@ TEST(SimulationTest, MetricsThatCannotBeWrittenEndNoTraining) {
     int64_t fired = 0;
     for (uint64_t seed = 1; seed <= 60; ++seed) {
       const SeedResult result = simulation.run(seed);
-      EXPECT_THAT(result.findings, IsEmpty()) << kind << " seed " << seed << "\n" << joined(result.story);
+      EXPECT_THAT(result.findings, IsEmpty()) << kind << " seed " << seed << "\n" << joined(result.summary);
       for (const auto& [name, count] : result.faults) fired += count;
     }
     EXPECT_GT(fired, 10) << kind;
@@ -220,7 +220,7 @@ TEST(SimulationTest, StepsOfTwoPassesKeepEveryInvariant) {
                                 seams);
     for (uint64_t seed = 0; seed < 20; ++seed) {
       const SeedResult result = simulation.run_twice(seed);
-      EXPECT_THAT(result.findings, IsEmpty()) << kind << " seed " << seed << "\n" << joined(result.story);
+      EXPECT_THAT(result.findings, IsEmpty()) << kind << " seed " << seed << "\n" << joined(result.summary);
       fired += result.faults.contains(kind) ? result.faults.at(kind) : 0;
     }
     EXPECT_GT(fired, 10) << kind;
@@ -251,7 +251,7 @@ TEST(SimulationTest, MemoryRunsOutInThePhaseThatIsNamed) {
     const std::string rule = "[[fault]]\nkind = 'out_of_memory'\nrank = 1\nstep = 3\ncount = 1\nphase = '" +
                              std::string(phase) + "'\n";
     const SeedResult result = Simulation(small_job(), 2, plan_of(rule, 2), seams).run(1);
-    EXPECT_THAT(result.findings, IsEmpty()) << joined(result.story);
+    EXPECT_THAT(result.findings, IsEmpty()) << joined(result.summary);
     EXPECT_EQ(result.faults.at("out_of_memory"), 1) << phase;
     EXPECT_EQ(*thrown, std::string(phase) == "backward" ? 1 : 0) << phase;
   }
@@ -265,8 +265,8 @@ int starts_of_a_run_short_of_memory(const Setting& job, int64_t step) {
   std::string plan = "starts = 1\n";
   for (int i = 0; i < 3; ++i) plan += rule + std::to_string(step) + "\n";
   const SeedResult result = Simulation(job, 3, plan_of(plan, 3)).run(1);
-  EXPECT_THAT(result.findings, IsEmpty()) << joined(result.story);
-  EXPECT_THAT(result.story.front(), HasSubstr("ran out of memory")) << joined(result.story);
+  EXPECT_THAT(result.findings, IsEmpty()) << joined(result.summary);
+  EXPECT_THAT(result.summary.front(), HasSubstr("ran out of memory")) << joined(result.summary);
   return result.starts;
 }
 
@@ -292,7 +292,7 @@ TEST(SimulationTest, SkippedStepsKeepEveryInvariant) {
                                 plan_of("[[fault]]\nkind = '" + std::string(kind) + "'\n", kRanks));
     for (uint64_t seed = 0; seed < 10; ++seed) {
       const SeedResult result = simulation.run_twice(seed);
-      EXPECT_THAT(result.findings, IsEmpty()) << kind << " seed " << seed << "\n" << joined(result.story);
+      EXPECT_THAT(result.findings, IsEmpty()) << kind << " seed " << seed << "\n" << joined(result.summary);
     }
   }
 }
@@ -310,7 +310,7 @@ TEST(SimulationTest, EvaluationsThatAreCutAreMadeUpFor) {
                                 plan_of("[[fault]]\nkind = '" + std::string(kind) + "'\n", kRanks));
     for (uint64_t seed = 0; seed < 30; ++seed) {
       const SeedResult result = simulation.run_twice(seed);
-      EXPECT_THAT(result.findings, IsEmpty()) << kind << " seed " << seed << "\n" << joined(result.story);
+      EXPECT_THAT(result.findings, IsEmpty()) << kind << " seed " << seed << "\n" << joined(result.summary);
     }
   }
 }

@@ -48,8 +48,8 @@ class FileLoggersTest : public testing::Test {
 };
 
 TEST_F(FileLoggersTest, LinesThatNeverFoundRoomAreCountedAtTheEnd) {
-  const auto told_of = [this](LineLogger<LoggerDestination>&& logger, const std::string& name,
-                              int64_t lines) {
+  const auto naming_recipe = [this](LineLogger<LoggerDestination>&& logger, const std::string& name,
+                                    int64_t lines) {
     warnings_.clear();
     disk_.room = 1000;
     logger.open(start_);
@@ -60,8 +60,8 @@ TEST_F(FileLoggersTest, LinesThatNeverFoundRoomAreCountedAtTheEnd) {
                                                                       std::to_string(lines - lines_in(name)) +
                                                                       " lines, for which there was no room"));
   };
-  told_of(CsvLogger(disk_, {"m.csv"}, warn_), "m.csv", 1 + 200);
-  told_of(FileLogger(disk_, {"m.txt"}, true, warn_), "m.txt", 200);
+  naming_recipe(CsvLogger(disk_, {"m.csv"}, warn_), "m.csv", 1 + 200);
+  naming_recipe(FileLogger(disk_, {"m.txt"}, true, warn_), "m.txt", 200);
 }
 
 TEST_F(FileLoggersTest, LinesThatWereDroppedAreCountedOnce) {
@@ -146,7 +146,7 @@ TEST_F(FileLoggersTest, AStepThatIsDoneAgainRepeatsNoPoint) {
     LogStart start;
     start.run_dir = scratch_.path("");
     start.step = start.at.batch = from;
-    start.goes_on = from > 0;
+    start.resumes = from > 0;
     logger.open(start);
     log(logger, 3, 4);
     logger.finish(false);

@@ -36,7 +36,7 @@ class LoggersTest : public testing::Test {
     start.step = start.at.batch = step;
     start.at.epoch = step / 4;
     start.at.batch_in_epoch = step % 4;
-    start.goes_on = step > 0;
+    start.resumes = step > 0;
     return start;
   }
 
@@ -164,9 +164,9 @@ TEST_F(LoggersTest, WhatIsNoFileIsLeftAsItIs) {
   const std::string pipe = scratch_.path("pipe"), folder = scratch_.path("folder");
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   disk_.make_folders(folder + "/in");
-  for (const bool goes_on : {false, true}) {
-    EXPECT_THROW(CsvLogger(disk_, {pipe}).open(start(goes_on ? 3 : 0)), OperatingError);
-    EXPECT_THROW(JsonlLogger(disk_, {folder}).open(start(goes_on ? 3 : 0)), OperatingError);
+  for (const bool resumes : {false, true}) {
+    EXPECT_THROW(CsvLogger(disk_, {pipe}).open(start(resumes ? 3 : 0)), OperatingError);
+    EXPECT_THROW(JsonlLogger(disk_, {folder}).open(start(resumes ? 3 : 0)), OperatingError);
   }
   EXPECT_TRUE(std::filesystem::is_fifo(pipe));
   EXPECT_TRUE(disk_.exists(folder + "/in"));

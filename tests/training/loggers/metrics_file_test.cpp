@@ -31,11 +31,11 @@ LogTime at(int64_t step) {
 class MetricsFileTest : public testing::Test {
  protected:
   // What `log` does with a file that begins after `step`, until its end.
-  void write(Disk& disk, int64_t step, bool goes_on, const std::function<void(MetricsFile&)>& log) {
+  void write(Disk& disk, int64_t step, bool resumes, const std::function<void(MetricsFile&)>& log) {
     const SystemClock clock;
     MetricsFile file(disk, clock, scratch_.path(), 0,
                      [this](const std::string& what) { warnings_.push_back(what); });
-    file.open({.step = step, .goes_on = goes_on});
+    file.open({.step = step, .resumes = resumes});
     log(file);
     EXPECT_TRUE(file.finish(/*late=*/false));
   }
@@ -71,7 +71,7 @@ class MetricsFileTest : public testing::Test {
 
 // As bytes: tools of users read them.
 TEST_F(MetricsFileTest, AStepItsEvaluationAndWhatWasLoggedAreALineEach) {
-  write(disk_, 1, /*goes_on=*/true, [](MetricsFile& file) {
+  write(disk_, 1, /*resumes=*/true, [](MetricsFile& file) {
     file.log_metrics({{"norm", 1}, {"other", 2}}, at(2));
     StepReport report{.loss = 0.1, .lr = 0.1, .step_ms = 8, .samples_per_s = 4000, .grad_accum = 2};
     report.metrics = {{"metrics/train/a", 0.75}};
@@ -96,7 +96,7 @@ TEST_F(MetricsFileTest, AStepItsEvaluationAndWhatWasLoggedAreALineEach) {
 
 TEST_F(MetricsFileTest, LinesWaitForRoomOnTheDisk) {
   SmallDisk small(1000);
-  write(small, 0, /*goes_on=*/false, [&](MetricsFile& file) {
+  write(small, 0, /*resumes=*/false, [&](MetricsFile& file) {
     steps(file, 1, 300);
     EXPECT_LT(written().size(), 20u);
     small.room = 1 << 20;
@@ -108,7 +108,7 @@ TEST_F(MetricsFileTest, LinesWaitForRoomOnTheDisk) {
 
 TEST_F(MetricsFileTest, LinesThatNeverFoundRoomAreCountedAtTheEnd) {
   SmallDisk small(1000);
-  write(small, 0, /*goes_on=*/false, [&](MetricsFile& file) { steps(file, 1, 300); });
+  write(small, 0, /*resumes=*/false, [&](MetricsFile& file) { steps(file, 1, 300); });
   const auto found = written();
   const int64_t whole = std::count_if(found.begin(), found.end(), [](int64_t step) { return step > 0; });
   EXPECT_GT(whole, 0);
@@ -120,7 +120,7 @@ TEST_F(MetricsFileTest, LinesThatNeverFoundRoomAreCountedAtTheEnd) {
 TEST_F(MetricsFileTest, LinesAreWholeWhereverRoomRanOut) {
   constexpr int64_t kMany = 20000;  // more bytes than are kept
   SmallDisk small(1000);
-  write(small, 0, /*goes_on=*/false, [&](MetricsFile& file) {
+  write(small, 0, /*resumes=*/false, [&](MetricsFile& file) {
     for (int64_t step = 1; step <= kMany; step += 100) {
       small.room += 777;
       steps(file, step, step + 99);
@@ -148,7 +148,7 @@ TEST_F(MetricsFileTest, EarlierLinesThatCannotBeReadAreKeptBesideTheNewOnes) {
   } unreadable;
   const std::string earlier = "{\"step\": 1}\n{\"step\": 2}\n{\"step\": 3}\n";
   write_text(path_, earlier);
-  write(unreadable, 3, /*goes_on=*/true, [&](MetricsFile& file) { steps(file, 4, 6); });
+  write(unreadable, 3, /*resumes=*/true, [&](MetricsFile& file) { steps(file, 4, 6); });
   EXPECT_EQ(written(), counting(4, 6));
   EXPECT_EQ(read_text(scratch_.path("metrics.earlier.jsonl")), earlier);
   EXPECT_THAT(warnings_, ElementsAre(AllOf(HasSubstr("begins anew"), HasSubstr("Input/output error"))));
@@ -158,7 +158,7 @@ TEST_F(MetricsFileTest, AFileThatCannotBeBegunIsBegunOnceThereIsRoom) {
   const std::string earlier = "{\"step\": 1}\n{\"step\": 2}\n{\"step\": 3}\n";
   write_text(path_, earlier);
   SmallDisk small(10);
-  write(small, 2, /*goes_on=*/true, [&](MetricsFile& file) {
+  write(small, 2, /*resumes=*/true, [&](MetricsFile& file) {
     steps(file, 3, 5);
     file.flush(/*sync=*/true);
     EXPECT_EQ(read_text(path_), earlier);
@@ -172,7 +172,7 @@ TEST_F(MetricsFileTest, ResumedRunCutsAtItsStep) {
   const std::string until =
       "{\"step\": 1}\n{\"step\": 2}\n{\"step\": 2, \"epoch\": 1, \"metrics/eval/a\": 0.5}\n";
   write_text(path_, until + "{\"step\": 3}\n{\"step\": 3, \"metrics/eval/a\": 0.6}\n{\"step\": 4, \"lo");
-  write(disk_, 2, /*goes_on=*/true, [](MetricsFile& file) {
+  write(disk_, 2, /*resumes=*/true, [](MetricsFile& file) {
     file.log_evaluation({{"metrics/eval/a", 0.5}}, at(2));
   });
   EXPECT_EQ(read_text(path_), until);
@@ -182,7 +182,7 @@ TEST_F(MetricsFileTest, ResumedRunCutsAtItsStep) {
 TEST_F(MetricsFileTest, OfAnEvaluationOnlyWhatIsNewIsWritten) {
   const std::string once = "{\"step\": 2, \"epoch\": 1, \"metrics/a/x\": 0.5, \"metrics/a/y\": \"nan\"}\n";
   write_text(path_, once);
-  write(disk_, 2, /*goes_on=*/true, [](MetricsFile& file) {
+  write(disk_, 2, /*resumes=*/true, [](MetricsFile& file) {
     const double nan = -std::nan("");
     file.log_evaluation({{"metrics/a/x", 0.5}, {"metrics/a/y", nan}}, at(2));
     file.log_evaluation({{"metrics/a/x", 0.5}, {"metrics/b/x", 0.5}, {"metrics/a/y", nan}}, at(2));
@@ -192,14 +192,14 @@ TEST_F(MetricsFileTest, OfAnEvaluationOnlyWhatIsNewIsWritten) {
 
 TEST_F(MetricsFileTest, GoingOnFromAnotherRunKeepsTheLinesOfEarlierRuns) {
   write_text(path_, "{\"step\": 1}\n{\"step\": 2}\n");
-  write(disk_, 2, /*goes_on=*/false, [](MetricsFile&) {});
+  write(disk_, 2, /*resumes=*/false, [](MetricsFile&) {});
   EXPECT_EQ(read_text(path_), "");
   EXPECT_EQ(read_text(scratch_.path("metrics.earlier.jsonl")), "{\"step\": 1}\n{\"step\": 2}\n");
 }
 
 TEST_F(MetricsFileTest, StartingAfreshKeepsTheLinesOfEarlierRuns) {
   for (int64_t step = 1; step <= 3; ++step)
-    write(disk_, 0, /*goes_on=*/false, [step](MetricsFile& file) { steps(file, step, step); });
+    write(disk_, 0, /*resumes=*/false, [step](MetricsFile& file) { steps(file, step, step); });
   EXPECT_EQ(disk_.list(scratch_.path()),
             (std::vector<std::string>{"metrics.earlier-2.jsonl", "metrics.earlier.jsonl", "metrics.jsonl"}));
   EXPECT_EQ(json_integer(read_text(scratch_.path("metrics.earlier.jsonl")), "step", -1), 1);

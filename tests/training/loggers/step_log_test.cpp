@@ -63,7 +63,7 @@ TEST_F(StepLogTest, WhatAVoidAttemptLoggedIsForgotten) {
   log.log_metrics({{"before", 1}});
   log.begin_attempt();
   log.log_metrics({{"a", 2}});
-  log.void_attempt();
+  log.abort_attempt();
   log.log_metrics({{"a", 3}});
   EXPECT_THAT(told(log.take_entries()), ElementsAre(std::tuple(1, 0, 1.0), std::tuple(1, 0, 3.0)));
 }

@@ -25,7 +25,7 @@ MemoryMonitor::Keys MemoryMonitor::keys_of(const Setting& table) {
     if (key != kBytesNow && key != kBytesAtMost)
       name.fail(std::string("there is no such figure; there are ") + kBytesNow + " and " + kBytesAtMost);
     keys.emplace_back(key, name.text());
-    put_in(keys.back().second, "bytes", "gigabytes");
+    replace_all(keys.back().second, "bytes", "gigabytes");
   }
   return keys.empty() ? composers_keys() : keys;
 }

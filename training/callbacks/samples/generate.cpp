@@ -81,10 +81,11 @@ void Generate::log_if_due(State& state, Logger& logger) {
 }
 
 std::vector<Prompt> Generate::prompts(const State& state) const {
-  const Draw draws = Draw(state.seed, "generations").at(static_cast<uint64_t>(state.timestamp.batch));
+  const RandomKey draws =
+      RandomKey(state.seed, "generations").fold_in(static_cast<uint64_t>(state.timestamp.batch));
   std::vector<Prompt> all;
   for (const Setting& prompt : options_.prompts.array())
-    all.push_back({tokens_of(prompt, state.model->vocabulary()), draws.at(all.size())});
+    all.push_back({tokens_of(prompt, state.model->vocabulary()), draws.fold_in(all.size())});
   return all;
 }
 

@@ -19,7 +19,7 @@ std::string file_name(const State& state, const std::string& pattern) {
       {"{epoch}", std::to_string(state.timestamp.epoch)},
       {"{batch}", std::to_string(state.timestamp.batch)},
   };
-  for (const auto& [field, value] : values) put_in(name, field, value);
+  for (const auto& [field, value] : values) replace_all(name, field, value);
   return name.starts_with('/') ? name : state.run_dir + "/" + name;
 }
 

@@ -8,7 +8,7 @@
 namespace tutti {
 
 // Whether actors go on or were aborted, and why. Thread-safe; the first reason stands.
-class Fate {
+class StopToken {
  public:
   bool aborted() const { return aborted_.load(std::memory_order_relaxed); }
 

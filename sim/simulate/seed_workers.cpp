@@ -1,4 +1,4 @@
-#include "sim/simulate/seed_farm.h"
+#include "sim/simulate/seed_workers.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "runtime/error.h"
-#include "sim/simulate/seed_line.h"
+#include "sim/simulate/seed_wire.h"
 
 namespace tutti {
 namespace {
@@ -52,8 +52,8 @@ class OnCore {
 
 class Worker {
  public:
-  Worker(const SeedShare& share, int core, Nanoseconds patience, const Command& command, const Take& take)
-      : share_(share), core_(core), patience_(patience), command_(command), take_(take) {
+  Worker(const SeedShare& share, int core, Nanoseconds timeout, const Command& command, const Take& take)
+      : share_(share), core_(core), timeout_(timeout), command_(command), take_(take) {
     start();
   }
   ~Worker() {
@@ -82,7 +82,7 @@ class Worker {
   // It was silent for so much longer. What is killed ends, and read_on hears of it.
   void wait(Nanoseconds time) {
     silent_ += time;
-    if (silent_ <= patience_ || killed_) return;
+    if (silent_ <= timeout_ || killed_) return;
     killed_ = true;
     ::kill(pid_, SIGKILL);
   }
@@ -94,7 +94,7 @@ class Worker {
     if (const auto seed = parse_begin_line(text)) {
       begun_ = seed;
       barren_ = 0;
-    } else if (const auto result = parse_seed_line(text)) {
+    } else if (const auto result = parse_result_line(text)) {
       begun_.reset();
       share_.first = result->seed + share_.stride;
       if (share_.first <= share_.last)
@@ -131,7 +131,7 @@ class Worker {
 
   std::string text_of(int status) const {
     if (killed_)
-      return "nothing came of it for " + std::to_string(static_cast<int64_t>(seconds(patience_))) +
+      return "nothing came of it for " + std::to_string(static_cast<int64_t>(seconds(timeout_))) +
              " s, so its process was killed";
     if (WIFSIGNALED(status)) return std::string("the process was ended by ") + strsignal(WTERMSIG(status));
     return "the process ended with exit code " + std::to_string(WEXITSTATUS(status));
@@ -139,7 +139,7 @@ class Worker {
 
   SeedShare share_;
   int core_;
-  Nanoseconds patience_;
+  Nanoseconds timeout_;
   const Command& command_;
   const Take& take_;
   pid_t pid_ = -1;
@@ -176,16 +176,16 @@ void Worker::start() {
 }  // namespace
 
 // Time is told by the looks at them, since a farm that was stopped for an hour (Ctrl-Z) has not listened.
-void farm_seeds(uint64_t first, uint64_t last, int jobs, const Command& command, const Take& take,
-                Nanoseconds patience) {
+void simulate_seeds(uint64_t first, uint64_t last, int jobs, const Command& command, const Take& take,
+                    Nanoseconds timeout) {
   using Clock = std::chrono::steady_clock;
-  const std::chrono::milliseconds look_every(patience >= std::chrono::seconds(10) ? 1000 : 50);
+  const std::chrono::milliseconds look_every(timeout >= std::chrono::seconds(10) ? 1000 : 50);
   const std::vector<int> cores = own_cores();
   const auto stride = std::min<uint64_t>(jobs, last - first + 1);
   std::vector<std::unique_ptr<Worker>> workers;
   for (uint64_t i = 0; i < stride; ++i)
     workers.push_back(std::make_unique<Worker>(SeedShare{first + i, last, stride}, cores[i % cores.size()],
-                                               patience, command, take));
+                                               timeout, command, take));
   Clock::time_point looked = Clock::now();
   while (!workers.empty()) {
     std::vector<pollfd> pipes;

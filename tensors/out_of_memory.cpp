@@ -1,4 +1,4 @@
-#include "tensors/shortage.h"
+#include "tensors/out_of_memory.h"
 
 #include <ATen/ops/zeros.h>
 #include <c10/util/Exception.h>
@@ -13,9 +13,10 @@
 namespace tutti {
 namespace {
 
-constexpr std::array kFields = {&Shortage::ranks,     &Shortage::asked,      &Shortage::used,
-                                &Shortage::budget,    &Shortage::parameters, &Shortage::gradients,
-                                &Shortage::optimizer, &Shortage::batch,      &Shortage::copies};
+constexpr std::array kFields = {
+    &OutOfMemoryReport::ranks,     &OutOfMemoryReport::asked,      &OutOfMemoryReport::used,
+    &OutOfMemoryReport::budget,    &OutOfMemoryReport::parameters, &OutOfMemoryReport::gradients,
+    &OutOfMemoryReport::optimizer, &OutOfMemoryReport::batch,      &OutOfMemoryReport::copies};
 
 std::string mb(double bytes) {
   char text[32];
@@ -23,15 +24,16 @@ std::string mb(double bytes) {
   return text;
 }
 
-const Shortage& first(const std::vector<Shortage>& all) {
-  const auto found = std::find_if(all.begin(), all.end(), [](const Shortage& one) { return one.ranks > 0; });
+const OutOfMemoryReport& first(const std::vector<OutOfMemoryReport>& all) {
+  const auto found =
+      std::find_if(all.begin(), all.end(), [](const OutOfMemoryReport& one) { return one.ranks > 0; });
   TUTTI_ASSERT(found != all.end(), "no rank ran out of memory");
   return *found;
 }
 
 }  // namespace
 
-at::Tensor shortage_row(const Shortage& mine, int rank, int world) {
+at::Tensor report_row(const OutOfMemoryReport& mine, int rank, int world) {
   const auto fields = static_cast<int64_t>(kFields.size());
   at::Tensor table = at::zeros({world * fields}, at::kDouble);
   double* at = table.data_ptr<double>() + rank * fields;
@@ -39,18 +41,18 @@ at::Tensor shortage_row(const Shortage& mine, int rank, int world) {
   return table;
 }
 
-std::vector<Shortage> shortages_of(const at::Tensor& table) {
-  std::vector<Shortage> all(table.numel() / kFields.size());
+std::vector<OutOfMemoryReport> reports_of(const at::Tensor& table) {
+  std::vector<OutOfMemoryReport> all(table.numel() / kFields.size());
   const double* at = table.const_data_ptr<double>();
   for (auto& one : all)
     for (const auto field : kFields) one.*field = *at++;
   return all;
 }
 
-std::string shortage_text(const std::vector<Shortage>& all) {
-  const Shortage& one = first(all);
+std::string out_of_memory_text(const std::vector<OutOfMemoryReport>& all) {
+  const OutOfMemoryReport& one = first(all);
   const auto others =
-      std::count_if(all.begin(), all.end(), [](const Shortage& s) { return s.ranks > 0; }) - 1;
+      std::count_if(all.begin(), all.end(), [](const OutOfMemoryReport& s) { return s.ranks > 0; }) - 1;
   std::string text = "rank " + std::to_string(&one - all.data());
   if (others > 0) text += " and " + std::to_string(others) + (others > 1 ? " others" : " other");
   text += " ran out of memory";
@@ -59,8 +61,8 @@ std::string shortage_text(const std::vector<Shortage>& all) {
   return text + " (asked " + mb(one.asked) + " MB, " + mb(one.used) + of_budget + " MB in use)";
 }
 
-std::string what_held_memory(const std::vector<Shortage>& all) {
-  const Shortage& one = first(all);
+std::string what_held_memory(const std::vector<OutOfMemoryReport>& all) {
+  const OutOfMemoryReport& one = first(all);
   const double rest = one.used - one.parameters - one.gradients - one.optimizer - one.batch - one.copies;
   std::string text = "parameters " + mb(one.parameters) + " MB, gradients " + mb(one.gradients) +
                      " MB, optimizer state " + mb(one.optimizer) + " MB, the batch " + mb(one.batch) +
@@ -74,7 +76,7 @@ OutOfMemory::OutOfMemory(const std::string& what, const c10::Error& error)
                      ": out of memory, and it cannot be done in smaller parts; --resume auto continues " +
                      "from the last checkpoint, if there is one: " + one_line(error)) {}
 
-void must_fit(const std::string& what, const std::function<void()>& work) try {
+void guard_memory(const std::string& what, const std::function<void()>& work) try {
   work();
 } catch (const c10::OutOfMemoryError& error) {
   throw OutOfMemory(what, error);

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "runtime/actor/actor.h"
-#include "runtime/actor/fate.h"
 #include "runtime/actor/mailbox.h"
+#include "runtime/actor/stop_token.h"
 #include "runtime/clock.h"
 #include "runtime/recorder.h"
 
@@ -40,13 +40,13 @@ enum class Wait : uint8_t { kNothing, kMessage, kReply, kReplyOrTime, kSpace, kT
 // The actors that are held back because a mailbox is full.
 struct HeldSenders {
   std::mutex mutex;
-  std::vector<Cell*> cells;
+  std::vector<ControlBlock*> blocks;
   std::atomic<int> count{0};
 };
 
 // What the scheduler keeps for each actor.
-struct Cell {
-  Cell(ActorId id, std::string name, int rank, int capacity)
+struct ControlBlock {
+  ControlBlock(ActorId id, std::string name, int rank, int capacity)
       : id(id), name(std::move(name)), rank(rank), mailbox(capacity) {}
 
   const ActorId id;
@@ -54,14 +54,14 @@ struct Cell {
   const int rank;
   std::unique_ptr<Actor> actor;
   Recorder* recorder = nullptr;
-  Fate* fate = nullptr;  // its rank's, or everybody's
+  StopToken* stop = nullptr;  // its rank's, or everybody's
   std::thread thread;
   bool stopping = false;  // the actor's own thread only
   Mailbox mailbox;
 
-  std::optional<Nanoseconds> patience;  // of one that may hang, and how it is called
+  std::optional<Nanoseconds> timeout;  // of one that may hang, and how it is called
   std::string called;
-  std::atomic<bool> left_behind{false};  // run() did not wait for it any longer: it takes nothing more
+  std::atomic<bool> abandoned{false};  // run() did not wait for it any longer: it takes nothing more
 
   // A waker publishes what it has, then a full fence, then reads `waits`; the waiter writes `waits`, then a
   // full fence, then looks for what it wants. So one of the two sees the other.

@@ -15,7 +15,7 @@ class Error;
 namespace tutti {
 
 // How a rank ran out of memory, and what held it; in bytes.
-struct Shortage {
+struct OutOfMemoryReport {
   double ranks = 0;  // 1: this rank did
   double asked = 0;  // 0 where that is not known
   double used = 0;
@@ -28,20 +28,20 @@ struct Shortage {
 };
 
 // One's own row of a flat float64 table, a row a rank, whose sum over ranks is the table of all.
-at::Tensor shortage_row(const Shortage& mine, int rank, int world);
-std::vector<Shortage> shortages_of(const at::Tensor& table);  // by rank
+at::Tensor report_row(const OutOfMemoryReport& mine, int rank, int world);
+std::vector<OutOfMemoryReport> reports_of(const at::Tensor& table);  // by rank
 
 // "rank 1 ran out of memory (asked 3.2 MB, 14.9 of 16.0 MB in use)": the lowest rank that did; of others
 // only the number.
-std::string shortage_text(const std::vector<Shortage>& all);
+std::string out_of_memory_text(const std::vector<OutOfMemoryReport>& all);
 
 // "parameters 0.2 MB, ..., checkpoint copy 0.3 MB, the rest (activations, batches read ahead) 9.1 MB", of the
 // same rank.
-std::string what_held_memory(const std::vector<Shortage>& all);
+std::string what_held_memory(const std::vector<OutOfMemoryReport>& all);
 
 // A step or an evaluation that memory does not suffice for, though it was done in parts. All ranks throw it
 // alike, and what is trained is as it was.
-class TooLarge : public OperatingError {
+class AgreedOutOfMemory : public OperatingError {
  public:
   using OperatingError::OperatingError;
 };
@@ -53,6 +53,6 @@ class OutOfMemory : public OperatingError {
 };
 
 // Runs what cannot be done again in smaller parts. Throws OutOfMemory.
-void must_fit(const std::string& what, const std::function<void()>& work);
+void guard_memory(const std::string& what, const std::function<void()>& work);
 
 }  // namespace tutti

@@ -8,9 +8,9 @@
 namespace tutti {
 
 // What came of a seed as one line of text, on its way from the process that simulated it.
-std::string seed_line(const SeedResult& result);
+std::string result_line(const SeedResult& result);
 // Nothing when the line is something else.
-std::optional<SeedResult> parse_seed_line(const std::string& line);
+std::optional<SeedResult> parse_result_line(const std::string& line);
 
 // Before a seed is simulated, so that it can be named when the process does not survive it.
 std::string begin_line(uint64_t seed);
@@ -21,6 +21,6 @@ std::string refusal_line(const std::string& why);
 std::optional<std::string> parse_refusal_line(const std::string& line);
 
 // Every now and then while a seed, or what all are held against, goes on.
-std::string goes_on_line();
+std::string heartbeat_line();
 
 }  // namespace tutti

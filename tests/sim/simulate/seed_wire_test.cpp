@@ -1,10 +1,10 @@
-#include "sim/simulate/seed_line.h"
+#include "sim/simulate/seed_wire.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
-#include "sim/simulate/seed_farm.h"
+#include "sim/simulate/seed_workers.h"
 #include "tests/runtime/scratch.h"
 
 namespace tutti {
@@ -23,12 +23,12 @@ SeedResult sample() {
   result.rank_steps = 5;
   result.faults = {{"death", 1}, {"hang", 2}};
   result.findings = {"one", "two\tthings\nhappened"};
-  result.story = {"start 1: well"};
+  result.summary = {"start 1: well"};
   return result;
 }
 
-TEST(SeedLineTest, ReadsBackWhatItWrote) {
-  const auto read = parse_seed_line(seed_line(sample()));
+TEST(SeedWireTest, ReadsBackWhatItWrote) {
+  const auto read = parse_result_line(result_line(sample()));
   ASSERT_TRUE(read);
   EXPECT_TRUE(read->same_run(sample()));
   EXPECT_EQ(read->seed, 17u);
@@ -39,10 +39,10 @@ TEST(SeedLineTest, ReadsBackWhatItWrote) {
   EXPECT_EQ(parse_refusal_line(refusal_line("a.toml:3: there\tis none")), "a.toml:3: there is none");
 }
 
-TEST(SeedLineTest, OtherLinesAreOtherLines) {
+TEST(SeedWireTest, OtherLinesAreOtherLines) {
   for (const std::string& line : {std::string(), std::string("warning: something"),
-                                  std::string("tutti-seed-result\t1"), goes_on_line()}) {
-    EXPECT_FALSE(parse_seed_line(line)) << line;
+                                  std::string("tutti-seed-result\t1"), heartbeat_line()}) {
+    EXPECT_FALSE(parse_result_line(line)) << line;
     EXPECT_FALSE(parse_begin_line(line)) << line;
     EXPECT_FALSE(parse_refusal_line(line)) << line;
   }
@@ -66,25 +66,25 @@ struct SeedScript {
 };
 
 // What came of seeds 1 to 5, each of which is told of once.
-std::vector<std::string> farmed(const SeedScript& script, int jobs, Nanoseconds patience = kSeedPatience) {
+std::vector<std::string> farmed(const SeedScript& script, int jobs, Nanoseconds timeout = kSeedTimeout) {
   std::map<uint64_t, std::string> seen;
-  farm_seeds(
+  simulate_seeds(
       1, 5, jobs, [&](const SeedShare& share) { return script.command(share); },
       [&](const SeedResult& result) {
         seen[result.seed] += result.findings.empty() ? "well" : result.findings[0];
       },
-      patience);
+      timeout);
   std::vector<std::string> all;
   for (const auto& [seed, what] : seen) all.push_back(std::to_string(seed) + " " + what);
   return all;
 }
 
-TEST(SeedFarmTest, EverySeedIsSimulatedOnce) {
+TEST(SeedWorkersTest, EverySeedIsSimulatedOnce) {
   for (const int jobs : {1, 2, 9})
     EXPECT_THAT(farmed({}, jobs), ElementsAre("1 well", "2 well", "3 well", "4 well", "5 well"));
 }
 
-TEST(SeedFarmTest, ASeedThatEndsItsProcessIsNamedAndTheOthersGoOn) {
+TEST(SeedWorkersTest, ASeedThatEndsItsProcessIsNamedAndTheOthersGoOn) {
   EXPECT_THAT(farmed({.body = "test $s != 3 || kill -SEGV $$"}, 2),
               ElementsAre("1 well", "2 well", HasSubstr("3 the process was ended by Segmentation fault"),
                           "4 well", "5 well"));
@@ -93,20 +93,20 @@ TEST(SeedFarmTest, ASeedThatEndsItsProcessIsNamedAndTheOthersGoOn) {
       ElementsAre("1 well", "2 well", "3 well", "4 well", HasSubstr("5 the process ended with exit code 7")));
 }
 
-TEST(SeedFarmTest, WhatADyingProcessHadBegunToPrintSpoilsNothing) {
+TEST(SeedWorkersTest, WhatADyingProcessHadBegunToPrintSpoilsNothing) {
   EXPECT_THAT(farmed({.body = "test $s -lt 3 || { printf 'tutti-seed-'; kill -SEGV $$; }"}, 1),
               ElementsAre("1 well", "2 well", "3 the process was ended by Segmentation fault",
                           "4 the process was ended by Segmentation fault",
                           "5 the process was ended by Segmentation fault"));
 }
 
-TEST(SeedFarmTest, AProcessThatEndsBeforeItsFirstSeedCostsThatOne) {
+TEST(SeedWorkersTest, AProcessThatEndsBeforeItsFirstSeedCostsThatOne) {
   EXPECT_THAT(farmed({.before = "test $first != 2 || exit 9"}, 2),
               ElementsAre("1 well", "2 the process ended with exit code 9, before the seed began", "3 well",
                           "4 well", "5 well"));
 }
 
-TEST(SeedFarmTest, AProcessThatEndsBadlyBehindItsLastSeedIsAFindingOfThat) {
+TEST(SeedWorkersTest, AProcessThatEndsBadlyBehindItsLastSeedIsAFindingOfThat) {
   EXPECT_THAT(farmed({.after = "test $first != 2 || kill -SEGV $$"}, 2),
               ElementsAre("1 well", "2 well", "3 well",
                           "4 the process was ended by Segmentation fault, behind its last seed", "5 well"));
@@ -117,13 +117,13 @@ TEST(SeedFarmTest, AProcessThatEndsBadlyBehindItsLastSeedIsAFindingOfThat) {
 
 constexpr Nanoseconds kShortPatience = std::chrono::seconds(2);
 
-TEST(SeedFarmTest, ASeedThatNeverEndsIsKilledAndNamedAndTheOthersGoOn) {
+TEST(SeedWorkersTest, ASeedThatNeverEndsIsKilledAndNamedAndTheOthersGoOn) {
   EXPECT_THAT(farmed({.body = "test $s != 3 || while :; do :; done"}, 2, kShortPatience),
               ElementsAre("1 well", "2 well", "3 nothing came of it for 2 s, so its process was killed",
                           "4 well", "5 well"));
 }
 
-TEST(SeedFarmTest, AProcessThatNeverComesToItsFirstSeedIsKilledToo) {
+TEST(SeedWorkersTest, AProcessThatNeverComesToItsFirstSeedIsKilledToo) {
   EXPECT_THAT(
       farmed({.before = "test $first != 2 || while :; do :; done"}, 2, kShortPatience),
       ElementsAre("1 well", "2 nothing came of it for 2 s, so its process was killed, before the seed began",
@@ -131,23 +131,23 @@ TEST(SeedFarmTest, AProcessThatNeverComesToItsFirstSeedIsKilledToo) {
 }
 
 // On a busy machine the others may wait for seconds until it is their turn.
-TEST(SeedFarmTest, ASeedMayTakeLongAsLongAsItSaysThatItGoesOn) {
+TEST(SeedWorkersTest, ASeedMayTakeLongAsLongAsItSaysThatItGoesOn) {
   constexpr Nanoseconds kPatience = std::chrono::seconds(8);
   const std::string slow =
       "end=$(($(date +%s) + 10)); test $s != 2 || while test $(date +%s) -lt $end; do echo " +
-      goes_on_line() + "; done";
+      heartbeat_line() + "; done";
   EXPECT_THAT(farmed({.body = slow}, 2, kPatience),
               ElementsAre("1 well", "2 well", "3 well", "4 well", "5 well"));
 }
 
-TEST(SeedFarmTest, AJobThatCannotStartIsRefusedOnce) {
+TEST(SeedWorkersTest, AJobThatCannotStartIsRefusedOnce) {
   const std::string refuses = "printf '%s\\n' '" + refusal_line("a.toml:3: there is none") + "'; exit 2";
   for (const int jobs : {1, 3})
     EXPECT_EQ(message_of<UserError>([&] { farmed({.before = refuses}, jobs); }), "a.toml:3: there is none");
 }
 
-TEST(SeedFarmTest, AProcessThatCannotStartIsAnError) {
-  EXPECT_THROW(farm_seeds(
+TEST(SeedWorkersTest, AProcessThatCannotStartIsAnError) {
+  EXPECT_THROW(simulate_seeds(
                    1, 2, 1, [](const SeedShare&) { return std::vector<std::string>{"/bin/false"}; },
                    [](const SeedResult&) {}),
                OperatingError);

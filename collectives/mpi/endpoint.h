@@ -45,14 +45,14 @@ class HostLayout {
   std::vector<std::vector<RankRange>> subtrees_;
 };
 
-// A rank's seat in a group: what its operations work with.
-class MpiSeat {
+// A rank's endpoint in a group: what its operations work with.
+class MpiEndpoint {
  public:
   // How many pieces of a large collective may be between two ranks at once.
   static constexpr int kBuffers = 4;
 
   // Collective over `ranks` (ascending, of the world).
-  MpiSeat(const MpiWorld& world, std::vector<int> ranks);
+  MpiEndpoint(const MpiWorld& world, std::vector<int> ranks);
 
   const HostLayout& layout() const { return layout_; }
   int world_rank(int rank) const { return ranks_[rank]; }

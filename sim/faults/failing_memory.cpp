@@ -1,4 +1,4 @@
-#include "sim/faults/scarce_memory.h"
+#include "sim/faults/failing_memory.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,24 +7,24 @@
 
 namespace tutti {
 
-void ScarceMemory::enter(const std::string& phase) {
+void FailingMemory::enter(const std::string& phase) {
   settle();
   phase_ = phase;
   arm();
 }
 
-void ScarceMemory::fail(const std::string& phase, int64_t ordinal, const std::string& label) {
+void FailingMemory::fail(const std::string& phase, int64_t ordinal, const std::string& label) {
   settle();
   failures_.push_back({phase, ordinal, label});
   arm();
 }
 
-std::vector<std::string> ScarceMemory::failed() {
+std::vector<std::string> FailingMemory::failed() {
   settle();
   return std::exchange(failed_, {});
 }
 
-void ScarceMemory::settle() {
+void FailingMemory::settle() {
   const int64_t asked = Meter::scoped_allocations(slot_);
   const int64_t passed = asked - std::exchange(asked_, asked);
   for (Failure& one : failures_)
@@ -34,7 +34,7 @@ void ScarceMemory::settle() {
   std::erase_if(failures_, [](const Failure& one) { return one.left <= 0; });
 }
 
-void ScarceMemory::arm() {
+void FailingMemory::arm() {
   std::sort(failures_.begin(), failures_.end(),
             [](const Failure& a, const Failure& b) { return a.left < b.left; });
   std::vector<int64_t> ordinals;

@@ -12,16 +12,16 @@ namespace tutti {
 
 // Does at the end of a process what may never return, such as writing to a dead disk: whether it was done
 // within `limit`. Else its thread goes on, so `work` refers to nothing that may go before the process.
-bool done_within(Nanoseconds limit, std::function<void()> work);
+bool run_with_timeout(Nanoseconds limit, std::function<void()> work);
 
 // Ends the process with an error when what its owner is about to do takes too long: for calls that can
 // neither be interrupted nor given a time limit, such as MPI_Init, which waits for every rank.
-class StartLimit {
+class StartWatchdog {
  public:
   // `doing`: "connecting to the other ranks (MPI_Init)".
-  StartLimit(int rank, std::string doing, Nanoseconds limit);
-  ~StartLimit();
-  StartLimit(const StartLimit&) = delete;
+  StartWatchdog(int rank, std::string doing, Nanoseconds limit);
+  ~StartWatchdog();
+  StartWatchdog(const StartWatchdog&) = delete;
 
  private:
   std::mutex mutex_;

@@ -1,4 +1,4 @@
-#include "actors/supervisor/checkpoint_shelf.h"
+#include "actors/supervisor/checkpoint_store.h"
 
 #include <algorithm>
 
@@ -22,10 +22,10 @@ std::string run_name_of(const Disk& disk, const std::string& folder) try {
 
 }  // namespace
 
-CheckpointShelf::CheckpointShelf(Disk& disk, Log& log, Options options)
+CheckpointStore::CheckpointStore(Disk& disk, Log& log, Options options)
     : disk_(disk), log_(log), options_(std::move(options)), folder_(options_.folder) {}
 
-CheckpointShelf::Choice CheckpointShelf::choose(const StartFrom& from) {
+CheckpointStore::Choice CheckpointStore::choose(const StartFrom& from) {
   restore_replaced(disk_, folder_, options_.set.names);
   if (!from.autoresume.is_none()) {
     const std::string own = newest_own(from.autoresume);
@@ -35,7 +35,7 @@ CheckpointShelf::Choice CheckpointShelf::choose(const StartFrom& from) {
   return {from.load_path.is_none() ? "" : found_at(from.load_path), false};
 }
 
-std::string CheckpointShelf::newest_own(const Setting& asked) const try {
+std::string CheckpointStore::newest_own(const Setting& asked) const try {
   const Checkpoint newest = newest_good_checkpoint(
       disk_, folder_, [this](const std::string& what) { log_.warning("passed over: " + what); },
       options_.set);
@@ -47,7 +47,7 @@ std::string CheckpointShelf::newest_own(const Setting& asked) const try {
   asked.fail(error.what());
 }
 
-std::string CheckpointShelf::found_at(const Setting& load_path) const try {
+std::string CheckpointStore::found_at(const Setting& load_path) const try {
   const auto on_bad = [this](const std::string& what) { log_.warning("passed over: " + what); };
   return find_checkpoint(disk_, load_path.text(), on_bad).folder;
 } catch (const OperatingError& error) {
@@ -56,21 +56,21 @@ std::string CheckpointShelf::found_at(const Setting& load_path) const try {
 
 // Of a run that starts afresh under the name of an earlier one, that one's are put aside; another run's are
 // not touched unless the user says so.
-void CheckpointShelf::require_no_others() const {
+void CheckpointStore::require_no_others() const {
   for (const auto& name : published_checkpoints(disk_, folder_, options_.set.names)) {
     const std::string run_name = run_name_of(disk_, folder_ + "/" + name);
     if (!run_name.empty() && run_name != options_.run_name) refuse_run(folder_ + "/" + name, run_name);
   }
 }
 
-void CheckpointShelf::refuse_run(const std::string& checkpoint, const std::string& run_name) const {
+void CheckpointStore::refuse_run(const std::string& checkpoint, const std::string& run_name) const {
   const Setting& overwrite = options_.overwrite;
   if (overwrite.is_none() || overwrite.boolean()) return;
   overwrite.fail(checkpoint + " is of the run \"" + run_name + "\", and this one is \"" + options_.run_name +
                  "\"; true puts it aside, and another save_folder or run folder leaves it alone");
 }
 
-void CheckpointShelf::begin(const std::string& resumed) {
+void CheckpointStore::begin(const std::string& resumed) {
   disk_.make_folders(folder_);
   remove_unpublished(disk_, folder_, options_.set.names);
   const auto names = published_checkpoints(disk_, folder_, options_.set.names);
@@ -82,7 +82,7 @@ void CheckpointShelf::begin(const std::string& resumed) {
 }
 
 // How many of the checkpoints here lead up to the one that is resumed, itself included.
-std::size_t CheckpointShelf::own_steps(const std::vector<std::string>& names,
+std::size_t CheckpointStore::own_steps(const std::vector<std::string>& names,
                                        const std::string& resumed) const {
   if (resumed.empty()) return 0;
   // One that lost its manifest in a crash still lies here.
@@ -96,7 +96,7 @@ std::size_t CheckpointShelf::own_steps(const std::vector<std::string>& names,
   return 0;
 }
 
-void CheckpointShelf::put_aside(const std::vector<std::string>& names) {
+void CheckpointStore::put_aside(const std::vector<std::string>& names) {
   const std::string aside = unused_path(disk_, folder_ + "/earlier");
   disk_.make_folders(aside);
   if (!options_.set.latest.empty()) disk_.remove_all(folder_ + "/" + options_.set.latest);
@@ -105,7 +105,7 @@ void CheckpointShelf::put_aside(const std::vector<std::string>& names) {
   log_.warning("checkpoints that this run does not go on from are now in " + aside);
 }
 
-std::string CheckpointShelf::publish(const std::string& name, const std::string& unfinished,
+std::string CheckpointStore::publish(const std::string& name, const std::string& unfinished,
                                      const CheckpointManifest& manifest) {
   try {
     publish_checkpoint(disk_, unfinished, folder_ + "/" + name, manifest, options_.set.latest, &viewer_);
@@ -116,14 +116,14 @@ std::string CheckpointShelf::publish(const std::string& name, const std::string&
   return "";
 }
 
-void CheckpointShelf::discard(const std::string& unfinished) try {
+void CheckpointStore::discard(const std::string& unfinished) try {
   disk_.remove_all(unfinished);
 } catch (const OperatingError& error) {
   log_.warning(error.what());
 }
 
 // Those of later steps are damaged, or their steps are done again: they are replaced in time.
-void CheckpointShelf::prune(const std::string& newest) try {
+void CheckpointStore::prune(const std::string& newest) try {
   if (options_.keep < 0) return;
   auto names = published_checkpoints(disk_, folder_, options_.set.names);
   names.erase(std::find(names.begin(), names.end(), newest), names.end());

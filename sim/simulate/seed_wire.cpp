@@ -1,4 +1,4 @@
-#include "sim/simulate/seed_line.h"
+#include "sim/simulate/seed_wire.h"
 
 #include <algorithm>
 #include <vector>
@@ -9,7 +9,7 @@ namespace {
 constexpr char kField = '\t';
 constexpr char kItem = '\x1e';
 constexpr const char* kBegin = "tutti-seed-begins";
-constexpr const char* kGoesOn = "tutti-seed-goes-on";
+constexpr const char* kHeartbeatLine = "tutti-seed-goes-on";
 constexpr const char* kRefusal = "tutti-seeds-refused";
 constexpr const char* kResult = "tutti-seed-result";
 constexpr std::size_t kFields = 10;
@@ -51,7 +51,7 @@ std::vector<std::string> counts_text(const FaultCounts& counts) {
 
 }  // namespace
 
-std::string goes_on_line() { return kGoesOn; }
+std::string heartbeat_line() { return kHeartbeatLine; }
 
 std::string begin_line(uint64_t seed) { return std::string(kBegin) + kField + std::to_string(seed); }
 
@@ -71,17 +71,17 @@ std::optional<std::string> parse_refusal_line(const std::string& line) {
   return items(fields[1]).front();
 }
 
-std::string seed_line(const SeedResult& result) {
+std::string result_line(const SeedResult& result) {
   std::string text = kResult;
   for (const std::string& field :
        {std::to_string(result.seed), std::to_string(result.weights), std::to_string(result.deliveries),
         std::to_string(result.next_draw), std::to_string(result.starts), std::to_string(result.rank_steps),
-        join(counts_text(result.faults), kItem), join(result.findings, kItem), join(result.story, kItem)})
+        join(counts_text(result.faults), kItem), join(result.findings, kItem), join(result.summary, kItem)})
     text += kField + field;
   return text;
 }
 
-std::optional<SeedResult> parse_seed_line(const std::string& line) {
+std::optional<SeedResult> parse_result_line(const std::string& line) {
   const auto fields = split(line, kField);
   if (fields[0] != kResult || fields.size() != kFields) return std::nullopt;
   SeedResult result;
@@ -96,7 +96,7 @@ std::optional<SeedResult> parse_seed_line(const std::string& line) {
     result.faults[count.substr(0, equals)] = std::stoll(count.substr(equals + 1));
   }
   result.findings = items(fields[8]);
-  result.story = items(fields[9]);
+  result.summary = items(fields[9]);
   return result;
 }
 

@@ -1,4 +1,4 @@
-#include "runtime/process/time_limit.h"
+#include "runtime/process/watchdog.h"
 
 #include <unistd.h>
 
@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-bool done_within(Nanoseconds limit, std::function<void()> work) {
+bool run_with_timeout(Nanoseconds limit, std::function<void()> work) {
   const auto done = std::make_shared<std::atomic<bool>>(false);
   const auto all = [done, work = std::move(work)] {
     work();
@@ -28,7 +28,7 @@ bool done_within(Nanoseconds limit, std::function<void()> work) {
   return *done;
 }
 
-StartLimit::StartLimit(int rank, std::string doing, Nanoseconds limit) {
+StartWatchdog::StartWatchdog(int rank, std::string doing, Nanoseconds limit) {
   thread_ = std::thread([this, rank, doing = std::move(doing), limit] {
     std::unique_lock lock(mutex_);
     if (changed_.wait_for(lock, limit, [this] { return over_; })) return;
@@ -39,7 +39,7 @@ StartLimit::StartLimit(int rank, std::string doing, Nanoseconds limit) {
   });
 }
 
-StartLimit::~StartLimit() {
+StartWatchdog::~StartWatchdog() {
   {
     const std::lock_guard lock(mutex_);
     over_ = true;

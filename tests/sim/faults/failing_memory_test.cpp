@@ -1,4 +1,4 @@
-#include "sim/faults/scarce_memory.h"
+#include "sim/faults/failing_memory.h"
 
 #include <ATen/ops/empty.h>
 #include <c10/util/Exception.h>
@@ -11,10 +11,10 @@ namespace {
 
 constexpr int kSlot = 7;
 
-class ScarceMemoryTest : public testing::Test {
+class FailingMemoryTest : public testing::Test {
  protected:
-  ScarceMemoryTest() { Meter::install(); }
-  ~ScarceMemoryTest() override { Meter::fail_at(kSlot, {}); }
+  FailingMemoryTest() { Meter::install(); }
+  ~FailingMemoryTest() override { Meter::fail_at(kSlot, {}); }
 
   // How many of so many allocations are had until one fails.
   static int had(int wanted) {
@@ -27,15 +27,15 @@ class ScarceMemoryTest : public testing::Test {
     return had;
   }
 
-  ScarceMemory memory_{kSlot};
+  FailingMemory memory_{kSlot};
 };
 
-TEST_F(ScarceMemoryTest, FailsInItsPhaseOverAsManyMicrobatchesAsItTakes) {
-  memory_.fail(ScarceMemory::kBackward, 5, "this one");
+TEST_F(FailingMemoryTest, FailsInItsPhaseOverAsManyMicrobatchesAsItTakes) {
+  memory_.fail(FailingMemory::kBackward, 5, "this one");
   for (const int ends : {3, 1}) {
-    memory_.enter(ScarceMemory::kForward);
+    memory_.enter(FailingMemory::kForward);
     EXPECT_EQ(had(10), 10);
-    memory_.enter(ScarceMemory::kBackward);
+    memory_.enter(FailingMemory::kBackward);
     EXPECT_EQ(had(3), ends);
   }
   EXPECT_EQ(memory_.failed(), std::vector<std::string>{"this one"});
@@ -43,17 +43,17 @@ TEST_F(ScarceMemoryTest, FailsInItsPhaseOverAsManyMicrobatchesAsItTakes) {
   EXPECT_EQ(had(10), 10);
 }
 
-TEST_F(ScarceMemoryTest, SeveralFailuresDoNotTakeEachOthersPlace) {
-  memory_.enter(ScarceMemory::kForward);
-  for (int i = 0; i < 3; ++i) memory_.fail(ScarceMemory::kForward, 1);
-  memory_.fail(ScarceMemory::kBackward, 1);
+TEST_F(FailingMemoryTest, SeveralFailuresDoNotTakeEachOthersPlace) {
+  memory_.enter(FailingMemory::kForward);
+  for (int i = 0; i < 3; ++i) memory_.fail(FailingMemory::kForward, 1);
+  memory_.fail(FailingMemory::kBackward, 1);
   for (int attempt = 0; attempt < 3; ++attempt) {
-    memory_.enter(ScarceMemory::kForward);
+    memory_.enter(FailingMemory::kForward);
     EXPECT_EQ(had(10), 0);
     EXPECT_EQ(memory_.failed().size(), 1u);
   }
   EXPECT_EQ(had(10), 10);
-  memory_.enter(ScarceMemory::kBackward);
+  memory_.enter(FailingMemory::kBackward);
   EXPECT_EQ(had(10), 0);
 }
 

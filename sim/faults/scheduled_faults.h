@@ -10,24 +10,24 @@
 namespace tutti {
 
 // The faults of one start of the job, where and when as drawn.
-class ArmedFaults {
+class ScheduledFaults {
  public:
   // `steps`: of a whole run; drawn steps are among them.
-  ArmedFaults(const FaultPlan& plan, const Draw& draw, int ranks, int64_t steps);
-  ArmedFaults() = default;
+  ScheduledFaults(const FaultPlan& plan, const RandomKey& draw, int ranks, int64_t steps);
+  ScheduledFaults() = default;
 
   // Those that now strike: a rank has come to this phase of this step, or is past the step. Each once.
   std::vector<const FaultRule*> due(int rank, int64_t step, const std::string& phase);
 
  private:
-  struct Armed {
+  struct Scheduled {
     const FaultRule* rule;
     int rank;
     int64_t step;
     std::string phase;
     int64_t passes;  // of the phase, before it strikes
   };
-  std::vector<Armed> armed_;
+  std::vector<Scheduled> scheduled_;
 };
 
 // How often each fault really happened, by FaultRule::label.

@@ -8,14 +8,14 @@ namespace tutti {
 
 // Makes allocations of one rank's forwards, backwards or evaluations fail. Each is counted in its own of the
 // three, over as many microbatches or evaluated batches as it takes.
-class ScarceMemory {
+class FailingMemory {
  public:
   // Phases, as a fault plan names them: a rank is in one of them.
   static constexpr const char* kForward = "microbatch";
   static constexpr const char* kBackward = "backward";
   static constexpr const char* kEvaluation = "evaluation";
 
-  explicit ScarceMemory(int slot) : slot_(slot) {}  // of the meter
+  explicit FailingMemory(int slot) : slot_(slot) {}  // of the meter
 
   // The rank goes on in this phase.
   void enter(const std::string& phase);

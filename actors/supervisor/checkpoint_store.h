@@ -12,7 +12,7 @@
 namespace tutti {
 
 // The folder of a run's checkpoints, as rank 0 keeps it.
-class CheckpointShelf {
+class CheckpointStore {
  public:
   struct Options {
     std::string folder;
@@ -22,7 +22,7 @@ class CheckpointShelf {
     Setting
         overwrite;  // save_overwrite: whether those of another run are put aside, or an error; none = false
   };
-  CheckpointShelf(Disk& disk, Log& log, Options options);
+  CheckpointStore(Disk& disk, Log& log, Options options);
 
   struct Choice {
     std::string folder;  // "" = afresh

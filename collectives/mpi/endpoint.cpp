@@ -1,4 +1,4 @@
-#include "collectives/mpi/seat.h"
+#include "collectives/mpi/endpoint.h"
 
 #include <algorithm>
 #include <map>
@@ -53,7 +53,7 @@ int HostLayout::delegate(int host, int owner) const {
   return hosts_[host][local_of_[owner] % hosts_[host].size()];
 }
 
-MpiSeat::MpiSeat(const MpiWorld& world, std::vector<int> ranks)
+MpiEndpoint::MpiEndpoint(const MpiWorld& world, std::vector<int> ranks)
     : ranks_(std::move(ranks)),
       layout_(make_layout(world, ranks_)),
       messages_(world.make_comm(ranks_)),
@@ -63,11 +63,11 @@ MpiSeat::MpiSeat(const MpiWorld& world, std::vector<int> ranks)
       control_(host_comm_.get()),
       scratch_(host_comm_.get(), piece_bytes() * kBuffers) {}
 
-std::byte* MpiSeat::scratch(int local, int64_t piece) const {
+std::byte* MpiEndpoint::scratch(int local, int64_t piece) const {
   return scratch_.segment(local) + piece % kBuffers * piece_bytes();
 }
 
-std::optional<uint64_t> MpiSeat::window_of(const void* data, int64_t bytes) const {
+std::optional<uint64_t> MpiEndpoint::window_of(const void* data, int64_t bytes) const {
   for (uint64_t number = 0; number < windows_.size(); ++number) {
     const auto window = windows_[number].lock();
     if (window && window->owns(data, bytes)) return number;
@@ -75,7 +75,7 @@ std::optional<uint64_t> MpiSeat::window_of(const void* data, int64_t bytes) cons
   return std::nullopt;
 }
 
-bool MpiSeat::may_use_scratch(uint64_t sequence) const {
+bool MpiEndpoint::may_use_scratch(uint64_t sequence) const {
   if (scratch_queue_.front() != sequence) return false;
   if (!last_in_scratch_) return true;
   for (int local = 0; local < locals(); ++local) {
@@ -84,7 +84,7 @@ bool MpiSeat::may_use_scratch(uint64_t sequence) const {
   return true;
 }
 
-void MpiSeat::leave_scratch(uint64_t sequence, bool used) {
+void MpiEndpoint::leave_scratch(uint64_t sequence, bool used) {
   std::erase(scratch_queue_, sequence);
   if (used) last_in_scratch_ = sequence;
 }

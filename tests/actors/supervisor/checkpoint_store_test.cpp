@@ -1,4 +1,4 @@
-#include "actors/supervisor/checkpoint_shelf.h"
+#include "actors/supervisor/checkpoint_store.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,21 +23,21 @@ class LinesLog final : public Log {
 
 Setting resume(const std::string& text) { return Setting(text, "checkpoint.resume", {"digits.toml", 7}); }
 
-class CheckpointShelfTest : public testing::Test {
+class CheckpointStoreTest : public testing::Test {
  protected:
-  CheckpointShelf shelf(int keep = -1) {
-    CheckpointShelf::Options options = options_;
+  CheckpointStore store(int keep = -1) {
+    CheckpointStore::Options options = options_;
     options.folder = folder_;
     options.keep = keep;
-    return CheckpointShelf(disk_, log_, options);
+    return CheckpointStore(disk_, log_, options);
   }
   std::string chosen(const Setting& resume) { return choice(resume).folder; }
-  CheckpointShelf::Choice choice(const Setting& resume, const Setting& load_path = {}) {
+  CheckpointStore::Choice choice(const Setting& resume, const Setting& load_path = {}) {
     const bool is_auto = !resume.is_none() && resume.text() == "auto";
-    return shelf().choose({is_auto ? resume : Setting(), is_auto ? load_path : resume, {}});
+    return store().choose({is_auto ? resume : Setting(), is_auto ? load_path : resume, {}});
   }
 
-  std::string publish(CheckpointShelf& shelf, const std::string& name) {
+  std::string publish(CheckpointStore& store, const std::string& name) {
     const std::string unfinished = folder_ + "/." + name + "-1";
     CheckpointManifest manifest;
     manifest.files.push_back(write_rank_file(disk_, unfinished, 0, pieces_of(tensors_, 0, 1)));
@@ -45,11 +45,11 @@ class CheckpointShelfTest : public testing::Test {
     state.run_name = run_name_;
     state.step = ++step_;
     if (!run_name_.empty()) manifest.state = state.to_json();
-    return shelf.publish(name, unfinished, manifest);
+    return store.publish(name, unfinished, manifest);
   }
 
   void publish_all(const std::vector<std::string>& names) {
-    auto all = shelf();
+    auto all = store();
     for (const auto& name : names) EXPECT_EQ(publish(all, name), "");
   }
 
@@ -58,27 +58,27 @@ class CheckpointShelfTest : public testing::Test {
   Scratch scratch_;
   PosixDisk disk_;
   LinesLog log_;
-  CheckpointShelf::Options options_;
+  CheckpointStore::Options options_;
   int64_t step_ = 0;  // of the newest
   std::string run_name_;
   std::string folder_ = scratch_.path("checkpoints");
   std::map<std::string, at::Tensor> tensors_ = {{"model/a", at::arange(6, at::kFloat)}};
 };
 
-TEST_F(CheckpointShelfTest, StartsAfreshWhereThereIsNothing) {
+TEST_F(CheckpointStoreTest, StartsAfreshWhereThereIsNothing) {
   EXPECT_EQ(chosen(Setting()), "");
   EXPECT_EQ(chosen(resume("auto")), "");
   EXPECT_TRUE(log_.lines.empty());
 }
 
-TEST_F(CheckpointShelfTest, GoesOnFromTheNewestOrTheOneThatIsNamed) {
+TEST_F(CheckpointStoreTest, GoesOnFromTheNewestOrTheOneThatIsNamed) {
   publish_all({"ep1-ba10", "ep2-ba20"});
   EXPECT_EQ(chosen(resume("auto")), folder_ + "/ep2-ba20");
   EXPECT_EQ(chosen(resume(folder_ + "/ep1-ba10")), folder_ + "/ep1-ba10");
   EXPECT_THAT(names(), ElementsAre("ep1-ba10", "ep2-ba20", "latest"));
 }
 
-TEST_F(CheckpointShelfTest, ARunsOwnComesBeforeTheOneToLoadFrom) {
+TEST_F(CheckpointStoreTest, ARunsOwnComesBeforeTheOneToLoadFrom) {
   const std::string elsewhere = scratch_.path("elsewhere/ep5-ba50");
   write_checkpoint(disk_, elsewhere, tensors_, 1);
   EXPECT_EQ(choice(resume("auto"), resume(elsewhere)).folder, elsewhere);
@@ -88,7 +88,7 @@ TEST_F(CheckpointShelfTest, ARunsOwnComesBeforeTheOneToLoadFrom) {
   EXPECT_TRUE(choice(resume("auto"), resume(elsewhere)).own);
 }
 
-TEST_F(CheckpointShelfTest, AnotherRunsAreAnErrorUntilTheUserSaysOverwrite) {
+TEST_F(CheckpointStoreTest, AnotherRunsAreAnErrorUntilTheUserSaysOverwrite) {
   options_.run_name = "mine";
   options_.overwrite = Setting(false, "checkpoint.save_overwrite", {"digits.toml", 8});
   run_name_ = "theirs";
@@ -102,11 +102,11 @@ TEST_F(CheckpointShelfTest, AnotherRunsAreAnErrorUntilTheUserSaysOverwrite) {
   options_.overwrite.value = true;
   EXPECT_EQ(chosen(Setting()), "");
   EXPECT_EQ(chosen(resume("auto")), "");
-  shelf().begin("");
+  store().begin("");
   EXPECT_THAT(names(), ElementsAre("earlier"));
 }
 
-TEST_F(CheckpointShelfTest, RunsOfDifferentNamesShareAFolder) {
+TEST_F(CheckpointStoreTest, RunsOfDifferentNamesShareAFolder) {
   options_.run_name = "theirs";
   options_.set = {CheckpointNames("{run_name}-ba{batch}", "theirs"), "newest-theirs"};
   publish_all({"theirs-ba50"});
@@ -115,8 +115,8 @@ TEST_F(CheckpointShelfTest, RunsOfDifferentNamesShareAFolder) {
   options_.overwrite = Setting(false, "checkpoint.save_overwrite", {});
   EXPECT_EQ(chosen(resume("auto")), "");
   disk_.make_folders(folder_ + "/.theirs-ba60-77");
-  shelf(1).begin("");
-  auto mine = shelf(1);
+  store(1).begin("");
+  auto mine = store(1);
   for (const char* name : {"mine-ba10", "mine-ba20"}) EXPECT_EQ(publish(mine, name), "");
   EXPECT_THAT(names(),
               ElementsAre(".theirs-ba60-77", "mine-ba20", "newest-mine", "newest-theirs", "theirs-ba50"));
@@ -124,52 +124,52 @@ TEST_F(CheckpointShelfTest, RunsOfDifferentNamesShareAFolder) {
   EXPECT_EQ(chosen(resume("auto")), folder_ + "/mine-ba20");
 }
 
-TEST_F(CheckpointShelfTest, TheOneThatAStartGoesOnFromStaysWhileItTrains) {
+TEST_F(CheckpointStoreTest, TheOneThatAStartGoesOnFromStaysWhileItTrains) {
   run_name_ = options_.run_name = "mine";
   publish_all({"ep0-ba1", "ep0-ba2"});
-  CheckpointShelf second = shelf(2);
+  CheckpointStore second = store(2);
   second.begin(folder_ + "/ep0-ba2");
   for (const char* name : {"ep0-ba3", "ep0-ba4", "ep0-ba5"}) EXPECT_EQ(publish(second, name), "");
   EXPECT_THAT(names(), ElementsAre("ep0-ba2", "ep0-ba4", "ep0-ba5", "latest"));
-  CheckpointShelf third = shelf(2);
+  CheckpointStore third = store(2);
   third.begin(folder_ + "/ep0-ba4");
   for (const char* name : {"ep0-ba6", "ep0-ba7"}) EXPECT_EQ(publish(third, name), "");
   EXPECT_THAT(names(), ElementsAre("earlier", "ep0-ba4", "ep0-ba6", "ep0-ba7", "latest"));
 }
 
-TEST_F(CheckpointShelfTest, NoLinkWhereNoneIsWanted) {
+TEST_F(CheckpointStoreTest, NoLinkWhereNoneIsWanted) {
   options_.set.latest = "";
   publish_all({"ep1-ba10", "ep2-ba20"});
   EXPECT_THAT(names(), ElementsAre("ep1-ba10", "ep2-ba20"));
-  shelf().begin(folder_ + "/ep1-ba10");
+  store().begin(folder_ + "/ep1-ba10");
   EXPECT_THAT(names(), ElementsAre("earlier", "ep1-ba10"));
   EXPECT_EQ(chosen(resume("auto")), folder_ + "/ep1-ba10");
 }
 
-TEST_F(CheckpointShelfTest, DamagedOneIsNamedAndTheOlderUsed) {
+TEST_F(CheckpointStoreTest, DamagedOneIsNamedAndTheOlderUsed) {
   publish_all({"ep1-ba10", "ep2-ba20"});
   flip_bit(folder_ + "/ep2-ba20/rank-0.h5", 100);
   EXPECT_EQ(chosen(resume("auto")), folder_ + "/ep1-ba10");
   EXPECT_THAT(log_.lines, ElementsAre(HasSubstr("passed over: " + folder_ + "/ep2-ba20/rank-0.h5")));
 }
 
-TEST_F(CheckpointShelfTest, NamesTheSettingThatNamesNoCheckpoint) {
+TEST_F(CheckpointStoreTest, NamesTheSettingThatNamesNoCheckpoint) {
   const auto why = message_of<UserError>([this] { chosen(resume("nowhere")); });
   EXPECT_THAT(why, StartsWith("digits.toml:7: checkpoint.resume = \"nowhere\": nowhere: expected"));
 }
 
-TEST_F(CheckpointShelfTest, StartingAfreshPutsThoseOfTheEarlierRunAside) {
+TEST_F(CheckpointStoreTest, StartingAfreshPutsThoseOfTheEarlierRunAside) {
   publish_all({"ep1-ba10", "ep2-ba20"});
-  shelf().begin("");
+  store().begin("");
   EXPECT_THAT(names(), ElementsAre("earlier"));
   EXPECT_THAT(disk_.list(folder_ + "/earlier"), ElementsAre("ep1-ba10", "ep2-ba20"));
   EXPECT_EQ(chosen(resume("auto")), "");
 }
 
-TEST_F(CheckpointShelfTest, WhatWasPutAsideStaysHoweverOftenARunStartsAfresh) {
+TEST_F(CheckpointStoreTest, WhatWasPutAsideStaysHoweverOftenARunStartsAfresh) {
   for (const char* name : {"ep1-ba10", "ep1-ba5", "ep1-ba7"}) {
     publish_all({name});
-    shelf().begin("");
+    store().begin("");
   }
   EXPECT_THAT(names(), ElementsAre("earlier", "earlier-2", "earlier-3"));
   EXPECT_EQ(chosen(resume(folder_ + "/earlier")), folder_ + "/earlier/ep1-ba10");
@@ -177,62 +177,62 @@ TEST_F(CheckpointShelfTest, WhatWasPutAsideStaysHoweverOftenARunStartsAfresh) {
   EXPECT_THAT(log_.lines.back(), HasSubstr("are now in " + folder_ + "/earlier-3"));
 }
 
-TEST_F(CheckpointShelfTest, GoingOnFromAnEarlierOneOfItsOwnPutsLaterOnesAside) {
+TEST_F(CheckpointStoreTest, GoingOnFromAnEarlierOneOfItsOwnPutsLaterOnesAside) {
   publish_all({"ep1-ba10", "ep2-ba20", "ep3-ba30"});
-  shelf().begin(folder_ + "/ep1-ba10");
+  store().begin(folder_ + "/ep1-ba10");
   EXPECT_THAT(names(), ElementsAre("earlier", "ep1-ba10", "latest"));
   EXPECT_THAT(disk_.list(folder_ + "/earlier"), ElementsAre("ep2-ba20", "ep3-ba30"));
   EXPECT_EQ(chosen(resume("auto")), folder_ + "/ep1-ba10");
 }
 
-TEST_F(CheckpointShelfTest, GoingOnFromOneThatLiesElsewherePutsAllAside) {
+TEST_F(CheckpointStoreTest, GoingOnFromOneThatLiesElsewherePutsAllAside) {
   publish_all({"ep1-ba10", "ep2-ba20"});
-  shelf().begin("");
+  store().begin("");
   tensors_["model/a"] += 1;
   publish_all({"ep1-ba10"});
-  shelf().begin(folder_ + "/earlier/ep1-ba10");
+  store().begin(folder_ + "/earlier/ep1-ba10");
   EXPECT_THAT(names(), ElementsAre("earlier", "earlier-2"));
 }
 
-TEST_F(CheckpointShelfTest, OneThatLostItsManifestIsNotInTheWay) {
+TEST_F(CheckpointStoreTest, OneThatLostItsManifestIsNotInTheWay) {
   publish_all({"ep1-ba10", "ep2-ba20", "ep3-ba30"});
   disk_.remove_all(folder_ + "/ep1-ba10/manifest.json");
-  shelf().begin(folder_ + "/ep2-ba20");
+  store().begin(folder_ + "/ep2-ba20");
   EXPECT_EQ(disk_.list(folder_ + "/earlier"), std::vector<std::string>{"ep3-ba30"});
   EXPECT_EQ(chosen(resume("auto")), folder_ + "/ep2-ba20");
 }
 
-TEST_F(CheckpointShelfTest, WhatAKilledWriterLeftIsRemoved) {
+TEST_F(CheckpointStoreTest, WhatAKilledWriterLeftIsRemoved) {
   publish_all({"ep1-ba10"});
   disk_.make_folders(folder_ + "/.ep2-ba20-77");
-  shelf().begin(folder_ + "/ep1-ba10");
+  store().begin(folder_ + "/ep1-ba10");
   EXPECT_THAT(names(), ElementsAre("ep1-ba10", "latest"));
 }
 
-TEST_F(CheckpointShelfTest, KeepsAsManyAsItWasTold) {
-  auto two = shelf(2);
+TEST_F(CheckpointStoreTest, KeepsAsManyAsItWasTold) {
+  auto two = store(2);
   for (const char* name : {"ep1-ba9", "ep1-ba10", "ep2-ba100"}) EXPECT_EQ(publish(two, name), "");
   EXPECT_THAT(names(), ElementsAre("ep1-ba10", "ep2-ba100", "latest"));
 }
 
-TEST_F(CheckpointShelfTest, KeepsTheNewestEvenWhenToldToKeepNone) {
-  auto none = shelf(0);
+TEST_F(CheckpointStoreTest, KeepsTheNewestEvenWhenToldToKeepNone) {
+  auto none = store(0);
   for (const char* name : {"ep1-ba10", "ep2-ba20"}) EXPECT_EQ(publish(none, name), "");
   EXPECT_THAT(names(), ElementsAre("ep2-ba20", "latest"));
 }
 
-TEST_F(CheckpointShelfTest, TheOneJustPublishedOutlivesLaterDamagedOnes) {
+TEST_F(CheckpointStoreTest, TheOneJustPublishedOutlivesLaterDamagedOnes) {
   publish_all({"ep1-ba10", "ep2-ba20", "ep3-ba30"});
   flip_bit(folder_ + "/ep3-ba30/rank-0.h5", 100);
-  auto one = shelf(1);
+  auto one = store(1);
   EXPECT_EQ(chosen(resume("auto")), folder_ + "/ep2-ba20");
   EXPECT_EQ(publish(one, "ep3-ba25"), "");
   EXPECT_EQ(chosen(resume("auto")), folder_ + "/ep3-ba25");
 }
 
-TEST_F(CheckpointShelfTest, SaysWhatWentWrongAndKeepsTheOnesBefore) {
+TEST_F(CheckpointStoreTest, SaysWhatWentWrongAndKeepsTheOnesBefore) {
   publish_all({"ep1-ba10"});
-  auto one = shelf(1);
+  auto one = store(1);
   EXPECT_THAT(one.publish("ep2-ba20", folder_ + "/.never-written", {}), HasSubstr(".never-written"));
   EXPECT_EQ(chosen(resume("auto")), folder_ + "/ep1-ba10");
 }

@@ -1,4 +1,4 @@
-#include "runtime/actor/cell.h"
+#include "runtime/actor/control_block.h"
 
 #include <linux/futex.h>
 #include <sched.h>
