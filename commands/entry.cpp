@@ -32,7 +32,8 @@ int run_train(const TuttiRequest& request) {
                       ": under mpirun the ranks are mpirun's; leave one of the two out");
     return resolved_recipe(request);
   };
-  if (request.local_ranks == 0 || launched_rank()) return train(recipe, {request.run_dir, request.resume});
+  if (request.local_ranks == 0 || launched_rank())
+    return Launcher().train(recipe, {request.run_dir, request.resume});
   LocalRunOptions options;
   options.live = true;
   options.ranks = request.local_ranks;
@@ -94,6 +95,7 @@ int tutti_run(const TuttiRequest* request) {
     return print(request->digest ? inspect_digest(request->path) + "\n" : inspect_text(request->path));
   if (command == "replay") return run_replay(*request);
   if (command == "simulate") return run_simulate(*request);
-  if (command == "refuse") return train([request]() -> Setting { throw UserError(request->path); }, {});
+  if (command == "refuse")
+    return Launcher().train([request]() -> Setting { throw UserError(request->path); }, {});
   throw UserError("libtutti.so has no command " + command);
 }

@@ -131,43 +131,68 @@ Exit run_agreed(const StartRequest& request, Group& group, const std::function<E
   }
 }
 
-Exit train_under_mpi(StartRequest request) {
-  const int self = launched_rank().value_or(0);
-  std::optional<StartWatchdog> limit(std::in_place, self, "connecting to the other ranks (MPI_Init)",
-                                     request.timeout());
-  std::optional<StartWatchdog> leaving;  // outlives the world, whose end waits for every rank
-  MpiWorld world(nullptr, nullptr);
-  const SystemClock clock;
+using RunJob = std::function<Exit(const Job&, RankEnvironment)>;
+
+Exit train_under_mpi(MpiWorld& world, const Clock& clock, StartRequest request, const RunJob& run) {
   const auto group = std::make_shared<MpiGroup>(world, clock, world.all_ranks(), Reduction::kOrdered);
   const auto transport = std::make_shared<MpiTransport>(world);
-  limit.reset();
   request.host = world.host_name(world.rank());
-  const Exit exit = run_agreed(request, *group, [&](const Job& job) {
+  return run_agreed(request, *group, [&](const Job& job) {
     RankEnvironment connected{.group = group, .transport = transport, .host = request.host};
     if (job.settings.collectives.reduction == Reduction::kNative)
       connected.group = std::make_shared<MpiGroup>(world, clock, world.all_ranks(), Reduction::kNative);
-    return run_rank(job, std::move(connected));
+    return run(job, std::move(connected));
   });
-  leaving.emplace(self, "leaving the other ranks (MPI_Finalize)", request.timeout() + kLastWords);
-  return exit;
 }
 
-Exit train_alone(const StartRequest& request) {
+Exit train_alone(const StartRequest& request, const RunJob& run) {
   const std::shared_ptr<Group> group = LocalFabric::make(1)->group(0);
   return run_agreed(request, *group, [&](const Job& job) {
-    return run_rank(job, {.group = group, .transport = LocalNetwork(1).transport(0), .host = request.host});
+    return run(job, {.group = group, .transport = LocalNetwork(1).transport(0), .host = request.host});
   });
 }
 
 }  // namespace
 
-int train(const RecipeSource& recipe, const LaunchOptions& options) {
+// The other ranks, from MPI_Init to MPI_Finalize. Both end with an error if a rank does not come.
+struct Launcher::Mpi {
+  explicit Mpi(Nanoseconds timeout) : timeout(timeout) {
+    const StartWatchdog connecting(rank, "connecting to the other ranks (MPI_Init)", timeout);
+    world.emplace(nullptr, nullptr);
+  }
+  ~Mpi() {
+    const StartWatchdog leaving(rank, "leaving the other ranks (MPI_Finalize)", timeout + kLastWords);
+    world.reset();
+  }
+
+  int rank = launched_rank().value_or(0);
+  Nanoseconds timeout;
+  SystemClock clock;
+  std::optional<MpiWorld> world;
+};
+
+Launcher::Launcher() = default;
+Launcher::~Launcher() = default;
+
+int Launcher::train(const RecipeSource& recipe, const LaunchOptions& options) {
   hold_stop_signals();
-  const StartRequest request = make_request(recipe, options);
-  const bool mpi =
-      launched_rank() || (request.good() && request.settings.collectives.backend == Backend::kMpi);
-  const Exit exit = mpi ? train_under_mpi(request) : train_alone(request);
-  if (exit.leaves_threads && options.ends_process) end_with(exit.code);
+  StartRequest request = make_request(recipe, options);
+  const auto run = [this](const Job& job, RankEnvironment connected) {
+    checkpoints_ = job.checkpoints;
+    return run_rank(job, std::move(connected));
+  };
+  Exit exit;
+  if (launched_rank() || (request.good() && request.settings.collectives.backend == Backend::kMpi)) {
+    if (!mpi_) mpi_ = std::make_unique<Mpi>(request.timeout());
+    mpi_->timeout = request.timeout();
+    exit = train_under_mpi(*mpi_->world, mpi_->clock, request, run);
+  } else {
+    exit = train_alone(request, run);
+  }
+  if (exit.leaves_threads && options.ends_process) {
+    mpi_.reset();
+    end_with(exit.code);
+  }
   return exit.code;
 }
 

@@ -79,6 +79,8 @@ struct State : Trainee {
   // To be called now and then by what takes long at an event: a rank of which nothing is heard for [train]
   // hang_timeout is taken for one that hangs. Empty where nobody waits for it.
   std::function<void()> still_at_work;
+  // Set by a listener, on all ranks in the same step: a checkpoint is taken when that step is over.
+  bool checkpoint_requested = false;
 
   // When the optimizer's step is done. Who moves `timestamp` alone breaks what happens at intervals.
   void to_next_batch(int64_t samples, int64_t tokens, double seconds) {

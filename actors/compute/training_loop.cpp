@@ -159,7 +159,8 @@ bool TrainingLoop::end_step(Context& context) {
   step_began_ = context.now();
   if (with_.times.over()) return true;
   if (stop_agreed_) return false;
-  if (checkpoint_due_) with_.snapshots.take(context, saved_state(), Snapshots::Kind::kBesideTraining);
+  if (std::exchange(with_.state.checkpoint_requested, false) || checkpoint_due_)
+    with_.snapshots.take(context, saved_state(), Snapshots::Kind::kBesideTraining);
   return true;
 }
 

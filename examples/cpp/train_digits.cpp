@@ -38,7 +38,8 @@ int train(int argc, char** argv) {
        .model = [](const SampleSpec&) { return std::make_shared<Net>(); },
        .data = {{"train", digits(file, "train")}, {"eval", digits(file, "test")}},
        .listeners = [](int) { return Engine::Options{.callbacks = {std::make_shared<Printer>()}}; }});
-  return trainer.fit();
+  if (const int code = trainer.fit(); code != 0) return code;
+  return trainer.fit({train_on("2ep")});  // resumes where the first call ended
 }
 
 int main(int argc, char** argv) {

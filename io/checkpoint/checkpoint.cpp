@@ -147,6 +147,26 @@ void remove_checkpoint(Disk& disk, const std::string& folder) {
   disk.sync_folder(parent_of(folder));
 }
 
+void copy_checkpoint(Disk& disk, const std::string& checkpoint, const std::string& folder) {
+  if (disk.exists(folder)) throw OperatingError(folder + ": exists already");
+  const std::string unfinished = unused_path(disk, folder + "-unfinished");
+  disk.make_folders(unfinished);
+  try {
+    for (const std::string& name : disk.list(checkpoint)) {
+      const auto file = disk.open(unfinished + "/" + name, /*truncate=*/true);
+      file->append(disk.read(checkpoint + "/" + name));
+      file->sync();
+      file->close();
+    }
+    disk.sync_folder(unfinished);
+    disk.rename(unfinished, folder);
+  } catch (const OperatingError&) {
+    disk.remove_all(unfinished);
+    throw;
+  }
+  disk.sync_folder(parent_of(folder));
+}
+
 void remove_unpublished(Disk& disk, const std::string& checkpoints, const CheckpointNames& names) {
   for (const std::string& name : disk.list(checkpoints))
     if (names.fits_unfinished(name) || !name_of_replaced(name, names).empty())

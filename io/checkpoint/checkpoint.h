@@ -124,6 +124,9 @@ void restore_replaced(Disk& disk, const std::string& checkpoints,
 // torn one.
 void remove_checkpoint(Disk& disk, const std::string& folder);
 
+// Copies a published checkpoint to `folder`, which must not exist and appears whole. Throws OperatingError.
+void copy_checkpoint(Disk& disk, const std::string& checkpoint, const std::string& folder);
+
 // One hash over all whole tensors whose names begin with `prefix`, in name order: name, dtype, shape, bytes.
 // The same for any world size and sharding.
 uint64_t tensors_digest(const std::map<std::string, at::Tensor>& tensors, std::string_view prefix = "");

@@ -48,7 +48,7 @@ class WrongRecipe : public testing::Test {
   // As the one rank that it is: what `train` says on standard error.
   std::string said_alone() const {
     testing::internal::CaptureStderr();
-    EXPECT_EQ(train([this] { return resolved(); }, {run_, resume_}), kUserError);
+    EXPECT_EQ(Launcher().train([this] { return resolved(); }, {run_, resume_}), kUserError);
     const std::string said = testing::internal::GetCapturedStderr();
     EXPECT_THAT(said, StartsWith("error: "));
     return said.substr(std::min(said.size(), std::string("error: ").size()));

@@ -1,0 +1,94 @@
+#include "commands/trainer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "io/checkpoint/checkpoint.h"
+#include "runtime/disk.h"
+#include "tests/actors/sleeping_world.h"
+#include "training/state.h"
+
+namespace tutti {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr const char* kTrainerRecipe = R"(
+seed = 5
+[model]
+kind = "mlp"
+hidden = [8]
+[data.train]
+kind = "synthetic"
+samples = 60
+batch_size = 12
+shape = [6]
+[optimizer]
+kind = "adam"
+lr = 0.01
+[train]
+max_duration = "2ep"
+progress_bar = false
+[checkpoint]
+interval = "1dur"
+)";
+
+class TrainerTest : public testing::Test {
+ protected:
+  Trainer::Options options(const std::string& name) const {
+    return {.recipe = kTrainerRecipe, .run_dir = folder_.path(name)};
+  }
+  Checkpoint newest(const std::string& name) const {
+    return find_checkpoint(PosixDisk(), folder_.path(name), [](const std::string&) {});
+  }
+
+  Scratch folder_;
+};
+
+TEST_F(TrainerTest, ASecondFitGoesOnWhereTheFirstEnded) {
+  Trainer twice(options("twice"));
+  ASSERT_EQ(twice.fit(), 0);
+  ASSERT_EQ(twice.fit({train_on("1ep")}), 0);
+  ASSERT_EQ(twice.fit({train_on("7ba")}), 0);
+  Trainer once(options("once"));
+  ASSERT_EQ(once.fit({train_on("1ep"), train_on("7ba")}), 0);
+  EXPECT_THAT(newest("twice").folder, HasSubstr("ba22"));
+  EXPECT_EQ(tensors_digest(newest("twice").tensors), tensors_digest(newest("once").tensors));
+}
+
+TEST_F(TrainerTest, ASavedCheckpointIsThatOfTheLastFit) {
+  Trainer trainer(options("run"));
+  EXPECT_THROW(trainer.save_checkpoint(folder_.path("early")), UserError);
+  ASSERT_EQ(trainer.fit(), 0);
+  trainer.save_checkpoint(folder_.path("saved/two-epochs"));
+  ASSERT_EQ(trainer.fit({train_on("1ep")}), 0);
+  const Checkpoint saved = newest("saved/two-epochs");
+  EXPECT_EQ(saved.folder, folder_.path("saved/two-epochs"));
+  EXPECT_NE(tensors_digest(saved.tensors), tensors_digest(newest("run").tensors));
+  EXPECT_THROW(trainer.save_checkpoint(folder_.path("saved/two-epochs")), OperatingError);
+
+  Trainer::Options resumed = options("resumed");
+  resumed.resume = saved.folder;
+  resumed.overrides = {"train.max_duration=3ep"};
+  ASSERT_EQ(Trainer(std::move(resumed)).fit(), 0);
+  EXPECT_EQ(tensors_digest(newest("resumed").tensors), tensors_digest(newest("run").tensors));
+}
+
+struct Asks final : Callback {
+  std::string name() const override { return "Asks"; }
+  void batch_end(State& state, Logger&) override { state.checkpoint_requested = state.timestamp.batch == 3; }
+};
+
+TEST_F(TrainerTest, ACallbackAsksForACheckpointOfAStep) {
+  Trainer::Options asking = options("run");
+  asking.listeners = [](int) { return Engine::Options{.callbacks = {std::make_shared<Asks>()}}; };
+  ASSERT_EQ(Trainer(std::move(asking)).fit(), 0);
+  EXPECT_THAT(published_checkpoints(PosixDisk(), folder_.path("run/checkpoints")),
+              ElementsAre("ep0-ba3", "ep2-ba10"));
+}
+
+}  // namespace
+}  // namespace tutti
