@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-// Sender and receiver of the packet that a happening is of.
+// Sender and receiver of a control packet; none for other events.
 std::optional<std::pair<int64_t, int64_t>> route_of(int rank, const Happening& happening) {
   if (happening.actor != "sync") return std::nullopt;
   if (happening.what == kControlSent) return std::pair<int64_t, int64_t>(rank, happening.detail);
@@ -42,17 +42,17 @@ void ControlArrows::count(int rank, const Happening& happening, TimePoint zero) 
     ++route.received;
 }
 
-// A journal that is being written may have more by now than was counted: that has no arrows.
+// A journal may have grown since the constructor counted: packets beyond the count have no arrows.
 std::optional<ControlArrows::End> ControlArrows::next(int rank, const Happening& happening) {
   const auto ends = route_of(rank, happening);
   const auto found = ends ? routes_.find(*ends) : routes_.end();
   if (found == routes_.end()) return std::nullopt;
   Route& route = found->second;
   const bool leaves = happening.what == kControlSent;
-  std::size_t& drawn = leaves ? route.left : route.arrived;
-  if (drawn == route.sent.size()) return std::nullopt;
-  const std::size_t nth = drawn++;
-  return End{route.first + static_cast<int64_t>(nth), leaves, route.sent[nth]};
+  std::size_t& used = leaves ? route.left : route.arrived;
+  if (used == route.sent.size()) return std::nullopt;
+  const std::size_t index = used++;
+  return End{route.first + static_cast<int64_t>(index), leaves, route.sent[index]};
 }
 
 }  // namespace tutti

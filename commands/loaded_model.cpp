@@ -63,7 +63,7 @@ LoadedModel::LoadedModel(const Job& its_job) : job(its_job), engine(state, logge
   state.global_batch = job.global_batch;
   state.train_samples = job.train_samples();
   state.dataset = job.train_of(0).get();
-  state.composer = composers_way(job.recipe);
+  state.composer = composer_mode(job.recipe);
   build(state, job.recipe, job.spec(), job.seed, job.make_model, [this] { engine.run_event(Event::kInit); });
 }
 

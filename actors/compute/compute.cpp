@@ -71,7 +71,7 @@ void Compute::handle(Context& context, Envelope& envelope) {
 Prepared Compute::prepare(const Prepare& start) {
   try {
     state_.max_duration = planned_duration(job_.recipe);
-    state_.composer = composers_way(job_.recipe);
+    state_.composer = composer_mode(job_.recipe);
     add_listeners();
     build_model();
     loop_.emplace(TrainingLoop::Parts{job_, actors_, log_, recorder_, state_, *engine_, run_log_,

@@ -119,7 +119,7 @@ std::vector<Mistake> mistakes_of_metrics() {
        "[scheduler]\nkind = \"reduce_lr_on_plateau\"\nmonitor = "
        "\"metrics/eval/LanguageCrossEntropy\"\n[train]",
        "monitor",
-       {"no evaluator measures it; there are metrics/eval/MulticlassAccuracy"}},
+       {"not measured by any evaluator; expected one of metrics/eval/MulticlassAccuracy"}},
       {"MetricThatNothingMeasures",
        "[checkpoint]",
        "[[callbacks]]\nkind = \"early_stopper\"\nmonitor = \"MulticlasAccuracy\"\n\n[checkpoint]",

@@ -13,12 +13,12 @@ namespace {
 
 void require_metric(const Setting& monitor, const std::vector<std::string>& measured) {
   if (measured.empty())
-    monitor.fail("it is never measured: there is no [data.eval], or [train] eval_interval is 0");
+    monitor.fail("never measured: there is no [data.eval], or [train] eval_interval is 0");
   if (std::ranges::count(measured, monitor.text()) == 0)
-    monitor.fail("no evaluator measures it; there are " + joined(measured));
+    monitor.fail("not measured by any evaluator; expected one of " + joined(measured));
 }
 
-// The rate of an epoch is that of its first batch.
+// The start of the epoch, for rates that change once per epoch.
 Timestamp epoch_begin(Timestamp now) {
   now.batch -= now.batch_in_epoch;
   now.sample -= now.sample_in_epoch;
@@ -46,7 +46,7 @@ Plateau::Plateau(const Setting& section, double base_lr)
 bool Plateau::observe(double value) {
   if (improves(value)) {
     constexpr double kMost = std::numeric_limits<double>::max();
-    state_.best = std::clamp(value, -kMost, kMost);  // a checkpoint's JSON has no infinity
+    state_.best = std::clamp(value, -kMost, kMost);  // JSON has no infinity
     state_.has_best = true;
     state_.bad = 0;
   } else {
@@ -77,7 +77,7 @@ bool Plateau::reduce() {
   return true;
 }
 
-bool composers_way(const Setting& recipe) { return recipe.at("compat").at("composer").boolean(); }
+bool composer_mode(const Setting& recipe) { return recipe.at("compat").at("composer").boolean(); }
 
 LearningRate::LearningRate(const Setting& recipe, double base_lr, Horizon horizon,
                            const std::vector<std::string>& measured)
@@ -85,14 +85,14 @@ LearningRate::LearningRate(const Setting& recipe, double base_lr, Horizon horizo
   if (!recipe.has("scheduler")) return;
   const Setting& section = recipe.at("scheduler");
   horizon.base_lr = base_;
-  horizon.composer = composers_way(recipe);
+  horizon.composer = composer_mode(recipe);
   horizon.scale_schedule_ratio = recipe.at("train").at("scale_schedule_ratio").number();
   schedule_ = make_schedule(section, horizon);
-  lags_ = composers_way(recipe) && is_composer_schedule(section);
+  lags_ = composer_mode(recipe) && is_composer_schedule(section);
   by_epoch_ = is_composer_schedule(section) && section.at("step").text() == "epoch";
   if (by_epoch_ && !lags_)
     schedule_ = [by_time = schedule_](const Timestamp& now) { return by_time(epoch_begin(now)); };
-  if (lags_) {  // Composer takes the first value before it stretches the training
+  if (lags_) {  // Composer computes the first value before scaling the training
     horizon.max_duration = recipe_time(recipe.at("train").at("max_duration"), recipe);
     lagging_ = make_schedule(section, horizon)(Timestamp());
   }
