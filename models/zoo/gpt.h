@@ -18,8 +18,8 @@ struct GptOptions {
 
 // GPT-2: pre-norm blocks, learned positions, output tied to the token embeddings. Parameters have the names,
 // layouts and initial values of transformers' GPT2LMHeadModel ("transformer.h.0.attn.c_attn.weight"); the
-// tied lm_head has no entry. batch["input"]: integers [N, T <= n_positions]; outputs: [N, T, vocab_size];
-// batch["target"] [N, T]: the next token, or kIgnored.
+// tied lm_head has no entry. Input: integers batch["input"] [N, T <= n_positions]. Outputs: scores [N, T,
+// vocab_size]. Target: batch["target"] [N, T], the next token or kIgnored.
 class Gpt final : public Model {
  public:
   static constexpr int64_t kIgnored = -100;

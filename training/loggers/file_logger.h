@@ -17,7 +17,8 @@ struct LoggedFile {
   bool rank_zero_only = true;
 };
 
-// The path of a logger's file: `pattern` with {run_name} and {rank} replaced, relative to the run's folder.
+// The path of a logger's file: `pattern` with {run_name} and {rank} replaced, relative to the run's folder
+// unless absolute.
 std::string logged_path(const LogStart& start, const std::string& pattern);
 
 // How to interpret the lines of a kind of file.
@@ -50,9 +51,8 @@ class FileLines {
   LineKind kind_;
   LineFile::Warn warn_;
   std::unique_ptr<LineFile> file_;
-  std::unordered_set<std::string>
-      earlier_lines_;      // lines of the step before the resume point, without epochs
-  int64_t unflushed_ = 0;  // steps
+  std::unordered_set<std::string> earlier_lines_;  // of the step before the resume point, without epochs
+  int64_t unflushed_ = 0;                          // steps
 };
 
 // A destination that is a file of lines.

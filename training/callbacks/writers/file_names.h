@@ -9,7 +9,7 @@
 namespace tutti {
 
 // The path of a callback's file: `pattern` with {run_name}, {rank}, {epoch} and {batch} replaced, relative
-// to the run's folder.
+// to the run's folder unless absolute.
 std::string file_name(const State& state, const std::string& pattern);
 
 // Writes a file, making folders as needed. An existing file is kept and the new one gets another name,
