@@ -10,15 +10,18 @@ Catalog algorithm_catalog() {
   return {
       .section = "algorithms",
       .noun = "algorithm",
-      .doc = "What changes the training: the data, the model, the loop. Names and meanings are Composer's.",
+      .doc =
+          "Algorithms that change the data, the model or the training loop. Names and meanings are "
+          "Composer's.",
       .entries = {{"gradient_clipping",
-                   "Keeps gradients small; Composer's GradientClipping.",
+                   "Limits the size of gradients; Composer's GradientClipping.",
                    {Key{"clipping_type", kText, "",
-                        "norm: of all together; value: of each number; adaptive: of each unit, against its "
-                        "weights'"}
+                        "norm: the norm of all gradients together; value: each number; adaptive: the norm of "
+                        "each unit, "
+                        "relative to the norm of its weights"}
                         .one_of({"norm", "value", "adaptive"}),
                     Key{"clipping_threshold", kNumber, "",
-                        "the largest norm or value; adaptive: the largest part of the weights' norm"}
+                        "the largest norm or value; adaptive: the largest ratio to the norm of the weights"}
                         .more_than(0)}},
                   plugin_entry("algorithm")},
       .repeated = true};

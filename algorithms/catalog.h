@@ -4,7 +4,7 @@
 
 namespace tutti {
 
-// [[algorithms]].
+// The catalog of [[algorithms]].
 Catalog algorithm_catalog();
 
 }  // namespace tutti

@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-// What one of [[algorithms]] of a resolved recipe names; not a plugin's.
+// Makes the algorithm that a resolved [[algorithms]] section names. Not for kind = "plugin".
 std::shared_ptr<Algorithm> make_algorithm(const Setting& section);
 
 }  // namespace tutti

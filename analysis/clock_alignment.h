@@ -1,6 +1,5 @@
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "io/journal/recorded_run.h"
@@ -9,16 +8,16 @@
 
 namespace tutti {
 
-// Where ranks meet, as their Sync's messages and events tell: nobody is out of a meeting before all are in.
+// A collective of all ranks: no rank leaves before all ranks have entered.
 struct Meeting {
-  const char* entered;  // the message with which Sync enters it
-  const char* left;     // the event that its Sync records, or the message to its Supervisor, when it is over
+  const char* entered;  // the message with which Sync enters
+  const char* left;     // the event of Sync, or the message to the Supervisor, at the end
 };
 inline constexpr Meeting kAgreement{"Agree", "Agreed"};
 inline const Meeting kStepEnd{"FinishStep", name(TraceKind::kVerdict)};
 
-// What to add to the times of each rank's journal, so that they tell the time of rank 0's clock. Clocks that
-// fit as they are (of one host, or of one process) stay as they are.
+// Returns, for each rank, the shift that turns times in the rank's journal into times of rank 0's clock. The
+// shift is 0 where no meeting of the ranks contradicts 0 (one host, one process).
 std::vector<Nanoseconds> align_clocks(const RecordedRun& run);
 
 }  // namespace tutti

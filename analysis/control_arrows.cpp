@@ -10,9 +10,7 @@ namespace {
 
 bool is_sent(const JournalEvent& event) { return event.kind == name(TraceKind::kControlSent); }
 
-// Sender and receiver of the packet that an event is of. Packets carry no number: those of one rank to
-// another stay in order (runtime/transport.h), so in the two journals the n-th that was received is the n-th
-// sent.
+// Sender and receiver of a control packet; none for other events.
 std::optional<std::pair<int64_t, int64_t>> route_of(int rank, const JournalEvent& event) {
   if (is_sent(event)) return std::pair<int64_t, int64_t>(rank, event.detail);
   if (event.kind == name(TraceKind::kControlReceived)) return std::pair<int64_t, int64_t>(event.detail, rank);
@@ -45,17 +43,17 @@ void ControlArrows::count(int rank, const JournalEvent& event, TimePoint zero) {
     ++route.received;
 }
 
-// A journal that is being written may have more by now than was counted: that has no arrows.
+// A journal may have grown since the constructor counted: packets beyond the count have no arrows.
 std::optional<ControlArrows::End> ControlArrows::next(int rank, const JournalEvent& event) {
   const auto ends = route_of(rank, event);
   const auto found = ends ? routes_.find(*ends) : routes_.end();
   if (found == routes_.end()) return std::nullopt;
   Route& route = found->second;
   const bool leaves = is_sent(event);
-  std::size_t& drawn = leaves ? route.left : route.arrived;
-  if (drawn == route.sent.size()) return std::nullopt;
-  const std::size_t nth = drawn++;
-  return End{route.first + static_cast<int64_t>(nth), leaves, route.sent[nth]};
+  std::size_t& used = leaves ? route.left : route.arrived;
+  if (used == route.sent.size()) return std::nullopt;
+  const std::size_t index = used++;
+  return End{route.first + static_cast<int64_t>(index), leaves, route.sent[index]};
 }
 
 }  // namespace tutti

@@ -12,30 +12,31 @@
 
 namespace tutti {
 
-// A timeline's arrows between ranks: of the control packets that are in both journals, the sender's and the
-// receiver's. (One of the two may be torn, or still be written.) Reads all journals of a start once, and
-// takes eight bytes for each packet.
+// Arrows of a timeline between ranks: the control packets found in both the sender's and the receiver's
+// journal. (One of the two may be torn or still growing.) Reads all journals of a start once; uses eight
+// bytes per packet.
 class ControlArrows {
  public:
   // One end of an arrow.
   struct End {
     int64_t arrow = 0;    // from 1
-    bool leaves = false;  // or arrives
-    Nanoseconds sent{};   // since the trace began
+    bool leaves = false;  // true: the sender's end
+    Nanoseconds sent{};   // since the start of the trace
   };
 
-  // `zeros`: of each rank, the time by its clock at which the trace begins.
+  // `zeros`: for each rank, the start of the trace by the rank's clock.
   ControlArrows(const RecordedRun& run, const std::vector<TimePoint>& zeros);
 
-  // What the rank's next event, in its journal's order, is an end of; none: of no arrow.
+  // The end of an arrow that belongs to the rank's next event, in the order of the rank's journal; none if
+  // the event has no arrow.
   std::optional<End> next(int rank, const JournalEvent& event);
 
  private:
   struct Route {
     std::vector<Nanoseconds> sent;
     std::size_t received = 0;
-    std::size_t left = 0, arrived = 0;  // as far as next() has come
-    int64_t first = 0;                  // arrow
+    std::size_t left = 0, arrived = 0;  // ends returned by next()
+    int64_t first = 0;                  // number of the first arrow
   };
 
   void count(int rank, const JournalEvent& event, TimePoint zero);

@@ -8,13 +8,14 @@
 namespace tutti {
 namespace {
 
-// Tracks are numbered through all ranks: Perfetto names a thread by its tid alone. It keeps pid 0 for itself.
+// Thread ids are unique over all ranks, because Perfetto names a thread by the tid alone. Pid 0 is
+// Perfetto's own.
 constexpr int64_t kMaxActors = 1000;
 constexpr int64_t kMaxMessages = int64_t{1} << 36;
 constexpr const char* kControl = "control";
 
-// Happens in the midst of something, which it does not end.
-bool is_aside(std::string_view kind) { return kind == name(TraceKind::kBucketFull); }
+// True for an event that does not end the one before.
+bool is_instant(std::string_view kind) { return kind == name(TraceKind::kBucketFull); }
 
 }  // namespace
 
@@ -24,110 +25,108 @@ RankTimeline::RankTimeline(TraceFile& trace, ControlArrows& arrows, int rank, Ti
   trace_.name_process(pid_, title);
 }
 
-void RankTimeline::take(const JournalRecord& record) {
-  std::visit([this](const auto& one) { take(one); }, record);
+void RankTimeline::draw(const JournalRecord& record) {
+  std::visit([this](const auto& one) { draw(one); }, record);
 }
 
-// Nobody writes down when a message was sent: its arrow starts when it is taken, in what its sender does
-// then.
-void RankTimeline::take(const JournalDelivery& delivery) {
+// The journal has no time of sending: an arrow starts at the delivery, in the sender's slice of that moment.
+void RankTimeline::draw(const JournalDelivery& delivery) {
   ++messages_;
   const int64_t arrow = pid_ * kMaxMessages + messages_;
-  Lane& to = lane(delivery.to);
-  Lane* from = delivery.from.empty() ? nullptr : &lane(delivery.from);
-  Nanoseconds time = later(to, delivery.time);
+  Track& to = track_of(delivery.to);
+  Track* from = delivery.from.empty() ? nullptr : &track_of(delivery.from);
+  Nanoseconds time = monotonic(to, delivery.time);
   if (from) {
-    time = std::max(time, from->sign);
-    sign(*from, time);
-    trace_.leave(from->track, delivery.message, time, arrow);
+    time = std::max(time, from->last);
+    advance(*from, time);
+    trace_.leave(from->id, delivery.message, time, arrow);
   }
   end_slice(to);
   begin(to, delivery.message, time, {{"from", from ? delivery.from : "outside"}});
-  if (from) trace_.arrive(to.track, delivery.message, time, arrow);
+  if (from) trace_.arrive(to.id, delivery.message, time, arrow);
 }
 
-// Nothing arrives before it was sent, whatever two clocks say.
-void RankTimeline::take(const JournalEvent& event) {
-  Lane& here = lane(event.actor);
+// A packet arrives after the send, even if two clocks disagree.
+void RankTimeline::draw(const JournalEvent& event) {
+  Track& actor = track_of(event.actor);
   const auto packet = arrows_.next(rank_, event);
-  Nanoseconds time = later(here, event.time);
+  Nanoseconds time = monotonic(actor, event.time);
   if (packet && !packet->leaves) time = std::max(time, packet->sent + Nanoseconds(1));
   const TraceFile::Args args{{"step", event.step}, {"detail", event.detail}};
-  sign(here, time);
-  if (is_aside(event.kind)) {
-    trace_.mark(here.track, event.kind, time, args);
+  advance(actor, time);
+  if (is_instant(event.kind)) {
+    trace_.mark(actor.id, event.kind, time, args);
     return;
   }
-  end_event(here);
-  trace_.begin(here.track, event.kind, time, args);
-  here.event = true;
-  if (packet) draw(*packet, here, time);
+  end_event(actor);
+  trace_.begin(actor.id, event.kind, time, args);
+  actor.event = true;
+  if (packet) draw_arrow(*packet, actor, time);
 }
 
-// The numbers below those of the first rank's messages are free.
-void RankTimeline::draw(const ControlArrows::End& end, const Lane& lane, Nanoseconds time) {
+// Numbers below the first message of rank 0 are free.
+void RankTimeline::draw_arrow(const ControlArrows::End& end, const Track& track, Nanoseconds time) {
   if (end.leaves)
-    trace_.leave(lane.track, kControl, time, end.arrow);
+    trace_.leave(track.id, kControl, time, end.arrow);
   else
-    trace_.arrive(lane.track, kControl, time, end.arrow);
+    trace_.arrive(track.id, kControl, time, end.arrow);
 }
 
-void RankTimeline::take(const JournalEnd& end) {
+void RankTimeline::draw(const JournalEnd& end) {
   ended_ = true;
-  trace_.mark_process({pid_, pid_ * kMaxActors}, "end: " + end.text, last_sign());
+  trace_.mark_process({pid_, pid_ * kMaxActors}, "end: " + end.text, last_time());
 }
 
-void RankTimeline::take(const JournalIncomplete& incomplete) {
+void RankTimeline::draw(const JournalIncomplete& incomplete) {
   ended_ = true;
-  trace_.mark_process({pid_, pid_ * kMaxActors}, "not written down from here: " + incomplete.why,
-                      last_sign());
+  trace_.mark_process({pid_, pid_ * kMaxActors}, "not recorded from here: " + incomplete.why, last_time());
 }
 
 void RankTimeline::finish() {
-  for (auto& [actor, lane] : lanes_) end_slice(lane);
+  for (auto& [actor, track] : tracks_) end_slice(track);
   if (!ended_)
-    trace_.mark_process({pid_, pid_ * kMaxActors}, "the journal goes no further: killed, or still running",
-                        last_sign());
+    trace_.mark_process({pid_, pid_ * kMaxActors}, "end of the journal: killed, or still running",
+                        last_time());
 }
 
-RankTimeline::Lane& RankTimeline::lane(std::string_view actor) {
-  const auto found = lanes_.find(actor);
-  if (found != lanes_.end()) return found->second;
-  Lane& made = lanes_[std::string(actor)];
-  made.track = {pid_, pid_ * kMaxActors + static_cast<int64_t>(lanes_.size())};
-  trace_.name_thread(made.track, actor);
+RankTimeline::Track& RankTimeline::track_of(std::string_view actor) {
+  const auto found = tracks_.find(actor);
+  if (found != tracks_.end()) return found->second;
+  Track& made = tracks_[std::string(actor)];
+  made.id = {pid_, pid_ * kMaxActors + static_cast<int64_t>(tracks_.size())};
+  trace_.name_thread(made.id, actor);
   return made;
 }
 
-// In a journal, the times of two threads may be out of order by what it takes to write one down.
-Nanoseconds RankTimeline::later(const Lane& lane, TimePoint time) const {
-  return std::max(lane.sign, Nanoseconds(time - zero_));
+// Times of two threads may be out of order in a journal by the time of writing a record.
+Nanoseconds RankTimeline::monotonic(const Track& track, TimePoint time) const {
+  return std::max(track.last, Nanoseconds(time - zero_));
 }
 
-// Of an actor that has had no message yet, its first sign begins a slice.
-void RankTimeline::sign(Lane& lane, Nanoseconds time) {
-  if (!lane.slice) begin(lane, "starts", time, {});
-  lane.sign = time;
+// The first event of an actor without a message opens a slice.
+void RankTimeline::advance(Track& track, Nanoseconds time) {
+  if (!track.slice) begin(track, "starts", time, {});
+  track.last = time;
 }
 
-void RankTimeline::begin(Lane& lane, std::string_view name, Nanoseconds time, const TraceFile::Args& args) {
-  trace_.begin(lane.track, name, time, args);
-  lane.sign = time;
-  lane.slice = true;
+void RankTimeline::begin(Track& track, std::string_view name, Nanoseconds time, const TraceFile::Args& args) {
+  trace_.begin(track.id, name, time, args);
+  track.last = time;
+  track.slice = true;
 }
 
-void RankTimeline::end_event(Lane& lane) {
-  if (std::exchange(lane.event, false)) trace_.end(lane.track, lane.sign);
+void RankTimeline::end_event(Track& track) {
+  if (std::exchange(track.event, false)) trace_.end(track.id, track.last);
 }
 
-void RankTimeline::end_slice(Lane& lane) {
-  end_event(lane);
-  if (std::exchange(lane.slice, false)) trace_.end(lane.track, lane.sign);
+void RankTimeline::end_slice(Track& track) {
+  end_event(track);
+  if (std::exchange(track.slice, false)) trace_.end(track.id, track.last);
 }
 
-Nanoseconds RankTimeline::last_sign() const {
+Nanoseconds RankTimeline::last_time() const {
   Nanoseconds last{};
-  for (const auto& [actor, lane] : lanes_) last = std::max(last, lane.sign);
+  for (const auto& [actor, track] : tracks_) last = std::max(last, track.last);
   return last;
 }
 

@@ -10,49 +10,49 @@
 
 namespace tutti {
 
-// Draws one rank's journal, record by record: a track for each actor, on it a slice for each message that it
-// handled, from its delivery to the last sign of the actor before the next one, and within the slice the
-// actor's events, each up to the one after it. What an actor does before its first message is a slice too.
-// Arrows are messages, and control packets between the Syncs of two ranks.
+// Draws one rank's journal, record by record. Each actor has a track. A track has a slice for each message,
+// from delivery to the last record of the actor before the next message; within the slice each event lasts
+// until the next event. Work before the first message is a slice too. Arrows are messages, and control
+// packets between the Syncs of two ranks.
 class RankTimeline {
  public:
-  // `zero`: the time by the rank's clock at which the trace begins.
+  // `zero`: the start of the trace by the rank's clock.
   RankTimeline(TraceFile& trace, ControlArrows& arrows, int rank, TimePoint zero, const std::string& title);
 
-  void take(const JournalRecord& record);
-  void finish();  // there are no more records
+  void draw(const JournalRecord& record);
+  void finish();  // call after the last record
 
   int64_t messages() const { return messages_; }
 
  private:
-  struct Lane {
-    TraceFile::Track track;
-    Nanoseconds sign{};                 // the last; nothing on the track is later
-    bool slice = false, event = false;  // that are open
+  struct Track {
+    TraceFile::Track id;
+    Nanoseconds last{};                 // of the last record; times on a track never decrease
+    bool slice = false, event = false;  // open on the track
   };
 
-  void take(const JournalDelivery& delivery);
-  void take(const JournalEvent& event);
-  void take(const JournalEnd& end);
-  void take(const JournalIncomplete& incomplete);
+  void draw(const JournalDelivery& delivery);
+  void draw(const JournalEvent& event);
+  void draw(const JournalEnd& end);
+  void draw(const JournalIncomplete& incomplete);
   template <class Other>
-  void take(const Other&) {}
+  void draw(const Other&) {}
 
-  Lane& lane(std::string_view actor);
-  void draw(const ControlArrows::End& end, const Lane& lane, Nanoseconds time);
-  Nanoseconds later(const Lane& lane, TimePoint time) const;
-  void sign(Lane& lane, Nanoseconds time);
-  void begin(Lane& lane, std::string_view name, Nanoseconds time, const TraceFile::Args& args);
-  void end_event(Lane& lane);
-  void end_slice(Lane& lane);
-  Nanoseconds last_sign() const;
+  Track& track_of(std::string_view actor);
+  void draw_arrow(const ControlArrows::End& end, const Track& track, Nanoseconds time);
+  Nanoseconds monotonic(const Track& track, TimePoint time) const;
+  void advance(Track& track, Nanoseconds time);
+  void begin(Track& track, std::string_view name, Nanoseconds time, const TraceFile::Args& args);
+  void end_event(Track& track);
+  void end_slice(Track& track);
+  Nanoseconds last_time() const;
 
   TraceFile& trace_;
   ControlArrows& arrows_;
   int rank_;
   int64_t pid_;
   TimePoint zero_;
-  std::map<std::string, Lane, std::less<>> lanes_;
+  std::map<std::string, Track, std::less<>> tracks_;
   int64_t messages_ = 0;
   bool ended_ = false;
 };

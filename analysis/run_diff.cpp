@@ -15,7 +15,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kMaxNamed = 5;
+constexpr std::size_t kMaxListed = 5;
 constexpr std::string_view kLoss = "compute/loss";
 
 using Hash = JournalSteps::Hash;
@@ -33,11 +33,11 @@ struct Difference {
   }
 };
 
-// The steps that a journal has the loss of, as far as it was read.
+// The steps with a recorded loss.
 struct Range {
   int64_t first = std::numeric_limits<int64_t>::max(), last = 0;
 
-  void hold(const Range& other) {
+  void add(const Range& other) {
     first = std::min(first, other.first);
     last = std::max(last, other.last);
   }
@@ -47,27 +47,27 @@ struct Range {
   }
 };
 
-// A rank's journal of one of the runs, once it was read.
+// One rank's journal of one run.
 struct RankRecord {
   Range steps;
   bool ended = false;
   std::string damage;
 
-  void hold(const Step& step) {
-    if (step.hashes.find(kLoss) != step.hashes.end()) steps.hold({step.number, step.number});
+  void add(const Step& step) {
+    if (step.hashes.find(kLoss) != step.hashes.end()) steps.add({step.number, step.number});
   }
 };
 
-// What was compared of a rank.
-struct Compared {
+// The comparison of one rank.
+struct RankResult {
   int64_t steps = 0, digests = 0;
   RankRecord a, b;
 };
 
 std::string listed(const std::vector<std::string>& names) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kMaxNamed); ++i) text += (i ? ", " : "") + names[i];
-  if (names.size() > kMaxNamed) text += " and " + std::to_string(names.size() - kMaxNamed) + " more";
+  for (std::size_t i = 0; i < std::min(names.size(), kMaxListed); ++i) text += (i ? ", " : "") + names[i];
+  if (names.size() > kMaxListed) text += " and " + std::to_string(names.size() - kMaxListed) + " more";
   return text;
 }
 
@@ -75,26 +75,26 @@ std::string counted(int64_t count, const std::string& noun) {
   return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
 }
 
-// Buckets that were cut otherwise are not the same, whatever their number.
+// Buckets with different parameters cannot be compared, even if their numbers are equal.
 bool comparable(const Hash& a, const Hash& b) {
   return a.parts.size() == b.parts.size() &&
          (a.names == b.names || (a.names && b.names && *a.names == *b.names));
 }
 
-// One rank's journal of either run.
+// Compares the two journals of one rank.
 class RankDiff {
  public:
-  RankDiff(int rank, const std::string& path_a, const std::string& path_b, Compared& compared)
-      : rank_(rank), a_(path_a), b_(path_b), compared_(compared) {}
+  RankDiff(int rank, const std::string& path_a, const std::string& path_b, RankResult& result)
+      : rank_(rank), a_(path_a), b_(path_b), result_(result) {}
 
-  // Of steps up to `last`.
+  // The first difference up to step `last`.
   std::optional<Difference> first(int64_t last);
 
  private:
   static std::optional<Step> next(JournalSteps& steps, RankRecord& record) {
     auto step = steps.next();
     if (step) {
-      record.hold(*step);
+      record.add(*step);
     } else {
       record.ended = steps.ended();
       record.damage = steps.damage();
@@ -105,20 +105,20 @@ class RankDiff {
 
   int rank_;
   JournalSteps a_, b_;
-  Compared& compared_;
+  RankResult& result_;
 };
 
 std::optional<Difference> RankDiff::first(int64_t last) {
-  auto a = next(a_, compared_.a), b = next(b_, compared_.b);
+  auto a = next(a_, result_.a), b = next(b_, result_.b);
   while (a && b && std::max(a->number, b->number) <= last) {
     const int64_t order = a->number - b->number;
     if (order == 0)
       if (auto difference = compare(*a, *b)) return difference;
-    if (order <= 0) a = next(a_, compared_.a);
-    if (order >= 0) b = next(b_, compared_.b);
+    if (order <= 0) a = next(a_, result_.a);
+    if (order >= 0) b = next(b_, result_.b);
   }
-  for (; a && a->number <= last;) a = next(a_, compared_.a);
-  for (; b && b->number <= last;) b = next(b_, compared_.b);
+  for (; a && a->number <= last;) a = next(a_, result_.a);
+  for (; b && b->number <= last;) b = next(b_, result_.b);
   return std::nullopt;
 }
 
@@ -127,11 +127,11 @@ std::optional<Difference> RankDiff::compare(const Step& a, const Step& b) {
   for (const auto& [key, ours] : a.hashes) {
     const auto theirs = b.hashes.find(key);
     if (theirs == b.hashes.end() || !comparable(ours, theirs->second)) continue;
-    ++compared_.digests;
+    ++result_.digests;
     trained = trained || key == kLoss;
     if (ours.value != theirs->second.value) return Difference{a.number, key, rank_, ours, theirs->second};
   }
-  if (trained) ++compared_.steps;
+  if (trained) ++result_.steps;
   return std::nullopt;
 }
 
@@ -155,7 +155,7 @@ std::vector<std::string> differing_parts(const Difference& difference) {
   return names;
 }
 
-// A loss is its own digest.
+// The loss is compared by value, other keys by digest.
 std::string text_of(const Difference& difference) {
   const std::string& key = difference.key;
   const std::size_t slash = key.find('/');
@@ -168,12 +168,12 @@ std::string text_of(const Difference& difference) {
          " against " + value(difference.b) + ")";
 }
 
-void refuse_control_level(const std::string& run_dir, const RecordedRun& run) {
+void require_digests(const std::string& run_dir, const RecordedRun& run) {
   if (run.heads[0].level != JournalLevel::kFull)
     throw UserError(run_dir + ": recorded at journal.level = \"control\", which has no digests to compare");
 }
 
-std::string text_of_recipes(const RecordedRun& a, const RecordedRun& b) {
+std::string recipe_text(const RecordedRun& a, const RecordedRun& b) {
   const auto recipe = [](const RecordedRun& run) {
     return parse_recipe(run.heads[0].recipe, run.folder + ": the recorded recipe");
   };
@@ -183,93 +183,93 @@ std::string text_of_recipes(const RecordedRun& a, const RecordedRun& b) {
 
 class Diff {
  public:
-  // The runs as the user names them.
+  // `name_a`, `name_b`: as the user gave them.
   Diff(std::string name_a, RecordedRun a, std::string name_b, RecordedRun b)
       : name_a_(std::move(name_a)), name_b_(std::move(name_b)), a_(std::move(a)), b_(std::move(b)) {}
 
   RunDiff run();
 
  private:
-  void refuse() const;
-  std::string equal() const;
-  std::string cut_short(const std::string& name, RankRecord Compared::*run) const;
-  Range steps(RankRecord Compared::*run) const;
+  void check_comparable() const;
+  std::string equal_text() const;
+  std::string truncation_text(const std::string& name, RankRecord RankResult::*run) const;
+  Range steps(RankRecord RankResult::*run) const;
   int64_t digests() const;
   std::string ranges() const {
-    return name_a_ + " has steps " + steps(&Compared::a).text() + ", " + name_b_ + " " +
-           steps(&Compared::b).text();
+    return name_a_ + " has steps " + steps(&RankResult::a).text() + ", " + name_b_ + " " +
+           steps(&RankResult::b).text();
   }
 
   std::string name_a_, name_b_;
   RecordedRun a_, b_;
-  std::vector<Compared> compared_;  // by rank
+  std::vector<RankResult> results_;  // by rank
 };
 
 RunDiff Diff::run() {
-  refuse();
+  check_comparable();
   std::optional<Difference> first;
-  compared_.resize(static_cast<std::size_t>(a_.world()));
+  results_.resize(static_cast<std::size_t>(a_.world()));
   for (int r = 0; r < a_.world(); ++r) {
     const int64_t last = first ? first->step : std::numeric_limits<int64_t>::max();
-    auto found = RankDiff(r, a_.path(r), b_.path(r), compared_[r]).first(last);
+    auto found = RankDiff(r, a_.path(r), b_.path(r), results_[r]).first(last);
     if (found && (!first || *found < *first)) first = std::move(found);
   }
-  const std::string recipes = text_of_recipes(a_, b_);
+  const std::string recipes = recipe_text(a_, b_);
   if (first) return {false, recipes + "first difference: " + text_of(*first)};
-  if (digests() == 0) throw UserError("there is nothing that both runs have digests of: " + ranges());
-  const std::string cut = cut_short(name_a_, &Compared::a) + cut_short(name_b_, &Compared::b);
-  return {cut.empty(), recipes + equal() + cut};
+  if (digests() == 0) throw UserError("the runs have no digests in common: " + ranges());
+  const std::string cut = truncation_text(name_a_, &RankResult::a) + truncation_text(name_b_, &RankResult::b);
+  return {cut.empty(), recipes + equal_text() + cut};
 }
 
-void Diff::refuse() const {
-  refuse_control_level(name_a_, a_);
-  refuse_control_level(name_b_, b_);
+void Diff::check_comparable() const {
+  require_digests(name_a_, a_);
+  require_digests(name_b_, b_);
   if (a_.world() != b_.world())
     throw UserError(name_a_ + " was run on " + counted(a_.world(), "rank") + ", " + name_b_ + " on " +
-                    std::to_string(b_.world()) + ": only runs on as many ranks can be compared");
+                    std::to_string(b_.world()) + ": the number of ranks must be equal");
 }
 
-Range Diff::steps(RankRecord Compared::*run) const {
+Range Diff::steps(RankRecord RankResult::*run) const {
   Range all;
-  for (const Compared& rank : compared_) all.hold((rank.*run).steps);
+  for (const RankResult& rank : results_) all.add((rank.*run).steps);
   return all;
 }
 
 int64_t Diff::digests() const {
   int64_t all = 0;
-  for (const Compared& rank : compared_) all += rank.digests;
+  for (const RankResult& rank : results_) all += rank.digests;
   return all;
 }
 
-// Steps count that all ranks were compared in.
-std::string Diff::equal() const {
+// Counts the steps compared on all ranks.
+std::string Diff::equal_text() const {
   int64_t steps = std::numeric_limits<int64_t>::max();
-  for (const Compared& rank : compared_) steps = std::min(steps, rank.steps);
-  const bool alike = this->steps(&Compared::a) == this->steps(&Compared::b);
+  for (const RankResult& rank : results_) steps = std::min(steps, rank.steps);
+  const bool same_steps = this->steps(&RankResult::a) == this->steps(&RankResult::b);
   return "equal: " + counted(steps, "step") + ", " + counted(digests(), "digest") + " of " +
-         counted(a_.world(), "rank") + (alike ? "" : "; " + ranges());
+         counted(a_.world(), "rank") + (same_steps ? "" : "; " + ranges());
 }
 
-// A line for each rank whose record lacks what the run did. Ranks take their steps together: where one of
-// them came to an end, the others are at most a step away, were they killed or not.
-std::string Diff::cut_short(const std::string& name, RankRecord Compared::*run) const {
+// A line for each rank with an incomplete journal. Ranks step together: if one ended regularly, the others
+// are at most one step behind, even if killed.
+std::string Diff::truncation_text(const std::string& name, RankRecord RankResult::*run) const {
   const int64_t last = steps(run).last;
-  const bool over = std::any_of(compared_.begin(), compared_.end(),
-                                [&](const Compared& rank) { return (rank.*run).ended; });
+  const bool one_ended = std::any_of(results_.begin(), results_.end(),
+                                     [&](const RankResult& rank) { return (rank.*run).ended; });
   std::string text;
-  for (std::size_t r = 0; r < compared_.size(); ++r) {
-    const RankRecord& record = compared_[r].*run;
-    if (record.damage.empty() && (!over || last - record.steps.last <= 1)) continue;
-    const std::string whose = "\nrank " + std::to_string(r) + " of " + name;
-    text += record.steps.last == 0 ? whose + " has no step"
-                                   : whose + " ends at step " + std::to_string(record.steps.last);
+  for (std::size_t r = 0; r < results_.size(); ++r) {
+    const RankRecord& record = results_[r].*run;
+    if (record.damage.empty() && (!one_ended || last - record.steps.last <= 1)) continue;
+    const std::string prefix = "\nrank " + std::to_string(r) + " of " + name;
+    text += record.steps.last == 0 ? prefix + " has no step"
+                                   : prefix + " ends at step " + std::to_string(record.steps.last);
     if (!record.damage.empty()) text += " (" + record.damage + ")";
     if (record.steps.last < last) text += ", the run at step " + std::to_string(last);
   }
   return text;
 }
 
-std::string name_of_start(const std::string& run_dir, int64_t start) {
+std::string label(const std::string& run_dir, int64_t start) {
   return start == 0 ? run_dir : run_dir + " (start " + std::to_string(start) + ")";
 }
 
@@ -278,7 +278,7 @@ std::string name_of_start(const std::string& run_dir, int64_t start) {
 RunDiff diff_runs(const std::string& run_a, const std::string& run_b, int64_t start_a, int64_t start_b) {
   RecordedRun a = recorded_run(run_a, start_a);
   RecordedRun b = recorded_run(run_b, start_b);
-  return Diff(name_of_start(run_a, start_a), std::move(a), name_of_start(run_b, start_b), std::move(b)).run();
+  return Diff(label(run_a, start_a), std::move(a), label(run_b, start_b), std::move(b)).run();
 }
 
 }  // namespace tutti

@@ -6,14 +6,15 @@
 namespace tutti {
 
 struct RunDiff {
-  bool same = true;  // and no rank's record is damaged, or ends before those of the other ranks of its run
-  // Lines: the recipes' difference, if there is one; "equal: ..." or "first difference: ..."; where equal,
-  // each rank whose record is not whole.
+  bool same = true;  // False also if the journal of a rank is damaged or ends early
+  // Lines: the difference of the recipes, if any; "equal: ..." or "first difference: ..."; if equal, a line
+  // for each rank with an incomplete journal.
   std::string text;
 };
 
-// Compares the digests of recorded starts of two runs (as recorded_start counts), step by step, as far as
-// both have them: a resumed run with a whole one too. Throws UserError where they cannot be compared.
+// Compares the digests of recorded starts of two runs (numbered as in recorded_start) step by step, where
+// both have digests: a resumed run can be compared with an uninterrupted one. Throws UserError if the runs
+// cannot be compared.
 RunDiff diff_runs(const std::string& run_a, const std::string& run_b, int64_t start_a = 0,
                   int64_t start_b = 0);
 

@@ -31,8 +31,8 @@ TimePoint first_time(const std::string& path) {
   return kNever;
 }
 
-// The earliest sign of any rank, by rank 0's clock.
-TimePoint beginning(const RecordedRun& run, const std::vector<Nanoseconds>& shifts) {
+// The earliest time in any journal, by rank 0's clock.
+TimePoint trace_start(const RecordedRun& run, const std::vector<Nanoseconds>& shifts) {
   TimePoint earliest = kNever;
   for (int r = 0; r < run.world(); ++r) {
     const TimePoint first = first_time(run.path(r));
@@ -41,10 +41,10 @@ TimePoint beginning(const RecordedRun& run, const std::vector<Nanoseconds>& shif
   return earliest == kNever ? TimePoint() : earliest;
 }
 
-// The same by each rank's own clock.
-std::vector<TimePoint> beginnings(const RecordedRun& run) {
+// The start of the trace by each rank's clock.
+std::vector<TimePoint> trace_starts(const RecordedRun& run) {
   const auto shifts = align_clocks(run);
-  const TimePoint zero = beginning(run, shifts);
+  const TimePoint zero = trace_start(run, shifts);
   std::vector<TimePoint> zeros;
   for (const Nanoseconds shift : shifts) zeros.push_back(zero - shift);
   return zeros;
@@ -56,14 +56,14 @@ std::string title(const RecordedJob& head) { return "rank " + std::to_string(hea
 
 std::string write_timeline(Disk& disk, const std::string& run_dir, const std::string& out, int64_t start) {
   const RecordedRun run = recorded_run(run_dir, start);
-  const auto zeros = beginnings(run);
+  const auto zeros = trace_starts(run);
   TraceFile trace = make_trace(disk, out);
   ControlArrows arrows(run, zeros);
   int64_t messages = 0;
   for (int r = 0; r < run.world(); ++r) {
     JournalCursor cursor(run.path(r));
     RankTimeline timeline(trace, arrows, r, zeros[r], title(run.heads[r]));
-    while (const auto record = cursor.next()) timeline.take(*record);
+    while (const auto record = cursor.next()) timeline.draw(*record);
     timeline.finish();
     messages += timeline.messages();
   }

@@ -6,10 +6,9 @@
 
 namespace tutti {
 
-// Writes a recorded start of a run (as recorded_start counts), which may be under way, as a trace that
-// Perfetto opens; returns a line of what it came to. Reads and writes at the same time, so that memory grows
-// by a few bytes for each control packet, and not with the run. Throws UserError where there is no journal or
-// `out` cannot be written to.
+// Writes a recorded start of a run (numbered as in recorded_start) as a trace for Perfetto; the run may be
+// under way. Returns a summary line. Memory grows only by a few bytes per control packet. Throws UserError
+// if there is no journal or `out` cannot be written.
 std::string write_timeline(Disk& disk, const std::string& run_dir, const std::string& out, int64_t start = 0);
 
 }  // namespace tutti

@@ -17,8 +17,8 @@ std::string padded(const std::string& text, std::size_t width) {
 
 std::string plural(const Catalog& catalog) { return catalog.noun + 's'; }
 
-// The catalogs that have kinds, one for each noun.
-std::vector<const Catalog*> listed(std::span<const Catalog> catalogs) {
+// Catalogs with kinds, one per noun.
+std::vector<const Catalog*> with_kinds(std::span<const Catalog> catalogs) {
   std::vector<const Catalog*> out;
   for (const auto& catalog : catalogs) {
     const auto same = [&](const Catalog* other) { return other->noun == catalog.noun; };
@@ -40,7 +40,7 @@ std::string default_text(const Key& key) {
   return key.may_be_absent() ? "(none)" : fallback_value(key, key.name, {}).toml();
 }
 
-// A key on a line: "lr = 0.1", "learning rate: a number >= 0".
+// A key and its meaning: "lr = 0.1", "# learning rate: a number >= 0".
 std::pair<std::string, std::string> key_row(const Key& key) {
   if (key.refused()) return {key.name, "# " + key.refusal};
   std::string meaning = "# " + key.doc + ": " + key.expects();
@@ -76,18 +76,18 @@ std::string kind_text(const Catalog& catalog, const Entry& entry) {
   return "# " + entry.doc + '\n' + section_name(catalog) + "\nkind = \"" + entry.name + "\"\n" + keys;
 }
 
-// "data" stands for [data.train] and [data.eval], and "model.kind" for [model].
+// "data" matches [data.train] and [data.eval]; "model.kind" matches [model].
 bool is_section(const Catalog& catalog, const std::string& name) {
   const bool has_kind = !catalog.entries.empty();
   return catalog.section == name || catalog.section.starts_with(name + '.') ||
          (has_kind && name == catalog.section + ".kind");
 }
 
-bool is_named(const Key& key, const std::string& name) {
+bool has_name(const Key& key, const std::string& name) {
   return key.name == name || std::ranges::count(key.aliases, name) > 0;
 }
 
-// Texts, each with the places that it is about; equal ones are told once.
+// Texts with the places where they apply; a text occurs once.
 class Findings {
  public:
   void add(const std::string& place, const std::string& text) {
@@ -116,12 +116,12 @@ std::string key_place(const Catalog& catalog, const Entry* entry) {
          (entry ? " kind = \"" + entry->name + '"' : "");
 }
 
-using KeyTest = std::function<bool(const Key&)>;
+using KeyPredicate = std::function<bool(const Key&)>;
 
-void add_keys(Findings& findings, const Catalog& catalog, const KeyTest& is_meant) {
+void add_keys(Findings& findings, const Catalog& catalog, const KeyPredicate& matches) {
   const auto add_from = [&](const std::vector<Key>& keys, const Entry* entry) {
     for (const auto& key : keys)
-      if (is_meant(key)) findings.add(key_place(catalog, entry), columns({key_row(key)}));
+      if (matches(key)) findings.add(key_place(catalog, entry), columns({key_row(key)}));
   };
   add_from(catalog.keys, nullptr);
   for (const auto& entry : catalog.entries) add_from(entry.keys, &entry);
@@ -130,7 +130,7 @@ void add_keys(Findings& findings, const Catalog& catalog, const KeyTest& is_mean
 void add_keys(Findings& findings, const Catalog& catalog, const std::string& name) {
   const std::string prefix = catalog.section.empty() ? "" : catalog.section + '.';
   add_keys(findings, catalog, [&](const Key& key) {
-    return (name.starts_with(prefix) && is_named(key, name.substr(prefix.size()))) || is_named(key, name);
+    return (name.starts_with(prefix) && has_name(key, name.substr(prefix.size()))) || has_name(key, name);
   });
 }
 
@@ -155,11 +155,11 @@ Names every_name(std::span<const Catalog> catalogs, std::span<const ComposerName
   return names;
 }
 
-// "Composer's SpeedMonitor is [[callbacks]] kind = "speed_monitor"", and what that is.
+// "Composer's SpeedMonitor is [[callbacks]] kind = "speed_monitor"", then the catalog text of that place.
 std::string translation(std::span<const Catalog> catalogs, const ComposerName& one) {
-  if (one.target.empty()) return one.whose + ' ' + one.name + '\n' + one.note + '\n';
-  return one.whose + ' ' + one.name + " is " + one.target + (one.note.empty() ? "" : ": " + one.note) + '\n' +
-         place_text(catalogs, one.target);
+  if (one.target.empty()) return one.origin + ' ' + one.name + '\n' + one.note + '\n';
+  return one.origin + ' ' + one.name + " is " + one.target + (one.note.empty() ? "" : ": " + one.note) +
+         '\n' + place_text(catalogs, one.target);
 }
 
 }  // namespace
@@ -167,7 +167,7 @@ std::string translation(std::span<const Catalog> catalogs, const ComposerName& o
 std::string list_text(std::span<const Catalog> catalogs, const std::string& what) {
   std::vector<std::pair<std::string, std::string>> rows;
   Names nouns;
-  for (const Catalog* catalog : listed(catalogs)) {
+  for (const Catalog* catalog : with_kinds(catalogs)) {
     nouns.push_back(plural(*catalog));
     if (what.empty()) rows.emplace_back(plural(*catalog), joined(catalog->kinds()));
     if (what != plural(*catalog) && what != catalog->noun) continue;

@@ -8,20 +8,20 @@
 
 namespace tutti {
 
-// What `tutti list WHAT` prints: a line for each kind with a plural noun ("models"); "" = every noun with its
-// kinds. Throws UserError for a noun that there is not.
+// The output of `tutti list WHAT`: a line per kind of a plural noun ("models"); for "" all nouns with their
+// kinds. Throws UserError for an unknown noun.
 std::string list_text(std::span<const Catalog> catalogs, const std::string& what);
 
-// What `tutti explain NAME` prints: the section, kind or key of that name, wherever it occurs. Throws
-// UserError that suggests the nearest name.
+// The output of `tutti explain NAME`: each section, kind or key of that name. Throws UserError that suggests
+// the nearest name.
 std::string explain_text(std::span<const Catalog> catalogs, const std::string& name);
 
-// The same, and what `composer` says of the name: first what the thing is here, then the catalogs' own text.
+// The same, followed by the matching Composer names.
 std::string explain_text(std::span<const Catalog> catalogs, std::span<const ComposerName> composer,
                          const std::string& name);
 
-// What the catalogs say of a place, which is written as `explain` does: "[train]", "[train] grad_accum",
-// "[optimizer] kind = \"sgd\"", "metric MIoU", "seed" of the top level. "" where there is none.
+// The text of a place: "[train]", "[train] grad_accum", "[optimizer] kind = \"sgd\"", "metric MIoU", or
+// "seed" for the top level; "" if unknown.
 std::string place_text(std::span<const Catalog> catalogs, const std::string& place);
 
 }  // namespace tutti

@@ -5,10 +5,10 @@
 
 namespace tutti {
 
-// What the command line asked for; returns the exit code.
+// The action of the command line; returns the exit code.
 using Action = std::function<int()>;
 
-// Each adds its subcommand, which sets `action` when it is the one given. One file a subcommand.
+// Each adds a subcommand, which sets `action` when parsed.
 void add_train(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_predict(CLI::App& app, Action& action);

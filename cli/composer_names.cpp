@@ -16,10 +16,10 @@ constexpr const char* kPyTorchs = "PyTorch's";
 
 std::string quoted(const char* text) { return std::string("\"") + text + '"'; }
 
-ComposerNames of_kinds(const std::string& section, Pairs pairs, const char* whose = "Composer's") {
+ComposerNames of_kinds(const std::string& section, Pairs pairs, const char* origin = "Composer's") {
   ComposerNames names;
   for (const auto& [name, kind] : pairs)
-    names.push_back({name, section + " kind = " + quoted(kind), "", whose});
+    names.push_back({name, section + " kind = " + quoted(kind), "", origin});
   return names;
 }
 
@@ -32,27 +32,26 @@ ComposerNames all_with_note(const char* note, std::initializer_list<const char*>
 ComposerNames of_data() {
   return {
       {"train_dataloader", "[data.train]"},
-      {"train_dataloader_label", "", "not carried over: what is trained on is always called train"},
+      {"train_dataloader_label", "", "not carried over: the training data is always called train"},
       {"spin_dataloaders", "",
-       "not carried over: a run that goes on takes its next batch by number, so no loader need be spun"},
+       "not carried over: a resumed run reads its next batch by number, so no loader has to be advanced"},
       {"eval_dataloader", "[data.eval]", "each further one is one of [[evaluators]]"},
       {"Evaluator", "[[evaluators]]"},
       {"Evaluator.dataloader", "[[evaluators]]"},
-      {"DataSpec", "data/dataset.h", "a program's own data are a Dataset, samples by number"},
+      {"DataSpec", "data/dataset.h", "in a C++ program: a Dataset with samples by index"},
       {"DataSpec.num_samples", "data/dataset.h", "Dataset::size"},
-      {"DataSpec.num_tokens", "models/model.h", "Model::tokens says how many a batch has"},
+      {"DataSpec.num_tokens", "models/model.h", "Model::tokens counts the tokens of a batch"},
       {"DataSpec.get_num_tokens_in_batch", "models/model.h", "Model::tokens"},
       {"DataSpec.get_num_samples_in_batch", "",
-       "not carried over: the first dimension of a batch's tensors is the samples"},
+       "not carried over: the first dimension of all tensors in a batch is the sample"},
       {"DataSpec.split_batch", "",
-       "not carried over: a batch is a tree of tensors, which is cut along the first dimension of each"},
+       "not carried over: a batch is a tree of tensors, split along the first dimension"},
       {"DataSpec.batch_transforms", "training/engine/algorithm.h",
-       "an algorithm that changes State::batch at AFTER_DATALOADER"},
+       "use an algorithm that changes State::batch at AFTER_DATALOADER"},
       {"DataSpec.microbatch_transforms", "training/engine/algorithm.h",
-       "an algorithm that changes State::batch at BEFORE_FORWARD"},
+       "use an algorithm that changes State::batch at BEFORE_FORWARD"},
       {"accumulate_train_batch_on_tokens", "models/model.h",
-       "nothing need be set: a loss weighs by what it is a mean over (Model::loss_weight), which is the "
-       "tokens of a language model"},
+       "not needed: losses are weighted by Model::loss_weight, the tokens of a language model"},
       {"StreamingDataset", "", "not yet: MosaicML's shards are not read"},
   };
 }
@@ -62,20 +61,21 @@ ComposerNames of_run() {
       {"optimizers", "[optimizer]"},
       {"schedulers", "[scheduler]", "one; PyTorch's may follow one another as kind = \"sequential_lr\""},
       {"step_schedulers_every_batch", "[scheduler] step",
-       "of PyTorch's; Composer's schedulers are had at every batch"},
-      {"algorithm_passes", "training/engine/engine.h", "Engine::Options::passes of a program of one's own"},
+       "for PyTorch's schedulers; Composer's schedulers step every batch"},
+      {"algorithm_passes", "training/engine/engine.h", "in a C++ program: Engine::Options::passes"},
       {"precision_config", "[precision]", "Composer's is for amp_fp8, which needs a GPU"},
       {"python_log_level", "",
        "not carried over: each rank's log file has every line, and warnings and errors are printed too"},
       {"compile_config", "", "not carried over: torch.compile is Python's"},
       {"ddp_sync_strategy", "",
-       "not carried over: gradients are summed over ranks once a step, while the last microbatch's backward "
-       "runs, as with single_auto_sync; a parameter that no rank has a gradient of is left alone"},
+       "not carried over: gradients are summed over ranks once a step, during the last microbatch's "
+       "backward, "
+       "as with single_auto_sync; a parameter without a gradient on any rank is not changed"},
       {"deepspeed_config", "[deepspeed]"},
       {"seed_all", "seed"},
       {"configure_deterministic_mode", "[train] deterministic_mode"},
       {"launcher", "",
-       "not carried over: `mpirun -np 8 tutti train RECIPE` starts the ranks, each with a log of its own"},
+       "not carried over: `mpirun -np 8 tutti train RECIPE` starts the ranks; each has its own log"},
   };
 }
 
@@ -85,30 +85,30 @@ ComposerNames of_parallelism() {
 }
 
 ComposerNames of_profiler() {
-  const char* journal = "every run keeps a journal, and this draws it in Chrome's trace format";
+  const char* journal = "converts the journal of a run to Chrome's trace format";
   return {
       {"profiler", "tutti timeline", journal},
       {"JSONTraceHandler", "tutti timeline", journal},
       {"merge_traces", "tutti timeline", "one trace has all ranks"},
       {"cyclic_schedule", "", "not carried over: the journal has every step"},
       {"SystemProfiler", "[[callbacks]] kind = \"system_metrics_monitor\""},
-      {"TorchProfiler", "", "not carried over: the journal has messages and events, not single operations"},
+      {"TorchProfiler", "", "not carried over: the journal has messages and events, no single operations"},
   };
 }
 
 ComposerNames of_trainer() {
   return {
-      {"Trainer", "commands/trainer.h", "for a program of one's own; `tutti train` is for recipes"},
-      {"Trainer.fit", "tutti train", "in a program of one's own Trainer::fit (commands/trainer.h)"},
+      {"Trainer", "commands/trainer.h", "for C++ programs; `tutti train` is for recipes"},
+      {"Trainer.fit", "tutti train", "in a C++ program: Trainer::fit (commands/trainer.h)"},
       {"Trainer.fit.duration", "[train] max_duration",
-       "counted from the beginning of the run; a program trains on by the task train_on (job/task.h)"},
+       "counted from the start of the run; a C++ program continues with the task train_on (job/task.h)"},
       {"Trainer.fit.reset_time", "[checkpoint] load_ignore_keys",
-       "with load_path, [\"timestamp\"] goes on from what was trained and counts from 0"},
-      {"Trainer.eval", "tutti eval", "in a program of one's own the task evaluate_on (job/task.h)"},
-      {"Trainer.predict", "tutti predict", "in a program of one's own the task predict_on (job/task.h)"},
+       "with load_path, [\"timestamp\"] loads the weights and counts time from 0"},
+      {"Trainer.eval", "tutti eval", "in a C++ program: the task evaluate_on (job/task.h)"},
+      {"Trainer.predict", "tutti predict", "in a C++ program: the task predict_on (job/task.h)"},
       {"Trainer.save_checkpoint", "[checkpoint] interval",
-       "a run is saved at its end too, and when it is asked to stop (`tutti stop`); in a program of one's own "
-       "Trainer::save_checkpoint, in a callback State::checkpoint_requested"},
+       "a run is also saved at its end and on `tutti stop`; in a C++ program: Trainer::save_checkpoint; in a "
+       "callback: State::checkpoint_requested"},
       {"Trainer.export_for_inference", "[[callbacks]] kind = \"export_for_inference\""},
   };
 }
@@ -138,7 +138,7 @@ ComposerNames of_cpp() {
 
 ComposerNames of_interop() {
   ComposerNames names = all_with_note(
-      "not yet: weights come and go as safetensors ([model] weights, "
+      "not yet: weights are exchanged as safetensors ([model] weights, "
       "[[callbacks]] kind = \"export_for_inference\")",
       {"HuggingFaceModel", "hf_causal_lm", "hf_checkpointer"});
   names.push_back({"peft_config", "", "not yet: there is no LoRA"});
@@ -148,12 +148,13 @@ ComposerNames of_interop() {
 ComposerNames of_time() {
   const std::initializer_list<std::array<const char*, 3>> units = {
       {"iter", "ITERATION",
-       "iterations, of so many epochs as [train] iteration_length says; without it one holds all"},
-      {"ep", "EPOCH", "epochs; an integer without a unit counts them"},
-      {"ba", "BATCH", "batches, which are the optimizer's steps"},
-      {"sp", "SAMPLE", "samples, of all ranks together"},
-      {"tok", "TOKEN", "tokens, of a model that counts them"},
-      {"dur", "DURATION", "parts of the whole training: 0.5dur"},
+       "iterations of [train] iteration_length epochs; without that key, one iteration is the whole "
+       "training"},
+      {"ep", "EPOCH", "epochs; also the unit of a bare integer"},
+      {"ba", "BATCH", "batches: optimizer steps"},
+      {"sp", "SAMPLE", "samples of all ranks together"},
+      {"tok", "TOKEN", "tokens, for models that count tokens"},
+      {"dur", "DURATION", "fractions of the whole training: 0.5dur"},
       {"sec", "SECOND", "seconds of training: 90sec, 1h20m40s"},
   };
   ComposerNames names;
@@ -172,49 +173,49 @@ ComposerNames events(Pairs pairs) {
 
 ComposerNames of_training_events() {
   return events({
-      {"INIT", "the model is there, without values, and there is no optimizer yet: the time for surgery"},
-      {"BEFORE_LOAD", "model and optimizer are there; the checkpoint, if there is one, is restored next"},
-      {"AFTER_LOAD", "the checkpoint, if there is one, is restored"},
-      {"FIT_START", "training begins, or goes on by a task; also named TRAINING_START"},
+      {"INIT", "the model is built, without values, and there is no optimizer yet: the time for surgery"},
+      {"BEFORE_LOAD", "model and optimizer are built; the checkpoint, if any, is restored next"},
+      {"AFTER_LOAD", "the checkpoint, if any, is restored"},
+      {"FIT_START", "training begins, or continues in a task; also named TRAINING_START"},
       {"ITERATION_START",
-       "before the first epoch of an iteration: once, unless [train] iteration_length says"},
+       "before the first epoch of an iteration: once, unless [train] iteration_length is set"},
       {"EPOCH_START", "before the first batch of an epoch"},
-      {"BEFORE_DATALOADER", "before each batch is had, and before the look that finds the epoch over"},
-      {"AFTER_DATALOADER", "the batch is there; a step that ran out of memory is done again from here"},
+      {"BEFORE_DATALOADER", "before each batch is read, and once more at the end of the epoch"},
+      {"AFTER_DATALOADER", "the batch is read; a step that ran out of memory is retried from here"},
       {"BATCH_START", "before the step of a batch"},
-      {"BEFORE_TRAIN_BATCH", "before the microbatches of a batch; with closures before each pass"},
+      {"BEFORE_TRAIN_BATCH", "before the microbatches of a batch; with closures, before each pass"},
       {"BEFORE_FORWARD", "before the forward pass of a microbatch"},
-      {"AFTER_FORWARD", "a microbatch's outputs are there"},
+      {"AFTER_FORWARD", "the outputs of a microbatch are computed"},
       {"BEFORE_LOSS", "before the loss of a microbatch"},
-      {"AFTER_LOSS", "a microbatch's loss is there"},
+      {"AFTER_LOSS", "the loss of a microbatch is computed"},
       {"BEFORE_BACKWARD", "before the backward pass of a microbatch"},
       {"AFTER_BACKWARD", "after the backward pass of a microbatch"},
       {"AFTER_TRAIN_BATCH", "gradients are summed over microbatches and ranks; the optimizer steps next"},
-      {"BATCH_END", "the optimizer has stepped and time has moved on; evaluations that are due come next"},
-      {"BATCH_CHECKPOINT", "after the evaluations that were due at the end of a batch"},
-      {"EPOCH_END", "an epoch is over; evaluations that are due come next"},
-      {"EPOCH_CHECKPOINT", "after the evaluations that were due at the end of an epoch"},
-      {"FIT_END", "training has come to max_duration; also named TRAINING_END"},
-      {"EVAL_BEFORE_ALL", "before the evaluators that are due"},
+      {"BATCH_END", "the optimizer has stepped and time has advanced; due evaluations come next"},
+      {"BATCH_CHECKPOINT", "after the evaluations due at the end of a batch"},
+      {"EPOCH_END", "an epoch is over; due evaluations come next"},
+      {"EPOCH_CHECKPOINT", "after the evaluations due at the end of an epoch"},
+      {"FIT_END", "training has reached max_duration; also named TRAINING_END"},
+      {"EVAL_BEFORE_ALL", "before the due evaluators"},
       {"EVAL_START", "before the first batch of an evaluator"},
       {"EVAL_BATCH_START", "before a batch of an evaluation"},
       {"EVAL_BEFORE_FORWARD", "before the forward pass of an evaluation's batch"},
-      {"EVAL_AFTER_FORWARD", "the outputs of an evaluation's batch are there; metrics take them in next"},
-      {"EVAL_BATCH_END", "metrics have taken in a batch of an evaluation"},
-      {"EVAL_END", "an evaluator's metrics are there"},
-      {"EVAL_AFTER_ALL", "after the evaluators that were due"},
+      {"EVAL_AFTER_FORWARD", "the outputs of an evaluation's batch are computed; metrics are updated next"},
+      {"EVAL_BATCH_END", "metrics are updated with a batch of an evaluation"},
+      {"EVAL_END", "the metrics of an evaluator are computed"},
+      {"EVAL_AFTER_ALL", "after the due evaluators"},
   });
 }
 
 ComposerNames of_task_events() {
   return events({
-      {"EVAL_STANDALONE_START", "before the evaluators of an evaluation that is no part of training"},
-      {"EVAL_STANDALONE_END", "after the evaluators of an evaluation that is no part of training"},
+      {"EVAL_STANDALONE_START", "before the evaluators of an evaluation outside of training"},
+      {"EVAL_STANDALONE_END", "after the evaluators of an evaluation outside of training"},
       {"PREDICT_START", "before the first batch of a prediction"},
       {"PREDICT_BATCH_START", "before a batch of a prediction"},
       {"PREDICT_BEFORE_FORWARD", "before the forward pass of a prediction's batch"},
-      {"PREDICT_AFTER_FORWARD", "the outputs of a prediction's batch are there"},
-      {"PREDICT_BATCH_END", "the outputs of a prediction's batch are taken"},
+      {"PREDICT_AFTER_FORWARD", "the outputs of a prediction's batch are computed"},
+      {"PREDICT_BATCH_END", "the outputs of a prediction's batch are written"},
       {"PREDICT_END", "after the last batch of a prediction"},
   });
 }
@@ -251,7 +252,7 @@ ComposerNames of_callbacks() {
 
 ComposerNames of_checkpoint_callbacks() {
   return {
-      {"CheckpointSaver", "[checkpoint]", "one a run"},
+      {"CheckpointSaver", "[checkpoint]", "one per run"},
       {"CheckpointSaver.folder", "[checkpoint] save_folder"},
       {"CheckpointSaver.filename", "[checkpoint] save_filename"},
       {"CheckpointSaver.latest_filename", "[checkpoint] save_latest_filename"},
@@ -260,8 +261,8 @@ ComposerNames of_checkpoint_callbacks() {
       {"CheckpointSaver.weights_only", "[checkpoint] save_weights_only"},
       {"CheckpointSaver.ignore_keys", "[checkpoint] save_ignore_keys"},
       {"CheckpointSaver.num_concurrent_uploads", "",
-       "not carried over: tutti writes to file systems; another program may copy what it wrote"},
-      {"LoadCheckpoint", "[checkpoint] resume", "one a run, between BEFORE_LOAD and AFTER_LOAD"},
+       "not carried over: tutti writes to file systems; use another program to copy the files"},
+      {"LoadCheckpoint", "[checkpoint] resume", "one per run, between BEFORE_LOAD and AFTER_LOAD"},
       {"LoadCheckpoint.strict_model_weights", "[checkpoint] load_strict_model_weights"},
   };
 }
@@ -284,7 +285,7 @@ ComposerNames of_loggers() {
 
 ComposerNames of_metrics() {
   return {{"BinaryF1", "metric BinaryF1Score"},
-          {"MAP", "", "not yet: mean average precision is of boxes, which no model here finds"}};
+          {"MAP", "", "not yet: mean average precision needs a model that finds boxes"}};
 }
 
 ComposerNames of_optimizers() {
@@ -326,18 +327,16 @@ ComposerNames of_torch_schedulers() {
                                   {"SequentialLR", "sequential_lr"},
                                   {"StepLR", "step_lr"}},
                                  kPyTorchs);
-  const std::string function = "not carried over: it calls a function of Python's";
+  const std::string function = "not carried over: needs a Python function";
   for (const char* name : {"LambdaLR", "MultiplicativeLR"}) names.push_back({name, "", function, kPyTorchs});
-  names.push_back({"CyclicLR", "",
-                   "not carried over: one_cycle_lr and warm restarts are what there is of cycles",
-                   kPyTorchs});
+  names.push_back({"CyclicLR", "", "not carried over: use one_cycle_lr or warm restarts", kPyTorchs});
   names.push_back({"ChainedScheduler", "", "not carried over: a recipe has one scheduler", kPyTorchs});
   return names;
 }
 
 ComposerNames of_algorithms() {
   ComposerNames names =
-      all_with_note("not yet: most of Composer's algorithms come later; [[algorithms]] takes one's own",
+      all_with_note("not yet: most of Composer's algorithms come later; [[algorithms]] accepts plugins",
                     {"Alibi",
                      "AugMix",
                      "BlurPool",
@@ -371,43 +370,43 @@ ComposerNames of_algorithms() {
 }
 
 ComposerNames of_functions() {
-  ComposerNames names = all_with_note("not yet: the functions of Composer's algorithms come with them",
-                                      {"apply_alibi",
-                                       "apply_blurpool",
-                                       "apply_channels_last",
-                                       "apply_factorization",
-                                       "apply_gated_linear_units",
-                                       "apply_ghost_batchnorm",
-                                       "apply_gyro_dropout",
-                                       "apply_low_precision_groupnorm",
-                                       "apply_low_precision_layernorm",
-                                       "apply_squeeze_excite",
-                                       "apply_stochastic_depth",
-                                       "apply_weight_standardization",
-                                       "augmix_image",
-                                       "colout_batch",
-                                       "compute_ema",
-                                       "cutmix_batch",
-                                       "cutout_batch",
-                                       "freeze_layers",
-                                       "mixup_batch",
-                                       "randaugment_image",
-                                       "resize_batch",
-                                       "select_using_loss",
-                                       "selective_backprop",
-                                       "set_batch_sequence_length",
-                                       "should_selective_backprop",
-                                       "smooth_labels"});
+  ComposerNames names =
+      all_with_note("not yet: come with Composer's algorithms", {"apply_alibi",
+                                                                 "apply_blurpool",
+                                                                 "apply_channels_last",
+                                                                 "apply_factorization",
+                                                                 "apply_gated_linear_units",
+                                                                 "apply_ghost_batchnorm",
+                                                                 "apply_gyro_dropout",
+                                                                 "apply_low_precision_groupnorm",
+                                                                 "apply_low_precision_layernorm",
+                                                                 "apply_squeeze_excite",
+                                                                 "apply_stochastic_depth",
+                                                                 "apply_weight_standardization",
+                                                                 "augmix_image",
+                                                                 "colout_batch",
+                                                                 "compute_ema",
+                                                                 "cutmix_batch",
+                                                                 "cutout_batch",
+                                                                 "freeze_layers",
+                                                                 "mixup_batch",
+                                                                 "randaugment_image",
+                                                                 "resize_batch",
+                                                                 "select_using_loss",
+                                                                 "selective_backprop",
+                                                                 "set_batch_sequence_length",
+                                                                 "should_selective_backprop",
+                                                                 "smooth_labels"});
   names.push_back({"apply_gradient_clipping", "algorithms/loop/gradient_clipping.h"});
   return names;
 }
 
 }  // namespace
 
-// "Trainer.fit.duration" is called "fit.duration" and "duration" too.
+// "Trainer.fit.duration" also matches "fit.duration" and "duration".
 bool ComposerName::is_called(const std::string& other) const {
-  const std::string mine = lower_case(name), wanted = lower_case(other);
-  return mine == wanted || mine.ends_with('.' + wanted);
+  const std::string own = lower_case(name), wanted = lower_case(other);
+  return own == wanted || own.ends_with('.' + wanted);
 }
 
 const std::vector<ComposerName>& composer_names() {

@@ -22,13 +22,26 @@ int explain(const std::string& name, bool markdown) {
 }  // namespace
 
 void add_explain(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand(
-      "explain", "What a section, a kind or a key of a recipe means, or a name of Composer's");
+  auto* command =
+      app.add_subcommand("explain", "Explain a section, kind or key of a recipe, or a Composer name");
   auto name = std::make_shared<std::string>();
   auto markdown = std::make_shared<bool>(false);
-  command->add_option("NAME", *name, "like optimizer, adamw, train.max_duration, momentum or SpeedMonitor");
-  command->add_flag("--markdown", *markdown, "everything, as docs/recipe.md has it");
+  command->add_option("NAME", *name,
+                      "for example optimizer, adamw, train.max_duration, momentum, SpeedMonitor");
+  command->add_flag("--markdown", *markdown, "print all of docs/recipe.md");
   command->callback([&action, name, markdown] { action = [=] { return explain(*name, *markdown); }; });
+}
+
+void add_list(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("list", "List the models, datasets, optimizers, ... for recipes");
+  auto what = std::make_shared<std::string>();
+  command->add_option("WHAT", *what, "models, datasets, optimizers, ... (default: all)");
+  command->callback([&action, what] {
+    action = [=] {
+      std::fputs(list_text(all_catalogs(), *what).c_str(), stdout);
+      return 0;
+    };
+  });
 }
 
 }  // namespace tutti

@@ -40,21 +40,20 @@ void refuse_unknown_command(const CLI::App& app, const std::string& name) {
   throw UserError("there is no command " + name + (near.empty() ? "" : "; did you mean " + near + "?"));
 }
 
-// The exit code where there is nothing to run: --help and --version. Throws UserError.
+// The exit code if there is nothing to run (--help, --version). Throws UserError.
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   if (argc > 1) refuse_unknown_command(app, argv[1]);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0)
-      throw UserError(std::string(error.what()) + " (--help shows what there is)");
+    if (error.get_exit_code() != 0) throw UserError(std::string(error.what()) + " (see --help)");
     return rank() == 0 ? app.exit(error) : 0;
   }
   if (argc == 1) throw UserError("expected a command\n\n" + app.help());
   return std::nullopt;
 }
 
-// Of the ranks that were launched together, one that cannot start tells the others.
+// Under mpirun, a rank that cannot start informs the other ranks.
 int refuse(const std::string& why) {
   LibraryArguments arguments;
   arguments.path = why;
@@ -71,11 +70,12 @@ int run(int argc, char** argv) {
     if (!launched_rank()) throw;
     return refuse(error.what());
   }
-  if (rank() > 0 && !app.got_subcommand("train")) return 0;  // the others are for one process
+  if (rank() > 0 && !app.got_subcommand("train")) return 0;  // other commands run in one process
   return action();
 }
 
-// A file that is opened in the place of a stream that was closed would get what is printed.
+// Opens /dev/null for closed standard streams, so that no file opened later receives output meant for a
+// stream.
 void fill_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(stream, F_GETFD) < 0) open("/dev/null", O_RDWR);

@@ -15,9 +15,9 @@ page, and `tutti check RECIPE` shows a recipe with all defaults filled in.
   the whole training, `90sec` or `1h20m` seconds. A bare integer counts epochs.
 - Relative paths are relative to the recipe's folder.
 - `--set a.b=v` sets a key from the command line, as if it were written in the recipe; `v` is TOML, else a
-  bare text. It replaces a key of the recipe that excludes it: `--set data.train.device_batch_size=48` puts
-  the recipe's `batch_size` out of force.
-- A key may be given under one of its other names, which are Composer's; under two names it is an error.
+  bare text. It replaces keys of the recipe that exclude it: `--set data.train.device_batch_size=48` drops the
+  recipe's `batch_size`.
+- A key may be given under one of its other (Composer) names; giving it under two names is an error.
 - `tutti explain NAME` knows Composer's names too: `SpeedMonitor`, `train_dataloader`, `BATCH_START`.
 )";
 
@@ -28,7 +28,7 @@ std::string default_cell(const Key& key) {
   return key.may_be_absent() ? "absent" : code(fallback_value(key, key.name, {}).toml());
 }
 
-// Short for times of any unit, which the introduction explains.
+// Times in any unit are explained in the introduction.
 std::string expects_cell(const Key& key) {
   if (!key.units.empty() || !key.words.empty()) return key.expects();
   if (key.type == KeyType::kTime) return "a time";
@@ -62,7 +62,7 @@ std::string absence(const Catalog& catalog) {
   return " `kind` is " + code(catalog.default_kind) + " by default.";
 }
 
-// The first catalog with the same kinds: what it says need not be said again.
+// The first catalog with the same kinds, or the catalog itself.
 const Catalog& first_with_noun(std::span<const Catalog> catalogs, const Catalog& catalog) {
   for (const auto& other : catalogs) {
     if (!catalog.noun.empty() && other.noun == catalog.noun) return other;

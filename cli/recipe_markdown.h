@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-// docs/recipe.md: every section, kind and key.
+// The text of docs/recipe.md: every section, kind and key.
 std::string recipe_markdown(std::span<const Catalog> catalogs);
 
 }  // namespace tutti

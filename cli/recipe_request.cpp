@@ -1,11 +1,34 @@
 #include "cli/recipe_request.h"
 
-#include "cli/library.h"
+#include <dlfcn.h>
+
+#include <filesystem>
+
 #include "job/recipe_catalogs.h"
 #include "recipe/toml_reader.h"
+#include "runtime/error.h"
 #include "runtime/process/this_process.h"
 
 namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path library_path() {
+  const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
+  const fs::path beside = folder / "libtutti.so";
+  const fs::path installed = folder / ".." / "lib" / "libtutti.so";
+  return fs::exists(beside) || !fs::exists(installed) ? beside : installed;
+}
+
+// RTLD_GLOBAL: components of Open MPI and plugins use symbols of the library.
+void* open_library() {
+  void* library = dlopen(library_path().c_str(), RTLD_LAZY | RTLD_GLOBAL);
+  if (!library) throw OperatingError(std::string("cannot open libtutti.so: ") + dlerror());
+  return library;
+}
+
+}  // namespace
 
 void add_recipe_options(CLI::App& command, LibraryArguments& arguments) {
   command.add_option("RECIPE", arguments.path, "the recipe, a TOML file")->required();
@@ -16,7 +39,7 @@ void add_recipe_options(CLI::App& command, LibraryArguments& arguments) {
 }
 
 void add_start_option(CLI::App& command, const std::string& name, int64_t& start) {
-  command.add_option(name, start, "which of the starts that are recorded, from 1 (default: the newest)")
+  command.add_option(name, start, "number of the recorded start, from 1 (default: the newest)")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));
 }
@@ -46,7 +69,9 @@ int run_request(const std::string& command, const LibraryArguments& arguments) {
                              .share_of = arguments.share_of,
                              .evaluator = arguments.evaluator.c_str(),
                              .out = arguments.out.c_str()};
-  return run_in_library(request);
+  auto* run = reinterpret_cast<decltype(&tutti_run)>(dlsym(open_library(), "tutti_run"));
+  if (!run) throw OperatingError(std::string("libtutti.so is of another build: ") + dlerror());
+  return run(&request);
 }
 
 int run_recipe_request(const std::string& command, const LibraryArguments& arguments) {

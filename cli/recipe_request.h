@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-// The arguments of a subcommand that goes to libtutti.so; CLI11 writes into it.
+// The arguments of a subcommand that runs in libtutti.so, filled by CLI11.
 struct LibraryArguments {
   std::string path, run_dir, resume, checkpoint, seeds, faults, out;
   std::string evaluator = "eval";
@@ -29,14 +29,14 @@ using LibraryArgumentsPtr = std::shared_ptr<LibraryArguments>;
 // Adds RECIPE and --set.
 void add_recipe_options(CLI::App& command, LibraryArguments& arguments);
 
-// Adds --start: which start of a recorded run; 0 where none is given, for the newest.
+// Adds --start: the number of a recorded start, from 1; 0 (default) = the newest.
 void add_start_option(CLI::App& command, const std::string& name, int64_t& start);
 
-// Hands the command to libtutti.so. Returns the exit code.
+// Opens libtutti.so beside the executable or in ../lib and runs the command there; returns the exit code.
+// Throws OperatingError if there is no such library.
 int run_request(const std::string& command, const LibraryArguments& arguments);
 
-// The same once the recipe has been read and resolved here: what is wrong with it shows before libtorch is
-// loaded.
+// Reads and resolves the recipe first, so that errors show before libtorch is loaded; then run_request.
 int run_recipe_request(const std::string& command, const LibraryArguments& arguments);
 
 }  // namespace tutti

@@ -7,7 +7,7 @@ namespace {
 
 using enum KeyType;
 
-constexpr double kWidest = 1e9;  // products of two still fit an integer
+constexpr double kWidest = 1e9;  // the product of two widths fits an int64
 
 Entry mlp() {
   return {
@@ -18,7 +18,7 @@ Entry mlp() {
           Key{"in_features", kInteger, "none", "width of a flattened sample; from the data when absent"}
               .at_least(1)
               .at_most(kWidest),
-          Key{"num_classes", kInteger, "none", "classes to tell apart; from the data when absent"}
+          Key{"num_classes", kInteger, "none", "number of classes; from the data when absent"}
               .at_least(1)
               .at_most(kWidest),
           Key{"activation", kText, "relu", "between the layers"}.one_of({"relu", "gelu", "tanh"}),
@@ -36,7 +36,7 @@ Entry resnet_cifar() {
               Key{"in_channels", kInteger, "none", "channels of an image; from the data when absent"}
                   .at_least(1)
                   .at_most(kWidest),
-              Key{"num_classes", kInteger, "none", "classes to tell apart; from the data when absent"}
+              Key{"num_classes", kInteger, "none", "number of classes; from the data when absent"}
                   .at_least(1)
                   .at_most(kWidest),
           }};
@@ -72,7 +72,8 @@ Entry sequential() {
   return {"sequential",
           "Layers one after another, described as PyTorch prints them, for classification.",
           {Key{"layers", kTexts, "",
-               "like [\"Flatten()\", \"Linear(64, 32)\", \"ReLU()\", \"Linear(32, 10)\"]; there are Linear, "
+               "for example [\"Flatten()\", \"Linear(64, 32)\", \"ReLU()\", \"Linear(32, 10)\"]; there are "
+               "Linear, "
                "Conv2d, BatchNorm1d, BatchNorm2d, LayerNorm, ReLU, LeakyReLU, GELU, SiLU, Sigmoid, Tanh, "
                "Identity, Flatten, MaxPool2d, AvgPool2d, AdaptiveAvgPool2d, Dropout"}}};
 }
@@ -82,7 +83,7 @@ Entry sequential() {
 Catalog model_catalog() {
   return {.section = "model",
           .noun = "model",
-          .doc = "What is trained.",
+          .doc = "The model to train.",
           .keys = {{"weights", kPath, "none",
                     "initial weights by parameter name: a .safetensors or .h5 file; drawn from the seed when "
                     "absent"}},
@@ -91,7 +92,7 @@ Catalog model_catalog() {
                       gpt(),
                       sequential(),
                       plugin_entry("model"),
-                      {"program", "What the program that trains brings along (commands/trainer.h)."}}};
+                      {"program", "The model that a C++ program passes to Trainer (commands/trainer.h)."}}};
 }
 
 }  // namespace tutti

@@ -4,7 +4,7 @@
 
 namespace tutti {
 
-// [model]
+// The catalog of [model].
 Catalog model_catalog();
 
 }  // namespace tutti

@@ -14,12 +14,14 @@ namespace {
 constexpr int64_t kAscii = 128;
 constexpr int64_t kBytes = 256;
 
-// Evaluation mode for as long as it lives.
-class Evaluating {
+// Puts a model into evaluation mode for the lifetime of this object.
+class EvaluationMode {
  public:
-  explicit Evaluating(Layer& root) : root_(root), before_(root.context()) { set_context(root, &context_); }
-  ~Evaluating() { set_context(root_, &before_); }
-  Evaluating(const Evaluating&) = delete;
+  explicit EvaluationMode(Layer& root) : root_(root), before_(root.context()) {
+    set_context(root, &context_);
+  }
+  ~EvaluationMode() { set_context(root_, &before_); }
+  EvaluationMode(const EvaluationMode&) = delete;
 
  private:
   Layer& root_;
@@ -27,36 +29,40 @@ class Evaluating {
   const ForwardContext context_{.training = false};
 };
 
-// The place at which the cumulated probability passes `uniform`, a part of the last.
-int64_t place_in(const at::Tensor& cumulated, double uniform) {
-  const int64_t place = (cumulated <= uniform).sum().item<int64_t>();
-  return std::min(place, cumulated.size(0) - 1);
+// Index at which the cumulative probability exceeds `uniform`, at most the last.
+int64_t sample_index(const at::Tensor& cumulative, double uniform) {
+  const int64_t index = (cumulative <= uniform).sum().item<int64_t>();
+  return std::min(index, cumulative.size(0) - 1);
 }
 
 int64_t draw_token(const at::Tensor& scores, const GenerationOptions& options, double uniform) {
-  const at::Tensor wide = scores.to(at::kDouble);
-  if (!options.do_sample) return wide.argmax().item<int64_t>();
-  const at::Tensor tempered = wide / options.temperature;
-  const int64_t all = tempered.size(0);
-  const int64_t most = options.top_k > 0 ? std::min(options.top_k, all) : all;
-  if (most == all && options.top_p >= 1.0) return place_in(tempered.softmax(0).cumsum(0), uniform);
+  const at::Tensor logits = scores.to(at::kDouble);
+  if (!options.do_sample) return logits.argmax().item<int64_t>();
+  const at::Tensor tempered = logits / options.temperature;
+  const int64_t vocabulary = tempered.size(0);
+  const int64_t candidates = options.top_k > 0 ? std::min(options.top_k, vocabulary) : vocabulary;
+  if (candidates == vocabulary && options.top_p >= 1.0)
+    return sample_index(tempered.softmax(0).cumsum(0), uniform);
   const auto [sorted, tokens] = at::sort(tempered, std::optional<bool>(true), 0, /*descending=*/true);
-  const at::Tensor cumulated = sorted.narrow(0, 0, most).softmax(0).cumsum(0);
-  const int64_t reached = (cumulated < options.top_p).sum().item<int64_t>() + 1;
-  const at::Tensor kept = cumulated.narrow(0, 0, std::min(reached, most));
-  return tokens[place_in(kept, uniform * kept[-1].item<double>())].item<int64_t>();
+  const at::Tensor cumulative = sorted.narrow(0, 0, candidates).softmax(0).cumsum(0);
+  const int64_t nucleus = (cumulative < options.top_p).sum().item<int64_t>() + 1;
+  const at::Tensor kept = cumulative.narrow(0, 0, std::min(nucleus, candidates));
+  return tokens[sample_index(kept, uniform * kept[-1].item<double>())].item<int64_t>();
 }
 
-int64_t seen_of(const Tokens& row, int64_t window) { return std::min<int64_t>(window, std::ssize(row)); }
+int64_t context_length(const Tokens& row, int64_t window) {
+  return std::min<int64_t>(window, std::ssize(row));
+}
 
-// The last tokens of each row, [N, T]; short rows are filled up at their ends, which no earlier token sees.
-at::Tensor seen_tokens(const std::vector<Tokens>& rows, int64_t window) {
+// The last tokens of each row, [N, T]. Short rows are padded at the end, where causal attention does not
+// look.
+at::Tensor context_tokens(const std::vector<Tokens>& rows, int64_t window) {
   int64_t longest = 0;
-  for (const Tokens& row : rows) longest = std::max(longest, seen_of(row, window));
+  for (const Tokens& row : rows) longest = std::max(longest, context_length(row, window));
   at::Tensor tokens = at::zeros({std::ssize(rows), longest}, at::kLong);
   int64_t* to = tokens.data_ptr<int64_t>();
   for (const Tokens& row : rows) {
-    std::copy(row.end() - seen_of(row, window), row.end(), to);
+    std::copy(row.end() - context_length(row, window), row.end(), to);
     to += longest;
   }
   return tokens;
@@ -69,7 +75,7 @@ bool tokens_are_bytes(int64_t vocabulary) { return vocabulary >= kAscii && vocab
 std::vector<Tokens> generate_causally(Model& model, int64_t window, const std::vector<Prompt>& prompts,
                                       const GenerationOptions& options) {
   const at::NoGradGuard no_grad;
-  const Evaluating evaluating(model);
+  const EvaluationMode evaluation_mode(model);
   std::vector<Tokens> rows;
   for (const Prompt& prompt : prompts) {
     TUTTI_ASSERT(!prompt.tokens.empty(), "a prompt of no tokens");
@@ -77,10 +83,10 @@ std::vector<Tokens> generate_causally(Model& model, int64_t window, const std::v
   }
   for (int64_t i = 0; i < options.max_new_tokens && !rows.empty(); ++i) {
     if (options.each_token) options.each_token();
-    const Batch batch = TensorTree::Children{{"input", seen_tokens(rows, window)}};
+    const Batch batch = TensorTree::Children{{"input", context_tokens(rows, window)}};
     const at::Tensor scores = model.forward(batch).tensor();
     for (std::size_t r = 0; r < rows.size(); ++r) {
-      const at::Tensor next = scores[static_cast<int64_t>(r)][seen_of(rows[r], window) - 1];
+      const at::Tensor next = scores[static_cast<int64_t>(r)][context_length(rows[r], window) - 1];
       rows[r].push_back(draw_token(next, options, prompts[r].draws.uniform(static_cast<uint64_t>(i))));
     }
   }

@@ -12,29 +12,29 @@ class Model;
 
 using Tokens = std::vector<int64_t>;
 
-// What a language model goes on from.
+// The tokens that a language model continues.
 struct Prompt {
-  Tokens tokens;    // one at least
-  RandomKey draws;  // draws.uniform(i) chooses the i-th token that is added
+  Tokens tokens;    // at least one
+  RandomKey draws;  // draws.uniform(i) chooses the i-th new token
 };
 
-// How it goes on; names and defaults are those of transformers' generate.
+// Names and defaults are those of transformers' generate.
 struct GenerationOptions {
-  int64_t max_new_tokens = 20;            // so many are added
-  bool do_sample = false;                 // tokens are drawn; false: each is the likeliest
-  double temperature = 1.0;               // > 0; what scores are divided by before one is drawn
-  int64_t top_k = 50;                     // it is one of so many of the likeliest; 0 = of all
-  double top_p = 1.0;                     // and of the fewest whose probabilities reach this
-  std::function<void()> each_token = {};  // called before each; may be empty
+  int64_t max_new_tokens = 20;            // number of tokens to add
+  bool do_sample = false;                 // true: sample; false: take the likeliest token
+  double temperature = 1.0;               // > 0; scores are divided by it before sampling
+  int64_t top_k = 50;                     // sample among the k likeliest tokens; 0 = all
+  double top_p = 1.0;                     // sample among the fewest tokens with this total probability
+  std::function<void()> each_token = {};  // called before each token; may be empty
 };
 
-// Whether a model of so many tokens is taken for one of bytes, whose tokens are text: 128 to 256.
+// True if a vocabulary of this size (128 to 256) is taken for bytes, so that tokens are text.
 bool tokens_are_bytes(int64_t vocabulary);
 
-// What a causal model adds to each prompt, seeing the last `window` tokens: forward({"input": [N, T]}) gives
-// it the scores [N, T, vocabulary] of the tokens that follow. All prompts at once, and one token after the
-// other, each by a pass over all that is seen. Without gradients, in evaluation mode, and without a draw from
-// the default generator.
+// Returns the tokens that a causal model adds to each prompt. The model sees the last `window` tokens:
+// forward({"input": [N, T]}) returns the scores [N, T, vocabulary] of the next tokens. All prompts run as
+// one batch, one token at a time, without a cache: every token is a whole forward pass. Runs without
+// gradients, in evaluation mode, and draws nothing from the default generator.
 std::vector<Tokens> generate_causally(Model& model, int64_t window, const std::vector<Prompt>& prompts,
                                       const GenerationOptions& options);
 

@@ -13,8 +13,8 @@ namespace {
 at::Tensor one_hot_of(const at::Tensor& indices, int64_t classes) {
   if (at::isFloatingType(indices.scalar_type())) throw UserError("class indices must be integers");
   if (indices.numel() > 0 && indices.max().item<int64_t>() >= classes)
-    throw UserError("a class index of " + std::to_string(indices.max().item<int64_t>()) +
-                    " where there are scores of " + std::to_string(classes) + " classes");
+    throw UserError("class index " + std::to_string(indices.max().item<int64_t>()) +
+                    " is too large: there are " + std::to_string(classes) + " classes");
   std::vector<int64_t> shape = indices.sizes().vec();
   shape.insert(shape.begin() + 1, classes + 1);
   const at::Tensor known = indices.to(at::kLong).masked_fill(indices.lt(0), classes);
@@ -31,7 +31,7 @@ at::Tensor dense_cross_entropy(const at::Tensor& scores, const at::Tensor& targe
   const at::Tensor loss = reduced(losses, options.reduction);
   if (options.reduction != LossReduction::kMean) return loss;
   const auto mass = target.sum().item<double>();
-  if (mass <= 0.0) throw UserError("no target has a probability above zero");
+  if (mass <= 0.0) throw UserError("all target probabilities are zero");
   return loss * (static_cast<double>(losses.numel()) / mass);
 }
 
@@ -50,8 +50,8 @@ std::vector<int64_t> summed_dims(const at::Tensor& scores, bool batch) {
   return dims;
 }
 
-// The losses, [N, C] or [C], of the classes that have an area in the targets.
-at::Tensor of_present_classes(const at::Tensor& losses, const at::Tensor& areas) {
+// Selects the losses, [N, C] or [C], of the classes that occur in the targets.
+at::Tensor present_classes(const at::Tensor& losses, const at::Tensor& areas) {
   const at::Tensor per_class = areas.dim() == 2 ? areas.sum(0) : areas;
   return losses.index_select(-1, per_class.gt(0).nonzero().flatten());
 }
@@ -71,7 +71,7 @@ bool holds_indices(const at::Tensor& scores, const at::Tensor& target) {
   if (scores.sizes() == target.sizes()) return false;
   if (scores.dim() == target.dim() + 1) return true;
   std::ostringstream message;
-  message << "a target of shape " << target.sizes() << " does not go with scores of shape " << scores.sizes();
+  message << "a target of shape " << target.sizes() << " does not fit scores of shape " << scores.sizes();
   throw UserError(message.str());
 }
 
@@ -108,8 +108,7 @@ at::Tensor dice_loss(const at::Tensor& scores, const at::Tensor& target, const D
   at::Tensor both = area + (known * prediction).sum(dims);
   if (options.jaccard) both = 2.0 * (both - intersection);
   const at::Tensor losses = 1.0 - (2.0 * intersection + kEpsilon) / (both + kEpsilon);
-  return reduced(options.ignore_absent_classes ? of_present_classes(losses, area) : losses,
-                 options.reduction);
+  return reduced(options.ignore_absent_classes ? present_classes(losses, area) : losses, options.reduction);
 }
 
 }  // namespace tutti

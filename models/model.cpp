@@ -16,7 +16,7 @@ void Model::update_metric(const Batch& batch, const Outputs& outputs, Metric& me
 }
 
 std::vector<Tokens> Model::generate(const std::vector<Prompt>&, const GenerationOptions&) {
-  TUTTI_ASSERT(false, std::string(kind()) + " writes no text");
+  TUTTI_ASSERT(false, std::string(kind()) + " cannot generate text");
   return {};
 }
 

@@ -4,7 +4,7 @@
 
 namespace tutti {
 
-// The recipe's top level, [train], [precision] and [compat].
+// The catalogs of the top level, [train], [precision] and [compat].
 Catalog run_catalog();
 Catalog train_catalog();
 Catalog precision_catalog();

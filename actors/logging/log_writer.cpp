@@ -49,7 +49,7 @@ void LogWriter::take(const Logged& logged) {
   int64_t untold = records_in(*logged.entries);
   attempt([&] {
     for (const LogEntry& entry : *logged.entries) {
-      entry.tell(*destination_);
+      entry.log_to(*destination_);
       untold -= entry.is_record() ? 1 : 0;
     }
   });

@@ -25,23 +25,23 @@ void clip_norm(const std::vector<at::Tensor>& gradients, double threshold, doubl
   at::_foreach_mul_(gradients, (threshold / (norm + kNormFloor)).clamp_max(1.0));
 }
 
-void clip_value(const std::vector<at::Tensor>& gradients, double most) {
-  at::_foreach_clamp_min_(gradients, -most);
-  at::_foreach_clamp_max_(gradients, most);
+void clip_value(const std::vector<at::Tensor>& gradients, double limit) {
+  at::_foreach_clamp_min_(gradients, -limit);
+  at::_foreach_clamp_max_(gradients, limit);
 }
 
-at::Tensor norm_of_units(const at::Tensor& tensor) {
+at::Tensor unit_norms(const at::Tensor& tensor) {
   if (tensor.dim() <= 1) return at::linalg_vector_norm(tensor);
   std::vector<int64_t> inner(static_cast<std::size_t>(tensor.dim() - 1));
   std::iota(inner.begin(), inner.end(), 1);
   return at::linalg_vector_norm(tensor, 2, inner, /*keepdim=*/true);
 }
 
-// Weights that are all 0 keep their gradients at 0, as Composer's do; 0 / 0 leaves them as they are.
+// As in Composer, gradients of units with zero weights become 0, and 0 / 0 leaves gradients as they are.
 void clip_adaptively(const ParamView& view, double threshold, double grad_scale) {
-  const at::Tensor most = norm_of_units(view.tensor.detach()) * (threshold * grad_scale);
-  at::Tensor part = most / norm_of_units(view.grad);
-  view.grad.mul_(part.nan_to_num_(1.0, std::numeric_limits<double>::infinity()).clamp_max_(1.0));
+  const at::Tensor limit = unit_norms(view.tensor.detach()) * (threshold * grad_scale);
+  at::Tensor ratio = limit / unit_norms(view.grad);
+  view.grad.mul_(ratio.nan_to_num_(1.0, std::numeric_limits<double>::infinity()).clamp_max_(1.0));
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ void apply_gradient_clipping(const std::vector<ParamView>& views, ClippingType t
   std::vector<at::Tensor> gradients;
   for (const ParamView& view : views) {
     if (!view.grad.defined()) continue;
-    TUTTI_ASSERT(view.whole(), view.name + " is a piece, whose norm is not its parameter's");
+    TUTTI_ASSERT(view.whole(), view.name + " is a shard: clipping needs whole parameters");
     gradients.push_back(view.grad);
     if (type == ClippingType::kAdaptive) clip_adaptively(view, threshold, grad_scale);
   }

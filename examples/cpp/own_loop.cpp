@@ -1,5 +1,5 @@
-// A training loop of one's own around tutti's State and Engine: algorithms and callbacks take part in it as
-// they do in tutti's. One rank, made-up data.
+// A custom training loop around tutti's State and Engine, with algorithms and callbacks as in tutti's own
+// loop. One rank, synthetic data.
 #include <ATen/ATen.h>
 #include <tutti/data/readers/synthetic_dataset.h>
 #include <tutti/models/zoo/mlp.h>

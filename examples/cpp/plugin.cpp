@@ -1,4 +1,4 @@
-// A model, algorithms, a callback and a logger for recipes to name: examples/cpp/plugin.toml does.
+// A plugin with a model, algorithms, a callback and a logger; used by examples/cpp/plugin.toml.
 #include <tutti/job/plugin.h>
 #include <tutti/models/layers/norm.h>
 #include <tutti/models/zoo/mlp.h>
@@ -15,7 +15,7 @@ struct Printer final : tutti::Callback {
   }
 };
 
-// Halves the training.
+// Halves the training time.
 struct Shorten final : tutti::Algorithm {
   std::string name() const override { return "Shorten"; }
   bool match(tutti::Event event, const tutti::State&) const override {
@@ -26,7 +26,7 @@ struct Shorten final : tutti::Algorithm {
   }
 };
 
-// Normalises what the first layer gives instead of rectifying it.
+// Replaces the first activation by a LayerNorm.
 struct Normalise final : tutti::Algorithm {
   explicit Normalise(int64_t width) : width(width) {}
   std::string name() const override { return "Normalise"; }
@@ -37,7 +37,7 @@ struct Normalise final : tutti::Algorithm {
   int64_t width;
 };
 
-// Counts what is logged.
+// Counts the logged values.
 struct Tally final : tutti::LoggerDestination {
   std::string name() const override { return "Tally"; }
   void log_metrics(const tutti::LoggedMetrics& metrics, const tutti::LogTime&) override {

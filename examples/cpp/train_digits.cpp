@@ -1,4 +1,4 @@
-// A training with a model, data and a callback of one's own: train_digits [RECIPE [DATA]]
+// Trains with a custom model, dataset and callback: train_digits [RECIPE [DATA]]
 #include <ATen/ATen.h>
 #include <tutti/commands/trainer.h>
 #include <tutti/data/readers/synthetic_dataset.h>

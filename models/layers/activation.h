@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-// max(x, 0). In place it overwrites its input, which must then be needed by nobody else's backward.
+// max(x, 0). In place, the input is overwritten: no other layer's backward may need the input.
 class ReLU final : public Layer {
  public:
   explicit ReLU(bool in_place = false) : in_place_(in_place) {}
@@ -17,7 +17,7 @@ class ReLU final : public Layer {
   bool in_place_;
 };
 
-// x times the normal distribution's share below x; the tanh approximation of it is GPT-2's "gelu_new".
+// x times the normal distribution function at x. The tanh approximation is GPT-2's "gelu_new".
 class GELU final : public Layer {
  public:
   enum class Form { kExact, kTanh };
@@ -35,7 +35,7 @@ class Tanh final : public Layer {
   const char* kind() const override { return "Tanh"; }
 };
 
-// x where it is positive, else slope times x.
+// x where x > 0, else slope * x.
 class LeakyReLU final : public Layer {
  public:
   explicit LeakyReLU(double slope = 0.01) : slope_(slope) {}
@@ -52,7 +52,7 @@ class Sigmoid final : public Layer {
   const char* kind() const override { return "Sigmoid"; }
 };
 
-// x sigmoid(x).
+// x * sigmoid(x).
 class SiLU final : public Layer {
  public:
   TensorTree forward(const TensorTree& input) override;
@@ -65,10 +65,10 @@ class Identity final : public Layer {
   const char* kind() const override { return "Identity"; }
 };
 
-// By the name that recipes use: "relu", "gelu", "tanh". Null for any other.
+// Makes "relu", "gelu" or "tanh"; null for any other name.
 std::shared_ptr<Layer> make_activation(const std::string& name);
 
-// Zeroes values with probability p in training and scales the rest by 1 / (1 - p); draws from the default
+// In training, zeroes values with probability p and scales the others by 1 / (1 - p). Draws from the default
 // generator.
 class Dropout final : public Layer {
  public:

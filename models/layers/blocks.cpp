@@ -57,8 +57,7 @@ CausalSelfAttention::CausalSelfAttention(const Options& options)
           "c_proj", std::make_shared<Conv1D>(options.features, options.features, options.output_deviation))),
       resid_dropout_(add_slot("resid_dropout", std::make_shared<Dropout>(options.dropout))) {}
 
-// Queries, keys and values are cut before the heads are, so that backward puts their gradients together in
-// one copy.
+// Splits queries, keys and values before the heads: backward then joins their gradients in one copy.
 TensorTree CausalSelfAttention::forward(const TensorTree& input) {
   const at::Tensor& x = input.tensor();
   const int64_t features = options_.features;

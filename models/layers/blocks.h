@@ -4,7 +4,7 @@
 
 namespace tutti {
 
-// Layers one after another, in slots "0", "1", ...; torch.nn.Sequential.
+// Layers one after another in slots "0", "1", ...; torch.nn.Sequential.
 class Sequential final : public Layer {
  public:
   explicit Sequential(std::vector<std::shared_ptr<Layer>> layers);
@@ -12,9 +12,8 @@ class Sequential final : public Layer {
   const char* kind() const override { return "Sequential"; }
 };
 
-// torchvision's BasicBlock: relu(bn2(conv2(relu(bn1(conv1(x))))) + shortcut(x)), where the shortcut is a
-// strided 1x1 convolution with a BatchNorm ("downsample.0", "downsample.1") if the shape changes, else x
-// itself.
+// torchvision's BasicBlock: relu(bn2(conv2(relu(bn1(conv1(x))))) + shortcut(x)). The shortcut is x or, if
+// the shape changes, a strided 1x1 convolution with a BatchNorm ("downsample.0", "downsample.1").
 class BasicBlock final : public Layer {
  public:
   BasicBlock(int64_t in_channels, int64_t out_channels, int64_t stride);
@@ -37,7 +36,7 @@ class CausalSelfAttention final : public Layer {
   struct Options {
     int64_t features = 0;
     int64_t heads = 0;
-    double dropout = 0.0;            // of attention probabilities, and of the output
+    double dropout = 0.0;            // of attention probabilities and of the output
     double output_deviation = 0.02;  // of c_proj's initial weight
   };
 
@@ -52,7 +51,7 @@ class CausalSelfAttention final : public Layer {
   Slot& resid_dropout_;
 };
 
-// GPT-2's feed-forward part: c_fc to 4 times the features, gelu (tanh), c_proj back.
+// GPT-2's feed-forward block: c_fc to 4 x features, GELU (tanh), c_proj back.
 class GptMlp final : public Layer {
  public:
   GptMlp(int64_t features, double dropout, double output_deviation);
@@ -66,7 +65,7 @@ class GptMlp final : public Layer {
   Slot& dropout_;
 };
 
-// x + attn(ln_1(x)), then that + mlp(ln_2(that)).
+// y = x + attn(ln_1(x)); returns y + mlp(ln_2(y)).
 class GptBlock final : public Layer {
  public:
   explicit GptBlock(const CausalSelfAttention::Options& options);

@@ -18,12 +18,12 @@ std::string dotted(const std::string& path, const std::string& name) {
   return path.empty() ? name : path + "." + name;
 }
 
-// The generator that fills tensor `name`, whatever else is initialised with it.
+// The generator of tensor `name`: independent of all other tensors.
 at::Generator generator_of(uint64_t seed, const std::string& name) {
   return at::detail::createCPUGenerator(RandomKey(seed, "init " + name).bits());
 }
 
-// The tensor itself where it has storage already, else a filled one on the CPU.
+// A tensor on the meta device becomes an initialised CPU tensor; others are returned unchanged.
 at::Tensor filled(const at::Tensor& tensor, const Init& init, uint64_t seed, const std::string& name) {
   if (!tensor.is_meta()) return tensor;
   at::Tensor fresh = at::empty(tensor.sizes(), tensor.options().device(at::kCPU));
@@ -46,26 +46,16 @@ int replace_below(Layer& layer, const std::string& path, const Replacement& make
   return replaced;
 }
 
+// Adds layers depth first. A layer in several slots is added once, under its first name.
+void add_layers(Layer& layer, const std::string& path, std::unordered_set<const Layer*>& visited,
+                std::vector<std::pair<std::string, Layer*>>& found) {
+  if (!visited.insert(&layer).second) return;
+  found.emplace_back(path, &layer);
+  for (const auto& slot : layer.slots())
+    if (!slot->empty()) add_layers(slot->layer(), dotted(path, slot->name()), visited, found);
+}
+
 }  // namespace
-
-// Visits layers depth first; one that stands in several slots is visited once, under its first name.
-class LayerWalk {
- public:
-  using Visit = std::function<void(const std::string& path, Layer& layer)>;
-
-  explicit LayerWalk(Visit visit) : visit_(std::move(visit)) {}
-
-  void run(Layer& layer, const std::string& path = "") {
-    if (!seen_.insert(&layer).second) return;
-    visit_(path, layer);
-    for (const auto& slot : layer.slots_)
-      if (!slot->empty()) run(slot->layer(), dotted(path, slot->name()));
-  }
-
- private:
-  Visit visit_;
-  std::unordered_set<const Layer*> seen_;
-};
 
 TensorTree Slot::operator()(const TensorTree& input) const {
   for (const Before& before : before_) before(input);
@@ -113,34 +103,32 @@ Slot& Layer::add_slot(std::string name, std::shared_ptr<Layer> layer) {
   return slot;
 }
 
+std::vector<std::pair<std::string, Layer*>> layers(Layer& root) {
+  std::vector<std::pair<std::string, Layer*>> found;
+  std::unordered_set<const Layer*> visited;
+  add_layers(root, "", visited, found);
+  return found;
+}
+
 std::vector<NamedParameter> parameters(Layer& root) {
   std::vector<NamedParameter> found;
-  LayerWalk([&](const std::string& path, Layer& layer) {
-    for (const auto& own : layer.own_parameters())
-      found.push_back({dotted(path, own->name), &layer, own.get()});
-  }).run(root);
+  for (const auto& [path, layer] : layers(root))
+    for (const auto& own : layer->own_parameters())
+      found.push_back({dotted(path, own->name), layer, own.get()});
   return found;
 }
 
 std::vector<NamedBuffer> buffers(Layer& root) {
   std::vector<NamedBuffer> found;
-  LayerWalk([&](const std::string& path, Layer& layer) {
-    for (const auto& own : layer.own_buffers()) found.push_back({dotted(path, own->name), &layer, own.get()});
-  }).run(root);
+  for (const auto& [path, layer] : layers(root))
+    for (const auto& own : layer->own_buffers()) found.push_back({dotted(path, own->name), layer, own.get()});
   return found;
 }
 
 std::vector<NamedSlot> slots(Layer& root) {
   std::vector<NamedSlot> found;
-  LayerWalk([&](const std::string& path, Layer& layer) {
-    for (const auto& slot : layer.slots()) found.push_back({dotted(path, slot->name()), slot.get()});
-  }).run(root);
-  return found;
-}
-
-std::vector<std::pair<std::string, Layer*>> layers(Layer& root) {
-  std::vector<std::pair<std::string, Layer*>> found;
-  LayerWalk([&](const std::string& path, Layer& layer) { found.emplace_back(path, &layer); }).run(root);
+  for (const auto& [path, layer] : layers(root))
+    for (const auto& slot : layer->slots()) found.push_back({dotted(path, slot->name()), slot.get()});
   return found;
 }
 

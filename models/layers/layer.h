@@ -16,27 +16,26 @@ namespace tutti {
 
 class Layer;
 
-// Fills a fresh tensor with its initial values, drawing from the generator only.
+// Fills a new tensor with initial values; draws only from the generator.
 using Init = std::function<void(at::Tensor&, at::Generator)>;
 
-// A trained tensor of a layer. Lives as long as its layer, at one address; `tensor` is on the meta device
-// until `materialise` and is replaced (not written in place) by surgery and sharding.
+// A trained tensor. Lives at one address as long as its layer. `tensor` is on the meta device until
+// `materialise`; surgery and sharding replace the tensor instead of writing into it.
 struct Parameter {
   std::string name;  // within the layer: "weight"
   at::Tensor tensor;
   Init init;
 };
 
-// A tensor that is saved but not trained: running statistics, a causal mask.
+// A saved tensor that is not trained: running statistics, a causal mask.
 struct Buffer {
   std::string name;
   at::Tensor tensor;
   Init init;
-  bool persistent = true;  // false: not part of checkpoints
+  bool persistent = true;  // false: not saved in checkpoints
 };
 
-// What one microbatch found of a normalisation layer's input; applied to the layer's buffers after the step's
-// commit.
+// Statistics of one microbatch at a normalisation layer; applied to the layer's buffers after the commit.
 struct RunningStatistics {
   Layer* layer = nullptr;
   at::Tensor mean;      // [channels]
@@ -44,29 +43,29 @@ struct RunningStatistics {
   int64_t samples = 0;  // values per channel
 };
 
-// What a forward pass may know besides its input, and where it leaves what is not its output.
+// Mode of a forward pass, and where the pass puts statistics.
 struct ForwardContext {
   bool training = true;
-  std::vector<RunningStatistics>* statistics = nullptr;  // null: dropped
+  std::vector<RunningStatistics>* statistics = nullptr;  // null: discarded
 };
 
-// A named place in a layer that holds another layer. Calling the slot calls whatever layer it holds now,
-// between its hooks; surgery refills it.
+// A named place in a layer that holds another layer. Calling the slot calls the layer between the slot's
+// hooks; surgery replaces the layer.
 class Slot {
  public:
   using Before = std::function<void(const TensorTree& input)>;
   using After = std::function<TensorTree(const TensorTree& input, TensorTree output)>;
 
   TensorTree operator()(const TensorTree& input) const;
-  at::Tensor operator()(const at::Tensor& input) const;  // for layers of one tensor to one tensor
+  at::Tensor operator()(const at::Tensor& input) const;  // for one tensor to one tensor
 
   const std::string& name() const { return name_; }
   Layer& layer() const { return *layer_; }
   bool empty() const { return layer_ == nullptr; }
-  // Puts another layer in the place; the hooks stay. Gives back the old one.
+  // Puts a layer into the slot and returns the old one. Hooks stay.
   std::shared_ptr<Layer> fill(std::shared_ptr<Layer> layer);
 
-  // Hooks run in the order added; an `after` may replace the output.
+  // Hooks run in the order of their addition; an `after` hook returns the output.
   void add_before(Before hook) { before_.push_back(std::move(hook)); }
   void add_after(After hook) { after_.push_back(std::move(hook)); }
   void clear_hooks();
@@ -80,8 +79,8 @@ class Slot {
   std::vector<After> after_;
 };
 
-// A part of a model: parameters, buffers and slots for further layers, registered in the constructor and
-// named by dotted path ("layer1.0.conv1.weight", as torchvision / transformers name them).
+// A part of a model: parameters, buffers and slots for further layers. All are registered in the constructor
+// and named by dotted path as in torchvision and transformers: "layer1.0.conv1.weight".
 class Layer {
  public:
   virtual ~Layer();
@@ -94,13 +93,13 @@ class Layer {
   const std::vector<std::unique_ptr<Buffer>>& own_buffers() const { return buffers_; }
   const std::vector<std::unique_ptr<Slot>>& slots() const { return slots_; }
 
-  // Channels whose running statistics a training pass finds; 0 for layers that keep none.
+  // Channels of the running statistics; 0 for layers without statistics.
   virtual int64_t statistics_channels() const { return 0; }
-  // Takes one microbatch's statistics into the buffers; called after the commit, in rank and microbatch
-  // order. Takes no memory: there is no way back.
+  // Updates the buffers with one microbatch's statistics. Called after the commit, in rank and microbatch
+  // order; must not allocate memory, because a committed step cannot be aborted.
   virtual void apply_statistics(const RunningStatistics&) {}
 
-  // The pass that runs now: set on every layer of a model by `set_context`.
+  // The context of the current pass; `set_context` sets it on every layer of a model.
   const ForwardContext& context() const { return *context_; }
 
  protected:
@@ -111,7 +110,6 @@ class Layer {
   Slot& add_slot(std::string name, std::shared_ptr<Layer> layer);
 
  private:
-  friend class LayerWalk;
   friend void set_context(Layer& root, const ForwardContext* context);
   std::vector<std::unique_ptr<Parameter>> parameters_;
   std::vector<std::unique_ptr<Buffer>> buffers_;
@@ -134,23 +132,24 @@ struct NamedSlot {
   Slot* slot;
 };
 
-// Everything below a root, depth first in order of registration; the order is the model's parameter order
-// everywhere.
+// All parameters, buffers or slots of a root, depth first in order of registration. This is the model's
+// parameter order everywhere.
 std::vector<NamedParameter> parameters(Layer& root);
 std::vector<NamedBuffer> buffers(Layer& root);
 std::vector<NamedSlot> slots(Layer& root);
-// Every layer below the root and the root itself (name ""), in the same order.
+// The root (name "") and all layers below, in the same order.
 std::vector<std::pair<std::string, Layer*>> layers(Layer& root);
 
-// The context must outlive its use; null restores the default (training, statistics dropped).
+// Sets the context of all layers; null restores the default (training, statistics discarded). The context
+// must outlive its use.
 void set_context(Layer& root, const ForwardContext* context);
 
 // Allocates every meta tensor on the CPU and initialises it with a generator keyed by (seed, dotted name):
-// the same bits whatever else the model holds. Parameters get requires_grad.
+// the values do not depend on the rest of the model. Parameters get requires_grad.
 void materialise(Layer& root, uint64_t seed);
 
-// "For every slot that holds an X, put a Y made from it": `make` returns null to leave a slot alone. Returns
-// how many were replaced. New layers are materialised by the caller.
+// Replaces the layer of every slot for which `make` returns a layer; null leaves the slot as it is. Returns
+// the number of replacements. The caller materialises new layers.
 using Replacement = std::function<std::shared_ptr<Layer>(const NamedSlot&)>;
 int replace_layers(Layer& root, const Replacement& make);
 

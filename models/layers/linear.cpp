@@ -14,9 +14,9 @@ Shape weight_shape(const Conv2dOptions& o) {
   return {o.out_channels, o.in_channels / o.groups, o.kernel_size, o.kernel_size};
 }
 
-constexpr int64_t kLargestVector = 16;  // float32, of AVX-512
+constexpr int64_t kLargestVector = 16;  // float32 numbers in an AVX-512 register
 
-int64_t window(const Conv2dOptions& o) { return o.kernel_size * o.kernel_size; }
+int64_t kernel_area(const Conv2dOptions& o) { return o.kernel_size * o.kernel_size; }
 
 }  // namespace
 
@@ -68,22 +68,23 @@ TensorTree Conv1D::forward(const TensorTree& input) {
 Conv2d::Conv2d(const Conv2dOptions& options)
     : options_(options),
       weight_(add_parameter("weight", weight_shape(options),
-                            kaiming_normal_init(options.out_channels * window(options)))),
-      bias_(options.bias
-                ? &add_parameter("bias", {options.out_channels},
-                                 kaiming_uniform_init(options.in_channels / options.groups * window(options)))
-                : nullptr) {}
+                            kaiming_normal_init(options.out_channels * kernel_area(options)))),
+      bias_(options.bias ? &add_parameter("bias", {options.out_channels},
+                                          kaiming_uniform_init(options.in_channels / options.groups *
+                                                               kernel_area(options)))
+                         : nullptr) {}
 
-// oneDNN writes behind its buffers in the backward of a strided 1x1 convolution of fewer channels than a
-// vector holds (oneDNN issue 6035; libtorch 2.11 on CPUs). What the stride leaves out can as well go before.
+// Backward of a strided 1x1 convolution writes out of bounds in oneDNN if the channels are fewer than a
+// vector register holds (oneDNN issue 6035; libtorch 2.11 on CPUs). Here the input is strided before the
+// convolution instead.
 TensorTree Conv2d::forward(const TensorTree& input) {
-  const bool strided_point = options_.kernel_size == 1 && options_.stride > 1 && options_.padding == 0;
-  const bool thins = strided_point && options_.in_channels / options_.groups < kLargestVector;
+  const bool strided_1x1 = options_.kernel_size == 1 && options_.stride > 1 && options_.padding == 0;
+  const bool stride_first = strided_1x1 && options_.in_channels / options_.groups < kLargestVector;
   at::Tensor images = input.tensor();
-  if (thins)
+  if (stride_first)
     for (const int64_t dim : {-1, -2}) images = images.slice(dim, 0, std::nullopt, options_.stride);
-  return at::conv2d(images, weight_.tensor, bias_ ? bias_->tensor : at::Tensor(), thins ? 1 : options_.stride,
-                    options_.padding, 1, options_.groups);
+  return at::conv2d(images, weight_.tensor, bias_ ? bias_->tensor : at::Tensor(),
+                    stride_first ? 1 : options_.stride, options_.padding, 1, options_.groups);
 }
 
 Embedding::Embedding(int64_t rows, int64_t features, double standard_deviation)

@@ -4,19 +4,19 @@
 
 namespace tutti {
 
-// Initial values; each draws from the generator it is given, as torch.nn.init does.
+// Initial values, drawn from the given generator as torch.nn.init draws them.
 Init constant_init(double value);
 Init normal_init(double standard_deviation);
 Init uniform_init(double bound);  // in [-bound, bound)
 
-// torch.nn.init.kaiming_uniform_ with a = sqrt(5) for a tensor with `fan_in` inputs an output, which is what
-// nn.Linear and nn.Conv2d start from; their biases too.
+// torch.nn.init.kaiming_uniform_ with a = sqrt(5), for `fan_in` inputs per output: the initial weights and
+// biases of nn.Linear, and the biases of nn.Conv2d.
 Init kaiming_uniform_init(int64_t fan_in);
 
 // torch.nn.init.kaiming_normal_(mode="fan_out", nonlinearity="relu"): torchvision's convolutions.
 Init kaiming_normal_init(int64_t fan_out);
 
-// y = x W^T + b over the last dimension, W [out, in]; torch.nn.Linear, with its initial values.
+// y = x W^T + b over the last dimension, W [out, in]; torch.nn.Linear with its initial values.
 class Linear final : public Layer {
  public:
   Linear(int64_t in, int64_t out, bool bias = true);
@@ -28,7 +28,7 @@ class Linear final : public Layer {
   Parameter* bias_;
 };
 
-// y = x W + b over the last dimension, W [in, out]: transformers' Conv1D, which GPT-2 is made of. W is normal
+// y = x W + b over the last dimension, W [in, out]: transformers' Conv1D, used by GPT-2. W starts normal
 // with `standard_deviation`, b zero.
 class Conv1D final : public Layer {
  public:
@@ -52,8 +52,8 @@ struct Conv2dOptions {
   bool bias = false;
 };
 
-// Convolves [N, in, H, W] with W [out, in / groups, k, k]. The weight starts as torchvision's ResNets do
-// (normal, fan_out), the bias as nn.Conv2d.
+// Convolves [N, in, H, W] with W [out, in / groups, k, k]. W starts as in torchvision's ResNets (normal,
+// fan_out), b as in nn.Conv2d.
 class Conv2d final : public Layer {
  public:
   explicit Conv2d(const Conv2dOptions& options);
@@ -67,7 +67,7 @@ class Conv2d final : public Layer {
   Parameter* bias_;
 };
 
-// Rows of a table [rows, features] by integer index; initially normal.
+// Looks up rows of a table [rows, features] by integer index. The table starts normal.
 class Embedding final : public Layer {
  public:
   Embedding(int64_t rows, int64_t features, double standard_deviation = 0.02);

@@ -18,7 +18,7 @@ BatchNorm2d::BatchNorm2d(int64_t channels, double eps, double momentum)
       eps_(eps),
       momentum_(momentum) {}
 
-// A momentum of one makes the kernel write this input's own mean and unbiased variance.
+// With momentum 1 the kernel writes the mean and the unbiased variance of this input.
 at::Tensor BatchNorm2d::normalise(const at::Tensor& x, const at::Tensor& mean, const at::Tensor& variance,
                                   bool training) const {
   return std::get<0>(at::native_batch_norm(x, weight_.tensor, bias_.tensor, mean, variance, training,
@@ -27,7 +27,7 @@ at::Tensor BatchNorm2d::normalise(const at::Tensor& x, const at::Tensor& mean, c
 
 TensorTree BatchNorm2d::forward(const TensorTree& input) {
   const at::Tensor& x = input.tensor();
-  const auto weights = weight_.tensor.scalar_type();  // the kernel takes statistics of no other
+  const auto weights = weight_.tensor.scalar_type();  // the kernel needs statistics of this type
   if (!context().training)
     return normalise(x, running_mean_.tensor.to(weights), running_var_.tensor.to(weights), false);
   if (!context().statistics) return normalise(x, {}, {}, true);
@@ -39,7 +39,7 @@ TensorTree BatchNorm2d::forward(const TensorTree& input) {
 }
 
 void BatchNorm2d::apply_statistics(const RunningStatistics& found) {
-  if (found.samples < 2) return;  // no variance
+  if (found.samples < 2) return;  // the variance is undefined
   const at::NoGradGuard no_grad;
   running_mean_.tensor.mul_(1.0 - momentum_).add_(found.mean, momentum_);
   running_var_.tensor.mul_(1.0 - momentum_).add_(found.variance, momentum_);

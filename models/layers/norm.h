@@ -4,9 +4,9 @@
 
 namespace tutti {
 
-// Normalises [N, channels, H, W] per channel; torch.nn.BatchNorm2d, its names and values. `eps` is added to
-// the variance; `momentum`: the part of the running statistics that is new. A training pass leaves its
-// statistics in the context and touches no buffer; `apply_statistics` takes them in later.
+// Normalises [N, channels, H, W] per channel; names and values of torch.nn.BatchNorm2d. `eps` is added to
+// the variance; `momentum` is the weight of new statistics. A training pass puts its statistics into the
+// context and changes no buffer; `apply_statistics` updates the buffers later.
 class BatchNorm2d : public Layer {
  public:
   explicit BatchNorm2d(int64_t channels, double eps = 1e-5, double momentum = 0.1);
@@ -27,14 +27,14 @@ class BatchNorm2d : public Layer {
   double eps_, momentum_;
 };
 
-// The same for [N, channels] and [N, channels, L]: torch.nn.BatchNorm1d.
+// The same for [N, channels] and [N, channels, L]; torch.nn.BatchNorm1d.
 class BatchNorm1d final : public BatchNorm2d {
  public:
   using BatchNorm2d::BatchNorm2d;
   const char* kind() const override { return "BatchNorm1d"; }
 };
 
-// Normalises the last dimension, which has `features` values; torch.nn.LayerNorm.
+// Normalises the last dimension of `features` values; torch.nn.LayerNorm.
 class LayerNorm final : public Layer {
  public:
   explicit LayerNorm(int64_t features, double eps = 1e-5);

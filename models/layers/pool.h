@@ -4,22 +4,22 @@
 
 namespace tutti {
 
-// All dimensions but the first become one: [N, ...] to [N, values].
+// Flattens all dimensions but the first: [N, ...] to [N, values].
 class Flatten final : public Layer {
  public:
   TensorTree forward(const TensorTree& input) override { return input.tensor().flatten(1); }
   const char* kind() const override { return "Flatten"; }
 };
 
-// The mean of every channel: [N, C, H, W] to [N, C, 1, 1].
+// Mean of each channel: [N, C, H, W] to [N, C, 1, 1].
 class AdaptiveAvgPool2d final : public Layer {
  public:
   TensorTree forward(const TensorTree& input) override;
   const char* kind() const override { return "AdaptiveAvgPool2d"; }
 };
 
-// The largest value of every window of size x size: [N, C, H, W] to [N, C, H', W'] with
-// H' = (H + 2 padding - size) / stride + 1, rounded down.
+// Maximum of each window of size x size: [N, C, H, W] to [N, C, H', W'] with H' = (H + 2 padding - size) /
+// stride + 1, rounded down.
 class MaxPool2d final : public Layer {
  public:
   MaxPool2d(int64_t size, int64_t stride, int64_t padding = 0)
@@ -31,8 +31,7 @@ class MaxPool2d final : public Layer {
   int64_t size_, stride_, padding_;
 };
 
-// The mean of every window, which is as MaxPool2d's. `counts_padding`: zeros around the image count as
-// values.
+// Mean of each window; shapes as MaxPool2d. `counts_padding`: padding zeros count as values.
 class AvgPool2d final : public Layer {
  public:
   AvgPool2d(int64_t size, int64_t stride, int64_t padding = 0, bool counts_padding = true)

@@ -24,36 +24,33 @@ const Shape& shape_of(const Setting& section, const SampleSpec& samples, const s
                           samples.describe(array) + " a sample");
 }
 
-bool is_of(const SampleSpec& samples, const std::string& array, at::ScalarType dtype) {
+bool has_dtype(const SampleSpec& samples, const std::string& array, at::ScalarType dtype) {
   const auto found = samples.dtypes.find(array);
   return found == samples.dtypes.end() || found->second == dtype;
 }
 
-// What the samples must be for the model that [model] names; where they are not, a UserError names the model,
-// the array, what it is and what was expected.
-
-// "input": float32, one value a sample at least. Gives its shape.
+// Requires "input" to be float32 with at least one value per sample; returns its shape.
 const Shape& value_input(const Setting& section, const SampleSpec& samples) {
   const Shape& shape = shape_of(section, samples, "input");
-  if (!is_of(samples, "input", at::kFloat)) refuse(section, samples, "input", "float32");
-  const bool hollow = std::any_of(shape.begin(), shape.end(), [](int64_t size) { return size < 1; });
-  if (shape.empty() || hollow) refuse(section, samples, "input", "an array with a value in it");
+  if (!has_dtype(samples, "input", at::kFloat)) refuse(section, samples, "input", "float32");
+  const bool empty = std::any_of(shape.begin(), shape.end(), [](int64_t size) { return size < 1; });
+  if (shape.empty() || empty) refuse(section, samples, "input", "an array with at least one value");
   return shape;
 }
 
-// "input": a sequence of int64 tokens, and "target" another of the same length. Gives the length.
+// Requires "input" and "target" to be int64 token sequences of one length; returns the length.
 int64_t token_sequence(const Setting& section, const SampleSpec& samples) {
   const Shape& shape = shape_of(section, samples, "input");
-  if (shape.size() != 1 || shape[0] < 1 || !is_of(samples, "input", at::kLong))
+  if (shape.size() != 1 || shape[0] < 1 || !has_dtype(samples, "input", at::kLong))
     refuse(section, samples, "input", "a sequence of int64 tokens");
-  if (shape_of(section, samples, "target") != shape || !is_of(samples, "target", at::kLong))
+  if (shape_of(section, samples, "target") != shape || !has_dtype(samples, "target", at::kLong))
     refuse(section, samples, "target", "int64 tokens " + shape_text(shape) + ", one for each of 'input'");
   return shape[0];
 }
 
-// "target": an int64 class index a sample.
+// Requires "target" to be an int64 class index.
 void require_class_target(const Setting& section, const SampleSpec& samples) {
-  if (!shape_of(section, samples, "target").empty() || !is_of(samples, "target", at::kLong))
+  if (!shape_of(section, samples, "target").empty() || !has_dtype(samples, "target", at::kLong))
     refuse(section, samples, "target", "a class index (an integer) a sample");
 }
 
@@ -62,27 +59,27 @@ int64_t positive(const Setting& key) {
   return key.integer();
 }
 
-// The recipe's value where it has one, which then must be the data's; else the data's.
-int64_t agreed(const Setting& section, const char* key, int64_t in_data, const std::string& what) {
+// The value in the recipe, which must equal the value in the data; the latter if the key is absent.
+int64_t agreed_size(const Setting& section, const char* key, int64_t in_data, const std::string& what) {
   if (!section.has(key)) return in_data;
-  const int64_t wanted = positive(section.at(key));
-  if (wanted != in_data) section.at(key).fail("the data has " + std::to_string(in_data) + " " + what);
-  return wanted;
+  const int64_t given = positive(section.at(key));
+  if (given != in_data) section.at(key).fail("the data has " + std::to_string(in_data) + " " + what);
+  return given;
 }
 
 int64_t num_classes(const Setting& section, const SampleSpec& samples) {
   if (!section.has("num_classes")) {
     if (samples.classes > 0) return samples.classes;
-    section.fail("num_classes is needed: the data does not say how many classes it has");
+    section.fail("num_classes is needed: the data has no number of classes");
   }
-  const int64_t wanted = positive(section.at("num_classes"));
-  if (samples.classes > wanted)
+  const int64_t given = positive(section.at("num_classes"));
+  if (samples.classes > given)
     section.at("num_classes").fail("the data has targets up to " + std::to_string(samples.classes - 1));
-  return wanted;
+  return given;
 }
 
-// Numbers of a sample.
-int64_t values_of(const Setting& section, const Shape& shape) {
+// Numbers in a sample.
+int64_t value_count(const Setting& section, const Shape& shape) {
   int64_t values = 1;
   for (const int64_t size : shape)
     if (__builtin_mul_overflow(values, size, &values))
@@ -91,9 +88,9 @@ int64_t values_of(const Setting& section, const Shape& shape) {
 }
 
 std::shared_ptr<Model> make_mlp(const Setting& section, const SampleSpec& samples) {
-  const int64_t values = values_of(section, value_input(section, samples));
+  const int64_t values = value_count(section, value_input(section, samples));
   require_class_target(section, samples);
-  MlpOptions options{.in_features = agreed(section, "in_features", values, "values a sample"),
+  MlpOptions options{.in_features = agreed_size(section, "in_features", values, "values a sample"),
                      .hidden = section.at("hidden").integers(),
                      .num_classes = num_classes(section, samples),
                      .activation = section.at("activation").text()};
@@ -113,7 +110,7 @@ std::shared_ptr<Model> make_resnet_cifar(const Setting& section, const SampleSpe
   return std::make_shared<ResNetCifar>(
       ResNetCifarOptions{.depth = depth,
                          .width = positive(section.at("width")),
-                         .in_channels = agreed(section, "in_channels", shape[0], "channels an image"),
+                         .in_channels = agreed_size(section, "in_channels", shape[0], "channels an image"),
                          .num_classes = num_classes(section, samples)});
 }
 
@@ -125,7 +122,7 @@ std::shared_ptr<Model> make_sequential(const Setting& section, const SampleSpec&
   Shape scores;
   try {
     net = std::make_shared<SequentialNet>(layers.texts());
-    scores = SequentialNet::scores_of(layers.texts(), sample);
+    scores = SequentialNet::output_shape(layers.texts(), sample);
   } catch (const std::exception& error) {
     layers.fail(one_line(error));
   }

@@ -8,8 +8,8 @@
 
 namespace tutti {
 
-// The model that [model] names, built on the meta device to fit the samples: what the recipe leaves out is
-// taken from them, and where the two disagree a UserError names the key and both values.
+// Builds the model of [model] on the meta device. Sizes absent from the recipe come from the samples; a
+// UserError names the key and both values if recipe and data disagree.
 std::shared_ptr<Model> make_model(const Setting& section, const SampleSpec& samples);
 
 }  // namespace tutti

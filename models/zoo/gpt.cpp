@@ -30,7 +30,7 @@ std::shared_ptr<Layer> blocks(const GptOptions& o) {
   return std::make_shared<Sequential>(std::move(chain));
 }
 
-// Everything under "transformer."; gives the scores, since the token table is at both its ends.
+// Everything under "transformer."; returns scores, since the token table is both input and output layer.
 class Transformer final : public Layer {
  public:
   explicit Transformer(const GptOptions& o)
@@ -80,7 +80,7 @@ int64_t Gpt::loss_weight(const Batch& batch) const {
   return batch["target"].ne(kIgnored).sum().item<int64_t>();
 }
 
-// In training it would be the loss once more.
+// In training, LanguageCrossEntropy would repeat the loss.
 std::vector<std::string> Gpt::get_metrics(bool is_train) const {
   return is_train ? std::vector<std::string>() : std::vector<std::string>{"LanguageCrossEntropy"};
 }
@@ -104,15 +104,15 @@ std::vector<Tokens> Gpt::generate(const std::vector<Prompt>& prompts, const Gene
 }
 
 std::string sample_text(Gpt& model, const std::string& prompt, const TextSampleOptions& options) {
-  TUTTI_ASSERT(model.vocabulary() <= 256, "the model's tokens are no bytes");
-  GenerationOptions how{.max_new_tokens = options.length, .top_k = 0};
-  how.do_sample = options.temperature > 0.0;
-  if (how.do_sample) how.temperature = options.temperature;
-  Prompt from{{}, RandomKey(options.seed, "text sample")};
-  for (const char c : prompt.empty() ? "\n" : prompt) from.tokens.push_back(static_cast<unsigned char>(c));
-  const Tokens added = model.generate({from}, how).front();
+  TUTTI_ASSERT(model.vocabulary() <= 256, "the model's tokens are not bytes");
+  GenerationOptions generation{.max_new_tokens = options.length, .top_k = 0};
+  generation.do_sample = options.temperature > 0.0;
+  if (generation.do_sample) generation.temperature = options.temperature;
+  Prompt start{{}, RandomKey(options.seed, "text sample")};
+  for (const char c : prompt.empty() ? "\n" : prompt) start.tokens.push_back(static_cast<unsigned char>(c));
+  const Tokens tokens = model.generate({start}, generation).front();
   std::string text;
-  for (const int64_t token : added) text += static_cast<char>(token);
+  for (const int64_t token : tokens) text += static_cast<char>(token);
   return text;
 }
 

@@ -24,13 +24,13 @@ std::string trimmed(const std::string& text) {
   return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
 }
 
-// "a, (b, c), d" to "a", "(b, c)", "d".
-std::vector<std::string> parts_of(const std::string& list) {
+// Splits "a, (b, c), d" into "a", "(b, c)", "d".
+std::vector<std::string> split_arguments(const std::string& list) {
   std::vector<std::string> parts(1);
   int depth = 0;
   for (const char c : list) {
     depth += c == '(' ? 1 : c == ')' ? -1 : 0;
-    if (depth < 0) throw UserError("a ')' too many");
+    if (depth < 0) throw UserError("an extra ')'");
     if (c == ',' && depth == 0)
       parts.emplace_back();
     else
@@ -42,35 +42,35 @@ std::vector<std::string> parts_of(const std::string& list) {
   return parts;
 }
 
-// The arguments of a layer, each asked for by its name; `names` in torch's order.
+// The arguments of a layer by name; `names` in torch's order.
 class Arguments {
  public:
   Arguments(const std::string& list, std::vector<std::string> names) : names_(std::move(names)) {
     std::size_t position = 0;
-    for (const std::string& part : parts_of(list)) {
+    for (const std::string& part : split_arguments(list)) {
       const auto equals = part.find('=');
       if (equals == std::string::npos && given_.size() > position)
-        throw UserError("argument " + part + " has no name, and follows one that has");
+        throw UserError("argument " + part + " has no name but follows a named argument");
       if (equals == std::string::npos && position == names_.size())
         throw UserError("more than " + std::to_string(names_.size()) + " arguments");
       const std::string name =
           equals == std::string::npos ? names_[position++] : trimmed(part.substr(0, equals));
       if (std::find(names_.begin(), names_.end(), name) == names_.end())
-        throw UserError("there is no argument " + name + "; there are " + joined(names_));
+        throw UserError("there is no argument " + name + "; expected one of " + joined(names_));
       const std::string value = equals == std::string::npos ? part : trimmed(part.substr(equals + 1));
       if (!given_.emplace(name, value).second) throw UserError("argument " + name + " is given twice");
     }
   }
 
-  // 3, or where the layer has so many `dimensions` the same for all: (3, 3).
-  int64_t integer(const std::string& name, std::optional<int64_t> fallback, int64_t least,
+  // Reads 3 or, for a layer with `dimensions`, a tuple of equal integers: (3, 3).
+  int64_t integer(const std::string& name, std::optional<int64_t> fallback, int64_t min,
                   std::size_t dimensions = 0) const {
     const auto found = given_.find(name);
     if (found == given_.end() && !fallback) throw UserError("argument " + name + " is missing");
     if (found == given_.end()) return *fallback;
-    const int64_t value = one_of_all(name, found->second, dimensions);
-    if (value < least || value > kWidestLayer)
-      wrong(name, "an integer from " + std::to_string(least) + " to " + std::to_string(kWidestLayer));
+    const int64_t value = common_integer(name, found->second, dimensions);
+    if (value < min || value > kWidestLayer)
+      fail(name, "an integer from " + std::to_string(min) + " to " + std::to_string(kWidestLayer));
     return value;
   }
 
@@ -80,14 +80,14 @@ class Arguments {
     double value = 0;
     const char* const end = found->second.data() + found->second.size();
     const auto [rest, error] = std::from_chars(found->second.data(), end, value);
-    if (error != std::errc() || rest != end) wrong(name, "a number");
+    if (error != std::errc() || rest != end) fail(name, "a number");
     return value;
   }
 
   bool flag(const std::string& name, bool fallback) const {
     const auto found = given_.find(name);
     if (found == given_.end()) return fallback;
-    if (found->second != "True" && found->second != "False") wrong(name, "True or False");
+    if (found->second != "True" && found->second != "False") fail(name, "True or False");
     return found->second == "True";
   }
 
@@ -97,24 +97,25 @@ class Arguments {
   }
 
  private:
-  int64_t one_of_all(const std::string& name, const std::string& text, std::size_t dimensions) const {
+  int64_t common_integer(const std::string& name, const std::string& text, std::size_t dimensions) const {
     const bool is_tuple = dimensions > 0 && text.size() > 1 && text.front() == '(' && text.back() == ')';
-    if (!is_tuple) return whole(name, text);
-    const auto parts = parts_of(text.substr(1, text.size() - 2));
-    if (parts.size() != dimensions) wrong(name, std::to_string(dimensions) + " of them in parentheses");
+    if (!is_tuple) return to_integer(name, text);
+    const auto parts = split_arguments(text.substr(1, text.size() - 2));
+    if (parts.size() != dimensions) fail(name, std::to_string(dimensions) + " of them in parentheses");
     for (const std::string& one : parts)
-      if (whole(name, one) != whole(name, parts[0])) wrong(name, "the same integer in all dimensions");
-    return whole(name, parts[0]);
+      if (to_integer(name, one) != to_integer(name, parts[0]))
+        fail(name, "the same integer in all dimensions");
+    return to_integer(name, parts[0]);
   }
 
-  int64_t whole(const std::string& name, const std::string& text) const {
+  int64_t to_integer(const std::string& name, const std::string& text) const {
     int64_t number = 0;
     const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || rest != text.data() + text.size()) wrong(name, "an integer");
+    if (error != std::errc() || rest != text.data() + text.size()) fail(name, "an integer");
     return number;
   }
 
-  [[noreturn]] void wrong(const std::string& name, const std::string& expected) const {
+  [[noreturn]] void fail(const std::string& name, const std::string& expected) const {
     throw UserError("argument " + name + ": expected " + expected + ", found " + given_.at(name));
   }
 
@@ -122,71 +123,75 @@ class Arguments {
   std::map<std::string, std::string> given_;
 };
 
-// Of an argument there is one value only.
-void only(const char* argument, const std::string& value, bool has_it) {
-  if (!has_it) throw UserError(std::string("argument ") + argument + ": only " + value + " is supported");
+// Throws UserError unless the argument has the only supported value.
+void require_value(const char* argument, const std::string& value, bool has_value) {
+  if (!has_value) throw UserError(std::string("argument ") + argument + ": only " + value + " is supported");
 }
 
-std::shared_ptr<Layer> linear(const Arguments& of) {
-  return std::make_shared<Linear>(of.integer("in_features", {}, 1), of.integer("out_features", {}, 1),
-                                  of.flag("bias", true));
+std::shared_ptr<Layer> linear(const Arguments& args) {
+  return std::make_shared<Linear>(args.integer("in_features", {}, 1), args.integer("out_features", {}, 1),
+                                  args.flag("bias", true));
 }
 
-std::shared_ptr<Layer> conv2d(const Arguments& of) {
-  only("dilation", "1", of.integer("dilation", 1, 1, 2) == 1);
-  const Conv2dOptions options{.in_channels = of.integer("in_channels", {}, 1),
-                              .out_channels = of.integer("out_channels", {}, 1),
-                              .kernel_size = of.integer("kernel_size", {}, 1, 2),
-                              .stride = of.integer("stride", 1, 1, 2),
-                              .padding = of.integer("padding", 0, 0, 2),
-                              .groups = of.integer("groups", 1, 1),
-                              .bias = of.flag("bias", true)};
+std::shared_ptr<Layer> conv2d(const Arguments& args) {
+  require_value("dilation", "1", args.integer("dilation", 1, 1, 2) == 1);
+  const Conv2dOptions options{.in_channels = args.integer("in_channels", {}, 1),
+                              .out_channels = args.integer("out_channels", {}, 1),
+                              .kernel_size = args.integer("kernel_size", {}, 1, 2),
+                              .stride = args.integer("stride", 1, 1, 2),
+                              .padding = args.integer("padding", 0, 0, 2),
+                              .groups = args.integer("groups", 1, 1),
+                              .bias = args.flag("bias", true)};
   if (options.in_channels % options.groups != 0 || options.out_channels % options.groups != 0)
     throw UserError("groups do not divide the channels");
   return std::make_shared<Conv2d>(options);
 }
 
 template <class Norm>
-std::shared_ptr<Layer> batch_norm(const Arguments& of) {
-  const double eps = of.number("eps", 1e-5), momentum = of.number("momentum", 0.1);
+std::shared_ptr<Layer> batch_norm(const Arguments& args) {
+  const double eps = args.number("eps", 1e-5), momentum = args.number("momentum", 0.1);
   if (!(eps > 0 && eps < 1)) throw UserError("argument eps: expected a number in (0, 1)");
   if (!(momentum >= 0 && momentum <= 1)) throw UserError("argument momentum: expected a number in [0, 1]");
-  only("affine", "True", of.flag("affine", true));
-  only("track_running_stats", "True", of.flag("track_running_stats", true));
-  return std::make_shared<Norm>(of.integer("num_features", {}, 1), eps, momentum);
+  require_value("affine", "True", args.flag("affine", true));
+  require_value("track_running_stats", "True", args.flag("track_running_stats", true));
+  return std::make_shared<Norm>(args.integer("num_features", {}, 1), eps, momentum);
 }
 
-std::shared_ptr<Layer> layer_norm(const Arguments& of) {
-  only("elementwise_affine", "True", of.flag("elementwise_affine", true));
-  only("bias", "True", of.flag("bias", true));
-  const double eps = of.number("eps", 1e-5);
+std::shared_ptr<Layer> layer_norm(const Arguments& args) {
+  require_value("elementwise_affine", "True", args.flag("elementwise_affine", true));
+  require_value("bias", "True", args.flag("bias", true));
+  const double eps = args.number("eps", 1e-5);
   if (!(eps > 0 && eps < 1)) throw UserError("argument eps: expected a number in (0, 1)");
-  return std::make_shared<LayerNorm>(of.integer("normalized_shape", {}, 1, 1), eps);
+  return std::make_shared<LayerNorm>(args.integer("normalized_shape", {}, 1, 1), eps);
 }
 
-std::shared_ptr<Layer> relu(const Arguments& of) { return std::make_shared<ReLU>(of.flag("inplace", false)); }
-
-// In place or not, the numbers are the same.
-std::shared_ptr<Layer> leaky_relu(const Arguments& of) {
-  of.flag("inplace", false);
-  return std::make_shared<LeakyReLU>(of.number("negative_slope", 0.01));
+std::shared_ptr<Layer> relu(const Arguments& args) {
+  return std::make_shared<ReLU>(args.flag("inplace", false));
 }
 
-std::shared_ptr<Layer> silu(const Arguments& of) {
-  of.flag("inplace", false);
+// `inplace` is accepted; the results are the same.
+std::shared_ptr<Layer> leaky_relu(const Arguments& args) {
+  args.flag("inplace", false);
+  return std::make_shared<LeakyReLU>(args.number("negative_slope", 0.01));
+}
+
+std::shared_ptr<Layer> silu(const Arguments& args) {
+  args.flag("inplace", false);
   return std::make_shared<SiLU>();
 }
 
-std::shared_ptr<Layer> gelu(const Arguments& of) {
-  const std::string& how = of.text("approximate", "'none'");
-  const bool tanh = how == "'tanh'" || how == "\"tanh\"", none = how == "'none'" || how == "\"none\"";
-  if (!tanh && !none) throw UserError("argument approximate: expected 'none' or 'tanh', found " + how);
+std::shared_ptr<Layer> gelu(const Arguments& args) {
+  const std::string& approximate = args.text("approximate", "'none'");
+  const bool tanh = approximate == "'tanh'" || approximate == "\"tanh\"",
+             none = approximate == "'none'" || approximate == "\"none\"";
+  if (!tanh && !none)
+    throw UserError("argument approximate: expected 'none' or 'tanh', found " + approximate);
   return std::make_shared<GELU>(tanh ? GELU::Form::kTanh : GELU::Form::kExact);
 }
 
-std::shared_ptr<Layer> flatten(const Arguments& of) {
-  only("start_dim", "1", of.text("start_dim", "1") == "1");
-  only("end_dim", "-1", of.text("end_dim", "-1") == "-1");
+std::shared_ptr<Layer> flatten(const Arguments& args) {
+  require_value("start_dim", "1", args.text("start_dim", "1") == "1");
+  require_value("end_dim", "-1", args.text("end_dim", "-1") == "-1");
   return std::make_shared<Flatten>();
 }
 
@@ -194,35 +199,35 @@ struct Window {
   int64_t size, stride, padding;
 };
 
-Window window_of(const Arguments& of) {
-  only("ceil_mode", "False", !of.flag("ceil_mode", false));
-  const int64_t size = of.integer("kernel_size", {}, 1, 2);
-  const int64_t padding = of.integer("padding", 0, 0, 2);
+Window window_of(const Arguments& args) {
+  require_value("ceil_mode", "False", !args.flag("ceil_mode", false));
+  const int64_t size = args.integer("kernel_size", {}, 1, 2);
+  const int64_t padding = args.integer("padding", 0, 0, 2);
   if (2 * padding > size) throw UserError("argument padding: more than half of kernel_size");
-  return {size, of.integer("stride", size, 1, 2), padding};
+  return {size, args.integer("stride", size, 1, 2), padding};
 }
 
-std::shared_ptr<Layer> max_pool2d(const Arguments& of) {
-  only("dilation", "1", of.integer("dilation", 1, 1, 2) == 1);
-  only("return_indices", "False", !of.flag("return_indices", false));
-  const auto [size, stride, padding] = window_of(of);
+std::shared_ptr<Layer> max_pool2d(const Arguments& args) {
+  require_value("dilation", "1", args.integer("dilation", 1, 1, 2) == 1);
+  require_value("return_indices", "False", !args.flag("return_indices", false));
+  const auto [size, stride, padding] = window_of(args);
   return std::make_shared<MaxPool2d>(size, stride, padding);
 }
 
-std::shared_ptr<Layer> avg_pool2d(const Arguments& of) {
-  only("divisor_override", "None", of.text("divisor_override", "None") == "None");
-  const auto [size, stride, padding] = window_of(of);
-  return std::make_shared<AvgPool2d>(size, stride, padding, of.flag("count_include_pad", true));
+std::shared_ptr<Layer> avg_pool2d(const Arguments& args) {
+  require_value("divisor_override", "None", args.text("divisor_override", "None") == "None");
+  const auto [size, stride, padding] = window_of(args);
+  return std::make_shared<AvgPool2d>(size, stride, padding, args.flag("count_include_pad", true));
 }
 
-std::shared_ptr<Layer> adaptive_avg_pool2d(const Arguments& of) {
-  only("output_size", "1", of.integer("output_size", {}, 1, 2) == 1);
+std::shared_ptr<Layer> adaptive_avg_pool2d(const Arguments& args) {
+  require_value("output_size", "1", args.integer("output_size", {}, 1, 2) == 1);
   return std::make_shared<AdaptiveAvgPool2d>();
 }
 
-std::shared_ptr<Layer> dropout(const Arguments& of) {
-  only("inplace", "False", !of.flag("inplace", false));
-  const double p = of.number("p", 0.5);
+std::shared_ptr<Layer> dropout(const Arguments& args) {
+  require_value("inplace", "False", !args.flag("inplace", false));
+  const double p = args.number("p", 0.5);
   if (!(p >= 0 && p < 1)) throw UserError("argument p: expected a number in [0, 1)");
   return std::make_shared<Dropout>(p);
 }
@@ -234,7 +239,7 @@ std::shared_ptr<Layer> without_arguments(const Arguments&) {
 
 struct LayerKind {
   std::vector<std::string> arguments;  // torch's, in torch's order
-  std::shared_ptr<Layer> (*make)(const Arguments& of);
+  std::shared_ptr<Layer> (*make)(const Arguments& args);
 };
 
 const std::map<std::string, LayerKind>& layer_kinds() {
@@ -269,18 +274,18 @@ const std::map<std::string, LayerKind>& layer_kinds() {
 }  // namespace
 
 std::shared_ptr<Layer> make_layer(const std::string& text) {
-  const std::string whole = trimmed(text);
-  const auto open = whole.find('(');
-  const std::string kind = trimmed(whole.substr(0, open));
+  const std::string call = trimmed(text);
+  const auto open = call.find('(');
+  const std::string kind = trimmed(call.substr(0, open));
   const auto found = layer_kinds().find(kind);
   if (found == layer_kinds().end()) {
     std::vector<std::string> kinds;
     for (const auto& [name, ignored] : layer_kinds()) kinds.push_back(name);
-    throw UserError("there is no layer '" + kind + "'; there are " + joined(kinds));
+    throw UserError("there is no layer '" + kind + "'; expected one of " + joined(kinds));
   }
-  if (open != std::string::npos && whole.back() != ')')
+  if (open != std::string::npos && call.back() != ')')
     throw UserError(kind + ": a ')' is missing at the end");
-  const std::string list = open == std::string::npos ? "" : whole.substr(open + 1, whole.size() - open - 2);
+  const std::string list = open == std::string::npos ? "" : call.substr(open + 1, call.size() - open - 2);
   try {
     return found->second.make(Arguments(list, found->second.arguments));
   } catch (const UserError& error) {

@@ -13,22 +13,22 @@
 namespace tutti {
 namespace {
 
-std::string layer_place(std::size_t index) { return "layer " + std::to_string(index) + ": "; }
+std::string layer_prefix(std::size_t index) { return "layer " + std::to_string(index) + ": "; }
 
 std::shared_ptr<Layer> layer_at(std::size_t index, const std::string& text) try {
   return make_layer(text);
 } catch (const UserError& error) {
-  throw UserError(layer_place(index) + error.what());
+  throw UserError(layer_prefix(index) + error.what());
 }
 
-// Layers of images take one without its batch, too, and give no batch then.
-at::Tensor passed(const Slot& slot, std::size_t index, const at::Tensor& x) try {
+// torch's image layers also accept a single image without batch dimension: rejected here.
+at::Tensor run_layer(const Slot& slot, std::size_t index, const at::Tensor& x) try {
   const std::string kind = slot.layer().kind();
   if ((kind == "Conv2d" || kind == "MaxPool2d") && x.dim() != 4)
     throw UserError("expected [channels, height, width]");
   return slot(x);
 } catch (const std::exception& error) {
-  throw UserError(layer_place(index) + slot.layer().kind() + " does not take " +
+  throw UserError(layer_prefix(index) + slot.layer().kind() + " does not accept " +
                   shape_text(x.sizes().slice(1)) + " a sample: " + one_line(error));
 }
 
@@ -36,7 +36,7 @@ at::Tensor passed(const Slot& slot, std::size_t index, const at::Tensor& x) try 
 
 Mlp::Mlp(const MlpOptions& options) {
   const auto append = [this](std::shared_ptr<Layer> layer) {
-    TUTTI_ASSERT(layer, "an activation that does not exist");
+    TUTTI_ASSERT(layer, "unknown activation");
     add_slot(std::to_string(slots().size()), std::move(layer));
   };
   int64_t width = options.in_features;
@@ -65,19 +65,19 @@ TensorTree SequentialNet::forward(const Batch& batch) {
   return x;
 }
 
-Shape SequentialNet::scores_of(const std::vector<std::string>& layers, const Shape& sample) {
+Shape SequentialNet::output_shape(const std::vector<std::string>& layers, const Shape& sample) {
   const at::NoGradGuard no_grad;
   const ForwardContext evaluation{.training = false, .statistics = nullptr};
   SequentialNet net(layers);
   if (parameters(net).empty()) throw UserError("there is nothing to train: no layer has parameters");
-  const auto on_cpu = [](at::Tensor& tensor) { tensor = at::empty_like(tensor, at::kCPU); };
-  for (const auto& one : parameters(net)) on_cpu(one.parameter->tensor);
-  for (const auto& one : buffers(net)) on_cpu(one.buffer->tensor);
+  const auto allocate = [](at::Tensor& tensor) { tensor = at::empty_like(tensor, at::kCPU); };
+  for (const auto& one : parameters(net)) allocate(one.parameter->tensor);
+  for (const auto& one : buffers(net)) allocate(one.buffer->tensor);
   set_context(net, &evaluation);
   Shape sizes{1};
   sizes.insert(sizes.end(), sample.begin(), sample.end());
   at::Tensor x = at::zeros(sizes);
-  for (std::size_t i = 0; i < layers.size(); ++i) x = passed(*net.slots()[i], i, x);
+  for (std::size_t i = 0; i < layers.size(); ++i) x = run_layer(*net.slots()[i], i, x);
   return x.sizes().slice(1).vec();
 }
 

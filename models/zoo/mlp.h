@@ -12,8 +12,8 @@ struct MlpOptions {
   std::string activation = "relu";
 };
 
-// Linear layers with an activation between them, over inputs flattened from dimension 1. Parameters are named
-// as in an nn.Sequential of the same layers: "0.weight", "2.weight", ...
+// Linear layers with an activation between them, over inputs flattened from dimension 1. Parameters are
+// named as in an nn.Sequential of the same layers: "0.weight", "2.weight", ...
 class Mlp final : public Classifier {
  public:
   explicit Mlp(const MlpOptions& options);
@@ -21,8 +21,8 @@ class Mlp final : public Classifier {
   const char* kind() const override { return "Mlp"; }
 };
 
-// A classifier of layers one after another, each described as PyTorch prints it (models/zoo/layer_text.h).
-// Parameters are named as in an nn.Sequential of the same layers: "0.weight", "3.bias", ...
+// A classifier of consecutive layers, each given as PyTorch text (models/zoo/layer_text.h). Parameters are
+// named as in an nn.Sequential of the same layers: "0.weight", "3.bias", ...
 class SequentialNet final : public Classifier {
  public:
   // Throws UserError.
@@ -30,9 +30,9 @@ class SequentialNet final : public Classifier {
   TensorTree forward(const Batch& batch) override;
   const char* kind() const override { return "SequentialNet"; }
 
-  // What a sample of this shape comes to, which is tried on a net of its own. Throws UserError that names the
-  // layer which does not take what comes to it.
-  static Shape scores_of(const std::vector<std::string>& layers, const Shape& sample);
+  // Output shape for a sample of the given shape, found by a forward pass on a separate net. Throws
+  // UserError that names the layer which rejects its input.
+  static Shape output_shape(const std::vector<std::string>& layers, const Shape& sample);
 };
 
 }  // namespace tutti

@@ -11,9 +11,9 @@ struct ResNetCifarOptions {
   int64_t num_classes = 10;
 };
 
-// The ResNets for small images of He et al. 2015, section 4.2, with projection shortcuts: a 3x3 convolution,
-// three stages of n basic blocks at width, 2 width and 4 width channels, mean pooling, one linear layer.
-// Parameters are named as torchvision's ResNet names them.
+// ResNet for small images of He et al. 2015, section 4.2, with projection shortcuts: a 3x3 convolution,
+// three stages of n basic blocks with width, 2 width and 4 width channels, mean pooling, a linear layer.
+// Parameters are named as in torchvision's ResNet.
 class ResNetCifar final : public Classifier {
  public:
   explicit ResNetCifar(const ResNetCifarOptions& options);

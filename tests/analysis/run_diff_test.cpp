@@ -255,7 +255,7 @@ TEST_F(RunDiffTest, AtMostFiveKeysOfTheRecipesAreNamed) {
 TEST_F(RunDiffTest, RunsOnOtherNumbersOfRanksAreRefused) {
   record(run("a"), 0, 2);
   record({.dir = folder_.path("b"), .world = 1}, 0, 2);
-  EXPECT_THAT(refused(), HasSubstr("only runs on as many ranks can be compared"));
+  EXPECT_THAT(refused(), HasSubstr("the number of ranks must be equal"));
 }
 
 TEST_F(RunDiffTest, RunsWithoutDigestsAreRefused) {

@@ -134,11 +134,11 @@ TEST_F(TimelineTest, AControlPacketIsAnArrowFromOneSyncToAnother) {
       ElementsAre("B sync starts @4", "B sync control received @4 detail=1 step=3", "f sync control @4",
                   "s sync ControlReceived @5", "B supervisor ControlReceived @5 from=sync",
                   "f supervisor ControlReceived @5", "E supervisor @5", "E sync @5", "E sync @5",
-                  "i - the journal goes no further: killed, or still running @5", "B supervisor starts @0",
+                  "i - end of the journal: killed, or still running @5", "B supervisor starts @0",
                   "s supervisor SendControl @0", "B sync SendControl @0 from=supervisor",
                   "f sync SendControl @0", "B sync control sent @1 detail=0 step=3", "s sync control @1",
                   "E supervisor @0", "E sync @1", "E sync @1",
-                  "i - the journal goes no further: killed, or still running @1"));
+                  "i - end of the journal: killed, or still running @1"));
 }
 
 TEST_F(TimelineTest, TimeDoesNotRunBackwardsWhereThreadsWroteOutOfOrder) {
@@ -155,7 +155,7 @@ TEST_F(TimelineTest, TimeDoesNotRunBackwardsWhereThreadsWroteOutOfOrder) {
 TEST_F(TimelineTest, AKilledRunEndsWhereItsJournalEnds) {
   run_.rank(0)->delivery("loader", "", "Start", at_us(5));
   EXPECT_THAT(timeline(), ElementsAre("B loader Start @0 from=outside", "E loader @0",
-                                      "i - the journal goes no further: killed, or still running @0"));
+                                      "i - end of the journal: killed, or still running @0"));
 }
 
 TEST_F(TimelineTest, ALiveRunIsDrawnAsFarAsItIs) {

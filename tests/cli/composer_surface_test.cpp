@@ -108,8 +108,11 @@ bool is_there(const std::string& target) {
   };
   if (const auto event = after("the event "); !event.empty()) return name(event_named(event)) == event;
   if (const auto unit = after("the time unit "); !unit.empty()) return time_unit("1" + unit) == unit;
-  if (const auto command = after("tutti "); !command.empty())
-    return fs::exists(kSource + "/cli/" + command + ".cpp");
+  if (const auto command = after("tutti "); !command.empty()) {
+    std::ifstream header(kSource + "/cli/commands.h");
+    const std::string text{std::istreambuf_iterator<char>(header), {}};
+    return text.find("void add_" + command + "(") != std::string::npos;
+  }
   return target.ends_with(".h") ? fs::exists(kSource + '/' + target)
                                 : !place_text(all_catalogs(), target).empty();
 }

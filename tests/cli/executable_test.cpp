@@ -120,7 +120,7 @@ TEST_F(Executable, OfRanksLaunchedTogetherOneDoesWhatIsForOneProcess) {
 
 TEST_F(Executable, WrongCommandLinesAreUsersErrors) {
   EXPECT_EQ(tutti("trian x").err, "error: there is no command trian; did you mean train?\n");
-  EXPECT_EQ(tutti("train").err, "error: RECIPE is required (--help shows what there is)\n");
+  EXPECT_EQ(tutti("train").err, "error: RECIPE is required (see --help)\n");
   EXPECT_EQ(tutti("train x --local-ranks 0").code, 2);
   EXPECT_EQ(tutti("explain").code, 2);
   const Outcome nothing = tutti("");
@@ -131,10 +131,9 @@ TEST_F(Executable, WrongCommandLinesAreUsersErrors) {
 TEST_F(Executable, StopAsksTheRunByAFile) {
   const std::string run = (folder_ / "run").string();
   fs::create_directories(run);
-  EXPECT_EQ(tutti("stop " + run).err,
-            "error: " + run + ": this is no run folder; there is no recipe.toml in it\n");
+  EXPECT_EQ(tutti("stop " + run).err, "error: " + run + ": not a run folder: it has no recipe.toml\n");
   std::ofstream(run + "/recipe.toml") << "";
-  EXPECT_EQ(tutti("stop " + run).err, "error: " + run + ": no run is under way in it\n");
+  EXPECT_EQ(tutti("stop " + run).err, "error: " + run + ": no run is under way\n");
   const auto run_itself = PosixDisk().lock(run + "/.lock", "a test");
   EXPECT_EQ(tutti("stop " + run).code, 0);
   EXPECT_TRUE(fs::exists(run + "/stop"));

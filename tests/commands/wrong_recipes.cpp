@@ -119,7 +119,7 @@ std::vector<Mistake> mistakes_of_metrics() {
        "[scheduler]\nkind = \"reduce_lr_on_plateau\"\nmonitor = "
        "\"metrics/eval/LanguageCrossEntropy\"\n[train]",
        "monitor",
-       {"no evaluator measures it; there are metrics/eval/MulticlassAccuracy"}},
+       {"not measured by any evaluator; expected one of metrics/eval/MulticlassAccuracy"}},
       {"MetricThatNothingMeasures",
        "[checkpoint]",
        "[[callbacks]]\nkind = \"early_stopper\"\nmonitor = \"MulticlasAccuracy\"\n\n[checkpoint]",
@@ -157,7 +157,7 @@ std::vector<Mistake> mistakes_of_files_to_write() {
        "[checkpoint]",
        "[[loggers]]\nkind = \"csv\"\nrank_zero_only = false\nfilename = \"all.csv\"\n\n[checkpoint]",
        "all.csv",
-       {"loggers.0.filename = \"all.csv\"", "expected {rank} in it"}},
+       {"loggers.0.filename = \"all.csv\"", "expected {rank} in the name"}},
       {"LogThatTheRunItselfWrites",
        "[checkpoint]",
        "[[loggers]]\nkind = \"jsonl\"\nfilename = \"./metrics.jsonl\"\n\n[checkpoint]",

@@ -25,7 +25,7 @@ TEST(Loss, ProbabilitiesWithoutAnyMassAreAUserError) {
       [] {
         soft_cross_entropy(at::zeros({2, 3}), at::zeros({2, 3}));
       },
-      ThrowsMessage<UserError>(HasSubstr("above zero")));
+      ThrowsMessage<UserError>(HasSubstr("probabilities are zero")));
 }
 
 TEST(Loss, IndexBeyondTheClassesIsAUserError) {
@@ -34,7 +34,7 @@ TEST(Loss, IndexBeyondTheClassesIsAUserError) {
       [&] {
         tutti::binary_cross_entropy_with_logits(at::zeros({2, 3}), target);
       },
-      ThrowsMessage<UserError>(HasSubstr("class index of 3")));
+      ThrowsMessage<UserError>(HasSubstr("class index 3 is too large")));
 }
 
 TEST(Loss, ItemsOfANegativeIndexAreOfNoClass) {

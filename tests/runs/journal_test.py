@@ -241,7 +241,7 @@ class Timeline(Recorded):
         running = start(run, "--local-ranks", 2, ranks=1, train__max_duration="100000ep")
         self.wait_for_steps(running, run)
         running.kill()
-        self.assertEqual(self.trace(run).ends(), ["the journal goes no further: killed, or still running"] * 2)
+        self.assertEqual(self.trace(run).ends(), ["end of the journal: killed, or still running"] * 2)
 
     def test_a_live_run(self):
         run = self.folder / "run"

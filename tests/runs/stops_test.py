@@ -84,7 +84,7 @@ class Stops(tutti_run.RunTest):
         tutti_run.copy_trained(run, train__max_duration="2ep")
         finished = tutti("stop", run).wait()
         self.assertEqual(finished.code, 2)
-        self.assertEqual(finished.errors(), [f"error: {run}: no run is under way in it"])
+        self.assertEqual(finished.errors(), [f"error: {run}: no run is under way"])
 
     def test_an_order_to_stop_does_not_outlast_its_run(self):
         run = self.folder / "run"

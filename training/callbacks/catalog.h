@@ -4,7 +4,7 @@
 
 namespace tutti {
 
-// [[callbacks]]
+// The catalog of [[callbacks]].
 Catalog callback_catalog();
 
 }  // namespace tutti

@@ -7,17 +7,16 @@
 
 namespace tutti {
 
-// What callbacks use of the outside; must outlive them.
+// Outside objects that callbacks use; must outlive the callbacks.
 struct CallbackEnvironment {
-  Disk& disk;          // some write files
-  Recorder& recorder;  // of what they find on the disk
+  Disk& disk;          // for callbacks that write files
+  Recorder& recorder;  // records what callbacks find on the disk
 };
 
-// What the [[callbacks]] of a resolved recipe name, in their order, but for those of a plugin. Throws
-// UserError.
+// Makes the [[callbacks]] of a resolved recipe in order, without those of plugins. Throws UserError.
 Callbacks make_callbacks(const Setting& recipe, const CallbackEnvironment& environment);
 
-// One of them, from its table.
+// Makes one callback from its table.
 std::shared_ptr<Callback> make_callback(const Setting& section, const CallbackEnvironment& environment);
 
 }  // namespace tutti

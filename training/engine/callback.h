@@ -8,11 +8,12 @@
 
 namespace tutti {
 
-// Watches a run, and changes nothing that is trained: composer.core.Callback. Its own state changes when a
-// step is over (BATCH_END and later), since until then it may be done again.
+// Watches a run without changing the training: composer.core.Callback. The callback's own state changes only
+// after the verdict (BATCH_END and later), because until then the step may be retried.
 class Callback : public Listener {
  public:
-  // Throws UserError where the run, whose model is built, has not what this needs; `tutti check` asks too.
+  // Throws UserError if the run, with its model built, lacks something that the callback needs. Also called
+  // by `tutti check`.
   virtual void require(const State&) const {}
 
   // Called at every event; calls the function of the event.
@@ -59,11 +60,12 @@ class Callback : public Listener {
   virtual void predict_batch_end(State&, Logger&) {}
   virtual void predict_end(State&, Logger&) {}
 
-  // An attempt at a step ran out of memory on some rank and is aborted on all; it is done again in smaller
-  // parts, or the run ends. `account` tells who asked for how much, and what held memory. On every rank.
+  // An attempt at a step ran out of memory on some rank and is aborted on all ranks; the step is retried
+  // with smaller microbatches, or the run ends. `account` says who asked for how many bytes and how memory
+  // was used. Called on every rank.
   virtual void out_of_memory(State&, Logger&, const std::string& account) { static_cast<void>(account); }
 
-  // The run is over, well or badly: files are closed. Called once, also where an event threw.
+  // The run is over, successfully or not: close files. Called once, also after an event threw.
   virtual void close(State&, Logger&) {}
 };
 

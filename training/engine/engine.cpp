@@ -20,7 +20,7 @@ void name_all(const std::string& group, const Listeners& listeners,
   }
 }
 
-// Of those that have the need.
+// Names of the algorithms that have the need.
 std::vector<std::string> names_of(const Algorithms& algorithms, bool Needs::*need) {
   std::vector<std::string> names;
   for (const auto& algorithm : algorithms)
@@ -43,21 +43,21 @@ std::vector<Trace> Engine::run_event(std::string_view event_name) {
 }
 
 std::vector<Trace> Engine::run_event(Event event, const std::function<void()>& before_acting) {
-  const auto tell_callbacks = [&] {
+  const auto notify_callbacks = [&] {
     for (const auto& callback : options_.callbacks) callback->run_event(event, state_, logger_);
   };
   if (event == Event::kInit) {
-    tell_destinations(event);
-    tell_callbacks();
+    notify_destinations(event);
+    notify_callbacks();
     return run_algorithms(event, before_acting);
   }
   auto traces = run_algorithms(event, before_acting);
-  tell_callbacks();
-  tell_destinations(event);
+  notify_callbacks();
+  notify_destinations(event);
   return traces;
 }
 
-// All are asked before the first one acts: what one does is not to change whether another runs.
+// All algorithms are asked before any acts, so that no action changes a match.
 std::vector<Trace> Engine::run_algorithms(Event event, const std::function<void()>& before_acting) {
   if (options_.algorithms.empty()) return {};
   Algorithms acting;
@@ -66,9 +66,9 @@ std::vector<Trace> Engine::run_algorithms(Event event, const std::function<void(
   acting = ordered(std::move(acting), event);
   std::vector<Trace> traces;
   for (const auto& one : options_.algorithms) {
-    const auto place = std::ranges::find(acting, one);
-    const bool ran = place != acting.end();
-    traces.push_back({one->name(), event, ran, ran ? static_cast<int>(place - acting.begin()) : -1});
+    const auto position = std::ranges::find(acting, one);
+    const bool ran = position != acting.end();
+    traces.push_back({one->name(), event, ran, ran ? static_cast<int>(position - acting.begin()) : -1});
   }
   if (!acting.empty() && before_acting) before_acting();
   for (const auto& one : acting) one->apply(event, state_, logger_);
@@ -83,7 +83,7 @@ void Engine::log_traces(const std::vector<Trace>& traces) const {
   if (!logged.empty()) logger_.log_traces(logged);
 }
 
-// Whoever says so is first or last at AFTER_ events too; Composer turns all of them round there.
+// first and last also hold at AFTER_ events; Composer reverses them there.
 Algorithms Engine::ordered(Algorithms matching, Event event) const {
   if (is_after(event) && !state_.composer) std::reverse(matching.begin(), matching.end());
   std::stable_partition(matching.begin(), matching.end(),
@@ -95,18 +95,17 @@ Algorithms Engine::ordered(Algorithms matching, Event event) const {
   return matching;
 }
 
-void Engine::tell_destinations(Event event) {
-  tell_destinations([&](Callback& destination) { destination.run_event(event, state_, logger_); });
+void Engine::notify_destinations(Event event) {
+  notify_destinations([&](Callback& destination) { destination.run_event(event, state_, logger_); });
 }
 
-void Engine::tell_destinations(const std::function<void(Callback&)>& tell) {
+void Engine::notify_destinations(const std::function<void(Callback&)>& notify) {
   std::erase_if(options_.destinations, [&](const auto& destination) {
     try {
-      tell(*destination);
+      notify(*destination);
       return false;
     } catch (...) {
-      if (options_.warn)
-        options_.warn(destination->name() + " is told of no more events: " + handled_error());
+      if (options_.warn) options_.warn(destination->name() + " gets no more events: " + handled_error());
       return true;
     }
   });
@@ -115,15 +114,13 @@ void Engine::tell_destinations(const std::function<void(Callback&)>& tell) {
 void Engine::warn_of_interpolations() const {
   const auto names = names_of(options_.algorithms, &Needs::interpolates_loss);
   if (names.size() > 1 && options_.warn)
-    options_.warn("several algorithms interpolate the loss, which is most likely not what you want: " +
-                  joined(names));
+    options_.warn("several algorithms interpolate the loss, which is probably a mistake: " + joined(names));
 }
 
 void Engine::refuse_several_closures() const {
   const auto names = names_of(options_.algorithms, &Needs::closure);
   if (names.size() > 1)
-    throw UserError("of the algorithms that make passes of their own in a step a run can have one: " +
-                    joined(names));
+    throw UserError("only one algorithm of a run can make additional passes in a step: " + joined(names));
 }
 
 void Engine::plan_reductions() {
@@ -132,7 +129,7 @@ void Engine::plan_reductions() {
   const auto ask = [this](const auto& listeners) {
     for (const auto& one : listeners) {
       const int64_t count = one->reductions(state_);
-      TUTTI_ASSERT(count >= 0, one->name() + " declares fewer reductions than none");
+      TUTTI_ASSERT(count >= 0, one->name() + " declares a negative number of reductions");
       if (count > 0) reducing_.emplace_back(one.get(), static_cast<std::size_t>(count));
       reductions_ += count;
     }
@@ -141,16 +138,16 @@ void Engine::plan_reductions() {
   ask(options_.callbacks);
 }
 
-void Engine::contribute(std::span<double> mine) const {
-  TUTTI_ASSERT(std::ssize(mine) == reductions_, "as many as were planned");
+void Engine::contribute(std::span<double> values) const {
+  TUTTI_ASSERT(std::ssize(values) == reductions_, "wrong number of reductions");
   for (const auto& [listener, count] : reducing_) {
-    listener->contribute(state_, mine.first(count));
-    mine = mine.subspan(count);
+    listener->contribute(state_, values.first(count));
+    values = values.subspan(count);
   }
 }
 
 void Engine::reduced(std::span<const double> sums) {
-  TUTTI_ASSERT(std::ssize(sums) == reductions_, "as many as were planned");
+  TUTTI_ASSERT(std::ssize(sums) == reductions_, "wrong number of reductions");
   for (const auto& [listener, count] : reducing_) {
     listener->reduced(state_, sums.first(count));
     sums = sums.subspan(count);
@@ -159,7 +156,7 @@ void Engine::reduced(std::span<const double> sums) {
 
 void Engine::out_of_memory(const std::string& account) {
   for (const auto& callback : options_.callbacks) callback->out_of_memory(state_, logger_, account);
-  tell_destinations([&](Callback& destination) { destination.out_of_memory(state_, logger_, account); });
+  notify_destinations([&](Callback& destination) { destination.out_of_memory(state_, logger_, account); });
 }
 
 bool Engine::listens() const {

@@ -18,23 +18,23 @@ namespace tutti {
 using Algorithms = std::vector<std::shared_ptr<Algorithm>>;
 using Callbacks = std::vector<std::shared_ptr<Callback>>;
 
-// Puts the algorithms of an event into the order in which they run.
+// Orders the algorithms of an event.
 using AlgorithmPass = std::function<Algorithms(const Algorithms& algorithms, Event event)>;
 
-// What an algorithm did at an event: whether it matched, and as the how-manieth it ran.
+// What an algorithm did at an event.
 struct Trace {
   std::string algorithm;
   Event event = Event::kInit;
-  bool ran = false;
-  int order = -1;
+  bool ran = false;  // the algorithm matched
+  int order = -1;    // position in the order of execution; -1 = did not run
 };
 
-// Runs what listens to a run's events: composer.core.Engine. At an event every algorithm is asked whether it
-// matches; those that do run in an order that passes decide; then callbacks; then log destinations, which are
-// callbacks too. At INIT destinations come first and algorithms last.
+// Runs algorithms, callbacks and log destinations (which are callbacks) at events: composer.core.Engine. At
+// each event all algorithms are asked for a match; the matching ones run in the order of the passes, then
+// callbacks, then destinations. At INIT destinations come first and algorithms last.
 //
-// The passes, in their order: those that need to be first go to the front, those that need to be last to the
-// back, the whole is turned round on AFTER_X events, and then the user's own passes.
+// Passes, in order: algorithms that need to be first go to the front, algorithms that need to be last to the
+// back, AFTER_X events reverse the order, then the user's passes.
 class Engine {
  public:
   struct Options {
@@ -43,39 +43,39 @@ class Engine {
     Callbacks destinations;
     std::vector<AlgorithmPass> passes;             // after the built-in ones
     std::function<void(const std::string&)> warn;  // may be empty
-    bool log_traces = false;                       // "algorithm_traces/EMA/batch_end" = 1 where it ran
+    bool log_traces = false;  // "algorithm_traces/EMA/batch_end" = 1 if the algorithm ran
   };
 
-  // State and logger must outlive the engine. Throws UserError where algorithms exclude each other.
+  // State and logger must outlive the engine. Throws UserError if algorithms exclude each other.
   Engine(State& state, Logger& logger, Options options);
   ~Engine();  // closes
   Engine(const Engine&) = delete;
 
-  // What the algorithms did; empty where there are none. `before_acting` is called before the first algorithm
-  // that matches acts. An exception of an algorithm or a callback passes through; that of a destination is a
-  // warning, and the destination hears no more.
+  // Returns what the algorithms did. `before_acting` is called before the first matching algorithm acts. An
+  // exception of an algorithm or a callback passes through. An exception of a destination becomes a warning,
+  // and the destination gets no more events.
   std::vector<Trace> run_event(Event event, const std::function<void()>& before_acting = {});
   std::vector<Trace> run_event(std::string_view event_name);
 
-  // Tells every callback that a step's attempt is aborted: Callback::out_of_memory.
+  // Calls Callback::out_of_memory of every callback and destination.
   void out_of_memory(const std::string& account);
 
-  // The sums over ranks that algorithms and callbacks declare (Listener::reductions), one after the other's.
-  // Before the first step: how many each wants, which then holds.
+  // The sums over ranks of all listeners (Listener::reductions), concatenated. plan_reductions fixes the
+  // counts before the first step.
   void plan_reductions();
-  int64_t reductions() const { return reductions_; }  // of all of them
-  // This rank's part of a step's, and what all ranks' came to: [reductions].
-  void contribute(std::span<double> mine) const;
+  int64_t reductions() const { return reductions_; }  // total
+  // This rank's numbers of a step, and the sums of all ranks: [reductions].
+  void contribute(std::span<double> values) const;
   void reduced(std::span<const double> sums);
 
-  // Whether there is anything for which events are run.
+  // True if there is any listener or destination.
   bool listens() const;
 
-  // Tells every listener that the run is over, in spite of what any of them throws. Idempotent.
+  // Closes all callbacks and destinations; exceptions become warnings. Idempotent.
   void close();
 
-  // Algorithms and callbacks, by the names that their state has in a checkpoint: "algorithms/EMA",
-  // "callbacks/EarlyStopper", of a second one of that name "callbacks/EarlyStopper/1".
+  // Algorithms and callbacks by their names in checkpoints: "algorithms/EMA", "callbacks/EarlyStopper"; the
+  // second of a name: "callbacks/EarlyStopper/1".
   std::vector<std::pair<std::string, Stateful*>> stateful() const;
 
   const Algorithms& algorithms() const { return options_.algorithms; }
@@ -85,15 +85,15 @@ class Engine {
   std::vector<Trace> run_algorithms(Event event, const std::function<void()>& before_acting);
   void log_traces(const std::vector<Trace>& traces) const;
   Algorithms ordered(Algorithms matching, Event event) const;
-  void tell_destinations(Event event);
-  void tell_destinations(const std::function<void(Callback&)>& tell);
+  void notify_destinations(Event event);
+  void notify_destinations(const std::function<void(Callback&)>& notify);
   void warn_of_interpolations() const;
   void refuse_several_closures() const;
 
   State& state_;
   Logger& logger_;
   Options options_;
-  std::vector<std::pair<Listener*, std::size_t>> reducing_;  // who wants sums, and how many
+  std::vector<std::pair<Listener*, std::size_t>> reducing_;  // listeners with sums, and the counts
   int64_t reductions_ = 0;
   bool closed_ = false;
 };

@@ -5,8 +5,8 @@
 
 namespace tutti {
 
-// The moments of a run at which algorithms, callbacks and loggers may act: composer.core.Event, all 40. The
-// whole loop, with each event in its place; what stands in lower case is done there.
+// The events of a run, at which algorithms, callbacks and loggers act: composer.core.Event, all 40. The loop
+// below shows each event in its place; actions of the trainer are in lower case.
 //
 //   INIT                              surgery: no optimizer yet, parameters may be on the meta device
 //   BEFORE_LOAD
@@ -14,13 +14,13 @@ namespace tutti {
 //   AFTER_LOAD
 //   FIT_START                         alias TRAINING_START
 //   until max_duration is reached:
-//     ITERATION_START                 where an iteration begins: once, unless [train] iteration_length says
+//     ITERATION_START                 once, unless [train] iteration_length is set
 //     EPOCH_START
 //     for each batch:
-//       BEFORE_DATALOADER             also before the look that finds the epoch over
-//       AFTER_DATALOADER              a step that ran out of memory is done again from here
+//       BEFORE_DATALOADER             once more at the end of the epoch
+//       AFTER_DATALOADER              a step that ran out of memory is retried from here
 //       BATCH_START
-//       BEFORE_TRAIN_BATCH            from here to AFTER_TRAIN_BATCH once more for each pass of a closure
+//       BEFORE_TRAIN_BATCH            up to AFTER_TRAIN_BATCH: once for each pass of a closure
 //       for each microbatch:
 //         BEFORE_FORWARD
 //           outputs = model.forward(batch)
@@ -31,23 +31,23 @@ namespace tutti {
 //         BEFORE_BACKWARD
 //           loss.backward()
 //         AFTER_BACKWARD
-//       --- the verdict of all ranks: until that of the last pass, nothing that lasts may be changed
+//       --- the verdict of all ranks: before that of the last pass, no lasting state may change
 //       AFTER_TRAIN_BATCH             gradients are reduced
-//         optimizer.step(), schedulers, metrics, time moves on
+//         optimizer.step(), schedulers, metrics, time advances
 //       BATCH_END
-//         evaluators that are due
+//         due evaluators
 //       BATCH_CHECKPOINT
 //     EPOCH_END
-//       evaluators that are due
+//       due evaluators
 //     EPOCH_CHECKPOINT
-//     ITERATION_END, ITERATION_CHECKPOINT   where an iteration has a length and has reached it
+//     ITERATION_END, ITERATION_CHECKPOINT   if [train] iteration_length is set
 //   FIT_END                           alias TRAINING_END
-//     evaluators that did not see the last step; a program's tasks, which may train on from FIT_START
+//     evaluators not run after the last step; a program's tasks, which may continue from FIT_START
 //
-//   A checkpoint that is due is written where the step is over: after BATCH_CHECKPOINT, EPOCH_CHECKPOINT or
-//   ITERATION_CHECKPOINT, whichever is its last, and at the end after FIT_END.
+//   A due checkpoint is written at the end of the step, after the last of BATCH_CHECKPOINT, EPOCH_CHECKPOINT
+//   and ITERATION_CHECKPOINT; at the end of the run after FIT_END.
 //
-//   An evaluation:                    EVAL_BEFORE_ALL, or of its own EVAL_STANDALONE_START
+//   An evaluation:                    EVAL_BEFORE_ALL, or outside of training EVAL_STANDALONE_START
 //     for each evaluator:
 //       EVAL_START
 //       for each batch:
@@ -115,11 +115,11 @@ inline constexpr std::size_t kEvents = 40;
 
 // "before_forward"
 const char* name(Event event);
-// By name, in any case, aliases too. Throws UserError for any other, suggesting the nearest.
+// Finds an event by name or alias, in any case. Throws UserError that suggests the nearest name.
 Event event_named(std::string_view name);
 
-// AFTER_X: what BEFORE_X did in one order is undone in the opposite one. EVAL_AFTER_FORWARD and its like are
-// not among them: Composer's rule looks at how the name begins.
+// True for AFTER_X, where algorithms run in reverse order. As in Composer, the name must begin with AFTER_:
+// EVAL_AFTER_FORWARD and the like are not reversed.
 bool is_after(Event event);
 
 }  // namespace tutti

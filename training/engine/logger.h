@@ -13,7 +13,7 @@ using LoggedMetrics = std::vector<std::pair<std::string, double>>;
 using Hyperparameter = std::variant<bool, int64_t, double, std::string>;
 using LoggedHyperparameters = std::vector<std::pair<std::string, Hyperparameter>>;
 
-// Which algorithms ran at an event: "algorithm_traces/EMA/batch_end" -> 1.
+// Algorithms that ran at an event: "algorithm_traces/EMA/batch_end" -> 1.
 using LoggedTraces = std::vector<std::pair<std::string, int>>;
 
 struct LoggedText {
@@ -25,7 +25,7 @@ struct LoggedTable {
   std::vector<std::vector<std::string>> rows;
 };
 
-// What class each pixel of an image is of.
+// The class of each pixel of an image.
 struct LoggedMask {
   std::string name;  // "prediction", "ground_truth"
   int64_t height = 0, width = 0;
@@ -39,8 +39,8 @@ struct LoggedImages {
   std::vector<LoggedMask> masks;  // of the same images
 };
 
-// Where algorithms and callbacks say what they want to be seen. Never blocks and never throws: what becomes
-// of it is the destinations' affair (training/loggers/logger_destination.h).
+// Logging for algorithms and callbacks. Never blocks, never throws; destinations receive the records
+// (training/loggers/logger_destination.h).
 class Logger {
  public:
   virtual ~Logger() = default;
@@ -50,9 +50,9 @@ class Logger {
   virtual void log_traces(const LoggedTraces&) {}
   virtual void log_text(const LoggedText&) {}
   virtual void log_table(const LoggedTable&) {}
-  virtual void log_images(const LoggedImages&) {}  // training/loggers/logged_images.h makes them of tensors
+  virtual void log_images(const LoggedImages&) {}  // see training/loggers/logged_images.h
 
-  // Whether anything but metrics goes anywhere: what takes time to make need not be made otherwise.
+  // False if everything but metrics is dropped: expensive records need not be made.
   virtual bool has_destinations() const { return true; }
 };
 

@@ -4,7 +4,7 @@
 
 namespace tutti {
 
-// [[loggers]]
+// The catalog of [[loggers]].
 Catalog logger_catalog();
 
 }  // namespace tutti

@@ -7,7 +7,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kMostUnwritten = 1 << 20;  // bytes
+constexpr std::size_t kMaxUnwritten = 1 << 20;  // bytes
 
 }  // namespace
 
@@ -26,13 +26,13 @@ void CommandLogger::open(const LogStart& start) {
 
 void CommandLogger::line(const std::string& json) {
   if (!start_) return;
-  if (child_ && unwritten_.size() + json.size() < kMostUnwritten) {
+  if (child_ && unwritten_.size() + json.size() < kMaxUnwritten) {
     unwritten_ += json + "\n";
     return;
   }
   ++lost_;
-  if (!std::exchange(told_of_loss_, true))
-    tell(child_ ? "does not keep up; lines are lost" : "is gone; lines are lost");
+  if (!std::exchange(loss_reported_, true))
+    report(child_ ? "does not keep up; lines are lost" : "is gone; lines are lost");
 }
 
 void CommandLogger::step_end(const LogTime& time) {
@@ -44,49 +44,50 @@ void CommandLogger::step_end(const LogTime& time) {
 
 void CommandLogger::flush(bool) {
   while (busy()) {
-    const int64_t taken = child_->write(unwritten_);
-    if (taken < 0) lose_child();
-    if (taken <= 0) return;
-    unwritten_.erase(0, static_cast<std::size_t>(taken));
+    const int64_t written = child_->write(unwritten_);
+    if (written < 0) lose_child();
+    if (written <= 0) return;
+    unwritten_.erase(0, static_cast<std::size_t>(written));
   }
 }
 
 void CommandLogger::lose_child() {
-  const std::string how = child_->outcome();
+  const std::string outcome = child_->outcome();
   child_.reset();
   lose_unwritten();
   if (!finishing_)
-    tell("reads no more" + (how.empty() ? "" : " (" + how + ")") + "; what it printed is in " + output_path_);
+    report("reads no more" + (outcome.empty() ? "" : " (" + outcome + ")") + "; what it printed is in " +
+           output_path_);
 }
 
-// One that was written in part is lost, too.
+// A partly written line counts as lost.
 void CommandLogger::lose_unwritten() {
   if (unwritten_.empty()) return;
-  lost_ += std::ranges::count(unwritten_, '\n') - (told_end_ ? 1 : 0);
+  lost_ += std::ranges::count(unwritten_, '\n') - (end_queued_ ? 1 : 0);
   unwritten_.clear();
 }
 
 bool CommandLogger::finish(bool late) {
   if (!finishing_ && child_) {
     unwritten_ += json_line({{"type", std::string("end")}}) + "\n";
-    told_end_ = true;
+    end_queued_ = true;
   }
   finishing_ = true;
   flush(false);
   if (child_ && !busy()) child_->end_input();
   if (child_ && !child_->ended() && !late) return false;
   if (child_ && !child_->ended()) {
-    tell("does not end, and is killed");
+    report("does not end, and is killed");
     child_->kill();
   } else if (child_ && !child_->succeeded()) {
-    tell("ended with " + child_->outcome() + "; what it printed is in " + output_path_);
+    report("ended with " + child_->outcome() + "; what it printed is in " + output_path_);
   }
   child_.reset();
   lose_unwritten();
-  if (lost_ > 0) tell("lost " + std::to_string(lost_) + " lines");
+  if (lost_ > 0) report("lost " + std::to_string(lost_) + " lines");
   return true;
 }
 
-void CommandLogger::tell(const std::string& what) { warn_("logger '" + command_ + "' " + what); }
+void CommandLogger::report(const std::string& what) { warn_("logger '" + command_ + "' " + what); }
 
 }  // namespace tutti

@@ -8,13 +8,13 @@
 
 namespace tutti {
 
-// Passes everything on to a program of the user's, as JSON objects, one a line, on its standard input:
-// docs/loggers.md. A program that does not read loses lines, one that ends loses the rest; both are told of.
+// Writes everything as JSON lines to the standard input of a user's program: docs/loggers.md. Lines are lost
+// if the program does not read, or ends early; both are reported.
 class CommandLogger final : public JsonLines {
  public:
   using Warn = std::function<void(const std::string& what)>;
 
-  // `start` may be null: no program is started, and what is logged goes nowhere.
+  // `start` may be null: then no program is started and nothing is written.
   CommandLogger(std::string command, bool rank_zero_only, StartChild start, Warn warn);
 
   std::string name() const override { return "CommandLogger"; }
@@ -31,7 +31,7 @@ class CommandLogger final : public JsonLines {
  private:
   void lose_child();
   void lose_unwritten();
-  void tell(const std::string& what);
+  void report(const std::string& what);
 
   std::string command_;
   bool rank_zero_only_;
@@ -41,9 +41,9 @@ class CommandLogger final : public JsonLines {
   std::string output_path_;
   std::string unwritten_;
   int64_t lost_ = 0;  // lines
-  bool told_of_loss_ = false;
+  bool loss_reported_ = false;
   bool finishing_ = false;
-  bool told_end_ = false;  // the last of what is unwritten, if anything is, says that the run has ended
+  bool end_queued_ = false;  // unwritten_, unless empty, ends with the line that says the run has ended
 };
 
 }  // namespace tutti

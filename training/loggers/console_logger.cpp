@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-// As Composer prints it: four digits, of very small numbers with their power of ten.
+// Composer's format: four decimals; scientific for very small numbers.
 std::string value_text(double value) {
   char text[40];
   const bool whole = std::nearbyint(value) == value && std::abs(value) < 1e15;
@@ -17,7 +17,7 @@ std::string value_text(double value) {
   return text;
 }
 
-bool is_of_evaluation(const std::string& name) {
+bool is_evaluation_metric(const std::string& name) {
   return name.starts_with("metrics/") && !name.starts_with("metrics/train/");
 }
 
@@ -25,7 +25,7 @@ std::string counted(const std::string& what, int64_t number, int64_t of) {
   return "[" + what + "=" + std::to_string(number) + "/" + std::to_string(of) + "]";
 }
 
-// Composer's names of what max_duration counts.
+// Composer's names of the units of max_duration.
 std::string unit_text(TimeUnit unit) {
   switch (unit) {
     case TimeUnit::kSample:
@@ -57,21 +57,23 @@ void ConsoleLogger::log_hyperparameters(const LoggedHyperparameters& all, const 
   }
 }
 
-void ConsoleLogger::keep(LoggedMetrics& among, const std::string& name, double value) {
-  const auto known = std::find_if(among.begin(), among.end(), [&](auto& one) { return one.first == name; });
-  if (known == among.end())
-    among.emplace_back(name, value);
+void ConsoleLogger::set_latest(LoggedMetrics& metrics, const std::string& name, double value) {
+  const auto known =
+      std::find_if(metrics.begin(), metrics.end(), [&](auto& one) { return one.first == name; });
+  if (known == metrics.end())
+    metrics.emplace_back(name, value);
   else
     known->second = value;
 }
 
 void ConsoleLogger::log_metrics(const LoggedMetrics& metrics, const LogTime&) {
-  for (const auto& [name, value] : metrics) keep(is_of_evaluation(name) ? eval_ : train_, name, value);
+  for (const auto& [name, value] : metrics)
+    set_latest(is_evaluation_metric(name) ? eval_ : train_, name, value);
 }
 
 void ConsoleLogger::log_traces(const LoggedTraces& traces, const LogTime&) {
   if (!log_traces_) return;
-  for (const auto& [name, ran] : traces) keep(train_, name, ran);
+  for (const auto& [name, ran] : traces) set_latest(train_, name, ran);
 }
 
 void ConsoleLogger::log_text(const LoggedText& text, const LogTime&) {
@@ -108,7 +110,7 @@ void ConsoleLogger::print_train() {
   print(train_, "Train", tables);
 }
 
-// In one write, so that nothing else that prints comes in between.
+// A single write, so that other output does not come in between.
 void ConsoleLogger::print(LoggedMetrics& metrics, const char* prefix, const std::string& more) {
   const LoggedMetrics printed = std::exchange(metrics, {});
   if (printed.empty() && more.empty()) return;
@@ -122,7 +124,7 @@ std::string ConsoleLogger::progress() const {
   const Time& whole = start_.max_duration;
   if (whole.unit() != TimeUnit::kEpoch)
     return counted(unit_text(whole.unit()), now_.get(whole.unit()).count(), whole.count());
-  const bool ended = now_.batch_in_epoch == 0 && now_.epoch > 0;  // the epoch that is over is meant
+  const bool ended = now_.batch_in_epoch == 0 && now_.epoch > 0;  // the epoch that just ended is shown
   return counted("epoch", ended ? now_.epoch : now_.epoch + 1, whole.count()) +
          counted("batch", ended ? start_.dataloader_len : now_.batch_in_epoch, start_.dataloader_len);
 }

@@ -11,13 +11,12 @@
 
 namespace tutti {
 
-// Prints metrics and tables every so often, each as it was last logged: composer.loggers.ConsoleLogger.
+// Prints the latest metrics and tables at an interval: composer.loggers.ConsoleLogger.
 class ConsoleLogger final : public LoggerDestination {
  public:
   using Warn = std::function<void(const std::string& what)>;
 
-  // `log_interval` in any unit; `out` may be null: prints nothing. `warn` is told what was not
-  // shown.
+  // `log_interval` in any unit; a null `out` prints nothing. `warn` receives problems of the output.
   ConsoleLogger(const Time& log_interval, std::FILE* out, bool log_traces, Warn warn = nullptr);
 
   std::string name() const override { return "ConsoleLogger"; }
@@ -34,7 +33,7 @@ class ConsoleLogger final : public LoggerDestination {
   bool finish(bool late) override;
 
  private:
-  void keep(LoggedMetrics& among, const std::string& name, double value);
+  void set_latest(LoggedMetrics& metrics, const std::string& name, double value);
   void print_train();
   void print(LoggedMetrics& metrics, const char* prefix, const std::string& more = "");
   std::string progress() const;
@@ -47,7 +46,7 @@ class ConsoleLogger final : public LoggerDestination {
   std::optional<Interval> every_;
   Timestamp now_;
   LoggedMetrics train_, eval_;                 // not printed yet
-  std::map<std::string, std::string> tables_;  // as JSON; nor these
+  std::map<std::string, std::string> tables_;  // as JSON, not printed yet
 };
 
 }  // namespace tutti

@@ -15,22 +15,21 @@ namespace tutti {
 
 using Destinations = std::vector<std::shared_ptr<LoggerDestination>>;
 
-// What destinations reach the outside by; all of it must outlive them.
+// Outside objects that destinations use; all must outlive the destinations.
 struct LoggerSeams {
   Disk& disk;
   Clock& clock;
   Log& log;
-  std::FILE* out = nullptr;  // null: nothing is shown
+  std::FILE* out = nullptr;  // null: prints nothing
   std::FILE* err = nullptr;
   StartChild start_child = nullptr;  // null: no program is started
 };
 
-// What the [[loggers]] of a resolved recipe name, in their order, and the console that [train] log_to_console
-// asks for.
+// Makes the [[loggers]] of a resolved recipe in order, without those of plugins, preceded by the console of
+// [train] log_to_console.
 Destinations make_loggers(const Setting& recipe, const LoggerSeams& seams);
 
-// Throws UserError where [[loggers]] name what there is not: hosted services, a placeholder of a file's name,
-// a file that several ranks would write.
+// Throws UserError for an unknown placeholder in a file name, and for a file that several ranks would write.
 void check_loggers(const Setting& recipe);
 
 }  // namespace tutti

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kHeader = "step,batch,epoch,name,value";
 
-// As few digits as give back all bits. What is no number has a sign by chance.
+// The shortest text that gives back all bits. NaN has no reliable sign.
 std::string number_text(double value) {
   if (std::isnan(value)) return "nan";
   char text[32];
@@ -22,7 +22,7 @@ std::string number_text(double value) {
   return {text, end};
 }
 
-// The number at `from`, which ends with `end`; -1 where there is none: a line that was torn.
+// The number between `from` and `end`; -1 if the line is torn.
 int64_t number_at(const std::string& line, std::size_t from, char end) {
   int64_t number = -1;
   const char* begin = line.data() + from;
@@ -84,7 +84,7 @@ void FileLines::open(const LogStart& start) {
   auto file = std::make_unique<LineFile>(disk_, path, kind_.step_of, warn_);
   if (start.resumes)
     file->resume(start.step, [&](const std::string& line) {
-      if (kind_.step_of(line) == start.step) there_.insert(key_of(line));
+      if (kind_.step_of(line) == start.step) earlier_lines_.insert(key_of(line));
     });
   else
     file->begin();
@@ -96,7 +96,7 @@ std::string FileLines::key_of(const std::string& line) const {
 }
 
 void FileLines::append(const std::string& line) {
-  if (there_.empty() || !there_.contains(key_of(line))) file_->append(line);
+  if (earlier_lines_.empty() || !earlier_lines_.contains(key_of(line))) file_->append(line);
 }
 
 void FileLines::flush(bool sync) {

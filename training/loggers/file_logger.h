@@ -10,29 +10,29 @@
 
 namespace tutti {
 
-// A file of lines that destinations write.
+// A line file of a destination.
 struct LoggedFile {
-  std::string
-      filename;  // within the run's folder unless it begins with a slash; {run_name} and {rank} are put in
+  std::string filename;        // see logged_path
   int64_t flush_interval = 1;  // batches
   bool rank_zero_only = true;
 };
 
-// `pattern` with {run_name} and {rank} put in, within the run's folder unless it begins with a slash.
+// The path of a logger's file: `pattern` with {run_name} and {rank} replaced, relative to the run's folder
+// unless absolute.
 std::string logged_path(const LogStart& start, const std::string& pattern);
 
-// What a kind of file says of its lines.
+// How to interpret the lines of a kind of file.
 struct LineKind {
   LineFile::StepOf step_of;
-  std::function<std::string(std::string line)> without_epoch = nullptr;  // null: it has none
+  std::function<std::string(std::string line)> without_epoch = nullptr;  // null: lines have no epoch
 };
 
-// What loggers of files have in common: lines that outlive a kill, are cut where a run goes on, and are not
-// repeated of the step after which it goes on: a run that was over evaluates again, and one whose evaluation
-// was cut may have done it before it was killed. Such a run may count from the next epoch.
+// Common part of file loggers. Lines survive a kill. A resumed run removes lines of later steps, and does
+// not repeat lines of the step it resumes from: an evaluation may be repeated there. The repeated lines may
+// differ in their epoch.
 class FileLines {
  public:
-  // `warn`: is told what cannot be written; empty: standard error is.
+  // `warn` receives write failures; default: standard error.
   FileLines(Disk& disk, LoggedFile file, LineKind kind, LineFile::Warn warn);
 
   void open(const LogStart& start);
@@ -51,12 +51,13 @@ class FileLines {
   LineKind kind_;
   LineFile::Warn warn_;
   std::unique_ptr<LineFile> file_;
-  std::unordered_set<std::string> there_;  // of the step after which the run goes on, without their epochs
-  int64_t unflushed_ = 0;                  // steps
+  std::unordered_set<std::string> earlier_lines_;  // of the step before the resume point, without epochs
+  int64_t unflushed_ = 0;                          // steps
 };
 
 // A destination that is a file of lines.
 template <class Destination>
+// A destination that writes a line file.
 class LineLogger : public Destination {
  public:
   LineLogger(Disk& disk, LoggedFile file, LineKind kind, LineFile::Warn warn)
@@ -76,7 +77,7 @@ class LineLogger : public Destination {
   FileLines lines_;
 };
 
-// All that is logged as lines of text: composer.loggers.FileLogger, whose lines have no [step=].
+// Writes everything as lines of text: composer.loggers.FileLogger, plus [step=] in each line.
 class FileLogger final : public LineLogger<LoggerDestination> {
  public:
   FileLogger(Disk& disk, LoggedFile file, bool log_traces, LineFile::Warn warn = {});
@@ -94,7 +95,7 @@ class FileLogger final : public LineLogger<LoggerDestination> {
   bool log_traces_;
 };
 
-// Metrics and traces as comma-separated values, one a line: step, batch, epoch, name, value.
+// Writes metrics and traces as comma-separated values: step, batch, epoch, name, value.
 class CsvLogger final : public LineLogger<LoggerDestination> {
  public:
   CsvLogger(Disk& disk, LoggedFile file, LineFile::Warn warn = {});
@@ -108,7 +109,7 @@ class CsvLogger final : public LineLogger<LoggerDestination> {
   void row(const LogTime& time, const std::string& name, double value);
 };
 
-// All that is logged as JSON objects, one a line.
+// Writes everything as JSON lines.
 class JsonlLogger final : public LineLogger<JsonLines> {
  public:
   JsonlLogger(Disk& disk, LoggedFile file, LineFile::Warn warn = {});

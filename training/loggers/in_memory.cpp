@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-// The numbers of a record, by name.
+// The metrics or traces of a record.
 LoggedMetrics numbers_of(const LogEntry& entry) {
   if (const auto* metrics = std::get_if<LoggedMetrics>(&entry.what)) return *metrics;
   LoggedMetrics numbers;
@@ -17,15 +17,15 @@ LoggedMetrics numbers_of(const LogEntry& entry) {
 }  // namespace
 
 void InMemoryLogger::log_hyperparameters(const LoggedHyperparameters& all, const LogTime& time) {
-  keep({time, all});
+  add({time, all});
 }
-void InMemoryLogger::log_metrics(const LoggedMetrics& metrics, const LogTime& time) { keep({time, metrics}); }
-void InMemoryLogger::log_traces(const LoggedTraces& traces, const LogTime& time) { keep({time, traces}); }
-void InMemoryLogger::log_text(const LoggedText& text, const LogTime& time) { keep({time, text}); }
-void InMemoryLogger::log_table(const LoggedTable& table, const LogTime& time) { keep({time, table}); }
-void InMemoryLogger::log_images(const LoggedImages& images, const LogTime& time) { keep({time, images}); }
+void InMemoryLogger::log_metrics(const LoggedMetrics& metrics, const LogTime& time) { add({time, metrics}); }
+void InMemoryLogger::log_traces(const LoggedTraces& traces, const LogTime& time) { add({time, traces}); }
+void InMemoryLogger::log_text(const LoggedText& text, const LogTime& time) { add({time, text}); }
+void InMemoryLogger::log_table(const LoggedTable& table, const LogTime& time) { add({time, table}); }
+void InMemoryLogger::log_images(const LoggedImages& images, const LogTime& time) { add({time, images}); }
 
-void InMemoryLogger::keep(LogEntry entry) {
+void InMemoryLogger::add(LogEntry entry) {
   const std::lock_guard lock(mutex_);
   entries_.push_back(std::move(entry));
 }

@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-// Keeps all that is logged, for a program that reads it afterwards, or meanwhile from any thread:
+// Keeps everything for the program, which may read from any thread at any time:
 // composer.loggers.InMemoryLogger.
 class InMemoryLogger final : public LoggerDestination {
  public:
@@ -25,9 +25,9 @@ class InMemoryLogger final : public LoggerDestination {
   void log_table(const LoggedTable& table, const LogTime& time) override;
   void log_images(const LoggedImages& images, const LogTime& time) override;
 
-  // Of a metric or a trace, in order; empty where nothing was logged under the name.
+  // The values of a metric or trace in order; empty for unknown names.
   std::vector<Point> get_timeseries(const std::string& name) const;
-  std::vector<std::string> names() const;  // of metrics and traces, as they first came
+  std::vector<std::string> names() const;  // of metrics and traces, in order of first use
   LoggedHyperparameters hyperparameters() const;
   std::vector<LoggedTable> tables() const;
   std::vector<LoggedImages> images() const;
@@ -36,7 +36,7 @@ class InMemoryLogger final : public LoggerDestination {
  private:
   template <class Kind>
   std::vector<Kind> all_of() const;
-  void keep(LogEntry entry);
+  void add(LogEntry entry);
 
   mutable std::mutex mutex_;
   std::vector<LogEntry> entries_;

@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-// What is logged as JSON objects, one a line: the format of `kind = "jsonl"` and what a child of
-// `kind = "command"` reads; docs/loggers.md describes it.
+// Formats records as JSON lines, for `kind = "jsonl"` and the program of `kind = "command"`; described in
+// docs/loggers.md.
 class JsonLines : public LoggerDestination {
  public:
   void log_hyperparameters(const LoggedHyperparameters& all, const LogTime& time) override;

@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-struct Teller {
+struct EntryLogger {
   LoggerDestination& to;
   const LogTime& time;
 
@@ -32,7 +32,9 @@ void LoggerDestination::log_step(const StepReport& report, const LogTime& time) 
   log_metrics(all, time);
 }
 
-void LogEntry::tell(LoggerDestination& destination) const { std::visit(Teller{destination, time}, what); }
+void LogEntry::log_to(LoggerDestination& destination) const {
+  std::visit(EntryLogger{destination, time}, what);
+}
 
 bool LogEntry::is_record() const {
   return !std::holds_alternative<StepEnded>(what) && !std::holds_alternative<EvaluationDue>(what) &&

@@ -13,30 +13,30 @@
 
 namespace tutti {
 
-// When something was logged.
+// Time of a record.
 struct LogTime {
-  // The step that it belongs to, from 1. A run that goes on from a checkpoint of step N logs once more what
-  // belongs to later steps.
+  // The step of the record, from 1. A run resumed from a checkpoint of step N logs records of later steps
+  // again.
   int64_t step = 0;
-  // When: at.batch is what Composer calls the step, the number of batches that were done.
+  // at.batch is Composer's step: the number of finished batches.
   Timestamp at;
 };
 
-// What a destination is told of the run before anything else.
+// Facts of the run, given to destinations first.
 struct LogStart {
   std::string run_name;
   std::string run_dir;
   int rank = 0;
   int world = 1;
   Time max_duration;
-  int64_t dataloader_len = 0;  // batches of an epoch
-  Timestamp at;                // where training begins
-  int64_t step = 0;            // after which it begins; 0: afresh
-  bool resumes = false;    // from this run's own checkpoint: what an earlier start logged up to `step` stays
-  std::string checkpoint;  // the folder that it begins from, or ""
+  int64_t dataloader_len = 0;  // batches per epoch
+  Timestamp at;                // start of training
+  int64_t step = 0;            // the last step before the start; 0 = a new run
+  bool resumes = false;  // true: from this run's own checkpoint; records of earlier starts up to `step` stay
+  std::string checkpoint;  // folder of the loaded checkpoint, or ""
 };
 
-// The numbers of a step, of all ranks together.
+// Figures of a step over all ranks.
 struct StepReport {
   double loss = 0;  // the mean
   double lr = 0;
@@ -46,31 +46,31 @@ struct StepReport {
   int grad_accum = 1;
   int64_t device_train_microbatch_size = 0;
   double memory_peak_mb = 0;  // of the largest rank
-  double progress = 0;        // of max_duration, in [0, 1]
+  double progress = 0;        // fraction of max_duration
   LoggedMetrics metrics;      // "metrics/train/MulticlassAccuracy"
 };
 
-// Where what is logged goes: composer.loggers.LoggerDestination. Below are the calls in the order of a run.
-// They come one at a time on a thread of the destination's own, behind a queue: one that takes long loses
-// records, which are counted, but holds nobody up; one that throws, whatever it is, is told of in the log and
-// called no more; one that never returns, or has too much left to do, is named at the end, and the process
-// ends without it. Events (Callback's functions) come on the training thread: what both touch needs a lock.
+// Receives records: composer.loggers.LoggerDestination. The calls below are in the order of a run and come
+// one at a time on a thread of the destination, behind a queue. A slow destination loses records, which are
+// counted, but delays nothing. A destination that throws is reported in the log and gets no more calls. A
+// destination that does not finish in time is named at the end, and the process ends without it. Events
+// (functions of Callback) come on the training thread: data used by both needs a lock.
 class LoggerDestination : public Callback {
  public:
-  // None: ranks may have different destinations.
+  // Ranks may have different destinations: no reductions.
   int64_t reductions(const State&) const final { return 0; }
 
-  // Of the ranks other than 0 only those log that say so.
+  // False: ranks other than 0 log, too.
   virtual bool rank_zero_only() const { return true; }
-  // Whether a checkpoint is published after `flush(sync)` only, so that a run which goes on from it finds the
-  // records of its steps. For destinations that wait for a disk and nothing else.
+  // True if a checkpoint is published only after `flush(sync)`, so that a resumed run finds the records of
+  // its steps. For destinations that wait only for a disk.
   virtual bool durable() const { return false; }
-  // How long a checkpoint waits for `flush(sync)`, and training for room in a full queue, at most. In the
-  // long run neither waits for more than a tenth of the time.
+  // Longest wait of a checkpoint for `flush(sync)`, and of training for room in a full queue. Over a run,
+  // each is limited to a tenth of the time.
   virtual Nanoseconds sync_timeout() const { return std::chrono::seconds(1); }
   virtual Nanoseconds full_queue_timeout() const { return Nanoseconds(0); }
-  // True if it ignores hyperparameters, texts, tables, images and the Trainer's own metrics. They are not
-  // even made where all destinations do.
+  // True if the destination ignores hyperparameters, texts, tables, images and the Trainer's own metrics;
+  // these are not made if all destinations ignore them.
   virtual bool numbers_only() const { return false; }
 
   virtual void open(const LogStart&) {}
@@ -80,8 +80,8 @@ class LoggerDestination : public Callback {
   virtual void log_text(const LoggedText&, const LogTime&) {}
   virtual void log_table(const LoggedTable&, const LogTime&) {}
   virtual void log_images(const LoggedImages&, const LogTime&) {}
-  // What the Trainer logs itself: a step's numbers, the metrics of an evaluation, and all else (times). They
-  // count as metrics, under Composer's names, unless a destination tells them apart.
+  // Records of the Trainer: figures of a step, metrics of an evaluation, and other metrics (times). Logged
+  // as metrics under Composer's names by default.
   virtual void log_step(const StepReport& report, const LogTime& time);
   virtual void log_evaluation(const LoggedMetrics& metrics, const LogTime& time) {
     log_metrics(metrics, time);
@@ -89,28 +89,29 @@ class LoggerDestination : public Callback {
   virtual void log_trainer_metrics(const LoggedMetrics& metrics, const LogTime& time) {
     log_metrics(metrics, time);
   }
-  // What a language model writes at the end of the run.
+  // The text of Model::closing_text at the end of the run.
   virtual void log_closing_text(const std::string&) {}
-  // All of a step before its evaluations was logged. An evaluation may be left to the run that goes on.
+  // All records of a step before its evaluations are logged. The evaluations may happen only in a resumed
+  // run.
   virtual void evaluation_due(const LogTime&) {}
-  // A step and all that was logged of it is over.
+  // A step and its records are complete.
   virtual void step_end(const LogTime&) {}
-  // Whenever nothing more waits in the queue. `sync`: to the device.
+  // Called when the queue is empty. `sync`: write to the device.
   virtual void flush(bool sync) { static_cast<void>(sync); }
-  // Whether `flush` has something left to do although it was called: it is called again soon.
+  // True if `flush` could not write everything; `flush` is called again soon.
   virtual bool busy() const { return false; }
-  // The end of a run that ends well. Called again and again until it says true, or for `finishes_within` at
-  // most; the last time `late` says that nobody waits any longer.
+  // The end of a successful run. Called repeatedly until true, at most for `finishes_within`; `late` marks
+  // the last call.
   virtual bool finish(bool late) {
     static_cast<void>(late);
     flush(false);
     return true;
   }
-  // Ten seconds at most count: other ranks wait.
+  // At most ten seconds count, because other ranks wait.
   virtual Nanoseconds finishes_within() const { return std::chrono::seconds(5); }
 };
 
-// What the Trainer logs itself.
+// Records of the Trainer.
 struct EvaluationLogged {
   LoggedMetrics metrics;
 };
@@ -130,11 +131,11 @@ struct LogEntry {
                StepReport, EvaluationLogged, TrainerMetrics, ClosingText, EvaluationDue, StepEnded>
       what;
 
-  void tell(LoggerDestination& destination) const;
+  void log_to(LoggerDestination& destination) const;
   bool is_record() const;
 };
 
-// Several destinations read them at once.
+// Shared by several destinations.
 using LogEntries = std::shared_ptr<const std::vector<LogEntry>>;
 
 int64_t records_in(const std::vector<LogEntry>& entries);

@@ -9,12 +9,12 @@
 namespace tutti {
 namespace {
 
-bool is_of_evaluation(const std::string& line) {
+bool is_evaluation(const std::string& line) {
   return line.find("\"metrics/") != std::string::npos && line.find("\"lr\": ") == std::string::npos;
 }
 
-// A value that an evaluation after a step came to.
-std::string finding(int64_t step, const std::string& name, double value) {
+// Identifies a metric's value after a step.
+std::string evaluation_key(int64_t step, const std::string& name, double value) {
   char text[64];
   std::snprintf(text, sizeof text, " %.17g", std::isnan(value) ? std::abs(value) : value);
   return std::to_string(step) + " " + name + text;
@@ -45,33 +45,34 @@ void MetricsFile::open(const LogStart& start) try {
 
 void MetricsFile::resume(int64_t step) {
   lines_.resume(step, [&](const std::string& line) {
-    if (!is_of_evaluation(line) || step_of(line) != step) return;
+    if (!is_evaluation(line) || step_of(line) != step) return;
     for (const auto& key : json_keys(line))
-      if (key.starts_with("metrics/")) evaluated_before_.insert(finding(step, key, json_number(line, key)));
+      if (key.starts_with("metrics/"))
+        evaluated_before_.insert(evaluation_key(step, key, json_number(line, key)));
   });
 }
 
 void MetricsFile::log_metrics(const LoggedMetrics& metrics, const LogTime&) {
-  for (const auto& [name, value] : metrics) gather(name, value);
+  for (const auto& [name, value] : metrics) collect(name, value);
 }
 
 void MetricsFile::log_traces(const LoggedTraces& traces, const LogTime&) {
-  for (const auto& [name, ran] : traces) gather(name, ran);
+  for (const auto& [name, ran] : traces) collect(name, ran);
 }
 
-void MetricsFile::gather(const std::string& name, double value) {
-  const auto [place, fresh] = places_.try_emplace(name, gathered_.size());
+void MetricsFile::collect(const std::string& name, double value) {
+  const auto [index, fresh] = indices_.try_emplace(name, collected_.size());
   if (fresh)
-    gathered_.emplace_back(name, value);
+    collected_.emplace_back(name, value);
   else
-    gathered_[place->second].second = value;
+    collected_[index->second].second = value;
 }
 
-void MetricsFile::write_gathered(const LogTime& time) {
-  if (gathered_.empty()) return;
-  places_.clear();
+void MetricsFile::write_collected(const LogTime& time) {
+  if (collected_.empty()) return;
+  indices_.clear();
   JsonFields fields = fields_at(time.at.batch, time);
-  for (const auto& [name, value] : std::exchange(gathered_, {})) fields.emplace_back(name, value);
+  for (const auto& [name, value] : std::exchange(collected_, {})) fields.emplace_back(name, value);
   lines_.append(json_line(fields));
 }
 
@@ -93,10 +94,11 @@ void MetricsFile::log_step(const StepReport& report, const LogTime& time) {
 
 void MetricsFile::log_evaluation(const LoggedMetrics& metrics, const LogTime& time) {
   JsonFields fields = fields_at(time.at.batch, time);
-  const std::size_t times = fields.size();
+  const std::size_t empty_size = fields.size();
   for (const auto& [name, value] : metrics)
-    if (!evaluated_before_.contains(finding(time.at.batch, name, value))) fields.emplace_back(name, value);
-  if (fields.size() > times || metrics.empty()) lines_.append(json_line(fields));
+    if (!evaluated_before_.contains(evaluation_key(time.at.batch, name, value)))
+      fields.emplace_back(name, value);
+  if (fields.size() > empty_size || metrics.empty()) lines_.append(json_line(fields));
 }
 
 bool MetricsFile::finish(bool) {

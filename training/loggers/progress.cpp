@@ -54,7 +54,7 @@ void Progress::log_step(const StepReport& report, const LogTime& time) {
   const bool first = !std::exchange(any_, true);
   if (first) first_step_ = clock_.now();
   if (first) first_samples_ = samples_;
-  if (first || is_time_to_show()) show();
+  if (first || should_show()) show();
 }
 
 void Progress::log_evaluation(const LoggedMetrics& metrics, const LogTime&) {
@@ -62,7 +62,7 @@ void Progress::log_evaluation(const LoggedMetrics& metrics, const LogTime&) {
   if (any_) show();
 }
 
-bool Progress::is_time_to_show() const {
+bool Progress::should_show() const {
   if (!options_.terminal && options_.show_every_steps > 0) return last_step_ % options_.show_every_steps == 0;
   return clock_.now() - shown_ >= (options_.terminal ? kShowEveryOnTerminal : kShowEvery);
 }
@@ -82,26 +82,27 @@ void Progress::show() {
   line << (options_.terminal ? "\r\033[K" : "") << "epoch " << epoch_ << "  step " << last_step_ << "  "
        << std::lround(100 * done) << "%  loss " << static_cast<float>(last_.loss) << "  "
        << std::lround(samples_per_s()) << " samples/s  " << duration_text(left) << " left";
-  for (const auto& [name, value] : evaluated_) line << "  " << shown(name) << ' ' << value;
+  for (const auto& [name, value] : evaluated_) line << "  " << display_name(name) << ' ' << value;
   if (!options_.terminal) line << '\n';
   out_.print(line.str());
 }
 
-// "MulticlassAccuracy", or with its evaluator's label where there are several.
-std::string Progress::shown(const std::string& metric) const {
+// "MulticlassAccuracy"; with several evaluators also the label.
+std::string Progress::display_name(const std::string& metric) const {
   const auto slash = metric.rfind('/');
   const std::string_view label = std::string_view(metric).substr(0, slash + 1);
   const bool one = std::ranges::all_of(evaluated_, [&](const auto& other) {
     return other.first.starts_with(label) && other.first.find('/', label.size()) == std::string::npos;
   });
-  const std::size_t family = metric.find('/') + 1;
-  return metric.substr(one ? slash + 1 : family);
+  const std::size_t prefix = metric.find('/') + 1;
+  return metric.substr(one ? slash + 1 : prefix);
 }
 
 void Progress::print_table() {
   std::string text = (options_.terminal ? "\n\n" : "\n") + table_row("steps", std::to_string(last_step_));
   if (any_) text += table_row("loss", number_text("%.6g", static_cast<float>(last_.loss)));
-  for (const auto& [name, value] : evaluated_) text += table_row(shown(name), number_text("%.4f", value));
+  for (const auto& [name, value] : evaluated_)
+    text += table_row(display_name(name), number_text("%.4f", value));
   if (samples_per_s() > 0) text += table_row("samples/s", number_text("%.0f", samples_per_s()));
   text += table_row("checkpoint", options_.newest_checkpoint) +
           table_row("metrics", run_dir_ + "/metrics.jsonl") + table_row("logs", run_dir_ + "/log");

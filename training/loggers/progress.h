@@ -10,16 +10,16 @@
 
 namespace tutti {
 
-// Shows on standard output how the training goes: one line that changes on a terminal, plain lines else. At
-// the end a table of what came out and where it lies. Who reads that is not waited for.
+// Shows progress on standard output, as one changing line on a terminal, else as plain lines; at the end a
+// table of results and paths. Does not wait for readers of the output.
 class Progress final : public LoggerDestination {
  public:
   struct Options {
     std::FILE* out = stdout;  // null: shows nothing
     bool terminal = false;
-    bool lines = true;              // false: the table at the end alone
-    int64_t show_every_steps = 0;   // plain lines; 0 = by time
-    std::string newest_checkpoint;  // where the newest one is to be found
+    bool lines = true;              // false: only the table at the end
+    int64_t show_every_steps = 0;   // for plain lines; 0 = by time
+    std::string newest_checkpoint;  // path of the newest checkpoint
     std::function<void(const std::string& what)> warn;
   };
 
@@ -41,8 +41,8 @@ class Progress final : public LoggerDestination {
 
  private:
   void show();
-  bool is_time_to_show() const;
-  std::string shown(const std::string& metric) const;
+  bool should_show() const;
+  std::string display_name(const std::string& metric) const;
   void print_table();
   double samples_per_s() const;
 
@@ -55,10 +55,10 @@ class Progress final : public LoggerDestination {
   int64_t epoch_ = 0;
   LoggedMetrics evaluated_;
   std::string closing_text_;
-  bool any_ = false;  // step was done
+  bool any_ = false;  // at least one step
   TimePoint first_step_, shown_;
   int64_t shown_step_ = -1;
-  double first_samples_ = 0, samples_ = 0;  // of the run, after the first step and the last
+  double first_samples_ = 0, samples_ = 0;  // samples of the run, after the first and the last step
   bool finishing_ = false;
 };
 

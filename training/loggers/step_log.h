@@ -10,47 +10,47 @@
 
 namespace tutti {
 
-// Gathers what is logged at one step, in order, for those who read it.
+// Collects the records of a step in order.
 class StepLog final : public Logger {
  public:
   struct Readers {
     bool numbers = false;
-    bool all = false;  // what is no number too
+    bool all = false;  // also hyperparameters, texts, tables and images
   };
 
-  // `now` must outlive this.
+  // `now` must outlive this object.
   StepLog(Readers readers, const Timestamp& now) : readers_(readers), now_(now) {}
 
-  void log_hyperparameters(const LoggedHyperparameters& all) override { keep(readers_.all, all); }
-  void log_metrics(const LoggedMetrics& metrics) override { keep(readers_.numbers, metrics); }
-  void log_traces(const LoggedTraces& traces) override { keep(readers_.numbers, traces); }
-  void log_text(const LoggedText& text) override { keep(readers_.all, text); }
-  void log_table(const LoggedTable& table) override { keep(readers_.all, table); }
+  void log_hyperparameters(const LoggedHyperparameters& all) override { add(readers_.all, all); }
+  void log_metrics(const LoggedMetrics& metrics) override { add(readers_.numbers, metrics); }
+  void log_traces(const LoggedTraces& traces) override { add(readers_.numbers, traces); }
+  void log_text(const LoggedText& text) override { add(readers_.all, text); }
+  void log_table(const LoggedTable& table) override { add(readers_.all, table); }
   void log_images(const LoggedImages& images) override {
-    if (readers_.all) keep(true, images);  // they are large
+    if (readers_.all) add(true, images);  // avoids a copy: images are large
   }
   bool has_destinations() const override { return readers_.all; }
 
-  // What the Trainer logs itself; a step, with the time before its batch was counted.
+  // Records of the Trainer. `before`: the time before the batch was counted.
   bool logs_steps() const { return readers_.numbers; }
   void log_step(StepReport report, const Timestamp& before) {
     entries_.push_back({{step_, before}, std::move(report)});
   }
-  void log_evaluation(const LoggedMetrics& metrics) { keep(readers_.numbers, EvaluationLogged{metrics}); }
-  void log_trainer_metrics(const LoggedMetrics& metrics) { keep(readers_.all, TrainerMetrics{metrics}); }
-  void log_closing_text(const std::string& text) { keep(readers_.numbers, ClosingText{text}); }
+  void log_evaluation(const LoggedMetrics& metrics) { add(readers_.numbers, EvaluationLogged{metrics}); }
+  void log_trainer_metrics(const LoggedMetrics& metrics) { add(readers_.all, TrainerMetrics{metrics}); }
+  void log_closing_text(const std::string& text) { add(readers_.numbers, ClosingText{text}); }
 
-  // What is logged from here on belongs to `step`.
+  // Following records belong to `step`.
   void begin_step(int64_t step) { step_ = step; }
-  // So does what was logged while the run was prepared.
+  // Following records, and records of the preparation, belong to `step`.
   void begin_run(int64_t step) {
     step_ = step;
     for (auto& entry : entries_) entry.time = {step, now_};
   }
-  void evaluation_due() { keep(readers_.numbers, EvaluationDue()); }
-  void end_step() { keep(readers_.numbers, StepEnded()); }
+  void evaluation_due() { add(readers_.numbers, EvaluationDue()); }
+  void end_step() { add(readers_.numbers, StepEnded()); }
 
-  // An attempt at the step begins; it has come to something; or what it logged is forgotten.
+  // An attempt at the step begins, succeeds, or is aborted, which drops its records.
   void begin_attempt() { attempt_ = entries_.size(); }
   void keep_attempt() { attempt_.reset(); }
   void abort_attempt() {
@@ -63,7 +63,7 @@ class StepLog final : public Logger {
   }
 
  private:
-  void keep(bool is_read, decltype(LogEntry::what) what) {
+  void add(bool is_read, decltype(LogEntry::what) what) {
     if (is_read) entries_.push_back({{step_, now_}, std::move(what)});
   }
 
@@ -71,7 +71,7 @@ class StepLog final : public Logger {
   const Timestamp& now_;
   int64_t step_ = 1;
   std::vector<LogEntry> entries_;
-  std::optional<std::size_t> attempt_;  // entries before it
+  std::optional<std::size_t> attempt_;  // number of entries before the attempt
 };
 
 }  // namespace tutti

@@ -4,14 +4,13 @@
 
 #include "io/formats/png.h"
 #include "runtime/error.h"
-#include "runtime/printable.h"
 #include "training/loggers/file_logger.h"
 #include "training/loggers/logged_images.h"
 
 namespace tutti {
 namespace {
 
-constexpr const char* kTextTag = "/text_summary";  // what the text plugin's tags end with
+constexpr const char* kTextTag = "/text_summary";  // suffix of the text plugin's tags
 constexpr const char* kFilesBegin = "events.out.tfevents.";
 
 std::string cell(const std::string& text) {
@@ -47,16 +46,16 @@ void TensorboardLogger::open(const LogStart& start) {
     if (name.starts_with(kFilesBegin)) earlier_.push_back(folder + "/" + name);
 }
 
-// What is done again and logged before the batch is counted, TensorBoard knows already: it voids later points
-// alone. So with what a run that was over evaluates again.
-void TensorboardLogger::leave_out_repeats(const LogTime& time) {
+// Skips records that earlier files have. TensorBoard drops only points of later batches; records of the
+// resumed batch itself (repeated evaluations) would appear twice.
+void TensorboardLogger::skip_repeats(const LogTime& time) {
   if (earlier_.empty()) return;
-  const bool again = time.at.batch <= start_.at.batch;
+  const bool repeats = time.at.batch <= start_.at.batch;
   const auto earlier = std::exchange(earlier_, {});
-  if (again) file_->leave_out(records_of_step(disk_, earlier, start_.at.batch));
+  if (repeats) file_->leave_out(records_of_step(disk_, earlier, start_.at.batch));
 }
 
-// TensorBoard reads a folder's files in the order of their names.
+// TensorBoard reads files in the order of their names.
 std::string TensorboardLogger::new_path(const std::string& folder) const {
   char name[64];
   std::snprintf(name, sizeof name, "%s%010lld.tutti.%05zu", kFilesBegin,
@@ -76,29 +75,29 @@ void TensorboardLogger::log_hyperparameters(const LoggedHyperparameters& all, co
 }
 
 void TensorboardLogger::log_metrics(const LoggedMetrics& metrics, const LogTime& time) {
-  leave_out_repeats(time);
+  skip_repeats(time);
   file_->scalars(metrics, time.at.batch, now_s());
 }
 
 void TensorboardLogger::log_text(const LoggedText& text, const LogTime& time) {
-  leave_out_repeats(time);
+  skip_repeats(time);
   file_->text(text.name + kTextTag, text.text, time.at.batch, now_s());
 }
 
 void TensorboardLogger::log_table(const LoggedTable& table, const LogTime& time) {
-  leave_out_repeats(time);
+  skip_repeats(time);
   file_->text(table.name + kTextTag, markdown_table(table.columns, table.rows), time.at.batch, now_s());
 }
 
 void TensorboardLogger::log_images(const LoggedImages& images, const LogTime& time) {
   if (images.pixels.empty()) return;
-  leave_out_repeats(time);
-  picture(images.name, grid_of(images), time);
-  for (const LoggedMask& mask : images.masks) picture(images.name + "/" + mask.name, grid_of(mask), time);
+  skip_repeats(time);
+  write_image(images.name, grid_of(images), time);
+  for (const LoggedMask& mask : images.masks) write_image(images.name + "/" + mask.name, grid_of(mask), time);
 }
 
-// It may be larger than all that may wait.
-void TensorboardLogger::picture(const std::string& name, const LoggedImages& image, const LogTime& time) {
+// An image may exceed the buffer: flush before and after.
+void TensorboardLogger::write_image(const std::string& name, const LoggedImages& image, const LogTime& time) {
   write(/*sync=*/false);
   file_->image(name,
                {image.height, image.width, image.channels,
@@ -115,7 +114,7 @@ bool TensorboardLogger::finish(bool) {
   write(/*sync=*/false);
   const int64_t lacking = file_ ? file_->lacking() : 0;
   if (lacking > 0)
-    warn(file_->path() + " lacks " + std::to_string(lacking) + " records, for which there was no room");
+    warn_(file_->path() + " lacks " + std::to_string(lacking) + " records, for which there was no room");
   return true;
 }
 
@@ -126,16 +125,9 @@ void TensorboardLogger::write(bool sync) {
     file_->flush(sync);
     broken_ = false;
   } catch (const OperatingError& error) {
-    if (!broken_) warn(error.what());
+    if (!broken_) warn_(error.what());
     broken_ = true;
   }
-}
-
-void TensorboardLogger::warn(const std::string& what) const {
-  if (warn_)
-    warn_(what);
-  else
-    print_warning(what);
 }
 
 }  // namespace tutti

@@ -8,25 +8,29 @@
 #include "io/formats/event_file.h"
 #include "runtime/clock.h"
 #include "runtime/disk.h"
+#include "runtime/printable.h"
 #include "training/loggers/logger_destination.h"
 
 namespace tutti {
 
-// Event files that TensorBoard shows: composer.loggers.TensorboardLogger. A point's step is Composer's, the
-// number of batches that were done. Each start writes a file of its own; one that goes on from a checkpoint
-// tells TensorBoard to forget what earlier ones say of the batches that are done again.
+// Writes event files for TensorBoard: composer.loggers.TensorboardLogger. A point's step is Composer's: the
+// number of finished batches. Each start writes a new file; a resumed run tells TensorBoard to drop points
+// of batches that will be repeated.
 class TensorboardLogger final : public LoggerDestination {
  public:
   struct Options {
-    std::string log_dir;         // within the run's folder unless it begins with a slash
+    std::string log_dir;         // see logged_path
     int64_t flush_interval = 1;  // batches
     bool rank_zero_only = true;
   };
 
-  // `warn`: is told what cannot be written; empty: standard error is.
+  // `warn` receives write failures; default: standard error.
   using Warn = std::function<void(const std::string& what)>;
   TensorboardLogger(Disk& disk, const Clock& clock, Options options, Warn warn = {})
-      : disk_(disk), clock_(clock), options_(std::move(options)), warn_(std::move(warn)) {}
+      : disk_(disk),
+        clock_(clock),
+        options_(std::move(options)),
+        warn_(warn ? std::move(warn) : Warn(print_warning)) {}
 
   std::string name() const override { return "TensorboardLogger"; }
   bool rank_zero_only() const override { return options_.rank_zero_only; }
@@ -36,7 +40,7 @@ class TensorboardLogger final : public LoggerDestination {
   void log_metrics(const LoggedMetrics& metrics, const LogTime& time) override;
   void log_text(const LoggedText& text, const LogTime& time) override;
   void log_table(const LoggedTable& table, const LogTime& time) override;
-  // In one picture, as a grid; a mask in another, "Images/Train/prediction". They go to the disk at once.
+  // Images as one grid, each mask as another ("Images/Train/prediction"). Written to the disk at once.
   void log_images(const LoggedImages& images, const LogTime& time) override;
   void step_end(const LogTime&) override { ++unflushed_; }
   void flush(bool sync) override;
@@ -45,9 +49,8 @@ class TensorboardLogger final : public LoggerDestination {
  private:
   std::string new_path(const std::string& folder) const;
   void write(bool sync);
-  void warn(const std::string& what) const;
-  void picture(const std::string& name, const LoggedImages& image, const LogTime& time);
-  void leave_out_repeats(const LogTime& time);
+  void write_image(const std::string& name, const LoggedImages& image, const LogTime& time);
+  void skip_repeats(const LogTime& time);
   double now_s() const { return 1e-3 * static_cast<double>(clock_.unix_ms()); }
 
   Disk& disk_;
@@ -55,10 +58,10 @@ class TensorboardLogger final : public LoggerDestination {
   Options options_;
   Warn warn_;
   LogStart start_;
-  std::vector<std::string> earlier_;  // files of earlier starts; until they are read
+  std::vector<std::string> earlier_;  // files of earlier starts, until read
   std::optional<EventFile> file_;
   int64_t unflushed_ = 0;  // steps
-  bool broken_ = false;    // the file could not be written; said once
+  bool broken_ = false;    // a write failed and was reported
 };
 
 }  // namespace tutti

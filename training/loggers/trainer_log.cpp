@@ -21,7 +21,7 @@ void add_leaves(const Setting& setting, const std::string& path, LoggedHyperpara
     add_leaves(member, path.empty() ? key : path + "." + key, leaves);
 }
 
-// Tables of [[callbacks]] and the like count from 0: "callbacks.0.kind".
+// Arrays of tables ([[callbacks]]) are numbered from 0: "callbacks.0.kind".
 void add_repeated(const Setting& setting, const std::string& path, LoggedHyperparameters& leaves) {
   for (std::size_t i = 0; i < setting.array().size(); ++i)
     add_leaves(setting.array()[i], path + "." + std::to_string(i), leaves);
@@ -51,11 +51,11 @@ void TrainerLog::epoch_start() {
   log_.log_trainer_metrics({{"time/epoch", static_cast<double>(state_.timestamp.epoch)}});
 }
 
-void TrainerLog::batch_start(bool has_tokens) { times(has_tokens, /*epoch=*/false); }
+void TrainerLog::batch_start(bool has_tokens) { log_times(has_tokens, /*epoch=*/false); }
 
-void TrainerLog::fit_end() { times(state_.timestamp.token > 0, /*epoch=*/true); }
+void TrainerLog::fit_end() { log_times(state_.timestamp.token > 0, /*epoch=*/true); }
 
-void TrainerLog::times(bool has_tokens, bool epoch) {
+void TrainerLog::log_times(bool has_tokens, bool epoch) {
   if (!log_.has_destinations()) return;
   const Timestamp& time = state_.timestamp;
   LoggedMetrics all;

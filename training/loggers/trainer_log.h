@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-// What Composer's Trainer itself logs, by its names and at its times, to destinations; metrics.jsonl has the
-// same in lines of its own. Nothing where there is no destination.
+// Logs what Composer's Trainer logs, under the same names at the same times, to destinations; metrics.jsonl
+// has its own lines. Does nothing without destinations.
 class TrainerLog {
  public:
   TrainerLog(StepLog& log, const State& state) : log_(log), state_(state) {}
@@ -16,13 +16,13 @@ class TrainerLog {
   void start(const Setting* recipe);
   void epoch_start();
   void batch_start(bool has_tokens);
-  void epoch_trained();  // after its last batch is counted
+  void epoch_trained();  // after the last batch of an epoch is counted
   void fit_end();
 
   LoggedMetrics train_metrics() const;  // "metrics/train/MulticlassAccuracy"
 
  private:
-  void times(bool has_tokens, bool epoch);
+  void log_times(bool has_tokens, bool epoch);
 
   StepLog& log_;
   const State& state_;

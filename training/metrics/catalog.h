@@ -4,8 +4,7 @@
 
 namespace tutti {
 
-// What models measure and the log names, each with its keys; not a section of the recipe, shown by `tutti
-// list metrics`.
+// The metrics with their keys; not a section of the recipe. Shown by `tutti list metrics`.
 Catalog metric_catalog();
 
 }  // namespace tutti

@@ -11,14 +11,14 @@
 namespace tutti {
 namespace {
 
-// The class that a row of scores stands for: the target where it is among the highest, else the highest.
+// The predicted class of each row of scores: the target if it is among the highest, else the highest.
 at::Tensor predicted(const at::Tensor& rows, const at::Tensor& target, int64_t top_k) {
   if (top_k == 1) return rows.argmax(1);
   const at::Tensor highest = std::get<1>(rows.topk(std::min(top_k, rows.size(1)), 1));
   return at::where(highest.eq(target.unsqueeze(1)).any(1), target, highest.select(1, 0));
 }
 
-// As argmax has it: the first of the highest, and a NaN is higher than all.
+// As argmax: the first of the highest; NaN counts as highest.
 int64_t highest(const float* scores, int64_t classes) {
   int64_t best = 0;
   for (int64_t c = 1; c < classes && !std::isnan(scores[best]); ++c)
@@ -32,7 +32,7 @@ bool are_plain_rows(const at::Tensor& outputs, const at::Tensor& target) {
          target.is_contiguous() && target.is_cpu() && target.scalar_type() == at::kLong;
 }
 
-// Other shapes can be of as many rows, whose scores would be counted against any target.
+// Other shapes may have the same number of rows, and would be compared with the wrong targets.
 void require_scores_of(const at::Tensor& target, const at::Tensor& outputs) {
   const bool fits = target.dim() > 0 && outputs.dim() == target.dim() + 1 &&
                     outputs.size(0) == target.size(0) && outputs.sizes().slice(2) == target.sizes().slice(1);
@@ -60,9 +60,9 @@ void require_classes(const std::string& metric, const at::Tensor& outputs, int64
 }
 
 MulticlassAccuracy::MulticlassAccuracy(const Options& options)
-    : options_(options),
-      cells_(options.macro ? static_cast<size_t>(options.num_classes) : 1),
-      sums_(3 * cells_, 0.0) {}
+    : Metric(options.macro ? 3 * static_cast<size_t>(options.num_classes) : 3),
+      options_(options),
+      cells_(sums_.size() / 3) {}
 
 void MulticlassAccuracy::update(const at::Tensor& outputs, const at::Tensor& target) {
   require_scores_of(target, outputs);
@@ -87,7 +87,7 @@ void MulticlassAccuracy::update(const at::Tensor& outputs, const at::Tensor& tar
   add(2, guess);
 }
 
-// The common case without a tensor: it is done in every step of a training.
+// The common case without tensor operations, since training does it at every step.
 void MulticlassAccuracy::count_rows(const at::Tensor& outputs, const at::Tensor& target) {
   const auto* labels = target.const_data_ptr<int64_t>();
   const auto* scores = outputs.const_data_ptr<float>();
@@ -120,8 +120,6 @@ void MaskedAccuracy::update(const at::Tensor& outputs, const at::Tensor& target)
   sums_[0] += outputs.argmax(-1).eq(target).logical_and(counted).sum().item<double>();
   sums_[1] += counted.sum().item<double>();
 }
-
-double MaskedAccuracy::compute() const { return sums_[0] / sums_[1]; }
 
 void BinaryF1Score::update(const at::Tensor& outputs, const at::Tensor& target) {
   require_classes(name(), outputs, 2);

@@ -56,8 +56,8 @@ MetricPtr mean_squared_error(const Setting& keys, bool) {
   return std::make_unique<MeanSquaredError>(keys.at("squared").boolean());
 }
 
-// torch would repeat the smaller of the two until it fits: [N, 1] and [N] come to a mean over [N, N].
-LossMetric::Loss of_one_shape(const std::string& name, const LossMetric::Loss& loss) {
+// torch would broadcast: [N, 1] and [N] would give a mean over [N, N].
+LossMetric::Loss with_equal_shapes(const std::string& name, const LossMetric::Loss& loss) {
   return [=](const at::Tensor& outputs, const at::Tensor& target) {
     if (outputs.sizes() == target.sizes()) return loss(outputs, target);
     std::ostringstream message;
@@ -69,13 +69,14 @@ LossMetric::Loss of_one_shape(const std::string& name, const LossMetric::Loss& l
 
 LossMetric::Loss loss_named(const std::string& name) {
   using at::Tensor;
-  const auto like = [&](const LossMetric::Loss& loss) { return of_one_shape(name, loss); };
-  if (name == "mse") return like([](const Tensor& x, const Tensor& y) { return at::mse_loss(x, y); });
-  if (name == "l1") return like([](const Tensor& x, const Tensor& y) { return at::l1_loss(x, y); });
+  const auto checked = [&](const LossMetric::Loss& loss) { return with_equal_shapes(name, loss); };
+  if (name == "mse") return checked([](const Tensor& x, const Tensor& y) { return at::mse_loss(x, y); });
+  if (name == "l1") return checked([](const Tensor& x, const Tensor& y) { return at::l1_loss(x, y); });
   if (name == "smooth_l1")
-    return like([](const Tensor& x, const Tensor& y) { return at::smooth_l1_loss(x, y); });
+    return checked([](const Tensor& x, const Tensor& y) { return at::smooth_l1_loss(x, y); });
   if (name == "bce_with_logits")
-    return like([](const Tensor& x, const Tensor& y) { return at::binary_cross_entropy_with_logits(x, y); });
+    return checked(
+        [](const Tensor& x, const Tensor& y) { return at::binary_cross_entropy_with_logits(x, y); });
   if (name == "binary_cross_entropy_with_logits")
     return [](const Tensor& x, const Tensor& y) { return tutti::binary_cross_entropy_with_logits(x, y); };
   if (name == "dice") return [](const Tensor& x, const Tensor& y) { return dice_loss(x, y); };

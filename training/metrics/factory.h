@@ -5,10 +5,9 @@
 
 namespace tutti {
 
-// A metric of the metrics catalog, empty: a name with the defaults of its keys, or a table such as
-// {kind = "MulticlassAccuracy", top_k = 2}. Throws UserError for any other name or key, suggesting the
-// nearest, and where a key is missing. A table's `name` is the metric's measured_name(). `composer`: what its
-// batch_means is where it does not say.
+// Makes a metric of the catalog from a name, with default keys, or from a table such as {kind =
+// "MulticlassAccuracy", top_k = 2}; the table's `name` becomes measured_name(). `composer`: default of
+// batch_means. Throws UserError for unknown names and keys, suggesting the nearest, and for missing keys.
 MetricPtr make_metric(const Setting& setting, bool composer = false);
 MetricPtr make_metric(const std::string& name, bool composer = false);
 

@@ -15,8 +15,6 @@ void LossMetric::update(const at::Tensor& outputs, const at::Tensor& target) {
   sums_[1] += weight;
 }
 
-double LossMetric::compute() const { return sums_[0] / sums_[1]; }
-
 void MeanSquaredError::update(const at::Tensor& outputs, const at::Tensor& target) {
   sums_[0] += (outputs - target.reshape(outputs.sizes())).square().sum(at::kDouble).item<double>();
   sums_[1] += static_cast<double>(target.numel());
@@ -40,16 +38,12 @@ void CrossEntropy::update(const at::Tensor& outputs, const at::Tensor& target) {
   sums_[1] += counted.sum(at::kDouble).item<double>();
 }
 
-double CrossEntropy::compute() const { return sums_[0] / sums_[1]; }
-
 void LanguageCrossEntropy::update(const at::Tensor& outputs, const at::Tensor& target) {
   const at::Tensor rows = outputs.reshape({-1, outputs.size(-1)});
   const at::Tensor tokens = target.reshape(-1);
   sums_[0] += at::cross_entropy_loss(rows, tokens, {}, at::Reduction::Sum, ignore_index_).item<double>();
   sums_[1] += tokens.ne(ignore_index_).sum().item<double>();
 }
-
-double LanguageCrossEntropy::compute() const { return sums_[0] / sums_[1]; }
 
 double LanguagePerplexity::compute() const { return std::exp(LanguageCrossEntropy::compute()); }
 

@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-// A loss as a metric: composer.metrics.LossMetric. Each batch weighs by its samples; with `batch_means` all
-// batches weigh the same, as in Composer.
+// The mean of a loss. Batches are weighted by samples, or equally with `batch_means`, as in Composer.
+// composer.metrics.LossMetric.
 class LossMetric final : public Metric {
  public:
   using Loss = std::function<at::Tensor(const at::Tensor& outputs, const at::Tensor& target)>;  // a scalar
@@ -15,16 +15,13 @@ class LossMetric final : public Metric {
   LossMetric(Loss loss, bool batch_means) : loss_(std::move(loss)), batch_means_(batch_means) {}
   std::string name() const override { return "LossMetric"; }
   void update(const at::Tensor& outputs, const at::Tensor& target) override;
-  double compute() const override;
-  std::vector<double>& sums() override { return sums_; }
 
  private:
   Loss loss_;
   bool batch_means_;
-  std::vector<double> sums_ = {0.0, 0.0};  // weighted losses, weights
 };
 
-// The mean over all elements of the squared difference of outputs and target, of one shape; its root where
+// Mean squared difference of outputs and targets of one shape, over all elements; the square root if
 // `squared` is false. torchmetrics.MeanSquaredError.
 class MeanSquaredError final : public Metric {
  public:
@@ -32,47 +29,39 @@ class MeanSquaredError final : public Metric {
   std::string name() const override { return "MeanSquaredError"; }
   void update(const at::Tensor& outputs, const at::Tensor& target) override;
   double compute() const override;
-  std::vector<double>& sums() override { return sums_; }
 
  private:
   bool squared_;
-  std::vector<double> sums_ = {0.0, 0.0};  // squares, elements
 };
 
-// Mean cross entropy, in nats, of scores [N, classes, ...] against class indices or probabilities: over all
-// samples (of probabilities, over their mass). With `batch_means` the mean over updates of each batch's own
-// mean, as composer.metrics.CrossEntropy has it, whatever the batches' sizes.
+// Mean cross entropy in nats of scores [N, classes, ...] against class indices or probabilities, over all
+// samples (for probabilities, over their sum). With `batch_means` the mean over batches of each batch's
+// mean, as in composer.metrics.CrossEntropy.
 class CrossEntropy final : public Metric {
  public:
   CrossEntropy(int64_t ignore_index, bool batch_means)
       : ignore_index_(ignore_index), batch_means_(batch_means) {}
   std::string name() const override { return "CrossEntropy"; }
   void update(const at::Tensor& outputs, const at::Tensor& target) override;
-  double compute() const override;
-  std::vector<double>& sums() override { return sums_; }
 
  private:
   int64_t ignore_index_;
   bool batch_means_;
-  std::vector<double> sums_ = {0.0, 0.0};  // cross entropy and samples, or batch means and updates
 };
 
-// Mean cross entropy a token, in nats, of scores [..., vocabulary] against token numbers; tokens of
+// Mean cross entropy per token in nats, of scores [..., vocabulary] against token ids; tokens equal to
 // `ignore_index` do not count. composer.metrics.LanguageCrossEntropy.
 class LanguageCrossEntropy : public Metric {
  public:
   explicit LanguageCrossEntropy(int64_t ignore_index) : ignore_index_(ignore_index) {}
   std::string name() const override { return "LanguageCrossEntropy"; }
   void update(const at::Tensor& outputs, const at::Tensor& target) override;
-  double compute() const override;
-  std::vector<double>& sums() override { return sums_; }
 
  private:
   int64_t ignore_index_;
-  std::vector<double> sums_ = {0.0, 0.0};  // cross entropy, tokens
 };
 
-// e to it.
+// exp(LanguageCrossEntropy).
 class LanguagePerplexity final : public LanguageCrossEntropy {
  public:
   using LanguageCrossEntropy::LanguageCrossEntropy;

@@ -11,7 +11,7 @@ struct Areas {
   double both, predicted, wanted;
 };
 
-// Areas lie as all classes' `both`, then all `predicted`, then all `wanted`.
+// Layout: intersections of all classes, then predicted areas, then wanted areas.
 Areas areas_of(const std::vector<double>& sums, size_t of_class) {
   const size_t classes = sums.size() / 3;
   return {sums[of_class], sums[classes + of_class], sums[2 * classes + of_class]};
@@ -37,14 +37,12 @@ double mean_dice(const std::vector<double>& areas) {
   return sum / static_cast<double>(classes - 1);
 }
 
-std::vector<double> no_areas(int64_t classes) {
-  return std::vector<double>(static_cast<size_t>(3 * classes), 0.0);
-}
+size_t area_count(int64_t classes) { return static_cast<size_t>(3 * classes); }
 
 }  // namespace
 
 MIoU::MIoU(int64_t num_classes, int64_t ignore_index)
-    : num_classes_(num_classes), ignore_index_(ignore_index), sums_(no_areas(num_classes)) {}
+    : Metric(area_count(num_classes)), num_classes_(num_classes), ignore_index_(ignore_index) {}
 
 void MIoU::update(const at::Tensor& outputs, const at::Tensor& target) {
   require_classes(name(), outputs, num_classes_);
@@ -57,23 +55,23 @@ double MIoU::compute() const {
   double classes = 0.0;
   for (size_t i = 0; i < static_cast<size_t>(num_classes_); ++i) {
     const Areas area = areas_of(sums_, i);
-    const double united = area.predicted + area.wanted - area.both;
-    if (united == 0.0) continue;
-    sum += area.both / united;
+    const double union_area = area.predicted + area.wanted - area.both;
+    if (union_area == 0.0) continue;
+    sum += area.both / union_area;
     classes += 1.0;
   }
   return 100.0 * sum / classes;
 }
 
 Dice::Dice(int64_t num_classes, bool batch_means)
-    : num_classes_(num_classes),
-      batch_means_(batch_means),
-      sums_(batch_means ? std::vector<double>(2, 0.0) : no_areas(num_classes)) {}
+    : Metric(batch_means ? 2 : area_count(num_classes)),
+      num_classes_(num_classes),
+      batch_means_(batch_means) {}
 
 void Dice::update(const at::Tensor& outputs, const at::Tensor& target) {
   require_classes(name(), outputs, num_classes_);
   if (!batch_means_) return add_areas(sums_, outputs.argmax(1), target);
-  std::vector<double> areas = no_areas(num_classes_);
+  std::vector<double> areas(area_count(num_classes_), 0.0);
   add_areas(areas, outputs.argmax(1), target);
   sums_[0] += share() * mean_dice(areas);
   sums_[1] += share();

@@ -32,9 +32,9 @@ const char* Adam::name() const {
   return "";
 }
 
-// The weight_decay for a kernel. AdamW's shrinks weights by lr * weight_decay; decoupled, that must be lr /
-// base_lr of it, or all of it where base_lr is 0, which is done here.
-double Adam::shrink_or_decay(const Call& call) const {
+// AdamW's kernel shrinks weights by lr * weight_decay. Decoupled decay needs a factor of lr / base_lr; if
+// base_lr is 0, the weights are shrunk here.
+double Adam::kernel_weight_decay(const Call& call) const {
   if (options_.decay != Decay::kDecoupled) return call.weight_decay;
   if (base_lr() != 0.0) return call.weight_decay / base_lr();
   if (call.weight_decay != 0.0) at::_foreach_mul_(call.tensors, 1.0 - call.weight_decay);
@@ -48,7 +48,7 @@ void Adam::update(const Call& call, const at::Tensor& grad_scale) {
   const auto maxima = max_exp_avg_sq_ ? pick(*max_exp_avg_sq_, call.members) : std::vector<at::Tensor>();
   const auto steps_of_each = pick(steps_, call.members);
   const auto scale = grad_scale.defined() ? std::optional(grad_scale) : std::nullopt;
-  const double weight_decay = shrink_or_decay(call);
+  const double weight_decay = kernel_weight_decay(call);
   const auto kernel = [&](auto fused) {
     fused(call.tensors, call.grads, averages, squares, maxima, steps_of_each, lr(), options_.beta1,
           options_.beta2, weight_decay, options_.eps, options_.amsgrad, options_.maximize, scale,
@@ -60,7 +60,7 @@ void Adam::update(const Call& call, const at::Tensor& grad_scale) {
     kernel([](auto&&... args) { at::_fused_adamw_(args...); });
 }
 
-// The part of a weight that a step takes off it, besides the gradient's.
+// The fraction of a weight that decay removes in a step.
 double Adam::shrinkage(size_t view) const {
   if (options_.decay == Decay::kGradient) return 0.0;
   const double decay = weight_decay_of(view);
@@ -68,7 +68,7 @@ double Adam::shrinkage(size_t view) const {
   return base_lr() != 0.0 ? lr() / base_lr() * decay : decay;
 }
 
-// What the kernel did to the parameter it does not tell: p' = (1 - shrinkage) p - s.
+// Reconstructs the update, which the kernel does not return: p' = (1 - shrinkage) p - s.
 std::vector<std::pair<std::string, double>> Adam::norms(size_t index) const {
   if (steps(index) == 0) return {};
   const at::NoGradGuard no_grad;

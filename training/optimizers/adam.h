@@ -5,7 +5,7 @@
 namespace tutti {
 
 // torch.optim.Adam (weight decay added to the gradient), torch.optim.AdamW (weights shrink by lr *
-// weight_decay) and composer.optim.DecoupledAdamW (by weight_decay * lr / base_lr).
+// weight_decay) and composer.optim.DecoupledAdamW (weights shrink by weight_decay * lr / base_lr).
 class Adam final : public Optimizer {
  public:
   enum class Decay { kGradient, kWeight, kDecoupled };
@@ -15,7 +15,7 @@ class Adam final : public Optimizer {
     double eps = 1e-8;
     bool amsgrad = false;
     Decay decay = Decay::kGradient;
-    bool maximize = false;  // climb instead of descending
+    bool maximize = false;  // maximize the loss
   };
 
   Adam(const std::vector<ParamView>& views, Common common, const Options& options);
@@ -25,14 +25,14 @@ class Adam final : public Optimizer {
 
  private:
   void update(const Call& call, const at::Tensor& grad_scale) override;
-  double shrink_or_decay(const Call& call) const;
+  double kernel_weight_decay(const Call& call) const;
   double shrinkage(size_t view) const;
 
   Options options_;
   StateTensors& exp_avg_;
   StateTensors& exp_avg_sq_;
   StateTensors* max_exp_avg_sq_ = nullptr;
-  StateTensors steps_;  // as the kernel wants them: a float32 scalar each
+  StateTensors steps_;  // float32 scalars, as the kernel expects
 };
 
 }  // namespace tutti

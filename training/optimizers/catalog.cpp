@@ -13,9 +13,9 @@ Key weight_decay(const char* fallback, const char* doc) {
   return Key{"weight_decay", kNumber, fallback, doc}.at_least(0);
 }
 
-// torch.optim's have it, Composer's decoupled ones have not.
-Entry climbing(Entry entry) {
-  entry.keys.push_back({"maximize", kBoolean, "false", "climb the gradient instead of descending it"});
+// torch.optim's optimizers have `maximize`, Composer's decoupled ones do not.
+Entry with_maximize(Entry entry) {
+  entry.keys.push_back({"maximize", kBoolean, "false", "maximize the loss"});
   return entry;
 }
 
@@ -24,8 +24,8 @@ Entry sgd(const char* name, const char* lr, const char* doc, const char* decay_d
           doc,
           {
               learning_rate(lr),
-              Key{"momentum", kNumber, "0", "of the running sum of gradients"}.at_least(0),
-              {"dampening", kNumber, "0", "of the gradient as it enters the momentum"},
+              Key{"momentum", kNumber, "0", "factor of the running sum of gradients"}.at_least(0),
+              {"dampening", kNumber, "0", "reduces the gradient's part in the momentum"},
               weight_decay("0", decay_doc),
               {"nesterov", kBoolean, "false", "Nesterov momentum; needs momentum > 0 and dampening 0"},
           }};
@@ -41,23 +41,23 @@ Entry adam(const char* name, const char* doc, const char* betas, Key decay) {
                   .less_than(1),
               Key{"eps", kNumber, "1e-8", "added to the denominator"}.at_least(0),
               std::move(decay),
-              {"amsgrad", kBoolean, "false", "divide by the largest mean of squares so far"},
+              {"amsgrad", kBoolean, "false", "divide by the largest running mean of squares so far"},
           }};
 }
 
-constexpr const char* kCoupled = "added to the gradient, times the weight";
-constexpr const char* kDecoupled = "the weight shrinks by it times lr / the first lr";
+constexpr const char* kCoupled = "weight_decay * weight is added to the gradient";
+constexpr const char* kDecoupled = "weights shrink by weight_decay * lr / initial lr";
 
 std::vector<Entry> optimizers() {
   return {
-      climbing(sgd("sgd", "0.001",
-                   "Stochastic gradient descent, with momentum if wanted; as torch.optim.SGD.", kCoupled)),
+      with_maximize(sgd("sgd", "0.001",
+                        "Stochastic gradient descent with optional momentum; as torch.optim.SGD.", kCoupled)),
       sgd("decoupled_sgdw", "", "SGD with decoupled weight decay; as Composer's DecoupledSGDW.", kDecoupled),
-      climbing(adam("adam", "Adam (Kingma and Ba, 2014); as torch.optim.Adam.", "[0.9, 0.999]",
-                    weight_decay("0", kCoupled))),
-      climbing(adam("adamw",
-                    "Adam with weight decay of its own (Loshchilov and Hutter, 2017); as torch.optim.AdamW.",
-                    "[0.9, 0.999]", weight_decay("0.01", "the weight shrinks by it times lr"))),
+      with_maximize(adam("adam", "Adam (Kingma and Ba, 2014); as torch.optim.Adam.", "[0.9, 0.999]",
+                         weight_decay("0", kCoupled))),
+      with_maximize(adam(
+          "adamw", "Adam with decoupled weight decay (Loshchilov and Hutter, 2017); as torch.optim.AdamW.",
+          "[0.9, 0.999]", weight_decay("0.01", "weights shrink by weight_decay * lr"))),
       adam("decoupled_adamw", "Adam with decoupled weight decay; as Composer's DecoupledAdamW.",
            "[0.9, 0.95]", weight_decay("1e-5", kDecoupled)),
   };
@@ -66,12 +66,11 @@ std::vector<Entry> optimizers() {
 }  // namespace
 
 Catalog optimizer_catalog() {
-  return {
-      .section = "optimizer",
-      .noun = "optimizer",
-      .doc = "How gradients change weights.",
-      .keys = {{"no_decay", kTexts, "[]", "parameters that keep weight_decay 0: name patterns like *.bias"}},
-      .entries = optimizers()};
+  return {.section = "optimizer",
+          .noun = "optimizer",
+          .doc = "The optimizer.",
+          .keys = {{"no_decay", kTexts, "[]", "parameters without weight decay: name patterns like *.bias"}},
+          .entries = optimizers()};
 }
 
 }  // namespace tutti

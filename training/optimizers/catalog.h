@@ -4,7 +4,7 @@
 
 namespace tutti {
 
-// [optimizer]
+// The catalog of [optimizer].
 Catalog optimizer_catalog();
 
 }  // namespace tutti

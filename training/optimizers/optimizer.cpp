@@ -16,8 +16,8 @@ bool matches_any(const std::vector<std::string>& patterns, const std::string& na
                      [&](const auto& p) { return matches_pattern(p, name); });
 }
 
-// Strides of dimensions with one item say nothing: a 1x1 convolution's gradient has others than its weight.
-bool laid_out_alike(const at::Tensor& one, const at::Tensor& other) {
+// Strides of dimensions of size 1 are ignored: the gradient of a 1x1 convolution may differ there.
+bool same_strides(const at::Tensor& one, const at::Tensor& other) {
   if (one.sizes() != other.sizes()) return false;
   for (int64_t d = 0; d < one.dim(); ++d)
     if (one.size(d) > 1 && one.stride(d) != other.stride(d)) return false;
@@ -53,8 +53,8 @@ Optimizer::Optimizer(const std::vector<ParamView>& views, Common common)
   Group decayed{common_.weight_decay, {}};
   Group plain{0.0, {}};
   for (size_t i = 0; i < views.size(); ++i) {
-    const bool keeps = common_.weight_decay == 0.0 || !matches_any(common_.no_decay, views[i].name);
-    (keeps ? decayed : plain).members.push_back(i);
+    const bool decays = common_.weight_decay == 0.0 || !matches_any(common_.no_decay, views[i].name);
+    (decays ? decayed : plain).members.push_back(i);
   }
   for (Group* group : {&decayed, &plain})
     if (!group->members.empty()) groups_.push_back(std::move(*group));
@@ -78,8 +78,8 @@ Optimizer::Call Optimizer::call_of(const Group& group) const {
   for (const size_t i : group.members) {
     const ParamView& view = views_[i];
     if (!view.grad.defined() || view.tensor.numel() == 0) continue;
-    TUTTI_ASSERT(laid_out_alike(view.grad, view.tensor),
-                 view.name + ": the gradient is not laid out as the parameter");
+    TUTTI_ASSERT(same_strides(view.grad, view.tensor),
+                 view.name + ": gradient and parameter have different strides");
     call.members.push_back(i);
     call.tensors.push_back(view.tensor);
     call.grads.push_back(view.grad);

@@ -6,7 +6,7 @@
 namespace tutti {
 namespace {
 
-// Whoever makes an optimizer without a recipe has no catalog that refuses what torch.optim's constructors do.
+// Without a recipe no catalog has checked the values; torch.optim checks them, too.
 double not_negative(const Setting& section, const char* key) {
   const double value = section.at(key).number();
   if (!(value >= 0.0)) section.at(key).fail("expected a number >= 0");
@@ -44,17 +44,17 @@ Adam::Options adam_options(const Setting& section, Adam::Decay decay) {
           flag_or_false(section, "maximize")};
 }
 
-void require_fitting_patterns(const Setting& section, const std::vector<ParamView>& views) {
+void require_matching_patterns(const Setting& section, const std::vector<ParamView>& views) {
   if (!section.has("no_decay")) return;
   for (const auto& pattern : section.at("no_decay").array())
     if (std::ranges::none_of(views, [&](auto& view) { return matches_pattern(pattern.text(), view.name); }))
-      section.at("no_decay").fail("no parameter's name is like " + pattern.text());
+      section.at("no_decay").fail("no parameter matches " + pattern.text());
 }
 
 }  // namespace
 
 std::unique_ptr<Optimizer> make_optimizer(const Setting& section, const std::vector<ParamView>& views) {
-  require_fitting_patterns(section, views);
+  require_matching_patterns(section, views);
   const Setting& kind = section.at("kind");
   const auto sgd = [&](bool decoupled) {
     return std::make_unique<Sgd>(views, common_of(section), sgd_options(section, decoupled));

@@ -23,12 +23,12 @@ Sgd::Sgd(const std::vector<ParamView>& views, Common common, const Options& opti
   for (at::Tensor& wide : wide_) wide = at::empty({largest}, at::kFloat);
 }
 
-// Dampening leaves the first gradient of a parameter alone.
+// Dampening does not apply to the first gradient of a parameter.
 void Sgd::update(const Call& call, const at::Tensor& grad_scale) {
   const auto is_first = [&](size_t member) { return steps(member) == 1; };
   const auto firsts = std::count_if(call.members.begin(), call.members.end(), is_first);
   const bool all = firsts == std::ssize(call.members);
-  if (firsts == 0 || all || options_.dampening == 0.0) return take(call, grad_scale, all);
+  if (firsts == 0 || all || options_.dampening == 0.0) return apply(call, grad_scale, all);
   Call first{call.weight_decay, {}, {}, {}}, later = first;
   for (size_t i = 0; i < call.members.size(); ++i) {
     Call& part = is_first(call.members[i]) ? first : later;
@@ -36,19 +36,18 @@ void Sgd::update(const Call& call, const at::Tensor& grad_scale) {
     part.tensors.push_back(call.tensors[i]);
     part.grads.push_back(call.grads[i]);
   }
-  take(first, grad_scale, /*is_first_step=*/true);
-  take(later, grad_scale, /*is_first_step=*/false);
+  apply(first, grad_scale, /*is_first_step=*/true);
+  apply(later, grad_scale, /*is_first_step=*/false);
 }
 
-void Sgd::take(const Call& call, const at::Tensor& grad_scale, bool is_first_step) {
-  if (std::ranges::any_of(call.tensors, is_narrow)) return take_in_fp32(call, grad_scale, is_first_step);
-  run(call, momentum_buffers_ ? pick(*momentum_buffers_, call.members) : std::vector<at::Tensor>(),
-      grad_scale, is_first_step);
+void Sgd::apply(const Call& call, const at::Tensor& grad_scale, bool is_first_step) {
+  if (std::ranges::any_of(call.tensors, is_narrow)) return apply_in_fp32(call, grad_scale, is_first_step);
+  run_kernel(call, momentum_buffers_ ? pick(*momentum_buffers_, call.members) : std::vector<at::Tensor>(),
+             grad_scale, is_first_step);
 }
 
-// libtorch's kernel for 16 bits leaves all but the last few numbers of a tensor as they are (2.7 to 2.11, on
-// CPUs).
-void Sgd::take_in_fp32(const Call& call, const at::Tensor& grad_scale, bool is_first_step) {
+// For 16 bits libtorch's kernel updates only the last few numbers of a tensor (2.7 to 2.11, on CPUs).
+void Sgd::apply_in_fp32(const Call& call, const at::Tensor& grad_scale, bool is_first_step) {
   for (std::size_t i = 0; i < call.members.size(); ++i) {
     const auto wide = [](const at::Tensor& one, const at::Tensor& room) {
       return is_narrow(one) ? room.as_strided(one.sizes(), one.strides()).copy_(one) : one;
@@ -57,15 +56,15 @@ void Sgd::take_in_fp32(const Call& call, const at::Tensor& grad_scale, bool is_f
     const Call one{call.weight_decay, {call.members[i]}, {tensor}, {grad}};
     std::vector<at::Tensor> buffers;
     if (momentum_buffers_) buffers.push_back(wide((*momentum_buffers_)[call.members[i]], wide_[2]));
-    run(one, buffers, grad_scale, is_first_step);
+    run_kernel(one, buffers, grad_scale, is_first_step);
     call.tensors[i].copy_(one.tensors[0]);
     call.grads[i].copy_(one.grads[0]);
     if (momentum_buffers_) (*momentum_buffers_)[call.members[i]].copy_(buffers[0]);
   }
 }
 
-void Sgd::run(const Call& call, const std::vector<at::Tensor>& buffers, const at::Tensor& grad_scale,
-              bool is_first_step) {
+void Sgd::run_kernel(const Call& call, const std::vector<at::Tensor>& buffers, const at::Tensor& grad_scale,
+                     bool is_first_step) {
   const double lr_part = base_lr() == 0.0 ? 1.0 : lr() / base_lr();
   if (options_.decoupled && call.weight_decay != 0.0)
     at::_foreach_mul_(call.tensors, 1.0 - lr_part * call.weight_decay);

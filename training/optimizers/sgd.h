@@ -4,8 +4,8 @@
 
 namespace tutti {
 
-// torch.optim.SGD; with `decoupled`, composer.optim.DecoupledSGDW, where weights shrink by weight_decay * lr
-// / base_lr before the step instead of the gradient growing by weight_decay * weight.
+// torch.optim.SGD. With `decoupled` composer.optim.DecoupledSGDW: before the step weights shrink by
+// weight_decay * lr / base_lr, and weight decay is not added to the gradient.
 class Sgd final : public Optimizer {
  public:
   struct Options {
@@ -13,7 +13,7 @@ class Sgd final : public Optimizer {
     double dampening = 0.0;
     bool nesterov = false;
     bool decoupled = false;
-    bool maximize = false;  // climb instead of descending
+    bool maximize = false;  // maximize the loss
   };
 
   Sgd(const std::vector<ParamView>& views, Common common, const Options& options);
@@ -22,14 +22,14 @@ class Sgd final : public Optimizer {
 
  private:
   void update(const Call& call, const at::Tensor& grad_scale) override;
-  void take(const Call& call, const at::Tensor& grad_scale, bool is_first_step);
-  void take_in_fp32(const Call& call, const at::Tensor& grad_scale, bool is_first_step);
-  void run(const Call& call, const std::vector<at::Tensor>& buffers, const at::Tensor& grad_scale,
-           bool is_first_step);
+  void apply(const Call& call, const at::Tensor& grad_scale, bool is_first_step);
+  void apply_in_fp32(const Call& call, const at::Tensor& grad_scale, bool is_first_step);
+  void run_kernel(const Call& call, const std::vector<at::Tensor>& buffers, const at::Tensor& grad_scale,
+                  bool is_first_step);
 
   Options options_;
   StateTensors* momentum_buffers_ = nullptr;
-  at::Tensor wide_[3];  // for a parameter of 16 bits, its gradient and its momentum in float32
+  at::Tensor wide_[3];  // float32 copies of a 16-bit parameter, its gradient and its momentum
 };
 
 }  // namespace tutti

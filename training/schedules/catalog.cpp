@@ -5,22 +5,19 @@ namespace {
 
 using enum KeyType;
 
-Key t_max() { return {"t_max", kTime, "1dur", "where the schedule ends"}; }
+Key t_max() { return {"t_max", kTime, "1dur", "end of the schedule"}; }
 
 Key alpha_f() { return Key{"alpha_f", kNumber, "0", "the multiplier at the end"}.at_least(0); }
 
 Key gamma() { return Key{"gamma", kNumber, "0.1", "the multiplier's factor"}.more_than(0); }
 
-Key milestones() {
-  return {"milestones", kTimes, "", "the times at which the multiplier is multiplied by gamma"};
-}
+Key milestones() { return {"milestones", kTimes, "", "times at which the multiplier changes by gamma"}; }
 
-Key power() { return Key{"power", kNumber, "", "exponent of the part of the way that is left"}.more_than(0); }
+Key power() { return Key{"power", kNumber, "", "exponent of the remaining fraction"}.more_than(0); }
 
 std::vector<Key> with_warmup(std::vector<Key> keys) {
-  keys.insert(keys.begin(),
-              Key{"t_warmup", kTime, "", "how long the multiplier rises from 0 before the schedule"});
-  keys.push_back({"scale_warmup", kBoolean, "false", "the scale-schedule ratio stretches the warm-up too"});
+  keys.insert(keys.begin(), Key{"t_warmup", kTime, "", "length of the rise from 0 before the schedule"});
+  keys.push_back({"scale_warmup", kBoolean, "false", "scale_schedule_ratio also scales the warm-up"});
   return keys;
 }
 
@@ -39,16 +36,14 @@ std::vector<Entry> plain_schedules() {
       {"exponential",
        "gamma to the power of the time in decay periods.",
        {Key{"gamma", kNumber, "", "the multiplier's factor"}.more_than(0),
-        {"decay_period", kTime, "1ep", "time over which it is applied once"}}},
+        {"decay_period", kTime, "1ep", "time of one factor"}}},
       {"cosine_annealing", "Down a half cosine to alpha_f at t_max.", {t_max(), alpha_f()}},
       {"cosine_annealing_warm_restarts",
        "Half cosines, each t_mult times as long as the one before (Loshchilov and Hutter, 2016).",
        {{"t_0", kTime, "", "length of the first"},
-        Key{"t_mult", kNumber, "1", "how much longer each next one is"}.more_than(0),
+        Key{"t_mult", kNumber, "1", "growth of the length"}.more_than(0),
         alpha_f()}},
-      {"polynomial",
-       "A power of the part of the way that is left, down to alpha_f.",
-       {power(), t_max(), alpha_f()}},
+      {"polynomial", "A power of the remaining fraction, down to alpha_f.", {power(), t_max(), alpha_f()}},
   };
 }
 
@@ -62,8 +57,8 @@ std::vector<Entry> warmup_schedules() {
       {"cosine_annealing_with_warmup", "A linear warm-up, then cosine annealing.",
        with_warmup({t_max(), alpha_f()})},
       {"polynomial_with_warmup", "A linear warm-up, then polynomial.",
-       with_warmup({Key{"power", kNumber, "2", "exponent of the part of the way that is left"}.more_than(0),
-                    t_max(), alpha_f()})},
+       with_warmup({Key{"power", kNumber, "2", "exponent of the remaining fraction"}.more_than(0), t_max(),
+                    alpha_f()})},
   };
 }
 
@@ -80,8 +75,9 @@ Catalog scheduler_catalog() {
   return {.section = "scheduler",
           .noun = "scheduler",
           .doc =
-              "How the learning rate changes as time goes on. Names and meanings are Composer's; those with "
-              "lr in their names are PyTorch's, and count steps of the scheduler.",
+              "The schedule of the learning rate. Names and meanings are Composer's; kinds with lr in the "
+              "name are "
+              "PyTorch's, and count steps of the scheduler.",
           .entries = std::move(entries),
           .default_kind = "constant"};
 }

@@ -6,10 +6,10 @@
 
 namespace tutti {
 
-// [scheduler]
+// The catalog of [scheduler].
 Catalog scheduler_catalog();
 
-// What [scheduler] may name of torch.optim.lr_scheduler, with its arguments' names and defaults.
+// The schedulers of torch.optim.lr_scheduler, with their argument names and defaults.
 std::vector<Entry> pytorch_schedulers();
 
 }  // namespace tutti

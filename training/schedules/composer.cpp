@@ -8,13 +8,13 @@
 namespace tutti {
 namespace {
 
-// How much of the way from `begin` to `end` has passed, in [0, 1]; 0 where there is no way.
-double part_of(const Timestamp& now, const Time& begin, const Time& end) {
-  const double way = end.value() - begin.value();
-  return way > 0.0 ? std::min(1.0, (now.get(end.unit()).value() - begin.value()) / way) : 0.0;
+// Passed fraction of the time from `begin` to `end`, in [0, 1]; 0 if the span is empty.
+double fraction_of(const Timestamp& now, const Time& begin, const Time& end) {
+  const double span = end.value() - begin.value();
+  return span > 0.0 ? std::min(1.0, (now.get(end.unit()).value() - begin.value()) / span) : 0.0;
 }
 
-double part_of(const Timestamp& now, const Time& end) { return part_of(now, {0.0, end.unit()}, end); }
+double fraction_of(const Timestamp& now, const Time& end) { return fraction_of(now, {0.0, end.unit()}, end); }
 
 double line(double part, double from, double to) { return from + part * (to - from); }
 
@@ -22,16 +22,15 @@ double half_cosine(double part, double to) {
   return to + (1.0 - to) * (1.0 + std::cos(std::clamp(part, 0.0, 1.0) * std::numbers::pi)) / 2.0;
 }
 
-// Python's **, which leaves the real numbers or divides by zero where this fails.
-double raised(double base, double exponent) {
+// Like Python's **, but an error where Python gives a complex number or divides by zero.
+double power_of(double base, double exponent) {
   const double value = std::pow(base, exponent);
-  if (!std::isfinite(value))
-    throw UserError("the schedule's power is no number: too large, or of a negative base or exponent");
+  if (!std::isfinite(value)) throw UserError("the schedule's power is not a finite number");
   return value;
 }
 
 double power_curve(double part, double power, double to) {
-  return to + raised(1.0 - part, power) * (1.0 - to);
+  return to + power_of(1.0 - part, power) * (1.0 - to);
 }
 
 Schedule constant(const ScheduleReader& in) {
@@ -57,30 +56,29 @@ Schedule multistep(const ScheduleReader& in) {
 
 Schedule linear(const ScheduleReader& in) {
   return [from = in.number("alpha_i"), to = in.number("alpha_f"), end = in.positive_time("t_max")](
-             const Timestamp& now) { return line(part_of(now, end), from, to); };
+             const Timestamp& now) { return line(fraction_of(now, end), from, to); };
 }
 
 Schedule exponential(const ScheduleReader& in) {
   return [gamma = in.number("gamma"), period = in.positive_time("decay_period")](const Timestamp& now) {
-    return raised(gamma, (now.get(period.unit()) / period).value());
+    return power_of(gamma, (now.get(period.unit()) / period).value());
   };
 }
 
 Schedule cosine_annealing(const ScheduleReader& in) {
   return [end = in.positive_time("t_max"), to = in.number("alpha_f")](const Timestamp& now) {
-    return half_cosine(part_of(now, end), to);
+    return half_cosine(fraction_of(now, end), to);
   };
 }
 
-// The half cosine that `now` lies in begins at .first and ends at .second; the k-th is t_mult^k t_0 long,
-// truncated.
+// Begin and end of the half cosine at `now`; the k-th has the length t_mult^k t_0, truncated.
 std::pair<Time, Time> half_cosine_at(const Time& now, const Time& t_0, double t_mult) {
   Time length = t_0;
   Time end = t_0;
   while (end <= now) {
     length = length * t_mult;
     if (length.value() < 1.0)
-      throw UserError("the time between restarts falls to nothing before the training ends");
+      throw UserError("the time between restarts shrinks to zero before the end of training");
     end = end + length;
   }
   return {end - length, end};
@@ -91,51 +89,51 @@ Schedule cosine_annealing_warm_restarts(const ScheduleReader& in) {
   const double t_mult = in.number("t_mult");
   const Time whole = in.max_duration();
   try {
-    const Time last = whole - Time(1, whole.unit());  // of which a rate is asked, at most
+    const Time last = whole - Time(1, whole.unit());  // the last time that needs a rate
     if (whole.unit() == t_0.unit() && !in.unchecked()) half_cosine_at(last, t_0, t_mult);
   } catch (const UserError& error) {
     in.fail("t_mult", error.what());
   }
   return [=, to = in.number("alpha_f")](const Timestamp& now) {
     const auto [begin, end] = half_cosine_at(now.get(t_0.unit()), t_0, t_mult);
-    return half_cosine(part_of(now, begin, end), to);
+    return half_cosine(fraction_of(now, begin, end), to);
   };
 }
 
 Schedule polynomial(const ScheduleReader& in) {
   return [power = in.number("power"), end = in.positive_time("t_max"), to = in.number("alpha_f")](
-             const Timestamp& now) { return power_curve(part_of(now, end), power, to); };
+             const Timestamp& now) { return power_curve(fraction_of(now, end), power, to); };
 }
 
-// The end of the line up from 0 to the peak; the ratio stretches it where that is asked for.
+// End of the warm-up's line from 0 to the peak, stretched by the ratio if scale_warmup is set.
 Time slope_end(const ScheduleReader& in) {
   return in.time("t_warmup", in.flag("scale_warmup") ? in.ratio() : 1.0);
 }
 
-// When the line is left for what follows it: at its end; in Composer at what would be its end without the
-// ratio, half way up or a while behind.
+// End of the warm-up. Composer uses the unscaled end even if the line is scaled: the warm-up then stops
+// early, or late.
 Time warmup_end(const ScheduleReader& in) { return in.composer() ? in.time("t_warmup", 1.0) : slope_end(in); }
 
-// Up in a straight line from 0 to `peak`, then `rest`.
-Schedule warmed_up(const ScheduleReader& in, double peak, Schedule rest) {
+// A line from 0 to `peak`, then `rest`.
+Schedule with_warmup(const ScheduleReader& in, double peak, Schedule main) {
   const Time end = warmup_end(in), top = slope_end(in);
   if (in.time("t_warmup", 1.0).value() > 0.0 && top.value() <= 0.0)
-    in.fail("t_warmup", "nothing is left of it under this scale-schedule ratio");
-  return [=, rest = std::move(rest)](const Timestamp& now) {
-    return now.get(end.unit()) < end ? line(part_of(now, top), 0.0, peak) : rest(now);
+    in.fail("t_warmup", "the scale-schedule ratio shrinks the warm-up to zero");
+  return [=, main = std::move(main)](const Timestamp& now) {
+    return now.get(end.unit()) < end ? line(fraction_of(now, top), 0.0, peak) : main(now);
   };
 }
 
-Schedule multistep_with_warmup(const ScheduleReader& in) { return warmed_up(in, 1.0, multistep(in)); }
+Schedule multistep_with_warmup(const ScheduleReader& in) { return with_warmup(in, 1.0, multistep(in)); }
 
 Schedule line_with_warmup(const ScheduleReader& in, double from, double to) {
   const Time begin = warmup_end(in);
-  return warmed_up(in, from, [=, end = in.end_after(begin)](const Timestamp& now) {
-    return line(part_of(now, begin, end), from, to);
+  return with_warmup(in, from, [=, end = in.end_after(begin)](const Timestamp& now) {
+    return line(fraction_of(now, begin, end), from, to);
   });
 }
 
-// After t_max too: other than the schedule without a warm-up.
+// Stays at alpha after t_max, unlike `constant`.
 Schedule constant_with_warmup(const ScheduleReader& in) {
   return line_with_warmup(in, in.number("alpha"), in.number("alpha"));
 }
@@ -146,16 +144,18 @@ Schedule linear_with_warmup(const ScheduleReader& in) {
 
 Schedule cosine_annealing_with_warmup(const ScheduleReader& in) {
   const Time begin = warmup_end(in);
-  return warmed_up(in, 1.0, [=, to = in.number("alpha_f"), end = in.end_after(begin)](const Timestamp& now) {
-    return half_cosine(part_of(now, begin, end), to);
-  });
+  return with_warmup(in, 1.0,
+                     [=, to = in.number("alpha_f"), end = in.end_after(begin)](const Timestamp& now) {
+                       return half_cosine(fraction_of(now, begin, end), to);
+                     });
 }
 
 Schedule polynomial_with_warmup(const ScheduleReader& in) {
   const Time begin = warmup_end(in);
-  return warmed_up(in, 1.0,
-                   [=, power = in.number("power"), to = in.number("alpha_f"), end = in.end_after(begin)](
-                       const Timestamp& now) { return power_curve(part_of(now, begin, end), power, to); });
+  return with_warmup(
+      in, 1.0,
+      [=, power = in.number("power"), to = in.number("alpha_f"), end = in.end_after(begin)](
+          const Timestamp& now) { return power_curve(fraction_of(now, begin, end), power, to); });
 }
 
 using ScheduleMaker = Schedule (*)(const ScheduleReader&);

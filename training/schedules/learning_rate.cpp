@@ -12,12 +12,12 @@ namespace {
 
 void require_metric(const Setting& monitor, const std::vector<std::string>& measured) {
   if (measured.empty())
-    monitor.fail("it is never measured: there is no [data.eval], or [train] eval_interval is 0");
+    monitor.fail("never measured: there is no [data.eval], or [train] eval_interval is 0");
   if (std::ranges::count(measured, monitor.text()) == 0)
-    monitor.fail("no evaluator measures it; there are " + joined(measured));
+    monitor.fail("not measured by any evaluator; expected one of " + joined(measured));
 }
 
-// The rate of an epoch is that of its first batch.
+// The start of the epoch, for rates that change once per epoch.
 Timestamp epoch_begin(Timestamp now) {
   now.batch -= now.batch_in_epoch;
   now.sample -= now.sample_in_epoch;
@@ -45,7 +45,7 @@ Plateau::Plateau(const Setting& section, double base_lr)
 bool Plateau::observe(double value) {
   if (improves(value)) {
     constexpr double kMost = std::numeric_limits<double>::max();
-    state_.best = std::clamp(value, -kMost, kMost);  // a checkpoint's JSON has no infinity
+    state_.best = std::clamp(value, -kMost, kMost);  // JSON has no infinity
     state_.has_best = true;
     state_.bad = 0;
   } else {
@@ -85,7 +85,7 @@ LearningRate::LearningRate(const Setting& recipe, Horizon horizon, const std::ve
   by_epoch_ = is_composer_schedule(scheduler) && scheduler.at("step").text() == "epoch";
   if (by_epoch_ && !lags_)
     schedule_ = [by_time = schedule_](const Timestamp& now) { return by_time(epoch_begin(now)); };
-  if (lags_) {  // Composer takes the first value before it stretches the training
+  if (lags_) {  // Composer computes the first value before scaling the training
     horizon.max_duration = horizon.unscaled_duration;
     lagging_ = make_schedule(scheduler, horizon)(Timestamp());
   }

@@ -10,17 +10,17 @@
 
 namespace tutti {
 
-// reduce_lr_on_plateau: lowers the learning rate when a metric has stopped improving. As torch's
-// ReduceLROnPlateau: a value that is not a number is no improvement.
+// reduce_lr_on_plateau: lowers the learning rate when a metric stops improving, as torch's
+// ReduceLROnPlateau. NaN is no improvement.
 class Plateau {
  public:
-  // `section`: a resolved [scheduler] of that kind; `base_lr`: the optimizer's.
+  // `section`: a resolved [scheduler] of this kind; `base_lr`: the optimizer's.
   Plateau(const Setting& section, double base_lr);
 
   const std::string& monitor() const { return monitor_; }  // the metric's name
   double multiplier() const { return state_.multiplier; }  // of base_lr
 
-  // The metric's value at an evaluation. Whether the rate is lower from here on.
+  // Takes the metric's value at an evaluation; true if the rate was lowered.
   bool observe(double value);
 
   const PlateauState& state() const { return state_; }
@@ -40,31 +40,30 @@ class Plateau {
   PlateauState state_;
 };
 
-// What each step multiplies with: the optimizer's rate as [scheduler] changes it, by time or by what
-// evaluations find. A pure function of what all ranks know, so that all come to the same.
+// The learning rate of each step, by time or by evaluations as [scheduler] says. Depends only on data that
+// is equal on all ranks.
 class LearningRate {
  public:
-  LearningRate() = default;  // 0 throughout
-  // `recipe` resolved; `measured`: what evaluations measure, by its names in metrics.jsonl. Throws UserError.
+  LearningRate() = default;  // always 0
+  // `recipe`: resolved; `measured`: the metrics of evaluations, named as in metrics.jsonl. Throws UserError.
   LearningRate(const Setting& recipe, Horizon horizon, const std::vector<std::string>& measured);
 
-  // What [scheduler] asks for; empty: the rate stays.
+  // The schedule of [scheduler]; empty = constant.
   const Schedule& schedule() const { return schedule_; }
 
-  // Of the batch that begins at `now`, by a schedule that may have taken the place of that one.
+  // The rate of the batch that begins at `now`, by a schedule that may have replaced schedule().
   double at(const Timestamp& now, const Schedule& schedule) const;
-  // A batch is done that began at `before`. Where [compat] asks for Composer's way the next one has the
-  // schedule's rate at `before`: there it is stepped before time moves on. Stepped by epochs it is at the
-  // end of one, before that is counted.
+  // Call after a batch, or after an epoch before it is counted, that began at `before`. Matters only in
+  // Composer's mode, where the next rate is the schedule's value at `before`.
   void advance(const Timestamp& before, const Schedule& schedule);
   void advance_epoch(const Timestamp& before, const Schedule& schedule);
 
-  // What an evaluation found. Whether the rate is lower for it.
+  // Takes the metrics of an evaluation; true if the rate was lowered.
   bool observe(const LoggedMetrics& metrics);
 
   PlateauState state() const { return plateau_ ? plateau_->state() : PlateauState(); }
   bool lags() const { return lags_; }
-  double lagging() const { return lagging_; }  // the multiplier of the next batch, where it lags
+  double lagging() const { return lagging_; }  // multiplier of the next batch in Composer's mode
   void restore(const PlateauState& state, double lagging);
 
  private:

@@ -42,8 +42,7 @@ std::vector<Phase> phases(const Setting& section, double peak, double steps) {
   const double part = section.at("pct_start").number();
   const double start = peak / section.at("div_factor").number();
   const double end = start / section.at("final_div_factor").number();
-  if (part * steps == 1.0)
-    section.at("pct_start").fail("the rise would have to take no time: it is step 0 alone");
+  if (part * steps == 1.0) section.at("pct_start").fail("the rise would take only step 0");
   const Phase rise{part * steps - 1.0, start, peak};
   if (!section.at("three_phase").boolean()) return {rise, {steps - 1.0, peak, end}};
   return {rise, {2.0 * part * steps - 2.0, peak, start}, {steps - 1.0, start, end}};

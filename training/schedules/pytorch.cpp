@@ -10,14 +10,14 @@
 namespace tutti {
 namespace {
 
-// As Composer scales them: truncated.
+// Truncated, as in Composer.
 int64_t scaled(int64_t steps, double ratio) {
   return static_cast<int64_t>(static_cast<double>(steps) * ratio);
 }
 
 int64_t scaled_length(const Setting& length, double ratio) {
   const int64_t steps = scaled(length.integer(), ratio);
-  if (steps < 1) length.fail("the scale-schedule ratio leaves nothing of it");
+  if (steps < 1) length.fail("the scale-schedule ratio shrinks this to zero");
   return steps;
 }
 
@@ -35,12 +35,13 @@ Curve step(const Setting& section, const CurveOptions& run) {
              int64_t steps) { return std::pow(gamma, static_cast<double>(steps / size)); };
 }
 
-// Throws UserError at the first that comes too early.
+// Throws UserError at the first milestone out of order.
 std::vector<int64_t> ascending(const Setting& milestones, bool may_repeat) {
   std::vector<int64_t> found;
   for (const Setting& item : milestones.array()) {
     const int64_t least = found.empty() ? 0 : found.back() + (may_repeat ? 0 : 1);
-    if (item.integer() < least) item.fail("milestones ascend; expected at least " + std::to_string(least));
+    if (item.integer() < least)
+      item.fail("milestones must ascend; expected at least " + std::to_string(least));
     found.push_back(item.integer());
   }
   return found;
@@ -74,7 +75,7 @@ Curve exponential(const Setting& section, const CurveOptions& run) {
   };
 }
 
-// torch goes from rate to rate; it comes to the same, beyond T_max too, where it rises again.
+// Closed form of torch's recurrence, also beyond T_max, where the rate rises again.
 Curve cosine_annealing(const Setting& section, const CurveOptions& run) {
   return [end = scaled_length(section.at("T_max"), run.ratio),
           low = multiple_of_base(section.at("eta_min"), run.base_lr)](int64_t steps) {
@@ -122,7 +123,7 @@ Curve sequential(const Setting& section, const CurveOptions& run) {
 
 struct Maker {
   Curve (*make)(const Setting& section, const CurveOptions& run);
-  bool scales = false;  // by the scale-schedule ratio, as Composer does it
+  bool scales = false;  // by the scale-schedule ratio, as in Composer
 };
 
 const std::map<std::string, Maker>& makers() {
@@ -146,11 +147,11 @@ Curve make_curve(const Setting& section, const CurveOptions& run) {
   const auto found = makers().find(section.at("kind").text());
   if (found == makers().end()) return {};
   if (run.ratio != 1.0 && !found->second.scales)
-    section.at("kind").fail("the scale-schedule ratio cannot be applied to it");
+    section.at("kind").fail("the scale-schedule ratio does not apply to this scheduler");
   return found->second.make(section, run);
 }
 
-// Of the scheduler, in the whole training; 0 where its length is not counted in epochs or batches.
+// Scheduler steps of the whole training; 0 if the duration is not in epochs or batches.
 double training_steps(const Horizon& horizon, bool every_batch) {
   const Time& whole = horizon.max_duration;
   const auto batches = static_cast<double>(horizon.batches_per_epoch);

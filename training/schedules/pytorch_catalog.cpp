@@ -27,7 +27,7 @@ Key factor(const char* name, const char* fallback, const char* doc) {
 
 Key milestones(const char* doc) { return Key{"milestones", kIntegers, "", doc}.at_most(kMostSteps); }
 
-// Those that may follow one another in sequential_lr.
+// Schedulers that sequential_lr may contain.
 std::vector<Entry> decays() {
   return {
       {"step_lr",
@@ -35,8 +35,7 @@ std::vector<Entry> decays() {
        {steps("step_size", "", "steps between two changes"), gamma("0.1")}},
       {"multistep_lr",
        "Times gamma at each milestone; as torch's MultiStepLR.",
-       {milestones("the steps at which the rate is multiplied by gamma; they ascend").at_least(0),
-        gamma("0.1")}},
+       {milestones("ascending steps at which the rate is multiplied by gamma").at_least(0), gamma("0.1")}},
       {"constant_lr",
        "Times factor, for the first total_iters steps; as torch's ConstantLR.",
        {factor("factor", kOneThird, "the learning rate's factor"), total_iters()}},
@@ -51,13 +50,10 @@ std::vector<Entry> decays() {
       {"cosine_annealing_warm_restarts_lr",
        "Half cosines, each T_mult times as long as the one before; as torch's CosineAnnealingWarmRestarts.",
        {steps("T_0", "", "steps of the first").also_named({"t_0"}),
-        Key{"T_mult", kInteger, "1", "how much longer each next one is"}
-            .also_named({"t_mult"})
-            .at_least(1)
-            .at_most(1000),
+        Key{"T_mult", kInteger, "1", "growth of the length"}.also_named({"t_mult"}).at_least(1).at_most(1000),
         eta_min()}},
       {"polynomial_lr",
-       "A power of the part of the way that is left, down to 0; as torch's PolynomialLR.",
+       "A power of the remaining fraction, down to 0; as torch's PolynomialLR.",
        {total_iters(), Key{"power", kNumber, "1", "the exponent"}.at_least(0)}},
   };
 }
@@ -71,20 +67,19 @@ Entry one_cycle() {
   };
   return {
       "one_cycle_lr",
-      "Up to max_lr and down to far below the first rate; as torch's OneCycleLR. It needs total_steps, or "
+      "Up to max_lr, then down to far below the initial rate; as torch's OneCycleLR. Needs total_steps, or "
       "epochs and steps_per_epoch.",
-      {Key{"max_lr", kNumber, "", "the highest learning rate; the optimizer's lr has no part in it"}
-           .more_than(0),
+      {Key{"max_lr", kNumber, "", "the highest learning rate, independent of the optimizer's lr"}.more_than(
+           0),
        count("total_steps", "steps of the cycle"),
        count("epochs", "with steps_per_epoch in place of total_steps"),
        count("steps_per_epoch", "with epochs in place of total_steps"),
-       factor("pct_start", "0.3", "the part of the cycle that rises"),
+       factor("pct_start", "0.3", "rising fraction of the cycle"),
        Key{"anneal_strategy", kText, "cos", "the shape of each phase"}.one_of({"cos", "linear"}),
-       {"cycle_momentum", kBoolean, "false", "only false: momentum stays as it is"},
-       divisor("div_factor", "25", "max_lr / the first rate"),
-       divisor("final_div_factor", "10000", "the first rate / the last"),
-       {"three_phase", kBoolean, "false",
-        "down to the first rate as fast as up, and from there to the last"}}};
+       {"cycle_momentum", kBoolean, "false", "only false is supported"},
+       divisor("div_factor", "25", "max_lr / initial rate"),
+       divisor("final_div_factor", "10000", "initial rate / last rate"),
+       {"three_phase", kBoolean, "false", "down to the initial rate as fast as up, then to the last rate"}}};
 }
 
 Entry plateau() {
@@ -97,13 +92,13 @@ Entry plateau() {
           {{"monitor", kText, "metrics/eval/CrossEntropy", "the metric, as metrics.jsonl names it"},
            Key{"mode", kText, "min", "whether lower or higher is better"}.one_of({"min", "max"}),
            factor("factor", "0.1", "the learning rate's factor").less_than(1),
-           evaluations("patience", "10", "evaluations without an improvement that are put up with"),
-           Key{"threshold", kNumber, "0.0001", "how much better counts as an improvement"}.at_least(0),
-           Key{"threshold_mode", kText, "rel", "whether threshold is a part of the best value so far"}.one_of(
-               {"rel", "abs"}),
-           evaluations("cooldown", "0", "evaluations after a change that do not count"),
+           evaluations("patience", "10", "accepted evaluations without improvement"),
+           Key{"threshold", kNumber, "0.0001", "smallest improvement that counts"}.at_least(0),
+           Key{"threshold_mode", kText, "rel", "rel: threshold is relative to the best value; abs: absolute"}
+               .one_of({"rel", "abs"}),
+           evaluations("cooldown", "0", "evaluations to ignore after a change"),
            Key{"min_lr", kNumber, "0", "the lowest learning rate"}.at_least(0),
-           Key{"eps", kNumber, "1e-8", "a smaller change of the rate is not made"}.at_least(0)}};
+           Key{"eps", kNumber, "1e-8", "smallest change of the rate"}.at_least(0)}};
 }
 
 Entry sequential() {
@@ -114,7 +109,7 @@ Entry sequential() {
   return {"sequential_lr",
           "Schedulers one after another, each from its own beginning; as torch's SequentialLR.",
           {Key{"schedulers", kTables, "", "[[scheduler.schedulers]], in their order"}.each(inner),
-           milestones("the steps at which the next one begins; one fewer than schedulers").at_least(1)}};
+           milestones("steps at which the next scheduler begins; one fewer than schedulers").at_least(1)}};
 }
 
 }  // namespace
@@ -124,8 +119,8 @@ std::vector<Entry> pytorch_schedulers() {
   entries.push_back(one_cycle());
   entries.push_back(sequential());
   for (Entry& entry : entries)
-    entry.keys.push_back(Key{"step", kText, "epoch", "it is stepped after every epoch or every batch"}.one_of(
-        {"epoch", "batch"}));
+    entry.keys.push_back(
+        Key{"step", kText, "epoch", "step after every epoch or every batch"}.one_of({"epoch", "batch"}));
   entries.push_back(plateau());
   return entries;
 }

@@ -4,9 +4,9 @@
 
 namespace tutti {
 
-Time place(const Time& time, const Horizon& horizon, double ratio) {
+Time convert_time(const Time& time, const Horizon& horizon, double ratio) {
   const auto batches = [&](double epochs) { return epochs * static_cast<double>(horizon.batches_per_epoch); };
-  // Products are taken in Composer's order: another one may round, and truncate, otherwise.
+  // The order of multiplication is Composer's: another order may round differently.
   if (time.unit() == TimeUnit::kDuration) {
     const Time& whole = horizon.max_duration;
     if (whole.unit() != TimeUnit::kEpoch) return whole * time;
@@ -22,7 +22,7 @@ Schedule make_schedule(const Setting& section, const Horizon& horizon) {
   section.at("kind").fail("there is no such scheduler");
 }
 
-// Two runs of one recipe must have the same learning rates, so the clock does not time them.
+// No wall-clock times: two runs of a recipe must have equal learning rates.
 Time ScheduleReader::parsed(const Setting& setting) {
   const Time time = Time::parse(setting);
   if (time.unit() == TimeUnit::kSecond) setting.fail("a schedule cannot be timed by the wall clock");
@@ -37,7 +37,7 @@ Time ScheduleReader::positive_time(const char* key) const {
 
 std::vector<Time> ScheduleReader::times(const char* key) const {
   std::vector<Time> found;
-  for (const Setting& item : section_.at(key).array()) found.push_back(placed(item));
+  for (const Setting& item : section_.at(key).array()) found.push_back(converted(item));
   return found;
 }
 

@@ -8,43 +8,45 @@
 
 namespace tutti {
 
-// What the learning rate of the batch that begins at `now` is multiplied by: a pure function of time.
+// The multiplier of the learning rate for the batch that begins at `now`: a pure function of time.
 using Schedule = std::function<double(const Timestamp& now)>;
 
-// What a schedule must know of the run.
+// Facts of the run that schedules need.
 struct Horizon {
-  Time max_duration;  // as it will be trained: scaled by the ratio already
+  Time max_duration;  // already scaled by the ratio
   int64_t batches_per_epoch = 0;
-  double scale_schedule_ratio = 1.0;  // Composer's: stretches every time of a schedule but its warm-up
-  bool composer = false;              // [compat]: a scaled warm-up is left when it would have ended unscaled
-  bool unchecked = false;             // what goes wrong later in the training is an error then, not at once
-  double base_lr = 1.0;         // the optimizer's, which schedules of rates (max_lr, eta_min) are told by
-  Time unscaled_duration = {};  // max_duration before the ratio
+  double scale_schedule_ratio = 1.0;  // Composer's: scales all times of a schedule but its warm-up
+  bool composer = false;              // [compat]: a scaled warm-up ends at its unscaled end
+  bool unchecked = false;             // report errors of later times only when reached
+  double base_lr = 1.0;               // the optimizer's; max_lr and eta_min are relative to it
+  Time unscaled_duration = {};        // max_duration before the ratio
 };
 
-// A time of a schedule as Composer places it: epochs and, where the run is counted in epochs, fractions of
-// the training become batches; others are scaled by `ratio`, but not fractions, whose whole is scaled
-// already. Whole, truncated.
-Time place(const Time& time, const Horizon& horizon, double ratio);
+// Converts a time of a schedule as Composer does: epochs, and fractions of a run in epochs, become batches;
+// all but fractions are scaled by `ratio` (max_duration is already scaled). Truncated.
+Time convert_time(const Time& time, const Horizon& horizon, double ratio);
 
-// What [scheduler] names, Composer's or PyTorch's (training/schedules). Throws UserError where its times do
-// not fit together or do not fit the run.
+// Makes the schedule of [scheduler], Composer's or PyTorch's. Throws UserError if times do not fit each
+// other or the run.
 Schedule make_schedule(const Setting& section, const Horizon& horizon);
 
-// Reads the keys of one [scheduler] and places its times. Both must outlive it.
+// Reads the keys of a [scheduler] and converts its times. Section and horizon must outlive the reader.
 class ScheduleReader {
  public:
   ScheduleReader(const Setting& section, const Horizon& horizon) : section_(section), horizon_(horizon) {}
 
   double number(const char* key) const { return section_.at(key).number(); }
   bool flag(const char* key) const { return section_.at(key).boolean(); }
-  Time time(const char* key) const { return placed(section_.at(key)); }
-  Time time(const char* key, double ratio) const { return place(parsed(section_.at(key)), horizon_, ratio); }
+  Time time(const char* key) const { return converted(section_.at(key)); }
+  Time time(const char* key, double ratio) const {
+    return convert_time(parsed(section_.at(key)), horizon_, ratio);
+  }
   Time positive_time(const char* key) const;
   std::vector<Time> times(const char* key) const;
-  // t_max of a schedule with a warm-up: defined for the whole training, in the warm-up's unit.
+  // t_max of a schedule with a warm-up. Throws UserError unless its unit is the warm-up's and it covers the
+  // whole training.
   Time end_after(const Time& warmup) const;
-  Time max_duration() const { return place({1.0, TimeUnit::kDuration}, horizon_, 1.0); }
+  Time max_duration() const { return convert_time({1.0, TimeUnit::kDuration}, horizon_, 1.0); }
   double ratio() const { return horizon_.scale_schedule_ratio; }
   bool composer() const { return horizon_.composer; }
   bool unchecked() const { return horizon_.unchecked; }
@@ -53,21 +55,23 @@ class ScheduleReader {
   }
 
  private:
-  Time placed(const Setting& s) const { return place(parsed(s), horizon_, horizon_.scale_schedule_ratio); }
+  Time converted(const Setting& s) const {
+    return convert_time(parsed(s), horizon_, horizon_.scale_schedule_ratio);
+  }
   static Time parsed(const Setting& setting);
 
   const Setting& section_;
   const Horizon& horizon_;
 };
 
-// Composer's schedulers; formulas as in composer.optim. Empty where [scheduler] names none of them.
+// Composer's schedulers, with the formulas of composer.optim. Empty for other kinds.
 Schedule make_composer_schedule(const Setting& section, const Horizon& horizon);
 
-// Whether [scheduler] names one of them.
+// True if [scheduler] names a scheduler of Composer.
 bool is_composer_schedule(const Setting& section);
 
-// PyTorch's schedulers, with the rates of torch.optim.lr_scheduler. Empty where [scheduler] names none of
-// them. Of reduce_lr_on_plateau a function of time knows nothing but 1: see Plateau.
+// PyTorch's schedulers, with the rates of torch.optim.lr_scheduler. Empty for other kinds.
+// reduce_lr_on_plateau is constant here: see Plateau.
 Schedule make_pytorch_schedule(const Setting& section, const Horizon& horizon);
 
 }  // namespace tutti

@@ -75,16 +75,16 @@ TEST(LayerText, IsTakenAsOneWritesIt) {
 
 TEST(LayerText, WhatIsNotSupportedIsNamed) {
   const std::vector<std::pair<std::string, std::string>> wrong = {
-      {"Lnear(3, 4)", "there is no layer 'Lnear'; there are "},
+      {"Lnear(3, 4)", "there is no layer 'Lnear'; expected one of "},
       {"Linear(3)", "Linear: argument out_features is missing"},
       {"Linear(3, 4, biass=True)",
-       "Linear: there is no argument biass; there are in_features, out_features, bias"},
+       "Linear: there is no argument biass; expected one of in_features, out_features, bias"},
       {"Linear(3, 4, bias=1)", "Linear: argument bias: expected True or False, found 1"},
       {"Linear(3, 4, True, 5)", "Linear: more than 3 arguments"},
       {"Linear(3, in_features=3)", "Linear: argument in_features is given twice"},
       {"Linear(0, 4)", "Linear: argument in_features: expected an integer from 1 to 1000000000, found 0"},
       {"Linear(3, 4", "Linear: a ')' is missing"},
-      {"Linear(3, 4))", "a ')' too many"},
+      {"Linear(3, 4))", "an extra ')'"},
       {"Conv2d(1, 8, kernel_size=(3, 5))",
        "Conv2d: argument kernel_size: expected the same integer in all dim"},
       {"Conv2d(1, 8, 3, dilation=(2, 2))", "Conv2d: argument dilation: only 1 is supported"},
@@ -96,7 +96,7 @@ TEST(LayerText, WhatIsNotSupportedIsNamed) {
       {"Linear((3, 3), 4)", "Linear: argument in_features: expected an integer, found (3, 3)"},
       {"LayerNorm((8, 8))", "LayerNorm: argument normalized_shape: expected 1 of them in parentheses"},
       {"LayerNorm(8, eps=nan)", "LayerNorm: argument eps: expected a number in (0, 1)"},
-      {"Linear(out_features=3, 4)", "Linear: argument 4 has no name, and follows one that has"},
+      {"Linear(out_features=3, 4)", "Linear: argument 4 has no name but follows a named argument"},
       {"GELU(approximate='erf')", "GELU: argument approximate: expected 'none' or 'tanh', found 'erf'"},
       {"MaxPool2d(2, padding=2)", "more than half of kernel_size"},
       {"AvgPool2d(2, padding=2)", "more than half of kernel_size"},
@@ -176,7 +176,7 @@ TEST(SequentialNet, ALayerThatDoesNotFitIsNamed) {
         make_model(sequential({"Flatten", "Linear(65, 10)"}), kDigits);
       },
       ThrowsMessage<UserError>(
-          AllOf(HasSubstr("layers = "), HasSubstr("layer 1: Linear does not take [64] "))));
+          AllOf(HasSubstr("layers = "), HasSubstr("layer 1: Linear does not accept [64] "))));
   EXPECT_THAT(
       [] {
         make_model(sequential({"Flatten", "Linear(64"}), kDigits);
@@ -192,7 +192,7 @@ TEST(SequentialNet, ALayerThatDoesNotFitIsNamed) {
       [&] {
         make_model(sequential({"Conv2d(1, 8, 3)", "Flatten", "Linear(36, 10)"}), flat);
       },
-      ThrowsMessage<UserError>(HasSubstr("layer 0: Conv2d does not take [8, 8] a sample: expected [ch")));
+      ThrowsMessage<UserError>(HasSubstr("layer 0: Conv2d does not accept [8, 8] a sample: expected [ch")));
   EXPECT_THAT([] { make_model(sequential({"Flatten"}), kDigits); },
               ThrowsMessage<UserError>(HasSubstr("there is nothing to train")));
   EXPECT_THAT([] { make_model(sequential({}), kDigits); },

@@ -140,7 +140,7 @@ TEST_F(CallbackTest, MemoryMonitorLogsWhatItIsToldUnderTheNamesThatItIsTold) {
   EXPECT_THAT(logged_.values, UnorderedElementsAre(Pair("memory/most_gigabytes", testing::_)));
   EXPECT_THAT([&] { MemoryMonitor::keys_of(table("num_alloc_retries")); },
               testing::ThrowsMessage<UserError>(
-                  testing::AllOf(testing::HasSubstr("test.toml:7"), testing::HasSubstr("there is no such"))));
+                  testing::AllOf(testing::HasSubstr("test.toml:7"), testing::HasSubstr("unknown figure"))));
 }
 
 TEST_F(CallbackTest, MemoryMonitorTellsTheMetersFigures) {

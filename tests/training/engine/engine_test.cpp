@@ -216,7 +216,7 @@ TEST_F(EngineTest, ADestinationThatFailsWhenMemoryRunsOutHearsNoMore) {
   engine.out_of_memory("again");
   EXPECT_THAT(said_, ElementsAre("M hears: too much", "M hears: again"));
   EXPECT_EQ(failing->heard, 1);
-  EXPECT_THAT(warnings, ElementsAre("L is told of no more events: an unknown exception"));
+  EXPECT_THAT(warnings, ElementsAre("L gets no more events: an unknown exception"));
 }
 
 TEST_F(EngineTest, AllAreClosedOnceWhateverOneThrows) {

@@ -115,10 +115,10 @@ TEST(LearningRate, AMetricThatIsNeverMeasuredIsAUserError) {
     EXPECT_THAT([&] { train(text, folder.path("run")); }, ThrowsMessage<UserError>(HasSubstr(message)));
   };
   const std::string train = "max_duration = '1ep'\n";
-  refused(text_of(kPlateau, train, ""), "scheduler.monitor = \"metrics/eval/CrossEntropy\": it is never");
-  refused(text_of(kPlateau, train + "eval_interval = '0ba'\n"), "it is never measured");
+  refused(text_of(kPlateau, train, ""), "scheduler.monitor = \"metrics/eval/CrossEntropy\": never");
+  refused(text_of(kPlateau, train + "eval_interval = '0ba'\n"), "never measured");
   refused(text_of(kPlateau + std::string("monitor = 'CrossEntropy'\n"), train),
-          "scheduler.monitor = \"CrossEntropy\": no evaluator measures it; there are "
+          "scheduler.monitor = \"CrossEntropy\": not measured by any evaluator; expected one of "
           "metrics/eval/MulticlassAccuracy, metrics/eval/CrossEntropy");
 }
 

@@ -93,7 +93,7 @@ TEST(Schedule, WarmupOfWhichTheRatioLeavesNothingIsRefused) {
 // 0.58 of 10 batches is 5.8, and five times that 29; of 50 batches it is a little less, which is cut to 28.
 TEST(Schedule, PartOfATrainingIsCutAsComposerDoes) {
   const Horizon horizon{Time::parse("5ep"), 10};
-  EXPECT_EQ(place(Time::parse("0.58dur"), horizon, 1.0).text(), "29ba");
+  EXPECT_EQ(convert_time(Time::parse("0.58dur"), horizon, 1.0).text(), "29ba");
 }
 
 }  // namespace

@@ -206,7 +206,7 @@ const Bad kBad[] = {
     {"NoLength", "kind = 'cosine_annealing_lr'\nT_max = 0",
      "recipe.toml:3: scheduler.T_max = 0: expected an integer in [1, 1e+15]"},
     {"FallingMilestones", "kind = 'multistep_lr'\nmilestones = [\n  4,\n  3,\n]",
-     "recipe.toml:5: scheduler.milestones.1 = 3: milestones ascend; expected at least 4"},
+     "recipe.toml:5: scheduler.milestones.1 = 3: milestones must ascend; expected at least 4"},
     {"CycleWithoutLength", "kind = 'one_cycle_lr'\nmax_lr = 1.0",
      "recipe.toml:1: [scheduler]: total_steps is missing, or epochs and steps_per_epoch in its place"},
     {"CycleWithTwoLengths", "kind = 'one_cycle_lr'\nmax_lr = 1.0\nepochs = 9\ntotal_steps = 9",
@@ -218,7 +218,7 @@ const Bad kBad[] = {
     {"RepeatedMilestones",
      "kind = 'sequential_lr'\nmilestones = [4, 4]\nschedulers = [{kind = 'constant_lr'}, {kind = "
      "'constant_lr'}, {kind = 'constant_lr'}]",
-     "recipe.toml:3: scheduler.milestones.1 = 4: milestones ascend; expected at least 5"},
+     "recipe.toml:3: scheduler.milestones.1 = 4: milestones must ascend; expected at least 5"},
     {"TooFewMilestones",
      "kind = 'sequential_lr'\nmilestones = []\n[[scheduler.schedulers]]\nkind = 'constant_lr'\n"
      "[[scheduler.schedulers]]\nkind = 'linear_lr'",

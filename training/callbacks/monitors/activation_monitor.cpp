@@ -16,9 +16,9 @@ namespace tutti {
 namespace {
 
 double kurtosis(const at::Tensor& values) {
-  const at::Tensor from_mean = values - values.mean(-1, /*keepdim=*/true);
-  const at::Tensor variance = from_mean.pow(2).mean(-1);
-  return (from_mean.pow(4).mean(-1) / variance.pow(2)).mean().item<double>();
+  const at::Tensor deviation = values - values.mean(-1, /*keepdim=*/true);
+  const at::Tensor variance = deviation.pow(2).mean(-1);
+  return (deviation.pow(4).mean(-1) / variance.pow(2)).mean().item<double>();
 }
 
 }  // namespace
@@ -28,9 +28,9 @@ bool ActivationMonitor::ignores(const std::string& layer) const {
                      [&](const std::string& part) { return layer.find(part) != std::string::npos; });
 }
 
-// Hooks are of the slots, so that they stay when another layer is put in.
+// Hooks belong to slots: they stay when a layer is replaced.
 void ActivationMonitor::fit_start(State& state, Logger&) {
-  if (std::exchange(hooked_, true)) return;  // training goes on by a task
+  if (std::exchange(hooked_, true)) return;  // training continues in a task
   for (const auto& [name, slot] : slots(*state.model)) {
     if (ignores(name)) continue;
     slot->add_before([this, name = name](const TensorTree& input) {
@@ -60,14 +60,11 @@ void ActivationMonitor::after_train_batch(State&, Logger& logger) {
   if (!measured_.empty()) logger.log_metrics(std::exchange(measured_, {}));
 }
 
-void ActivationMonitor::batch_end(State& state, Logger&) {
+void ActivationMonitor::batch_end(State& state, Logger& logger) {
   logged_ = false;
-  due_ = interval_.at_batch_end(state);
+  due_ = false;
+  PeriodicCallback::batch_end(state, logger);
 }
-
-void ActivationMonitor::epoch_end(State& state, Logger&) { due_ |= interval_.at_epoch_end(state); }
-
-void ActivationMonitor::iteration_end(State& state, Logger&) { due_ |= interval_.at_iteration_end(state); }
 
 void ActivationMonitor::measure(const std::string& name, const TensorTree& values) {
   const at::NoGradGuard no_grad;

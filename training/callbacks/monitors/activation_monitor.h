@@ -1,20 +1,19 @@
 #pragma once
 
 #include "tensors/tree.h"
-#include "training/callbacks/writers/file_names.h"
-#include "training/engine/callback.h"
+#include "training/engine/periodic_callback.h"
 
 namespace tutti {
 
-// Logs of the first batch, and of each that follows the end of an `interval`, what goes into each layer of
-// the model and what comes out of it in the first microbatch: over the last dimension the L2 norm, mean,
-// kurtosis and maximum, averaged over the others. "activations/l2_norm/fc1_input.0",
-// "activations/max/fc1_output.0": one a tensor, where Composer's ActivationMonitor logs one a sample of it.
-class ActivationMonitor final : public Callback {
+// Logs statistics of each layer's inputs and outputs in the first microbatch of the first batch, and of the
+// batch after each `interval`: L2 norm, mean, kurtosis and maximum over the last dimension, averaged over
+// the others. Names: "activations/l2_norm/fc1_input.0", "activations/max/fc1_output.0", one per tensor;
+// Composer's ActivationMonitor logs one per sample.
+class ActivationMonitor final : public PeriodicCallback {
  public:
-  // Layers whose names contain one of `ignored` are left out.
+  // Skips layers with names that contain one of `ignored`.
   ActivationMonitor(const Time& interval, std::vector<std::string> ignored)
-      : interval_(interval), ignored_(std::move(ignored)) {}
+      : PeriodicCallback(interval), ignored_(std::move(ignored)) {}
 
   std::string name() const override { return "ActivationMonitor"; }
   void fit_start(State& state, Logger& logger) override;
@@ -24,25 +23,23 @@ class ActivationMonitor final : public Callback {
   void after_forward(State& state, Logger& logger) override;
   void after_train_batch(State& state, Logger& logger) override;
   void batch_end(State& state, Logger& logger) override;
-  void epoch_end(State& state, Logger& logger) override;
-  void iteration_end(State& state, Logger& logger) override;
 
   std::string state() const override;
   void restore(const std::string& json) override;
 
  private:
+  void interval_passed(const State&) override { due_ = true; }
   bool ignores(const std::string& layer) const;
   void measure(const std::string& name, const TensorTree& values);
 
-  Due interval_;
   std::vector<std::string> ignored_;
   bool hooked_ = false;
-  bool due_ = true;  // the next batch is to be looked at
+  bool due_ = true;  // measure the next batch
 
-  // Of the attempt at a step that is under way.
-  bool first_ = false;  // its first microbatch is still to come
+  // State of the current attempt at a step.
+  bool first_ = false;  // the first microbatch is still to come
   bool watching_ = false;
-  bool logged_ = false;  // those of its first pass
+  bool logged_ = false;  // the first pass is logged
   LoggedMetrics measured_;
 };
 

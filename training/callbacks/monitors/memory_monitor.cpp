@@ -7,23 +7,22 @@
 namespace tutti {
 namespace {
 
-// PyTorch's names of the two figures.
-constexpr const char* kBytesNow = "allocated_bytes.all.current";
-constexpr const char* kBytesAtMost = "allocated_bytes.all.peak";
+// PyTorch's names of the figures.
+constexpr const char* kCurrentBytes = "allocated_bytes.all.current";
+constexpr const char* kPeakBytes = "allocated_bytes.all.peak";
 
 }  // namespace
 
 MemoryMonitor::Keys MemoryMonitor::composers_keys() {
-  return {{kBytesNow, "current_allocated_mem"}, {kBytesAtMost, "peak_allocated_mem"}};
+  return {{kCurrentBytes, "current_allocated_mem"}, {kPeakBytes, "peak_allocated_mem"}};
 }
 
 MemoryMonitor::Keys MemoryMonitor::keys_of(const Setting& table) {
-  if (!table.is_table())
-    table.fail(std::string("expected a table like {\"") + kBytesAtMost + "\" = \"peak\"}");
+  if (!table.is_table()) table.fail(std::string("expected a table like {\"") + kPeakBytes + "\" = \"peak\"}");
   Keys keys;
   for (const auto& [key, name] : table.table()) {
-    if (key != kBytesNow && key != kBytesAtMost)
-      name.fail(std::string("there is no such figure; there are ") + kBytesNow + " and " + kBytesAtMost);
+    if (key != kCurrentBytes && key != kPeakBytes)
+      name.fail(std::string("unknown figure; expected one of ") + kCurrentBytes + " and " + kPeakBytes);
     keys.emplace_back(key, name.text());
     replace_all(keys.back().second, "bytes", "gigabytes");
   }
@@ -35,7 +34,7 @@ void MemoryMonitor::after_train_batch(State& state, Logger& logger) {
   LoggedMetrics metrics;
   for (const auto& [key, name] : keys_) {
     const int64_t bytes =
-        key == kBytesNow ? Meter::used_bytes(state.memory_slot) : Meter::peak_bytes(state.memory_slot);
+        key == kCurrentBytes ? Meter::used_bytes(state.memory_slot) : Meter::peak_bytes(state.memory_slot);
     metrics.emplace_back("memory/" + name, static_cast<double>(bytes) / kBytesPerGigabyte);
   }
   logger.log_metrics(metrics);

@@ -10,19 +10,19 @@
 
 namespace tutti {
 
-// Logs after each batch what this rank's tensors take and took at most within it, in GB, as the meter counts
-// them: "memory/current_allocated_mem", "memory/peak_allocated_mem". composer.callbacks.MemoryMonitor, which
-// logs nothing on a CPU.
+// Logs after each batch the current and peak memory of this rank's tensors in GB, as counted by the meter:
+// "memory/current_allocated_mem", "memory/peak_allocated_mem". composer.callbacks.MemoryMonitor, which logs
+// nothing on a CPU.
 class MemoryMonitor final : public Callback {
  public:
-  // What is logged, and under which name: {"allocated_bytes.all.peak", "peak_allocated_mem"}. "bytes" in a
-  // name becomes "gigabytes", as in Composer.
+  // Figures and their logged names: {"allocated_bytes.all.peak", "peak_allocated_mem"}. As in Composer,
+  // "bytes" in a name becomes "gigabytes".
   using Keys = std::vector<std::pair<std::string, std::string>>;
 
   explicit MemoryMonitor(Keys keys = composers_keys()) : keys_(std::move(keys)) {}
 
-  static Keys composers_keys();               // those of Composer's that the meter knows
-  static Keys keys_of(const Setting& table);  // a recipe's; UserError for what the meter does not know
+  static Keys composers_keys();               // Composer's default keys that the meter has
+  static Keys keys_of(const Setting& table);  // from a recipe; throws UserError for unknown figures
 
   std::string name() const override { return "MemoryMonitor"; }
   void after_train_batch(State& state, Logger& logger) override;
@@ -31,8 +31,8 @@ class MemoryMonitor final : public Callback {
   Keys keys_;
 };
 
-// Lets go of the model's outputs once the loss is known, for the memory of the backward pass; later events of
-// the microbatch find none. composer.callbacks.FreeOutputs.
+// Releases the model's outputs after the loss, to save memory in backward; later events of the microbatch
+// see no outputs. composer.callbacks.FreeOutputs.
 class FreeOutputs final : public Callback {
  public:
   std::string name() const override { return "FreeOutputs"; }

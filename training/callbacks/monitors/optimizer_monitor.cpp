@@ -12,7 +12,7 @@ void LrMonitor::batch_end(State& state, Logger& logger) {
   logger.log_metrics({{std::string("lr-") + state.optimizer->name() + "/group0", state.optimizer->lr()}});
 }
 
-// The optimizer's step may leave no gradients behind.
+// Measured before the optimizer's step, which may change gradients.
 void OptimizerMonitor::after_train_batch(State& state, Logger&) {
   gradient_norms_.clear();
   if ((state.timestamp.batch + 1) % batch_log_interval_ != 0) return;

@@ -4,16 +4,16 @@
 
 namespace tutti {
 
-// Logs the rate of every step: "lr-SGD/group0". composer.callbacks.LRMonitor.
+// Logs the learning rate of every step: "lr-SGD/group0". composer.callbacks.LRMonitor.
 class LrMonitor final : public Callback {
  public:
   std::string name() const override { return "LRMonitor"; }
   void batch_end(State& state, Logger& logger) override;
 };
 
-// Logs every batch_log_interval batches the L2 norms of each parameter's gradient, as the optimizer gets it,
-// and of all gradients together ("l2_norm/grad/fc.weight", "l2_norm/grad/global"); with log_optimizer_metrics
-// also of what the optimizer keeps and does, where it tells: "l2_norm/moment/...", "param", "update".
+// Logs, every batch_log_interval batches, the L2 norm of each parameter's gradient as the optimizer receives
+// it, and of all gradients together ("l2_norm/grad/fc.weight", "l2_norm/grad/global"). With
+// log_optimizer_metrics also Optimizer::norms: "l2_norm/moment/...", "param", "update".
 // composer.callbacks.OptimizerMonitor.
 class OptimizerMonitor final : public Callback {
  public:
@@ -27,7 +27,7 @@ class OptimizerMonitor final : public Callback {
  private:
   bool log_optimizer_metrics_;
   int64_t batch_log_interval_;
-  std::vector<double> gradient_norms_;  // of the batch, by view; below 0 = there is none
+  std::vector<double> gradient_norms_;  // by view; below 0 = no gradient
 };
 
 }  // namespace tutti

@@ -8,8 +8,8 @@
 namespace tutti {
 namespace {
 
-// Of max_duration; within an epoch too, by the number of its batches.
-double part_passed(const State& state) {
+// The passed fraction of max_duration, also within an epoch.
+double fraction_done(const State& state) {
   const Timestamp& now = state.timestamp;
   if (state.max_duration.unit() != TimeUnit::kEpoch) return state.elapsed_duration().value();
   auto batches_of_epoch = static_cast<double>(state.dataloader_len);
@@ -18,7 +18,7 @@ double part_passed(const State& state) {
   return static_cast<double>(now.batch) / (state.max_duration.value() * batches_of_epoch);
 }
 
-constexpr const char* kOfEvaluator = "eval/";
+constexpr const char* kEvaluatorPrefix = "eval/";
 
 }  // namespace
 
@@ -33,44 +33,46 @@ void RuntimeEstimator::fit_start(State& state, Logger&) {
   if (to_skip_ == 0 && !start_) start(state);
 }
 
-void RuntimeEstimator::start(const State& state) { start_ = {state.timestamp.total_wct, part_passed(state)}; }
+void RuntimeEstimator::start(const State& state) {
+  start_ = {state.timestamp.total_wct, fraction_done(state)};
+}
 
 void RuntimeEstimator::batch_end(State& state, Logger& logger) {
   if (to_skip_ > 0) {
     if (--to_skip_ == 0) start(state);
     return;
   }
-  const double passed = part_passed(state);
-  if (passed <= start_->part) return;
-  const double rate = (state.timestamp.total_wct - start_->seconds) / (passed - start_->part);
-  const double left = rate * (1.0 - passed) + left_of_evaluations();
-  logger.log_metrics({{"time/remaining_estimate", left / divider_}});
+  const double done = fraction_done(state);
+  if (done <= start_->part) return;
+  const double rate = (state.timestamp.total_wct - start_->seconds) / (done - start_->part);
+  const double remaining = rate * (1.0 - done) + remaining_evaluation_s();
+  logger.log_metrics({{"time/remaining_estimate", remaining / divider_}});
 }
 
-// As often as so far.
-double RuntimeEstimator::left_of_evaluations() const {
-  double left = 0;
-  for (const auto& [label, seen] : evaluations_) {
-    const double mean = seen.count > 1 ? seen.seconds / (seen.count - 1) : seen.first_seconds;
-    if (seen.part > 0) left += mean * ((1.0 - start_->part) * seen.count / seen.part - seen.count);
+// Assumes that evaluations stay as frequent as so far.
+double RuntimeEstimator::remaining_evaluation_s() const {
+  double remaining = 0;
+  for (const auto& [label, stats] : evaluations_) {
+    const double mean = stats.count > 1 ? stats.seconds / (stats.count - 1) : stats.first_seconds;
+    if (stats.part > 0) remaining += mean * ((1.0 - start_->part) * stats.count / stats.part - stats.count);
   }
-  return left;
+  return remaining;
 }
 
 void RuntimeEstimator::eval_end(State& state, Logger&) {
   if (!start_ || state.evaluation_cut) return;
-  Evaluations& seen = evaluations_[state.dataloader_label];
+  Evaluations& stats = evaluations_[state.dataloader_label];
   const double seconds = state.eval_timestamp.total_wct;
-  (seen.count++ == 0 ? seen.first_seconds : seen.seconds) += seconds;
-  seen.part = part_passed(state) - start_->part;
+  (stats.count++ == 0 ? stats.first_seconds : stats.seconds) += seconds;
+  stats.part = fraction_done(state) - start_->part;
 }
 
 std::string RuntimeEstimator::state() const {
   JsonFields fields{{"to_skip", to_skip_}};
   if (start_) fields.emplace_back("start", std::vector{start_->seconds, start_->part});
-  for (const auto& [label, seen] : evaluations_)
-    fields.emplace_back(kOfEvaluator + label,
-                        std::vector{seen.count, seen.seconds, seen.first_seconds, seen.part});
+  for (const auto& [label, stats] : evaluations_)
+    fields.emplace_back(kEvaluatorPrefix + label,
+                        std::vector{stats.count, stats.seconds, stats.first_seconds, stats.part});
   return json_line(fields);
 }
 
@@ -83,11 +85,11 @@ void RuntimeEstimator::restore(const std::string& json) {
     const auto numbers = json_numbers(json, key);
     if (key == "start" && numbers.size() == 2)
       start_ = {numbers[0], numbers[1]};
-    else if (key.starts_with(kOfEvaluator) && numbers.size() == 4)
-      evaluations_[key.substr(std::string(kOfEvaluator).size())] = {numbers[0], numbers[1], numbers[2],
-                                                                    numbers[3]};
+    else if (key.starts_with(kEvaluatorPrefix) && numbers.size() == 4)
+      evaluations_[key.substr(std::string(kEvaluatorPrefix).size())] = {numbers[0], numbers[1], numbers[2],
+                                                                        numbers[3]};
     else
-      throw UserError("RuntimeEstimator: '" + key + "' is not its state");
+      throw UserError("RuntimeEstimator: '" + key + "' is not part of the state");
   }
 }
 

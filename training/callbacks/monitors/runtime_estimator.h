@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-// Logs after each batch but the first skip_batches how long the training still takes, evaluations included:
+// Logs after each batch, except the first skip_batches, the estimated remaining time, evaluations included:
 // "time/remaining_estimate". composer.callbacks.RuntimeEstimator.
 class RuntimeEstimator final : public Callback {
  public:
@@ -25,17 +25,17 @@ class RuntimeEstimator final : public Callback {
  private:
   struct Start {
     double seconds = 0;  // of training
-    double part = 0;     // of max_duration
+    double part = 0;     // fraction of max_duration
   };
   struct Evaluations {
     double count = 0;
-    double seconds = 0;  // of all but the first, which is often the slowest
+    double seconds = 0;  // without the first, often the slowest
     double first_seconds = 0;
-    double part = 0;  // of max_duration, from the start to the last one
+    double part = 0;  // fraction of max_duration between the start and the last evaluation
   };
 
   void start(const State& state);
-  double left_of_evaluations() const;
+  double remaining_evaluation_s() const;
 
   double to_skip_;
   std::string time_unit_;

@@ -13,7 +13,7 @@ namespace tutti {
 namespace {
 
 struct Device {
-  std::vector<std::string> words;  // all are in the driver's name, in small letters
+  std::vector<std::string> words;  // lower case; a device name must contain all
   double fp32 = 0;
   double fp16 = 0;
   double bf16 = 0;
@@ -22,7 +22,7 @@ struct Device {
 
 constexpr double kTera = 1e12;
 
-// The first that fits; the H200's name does not tell its boards apart.
+// The first match counts. The name of the H200 does not distinguish its boards.
 const std::vector<Device>& devices() {
   static const std::vector<Device> all = {
       {{"h200"}, 67, 989.5, 989.5, 1979},
@@ -39,7 +39,7 @@ const std::vector<Device>& devices() {
   return all;
 }
 
-bool is(const Device& device, const std::string& name) {
+bool matches(const Device& device, const std::string& name) {
   return std::all_of(device.words.begin(), device.words.end(),
                      [&](const std::string& word) { return name.find(word) != std::string::npos; });
 }
@@ -52,12 +52,12 @@ double peak_of(const Device& device, const std::string& precision) {
   return 0;
 }
 
-constexpr std::size_t kNumbersOfMoment = 4;
+constexpr std::size_t kNumbersPerMoment = 4;
 
-// A clock may stand still: a simulator's does.
+// Simulated clocks may stand still.
 double rate(double count, double seconds) { return seconds > 0 ? count / seconds : 0.0; }
 
-// Of the whole world, and of one device.
+// Throughput of all ranks and of one device.
 void add(LoggedMetrics& metrics, const std::string& what, double per_second, int world) {
   metrics.emplace_back("throughput/" + what + "_per_sec", per_second);
   metrics.emplace_back("throughput/device/" + what + "_per_sec", per_second / world);
@@ -68,7 +68,7 @@ void add(LoggedMetrics& metrics, const std::string& what, double per_second, int
 double peak_flops(const std::string& device_name, const std::string& precision) {
   const std::string name = lower_case(device_name);
   for (const Device& device : devices())
-    if (is(device, name)) return kTera * peak_of(device, precision);
+    if (matches(device, name)) return kTera * peak_of(device, precision);
   return 0;
 }
 
@@ -79,9 +79,9 @@ void SpeedMonitor::batch_end(State& state, Logger& logger) {
   const Timestamp& now = state.timestamp;
   window_.push_back(
       {static_cast<double>(now.sample), static_cast<double>(now.token), now.total_wct, state.flops});
-  const auto most = static_cast<std::size_t>(options_.window_size) + 1;
-  if (window_.size() > most) window_.pop_front();
-  if (window_.size() == most) logger.log_metrics(throughput(state));
+  const auto capacity = static_cast<std::size_t>(options_.window_size) + 1;
+  if (window_.size() > capacity) window_.pop_front();
+  if (window_.size() == capacity) logger.log_metrics(throughput(state));
   logger.log_metrics({{"time/train", now.total_wct / divider_},
                       {"time/val", eval_seconds_ / divider_},
                       {"time/total", (now.total_wct + eval_seconds_) / divider_}});
@@ -98,8 +98,8 @@ LoggedMetrics SpeedMonitor::throughput(const State& state) const {
   for (const Moment& moment : window_) flops += moment.flops;
   if (to.flops <= 0) return metrics;
   add(metrics, "flops", rate(flops, seconds), state.world);
-  const double given = options_.gpu_flops_available;
-  const double peak = given > 0 ? given : peak_flops(state.device_name, state.precision.name);
+  const double configured = options_.gpu_flops_available;
+  const double peak = configured > 0 ? configured : peak_flops(state.device_name, state.precision.name);
   if (peak > 0) metrics.emplace_back("throughput/device/mfu", rate(flops, seconds) / state.world / peak);
   return metrics;
 }
@@ -116,9 +116,10 @@ std::string SpeedMonitor::state() const {
 void SpeedMonitor::restore(const std::string& json) {
   eval_seconds_ = json_number(json, "eval_seconds");
   const auto window = json_numbers(json, "window");
-  if (window.size() % kNumbersOfMoment != 0) throw UserError("SpeedMonitor: its window is torn");
+  if (window.size() % kNumbersPerMoment != 0)
+    throw UserError("SpeedMonitor: the window in the checkpoint is damaged");
   window_.clear();
-  for (std::size_t i = 0; i < window.size(); i += kNumbersOfMoment)
+  for (std::size_t i = 0; i < window.size(); i += kNumbersPerMoment)
     window_.push_back({window[i], window[i + 1], window[i + 2], window[i + 3]});
   while (window_.size() > static_cast<std::size_t>(options_.window_size) + 1) window_.pop_front();
 }

@@ -39,7 +39,7 @@ void add_disk(LoggedMetrics& metrics) {
   metrics.emplace_back("disk_memory_percent", percent(used, used + free));
 }
 
-// The columns of /proc/net/dev that are told, by their place.
+// Columns of /proc/net/dev and their names.
 const std::array<std::pair<std::size_t, const char*>, 8> kNetwork = {{{8, "bytes_sent"},
                                                                       {0, "bytes_recv"},
                                                                       {9, "packets_sent"},
@@ -51,7 +51,7 @@ const std::array<std::pair<std::size_t, const char*>, 8> kNetwork = {{{8, "bytes
 
 }  // namespace
 
-LoggedMetrics SystemMetrics::look() {
+LoggedMetrics SystemMetrics::read() {
   LoggedMetrics metrics;
   add_cpu(metrics);
   add_memory(metrics);
@@ -60,7 +60,7 @@ LoggedMetrics SystemMetrics::look() {
   return metrics;
 }
 
-// user nice system idle iowait irq softirq steal; what guests take is in user and nice already.
+// Columns: user nice system idle iowait irq softirq steal; guest time is part of user and nice.
 void SystemMetrics::add_cpu(LoggedMetrics& metrics) {
   std::ifstream file(proc_ + "/stat");
   std::string name;
@@ -105,7 +105,7 @@ void SystemMetrics::add_network(LoggedMetrics& metrics) const {
   bool found = false;
   for (std::string line; std::getline(file, line);) {
     const auto colon = line.find(':');
-    if (colon == std::string::npos) continue;  // the two lines of titles
+    if (colon == std::string::npos) continue;  // the header
     found = true;
     std::istringstream columns(line.substr(colon + 1));
     double value = 0;

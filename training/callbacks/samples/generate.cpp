@@ -14,32 +14,32 @@
 namespace tutti {
 namespace {
 
-// As the language model's text at the end of a run: something must come before what is written.
-constexpr int64_t kNoPrompt = '\n';
+// Replaces an empty prompt, since a model needs one token; as in sample_text.
+constexpr int64_t kEmptyPrompt = '\n';
 
 Tokens bytes_of(const Setting& prompt, int64_t vocabulary) {
   if (!tokens_are_bytes(vocabulary))
     prompt.fail("expected a list of tokens, like [17, 4]: this model has " + std::to_string(vocabulary) +
-                ", which are no bytes");
+                " tokens, which are not bytes");
   Tokens tokens;
   for (const char c : prompt.text()) tokens.push_back(static_cast<unsigned char>(c));
-  if (tokens.empty()) tokens.push_back(kNoPrompt);
+  if (tokens.empty()) tokens.push_back(kEmptyPrompt);
   return tokens;
 }
 
 Tokens tokens_of(const Setting& prompt, int64_t vocabulary) {
   if (!prompt.is_text() && !prompt.is_array()) prompt.fail("expected a text, or a list of tokens");
   const Tokens tokens = prompt.is_text() ? bytes_of(prompt, vocabulary) : prompt.integers();
-  if (tokens.empty()) prompt.fail("expected one token at least");
+  if (tokens.empty()) prompt.fail("expected at least one token");
   for (const int64_t token : tokens)
     if (token < 0 || token >= vocabulary)
-      prompt.fail("the model knows the tokens 0 to " + std::to_string(vocabulary - 1) + ", and not " +
+      prompt.fail("the model has tokens 0 to " + std::to_string(vocabulary - 1) + ", not " +
                   std::to_string(token));
   return tokens;
 }
 
-// In the manner of its prompt.
-std::string shown(const Tokens& tokens, bool as_text) {
+// Tokens in the form of their prompt.
+std::string format_tokens(const Tokens& tokens, bool as_text) {
   std::string text;
   for (const int64_t token : tokens)
     text += as_text ? std::string(1, static_cast<char>(token))
@@ -56,7 +56,7 @@ void Generate::require(const State& state) const {
   const int64_t vocabulary = state.model->vocabulary();
   if (vocabulary == 0)
     prompts.fail(std::string("expected a language model, like gpt; ") + state.model->kind() +
-                 " writes no text");
+                 " cannot generate text");
   for (const Setting& prompt : prompts.array()) tokens_of(prompt, vocabulary);
 }
 
@@ -65,7 +65,7 @@ void Generate::fit_end(State& state, Logger& logger) {
   log_if_due(state, logger);
 }
 
-// Every rank remembers the same, whoever writes.
+// All ranks keep the same state, though only rank 0 generates.
 void Generate::log_if_due(State& state, Logger& logger) {
   if (!std::exchange(due_, false)) return;
   if (std::exchange(last_batch_, state.timestamp.batch) == state.timestamp.batch) return;
@@ -74,8 +74,8 @@ void Generate::log_if_due(State& state, Logger& logger) {
   LoggedTable table{"generations", {"prompt", "generation"}, {}};
   for (std::size_t p = 0; p < found.size(); ++p) {
     const Setting& prompt = options_.prompts.array()[p];
-    const std::string given = prompt.is_text() ? prompt.text() : shown(prompt.integers(), false);
-    table.rows.push_back({given, shown(found[p], prompt.is_text())});
+    const std::string given = prompt.is_text() ? prompt.text() : format_tokens(prompt.integers(), false);
+    table.rows.push_back({given, format_tokens(found[p], prompt.is_text())});
   }
   logger.log_table(table);
 }
@@ -91,20 +91,20 @@ std::vector<Prompt> Generate::prompts(const State& state) const {
 
 std::vector<Tokens> Generate::generations(State& state) const {
   const std::vector<Prompt> all = prompts(state);
-  GenerationOptions how = options_.generation;
-  how.each_token = state.still_at_work;
+  GenerationOptions generation = options_.generation;
+  generation.each_token = state.still_at_work;
   const AutocastScope autocast(state.precision.autocast);
   std::vector<Tokens> found;
-  std::ptrdiff_t at_once = options_.batch_size > 0 ? options_.batch_size : std::ssize(all);
+  std::ptrdiff_t batch_size = options_.batch_size > 0 ? options_.batch_size : std::ssize(all);
   while (std::ssize(found) < std::ssize(all)) {
     const auto first = all.begin() + std::ssize(found);
-    const std::ptrdiff_t count = std::min<std::ptrdiff_t>(at_once, all.end() - first);
+    const std::ptrdiff_t count = std::min<std::ptrdiff_t>(batch_size, all.end() - first);
     try {
-      for (Tokens& one : state.model->generate(std::vector<Prompt>(first, first + count), how))
+      for (Tokens& one : state.model->generate(std::vector<Prompt>(first, first + count), generation))
         found.push_back(std::move(one));
     } catch (const c10::OutOfMemoryError&) {
       if (count == 1) throw;
-      at_once = (count + 1) / 2;
+      batch_size = (count + 1) / 2;
     }
   }
   return found;

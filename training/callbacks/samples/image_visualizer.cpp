@@ -10,8 +10,8 @@
 namespace tutti {
 namespace {
 
-// "input Float [8, 64], target Long [8]"
-std::string described(const TensorTree& tree) {
+// Example: "input Float [8, 64], target Long [8]".
+std::string describe(const TensorTree& tree) {
   std::ostringstream text;
   for (const auto& [name, tensor] : tree.leaves())
     text << (text.tellp() > 0 ? ", " : "") << (name.empty() ? "" : name + ' ')
@@ -50,18 +50,18 @@ std::vector<LoggedMask> ImageVisualizer::masks_in(const State& state) const {
   return truth ? std::vector{*prediction, *truth} : std::vector<LoggedMask>();
 }
 
-// On every rank, whoever has a logger, so that all end alike where there is nothing to show.
+// Runs on every rank, with or without a logger, so that all ranks fail alike.
 void ImageVisualizer::log_training(State& state, Logger& logger) {
   if (!std::exchange(first_, false)) return;
   const auto found = images_in(state, "Images/Train");
   if (!found)
     options_.input_key.fail(std::string("expected images of 1 or 3 channels, ") +
                             (options_.channels_last ? "[N, H, W, C]" : "[N, C, H, W]") +
-                            " or [N, H, W], in the batch, which is: " + described(state.batch));
+                            " or [N, H, W], in the batch, which is: " + describe(state.batch));
   if (options_.segmentation && found->masks.empty())
     options_.target_key.fail(
         "expected classes [N, H, W] in the batch, and scores of each as the model's outputs; the batch is: " +
-        described(state.batch) + "; the outputs are: " + described(state.outputs));
+        describe(state.batch) + "; the outputs are: " + describe(state.outputs));
   logger.log_images(*found);
 }
 

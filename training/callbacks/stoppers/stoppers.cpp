@@ -14,7 +14,7 @@ namespace {
 
 using Parts = std::initializer_list<const char*>;
 
-// Of names of metrics of which less is better; Composer forgets the last.
+// Parts of metric names that mean "less is better"; Composer does not have the last.
 constexpr Parts kComposersLosses = {"loss", "error", "perplexity"};
 constexpr Parts kLosses = {"loss", "error", "perplexity", "crossentropy"};
 
@@ -64,16 +64,16 @@ double WatchedMetric::value(const State& state) const {
 }
 
 EarlyStopper::EarlyStopper(WatchedMetric metric, double min_delta, const Time& patience)
-    : metric_(std::move(metric)), min_delta_(std::abs(min_delta)), patience_(patience) {
+    : MetricStopper(std::move(metric), patience.unit() == TimeUnit::kBatch),
+      min_delta_(std::abs(min_delta)),
+      patience_(patience) {
   if (patience.unit() != TimeUnit::kEpoch && patience.unit() != TimeUnit::kBatch)
     throw UserError("patience: expected epochs or batches, found " + patience.text());
 }
 
-void EarlyStopper::look(State& state) {
-  if (!metric_.is_of(state)) return;
-  const double value = metric_.value(state);
+void EarlyStopper::check(double value, State& state) {
   const Time now = state.timestamp.get(patience_.unit());
-  if (!best_ || (metric_.better(value, best_->value, state) && std::abs(value - best_->value) > min_delta_))
+  if (!best_ || (metric().better(value, best_->value, state) && std::abs(value - best_->value) > min_delta_))
     best_ = {value, now};
   if (now - best_->at > patience_) state.stop_training();
 }

@@ -9,102 +9,107 @@
 
 namespace tutti {
 
-// A metric by which a run is stopped, and which of two values is the better one.
+// A metric that decides when to stop, and the direction of improvement.
 class WatchedMetric {
  public:
   struct Options {
-    Setting monitor;               // "MulticlassAccuracy"; blamed for errors
+    Setting monitor;               // "MulticlassAccuracy"; named in errors
     std::string dataloader_label;  // "eval"
-    // "greater", "gt", "less", "lt"; "": less of a loss, error, perplexity or cross entropy.
+    // "greater", "gt", "less", "lt"; "" = less for a loss, error, perplexity or cross entropy, else greater.
     std::string comp;
   };
 
   explicit WatchedMetric(Options options);
 
-  // Throws UserError where the model measures no such thing in its evaluations.
+  // Throws UserError if the model's evaluations do not measure the metric.
   void require(const State& state) const;
 
-  // Whether the events that come now are of its data.
+  // True if the current events belong to the metric's data.
   bool is_of(const State& state) const { return state.dataloader_label == options_.dataloader_label; }
-  double value(const State& state) const;  // UserError where there is none
+  double value(const State& state) const;  // throws UserError if unknown
   bool better(double one, double other, const State& state) const;
 
  private:
   Options options_;
-  bool greater_, composers_greater_;  // are better
+  bool greater_, composers_greater_;  // greater is better: by tutti's rule, by Composer's
 };
 
-// Ends the training once a metric has not become better by more than min_delta for longer than `patience`, in
-// epochs or batches; looked at where the evaluation, or for metrics of the training the epoch, ends, with a
-// patience in batches the batch too. composer.callbacks.EarlyStopper.
-class EarlyStopper final : public Callback {
+// Checks a metric at the end of its evaluation or, for training metrics, of the epoch; optionally of the
+// batch.
+class MetricStopper : public Callback {
  public:
-  // Throws UserError where patience is in another unit.
-  EarlyStopper(WatchedMetric metric, double min_delta, const Time& patience);
+  MetricStopper(WatchedMetric metric, bool every_batch)
+      : metric_(std::move(metric)), every_batch_(every_batch) {}
 
-  std::string name() const override { return "EarlyStopper"; }
   void require(const State& state) const override { metric_.require(state); }
   void after_load(State& state, Logger&) override { require(state); }
   void eval_end(State& state, Logger&) override {
-    if (!state.evaluation_cut) look(state);
+    if (!state.evaluation_cut) check_metric(state);
   }
-  void epoch_end(State& state, Logger&) override { look(state); }
+  void epoch_end(State& state, Logger&) override { check_metric(state); }
   void batch_end(State& state, Logger&) override {
-    if (patience_.unit() == TimeUnit::kBatch) look(state);
+    if (every_batch_) check_metric(state);
   }
 
+ protected:
+  virtual void check(double value, State& state) = 0;
+  const WatchedMetric& metric() const { return metric_; }
+
+ private:
+  void check_metric(State& state) {
+    if (metric_.is_of(state)) check(metric_.value(state), state);
+  }
+
+  WatchedMetric metric_;
+  bool every_batch_;
+};
+
+// Ends the training if a metric has not improved by more than min_delta for longer than `patience`, in epochs
+// or batches. With a patience in batches every batch is checked. composer.callbacks.EarlyStopper.
+class EarlyStopper final : public MetricStopper {
+ public:
+  // Throws UserError if patience is in another unit.
+  EarlyStopper(WatchedMetric metric, double min_delta, const Time& patience);
+
+  std::string name() const override { return "EarlyStopper"; }
   std::string state() const override;
   void restore(const std::string& json) override;
 
  private:
   struct Best {
     double value = 0;
-    Time at;  // in patience's unit
+    Time at;  // in the unit of patience
   };
 
-  void look(State& state);
+  void check(double value, State& state) override;
 
-  WatchedMetric metric_;
   double min_delta_;
   Time patience_;
   std::optional<Best> best_;
 };
 
-// Ends the training once a metric is better than `threshold`; looked at where the evaluation, or for metrics
-// of the training the epoch, ends, with stop_on_batch the batch too. composer.callbacks.ThresholdStopper.
-class ThresholdStopper final : public Callback {
+// Ends the training when a metric is better than `threshold`. composer.callbacks.ThresholdStopper.
+class ThresholdStopper final : public MetricStopper {
  public:
   ThresholdStopper(WatchedMetric metric, double threshold, bool stop_on_batch)
-      : metric_(std::move(metric)), threshold_(threshold), stop_on_batch_(stop_on_batch) {}
+      : MetricStopper(std::move(metric), stop_on_batch), threshold_(threshold) {}
 
   std::string name() const override { return "ThresholdStopper"; }
-  void require(const State& state) const override { metric_.require(state); }
-  void after_load(State& state, Logger&) override { require(state); }
-  void eval_end(State& state, Logger&) override {
-    if (!state.evaluation_cut) look(state);
-  }
-  void epoch_end(State& state, Logger&) override { look(state); }
-  void batch_end(State& state, Logger&) override {
-    if (stop_on_batch_) look(state);
-  }
 
  private:
-  void look(State& state) {
-    if (metric_.is_of(state) && metric_.better(metric_.value(state), threshold_, state))
-      state.stop_training();
+  void check(double value, State& state) override {
+    if (metric().better(value, threshold_, state)) state.stop_training();
   }
 
-  WatchedMetric metric_;
   double threshold_;
-  bool stop_on_batch_;
 };
 
-// Ends the run with an error on all ranks when the loss of a batch is not a number.
+// Ends the run with an error on all ranks if the loss of a batch is not a number.
 // composer.callbacks.NaNMonitor.
 class NaNMonitor final : public Callback {
  public:
   std::string name() const override { return "NaNMonitor"; }
-  // Throws OperatingError, before the optimizer takes the step.
+  // Throws OperatingError before the optimizer's step.
   void after_train_batch(State& state, Logger& logger) override;
 };
 

@@ -9,21 +9,7 @@
 
 namespace tutti {
 
-void ExportForInference::batch_end(State& state, Logger&) {
-  if (due_.at_batch_end(state)) write(state);
-}
-
-void ExportForInference::epoch_end(State& state, Logger&) {
-  if (due_.at_epoch_end(state)) write(state);
-}
-
-void ExportForInference::iteration_end(State& state, Logger&) {
-  if (due_.at_iteration_end(state)) write(state);
-}
-
-void ExportForInference::fit_end(State& state, Logger&) { write(state); }
-
-// Under another name first, so that a reader finds the one before or this one, and never a part of it.
+// Writes under another name first, so that readers never see a partial file.
 void ExportForInference::write(const State& state) {
   if (state.rank != 0) return;
   Safetensors content;
@@ -32,8 +18,7 @@ void ExportForInference::write(const State& state) {
   content.metadata = {{"format", "pt"}};
   warn_if_unwritten([&] {
     const std::filesystem::path path(file_name(state, save_path_));
-    if (!disk_.replaceable(path))
-      throw OperatingError(path.string() + ": is a folder, a pipe or a device, and no file");
+    if (!disk_.replaceable(path)) throw OperatingError(path.string() + ": not a regular file");
     disk_.make_folders(path.parent_path());
     const std::string fresh = path.string() + ".new";
     write_safetensors(disk_, fresh, content);

@@ -3,24 +3,22 @@
 #include <string>
 
 #include "runtime/disk.h"
-#include "training/callbacks/writers/file_names.h"
-#include "training/engine/callback.h"
-#include "training/state.h"
+#include "training/engine/periodic_callback.h"
 
 namespace tutti {
 
-// What holds this rank's memory now, a line each: parameters, gradients, buffers, the optimizer's state, the
-// rest, and what was taken at most within the step. In bytes, as the meter counts them.
+// This rank's memory in bytes by the meter, a line each: parameters, gradients, buffers, optimizer state,
+// the rest, and the peak of the step.
 std::string memory_account(const State& state);
 
-// Where the two below write: see file_name.
+// Where OomObserver and MemorySnapshot write: see file_name.
 struct MemoryFile {
   std::string folder = "memory";
   std::string filename;
   bool overwrite = false;
 };
 
-// Writes, each time that a step runs out of memory, who asked for how much and what held this rank's memory.
+// Writes a file each time a step runs out of memory: who asked for how many bytes, and how memory was used.
 // composer.callbacks.OOMObserver.
 class OomObserver final : public Callback {
  public:
@@ -34,24 +32,20 @@ class OomObserver final : public Callback {
   MemoryFile file_;
 };
 
-// Writes what holds this rank's memory every `interval`, once skip_batches are over.
+// Writes the use of this rank's memory every `interval`, after skip_batches.
 // composer.callbacks.MemorySnapshot.
-class MemorySnapshot final : public Callback {
+class MemorySnapshot final : public PeriodicCallback {
  public:
   MemorySnapshot(Disk& disk, MemoryFile file, const Time& interval, int64_t skip_batches)
-      : disk_(disk), file_(std::move(file)), due_(interval), skip_batches_(skip_batches) {}
+      : PeriodicCallback(interval), disk_(disk), file_(std::move(file)), skip_batches_(skip_batches) {}
 
   std::string name() const override { return "MemorySnapshot"; }
-  void batch_end(State& state, Logger& logger) override;
-  void epoch_end(State& state, Logger& logger) override;
-  void iteration_end(State& state, Logger& logger) override;
 
  private:
-  void write(const State& state);
+  void interval_passed(const State& state) override;
 
   Disk& disk_;
   MemoryFile file_;
-  Due due_;
   int64_t skip_batches_;
 };
 

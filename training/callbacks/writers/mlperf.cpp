@@ -14,7 +14,7 @@
 namespace tutti {
 namespace {
 
-// A value alone, of which json_line writes objects.
+// A single value; json_line writes only objects.
 std::string as_json(JsonValue value) {
   const std::string object = json_line({{"", std::move(value)}}), before = "{\"\": ";
   return object.substr(before.size(), object.size() - before.size() - 1);
@@ -34,7 +34,7 @@ std::string operating_system() {
 
 }  // namespace
 
-void MLPerfCallback::init(State&, Logger&) { began_ms_ = clock_(); }
+void MLPerfCallback::init(State&, Logger&) { start_ms_ = clock_(); }
 
 void MLPerfCallback::after_load(State& state, Logger&) {
   require(state);
@@ -43,7 +43,7 @@ void MLPerfCallback::after_load(State& state, Logger&) {
                                  options_.benchmark + "/result_" + std::to_string(options_.index) + ".txt"));
   describe_system(state);
   if (running_) return;
-  write_at(began_ms_, {.key = "init_start", .type = "INTERVAL_START"});
+  write_at(start_ms_, {.key = "init_start", .type = "INTERVAL_START"});
   const std::vector<std::pair<const char*, std::string>> facts = {
       {"submission_benchmark", options_.benchmark},
       {"submission_division", options_.division},
@@ -53,22 +53,22 @@ void MLPerfCallback::after_load(State& state, Logger&) {
   for (const auto& [key, value] : facts) write({key, as_json(value)});
 }
 
-// As the recorded run found it: a replay would find the file that the run itself has written.
-bool MLPerfCallback::is_there(const std::string& path) {
+// The answer is recorded: in a replay, the file of the run itself is there.
+bool MLPerfCallback::exists(const std::string& path) {
   return recorder_.input(RecordedInput::kMlperfResult, disk_.exists(path) ? 1.0 : 0.0) != 0.0;
 }
 
-// Cuts off what was told after the checkpoint that the run goes on from.
+// Removes lines written after the checkpoint of a resumed run.
 void MLPerfCallback::open_file(const std::string& path) {
-  const bool found = is_there(path);
+  const bool found = exists(path);
   running_ = running_ && found;
   if (!running_ && found) {
     if (!options_.exist_ok)
-      throw UserError("mlperf_callback: " + path + " exists already; exist_ok = true writes over it");
+      throw UserError("mlperf_callback: " + path + " already exists; set exist_ok = true to overwrite");
     disk_.remove_all(path);
   }
   disk_.make_folders(std::filesystem::path(path).parent_path());
-  if (!running_) succeeded_ = false;  // another run's
+  if (!running_) succeeded_ = false;  // was another run's
   const int64_t kept = running_ ? lines_ : 0;
   lines_ = 0;
   file_.emplace(
@@ -156,7 +156,7 @@ std::string MLPerfCallback::system_name(const State& state) const {
   return std::to_string(state.world) + "x" + device + "_tutti";
 }
 
-// What is not known is left for the submitter to fill in.
+// Unknown fields are empty, for the submitter to fill in.
 void MLPerfCallback::describe_system(const State& state) {
   JsonFields fields = {
       {"submitter", options_.submitter},

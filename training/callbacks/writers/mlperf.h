@@ -15,28 +15,28 @@
 
 namespace tutti {
 
-// Writes the result file of an MLPerf Training submission, and a description of the system to be checked and
-// filled in by hand: root_folder/results/[system_name]/[benchmark]/result_[index].txt, root_folder/systems/
-// [system_name].json. The timed run ends when a metric of an evaluation surpasses `target`. Rank 0 alone. A
-// run that goes on from a checkpoint goes on in its file too, after the last line that was there then.
-// composer.callbacks.MLPerfCallback, but for its clearing of the system's caches. The lines are those of
+// Writes the result file of an MLPerf Training submission, and a description of the system for the submitter
+// to complete: root_folder/results/[system_name]/[benchmark]/result_[index].txt and
+// root_folder/systems/[system_name].json. The timed run ends when a metric of an evaluation exceeds
+// `target`. Rank 0 only. A resumed run continues its file after the last line at the time of the checkpoint.
+// composer.callbacks.MLPerfCallback without clearing of system caches; lines as in
 // github.com/mlcommons/logging.
 class MLPerfCallback final : public Callback {
  public:
   struct Options {
     std::string root_folder;           // see file_name
     int64_t index = 0;                 // the repetition of the run
-    std::string benchmark = "resnet";  // "bert": time is told in samples
+    std::string benchmark = "resnet";  // "bert" counts time in samples
     double target = 0.759;
     std::string division = "open";
-    Setting metric_name = {std::string("MulticlassAccuracy"), "metric_name", {}};  // blamed for errors
+    Setting metric_name = {std::string("MulticlassAccuracy"), "metric_name", {}};  // named in errors
     std::string metric_label = "eval";
     std::string submitter = "MosaicML";
     std::string system_name;  // "": "8xCPU_tutti"
     std::string status = "onprem";
     int64_t host_processors_per_node = 0;  // 0 = not known
-    bool exit_at_target = false;           // training ends there too
-    bool exist_ok = false;                 // an older result file is written over, and no error
+    bool exit_at_target = false;           // also end the training there
+    bool exist_ok = false;                 // overwrite an older result file
   };
   using UnixMs = std::function<int64_t()>;
 
@@ -50,7 +50,7 @@ class MLPerfCallback final : public Callback {
   std::string name() const override { return "MLPerfCallback"; }
   void require(const State& state) const override { metric_.require(state); }
   void init(State& state, Logger& logger) override;
-  void after_load(State& state, Logger& logger) override;  // UserError where there is a result already
+  void after_load(State& state, Logger& logger) override;  // throws UserError if there is a result
   void fit_start(State& state, Logger& logger) override;
   void epoch_start(State& state, Logger& logger) override;
   void epoch_end(State& state, Logger& logger) override;
@@ -69,11 +69,11 @@ class MLPerfCallback final : public Callback {
     const char* type = "POINT_IN_TIME";
   };
 
-  bool is_there(const std::string& path);
+  bool exists(const std::string& path);
   void open_file(const std::string& path);
   void write(const Entry& entry) { write_at(clock_(), entry); }
   void write_at(int64_t unix_ms, const Entry& entry);
-  int64_t now(const State& state) const;  // as the benchmark counts: epochs, or samples
+  int64_t now(const State& state) const;  // in the benchmark's unit: epochs or samples
   std::string system_name(const State& state) const;
   void describe_system(const State& state);
 
@@ -82,11 +82,11 @@ class MLPerfCallback final : public Callback {
   UnixMs clock_;
   Options options_;
   WatchedMetric metric_;
-  int64_t began_ms_ = 0;
+  int64_t start_ms_ = 0;
   std::optional<LineFile> file_;  // on rank 0
-  int64_t lines_ = 0;             // in it
-  bool running_ = false;          // the run's start is told
-  bool succeeded_ = false;        // the timed run is over: nothing more is written
+  int64_t lines_ = 0;             // in the file
+  bool running_ = false;          // run_start is written
+  bool succeeded_ = false;        // the timed run is over; nothing more is written
 };
 
 }  // namespace tutti

@@ -47,7 +47,7 @@ class FakeProc {
 };
 
 std::map<std::string, double> look(SystemMetrics& metrics) {
-  const LoggedMetrics found = metrics.look();
+  const LoggedMetrics found = metrics.read();
   return {found.begin(), found.end()};
 }
 

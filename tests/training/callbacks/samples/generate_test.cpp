@@ -212,21 +212,21 @@ TEST_F(GenerateTest, PromptsThatTheModelCannotTakeAreErrorsThatNameTheKey) {
   EXPECT_THAT(why_refused({}),
               AllOf(HasSubstr("test.toml:7: callbacks.0.prompts"), HasSubstr("list of texts")));
   EXPECT_THAT(why_refused({1.5}), HasSubstr("a text, or a list of tokens"));
-  EXPECT_THAT(why_refused({list_value({})}), HasSubstr("one token at least"));
-  EXPECT_THAT(why_refused({list_value({int64_t{256}})}), HasSubstr("0 to 255, and not 256"));
+  EXPECT_THAT(why_refused({list_value({})}), HasSubstr("at least one token"));
+  EXPECT_THAT(why_refused({list_value({int64_t{256}})}), HasSubstr("0 to 255, not 256"));
   EXPECT_NE(why_refused({list_value({std::string("a")})}), "");
   state_.model = std::make_shared<Parrot>(1000);
-  EXPECT_THAT(why_refused({std::string("a")}), HasSubstr("this model has 1000, which are no bytes"));
+  EXPECT_THAT(why_refused({std::string("a")}), HasSubstr("this model has 1000 tokens, which are not bytes"));
   EXPECT_EQ(why_refused({list_value({int64_t{999}})}), "");
   state_.model = std::make_shared<Parrot>(128);
-  EXPECT_THAT(why_refused({std::string("\xc3\xa4")}), HasSubstr("0 to 127, and not 195"));
+  EXPECT_THAT(why_refused({std::string("\xc3\xa4")}), HasSubstr("0 to 127, not 195"));
 }
 
 TEST_F(GenerateTest, AModelThatWritesNoTextIsAnError) {
   state_.model = std::make_shared<TwiceTwice>();
   EXPECT_THAT([&] { tell(*made("1ba", {std::string("a")}), Event::kAfterLoad); },
               ThrowsMessage<UserError>(
-                  AllOf(HasSubstr("callbacks.0.prompts = "), HasSubstr("TwiceTwice writes no text"))));
+                  AllOf(HasSubstr("callbacks.0.prompts = "), HasSubstr("TwiceTwice cannot generate text"))));
 }
 
 TEST_F(GenerateTest, OfAGptTheSameComesOutEveryTime) {

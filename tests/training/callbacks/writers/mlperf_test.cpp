@@ -163,7 +163,7 @@ TEST_F(MLPerfTest, AMetricThatNothingMeasuresIsAnErrorBeforeTheTraining) {
 TEST_F(MLPerfTest, AnOlderResultIsLeftAlone) {
   MLPerfCallback first = callback(), second = callback();
   start(first);
-  EXPECT_THAT([&] { start(second); }, ThrowsMessage<UserError>(HasSubstr("result_3.txt exists already")));
+  EXPECT_THAT([&] { start(second); }, ThrowsMessage<UserError>(HasSubstr("result_3.txt already exists")));
 }
 
 TEST_F(MLPerfTest, ResumedRunGoesOnInItsFile) {

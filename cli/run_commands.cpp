@@ -1,0 +1,113 @@
+// Subcommands that read or control a run's folder.
+#include <cstdio>
+
+#include "analysis/run_diff.h"
+#include "analysis/timeline.h"
+#include "cli/commands.h"
+#include "cli/recipe_request.h"
+#include "job/run_paths.h"
+#include "runtime/disk.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+// Turns "step=12" (as in metrics.jsonl) into "12"; returns an error message or "".
+std::string step_number(std::string& text) {
+  if (text.starts_with("step=")) text = text.substr(5);
+  const bool number = !text.empty() && text.size() < 18 && text.find_first_not_of("0123456789") == text.npos;
+  return number && text != "0" ? "" : "expected step=N, N from 1";
+}
+
+CLI::Validator step() { return {step_number, "step=N"}; }
+
+struct DiffArguments {
+  std::string run_a, run_b;
+  int64_t start_a = 0, start_b = 0;
+};
+
+int diff(const DiffArguments& arguments) {
+  const RunDiff result = diff_runs(arguments.run_a, arguments.run_b, arguments.start_a, arguments.start_b);
+  std::printf("%s\n", result.text.c_str());
+  return result.same ? 0 : 1;
+}
+
+struct TimelineArguments {
+  std::string run_dir, out;
+  int64_t start = 0;
+};
+
+int timeline(const TimelineArguments& arguments) {
+  PosixDisk disk;
+  const std::string out = arguments.out.empty() ? arguments.run_dir + "/timeline.json" : arguments.out;
+  std::printf("%s\n", write_timeline(disk, arguments.run_dir, out, arguments.start).c_str());
+  return 0;
+}
+
+int stop_run(const std::string& run_dir) {
+  PosixDisk disk;
+  if (!disk.exists(run_dir + "/recipe.toml")) {
+    throw UserError(run_dir + ": not a run folder: it has no recipe.toml");
+  }
+  const auto lock = disk.lock(run_dir + '/' + kRunLock, "");
+  if (lock && lock->excludes()) throw UserError(run_dir + ": no run is under way");
+  disk.open(run_dir + '/' + kStopFile, true)->close();
+  std::printf("The run in %s finishes its step, writes a checkpoint and ends.\n", run_dir.c_str());
+  return 0;
+}
+
+}  // namespace
+
+void add_replay(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("replay", "Run a recorded run again in one process and compare it");
+  auto arguments = std::make_shared<LibraryArguments>();
+  command->add_option("RUN", arguments->path, "the run's folder")->required();
+  add_start_option(*command, "--start", arguments->start);
+  command->add_option("--until", arguments->until, "the last step to replay")->transform(step());
+  command
+      ->add_option("--break-at", arguments->break_at,
+                   "write the state of every rank before this step to HDF5 files, and end")
+      ->transform(step());
+  command->add_option("--rank", arguments->rank, "compare this rank only")->type_name("R");
+  command->callback([&action, arguments] { action = [=] { return run_request("replay", *arguments); }; });
+}
+
+void add_inspect(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("inspect", "Show the contents of a checkpoint or a run folder");
+  auto arguments = std::make_shared<LibraryArguments>();
+  command->add_option("PATH", arguments->path, "the checkpoint's or the run's folder")->required();
+  command->add_flag("--digest", arguments->digest,
+                    "print only one hash of all weights, the same for any number of ranks");
+  command->callback([&action, arguments] { action = [=] { return run_request("inspect", *arguments); }; });
+}
+
+void add_diff(CLI::App& app, Action& action) {
+  auto* command =
+      app.add_subcommand("diff", "Name the first step, rank and tensor where two recorded runs differ");
+  auto arguments = std::make_shared<DiffArguments>();
+  command->add_option("RUN_A", arguments->run_a, "a run's folder")->required();
+  command->add_option("RUN_B", arguments->run_b, "another run's folder, or the same")->required();
+  add_start_option(*command, "--start-a", arguments->start_a);
+  add_start_option(*command, "--start-b", arguments->start_b);
+  command->callback([&action, arguments] { action = [=] { return diff(*arguments); }; });
+}
+
+void add_timeline(CLI::App& app, Action& action) {
+  auto* command =
+      app.add_subcommand("timeline", "Write a recorded run, finished or not, as a trace for Perfetto");
+  auto arguments = std::make_shared<TimelineArguments>();
+  command->add_option("RUN", arguments->run_dir, "the run's folder")->required();
+  command->add_option("--out", arguments->out, "the trace file (default: RUN/timeline.json)")
+      ->type_name("FILE");
+  add_start_option(*command, "--start", arguments->start);
+  command->callback([&action, arguments] { action = [=] { return timeline(*arguments); }; });
+}
+
+void add_stop(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("stop", "Ask a run to write a checkpoint and end");
+  auto run_dir = std::make_shared<std::string>();
+  command->add_option("RUN_DIR", *run_dir, "the run's folder")->required();
+  command->callback([&action, run_dir] { action = [=] { return stop_run(*run_dir); }; });
+}
+
+}  // namespace tutti
