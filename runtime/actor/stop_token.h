@@ -7,12 +7,12 @@
 
 namespace tutti {
 
-// Whether actors go on or were aborted, and why. Thread-safe; the first reason stands.
+// Asks actors to stop, and says why. Thread-safe; the first reason is kept.
 class StopToken {
  public:
   bool aborted() const { return aborted_.load(std::memory_order_relaxed); }
 
-  // Whether this was the first. `failure`: the error that is to blame, or null.
+  // True for the first call. `failure`: the exception that caused the abort, or null.
   bool abort(const std::string& reason, std::exception_ptr failure) {
     const std::lock_guard lock(mutex_);
     if (aborted()) return false;
