@@ -8,7 +8,7 @@ namespace {
 using enum KeyType;
 
 constexpr double kMostSamples = 1e15;
-constexpr double kMostOfASample = 1e9;  // numbers, tokens, classes
+constexpr double kMaxSampleSize = 1e9;  // numbers, tokens, classes
 
 Entry hdf5() {
   return {
@@ -20,7 +20,7 @@ Entry hdf5() {
           {"arrays", kTexts, "none", "names of the arrays to read; all of the group when absent"},
           Key{"num_classes", kInteger, "none", "integer targets lie below it; found by looking when absent"}
               .at_least(1)
-              .at_most(kMostOfASample),
+              .at_most(kMaxSampleSize),
       }};
 }
 
@@ -29,7 +29,7 @@ std::vector<Key> sequence_keys() {
       Key{"sequence_length", kInteger, "256", "tokens of a sample"}
           .also_named({"max_sequence_length", "max_seq_len"})
           .at_least(1)
-          .at_most(kMostOfASample),
+          .at_most(kMaxSampleSize),
       Key{"split", kText, "all", "which part of the file: the last eval_fraction of it is for evaluation"}
           .one_of({"all", "train", "eval"}),
       Key{"eval_fraction", kNumber, "0.1", "part of the file that split keeps for evaluation"}
@@ -52,7 +52,7 @@ Entry tokens() {
               {{"path", kPath, "", "the file"},
                Key{"vocab_size", kInteger, "none", "tokens lie below it; found by looking when absent"}
                    .at_least(1)
-                   .at_most(kMostOfASample)}};
+                   .at_most(kMaxSampleSize)}};
   for (auto& key : sequence_keys()) entry.keys.push_back(std::move(key));
   return entry;
 }
@@ -63,15 +63,15 @@ Entry synthetic() {
       "Random samples drawn from the seed, for benchmarks.",
       {
           Key{"samples", kInteger, "4096", "of an epoch"}.at_least(1).at_most(kMostSamples),
-          Key{"shape", kIntegers, "[64]", "of one sample"}.at_least(1).at_most(kMostOfASample),
+          Key{"shape", kIntegers, "[64]", "of one sample"}.at_least(1).at_most(kMaxSampleSize),
           Key{"targets", kText, "class", "a class for each sample, or the next token for each of a sequence"}
               .one_of({"class", "sequence"}),
           Key{"classes", kInteger, "10", "targets lie below it (targets = \"class\")"}.at_least(1).at_most(
-              kMostOfASample),
+              kMaxSampleSize),
           Key{"vocab", kInteger, "256", "tokens lie below it (targets = \"sequence\")"}
               .also_named({"vocab_size"})
               .at_least(1)
-              .at_most(kMostOfASample),
+              .at_most(kMaxSampleSize),
       }};
 }
 
@@ -83,10 +83,10 @@ std::vector<Key> loading_keys(const char* absent) {
   return {
       Key{"batch_size", kInteger, "none", std::string("samples of a step, all ranks together") + absent}
           .at_least(1)
-          .at_most(kMostOfABatch),
+          .at_most(kMaxBatchSamples),
       Key{"device_batch_size", kInteger, "none", "samples of a step on each rank (Composer's batch_size)"}
           .at_least(1)
-          .at_most(kMostOfABatch),
+          .at_most(kMaxBatchSamples),
       {"shuffle", kBoolean, "false", "a new order each epoch, drawn from the seed"},
       Key{"sampling", kText, "global",
           "global: the ranks share each epoch's samples; own: each goes through all of its own file, whose "

@@ -4,7 +4,7 @@
 
 namespace tutti {
 
-inline constexpr double kMostOfABatch = 1e9;  // samples
+inline constexpr double kMaxBatchSamples = 1e9;
 
 // [data.train] and [data.eval]
 Catalog train_data_catalog();

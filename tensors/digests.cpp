@@ -21,7 +21,7 @@ int64_t total(std::span<const Slice> slices) {
   return bytes;
 }
 
-// Hashes the step's window of the slices, as if they lay in a row; a part outside of it gets 0.
+// Hashes the step's window of the concatenated slices; a part outside of the window gets 0.
 uint64_t hash_window(std::span<const Slice> slices, int64_t step, int64_t window,
                      std::vector<uint16_t>& parts) {
   const int64_t windows = std::max<int64_t>(1, (total(slices) + window - 1) / window);
@@ -62,24 +62,24 @@ std::vector<DigestPart> parts_of_chunk(const std::vector<DigestPart>& parts, int
   return own;
 }
 
-WindowedDigest::WindowedDigest(std::string thing, std::vector<DigestPart> parts, Recorder& recorder)
-    : thing_(std::move(thing)), parts_(std::move(parts)), recorder_(recorder) {
-  recorder_.name_parts(thing_, names_of(parts_));
+WindowedDigest::WindowedDigest(std::string key, std::vector<DigestPart> parts, Recorder& recorder)
+    : key_(std::move(key)), parts_(std::move(parts)), recorder_(recorder) {
+  recorder_.name_parts(key_, names_of(parts_));
 }
 
-void WindowedDigest::take(int64_t step, const at::Tensor& flat) {
+void WindowedDigest::record(int64_t step, const at::Tensor& flat) {
   const auto* data = static_cast<const std::byte*>(flat.const_data_ptr());
   std::vector<Slice> slices;
   slices.reserve(parts_.size());
   for (const auto& part : parts_) slices.push_back({data + part.begin, part.end - part.begin});
   const uint64_t value = hash_window(slices, step, kWindow, hashes_);
-  recorder_.digest({thing_, step, value, hashes_});
+  recorder_.digest({key_, step, value, hashes_});
 }
 
-TensorsDigest::TensorsDigest(std::string thing, Recorder& recorder, int64_t window)
-    : thing_(std::move(thing)), window_(window), recorder_(recorder) {}
+TensorsDigest::TensorsDigest(std::string key, Recorder& recorder, int64_t window)
+    : key_(std::move(key)), window_(window), recorder_(recorder) {}
 
-void TensorsDigest::take(int64_t step, const Named& tensors) {
+void TensorsDigest::record(int64_t step, const Named& tensors) {
   std::vector<std::string> names;
   std::vector<at::Tensor> dense;
   std::vector<Slice> slices;
@@ -89,10 +89,10 @@ void TensorsDigest::take(int64_t step, const Named& tensors) {
     slices.push_back({static_cast<const std::byte*>(dense.back().const_data_ptr()),
                       static_cast<int64_t>(dense.back().nbytes())});
   }
-  if (names != names_) recorder_.name_parts(thing_, names_ = std::move(names));
+  if (names != names_) recorder_.name_parts(key_, names_ = std::move(names));
   std::vector<uint16_t> hashes;
   const uint64_t value = hash_window(slices, step, window_, hashes);
-  recorder_.digest({thing_, step, value, hashes});
+  recorder_.digest({key_, step, value, hashes});
 }
 
 }  // namespace tutti

@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-// Of an attempt; 0 = none, FailedAllocation::kNotSeen = another than the meter's.
+// Recorded input: ordinal of the failed allocation; 0 = none, FailedAllocation::kNotSeen = not by the meter.
 constexpr const char* kFailedAllocation = "failed allocation";
 
 }  // namespace
@@ -22,27 +22,28 @@ MemoryAttempt::MemoryAttempt(Recorder& recorder, int memory_slot)
   Meter::fail_at(memory_slot_, ordinal > 0 ? std::vector{ordinal} : std::vector<int64_t>());
 }
 
-// Where in the attempt it was thrown may not be known: at its end, unless it comes again by itself.
-std::optional<FailedAllocation> MemoryAttempt::end(std::optional<FailedAllocation> seen) {
-  if (recorded_ == FailedAllocation::kNotSeen && !seen)
-    seen = FailedAllocation{.ordinal = FailedAllocation::kNotSeen};
-  recorder_.answer(kFailedAllocation, seen ? static_cast<double>(seen->ordinal) : 0.0);
-  return seen;
+// The place of a recorded error that the meter did not throw is unknown. The replay fails here, unless the
+// error came again.
+std::optional<FailedAllocation> MemoryAttempt::end(std::optional<FailedAllocation> failure) {
+  if (recorded_ == FailedAllocation::kNotSeen && !failure)
+    failure = FailedAllocation{.ordinal = FailedAllocation::kNotSeen};
+  recorder_.answer(kFailedAllocation, failure ? static_cast<double>(failure->ordinal) : 0.0);
+  return failure;
 }
 
 std::optional<std::string> MemoryAttempt::run(const std::function<void()>& work) {
-  std::optional<FailedAllocation> shortage;
-  std::string what = "as when it was recorded";
+  std::optional<FailedAllocation> failure;
+  std::string what = "as in the recording";
   {
     const MemoryScope scope(memory_slot_);
     try {
       work();
     } catch (const c10::OutOfMemoryError& error) {
-      shortage = scope.shortage().value_or(FailedAllocation{.ordinal = FailedAllocation::kNotSeen});
+      failure = scope.failure().value_or(FailedAllocation{.ordinal = FailedAllocation::kNotSeen});
       what = one_line(error);
     }
   }
-  return end(shortage) ? std::optional(what) : std::nullopt;
+  return end(failure) ? std::optional(what) : std::nullopt;
 }
 
 }  // namespace tutti

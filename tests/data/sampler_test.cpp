@@ -111,7 +111,7 @@ Sampler own_sampler(int64_t samples, int64_t global_batch, int rank, int world, 
                   .seed = 17,
                   .shuffle = true,
                   .drop_last = drop_last,
-                  .own = true});
+                  .per_rank_data = true});
 }
 
 TEST(Sampler, WithDataOfItsOwnARankGoesThroughAllOfIt) {
