@@ -18,8 +18,8 @@ struct Statement {
 };
 
 // One exchange between all ranks before they train: every rank sends a statement, of any length and without
-// zero bytes, and receives all statements. Costs one all_gather of kPartBytes a rank for every kPartBytes of
-// the longest statement.
+// zero bytes, and receives all statements. Runs an all_gather of kPartBytes a rank until all statements are
+// sent.
 class AgreementRound final : public Work {
  public:
   static constexpr int64_t kPartBytes = 2048;

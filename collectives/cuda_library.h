@@ -14,8 +14,7 @@ class CudaLibrary {
   static bool has_driver();
 
   // `path`: the library; "" looks beside libtutti.so or the executable. The library stays loaded, since
-  // libtorch cannot unregister kernels. Throws UserError if it cannot be used: not built, no driver, another
-  // build.
+  // libtorch cannot unregister kernels. Throws UserError if that fails: not built, no driver, another build.
   explicit CudaLibrary(const std::string& path = "");
 
   int device_count() const;

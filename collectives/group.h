@@ -63,9 +63,8 @@ enum class Reduction {
 // the tensor's dtype: float32, float64, bfloat16, float16, int32 or int64. Every rank posts the same
 // collectives in the same order; collectives may overlap. Not thread-safe: only Sync's thread uses a group.
 //
-// The ordered sum of ranks [a, b): for one rank its value; else split at a + the largest power of two below
-// b - a, and add the sums of the halves. So an aligned power-of-two block of ranks has the same sum wherever
-// it is computed.
+// The ordered sum of ranks [a, b): for one rank its value; else split at a + the largest power of two below b
+// - a, and add the sums of the halves. So the sum of an aligned power-of-two block is the same everywhere.
 class Group {
  public:
   virtual ~Group() = default;
@@ -73,8 +72,7 @@ class Group {
   virtual int size() const = 0;
 
   // Allocates memory that this group reduces without copying (shared between ranks of one host), as a flat
-  // uint8 tensor, zeroed, 64-byte aligned. Valid while both the tensor and the group live. Collective;
-  // blocks.
+  // uint8 tensor, zeroed, 64-byte aligned. Valid while tensor and group live. Collective; blocks.
   virtual at::Tensor allocate(int64_t bytes) = 0;
 
   virtual WorkPtr all_reduce(at::Tensor inout, const std::string& label) = 0;

@@ -21,8 +21,7 @@ class LineFile {
   LineFile(Disk& disk, std::string path, StepOf step_of, Warn warn);
 
   // Opens the file and keeps its lines up to `last_step`; calls `on_line` with each kept line. Warns of
-  // unreadable lines other than a torn last one. Throws OperatingError if the path is a folder, pipe or
-  // device.
+  // unreadable lines other than a torn last one. Throws OperatingError if the path is no regular file.
   void resume(int64_t last_step, const std::function<void(const std::string&)>& on_line = nullptr);
   // Begins a new file and renames an earlier one: "metrics.earlier.jsonl". Throws as `resume`.
   void begin();

@@ -7,8 +7,7 @@
 namespace tutti {
 
 // A whole file, mapped for reading. Throws UserError with the file if it cannot be opened. If the file is
-// truncated while it is read, the process ends with exit code 1 and an error with the file, printed once for
-// all ranks.
+// truncated while it is read, the process ends with exit code 1 and an error, printed once for all ranks.
 class MappedFile {
  public:
   explicit MappedFile(const std::string& path);

@@ -25,8 +25,8 @@ Setting resolve_section(const Catalog& catalog, const Setting& given, const Sect
 // (`recipe.position.file`). Resolving twice changes nothing.
 //
 // Throws UserError at the first unknown section, kind or key (suggests the nearest name), wrong type, key
-// given under two names, or missing required key. A value from `--set` removes the file's values that exclude
-// it.
+// given under two names, or missing required key. A value from `--set` removes values of the file that it
+// excludes.
 Setting resolve(const Setting& recipe, std::span<const Catalog> catalogs);
 
 }  // namespace tutti

@@ -45,8 +45,7 @@ class Setting {
   std::vector<double> numbers() const;
   std::vector<std::string> texts() const;
 
-  // A table's member. If it is absent, `find` returns null; `at` asserts, since a resolved recipe has all
-  // keys.
+  // A table's member. If absent, `find` returns null; `at` asserts (a resolved recipe has all keys).
   const Setting* find(const std::string& key) const;
   Setting* find(const std::string& key);
   const Setting& at(const std::string& key) const;
@@ -66,8 +65,8 @@ class Setting {
 // "optimizer.lr"; at the top level only the key.
 std::string path_below(const std::string& section, const std::string& key);
 
-// All keys with different values in the two recipes: "optimizer.lr (0.1 against 0.05)". A value that is none
-// or absent is "nothing".
+// All keys with different values in the two recipes: "optimizer.lr (0.1 against 0.05)". An absent value is
+// "nothing".
 std::vector<std::string> recipe_difference(const Setting& a, const Setting& b);
 
 }  // namespace tutti

@@ -136,8 +136,7 @@ void place_at_override(Setting& setting) {
   }
 }
 
-// The member `name` of a table (added if absent), or the table with the index `name` in a list; null if there
-// is none.
+// The member `name` of a table (added if absent), or the list's table with index `name`, or null.
 Setting* step_into(Setting& parent, const std::string& name) {
   if (parent.is_table()) {
     if (Setting* member = parent.find(name)) return member;

@@ -44,8 +44,7 @@ class Disk {
   virtual void make_folders(const std::string& path) = 0;  // durable, with all parents
   virtual void rename(const std::string& from, const std::string& to) = 0;
   virtual void remove_all(const std::string& path) = 0;
-  // Replaces `link` atomically. A folder of this name (left by a copy that followed links) is renamed to
-  // `link`-aside.
+  // Replaces `link` atomically. A folder of this name (from a copy that followed links) becomes `link`-aside.
   virtual void symlink(const std::string& target, const std::string& link) = 0;
   virtual void sync_folder(const std::string& path) = 0;
   // Locks the file at `path` and creates it if needed. Null if the lock is held, by another process or by
@@ -56,8 +55,7 @@ class Disk {
 // `stem` + `extension`, or the first of stem-2, stem-3, ... + `extension` that does not exist yet.
 std::string unused_path(const Disk& disk, const std::string& stem, const std::string& extension = "");
 
-// Number of bytes of the file behind `offset`, such as a write to a full disk leaves; 0 if the size is
-// unknown.
+// Bytes of the file behind `offset`, such as a failed write leaves; 0 if the size is unknown.
 uint64_t bytes_behind(const Disk& disk, const std::string& path, uint64_t offset);
 
 class PosixDisk : public Disk {

@@ -21,8 +21,8 @@ class Log {
 };
 
 // Lines begin with time, level and "rank N". If the file cannot be opened, logs to standard error instead.
-// Otherwise standard error is used only if `to_terminal`: for all lines if `path` is empty, else for warnings
-// and errors.
+// Otherwise uses standard error only if `to_terminal`: from level info on if `path` is empty, else for
+// warnings and errors.
 std::unique_ptr<Log> make_log(const std::string& path, int rank, bool to_terminal);
 
 // Drops all lines; for tests.

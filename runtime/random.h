@@ -5,9 +5,8 @@
 
 namespace tutti {
 
-// A counter-based generator: the same key and counter give the same number on every rank, in any order, after
-// any resume, so there is no state to save. Each word of the key is mixed in by splitmix64's finaliser
-// (Steele et al., 2014).
+// A counter-based generator: the same key and counter give the same number on every rank, in any order, so
+// there is no state to save. Words of the key are mixed by splitmix64's finaliser (Steele et al., 2014).
 class RandomKey {
  public:
   RandomKey(uint64_t seed, std::string_view purpose);

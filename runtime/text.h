@@ -8,8 +8,8 @@ namespace tutti {
 // Converts A-Z to a-z; other characters are unchanged.
 std::string lower_case(std::string_view text);
 
-// True if the text is valid UTF-8 (RFC 3629), as TOML and JSON require: no stray bytes, surrogates or
-// overlong encodings.
+// True if the text is valid UTF-8 (RFC 3629), as TOML and JSON require, without surrogates and overlong
+// forms.
 bool is_utf8(std::string_view text);
 
 // Replaces each byte that is not valid UTF-8 by U+FFFD.

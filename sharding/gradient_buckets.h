@@ -40,8 +40,7 @@ class GradientBuckets {
   std::vector<at::Tensor> gradients();
   // Number of trained parameters without a gradient in this step. Meaningless after abandon_step.
   int64_t unused() const;
-  // [parameters] float64: 1 for a parameter with a gradient in this step, else 0. Meaningless after
-  // abandon_step.
+  // [parameters] float64: 1 for a parameter with a gradient, else 0. Meaningless after abandon_step.
   at::Tensor used() const;
   // True if a gradient has memory outside of its bucket.
   bool casts() const;
@@ -50,8 +49,8 @@ class GradientBuckets {
   void begin_last_microbatch();
   // Call after the last backward: zeroes missing gradients and reports the remaining buckets.
   void end_step();
-  // Call after an exception in backward. The step is aborted, but its reductions continue: zeroes and reports
-  // the remaining buckets.
+  // Call after an exception in backward. Reductions of the step continue: zeroes and reports the remaining
+  // buckets.
   void abandon_step();
 
  private:

@@ -22,8 +22,7 @@ MemoryAttempt::MemoryAttempt(Recorder& recorder, int memory_slot)
   Meter::fail_at(memory_slot_, ordinal > 0 ? std::vector{ordinal} : std::vector<int64_t>());
 }
 
-// The place of a recorded error that the meter did not throw is unknown. The replay fails here, unless the
-// error came again.
+// The place of a recorded error that the meter did not throw is unknown: a replay fails at the end.
 std::optional<FailedAllocation> MemoryAttempt::end(std::optional<FailedAllocation> failure) {
   if (recorded_ == FailedAllocation::kNotSeen && !failure)
     failure = FailedAllocation{.ordinal = FailedAllocation::kNotSeen};

@@ -18,8 +18,7 @@ class MemoryAttempt {
   // `failure`: the failed allocation, if any. Records and returns the failure that aborts the attempt.
   std::optional<FailedAllocation> end(std::optional<FailedAllocation> failure);
 
-  // Runs the work in a MemoryScope and ends the attempt. Returns the error in a line, or nullopt if memory
-  // sufficed.
+  // Runs the work in a MemoryScope and ends the attempt. Returns the error on one line, if any.
   std::optional<std::string> run(const std::function<void()>& work);
 
  private:

@@ -31,12 +31,11 @@ struct OutOfMemoryReport {
 at::Tensor report_row(const OutOfMemoryReport& mine, int rank, int world);
 std::vector<OutOfMemoryReport> reports_of(const at::Tensor& table);  // by rank
 
-// "rank 1 ran out of memory (asked 3.2 MB, 14.9 of 16.0 MB in use)": the lowest such rank, and the number of
+// "rank 1 ran out of memory (asked 3.2 MB, 14.9 of 16.0 MB in use)": the lowest such rank, and how many
 // others.
 std::string out_of_memory_text(const std::vector<OutOfMemoryReport>& all);
 
-// "parameters 0.2 MB, ..., checkpoint copy 0.3 MB, the rest (activations, batches read ahead) 9.1 MB", for
-// the same rank.
+// "parameters 0.2 MB, ..., checkpoint copy 0.3 MB, the rest (activations, batches read ahead) 9.1 MB".
 std::string what_held_memory(const std::vector<OutOfMemoryReport>& all);
 
 // A step or an evaluation runs out of memory even with the smallest microbatch. All ranks throw this error,

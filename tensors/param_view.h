@@ -10,8 +10,7 @@ namespace tutti {
 using Shape = std::vector<int64_t>;
 
 // A rank's piece of a parameter: rows [offset[0], offset[0] + extent[0]) of a tensor of `shape`. Optimizers,
-// algorithms, callbacks and checkpoints see parameters only through this struct. Unsharded, extent equals
-// shape.
+// algorithms, callbacks and checkpoints see parameters only so. Unsharded, extent equals shape.
 struct ParamView {
   std::string name;   // "layer1.0.conv1.weight"
   Shape shape;        // of the whole tensor

@@ -16,8 +16,7 @@ void set_compute_threads(int threads);
 // uninitialized memory is filled. As composer.utils.configure_deterministic_mode.
 void set_deterministic_mode(bool on);
 
-// Seeds the default CPU generator. Called before each microbatch, so that random numbers do not depend on
-// history.
+// Seeds the default CPU generator. Called before each microbatch, so that no number depends on history.
 void seed_default_generator(uint64_t seed);
 
 // Composer's name for the same, for a program that draws random numbers before it trains.

@@ -31,8 +31,8 @@ class TensorTree {
   const at::Tensor& tensor() const;  // asserts a leaf
   const Children& children() const { return children_; }
 
-  // A child by name or dotted path. If there is none, `at` throws UserError with the existing names, `find`
-  // returns null.
+  // A child by name or dotted path. If absent, `at` throws UserError with the existing names, `find` returns
+  // null.
   const TensorTree& at(std::string_view path) const;
   const TensorTree* find(std::string_view path) const;
   const at::Tensor& operator[](std::string_view path) const { return at(path).tensor(); }

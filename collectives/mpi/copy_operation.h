@@ -4,8 +4,7 @@
 
 namespace tutti {
 
-// all_gather and broadcast. Each chunk is sent once to each other host; there the ranks copy it from shared
-// memory.
+// all_gather and broadcast. Each chunk is sent once to each other host, where ranks share memory.
 class CopyOperation final : public PiecedOperation {
  public:
   CopyOperation(MpiEndpoint& endpoint, CollectiveJob job);

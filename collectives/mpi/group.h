@@ -30,8 +30,7 @@ class MpiGroup final : public Group {
  public:
   static constexpr Nanoseconds kTimeout = std::chrono::milliseconds(500);
 
-  // Collective over `ranks` (global numbers, ascending, with this rank). World and clock must outlive the
-  // group.
+  // Collective over `ranks` (global, ascending, with this rank). World and clock must outlive the group.
   MpiGroup(const MpiWorld& world, const Clock& clock, const std::vector<int>& ranks, Reduction reduction);
   ~MpiGroup() override;
 
@@ -75,8 +74,7 @@ class MpiGroup final : public Group {
   std::string failure_;
 };
 
-// The mpi backend. Groups of one rank are LocalGroups. World and clock must outlive the factory and its
-// groups.
+// The mpi backend. Groups of one rank are LocalGroups. World and clock must outlive all groups.
 class MpiGroupFactory final : public GroupFactory {
  public:
   MpiGroupFactory(const MpiWorld& world, const Clock& clock, Reduction reduction)

@@ -14,8 +14,8 @@ namespace tutti {
 
 // Detects that ranks without shared memory have posted different collectives. A rank that waits long for a
 // collective sends its last headers to its neighbours: the ranks at distance 1, 2, 4, ..., so that a slow
-// rank of a large group does not cause a flood. A rank that finds a difference sends an alarm, which every
-// rank forwards.
+// rank of a large group does not cause a flood. The rank that finds a difference sends an alarm, which is
+// forwarded.
 class HeaderExchange {
  public:
   // `ranks`: the global numbers of the group's ranks. Collective.

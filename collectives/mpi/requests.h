@@ -9,8 +9,7 @@
 
 namespace tutti {
 
-// A set of MPI requests. The destructor cancels incomplete receives, so that MPI does not write into freed
-// memory.
+// A set of MPI requests. The destructor cancels incomplete receives, which could write to freed memory.
 class Requests {
  public:
   Requests() = default;

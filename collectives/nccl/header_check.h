@@ -11,8 +11,7 @@ class HeaderCheck {
  public:
   HeaderCheck(Group& control, const CollectiveHeader& header);
 
-  // True once all ranks have posted the same header. Never blocks. Throws CollectiveError naming both
-  // headers.
+  // True once all ranks have posted the same header. Never blocks. Throws CollectiveError with both.
   bool done();
 
  private:

@@ -212,8 +212,7 @@ void Hdf5Dataset::open_arrays(const Options& options) {
   if (size_ == 0) throw UserError(arrays_[0]->where() + " has no rows");
 }
 
-// The arrays with class labels: an integer target; and an integer input with several labels per sample
-// (tokens).
+// The arrays with class labels: an integer target, and an integer input with several per sample (tokens).
 std::vector<const Hdf5Dataset::Array*> Hdf5Dataset::class_arrays() const {
   const auto integers = [this](const char* name) -> const Array* {
     for (const auto& array : arrays_)

@@ -18,16 +18,14 @@ class MissingArrays final : public UserError {
 };
 
 // Arrays of an HDF5 file; row i of each is sample i. Contiguous arrays are read from the mapped file, others
-// through libhdf5. Floats are read as float32 and integers as int64; uint8 arrays other than the target stay
-// uint8.
+// through libhdf5. Floats are read as float32, integers as int64; uint8 stays uint8, but for the target.
 class Hdf5Dataset final : public Dataset {
  public:
   struct Options {
     std::string path;
     std::string group = "/";
     std::vector<std::string> arrays = {};  // empty: all arrays of the group
-    // Of "target"; 0: its attribute num_classes, else the largest integer of "target" and "input" (tokens)
-    // + 1.
+    // Of "target"; 0: its attribute num_classes, else 1 + the largest of "target" and "input" (tokens).
     int64_t num_classes = 0;
   };
 

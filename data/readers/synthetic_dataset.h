@@ -9,8 +9,8 @@ namespace tutti {
 // Tensors in memory; row i of each is sample i. torch.utils.data.TensorDataset.
 class TensorDataset final : public Dataset {
  public:
-  // Integer targets are below `classes`; 0 = no classes. Throws UserError if a tensor has no rows, or not as
-  // many as the others.
+  // Integer targets are below `classes`; 0 = no classes. Throws UserError if the numbers of rows differ or
+  // are 0.
   explicit TensorDataset(TensorTree tensors, int64_t classes = 0);
 
   int64_t size() const override { return tensors_.samples(); }

@@ -55,8 +55,7 @@ struct CheckpointManifest {
 };
 
 // Writes folder/rank-<rank>.h5, syncs the file, and creates the folder if needed. Pieces without elements get
-// no dataset. `last`: layout of the rank's previous file; may be null. Throws OperatingError (disk full,
-// ...).
+// no dataset. `last`: layout of the rank's previous file; may be null. Throws OperatingError.
 RankFile write_rank_file(Disk& disk, const std::string& folder, int rank,
                          const std::vector<CheckpointPiece>& pieces, Hdf5Layout* last = nullptr);
 
@@ -76,8 +75,7 @@ std::vector<std::string> published_checkpoints(const Disk& disk, const std::stri
 // checkpoints of a run's folder or of a folder of checkpoints, with any names.
 std::vector<std::string> checkpoints_at(const Disk& disk, const std::string& path);
 
-// Whole tensors by name, assembled from the pieces of all ranks. Independent of the world size that wrote
-// them.
+// Whole tensors by name, assembled from the pieces of all ranks, of any world size.
 struct Checkpoint {
   std::string folder;
   std::string state;
@@ -100,8 +98,8 @@ struct CheckpointSet {
 std::vector<std::string> checkpoints_to_try(const Disk& disk, const std::string& checkpoints,
                                             const CheckpointSet& set = {});
 
-// Reads the first good checkpoint of checkpoints_to_try. Reports each bad one through `on_bad`. `folder` is
-// empty if there is none.
+// Reads the first good checkpoint of checkpoints_to_try. Reports bad ones through `on_bad`. If there is none,
+// `folder` is empty.
 Checkpoint newest_good_checkpoint(const Disk& disk, const std::string& checkpoints,
                                   const std::function<void(const std::string&)>& on_bad,
                                   const CheckpointSet& set = {});
@@ -110,8 +108,7 @@ Checkpoint newest_good_checkpoint(const Disk& disk, const std::string& checkpoin
 Checkpoint find_checkpoint(const Disk& disk, const std::string& path,
                            const std::function<void(const std::string&)>& on_bad);
 
-// Removes unpublished and replaced checkpoints of these names, which a killed run left. No other run may
-// write to this folder.
+// Removes unpublished and replaced checkpoints of a killed run. No other run may write to this folder.
 void remove_unpublished(Disk& disk, const std::string& checkpoints,
                         const CheckpointNames& names = CheckpointNames());
 // Restores a checkpoint that was moved aside for its replacement, if the run was killed before the

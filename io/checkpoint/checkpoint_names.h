@@ -41,7 +41,7 @@ class CheckpointNames {
 // The hidden name of an unpublished checkpoint. `nonce`: of the attempt that writes the checkpoint.
 std::string unfinished_name(const std::string& name, const std::string& nonce);
 
-// The name of the link to the newest checkpoint; "" = no link. Throws UserError for placeholders other than
+// The name of the link to the newest checkpoint; "" = no link. Throws UserError for any placeholder but
 // {run_name}.
 std::string latest_name(const std::string& pattern, const std::string& run_name);
 

@@ -13,7 +13,7 @@ struct AccumulationState {
   double since = 0;      // time of the last change, in `unit`
   std::string unit;      // of the grow interval
   int64_t patience = 1;  // intervals before fewer microbatches are tried
-  bool trying = false;   // `count` once ran out of memory, and is tried again
+  bool trying = false;   // `count` was halved and may turn out too small
 
   friend bool operator==(const AccumulationState&, const AccumulationState&) = default;
 };
@@ -40,7 +40,7 @@ struct GradScalerState {
 
 // Where a resumed run continues: with an evaluation that was cut short, or with the next step.
 struct ResumePoint {
-  std::string at;  // the event that was due: "batch_end", "epoch_end", "fit_end"; "" = next step
+  std::string at;                   // event of the evaluation: "batch_end", "epoch_end", "fit_end"; "" = none
   std::vector<std::string> labels;  // of the evaluators that are due
 
   bool any() const { return !at.empty(); }

@@ -14,9 +14,8 @@ inline constexpr int kMaxJsonDepth = 64;
 // Offset of the byte that exceeds kMaxJsonDepth, or nullopt.
 std::optional<std::size_t> byte_too_deep(std::string_view text);
 
-// Json::parse with a limit on depth; used for all JSON, since others may have written the text. Throws
-// Json::parse_error, also for a text that is nested too deeply. Without exceptions an invalid value is
-// "discarded".
+// Json::parse with a limit on depth, for all JSON that others may have written. Throws Json::parse_error,
+// also for a text that is nested too deeply. Without exceptions an invalid value is "discarded".
 template <class Json = nlohmann::json>
 Json parse_json(std::string_view text, typename Json::parser_callback_t callback = nullptr,
                 bool allow_exceptions = true) {

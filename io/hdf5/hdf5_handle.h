@@ -13,8 +13,8 @@
 // For the sources in io/hdf5 only.
 namespace tutti {
 
-// A lock around every use of libhdf5, which need not be thread-safe. Also disables the printing of error
-// stacks. Not recursive.
+// A lock around every use of libhdf5, which need not be thread-safe. Disables printing of error stacks. Not
+// recursive.
 class Hdf5Session {
  public:
   Hdf5Session();

@@ -11,8 +11,7 @@
 namespace tutti {
 
 // A file of libhdf5 in sparse pages of memory: datasets that are allocated but not filled take no memory. So
-// the layout of a file of any size takes a few KB, and the caller writes the bytes to disk. Use within a
-// Hdf5Session.
+// the layout of any file takes a few KB; the caller writes the bytes to disk. Needs a Hdf5Session.
 class Hdf5Memory {
  public:
   // An access list that makes H5Fcreate write to this object. The object must outlive the file.

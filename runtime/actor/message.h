@@ -11,8 +11,7 @@ namespace tutti {
 // A value of any message type. Moves between actors without allocation if the value fits in kInlineBytes.
 //
 // A message type is a movable struct with `static constexpr const char* kName`. Optional members:
-// - `static constexpr bool kReserved = true`: goes to the mailbox's reserved queue and never blocks its
-// sender
+// - `static constexpr bool kReserved = true`: goes to the mailbox's reserved queue; sending never blocks
 // - `static constexpr bool kIncidental = true`: depends on the clock, is not recorded, changes no result
 // - `std::string_view label() const`: distinguishes messages of one type in records, where the order in which
 //   one actor sends them is not deterministic

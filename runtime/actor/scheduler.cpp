@@ -132,8 +132,7 @@ void Scheduler::join() {
   }
 }
 
-// True if the actor has ended or its time is over. Then other processes have waited for this one long enough,
-// and after an abort earlier.
+// Joins the actor's thread if it has ended, or abandons the thread after its timeout; false: neither yet.
 bool Scheduler::join_or_abandon(ControlBlock& block, TimePoint others_ended) {
   if (block.waits.load() == Wait::kStopped) {
     block.thread.join();
@@ -341,9 +340,8 @@ void Scheduler::notify(ControlBlock& to) {
   if (waits == Wait::kStopped) drain(to);
 }
 
-// Wakes the senders that wait for space in this actor's mailbox. Called when the mailbox is half empty, so
-// that a fast sender is not woken for each message, and before the actor blocks, so that no sender waits for
-// long.
+// Wakes the senders that wait for space in this actor's mailbox. Called when the mailbox is half empty, not
+// for each message, and before the actor blocks, so that no sender waits for long.
 void Scheduler::wake_held(ControlBlock& self) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const std::lock_guard lock(self.held.mutex);

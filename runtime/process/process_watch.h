@@ -9,8 +9,7 @@
 namespace tutti {
 
 // Blocks SIGTERM and SIGINT for a ProcessWatch, and ignores SIGPIPE and SIGXFSZ, so that the write fails
-// instead. Call before any thread starts, also Open MPI's: a signal to a thread that does not block it ends
-// the process.
+// instead. Call before any thread starts, also Open MPI's: the signal mask is inherited.
 void hold_stop_signals();
 
 // Handles signals and hangs while the actors of a process run, on its own thread:

@@ -9,11 +9,11 @@ namespace tutti {
 // `elsewhere` outside of libtutti.so.
 std::string build_stamp(const std::string& elsewhere);
 
-// build_stamp and the commit: "..., commit 2c63f0a", with "-dirty" if files were changed, or "unknown" if
-// built outside of git.
+// build_stamp and the commit: "..., commit 2c63f0a", "-dirty" if files were changed, "unknown" outside of
+// git.
 std::string build_and_commit(const std::string& elsewhere);
 
-// This process's rank from the environment of its launcher (mpirun, srun), before MPI is initialised; nullopt
+// This process's rank from the environment of its launcher (mpirun, srun), known before MPI_Init; nullopt
 // without a launcher.
 std::optional<int> launched_rank();
 

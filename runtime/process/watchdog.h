@@ -11,8 +11,7 @@
 namespace tutti {
 
 // Runs `work`, which may never return (such as a write to a dead disk), on another thread. True if it
-// finished within `limit`. Else the thread continues, so all objects that `work` uses must live as long as
-// the process.
+// finished within `limit`. Else the thread continues: objects that `work` uses must outlive the process.
 bool run_with_timeout(Nanoseconds limit, std::function<void()> work);
 
 // Ends the process with an error if it is not destroyed within `limit`. For calls that cannot be interrupted,
