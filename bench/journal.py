@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Measures the cost of the journal: runs tutti with `[journal] level` full and off alternately.
 
-Each pair of runs (one thread a rank) gives a ratio, full / off. Prints the median loss in percent of a step's
-time and CPU time (all ranks and threads), with a 95 % bootstrap interval of the median. Run on an idle machine:
-pairs differ by more than the aims.
+Each pair of runs (one thread a rank) gives a ratio, full / off. Prints the median loss in percent of a
+step's time and CPU time (all ranks and threads), with a 95 % bootstrap interval of the median. Run on an idle
+machine: pairs differ by more than the aims.
 """
 
 import argparse

@@ -268,7 +268,7 @@ void Scheduler::send(ControlBlock& self, ActorId id, Envelope envelope) {
   throw_if_aborted(self);
   ControlBlock& to = block(id);
   if (!to.mailbox.push(envelope)) {
-    TUTTI_ASSERT(!envelope.message.reserved(), full_name(self) + " found no reserved space for " +
+    TUTTI_ASSERT(!envelope.message.reserved(), full_name(self) + " found no reserved place for " +
                                                    envelope.message.name() + " at " + full_name(to));
     TUTTI_ASSERT(&to != &self, full_name(self) + " filled its own mailbox");
     send_when_space(self, to, envelope);
@@ -301,7 +301,7 @@ Message Scheduler::await(ControlBlock& self, ReplySlot& slot) {
   await_until(self, slot, kNever);
   if (slot.state.load(std::memory_order_relaxed) == ReplySlot::kAnswered) return std::move(slot.answer);
   throw_if_aborted(self);
-  throw std::runtime_error(full_name(block({slot.asked})) + " stopped before it replied to " + slot.question);
+  throw std::runtime_error(full_name(block({slot.asked})) + " stopped before it answered " + slot.question);
 }
 
 bool Scheduler::await_until(ControlBlock& self, ReplySlot& slot, TimePoint until) {
