@@ -92,7 +92,7 @@ void Sync::bucket_ready(Context& context, int index) {
 }
 
 void Sync::bucket_reduced(int index, bool finite) {
-  if (!digests_.empty()) digests_[index].take(step_, buckets_[index]);
+  if (!digests_.empty()) digests_[index].record(step_, buckets_[index]);
   finite_ = finite_ && finite;
 }
 

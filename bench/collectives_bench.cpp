@@ -1,6 +1,6 @@
-// mpirun -np 2 collectives_bench: all_reduce of float32 by tutti and by MPI itself, alternating. Every rank
-// writes its numbers just before, as backward does, or they would rest in the cache of whoever sums them.
-// Prints the slowest rank's microseconds, median and least. Waiting is by sched_yield.
+// mpirun -np 2 collectives_bench: compares all_reduce of float32 by tutti and by MPI, alternating. Each rank
+// writes its numbers first, as backward does, so that they are not in another rank's cache. Prints the
+// slowest rank's time in microseconds, median and minimum. Waits with sched_yield.
 #include <ATen/ops/zeros.h>
 #include <sched.h>
 
@@ -43,7 +43,7 @@ double slowest(MPI_Comm comm, double mine) {
   return most;
 }
 
-// Several in a row where one is too short for the clock.
+// Runs several in a row if one is too short for the clock.
 double time_of(const Contender& contender, MPI_Comm comm, int repeats) {
   const SystemClock clock;
   check_mpi(MPI_Barrier(comm), "MPI_Barrier");

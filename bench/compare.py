@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""tutti and PyTorch (DDP over gloo) side by side: the same models, the same batches, one thread a rank.
+"""Compares tutti with PyTorch (DDP over gloo): the same models, the same batches, one thread a rank.
 
-They take turns, so that both see the same machine. Each pair gives a ratio, tutti / PyTorch; what is
-printed is the median of the ratios with their lowest and highest. Peak memory is the resident set of the
-largest rank, CPU time that of all ranks together, and the time to the first step counts from the launch.
-Run it on an idle machine.
+Runs alternate, so that both see the same machine. Each pair gives a ratio, tutti / PyTorch; prints the
+median, lowest and highest ratio. Peak memory is the resident set of the largest rank, CPU time is the sum
+over ranks, and the time to the first step counts from the launch. Run on an idle machine.
 """
 
 import argparse
@@ -20,7 +19,7 @@ from measure import Figures, run_peer, run_tutti
 HERE = Path(__file__).resolve().parent
 STEPS = {"digits_mlp": 2000, "resnet20": 30, "gpt_tiny": 30, "wide_mlp": 20}
 WARMUP = 5
-# What is to be reached: step time by (workload, ranks), and time to first step.
+# The aims: step time by (workload, ranks), and time to first step.
 STEP_TARGETS = {("digits_mlp", 1): 0.5, ("digits_mlp", 2): 0.25, ("resnet20", 2): 1.0, ("gpt_tiny", 2): 0.97,
                 ("wide_mlp", 2): 0.7}
 FIRST_STEP_TARGET = 0.25
@@ -62,7 +61,7 @@ def contestants(args, workload, ranks):
 
 
 def alternate(runners, pairs):
-    """Every contestant's Figures, pair by pair; the order turns round from pair to pair."""
+    """The Figures of all contestants, pair by pair; the order alternates."""
     results = {name: [] for name in runners}
     for pair in range(pairs):
         order = list(runners) if pair % 2 == 0 else list(reversed(runners))

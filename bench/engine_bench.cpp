@@ -1,4 +1,4 @@
-// What events cost: one to which nobody listens, and those of a step with five callbacks.
+// Measures an event without listeners, and the events of a step with five callbacks.
 #include <benchmark/benchmark.h>
 
 #include "training/engine/engine.h"
@@ -7,7 +7,7 @@
 namespace tutti {
 namespace {
 
-// Those of a step in one microbatch.
+// The events of a step with one microbatch.
 constexpr Event kStep[] = {Event::kBeforeDataloader, Event::kAfterDataloader, Event::kBatchStart,
                            Event::kBeforeTrainBatch, Event::kBeforeForward,   Event::kAfterForward,
                            Event::kBeforeLoss,       Event::kAfterLoss,       Event::kBeforeBackward,

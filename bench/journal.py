@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What the journal costs: tutti with `[journal] level` full and off, taking turns, one thread a rank.
+"""Measures the cost of the journal: runs tutti with `[journal] level` full and off alternately.
 
-Each pair gives a ratio, full / off; what is printed is what the median pair loses, in percent of a step's
-time and of its CPU time (all ranks and threads), with the interval that holds the median in 95 % of the draws
-of as many pairs from these (bootstrap). Run it on an idle machine: pairs differ by more than the aims.
+Each pair of runs (one thread a rank) gives a ratio, full / off. Prints the median loss in percent of a
+step's time and CPU time (all ranks and threads), with a 95 % bootstrap interval of the median. Run on an idle
+machine: pairs differ by more than the aims.
 """
 
 import argparse

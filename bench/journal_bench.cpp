@@ -1,4 +1,4 @@
-// What it costs to keep and to read a journal. TMPDIR says on which disk.
+// Measures the writing and reading of a journal, on the disk of TMPDIR.
 #include <benchmark/benchmark.h>
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-// A journal in a folder of its own, removed at the end.
+// A journal in a temporary folder, which the destructor removes.
 class Scratch {
  public:
   Scratch() {
@@ -35,7 +35,7 @@ class Scratch {
 constexpr std::string_view kActors[] = {"loader", "compute", "sync", "checkpointer"};
 constexpr std::string_view kMessages[] = {"BatchReady", "ReduceBucket", "FinishStep", "StepFinished"};
 
-// Every 3 us a delivery, from one of four threads at a time.
+// One delivery every 3 us, from four threads.
 void append(JournalWriter& writer, int64_t i, size_t thread) {
   const TimePoint time(Nanoseconds(3'000 * i));
   writer.delivery(kActors[thread % 4], kActors[i % 4], kMessages[(i >> 2) % 4], time);
@@ -49,7 +49,7 @@ void append_delivery(benchmark::State& state) {
   state.SetItemsProcessed(i);
   if (state.thread_index() != 0) return;
   if (!scratch->writer->incomplete().empty()) state.SkipWithError(scratch->writer->incomplete().c_str());
-  // The iterations of all threads; a byte a record is a MB a million.
+  // Iterations of all threads; bytes a record are MB a million records.
   state.counters["MB/million"] = static_cast<double>(scratch->writer->bytes()) / (i * state.threads());
   scratch.reset();
 }

@@ -1,5 +1,4 @@
-// How fast messages pass between two actors of the ThreadScheduler. mailbox_caf_bench.cpp does the same with
-// CAF.
+// Measures messages between two actors of the ThreadScheduler. mailbox_caf_bench.cpp does the same with CAF.
 #include <benchmark/benchmark.h>
 #include <sched.h>
 
@@ -12,7 +11,7 @@
 namespace tutti {
 namespace {
 
-// Takes Numbers and answers Questions; a negative Number ends it.
+// Receives Numbers and replies to Questions; stops at a negative Number.
 class Sink final : public Actor {
  public:
   void receive(Context& context, Envelope& envelope) override {
@@ -24,7 +23,7 @@ class Sink final : public Actor {
   }
 };
 
-// Runs `drive` against a Sink in a scheduler of their own.
+// Runs `drive` with a Sink in a new scheduler.
 template <class Drive>
 void run_pair(Nanoseconds spin, int capacity, Drive drive) {
   ThreadScheduler scheduler(spin);
@@ -39,7 +38,7 @@ void run_pair(Nanoseconds spin, int capacity, Drive drive) {
   scheduler.run();
 }
 
-// Until the reader has handled them all.
+// Measures until the reader has handled all messages.
 void one_to_one(benchmark::State& state) {
   constexpr int64_t kMany = 2'000'000;
   for (auto _ : state) {
@@ -71,7 +70,7 @@ BENCHMARK(ask_spinning)->UseManualTime()->Unit(benchmark::kMicrosecond);
 void ask_without_spinning(benchmark::State& state) { ask(state, Nanoseconds(0), Nanoseconds(0)); }
 BENCHMARK(ask_without_spinning)->UseManualTime()->Unit(benchmark::kMicrosecond);
 
-// The asked actor has slept for a while.
+// Asks an actor that has slept for a while.
 void ask_asleep(benchmark::State& state) {
   ask(state, ThreadScheduler::kDefaultSpin, std::chrono::milliseconds(1));
 }

@@ -1,5 +1,5 @@
-// What mailbox_bench.cpp measures, with the C++ Actor Framework 0.17: a scheduled sink, driven from a thread
-// of its own.
+// Measures the same as mailbox_bench.cpp with the C++ Actor Framework 0.17: a scheduled sink, driven from a
+// separate thread.
 #include <benchmark/benchmark.h>
 
 #include <caf/all.hpp>

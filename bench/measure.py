@@ -1,4 +1,4 @@
-"""Runs one training and measures it from outside."""
+"""Runs a training and measures its processes."""
 
 import json
 import os
@@ -30,7 +30,7 @@ class Failed(Exception):
 
 
 def wait(process):
-    """Waits for a process and those it has waited for; returns their peak resident set in MB."""
+    """Waits for a process; returns the peak resident set, of it and its waited-for children, in MB."""
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return usage.ru_maxrss / 1024
@@ -54,7 +54,7 @@ def cpu_ms_of_tree(pid):
 
 
 class MetricsWatch(threading.Thread):
-    """Follows a run's metrics.jsonl: when its first step is there, and the CPU time at the steps it sees."""
+    """Follows a run's metrics.jsonl: the time of the first step, and the CPU time at the steps seen."""
 
     def __init__(self, path, pid):
         super().__init__(daemon=True)

@@ -1,4 +1,4 @@
-"""The models that tutti and PyTorch are compared on, as PyTorch users write them."""
+"""The models of compare.py, as PyTorch users write them."""
 
 from dataclasses import dataclass
 from typing import Callable

@@ -1,4 +1,4 @@
-# The shared libraries, and what `cmake --install` puts where. libtutti.so is every folder's library in one:
+# The shared libraries, and the rules for `cmake --install`. libtutti.so joins the libraries of all folders;
 # plugins and libtutti_cuda.so link it.
 include(GNUInstallDirs)
 get_property(libraries GLOBAL PROPERTY TUTTI_LIBRARIES)
@@ -7,7 +7,7 @@ if(libraries)
   add_library(tutti_shared SHARED)
   set_target_properties(tutti_shared PROPERTIES OUTPUT_NAME tutti)
   tutti_stamp(tutti_shared)
-  tutti_tell_commit(tutti_shared)
+  tutti_add_commit(tutti_shared)
   foreach(library ${libraries})
     target_sources(tutti_shared PRIVATE $<TARGET_OBJECTS:${library}>)
     get_target_property(depends ${library} LINK_LIBRARIES)

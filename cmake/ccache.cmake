@@ -1,5 +1,5 @@
-# Compiling through ccache when it is there; the cache is shared by all clones. The sloppiness is what
-# ccache's manual asks for with precompiled headers.
+# Compiles through ccache if installed; all clones share the cache. ccache's manual requires the sloppiness
+# for precompiled headers.
 find_program(TUTTI_CCACHE ccache)
 if(TUTTI_CCACHE)
   set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1

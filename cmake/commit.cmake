@@ -1,5 +1,5 @@
-# cmake -DSOURCE_DIR=... -DOUTPUT=... -P commit.cmake: writes a source that tells the commit of the tree as it
-# lies there; leaves it alone where it says so already.
+# cmake -DSOURCE_DIR=... -DOUTPUT=... -P commit.cmake: writes a source with the commit of the working tree.
+# Does not touch the source if it is up to date.
 set(TUTTI_COMMIT unknown)
 if(EXISTS ${SOURCE_DIR}/.git)
   execute_process(COMMAND ${CMAKE_COMMAND} -E env GIT_OPTIONAL_LOCKS=0 git describe --always --dirty

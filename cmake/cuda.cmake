@@ -1,6 +1,6 @@
-# libtutti_cuda.so: everything that needs CUDA, loaded only where there is a GPU. TUTTI_CUDA=AUTO builds it
-# where nvcc, libtorch's CUDA half and NCCL are found, and says what lacks where not; ON insists; OFF does
-# without.
+# libtutti_cuda.so: all code that needs CUDA, loaded only on machines with a GPU. TUTTI_CUDA=AUTO builds the
+# library if nvcc, libtorch's CUDA part and NCCL are found, else says what is missing; ON requires them; OFF
+# skips them.
 function(tutti_find_cuda lacks)
   include(CheckLanguage)
   check_language(CUDA)
@@ -17,8 +17,7 @@ function(tutti_find_cuda lacks)
   set(${lacks} "${lacking}" PARENT_SCOPE)
 endfunction()
 
-# libtorch and nvcc must speak of the same CUDA runtime: two of them in one process know nothing of each
-# other.
+# libtorch and nvcc must use the same CUDA runtime: two runtimes in a process do not share state.
 function(tutti_check_cuda_version lacks)
   if(NOT EXISTS ${TUTTI_TORCH_DIR}/version.py)
     return()
@@ -42,7 +41,7 @@ function(tutti_cuda_library)
   tutti_stamp(tutti_cuda)
   target_include_directories(tutti_cuda SYSTEM PRIVATE ${TUTTI_NCCL_INCLUDE}
                                                        ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
-  # Linked although no symbol of it may be used: its kernels register themselves when it is loaded.
+  # Linked even if no symbol is used: the kernels register themselves when the library is loaded.
   target_link_options(tutti_cuda PRIVATE LINKER:--no-as-needed)
   target_link_libraries(tutti_cuda PRIVATE tutti_shared ${TUTTI_TORCH_DIR}/lib/libtorch_cuda.so
                                            ${TUTTI_TORCH_DIR}/lib/libc10_cuda.so ${TUTTI_NCCL_LIBRARY})

@@ -1,8 +1,8 @@
-# Every third-party package, found once. All that is missing is named at once, with the way to get it.
+# Finds every third-party package. Reports all missing packages at once, with the way to install them.
 set(TUTTI_MISSING)
 set(TUTTI_MISSING_PACKAGES)
 
-# tutti_need(name found package...): notes what lacks, and which of Debian's packages have it.
+# tutti_need(name found package...): notes a missing dependency and its Debian packages.
 macro(tutti_need name found)
   if(NOT ${found})
     list(APPEND TUTTI_MISSING ${name})
@@ -45,7 +45,7 @@ if(TUTTI_MISSING)
                       "or `make setup`, which installs all that is needed.")
 endif()
 
-# Loader and Checkpointer use it from threads of their own.
+# Loader and Checkpointer use HDF5 from different threads.
 find_file(TUTTI_HDF5_CONFIG H5pubconf.h PATHS ${HDF5_INCLUDE_DIRS} NO_DEFAULT_PATH)
 if(TUTTI_HDF5_CONFIG)
   file(STRINGS ${TUTTI_HDF5_CONFIG} threadsafe REGEX "define H5_HAVE_THREADSAFE 1")

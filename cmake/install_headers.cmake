@@ -1,6 +1,6 @@
-# Installs the headers of FOLDERS below SOURCE_DIR into include/tutti. What a header includes of tutti is
-# rewritten from "io/disk.h" to <tutti/io/disk.h>: so include/ alone is on a user's path, and no name as
-# general as io/ or data/ gets there. cmake/binaries.cmake runs this at `cmake --install`.
+# Installs the headers of FOLDERS below SOURCE_DIR into include/tutti, and rewrites their includes of tutti
+# from "io/disk.h" to <tutti/io/disk.h>: so a user's include path needs only include/, without general names
+# such as io/ or data/. cmake/binaries.cmake runs this script at `cmake --install`.
 set(installed "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/include/tutti")
 list(JOIN FOLDERS "|" any_folder)
 foreach(folder ${FOLDERS})

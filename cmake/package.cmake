@@ -1,5 +1,5 @@
-# find_package(tutti): tutti::tutti is libtutti.so with its headers and the libtorch it was built with.
-# Version 0.1 promises nothing to 0.2.
+# find_package(tutti): tutti::tutti is libtutti.so with its headers and its libtorch. Version 0.2 may break
+# 0.1.
 include(CMakePackageConfigHelpers)
 configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/tuttiConfig.cmake.in
                               ${CMAKE_BINARY_DIR}/tuttiConfig.cmake INSTALL_DESTINATION lib/cmake/tutti)

@@ -1,6 +1,5 @@
-# Headers precompiled once and reused by every target that links tutti_torch: libtorch's, and for tests, whose
-# own code need not be fast, GoogleTest's too. Sources include what they use all the same: -DTUTTI_PCH=OFF
-# must build too.
+# Precompiles libtorch's headers, and GoogleTest's for tests, once for all targets that link tutti_torch.
+# Sources still include all headers they use, so that -DTUTTI_PCH=OFF builds too.
 set(TUTTI_TEST_OPTIONS $<$<CONFIG:Release>:-O1>)
 
 function(tutti_add_precompiled name)
@@ -44,8 +43,8 @@ function(tutti_links out target wanted)
   endwhile()
 endfunction()
 
-# tutti_precompile(target precompiled): lets `target` use what tutti_add_precompiled made, where it links
-# libtorch. That serves only sources compiled with the same flags, so executables too are compiled with -fPIC.
+# tutti_precompile(target precompiled): makes `target` use the headers of tutti_add_precompiled if it links
+# libtorch. The flags must be the same, so executables are compiled with -fPIC too.
 function(tutti_precompile target precompiled)
   tutti_links(uses_torch ${target} tutti_torch)
   if(TUTTI_PCH AND uses_torch)

@@ -1,5 +1,4 @@
-# The build stamp: what has to agree between libtutti.so and what is loaded beside it (libtutti_cuda.so,
-# plugins).
+# The build stamp: the versions that libtutti.so, libtutti_cuda.so and plugins must share.
 set(TUTTI_BUILD_STAMP "tutti ${PROJECT_VERSION}, libtorch ${TUTTI_TORCH_VERSION}, ")
 string(APPEND TUTTI_BUILD_STAMP "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
 
@@ -11,9 +10,9 @@ function(tutti_stamp target)
   target_sources(${target} PRIVATE ${source})
 endfunction()
 
-# tutti_tell_commit(target): `target` exports the C function const char* tutti_commit(): that of the sources
-# when it was built. Another commit costs a source of one line and a link.
-function(tutti_tell_commit target)
+# tutti_add_commit(target): `target` exports the C function const char* tutti_commit(), the commit of its
+# sources. After a new commit one source of one line is compiled and linked.
+function(tutti_add_commit target)
   set(source ${CMAKE_BINARY_DIR}/${target}_commit.cpp)
   add_custom_target(${target}_commit
     COMMAND ${CMAKE_COMMAND} -DSOURCE_DIR=${CMAKE_SOURCE_DIR} -DOUTPUT=${source}

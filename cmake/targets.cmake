@@ -1,5 +1,5 @@
-# tutti_library(folder SOURCES ... DEPENDS ...): the static library tutti_<folder>, one a folder; all of them
-# together make libtutti.so (binaries.cmake).
+# tutti_library(folder SOURCES ... DEPENDS ...): the static library tutti_<folder>. All of them are linked
+# into libtutti.so (binaries.cmake).
 function(tutti_library folder)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
   add_library(tutti_${folder} STATIC ${arg_SOURCES})
@@ -11,10 +11,10 @@ function(tutti_library folder)
 endfunction()
 
 # tutti_test(name SOURCES ... DEPENDS ... [LABELS ...] [SLOTS n] [RANKS n ...] [SHARDS n] [ALONE pattern]):
-# the executable build/tests/<name>, run by ctest as one test; with RANKS, under mpirun, as one test for each
-# number of ranks, called <name>.np<n>; with SHARDS, as so many parts that may run side by side, called
-# <name>.1 and so on. SLOTS is PROCESSORS as tutti_register explains it. Tests whose names match the pattern
-# hold durations against the clock: they run while nothing else does, as <name>.alone.
+# the executable build/tests/<name>, which ctest runs as one test. With RANKS: under mpirun, a test
+# <name>.np<n> for each number of ranks. With SHARDS: split into tests <name>.1, <name>.2, ... that may run
+# in parallel. SLOTS: PROCESSORS of tutti_register. Tests that match the ALONE pattern measure durations:
+# they run alone, as <name>.alone.
 function(tutti_test name)
   cmake_parse_arguments(arg "" "SLOTS;SHARDS;ALONE" "SOURCES;DEPENDS;LABELS;RANKS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
@@ -59,9 +59,9 @@ function(tutti_compile_as_test target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${TUTTI_UNITY} UNITY_BUILD_BATCH_SIZE 5)
 endfunction()
 
-# tutti_register(name labels command...): a test that ctest runs; exit code 77 means skipped. `make test`
-# gives ctest two slots for each core. A test that computes takes both of one core; one that mostly waits is
-# given PROCESSORS 1, one that computes on two cores PROCESSORS 4.
+# tutti_register(name labels command...): a test for ctest; exit code 77 means skipped. `make test` gives
+# ctest two slots for each core. A test takes PROCESSORS 2 slots if it computes, 1 if it mostly waits, 4 if
+# it computes on two cores.
 function(tutti_register name labels)
   add_test(NAME ${name} COMMAND ${ARGN})
   set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT 600 SKIP_RETURN_CODE 77 PROCESSORS 2)

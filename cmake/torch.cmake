@@ -1,6 +1,6 @@
-# libtorch's CPU half: the target tutti_torch. TUTTI_TORCH_DIR (cache variable or environment) names any
-# libtorch >= 2.9, a folder that holds include/ and lib/; else the wheel that tools/setup.sh put under the
-# user's cache folder is taken.
+# The target tutti_torch: libtorch's CPU part. TUTTI_TORCH_DIR (cache variable or environment) is the folder
+# of a libtorch >= 2.9, with include/ and lib/; default: the wheel that tools/setup.sh installed in the
+# user's cache.
 set(TUTTI_TORCH_DIR "$ENV{TUTTI_TORCH_DIR}" CACHE PATH "A libtorch: the folder with include/ and lib/")
 if(DEFINED ENV{TUTTI_TORCH_DIR} AND NOT "$ENV{TUTTI_TORCH_DIR}" STREQUAL "${TUTTI_TORCH_DIR_OF_ENVIRONMENT}")
   set(TUTTI_TORCH_DIR "$ENV{TUTTI_TORCH_DIR}" CACHE PATH "" FORCE)  # it has changed since the last time
@@ -37,5 +37,6 @@ target_link_libraries(tutti_torch INTERFACE ${TUTTI_TORCH_DIR}/lib/libtorch_cpu.
 set(CMAKE_BUILD_RPATH ${TUTTI_TORCH_DIR}/lib)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib;${TUTTI_TORCH_DIR}/lib")
 
-# A Python with h5py, torch and numpy, for tests that read what tutti wrote; tests skip what it lacks.
+# A Python with h5py, torch and numpy, for tests that read tutti's files; tests are skipped if a module is
+# missing.
 find_program(TUTTI_PYTHON python3 HINTS ${wheel}/bin NO_CMAKE_ENVIRONMENT_PATH)

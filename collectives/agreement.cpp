@@ -13,7 +13,7 @@ namespace {
 constexpr char kText = '+';
 constexpr char kTrouble = '!';
 
-[[noreturn]] void give_up(const Group& group, Nanoseconds timeout) {
+[[noreturn]] void throw_timeout(const Group& group, Nanoseconds timeout) {
   std::string who;
   for (const int rank : group.late()) who += (who.empty() ? "rank " : ", rank ") + std::to_string(rank);
   throw CollectiveError((who.empty() ? "another rank" : who) + " does not get ready to train: waited for " +
@@ -25,13 +25,13 @@ constexpr char kTrouble = '!';
 AgreementRound::AgreementRound(Group& group, const Statement& mine)
     : group_(group),
       mine_(mine.trouble.empty() ? kText + mine.text : kTrouble + mine.trouble),
-      heard_(group.size()) {
+      received_(group.size()) {
   post_part();
 }
 
 bool AgreementRound::done() {
   while (!all_ended_ && part_->done()) {
-    hear_part();
+    receive_part();
     if (!all_ended_) post_part();
   }
   return all_ended_;
@@ -40,17 +40,17 @@ bool AgreementRound::done() {
 void AgreementRound::post_part() {
   mine_part_ = at::zeros({kPartBytes}, at::kByte);
   all_parts_ = at::empty({group_.size() * kPartBytes}, at::kByte);
-  said_ += static_cast<int64_t>(mine_.copy(static_cast<char*>(mine_part_.data_ptr()), kPartBytes, said_));
+  sent_ += static_cast<int64_t>(mine_.copy(static_cast<char*>(mine_part_.data_ptr()), kPartBytes, sent_));
   part_ = group_.all_gather(mine_part_, all_parts_, "agreement");
 }
 
-// A statement ends with the first part that has room left.
-void AgreementRound::hear_part() {
+// The first part that is not full ends a statement.
+void AgreementRound::receive_part() {
   all_ended_ = true;
   const char* part = static_cast<const char*>(all_parts_.const_data_ptr());
-  for (std::string& heard : heard_) {
+  for (std::string& received : received_) {
     const std::size_t bytes = strnlen(part, kPartBytes);
-    heard.append(part, bytes);
+    received.append(part, bytes);
     all_ended_ = all_ended_ && bytes < kPartBytes;
     part += kPartBytes;
   }
@@ -58,9 +58,9 @@ void AgreementRound::hear_part() {
 
 std::vector<Statement> AgreementRound::statements() const {
   std::vector<Statement> all;
-  for (const std::string& heard : heard_)
-    all.push_back(heard[0] == kTrouble ? Statement{.trouble = heard.substr(1)}
-                                       : Statement{.text = heard.substr(1)});
+  for (const std::string& received : received_)
+    all.push_back(received[0] == kTrouble ? Statement{.trouble = received.substr(1)}
+                                          : Statement{.text = received.substr(1)});
   return all;
 }
 
@@ -68,7 +68,7 @@ std::vector<Statement> agree(Group& group, const Statement& mine, Nanoseconds ti
   AgreementRound round(group, mine);
   const TimePoint until = std::chrono::steady_clock::now() + timeout;
   while (!round.done()) {
-    if (std::chrono::steady_clock::now() > until) give_up(group, timeout);
+    if (std::chrono::steady_clock::now() > until) throw_timeout(group, timeout);
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
   return round.statements();

@@ -11,15 +11,15 @@
 
 namespace tutti {
 
-// A rank's word in a round of an agreement.
+// One rank's message in an agreement round.
 struct Statement {
-  std::string trouble = {};  // why the rank cannot go on, or ""
+  std::string trouble = {};  // the error that stops the rank, or ""
   std::string text = {};
 };
 
-// One round of the ranks' agreement before they train: every rank makes a statement, of any length and
-// without zero bytes, and hears those of all. Takes one all_gather of kPartBytes a rank, and one more while
-// some statement has not ended.
+// One exchange between all ranks before they train: every rank sends a statement, of any length and without
+// zero bytes, and receives all statements. Runs an all_gather of kPartBytes a rank until all statements are
+// sent.
 class AgreementRound final : public Work {
  public:
   static constexpr int64_t kPartBytes = 2048;
@@ -33,19 +33,19 @@ class AgreementRound final : public Work {
 
  private:
   void post_part();
-  void hear_part();
+  void receive_part();
 
   Group& group_;
   std::string mine_;
-  int64_t said_ = 0;                // bytes of mine_
-  std::vector<std::string> heard_;  // by rank
+  int64_t sent_ = 0;                   // bytes of mine_
+  std::vector<std::string> received_;  // by rank
   bool all_ended_ = false;
   at::Tensor mine_part_, all_parts_;
   WorkPtr part_;
 };
 
-// A whole round, blocking: for the time before the actors run. Gives all statements, by rank. Throws
-// CollectiveError after `timeout`, naming the ranks that are missing.
+// Runs one round and blocks until it is done. Call before the actors run. Returns all statements, by rank.
+// Throws CollectiveError after `timeout`, naming the missing ranks.
 std::vector<Statement> agree(Group& group, const Statement& mine,
                              Nanoseconds timeout = std::chrono::seconds(60));
 

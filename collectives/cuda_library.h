@@ -7,21 +7,20 @@
 
 namespace tutti {
 
-// libtutti_cuda.so, opened where a GPU is asked for. Everything of CUDA is behind it.
+// Loads libtutti_cuda.so, which has all code that needs CUDA. Used only if a GPU is requested.
 class CudaLibrary {
  public:
-  // Whether this machine has NVIDIA's driver: worth opening the library at all. Cheap.
+  // True if this machine has NVIDIA's driver. Cheap.
   static bool has_driver();
 
-  // `path`: the library; beside libtutti.so (or the executable that holds it) when empty. It stays open as
-  // long as the process lives, since libtorch registers kernels for good. Throws UserError saying why it
-  // can't be used: not built, no driver, of another build.
+  // `path`: the library; "" looks beside libtutti.so or the executable. The library stays loaded, since
+  // libtorch cannot unregister kernels. Throws UserError if that fails: not built, no driver, another build.
   explicit CudaLibrary(const std::string& path = "");
 
   int device_count() const;
 
-  // A group over NCCL on the current CUDA device; `control`, on the CPU, has the same ranks and outlives it.
-  // Collective.
+  // Makes a NCCL group on the current CUDA device. `control` is a CPU group of the same ranks and must
+  // outlive the new group. Collective.
   std::unique_ptr<Group> make_group(Group& control) const;
 
  private:

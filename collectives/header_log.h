@@ -9,24 +9,24 @@
 
 namespace tutti {
 
-// Whether two ranks may have posted these under one sequence number.
+// True if both headers have the same sequence number, kind and bytes.
 bool matches(const CollectiveHeader& a, const CollectiveHeader& b);
 
-// What the error says when they may not: "rank 0 posted #7 ..., rank 1 posted #7 ...".
+// The error message if they differ: "rank 0 posted #7 ..., rank 1 posted #7 ...".
 std::string mismatch_text(int rank_a, const CollectiveHeader& a, int rank_b, const CollectiveHeader& b);
 
-// The collectives that one rank of a group has posted: numbers them and remembers the last ones.
+// Numbers the collectives that a rank posts to a group, and keeps the last kKept headers.
 class HeaderLog {
  public:
   static constexpr int kKept = 64;
 
-  // The header of the next collective; a long label is cut.
+  // Makes the header of the next collective. Cuts a long label.
   CollectiveHeader next(CollectiveKind kind, uint64_t bytes, const std::string& label);
 
-  // The last `count` (at most kKept), oldest first.
+  // The last `count` headers (at most kKept), oldest first.
   std::vector<CollectiveHeader> last(int count) const;
 
-  // Null when it is not yet posted, or forgotten.
+  // Null if the collective is not posted yet, or no longer kept.
   const CollectiveHeader* find(uint64_t sequence) const;
 
  private:

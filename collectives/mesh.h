@@ -5,27 +5,27 @@
 
 namespace tutti {
 
-// One direction of a mesh: {"replicate", 2}.
+// A dimension of a mesh: {"replicate", 2}.
 struct MeshAxis {
   std::string name;
   int size = 1;
 };
 
-// All ranks laid out on named axes, row-major: ranks that differ by one differ on the last axis, which should
-// therefore be the one with the most traffic (neighbours share a host).
+// Arranges all ranks on named axes, row-major. Consecutive ranks, which usually share a host, differ on the
+// last axis, so that axis should have the most traffic.
 class Mesh {
  public:
-  // The sizes' product is the number of ranks. Names differ.
+  // The product of the sizes is the number of ranks. Names are unique.
   explicit Mesh(std::vector<MeshAxis> axes);
 
   const std::vector<MeshAxis>& axes() const { return axes_; }
   int size() const;
   int axis_size(const std::string& axis) const;
 
-  // Where `rank` stands on an axis.
+  // The rank's coordinate on `axis`.
   int coordinate(int rank, const std::string& axis) const;
 
-  // The ranks that differ from `rank` on `axes` only, itself included, ascending.
+  // The ranks that differ from `rank` on `axes` only, ascending, with `rank` itself.
   std::vector<int> peers(int rank, const std::vector<std::string>& axes) const;
 
  private:

@@ -11,7 +11,7 @@
 #include "runtime/error.h"
 #include "tensors/finite.h"
 
-// Every clone adds the same pairs, so the bits do not depend on the machine's vectors.
+// All clones add the same pairs, so the bits do not depend on the vector instructions.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define TUTTI_VECTORS __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
@@ -21,7 +21,7 @@
 namespace tutti {
 namespace {
 
-// Appends the subtrees of `node`; a node counts as one when both its halves do.
+// Appends the subtrees of `node`; merges the two halves if both are complete subtrees.
 void collect(RankRange node, const std::function<bool(int)>& member, std::vector<RankRange>& out) {
   if (node.count() == 1) {
     if (member(node.begin)) out.push_back(node);
@@ -39,10 +39,10 @@ void collect(RankRange node, const std::function<bool(int)>& member, std::vector
   }
 }
 
-// A block of every partial sum stays in the first-level cache.
+// Small enough that a block of each partial sum stays in the L1 cache.
 constexpr int64_t kBlockBytes = 8 << 10;
 
-// `out` may be `a` or `b`: elements meet only their own index.
+// `out` may be `a` or `b`.
 TUTTI_VECTORS void add(const float* a, const float* b, float* out, int64_t count) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < count; ++i) out[i] = a[i] + b[i];
@@ -79,7 +79,7 @@ void add(const c10::Half* a, const c10::Half* b, c10::Half* out, int64_t count) 
   for (int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(a[i]) + static_cast<float>(b[i]);
 }
 
-// Walks the tree once a block of elements.
+// Computes the sum one block of elements at a time.
 template <class T>
 class BlockSum {
  public:
@@ -87,7 +87,7 @@ class BlockSum {
 
   explicit BlockSum(std::span<const Summand> summands) : summands_(summands) {}
 
-  // Elements [first, first + count) of the sum, into out[first...].
+  // Writes elements [first, first + count) of the sum to out[first...].
   void run(int64_t first, int64_t count, T* out) {
     first_ = first;
     count_ = count;
@@ -99,7 +99,8 @@ class BlockSum {
   }
 
  private:
-  // A pointer to the node's elements: a summand's own, or `target` once both halves were added into it.
+  // Returns the node's elements: the summand's memory if the node is a summand, else `target` with the sum of
+  // the halves.
   const T* node(RankRange range, T* target) {
     const Summand& summand = summands_[next_];
     if (summand.ranks == range) {
@@ -110,7 +111,7 @@ class BlockSum {
     return inner(range, target);
   }
 
-  // `target` may be a summand's memory that is read later, so it is written last.
+  // Writes `target` last, since it may be the memory of a summand.
   const T* inner(RankRange range, T* target) {
     alignas(64) std::byte left_block[kBlockBytes];
     alignas(64) std::byte right_block[kBlockBytes];
@@ -147,7 +148,7 @@ bool sum_blocks(std::span<const Summand> summands, std::span<void* const> output
 }  // namespace
 
 int split_point(RankRange range) {
-  TUTTI_ASSERT(range.count() >= 2, "one rank can't be split");
+  TUTTI_ASSERT(range.count() >= 2, "one rank cannot be split");
   return range.begin + static_cast<int>(std::bit_floor(static_cast<unsigned>(range.count() - 1)));
 }
 
@@ -165,7 +166,7 @@ bool can_sum(c10::ScalarType dtype) {
 
 bool ordered_sum(c10::ScalarType dtype, std::span<const Summand> summands, std::span<void* const> outputs,
                  int64_t count) {
-  TUTTI_ASSERT(!summands.empty() && !outputs.empty(), "a sum of nothing, or to nowhere");
+  TUTTI_ASSERT(!summands.empty() && !outputs.empty(), "a sum without inputs or outputs");
   if (count == 0) return true;
   switch (dtype) {
     case c10::ScalarType::Float:

@@ -18,14 +18,14 @@ struct RankRange {
   friend bool operator==(const RankRange&, const RankRange&) = default;
 };
 
-// Where the ordered sum (collectives/group.h) splits a range of two or more ranks.
+// The first rank of the second half of `range` in the ordered sum (collectives/group.h). At least two ranks.
 int split_point(RankRange range);
 
-// The largest subtrees of the ordered sum over `tree` that hold only ranks of which `member` is true, in rank
-// order: what a host can sum by itself without changing a bit of the result.
+// The largest subtrees of the ordered sum over `tree` in which `member` is true for all ranks, in rank order.
+// A host with these ranks can compute these sums alone without changing the bits of the result.
 std::vector<RankRange> subtrees_within(RankRange tree, const std::function<bool(int)>& member);
 
-// What some ranks add to an ordered sum: one rank's elements, or the sum of a whole subtree.
+// An input of an ordered sum: the elements of one rank, or the sum of a subtree.
 struct Summand {
   RankRange ranks;
   const void* data = nullptr;
@@ -34,11 +34,10 @@ struct Summand {
 // float32, float64, bfloat16, float16, int32, int64.
 bool can_sum(c10::ScalarType dtype);
 
-// The ordered sum (collectives/group.h) of `summands`, `count` elements each, written to every output. Gives
-// whether it is finite throughout, which costs next to nothing while a sum is still in the cache. The
-// summands are in rank order and tile a subtree, each being a subtree itself. An output may be a summand's
-// own memory, but may not overlap one otherwise. 16-bit floats are added in float32 and rounded at every
-// node; integers wrap.
+// Writes the ordered sum (collectives/group.h) of `summands`, `count` elements each, to every output. True if
+// all elements of the sum are finite. The summands are in rank order, each is a subtree, and together they
+// tile a subtree. An output may be the memory of a summand, but not overlap one in part. 16-bit floats are
+// added in float32 and rounded at every node; integers wrap.
 bool ordered_sum(c10::ScalarType dtype, std::span<const Summand> summands, std::span<void* const> outputs,
                  int64_t count);
 

@@ -74,7 +74,7 @@ void warn_who_hangs(LiveRank& rank, EndKind end) {
   rank.log->info(error.what());
   log_trouble(*rank.log, *rank.recorder);
   log_last_events(*rank.log, *rank.recorder, rank.clock->now());
-  if (first_to_tell((job.run_dir + "/recipe.toml").c_str())) {
+  if (first_to_report((job.run_dir + "/recipe.toml").c_str())) {
     print_error(rank_message(rank.rank(), error.what()));
     if (job.world > 1) linger();
   }

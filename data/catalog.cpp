@@ -8,20 +8,19 @@ namespace {
 using enum KeyType;
 
 constexpr double kMostSamples = 1e15;
-constexpr double kMostOfASample = 1e9;  // numbers, tokens, classes
+constexpr double kMaxSampleSize = 1e9;  // numbers, tokens, classes
 
 Entry hdf5() {
-  return {
-      "hdf5",
-      "Arrays of an HDF5 file, side by side: row i of each is sample i.",
-      {
-          {"path", kPath, "", "the file"},
-          {"group", kText, "/", "the group that holds the arrays"},
-          {"arrays", kTexts, "none", "names of the arrays to read; all of the group when absent"},
-          Key{"num_classes", kInteger, "none", "integer targets lie below it; found by looking when absent"}
-              .at_least(1)
-              .at_most(kMostOfASample),
-      }};
+  return {"hdf5",
+          "Arrays of an HDF5 file, side by side: row i of each is sample i.",
+          {
+              {"path", kPath, "", "the file"},
+              {"group", kText, "/", "the group that holds the arrays"},
+              {"arrays", kTexts, "none", "names of the arrays to read; default: all of the group"},
+              Key{"num_classes", kInteger, "none", "integer targets are below; default: from the data"}
+                  .at_least(1)
+                  .at_most(kMaxSampleSize),
+          }};
 }
 
 std::vector<Key> sequence_keys() {
@@ -29,12 +28,11 @@ std::vector<Key> sequence_keys() {
       Key{"sequence_length", kInteger, "256", "tokens of a sample"}
           .also_named({"max_sequence_length", "max_seq_len"})
           .at_least(1)
-          .at_most(kMostOfASample),
-      Key{"split", kText, "all", "which part of the file: the last eval_fraction of it is for evaluation"}
-          .one_of({"all", "train", "eval"}),
-      Key{"eval_fraction", kNumber, "0.1", "part of the file that split keeps for evaluation"}
-          .more_than(0)
-          .less_than(1),
+          .at_most(kMaxSampleSize),
+      Key{"split", kText, "all", "the part of the file; its last eval_fraction is for evaluation"}.one_of(
+          {"all", "train", "eval"}),
+      Key{"eval_fraction", kNumber, "0.1", "the fraction of the file for evaluation"}.more_than(0).less_than(
+          1),
   };
 }
 
@@ -47,12 +45,12 @@ Entry bytes() {
 }
 
 Entry tokens() {
-  Entry entry{"tokens",
-              "A file of little-endian uint16 tokens without a header, for a language model.",
-              {{"path", kPath, "", "the file"},
-               Key{"vocab_size", kInteger, "none", "tokens lie below it; found by looking when absent"}
-                   .at_least(1)
-                   .at_most(kMostOfASample)}};
+  Entry entry{
+      "tokens",
+      "A file of little-endian uint16 tokens without a header, for a language model.",
+      {{"path", kPath, "", "the file"},
+       Key{"vocab_size", kInteger, "none", "tokens are below; default: from the data"}.at_least(1).at_most(
+           kMaxSampleSize)}};
   for (auto& key : sequence_keys()) entry.keys.push_back(std::move(key));
   return entry;
 }
@@ -63,15 +61,15 @@ Entry synthetic() {
       "Random samples drawn from the seed, for benchmarks.",
       {
           Key{"samples", kInteger, "4096", "of an epoch"}.at_least(1).at_most(kMostSamples),
-          Key{"shape", kIntegers, "[64]", "of one sample"}.at_least(1).at_most(kMostOfASample),
+          Key{"shape", kIntegers, "[64]", "of one sample"}.at_least(1).at_most(kMaxSampleSize),
           Key{"targets", kText, "class", "a class for each sample, or the next token for each of a sequence"}
               .one_of({"class", "sequence"}),
-          Key{"classes", kInteger, "10", "targets lie below it (targets = \"class\")"}.at_least(1).at_most(
-              kMostOfASample),
-          Key{"vocab", kInteger, "256", "tokens lie below it (targets = \"sequence\")"}
+          Key{"classes", kInteger, "10", "targets are below (targets = \"class\")"}.at_least(1).at_most(
+              kMaxSampleSize),
+          Key{"vocab", kInteger, "256", "tokens are below (targets = \"sequence\")"}
               .also_named({"vocab_size"})
               .at_least(1)
-              .at_most(kMostOfASample),
+              .at_most(kMaxSampleSize),
       }};
 }
 
@@ -83,20 +81,19 @@ std::vector<Key> loading_keys(const char* absent) {
   return {
       Key{"batch_size", kInteger, "none", std::string("samples of a step, all ranks together") + absent}
           .at_least(1)
-          .at_most(kMostOfABatch),
+          .at_most(kMaxBatchSamples),
       Key{"device_batch_size", kInteger, "none", "samples of a step on each rank (Composer's batch_size)"}
           .at_least(1)
-          .at_most(kMostOfABatch),
+          .at_most(kMaxBatchSamples),
       {"shuffle", kBoolean, "false", "a new order each epoch, drawn from the seed"},
       Key{"sampling", kText, "global",
-          "global: the ranks share each epoch's samples; own: each goes through all of its own file, whose "
-          "path "
-          "may name the {rank} and {host}"}
+          "global: the ranks share each epoch's samples; own: each rank reads all samples of its own file, "
+          "with {rank} and {host} in the path"}
           .one_of({"global", "own"}),
       Key{"on_uneven", kText, "error",
-          "of sampling = \"own\", where the ranks' files differ in length; shortest: an epoch is as long as "
+          "for sampling = \"own\", if the ranks' files differ in length; shortest: an epoch is as long as "
           "the "
-          "shortest"}
+          "shortest file"}
           .one_of({"error", "shortest"}),
       {"drop_last", kBoolean, "false", "leave out the short batch that ends an epoch"},
       Key{"prefetch", kInteger, "2", "batches loaded ahead"}
@@ -116,24 +113,24 @@ Catalog data_catalog(const char* section, const char* doc, std::vector<Key> keys
                       tokens(),
                       synthetic(),
                       plugin_entry("dataset"),
-                      {"program", "What the program that trains brings along (commands/trainer.h)."}}};
+                      {"program", "The dataset of the training program (commands/trainer.h)."}}};
 }
 
 }  // namespace
 
 Catalog train_data_catalog() {
-  Catalog catalog = data_catalog(
-      "data.train", "What is trained on. Exactly one of batch_size and device_batch_size is given.",
-      loading_keys(""));
+  Catalog catalog =
+      data_catalog("data.train", "The training data. Give exactly one of batch_size and device_batch_size.",
+                   loading_keys(""));
   catalog.keys.push_back(subset_of("batches of an epoch").also_named({"train_subset_num_batches"}));
   catalog.alternatives = {{{"batch_size", "device_batch_size"}, true}};
   return catalog;
 }
 
 Catalog eval_data_catalog() {
-  Catalog catalog = data_catalog(
-      "data.eval", "What is evaluated on. It takes nothing over from [data.train] but the batch size.",
-      loading_keys("; as in training when neither is given"));
+  Catalog catalog =
+      data_catalog("data.eval", "The evaluation data. Only the batch size defaults to that of [data.train].",
+                   loading_keys("; default: as in training"));
   catalog.keys.push_back(subset_of("batches of an evaluation").also_named({"eval_subset_num_batches"}));
   catalog.default_kind = "none";
   catalog.alternatives = {{{"batch_size", "device_batch_size"}}};

@@ -5,7 +5,7 @@
 
 namespace tutti {
 
-inline constexpr double kMostOfABatch = 1e9;  // samples
+inline constexpr double kMaxBatchSamples = 1e9;
 
 // [data.train] and [data.eval]
 Catalog train_data_catalog();
@@ -15,8 +15,8 @@ Catalog eval_data_catalog();
 struct DataSettings {
   bool shuffle = false;
   bool drop_last = false;
-  int64_t most_batches = -1;  // of an epoch or an evaluation; -1 = all
-  int prefetch = 2;           // batches loaded ahead
+  int64_t max_batches = -1;  // of an epoch or an evaluation; -1 = all
+  int prefetch = 2;          // batches loaded ahead
 
   static DataSettings read(const Setting& section);
 };

@@ -15,19 +15,20 @@ int64_t Dataset::order(uint64_t seed, int64_t epoch, int64_t position, bool shuf
 }
 
 Sampler::Sampler(const Plan& plan)
-    : plan_(plan), stride_(plan.own ? plan.global_batch / plan.world : plan.global_batch) {
+    : plan_(plan), stride_(plan.per_rank_data ? plan.global_batch / plan.world : plan.global_batch) {
   TUTTI_ASSERT(plan.samples >= 0 && plan.global_batch > 0 && plan.world > 0, "an empty plan");
   TUTTI_ASSERT(plan.rank >= 0 && plan.rank < plan.world, "rank " + std::to_string(plan.rank));
-  TUTTI_ASSERT(!plan.own || plan.global_batch % plan.world == 0, "the ranks do not divide the global batch");
+  TUTTI_ASSERT(!plan.per_rank_data || plan.global_batch % plan.world == 0,
+               "the ranks do not divide the global batch");
 }
 
 int64_t Sampler::batches() const {
   const bool short_batch = plan_.samples % stride_ != 0 && !plan_.loading.drop_last;
   const int64_t all = plan_.samples / stride_ + (short_batch ? 1 : 0);
-  return plan_.loading.most_batches < 0 ? all : std::min(all, plan_.loading.most_batches);
+  return plan_.loading.max_batches < 0 ? all : std::min(all, plan_.loading.max_batches);
 }
 
-// Of the order that this rank goes through.
+// Samples of a batch in this rank's order.
 int64_t Sampler::batch_samples(int64_t batch) const {
   TUTTI_ASSERT(batch >= 0 && batch < batches(),
                "batch " + std::to_string(batch) + " of " + std::to_string(batches()));
@@ -35,12 +36,12 @@ int64_t Sampler::batch_samples(int64_t batch) const {
 }
 
 int64_t Sampler::global_samples(int64_t batch) const {
-  return batch_samples(batch) * (plan_.own ? plan_.world : 1);
+  return batch_samples(batch) * (plan_.per_rank_data ? plan_.world : 1);
 }
 
 std::vector<int64_t> Sampler::indices(const Dataset& dataset, int64_t epoch, int64_t batch) const {
-  const int64_t all = batch_samples(batch), sharing = plan_.own ? 1 : plan_.world;
-  const int64_t place = plan_.own ? 0 : plan_.rank;
+  const int64_t all = batch_samples(batch), sharing = plan_.per_rank_data ? 1 : plan_.world;
+  const int64_t place = plan_.per_rank_data ? 0 : plan_.rank;
   const int64_t each = all / sharing, rest = all % sharing;
   const int64_t first = batch * stride_ + place * each + std::min(place, rest);
   std::vector<int64_t> indices(static_cast<size_t>(each + (place < rest ? 1 : 0)));

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kFlushBytes = 1 << 16;
 constexpr std::size_t kMostUnwrittenText = 1 << 20;
 
-// In one move, since a process may be killed here too.
+// Replaces the file atomically, since the process may be killed at any time.
 void replace_file(Disk& disk, const std::string& path, const std::string& text) {
   const std::string fresh = path + ".new";
   const auto file = disk.open(fresh, /*truncate=*/true);
@@ -27,9 +27,9 @@ void replace_file(Disk& disk, const std::string& path, const std::string& text) 
 LineFile::LineFile(Disk& disk, std::string path, StepOf step_of, Warn warn)
     : disk_(disk), path_(std::move(path)), step_of_(std::move(step_of)), warn_(std::move(warn)) {}
 
-void LineFile::resume(int64_t last_step, const std::function<void(const std::string&)>& see) {
+void LineFile::resume(int64_t last_step, const std::function<void(const std::string&)>& on_line) {
   require_replaceable();
-  beginning_ = lines_until(last_step, see);
+  beginning_ = lines_until(last_step, on_line);
   empty_ = beginning_->empty();
   flush();
 }
@@ -37,7 +37,7 @@ void LineFile::resume(int64_t last_step, const std::function<void(const std::str
 void LineFile::begin() {
   require_replaceable();
   beginning_ = "";
-  empty_ = sets_aside_ = true;
+  empty_ = moves_old_aside_ = true;
   flush();
 }
 
@@ -47,7 +47,7 @@ void LineFile::set_aside() {
     const std::string stem = (path.parent_path() / path.stem()).string();
     disk_.rename(path_, unused_path(disk_, stem + ".earlier", path.extension()));
   }
-  sets_aside_ = false;
+  moves_old_aside_ = false;
 }
 
 void LineFile::require_replaceable() const {
@@ -56,15 +56,15 @@ void LineFile::require_replaceable() const {
 }
 
 void LineFile::open() {
-  if (sets_aside_) set_aside();
+  if (moves_old_aside_) set_aside();
   replace_file(disk_, path_, *beginning_);
-  named_ = false;
+  name_synced_ = false;
   file_ = disk_.open(path_, /*truncate=*/false);
   written_ = beginning_->size();
   beginning_.reset();
 }
 
-std::string LineFile::lines_until(int64_t last_step, const std::function<void(const std::string&)>& see) {
+std::string LineFile::lines_until(int64_t last_step, const std::function<void(const std::string&)>& on_line) {
   if (!disk_.exists(path_)) return "";
   const auto bytes = disk_.read(path_);
   std::istringstream lines(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
@@ -74,7 +74,7 @@ std::string LineFile::lines_until(int64_t last_step, const std::function<void(co
     const int64_t step = step_of_(line);
     unreadable += step < 0;
     if (step < 0 || step > last_step) continue;
-    if (see) see(line);
+    if (on_line) on_line(line);
     kept += line + "\n";
   }
   if (unreadable > 0)
@@ -84,8 +84,7 @@ std::string LineFile::lines_until(int64_t last_step, const std::function<void(co
   return kept;
 }
 
-// What is unwritten only ever grows at its end, so that a write that a full disk cut short is written over by
-// the next.
+// A failed append is overwritten by the next one, which begins with the same bytes.
 void LineFile::append(const std::string& line) {
   empty_ = false;
   if (unwritten_.size() + line.size() >= kMostUnwrittenText) {
@@ -105,7 +104,7 @@ void LineFile::flush(bool sync) {
     unwritten_.clear();
     if (sync) this->sync();
     broken_ = false;
-    tell_dropped();
+    warn_dropped();
   } catch (const OperatingError& error) {
     if (!broken_) warn_(error.what());
     broken_ = true;
@@ -114,25 +113,25 @@ void LineFile::flush(bool sync) {
 
 void LineFile::sync() {
   file_->sync();
-  if (!named_) disk_.sync_folder(std::filesystem::path(path_).parent_path());
-  named_ = true;
+  if (!name_synced_) disk_.sync_folder(std::filesystem::path(path_).parent_path());
+  name_synced_ = true;
 }
 
 void LineFile::finish() {
   flush();
-  dropped_ += lines_left_over();
+  dropped_ += unwritten_lines();
   unwritten_.clear();
-  tell_dropped();
+  warn_dropped();
 }
 
-// The first of them may have come to the file before the disk was full.
-int64_t LineFile::lines_left_over() const {
+// A failed append may have written the first lines.
+int64_t LineFile::unwritten_lines() const {
   const uint64_t there = file_ ? bytes_behind(disk_, path_, written_) : 0;
   const std::string_view rest = std::string_view(unwritten_).substr(std::min(there, unwritten_.size()));
   return std::count(rest.begin(), rest.end(), '\n');
 }
 
-void LineFile::tell_dropped() {
+void LineFile::warn_dropped() {
   if (dropped_ == 0) return;
   warn_(path_ + " lacks " + std::to_string(dropped_) + " lines, for which there was no room");
   dropped_ = 0;

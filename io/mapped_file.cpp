@@ -37,20 +37,20 @@ class Descriptor {
   int number_;
 };
 
-// What the handler of SIGBUS looks at, which may take no lock.
-struct Place {
+// Read by the handler of SIGBUS, without a lock.
+struct MappedRange {
   std::atomic<const std::byte*> begin{nullptr};
   std::atomic<size_t> size{0};
   std::array<char, 1024> path{};
 };
-using Places = std::array<Place, 64>;  // files at once; the error does not name those beyond
+using MappedRanges = std::array<MappedRange, 64>;  // files at once; the error does not name those beyond
 
-Places& places() {
-  static Places all;
+MappedRanges& mapped_ranges() {
+  static MappedRanges all;
   return all;
 }
 
-void say(const char* text) {
+void print(const char* text) {
   if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) return;
 }
 
@@ -59,17 +59,17 @@ struct sigaction& handler_before() {
   return before;
 }
 
-// Reading behind the end of a mapped file. What is of something else comes again, to the handler of before;
-// where it was sent, it is sent again.
+// Handles reads behind the end of a mapped file. For other addresses restores the previous handler: a fault
+// then repeats, and a signal that was sent is sent again.
 void on_bus_error(int, siginfo_t* info, void*) {
   const auto* at = static_cast<const std::byte*>(info->si_addr);
-  for (const Place& place : places()) {
+  for (const MappedRange& place : mapped_ranges()) {
     const std::byte* begin = place.begin.load();
     if (begin == nullptr || at < begin || at >= begin + place.size.load()) continue;
-    if (first_to_tell(place.path.data())) {
-      say("error: ");
-      say(place.path.data());
-      say(": it was cut short while it was read\n");
+    if (first_to_report(place.path.data())) {
+      print("error: ");
+      print(place.path.data());
+      print(": it was cut short while it was read\n");
       linger();
     }
     ::_exit(1);
@@ -88,7 +88,7 @@ void note(const std::byte* begin, size_t size, const std::string& path) {
     return ::sigaction(SIGBUS, &action, &handler_before()) == 0;
   }();
   if (!watched) return;
-  for (Place& place : places()) {
+  for (MappedRange& place : mapped_ranges()) {
     if (place.begin.load() != nullptr) continue;
     path.copy(place.path.data(), place.path.size() - 1);
     place.path[std::min(path.size(), place.path.size() - 1)] = '\0';
@@ -99,7 +99,7 @@ void note(const std::byte* begin, size_t size, const std::string& path) {
 }
 
 void forget(const std::byte* begin) {
-  for (Place& place : places())
+  for (MappedRange& place : mapped_ranges())
     if (place.begin.load() == begin) place.begin = nullptr;
 }
 

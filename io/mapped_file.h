@@ -6,9 +6,8 @@
 
 namespace tutti {
 
-// A whole file, mapped for reading. Throws UserError naming the file when it cannot be opened. One that is
-// cut short while it is read ends the process with exit code 1 and an error that names it, once for all
-// ranks.
+// A whole file, mapped for reading. Throws UserError with the file if it cannot be opened. If the file is
+// truncated while it is read, the process ends with exit code 1 and an error, printed once for all ranks.
 class MappedFile {
  public:
   explicit MappedFile(const std::string& path);

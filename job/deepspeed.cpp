@@ -222,7 +222,7 @@ class Translation {
 
 Catalog deepspeed_catalog() {
   const auto count = [](const char* name, const char* doc) {
-    return Key{name, kInteger, "none", doc}.at_least(1).at_most(kMostOfABatch);
+    return Key{name, kInteger, "none", doc}.at_least(1).at_most(kMaxBatchSamples);
   };
   return {
       .section = kSection,

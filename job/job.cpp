@@ -49,8 +49,8 @@ int64_t global_batch(const Setting& data, int world, bool own) {
 Sampler sampler(const DataSettings& data, const Dataset& dataset, const PerRankData& own, int64_t batch,
                 const Job& job, int rank) {
   Sampler::Plan plan;
-  plan.own = !own.empty();
-  plan.samples = plan.own ? own.samples : dataset.size();
+  plan.per_rank_data = !own.empty();
+  plan.samples = plan.per_rank_data ? own.samples : dataset.size();
   plan.global_batch = batch;
   plan.rank = rank;
   plan.world = job.world;
@@ -205,7 +205,8 @@ void settle_data(Job& job, const JobOptions& options) {
     std::istringstream lines(told);
     for (auto& of_one : facts) std::getline(lines, of_one.emplace_back());
   }
-  for (std::size_t i = 0; i < sections.size(); ++i) settle(*sections[i].first, *sections[i].second, facts[i]);
+  for (std::size_t i = 0; i < sections.size(); ++i)
+    merge_facts(*sections[i].first, *sections[i].second, facts[i]);
 }
 
 void require_own_label(const Job& job, const Setting& label) {

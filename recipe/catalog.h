@@ -25,34 +25,32 @@ enum class KeyType {
   kAny
 };
 
-// Where a number (each of a list's numbers) must lie.
+// The allowed range of a number, or of each number of a list.
 struct Range {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
-  bool above = false;  // low itself is outside
-  bool below = false;  // high itself is outside
+  bool above = false;  // excludes `low`
+  bool below = false;  // excludes `high`
 
   bool holds(double value) const;
-  std::string text() const;  // ">= 1", "> 0", "in [0, 1)", "" when anything goes
+  std::string text() const;  // ">= 1", "> 0", "in [0, 1)"; "" without limits
 };
 
 struct Catalog;
 
-// How a key that a recipe may name is written, what it means, and what stands in its place when it is absent.
+// A key of a recipe: its type, meaning and default.
 struct Key {
   std::string name;
   KeyType type = KeyType::kText;
-  std::string
-      fallback;     // "" = required; "none" = may be absent; else as `--set` takes it: 1ep, 0.9, [128, 64]
-  std::string doc;  // one line
-  std::vector<std::string> aliases = {};  // Composer's own argument names; both given is an error
-  std::vector<std::string> choices = {};  // all values that it may have; empty = any
-  std::vector<std::string> words = {};    // texts that may stand in place of the type: "auto"
+  std::string fallback;  // "" = required; "none" = may be absent; else as in `--set`: 1ep, 0.9, [128, 64]
+  std::string doc;       // one line
+  std::vector<std::string> aliases = {};  // Composer's names; giving a key twice is an error
+  std::vector<std::string> choices = {};  // all allowed values; empty = any
+  std::vector<std::string> words = {};    // texts allowed beside the type: "auto"
   std::vector<std::string> units = {};    // of a time; empty = any
   Range range = {};
-  std::shared_ptr<const Catalog> tables = nullptr;  // of kTables: what each may hold
-  std::string refusal =
-      "";  // why it is known and yet refused: an argument of Composer's that tutti leaves out
+  std::shared_ptr<const Catalog> tables = nullptr;  // for kTables: the catalog of each table
+  std::string refusal = "";  // why tutti refuses this argument of Composer's; "" = allowed
 
   bool required() const { return fallback.empty(); }
   bool may_be_absent() const { return fallback == "none"; }
@@ -60,7 +58,7 @@ struct Key {
 
   bool refused() const { return !refusal.empty(); }
 
-  // A copy with more said about it, so that catalogs read as sentences.
+  // Builders, so that catalogs read as sentences.
   Key also_named(std::vector<std::string> names) &&;
   Key one_of(std::vector<std::string> values) &&;
   Key or_word(std::string word) &&;
@@ -73,31 +71,31 @@ struct Key {
   Key not_carried_over(const std::string &reason) &&;
 };
 
-// A thing that `kind = "name"` chooses: a model, an optimizer, a dataset, ...
+// A kind, chosen by `kind = "name"`: a model, an optimizer, a dataset, ...
 struct Entry {
   std::string name;
   std::string doc;
   std::vector<Key> keys = {};
-  std::string refusal = "";  // why it is known and yet refused, whatever its keys
+  std::string refusal = "";  // why tutti refuses this kind of Composer's; "" = allowed
 };
 
-// A kind of Composer's that tutti has elsewhere, or leaves out: why is its doc too.
+// A kind of Composer's that tutti refuses. `why` is also the doc.
 Entry refused_entry(const std::string &name, const std::string &why);
 
-// Keys of which only one may be given, and with `required` one must.
+// Keys of which at most one may be given; with `required`, exactly one.
 struct Alternatives {
   std::vector<std::string> keys;
   bool required = false;
 };
 
-// One table of the recipe, e.g. [optimizer]: the keys that it always has, and those its kind adds. Catalogs
-// hold no factories, so that reading a recipe needs no libtorch.
+// The keys of a recipe's table, e.g. [optimizer], and the additional keys of each kind. Catalogs have no
+// factories, so that reading a recipe needs no libtorch.
 struct Catalog {
   std::string section;  // dotted path: "model", "data.train"; "" = the recipe's top level
-  std::string noun;     // of what kinds name: "model", "models" in `tutti list`; "" without kinds
+  std::string noun;     // the name of a kind: "model", "models" in `tutti list`; "" without kinds
   std::string doc;
   std::vector<Key> keys = {};
-  std::vector<Entry> entries = {};  // empty: the section has no kind
+  std::vector<Entry> entries = {};  // the kinds; empty: the section has no kind
   std::string default_kind = "";    // "" = kind is required; "none" = the section may be absent
   std::vector<Alternatives> alternatives = {};
   bool repeated = false;  // [[section]]: any number of tables, each with a kind
@@ -105,7 +103,7 @@ struct Catalog {
   const Entry *find_entry(const std::string &kind) const;
   std::vector<std::string> kinds() const;
   bool may_be_absent() const { return default_kind == "none"; }
-  // The section's keys, then those of the kind; null = no kind.
+  // The section's keys, then the kind's. `entry`: null = no kind.
   std::vector<Key> keys_of(const Entry *entry) const;
 };
 
@@ -114,7 +112,7 @@ std::string joined(const std::vector<std::string> &names);
 
 inline constexpr const char *kPluginKind = "plugin";
 
-// The kind by which a recipe calls what the library of [plugins] brings; job/plugin.h says how.
+// The kind for a model, dataset or listener of the library of [plugins]; see job/plugin.h.
 inline Entry plugin_entry(const std::string &noun) {
   return {kPluginKind,
           "What the library of [plugins] brings.",

@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-constexpr double kLongestTime = 1e15;  // in any unit; counts are whole numbers in int64
+constexpr double kMaxTime = 1e15;  // in any unit; fits int64
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -46,7 +46,7 @@ Setting checked_text(const Key& key, const Setting& given) {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// A number of a time: as Python writes it, underscores between digits too; not below zero.
+// The number of a time, in Python's syntax, with underscores between digits; not negative.
 std::optional<double> time_number(std::string_view text) {
   std::string digits;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -59,7 +59,7 @@ std::optional<double> time_number(std::string_view text) {
   return all && std::isfinite(number) && number >= 0 ? std::optional(number) : std::nullopt;
 }
 
-// As Composer takes times: in any case, with spaces around the number and a sign.
+// Normalises a time as Composer does: lower case, no spaces around the number, no plus sign.
 std::string plain_time(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -80,7 +80,7 @@ Setting checked_time(const Key& key, const Setting& given) {
   if (unit.empty() || (!key.units.empty() && !contains(key.units, unit))) reject(key, given);
   const auto number = time_number(std::string_view(text).substr(0, text.size() - unit.size()));
   if (number && !key.range.holds(*number)) reject(key, given);
-  if (number && *number > kLongestTime) given.fail("expected a time that is reached; this one never is");
+  if (number && *number > kMaxTime) given.fail("expected a time that is reached; this one never is");
   return with_value(given, text);
 }
 
@@ -92,7 +92,7 @@ Setting checked_list(const Key& key, const Setting& given, CheckItem check_item)
   return with_value(given, std::move(items));
 }
 
-// Pairs of a step and the value from there on; steps ascend, and the first is 0.
+// Checks pairs of a step and the value from this step on; steps ascend from 0.
 Setting checked_steps(const Key& key, const Setting& given) {
   if (given.array().empty()) reject(key, given);
   int64_t least = 0;
@@ -142,7 +142,7 @@ Setting checked_type(const Key& key, const Setting& given) {
   return given;
 }
 
-// One value of a default as its type reads it; a text that the type cannot read stays a text.
+// Parses a value of a default by its type; returns the text itself if it does not parse.
 Setting::Value parsed(const std::string& text, KeyType type) {
   const char* const end = text.data() + text.size();
   int64_t integer = 0;
@@ -173,7 +173,7 @@ Setting::Array parsed_list(const Key& key, const std::string& path, const Positi
   return items;
 }
 
-// "1h20m40s", each part at most once and in this order; below 24 hours, 60 minutes, 60 seconds.
+// True for "1h20m40s": each part at most once, in this order, below 24 hours, 60 minutes, 60 seconds.
 bool is_clock_time(std::string_view text) {
   constexpr std::pair<char, int> kParts[] = {{'h', 24}, {'m', 60}, {'s', 60}};
   if (text.empty()) return false;

@@ -17,7 +17,7 @@ void walk_placeholders(const std::string& pattern, const std::function<void(cons
   std::size_t begin = 0;
   for (std::size_t open; (open = pattern.find('{', begin)) != std::string::npos;) {
     const std::size_t close = pattern.find('}', open);
-    if (close == std::string::npos) throw UserError("there is no } to its {");
+    if (close == std::string::npos) throw UserError("a { has no }");
     on_text(pattern.substr(begin, open - begin));
     on_placeholder(pattern.substr(open + 1, close - open - 1));
     begin = close + 1;

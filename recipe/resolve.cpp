@@ -8,7 +8,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// The recipe as a whole: which sections there are.
+// Resolves a whole recipe, section by section.
 class RecipeResolver {
  public:
   RecipeResolver(const Setting& recipe, std::span<const Catalog> catalogs)
@@ -41,14 +41,14 @@ class RecipeResolver {
     return heads;
   }
 
-  // Without a catalog for the top level nothing but sections may stand there.
+  // Without a catalog for the top level only sections are allowed there.
   void refuse_unknown_members(const Names& heads) const {
     const auto is_top = [](const Catalog& catalog) { return catalog.section.empty(); };
     if (std::ranges::any_of(catalogs_, is_top)) return;
     resolve_section({}, recipe_, {.folder = folder_, .foreign = heads});
   }
 
-  // [data.train]: a table "data" may hold nothing but the catalogs' sections.
+  // For [data.train]: the table "data" may have only the catalogs' sections.
   void refuse_unknown_subsections() const {
     for (const auto& catalog : catalogs_) {
       const std::size_t dot = catalog.section.find('.');

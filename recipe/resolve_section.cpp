@@ -13,7 +13,7 @@ std::string did_you_mean(const std::string& name) {
   return name.empty() ? "" : "; did you mean " + name + "?";
 }
 
-// One table of the recipe against its catalog.
+// Resolves a table of the recipe.
 class SectionResolver {
  public:
   SectionResolver(const Catalog& catalog, const Setting& given, const SectionOrigin& origin)
@@ -28,7 +28,7 @@ class SectionResolver {
     Setting::Table members;
     if (entry_) members.emplace_back("kind", kind_);
     for (const auto& key : keys_) members.emplace_back(key.name, value_of(key));
-    for (const auto& alternatives : catalog_.alternatives) hold_apart(alternatives, members);
+    for (const auto& alternatives : catalog_.alternatives) apply_alternatives(alternatives, members);
     return Setting(std::move(members), given_.path, given_.position);
   }
 
@@ -139,8 +139,8 @@ class SectionResolver {
     return Setting(std::move(tables), given.path, given.position);
   }
 
-  // Of the keys given, one stays: those of the file give way to an override.
-  void hold_apart(const Alternatives& alternatives, Setting::Table& members) const {
+  // Keeps one of the keys given: an override removes keys of the file.
+  void apply_alternatives(const Alternatives& alternatives, Setting::Table& members) const {
     Setting* chosen = nullptr;
     for (auto& [name, member] : members) {
       if (!std::ranges::count(alternatives.keys, name) || member.is_none()) continue;

@@ -30,7 +30,7 @@ std::string quoted(const std::string& text) {
   return out + '"';
 }
 
-// The shortest text that reads back to the same bits, told apart from an integer.
+// The shortest text that parses to the same bits, with a "." or "e" unlike an integer.
 std::string number_text(double number) {
   if (std::isnan(number)) return "nan";
   if (std::isinf(number)) return number > 0 ? "inf" : "-inf";
@@ -84,7 +84,7 @@ struct Value {
   std::string toml;
 };
 
-// In the order written; lists are values as a whole.
+// Collects values in the order written; a list is one value.
 void collect(const Setting& setting, std::vector<Value>& values) {
   if (setting.is_table()) {
     for (const auto& [key, member] : setting.table()) collect(member, values);

@@ -10,14 +10,14 @@
 
 namespace tutti {
 
-// The file name in the position of a value that `--set` gave.
+// The file name in the position of a value from `--set`.
 inline constexpr const char* kOverrideFile = "--set";
 
-// A key as TOML writes it: bare where it can be, else quoted.
+// A key in TOML: bare if possible, else quoted.
 std::string toml_key(const std::string& key);
 
-// One value of a recipe, with its dotted path and the place where it was written. Reading it as a type that
-// it is not throws a UserError that names file:line, path and value.
+// A value of a recipe, with its dotted path and position. Reading a value as another type throws a UserError
+// with file:line, path and value.
 class Setting {
  public:
   using Array = std::vector<Setting>;
@@ -36,7 +36,7 @@ class Setting {
 
   bool boolean() const;
   int64_t integer() const;
-  double number() const;  // an integer is a number too
+  double number() const;  // integers too
   const std::string& text() const;
   const Array& array() const;
   const Table& table() const;
@@ -45,15 +45,15 @@ class Setting {
   std::vector<double> numbers() const;
   std::vector<std::string> texts() const;
 
-  // A table's member; `find` gives null when absent, `at` asserts that it is there (resolving put it there).
+  // A table's member. If absent, `find` returns null; `at` asserts (a resolved recipe has all keys).
   const Setting* find(const std::string& key) const;
   Setting* find(const std::string& key);
   const Setting& at(const std::string& key) const;
   bool has(const std::string& key) const;  // present and not none
 
-  // Throws UserError: "file:line: path = value: message", of a table "file:line: [path]: message".
+  // Throws UserError "file:line: path = value: message", for a table "file:line: [path]: message".
   [[noreturn]] void fail(const std::string& message) const;
-  // Given by `--set` and not by the file; it then wins over whatever the file says.
+  // True if the value is from `--set`, which overrides the file.
   bool is_override() const { return position.file == kOverrideFile; }
   std::string toml() const;  // the value as TOML on one line
 
@@ -62,11 +62,11 @@ class Setting {
   Position position;
 };
 
-// "optimizer.lr"; at the top level the key alone.
+// "optimizer.lr"; at the top level only the key.
 std::string path_below(const std::string& section, const std::string& key);
 
-// Every key that the two recipes do not have alike, with both values: "optimizer.lr (0.1 against 0.05)"; a
-// value that is none or absent is "nothing".
+// All keys with different values in the two recipes: "optimizer.lr (0.1 against 0.05)". An absent value is
+// "nothing".
 std::vector<std::string> recipe_difference(const Setting& a, const Setting& b);
 
 }  // namespace tutti

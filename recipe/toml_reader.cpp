@@ -20,7 +20,7 @@ Position position_of(const toml::source_region& source, const std::string& file)
   return {file, static_cast<int>(source.begin.line)};
 }
 
-// TOML++ nodes as settings. An override's values all stand at its own position.
+// Converts TOML++ nodes to settings. All values of an override have the override's position.
 class Reader {
  public:
   explicit Reader(std::string file) : file_(std::move(file)) {}
@@ -47,8 +47,8 @@ class Reader {
     return out;
   }
 
-  // In the order written; toml::table sorts by name. A section that was opened only by its subsections has no
-  // place of its own and takes its first member's.
+  // Sorts members by position, since toml::table sorts by name. A section that only its subsections open has
+  // no position and takes that of its first member.
   Setting::Value table(const toml::table& members, const std::string& path) const {
     Setting::Table out;
     for (const auto& [key, node] : members) {
@@ -67,16 +67,16 @@ class Reader {
   std::string file_;
 };
 
-constexpr int kDeepestKey = 64;  // TOML++, and all that walk through a recipe, call themselves once a level
+constexpr int kMaxKeyDepth = 64;  // TOML++ and functions over recipes are recursive
 
 bool is_of_key(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '"' || c == '\'';
 }
 
-// Follows the keys of a text, a.b.c, with blanks around the dots, from character to character.
+// Tracks the depth of keys (a.b.c, with blanks around the dots) while reading a text by characters.
 class KeyDepth {
  public:
-  // How many dots the key has that the character is of.
+  // The number of dots, up to this character, in the current key.
   int dots_at(char c) {
     if (quote_ != 0 && c != quote_ && c != '\n') return dots_;
     quote_ = quote_ == 0 && (c == '"' || c == '\'') ? c : 0;
@@ -93,16 +93,16 @@ class KeyDepth {
 
  private:
   int dots_ = 0;
-  char last_ = '\n';    // that is no blank
-  bool blank_ = false;  // behind it
-  char quote_ = 0;      // within which the character is
+  char last_ = '\n';    // the last character that is not blank
+  bool blank_ = false;  // a blank follows `last_`
+  char quote_ = 0;      // the open quote, or 0
 };
 
 void refuse_deep_keys(const std::string& toml, Position position) {
   KeyDepth depth;
   int line = 1;
   for (const char c : toml) {
-    if (depth.dots_at(c) > kDeepestKey) {
+    if (depth.dots_at(c) > kMaxKeyDepth) {
       if (position.file != kOverrideFile) position.line = line;
       throw UserError(position, "a key is nested too deeply");
     }
@@ -114,7 +114,7 @@ std::string parse_error_text(const toml::parse_error& error) {
   return "this is not TOML: " + std::string(error.description());
 }
 
-// The value of an override: what TOML says of it, if it is one TOML value, else the text itself.
+// The value of an override: a TOML value, or the text itself if it is not one TOML value.
 Setting::Value override_value(const std::string& text, const std::string& path) {
   try {
     const toml::table parsed = toml::parse("value = " + text);
@@ -136,8 +136,7 @@ void place_at_override(Setting& setting) {
   }
 }
 
-// The member of a table (added when absent) or the table of a list that `name` stands for; null where there
-// is none.
+// The member `name` of a table (added if absent), or the list's table with index `name`, or null.
 Setting* step_into(Setting& parent, const std::string& name) {
   if (parent.is_table()) {
     if (Setting* member = parent.find(name)) return member;
@@ -172,7 +171,7 @@ void apply_override(Setting& recipe, const std::string& text) {
   place_at_override(*at);
 }
 
-// The names of recipes in the folder, for a suggestion.
+// Names of the recipes in the folder, for a suggestion.
 std::vector<std::string> recipes_beside(const std::filesystem::path& path) {
   std::vector<std::string> names;
   std::error_code error;

@@ -35,7 +35,7 @@ void write_below(std::string& out, const Setting& member, const std::string& pat
   write_table(out, member, path);
 }
 
-// Plain keys first: what follows a heading belongs to it.
+// Writes plain keys first, since keys after a heading belong to that heading.
 void write_table(std::string& out, const Setting& table, const std::string& path) {
   for (const auto& [name, value] : table.table()) {
     if (!value.is_none() && !has_own_heading(value)) out += toml_key(name) + " = " + value.toml() + '\n';

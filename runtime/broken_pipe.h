@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-// While it lives, a write to a pipe that nobody reads is an error of that call and no signal.
+// During the object's lifetime, a write to a pipe without a reader fails with EPIPE and raises no signal.
 class NoBrokenPipeSignal {
  public:
   NoBrokenPipeSignal() {

@@ -7,7 +7,7 @@ namespace tutti {
 
 using Nanoseconds = std::chrono::nanoseconds;
 
-// Since an arbitrary start, monotonic: of the machine, or of the simulator's made-up clock.
+// Monotonic time since an arbitrary start.
 using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Nanoseconds>;
 
 inline constexpr TimePoint kNever = TimePoint::max();
@@ -15,12 +15,12 @@ inline constexpr TimePoint kNever = TimePoint::max();
 inline double seconds(Nanoseconds d) { return std::chrono::duration<double>(d).count(); }
 inline double milliseconds(Nanoseconds d) { return 1e3 * seconds(d); }
 
-// What time it is. Production reads the machine's clocks; the simulator makes its own.
+// A source of time: the machine's clock in production, a simulated clock in the simulator.
 class Clock {
  public:
   virtual ~Clock() = default;
   virtual TimePoint now() const = 0;
-  virtual int64_t unix_ms() const = 0;  // wall-clock, for logs and file names only
+  virtual int64_t unix_ms() const = 0;  // wall clock, for logs and file names only
 };
 
 class SystemClock final : public Clock {

@@ -33,7 +33,7 @@ auto retry_interrupted(Call call) {
   return result;
 }
 
-// An open file that closes itself.
+// A file descriptor, closed by the destructor.
 class Descriptor {
  public:
   Descriptor(const std::string& path, int flags)
@@ -128,14 +128,14 @@ std::vector<std::byte> PosixDisk::read_range(const std::string& path, uint64_t o
   const uint64_t size = size_of(file, path);
   if (offset > size || bytes > size - offset) {
     throw OperatingError(path + ": cannot read " + std::to_string(bytes) + " bytes at " +
-                         std::to_string(offset) + ": it has " + std::to_string(size));
+                         std::to_string(offset) + ": the file has " + std::to_string(size));
   }
   std::vector<std::byte> out(bytes);
   for (uint64_t done = 0; done < bytes;) {
     const ssize_t got = retry_interrupted(
         [&] { return ::pread(file.get(), out.data() + done, bytes - done, offset + done); });
     if (got < 0) fail(path, "read", errno);
-    if (got == 0) throw OperatingError(path + ": cannot read: it shrank meanwhile");
+    if (got == 0) throw OperatingError(path + ": cannot read: the file shrank meanwhile");
     done += got;
   }
   return out;

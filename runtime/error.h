@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-// A place in a file that a user wrote; line 0 stands for the file as a whole.
+// A position in a file of the user; line 0 is the whole file.
 struct Position {
   std::string file;
   int line = 0;
@@ -25,8 +25,8 @@ class RunError : public std::runtime_error {
   EndKind kind_;
 };
 
-// What a user did wrong. `what()` is the whole message: file:line, key and value, what was expected.
-// Caught once, in cli, which prints it on rank 0 and exits with 2.
+// A mistake of the user. `what()` is the whole message: file:line, key and value, and the expected value.
+// Caught once, in cli: prints the message on rank 0 and exits with 2.
 class UserError : public RunError {
  public:
   explicit UserError(const std::string& message, EndKind kind = EndKind::kUserError)
@@ -34,23 +34,23 @@ class UserError : public RunError {
   UserError(const Position& position, const std::string& message);
 };
 
-// The outside failed (disk full, torn file, a rank lost); the caller decides what is lost by it.
+// A failure of the environment: disk full, torn file, a rank lost. The caller decides how to recover.
 class OperatingError : public RunError {
  public:
   explicit OperatingError(const std::string& message, EndKind kind = EndKind::kOperatingError)
       : RunError(kind, message) {}
 };
 
-// How a rank ends that meets this error.
+// The end of a rank that fails with this error.
 RankEnd end_by(const std::exception& error);
 
-// Within a catch: what the exception says, of whatever type it is.
+// The text of the exception being handled, of any type. Call within a catch block.
 std::string handled_error();
 
-// "rank 1: what went wrong"; a text that begins with this rank already stays as it is.
+// "rank 1: what went wrong"; a text that already begins with this rank is returned unchanged.
 std::string rank_message(int rank, const std::string& what);
 
-// The nearest of `candidates` to `name` by edit distance, or "" when none is near.
+// The candidate nearest to `name` by edit distance, or "" if none is near.
 template <class Names>
 std::string nearest_name(const std::string& name, const Names& candidates);
 
@@ -74,7 +74,7 @@ std::string nearest_name(const std::string& name, const Names& candidates) {
 
 }  // namespace tutti
 
-// The programmer's errors; on in release. `why` is evaluated only when it fails.
+// Checks for programming errors, also in release builds. `why` is evaluated only on failure.
 #define TUTTI_ASSERT(condition, why)                                                  \
   do {                                                                                \
     if (!(condition)) ::tutti::assertion_failed(#condition, __FILE__, __LINE__, why); \

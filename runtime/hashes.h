@@ -4,8 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-// XXH3 with the widest vectors that the processor has: xxHash's library chooses at run time where it is asked
-// to. The hashes are the same everywhere.
+// XXH3. On x86 xxHash chooses the widest vector instructions at run time; the hashes do not depend on them.
 #if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
 #include <xxh_x86dispatch.h>
 #else
@@ -14,8 +13,8 @@
 
 namespace tutti {
 
-// The cyclic redundancy check of a reflected polynomial of 32 bits, begun and ended with all bits turned:
-// 0xedb88320 is CRC-32 (PNG, gzip), 0x82f63b78 is CRC-32C (Castagnoli's).
+// The cyclic redundancy check of a reflected 32-bit polynomial, with initial value and result inverted:
+// 0xedb88320 is CRC-32 (PNG, gzip), 0x82f63b78 is CRC-32C (Castagnoli).
 template <uint32_t kPolynomial>
 uint32_t crc32(std::string_view data) {
   static constexpr auto kTable = [] {

@@ -27,7 +27,7 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
   return spdlog::level::err;
 }
 
-// Each line is flushed, since a killed rank must leave its last words.
+// Flushes each line, so that a killed rank loses none.
 class SpdLog final : public Log {
  public:
   SpdLog(std::vector<spdlog::sink_ptr> sinks, int rank) : logger_("tutti", sinks.begin(), sinks.end()) {
@@ -51,7 +51,7 @@ class NullLog final : public Log {
   void flush() override {}
 };
 
-// Standard error, for which nobody who logs waits; at the end a reader that stalls has a second.
+// Writes to standard error without blocking. The destructor waits up to a second for a slow reader.
 class TerminalSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   ~TerminalSink() override {
@@ -83,19 +83,19 @@ spdlog::sink_ptr terminal(spdlog::level::level_enum from) {
 
 std::unique_ptr<Log> make_log(const std::string& path, int rank, bool to_terminal) {
   std::vector<spdlog::sink_ptr> sinks;
-  std::string trouble;
+  std::string failure;
   if (!path.empty()) {
     try {
       sinks.push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(path));
     } catch (const spdlog::spdlog_ex& error) {
-      trouble = error.what();
+      failure = error.what();
     }
   }
   const bool no_file = sinks.empty();
-  if (to_terminal || !trouble.empty())
+  if (to_terminal || !failure.empty())
     sinks.push_back(terminal(no_file ? spdlog::level::info : spdlog::level::warn));
   auto log = std::make_unique<SpdLog>(std::move(sinks), rank);
-  if (!trouble.empty()) log->warning("no log file: " + trouble);
+  if (!failure.empty()) log->warning("no log file: " + failure);
   return log;
 }
 

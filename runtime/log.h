@@ -7,8 +7,7 @@ namespace tutti {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
-// A rank's log: a file of its own (log/rank-N.log), and warnings and errors to standard error too. spdlog is
-// behind it.
+// A rank's log, written by spdlog: to a file (log/rank-N.log), warnings and errors also to standard error.
 class Log {
  public:
   virtual ~Log() = default;
@@ -21,11 +20,12 @@ class Log {
   void error(const std::string& line) { write(LogLevel::kError, line); }
 };
 
-// `path` empty: standard error only. Lines begin with time, level and "rank N". Falls back to standard error
-// when the file cannot be opened. Errors reach standard error only where `to_terminal`.
+// Lines begin with time, level and "rank N". If the file cannot be opened, logs to standard error instead.
+// Otherwise uses standard error only if `to_terminal`: from level info on if `path` is empty, else for
+// warnings and errors.
 std::unique_ptr<Log> make_log(const std::string& path, int rank, bool to_terminal);
 
-// Drops everything; for tests.
+// Drops all lines; for tests.
 std::unique_ptr<Log> make_null_log();
 
 }  // namespace tutti

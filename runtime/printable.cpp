@@ -7,19 +7,19 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kLongestValue = 60;
+constexpr std::size_t kMaxValueBytes = 60;
 constexpr std::size_t kFirstBytes = 3000;
 constexpr std::size_t kLastBytes = 1000;
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
-// The last place up to `at` where a character begins.
+// The last position up to `at` where a character begins.
 std::size_t character_before(std::string_view text, std::size_t at) {
   while (at > 0 && at < text.size() && is_continuation(text[at])) --at;
   return at;
 }
 
-// U+0080 to U+009F are control characters too; in UTF-8 they are C2 and a byte.
+// U+0080 to U+009F are control characters too, encoded as C2 and a second byte.
 bool is_c1(std::string_view text, std::size_t at) {
   return text[at] == '\xc2' && at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) < 0xa0;
 }
@@ -58,8 +58,8 @@ std::string printable(std::string_view message) {
 }
 
 std::string shown(std::string_view value) {
-  if (value.size() <= kLongestValue) return without_controls(value, false);
-  return without_controls(value.substr(0, character_before(value, kLongestValue)), false) + "...";
+  if (value.size() <= kMaxValueBytes) return without_controls(value, false);
+  return without_controls(value.substr(0, character_before(value, kMaxValueBytes)), false) + "...";
 }
 
 void print_error(const std::string& message) {

@@ -5,11 +5,11 @@
 
 namespace tutti {
 
-// A message as a terminal or a log may have it: control characters but line breaks are escaped (\x1b), bytes
-// that are no UTF-8 are replaced, and of a long one the middle is left out.
+// Makes a message safe for a terminal or a log: escapes control characters other than line breaks (\x1b),
+// replaces bytes that are not UTF-8, and leaves out the middle of a long message.
 std::string printable(std::string_view message);
 
-// A value in a message: as above, line breaks escaped too, cut behind 60 bytes.
+// Makes a value safe for a message: as above, but also escapes line breaks and cuts behind 60 bytes.
 std::string shown(std::string_view value);
 
 // "error: ..." and "warning: ..." on standard error.

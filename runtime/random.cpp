@@ -8,8 +8,8 @@ namespace tutti {
 namespace {
 
 constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;
-constexpr uint64_t kOutput = 0x2545f4914f6cdd1d;  // keeps a key's draws apart from longer keys
-constexpr int kSmallestHalf = 4;                  // narrower halves make round functions of too few values
+constexpr uint64_t kOutput = 0x2545f4914f6cdd1d;  // separates a key's draws from longer keys
+constexpr int kSmallestHalf = 4;                  // bits; a round function needs more values than fewer give
 
 uint64_t mix(uint64_t z) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
@@ -48,13 +48,13 @@ uint64_t RandomKey::below(uint64_t n, uint64_t counter) const {
   return static_cast<uint64_t>((static_cast<unsigned __int128>(bits(counter)) * n) >> 64);
 }
 
-Permutation::Permutation(uint64_t size, const RandomKey& draw)
+Permutation::Permutation(uint64_t size, const RandomKey& key)
     : size_(size), half_bits_(std::max<int>(kSmallestHalf, (std::bit_width(size - (size > 0)) + 1) / 2)) {
-  for (uint64_t i = 0; i < std::size(keys_); ++i) keys_[i] = draw.bits(i);
+  for (uint64_t i = 0; i < std::size(keys_); ++i) keys_[i] = key.bits(i);
 }
 
-// The network permutes [0, 4^half_bits); walking along the cycle until it is back below size permutes [0,
-// size).
+// The network permutes [0, 4^half_bits). Cycle walking (repeat until the value is below size) makes that a
+// permutation of [0, size).
 uint64_t Permutation::operator()(uint64_t position) const {
   const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
   do {

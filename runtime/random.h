@@ -5,31 +5,29 @@
 
 namespace tutti {
 
-// Randomness as a function: the same key gives the same draw on every rank, in every order, after every
-// resume, so that nothing needs saving. Mixing is splitmix64's finaliser (Steele et al., 2014) over each word
-// of the key.
+// A counter-based generator: the same key and counter give the same number on every rank, in any order, so
+// there is no state to save. Words of the key are mixed by splitmix64's finaliser (Steele et al., 2014).
 class RandomKey {
  public:
   RandomKey(uint64_t seed, std::string_view purpose);
 
-  // A key that is longer by one word; the original is unchanged.
+  // A new key, one word longer.
   RandomKey fold_in(uint64_t word) const;
 
-  uint64_t bits(uint64_t counter = 0) const;   // 64 uniform bits
-  double uniform(uint64_t counter = 0) const;  // in [0, 1), 53 bits
-  uint64_t below(uint64_t n,
-                 uint64_t counter = 0) const;  // in [0, n), n > 0, without modulo bias worth noticing
+  uint64_t bits(uint64_t counter = 0) const;               // 64 uniform bits
+  double uniform(uint64_t counter = 0) const;              // in [0, 1), 53 bits
+  uint64_t below(uint64_t n, uint64_t counter = 0) const;  // in [0, n), n > 0; bias below n / 2^64
 
  private:
   explicit RandomKey(uint64_t state) : state_(state) {}
   uint64_t state_;
 };
 
-// A bijection of [0, size) chosen by `draw`, evaluated at one point in O(1) memory: a 4-round-or-more Feistel
-// network with cycle walking. Any rank can ask for any position of the epoch's order without building it.
+// A permutation of [0, size) chosen by `key`, in O(1) memory: a 6-round Feistel network with cycle walking.
+// Any rank can compute any position of the epoch's order.
 class Permutation {
  public:
-  Permutation(uint64_t size, const RandomKey& draw);
+  Permutation(uint64_t size, const RandomKey& key);
   uint64_t operator()(uint64_t position) const;  // position < size
 
  private:

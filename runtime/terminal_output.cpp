@@ -12,8 +12,9 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kMostUnshown = 1 << 16;  // bytes
-constexpr std::size_t kTerminalTakes = 256;    // bytes; less than the room with which it calls itself ready
+constexpr std::size_t kMaxBufferedBytes = 1 << 16;
+constexpr std::size_t kTerminalChunkBytes =
+    256;  // less than the free space of a terminal that polls as ready
 
 int64_t lines_in(const std::string& text) {
   return std::max<int64_t>(1, std::count(text.begin(), text.end(), '\n'));
@@ -22,29 +23,26 @@ int64_t lines_in(const std::string& text) {
 }  // namespace
 
 TerminalOutput::TerminalOutput(std::FILE* out) : out_(out), descriptor_(out ? ::fileno(out) : -1) {
-  most_at_once_ = descriptor_ >= 0 && ::isatty(descriptor_) ? kTerminalTakes : PIPE_BUF;
+  chunk_bytes_ = descriptor_ >= 0 && ::isatty(descriptor_) ? kTerminalChunkBytes : PIPE_BUF;
 }
 
 void TerminalOutput::print(const std::string& text) {
   if (!out_) return;
   flush();
-  if (unwritten_.size() + text.size() > kMostUnshown)
+  if (unwritten_.size() + text.size() > kMaxBufferedBytes)
     lost_ += lines_in(text);
   else
-    add(text);
+    print_last(text);
 }
 
 void TerminalOutput::print_last(const std::string& text) {
-  if (out_) add(text);
-}
-
-void TerminalOutput::add(const std::string& text) {
+  if (!out_) return;
   unwritten_ += text;
   flush();
 }
 
-// A pipe that calls itself ready takes PIPE_BUF bytes at once. That the stream is made non-blocking is no
-// way: all that share it would find it so.
+// A pipe that polls as ready takes PIPE_BUF bytes without blocking. O_NONBLOCK is no option: it would apply
+// to all processes that share the stream.
 void TerminalOutput::flush() {
   if (!busy()) return;
   const NoBrokenPipeSignal guard;
@@ -53,15 +51,15 @@ void TerminalOutput::flush() {
     std::fflush(out_);
     unwritten_.clear();
   }
-  while (busy() && takes_more()) {
-    if (__fpending(out_) > 0 && std::fflush(out_) == 0) continue;  // what others printed before
-    const ssize_t done = ::write(descriptor_, unwritten_.data(), std::min(unwritten_.size(), most_at_once_));
+  while (busy() && writable()) {
+    if (__fpending(out_) > 0 && std::fflush(out_) == 0) continue;  // earlier output of other code
+    const ssize_t done = ::write(descriptor_, unwritten_.data(), std::min(unwritten_.size(), chunk_bytes_));
     if (done < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    unwritten_.erase(0, done < 0 ? std::string::npos : static_cast<std::size_t>(done));  // nobody reads it
+    unwritten_.erase(0, done < 0 ? std::string::npos : static_cast<std::size_t>(done));  // no reader
   }
 }
 
-bool TerminalOutput::takes_more() const {
+bool TerminalOutput::writable() const {
   pollfd one{descriptor_, POLLOUT, 0};
   return ::poll(&one, 1, 0) > 0;
 }
@@ -70,7 +68,7 @@ std::string TerminalOutput::trouble() const {
   const int64_t lines = lost_ + (busy() ? lines_in(unwritten_) : 0);
   if (lines == 0) return "";
   return std::to_string(lines) + (lines == 1 ? " line was" : " lines were") +
-         " not shown: what reads the output does not keep up";
+         " not shown: the reader of the output is too slow";
 }
 
 }  // namespace tutti

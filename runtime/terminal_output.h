@@ -6,28 +6,27 @@
 
 namespace tutti {
 
-// Text for people, on a stream of which a terminal or another program reads, or stops to: nobody here waits
-// for the reader. What it does not take yet is kept, up to 64 KiB; what there is no room for is dropped,
-// whole, and counted. The stream may be shared with others, and stays as they know it. One thread at a time.
+// Writes text for people to a terminal or a pipe without waiting for a slow reader. Up to 64 KiB are
+// buffered; a text for which there is no room is dropped and counted. The mode of the stream is not changed,
+// so other writers may share the stream. Not thread-safe.
 class TerminalOutput {
  public:
-  explicit TerminalOutput(std::FILE* out);  // null: nothing is shown
+  explicit TerminalOutput(std::FILE* out);  // null: drops all text
 
   bool shown() const { return out_ != nullptr; }
   void print(const std::string& text);
-  void print_last(const std::string& text);  // there is always room for it
-  void flush();                              // as much as the reader takes at once
+  void print_last(const std::string& text);  // is never dropped, even if the buffer is full
+  void flush();                              // writes as much as is possible without blocking
   bool busy() const { return !unwritten_.empty(); }
-  // "" where all was shown, else how many lines were dropped, or still wait.
+  // "" if all text was written, else a message with the number of lines that were not.
   std::string trouble() const;
 
  private:
-  void add(const std::string& text);
-  bool takes_more() const;
+  bool writable() const;
 
   std::FILE* out_;
-  int descriptor_ = -1;  // -1: memory alone takes it
-  std::size_t most_at_once_ = 0;
+  int descriptor_ = -1;  // -1: a stream in memory
+  std::size_t chunk_bytes_ = 0;
   std::string unwritten_;
   int64_t lost_ = 0;  // lines
 };

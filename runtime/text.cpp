@@ -7,17 +7,17 @@
 namespace tutti {
 namespace {
 
-// Bytes of a character that begins with this one; 0 where none does.
-std::size_t length_told_by(unsigned char first) {
+// Bytes of the character that begins with this byte; 0 if no character does.
+std::size_t encoded_bytes(unsigned char first) {
   if (first < 0x80) return 1;
   if (first < 0xc2 || first > 0xf4) return 0;
   return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
 }
 
-// Bytes of the character that `text` begins with; 0 when it is none.
+// Bytes of the first character of `text`; 0 if invalid.
 std::size_t character_bytes(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const std::size_t bytes = length_told_by(byte(0));
+  const std::size_t bytes = encoded_bytes(byte(0));
   if (bytes == 0 || bytes > text.size()) return 0;
   uint32_t code = byte(0) & (0xff >> bytes);
   for (std::size_t i = 1; i < bytes; ++i) {

@@ -5,21 +5,20 @@
 
 namespace tutti {
 
-// With the letters A to Z as a to z, and everything else as it is.
+// Converts A-Z to a-z; other characters are unchanged.
 std::string lower_case(std::string_view text);
 
-// Whether a text is UTF-8 (RFC 3629), as TOML and JSON want theirs: no stray bytes, no surrogates, nothing
-// longer than it need be.
+// True if the text is valid UTF-8 (RFC 3629), as TOML and JSON require, without surrogates and overlong
+// forms.
 bool is_utf8(std::string_view text);
 
-// The text, U+FFFD in the place of each byte that is of no character.
+// Replaces each byte that is not valid UTF-8 by U+FFFD.
 std::string as_utf8(std::string_view text);
 
-// The same text for the same file or folder, however it was written: absolute, without "." and "..", without
-// a slash at its end. Links are not followed.
+// The normal form of a path: absolute, without ".", ".." and a final slash. Links are not followed.
 std::string plain_path(const std::string& path);
 
-// Whether it lies in the folder, and not in one below.
+// True if the folder is the parent of `path`.
 bool lies_in(const std::string& path, const std::string& folder);
 
 }  // namespace tutti

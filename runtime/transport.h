@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-// Small control messages between ranks: heartbeats, verdict notices, publishing. Delivery between two ranks
-// keeps order. Called by the rank's Sync only; polling never blocks.
+// Sends small control messages between ranks: heartbeats, parts of checkpoints, ends. The order between two
+// ranks is kept. Called by the rank's Sync only; polling never blocks.
 class Transport {
  public:
   struct Packet {
@@ -18,7 +18,7 @@ class Transport {
   virtual ~Transport() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  virtual void send(int to, std::string bytes) = 0;  // to itself too
+  virtual void send(int to, std::string bytes) = 0;  // `to` may be this rank
   virtual std::optional<Packet> poll() = 0;
 };
 

@@ -8,32 +8,31 @@
 
 namespace tutti {
 
-// Where one parameter's gradient lies in a bucket.
+// The position of a parameter's gradient in a bucket.
 struct BucketSlot {
   std::size_t parameter = 0;  // index in the order given to plan_buckets
   int64_t offset = 0;         // elements from the bucket's start; a multiple of 64 bytes
 };
 
-// Gradients that are reduced at once: one dtype, one flat piece of memory.
+// Gradients that are reduced together: one dtype, one flat block of memory.
 struct Bucket {
   at::ScalarType dtype = at::kFloat;
-  int64_t bytes = 0;  // of the memory, padding included
+  int64_t bytes = 0;  // with padding
   std::vector<BucketSlot> slots;
 };
 
 struct BucketPlan {
-  std::vector<Bucket> buckets;  // in the order in which backward fills them: the last parameters first
+  std::vector<Bucket> buckets;  // in the order of backward: the last parameters first
 };
 
-// Packs parameters, last ones first, into buckets of at most `bucket_bytes`. A parameter that is larger is a
-// bucket of its own. Buckets are of `dtype`, or of their parameters' own where there is none. The same on
-// every rank, since it looks at sizes and dtypes only.
+// Packs parameters, the last first, into buckets of at most `bucket_bytes`. A larger parameter gets a bucket
+// alone. `dtype`: of the buckets; nullopt: of their parameters. The plan depends only on sizes and dtypes, so
+// it is the same on every rank.
 BucketPlan plan_buckets(const std::vector<at::Tensor>& parameters, int64_t bucket_bytes,
                         std::optional<at::ScalarType> dtype = std::nullopt);
 
-// The slot of a parameter as a view of the bucket's memory (flat uint8) with the parameter's own sizes and
-// strides: the fused optimizers read gradient and parameter in step, and are silently wrong where the strides
-// differ (channels-last).
+// A view of the bucket's memory (flat uint8) with the parameter's sizes and strides. Fused optimizers read
+// gradient and parameter in memory order and would be silently wrong with other strides (channels-last).
 at::Tensor slot_view(const at::Tensor& memory, const Bucket& bucket, const BucketSlot& slot,
                      const at::Tensor& parameter);
 

@@ -9,14 +9,14 @@
 namespace tutti {
 namespace {
 
-// Runs right after a parameter's gradient was accumulated.
-class ArrivalHook final : public torch::autograd::PostAccumulateGradHook {
+// Calls a function after a parameter's gradient was accumulated.
+class GradientHook final : public torch::autograd::PostAccumulateGradHook {
  public:
-  explicit ArrivalHook(std::function<void()> arrived) : arrived_(std::move(arrived)) {}
-  void operator()(const torch::autograd::Variable&) override { arrived_(); }
+  explicit GradientHook(std::function<void()> on_gradient) : on_gradient_(std::move(on_gradient)) {}
+  void operator()(const torch::autograd::Variable&) override { on_gradient_(); }
 
  private:
-  std::function<void()> arrived_;
+  std::function<void()> on_gradient_;
 };
 
 std::vector<at::Tensor> tensors_of(const std::vector<NamedParameter>& parameters) {
@@ -32,12 +32,12 @@ GradientBuckets::GradientBuckets(std::vector<NamedParameter> parameters, int64_t
     : parameters_(std::move(parameters)),
       plan_(plan_buckets(tensors_of(parameters_), bucket_bytes, dtype)),
       full_(std::move(full)),
-      places_(parameters_.size()) {
+      states_(parameters_.size()) {
   for (std::size_t b = 0; b < plan_.buckets.size(); ++b)
-    for (const auto& slot : plan_.buckets[b].slots) places_[slot.parameter].bucket = static_cast<int>(b);
+    for (const auto& slot : plan_.buckets[b].slots) states_[slot.parameter].bucket = static_cast<int>(b);
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
-    torch::autograd::impl::set_post_acc_grad_hooks(parameters_[p].parameter->tensor,
-                                                   std::make_unique<ArrivalHook>([this, p] { arrived(p); }));
+    torch::autograd::impl::set_post_acc_grad_hooks(
+        parameters_[p].parameter->tensor, std::make_unique<GradientHook>([this, p] { on_gradient(p); }));
   }
 }
 
@@ -72,19 +72,19 @@ void GradientBuckets::begin_step() {
   last_ = false;
   missing_.assign(plan_.buckets.size(), 0);
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
-    places_[p].used = places_[p].filled = places_[p].final = false;
-    ++missing_[places_[p].bucket];
+    states_[p].used = states_[p].filled = states_[p].finished = false;
+    ++missing_[states_[p].bucket];
     parameters_[p].parameter->tensor.mutable_grad() = at::Tensor();
   }
 }
 
 void GradientBuckets::begin_last_microbatch() { last_ = true; }
 
-void GradientBuckets::arrived(std::size_t parameter) {
+void GradientBuckets::on_gradient(std::size_t parameter) {
   const at::NoGradGuard no_grad;
-  places_[parameter].used = true;
-  if (!places_[parameter].filled && (last_ || !casts(parameter))) fill(parameter);
-  if (last_) settle(parameter);
+  states_[parameter].used = true;
+  if (!states_[parameter].filled && (last_ || !casts(parameter))) fill(parameter);
+  if (last_) finish(parameter);
 }
 
 void GradientBuckets::fill(std::size_t parameter) {
@@ -94,11 +94,11 @@ void GradientBuckets::fill(std::size_t parameter) {
   else
     views_[parameter].zero_();
   if (!casts(parameter) && grad.defined()) grad = views_[parameter];
-  places_[parameter].filled = true;
+  states_[parameter].filled = true;
 }
 
 bool GradientBuckets::casts(std::size_t parameter) const {
-  return plan_.buckets[places_[parameter].bucket].dtype !=
+  return plan_.buckets[states_[parameter].bucket].dtype !=
          parameters_[parameter].parameter->tensor.scalar_type();
 }
 
@@ -124,40 +124,40 @@ std::vector<at::Tensor> GradientBuckets::gradients() {
 int64_t GradientBuckets::unused() const {
   int64_t count = 0;
   for (std::size_t p = 0; p < parameters_.size(); ++p)
-    count += !places_[p].used && parameters_[p].parameter->tensor.requires_grad() ? 1 : 0;
+    count += !states_[p].used && parameters_[p].parameter->tensor.requires_grad() ? 1 : 0;
   return count;
 }
 
 at::Tensor GradientBuckets::used() const {
-  at::Tensor used = at::empty({std::ssize(places_)}, at::kDouble);
-  for (std::size_t p = 0; p < places_.size(); ++p) used.data_ptr<double>()[p] = places_[p].used ? 1 : 0;
+  at::Tensor used = at::empty({std::ssize(states_)}, at::kDouble);
+  for (std::size_t p = 0; p < states_.size(); ++p) used.data_ptr<double>()[p] = states_[p].used ? 1 : 0;
   return used;
 }
 
-// A parameter that is used twice accumulates once: autograd sums before it calls the hook.
-void GradientBuckets::settle(std::size_t parameter) {
-  Place& place = places_[parameter];
-  if (place.final) return;
-  place.final = true;
-  if (--missing_[place.bucket] == 0) full_(place.bucket);
+// A parameter that is used twice accumulates once: autograd sums before calling the hook.
+void GradientBuckets::finish(std::size_t parameter) {
+  ParameterState& state = states_[parameter];
+  if (state.finished) return;
+  state.finished = true;
+  if (--missing_[state.bucket] == 0) full_(state.bucket);
 }
 
 void GradientBuckets::end_step() {
   const at::NoGradGuard no_grad;
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
-    if (!places_[p].filled) fill(p);
-    settle(p);
+    if (!states_[p].filled) fill(p);
+    finish(p);
   }
 }
 
-// Buckets that were reported are Sync's: they are not touched.
+// Does not touch reported buckets, which Sync reduces.
 void GradientBuckets::abandon_step() {
   const at::NoGradGuard no_grad;
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
     parameters_[p].parameter->tensor.mutable_grad() = at::Tensor();
-    if (missing_[places_[p].bucket] > 0) views_[p].zero_();
+    if (missing_[states_[p].bucket] > 0) views_[p].zero_();
   }
-  for (std::size_t p = 0; p < parameters_.size(); ++p) settle(p);
+  for (std::size_t p = 0; p < parameters_.size(); ++p) finish(p);
 }
 
 }  // namespace tutti

@@ -11,59 +11,57 @@
 
 namespace tutti {
 
-// Parameters' gradients as views of flat buckets, filled while backward runs.
+// Gradients as views of flat buckets, which backward fills.
 //
-// The first microbatch's gradients are autograd's own tensors: its accumulation takes them as they are, and
-// they are copied into the bucket as each appears (cheaper than zeroing the bucket and adding). Further
-// microbatches add to the views in place. During the last one a bucket is reported as soon as its last
-// gradient is in.
+// The first microbatch's gradients are autograd's own tensors and are copied into the bucket when they
+// appear, which is cheaper than zeroing the bucket and adding. Further microbatches add to the views in
+// place. During the last microbatch a bucket is reported as soon as it has all its gradients.
 //
-// Where buckets are of another dtype than their parameters, autograd keeps the sum over microbatches in the
-// parameter's own, and it is cast once, as it enters the bucket; what comes of the reduction is cast back.
+// If bucket and parameter differ in dtype, autograd sums over microbatches in the parameter's dtype. The sum
+// is cast once into the bucket, and the reduced gradient is cast back.
 class GradientBuckets {
  public:
   using Full = std::function<void(int bucket)>;
 
-  // Sets a hook on every parameter; the parameters must outlive this.
-  // `dtype` of the buckets; none: the parameters' own.
+  // Sets a hook on every parameter; the parameters must outlive the buckets. `dtype`: see plan_buckets.
   GradientBuckets(std::vector<NamedParameter> parameters, int64_t bucket_bytes, Full full,
                   std::optional<at::ScalarType> dtype = std::nullopt);
   ~GradientBuckets();
   GradientBuckets(const GradientBuckets&) = delete;
 
   const BucketPlan& plan() const { return plan_; }
-  // Flat memory for every bucket, `plan().buckets[i].bytes` each.
+  // Sets the flat memory of every bucket, `plan().buckets[i].bytes` each.
   void bind(const std::vector<at::Tensor>& memory);
 
-  // Which bytes of each bucket are which parameter's.
+  // The bytes of each parameter in each bucket.
   std::vector<std::vector<DigestPart>> parts() const;
 
-  // Once all is reduced: the gradient of each parameter, in the order given, for the optimizer.
+  // The reduced gradient of each parameter, in the order given, for the optimizer.
   std::vector<at::Tensor> gradients();
-  // How many parameters that are trained got no gradient in the step; which ones got one, [parameters]
-  // float64 of 0 and 1. Of a step that was abandoned: of no use.
+  // Number of trained parameters without a gradient in this step. Meaningless after abandon_step.
   int64_t unused() const;
+  // [parameters] float64: 1 for a parameter with a gradient, else 0. Meaningless after abandon_step.
   at::Tensor used() const;
-  // Whether any has memory of its own besides its bucket's.
+  // True if a gradient has memory outside of its bucket.
   bool casts() const;
 
   void begin_step();
   void begin_last_microbatch();
-  // After the last backward: what got no gradient is zero, and buckets that were not reported are.
+  // Call after the last backward: zeroes missing gradients and reports the remaining buckets.
   void end_step();
-  // After a backward that was thrown out of: the step is aborted, but its reductions go on. What was not
-  // reported is zero now, and is.
+  // Call after an exception in backward. Reductions of the step continue: zeroes and reports the remaining
+  // buckets.
   void abandon_step();
 
  private:
-  struct Place {
+  struct ParameterState {
     int bucket = 0;
-    bool used = false;    // this step: a gradient came
-    bool filled = false;  // by any microbatch
-    bool final = false;   // by the last one
+    bool used = false;      // has a gradient in this step
+    bool filled = false;    // its view holds a gradient
+    bool finished = false;  // no microbatch will add to it
   };
-  void arrived(std::size_t parameter);
-  void settle(std::size_t parameter);
+  void on_gradient(std::size_t parameter);
+  void finish(std::size_t parameter);
   void fill(std::size_t parameter);
   bool casts(std::size_t parameter) const;
 
@@ -71,8 +69,8 @@ class GradientBuckets {
   BucketPlan plan_;
   Full full_;
   std::vector<at::Tensor> views_;
-  std::vector<Place> places_;
-  std::vector<int> missing_;  // parameters not final yet, by bucket
+  std::vector<ParameterState> states_;
+  std::vector<int> missing_;  // unfinished parameters, by bucket
   bool last_ = false;
 };
 

@@ -7,11 +7,10 @@
 
 namespace tutti {
 
-// While it lives, this thread computes in `dtype` (bfloat16 or float16) what libtorch's autocast holds fit
-// for it on the CPU, and in float32 what it does not; nothing: every operation computes in what it is given.
+// Enables libtorch's CPU autocast to `dtype` (bfloat16 or float16) on this thread during the object's
+// lifetime; nullopt disables autocast.
 //
-// libtorch's cache of cast weights is one for the whole process, and ranks that share it would find each
-// other's weights there: it stays off, and a weight is cast where it is used.
+// Autocast's cache of cast weights is disabled: it is shared by the process, and so by ranks of one process.
 class AutocastScope {
  public:
   explicit AutocastScope(std::optional<at::ScalarType> dtype);
@@ -24,12 +23,12 @@ class AutocastScope {
   at::ScalarType dtype_;
 };
 
-// Gives back what a backward that was thrown out of has left behind. Autograd keeps its queue of work, and
-// the gradients in it, with the thread, and lets go of what is stale only as a later backward comes by it:
-// one whose own work is older than the queue's, so that all of that is taken before.
+// Frees the memory that a backward interrupted by an exception leaves in the thread's autograd queue.
+// Autograd drops stale entries only when a later backward with older work runs, so `run` runs a backward over
+// two nodes that the constructor made.
 class AutogradSweep {
  public:
-  // On the thread whose backwards are swept, before them.
+  // Construct on the thread that runs the backwards, before the first of them.
   AutogradSweep();
   void run();
 

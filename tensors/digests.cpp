@@ -21,7 +21,7 @@ int64_t total(std::span<const Slice> slices) {
   return bytes;
 }
 
-// Hashes the step's window of the slices, as if they lay in a row; a part outside of it gets 0.
+// Hashes the step's window of the concatenated slices; a part outside of the window gets 0.
 uint64_t hash_window(std::span<const Slice> slices, int64_t step, int64_t window,
                      std::vector<uint16_t>& parts) {
   const int64_t windows = std::max<int64_t>(1, (total(slices) + window - 1) / window);
@@ -67,7 +67,7 @@ WindowedDigest::WindowedDigest(std::string key, std::vector<DigestPart> parts, R
   recorder_.name_parts(key_, names_of(parts_));
 }
 
-void WindowedDigest::take(int64_t step, const at::Tensor& flat) {
+void WindowedDigest::record(int64_t step, const at::Tensor& flat) {
   const auto* data = static_cast<const std::byte*>(flat.const_data_ptr());
   std::vector<Slice> slices;
   slices.reserve(parts_.size());
@@ -79,7 +79,7 @@ void WindowedDigest::take(int64_t step, const at::Tensor& flat) {
 TensorsDigest::TensorsDigest(std::string key, Recorder& recorder, int64_t window)
     : key_(std::move(key)), window_(window), recorder_(recorder) {}
 
-void TensorsDigest::take(int64_t step, const Named& tensors) {
+void TensorsDigest::record(int64_t step, const Named& tensors) {
   std::vector<std::string> names;
   std::vector<at::Tensor> dense;
   std::vector<Slice> slices;

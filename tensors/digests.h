@@ -12,26 +12,26 @@
 
 namespace tutti {
 
-// Bytes [begin, end) of a flat tensor that belong to one name.
+// A named part of a flat tensor: bytes [begin, end).
 struct DigestPart {
   std::string name;
   int64_t begin = 0;
   int64_t end = 0;
 };
 
-// The parts as far as they lie in chunk `rank` of `world` equal ones of a flat tensor of `bytes`: what one
-// owner hashes of what all ranks hold alike.
+// Intersects `parts` with chunk `rank` of `world` equal chunks of a flat tensor of `bytes`. Each rank hashes
+// its chunk of a tensor that is the same on all ranks.
 std::vector<DigestPart> parts_of_chunk(const std::vector<DigestPart>& parts, int64_t bytes, int world,
                                        int rank);
 
-// Hashes one tensor for the journal, step after step. Of more than kWindow bytes it hashes a window, which
-// moves on with every step, so that any byte is looked at every (bytes / kWindow) steps.
+// Records a hash of a flat tensor in the journal, every step. Of a tensor larger than kWindow bytes it hashes
+// a window that moves with the step, so that each byte is hashed every (bytes / kWindow) steps.
 class WindowedDigest {
  public:
   static constexpr int64_t kWindow = int64_t{1} << 20;
 
   WindowedDigest(std::string key, std::vector<DigestPart> parts, Recorder& recorder);
-  void take(int64_t step, const at::Tensor& flat);
+  void record(int64_t step, const at::Tensor& flat);
 
  private:
   std::string key_;
@@ -40,7 +40,7 @@ class WindowedDigest {
   Recorder& recorder_;
 };
 
-// The same for tensors that are others at every call (a batch), each a part by its name. Tensors that are not
+// The same for named tensors that differ at every call (a batch); each tensor is a part. Tensors that are not
 // dense in memory are copied first.
 class TensorsDigest {
  public:
@@ -48,9 +48,9 @@ class TensorsDigest {
 
   static constexpr int64_t kWhole = std::numeric_limits<int64_t>::max() / 2;
 
-  // `window`: bytes hashed at most a call; kWhole: all of them.
+  // `window`: the most bytes hashed in a call; kWhole: all.
   TensorsDigest(std::string key, Recorder& recorder, int64_t window = WindowedDigest::kWindow);
-  void take(int64_t step, const Named& tensors);
+  void record(int64_t step, const Named& tensors);
 
  private:
   std::string key_;

@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-// Without its sign, a number's bits are the larger the larger it is; infinities and NaNs come last.
+// Without the sign, the bits of floats are in the order of the floats; infinities and NaNs are largest.
 TUTTI_VECTORS uint16_t largest(const uint16_t* bits, int64_t count) {
   uint16_t found = 0;
   for (int64_t i = 0; i < count; ++i) found = std::max<uint16_t>(found, bits[i] & 0x7FFF);

@@ -18,27 +18,27 @@ MemoryAttempt::MemoryAttempt(Recorder& recorder, int memory_slot)
   Meter::fail_at(memory_slot_, ordinal > 0 ? std::vector{ordinal} : std::vector<int64_t>());
 }
 
-// Where in the attempt it was thrown may not be known: at its end, unless it comes again by itself.
-std::optional<FailedAllocation> MemoryAttempt::end(std::optional<FailedAllocation> seen) {
-  if (recorded_ == FailedAllocation::kNotSeen && !seen)
-    seen = FailedAllocation{.ordinal = FailedAllocation::kNotSeen};
-  recorder_.input(RecordedInput::kFailedAllocation, seen ? static_cast<double>(seen->ordinal) : 0.0);
-  return seen;
+// The place of a recorded error that the meter did not throw is unknown: a replay fails at the end.
+std::optional<FailedAllocation> MemoryAttempt::end(std::optional<FailedAllocation> failure) {
+  if (recorded_ == FailedAllocation::kNotSeen && !failure)
+    failure = FailedAllocation{.ordinal = FailedAllocation::kNotSeen};
+  recorder_.input(RecordedInput::kFailedAllocation, failure ? static_cast<double>(failure->ordinal) : 0.0);
+  return failure;
 }
 
 std::optional<std::string> MemoryAttempt::run(const std::function<void()>& work) {
-  std::optional<FailedAllocation> shortage;
-  std::string what = "as when it was recorded";
+  std::optional<FailedAllocation> failure;
+  std::string what = "as in the recording";
   {
     const MemoryScope scope(memory_slot_);
     try {
       work();
     } catch (const c10::OutOfMemoryError& error) {
-      shortage = scope.shortage().value_or(FailedAllocation{.ordinal = FailedAllocation::kNotSeen});
+      failure = scope.failure().value_or(FailedAllocation{.ordinal = FailedAllocation::kNotSeen});
       what = one_line(error);
     }
   }
-  return end(shortage) ? std::optional(what) : std::nullopt;
+  return end(failure) ? std::optional(what) : std::nullopt;
 }
 
 }  // namespace tutti

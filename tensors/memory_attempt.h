@@ -9,16 +9,16 @@
 
 namespace tutti {
 
-// An attempt at work within MemoryScopes of a rank, which may run out of memory; from its construction to
-// `end`. In a replay it does so where it once did, at the same allocation, and nowhere else.
+// Records whether work within MemoryScopes of a rank runs out of memory, from construction to `end`. A replay
+// runs out of memory at the recorded allocation and nowhere else.
 class MemoryAttempt {
  public:
   MemoryAttempt(Recorder& recorder, int memory_slot);
 
-  // `seen`: how it ran out, where it did. Why it is aborted, which is kept for a replay.
-  std::optional<FailedAllocation> end(std::optional<FailedAllocation> seen);
+  // `failure`: the failed allocation, if any. Records and returns the failure that aborts the attempt.
+  std::optional<FailedAllocation> end(std::optional<FailedAllocation> failure);
 
-  // Runs the work in a scope of its own. What it ran out with, in a line; nothing where memory sufficed.
+  // Runs the work in a MemoryScope and ends the attempt. Returns the error on one line, if any.
   std::optional<std::string> run(const std::function<void()>& work);
 
  private:

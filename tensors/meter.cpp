@@ -10,11 +10,11 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "runtime/error.h"
-#include "tensors/block_cache.h"
 
 namespace tutti {
 namespace {
@@ -33,12 +33,11 @@ struct Account {
   std::atomic<int64_t> used{0};
   std::atomic<int64_t> peak{0};
   std::atomic<int64_t> budget{0};
-  // Of scopes: what they took and still hold, how often they asked, and which of these shall fail next.
-  std::atomic<int64_t> scoped{0};
-  std::atomic<int64_t> asked{0};
-  std::atomic<int64_t> next_failure{0};  // 0 = none
+  std::atomic<int64_t> scoped{0};        // bytes allocated in scopes and not yet freed
+  std::atomic<int64_t> asked{0};         // allocations in scopes
+  std::atomic<int64_t> next_failure{0};  // the value of `asked` that fails; 0 = none
   std::mutex failures_mutex;
-  std::vector<int64_t> failures;  // the next one last
+  std::vector<int64_t> failures;  // descending
 
   void add(int64_t bytes) {
     const int64_t now = used.fetch_add(bytes, std::memory_order_relaxed) + bytes;
@@ -55,7 +54,7 @@ struct Account {
     std::lock_guard lock(failures_mutex);
     return std::ssize(failures);
   }
-  void pass_failure() {
+  void pop_failure() {
     std::lock_guard lock(failures_mutex);
     if (!failures.empty()) failures.pop_back();
     next_failure = failures.empty() ? 0 : failures.back();
@@ -66,7 +65,7 @@ thread_local MemoryScope* current_scope = nullptr;
 
 std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 
-// Large blocks come in coarse sizes, so that a freed one serves the next tensor of about its size.
+// Rounds large blocks to coarse sizes, so that a cached block fits tensors of similar size.
 std::size_t capacity_for(std::size_t bytes) {
   const std::size_t capacity = bytes + kHeaderBytes;
   if (bytes < static_cast<std::size_t>(Meter::kCachedBytes)) return capacity;
@@ -81,13 +80,52 @@ void* new_block(std::size_t capacity) {
   return block;
 }
 
+constexpr std::size_t kMaxCachedBytes = std::size_t{1} << 30;
+
+// Freed large blocks, by capacity, for reuse. Thread-safe.
+class BlockCache {
+ public:
+  // A block of exactly this capacity, or null.
+  void* pop(std::size_t capacity) {
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(capacity);
+    if (found == blocks_.end() || found->second.empty()) return nullptr;
+    void* block = found->second.back();
+    found->second.pop_back();
+    bytes_ -= capacity;
+    return block;
+  }
+
+  // False if the cache is full: the caller keeps the block.
+  bool push(void* block, std::size_t capacity) {
+    const std::lock_guard lock(mutex_);
+    if (bytes_ + capacity > kMaxCachedBytes) return false;
+    blocks_[capacity].push_back(block);
+    bytes_ += capacity;
+    return true;
+  }
+
+  void clear() {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [capacity, blocks] : blocks_)
+      for (void* block : blocks) std::free(block);
+    blocks_.clear();
+    bytes_ = 0;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::size_t, std::vector<void*>> blocks_;
+  std::size_t bytes_ = 0;
+};
+
 class MeteredAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
     if (bytes == 0) return {nullptr, nullptr, &release, c10::Device(c10::DeviceType::CPU)};
-    if (current_scope) current_scope->admit(static_cast<int64_t>(bytes));
+    if (current_scope) current_scope->check(static_cast<int64_t>(bytes));
     const std::size_t capacity = capacity_for(bytes);
-    void* block = take_block(bytes, capacity);
+    void* block = get_block(bytes, capacity);
     if (!block) fail(bytes);
     const int owner = owner_.load(std::memory_order_relaxed);
     new (block) Header{bytes, capacity, owner, current_scope != nullptr};
@@ -104,7 +142,7 @@ class MeteredAllocator final : public c10::Allocator {
   }
 
   static MeteredAllocator& instance() {
-    static auto* allocator = new MeteredAllocator;  // tensors may outlive every static
+    static auto* allocator = new MeteredAllocator;  // never destroyed: tensors may outlive all statics
     return *allocator;
   }
 
@@ -117,25 +155,25 @@ class MeteredAllocator final : public c10::Allocator {
     self.accounts_[header.owner].used.fetch_sub(bytes, std::memory_order_relaxed);
     if (header.scoped) self.accounts_[header.owner].scoped.fetch_sub(bytes);
     const bool cached = header.bytes >= static_cast<std::size_t>(Meter::kCachedBytes);
-    if (!cached || !self.cache_.keep(block, header.capacity)) std::free(block);
+    if (!cached || !self.cache_.push(block, header.capacity)) std::free(block);
   }
 
   std::atomic<int> owner_{0};
   std::array<Account, Meter::kMaxRanks> accounts_;
 
  private:
-  void* take_block(std::size_t bytes, std::size_t capacity) {
+  void* get_block(std::size_t bytes, std::size_t capacity) {
     const bool cached = bytes >= static_cast<std::size_t>(Meter::kCachedBytes);
-    void* block = cached ? cache_.take(capacity) : nullptr;
+    void* block = cached ? cache_.pop(capacity) : nullptr;
     if (!block) block = new_block(capacity);
     if (block) return block;
-    cache_.drop_all();
+    cache_.clear();
     return new_block(capacity);
   }
 
   [[noreturn]] static void fail(std::size_t bytes) {
-    if (current_scope) current_scope->refuse(static_cast<int64_t>(bytes), 0);
-    TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory: ", bytes, " bytes could not be had");
+    if (current_scope) current_scope->note_failure(static_cast<int64_t>(bytes), 0);
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory: ", bytes, " bytes could not be allocated");
   }
 
   BlockCache cache_;
@@ -194,22 +232,22 @@ MemoryScope::MemoryScope(int rank) : rank_(rank), outer_(std::exchange(current_s
 
 MemoryScope::~MemoryScope() { current_scope = outer_; }
 
-void MemoryScope::admit(int64_t bytes) {
+void MemoryScope::check(int64_t bytes) {
   Account& mine = account(rank_);
   const int64_t ordinal = mine.asked.fetch_add(1, std::memory_order_relaxed) + 1;
   const int64_t budget = mine.budget.load(std::memory_order_relaxed);
   const int64_t used = mine.used.load(std::memory_order_relaxed);
   const bool injected = ordinal == mine.next_failure.load(std::memory_order_relaxed);
-  if (injected) mine.pass_failure();
+  if (injected) mine.pop_failure();
   if (!injected && (budget == 0 || used + bytes <= budget)) return;
-  refuse(bytes, budget);
+  note_failure(bytes, budget);
   TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory: ", bytes, " bytes asked, ", used, " in use, of ",
                    budget, " allowed");
 }
 
-void MemoryScope::refuse(int64_t bytes, int64_t budget) {
+void MemoryScope::note_failure(int64_t bytes, int64_t budget) {
   const Account& mine = account(rank_);
-  shortage_ = {bytes, mine.used, budget, mine.asked - first_};
+  failure_ = {bytes, mine.used, budget, mine.asked - first_};
 }
 
 MemoryScopePause::MemoryScopePause() : paused_(std::exchange(current_scope, nullptr)) {}

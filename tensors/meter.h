@@ -12,59 +12,58 @@ namespace tutti {
 
 inline constexpr double kBytesPerMb = 1e6;
 
-// Counts the bytes of CPU tensors, a rank at a time. Installed once per process as libtorch's CPU allocator;
-// each block carries a 64-byte header with its size and owner, so that freeing it credits whoever took it, on
-// any thread.
+// Counts the bytes of CPU tensors per rank. Installed once per process as libtorch's CPU allocator. A 64-byte
+// header before each block holds its size and owner, so that any thread may free it.
 //
-// Blocks of kCachedBytes and more are kept when they are freed and handed out again: the system would unmap
-// them, and pay for fresh pages on every step.
+// Freed blocks of kCachedBytes and more are cached (up to 1 GiB) and reused: otherwise the system unmaps
+// them, and every step pays for new pages.
 class Meter {
  public:
   static constexpr int kMaxRanks = 1024;
   static constexpr int64_t kCachedBytes = int64_t{1} << 20;
 
-  // Makes every CPU tensor from here on go through the meter. Idempotent.
+  // Makes libtorch allocate all CPU tensors through the meter. Idempotent.
   static void install();
 
-  // The rank that blocks allocated from now on belong to: the process's rank, or under the simulator the one
-  // that holds the run token. A slot, not a global rank number: a process of one rank may leave it at 0.
+  // Sets the owner of new blocks: the process's rank, or in the simulator the rank with the run token. A
+  // slot, not a global rank: a process with one rank may leave it at 0.
   static void set_owner(int rank);
 
   static int64_t used_bytes(int rank);
   static int64_t peak_bytes(int rank);  // since the last reset
   static void reset_peak(int rank);
 
-  // What the rank may use while one of its MemoryScopes asks for more; 0 = there is no such limit.
+  // Limits the bytes of the rank when a MemoryScope allocates; 0 = no limit.
   static void set_budget(int rank, int64_t bytes);
   static int64_t budget(int rank);
 
-  // Whether a tensor's memory came from the meter. What did not (shared memory) may be charged by hand, and
-  // taken off again by a negative number.
+  // True if the meter allocated the tensor's memory. Other memory (shared memory) may be counted by `charge`,
+  // and subtracted by a negative number.
   static bool counts(const at::Tensor& tensor);
   static void charge(int rank, int64_t bytes);
 
-  // What MemoryScopes of the rank took and is still held, and how many allocations they asked for.
+  // Bytes allocated within MemoryScopes of the rank and not yet freed; number of allocations in such scopes.
   static int64_t scoped_bytes(int rank);
   static int64_t scoped_allocations(int rank);
 
-  // Makes allocations of the rank's scopes fail: the first one from now has ordinal 1. Ascending. So a
-  // failure that was once seen can be had again, and any can be tried.
+  // Makes future allocations in the rank's scopes fail: ordinals in ascending order, the next allocation
+  // is 1. For replays and tests.
   static void fail_at(int rank, const std::vector<int64_t>& ordinals);
-  static int64_t failures_left(int rank);  // of these
+  static int64_t failures_left(int rank);
 };
 
-// An allocation that could not be had.
+// Describes a failed allocation.
 struct FailedAllocation {
   int64_t asked_bytes = 0;
-  int64_t used_bytes = 0;    // by the rank, just then
-  int64_t budget_bytes = 0;  // 0 = it was the system that had no more
-  int64_t ordinal = 0;       // within the scope, from 1; kNotSeen: it was thrown, and not by the meter
+  int64_t used_bytes = 0;    // of the rank at that time
+  int64_t budget_bytes = 0;  // 0 = the system had no more memory
+  int64_t ordinal = 0;       // within the scope, from 1; kNotSeen: not thrown by the meter
 
   static constexpr int64_t kNotSeen = -1;
 };
 
-// While it lives, this thread's allocations are held to the rank's budget: one that would exceed it throws
-// c10::OutOfMemoryError. Other threads of the rank are never held back.
+// During the object's lifetime, an allocation of this thread that exceeds the rank's budget throws
+// c10::OutOfMemoryError. Other threads are not limited.
 class MemoryScope {
  public:
   explicit MemoryScope(int rank);
@@ -72,21 +71,21 @@ class MemoryScope {
   MemoryScope(const MemoryScope&) = delete;
   MemoryScope& operator=(const MemoryScope&) = delete;
 
-  // The last one within the scope.
-  const std::optional<FailedAllocation>& shortage() const { return shortage_; }
+  // The last failure within the scope.
+  const std::optional<FailedAllocation>& failure() const { return failure_; }
 
-  // For the allocator: throws where `bytes` more are too many / notes that they could not be had.
-  void admit(int64_t bytes);
-  void refuse(int64_t bytes, int64_t budget);
+  // For the allocator. `check` throws if `bytes` more exceed the budget; `note_failure` sets `failure()`.
+  void check(int64_t bytes);
+  void note_failure(int64_t bytes, int64_t budget);
 
  private:
   int rank_;
   MemoryScope* outer_;
   int64_t first_ = 0;
-  std::optional<FailedAllocation> shortage_;
+  std::optional<FailedAllocation> failure_;
 };
 
-// Work within a scope that is not the scope's: it is not held to the budget, nor counted.
+// Suspends the current MemoryScope: allocations are neither limited nor counted as the scope's.
 class MemoryScopePause {
  public:
   MemoryScopePause();

@@ -14,45 +14,44 @@ class Error;
 
 namespace tutti {
 
-// How a rank ran out of memory, and what held it; in bytes.
+// How a rank ran out of memory, and the use of its memory; in bytes.
 struct OutOfMemoryReport {
-  double ranks = 0;  // 1: this rank did
-  double asked = 0;  // 0 where that is not known
+  double ranks = 0;  // 1 if this rank ran out of memory
+  double asked = 0;  // 0 = unknown
   double used = 0;
-  double budget = 0;  // 0 = none: the system had no more
+  double budget = 0;  // 0 = none: the system had no more memory
   double parameters = 0;
   double gradients = 0;
   double optimizer = 0;
   double batch = 0;
-  double copies = 0;  // that checkpoints are made of
+  double copies = 0;  // for checkpoints
 };
 
-// One's own row of a flat float64 table, a row a rank, whose sum over ranks is the table of all.
+// A flat float64 table with a row per rank: only this rank's row is filled. The sum over ranks has all rows.
 at::Tensor report_row(const OutOfMemoryReport& mine, int rank, int world);
 std::vector<OutOfMemoryReport> reports_of(const at::Tensor& table);  // by rank
 
-// "rank 1 ran out of memory (asked 3.2 MB, 14.9 of 16.0 MB in use)": the lowest rank that did; of others
-// only the number.
+// "rank 1 ran out of memory (asked 3.2 MB, 14.9 of 16.0 MB in use)": the lowest such rank, and how many
+// others.
 std::string out_of_memory_text(const std::vector<OutOfMemoryReport>& all);
 
-// "parameters 0.2 MB, ..., checkpoint copy 0.3 MB, the rest (activations, batches read ahead) 9.1 MB", of the
-// same rank.
+// "parameters 0.2 MB, ..., checkpoint copy 0.3 MB, the rest (activations, batches read ahead) 9.1 MB".
 std::string what_held_memory(const std::vector<OutOfMemoryReport>& all);
 
-// A step or an evaluation that memory does not suffice for, though it was done in parts. All ranks throw it
-// alike, and what is trained is as it was.
+// A step or an evaluation runs out of memory even with the smallest microbatch. All ranks throw this error,
+// and no weights have changed.
 class AgreedOutOfMemory : public OperatingError {
  public:
   AgreedOutOfMemory(EndKind kind, const std::string& message) : OperatingError(message, kind) {}
 };
 
-// Memory ran out on this rank alone, in `what`, which cannot be done again in smaller parts: it ends the run.
+// This rank ran out of memory in `what`, which cannot be split into smaller parts. Ends the run.
 class OutOfMemory : public OperatingError {
  public:
   OutOfMemory(const std::string& what, const c10::Error& error);
 };
 
-// Runs what cannot be done again in smaller parts. Throws OutOfMemory.
+// Runs work that cannot be split; turns c10::OutOfMemoryError into OutOfMemory.
 void guard_memory(const std::string& what, const std::function<void()>& work);
 
 }  // namespace tutti

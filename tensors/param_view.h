@@ -9,15 +9,14 @@ namespace tutti {
 
 using Shape = std::vector<int64_t>;
 
-// A rank's piece of one parameter: rows [offset[0], offset[0] + extent[0]) of a tensor of `shape`. The only
-// way in which optimizers, algorithms, callbacks and checkpoints see parameters; unsharded, extent equals
-// shape.
+// A rank's piece of a parameter: rows [offset[0], offset[0] + extent[0]) of a tensor of `shape`. Optimizers,
+// algorithms, callbacks and checkpoints see parameters only so. Unsharded, extent equals shape.
 struct ParamView {
   std::string name;   // "layer1.0.conv1.weight"
   Shape shape;        // of the whole tensor
-  Shape offset;       // of this piece within it; zeros when unsharded
+  Shape offset;       // of this piece in the whole tensor; zeros if unsharded
   Shape extent;       // of this piece
-  at::Tensor tensor;  // the piece, sizes = extent; a leaf that requires grad where it is trained
+  at::Tensor tensor;  // the piece, sizes = extent; a leaf, which requires grad if it is trained
   at::Tensor grad;    // the reduced gradient of the piece, strides equal to `tensor`'s; undefined before the
                       // first step
 
@@ -27,7 +26,7 @@ struct ParamView {
 // The unsharded view of a parameter.
 ParamView whole_view(std::string name, at::Tensor tensor);
 
-// Rows [begin, end) of dim 0 that piece `index` of `pieces` owns: ceil(n / pieces) rows each, the last ones
+// Rows [begin, end) of dim 0 in piece `index` of `pieces`: ceil(rows / pieces) rows each, the last pieces
 // fewer or none. A scalar counts as one row.
 struct Rows {
   int64_t begin = 0;

@@ -7,29 +7,26 @@
 
 namespace tutti {
 
-// What libtorch keeps once a process, and what tutti does to it. Nothing else in tutti touches it.
+// The only access to libtorch's state per process.
 
-// Intra-op threads of every thread that calls kernels.
+// Sets the number of intra-op threads of every thread that calls kernels.
 void set_compute_threads(int threads);
 
-// True: kernels that may differ between runs throw c10::Error, cuDNN chooses among deterministic ones without
-// timing them, and what is not initialized is filled. As composer.utils.configure_deterministic_mode.
+// True: non-deterministic kernels throw c10::Error, cuDNN uses deterministic kernels and no benchmark, and
+// uninitialized memory is filled. As composer.utils.configure_deterministic_mode.
 void set_deterministic_mode(bool on);
 
-// The default CPU generator starts over from `seed`. Done before each microbatch, so that no draw depends on
-// history.
+// Seeds the default CPU generator. Called before each microbatch, so that no number depends on history.
 void seed_default_generator(uint64_t seed);
 
-// The same, by Composer's name: for a program that draws before it trains. A run needs it not: what it draws
-// is a function of its seed.
+// Composer's name for the same, for a program that draws random numbers before it trains.
 inline void seed_all(uint64_t seed) { seed_default_generator(seed); }
 
-// Several ranks in one process: swaps what belongs to a rank (generator, memory owner) as the run token
-// moves.
+// For several ranks in one process: swaps the state of a rank (generator, memory owner) with the run token.
 class ProcessStateSwitch {
  public:
   explicit ProcessStateSwitch(int ranks) : generators_(ranks) {}
-  void enter(int rank);  // saves the state of the rank that was in, restores `rank`'s
+  void enter(int rank);  // saves the state of the previous rank, restores the state of `rank`
 
  private:
   std::vector<at::Tensor> generators_;

@@ -5,7 +5,7 @@
 
 namespace tutti {
 
-// What went wrong, on one line: of libtorch's errors without the stack trace.
+// The error's message on one line, without libtorch's stack trace.
 std::string one_line(const std::exception& error);
 
 }  // namespace tutti

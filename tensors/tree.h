@@ -14,8 +14,8 @@
 
 namespace tutti {
 
-// A small tree of named tensors: what a dataset yields, what goes into a layer and what comes out. A lone
-// tensor is a leaf; a pair has the children "0" and "1"; a dict has names. Copies share the tensors.
+// A tree of named tensors: a batch, or the inputs and outputs of a layer. A single tensor is a leaf; a pair
+// has the children "0" and "1"; the children of a dict have names. Copies share the tensors.
 class TensorTree {
  public:
   using Children = std::vector<std::pair<std::string, TensorTree>>;  // in the order given
@@ -31,19 +31,19 @@ class TensorTree {
   const at::Tensor& tensor() const;  // asserts a leaf
   const Children& children() const { return children_; }
 
-  // A child by name, or by dotted path. `at` throws UserError listing the names that there are; `find` gives
+  // A child by name or dotted path. If absent, `at` throws UserError with the existing names, `find` returns
   // null.
   const TensorTree& at(std::string_view path) const;
   const TensorTree* find(std::string_view path) const;
   const at::Tensor& operator[](std::string_view path) const { return at(path).tensor(); }
   void set(const std::string& name, TensorTree child);  // replaces or appends
 
-  // The same tree with every leaf replaced by function(leaf).
+  // Replaces every leaf by function(leaf).
   TensorTree map(const LeafFunction& function) const;
-  // Every leaf with its dotted path, depth first.
+  // All leaves with their dotted paths, depth first.
   std::vector<std::pair<std::string, at::Tensor>> leaves() const;
 
-  // Samples: dim 0 of the first leaf; 0 for an empty tree.
+  // Number of samples: dim 0 of the first leaf; 0 for an empty tree.
   int64_t samples() const;
   // Samples [first, first + count) of every leaf, as views.
   TensorTree narrow(int64_t first, int64_t count) const;
@@ -56,13 +56,13 @@ class TensorTree {
 using Batch = TensorTree;
 using Outputs = TensorTree;
 
-// What one sample of a dataset looks like; a model is built to fit it.
+// The layout of a dataset's samples; a model is built to fit the layout.
 struct SampleSpec {
   std::map<std::string, Shape> shapes = {};  // per array, without the sample dimension: "input" -> {1, 8, 8}
-  int64_t classes = 0;                       // integer targets and tokens lie below it; 0 = unknown
-  std::map<std::string, at::ScalarType> dtypes = {};  // per array; one that is missing is unknown
+  int64_t classes = 0;                       // integer targets and tokens are below; 0 = unknown
+  std::map<std::string, at::ScalarType> dtypes = {};  // per array; unknown if missing
 
-  // "uint8 [28, 28]", "int64 number"; the array must be there.
+  // "uint8 [28, 28]", "int64 number"; the array must exist.
   std::string describe(const std::string& array) const;
 };
 

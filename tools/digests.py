@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Prints what must not change when code is moved: a line for each example and number of ranks, with a hash of
-all weights and one of all losses and metrics that were logged, and a line for each simulated seed's weights.
+"""Prints hashes that a refactoring must not change: for each example and number of ranks a hash of all
+weights and a hash of all logged losses and metrics, and for each simulated seed a hash of the weights.
 
     tools/digests.py BUILD > before; ...; tools/digests.py BUILD > after; diff before after
 
-Both are to be made on one machine: processors of other capability give other bits.
+Make both on one machine: processors with other vector instructions give other bits.
 """
 import hashlib
 import json
@@ -29,7 +29,7 @@ def output(*command):
 
 
 def logged(run):
-    """A hash of metrics.jsonl without what depends on the clock or the memory."""
+    """A hash of metrics.jsonl without keys that depend on the clock or the memory."""
     lines = []
     with open(os.path.join(run, "metrics.jsonl")) as file:
         for line in file:
@@ -47,7 +47,7 @@ def example(tutti, name, ranks, settings, scratch):
 
 
 def simulated(tutti, recipe, plan):
-    """Seed and hash of the weights at the end, of each seed; a worker's lines say more than the summary."""
+    """Seed and hash of the final weights, for each seed. The lines of a worker have more than the summary."""
     lines = output(tutti, "simulate", recipe, "--ranks", "4", "--seeds", f"1..{SEEDS}", "--once",
                    "--share-of", "1", *plan)
     results = [line.split("\t") for line in lines.splitlines() if line.startswith("tutti-seed-result")]

@@ -1,8 +1,7 @@
 #!/bin/bash
-# Installs what tutti is built and tested with: Debian's packages of packages.txt, and libtorch out of the
-# wheel on PyPI, in a virtual environment that all clones share. Does only what is missing; a second run takes
-# no time.
-#   TUTTI_TORCH_DIR   a libtorch of your own (the folder with include/ and lib/): no wheel is installed
+# Installs the packages to build and test tutti: the Debian packages of packages.txt, and libtorch from the
+# wheel on PyPI, in a virtual environment that all clones share. Installs only missing packages.
+#   TUTTI_TORCH_DIR   an existing libtorch (the folder with include/ and lib/): no wheel is installed
 #   XDG_CACHE_HOME    where the virtual environment goes, under tutti/; ~/.cache by default
 set -euo pipefail
 readonly torch=2.11.0
@@ -47,7 +46,7 @@ install_packages() {
     die "apt-get could not install: $missing"
 }
 
-# The marker tells an installation that was cut off, which is begun anew, from one that only lacks a package.
+# The marker exists during an installation. If one was interrupted, the next begins anew.
 install_torch() {
   local marker=$venv.unfinished
   if [ -e "$marker" ]; then

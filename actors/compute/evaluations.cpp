@@ -101,7 +101,7 @@ std::optional<LoggedMetrics> Evaluations::run_one(Context& context, Engine& engi
     recorder_.record({context.now(), TraceKind::kEvaluation, state_.timestamp.batch, index});
     BatchReady ready = next.wait();
     if (ready.stopped) return std::nullopt;
-    if (recorder_.digests()) digests_[which].batch.take(state_.timestamp.batch, ready.batch.leaves());
+    if (recorder_.digests()) digests_[which].batch.record(state_.timestamp.batch, ready.batch.leaves());
     if (index + 1 < evaluator.batches) next = context.request<BatchReady>(loader, LoadBatch{{0, index + 1}});
     return EvalPart{std::move(ready.batch), ready.global_samples};
   };
@@ -130,7 +130,7 @@ void Evaluations::digest_metrics(const LoggedMetrics& metrics, std::size_t which
   TensorsDigest::Named values;
   for (const auto& [name, value] : metrics)
     values.emplace_back(name.substr(before), at::scalar_tensor(value, at::kDouble));
-  digests_[which].metrics.take(state_.timestamp.batch, values);
+  digests_[which].metrics.record(state_.timestamp.batch, values);
 }
 
 }  // namespace tutti

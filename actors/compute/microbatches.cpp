@@ -101,7 +101,7 @@ std::optional<FailedAllocation> Microbatches::try_pass(const std::function<void(
     if (!extra_pass_) engine_.contribute(result.sums);
     return std::nullopt;
   } catch (const c10::OutOfMemoryError&) {
-    return scope.shortage().value_or(FailedAllocation{.ordinal = FailedAllocation::kNotSeen});
+    return scope.failure().value_or(FailedAllocation{.ordinal = FailedAllocation::kNotSeen});
   }
 }
 

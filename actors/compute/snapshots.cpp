@@ -59,7 +59,7 @@ void Snapshots::digest_weights() {
   TensorsDigest::Named own;
   for (auto& piece : checkpoint_pieces(state_, state_.world, state_.rank))
     own.emplace_back(std::move(piece.name), std::move(piece.tensor));
-  weights_digest_.take(state_.timestamp.batch, own);
+  weights_digest_.record(state_.timestamp.batch, own);
 }
 
 }  // namespace tutti

@@ -97,7 +97,7 @@ void TrainingLoop::train_batch(Context& context) {
   const Timestamp before = state.timestamp;
   if (with_.job.before_step) with_.job.before_step(state.rank, before.batch + 1, state, ready.batch);
   record(context, TraceKind::kBatch);
-  if (with_.recorder.digests()) batch_digest_.take(before.batch, ready.batch.leaves());
+  if (with_.recorder.digests()) batch_digest_.record(before.batch, ready.batch.leaves());
   const double lr = with_.times.lr();
   StepLog& log = with_.run_log.logger();
   with_.run_log.trainer().batch_start(state.model->tokens(ready.batch) > 0);

@@ -18,7 +18,7 @@ namespace {
 
 using Jobs = std::vector<CollectiveJob>;  // one a rank
 
-// Raw bytes on the CPU: a version counter must not see it.
+// Copies raw bytes on the CPU, so that autograd's version counters do not change.
 void copy_flat(const at::Tensor& from, const at::Tensor& to) {
   if (from.data_ptr() == to.data_ptr() || from.numel() == 0) return;
   if (from.is_cpu() && to.is_cpu()) {
@@ -78,8 +78,8 @@ void broadcast(const Jobs& jobs) {
   for (const CollectiveJob& to : jobs) copy_flat(jobs[to.root].whole, to.whole);
 }
 
-// Whether what was summed is finite.
-bool carry_out(const Jobs& jobs) {
+// Runs the collective; false if a sum is not finite.
+bool run(const Jobs& jobs) {
   switch (jobs.front().header.kind) {
     case CollectiveKind::kAllReduce:
       return reduce(jobs);
@@ -99,23 +99,23 @@ bool carry_out(const Jobs& jobs) {
 
 }  // namespace
 
-// One collective of all ranks. Posting is under the fabric's lock.
+// One collective of all ranks. `post` is called under the fabric's lock.
 class LocalFabric::Round {
  public:
   explicit Round(std::size_t ranks) : jobs_(ranks) {}
 
-  // The last one to post runs it.
+  // The last rank to post runs the collective.
   void post(int rank, CollectiveJob job, const std::vector<int>& names) {
     if (!posted_.empty()) compare(rank, job.header, names);
     posted_.push_back(rank);
     jobs_[rank] = std::move(job);
     if (!full() || failed_.load()) return;
-    finite_ = carry_out(jobs_);
+    finite_ = run(jobs_);
     jobs_.clear();
     done_.store(true, std::memory_order_release);
   }
 
-  bool finite() const { return finite_; }  // once done
+  bool finite() const { return finite_; }  // valid once done
   bool full() const { return posted_.size() == jobs_.size() || done_.load(); }
 
   bool done() const {

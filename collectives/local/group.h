@@ -10,16 +10,15 @@
 
 namespace tutti {
 
-// What the ranks of one group have in common when they all live in this process: in the simulator, in tests,
-// or because there is only one. Whoever posts a collective last carries it out for all; with one rank that is
-// at once, and sums and broadcasts copy nothing. Thread-safe.
+// The shared state of a group with all ranks in this process (simulator, tests, single rank). The last rank
+// to post a collective runs it for all. With one rank sums and broadcasts copy nothing. Thread-safe.
 class LocalFabric : public std::enable_shared_from_this<LocalFabric> {
  public:
-  // `ranks`: the world's names of the group's ranks, for errors.
+  // `ranks`: the global numbers of the group's ranks, for errors.
   static std::shared_ptr<LocalFabric> make(std::vector<int> ranks);
   static std::shared_ptr<LocalFabric> make(int size);  // ranks 0 ... size - 1
 
-  // The endpoint of the group's rank `rank`; each is taken once and keeps the fabric alive.
+  // Makes the group for rank `rank`, once per rank. The group keeps the fabric alive.
   std::unique_ptr<Group> group(int rank);
 
   int size() const { return static_cast<int>(ranks_.size()); }
@@ -32,7 +31,7 @@ class LocalFabric : public std::enable_shared_from_this<LocalFabric> {
 
   std::vector<int> ranks_;
   std::mutex mutex_;
-  std::map<uint64_t, std::shared_ptr<Round>> open_;  // by sequence: not yet posted by all
+  std::map<uint64_t, std::shared_ptr<Round>> open_;  // not yet posted by all ranks; by sequence
 };
 
 }  // namespace tutti

@@ -16,14 +16,14 @@ class LocalFactory final : public GroupFactory {
 
   std::unique_ptr<Group> make(const std::vector<int>& ranks) override {
     const auto self = std::find(ranks.begin(), ranks.end(), rank_);
-    TUTTI_ASSERT(self != ranks.end(), "a rank may only join groups that hold it");
-    return world_->fabric(ranks, turns_[ranks]++)->group(static_cast<int>(self - ranks.begin()));
+    TUTTI_ASSERT(self != ranks.end(), "a rank may only make groups that include it");
+    return world_->fabric(ranks, made_[ranks]++)->group(static_cast<int>(self - ranks.begin()));
   }
 
  private:
   std::shared_ptr<LocalWorld> world_;
   int rank_;
-  std::map<std::vector<int>, std::size_t> turns_;
+  std::map<std::vector<int>, std::size_t> made_;
 };
 
 }  // namespace
@@ -32,11 +32,11 @@ std::unique_ptr<GroupFactory> LocalWorld::factory(int rank) {
   return std::make_unique<LocalFactory>(shared_from_this(), rank);
 }
 
-std::shared_ptr<LocalFabric> LocalWorld::fabric(const std::vector<int>& ranks, std::size_t turn) {
+std::shared_ptr<LocalFabric> LocalWorld::fabric(const std::vector<int>& ranks, std::size_t index) {
   const std::lock_guard lock(mutex_);
   auto& made = fabrics_[ranks];
-  while (made.size() <= turn) made.push_back(LocalFabric::make(ranks));
-  return made[turn];
+  while (made.size() <= index) made.push_back(LocalFabric::make(ranks));
+  return made[index];
 }
 
 }  // namespace tutti

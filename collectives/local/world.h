@@ -10,20 +10,20 @@
 
 namespace tutti {
 
-// Several ranks in one process, which join groups by naming their members. Thread-safe.
+// Several ranks in one process, and their groups. Thread-safe.
 class LocalWorld : public std::enable_shared_from_this<LocalWorld> {
  public:
   static std::shared_ptr<LocalWorld> make(int size) {
     return std::shared_ptr<LocalWorld>(new LocalWorld(size));
   }
 
-  // One rank's backend; keeps the world alive.
+  // Makes one rank's backend, which keeps the world alive.
   std::unique_ptr<GroupFactory> factory(int rank);
 
   int size() const { return size_; }
 
-  // The fabric that the members of `ranks` share the `turn`-th time that they make a group.
-  std::shared_ptr<LocalFabric> fabric(const std::vector<int>& ranks, std::size_t turn);
+  // The fabric of the `index`-th group that is made of `ranks`.
+  std::shared_ptr<LocalFabric> fabric(const std::vector<int>& ranks, std::size_t index);
 
  private:
   explicit LocalWorld(int size) : size_(size) {}

@@ -34,9 +34,9 @@ void CopyOperation::send(int64_t piece) {
   for (int owner = 0; owner < layout.size(); ++owner) {
     const Chunk theirs = chunk(piece, owner);
     const bool mine_to_take = layout.delegate(layout.host(), owner) == layout.rank();
-    if (theirs.bytes == 0 || layout.here(owner) || !mine_to_take) continue;
+    if (theirs.bytes == 0 || layout.is_local(owner) || !mine_to_take) continue;
     std::byte* const to = scratch(endpoint().local(), piece) + theirs.scratch;
-    mail(piece).results.receive(endpoint().messages(), to, theirs.bytes, owner, tag(Leg::kResult, piece));
+    messages(piece).results.receive(endpoint().messages(), to, theirs.bytes, owner, tag(Leg::kResult, piece));
   }
 }
 
@@ -48,11 +48,11 @@ void CopyOperation::send_own(int64_t piece) {
   for (int host = 0; host < layout.hosts(); ++host) {
     if (host == layout.host()) continue;
     const int to = layout.delegate(host, layout.rank());
-    mail(piece).sent.send(endpoint().messages(), from, mine.bytes, to, tag(Leg::kResult, piece));
+    messages(piece).sent.send(endpoint().messages(), from, mine.bytes, to, tag(Leg::kResult, piece));
   }
 }
 
-// Where on this host a rank's chunk lies.
+// The address of a rank's chunk in the memory of this host.
 const std::byte* CopyOperation::holder(int64_t piece, int rank, const Chunk& chunk) const {
   const HostLayout& layout = endpoint().layout();
   const int local = layout.local_of(layout.delegate(layout.host(), rank));

@@ -8,8 +8,8 @@
 namespace tutti {
 namespace {
 
-// Large enough to be worth a look at the neighbours' progress, small enough that a step of a collective stays
-// below 0.1 ms and that scratch stays a few MiB.
+// Large enough to pay for polling the neighbours; small enough that a step of a collective takes less than
+// 0.1 ms and that scratch takes a few MiB.
 int64_t choose_chunk_bytes(int ranks) {
   constexpr int64_t kLeast = 16 << 10;
   constexpr int64_t kMost = 256 << 10;
@@ -21,7 +21,7 @@ HostLayout make_layout(const MpiWorld& world, const std::vector<int>& ranks) {
   std::vector<int> host_of;
   for (int rank : ranks) host_of.push_back(world.host_of()[rank]);
   const auto self = std::find(ranks.begin(), ranks.end(), world.rank());
-  TUTTI_ASSERT(self != ranks.end(), "a rank may only join groups that hold it");
+  TUTTI_ASSERT(self != ranks.end(), "a rank may only make groups that include it");
   return HostLayout(std::move(host_of), static_cast<int>(self - ranks.begin()));
 }
 
@@ -84,7 +84,7 @@ bool MpiEndpoint::may_use_scratch(uint64_t sequence) const {
   return true;
 }
 
-void MpiEndpoint::leave_scratch(uint64_t sequence, bool used) {
+void MpiEndpoint::release_scratch(uint64_t sequence, bool used) {
   std::erase(scratch_queue_, sequence);
   if (used) last_in_scratch_ = sequence;
 }

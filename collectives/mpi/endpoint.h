@@ -11,11 +11,11 @@
 
 namespace tutti {
 
-// How a group's ranks lie on hosts, and who speaks for a host. A host need not hold contiguous ranks: then it
-// has more subtrees, and the sums keep their bits.
+// Maps a group's ranks to hosts. The ranks of a host need not be contiguous: then the host has more subtrees,
+// and the sums have the same bits.
 class HostLayout {
  public:
-  // `host_of`: a number per rank of the group, equal where ranks share memory.
+  // `host_of`: a number per rank of the group, equal for ranks that share memory.
   HostLayout(std::vector<int> host_of, int rank);
 
   int rank() const { return rank_; }
@@ -23,18 +23,18 @@ class HostLayout {
   int hosts() const { return static_cast<int>(hosts_.size()); }
   int host() const { return host_of_[rank_]; }
   int host_of(int rank) const { return host_of_[rank]; }
-  bool here(int rank) const { return host_of_[rank] == host(); }
+  bool is_local(int rank) const { return host_of_[rank] == host(); }
 
-  // The ranks of a host, ascending; a rank's place in its host's list is its local number.
+  // The ranks of a host, ascending; the local number of a rank is its index in this list.
   const std::vector<int>& ranks_of(int host) const { return hosts_[host]; }
   const std::vector<int>& neighbours() const { return hosts_[host()]; }
   int local_of(int rank) const { return local_of_[rank]; }
 
-  // Who on `host` sends that host's part of what rank `owner` sums, and takes in the result: the owner itself
-  // at home, else the rank with its local number, so that the work is spread alike everywhere.
+  // The rank on `host` that sends the host's part of rank `owner`'s sum and receives the result: the owner
+  // on its own host, else the rank with the owner's local number, so that work is spread evenly.
   int delegate(int host, int owner) const;
 
-  // The subtrees of the ordered sum over the whole group that `host` can sum by itself.
+  // The subtrees of the group's ordered sum that `host` can compute alone.
   const std::vector<RankRange>& subtrees(int host) const { return subtrees_[host]; }
 
  private:
@@ -45,13 +45,13 @@ class HostLayout {
   std::vector<std::vector<RankRange>> subtrees_;
 };
 
-// A rank's endpoint in a group: what its operations work with.
+// A rank's resources in a group, which its operations use.
 class MpiEndpoint {
  public:
-  // How many pieces of a large collective may be between two ranks at once.
+  // Pieces of a large collective that may be in transit between two ranks at once.
   static constexpr int kBuffers = 4;
 
-  // Collective over `ranks` (ascending, of the world).
+  // Collective over `ranks` (global numbers, ascending).
   MpiEndpoint(const MpiWorld& world, std::vector<int> ranks);
 
   const HostLayout& layout() const { return layout_; }
@@ -61,7 +61,7 @@ class MpiEndpoint {
   MPI_Comm guards() const { return guards_.get(); }
   MPI_Comm host_comm() const { return host_comm_.get(); }
 
-  // Control slots of the ranks of this host.
+  // The control slots of this host's ranks.
   int locals() const { return static_cast<int>(layout_.neighbours().size()); }
   int local() const { return layout_.local_of(layout_.rank()); }
   ControlSlot& slot(int local, uint64_t sequence) const { return control_.slot(local, sequence); }
@@ -72,18 +72,18 @@ class MpiEndpoint {
   int64_t piece_bytes() const { return chunk_bytes_ * layout_.size(); }
   std::byte* scratch(int local, int64_t piece) const;
 
-  // Windows that `allocate` made, by number; one whose tensors are all gone is null.
+  // Windows made by MpiGroup::allocate, by number; null if all tensors of the window are destroyed.
   void add_window(const std::shared_ptr<SharedWindow>& window) { windows_.push_back(window); }
   std::shared_ptr<SharedWindow> window(uint64_t number) const { return windows_[number].lock(); }
   std::optional<uint64_t> window_of(const void* data, int64_t bytes) const;
 
-  // Scratch serves one collective at a time, in the order posted: a large one queues when it is made, and
-  // gives up its turn when it turns out not to need scratch, or is through.
+  // One collective at a time uses the scratch memory, in the order posted. A large collective joins the queue
+  // when it is made, and leaves when it has finished or does not need scratch.
   void queue_for_scratch(uint64_t sequence) { scratch_queue_.push_back(sequence); }
   bool may_use_scratch(uint64_t sequence) const;
-  void leave_scratch(uint64_t sequence, bool used);
+  void release_scratch(uint64_t sequence, bool used);
 
-  // How many of MPI's own collectives this rank has started on `messages`.
+  // Number of MPI collectives that this rank has started on `messages`.
   uint64_t native_started() const { return native_started_; }
   void note_native_start() { ++native_started_; }
 

@@ -80,7 +80,7 @@ WorkPtr MpiGroup::post(CollectiveKind kind, CollectiveJob job, const std::string
   const uint64_t bytes = job.whole.defined() ? job.whole.nbytes() : 0;
   job.header = log_.next(kind, bytes, label);
   const auto operation = make_operation(std::move(job));
-  under_way_.push_back({operation, clock_.now()});
+  active_.push_back({operation, clock_.now()});
   progress();
   return std::make_unique<MpiWork>(*this, operation);
 }
@@ -106,41 +106,41 @@ void MpiGroup::progress() {
     watch();
   } catch (const CollectiveError& error) {
     failure_ = error.what();
-    if (exchange_) exchange_->alarm(failure_);
+    if (exchange_) exchange_->send_alarm(failure_);
     throw;
   }
 }
 
-// A few that had work to do are enough for one call: the oldest come first on every rank, so they end.
+// Advances a few operations per call, the oldest first on every rank.
 void MpiGroup::advance_operations() {
   constexpr int kMostAtOnce = 2;
   int moved = 0;
-  for (auto item = under_way_.begin(); item != under_way_.end() && moved < kMostAtOnce;) {
+  for (auto item = active_.begin(); item != active_.end() && moved < kMostAtOnce;) {
     moved += item->operation->advance();
-    item = item->operation->finished() ? under_way_.erase(item) : std::next(item);
+    item = item->operation->finished() ? active_.erase(item) : std::next(item);
   }
 }
 
 void MpiGroup::watch() {
   const TimePoint now = clock_.now();
-  if (now < next_look_) return;
-  next_look_ = now + kPollInterval;
-  if (exchange_) exchange_->listen(log_);
-  if (under_way_.empty() || now - under_way_.front().since < kPatience) return;
-  look_for_lost_peer();
-  if (!exchange_ || under_way_.front().told) return;
-  under_way_.front().told = true;
-  exchange_->tell(log_);
+  if (now < next_check_) return;
+  next_check_ = now + kPollInterval;
+  if (exchange_) exchange_->check_received(log_);
+  if (active_.empty() || now - active_.front().since < kTimeout) return;
+  check_for_lost_peer();
+  if (!exchange_ || active_.front().reported) return;
+  active_.front().reported = true;
+  exchange_->send_headers(log_);
 }
 
 std::vector<int> MpiGroup::late() const {
-  return under_way_.empty() ? std::vector<int>() : under_way_.front().operation->late();
+  return active_.empty() ? std::vector<int>() : active_.front().operation->late();
 }
 
-void MpiGroup::look_for_lost_peer() const {
+void MpiGroup::check_for_lost_peer() const {
   const auto lost = world_.lost_peer();
   if (!lost || std::find(ranks_.begin(), ranks_.end(), *lost) == ranks_.end()) return;
-  throw LostRankError(*lost, under_way_.front().operation->header());
+  throw LostRankError(*lost, active_.front().operation->header());
 }
 
 std::unique_ptr<Group> MpiGroupFactory::make(const std::vector<int>& ranks) {

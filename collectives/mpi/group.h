@@ -18,23 +18,20 @@
 
 namespace tutti {
 
-// A group of MPI's ranks, CPU tensors only. With Reduction::kOrdered the ranks of a host work in shared
-// memory and only sums of subtrees cross hosts; with kNative MPI does it all.
+// A group of MPI ranks, for CPU tensors. With Reduction::kOrdered the ranks of a host work in shared memory
+// and only sums of subtrees cross hosts; with kNative MPI runs all collectives.
 //
-// Progress is made inside Work::done() of any of the group's works, for all that is under way, and by
-// posting. At most ControlWindow::kSlots ordered collectives are under way at once; more may be posted, and
-// wait.
+// Posting, or Work::done() of any work of the group, advances all collectives. At most ControlWindow::kSlots
+// ordered collectives are in progress at once; more may be posted, and wait.
 //
-// A collective that differs from a neighbour's on the same host is an error as soon as both are posted; one
-// that differs across hosts, or under kNative, at most one second after it was posted. A process of this host
-// that is gone is an error half a second after a collective began to wait for it. From the first error on the
-// group is dead.
+// Errors: a collective that differs from a neighbour's on the same host, as soon as both are posted; one that
+// differs across hosts or under kNative, at most a second after it was posted; a dead process on this host,
+// half a second after a collective began to wait for it. After an error the group cannot be used.
 class MpiGroup final : public Group {
  public:
-  static constexpr Nanoseconds kPatience = std::chrono::milliseconds(500);
+  static constexpr Nanoseconds kTimeout = std::chrono::milliseconds(500);
 
-  // Collective over `ranks` (ascending, of the world, this one among them). The world and the clock outlive
-  // the group.
+  // Collective over `ranks` (global, ascending, with this rank). World and clock must outlive the group.
   MpiGroup(const MpiWorld& world, const Clock& clock, const std::vector<int>& ranks, Reduction reduction);
   ~MpiGroup() override;
 
@@ -49,7 +46,7 @@ class MpiGroup final : public Group {
   std::vector<int> late() const override;
   std::vector<CollectiveHeader> posted(int count) const override { return log_.last(count); }
 
-  // Moves everything on; never blocks. Throws CollectiveError.
+  // Advances all collectives; never blocks. Throws CollectiveError.
   void progress();
 
  private:
@@ -57,7 +54,7 @@ class MpiGroup final : public Group {
   std::shared_ptr<Operation> make_operation(CollectiveJob job);
   void advance_operations();
   void watch();
-  void look_for_lost_peer() const;
+  void check_for_lost_peer() const;
 
   const MpiWorld& world_;
   const Clock& clock_;
@@ -66,19 +63,19 @@ class MpiGroup final : public Group {
   MpiEndpoint endpoint_;
   NativeSums native_sums_;
   HeaderLog log_;
-  std::optional<HeaderExchange> exchange_;  // where slots do not show every rank's headers
+  std::optional<HeaderExchange> exchange_;  // if not all ranks share control slots
 
-  struct UnderWay {
+  struct Active {
     std::shared_ptr<Operation> operation;
     TimePoint since;
-    bool told = false;
+    bool reported = false;
   };
-  std::list<UnderWay> under_way_;  // oldest first
-  TimePoint next_look_{};
+  std::list<Active> active_;  // oldest first
+  TimePoint next_check_{};
   std::string failure_;
 };
 
-// The mpi backend; groups of one rank are local. World and clock outlive the factory and its groups.
+// The mpi backend. Groups of one rank are LocalGroups. World and clock must outlive all groups.
 class MpiGroupFactory final : public GroupFactory {
  public:
   MpiGroupFactory(const MpiWorld& world, const Clock& clock, Reduction reduction)

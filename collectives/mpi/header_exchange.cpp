@@ -6,8 +6,8 @@
 namespace tutti {
 namespace {
 
-constexpr char kTelling = 'T';  // followed by headers
-constexpr char kAlarm = 'A';    // followed by the reason
+constexpr char kHeadersPacket = 'T';  // followed by headers
+constexpr char kAlarmPacket = 'A';    // followed by the reason
 constexpr int kHeaderTag = 0;
 
 }  // namespace
@@ -36,33 +36,33 @@ void HeaderExchange::send(const std::string& packet) {
   }
 }
 
-void HeaderExchange::tell(const HeaderLog& log) {
+void HeaderExchange::send_headers(const HeaderLog& log) {
   const std::vector<CollectiveHeader> headers = log.last(kHeaders);
-  std::string packet(1, kTelling);
+  std::string packet(1, kHeadersPacket);
   packet.append(reinterpret_cast<const char*>(headers.data()), headers.size() * sizeof(CollectiveHeader));
   send(packet);
 }
 
-void HeaderExchange::alarm(const std::string& text) {
-  if (alarmed_) return;
-  alarmed_ = true;
-  send(kAlarm + text);
-  // The caller may stop using MPI for good: give the messages a chance to leave.
-  for (int look = 0; look < 1000 && !outgoing_.empty(); ++look) {
+void HeaderExchange::send_alarm(const std::string& text) {
+  if (alarm_sent_) return;
+  alarm_sent_ = true;
+  send(kAlarmPacket + text);
+  // Tries to deliver the messages now: the caller may never use MPI again.
+  for (int attempt = 0; attempt < 1000 && !outgoing_.empty(); ++attempt) {
     outgoing_.remove_if([](auto& message) { return message.second.done(); });
   }
 }
 
-void HeaderExchange::listen(const HeaderLog& log) {
-  while (const auto incoming = receive_any(comm_.get(), kHeaderTag)) take(incoming->bytes, incoming->from);
-  for (const auto& [from, headers] : heard_) compare(from, headers, log);
+void HeaderExchange::check_received(const HeaderLog& log) {
+  while (const auto incoming = receive_any(comm_.get(), kHeaderTag)) handle(incoming->bytes, incoming->from);
+  for (const auto& [from, headers] : headers_) compare(from, headers, log);
 }
 
-void HeaderExchange::take(const std::string& packet, int from) {
-  if (packet.front() == kAlarm) throw CollectiveError(packet.substr(1));
+void HeaderExchange::handle(const std::string& packet, int from) {
+  if (packet.front() == kAlarmPacket) throw CollectiveError(packet.substr(1));
   std::vector<CollectiveHeader> headers((packet.size() - 1) / sizeof(CollectiveHeader));
   std::memcpy(headers.data(), packet.data() + 1, headers.size() * sizeof(CollectiveHeader));
-  heard_[from] = std::move(headers);
+  headers_[from] = std::move(headers);
 }
 
 void HeaderExchange::compare(int from, const std::vector<CollectiveHeader>& theirs,

@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-// MPI counts in int.
+// MPI's counts are int.
 constexpr int64_t kMostItems = int64_t{1} << 30;
 
 template <c10::ScalarType dtype>
@@ -76,17 +76,17 @@ NativeOperation::NativeOperation(MpiEndpoint& endpoint, const NativeSums& sums, 
 bool NativeOperation::advance() {
   if (!started_) return may_start() && (start(), true);
   if (!requests_.done()) return false;
-  look_at_sum();
+  check_sum();
   finish();
   return true;
 }
 
-void NativeOperation::look_at_sum() {
-  if (header().kind == CollectiveKind::kReduceScatter) found(all_finite(job().part));
-  if (header().kind == CollectiveKind::kAllReduce) found(all_finite(job().whole));
+void NativeOperation::check_sum() {
+  if (header().kind == CollectiveKind::kReduceScatter) note_finite(all_finite(job().part));
+  if (header().kind == CollectiveKind::kAllReduce) note_finite(all_finite(job().whole));
 }
 
-// Data operations, too, must start in the same order everywhere.
+// Data operations must start in the same order on all ranks.
 bool NativeOperation::may_start() {
   if (!guard_.done()) return false;
   const bool all_alike = shapes_[0] == -shapes_[1];

@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-// MPI's sums; of 16-bit floats too, which MPI does not know.
+// MPI's datatypes and sums, also for 16-bit floats, which MPI does not have.
 class NativeSums {
  public:
   struct Sum {
@@ -27,9 +27,9 @@ class NativeSums {
   MPI_Op float16_ = MPI_OP_NULL;
 };
 
-// A collective that MPI carries out by itself, looked after by MPI_Test. MPI ends the process, or worse, when
-// ranks call different ones. So every rank's (kind, bytes) are compared first, by a tiny collective that all
-// ranks call alike; where they differ this one never starts. It also is the barrier.
+// A collective that MPI runs. If ranks call different collectives, MPI may end the process or corrupt memory.
+// So a small all-reduce first compares (kind, bytes) of all ranks, and the collective starts only if they
+// agree. The comparison also serves as the barrier.
 class NativeOperation final : public Operation {
  public:
   NativeOperation(MpiEndpoint& endpoint, const NativeSums& sums, CollectiveJob job);
@@ -38,7 +38,7 @@ class NativeOperation final : public Operation {
  private:
   bool may_start();
   void start();
-  void look_at_sum();
+  void check_sum();
   void all_reduce(MPI_Comm comm);
   void reduce_scatter(MPI_Comm comm);
   void all_gather(MPI_Comm comm);
@@ -46,7 +46,7 @@ class NativeOperation final : public Operation {
 
   MpiEndpoint& endpoint_;
   const NativeSums& sums_;
-  std::array<int64_t, 2> shapes_;  // the largest over ranks, and minus the smallest
+  std::array<int64_t, 2> shapes_;  // the maximum over ranks, and minus the minimum
   Requests guard_;
   Requests requests_;
   bool started_ = false;

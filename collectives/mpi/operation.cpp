@@ -91,7 +91,7 @@ uint64_t SlotOperation::least(SharedCount ControlSlot::*count) const {
 
 bool InlineOperation::advance() {
   if (!everyone_posted()) return false;
-  take_result();
+  compute_result();
   leave();
   return true;
 }
@@ -104,7 +104,7 @@ void InlineOperation::prepare(ControlSlot& slot) {
   if (bytes > 0) std::memcpy(slot.data, source(), bytes);
 }
 
-void InlineOperation::take_result() {
+void InlineOperation::compute_result() {
   if (header().bytes == 0) return;
   const HostLayout& layout = endpoint().layout();
   const auto bytes = static_cast<int64_t>(header().bytes);
@@ -131,7 +131,7 @@ void InlineOperation::sum(int64_t first, int64_t count, std::byte* out) {
     summands.push_back({{local, local + 1}, slot(local).data + first * item_bytes()});
   }
   void* const output = out;
-  found(ordered_sum(job().whole.scalar_type(), summands, {&output, 1}, count));
+  note_finite(ordered_sum(job().whole.scalar_type(), summands, {&output, 1}, count));
 }
 
 void InlineOperation::gather() {

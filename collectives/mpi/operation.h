@@ -7,17 +7,17 @@
 
 namespace tutti {
 
-// One collective, as this rank carries it out.
+// One rank's part of a collective.
 class Operation {
  public:
   explicit Operation(CollectiveJob job) : job_(std::move(job)) {}
   virtual ~Operation() = default;
   Operation(const Operation&) = delete;
 
-  // Takes a bounded step, never blocks; false when there was nothing to do yet. Throws CollectiveError.
+  // Does a bounded amount of work, never blocks. False if there was nothing to do. Throws CollectiveError.
   virtual bool advance() = 0;
 
-  // Ranks of this host that have not posted it yet.
+  // Ranks of this host that have not posted the collective yet.
   virtual std::vector<int> late() const { return {}; }
 
   bool finished() const { return finished_; }
@@ -27,7 +27,7 @@ class Operation {
 
  protected:
   void finish() { finished_ = true; }
-  void found(bool finite) { finite_ = finite_ && finite; }
+  void note_finite(bool finite) { finite_ = finite_ && finite; }
 
  private:
   CollectiveJob job_;
@@ -42,17 +42,17 @@ class SlotOperation : public Operation {
   std::vector<int> late() const override;
 
  protected:
-  // Whether every rank of this host has posted this collective, this one included; posts it as soon as the
-  // slot is free, and compares the others' headers with its own as they come.
+  // Posts this rank's header as soon as the slot is free, and compares it with the headers of other ranks.
+  // True if every rank of this host has posted the collective.
   bool everyone_posted();
 
-  // Called just before posting: what `slot` must hold by then.
+  // Fills the slot; called right before posting.
   virtual void prepare(ControlSlot& slot) = 0;
 
-  // Says that this rank reads nothing more of its neighbours, and finishes.
+  // Marks that this rank no longer reads its neighbours' memory, and finishes.
   void leave();
 
-  // The least of a count over the ranks of this host.
+  // The minimum of a count over the ranks of this host.
   uint64_t least(SharedCount ControlSlot::*count) const;
 
   MpiEndpoint& endpoint() const { return endpoint_; }
@@ -64,7 +64,7 @@ class SlotOperation : public Operation {
   int64_t whole_bytes() const { return whole_bytes_; }
   std::byte* whole() const { return whole_; }
   std::byte* part() const { return part_; }
-  std::byte* source() const;  // of what this rank contributes
+  std::byte* source() const;  // this rank's input
 
  private:
   bool slot_is_free() const;
@@ -82,8 +82,8 @@ class SlotOperation : public Operation {
   std::byte* part_ = nullptr;
 };
 
-// A small collective among ranks of one host: each puts its data into its slot, and every rank makes its
-// result from all slots by itself, so that there is one wait instead of two.
+// A small collective between ranks of one host. Each rank puts its data into its slot and computes its result
+// from all slots, so that there is one wait instead of two.
 class InlineOperation final : public SlotOperation {
  public:
   using SlotOperation::SlotOperation;
@@ -91,7 +91,7 @@ class InlineOperation final : public SlotOperation {
 
  private:
   void prepare(ControlSlot& slot) override;
-  void take_result();
+  void compute_result();
   void sum(int64_t first, int64_t count, std::byte* out);
   void gather();
 };

@@ -19,8 +19,8 @@ void PiecedOperation::prepare(ControlSlot& slot) {
   slot.offset = window_->offset(source());
 }
 
-// Direct when the data of all ranks of this host lies in one window; else through scratch, once it is this
-// collective's turn.
+// Chooses direct mode if the data of all ranks of this host is in one window. Else scratch is used, after the
+// collectives before this one.
 bool PiecedOperation::decide() {
   if (decided_) return true;
   direct_ = window_ != nullptr;
@@ -28,7 +28,7 @@ bool PiecedOperation::decide() {
     direct_ &= slot(local).window == own_slot().window;
   if (is_small()) return decided_ = true;
   if (direct_) {
-    endpoint().leave_scratch(sequence(), false);
+    endpoint().release_scratch(sequence(), false);
     return decided_ = true;
   }
   return decided_ = endpoint().may_use_scratch(sequence());
@@ -42,9 +42,8 @@ std::byte* PiecedOperation::neighbour_source(int local) const {
   return window_->segment(local) + slot(local).offset;
 }
 
-// Ranks that posted different collectives must not take each other's messages for their own, so that the
-// difference is found by comparing headers and not by a broken message. Messages under one tag keep their
-// order.
+// The tag depends on the collective: ranks that posted different collectives must not receive each other's
+// messages, so that the comparison of headers finds the error first. Messages with one tag keep their order.
 int PiecedOperation::tag(Leg leg, int64_t piece) const {
   const uint64_t shape = header().bytes * 8 + static_cast<uint64_t>(header().kind);
   const auto hash = static_cast<int>((shape * 0x9E3779B97F4A7C15u) >> 44);
@@ -61,16 +60,16 @@ bool PiecedOperation::advance() {
   moved |= step_drain();
   if (!complete()) return moved;
   if (header().kind == CollectiveKind::kAllReduce)
-    for (int local = 0; local < endpoint().locals(); ++local) found(slot(local).finite);
-  if (!direct_ && !is_small()) endpoint().leave_scratch(sequence(), true);
+    for (int local = 0; local < endpoint().locals(); ++local) note_finite(slot(local).finite);
+  if (!direct_ && !is_small()) endpoint().release_scratch(sequence(), true);
   leave();
   return true;
 }
 
-// Whether nobody needs what an earlier piece left in the buffers that `piece` is to use.
+// True if no rank needs the buffers of the earlier piece any more, which `piece` will overwrite.
 bool PiecedOperation::buffer_is_free(int64_t piece) {
   if (piece < MpiEndpoint::kBuffers) return true;
-  if (!mail(piece).sent.done()) return false;
+  if (!messages(piece).sent.done()) return false;
   const int64_t earlier = piece - MpiEndpoint::kBuffers;
   if (direct_) return collected_ > earlier;
   return static_cast<int64_t>(least(&ControlSlot::drained)) > earlier;
@@ -113,12 +112,12 @@ bool PiecedOperation::step_drain() {
   return true;
 }
 
-// In place, this rank's memory is the neighbours' to read and write until all of them are through.
+// In direct mode the neighbours read and write this rank's memory until all of them have finished.
 bool PiecedOperation::complete() {
   if (drained_ < pieces_) return false;
   if (direct_ && static_cast<int64_t>(least(&ControlSlot::drained)) < pieces_) return false;
-  for (Mail& mail : mail_) {
-    if (!mail.sent.done()) return false;
+  for (Messages& messages : messages_) {
+    if (!messages.sent.done()) return false;
   }
   return true;
 }

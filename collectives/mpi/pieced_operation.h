@@ -7,14 +7,14 @@
 
 namespace tutti {
 
-// A collective that is cut into pieces, each of one chunk a rank, which flow through five stages:
-//   fill     this rank's data goes into its scratch, unless it lies in a shared window already ("direct")
-//   send     what other hosts need of this host's data leaves
-//   settle   what this rank is to make of the piece is made, as far as its own chunk goes
-//   collect  what other hosts owe this one has come; the piece is then settled here
-//   drain    the result is taken out of the neighbours' memory
-// Every stage handles pieces in order, at most one a step, so that a step is short; between hosts and in
-// scratch at most MpiEndpoint::kBuffers pieces are under way.
+// A collective that is cut into pieces. A piece has a chunk for each rank, and passes five stages:
+//   fill     copies this rank's data into its scratch, unless the data is in a shared window ("direct")
+//   send     sends the data that other hosts need
+//   settle   computes this rank's chunk
+//   collect  waits for data from other hosts
+//   drain    copies the result from the neighbours' memory
+// Every stage handles pieces in order, at most one piece a step, so that a step is short. At most
+// MpiEndpoint::kBuffers pieces are in transit between hosts and in scratch.
 class PiecedOperation : public SlotOperation {
  public:
   PiecedOperation(MpiEndpoint& endpoint, CollectiveJob job);
@@ -45,16 +45,15 @@ class PiecedOperation : public SlotOperation {
   // A neighbour's memory of the same window as this rank's `source`.
   std::byte* neighbour_source(int local) const;
 
-  // Per piece under way: messages to others, which must be gone before its buffers serve again, and from
-  // others.
-  struct Mail {
+  // Messages of a piece. Its buffers are reused only after `sent` is done.
+  struct Messages {
     Requests sent;
-    Requests sums;     // other hosts' part of this rank's chunk
-    Requests results;  // what comes back, or is spread
+    Requests sums;     // other hosts' parts of this rank's chunk
+    Requests results;  // received results
     std::vector<std::byte> outgoing;
     std::vector<std::byte> incoming;
   };
-  Mail& mail(int64_t piece) { return mail_[piece % MpiEndpoint::kBuffers]; }
+  Messages& messages(int64_t piece) { return messages_[piece % MpiEndpoint::kBuffers]; }
   enum class Leg { kSum, kResult };
   int tag(Leg leg, int64_t piece) const;
 
@@ -79,7 +78,7 @@ class PiecedOperation : public SlotOperation {
   int64_t settled_ = 0;
   int64_t collected_ = 0;
   int64_t drained_ = 0;
-  std::array<Mail, MpiEndpoint::kBuffers> mail_;
+  std::array<Messages, MpiEndpoint::kBuffers> messages_;
 };
 
 }  // namespace tutti

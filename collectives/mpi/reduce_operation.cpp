@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-// Below this a chunk is not worth a message: small pieces are summed by the first ranks alone.
+// The minimum size of a chunk: a small piece is summed by the first ranks only, with fewer messages.
 constexpr int64_t kLeastChunkBytes = 4096;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -44,8 +44,8 @@ PiecedOperation::Chunk ReduceOperation::chunk_of_all(int64_t piece, int rank) co
   return {first + begin, std::min(each, bytes - begin), begin};
 }
 
-// Where a rank of this host keeps its part of a chunk.
-std::byte* ReduceOperation::place(int64_t piece, int local, const Chunk& chunk) const {
+// The address of a local rank's input for a chunk.
+std::byte* ReduceOperation::address(int64_t piece, int local, const Chunk& chunk) const {
   return direct() ? neighbour_source(local) + chunk.at : scratch(local, piece) + chunk.scratch;
 }
 
@@ -54,9 +54,9 @@ bool ReduceOperation::sum(const std::vector<Summand>& summands, const std::vecto
   return ordered_sum(job().whole.scalar_type(), summands, outputs, bytes / item_bytes());
 }
 
-bool ReduceOperation::speaks_for_host(int owner) const {
+bool ReduceOperation::is_delegate(int owner) const {
   const HostLayout& layout = endpoint().layout();
-  return !layout.here(owner) && layout.delegate(layout.host(), owner) == layout.rank();
+  return !layout.is_local(owner) && layout.delegate(layout.host(), owner) == layout.rank();
 }
 
 void ReduceOperation::fill(int64_t piece) {
@@ -73,12 +73,12 @@ void ReduceOperation::send(int64_t piece) {
   const HostLayout& layout = endpoint().layout();
   std::size_t buffer = 0;
   for (int owner = 0; owner < layout.size(); ++owner) {
-    if (speaks_for_host(owner)) buffer += chunk(piece, owner).bytes * layout.subtrees(layout.host()).size();
+    if (is_delegate(owner)) buffer += chunk(piece, owner).bytes * layout.subtrees(layout.host()).size();
   }
-  mail(piece).outgoing.resize(buffer);
-  outgoing_ = mail(piece).outgoing.data();
+  messages(piece).outgoing.resize(buffer);
+  outgoing_ = messages(piece).outgoing.data();
   for (int owner = 0; owner < layout.size(); ++owner) {
-    if (speaks_for_host(owner)) send_subtrees(piece, owner);
+    if (is_delegate(owner)) send_subtrees(piece, owner);
   }
 }
 
@@ -90,15 +90,16 @@ void ReduceOperation::send_subtrees(int64_t piece, int owner) {
   for (const RankRange& subtree : layout.subtrees(layout.host())) {
     std::vector<Summand> summands;
     for (int rank = subtree.begin; rank < subtree.end; ++rank) {
-      summands.push_back({{rank, rank + 1}, place(piece, layout.local_of(rank), theirs)});
+      summands.push_back({{rank, rank + 1}, address(piece, layout.local_of(rank), theirs)});
     }
     sum(summands, {outgoing_}, theirs.bytes);
     outgoing_ += theirs.bytes;
   }
-  mail(piece).sent.send(endpoint().messages(), first, outgoing_ - first, owner, tag(Leg::kSum, piece));
+  messages(piece).sent.send(endpoint().messages(), first, outgoing_ - first, owner, tag(Leg::kSum, piece));
   if (scatters_) return;
-  std::byte* const result = place(piece, endpoint().local(), theirs);
-  mail(piece).results.receive(endpoint().messages(), result, theirs.bytes, owner, tag(Leg::kResult, piece));
+  std::byte* const result = address(piece, endpoint().local(), theirs);
+  messages(piece).results.receive(endpoint().messages(), result, theirs.bytes, owner,
+                                  tag(Leg::kResult, piece));
 }
 
 void ReduceOperation::expect_subtrees(int64_t piece) {
@@ -109,20 +110,20 @@ void ReduceOperation::expect_subtrees(int64_t piece) {
   for (int host = 0; host < layout.hosts(); ++host) {
     if (host != layout.host()) remote += layout.subtrees(host).size();
   }
-  mail(piece).incoming.resize(remote * mine.bytes);
-  std::byte* to = mail(piece).incoming.data();
+  messages(piece).incoming.resize(remote * mine.bytes);
+  std::byte* to = messages(piece).incoming.data();
   for (int host = 0; host < layout.hosts(); ++host) {
     if (host == layout.host()) continue;
     const int64_t bytes = mine.bytes * static_cast<int64_t>(layout.subtrees(host).size());
     const int from = layout.delegate(host, layout.rank());
-    mail(piece).sums.receive(endpoint().messages(), to, bytes, from, tag(Leg::kSum, piece));
+    messages(piece).sums.receive(endpoint().messages(), to, bytes, from, tag(Leg::kSum, piece));
     to += bytes;
   }
 }
 
 void ReduceOperation::add_remote(int64_t piece, const Chunk& mine, std::vector<Summand>& summands) {
   const HostLayout& layout = endpoint().layout();
-  const std::byte* from = mail(piece).incoming.data();
+  const std::byte* from = messages(piece).incoming.data();
   for (int host = 0; host < layout.hosts(); ++host) {
     if (host == layout.host()) continue;
     for (const RankRange& subtree : layout.subtrees(host)) {
@@ -136,48 +137,48 @@ void ReduceOperation::add_remote(int64_t piece, const Chunk& mine, std::vector<S
 
 std::vector<void*> ReduceOperation::outputs(int64_t piece, const Chunk& mine) const {
   if (scatters_) return {part() + piece * step_bytes_};
-  if (!direct()) return {place(piece, endpoint().local(), mine)};
+  if (!direct()) return {address(piece, endpoint().local(), mine)};
   std::vector<void*> all;
-  for (int local = 0; local < endpoint().locals(); ++local) all.push_back(place(piece, local, mine));
+  for (int local = 0; local < endpoint().locals(); ++local) all.push_back(address(piece, local, mine));
   return all;
 }
 
 bool ReduceOperation::settle(int64_t piece) {
-  if (!mail(piece).sums.done()) return false;
+  if (!messages(piece).sums.done()) return false;
   const HostLayout& layout = endpoint().layout();
   const Chunk mine = chunk(piece, layout.rank());
   if (mine.bytes == 0) return true;
   std::vector<Summand> summands;
   for (int rank : layout.neighbours()) {
-    summands.push_back({{rank, rank + 1}, place(piece, layout.local_of(rank), mine)});
+    summands.push_back({{rank, rank + 1}, address(piece, layout.local_of(rank), mine)});
   }
   if (across_hosts()) add_remote(piece, mine, summands);
-  found(sum(summands, outputs(piece, mine), mine.bytes));
+  note_finite(sum(summands, outputs(piece, mine), mine.bytes));
   if (!scatters_ && across_hosts()) spread_result(piece, mine);
   return true;
 }
 
 void ReduceOperation::spread_result(int64_t piece, const Chunk& mine) {
   const HostLayout& layout = endpoint().layout();
-  const std::byte* const result = place(piece, endpoint().local(), mine);
+  const std::byte* const result = address(piece, endpoint().local(), mine);
   for (int host = 0; host < layout.hosts(); ++host) {
     if (host == layout.host()) continue;
     const int to = layout.delegate(host, layout.rank());
-    mail(piece).sent.send(endpoint().messages(), result, mine.bytes, to, tag(Leg::kResult, piece));
+    messages(piece).sent.send(endpoint().messages(), result, mine.bytes, to, tag(Leg::kResult, piece));
   }
 }
 
-// In place, what came from another host goes on into the neighbours' memory too; in scratch, they fetch it.
+// In direct mode writes the result from another host into the neighbours' memory; from scratch they copy it.
 bool ReduceOperation::collect(int64_t piece) {
-  if (!mail(piece).results.done()) return false;
+  if (!messages(piece).results.done()) return false;
   if (scatters_ || !across_hosts()) return true;
   for (int owner = 0; owner < endpoint().layout().size(); ++owner) {
     const Chunk theirs = chunk(piece, owner);
-    if (theirs.bytes == 0 || !speaks_for_host(owner)) continue;
-    const std::byte* const result = place(piece, endpoint().local(), theirs);
-    found(all_finite(job().whole.scalar_type(), result, theirs.bytes / item_bytes()));
+    if (theirs.bytes == 0 || !is_delegate(owner)) continue;
+    const std::byte* const result = address(piece, endpoint().local(), theirs);
+    note_finite(all_finite(job().whole.scalar_type(), result, theirs.bytes / item_bytes()));
     for (int local = 0; direct() && local < endpoint().locals(); ++local) {
-      if (local != endpoint().local()) std::memcpy(place(piece, local, theirs), result, theirs.bytes);
+      if (local != endpoint().local()) std::memcpy(address(piece, local, theirs), result, theirs.bytes);
     }
   }
   return true;

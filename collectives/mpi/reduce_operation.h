@@ -5,9 +5,8 @@
 
 namespace tutti {
 
-// all_reduce (and a barrier between hosts, which is one of a single number) and reduce_scatter. Rank r sums
-// chunk r of every piece, straight from its neighbours' memory and from the sums of subtrees that the other
-// hosts send it.
+// all_reduce, reduce_scatter, and the barrier between hosts (an all_reduce of one number). Rank r sums chunk
+// r of every piece, from its neighbours' memory and the sums of subtrees that other hosts send.
 class ReduceOperation final : public PiecedOperation {
  public:
   ReduceOperation(MpiEndpoint& endpoint, CollectiveJob job);
@@ -24,9 +23,9 @@ class ReduceOperation final : public PiecedOperation {
 
   Chunk chunk_of_scatter(int64_t piece, int rank) const;
   Chunk chunk_of_all(int64_t piece, int rank) const;
-  std::byte* place(int64_t piece, int local, const Chunk& chunk) const;
+  std::byte* address(int64_t piece, int local, const Chunk& chunk) const;
   bool sum(const std::vector<Summand>& summands, const std::vector<void*>& outputs, int64_t bytes);
-  bool speaks_for_host(int owner) const;
+  bool is_delegate(int owner) const;
   void send_subtrees(int64_t piece, int owner);
   void expect_subtrees(int64_t piece);
   void add_remote(int64_t piece, const Chunk& mine, std::vector<Summand>& summands);
@@ -34,9 +33,9 @@ class ReduceOperation final : public PiecedOperation {
   void spread_result(int64_t piece, const Chunk& mine);
 
   bool scatters_;
-  int64_t part_bytes_ = 0;         // of reduce_scatter's output
-  int64_t step_bytes_ = 0;         // of it a piece
-  std::byte* outgoing_ = nullptr;  // the free end of the buffer of sums to send
+  int64_t part_bytes_ = 0;         // size of reduce_scatter's output
+  int64_t step_bytes_ = 0;         // bytes of the output in each piece
+  std::byte* outgoing_ = nullptr;  // end of the sums in the send buffer
 };
 
 }  // namespace tutti

@@ -7,11 +7,11 @@ namespace tutti {
 Requests::~Requests() {
   int finalized = 0;
   MPI_Finalized(&finalized);
-  for (std::size_t i = 0; i < requests_.size() && !finalized; ++i) give_up(requests_[i], kinds_[i]);
+  for (std::size_t i = 0; i < requests_.size() && !finalized; ++i) release(requests_[i], kinds_[i]);
 }
 
-// MPI has no way to give up a collective.
-void Requests::give_up(MPI_Request request, Kind kind) {
+// MPI cannot cancel a collective.
+void Requests::release(MPI_Request request, Kind kind) {
   if (request == MPI_REQUEST_NULL || kind == Kind::kCollective) return;
   if (kind == Kind::kReceive) MPI_Cancel(&request);
   MPI_Request_free(&request);

@@ -9,8 +9,7 @@
 
 namespace tutti {
 
-// What MPI carries out meanwhile. What is not complete in the end is given up: nothing is received any more
-// into memory that may be gone.
+// A set of MPI requests. The destructor cancels incomplete receives, which could write to freed memory.
 class Requests {
  public:
   Requests() = default;
@@ -21,19 +20,19 @@ class Requests {
   void receive(MPI_Comm comm, void* data, int64_t bytes, int from, int tag);
   void add_collective(MPI_Request request) { add(request, Kind::kCollective); }
 
-  // Whether all have completed; never blocks.
+  // True if all have completed; never blocks.
   bool done();
 
  private:
   enum class Kind { kSend, kReceive, kCollective };
   void add(MPI_Request request, Kind kind);
-  static void give_up(MPI_Request request, Kind kind);
+  static void release(MPI_Request request, Kind kind);
 
   std::vector<MPI_Request> requests_;
   std::vector<Kind> kinds_;
 };
 
-// A small message that has come from anybody; never blocks.
+// Receives a small message from any rank, if one has arrived; never blocks.
 struct Incoming {
   int from = 0;
   std::string bytes;

@@ -17,8 +17,8 @@ namespace {
 
 constexpr int64_t kPage = 4096;
 
-// Reserves the pages at once: running out must be an error here, not a bus error in a training step. What the
-// machine can't have is refused before the kernel tries, and ends processes to make room.
+// Reserves the pages now, so that a lack of memory is an error here and not a SIGBUS in a training step.
+// Refuses more than the free memory first, since otherwise the kernel kills processes to make room.
 int make_memory(int64_t bytes) {
   if (bytes > sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE)) {
     errno = ENOMEM;
@@ -44,7 +44,7 @@ void close_file(int file) {
 
 }  // namespace
 
-// What a rank tells its neighbours about its segment.
+// Describes a rank's segment to its neighbours.
 struct SharedWindow::Offer {
   int64_t bytes = 0;
   int32_t process = 0;
@@ -75,12 +75,12 @@ SharedWindow::SharedWindow(MPI_Comm host, int64_t bytes) {
       segments_[local] = {static_cast<std::byte*>(data), offer.bytes};
     if (local != local_) close_file(file);
   }
-  int worst = 0;  // also the barrier after which the files may be closed
+  int worst = 0;  // this all-reduce is also a barrier: afterwards the files may be closed
   check_mpi(MPI_Allreduce(&failure, &worst, 1, MPI_INT, MPI_MAX, host), "MPI_Allreduce");
   close_file(own_file);
   if (worst == 0) return;
   unmap();
-  throw OperatingError("can't share " + std::to_string(bytes) +
+  throw OperatingError("cannot share " + std::to_string(bytes) +
                        " bytes of memory between the ranks of this host: " + std::strerror(worst));
 }
 

@@ -12,20 +12,20 @@
 
 namespace tutti {
 
-// Memory that the ranks of one host share: one segment each, mapped by all. Segments are anonymous (memfd),
-// so nothing is left behind however a rank ends, /dev/shm's size does not bound them, and a rank drops its
-// mapping when it likes (an MPI window would have to be freed by all together).
+// Memory shared by the ranks of one host: a segment per rank, mapped by all. Segments are memfds: they vanish
+// with their processes, the size of /dev/shm does not limit them, and a rank can unmap them alone (all ranks
+// together would have to free an MPI window).
 class SharedWindow {
  public:
-  // `bytes` of this rank, zeroed and backed by real memory. Collective over `host`; blocks. Throws
-  // OperatingError on every rank when one can't.
+  // `bytes`: size of this rank's segment, zeroed and backed by real memory. Collective over `host`; blocks.
+  // Throws OperatingError on every rank if one rank fails.
   SharedWindow(MPI_Comm host, int64_t bytes);
   ~SharedWindow();
   SharedWindow(const SharedWindow&) = delete;
 
   std::byte* segment(int local) const { return segments_[local].data; }
   std::byte* own() const { return segments_[local_].data; }
-  bool owns(const void* data, int64_t bytes) const;  // whether it lies in this rank's segment
+  bool owns(const void* data, int64_t bytes) const;  // true if the data is in this rank's segment
   int64_t offset(const void* data) const { return static_cast<const std::byte*>(data) - own(); }
 
  private:
@@ -40,8 +40,7 @@ class SharedWindow {
   std::vector<Segment> segments_;
 };
 
-// A number that one rank writes and its neighbours read: what was written before a `set` is seen after a
-// `get` of it.
+// A number that one rank writes and its neighbours read, with release and acquire order.
 class SharedCount {
  public:
   void set(uint64_t value) { std::atomic_ref(value_).store(value, std::memory_order_release); }
@@ -51,26 +50,25 @@ class SharedCount {
   alignas(64) mutable uint64_t value_;
 };
 
-// What a rank says about one collective. Only the rank itself writes it; it says so with `posted`, last.
+// A rank's state in one collective. Only this rank writes the slot, and sets `posted` last.
 struct ControlSlot {
   static constexpr int64_t kInlineBytes = 4096;
   static constexpr uint64_t kNoWindow = UINT64_MAX;
 
-  SharedCount posted;   // sequence + 1 once the header and the place of the data can be read
-  SharedCount left;     // sequence + 1 once this rank reads nothing more of its neighbours
-  SharedCount filled;   // pieces that lie ready in this rank's scratch
-  SharedCount settled;  // pieces of which this rank has written all it must
-  SharedCount drained;  // pieces that this rank has taken out of scratch
-  bool finite;          // so far as this rank has settled its sum; to be read once all of it is
+  SharedCount posted;   // sequence + 1 once header, window and offset are valid
+  SharedCount left;     // sequence + 1 once this rank no longer reads its neighbours' memory
+  SharedCount filled;   // pieces that are ready in this rank's scratch
+  SharedCount settled;  // pieces that this rank has finished computing
+  SharedCount drained;  // pieces that this rank has copied out of scratch
+  bool finite;          // of the sums of this rank; valid once all its pieces are settled
   CollectiveHeader header;
-  uint64_t window;  // which of the group's windows holds the data, or kNoWindow
+  uint64_t window;  // number of the group's window with the data, or kNoWindow
   uint64_t offset;
-  alignas(64) std::byte data[kInlineBytes];  // the data itself, when it is small
+  alignas(64) std::byte data[kInlineBytes];  // the data, if small
 };
 
-// The slots through which the ranks of one host run collectives: a ring of kSlots a rank, collective s in
-// slot s % kSlots. So at most kSlots collectives are under way; a rank that posts more keeps them waiting by
-// itself.
+// The control slots of one host: kSlots per rank, collective s in slot s % kSlots. So at most kSlots
+// collectives are in progress; more wait in the rank that posts them.
 class ControlWindow {
  public:
   static constexpr int kSlots = 64;

@@ -11,8 +11,8 @@
 
 namespace tutti {
 
-// Control messages between MPI's ranks, on a communicator of their own. Constructed by all ranks together.
-// What was sent leaves while the sender polls; nobody waits for a rank that no longer does.
+// Control messages between MPI ranks, on a separate communicator. The constructor is collective. Messages are
+// delivered while the sender polls; a sender never waits for a receiver.
 class MpiTransport final : public Transport {
  public:
   explicit MpiTransport(const MpiWorld& world);

@@ -23,7 +23,7 @@ std::string processor_name() {
   return text;
 }
 
-// Every rank's text, each cut to `width`.
+// Gathers a text of each rank, cut to `width` bytes.
 std::vector<std::string> gather_texts(MPI_Comm comm, int size, std::string mine, std::size_t width) {
   mine.resize(width);
   std::string all(width * size, '\0');
@@ -34,7 +34,7 @@ std::vector<std::string> gather_texts(MPI_Comm comm, int size, std::string mine,
   return texts;
 }
 
-// The lowest rank among those that share memory with this one.
+// The lowest of the ranks that share memory with this rank.
 int lowest_neighbour(MPI_Comm comm, int rank) {
   MPI_Comm split = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &split),
@@ -119,7 +119,7 @@ void MpiWorld::find_processes() {
   const int mine = getpid();
   std::vector<int> all(size_);
   check_mpi(MPI_Allgather(&mine, 1, MPI_INT, all.data(), 1, MPI_INT, comm()), "MPI_Allgather");
-  // All are alive now: one that seems gone lives in another process namespace.
+  // All processes are alive now, so one that seems dead is in another process namespace.
   for (int rank : host_ranks_) processes_.push_back(process_is_gone(all[rank]) ? 0 : all[rank]);
   check_mpi(MPI_Barrier(comm()), "MPI_Barrier");
 }

@@ -8,10 +8,10 @@
 
 namespace tutti {
 
-// Throws OperatingError naming `call` and MPI's reason unless `code` is MPI_SUCCESS.
+// Throws OperatingError with `call` and MPI's reason unless `code` is MPI_SUCCESS.
 void check_mpi(int code, const char* call);
 
-// A communicator that is freed with its owner and returns errors instead of ending the process.
+// Owns a communicator that returns errors instead of ending the process.
 class MpiComm {
  public:
   MpiComm() = default;
@@ -27,11 +27,11 @@ class MpiComm {
   MPI_Comm comm_ = MPI_COMM_NULL;
 };
 
-// This process among those that mpirun started: MPI from its start to its end. One a process; one thread at a
-// time calls MPI (MPI_THREAD_SERIALIZED). Constructor and destructor are collective.
+// Initialises and finalises MPI, and knows all ranks and hosts. One per process. MPI is called by one thread
+// at a time (MPI_THREAD_SERIALIZED). Constructor and destructor are collective.
 class MpiWorld {
  public:
-  // Ranks share a host when they can share memory, unless `pretended_host` (tests) tells them apart further.
+  // Ranks share a host if they can share memory. `pretended_host` (tests) separates them further.
   MpiWorld(int* argc, char*** argv, const std::string& pretended_host = "");
   ~MpiWorld();
   MpiWorld(const MpiWorld&) = delete;
@@ -41,20 +41,19 @@ class MpiWorld {
   MPI_Comm comm() const { return comm_.get(); }
   std::vector<int> all_ranks() const;
 
-  // Which host each rank is on: hosts are numbered by their lowest rank.
+  // The host of each rank; hosts are numbered by their lowest rank.
   const std::vector<int>& host_of() const { return host_of_; }
   const std::string& host_name(int rank) const { return host_names_[rank]; }
-  // The ranks on this rank's host, ascending, itself included.
+  // The ranks on this rank's host, ascending, with this rank.
   const std::vector<int>& host_ranks() const { return host_ranks_; }
 
-  // A rank of this host whose process is gone, when there is one. Cheap: a system call a neighbour.
+  // A rank of this host with a dead process, if any. Costs a system call per neighbour.
   std::optional<int> lost_peer() const;
 
-  // A new communicator of `ranks` (ascending, this one among them). Collective over them alone.
+  // Makes a communicator of `ranks` (ascending, with this rank). Collective over `ranks`.
   MpiComm make_comm(const std::vector<int>& ranks) const;
 
-  // Leaves MPI without waiting for the others: once a rank is lost, MPI_Finalize would hang. mpirun ends the
-  // rest.
+  // Makes the destructor skip MPI_Finalize, which hangs if a rank is lost. mpirun then ends the other ranks.
   void abandon() { abandoned_ = true; }
   [[noreturn]] void abort(int exit_code);
 
@@ -69,7 +68,7 @@ class MpiWorld {
   std::vector<int> host_of_;
   std::vector<std::string> host_names_;
   std::vector<int> host_ranks_;
-  std::vector<int> processes_;  // of host_ranks_; 0 = can't be seen from here
+  std::vector<int> processes_;  // of host_ranks_; 0 = in another process namespace
 };
 
 }  // namespace tutti

@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-// Rank 0's id, on every rank.
+// Broadcasts rank 0's id.
 ncclUniqueId share_id(Group& control) {
   ncclUniqueId id{};
   if (control.rank() == 0) check_nccl(ncclGetUniqueId(&id), "to make an id");
@@ -39,7 +39,7 @@ NcclCommunicator::~NcclCommunicator() {
 void NcclCommunicator::check() const {
   if (comm_ == nullptr) throw CollectiveError("this NCCL group was aborted");
   ncclResult_t state = ncclSuccess;
-  check_nccl(ncclCommGetAsyncError(comm_, &state), "to say how it is");
+  check_nccl(ncclCommGetAsyncError(comm_, &state), "to report its state");
   check_nccl(state, "in the background");
 }
 

@@ -9,14 +9,13 @@
 
 namespace tutti {
 
-// Throws CollectiveError with NCCL's own words unless `result` is a success.
+// Throws CollectiveError with NCCL's message unless `result` is a success.
 void check_nccl(ncclResult_t result, const std::string& doing);
 
 // A NCCL communicator over the ranks of a control group, and the CUDA stream on which its collectives run.
 class NcclCommunicator {
  public:
-  // Collective over `control`, which carries the communicator's id from its rank 0. Uses the current CUDA
-  // device.
+  // Collective over `control`, which broadcasts the communicator's id. Uses the current CUDA device.
   explicit NcclCommunicator(Group& control);
   ~NcclCommunicator();
   NcclCommunicator(const NcclCommunicator&) = delete;
@@ -26,10 +25,10 @@ class NcclCommunicator {
   ncclComm_t comm() const { return comm_; }
   c10::cuda::CUDAStream stream() const { return stream_; }
 
-  // Throws CollectiveError when something failed in the background: a lost peer, a broken link.
+  // Throws CollectiveError after an asynchronous error: a lost peer, a broken link.
   void check() const;
 
-  // Ends what hangs on the device because the ranks posted different collectives.
+  // Aborts the collectives that hang on the device because ranks posted different ones.
   void abort();
 
  private:

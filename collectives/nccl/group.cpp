@@ -30,20 +30,20 @@ class NcclWork final : public Work {
   NcclWork(NcclCommunicator& communicator, Group& control, const CollectiveHeader& header)
       : communicator_(communicator), header_(header), check_(control, header) {}
 
-  void launched() { event_.record(communicator_.stream()); }
+  void record_launch() { event_.record(communicator_.stream()); }
 
   bool done() override {
     communicator_.check();
-    return same_everywhere() && event_.query();
+    return headers_match() && event_.query();
   }
   const CollectiveHeader& header() const override { return header_; }
   bool finite() const override { return !summed_.defined() || at::isfinite(summed_).all().item<bool>(); }
 
-  // As `finite` does.
-  void look_at(at::Tensor summed) { summed_ = std::move(summed); }
+  // Sets the tensor that finite() checks.
+  void check_finite(at::Tensor summed) { summed_ = std::move(summed); }
 
  private:
-  bool same_everywhere() try { return check_.done(); } catch (const CollectiveError&) {
+  bool headers_match() try { return check_.done(); } catch (const CollectiveError&) {
     communicator_.abort();
     throw;
   }
@@ -97,7 +97,7 @@ WorkPtr NcclGroup::broadcast(at::Tensor inout, int root, const std::string& labe
   });
 }
 
-// NCCL has no barrier: nobody has the sum of one number before everybody has given his.
+// NCCL has no barrier. An all-reduce of one number ends only after all ranks have posted it.
 WorkPtr NcclGroup::barrier(const std::string& label) {
   const at::Tensor token = at::zeros({1}, at::TensorOptions().dtype(at::kInt).device(device_));
   return post(CollectiveKind::kBarrier, {token}, label, [&](ncclComm_t comm, cudaStream_t stream) {
@@ -106,7 +106,7 @@ WorkPtr NcclGroup::barrier(const std::string& label) {
   });
 }
 
-// `tensors`: the one that holds all of the data first.
+// `tensors`: the first holds all data.
 WorkPtr NcclGroup::post(CollectiveKind kind, const std::vector<at::Tensor>& tensors, const std::string& label,
                         const Launch& launch) {
   communicator_.check();
@@ -118,13 +118,13 @@ WorkPtr NcclGroup::post(CollectiveKind kind, const std::vector<at::Tensor>& tens
 
   const uint64_t bytes = kind == CollectiveKind::kBarrier ? 0 : tensors.front().nbytes();
   auto work = std::make_unique<NcclWork>(communicator_, control_, log_.next(kind, bytes, label));
-  if (kind == CollectiveKind::kReduceScatter) work->look_at(tensors.back());
-  if (kind == CollectiveKind::kAllReduce) work->look_at(tensors.front());
+  if (kind == CollectiveKind::kReduceScatter) work->check_finite(tensors.back());
+  if (kind == CollectiveKind::kAllReduce) work->check_finite(tensors.front());
   check_nccl(launch(communicator_.comm(), stream.stream()), "to start " + work->header().text());
   for (const at::Tensor& tensor : tensors) {
     c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(), stream);
   }
-  work->launched();
+  work->record_launch();
   return work;
 }
 

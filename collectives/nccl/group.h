@@ -10,12 +10,12 @@
 
 namespace tutti {
 
-// A group of ranks with a GPU each, over NCCL: CUDA tensors on the device that was current when it was made,
-// native reduction. A collective starts when the work queued before it on the caller's current stream is
-// done, and runs beside what comes after; once `done()` its results may be used on any stream.
+// A NCCL group of ranks with a GPU each, for CUDA tensors on the device that is current when the group is
+// made. Sums are native. A collective starts after the work queued before it on the caller's current stream,
+// and runs concurrently with later work. Once `done()`, its results may be used on any stream.
 //
-// What ranks post is compared over `control`, a group of the same ranks on the CPU, which outlives this one
-// and is used by the same thread. From the first error on the group is dead.
+// The posted headers are compared over `control`, a CPU group of the same ranks, which must outlive this
+// group and be used by the same thread. After an error the group cannot be used.
 class NcclGroup final : public Group {
  public:
   explicit NcclGroup(Group& control);  // collective

@@ -6,19 +6,19 @@
 
 namespace tutti {
 
-// Compares what the ranks posted, over a control group beside the data: NCCL itself would hang.
+// Compares the posted headers of all ranks over a control group. NCCL would hang if they differ.
 class HeaderCheck {
  public:
   HeaderCheck(Group& control, const CollectiveHeader& header);
 
-  // Whether all ranks are known to have posted the same. Never blocks. Throws CollectiveError naming both.
+  // True once all ranks have posted the same header. Never blocks. Throws CollectiveError with both.
   bool done();
 
  private:
   Group& control_;
   CollectiveHeader header_;
   at::Tensor mine_;  // sequence, kind, bytes; int64
-  at::Tensor all_;   // the same of every rank
+  at::Tensor all_;   // of every rank
   WorkPtr work_;     // null once compared
 };
 

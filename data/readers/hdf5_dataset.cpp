@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kTarget = "target";
 constexpr const char* kInput = "input";
 constexpr int64_t kIgnoredLabel = -100;
-constexpr int64_t kMostClasses = int64_t{1} << 24;  // that are believed without being declared
+constexpr int64_t kMaxInferredClasses = int64_t{1} << 24;
 constexpr int64_t kRowsAtOnce = 4096;
 constexpr int64_t kRowsInDigest = 16;
 
@@ -51,7 +51,7 @@ std::vector<std::string> arrays_of(const Hdf5File& file, const std::string& pref
 
 const Hdf5Entry& array_at(const Hdf5File& file, const std::string& prefix, const std::string& name) {
   if (const Hdf5Entry* found = file.find(prefix + name)) return *found;
-  arrays_of(file, prefix);  // is it the group that is missing?
+  arrays_of(file, prefix);  // throws if the group is missing
   throw MissingArrays("arrays",
                       file.path() + ": no dataset '" + prefix + name + "'; there is " + file.names());
 }
@@ -89,7 +89,7 @@ class Hdf5Dataset::Array {
     return std::accumulate(row_shape_.begin(), row_shape_.end(), rows(), std::multiplies<>());
   }
   at::ScalarType dtype() const { return dtype_; }
-  // A label that losses leave out; a sample with only one label has nothing else to learn from.
+  // True if labels may be -100, which losses ignore. Not with one label a sample: nothing would be learned.
   bool may_ignore() const { return name_ == kTarget && !row_shape_.empty(); }
   std::string where() const { return file_->path() + ": array '" + entry_.path + "'"; }
 
@@ -98,7 +98,7 @@ class Hdf5Dataset::Array {
     return stored.scalar_type() == dtype_ ? stored : stored.to(dtype_);
   }
 
-  // Calls check(values, first row) on all rows, a few thousand at a time.
+  // Calls check(values, first row) for all rows, in blocks of a few thousand.
   template <class Check>
   void for_all(Check check) const {
     for (int64_t row = 0; row < rows(); row += kRowsAtOnce) {
@@ -137,7 +137,7 @@ class Hdf5Dataset::Array {
   std::string name_;
   std::shared_ptr<const Hdf5File> file_;
   Hdf5Entry entry_;
-  at::ScalarType dtype_;  // that it yields
+  at::ScalarType dtype_;  // as read
   Shape row_shape_;
   size_t row_bytes_ = 0;  // as stored
   std::shared_ptr<const MappedFile> map_;
@@ -212,7 +212,7 @@ void Hdf5Dataset::open_arrays(const Options& options) {
   if (size_ == 0) throw UserError(arrays_[0]->where() + " has no rows");
 }
 
-// The target's labels; an input of the same integers, one for each of several, is of tokens.
+// The arrays with class labels: an integer target, and an integer input with several per sample (tokens).
 std::vector<const Hdf5Dataset::Array*> Hdf5Dataset::class_arrays() const {
   const auto integers = [this](const char* name) -> const Array* {
     for (const auto& array : arrays_)
@@ -229,8 +229,8 @@ void Hdf5Dataset::find_classes(const Options& options) {
   int64_t found = 0;
   for (const Array* array : class_arrays()) {
     if (array->name() == kTarget) spec_.classes = declared_classes(options.num_classes, array->attributes());
-    if (array->elements() > kLabelsLookedAt) continue;
-    check_labels(*array, spec_.classes > 0 ? spec_.classes : kMostClasses);
+    if (array->elements() > kMaxCheckedLabels) continue;
+    check_labels(*array, spec_.classes > 0 ? spec_.classes : kMaxInferredClasses);
     if (spec_.classes == 0) found = std::max(found, largest_label(*array) + 1);
   }
   if (spec_.classes == 0) spec_.classes = found;

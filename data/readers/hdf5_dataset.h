@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-// The file does not have what an option of the dataset names: "group" or "arrays".
+// The file lacks a group or array that an option names. `option` is "group" or "arrays".
 class MissingArrays final : public UserError {
  public:
   MissingArrays(std::string option, const std::string& message)
@@ -17,31 +17,30 @@ class MissingArrays final : public UserError {
   std::string option;
 };
 
-// Arrays of an HDF5 file by name; row i of each is sample i. Contiguous arrays are read from the mapped file,
-// others through libhdf5. Floats come as float32 and integers as int64, but for uint8 arrays other than the
-// target, which stay as they are.
+// Arrays of an HDF5 file; row i of each is sample i. Contiguous arrays are read from the mapped file, others
+// through libhdf5. Floats are read as float32, integers as int64; uint8 stays uint8, but for the target.
 class Hdf5Dataset final : public Dataset {
  public:
   struct Options {
     std::string path;
     std::string group = "/";
-    std::vector<std::string> arrays = {};  // empty: all of the group
-    int64_t num_classes = 0;  // of "target"; 0: its attribute num_classes, else the largest integer of
-                              // "target" and "input" (tokens) + 1
+    std::vector<std::string> arrays = {};  // empty: all arrays of the group
+    // Of "target"; 0: its attribute num_classes, else 1 + the largest of "target" and "input" (tokens).
+    int64_t num_classes = 0;
   };
 
-  // Looks at every label (integer "target") and token (integer "input") when there are <= kLabelsLookedAt of
-  // them: UserError "labels out of range" with file, array, row and value. A target with more than one label
-  // a sample may hold -100, which losses ignore.
+  // Checks all labels (integer "target") and tokens (integer "input") if there are at most kMaxCheckedLabels:
+  // throws UserError "labels out of range" with file, array, row and value. A target with several labels per
+  // sample may contain -100, which losses ignore.
   explicit Hdf5Dataset(Options options);
   ~Hdf5Dataset() override;
 
-  static constexpr int64_t kLabelsLookedAt = int64_t{16} << 20;
+  static constexpr int64_t kMaxCheckedLabels = int64_t{16} << 20;
 
   int64_t size() const override { return size_; }
   SampleSpec spec() const override { return spec_; }
   Batch get(std::span<const int64_t> indices) const override;
-  void scan() const override;  // labels, and that floats are finite
+  void scan() const override;  // checks labels, and that floats are finite
   uint64_t digest() const override;
 
  private:

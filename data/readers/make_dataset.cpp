@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-// What is wrong with a file is the user's to mend in the recipe's line that names it, or what it lacks.
+// Adds the recipe's line that names the file, or the missing group or arrays, to the error.
 DatasetPtr opened(const Setting& section, const std::function<DatasetPtr()>& open) try {
   return open();
 } catch (const MissingArrays& error) {
@@ -30,7 +30,7 @@ DatasetPtr make_hdf5(const Setting& section) {
   if (section.has("num_classes")) options.num_classes = section.at("num_classes").integer();
   return opened(section, [&] {
     const auto dataset = std::make_shared<const Hdf5Dataset>(options);
-    dataset->digest();  // reads some rows, so that what cannot be read is found now
+    dataset->digest();  // reads some rows, so that an unreadable file is an error now
     return dataset;
   });
 }
@@ -118,7 +118,7 @@ DatasetPtr make_dataset(const Setting& section, uint64_t seed) {
   if (kind == "tokens") return make_tokens(section, TokenDataset::Format::kUint16);
   if (kind == "synthetic") return make_synthetic(section, seed);
   if (kind == "program")
-    section.at("kind").fail("the program that reads the recipe brings no data for " + section.path);
+    section.at("kind").fail("the program that reads the recipe provides no data for " + section.path);
   section.at("kind").fail("expected hdf5, bytes, tokens or synthetic");
 }
 
@@ -166,7 +166,7 @@ std::string facts_text(const Dataset& dataset) {
   return out.str();
 }
 
-void settle(PerRankData& data, const Setting& section, const std::vector<std::string>& facts) {
+void merge_facts(PerRankData& data, const Setting& section, const std::vector<std::string>& facts) {
   std::vector<Facts> ranks;
   for (const std::string& text : facts) ranks.push_back(parsed(text));
   require_same_layout(section, ranks);

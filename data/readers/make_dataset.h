@@ -9,43 +9,42 @@
 
 namespace tutti {
 
-// The dataset that a resolved [data.*] section names. `seed` is the recipe's, for those that are drawn.
-// Throws UserError that names file:line, key and value; also for what the opened file holds, as far as
-// opening looks at it.
+// Makes the dataset of a resolved [data.*] section. `seed`: the recipe's, for synthetic data. Throws
+// UserError with file:line, key and value, also for errors found when opening the data file.
 DatasetPtr make_dataset(const Setting& section, uint64_t seed = 0);
 
-// The data of a section with sampling = "own": a dataset for each rank. Empty where the ranks share one.
+// The data of a section with sampling = "own": a dataset for each rank. Empty if the ranks share a dataset.
 struct PerRankData {
-  std::vector<DatasetPtr> of_rank;  // null: that of a rank of another process
-  int64_t samples = 0;              // of an epoch, of each rank
-  int64_t classes = 0;              // of all
-  uint64_t digest = 0;              // of all, in the order of ranks
+  std::vector<DatasetPtr> of_rank;  // null for ranks of other processes
+  int64_t samples = 0;              // of each rank in an epoch
+  int64_t classes = 0;              // the maximum over ranks
+  uint64_t digest = 0;              // of all datasets, in the order of ranks
 
   bool empty() const { return of_rank.empty(); }
-  // The rank's data, and samples of all ranks; those of `shared` where they share it.
+  // The rank's dataset; samples of all ranks; layout of samples. Of `shared` if the ranks share a dataset.
   const DatasetPtr& of(int rank, const DatasetPtr& shared) const;
   int64_t samples_of_all(int world, const DatasetPtr& shared) const;
   SampleSpec spec(const DatasetPtr& shared) const;
 };
 
-// Where a rank's data lies.
+// The values of {rank} and {host} in a path.
 struct DataPlace {
   int rank = 0;
   std::string host;
 };
 
-// Whether each rank has data of its own. Throws UserError where a path names {rank} or {host} without that,
-// or anything else in braces with it.
+// True if each rank has its own dataset. Throws UserError if a path has {rank} or {host} but ranks share
+// their data, or has any other placeholder.
 bool has_per_rank_data(const Setting& section);
 
-// The rank's dataset: {rank} and {host} are put into its path. Throws UserError.
+// Makes the rank's dataset, with {rank} and {host} replaced in its path. Throws UserError.
 DatasetPtr make_per_rank_dataset(const Setting& section, uint64_t seed, const DataPlace& place);
 
-// What ranks tell each other of their data: one line, short.
+// Describes a dataset to the other ranks: one short line.
 std::string facts_text(const Dataset& dataset);
 
-// `facts`: each rank's. Throws UserError where samples differ in layout, or datasets in length and on_uneven
-// does not allow it.
-void settle(PerRankData& data, const Setting& section, const std::vector<std::string>& facts);
+// Fills `data` from the facts_text of all ranks. Throws UserError if the layouts of samples differ, or the
+// lengths of datasets and on_uneven does not allow that.
+void merge_facts(PerRankData& data, const Setting& section, const std::vector<std::string>& facts);
 
 }  // namespace tutti

@@ -6,17 +6,17 @@
 
 namespace tutti {
 
-// Tensors in memory, side by side: row i of each is sample i. torch.utils.data.TensorDataset.
+// Tensors in memory; row i of each is sample i. torch.utils.data.TensorDataset.
 class TensorDataset final : public Dataset {
  public:
-  // Integer targets lie below `classes`; 0 = there are none. Throws UserError where a tensor has no rows, or
-  // not as many as the others.
+  // Integer targets are below `classes`; 0 = no classes. Throws UserError if the numbers of rows differ or
+  // are 0.
   explicit TensorDataset(TensorTree tensors, int64_t classes = 0);
 
   int64_t size() const override { return tensors_.samples(); }
   SampleSpec spec() const override;
   Batch get(std::span<const int64_t> indices) const override;
-  uint64_t digest() const override { return digest_; }  // of every value
+  uint64_t digest() const override { return digest_; }  // of all values
 
  private:
   TensorTree tensors_;
@@ -24,16 +24,16 @@ class TensorDataset final : public Dataset {
   uint64_t digest_ = 0;
 };
 
-// Made-up samples for benchmarks, a function of the seed; they cost no more than copying them.
+// Synthetic samples for benchmarks: a function of the seed, as cheap as a copy.
 class SyntheticDataset final : public Dataset {
  public:
   enum class Targets { kClass, kSequence };
 
   struct Options {
     int64_t samples = 4096;
-    Shape shape = {64};  // of one sample; of kSequence one dimension, the sequence's length
+    Shape shape = {64};  // of a sample; for kSequence the length
     Targets targets = Targets::kClass;
-    int64_t classes = 10;  // labels, or tokens, lie below it
+    int64_t classes = 10;  // labels or tokens are below
     uint64_t seed = 0;
   };
 
@@ -41,8 +41,8 @@ class SyntheticDataset final : public Dataset {
 
   int64_t size() const override { return options_.samples; }
   SampleSpec spec() const override;
-  // kClass: "input" float32 [n, shape...], normal; "target" int64 [n].
-  // kSequence: "input" and "target" int64 [n, L], the target one token ahead.
+  // kClass: "input" float32 [n, shape...], normal distribution; "target" int64 [n].
+  // kSequence: "input" and "target" int64 [n, L]; the target is one token ahead.
   Batch get(std::span<const int64_t> indices) const override;
   uint64_t digest() const override;
 
@@ -51,7 +51,7 @@ class SyntheticDataset final : public Dataset {
   Batch sequences(std::span<const int64_t> indices) const;
 
   Options options_;
-  std::vector<float> normals_;  // every sample's input is a stretch of them
+  std::vector<float> normals_;  // every sample's input is a slice
 };
 
 }  // namespace tutti

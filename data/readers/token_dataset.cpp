@@ -19,7 +19,7 @@ void widen_items(const std::byte* from, int64_t count, int64_t* to) {
   std::copy(items, items + count, to);
 }
 
-// A loop that becomes vectors: every token of a file is looked at when it is opened.
+// A loop that the compiler vectorizes: opening a file checks all its tokens.
 int64_t largest(std::span<const uint16_t> tokens) {
   uint16_t most = 0;
   for (const uint16_t token : tokens) most = token > most ? token : most;
@@ -40,16 +40,16 @@ TokenDataset::TokenDataset(const Options& options) : options_(options), file_(op
   tokens_ = (options.split == Split::kTrain ? training : all) - first_;
   size_ = std::max<int64_t>(0, (tokens_ - 1) / options.sequence_length);
   if (size_ == 0) {
-    throw UserError(options.path + ": its " + std::to_string(tokens_) +
-                    " tokens are fewer than one sample's " + std::to_string(options.sequence_length + 1));
+    throw UserError(options.path + ": has " + std::to_string(tokens_) + " tokens, but a sample needs " +
+                    std::to_string(options.sequence_length + 1));
   }
-  if (tokens_ <= kTokensLookedAt) scan();
+  if (tokens_ <= kMaxCheckedTokens) scan();
   find_classes();
 }
 
 void TokenDataset::find_classes() {
   classes_ = options_.format == Format::kBytes ? kByteValues : options_.vocab_size;
-  if (classes_ == 0 && tokens_ <= kTokensLookedAt) classes_ = largest(uint16_tokens()) + 1;
+  if (classes_ == 0 && tokens_ <= kMaxCheckedTokens) classes_ = largest(uint16_tokens()) + 1;
 }
 
 SampleSpec TokenDataset::spec() const {

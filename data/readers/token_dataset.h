@@ -9,8 +9,8 @@
 
 namespace tutti {
 
-// One long sequence of tokens cut into samples for a language model: with L = sequence_length, sample i is
-// "input" = tokens [i L, i L + L), "target" = tokens [i L + 1, i L + L + 1), both int64 [L].
+// A sequence of tokens, cut into samples for a language model. With L = sequence_length, sample i is
+// "input" = tokens [i L, i L + L) and "target" = tokens [i L + 1, i L + L + 1), both int64 [L].
 class TokenDataset final : public Dataset {
  public:
   enum class Format { kBytes, kUint16 };  // a text file; a file of little-endian uint16 without a header
@@ -21,15 +21,15 @@ class TokenDataset final : public Dataset {
     Format format = Format::kBytes;
     int64_t sequence_length = 256;
     Split split = Split::kAll;
-    double eval_fraction = 0.1;  // of the tokens, at the file's end, that are kept for kEval
-    int64_t vocab_size = 0;      // of kUint16: tokens lie below it; 0: above the largest one
+    double eval_fraction = 0.1;  // the part of the tokens, at the file's end, for kEval
+    int64_t vocab_size = 0;      // for kUint16: tokens are below; 0: the largest token + 1
   };
 
-  // Throws UserError when the split holds no sample, or a token is out of range. Tokens are looked at when
-  // there are <= kTokensLookedAt of them.
+  // Throws UserError if the split has no sample or a token is out of range. Tokens are checked if there are
+  // at most kMaxCheckedTokens.
   explicit TokenDataset(const Options& options);
 
-  static constexpr int64_t kTokensLookedAt = int64_t{256} << 20;
+  static constexpr int64_t kMaxCheckedTokens = int64_t{256} << 20;
 
   int64_t size() const override { return size_; }
   SampleSpec spec() const override;
@@ -42,12 +42,12 @@ class TokenDataset final : public Dataset {
   const std::byte* item(int64_t token) const { return file_.bytes().data() + token * item_bytes(); }
   std::span<const uint16_t> uint16_tokens() const;  // of the split
   void find_classes();
-  // Widens `count` tokens of the split, from the one at `first` on.
+  // Converts `count` tokens of the split, from `first` on.
   void widen(int64_t first, int64_t count, int64_t* to) const;
 
   Options options_;
   MappedFile file_;
-  int64_t first_ = 0;   // token of the file where the split begins
+  int64_t first_ = 0;   // the split's first token in the file
   int64_t tokens_ = 0;  // of the split
   int64_t size_ = 0;
   int64_t classes_ = 0;

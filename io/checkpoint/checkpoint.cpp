@@ -51,7 +51,7 @@ at::Tensor read_scalar(const Disk& disk, const std::string& path, const Checkpoi
   return scalar;
 }
 
-// Shows all that the ranks' files in `folder` hold; parameters by their own names at the root, too.
+// A view of all tensors in the ranks' files in `folder`, with links to parameters at the root.
 Hdf5View view_of(const Disk& disk, const std::string& folder, const CheckpointManifest& manifest) {
   std::map<std::string, Hdf5VirtualArray> arrays;
   Hdf5View view;
@@ -80,7 +80,7 @@ void remove_unnamed(Disk& disk, const std::string& folder, const CheckpointManif
   }
 }
 
-// A folder cannot be renamed over one that has files, so an older one is moved aside for that moment.
+// Moves an older folder aside first: a folder cannot be renamed over one with files.
 void replace_folder(Disk& disk, const std::string& from, const std::string& to, const std::string& parent) {
   const std::string aside = to + std::string(kReplaced);
   const bool older = disk.exists(to);
@@ -93,7 +93,7 @@ void replace_folder(Disk& disk, const std::string& from, const std::string& to, 
   if (older) disk.remove_all(aside);
 }
 
-// Of one that was being replaced; "" for any other.
+// The checkpoint's name if `name` is a replaced folder; else "".
 std::string name_of_replaced(const std::string& name, const CheckpointNames& names) {
   if (!name.ends_with(kReplaced)) return "";
   const std::string whole = name.substr(0, name.size() - kReplaced.size());

@@ -19,28 +19,26 @@ namespace tutti {
 // A checkpoint is a folder:
 //   rank-0.h5, rank-1.h5, ...  each rank's pieces: contiguous datasets, named by tensor
 //   checkpoint.h5              virtual datasets that show whole tensors, and scalars; for h5py and viewers
-//   only manifest.json              names, sizes and hashes of the files above, every tensor and piece, and
-//   the state. Written
-//                              last, synced and renamed into place: it is the commit point
-// beside it a link, `latest`, moves to it once the manifest is durable.
+//   manifest.json              names, sizes and hashes of the files, all tensors and pieces, and the state.
+//                              Written last, synced and renamed into place: the commit point
+// When the manifest is durable, the link `latest` in the parent folder is moved to the checkpoint.
 
 inline constexpr const char* kLatest = "latest";
-inline constexpr std::string_view kModelPrefix = "model/";  // of the names of parameters and buffers
-inline constexpr std::string_view kOptimizersPrefix = "optimizers/";  // of the optimizer's tensors
+inline constexpr std::string_view kModelPrefix = "model/";            // names of parameters and buffers
+inline constexpr std::string_view kOptimizersPrefix = "optimizers/";  // names of the optimizer's tensors
 
-// Rows of one tensor that a rank saves. `name` is "model/<parameter>", "optimizers/<parameter>/<state>", ...
+// Rows of a tensor, saved by one rank. `name` is "model/<parameter>", "optimizers/<parameter>/<state>", ...
 struct CheckpointPiece {
   std::string name;
   Shape shape;   // of the whole tensor
   Shape offset;  // of this piece
   Shape extent;
   at::ScalarType dtype = at::kFloat;
-  at::Tensor
-      tensor;       // on the CPU, contiguous, sizes = extent; may be undefined where only the layout matters
-  uint64_t at = 0;  // byte offset of its data in the rank's file; write_rank_file sets it
+  at::Tensor tensor;  // on the CPU, contiguous, sizes = extent; may be undefined if only the layout is needed
+  uint64_t at = 0;    // byte offset of the data in the rank's file; set by write_rank_file
 };
 
-// What a rank wrote: one line of the manifest. checkpoint.h5 gets a line too, without pieces.
+// A file's entry in the manifest. The entry of checkpoint.h5 has no pieces.
 struct RankFile {
   std::string file;  // "rank-0.h5"
   uint64_t bytes = 0;
@@ -52,85 +50,83 @@ struct CheckpointManifest {
   std::vector<RankFile> files;
   std::string state;  // JSON: time, seeds, data position, recipe, ...; the same on every rank
 
-  std::string to_json() const;                                   // with a hash of its own
+  std::string to_json() const;                                   // with a hash of the manifest itself
   static CheckpointManifest from_json(const std::string& text);  // throws OperatingError
 };
 
-// Writes folder/rank-<rank>.h5 and syncs it. Creates the folder. Pieces without elements get no dataset.
-// `last`: of the file that this rank wrote before; may be null. Throws OperatingError (disk full, ...).
+// Writes folder/rank-<rank>.h5, syncs the file, and creates the folder if needed. Pieces without elements get
+// no dataset. `last`: layout of the rank's previous file; may be null. Throws OperatingError.
 RankFile write_rank_file(Disk& disk, const std::string& folder, int rank,
                          const std::vector<CheckpointPiece>& pieces, Hdf5Layout* last = nullptr);
 
-// Once every rank's file is durable in the folder `unfinished`: writes checkpoint.h5 there, then the
-// manifest, renames the folder to `folder` (an older one of that name is replaced), then moves the link
-// `latest` (in the parent; "" = none) to it, each step synced. Files of an earlier attempt that the manifest
-// does not name are removed. `last`: of the checkpoint.h5 before; may be null. Rank 0 only.
+// Publishes the checkpoint in the folder `unfinished`, where every rank's file must be durable. Writes
+// checkpoint.h5 and the manifest, renames the folder to `folder` (replacing an older one), then moves the
+// link `latest` (in the parent; "" = none); each step is synced. Removes files that the manifest does not
+// name. `last`: layout of the previous checkpoint.h5; may be null. Rank 0 only.
 void publish_checkpoint(Disk& disk, const std::string& unfinished, const std::string& folder,
                         const CheckpointManifest& manifest, const std::string& latest = kLatest,
                         Hdf5Layout* last = nullptr);
 
-// Names of the published checkpoints below `checkpoints` that fit, oldest first.
+// Names of the published checkpoints in `checkpoints` that fit `names`, oldest first.
 std::vector<std::string> published_checkpoints(const Disk& disk, const std::string& checkpoints,
                                                const CheckpointNames& names = CheckpointNames());
 
-// Folders of the checkpoints that a path stands for, best first: itself, or those of a run's folder or of a
-// folder of checkpoints, whatever their names.
+// Folders of the checkpoints at a path, best first: the path itself if it is a checkpoint, else all
+// checkpoints of a run's folder or of a folder of checkpoints, with any names.
 std::vector<std::string> checkpoints_at(const Disk& disk, const std::string& path);
 
-// Whole tensors by name, put together from every rank's pieces, whatever world size wrote them.
+// Whole tensors by name, assembled from the pieces of all ranks, of any world size.
 struct Checkpoint {
   std::string folder;
   std::string state;
   std::map<std::string, at::Tensor> tensors;
 };
 
-// Reads a checkpoint after checking the manifest, each file's size and hash. Throws OperatingError naming the
-// file and what is wrong with it (missing, truncated at N of M bytes, hash).
+// Reads a checkpoint; checks the manifest and each file's size and hash. Throws OperatingError with the file
+// and the problem (missing, truncated at N of M bytes, hash).
 Checkpoint read_checkpoint(const Disk& disk, const std::string& folder);
 CheckpointManifest read_manifest(const Disk& disk, const std::string& folder);
 
-// Names of the checkpoints of a run, and of the link to its newest.
+// Names of a run's checkpoints, and of the link to the newest.
 struct CheckpointSet {
   CheckpointNames names;
   std::string latest = kLatest;  // "" = none
 };
 
-// Names of the published checkpoints of a set in the order in which they are tried: the one that `latest`
-// stands for, then the newest.
+// Names of the published checkpoints of a set in the order in which they are tried: the target of `latest`
+// first, then the newest first.
 std::vector<std::string> checkpoints_to_try(const Disk& disk, const std::string& checkpoints,
                                             const CheckpointSet& set = {});
 
-// The newest good one of a set below `checkpoints` (the first good one of those to try), reading it. Each bad
-// one is named through `on_bad`. Empty folder when there is none.
+// Reads the first good checkpoint of checkpoints_to_try. Reports bad ones through `on_bad`. If there is none,
+// `folder` is empty.
 Checkpoint newest_good_checkpoint(const Disk& disk, const std::string& checkpoints,
                                   const std::function<void(const std::string&)>& on_bad,
                                   const CheckpointSet& set = {});
 
-// The checkpoint that a path stands for: the one in this folder, or the newest good one of a run's folder or
-// of a folder of checkpoints. Throws OperatingError when there is none.
+// Reads the first good checkpoint of checkpoints_at. Throws OperatingError if there is none.
 Checkpoint find_checkpoint(const Disk& disk, const std::string& path,
                            const std::function<void(const std::string&)>& on_bad);
 
-// Removes what was not published yet, or was replaced, when its writer was killed, of checkpoints with such
-// names. No other run may be writing here.
+// Removes unpublished and replaced checkpoints of a killed run. No other run may write to this folder.
 void remove_unpublished(Disk& disk, const std::string& checkpoints,
                         const CheckpointNames& names = CheckpointNames());
-// One that was being replaced when its writer was killed, and whose successor did not take its place, is
-// there again. No other run may be writing here.
+// Restores a checkpoint that was moved aside for its replacement, if the run was killed before the
+// replacement was in place. No other run may write to this folder.
 void restore_replaced(Disk& disk, const std::string& checkpoints,
                       const CheckpointNames& names = CheckpointNames());
 
-// Removes a checkpoint, finished or not, its manifest first: a crash on the way leaves one without, never a
-// torn one.
+// Removes a checkpoint, finished or not. Removes the manifest first, so that a crash never leaves a torn
+// checkpoint with a manifest.
 void remove_checkpoint(Disk& disk, const std::string& folder);
 
 // Copies a published checkpoint to `folder`, which must not exist and appears whole. Throws OperatingError.
 void copy_checkpoint(Disk& disk, const std::string& checkpoint, const std::string& folder);
 
-// One hash over all whole tensors whose names begin with `prefix`, in name order: name, dtype, shape, bytes.
-// The same for any world size and sharding.
+// A hash over all tensors with names that begin with `prefix`, in name order: name, dtype, shape, bytes. The
+// same for any world size and sharding.
 uint64_t tensors_digest(const std::map<std::string, at::Tensor>& tensors, std::string_view prefix = "");
-// Of those under "model/" (parameters and buffers).
+// The hash of "model/" (parameters and buffers).
 uint64_t weights_digest(const std::map<std::string, at::Tensor>& tensors);
 
 }  // namespace tutti

@@ -27,7 +27,7 @@ uint64_t from_hex(const std::string& text) {
   return value;
 }
 
-// What stands before and behind the body; a manifest that is laid out otherwise is hashed as it would be.
+// The text before and after the body. A manifest with another layout is serialised again for its hash.
 constexpr std::string_view kBeforeHash = R"({"hash":")", kBeforeBody = R"(","manifest":)", kBehindBody = "}";
 constexpr std::size_t kBodyAt = kBeforeHash.size() + 16 + kBeforeBody.size();
 
@@ -38,7 +38,7 @@ Json to_json(const CheckpointPiece& piece) {
           {"offset", piece.offset}, {"extent", piece.extent},           {"at", piece.at}};
 }
 
-// Checkpoints of before call the optimizer's tensors otherwise.
+// Renames the optimizer's tensors of older checkpoints.
 std::string name_today(const std::string& name) {
   constexpr std::string_view kBefore = "optimizer/";
   return name.starts_with(kBefore) ? std::string(kOptimizersPrefix) + name.substr(kBefore.size()) : name;
@@ -97,7 +97,7 @@ CheckpointManifest CheckpointManifest::from_json(const std::string& text) try {
   const std::string_view as_written = std::string_view(text).substr(std::min(kBodyAt, text.size()));
   const auto& hash = json.at("hash");
   if (hash != hash_of(as_written.substr(0, as_written.size() - 1)) && hash != hash_of(body.dump()))
-    throw OperatingError("its hash does not fit its content");
+    throw OperatingError("its hash does not match its content");
   return manifest_from(body);
 } catch (const Json::exception& error) {
   throw OperatingError(std::string("it is torn: ") + error.what());

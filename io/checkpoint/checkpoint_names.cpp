@@ -15,7 +15,7 @@ struct Placeholder {
   std::function<double(const RunState&)> value;
 };
 
-// The most telling of a checkpoint's age first.
+// Placeholders for times, the most precise for a checkpoint's age first.
 const std::vector<Placeholder>& times_of_a_name() {
   static const std::vector<Placeholder> all = {
       {"batch", [](const RunState& state) { return state.step; }},
@@ -134,7 +134,7 @@ std::vector<std::string> CheckpointNames::ordered(const std::vector<std::string>
   return fitting;
 }
 
-// The nonce has no part in whether it fits: it is another start's.
+// Any nonce fits: the folder is from another attempt.
 bool CheckpointNames::fits_unfinished(const std::string& name) const {
   if (!name.starts_with('.')) return false;
   for (std::size_t dash = name.find('-'); dash != std::string::npos; dash = name.find('-', dash + 1))

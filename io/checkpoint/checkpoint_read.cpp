@@ -19,14 +19,14 @@ std::string text_of(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Where the bytes of a file that is being read go.
+// The destination of a range of bytes of a file.
 struct Destination {
-  uint64_t begin = 0;  // in the file
+  uint64_t begin = 0;  // offset in the file
   uint64_t bytes = 0;
   std::byte* to = nullptr;
 };
 
-// Copies what of `chunk`, which lies at `begin` in the file, belongs to `part`.
+// Copies the bytes of `chunk` that belong to `part`. `begin`: offset of the chunk in the file.
 void scatter(const Destination& part, uint64_t begin, std::span<const std::byte> chunk) {
   const uint64_t first = std::max(begin, part.begin);
   const uint64_t last = std::min(begin + chunk.size(), part.begin + part.bytes);
@@ -41,7 +41,7 @@ void check_size(const Disk& disk, const std::string& path, uint64_t expected) {
   throw OperatingError(path + (bytes < expected ? ": truncated at " : ": too long, ") + sizes);
 }
 
-// Reads a file once, front to back, hashing it and filling `parts`, which are sorted by where they begin.
+// Reads and hashes a file once, front to back, and fills `parts`, which are sorted by `begin`.
 void read_file(const Disk& disk, const std::string& path, const RankFile& file,
                const std::vector<Destination>& parts) {
   check_size(disk, path, file.bytes);
@@ -60,7 +60,7 @@ void read_file(const Disk& disk, const std::string& path, const RankFile& file,
   }
 }
 
-// Whether a tensor of this shape, whose sizes are not negative, takes at most so many bytes.
+// True if a tensor of this shape and dtype takes at most `bytes`. Sizes are not negative.
 bool takes_at_most(uint64_t bytes, const Shape& shape, at::ScalarType dtype) {
   uint64_t taken = c10::elementSize(dtype);
   for (const int64_t size : shape)
@@ -82,7 +82,7 @@ void check_piece(const std::string& path, const RankFile& file, const Checkpoint
   if (!inside) throw OperatingError(path + ": " + piece.name + " lies outside of its tensor or of the file");
 }
 
-// Puts whole tensors together.
+// Assembles whole tensors from pieces.
 class Assembly {
  public:
   explicit Assembly(const std::vector<RankFile>& files) {
@@ -142,7 +142,7 @@ std::string manifest_text(const Disk& disk, const std::string& folder) {
   return disk.exists(path) ? text_of(disk.read(path)) : std::string();
 }
 
-// The one that `latest` stands for comes first.
+// Moves the target of `latest` to the front.
 void prefer_latest(const Disk& disk, const std::string& checkpoints, const std::string& latest,
                    std::vector<std::string>& names) {
   const std::string wanted = latest.empty() ? "" : manifest_text(disk, checkpoints + "/" + latest);
@@ -152,14 +152,14 @@ void prefer_latest(const Disk& disk, const std::string& checkpoints, const std::
   });
 }
 
-// The step of a checkpoint; -1 where it cannot be read.
+// The step of a checkpoint; -1 if its manifest cannot be read.
 int64_t step_of(const Disk& disk, const std::string& folder) try {
   return RunState::from_json(read_manifest(disk, folder).state).step;
 } catch (const OperatingError&) {
   return -1;
 }
 
-// Checkpoints of whatever names that a usual name does not fit. A link to one counts once with it.
+// Names of the checkpoints that do not fit the default pattern. A checkpoint and links to it count once.
 std::vector<std::string> unusual_names(const Disk& disk, const std::string& folder) {
   std::map<std::string, std::string> by_manifest;
   for (const std::string& name : disk.list(folder)) {
@@ -176,7 +176,7 @@ std::vector<std::string> unusual_names(const Disk& disk, const std::string& fold
   return names;
 }
 
-// The first that is good, or one without a folder.
+// The first good checkpoint, or one without a folder.
 Checkpoint first_good(const Disk& disk, const std::vector<std::string>& folders,
                       const std::function<void(const std::string&)>& on_bad) {
   for (const std::string& folder : folders) {
@@ -216,7 +216,7 @@ std::vector<std::string> checkpoints_to_try(const Disk& disk, const std::string&
   return names;
 }
 
-// Of a run, by its recipe; else of the folder itself.
+// The folder of a run's checkpoints, from its recipe; else `path` itself.
 std::string folder_of_checkpoints(const Disk& disk, const std::string& path) {
   if (disk.exists(path + "/checkpoints")) return path + "/checkpoints";
   const std::string recipe = path + "/recipe.toml";

@@ -5,13 +5,13 @@
 
 namespace tutti {
 
-// Patterns of a shell over the names of what a checkpoint holds, as Composer's load_ignore_keys:
+// Shell patterns over the names in a checkpoint, as Composer's load_ignore_keys:
 //   model/<parameter or buffer>          timestamp        rank_zero_seed
 //   optimizers/<parameter>/<state>       schedulers       dataset_state
 //   algorithms/<name>[/<tensor>]         accumulation     metrics
 //   callbacks/<name>[/<tensor>]          scaler
-// A pattern that fits a name takes all below it too, `*` goes across slashes, and Composer's "state/" may
-// stand in front.
+// A pattern that fits a name also fits all names below it, `*` matches slashes too, and Composer's prefix
+// "state/" is allowed.
 class StatePatterns {
  public:
   StatePatterns() = default;
@@ -21,7 +21,7 @@ class StatePatterns {
   const std::vector<std::string>& texts() const { return patterns_; }
 
   bool fit(const std::string& name) const;
-  // Those that fit none of the names.
+  // The patterns that fit none of the names.
   std::vector<std::string> idle(const std::vector<std::string>& names) const;
 
  private:

@@ -14,7 +14,7 @@ bool ends_with(const std::string& text, std::string_view end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-// A checkpoint's file shows each parameter under model/ and, by a link, at the root; either will do.
+// checkpoint.h5 has each parameter under model/ and, as a link, at the root; either may be read.
 Tensors from_hdf5(const std::string& path) {
   const Hdf5File file(path);
   bool grouped = false;
@@ -45,7 +45,7 @@ Tensors from_checkpoint(const std::string& folder) {
 Tensors read_weights(const std::string& path) {
   const PosixDisk disk;
   if (disk.exists(path + "/manifest.json")) return from_checkpoint(path);
-  if (!disk.exists(path)) throw UserError(path + ": there is no such file of weights");
+  if (!disk.exists(path)) throw UserError(path + ": there is no such file with weights");
   if (ends_with(path, ".safetensors")) return read_safetensors(path).tensors;
   if (ends_with(path, ".h5") || ends_with(path, ".hdf5")) return from_hdf5(path);
   throw UserError(path + ": expected weights as .safetensors or .h5, or a checkpoint's folder");

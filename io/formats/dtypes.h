@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-// The dtypes that files may hold, by the names that torch ("float32") and safetensors ("F32") give them.
-std::string dtype_name(at::ScalarType dtype);  // asserts that files may hold it
+// Names of dtypes in torch ("float32") and in safetensors ("F32"), for all dtypes that files may have.
+std::string dtype_name(at::ScalarType dtype);  // asserts that the dtype has a name
 std::string safetensors_name(at::ScalarType dtype);
 std::optional<at::ScalarType> dtype_of_name(const std::string& name);
 std::optional<at::ScalarType> dtype_of_safetensors(const std::string& name);

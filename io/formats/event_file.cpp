@@ -23,7 +23,7 @@ std::string little_endian(Value value) {
   return bytes;
 }
 
-// Protobuf's wire format: a field is its number and type, then its bytes.
+// Protobuf's wire format: a field's number and type, then its bytes.
 enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
 std::string varint(uint64_t value) {
@@ -40,7 +40,7 @@ std::string bytes(uint32_t field, const std::string& value) {
   return tag(field, kBytes) + varint(value.size()) + value;
 }
 
-// Fields of Event, Summary.Value and what is in them.
+// Field numbers of Event, Summary.Value and their members.
 constexpr uint32_t kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7;
 constexpr uint32_t kValue = 1, kTag = 1, kSimpleValue = 2, kImage = 4, kTensor = 8, kMetadata = 9;
 constexpr uint32_t kHeight = 1, kWidth = 2, kColorspace = 3, kEncoded = 4;
@@ -53,50 +53,50 @@ std::string event(double wall_time_s, int64_t step, const std::string& what) {
   return tag(kWallTime, kFixed64) + little_endian(wall_time_s) + number(kStep, step) + what;
 }
 
-// Of its frame, in bytes: its length, and a CRC before and behind.
+// Bytes of a record before the event (length and its CRC), and after (CRC of the event).
 constexpr std::size_t kBeforeEvent = sizeof(uint64_t) + sizeof(uint32_t), kAfterEvent = sizeof(uint32_t);
 constexpr std::size_t kTimeBytes = 1 + sizeof(double);
 
 std::string without_time(const std::string& event) { return event.substr(kTimeBytes); }
 
-// Reads a file a stretch at a time: with images in it, it may be larger than memory bears.
+// Reads a file in parts, since a file with images may be larger than memory.
 class FileWindow {
  public:
   FileWindow(const Disk& disk, std::string path)
       : disk_(disk), path_(std::move(path)), size_(disk.size(path_)) {}
   uint64_t size() const { return size_; }
-  // So many bytes at `at`; valid until the next call.
-  const std::byte* look(uint64_t at, uint64_t bytes) {
+  // `bytes` at offset `at`; valid until the next call.
+  const std::byte* read(uint64_t at, uint64_t bytes) {
     if (at < begin_ || at + bytes > begin_ + window_.size()) {
       begin_ = at;
-      window_ = disk_.read_range(path_, at, std::min(size_ - at, std::max(bytes, kStretch)));
+      window_ = disk_.read_range(path_, at, std::min(size_ - at, std::max(bytes, kWindowBytes)));
     }
     return window_.data() + (at - begin_);
   }
 
  private:
-  static constexpr uint64_t kStretch = 1 << 20;
+  static constexpr uint64_t kWindowBytes = 1 << 20;
   const Disk& disk_;
   std::string path_;
   uint64_t size_ = 0, begin_ = 0;
   std::vector<std::byte> window_;
 };
 
-// With each record of a file, up to one that is torn.
-void each_event(const Disk& disk, const std::string& path,
-                const std::function<void(const std::string&)>& see) {
+// Calls `handle` with each record of a file, up to the first torn one.
+void for_each_event(const Disk& disk, const std::string& path,
+                    const std::function<void(const std::string&)>& handle) {
   constexpr uint64_t kBefore = sizeof(uint64_t) + sizeof(uint32_t), kAfter = sizeof(uint32_t);
   FileWindow file(disk, path);
   for (uint64_t at = 0; file.size() - at > kBefore + kAfter;) {
     uint64_t length = 0;
-    std::memcpy(&length, file.look(at, kBefore), sizeof length);
+    std::memcpy(&length, file.read(at, kBefore), sizeof length);
     if (length <= kTimeBytes || length > file.size() - at - kBefore - kAfter) break;
-    see(std::string(reinterpret_cast<const char*>(file.look(at + kBefore, length)), length));
+    handle(std::string(reinterpret_cast<const char*>(file.read(at + kBefore, length)), length));
     at += kBefore + length + kAfter;
   }
 }
 
-// Of an event without its time; what follows begins at `end`.
+// The step of an event without its time. Sets `end` to the offset behind the step.
 int64_t step_in(const std::string& event, std::size_t& end) {
   uint64_t step = 0;
   int shift = 0;
@@ -115,22 +115,22 @@ std::string scalar(const std::string& name, double value) {
 
 }  // namespace
 
-// A restart makes void what earlier files say of its step and later ones, so those are not read.
+// Reads the last file first: a restart invalidates its step and later steps in earlier files.
 std::set<std::string> records_of_step(const Disk& disk, const std::vector<std::string>& paths, int64_t step) {
   std::set<std::string> found;
   bool voids_earlier = false;
   for (auto path = paths.rbegin(); path != paths.rend() && !voids_earlier; ++path) {
     std::set<std::string> in_file;
-    each_event(disk, *path, [&](const std::string& one) {
+    for_each_event(disk, *path, [&](const std::string& one) {
       const std::string event = without_time(one);
       std::size_t end = 0;
-      const int64_t its_step = step_in(event, end);
+      const int64_t event_step = step_in(event, end);
       const bool restarts = event.compare(end, 1, tag(kSessionLog, kBytes)) == 0;
-      if (restarts && its_step <= step) {
+      if (restarts && event_step <= step) {
         voids_earlier = true;
         in_file.clear();
       }
-      if (!restarts && its_step == step) in_file.insert(event);
+      if (!restarts && event_step == step) in_file.insert(event);
     });
     found.merge(in_file);
   }
@@ -166,7 +166,7 @@ void EventFile::text(const std::string& name, const std::string& markdown, int64
   record(event(wall_time_s, step, bytes(kSummary, bytes(kValue, value))));
 }
 
-// The colour space of one channel is 1, of three 3.
+// The colour space is 1 for one channel, 3 for three.
 void EventFile::image(const std::string& name, const Image& image, int64_t step, double wall_time_s) {
   const std::string picture = number(kHeight, image.height) + number(kWidth, image.width) +
                               number(kColorspace, image.channels) + bytes(kEncoded, image.png);
@@ -184,28 +184,28 @@ void EventFile::record(const std::string& event) {
   unwritten_ += length + little_endian(masked_crc32c(length)) + event + little_endian(masked_crc32c(event));
 }
 
-// What is unwritten only ever grows at its end: a write that a full disk cut short is written over.
+// A failed append is overwritten by the next one, which begins with the same bytes.
 void EventFile::flush(bool sync) {
   if (!unwritten_.empty()) file_->append(std::as_bytes(std::span(unwritten_)));
   written_ += unwritten_.size();
   unwritten_.clear();
   if (!sync) return;
   file_->sync();
-  if (!named_) disk_.sync_folder(std::filesystem::path(path_).parent_path());
-  named_ = true;
+  if (!name_synced_) disk_.sync_folder(std::filesystem::path(path_).parent_path());
+  name_synced_ = true;
 }
 
-// The first of what is unwritten may have come to the file before the disk was full.
-int64_t EventFile::lacking() const {
+// A failed append may have written the first of the unwritten records.
+int64_t EventFile::missing() const {
   const uint64_t there = unwritten_.empty() ? 0 : bytes_behind(disk_, path_, written_);
-  int64_t lacking = dropped_;
+  int64_t missing = dropped_;
   for (std::size_t at = 0; at < unwritten_.size();) {
     uint64_t length = 0;
     std::memcpy(&length, unwritten_.data() + at, sizeof length);
     at += kBeforeEvent + length + kAfterEvent;
-    lacking += at > there;
+    missing += at > there;
   }
-  return lacking;
+  return missing;
 }
 
 }  // namespace tutti

@@ -11,34 +11,33 @@
 
 namespace tutti {
 
-// TensorBoard's event file: records framed as TensorFlow's (length, masked CRC-32C of it, bytes, their masked
-// CRC-32C), each a protobuf of tensorflow/core/util/event.proto. Whenever the process is killed it holds
-// whole records, and at most the last one is torn, which TensorBoard leaves out.
-// What is added is written by `flush`; what a full disk leaves no room for is kept, up to 1 MiB, or one
-// record that is larger, then dropped.
+// TensorBoard's event file: protobufs of tensorflow/core/util/event.proto in TensorFlow's record format
+// (length, masked CRC-32C of the length, bytes, masked CRC-32C of the bytes). If the process is killed, at
+// most the last record is torn, and TensorBoard ignores a torn record. Records are buffered until `flush`. If
+// the disk is full, up to 1 MiB (or one larger record) is kept, and more records are dropped.
 class EventFile {
  public:
   EventFile(Disk& disk, const std::string& path, double wall_time_s);
 
-  // Records that are among these, but for their times, are left out from here on.
-  void leave_out(std::set<std::string> known) { known_ = std::move(known); }
-  // What earlier files say of `step` and later ones is aborted.
+  // From now on skips records that are in `known` (see records_of_step).
+  void skip(std::set<std::string> known) { known_ = std::move(known); }
+  // Invalidates the records of `step` and later steps in earlier files.
   void restart(int64_t step, double wall_time_s);
   void scalars(const std::vector<std::pair<std::string, double>>& values, int64_t step, double wall_time_s);
   // Shown by TensorBoard's text plugin, as Markdown.
   void text(const std::string& tag, const std::string& markdown, int64_t step, double wall_time_s);
-  // A PNG file of so many pixels, of 1 channel or 3.
+  // A PNG file with 1 or 3 channels.
   struct Image {
     int64_t height = 0, width = 0, channels = 0;
     std::string png;
   };
   void image(const std::string& tag, const Image& image, int64_t step, double wall_time_s);
 
-  // Throws OperatingError; nothing is lost by it.
+  // Throws OperatingError; no record is lost then.
   void flush(bool sync);
   const std::string& path() const { return path_; }
   int64_t dropped() const { return dropped_; }  // records
-  int64_t lacking() const;                      // records: those, and what is not written yet
+  int64_t missing() const;                      // records dropped or not yet written
 
  private:
   void record(const std::string& event);
@@ -46,17 +45,17 @@ class EventFile {
   Disk& disk_;
   std::string path_;
   std::unique_ptr<WritableFile> file_;
-  bool named_ = false;  // on the device
+  bool name_synced_ = false;  // the file's name is durable
   std::set<std::string> known_;
   uint64_t written_ = 0;  // bytes
   std::string unwritten_;
   int64_t dropped_ = 0;
 };
 
-// What files that EventFile wrote, in their order, say of `step`: the records but for their times.
+// The records of `step`, without their times, in files of EventFile. `paths`: in the order of writing.
 std::set<std::string> records_of_step(const Disk& disk, const std::vector<std::string>& paths, int64_t step);
 
-// Of TensorFlow's framing; the CRC is Castagnoli's.
+// The checksum of TensorFlow's record format; the CRC is Castagnoli's.
 uint32_t masked_crc32c(const std::string& bytes);
 
 }  // namespace tutti

@@ -11,7 +11,7 @@ std::optional<std::size_t> byte_too_deep(std::string_view text) {
     if (quoted && c == '\\') ++i;
     if (quoted) continue;
     if (c == ']' || c == '}') --depth;
-    if ((c == '[' || c == '{') && ++depth > kDeepestJson) return i;
+    if ((c == '[' || c == '{') && ++depth > kMaxJsonDepth) return i;
   }
   return std::nullopt;
 }

@@ -7,15 +7,15 @@
 
 namespace tutti {
 
-// Levels of arrays and objects in a JSON text that is read. What is done with a value (a copy, a dump) calls
-// itself once a level; no file of the program has more than ten.
-inline constexpr int kDeepestJson = 64;
+// The largest depth of arrays and objects in a JSON text. Copying and writing a value are recursive; no file
+// of the program has more than ten levels.
+inline constexpr int kMaxJsonDepth = 64;
 
-// The byte that opens one level too many, or nothing.
+// Offset of the byte that exceeds kMaxJsonDepth, or nullopt.
 std::optional<std::size_t> byte_too_deep(std::string_view text);
 
-// The one reader of JSON: Json::parse for texts that others may have written. Throws Json::parse_error, also
-// for what is nested too deeply; without exceptions the value is a discarded one.
+// Json::parse with a limit on depth, for all JSON that others may have written. Throws Json::parse_error,
+// also for a text that is nested too deeply. Without exceptions an invalid value is "discarded".
 template <class Json = nlohmann::json>
 Json parse_json(std::string_view text, typename Json::parser_callback_t callback = nullptr,
                 bool allow_exceptions = true) {

@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kMostStored = 65535;       // bytes of a stored block
+constexpr std::size_t kMaxStoredBytes = 65535;   // bytes of a stored block
 constexpr uint32_t kPngPolynomial = 0xedb88320;  // of CRC-32, reflected
 constexpr uint32_t kAdlerModulus = 65521;
 
@@ -40,8 +40,8 @@ std::string png_chunk(const std::string& type, const std::string& data) {
 // A zlib stream (RFC 1950) of stored blocks (RFC 1951, section 3.2.4).
 std::string stored_zlib(const std::string& data) {
   std::string stream = "\x78\x01";
-  for (std::size_t at = 0; at < data.size(); at += kMostStored) {
-    const std::size_t size = std::min(kMostStored, data.size() - at);
+  for (std::size_t at = 0; at < data.size(); at += kMaxStoredBytes) {
+    const std::size_t size = std::min(kMaxStoredBytes, data.size() - at);
     stream += at + size == data.size() ? '\1' : '\0';
     stream += low_byte_first(size) + low_byte_first(size ^ 0xffff);
     stream.append(data, at, size);

@@ -20,7 +20,7 @@ static_assert(std::endian::native == std::endian::little, "safetensors holds lit
 using Json = nlohmann::ordered_json;
 
 constexpr uint64_t kLengthBytes = 8;
-constexpr uint64_t kLongestHeader = 100'000'000;  // the reference implementation's limit
+constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the reference implementation's limit
 constexpr const char* kMetadataName = "__metadata__";
 
 [[noreturn]] void fail(const std::string& path, uint64_t offset, const std::string& message) {
@@ -33,7 +33,7 @@ uint64_t header_length(const MappedFile& file) {
     fail(file.path(), bytes.size(), "the file ends within the header's length");
   uint64_t length = 0;
   std::memcpy(&length, bytes.data(), kLengthBytes);
-  if (length > kLongestHeader || length > bytes.size() - kLengthBytes) {
+  if (length > kMaxHeaderBytes || length > bytes.size() - kLengthBytes) {
     fail(file.path(), 0,
          "the header's length is " + std::to_string(length) + ", the file has " +
              std::to_string(bytes.size()) + " bytes: not a safetensors file, or truncated");
@@ -41,7 +41,7 @@ uint64_t header_length(const MappedFile& file) {
   return length;
 }
 
-// A tensor named twice would hide another one: JSON's readers keep the last.
+// Rejects duplicate names: JSON readers keep only the last member of a name.
 Json parse_header(const MappedFile& file, uint64_t length) {
   const auto* text = reinterpret_cast<const char*>(file.bytes().data()) + kLengthBytes;
   std::set<std::string> names;
@@ -60,7 +60,7 @@ Json parse_header(const MappedFile& file, uint64_t length) {
   }
 }
 
-// Elements of a shape; nothing when a dimension is negative or the product does not fit.
+// Number of elements; nullopt if a dimension is negative or the product overflows.
 std::optional<uint64_t> elements(const Shape& shape) {
   uint64_t product = 1;
   for (const int64_t size : shape) {

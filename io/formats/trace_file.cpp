@@ -70,7 +70,7 @@ void TraceFile::open_event(char phase, Track track) {
   buffer_ += "\",\"pid\":" + std::to_string(track.pid) + ",\"tid\":" + std::to_string(track.tid);
 }
 
-// The format counts in microseconds.
+// The format's unit is a microsecond.
 void TraceFile::timed_event(char phase, Track track, Nanoseconds time) {
   open_event(phase, track);
   char fraction[8];
@@ -93,7 +93,7 @@ void TraceFile::name_event(Track track, std::string_view what, std::string_view 
   close_event();
 }
 
-// "bp": "e": an arrow ends at the slice around its end, not at the next one.
+// "bp": "e" binds the arrow's end to the enclosing slice instead of the next one.
 void TraceFile::arrow_event(char phase, Track track, std::string_view name, Nanoseconds time, int64_t arrow) {
   named_event(phase, track, name, time);
   buffer_ += ",\"id\":" + std::to_string(arrow);

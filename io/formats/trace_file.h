@@ -13,34 +13,34 @@
 
 namespace tutti {
 
-// Writes Chrome's Trace Event Format (a JSON object with "traceEvents"), which Perfetto opens. Times count
-// from the trace's beginning; those of one track may not run backwards.
+// Writes Chrome's Trace Event Format (a JSON object with "traceEvents"), which Perfetto opens. Times are
+// since the beginning of the trace; on each track they must not decrease.
 class TraceFile {
  public:
-  // A thread of a process; in the whole file no two have the same tid.
+  // A thread of a process. Every tid is unique in the file.
   struct Track {
     int64_t pid = 0, tid = 0;
   };
   using Args = std::vector<std::pair<std::string_view, std::variant<int64_t, std::string_view>>>;
 
-  // Replaces what is at `path`. Throws OperatingError, as all that writes.
+  // Replaces the file at `path`. All methods that write throw OperatingError.
   TraceFile(Disk& disk, const std::string& path);
 
   void name_process(int64_t pid, const std::string& name);
   void name_thread(Track track, std::string_view name);
 
-  // A slice, within those of the track that are open; the last begun ends first.
+  // A slice of a track. Slices nest: `end` ends the last one begun.
   void begin(Track track, std::string_view name, Nanoseconds time, const Args& args);
   void end(Track track, Nanoseconds time);
-  // Something without length on a track.
+  // An instant event of a track.
   void mark(Track track, std::string_view name, Nanoseconds time, const Args& args);
-  // The same, of the process as a whole.
+  // An instant event of the whole process.
   void mark_process(Track track, std::string_view name, Nanoseconds time);
-  // An arrow in two halves: from the slice that is open on the one track to the one on the other.
+  // The two ends of an arrow between the open slices of two tracks. `arrow`: an id for both ends.
   void leave(Track from, std::string_view name, Nanoseconds time, int64_t arrow);
   void arrive(Track to, std::string_view name, Nanoseconds time, int64_t arrow);
 
-  void close();  // nothing may follow; without it the file is cut short
+  void close();  // must be the last call; otherwise the file is incomplete
 
  private:
   void open_event(char phase, Track track);

@@ -14,7 +14,7 @@
 namespace tutti {
 namespace {
 
-constexpr int kDeepestGroup = 32;  // groups may form a cycle by hard links
+constexpr int kMaxGroupDepth = 32;  // hard links can make cycles of groups
 constexpr size_t kNamesInMessage = 12;
 
 std::string name_of_link(hid_t group, hsize_t index) {
@@ -78,8 +78,7 @@ std::optional<uint64_t> plain_offset(hid_t dataset, hid_t type, at::ScalarType d
   return offset == HADDR_UNDEF ? std::nullopt : std::optional<uint64_t>(offset);
 }
 
-// As libhdf5 looks for the file that a part of a virtual dataset lies in; names with a pattern are not looked
-// for.
+// True if libhdf5 would find the source file of a virtual dataset. Names with patterns are not checked.
 bool has_source(const std::string& path, const std::string& source) {
   if (source == "." || source.find('%') != std::string::npos || std::getenv("HDF5_VDS_PREFIX")) return true;
   std::error_code error;
@@ -87,7 +86,7 @@ bool has_source(const std::string& path, const std::string& source) {
          std::filesystem::exists(source, error);
 }
 
-// libhdf5 would read what is missing as the fill value.
+// Throws if a source is missing: libhdf5 would read the fill value.
 void require_sources(hid_t dataset, const std::string& path, const std::string& name) {
   const Hdf5Handle list(H5Dget_create_plist(dataset), H5Pclose);
   size_t count = 0;
@@ -98,7 +97,8 @@ void require_sources(hid_t dataset, const std::string& path, const std::string& 
     H5Pget_virtual_filename(list, i, source.data(), source.size());
     source.pop_back();
     if (!has_source(path, source))
-      throw UserError(path + ": dataset '" + name + "' lies in '" + source + "', which is not there");
+      throw UserError(path + ": dataset '" + name + "' needs the file '" + source +
+                      "', which does not exist");
   }
 }
 
@@ -113,7 +113,7 @@ void add_dataset(hid_t dataset, const std::string& path, std::vector<Hdf5Entry>&
 
 void list_group(hid_t group, const std::string& prefix, int depth, std::vector<Hdf5Entry>& datasets) {
   H5G_info_t info{};
-  if (depth > kDeepestGroup || H5Gget_info(group, &info) < 0) return;
+  if (depth > kMaxGroupDepth || H5Gget_info(group, &info) < 0) return;
   for (hsize_t i = 0; i < info.nlinks; ++i) {
     const std::string name = name_of_link(group, i);
     H5L_info_t link{};
@@ -133,7 +133,7 @@ std::string why_not_opened(const std::string& path) {
   return path + ": cannot be read as an HDF5 file: " + hdf5_error();
 }
 
-// Read-only files are not locked: on a cluster's shared file system locks are often missing.
+// Disables locking of read-only files: shared file systems of clusters often have no locks.
 Hdf5Handle read_access() {
   Hdf5Handle list(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   hdf5_check(H5Pset_file_locking(list, false, true) >= 0, "H5Pset_file_locking");

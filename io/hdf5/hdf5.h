@@ -13,18 +13,18 @@
 
 namespace tutti {
 
-// A dataset of an HDF5 file. Datasets that hold no numbers (text, compounds) are not listed.
+// A numeric dataset of an HDF5 file. Others (text, compounds) are not listed.
 struct Hdf5Entry {
   std::string path;  // "train/input"
   Shape shape;
-  at::ScalarType dtype = at::kFloat;  // that it is read as
-  // Where its bytes begin in the file, when they lie there in one piece, in C order, as they are in memory.
+  at::ScalarType dtype = at::kFloat;  // as read
+  // Offset of the data in the file, if stored contiguously and with the same bytes as in memory.
   std::optional<uint64_t> file_offset;
-  Hdf5Attributes attributes;  // integers, numbers and texts; others are left out
+  Hdf5Attributes attributes;  // integers, numbers and texts only
 };
 
-// An HDF5 file, open for reading. Thread-safe: calls into libhdf5 wait for each other, over all files of the
-// process. Every call throws UserError that names the file, and the dataset where there is one.
+// An HDF5 file, open for reading. Thread-safe: a lock serialises all calls to libhdf5 in the process. Every
+// call throws UserError with the file and the dataset.
 class Hdf5File {
  public:
   explicit Hdf5File(const std::string& path);
@@ -33,13 +33,13 @@ class Hdf5File {
   Hdf5File& operator=(const Hdf5File&) = delete;
 
   const std::string& path() const { return path_; }
-  const std::vector<Hdf5Entry>& datasets() const { return datasets_; }  // by name; not through soft links
-  std::string names() const;                                            // of the first few, for messages
+  const std::vector<Hdf5Entry>& datasets() const { return datasets_; }  // by name; ignores soft links
+  std::string names() const;                                            // the first few, for messages
   const Hdf5Entry* find(const std::string& dataset) const;
-  const Hdf5Entry& at(const std::string& dataset) const;  // the error names what there is
+  const Hdf5Entry& at(const std::string& dataset) const;  // the error lists the existing datasets
 
   at::Tensor read(const std::string& dataset) const;
-  // Rows of dim 0 in the order given, [rows.size(), ...]; duplicates are allowed.
+  // Reads rows of dim 0 in the order given: [rows.size(), ...]. Duplicates are allowed.
   at::Tensor read_rows(const std::string& dataset, std::span<const int64_t> rows) const;
   at::Tensor read_range(const std::string& dataset, int64_t first, int64_t count) const;
 

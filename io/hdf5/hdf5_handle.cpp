@@ -7,7 +7,7 @@
 namespace tutti {
 namespace {
 
-// libhdf5 keeps its state per process, so its lock is per process too.
+// One lock per process, since libhdf5 has global state.
 std::mutex& library_mutex() {
   static std::mutex mutex;
   return mutex;
@@ -18,7 +18,7 @@ herr_t keep_first(unsigned n, const H5E_error2_t* error, void* text) {
   return 0;
 }
 
-// Sign, exponent and mantissa of IEEE half and of bfloat16, both in two little-endian bytes.
+// The type of IEEE half or bfloat16: two little-endian bytes with sign, exponent and mantissa.
 Hdf5Handle small_float(size_t exponent_bits, size_t bias) {
   Hdf5Handle type(H5Tcopy(H5T_IEEE_F32LE), H5Tclose);
   const size_t mantissa_bits = 15 - exponent_bits;

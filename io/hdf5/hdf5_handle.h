@@ -10,11 +10,11 @@
 
 #include "tensors/param_view.h"
 
-// What only io's own HDF5 sources include.
+// For the sources in io/hdf5 only.
 namespace tutti {
 
-// Held around every use of libhdf5: it serialises the calls (a build of libhdf5 need not be thread-safe) and
-// keeps the library from printing its error stack. Not recursive.
+// A lock around every use of libhdf5, which need not be thread-safe. Disables printing of error stacks. Not
+// recursive.
 class Hdf5Session {
  public:
   Hdf5Session();
@@ -28,7 +28,7 @@ class Hdf5Session {
   void* printer_data_ = nullptr;
 };
 
-// Owns an identifier and closes it with the function that goes with it.
+// Owns an identifier of libhdf5 and closes it with `close`.
 class Hdf5Handle {
  public:
   using Close = herr_t (*)(hid_t);
@@ -41,7 +41,7 @@ class Hdf5Handle {
 
   bool good() const { return id_ >= 0; }
   void reset();
-  operator hid_t() const { return id_; }  // NOLINT: it stands for its identifier in libhdf5's calls
+  operator hid_t() const { return id_; }  // NOLINT: implicit, for libhdf5's calls
 
  private:
   hid_t id_ = H5I_INVALID_HID;
@@ -51,11 +51,11 @@ class Hdf5Handle {
 // The innermost message on libhdf5's error stack: "unable to open file".
 std::string hdf5_error();
 
-// Throws the programmer's error when a call that cannot fail on valid arguments has failed.
+// Asserts the success of a call that cannot fail on valid arguments.
 void hdf5_check(bool good, const char* what);
 
-// The file type that stands for a dtype, and the dtype that a file type is read as (nothing for text,
-// compounds, ...). bool is h5py's enum of int8, bfloat16 a custom float that h5py reads as float32.
+// Convert between dtypes and file types (nullopt for text, compounds, ...). bool is h5py's enum of int8,
+// bfloat16 a custom float that h5py reads as float32.
 Hdf5Handle hdf5_type(at::ScalarType dtype);
 std::optional<at::ScalarType> dtype_of_hdf5(hid_t type);
 

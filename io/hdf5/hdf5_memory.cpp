@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-// libhdf5's view of an open file: its own fields first, as the driver interface demands.
+// An open file. The driver interface requires libhdf5's fields first.
 struct OpenFile {
   H5FD_t library;
   Hdf5Memory* memory;
@@ -63,8 +63,7 @@ H5FD_class_t memory_driver() {
   H5FD_class_t driver{};
 #ifdef H5FD_CLASS_VERSION
   driver.version = H5FD_CLASS_VERSION;
-  driver.value =
-      static_cast<H5FD_class_value_t>(511);  // the last of the range that is free for tests and private use
+  driver.value = static_cast<H5FD_class_value_t>(511);  // the last value of the range for private use
 #endif
   driver.name = "tutti_memory";
   driver.maxaddr = static_cast<haddr_t>(INT64_MAX);
@@ -84,7 +83,7 @@ H5FD_class_t memory_driver() {
   return driver;
 }
 
-// Registered for good: libhdf5 1.10 closes the last file of a driver by a class that it has freed before.
+// Never unregistered: libhdf5 1.10 uses a driver's class after freeing it when it closes the last file.
 hid_t memory_driver_id() {
   static const hid_t id = [] {
     const H5FD_class_t driver = memory_driver();

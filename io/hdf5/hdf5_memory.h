@@ -10,16 +10,15 @@
 
 namespace tutti {
 
-// What libhdf5 writes into a file that it believes to be making, kept in sparse pages of memory: datasets
-// that are allocated but never filled take none. So the layout of a file of any size is found out in a few
-// KB, and its bytes reach the disk by whatever way the caller likes. Use it within a Hdf5Session.
+// A file of libhdf5 in sparse pages of memory: datasets that are allocated but not filled take no memory. So
+// the layout of any file takes a few KB; the caller writes the bytes to disk. Needs a Hdf5Session.
 class Hdf5Memory {
  public:
-  // An access list for H5Fcreate under which the file is this object, which must outlive the file.
+  // An access list that makes H5Fcreate write to this object. The object must outlive the file.
   Hdf5Handle access_list();
 
-  uint64_t bytes() const { return bytes_; }  // of the file; final once it has been closed
-  // The bytes at `offset`; zeros where nothing was written.
+  uint64_t bytes() const { return bytes_; }  // size of the file; final once the file is closed
+  // Reads zeros where nothing was written.
   void read(uint64_t offset, std::span<std::byte> to) const;
   void write(uint64_t offset, std::span<const std::byte> from);
   void resize(uint64_t bytes) { bytes_ = bytes; }

@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kWriteBytes = size_t{1} << 20;
 
-// Appends to a file in chunks that stay in the processor's cache between hashing and writing.
+// Hashes and writes a file in chunks that fit the processor's cache.
 class HashingFile {
  public:
   HashingFile(Disk& disk, const std::string& path) : file_(disk.open(path, true)), hash_(XXH3_createState()) {
@@ -71,7 +71,7 @@ class HashingFile {
 
 Hdf5Handle create_file(Hdf5Memory& memory) {
   const Hdf5Handle access = memory.access_list();
-  // Data begins where a mapped file serves aligned loads; small arrays and headers are packed.
+  // Aligns data for loads from a mapped file; small arrays and headers are packed.
   hdf5_check(H5Pset_alignment(access, 512, 64) >= 0, "H5Pset_alignment");
   Hdf5Handle file(H5Fcreate("memory", H5F_ACC_TRUNC, H5P_DEFAULT, access), H5Fclose);
   hdf5_check(file.good(), "H5Fcreate");
@@ -84,7 +84,7 @@ Hdf5Handle intermediate_groups() {
   return list;
 }
 
-// Without time stamps, so that the same arrays give the same bytes.
+// No time stamps, so that the same arrays give the same bytes.
 Hdf5Handle creation_list() {
   Hdf5Handle list(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
   hdf5_check(H5Pset_obj_track_times(list, 0) >= 0, "H5Pset_obj_track_times");
@@ -119,7 +119,7 @@ void write_attribute(hid_t dataset, const std::string& name, const Hdf5Attribute
   }
 }
 
-// Texts are told apart by their lengths.
+// The length makes the concatenation of texts unambiguous.
 std::string declared(const std::string& text) { return std::to_string(text.size()) + ":" + text; }
 
 std::string declared(const Shape& shape) {
@@ -158,7 +158,7 @@ std::string declared(const Hdf5View& view) {
   return all;
 }
 
-// Makes room for the arrays' data, and returns where that of each goes.
+// Allocates the arrays' data in the file, and returns their offsets.
 std::vector<uint64_t> lay_out(hid_t file, const std::vector<Hdf5Array>& arrays) {
   const Hdf5Handle list = creation_list();
   hdf5_check(H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY) >= 0, "H5Pset_alloc_time");
@@ -187,7 +187,7 @@ std::span<const std::byte> bytes_of(const Hdf5Array& array) {
 }
 
 std::string escape_percent(
-    const std::string& path) {  // "%" begins a pattern in the names of virtual datasets' sources
+    const std::string& path) {  // "%" begins a pattern in source names of virtual datasets
   std::string escaped;
   for (const char letter : path) escaped += letter == '%' ? std::string("%%") : std::string(1, letter);
   return escaped;
@@ -218,7 +218,7 @@ void create_virtual(hid_t file, const Hdf5VirtualArray& array) {
 
 void create_soft_link(hid_t file, const std::string& path, const std::string& target) {
   const Hdf5Handle groups = intermediate_groups();
-  if (H5Lexists(file, path.c_str(), H5P_DEFAULT) > 0) return;  // a parameter called like a group
+  if (H5Lexists(file, path.c_str(), H5P_DEFAULT) > 0) return;  // a parameter with the name of a group
   hdf5_check(H5Lcreate_soft(("/" + target).c_str(), file, path.c_str(), groups, H5P_DEFAULT) >= 0,
              path.c_str());
 }
@@ -230,7 +230,7 @@ std::vector<uint64_t> lay_out(hid_t file, const Hdf5View& view) {
   return offsets;
 }
 
-// The file's own bytes, with room for the data.
+// The layout of a file with these declarations: the cached one if equal.
 template <class Content>
 Hdf5Layout laid_out(const Content& content, Hdf5Layout* last) {
   std::string declared = tutti::declared(content);

@@ -31,7 +31,7 @@ bool Context::wait_until(const ReplySlotPtr& slot, TimePoint until) {
 void Context::reply(Envelope& envelope, Message message) {
   const ReplySlotPtr slot = std::move(envelope.slot);
   TUTTI_ASSERT(
-      slot, std::string(message.name()) + " answers a message that was not asked, or was answered already");
+      slot, std::string(message.name()) + " replies to a message that expects no reply or already has one");
   scheduler_.answer(*slot, std::move(message), ReplySlot::kAnswered);
 }
 

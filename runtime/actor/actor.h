@@ -20,46 +20,46 @@ struct ActorId {
   friend bool operator==(ActorId, ActorId) = default;
 };
 
-// Where an ask's answer lands: one slot, so that a reply never blocks and is never dropped. Held by asker and
-// message; the last one out frees it.
+// Receives the reply to one request. A slot per request, so that a reply never blocks and is never dropped.
+// Shared by the asker and the message.
 class ReplySlot;
 using ReplySlotPtr = std::shared_ptr<ReplySlot>;
 
-// A message under way: who sent it, and the slot that waits for an answer (null unless it was asked).
+// A message in transit, with its sender and the slot for the reply (null if no reply is expected).
 struct Envelope {
   ActorId from;
   Message message;
   ReplySlotPtr slot;
 };
 
-// Thrown out of every blocking call once the scheduler aborts: a peer died, an actor failed.
+// Thrown by every blocking call after the scheduler aborts: a peer died, an actor failed.
 class Aborted : public RunError {
  public:
   explicit Aborted(const RankEnd& end) : RunError(end.kind, end.reason) {}
 };
 
-// One of a rank's cast. It handles one message at a time, run to completion, on a thread of its own, and
-// reaches the outside only through what its constructor was given and through the Context. An exception that
-// leaves any of these ends the run: the scheduler aborts with the actor's name and the exception's text.
+// Handles one message at a time on its own thread. Reaches the outside only through its constructor's
+// arguments and the Context. An exception thrown by any method below aborts the run, with the actor's name
+// and the exception's text as the reason.
 class Actor {
  public:
   virtual ~Actor() = default;
 
-  // On the actor's thread, before the first message.
+  // Runs on the actor's thread, before the first message.
   virtual void start(Context&) {}
 
   virtual void receive(Context& context, Envelope& envelope) = 0;
 
-  // Called whenever the mailbox is empty. Returns when it wants to be called again at the latest: a time that
-  // has passed already polls (the thread yields in between), nullopt waits for the next message.
+  // Called whenever the mailbox is empty. Returns the latest time of the next call: a past time polls (the
+  // thread yields in between), nullopt waits for the next message.
   virtual std::optional<TimePoint> idle(Context&) { return std::nullopt; }
 };
 
-// An answer that was asked for and is not here yet. Movable; dropping it drops the answer.
+// A future: the reply to a request. Movable; destroying it drops the reply.
 template <class Reply>
 class Pending;
 
-// What an actor may do to the world; valid on its own thread only.
+// An actor's interface to the scheduler. Valid on the actor's own thread only.
 class Context {
  public:
   Context(Scheduler& scheduler, ActorId self) : scheduler_(scheduler), self_(self) {}
@@ -67,29 +67,29 @@ class Context {
   ActorId self() const { return self_; }
   TimePoint now() const;
 
-  // Puts the message into the mailbox of `to`. Blocks while it is full (the request is held back, not
-  // dropped); a reserved message never blocks. Messages to an actor that has stopped are dropped.
+  // Puts the message into the mailbox of `to`. Blocks while the mailbox is full; a reserved message never
+  // blocks. Messages to a stopped actor are dropped.
   void send(ActorId to, Message message);
 
-  // Sends, and waits for the reply; `request` returns at once. Throws Aborted when the run ends first.
+  // `ask` sends and waits for the reply; `request` returns at once. Throws Aborted if the run ends first.
   template <class Reply>
   Reply ask(ActorId to, Message message);
   template <class Reply>
   Pending<Reply> request(ActorId to, Message message);
 
-  // Answers an asked message; may be called later than its receive, and from there on, once.
+  // Replies to a request, exactly once, during `receive` or later.
   void reply(Envelope& envelope, Message message);
 
   void sleep(Nanoseconds duration);
 
-  // Waits for the actor's next message and takes it: for an actor whose work reads better as a loop than as
-  // handlers. Replies to asked messages are due as in Actor::receive. Throws Aborted when the run ends first.
+  // Waits for the actor's next message and returns it, for an actor that is written as a loop. Requests must
+  // be replied to, as in Actor::receive. Throws Aborted if the run ends first.
   Envelope receive();
 
-  // The actor ends after the message in hand.
+  // Ends the actor after the current message.
   void stop();
 
-  // Ends the whole run: every blocking call of every actor throws Aborted.
+  // Ends the run: every blocking call of every actor throws Aborted.
   void abort(const RankEnd& end);
   bool aborted() const;
 
@@ -112,9 +112,9 @@ class Pending {
 
   explicit operator bool() const { return slot_ != nullptr; }
   bool ready() const;
-  // Blocks until the answer is here, or it is `until`; whether it is here. Throws Aborted.
+  // Blocks until the reply arrives or the time is `until`. True if the reply has arrived. Throws Aborted.
   bool ready_by(TimePoint until) const;
-  // Blocks until the answer is here; once. Throws Aborted. The answer must be a Reply.
+  // Blocks until the reply arrives. May be called once. Throws Aborted. The reply must be of type Reply.
   Reply wait();
 
  private:

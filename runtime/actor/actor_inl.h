@@ -12,17 +12,17 @@ namespace tutti {
 
 struct ControlBlock;
 
-// One answer on its way to the actor that asked. The answerer writes `answer` once and then `state`.
+// The reply to one request. The actor that replies writes `answer` once, then `state`.
 struct ReplySlot {
-  enum State : uint8_t { kWaiting, kAnswered, kBroken };  // broken: the asked actor stopped without answering
+  enum State : uint8_t { kWaiting, kAnswered, kBroken };  // broken: the asked actor stopped without a reply
 
   explicit ReplySlot(ControlBlock& asker) : asker(asker) {}
 
   ControlBlock& asker;
   Message answer;
   std::atomic<State> state{kWaiting};
-  uint32_t asked = UINT32_MAX;  // ActorId of whom, and what, for reports
-  const char* question = "";
+  uint32_t asked = UINT32_MAX;  // index of the asked actor, for reports
+  const char* question = "";    // name of the request, for reports
 };
 
 template <class Reply>
@@ -47,7 +47,7 @@ bool Pending<Reply>::ready_by(TimePoint until) const {
 
 template <class Reply>
 Reply Pending<Reply>::wait() {
-  TUTTI_ASSERT(slot_, "waited twice for one answer");
+  TUTTI_ASSERT(slot_, "waited twice for one reply");
   const ReplySlotPtr slot = std::move(slot_);
   Message answer = context_->wait(slot);
   Reply* reply = answer.get_if<Reply>();

@@ -11,9 +11,8 @@ namespace {
 
 using std::chrono::microseconds;
 
-constexpr Nanoseconds kShortWait =
-    microseconds(100);  // two wake-ups across cores; a longer wait is worth a sleep
-constexpr Nanoseconds kLongYield = microseconds(20);  // somebody else needs this core
+constexpr Nanoseconds kShortWait = microseconds(100);  // two wake-ups across cores; longer waits sleep
+constexpr Nanoseconds kLongYield = microseconds(20);   // another thread needs this core
 constexpr Nanoseconds kSpunTooLong = std::chrono::seconds(1);
 
 timespec to_timespec(TimePoint t) {
@@ -32,7 +31,7 @@ void Parker::park(TimePoint until, Nanoseconds spin) {
   usual_wait_ += (waited - usual_wait_) / 4;
 }
 
-// True when it was notified.
+// True if the thread was notified.
 bool Parker::spin_until(TimePoint start, TimePoint end) {
   for (TimePoint t = start; t < end;) {
     if (token_.load(std::memory_order_relaxed) == kNotified) return token_.exchange(kEmpty) == kNotified;

@@ -17,11 +17,11 @@
 
 namespace tutti {
 
-// Lets one thread sleep until another wakes it. Before sleeping it may spin (yielding the core) for up to
-// `spin`, but only while its recent waits were so short that spinning pays: an idle thread always sleeps.
+// Lets one thread sleep until another wakes it. Before it sleeps, the thread spins (yielding the core) for up
+// to `spin`, if its recent waits were short. An idle thread always sleeps.
 class Parker {
  public:
-  // Returns after an unpark (one that came before is not lost), at `until`, or early.
+  // Returns after an unpark (also one before this call), at `until`, or early.
   void park(TimePoint until, Nanoseconds spin);
   void unpark();
 
@@ -31,20 +31,20 @@ class Parker {
 
   enum Token : uint32_t { kEmpty, kParked, kNotified };
   std::atomic<uint32_t> token_{kEmpty};
-  Nanoseconds usual_wait_{0};  // a moving average; the parking thread's own
+  Nanoseconds usual_wait_{0};  // moving average; used by the parking thread only
 };
 
-// What an actor is blocked in, so that it is woken for that and nothing else.
+// The reason why an actor is blocked; the actor is woken for no other.
 enum class Wait : uint8_t { kNothing, kMessage, kReply, kReplyOrTime, kSpace, kTime, kStopped };
 
-// The actors that are held back because a mailbox is full.
+// The actors that wait for space in a mailbox.
 struct HeldSenders {
   std::mutex mutex;
   std::vector<ControlBlock*> blocks;
   std::atomic<int> count{0};
 };
 
-// What the scheduler keeps for each actor.
+// The scheduler's state of one actor.
 struct ControlBlock {
   ControlBlock(ActorId id, std::string name, int rank, int capacity)
       : id(id), name(std::move(name)), rank(rank), mailbox(capacity) {}
@@ -54,20 +54,20 @@ struct ControlBlock {
   const int rank;
   std::unique_ptr<Actor> actor;
   Recorder* recorder = nullptr;
-  StopToken* stop = nullptr;  // its rank's, or everybody's
+  StopToken* stop = nullptr;  // of the actor's rank, or of all actors
   std::thread thread;
-  bool stopping = false;  // the actor's own thread only
+  bool stopping = false;  // used by the actor's own thread only
   Mailbox mailbox;
 
-  std::optional<Nanoseconds> timeout;  // of one that may hang, and how it is called
-  std::string called;
-  std::atomic<bool> abandoned{false};  // run() did not wait for it any longer: it takes nothing more
+  std::optional<Nanoseconds> timeout;  // see Scheduler::abandon_after
+  std::string title;
+  std::atomic<bool> abandoned{false};  // run() no longer waits for this actor, which handles no more messages
 
-  // A waker publishes what it has, then a full fence, then reads `waits`; the waiter writes `waits`, then a
-  // full fence, then looks for what it wants. So one of the two sees the other.
+  // The waking thread publishes its data, then a full fence, then reads `waits`. The waiting thread writes
+  // `waits`, then a full fence, then reads the data. So at least one of the two sees the other's write.
   alignas(64) std::atomic<Wait> waits{Wait::kNothing};
-  std::atomic<uint32_t> waits_on{UINT32_MAX};  // whose space or reply, and for which message
-  std::atomic<const char*> waits_for{""};
+  std::atomic<uint32_t> waits_on{UINT32_MAX};  // index of the actor that must reply or make space
+  std::atomic<const char*> waits_for{""};      // name of the message
 
   HeldSenders held;
   Parker parker;

@@ -8,21 +8,23 @@
 
 namespace tutti {
 
-// A bounded queue of envelopes: any thread pushes, one pops. After Vyukov's bounded queue, except that any
-// capacity is exact: taking out position q is what lets position q + capacity in.
+// A bounded queue of envelopes: any thread pushes, one pops. After Vyukov's bounded queue, but any capacity
+// is exact: popping position q frees the slot of position q + capacity.
 class Ring {
  public:
   explicit Ring(int capacity);
 
-  // Takes the envelope; false when full, which leaves it alone.
+  // Moves the envelope into the queue. Returns false and leaves the envelope unchanged if the queue is full.
   bool push(Envelope& envelope);
-  bool pop(Envelope& envelope);  // the consumer only
-  bool empty() const;            // the consumer only
-  uint64_t size() const;         // the consumer only; may count a push that is still under way
+
+  // For the consumer's thread only. `size` may count a push that has not finished.
+  bool pop(Envelope& envelope);
+  bool empty() const;
+  uint64_t size() const;
   uint64_t capacity() const { return capacity_; }
 
  private:
-  // stamp: 2p lets position p in, 2p + 1 holds position p.
+  // stamp: 2p is free for position p, 2p + 1 holds position p.
   struct alignas(64) Slot {
     std::atomic<uint64_t> stamp{0};
     Envelope envelope;
@@ -35,13 +37,13 @@ class Ring {
   alignas(64) uint64_t head_ = 0;
 };
 
-// An actor's incoming messages in two lanes. The order of one sender's messages is kept within a lane; the
-// reserved lane is taken first.
+// An actor's incoming messages in two queues. The order of one sender's messages is kept within a queue;
+// reserved messages are popped first.
 class Mailbox {
  public:
   explicit Mailbox(int capacity) : requests_(capacity), reserved_(capacity) {}
 
-  // Takes the envelope; false when its lane is full, which leaves it alone.
+  // As Ring::push.
   bool push(Envelope& envelope);
   bool pop(Envelope& envelope) { return reserved_.pop(envelope) || requests_.pop(envelope); }
   bool empty() const { return reserved_.empty() && requests_.empty(); }

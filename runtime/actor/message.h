@@ -8,31 +8,31 @@
 
 namespace tutti {
 
-// A value of any message type, moved between actors without allocation when it fits in kInlineBytes.
+// A value of any message type. Moves between actors without allocation if the value fits in kInlineBytes.
 //
-// A message type is a movable struct with `static constexpr const char* kName`. Credits and replies, which
-// must never block their sender, also have `static constexpr bool kReserved = true`: they travel in the
-// mailbox's reserved lane. With `static constexpr bool kIncidental = true` it comes and goes with the clock
-// and no result depends on it: it is not recorded. Where messages of one kind come from one actor in an order
-// that is not that actor's own, `std::string_view label() const` tells them apart in records.
+// A message type is a movable struct with `static constexpr const char* kName`. Optional members:
+// - `static constexpr bool kReserved = true`: goes to the mailbox's reserved queue; sending never blocks
+// - `static constexpr bool kIncidental = true`: depends on the clock, is not recorded, changes no result
+// - `std::string_view label() const`: distinguishes messages of one type in records, where the order in which
+//   one actor sends them is not deterministic
 class Message {
  public:
   static constexpr std::size_t kInlineBytes = 48;
 
   Message() = default;
   template <class T, class = std::enable_if_t<!std::is_same_v<std::decay_t<T>, Message>>>
-  Message(T&& value);  // NOLINT: a message is what it holds
-  Message(Message&& other) noexcept { take(other); }
+  Message(T&& value);  // NOLINT: implicit
+  Message(Message&& other) noexcept { move_from(other); }
   Message& operator=(Message&& other) noexcept;
   ~Message() { reset(); }
 
-  // The value when it is a T, else null. Types are told apart by address, so within one binary.
+  // The value if its type is T, else null. Types are compared by address, so only within one binary.
   template <class T>
   T* get_if();
 
   bool empty() const { return type_ == nullptr; }
   const char* name() const { return type_ ? type_->name : "nothing"; }
-  // What records call it; lives as long as the value.
+  // The name in records; lives as long as the value.
   std::string_view label() const { return type_ ? type_->label(value()) : "nothing"; }
   bool reserved() const { return type_ != nullptr && type_->reserved; }
   bool incidental() const { return type_ != nullptr && type_->incidental; }
@@ -71,7 +71,7 @@ class Message {
     return T::kName;
   }
   const void* value() const { return type_->heap ? *reinterpret_cast<void* const*>(bytes_) : bytes_; }
-  void take(Message& other) noexcept;
+  void move_from(Message& other) noexcept;
 
   const Type* type_ = nullptr;
   alignas(std::max_align_t) unsigned char bytes_[kInlineBytes];
@@ -121,7 +121,7 @@ inline void Message::reset() {
   type_ = nullptr;
 }
 
-inline void Message::take(Message& other) noexcept {
+inline void Message::move_from(Message& other) noexcept {
   type_ = other.type_;
   if (type_) type_->relocate(bytes_, other.bytes_);
   other.type_ = nullptr;
@@ -130,7 +130,7 @@ inline void Message::take(Message& other) noexcept {
 inline Message& Message::operator=(Message&& other) noexcept {
   if (this != &other) {
     reset();
-    take(other);
+    move_from(other);
   }
   return *this;
 }

@@ -15,8 +15,8 @@
 namespace tutti {
 namespace {
 
-constexpr Nanoseconds kStragglersNap = std::chrono::milliseconds(1);
-constexpr Nanoseconds kAbortedWithin = std::chrono::seconds(1);
+constexpr Nanoseconds kPollInterval = std::chrono::milliseconds(1);
+constexpr Nanoseconds kAbortTimeout = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -24,7 +24,7 @@ struct Scheduler::State {
   bool began = false;
   StopToken everybody;
   bool separate = false;
-  std::map<int, StopToken> ranks;  // when they are separate
+  std::map<int, StopToken> ranks;  // if `separate`
   std::vector<std::string> abandoned;
 };
 
@@ -46,8 +46,8 @@ void Scheduler::separate_ranks() {
 
 void Scheduler::install(ActorId id, std::unique_ptr<Actor> actor) { block(id).actor = std::move(actor); }
 
-void Scheduler::abandon_after(ActorId id, const std::string& called, Nanoseconds timeout) {
-  block(id).called = called;
+void Scheduler::abandon_after(ActorId id, const std::string& title, Nanoseconds timeout) {
+  block(id).title = title;
   block(id).timeout = timeout;
 }
 
@@ -92,8 +92,6 @@ std::string Scheduler::describe(const ControlBlock& block) const {
   return who + " runs";
 }
 
-// The run.
-
 void Scheduler::run() {
   TUTTI_ASSERT(!std::exchange(state_->began, true), "a scheduler runs once");
   for (const auto& block : blocks_)
@@ -129,30 +127,29 @@ void Scheduler::join() {
   }
   const TimePoint since = now();
   while (!stragglers.empty()) {
-    std::erase_if(stragglers, [&](ControlBlock* one) { return is_done_with(*one, since); });
-    if (!stragglers.empty()) std::this_thread::sleep_for(kStragglersNap);
+    std::erase_if(stragglers, [&](ControlBlock* one) { return join_or_abandon(*one, since); });
+    if (!stragglers.empty()) std::this_thread::sleep_for(kPollInterval);
   }
 }
 
-// It has ended, or is given up, however busy it is: other processes wait for this one, and the more so where
-// the run was aborted.
-bool Scheduler::is_done_with(ControlBlock& block, TimePoint others_ended) {
+// Joins the actor's thread if it has ended, or abandons the thread after its timeout; false: neither yet.
+bool Scheduler::join_or_abandon(ControlBlock& block, TimePoint others_ended) {
   if (block.waits.load() == Wait::kStopped) {
     block.thread.join();
     return true;
   }
-  const Nanoseconds timeout = aborted(block) ? std::min(kAbortedWithin, *block.timeout) : *block.timeout;
+  const Nanoseconds timeout = aborted(block) ? std::min(kAbortTimeout, *block.timeout) : *block.timeout;
   if (now() - others_ended < timeout) return false;
   block.abandoned = true;
   block.thread.detach();
-  state_->abandoned.push_back(block.called);
+  state_->abandoned.push_back(block.title);
   return true;
 }
 
 void Scheduler::run_actor(ControlBlock& self) {
   const std::string name = std::to_string(self.rank) + "." + self.name;
   pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
-  const SignalStack of_handlers;
+  const SignalStack signal_stack;
   enter(self);
   try {
     handle_messages(self);
@@ -230,7 +227,7 @@ void Scheduler::throw_if_aborted(const ControlBlock& self) const {
   if (aborted(self)) throw Aborted((aborted() ? state_->everybody : *self.stop).end());
 }
 
-// From here on nobody handles this actor's messages: what lies there is dropped, and so is what still comes.
+// Drops the actor's messages, those in the mailbox and those still to come.
 void Scheduler::close(ControlBlock& self) {
   self.waits.store(Wait::kStopped);
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -244,8 +241,6 @@ void Scheduler::drain(ControlBlock& stopped) {
     if (const ReplySlotPtr slot = std::move(envelope.slot)) answer(*slot, Message(), ReplySlot::kBroken);
   }
 }
-
-// Messages.
 
 bool Scheduler::post(ActorId to, Message message) {
   Envelope envelope{ActorId{}, std::move(message), nullptr};
@@ -299,13 +294,7 @@ void Scheduler::send_when_space(ControlBlock& self, ControlBlock& to, Envelope& 
 }
 
 Message Scheduler::await(ControlBlock& self, ReplySlot& slot) {
-  const auto ready = [&] { return slot.state.load(std::memory_order_acquire) != ReplySlot::kWaiting; };
-  self.waits_on.store(slot.asked, std::memory_order_relaxed);
-  self.waits_for.store(slot.question, std::memory_order_relaxed);
-  while (!ready()) {
-    throw_if_aborted(self);
-    block(self, Wait::kReply, kNever, ready);
-  }
+  await_until(self, slot, kNever);
   if (slot.state.load(std::memory_order_relaxed) == ReplySlot::kAnswered) return std::move(slot.answer);
   throw_if_aborted(self);
   throw std::runtime_error(full_name(block({slot.asked})) + " stopped before it answered " + slot.question);
@@ -315,9 +304,10 @@ bool Scheduler::await_until(ControlBlock& self, ReplySlot& slot, TimePoint until
   const auto ready = [&] { return slot.state.load(std::memory_order_acquire) != ReplySlot::kWaiting; };
   self.waits_on.store(slot.asked, std::memory_order_relaxed);
   self.waits_for.store(slot.question, std::memory_order_relaxed);
+  const Wait why = until == kNever ? Wait::kReply : Wait::kReplyOrTime;
   while (!ready() && now() < until) {
     throw_if_aborted(self);
-    block(self, Wait::kReplyOrTime, until, ready);
+    block(self, why, until, ready);
   }
   return ready();
 }
@@ -346,9 +336,8 @@ void Scheduler::notify(ControlBlock& to) {
   if (waits == Wait::kStopped) drain(to);
 }
 
-// Wakes the senders that this actor's mailbox holds back. Called when it is half empty, so that a fast sender
-// is not woken for every single place, and before this actor blocks, so that nobody waits for it longer than
-// needed.
+// Wakes the senders that wait for space in this actor's mailbox. Called when the mailbox is half empty, not
+// for each message, and before the actor blocks, so that no sender waits for long.
 void Scheduler::wake_held(ControlBlock& self) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const std::lock_guard lock(self.held.mutex);

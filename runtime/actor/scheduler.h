@@ -10,16 +10,13 @@
 
 namespace tutti {
 
-// What the scheduler keeps for each actor: thread, mailbox, whether it is parked. Defined in
-// runtime/actor/control_block.h.
-struct ControlBlock;
+struct ControlBlock;  // runtime/actor/control_block.h
 enum class Wait : uint8_t;
 class StopToken;
 
-// Runs actors, each on its own thread. The contract is the same in production (ThreadScheduler) and in the
-// simulator (sim/SimScheduler): they differ only in how a blocked actor waits (`park`), how it is woken
-// (`unpark`) and what time it is (`now`). Everything that blocks (receive, send to a full mailbox, ask,
-// sleep) is built on these three.
+// Runs actors, each on its own thread. ThreadScheduler (production) and SimScheduler (simulation) differ only
+// in how a blocked actor waits (`park`), how it is woken (`unpark`) and which clock they read (`now`). All
+// blocking calls (receive, send to a full mailbox, ask, sleep) are built on these three.
 class Scheduler {
  public:
   static constexpr int kDefaultCapacity = 256;
@@ -28,42 +25,42 @@ class Scheduler {
   virtual ~Scheduler();
   Scheduler(const Scheduler&) = delete;
 
-  // Two steps, since actors know each other: first every id, then every actor. `capacity` bounds each lane of
-  // the mailbox. An actor's thread is named "rank.name".
+  // Adds an actor in two steps, since actors hold each other's ids: reserve all ids, then install all actors.
+  // `capacity` bounds each of the two queues of the mailbox. The actor's thread is named "rank.name".
   ActorId reserve(const std::string& name, int rank, int capacity = kDefaultCapacity);
   void install(ActorId id, std::unique_ptr<Actor> actor);
 
-  // Tells `recorder` of every message that an actor of the rank takes, right before it handles it. Before the
-  // run, once the rank's actors are reserved.
+  // Reports each message to `recorder` right before an actor of the rank handles the message. Call before
+  // run(), after the rank's actors are reserved.
   void record_deliveries(int rank, Recorder& recorder);
 
-  // Ranks end alone, as processes do: an actor that fails or aborts ends its own rank, and run() does not
-  // throw for it. Before any actor is reserved.
+  // Makes ranks end separately, as processes do: an actor that fails or aborts ends its own rank, and run()
+  // does not throw. Call before any actor is reserved.
   void separate_ranks();
 
-  // An actor whose calls may take long, or never return. Where actors run side by side (ThreadScheduler)
-  // run() does not wait for it without end: once all others have stopped, it has `patience` for all that it
-  // still has to do, and then its thread is left behind. `called`: how it is named. Before the run.
-  void abandon_after(ActorId id, const std::string& called, Nanoseconds timeout);
-  // Those whose threads run() left behind, as they are called. While a thread lives, the scheduler must, and
-  // what the thread's actor uses; the other actors are kept, since it may know of what they hold.
+  // Limits run()'s wait for an actor that may block for long or forever. If `timeout` has passed after all
+  // other actors have stopped, ThreadScheduler abandons the actor's thread. `title` names the actor in
+  // abandoned(). Call before run().
+  void abandon_after(ActorId id, const std::string& title, Nanoseconds timeout);
+  // Titles of the actors that run() abandoned. The scheduler, all its actors and all objects that they use
+  // must outlive the abandoned threads.
   const std::vector<std::string>& abandoned() const;
 
-  // Starts all actors; returns when each has stopped; once. When the run was aborted it throws, after all
-  // threads have ended: the RunError that an actor failed with, else Aborted with the first end.
+  // Starts all actors and returns when all have stopped. May be called once. If the run was aborted, throws
+  // after all threads have ended: the RunError of the actor that failed, else Aborted with the first end.
   void run();
 
-  // From any thread; the first end stands.
+  // May be called from any thread. The first end is kept.
   void abort(const RankEnd& end);
   bool aborted() const;
 
-  // Of separate ranks: ends the rank's actors wherever they block; how a rank was aborted, if it was; whether
-  // all its actors have stopped.
+  // For separate ranks. `abort_rank` ends the rank's actors, even those that are blocked; `stop_token_of`
+  // says whether and how the rank was aborted; `stopped` is true if all actors of the rank have stopped.
   void abort_rank(int rank, const RankEnd& end);
   const StopToken& stop_token_of(int rank) const;
   bool stopped(int rank) const;
 
-  // From outside the cast (a signal-watching thread, a test). Never blocks; false when the mailbox is full.
+  // Sends from a thread that is no actor's (signals, tests). Never blocks; false if the mailbox is full.
   bool post(ActorId to, Message message);
 
   const std::string& name(ActorId id) const;
@@ -71,20 +68,20 @@ class Scheduler {
   virtual TimePoint now() const = 0;
 
  protected:
-  // Blocks the calling actor until `unpark` or `until`; may return early. An unpark before the park is not
-  // lost. With an `until` that has passed it lets others run and returns.
+  // Blocks the calling actor until `unpark` or `until`; may return early. An unpark before the park counts.
+  // If `until` has passed, lets other threads run and returns.
   virtual void park(ControlBlock& self, TimePoint until) = 0;
   virtual void unpark(ControlBlock& block) = 0;
-  // Around the body of an actor's thread.
+  // Called at the beginning and the end of an actor's thread.
   virtual void enter(ControlBlock&) {}
   virtual void leave(ControlBlock&) {}
-  // Called by run before any thread starts / after each thread was created.
+  // Called by run() before any thread starts.
   virtual void begin() {}
-  // Whether a thread that does not end can be left behind.
+  // True if abandon_after has an effect.
   virtual bool abandons() const { return false; }
-  // The message that the actor handles next, if there is one.
+  // Pops the message that the actor handles next; false if there is none.
   virtual bool take(ControlBlock& self, Envelope& envelope);
-  // Each message, right before its actor handles it.
+  // Called with each message right before its actor handles the message.
   virtual void deliver(ControlBlock&, const Envelope&) {}
 
   // "rank 0 compute waits for rank 0 sync to answer ReduceBucket".
@@ -103,7 +100,7 @@ class Scheduler {
   ControlBlock& block(ActorId id) const;
   void spawn();
   void join();
-  bool is_done_with(ControlBlock& straggler, TimePoint others_ended);
+  bool join_or_abandon(ControlBlock& straggler, TimePoint others_ended);
   void run_actor(ControlBlock& self);
   void handle_messages(ControlBlock& self);
   bool handle_next(ControlBlock& self, Context& context);

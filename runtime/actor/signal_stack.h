@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-// A stack for the signal handlers of the thread that makes it, while it lives: the thread's own may be what
-// ran out. Of handlers that are installed with SA_ONSTACK.
+// Gives the calling thread a separate stack for signal handlers (SA_ONSTACK) during the object's lifetime, so
+// that handlers can run after a stack overflow.
 class SignalStack {
  public:
   SignalStack() : memory_(new std::byte[kBytes]) {

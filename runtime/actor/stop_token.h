@@ -8,12 +8,12 @@
 
 namespace tutti {
 
-// Whether actors continue or were aborted, and how that ends them. Thread-safe; the first end stands.
+// Asks actors to stop, and says how that ends the run. Thread-safe; the first end is kept.
 class StopToken {
  public:
   bool aborted() const { return aborted_.load(std::memory_order_relaxed); }
 
-  // Whether this was the first. `failure`: the error that is to blame, or null.
+  // True for the first call. `failure`: the exception that caused the abort, or null.
   bool abort(const RankEnd& end, std::exception_ptr failure) {
     const std::lock_guard lock(mutex_);
     if (aborted()) return false;

@@ -4,10 +4,10 @@
 
 namespace tutti {
 
-// The scheduler of production: actors run side by side, idle ones sleep.
+// The scheduler for production: actors run concurrently, idle actors sleep.
 class ThreadScheduler final : public Scheduler {
  public:
-  // Spins before it sleeps, for up to `spin`, where there is a core for each actor and waits are short.
+  // `spin`: how long an actor spins before it sleeps, if there is a core for each actor and waits are short.
   explicit ThreadScheduler(Nanoseconds spin = kDefaultSpin) : spin_(spin) {}
   static constexpr Nanoseconds kDefaultSpin = std::chrono::microseconds(50);
 

@@ -52,14 +52,14 @@ class Child final : public ChildProcess {
 
  private:
   pid_t pid_;
-  int input_;  // -1 once ended
+  int input_;  // -1 if closed
   std::optional<int> status_;
 };
 
-// How a child is born: its standard streams, nothing else open, no signal blocked.
-class Birth {
+// Opens the child's standard streams, closes all other files and unblocks all signals.
+class SpawnOptions {
  public:
-  Birth(int input, const std::string& output_path) {
+  SpawnOptions(int input, const std::string& output_path) {
     posix_spawn_file_actions_init(&actions_);
     posix_spawn_file_actions_adddup2(&actions_, input, STDIN_FILENO);
     posix_spawn_file_actions_addopen(&actions_, STDOUT_FILENO, output_path.c_str(),
@@ -76,13 +76,13 @@ class Birth {
     posix_spawnattr_setflags(&attributes_,
                              POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   }
-  ~Birth() {
+  ~SpawnOptions() {
     posix_spawn_file_actions_destroy(&actions_);
     posix_spawnattr_destroy(&attributes_);
   }
-  Birth(const Birth&) = delete;
+  SpawnOptions(const SpawnOptions&) = delete;
 
-  int run(pid_t& pid, const std::string& command) {
+  int spawn(pid_t& pid, const std::string& command) {
     std::string shell = "sh", option = "-c", text = command;
     char* arguments[] = {shell.data(), option.data(), text.data(), nullptr};
     return posix_spawn(&pid, "/bin/sh", &actions_, &attributes_, arguments, environ);
@@ -96,14 +96,14 @@ class Birth {
 }  // namespace
 
 std::unique_ptr<ChildProcess> start_child(const std::string& command, const std::string& output_path) {
-  std::error_code unmade;  // then the child does not start
-  std::filesystem::create_directories(std::filesystem::path(output_path).parent_path(), unmade);
+  std::error_code ignored;  // without the folder the child fails to start
+  std::filesystem::create_directories(std::filesystem::path(output_path).parent_path(), ignored);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     throw OperatingError("cannot make a pipe: " + std::string(strerror(errno)));
   fcntl(ends[1], F_SETFL, O_NONBLOCK);
   pid_t pid = 0;
-  const int error = Birth(ends[0], output_path).run(pid, command);
+  const int error = SpawnOptions(ends[0], output_path).spawn(pid, command);
   close(ends[0]);
   if (error == 0) return std::make_unique<Child>(pid, ends[1]);
   close(ends[1]);

@@ -14,14 +14,14 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kMostReported = 100;
+constexpr std::size_t kMaxReported = 100;
 constexpr std::size_t kActorWidth = 12;
 constexpr std::size_t kSecondsWidth = 9;
 
 enum class Cause {
-  kInstruction,  // it is tried again when the handler returns
+  kInstruction,  // is executed again when the handler returns
   kFault,
-  kOthers  // who may have meant it otherwise
+  kOther  // may have a handler that does not end the process
 };
 
 struct FatalSignal {
@@ -37,26 +37,26 @@ struct Watch {
                                           {SIGFPE, "SIGFPE", Cause::kInstruction},
                                           {SIGILL, "SIGILL", Cause::kInstruction},
                                           {SIGABRT, "SIGABRT", Cause::kFault},
-                                          {SIGXCPU, "SIGXCPU", Cause::kOthers},
-                                          {SIGXFSZ, "SIGXFSZ", Cause::kOthers},
-                                          {SIGSYS, "SIGSYS", Cause::kOthers},
-                                          {SIGTRAP, "SIGTRAP", Cause::kOthers},
-                                          {SIGQUIT, "SIGQUIT", Cause::kOthers},
-                                          {SIGHUP, "SIGHUP", Cause::kOthers},
-                                          {SIGUSR1, "SIGUSR1", Cause::kOthers},
-                                          {SIGUSR2, "SIGUSR2", Cause::kOthers},
-                                          {SIGALRM, "SIGALRM", Cause::kOthers}}};
+                                          {SIGXCPU, "SIGXCPU", Cause::kOther},
+                                          {SIGXFSZ, "SIGXFSZ", Cause::kOther},
+                                          {SIGSYS, "SIGSYS", Cause::kOther},
+                                          {SIGTRAP, "SIGTRAP", Cause::kOther},
+                                          {SIGQUIT, "SIGQUIT", Cause::kOther},
+                                          {SIGHUP, "SIGHUP", Cause::kOther},
+                                          {SIGUSR1, "SIGUSR1", Cause::kOther},
+                                          {SIGUSR2, "SIGUSR2", Cause::kOther},
+                                          {SIGALRM, "SIGALRM", Cause::kOther}}};
   std::array<std::atomic<const CrashReport*>, 64> reports{};
   std::atomic<bool> begun{false}, done{false};
 };
 
-// What a handler looks at lies in one place of the process, as the handlers do.
+// Global, as signal handlers are.
 Watch& fatal_watch() {
   static Watch watch;
   return watch;
 }
 
-// A line of text that takes no memory but its own.
+// Formats a line without allocating memory.
 class SignalLine {
  public:
   SignalLine& put(std::string_view text) {
@@ -109,16 +109,16 @@ std::string_view name_of_signal(int signal) {
   return "";
 }
 
-void sleep_a_little() {
+void sleep_1ms() {
   const timespec millisecond{0, 1'000'000};
   ::nanosleep(&millisecond, nullptr);
 }
 
-// Once, whichever thread is the first; another that fails meanwhile waits, or it would end the process.
+// Writes the reports once. Other threads that fail meanwhile wait, so that they do not end the process.
 void report_once(int signal) {
   Watch& watch = fatal_watch();
   if (watch.begun.exchange(true)) {
-    for (int waited_ms = 0; waited_ms < 500 && !watch.done; ++waited_ms) sleep_a_little();
+    for (int waited_ms = 0; waited_ms < 500 && !watch.done; ++waited_ms) sleep_1ms();
     return;
   }
   for (const auto& report : watch.reports)
@@ -126,22 +126,22 @@ void report_once(int signal) {
   watch.done = true;
 }
 
-// Whoever had the signal before has it again. A faulty instruction is tried again when this returns; what
-// came otherwise has to be sent again.
+// Restores the previous handler. A faulty instruction raises its signal again when this function returns;
+// other signals are raised here.
 void on_fatal_signal(int signal, siginfo_t* info, void*) {
   const int error = errno;
   report_once(signal);
-  bool comes_again = false;
+  bool repeats = false;
   for (const FatalSignal& one : fatal_watch().signals) {
     if (one.number != signal) continue;
     ::sigaction(signal, &one.before, nullptr);
-    comes_again = one.cause == Cause::kInstruction && info->si_code > 0;
+    repeats = one.cause == Cause::kInstruction && info->si_code > 0;
   }
-  if (!comes_again) ::raise(signal);
+  if (!repeats) ::raise(signal);
   errno = error;
 }
 
-bool ends_the_process(const struct sigaction& action) {
+bool is_default(const struct sigaction& action) {
   return !(action.sa_flags & SA_SIGINFO) && action.sa_handler == SIG_DFL;
 }
 
@@ -153,8 +153,7 @@ void watch_fatal_signals() {
     ::sigfillset(&action.sa_mask);
     for (FatalSignal& one : fatal_watch().signals) {
       ::sigaction(one.number, nullptr, &one.before);
-      if (one.cause != Cause::kOthers || ends_the_process(one.before))
-        ::sigaction(one.number, &action, nullptr);
+      if (one.cause != Cause::kOther || is_default(one.before)) ::sigaction(one.number, &action, nullptr);
     }
     return true;
   }();
@@ -168,16 +167,16 @@ CrashReport::CrashReport(const Recorder& recorder, int rank, const std::string& 
       rank_(rank),
       file_(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666)) {
   watch_fatal_signals();
-  for (auto& place : fatal_watch().reports) {
-    const CrashReport* nobody = nullptr;
-    if (place.compare_exchange_strong(nobody, this)) return;
+  for (auto& slot : fatal_watch().reports) {
+    const CrashReport* none = nullptr;
+    if (slot.compare_exchange_strong(none, this)) return;
   }
 }
 
 CrashReport::~CrashReport() {
-  for (auto& place : fatal_watch().reports) {
+  for (auto& slot : fatal_watch().reports) {
     const CrashReport* self = this;
-    place.compare_exchange_strong(self, nullptr);
+    slot.compare_exchange_strong(self, nullptr);
   }
   if (file_ >= 0) ::close(file_);
 }
@@ -185,7 +184,7 @@ CrashReport::~CrashReport() {
 void CrashReport::write(int signal) const {
   const int file = file_ >= 0 ? file_ : STDERR_FILENO;
   const TimePoint now = steady_now();
-  std::array<TraceEvent, kMostReported> events;
+  std::array<TraceEvent, kMaxReported> events;
   const std::size_t count = recorder_.peek(events);
   SignalLine head;
   head.put("rank ").put(rank_).put(" is ended by signal ").put(signal).put(" (").put(name_of_signal(signal));

@@ -6,13 +6,12 @@
 
 namespace tutti {
 
-// While it lives, a signal that ends the process for a fault of its own (SIGSEGV, SIGBUS, SIGFPE, SIGILL,
-// SIGABRT, with which an exception that nobody catches ends too) first leaves the last trace events of the
-// recorder in the log at `path`; in standard error where that cannot be opened. Then whoever handled the
-// signal before has it, so the process ends as it would have. So it is with others that would end it
-// (SIGHUP, SIGQUIT, SIGUSR1, SIGXCPU, ...) unless somebody ignores or handles them when the first of these
-// begins; SIGTERM and SIGINT are ProcessWatch's. A process may have several; a stack that has overflown
-// leaves no room for any.
+// Writes the recorder's last trace events when a signal ends the process: to the log at `path`, or to
+// standard error if the log cannot be opened. Then the previous handler of the signal runs, so the process
+// ends as without the report. Handles SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT (also raised by an uncaught
+// exception); and SIGHUP, SIGQUIT, SIGUSR1, SIGXCPU and others that end a process, unless they were ignored
+// or handled when the first CrashReport was made. ProcessWatch has SIGTERM and SIGINT. A process may have up
+// to 64 reports. A thread whose stack overflows needs a SignalStack to report.
 class CrashReport {
  public:
   CrashReport(const Recorder& recorder, int rank, const std::string& path);
@@ -20,7 +19,7 @@ class CrashReport {
   CrashReport(const CrashReport&) = delete;
   CrashReport& operator=(const CrashReport&) = delete;
 
-  // For the handler: calls nothing that may not be called there.
+  // Async-signal-safe.
   void write(int signal) const;
 
  private:

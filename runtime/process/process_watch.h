@@ -8,39 +8,38 @@
 
 namespace tutti {
 
-// Keeps SIGTERM and SIGINT for a ProcessWatch; where SIGPIPE or SIGXFSZ would end the process, the write
-// fails instead. To be called before any thread starts, Open MPI's among them: one that does not hold them
-// ends the process.
+// Blocks SIGTERM and SIGINT for a ProcessWatch, and ignores SIGPIPE and SIGXFSZ, so that the write fails
+// instead. Call before any thread starts, also Open MPI's: the signal mask is inherited.
 void hold_stop_signals();
 
-// What a process does about the world while its actors run: at SIGTERM and SIGINT it calls `stop`
-// on a thread of its own (a second SIGINT ends the run at once), and a run that was aborted but whose threads
-// do not end (stuck in a kernel, in MPI) is ended by force after kGrace, once `last_words` are said: these
-// may be stuck too, and get kLastWords. A process that goes on for kStopGrace after a SIGTERM says them too:
-// mpirun sends one to all when one has died, and kills them a second or two later.
+// Handles signals and hangs while the actors of a process run, on its own thread:
+// - SIGTERM or SIGINT: calls `stop`. A second SIGINT aborts the run.
+// - The threads of an aborted run do not end within kGrace (stuck in a kernel, in MPI): calls `report`, for
+//   kReportTimeout at most, then ends the process.
+// - The process still runs kStopGrace after a SIGTERM: calls `report`. When a rank dies, mpirun sends SIGTERM
+//   to all ranks and kills them a second or two later.
 class ProcessWatch {
  public:
   static constexpr Nanoseconds kGrace = std::chrono::seconds(3);
-  static constexpr Nanoseconds kLastWords = std::chrono::milliseconds(500);
+  static constexpr Nanoseconds kReportTimeout = std::chrono::milliseconds(500);
   static constexpr Nanoseconds kStopGrace = std::chrono::milliseconds(700);
 
-  ProcessWatch(Scheduler& scheduler, std::function<void()> stop, int rank,
-               std::function<void()> last_words = {});
+  ProcessWatch(Scheduler& scheduler, std::function<void()> stop, int rank, std::function<void()> report = {});
   ~ProcessWatch();
 
  private:
   void watch();
-  void signalled(int signal);
-  void speak_in_time(TimePoint now);
+  void handle_signal(int signal);
+  void write_report_after_stop(TimePoint now);
   [[noreturn]] void end_by_force();
 
   Scheduler& scheduler_;
   std::function<void()> stop_;
   int rank_;
-  std::function<void()> last_words_;
+  std::function<void()> report_;
   int interrupts_ = 0;
   TimePoint stop_asked_at_ = kNever;  // by SIGTERM
-  std::thread speaking_;              // last words before the end
+  std::thread reporting_;
   std::atomic<bool> over_{false};
   std::thread thread_;
 };

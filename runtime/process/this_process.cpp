@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <ctime>
 
-// Of libtutti.so, where the code runs in it.
+// Defined in libtutti.so.
 extern "C" const char* tutti_shared_build_stamp() __attribute__((weak));
 extern "C" const char* tutti_commit() __attribute__((weak));
 
@@ -34,8 +34,8 @@ std::string host_name() {
   return name;
 }
 
-bool first_to_tell(const char* path) {
-  const int file = ::open(path, O_RDONLY | O_CLOEXEC);  // closed by the end of the process
+bool first_to_report(const char* path) {
+  const int file = ::open(path, O_RDONLY | O_CLOEXEC);  // stays open until the process ends
   return file < 0 || ::flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 

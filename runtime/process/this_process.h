@@ -5,25 +5,24 @@
 
 namespace tutti {
 
-// What has to agree between libtutti.so and what is loaded beside it, "tutti 0.1.0, libtorch 2.11,
-// GNU 12.2.0"; `elsewhere` where this code does not run in libtutti.so.
+// The versions that libtutti.so and its plugins must share: "tutti 0.1.0, libtorch 2.11, GNU 12.2.0". Returns
+// `elsewhere` outside of libtutti.so.
 std::string build_stamp(const std::string& elsewhere);
 
-// The same with what the code came from: "..., commit 2c63f0a", "-dirty" behind it where files were changed;
-// "unknown" where it was built outside of git.
+// build_stamp and the commit: "..., commit 2c63f0a", "-dirty" if files were changed, "unknown" outside of
+// git.
 std::string build_and_commit(const std::string& elsewhere);
 
-// This process's place among those that a launcher (mpirun, srun) started together, by its environment;
-// nothing when there was none. MPI says the same, but later and for a price.
+// This process's rank from the environment of its launcher (mpirun, srun), known before MPI_Init; nullopt
+// without a launcher.
 std::optional<int> launched_rank();
 
-// This machine's name.
 std::string host_name();
 
-// If ranks meet the same error at about the same time, one reports it: the first, which keeps a file that all
-// see locked, and lingers for the others before it ends. A file that cannot be locked keeps nobody from
-// reporting. Both may be called by a signal handler.
-bool first_to_tell(const char* path);
+// Makes one of several ranks report an error that all meet at about the same time: `first_to_report` is true
+// for the rank that locks the shared file at `path` first, and if the file cannot be locked. This rank then
+// calls `linger` (half a second), so that others find the lock held. Async-signal-safe.
+bool first_to_report(const char* path);
 void linger();
 
 }  // namespace tutti

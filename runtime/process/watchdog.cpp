@@ -19,7 +19,7 @@ bool run_with_timeout(Nanoseconds limit, std::function<void()> work) {
   };
   try {
     std::thread(all).detach();
-  } catch (const std::system_error&) {  // there is no thread to be had
+  } catch (const std::system_error&) {  // no thread can be created
     all();
   }
   const TimePoint until = std::chrono::steady_clock::now() + limit;

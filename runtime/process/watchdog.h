@@ -10,12 +10,12 @@
 
 namespace tutti {
 
-// Does at the end of a process what may never return, such as writing to a dead disk: whether it was done
-// within `limit`. Else its thread goes on, so `work` refers to nothing that may go before the process.
+// Runs `work`, which may never return (such as a write to a dead disk), on another thread. True if it
+// finished within `limit`. Else the thread continues: objects that `work` uses must outlive the process.
 bool run_with_timeout(Nanoseconds limit, std::function<void()> work);
 
-// Ends the process with an error when what its owner is about to do takes too long: for calls that can
-// neither be interrupted nor given a time limit, such as MPI_Init, which waits for every rank.
+// Ends the process with an error if it is not destroyed within `limit`. For calls that cannot be interrupted,
+// such as MPI_Init, which waits for every rank.
 class StartWatchdog {
  public:
   // `doing`: "connecting to the other ranks (MPI_Init)".

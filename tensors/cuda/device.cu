@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-// Asking for free memory makes `index` the current device; the caller's one is put back.
+// cudaMemGetInfo needs `index` as the current device; restores the caller's device.
 CudaDevice describe(int index) {
   cudaDeviceProp properties{};
   if (cudaGetDeviceProperties(&properties, index) != cudaSuccess) return {};

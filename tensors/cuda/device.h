@@ -6,16 +6,16 @@
 
 namespace tutti {
 
-// A GPU as its driver describes it.
+// Properties of a GPU.
 struct CudaDevice {
   std::string name;  // "NVIDIA H100 80GB HBM3"
   int major = 0;     // compute capability
   int minor = 0;
-  int64_t memory_bytes = 0;  // in all
-  int64_t free_bytes = 0;    // now
+  int64_t memory_bytes = 0;  // total
+  int64_t free_bytes = 0;
 };
 
-// The GPUs that this process sees, in CUDA's order; none without a driver. In libtutti_cuda.so.
+// The GPUs visible to this process, in CUDA's order; empty without a driver. Defined in libtutti_cuda.so.
 std::vector<CudaDevice> cuda_devices();
 
 }  // namespace tutti

@@ -250,7 +250,7 @@ TEST_F(WrongWeights, ThatAreNotThere) { expect_refused_weights("none.safetensors
 TEST_F(WrongWeights, WhoseFileWasCopiedWithoutThoseItShows) {
   fs::copy_file(another_run("seed=17") + "/checkpoints/latest/checkpoint.h5", folder_.path("alone.h5"));
   expect_refused_weights(folder_.path("alone.h5"), "hidden = [128, 64]\n",
-                         "lies in 'rank-0.h5', which is not there");
+                         "needs the file 'rank-0.h5', which does not exist");
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ Sampler own_sampler(int64_t samples, int64_t global_batch, int rank, int world, 
                   .rank = rank,
                   .world = world,
                   .seed = 17,
-                  .own = true,
+                  .per_rank_data = true,
                   .loading = {.shuffle = true, .drop_last = drop_last}});
 }
 

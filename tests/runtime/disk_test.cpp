@@ -79,7 +79,7 @@ TEST_F(DiskTest, ReadsARange) {
 TEST_F(DiskTest, ReadingPastTheEndNamesWhatIsThere) {
   write("a", "0123456789");
   EXPECT_THAT(operating_error([&] { disk.read_range(folder.path("a"), 8, 3); }),
-              HasSubstr("a: cannot read 3 bytes at 8: it has 10"));
+              HasSubstr("a: cannot read 3 bytes at 8: the file has 10"));
   EXPECT_NE(operating_error([&] { disk.read_range(folder.path("a"), 1, UINT64_MAX); }), "");
 }
 

@@ -25,7 +25,7 @@ TEST(TerminalOutputTest, OneWhoseReaderStallsDropsWholeLinesAndCountsThem) {
   for (int i = 0; i < kManyLines; ++i) out.print(numbered(i));
   EXPECT_TRUE(out.busy());
   EXPECT_EQ(out.trouble(),
-            std::to_string(kManyLines) + " lines were not shown: what reads the output does not keep up");
+            std::to_string(kManyLines) + " lines were not shown: the reader of the output is too slow");
   EXPECT_EQ(pipe.read(), "");
   out.flush();
   std::string shown = pipe.read();

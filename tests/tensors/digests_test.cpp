@@ -45,11 +45,11 @@ TEST(DigestsTest, PartsTellWhichTensorDiffers) {
   Notes notes;
   WindowedDigest digest("sync/bucket 0", {{"a", 0, 64}, {"b", 64, 128}, {"c", 192, 256}}, notes);
   at::Tensor flat = at::arange(64, at::kFloat);
-  digest.take(3, flat);
+  digest.record(3, flat);
   flat.data_ptr<float>()[20] += 1;  // b
-  digest.take(3, flat);
+  digest.record(3, flat);
   flat.data_ptr<float>()[40] += 1;  // between b and c
-  digest.take(3, flat);
+  digest.record(3, flat);
   EXPECT_EQ(notes.parts, (std::vector<std::string>{"a", "b", "c"}));
   ASSERT_EQ(notes.notes.size(), 3u);
   EXPECT_EQ(notes.notes[0].key, "sync/bucket 0");
@@ -68,9 +68,9 @@ TEST(DigestsTest, TheWindowComesToEveryByteOfALargeTensor) {
   at::Tensor flat = at::zeros({kBytes}, at::kByte);
   for (const int64_t changed : {int64_t{0}, kBytes / 2, kBytes - 1}) {
     notes.notes.clear();
-    for (int step = 0; step < 3; ++step) digest.take(step, flat);
+    for (int step = 0; step < 3; ++step) digest.record(step, flat);
     flat.data_ptr<uint8_t>()[changed] ^= 1;
-    for (int step = 0; step < 3; ++step) digest.take(step, flat);
+    for (int step = 0; step < 3; ++step) digest.record(step, flat);
     int differ = 0;
     for (int step = 0; step < 3; ++step) differ += notes.notes[step].value != notes.notes[step + 3].value;
     EXPECT_EQ(differ, 1) << "byte " << changed;
@@ -81,9 +81,9 @@ TEST(DigestsTest, TensorsThatAreNotDenseAreHashedByValue) {
   Notes notes;
   TensorsDigest digest("compute/batch", notes);
   const at::Tensor image = at::arange(24, at::kFloat).view({2, 3, 4});
-  digest.take(0, {{"input", image}});
-  digest.take(0, {{"input", image.repeat({1, 1, 2}).narrow(2, 0, 4)}});
-  digest.take(0, {{"input", image + 1}});
+  digest.record(0, {{"input", image}});
+  digest.record(0, {{"input", image.repeat({1, 1, 2}).narrow(2, 0, 4)}});
+  digest.record(0, {{"input", image + 1}});
   EXPECT_EQ(notes.notes[0].value, notes.notes[1].value);
   EXPECT_NE(notes.notes[0].value, notes.notes[2].value);
   EXPECT_EQ(notes.parts, std::vector<std::string>{"input"});

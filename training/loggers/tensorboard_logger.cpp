@@ -52,7 +52,7 @@ void TensorboardLogger::skip_repeats(const LogTime& time) {
   if (earlier_.empty()) return;
   const bool repeats = time.at.batch <= start_.at.batch;
   const auto earlier = std::exchange(earlier_, {});
-  if (repeats) file_->leave_out(records_of_step(disk_, earlier, start_.at.batch));
+  if (repeats) file_->skip(records_of_step(disk_, earlier, start_.at.batch));
 }
 
 // TensorBoard reads files in the order of their names.
@@ -112,7 +112,7 @@ void TensorboardLogger::flush(bool sync) {
 
 bool TensorboardLogger::finish(bool) {
   write(/*sync=*/false);
-  const int64_t lacking = file_ ? file_->lacking() : 0;
+  const int64_t lacking = file_ ? file_->missing() : 0;
   if (lacking > 0)
     warn_(file_->path() + " lacks " + std::to_string(lacking) + " records, for which there was no room");
   return true;

@@ -77,11 +77,11 @@ TEST_F(MeterTest, ScopeIsHeldToTheBudget) {
     const at::Tensor fits = at::empty({1000}, at::kByte);
     EXPECT_THROW(at::empty({1}, at::kByte), c10::OutOfMemoryError);
     EXPECT_EQ(Meter::scoped_bytes(kMeteredRank), 1000);
-    ASSERT_TRUE(scope.shortage());
-    EXPECT_EQ(scope.shortage()->asked_bytes, 1);
-    EXPECT_EQ(scope.shortage()->used_bytes - start_, 4000);
-    EXPECT_EQ(scope.shortage()->budget_bytes - start_, 4000);
-    EXPECT_EQ(scope.shortage()->ordinal, 2);
+    ASSERT_TRUE(scope.failure());
+    EXPECT_EQ(scope.failure()->asked_bytes, 1);
+    EXPECT_EQ(scope.failure()->used_bytes - start_, 4000);
+    EXPECT_EQ(scope.failure()->budget_bytes - start_, 4000);
+    EXPECT_EQ(scope.failure()->ordinal, 2);
   }
   const at::Tensor beyond = at::empty({5000}, at::kByte);
   EXPECT_EQ(Meter::scoped_bytes(kMeteredRank), 0);
@@ -138,9 +138,9 @@ TEST_F(MeterTest, MemoryOfOthersCountsWhenItIsCharged) {
 TEST_F(MeterTest, SystemThatHasNoMoreIsNamedInTheShortage) {
   const MemoryScope scope(kMeteredRank);
   EXPECT_THROW(at::empty({int64_t{1} << 50}, at::kByte), c10::OutOfMemoryError);
-  ASSERT_TRUE(scope.shortage());
-  EXPECT_EQ(scope.shortage()->asked_bytes, int64_t{1} << 50);
-  EXPECT_EQ(scope.shortage()->budget_bytes, 0);
+  ASSERT_TRUE(scope.failure());
+  EXPECT_EQ(scope.failure()->asked_bytes, int64_t{1} << 50);
+  EXPECT_EQ(scope.failure()->budget_bytes, 0);
 }
 
 }  // namespace

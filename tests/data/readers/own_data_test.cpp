@@ -39,7 +39,7 @@ class OwnDataTest : public testing::Test {
       data.of_rank.push_back(make_per_rank_dataset(parts, 1, {rank, "here"}));
       facts.push_back(facts_text(*data.of_rank.back()));
     }
-    settle(data, parts, facts);
+    merge_facts(data, parts, facts);
     return data;
   }
 
@@ -78,7 +78,7 @@ TEST_F(OwnDataTest, SamplesOfAnotherShapeAreAnError) {
   const auto facts = [](const Setting& one) {
     return facts_text(*make_per_rank_dataset(one, 1, {0, "here"}));
   };
-  const auto why = message_of<UserError>([&] { settle(data, parts, {facts(parts), facts(longer)}); });
+  const auto why = message_of<UserError>([&] { merge_facts(data, parts, {facts(parts), facts(longer)}); });
   EXPECT_THAT(why, HasSubstr("rank 1 have other arrays or shapes"));
 }
 
@@ -98,7 +98,7 @@ TEST_F(OwnDataTest, AnyOtherPlaceholderIsAnError) {
               HasSubstr("section.path = \"part-{rnk}\": unknown placeholder {rnk}; did you "
                         "mean {rank}?"));
   EXPECT_THAT(why("part-{run_name}"), HasSubstr("unknown placeholder {run_name}; there are {rank}, {host}"));
-  EXPECT_THAT(why("part-{rank"), HasSubstr("there is no } to its {"));
+  EXPECT_THAT(why("part-{rank"), HasSubstr("a { has no }"));
   EXPECT_FALSE(has_per_rank_data(section("part-{run_name}", "global"))) << "a name like any other";
 }
 
