@@ -119,7 +119,7 @@ RankActors add_rank(Scheduler& scheduler, const Job& job, RankEnvironment& envir
                     std::make_unique<Checkpointer>(disk, job.checkpoints, rank, actors.supervisor, recorder));
   scheduler.install(actors.supervisor,
                     std::make_unique<Supervisor>(job, Supervisor::Place{rank, environment.host}, actors, disk,
-                                                 log, recorder, environment.outcome));
+                                                 log, recorder, environment.end));
   logs.insert(logs.end(), destinations.begin(), destinations.end());
   for (std::size_t i = 0; i < logs.size(); ++i)
     scheduler.install(actors.logs[i].writer, std::make_unique<LogWriter>(actors.logs[i].name, logs[i], log));

@@ -38,7 +38,7 @@ struct RankEnvironment {
   double process_started_s = 0.0;    // unix time
   StartChild start_child = nullptr;  // for loggers that are programs; null: they are not started
 
-  RunOutcome outcome = {};  // filled in while the scheduler runs
+  EndKind end = EndKind::kDone;  // of the run, if no error ended it; set while the scheduler runs
 
   int rank() const { return group->rank(); }
 };

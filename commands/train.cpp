@@ -102,7 +102,7 @@ Exit run_rank(const Job& job, RankEnvironment connected) {
     if (rank == 0) discard_journals(job);
     throw;
   }
-  const EndKind end = environment.outcome.end;
+  const EndKind end = environment.end;
   if (!scheduler.abandoned().empty()) {
     warn_who_hangs(*live, end);
     environment.group.reset();  // before MPI ends

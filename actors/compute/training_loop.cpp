@@ -28,9 +28,9 @@ bool is_whole(const ResumePoint& resume, const Engine& engine) {
 }  // namespace
 
 TrainingLoop::TrainingLoop(const Parts& parts)
-    : with_(parts), batch_digest_("compute/batch", parts.recorder, TensorsDigest::kWhole) {
-  tasks_.after = with_.state.max_duration.text();
-}
+    : with_(parts),
+      batch_digest_("compute/batch", parts.recorder, TensorsDigest::kWhole),
+      tasks_(parts.job, parts.state, parts.engine, parts.evaluations, parts.recorder) {}
 
 void TrainingLoop::run(Context& context) try {
   begin(context);
@@ -45,9 +45,15 @@ void TrainingLoop::run(Context& context) try {
 // Each of these returns false where the run is asked to stop; what is left to do is then in `resume_`.
 
 bool TrainingLoop::train(Context& context) {
-  for (bool trains_on = true; trains_on;)
-    if (!fit(context) || !end_fit(context) || !do_tasks(context, trains_on)) return false;
-  return true;
+  const auto evaluated = [&](const Labels& labels) {
+    return evaluate(context, labels, /*standalone=*/true).has_value();
+  };
+  for (;;) {
+    if (!fit(context) || !end_fit(context) || (stop_agreed_ && !tasks_.done())) return false;
+    const ProgramTasks::Result result = tasks_.run(context, evaluated);
+    if (result != ProgramTasks::Result::kTrainsOn) return result == ProgramTasks::Result::kAllDone;
+    train_on(context);
+  }
 }
 
 bool TrainingLoop::fit(Context& context) {
@@ -138,7 +144,7 @@ void TrainingLoop::vote(Context& context, Verdict& mine) const {
   if (with_.state.rank == 0)
     mine.seconds = with_.recorder.input(
         RecordedInput::kTrainingSeconds,
-        earlier_s_ + seconds(context.now() - began_) - with_.evaluations.seconds() - predicting_s_);
+        earlier_s_ + seconds(context.now() - began_) - with_.evaluations.seconds() - tasks_.predicting_s());
   mine.stop = stop_requested_ ? 1 : 0;
 }
 
@@ -171,7 +177,11 @@ bool TrainingLoop::evaluate_due(Context& context) {
   const auto metrics = stop_agreed_ ? std::nullopt : evaluate(context, resume_.labels);
   if (!metrics) return false;
   resume_.labels.clear();
-  observe(*metrics);
+  if (!with_.times.observe(*metrics)) return true;
+  std::ostringstream text;
+  text << "step " << with_.state.timestamp.batch + 1 << ": no improvement for long; the learning rate is now "
+       << with_.times.lr();
+  with_.log.info(text.str());
   return true;
 }
 
@@ -200,14 +210,6 @@ std::optional<LoggedMetrics> TrainingLoop::evaluate(Context& context, const Labe
   log.keep_attempt();
   log.log_evaluation(*all);
   return all;
-}
-
-void TrainingLoop::observe(const LoggedMetrics& metrics) {
-  if (!with_.times.observe(metrics)) return;
-  std::ostringstream text;
-  text << "step " << with_.state.timestamp.batch + 1 << ": no improvement for long; the learning rate is now "
-       << with_.times.lr();
-  with_.log.info(text.str());
 }
 
 void TrainingLoop::run_event(Context& context, Event event) try {
@@ -259,55 +261,19 @@ void TrainingLoop::restore(const RunState& saved, const std::string& folder) {
   if (saved.step > 0) resumed_from_ = folder;
   if (saved.step > 0 && own && is_whole(saved.rest, with_.engine)) with_.snapshots.mark_saved();
   resume_ = saved.rest;
-  if (saved.tasks.after == tasks_.after) {
-    if (own) tasks_ = saved.tasks;
-    const bool over =
-        !saved.max_duration.empty() && reached(with_.state.timestamp, Time::parse(saved.max_duration));
-    if (own || (saved.tasks.done == 0 && !over)) changed_duration_ = saved.max_duration;
-  }
-  if (!tasks_.until.empty()) with_.state.max_duration = Time::parse(tasks_.until);
+  if (!tasks_.restore(saved.tasks, own)) return;
+  const bool over =
+      !saved.max_duration.empty() && reached(with_.state.timestamp, Time::parse(saved.max_duration));
+  if (own || (saved.tasks.done == 0 && !over)) changed_duration_ = saved.max_duration;
 }
 
-// A program's tasks.
-
-// `trains_on`: the task in hand trains, and others may follow.
-bool TrainingLoop::do_tasks(Context& context, bool& trains_on) {
-  trains_on = false;
-  const auto& tasks = with_.job.tasks;
-  while (tasks_.done < std::ssize(tasks)) {
-    if (stop_agreed_) return false;
-    const Task& task = tasks[tasks_.done];
-    if (task.kind == Task::Kind::kEvaluate &&
-        !evaluate(context, with_.evaluations.labels_of(task.label), /*standalone=*/true))
-      return false;
-    if (task.kind == Task::Kind::kPredict) predict_alone(context, task);
-    ++tasks_.done;
-    if (task.kind != Task::Kind::kFit) continue;
-    train_on(context, Time::parse(task.duration));
-    return trains_on = true;
-  }
-  return true;
-}
-
-// What is done so far is saved before more is trained.
-void TrainingLoop::train_on(Context& context, const Time& duration) {
-  with_.state.max_duration = with_.state.timestamp.get(duration.unit()) + duration;
-  tasks_.until = with_.state.max_duration.text();
+// Trains on for a task. The state until now is saved first.
+void TrainingLoop::train_on(Context& context) {
   with_.times.follow_max_duration();
   with_.run_log.end_step(context);
   if (with_.times.checkpoints_fire() && !with_.snapshots.is_saved())
     with_.snapshots.take(context, saved_state(), Snapshots::Kind::kBesideTraining);
   start_fit(context);
-}
-
-void TrainingLoop::predict_alone(Context& context, const Task& task) {
-  if (with_.state.rank != 0) return;
-  record(context, TraceKind::kPredicts);
-  const TimePoint began = context.now();
-  for (const auto& one : with_.evaluations.evaluators())
-    if (one.label == task.label)
-      guard_memory("prediction", [&] { predict(with_.state, with_.engine, one, task.take); });
-  predicting_s_ += with_.recorder.input(RecordedInput::kPredictionSeconds, seconds(context.now() - began));
 }
 
 // The end.
@@ -358,7 +324,7 @@ RunState TrainingLoop::saved_state() const {
   saved.world = state.world;
   put_time(state, saved);
   saved.rest = resume_;
-  saved.tasks = tasks_;
+  saved.tasks = tasks_.state();
   if (const std::string now = state.max_duration.text(); now != begun_duration_) saved.max_duration = now;
   saved.global_batch = state.global_batch;
   saved.data_digest = with_.job.data_digest;

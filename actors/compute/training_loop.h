@@ -5,6 +5,7 @@
 #include <string>
 
 #include "actors/compute/evaluations.h"
+#include "actors/compute/program_tasks.h"
 #include "actors/compute/snapshots.h"
 #include "actors/compute/timetable.h"
 #include "actors/compute/train_step.h"
@@ -69,12 +70,7 @@ class TrainingLoop {
   Place take_resume_point();
   bool evaluate_due(Context& context);
   std::optional<LoggedMetrics> evaluate(Context& context, const Labels& labels, bool standalone = false);
-  void observe(const LoggedMetrics& metrics);
-
-  bool do_tasks(Context& context, bool& trains_on);
-  void train_on(Context& context, const Time& duration);
-  void predict_alone(Context& context, const Task& task);
-
+  void train_on(Context& context);
   void finish(Context& context, bool stopped);
   void give_up(Context& context, const OperatingError& why);
   void write_text(Context& context);
@@ -87,13 +83,12 @@ class TrainingLoop {
   TimePoint began_;           // of this process's training
   TimePoint step_began_;      // when the step before was over: waiting for the batch counts
   double earlier_s_ = 0;      // trained before this attempt
-  double predicting_s_ = 0;   // on rank 0; no part of training
   bool reads_ahead_ = false;  // the Loader has its credits
   bool stop_requested_ = false;
   bool stop_agreed_ = false;     // by all ranks
   bool checkpoint_due_ = false;  // after the step in hand
   ResumePoint resume_;           // saved if the run stops here
-  TasksState tasks_;
+  ProgramTasks tasks_;
   std::string begun_duration_;    // max_duration as FIT_START left it
   std::string changed_duration_;  // as it was at the checkpoint, if it had changed
 };

@@ -42,7 +42,7 @@ class SupervisorTest : public testing::Test {
     disk_.scheduler = &scheduler_;
     scheduler_.install(actors_.supervisor,
                        std::make_unique<Supervisor>(job_, Supervisor::Place{rank_, ""}, actors_, disk_, *log_,
-                                                    recorder_, outcome_));
+                                                    recorder_, end_));
     scheduler_.run();
   }
 
@@ -108,7 +108,7 @@ class SupervisorTest : public testing::Test {
   PublishingDisk disk_;
   std::unique_ptr<Log> log_ = make_null_log();
   RingRecorder recorder_;
-  RunOutcome outcome_;
+  EndKind end_ = EndKind::kDone;
   SimScheduler scheduler_;
   RankActors actors_;
   Pending<Noted> noting_;
