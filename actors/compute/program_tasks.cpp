@@ -32,7 +32,7 @@ void ProgramTasks::predict_alone(Context& context, const Task& task) {
   const TimePoint began = context.now();
   for (const auto& one : evaluations_.evaluators())
     if (one.label == task.label)
-      guard_memory("prediction", [&] { predict(training_, engine_, one, task.take); });
+      guard_memory("prediction", [&] { predict(training_, engine_, one, task.on_outputs); });
   predicting_s_ += recorder_.input(RecordedInput::kPredictionSeconds, seconds(context.now() - began));
 }
 

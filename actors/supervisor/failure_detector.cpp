@@ -1,6 +1,7 @@
 #include "actors/supervisor/failure_detector.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tutti {
 namespace {
@@ -14,18 +15,18 @@ FailureDetector::FailureDetector(int rank, int world, Nanoseconds hang_timeout, 
 
 void FailureDetector::start(TimePoint now) {
   for (int r = 0; r < world_; ++r)
-    if (r != rank_ && (rank_ == 0 || r == 0)) peers_[r].heard = now;
+    if (r != rank_ && (rank_ == 0 || r == 0)) peers_[r].received = now;
   last_check_ = now;
 }
 
-void FailureDetector::add(const std::map<int, Heard::Peer>& heartbeats) {
+void FailureDetector::add(const std::map<int, Heartbeats::Peer>& heartbeats) {
   for (const auto& [rank, peer] : heartbeats) peers_[rank] = peer;
 }
 
 std::optional<FailureDetector::Failure> FailureDetector::check(TimePoint now) {
   excuse_own_absence(now);
   for (const auto& [rank, peer] : peers_) {
-    const Nanoseconds silent = now - peer.heard;
+    const Nanoseconds silent = now - peer.received;
     if (silent > hang_timeout_)
       return failure(now, EndKind::kHang, rank,
                      "has not been heard for " + std::to_string(static_cast<int>(seconds(silent))) + " s");
@@ -39,7 +40,7 @@ std::optional<FailureDetector::Failure> FailureDetector::check(TimePoint now) {
 std::optional<FailureDetector::Failure> FailureDetector::check_stop_request(TimePoint now) {
   excuse_own_absence(now);
   for (const auto& [rank, peer] : peers_)
-    if (now - peer.heard > kSilentAfter)
+    if (now - peer.received > kSilentAfter)
       return failure(now, EndKind::kSilence, rank,
                      "is silent while rank " + std::to_string(rank_) + " is told to stop");
   return std::nullopt;
@@ -50,7 +51,7 @@ std::optional<FailureDetector::Failure> FailureDetector::check_stop_request(Time
 void FailureDetector::excuse_own_absence(TimePoint now) {
   const Nanoseconds away = now - std::exchange(last_check_, now);
   if (away < kSilentAfter / 2) return;
-  for (auto& [rank, peer] : peers_) peer.heard = std::min(peer.heard + away, now);
+  for (auto& [rank, peer] : peers_) peer.received = std::min(peer.received + away, now);
   all_wait_since_ = std::min(all_wait_since_ + away, now);
 }
 
@@ -79,9 +80,9 @@ void FailureDetector::warn_slow(TimePoint now, int rank) {
 
 FailureDetector::Failure FailureDetector::failure(TimePoint now, EndKind kind, int rank,
                                                   const std::string& why) const {
-  const Heard::Peer& peer = peers_.at(rank);
+  const Heartbeats::Peer& peer = peers_.at(rank);
   Heartbeat last = peer.last;
-  last.age_s += seconds(now - peer.heard);
+  last.age_s += seconds(now - peer.received);
   return {rank, {kind, "rank " + std::to_string(rank) + " " + why + "; the last it did: " + last.text()}};
 }
 

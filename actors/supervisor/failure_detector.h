@@ -11,7 +11,8 @@
 
 namespace tutti {
 
-// Finds ranks that are silent or hang, by their heartbeats. Rank 0 watches all ranks, the others watch rank 0.
+// Finds ranks that are silent or hang, by their heartbeats. Rank 0 watches all ranks, the others watch rank
+// 0.
 class FailureDetector {
  public:
   struct Failure {
@@ -24,7 +25,7 @@ class FailureDetector {
 
   // Silence counts from `now` on.
   void start(TimePoint now);
-  void add(const std::map<int, Heard::Peer>& heartbeats);  // the newest ones, by rank
+  void add(const std::map<int, Heartbeats::Peer>& heartbeats);  // the newest ones, by rank
 
   // A rank that has been silent for hang_timeout, or has recorded nothing for that long without waiting for
   // other ranks; or a collective that all ranks have waited in for that long. Work that may take any time
@@ -43,7 +44,7 @@ class FailureDetector {
   int rank_, world_;
   Nanoseconds hang_timeout_;
   Log& log_;
-  std::map<int, Heard::Peer> peers_;  // on rank 0 also rank 0 itself, after its first heartbeat
+  std::map<int, Heartbeats::Peer> peers_;  // on rank 0 also rank 0 itself, after its first heartbeat
   std::map<int, TimePoint> next_warning_;
   TimePoint last_check_;
   std::string all_wait_;  // the last event of every rank, while all ranks wait for each other; else ""

@@ -19,14 +19,20 @@ void require_no_trouble(const std::vector<Statement>& statements) {
 
 RunStart::RunStart(const Job& job, int rank, std::string host, RunFolder& folder, CheckpointStore& store,
                    Log& log, Recorder& recorder)
-    : job_(job), rank_(rank), host_(std::move(host)), folder_(folder), store_(store), log_(log), recorder_(recorder) {}
+    : job_(job),
+      rank_(rank),
+      host_(std::move(host)),
+      folder_(folder),
+      store_(store),
+      log_(log),
+      recorder_(recorder) {}
 
 Statement RunStart::first_statement(Context& context) {
   if (rank_ != 0) return {};
   try {
     folder_.open(context, host_);
     const CheckpointStore::Choice chosen = choose();
-    folder_.show(job_.nonce);
+    folder_.write_nonce(job_.nonce);
     return {.text = ControlText({chosen.folder, chosen.own ? kOwn : ""}).text()};
   } catch (const std::exception& error) {
     return {.trouble = error.what()};
@@ -47,7 +53,7 @@ Prepare RunStart::prepare(const std::vector<Statement>& statements) {
   require_no_trouble(statements);
   const auto opening = ControlText::parse(statements[0].text);
   prepare_ = {opening.field(0), opening.field(1) == kOwn};
-  if (!folder_.shows(job_.nonce))
+  if (!folder_.has_nonce(job_.nonce))
     trouble_ = "the run folder " + folder_.path() + " is not shared: host " + host_ +
                " does not see the file that rank 0 wrote there";
   return prepare_;
@@ -61,11 +67,11 @@ Statement RunStart::second_statement(Prepared prepared) {
 
 Start RunStart::begin(const std::vector<Statement>& statements) {
   const bool first = rank_ == 0;
-  if (first) folder_.hide();
+  if (first) folder_.remove_nonce();
   require_no_trouble(statements);
   if (first) {
     store_.begin(prepared_.step > 0 ? prepare_.checkpoint : "");
-    folder_.take(job_.recipe_text);
+    folder_.write_recipe(job_.recipe_text);
     if (const int keep = job_.settings.journal.keep; keep > 0) folder_.prune_journals(keep);
     log_.info(begin_text());
   }

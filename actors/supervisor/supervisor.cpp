@@ -52,8 +52,8 @@ void Supervisor::receive(Context& context, Envelope& envelope) {
   Message& message = envelope.message;
   if (auto* packet = message.get_if<ControlReceived>()) {
     handle_control(context, packet->from, packet->text);
-  } else if (auto* heard = message.get_if<Heard>()) {
-    failures_.add(heard->peers);
+  } else if (auto* heartbeats = message.get_if<Heartbeats>()) {
+    failures_.add(heartbeats->peers);
     context.reply(envelope, Noted{});
   } else if (auto* agreement = message.get_if<Agreed>()) {
     agreed(context, agreement->statements);
@@ -142,7 +142,8 @@ void Supervisor::trained(Context& context, TrainingDone done) {
   finish_if_ready(context);
 }
 
-// On rank 0: a failure that all ranks know is thrown once the last checkpoint is concluded, then by each rank.
+// On rank 0: a failure that all ranks know is thrown once the last checkpoint is concluded, then by each
+// rank.
 void Supervisor::throw_if_failed(Context& context) {
   if (rank_ != 0 || !done_ || !done_->failure || publisher_.concluded() != done_->checkpoints) return;
   send_others_and_wait(context, std::nullopt, end_order(kFinishVerb, {done_->failure->kind()}));

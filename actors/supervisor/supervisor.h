@@ -19,8 +19,9 @@
 
 namespace tutti {
 
-// Starts, watches and ends a rank. Starts the other actors once all ranks agree (RunStart), passes on requests
-// to stop, ends the run if another rank fails (FailureDetector), and ends it after the last checkpoint.
+// Starts, watches and ends a rank. Starts the other actors once all ranks agree (RunStart), passes on
+// requests to stop, ends the run if another rank fails (FailureDetector), and ends it after the last
+// checkpoint.
 class Supervisor final : public Actor {
  public:
   struct Place {

@@ -83,7 +83,7 @@ TEST_F(JobTest, WhatAProgramBringsIsOfAllRanks) {
   options.run_dir = folder_.path("run");
   const TensorTree::Children points = {{"input", at::zeros({24, 12})},
                                        {"target", at::zeros({24}, at::kLong)}};
-  options.brought.data = {{"train", std::make_shared<TensorDataset>(points, 10)}};
+  options.components.data = {{"train", std::make_shared<TensorDataset>(points, 10)}};
   EXPECT_EQ(why_refused(with_data(kMlp, "kind = 'program'", kPoints), options), "it was taken");
   EXPECT_THAT(why_refused(with_data(kMlp, "kind = 'program'\nsampling = 'own'", kPoints), options),
               HasSubstr("data.train.sampling = \"own\": each rank's own data are files"));

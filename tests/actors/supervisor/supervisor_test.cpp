@@ -86,7 +86,7 @@ class SupervisorTest : public testing::Test {
 
   std::optional<TimePoint> beat(Context& context) {
     if (play_dead_ || (noting_ && !noting_.ready())) return context.now() + std::chrono::milliseconds(10);
-    Heard heard;
+    Heartbeats heard;
     const bool all_wait = context.now() < all_wait_until_;
     heard.peers[1 - rank_] = {context.now(), {TraceKind::kMicrobatch, 3, 0.1, all_wait}};
     if (all_wait_until_ != TimePoint{}) heard.peers[rank_] = heard.peers[1 - rank_];
