@@ -21,10 +21,10 @@ void Checkpointer::receive(Context& context, Envelope& envelope) {
     if (in_flight_)
       next_ = std::move(envelope);
     else
-      take(context, envelope);
+      save(context, envelope);
   } else if (envelope.message.get_if<Concluded>()) {
     in_flight_ = false;
-    if (auto next = std::exchange(next_, std::nullopt)) take(context, *next);
+    if (auto next = std::exchange(next_, std::nullopt)) save(context, *next);
   } else if (auto* wanted = envelope.message.get_if<ReserveCopies>()) {
     CopiesReserved reserved;
     guard_memory("the copies for checkpoints", [&] { reserved.bytes = reserve(wanted->pieces); });
@@ -38,11 +38,11 @@ void Checkpointer::receive(Context& context, Envelope& envelope) {
   }
 }
 
-void Checkpointer::take(Context& context, Envelope& envelope) {
+void Checkpointer::save(Context& context, Envelope& envelope) {
   auto& snapshot = *envelope.message.get_if<Snapshot>();
   if (!snapshot.for_good)
     copy(snapshot.pieces);
-  else  // there may be no memory left
+  else  // without a copy, for which there may be no memory
     for (auto& piece : snapshot.pieces) piece.tensor = piece.tensor.contiguous();
   context.reply(envelope, SnapshotCopied{});
   in_flight_ = rank_ == 0;
@@ -56,7 +56,7 @@ int64_t Checkpointer::reserve(const std::vector<CheckpointPiece>& pieces) {
   return bytes;
 }
 
-// What is in it is the last copy, or nothing. A listener may have changed shapes since it was reserved.
+// The memory for a copy of the piece, allocated again if a listener has changed the shape.
 at::Tensor& Checkpointer::copy_of(const CheckpointPiece& piece) {
   at::Tensor& copy = copies_[piece.name];
   if (!copy.defined() || copy.sizes() != piece.tensor.sizes() || copy.dtype() != piece.tensor.dtype())

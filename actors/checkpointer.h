@@ -11,20 +11,22 @@
 
 namespace tutti {
 
-// Writes this rank's pieces of a checkpoint beside training. The memory for their copies is taken before the
-// first step and kept; a Snapshot is answered as soon as it is copied, and Durable (or what went wrong) is
-// reported once the file is synced. One checkpoint is in flight at a time: where the disk is slower than the
-// interval, the next Snapshot is copied, and its step waits, until the one before is written and, on rank 0,
-// concluded by the Supervisor; the ranks train in lockstep, so that holds them all.
+// Writes this rank's pieces of checkpoints during training. Memory for copies is allocated before the first
+// step and kept. SnapshotCopied is sent once the pieces are copied, Durable (perhaps with an error) once the
+// file is synced.
+//
+// One checkpoint is in flight at a time. A Snapshot that comes early is not copied, and so its step waits,
+// until the checkpoint before is written and, on rank 0, concluded by the Supervisor. Ranks train in
+// lockstep, so all wait.
 class Checkpointer final : public Actor {
  public:
-  // `checkpoints`: the folder that holds them; `rank` names this rank's file.
+  // `checkpoints`: the folder of all checkpoints.
   Checkpointer(Disk& disk, std::string checkpoints, int rank, ActorId supervisor, Recorder& recorder);
 
   void receive(Context& context, Envelope& envelope) override;
 
  private:
-  void take(Context& context, Envelope& envelope);
+  void save(Context& context, Envelope& envelope);
   int64_t reserve(const std::vector<CheckpointPiece>& pieces);
   at::Tensor& copy_of(const CheckpointPiece& piece);
   void copy(std::vector<CheckpointPiece>& pieces);
@@ -37,9 +39,9 @@ class Checkpointer final : public Actor {
   Recorder& recorder_;
   std::string nonce_;
   std::map<std::string, at::Tensor> copies_;  // by piece name
-  Hdf5Layout layout_;                         // of the file that was written last
-  bool in_flight_ = false;                    // written here, not concluded; rank 0's
-  std::optional<Envelope> next_;              // the Snapshot that waits for that
+  Hdf5Layout layout_;                         // of the last file
+  bool in_flight_ = false;                    // a checkpoint is not concluded; on rank 0
+  std::optional<Envelope> next_;              // the Snapshot that waits for the conclusion
 };
 
 }  // namespace tutti

@@ -7,11 +7,11 @@
 
 namespace tutti {
 
-// Reads batches ahead of Compute: one for every credit, epoch after epoch from the position that Start names,
-// until it is stopped. Also answers LoadBatch, for evaluation: until it hears StopRequested.
+// Reads batches ahead of Compute: one for each credit, epoch after epoch, from Start's position on. For
+// evaluations replies to LoadBatch, until StopRequested.
 class Loader final : public Actor {
  public:
-  // `compute` gets the stream; a loader that only answers LoadBatch never starts one.
+  // `compute` receives the batches.
   Loader(DatasetPtr dataset, Sampler sampler, ActorId compute, Recorder& recorder);
 
   void receive(Context& context, Envelope& envelope) override;

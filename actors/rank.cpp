@@ -5,7 +5,6 @@
 #include "actors/loader.h"
 #include "actors/logging/log_writer.h"
 #include "actors/sync.h"
-#include "job/algorithms.h"
 #include "training/loggers/factory.h"
 #include "training/loggers/metrics_file.h"
 #include "training/loggers/progress.h"
@@ -13,10 +12,10 @@
 namespace tutti {
 namespace {
 
-constexpr Nanoseconds kBeyondTheEnd = std::chrono::seconds(3);  // of what a destination has for it
-static_assert(LogWriter::kMostToFinish + kBeyondTheEnd <= kLogsEndWithin);
+constexpr Nanoseconds kAbandonDelay = std::chrono::seconds(3);  // after a destination's own time limit
+static_assert(LogWriter::kMostToFinish + kAbandonDelay <= kLogsEndWithin);
 
-// What a user is shown as the newest checkpoint.
+// The path of the newest checkpoint, for the display.
 std::string newest_path(const Job& job) {
   const std::string latest = job.settings.checkpoint.set.latest;
   return latest.empty() ? job.checkpoints : job.checkpoints + "/" + latest;
@@ -32,7 +31,6 @@ Progress::Options progress_options(const Job& job, const RankEnvironment& enviro
   return options;
 }
 
-// Those of every run.
 Destinations built_in_destinations(const Job& job, const RankEnvironment& environment) {
   if (environment.rank() > 0) return {};
   const auto warn = [&log = *environment.log](const std::string& what) { log.warning(what); };
@@ -43,21 +41,22 @@ Destinations built_in_destinations(const Job& job, const RankEnvironment& enviro
           std::make_shared<Progress>(std::move(progress), *environment.clock)};
 }
 
-// Those of the recipe, and those that the program brings.
-Destinations destinations_of(const Job& job, const RankEnvironment& environment, const Callbacks& own) {
+// Of the recipe and of the program.
+Destinations destinations_of(const Job& job, const RankEnvironment& environment,
+                             const Callbacks& of_program) {
   Destinations all =
       make_loggers(job.recipe, {*environment.disk, *environment.clock, *environment.log,
                                 environment.quiet ? nullptr : stdout, environment.quiet ? nullptr : stderr,
                                 environment.start_child});
-  for (const auto& one : own)
+  for (const auto& one : of_program)
     if (auto destination = std::dynamic_pointer_cast<LoggerDestination>(one))
       all.push_back(std::move(destination));
   if (environment.rank() > 0) std::erase_if(all, [](const auto& one) { return one->rank_zero_only(); });
   return all;
 }
 
-RankActors reserve_cast(Scheduler& scheduler, const Job& job, int rank, const Destinations& built_in,
-                        const Destinations& destinations) {
+RankActors reserve_actors(Scheduler& scheduler, const Job& job, int rank, const Destinations& built_in,
+                          const Destinations& destinations) {
   RankActors actors;
   actors.loader = scheduler.reserve("loader", rank);
   actors.compute = scheduler.reserve("compute", rank);
@@ -73,7 +72,7 @@ RankActors reserve_cast(Scheduler& scheduler, const Job& job, int rank, const De
     const ActorId writer = scheduler.reserve(actor, rank);
     actors.logs.push_back({writer, name, log.full_queue_timeout(),
                            log.durable() ? log.sync_timeout() : Nanoseconds(0), log.numbers_only()});
-    scheduler.abandon_after(writer, name, LogWriter::time_to_finish(log) + kBeyondTheEnd);
+    scheduler.abandon_after(writer, name, LogWriter::time_to_finish(log) + kAbandonDelay);
   };
   for (const auto& one : built_in) add_log(one->name(), one->name(), *one);
   for (std::size_t i = 0; i < destinations.size(); ++i)
@@ -100,7 +99,7 @@ RankActors add_rank(Scheduler& scheduler, const Job& job, RankEnvironment& envir
   Engine::Options listeners = listeners_of(job, environment);
   const Destinations destinations = destinations_of(job, environment, listeners.destinations);
   Destinations logs = built_in_destinations(job, environment);
-  const RankActors actors = reserve_cast(scheduler, job, rank, logs, destinations);
+  const RankActors actors = reserve_actors(scheduler, job, rank, logs, destinations);
   scheduler.record_deliveries(rank, recorder);
   scheduler.install(actors.loader, std::make_unique<Loader>(job.train_of(rank), job.train_sampler(rank),
                                                             actors.compute, recorder));
@@ -119,7 +118,7 @@ RankActors add_rank(Scheduler& scheduler, const Job& job, RankEnvironment& envir
                     std::make_unique<Checkpointer>(disk, job.checkpoints, rank, actors.supervisor, recorder));
   scheduler.install(actors.supervisor,
                     std::make_unique<Supervisor>(job, Supervisor::Place{rank, environment.host}, actors, disk,
-                                                 log, recorder, environment.outcome));
+                                                 log, recorder, environment.end));
   logs.insert(logs.end(), destinations.begin(), destinations.end());
   for (std::size_t i = 0; i < logs.size(); ++i)
     scheduler.install(actors.logs[i].writer, std::make_unique<LogWriter>(actors.logs[i].name, logs[i], log));

@@ -17,11 +17,11 @@
 
 namespace tutti {
 
-// The longest that a rank's loggers and metrics.jsonl have once everything else of it has ended.
+// The time limit for a rank's log destinations after all other actors of the rank have ended.
 constexpr Nanoseconds kLogsEndWithin = std::chrono::seconds(13);
 
-// All that a rank is given from outside, and how it ended. Must outlive the scheduler's run; ranks of one
-// process may share disk and clock. As it is, the rank uses this machine, prints and logs nothing.
+// A rank's access to the outside, and how its run ended. Must outlive the scheduler's run. Ranks of one
+// process may share disk and clock. The defaults use this machine; nothing is printed or logged.
 struct RankEnvironment {
   std::shared_ptr<Group> group;
   std::shared_ptr<Transport> transport;
@@ -31,19 +31,19 @@ struct RankEnvironment {
   std::shared_ptr<Recorder> recorder = std::make_shared<RingRecorder>();
 
   std::string host = kLocalHost;
-  int memory_slot = 0;               // of the meter: several ranks may share a process
+  int memory_slot = 0;               // of the meter, which the ranks of a process share
   bool live = false;                 // neither a replay nor a simulation
-  bool quiet = true;                 // no progress, no table
-  bool terminal = false;             // standard output is one
+  bool quiet = true;                 // print no progress and no table
+  bool terminal = false;             // standard output is a terminal
   double process_started_s = 0.0;    // unix time
-  StartChild start_child = nullptr;  // for loggers that are programs; null: they are not started
+  StartChild start_child = nullptr;  // for loggers that are programs; null: do not start them
 
-  RunOutcome outcome = {};  // filled in while the scheduler runs
+  EndKind end = EndKind::kDone;  // of the run, if no error ended it; set while the scheduler runs
 
   int rank() const { return group->rank(); }
 };
 
-// Wires the actors of one rank into a scheduler.
+// Adds the actors of one rank to a scheduler.
 RankActors add_rank(Scheduler& scheduler, const Job& job, RankEnvironment& environment);
 
 }  // namespace tutti

@@ -23,11 +23,11 @@ void Sync::receive(Context& context, Envelope& envelope) {
   } else if (auto* plan = message.get_if<SetPlan>()) {
     set_plan(*plan);
   } else if (auto* sum = message.get_if<SumDoubles>()) {
-    asked_ = true;
+    awaited_ = true;
     post(
         context, group_.all_reduce(sum->values, "metrics"),
         [this, envelope = std::make_shared<Envelope>(std::move(envelope)), values = sum->values](Context& c) {
-          asked_ = false;
+          awaited_ = false;
           c.reply(*envelope, Summed{values});
         });
   } else if (auto* mine = message.get_if<Agree>()) {
@@ -47,20 +47,20 @@ void Sync::receive(Context& context, Envelope& envelope) {
 }
 
 std::optional<TimePoint> Sync::idle(Context& context) {
-  serve_control(context);
-  heartbeat(context);
+  receive_control(context);
+  send_heartbeat(context);
   const TimePoint before = context.now();
-  if (drive(context)) moved_ = context.now();
-  // A look that took long did some of the work: there is more.
-  if (context.now() - before > kShortNap) moved_ = context.now();
-  return next_look(context.now());
+  if (drive(context)) progress_ = context.now();
+  // A slow poll did a part of the work, so more may be ready.
+  if (context.now() - before > kShortestPoll) progress_ = context.now();
+  return next_poll(context.now());
 }
 
-TimePoint Sync::next_look(TimePoint now) const {
-  if (outstanding_.empty()) return now + kLongNap;
-  const Nanoseconds waited = now - moved_;
-  if (asked_ && waited < kYieldFor) return now;
-  return now + std::clamp<Nanoseconds>(waited / 16, kShortNap, kLongNap);
+TimePoint Sync::next_poll(TimePoint now) const {
+  if (outstanding_.empty()) return now + kLongestPoll;
+  const Nanoseconds waited = now - progress_;
+  if (awaited_ && waited < kYieldFor) return now;
+  return now + std::clamp<Nanoseconds>(waited / 16, kShortestPoll, kLongestPoll);
 }
 
 void Sync::set_plan(SetPlan& plan) {
@@ -77,8 +77,7 @@ void Sync::set_plan(SetPlan& plan) {
                           recorder_);
 }
 
-// Ranks fill buckets in the order in which their backward runs; they are posted in the plan's, the same on
-// all.
+// Buckets fill in the order of backward, but are posted in the plan's order, the same on all ranks.
 void Sync::bucket_ready(Context& context, int index) {
   TUTTI_ASSERT(!ready_.at(index), "bucket " + std::to_string(index) + " twice in a step");
   ready_[index] = true;
@@ -98,7 +97,7 @@ void Sync::bucket_reduced(int index, bool finite) {
 
 void Sync::finish_step(Context& context, Envelope& envelope, FinishStep& finish) {
   TUTTI_ASSERT(next_bucket_ == buckets_.size(), "the step ended before its buckets were full");
-  asked_ = true;
+  awaited_ = true;
   at::Tensor gathered;
   if (statistics_ > 0) {
     gathered = at::empty({group_.size(), statistics_});
@@ -110,7 +109,7 @@ void Sync::finish_step(Context& context, Envelope& envelope, FinishStep& finish)
   next_bucket_ = 0;
   post(context, group_.all_reduce(verdict, "verdict"),
        [this, asked = std::make_shared<Envelope>(std::move(envelope)), verdict, gathered](Context& c) {
-         asked_ = false;
+         awaited_ = false;
          recorder_.record({c.now(), TraceKind::kVerdict, step_, 0});
          Verdict all = Verdict::decode(verdict, group_.size());
          if (!std::exchange(finite_, true)) all.overflow = group_.size();
@@ -119,11 +118,11 @@ void Sync::finish_step(Context& context, Envelope& envelope, FinishStep& finish)
 }
 
 void Sync::agree(Context& context, const Agree& mine) {
-  asked_ = true;
+  awaited_ = true;
   auto round = std::make_unique<AgreementRound>(group_, mine.statement);
   const AgreementRound& agreement = *round;
   post(context, std::move(round), [this, &agreement](Context& c) {
-    asked_ = false;
+    awaited_ = false;
     c.send(supervisor_, Agreed{agreement.statements()});
   });
 }
@@ -136,10 +135,10 @@ void Sync::allocate(Context& context, Envelope& envelope, const AllocateBuckets&
 
 void Sync::post(Context& context, WorkPtr work, Then then) {
   outstanding_.push_back({std::move(work), std::move(then)});
-  moved_ = context.now();
+  progress_ = context.now();
 }
 
-// Completions are reported in the order posted, so the last one (the verdict) stands for all.
+// Completions are reported in the order of posting, so the verdict, which is last, implies all others.
 bool Sync::drive(Context& context) {
   std::size_t finished = 0;
   bool in_order = true;
@@ -157,46 +156,42 @@ bool Sync::drive(Context& context) {
   return true;
 }
 
-// A rank that is lost is named together with what it did last, where it was heard.
+// The error of a lost rank names the last event in its newest heartbeat.
 bool Sync::is_over(Context& context, Work& work) const try {
   return work.done();
 } catch (const LostRankError& lost) {
   const auto peer = newest_.peers.find(lost.rank());
   if (peer == newest_.peers.end()) throw;
   Heartbeat last = peer->second.last;
-  last.age_s += seconds(context.now() - peer->second.heard);
+  last.age_s += seconds(context.now() - peer->second.received);
   throw OperatingError(std::string(lost.what()) + "; the last it did: " + last.text(), lost.kind());
 }
 
-void Sync::serve_control(Context& context) {
+void Sync::receive_control(Context& context) {
   while (auto packet = transport_.poll()) {
     if (const auto heartbeat = parse_heartbeat(packet->bytes)) {
-      newest_.peers[packet->from] = heard_.peers[packet->from] = {context.now(), *heartbeat};
+      newest_.peers[packet->from] = unreported_.peers[packet->from] = {context.now(), *heartbeat};
     } else {
       recorder_.record({context.now(), TraceKind::kControlReceived, step_, packet->from});
       context.send(supervisor_, ControlReceived{packet->from, std::move(packet->bytes)});
     }
   }
-  tell_heard(context);
+  if (unreported_.peers.empty() || (reporting_ && !reporting_.ready())) return;
+  reporting_ = context.request<Noted>(supervisor_, std::exchange(unreported_, {}));
 }
 
-void Sync::tell_heard(Context& context) {
-  if (heard_.peers.empty() || (noting_ && !noting_.ready())) return;
-  noting_ = context.request<Noted>(supervisor_, std::exchange(heard_, {}));
-}
-
-// To rank 0, which watches everybody, itself too; rank 0's goes to everybody.
-void Sync::heartbeat(Context& context) {
+// Other ranks send to rank 0; rank 0 sends to all ranks and to itself.
+void Sync::send_heartbeat(Context& context) {
   const TimePoint now = context.now();
   if (now < next_heartbeat_ || transport_.size() == 1) return;
   next_heartbeat_ = now + kHeartbeatEvery;
-  const std::string text = heartbeat_text(recorder_, now, asked_);
+  const std::string text = heartbeat_text(recorder_, now, awaited_);
   if (transport_.rank() != 0) {
     transport_.send(0, text);
     return;
   }
   for (int r = 1; r < transport_.size(); ++r) transport_.send(r, text);
-  heard_.peers[0] = {now, parse_heartbeat(text).value()};
+  unreported_.peers[0] = {now, parse_heartbeat(text).value()};
 }
 
 }  // namespace tutti

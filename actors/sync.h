@@ -14,17 +14,17 @@
 
 namespace tutti {
 
-// Runs every collective of its rank, in the order of the step's plan, and carries control messages between
-// the Supervisors. The only actor that touches the group and the transport, and so MPI.
+// Runs every collective of its rank, in the order of the step's plan, and carries control packets between
+// Supervisors. The only actor that uses the group and the transport, and so MPI.
 //
-// Waiting: while Compute waits too, Sync yields between looks; while Compute computes, it sleeps kShortNap
-// between them. Either way the naps grow with the time waited (to a sixteenth of it, kLongNap at most), so
-// that waiting for a slow rank costs next to nothing.
+// Polls outstanding collectives: while Compute waits, with a yield between polls for the first kYieldFor;
+// else at an interval of a sixteenth of the time waited, from kShortestPoll to kLongestPoll, so that waiting
+// for a slow rank costs little.
 class Sync final : public Actor {
  public:
   static constexpr Nanoseconds kYieldFor = std::chrono::microseconds(200);
-  static constexpr Nanoseconds kShortNap = std::chrono::microseconds(20);
-  static constexpr Nanoseconds kLongNap = std::chrono::milliseconds(2);
+  static constexpr Nanoseconds kShortestPoll = std::chrono::microseconds(20);
+  static constexpr Nanoseconds kLongestPoll = std::chrono::milliseconds(2);
   static constexpr Nanoseconds kHeartbeatEvery = std::chrono::milliseconds(500);
 
   Sync(Group& group, Transport& transport, ActorId supervisor, Recorder& recorder);
@@ -47,12 +47,11 @@ class Sync final : public Actor {
   void allocate(Context& context, Envelope& envelope, const AllocateBuckets& wanted);
 
   void post(Context& context, WorkPtr work, Then then = {});
-  bool drive(Context& context);  // whether anything finished
+  bool drive(Context& context);  // true if any collective has finished
   bool is_over(Context& context, Work& work) const;
-  void serve_control(Context& context);
-  void tell_heard(Context& context);
-  void heartbeat(Context& context);
-  TimePoint next_look(TimePoint now) const;
+  void receive_control(Context& context);
+  void send_heartbeat(Context& context);
+  TimePoint next_poll(TimePoint now) const;
 
   Group& group_;
   Transport& transport_;
@@ -62,17 +61,17 @@ class Sync final : public Actor {
   std::vector<at::Tensor> buckets_;
   std::vector<bool> ready_;
   std::size_t next_bucket_ = 0;
-  bool finite_ = true;  // the step's buckets are, as far as they are reduced; all ranks see the same
-  std::vector<WindowedDigest> digests_;  // of this rank's chunk of each bucket; none when nobody wants them
+  bool finite_ = true;                   // the buckets reduced in this step are finite; the same on all ranks
+  std::vector<WindowedDigest> digests_;  // of this rank's chunk of each bucket; empty if none are recorded
   int64_t statistics_ = 0;
-  int64_t step_ = 0;  // of the round of collectives under way
+  int64_t step_ = 0;  // of the current round of collectives
   std::vector<Outstanding> outstanding_;
-  bool asked_ = false;  // Compute waits for the outstanding collectives
-  TimePoint moved_;     // when a collective was last posted or finished
+  bool awaited_ = false;  // Compute waits for the outstanding collectives
+  TimePoint progress_;    // when a collective was last posted or finished
   TimePoint next_heartbeat_;
-  Heard heard_;   // since the Supervisor was last told
-  Heard newest_;  // of each rank
-  Pending<Noted> noting_;
+  Heartbeats unreported_;  // heartbeats since the last report to the Supervisor
+  Heartbeats newest_;      // the newest heartbeat of each rank
+  Pending<Noted> reporting_;
 };
 
 }  // namespace tutti

@@ -18,32 +18,21 @@
 namespace tutti {
 namespace {
 
-Checkpoint newest_of_run(const Job& job) {
-  return newest_good_checkpoint(PosixDisk(), job.checkpoints, tell_passed_over, job.settings.checkpoint.set);
-}
-
-void check_fit(const Job& job, Trainee& trainee, const Checkpoint& checkpoint, const LoadOptions& load) {
-  resume(trainee, checkpoint, job, load, print_warning);
-}
-
 bool check_own(const Job& job, Trainee& trainee) try {
   if (job.from.autoresume.is_none()) return false;
-  const Checkpoint newest = newest_of_run(job);
-  if (!newest.folder.empty()) check_fit(job, trainee, newest, {});
+  const Checkpoint newest =
+      newest_good_checkpoint(PosixDisk(), job.checkpoints, warn_ignored, job.settings.checkpoint.set);
+  if (!newest.folder.empty()) resume(trainee, newest, job, {}, print_warning);
   return !newest.folder.empty();
 } catch (const std::exception& error) {
   job.from.autoresume.fail(one_line(error));
 }
 
 void check_load_path(const Job& job, Trainee& trainee) try {
-  check_fit(job, trainee, find_checkpoint(PosixDisk(), job.from.load_path.text(), tell_passed_over),
-            job.from.options);
+  resume(trainee, find_checkpoint(PosixDisk(), job.from.load_path.text(), warn_ignored), job,
+         job.from.options, print_warning);
 } catch (const std::exception& error) {
   job.from.load_path.fail(one_line(error));
-}
-
-void check_resume(const Job& job, Trainee& trainee) {
-  if (!check_own(job, trainee) && !job.from.load_path.is_none()) check_load_path(job, trainee);
 }
 
 void check_times(const Job& job, const Trainee& trainee) {
@@ -59,7 +48,7 @@ LoggedMetrics evaluation_of(const Job& job, const Evaluator& evaluator, State& s
   const auto fetch = [&](int64_t index) {
     return EvalPart{data.get(sampler.indices(data, 0, index)), sampler.global_samples(index)};
   };
-  return evaluate(state, engine, evaluator, lone_eval_hooks(engine, fetch)).value();
+  return evaluate(state, engine, evaluator, single_rank_hooks(engine, fetch)).value();
 }
 
 std::string checked(const Job& job, bool scan_data) {
@@ -72,7 +61,7 @@ std::string checked(const Job& job, bool scan_data) {
   PosixDisk disk;
   RingRecorder recorder;
   for (const auto& callback : make_callbacks(job.recipe, {disk, recorder})) callback->require(trainee);
-  check_resume(job, trainee);
+  if (!check_own(job, trainee) && !job.from.load_path.is_none()) check_load_path(job, trainee);
   int64_t numbers = 0;
   for (const auto& view : trainee.views) numbers += view.tensor.numel();
   std::ostringstream out;
@@ -82,10 +71,10 @@ std::string checked(const Job& job, bool scan_data) {
   return out.str();
 }
 
-std::string evaluated(const Job& job, const std::string& named) {
+std::string evaluated(const Job& job, const std::string& checkpoint) {
   LoadedModel model(job);
   std::ostringstream out;
-  out << model.load(named) << '\n';
+  out << model.load(checkpoint) << '\n';
   model.engine.run_event(Event::kEvalStandaloneStart);
   for (const auto& evaluator : job.evaluators)
     for (const auto& [name, value] : evaluation_of(job, evaluator, model.state, model.engine))
@@ -97,15 +86,15 @@ std::string evaluated(const Job& job, const std::string& named) {
 }  // namespace
 
 std::string check_text(const Setting& recipe, int ranks, bool scan_data) {
-  return naming_recipe(recipe, [&] { return checked(single_process_job(recipe, ranks), scan_data); });
+  return blame_recipe(recipe, [&] { return checked(single_process_job(recipe, ranks), scan_data); });
 }
 
-std::string eval_text(const Setting& recipe, const std::string& named) {
-  return naming_recipe(recipe, [&] {
+std::string eval_text(const Setting& recipe, const std::string& checkpoint) {
+  return blame_recipe(recipe, [&] {
     const Job job = single_process_job(recipe, 1);
     if (job.evaluators.empty())
       throw UserError(recipe.position.file + ": there is no [data.eval] to evaluate on");
-    return evaluated(job, named);
+    return evaluated(job, checkpoint);
   });
 }
 

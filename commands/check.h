@@ -6,13 +6,13 @@
 
 namespace tutti {
 
-// What `tutti check` prints: the recipe as it would run on so many ranks, its batches, its model. Finds what
-// training would refuse, without training: opens the data, builds the model, reads initial weights and the
-// checkpoint to resume from. `scan_data`: reads every sample too. Throws UserError.
+// The output of `tutti check`: the resolved recipe for `ranks` ranks, the batches, the model. Finds errors
+// without training: opens the data, builds the model, reads initial weights and the checkpoint to resume
+// from. `scan_data`: reads every sample too. Throws UserError.
 std::string check_text(const Setting& recipe, int ranks, bool scan_data);
 
-// What `tutti eval` prints: the metrics of [data.eval] under the weights of a checkpoint ("" = the run
-// folder's newest, and where there is none the recipe's initial ones). One rank.
+// The output of `tutti eval`: the metrics of all evaluators with the weights of a checkpoint ("" = the newest
+// of the run folder, or initial weights if none). On one rank. Throws UserError.
 std::string eval_text(const Setting& recipe, const std::string& checkpoint);
 
 }  // namespace tutti

@@ -1,10 +1,10 @@
 #pragma once
 
-// What the executable asks of libtutti.so, which it opens when a command needs libtorch. Both come from one
+// The interface of libtutti.so, which the executable opens for commands that need libtorch. Both are of one
 // build.
 extern "C" {
 
-// A command line as it was understood. Texts are "" and numbers 0 where nothing was given.
+// A parsed command line. Missing texts are "", missing numbers 0.
 struct TuttiRequest {
   const char* command;  // "train", "eval", "predict", "check", "inspect", "replay", "simulate" or "refuse"
   const char* path;     // the recipe; inspect, replay: a folder; refuse: why
@@ -25,14 +25,13 @@ struct TuttiRequest {
   const char* faults;      // simulate --faults
   int jobs;                // simulate --jobs
   int once;                // simulate --once
-  int share_of;            // simulate: every so many-th seed, for the process that farms them out; 0: all
+  int share_of;            // simulate: the number of worker processes that share the seeds; 0: run all
   const char* evaluator;   // predict --evaluator
   const char* out;         // predict --out
 };
 
-// Runs the command on this rank and returns the exit code: 0 well, 2 when ranks that were launched together
-// cannot start (rank 0 has told why), 3 when the run's last checkpoint could not be written. "refuse" tells
-// the ranks that were launched with this one why it cannot start. Throws UserError and other exceptions,
-// which `main` reports.
+// Runs the command on this rank and returns the exit code: 0; 2 if the ranks cannot start (rank 0 prints the
+// error); 3 if the last checkpoint could not be written. "refuse" passes an error of this rank's command line
+// to the other ranks. Throws UserError and other exceptions, which `main` reports.
 int tutti_run(const TuttiRequest* request);
 }

@@ -3,23 +3,18 @@
 #include <cstdio>
 #include <sstream>
 
+#include "commands/loaded_model.h"
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/run_state.h"
 #include "runtime/error.h"
-#include "runtime/printable.h"
 
 namespace tutti {
 namespace {
 
-Checkpoint open_checkpoint(const std::string& path) {
-  const auto on_bad = [](const std::string& what) {
-    std::fprintf(stderr, "passed over: %s\n", printable(what).c_str());
-  };
-  try {
-    return find_checkpoint(PosixDisk(), path, on_bad);
-  } catch (const OperatingError& error) {
-    throw UserError(error.what());
-  }
+Checkpoint open_checkpoint(const std::string& path) try {
+  return find_checkpoint(PosixDisk(), path, warn_ignored);
+} catch (const OperatingError& error) {
+  throw UserError(error.what());
 }
 
 std::string sizes_text(const at::Tensor& tensor) {

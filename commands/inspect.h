@@ -4,12 +4,11 @@
 
 namespace tutti {
 
-// What `tutti inspect` prints of a checkpoint's or a run's folder (then its newest good checkpoint): where
-// training stood and every tensor with dtype and shape. Throws UserError when there is no good checkpoint.
+// The output of `tutti inspect` for the folder of a checkpoint, or of a run (its newest good checkpoint): the
+// time of training, and every tensor with dtype and shape. Throws UserError if there is no good checkpoint.
 std::string inspect_text(const std::string& path);
 
-// One hash of all whole parameters and buffers in name order, 16 hexadecimal digits: the same for every world
-// size.
+// A hash of all parameters and buffers in name order, 16 hexadecimal digits. The same for every world size.
 std::string inspect_digest(const std::string& path);
 
 }  // namespace tutti

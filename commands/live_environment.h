@@ -4,9 +4,8 @@
 
 namespace tutti {
 
-// Makes a rank one of a run that a user waits for: with a log and a journal in the job's run folder, the
-// standard streams, and programs that it may start. A quiet one prints and logs nothing. Group, transport and
-// host stay as they are.
+// Sets up the environment of a rank in a run started by a user: log and journal in the run folder, standard
+// streams, child processes. `quiet`: print and log nothing. Group, transport and host do not change.
 void make_live(RankEnvironment& environment, const Job& job, bool quiet = false);
 
 }  // namespace tutti

@@ -4,7 +4,6 @@
 
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/run_state.h"
-#include "job/algorithms.h"
 #include "job/resume.h"
 #include "runtime/printable.h"
 #include "tensors/torch_error.h"
@@ -12,10 +11,10 @@
 namespace tutti {
 namespace {
 
-// With an empty folder where there is none.
-Checkpoint checkpoint_named(const Job& job, const std::string& named) {
-  if (!named.empty() && named != "auto") return find_checkpoint(PosixDisk(), named, tell_passed_over);
-  return newest_good_checkpoint(PosixDisk(), job.checkpoints, tell_passed_over, job.settings.checkpoint.set);
+// Has an empty folder if there is no checkpoint.
+Checkpoint checkpoint_at(const Job& job, const std::string& path) {
+  if (!path.empty() && path != "auto") return find_checkpoint(PosixDisk(), path, warn_ignored);
+  return newest_good_checkpoint(PosixDisk(), job.checkpoints, warn_ignored, job.settings.checkpoint.set);
 }
 
 Engine::Options algorithms_of(const Job& job) {
@@ -47,28 +46,26 @@ Job single_process_job(const Setting& recipe, int ranks) {
   return make_job(recipe, options);
 }
 
-void tell_passed_over(const std::string& what) {
-  std::fprintf(stderr, "passed over: %s\n", printable(what).c_str());
-}
+void warn_ignored(const std::string& what) { std::fprintf(stderr, "ignored: %s\n", printable(what).c_str()); }
 
-LoadedModel::LoadedModel(const Job& its_job) : job(its_job), engine(state, logger, algorithms_of(its_job)) {
+LoadedModel::LoadedModel(const Job& of_job) : job(of_job), engine(state, logger, algorithms_of(of_job)) {
   job.describe_to(state, 0);
   build(state, job.recipe, job.spec(), job.seed, job.make_model, [this] { engine.run_event(Event::kInit); });
 }
 
-std::string LoadedModel::load(const std::string& named) try {
+std::string LoadedModel::load(const std::string& path) try {
   engine.run_event(Event::kBeforeLoad);
-  add_listeners_tensors(state, engine);
-  const Checkpoint checkpoint = checkpoint_named(job, named);
+  add_listener_tensors(state, engine);
+  const Checkpoint checkpoint = checkpoint_at(job, path);
   if (!checkpoint.folder.empty()) restore(*this, checkpoint);
   engine.run_event(Event::kAfterLoad);
   return "weights: " + (checkpoint.folder.empty() ? "the recipe's initial ones" : checkpoint.folder);
 } catch (const std::exception& error) {
-  if (named.empty()) throw;
-  Setting(named, "--checkpoint", {"command line"}).fail(one_line(error));
+  if (path.empty()) throw;
+  Setting(path, "--checkpoint", {"command line"}).fail(one_line(error));
 }
 
-std::string naming_recipe(const Setting& recipe, const std::function<std::string()>& command) try {
+std::string blame_recipe(const Setting& recipe, const std::function<std::string()>& command) try {
   return command();
 } catch (const UserError&) {
   throw;

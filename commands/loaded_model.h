@@ -9,19 +9,18 @@
 
 namespace tutti {
 
-// The job of a command that looks at a run without being one: no folders are made.
+// The job of a command that does not train: no folders are created.
 Job single_process_job(const Setting& recipe, int ranks);
 
-// A job's model as the recipe's algorithms make it, with nobody else who listens, for commands that run it.
-// The job must outlive it.
+// A job's model for commands that do not train, with the recipe's algorithms as the only listeners.
 struct LoadedModel {
-  // At its initial weights; INIT has been.
+  // Builds the model with initial weights; runs INIT. The job must outlive the model.
   explicit LoadedModel(const Job& job);
 
-  // Takes the weights, the time, and what the algorithms know, of the checkpoint at `named`, which is a
-  // checkpoint's or a run's folder; of "", of the run's newest good one, and where there is none nothing.
-  // Says which, "weights: runs/one/checkpoints/ep20-ba300". Throws UserError, blaming --checkpoint.
-  std::string load(const std::string& named);
+  // Restores the weights, the time and the state of algorithms from a checkpoint. `path`: a checkpoint's or a
+  // run's folder; "" = the newest good checkpoint of the run, if any. Returns the source, as in "weights:
+  // runs/one/checkpoints/ep20-ba300". Throws UserError with the key --checkpoint.
+  std::string load(const std::string& path);
 
   const Job& job;
   State state;
@@ -29,10 +28,10 @@ struct LoadedModel {
   Engine engine;
 };
 
-// Runs a command; an error that is not the user's by its text is one of the recipe's file.
-std::string naming_recipe(const Setting& recipe, const std::function<std::string()>& command);
+// Runs a command. Other exceptions become UserErrors that name the recipe's file.
+std::string blame_recipe(const Setting& recipe, const std::function<std::string()>& command);
 
-// What is passed over on the way to a good checkpoint, on standard error.
-void tell_passed_over(const std::string& what);
+// Prints an ignored, damaged checkpoint to standard error.
+void warn_ignored(const std::string& what);
 
 }  // namespace tutti

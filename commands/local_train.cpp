@@ -57,8 +57,8 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
     throw;
   }
   for (auto& rank : ranks.environments()) log_trouble(*rank.log, *rank.recorder);
-  for (auto& rank : ranks.environments()) rank.recorder->end({rank.outcome.end});
-  return {exit_code(ranks.environments()[0].outcome.end), scheduler.delivery_digest()};
+  for (auto& rank : ranks.environments()) rank.recorder->end({rank.end});
+  return {exit_code(ranks.environments()[0].end), scheduler.delivery_digest()};
 }
 
 }  // namespace tutti

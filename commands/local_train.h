@@ -11,15 +11,15 @@ namespace tutti {
 
 struct LocalRunOptions {
   int ranks = 2;
-  uint64_t schedule_seed = 0;  // of the interleaving
-  uint64_t fresh_seed = 0;     // where the recipe names none
+  uint64_t schedule_seed = 0;  // of the interleaving of actors
+  uint64_t fresh_seed = 0;     // if the recipe has no seed
   std::string run_dir;
   std::string resume;
-  // A user waits for the run: time is real, SIGTERM and SIGINT stop it, it prints, logs and keeps a journal.
-  // Else time is made up.
+  // Started by a user: real time, SIGTERM and SIGINT stop the run, with output, log and journal. Else time is
+  // simulated.
   bool live = false;
-  bool quiet = false;  // live, but it prints and logs nothing
-  // What a program changes of the job that the recipe describes: a model, data or listeners of its own.
+  bool quiet = false;  // live, but without output and log
+  // Changes the job of the recipe, as with a model, data or listeners of a program.
   std::function<void(Job& job)> prepare = {};
 };
 
@@ -28,8 +28,8 @@ struct LocalRunResult {
   uint64_t delivery_digest = 0;
 };
 
-// Trains with several ranks in this one process, under the simulator's scheduler: the same actors, the same
-// bits as under mpirun with so many ranks. Throws UserError, OperatingError or Aborted.
+// Trains with several ranks in this process, under the simulator's scheduler. Same actors and same bits as
+// under mpirun with as many ranks. Throws UserError, OperatingError or Aborted.
 LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions& options);
 
 }  // namespace tutti

@@ -15,7 +15,7 @@
 namespace tutti {
 namespace {
 
-// By dotted path; "" is a lone tensor.
+// By dotted path; "" if the output is a single tensor.
 using Parts = std::map<std::string, std::vector<at::Tensor>>;
 
 const Evaluator& evaluator_of(const Job& job, const std::string& label) {
@@ -72,7 +72,7 @@ std::string predicted(const Job& job, const PredictOptions& options) {
 }  // namespace
 
 std::string predict_text(const Setting& recipe, const PredictOptions& options) {
-  return naming_recipe(recipe, [&] { return predicted(single_process_job(recipe, 1), options); });
+  return blame_recipe(recipe, [&] { return predicted(single_process_job(recipe, 1), options); });
 }
 
 }  // namespace tutti

@@ -8,14 +8,13 @@ namespace tutti {
 
 struct PredictOptions {
   std::string checkpoint;          // a checkpoint's or a run's folder; "" = the run's newest
-  std::string evaluator = "eval";  // whose data
-  std::string out;                 // the HDF5 file to write
+  std::string evaluator = "eval";  // the label of the evaluator with the data
+  std::string out;                 // path of the HDF5 file to write
 };
 
-// What `tutti predict` does: the model's outputs for every sample of an evaluator's data, in the data's
-// order, into an HDF5 file: "output" [samples, ...], or "output/NAME" of outputs with names; float32 of
-// numbers with 16 bits. One rank. Runs the events PREDICT_START to PREDICT_END. Returns what it prints.
-// Throws UserError.
+// `tutti predict`: writes the model's outputs for all samples of an evaluator, in the data's order, to an
+// HDF5 file: "output" [samples, ...], or "output/NAME" for named outputs. 16-bit floats become float32. On
+// one rank. Runs the events PREDICT_START to PREDICT_END. Returns the text to print. Throws UserError.
 std::string predict_text(const Setting& recipe, const PredictOptions& options);
 
 }  // namespace tutti

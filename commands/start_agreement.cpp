@@ -14,8 +14,7 @@
 namespace tutti {
 namespace {
 
-// The rounds in which ranks agree on a job. A rank that cannot go on says so in its next round, and then all
-// ranks throw.
+// Rounds of statements of all ranks. If a rank states trouble, all ranks throw in that round.
 class StartAgreement {
  public:
   StartAgreement(Group& group, Nanoseconds timeout) : group_(group), timeout_(timeout) {}
@@ -29,7 +28,7 @@ class StartAgreement {
     return texts;
   }
   int rounds() const { return rounds_; }
-  bool agrees() const { return agrees_; }  // the last round threw nothing
+  bool agrees() const { return agrees_; }  // the last round did not throw
 
  private:
   static std::vector<Statement> require_no_trouble(std::vector<Statement> all) {
@@ -66,7 +65,7 @@ std::string first_difference(const std::string& theirs, const std::string& ours)
   return keys.empty() ? "they are written differently" : keys[0];
 }
 
-// Only what is the same on all ranks gives the same bits.
+// Different recipes would give different bits.
 void require_same(const std::vector<std::string>& recipes) {
   for (std::size_t r = 1; r < recipes.size(); ++r)
     if (recipes[r] != recipes[0])
@@ -93,7 +92,7 @@ StartRequest make_request(const RecipeSource& source, const LaunchOptions& optio
   return request;
 }
 
-// Three rounds: rank 0's nonce for this start, each rank's own data, and the recipes as resolved.
+// Three rounds: rank 0's nonce, each rank's own data, the resolved recipes.
 Job agree_on_job(const StartRequest& request, Group& group) {
   StartAgreement agreement(group, request.timeout());
   const std::string nonce = agreement.round({.trouble = request.trouble, .text = fresh_nonce()})[0];
@@ -101,7 +100,7 @@ Job agree_on_job(const StartRequest& request, Group& group) {
   Statement mine;
   try {
     JobOptions options = job_options(request, group, nonce);
-    options.tell_all = [&](const std::string& own) { return agreement.round({.text = own}); };
+    options.all_gather = [&](const std::string& own) { return agreement.round({.text = own}); };
     job = make_job(request.recipe, options);
     mine.text = job.recipe_text;
   } catch (const std::exception& error) {

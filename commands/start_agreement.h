@@ -9,24 +9,23 @@
 
 namespace tutti {
 
-// A rank's request to start: a recipe, or the reason why there is none.
+// A rank's request to start: a recipe, or an error.
 struct StartRequest {
   Setting recipe;
-  RunSettings settings;  // what it says
-  std::string trouble;   // "" = none
+  RunSettings settings;  // of the recipe
+  std::string trouble;   // the error, or ""
   LaunchOptions options;
-  std::string host;  // that this rank is on
+  std::string host;  // of this rank
 
   bool good() const { return trouble.empty(); }
-  Nanoseconds timeout() const { return settings.train.hang_timeout; }  // of waiting for other ranks
+  Nanoseconds timeout() const { return settings.train.hang_timeout; }  // for other ranks
 };
 
-// A request without trouble, or with the user's error of `source`.
+// Catches UserErrors of `source` as `trouble`.
 StartRequest make_request(const RecipeSource& source, const LaunchOptions& options);
 
-// Makes the job, the same on all ranks of the group; every rank must call this. If one rank cannot start, or
-// was given another recipe than rank 0, all ranks throw the same UserError, which names the rank where only
-// some are in trouble.
+// Makes the job, the same on all ranks of the group. Collective. If a rank cannot start, or has another
+// recipe than rank 0, all ranks throw the same UserError; the error names the rank unless all ranks have it.
 Job agree_on_job(const StartRequest& request, Group& group);
 
 }  // namespace tutti

@@ -27,11 +27,12 @@
 namespace tutti {
 namespace {
 
-constexpr Nanoseconds kLastWords = std::chrono::seconds(20);  // rank 0 may still write a text and its table
-constexpr Nanoseconds kFarewell = std::chrono::seconds(1);
-static_assert(kLogsEndWithin + 4 * kFarewell < kLastWords, "other ranks wait for rank 0's slow loggers");
+constexpr Nanoseconds kFinalizeTimeout = std::chrono::seconds(20);  // rank 0 may still write text and tables
+constexpr Nanoseconds kFlushTimeout = std::chrono::seconds(1);
+static_assert(kLogsEndWithin + 4 * kFlushTimeout < kFinalizeTimeout,
+              "other ranks wait for rank 0's slow loggers");
 
-// A rank that is given this machine, and what runs its actors. Never destroyed where a logger hangs.
+// A rank on this machine and its scheduler. Never destroyed if a logger hangs.
 struct LiveRank {
   RankEnvironment environment;
   ThreadScheduler scheduler;
@@ -39,17 +40,17 @@ struct LiveRank {
 
 struct Exit {
   int code = 0;
-  bool leaves_threads = false;  // of loggers that hang
+  bool leaves_threads = false;  // abandoned loggers
 };
 
-// Ends the process: threads or other ranks may be stuck, so nothing is unwound.
+// Ends the process without destructors, since threads or other ranks may hang.
 [[noreturn]] void end_with(int exit_code) {
-  run_with_timeout(kFarewell, [] { std::fflush(nullptr); });
+  run_with_timeout(kFlushTimeout, [] { std::fflush(nullptr); });
   _exit(exit_code);
 }
 
-// A logger that hangs may do so for a disk that has the log and the journal too.
-void warn_who_hangs(LiveRank& rank, EndKind end) {
+// With timeouts: the log and the journal may be on the same stuck disk.
+void warn_of_abandoned(LiveRank& rank, EndKind end) {
   std::string who;
   for (const std::string& one : rank.scheduler.abandoned()) who += (who.empty() ? "" : ", ") + one;
   const std::string what =
@@ -60,14 +61,14 @@ void warn_who_hangs(LiveRank& rank, EndKind end) {
     log->warning(what);
     log->flush();
   };
-  if (!run_with_timeout(kFarewell, warn)) print_warning(what);
-  run_with_timeout(kFarewell, [log, recorder, end, who] {
+  if (!run_with_timeout(kFlushTimeout, warn)) print_warning(what);
+  run_with_timeout(kFlushTimeout, [log, recorder, end, who] {
     log_trouble(*log, *recorder);
     recorder->end({.kind = end, .abandoned = who});
   });
 }
 
-// Of an error that only this rank has. The process ends.
+// Ends the process after an error of this rank alone.
 [[noreturn]] void end_with_error(const RankEnvironment& rank, const Job& job, const std::exception& error) {
   const RankEnd end = end_by(error);
   rank.recorder->end(end);
@@ -81,7 +82,7 @@ void warn_who_hangs(LiveRank& rank, EndKind end) {
   end_with(exit_code(end.kind));
 }
 
-// `connected` has group, transport and host.
+// `connected`: with group, transport and host.
 Exit run_rank(const Job& job, RankEnvironment connected) {
   auto live = std::make_unique<LiveRank>(std::move(connected));
   RankEnvironment& environment = live->environment;
@@ -102,9 +103,9 @@ Exit run_rank(const Job& job, RankEnvironment connected) {
     if (rank == 0) discard_journals(job);
     throw;
   }
-  const EndKind end = environment.outcome.end;
+  const EndKind end = environment.end;
   if (!scheduler.abandoned().empty()) {
-    warn_who_hangs(*live, end);
+    warn_of_abandoned(*live, end);
     environment.group.reset();  // before MPI ends
     environment.transport.reset();
     static_cast<void>(live.release());
@@ -115,8 +116,8 @@ Exit run_rank(const Job& job, RankEnvironment connected) {
   return {exit_code(end)};
 }
 
-// Runs the job once all ranks agree on it. No rank ends before rank 0 has told why it does not run: mpirun
-// would end rank 0 too.
+// Runs the job after all ranks have agreed on the job. If they do not agree, ranks wait until rank 0 has
+// printed the error: mpirun ends all ranks once one has ended with an error.
 Exit run_agreed(const StartRequest& request, Group& group, const std::function<Exit(const Job&)>& run) {
   try {
     if (request.good()) begin_process(request.settings);
@@ -154,14 +155,14 @@ Exit train_alone(const StartRequest& request, const RunJob& run) {
 
 }  // namespace
 
-// The other ranks, from MPI_Init to MPI_Finalize. Both end with an error if a rank does not come.
+// MPI, from MPI_Init to MPI_Finalize, each with a timeout for missing ranks.
 struct Launcher::Mpi {
   explicit Mpi(Nanoseconds timeout) : timeout(timeout) {
     const StartWatchdog connecting(rank, "connecting to the other ranks (MPI_Init)", timeout);
     world.emplace(nullptr, nullptr);
   }
   ~Mpi() {
-    const StartWatchdog leaving(rank, "leaving the other ranks (MPI_Finalize)", timeout + kLastWords);
+    const StartWatchdog leaving(rank, "leaving the other ranks (MPI_Finalize)", timeout + kFinalizeTimeout);
     world.reset();
   }
 

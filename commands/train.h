@@ -9,42 +9,41 @@
 
 namespace tutti {
 
-// What `tutti train` was told besides the recipe.
+// Options of `tutti train` besides the recipe.
 struct LaunchOptions {
   std::string run_dir;  // "" = runs/<run_name>
-  std::string resume;   // "" = as the recipe says
+  std::string resume;   // overrides the recipe, or ""
   UserComponents components = {};
-  bool ends_process = true;  // where a logger hangs
+  bool ends_process = true;  // if a logger hangs
 };
 
-// Gives the resolved recipe, or throws UserError.
+// Returns the resolved recipe, or throws UserError.
 using RecipeSource = std::function<Setting()>;
 
-// This process as one rank of runs, one run after the other: under mpirun one of several ranks, else alone.
-// The first run starts MPI; the destructor ends MPI, together with all other ranks.
+// Runs this process as a rank of one run after the other: under mpirun one of several ranks, else the only
+// rank. The first run starts MPI; the destructor, which is collective, ends MPI.
 class Launcher {
  public:
   Launcher();
   ~Launcher();
 
-  // Trains. Returns the exit code: 0, 3 when the last checkpoint could not be written, or 2 when some rank
-  // cannot start (its recipe, its data, its command line); rank 0 prints that error once, whichever rank has
-  // it. Any other failure is printed by the rank that has it and ends the process with 1.
+  // Trains. Returns the exit code: 0; 3 if the last checkpoint could not be written; 2 if a rank cannot start
+  // because of its recipe, data or command line, an error that rank 0 prints. Any other failure is printed by
+  // its rank, and ends the process with 1.
   //
-  // A logger that hangs for ever is named in a warning once everything else has ended, and its thread is
-  // abandoned: it cannot be ended, and what it uses lives on. It might see the process's static objects go,
-  // so the process ends here if `ends_process`, with the exit code that would have been returned.
+  // A logger that hangs is named in a warning after all other actors have ended, and its thread is abandoned
+  // with all objects that the thread uses. If `ends_process`, the process then ends here with the exit code,
+  // before static objects are destroyed.
   //
-  // Every rank that mpirun started must call this, also one that already knows that it cannot start: the
-  // others wait for it.
+  // Collective: ranks that cannot start must call this too, since the others wait for them.
   int train(const RecipeSource& recipe, const LaunchOptions& options);
 
-  // Folder of the checkpoints of the run that was trained last; "" = none.
+  // The folder of the last run's checkpoints, or "".
   const std::string& checkpoints() const { return checkpoints_; }
 
  private:
   struct Mpi;
-  std::unique_ptr<Mpi> mpi_;  // null: no run was under MPI
+  std::unique_ptr<Mpi> mpi_;  // null until a run under MPI
   std::string checkpoints_;
 };
 

@@ -15,57 +15,54 @@ namespace tutti {
 
 class Launcher;
 
-// Trains from a program of one's own: what `tutti train` does, with a model, data, algorithms and callbacks
-// that the program brings. Under mpirun every rank runs the program. Composer's Trainer.
-// examples/cpp/train_digits.cpp is one.
+// `tutti train` for a program with a model, data, algorithms or callbacks of its own: Composer's Trainer.
+// Under mpirun every rank runs the program. An example: examples/cpp/train_digits.cpp.
 //
-// The recipe has what the program does not bring; what it does bring is called kind = "program" there.
+// The recipe has all other settings, and kind = "program" for the components of the program.
 class Trainer {
  public:
   struct Options {
-    std::string recipe;                  // a path, or with line breaks in it the TOML itself
+    std::string recipe;                  // a path, or TOML text (with line breaks)
     std::vector<std::string> overrides;  // "train.max_duration=3ep", over the recipe
     std::string run_dir;                 // "" = runs/<run_name>
-    std::string resume;                  // "" = as the recipe says, "auto", or the folder of a checkpoint
-    // Builds the model, on the meta device, to fit the samples; on every rank the same.
+    std::string resume;                  // "" = as in the recipe, "auto", or a checkpoint's folder
+    // Builds the model on the meta device for such samples; the same model on every rank.
     std::function<std::shared_ptr<Model>(const SampleSpec& samples)> model;
-    std::map<std::string, DatasetPtr> data;  // "train", and evaluators by their labels: "eval"
-    // What listens to the training of a rank: algorithms, callbacks, destinations of logs.
+    std::map<std::string, DatasetPtr> data;  // by "train" or an evaluator's label ("eval")
+    // Makes the algorithms, callbacks and log destinations of a rank.
     std::function<Engine::Options(int rank)> listeners;
   };
 
   explicit Trainer(Options options);
   ~Trainer();
 
-  // Trains until max_duration, then does the tasks: train_on("1ep"), evaluate_on(), predict_on("eval", take)
-  // (job/task.h). The exit code of the program: 0; 2 when the run cannot start, 3 when its last
-  // checkpoint could not be written; what went wrong is on standard error. A rank that fails in mid-run ends
-  // the process.
+  // Trains until max_duration, then runs the tasks: train_on("1ep"), evaluate_on(), predict_on("eval",
+  // callback) (job/task.h). Returns the exit code of the program: 0; 2 if the run cannot start; 3 if the last
+  // checkpoint could not be written. Errors are printed to standard error. A rank that fails during the run
+  // ends the process.
   //
-  // A destination of logs that never returns from a call does not keep this from returning: some seconds
-  // after all else has ended (LoggerDestination::finishes_within) a warning names it, and its thread, which
-  // cannot be ended, is left behind. What tutti gave it lives on; what the destination itself refers to must,
-  // too, as long as the process. Such a program had better end by _exit.
+  // A log destination that hangs is abandoned with its thread, some seconds after all other actors have ended
+  // (LoggerDestination::finishes_within), with a warning. Objects that the destination uses must then live as
+  // long as the process; such a program should end by _exit.
   //
-  // A second call resumes from the last checkpoint of the first and does the tasks that it is given: the
-  // weights are those of one call with all tasks. So the recipe must save whole checkpoints (not
-  // save_weights_only).
+  // A second call resumes from the last checkpoint of the first call and runs its tasks. The weights are
+  // those of one call with all tasks. So the recipe must save whole checkpoints (not save_weights_only).
   int fit(const std::vector<Task>& then = {});
 
-  // Copies the checkpoint that the last `fit` left to `folder`, which must not exist. Only rank 0 does; all
-  // ranks may call. Throws UserError if nothing was trained, OperatingError if the copy fails. A callback
-  // asks for a checkpoint of a step by State::checkpoint_requested.
+  // Copies the last checkpoint of the last `fit` to `folder`, which must not exist. All ranks may call; only
+  // rank 0 copies. Throws UserError if nothing was trained, OperatingError if the copy fails. A callback can
+  // request a checkpoint of a step by State::checkpoint_requested.
   void save_checkpoint(const std::string& folder) const;
 
  private:
   Options options_;
   std::vector<Task> tasks_;  // of all calls of fit
-  bool trained_ = false;     // the last call of fit ended well
+  bool trained_ = false;     // the last call of fit returned 0
   std::unique_ptr<Launcher> launcher_;
 };
 
-// The main of a program: what it throws before it trains is one error for all ranks, and exit code 2 where it
-// is a UserError, as of a file that is not there; else 1.
+// The main of a program. Returns its exit code; after an exception before training 2 (UserError, printed once
+// for all ranks, as of a missing file) or 1.
 int run_program(const std::function<int()>& program);
 
 }  // namespace tutti

@@ -19,7 +19,7 @@ LoadOptions load_options(const Setting& checkpoint) {
           patterns_of(checkpoint.at("load_ignore_keys")), checkpoint.at("load_exclude_algorithms").texts()};
 }
 
-// The first key of `checkpoint` that says how to load; null when none does.
+// The first key of `checkpoint` that limits loading; null if none.
 const Setting* key_of_options(const Setting& checkpoint, const LoadOptions& options) {
   if (options.weights_only) return &checkpoint.at("load_weights_only");
   if (!options.strict_model_weights) return &checkpoint.at("load_strict_model_weights");
@@ -35,14 +35,14 @@ void require_no_contradiction(const Setting& recipe, const StartFrom& from) {
     options->fail(from.autoresume.is_none()
                       ? "it needs load_path, which says what to load"
                       : "it needs load_path, which says what to load: " + from.autoresume.path + " = " +
-                            from.autoresume.toml() + " goes on with all that the run itself has saved");
+                            from.autoresume.toml() + " resumes with all that the run itself has saved");
   const Setting& saves_weights = checkpoint.at("save_weights_only");
   if (saves_weights.boolean() && !from.autoresume.is_none())
-    saves_weights.fail("no run can be gone on with from weights alone, which " + from.autoresume.path +
-                       " = " + from.autoresume.toml() + " asks for; keep one of the two");
+    saves_weights.fail("a run cannot resume from weights alone, which " + from.autoresume.path + " = " +
+                       from.autoresume.toml() + " asks for; keep one of the two");
   const Setting& saves_metrics = checkpoint.at("save_metrics");
   if (!saves_metrics.boolean())
-    saves_metrics.fail("every checkpoint has them, since a run that goes on needs them; leave the key out");
+    saves_metrics.fail("every checkpoint has them, since a run that resumes needs them; leave the key out");
   const Setting& weights = recipe.at("model").at("weights");
   if (from.options.weights_only && !weights.is_none())
     weights.fail("the weights are those of " + from.load_path.path +
@@ -50,7 +50,7 @@ void require_no_contradiction(const Setting& recipe, const StartFrom& from) {
                  "the two");
 }
 
-void name_the_key(const Setting& key, const std::function<void()>& read) try {
+void blame_key(const Setting& key, const std::function<void()>& read) try {
   read();
 } catch (const UserError& error) {
   key.fail(error.what());
@@ -60,8 +60,8 @@ CheckpointSet checkpoint_set(const Setting& section, const std::string& run_name
   const Setting& names = section.at("save_filename");
   const Setting& latest = section.at("save_latest_filename");
   CheckpointSet set;
-  name_the_key(names, [&] { set.names = CheckpointNames(names.text(), run_name); });
-  name_the_key(latest, [&] { set.latest = latest_name(latest.text(), run_name); });
+  blame_key(names, [&] { set.names = CheckpointNames(names.text(), run_name); });
+  blame_key(latest, [&] { set.latest = latest_name(latest.text(), run_name); });
   if (set.names.fits(set.latest))
     latest.fail("it is a name that checkpoints have: save_filename = " + names.toml());
   return set;
@@ -122,15 +122,15 @@ void forget(RunState& state, const std::function<bool(const std::string& name)>&
   if (is_forgotten("metrics")) state.metrics.clear();
 }
 
-bool SaveOptions::hold(const std::string& name) const {
+bool SaveOptions::saves(const std::string& name) const {
   return (!weights_only || name.starts_with(kModelPrefix)) && !ignored.fit(name);
 }
 
-void SaveOptions::leave_out(RunState& state) const {
+void SaveOptions::remove_unsaved(RunState& state) const {
   state.weights_only = weights_only;
   state.saved_without = ignored.texts();
-  // A checkpoint is known by its time.
-  forget(state, [this](const std::string& name) { return name != kTimestamp && !hold(name); });
+  // The time names the checkpoint, so stays.
+  forget(state, [this](const std::string& name) { return name != kTimestamp && !saves(name); });
 }
 
 CheckpointSettings CheckpointSettings::read(const Setting& recipe, const TrainSettings& train) {

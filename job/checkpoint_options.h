@@ -13,52 +13,52 @@
 
 namespace tutti {
 
-// How much of the checkpoint at load_path is taken.
+// The parts of the checkpoint at load_path to restore.
 struct LoadOptions {
   bool weights_only = false;         // time begins at 0
-  bool strict_model_weights = true;  // false: names that one of the two lacks are passed over
+  bool strict_model_weights = true;  // false: ignore names that the model or the checkpoint lacks
   StatePatterns ignored;
   std::vector<std::string> without_algorithms;  // "EMA"
 
-  // Whether what has this name, of a tensor or a listener, is left as it is.
+  // True if the tensor or listener of this name is not restored.
   bool ignores(const std::string& name) const;
 };
 
-// What a run starts from, as [checkpoint] and the command line say.
+// The checkpoint that a run starts from, by [checkpoint] and the command line.
 struct StartFrom {
-  Setting autoresume;   // what asks for this run's newest checkpoint; none = nothing does
-  Setting load_path;    // where to start from when there is none of its own; none = afresh
-  LoadOptions options;  // of load_path; of its own checkpoint a run takes everything
+  Setting autoresume;   // the setting that asks for this run's newest checkpoint, or none
+  Setting load_path;    // the checkpoint to start from if the run has no own; none = a fresh start
+  LoadOptions options;  // of load_path; a run restores all of its own checkpoint
 };
 
-// `resume` is the command line's, "" = none: a path stands in place of the recipe's, "auto" comes before it.
-// Throws UserError that names both where two keys contradict each other.
+// `resume`: of the command line, or "". A path replaces the recipe's load_path, "auto" takes precedence over
+// it. Throws UserError with both keys if two keys contradict each other.
 StartFrom start_from(const Setting& recipe, const std::string& resume);
 
-// Sets back to a fresh run's what of a state has a name that is forgotten: see StatePatterns.
+// Resets the parts of a state whose names are forgotten to those of a fresh run: see StatePatterns.
 void forget(RunState& state, const std::function<bool(const std::string& name)>& is_forgotten);
-// The names that a state has besides its listeners'.
+// The names of all parts of a state but its listeners.
 std::vector<std::string> names_in_state();
 
-// What a checkpoint holds.
+// The parts of the state to save.
 struct SaveOptions {
   bool weights_only = false;
   StatePatterns ignored;
 
-  bool hold(const std::string& name) const;  // of a tensor
-  void leave_out(RunState& state) const;     // what of it is not held, and says so
+  bool saves(const std::string& name) const;   // of a tensor
+  void remove_unsaved(RunState& state) const;  // and records the removal in the state
 };
 
-// [checkpoint], but for what a run starts from.
+// [checkpoint], without StartFrom.
 struct CheckpointSettings {
   Time interval = {1, TimeUnit::kEpoch};
-  std::optional<std::string> folder;  // none: the run folder's checkpoints/
+  std::optional<std::string> folder;  // nullopt: checkpoints/ in the run folder
   CheckpointSet set;
   SaveOptions save;
-  int keep = -1;      // published checkpoints that stay, at least the newest; negative = all
-  Setting overwrite;  // whether those of another run are put aside, or an error that blames it; none = true
+  int keep = -1;      // number of published checkpoints to keep, at least the newest; negative = all
+  Setting overwrite;  // false: checkpoints of another run are an error; true or none: they are moved aside
 
-  // Throws UserError for names that checkpoints cannot have.
+  // Throws UserError for invalid names of checkpoints.
   static CheckpointSettings read(const Setting& recipe, const TrainSettings& train);
 };
 

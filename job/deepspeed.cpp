@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include "data/catalog.h"
 #include "recipe/resolve.h"
@@ -33,7 +34,7 @@ Catalog bf16_catalog() {
           .keys = {{"enabled", kBoolean, "false", "train.precision = \"amp_bf16\""}}};
 }
 
-// A recipe under change, a key at a time.
+// Translates [deepspeed] key by key.
 class Translation {
  public:
   explicit Translation(const Setting& written)
@@ -52,22 +53,18 @@ class Translation {
  private:
   const Setting* given(const char* key) const { return section_.has(key) ? &section_.at(key) : nullptr; }
 
-  // What the recipe says of itself; null when nothing.
-  const Setting* said(const std::string& section, const std::string& key) const {
+  // The recipe's own value; null if none.
+  const Setting* own_value(const std::string& section, const std::string& key) const {
     const Setting* at = &recipe_;
-    for (std::size_t begin = 0; begin <= section.size();) {
-      const std::size_t end = std::min(section.find('.', begin), section.size());
-      at = at->is_table() ? at->find(section.substr(begin, end - begin)) : nullptr;
-      if (!at) return nullptr;
-      begin = end + 1;
-    }
-    const Setting* found = at->is_table() ? at->find(key) : nullptr;
-    return found && !found->is_none() ? found : nullptr;
+    std::istringstream names(section + "." + key);
+    for (std::string name; at && std::getline(names, name, '.');)
+      at = at->is_table() ? at->find(name) : nullptr;
+    return at && !at->is_none() ? at : nullptr;
   }
 
   static bool same(const Setting& one, const Setting& other) {
-    const auto is_number = [](const Setting& it) {
-      return it.is_integer() || std::holds_alternative<double>(it.value);
+    const auto is_number = [](const Setting& setting) {
+      return setting.is_integer() || std::holds_alternative<double>(setting.value);
     };
     if (is_number(one) && is_number(other)) return one.number() == other.number();
     return without_alias(one.toml()) == without_alias(other.toml());
@@ -85,21 +82,19 @@ class Translation {
   Setting& table(const std::string& section, const Position& position) {
     Setting* at = &recipe_;
     std::string path;
-    for (std::size_t begin = 0; begin <= section.size();) {
-      const std::size_t end = std::min(section.find('.', begin), section.size());
-      const std::string name = section.substr(begin, end - begin);
+    std::istringstream names(section);
+    for (std::string name; std::getline(names, name, '.');) {
       path += (path.empty() ? "" : ".") + name;
       if (!at->find(name)) at->table().emplace_back(name, Setting(Setting::Table{}, path, position));
       at = at->find(name);
-      begin = end + 1;
     }
     return *at;
   }
 
-  // `cause` asks for this value there.
+  // Adds the value that `cause` asks for.
   void put(const std::string& section, const std::string& key, const Setting& cause, Setting::Value value) {
     Setting wanted(std::move(value), section + "." + key, cause.position);
-    const Setting* other = said(section, key);
+    const Setting* other = own_value(section, key);
     if (other && !same(*other, wanted)) contradiction(cause, *other);
     if (!other) table(section, cause.position).table().emplace_back(key, std::move(wanted));
   }
@@ -108,28 +103,28 @@ class Translation {
     const Setting* whole = given("train_batch_size");
     const Setting* micro = given("train_micro_batch_size_per_gpu");
     const Setting* steps = given("gradient_accumulation_steps");
-    const bool of_device = said("data.train", "device_batch_size");
+    const bool of_device = own_value("data.train", "device_batch_size");
     if (whole && !of_device) put("data.train", "batch_size", *whole, whole->integer());
-    if (whole || !micro || said("data.train", "batch_size")) return;
+    if (whole || !micro || own_value("data.train", "batch_size")) return;
     if (!steps && of_device) return;
-    const Setting* told = steps ? steps : said("train", "grad_accum");
-    const int64_t parts = told && told->is_integer() ? told->integer() : 1;
+    const Setting* count = steps ? steps : own_value("train", "grad_accum");
+    const int64_t parts = count && count->is_integer() ? count->integer() : 1;
     put("data.train", "device_batch_size", *micro, micro->integer() * parts);
   }
 
   void accumulation() {
     const Setting* micro = given("train_micro_batch_size_per_gpu");
     const Setting* steps = given("gradient_accumulation_steps");
-    const Setting* size = said("train", "device_train_microbatch_size");
+    const Setting* size = own_value("train", "device_train_microbatch_size");
     if (steps && !size) put("train", "grad_accum", *steps, steps->integer());
-    const Setting* parts = said("train", "grad_accum");
+    const Setting* parts = own_value("train", "grad_accum");
     if (micro && parts && !parts->is_integer()) contradiction(*micro, *parts);
     if (micro && !parts) put("train", "device_train_microbatch_size", *micro, micro->integer());
   }
 
   void precision() {
     const Setting fp16 = half("fp16", fp16_catalog()), bf16 = half("bf16", bf16_catalog());
-    require_told(fp16);
+    require_enabled(fp16);
     const bool is_fp16 = !fp16.is_none() && fp16.at("enabled").boolean();
     const bool is_bf16 = !bf16.is_none() && bf16.at("enabled").boolean();
     if (is_fp16 && is_bf16) contradiction(fp16.at("enabled"), bf16.at("enabled"));
@@ -145,8 +140,8 @@ class Translation {
     return written ? resolve_section(catalog, *written, {}) : Setting();
   }
 
-  // A scale alone would be without effect; beside `enabled = false` that is what was asked for.
-  void require_told(const Setting& fp16) const {
+  // A scale without `enabled` would have no effect. Beside `enabled = false` this is intended.
+  void require_enabled(const Setting& fp16) const {
     if (fp16.is_none() || given("fp16")->find("enabled")) return;
     for (const char* key : {"loss_scale", "initial_scale_power"})
       if (given("fp16")->find(key))
@@ -154,12 +149,12 @@ class Translation {
             "fp16 is not enabled, so this has no effect; say enabled = true beside it, or false");
   }
 
-  // `enabled = false` is a word too.
+  // `enabled = false` may contradict [train] precision.
   void require_off(const Setting& half, const char* precision) const {
     if (half.is_none() || half.at("enabled").boolean()) return;
-    const Setting* said_so = said("train", "precision");
-    if (said_so && without_alias(said_so->toml()) == '"' + std::string(precision) + '"')
-      contradiction(half.at("enabled"), *said_so);
+    const Setting* own = own_value("train", "precision");
+    if (own && without_alias(own->toml()) == '"' + std::string(precision) + '"')
+      contradiction(half.at("enabled"), *own);
   }
 
   void scale(const Setting& fp16) {
@@ -174,7 +169,6 @@ class Translation {
     }
   }
 
-  // Of the norm of all gradients.
   void clipping() {
     const Setting* most = given("gradient_clipping");
     if (!most) return;
@@ -182,7 +176,7 @@ class Translation {
     if (!recipe_.find(kAlgorithms))
       recipe_.table().emplace_back(kAlgorithms, Setting(Setting::Array{}, kAlgorithms, most->position));
     auto* algorithms = std::get_if<Setting::Array>(&recipe_.find(kAlgorithms)->value);
-    if (!algorithms) return;  // an error that comes when it is resolved
+    if (!algorithms) return;  // resolving the recipe gives the error
     const std::string path = std::string(kAlgorithms) + "." + std::to_string(algorithms->size());
     Setting wanted(Setting::Table{}, path, most->position);
     const auto add = [&](const char* key, Setting::Value value) {
@@ -196,7 +190,7 @@ class Translation {
     algorithms->push_back(std::move(wanted));
   }
 
-  // `0` is a word too.
+  // `0` contradicts the algorithm gradient_clipping.
   void require_no_clipping(const Setting& none) const {
     const Setting* algorithms = recipe_.find(kAlgorithms);
     if (!algorithms || !algorithms->is_array()) return;
@@ -206,8 +200,8 @@ class Translation {
   }
 
   static bool is_like(const Setting& one, const Setting& other, const char* key) {
-    const Setting* said = one.is_table() ? one.find(key) : nullptr;
-    return said && same(*said, other.at(key));
+    const Setting* value = one.is_table() ? one.find(key) : nullptr;
+    return value && same(*value, other.at(key));
   }
 
   static void require_same(const Setting& cause, const Setting& one, const Setting& wanted) {

@@ -28,8 +28,8 @@
 namespace tutti {
 namespace {
 
-// Samples of a step over all ranks, from whichever of the two keys is given; 0 when neither is. `own`: each
-// rank goes through data of its own, all at the same pace.
+// Samples of a step over all ranks; 0 if neither key is given. `own`: each rank reads a per-rank dataset, the
+// same number of samples on all.
 int64_t global_batch(const Setting& data, int world, bool own) {
   if (data.has("device_batch_size")) {
     const Setting& size = data.at("device_batch_size");
@@ -67,8 +67,7 @@ void require_batches(const Setting& data, const Sampler& sampler) {
         .fail("an epoch has no batch: the data is shorter than one, and short ones are dropped");
 }
 
-// The seed of the first of these checkpoints that can be read; one that cannot is named when it is to be
-// read.
+// The seed of the first readable checkpoint. Unreadable ones are reported when the run restores.
 std::optional<uint64_t> first_seed(const std::vector<std::string>& folders) {
   const PosixDisk disk;
   for (const std::string& folder : folders) {
@@ -80,7 +79,7 @@ std::optional<uint64_t> first_seed(const std::vector<std::string>& folders) {
   return std::nullopt;
 }
 
-// The seed that the run to be gone on with was given, where it can be read.
+// The seed of the run to resume, if readable.
 std::optional<uint64_t> earlier_seed(const Job& job) {
   const PosixDisk disk;
   std::optional<uint64_t> seed;
@@ -99,7 +98,7 @@ Setting option(const std::string& name, const std::string& value) {
   return Setting(value, name, {"command line"});
 }
 
-// A run's folder is its own, so it is neither runs/ itself nor elsewhere by a name like "..".
+// The folder of a run must be below runs/: not runs/ itself, and not elsewhere by a name like "..".
 void require_folder(const Setting& recipe, const JobOptions& options) {
   for (const auto& path : {option("--run-dir", options.run_dir), option("--resume", options.resume)})
     if (!is_utf8(path.text())) path.fail("expected a path in UTF-8");
@@ -126,7 +125,7 @@ void require_deterministic_reduction(const Job& job) {
             "), whose sums may differ between runs; expected false, or reduction = \"ordered\"");
 }
 
-// A recipe without a seed is given one, and the resolved recipe says which.
+// A recipe without a seed gets one, written into the resolved recipe.
 void choose_seed(Job& job, uint64_t fresh) {
   Setting& seed = *job.recipe.find("seed");
   if (seed.is_none()) {
@@ -137,7 +136,7 @@ void choose_seed(Job& job, uint64_t fresh) {
 
 constexpr const char* kProgramKind = "program";
 
-// What the program brings, where the recipe says that it does.
+// True if the program has the component. Throws UserError if the recipe names another.
 bool is_from_program(const Setting& section, bool has) {
   const bool wanted = section.at("kind").text() == kProgramKind;
   if (has && !wanted)
@@ -147,7 +146,7 @@ bool is_from_program(const Setting& section, bool has) {
   return has;
 }
 
-// The data of each rank in this process; gives the first one's.
+// Opens the data of each rank in this process. Returns the first rank's.
 DatasetPtr open_per_rank(const Job& job, const JobOptions& options, const Setting& section,
                          PerRankData& own) {
   DatasetPtr first;
@@ -176,7 +175,7 @@ DatasetPtr open_data(const Job& job, const JobOptions& options, const Setting& s
                                     : make_dataset(section, job.seed);
 }
 
-// Each rank's words on the data that it has for itself, a line each.
+// Each rank's facts about its own data, a line for each dataset.
 std::vector<std::string> facts_of_all(const std::vector<const PerRankData*>& own, int world,
                                       const JobOptions& options) {
   const auto facts = [&](int rank) {
@@ -185,8 +184,8 @@ std::vector<std::string> facts_of_all(const std::vector<const PerRankData*>& own
       lines += facts_text(*one->of_rank[static_cast<std::size_t>(rank)]) + '\n';
     return lines;
   };
-  // Ranks of several processes take this turn whatever their recipes say.
-  if (options.tell_all) return options.tell_all(facts(options.rank));
+  // With several processes all ranks take part in this round, whatever their recipes are.
+  if (options.all_gather) return options.all_gather(facts(options.rank));
   std::vector<std::string> all;
   for (int rank = 0; rank < world; ++rank) all.push_back(facts(rank));
   return all;
@@ -201,8 +200,8 @@ void settle_data(Job& job, const JobOptions& options) {
   std::vector<const PerRankData*> own;
   for (const auto& [data, section] : sections) own.push_back(data);
   std::vector<std::vector<std::string>> facts(own.size());
-  for (const std::string& told : facts_of_all(own, job.world, options)) {
-    std::istringstream lines(told);
+  for (const std::string& of_rank : facts_of_all(own, job.world, options)) {
+    std::istringstream lines(of_rank);
     for (auto& of_one : facts) std::getline(lines, of_one.emplace_back());
   }
   for (std::size_t i = 0; i < sections.size(); ++i)
@@ -232,10 +231,10 @@ void open_all_data(Job& job, const JobOptions& options) {
   job.data_digest = job.per_rank_train.empty() ? job.train->digest() : job.per_rank_train.digest;
 }
 
-// Gives the model, which others are checked against.
-std::shared_ptr<Model> open_training_data(Job& job, const UserComponents& brought) {
-  if (is_from_program(job.recipe.at("model"), static_cast<bool>(brought.make_model)))
-    job.make_model = brought.make_model;
+// Returns a model on the meta device, for further checks.
+std::shared_ptr<Model> open_training_data(Job& job, const UserComponents& components) {
+  if (is_from_program(job.recipe.at("model"), static_cast<bool>(components.make_model)))
+    job.make_model = components.make_model;
   if (job.recipe.at("model").at("kind").text() == kPluginKind)
     job.make_model = [plugin = job.plugin](const Setting& model, const SampleSpec& samples) {
       return plugin->model(model, samples);
@@ -249,7 +248,7 @@ std::shared_ptr<Model> open_training_data(Job& job, const UserComponents& brough
   return model;
 }
 
-// The key of a data section that says what its samples look like.
+// The key of a data section that determines the shape of samples.
 const Setting& key_of_samples(const Setting& section) {
   for (const char* key : {"path", "shape"})
     if (section.has(key)) return section.at(key);
@@ -268,7 +267,7 @@ void require_like_training(const Setting& section, const SampleSpec& trained, co
   }
 }
 
-// Labels may reach beyond those that were trained on where the recipe says how many the model tells apart.
+// Labels may exceed those of the training data only if the recipe sets the model's number of classes.
 void require_known_classes(const Job& job, const Evaluator& evaluator) {
   const Setting& section = evaluator.section;
   const SampleSpec spec = evaluator.own.spec(evaluator.data);
@@ -301,7 +300,6 @@ void require_different_names(const Evaluator& evaluator, const Model& model) {
   section.at(section.has("metrics") ? "metrics" : "metric_names").fail(*twice + " is in it twice");
 }
 
-// Once all ranks' data is known.
 void complete(const Job& job, const Model& model, Evaluator& evaluator) {
   const Setting& section = evaluator.section;
   evaluator.global_batch = global_batch(section, job.world, !evaluator.own.empty());
@@ -314,7 +312,7 @@ void complete(const Job& job, const Model& model, Evaluator& evaluator) {
   require_different_names(evaluator, model);
 }
 
-// What all ranks share is looked at once.
+// Reads data that ranks share once.
 void scan(const DatasetPtr& shared, const PerRankData& own, const Setting& section) try {
   if (own.empty()) shared->scan();
   for (const auto& dataset : own.of_rank) dataset->scan();
@@ -322,7 +320,7 @@ void scan(const DatasetPtr& shared, const PerRankData& own, const Setting& secti
   section.at("path").fail(error.what());
 }
 
-// Early, so that the key that names a folder is blamed, and not the first file that cannot be written.
+// Early, so that the error names the folder's key, not the first file that cannot be written.
 void make_folder(const Setting& named, const std::string& folder) {
   try {
     PosixDisk().make_folders(folder);

@@ -19,31 +19,31 @@
 
 namespace tutti {
 
-// What listens to the events of a rank: its own, since ranks may share a process.
+// Makes the listeners of a rank. Each rank needs its own, since ranks may share a process.
 using Listeners = std::function<Engine::Options(int rank)>;
 
-// What a program brings along for what its recipe calls kind = "program", and to listen to the training.
+// The components of a program: for sections with kind = "program" in its recipe, and listeners.
 struct UserComponents {
   ModelFactory make_model;                 // empty: the recipe's
-  std::map<std::string, DatasetPtr> data;  // "train", or an evaluator's label; else the recipe's
+  std::map<std::string, DatasetPtr> data;  // by "train" or an evaluator's label; others are the recipe's
   Listeners listeners;                     // may be empty
   std::vector<Task> tasks;                 // after the training
 };
 
-// A run as the recipe and the command line define it, before anything is built. The same on every rank.
+// A run, as defined by the recipe and the command line; nothing is built yet. The same on every rank.
 struct Job {
   Setting recipe;  // resolved
   std::string recipe_text;
-  RunSettings settings;  // what it says
+  RunSettings settings;  // of the recipe
   int world = 1;
   uint64_t seed = 0;
-  std::string nonce;  // of this start
+  std::string nonce;  // of this attempt
   std::string run_dir;
   std::string checkpoints;  // folder
-  std::string resume;       // as the command line says: "", "auto", or a path
+  std::string resume;       // of the command line: "", "auto", or a path
   StartFrom from;
   PluginLibraryPtr plugin;  // may be null
-  DatasetPtr train;         // where each rank has its own, the first one's of this process
+  DatasetPtr train;         // with per-rank datasets: of the first rank of this process
   PerRankData per_rank_train;
   std::vector<Evaluator> evaluators;  // labels differ
   ModelFactory make_model = tutti::make_model;
@@ -51,42 +51,41 @@ struct Job {
   Listeners listeners;       // of a rank; may be empty
   std::vector<Task> tasks;   // after the training
   int64_t global_batch = 0;
-  uint64_t data_digest = 0;  // of what is trained on, all ranks
+  uint64_t data_digest = 0;  // of the training data of all ranks
 
   Sampler train_sampler(int rank) const;
   Sampler eval_sampler(const Evaluator& evaluator, int rank) const;
   const DatasetPtr& train_of(int rank) const { return per_rank_train.of(rank, train); }
-  int64_t train_samples() const {
-    return per_rank_train.samples_of_all(world, train);
-  }                                                               // of an epoch, all ranks
-  SampleSpec spec() const { return per_rank_train.spec(train); }  // of what is trained on
-  void describe_to(State& state, int rank) const;  // puts in what is known before there is a model
-  void scan_data() const;                          // reads all of it; throws UserError, which blames the path
+  // Samples of an epoch, all ranks.
+  int64_t train_samples() const { return per_rank_train.samples_of_all(world, train); }
+  SampleSpec spec() const { return per_rank_train.spec(train); }  // of the training data
+  void describe_to(State& state, int rank) const;                 // sets all fields that need no model
+  void scan_data() const;  // reads all data; throws UserError with the path's key
 };
 
-// What the command line adds to a recipe.
+// The command line's part of a job.
 struct JobOptions {
   int world = 1;
   std::string run_dir;      // "" = runs/<run_name>
-  std::string resume;       // overrides the recipe's
-  uint64_t fresh_seed = 0;  // where the recipe names none; equal on all ranks
+  std::string resume;       // overrides the recipe
+  uint64_t fresh_seed = 0;  // if the recipe has no seed; equal on all ranks
   std::string nonce;
-  bool makes_folders = true;  // the run's and the checkpoints'
+  bool makes_folders = true;  // of the run and the checkpoints
   UserComponents components = {};
 
-  // The one rank of this process, where others have theirs, and how they tell each other what they have: a
-  // text of each, by rank. Else all ranks are in this process.
+  // The rank of this process; -1: all ranks are in this process.
   int rank = -1;
-  std::function<std::vector<std::string>(const std::string& mine)> tell_all = {};
-  std::vector<std::string> hosts = {};  // by rank; those that are not named are this machine
+  // An all-gather of texts, by rank; empty if all ranks are in this process.
+  std::function<std::vector<std::string>(const std::string& mine)> all_gather = {};
+  std::vector<std::string> hosts = {};  // by rank; missing ones are this machine
 };
 
-// Opens the data and checks that batches fit the ranks, that the model can take the data, and that evaluation
-// is on samples of the same kind; then makes the run's folders. Throws UserError.
+// Opens the data; checks that batches fit the ranks, that the model fits the data, and that evaluation data
+// has samples of the same kind; creates the run's folders. Throws UserError.
 Job make_job(Setting recipe, const JobOptions& options);
 
-// What a process does before it touches a tensor: the meter counts from here on, and kernels use the recipe's
-// number of threads and its deterministic_mode.
+// Installs the memory meter and sets the threads and deterministic_mode of kernels. Called before a process
+// uses any tensor.
 void begin_process(const RunSettings& settings);
 
 // "global batch 96 = 2 ranks x 48 = 2 ranks x 2 microbatches x 24"

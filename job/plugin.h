@@ -14,22 +14,22 @@
 
 namespace tutti {
 
-// What a shared library brings to the recipes that name it as [plugins] library: things that these call by
-// kind = "plugin" and their name, with `options`, a table (or none) that is the library's own affair.
+// The components of a shared library that recipes name as [plugins] library. Recipes use a component by
+// kind = "plugin" and its name; `options` is a table (or none) that only the library interprets.
 //
-// Such a library links tutti::tutti (find_package) and defines two C functions, tutti_plugin_build_stamp,
-// which returns TUTTI_BUILD_STAMP, and tutti_plugin, which fills in a Plugin; examples/cpp/plugin.cpp is one.
-// Every rank, and every process that checks, resumes or replays the run, loads it.
+// The library links tutti::tutti (find_package) and defines two C functions: tutti_plugin_build_stamp returns
+// TUTTI_BUILD_STAMP, tutti_plugin fills a Plugin. An example: examples/cpp/plugin.cpp. Every rank, and every
+// process that checks, resumes or replays the run, loads the library.
 struct Plugin {
-  template <class Thing, class... Given>
+  template <class Component, class... Arguments>
   using Makers =
-      std::map<std::string, std::function<std::shared_ptr<Thing>(const Setting& options, Given...)>>;
+      std::map<std::string, std::function<std::shared_ptr<Component>(const Setting& options, Arguments...)>>;
 
   Makers<Model, const SampleSpec&> models;
   Makers<const Dataset> datasets;
   Makers<Algorithm> algorithms;
   Makers<Callback> callbacks;
-  Makers<LoggerDestination> loggers;  // which touch the outside from open() on; replays never call that
+  Makers<LoggerDestination> loggers;  // may use the outside from open() on; replays never call open()
 };
 
 }  // namespace tutti

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "algorithms/factory.h"
 #include "recipe/catalog.h"
 #include "runtime/error.h"
 #include "runtime/process/this_process.h"
@@ -48,9 +49,10 @@ const Setting* needs_library(const Setting& setting) {
   return nullptr;
 }
 
-class Unheard final : public LoggerDestination {
+// In place of a logger in a replay.
+class SilentLogger final : public LoggerDestination {
  public:
-  explicit Unheard(const LoggerDestination& other)
+  explicit SilentLogger(const LoggerDestination& other)
       : name_(other.name()), rank_zero_only_(other.rank_zero_only()), durable_(other.durable()) {}
 
   std::string name() const override { return name_; }
@@ -90,7 +92,7 @@ void PluginLibrary::add_listeners(const Setting& recipe, bool live, Engine::Opti
   for (const auto& section : recipe.at("loggers").array()) {
     if (section.at("kind").text() != kPluginKind) continue;
     auto logger = maker(plugin_.loggers, section, "logger")(section.at("options"));
-    if (!live) logger = std::make_shared<Unheard>(*logger);
+    if (!live) logger = std::make_shared<SilentLogger>(*logger);
     listeners.destinations.push_back(std::move(logger));
   }
 }
@@ -100,6 +102,15 @@ PluginLibraryPtr load_plugin(const Setting& recipe) {
   if (!library.is_none()) return std::make_shared<const PluginLibrary>(library);
   if (const Setting* kind = needs_library(recipe)) kind->fail("the recipe names no [plugins] library");
   return nullptr;
+}
+
+Algorithms make_algorithms(const Setting& recipe, const PluginLibraryPtr& plugin) {
+  Algorithms algorithms;
+  for (const auto& section : recipe.at("algorithms").array()) {
+    const bool is_plugin = section.at("kind").text() == kPluginKind;
+    algorithms.push_back(is_plugin ? plugin->algorithm(section) : make_algorithm(section));
+  }
+  return algorithms;
 }
 
 }  // namespace tutti

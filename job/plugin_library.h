@@ -8,18 +8,18 @@
 
 namespace tutti {
 
-// A plugin that was loaded, for good. Each of these throws UserError where the library has nothing of that
-// name, or refuses.
+// A loaded plugin; never unloaded. All functions throw UserError if the library has no component of the name,
+// or the component refuses its options.
 class PluginLibrary {
  public:
-  // Throws UserError that blames `path` where it is no plugin of this build.
+  // Throws UserError with the key `path` if the library is not a plugin for this build.
   explicit PluginLibrary(const Setting& path);
 
   std::shared_ptr<Model> model(const Setting& section, const SampleSpec& samples) const;
   DatasetPtr dataset(const Setting& section) const;
   std::shared_ptr<Algorithm> algorithm(const Setting& section) const;
-  // Appends what [[callbacks]] and [[loggers]] call by kind = "plugin". Where a run is not `live` but
-  // replayed or simulated, loggers stand there and are told nothing.
+  // Appends the plugin's [[callbacks]] and [[loggers]]. If the run is replayed or simulated (not `live`),
+  // loggers are replaced by ones that write nothing.
   void add_listeners(const Setting& recipe, bool live, Engine::Options& listeners) const;
 
  private:
@@ -28,7 +28,10 @@ class PluginLibrary {
 };
 using PluginLibraryPtr = std::shared_ptr<const PluginLibrary>;
 
-// Null where the recipe names none. Throws UserError where it names none but needs one.
+// Null if the recipe names no library. Throws UserError if the recipe needs one.
 PluginLibraryPtr load_plugin(const Setting& recipe);
+
+// Makes the [[algorithms]] of a resolved recipe, in order. `plugin` may be null if no algorithm needs one.
+Algorithms make_algorithms(const Setting& recipe, const PluginLibraryPtr& plugin);
 
 }  // namespace tutti

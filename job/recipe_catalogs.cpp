@@ -58,7 +58,7 @@ Catalog plugins_catalog() {
           .keys = {{"library", KeyType::kPath, "none", "the library; examples/cpp/plugin.cpp is one"}}};
 }
 
-// device_train_microbatch_size = "auto" is Composer's word for grad_accum = "auto".
+// device_train_microbatch_size = "auto" (Composer) means grad_accum = "auto".
 Setting with_automatic_accumulation(Setting written) {
   Setting* train = written.is_table() ? written.find("train") : nullptr;
   if (!train || !train->is_table() || train->find("grad_accum")) return written;
@@ -88,7 +88,7 @@ Setting resolve_recipe(const Setting& written) {
   Setting recipe = resolve(with_deepspeed(with_automatic_accumulation(written)), recipe_catalogs());
   const Setting& checkpoint = recipe.at("checkpoint");
   const Setting& autoresume = checkpoint.at("autoresume");
-  // A run that is to find its own checkpoints again must not get its name or folder by default.
+  // A run finds its own checkpoints by its name and folder, so must not have default ones.
   if (autoresume.boolean() && !written.find("run_name"))
     autoresume.fail("it needs run_name, which is missing");
   if (autoresume.boolean() && !checkpoint.has("save_folder"))

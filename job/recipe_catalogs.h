@@ -7,15 +7,13 @@
 
 namespace tutti {
 
-// Every section that a recipe may have, in the order in which a resolved recipe lists them. Needs no
-// libtorch.
+// All sections of a recipe, in the order of a resolved recipe. Needs no libtorch.
 std::span<const Catalog> recipe_catalogs();
 
-// A recipe as it will run: what [deepspeed] asks for said in tutti's own keys, all of them resolved. Throws
-// UserError.
+// Resolves all keys, after translating [deepspeed] into tutti's own keys. Throws UserError.
 Setting resolve_recipe(const Setting& written);
 
-// What `list` and `explain` know besides: names that are not a section's.
+// Those of `list` and `explain`: also catalogs that are not sections.
 std::span<const Catalog> all_catalogs();
 
 }  // namespace tutti

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "io/checkpoint/checkpoint.h"
 #include "recipe/toml_reader.h"
@@ -12,9 +13,9 @@ namespace tutti {
 
 namespace {
 
-using Tell = std::function<void(const std::string&)>;
+using Warn = std::function<void(const std::string&)>;
 
-// What a recipe may not change in mid-run: the order of the samples, and the function that is trained.
+// The settings that determine the order of samples, which a recipe must not change within a run.
 std::vector<std::string> data_lines(const Setting& recipe) {
   std::vector<std::string> lines;
   const Setting* train = recipe.find("data") ? recipe.find("data")->find("train") : nullptr;
@@ -41,11 +42,11 @@ void require_same(const std::vector<std::string>& theirs, const std::vector<std:
 
 class Resumption {
  public:
-  Resumption(Trainee& trainee, const Checkpoint& checkpoint, const LoadOptions& load, const Tell& tell)
-      : trainee_(trainee), checkpoint_(checkpoint), load_(load), tell_(tell) {}
+  Resumption(Trainee& trainee, const Checkpoint& checkpoint, const LoadOptions& load, const Warn& warn)
+      : trainee_(trainee), checkpoint_(checkpoint), load_(load), warn_(warn) {}
 
   RunState weights() const {
-    tell_of_idle_patterns({});
+    warn_of_unused_patterns({});
     restore_model(trainee_, checkpoint_.tensors, checkpoint_.folder, restore_filter());
     return RunState();
   }
@@ -55,7 +56,7 @@ class Resumption {
       throw UserError(
           checkpoint_.folder +
           ": it holds weights alone (save_weights_only); load_weights_only = true starts from them");
-    tell_of_idle_patterns(state.listeners);
+    warn_of_unused_patterns(state.listeners);
     require_same_run(state, job);
     RestoreFilter restoring = restore_filter();
     const StatePatterns left_out(state.saved_without);
@@ -63,7 +64,7 @@ class Resumption {
       return !name.starts_with(kModelPrefix) && left_out.fit(name);
     };
     restore_tensors(trainee_, checkpoint_.tensors, checkpoint_.folder, restoring);
-    if (changes_no_model())
+    if (restores_whole_model())
       require_same(model_lines(parse(state)), model_lines(job.recipe), checkpoint_.folder);
     forget(state, [this](const std::string& name) { return load_.ignores(name); });
     return state;
@@ -76,19 +77,19 @@ class Resumption {
     RestoreFilter options;
     options.ignored = [this](const std::string& name) { return load_.ignores(name); };
     if (!load_.strict_model_weights)
-      options.tell = [this](const std::string& what) { tell(what + "; it is passed over"); };
+      options.warn = [this](const std::string& what) { warn(what + "; it is ignored"); };
     return options;
   }
 
-  void tell(const std::string& what) const {
-    if (tell_) tell_(what);
+  void warn(const std::string& what) const {
+    if (warn_) warn_(what);
   }
 
-  bool changes_no_model() const {
-    const auto is_passed_over = [this](const auto& one) {
+  bool restores_whole_model() const {
+    const auto is_ignored = [this](const auto& one) {
       return one.first.starts_with(kModelPrefix) && load_.ignores(one.first);
     };
-    return load_.strict_model_weights && std::ranges::none_of(checkpoint_.tensors, is_passed_over);
+    return load_.strict_model_weights && std::ranges::none_of(checkpoint_.tensors, is_ignored);
   }
 
   void require_same_run(const RunState& state, const Job& job) const {
@@ -107,16 +108,16 @@ class Resumption {
     require_same(data_lines(parse(state)), data_lines(job.recipe), folder);
   }
 
-  void tell_of_idle_patterns(const std::map<std::string, std::string>& listeners) const {
+  void warn_of_unused_patterns(const std::map<std::string, std::string>& listeners) const {
     std::vector<std::string> names = names_in_state();
     for (const auto& [name, tensor] : checkpoint_.tensors) names.push_back(name);
     for (const auto& [name, text] : listeners) names.push_back(name);
     for (const std::string& pattern : load_.ignored.idle(names))
-      tell(checkpoint_.folder + ": it holds nothing that load_ignore_keys names '" + pattern + "'");
+      warn(checkpoint_.folder + ": it holds nothing that load_ignore_keys names '" + pattern + "'");
     for (const std::string& algorithm : load_.without_algorithms) {
       const std::string path = "algorithms/" + algorithm;
       if (std::ranges::none_of(names, [&](const auto& one) { return (one + '/').starts_with(path + '/'); }))
-        tell(checkpoint_.folder + ": it holds nothing of an algorithm '" + algorithm +
+        warn(checkpoint_.folder + ": it holds nothing of an algorithm '" + algorithm +
              "', which load_exclude_algorithms names");
     }
   }
@@ -124,26 +125,25 @@ class Resumption {
   Trainee& trainee_;
   const Checkpoint& checkpoint_;
   const LoadOptions& load_;
-  const Tell& tell_;
+  const Warn& warn_;
 };
 
-Timestamp timestamp_of(const RunState& saved) {
-  Timestamp time;
-  time.iteration = saved.iteration;
-  time.epoch = saved.epoch;
-  time.batch = saved.step;
-  time.sample = saved.sample;
-  time.token = saved.token;
-  time.epoch_in_iteration = saved.epoch_in_iteration;
-  time.token_in_iteration = saved.token_in_iteration;
-  time.batch_in_epoch = saved.batch_in_epoch;
-  time.sample_in_epoch = saved.sample_in_epoch;
-  time.token_in_epoch = saved.token_in_epoch;
-  time.total_wct = saved.seconds;
-  time.iteration_wct = saved.iteration_seconds;
-  time.epoch_wct = saved.epoch_seconds;
-  return time;
-}
+// The fields of a timestamp that a checkpoint saves.
+constexpr std::pair<int64_t Timestamp::*, int64_t RunState::*> kCounts[] = {
+    {&Timestamp::iteration, &RunState::iteration},
+    {&Timestamp::epoch, &RunState::epoch},
+    {&Timestamp::batch, &RunState::step},
+    {&Timestamp::sample, &RunState::sample},
+    {&Timestamp::token, &RunState::token},
+    {&Timestamp::epoch_in_iteration, &RunState::epoch_in_iteration},
+    {&Timestamp::token_in_iteration, &RunState::token_in_iteration},
+    {&Timestamp::batch_in_epoch, &RunState::batch_in_epoch},
+    {&Timestamp::sample_in_epoch, &RunState::sample_in_epoch},
+    {&Timestamp::token_in_epoch, &RunState::token_in_epoch}};
+constexpr std::pair<double Timestamp::*, double RunState::*> kSeconds[] = {
+    {&Timestamp::total_wct, &RunState::seconds},
+    {&Timestamp::iteration_wct, &RunState::iteration_seconds},
+    {&Timestamp::epoch_wct, &RunState::epoch_seconds}};
 
 Timestamp before_last_step(const RunState& saved) {
   Timestamp time;
@@ -156,19 +156,19 @@ Timestamp before_last_step(const RunState& saved) {
   return time;
 }
 
-// JSON knows no other numbers.
+// JSON has no other numbers.
 double finite_or_0(double value) { return std::isfinite(value) ? value : 0; }
 
 }  // namespace
 
 RunState resume(Trainee& trainee, const Checkpoint& checkpoint, const Job& job, const LoadOptions& load,
-                const Tell& tell) {
-  const Resumption resumption(trainee, checkpoint, load, tell);
+                const Warn& warn) {
+  const Resumption resumption(trainee, checkpoint, load, warn);
   if (load.weights_only) return resumption.weights();
   return resumption.whole(RunState::from_json(checkpoint.state), job);
 }
 
-void add_listeners_tensors(Trainee& trainee, const Engine& engine) {
+void add_listener_tensors(Trainee& trainee, const Engine& engine) {
   for (const auto& [name, listener] : engine.stateful())
     for (const auto& [tensor_name, tensor] : listener->state_tensors())
       trainee.listeners.emplace_back(name + "/" + tensor_name, tensor);
@@ -182,28 +182,18 @@ void restore_listeners(const Engine& engine, const RunState& saved) {
 }
 
 void restore_time(State& state, const RunState& saved) {
-  state.timestamp = timestamp_of(saved);
+  state.timestamp = {};
+  for (const auto& [time, field] : kCounts) state.timestamp.*time = saved.*field;
+  for (const auto& [time, field] : kSeconds) state.timestamp.*time = saved.*field;
   state.before_batch = before_last_step(saved);
   state.train_loss = saved.last_step.loss;
   state.flops = saved.last_step.flops;
   if (state.optimizer && saved.last_step.lr >= 0) state.optimizer->set_lr(saved.last_step.lr);
 }
 
-void put_time(const State& state, RunState& to) {
-  const Timestamp& time = state.timestamp;
-  to.iteration = time.iteration;
-  to.epoch = time.epoch;
-  to.step = time.batch;
-  to.sample = time.sample;
-  to.token = time.token;
-  to.epoch_in_iteration = time.epoch_in_iteration;
-  to.token_in_iteration = time.token_in_iteration;
-  to.batch_in_epoch = time.batch_in_epoch;
-  to.sample_in_epoch = time.sample_in_epoch;
-  to.token_in_epoch = time.token_in_epoch;
-  to.seconds = time.total_wct;
-  to.iteration_seconds = time.iteration_wct;
-  to.epoch_seconds = time.epoch_wct;
+void save_time(const State& state, RunState& to) {
+  for (const auto& [time, field] : kCounts) to.*field = state.timestamp.*time;
+  for (const auto& [time, field] : kSeconds) to.*field = state.timestamp.*time;
   const Timestamp& before = state.before_batch;
   to.last_step = {.loss = finite_or_0(state.train_loss),
                   .flops = finite_or_0(state.flops),

@@ -12,21 +12,21 @@
 
 namespace tutti {
 
-// Copies a checkpoint into the job's trainee, as far as `load` asks, and gives the state of its run: of
-// weights alone that of a run which begins. Throws UserError that names the folder and what differs: seed,
-// batch, data, [data.train] shuffle, drop_last or sampling, [model] but for dropout, or tensors. `tell` hears
-// what is passed over.
+// Restores the trainee from a checkpoint, as `load` allows, and returns the state of the saved run; with
+// weights only, the state of a fresh run. Throws UserError with the folder and the difference: seed, batch,
+// data, [data.train] shuffle, drop_last or sampling, [model] but for dropout, or tensors. `warn` is called
+// for each ignored name.
 RunState resume(Trainee& trainee, const Checkpoint& checkpoint, const Job& job, const LoadOptions& load = {},
-                const std::function<void(const std::string&)>& tell = {});
+                const std::function<void(const std::string&)>& warn = {});
 
-// What algorithms and callbacks know: their tensors become the trainee's, for what saves or restores it; the
-// rest is given to them.
-void add_listeners_tensors(Trainee& trainee, const Engine& engine);
+// Adds the tensors of algorithms and callbacks to the trainee, for saving and restoring.
+void add_listener_tensors(Trainee& trainee, const Engine& engine);
+// Restores the other state of algorithms and callbacks.
 void restore_listeners(const Engine& engine, const RunState& saved);
 
-// Where a run's training stood, and what is known of its last step: time, loss, flops, learning rate. Of the
-// moment before that step come the totals alone; what was not finite comes as 0.
+// Restores or saves the time and the results of the last step: loss, flops, learning rate. Of the time before
+// the last step only totals are saved. Numbers that are not finite are saved as 0.
 void restore_time(State& state, const RunState& saved);
-void put_time(const State& state, RunState& to);
+void save_time(const State& state, RunState& to);
 
 }  // namespace tutti

@@ -53,7 +53,6 @@ std::unique_ptr<Recorder> make_recorder(const Job& job, int rank, const std::str
   return std::make_unique<JournalRecorder>(journal_path(folder, rank), head_of(job, rank, host));
 }
 
-// What cannot be removed stays: the reason to refuse the start is what counts.
 void discard_journals(const Job& job) try {
   PosixDisk().remove_all(journal_folder(job.run_dir, job.nonce));
 } catch (const OperatingError&) {

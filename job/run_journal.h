@@ -9,15 +9,15 @@
 
 namespace tutti {
 
-// Names a start: when it began, in UTC to the millisecond, and a draw; so names are in the order of time. A
-// recipe without a seed is given one made of it.
+// A name for an attempt: the time in UTC to the millisecond, and a random number. Names sort by time. The
+// seed of a recipe without one is made from the nonce.
 std::string fresh_nonce();
 
-// A rank's recorder as [journal] wants it: one that writes a journal, or that keeps the last trace events in
-// memory only.
+// A rank's recorder, by [journal] level: one with a journal, or one that keeps the last trace events in
+// memory.
 std::unique_ptr<Recorder> make_recorder(const Job& job, int rank, const std::string& host);
 
-// Removes the journals of a start that was refused.
+// Removes the journals of a refused start. Errors are ignored: the reason for the refusal counts.
 void discard_journals(const Job& job);
 
 }  // namespace tutti

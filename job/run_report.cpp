@@ -14,7 +14,7 @@
 namespace tutti {
 namespace {
 
-constexpr int kEvents = 100;
+constexpr int kLastEvents = 100;
 
 double unix_now_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -58,7 +58,7 @@ void log_trouble(Log& log, const Recorder& recorder) {
 
 void log_last_events(Log& log, const Recorder& recorder, TimePoint now) {
   log.info("the last that was done:");
-  for (const auto& one : recorder.last(kEvents)) {
+  for (const auto& one : recorder.last(kLastEvents)) {
     char line[200];
     std::snprintf(line, sizeof line, "%9.3f s ago  %-12s %s (step %lld, %lld)", seconds(now - one.time),
                   name(actor_of(one.kind)), name(one.kind), static_cast<long long>(one.step),

@@ -25,12 +25,12 @@ struct DeviceSettings {
 // [journal]
 struct JournalSettings {
   JournalLevel level = JournalLevel::kFull;
-  int keep = -1;  // starts whose journals stay; -1 = all
+  int keep = -1;  // attempts whose journals are kept; -1 = all
 
   static JournalSettings read(const Setting& section);
 };
 
-// What a resolved recipe says, but for what factories make of sections with a kind.
+// The settings of a resolved recipe, without sections with a kind, which factories read.
 struct RunSettings {
   std::string run_name;
   TrainSettings train;
@@ -41,7 +41,7 @@ struct RunSettings {
   DeviceSettings device;
   JournalSettings journal;
 
-  // Throws UserError for values that cannot be, alone or together.
+  // Throws UserError for invalid values and combinations.
   static RunSettings read(const Setting& recipe);
 };
 

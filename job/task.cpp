@@ -25,8 +25,8 @@ Task train_on(const std::string& duration) { return {Task::Kind::kFit, duration,
 
 Task evaluate_on(const std::string& label) { return {Task::Kind::kEvaluate, "", label, {}}; }
 
-Task predict_on(const std::string& label, TakeOutputs take) {
-  return {Task::Kind::kPredict, "", label, std::move(take)};
+Task predict_on(const std::string& label, OutputsCallback on_outputs) {
+  return {Task::Kind::kPredict, "", label, std::move(on_outputs)};
 }
 
 void check_tasks(const std::vector<Task>& tasks, const std::vector<Evaluator>& evaluators,

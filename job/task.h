@@ -8,22 +8,22 @@
 
 namespace tutti {
 
-// What is done when the training has come to its end, one task after the other on the weights that there are
-// then. A checkpoint is written before training goes on and after the last task; it counts the tasks that are
-// done, so that a run which is resumed from it does not do them again.
+// A task after the end of training, on the weights at that time. Tasks run one after the other. A checkpoint
+// is written before a task trains on, and after the last task. Checkpoints have the number of tasks done, so
+// a resumed run does not repeat them.
 struct Task {
   enum class Kind { kFit, kEvaluate, kPredict };
   Kind kind = Kind::kEvaluate;
-  std::string duration;  // kFit: a time in ep, ba, sp, tok or sec; max_duration is then so much later
-  std::string label;     // of an evaluator; kEvaluate: "" = of all
-  TakeOutputs take;      // kPredict: may be empty; called on rank 0, which alone predicts
+  std::string duration;        // kFit: in ep, ba, sp, tok or sec; max_duration becomes now plus this duration
+  std::string label;           // of an evaluator; kEvaluate: "" = all
+  OutputsCallback on_outputs;  // kPredict: may be empty; called on rank 0 only
 };
 
 Task train_on(const std::string& duration);       // Composer's trainer.fit(duration)
 Task evaluate_on(const std::string& label = "");  // trainer.eval
-Task predict_on(const std::string& label = "eval", TakeOutputs take = {});  // trainer.predict
+Task predict_on(const std::string& label = "eval", OutputsCallback on_outputs = {});  // trainer.predict
 
-// Throws UserError where a task names an evaluator that there is not, or a duration that never ends.
+// Throws UserError if a task names an unknown evaluator, or a duration that never ends.
 void check_tasks(const std::vector<Task>& tasks, const std::vector<Evaluator>& evaluators,
                  bool counts_tokens);
 

@@ -41,7 +41,7 @@ void require_tokens(const Setting& recipe, const Model& model, const SampleSpec&
     const Setting* time = given ? first_in_tokens(*given) : nullptr;
     if (time && !counts_tokens(model, samples))
       time->fail("the model " + recipe.at("model").at("kind").text() +
-                 " counts no tokens, so that this time would never come");
+                 " counts no tokens, so this time would never come");
   }
 }
 

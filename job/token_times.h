@@ -6,10 +6,10 @@
 
 namespace tutti {
 
+// True if the model counts tokens in such samples.
 bool counts_tokens(const Model& model, const SampleSpec& samples);
 
-// Throws UserError where the recipe (resolved) tells a time in tokens and the model counts none in such
-// samples: it would never come.
+// Throws UserError if the resolved recipe has a time in tokens, but the model counts no tokens.
 void require_tokens(const Setting& recipe, const Model& model, const SampleSpec& samples);
 
 }  // namespace tutti

@@ -14,15 +14,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Something that is written, and what names it.
+// A path that is written or read, and its key.
 struct Written {
   std::string path;
-  const Setting* key = nullptr;  // null: the run's own
+  const Setting* key = nullptr;  // null: of the run itself
   bool is_folder = false;
   bool is_input = false;
 };
 
-// As plain_path, but links are followed as far as there are any.
+// As plain_path, but with links resolved.
 std::string true_path(const std::string& path) {
   std::error_code unknown;
   const fs::path found = fs::weakly_canonical(plain_path(path), unknown);
@@ -33,8 +33,8 @@ bool lies_below(const std::string& path, const std::string& folder) { return pat
 
 bool clash(const Written& one, const Written& other) {
   if (one.path == other.path) return true;
-  const bool may_hold_it = other.is_folder && other.key;
-  return (lies_below(one.path, other.path) && !may_hold_it) ||
+  const bool is_named_folder = other.is_folder && other.key;
+  return (lies_below(one.path, other.path) && !is_named_folder) ||
          (lies_below(other.path, one.path) && !one.is_folder);
 }
 
@@ -63,7 +63,7 @@ class WrittenFiles {
       if (recipe.has(section)) add_inputs(recipe.at(section), all_);
   }
 
-  // `pattern` is within the run's folder unless it begins with a slash; with `by_rank` every rank writes one.
+  // `pattern`: in the run folder unless absolute; `by_rank`: each rank writes a file of its own.
   void add(const Setting& key, const std::string& pattern, bool by_rank, bool is_folder = false) {
     std::set<std::string> paths;
     for (int rank = 0; rank < (by_rank ? world_ : 1); ++rank) paths.insert(path_of(pattern, rank));
@@ -121,7 +121,7 @@ void add_logger(const Setting& section, WrittenFiles& files) {
   if (const Setting* folder = section.find("log_dir")) files.add(*folder, folder->text(), by_rank, true);
 }
 
-// {epoch} and {batch} stand for themselves: what differs in them alone does not clash.
+// {epoch} and {batch} are not replaced: names that differ in them do not clash.
 void add_callback(const Setting& section, WrittenFiles& files) {
   const std::string& kind = section.at("kind").text();
   if (kind == "export_for_inference") {

@@ -4,8 +4,8 @@
 
 namespace tutti {
 
-// Throws UserError where [[loggers]] or [[callbacks]] of the job's recipe name a file that the run itself
-// writes or reads, that another of them names too, or that is no file but a folder, a pipe or a device.
+// Throws UserError if [[loggers]] or [[callbacks]] of the job's recipe name a file that the run writes or
+// reads, or that another section names too, or a folder, a pipe or a device instead of a file.
 void check_written_files(const Job& job);
 
 }  // namespace tutti

@@ -41,13 +41,13 @@ Precision Precision::read(const Setting& recipe) {
   Precision precision;
   precision.name = asked.text() == "amp" ? "amp_fp16" : asked.text();
   precision.autocast = autocast_of(precision.name);
-  const Setting& apart = recipe.at("precision");
-  precision.param_dtype = dtype_of(apart, "param_dtype");
-  precision.reduce_dtype = dtype_of(apart, "reduce_dtype");
-  precision.buffer_dtype = dtype_of(apart, "buffer_dtype");
-  precision.loss_scaling = loss_scaling_of(apart);
+  const Setting& section = recipe.at("precision");
+  precision.param_dtype = dtype_of(section, "param_dtype");
+  precision.reduce_dtype = dtype_of(section, "reduce_dtype");
+  precision.buffer_dtype = dtype_of(section, "buffer_dtype");
+  precision.loss_scaling = loss_scaling_of(section);
   if (precision.param_dtype == at::kBFloat16 && precision.autocast != at::kBFloat16)
-    apart.at("param_dtype")
+    section.at("param_dtype")
         .fail("bf16 parameters compute in bf16: they need [train] precision = \"amp_bf16\", not \"" +
               asked.text() + "\"");
   return precision;
@@ -67,8 +67,8 @@ double GradScaler::loss_scale() const {
   return std::ldexp(state_.scale, -std::ilogb(state_.usual_weight));
 }
 
-// torch's scale is a float32, and does not grow into infinity. Nor does it shrink to 0 here: nothing could be
-// divided by that.
+// torch's scale is a float32 and does not grow to infinity. Here it does not shrink to 0 either, since
+// gradients are divided by the scale.
 void GradScaler::update(bool overflowed) {
   const double factor = overflowed ? options_.backoff_factor : options_.growth_factor;
   const auto changed = static_cast<float>(state_.scale * factor);

@@ -11,21 +11,21 @@
 
 namespace tutti {
 
-// In how many microbatches each rank does a step.
+// The number of microbatches of a step on each rank.
 struct AccumulationSettings {
-  // From which step on how many; empty: automatic, as many as memory needs.
+  // (first step, number of microbatches); empty: automatic, as many as memory needs.
   std::vector<std::pair<int64_t, int>> steps = {{0, 1}};
-  int64_t microbatch_size = 0;                 // samples, in place of a number of microbatches; 0 = not given
-  Time grow_interval = {0, TimeUnit::kBatch};  // automatic: after so long half as many are tried; 0 = never
+  int64_t microbatch_size = 0;                 // samples, instead of a number of microbatches; 0 = not given
+  Time grow_interval = {0, TimeUnit::kBatch};  // automatic: when to try half the number; 0 = never
 
   bool automatic() const { return steps.empty(); }
 };
 
-// [train] and [compat]. Iterations are the epochs that they have.
+// [train] and [compat]. Iterations are converted to epochs.
 struct TrainSettings {
-  Time max_duration;  // not yet stretched by scale_schedule_ratio
+  Time max_duration;  // before scaling by scale_schedule_ratio
   double scale_schedule_ratio = 1.0;
-  int64_t iteration_length = 0;  // epochs; 0: one iteration holds the whole training
+  int64_t iteration_length = 0;  // epochs; 0: the whole training is one iteration
   Time eval_interval = {1, TimeUnit::kEpoch};
   AccumulationSettings accumulation;
   Nanoseconds hang_timeout = std::chrono::seconds(60);
@@ -34,17 +34,16 @@ struct TrainSettings {
   int64_t progress_interval = 0;  // steps; 0 = by time
   bool log_traces = false;
   bool auto_log_hparams = false;
-  bool composer = false;  // Composer's way where tutti's is another
+  bool composer = false;  // where Composer and tutti differ, do as Composer
 
-  // Throws UserError where max_duration is in iterations of no length, or the ratio leaves nothing of it.
+  // Throws UserError if max_duration is in iterations without a length, or the ratio makes it 0.
   static TrainSettings read(const Setting& recipe);
 
-  // How long to train.
   Time planned_duration() const { return max_duration * scale_schedule_ratio; }
-  // An interval that the recipe gives. Where iterations have no length it stays in iterations: the whole
-  // training is one, so that none ends on the way, as in Composer.
+  // An interval of the recipe, with iterations converted to epochs. If iterations have no length, the whole
+  // training is one iteration, and such an interval never fires before the end, as in Composer.
   Time interval(const Setting& setting) const;
-  // What a schedule must know of a training of length `duration`.
+  // The horizon of schedules for a training of length `duration`.
   Horizon horizon(const Time& duration, int64_t batches_per_epoch, double base_lr) const;
 };
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kBytesPerGb = 1e9;
 
-// Every tensor that a checkpoint holds, by its name there.
+// The tensors of a checkpoint, by name.
 std::vector<std::pair<std::string, at::Tensor>> saved_tensors(const Trainee& trainee) {
   std::vector<std::pair<std::string, at::Tensor>> saved;
   for (const auto& one : trainee.parameters)
@@ -42,17 +42,17 @@ void copy_in(at::Tensor to, const at::Tensor& from, const std::string& name, con
   to.copy_(from);
 }
 
-// Names that only one of the two has.
+// A name that only the checkpoint or only the trainee has.
 void mismatch(const RestoreFilter& filter, const std::string& from, const std::string& what) {
-  if (!filter.tell) throw UserError(from + ": " + what + "; this is another model's or optimizer's");
-  filter.tell(from + ": " + what);
+  if (!filter.warn) throw UserError(from + ": " + what + "; this is another model's or optimizer's");
+  filter.warn(from + ": " + what);
 }
 
 bool holds(const std::function<bool(const std::string&)>& rule, const std::string& name) {
   return rule && rule(name);
 }
 
-// The tensors whose names begin with `part`.
+// Restores tensors with names that begin with `part`.
 void restore(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors, const std::string& from,
              const std::string& part, const RestoreFilter& filter) {
   const at::NoGradGuard no_grad;
@@ -76,30 +76,30 @@ void load_initial_weights(Trainee& trainee, const std::string& path) {
   const auto tensors = read_weights(path);
   const at::NoGradGuard no_grad;
   std::set<std::string> used;
-  const auto take = [&](const std::string& name, const at::Tensor& to) {
+  const auto load = [&](const std::string& name, const at::Tensor& to) {
     const auto found = tensors.find(name);
     if (found == tensors.end()) throw UserError("it holds no tensor '" + name + "', which the model has");
     copy_in(to, found->second, name, path);
     used.insert(name);
   };
-  for (const auto& one : trainee.parameters) take(one.name, one.parameter->tensor);
+  for (const auto& one : trainee.parameters) load(one.name, one.parameter->tensor);
   for (const auto& one : trainee.buffers)
-    if (tensors.count(one.name)) take(one.name, one.buffer->tensor);
+    if (tensors.count(one.name)) load(one.name, one.buffer->tensor);
   for (const auto& [name, tensor] : tensors)
     if (!used.count(name)) throw UserError("it holds '" + name + "', which the model does not have");
 }
 
-// Parameters and their gradients at least. The system grants more than it has, and kills who uses it.
+// Checks memory for parameters and gradients. The system overcommits, and would kill the process later.
 void require_memory(const Setting& section, Model& model) {
   double bytes = 0;
   for (const auto& one : parameters(model))
     bytes += 2.0 * static_cast<double>(one.parameter->tensor.numel() * one.parameter->tensor.element_size());
-  const double had =
+  const double available =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  if (bytes <= had) return;
+  if (bytes <= available) return;
   std::ostringstream text;
   text << std::fixed << std::setprecision(1) << "its parameters and gradients need " << bytes / kBytesPerGb
-       << " GB, this machine has " << had / kBytesPerGb << " GB";
+       << " GB, this machine has " << available / kBytesPerGb << " GB";
   section.fail(text.str());
 }
 

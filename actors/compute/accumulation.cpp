@@ -6,7 +6,7 @@
 namespace tutti {
 namespace {
 
-constexpr int64_t kMostPatience = int64_t{1} << 20;  // intervals
+constexpr int64_t kLongestWait = int64_t{1} << 20;  // intervals
 
 }  // namespace
 
@@ -36,7 +36,7 @@ int Accumulation::count(int64_t step) const {
 bool Accumulation::out_of_memory(const Timestamp& now, int64_t largest) {
   if (!automatic() || state_.count >= largest) return false;
   state_.count = static_cast<int>(std::min<int64_t>(int64_t{2} * state_.count, largest));
-  if (state_.trying) state_.patience = std::min(2 * state_.patience, kMostPatience);
+  if (state_.trying) state_.patience = std::min(2 * state_.patience, kLongestWait);
   state_.trying = false;
   state_.since = now.get(settings_.grow_interval.unit()).value();
   return true;

@@ -8,31 +8,31 @@
 
 namespace tutti {
 
-// In how many microbatches each rank does a step: as [train] grad_accum says (a number, numbers by step, or
-// "auto"), or as many as device_train_microbatch_size makes. A pure function of what all ranks know, so that
-// all come to the same.
+// The number of microbatches of a step on each rank: [train] grad_accum (a number, numbers by step, or
+// "auto"), or the number that device_train_microbatch_size makes. A pure function of facts that all ranks
+// know, so equal on all ranks.
 //
-// "auto" starts at 1 and doubles when some rank runs out of memory. Where grad_accum_grow_interval is given,
-// half as many are tried once that much training has gone by without; when they are too few (memory runs out
-// before it has gone by again), the wait for the next try doubles.
+// "auto" starts at 1 and doubles when some rank runs out of memory. After each grad_accum_grow_interval (if
+// given) without that, half the number is tried. If memory runs out within the next interval, the wait for
+// the next try doubles.
 class Accumulation {
  public:
-  // `device_batch`: samples of a whole batch on the rank with the most.
+  // `device_batch`: samples of a batch on the rank with the most.
   explicit Accumulation(AccumulationSettings settings, int64_t device_batch = 0);
 
-  // Samples of a microbatch where the recipe gives them, as torch.split takes them; else 0.
+  // Samples of a microbatch, as for torch.split; 0 = not given.
   int64_t microbatch_size() const { return settings_.microbatch_size; }
   bool automatic() const { return settings_.automatic(); }
   int count(int64_t step) const;
 
-  // The step at hand is aborted. False when there is nothing smaller to try: the number is the user's, or no
-  // rank had more than one sample at a time. `largest` = samples of the batch on the rank with the most.
+  // The current step is aborted. False if no larger number is possible: the number is the user's, or every
+  // rank had one sample at a time. `largest`: samples of the batch on the rank with the most.
   bool out_of_memory(const Timestamp& now, int64_t largest);
-  // A step is done. Whether the next one tries fewer.
+  // A step is committed. True if the next step tries fewer microbatches.
   bool committed(const Timestamp& now);
 
   const AccumulationState& state() const { return state_; }
-  // `now`: where the run goes on. A grow interval in another unit than the saved run's counts from there.
+  // `now`: where the run resumes. A grow interval in another unit than the saved run's counts from `now`.
   void restore(const AccumulationState& state, const Timestamp& now);
 
  private:

@@ -41,12 +41,12 @@ void Compute::receive(Context& context, Envelope& envelope) try {
   throw OperatingError(one_line(error));
 }
 
-// While training runs, the loop takes the messages.
+// During training TrainingLoop receives the messages.
 void Compute::handle(Context& context, Envelope& envelope) {
   Message& message = envelope.message;
-  if (auto* order = message.get_if<Prepare>()) {
+  if (auto* start = message.get_if<Prepare>()) {
     recorder_.record({context.now(), TraceKind::kPrepares, state_.timestamp.batch});
-    context.send(actors_.supervisor, prepare(*order));
+    context.send(actors_.supervisor, prepare(*start));
   } else if (message.get_if<Start>()) {
     if (stop_requested_) loop_->request_stop();
     loop_->run(context);
@@ -55,7 +55,7 @@ void Compute::handle(Context& context, Envelope& envelope) {
   } else if (message.get_if<Stop>()) {
     context.stop();
   } else {
-    TUTTI_ASSERT(message.get_if<BatchReady>(), message.name());  // a late one
+    TUTTI_ASSERT(message.get_if<BatchReady>(), message.name());  // read ahead, not needed
   }
 }
 
@@ -66,7 +66,7 @@ Prepared Compute::prepare(const Prepare& start) {
     loop_.emplace(TrainingLoop::Parts{job_, actors_, log_, recorder_, state_, *engine_, run_log_,
                                       *train_step_, evaluations_, snapshots_, times_});
     engine_->run_event(Event::kBeforeLoad);
-    add_listeners_tensors(state_, *engine_);
+    add_listener_tensors(state_, *engine_);
     if (!start.checkpoint.empty()) restore(start);
     engine_->run_event(Event::kAfterLoad);
   } catch (const std::exception& error) {
@@ -105,12 +105,12 @@ void Compute::restore(const Prepare& start) try {
   };
   const RunState saved =
       resume(state_, checkpoint, job_, start.own ? LoadOptions() : job_.from.options, warn);
-  if (start.own || !job_.from.options.weights_only) take(saved, start.checkpoint);
+  if (start.own || !job_.from.options.weights_only) restore_run(saved, start.checkpoint);
 } catch (const std::exception& error) {
   (start.own ? job_.from.autoresume : job_.from.load_path).fail(one_line(error));
 }
 
-void Compute::take(const RunState& saved, const std::string& folder) {
+void Compute::restore_run(const RunState& saved, const std::string& folder) {
   if (saved.batch_in_epoch > state_.dataloader_len)
     throw UserError("it was saved after batch " + std::to_string(saved.batch_in_epoch) +
                     " of an epoch, which has " + std::to_string(state_.dataloader_len) +

@@ -15,8 +15,8 @@
 
 namespace tutti {
 
-// Owns what is trained: the model, its optimizer, the engine and the state. Builds and restores them when the
-// Supervisor asks, and trains when all ranks could.
+// Owns the model, the optimizer, the engine and the state. Builds and restores them on Prepare, and trains on
+// Start.
 class Compute final : public Actor {
  public:
   struct Place {
@@ -24,7 +24,7 @@ class Compute final : public Actor {
     int memory_slot = 0;  // of the meter
   };
 
-  // `listeners`: the rank's own. All references must outlive it.
+  // `listeners`: of this rank. All references must outlive Compute.
   Compute(const Job& job, const Place& place, Engine::Options listeners, const RankActors& actors, Disk& disk,
           Log& log, Recorder& recorder);
   ~Compute() override;
@@ -37,7 +37,7 @@ class Compute final : public Actor {
   void add_listeners();
   void build_model();
   void restore(const Prepare& start);
-  void take(const RunState& saved, const std::string& folder);
+  void restore_run(const RunState& saved, const std::string& folder);
 
   const Job& job_;
   RankActors actors_;

@@ -15,40 +15,39 @@
 
 namespace tutti {
 
-// The evaluators of a run: whose time has come, and their evaluations on this rank. Batches come from each
-// one's loader, sums go through Sync.
+// The evaluators of a run: which are due, and their evaluations on this rank. Each evaluator has a Loader;
+// sums over ranks go through Sync.
 class Evaluations {
  public:
-  using Labels = std::vector<std::string>;  // of evaluators, in their order
-
+  using Labels = std::vector<std::string>;  // of evaluators, in order
   using RunEvent = std::function<void(Context&, Event)>;
 
-  // `run_event` runs the events that are no part of an attempt. All must outlive it.
+  // `run_event`: for events outside of an attempt. All references must outlive this.
   Evaluations(State& state, const std::vector<Evaluator>& evaluators, const RankActors& actors,
               Recorder& recorder, RunEvent run_event);
 
   const std::vector<Evaluator>& evaluators() const { return evaluators_; }
 
-  // `whole`: how long the training is to be.
+  // `whole`: the length of training.
   void plan(const Time& whole);
 
-  // `before` is the timestamp before the batch, or before the epoch's end; the state has the one after it.
+  // `before`: the time before the batch, or before the end of the epoch; the state has the time after.
   Labels due_at_batch_end(const Timestamp& before) const;
   Labels due_at_epoch_end(const Timestamp& before) const;
-  // The evaluator of that label; "": all.
+  // The label, if there is such an evaluator; "": all labels.
   Labels labels_of(const std::string& label) const;
-  // Of a run that is over: those that have not seen its last weights.
+  // Evaluators with an interval that have not measured the final weights.
   Labels due_at_the_end() const;
 
-  // What they found, by the names in metrics.jsonl; nothing where the run was asked to stop. Throws
-  // AgreedOutOfMemory where one sample is too large for the memory. Either way all ending events are run.
-  // `standalone`: not as a part of training.
+  // The metrics, by the names in metrics.jsonl; nullopt if the run is asked to stop. Throws AgreedOutOfMemory
+  // if one sample is too large for the memory. Ending events run in any case. `standalone`: not a part of
+  // training.
   std::optional<LoggedMetrics> run(Context& context, Engine& engine, const Labels& labels, bool standalone);
 
-  double seconds() const { return seconds_; }  // that they took so far, on rank 0
+  double seconds() const { return seconds_; }  // spent in evaluations, on rank 0
 
  private:
-  // For the journal: every batch of this rank, and what came of those of all ranks.
+  // For the journal: each batch of this rank, and the metrics of all ranks.
   struct Digests {
     TensorsDigest batch, metrics;
   };

@@ -10,9 +10,9 @@
 namespace tutti {
 namespace {
 
-class LoneExchange final : public Exchange {
+class SingleExchange final : public Exchange {
  public:
-  LoneExchange(State& state, bool scaled) : state_(state), scaled_(scaled) {}
+  SingleExchange(State& state, bool scaled) : state_(state), scaled_(scaled) {}
 
   void plan(Context&, int64_t) override {}
   StepFinished agree(Context&, Verdict mine, const at::Tensor& statistics) override {
@@ -38,7 +38,7 @@ class LoneExchange final : public Exchange {
   bool scaled_;
 };
 
-// What the gradients come to is looked at by Sync, as they are summed.
+// Sync checks that the sums of gradients are finite.
 class SyncExchange final : public Exchange {
  public:
   SyncExchange(Context& context, State& state, int64_t bucket_bytes, const RankActors& actors,
@@ -77,15 +77,15 @@ class SyncExchange final : public Exchange {
     return context.ask<StepFinished>(sync_, FinishStep{state_.timestamp.batch, mine, statistics});
   }
 
-  // The buckets have zeros of a parameter that no rank has a gradient of; it is left as it is, as on a rank
-  // alone.
+  // A parameter without a gradient on any rank has zeros in the buckets. Its gradient stays undefined, as on
+  // a single rank.
   void take_gradients(Context& context, const Verdict& all) override {
     const at::Tensor used = all.unused > 0 ? sum(context, buckets_.used()) : at::Tensor();
     const auto reduced = buckets_.gradients();
     for (std::size_t p = 0; p < state_.views.size(); ++p) {
       ParamView& view = state_.views[p];
-      const bool nobody = used.defined() && used.const_data_ptr<double>()[p] == 0;
-      view.grad = nobody || !view.tensor.requires_grad() ? at::Tensor() : reduced[p];
+      const bool unused = used.defined() && used.const_data_ptr<double>()[p] == 0;
+      view.grad = unused || !view.tensor.requires_grad() ? at::Tensor() : reduced[p];
     }
   }
   bool owns_gradients() const override { return buckets_.casts(); }
@@ -111,13 +111,13 @@ class SyncExchange final : public Exchange {
   Recorder& recorder_;
   GradientBuckets buckets_;
   SetPlan plan_;
-  int64_t charged_bytes_ = 0;  // to the meter, for buckets that are not its own
+  int64_t charged_bytes_ = 0;  // to the meter, for buckets outside of the meter's allocator
 };
 
 }  // namespace
 
-std::unique_ptr<Exchange> make_lone_exchange(State& state, bool scaled) {
-  return std::make_unique<LoneExchange>(state, scaled);
+std::unique_ptr<Exchange> make_single_exchange(State& state, bool scaled) {
+  return std::make_unique<SingleExchange>(state, scaled);
 }
 
 std::unique_ptr<Exchange> make_exchange(Context& context, State& state, int64_t bucket_bytes,

@@ -15,7 +15,7 @@ namespace tutti {
 
 namespace {
 
-// A loss in 16 bits has no room for its weight.
+// 16 bits have too little range and precision for a loss times its weight.
 at::Tensor wide(const at::Tensor& loss) {
   return at::isReducedFloatingType(loss.scalar_type()) ? loss.to(at::kFloat) : loss;
 }
@@ -73,7 +73,7 @@ MicrobatchResult Microbatches::pass(const Batch& batch, const std::function<void
   const int64_t held = Meter::scoped_bytes(state_.memory_slot);
   result.shortage = try_pass(begin, mark, result);
   found_.clear();
-  let_go();
+  clear_state();
   const auto metrics = metrics_.sums();
   result.sums.insert(result.sums.end(), metrics.begin(), metrics.end());
   if (!result.shortage) return result;
@@ -82,8 +82,8 @@ MicrobatchResult Microbatches::pass(const Batch& batch, const std::function<void
   return result;
 }
 
-// What was thrown out of the middle of a microbatch would be held.
-void Microbatches::let_go() {
+// An exception within a microbatch leaves its tensors in the state.
+void Microbatches::clear_state() {
   state_.outputs = {};
   state_.loss = at::Tensor();
   state_.batch = {};
@@ -105,9 +105,9 @@ std::optional<FailedAllocation> Microbatches::try_pass(const std::function<void(
   }
 }
 
-// Passes see one function of the weights, so each draws what the first one did; but events may draw before.
+// All passes draw the same random numbers in their microbatches, but not in events before them.
 void Microbatches::seed_events(uint64_t pass) const {
-  if (!engine_.listens()) return;  // it takes microseconds
+  if (!engine_.listens()) return;  // saves microseconds
   const RandomKey draw = RandomKey(state_.seed, "batch").fold_in(state_.timestamp.batch);
   seed_default_generator(pass == 0 ? draw.bits() : draw.fold_in(pass).bits());
 }
@@ -150,7 +150,7 @@ void Microbatches::end_step() {
   for (auto& view : state_.views) view.grad = at::Tensor();
 }
 
-// Backward would add to them.
+// Backward would add to old gradients.
 void Microbatches::drop_gradients() {
   for (auto& view : state_.views) view.tensor.mutable_grad() = at::Tensor();
 }
@@ -158,7 +158,7 @@ void Microbatches::drop_gradients() {
 void Microbatches::train(const std::function<void()>& begins_backward, MicrobatchResult& result) {
   Model& model = *state_.model;
   const auto weight = static_cast<double>(model.loss_weight(state_.batch));
-  if (weight == 0) return;  // a mean over nothing is no number
+  if (weight == 0) return;  // the loss, a mean over nothing, is not a number
   const Batch given = metrics_.any() ? state_.batch : Batch();
   engine_.run_event(Event::kBeforeForward);
   {
@@ -182,7 +182,7 @@ void Microbatches::train(const std::function<void()>& begins_backward, Microbatc
   result.loss_weight += weight;
   begins_backward();
   engine_.run_event(Event::kBeforeBackward);
-  if (!engine_.listens()) state_.outputs = {};  // nobody looks at them any more
+  if (!engine_.listens()) state_.outputs = {};  // no listener uses them any more
   const at::Tensor root = wide(state_.loss);
   root.backward(at::full_like(root, weight * state_.loss_scale));
   engine_.run_event(Event::kAfterBackward);
@@ -203,9 +203,9 @@ void Microbatches::store_statistics(int microbatch, const std::vector<RunningSta
   }
 }
 
-void Microbatches::take_sums(std::span<const double> sums) {
+void Microbatches::use_sums(std::span<const double> sums) {
   const auto of_listeners = static_cast<std::size_t>(engine_.reductions());
-  metrics_.take(sums.subspan(of_listeners), state_);
+  metrics_.store_values(sums.subspan(of_listeners), state_);
   engine_.reduced(sums.first(of_listeners));
 }
 

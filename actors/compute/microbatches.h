@@ -15,62 +15,61 @@
 
 namespace tutti {
 
-// What the microbatches of a step came to on this rank, before anything is reduced.
+// The results of a pass on this rank, before any reduction.
 struct MicrobatchResult {
-  double loss_sum = 0;     // of mean losses, each times its weight
-  double loss_weight = 0;  // samples or tokens that the losses are means over
-  int64_t samples = 0;     // of the batch as it came
+  double loss_sum = 0;     // of mean losses times their weights
+  double loss_weight = 0;  // samples or tokens that the mean losses are over
+  int64_t samples = 0;     // of the batch, before listeners change the batch
   int64_t tokens = 0;
-  double flops = 0;  // 0 = the model does not say
+  double flops = 0;  // 0 = unknown
   bool finite = true;
-  std::vector<double> sums;  // listeners' parts of theirs, then those of the train metrics
-  // [statistics_size] float32: per microbatch and normalisation layer mean, variance, count. The same tensor
-  // every step.
+  std::vector<double> sums;  // this rank's numbers of listeners, then of train metrics
+  // [statistics_size] float32: mean, variance, count of each microbatch and normalisation layer. Overwritten
+  // in the next pass.
   at::Tensor statistics;
-  std::optional<FailedAllocation> shortage;  // why the step is aborted
-  int64_t gradient_bytes = 0;                // of an aborted step, when it ran out of memory
-  int64_t leftover_bytes = 0;                // that an aborted step took and could not give back
+  std::optional<FailedAllocation> shortage;  // why the step is aborted; else nullopt
+  int64_t gradient_bytes = 0;                // in an aborted step, when memory ran out
+  int64_t leftover_bytes = 0;                // not freed after an aborted step
 };
 
 // Forward and backward of a rank's batch in `count` parts, with the events from AFTER_DATALOADER to
-// AFTER_BACKWARD. Gradients are sums: each part's mean loss is weighted by what it is a mean over, and the
-// division by the weight of the whole global batch is the optimizer's.
+// AFTER_BACKWARD. Gradients are sums: the mean loss of a part is weighted by its number of samples or tokens.
+// The optimizer divides by the weight of the global batch.
 class Microbatches {
  public:
-  // Called where a microbatch (kMicrobatch) and its backward (kBackward) begin.
+  // Called at the start of a microbatch (kMicrobatch) and of its backward (kBackward).
   using Mark = std::function<void(TraceKind, int64_t microbatch)>;
 
-  // Held to the budget of the state's memory slot. State, engine and exchange must outlive this.
+  // Memory is limited by the budget of the state's memory slot. All references must outlive this.
   Microbatches(State& state, Engine& engine, Exchange& exchange, int count);
 
-  // Parts are as torch.split's: ceil(n / count) samples each, the last ones fewer or none. The seed and the
-  // step of the state key the random draws.
+  // Parts are those of torch.split: ceil(n / count) samples each, the last ones fewer or none. Random draws
+  // are keyed by the seed and step of the state.
   //
-  // Where memory runs out (c10::OutOfMemoryError) the step is aborted: all that it took is given back, all
-  // buckets are reported all the same, and it may be run again as if it had never been.
+  // If memory runs out (c10::OutOfMemoryError), the step is aborted: its memory is freed, its buckets are
+  // reported as zeros, and the step may be run again from the start.
   MicrobatchResult run(const Batch& batch, const Mark& mark);
 
-  // Again within the step, from BEFORE_TRAIN_BATCH on with the batch as it was then, once `move` has changed
-  // the weights; until it has, the views have the gradients of the pass before. To give the weights back is
-  // the caller's.
+  // An extra pass of the step: calls `move`, which changes the weights and may read the gradients of the pass
+  // before, then runs from BEFORE_TRAIN_BATCH on with the same batch. The caller restores the weights.
   MicrobatchResult run_again(const std::function<void()>& move, const Mark& mark);
 
-  // Once the gradients of the step were used, or it was skipped: gives back what is held of it.
+  // Frees the memory of the step, after its gradients are used or the step is skipped.
   void end_step();
 
   int count() const { return count_; }
   void set_count(int count);
-  // Parts of so many samples, `count` of them at most; 0: equal parts.
+  // Parts of `samples` samples, at most `count` parts; 0: equal parts.
   void set_size(int64_t samples) { size_ = samples; }
-  // Metric::set_share, of the next batches.
+  // Metric::set_share for the next batches.
   void set_share(double share) { metrics_.set_share(share); }
   int64_t statistics_size() const { return count_ * statistics_stride_; }
 
-  // What MicrobatchResult::sums of all ranks come to: state.metric_values has the metrics, then listeners get
-  // theirs.
-  void take_sums(std::span<const double> sums);
+  // `sums`: MicrobatchResult::sums over all ranks. Sets state.metric_values, then calls listeners.
+  void use_sums(std::span<const double> sums);
 
-  // Takes what every rank gathered, [world, statistics_size], into the layers in rank and microbatch order.
+  // Applies the statistics of all ranks, [world, statistics_size], to the layers in rank and microbatch
+  // order.
   void apply_statistics(const at::Tensor& gathered);
 
  private:
@@ -80,7 +79,7 @@ class Microbatches {
   void seed_events(uint64_t pass) const;
   void drop_gradients();
   void run_parts(const Mark& mark, MicrobatchResult& result);
-  void let_go();
+  void clear_state();
   void abandon(MicrobatchResult& result);
   void train(const std::function<void()>& begins_backward, MicrobatchResult& result);
   void store_statistics(int microbatch, const std::vector<RunningStatistics>& found, at::Tensor& to) const;
@@ -90,12 +89,12 @@ class Microbatches {
   Exchange& exchange_;
   int count_;
   int64_t size_ = 0;
-  bool extra_pass_ = false;          // the one under way
-  std::vector<Layer*> normalising_;  // layers that find statistics, in model order
+  bool extra_pass_ = false;          // the current pass is an extra one
+  std::vector<Layer*> normalising_;  // layers with statistics, in model order
   int64_t statistics_stride_ = 0;
   at::Tensor statistics_;
   std::vector<RunningStatistics> found_;
-  Batch whole_;  // as BEFORE_TRAIN_BATCH finds it in every pass of the step
+  Batch whole_;  // the batch at BEFORE_TRAIN_BATCH, in every pass of the step
   ForwardContext context_;
   TrainMetrics metrics_;
   AutogradSweep sweep_;

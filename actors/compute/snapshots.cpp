@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-constexpr Nanoseconds kLongWait = std::chrono::seconds(1);
+constexpr Nanoseconds kWarnAfter = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -20,7 +20,7 @@ Snapshots::Snapshots(const Job& job, const State& state, const RankActors& actor
 
 std::vector<CheckpointPiece> Snapshots::pieces() const {
   auto pieces = checkpoint_pieces(state_, state_.world, state_.rank);
-  std::erase_if(pieces, [this](const auto& piece) { return !settings_.save.hold(piece.name); });
+  std::erase_if(pieces, [this](const auto& piece) { return !settings_.save.saves(piece.name); });
   return pieces;
 }
 
@@ -36,21 +36,21 @@ void Snapshots::take(Context& context, RunState saved, Kind kind) {
   Snapshot snapshot;
   snapshot.name = settings_.set.names.at(saved);
   snapshot.pieces = pieces();
-  settings_.save.leave_out(saved);
+  settings_.save.remove_unsaved(saved);
   snapshot.state = saved.to_json();
   snapshot.last = kind == Kind::kLast;
   snapshot.for_good = kind == Kind::kForGood;
   copying_ = context.request<SnapshotCopied>(checkpointer_, std::move(snapshot));
 }
 
-// The Checkpointer copies a snapshot once the one before it is out of the way.
+// The Checkpointer copies a snapshot after the checkpoint before is concluded.
 void Snapshots::wait_for_copy(Context& context) {
   if (!copying_) return;
   const TimePoint from = context.now();
   if (!copying_.ready()) recorder_.record({context.now(), TraceKind::kWaitsForDisk, state_.timestamp.batch});
   copying_.wait();
   copying_ = {};
-  if (context.now() - from < kLongWait || std::exchange(warned_of_disk_, true)) return;
+  if (context.now() - from < kWarnAfter || std::exchange(warned_of_disk_, true)) return;
   log_.warning("training waits for the disk: a checkpoint is due before the last one is written");
 }
 

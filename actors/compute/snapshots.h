@@ -15,30 +15,30 @@
 
 namespace tutti {
 
-// This rank's snapshots: what of the training the Checkpointer is to write, and when its copy is taken.
+// Sends this rank's snapshots to the Checkpointer, and waits for their copies.
 class Snapshots {
  public:
   enum class Kind {
     kBesideTraining,
     kLast,    // of the run
-    kForGood  // nothing changes any more: no copy is needed
+    kForGood  // the tensors will not change any more: no copy is needed
   };
 
-  // All must outlive it.
+  // All references must outlive this.
   Snapshots(const Job& job, const State& state, const RankActors& actors, Log& log, Recorder& recorder);
 
-  // Takes the memory for all copies, so that no checkpoint takes what a step has found to be free. Gives its
-  // bytes.
+  // Allocates the memory for all copies before the first step, so that no checkpoint takes memory from a
+  // step. Returns the bytes.
   int64_t reserve(Context& context);
 
-  // `saved`: what of the run is saved besides tensors.
+  // `saved`: the state of the run besides tensors.
   void take(Context& context, RunState saved, Kind kind);
-  // Until the last snapshot is copied; before anything that it holds is changed.
+  // Waits until the last snapshot is copied. Must be called before its tensors change.
   void wait_for_copy(Context& context);
-  // For the journal: a hash of this rank's rows. All ranks together hash everything.
+  // For the journal: hashes this rank's rows of all weights and optimizer state.
   void digest_weights();
 
-  // A checkpoint holds the state as it is now.
+  // The current state is in a checkpoint.
   void mark_saved() { saved_at_ = state_.timestamp.batch; }
   bool is_saved() const { return saved_at_ == state_.timestamp.batch; }
   int64_t taken() const { return taken_; }  // of this attempt
@@ -53,7 +53,7 @@ class Snapshots {
   const CheckpointSettings& settings_;
   TensorsDigest weights_digest_;
   Pending<SnapshotCopied> copying_;
-  int64_t saved_at_ = -1;  // steps done
+  int64_t saved_at_ = -1;  // steps
   int64_t taken_ = 0;
   bool warned_of_disk_ = false;
 };

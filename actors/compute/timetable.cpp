@@ -23,16 +23,16 @@ void Timetable::plan() {
 
 void Timetable::advance(const Timestamp& before) {
   rate_.advance(before, state_.schedule);
-  show_rate();
+  set_logged_rate();
 }
 
 void Timetable::advance_epoch(const Timestamp& before) {
   rate_.advance_epoch(before, state_.schedule);
-  show_rate();
+  set_logged_rate();
 }
 
-// For those who log it.
-void Timetable::show_rate() {
+// Loggers read the optimizer's rate.
+void Timetable::set_logged_rate() {
   if (rate_.lags()) state_.optimizer->set_lr(lr());
 }
 

@@ -12,24 +12,24 @@
 
 namespace tutti {
 
-// When what is due, by a max_duration that algorithms and callbacks may change: learning rate, evaluations,
-// checkpoints, the ends of iterations.
+// The learning rate, and when evaluations, checkpoints and the ends of iterations are due. Listeners may
+// change max_duration.
 class Timetable {
  public:
-  // All must outlive it.
+  // All references must outlive this.
   Timetable(const Job& job, State& state, Evaluations& evaluations);
 
-  // Makes all for State::max_duration. Throws UserError.
+  // Plans for State::max_duration. Throws UserError.
   void plan();
-  // Makes all anew where State::max_duration has changed.
+  // Plans again if State::max_duration has changed.
   void follow_max_duration();
 
   LearningRate& rate() { return rate_; }
   const LearningRate& rate() const { return rate_; }
-  // A batch, or an epoch, is done that began at `before`.
+  // After a batch or an epoch that began at `before`.
   void advance(const Timestamp& before);
   void advance_epoch(const Timestamp& before);
-  // What an evaluation found. True if the rate is lower for it.
+  // Metrics of an evaluation. True if they lower the learning rate.
   bool observe(const LoggedMetrics& metrics) { return rate_.observe(metrics); }
   // Of the next batch.
   double lr() const { return rate_.at(state_.timestamp, state_.schedule); }
@@ -50,12 +50,12 @@ class Timetable {
   bool checkpoints_fire() const { return checkpoint_every_->fires(); }
 
  private:
-  void show_rate();
+  void set_logged_rate();
 
   const Job& job_;
   State& state_;
   Evaluations& evaluations_;
-  Time planned_duration_;  // that all was made for
+  Time planned_duration_;  // max_duration at the last plan
   LearningRate rate_;
   std::optional<Interval> checkpoint_every_;
 };

@@ -45,7 +45,7 @@ TrainStep::~TrainStep() { Meter::set_budget(state_.memory_slot, 0); }
 void TrainStep::set_up(Context& context, const RunSettings& settings) {
   exchange_ = state_.world > 1
                   ? make_exchange(context, state_, settings.collectives.bucket_bytes, actors_, recorder_)
-                  : make_lone_exchange(state_, scaler_.has_value());
+                  : make_single_exchange(state_, scaler_.has_value());
   Meter::set_budget(state_.memory_slot, settings.device.memory_budget(state_.rank));
   grad_scale_ = at::empty({}, at::kFloat);
   engine_.plan_reductions();
@@ -55,12 +55,12 @@ void TrainStep::set_up(Context& context, const RunSettings& settings) {
   exchange_->plan(context, microbatches_->statistics_size());
 }
 
-// A step comes to nothing in one of its extra passes: thrown through who asked for the pass.
-struct TrainStep::GivenUp {
-  bool is_void = false;  // memory ran out: it is done again
+// Thrown, through closures, if the step must not be committed.
+struct TrainStep::StepAborted {
+  bool out_of_memory = false;  // the step is retried; else it is skipped
 };
 
-// The passes of the step under way, for who asks for more of them.
+// The current step, for closures that ask for extra passes.
 class TrainStep::Passes final : public Closure {
  public:
   Passes(TrainStep& step, Context& context, const Hooks& hooks)
@@ -74,28 +74,28 @@ class TrainStep::Passes final : public Closure {
   const Hooks& hooks_;
 };
 
-// The parameters as they are, given back when it ends, whatever was made of them.
-class TrainStep::WeightsKept {
+// Restores the current weights at the end of the scope.
+class TrainStep::KeptWeights {
  public:
-  explicit WeightsKept(TrainStep& step) : step_(step) {
+  explicit KeptWeights(TrainStep& step) : step_(step) {
     const at::NoGradGuard no_grad;
     const auto& views = step_.state_.views;
     if (step_.kept_.empty())
       for (const auto& view : views) step_.kept_.push_back(at::empty_like(view.tensor));
     for (std::size_t p = 0; p < views.size(); ++p) step_.kept_[p].copy_(views[p].tensor);
   }
-  ~WeightsKept() {
+  ~KeptWeights() {
     const at::NoGradGuard no_grad;
     for (std::size_t p = 0; p < step_.kept_.size(); ++p) step_.state_.views[p].tensor.copy_(step_.kept_[p]);
   }
-  WeightsKept(const WeightsKept&) = delete;
+  KeptWeights(const KeptWeights&) = delete;
 
  private:
   TrainStep& step_;
 };
 
-// What State has of the last step, given back where this one comes to nothing: AFTER_TRAIN_BATCH shows this
-// one's numbers, and it may still be void then.
+// Restores the results of the step before in State if this step is aborted. AFTER_TRAIN_BATCH shows the
+// results of this step, which may still be aborted then.
 class TrainStep::StepBefore {
  public:
   explicit StepBefore(State& state)
@@ -107,17 +107,17 @@ class TrainStep::StepBefore {
   ~StepBefore() {
     if (trained_) return;
     state_.metric_values.swap(metrics_);
-    give_back_numbers();
+    restore_numbers();
   }
   StepBefore(const StepBefore&) = delete;
-  void give_back() {
+  void restore() {
     state_.metric_values = metrics_;
-    give_back_numbers();
+    restore_numbers();
   }
-  void trained() { trained_ = true; }
+  void keep_new() { trained_ = true; }
 
  private:
-  void give_back_numbers() {
+  void restore_numbers() {
     state_.train_loss = loss_;
     state_.flops = flops_;
     state_.optimizer->set_lr(lr_);
@@ -137,17 +137,17 @@ Verdict TrainStep::run(Context& context, const BatchReady& ready, double lr, con
   microbatches_->set_share(share_of_even_part(ready.batch.samples(), ready.global_samples, state_.world));
   while (!try_step(context, ready, lr, hooks)) {
     hooks.abort_attempt();
-    before.give_back();
-    sum_ = {};  // what was gathered is aborted too
+    before.restore();
+    sum_ = {};
     microbatches_->end_step();
-    make_room(context, ready);
+    shrink_microbatches(context, ready);
   }
   microbatches_->end_step();
-  before.trained();
+  before.keep_new();
   return std::exchange(sum_, {}).verdict;
 }
 
-// False: it is aborted on all ranks.
+// False if all ranks abort the attempt.
 bool TrainStep::try_step(Context& context, const BatchReady& ready, double lr, const Hooks& hooks) {
   const auto mark = [&](TraceKind kind, int64_t microbatch) { record(context, kind, microbatch); };
   if (!pass(context, hooks, [&] { return microbatches_->run(ready.batch, mark); })) return false;
@@ -160,7 +160,7 @@ bool TrainStep::try_step(Context& context, const BatchReady& ready, double lr, c
   return fits;
 }
 
-// Forward, backward and the verdict on them. False: void on all ranks.
+// Forward, backward and their verdict. False if all ranks abort the attempt.
 bool TrainStep::pass(Context& context, const Hooks& hooks, const std::function<MicrobatchResult()>& work) {
   MemoryAttempt attempt(recorder_, state_.memory_slot);
   MicrobatchResult& mine = mine_ = work();
@@ -179,7 +179,7 @@ bool TrainStep::pass(Context& context, const Hooks& hooks, const std::function<M
   return true;
 }
 
-// The step's loss and counts are its first pass's.
+// The step's loss and counts are those of its first pass.
 void TrainStep::add_up(StepFinished all) {
   const Verdict first = std::exchange(sum_.verdict, last_ = all.verdict);
   if (sum_.passes++ > 0) {
@@ -193,16 +193,15 @@ void TrainStep::add_up(StepFinished all) {
   if (all.statistics.defined()) sum_.statistics.push_back(std::move(all.statistics));
 }
 
-// The attempt was aborted on all ranks, whichever of them ran out of memory. They all come here, and to the
-// same.
-void TrainStep::make_room(Context& context, const BatchReady& ready) {
+// After an aborted attempt. All ranks come to the same decision, whichever of them ran out of memory.
+void TrainStep::shrink_microbatches(Context& context, const BatchReady& ready) {
   record(context, TraceKind::kVoid, microbatches_->count());
   if (mine_.leftover_bytes > 0) {
     record(context, TraceKind::kStillHeld, mine_.leftover_bytes);
     log_.warning(step_text() + std::to_string(mine_.leftover_bytes) +
-                 " bytes of the void attempt are still held");
+                 " bytes of the aborted attempt are still held");
   }
-  const auto row = report_row(shortage(mine_, ready.batch), state_.rank, state_.world);
+  const auto row = report_row(memory_report(mine_, ready.batch), state_.rank, state_.world);
   const auto all = reports_of(exchange_->sum(context, row));
   const std::string who = step_text() + out_of_memory_text(all);
   const std::string held = "; what held it: " + what_held_memory(all);
@@ -211,14 +210,14 @@ void TrainStep::make_room(Context& context, const BatchReady& ready) {
   if (!accumulation_.out_of_memory(state_.timestamp, largest)) {
     const std::string why = accumulation_.automatic()
                                 ? " with one sample at a time, and there is nothing smaller"
-                                : "; grad_accum = \"auto\" would go on in smaller microbatches";
+                                : "; grad_accum = \"auto\" would continue in smaller microbatches";
     throw AgreedOutOfMemory(EndKind::kOutOfMemoryInStep, who + why + held);
   }
   use_accumulation(context);
   log_.warning(who + "; grad_accum is now " + std::to_string(microbatches_->count()));
 }
 
-OutOfMemoryReport TrainStep::shortage(const MicrobatchResult& mine, const Batch& batch) const {
+OutOfMemoryReport TrainStep::memory_report(const MicrobatchResult& mine, const Batch& batch) const {
   if (!mine.shortage) return {};
   OutOfMemoryReport found;
   found.ranks = 1;
@@ -262,7 +261,7 @@ Verdict TrainStep::verdict_of(const MicrobatchResult& result) const {
   return verdict;
 }
 
-// False: it is aborted after all, in an extra pass, and nothing has changed.
+// False if an extra pass aborts the attempt; then nothing has changed.
 bool TrainStep::commit(Context& context, const Hooks& hooks) try {
   take_gradients(context, hooks);
   Passes passes(*this, context, hooks);
@@ -274,9 +273,9 @@ bool TrainStep::commit(Context& context, const Hooks& hooks) try {
   for (const at::Tensor& of_pass : sum_.statistics) microbatches_->apply_statistics(of_pass);
   record(context, TraceKind::kCommitted);
   return true;
-} catch (const GivenUp& step) {
-  if (!step.is_void) skip(context);
-  return !step.is_void;
+} catch (const StepAborted& step) {
+  if (!step.out_of_memory) skip(context);
+  return !step.out_of_memory;
 }
 
 double TrainStep::extra_pass(Context& context, const Hooks& hooks, const std::function<void()>& move) {
@@ -287,27 +286,27 @@ double TrainStep::extra_pass(Context& context, const Hooks& hooks, const std::fu
     move();
   };
   {
-    const WeightsKept kept(*this);
+    const KeptWeights kept(*this);
     if (!pass(context, hooks, [&] { return microbatches_->run_again(without_grad, mark); }))
-      throw GivenUp{/*is_void=*/true};
+      throw StepAborted{/*out_of_memory=*/true};
   }
   take_gradients(context, hooks);
   return last_.loss_sum / last_.loss_weight;
 }
 
-// Of the last pass, reduced; throws where they are of no use.
+// Gives the views the reduced gradients of the last pass. Throws StepAborted if they cannot be used.
 void TrainStep::take_gradients(Context& context, const Hooks& hooks) {
   exchange_->take_gradients(context, last_);
   const bool counts = last_.loss_weight > 0;
   state_.grad_scale = (counts ? last_.loss_weight : 1.0) * state_.loss_scale;
   if (counts) state_.train_loss = sum_.verdict.loss_sum / sum_.verdict.loss_weight;
   state_.flops = sum_.verdict.flops;
-  if (sum_.passes == 1) microbatches_->take_sums(sum_.verdict.sums);
+  if (sum_.passes == 1) microbatches_->use_sums(sum_.verdict.sums);
   hooks.run_event(Event::kAfterTrainBatch);
-  if (!counts || last_.non_finite > 0 || last_.overflow > 0) throw GivenUp();
+  if (!counts || last_.non_finite > 0 || last_.overflow > 0) throw StepAborted();
 }
 
-// A scale that is too large is nothing to warn of: it is how it is found.
+// A loss scale that is too large is no reason for a warning: the right scale is found this way.
 void TrainStep::skip(Context& context) {
   record(context, TraceKind::kSkipped);
   if (last_.loss_weight == 0)
@@ -329,7 +328,7 @@ void TrainStep::update_scale(bool overflowed) {
   scaler_->update(overflowed);
 }
 
-// Before the first step nobody knows yet what the losses of all ranks weigh.
+// Before the first step ranks sum the weights of their losses, for the first loss scale.
 void TrainStep::scale_losses(Context& context, const Batch& batch) {
   if (!scaler_) return;
   if (scaler_->usual_weight() == 0) {

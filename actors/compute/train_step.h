@@ -24,20 +24,16 @@
 
 namespace tutti {
 
-// One step of training on this rank: forward and backward over the microbatches, while Sync reduces what is
-// ready; the verdict of all ranks; more such passes, where a closure asks for them; then, and only then, the
-// optimizer's step. One in which some rank runs out of memory, in any pass, is aborted on all, and done again
-// in smaller parts.
+// A training step of this rank: forward and backward over the microbatches, while Sync reduces full buckets;
+// the verdict of all ranks; more such passes if a closure asks for them; last the optimizer's update. If any
+// rank runs out of memory in any pass, all ranks abort the attempt and retry the step in smaller parts.
 class TrainStep {
  public:
-  // What the log is told, after a number, of memory that an aborted attempt does not give back.
-  static constexpr const char* kStillHeld = " bytes of the void attempt are still held";
-
-  // What the rest of the rank has to do with a step.
+  // Callbacks into the rest of the rank.
   struct Hooks {
-    std::function<void(Verdict& mine)> vote;  // puts in what the step itself does not know
-    std::function<void()> abort_attempt;      // all that was said of the step is said again
-    std::function<void()> before_update;      // the last moment before anything that lasts changes
+    std::function<void(Verdict& mine)> vote;  // adds time and a request to stop
+    std::function<void()> abort_attempt;      // drops the log of the attempt
+    std::function<void()> before_update;      // before any lasting change
     std::function<void(Event)> run_event;     // AFTER_TRAIN_BATCH
   };
 
@@ -48,30 +44,30 @@ class TrainStep {
   Accumulation& accumulation() { return accumulation_; }
   const Accumulation& accumulation() const { return accumulation_; }
 
-  // How losses are scaled; 0 where they are not.
+  // The state of loss scaling; zeros if losses are not scaled.
   GradScalerState grad_scaler() const;
   void restore_grad_scaler(const GradScalerState& state);
 
-  // Once every rank has said that it can train: allocating buckets is collective.
+  // Collective: allocates buckets. Called after all ranks have agreed to start.
   void set_up(Context& context, const RunSettings& settings);
 
-  // What the copies for checkpoints hold, for the account of a shortage.
+  // The bytes of copies for checkpoints, for reports of out of memory.
   void count_copies(int64_t bytes) { copies_bytes_ = bytes; }
 
-  // Trains on the batch at rate `lr`; gives the verdict of all ranks. Throws AgreedOutOfMemory, before
-  // anything has changed that lasts, where memory runs out and nothing can be made smaller.
+  // Trains on the batch with learning rate `lr`. Returns the verdict of all ranks. Throws AgreedOutOfMemory,
+  // with no lasting state changed, if memory runs out and the parts cannot be smaller.
   Verdict run(Context& context, const BatchReady& ready, double lr, const Hooks& hooks);
 
-  // After the step has been counted: whether the next one may try fewer microbatches.
+  // After the state's time includes the step: may try fewer microbatches in the next step.
   void grow_back();
 
  private:
-  struct GivenUp;
+  struct StepAborted;
   class Passes;
   class StepBefore;
-  class WeightsKept;
+  class KeptWeights;
 
-  // What the passes of a step came to, over all ranks.
+  // The passes of a step, summed over ranks.
   struct Sum {
     int passes = 0;
     Verdict verdict;
@@ -86,8 +82,8 @@ class TrainStep {
   bool commit(Context& context, const Hooks& hooks);
   void skip(Context& context);
 
-  void make_room(Context& context, const BatchReady& ready);
-  OutOfMemoryReport shortage(const MicrobatchResult& mine, const Batch& batch) const;
+  void shrink_microbatches(Context& context, const BatchReady& ready);
+  OutOfMemoryReport memory_report(const MicrobatchResult& mine, const Batch& batch) const;
   void use_accumulation(Context& context);
   void scale_losses(Context& context, const Batch& batch);
   void update_scale(bool overflowed);
@@ -102,14 +98,14 @@ class TrainStep {
   Recorder& recorder_;
 
   Accumulation accumulation_;
-  std::optional<GradScaler> scaler_;  // where losses are scaled
+  std::optional<GradScaler> scaler_;  // none: losses are not scaled
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<Microbatches> microbatches_;
   MicrobatchResult mine_;         // of the last pass
-  Verdict last_;                  // on it, of all ranks
+  Verdict last_;                  // of all ranks on the last pass
   Sum sum_;                       // of the step
-  at::Tensor grad_scale_;         // for the update, which so takes no memory
-  std::vector<at::Tensor> kept_;  // for the weights while they are elsewhere; empty until they first are
+  at::Tensor grad_scale_;         // allocated here, so that the update allocates nothing
+  std::vector<at::Tensor> kept_;  // copies of the weights during extra passes; empty before the first one
   int64_t copies_bytes_ = 0;
 };
 

@@ -19,8 +19,7 @@ constexpr const char* kAtBatchEnd = "batch_end";
 constexpr const char* kAtEpochEnd = "epoch_end";
 constexpr const char* kAtFitEnd = "fit_end";
 
-// True if completing what is left changes nothing that a checkpoint holds. Algorithms may change what is
-// saved.
+// True if the pending work of the step changes no saved state. Algorithms may change saved state.
 bool is_whole(const ResumePoint& resume, const Engine& engine) {
   return !resume.any() || resume.at == kAtFitEnd || engine.algorithms().empty();
 }
@@ -28,9 +27,9 @@ bool is_whole(const ResumePoint& resume, const Engine& engine) {
 }  // namespace
 
 TrainingLoop::TrainingLoop(const Parts& parts)
-    : with_(parts), batch_digest_("compute/batch", parts.recorder, TensorsDigest::kWhole) {
-  tasks_.after = with_.state.max_duration.text();
-}
+    : with_(parts),
+      batch_digest_("compute/batch", parts.recorder, TensorsDigest::kWhole),
+      tasks_(parts.job, parts.state, parts.engine, parts.evaluations, parts.recorder) {}
 
 void TrainingLoop::run(Context& context) try {
   begin(context);
@@ -42,16 +41,23 @@ void TrainingLoop::run(Context& context) try {
   context.send(with_.actors.supervisor, TrainingDone{.failure = error, .alone = true});
 }
 
-// Each of these returns false where the run is asked to stop; what is left to do is then in `resume_`.
+// A function that returns bool returns false if the run is asked to stop; `resume_` then has the pending
+// work.
 
 bool TrainingLoop::train(Context& context) {
-  for (bool trains_on = true; trains_on;)
-    if (!fit(context) || !end_fit(context) || !do_tasks(context, trains_on)) return false;
-  return true;
+  const auto evaluated = [&](const Labels& labels) {
+    return evaluate(context, labels, /*standalone=*/true).has_value();
+  };
+  for (;;) {
+    if (!fit(context) || !end_fit(context) || (stop_agreed_ && !tasks_.done())) return false;
+    const ProgramTasks::Result result = tasks_.run(context, evaluated);
+    if (result != ProgramTasks::Result::kTrainsOn) return result == ProgramTasks::Result::kAllDone;
+    train_on(context);
+  }
 }
 
 bool TrainingLoop::fit(Context& context) {
-  Place place = take_resume_point();
+  Place place = resume_place();
   while (place != Place::kStep || !with_.times.over()) {
     switch (std::exchange(place, Place::kStep)) {
       case Place::kStep:
@@ -132,18 +138,19 @@ BatchReady TrainingLoop::next_batch(Context& context) {
   }
 }
 
-// Durations in seconds are rank 0's, so that all ranks end on the same step. Evaluations and predictions do
-// not count, as in Composer.
+// Training time is rank 0's, so that all ranks end at the same step. Evaluations and predictions do not
+// count, as in Composer.
 void TrainingLoop::vote(Context& context, Verdict& mine) const {
   if (with_.state.rank == 0)
     mine.seconds = with_.recorder.input(
         RecordedInput::kTrainingSeconds,
-        earlier_s_ + seconds(context.now() - began_) - with_.evaluations.seconds() - predicting_s_);
+        earlier_s_ + seconds(context.now() - began_) - with_.evaluations.seconds() - tasks_.predicting_s());
   mine.stop = stop_requested_ ? 1 : 0;
 }
 
 void TrainingLoop::end_epoch(Context& context) {
-  if (!with_.times.over()) run_event(context, Event::kBeforeDataloader);  // the look that finds nothing more
+  if (!with_.times.over())
+    run_event(context, Event::kBeforeDataloader);  // as Composer, before it finds no more batches
   with_.run_log.trainer().epoch_trained();
   const Timestamp before = with_.state.timestamp;
   with_.times.advance_epoch(before);
@@ -164,19 +171,23 @@ bool TrainingLoop::end_step(Context& context) {
   return true;
 }
 
-// A run that is asked to stop leaves the evaluations that are due to the one that resumes it.
+// A run that is asked to stop leaves due evaluations to the run that resumes.
 bool TrainingLoop::evaluate_due(Context& context) {
   if (resume_.labels.empty()) return true;
-  with_.run_log.logger().evaluation_due();  // a run that is stopped here continues with the next line
+  with_.run_log.logger().evaluation_due();  // before the next line: a stopped run resumes there
   const auto metrics = stop_agreed_ ? std::nullopt : evaluate(context, resume_.labels);
   if (!metrics) return false;
   resume_.labels.clear();
-  observe(*metrics);
+  if (!with_.times.observe(*metrics)) return true;
+  std::ostringstream text;
+  text << "step " << with_.state.timestamp.batch + 1 << ": no improvement for long; the learning rate is now "
+       << with_.times.lr();
+  with_.log.info(text.str());
   return true;
 }
 
-// Not observed: what the evaluation at the end finds where none is due. A run that is continued later comes
-// to the same as one that was not interrupted.
+// The metrics of the final evaluation are not observed by the learning rate, so that a run continued later
+// has the same rates as an uninterrupted run.
 bool TrainingLoop::end_fit(Context& context) {
   if (resume_.at != kAtFitEnd) run_event(context, Event::kFitEnd);
   resume_ = {kAtFitEnd, with_.evaluations.due_at_the_end()};
@@ -186,7 +197,7 @@ bool TrainingLoop::end_fit(Context& context) {
   return true;
 }
 
-// What they found; nothing where the run was asked to stop.
+// The metrics; nullopt if the run is asked to stop.
 std::optional<LoggedMetrics> TrainingLoop::evaluate(Context& context, const Labels& labels, bool standalone) {
   if (labels.empty()) return LoggedMetrics();
   with_.run_log.send(context);  // an evaluation may take long
@@ -202,21 +213,11 @@ std::optional<LoggedMetrics> TrainingLoop::evaluate(Context& context, const Labe
   return all;
 }
 
-void TrainingLoop::observe(const LoggedMetrics& metrics) {
-  if (!with_.times.observe(metrics)) return;
-  std::ostringstream text;
-  text << "step " << with_.state.timestamp.batch + 1 << ": no improvement for long; the learning rate is now "
-       << with_.times.lr();
-  with_.log.info(text.str());
-}
-
 void TrainingLoop::run_event(Context& context, Event event) try {
   with_.engine.run_event(event, [&] { with_.snapshots.wait_for_copy(context); });
 } catch (const c10::OutOfMemoryError& error) {
   throw OutOfMemory(name(event) + (" after step " + std::to_string(with_.state.timestamp.batch)), error);
 }
-
-// From the start of the process to the first step.
 
 void TrainingLoop::begin(Context& context) {
   record(context, TraceKind::kBegins);
@@ -234,7 +235,7 @@ void TrainingLoop::begin(Context& context) {
                    changed_duration_);
   with_.train_step.count_copies(with_.snapshots.reserve(context));
   if (resume_.any() || with_.times.over())
-    with_.run_log.begin_step(with_.state.timestamp.batch);  // the rest of it
+    with_.run_log.begin_step(with_.state.timestamp.batch);  // to complete it
 }
 
 void TrainingLoop::start_fit(Context& context) {
@@ -243,10 +244,10 @@ void TrainingLoop::start_fit(Context& context) {
   const int64_t trained = with_.state.timestamp.batch_in_epoch;
   if (!with_.state.composer || with_.times.epoch_is_over() || with_.times.over()) return;
   for (int64_t batch = 0; batch < trained; ++batch)
-    run_event(context, Event::kBeforeDataloader);  // it reads over them
+    run_event(context, Event::kBeforeDataloader);  // Composer skips trained batches this way
 }
 
-TrainingLoop::Place TrainingLoop::take_resume_point() {
+TrainingLoop::Place TrainingLoop::resume_place() {
   if (resume_.at == kAtBatchEnd) return Place::kBatchEnd;
   if (resume_.at == kAtEpochEnd) return Place::kEpochEnd;
   if (!with_.times.over()) resume_ = {};  // max_duration is longer than it was
@@ -259,58 +260,20 @@ void TrainingLoop::restore(const RunState& saved, const std::string& folder) {
   if (saved.step > 0) resumed_from_ = folder;
   if (saved.step > 0 && own && is_whole(saved.rest, with_.engine)) with_.snapshots.mark_saved();
   resume_ = saved.rest;
-  if (saved.tasks.after == tasks_.after) {
-    if (own) tasks_ = saved.tasks;
-    const bool over =
-        !saved.max_duration.empty() && reached(with_.state.timestamp, Time::parse(saved.max_duration));
-    if (own || (saved.tasks.done == 0 && !over)) changed_duration_ = saved.max_duration;
-  }
-  if (!tasks_.until.empty()) with_.state.max_duration = Time::parse(tasks_.until);
+  if (!tasks_.restore(saved.tasks, own)) return;
+  const bool over =
+      !saved.max_duration.empty() && reached(with_.state.timestamp, Time::parse(saved.max_duration));
+  if (own || (saved.tasks.done == 0 && !over)) changed_duration_ = saved.max_duration;
 }
 
-// A program's tasks.
-
-// `trains_on`: the task in hand trains, and others may follow.
-bool TrainingLoop::do_tasks(Context& context, bool& trains_on) {
-  trains_on = false;
-  const auto& tasks = with_.job.tasks;
-  while (tasks_.done < std::ssize(tasks)) {
-    if (stop_agreed_) return false;
-    const Task& task = tasks[tasks_.done];
-    if (task.kind == Task::Kind::kEvaluate &&
-        !evaluate(context, with_.evaluations.labels_of(task.label), /*standalone=*/true))
-      return false;
-    if (task.kind == Task::Kind::kPredict) predict_alone(context, task);
-    ++tasks_.done;
-    if (task.kind != Task::Kind::kFit) continue;
-    train_on(context, Time::parse(task.duration));
-    return trains_on = true;
-  }
-  return true;
-}
-
-// What is done so far is saved before more is trained.
-void TrainingLoop::train_on(Context& context, const Time& duration) {
-  with_.state.max_duration = with_.state.timestamp.get(duration.unit()) + duration;
-  tasks_.until = with_.state.max_duration.text();
+// Trains on for a task. The state until now is saved first.
+void TrainingLoop::train_on(Context& context) {
   with_.times.follow_max_duration();
   with_.run_log.end_step(context);
   if (with_.times.checkpoints_fire() && !with_.snapshots.is_saved())
     with_.snapshots.take(context, saved_state(), Snapshots::Kind::kBesideTraining);
   start_fit(context);
 }
-
-void TrainingLoop::predict_alone(Context& context, const Task& task) {
-  if (with_.state.rank != 0) return;
-  record(context, TraceKind::kPredicts);
-  const TimePoint began = context.now();
-  for (const auto& one : with_.evaluations.evaluators())
-    if (one.label == task.label)
-      guard_memory("prediction", [&] { predict(with_.state, with_.engine, one, task.take); });
-  predicting_s_ += with_.recorder.input(RecordedInput::kPredictionSeconds, seconds(context.now() - began));
-}
-
-// The end.
 
 void TrainingLoop::finish(Context& context, bool stopped) {
   with_.run_log.end_step(context);
@@ -324,7 +287,6 @@ void TrainingLoop::finish(Context& context, bool stopped) {
   context.send(with_.actors.supervisor, TrainingDone{stopped, save});
 }
 
-// Of rank 0 alone.
 void TrainingLoop::write_text(Context& context) try {
   if (with_.state.rank != 0) return;
   record(context, TraceKind::kWritesText);
@@ -335,8 +297,8 @@ void TrainingLoop::write_text(Context& context) try {
   with_.log.warning("no sample of text: " + one_line(error));
 }
 
-// All ranks know that a step or an evaluation is too large for the memory, and that it has changed nothing:
-// what was trained until then is saved before the run ends.
+// All ranks know that a step or an evaluation is too large for the memory, and has changed nothing. The state
+// until then is saved before the run ends.
 void TrainingLoop::give_up(Context& context, const OperatingError& why) {
   with_.run_log.logger().abort_attempt();
   if (resume_.any() || with_.times.over()) with_.run_log.end_step(context);
@@ -356,9 +318,9 @@ RunState TrainingLoop::saved_state() const {
   saved.run_name = state.run_name;
   saved.seed = state.seed;
   saved.world = state.world;
-  put_time(state, saved);
+  save_time(state, saved);
   saved.rest = resume_;
-  saved.tasks = tasks_;
+  saved.tasks = tasks_.state();
   if (const std::string now = state.max_duration.text(); now != begun_duration_) saved.max_duration = now;
   saved.global_batch = state.global_batch;
   saved.data_digest = with_.job.data_digest;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "actors/compute/evaluations.h"
+#include "actors/compute/program_tasks.h"
 #include "actors/compute/snapshots.h"
 #include "actors/compute/timetable.h"
 #include "actors/compute/train_step.h"
@@ -17,11 +18,11 @@
 
 namespace tutti {
 
-// Trains on one rank, from FIT_START to the end of the run: the loop that training/engine/event.h draws. Runs
-// on Compute's thread and takes Compute's messages while it waits for batches.
+// Trains on one rank, from FIT_START to the end of the run: the loop drawn in training/engine/event.h. Runs
+// on Compute's thread, and receives Compute's messages while waiting for batches.
 class TrainingLoop {
  public:
-  // What the loop works with; all of it must outlive the loop.
+  // All must outlive the loop.
   struct Parts {
     const Job& job;
     const RankActors& actors;
@@ -38,20 +39,20 @@ class TrainingLoop {
 
   explicit TrainingLoop(const Parts& parts);
 
-  // Before `run`: where the saved run stood. `folder`: the checkpoint's.
+  // Before `run`: resumes where the saved run stood. `folder`: of the checkpoint.
   void restore(const RunState& saved, const std::string& folder);
-  // Asked to stop before training began.
+  // Before `run`: a request to stop.
   void request_stop() { stop_requested_ = true; }
 
-  // Until max_duration and all tasks are done, or the run is asked to stop, or a sample is too large for the
-  // memory. Ends with the last snapshot and TrainingDone to the Supervisor.
+  // Trains until max_duration and all tasks are done, or the run is asked to stop, or a sample is too large
+  // for the memory. Ends with the last snapshot and TrainingDone to the Supervisor.
   void run(Context& context);
 
-  // Runs an event outside of a step's attempt. Memory that runs out there ends the run.
+  // Runs an event outside of an attempt, where running out of memory ends the run.
   void run_event(Context& context, Event event);
 
  private:
-  // Where a step continues.
+  // Where to resume within a step.
   enum class Place { kStep, kBatchEnd, kEpochEnd };
   using Labels = Evaluations::Labels;
 
@@ -66,15 +67,10 @@ class TrainingLoop {
   void vote(Context& context, Verdict& mine) const;
   void end_epoch(Context& context);
   bool end_step(Context& context);
-  Place take_resume_point();
+  Place resume_place();
   bool evaluate_due(Context& context);
   std::optional<LoggedMetrics> evaluate(Context& context, const Labels& labels, bool standalone = false);
-  void observe(const LoggedMetrics& metrics);
-
-  bool do_tasks(Context& context, bool& trains_on);
-  void train_on(Context& context, const Time& duration);
-  void predict_alone(Context& context, const Task& task);
-
+  void train_on(Context& context);
   void finish(Context& context, bool stopped);
   void give_up(Context& context, const OperatingError& why);
   void write_text(Context& context);
@@ -84,18 +80,17 @@ class TrainingLoop {
   Parts with_;
   TensorsDigest batch_digest_;
   std::string resumed_from_;  // a checkpoint's folder, or ""
-  TimePoint began_;           // of this process's training
-  TimePoint step_began_;      // when the step before was over: waiting for the batch counts
-  double earlier_s_ = 0;      // trained before this attempt
-  double predicting_s_ = 0;   // on rank 0; no part of training
-  bool reads_ahead_ = false;  // the Loader has its credits
+  TimePoint began_;           // training in this process
+  TimePoint step_began_;      // the end of the step before, so that waiting for a batch counts
+  double earlier_s_ = 0;      // training time before this attempt
+  bool reads_ahead_ = false;  // the Loader has credits
   bool stop_requested_ = false;
-  bool stop_agreed_ = false;     // by all ranks
-  bool checkpoint_due_ = false;  // after the step in hand
-  ResumePoint resume_;           // saved if the run stops here
-  TasksState tasks_;
-  std::string begun_duration_;    // max_duration as FIT_START left it
-  std::string changed_duration_;  // as it was at the checkpoint, if it had changed
+  bool stop_agreed_ = false;     // by the verdict
+  bool checkpoint_due_ = false;  // after the current step
+  ResumePoint resume_;           // pending work of the current step, saved if the run stops
+  ProgramTasks tasks_;
+  std::string begun_duration_;    // max_duration after FIT_START
+  std::string changed_duration_;  // max_duration of the checkpoint, if changed during training
 };
 
 }  // namespace tutti

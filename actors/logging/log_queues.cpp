@@ -11,8 +11,8 @@ namespace {
 constexpr char kRoom = '1';
 constexpr char kNoRoom = '0';
 
-// Beside them the start, a SyncLog, the Stop and once what was dropped of a step may be under way; so nobody
-// waits for room in the mailbox.
+// Besides windows a mailbox may hold the dropped entries of a step, LogFrom, SyncLog and Stop. So no sender
+// ever waits for room.
 static_assert((LogQueues::kMostWindows + 2) * LogQueues::kWindow + 3 <= Scheduler::kDefaultCapacity);
 
 bool has_step(const std::vector<LogEntry>& entries) {
@@ -57,10 +57,10 @@ void LogQueues::post(Context& context, const LogEntries& entries) {
 void LogQueues::decide(Context& context) {
   std::string measured;
   for (auto& queue : queues_) {
-    const bool full = queue.full();
+    const bool full = queue.is_full();
     queue.budget.regain(context.now(), queue.windows.size() <= 1);
     if (full && !queue.budget.is_used_up()) wait(context, queue);
-    measured += queue.full() ? kNoRoom : kRoom;
+    measured += queue.is_full() ? kNoRoom : kRoom;
   }
   const std::string decided = recorder_.input(RecordedInput::kLogRoom, measured);
   for (std::size_t i = 0; i < queues_.size(); ++i) queues_[i].open = decided.at(i) == kRoom;
@@ -73,7 +73,7 @@ void LogQueues::wait(Context& context, Queue& queue) {
   recorder_.record({context.now(), TraceKind::kWaited, step_});
 }
 
-bool LogQueues::Queue::full() {
+bool LogQueues::Queue::is_full() {
   while (!windows.empty() && windows.front().ready()) windows.pop_front();
   return std::ssize(windows) >= kMostWindows;
 }

@@ -12,20 +12,21 @@
 
 namespace tutti {
 
-// The sender sides of the queues to a rank's LogWriters. What a full queue has no room for is dropped and
-// counted here, since a LogWriter may never return. Before that the queue is waited for, as long as its
-// destination says (LoggerDestination::full_queue_timeout) and while it keeps up else. This is decided a
-// window of messages at a time, and recorded: a replay drops the same.
+// The sender sides of the queues to a rank's LogWriters. Before each window of messages a full queue is
+// waited for, up to LoggerDestination::full_queue_timeout and within a WaitBudget. If there is still no room,
+// the messages of the window are dropped and counted, since a LogWriter may never return. The decision is a
+// recorded input: a replay drops the same messages.
 class LogQueues {
  public:
-  static constexpr int kWindow = 32;      // messages; the last one is answered once all are written
-  static constexpr int kMostWindows = 4;  // under way
+  static constexpr int kWindow = 32;      // messages; the reply to the last one confirms the window
+  static constexpr int kMostWindows = 4;  // unconfirmed
 
   LogQueues(const RankActors& actors, Log& log, Recorder& recorder);
 
   void start(Context& context, const LogStart& start);
   void send(Context& context, std::vector<LogEntry> entries);
-  // After a run's last step: what was dropped of it is sent if there is room now. Warns of how much is lost.
+  // After the run's last step: sends the dropped entries of that step if there is room now. Warns with the
+  // number of lost records.
   void end(Context& context);
 
  private:
@@ -34,12 +35,12 @@ class LogQueues {
     std::string name;
     WaitBudget budget;
     std::deque<Pending<LogsTaken>> windows = {};
-    bool open = true;                     // this window is sent
+    bool open = true;                     // this window is sent, not dropped
     int64_t lost = 0;                     // records
-    bool warned = false;                  // that some are
-    std::vector<LogEntries> newest = {};  // that were dropped, from the newest step's report on
+    bool warned = false;                  // of lost records
+    std::vector<LogEntries> newest = {};  // dropped, since the newest step's report
 
-    bool full();
+    bool is_full();
   };
 
   void decide(Context& context);

@@ -7,7 +7,7 @@
 namespace tutti {
 namespace {
 
-constexpr Nanoseconds kLookAgain = std::chrono::milliseconds(10);
+constexpr Nanoseconds kFlushInterval = std::chrono::milliseconds(10);
 
 }  // namespace
 
@@ -20,7 +20,7 @@ Nanoseconds LogWriter::time_to_finish(const LoggerDestination& destination) try 
 void LogWriter::receive(Context& context, Envelope& envelope) {
   Message& message = envelope.message;
   if (const auto* logged = message.get_if<Logged>()) {
-    take(*logged);
+    write(*logged);
     if (envelope.slot) context.reply(envelope, LogsTaken{});
   } else if (const auto* from = message.get_if<LogFrom>()) {
     attempt([&] { destination_->open(from->start); });
@@ -42,18 +42,18 @@ std::optional<TimePoint> LogWriter::idle(Context& context) {
     busy = destination_->busy();
   });
   if (!busy) return std::nullopt;
-  return context.now() + kLookAgain;
+  return context.now() + kFlushInterval;
 }
 
-void LogWriter::take(const Logged& logged) {
-  int64_t untold = records_in(*logged.entries);
+void LogWriter::write(const Logged& logged) {
+  int64_t unwritten = records_in(*logged.entries);
   attempt([&] {
     for (const LogEntry& entry : *logged.entries) {
       entry.log_to(*destination_);
-      untold -= entry.is_record() ? 1 : 0;
+      unwritten -= entry.is_record() ? 1 : 0;
     }
   });
-  lost_ += untold;
+  lost_ += unwritten;
 }
 
 void LogWriter::finish(Context& context) {
@@ -63,7 +63,7 @@ void LogWriter::finish(Context& context) {
     const bool late = context.now() >= until;
     attempt([&] { done = destination_->finish(late); });
     done = done || late || failed_;
-    if (!done) context.sleep(kLookAgain);
+    if (!done) context.sleep(kFlushInterval);
   }
   if (lost_ > 0) log_.warning(name_ + " lost " + std::to_string(lost_) + " records, since it failed");
 }

@@ -11,24 +11,25 @@
 
 namespace tutti {
 
-// A log destination's own thread. Whatever the destination does, the others are not held up: what it throws
-// is a warning, after which it is called no more, and what it would have been told is counted.
+// Runs a log destination on a thread of its own, so that no other actor waits for the destination. An
+// exception is a warning; later records are not delivered, but counted.
 class LogWriter final : public Actor {
  public:
   static constexpr Nanoseconds kMostToFinish = std::chrono::seconds(10);
 
-  // `name`: how warnings call it, "logger CsvLogger".
+  // `name`: in warnings, "logger CsvLogger".
   LogWriter(std::string name, std::shared_ptr<LoggerDestination> destination, Log& log)
       : name_(std::move(name)), destination_(std::move(destination)), log_(log) {}
 
-  // What a destination has for its end: as long as it says, within reason, since other ranks wait.
+  // The time limit for LoggerDestination::finish: as the destination says, at most kMostToFinish, since other
+  // ranks wait.
   static Nanoseconds time_to_finish(const LoggerDestination& destination);
 
   void receive(Context& context, Envelope& envelope) override;
   std::optional<TimePoint> idle(Context& context) override;
 
  private:
-  void take(const Logged& logged);
+  void write(const Logged& logged);
   void finish(Context& context);
   void attempt(const std::function<void()>& work);
 

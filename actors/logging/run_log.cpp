@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-// Of max_duration; within an epoch it moves with the batches.
+// The part of max_duration that has passed, 0 to 1.
 double progress(const State& state) {
   const double whole = elapsed(state.timestamp, state.max_duration);
   if (state.max_duration.unit() != TimeUnit::kEpoch) return whole;
@@ -17,7 +17,7 @@ double progress(const State& state) {
                      (static_cast<double>(state.dataloader_len) * state.max_duration.value());
 }
 
-// The state's time has moved on.
+// `state`: after the step.
 StepReport step_report(const State& state, const Verdict& verdict, double lr, Nanoseconds took) {
   StepReport report;
   report.loss = verdict.loss_sum / verdict.loss_weight;
@@ -25,7 +25,7 @@ StepReport step_report(const State& state, const Verdict& verdict, double lr, Na
   report.samples = verdict.samples;
   report.step_ms = milliseconds(took);
   if (report.step_ms > 0)
-    report.samples_per_s = 1e3 * verdict.samples / report.step_ms;  // made-up time may stand still
+    report.samples_per_s = 1e3 * verdict.samples / report.step_ms;  // simulated time may stand still
   report.grad_accum = state.grad_accum;
   report.device_train_microbatch_size = state.device_train_microbatch_size;
   for (const double bytes : verdict.memory_peak)

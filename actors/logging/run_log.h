@@ -10,28 +10,28 @@
 
 namespace tutti {
 
-// All that a rank logs of its training, on its way to metrics.jsonl, the display and the log destinations.
+// A rank's log of its training, sent to metrics.jsonl, the display and the log destinations.
 class RunLog {
  public:
-  // All must outlive it.
+  // All references must outlive the log.
   RunLog(const State& state, const RankActors& actors, Log& log, Recorder& recorder);
 
-  StepLog& logger() { return logger_; }       // of algorithms and callbacks
-  TrainerLog& trainer() { return trainer_; }  // what Composer's Trainer logs itself
+  StepLog& logger() { return logger_; }       // for algorithms and callbacks
+  TrainerLog& trainer() { return trainer_; }  // entries that Composer's Trainer logs
 
-  // `checkpoint`: the folder that the run resumes from, or ""; `own`: the checkpoint is this run's.
+  // `checkpoint`: the folder that the run resumes from, or ""; `own`: the checkpoint is of this run.
   void start(Context& context, const std::string& checkpoint, bool own);
-  // What is logged from here on belongs to `step`, counted from 1.
+  // Later entries belong to `step`, counted from 1.
   void begin_step(int64_t step) { logger_.begin_step(step); }
 
-  // After the step's verdict, once its batch is counted. `before`: the time until then; `took`: since the
-  // step before was over.
+  // After the verdict, once the state's time includes the step. `before`: the time before; `took`: since the
+  // end of the step before.
   void step_done(const Timestamp& before, const Verdict& verdict, double lr, Nanoseconds took);
   void text_sample(Context& context, const std::string& text);
 
-  // Sends what was logged until now: what comes may take long.
+  // Sends all entries until now, before long work.
   void send(Context& context);
-  // The step is over: sends all that was logged in it.
+  // Ends the step and sends its entries.
   void end_step(Context& context);
   // After the last step.
   void end(Context& context) { queues_.end(context); }

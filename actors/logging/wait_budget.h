@@ -6,14 +6,14 @@
 
 namespace tutti {
 
-// How long others wait for a log that is slow: `most` at once, and in the long run a tenth of the time. Waits
-// up to `ordinary` are free.
+// Limits the time spent waiting for a slow log: `most` at once, and a tenth of the time in the long run. A
+// wait up to `ordinary` is free.
 class WaitBudget {
  public:
   explicit WaitBudget(Nanoseconds most, Nanoseconds ordinary = {})
       : most_(most), ordinary_(ordinary), left_(most) {}
 
-  // A tenth of the time since the last call comes back if the log keeps up; `logs` share it.
+  // If the log keeps up, the budget grows by a tenth of the time since the last call, divided by `logs`.
   void regain(TimePoint now, bool keeps_up, int64_t logs = 1) {
     if (keeps_up) left_ = std::min<Nanoseconds>(most_, left_ + (now - seen_) / (kRegainedIn * logs));
     seen_ = now;
@@ -21,20 +21,21 @@ class WaitBudget {
 
   bool is_used_up() const { return ordinary_ + left_ <= Nanoseconds(0); }
 
-  // Waits for the answer while the budget lasts. `waited` is how long this was waited for until now, which
-  // counts if the answer is not here. Each look costs the same, however long it took: a machine that is busy
-  // does not use the budget up.
+  // Waits for the reply while the budget lasts. `waited`: time waited before, which counts if the reply is
+  // not ready; increased here. Every poll counts kPollInterval, so that a busy machine does not use up the
+  // budget.
   template <class Reply>
-  void wait(Context& context, const Pending<Reply>& answer, Nanoseconds& waited) {
-    if (answer.ready()) return;
+  void wait(Context& context, const Pending<Reply>& reply, Nanoseconds& waited) {
+    if (reply.ready()) return;
     const Nanoseconds until = std::min(most_, ordinary_ + left_);
-    for (; !answer.ready() && waited < until; waited += kLook) answer.ready_by(context.now() + kLook);
+    for (; !reply.ready() && waited < until; waited += kPollInterval)
+      reply.ready_by(context.now() + kPollInterval);
     left_ = std::clamp<Nanoseconds>(ordinary_ + left_ - waited, Nanoseconds(0), left_);
   }
 
  private:
-  static constexpr Nanoseconds kLook = std::chrono::milliseconds(1);
-  static constexpr int64_t kRegainedIn = 10;  // times what was waited
+  static constexpr Nanoseconds kPollInterval = std::chrono::milliseconds(1);
+  static constexpr int64_t kRegainedIn = 10;  // times the time waited
 
   Nanoseconds most_, ordinary_, left_;
   TimePoint seen_{};

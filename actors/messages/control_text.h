@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-// A control packet between Supervisors: fields separated by a byte that no field holds, the first one a verb.
+// A control packet between Supervisors: a verb and fields, separated by a byte that no field contains.
 class ControlText {
  public:
   ControlText(std::initializer_list<std::string> fields) : fields_(fields) {}
@@ -22,7 +22,7 @@ class ControlText {
   std::vector<std::string> fields_;
 };
 
-// How a run ends, behind the verb.
+// A verb and how the run ends.
 std::string end_order(const std::string& verb, const RankEnd& end);
 RankEnd parse_end(const ControlText& text);
 

@@ -7,7 +7,7 @@ namespace tutti {
 namespace {
 
 constexpr const char* kTag = "heartbeat";
-constexpr int kLookBack = 1024;  // Sync may have had a packet of every other rank since
+constexpr int kLookBack = 1024;  // events; Sync may record a packet of every other rank after the last one
 
 }  // namespace
 

@@ -18,8 +18,8 @@
 #include "tensors/tree.h"
 #include "training/loggers/logger_destination.h"
 
-// Every message that passes between the actors of a rank. "asked" means that the sender waits for the reply
-// named beside it. Reserved messages (credits, reports to the Supervisor) never block their sender.
+// The messages between the actors of a rank. "Asked -> X": the sender waits for the reply X. Reserved
+// messages (credits, reports to the Supervisor) never block their sender.
 //
 //   Supervisor   -- Prepare, Start, StopRequested, Stop --> the others
 //   Loader       -- BatchReady --> Compute -- Credit --> Loader
@@ -29,23 +29,23 @@
 //   Compute      -- TrainingDone --> Supervisor
 //   Checkpointer -- Durable --> Supervisor -- Concluded --> Checkpointer
 //   Supervisor   -- SyncLog --> LogWriter -- LogSynced --> Supervisor
-//   Supervisor   -- Agree, SendControl --> Sync -- Agreed, Heard, ControlReceived --> Supervisor
+//   Supervisor   -- Agree, SendControl --> Sync -- Agreed, Heartbeats, ControlReceived --> Supervisor
 //   (of this rank and, through Sync, of others)
 namespace tutti {
 
-// Where training stands in the data: the next global batch to train on.
+// The next global batch to train on.
 struct DataPosition {
   int64_t epoch = 0;
   int64_t batch = 0;  // within the epoch
 };
 
-// ---- the Supervisor's orders
+// ---- from the Supervisor
 
-// To Compute, which answers with Prepared: build the model, restore the checkpoint.
+// To Compute: build the model, restore the checkpoint, reply with Prepared.
 struct Prepare {
   static constexpr const char* kName = "Prepare";
   std::string checkpoint;  // folder to start from, or ""
-  bool own = false;        // it is of this run, which goes on with all of it
+  bool own = false;        // the checkpoint is of this run, and restored as a whole
 };
 struct Prepared {
   static constexpr const char* kName = "Prepared";
@@ -59,14 +59,14 @@ struct Start {
   static constexpr const char* kName = "Start";
   static constexpr bool kReserved = true;
   DataPosition position;
-  std::string nonce;  // of this start; names unfinished checkpoint folders
+  std::string nonce;  // of this attempt; part of the names of unfinished checkpoint folders
 };
 // To Compute: finish the step, checkpoint, and end.
 struct StopRequested {
   static constexpr const char* kName = "StopRequested";
   static constexpr bool kReserved = true;
 };
-// To everybody: end, after what was sent before.
+// To all actors: end, after all earlier messages.
 struct Stop {
   static constexpr const char* kName = "Stop";
 };
@@ -83,11 +83,10 @@ struct BatchReady {
   DataPosition position;
   int64_t global_samples = 0;  // of the batch, all ranks together
   bool last_of_epoch = false;
-  Batch batch;           // this rank's part; empty tensors of the right shape when it has none
-  bool stopped = false;  // there is none: the run is asked to stop
+  Batch batch;           // this rank's part; empty tensors of the right shape if the rank has no samples
+  bool stopped = false;  // no batch: the run is asked to stop
 };
-// To a Loader, asked -> BatchReady: one batch by position, for evaluation. Once it was told StopRequested it
-// gives none.
+// To a Loader, asked -> BatchReady: one batch by position, for evaluation; none after StopRequested.
 struct LoadBatch {
   static constexpr const char* kName = "LoadBatch";
   DataPosition position;
@@ -95,8 +94,8 @@ struct LoadBatch {
 
 // ---- collectives
 
-// Asked -> BucketMemory: flat uint8 tensors in memory that the group reduces without copying. Every rank,
-// same sizes.
+// Asked -> BucketMemory: flat uint8 tensors in memory that the group reduces without copying. Collective,
+// with the same sizes on all ranks.
 struct AllocateBuckets {
   static constexpr const char* kName = "AllocateBuckets";
   std::vector<int64_t> bytes;
@@ -105,13 +104,12 @@ struct BucketMemory {
   static constexpr const char* kName = "BucketMemory";
   std::vector<at::Tensor> buckets;
 };
-// The collectives of every pass from here on, in order: the buckets, then the statistics (when there are
-// any), then the verdict, which has the same length throughout the run. A step has one pass, or more where a
-// closure asks for them.
+// The collectives of every later pass, in order: the buckets, the statistics (if any), the verdict. The
+// verdict has the same length throughout the run. A step has one pass, or more with closures.
 struct SetPlan {
   static constexpr const char* kName = "SetPlan";
   std::vector<at::Tensor> buckets;             // flat views, in the order in which backward fills them
-  int64_t statistics = 0;                      // floats a rank gathers
+  int64_t statistics = 0;                      // float32 numbers of each rank, all-gathered
   std::vector<std::vector<DigestPart>> parts;  // of each bucket, by name
 };
 // Bucket `index` of step `step` is full.
@@ -120,7 +118,7 @@ struct ReduceBucket {
   int index = 0;
   int64_t step = 0;
 };
-// Asked -> StepFinished: this rank has nothing more to add to the pass.
+// Asked -> StepFinished: this rank has added all buckets of the pass.
 struct FinishStep {
   static constexpr const char* kName = "FinishStep";
   int64_t step = 0;
@@ -132,7 +130,7 @@ struct StepFinished {
   Verdict verdict;        // of all ranks
   at::Tensor statistics;  // [world, SetPlan::statistics]
 };
-// Asked -> Summed: an all-reduce of its own, outside a step (metrics of an evaluation). float64.
+// Asked -> Summed: a float64 all-reduce outside of a pass, as of the metrics of an evaluation.
 struct SumDoubles {
   static constexpr const char* kName = "SumDoubles";
   at::Tensor values;
@@ -144,7 +142,7 @@ struct Summed {
 
 // ---- between Supervisors, carried by Sync
 
-// Every Supervisor makes a statement and hears those of all, by rank.
+// To Sync: one round of an agreement. Agreed has the statements of all ranks, by rank.
 struct Agree {
   static constexpr const char* kName = "Agree";
   Statement statement;
@@ -154,22 +152,22 @@ struct Agreed {
   static constexpr bool kReserved = true;
   std::vector<Statement> statements;
 };
-// Asked -> Noted: the newest heartbeats of other ranks. The next ones wait for the answer, so that they never
-// pile up before a Supervisor that is busy.
-struct Heard {
-  static constexpr const char* kName = "Heard";
+// Asked -> Noted: the newest heartbeats, by rank. Later heartbeats wait for the reply, so that a busy
+// Supervisor gets one message, not many.
+struct Heartbeats {
+  static constexpr const char* kName = "Heartbeats";
   static constexpr bool kIncidental = true;
   struct Peer {
-    TimePoint heard;
+    TimePoint received;
     Heartbeat last;
   };
-  std::map<int, Peer> peers;  // by rank
+  std::map<int, Peer> peers;
 };
 struct Noted {
   static constexpr const char* kName = "Noted";
 };
 
-// Asked -> ControlSent by one that is about to end the run.
+// Asked -> ControlSent if the sender is about to end the run.
 struct SendControl {
   static constexpr const char* kName = "SendControl";
   int to = 0;
@@ -183,7 +181,7 @@ struct ControlReceived {
   static constexpr bool kReserved = true;
   ControlReceived(int rank, std::string bytes)
       : from(rank), text(std::move(bytes)), label_("ControlReceived from rank " + std::to_string(rank)) {}
-  std::string_view label() const { return label_; }  // ranks' words arrive in any order
+  std::string_view label() const { return label_; }  // with the rank: packets of ranks arrive in any order
 
   int from;
   std::string text;
@@ -194,7 +192,7 @@ struct ControlReceived {
 
 // ---- checkpoints
 
-// Asked -> CopiesReserved: from here on there is memory for the copies of such pieces.
+// Asked -> CopiesReserved: allocate memory for copies of such pieces.
 struct ReserveCopies {
   static constexpr const char* kName = "ReserveCopies";
   std::vector<CheckpointPiece> pieces;
@@ -203,15 +201,15 @@ struct CopiesReserved {
   static constexpr const char* kName = "CopiesReserved";
   int64_t bytes = 0;
 };
-// Asked -> SnapshotCopied: the reply comes once the tensors are copied, before they are written. They are
-// copied when the checkpoint before is out of the way.
+// Asked -> SnapshotCopied, once the tensors are copied and before they are written. They are copied after the
+// checkpoint before is concluded.
 struct Snapshot {
   static constexpr const char* kName = "Snapshot";
   std::string name;                     // "ep1-ba15"
   std::vector<CheckpointPiece> pieces;  // this rank's; tensors alias the live ones
   std::string state;                    // JSON
   bool last = false;                    // of the run
-  bool for_good = false;                // nothing will be changed any more: there need be no copy
+  bool for_good = false;                // the tensors will not change any more: no copy is needed
 };
 struct SnapshotCopied {
   static constexpr const char* kName = "SnapshotCopied";
@@ -220,13 +218,13 @@ struct Durable {
   static constexpr const char* kName = "Durable";
   static constexpr bool kReserved = true;
   std::string name;
-  std::string error;  // what went wrong, or ""
+  std::string error;  // or ""
   RankFile file;
   std::string state;
   bool last = false;
 };
 
-// To rank 0's Checkpointer: the checkpoint that it wrote last is published, or has failed.
+// To rank 0's Checkpointer: the last checkpoint is published, or has failed.
 struct Concluded {
   static constexpr const char* kName = "Concluded";
   static constexpr bool kReserved = true;
@@ -234,13 +232,13 @@ struct Concluded {
 
 // ---- logs
 
-// To a LogWriter, before all else.
+// To a LogWriter, as the first message.
 struct LogFrom {
   static constexpr const char* kName = "LogFrom";
   LogStart start;
 };
-// What was logged up to here, in its order. Every so many are asked -> LogsTaken, so that no more are under
-// way to a LogWriter than its mailbox holds (LogQueues).
+// Log entries in order. One message of a window is asked -> LogsTaken, so that a LogWriter's mailbox never
+// fills (LogQueues).
 struct Logged {
   static constexpr const char* kName = "Logged";
   LogEntries entries;
@@ -248,8 +246,8 @@ struct Logged {
 struct LogsTaken {
   static constexpr const char* kName = "LogsTaken";
 };
-// Asked -> LogSynced: what was logged so far is on the disk, or cannot be written. A checkpoint is published
-// after the records of its steps, so that a run which resumes from it finds them, unless that takes too long
+// Asked -> LogSynced: all earlier entries are on the disk, or cannot be written. A checkpoint is published
+// after the records of its steps, for runs that resume from the checkpoint, unless writing takes too long
 // (DurableLogs).
 struct SyncLog {
   static constexpr const char* kName = "SyncLog";
@@ -264,10 +262,10 @@ struct TrainingDone {
   static constexpr const char* kName = "TrainingDone";
   static constexpr bool kReserved = true;
   bool stopped = false;                        // on request, before max_duration
-  bool checkpoint_follows = false;             // the last one is on its way
-  std::optional<OperatingError> failure = {};  // why training cannot continue, known to all ranks alike
-  int64_t checkpoints = 0;  // with a failure: of this start, the last of which may be on its way
-  bool alone = false;       // with a failure: known to this rank alone
+  bool checkpoint_follows = false;             // the last checkpoint is not concluded yet
+  std::optional<OperatingError> failure = {};  // why training cannot continue
+  int64_t checkpoints = 0;  // with a failure: of this attempt, all of which must be concluded first
+  bool alone = false;       // the failure is known to this rank alone; else to all ranks
 };
 
 }  // namespace tutti

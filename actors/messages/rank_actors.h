@@ -7,16 +7,16 @@
 
 namespace tutti {
 
-// The writer of a log destination (LoggerDestination), and what others know of it.
+// The writer of a log destination (LoggerDestination) and the settings of its queue.
 struct LogActor {
   ActorId writer;
   std::string name;                  // "metrics.jsonl", "logger CsvLogger"
-  Nanoseconds full_queue_timeout{};  // how long training waits for room
-  Nanoseconds sync_timeout{};        // how long a checkpoint waits for its records; 0: it does not
+  Nanoseconds full_queue_timeout{};  // how long training waits for room in the queue
+  Nanoseconds sync_timeout{};        // how long a checkpoint waits for the records; 0 = not at all
   bool numbers_only = false;
 };
 
-// The actors of a rank, by the ids that messages to them carry.
+// The actors of a rank.
 struct RankActors {
   ActorId loader, compute, sync, checkpointer, supervisor;
   std::vector<ActorId> eval_loaders;  // one for each evaluator

@@ -18,7 +18,7 @@ constexpr std::array kFields = {&Verdict::out_of_memory, &Verdict::non_finite, &
 }  // namespace
 
 at::Tensor Verdict::encode(int rank, int world) const {
-  TUTTI_ASSERT(memory_peak.size() <= 1, "encoding what was decoded");
+  TUTTI_ASSERT(memory_peak.size() <= 1, "a decoded verdict is encoded again");
   const std::size_t size = kFields.size() + static_cast<std::size_t>(world) + sums.size();
   at::Tensor vector = at::zeros({static_cast<int64_t>(size)}, at::kDouble);
   double* at = vector.data_ptr<double>();

@@ -7,7 +7,7 @@
 namespace tutti {
 namespace {
 
-// "" where the state does not tell.
+// "" if the state has no name.
 std::string run_name_in(const std::string& state) try {
   return RunState::from_json(state).run_name;
 } catch (const OperatingError&) {
@@ -41,8 +41,7 @@ CheckpointStore::Choice CheckpointStore::choose(const StartFrom& from) {
 
 std::string CheckpointStore::newest_own(const Setting& asked) const try {
   const Checkpoint newest = newest_good_checkpoint(
-      disk_, folder_, [this](const std::string& what) { log_.warning("passed over: " + what); },
-      settings_.set);
+      disk_, folder_, [this](const std::string& what) { log_.warning("ignored: " + what); }, settings_.set);
   const std::string run_name = newest.folder.empty() ? "" : run_name_in(newest.state);
   const bool foreign = !run_name.empty() && run_name != run_name_;
   if (foreign) refuse_run(newest.folder, run_name);
@@ -52,14 +51,14 @@ std::string CheckpointStore::newest_own(const Setting& asked) const try {
 }
 
 std::string CheckpointStore::found_at(const Setting& load_path) const try {
-  const auto on_bad = [this](const std::string& what) { log_.warning("passed over: " + what); };
+  const auto on_bad = [this](const std::string& what) { log_.warning("ignored: " + what); };
   return find_checkpoint(disk_, load_path.text(), on_bad).folder;
 } catch (const OperatingError& error) {
   load_path.fail(error.what());
 }
 
-// Of a run that starts afresh under the name of an earlier one, that one's are put aside; another run's are
-// not touched unless the user says so.
+// A fresh start moves aside checkpoints of an earlier run of the same name; those of another run only if the
+// user allows.
 void CheckpointStore::require_no_others() const {
   for (const auto& name : published_checkpoints(disk_, folder_, settings_.set.names)) {
     const std::string run_name = run_name_of(disk_, folder_ + "/" + name);
@@ -79,17 +78,17 @@ void CheckpointStore::begin(const std::string& resumed) {
   remove_unpublished(disk_, folder_, settings_.set.names);
   const auto names = published_checkpoints(disk_, folder_, settings_.set.names);
   const std::size_t own = own_steps(names, resumed);
-  if (own < names.size()) put_aside({names.begin() + static_cast<int64_t>(own), names.end()});
+  if (own < names.size()) move_aside({names.begin() + static_cast<int64_t>(own), names.end()});
   if (own == 0) return;
   resumed_ = names[own - 1];
   if (!settings_.set.latest.empty()) disk_.symlink(resumed_, folder_ + "/" + settings_.set.latest);
 }
 
-// How many of the checkpoints here lead up to the one that is resumed, itself included.
+// The number of checkpoints up to the resumed one, inclusive.
 std::size_t CheckpointStore::own_steps(const std::vector<std::string>& names,
                                        const std::string& resumed) const {
   if (resumed.empty()) return 0;
-  // One that lost its manifest in a crash still lies here.
+  // A checkpoint may have lost its manifest in a crash.
   const auto manifest = [this](const std::string& folder) {
     const std::string path = folder + "/manifest.json";
     return disk_.exists(path) ? disk_.read(path) : std::vector<std::byte>();
@@ -100,19 +99,19 @@ std::size_t CheckpointStore::own_steps(const std::vector<std::string>& names,
   return 0;
 }
 
-void CheckpointStore::put_aside(const std::vector<std::string>& names) {
+void CheckpointStore::move_aside(const std::vector<std::string>& names) {
   const std::string aside = unused_path(disk_, folder_ + "/earlier");
   disk_.make_folders(aside);
   if (!settings_.set.latest.empty()) disk_.remove_all(folder_ + "/" + settings_.set.latest);
   for (const auto& name : names) disk_.rename(folder_ + "/" + name, aside + "/" + name);
   disk_.sync_folder(folder_);
-  log_.warning("checkpoints that this run does not go on from are now in " + aside);
+  log_.warning("checkpoints that this run does not resume from are now in " + aside);
 }
 
 std::string CheckpointStore::publish(const std::string& name, const std::string& unfinished,
                                      const CheckpointManifest& manifest) {
   try {
-    publish_checkpoint(disk_, unfinished, folder_ + "/" + name, manifest, settings_.set.latest, &viewer_);
+    publish_checkpoint(disk_, unfinished, folder_ + "/" + name, manifest, settings_.set.latest, &layout_);
   } catch (const OperatingError& error) {
     return error.what();
   }
@@ -126,7 +125,8 @@ void CheckpointStore::discard(const std::string& unfinished) try {
   log_.warning(error.what());
 }
 
-// Those of later steps are damaged, or their steps are done again: they are replaced in time.
+// Checkpoints of later steps than `newest` stay: they are damaged, or are replaced when their steps are
+// redone.
 void CheckpointStore::prune(const std::string& newest) try {
   if (settings_.keep < 0) return;
   auto names = published_checkpoints(disk_, folder_, settings_.set.names);

@@ -10,32 +10,32 @@
 
 namespace tutti {
 
-// The folder of a run's checkpoints, as rank 0 keeps it.
+// The folder of a run's checkpoints. On rank 0.
 class CheckpointStore {
  public:
-  // All must outlive it.
+  // All references must outlive the store.
   CheckpointStore(Disk& disk, Log& log, const Job& job);
 
   struct Choice {
-    std::string folder;  // "" = afresh
-    bool own = false;    // of this run
+    std::string folder;  // "" = no checkpoint: a fresh start
+    bool own = false;    // the checkpoint is of this run
   };
-  // The checkpoint to start from: where a run is to go on by itself the newest good one here, if there is
-  // one, else the one that load_path stands for. Bad ones are named in the log. Throws UserError, also when
-  // another run's checkpoints are in the way.
+  // The checkpoint to start from: with autoresume the newest good one in this folder, if any; else the one at
+  // load_path. The log names damaged checkpoints. Throws UserError, also if the folder has checkpoints of
+  // another run.
   Choice choose(const StartFrom& from);
 
-  // Frees the folder of what killed starts left half written. Published checkpoints that a run which goes on
-  // from the checkpoint `resumed` ("" = starts afresh) would take for its own go into `earlier`, `earlier-2`,
-  // ... beside it: all when that one lies elsewhere, else those of later steps. Throws OperatingError.
+  // Removes unfinished checkpoints of killed attempts. Moves published checkpoints that do not lead up to
+  // `resumed` (a folder; "" = a fresh start) into `earlier`, `earlier-2`, ...: all if `resumed` lies in
+  // another folder, else those of later steps. Throws OperatingError.
   void begin(const std::string& resumed);
 
-  // Publishes what every rank wrote into `unfinished`, then removes checkpoints that are too many. What went
-  // wrong, or "".
+  // Publishes the folder `unfinished`, then removes checkpoints beyond the number to keep. Returns the error,
+  // or "".
   std::string publish(const std::string& name, const std::string& unfinished,
                       const CheckpointManifest& manifest);
 
-  // Removes what was written of a checkpoint that failed.
+  // Removes the folder of a checkpoint that failed.
   void discard(const std::string& unfinished);
 
  private:
@@ -44,7 +44,7 @@ class CheckpointStore {
   void require_no_others() const;
   void refuse_run(const std::string& checkpoint, const std::string& run_name) const;
   std::size_t own_steps(const std::vector<std::string>& names, const std::string& resumed) const;
-  void put_aside(const std::vector<std::string>& names);
+  void move_aside(const std::vector<std::string>& names);
   void prune(const std::string& newest);
 
   Disk& disk_;
@@ -52,9 +52,8 @@ class CheckpointStore {
   const std::string& folder_;
   const std::string& run_name_;
   const CheckpointSettings& settings_;
-  std::string resumed_;  // here, that this start goes on from: it stays while this start is the newest, which
-                         // can be replayed
-  Hdf5Layout viewer_;    // of the newest checkpoint.h5
+  std::string resumed_;  // the name of the checkpoint that this attempt resumes from; kept for replays
+  Hdf5Layout layout_;    // of the newest checkpoint.h5
 };
 
 }  // namespace tutti

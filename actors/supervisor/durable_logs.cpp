@@ -15,29 +15,29 @@ DurableLogs::DurableLogs(const std::vector<LogActor>& logs, Log& log, Recorder& 
       logs_.push_back({one.writer, one.name, WaitBudget(one.sync_timeout, kOrdinary)});
 }
 
-// Which messages are sent hangs on how fast a disk was: a replay must come to the same.
-std::string DurableLogs::decided(RecordedInput what, const std::string& measured) {
-  const std::string recorded = recorder_.input(what, measured);
-  return recorded.size() == measured.size() ? recorded : measured;
+// The messages sent depend on the speed of the disk, so a replay takes the recorded answers.
+std::string DurableLogs::recorded(RecordedInput input, const std::string& measured) {
+  std::string found = recorder_.input(input, measured);
+  return found.size() == measured.size() ? found : measured;
 }
 
-// A log that has not answered yet is not asked again: its mailbox would fill.
+// A log that has not replied yet gets no second request, which would fill its mailbox.
 void DurableLogs::sync(Context& context, const std::string& checkpoint) {
   if (logs_.empty()) return;
   std::string measured;
   for (const auto& one : logs_) measured += one.syncing && !one.syncing.ready() ? kNo : kYes;
-  const std::string asked = decided(RecordedInput::kLogsAsked, measured);
+  const std::string asked = recorded(RecordedInput::kLogsAsked, measured);
   for (std::size_t i = 0; i < logs_.size(); ++i)
     if (asked[i] == kYes) logs_[i].syncing = context.request<LogSynced>(logs_[i].writer, SyncLog{});
   Nanoseconds waited{};
   measured.clear();
   for (std::size_t i = 0; i < logs_.size(); ++i) {
-    One& one = logs_[i];
+    DurableLog& one = logs_[i];
     one.budget.regain(context.now(), /*keeps_up=*/true, std::ssize(logs_));
     if (asked[i] == kYes) one.budget.wait(context, one.syncing, waited);
     measured += asked[i] == kYes && one.syncing.ready() ? kYes : kNo;
   }
-  const std::string written = decided(RecordedInput::kLogsWritten, measured);
+  const std::string written = recorded(RecordedInput::kLogsWritten, measured);
   for (std::size_t i = 0; i < logs_.size(); ++i) {
     const bool late = written[i] == kNo;
     if (late && !logs_[i].late)

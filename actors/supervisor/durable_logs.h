@@ -12,20 +12,20 @@
 
 namespace tutti {
 
-// Has a rank's durable logs on the disk before its part of a checkpoint counts. Training may come to wait for
-// the checkpoint, so beyond kOrdinary a checkpoint a log is waited for within a WaitBudget.
+// Writes a rank's durable logs to the disk before the rank's part of a checkpoint counts. Training may have
+// to wait for the checkpoint, so the wait for a log beyond kOrdinary is limited by a WaitBudget.
 class DurableLogs {
  public:
   static constexpr Nanoseconds kOrdinary = std::chrono::milliseconds(50);
 
   DurableLogs(const std::vector<LogActor>& logs, Log& log, Recorder& recorder);
 
-  // Returns once the records of the checkpoint's steps are on the disk, or have been waited for long enough.
-  // A warning names a log that begins to be late.
+  // Returns once the records of the checkpoint's steps are on the disk, or after a timeout. A warning names a
+  // log when its first timeout in a row occurs.
   void sync(Context& context, const std::string& checkpoint);
 
  private:
-  struct One {
+  struct DurableLog {
     ActorId writer;
     std::string name;
     WaitBudget budget;
@@ -33,9 +33,9 @@ class DurableLogs {
     bool late = false;
   };
 
-  std::string decided(RecordedInput what, const std::string& measured);
+  std::string recorded(RecordedInput input, const std::string& measured);
 
-  std::vector<One> logs_;
+  std::vector<DurableLog> logs_;
   Log& log_;
   Recorder& recorder_;
 };

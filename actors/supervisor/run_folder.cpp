@@ -8,8 +8,8 @@
 namespace tutti {
 namespace {
 
-constexpr Nanoseconds kLockWithin = std::chrono::seconds(5);
-constexpr Nanoseconds kLockEvery = std::chrono::milliseconds(100);
+constexpr Nanoseconds kLockTimeout = std::chrono::seconds(5);
+constexpr Nanoseconds kLockInterval = std::chrono::milliseconds(100);
 
 std::vector<std::byte> bytes_of(const std::string& text) {
   const auto* begin = reinterpret_cast<const std::byte*>(text.data());
@@ -37,37 +37,39 @@ void RunFolder::open(Context& context, const std::string& host) {
   disk_.make_folders(checkpoints_);
   lock_ = lock(context, path_, host);
   if (plain_path(path_) != plain_path(checkpoints_)) checkpoints_lock_ = lock(context, checkpoints_, host);
-  disk_.remove_all(path_ + '/' + kStopFile);  // an earlier run's; from here on it is for this one
+  disk_.remove_all(path_ + '/' + kStopFile);  // of an earlier run
 }
 
 std::unique_ptr<DiskLock> RunFolder::lock(Context& context, const std::string& folder,
                                           const std::string& host) {
   const std::string path = folder + '/' + kRunLock;
-  const TimePoint until = context.now() + kLockWithin;
+  const TimePoint until = context.now() + kLockTimeout;
   for (;;) {
     if (auto taken = disk_.lock(path, "host " + host)) return taken;
     if (context.now() >= until) break;
-    context.sleep(kLockEvery);
+    context.sleep(kLockInterval);
   }
   throw UserError(folder + ": a run is under way in it, on " + text_of(disk_.read(path)) +
                   "; `tutti stop` ends it, and --run-dir gives this one a folder of its own");
 }
 
-void RunFolder::show(const std::string& nonce) { write_small_file(disk_, nonce_path(), nonce); }
+void RunFolder::write_nonce(const std::string& nonce) { write_small_file(disk_, nonce_path(), nonce); }
 
-bool RunFolder::shows(const std::string& nonce) const {
+bool RunFolder::has_nonce(const std::string& nonce) const {
   return disk_.exists(nonce_path()) && text_of(disk_.read(nonce_path())) == nonce;
 }
 
-void RunFolder::hide() { disk_.remove_all(nonce_path()); }
+void RunFolder::remove_nonce() { disk_.remove_all(nonce_path()); }
 
-void RunFolder::take(const std::string& recipe) { write_small_file(disk_, path_ + "/recipe.toml", recipe); }
+void RunFolder::write_recipe(const std::string& recipe) {
+  write_small_file(disk_, path_ + "/recipe.toml", recipe);
+}
 
 void RunFolder::prune_journals(int keep) {
   const std::string folder = journals_folder(path_);
-  const auto starts = disk_.list(folder);  // by name, which is by time
-  for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < starts.size(); ++i)
-    disk_.remove_all(folder + '/' + starts[i]);
+  const auto attempts = disk_.list(folder);  // by name, and so by time
+  for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < attempts.size(); ++i)
+    disk_.remove_all(folder + '/' + attempts[i]);
 }
 
 bool RunFolder::stop_requested() {

@@ -8,27 +8,27 @@
 
 namespace tutti {
 
-// A run's folder: this run's alone, and the same on every rank.
+// The folder of a run: used by one run at a time, and shared by all ranks.
 class RunFolder {
  public:
   RunFolder(Disk& disk, std::string path, std::string checkpoints);
 
-  // Rank 0: makes both folders and locks them; what was started just before may need a moment to end. Throws
-  // UserError when another run is under way in them, OperatingError when they cannot be made.
+  // Rank 0: creates and locks both folders, and waits some seconds for an earlier run to end. Throws
+  // UserError if another run uses the folders, OperatingError if they cannot be created.
   void open(Context& context, const std::string& host);
 
-  // Rank 0 writes a nonce, which every rank must see: else the folder is not shared.
-  void show(const std::string& nonce);
-  bool shows(const std::string& nonce) const;
-  void hide();
+  // Rank 0 writes a nonce. A rank that does not find the nonce does not share the folder.
+  void write_nonce(const std::string& nonce);
+  bool has_nonce(const std::string& nonce) const;
+  void remove_nonce();
 
-  // A start that is refused leaves an earlier run as it was; from here on the folder is this run's.
-  void take(const std::string& recipe);
+  // Writes recipe.toml, once the start is agreed: a refused start changes nothing of an earlier run.
+  void write_recipe(const std::string& recipe);
 
-  // Removes the journals of all but the newest `keep` starts.
+  // Removes the journals of all but the newest `keep` attempts.
   void prune_journals(int keep);
 
-  // Whether somebody asked the run to stop, by a file; asks once.
+  // True once after `tutti stop` has created its file.
   bool stop_requested();
 
   const std::string& path() const { return path_; }

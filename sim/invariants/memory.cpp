@@ -7,7 +7,7 @@ void check_memory(const RunSeen& run, Findings& findings) {
     for (const HeldSeen& held : run.starts[i].held)
       findings.push_back("in start " + std::to_string(i + 1) + ", rank " + std::to_string(held.rank) +
                          ": step " + std::to_string(held.step) + ": " + std::to_string(held.bytes) +
-                         " bytes of the void attempt are still held");
+                         " bytes of the aborted attempt are still held");
 }
 
 }  // namespace tutti

@@ -195,7 +195,7 @@ StartSeen SimWorld::run() {
 
 RankEnd SimWorld::end_of(int rank) const {
   const StopToken& stop = scheduler_.stop_token_of(rank);
-  return stop.aborted() ? stop.end() : RankEnd{ranks_[rank]->environment.outcome.end};
+  return stop.aborted() ? stop.end() : RankEnd{ranks_[rank]->environment.end};
 }
 
 // What ranks come to, and what then happens to them.

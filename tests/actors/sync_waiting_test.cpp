@@ -100,7 +100,7 @@ class BusySupervisor final : public Actor {
   BusySupervisor(ActorId sync, std::vector<double>& heard) : sync_(sync), heard_(heard) {}
   void start(Context& context) override { context.sleep(std::chrono::hours(1)); }
   void receive(Context& context, Envelope& envelope) override {
-    heard_.push_back(envelope.message.get_if<Heard>()->peers.at(1).last.age_s);
+    heard_.push_back(envelope.message.get_if<Heartbeats>()->peers.at(1).last.age_s);
     context.reply(envelope, Noted{});
     if (heard_.size() < 2) return;
     context.send(sync_, Stop{});
@@ -166,7 +166,7 @@ TEST(SyncTest, PacketsOfSupervisorsAreRecordedAndHeartbeatsAreNot) {
         .receive =
             [&](Context& context, Envelope& envelope) {
               packets += envelope.message.get_if<ControlReceived>() ? 1 : 0;
-              if (envelope.message.get_if<Heard>()) {
+              if (envelope.message.get_if<Heartbeats>()) {
                 ++heard;
                 context.reply(envelope, Noted{});
               }

@@ -52,27 +52,27 @@ class DamagedCheckpoints(tutti_run.RunTest):
 
     def test_a_truncated_file(self):
         truncate(self.newest / "rank-1.h5")
-        self.resume_after(20, ["passed over", "ep2-ba40/rank-1.h5: truncated at "])
+        self.resume_after(20, ["ignored", "ep2-ba40/rank-1.h5: truncated at "])
 
     def test_a_flipped_bit(self):
         flip_a_byte(self.newest / "rank-0.h5")
-        self.resume_after(20, ["passed over", "ep2-ba40/rank-0.h5: corrupt"])
+        self.resume_after(20, ["ignored", "ep2-ba40/rank-0.h5: corrupt"])
 
     def test_a_missing_file(self):
         (self.newest / "rank-1.h5").unlink()
-        self.resume_after(20, ["passed over", "ep2-ba40/rank-1.h5: missing"])
+        self.resume_after(20, ["ignored", "ep2-ba40/rank-1.h5: missing"])
 
     def test_a_torn_manifest(self):
         tear(self.newest / "manifest.json")
-        self.resume_after(20, ["passed over", "ep2-ba40/manifest.json: it is torn"])
+        self.resume_after(20, ["ignored", "ep2-ba40/manifest.json: it is torn"])
 
     def test_a_flipped_bit_in_the_manifest(self):
         flip_a_byte(self.newest / "manifest.json")
-        self.resume_after(20, ["passed over", "ep2-ba40/manifest.json: "])
+        self.resume_after(20, ["ignored", "ep2-ba40/manifest.json: "])
 
     def test_a_missing_manifest(self):
         (self.newest / "manifest.json").unlink()
-        self.resume_after(20, ["passed over", "ep2-ba40/manifest.json: missing"])
+        self.resume_after(20, ["ignored", "ep2-ba40/manifest.json: missing"])
 
     def test_all_of_them(self):
         truncate(self.newest / "rank-0.h5")
@@ -101,7 +101,7 @@ class DamagedCheckpoints(tutti_run.RunTest):
         flip_a_byte(self.newest / "rank-0.h5")
         finished = tutti("inspect", self.run).wait()
         self.assertEqual(finished.code, 0, finished.text)
-        self.assertIn("passed over: ", finished.text)
+        self.assertIn("ignored: ", finished.text)
         self.assertIn("\n  step 20, ", finished.text)
 
 

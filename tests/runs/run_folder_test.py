@@ -201,7 +201,7 @@ class RunFolder(tutti_run.RunTest):
         run = self.folder / "run"
         tutti_run.copy_trained(run, **SHORT)
         finished = train(run, **{**SHORT, "train__max_duration": "1ep"})
-        self.assertIn("checkpoints that this run does not go on from are now in ", finished.text)
+        self.assertIn("checkpoints that this run does not resume from are now in ", finished.text)
         checkpoints = run / "checkpoints"
         self.assertEqual(names(checkpoints / "earlier"), {"ep1-ba15", "ep2-ba30"})
         self.assertEqual(names(checkpoints), {"ep1-ba15", "latest", "earlier", ".lock"})

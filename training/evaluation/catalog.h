@@ -4,7 +4,7 @@
 
 namespace tutti {
 
-// [data.eval]: the evaluator named "eval"; and [[evaluators]], any number of others.
+// [data.eval], the evaluator "eval", and [[evaluators]], any number of others.
 Catalog eval_catalog();
 Catalog evaluators_catalog();
 

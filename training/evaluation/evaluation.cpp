@@ -15,7 +15,7 @@
 namespace tutti {
 namespace {
 
-// What an evaluation counts besides its metrics.
+// Counts of an evaluation, summed over ranks.
 struct Counts {
   double samples = 0;
   double tokens = 0;
@@ -52,11 +52,11 @@ void update(std::vector<MetricPtr>& metrics, State& state) {
   for (auto& metric : metrics) state.model->update_metric(state.batch, state.outputs, *metric);
 }
 
-// How a batch is cut.
+// How a batch is split.
 struct Cut {
-  int64_t planned = 0;  // samples of a part, as the recipe says
-  int64_t fits = 0;     // as many as memory suffices for: a part is cut further
-  double share = 1.0;   // Metric::set_share, of a part
+  int64_t planned = 0;  // samples of a part, by the recipe
+  int64_t fits = 0;     // samples that fit into memory; parts are split further
+  double share = 1.0;   // Metric::set_share of a part
 };
 
 void evaluate_part(State& state, Engine& engine, const Batch& part, const Cut& cut,
@@ -91,8 +91,8 @@ void evaluate_parts(State& state, Engine& engine, const Batch& batch, const Cut&
   engine.run_event(Event::kEvalBatchEnd);
 }
 
-// Where memory runs out parts are halved for good. No other rank takes part, and metrics are sums. What a
-// single sample ran out with, or nothing.
+// If memory runs out, halves the parts of this and later batches; other ranks are not affected, since metrics
+// are sums. Returns the error if a single sample is too large.
 std::optional<std::string> evaluate_batch(State& state, Engine& engine, const EvalHooks& hooks,
                                           const Batch& batch, Cut& cut, std::vector<MetricPtr>& metrics) {
   const Sums before = sums_of(metrics);
@@ -109,7 +109,7 @@ std::optional<std::string> evaluate_batch(State& state, Engine& engine, const Ev
   }
 }
 
-void take(State& state, const std::vector<MetricPtr>& metrics, const Counts& counts) {
+void store_results(State& state, const std::vector<MetricPtr>& metrics, const Counts& counts) {
   state.eval_timestamp.sample = static_cast<int64_t>(counts.samples);
   state.eval_timestamp.token = static_cast<int64_t>(counts.tokens);
   state.eval_timestamp.total_wct = counts.seconds;
@@ -139,7 +139,7 @@ void try_metrics(State& state, const Evaluator& evaluator, const Dataset& data) 
   }
 }
 
-EvalHooks lone_eval_hooks(Engine& engine, FetchBatch fetch) {
+EvalHooks single_rank_hooks(Engine& engine, FetchBatch fetch) {
   EvalHooks hooks;
   hooks.fetch = std::move(fetch);
   hooks.sum_over_ranks = [](const at::Tensor&) {};
@@ -178,9 +178,9 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
     counts.samples += static_cast<double>(batch.samples());
     counts.tokens += static_cast<double>(model.tokens(batch));
     cut.share = share_of_even_part(batch.samples(), fetched->global_samples, state.world);
-    if (const auto what = evaluate_batch(state, engine, hooks, batch, cut, metrics)) {
+    if (const auto error = evaluate_batch(state, engine, hooks, batch, cut, metrics)) {
       counts.too_large = 1;
-      shortage = ": " + *what;
+      shortage = ": " + *error;
     }
   }
   state.batch = state.outputs = {};
@@ -196,7 +196,7 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
                                 std::to_string(static_cast<int>(counts.too_large)) + " of " +
                                 std::to_string(state.world) + " ranks with one sample at a time" + shortage);
   if (counts.stopped > 0) return std::nullopt;
-  take(state, metrics, counts);
+  store_results(state, metrics, counts);
   LoggedMetrics values;
   for (const auto& metric : metrics)
     values.emplace_back("metrics/" + evaluator.label + "/" + metric->measured_name(), metric->compute());

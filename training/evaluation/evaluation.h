@@ -12,7 +12,7 @@
 
 namespace tutti {
 
-// While it lives the state's batches are those of other data than the training's.
+// Sets the data loader of the state to other data than the training's, and restores the state at the end.
 class DataScope {
  public:
   DataScope(State& state, const std::string& label, const Dataset* dataset)
@@ -36,37 +36,38 @@ struct EvalPart {
   Batch batch;
   int64_t global_samples = 0;  // of the whole batch
 };
-// This rank's part of a batch, in order; none where the run was asked to stop.
+// Returns this rank's part of batch `index`; nullopt if the run is asked to stop. Called in order.
 using FetchBatch = std::function<std::optional<EvalPart>(int64_t index)>;
 
-// What an evaluation needs of those around it.
+// Callbacks of an evaluation.
 struct EvalHooks {
   FetchBatch fetch;
   std::function<void(at::Tensor values)> sum_over_ranks;  // float64, in place
-  std::function<double()> stopwatch;  // seconds since the evaluation began; 0 on ranks other than 0
-  // Tries the work, which may be done again in smaller parts: what it ran out of memory with, or nothing.
+  std::function<double()> stopwatch;  // seconds since the start of the evaluation; 0 on ranks other than 0
+  // Runs the work, which may run out of memory and be retried in smaller parts. Returns the error, or
+  // nullopt.
   std::function<std::optional<std::string>(const std::function<void()>& work)> attempt;
-  std::function<void(Event)> run_event;  // that is no part of an attempt
+  std::function<void(Event)> run_event;  // for events outside of attempts
 };
-// Those of an evaluation by a rank alone, under no budget; the engine must outlive them.
-EvalHooks lone_eval_hooks(Engine& engine, FetchBatch fetch);
+// Hooks for an evaluation on a single rank without a memory budget. The engine must outlive the hooks.
+EvalHooks single_rank_hooks(Engine& engine, FetchBatch fetch);
 
-// Throws UserError, which blames the evaluator's section, where one of the metrics that it names cannot
-// measure what the model makes of a sample of the data.
+// Throws UserError with the evaluator's section if one of its metrics cannot measure the model's outputs on
+// the data. Tries one sample.
 void try_metrics(State& state, const Evaluator& evaluator, const Dataset& data);
 
-// Runs the model over every batch of the evaluator's data and sums the metrics over ranks. The same values on
-// every rank, by their names in metrics.jsonl; nothing where some rank was asked to stop, on all. Runs the
-// events from EVAL_START to EVAL_END, and keeps the state's part about evaluations. What does not fit into
-// memory is done in smaller parts; throws AgreedOutOfMemory where that is not enough.
+// Runs the model over every batch of the evaluator's data and sums the metrics over ranks. Returns the same
+// values on every rank, by their names in metrics.jsonl; nullopt on all ranks if some rank is asked to stop.
+// Runs the events from EVAL_START to EVAL_END, and updates the state. Batches too large for the memory are
+// run in smaller parts; throws AgreedOutOfMemory if a single sample is too large.
 std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evaluator& evaluator,
                                       const EvalHooks& hooks);
 
-using TakeOutputs = std::function<void(const Outputs& outputs)>;
+using OutputsCallback = std::function<void(const Outputs& outputs)>;
 
-// Runs the model over an evaluator's data, in the data's order, in batches of all ranks' size or, where it is
-// smaller, device_eval_microbatch_size, and gives each batch's outputs. On this rank alone. Runs the events
-// PREDICT_START to PREDICT_END; `take` may be empty.
-void predict(State& state, Engine& engine, const Evaluator& evaluator, const TakeOutputs& take);
+// Runs the model over an evaluator's data on this rank alone, in the data's order, and calls `on_outputs`
+// (may be empty) for each batch. Batches are global batches, or device_eval_microbatch_size if smaller. Runs
+// the events PREDICT_START to PREDICT_END.
+void predict(State& state, Engine& engine, const Evaluator& evaluator, const OutputsCallback& on_outputs);
 
 }  // namespace tutti

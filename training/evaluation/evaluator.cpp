@@ -14,24 +14,24 @@ std::vector<MetricPtr> metrics_named(const std::vector<std::string>& names, bool
   return made;
 }
 
-// Whether the text is found in a metric's name, in any case: composer.trainer._filter_metrics, whose way of
-// putting the pattern together it keeps.
-bool is_meant(const Setting& text, const std::string& name) try {
+// True if the pattern matches a part of the metric's name, in any case, as in
+// composer.trainer._filter_metrics.
+bool matches(const Setting& text, const std::string& name) try {
   const std::regex wanted(".*" + text.text() + ".*", std::regex::icase);
   return std::regex_search(name, wanted, std::regex_constants::match_continuous);
 } catch (const std::regex_error& error) {
   text.fail(std::string("it is no regular expression: ") + error.what());
 }
 
-// Of a model's own metrics those that are meant, and what is named by texts that mean none of them.
+// The model's own metrics that match a text, then the metrics named by the other texts.
 std::vector<MetricPtr> chosen_metrics(const Setting::Array& texts, const std::vector<std::string>& own,
                                       bool composer) {
   std::vector<MetricPtr> made;
   for (const auto& name : own)
-    if (std::ranges::any_of(texts, [&](const Setting& text) { return is_meant(text, name); }))
+    if (std::ranges::any_of(texts, [&](const Setting& text) { return matches(text, name); }))
       made.push_back(make_metric(name, composer));
   for (const auto& text : texts)
-    if (std::ranges::none_of(own, [&](const std::string& name) { return is_meant(text, name); }))
+    if (std::ranges::none_of(own, [&](const std::string& name) { return matches(text, name); }))
       made.push_back(make_metric(text, composer));
   return made;
 }

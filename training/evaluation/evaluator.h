@@ -16,15 +16,15 @@
 
 namespace tutti {
 
-// One of the things that a run is evaluated on, and how: composer.core.Evaluator.
+// A dataset to evaluate on, with its metrics and interval: composer.core.Evaluator.
 struct Evaluator {
   std::string label;  // "eval": its metrics are metrics/eval/MulticlassAccuracy, ...
-  Setting section;    // [data.eval] or one of [[evaluators]], resolved: of its metrics, and blamed by errors
+  Setting section;    // [data.eval] or one of [[evaluators]], resolved; for metrics and errors
   DataSettings loading = {};
   Time interval = {};  // 0 = never
-  // Samples of a forward pass on a rank, where the recipe gives a number.
+  // The largest number of samples of a forward pass on a rank, if the recipe gives one.
   int64_t microbatch = std::numeric_limits<int64_t>::max();
-  DatasetPtr data = nullptr;  // where each rank has its own, the first one's of this process
+  DatasetPtr data = nullptr;  // with per-rank datasets: of the first rank of this process
   PerRankData own = {};
   int64_t global_batch = 0;  // samples
   int64_t batches = 0;       // of an evaluation
@@ -32,26 +32,25 @@ struct Evaluator {
   const DatasetPtr& data_of(int rank) const { return own.of(rank, data); }
   int64_t samples(int world) const { return own.samples_of_all(world, data); }
 
-  // Without its data. The interval is its own, or [train]'s.
+  // Without data. The interval is the section's, or else [train]'s.
   static Evaluator read(const Setting& section, const TrainSettings& train);
 
-  bool names_metrics() const;  // of its own
-  // The names of what it measures: its own list, else what the model measures.
+  bool names_metrics() const;  // else the metrics are the model's
   std::vector<std::string> metric_names(const Model& model) const;
-  // The metrics, empty. Of metric_names, regular expressions, those of the model's in whose names one is
-  // found, then those that the others name. `composer`: Composer's way where tutti's is another. Throws
-  // UserError for a metric that there is not.
+  // The metrics, with empty sums. A text of metric_names is a regular expression for names of the model's
+  // metrics; if none matches, the name of another metric. `composer`: where Composer and tutti differ, do as
+  // Composer. Throws UserError for an unknown metric.
   std::vector<MetricPtr> metrics(const Model& model, bool composer) const;
 };
 
-// Those that the model keeps in training, empty.
+// The metrics of the model in training, with empty sums.
 std::vector<MetricPtr> train_metrics(const Model& model, bool composer);
 
-// The names of all that is measured, for State::measured.
+// The names of all metrics, for State::measured.
 std::map<std::string, std::vector<std::string>> measured_metrics(const std::vector<Evaluator>& evaluators,
                                                                  const Model& model);
 
-// "metrics/eval/MulticlassAccuracy" of every evaluator that ever evaluates.
+// The logged names ("metrics/eval/MulticlassAccuracy") of all evaluators with an interval.
 std::vector<std::string> evaluation_metrics(const std::vector<Evaluator>& evaluators, const Model& model);
 
 }  // namespace tutti

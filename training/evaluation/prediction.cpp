@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-void predict_batch(State& state, Engine& engine, const TakeOutputs& take) {
+void predict_batch(State& state, Engine& engine, const OutputsCallback& on_outputs) {
   engine.run_event(Event::kPredictBatchStart);
   engine.run_event(Event::kPredictBeforeForward);
   {
@@ -18,11 +18,11 @@ void predict_batch(State& state, Engine& engine, const TakeOutputs& take) {
     state.outputs = state.model->eval_forward(state.batch);
   }
   engine.run_event(Event::kPredictAfterForward);
-  if (take) take(state.outputs);
+  if (on_outputs) on_outputs(state.outputs);
   engine.run_event(Event::kPredictBatchEnd);
 }
 
-// While it lives the state is a prediction's.
+// Sets up the state for prediction, and restores the state at the end.
 class Predicting {
  public:
   Predicting(State& state, const Evaluator& evaluator)
@@ -44,7 +44,7 @@ class Predicting {
 
 }  // namespace
 
-void predict(State& state, Engine& engine, const Evaluator& evaluator, const TakeOutputs& take) {
+void predict(State& state, Engine& engine, const Evaluator& evaluator, const OutputsCallback& on_outputs) {
   const at::NoGradGuard no_grad;
   const Predicting predicting(state, evaluator);
   engine.run_event(Event::kPredictStart);
@@ -53,7 +53,7 @@ void predict(State& state, Engine& engine, const Evaluator& evaluator, const Tak
     std::vector<int64_t> rows(std::min(part, evaluator.data->size() - begin));
     std::iota(rows.begin(), rows.end(), begin);
     state.batch = evaluator.data->get(rows);
-    predict_batch(state, engine, take);
+    predict_batch(state, engine, on_outputs);
   }
   engine.run_event(Event::kPredictEnd);
 }

@@ -29,7 +29,7 @@ std::vector<double> TrainMetrics::sums() const {
   return all;
 }
 
-void TrainMetrics::take(std::span<const double> sums, State& state) {
+void TrainMetrics::store_values(std::span<const double> sums, State& state) {
   auto from = sums.begin();
   for (auto& metric : metrics_) {
     TUTTI_ASSERT(sums.end() - from >= std::ssize(metric->sums()), "ranks keep other metrics");

@@ -8,21 +8,21 @@
 
 namespace tutti {
 
-// The metrics that a model keeps in training (Model::get_metrics): of each step's batch, from the outputs
-// that it is trained by; Composer resets them every batch too. Their sums over ranks travel in the verdict.
+// The metrics of a model in training (Model::get_metrics), of each step's batch, from the outputs of the
+// training pass. As in Composer, they are reset every batch. Their sums over ranks are part of the verdict.
 class TrainMetrics {
  public:
   explicit TrainMetrics(const State& state);
 
   bool any() const { return !metrics_.empty(); }
   void reset();
-  void set_share(double share);  // Metric::set_share, of the next updates
-  // A microbatch as it was before algorithms changed it for the forward pass, and the outputs of that.
+  void set_share(double share);  // Metric::set_share for the next updates
+  // `batch`: a microbatch before algorithms changed it for the forward pass; `outputs`: of that forward pass.
   void update(Model& model, const Batch& batch, const Outputs& outputs);
 
   std::vector<double> sums() const;
-  // Given the sums of all ranks: the values go to state.metric_values, "train/MulticlassAccuracy".
-  void take(std::span<const double> sums, State& state);
+  // Sets state.metric_values ("train/MulticlassAccuracy") from the sums over ranks.
+  void store_values(std::span<const double> sums, State& state);
 
  private:
   std::vector<MetricPtr> metrics_;

@@ -12,20 +12,20 @@ namespace tutti {
 enum class TimeUnit { kIteration, kEpoch, kBatch, kSample, kToken, kDuration, kSecond };
 const char* suffix(TimeUnit unit);  // "iter", "ep", "ba", "sp", "tok", "dur", "sec"
 
-// A length of training in one unit: Composer's Time. Whole numbers, but for kDuration, which is a fraction of
-// the whole training. Unlike units neither compare nor add: UserError, naming both.
+// A length of training in one unit: Composer's Time. A whole number, except in kDuration, a fraction of the
+// whole training. Comparing or adding times of different units throws UserError.
 class Time {
  public:
   Time() = default;                   // 0ep
-  Time(double value, TimeUnit unit);  // throws UserError where the unit needs a whole number
+  Time(double value, TimeUnit unit);  // throws UserError if the unit needs a whole number
 
-  // "20ep", "0.5dur", "1e3tok", "1h20m40s". A number is written as in Python; the parts of hours, minutes and
-  // seconds may be left out, h < 24, m < 60, s < 60. Other than in Composer a number without a unit is an
-  // error, as is NaN or an infinity.
+  // "20ep", "0.5dur", "1e3tok", "1h20m40s". Numbers are written as in Python; hours, minutes and seconds are
+  // optional, h < 24, m < 60, s < 60. Unlike in Composer, a number without a unit, NaN and infinity are
+  // errors.
   static Time parse(std::string_view text);
-  // Composer's Time.from_timestring, oddities and all: "5" is 50 seconds, "" none, "infdur" has no end.
+  // Exactly as Composer's Time.from_timestring: "5" is 50 seconds, "" is 0 seconds, "infdur" is infinite.
   static Time parse_composer(std::string_view text);
-  // A recipe's value: an integer is in epochs. Errors name its place.
+  // A value of a recipe; an integer is in epochs. Errors name the key.
   static Time parse(const Setting& setting);
 
   double value() const { return value_; }
@@ -36,8 +36,8 @@ class Time {
   Time operator-() const { return {-value_, unit_}; }
   Time operator+(const Time& other) const;
   Time operator-(const Time& other) const;
-  // Whole units truncate toward zero. A product needs a kDuration on one side; a quotient of two times is
-  // one.
+  // Whole units truncate toward zero. One factor of a product of times must be a kDuration; the quotient of
+  // two times is one.
   Time operator*(double factor) const;
   Time operator*(const Time& other) const;
   Time operator/(double divisor) const;

@@ -15,7 +15,7 @@ namespace {
 constexpr std::array kUnits = {TimeUnit::kIteration, TimeUnit::kEpoch,    TimeUnit::kBatch, TimeUnit::kSample,
                                TimeUnit::kToken,     TimeUnit::kDuration, TimeUnit::kSecond};
 
-// The zeros of the scripts of Unicode's first plane; their other digits follow them.
+// The zeros of the scripts of Unicode's first plane. The other digits follow each zero.
 constexpr std::array<char32_t, 36> kZeros = {
     0x660,  0x6f0,  0x7c0,  0x966,  0x9e6,  0xa66,  0xae6,  0xb66,  0xbe6,  0xc66,  0xce6,  0xd66,
     0xde6,  0xe50,  0xed0,  0xf20,  0x1040, 0x1090, 0x17e0, 0x1810, 0x1946, 0x19d0, 0x1a80, 0x1a90,
@@ -36,8 +36,8 @@ constexpr std::array<std::pair<char32_t, char32_t>, 9> kOtherBlanks = {{{0x1c, 0
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Takes "<digits><letter>" off the front. -1 when there is none.
-int take_part(std::string_view& text, char letter) {
+// Removes "<digits><letter>" from the front; -1 if absent.
+int remove_part(std::string_view& text, char letter) {
   size_t digits = 0;
   while (digits < text.size() && is_digit(text[digits])) ++digits;
   if (digits == 0 || digits > 2 || digits == text.size() || text[digits] != letter) return -1;
@@ -68,8 +68,7 @@ std::string digits_of(double value, std::chars_format format) {
   return {text.data(), end};
 }
 
-// How many bytes at the front of `text` are one character of Unicode's first plane, and which; 0 where there
-// is none.
+// The bytes and the code of the first character of `text`; 0 bytes if not of Unicode's first plane.
 std::pair<size_t, char32_t> first_character(std::string_view text) {
   const auto bits = [&](size_t i) { return static_cast<char32_t>(static_cast<unsigned char>(text[i])); };
   if (text.empty()) return {0, 0};
@@ -80,7 +79,7 @@ std::pair<size_t, char32_t> first_character(std::string_view text) {
   return {size, code};
 }
 
-// The same for a digit beyond ASCII, and its value.
+// The bytes and the value of a first digit beyond ASCII.
 std::pair<size_t, int> foreign_digit(std::string_view text) {
   const auto [size, code] = first_character(text);
   for (const char32_t zero : kZeros)
@@ -129,9 +128,9 @@ std::optional<std::pair<std::string_view, TimeUnit>> split_unit(std::string_view
 
 std::optional<int> clock_seconds(std::string_view text) {
   if (text.empty()) return std::nullopt;
-  const int hours = take_part(text, 'h');
-  const int minutes = take_part(text, 'm');
-  const int seconds = take_part(text, 's');
+  const int hours = remove_part(text, 'h');
+  const int minutes = remove_part(text, 'm');
+  const int seconds = remove_part(text, 's');
   if (!text.empty() || hours >= 24 || minutes >= 60 || seconds >= 60) return std::nullopt;
   return 3600 * std::max(hours, 0) + 60 * std::max(minutes, 0) + std::max(seconds, 0);
 }

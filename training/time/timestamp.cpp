@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-// As Python's timedelta, which counts microseconds: sums of such seconds do not drift. No -0.
+// As Python's timedelta, which counts microseconds, so that sums do not drift. Never -0.
 double in_whole_microseconds(double seconds) { return std::nearbyint(seconds * 1e6) / 1e6 + 0.0; }
 
 }  // namespace
@@ -66,7 +66,7 @@ double elapsed(const Timestamp& now, const Time& max_duration) {
   return (now.get(max_duration.unit()) / max_duration).value();
 }
 
-// Products are taken in Composer's order, since another one may round up otherwise.
+// Products are in Composer's order, since another order may round differently.
 Interval::Interval(const Time& every, const Time& max_duration, int64_t batches_per_epoch)
     : unit_(every.unit()), every_(every.value()) {
   if (unit_ != TimeUnit::kDuration) return;

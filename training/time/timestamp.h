@@ -4,8 +4,8 @@
 
 namespace tutti {
 
-// Where training stands: Composer's Timestamp. Counts are of all ranks together; the wall-clock sums
-// (seconds, to the microsecond) are rank 0's.
+// A time in training: Composer's Timestamp. Counts are over all ranks. Wall-clock times are rank 0's, in
+// seconds, rounded to microseconds.
 struct Timestamp {
   int64_t iteration = 0;
   int64_t epoch = 0;
@@ -26,28 +26,27 @@ struct Timestamp {
   void to_next_epoch();
   void to_next_iteration();
 
-  Time get(TimeUnit unit) const;  // total in that unit; kDuration has none: UserError
+  Time get(TimeUnit unit) const;  // the total; throws UserError for kDuration
 
   friend bool operator==(const Timestamp&, const Timestamp&) = default;
 };
 
-// Whether training of length `max_duration` ends here.
+// True if a training of length `max_duration` has ended.
 bool reached(const Timestamp& now, const Time& max_duration);
 
 // The part of `max_duration` that has passed, 0 at the start, 1 at the end.
 double elapsed(const Timestamp& now, const Time& max_duration);
 
-// "Every N units", for evaluations, checkpoints and callbacks. Epochs and iterations are looked at where one
-// ends, the other units where a batch ends, and a fraction of the training (dur) in the unit
-// of its maximum, rounded up, but in batches where that is in epochs.
-// It fires when a multiple has been reached or passed since the last look, so it needs no state. Zero or less
-// never fires.
+// "Every N units", for evaluations, checkpoints and callbacks. Fires when a multiple of N was reached or
+// passed since the time before, so needs no state. Zero or less never fires. Epochs and iterations are
+// checked at their ends, other units at the end of each batch. A fraction of the training (dur) is converted
+// to the unit of max_duration, or from epochs to batches, and rounded up.
 class Interval {
  public:
   Interval(const Time& every, const Time& max_duration, int64_t batches_per_epoch);
 
   bool fires() const { return every_ > 0; }  // ever
-  // `before` is the timestamp before the batch (or the epoch's last batch), `now` the one after it.
+  // `before`: before the batch (or the epoch's last batch); `now`: after the batch.
   bool at_batch_end(const Timestamp& before, const Timestamp& now) const;
   bool at_epoch_end(const Timestamp& before, const Timestamp& now) const;
   bool at_iteration_end(const Timestamp& before, const Timestamp& now) const;

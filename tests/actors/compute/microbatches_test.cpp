@@ -35,7 +35,7 @@ struct Training {
   State state;
   Logger logger;
   Engine engine{state, logger, {}};
-  std::unique_ptr<Exchange> exchange = make_lone_exchange(state, /*scaled=*/false);
+  std::unique_ptr<Exchange> exchange = make_single_exchange(state, /*scaled=*/false);
 
   explicit Training(const std::string& recipe = kMicrobatchRecipe, const SampleSpec& spec = kSpec) {
     build(state, recipe_of(recipe), spec, 3);

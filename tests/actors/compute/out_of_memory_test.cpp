@@ -311,7 +311,7 @@ TEST(OutOfMemoryTest, NumberOfTheUsersIsNotChanged) {
   const auto outcome = hungry_world({[](int) { return 4 * kMb; }}, 4).run("2");
   EXPECT_NE(outcome.error.find("step 1: rank 0 and 1 other ran out of memory"), std::string::npos)
       << outcome.error;
-  EXPECT_NE(outcome.error.find("grad_accum = \"auto\" would go on"), std::string::npos) << outcome.error;
+  EXPECT_NE(outcome.error.find("grad_accum = \"auto\" would continue"), std::string::npos) << outcome.error;
 }
 
 TEST(OutOfMemoryTest, AfterTheVerdictItIsAClearStop) {

@@ -150,7 +150,7 @@ TEST_F(CheckpointStoreTest, DamagedOneIsNamedAndTheOlderUsed) {
   publish_all({"ep1-ba10", "ep2-ba20"});
   flip_bit(folder_ + "/ep2-ba20/rank-0.h5", 100);
   EXPECT_EQ(chosen(resume("auto")), folder_ + "/ep1-ba10");
-  EXPECT_THAT(log_.lines, ElementsAre(HasSubstr("passed over: " + folder_ + "/ep2-ba20/rank-0.h5")));
+  EXPECT_THAT(log_.lines, ElementsAre(HasSubstr("ignored: " + folder_ + "/ep2-ba20/rank-0.h5")));
 }
 
 TEST_F(CheckpointStoreTest, NamesTheSettingThatNamesNoCheckpoint) {

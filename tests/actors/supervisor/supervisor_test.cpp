@@ -42,7 +42,7 @@ class SupervisorTest : public testing::Test {
     disk_.scheduler = &scheduler_;
     scheduler_.install(actors_.supervisor,
                        std::make_unique<Supervisor>(job_, Supervisor::Place{rank_, ""}, actors_, disk_, *log_,
-                                                    recorder_, outcome_));
+                                                    recorder_, end_));
     scheduler_.run();
   }
 
@@ -86,7 +86,7 @@ class SupervisorTest : public testing::Test {
 
   std::optional<TimePoint> beat(Context& context) {
     if (play_dead_ || (noting_ && !noting_.ready())) return context.now() + std::chrono::milliseconds(10);
-    Heard heard;
+    Heartbeats heard;
     const bool all_wait = context.now() < all_wait_until_;
     heard.peers[1 - rank_] = {context.now(), {TraceKind::kMicrobatch, 3, 0.1, all_wait}};
     if (all_wait_until_ != TimePoint{}) heard.peers[rank_] = heard.peers[1 - rank_];
@@ -108,7 +108,7 @@ class SupervisorTest : public testing::Test {
   PublishingDisk disk_;
   std::unique_ptr<Log> log_ = make_null_log();
   RingRecorder recorder_;
-  RunOutcome outcome_;
+  EndKind end_ = EndKind::kDone;
   SimScheduler scheduler_;
   RankActors actors_;
   Pending<Noted> noting_;

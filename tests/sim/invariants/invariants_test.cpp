@@ -182,7 +182,7 @@ TEST_F(InvariantsTest, MemoryThatIsStillHeldIsAFinding) {
   run.starts[0].held.push_back({.rank = 2, .step = 5, .bytes = 64});
   check_memory(run, findings);
   EXPECT_THAT(findings,
-              ElementsAre("in start 1, rank 2: step 5: 64 bytes of the void attempt are still held"));
+              ElementsAre("in start 1, rank 2: step 5: 64 bytes of the aborted attempt are still held"));
 }
 
 TEST_F(InvariantsTest, APublishedCheckpointHasAllBitsOfTheRunWithoutFaults) {

@@ -64,7 +64,7 @@ class EvaluationTest : public testing::Test {
       const TensorTree::Children five{{"input", at::randn({5, 3})}, {"target", at::randint(10, {5})}};
       return EvalPart{Batch(five), 5};
     };
-    EvalHooks hooks = lone_eval_hooks(*engine_, fetch);
+    EvalHooks hooks = single_rank_hooks(*engine_, fetch);
     hooks.sum_over_ranks = [](const at::Tensor& values) { values.mul_(2); };
     hooks.stopwatch = [] { return 1.5; };
     return evaluate(state_, *engine_, two_batches(), hooks).value();
@@ -97,7 +97,7 @@ TEST_F(EvaluationTest, IsVoidOnAllRanksWhereOneIsAskedToStop) {
     const TensorTree::Children five{{"input", at::zeros({5, 3})}, {"target", at::zeros({5}, at::kLong)}};
     return EvalPart{Batch(five), 5};
   };
-  EvalHooks other_stops = lone_eval_hooks(*engine_, fetch);
+  EvalHooks other_stops = single_rank_hooks(*engine_, fetch);
   other_stops.sum_over_ranks = [](const at::Tensor& values) { values.select(0, 3).fill_(1.0); };
   EXPECT_FALSE(evaluate(state_, *engine_, two_batches(), other_stops));
   EXPECT_EQ(state_.metric_values, before);
@@ -129,7 +129,7 @@ TEST_F(EvaluationTest, ABatchThatIsCutForLackOfMemoryCountsOnce) {
     return EvalPart{Batch(part), size};
   };
   const auto run = [&](int64_t most) {
-    EvalHooks hooks = lone_eval_hooks(*engine_, fetch);
+    EvalHooks hooks = single_rank_hooks(*engine_, fetch);
     hooks.attempt = [&, most](const std::function<void()>& work) -> std::optional<std::string> {
       work();
       return state_.batch.samples() > most ? std::optional<std::string>("too many at once") : std::nullopt;

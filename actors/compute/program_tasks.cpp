@@ -1,0 +1,46 @@
+#include "actors/compute/program_tasks.h"
+
+#include "tensors/out_of_memory.h"
+
+namespace tutti {
+
+ProgramTasks::ProgramTasks(const Job& job, State& state, Engine& engine, const Evaluations& evaluations,
+                           Recorder& recorder)
+    : job_(job), training_(state), engine_(engine), evaluations_(evaluations), recorder_(recorder) {
+  state_.after = state.max_duration.text();
+}
+
+ProgramTasks::Result ProgramTasks::run(Context& context, const Evaluate& evaluate) {
+  while (!done()) {
+    const Task& task = job_.tasks[state_.done];
+    if (task.kind == Task::Kind::kEvaluate && !evaluate(evaluations_.labels_of(task.label)))
+      return Result::kStopped;
+    if (task.kind == Task::Kind::kPredict) predict_alone(context, task);
+    ++state_.done;
+    if (task.kind != Task::Kind::kFit) continue;
+    const Time duration = Time::parse(task.duration);
+    training_.max_duration = training_.timestamp.get(duration.unit()) + duration;
+    state_.until = training_.max_duration.text();
+    return Result::kTrainsOn;
+  }
+  return Result::kAllDone;
+}
+
+void ProgramTasks::predict_alone(Context& context, const Task& task) {
+  if (training_.rank != 0) return;
+  recorder_.record({context.now(), TraceKind::kPredicts, training_.timestamp.batch});
+  const TimePoint began = context.now();
+  for (const auto& one : evaluations_.evaluators())
+    if (one.label == task.label)
+      guard_memory("prediction", [&] { predict(training_, engine_, one, task.on_outputs); });
+  predicting_s_ += recorder_.input(RecordedInput::kPredictionSeconds, seconds(context.now() - began));
+}
+
+bool ProgramTasks::restore(const TasksState& saved, bool own) {
+  const bool same = saved.after == state_.after;
+  if (same && own) state_ = saved;
+  if (!state_.until.empty()) training_.max_duration = Time::parse(state_.until);
+  return same;
+}
+
+}  // namespace tutti

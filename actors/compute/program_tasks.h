@@ -1,0 +1,48 @@
+#pragma once
+
+#include <functional>
+
+#include "actors/compute/evaluations.h"
+#include "io/checkpoint/run_state.h"
+#include "job/job.h"
+#include "runtime/actor/actor.h"
+#include "runtime/recorder.h"
+#include "training/engine/engine.h"
+#include "training/state.h"
+
+namespace tutti {
+
+// A program's tasks after the training (job/task.h), and how many of them are done.
+class ProgramTasks {
+ public:
+  enum class Result { kAllDone, kTrainsOn, kStopped };
+  // Runs evaluators; false: the run is asked to stop.
+  using Evaluate = std::function<bool(const Evaluations::Labels&)>;
+
+  // All references must outlive the tasks.
+  ProgramTasks(const Job& job, State& state, Engine& engine, const Evaluations& evaluations,
+               Recorder& recorder);
+
+  // Runs tasks until all are done, or an evaluation is stopped, or a task trains on, for which
+  // State::max_duration is then longer.
+  Result run(Context& context, const Evaluate& evaluate);
+
+  bool done() const { return state_.done == std::ssize(job_.tasks); }
+  double predicting_s() const { return predicting_s_; }  // on rank 0; no part of training
+  const TasksState& state() const { return state_; }
+  // `own`: `saved` is of this run. False if the saved tasks follow another max_duration, and so do not count.
+  bool restore(const TasksState& saved, bool own);
+
+ private:
+  void predict_alone(Context& context, const Task& task);
+
+  const Job& job_;
+  State& training_;
+  Engine& engine_;
+  const Evaluations& evaluations_;
+  Recorder& recorder_;
+  TasksState state_;
+  double predicting_s_ = 0;
+};
+
+}  // namespace tutti

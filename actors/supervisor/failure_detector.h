@@ -1,0 +1,54 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "actors/messages/messages.h"
+#include "runtime/clock.h"
+#include "runtime/error.h"
+#include "runtime/log.h"
+
+namespace tutti {
+
+// Finds ranks that are silent or hang, by their heartbeats. Rank 0 watches all ranks, the others watch rank
+// 0.
+class FailureDetector {
+ public:
+  struct Failure {
+    std::optional<int> rank;  // none: every rank waits, so no rank is to blame
+    RankEnd end;
+  };
+
+  // `log` must outlive the detector.
+  FailureDetector(int rank, int world, Nanoseconds hang_timeout, Log& log);
+
+  // Silence counts from `now` on.
+  void start(TimePoint now);
+  void add(const std::map<int, Heartbeats::Peer>& heartbeats);  // the newest ones, by rank
+
+  // A rank that has been silent for hang_timeout, or has recorded nothing for that long without waiting for
+  // other ranks; or a collective that all ranks have waited in for that long. Work that may take any time
+  // (Heartbeat::unhurried) is only a warning.
+  std::optional<Failure> check(TimePoint now);
+  // A rank that has missed three heartbeats: as mpirun sends SIGTERM to the survivors of a lost rank, such a
+  // request to stop is a failure.
+  std::optional<Failure> check_stop_request(TimePoint now);
+
+ private:
+  Failure failure(TimePoint now, EndKind kind, int rank, const std::string& why) const;
+  std::optional<Failure> check_collective(TimePoint now);
+  void excuse_own_absence(TimePoint now);
+  void warn_slow(TimePoint now, int rank);
+
+  int rank_, world_;
+  Nanoseconds hang_timeout_;
+  Log& log_;
+  std::map<int, Heartbeats::Peer> peers_;  // on rank 0 also rank 0 itself, after its first heartbeat
+  std::map<int, TimePoint> next_warning_;
+  TimePoint last_check_;
+  std::string all_wait_;  // the last event of every rank, while all ranks wait for each other; else ""
+  TimePoint all_wait_since_;
+};
+
+}  // namespace tutti
