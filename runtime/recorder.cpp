@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-constexpr int kLooksForLock = 10'000;
+constexpr int kLockAttempts = 10'000;
 
 }  // namespace
 
@@ -51,10 +51,10 @@ std::vector<TraceEvent> RingRecorder::last(int count) const {
   return out;
 }
 
-// Where the lock does not come, whoever holds it may be half through the newest one: that is left out.
+// Without the lock, another thread may be writing the newest event: it is left out.
 std::size_t RingRecorder::peek(std::span<TraceEvent> out) const {
   bool locked = false;
-  for (int look = 0; look < kLooksForLock && !locked; ++look) locked = ring_->mutex.try_lock();
+  for (int attempt = 0; attempt < kLockAttempts && !locked; ++attempt) locked = ring_->mutex.try_lock();
   const uint64_t size = ring_->events.size();
   const uint64_t end = ring_->count - (!locked && ring_->count > 0 ? 1 : 0);
   const uint64_t wanted = std::min<uint64_t>({end, size - 1, out.size()});

@@ -196,7 +196,7 @@ void TrainStep::add_up(StepFinished all) {
 // The attempt was aborted on all ranks, whichever of them ran out of memory. They all come here, and to the
 // same.
 void TrainStep::make_room(Context& context, const BatchReady& ready) {
-  record(context, TraceKind::kVoid, microbatches_->count());
+  record(context, TraceKind::kAbortedAttempt, microbatches_->count());
   if (mine_.leftover_bytes > 0) {
     record(context, TraceKind::kStillHeld, mine_.leftover_bytes);
     log_.warning(step_text() + std::to_string(mine_.leftover_bytes) +

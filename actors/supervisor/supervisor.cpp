@@ -60,7 +60,7 @@ CheckpointStore::Choice Supervisor::choose() {
   const bool either = !job_.from.autoresume.is_none() && !job_.from.load_path.is_none();
   if (either)
     chosen.own =
-        recorder_.input(RecordedInput::kWhoseCheckpoint, std::string(chosen.own ? kOwn : "")) == kOwn;
+        recorder_.input(RecordedInput::kCheckpointOwner, std::string(chosen.own ? kOwn : "")) == kOwn;
   return chosen;
 }
 

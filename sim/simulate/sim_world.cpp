@@ -216,7 +216,7 @@ void SimWorld::note(int rank, const TraceEvent& event) {
   const TraceKind kind = event.kind;
   if (kind == kBegins && rank == 0) seen_.resumed_at = event.step;
   if (kind == kBatch) its.step = event.step + 1;
-  if (kind == kBatch || kind == kVoid) its.microbatches = 0;
+  if (kind == kBatch || kind == kAbortedAttempt) its.microbatches = 0;
   if (kind == kMicrobatch) its.microbatches = static_cast<int>(event.detail) + 1;
   if (kind == kStillHeld) seen_.held.push_back({rank, event.step + 1, event.detail});
   if (kind == kCommitted || kind == kSkipped) ended_step(rank, event.step + 1);
@@ -253,7 +253,7 @@ void SimWorld::count_memory(int rank, const TraceEvent& event) {
     for (const std::string& label : labels) ++seen_.faults[label].count;
     if (labels.empty()) ++seen_.faults[kBudget].count;
   }
-  if (kind != kVoid) return;
+  if (kind != kAbortedAttempt) return;
   int& most = seen_.steps[rank][event.step + 1].aborted_microbatches;
   most = std::max(most, static_cast<int>(event.detail));
 }
