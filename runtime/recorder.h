@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,8 +30,7 @@ struct Digest {
   std::span<const uint16_t> parts = {};
 };
 
-// Inputs from outside that the seed does not decide: of a clock, of a disk. A replay returns the recorded
-// ones.
+// Inputs that the seed does not decide: of a clock, a disk. A replay returns the recorded ones.
 enum class RecordedInput : uint8_t {
   kCheckpoint,         // the folder that the run starts from
   kCheckpointOwner,    // "own" if this run saved it; asked only where another run could have
@@ -48,8 +48,7 @@ enum class RecordedInput : uint8_t {
 
 const char* name(RecordedInput input);  // in journals
 
-// Receives the trace events, digests and inputs of a rank's actors. Thread-safe and cheap enough for every
-// message.
+// Receives the trace events, digests and inputs of a rank's actors. Thread-safe and cheap.
 class Recorder {
  public:
   virtual ~Recorder() = default;
@@ -70,8 +69,7 @@ class Recorder {
   virtual double input(RecordedInput, double measured) { return measured; }
   virtual std::string input(RecordedInput, std::string measured) { return measured; }
 
-  // In a replay the value that `input` will return next, for callers that need it before they measure; else
-  // nothing.
+  // In a replay, the value that `input` returns next, for callers that need it earlier; else nothing.
   virtual std::optional<double> next_input(RecordedInput) { return std::nullopt; }
 
   // Why the record is incomplete; "" while nothing is missing.
@@ -85,14 +83,14 @@ class Recorder {
 class RingRecorder final : public Recorder {
  public:
   explicit RingRecorder(int capacity = 1024);
-  ~RingRecorder() override;
   void record(const TraceEvent& event) override;
   std::vector<TraceEvent> last(int count) const override;
   std::size_t peek(std::span<TraceEvent> out) const override;
 
  private:
-  struct Ring;
-  Ring* ring_;
+  mutable std::mutex mutex_;
+  std::vector<TraceEvent> events_;
+  uint64_t count_ = 0;  // of all events so far
 };
 
 }  // namespace tutti

@@ -38,18 +38,15 @@ bool GrowingFile::append(std::span<const uint8_t> bytes, uint64_t spare) {
   for (size_t done = 0; done < bytes.size();) {
     const auto rest = bytes.subspan(done);
     const ssize_t wrote = ::pwrite(descriptor_, rest.data(), rest.size(), static_cast<off_t>(size_ + done));
-    if (wrote < 0 && errno != EINTR) return abandon(errno);
+    if (wrote < 0 && errno != EINTR) {
+      error_ = errno;
+      reserved_ = 0;  // refuse all later writes
+      return false;
+    }
     if (wrote > 0) done += static_cast<size_t>(wrote);
   }
   size_ += bytes.size();
   return true;
-}
-
-// Refuses all later writes.
-bool GrowingFile::abandon(int error) {
-  error_ = error;
-  reserved_ = 0;
-  return false;
 }
 
 std::string GrowingFile::error() {

@@ -7,8 +7,7 @@
 namespace tutti {
 
 // A new file that grows at its end; appended bytes survive a kill -9. Disk space is reserved in advance, so a
-// last record still fits on a full disk. Nothing throws: a file that cannot grow must not end a run. Not
-// thread-safe.
+// last record still fits on a full disk. Nothing throws, since no error may end a run. Not thread-safe.
 class GrowingFile {
  public:
   static constexpr uint64_t kReservedBytes = uint64_t{1} << 20;
@@ -31,7 +30,6 @@ class GrowingFile {
   bool extend(uint64_t bytes);
   int reserve(uint64_t end);
   bool truncated();
-  bool abandon(int error);
 
   int descriptor_ = -1;
   int error_ = 0;  // an errno; 0 = none

@@ -73,8 +73,8 @@ class RecordEncoder {
   std::vector<uint8_t> buffer_ = std::vector<uint8_t>(256);
 };
 
-// Decodes a payload. A read beyond its end or of a malformed number returns 0 or an empty text, and makes
-// finished() false.
+// Decodes a payload. Reads beyond its end or of malformed numbers return 0 or "", and finished() is then
+// false.
 class PayloadReader {
  public:
   explicit PayloadReader(std::span<const uint8_t> payload) : rest_(payload) {}

@@ -175,7 +175,7 @@ std::optional<JournalRecord> JournalCursor::decode(const Frame& frame) {
       record = JournalHead{std::string(payload.text())};
       break;
     case JournalKind::kDelivery:
-      record = delivery(payload);
+      record = JournalDelivery{name(payload), name(payload), name(payload), time(payload)};
       break;
     case JournalKind::kEvent:
       record = event(payload);
@@ -201,15 +201,6 @@ std::optional<JournalRecord> JournalCursor::decode(const Frame& frame) {
   if (record && payload.finished()) return record;
   ticks_ = ticks_before;
   return std::nullopt;
-}
-
-JournalDelivery JournalCursor::delivery(PayloadReader& payload) {
-  JournalDelivery delivery;
-  delivery.to = name(payload);
-  delivery.from = name(payload);
-  delivery.message = name(payload);
-  delivery.time = time(payload);
-  return delivery;
 }
 
 JournalEvent JournalCursor::event(PayloadReader& payload) {

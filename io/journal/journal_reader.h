@@ -48,7 +48,6 @@ class JournalCursor {
   size_t read_at(uint64_t offset, std::span<uint8_t> to) const;
 
   std::optional<JournalRecord> decode(const Frame& frame);
-  JournalDelivery delivery(PayloadReader& payload);
   JournalEvent event(PayloadReader& payload);
   JournalDigest digest(PayloadReader& payload) const;
   JournalParts parts(PayloadReader& payload) const;

@@ -2,13 +2,16 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "io/journal/growing_file.h"
 #include "io/journal/journal.h"
+#include "io/journal/journal_encoding.h"
+#include "io/journal/journal_names.h"
 #include "runtime/clock.h"
 
 namespace tutti {
@@ -23,9 +26,6 @@ class JournalWriter {
  public:
   // Replaces a file at `path`.
   JournalWriter(const std::string& path, std::string_view head_json);
-  ~JournalWriter();  // frees the reserved disk space
-  JournalWriter(const JournalWriter&) = delete;
-  JournalWriter& operator=(const JournalWriter&) = delete;
 
   // Names of actors, messages and digest keys may be any text; static strings are fastest.
   void delivery(std::string_view to, std::string_view from, std::string_view message, TimePoint time);
@@ -40,8 +40,18 @@ class JournalWriter {
   uint64_t bytes() const;  // written so far
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  RecordEncoder& begin(JournalKind kind);
+  void append();  // writes the encoded record, unless the journal has ended
+  uint32_t number_of(std::string_view name);
+  int64_t ticks_since_last(TimePoint time);
+
+  std::string path_;
+  mutable std::mutex mutex_;  // guards all below
+  mutable GrowingFile file_;
+  RecordEncoder encoder_;
+  JournalNames names_;
+  int64_t last_ticks_ = 0;
+  bool ended_ = false;
 };
 
 }  // namespace tutti
