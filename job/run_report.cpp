@@ -51,9 +51,8 @@ bool prints_to_terminal() {
 }
 
 void log_trouble(Log& log, const Recorder& recorder) {
-  const std::string trouble = recorder.trouble();
-  if (!trouble.empty())
-    log.warning("the journal is not whole, and cannot be replayed to its end: " + trouble);
+  const std::string why = recorder.incomplete();
+  if (!why.empty()) log.warning("the journal is not whole, and cannot be replayed to its end: " + why);
 }
 
 void log_last_events(Log& log, const Recorder& recorder, TimePoint now) {

@@ -7,17 +7,17 @@ namespace tutti {
 
 // How a run ends on a rank.
 enum class EndKind : uint8_t {
-  kDone,                     // all is trained
-  kStopped,                  // on request, before all was trained
+  kDone,                     // trained to the end
+  kStopped,                  // on request, before the end
   kNoLastCheckpoint,         // the last checkpoint could not be written
   kRefused,                  // all ranks agree that they cannot start
-  kUserError,                // of this rank alone
-  kOperatingError,           // none of the others below
-  kOutOfMemoryInStep,        // even in the smallest parts; so in an evaluation
-  kOutOfMemoryInEvaluation,  //
-  kOutOfMemoryElsewhere,     // in what has no parts: a listener, a prediction
-  kHang,                     // a rank, or all of them, stood still for hang_timeout
-  kSilence,                  // a rank was silent while another one was asked to stop
+  kUserError,                // on this rank alone
+  kOperatingError,           // any but those listed below
+  kOutOfMemoryInStep,        // even with the smallest microbatches
+  kOutOfMemoryInEvaluation,  // likewise
+  kOutOfMemoryElsewhere,     // in work that cannot be split: a listener, a prediction
+  kHang,                     // one rank, or all, made no progress for hang_timeout
+  kSilence,                  // a rank sent no heartbeats while another rank was asked to stop
   kLostRank,                 // the process of another rank ended
   kKilled,
   kInterrupted,   // by the user, twice
@@ -27,13 +27,13 @@ enum class EndKind : uint8_t {
 
 struct RankEnd {
   EndKind kind = EndKind::kDone;
-  std::string reason = {};     // of an end by an error: the whole message
+  std::string reason = {};     // the error message; "" if no error ended the run
   std::string abandoned = {};  // logs that the rank did not wait for: "metrics.jsonl, logger CsvLogger"
 
   bool well() const { return kind == EndKind::kDone || kind == EndKind::kStopped; }
 };
 
-// Of the rank's process.
+// The exit code of the rank's process.
 inline int exit_code(EndKind kind) {
   if (kind == EndKind::kDone || kind == EndKind::kStopped) return 0;
   if (kind == EndKind::kRefused || kind == EndKind::kUserError) return 2;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,15 +14,15 @@
 
 namespace tutti {
 
-// A message as its receiver takes it. Texts are static, or the scheduler's own.
+// A message at the moment its receiver takes it. Texts are static or owned by the scheduler.
 struct Delivery {
   TimePoint time;
-  std::string_view to, from;  // actors; from "" = from outside the cast
+  std::string_view to, from;  // actors of the rank; `from` is "" for messages from outside
   std::string_view message;
 };
 
-// A hash of something that every run of the same job comes to, named by its actor: "compute/batch",
-// "sync/bucket 2". The parts' short hashes tell where two differ.
+// A hash that is equal in every run of the same job; the key begins with the actor: "compute/batch",
+// "sync/bucket 2". Short hashes of the parts show where two digests differ.
 struct Digest {
   std::string_view key;
   int64_t step = 0;
@@ -29,68 +30,67 @@ struct Digest {
   std::span<const uint16_t> parts = {};
 };
 
-// What the outside says where the seed does not decide it: a clock, a disk. A replay hears it again.
+// Inputs that the seed does not decide: of a clock, a disk. A replay returns the recorded ones.
 enum class RecordedInput : uint8_t {
   kCheckpoint,         // the folder that the run starts from
-  kWhoseCheckpoint,    // "own" where it is the run's own, and could be another's
+  kCheckpointOwner,    // "own" if this run saved it; asked only where another run could have
   kTrainingSeconds,    //
   kEvaluationSeconds,  //
   kPredictionSeconds,  //
-  kFailedAllocation,   // its number in an attempt; 0 = none, -1 = one that is not metered
-  kRankFileError,      // of writing this rank's part of a checkpoint, or ""
-  kPublishError,       // of publishing a checkpoint, or ""
-  kLogRoom,            // a character a log: whether its queue has room
-  kLogsAsked,          // a character a log: whether a checkpoint asks for its records
-  kLogsWritten,        // a character a log: whether they were written in time
-  kMlperfResult,       // 1 where the file is there
+  kFailedAllocation,   // its number within an attempt at a step; 0 = none, -1 = one that is not metered
+  kRankFileError,      // of writing this rank's part of a checkpoint; "" = none
+  kPublishError,       // of publishing a checkpoint; "" = none
+  kLogRoom,            // a character a log: its queue has room
+  kLogsAsked,          // a character a log: a checkpoint waits for its records
+  kLogsWritten,        // a character a log: they were written in time
+  kMlperfResult,       // 1 if the file exists
 };
 
-const char* name(RecordedInput input);  // as journals have it
+const char* name(RecordedInput input);  // in journals
 
-// Where actors report what they do, what they come to, and what the outside answered. Thread-safe and cheap
-// enough for every message.
+// Receives the trace events, digests and inputs of a rank's actors. Thread-safe and cheap.
 class Recorder {
  public:
   virtual ~Recorder() = default;
   virtual void record(const TraceEvent& event) = 0;
   virtual std::vector<TraceEvent> last(int count) const = 0;  // oldest first
-  // The same for the handler of a signal, which may have struck anywhere: fills `out` from its front with the
-  // last, and gives their number. Takes no memory, and no lock that might not come.
+  // The same for a signal handler: fills the front of `out`, returns the number of events. Allocates nothing
+  // and waits for no lock.
   virtual std::size_t peek(std::span<TraceEvent>) const { return 0; }
 
   virtual void delivered(const Delivery&) {}
-  // Whether digests are wanted; else there is no need to compute them.
+  // True if digests are recorded or compared; else callers need not compute any.
   virtual bool digests() const { return false; }
   virtual void digest(const Digest&) {}
-  // Names the parts of the digests with this key, before the first of them.
+  // Names the parts of all later digests with this key.
   virtual void name_parts(std::string_view, const std::vector<std::string>&) {}
 
-  // Records what was measured and returns it; in a replay returns what was recorded.
+  // Records the measured value and returns it; a replay returns the recorded one.
   virtual double input(RecordedInput, double measured) { return measured; }
   virtual std::string input(RecordedInput, std::string measured) { return measured; }
 
-  // In a replay what `input` returns next, for what must be known before it is measured; else nothing.
+  // In a replay, the value that `input` returns next, for callers that need it earlier; else nothing.
   virtual std::optional<double> next_input(RecordedInput) { return std::nullopt; }
 
-  // Why what was recorded is not whole; "" while it is.
-  virtual std::string trouble() const { return ""; }
+  // Why the record is incomplete; "" while nothing is missing.
+  virtual std::string incomplete() const { return ""; }
 
-  // How the run ended on this rank; the last that is recorded.
+  // How the run ended on this rank; the last call.
   virtual void end(const RankEnd&) {}
 };
 
-// Keeps the last `capacity` trace events for the report of a fatal end.
+// Keeps the last `capacity` trace events for the report of a crash.
 class RingRecorder final : public Recorder {
  public:
   explicit RingRecorder(int capacity = 1024);
-  ~RingRecorder() override;
   void record(const TraceEvent& event) override;
   std::vector<TraceEvent> last(int count) const override;
   std::size_t peek(std::span<TraceEvent> out) const override;
 
  private:
-  struct Ring;
-  Ring* ring_;
+  mutable std::mutex mutex_;
+  std::vector<TraceEvent> events_;
+  uint64_t count_ = 0;  // of all events so far
 };
 
 }  // namespace tutti

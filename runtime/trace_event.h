@@ -9,25 +9,25 @@ namespace tutti {
 // The actors that record what they do.
 enum class ActorKind : uint8_t { kLoader, kCompute, kSync, kCheckpointer, kSupervisor };
 
-// What an actor records that it does; sorted by actor. `detail` is in brackets.
+// Trace events, sorted by the actor that records them. Brackets name the meaning of `TraceEvent::detail`.
 enum class TraceKind : uint8_t {
   // Compute
-  kStarts,  // never recorded: what Compute does before it records anything
+  kStarts,  // never recorded: stands for the time before Compute's first event
   kPrepares,
   kBegins,
   kBatch,
-  kMicrobatch,  // [its number]
-  kBackward,    // [the microbatch's number]
+  kMicrobatch,  // [number of the microbatch]
+  kBackward,    // [number of the microbatch]
   kBackwardDone,
-  kBucketFull,   // [its number]
-  kOutOfMemory,  // [the number of the allocation that failed, in a step]
-  kVoid,         // an attempt at a step [in so many microbatches]
-  kStillHeld,    // by an aborted attempt [bytes]
-  kExtraPass,    // [passes before it]
+  kBucketFull,      // [number of the bucket]
+  kOutOfMemory,     // [number of the failed allocation within the step]
+  kAbortedAttempt,  // at a step [its number of microbatches]
+  kStillHeld,       // memory of an aborted attempt [bytes]
+  kExtraPass,       // [number of earlier passes]
   kCommitted,
   kSkipped,
-  kEvaluation,  // of a batch [its number]
-  kListens,     // State::still_at_work
+  kEvaluation,      // of a batch [number of the batch]
+  kListenerAtWork,  // State::still_at_work
   kPredicts,
   kWritesText,
   kWaitsForDisk,
@@ -35,11 +35,11 @@ enum class TraceKind : uint8_t {
   kWaited,
   kDone,
   // Loader
-  kBatchReady,  // of an epoch, in place of the step [its number]
+  kBatchReady,  // the field `step` holds the epoch [number of the batch]
   // Sync
-  kReduceBucket,     // [its number]
-  kVerdict,          // of all ranks has come
-  kControlSent,      // a packet between Supervisors, before it is sent [the other rank]
+  kReduceBucket,     // [number of the bucket]
+  kVerdict,          // the sum over all ranks has arrived
+  kControlSent,      // a packet between Supervisors is about to be sent [the other rank]
   kControlReceived,  // [the other rank]
   // Checkpointer
   kDurable,
@@ -50,11 +50,11 @@ enum class TraceKind : uint8_t {
 
 ActorKind actor_of(TraceKind kind);
 
-// As journals, timelines and reports have them. Static texts, for the handler of a signal too.
+// The names in journals, timelines and reports. Static texts, so signal handlers may use them.
 const char* name(ActorKind actor);
 const char* name(TraceKind kind);
 
-// What an actor did on a rank, and a number or two that tell it apart. Recording one takes no memory.
+// An action of an actor. Recording one allocates no memory.
 struct TraceEvent {
   TimePoint time;
   TraceKind kind = TraceKind::kStarts;

@@ -195,7 +195,7 @@ void TrainStep::add_up(StepFinished all) {
 
 // After an aborted attempt. All ranks come to the same decision, whichever of them ran out of memory.
 void TrainStep::shrink_microbatches(Context& context, const BatchReady& ready) {
-  record(context, TraceKind::kVoid, microbatches_->count());
+  record(context, TraceKind::kAbortedAttempt, microbatches_->count());
   if (mine_.leftover_bytes > 0) {
     record(context, TraceKind::kStillHeld, mine_.leftover_bytes);
     log_.warning(step_text() + std::to_string(mine_.leftover_bytes) +

@@ -221,7 +221,7 @@ void TrainingLoop::run_event(Context& context, Event event) try {
 
 void TrainingLoop::begin(Context& context) {
   record(context, TraceKind::kBegins);
-  with_.state.still_at_work = [this, &context] { record(context, TraceKind::kListens); };
+  with_.state.still_at_work = [this, &context] { record(context, TraceKind::kListenerAtWork); };
   with_.snapshots.digest_weights();
   with_.train_step.set_up(context, with_.job.settings);
   began_ = step_began_ = context.now();

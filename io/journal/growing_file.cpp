@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-// Growing past `ulimit -f` is a SIGXFSZ, which ends the process.
+// Growing beyond `ulimit -f` raises SIGXFSZ, which would end the process.
 bool beyond_file_limit(uint64_t bytes) {
   rlimit limit{};
   return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur;
@@ -28,8 +28,8 @@ GrowingFile::GrowingFile(const std::string& path) {
 
 GrowingFile::~GrowingFile() {
   if (descriptor_ < 0) return;
-  if (!cut_short() && ::ftruncate(descriptor_, static_cast<off_t>(size_)) != 0)
-    error_ = errno;  // then zeros stay at its end
+  if (!truncated() && ::ftruncate(descriptor_, static_cast<off_t>(size_)) != 0)
+    error_ = errno;  // zeros remain at the end
   ::close(descriptor_);
 }
 
@@ -38,36 +38,33 @@ bool GrowingFile::append(std::span<const uint8_t> bytes, uint64_t spare) {
   for (size_t done = 0; done < bytes.size();) {
     const auto rest = bytes.subspan(done);
     const ssize_t wrote = ::pwrite(descriptor_, rest.data(), rest.size(), static_cast<off_t>(size_ + done));
-    if (wrote < 0 && errno != EINTR) return abandon(errno);
+    if (wrote < 0 && errno != EINTR) {
+      error_ = errno;
+      reserved_ = 0;  // refuse all later writes
+      return false;
+    }
     if (wrote > 0) done += static_cast<size_t>(wrote);
   }
   size_ += bytes.size();
   return true;
 }
 
-// Nothing is written any more.
-bool GrowingFile::abandon(int error) {
-  error_ = error;
-  reserved_ = 0;
-  return false;
-}
-
-std::string GrowingFile::trouble() {
-  if (cut_short()) return "it was cut short while the run wrote it";
+std::string GrowingFile::error() {
+  if (truncated()) return "it was cut short while the run wrote it";
   return error_ == 0 ? "" : std::strerror(error_);
 }
 
-bool GrowingFile::cut_short() {
+bool GrowingFile::truncated() {
   struct stat status {};
-  if (!cut_short_ && reserved_ > 0 && ::fstat(descriptor_, &status) == 0)
-    cut_short_ = static_cast<uint64_t>(status.st_size) < reserved_;
-  if (cut_short_) reserved_ = 0;
-  return cut_short_;
+  if (!truncated_ && reserved_ > 0 && ::fstat(descriptor_, &status) == 0)
+    truncated_ = static_cast<uint64_t>(status.st_size) < reserved_;
+  if (truncated_) reserved_ = 0;
+  return truncated_;
 }
 
 bool GrowingFile::extend(uint64_t bytes) {
-  if (error_ != 0 || cut_short()) return false;
-  const uint64_t end = size_ + std::max(bytes, kStretchBytes);
+  if (error_ != 0 || truncated()) return false;
+  const uint64_t end = size_ + std::max(bytes, kReservedBytes);
   error_ = reserve(end);
   if (error_ != 0) return false;
   reserved_ = end;
@@ -81,7 +78,7 @@ int GrowingFile::reserve(uint64_t end) {
     error =
         ::posix_fallocate(descriptor_, static_cast<off_t>(reserved_), static_cast<off_t>(end - reserved_));
   }
-  // What it got before it failed would be missed elsewhere.
+  // Free the part that was allocated before the failure.
   if (error != 0 && ::ftruncate(descriptor_, static_cast<off_t>(reserved_)) != 0) return errno;
   return error;
 }

@@ -9,25 +9,25 @@
 
 #include "runtime/clock.h"
 
-// What a rank writes down while it trains; docs/journal.md describes the bytes. Texts that are views are
-// names: they live as long as the cursor that gave them.
+// The records of a rank's journal; docs/journal.md describes the bytes. Views are names, owned by the
+// JournalCursor that returned the record.
 
 namespace tutti {
 
-// What was needed to start the run, as one JSON text; the first record of every journal.
+// All that is needed to start the run (RecordedJob), as JSON; the first record of every journal.
 struct JournalHead {
   std::string json;
 };
 
-// An actor was handed a message; `from` is "" where nobody of the cast sent it.
+// An actor took a message; `from` is "" if no actor of the rank sent it.
 struct JournalDelivery {
   std::string_view to;
   std::string_view from;
   std::string_view message;
-  TimePoint time;  // as all times of a journal, rounded down to 100 ns
+  TimePoint time;  // rounded down to 100 ns, like all times of a journal
 };
 
-// A trace event; the names are those of runtime/trace_event.h, or of another version of it.
+// A trace event, with the names of runtime/trace_event.h in the version that wrote the journal.
 struct JournalEvent {
   TimePoint time;
   std::string_view actor;
@@ -36,8 +36,8 @@ struct JournalEvent {
   int64_t detail = 0;
 };
 
-// A hash of something that is the same in every run of the job. The parts, one for each name that the last
-// JournalParts of the same key gave, tell where two differ.
+// A hash that is equal in every run of the job. The parts, one for each name in the last JournalParts of the
+// same key, show where two digests differ.
 struct JournalDigest {
   std::string_view key;
   int64_t step = -1;
@@ -56,12 +56,12 @@ struct JournalInput {
   std::vector<std::byte> bytes;
 };
 
-// How the run ended; absent when it was killed.
+// How the run ended on this rank; absent if the process was killed.
 struct JournalEnd {
   std::string text;
 };
 
-// The run went on, but could not be written down any more, and why.
+// Why no record follows although the run continued.
 struct JournalIncomplete {
   std::string why;
 };

@@ -39,7 +39,7 @@ void RecordEncoder::text(std::string_view text) {
 
 std::span<const uint8_t> RecordEncoder::finish(uint64_t offset) {
   const size_t payload_bytes = end_ - kFront;
-  TUTTI_ASSERT(payload_bytes <= kMaxJournalPayload, "a journal's record has at most 16 MiB");
+  TUTTI_ASSERT(payload_bytes <= kMaxJournalPayload, "a journal record holds at most 16 MiB");
   size_t length_bytes = 1;
   while (payload_bytes >> (7 * length_bytes) != 0) ++length_bytes;
   const size_t begin = kFront - length_bytes - 1;
@@ -52,14 +52,14 @@ std::span<const uint8_t> RecordEncoder::finish(uint64_t offset) {
   return {buffer_.data() + begin, end_ - begin};
 }
 
-std::span<const uint8_t> PayloadReader::take(size_t bytes) {
+std::span<const uint8_t> PayloadReader::raw(size_t bytes) {
   if (bytes > rest_.size()) {
     good_ = false;
     bytes = 0;
   }
-  const auto taken = rest_.first(bytes);
+  const auto read = rest_.first(bytes);
   rest_ = rest_.subspan(bytes);
-  return taken;
+  return read;
 }
 
 uint64_t PayloadReader::number() {
@@ -83,7 +83,7 @@ int64_t PayloadReader::signed_number() {
 uint64_t PayloadReader::fixed(int bytes) {
   uint64_t value = 0;
   int shift = 0;
-  for (const uint8_t byte : take(bytes)) {
+  for (const uint8_t byte : raw(bytes)) {
     value |= static_cast<uint64_t>(byte) << shift;
     shift += 8;
   }
@@ -98,7 +98,7 @@ size_t PayloadReader::count(size_t bytes_each) {
 }
 
 std::string_view PayloadReader::text() {
-  const auto bytes = take(number());
+  const auto bytes = raw(number());
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 

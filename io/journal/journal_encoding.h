@@ -10,7 +10,7 @@
 
 #include "runtime/clock.h"
 
-// The bytes of a journal, for its writer and its reader: docs/journal.md.
+// The encoding of journals (docs/journal.md), for their writer and reader.
 namespace tutti {
 
 inline constexpr uint32_t kJournalVersion = 1;
@@ -32,13 +32,13 @@ enum class JournalKind : uint8_t {
   kIncomplete = 9,
 };
 
-// The magic and the version, which every journal begins with.
+// The magic number and the version, with which every journal begins.
 std::array<uint8_t, 12> journal_preamble();
 
-// Of a record without its checksum that stands at `offset` of the file.
+// The checksum of a record at `offset` of the file; `record` excludes the checksum.
 uint16_t journal_checksum(std::span<const uint8_t> record, uint64_t offset);
 
-// Puts records together, one after the other, in a buffer that is used again.
+// Encodes one record after the other into a reused buffer.
 class RecordEncoder {
  public:
   void begin(JournalKind kind) {
@@ -57,11 +57,12 @@ class RecordEncoder {
   void raw(std::span<const std::byte> bytes);
   void text(std::string_view text);
 
-  // The record as it stands at `offset` of the file; valid until the next begin().
+  // The encoded record for `offset` of the file; valid until the next begin().
   std::span<const uint8_t> finish(uint64_t offset);
 
  private:
-  static constexpr size_t kFront = 1 + kMaxVarintBytes;  // for the kind and the length, which is known last
+  static constexpr size_t kFront =
+      1 + kMaxVarintBytes;  // for the kind and the length, which are written last
 
   void make_room(size_t bytes) {
     if (buffer_.size() - end_ < bytes) buffer_.resize(2 * buffer_.size() + bytes);
@@ -72,8 +73,8 @@ class RecordEncoder {
   std::vector<uint8_t> buffer_ = std::vector<uint8_t>(256);
 };
 
-// Takes a payload apart. What is asked of it beyond its end, or is no number, reads as 0 or empty and makes
-// finished() false.
+// Decodes a payload. Reads beyond its end or of malformed numbers return 0 or "", and finished() is then
+// false.
 class PayloadReader {
  public:
   explicit PayloadReader(std::span<const uint8_t> payload) : rest_(payload) {}
@@ -81,13 +82,13 @@ class PayloadReader {
   uint64_t number();
   int64_t signed_number();
   uint64_t fixed(int bytes);
-  size_t count(size_t bytes_each);  // of items that take at least so many bytes each
+  size_t count(size_t bytes_each);  // a number of items, each of at least `bytes_each` bytes
   std::string_view text();
-  void fail() { good_ = false; }  // the caller found it to be wrong
+  void fail() { good_ = false; }  // the caller found an error
   bool finished() const { return good_ && rest_.empty(); }
 
  private:
-  std::span<const uint8_t> take(size_t bytes);
+  std::span<const uint8_t> raw(size_t bytes);
 
   std::span<const uint8_t> rest_;
   bool good_ = true;

@@ -23,7 +23,7 @@ uint32_t version_of(Bytes preamble) {
   return static_cast<uint32_t>(PayloadReader(preamble.subspan(kMagicBytes, 4)).fixed(4));
 }
 
-// Where the bytes of a record lie, as its beginning says; none where no record begins.
+// The extent of a record, from its length field.
 struct Outline {
   uint64_t payload_begin;
   uint64_t payload_bytes;
@@ -43,15 +43,15 @@ std::optional<Outline> outline_of(Bytes bytes) {
   return std::nullopt;
 }
 
-// The beginning of a journal that was cut, or in which nothing is written yet.
+// True for a preamble that is not fully written: cut, or with zeros in place of bytes still to come.
 bool may_become_journal(Bytes bytes) {
   const auto preamble = journal_preamble();
   const bool cut = bytes.size() < preamble.size() && std::equal(bytes.begin(), bytes.end(), preamble.begin());
-  const bool under_way = bytes[0] == 0 && std::equal(bytes.begin(), bytes.end(), preamble.begin(),
-                                                     [](uint8_t found, uint8_t wanted) {
-                                                       return found == 0 || found == wanted;
-                                                     });
-  return cut || under_way;
+  const bool being_written = bytes[0] == 0 && std::equal(bytes.begin(), bytes.end(), preamble.begin(),
+                                                         [](uint8_t found, uint8_t wanted) {
+                                                           return found == 0 || found == wanted;
+                                                         });
+  return cut || being_written;
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ JournalCursor::JournalCursor(const std::string& path)
     : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
   if (descriptor_ < 0) throw UserError(path + ": cannot be read: " + std::strerror(errno));
   try {
-    begun();
+    skip_preamble();
   } catch (...) {
     ::close(descriptor_);
     throw;
@@ -69,8 +69,8 @@ JournalCursor::JournalCursor(const std::string& path)
 
 JournalCursor::~JournalCursor() { ::close(descriptor_); }
 
-// Whether the file has its preamble and position() stands behind it.
-bool JournalCursor::begun() {
+// True if the file has a preamble; position() is then after it.
+bool JournalCursor::skip_preamble() {
   if (position_ > 0) return true;
   const auto expected = journal_preamble();
   std::array<uint8_t, expected.size()> found{};
@@ -88,7 +88,7 @@ bool JournalCursor::begun() {
 }
 
 std::optional<JournalRecord> JournalCursor::next() {
-  if (!begun()) return std::nullopt;
+  if (!skip_preamble()) return std::nullopt;
   while (const std::optional<Frame> found = frame()) {
     std::optional<JournalRecord> record;
     if (found->kind == JournalKind::kName) {
@@ -106,7 +106,7 @@ std::optional<JournalRecord> JournalCursor::next() {
   return std::nullopt;
 }
 
-// The record at position_, read anew when what was read before does not hold a whole one.
+// The record at position_, after reading more of the file if the buffer does not hold all of it.
 std::optional<JournalCursor::Frame> JournalCursor::frame() {
   const auto whole = [this]() -> std::optional<Frame> {
     const Bytes bytes = buffered();
@@ -130,7 +130,7 @@ Bytes JournalCursor::buffered() const {
   return Bytes(buffer_).subspan(position_ - buffer_begin_);
 }
 
-// What the file has of the bytes at position_.
+// Reads up to `bytes` bytes at position_.
 void JournalCursor::fill(uint64_t bytes) {
   buffer_.resize(bytes);
   buffer_begin_ = position_;
@@ -165,7 +165,7 @@ uint64_t JournalCursor::torn_bytes() const {
   }
 }
 
-// None where the payload is not what its kind says: then it is no record, though its checksum be right.
+// Nothing if the payload does not fit the kind: then this is no record, although the checksum is right.
 std::optional<JournalRecord> JournalCursor::decode(const Frame& frame) {
   PayloadReader payload(frame.payload);
   const uint64_t ticks_before = ticks_;
@@ -175,7 +175,7 @@ std::optional<JournalRecord> JournalCursor::decode(const Frame& frame) {
       record = JournalHead{std::string(payload.text())};
       break;
     case JournalKind::kDelivery:
-      record = delivery(payload);
+      record = JournalDelivery{name(payload), name(payload), name(payload), time(payload)};
       break;
     case JournalKind::kEvent:
       record = event(payload);
@@ -201,15 +201,6 @@ std::optional<JournalRecord> JournalCursor::decode(const Frame& frame) {
   if (record && payload.finished()) return record;
   ticks_ = ticks_before;
   return std::nullopt;
-}
-
-JournalDelivery JournalCursor::delivery(PayloadReader& payload) {
-  JournalDelivery delivery;
-  delivery.to = name(payload);
-  delivery.from = name(payload);
-  delivery.message = name(payload);
-  delivery.time = time(payload);
-  return delivery;
 }
 
 JournalEvent JournalCursor::event(PayloadReader& payload) {

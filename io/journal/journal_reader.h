@@ -13,25 +13,25 @@
 
 namespace tutti {
 
-// Walks through a journal, also one that is being written.
+// Reads a journal record by record, also while the journal is being written.
 class JournalCursor {
  public:
-  // Throws UserError naming the path when it cannot be opened or holds no journal of this version. (A journal
-  // whose writer was killed before its first byte is one without records.)
+  // Throws UserError naming the path if the file cannot be opened or is no journal of this version. An empty
+  // file counts as a journal without records: its writer was killed early.
   explicit JournalCursor(const std::string& path);
   ~JournalCursor();
   JournalCursor(const JournalCursor&) = delete;
   JournalCursor& operator=(const JournalCursor&) = delete;
 
-  // The next record, or none behind the last whole one; asked again, it gives what was written meanwhile.
-  // Throws OperatingError naming path and offset when the file cannot be read.
+  // The next record, or nothing after the last valid one; a later call returns records written since. Throws
+  // OperatingError naming path and offset if the file cannot be read.
   std::optional<JournalRecord> next();
 
-  // Where the next record begins, or would.
+  // The offset of the next record in the file.
   uint64_t position() const { return position_; }
 
-  // The bytes from position() to the last that is not 0: once next() gave none, what was torn or damaged.
-  // Of a journal that is being written, it may count a record that is just being put down.
+  // The number of bytes from position() to the last nonzero byte: after next() returned nothing, the size of
+  // the torn or damaged part. In a journal that is being written this may be a record in progress.
   uint64_t torn_bytes() const;
 
  private:
@@ -41,14 +41,13 @@ class JournalCursor {
     uint64_t bytes;
   };
 
-  bool begun();
+  bool skip_preamble();
   std::optional<Frame> frame();
   void fill(uint64_t bytes);
   std::span<const uint8_t> buffered() const;
   size_t read_at(uint64_t offset, std::span<uint8_t> to) const;
 
   std::optional<JournalRecord> decode(const Frame& frame);
-  JournalDelivery delivery(PayloadReader& payload);
   JournalEvent event(PayloadReader& payload);
   JournalDigest digest(PayloadReader& payload) const;
   JournalParts parts(PayloadReader& payload) const;

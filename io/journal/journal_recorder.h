@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-// Writes a rank's journal, and keeps the last trace events for the report of a fatal end.
+// Writes a rank's journal and keeps the last trace events for the report of a crash.
 class JournalRecorder final : public Recorder {
  public:
   JournalRecorder(const std::string& path, const RecordedJob& job);
@@ -22,7 +22,7 @@ class JournalRecorder final : public Recorder {
   void name_parts(std::string_view key, const std::vector<std::string>& names) override;
   double input(RecordedInput what, double measured) override;
   std::string input(RecordedInput what, std::string measured) override;
-  std::string trouble() const override { return writer_.incomplete(); }
+  std::string incomplete() const override { return writer_.incomplete(); }
   void end(const RankEnd& end) override;
 
  private:

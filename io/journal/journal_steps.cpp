@@ -47,10 +47,10 @@ std::string JournalSteps::damage() const {
 
 std::string JournalSteps::numbered(std::string_view digest_key) {
   std::string key(digest_key);
-  return is_of_evaluation(key) ? key + " #" + std::to_string(++seen_[key]) : key;
+  return is_of_evaluation(key) ? key + " #" + std::to_string(++counts_[key]) : key;
 }
 
-void JournalSteps::note(JournalDigest digest) {
+void JournalSteps::add(JournalDigest digest) {
   const auto names = names_.find(digest.key);
   open_->hashes[numbered(digest.key)] = {digest.value, std::move(digest.parts),
                                          names == names_.end() ? nullptr : names->second};
@@ -63,9 +63,9 @@ std::optional<JournalSteps::Step> JournalSteps::next() {
     if (open_ && open_->number != number) whole = std::move(open_);
     if (!open_ || whole) {
       open_ = Step{number, {}};
-      seen_.clear();
+      counts_.clear();
     }
-    note(std::move(*digest));
+    add(std::move(*digest));
     if (whole) return whole;
   }
   return std::exchange(open_, std::nullopt);

@@ -13,58 +13,57 @@
 
 namespace tutti {
 
-// What the digests of an evaluation begin with; its label follows. There are many batches in one, and may be
-// several evaluations after a step.
+// Prefixes of the digest keys of an evaluation; the evaluator's label follows. An evaluation has many
+// batches, and a step may be followed by several evaluations.
 inline constexpr std::string_view kEvaluationBatch = "compute/batch of ";
 inline constexpr std::string_view kEvaluationMetrics = "compute/metrics of ";
 
-// The step, as metrics.jsonl counts, of a digest that was taken after `done` steps: weights are what these
-// came to, evaluations are of such weights, all else is of the next.
+// The step, counted as in metrics.jsonl, of a digest taken after `done` steps. Weights and evaluations belong
+// to the last step that is done, all other digests to the next.
 int64_t counted_step(std::string_view key, int64_t done);
 
-// The order in which a step comes to its digests: batch, loss, buckets, whatever else there is, weights, and
-// what evaluations make of them.
+// The order of a step's digests: batch, loss, buckets, any others, weights, evaluations.
 struct DigestOrder {
   static std::tuple<int, std::size_t, std::string_view> place(std::string_view key);
   using is_transparent = void;
   bool operator()(std::string_view a, std::string_view b) const { return place(a) < place(b); }
 };
 
-// Walks through what a rank's journal has of digests, step by step.
+// Reads the digests of a rank's journal step by step.
 class JournalSteps {
  public:
   struct Hash {
     uint64_t value = 0;
     std::vector<uint16_t> parts;
-    std::shared_ptr<const std::vector<std::string>> names;  // of the parts; null where it has none
+    std::shared_ptr<const std::vector<std::string>> names;  // of the parts; null if it has none
   };
   struct Step {
-    int64_t number = 0;  // as metrics.jsonl counts; 0: before the first
-    // Of a key that was hashed twice, the last; but of evaluations all: "compute/batch of eval #2".
+    int64_t number = 0;  // counted as in metrics.jsonl; 0: before the first
+    // The last digest of each key; of evaluations all digests, numbered: "compute/batch of eval #2".
     std::map<std::string, Hash, DigestOrder> hashes;
   };
 
   explicit JournalSteps(const std::string& path) : cursor_(path) {}
 
-  // The next step, or none behind the last.
+  // The next step, or nothing after the last.
   std::optional<Step> next();
 
-  // Once there is none: whether the rank said how it ended, and what is wrong with the record ("torn at byte
-  // 2990"), "" of one that is whole or whose writer was killed.
+  // After the last step: true if the journal says how the rank ended; and the damage of the file ("torn at
+  // byte 2990"), "" if the file is whole or its writer was killed.
   bool ended() const { return ended_; }
   std::string damage() const;
 
  private:
   std::optional<JournalDigest> read_digest();
   std::string numbered(std::string_view key);
-  void note(JournalDigest digest);
+  void add(JournalDigest digest);
 
   JournalCursor cursor_;
   std::map<std::string, std::shared_ptr<const std::vector<std::string>>, std::less<>> names_;
   std::optional<Step> open_;
-  std::map<std::string, int, std::less<>> seen_;  // of the open step's evaluations, how often
+  std::map<std::string, int, std::less<>> counts_;  // of the open step's evaluation digests, by key
   bool ended_ = false;
-  std::string incomplete_;  // why it could not be written on
+  std::string incomplete_;  // JournalIncomplete::why
 };
 
 }  // namespace tutti

@@ -11,6 +11,7 @@
 namespace tutti {
 namespace {
 
+// Parts of the text of a journal's last record (docs/journal.md).
 constexpr const char* kExitCode = "exit code ";
 constexpr const char* kWithout = " without ";
 
@@ -22,8 +23,8 @@ RecordedJob head_of(const std::string& path) {
   return RecordedJob::from_json(head->json);
 }
 
-// Not so of a start that was killed while it waited for another to leave the folder.
-bool came_to_train(const std::string& path) try {
+// False for a start that was killed while another one held the run folder.
+bool trained(const std::string& path) try {
   JournalCursor cursor(path);
   while (const auto record = cursor.next())
     if (std::holds_alternative<JournalDelivery>(*record)) return true;
@@ -59,17 +60,17 @@ std::string journal_path(const std::string& folder, int rank) {
   return folder + "/rank-" + std::to_string(rank) + ".journal";
 }
 
-// Nonces begin with the time of the start.
+// Sorting works because nonces begin with the time of the start.
 std::string recorded_start(const std::string& run_dir, int64_t start) {
   auto starts = PosixDisk().list(journals_folder(run_dir));
   if (starts.empty()) throw UserError(run_dir + ": there is no journal in it");
   const auto folder = [&](const std::string& name) { return journal_folder(run_dir, name); };
-  const auto trained = [&](const std::string& name) { return came_to_train(journal_path(folder(name), 0)); };
+  const auto has_trained = [&](const std::string& name) { return trained(journal_path(folder(name), 0)); };
   if (start == 0) {
-    const auto newest = std::find_if(starts.rbegin(), starts.rend(), trained);
+    const auto newest = std::find_if(starts.rbegin(), starts.rend(), has_trained);
     return folder(newest == starts.rend() ? starts.back() : *newest);
   }
-  std::erase_if(starts, [&](const std::string& name) { return !trained(name); });
+  std::erase_if(starts, [&](const std::string& name) { return !has_trained(name); });
   const auto count = static_cast<int64_t>(starts.size());
   if (start > count)
     throw UserError(run_dir + ": there is no start " + std::to_string(start) + ": it has journals of " +
@@ -83,10 +84,10 @@ std::string end_text(const RankEnd& end) {
   return end.abandoned.empty() ? code : code + kWithout + end.abandoned;
 }
 
-bool came_to_end(const std::string& end_text) { return end_text.starts_with(kExitCode); }
+bool ended_without_error(const std::string& end_text) { return end_text.starts_with(kExitCode); }
 
-bool came_to_end_with_logs(const std::string& end_text) {
-  return came_to_end(end_text) && end_text.find(kWithout) == std::string::npos;
+bool ended_with_logs(const std::string& end_text) {
+  return ended_without_error(end_text) && end_text.find(kWithout) == std::string::npos;
 }
 
 RecordedSteps recorded_steps(const std::string& path) {

@@ -8,29 +8,29 @@
 
 namespace tutti {
 
-// A journal's last record: "exit code 0 without metrics.jsonl", the logs being those that the rank did not
-// wait for, or why it did not come to its end.
+// The text of a journal's last record: "exit code 0 without metrics.jsonl", with the logs that the rank did
+// not wait for; or the error that ended the rank.
 std::string end_text(const RankEnd& end);
-// The rank came to its end, by such a text; all its logs did too.
-bool came_to_end(const std::string& end_text);
-bool came_to_end_with_logs(const std::string& end_text);
+// True if such a text is of a rank that ended without an error; if it also waited for all its logs.
+bool ended_without_error(const std::string& end_text);
+bool ended_with_logs(const std::string& end_text);
 
 // The host of ranks that share one process.
 inline constexpr const char* kLocalHost = "this process";
 
-// What a journal holds.
+// The setting journal.level.
 enum class JournalLevel {
   kOff,
   kControl,  // every message and recorded input
   kFull      // also digests
 };
 
-// The job as the head of a journal tells it, and the machine as far as bits depend on it.
+// The head of a journal: the job, and properties of the machine that may change bits.
 struct RecordedJob {
-  std::string recipe;  // as resolved, TOML
+  std::string recipe;  // resolved, as TOML
   std::string run_dir;
-  std::string resume;  // what the job was to go on from: "" = nothing, "auto", a folder
-  std::string nonce;   // of the start; all ranks' journals of one start share it
+  std::string resume;  // where the job was to resume from: "" = nowhere, "auto", a folder
+  std::string nonce;   // identifies the start; the same in the journals of all its ranks
   JournalLevel level = JournalLevel::kControl;
   int world = 1;
   int rank = 0;
@@ -39,28 +39,29 @@ struct RecordedJob {
   std::string cpu;    // libtorch's CPU capability: "AVX2"
   uint64_t data_digest = 0;
   int64_t unix_ms = 0;         // when the start began
-  bool own_listeners = false;  // a program trained it, with algorithms or callbacks of its own
+  bool own_listeners = false;  // trained by a program with algorithms or callbacks of its own
 
   std::string to_json() const;
   static RecordedJob from_json(const std::string& text);  // throws OperatingError
 };
 
-// The folders of the journals of all starts, by their nonces, and of one start; a rank's file in that.
+// The folder of all journals of a run; its subfolder of one start, named by the nonce; a rank's file in that.
 std::string journals_folder(const std::string& run_dir);
 std::string journal_folder(const std::string& run_dir, const std::string& nonce);
 std::string journal_path(const std::string& folder, int rank);
 
-// The folder of a start's journals: `start` counts those that came to train and whose journals are there,
-// from 1 in the order of time; 0: the newest. Throws UserError when there is none.
+// The folder of a start's journals. A start is one launch of the job; a resumed run has several. `start`
+// counts from 1, in the order of time, the starts that trained and have journals; 0: the newest. Throws
+// UserError if there is none.
 std::string recorded_start(const std::string& run_dir, int64_t start = 0);
 
-// The steps that a rank's journal has the beginning of, as metrics.jsonl counts; 0 to 0 where there are none.
+// The first and last step that began, counted as in metrics.jsonl; 0 and 0 if none did.
 struct RecordedSteps {
   int64_t first = 0, last = 0;
 };
 RecordedSteps recorded_steps(const std::string& path);
 
-// A start of a run that was recorded, which may still be under way.
+// The journals of one start, which may still be running.
 struct RecordedRun {
   std::string folder;
   std::vector<RecordedJob> heads;  // by rank
@@ -69,7 +70,7 @@ struct RecordedRun {
   std::string path(int rank) const { return journal_path(folder, rank); }
 };
 
-// Throws UserError when there is none, or a rank's journal is missing or has no head.
+// Throws UserError if there is no such start, or a rank's journal is missing or has no head.
 RecordedRun recorded_run(const std::string& run_dir, int64_t start = 0);
 
 }  // namespace tutti

@@ -7,18 +7,19 @@
 
 namespace tutti {
 
-// The order in which the actors of each rank took their messages in a recorded run.
+// The recorded order in which the actors of each rank take their messages.
 class DeliveryScript {
  public:
   struct Line {
-    std::string_view to, from, message;  // actors of the rank, "" = from outside the cast; until `taken`
+    std::string_view to, from,
+        message;  // actors of the rank, `from` = "": from outside; valid until advance()
   };
 
   virtual ~DeliveryScript() = default;
-  // What an actor of the rank takes next; null where the record ends.
+  // The rank's next delivery; null at the end of the record.
   virtual const Line* next(int rank) = 0;
-  virtual void taken(int rank) = 0;
-  // The message of the next line when nobody in the cast will send it: it came from outside. Once a line.
+  virtual void advance(int rank) = 0;
+  // The next message if it came from outside, so that no actor will send it. Called once for each line.
   virtual std::optional<Message> from_outside(int rank) = 0;
 };
 

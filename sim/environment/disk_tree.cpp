@@ -14,40 +14,40 @@ namespace fs = std::filesystem;
 
 constexpr int kMostLinks = 16;
 
-void put(SharedBytes& file, uint64_t offset, std::span<const std::byte> bytes) {
+void overwrite(SharedBytes& file, uint64_t offset, std::span<const std::byte> bytes) {
   auto& all = file.change();
   if (all.size() < offset + bytes.size()) all.resize(offset + bytes.size());
   std::copy(bytes.begin(), bytes.end(), all.begin() + static_cast<int64_t>(offset));
 }
 
-// Kept whole, kept up to some byte, or lost.
-void survive(DiskNode& file, const DiskNode::Write& write, const RandomKey& draw) {
+// Applies a write wholly, up to some byte, or not at all.
+void apply_part(DiskNode& file, const DiskNode::Write& write, const RandomKey& draw) {
   if (draw.below(3) == 0) return;
   if (write.truncates) return file.durable_bytes.change().clear();
   const std::span<const std::byte> all = write.bytes;
   const bool torn = draw.below(2, 1) == 0;
   const auto kept = all.first(torn ? draw.below(all.size() + 1, 2) : all.size());
-  if (!kept.empty()) put(file.durable_bytes, write.offset, kept);
+  if (!kept.empty()) overwrite(file.durable_bytes, write.offset, kept);
 }
 
-// What is left of everything below, which is all there is now.
-void settle(DiskNode& node, const RandomKey& draw, uint64_t& counter) {
-  for (const auto& write : node.unsynced) survive(node, write, draw.fold_in(counter++));
+// Replaces the state of a node and everything below by what survives a power loss.
+void lose_unsynced(DiskNode& node, const RandomKey& draw, uint64_t& counter) {
+  for (const auto& write : node.unsynced) apply_part(node, write, draw.fold_in(counter++));
   node.unsynced.clear();
   node.bytes = node.durable_bytes;
   node.children = node.durable_children;
-  for (const auto& [name, child] : node.children) settle(*child, draw, counter);
+  for (const auto& [name, child] : node.children) lose_unsynced(*child, draw, counter);
 }
 
-using Twins = std::map<const DiskNode*, DiskNodePtr>;
+using Copies = std::map<const DiskNode*, DiskNodePtr>;
 
-DiskNodePtr twin_of(const DiskNodePtr& node, Twins& twins) {
+DiskNodePtr copy_of(const DiskNodePtr& node, Copies& copies) {
   if (!node) return nullptr;
-  DiskNodePtr& twin = twins[node.get()];
-  if (twin) return twin;
-  const DiskNodePtr made = twin = std::make_shared<DiskNode>(*node);
+  DiskNodePtr& copy = copies[node.get()];
+  if (copy) return copy;
+  const DiskNodePtr made = copy = std::make_shared<DiskNode>(*node);
   for (auto* children : {&made->children, &made->durable_children})
-    for (auto& [name, child] : *children) child = twin_of(child, twins);
+    for (auto& [name, child] : *children) child = copy_of(child, copies);
   return made;
 }
 
@@ -56,28 +56,28 @@ DiskNodePtr twin_of(const DiskNodePtr& node, Twins& twins) {
 DiskTree::DiskTree() : root_(std::make_shared<DiskNode>(DiskNode::Kind::kFolder)) {}
 
 DiskNodePtr DiskTree::find(const std::string& path, bool follow) const {
-  fs::path left = fs::absolute(path).lexically_normal();
+  fs::path target = fs::absolute(path).lexically_normal();
   for (int links = 0; links < kMostLinks; ++links) {
     DiskNodePtr at = root_;
-    fs::path behind = "/";
-    bool jumped = false;
-    const fs::path names = left.relative_path();
-    for (auto name = names.begin(); name != names.end() && !jumped; ++name) {
+    fs::path walked = "/";
+    bool restarted = false;
+    const fs::path names = target.relative_path();
+    for (auto name = names.begin(); name != names.end() && !restarted; ++name) {
       if (name->empty()) continue;
       const auto found = at->children.find(name->string());
       if (found == at->children.end()) return nullptr;
       at = found->second;
       const bool last = std::next(name) == names.end();
       if (at->kind != DiskNode::Kind::kLink || (last && !follow)) {
-        behind /= *name;
+        walked /= *name;
         continue;
       }
-      fs::path rest = behind / at->target;
+      fs::path rest = walked / at->target;
       for (auto more = std::next(name); more != names.end(); ++more) rest /= *more;
-      left = rest.lexically_normal();
-      jumped = true;
+      target = rest.lexically_normal();
+      restarted = true;
     }
-    if (!jumped) return at;
+    if (!restarted) return at;
   }
   return nullptr;
 }
@@ -94,14 +94,14 @@ DiskTree::Place DiskTree::place_of(const std::string& path) const {
 
 DiskNodePtr DiskTree::make_folders(const std::string& path) {
   DiskNodePtr at = root_;
-  fs::path behind = "/";
+  fs::path walked = "/";
   for (const auto& name : fs::absolute(path).lexically_normal().relative_path()) {
     if (name.empty()) continue;
-    behind /= name;
-    DiskNodePtr next = find(behind);
+    walked /= name;
+    DiskNodePtr next = find(walked);
     if (!next) {
       next = std::make_shared<DiskNode>(DiskNode::Kind::kFolder);
-      link(behind, next);
+      link(walked, next);
       sync_names(at);
     }
     at = next;
@@ -120,26 +120,26 @@ void DiskTree::rename(const std::string& from, const std::string& to) {
 }
 
 void DiskTree::change(NameChange change) {
-  if (change.gone.folder) change.gone.folder->children.erase(change.gone.name);
-  if (change.come.folder) change.come.folder->children[change.come.name] = change.node;
+  if (change.removed.folder) change.removed.folder->children.erase(change.removed.name);
+  if (change.added.folder) change.added.folder->children[change.added.name] = change.node;
   unsynced_.push_back(std::move(change));
 }
 
 void DiskTree::apply(const NameChange& change) {
-  if (change.gone.folder) change.gone.folder->durable_children.erase(change.gone.name);
-  if (change.come.folder) change.come.folder->durable_children[change.come.name] = change.node;
+  if (change.removed.folder) change.removed.folder->durable_children.erase(change.removed.name);
+  if (change.added.folder) change.added.folder->durable_children[change.added.name] = change.node;
 }
 
 void DiskTree::sync_names(const DiskNodePtr& folder) {
   std::erase_if(unsynced_, [&](const NameChange& change) {
-    if (change.gone.folder != folder && change.come.folder != folder) return false;
+    if (change.removed.folder != folder && change.added.folder != folder) return false;
     apply(change);
     return true;
   });
 }
 
 void DiskTree::write(DiskNode& file, uint64_t offset, std::span<const std::byte> bytes) {
-  put(file.bytes, offset, bytes);
+  overwrite(file.bytes, offset, bytes);
   file.unsynced.push_back({false, offset, {bytes.begin(), bytes.end()}});
 }
 
@@ -156,28 +156,28 @@ void DiskTree::sync(DiskNode& file) {
 
 void DiskTree::lose_power(const RandomKey& draw) {
   uint64_t counter = 0;
-  std::set<DiskNodePtr> cut;  // folders of which a change is lost, and so all that came after
+  std::set<DiskNodePtr> cut;  // folders that lost a change, and so lose all later ones
   for (const auto& change : unsynced_) {
-    const bool lost = cut.count(change.gone.folder) + cut.count(change.come.folder) > 0 ||
+    const bool lost = cut.count(change.removed.folder) + cut.count(change.added.folder) > 0 ||
                       draw.fold_in(counter++).below(2) == 0;
     if (!lost) {
       apply(change);
       continue;
     }
-    for (const DiskNodePtr& folder : {change.gone.folder, change.come.folder})
+    for (const DiskNodePtr& folder : {change.removed.folder, change.added.folder})
       if (folder) cut.insert(folder);
   }
   unsynced_.clear();
-  settle(*root_, draw, counter);
+  lose_unsynced(*root_, draw, counter);
 }
 
 DiskTree DiskTree::copy() const {
   DiskTree tree;
-  Twins twins;
-  tree.root_ = twin_of(root_, twins);
+  Copies copies;
+  tree.root_ = copy_of(root_, copies);
   for (NameChange change : unsynced_) {
-    change.node = twin_of(change.node, twins);
-    for (Place* place : {&change.gone, &change.come}) place->folder = twin_of(place->folder, twins);
+    change.node = copy_of(change.node, copies);
+    for (Place* place : {&change.removed, &change.added}) place->folder = copy_of(place->folder, copies);
     tree.unsynced_.push_back(std::move(change));
   }
   return tree;

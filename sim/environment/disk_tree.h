@@ -13,7 +13,7 @@
 
 namespace tutti {
 
-// A file's bytes. Copies share them until one is changed: power losses are tried on copies of whole disks.
+// The bytes of a file, copied on write: power losses are tried on copies of whole disks.
 class SharedBytes {
  public:
   const std::vector<std::byte>& get() const { return *bytes_; }
@@ -26,8 +26,7 @@ class SharedBytes {
   std::shared_ptr<std::vector<std::byte>> bytes_ = std::make_shared<std::vector<std::byte>>();
 };
 
-// A file, a folder or a symbolic link, twice: as processes see it, and as it would be found after a power
-// loss.
+// A file, folder or symbolic link: as processes see it, and (durable_*) as synced.
 struct DiskNode {
   enum class Kind { kFile, kFolder, kLink };
   using Children = std::map<std::string, std::shared_ptr<DiskNode>>;
@@ -40,31 +39,31 @@ struct DiskNode {
   explicit DiskNode(Kind kind) : kind(kind) {}
 
   Kind kind;
-  std::string target;  // of a link
+  std::string target;  // for links
   SharedBytes bytes, durable_bytes;
   std::vector<Write> unsynced;
-  bool damaged = false;  // a write was lost or torn, and nobody was told
+  bool damaged = false;  // a write was lost or torn without an error
   Children children, durable_children;
 };
 using DiskNodePtr = std::shared_ptr<DiskNode>;
 
-// Files and folders in memory that know what of them would survive a power loss: a file's bytes once it is
-// synced, a name in a folder once the folder is. What is not synced may survive, be torn or be lost: names in
-// a folder up to some change, each write of a file on its own.
+// Files and folders in memory that simulate power losses. Synced bytes of a file and synced names of a folder
+// survive. Of the rest, each write to a file may survive, be torn or be lost; the changes to the names of a
+// folder survive up to one of them.
 class DiskTree {
  public:
   DiskTree();
   DiskTree(DiskTree&&) = default;
   DiskTree& operator=(DiskTree&&) = default;
 
-  // Null when there is none. Links on the way are followed, the last one if `follow`.
+  // Null if the path does not exist. Follows links, the last one only if `follow`.
   DiskNodePtr find(const std::string& path, bool follow = true) const;
   // The folder that holds the name, or null.
   DiskNodePtr parent_of(const std::string& path) const;
 
-  // Each of `path`'s folders is there and durable.
+  // Makes the folder and its parents, durable; returns the folder.
   DiskNodePtr make_folders(const std::string& path);
-  // Names; what one of them stood for before is gone.
+  // Changes of names; a name that exists is replaced.
   void link(const std::string& path, DiskNodePtr node);
   void unlink(const std::string& path);
   void rename(const std::string& from, const std::string& to);
@@ -83,8 +82,8 @@ class DiskTree {
     std::string name;
   };
   struct NameChange {
-    Place gone, come;  // either may be none
-    DiskNodePtr node;  // that comes
+    Place removed, added;  // without a folder: none
+    DiskNodePtr node;      // with the added name
   };
   static void apply(const NameChange& change);
   Place place_of(const std::string& path) const;

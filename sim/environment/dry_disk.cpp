@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-bool lies_in(const std::string& path, const std::string& folder) {
+bool is_inside(const std::string& path, const std::string& folder) {
   return path.size() > folder.size() && path.starts_with(folder) && path[folder.size()] == '/';
 }
 
@@ -59,8 +59,9 @@ std::vector<std::byte> DryDisk::read_range(const std::string& path, uint64_t off
 bool DryDisk::exists(const std::string& path) const {
   const auto found = files_.find(path);
   if (found != files_.end()) return found->second != nullptr;
-  const bool folder = std::any_of(files_.begin(), files_.end(),
-                                  [&](const auto& file) { return file.second && lies_in(file.first, path); });
+  const bool folder = std::any_of(files_.begin(), files_.end(), [&](const auto& file) {
+    return file.second && is_inside(file.first, path);
+  });
   return folder || below_.exists(path);
 }
 
@@ -69,7 +70,7 @@ std::vector<std::string> DryDisk::list(const std::string& folder) const {
   for (const auto& name : below_.list(folder))
     if (exists(folder + '/' + name)) names.insert(name);
   for (const auto& [path, bytes] : files_) {
-    if (!bytes || !lies_in(path, folder)) continue;
+    if (!bytes || !is_inside(path, folder)) continue;
     const std::string rest = path.substr(folder.size() + 1);
     names.insert(rest.substr(0, rest.find('/')));
   }
@@ -79,7 +80,7 @@ std::vector<std::string> DryDisk::list(const std::string& folder) const {
 void DryDisk::rename(const std::string& from, const std::string& to) {
   auto files = files_;
   for (const auto& [path, bytes] : files) {
-    if (!bytes || (path != from && !lies_in(path, from))) continue;
+    if (!bytes || (path != from && !is_inside(path, from))) continue;
     files_[to + path.substr(from.size())] = bytes;
     files_[path] = nullptr;
   }
@@ -87,7 +88,7 @@ void DryDisk::rename(const std::string& from, const std::string& to) {
 
 void DryDisk::remove_all(const std::string& path) {
   for (auto& [file, bytes] : files_)
-    if (file == path || lies_in(file, path)) bytes = nullptr;
+    if (file == path || is_inside(file, path)) bytes = nullptr;
   files_[path] = nullptr;
 }
 

@@ -8,8 +8,7 @@
 
 namespace tutti {
 
-// A disk that is read and never written: what is written stays in memory, and hides what lies below it.
-// Folders are taken for granted.
+// Reads the real disk and keeps all changes in memory. Folders need not exist.
 class DryDisk final : public Disk {
  public:
   using Bytes = std::vector<std::byte>;
@@ -34,7 +33,7 @@ class DryDisk final : public Disk {
   class File;
 
   PosixDisk below_;
-  std::map<std::string, std::shared_ptr<Bytes>> files_;  // null: removed
+  std::map<std::string, std::shared_ptr<Bytes>> files_;  // by path; null: removed
 };
 
 }  // namespace tutti

@@ -8,11 +8,11 @@
 
 namespace tutti {
 
-// Ranks that share this process, under the simulator's scheduler: each has its collectives, its control
-// messages and a slot of the meter. What else its environment is, the owner changes before adding the rank.
+// The environments of several ranks in this process, under the simulator's scheduler: with collectives,
+// control network and slot of the memory meter. The owner sets the other fields before it adds a rank.
 class LocalRanks {
  public:
-  // `scheduling.on_switch` is this class's own.
+  // `scheduling.on_switch` is overwritten.
   explicit LocalRanks(int size, SimScheduler::Options scheduling = {});
 
   SimScheduler& scheduler() { return scheduler_; }

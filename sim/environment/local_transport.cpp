@@ -13,9 +13,10 @@ struct LocalNetwork::Inbox {
   std::deque<Transport::Packet> packets;
 };
 
-class LocalNetwork::End final : public Transport {
+class LocalNetwork::Endpoint final : public Transport {
  public:
-  End(std::shared_ptr<std::vector<Inbox>> inboxes, int rank) : inboxes_(std::move(inboxes)), rank_(rank) {}
+  Endpoint(std::shared_ptr<std::vector<Inbox>> inboxes, int rank)
+      : inboxes_(std::move(inboxes)), rank_(rank) {}
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(inboxes_->size()); }
 
@@ -44,7 +45,7 @@ LocalNetwork::LocalNetwork(int size) : inboxes_(std::make_shared<std::vector<Inb
 
 std::unique_ptr<Transport> LocalNetwork::transport(int rank) const {
   TUTTI_ASSERT(rank >= 0 && rank < static_cast<int>(inboxes_->size()), "no rank " + std::to_string(rank));
-  return std::make_unique<End>(inboxes_, rank);
+  return std::make_unique<Endpoint>(inboxes_, rank);
 }
 
 }  // namespace tutti

@@ -7,17 +7,17 @@
 
 namespace tutti {
 
-// The control network between ranks of one process. Thread-safe; packets arrive at once.
+// The control network between ranks of one process. Thread-safe; packets arrive immediately.
 class LocalNetwork {
  public:
   explicit LocalNetwork(int size);
 
-  // One rank's end, which keeps what it needs of the network.
+  // One rank's endpoint; may outlive this.
   std::unique_ptr<Transport> transport(int rank) const;
 
  private:
   struct Inbox;
-  class End;
+  class Endpoint;
   std::shared_ptr<std::vector<Inbox>> inboxes_;
 };
 

@@ -17,8 +17,8 @@ namespace {
 
 bool is_folder(const DiskNodePtr& node) { return node && node->kind == DiskNode::Kind::kFolder; }
 
-// Of a write that is taken and does not land as a whole.
-std::span<const std::byte> landed_part(SimDisk::WriteOutcome outcome, std::span<const std::byte> bytes) {
+// The bytes that a lost or torn write stores.
+std::span<const std::byte> stored_part(SimDisk::WriteOutcome outcome, std::span<const std::byte> bytes) {
   return bytes.first(outcome == SimDisk::WriteOutcome::kTorn ? bytes.size() / 2 : 0);
 }
 
@@ -85,31 +85,31 @@ class SimDisk::View final : public Disk {
   }
 
   void make_folders(const std::string& path) override {
-    tell(path);
+    call(path);
     disk_.tree_.make_folders(path);
   }
 
   void rename(const std::string& from, const std::string& to) override {
-    tell(from);
+    call(from);
     const DiskNodePtr node = disk_.tree_.find(from, /*follow=*/false);
     if (!node || !disk_.tree_.parent_of(to)) fail(from, "rename to " + to, ENOENT);
-    const DiskNodePtr older = disk_.tree_.find(to, /*follow=*/false);
-    if (is_folder(older) && !older->children.empty()) fail(from, "rename to " + to, ENOTEMPTY);
+    const DiskNodePtr replaced = disk_.tree_.find(to, /*follow=*/false);
+    if (is_folder(replaced) && !replaced->children.empty()) fail(from, "rename to " + to, ENOTEMPTY);
     disk_.tree_.rename(from, to);
   }
 
-  // One name after the other, as the real one does: a process may die in the middle.
+  // Removes one name after the other, like the real disk: a process may die in between.
   void remove_all(const std::string& path) override {
     const DiskNodePtr node = disk_.tree_.find(path, /*follow=*/false);
     if (!node) return;
     for (const auto& name : node->kind == DiskNode::Kind::kFolder ? list(path) : std::vector<std::string>())
       remove_all(path + "/" + name);
-    tell(path);
+    call(path);
     if (disk_.tree_.find(path, /*follow=*/false)) disk_.tree_.unlink(path);
   }
 
   void symlink(const std::string& target, const std::string& link) override {
-    tell(link);
+    call(link);
     if (!disk_.tree_.parent_of(link)) fail(link, "link", ENOENT);
     const auto node = std::make_shared<DiskNode>(DiskNode::Kind::kLink);
     node->target = target;
@@ -117,23 +117,23 @@ class SimDisk::View final : public Disk {
   }
 
   void sync_folder(const std::string& path) override {
-    tell(path);
+    call(path);
     const DiskNodePtr node = disk_.tree_.find(path);
     if (!node) fail(path, "open", ENOENT);
     disk_.tree_.sync_names(node);
   }
 
   std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder) override {
-    tell(path);
+    call(path);
     const DiskNodePtr file = node_to_write(path, /*make=*/true);
     if (disk_.locks_.count(file.get())) return nullptr;
-    disk_.locks_[file.get()] = {rank_, ++disk_.locks_given_};
+    disk_.locks_[file.get()] = {rank_, ++disk_.lock_count_};
     DiskTree::truncate(*file);
     DiskTree::write(*file, 0, std::as_bytes(std::span(holder)));
-    return std::make_unique<Lock>(disk_, file, disk_.locks_given_);
+    return std::make_unique<Lock>(disk_, file, disk_.lock_count_);
   }
 
-  WriteOutcome tell(const std::string& path, std::optional<std::span<const std::byte>> bytes = {}) const {
+  WriteOutcome call(const std::string& path, std::optional<std::span<const std::byte>> bytes = {}) const {
     return hook_ ? hook_({rank_, path, bytes}) : WriteOutcome::kDone;
   }
 
@@ -161,12 +161,12 @@ class SimDisk::File final : public WritableFile {
       : view_(view), path_(std::move(path)), node_(std::move(node)), end_(node_->bytes.get().size()) {}
 
   void write_at(uint64_t offset, std::span<const std::byte> bytes) override {
-    const WriteOutcome outcome = view_.tell(path_, bytes);
+    const WriteOutcome outcome = view_.call(path_, bytes);
     if (outcome == WriteOutcome::kFull) DiskTree::write(*node_, offset, bytes.first(bytes.size() / 2));
     if (outcome == WriteOutcome::kFull) fail(path_, "write", ENOSPC);
     if (outcome == WriteOutcome::kFails) fail(path_, "write", EIO);
-    if (matters(outcome, bytes)) {
-      damage(offset, bytes.size(), landed_part(outcome, bytes));
+    if (changes_write(outcome, bytes)) {
+      damage(offset, bytes.size(), stored_part(outcome, bytes));
     } else {
       DiskTree::write(*node_, offset, bytes);
     }
@@ -176,18 +176,18 @@ class SimDisk::File final : public WritableFile {
   void append(std::span<const std::byte> bytes) override { write_at(end_, bytes); }
 
   void sync() override {
-    view_.tell(path_);
+    view_.call(path_);
     DiskTree::sync(*node_);
   }
 
   void close() override {}
 
  private:
-  // The file is as long as it should be, and holds zeros where nothing landed.
-  void damage(uint64_t offset, uint64_t bytes, std::span<const std::byte> landed) {
-    std::vector<std::byte> instead(bytes);
-    std::copy(landed.begin(), landed.end(), instead.begin());
-    DiskTree::write(*node_, offset, instead);
+  // Writes zeros in place of bytes that are not stored, so the file has its full length.
+  void damage(uint64_t offset, uint64_t bytes, std::span<const std::byte> stored) {
+    std::vector<std::byte> result(bytes);
+    std::copy(stored.begin(), stored.end(), result.begin());
+    DiskTree::write(*node_, offset, result);
     node_->damaged = true;
   }
 
@@ -198,17 +198,17 @@ class SimDisk::File final : public WritableFile {
 };
 
 std::unique_ptr<WritableFile> SimDisk::View::open(const std::string& path, bool truncate) {
-  tell(path);
+  call(path);
   const DiskNodePtr node = node_to_write(path, truncate);
   if (truncate) DiskTree::truncate(*node);
   return std::make_unique<File>(*this, path, node);
 }
 
-bool SimDisk::matters(WriteOutcome outcome, std::span<const std::byte> bytes) {
+bool SimDisk::changes_write(WriteOutcome outcome, std::span<const std::byte> bytes) {
   if (outcome == WriteOutcome::kFull || outcome == WriteOutcome::kFails) return true;
   if (outcome == WriteOutcome::kDone) return false;
-  const auto missing = bytes.subspan(landed_part(outcome, bytes).size());
-  return std::any_of(missing.begin(), missing.end(), [](std::byte one) { return one != std::byte{}; });
+  const auto missing = bytes.subspan(stored_part(outcome, bytes).size());
+  return std::any_of(missing.begin(), missing.end(), [](std::byte byte) { return byte != std::byte{}; });
 }
 
 std::unique_ptr<Disk> SimDisk::view(int rank, Hook hook) {

@@ -12,41 +12,40 @@
 
 namespace tutti {
 
-// A file system in memory that several ranks share. What it does not hold is read from the real one, which is
-// never written to.
+// A file system in memory, shared by ranks. Paths that it lacks are read from the real disk, which is never
+// written.
 //
-// A process that dies leaves everything as it was written; a power loss takes what was not synced: files by
-// their sync, names by their folder's. Nothing is thread-safe: it is used under the run token.
+// The end of a process loses nothing; a power loss loses what was not synced (DiskTree). Not thread-safe:
+// used by the holder of the run token.
 class SimDisk {
  public:
-  // What becomes of a write: it is done; it fails, and says so; or it is taken and never lands, as a whole or
-  // from the middle on.
+  // kFull and kFails throw; kLost and kTorn report success and store nothing or the first half.
   enum class WriteOutcome { kDone, kFull, kFails, kLost, kTorn };
   struct Call {
     int rank = 0;
     const std::string& path;
     std::optional<std::span<const std::byte>> bytes = {};  // of a write
   };
-  // Is told of each change before it happens; may throw. What it says counts for writes.
+  // Called before each change; may throw. The result counts for writes only.
   using Hook = std::function<WriteOutcome(const Call&)>;
 
   SimDisk() = default;
 
-  // Whether it makes a difference to a write of these bytes: where nothing landed there are zeros.
-  static bool matters(WriteOutcome outcome, std::span<const std::byte> bytes);
+  // True if the outcome changes the result of this write. Bytes that are not stored read as zeros.
+  static bool changes_write(WriteOutcome outcome, std::span<const std::byte> bytes);
 
-  // What a rank's process sees; must not outlive this.
+  // The disk of a rank's process; must not outlive this.
   std::unique_ptr<Disk> view(int rank, Hook hook = {});
 
-  // What a process's end does: its locks are free.
+  // Frees the locks of a rank whose process ended.
   void release_locks(int rank);
 
-  // All processes must be gone.
+  // All processes must have ended.
   void lose_power(const RandomKey& draw);
-  // What would be found if the power were lost now.
+  // A copy of the disk after a power loss.
   std::unique_ptr<SimDisk> after_power_loss(const RandomKey& draw) const;
 
-  // Whether a write to something at or below the path was lost or torn.
+  // True if a write to the file, or to a file below the folder, was lost or torn.
   bool damaged(const std::string& path) const;
 
  private:
@@ -54,8 +53,8 @@ class SimDisk {
   class File;
   class Lock;
   DiskTree tree_;
-  std::map<const DiskNode*, std::pair<int, uint64_t>> locks_;  // whose, and which
-  uint64_t locks_given_ = 0;
+  std::map<const DiskNode*, std::pair<int, uint64_t>> locks_;  // the rank and the lock's number
+  uint64_t lock_count_ = 0;
 };
 
 }  // namespace tutti

@@ -6,7 +6,7 @@
 namespace tutti {
 namespace {
 
-constexpr uint64_t kSlowestSightUs = 100;
+constexpr uint64_t kMaxSkewUs = 100;
 
 }  // namespace
 
@@ -18,16 +18,16 @@ class SimFabric::SimWork final : public Work {
   bool done() override {
     fabric_.hooks_.check(rank_);
     const TimePoint now = fabric_.scheduler_.now();
-    const bool over = work_->done();
-    if (over && fabric_.seen_at(header().sequence, rank_) <= now) return true;
-    if (!over && now - posted_ >= kPatience) look_for_lost_peer();
+    const bool all_posted = work_->done();
+    if (all_posted && fabric_.completed_at(header().sequence, rank_) <= now) return true;
+    if (!all_posted && now - posted_ >= kLostRankTimeout) throw_if_peer_lost();
     return false;
   }
   const CollectiveHeader& header() const override { return work_->header(); }
   bool finite() const override { return work_->finite(); }
 
  private:
-  void look_for_lost_peer() const {
+  void throw_if_peer_lost() const {
     for (int rank = 0; rank < fabric_.fabric_->size(); ++rank)
       if (fabric_.hooks_.gone(rank)) throw LostRankError(rank, header());
   }
@@ -64,9 +64,9 @@ class SimFabric::SimGroup final : public Group {
 
  private:
   template <class Post>
-  WorkPtr post(Post begin) {
+  WorkPtr post(Post start) {
     fabric_.hooks_.check(rank());
-    WorkPtr work = begin();
+    WorkPtr work = start();
     const uint64_t sequence = work->header().sequence;
     fabric_.posted(sequence);
     if (work->done()) fabric_.complete(sequence);
@@ -88,29 +88,29 @@ std::unique_ptr<Group> SimFabric::group(int rank) { return std::make_unique<SimG
 
 void SimFabric::set_reader(int rank, ActorId reader) { readers_.at(rank) = reader; }
 
-void SimFabric::hang_next(TimePoint until, std::function<void()> hung) {
-  hung_[next_] = {until, std::move(hung)};
+void SimFabric::hang_next(TimePoint until, std::function<void()> on_hang) {
+  hangs_[next_] = {until, std::move(on_hang)};
 }
 
 void SimFabric::posted(uint64_t sequence) { next_ = std::max(next_, sequence + 1); }
 
 void SimFabric::complete(uint64_t sequence) {
-  const auto hung = hung_.find(sequence);
-  ended_[sequence] = scheduler_.now();
-  if (hung != hung_.end() && hung->second.until > scheduler_.now()) {
-    ended_[sequence] = hung->second.until;
-    hung->second.begins();
+  const auto hang = hangs_.find(sequence);
+  completed_[sequence] = scheduler_.now();
+  if (hang != hangs_.end() && hang->second.until > scheduler_.now()) {
+    completed_[sequence] = hang->second.until;
+    hang->second.on_hang();
   }
   for (int rank = 0; rank < fabric_->size(); ++rank) {
-    const TimePoint when = seen_at(sequence, rank);
+    const TimePoint when = completed_at(sequence, rank);
     if (readers_[rank] && when != kNever) scheduler_.wake_at(*readers_[rank], when);
   }
 }
 
-TimePoint SimFabric::seen_at(uint64_t sequence, int rank) const {
-  const auto ended = ended_.find(sequence);
-  if (ended == ended_.end() || ended->second == kNever) return kNever;
-  return ended->second + std::chrono::microseconds(draw_.fold_in(sequence).below(kSlowestSightUs, rank));
+TimePoint SimFabric::completed_at(uint64_t sequence, int rank) const {
+  const auto completed = completed_.find(sequence);
+  if (completed == completed_.end() || completed->second == kNever) return kNever;
+  return completed->second + std::chrono::microseconds(draw_.fold_in(sequence).below(kMaxSkewUs, rank));
 }
 
 }  // namespace tutti

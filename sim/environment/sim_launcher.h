@@ -9,15 +9,15 @@
 
 namespace tutti {
 
-// mpirun's manners: a second after a rank's process ended badly it sends SIGTERM to the others, and another
+// Acts like mpirun: a second after the process of a rank failed it sends SIGTERM to the others, and another
 // second later it kills them.
 class SimLauncher final : public Actor {
  public:
-  enum class Life { kRuns, kEndedWell, kEndedBadly };
+  enum class ProcessState { kRunning, kSucceeded, kFailed };
   struct Job {
     int ranks = 0;
-    std::function<Life(int rank)> life;
-    std::function<void(int rank)> clean_up;  // once, when its process has ended
+    std::function<ProcessState(int rank)> state;
+    std::function<void(int rank)> clean_up;  // called once, when the process has ended
     std::function<void(int rank)> terminate;
     std::function<void(int rank)> kill;
   };
@@ -28,9 +28,9 @@ class SimLauncher final : public Actor {
   std::optional<TimePoint> idle(Context& context) override;
 
  private:
-  void look(Context& context);
+  void check_processes(Context& context);
   template <class Action>
-  void to_those_that_run(const Action& action);
+  void for_each_running(const Action& action);
 
   Job job_;
   std::vector<bool> cleaned_;

@@ -8,25 +8,25 @@
 namespace tutti {
 namespace {
 
-constexpr uint64_t kSlowestPacketUs = 500;
+constexpr uint64_t kMaxPacketUs = 500;
 
 }  // namespace
 
 struct SimNetwork::Inbox {
-  struct Letter {
+  struct InFlight {
     Transport::Packet packet;
     uint64_t number = 0;  // in the order of sending
     int64_t* overtaken = nullptr;
   };
-  std::multimap<TimePoint, Letter> letters;  // by arrival
-  std::map<int, TimePoint> latest;           // arrival, by sender
-  uint64_t newest = 0;                       // number of what has been taken
+  std::multimap<TimePoint, InFlight> packets;  // by arrival
+  std::map<int, TimePoint> latest;             // arrival, by sender
+  uint64_t newest = 0;                         // the highest number polled so far
   std::optional<ActorId> reader;
 };
 
-class SimNetwork::End final : public Transport {
+class SimNetwork::Endpoint final : public Transport {
  public:
-  End(SimNetwork& network, int rank) : network_(network), rank_(rank) {}
+  Endpoint(SimNetwork& network, int rank) : network_(network), rank_(rank) {}
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(network_.inboxes_.size()); }
   void send(int to, std::string bytes) override { network_.send(rank_, to, std::move(bytes)); }
@@ -44,36 +44,36 @@ SimNetwork::SimNetwork(SimScheduler& scheduler, int size, const RandomKey& draw,
 
 SimNetwork::~SimNetwork() = default;
 
-std::unique_ptr<Transport> SimNetwork::transport(int rank) { return std::make_unique<End>(*this, rank); }
+std::unique_ptr<Transport> SimNetwork::transport(int rank) { return std::make_unique<Endpoint>(*this, rank); }
 
 void SimNetwork::set_reader(int rank, ActorId reader) { inboxes_.at(rank)->reader = reader; }
 
 void SimNetwork::send(int from, int to, std::string bytes) {
   TUTTI_ASSERT(to >= 0 && to < static_cast<int>(inboxes_.size()), "no rank " + std::to_string(to));
-  const Lateness late = delay_ ? delay_(from, to) : Lateness();
-  const std::chrono::microseconds own(draw_.below(kSlowestPacketUs, sent_));
+  const ExtraDelay extra = delay_ ? delay_(from, to) : ExtraDelay();
+  const std::chrono::microseconds usual(draw_.below(kMaxPacketUs, sent_));
   Inbox& inbox = *inboxes_[to];
   TimePoint& latest = inbox.latest[from];
-  latest = std::max(latest, scheduler_.now() + own + late.more);
-  inbox.letters.emplace(latest, Inbox::Letter{{from, std::move(bytes)}, ++sent_, late.overtaken});
+  latest = std::max(latest, scheduler_.now() + usual + extra.more);
+  inbox.packets.emplace(latest, Inbox::InFlight{{from, std::move(bytes)}, ++sent_, extra.overtaken});
   if (inbox.reader) scheduler_.wake_at(*inbox.reader, latest);
 }
 
 std::optional<Transport::Packet> SimNetwork::poll(int rank) {
   Inbox& inbox = *inboxes_[rank];
-  const auto first = inbox.letters.begin();
-  if (first == inbox.letters.end() || first->first > scheduler_.now()) return std::nullopt;
+  const auto first = inbox.packets.begin();
+  if (first == inbox.packets.end() || first->first > scheduler_.now()) return std::nullopt;
   std::optional<Transport::Packet> packet = std::move(first->second.packet);
   if (first->second.overtaken && first->second.number < inbox.newest) ++*first->second.overtaken;
   inbox.newest = std::max(inbox.newest, first->second.number);
-  inbox.letters.erase(first);
+  inbox.packets.erase(first);
   return packet;
 }
 
 void SimNetwork::lose_packets_of(int rank) {
   for (auto& inbox : inboxes_)
-    std::erase_if(inbox->letters, [&](const auto& letter) {
-      return letter.second.packet.from == rank && letter.first > scheduler_.now();
+    std::erase_if(inbox->packets, [&](const auto& packet) {
+      return packet.second.packet.from == rank && packet.first > scheduler_.now();
     });
 }
 

@@ -11,33 +11,32 @@
 
 namespace tutti {
 
-// The control network of a simulated world. Every packet takes a time of its own, drawn from the seed: those
-// of one sender to one rank stay in order, those of different senders overtake each other.
+// The simulated control network. Each packet takes a drawn time. Packets from one rank to another stay in
+// order; packets of different senders may overtake each other.
 class SimNetwork {
  public:
-  // What a packet takes besides, and what counts it when it then arrives after one that another rank had
-  // sent later; null: nothing does.
-  struct Lateness {
+  // Time added to a packet, and a counter (or null) to increment if a later packet overtakes it.
+  struct ExtraDelay {
     Nanoseconds more{0};
     int64_t* overtaken = nullptr;
   };
-  // Of each packet; a chance to throw when the sender is no more.
-  using Delay = std::function<Lateness(int from, int to)>;
+  // Called for each packet; may throw if the sender's process has ended.
+  using Delay = std::function<ExtraDelay(int from, int to)>;
 
   SimNetwork(SimScheduler& scheduler, int size, const RandomKey& draw, Delay delay);
   ~SimNetwork();
 
-  // One rank's end; must not outlive this.
+  // One rank's endpoint; must not outlive this.
   std::unique_ptr<Transport> transport(int rank);
-  // Who polls a rank's end, and is woken for what arrives there.
+  // The actor that polls the rank's endpoint; it is woken for each packet.
   void set_reader(int rank, ActorId reader);
 
-  // The rank's process has ended: what it sent and has not arrived is lost.
+  // Drops the packets in flight of a rank whose process has ended.
   void lose_packets_of(int rank);
 
  private:
   struct Inbox;
-  class End;
+  class Endpoint;
   void send(int from, int to, std::string bytes);
   std::optional<Transport::Packet> poll(int rank);
 

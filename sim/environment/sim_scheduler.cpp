@@ -13,8 +13,8 @@ namespace tutti {
 namespace {
 
 constexpr Nanoseconds kPollStep = std::chrono::microseconds(1);
-constexpr uint64_t kRoundsAtOneSpeed = 64;
-constexpr uint64_t kMostDoublings = 10;  // at most a millisecond a turn
+constexpr uint64_t kRoundsPerDoubling = 64;
+constexpr uint64_t kMaxDoublings = 10;  // up to about a millisecond a turn
 
 void pin_to(int core) {
   cpu_set_t cores;
@@ -39,7 +39,7 @@ void SimScheduler::begin() {
   {
     const std::lock_guard lock(mutex_);
     states_.resize(blocks_.size());
-    waiting_.resize(blocks_.size());
+    held_back_.resize(blocks_.size());
   }
   if (options_.script) wake_first();
   std::unique_lock lock(mutex_);
@@ -62,21 +62,21 @@ void SimScheduler::leave(ControlBlock& self) {
 }
 
 void SimScheduler::park(ControlBlock& self, TimePoint until) {
-  if (self.waits == Wait::kMessage) until = next_poll_of(self, until);
+  if (self.waits == Wait::kMessage) until = wake_time(self, until);
   yield(self, until <= now() ? Phase::kPolling : Phase::kParked, until);
 }
 
-TimePoint SimScheduler::next_poll_of(const ControlBlock& self, TimePoint until) const {
+TimePoint SimScheduler::wake_time(const ControlBlock& self, TimePoint until) const {
   if (self.id.index >= states_.size()) return until;
   const ActorState& state = states_[self.id.index];
   if (state.poll_interval > Nanoseconds(0)) until = std::max(until, now() + state.poll_interval);
   return state.alarms.empty() ? until : std::min(until, *state.alarms.begin());
 }
 
-void SimScheduler::set_poll_interval(ActorId actor, Nanoseconds at_most_every) {
+void SimScheduler::set_poll_interval(ActorId actor, Nanoseconds interval) {
   const std::lock_guard lock(mutex_);
   if (states_.size() <= actor.index) states_.resize(actor.index + 1);
-  states_[actor.index].poll_interval = at_most_every;
+  states_[actor.index].poll_interval = interval;
 }
 
 void SimScheduler::wake_at(ActorId actor, TimePoint time) {
@@ -85,7 +85,7 @@ void SimScheduler::wake_at(ActorId actor, TimePoint time) {
   state.alarms.insert(time);
   if (state.phase != Phase::kParked || blocks_[actor.index]->waits != Wait::kMessage) return;
   state.until = std::min(state.until, time);
-  if (state.until <= now()) state.phase = Phase::kAble;
+  if (state.until <= now()) state.phase = Phase::kReady;
 }
 
 void SimScheduler::spend(Nanoseconds duration) {
@@ -100,34 +100,34 @@ void SimScheduler::unpark(ControlBlock& block) {
   const std::lock_guard lock(mutex_);
   if (states_.empty()) return;
   ActorState& state = states_[block.id.index];
-  fruitless_polls_ = 0;
-  if (state.phase == Phase::kAble) {
+  idle_polls_ = 0;
+  if (state.phase == Phase::kReady) {
     state.notified = true;
   } else if (state.phase != Phase::kGone) {
-    state.phase = Phase::kAble;
+    state.phase = Phase::kReady;
     changed_.notify_one();
   }
 }
 
 void SimScheduler::deliver(ControlBlock& self, const Envelope& envelope) {
-  yield(self, Phase::kAble, kNever);
-  const uint64_t what = RandomKey(envelope.from.index, envelope.message.label()).bits();
-  deliveries_ = deliveries_.fold_in(self.id.index).fold_in(what);
+  yield(self, Phase::kReady, kNever);
+  const uint64_t message = RandomKey(envelope.from.index, envelope.message.label()).bits();
+  deliveries_ = deliveries_.fold_in(self.id.index).fold_in(message);
 }
 
 bool SimScheduler::take(ControlBlock& self, Envelope& envelope) {
   if (!options_.script) return Scheduler::take(self, envelope);
-  auto& waiting = waiting_[self.id.index];
-  for (Envelope come; Scheduler::take(self, come);) waiting.push_back(std::move(come));
-  const auto found = std::find_if(waiting.begin(), waiting.end(), [&](const Envelope& one) {
-    return one.message.incidental() || is_next(self, one);
+  auto& waiting = held_back_[self.id.index];
+  for (Envelope incoming; Scheduler::take(self, incoming);) waiting.push_back(std::move(incoming));
+  const auto found = std::find_if(waiting.begin(), waiting.end(), [&](const Envelope& candidate) {
+    return candidate.message.incidental() || is_next(self, candidate);
   });
   if (found == waiting.end()) return false;
   envelope = std::move(*found);
   waiting.erase(found);
   if (envelope.message.incidental()) return true;
-  last_taken_ = now();
-  options_.script->taken(self.rank);
+  last_scripted_ = now();
+  options_.script->advance(self.rank);
   wake_next(self.rank);
   return true;
 }
@@ -152,7 +152,7 @@ void SimScheduler::wake_next(int rank) {
     if (block->rank != rank || block->name != next->to) continue;
     if (auto message = options_.script->from_outside(rank)) {
       const ActorId from = next->from.empty() ? ActorId{} : block->id;
-      waiting_[block->id.index].push_back({from, std::move(*message), nullptr});
+      held_back_[block->id.index].push_back({from, std::move(*message), nullptr});
     }
     unpark(*block);
   }
@@ -162,29 +162,29 @@ void SimScheduler::yield(ControlBlock& self, Phase phase, TimePoint until) {
   {
     const std::lock_guard lock(mutex_);
     ActorState& state = states_[self.id.index];
-    state.phase = std::exchange(state.notified, false) ? Phase::kAble : phase;
+    state.phase = std::exchange(state.notified, false) ? Phase::kReady : phase;
     state.until = until;
   }
-  const std::string reason = aborted(self) ? "" : trouble(self);
+  const std::string reason = aborted(self) ? "" : abort_reason(self);
   if (!reason.empty()) abort({EndKind::kStuck, reason});
   pass_run_token();
   wait_for_run_token(self);
 }
 
 void SimScheduler::pass_run_token() {
-  uint32_t next = kNobody;
+  uint32_t next = kNone;
   std::string reason;
   {
     std::unique_lock lock(mutex_);
     next = choose(lock);
-    if (next == kNobody && anybody(Phase::kParked)) reason = "deadlock: " + waiting();
+    if (next == kNone && any_in(Phase::kParked)) reason = "deadlock: " + blocked_actors();
   }
   if (!reason.empty()) {
     abort({EndKind::kStuck, reason});
     return pass_run_token();
   }
   holder_ = next;
-  if (next != kNobody) blocks_[next]->parker.unpark();
+  if (next != kNone) blocks_[next]->parker.unpark();
 }
 
 void SimScheduler::wait_for_run_token(ControlBlock& self) {
@@ -193,19 +193,19 @@ void SimScheduler::wait_for_run_token(ControlBlock& self) {
   {
     const std::lock_guard lock(mutex_);
     ActorState& state = states_[self.id.index];
-    state.phase = Phase::kAble;
+    state.phase = Phase::kReady;
     state.alarms.erase(state.alarms.begin(), state.alarms.upper_bound(now()));
   }
   if (before != self.rank && options_.on_switch) options_.on_switch(self.rank);
 }
 
-// Lets time pass until somebody can run, and draws one of them; kNobody when nobody ever will.
+// Lets time pass until an actor can run and draws one of those; kNone if no actor will ever run.
 uint32_t SimScheduler::choose(std::unique_lock<std::mutex>& lock) {
   if (options_.pace == Pace::kReal) advance(now());
-  while (!anybody(Phase::kAble)) {
-    const bool polling = anybody(Phase::kPolling);
+  while (!any_in(Phase::kReady)) {
+    const bool polling = any_in(Phase::kPolling);
     const TimePoint next = std::min(next_deadline(), polling ? next_poll() : kNever);
-    if (next == kNever) return kNobody;
+    if (next == kNever) return kNone;
     pass_time(lock, next);
     if (polling) break;
   }
@@ -214,32 +214,32 @@ uint32_t SimScheduler::choose(std::unique_lock<std::mutex>& lock) {
 
 void SimScheduler::pass_time(std::unique_lock<std::mutex>& lock, TimePoint until) {
   if (options_.pace == Pace::kReal) {
-    changed_.wait_until(lock, until, [this] { return anybody(Phase::kAble); });
+    changed_.wait_until(lock, until, [this] { return any_in(Phase::kReady); });
     until = now();
   }
   advance(until);
 }
 
 uint32_t SimScheduler::draw() {
-  const auto able = [](const ActorState& state) {
-    return state.phase == Phase::kAble || state.phase == Phase::kPolling;
+  const auto can_run = [](const ActorState& state) {
+    return state.phase == Phase::kReady || state.phase == Phase::kPolling;
   };
-  const auto count = static_cast<uint64_t>(std::count_if(states_.begin(), states_.end(), able));
-  uint64_t left = draw_.below(count, passes_++);
+  const auto count = static_cast<uint64_t>(std::count_if(states_.begin(), states_.end(), can_run));
+  uint64_t skip = draw_.below(count, passes_++);
   uint32_t drawn = 0;
-  while (!able(states_[drawn]) || left-- > 0) ++drawn;
+  while (!can_run(states_[drawn]) || skip-- > 0) ++drawn;
   return drawn;
 }
 
-bool SimScheduler::anybody(Phase phase) const {
+bool SimScheduler::any_in(Phase phase) const {
   return std::any_of(states_.begin(), states_.end(),
                      [&](const ActorState& state) { return state.phase == phase; });
 }
 
 void SimScheduler::advance(TimePoint to) {
-  if (options_.pace == Pace::kMadeUp) now_ = to.time_since_epoch().count();
+  if (options_.pace == Pace::kSimulated) now_ = to.time_since_epoch().count();
   for (ActorState& state : states_) {
-    if (state.phase == Phase::kParked && state.until <= to) state.phase = Phase::kAble;
+    if (state.phase == Phase::kParked && state.until <= to) state.phase = Phase::kReady;
   }
 }
 
@@ -252,44 +252,43 @@ TimePoint SimScheduler::next_deadline() const {
 }
 
 TimePoint SimScheduler::next_poll() {
-  const uint64_t rounds = fruitless_polls_++ / states_.size();
-  const uint64_t doublings = std::min(rounds / kRoundsAtOneSpeed, kMostDoublings);
+  const uint64_t rounds = idle_polls_++ / states_.size();
+  const uint64_t doublings = std::min(rounds / kRoundsPerDoubling, kMaxDoublings);
   return now() + kPollStep * (1 << doublings);
 }
 
-std::string SimScheduler::trouble(const ControlBlock& self) {
-  if (now() >= options_.time_limit) return "the simulation reached its time limit: " + waiting();
-  if (options_.script && now() - last_taken_ > kScriptTimeout)
-    return "the run does not come to the next line of its record";
+std::string SimScheduler::abort_reason(const ControlBlock& self) {
+  if (now() >= options_.time_limit) return "the simulation reached its time limit: " + blocked_actors();
+  if (options_.script && now() - last_scripted_ > kScriptTimeout)
+    return "the run does not reach the next delivery of its record";
   const std::lock_guard lock(mutex_);
-  const auto circle = circle_of(self);
-  if (circle.empty()) return "";
-  const bool senders = std::all_of(circle.begin(), circle.end(),
+  const auto cycle = wait_cycle(self);
+  if (cycle.empty()) return "";
+  const bool senders = std::all_of(cycle.begin(), cycle.end(),
                                    [](const ControlBlock* block) { return block->waits == Wait::kSpace; });
-  if (!senders) return "actors wait for each other: " + waiting();
-  for (const ControlBlock* block : circle)
+  if (!senders) return "actors wait for each other: " + blocked_actors();
+  for (const ControlBlock* block : cycle)
     blocked_senders_ += (blocked_senders_.empty() ? "" : "; ") + describe(*block);
-  return "full mailboxes block each other: " + waiting();
+  return "full mailboxes block each other: " + blocked_actors();
 }
 
-// Whether this actor waits for one (its space, its answer) that waits for one ... that waits for this one:
-// none of them will ever take a message again. Empty: it does not.
-std::vector<const ControlBlock*> SimScheduler::circle_of(const ControlBlock& self) const {
-  std::vector<const ControlBlock*> circle;
+// The actors of a cycle of waits for mailboxes or replies through this one; empty if there is none.
+std::vector<const ControlBlock*> SimScheduler::wait_cycle(const ControlBlock& self) const {
+  std::vector<const ControlBlock*> cycle;
   const ControlBlock* block = &self;
-  while (circle.size() < blocks_.size()) {
+  while (cycle.size() < blocks_.size()) {
     const Wait waits = block->waits;
-    const bool held =
+    const bool blocked =
         (waits == Wait::kSpace || waits == Wait::kReply) && states_[block->id.index].phase == Phase::kParked;
-    if (!held) return {};
-    circle.push_back(block);
+    if (!blocked) return {};
+    cycle.push_back(block);
     block = blocks_[block->waits_on].get();
-    if (block == &self) return circle;
+    if (block == &self) return cycle;
   }
   return {};
 }
 
-std::string SimScheduler::waiting() const {
+std::string SimScheduler::blocked_actors() const {
   std::string all;
   for (const auto& block : blocks_) {
     if (block->waits == Wait::kStopped) continue;

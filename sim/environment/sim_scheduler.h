@@ -10,39 +10,38 @@
 #include <vector>
 
 #include "runtime/actor/scheduler.h"
+#include "runtime/clock.h"
 #include "runtime/random.h"
 #include "sim/environment/delivery_script.h"
 
 namespace tutti {
 
-// The scheduler of the simulator. Every actor still has a thread, but only the one that holds the run token
-// runs; it gives it up where it blocks or polls and before each message it handles. Who gets it next is drawn
-// from the seed, and time is made up: it moves, to the earliest deadline, only when nobody can run. So the
-// seed alone fixes what happens in what order, and sleeping costs nothing.
+// The scheduler of the simulator. Every actor has a thread, but only the holder of the run token runs. An
+// actor gives up the token when it blocks, when it polls and before each message; the seed draws the next
+// holder. Simulated time advances only if no actor can run, to the earliest deadline. So the seed alone fixes
+// the order of events, and sleeping costs nothing.
 //
-// At real pace, time is the machine's and waiting is waiting: for several ranks that train in one process.
-// What happens in what order is then no longer the seed's alone.
+// At real pace the clock is the machine's, for several ranks that train in one process. The order of events
+// then depends on timing too.
 //
-// Actors that poll (idle returned a time that has passed) count as able to run. While all that can run only
-// poll, time moves a microsecond a turn, and faster the longer nothing happens.
+// Actors that poll (idle() returned a past time) can always run. While only such actors can run, time
+// advances by a microsecond a turn, and in larger steps the longer no actor is woken.
 //
-// A run in which nobody can ever run again, or in which actors wait for each other in a circle (for space in
-// a full mailbox, for an answer), is aborted with a reason that names each blocked actor and what it waits
-// for.
+// The run is aborted if no actor can ever run again, or if actors wait for each other in a cycle: for room in
+// a full mailbox or for a reply. The reason names each blocked actor and what it waits for.
 class SimScheduler final : public Scheduler {
  public:
-  enum class Pace { kMadeUp, kReal };
+  enum class Pace { kSimulated, kReal };
   struct Options {
     uint64_t seed = 0;
-    Pace pace = Pace::kMadeUp;
-    // Keep all actors on one core, where passing the run token is an order of magnitude cheaper.
+    Pace pace = Pace::kSimulated;
+    // Keeps all actors on one core, which makes passing the run token ten times cheaper.
     bool pin_to_one_core = true;
-    // Runs on the receiving thread whenever the run token goes to another rank: swap what is kept per
-    // process.
+    // Called on the receiving thread when the run token passes to another rank, to swap per-process state.
     std::function<void(int rank)> on_switch;
-    TimePoint time_limit = kNever;  // of the made-up clock; beyond it the run is aborted
-    // Messages are taken in this order, and a run that does not come to its next line within kScriptTimeout
-    // of made-up time is aborted. Messages that are incidental are free.
+    TimePoint time_limit = kNever;  // the run is aborted at this time
+    // The order of deliveries, except for incidental messages. The run is aborted if the next delivery does
+    // not happen within kScriptTimeout of simulated time.
     DeliveryScript* script = nullptr;
   };
 
@@ -52,26 +51,26 @@ class SimScheduler final : public Scheduler {
   explicit SimScheduler(Options options);
   ~SimScheduler() override;
 
-  // Made-up time starts at TimePoint{}.
+  // Simulated time starts at TimePoint{}.
   TimePoint now() const override;
 
-  // On the thread of the actor that holds the run token: what it does takes this long. Throws Aborted.
+  // Lets simulated time pass for the holder of the run token, on its thread. Throws Aborted.
   void spend(Nanoseconds duration);
 
-  // On the thread of the actor that holds the run token: the time limit is this one from here on.
+  // Replaces the time limit; on the thread of the holder of the run token.
   void set_time_limit(TimePoint limit) { options_.time_limit = limit; }
 
-  // An actor that only looks, when idle, for what comes from outside: with `wake_at` for all that comes it
-  // need not look more often than this.
-  void set_poll_interval(ActorId actor, Nanoseconds at_most_every);
+  // Lengthens the poll interval of an actor that polls for outside events. Whoever causes such an event wakes
+  // the actor by `wake_at`.
+  void set_poll_interval(ActorId actor, Nanoseconds interval);
   void wake_at(ActorId actor, TimePoint time);
 
   uint64_t run_token_passes() const { return passes_; }
-  // Of who is next, after the last pass: two runs that were alike so far draw alike.
+  // The random draw of the next holder: equal in two runs that were equal so far.
   uint64_t next_draw() const { return draw_.bits(passes_); }
-  // A hash of every delivery so far, in their order: to whom, from whom, what message.
+  // A hash of all deliveries so far, in order: receiver, sender and message.
   uint64_t delivery_digest() const { return deliveries_.bits(); }
-  // Where the run was aborted for senders that block each other: these, and what each waits for. Else "".
+  // The actors of a cycle of full mailboxes that the run was aborted for, and what each waits for; else "".
   const std::string& blocked_senders() const { return blocked_senders_; }
 
  protected:
@@ -84,49 +83,65 @@ class SimScheduler final : public Scheduler {
   void deliver(ControlBlock& block, const Envelope& envelope) override;
 
  private:
-  enum class Phase : uint8_t { kAble, kPolling, kParked, kGone };
+  enum class Phase : uint8_t { kReady, kPolling, kParked, kGone };
   struct ActorState {
-    Phase phase = Phase::kAble;
-    bool notified = false;  // was unparked while it held the run token
+    Phase phase = Phase::kReady;
+    bool notified = false;  // unparked while it held the run token
     TimePoint until = kNever;
-    Nanoseconds poll_interval{0};     // at least, when it waits for a message
-    std::multiset<TimePoint> alarms;  // that cut a nap short
+    Nanoseconds poll_interval{0};     // the least, while the actor waits for a message
+    std::multiset<TimePoint> alarms;  // of wake_at
   };
-  static constexpr uint32_t kNobody = UINT32_MAX;
+  static constexpr uint32_t kNone = UINT32_MAX;
 
   bool is_next(const ControlBlock& self, const Envelope& envelope) const;
   void wake_first();
   void wake_next(int rank);
-  TimePoint next_poll_of(const ControlBlock& self, TimePoint until) const;
+  TimePoint wake_time(const ControlBlock& self, TimePoint until) const;
   void yield(ControlBlock& self, Phase phase, TimePoint until);
   void pass_run_token();
   uint32_t choose(std::unique_lock<std::mutex>& lock);
   void pass_time(std::unique_lock<std::mutex>& lock, TimePoint until);
   uint32_t draw();
-  bool anybody(Phase phase) const;
+  bool any_in(Phase phase) const;
   void wait_for_run_token(ControlBlock& self);
   void advance(TimePoint to);
   TimePoint next_deadline() const;
   TimePoint next_poll();
-  std::string trouble(const ControlBlock& self);
-  std::vector<const ControlBlock*> circle_of(const ControlBlock& self) const;
-  std::string waiting() const;
+  std::string abort_reason(const ControlBlock& self);
+  std::vector<const ControlBlock*> wait_cycle(const ControlBlock& self) const;
+  std::string blocked_actors() const;
 
   Options options_;
   std::string blocked_senders_;
   RandomKey draw_;
   RandomKey deliveries_;
-  std::vector<std::deque<Envelope>> waiting_;  // by actor, with a script: what has come and is not yet taken
-  TimePoint last_taken_{};
-  std::condition_variable changed_;  // somebody can run, at real pace
-  std::mutex mutex_;  // of what follows; only the run token's holder and threads outside the cast touch it
+  std::vector<std::deque<Envelope>> held_back_;  // by actor: messages that the script does not allow yet
+  TimePoint last_scripted_{};                    // delivery
+  std::condition_variable changed_;              // an actor can run, at real pace
+  std::mutex
+      mutex_;  // guards all below; taken by the holder of the run token and by threads that are no actors
   std::vector<ActorState> states_;
-  std::atomic<uint32_t> holder_{kNobody};
+  std::atomic<uint32_t> holder_{kNone};
   std::atomic<int64_t> now_{0};
   uint64_t passes_ = 0;
-  uint64_t fruitless_polls_ = 0;  // in a row, since anybody was woken
-  int rank_ = -1;                 // of the last holder
-  int core_ = -1;                 // that all actors are kept on; -1: any
+  uint64_t idle_polls_ = 0;  // in a row, since an actor was last woken
+  int rank_ = -1;            // of the last holder
+  int core_ = -1;            // on which all actors run; -1: any
+};
+
+// The scheduler's time. Wall-clock time begins at a fixed moment, so that simulated logs are equal.
+class SimClock final : public Clock {
+ public:
+  static constexpr int64_t kStartUnixMs = 1'700'000'000'000;
+
+  explicit SimClock(const Scheduler& scheduler) : scheduler_(scheduler) {}
+  TimePoint now() const override { return scheduler_.now(); }
+  int64_t unix_ms() const override {
+    return kStartUnixMs + now().time_since_epoch() / std::chrono::milliseconds(1);
+  }
+
+ private:
+  const Scheduler& scheduler_;
 };
 
 }  // namespace tutti

@@ -8,40 +8,40 @@
 namespace tutti {
 
 void FailingMemory::enter(FaultPhase phase) {
-  settle();
+  update();
   phase_ = phase;
-  arm();
+  schedule();
 }
 
 void FailingMemory::fail(FaultPhase phase, int64_t ordinal, const std::string& label) {
-  settle();
+  update();
   failures_.push_back({phase, ordinal, label});
-  arm();
+  schedule();
 }
 
 std::vector<std::string> FailingMemory::failed() {
-  settle();
+  update();
   return std::exchange(failed_, {});
 }
 
-void FailingMemory::settle() {
-  const int64_t asked = Meter::scoped_allocations(slot_);
-  const int64_t passed = asked - std::exchange(asked_, asked);
+void FailingMemory::update() {
+  const int64_t total = Meter::scoped_allocations(slot_);
+  const int64_t passed = total - std::exchange(allocations_, total);
   for (Failure& one : failures_)
-    if (one.phase == phase_) one.left -= passed;
+    if (one.phase == phase_) one.ordinal -= passed;
   for (const Failure& one : failures_)
-    if (one.left <= 0) failed_.push_back(one.label);
-  std::erase_if(failures_, [](const Failure& one) { return one.left <= 0; });
+    if (one.ordinal <= 0) failed_.push_back(one.label);
+  std::erase_if(failures_, [](const Failure& one) { return one.ordinal <= 0; });
 }
 
-void FailingMemory::arm() {
+void FailingMemory::schedule() {
   std::sort(failures_.begin(), failures_.end(),
-            [](const Failure& a, const Failure& b) { return a.left < b.left; });
+            [](const Failure& a, const Failure& b) { return a.ordinal < b.ordinal; });
   std::vector<int64_t> ordinals;
   for (Failure& one : failures_) {
     if (one.phase != phase_) continue;
-    if (!ordinals.empty()) one.left = std::max(one.left, ordinals.back() + 1);
-    ordinals.push_back(one.left);
+    if (!ordinals.empty()) one.ordinal = std::max(one.ordinal, ordinals.back() + 1);
+    ordinals.push_back(one.ordinal);
   }
   Meter::fail_at(slot_, ordinals);
 }

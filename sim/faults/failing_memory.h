@@ -8,34 +8,34 @@
 
 namespace tutti {
 
-// Makes allocations of one rank's forwards, backwards or evaluations fail. Each is counted in its own of the
-// three, over as many microbatches or evaluated batches as it takes.
+// Lets allocations of one rank fail in forward, backward or evaluation. Allocations are counted for each of
+// the three phases alone, across microbatches or evaluated batches.
 class FailingMemory {
  public:
-  explicit FailingMemory(int slot) : slot_(slot) {}  // of the meter
+  explicit FailingMemory(int slot) : slot_(slot) {}  // the rank's slot of the meter
 
-  // The rank continues in this phase: kMicrobatch (a forward), kBackward or kEvaluation.
+  // The rank enters this phase: kMicrobatch (forward), kBackward or kEvaluation.
   void enter(FaultPhase phase);
   FaultPhase phase() const { return phase_; }
-  // From now on the phase's allocation of this ordinal (from 1) fails, or the next that no other one takes.
-  // `label`: whose doing it is.
+  // Fails the phase's allocation of this ordinal, counted from 1 from now on; if another failure has that
+  // ordinal, the next free one. `label` names the fault.
   void fail(FaultPhase phase, int64_t ordinal, const std::string& label = "");
-  // The labels of those that have failed since this was last asked.
+  // The labels of the failures since the last call.
   std::vector<std::string> failed();
 
  private:
   struct Failure {
     FaultPhase phase;
-    int64_t left;  // allocations of the phase, itself included
+    int64_t ordinal;  // of the allocation, counted from the last update()
     std::string label;
   };
-  void settle();
-  void arm();
+  void update();
+  void schedule();
 
   int slot_;
   FaultPhase phase_ = FaultPhase::kMicrobatch;
   std::vector<Failure> failures_;
-  int64_t asked_ = 0;  // allocations of the rank's scopes, when it was last settled
+  int64_t allocations_ = 0;  // of the rank's scopes at the last update()
   std::vector<std::string> failed_;
 };
 

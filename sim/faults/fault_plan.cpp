@@ -34,7 +34,7 @@ struct NamedKind {
 constexpr NamedKind kKinds[] = {
     {"death", FaultKind::kDeath, "A rank's process is killed; what it wrote stays."},
     {"power_loss", FaultKind::kPowerLoss,
-     "All processes end; the disk keeps what was synced, and of the rest a part."},
+     "All processes end; the disk keeps synced data, and a part of the rest."},
     {"sigterm", FaultKind::kSigterm, "A rank is asked to stop."},
     {"slow", FaultKind::kSlow, "A rank's steps take longer."},
     {"delay", FaultKind::kDelay, "A rank's control messages arrive later."},
@@ -42,10 +42,10 @@ constexpr NamedKind kKinds[] = {
     {"hang", FaultKind::kHang, "A collective does not end."},
     {"disk_full", FaultKind::kDiskFull, "Writes fail: no space is left."},
     {"write_error", FaultKind::kWriteError, "Writes fail: input/output error."},
-    {"lost_write", FaultKind::kLostWrite, "Writes are taken, and do not land."},
+    {"lost_write", FaultKind::kLostWrite, "Writes report success and store nothing."},
     {"out_of_memory", FaultKind::kOutOfMemory,
-     "An allocation of a rank's fails: of a forward, a backward or an evaluation."},
-    {"torn_write", FaultKind::kTornWrite, "Writes are taken, and land up to the middle."},
+     "An allocation of a rank fails, in forward, backward or an evaluation."},
+    {"torn_write", FaultKind::kTornWrite, "Writes report success and store only the first half."},
 };
 
 Key number_of(const char* what, const char* fallback) {
@@ -57,18 +57,18 @@ Key duration(const char* what, const char* fallback) {
 }
 
 std::vector<Key> keys_of(FaultKind kind) {
-  const Key file{"file", KeyType::kText, "checkpoints/", "only files whose path holds this"};
+  const Key file{"file", KeyType::kText, "checkpoints/", "only files with this in their path"};
   switch (kind) {
     case FaultKind::kSlow:
-      return {duration("that each step takes more", "1"), number_of("steps", "1")};
+      return {duration("by which each step takes longer", "1"), number_of("steps", "1")};
     case FaultKind::kDelay:
-      return {duration("that each message takes more", "1"), number_of("messages", "5")};
+      return {duration("by which each message is late", "1"), number_of("messages", "5")};
     case FaultKind::kReorder:
-      return {duration("that a message takes more at most", "1"), number_of("messages", "20")};
+      return {duration("by which a message is late at most", "1"), number_of("messages", "20")};
     case FaultKind::kHang:
-      return {duration("until it ends; 0: never", "0")};
+      return {duration("until the collective ends; 0: never", "0")};
     case FaultKind::kOutOfMemory:
-      return {number_of("allocations of the phase, of which one is drawn", "20")};
+      return {number_of("allocations of the phase, one of which is drawn to fail", "20")};
     case FaultKind::kDiskFull:
     case FaultKind::kWriteError:
     case FaultKind::kLostWrite:
@@ -86,12 +86,10 @@ std::vector<std::string> phases_and_any() {
 }
 
 Catalog plan_catalog() {
-  return {
-      .section = "",
-      .noun = "",
-      .doc = "What goes wrong in a simulation.",
-      .keys = {Key{"starts", KeyType::kInteger, "3", "of the job, that faults happen in"}.at_least(1).at_most(
-          100)}};
+  return {.section = "",
+          .noun = "",
+          .doc = "The faults of a simulation.",
+          .keys = {Key{"starts", KeyType::kInteger, "3", "of the job with faults"}.at_least(1).at_most(100)}};
 }
 
 Catalog fault_catalog() {
@@ -99,10 +97,12 @@ Catalog fault_catalog() {
   Catalog catalog{
       .section = "fault",
       .noun = "fault",
-      .doc = "One thing that goes wrong, at most once in a start.",
-      .keys = {Key{"probability", kNumber, "1", "that it does, in each start"}.more_than(0).at_most(1),
-               Key{"rank", kInteger, "any", "on which; any: drawn"}.or_word("any").at_least(0),
-               Key{"step", kInteger, "any", "from which on; any: drawn"}.or_word("any").at_least(1),
+      .doc = "A fault, at most once in a start.",
+      .keys = {Key{"probability", kNumber, "1", "of the fault, in each start"}.more_than(0).at_most(1),
+               Key{"rank", kInteger, "any", "with the fault; any: drawn"}.or_word("any").at_least(0),
+               Key{"step", kInteger, "any", "from which on the fault may happen; any: drawn"}
+                   .or_word("any")
+                   .at_least(1),
                Key{"phase", kText, "any", "of the step; any: drawn"}.one_of(phases_and_any())}};
   for (const auto& [name, kind, doc] : kKinds) catalog.entries.push_back({name, doc, keys_of(kind)});
   catalog.repeated = true;
@@ -116,7 +116,7 @@ std::optional<FaultPhase> phase_of(const Setting& written, const FaultRule& rule
     if (written.text() == name(one)) return one;
     names += (names.empty() ? "" : ", ") + std::string(name(one));
   }
-  written.fail(rule.name + " never strikes there: expected " + names + " or any");
+  written.fail(rule.name + " cannot happen in this phase: expected " + names + " or any");
 }
 
 FaultRule rule_of(const Setting& fault, int ranks) {
@@ -134,25 +134,25 @@ FaultRule rule_of(const Setting& fault, int ranks) {
   rule.phase = phase_of(fault.at("phase"), rule);
   if (fault.has("seconds")) rule.seconds = fault.at("seconds").number();
   if (rule.seconds == 0 && fault.has("seconds") && rule.kind != FaultKind::kHang)
-    fault.at("seconds").fail("a fault that takes no time is none");
+    fault.at("seconds").fail("expected more than 0 seconds");
   if (fault.has("count")) rule.count = fault.at("count").integer();
   if (fault.has("file")) rule.file = fault.at("file").text();
   return rule;
 }
 
-// Counted from 1, in the order of the plan.
-void put_labels(std::vector<FaultRule>& rules) {
+// Rules are numbered from 1.
+void set_labels(std::vector<FaultRule>& rules) {
   for (std::size_t i = 0; i < rules.size(); ++i) {
-    FaultRule& own = rules[i];
-    const auto same = [&](const FaultRule& rule) { return rule.kind == own.kind; };
+    FaultRule& rule = rules[i];
+    const auto same = [&](const FaultRule& other) { return other.kind == rule.kind; };
     const bool alone = std::count_if(rules.begin(), rules.end(), same) == 1;
-    own.label = alone ? own.name : own.name + " (rule " + std::to_string(i + 1) + ")";
+    rule.label = alone ? rule.name : rule.name + " (rule " + std::to_string(i + 1) + ")";
   }
 }
 
 }  // namespace
 
-bool FaultRule::hits_disk() const {
+bool FaultRule::affects_writes() const {
   return kind == FaultKind::kDiskFull || kind == FaultKind::kWriteError || kind == FaultKind::kLostWrite ||
          kind == FaultKind::kTornWrite;
 }
@@ -173,7 +173,7 @@ FaultPlan make_fault_plan(const Setting& written, int ranks) {
   plan.path = written.position.file;
   plan.starts = static_cast<int>(resolved.at("starts").integer());
   for (const auto& fault : resolved.at("fault").array()) plan.rules.push_back(rule_of(fault, ranks));
-  put_labels(plan.rules);
+  set_labels(plan.rules);
   return plan;
 }
 

@@ -13,21 +13,20 @@ namespace tutti {
 
 enum class FaultKind {
   kDeath,        // a rank's process is killed
-  kPowerLoss,    // all are, and the disk keeps only what was synced
+  kPowerLoss,    // all processes are killed, and the disk keeps only synced data
   kSigterm,      // a rank is asked to stop
-  kSlow,         // a rank's steps take long
-  kDelay,        // control messages of a rank take long
-  kReorder,      // control messages take long, each as long as it is drawn
+  kSlow,         // a rank's steps take longer
+  kDelay,        // a rank's control messages arrive later
+  kReorder,      // control messages arrive later, each by a drawn time
   kHang,         // a collective does not end
-  kDiskFull,     // writes fail
-  kWriteError,   // writes fail
-  kLostWrite,    // writes are taken and do not land
+  kDiskFull,     // writes fail: no space
+  kWriteError,   // writes fail: I/O error
+  kLostWrite,    // writes report success and store nothing
   kOutOfMemory,  // an allocation of a rank's forward, backward or evaluation fails
-  kTornWrite,    // writes are taken and land up to the middle
+  kTornWrite,    // writes report success and store the first half
 };
 
-// What ranks go through, in the order of a step. Microbatches, backwards and evaluations are also what memory
-// may run out in.
+// The phases of a rank's step, in order. Memory may run out in kMicrobatch, kBackward and kEvaluation.
 enum class FaultPhase {
   kStart,
   kLoad,
@@ -43,34 +42,34 @@ enum class FaultPhase {
   kDisk
 };
 
-// One [[fault]] of a plan; what is not given is drawn from the seed.
+// One [[fault]] of a plan; absent values are drawn from the seed.
 struct FaultRule {
   FaultKind kind = FaultKind::kDeath;
-  std::string name;   // of the kind, as the plan has it
-  std::string label;  // the rule's own: "death", and where the plan has several of a kind "death (rule 3)"
+  std::string name;   // of the kind in the plan
+  std::string label;  // unique in the plan: "death", or "death (rule 3)" if several have the kind
   double probability = 1;
   std::optional<int> rank;
   std::optional<int64_t> step;
-  std::optional<FaultPhase> phase;  // one of fault_phases(kind); none: any
-  double seconds = 0;               // what a slow, delayed or hanging thing takes; 0: a hang never ends
-  int64_t count = 1;  // steps, messages or writes that it happens to; the most that it is drawn from (memory)
-  std::string file;   // part of the paths of writes that it happens to
+  std::optional<FaultPhase> phase;  // one of fault_phases(kind)
+  double seconds = 0;  // by which a step or message is late, or for which a hang lasts; 0: endless
+  int64_t count = 1;   // of affected steps, messages or writes; of allocations from which one is drawn
+  std::string file;    // affects writes to paths that contain this
 
-  bool hits_disk() const;
+  bool affects_writes() const;
 };
 
 struct FaultPlan {
   std::string path;  // of the file; "" = no faults
-  int starts = 3;    // that faults happen in; from then on there are none
+  int starts = 3;    // the number of attempts with faults; later attempts have none
   std::vector<FaultRule> rules;
 };
 
-// The phases in which the kind can strike: a plan's "any" draws one of them.
+// The phases in which the kind can happen: "any" in a plan draws one of them.
 std::span<const FaultPhase> fault_phases(FaultKind kind);
 
 std::span<const Catalog> fault_catalogs();
 
-// Throws UserError: no such file, kind, key; a rank that `ranks` do not have.
+// Throw UserError for an unknown file, kind or key, and for a rank beyond `ranks`.
 FaultPlan read_fault_plan(const std::string& path, int ranks);
 FaultPlan make_fault_plan(const Setting& written, int ranks);
 

@@ -3,7 +3,7 @@
 namespace tutti {
 namespace {
 
-constexpr uint64_t kDiskCalls = 60;  // about those of two checkpoints
+constexpr uint64_t kDiskCalls = 60;  // about as many as two checkpoints make
 
 }  // namespace
 
@@ -11,26 +11,27 @@ ScheduledFaults::ScheduledFaults(const FaultPlan& plan, const RandomKey& draw, i
   for (std::size_t i = 0; i < plan.rules.size(); ++i) {
     const FaultRule& rule = plan.rules[i];
     const auto phases = fault_phases(rule.kind);
-    const RandomKey own = draw.fold_in(i);
-    if (own.uniform(0) >= rule.probability) continue;
-    const int rank = rule.rank.value_or(static_cast<int>(own.below(ranks, 1)));
-    const int64_t step = rule.step.value_or(1 + static_cast<int64_t>(own.below(steps, 2)));
-    const FaultPhase phase = rule.phase ? *rule.phase : phases[own.below(phases.size(), 3)];
-    const uint64_t among = phase == FaultPhase::kDisk ? kDiskCalls : 1;
-    const auto passes = static_cast<int64_t>(own.below(among, 4));
-    scheduled_.push_back({&rule, rank, phase == FaultPhase::kStart ? 0 : step, phase, passes});
+    const RandomKey key = draw.fold_in(i);
+    if (key.uniform(0) >= rule.probability) continue;
+    const int rank = rule.rank.value_or(static_cast<int>(key.below(ranks, 1)));
+    const int64_t step = rule.step.value_or(1 + static_cast<int64_t>(key.below(steps, 2)));
+    const FaultPhase phase = rule.phase ? *rule.phase : phases[key.below(phases.size(), 3)];
+    const uint64_t choices = phase == FaultPhase::kDisk ? kDiskCalls : 1;
+    const auto skipped = static_cast<int64_t>(key.below(choices, 4));
+    scheduled_.push_back({&rule, rank, phase == FaultPhase::kStart ? 0 : step, phase, skipped});
   }
 }
 
 std::vector<const FaultRule*> ScheduledFaults::due(int rank, int64_t step, FaultPhase phase) {
-  std::vector<const FaultRule*> struck;
+  std::vector<const FaultRule*> rules;
   std::erase_if(scheduled_, [&](Scheduled& scheduled) {
-    if (scheduled.rank != rank || step < scheduled.step || scheduled.phase != phase || scheduled.passes-- > 0)
+    if (scheduled.rank != rank || step < scheduled.step || scheduled.phase != phase ||
+        scheduled.skipped-- > 0)
       return false;
-    struck.push_back(scheduled.rule);
+    rules.push_back(scheduled.rule);
     return true;
   });
-  return struck;
+  return rules;
 }
 
 }  // namespace tutti

@@ -10,14 +10,14 @@
 
 namespace tutti {
 
-// The faults of one start of the job, where and when as drawn.
+// The faults of one attempt, with the drawn ranks, steps and phases.
 class ScheduledFaults {
  public:
-  // `steps`: of a whole run; drawn steps are among them.
+  // Steps are drawn from 1 to `steps`, the length of a whole run.
   ScheduledFaults(const FaultPlan& plan, const RandomKey& draw, int ranks, int64_t steps);
   ScheduledFaults() = default;
 
-  // Those that now strike: a rank has come to this phase of this step, or is past the step. Each once.
+  // The rules due when a rank enters this phase, in the scheduled step or later. Each rule once.
   std::vector<const FaultRule*> due(int rank, int64_t step, FaultPhase phase);
 
  private:
@@ -26,14 +26,14 @@ class ScheduledFaults {
     int rank;
     int64_t step;
     FaultPhase phase;
-    int64_t passes;  // of the phase, before it strikes
+    int64_t skipped;  // times that the rank enters the phase before the fault
   };
   std::vector<Scheduled> scheduled_;
 };
 
-// How often a fault really struck.
+// How often a fault had an effect.
 struct FaultCount {
-  std::optional<FaultKind> kind = {};  // none: no plan's
+  std::optional<FaultKind> kind = {};  // none: the recipe's memory budget
   int64_t count = 0;
 };
 using FaultCounts = std::map<std::string, FaultCount>;  // by FaultRule::label

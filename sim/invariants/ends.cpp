@@ -6,114 +6,114 @@
 namespace tutti {
 namespace {
 
-constexpr double kBetweenHeartbeatsS = 1;  // and what else a Supervisor takes to see what is so
-// How late a heartbeat is at least, whose rank is given up by one that is told to stop: that one bears 1.5 s
-// of silence, of which 0.6 pass anyway.
+constexpr double kBetweenHeartbeatsS = 1;  // with the time that a Supervisor needs to react
+// The least delay of a heartbeat that lets a Supervisor which was asked to stop give up the rank: it
+// tolerates 1.5 s of silence, and 0.6 s pass without any fault.
 constexpr double kLateForAStopS = 0.8;
 
-// Whether memory ran out in a step that could not be done in smaller parts.
-bool had_no_smaller_parts(const RunFacts& facts, const StartSeen& start) {
-  const bool automatic = facts.job.settings.train.accumulation.automatic();
-  const Sampler sampler = facts.job.train_sampler(0);
-  for (const auto& rank : start.steps)
+// True if memory ran out in a step that had its largest number of microbatches.
+bool had_most_microbatches(const Reference& reference, const SimAttempt& attempt) {
+  const bool automatic = reference.job.settings.train.accumulation.automatic();
+  const Sampler sampler = reference.job.train_sampler(0);
+  for (const auto& rank : attempt.steps)
     for (const auto& [step, seen] : rank) {
       const int64_t samples = sampler.global_samples((step - 1) % sampler.batches());
-      const int64_t most = automatic ? largest_part(samples, facts.job.world) : 1;
+      const int64_t most = automatic ? largest_part(samples, reference.job.world) : 1;
       if (seen.aborted_microbatches >= most) return true;
     }
   return false;
 }
 
-// By the plan.
-bool memory_ran_out(const RunFacts& facts, const StartSeen& start) {
-  return std::ranges::any_of(facts.plan.rules, [&](const FaultRule& rule) {
-    return rule.kind == FaultKind::kOutOfMemory && start.had(rule);
+// True if the plan let memory run out; the recipe's memory budget does not count.
+bool memory_ran_out(const Reference& reference, const SimAttempt& attempt) {
+  return std::ranges::any_of(reference.plan.rules, [&](const FaultRule& rule) {
+    return rule.kind == FaultKind::kOutOfMemory && attempt.had_fault(rule);
   });
 }
 
-bool writes_went_wrong(const StartSeen& start) {
-  return start.had(FaultKind::kDiskFull) || start.had(FaultKind::kWriteError) || start.damages();
+bool writes_went_wrong(const SimAttempt& attempt) {
+  return attempt.had_fault(FaultKind::kDiskFull) || attempt.had_fault(FaultKind::kWriteError) ||
+         attempt.damages_files();
 }
 
-// Where another rank has ended badly, mpirun asks those that are left to stop, and then kills them.
+// After one rank failed, mpirun asks the others to stop and then kills them.
 bool follows_from_another(const RankEnd& end) {
   return end.kind == EndKind::kKilled || end.kind == EndKind::kSilence || end.kind == EndKind::kLostRank;
 }
 
-// Whether what happened in the start ends a rank in this way, without another that has ended so.
-bool had_to_end_so(const RunFacts& facts, const StartSeen& start, const RankEnd& end) {
+// True if a fault of the attempt explains this end of a rank.
+bool is_explained(const Reference& reference, const SimAttempt& attempt, const RankEnd& end) {
   using enum FaultKind;
-  const double timeout = seconds(facts.hang_timeout);
+  const double timeout = seconds(reference.job.settings.train.hang_timeout);
   switch (end.kind) {
     case EndKind::kNoLastCheckpoint:
-      return writes_went_wrong(start);
+      return writes_went_wrong(attempt);
     case EndKind::kOutOfMemoryInEvaluation:
-      return memory_ran_out(facts, start);
+      return memory_ran_out(reference, attempt);
     case EndKind::kOutOfMemoryInStep:
-      return memory_ran_out(facts, start) && had_no_smaller_parts(facts, start);
+      return memory_ran_out(reference, attempt) && had_most_microbatches(reference, attempt);
     case EndKind::kHang:
-      return lateness_s(facts, start, {kSlow, kDelay, kReorder, kHang}) >=
+      return lateness_s(reference, attempt, {kSlow, kDelay, kReorder, kHang}) >=
              std::max(timeout - kBetweenHeartbeatsS, timeout / 2);
     case EndKind::kSilence:
-      return start.asked_to_stop && lateness_s(facts, start, {kDelay, kReorder}) >= kLateForAStopS;
+      return attempt.asked_to_stop && lateness_s(reference, attempt, {kDelay, kReorder}) >= kLateForAStopS;
     default:
       return false;
   }
 }
 
-// What goes wrong with writes may keep a start from beginning: one shows whether the ranks share the folder.
-// Later it costs a start its last checkpoint, and never stops training.
-bool may_end_anyhow(const StartSeen& start) {
-  if (start.had(FaultKind::kDeath) || start.had(FaultKind::kPowerLoss)) return true;
-  return writes_went_wrong(start) && start.steps.front().empty();
+// True if any end is excused. A failed write excuses an end before the first step, when a file is written to
+// test that the ranks share the folder; later it may only cost the last checkpoint.
+bool is_any_end_excused(const SimAttempt& attempt) {
+  if (attempt.had_fault(FaultKind::kDeath) || attempt.had_fault(FaultKind::kPowerLoss)) return true;
+  return writes_went_wrong(attempt) && attempt.steps.front().empty();
 }
 
-// All ranks end by themselves where memory ran out: who has to be killed hangs, unless something made it
-// late.
-bool may_be_killed(const RunFacts& facts, const StartSeen& start) {
+// False if lack of memory ended the ranks: all then end by themselves, unless a fault delays one.
+bool may_be_killed(const Reference& reference, const SimAttempt& attempt) {
   using enum FaultKind;
-  const bool of_memory = std::all_of(start.ends.begin(), start.ends.end(), [](const RankEnd& end) {
+  const bool of_memory = std::all_of(attempt.ends.begin(), attempt.ends.end(), [](const RankEnd& end) {
     return end.kind == EndKind::kKilled || end.well() || gave_up_for_memory(end);
   });
-  return !of_memory || lateness_s(facts, start, {kSlow, kDelay, kReorder, kHang}) > 0;
+  return !of_memory || lateness_s(reference, attempt, {kSlow, kDelay, kReorder, kHang}) > 0;
 }
 
-bool had_to_end(const RunFacts& facts, const StartSeen& start) {
-  if (may_end_anyhow(start)) return true;
+bool are_ends_explained(const Reference& reference, const SimAttempt& attempt) {
+  if (is_any_end_excused(attempt)) return true;
   bool any = false;
-  for (const RankEnd& end : start.ends) {
+  for (const RankEnd& end : attempt.ends) {
     if (end.well()) continue;
-    const bool had_to = had_to_end_so(facts, start, end);
-    if (!had_to && !follows_from_another(end)) return false;
-    if (end.kind == EndKind::kKilled && !may_be_killed(facts, start)) return false;
-    any = any || had_to;
+    const bool explained = is_explained(reference, attempt, end);
+    if (!explained && !follows_from_another(end)) return false;
+    if (end.kind == EndKind::kKilled && !may_be_killed(reference, attempt)) return false;
+    any = any || explained;
   }
   return any;
 }
 
 }  // namespace
 
-double lateness_s(const RunFacts& facts, const StartSeen& start, std::initializer_list<FaultKind> kinds) {
+double lateness_s(const Reference& reference, const SimAttempt& attempt,
+                  std::initializer_list<FaultKind> kinds) {
   double late = 0;
-  for (const FaultRule& rule : facts.plan.rules) {
+  for (const FaultRule& rule : reference.plan.rules) {
     if (std::find(kinds.begin(), kinds.end(), rule.kind) == kinds.end()) continue;
-    // A packet that is late is a reorder only where it was overtaken.
-    const bool struck = rule.kind == FaultKind::kHang ? start.had(rule) : start.faults.contains(rule.label);
+    // Any late packet of a reorder rule counts here, while had_fault() counts overtaken packets.
+    const bool active =
+        rule.kind == FaultKind::kHang ? attempt.had_fault(rule) : attempt.faults.contains(rule.label);
     const bool endless = rule.kind == FaultKind::kHang && rule.seconds == 0;
-    if (struck) late += endless ? std::numeric_limits<double>::infinity() : rule.seconds;
+    if (active) late += endless ? std::numeric_limits<double>::infinity() : rule.seconds;
   }
   return late;
 }
 
-void check_ends(const RunFacts& facts, const RunSeen& run, Findings& findings) {
-  for (std::size_t i = 0; i < run.starts.size(); ++i) {
-    const StartSeen& start = run.starts[i];
-    const std::string named = "start " + std::to_string(i + 1);
-    if (!start.stuck.empty()) continue;  // others' to tell
-    if (!start.well() && !had_to_end(facts, start))
-      findings.push_back(named + " ended badly, and nothing in it had to end it: " + start.end_text());
-    if (start.well() && start.stopped() && !start.asked_to_stop)
-      findings.push_back(named + " stopped without being told to");
+void check_ends(const Reference& reference, const SimRun& run, Findings& findings) {
+  for (const SimAttempt& attempt : run.attempts) {
+    if (!attempt.stuck.empty()) continue;  // reported by check_waiting
+    if (!attempt.well() && !are_ends_explained(reference, attempt))
+      findings.push_back(attempt.name() + " ended badly, and no fault explains it: " + attempt.end_text());
+    if (attempt.well() && attempt.stopped() && !attempt.asked_to_stop)
+      findings.push_back(attempt.name() + " stopped, and no rank was asked to");
   }
 }
 

@@ -5,24 +5,30 @@
 namespace tutti {
 namespace {
 
-// On top of hang_timeout: until heartbeats tell that all ranks wait, and until mpirun has ended those that
-// the news of it does not reach.
+// Beyond hang_timeout: until heartbeats show that all ranks wait, and mpirun has killed ranks that are not
+// told of the end.
 constexpr double kToEndS = 5;
 
 }  // namespace
 
-void check_hangs(const RunFacts& facts, const RunSeen& run, Findings& findings) {
+void check_waiting(const SimRun& run, Findings& findings) {
+  const SimAttempt& last = run.attempts.back();  // a stuck attempt is the last
+  if (!last.blocked_senders.empty())
+    findings.push_back("in " + last.name() + " full mailboxes block each other: " + last.blocked_senders);
+  else if (!last.stuck.empty())
+    findings.push_back(last.name() + " never ended: " + last.stuck);
+}
+
+void check_hangs(const Reference& reference, const SimRun& run, Findings& findings) {
   using enum FaultKind;
-  for (std::size_t i = 0; i < run.starts.size(); ++i) {
-    const StartSeen& start = run.starts[i];
-    const double most =
-        seconds(facts.hang_timeout) + kToEndS + lateness_s(facts, start, {kSlow, kDelay, kReorder});
-    for (const HangSeen& hang : start.hangs) {
-      const double stood_s = seconds(std::min(hang.until, start.took) - hang.began);
-      if (stood_s <= most) continue;
-      findings.push_back("in start " + std::to_string(i + 1) + " a collective hung for " +
-                         std::to_string(stood_s) + " s, and the ranks were to give it up within " +
-                         std::to_string(most) + " s");
+  for (const SimAttempt& attempt : run.attempts) {
+    const double most = seconds(reference.job.settings.train.hang_timeout) + kToEndS +
+                        lateness_s(reference, attempt, {kSlow, kDelay, kReorder});
+    for (const SimHang& hang : attempt.hangs) {
+      const double hung_s = seconds(std::min(hang.until, attempt.took) - hang.began);
+      if (hung_s <= most) continue;
+      findings.push_back("in " + attempt.name() + " a collective hung for " + std::to_string(hung_s) +
+                         " s, and the ranks were to give it up within " + std::to_string(most) + " s");
     }
   }
 }

@@ -4,19 +4,19 @@
 
 namespace tutti {
 
-bool StartSeen::well() const {
+bool SimAttempt::well() const {
   return stuck.empty() &&
          std::all_of(ends.begin(), ends.end(), [](const RankEnd& end) { return end.well(); });
 }
 
-int64_t StartSeen::last_step() const {
+int64_t SimAttempt::last_step() const {
   int64_t last = 0;
   for (const auto& rank : steps)
     if (!rank.empty()) last = std::max(last, rank.rbegin()->first);
   return last;
 }
 
-int64_t StartSeen::last_committed() const {
+int64_t SimAttempt::last_committed() const {
   int64_t last = 0;
   for (const auto& rank : steps)
     for (const auto& [step, seen] : rank)
@@ -24,28 +24,30 @@ int64_t StartSeen::last_committed() const {
   return last;
 }
 
-bool StartSeen::stopped() const {
+bool SimAttempt::stopped() const {
   return std::any_of(ends.begin(), ends.end(),
                      [](const RankEnd& end) { return end.kind == EndKind::kStopped; });
 }
 
-bool StartSeen::had(FaultKind kind) const {
+bool SimAttempt::had_fault(FaultKind kind) const {
   return std::any_of(faults.begin(), faults.end(),
                      [&](const auto& fault) { return fault.second.kind == kind && fault.second.count > 0; });
 }
 
-bool StartSeen::had(const FaultRule& rule) const {
+bool SimAttempt::had_fault(const FaultRule& rule) const {
   const auto found = faults.find(rule.label);
   return found != faults.end() && found->second.count > 0;
 }
 
-bool StartSeen::damages() const { return had(FaultKind::kLostWrite) || had(FaultKind::kTornWrite); }
+bool SimAttempt::damages_files() const {
+  return had_fault(FaultKind::kLostWrite) || had_fault(FaultKind::kTornWrite);
+}
 
 bool gave_up_for_memory(const RankEnd& end) {
   return end.kind == EndKind::kOutOfMemoryInStep || end.kind == EndKind::kOutOfMemoryInEvaluation;
 }
 
-std::string StartSeen::end_text() const {
+std::string SimAttempt::end_text() const {
   if (!stuck.empty()) return stuck;
   std::string text;
   for (std::size_t rank = 0; rank < ends.size(); ++rank) {

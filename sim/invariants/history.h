@@ -12,69 +12,72 @@
 
 namespace tutti {
 
-// What a rank did in one step.
-struct StepSeen {
-  std::vector<int64_t> samples;  // that it trained on
-  int microbatches = 0;          // in how many
-  int aborted_microbatches = 0;  // the most of an attempt that ran out of memory, on any rank; 0: none did
-  uint64_t weights = 0;          // a hash of all of them once the step was committed; 0: it was not
+// A rank's work on one step.
+struct SimStep {
+  std::vector<int64_t> samples;  // indices of the samples trained on
+  int microbatches = 0;          // of the last try
+  int aborted_microbatches = 0;  // the largest count of a try that ran out of memory on any rank; 0: none
+  uint64_t weights = 0;          // a hash of all weights after the commit; 0: not committed
 };
 
-// A rank that still had something to train was asked to stop, in this step or before its next.
-struct StopSeen {
+// A request to stop a rank that was still training, in this step or before the next.
+struct SimStop {
   int rank = 0;
   int64_t step = 0;
 };
 
-// A collective that all ranks had posted did not end before then.
-struct HangSeen {
+// A collective that hung after all ranks had posted it.
+struct SimHang {
   TimePoint began, until;
 };
 
-// Bytes of an attempt that ran out of memory were not given back before the step was done again.
-struct HeldSeen {
+// Memory that a try of a step still held, after running out of memory, when the step was retried.
+struct HeldMemory {
   int rank = 0;
   int64_t step = 0, bytes = 0;
 };
 
-// One start of the job.
-struct StartSeen {
-  int64_t resumed_at = -1;  // steps that were done before; -1: it did not come to train
-  std::vector<std::map<int64_t, StepSeen>> steps;  // by rank, then by step (from 1)
-  std::map<int64_t, SavedBits> published;          // checkpoints, by step
-  std::vector<RankEnd> ends;                       // by rank
-  FaultCounts faults;                              // that struck in it, and how often they really happened
-  std::vector<StopSeen> stops;
-  bool asked_to_stop = false;  // some rank was, be it when all was trained
-  std::vector<HangSeen> hangs;
-  std::vector<HeldSeen> held;
-  std::string stuck;            // why the simulator ended it, or ""
-  std::string blocked_senders;  // that it ended it for: who waits for whose mailbox
-  uint64_t deliveries = 0;      // a hash of their order
-  uint64_t next_draw = 0;       // of who runs next, after the last
+// One attempt of the job: all its processes, from their start to their end. A fault plan, journals and
+// messages call an attempt a "start".
+struct SimAttempt {
+  int number = 1;                                 // in the run, from 1
+  int64_t resumed_at = -1;                        // steps done before this attempt; -1: no training began
+  std::vector<std::map<int64_t, SimStep>> steps;  // by rank, then by step (from 1)
+  std::map<int64_t, SavedBits> published;         // checkpoints, by step
+  std::vector<RankEnd> ends;                      // by rank
+  FaultCounts faults;                             // faults that were due, and how often each had an effect
+  std::vector<SimStop> stops;
+  bool asked_to_stop = false;  // some rank was, possibly after the last step
+  std::vector<SimHang> hangs;
+  std::vector<HeldMemory> held;
+  std::string stuck;            // why the simulator aborted the attempt, or ""
+  std::string blocked_senders;  // the actors of a cycle of full mailboxes, if that is why; else ""
+  uint64_t deliveries = 0;      // SimScheduler::delivery_digest and next_draw at the end
+  uint64_t next_draw = 0;
   TimePoint took;
 
   bool well() const;               // every rank ended well
-  int64_t last_step() const;       // that any rank began; 0: none did
-  int64_t last_committed() const;  // and brought to its end
+  int64_t last_step() const;       // the last step that any rank began; 0: none
+  int64_t last_committed() const;  // the last step that any rank committed; 0: none
   bool stopped() const;
-  bool had(FaultKind kind) const;
-  bool had(const FaultRule& rule) const;
-  bool damages() const;  // files, and nobody was told
+  bool had_fault(FaultKind kind) const;
+  bool had_fault(const FaultRule& rule) const;
+  bool damages_files() const;  // some write was lost or torn without an error
+  std::string name() const { return "start " + std::to_string(number); }
   // "rank 1 was killed; rank 0: rank 1 is gone"
   std::string end_text() const;
 };
 
-// A step or an evaluation ran out of memory, as all ranks know.
+// True if a step or an evaluation ran out of memory, which all ranks learn.
 bool gave_up_for_memory(const RankEnd& end);
 
-// A run: its starts, one after the other, on one disk.
-struct RunSeen {
-  std::vector<StartSeen> starts;
-  uint64_t weights = 0;     // of the newest checkpoint at the end, 0: there is none
-  int64_t saved_step = 0;   // and of which step it is
-  bool saved_whole = true;  // nothing of that step is still due, nor is anything of the next one done
-  std::map<std::string, std::vector<std::string>> logged;  // by file: its lines, without what was measured
+// A run: successive attempts of the job on one disk.
+struct SimRun {
+  std::vector<SimAttempt> attempts;
+  uint64_t weights = 0;     // a hash of those in the newest checkpoint at the end; 0: no checkpoint
+  int64_t saved_step = 0;   // the step of that checkpoint
+  bool saved_whole = true;  // that checkpoint has no pending work, and nothing of the next step
+  std::map<std::string, std::vector<std::string>> logged;  // lines by file, without measured values
 };
 
 }  // namespace tutti

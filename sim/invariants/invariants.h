@@ -15,70 +15,65 @@
 
 namespace tutti {
 
-// What must hold of every run, whatever goes wrong in it. Each adds what it finds broken, a line each.
+// Invariants of every run under any faults. Each check appends a line for each violation.
 using Findings = std::vector<std::string>;
 
-// What a run is held against.
-struct RunFacts {
+// The data that checks compare a run with.
+struct Reference {
   const Job& job;
   const FaultPlan& plan;
-  const RunSeen& fault_free;
-  Nanoseconds hang_timeout;
-  // The run without faults, its steps (from 1) done in these numbers of microbatches.
-  std::function<const StartSeen&(const std::vector<int>&)> in_microbatches;
+  const SimRun& fault_free;
+  // The run without faults, with these numbers of microbatches in its steps (the first number is of step 1).
+  std::function<const SimAttempt&(const std::vector<int>&)> with_microbatches;
 };
 
-// How late the faults of these kinds that struck in a start may have made any one thing, in seconds: a step,
-// a message, a collective (infinity: one without end). Many late messages make nobody more silent than one
-// does.
-double lateness_s(const RunFacts& facts, const StartSeen& start, std::initializer_list<FaultKind> kinds);
+// The longest delay, in seconds, that faults of these kinds can have caused in one step, message or
+// collective of the attempt; infinity for an endless hang. Rules add up, but not the messages of a rule: many
+// late messages make a rank no more silent than one.
+double lateness_s(const Reference& reference, const SimAttempt& attempt,
+                  std::initializer_list<FaultKind> kinds);
 
-// No sample is lost or trained on twice in an epoch, over all starts.
-void check_samples(const RunFacts& facts, const RunSeen& run, Findings& findings);
+// No sample is lost or trained on twice in an epoch, over all attempts.
+void check_samples(const Reference& reference, const SimRun& run, Findings& findings);
 
 // All ranks hold the same weights after every step.
-void check_ranks_agree(const RunSeen& run, Findings& findings);
+void check_ranks_agree(const SimRun& run, Findings& findings);
 
-// Every step ends on the bits of the fault-free run, and so does the run; what a checkpoint holds besides
-// (the optimizer's state, the listeners', the gradient scaler's) is that run's too.
-void check_bits(const RunFacts& facts, const RunSeen& run, Findings& findings);
+// Every step and the last checkpoint have the weights of the fault-free run, bit by bit. So have published
+// checkpoints, which also have its state of optimizer, listeners and gradient scaler.
+void check_bits(const Reference& reference, const SimRun& run, Findings& findings);
 
-// metrics.jsonl and CSV files of a run that came to its end hold what those of the fault-free run do, line
-// for line; they may not where memory ran out or writes to them failed. `logged_lines`: RunSeen::logged.
+// metrics.jsonl and CSV files of a run that trained to its end equal those of the fault-free run, line by
+// line. Not checked if memory ran out or writes to the files failed. `logged_lines` returns SimRun::logged.
 std::map<std::string, std::vector<std::string>> logged_lines(const Disk& disk, const std::string& run_dir);
-void check_logs(const RunFacts& facts, const RunSeen& run, Findings& findings);
+void check_logs(const Reference& reference, const SimRun& run, Findings& findings);
 
-// A published checkpoint is whole, now and after a power loss, and nothing newer than it is lost. Those that
-// a lost or torn write struck are left out. `check_published`: right after one was; gives that one.
+// A published checkpoint is whole, now and after a power loss, and stays the newest. Checkpoints with a lost
+// or torn write are left out. `check_published` is called right after a publication and returns the newest.
 KnownCheckpoint check_published(const SimDisk& disk, const Job& job, const RandomKey& draw,
                                 KnownCheckpoints& known, Findings& findings);
 void check_checkpoints(const SimDisk& disk, const Job& job, KnownCheckpoints& known, Findings& findings);
 
-// A start ends well unless something in it may end it, and for the reason that this gives; and it does not
-// where a listener had no memory.
-void check_ends(const RunFacts& facts, const RunSeen& run, Findings& findings);
+// An attempt ends well unless a fault explains the kind of its end.
+void check_ends(const Reference& reference, const SimRun& run, Findings& findings);
 
-// A rank that is asked to stop while it trains stops all of them, a few steps later at most.
-void check_stops(const RunSeen& run, Findings& findings);
+// A request to stop one rank during training stops all ranks after a few more steps at most.
+void check_stops(const SimRun& run, Findings& findings);
 
-// A collective that hangs is noticed, and the start ends.
-void check_hangs(const RunFacts& facts, const RunSeen& run, Findings& findings);
+// A collective that hangs is detected, and the attempt ends.
+void check_hangs(const Reference& reference, const SimRun& run, Findings& findings);
 
-// No start goes back behind what was published; and once there are no faults, the run comes to its end.
-void check_progress(const RunSeen& run, Findings& findings);
+// No attempt begins before the newest published checkpoint, and without faults the run trains to its end.
+void check_progress(const SimRun& run, Findings& findings);
 
-// A step that ran out of memory has given all of it back before it is done again.
-void check_memory(const RunSeen& run, Findings& findings);
+// A step that ran out of memory has freed all its memory before it is retried.
+void check_memory(const SimRun& run, Findings& findings);
 
-// A start that gives up for lack of memory has saved all that was trained, unless algorithms have acted in an
-// evaluation that is under way.
-void check_nothing_lost(const RunSeen& run, Findings& findings);
+// An attempt that gives up for lack of memory has saved every committed step.
+void check_nothing_lost(const SimRun& run, Findings& findings);
 
-// No actor is left waiting: for an answer that cannot come, for a message that nobody can send any more, or
-// without a step for longer than the plan accounts for.
-void check_waiting(const RunSeen& run, Findings& findings);
-
-// No senders block each other, each held back by the full mailbox of the next.
-void check_blocked_senders(const RunSeen& run, Findings& findings);
+// No actor waits for a reply or a message that nobody can send, no senders block each other with full
+// mailboxes, and the time without a new step is within what the plan explains.
+void check_waiting(const SimRun& run, Findings& findings);
 
 }  // namespace tutti

@@ -16,7 +16,7 @@ namespace {
 
 uint64_t hash(std::string_view bytes) { return std::hash<std::string_view>()(bytes); }
 
-// Of all there is in it, and where it is: errors name that.
+// Of all files of the folder, and of its path, which errors name.
 uint64_t hash_of_folder(const Disk& disk, const std::string& folder) {
   RandomKey whole(hash(folder), "checkpoint");
   for (const std::string& name : disk.list(folder)) {
@@ -27,19 +27,18 @@ uint64_t hash_of_folder(const Disk& disk, const std::string& folder) {
   return whole.bits();
 }
 
-// They hold seconds, how much of a file was there, or a metric's best value: an evaluation that was cut for
-// lack of memory may have other last bits.
-constexpr std::array<std::string_view, 4> kOutsidesListeners = {
+// Listeners with state that a clock or a disk decides, or with the best value of a metric, whose last bits
+// differ if an evaluation is split for lack of memory.
+constexpr std::array<std::string_view, 4> kUncomparedListeners = {
     "callbacks/EarlyStopper", "callbacks/MLPerfCallback", "callbacks/RuntimeEstimator",
     "callbacks/SpeedMonitor"};
 
-bool is_outsides(const std::string& listener) {
-  return std::any_of(kOutsidesListeners.begin(), kOutsidesListeners.end(),
+bool is_uncompared(const std::string& listener) {
+  return std::any_of(kUncomparedListeners.begin(), kUncomparedListeners.end(),
                      [&](std::string_view name) { return listener.starts_with(name); });
 }
 
-// An evaluation that a request to stop has cut at the end of a run is in no checkpoint, so only the train
-// metrics count.
+// Of metrics only those of training count: an evaluation cut by a request to stop is in no checkpoint.
 SavedBits bits_of(const Checkpoint& checkpoint, RunState state) {
   SavedBits bits{.weights = weights_digest(checkpoint.tensors)};
   if (state.rest.any() && state.rest.at != "fit_end") return bits;
@@ -48,12 +47,12 @@ SavedBits bits_of(const Checkpoint& checkpoint, RunState state) {
   state.accumulation = {};
   state.plateau.best = 0;
   std::erase_if(state.metrics, [](const auto& one) { return !one.first.starts_with("train/"); });
-  std::erase_if(state.listeners, [](const auto& one) { return is_outsides(one.first); });
+  std::erase_if(state.listeners, [](const auto& one) { return is_uncompared(one.first); });
   bits.all = RandomKey(tensors_digest(checkpoint.tensors), state.to_json()).bits();
   return bits;
 }
 
-KnownCheckpoint read(const Disk& disk, const std::string& folder) try {
+KnownCheckpoint parsed(const Disk& disk, const std::string& folder) try {
   const Checkpoint checkpoint = read_checkpoint(disk, folder);
   const RunState state = RunState::from_json(checkpoint.state);
   return {"", state.step, bits_of(checkpoint, state)};
@@ -63,9 +62,9 @@ KnownCheckpoint read(const Disk& disk, const std::string& folder) try {
 
 }  // namespace
 
-const KnownCheckpoint& KnownCheckpoints::look(const Disk& disk, const std::string& folder) {
+const KnownCheckpoint& KnownCheckpoints::read(const Disk& disk, const std::string& folder) {
   const auto [found, fresh] = known_.try_emplace(hash_of_folder(disk, folder));
-  if (fresh) found->second = read(disk, folder);
+  if (fresh) found->second = parsed(disk, folder);
   return found->second;
 }
 

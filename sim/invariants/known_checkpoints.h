@@ -8,26 +8,25 @@
 
 namespace tutti {
 
-// Hashes of what a checkpoint holds.
+// Hashes of the contents of a checkpoint.
 struct SavedBits {
   uint64_t weights = 0;
-  // Of all that a checkpoint of that step must hold, whatever went wrong on the way: every tensor, and of the
-  // state what no clock, no disk and no lack of memory decides. 0 where something of the step is still due,
-  // or algorithms may already have acted for the next one.
+  // Of the tensors and the state that are equal in every checkpoint of the step: all that no clock, no disk
+  // and no lack of memory decides. 0 if work of the step is pending or algorithms may have begun the next.
   uint64_t all = 0;
 };
 
 struct KnownCheckpoint {
-  std::string error;  // what is wrong with it; "" = it is whole
-  int64_t step = -1;  // that it was taken after
+  std::string error;  // of reading it; "" = it is whole
+  int64_t step = -1;  // after which it was taken
   SavedBits bits = {};
 };
 
-// What reading a checkpoint comes to, by its files' bytes: a simulation looks at the same ones again and
-// again, and reading takes most of the time of looking.
+// A cache of read checkpoints, by the contents of their files: a simulation checks the same ones many times,
+// and parsing takes most of the time.
 class KnownCheckpoints {
  public:
-  const KnownCheckpoint& look(const Disk& disk, const std::string& folder);
+  const KnownCheckpoint& read(const Disk& disk, const std::string& folder);
 
  private:
   std::unordered_map<uint64_t, KnownCheckpoint> known_;

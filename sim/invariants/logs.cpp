@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-// Begins the names of what a clock or the memory in use decides.
+// Prefixes of the names of values that a clock or the memory in use decides.
 constexpr std::array<std::string_view, 14> kMeasured = {
     "step_ms",  "samples_per_s", "memory_peak_mb", "since_start_s", "time/train",
     "time/val", "time/total",    "time/remaining", "throughput/",   "wall_clock/",
@@ -20,25 +20,26 @@ bool is_measured(const std::string& key) {
   return std::ranges::any_of(kMeasured, [&](std::string_view begin) { return key.starts_with(begin); });
 }
 
-// Of "step,batch,epoch,name,value".
+// The fourth column of "step,batch,epoch,name,value".
 std::string name_in_row(const std::string& row) {
   std::size_t begin = 0;
   for (int column = 0; column < 3; ++column) begin = row.find(',', begin) + 1;
   return row.substr(begin, row.find(',', begin) - begin);
 }
 
-bool ran_out_of_memory(const StartSeen& start) {
-  if (start.had(FaultKind::kOutOfMemory)) return true;
-  for (const auto& rank : start.steps)
+bool ran_out_of_memory(const SimAttempt& attempt) {
+  if (attempt.had_fault(FaultKind::kOutOfMemory)) return true;
+  for (const auto& rank : attempt.steps)
     for (const auto& [step, seen] : rank)
       if (seen.aborted_microbatches > 0) return true;
   return false;
 }
 
-// Writes of checkpoints that fail cost nothing that was logged.
-bool log_was_struck(const RunFacts& facts, const StartSeen& start) {
-  return std::ranges::any_of(facts.plan.rules, [&](const FaultRule& rule) {
-    return rule.hits_disk() && rule.file.find("checkpoint") == std::string::npos && start.had(rule);
+// True if writes to a log may have failed: rules for files of checkpoints do not count.
+bool log_writes_failed(const Reference& reference, const SimAttempt& attempt) {
+  return std::ranges::any_of(reference.plan.rules, [&](const FaultRule& rule) {
+    return rule.affects_writes() && rule.file.find("checkpoint") == std::string::npos &&
+           attempt.had_fault(rule);
   });
 }
 
@@ -62,11 +63,11 @@ std::map<std::string, std::vector<std::string>> logged_lines(const Disk& disk, c
   return files;
 }
 
-void check_logs(const RunFacts& facts, const RunSeen& run, Findings& findings) {
-  if (run.starts.empty() || !run.starts.back().well() || run.starts.back().stopped()) return;
-  for (const StartSeen& start : run.starts)
-    if (ran_out_of_memory(start) || log_was_struck(facts, start)) return;
-  for (const auto& [name, expected] : facts.fault_free.logged) {
+void check_logs(const Reference& reference, const SimRun& run, Findings& findings) {
+  if (run.attempts.empty() || !run.attempts.back().well() || run.attempts.back().stopped()) return;
+  for (const SimAttempt& attempt : run.attempts)
+    if (ran_out_of_memory(attempt) || log_writes_failed(reference, attempt)) return;
+  for (const auto& [name, expected] : reference.fault_free.logged) {
     const auto found = run.logged.find(name);
     const auto lines = found == run.logged.end() ? std::vector<std::string>() : found->second;
     const auto [line, other] = std::ranges::mismatch(lines, expected);

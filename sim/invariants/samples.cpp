@@ -7,12 +7,12 @@
 namespace tutti {
 namespace {
 
-// What was trained on in each step of the run as it counts: done again, a step replaces what it was before.
-std::map<int64_t, std::vector<int64_t>> samples_by_step(const RunSeen& run) {
+// The samples of each step, by the last attempt that committed the step.
+std::map<int64_t, std::vector<int64_t>> samples_by_step(const SimRun& run) {
   std::map<int64_t, std::vector<int64_t>> steps;
-  for (const StartSeen& start : run.starts) {
+  for (const SimAttempt& attempt : run.attempts) {
     std::map<int64_t, std::vector<int64_t>> of_start;
-    for (const auto& rank : start.steps)
+    for (const auto& rank : attempt.steps)
       for (const auto& [step, seen] : rank)
         if (seen.weights != 0)
           of_start[step].insert(of_start[step].end(), seen.samples.begin(), seen.samples.end());
@@ -38,19 +38,18 @@ void check_epoch(int64_t epoch, std::vector<int64_t> samples, int64_t expected, 
 
 }  // namespace
 
-// Only steps of which every rank's part was committed by the last start that did them are whole: those of a
-// run that came to its end.
-void check_samples(const RunFacts& facts, const RunSeen& run, Findings& findings) {
-  if (run.starts.empty() || !run.starts.back().well()) return;
-  const Sampler sampler = facts.job.train_sampler(0);
+// Runs that did not end well are left out: their last step may be committed on some ranks only.
+void check_samples(const Reference& reference, const SimRun& run, Findings& findings) {
+  if (run.attempts.empty() || !run.attempts.back().well()) return;
+  const Sampler sampler = reference.job.train_sampler(0);
   std::map<int64_t, std::vector<int64_t>> epochs;
   std::map<int64_t, int64_t> expected;
   for (auto& [step, samples] : samples_by_step(run)) {
     const int64_t epoch = (step - 1) / sampler.batches();
     epochs[epoch].insert(epochs[epoch].end(), samples.begin(), samples.end());
   }
-  const StartSeen& whole = facts.fault_free.starts.front();
-  const int64_t last = run.starts.back().stopped() ? 0 : whole.last_step();
+  const SimAttempt& whole = reference.fault_free.attempts.front();
+  const int64_t last = run.attempts.back().stopped() ? 0 : whole.last_step();
   for (int64_t step = std::max<int64_t>(whole.resumed_at, 0) + 1; step <= last; ++step)
     expected[(step - 1) / sampler.batches()] += sampler.global_samples((step - 1) % sampler.batches());
   for (const auto& [epoch, samples] : expected) check_epoch(epoch, epochs[epoch], samples, findings);

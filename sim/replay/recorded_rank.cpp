@@ -3,25 +3,22 @@
 #include <tuple>
 
 #include "io/journal/journal_steps.h"
-#include "runtime/error.h"
 
 namespace tutti {
 
-RecordedRank::RecordedRank(const std::string& path) : cursor_(path) {
-  const auto record = cursor_.next();
-  const auto* head = record ? std::get_if<JournalHead>(&*record) : nullptr;
-  if (!head) throw UserError(path + ": the journal has no head");
-  head_ = RecordedJob::from_json(head->json);
+RecordedRank::RecordedRank(const std::string& path, RecordedJob head)
+    : cursor_(path), head_(std::move(head)) {
+  cursor_.next();  // the head
 }
 
-bool RecordedRank::read_on() {
+bool RecordedRank::read_record() {
   const auto record = cursor_.next();
   if (!record) return false;
   if (const auto* delivery = std::get_if<JournalDelivery>(&*record)) {
     deliveries_.push_back(
         {std::string(delivery->to), std::string(delivery->from), std::string(delivery->message)});
   } else if (const auto* event = std::get_if<JournalEvent>(&*record)) {
-    if (event->kind == name(TraceKind::kBatch)) begun_ = event->step + 1;
+    if (event->kind == name(TraceKind::kBatch)) begun_step_ = event->step + 1;
   } else if (const auto* digest = std::get_if<JournalDigest>(&*record)) {
     last_step_ = digest->step;
     hashes_[std::string(digest->key)].push_back({digest->step, digest->value, digest->parts});
@@ -39,32 +36,33 @@ bool RecordedRank::read_on() {
 }
 
 void RecordedRank::read_to_end() {
-  while (read_on()) {
+  while (read_record()) {
   }
 }
 
 const DeliveryScript::Line* RecordedRank::next_delivery() {
   while (deliveries_.empty())
-    if (!read_on()) return nullptr;
-  line_ = deliveries_.front().line();
+    if (!read_record()) return nullptr;
+  const OwnedLine& line = deliveries_.front();
+  line_ = {line.to, line.from, line.message};
   return &line_;
 }
 
-void RecordedRank::taken() {
+void RecordedRank::advance() {
   deliveries_.pop_front();
-  ++taken_;
+  ++deliveries_read_;
 }
 
 std::optional<RecordedRank::Hash> RecordedRank::next_hash(const std::string& key) {
   auto& waiting = hashes_[key];
   while (waiting.empty())
-    if (!read_on()) return std::nullopt;
+    if (!read_record()) return std::nullopt;
   Hash hash = std::move(waiting.front());
   waiting.pop_front();
   return hash;
 }
 
-std::optional<std::string> RecordedRank::take_input(RecordedInput what) {
+std::optional<std::string> RecordedRank::pop_input(RecordedInput what) {
   auto input = next_input(what);
   if (input) inputs_[name(what)].pop_front();
   return input;
@@ -73,24 +71,27 @@ std::optional<std::string> RecordedRank::take_input(RecordedInput what) {
 std::optional<std::string> RecordedRank::next_input(RecordedInput what) {
   auto& waiting = inputs_[name(what)];
   while (waiting.empty())
-    if (!read_on()) return std::nullopt;
+    if (!read_record()) return std::nullopt;
   return waiting.front();
 }
 
-bool RecordedRank::has_all_of(int64_t step) const { return came_to_end(end_) || step < begun_; }
+bool RecordedRank::has_whole_step(int64_t step) const {
+  return ended_without_error(end_) || step < begun_step_;
+}
 
-std::optional<RecordedRank::Left> RecordedRank::left_over(const Counts& counts) const {
-  const auto place = [](const Left& left) { return std::tuple(left.step, DigestOrder::place(left.key)); };
-  std::optional<Left> first;
+std::optional<RecordedRank::Unused> RecordedRank::first_unused(
+    const std::function<bool(const Unused&)>& filter) const {
+  const auto place = [](const Unused& one) { return std::tuple(one.step, DigestOrder::place(one.key)); };
+  std::optional<Unused> first;
   for (const auto& [key, waiting] : hashes_) {
     if (waiting.empty()) continue;
-    Left left{counted_step(key, waiting.front().step), key};
-    if (counts(left) && (!first || place(left) < place(*first))) first = std::move(left);
+    Unused unused{counted_step(key, waiting.front().step), key};
+    if (filter(unused) && (!first || place(unused) < place(*first))) first = std::move(unused);
   }
   return first;
 }
 
-std::string RecordedRank::text_of_end() const {
+std::string RecordedRank::end_description() const {
   if (!end_.empty()) return "with: " + end_;
   const std::string where = "in step " + std::to_string(last_step_ + 1) + ", ";
   if (!incomplete_.empty()) return where + "where it could not be written on: " + incomplete_;

@@ -14,8 +14,7 @@
 
 namespace tutti {
 
-// One rank's journal, read as far as it is asked for: what was taken in which order, and beside that the
-// digests of each key and the recorded inputs.
+// One rank's journal, read as far as needed: queues of deliveries, of digests by key, of recorded inputs.
 class RecordedRank {
  public:
   struct Hash {
@@ -24,57 +23,54 @@ class RecordedRank {
     std::vector<uint16_t> parts;
   };
 
-  explicit RecordedRank(const std::string& path);
+  RecordedRank(const std::string& path, RecordedJob head);
 
   const RecordedJob& head() const { return head_; }
 
   const DeliveryScript::Line* next_delivery();
-  void taken();
-  int64_t deliveries() const { return taken_; }
+  void advance();
+  int64_t deliveries() const { return deliveries_read_; }
 
-  // The next one of the key; nothing where the record ends.
+  // Removes and returns the key's next digest; nothing at the end of the record.
   std::optional<Hash> next_hash(const std::string& key);
-  std::optional<std::string> take_input(RecordedInput what);
-  std::optional<std::string> next_input(RecordedInput what);  // and it stays the next
+  std::optional<std::string> pop_input(RecordedInput what);
+  std::optional<std::string> next_input(RecordedInput what);  // does not remove it
   const std::vector<std::string>& parts(const std::string& key) { return parts_[key]; }
 
-  // So far as has been read: whether all that the rank came to in a step, as metrics.jsonl counts, is in the
-  // record: a later one had begun, or it ended well.
-  bool has_all_of(int64_t step) const;
-  // What was recorded and nobody has asked for, of all that `counts`: the earliest.
-  struct Left {
-    int64_t step = 0;  // as metrics.jsonl counts
+  // True if the record holds all of a step (counted as in metrics.jsonl): a later step began, or the rank
+  // ended without an error. Considers what has been read so far.
+  bool has_whole_step(int64_t step) const;
+  // The earliest digest that was read and not yet returned by next_hash, of those that `filter` accepts.
+  struct Unused {
+    int64_t step = 0;  // counted as in metrics.jsonl
     std::string key;
   };
-  using Counts = std::function<bool(const Left& left)>;
-  std::optional<Left> left_over(const Counts& counts) const;
+  std::optional<Unused> first_unused(const std::function<bool(const Unused&)>& filter) const;
 
   void read_to_end();
 
-  // How the run ended on this rank: "" when the record breaks off, so far as has been read.
-  const std::string& end() const { return end_; }
-  bool ended_with_logs() const { return came_to_end_with_logs(end_); }
-  std::string text_of_end() const;  // "in step 50, where it was killed or could not be written on"
+  // After reading to the end: true if the rank ended without an error and waited for all its logs.
+  bool ended_with_logs() const { return tutti::ended_with_logs(end_); }
+  std::string end_description() const;  // "in step 50, where it was killed or could not be written on"
 
  private:
-  struct Taken {
+  struct OwnedLine {
     std::string to, from, message;
-    DeliveryScript::Line line() const { return {to, from, message}; }
   };
-  bool read_on();
+  bool read_record();
 
   JournalCursor cursor_;
   RecordedJob head_;
-  std::deque<Taken> deliveries_;
+  std::deque<OwnedLine> deliveries_;
   DeliveryScript::Line line_;
   std::map<std::string, std::deque<Hash>> hashes_;
   std::map<std::string, std::deque<std::string>> inputs_;
   std::map<std::string, std::vector<std::string>> parts_;
   std::string end_;
-  std::string incomplete_;  // why it could not be written on
-  int64_t taken_ = 0;
+  std::string incomplete_;  // JournalIncomplete::why
+  int64_t deliveries_read_ = 0;
   int64_t last_step_ = 0;
-  int64_t begun_ = 0;  // the last step that was, from 1
+  int64_t begun_step_ = 0;  // the last step that began, from 1
 };
 
 }  // namespace tutti

@@ -17,43 +17,33 @@
 #include "runtime/process/this_process.h"
 #include "sim/environment/dry_disk.h"
 #include "sim/environment/local_ranks.h"
-#include "sim/environment/sim_clock.h"
 #include "sim/replay/replay_recorder.h"
 #include "sim/simulate/sim_world.h"
 
 namespace tutti {
 namespace {
 
-// Ends a replay where it was to end.
-class ReplayOver : public OperatingError {
+// Thrown when the replay has done what --until or --break-at asks for.
+class ReplayFinished : public OperatingError {
  public:
   using OperatingError::OperatingError;
 };
 
-// Ends a replay that cannot write what it was asked for.
-class StateNotWritten : public OperatingError {
+// The journals of all ranks of a start.
+class RecordedRanks final : public DeliveryScript {
  public:
-  using OperatingError::OperatingError;
-};
-
-// The journals of all ranks of one start.
-class Record final : public DeliveryScript {
- public:
-  explicit Record(const std::string& folder) : folder_(folder) {
-    const RecordedJob first = open(folder, 0).head();
-    for (int r = 1; r < first.world; ++r) open(folder, r);
-    for (const auto& rank : ranks_)
-      if (rank->head().nonce != first.nonce || rank->head().world != first.world)
-        throw UserError(folder + ": the journals are not of one run");
+  explicit RecordedRanks(const RecordedRun& run) : run_(run) {
+    for (int r = 0; r < run.world(); ++r)
+      ranks_.push_back(std::make_unique<RecordedRank>(run.path(r), run.heads[r]));
   }
 
   int world() const { return static_cast<int>(ranks_.size()); }
   RecordedRank& rank(int r) { return *ranks_[r]; }
-  RecordedSteps steps(int r) const { return recorded_steps(journal_path(folder_, r)); }
-  const RecordedJob& head() const { return ranks_[0]->head(); }
+  RecordedSteps steps(int r) const { return recorded_steps(run_.path(r)); }
+  const RecordedJob& head() const { return run_.heads[0]; }
 
   const Line* next(int rank) override { return ranks_[rank]->next_delivery(); }
-  void taken(int rank) override { ranks_[rank]->taken(); }
+  void advance(int rank) override { ranks_[rank]->advance(); }
   std::optional<Message> from_outside(int rank) override {
     const Line* line = next(rank);
     if (line->message != StopRequested::kName || (!line->from.empty() && line->from != line->to))
@@ -61,32 +51,28 @@ class Record final : public DeliveryScript {
     return Message(StopRequested{});
   }
 
-  // Whether a rank that has come to the end of its record did not end well: it was killed, its record breaks
-  // off, or it gave up another rank for its silence. What others then waited for is not in the record, nor
-  // what a logger that hung did not come to.
+  // True if a rank is at the end of its record and did not end well: it was killed, its record breaks off, or
+  // it gave up a silent rank. The record then lacks messages that others await or a hanging logger never
+  // took.
   bool ended_early() {
     return std::any_of(ranks_.begin(), ranks_.end(),
                        [](const auto& rank) { return !rank->next_delivery() && !rank->ended_with_logs(); });
   }
 
-  // The rank that has not come to the end of its record, and what it waits for; "" when all have.
-  std::string rest() {
+  // The next delivery of a rank that is not at the end of its record; "" if all ranks are.
+  std::string undelivered() {
     for (int r = 0; r < world(); ++r) {
       if (const Line* line = next(r)) {
         const std::string from = line->from.empty() ? "outside" : std::string(line->from);
-        return "rank " + std::to_string(r) + ", " + std::string(line->to) + ": the record goes on with " +
-               std::string(line->message) + " from " + from + ", which does not come";
+        return "rank " + std::to_string(r) + ", " + std::string(line->to) + ": the record continues with " +
+               std::string(line->message) + " from " + from + ", which does not arrive";
       }
     }
     return "";
   }
 
  private:
-  RecordedRank& open(const std::string& folder, int rank) {
-    ranks_.push_back(std::make_unique<RecordedRank>(journal_path(folder, rank)));
-    return *ranks_.back();
-  }
-  std::string folder_;
+  RecordedRun run_;
   std::vector<std::unique_ptr<RecordedRank>> ranks_;
 };
 
@@ -97,8 +83,8 @@ CheckpointPiece whole_piece(const std::string& name, const at::Tensor& tensor) {
 
 class Replay {
  public:
-  Replay(const ReplayOptions& options, Record& record)
-      : options_(options), record_(record), job_(job()), begun_(job_.world) {}
+  Replay(const ReplayOptions& options, RecordedRanks& record)
+      : options_(options), record_(record), job_(job()), last_steps_(job_.world) {}
 
   ReplayResult run();
 
@@ -107,26 +93,26 @@ class Replay {
   void before_step(int rank, int64_t step, const Trainee& trainee, const Batch& batch);
   void require_record();
   void require_step(const char* option, const std::optional<int64_t>& step);
-  Moved moved() const { return {record_.head().run_dir, options_.run_dir}; }
+  MovedFolder moved() const { return {record_.head().run_dir, options_.run_dir}; }
   bool digests() const { return record_.head().level == JournalLevel::kFull; }
   bool exact() const;
   void run_ranks();
-  ReplayResult came_to_end();
-  ReplayResult broke_off(const std::string& why);
-  std::string fell_short() const;
+  ReplayResult at_end();
+  ReplayResult at_error(const std::string& why);
+  std::string unreached_step() const;
   std::string missing(bool whole);
   std::string other_processors() const;
   std::string summary() const;
-  std::string ends() const;
+  std::string record_ends() const;
   std::string warnings() const;
 
   const ReplayOptions& options_;
-  Record& record_;
+  RecordedRanks& record_;
   Job job_;
   std::vector<std::shared_ptr<ReplayRecorder>> recorders_;  // by rank
-  std::vector<int64_t> begun_;                              // by rank, the last step
+  std::vector<int64_t> last_steps_;                         // by rank, the last step that began
   int dumped_ = 0;
-  std::set<int> past_;  // ranks that have come to the step after the last
+  std::set<int> ranks_past_until_;
 };
 
 Job Replay::job() {
@@ -152,9 +138,9 @@ Job Replay::job() {
 }
 
 void Replay::before_step(int rank, int64_t step, const Trainee& trainee, const Batch& batch) {
-  begun_[rank] = step;
-  if (options_.until && step > *options_.until) past_.insert(rank);
-  if (static_cast<int>(past_.size()) == record_.world()) throw ReplayOver("");
+  last_steps_[rank] = step;
+  if (options_.until && step > *options_.until) ranks_past_until_.insert(rank);
+  if (static_cast<int>(ranks_past_until_.size()) == record_.world()) throw ReplayFinished("");
   if (!options_.break_at || step != *options_.break_at) return;
   PosixDisk disk;
   const std::string folder = options_.run_dir + "/replay-step-" + std::to_string(step);
@@ -163,14 +149,14 @@ void Replay::before_step(int rank, int64_t step, const Trainee& trainee, const B
   try {
     write_rank_file(disk, folder, rank, pieces);
   } catch (const OperatingError& error) {
-    throw StateNotWritten("the state before step " + std::to_string(step) +
-                          " cannot be written: " + error.what());
+    throw ReplayFailed("the state before step " + std::to_string(step) +
+                       " cannot be written: " + error.what());
   }
   if (++dumped_ == record_.world())
-    throw ReplayOver("; the state before step " + std::to_string(step) + " is in " + folder);
+    throw ReplayFinished("; the state before step " + std::to_string(step) + " is in " + folder);
 }
 
-// Whether the bits are promised to be those of the record.
+// True if the replay must reproduce the bits of the record.
 bool Replay::exact() const {
   return job_.settings.collectives.reduction == Reduction::kOrdered && other_processors().empty();
 }
@@ -208,17 +194,17 @@ void Replay::require_record() {
   const std::string folder = moved()(*chosen);
   if (!PosixDisk().exists(folder))
     throw UserError(folder +
-                    ": the checkpoint that this start went on from is not there any more, so it cannot " +
-                    "be replayed");
+                    ": the checkpoint that this start resumed from is not there any more, so it cannot be " +
+                    "replayed");
   try {
     read_checkpoint(PosixDisk(), folder);
   } catch (const OperatingError& error) {
-    throw UserError(std::string("the checkpoint that this start went on from cannot be read any more: ") +
+    throw UserError(std::string("the checkpoint that this start resumed from cannot be read any more: ") +
                     error.what());
   }
 }
 
-// All ranks come to the same steps, but a rank's record may break off before the others'.
+// All ranks do the same steps, but the record of one may break off before the others.
 void Replay::require_step(const char* option, const std::optional<int64_t>& step) {
   if (!step) return;
   RecordedSteps all;
@@ -244,57 +230,55 @@ ReplayResult Replay::run() {
   begin_process(job_.settings);
   try {
     run_ranks();
-  } catch (const ReplayDifference& error) {
+  } catch (const ReplayFailed& error) {
     return {false, error.what() + warnings()};
-  } catch (const ReplayOver& over) {
-    const std::string missed = missing(/*whole=*/false);
-    return {missed.empty(), (missed.empty() ? summary() + over.what() : missed) + warnings()};
-  } catch (const StateNotWritten& error) {
-    return {false, error.what() + warnings()};
+  } catch (const ReplayFinished& over) {
+    const std::string difference = missing(/*whole=*/false);
+    return {difference.empty(), (difference.empty() ? summary() + over.what() : difference) + warnings()};
   } catch (const std::exception& error) {
-    return broke_off(error.what());
+    return at_error(error.what());
   }
-  return came_to_end();
+  return at_end();
 }
 
-// All actors have ended by themselves. So has the record, and has nothing that they did not come to.
-ReplayResult Replay::came_to_end() {
-  for (const std::string& difference : {fell_short(), record_.rest(), missing(/*whole=*/true)})
+// All actors have ended. A difference, if the record has more.
+ReplayResult Replay::at_end() {
+  for (const std::string& difference : {unreached_step(), record_.undelivered(), missing(/*whole=*/true)})
     if (!difference.empty()) return {false, difference + warnings()};
-  return {true, summary() + ends() + warnings()};
+  return {true, summary() + record_ends() + warnings()};
 }
 
-// As it must where a rank's record ends before the run did: the others then wait for it.
-ReplayResult Replay::broke_off(const std::string& why) {
-  const std::string rest = record_.rest();
-  const bool rightly = record_.ended_early();
-  if (const std::string step = fell_short(); !step.empty())
-    return {false, step + " (" + why + ")" + (rest.empty() ? "" : "; " + rest) + warnings()};
-  if (!rightly)
-    return {false, (rest.empty() ? summary() + "; and then: " + why : rest + " (" + why + ")") + warnings()};
-  if (const std::string missed = missing(/*whole=*/false); !missed.empty())
-    return {false, missed + warnings()};
-  return {true, summary() + ends() + (rest.empty() ? "" : "; " + rest) + warnings()};
+// The replay was aborted. This is expected if the record of a rank ends early, since others then wait for it.
+ReplayResult Replay::at_error(const std::string& why) {
+  const std::string undelivered = record_.undelivered();
+  const bool expected = record_.ended_early();
+  if (const std::string step = unreached_step(); !step.empty())
+    return {false, step + " (" + why + ")" + (undelivered.empty() ? "" : "; " + undelivered) + warnings()};
+  if (!expected)
+    return {false, (undelivered.empty() ? summary() + "; and then: " + why : undelivered + " (" + why + ")") +
+                       warnings()};
+  if (const std::string difference = missing(/*whole=*/false); !difference.empty())
+    return {false, difference + warnings()};
+  return {true, summary() + record_ends() + (undelivered.empty() ? "" : "; " + undelivered) + warnings()};
 }
 
-// Why it ended before it had done what it was told to, for a replay that was not ended for having done it.
-std::string Replay::fell_short() const {
+// Why the replay ended before the step of --until or --break-at; "" if it did not.
+std::string Replay::unreached_step() const {
   const auto step = options_.break_at ? options_.break_at : options_.until;
   if (!step) return "";
-  const auto behind = std::min_element(begun_.begin(), begun_.end());
-  if (*behind < *step)
-    return "step " + std::to_string(*step) + " was not come to: rank " +
-           std::to_string(behind - begun_.begin()) + " was replayed to step " + std::to_string(*behind) +
-           " only";
+  const auto slowest = std::min_element(last_steps_.begin(), last_steps_.end());
+  if (*slowest < *step)
+    return "step " + std::to_string(*step) + " was not reached: rank " +
+           std::to_string(slowest - last_steps_.begin()) + " was replayed to step " +
+           std::to_string(*slowest) + " only";
   return options_.break_at ? "the state before step " + std::to_string(*step) + " was not written" : "";
 }
 
-// What the record has of a rank that it did not come to: of all its steps, or of those before the one that it
-// was replayed to.
+// A digest of the record that the replay did not reach: of all steps, or of those before a rank's last step.
 std::string Replay::missing(bool whole) {
   for (int r = 0; r < job_.world; ++r) {
-    const int64_t last = whole ? std::numeric_limits<int64_t>::max() : begun_[r] - 1;
-    if (std::string what = recorders_[r]->missing(last); !what.empty()) return what;
+    const int64_t last = whole ? std::numeric_limits<int64_t>::max() : last_steps_[r] - 1;
+    if (std::string text = recorders_[r]->missing(last); !text.empty()) return text;
   }
   return "";
 }
@@ -312,21 +296,21 @@ std::string Replay::summary() const {
                     : "no digests were recorded (journal.level = \"control\")");
 }
 
-// Of a rank that waits for others whose record is shorter, what its own record says is still to come.
-std::string Replay::ends() const {
+// The ranks whose replay ended before their record, because they wait for others, and records that end early.
+std::string Replay::record_ends() const {
   std::string text;
   for (int r = 0; r < job_.world; ++r) {
     RecordedRank& rank = record_.rank(r);
     if (rank.next_delivery()) text += "; rank " + std::to_string(r) + " was not replayed further";
     rank.read_to_end();
     if (!rank.ended_with_logs())
-      text += "; the record of rank " + std::to_string(r) + " ends " + rank.text_of_end();
+      text += "; the record of rank " + std::to_string(r) + " ends " + rank.end_description();
   }
   return text;
 }
 
-// "the run computed with AVX2", "rank 1 computed with AVX2": with what this machine does not; "" = with
-// nothing.
+// "the run computed with AVX2" or "rank 1 computed with AVX2": instruction sets that differ from this
+// machine's.
 std::string Replay::other_processors() const {
   const std::string here = at::get_cpu_capability();
   std::set<std::string> all;
@@ -346,19 +330,19 @@ std::string Replay::warnings() const {
   const std::string build = build_and_commit("tutti");
   if (head.build != build)
     text += "\nthe run was recorded by " + head.build + ", this is " + build +
-            ": what differs may be the code's doing";
+            ": a difference may be due to the code";
   if (const std::string others = other_processors(); !others.empty())
     text += "\n" + others + ", this machine with " + at::get_cpu_capability() +
-            ": bits may differ, and losses were compared to a tolerance, nothing else";
+            ": bits may differ, so only losses were compared, to a tolerance";
   if (job_.settings.collectives.reduction == Reduction::kNative)
-    text += "\nnative reduction promises no bits: losses were compared to a tolerance, nothing else";
+    text += "\nnative reduction promises no bits, so only losses were compared, to a tolerance";
   return text;
 }
 
 }  // namespace
 
 ReplayResult replay(const ReplayOptions& options) {
-  Record record(recorded_start(options.run_dir, options.start));
+  RecordedRanks record(recorded_run(options.run_dir, options.start));
   return Replay(options, record).run();
 }
 

@@ -7,10 +7,10 @@ namespace tutti {
 
 struct ReplayOptions {
   std::string run_dir;              // of the recorded run
-  int64_t start = 0;                // which of its starts, as recorded_start counts; 0: the newest
-  std::optional<int64_t> until;     // the last step that is replayed; from 1
-  std::optional<int64_t> break_at;  // before this step the state of every rank is written to HDF5 files
-  int rank = -1;                    // whose digests are compared; -1: all
+  int64_t start = 0;                // number of the start (recorded_start); 0: the newest
+  std::optional<int64_t> until;     // the last step to replay, from 1
+  std::optional<int64_t> break_at;  // write the state of every rank before this step to HDF5 files
+  int rank = -1;                    // the rank with digests to compare; -1: all
 };
 
 struct ReplayResult {
@@ -18,9 +18,9 @@ struct ReplayResult {
   std::string text;  // a line of success, or the first difference
 };
 
-// Runs all ranks of a recorded run once more in this process, each taking its messages in the recorded order
-// with the recorded inputs, and compares every digest. What it would write goes nowhere. Throws
-// UserError when there is no such record, or it cannot be replayed here.
+// Runs all ranks of a recorded run again in this process, with the recorded order of messages and the
+// recorded inputs, and compares every digest. Writes stay in memory. Throws UserError if there is no such
+// record or it cannot be replayed on this machine.
 ReplayResult replay(const ReplayOptions& options);
 
 }  // namespace tutti

@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-constexpr const char* kLoss = "compute/loss";
+constexpr const char* kLossKey = "compute/loss";
 
 std::string actor_of(const std::string& key) { return key.substr(0, key.find('/')); }
 double number_of(const std::string& bytes) {
@@ -19,12 +19,12 @@ double number_of(const std::string& bytes) {
   return value;
 }
 std::string name_of(const std::string& key) { return key.substr(key.find('/') + 1); }
-// What is before the first step is said of it.
+// Digests taken before the first step count as of the first.
 std::string step_text(int64_t step) { return "step " + std::to_string(std::max<int64_t>(1, step)); }
 
 }  // namespace
 
-std::string Moved::operator()(const std::string& path) const {
+std::string MovedFolder::operator()(const std::string& path) const {
   return path.starts_with(from + "/") ? to + path.substr(from.size()) : path;
 }
 
@@ -46,28 +46,28 @@ void ReplayRecorder::digest(const Digest& digest) {
   const std::string key(digest.key);
   const int64_t step = counted_step(key, digest.step);
   const auto recorded = recorded_.next_hash(key);
-  if (!counts(key, step)) return;
-  if (!recorded) {  // no difference where the record breaks off
-    if (recorded_.has_all_of(step))
-      throw ReplayDifference(place(key, step) + after(key) + ": " + name_of(key) + " is not in the record");
+  if (!is_compared(key, step)) return;
+  if (!recorded) {  // a difference, unless the record breaks off in this step
+    if (recorded_.has_whole_step(step))
+      throw ReplayFailed(place(key, step) + after(key) + ": " + name_of(key) + " is not in the record");
     return;
   }
-  if (!matches(digest, *recorded)) throw ReplayDifference(difference(digest, *recorded));
+  if (!matches(digest, *recorded)) throw ReplayFailed(difference(digest, *recorded));
   ++compared_;
 }
 
-bool ReplayRecorder::counts(std::string_view key, int64_t step) const {
-  return (!options_.until || step <= *options_.until) && (options_.exact || key == kLoss);
+bool ReplayRecorder::is_compared(std::string_view key, int64_t step) const {
+  return (!options_.until || step <= *options_.until) && (options_.exact || key == kLossKey);
 }
 
 std::string ReplayRecorder::missing(int64_t last) {
   const std::lock_guard lock(mutex_);
   if (!options_.compare) return "";
-  const auto left = recorded_.left_over(
-      [&](const RecordedRank::Left& one) { return one.step <= last && counts(one.key, one.step); });
-  if (!left) return "";
-  return place(left->key, left->step) + ": " + name_of(left->key) +
-         " is in the record, and the replay does not come to it";
+  const auto unused = recorded_.first_unused(
+      [&](const RecordedRank::Unused& one) { return one.step <= last && is_compared(one.key, one.step); });
+  if (!unused) return "";
+  return place(unused->key, unused->step) + ": " + name_of(unused->key) +
+         " is in the record, and the replay does not reach it";
 }
 
 std::string ReplayRecorder::place(const std::string& key, int64_t step) const {
@@ -82,10 +82,11 @@ std::string ReplayRecorder::after(const std::string& key) {
 bool ReplayRecorder::matches(const Digest& digest, const RecordedRank::Hash& recorded) {
   if (digest.step != recorded.step) return false;
   if (options_.exact) return digest.value == recorded.value;
-  const auto mine = std::bit_cast<double>(digest.value), theirs = std::bit_cast<double>(recorded.value);
-  if (!std::isfinite(mine) || !std::isfinite(theirs)) return std::isfinite(mine) == std::isfinite(theirs);
-  largest_loss_ = std::max(largest_loss_, std::abs(theirs));
-  return std::abs(mine - theirs) <= kTolerance * largest_loss_;
+  const auto replayed = std::bit_cast<double>(digest.value), original = std::bit_cast<double>(recorded.value);
+  if (!std::isfinite(replayed) || !std::isfinite(original))
+    return std::isfinite(replayed) == std::isfinite(original);
+  largest_loss_ = std::max(largest_loss_, std::abs(original));
+  return std::abs(replayed - original) <= kTolerance * largest_loss_;
 }
 
 std::string ReplayRecorder::difference(const Digest& digest, const RecordedRank::Hash& recorded) {
@@ -107,13 +108,13 @@ double ReplayRecorder::input(RecordedInput what, double measured) {
 
 std::optional<double> ReplayRecorder::next_input(RecordedInput what) {
   const std::lock_guard lock(mutex_);
-  const auto coming = recorded_.next_input(what);
-  return coming ? std::optional(number_of(*coming)) : std::nullopt;
+  const auto next = recorded_.next_input(what);
+  return next ? std::optional(number_of(*next)) : std::nullopt;
 }
 
 std::string ReplayRecorder::input(RecordedInput what, std::string measured) {
   const std::lock_guard lock(mutex_);
-  std::string input = recorded_.take_input(what).value_or(std::move(measured));
+  std::string input = recorded_.pop_input(what).value_or(std::move(measured));
   return what == RecordedInput::kCheckpoint ? options_.moved(input) : input;
 }
 

@@ -10,27 +10,27 @@
 
 namespace tutti {
 
-// Thrown where a replay comes to something else than the record.
-class ReplayDifference : public OperatingError {
+// Thrown at the first difference between replay and record, or if the replay cannot write its result.
+class ReplayFailed : public OperatingError {
  public:
   using OperatingError::OperatingError;
 };
 
-// A run's folder as it was recorded, and where it lies now.
-struct Moved {
+// The recorded path of a run folder and its present path.
+struct MovedFolder {
   std::string from, to;
 
-  std::string operator()(const std::string& path) const;  // a path in it; any other stays
+  std::string operator()(const std::string& path) const;  // maps paths inside the folder
 };
 
-// A rank's recorder in a replay: returns the recorded inputs, and compares what the rank comes to.
+// A rank's recorder in a replay: returns recorded inputs and compares digests.
 class ReplayRecorder final : public Recorder {
  public:
   struct Options {
     bool compare = true;
-    bool exact = true;  // bits are promised; else losses alone are compared, to kTolerance of the largest
-    std::optional<int64_t> until;  // the last step that is compared
-    Moved moved;
+    bool exact = true;             // compare bits; else only losses, to kTolerance times the largest so far
+    std::optional<int64_t> until;  // the last step to compare
+    MovedFolder moved;
   };
 
   ReplayRecorder(RecordedRank& recorded, Options options);
@@ -47,12 +47,12 @@ class ReplayRecorder final : public Recorder {
   std::optional<double> next_input(RecordedInput what) override;
 
   int64_t compared() const { return compared_; }
-  // What was recorded of the steps up to `last`, as metrics.jsonl counts, and was not come to: a sentence of
-  // the earliest; "" when there is nothing.
+  // A sentence about the earliest digest of the steps up to `last` (counted as in metrics.jsonl) that is in
+  // the record and was not reached; "" if there is none.
   std::string missing(int64_t last);
 
  private:
-  bool counts(std::string_view key, int64_t step) const;
+  bool is_compared(std::string_view key, int64_t step) const;
   bool matches(const Digest& digest, const RecordedRank::Hash& recorded);
   std::string place(const std::string& key, int64_t step) const;
   std::string after(const std::string& key);
@@ -64,7 +64,7 @@ class ReplayRecorder final : public Recorder {
   RingRecorder ring_;
   std::map<std::string, std::string> last_message_;  // by actor
   std::map<std::string, std::vector<std::string>> parts_;
-  double largest_loss_ = 0;  // that was recorded so far
+  double largest_loss_ = 0;  // recorded so far
   int64_t compared_ = 0;
 };
 

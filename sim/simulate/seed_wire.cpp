@@ -9,7 +9,7 @@ namespace {
 constexpr char kField = '\t';
 constexpr char kItem = '\x1e';
 constexpr const char* kBegin = "tutti-seed-begins";
-constexpr const char* kHeartbeatLine = "tutti-seed-goes-on";
+constexpr const char* kHeartbeatLine = "tutti-seed-heartbeat";
 constexpr const char* kRefusal = "tutti-seeds-refused";
 constexpr const char* kResult = "tutti-seed-result";
 constexpr std::size_t kFields = 10;
@@ -36,7 +36,7 @@ std::string join(const std::vector<std::string>& parts, char separator) {
   return text;
 }
 
-// What `join` put together.
+// The inverse of join().
 std::vector<std::string> items(const std::string& text) {
   std::vector<std::string> parts = split(text, kItem);
   parts.pop_back();
@@ -75,7 +75,7 @@ std::string result_line(const SeedResult& result) {
   std::string text = kResult;
   for (const std::string& field :
        {std::to_string(result.seed), std::to_string(result.weights), std::to_string(result.deliveries),
-        std::to_string(result.next_draw), std::to_string(result.starts), std::to_string(result.rank_steps),
+        std::to_string(result.next_draw), std::to_string(result.attempts), std::to_string(result.rank_steps),
         join(counts_text(result.faults), kItem), join(result.findings, kItem), join(result.summary, kItem)})
     text += kField + field;
   return text;
@@ -89,7 +89,7 @@ std::optional<SeedResult> parse_result_line(const std::string& line) {
   result.weights = std::stoull(fields[2]);
   result.deliveries = std::stoull(fields[3]);
   result.next_draw = std::stoull(fields[4]);
-  result.starts = std::stoi(fields[5]);
+  result.attempts = std::stoi(fields[5]);
   result.rank_steps = std::stoll(fields[6]);
   for (const std::string& count : items(fields[7])) {
     const std::size_t equals = count.find('=');

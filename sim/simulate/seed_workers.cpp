@@ -21,30 +21,20 @@ namespace tutti {
 namespace {
 
 using Command = std::function<std::vector<std::string>(const SeedShare&)>;
-using Take = std::function<void(const SeedResult&)>;
+using OnResult = std::function<void(const SeedResult&)>;
 
-std::vector<int> own_cores() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  sched_getaffinity(0, sizeof allowed, &allowed);
-  std::vector<int> cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core)
-    if (CPU_ISSET(core, &allowed)) cores.push_back(core);
-  return cores;
-}
-
-// A process that is to inherit one core only: it is this thread's for that moment.
-class OnCore {
+// Pins this thread to a core while it starts a process, which inherits the core.
+class PinnedToCore {
  public:
-  explicit OnCore(int core) {
+  explicit PinnedToCore(int core) {
     sched_getaffinity(0, sizeof before_, &before_);
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(core, &one);
     sched_setaffinity(0, sizeof one, &one);
   }
-  ~OnCore() { sched_setaffinity(0, sizeof before_, &before_); }
-  OnCore(const OnCore&) = delete;
+  ~PinnedToCore() { sched_setaffinity(0, sizeof before_, &before_); }
+  PinnedToCore(const PinnedToCore&) = delete;
 
  private:
   cpu_set_t before_;
@@ -52,8 +42,9 @@ class OnCore {
 
 class Worker {
  public:
-  Worker(const SeedShare& share, int core, Nanoseconds timeout, const Command& command, const Take& take)
-      : share_(share), core_(core), timeout_(timeout), command_(command), take_(take) {
+  Worker(const SeedShare& share, int core, Nanoseconds timeout, const Command& command,
+         const OnResult& on_result)
+      : share_(share), core_(core), timeout_(timeout), command_(command), on_result_(on_result) {
     start();
   }
   ~Worker() {
@@ -64,25 +55,25 @@ class Worker {
 
   int pipe() const { return pipe_; }
 
-  // Reads what there is; false once there is nothing more to do.
-  bool read_on() {
+  // Reads the worker's output; false once all seeds of the share are done.
+  bool read_output() {
     char bytes[1 << 14];
     const ssize_t got = ::read(pipe_, bytes, sizeof bytes);
     if (got < 0 && errno == EINTR) return true;
-    if (got <= 0) return ended();
-    silent_ = {};
-    text_.append(bytes, got);
-    for (std::size_t end = text_.find('\n'); end != std::string::npos; end = text_.find('\n')) {
-      line(text_.substr(0, end));
-      text_.erase(0, end + 1);
+    if (got <= 0) return handle_exit();
+    silence_ = {};
+    output_.append(bytes, got);
+    for (std::size_t end = output_.find('\n'); end != std::string::npos; end = output_.find('\n')) {
+      handle_line(output_.substr(0, end));
+      output_.erase(0, end + 1);
     }
     return true;
   }
 
-  // It was silent for so much longer. What is killed ends, and read_on hears of it.
-  void wait(Nanoseconds time) {
-    silent_ += time;
-    if (silent_ <= timeout_ || killed_) return;
+  // Adds to the time without output and kills a worker beyond the timeout; read_output() then sees its end.
+  void add_silence(Nanoseconds time) {
+    silence_ += time;
+    if (silence_ <= timeout_ || killed_) return;
     killed_ = true;
     ::kill(pid_, SIGKILL);
   }
@@ -90,49 +81,49 @@ class Worker {
  private:
   void start();
 
-  void line(const std::string& text) {
+  void handle_line(const std::string& text) {
     if (const auto seed = parse_begin_line(text)) {
-      begun_ = seed;
-      barren_ = 0;
+      current_ = seed;
+      seedless_workers_ = 0;
     } else if (const auto result = parse_result_line(text)) {
-      begun_.reset();
+      current_.reset();
       share_.first = result->seed + share_.stride;
       if (share_.first <= share_.last)
-        take_(*result);
+        on_result_(*result);
       else
-        last_ = result;  // how the process ends is a part of it
-    } else if (const auto why = parse_refusal_line(text)) {
-      throw UserError(*why);
+        last_result_ = result;  // completed by the exit of the process
+    } else if (const auto reason = parse_refusal_line(text)) {
+      throw UserError(*reason);
     }
   }
 
-  bool ended() {
+  bool handle_exit() {
     int status = 0;
     ::waitpid(std::exchange(pid_, -1), &status, 0);
     ::close(std::exchange(pipe_, -1));
-    const std::string how = text_of(status);
-    if (last_) {
-      if (killed_ || status != 0) last_->findings.push_back(how + ", behind its last seed");
-      take_(*last_);
+    const std::string outcome = exit_text(status);
+    if (last_result_) {
+      if (killed_ || status != 0) last_result_->findings.push_back(outcome + ", after its last seed");
+      on_result_(*last_result_);
       return false;
     }
-    if (!begun_ && ++barren_ > 1)
-      throw OperatingError("processes of the simulation end before they simulate anything: " + how);
+    if (!current_ && ++seedless_workers_ > 1)
+      throw OperatingError("processes of the simulation end before their first seed begins: " + outcome);
     SeedResult lost;
-    lost.seed = begun_.value_or(share_.first);
-    lost.findings = {how + (begun_ ? "" : ", before the seed began")};
-    begun_.reset();
+    lost.seed = current_.value_or(share_.first);
+    lost.findings = {outcome + (current_ ? "" : ", before the seed began")};
+    current_.reset();
     share_.first = lost.seed + share_.stride;
-    take_(lost);
+    on_result_(lost);
     if (share_.first > share_.last) return false;
     start();
     return true;
   }
 
-  std::string text_of(int status) const {
+  std::string exit_text(int status) const {
     if (killed_)
-      return "nothing came of it for " + std::to_string(static_cast<int64_t>(seconds(timeout_))) +
-             " s, so its process was killed";
+      return "the process printed nothing for " + std::to_string(static_cast<int64_t>(seconds(timeout_))) +
+             " s and was killed";
     if (WIFSIGNALED(status)) return std::string("the process was ended by ") + strsignal(WTERMSIG(status));
     return "the process ended with exit code " + std::to_string(WEXITSTATUS(status));
   }
@@ -141,62 +132,73 @@ class Worker {
   int core_;
   Nanoseconds timeout_;
   const Command& command_;
-  const Take& take_;
+  const OnResult& on_result_;
   pid_t pid_ = -1;
   int pipe_ = -1;
-  std::string text_;
-  Nanoseconds silent_{};
+  std::string output_;
+  Nanoseconds silence_{};
   bool killed_ = false;
-  std::optional<uint64_t> begun_;
-  int barren_ = 0;                  // processes in a row that ended before a seed began
-  std::optional<SeedResult> last_;  // of the share
+  std::optional<uint64_t> current_;
+  int seedless_workers_ = 0;               // in a row that ended before a seed began
+  std::optional<SeedResult> last_result_;  // of the share's last seed
 };
 
 void Worker::start() {
-  text_.clear();
-  silent_ = {};
+  output_.clear();
+  silence_ = {};
   killed_ = false;
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw OperatingError(std::string("no pipe: ") + std::strerror(errno));
+  int pipe_ends[2];
+  if (::pipe2(pipe_ends, O_CLOEXEC) != 0)
+    throw OperatingError(std::string("no pipe: ") + std::strerror(errno));
   const std::vector<std::string> words = command_(share_);
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  const OnCore on(core_);
+  posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], STDOUT_FILENO);
+  const PinnedToCore pinned(core_);
   const int error = ::posix_spawn(&pid_, words[0].c_str(), &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
-  ::close(ends[1]);
-  pipe_ = ends[0];
+  ::close(pipe_ends[1]);
+  pipe_ = pipe_ends[0];
   if (error != 0) throw OperatingError(words[0] + ": cannot start: " + std::strerror(error));
 }
 
 }  // namespace
 
-// Time is told by the looks at them, since a farm that was stopped for an hour (Ctrl-Z) has not listened.
-void simulate_seeds(uint64_t first, uint64_t last, int jobs, const Command& command, const Take& take,
-                    Nanoseconds timeout) {
+std::vector<int> allowed_cores() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  sched_getaffinity(0, sizeof allowed, &allowed);
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &allowed)) cores.push_back(core);
+  return cores;
+}
+
+// Silence is counted between polls, so that a stopped parent process (Ctrl-Z) kills no worker.
+void simulate_seeds(uint64_t first, uint64_t last, int jobs, const Command& command,
+                    const OnResult& on_result, Nanoseconds timeout) {
   using Clock = std::chrono::steady_clock;
-  const std::chrono::milliseconds look_every(timeout >= std::chrono::seconds(10) ? 1000 : 50);
-  const std::vector<int> cores = own_cores();
+  const std::chrono::milliseconds poll_interval(timeout >= std::chrono::seconds(10) ? 1000 : 50);
+  const std::vector<int> cores = allowed_cores();
   const auto stride = std::min<uint64_t>(jobs, last - first + 1);
   std::vector<std::unique_ptr<Worker>> workers;
   for (uint64_t i = 0; i < stride; ++i)
     workers.push_back(std::make_unique<Worker>(SeedShare{first + i, last, stride}, cores[i % cores.size()],
-                                               timeout, command, take));
-  Clock::time_point looked = Clock::now();
+                                               timeout, command, on_result));
+  Clock::time_point last_poll = Clock::now();
   while (!workers.empty()) {
     std::vector<pollfd> pipes;
     for (const auto& worker : workers) pipes.push_back({worker->pipe(), POLLIN, 0});
-    if (::poll(pipes.data(), pipes.size(), static_cast<int>(look_every.count())) < 0) continue;
+    if (::poll(pipes.data(), pipes.size(), static_cast<int>(poll_interval.count())) < 0) continue;
     const Clock::time_point now = Clock::now();
-    const auto went_by = std::min<Nanoseconds>(now - std::exchange(looked, now), 2 * look_every);
+    const auto elapsed = std::min<Nanoseconds>(now - std::exchange(last_poll, now), 2 * poll_interval);
     for (std::size_t i = pipes.size(); i-- > 0;) {
       if (pipes[i].revents == 0)
-        workers[i]->wait(went_by);
-      else if (!workers[i]->read_on())
+        workers[i]->add_silence(elapsed);
+      else if (!workers[i]->read_output())
         workers.erase(workers.begin() + static_cast<int64_t>(i));
     }
   }

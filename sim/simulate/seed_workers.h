@@ -11,26 +11,30 @@
 
 namespace tutti {
 
-// The seeds that one process simulates, one after the other: first, first + stride, ... up to last.
+// The seeds of one worker process: first, first + stride, ... up to last.
 struct SeedShare {
   uint64_t first = 1;
   uint64_t last = 1;
   uint64_t stride = 1;
 };
 
-// So long may a process of the farm print nothing: an actor that never yields stops all the others, and
-// made-up time with them.
+// The longest silence of a worker. An actor that never gives up the run token would stop simulated time.
 inline constexpr Nanoseconds kSeedTimeout = std::chrono::seconds(120);
 
-// Simulates seeds first ... last in `jobs` processes at once, each on a core of its own. `command` starts a
-// process for a share; it prints begin_line and result_line for each of its seeds, and heartbeat_line in
-// between. One that does not survive a seed, or is silent for longer than `patience` and so killed, is a
-// finding of that seed (or of the next, where none had begun; or of its last, where all were done), and
-// another goes on behind it. `take` is called once for every seed, in no order. Throws OperatingError when a
-// process cannot be started, or when two of a share, one after the other, end before a seed begins; UserError
-// where a process prints a refusal_line, since no seed can start then.
+// The cores that this process may run on.
+std::vector<int> allowed_cores();
+
+// Simulates seeds first ... last in `jobs` worker processes, each on its own core. `command` returns the
+// command line of a worker for a share; the worker prints begin_line and result_line for each seed, and
+// heartbeat_line in between. `on_result` is called once for every seed, in any order.
+//
+// A worker that crashes, or is killed because it printed nothing for `timeout`, is a finding of the seed that
+// it simulated; else of its next seed, or of its last one if all were done. Another worker continues after
+// that seed. Throws OperatingError if a worker cannot be started, or if two workers in a row end before a
+// seed begins; UserError if a worker prints a refusal_line.
 void simulate_seeds(uint64_t first, uint64_t last, int jobs,
                     const std::function<std::vector<std::string>(const SeedShare&)>& command,
-                    const std::function<void(const SeedResult&)>& take, Nanoseconds timeout = kSeedTimeout);
+                    const std::function<void(const SeedResult&)>& on_result,
+                    Nanoseconds timeout = kSeedTimeout);
 
 }  // namespace tutti

@@ -7,21 +7,19 @@
 #include "job/run_journal.h"
 #include "runtime/actor/stop_token.h"
 #include "runtime/error.h"
-#include "sim/environment/sim_clock.h"
 #include "sim/environment/sim_launcher.h"
-#include "sim/environment/sim_recorder.h"
 #include "sim/faults/failing_memory.h"
 #include "tensors/meter.h"
 
 namespace tutti {
 namespace {
 
-constexpr const char* kBudget = "memory_budget";
+constexpr const char* kBudgetLabel = "memory_budget";
 constexpr Nanoseconds kPollInterval = std::chrono::milliseconds(100);
-constexpr uint64_t kStepUs = 20'000;
-constexpr uint64_t kDiskCallUs = 500;
+constexpr uint64_t kMeanStepUs = 20'000;
+constexpr uint64_t kMaxDiskCallUs = 500;
 
-// The phase of a step that begins with this event, if one does.
+// The phase that begins with this event, if any.
 std::optional<FaultPhase> phase_of(TraceKind kind) {
   static const std::map<TraceKind, FaultPhase> kPhases = {
       {TraceKind::kPrepares, FaultPhase::kStart},    {TraceKind::kBatchReady, FaultPhase::kLoad},
@@ -54,19 +52,48 @@ SimDisk::WriteOutcome outcome_of_write(FaultKind kind) {
   }
 }
 
+// Calls an observer for each trace event, on the actor's thread, after recording it in the journal if there
+// is one. The observer may throw if the actor's process has ended.
+class SimRecorder final : public Recorder {
+ public:
+  using Observer = std::function<void(const TraceEvent&)>;
+
+  explicit SimRecorder(Observer observe, std::unique_ptr<Recorder> journal = nullptr)
+      : ring_(kCapacity), observe_(std::move(observe)), journal_(std::move(journal)) {}
+
+  void record(const TraceEvent& event) override {
+    ring_.record(event);
+    if (journal_) journal_->record(event);
+    observe_(event);
+  }
+  void delivered(const Delivery& delivery) override {
+    if (journal_) journal_->delivered(delivery);
+  }
+  void end(const RankEnd& end) override {
+    if (journal_) journal_->end(end);
+  }
+  std::vector<TraceEvent> last(int count) const override { return ring_.last(count); }
+
+ private:
+  static constexpr int kCapacity = 128;
+  RingRecorder ring_;
+  Observer observe_;
+  std::unique_ptr<Recorder> journal_;
+};
+
 Nanoseconds duration(double seconds) { return Nanoseconds(static_cast<int64_t>(seconds * 1e9)); }
 
 }  // namespace
 
-// A rank, and what is known of it.
+// A simulated rank and its progress.
 struct SimWorld::Rank {
   explicit Rank(int rank) : memory(rank) {}
   RankEnvironment environment;
   RankActors actors;
-  const Trainee* trainee = nullptr;  // once it trains
-  int64_t step = 0;                  // under way, from 1
-  int microbatches = 0;              // of its last attempt, so far
-  bool done = false;                 // all is trained, or it was stopped
+  const Trainee* trainee = nullptr;  // null before the first step
+  int64_t step = 0;                  // current, from 1
+  int microbatches = 0;              // of the current try of the step
+  bool done = false;                 // training has ended or was stopped
   FailingMemory memory;
 };
 
@@ -76,7 +103,7 @@ SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const
       disk_(disk),
       seams_(seams),
       options_(std::move(options)),
-      draw_(RandomKey(options_.seed, "world").fold_in(options_.start)),
+      draw_(RandomKey(options_.seed, "world").fold_in(options_.attempt)),
       faults_(
           faults ? ScheduledFaults(*faults, draw_.fold_in(0), job.world, std::max<int64_t>(1, options_.steps))
                  : ScheduledFaults()),
@@ -87,28 +114,29 @@ SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const
       network_(scheduler_, job.world, draw_.fold_in(2),
                [this](int from, int) {
                  check_alive(from);
-                 return delay(from);
+                 return packet_delay(from);
                }),
       fabric_(scheduler_, job.world, draw_.fold_in(3),
               {.gone = [this](int rank) { return scheduler_.stopped(rank); },
                .check = [this](int rank) { check_alive(rank); }}) {
-  seen_.steps.resize(job.world);
+  attempt_.steps.resize(job.world);
   scheduler_.separate_ranks();
-  for (int rank = 0; rank < job.world; ++rank) Meter::fail_at(rank, {});  // what an earlier start left
-  watch_data();
-  if (seams_.job) seams_.job(job_, options_.start);
+  for (int rank = 0; rank < job.world; ++rank)
+    Meter::fail_at(rank, {});  // clear failures of an earlier attempt
+  track_samples();
+  if (seams_.job) seams_.job(job_, options_.attempt);
   for (int rank = 0; rank < job_.world; ++rank) add(rank);
   add_launcher();
 }
 
 SimWorld::~SimWorld() = default;
 
-// Where each rank has samples of its own, they are told apart by their numbers.
-void SimWorld::watch_data() {
-  std::vector<std::shared_ptr<WatchedDataset>> of_rank;
+// If each rank has a dataset of its own, sample i of rank r counts as i * world + r.
+void SimWorld::track_samples() {
+  std::vector<std::shared_ptr<TrackingDataset>> of_rank;
   const bool own = !job_.per_rank_train.empty();
   for (int rank = 0; rank < job_.world; ++rank) {
-    of_rank.push_back(own || rank == 0 ? std::make_shared<WatchedDataset>(job_.train_of(rank)) : of_rank[0]);
+    of_rank.push_back(own || rank == 0 ? std::make_shared<TrackingDataset>(job_.train_of(rank)) : of_rank[0]);
     if (own) job_.per_rank_train.of_rank[rank] = of_rank[rank];
   }
   if (!own) job_.train = of_rank[0];
@@ -118,19 +146,19 @@ void SimWorld::watch_data() {
     auto samples = of_rank[rank]->indices_of(batch);
     for (int64_t& sample : samples)
       if (own && sample >= 0) sample = sample * job_.world + rank;
-    seen_.steps[rank][step].samples = std::move(samples);
+    attempt_.steps[rank][step].samples = std::move(samples);
   };
 }
 
 RankEnvironment SimWorld::environment_of(int rank) {
-  const auto through = [&](const auto& seam, auto way) {
-    return seam ? seam(std::move(way), rank) : std::move(way);
+  const auto wrapped = [&](const auto& seam, auto part) {
+    return seam ? seam(std::move(part), rank) : std::move(part);
   };
   RankEnvironment environment;
   environment.disk =
-      through(seams_.disk, disk_.view(rank, [this](const auto& call) { return disk_call(call); }));
-  environment.group = through(seams_.group, fabric_.group(rank));
-  environment.transport = through(seams_.transport, network_.transport(rank));
+      wrapped(seams_.disk, disk_.view(rank, [this](const auto& call) { return disk_call(call); }));
+  environment.group = wrapped(seams_.group, fabric_.group(rank));
+  environment.transport = wrapped(seams_.transport, network_.transport(rank));
   environment.clock = std::make_shared<SimClock>(scheduler_);
   environment.recorder = std::make_shared<SimRecorder>(
       [this, rank](const TraceEvent& event) { on_event(rank, event); }, journal_of(rank));
@@ -158,39 +186,39 @@ std::unique_ptr<Recorder> SimWorld::journal_of(int rank) const {
 }
 
 void SimWorld::add_launcher() {
-  using Life = SimLauncher::Life;
+  using ProcessState = SimLauncher::ProcessState;
   SimLauncher::Job job;
   job.ranks = job_.world;
-  job.life = [this](int rank) {
-    if (!scheduler_.stopped(rank)) return Life::kRuns;
-    return end_of(rank).well() ? Life::kEndedWell : Life::kEndedBadly;
+  job.state = [this](int rank) {
+    if (!scheduler_.stopped(rank)) return ProcessState::kRunning;
+    return end_of(rank).well() ? ProcessState::kSucceeded : ProcessState::kFailed;
   };
   job.clean_up = [this](int rank) {
     disk_.release_locks(rank);
     if (scheduler_.stop_token_of(rank).aborted())
-      network_.lose_packets_of(rank);  // MPI_Finalize sees them off
+      network_.lose_packets_of(rank);  // other ranks deliver theirs in MPI_Finalize
   };
   job.terminate = [this](int rank) { scheduler_.post(ranks_[rank]->actors.supervisor, StopRequested{}); };
   job.kill = [this](int rank) { kill(rank); };
   scheduler_.install(scheduler_.reserve("launcher", job_.world), std::make_unique<SimLauncher>(job));
 }
 
-StartSeen SimWorld::run() {
+SimAttempt SimWorld::run() {
   try {
     scheduler_.run();
   } catch (const Aborted& aborted) {
-    seen_.stuck = aborted.what();
-    seen_.blocked_senders = scheduler_.blocked_senders();
+    attempt_.stuck = aborted.what();
+    attempt_.blocked_senders = scheduler_.blocked_senders();
   }
   for (int rank = 0; rank < job_.world; ++rank) {
-    seen_.ends.push_back(end_of(rank));
-    const RankEnd& end = seen_.ends.back();
+    attempt_.ends.push_back(end_of(rank));
+    const RankEnd& end = attempt_.ends.back();
     if (end.kind != EndKind::kKilled) ranks_[rank]->environment.recorder->end(end);
   }
-  seen_.deliveries = scheduler_.delivery_digest();
-  seen_.next_draw = scheduler_.next_draw();
-  seen_.took = scheduler_.now();
-  return std::move(seen_);
+  attempt_.deliveries = scheduler_.delivery_digest();
+  attempt_.next_draw = scheduler_.next_draw();
+  attempt_.took = scheduler_.now();
+  return std::move(attempt_);
 }
 
 RankEnd SimWorld::end_of(int rank) const {
@@ -198,37 +226,35 @@ RankEnd SimWorld::end_of(int rank) const {
   return stop.aborted() ? stop.end() : RankEnd{ranks_[rank]->environment.end};
 }
 
-// What ranks come to, and what then happens to them.
-
 void SimWorld::on_event(int rank, const TraceEvent& event) {
   check_alive(rank);
   if (seams_.on_event) seams_.on_event();
-  note(rank, event);
+  observe(rank, event);
   const auto phase = phase_of(event.kind);
   if (!phase) return;
-  come_to(rank, *phase);
+  enter_phase(rank, *phase);
   if (phase == FaultPhase::kBatch) spend_step(rank);
 }
 
-void SimWorld::note(int rank, const TraceEvent& event) {
+void SimWorld::observe(int rank, const TraceEvent& event) {
   using enum TraceKind;
-  Rank& its = *ranks_[rank];
+  Rank& state = *ranks_[rank];
   const TraceKind kind = event.kind;
-  if (kind == kBegins && rank == 0) seen_.resumed_at = event.step;
-  if (kind == kBatch) its.step = event.step + 1;
-  if (kind == kBatch || kind == kVoid) its.microbatches = 0;
-  if (kind == kMicrobatch) its.microbatches = static_cast<int>(event.detail) + 1;
-  if (kind == kStillHeld) seen_.held.push_back({rank, event.step + 1, event.detail});
-  if (kind == kCommitted || kind == kSkipped) ended_step(rank, event.step + 1);
-  if (kind == kDone) its.done = true;
+  if (kind == kBegins && rank == 0) attempt_.resumed_at = event.step;
+  if (kind == kBatch) state.step = event.step + 1;
+  if (kind == kBatch || kind == kAbortedAttempt) state.microbatches = 0;
+  if (kind == kMicrobatch) state.microbatches = static_cast<int>(event.detail) + 1;
+  if (kind == kStillHeld) attempt_.held.push_back({rank, event.step + 1, event.detail});
+  if (kind == kCommitted || kind == kSkipped) record_step(rank, event.step + 1);
+  if (kind == kDone) state.done = true;
   if (kind == kPublished)
     if (const KnownCheckpoint newest = options_.on_published(disk_); newest.step >= 0)
-      seen_.published[newest.step] = newest.bits;
-  count_memory(rank, event);
+      attempt_.published[newest.step] = newest.bits;
+  track_memory(rank, event);
 }
 
-void SimWorld::ended_step(int rank, int64_t number) {
-  StepSeen& step = seen_.steps[rank][number];
+void SimWorld::record_step(int rank, int64_t number) {
+  SimStep& step = attempt_.steps[rank][number];
   step.weights = digest_of(*ranks_[rank]->trainee);
   step.microbatches = ranks_[rank]->microbatches;
   const bool too_many = options_.steps > 0 && number > options_.steps;
@@ -237,9 +263,8 @@ void SimWorld::ended_step(int rank, int64_t number) {
   scheduler_.set_time_limit(scheduler_.now() + options_.timeout);
 }
 
-// What lies between two backwards counts as forward. Memory runs out by the plan, or by the recipe's budget,
-// which is no fault.
-void SimWorld::count_memory(int rank, const TraceEvent& event) {
+// Between two backward passes is forward. A failure without a label is due to the memory budget.
+void SimWorld::track_memory(int rank, const TraceEvent& event) {
   using enum TraceKind;
   FailingMemory& memory = ranks_[rank]->memory;
   const TraceKind kind = event.kind;
@@ -250,25 +275,25 @@ void SimWorld::count_memory(int rank, const TraceEvent& event) {
     memory.enter(FaultPhase::kMicrobatch);
   if (kind == kOutOfMemory) {
     const auto labels = memory.failed();
-    for (const std::string& label : labels) ++seen_.faults[label].count;
-    if (labels.empty()) ++seen_.faults[kBudget].count;
+    for (const std::string& label : labels) ++attempt_.faults[label].count;
+    if (labels.empty()) ++attempt_.faults[kBudgetLabel].count;
   }
-  if (kind != kVoid) return;
-  int& most = seen_.steps[rank][event.step + 1].aborted_microbatches;
+  if (kind != kAbortedAttempt) return;
+  int& most = attempt_.steps[rank][event.step + 1].aborted_microbatches;
   most = std::max(most, static_cast<int>(event.detail));
 }
 
-void SimWorld::come_to(int rank, FaultPhase phase) {
+void SimWorld::enter_phase(int rank, FaultPhase phase) {
   for (const FaultRule* rule : faults_.due(rank, ranks_[rank]->step, phase)) inject(rank, *rule, phase);
   check_alive(rank);
 }
 
 FaultCount& SimWorld::count_of(const FaultRule& rule) {
-  return seen_.faults.try_emplace(rule.label, FaultCount{rule.kind}).first->second;
+  return attempt_.faults.try_emplace(rule.label, FaultCount{rule.kind}).first->second;
 }
 
 void SimWorld::inject(int rank, const FaultRule& rule, FaultPhase phase) {
-  count_of(rule);  // it was due
+  count_of(rule);  // SimAttempt::faults lists all that were due
   switch (rule.kind) {
     case FaultKind::kDeath:
       count(rule);
@@ -279,14 +304,14 @@ void SimWorld::inject(int rank, const FaultRule& rule, FaultPhase phase) {
       for (int r = 0; r < job_.world; ++r) kill(r);
       return;
     case FaultKind::kSigterm:
-      return ask_to_stop(rank, rule);
+      return request_stop(rank, rule);
     case FaultKind::kHang:
       return hang(rule);
     case FaultKind::kOutOfMemory:
       return ranks_[rank]->memory.fail(
-          phase, 1 + static_cast<int64_t>(draw_.fold_in(7).below(rule.count, drawn_++)), rule.label);
+          phase, 1 + static_cast<int64_t>(draw_.fold_in(7).below(rule.count, draws_++)), rule.label);
     default:
-      troubles_.push_back({&rule, rank, rule.count});
+      active_faults_.push_back({&rule, rank, rule.count});
   }
 }
 
@@ -294,24 +319,24 @@ void SimWorld::kill(int rank) {
   if (!scheduler_.stopped(rank)) scheduler_.abort_rank(rank, {EndKind::kKilled, "killed"});
 }
 
-// One that has nothing more to train has nothing to stop.
-void SimWorld::ask_to_stop(int rank, const FaultRule& rule) {
-  const Rank& its = *ranks_[rank];
-  seen_.asked_to_stop = true;
-  if (!its.done) {
+// Counts only ranks that are still training.
+void SimWorld::request_stop(int rank, const FaultRule& rule) {
+  const Rank& state = *ranks_[rank];
+  attempt_.asked_to_stop = true;
+  if (!state.done) {
     count(rule);
-    seen_.stops.push_back({rank, its.step});
+    attempt_.stops.push_back({rank, state.step});
   }
-  scheduler_.post(its.actors.supervisor, StopRequested{});
+  scheduler_.post(state.actors.supervisor, StopRequested{});
 }
 
-// A lone rank's collectives wait for nobody.
+// Has no effect on a single rank, whose collectives never wait.
 void SimWorld::hang(const FaultRule& rule) {
   if (job_.world == 1) return;
   const TimePoint until = rule.seconds > 0 ? scheduler_.now() + duration(rule.seconds) : kNever;
   fabric_.hang_next(until, [this, &rule, until] {
     count(rule);
-    seen_.hangs.push_back({scheduler_.now(), until});
+    attempt_.hangs.push_back({scheduler_.now(), until});
   });
 }
 
@@ -321,8 +346,9 @@ void SimWorld::check_alive(int rank) const {
 }
 
 void SimWorld::spend_step(int rank) {
-  Nanoseconds step = std::chrono::microseconds(kStepUs / 2 + draw_.fold_in(4).below(kStepUs, drawn_++));
-  if (const FaultRule* slow = use(FaultKind::kSlow, rank)) {
+  Nanoseconds step =
+      std::chrono::microseconds(kMeanStepUs / 2 + draw_.fold_in(4).below(kMeanStepUs, draws_++));
+  if (const FaultRule* slow = consume(FaultKind::kSlow, rank)) {
     step += duration(slow->seconds);
     count(*slow);
   }
@@ -331,42 +357,44 @@ void SimWorld::spend_step(int rank) {
 
 SimDisk::WriteOutcome SimWorld::disk_call(const SimDisk::Call& call) {
   check_alive(call.rank);
-  come_to(call.rank, FaultPhase::kDisk);
-  scheduler_.spend(std::chrono::microseconds(draw_.fold_in(5).below(kDiskCallUs, drawn_++)));
+  enter_phase(call.rank, FaultPhase::kDisk);
+  scheduler_.spend(std::chrono::microseconds(draw_.fold_in(5).below(kMaxDiskCallUs, draws_++)));
   if (!call.bytes) return SimDisk::WriteOutcome::kDone;
-  for (Trouble& trouble : troubles_) {
-    const FaultRule& rule = *trouble.rule;
-    if (!rule.hits_disk() || trouble.left == 0 || trouble.rank != call.rank) continue;
+  for (ActiveFault& fault : active_faults_) {
+    const FaultRule& rule = *fault.rule;
+    if (!rule.affects_writes() || fault.remaining == 0 || fault.rank != call.rank) continue;
     if (call.path.find(rule.file) == std::string::npos) continue;
     const SimDisk::WriteOutcome outcome = outcome_of_write(rule.kind);
-    if (!SimDisk::matters(outcome, *call.bytes)) continue;
-    --trouble.left;
+    if (!SimDisk::changes_write(outcome, *call.bytes)) continue;
+    --fault.remaining;
     count(rule);
     return outcome;
   }
   return SimDisk::WriteOutcome::kDone;
 }
 
-SimNetwork::Lateness SimWorld::delay(int from) {
-  SimNetwork::Lateness late;
-  if (const FaultRule* slow = use(FaultKind::kDelay, from)) {
-    late.more += duration(slow->seconds);
+SimNetwork::ExtraDelay SimWorld::packet_delay(int from) {
+  SimNetwork::ExtraDelay extra;
+  if (const FaultRule* slow = consume(FaultKind::kDelay, from)) {
+    extra.more += duration(slow->seconds);
     count(*slow);
   }
-  if (const FaultRule* mixed = use(FaultKind::kReorder, from)) {  // one that is only late is none
-    late.more += duration(mixed->seconds * draw_.fold_in(6).uniform(drawn_++));
-    late.overtaken = &count_of(*mixed).count;
+  if (const FaultRule* mixed =
+          consume(FaultKind::kReorder, from)) {  // counted by the network if it is overtaken
+    extra.more += duration(mixed->seconds * draw_.fold_in(6).uniform(draws_++));
+    extra.overtaken = &count_of(*mixed).count;
   }
-  return late;
+  return extra;
 }
 
-// The rule that this time strikes the rank, if one does. Where a reorder names no rank, it is all ranks'.
-const FaultRule* SimWorld::use(FaultKind kind, int rank) {
-  for (Trouble& trouble : troubles_) {
-    const bool everybodys = kind == FaultKind::kReorder && !trouble.rule->rank;
-    if (trouble.rule->kind != kind || trouble.left == 0 || (!everybodys && trouble.rank != rank)) continue;
-    --trouble.left;
-    return trouble.rule;
+// Uses up one occurrence of an active rule of this kind for the rank; null if there is none. A reorder
+// without a rank applies to all ranks.
+const FaultRule* SimWorld::consume(FaultKind kind, int rank) {
+  for (ActiveFault& fault : active_faults_) {
+    const bool any_rank = kind == FaultKind::kReorder && !fault.rule->rank;
+    if (fault.rule->kind != kind || fault.remaining == 0 || (!any_rank && fault.rank != rank)) continue;
+    --fault.remaining;
+    return fault.rule;
   }
   return nullptr;
 }

@@ -9,7 +9,7 @@
 #include "sim/environment/sim_fabric.h"
 #include "sim/environment/sim_network.h"
 #include "sim/environment/sim_scheduler.h"
-#include "sim/environment/watched_dataset.h"
+#include "sim/environment/tracking_dataset.h"
 #include "sim/faults/scheduled_faults.h"
 #include "sim/invariants/history.h"
 #include "sim/invariants/known_checkpoints.h"
@@ -17,50 +17,49 @@
 
 namespace tutti {
 
-// The host that journals of simulated ranks name.
+// The host name in journals of simulated ranks.
 inline constexpr const char* kSimulatedHost = "simulated";
 
-// What stands between the actors and the simulated outside; empty = nothing. Tests plant bugs here.
+// Wrappers between the actors and their simulated environment; empty = none. Tests plant bugs here.
 struct SimSeams {
   std::function<std::unique_ptr<Group>(std::unique_ptr<Group>, int rank)> group;
   std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport>, int rank)> transport;
   std::function<std::unique_ptr<Disk>(std::unique_ptr<Disk>, int rank)> disk;
-  std::function<void(Job&, int start)> job;
-  // A rank's cast is in place; an actor may be installed anew.
+  std::function<void(Job&, int attempt)> job;
+  // Called when a rank's actors are installed; may replace one.
   std::function<void(SimScheduler&, const RankActors&, const Job&, int rank)> actors;
-  // Whenever an actor records what it does, on its thread.
+  // Called for each trace event, on the actor's thread.
   std::function<void()> on_event;
 };
 
-// One start of the job: all its ranks, from their processes' beginning to their end, in this process and in
-// made-up time.
+// Runs one attempt of the job: all its ranks, in this process and in simulated time.
 class SimWorld {
  public:
   struct Options {
-    int start = 0;  // the how many-th of the run
+    int attempt = 0;  // number of the attempt, from 0
     uint64_t seed = 0;
-    int64_t steps = 0;  // of a whole run, among which faults strike; 0: not known
-    // So long without a step more that is committed, and the start is stuck.
+    int64_t steps = 0;  // of a whole run; faults are drawn among these; 0: unknown
+    // The attempt is aborted as stuck if no further step is committed for this long.
     Nanoseconds timeout = std::chrono::minutes(20);
-    std::string journals;  // a run's folder to keep the journals of all ranks in; "" = none
-    // Right after a checkpoint was published, on the thread that did; gives what it is.
+    std::string journals;  // the run folder for the journals of all ranks; "" = none
+    // Called on the publishing thread after a publication; returns the new checkpoint.
     std::function<KnownCheckpoint(const SimDisk&)> on_published;
   };
 
-  // Everything must outlive this. `faults` may be null.
+  // References must outlive this. `faults` may be null.
   SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const SimSeams& seams, Options options);
   ~SimWorld();
 
-  // Once. The processes are gone when this is destroyed.
-  StartSeen run();
+  // Call once. Destroying this ends the processes.
+  SimAttempt run();
   bool lost_power() const { return lost_power_; }
 
  private:
-  // What goes on for a while once it has struck.
-  struct Trouble {
+  // A fault that affects `remaining` further steps, messages or writes.
+  struct ActiveFault {
     const FaultRule* rule;
     int rank;
-    int64_t left;
+    int64_t remaining;
   };
   struct Rank;
 
@@ -69,20 +68,20 @@ class SimWorld {
   std::unique_ptr<Recorder> journal_of(int rank) const;
   void add_launcher();
   void on_event(int rank, const TraceEvent& event);
-  void note(int rank, const TraceEvent& event);
-  void watch_data();
-  void ended_step(int rank, int64_t step);
-  void count_memory(int rank, const TraceEvent& event);
-  void come_to(int rank, FaultPhase phase);
+  void observe(int rank, const TraceEvent& event);
+  void track_samples();
+  void record_step(int rank, int64_t step);
+  void track_memory(int rank, const TraceEvent& event);
+  void enter_phase(int rank, FaultPhase phase);
   void inject(int rank, const FaultRule& rule, FaultPhase phase);
   void kill(int rank);
-  void ask_to_stop(int rank, const FaultRule& rule);
+  void request_stop(int rank, const FaultRule& rule);
   void hang(const FaultRule& rule);
   void check_alive(int rank) const;
   void spend_step(int rank);
   SimDisk::WriteOutcome disk_call(const SimDisk::Call& call);
-  SimNetwork::Lateness delay(int from);
-  const FaultRule* use(FaultKind kind, int rank);
+  SimNetwork::ExtraDelay packet_delay(int from);
+  const FaultRule* consume(FaultKind kind, int rank);
   FaultCount& count_of(const FaultRule& rule);
   void count(const FaultRule& rule) { ++count_of(rule).count; }
   RankEnd end_of(int rank) const;
@@ -93,15 +92,15 @@ class SimWorld {
   Options options_;
   RandomKey draw_;
   ScheduledFaults faults_;
-  StartSeen seen_;
-  std::vector<Trouble> troubles_;
+  SimAttempt attempt_;
+  std::vector<ActiveFault> active_faults_;
   std::vector<std::unique_ptr<Rank>> ranks_;
   ProcessStateSwitch states_;
   SimScheduler scheduler_;
   SimNetwork network_;
   SimFabric fabric_;
-  uint64_t drawn_ = 0;
-  int64_t newest_step_ = 0;  // that a rank has committed in this start
+  uint64_t draws_ = 0;
+  int64_t newest_step_ = 0;  // committed by any rank in this attempt
   bool lost_power_ = false;
 };
 

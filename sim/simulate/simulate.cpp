@@ -1,7 +1,5 @@
 #include "sim/simulate/simulate.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -19,34 +17,34 @@
 namespace tutti {
 namespace {
 
-constexpr std::chrono::seconds kTellEvery(5);
+constexpr std::chrono::seconds kHeartbeatInterval(5);
 
 FaultPlan plan_of(const SimulateOptions& options) {
   return options.faults.empty() ? FaultPlan() : read_fault_plan(options.faults, options.ranks);
 }
 
-// At once, whatever becomes of this process.
+// Flushes, since this process may crash later.
 void print_line(const std::string& line) {
   std::printf("%s\n", line.c_str());
   std::fflush(stdout);
 }
 
-// For the process that started this one, which gives it up once it is silent.
-SimSeams tells_that_it_goes_on() {
+// Print heartbeats for the parent process, which kills a silent worker.
+SimSeams heartbeat_seams() {
   using Clock = std::chrono::steady_clock;
   SimSeams seams;
-  seams.on_event = [told = std::make_shared<Clock::time_point>(Clock::now())] {
+  seams.on_event = [last = std::make_shared<Clock::time_point>(Clock::now())] {
     const Clock::time_point now = Clock::now();
-    if (now - *told < kTellEvery) return;
-    *told = now;
+    if (now - *last < kHeartbeatInterval) return;
+    *last = now;
     print_line(heartbeat_line());
   };
   return seams;
 }
 
-// Null where the job cannot start: why is told once, by the process that started this one.
+// Null if the job cannot start; the parent process reports the reason.
 std::unique_ptr<Simulation> begin_share(const Setting& recipe, const SimulateOptions& options) try {
-  const SimSeams seams = tells_that_it_goes_on();
+  const SimSeams seams = heartbeat_seams();
   auto simulation = std::make_unique<Simulation>(recipe, options.ranks, plan_of(options), seams, seams);
   simulation->keep_journals(options.run_dir);
   return simulation;
@@ -65,8 +63,8 @@ int simulate_share(const Setting& recipe, const SimulateOptions& options) {
   return 0;
 }
 
-// Whichever is newer by name would pass for the run.
-void refuse_others_journals(const std::string& run_dir) {
+// Journals of another seed could be taken for the newest attempt.
+void require_no_journals(const std::string& run_dir) {
   if (run_dir.empty() || PosixDisk().list(journals_folder(run_dir)).empty()) return;
   throw UserError("--run-dir " + run_dir + ": there are journals in it; name a folder that has none");
 }
@@ -81,7 +79,7 @@ std::string quoted(const std::string& word) {
   return "'" + text + "'";
 }
 
-// The arguments that make it the same simulation.
+// The arguments that repeat these seeds.
 std::vector<std::string> arguments_of(const SimulateOptions& options, const std::string& seeds) {
   std::vector<std::string> words = {
       "simulate", options.recipe_path, "--ranks", std::to_string(options.ranks), "--seeds", seeds};
@@ -105,16 +103,16 @@ std::vector<std::string> worker_command(const SimulateOptions& options, const Se
   return words;
 }
 
-// All seeds together.
+// The results of all seeds.
 class Tally {
  public:
   Tally(const SimulateOptions& options, FaultPlan plan) : options_(options), plan_(std::move(plan)) {}
 
-  void take(const SeedResult& result) {
+  void add(const SeedResult& result) {
     ++seeds_;
-    starts_ += result.starts;
+    starts_ += result.attempts;
     rank_steps_ += result.rank_steps * (options_.twice ? 2 : 1);
-    if (result.starts > 0) {  // else its process did not survive it
+    if (result.attempts > 0) {  // 0 if the worker crashed
       orders_.insert(result.deliveries);
       weights_.insert(result.weights);
     }
@@ -127,20 +125,20 @@ class Tally {
   int print(double took_s, int jobs) const;
 
  private:
-  // Told at once: the simulation may take a night, and be ended before its end.
+  // Prints immediately: a simulation may take a night and be interrupted.
   void fail(uint64_t seed, const std::string& finding) {
     ++failed_;
     print_line("seed " + std::to_string(seed) + ": " + finding + "\n  " + reproduction(options_, seed));
   }
   std::string weights_text() const;
-  int64_t times(const FaultRule& rule) const {
+  int64_t count_of(const FaultRule& rule) const {
     const auto found = faults_.find(rule.label);
     return found == faults_.end() ? 0 : found->second;
   }
-  std::string impossible(const FaultRule& rule) const;
-  bool each_fault_happened() const {
+  std::string why_impossible(const FaultRule& rule) const;
+  bool all_faults_happened() const {
     return std::all_of(plan_.rules.begin(), plan_.rules.end(), [this](const FaultRule& rule) {
-      return times(rule) > 0 || !impossible(rule).empty();
+      return count_of(rule) > 0 || !why_impossible(rule).empty();
     });
   }
   void print_faults() const;
@@ -159,13 +157,13 @@ std::string Tally::weights_text() const {
   return digest + std::string(" in all");
 }
 
-// Why the fault never happens on so few ranks, or "".
-std::string Tally::impossible(const FaultRule& rule) const {
+// Why the fault cannot happen on so few ranks, or "".
+std::string Tally::why_impossible(const FaultRule& rule) const {
   using enum FaultKind;
   const bool of_several = rule.kind == kDelay || rule.kind == kHang || rule.phase == FaultPhase::kReduce ||
                           rule.phase == FaultPhase::kVerdict;
   if (of_several && options_.ranks == 1) return "cannot happen on one rank";
-  // Two senders at least, and one who hears them.
+  // Overtaking needs two senders and a receiver.
   if (rule.kind == kReorder && options_.ranks < 3) return "cannot happen on fewer than three ranks";
   return "";
 }
@@ -173,21 +171,21 @@ std::string Tally::impossible(const FaultRule& rule) const {
 void row(const char* name, const std::string& text) { std::printf("  %-10s %s\n", name, text.c_str()); }
 
 void Tally::print_faults() const {
-  auto besides = faults_;
+  auto others = faults_;
   for (const FaultRule& rule : plan_.rules) {
-    const std::string why = impossible(rule);
+    const std::string why = why_impossible(rule);
     const std::string none = why.empty() ? "never happened" : why;
-    row("fault", rule.label + ": " + (times(rule) > 0 ? std::to_string(times(rule)) : none));
-    besides.erase(rule.label);
+    row("fault", rule.label + ": " + (count_of(rule) > 0 ? std::to_string(count_of(rule)) : none));
+    others.erase(rule.label);
   }
-  for (const auto& [label, count] : besides) row("fault", label + ": " + std::to_string(count));
+  for (const auto& [label, count] : others) row("fault", label + ": " + std::to_string(count));
 }
 
 int Tally::print(double took_s, int jobs) const {
   row("seeds", std::to_string(seeds_) + " on " + std::to_string(options_.ranks) +
                    (options_.ranks == 1 ? " rank" : " ranks") + (options_.twice ? ", each twice" : ""));
   row("starts", std::to_string(starts_));
-  row("orders", std::to_string(orders_.size()) + " different ones of deliveries");
+  row("orders", std::to_string(orders_.size()) + " different, of deliveries");
   row("weights", weights_text());
   print_faults();
   char speed[96];
@@ -195,8 +193,8 @@ int Tally::print(double took_s, int jobs) const {
                 static_cast<long long>(rank_steps_), took_s,
                 static_cast<double>(rank_steps_) / took_s / jobs);
   row("speed", speed);
-  row("failed", std::to_string(failed_) + (failed_ > 0 ? ", told above" : ""));
-  return failed_ == 0 && each_fault_happened() ? 0 : 1;
+  row("failed", std::to_string(failed_) + (failed_ > 0 ? ", listed above" : ""));
+  return failed_ == 0 && all_faults_happened() ? 0 : 1;
 }
 
 }  // namespace
@@ -204,14 +202,12 @@ int Tally::print(double took_s, int jobs) const {
 int simulate(const Setting& recipe, const SimulateOptions& options) {
   if (options.share) return simulate_share(recipe, options);
   if (!options.run_dir.empty() && options.first != options.last)
-    throw UserError("--run-dir " + options.run_dir + ": journals are kept of one seed; name it by --seeds");
-  refuse_others_journals(options.run_dir);
-  simulated_job(recipe, options.ranks);  // what is wrong is told here, once
+    throw UserError("--run-dir " + options.run_dir +
+                    ": journals are kept of one seed only; choose it with --seeds");
+  require_no_journals(options.run_dir);
+  simulated_job(recipe, options.ranks);  // reports an invalid job once, before any worker does
   Tally tally(options, plan_of(options));
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  sched_getaffinity(0, sizeof cores, &cores);
-  const int jobs = options.jobs > 0 ? options.jobs : CPU_COUNT(&cores);
+  const int jobs = options.jobs > 0 ? options.jobs : static_cast<int>(allowed_cores().size());
   const auto seeds = static_cast<int64_t>(options.last - options.first + 1);
   const auto print = [&, began = std::chrono::steady_clock::now()] {
     const double took_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
@@ -221,9 +217,9 @@ int simulate(const Setting& recipe, const SimulateOptions& options) {
     simulate_seeds(
         options.first, options.last, jobs,
         [&](const SeedShare& share) { return worker_command(options, share); },
-        [&](const SeedResult& result) { tally.take(result); });
+        [&](const SeedResult& result) { tally.add(result); });
   } catch (const OperatingError&) {
-    print();  // what came of those before
+    print();  // the results so far
     throw;
   }
   return print();

@@ -9,22 +9,21 @@
 
 namespace tutti {
 
-// What `tutti simulate` was told.
+// The options of `tutti simulate`.
 struct SimulateOptions {
   std::string recipe_path;
   std::vector<std::string> overrides;
   int ranks = 2;
-  uint64_t first = 1, last = 1;  // seeds
-  std::string faults;            // a plan's path; "" = none
-  int jobs = 0;                  // processes; 0 = as many as cores
-  bool twice = true;             // each seed, which must go alike
-  std::string run_dir;           // keep the journals of a lone seed there, where there are none; "" = no
-  std::optional<SeedShare>
-      share;  // simulate these in this process, and print them for the one that started it
+  uint64_t first = 1, last = 1;    // seed
+  std::string faults;              // path of the plan; "" = none
+  int jobs = 0;                    // processes; 0 = as many as cores
+  bool twice = true;               // run each seed twice and compare
+  std::string run_dir;             // for the journals of a single seed; must have none; "" = none are kept
+  std::optional<SeedShare> share;  // simulate these seeds in this process, as a worker
 };
 
-// Simulates the recipe and prints what came of it. Returns the exit code: 0 when everything that must hold
-// did and every fault of the plan happened that can on so many ranks, else 1. Throws UserError.
+// Simulates the recipe and prints the results. Returns the exit code: 0 if no invariant was violated and
+// every fault of the plan that is possible on so many ranks happened, else 1. Throws UserError.
 int simulate(const Setting& recipe, const SimulateOptions& options);
 
 }  // namespace tutti

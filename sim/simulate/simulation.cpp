@@ -13,18 +13,18 @@ namespace {
 constexpr const char* kRunDir = "/simulated/run";
 constexpr double kLongestTimeoutS = 1e8;
 
-// "9-003": they are sorted as text, and a plan has 100 starts at most.
-std::string nonce_of(uint64_t seed, int start) {
+// "9-003". Three digits sort as text, since at most 100 attempts have faults.
+std::string nonce_of(uint64_t seed, int attempt) {
   char text[48];
-  std::snprintf(text, sizeof text, "%llu-%03d", static_cast<unsigned long long>(seed), start);
+  std::snprintf(text, sizeof text, "%llu-%03d", static_cast<unsigned long long>(seed), attempt);
   return text;
 }
 
-void look_at_newest(SimDisk& disk, const Job& job, KnownCheckpoints& known, RunSeen& run) {
+void read_newest(SimDisk& disk, const Job& job, KnownCheckpoints& known, SimRun& run) {
   const Checkpoint newest = newest_good_checkpoint(
       *disk.view(0), job.checkpoints, [](const std::string&) {}, job.settings.checkpoint.set);
   if (newest.folder.empty()) return;
-  const KnownCheckpoint& saved = known.look(*disk.view(0), newest.folder);
+  const KnownCheckpoint& saved = known.read(*disk.view(0), newest.folder);
   run.weights = saved.bits.weights;
   run.saved_whole = saved.bits.all != 0;
   run.saved_step = saved.step;
@@ -39,37 +39,37 @@ std::string faults_text(const FaultCounts& faults) {
   return text.empty() ? "no faults" : text;
 }
 
-std::string summary_of(const StartSeen& start, std::size_t number) {
-  const std::string from = start.resumed_at < 0    ? "did not come to train"
-                           : start.resumed_at == 0 ? "from the beginning"
-                                                   : "from step " + std::to_string(start.resumed_at);
+std::string summary_of(const SimAttempt& attempt) {
+  const std::string from = attempt.resumed_at < 0    ? "did not come to train"
+                           : attempt.resumed_at == 0 ? "from the beginning"
+                                                     : "from step " + std::to_string(attempt.resumed_at);
   std::string published;
-  for (const auto& [step, bits] : start.published) published += " " + std::to_string(step);
-  return "start " + std::to_string(number + 1) + ": " + from + "; " + faults_text(start.faults) +
-         "; published" + (published.empty() ? " nothing" : published) + "; " + start.end_text() + " after " +
-         std::to_string(seconds(start.took.time_since_epoch())) + " s";
+  for (const auto& [step, bits] : attempt.published) published += " " + std::to_string(step);
+  return attempt.name() + ": " + from + "; " + faults_text(attempt.faults) + "; published" +
+         (published.empty() ? " nothing" : published) + "; " + attempt.end_text() + " after " +
+         std::to_string(seconds(attempt.took.time_since_epoch())) + " s";
 }
 
-// What even no fault keeps from training is the recipe's: a checkpoint to go on from that is missing.
-void require_trains(const StartSeen& start) {
-  if (start.resumed_at >= 0 || start.well() || !start.stuck.empty()) return;
-  const RankEnd& first = start.ends.front();
+// If no training begins even without faults, the recipe is wrong: a missing checkpoint, for example.
+void require_trains(const SimAttempt& attempt) {
+  if (attempt.resumed_at >= 0 || attempt.well() || !attempt.stuck.empty()) return;
+  const RankEnd& first = attempt.ends.front();
   throw UserError(first.kind == EndKind::kRefused ? first.reason
-                                                  : "the run cannot start: " + start.end_text());
+                                                  : "the run cannot start: " + attempt.end_text());
 }
 
-SeedResult summary(uint64_t seed, const RunSeen& run) {
+SeedResult result_of(uint64_t seed, const SimRun& run) {
   SeedResult result;
   result.seed = seed;
   result.weights = run.weights;
-  result.starts = static_cast<int>(run.starts.size());
+  result.attempts = static_cast<int>(run.attempts.size());
   RandomKey deliveries(0, "starts"), draws(0, "draws");
-  for (const StartSeen& start : run.starts) {
-    deliveries = deliveries.fold_in(start.deliveries);
-    draws = draws.fold_in(start.next_draw);
-    for (const auto& [label, fault] : start.faults) result.faults[label] += fault.count;
-    for (const auto& rank : start.steps) result.rank_steps += static_cast<int64_t>(rank.size());
-    result.summary.push_back(summary_of(start, result.summary.size()));
+  for (const SimAttempt& attempt : run.attempts) {
+    deliveries = deliveries.fold_in(attempt.deliveries);
+    draws = draws.fold_in(attempt.next_draw);
+    for (const auto& [label, fault] : attempt.faults) result.faults[label] += fault.count;
+    for (const auto& rank : attempt.steps) result.rank_steps += static_cast<int64_t>(rank.size());
+    result.summary.push_back(summary_of(attempt));
   }
   result.deliveries = deliveries.bits();
   result.next_draw = draws.bits();
@@ -100,101 +100,105 @@ Simulation::Simulation(const Setting& recipe, int ranks, FaultPlan plan, SimSeam
       seams_(std::move(seams)),
       reference_seams_(std::move(reference)),
       job_(simulated_job(recipe, ranks)) {
-  fault_free_ = whole_run({.job = job_, .seams = reference_seams_}, fault_free_findings_);
-  require_trains(fault_free_.starts.front());
+  fault_free_ = run_to_end({.job = job_, .seams = reference_seams_}, fault_free_findings_);
+  require_trains(fault_free_.attempts.front());
   if (fault_free_findings_.empty()) check(fault_free_, fault_free_findings_);
   for (auto& finding : fault_free_findings_) finding = "without faults: " + finding;
 }
 
-// What a step may take: what the plan adds comes on top, and ranks that hang are given up in time.
+// The longest time between two commits, with the delays of the plan and the time to give up hanging ranks.
 Nanoseconds Simulation::timeout() const {
   double more = 4 * seconds(job_.settings.train.hang_timeout);
   for (const FaultRule& rule : plan_.rules) more += rule.seconds * static_cast<double>(rule.count);
-  const double whole = std::min(seconds(SimWorld::Options().timeout) + more, kLongestTimeoutS);
-  return std::chrono::seconds(static_cast<int64_t>(whole));
+  const double limit_s = std::min(seconds(SimWorld::Options().timeout) + more, kLongestTimeoutS);
+  return std::chrono::seconds(static_cast<int64_t>(limit_s));
 }
 
-StartSeen Simulation::one_start(const Orders& orders, int number, SimDisk& disk, Findings& findings) const {
-  Job job = orders.job;
-  job.nonce = nonce_of(orders.seed, number);
+SimAttempt Simulation::run_attempt(const RunOptions& run_options, int number, SimDisk& disk,
+                                   Findings& findings) const {
+  Job job = run_options.job;
+  job.nonce = nonce_of(run_options.seed, number);
   SimWorld::Options options;
-  options.start = number;
-  options.seed = orders.seed;
-  if (!fault_free_.starts.empty()) options.steps = std::max<int64_t>(1, fault_free_.starts[0].last_step());
+  options.attempt = number;
+  options.seed = run_options.seed;
+  if (!fault_free_.attempts.empty())
+    options.steps = std::max<int64_t>(1, fault_free_.attempts[0].last_step());
   options.timeout = timeout();
-  options.journals = orders.journals;
+  options.journals = run_options.journals;
   options.on_published = [&](const SimDisk& now) {
-    return check_published(now, job_, RandomKey(orders.seed, "published").fold_in(number), known_, findings);
+    return check_published(now, job_, RandomKey(run_options.seed, "published").fold_in(number), known_,
+                           findings);
   };
-  StartSeen seen;
+  SimAttempt seen;
   bool lost_power = false;
   {
-    const FaultPlan* faults = orders.plan && number < orders.plan->starts ? orders.plan : nullptr;
-    SimWorld world(job, disk, faults, orders.seams, options);
+    const FaultPlan* faults =
+        run_options.plan && number < run_options.plan->starts ? run_options.plan : nullptr;
+    SimWorld world(job, disk, faults, run_options.seams, options);
     seen = world.run();
+    seen.number = number + 1;
     lost_power = world.lost_power();
   }
-  if (lost_power) disk.lose_power(RandomKey(orders.seed, "power").fold_in(number));
+  if (lost_power) disk.lose_power(RandomKey(run_options.seed, "power").fold_in(number));
   check_checkpoints(disk, job_, known_, findings);
   return seen;
 }
 
-RunSeen Simulation::whole_run(const Orders& orders, Findings& findings) const {
-  RunSeen run;
+SimRun Simulation::run_to_end(const RunOptions& run_options, Findings& findings) const {
+  SimRun run;
   SimDisk disk;
-  const int with_faults = orders.plan ? orders.plan->starts : 0;
+  const int with_faults = run_options.plan ? run_options.plan->starts : 0;
   for (int number = 0;; ++number) {
-    run.starts.push_back(one_start(orders, number, disk, findings));
-    const StartSeen& last = run.starts.back();
+    run.attempts.push_back(run_attempt(run_options, number, disk, findings));
+    const SimAttempt& last = run.attempts.back();
     if (number >= with_faults || !last.stuck.empty() || (last.well() && !last.stopped())) break;
   }
-  look_at_newest(disk, job_, known_, run);
+  read_newest(disk, job_, known_, run);
   run.logged = logged_lines(*disk.view(0), job_.run_dir);
   return run;
 }
 
-// What the bits are when a run out of memory has changed the number of microbatches: those of a run that was
-// given the numbers by hand, and memory enough.
-const StartSeen& Simulation::in_microbatches(const std::vector<int>& counts) const {
+// The attempt to compare bits with if memory ran out: one with enough memory and these numbers of
+// microbatches set in its recipe.
+const SimAttempt& Simulation::with_microbatches(const std::vector<int>& counts) const {
   const bool plain = std::all_of(counts.begin(), counts.end(), [](int count) { return count == 1; });
   Job job = job_;
   auto& steps = job.settings.train.accumulation.steps;
   auto& budget = job.settings.device.memory_budget_bytes;
-  if ((plain && budget.empty()) || !steps.empty()) return fault_free_.starts.front();
+  if ((plain && budget.empty()) || !steps.empty()) return fault_free_.attempts.front();
   const auto [found, fresh] = by_microbatches_.try_emplace(counts);
   if (!fresh) return found->second;
   for (std::size_t i = 0; i < counts.size(); ++i)
     if (i == 0 || counts[i] != counts[i - 1]) steps.emplace_back(i, counts[i]);
   budget.clear();
   Findings none;
-  return found->second = whole_run({.job = job, .seams = reference_seams_}, none).starts.front();
+  return found->second = run_to_end({.job = job, .seams = reference_seams_}, none).attempts.front();
 }
 
-void Simulation::check(const RunSeen& run, Findings& findings) const {
-  const auto in_parts = [this](const std::vector<int>& counts) -> const StartSeen& {
-    return in_microbatches(counts);
+void Simulation::check(const SimRun& run, Findings& findings) const {
+  const auto in_parts = [this](const std::vector<int>& counts) -> const SimAttempt& {
+    return with_microbatches(counts);
   };
-  const RunFacts facts{job_, plan_, fault_free_, job_.settings.train.hang_timeout, in_parts};
+  const Reference reference{job_, plan_, fault_free_, in_parts};
   check_waiting(run, findings);
-  check_blocked_senders(run, findings);
-  check_ends(facts, run, findings);
+  check_ends(reference, run, findings);
   check_stops(run, findings);
-  check_hangs(facts, run, findings);
+  check_hangs(reference, run, findings);
   check_progress(run, findings);
   check_ranks_agree(run, findings);
-  check_bits(facts, run, findings);
-  check_samples(facts, run, findings);
+  check_bits(reference, run, findings);
+  check_samples(reference, run, findings);
   check_memory(run, findings);
   check_nothing_lost(run, findings);
-  check_logs(facts, run, findings);
+  check_logs(reference, run, findings);
 }
 
 SeedResult Simulation::run(uint64_t seed) const {
   Findings findings = fault_free_findings_;
   const FaultPlan* plan = plan_.rules.empty() ? nullptr : &plan_;
-  const RunSeen seen = whole_run({job_, seams_, seed, plan, journals_}, findings);
+  const SimRun seen = run_to_end({job_, seams_, seed, plan, journals_}, findings);
   check(seen, findings);
-  SeedResult result = summary(seed, seen);
+  SeedResult result = result_of(seed, seen);
   result.findings = std::move(findings);
   return result;
 }
@@ -202,7 +206,7 @@ SeedResult Simulation::run(uint64_t seed) const {
 SeedResult Simulation::run_twice(uint64_t seed) const {
   SeedResult first = run(seed);
   const SeedResult second = run(seed);
-  if (!first.same_run(second)) first.findings.push_back("a second run of the same seed went otherwise");
+  if (!first.same_run(second)) first.findings.push_back("a second run of the same seed differed");
   return first;
 }
 

@@ -13,17 +13,17 @@
 
 namespace tutti {
 
-// What came of one seed.
+// The result of one seed.
 struct SeedResult {
   uint64_t seed = 0;
-  Findings findings;        // what of the invariants broke; none = well
-  uint64_t deliveries = 0;  // a hash of their order, over all starts
+  Findings findings;        // violated invariants
+  uint64_t deliveries = 0;  // a hash of the order of deliveries of all attempts
   uint64_t next_draw = 0;
   uint64_t weights = 0;
-  std::map<std::string, int64_t> faults;  // how often each struck, by FaultRule::label
-  int starts = 0;
+  std::map<std::string, int64_t> faults;  // how often each had an effect, by FaultRule::label
+  int attempts = 0;
   int64_t rank_steps = 0;
-  std::vector<std::string> summary;  // a line a start
+  std::vector<std::string> summary;  // one line for each attempt
 
   bool same_run(const SeedResult& other) const;
 };
@@ -31,44 +31,44 @@ struct SeedResult {
 // The job of a simulation. Throws UserError.
 Job simulated_job(const Setting& recipe, int ranks);
 
-// Simulates one recipe on a number of ranks under a fault plan, seed by seed: the job is started, whenever it
-// ends before its time it is started again on the same disk to resume, and once the plan's starts are over
-// it has to come to its end. The invariants are checked on what was seen.
+// Simulates a recipe on several ranks under a fault plan, seed by seed. A job that ends early is started
+// again on the same disk and resumes; after the attempts with faults it must train to its end. Then the
+// invariants are checked.
 class Simulation {
  public:
-  // Runs the job without faults first: with it, and with others like it, runs are compared, and they have
-  // `reference` in place of `seams`. Throws UserError, also where that one does not come to train.
+  // First runs the job without faults. This run, and others without faults that the checks need, use the
+  // seams `reference`. Throws UserError if the job is invalid or cannot begin to train.
   Simulation(const Setting& recipe, int ranks, FaultPlan plan, SimSeams seams = {}, SimSeams reference = {});
 
-  // From here on runs leave their journals in a run's folder, a start each.
+  // Later runs write the journals of their attempts to this run folder.
   void keep_journals(std::string run_dir) { journals_ = std::move(run_dir); }
 
   SeedResult run(uint64_t seed) const;
-  // Runs the seed twice; it is a finding when the two are not alike.
+  // Runs the seed twice; a difference is a finding.
   SeedResult run_twice(uint64_t seed) const;
 
-  const RunSeen& fault_free() const { return fault_free_; }
+  const SimRun& fault_free() const { return fault_free_; }
 
  private:
-  struct Orders {
+  struct RunOptions {
     const Job& job;
     const SimSeams& seams;
     uint64_t seed = 0;
     const FaultPlan* plan = nullptr;  // null: no faults
     std::string journals = {};
   };
-  const StartSeen& in_microbatches(const std::vector<int>& counts) const;
-  RunSeen whole_run(const Orders& orders, Findings& findings) const;
-  StartSeen one_start(const Orders& orders, int number, SimDisk& disk, Findings& findings) const;
+  const SimAttempt& with_microbatches(const std::vector<int>& counts) const;
+  SimRun run_to_end(const RunOptions& options, Findings& findings) const;
+  SimAttempt run_attempt(const RunOptions& options, int number, SimDisk& disk, Findings& findings) const;
   Nanoseconds timeout() const;
-  void check(const RunSeen& run, Findings& findings) const;
+  void check(const SimRun& run, Findings& findings) const;
 
   FaultPlan plan_;
   SimSeams seams_, reference_seams_;
   Job job_;
-  std::string journals_;  // "" = none are kept
-  RunSeen fault_free_;
-  mutable std::map<std::vector<int>, StartSeen> by_microbatches_;  // runs without faults
+  std::string journals_;  // "" = none
+  SimRun fault_free_;
+  mutable std::map<std::vector<int>, SimAttempt> by_microbatches_;  // without faults
   mutable KnownCheckpoints known_;
   Findings fault_free_findings_;
 };

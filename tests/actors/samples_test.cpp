@@ -207,7 +207,7 @@ TEST(SamplesTest, WhatCannotBeIsRefusedBeforeTraining) {
 class Listening final : public Recorder {
  public:
   explicit Listening(int& told) : told_(told) {}
-  void record(const TraceEvent& event) override { told_ += event.kind == TraceKind::kListens; }
+  void record(const TraceEvent& event) override { told_ += event.kind == TraceKind::kListenerAtWork; }
   std::vector<TraceEvent> last(int) const override { return {}; }
 
  private:

@@ -87,7 +87,8 @@ class ManyHeartbeats final : public Transport {
   std::optional<Packet> poll() override {
     const int now = left_--;
     if (now <= 0 || now % 2 == 0) return std::nullopt;
-    return Packet{1, "heartbeat 12 " + std::to_string(now) + " 0 forward"};
+    return Packet{1, "heartbeat 12 " + std::to_string(now) + " 0 " +
+                         std::to_string(static_cast<int>(TraceKind::kMicrobatch))};
   }
 
  private:

@@ -63,7 +63,7 @@ class Replay(tutti_run.RunTest):
         train(run, "--resume", "auto", train__max_duration="4ep", checkpoint__keep=1)
         self.assert_replays(run, 2)
         shutil.rmtree(run / "checkpoints/ep2-ba30")
-        self.assertIn("ep2-ba30: the checkpoint that this start went on from is not there", self.replay(run, code=2))
+        self.assertIn("ep2-ba30: the checkpoint that this start resumed from is not there", self.replay(run, code=2))
 
     def test_what_lies_beyond_the_run_is_refused(self):
         run = self.folder / "run"
@@ -94,7 +94,7 @@ class Replay(tutti_run.RunTest):
             self.assertIn(f"this start has steps {first} to {last}",
                           self.replay(run, "--start", start_of, "--until", 61, code=2))
         self.assertEqual(self.replay(run, "--start", 3), self.replay(run))
-        gone = "the checkpoint that this start went on from is not there any more, so it cannot be replayed"
+        gone = "the checkpoint that this start resumed from is not there any more, so it cannot be replayed"
         self.assert_refused(f"{run}/checkpoints/ep2-ba30: {gone}", run, "--start", 2)
         self.assert_refused(f"{run}: there is no start 4: it has journals of 3 starts", run, "--start", 4)
         self.assertEqual(tutti("replay", run, "--start", 0).wait().code, 2)
@@ -108,7 +108,7 @@ class Replay(tutti_run.RunTest):
         data[len(data) // 2] ^= 1
         path.write_bytes(data)
         damaged = self.replay(run, code=2)
-        self.assertIn("the checkpoint that this start went on from cannot be read any more", damaged)
+        self.assertIn("the checkpoint that this start resumed from cannot be read any more", damaged)
         self.assertIn("rank-1.h5", damaged)
 
     def test_all_ranks_come_to_the_last_step(self):

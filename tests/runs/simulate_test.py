@@ -135,7 +135,7 @@ class Simulate(tutti_run.RunTest):
     def test_every_failing_seed_is_told_before_the_whole_and_says_how_to_have_it_again(self):
         text = self.simulate("--seeds", "1..40", "--once", "--set", "train.max_duration=1sec", code=1)
         told = list(re.finditer(r"^seed (\d+): .+\n  tutti simulate .* --seeds (\d+) .*  # tutti ", text, re.M))
-        failed = int(re.search(r"^  failed +(\d+), told above$", text, re.M)[1])
+        failed = int(re.search(r"^  failed +(\d+), listed above$", text, re.M)[1])
         self.assertGreater(failed, 10, text)
         self.assertEqual(len({seed[1] for seed in told}), failed, text)
         for seed in told:
@@ -147,7 +147,7 @@ class Simulate(tutti_run.RunTest):
         text = self.simulate("--ranks", 2, "--seeds", 1, "--share-of", 1, "--once",
                              *settings(train__max_duration="12000ba", train__eval_interval="0ep",
                                        checkpoint__interval="0ba"))
-        self.assertRegex(text, r"tutti-seed-goes-on\n(.*\n)*tutti-seed-result\t1\t")
+        self.assertRegex(text, r"tutti-seed-heartbeat\n(.*\n)*tutti-seed-result\t1\t")
 
     def is_checkout(self):
         described = subprocess.run(["git", "describe", "--always"], cwd=SOURCE, capture_output=True)
@@ -159,9 +159,9 @@ class Simulate(tutti_run.RunTest):
                                ('starts = 2\n[[fault]]\nkind = "death"\nrank = 2\n', ["plan.toml:4", "2 ranks"]),
                                ('[[fault]]\nkind = "slow"\nphase = "lunch"\n', ["plan.toml:3", "lunch"]),
                                ('[[fault]]\nkind = "out_of_memory"\nphase = "commit"\n',
-                                ["plan.toml:3", "commit", "never strikes", "backward, evaluation or any"]),
+                                ["plan.toml:3", "commit", "cannot happen in this phase", "backward, evaluation or any"]),
                                ('[[fault]]\nkind = "slow"\nsecs = 3\n', ["plan.toml:3", "seconds"]),
-                               ('[[fault]]\nkind = "delay"\nseconds = 0\n', ["plan.toml:3", "takes no time"])):
+                               ('[[fault]]\nkind = "delay"\nseconds = 0\n', ["plan.toml:3", "more than 0 seconds"])):
             plan.write_text(written)
             text = self.simulate("--faults", plan, code=2)
             for word in words:
@@ -185,7 +185,7 @@ class Simulate(tutti_run.RunTest):
         self.assertIn("tutti simulate repeats it", replay.text)
         several = tutti("simulate", TINY, "--seeds", "1..3", "--run-dir", run).wait()
         self.assertEqual(several.code, 2, several.text)
-        self.assertIn("journals are kept of one seed", several.text)
+        self.assertIn("journals are kept of one seed only", several.text)
 
     def test_journals_of_another_seed_are_left_alone(self):
         run = self.folder / "run"

@@ -43,7 +43,7 @@ TEST(TraceEventTest, EachKindHasItsActorAndName) {
   EXPECT_EQ(text(TraceKind::kBackwardDone), "compute backward done");
   EXPECT_EQ(text(TraceKind::kOutOfMemory), "compute out of memory at allocation");
   EXPECT_EQ(text(TraceKind::kCommitted), "compute committed");
-  EXPECT_EQ(text(TraceKind::kListens), "compute a listener is at work");
+  EXPECT_EQ(text(TraceKind::kListenerAtWork), "compute a listener is at work");
   EXPECT_EQ(text(TraceKind::kDone), "compute done");
   EXPECT_EQ(text(TraceKind::kBatchReady), "loader batch ready");
   EXPECT_EQ(text(TraceKind::kVerdict), "sync verdict");

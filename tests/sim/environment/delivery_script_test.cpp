@@ -25,7 +25,7 @@ class Lines final : public DeliveryScript {
  public:
   explicit Lines(std::deque<Line> lines) : lines_(std::move(lines)) {}
   const Line* next(int) override { return lines_.empty() ? nullptr : &lines_.front(); }
-  void taken(int) override { lines_.pop_front(); }
+  void advance(int) override { lines_.pop_front(); }
   std::optional<Message> from_outside(int) override {
     if (lines_.front().message != Signal::kName) return std::nullopt;
     return Message(Signal{});

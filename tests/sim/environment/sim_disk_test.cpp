@@ -176,9 +176,9 @@ TEST_F(SimDiskTest, AWriteOfZerosThatIsLostIsMissedByNobody) {
   EXPECT_EQ(text(bad->read(path("a"))), nothing + half);
   append(SimDisk::WriteOutcome::kLost, half);
   EXPECT_TRUE(disk.damaged(kFolder));
-  EXPECT_FALSE(SimDisk::matters(SimDisk::WriteOutcome::kTorn, bytes(half)));
-  EXPECT_TRUE(SimDisk::matters(SimDisk::WriteOutcome::kLost, bytes(half)));
-  EXPECT_TRUE(SimDisk::matters(SimDisk::WriteOutcome::kFull, bytes(nothing))) << "it is told";
+  EXPECT_FALSE(SimDisk::changes_write(SimDisk::WriteOutcome::kTorn, bytes(half)));
+  EXPECT_TRUE(SimDisk::changes_write(SimDisk::WriteOutcome::kLost, bytes(half)));
+  EXPECT_TRUE(SimDisk::changes_write(SimDisk::WriteOutcome::kFull, bytes(nothing))) << "it is told";
 }
 
 TEST_F(SimDiskTest, AProcessMayEndBetweenTheRemovalOfTwoNames) {

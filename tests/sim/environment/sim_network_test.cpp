@@ -68,19 +68,19 @@ TEST(SimNetworkTest, OnlyPacketsThatCountAreCountedWhenTheyAreOvertaken) {
   int64_t late = 0, usual = 0;
   traffic(1, [&, sent = 0](int, int) mutable {
     const bool first = sent++ < 20;
-    return SimNetwork::Lateness{seconds(first ? 3 : 0), first ? &late : nullptr};
+    return SimNetwork::ExtraDelay{seconds(first ? 3 : 0), first ? &late : nullptr};
   });
   EXPECT_GT(late, 0);
   traffic(1, [&, sent = 0](int, int) mutable {
     const bool first = sent++ < 20;
-    return SimNetwork::Lateness{seconds(first ? 3 : 0), first ? nullptr : &usual};
+    return SimNetwork::ExtraDelay{seconds(first ? 3 : 0), first ? nullptr : &usual};
   });
   EXPECT_EQ(usual, 0) << "those that are not late overtake";
 }
 
 TEST(SimNetworkTest, ALateSenderIsLate) {
   const Traffic seen =
-      traffic(1, [](int from, int) { return SimNetwork::Lateness{seconds(from == 0 ? 3 : 0)}; });
+      traffic(1, [](int from, int) { return SimNetwork::ExtraDelay{seconds(from == 0 ? 3 : 0)}; });
   EXPECT_TRUE(seen.got.front().starts_with("1."));
   EXPECT_TRUE(seen.got.back().starts_with("0."));
   EXPECT_GE(seen.ended, TimePoint(seconds(3)));
@@ -145,8 +145,8 @@ TEST(SimFabricTest, ACollectiveThatWaitsForADeadRankFailsAfterHalfASecond) {
   Nanoseconds took{};
   EXPECT_THAT(barrier(false, true, Nanoseconds(0), &took),
               HasSubstr("rank 1 is gone: its process ended while #0 barrier"));
-  EXPECT_GE(took, SimFabric::kPatience);
-  EXPECT_LT(took, 2 * SimFabric::kPatience);
+  EXPECT_GE(took, SimFabric::kLostRankTimeout);
+  EXPECT_LT(took, 2 * SimFabric::kLostRankTimeout);
 }
 
 TEST(SimFabricTest, ACollectiveThatHangsEndsWhenItIsToldTo) {

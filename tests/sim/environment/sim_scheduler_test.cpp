@@ -8,7 +8,6 @@
 
 #include "runtime/error.h"
 #include "sim/environment/local_transport.h"
-#include "sim/environment/sim_clock.h"
 #include "tests/runtime/actor/cast.h"
 #include "tests/runtime/actor/scheduler_contract.h"
 

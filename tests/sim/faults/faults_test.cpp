@@ -33,12 +33,12 @@ TEST(FaultsTest, RulesOfOneKindAreToldApart) {
   EXPECT_EQ(plan.rules[0].label, "disk_full (rule 1)");
   EXPECT_EQ(plan.rules[1].label, "slow");
   EXPECT_EQ(plan.rules[2].label, "disk_full (rule 3)");
-  StartSeen start;
-  start.faults = {{"disk_full (rule 3)", {FaultKind::kDiskFull, 1}}, {"slow", {FaultKind::kSlow, 0}}};
-  EXPECT_TRUE(start.had(FaultKind::kDiskFull));
-  EXPECT_FALSE(start.had(plan.rules[0]));
-  EXPECT_TRUE(start.had(plan.rules[2]));
-  EXPECT_FALSE(start.had(FaultKind::kSlow));
+  SimAttempt attempt;
+  attempt.faults = {{"disk_full (rule 3)", {FaultKind::kDiskFull, 1}}, {"slow", {FaultKind::kSlow, 0}}};
+  EXPECT_TRUE(attempt.had_fault(FaultKind::kDiskFull));
+  EXPECT_FALSE(attempt.had_fault(plan.rules[0]));
+  EXPECT_TRUE(attempt.had_fault(plan.rules[2]));
+  EXPECT_FALSE(attempt.had_fault(FaultKind::kSlow));
 }
 
 TEST(FaultsTest, EachRuleIsCountedForItself) {

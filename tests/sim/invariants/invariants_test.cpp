@@ -19,150 +19,149 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 constexpr int kWorld = 3;
-const Nanoseconds kHangTimeout = std::chrono::seconds(10);
 
 TimePoint at_s(int64_t s) { return TimePoint(std::chrono::seconds(s)); }
 
 // Runs that were never run.
 class InvariantsTest : public testing::Test {
  protected:
-  using Check = void (*)(const RunFacts&, const RunSeen&, Findings&);
+  using Check = void (*)(const Reference&, const SimRun&, Findings&);
 
-  static StartSeen a_start(int64_t steps = 1) {
-    StartSeen start;
-    start.resumed_at = 0;
-    start.ends.resize(kWorld);
-    start.steps.resize(kWorld);
-    for (auto& rank : start.steps)
+  static SimAttempt an_attempt(int64_t steps = 1) {
+    SimAttempt attempt;
+    attempt.resumed_at = 0;
+    attempt.ends.resize(kWorld);
+    attempt.steps.resize(kWorld);
+    for (auto& rank : attempt.steps)
       for (int64_t step = 1; step <= steps; ++step) rank[step].weights = 1;
-    return start;
+    return attempt;
   }
 
   static RankEnd ended(EndKind kind) { return {kind, "rank 0 supervisor: in any words"}; }
 
-  Findings found(Check check, const std::string& plan, const StartSeen& start) const {
+  Findings found(Check check, const std::string& plan, const SimAttempt& attempt) const {
     const FaultPlan faults =
         plan.empty() ? FaultPlan() : make_fault_plan(parse_recipe(plan, "plan.toml"), kWorld);
-    const RunFacts facts{
-        job, faults, fault_free, kHangTimeout,
-        [this](const std::vector<int>&) -> const StartSeen& { return fault_free.starts.front(); }};
-    RunSeen run;
-    run.starts.push_back(start);
+    const Reference reference{job, faults, fault_free, [this](const std::vector<int>&) -> const SimAttempt& {
+                                return fault_free.attempts.front();
+                              }};
+    SimRun run;
+    run.attempts.push_back(attempt);
     run.saved_step = fault_free.saved_step;
     Findings findings;
-    check(facts, run, findings);
+    check(reference, run, findings);
     return findings;
   }
 
   Job job = simulated_job(small_job(), kWorld);
-  RunSeen fault_free{.starts = {a_start(15)}, .saved_step = 15};
+  SimRun fault_free{.attempts = {an_attempt(15)}, .saved_step = 15};
 };
 
 const char* const kLate = "[[fault]]\nkind = 'delay'\ncount = 1000\nseconds = ";
 
 TEST_F(InvariantsTest, ManyLateMessagesExcuseNoMoreThanOneDoes) {
-  StartSeen start = a_start();
-  start.faults["delay"] = {FaultKind::kDelay, 1000};
-  start.ends[0] = ended(EndKind::kHang);
-  EXPECT_THAT(found(check_ends, std::string(kLate) + "1\n", start),
+  SimAttempt attempt = an_attempt();
+  attempt.faults["delay"] = {FaultKind::kDelay, 1000};
+  attempt.ends[0] = ended(EndKind::kHang);
+  EXPECT_THAT(found(check_ends, std::string(kLate) + "1\n", attempt),
               ElementsAre(HasSubstr("start 1 ended badly")));
-  EXPECT_THAT(found(check_ends, std::string(kLate) + "9.5\n", start), IsEmpty());
+  EXPECT_THAT(found(check_ends, std::string(kLate) + "9.5\n", attempt), IsEmpty());
 }
 
 TEST_F(InvariantsTest, LateMessagesExcuseNothingElse) {
-  StartSeen start = a_start();
-  start.faults["delay"] = {FaultKind::kDelay, 1000};
-  start.ends[0] = {EndKind::kOperatingError, "the loss is gone"};
-  EXPECT_THAT(found(check_ends, std::string(kLate) + "20\n", start),
+  SimAttempt attempt = an_attempt();
+  attempt.faults["delay"] = {FaultKind::kDelay, 1000};
+  attempt.ends[0] = {EndKind::kOperatingError, "the loss is gone"};
+  EXPECT_THAT(found(check_ends, std::string(kLate) + "20\n", attempt),
               ElementsAre(HasSubstr("the loss is gone")));
-  start.ends[0] = ended(EndKind::kHang);
-  EXPECT_THAT(found(check_ends, std::string(kLate) + "20\n", start), IsEmpty());
-  start.faults.erase("delay");
-  EXPECT_THAT(found(check_ends, std::string(kLate) + "20\n", start), testing::SizeIs(1)) << "none was late";
+  attempt.ends[0] = ended(EndKind::kHang);
+  EXPECT_THAT(found(check_ends, std::string(kLate) + "20\n", attempt), IsEmpty());
+  attempt.faults.erase("delay");
+  EXPECT_THAT(found(check_ends, std::string(kLate) + "20\n", attempt), testing::SizeIs(1)) << "none was late";
 }
 
 TEST_F(InvariantsTest, ALateHeartbeatEndsARankOnlyWhereItIsToldToStop) {
-  StartSeen start = a_start();
-  start.faults["delay"] = {FaultKind::kDelay, 5};
-  start.ends[0] = ended(EndKind::kSilence);
-  EXPECT_THAT(found(check_ends, std::string(kLate) + "1\n", start), testing::SizeIs(1));
-  start.asked_to_stop = true;
-  EXPECT_THAT(found(check_ends, std::string(kLate) + "1\n", start), IsEmpty());
-  EXPECT_THAT(found(check_ends, std::string(kLate) + "0.5\n", start), testing::SizeIs(1));
+  SimAttempt attempt = an_attempt();
+  attempt.faults["delay"] = {FaultKind::kDelay, 5};
+  attempt.ends[0] = ended(EndKind::kSilence);
+  EXPECT_THAT(found(check_ends, std::string(kLate) + "1\n", attempt), testing::SizeIs(1));
+  attempt.asked_to_stop = true;
+  EXPECT_THAT(found(check_ends, std::string(kLate) + "1\n", attempt), IsEmpty());
+  EXPECT_THAT(found(check_ends, std::string(kLate) + "0.5\n", attempt), testing::SizeIs(1));
 }
 
 // mpirun ends those that are left.
 TEST_F(InvariantsTest, WhatFollowsFromAnExcusedEndIsExcused) {
   const std::string hang = "[[fault]]\nkind = 'hang'\n";
-  StartSeen start = a_start();
-  start.faults["hang"] = {FaultKind::kHang, 1};
-  start.ends[1].kind = EndKind::kKilled;
-  start.ends[2] = ended(EndKind::kLostRank);
-  EXPECT_THAT(found(check_ends, hang, start), testing::SizeIs(1)) << "nothing began it";
-  start.ends[0] = ended(EndKind::kHang);
-  EXPECT_THAT(found(check_ends, hang, start), IsEmpty());
-  start.ends[2] = ended(EndKind::kProgramError);
-  EXPECT_THAT(found(check_ends, hang, start), testing::SizeIs(1));
+  SimAttempt attempt = an_attempt();
+  attempt.faults["hang"] = {FaultKind::kHang, 1};
+  attempt.ends[1].kind = EndKind::kKilled;
+  attempt.ends[2] = ended(EndKind::kLostRank);
+  EXPECT_THAT(found(check_ends, hang, attempt), testing::SizeIs(1)) << "nothing began it";
+  attempt.ends[0] = ended(EndKind::kHang);
+  EXPECT_THAT(found(check_ends, hang, attempt), IsEmpty());
+  attempt.ends[2] = ended(EndKind::kProgramError);
+  EXPECT_THAT(found(check_ends, hang, attempt), testing::SizeIs(1));
 }
 
 TEST_F(InvariantsTest, AFullDiskMayCostTheLastCheckpointAndNothingMore) {
   const std::string full = "[[fault]]\nkind = 'disk_full'\n";
-  StartSeen start = a_start();
-  start.faults["disk_full"] = {FaultKind::kDiskFull, 1};
-  for (RankEnd& end : start.ends) end.kind = EndKind::kNoLastCheckpoint;
-  EXPECT_THAT(found(check_ends, full, start), IsEmpty());
-  start.faults.clear();
-  EXPECT_THAT(found(check_ends, full, start), testing::SizeIs(1));
-  start.faults["disk_full"] = {FaultKind::kDiskFull, 1};
-  start.ends[1] = ended(EndKind::kOperatingError);
-  EXPECT_THAT(found(check_ends, full, start), testing::SizeIs(1));
+  SimAttempt attempt = an_attempt();
+  attempt.faults["disk_full"] = {FaultKind::kDiskFull, 1};
+  for (RankEnd& end : attempt.ends) end.kind = EndKind::kNoLastCheckpoint;
+  EXPECT_THAT(found(check_ends, full, attempt), IsEmpty());
+  attempt.faults.clear();
+  EXPECT_THAT(found(check_ends, full, attempt), testing::SizeIs(1));
+  attempt.faults["disk_full"] = {FaultKind::kDiskFull, 1};
+  attempt.ends[1] = ended(EndKind::kOperatingError);
+  EXPECT_THAT(found(check_ends, full, attempt), testing::SizeIs(1));
 }
 
 TEST_F(InvariantsTest, WhoGivesUpForLackOfMemoryHasSavedWhatWasTrained) {
-  StartSeen start = a_start(7);
+  SimAttempt attempt = an_attempt(7);
   const auto end_all = [&](EndKind kind) {
-    for (RankEnd& end : start.ends) end = ended(kind);
+    for (RankEnd& end : attempt.ends) end = ended(kind);
   };
   const auto lost = [&] {
-    RunSeen run;
-    run.starts.push_back(start);
+    SimRun run;
+    run.attempts.push_back(attempt);
     Findings findings;
     check_nothing_lost(run, findings);
     return findings;
   };
   end_all(EndKind::kOutOfMemoryInStep);
-  start.published[4] = {};
+  attempt.published[4] = {};
   EXPECT_THAT(lost(), ElementsAre(HasSubstr("after step 7, and saved what was trained until step 4 only")));
-  start.faults["write_error"] = {FaultKind::kWriteError, 1};
+  attempt.faults["write_error"] = {FaultKind::kWriteError, 1};
   EXPECT_THAT(lost(), IsEmpty());
-  start.faults.clear();
+  attempt.faults.clear();
   end_all(EndKind::kOutOfMemoryInEvaluation);
   EXPECT_THAT(lost(), testing::SizeIs(1));
-  start.published[7] = {};
+  attempt.published[7] = {};
   EXPECT_THAT(lost(), IsEmpty());
-  start.published.clear();
-  start.resumed_at = 7;
+  attempt.published.clear();
+  attempt.resumed_at = 7;
   EXPECT_THAT(lost(), IsEmpty()) << "it went on from there";
 }
 
 TEST_F(InvariantsTest, AHangIsNoticedWithinABound) {
   const std::string hang = "[[fault]]\nkind = 'hang'\n";
-  StartSeen start = a_start();
-  start.faults["hang"] = {FaultKind::kHang, 1};
-  start.hangs = {{at_s(3), kNever}};
-  start.took = at_s(17);
-  EXPECT_THAT(found(check_hangs, hang, start), IsEmpty());
-  start.took = at_s(40);
-  EXPECT_THAT(found(check_hangs, hang, start), ElementsAre(HasSubstr("a collective hung for 37")));
-  start.hangs = {{at_s(3), at_s(8)}};
-  EXPECT_THAT(found(check_hangs, hang, start), IsEmpty()) << "it ended by itself";
+  SimAttempt attempt = an_attempt();
+  attempt.faults["hang"] = {FaultKind::kHang, 1};
+  attempt.hangs = {{at_s(3), kNever}};
+  attempt.took = at_s(17);
+  EXPECT_THAT(found(check_hangs, hang, attempt), IsEmpty());
+  attempt.took = at_s(40);
+  EXPECT_THAT(found(check_hangs, hang, attempt), ElementsAre(HasSubstr("a collective hung for 37")));
+  attempt.hangs = {{at_s(3), at_s(8)}};
+  EXPECT_THAT(found(check_hangs, hang, attempt), IsEmpty()) << "it ended by itself";
 }
 
 TEST_F(InvariantsTest, AFewStepsMayBeDoneAfterARequestToStop) {
   const auto stopped_in = [](int64_t step) {
-    RunSeen run;
-    run.starts.push_back(a_start(10));
-    run.starts[0].stops = {{.rank = 1, .step = step}};
+    SimRun run;
+    run.attempts.push_back(an_attempt(10));
+    run.attempts[0].stops = {{.rank = 1, .step = step}};
     Findings findings;
     check_stops(run, findings);
     return findings;
@@ -174,53 +173,53 @@ TEST_F(InvariantsTest, AFewStepsMayBeDoneAfterARequestToStop) {
 }
 
 TEST_F(InvariantsTest, MemoryThatIsStillHeldIsAFinding) {
-  RunSeen run;
-  run.starts.push_back(a_start());
+  SimRun run;
+  run.attempts.push_back(an_attempt());
   Findings findings;
   check_memory(run, findings);
   EXPECT_THAT(findings, IsEmpty());
-  run.starts[0].held.push_back({.rank = 2, .step = 5, .bytes = 64});
+  run.attempts[0].held.push_back({.rank = 2, .step = 5, .bytes = 64});
   check_memory(run, findings);
   EXPECT_THAT(findings,
               ElementsAre("in start 1, rank 2: step 5: 64 bytes of the aborted attempt are still held"));
 }
 
 TEST_F(InvariantsTest, APublishedCheckpointHasAllBitsOfTheRunWithoutFaults) {
-  fault_free.starts.front().published = {{4, {.all = 11}}, {15, {.all = 12}}};
-  StartSeen start = a_start(15);
-  start.published = {{4, {.all = 11}}, {5, {.all = 99}}, {15, {.all = 12}}};
-  EXPECT_THAT(found(check_bits, "", start), IsEmpty());
-  start.published[4].all = 0;  // an evaluation is still due
-  EXPECT_THAT(found(check_bits, "", start), IsEmpty());
-  start.published[15].all = 13;
-  EXPECT_THAT(found(check_bits, "", start),
+  fault_free.attempts.front().published = {{4, {.all = 11}}, {15, {.all = 12}}};
+  SimAttempt attempt = an_attempt(15);
+  attempt.published = {{4, {.all = 11}}, {5, {.all = 99}}, {15, {.all = 12}}};
+  EXPECT_THAT(found(check_bits, "", attempt), IsEmpty());
+  attempt.published[4].all = 0;  // an evaluation is still due
+  EXPECT_THAT(found(check_bits, "", attempt), IsEmpty());
+  attempt.published[15].all = 13;
+  EXPECT_THAT(found(check_bits, "", attempt),
               ElementsAre(AllOf(HasSubstr("after step 15"), HasSubstr("another state"))));
 }
 
 TEST_F(InvariantsTest, ARunThatCameToItsEndHasLoggedWhatTheOneWithoutFaultsHas) {
   fault_free.logged["metrics.jsonl"] = {"{\"step\":1}", "{\"step\":2}"};
-  const auto found_in = [&](const std::vector<std::string>& lines, const StartSeen& start) {
-    RunSeen run;
-    run.starts.push_back(start);
+  const auto found_in = [&](const std::vector<std::string>& lines, const SimAttempt& attempt) {
+    SimRun run;
+    run.attempts.push_back(attempt);
     run.logged["metrics.jsonl"] = lines;
     const FaultPlan plan = make_fault_plan(
         parse_recipe("[[fault]]\nkind = 'disk_full'\nfile = 'metrics'\n", "plan.toml"), kWorld);
-    const RunFacts facts{job, plan, fault_free, kHangTimeout, {}};
+    const Reference reference{job, plan, fault_free, {}};
     Findings findings;
-    check_logs(facts, run, findings);
+    check_logs(reference, run, findings);
     return findings;
   };
   const auto& right = fault_free.logged["metrics.jsonl"];
-  EXPECT_THAT(found_in(right, a_start()), IsEmpty());
-  EXPECT_THAT(found_in({right[0], right[0]}, a_start()),
+  EXPECT_THAT(found_in(right, an_attempt()), IsEmpty());
+  EXPECT_THAT(found_in({right[0], right[0]}, an_attempt()),
               ElementsAre("metrics.jsonl, line 2, has {\"step\":1}; that of the run without faults has "
                           "{\"step\":2}"));
-  EXPECT_THAT(found_in({right[0]}, a_start()), ElementsAre(HasSubstr("line 2, has nothing")));
-  EXPECT_THAT(found_in({right[0], right[1], right[1]}, a_start()),
+  EXPECT_THAT(found_in({right[0]}, an_attempt()), ElementsAre(HasSubstr("line 2, has nothing")));
+  EXPECT_THAT(found_in({right[0], right[1], right[1]}, an_attempt()),
               ElementsAre(HasSubstr("the run without faults has nothing")));
   for (const auto& [label, kind] :
        {std::pair("disk_full", FaultKind::kDiskFull), std::pair("out_of_memory", FaultKind::kOutOfMemory)}) {
-    StartSeen struck = a_start();
+    SimAttempt struck = an_attempt();
     struck.faults[label] = {kind, 1};
     EXPECT_THAT(found_in({}, struck), IsEmpty()) << label;
   }
@@ -263,7 +262,7 @@ class CheckpointsOfSimDiskTest : public InvariantsTest {
   SavedBits bits_of(const std::map<std::string, at::Tensor>& tensors, const RunState& state) {
     const std::string one = folder(++written_);
     write_checkpoint(*view, one, tensors, 2, state.to_json());
-    return known.look(*view, one).bits;
+    return known.read(*view, one).bits;
   }
 
   Findings published(uint64_t seed = 1) {

@@ -16,7 +16,7 @@ namespace {
 constexpr int kTwo = 2;
 constexpr int64_t kBatches = 4;  // of an epoch
 
-// After which steps the run went on, a start each.
+// The step that each attempt resumed from.
 std::vector<int64_t> resumed_at(const SeedResult& result) {
   std::vector<int64_t> steps;
   for (const std::string& line : result.summary)

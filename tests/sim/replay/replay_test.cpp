@@ -164,7 +164,7 @@ TEST_F(ChangedRecordTest, ADigestThatTheRecordLacksIsADifference) {
 TEST_F(ChangedRecordTest, ADigestThatTheReplayDoesNotComeToIsADifference) {
   change(1, both(with_another(5), with_another(3)));
   const std::string difference =
-      "rank 1, step 3, compute: other is in the record, and the replay does not come to it";
+      "rank 1, step 3, compute: other is in the record, and the replay does not reach it";
   expect_difference(difference);
   expect_difference(difference, until(3));
   expect_difference(difference, break_at(4));
@@ -193,7 +193,7 @@ TEST_F(ChangedRecordTest, WhatLacksBeforeTheEndOfARecordIsADifference) {
 
 TEST_F(ChangedRecordTest, WhatIsTooMuchBeforeTheEndOfARecordIsADifference) {
   change(1, both(with_another(7), cut_at("compute/loss", 7)));
-  expect_difference("rank 1, step 7, compute: other is in the record, and the replay does not come to it");
+  expect_difference("rank 1, step 7, compute: other is in the record, and the replay does not reach it");
 }
 
 TEST_F(ChangedRecordTest, AMessageBehindTheEndOfTheReplayIsADifference) {
@@ -201,7 +201,7 @@ TEST_F(ChangedRecordTest, AMessageBehindTheEndOfTheReplayIsADifference) {
     if (std::holds_alternative<JournalEnd>(record)) to.delivery("compute", "supervisor", "Stop", TimePoint());
     return true;
   });
-  expect_difference("rank 1, compute: the record goes on with Stop from supervisor, which does not come");
+  expect_difference("rank 1, compute: the record continues with Stop from supervisor, which does not arrive");
 }
 
 // The log metrics.jsonl hangs in the end, and `end` says how the others ended.
@@ -258,7 +258,7 @@ TEST_F(ChangedRecordTest, AStepThatWasNotComeToIsADifference) {
   for (const ReplayOptions& options : {break_at(12), until(12)}) {
     const ReplayResult result = replayed(options);
     EXPECT_FALSE(result.same) << result.text;
-    EXPECT_THAT(result.text, StartsWith("step 12 was not come to: rank 0 was replayed to step 5 only ("));
+    EXPECT_THAT(result.text, StartsWith("step 12 was not reached: rank 0 was replayed to step 5 only ("));
   }
 }
 

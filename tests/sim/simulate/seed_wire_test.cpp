@@ -19,7 +19,7 @@ SeedResult sample() {
   result.weights = UINT64_MAX;
   result.deliveries = 2;
   result.next_draw = 3;
-  result.starts = 4;
+  result.attempts = 4;
   result.rank_steps = 5;
   result.faults = {{"death", 1}, {"hang", 2}};
   result.findings = {"one", "two\tthings\nhappened"};
@@ -32,7 +32,7 @@ TEST(SeedWireTest, ReadsBackWhatItWrote) {
   ASSERT_TRUE(read);
   EXPECT_TRUE(read->same_run(sample()));
   EXPECT_EQ(read->seed, 17u);
-  EXPECT_EQ(read->starts, 4);
+  EXPECT_EQ(read->attempts, 4);
   EXPECT_EQ(read->rank_steps, 5);
   EXPECT_THAT(read->findings, ElementsAre("one", "two things happened"));
   EXPECT_EQ(parse_begin_line(begin_line(9)), 9u);
@@ -109,24 +109,24 @@ TEST(SeedWorkersTest, AProcessThatEndsBeforeItsFirstSeedCostsThatOne) {
 TEST(SeedWorkersTest, AProcessThatEndsBadlyBehindItsLastSeedIsAFindingOfThat) {
   EXPECT_THAT(farmed({.after = "test $first != 2 || kill -SEGV $$"}, 2),
               ElementsAre("1 well", "2 well", "3 well",
-                          "4 the process was ended by Segmentation fault, behind its last seed", "5 well"));
+                          "4 the process was ended by Segmentation fault, after its last seed", "5 well"));
   EXPECT_THAT(farmed({.after = "exit 3"}, 1),
               ElementsAre("1 well", "2 well", "3 well", "4 well",
-                          "5 the process ended with exit code 3, behind its last seed"));
+                          "5 the process ended with exit code 3, after its last seed"));
 }
 
 constexpr Nanoseconds kShortPatience = std::chrono::seconds(2);
 
 TEST(SeedWorkersTest, ASeedThatNeverEndsIsKilledAndNamedAndTheOthersGoOn) {
   EXPECT_THAT(farmed({.body = "test $s != 3 || while :; do :; done"}, 2, kShortPatience),
-              ElementsAre("1 well", "2 well", "3 nothing came of it for 2 s, so its process was killed",
+              ElementsAre("1 well", "2 well", "3 the process printed nothing for 2 s and was killed",
                           "4 well", "5 well"));
 }
 
 TEST(SeedWorkersTest, AProcessThatNeverComesToItsFirstSeedIsKilledToo) {
   EXPECT_THAT(
       farmed({.before = "test $first != 2 || while :; do :; done"}, 2, kShortPatience),
-      ElementsAre("1 well", "2 nothing came of it for 2 s, so its process was killed, before the seed began",
+      ElementsAre("1 well", "2 the process printed nothing for 2 s and was killed, before the seed began",
                   "3 well", "4 well", "5 well"));
 }
 

@@ -38,7 +38,7 @@ TEST(SimulationTest, ARunWithoutFaultsKeepsEveryInvariant) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     const SeedResult result = simulation.run(seed);
     EXPECT_THAT(result.findings, IsEmpty()) << "seed " << seed << "\n" << joined(result.summary);
-    EXPECT_EQ(result.starts, 1);
+    EXPECT_EQ(result.attempts, 1);
     orders.insert(result.deliveries);
   }
   EXPECT_EQ(orders.size(), 20u);
@@ -105,18 +105,18 @@ TEST(SimulationTest, AStartMayTakeLongAsLongAsItCommitsSteps) {
   Job job = simulated_job(recipe, 2);
   job.nonce = "test";
   const SimSeams seams;
-  const auto one_start = [&](Nanoseconds timeout) {
+  const auto run_attempt = [&](Nanoseconds timeout) {
     SimDisk disk;
     SimWorld::Options options;
     options.timeout = timeout;
     options.on_published = [](const SimDisk&) { return KnownCheckpoint(); };
     return SimWorld(job, disk, nullptr, seams, options).run();
   };
-  const StartSeen whole = one_start(std::chrono::minutes(20));
+  const SimAttempt whole = run_attempt(std::chrono::minutes(20));
   EXPECT_TRUE(whole.well()) << whole.end_text();
-  const StartSeen impatient = one_start(whole.took.time_since_epoch() / 2);
+  const SimAttempt impatient = run_attempt(whole.took.time_since_epoch() / 2);
   EXPECT_TRUE(impatient.well()) << impatient.end_text();
-  EXPECT_THAT(one_start(std::chrono::milliseconds(5)).stuck, HasSubstr("time limit"));
+  EXPECT_THAT(run_attempt(std::chrono::milliseconds(5)).stuck, HasSubstr("time limit"));
 }
 
 // A step of more than twenty minutes, in ranks that are patient.
@@ -152,7 +152,7 @@ TEST(SimulationTest, ASecondRunThatGoesOtherwiseIsFound) {
   const Simulation simulation(small_job(), 3, {}, seams, seams);
   EXPECT_THAT(simulation.run(1).findings, IsEmpty());
   EXPECT_THAT(simulation.run_twice(1).findings,
-              testing::ElementsAre("a second run of the same seed went otherwise"));
+              testing::ElementsAre("a second run of the same seed differed"));
 }
 
 // It shows in the run without faults already, and so in every seed.
@@ -257,7 +257,7 @@ TEST(SimulationTest, MemoryRunsOutInThePhaseThatIsNamed) {
   }
 }
 
-// How many starts the run takes that runs out of memory three times in one step of rank 0; nothing may be
+// How many attempts the run takes that runs out of memory three times in one step of rank 0; nothing may be
 // found.
 int starts_of_a_run_short_of_memory(const Setting& job, int64_t step) {
   const std::string rule =
@@ -267,7 +267,7 @@ int starts_of_a_run_short_of_memory(const Setting& job, int64_t step) {
   const SeedResult result = Simulation(job, 3, plan_of(plan, 3)).run(1);
   EXPECT_THAT(result.findings, IsEmpty()) << joined(result.summary);
   EXPECT_THAT(result.summary.front(), HasSubstr("ran out of memory")) << joined(result.summary);
-  return result.starts;
+  return result.attempts;
 }
 
 // Four samples a rank: 1, 2, 4 microbatches, and nothing smaller. Nothing was committed before.
