@@ -16,6 +16,7 @@
 #include "job/run_journal.h"
 #include "job/run_report.h"
 #include "runtime/actor/thread_scheduler.h"
+#include "runtime/disk.h"
 #include "runtime/printable.h"
 #include "runtime/process/crash_report.h"
 #include "runtime/process/process_watch.h"
@@ -40,6 +41,7 @@ struct LiveRank {
 
 struct Exit {
   int code = 0;
+  bool stopped = false;         // on request
   bool leaves_threads = false;  // abandoned loggers
 };
 
@@ -109,11 +111,11 @@ Exit run_rank(const Job& job, RankEnvironment connected) {
     environment.group.reset();  // before MPI ends
     environment.transport.reset();
     static_cast<void>(live.release());
-    return {exit_code(end), /*leaves_threads=*/true};
+    return {exit_code(end), end == EndKind::kStopped, /*leaves_threads=*/true};
   }
   log_trouble(*environment.log, *environment.recorder);
   environment.recorder->end({end});
-  return {exit_code(end)};
+  return {exit_code(end), end == EndKind::kStopped};
 }
 
 // Runs the job after all ranks have agreed on the job. If they do not agree, ranks wait until rank 0 has
@@ -178,9 +180,12 @@ Launcher::~Launcher() = default;
 int Launcher::train(const RecipeSource& recipe, const LaunchOptions& options) {
   hold_stop_signals();
   StartRequest request = make_request(recipe, options);
+  last_checkpoint_.clear();
   const auto run = [this](const Job& job, RankEnvironment connected) {
-    checkpoints_ = job.checkpoints;
-    return run_rank(job, std::move(connected));
+    const Exit exit = run_rank(job, std::move(connected));
+    const auto names = checkpoints_to_try(PosixDisk(), job.checkpoints, job.settings.checkpoint.set);
+    if (!names.empty()) last_checkpoint_ = job.checkpoints + "/" + names[0];
+    return exit;
   };
   Exit exit;
   if (launched_rank() || (request.good() && request.settings.collectives.backend == Backend::kMpi)) {
@@ -194,6 +199,7 @@ int Launcher::train(const RecipeSource& recipe, const LaunchOptions& options) {
     mpi_.reset();
     end_with(exit.code);
   }
+  stopped_ = exit.stopped;
   return exit.code;
 }
 

@@ -44,7 +44,8 @@ class Launcher {
  private:
   struct Mpi;
   std::unique_ptr<Mpi> mpi_;  // null until a run under MPI
-  std::string checkpoints_;
+  std::string last_checkpoint_;
+  bool stopped_ = false;
 };
 
 }  // namespace tutti

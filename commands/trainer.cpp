@@ -1,5 +1,6 @@
 #include "commands/trainer.h"
 
+#include "collectives/mpi/world.h"
 #include "commands/train.h"
 #include "io/checkpoint/checkpoint.h"
 #include "job/recipe_catalogs.h"
@@ -23,33 +24,40 @@ Trainer::Trainer(Options options) : options_(std::move(options)), launcher_(std:
 Trainer::~Trainer() = default;
 
 int Trainer::fit(const std::vector<Task>& then) {
+  if (launcher_->stopped()) return 0;
   const auto recipe = [this] { return resolve_recipe(written_recipe(options_.recipe, options_.overrides)); };
   LaunchOptions launch{options_.run_dir, trained_ ? "auto" : options_.resume};
   if (options_.model)
     launch.components.make_model = [this](const Setting&, const SampleSpec& samples) {
       return options_.model(samples);
     };
-  tasks_.insert(tasks_.end(), then.begin(), then.end());
   launch.components.data = options_.data;
   launch.components.listeners = options_.listeners;
   launch.components.tasks = tasks_;
+  launch.components.tasks_done = std::ssize(tasks_);
+  launch.components.tasks.insert(launch.components.tasks.end(), then.begin(), then.end());
   launch.ends_process = false;
   const int exit_code = launcher_->train(recipe, launch);
-  trained_ = exit_code == 0;
-  return exit_code;
+  if (exit_code != 0) return exit_code;
+  trained_ = true;
+  tasks_ = std::move(launch.components.tasks);
+  return 0;
 }
 
 void Trainer::save_checkpoint(const std::string& folder) const {
   if (launched_rank().value_or(0) != 0) return;
-  if (!trained_) throw UserError(folder + ": there is nothing to save before fit");
+  if (launcher_->last_checkpoint().empty()) throw UserError(folder + ": there is no checkpoint to copy");
   PosixDisk disk;
-  const auto skip = [](const std::string& bad) { print_warning(bad); };
-  copy_checkpoint(disk, find_checkpoint(disk, launcher_->checkpoints(), skip).folder, folder);
+  copy_checkpoint(disk, launcher_->last_checkpoint(), folder);
 }
 
 int run_program(const std::function<int()>& program) try {
   return program();
 } catch (const UserError& error) {
+  if (MpiWorld::ended()) {
+    print_error(rank_message(launched_rank().value_or(0), error.what()));
+    return exit_code(error.kind());
+  }
   return Launcher().train([&error]() -> Setting { throw UserError(error.what()); }, {});
 } catch (const std::exception& error) {
   print_error(rank_message(launched_rank().value_or(0), error.what()));

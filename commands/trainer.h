@@ -45,8 +45,13 @@ class Trainer {
   // (LoggerDestination::finishes_within), with a warning. Objects that the destination uses must then live as
   // long as the process; such a program should end by _exit.
   //
-  // A second call resumes from the last checkpoint of the first call and runs its tasks. The weights are
-  // those of one call with all tasks. So the recipe must save whole checkpoints (not save_weights_only).
+  // A second call resumes from the last checkpoint of the first and does the tasks that it is given: the
+  // weights are those of one call with all tasks. So the recipe must save whole checkpoints (not
+  // save_weights_only), and name in load_path what the first call starts from if it limits loading. After a
+  // run that was stopped on request (SIGTERM, `tutti stop`) further calls return 0 and do nothing.
+  //
+  // Under mpirun, MPI ends with the Trainer: a process has one, and ranks that destroy it wait for the others
+  // for hang_timeout and 20 s.
   int fit(const std::vector<Task>& then = {});
 
   // Copies the last checkpoint of the last `fit` to `folder`, which must not exist. All ranks may call; only

@@ -391,6 +391,7 @@ Job make_job(Setting recipe, const JobOptions& options) {
   job.plugin = load_plugin(job.recipe);
   job.listeners = options.components.listeners;
   job.tasks = options.components.tasks;
+  job.tasks_done = options.components.tasks_done;
   open_all_data(job, options);
   const auto model = open_training_data(job, options.components);
   for (auto& evaluator : job.evaluators) complete(job, *model, evaluator);

@@ -28,6 +28,7 @@ struct UserComponents {
   std::map<std::string, DatasetPtr> data;  // by "train" or an evaluator's label; others are the recipe's
   Listeners listeners;                     // may be empty
   std::vector<Task> tasks;                 // after the training
+  int64_t tasks_done = 0;                  // tasks that earlier runs of this program did
 };
 
 // A run, as defined by the recipe and the command line; nothing is built yet. The same on every rank.
@@ -50,6 +51,7 @@ struct Job {
   StepObserver before_step;  // may be empty
   Listeners listeners;       // of a rank; may be empty
   std::vector<Task> tasks;   // after the training
+  int64_t tasks_done = 0;    // tasks that earlier runs of this program did
   int64_t global_batch = 0;
   uint64_t data_digest = 0;  // of the training data of all ranks
 

@@ -1,5 +1,7 @@
 #include "actors/compute/program_tasks.h"
 
+#include <algorithm>
+
 #include "tensors/out_of_memory.h"
 
 namespace tutti {
@@ -38,7 +40,10 @@ void ProgramTasks::predict_alone(Context& context, const Task& task) {
 
 bool ProgramTasks::restore(const TasksState& saved, bool own) {
   const bool same = saved.after == state_.after;
-  if (same && own) state_ = saved;
+  if (same && own) {
+    state_ = saved;
+    state_.done = std::max(state_.done, job_.tasks_done);
+  }
   if (!state_.until.empty()) training_.max_duration = Time::parse(state_.until);
   return same;
 }

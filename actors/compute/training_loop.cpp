@@ -164,9 +164,10 @@ bool TrainingLoop::end_step(Context& context) {
   resume_ = {};
   with_.run_log.end_step(context);
   step_began_ = context.now();
+  const bool requested = std::exchange(with_.state.checkpoint_requested, false);
   if (with_.times.over()) return true;
   if (stop_agreed_) return false;
-  if (std::exchange(with_.state.checkpoint_requested, false) || checkpoint_due_)
+  if (requested || checkpoint_due_)
     with_.snapshots.take(context, saved_state(), Snapshots::Kind::kBesideTraining);
   return true;
 }

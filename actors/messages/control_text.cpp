@@ -27,7 +27,9 @@ std::string end_order(const std::string& verb, const RankEnd& end) {
 }
 
 RankEnd parse_end(const ControlText& text) {
-  return {static_cast<EndKind>(std::stoi(text.field(1))), text.field(2)};
+  const int kind = std::stoi(text.field(1));
+  TUTTI_ASSERT(kind >= 0 && kind <= static_cast<int>(EndKind::kProgramError), text.text());
+  return {static_cast<EndKind>(kind), text.field(2)};
 }
 
 std::string durable_text(const Durable& part) {

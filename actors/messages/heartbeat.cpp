@@ -41,6 +41,7 @@ std::optional<Heartbeat> parse_heartbeat(const std::string& packet) {
   if (!(in >> tag) || tag != kTag) return std::nullopt;
   int last = 0;
   if (!(in >> heartbeat.step >> heartbeat.age_s >> heartbeat.waiting >> last)) return std::nullopt;
+  if (last < 0 || last > static_cast<int>(TraceKind::kCheckpointFailed)) return std::nullopt;
   heartbeat.last = static_cast<TraceKind>(last);
   return heartbeat;
 }

@@ -45,7 +45,7 @@ CheckpointStore::Choice RunStart::choose() {
   chosen.folder = recorder_.input(RecordedInput::kCheckpoint, std::move(chosen.folder));
   if (!job_.from.autoresume.is_none() && !job_.from.load_path.is_none())
     chosen.own =
-        recorder_.input(RecordedInput::kWhoseCheckpoint, std::string(chosen.own ? kOwn : "")) == kOwn;
+        recorder_.input(RecordedInput::kCheckpointOwner, std::string(chosen.own ? kOwn : "")) == kOwn;
   return chosen;
 }
 

@@ -79,6 +79,7 @@ MpiComm MpiComm::duplicate() const {
 }
 
 MpiWorld::MpiWorld(int* argc, char*** argv, const std::string& pretended_host) {
+  if (ended()) throw OperatingError("MPI has ended in this process, and cannot start again");
   int provided = 0;
   check_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
   if (provided < MPI_THREAD_SERIALIZED) throw OperatingError("this MPI has no MPI_THREAD_SERIALIZED");
@@ -89,6 +90,12 @@ MpiWorld::MpiWorld(int* argc, char*** argv, const std::string& pretended_host) {
   MPI_Comm_size(comm(), &size_);
   find_hosts(pretended_host);
   find_processes();
+}
+
+bool MpiWorld::ended() {
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  return finalized != 0;
 }
 
 MpiWorld::~MpiWorld() {

@@ -36,6 +36,9 @@ class MpiWorld {
   ~MpiWorld();
   MpiWorld(const MpiWorld&) = delete;
 
+  // True if this process had a world: MPI starts only once.
+  static bool ended();
+
   int rank() const { return rank_; }
   int size() const { return size_; }
   MPI_Comm comm() const { return comm_.get(); }

@@ -12,6 +12,8 @@
 namespace tutti {
 namespace {
 
+constexpr uint64_t kCopyBytes = uint64_t{16} << 20;  // at a time
+
 constexpr const char* kManifest = "/manifest.json";
 constexpr const char* kViewer = "checkpoint.h5";
 constexpr std::string_view kReplaced = ".replaced";
@@ -147,20 +149,23 @@ void remove_checkpoint(Disk& disk, const std::string& folder) {
   disk.sync_folder(parent_of(folder));
 }
 
-void copy_checkpoint(Disk& disk, const std::string& checkpoint, const std::string& folder) {
+void copy_checkpoint(Disk& disk, const std::string& checkpoint, const std::string& to) {
+  const std::string folder = to.substr(0, to.find_last_not_of('/') + 1);
   if (disk.exists(folder)) throw OperatingError(folder + ": exists already");
   const std::string unfinished = unused_path(disk, folder + "-unfinished");
   disk.make_folders(unfinished);
   try {
     for (const std::string& name : disk.list(checkpoint)) {
       const auto file = disk.open(unfinished + "/" + name, /*truncate=*/true);
-      file->append(disk.read(checkpoint + "/" + name));
+      const uint64_t size = disk.size(checkpoint + "/" + name);
+      for (uint64_t done = 0; done < size; done += kCopyBytes)
+        file->append(disk.read_range(checkpoint + "/" + name, done, std::min(kCopyBytes, size - done)));
       file->sync();
       file->close();
     }
     disk.sync_folder(unfinished);
     disk.rename(unfinished, folder);
-  } catch (const OperatingError&) {
+  } catch (...) {
     disk.remove_all(unfinished);
     throw;
   }

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
+#include <csignal>
 
 #include "io/checkpoint/checkpoint.h"
 #include "runtime/disk.h"
@@ -25,6 +25,10 @@ hidden = [8]
 kind = "synthetic"
 samples = 60
 batch_size = 12
+shape = [6]
+[data.eval]
+kind = "synthetic"
+samples = 7
 shape = [6]
 [optimizer]
 kind = "adam"
@@ -77,9 +81,40 @@ TEST_F(TrainerTest, ASavedCheckpointIsThatOfTheLastFit) {
   EXPECT_EQ(tensors_digest(newest("resumed").tensors), tensors_digest(newest("run").tensors));
 }
 
+TEST_F(TrainerTest, NoTaskOfAnEarlierFitIsDoneAgain) {
+  int outputs = 0;
+  Trainer trainer(options("run"));
+  ASSERT_EQ(trainer.fit(), 0);
+  ASSERT_EQ(trainer.fit({predict_on("eval", [&](const Batch&, const TensorTree&) { ++outputs; })}), 0);
+  const int once = outputs;
+  EXPECT_GT(once, 0);
+  ASSERT_EQ(trainer.fit({train_on("1ba")}), 0);
+  EXPECT_EQ(outputs, once);
+  EXPECT_THAT(newest("run").folder, HasSubstr("ba11"));
+}
+
+struct Stops final : Callback {
+  std::string name() const override { return "Stops"; }
+  void batch_end(State& state, Logger&) override {
+    if (state.timestamp.batch == 3) raise(SIGTERM);
+  }
+};
+
+TEST_F(TrainerTest, AfterAStopNothingMoreIsTrained) {
+  Trainer::Options stopping = options("run");
+  stopping.listeners = [](int) { return Engine::Options{.callbacks = {std::make_shared<Stops>()}}; };
+  Trainer trainer(std::move(stopping));
+  ASSERT_EQ(trainer.fit(), 0);
+  const std::string stopped_at = newest("run").folder;
+  ASSERT_EQ(trainer.fit({train_on("1ep")}), 0);
+  EXPECT_EQ(newest("run").folder, stopped_at);
+}
+
 struct Asks final : Callback {
   std::string name() const override { return "Asks"; }
-  void batch_end(State& state, Logger&) override { state.checkpoint_requested = state.timestamp.batch == 3; }
+  void batch_end(State& state, Logger&) override {
+    state.checkpoint_requested = state.timestamp.batch % 7 == 3;
+  }
 };
 
 TEST_F(TrainerTest, ACallbackAsksForACheckpointOfAStep) {
