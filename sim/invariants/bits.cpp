@@ -43,8 +43,8 @@ void check_newest(const SimAttempt& expected, const SimRun& run, Findings& findi
                      " holds other bits than that step of the run without faults");
 }
 
-// True if a rank did not finish. A run stopped in its last evaluation has saved a checkpoint of the last step
-// that will not be replaced.
+// True if a rank did not finish. Stopped in the last evaluation, a run keeps the checkpoint that it saved
+// then.
 bool was_cut_at_its_end(const SimAttempt& attempt) {
   return std::any_of(attempt.ends.begin(), attempt.ends.end(), [](const RankEnd& end) {
     return end.kind != EndKind::kDone && end.kind != EndKind::kKilled;

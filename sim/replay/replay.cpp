@@ -51,9 +51,8 @@ class RecordedRanks final : public DeliveryScript {
     return Message(StopRequested{});
   }
 
-  // True if a rank is at the end of its record and did not end well: it was killed, its record breaks off, or
-  // it gave up a silent rank. The record then lacks messages that others await or a hanging logger never
-  // took.
+  // True if a rank at the end of its record did not end well: it was killed, its record breaks off, or it
+  // gave up a silent rank. Others then wait for messages that no record has, as may a hung logger.
   bool ended_early() {
     return std::any_of(ranks_.begin(), ranks_.end(),
                        [](const auto& rank) { return !rank->next_delivery() && !rank->ended_with_logs(); });

@@ -78,7 +78,7 @@ std::string ReplayRecorder::after(const std::string& key) {
   return ", after " + last_message_[actor_of(key)];
 }
 
-// Rounding adds up over the steps, and losses become small: what counts is how far they have come down.
+// Rounding adds up over the steps, and losses become small: the tolerance is relative to the largest loss.
 bool ReplayRecorder::matches(const Digest& digest, const RecordedRank::Hash& recorded) {
   if (digest.step != recorded.step) return false;
   if (options_.exact) return digest.value == recorded.value;

@@ -196,7 +196,7 @@ void SimWorld::add_launcher() {
   job.clean_up = [this](int rank) {
     disk_.release_locks(rank);
     if (scheduler_.stop_token_of(rank).aborted())
-      network_.lose_packets_of(rank);  // other ranks deliver theirs in MPI_Finalize
+      network_.lose_packets_of(rank);  // else MPI_Finalize delivers them
   };
   job.terminate = [this](int rank) { scheduler_.post(ranks_[rank]->actors.supervisor, StopRequested{}); };
   job.kill = [this](int rank) { kill(rank); };
