@@ -107,8 +107,8 @@ ComposerNames of_trainer() {
       {"Trainer.eval", "tutti eval", "in a program of one's own the task evaluate_on (job/task.h)"},
       {"Trainer.predict", "tutti predict", "in a program of one's own the task predict_on (job/task.h)"},
       {"Trainer.save_checkpoint", "[checkpoint] interval",
-       "a run is saved at its end too, and when it is asked to stop (`tutti stop`); in a program of one's own "
-       "Trainer::save_checkpoint, in a callback State::checkpoint_requested"},
+       "a run is saved at its end too, and when it is asked to stop (`tutti stop`); in a program of one's "
+       "own Trainer::save_checkpoint, in a callback State::checkpoint_requested"},
       {"Trainer.export_for_inference", "[[callbacks]] kind = \"export_for_inference\""},
   };
 }
