@@ -21,27 +21,23 @@ std::string newest_path(const Job& job) {
   return latest.empty() ? job.checkpoints : job.checkpoints + "/" + latest;
 }
 
-Progress::Options progress_options(const Job& job, const RankEnvironment& environment) {
-  Progress::Options options;
-  options.out = environment.quiet ? nullptr : stdout;
-  options.terminal = environment.terminal;
-  options.lines = job.settings.train.progress_bar;
-  options.show_every_steps = job.settings.train.progress_interval;
-  options.newest_checkpoint = newest_path(job);
-  return options;
-}
-
+// Log destinations of every run.
 Destinations built_in_destinations(const Job& job, const RankEnvironment& environment) {
   if (environment.rank() > 0) return {};
   const auto warn = [&log = *environment.log](const std::string& what) { log.warning(what); };
-  Progress::Options progress = progress_options(job, environment);
+  Progress::Options progress;
+  progress.out = environment.quiet ? nullptr : stdout;
+  progress.terminal = environment.terminal;
+  progress.lines = job.settings.train.progress_bar;
+  progress.show_every_steps = job.settings.train.progress_interval;
+  progress.newest_checkpoint = newest_path(job);
   progress.warn = warn;
   return {std::make_shared<MetricsFile>(*environment.disk, *environment.clock, job.run_dir,
                                         environment.process_started_s, warn),
           std::make_shared<Progress>(std::move(progress), *environment.clock)};
 }
 
-// Of the recipe and of the program.
+// Log destinations of the recipe and of the program.
 Destinations destinations_of(const Job& job, const RankEnvironment& environment,
                              const Callbacks& of_program) {
   Destinations all =

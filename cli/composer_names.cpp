@@ -107,14 +107,8 @@ ComposerNames of_trainer() {
       {"Trainer.eval", "tutti eval", "in a C++ program: the task evaluate_on (job/task.h)"},
       {"Trainer.predict", "tutti predict", "in a C++ program: the task predict_on (job/task.h)"},
       {"Trainer.save_checkpoint", "[checkpoint] interval",
-<<<<<<< ours
        "a run is also saved at its end and on `tutti stop`; in a C++ program: Trainer::save_checkpoint; in a "
        "callback: State::checkpoint_requested"},
-=======
-       "a run is saved at its end too, and when it is asked to stop (`tutti stop`); in a program of one's "
-       "own "
-       "Trainer::save_checkpoint, in a callback State::checkpoint_requested"},
->>>>>>> theirs
       {"Trainer.export_for_inference", "[[callbacks]] kind = \"export_for_inference\""},
   };
 }

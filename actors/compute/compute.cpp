@@ -35,14 +35,8 @@ Compute::Compute(const Job& job, const Place& place, Engine::Options listeners, 
 
 Compute::~Compute() = default;
 
-void Compute::receive(Context& context, Envelope& envelope) try {
-  handle(context, envelope);
-} catch (const c10::Error& error) {
-  throw OperatingError(one_line(error));
-}
-
 // During training TrainingLoop receives the messages.
-void Compute::handle(Context& context, Envelope& envelope) {
+void Compute::receive(Context& context, Envelope& envelope) try {
   Message& message = envelope.message;
   if (auto* start = message.get_if<Prepare>()) {
     recorder_.record({context.now(), TraceKind::kPrepares, state_.timestamp.batch});
@@ -57,6 +51,8 @@ void Compute::handle(Context& context, Envelope& envelope) {
   } else {
     TUTTI_ASSERT(message.get_if<BatchReady>(), message.name());  // read ahead, not needed
   }
+} catch (const c10::Error& error) {
+  throw OperatingError(one_line(error));
 }
 
 Prepared Compute::prepare(const Prepare& start) {

@@ -32,7 +32,6 @@ class Compute final : public Actor {
   void receive(Context& context, Envelope& envelope) override;
 
  private:
-  void handle(Context& context, Envelope& envelope);
   Prepared prepare(const Prepare& start);
   void add_listeners();
   void build_model();

@@ -13,13 +13,14 @@ std::optional<Publisher::Conclusion> Publisher::add(Context& context, int rank, 
   unpublished_[name][rank] = std::move(part);
   if (static_cast<int>(unpublished_[name].size()) < job_.world) return std::nullopt;
   Parts parts = std::move(unpublished_.extract(name).mapped());
-  const std::string error = recorder_.input(RecordedInput::kPublishError, publish(name, parts));
+  const std::string unfinished = unfinished_folder(job_.checkpoints, name, job_.nonce);
+  const std::string error = recorder_.input(RecordedInput::kPublishError, publish(name, unfinished, parts));
   if (error.empty()) {
     log_.info("checkpoint " + name + " is published");
   } else {
     log_.warning("checkpoint " + name + " failed (" + std::to_string(++failed_) +
                  " so far), the last good one stays: " + error);
-    store_.discard(unfinished_folder(job_.checkpoints, name, job_.nonce));
+    store_.discard(unfinished);
   }
   context.send(checkpointer_, Concluded{});
   recorder_.record({context.now(), error.empty() ? TraceKind::kPublished : TraceKind::kCheckpointFailed});
@@ -28,14 +29,14 @@ std::optional<Publisher::Conclusion> Publisher::add(Context& context, int rank, 
 }
 
 // The error, or "". The state is from the lowest rank that saves one.
-std::string Publisher::publish(const std::string& name, Parts& parts) {
+std::string Publisher::publish(const std::string& name, const std::string& unfinished, Parts& parts) {
   CheckpointManifest manifest;
   for (auto& [rank, part] : parts) {
     if (!part.error.empty()) return "rank " + std::to_string(rank) + ": " + part.error;
     manifest.files.push_back(std::move(part.file));
     if (manifest.state.empty()) manifest.state = std::move(part.state);
   }
-  return store_.publish(name, unfinished_folder(job_.checkpoints, name, job_.nonce), manifest);
+  return store_.publish(name, unfinished, manifest);
 }
 
 }  // namespace tutti

@@ -29,7 +29,7 @@ class Publisher {
 
  private:
   using Parts = std::map<int, Durable>;  // by rank
-  std::string publish(const std::string& name, Parts& parts);
+  std::string publish(const std::string& name, const std::string& unfinished, Parts& parts);
 
   const Job& job_;
   CheckpointStore& store_;
