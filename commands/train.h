@@ -38,8 +38,10 @@ class Launcher {
   // Collective: ranks that cannot start must call this too, since the others wait for them.
   int train(const RecipeSource& recipe, const LaunchOptions& options);
 
-  // The folder of the last run's checkpoints, or "".
-  const std::string& checkpoints() const { return checkpoints_; }
+  // Of the last call of `train`: the newest checkpoint of the run, "" = none; true if the run was stopped on
+  // request.
+  const std::string& last_checkpoint() const { return last_checkpoint_; }
+  bool stopped() const { return stopped_; }
 
  private:
   struct Mpi;

@@ -85,7 +85,7 @@ TEST_F(TrainerTest, NoTaskOfAnEarlierFitIsDoneAgain) {
   int outputs = 0;
   Trainer trainer(options("run"));
   ASSERT_EQ(trainer.fit(), 0);
-  ASSERT_EQ(trainer.fit({predict_on("eval", [&](const Batch&, const TensorTree&) { ++outputs; })}), 0);
+  ASSERT_EQ(trainer.fit({predict_on("eval", [&](const TensorTree&) { ++outputs; })}), 0);
   const int once = outputs;
   EXPECT_GT(once, 0);
   ASSERT_EQ(trainer.fit({train_on("1ba")}), 0);
