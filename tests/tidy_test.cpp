@@ -101,7 +101,7 @@ TEST(FunctionLength, IsNotFooledByBracesInTextOrData) {
   EXPECT_THAT(lengths("#define X(a) \\\n  void a() {\nvoid f() {\n}\n"), ElementsAre(2));
 }
 
-TEST(CommentedOutCode, IsToldFromProse) {
+TEST(CommentedOutCode, IsDistinguishedFromProse) {
   const auto dead = commented_out_code;
   EXPECT_THAT(dead({parse_source("io/a.cpp", "// sums, then divides; see the header\n")}), IsEmpty());
   EXPECT_THAT(dead({parse_source("io/a.cpp", "f(\"// a;\");\n")}), IsEmpty());
@@ -114,7 +114,7 @@ TEST(CommentedOutCode, IsToldFromProse) {
   EXPECT_THAT(dead({parse_source("io/a.cpp", "#if 0\n")}), SizeIs(1));
 }
 
-TEST(AbsolutePaths, AreToldFromRelativeOnes) {
+TEST(AbsolutePaths, AreDistinguishedFromRelativeOnes) {
   const auto bad = absolute_paths;
   EXPECT_THAT(bad({parse_source("a.sh", "cd ~/work/x; ls a/home/b $X/root/y https://a.b/work/")}), IsEmpty());
   EXPECT_THAT(bad({parse_source("a.sh",

@@ -114,9 +114,9 @@ std::optional<LoggedMetrics> Evaluations::run_one(Context& context, Engine& engi
                : 0.0;
   };
   hooks.attempt = [&](const std::function<void()>& work) {
-    auto shortage = MemoryAttempt(recorder_, state_.memory_slot).run(work);
-    if (shortage) recorder_.record({context.now(), TraceKind::kOutOfMemory, state_.timestamp.batch});
-    return shortage;
+    auto failure = MemoryAttempt(recorder_, state_.memory_slot).run(work);
+    if (failure) recorder_.record({context.now(), TraceKind::kOutOfMemory, state_.timestamp.batch});
+    return failure;
   };
   hooks.run_event = [&](Event event) { run_event_(context, event); };
   auto metrics = evaluate(state_, engine, evaluator, hooks);

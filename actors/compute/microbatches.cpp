@@ -71,12 +71,12 @@ MicrobatchResult Microbatches::pass(const Batch& batch, const std::function<void
   result.sums.assign(static_cast<std::size_t>(engine_.reductions()), 0.0);
   metrics_.reset();
   const int64_t held = Meter::scoped_bytes(state_.memory_slot);
-  result.shortage = try_pass(begin, mark, result);
+  result.failed_allocation = try_pass(begin, mark, result);
   found_.clear();
   clear_state();
   const auto metrics = metrics_.sums();
   result.sums.insert(result.sums.end(), metrics.begin(), metrics.end());
-  if (!result.shortage) return result;
+  if (!result.failed_allocation) return result;
   abandon(result);
   result.leftover_bytes = Meter::scoped_bytes(state_.memory_slot) - held;
   return result;

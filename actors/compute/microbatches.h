@@ -27,9 +27,9 @@ struct MicrobatchResult {
   // [statistics_size] float32: mean, variance, count of each microbatch and normalisation layer. Overwritten
   // in the next pass.
   at::Tensor statistics;
-  std::optional<FailedAllocation> shortage;  // why the step is aborted; else nullopt
-  int64_t gradient_bytes = 0;                // in an aborted step, when memory ran out
-  int64_t leftover_bytes = 0;                // not freed after an aborted step
+  std::optional<FailedAllocation> failed_allocation;  // why the step is aborted; else nullopt
+  int64_t gradient_bytes = 0;                         // in an aborted step, when memory ran out
+  int64_t leftover_bytes = 0;                         // not freed after an aborted step
 };
 
 // Forward and backward of a rank's batch in `count` parts, with the events from AFTER_DATALOADER to

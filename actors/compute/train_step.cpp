@@ -164,12 +164,12 @@ bool TrainStep::try_step(Context& context, const BatchReady& ready, double lr, c
 bool TrainStep::pass(Context& context, const Hooks& hooks, const std::function<MicrobatchResult()>& work) {
   MemoryAttempt attempt(recorder_, state_.memory_slot);
   MicrobatchResult& mine = mine_ = work();
-  mine.shortage = attempt.end(mine.shortage);
-  if (mine.shortage)
-    record(context, TraceKind::kOutOfMemory, mine.shortage->ordinal);
+  mine.failed_allocation = attempt.end(mine.failed_allocation);
+  if (mine.failed_allocation)
+    record(context, TraceKind::kOutOfMemory, mine.failed_allocation->ordinal);
   else
     record(context, TraceKind::kBackwardDone);
-  if (!mine.shortage && recorder_.digests())
+  if (!mine.failed_allocation && recorder_.digests())
     recorder_.digest({"compute/loss", state_.timestamp.batch, std::bit_cast<uint64_t>(mine.loss_sum)});
   Verdict vote = verdict_of(mine);
   hooks.vote(vote);
@@ -218,12 +218,12 @@ void TrainStep::shrink_microbatches(Context& context, const BatchReady& ready) {
 }
 
 OutOfMemoryReport TrainStep::memory_report(const MicrobatchResult& mine, const Batch& batch) const {
-  if (!mine.shortage) return {};
+  if (!mine.failed_allocation) return {};
   OutOfMemoryReport found;
   found.ranks = 1;
-  found.asked = static_cast<double>(mine.shortage->asked_bytes);
-  found.used = static_cast<double>(mine.shortage->used_bytes);
-  found.budget = static_cast<double>(mine.shortage->budget_bytes);
+  found.asked = static_cast<double>(mine.failed_allocation->asked_bytes);
+  found.used = static_cast<double>(mine.failed_allocation->used_bytes);
+  found.budget = static_cast<double>(mine.failed_allocation->budget_bytes);
   found.parameters = bytes_of(state_.views, [](const ParamView& view) { return view.tensor; }) +
                      bytes_of(kept_, [](const at::Tensor& tensor) { return tensor; });
   found.gradients = exchange_->bucket_bytes();
@@ -249,7 +249,7 @@ void TrainStep::grow_back() {
 
 Verdict TrainStep::verdict_of(const MicrobatchResult& result) const {
   Verdict verdict;
-  verdict.out_of_memory = result.shortage ? 1 : 0;
+  verdict.out_of_memory = result.failed_allocation ? 1 : 0;
   verdict.non_finite = result.finite ? 0 : 1;
   verdict.samples = static_cast<double>(result.samples);
   verdict.tokens = static_cast<double>(result.tokens);

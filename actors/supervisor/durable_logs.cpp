@@ -43,7 +43,7 @@ void DurableLogs::sync(Context& context, const std::string& checkpoint) {
     if (late && !logs_[i].late)
       log_.warning("checkpoint " + checkpoint + " does not wait for " + logs_[i].name +
                    ", which is slow to write, nor do those after it until it keeps up; a run that resumes "
-                   "from them may lack records of it");
+                   "from them may be without records of it");
     logs_[i].late = late;
   }
 }

@@ -42,7 +42,7 @@ std::optional<FailureDetector::Failure> FailureDetector::check_stop_request(Time
   for (const auto& [rank, peer] : peers_)
     if (now - peer.received > kSilentAfter)
       return failure(now, EndKind::kSilence, rank,
-                     "is silent while rank " + std::to_string(rank_) + " is told to stop");
+                     "is silent while rank " + std::to_string(rank_) + " is asked to stop");
   return std::nullopt;
 }
 

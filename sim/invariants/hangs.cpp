@@ -6,7 +6,7 @@ namespace tutti {
 namespace {
 
 // Beyond hang_timeout: until heartbeats show that all ranks wait, and mpirun has killed ranks that are not
-// told of the end.
+// informed of the end.
 constexpr double kToEndS = 5;
 
 }  // namespace

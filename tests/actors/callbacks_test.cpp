@@ -124,7 +124,7 @@ class Hearer final : public Callback {
   std::vector<std::string>& heard_;
 };
 
-TEST(CallbacksTest, EveryRankIsToldOnceOfAVoidAttempt) {
+TEST(CallbacksTest, EveryRankIsWarnedOnceOfAnAbortedAttempt) {
   std::vector<std::string> heard[2];
   MemoryWorld world{.recipe = recipe_with("")};
   world.failures[1] = {5};

@@ -128,7 +128,7 @@ TEST(WorldTest, ResumedRunEndsAtTheSameBits) {
   EXPECT_EQ(inspect_digest(folder.path("whole")), inspect_digest(folder.path("parts")));
 }
 
-TEST(WorldTest, CheckpointGoesOnWithAnotherNumberOfRanks) {
+TEST(WorldTest, CheckpointResumesWithAnotherNumberOfRanks) {
   const Scratch folder;
   train_in_one_process(recipe_of(world_recipe("[train]\nmax_duration = '1ep'\n")),
                        quietly(3, folder.path("run")));

@@ -114,7 +114,7 @@ TEST(SamplesTest, TheyChangeNothingThatIsTrained) {
   compare(showing(""), showing(kVisualizer));
 }
 
-TEST(SamplesTest, AnAttemptThatIsVoidShowsItsImagesOnce) {
+TEST(SamplesTest, AnAttemptThatIsAbortedShowsItsImagesOnce) {
   MemoryWorld world{.recipe = showing("[[callbacks]]\nkind = 'image_visualizer'\ninterval = '1ba'\n")};
   world.failures[1] = {40};
   const auto memory = remembered(world);
@@ -170,7 +170,7 @@ std::vector<std::string> tables_in(const std::string& path) {
   return found;
 }
 
-TEST(SamplesTest, ARunThatGoesOnHasTheSameTablesOnce) {
+TEST(SamplesTest, ARunThatResumesHasTheSameTablesOnce) {
   const Scratch folder;
   const std::string recipe = writing(std::string(kGenerate) + "[[loggers]]\nkind = 'file'\n");
   train_until(recipe, folder.path("whole"));
@@ -182,7 +182,7 @@ TEST(SamplesTest, ARunThatGoesOnHasTheSameTablesOnce) {
   EXPECT_THAT(train_until(recipe, folder.path("parts"))->tables(), IsEmpty()) << "it was over";
 }
 
-TEST(SamplesTest, ARunThatGoesOnHasTheSameImages) {
+TEST(SamplesTest, ARunThatResumesHasTheSameImages) {
   const Scratch folder;
   const std::string recipe = showing(kVisualizer);
   const auto whole = train_until(recipe, folder.path("whole"))->images();

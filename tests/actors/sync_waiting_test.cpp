@@ -95,7 +95,7 @@ class ManyHeartbeats final : public Transport {
   int left_;
 };
 
-// A Supervisor that first has something else to do for a made-up hour.
+// A Supervisor that first has something else to do for a simulated hour.
 class BusySupervisor final : public Actor {
  public:
   BusySupervisor(ActorId sync, std::vector<double>& heard) : sync_(sync), heard_(heard) {}

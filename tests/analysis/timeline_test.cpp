@@ -244,7 +244,7 @@ TEST_F(AlignmentTest, TheTraceTellsTheTimeOfRank0) {
   EXPECT_EQ(std::ranges::count(lines, "B sync verdict @10 detail=0 step=0"), 2);
 }
 
-TEST_F(AlignmentTest, MeetingsAreThoseOfTheCast) {
+TEST_F(AlignmentTest, MeetingsAreThoseOfTheActors) {
   EXPECT_STREQ(kAgreement.entered, Agree::kName);
   EXPECT_STREQ(kAgreement.left, Agreed::kName);
   EXPECT_STREQ(kStepEnd.entered, FinishStep::kName);

@@ -87,7 +87,7 @@ TEST(Explain, WhatNoSectionNamesShowsItsKeys) {
   EXPECT_EQ(explain_text(catalogs, "angles"), "metric Grace\nangles = 3  # of view: an integer\n");
 }
 
-TEST(Explain, AKeyIsToldOnceForAllItsPlaces) {
+TEST(Explain, AKeyIsReportedOnceForAllItsPlaces) {
   EXPECT_EQ(explain_text(kCatalogs, "legs"),
             "[walk] kind = \"trot\", [walk] kind = \"gallop\"\nlegs = 4  # how many: an integer\n");
   EXPECT_EQ(explain_text(kCatalogs, "speed"),

@@ -191,7 +191,7 @@ TEST(ComposerSurface, EveryKindThatIsComposersIsInTheList) {
   EXPECT_GT(kinds, 60);
 }
 
-TEST(ComposerNames, AreThingsThatThereAre) {
+TEST(ComposerNames, AreNamesThatExist) {
   for (const auto& one : composer_names()) {
     if (one.target.empty())
       EXPECT_THAT(one.note, AnyOf(StartsWith("not carried over: "), StartsWith("not yet: "))) << one.name;

@@ -49,7 +49,7 @@ TEST(AgreementTest, TextsOfAnyLengthReachAllRanks) {
     }
 }
 
-TEST(AgreementTest, TroubleIsToldFromText) {
+TEST(AgreementTest, TroubleIsDistinguishedFromText) {
   for (const auto& all : heard({{.text = "fine"}, {.trouble = "no data"}})) {
     EXPECT_EQ(all[0].trouble, "");
     EXPECT_EQ(all[0].text, "fine");

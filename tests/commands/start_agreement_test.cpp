@@ -74,7 +74,7 @@ TEST(StartAgreementTest, TheTroubleOfAllRanksNamesNone) {
   EXPECT_THAT(errors_of({wrong, wrong}, folder.path("run")), Each(testing::StartsWith("test.toml")));
 }
 
-TEST(StartAgreementTest, ATroubleAfterTheRanksToldOfTheirDataIsToldToo) {
+TEST(StartAgreementTest, ATroubleAfterTheRanksExchangedTheirDataIsAskedToo) {
   const Scratch folder;
   write_text(folder.path("run"), "a file in place of the run's folder");
   EXPECT_THAT(errors_of({recipe_of_rate("0.1"), recipe_of_rate("0.1")}, folder.path("run")),

@@ -52,7 +52,7 @@ class TrainerTest : public testing::Test {
   Scratch folder_;
 };
 
-TEST_F(TrainerTest, ASecondFitGoesOnWhereTheFirstEnded) {
+TEST_F(TrainerTest, ASecondFitContinuesWhereTheFirstEnded) {
   Trainer twice(options("twice"));
   ASSERT_EQ(twice.fit(), 0);
   ASSERT_EQ(twice.fit({train_on("1ep")}), 0);

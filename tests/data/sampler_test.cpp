@@ -147,7 +147,7 @@ TEST(Sampler, OrderDiffersByEpochAndSeed) {
 }
 
 // A sampler has no state: the last batch of a trillion samples costs what the first one does.
-TEST(Sampler, GoesOnAnywhereAtOnce) {
+TEST(Sampler, StartsAnywhereAtOnce) {
   const int64_t samples = int64_t{1} << 40;
   const Numbers data(samples);
   const Sampler sampler = sampler_of(samples, 64, 3, 4);

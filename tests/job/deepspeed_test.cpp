@@ -73,7 +73,7 @@ TEST(DeepSpeed, AmpIsFp16ByAnotherName) {
               HasSubstr("train.precision = \"amp\""));
 }
 
-TEST(DeepSpeed, AccumulationAndSizeOfMicrobatchesMayBothBeTold) {
+TEST(DeepSpeed, AccumulationAndSizeOfMicrobatchesMayBothBeGiven) {
   const Setting both =
       resolved("gradient_accumulation_steps = 6", "batch_size = 96", "device_train_microbatch_size = 16");
   EXPECT_EQ(rule(both, 96, 1), "");

@@ -97,7 +97,7 @@ TEST(GenerationTest, PromptsAtOnceComeToWhatEachComesToAlone) {
   }
 }
 
-TEST(GenerationTest, NothingIsLeftBehind) {
+TEST(GenerationTest, NothingIsLeft) {
   Gpt model({.vocab_size = 40, .n_positions = 6, .n_embd = 16, .n_layer = 1, .n_head = 2, .dropout = 0.5});
   materialise(model, 5);
   at::manual_seed(7);
@@ -112,7 +112,7 @@ TEST(GenerationTest, NothingIsLeftBehind) {
   for (const auto& one : parameters(model)) EXPECT_FALSE(one.parameter->tensor.grad().defined());
 }
 
-TEST(GenerationTest, ModelsOfBytesAreToldByTheirNumberOfTokens) {
+TEST(GenerationTest, ModelsOfBytesAreDistinguishedByTheirNumberOfTokens) {
   for (const int64_t vocabulary : {128, 200, 256}) EXPECT_TRUE(tokens_are_bytes(vocabulary));
   for (const int64_t vocabulary : {0, 127, 257, 50257}) EXPECT_FALSE(tokens_are_bytes(vocabulary));
 }

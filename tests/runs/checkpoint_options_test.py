@@ -29,7 +29,7 @@ class CheckpointOptions(tutti_run.RunTest):
         self.assertEqual(replayed.code, 0, replayed.text)
         self.assertEqual(tutti("inspect", run, "--digest").wait().code, 0)
 
-    def test_autoresume_after_a_kill_goes_on_with_its_own(self):
+    def test_autoresume_after_a_kill_resumes_with_its_own(self):
         train(self.folder / "first", **SHORT)
         options = {**SHORT, "checkpoint__keep": -1, "checkpoint__autoresume": "true",
                    "checkpoint__save_folder": self.folder / "saved",
@@ -49,7 +49,7 @@ class CheckpointOptions(tutti_run.RunTest):
             replayed = tutti("replay", self.folder / folder).wait()
             self.assertEqual(replayed.code, 0, replayed.text)
 
-    def test_what_is_passed_over_is_told_once(self):
+    def test_what_is_ignored_is_reported_once(self):
         train(self.folder / "first", **SHORT, model__hidden="[128]")
         finished = train(self.folder / "run", **SHORT, checkpoint__load_path=self.folder / "first",
                          checkpoint__load_weights_only="true", checkpoint__load_strict_model_weights="false",

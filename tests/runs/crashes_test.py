@@ -52,7 +52,7 @@ class Crashes(tutti_run.RunTest):
         for rank in (0, 1):
             self.assertRegex(log(run, rank), f"(?s)rank {rank} is ended by signal 11 .*{LAST}")
 
-    def test_a_data_file_that_is_cut_short_is_told_once_for_all_ranks(self):
+    def test_a_data_file_that_is_cut_short_is_reported_once_for_all_ranks(self):
         run, data = self.folder / "run", self.folder / "digits.h5"
         shutil.copy(tutti_run.EXAMPLES / "data" / "digits.h5", data)
         running = start(run, ranks=3, data__train__path=data, **FOREVER)

@@ -30,7 +30,7 @@ class FullDisk(tutti_run.RunTest):
             while shutil.disk_usage(self.disk).free > leave_bytes:
                 ballast.write(bytes(4096))
 
-    def test_training_goes_on_to_the_end_and_exits_with_3(self):
+    def test_training_continues_to_the_end_and_exits_with_3(self):
         finished = start(self.run, checkpoint__save_folder=self.disk, **RECIPE).wait()
         self.assertEqual(finished.code, 3, finished.text)
         self.assertEqual(tutti_run.metrics(self.run)[-1]["step"], 1200)

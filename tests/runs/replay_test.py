@@ -123,7 +123,7 @@ class Replay(tutti_run.RunTest):
         train(run, train__max_duration="1ep", journal__level="control")
         self.assertIn("no digests were recorded", self.replay(run))
 
-    def test_a_record_that_breaks_off_is_told(self):
+    def test_a_record_that_breaks_off_is_reported(self):
         """A byte of one rank's journal is not as it was: nobody knows what that rank did from there on."""
         run = self.folder / "run"
         train(run, train__max_duration="10ep")
@@ -136,7 +136,7 @@ class Replay(tutti_run.RunTest):
         self.assertIn("rank 0 was not replayed further", text)
         self.assertNotIn("the record of rank 0", text)
 
-    def test_a_record_that_was_cut_is_told_and_no_other(self):
+    def test_a_record_that_was_cut_is_reported_and_no_other(self):
         run = self.folder / "run"
         copy_trained(run, train__max_duration="4ep")
         journal = next((run / "journal").glob("*/rank-1.journal"))

@@ -37,7 +37,7 @@ class RunFolder(tutti_run.RunTest):
         self.assertEqual(names(checkpoints / "latest"),
                          {"manifest.json", "checkpoint.h5", "rank-0.h5", "rank-1.h5"})
 
-    def test_a_run_that_goes_on_from_a_finished_one_elsewhere_has_a_checkpoint_too(self):
+    def test_a_run_that_resumes_from_a_finished_one_elsewhere_has_a_checkpoint_too(self):
         run = self.folder / "run"
         train(run, "--resume", self.run_dir, **SHORT)
         self.assertEqual((run / "checkpoints" / "latest").readlink().name, "ep2-ba30")
@@ -64,7 +64,7 @@ class RunFolder(tutti_run.RunTest):
             train(run, "--resume", "auto", ranks=1, checkpoint__save_folder=folder, **SHORT)
             self.assertEqual((run / "latest").readlink().name, "ep2-ba30")
 
-    def test_a_copy_that_followed_links_goes_on(self):
+    def test_a_copy_that_followed_links_resumes(self):
         run = self.folder / "copy"
         shutil.copytree(self.run_dir, run)  # `latest` is then a folder
         said = train(run, "--resume", "auto", train__max_duration="3ep").text
@@ -234,7 +234,7 @@ class RunFolder(tutti_run.RunTest):
         train(run, train__max_duration="1ba", optimizer__lr=0, model__weights=weights)
         self.assertEqual(tutti_run.digest(run), tutti_run.digest(self.run_dir))
 
-    def test_a_loss_that_is_not_finite_is_skipped_and_told(self):
+    def test_a_loss_that_is_not_finite_is_skipped_and_reported(self):
         run = self.folder / "run"
         finished = train(run, train__max_duration="30ba", optimizer__lr=1e30)
         self.assertIn("the loss is not finite; the step is skipped", finished.text)

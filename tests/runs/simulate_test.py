@@ -1,4 +1,4 @@
-"""tutti simulate: seeds that run in made-up time, in several processes, with what goes wrong named in a plan."""
+"""tutti simulate: seeds that run in simulated time, in several processes, with what goes wrong named in a plan."""
 import json
 import os
 import re
@@ -132,7 +132,7 @@ class Simulate(tutti_run.RunTest):
         self.assertEqual(again.code, 1)
         self.assertIn(f"seed {seed}: {finding}\n", again.text)
 
-    def test_every_failing_seed_is_told_before_the_whole_and_says_how_to_have_it_again(self):
+    def test_every_failing_seed_is_reported_before_the_whole_and_says_how_to_have_it_again(self):
         text = self.simulate("--seeds", "1..40", "--once", "--set", "train.max_duration=1sec", code=1)
         told = list(re.finditer(r"^seed (\d+): .+\n  tutti simulate .* --seeds (\d+) .*  # tutti ", text, re.M))
         failed = int(re.search(r"^  failed +(\d+), listed above$", text, re.M)[1])
@@ -142,7 +142,7 @@ class Simulate(tutti_run.RunTest):
             self.assertEqual(seed[1], seed[2])
             self.assertLess(seed.end(), text.index("  seeds  "))
 
-    def test_a_process_that_simulates_for_long_says_that_it_goes_on(self):
+    def test_a_process_that_simulates_for_long_says_that_it_continues(self):
         """Else the one that started it would give it up: twice 12,000 steps take longer than five seconds."""
         text = self.simulate("--ranks", 2, "--seeds", 1, "--share-of", 1, "--once",
                              *settings(train__max_duration="12000ba", train__eval_interval="0ep",
@@ -167,7 +167,7 @@ class Simulate(tutti_run.RunTest):
             for word in words:
                 self.assertIn(word, text)
 
-    def test_a_seed_alone_leaves_journals_where_it_is_told_to(self):
+    def test_a_seed_alone_leaves_journals_where_it_is_asked_to(self):
         run = self.folder / "run"
         self.simulate("--ranks", 3, "--seeds", 2, "--faults", FAULTS / "death.toml", "--run-dir", run)
         starts = sorted(path.name for path in (run / "journal").iterdir())

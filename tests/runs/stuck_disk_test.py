@@ -88,7 +88,7 @@ class StuckDisk(tutti_run.RunTest):
         self.assertEqual(finished.text.count("logger CsvLogger does not keep up; records are lost"), 1)
         self.assertRegex(finished.text, r"logger CsvLogger lost [1-9]\d* records")
 
-    def test_a_logger_that_is_slow_is_left_behind(self):
+    def test_a_logger_that_is_slow_is_abandoned(self):
         """Writing what waits for it takes it longer than the other rank waits at the end."""
         recipe = self.recipe('\n[[loggers]]\nkind = "csv"\n'
                              '[[callbacks]]\nkind = "optimizer_monitor"\nbatch_log_interval = 1\n')

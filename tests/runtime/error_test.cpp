@@ -43,7 +43,7 @@ TEST(ErrorTest, AssertionsReasonIsEvaluatedOnlyWhenItFails) {
   EXPECT_EQ(evaluated, 0);
 }
 
-TEST(ToldBy, NamesTheRankOnce) {
+TEST(RankMessage, NamesTheRankOnce) {
   EXPECT_EQ(rank_message(1, "the disk is full"), "rank 1: the disk is full");
   EXPECT_EQ(rank_message(1, "rank 1 compute: shapes differ"), "rank 1 compute: shapes differ");
   EXPECT_EQ(rank_message(1, "rank 10 hangs"), "rank 1: rank 10 hangs");

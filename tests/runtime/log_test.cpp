@@ -79,7 +79,7 @@ TEST(LogTest, ATerminalThatNobodyReadsHoldsNobodyUp) {
   EXPECT_THAT(read_text(folder.path("a.log")), HasSubstr("slow disk"));
 }
 
-TEST(LogTest, ALogGoesOnWhereItEnded) {
+TEST(LogTest, ALogContinuesWhereItEnded) {
   const Scratch folder;
   make_log(folder.path("a.log"), 0, false)->info("first run");
   make_log(folder.path("a.log"), 0, false)->info("second run");

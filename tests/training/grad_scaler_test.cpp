@@ -97,7 +97,7 @@ TEST(GradScalerTest, LossesOfManySamplesAreScaledToTheSizeOfOneMean) {
   }
 }
 
-TEST(GradScalerTest, GoesOnFromWhatIsSaved) {
+TEST(GradScalerTest, ResumesFromWhatIsSaved) {
   GradScaler one = scaler("growth_interval = 3"), other = scaler("growth_interval = 3");
   one.set_usual_weight(24);
   one.update(true);

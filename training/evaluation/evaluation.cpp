@@ -98,13 +98,13 @@ std::optional<std::string> evaluate_batch(State& state, Engine& engine, const Ev
   const Sums before = sums_of(metrics);
   const Timestamp began = state.eval_timestamp;
   for (;;) {
-    const auto shortage = hooks.attempt([&] { evaluate_parts(state, engine, batch, cut, metrics); });
-    if (!shortage) return std::nullopt;
+    const auto failure = hooks.attempt([&] { evaluate_parts(state, engine, batch, cut, metrics); });
+    if (!failure) return std::nullopt;
     state.batch = state.outputs = {};
     state.eval_timestamp = began;
     for (std::size_t m = 0; m < metrics.size(); ++m) metrics[m]->sums() = before[m];
     const int64_t largest = std::min({cut.fits, cut.planned, batch.samples()});
-    if (largest < 2) return shortage;
+    if (largest < 2) return failure;
     cut.fits = (largest + 1) / 2;
   }
 }
@@ -168,7 +168,7 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
   auto metrics = evaluator.metrics(model, state.composer);
   Cut cut{evaluator.microbatch, evaluator.microbatch};
   Counts counts;
-  std::string shortage;
+  std::string failure;
   hooks.run_event(Event::kEvalStart);
   for (int64_t b = 0; b < evaluator.batches && counts.stopped == 0; ++b) {
     const auto fetched = hooks.fetch(b);
@@ -180,7 +180,7 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
     cut.share = share_of_even_part(batch.samples(), fetched->global_samples, state.world);
     if (const auto error = evaluate_batch(state, engine, hooks, batch, cut, metrics)) {
       counts.too_large = 1;
-      shortage = ": " + *error;
+      failure = ": " + *error;
     }
   }
   state.batch = state.outputs = {};
@@ -194,7 +194,7 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
                             "evaluation '" + evaluator.label + "' after step " +
                                 std::to_string(state.timestamp.batch) + ": out of memory on " +
                                 std::to_string(static_cast<int>(counts.too_large)) + " of " +
-                                std::to_string(state.world) + " ranks with one sample at a time" + shortage);
+                                std::to_string(state.world) + " ranks with one sample at a time" + failure);
   if (counts.stopped > 0) return std::nullopt;
   store_results(state, metrics, counts);
   LoggedMetrics values;

@@ -96,7 +96,7 @@ TEST(AccumulationTest, GrowsBackToOneOnceMemorySuffices) {
   EXPECT_EQ(automatic.count(0), 1);
 }
 
-TEST(AccumulationTest, GoesOnWhereItsStateWasTaken) {
+TEST(AccumulationTest, ResumesWhereItsStateWasTaken) {
   Accumulation one = accumulation("grad_accum = 'auto'\ngrad_accum_grow_interval = '3ba'\n");
   const auto too_few = [](int64_t batch) { return batch < 20; };
   one.restore({.count = 4, .unit = "ba"}, {});
@@ -109,7 +109,7 @@ TEST(AccumulationTest, GoesOnWhereItsStateWasTaken) {
   EXPECT_NE(one.state(), AccumulationState());
 }
 
-TEST(AccumulationTest, WaitInAnotherUnitBeginsWhereTheRunGoesOn) {
+TEST(AccumulationTest, WaitInAnotherUnitBeginsWhereTheRunResumes) {
   Accumulation automatic = accumulation("grad_accum = 'auto'\ngrad_accum_grow_interval = '2ep'\n");
   Timestamp now = at_batch(96);
   now.epoch = 3;

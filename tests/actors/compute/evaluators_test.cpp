@@ -131,7 +131,7 @@ TEST(EvaluatorsTest, NamesAreFoundInThoseOfTheModelsMetrics) {
   EXPECT_THAT(measured(eval("metric_names = ['ENTROPY', 'CrossEntropy', 'acc']")), both);
 }
 
-TEST(EvaluatorsTest, TwoOfAKindAreToldApartByTheirNames) {
+TEST(EvaluatorsTest, TwoOfAKindAreDistinguishedByTheirNames) {
   const std::string two =
       "[[evaluators.metrics]]\nkind = 'MulticlassAccuracy'\n"
       "[[evaluators.metrics]]\nkind = 'MulticlassAccuracy'\ntop_k = 10\nname = 'Top10'\n";

@@ -75,7 +75,7 @@ TEST(IterationsTest, HoldTheWholeTrainingWithoutALength) {
       ElementsAre("batch 0: iteration_start 0.0", "batch 2: epoch_end 0.1", "batch 4: epoch_end 0.2"));
 }
 
-TEST(IterationsTest, GoOnWhereARunIsResumed) {
+TEST(IterationsTest, ContinueWhereARunIsResumed) {
   const Scratch folder;
   const auto whole = iteration_events(kTwoOfThree, folder.path("whole"));
   for (const int64_t fails_after : {1, 5, 6, 7, 9}) {

@@ -112,7 +112,7 @@ TEST_F(MeterTest, ChosenAllocationsFail) {
   EXPECT_EQ(Meter::scoped_allocations(kMeteredRank), before + 6);
 }
 
-TEST_F(MeterTest, PassingTheBatonIsNotTheScopes) {
+TEST_F(MeterTest, PassingTheRunTokenIsNotTheScopes) {
   ProcessStateSwitch ranks(kMeteredRank + 2);
   ranks.enter(kMeteredRank);
   const int64_t before = Meter::scoped_allocations(kMeteredRank);
@@ -135,7 +135,7 @@ TEST_F(MeterTest, MemoryOfOthersCountsWhenItIsCharged) {
   EXPECT_EQ(used(), 0);
 }
 
-TEST_F(MeterTest, SystemThatHasNoMoreIsNamedInTheShortage) {
+TEST_F(MeterTest, SystemThatHasNoMoreIsNamedInTheReport) {
   const MemoryScope scope(kMeteredRank);
   EXPECT_THROW(at::empty({int64_t{1} << 50}, at::kByte), c10::OutOfMemoryError);
   ASSERT_TRUE(scope.failure());

@@ -366,7 +366,7 @@ TEST(OutOfMemoryTest, AnEvaluationIsDoneInPartsThatFit) {
 }
 
 // The count is part of a checkpoint: a failure that does not come again leaves its mark.
-TEST(OutOfMemoryTest, ResumedRunGoesOnWithWhatWasEnough) {
+TEST(OutOfMemoryTest, ResumedRunResumesWithWhatWasEnough) {
   const Scratch folder;
   const auto train = [&](const std::string& run, const char* duration, const std::string& resume) {
     std::string text = mlp(4);

@@ -225,7 +225,7 @@ TEST(PrecisionTest, AnOverflowOnOneRankSkipsTheStepOfAll) {
   EXPECT_FALSE(outcome.has_warning("finite")) << "a scale that is too large is nothing to warn of";
 }
 
-TEST(PrecisionTest, TheScaleGoesOnFromTheCheckpoint) {
+TEST(PrecisionTest, TheScaleResumesFromTheCheckpoint) {
   const auto until = [](const std::string& steps) {
     return precision_recipe(
                "precision = 'amp_fp16'\nmax_duration = '" + steps + "ba'\neval_interval = '0ba'\n",

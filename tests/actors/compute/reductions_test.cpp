@@ -155,7 +155,7 @@ TEST(ReductionsTest, EachListenerGetsItsOwn) {
   }
 }
 
-TEST(ReductionsTest, RanksThatDeclareOtherNumbersAreToldOf) {
+TEST(ReductionsTest, RanksThatDeclareOtherNumbersAreReported) {
   std::vector<Heard> heard(2);
   MemoryWorld world{.recipe = mlp_recipe(1)};
   world.listeners = [&](int rank) {
@@ -186,7 +186,7 @@ TEST(ReductionsTest, TrainMetricsAreWhatTheyAreWithout) {
   EXPECT_TRUE(with.weights == without.weights);
 }
 
-TEST(ReductionsTest, AVoidAttemptHasNone) {
+TEST(ReductionsTest, AnAbortedAttemptHasNone) {
   std::vector<Heard> heard(2);
   MemoryWorld world{.recipe = mlp_recipe(2), .failures = {{1, {5}}}, .listeners = summing(heard)};
   const auto outcome = world.run("\"auto\"");
@@ -208,7 +208,7 @@ class Spender final : public Callback {
   void reduced(State&, std::span<const double> sums) override { EXPECT_EQ(sums[0], 128); }
 };
 
-TEST(ReductionsTest, MemoryThatRunsOutForThemVoidsTheAttempt) {
+TEST(ReductionsTest, MemoryThatRunsOutForThemAbortsTheAttempt) {
   MemoryWorld world{.recipe = mlp_recipe(1)};
   const int64_t without = world.run("\"auto\"").allocations[1];
   world.listeners = [](int) { return Engine::Options{.callbacks = {std::make_shared<Spender>()}}; };
@@ -234,7 +234,7 @@ TEST(ReductionsTest, OfAStepWithClosuresTheyAreOfTheFirstPass) {
   }
 }
 
-TEST(ReductionsTest, OfAStepThatIsVoidInALaterPassTheyComeAgain) {
+TEST(ReductionsTest, OfAStepThatIsAbortedInALaterPassTheyComeAgain) {
   std::vector<Heard> heard(2);
   MemoryWorld world{.recipe = mlp_recipe(1)};
   world.listeners = summing(heard, std::make_shared<SecondPass>(0.1));

@@ -110,7 +110,7 @@ class RepeatsInputs final : public Recorder {
 
 constexpr Nanoseconds kTimeout = std::chrono::seconds(1);
 
-// Steps of a training in made-up time that are logged to metrics.jsonl through a queue.
+// Steps of a training in simulated time that are logged to metrics.jsonl through a queue.
 class LogQueuesTest : public testing::Test {
  protected:
   // Gives how long the training took.

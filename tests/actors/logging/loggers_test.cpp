@@ -162,7 +162,7 @@ class Crash final : public Callback {
   }
 };
 
-TEST(LoggersTest, ARunThatGoesOnLogsWhatAnUninterruptedOneDoes) {
+TEST(LoggersTest, ARunThatResumesLogsWhatAnUninterruptedOneDoes) {
   const Scratch folder;
   const std::string recipe = logging_recipe(
       "[[loggers]]\nkind = 'csv'\n[[loggers]]\nkind = 'file'\n[[loggers]]\nkind = 'jsonl'\n"
@@ -206,7 +206,7 @@ class Chatter final : public Callback {
   }
 };
 
-TEST(LoggersTest, WhatAVoidAttemptLoggedIsNotSeen) {
+TEST(LoggersTest, WhatAnAbortedAttemptLoggedIsNotSeen) {
   const auto memory = std::make_shared<InMemoryLogger>();
   MemoryWorld world{.recipe = logging_recipe("")};
   world.failures[1] = {40};
@@ -238,7 +238,7 @@ class Broken final : public LoggerDestination {
   int calls = 0;
 };
 
-TEST(LoggersTest, OneThatFailsIsToldOfAndLeftAlone) {
+TEST(LoggersTest, OneThatFailsIsReportedAndLeftAlone) {
   const auto broken = std::make_shared<Broken>();
   const auto memory = std::make_shared<InMemoryLogger>();
   MemoryWorld world{.recipe = logging_recipe("")};

@@ -36,7 +36,7 @@ TEST(ControlTextTest, DurablePartKeepsWhereItsPiecesLie) {
   EXPECT_EQ(back.file.pieces[0].at, 2048u);
 }
 
-TEST(HeartbeatTest, TellsTheLastThingThatComputeDid) {
+TEST(HeartbeatTest, ReportsTheLastEventThatComputeDid) {
   RingRecorder recorder;
   const TimePoint now{std::chrono::seconds(10)};
   recorder.record({now - std::chrono::seconds(3), TraceKind::kBackwardDone, 12});

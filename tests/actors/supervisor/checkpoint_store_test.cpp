@@ -71,7 +71,7 @@ TEST_F(CheckpointStoreTest, StartsAfreshWhereThereIsNothing) {
   EXPECT_TRUE(log_.lines.empty());
 }
 
-TEST_F(CheckpointStoreTest, GoesOnFromTheNewestOrTheOneThatIsNamed) {
+TEST_F(CheckpointStoreTest, ResumesFromTheNewestOrTheOneThatIsNamed) {
   publish_all({"ep1-ba10", "ep2-ba20"});
   EXPECT_EQ(chosen(resume("auto")), folder_ + "/ep2-ba20");
   EXPECT_EQ(chosen(resume(folder_ + "/ep1-ba10")), folder_ + "/ep1-ba10");
@@ -124,7 +124,7 @@ TEST_F(CheckpointStoreTest, RunsOfDifferentNamesShareAFolder) {
   EXPECT_EQ(chosen(resume("auto")), folder_ + "/mine-ba20");
 }
 
-TEST_F(CheckpointStoreTest, TheOneThatAStartGoesOnFromStaysWhileItTrains) {
+TEST_F(CheckpointStoreTest, TheOneThatAStartResumesFromStaysWhileItTrains) {
   run_name_ = job_.settings.run_name = "mine";
   publish_all({"ep0-ba1", "ep0-ba2"});
   CheckpointStore second = store(2);
@@ -209,13 +209,13 @@ TEST_F(CheckpointStoreTest, WhatAKilledWriterLeftIsRemoved) {
   EXPECT_THAT(names(), ElementsAre("ep1-ba10", "latest"));
 }
 
-TEST_F(CheckpointStoreTest, KeepsAsManyAsItWasTold) {
+TEST_F(CheckpointStoreTest, KeepsAsManyAsAsked) {
   auto two = store(2);
   for (const char* name : {"ep1-ba9", "ep1-ba10", "ep2-ba100"}) EXPECT_EQ(publish(two, name), "");
   EXPECT_THAT(names(), ElementsAre("ep1-ba10", "ep2-ba100", "latest"));
 }
 
-TEST_F(CheckpointStoreTest, KeepsTheNewestEvenWhenToldToKeepNone) {
+TEST_F(CheckpointStoreTest, KeepsTheNewestEvenWhenAskedToKeepNone) {
   auto none = store(0);
   for (const char* name : {"ep1-ba10", "ep2-ba20"}) EXPECT_EQ(publish(none, name), "");
   EXPECT_THAT(names(), ElementsAre("ep2-ba20", "latest"));

@@ -141,7 +141,7 @@ TEST_F(StartingFromTest, ARunsFolderStandsForItsCheckpointsWhereverTheyLie) {
   EXPECT_EQ(steps("b"), "5 6 ");
 }
 
-TEST_F(StartingFromTest, NamesThatCannotBeAreToldAtTheStart) {
+TEST_F(StartingFromTest, NamesThatCannotBeAreReportedAtTheStart) {
   EXPECT_THAT(
       refused("a", {.checkpoint = "save_filename = 'ep{epoch}-rank{rank}.pt'"}),
       AllOf(StartsWith("test.toml:19: checkpoint.save_filename = "), HasSubstr("one folder for all ranks")));

@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// Rank 0's Supervisor, in made-up time, among actors that do what the test says; rank 1 is heard twice a
+// Rank 0's Supervisor, in simulated time, among actors that do what the test says; rank 1 is heard twice a
 // second, as far as the Supervisor takes note of it.
 class SupervisorTest : public testing::Test {
  protected:

@@ -200,7 +200,7 @@ TEST_F(JournalTest, AFlippedBitEndsTheRecordsBeforeIt) {
   }
 }
 
-TEST_F(JournalTest, GarbageBehindTheEndIsToldByPlaceAndSize) {
+TEST_F(JournalTest, GarbageBehindTheEndIsReportedByPlaceAndSize) {
   read_sample();
   write_text(path_, bytes_ + std::string(100'000, '\0') + "garbage" + std::string(100'000, '\0'));
   JournalCursor cursor(path_);
@@ -259,7 +259,7 @@ TEST_F(JournalTest, OtherFilesAreRefusedByName) {
               testing::AllOf(HasSubstr(path_), HasSubstr("version 258"), HasSubstr("offset 8")));
 }
 
-TEST_F(JournalTest, ACursorGoesOnWhereItStoodAtTheEnd) {
+TEST_F(JournalTest, ACursorContinuesWhereItStoodAtTheEnd) {
   JournalWriter writer(path_, "{}");
   JournalCursor cursor(path_);
   EXPECT_THAT(lines_of(cursor), ElementsAre("head {}"));

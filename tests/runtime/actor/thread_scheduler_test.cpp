@@ -135,7 +135,7 @@ Script hangs() {
 // A thread that is left behind uses it as long as the process lives.
 ThreadScheduler& lasting_scheduler() { return *new ThreadScheduler; }
 
-TEST_F(ThreadSchedulerTest, OneThatHangsIsLeftBehindOnceAllOthersHaveEnded) {
+TEST_F(ThreadSchedulerTest, OneThatHangsIsAbandonedOnceAllOthersHaveEnded) {
   ThreadScheduler& scheduler = lasting_scheduler();
   const auto held = std::make_shared<int>(0);
   const ActorId stuck = scheduler.reserve("stuck", 0);

@@ -56,7 +56,7 @@ void run_busy() {
   scheduler.run();
 }
 
-TEST(ProcessWatchDeathTest, WhoIsBusyWhenToldToEndSaysItsLastWordsBeforeItIsKilled) {
+TEST(ProcessWatchDeathTest, WhoIsBusyWhenAskedToEndSaysItsLastWordsBeforeItIsKilled) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(run_busy(), testing::ExitedWithCode(7), "");
 }

@@ -139,7 +139,7 @@ TEST_F(SimDiskTest, LocksEndWithTheirHolder) {
   EXPECT_EQ(text(view->read(path(".lock"))), "other");
 }
 
-TEST_F(SimDiskTest, WritesFailLandInPartOrNotAtAllAsToldTo) {
+TEST_F(SimDiskTest, WritesFailLandInPartOrNotAtAllAsAsked) {
   SimDisk::WriteOutcome outcome = SimDisk::WriteOutcome::kDone;
   const auto bad = disk.view(
       1, [&](const SimDisk::Call& call) { return call.bytes ? outcome : SimDisk::WriteOutcome::kDone; });

@@ -149,7 +149,7 @@ TEST(SimFabricTest, ACollectiveThatWaitsForADeadRankFailsAfterHalfASecond) {
   EXPECT_LT(took, 2 * SimFabric::kLostRankTimeout);
 }
 
-TEST(SimFabricTest, ACollectiveThatHangsEndsWhenItIsToldTo) {
+TEST(SimFabricTest, ACollectiveThatHangsEndsWhenItIsAskedTo) {
   Nanoseconds took{};
   int hung = 0;
   EXPECT_EQ(barrier(true, false, seconds(5), &took, &hung), "done");

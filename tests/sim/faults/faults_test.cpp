@@ -27,7 +27,7 @@ int64_t times(const SeedResult& result, const std::string& label) {
   return found == result.faults.end() ? 0 : found->second;
 }
 
-TEST(FaultsTest, RulesOfOneKindAreToldApart) {
+TEST(FaultsTest, RulesOfOneKindAreDistinguished) {
   const FaultPlan plan = faults_of(
       "[[fault]]\nkind = 'disk_full'\n[[fault]]\nkind = 'slow'\n[[fault]]\nkind = 'disk_full'\n", 2);
   EXPECT_EQ(plan.rules[0].label, "disk_full (rule 1)");
@@ -96,7 +96,7 @@ class HearsBetweenItsOwn final : public Transport {
 
 // Half a second and a bit lies between two that are on time; those that are late come several at a time.
 // Steps are slow, so that there are many.
-TEST(FaultsTest, AReorderThatNamesARankStrikesNoOther) {
+TEST(FaultsTest, AReorderThatNamesARankHitsNoOther) {
   const auto most = std::make_shared<HearsBetweenItsOwn::Counts>();
   SimSeams seams;
   seams.transport = [most](std::unique_ptr<Transport> below, int rank) -> std::unique_ptr<Transport> {

@@ -80,7 +80,7 @@ TEST_F(InvariantsTest, LateMessagesExcuseNothingElse) {
   EXPECT_THAT(found(check_ends, std::string(kLate) + "20\n", attempt), testing::SizeIs(1)) << "none was late";
 }
 
-TEST_F(InvariantsTest, ALateHeartbeatEndsARankOnlyWhereItIsToldToStop) {
+TEST_F(InvariantsTest, ALateHeartbeatEndsARankOnlyWhereItIsAskedToStop) {
   SimAttempt attempt = an_attempt();
   attempt.faults["delay"] = {FaultKind::kDelay, 5};
   attempt.ends[0] = ended(EndKind::kSilence);

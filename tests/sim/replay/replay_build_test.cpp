@@ -18,7 +18,7 @@ extern "C" const char* tutti_commit() { return commit_of_build.c_str(); }
 namespace tutti {
 namespace {
 
-TEST(ReplayTest, AnotherBuildThanTheOneThatRecordedIsTold) {
+TEST(ReplayTest, AnotherBuildThanTheOneThatRecordedIsReported) {
   const Scratch folder;
   LocalRunOptions options;
   options.run_dir = folder.path("run");

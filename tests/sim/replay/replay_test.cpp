@@ -171,7 +171,7 @@ TEST_F(ChangedRecordTest, ADigestThatTheReplayDoesNotComeToIsADifference) {
   expect_difference(difference, of_rank(1));
 }
 
-TEST_F(ChangedRecordTest, WhatItWasToldToLeaveOutIsNotMissed) {
+TEST_F(ChangedRecordTest, WhatItWasAskedToLeaveOutIsNotMissed) {
   change(1, with_another(3));
   expect_same(until(2));
   expect_same(break_at(3));

@@ -84,7 +84,7 @@ TEST(SeedWorkersTest, EverySeedIsSimulatedOnce) {
     EXPECT_THAT(farmed({}, jobs), ElementsAre("1 well", "2 well", "3 well", "4 well", "5 well"));
 }
 
-TEST(SeedWorkersTest, ASeedThatEndsItsProcessIsNamedAndTheOthersGoOn) {
+TEST(SeedWorkersTest, ASeedThatEndsItsProcessIsNamedAndTheOthersContinue) {
   EXPECT_THAT(farmed({.body = "test $s != 3 || kill -SEGV $$"}, 2),
               ElementsAre("1 well", "2 well", HasSubstr("3 the process was ended by Segmentation fault"),
                           "4 well", "5 well"));
@@ -117,7 +117,7 @@ TEST(SeedWorkersTest, AProcessThatEndsBadlyBehindItsLastSeedIsAFindingOfThat) {
 
 constexpr Nanoseconds kShortPatience = std::chrono::seconds(2);
 
-TEST(SeedWorkersTest, ASeedThatNeverEndsIsKilledAndNamedAndTheOthersGoOn) {
+TEST(SeedWorkersTest, ASeedThatNeverEndsIsKilledAndNamedAndTheOthersContinue) {
   EXPECT_THAT(farmed({.body = "test $s != 3 || while :; do :; done"}, 2, kShortPatience),
               ElementsAre("1 well", "2 well", "3 the process printed nothing for 2 s and was killed",
                           "4 well", "5 well"));
@@ -131,7 +131,7 @@ TEST(SeedWorkersTest, AProcessThatNeverComesToItsFirstSeedIsKilledToo) {
 }
 
 // On a busy machine the others may wait for seconds until it is their turn.
-TEST(SeedWorkersTest, ASeedMayTakeLongAsLongAsItSaysThatItGoesOn) {
+TEST(SeedWorkersTest, ASeedMayTakeLongAsLongAsItSaysThatItContinues) {
   constexpr Nanoseconds kPatience = std::chrono::seconds(8);
   const std::string slow =
       "end=$(($(date +%s) + 10)); test $s != 2 || while test $(date +%s) -lt $end; do echo " +

@@ -44,7 +44,7 @@ TEST(SimulationTest, ARunWithoutFaultsKeepsEveryInvariant) {
   EXPECT_EQ(orders.size(), 20u);
 }
 
-TEST(SimulationTest, WhoWatchesIsToldThatActorsDoSomething) {
+TEST(SimulationTest, WhoWatchesLearnsThatActorsDoSomething) {
   int64_t events = 0;
   SimSeams seams;
   seams.on_event = [&events] { ++events; };

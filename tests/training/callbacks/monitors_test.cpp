@@ -65,7 +65,7 @@ TEST_F(CallbackTest, SpeedMonitorTellsHoursOfTrainingAndEvaluation) {
   EXPECT_DOUBLE_EQ(logged_.values.at("time/total"), 3.0);
 }
 
-TEST_F(CallbackTest, SpeedMonitorGoesOnWhereItWas) {
+TEST_F(CallbackTest, SpeedMonitorResumesWhereItWas) {
   const SpeedMonitor::Options options{.window_size = 3};
   SpeedMonitor monitor(options), resumed(options);
   for (const double seconds : {1.0, 2.0, 3.0, 0.7}) batch(monitor, seconds, 5);
@@ -115,7 +115,7 @@ TEST_F(CallbackTest, RuntimeEstimatorIsInItsUnit) {
   EXPECT_NEAR(logged_.values.at("time/remaining_estimate"), 39.0, 1e-9);
 }
 
-TEST_F(CallbackTest, RuntimeEstimatorGoesOnWhereItWas) {
+TEST_F(CallbackTest, RuntimeEstimatorResumesWhereItWas) {
   RuntimeEstimator estimator(2, "seconds"), resumed(2, "seconds");
   for (int i = 0; i < 10; ++i) batch(estimator, 1.0 + i);
   end_epoch(estimator);
@@ -130,7 +130,7 @@ TEST_F(CallbackTest, RuntimeEstimatorGoesOnWhereItWas) {
   EXPECT_EQ(logged_.values, wanted);
 }
 
-TEST_F(CallbackTest, MemoryMonitorLogsWhatItIsToldUnderTheNamesThatItIsTold) {
+TEST_F(CallbackTest, MemoryMonitorLogsWhatItIsReportedUnderTheNamesThatItIsReported) {
   const auto table = [](const char* figure) {
     Setting name(std::string("most_bytes"), "callbacks.0.memory_keys", {"test.toml", 7});
     return Setting(Setting::Table{{figure, name}}, "callbacks.0.memory_keys", {"test.toml", 7});

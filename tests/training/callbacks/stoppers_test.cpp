@@ -62,7 +62,7 @@ TEST_F(CallbackTest, EarlyStopperWantsLessOfALoss) {
   EXPECT_FALSE(stopped());
 }
 
-TEST_F(CallbackTest, EarlyStopperGoesOnWhereItWas) {
+TEST_F(CallbackTest, EarlyStopperResumesWhereItWas) {
   EarlyStopper stopper(accuracy(), 0.0, Time(2, TimeUnit::kBatch)),
       resumed(accuracy(), 0.0, Time(2, TimeUnit::kBatch));
   batch(stopper, 1.0);

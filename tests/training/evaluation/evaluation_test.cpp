@@ -90,7 +90,7 @@ TEST_F(EvaluationTest, CountsOfAllRanksAreThereAtItsEnd) {
   EXPECT_EQ(witness_->at_end.total_wct, 3.0);
 }
 
-TEST_F(EvaluationTest, IsVoidOnAllRanksWhereOneIsAskedToStop) {
+TEST_F(EvaluationTest, IsAbortedOnAllRanksWhereOneIsAskedToStop) {
   run();
   const auto before = state_.metric_values;
   const auto fetch = [](int64_t) {

@@ -135,7 +135,7 @@ TEST_F(CommandLoggerTest, EveryLineThatAProgramDidNotTakeIsCounted) {
   }
 }
 
-TEST_F(CommandLoggerTest, AProgramThatEndsIsToldOfOnce) {
+TEST_F(CommandLoggerTest, AProgramThatEndsIsReportedOnce) {
   auto one = logger("echo 'no such project' >&2; exit 3");
   one.open(start());
   int64_t step = 0;
@@ -150,7 +150,7 @@ TEST_F(CommandLoggerTest, AProgramThatEndsIsToldOfOnce) {
   EXPECT_EQ(read_text(scratch_.path("log/command-rank-0.log")), "no such project\n");
 }
 
-TEST_F(CommandLoggerTest, AProgramThatEndsBadlyIsToldOf) {
+TEST_F(CommandLoggerTest, AProgramThatEndsBadlyIsReported) {
   auto one = logger("cat > /dev/null; exit 5");
   one.open(start());
   finish(one, kLong);

@@ -100,7 +100,7 @@ TEST_F(LoggersTest, CsvHasARowForEachValue) {
               ElementsAre("step,batch,epoch,name,value", "5,4,1,loss,0.5", "5,4,1,\"odd, name\",2"));
 }
 
-TEST_F(LoggersTest, ARunThatGoesOnCutsTheLinesOfStepsThatAreDoneAgain) {
+TEST_F(LoggersTest, ARunThatResumesCutsTheLinesOfStepsThatAreDoneAgain) {
   const auto run = [&](LoggerDestination&& whole, LoggerDestination&& killed, LoggerDestination&& resumed,
                        const std::string& whole_path, const std::string& path) {
     whole.open(start());

@@ -44,7 +44,7 @@ TEST_F(StepLogTest, WhereNumbersAloneAreReadNothingElseIsKept) {
   EXPECT_EQ(log.take_entries().size(), 2u);
 }
 
-TEST_F(StepLogTest, DestinationsAreToldAllInOrderAndWhen) {
+TEST_F(StepLogTest, DestinationsAreReportedAllInOrderAndWhen) {
   StepLog log({.numbers = true, .all = true}, now_);
   log.begin_step(5);
   now_.batch = 4;
@@ -58,7 +58,7 @@ TEST_F(StepLogTest, DestinationsAreToldAllInOrderAndWhen) {
   EXPECT_THAT(log.take_entries(), IsEmpty());
 }
 
-TEST_F(StepLogTest, WhatAVoidAttemptLoggedIsForgotten) {
+TEST_F(StepLogTest, WhatAnAbortedAttemptLoggedIsForgotten) {
   StepLog log({.numbers = true, .all = true}, now_);
   log.log_metrics({{"before", 1}});
   log.begin_attempt();
@@ -68,7 +68,7 @@ TEST_F(StepLogTest, WhatAVoidAttemptLoggedIsForgotten) {
   EXPECT_THAT(told(log.take_entries()), ElementsAre(std::tuple(1, 0, 1.0), std::tuple(1, 0, 3.0)));
 }
 
-TEST_F(StepLogTest, WhatWasLoggedBeforeARunGoesOnBelongsToItsFirstStep) {
+TEST_F(StepLogTest, WhatWasLoggedBeforeARunResumesBelongsToItsFirstStep) {
   StepLog log({.numbers = true, .all = true}, now_);
   log.log_metrics({{"a", 1}});
   now_.batch = 7;

@@ -135,7 +135,7 @@ TEST(Optimizer, SkipsParametersWithoutAGradientOrWithoutRows) {
 }
 
 // A restored optimizer must go on as the one that was saved, in particular not take its first step again.
-TEST(Optimizer, GoesOnFromCopiedState) {
+TEST(Optimizer, ResumesFromCopiedState) {
   std::vector<ParamView> views = pair_of_ones();
   const auto saved = make_optimizer(sgd(0.1, 0.9, 0.0), views);
   saved->step();

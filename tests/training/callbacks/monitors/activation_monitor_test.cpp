@@ -80,7 +80,7 @@ TEST_F(WithModel, ActivationMonitorLooksAtTheFirstMicrobatch) {
   EXPECT_NEAR(logged_.values.at("activations/average/first_input.0"), 2.5, 1e-6);
 }
 
-TEST_F(WithModel, ActivationMonitorForgetsAVoidAttempt) {
+TEST_F(WithModel, ActivationMonitorForgetsAnAbortedAttempt) {
   const auto monitor = activations("1ba");
   attempt(*monitor, {four()});
   monitor->run_event(Event::kBeforeTrainBatch, state_, logged_);
@@ -145,7 +145,7 @@ TEST_F(WithModel, ActivationMonitorLogsOnceAnEpochThoughResumedInIt) {
   EXPECT_THAT(logged_.values, Not(IsEmpty()));
 }
 
-TEST_F(WithModel, ActivationMonitorPassesOverWhatItIsToldTo) {
+TEST_F(WithModel, ActivationMonitorPassesOverWhatItIsAskedTo) {
   const auto monitor = activations("1ba", {"fir"});
   step(*monitor, {four()});
   for (const auto& [key, value] : logged_.values) EXPECT_THAT(key, HasSubstr("last"));

@@ -35,7 +35,7 @@ TEST_F(WithOptimizer, OptimizerMonitorKeepsItsInterval) {
   EXPECT_THAT(logged_at, ElementsAre(3, 6));
 }
 
-TEST_F(WithOptimizer, OptimizerMonitorLogsEveryTenthBatchUnlessTold) {
+TEST_F(WithOptimizer, OptimizerMonitorLogsEveryTenthBatchUnlessAsked) {
   optimizer("sgd");
   PosixDisk disk;
   RingRecorder recorder;

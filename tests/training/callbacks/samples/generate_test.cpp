@@ -138,7 +138,7 @@ TEST_F(GenerateTest, WritesAtTheEndOfTheTrainingOnce) {
   EXPECT_THAT(tables_.all, SizeIs(3)) << "the interval was over with the last batch";
 }
 
-TEST_F(GenerateTest, ARunThatGoesOnRepeatsNothingAndForgetsNothing) {
+TEST_F(GenerateTest, ARunThatResumesRepeatsNothingAndForgetsNothing) {
   const auto first = made("2ba", {std::string("a")});
   batches(*first, 1);
   tell(*first, Event::kAfterTrainBatch);

@@ -132,7 +132,7 @@ TEST_F(ImageVisualizerTest, LogsTheFirstBatchOfEachEvaluation) {
   EXPECT_THAT(pictures_.all, SizeIs(2));
 }
 
-TEST_F(ImageVisualizerTest, ARunThatGoesOnLogsTheSameBatches) {
+TEST_F(ImageVisualizerTest, ARunThatResumesLogsTheSameBatches) {
   const auto first = made("3ba");
   EXPECT_THAT(batches(*first, 3), ElementsAre(0));
   const auto second = made("3ba");

@@ -166,7 +166,7 @@ TEST_F(MLPerfTest, AnOlderResultIsLeftAlone) {
   EXPECT_THAT([&] { start(second); }, ThrowsMessage<UserError>(HasSubstr("result_3.txt already exists")));
 }
 
-TEST_F(MLPerfTest, ResumedRunGoesOnInItsFile) {
+TEST_F(MLPerfTest, ResumedRunResumesInItsFile) {
   MLPerfCallback first = callback(), second = callback();
   start(first);
   epoch(first, 0.5);
