@@ -67,7 +67,8 @@ RankActors reserve_actors(Scheduler& scheduler, const Job& job, int rank, const 
   const auto add_log = [&](const std::string& actor, const std::string& name, LoggerDestination& log) {
     const ActorId writer = scheduler.reserve(actor, rank);
     actors.logs.push_back({writer, name, log.full_queue_timeout(),
-                           log.durable() ? log.sync_timeout() : Nanoseconds(0), log.numbers_only()});
+                           log.durable() ? log.sync_timeout() : Nanoseconds(0), log.numbers_only(),
+                           log.report_interval()});
     scheduler.abandon_after(writer, name, LogWriter::time_to_finish(log) + kAbandonDelay);
   };
   for (const auto& one : built_in) add_log(one->name(), one->name(), *one);

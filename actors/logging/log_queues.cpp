@@ -20,12 +20,21 @@ bool has_step(const std::vector<LogEntry>& entries) {
       entries, [](const LogEntry& one) { return std::holds_alternative<StepReport>(one.what); });
 }
 
+bool is_step_report(const std::vector<LogEntry>& entries) {
+  return has_step(entries) && std::ranges::none_of(entries, [](const LogEntry& one) {
+           return std::holds_alternative<EvaluationLogged>(one.what);
+         });
+}
+
 }  // namespace
 
 LogQueues::LogQueues(const RankActors& actors, Log& log, Recorder& recorder)
     : log_(log), recorder_(recorder) {
   for (const auto& one : actors.logs)
-    queues_.push_back({one.writer, one.name, WaitBudget(one.full_queue_timeout)});
+    queues_.push_back({.writer = one.writer,
+                       .name = one.name,
+                       .budget = WaitBudget(one.full_queue_timeout),
+                       .report_interval = one.report_interval});
 }
 
 void LogQueues::start(Context& context, const LogStart& start) {
@@ -48,9 +57,9 @@ void LogQueues::post(Context& context, const LogEntries& entries) {
     }
     queue.newest.clear();
     if (in_window_ == 0)
-      queue.windows.push_back(context.request<LogsTaken>(queue.writer, Logged{entries}));
-    else
-      context.send(queue.writer, Logged{entries});
+      queue.windows.push_back(context.request<LogsTaken>(queue.writer, Logged{queue.with_skipped(entries)}));
+    else if (!queue.skips(entries))
+      context.send(queue.writer, Logged{queue.with_skipped(entries)});
   }
 }
 
@@ -78,7 +87,29 @@ bool LogQueues::Queue::is_full() {
   return std::ssize(windows) >= kMostWindows;
 }
 
+// Training time is a recorded input, so a replay skips the same reports.
+bool LogQueues::Queue::skips(const LogEntries& entries) {
+  if (report_interval == Nanoseconds(0) || !is_step_report(*entries)) return false;
+  const double now_s = entries->front().time.at.total_wct;
+  if (now_s - reported_s < seconds(report_interval)) {
+    skipped = entries;
+    return true;
+  }
+  reported_s = now_s;
+  return false;
+}
+
+// A step report replaces the skipped one; other entries come after it.
+LogEntries LogQueues::Queue::with_skipped(const LogEntries& entries) {
+  const LogEntries before = std::exchange(skipped, nullptr);
+  if (!before || has_step(*entries)) return entries;
+  auto all = std::make_shared<std::vector<LogEntry>>(*before);
+  all->insert(all->end(), entries->begin(), entries->end());
+  return all;
+}
+
 void LogQueues::drop(Queue& queue, const LogEntries& entries) {
+  queue.skipped = nullptr;
   queue.lost += records_in(*entries);
   if (queue.lost > 0 && !std::exchange(queue.warned, true))
     log_.warning(queue.name + " does not keep up; records are lost");
@@ -91,6 +122,8 @@ void LogQueues::end(Context& context) {
   in_window_ = 0;
   decide(context);
   for (auto& queue : queues_) {
+    if (const LogEntries report = std::exchange(queue.skipped, nullptr); report && queue.open)
+      context.send(queue.writer, Logged{report});
     for (const auto& entries : std::exchange(queue.newest, {})) {
       if (!queue.open) break;
       queue.lost -= records_in(*entries);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <limits>
 #include <vector>
 
 #include "actors/logging/wait_budget.h"
@@ -15,7 +16,8 @@ namespace tutti {
 // The sender sides of the queues to a rank's LogWriters. Before each window of messages a full queue is
 // waited for, up to LoggerDestination::full_queue_timeout and within a WaitBudget. If there is still no room,
 // the messages of the window are dropped and counted, since a LogWriter may never return. The decision is a
-// recorded input: a replay drops the same messages.
+// recorded input: a replay drops the same messages. Step reports that come within
+// LoggerDestination::report_interval of training time are skipped.
 class LogQueues {
  public:
   static constexpr int kWindow = 32;      // messages; the reply to the last one confirms the window
@@ -40,7 +42,13 @@ class LogQueues {
     bool warned = false;                  // of lost records
     std::vector<LogEntries> newest = {};  // dropped, since the newest step's report
 
+    Nanoseconds report_interval{};
+    double reported_s = -std::numeric_limits<double>::infinity();  // training time of the newest report sent
+    LogEntries skipped = {};                                       // the newest report, if it was skipped
+
     bool is_full();
+    bool skips(const LogEntries& entries);
+    LogEntries with_skipped(const LogEntries& entries);
   };
 
   void decide(Context& context);

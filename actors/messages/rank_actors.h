@@ -14,6 +14,7 @@ struct LogActor {
   Nanoseconds full_queue_timeout{};  // how long training waits for room in the queue
   Nanoseconds sync_timeout{};        // how long a checkpoint waits for the records; 0 = not at all
   bool numbers_only = false;
+  Nanoseconds report_interval{};  // least training time between step reports
 };
 
 // The actors of a rank.

@@ -29,6 +29,9 @@ class Progress final : public LoggerDestination {
   bool numbers_only() const override { return true; }
   Nanoseconds full_queue_timeout() const override { return std::chrono::seconds(1); }
   Nanoseconds finishes_within() const override { return std::chrono::seconds(1); }
+  Nanoseconds report_interval() const override {
+    return options_.show_every_steps > 0 ? Nanoseconds(0) : std::chrono::milliseconds(50);
+  }
 
   void open(const LogStart& start) override;
   void log_step(const StepReport& report, const LogTime& time) override;

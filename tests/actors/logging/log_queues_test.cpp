@@ -121,6 +121,7 @@ class LogQueuesTest : public testing::Test {
     RankActors actors;
     const ActorId writer = scheduler.reserve("metrics.jsonl", 0), compute = scheduler.reserve("compute", 0);
     actors.logs.push_back({writer, "metrics.jsonl", kTimeout});
+    actors.logs[0].report_interval = report_interval_;
     const auto warn = [this](const std::string& what) { log_.warning(what); };
     const auto file = std::make_shared<MetricsFile>(disk_, clock, scratch_.path(), 0, warn);
     EXPECT_EQ(file->full_queue_timeout(), kTimeout);
@@ -131,7 +132,9 @@ class LogQueuesTest : public testing::Test {
            queues.start(context, {});
            for (int64_t i = 1; i <= steps; ++i) {
              context.sleep(step);
-             queues.send(context, {{{i, {}}, StepReport{}}, {{i, {}}, StepEnded()}});
+             LogTime time{i, {}};
+             time.at.total_wct = static_cast<double>(i) * seconds(step);
+             queues.send(context, {{time, StepReport{}}, {time, StepEnded()}});
            }
            queues.end(context);
            context.send(writer, Stop{});
@@ -162,6 +165,7 @@ class LogQueuesTest : public testing::Test {
                             HasSubstr("metrics.jsonl lost " + std::to_string(records) + " records")));
   }
 
+  Nanoseconds report_interval_{};
   Scratch scratch_;
   StallingDisk disk_;
   SaidLog log_;
@@ -227,6 +231,14 @@ TEST_F(LogQueuesTest, TheLastStepIsReportedIfThereIsRoomAtTheEnd) {
   expected.push_back(915);
   EXPECT_EQ(reported(), expected);
   expect_lost(915 - std::ssize(expected));
+}
+
+TEST_F(LogQueuesTest, ReportsAreSkippedWithinAnIntervalButForTheLast) {
+  report_interval_ = std::chrono::milliseconds(95);
+  train(100, std::chrono::milliseconds(10));
+  EXPECT_THAT(reported(), ElementsAre(1, 11, 21, 31, 32, 41, 51, 61, 64, 71, 81, 91, 96, 100))
+      << "32, 64 and 96 end windows";
+  EXPECT_THAT(log_.lines, IsEmpty());
 }
 
 TEST_F(LogQueuesTest, NothingIsRecordedOfASingleStep) {
