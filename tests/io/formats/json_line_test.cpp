@@ -42,6 +42,7 @@ TEST(JsonText, NestingIsBounded) {
   const auto nested = [](int levels) { return std::string(levels, '[') + std::string(levels, ']'); };
   EXPECT_EQ(parse_json(nested(kMaxJsonDepth)).dump(), nested(kMaxJsonDepth));
   EXPECT_THROW(parse_json(nested(kMaxJsonDepth + 1)), nlohmann::json::parse_error);
+  EXPECT_THROW(parse_json("[1e999]"), nlohmann::json::parse_error);
   EXPECT_TRUE(parse_json(nested(1'000'000), nullptr, /*allow_exceptions=*/false).is_discarded());
   const std::string quoted = "\"" + std::string(100, '[') + "\\\"" + std::string(100, '{') + "\"";
   EXPECT_EQ(parse_json(quoted).dump(), quoted);
