@@ -180,12 +180,10 @@ Launcher::~Launcher() = default;
 int Launcher::train(const RecipeSource& recipe, const LaunchOptions& options) {
   hold_stop_signals();
   StartRequest request = make_request(recipe, options);
-  last_checkpoint_.clear();
   const auto run = [this](const Job& job, RankEnvironment connected) {
-    const Exit exit = run_rank(job, std::move(connected));
-    const auto names = checkpoints_to_try(PosixDisk(), job.checkpoints, job.settings.checkpoint.set);
-    if (!names.empty()) last_checkpoint_ = job.checkpoints + "/" + names[0];
-    return exit;
+    checkpoints_ = job.checkpoints;
+    set_ = job.settings.checkpoint.set;
+    return run_rank(job, std::move(connected));
   };
   Exit exit;
   if (launched_rank() || (request.good() && request.settings.collectives.backend == Backend::kMpi)) {
@@ -201,6 +199,12 @@ int Launcher::train(const RecipeSource& recipe, const LaunchOptions& options) {
   }
   stopped_ = exit.stopped;
   return exit.code;
+}
+
+std::string Launcher::newest_checkpoint() const {
+  if (checkpoints_.empty()) return "";
+  const auto names = checkpoints_to_try(PosixDisk(), checkpoints_, set_);
+  return names.empty() ? "" : checkpoints_ + "/" + names[0];
 }
 
 }  // namespace tutti

@@ -38,15 +38,16 @@ class Launcher {
   // Collective: ranks that cannot start must call this too, since the others wait for them.
   int train(const RecipeSource& recipe, const LaunchOptions& options);
 
-  // Of the last call of `train`: the newest checkpoint of the run, "" = none; true if the run was stopped on
-  // request.
-  const std::string& last_checkpoint() const { return last_checkpoint_; }
+  // Of the run that was trained last: the folder of its newest checkpoint, "" = none; true if the run was
+  // stopped on request.
+  std::string newest_checkpoint() const;
   bool stopped() const { return stopped_; }
 
  private:
   struct Mpi;
   std::unique_ptr<Mpi> mpi_;  // null until a run under MPI
-  std::string last_checkpoint_;
+  std::string checkpoints_;   // folder, "" = no run was trained
+  CheckpointSet set_;
   bool stopped_ = false;
 };
 

@@ -46,9 +46,10 @@ int Trainer::fit(const std::vector<Task>& then) {
 
 void Trainer::save_checkpoint(const std::string& folder) const {
   if (launched_rank().value_or(0) != 0) return;
-  if (launcher_->last_checkpoint().empty()) throw UserError(folder + ": there is no checkpoint to copy");
+  const std::string newest = launcher_->newest_checkpoint();
+  if (newest.empty()) throw UserError(folder + ": there is no checkpoint to copy");
   PosixDisk disk;
-  copy_checkpoint(disk, launcher_->last_checkpoint(), folder);
+  copy_checkpoint(disk, newest, folder);
 }
 
 int run_program(const std::function<int()>& program) try {
