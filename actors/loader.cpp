@@ -41,7 +41,12 @@ std::optional<TimePoint> Loader::idle(Context& context) {
 BatchReady Loader::load(const DataPosition& position) const try {
   const auto indices = sampler_.indices(*dataset_, position.epoch, position.batch);
   const bool last = position.batch + 1 == sampler_.batches();
-  return {position, sampler_.global_samples(position.batch), last, dataset_->get(indices), false};
+  return {position,
+          sampler_.global_samples(position.batch),
+          sampler_.first_sample(position.batch),
+          last,
+          dataset_->get(indices),
+          false};
 } catch (const c10::Error& error) {
   throw OperatingError("a batch cannot be loaded: " + one_line(error));
 }

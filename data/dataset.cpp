@@ -39,12 +39,16 @@ int64_t Sampler::global_samples(int64_t batch) const {
   return batch_samples(batch) * (plan_.per_rank_data ? plan_.world : 1);
 }
 
+int64_t Sampler::first_sample(int64_t batch) const {
+  const int64_t all = global_samples(batch);
+  return plan_.rank * (all / plan_.world) + std::min<int64_t>(plan_.rank, all % plan_.world);
+}
+
 std::vector<int64_t> Sampler::indices(const Dataset& dataset, int64_t epoch, int64_t batch) const {
-  const int64_t all = batch_samples(batch), sharing = plan_.per_rank_data ? 1 : plan_.world;
-  const int64_t place = plan_.per_rank_data ? 0 : plan_.rank;
-  const int64_t each = all / sharing, rest = all % sharing;
-  const int64_t first = batch * stride_ + place * each + std::min(place, rest);
-  std::vector<int64_t> indices(static_cast<size_t>(each + (place < rest ? 1 : 0)));
+  const int64_t all = global_samples(batch);
+  const int64_t first = batch * stride_ + (plan_.per_rank_data ? 0 : first_sample(batch));
+  const int64_t count = all / plan_.world + (plan_.rank < all % plan_.world ? 1 : 0);
+  std::vector<int64_t> indices(static_cast<size_t>(count));
   for (size_t i = 0; i < indices.size(); ++i) {
     indices[i] = dataset.order(plan_.seed, epoch, first + static_cast<int64_t>(i), plan_.loading.shuffle);
   }

@@ -56,6 +56,8 @@ class Sampler {
 
   int64_t batches() const;                      // in an epoch
   int64_t global_samples(int64_t batch) const;  // of all ranks in batch `batch`
+  // Place of this rank's first sample of batch `batch` in the global batch.
+  int64_t first_sample(int64_t batch) const;
   // Dataset indices of this rank's part of batch `batch` in epoch `epoch`.
   std::vector<int64_t> indices(const Dataset& dataset, int64_t epoch, int64_t batch) const;
 

@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "tensors/draws.h"
 #include "tensors/tree.h"
 #include "training/optimizers/closure.h"
 #include "training/schedules/schedule.h"
@@ -39,6 +42,8 @@ struct State : Trainee {
   int64_t train_samples = 0;               // per epoch, over all ranks
   int64_t eval_samples = 0;                // per evaluation
 
+  // Place of the first sample of `batch` in the global batch.
+  int64_t first_sample = 0;
   Batch batch;              // this rank's batch; from BEFORE_FORWARD to AFTER_BACKWARD the microbatch
   Outputs outputs;          // of the microbatch
   at::Tensor loss;          // mean loss of the microbatch, a scalar
@@ -73,6 +78,14 @@ struct State : Trainee {
 
   // Names of measured metrics by label ("train", "eval"). Empty = unknown.
   std::map<std::string, std::vector<std::string>> measured;
+
+  // The random numbers of the current batch for `name`: equal in every attempt at the step. Drawn once a batch
+  // (place 0) they are equal on all ranks; drawn once a sample, `place` is its place in the global batch.
+  std::unique_ptr<Draws> draws(std::string_view name, int64_t place = 0) const {
+    const DrawKey key{name, timestamp.batch, place};
+    return draw_source ? draw_source(key) : make_draws(seed, key);
+  }
+  DrawSource draw_source;  // replaces the numbers of the run; for tests
 
   // Passed fraction of max_duration, in [0, 1]; with a duration in epochs, updated at ends of epochs.
   Time elapsed_duration() const { return {elapsed(timestamp, max_duration), TimeUnit::kDuration}; }

@@ -30,6 +30,7 @@ Microbatches::Microbatches(State& state, Engine& engine, Exchange& exchange, int
     statistics_stride_ += 2 * layer->statistics_channels() + 1;
   }
   context_.statistics = &found_;
+  context_.source = [&state](std::string_view name, int64_t place) { return state.draws(name, place); };
   set_count(count);
 }
 
@@ -38,7 +39,8 @@ void Microbatches::set_count(int count) {
   statistics_ = statistics_size() > 0 ? at::zeros({statistics_size()}) : at::Tensor();
 }
 
-MicrobatchResult Microbatches::run(const Batch& batch, const Mark& mark) {
+MicrobatchResult Microbatches::run(const Batch& batch, int64_t first_sample, const Mark& mark) {
+  first_sample_ = first_sample;
   const auto begin = [&] {
     extra_pass_ = false;
     state_.batch = batch;
@@ -95,6 +97,7 @@ std::optional<FailedAllocation> Microbatches::try_pass(const std::function<void(
   try {
     exchange_.begin_pass();
     drop_gradients();
+    state_.first_sample = first_sample_;
     set_context(*state_.model, &context_);
     begin();
     run_parts(mark, result);
@@ -124,8 +127,11 @@ void Microbatches::run_parts(const Mark& mark, MicrobatchResult& result) {
     const int64_t size = std::min(part, samples - first);
     if (size <= 0) continue;
     mark(TraceKind::kMicrobatch, m);
-    seed_default_generator(
-        RandomKey(state_.seed, "microbatch").fold_in(state_.timestamp.batch).fold_in(m).bits());
+    state_.first_sample = context_.first_sample = first_sample_ + first;
+    seed_default_generator(RandomKey(state_.seed, "microbatch")
+                               .fold_in(state_.timestamp.batch)
+                               .fold_in(state_.first_sample)
+                               .bits());
     found_.clear();
     state_.batch = count_ == 1 ? whole : whole.narrow(first, size);
     train([&] { mark(TraceKind::kBackward, m); }, result);

@@ -44,11 +44,14 @@ class Microbatches {
   Microbatches(State& state, Engine& engine, Exchange& exchange, int count);
 
   // Parts are those of torch.split: ceil(n / count) samples each, the last ones fewer or none. Random draws
-  // are keyed by the seed and step of the state.
+  // are keyed by the seed and step of the state, and in
+  // a microbatch by the place of its first sample in the global batch.
   //
   // If memory runs out (c10::OutOfMemoryError), the step is aborted: its memory is freed, its buckets are
   // reported as zeros, and the step may be run again from the start.
-  MicrobatchResult run(const Batch& batch, const Mark& mark);
+  //
+  // `first_sample`: place of the batch's first sample in the global batch.
+  MicrobatchResult run(const Batch& batch, int64_t first_sample, const Mark& mark);
 
   // An extra pass of the step: calls `move`, which changes the weights and may read the gradients of the pass
   // before, then runs from BEFORE_TRAIN_BATCH on with the same batch. The caller restores the weights.
@@ -89,6 +92,7 @@ class Microbatches {
   Exchange& exchange_;
   int count_;
   int64_t size_ = 0;
+  int64_t first_sample_ = 0;
   bool extra_pass_ = false;          // the current pass is an extra one
   std::vector<Layer*> normalising_;  // layers with statistics, in model order
   int64_t statistics_stride_ = 0;

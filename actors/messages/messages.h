@@ -82,6 +82,7 @@ struct BatchReady {
   static constexpr const char* kName = "BatchReady";
   DataPosition position;
   int64_t global_samples = 0;  // of the batch, all ranks together
+  int64_t first_sample = 0;    // place of this rank's first sample in the global batch
   bool last_of_epoch = false;
   Batch batch;           // this rank's part; empty tensors of the right shape if the rank has no samples
   bool stopped = false;  // no batch: the run is asked to stop

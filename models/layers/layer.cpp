@@ -57,6 +57,10 @@ void add_layers(Layer& layer, const std::string& path, std::unordered_set<const 
 
 }  // namespace
 
+std::unique_ptr<Draws> ForwardContext::draws(std::string_view name, int64_t place) const {
+  return source ? source(name, place) : random_draws();
+}
+
 TensorTree Slot::operator()(const TensorTree& input) const {
   for (const Before& before : before_) before(input);
   TensorTree output = layer_->forward(input);

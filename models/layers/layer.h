@@ -6,9 +6,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "tensors/draws.h"
 #include "tensors/param_view.h"
 #include "tensors/tree.h"
 
@@ -47,6 +49,12 @@ struct RunningStatistics {
 struct ForwardContext {
   bool training = true;
   std::vector<RunningStatistics>* statistics = nullptr;  // null: discarded
+  int64_t first_sample = 0;                              // place of the first sample in the global batch
+  // Random numbers of the current batch for a layer's name. Drawn once a batch (place 0) they are equal on all
+  // ranks. Empty: new numbers at each call, from the default generator.
+  std::function<std::unique_ptr<Draws>(std::string_view name, int64_t place)> source = {};
+
+  std::unique_ptr<Draws> draws(std::string_view name, int64_t place = 0) const;
 };
 
 // A named place in a layer that holds another layer. Calling the slot calls the layer between the slot's

@@ -90,6 +90,23 @@ TEST(Sampler, BatchThatTheRanksDoNotDivideIsSpreadOverTheLowerOnes) {
   EXPECT_EQ(share_of_even_part(2, 6, 3), 1.0);
 }
 
+TEST(Sampler, ARanksSamplesFollowThoseOfLowerRanks) {
+  const Numbers data(10);
+  for (const bool per_rank : {false, true}) {
+    int64_t place = 0;
+    for (int rank = 0; rank < 3; ++rank) {
+      const Sampler sampler({.samples = 10,
+                             .global_batch = per_rank ? 6 : 5,
+                             .rank = rank,
+                             .world = 3,
+                             .per_rank_data = per_rank});
+      EXPECT_EQ(sampler.first_sample(1), place) << rank;
+      place += static_cast<int64_t>(sampler.indices(data, 0, 1).size());
+    }
+    EXPECT_EQ(place, per_rank ? 6 : 5);
+  }
+}
+
 TEST(Sampler, DropLastLeavesTheShortBatchOut) {
   EXPECT_EQ(sampler_of(10, 8, 0, 4, true, true).batches(), 1);
   EXPECT_EQ(sampler_of(16, 8, 0, 4, true, true).batches(), 2);

@@ -47,14 +47,14 @@ void unmarked(TraceKind, int64_t) {}
 
 MicrobatchResult run(Training& training, const Batch& batch, int count) {
   Microbatches microbatches(training.state, training.engine, *training.exchange, count);
-  return microbatches.run(batch, unmarked);
+  return microbatches.run(batch, 0, unmarked);
 }
 
 TEST(MicrobatchesTest, PartsThatDoNotDivideAreTorchSplits) {
   Training training;
   std::vector<int64_t> sizes;
   Microbatches microbatches(training.state, training.engine, *training.exchange, 4);
-  const auto result = microbatches.run(random_batch(7), [&](TraceKind kind, int64_t) {
+  const auto result = microbatches.run(random_batch(7), 0, [&](TraceKind kind, int64_t) {
     if (kind == TraceKind::kBackward) sizes.push_back(training.state.batch.samples());
   });
   EXPECT_EQ(sizes, (std::vector<int64_t>{2, 2, 2, 1}));
@@ -72,9 +72,9 @@ TEST(MicrobatchesTest, SamplesThatEventsAddedAreNotLeftOut) {
   Training training;
   Microbatches microbatches(training.state, training.engine, *training.exchange, 4);
   microbatches.set_size(2);
-  EXPECT_EQ(microbatches.run(random_batch(7), unmarked).loss_weight, 7);
+  EXPECT_EQ(microbatches.run(random_batch(7), 0, unmarked).loss_weight, 7);
   EXPECT_EQ(training.state.device_train_microbatch_size, 2);
-  EXPECT_EQ(microbatches.run(random_batch(11), unmarked).loss_weight, 11);
+  EXPECT_EQ(microbatches.run(random_batch(11), 0, unmarked).loss_weight, 11);
   EXPECT_EQ(training.state.device_train_microbatch_size, 3);
 }
 
@@ -117,7 +117,7 @@ TEST(MicrobatchesTest, ForwardLeavesRunningStatisticsAlone) {
 TEST(MicrobatchesTest, StatisticsAreTakenInOnceAMicrobatchAndRank) {
   Training training;
   Microbatches microbatches(training.state, training.engine, *training.exchange, 2);
-  const auto result = microbatches.run(random_batch(8), unmarked);
+  const auto result = microbatches.run(random_batch(8), 0, unmarked);
   microbatches.apply_statistics(at::stack({result.statistics, result.statistics}));
   int64_t tracked = -1;
   for (const auto& one : training.state.buffers)
@@ -128,9 +128,9 @@ TEST(MicrobatchesTest, StatisticsAreTakenInOnceAMicrobatchAndRank) {
 TEST(MicrobatchesTest, StatisticsAreOfThisStepOnly) {
   Training training;
   Microbatches microbatches(training.state, training.engine, *training.exchange, 2);
-  EXPECT_GT(microbatches.run(random_batch(8), unmarked).statistics.abs().sum().item<float>(), 0.0f);
+  EXPECT_GT(microbatches.run(random_batch(8), 0, unmarked).statistics.abs().sum().item<float>(), 0.0f);
   training.state.timestamp.batch = 1;
-  const auto result = microbatches.run(random_batch(8).narrow(0, 0), unmarked);
+  const auto result = microbatches.run(random_batch(8).narrow(0, 0), 0, unmarked);
   EXPECT_EQ(result.statistics.abs().sum().item<float>(), 0.0f);
 }
 

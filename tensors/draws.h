@@ -1,0 +1,50 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "tensors/param_view.h"
+
+namespace tutti {
+
+// What random numbers belong to, besides the seed of the run. Equal keys give equal numbers on every rank, in
+// any order and in every attempt at a step.
+struct DrawKey {
+  std::string_view name;  // who draws: "MixUp", or a layer's dotted path
+  int64_t step = 0;       // or the epoch, for what is drawn once a sample
+  int64_t place = 0;      // of the (first) sample in the global batch; 0 for what is drawn once a batch
+};
+
+// The random numbers of one key, in the order of the calls.
+class Draws {
+ public:
+  virtual ~Draws() = default;
+
+  virtual double uniform(double low, double high) = 0;              // in [low, high)
+  virtual int64_t integer(int64_t low, int64_t high) = 0;           // in [low, high)
+  virtual bool bernoulli(double probability) = 0;                   // true with this probability
+  virtual double beta(double a, double b) = 0;                      // in [0, 1]
+  virtual std::vector<double> dirichlet(std::span<const double> concentrations) = 0;  // sums to 1
+  virtual at::Tensor permutation(int64_t size) = 0;                 // of 0 to size - 1; int64 [size]
+  virtual at::Tensor uniforms(const Shape& shape) = 0;              // float32 in [0, 1)
+  // `count` different indices, each drawn from those that remain in proportion to its probability. At least
+  // `count` probabilities are above 0.
+  virtual std::vector<int64_t> choose(int64_t count, std::span<const double> probabilities) = 0;
+};
+
+// Opens the numbers of a key. A test may give its own in their place (State::draws).
+using DrawSource = std::function<std::unique_ptr<Draws>(const DrawKey& key)>;
+
+// New numbers, from libtorch's default generator.
+std::unique_ptr<Draws> random_draws();
+
+// The numbers of a run: a function of (seed, key) alone.
+std::unique_ptr<Draws> make_draws(uint64_t seed, const DrawKey& key);
+
+}  // namespace tutti
