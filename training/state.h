@@ -83,6 +83,10 @@ struct State : Trainee {
   // Latest metrics over all ranks: "eval/MulticlassAccuracy". Updated before EVAL_END.
   std::map<std::string, double> metric_values;
 
+  // Tensors that evaluations, predictions and exports use in place of the model's, by name; set by an
+  // algorithm that averages weights (EMA).
+  std::map<std::string, at::Tensor> inference_tensors;
+
   // Names of measured metrics by label ("train", "eval"). Empty = unknown.
   std::map<std::string, std::vector<std::string>> measured;
 

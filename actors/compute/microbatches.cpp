@@ -203,10 +203,10 @@ void Microbatches::store_statistics(int microbatch, const std::vector<RunningSta
   }
 }
 
-void Microbatches::use_sums(std::span<const double> sums) {
+void Microbatches::use_sums(std::span<const double> sums, bool of_listeners_too) {
   const auto of_listeners = static_cast<std::size_t>(engine_.reductions());
   metrics_.store_values(sums.subspan(of_listeners), state_);
-  engine_.reduced(sums.first(of_listeners));
+  if (of_listeners_too) engine_.reduced(sums.first(of_listeners));
 }
 
 void Microbatches::apply_statistics(const at::Tensor& gathered) {
