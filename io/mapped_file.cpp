@@ -86,8 +86,8 @@ bool detach(MappedRange& range, const std::byte* at) {
   ::_exit(1);
 }
 
-// Handles accesses behind the end of a mapped file. For other addresses restores the previous handler: a fault
-// then repeats, and a signal that was sent is sent again.
+// Handles accesses behind the end of a mapped file. For other addresses restores the previous handler: a
+// fault then repeats, and a signal that was sent is sent again.
 void on_bus_error(int, siginfo_t* info, void*) {
   const auto* at = static_cast<const std::byte*>(info->si_addr);
   for (MappedRange& range : mapped_ranges()) {
@@ -113,7 +113,8 @@ MappedRange* watch(void* begin, size_t size, const char* path) {
   }();
   if (!watched) return nullptr;
   MappedRanges& all = mapped_ranges();
-  const auto place = std::ranges::find_if(all, [](const auto& range) { return range.begin.load() == nullptr; });
+  const auto place =
+      std::ranges::find_if(all, [](const auto& range) { return range.begin.load() == nullptr; });
   if (place == all.end()) return nullptr;
   place->size = size;
   place->path = path;
@@ -148,7 +149,8 @@ MappedFile::~MappedFile() {
 }
 
 WritableMapping::WritableMapping(int descriptor, uint64_t offset, size_t size) : size_(size) {
-  void* data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, static_cast<off_t>(offset));
+  void* data =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, static_cast<off_t>(offset));
   if (data == MAP_FAILED) return;
   data_ = static_cast<uint8_t*>(data);
   range_ = watch(data, size, nullptr);
