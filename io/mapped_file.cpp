@@ -14,6 +14,7 @@
 #include <mutex>
 
 #include "runtime/error.h"
+#include "runtime/process/crash_report.h"
 #include "runtime/process/this_process.h"
 
 namespace tutti {
@@ -57,11 +58,6 @@ void print(const char* text) {
   if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) return;
 }
 
-struct sigaction& handler_before() {
-  static struct sigaction before {};
-  return before;
-}
-
 size_t page_bytes() {
   static const size_t bytes = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   return bytes;
@@ -86,34 +82,27 @@ bool detach(MappedRange& range, const std::byte* at) {
   ::_exit(1);
 }
 
-// Handles accesses behind the end of a mapped file. For other addresses restores the previous handler: a fault
-// then repeats, and a signal that was sent is sent again.
-void on_bus_error(int, siginfo_t* info, void*) {
-  const auto* at = static_cast<const std::byte*>(info->si_addr);
+// Handles accesses behind the end of a mapped file.
+bool handle_bus_error(const siginfo_t& info) {
+  const auto* at = static_cast<const std::byte*>(info.si_addr);
   for (MappedRange& range : mapped_ranges()) {
     const std::byte* begin = range.begin.load();
     if (begin == nullptr || at < begin || at >= begin + range.size) continue;
     if (range.path != nullptr) end_process(range.path);
-    if (detach(range, at)) return;
+    return detach(range, at);
   }
-  ::sigaction(SIGBUS, &handler_before(), nullptr);
-  if (info->si_code <= 0) ::raise(SIGBUS);
+  return false;
 }
 
 // Null if there is no place.
 MappedRange* watch(void* begin, size_t size, const char* path) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
-  static const bool watched = [] {
-    struct sigaction action {};
-    action.sa_sigaction = on_bus_error;
-    action.sa_flags = SA_SIGINFO;
-    page_bytes();  // not first in the handler
-    return ::sigaction(SIGBUS, &action, &handler_before()) == 0;
-  }();
-  if (!watched) return nullptr;
+  page_bytes();  // not first in the handler
+  set_bus_error_handler(handle_bus_error);
   MappedRanges& all = mapped_ranges();
-  const auto place = std::ranges::find_if(all, [](const auto& range) { return range.begin.load() == nullptr; });
+  const auto place =
+      std::ranges::find_if(all, [](const auto& range) { return range.begin.load() == nullptr; });
   if (place == all.end()) return nullptr;
   place->size = size;
   place->path = path;
@@ -148,7 +137,8 @@ MappedFile::~MappedFile() {
 }
 
 WritableMapping::WritableMapping(int descriptor, uint64_t offset, size_t size) : size_(size) {
-  void* data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, static_cast<off_t>(offset));
+  void* data =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, static_cast<off_t>(offset));
   if (data == MAP_FAILED) return;
   data_ = static_cast<uint8_t*>(data);
   range_ = watch(data, size, nullptr);

@@ -28,12 +28,13 @@ class MappedFile {
   MappedRange* range_ = nullptr;
 };
 
-// A part of an open file, mapped to be written: bytes `offset` (whole pages) to offset + size, which must exist.
-// If the file is truncated or may no longer be written, the process goes on: what is then written to those bytes
-// goes to memory that belongs to no file.
+// A part of an open file, mapped to be written: bytes `offset` (whole pages) to offset + size, which must
+// exist. If the file is truncated or may no longer be written, the process goes on: what is then written to
+// those bytes goes to memory that belongs to no file.
 class WritableMapping {
  public:
-  WritableMapping(int descriptor, uint64_t offset, size_t size);  // data() is null, and errno set, if it fails
+  WritableMapping(int descriptor, uint64_t offset,
+                  size_t size);  // data() is null, and errno set, if it fails
   ~WritableMapping();
   WritableMapping(const WritableMapping&) = delete;
   WritableMapping& operator=(const WritableMapping&) = delete;

@@ -152,7 +152,8 @@ void select_rows(hid_t space, const Shape& shape, int64_t first, int64_t count) 
 at::Tensor empty_tensor(const std::string& path, const Hdf5Entry& dataset, const Shape& shape) try {
   return at::empty(shape, dataset.dtype);
 } catch (const c10::Error& error) {
-  throw UserError(path + ": dataset '" + dataset.path + "' cannot be read: " + error.what_without_backtrace());
+  throw UserError(path + ": dataset '" + dataset.path +
+                  "' cannot be read: " + error.what_without_backtrace());
 }
 
 void check_rows(const Hdf5Entry& dataset, int64_t first, int64_t count) {

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "io/journal/journal_writer.h"
+#include "runtime/process/crash_report.h"
 #include "tests/io/journal/journal_lines.h"
 #include "tests/runtime/scratch.h"
 
@@ -232,6 +233,16 @@ TEST_F(SpoiltJournalTest, OneThatIsTruncatedEndsTheJournalAndNotTheProcess) {
   JournalWriter writer(path_, "{}");
   std::filesystem::resize_file(path_, 20);
   expect_spoilt(writer, kCutShort);
+}
+
+// Nor is it told as one in the rank's log.
+TEST_F(SpoiltJournalTest, OneThatIsTruncatedIsNoCrash) {
+  const RingRecorder recorder;
+  const CrashReport report(recorder, 1, scratch_.path("rank-1.log"));
+  JournalWriter writer(path_, "{}");
+  std::filesystem::resize_file(path_, 20);
+  expect_spoilt(writer, kCutShort);
+  EXPECT_EQ(read_text(scratch_.path("rank-1.log")), "");
 }
 
 TEST_F(SpoiltJournalTest, OneThatIsTruncatedTellsItAlsoWhereLittleFollows) {
