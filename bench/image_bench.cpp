@@ -4,6 +4,7 @@
 // bench/images.py asks this program and Pillow the same.
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
+#include <time.h>
 
 #include <chrono>
 #include <cmath>
@@ -43,23 +44,38 @@ uint32_t adler32(const at::Tensor& bytes) {
   return high << 16 | low;
 }
 
-int64_t elapsed_ns(int64_t repeats, int threads, const auto& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  std::vector<std::jthread> others;
-  for (int i = 1; i < threads; ++i)
-    others.emplace_back([&] {
-      for (int64_t j = 0; j < repeats; ++j) work();
-    });
-  for (int64_t j = 0; j < repeats; ++j) work();
-  others.clear();
-  return std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
+// Nanoseconds an image.
+struct Pace {
+  double processor, clock;
+};
+
+int64_t thread_ns() {
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
 }
 
-double ns_an_image(const ImageOperation& operation, const at::Tensor& image, double parameter, int threads) {
+// Each thread works `repeats` times. Processor time is this thread's.
+Pace measure(int64_t repeats, int threads, const auto& work) {
+  const auto repeat = [&] {
+    for (int64_t i = 0; i < repeats; ++i) work();
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  const int64_t thread_begin = thread_ns();
+  std::vector<std::jthread> others;
+  for (int i = 1; i < threads; ++i) others.emplace_back(repeat);
+  repeat();
+  const auto processor = static_cast<double>(thread_ns() - thread_begin);
+  others.clear();
+  const std::chrono::duration<double, std::nano> clock = std::chrono::steady_clock::now() - begin;
+  return {processor / static_cast<double>(repeats), clock.count() / static_cast<double>(repeats * threads)};
+}
+
+Pace pace_of(const ImageOperation& operation, const at::Tensor& image, double parameter, int threads) {
   const auto work = [&] { operation.apply(image, parameter); };
   for (int64_t repeats = 1;; repeats *= 2) {
-    const int64_t elapsed = elapsed_ns(repeats, threads, work);
-    if (elapsed >= kLeastNs) return static_cast<double>(elapsed) / static_cast<double>(repeats * threads);
+    const Pace pace = measure(repeats, threads, work);
+    if (pace.processor * static_cast<double>(repeats) >= kLeastNs) return pace;
   }
 }
 
@@ -71,9 +87,11 @@ void answer_requests() {
   while (std::cin >> name >> parameter >> size >> threads) {
     const at::Tensor image = bench_image(size);
     for (const ImageOperation& operation : image_operations())
-      if (operation.name == name)
-        std::cout << ns_an_image(operation, image, parameter, threads) << ' '
-                  << adler32(operation.apply(image, parameter)) << std::endl;
+      if (operation.name == name) {
+        const Pace pace = pace_of(operation, image, parameter, threads);
+        std::cout << pace.processor << ' ' << pace.clock << ' ' << adler32(operation.apply(image, parameter))
+                  << std::endl;
+      }
   }
 }
 
@@ -84,7 +102,8 @@ void print_all() {
       const at::Tensor image = bench_image(size);
       const double parameter = operation.draw(9, image, *draws);
       std::cout << std::left << std::setw(20) << operation.name << std::right << std::setw(4) << size
-                << std::setw(12) << std::llround(ns_an_image(operation, image, parameter, 1)) << " ns\n";
+                << std::setw(12) << std::llround(pace_of(operation, image, parameter, 1).processor)
+                << " ns\n";
     }
 }
 

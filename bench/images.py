@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Compares tutti's image operations with Pillow's, on one thread: the same images, parameters and results.
 
-Requests alternate, so that both see the same machine. Each pair gives a ratio, Pillow / tutti; prints the
-median, lowest and highest ratio, and how many times as many images two threads of tutti change. Stops if a
-result differs. Run on an idle machine.
+Requests alternate, so that both see the same machine. Each pair gives a ratio of processor times, Pillow /
+tutti; prints the median, lowest and highest ratio, and how many times as many images two threads of tutti
+change by the clock. Stops if a result differs. Run on an idle machine.
 """
 
 import argparse
@@ -43,21 +43,22 @@ class Contestant:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, name, parameter, size, threads=1):
-        """Nanoseconds an image, and the Adler-32 of the result."""
+        """Nanoseconds an image, of processor time and by the clock, and the Adler-32 of the result."""
         print(name, parameter, size, threads, file=self.process.stdin, flush=True)
-        ns, checksum = self.process.stdout.readline().split()
-        return float(ns), int(checksum)
+        processor, clock, checksum = self.process.stdout.readline().split()
+        return float(processor), float(clock), int(checksum)
 
 
 def compare(ours, pillow, request, pairs):
-    """Of each pair: our time, Pillow's, ours an image on two threads."""
+    """Of each pair: our processor time and Pillow's, and the gain by a second thread of ours."""
     times = []
     for pair in range(pairs):
         order = [ours, pillow] if pair % 2 == 0 else [pillow, ours]
         answers = {contestant: contestant.ask(*request) for contestant in order}
-        if answers[ours][1] != answers[pillow][1]:
+        if answers[ours][2] != answers[pillow][2]:
             sys.exit(f"{request}: the results differ")
-        times.append((answers[ours][0], answers[pillow][0], ours.ask(*request, threads=2)[0]))
+        gain = answers[ours][1] / ours.ask(*request, threads=2)[1]
+        times.append((answers[ours][0], answers[pillow][0], gain))
     return times
 
 
@@ -68,10 +69,10 @@ def spread(values):
 def report(request, times):
     own, peer, _ = (statistics.median(column) for column in zip(*times))
     ratios = [pillow / tutti for tutti, pillow, _ in times]
-    threads = [tutti / two for tutti, _, two in times]
+    gains = [gain for _, _, gain in times]
     missed = statistics.median(ratios) < ONE_THREAD_TARGET
     label = "{} {} {}".format(*request)
-    print(f"{label:22} {own / 1e3:9.2f} {peer / 1e3:9.2f}   {spread(ratios):24} {spread(threads):24}"
+    print(f"{label:22} {own / 1e3:9.2f} {peer / 1e3:9.2f}   {spread(ratios):24} {spread(gains):24}"
           f" {'below the aim' if missed else ''}".rstrip(), flush=True)
 
 

@@ -149,9 +149,10 @@ at::Tensor affine(const at::Tensor& image, const AffineMatrix& matrix) {
 }
 
 at::Tensor rotate(const at::Tensor& image, double degrees) {
+  require_pixels(image);
   double positive = std::fmod(degrees, 360.0);
   if (positive < 0) positive += 360;
-  if (positive == 0) return require_pixels(image).clone();
+  if (positive == 0) return image.clone(at::MemoryFormat::Contiguous);
   const double angle = -(positive * (std::numbers::pi / 180));
   const double cosine = rounded(std::cos(angle)), sine = rounded(std::sin(angle));
   const double x = static_cast<double>(image.size(1)) / 2, y = static_cast<double>(image.size(0)) / 2;

@@ -124,8 +124,8 @@ TUTTI_VECTORS void blend(const uint8_t* __restrict degenerate, const uint8_t* __
   for (int64_t i = 0; i < count; ++i) out[i] = blended(degenerate[i], image[i], factor);
 }
 
-TUTTI_VECTORS void blend(uint8_t degenerate, const uint8_t* __restrict image, int64_t count, float factor,
-                         uint8_t* __restrict out) {
+TUTTI_VECTORS void blend_constant(uint8_t degenerate, const uint8_t* __restrict image, int64_t count,
+                                  float factor, uint8_t* __restrict out) {
   for (int64_t i = 0; i < count; ++i) out[i] = blended(degenerate, image[i], factor);
 }
 
@@ -217,13 +217,13 @@ at::Tensor enhance_color(const at::Tensor& image, double factor) {
 
 at::Tensor enhance_contrast(const at::Tensor& image, double factor) {
   const Retouch retouch(image);
-  blend(mean_of_gray(retouch), retouch.in, image.numel(), static_cast<float>(factor), retouch.out);
+  blend_constant(mean_of_gray(retouch), retouch.in, image.numel(), static_cast<float>(factor), retouch.out);
   return retouch.result;
 }
 
 at::Tensor enhance_brightness(const at::Tensor& image, double factor) {
   const Retouch retouch(image);
-  blend(0, retouch.in, image.numel(), static_cast<float>(factor), retouch.out);
+  blend_constant(0, retouch.in, image.numel(), static_cast<float>(factor), retouch.out);
   return retouch.result;
 }
 
