@@ -83,8 +83,9 @@ def main():
         if not needed.exists():
             sys.exit(f"{needed} is not there: {advice}")
     ours, pillow = Contestant([args.bench]), Contestant([args.python, HERE / "peer_images.py"])
-    print(f"{args.pairs} pairs; aims: {ONE_THREAD_TARGET} times Pillow's speed, {TWO_THREADS_TARGET} times with two"
-          f" threads\n{'operation':22} {'tutti, us':>9} {'Pillow, us':>9}   {'Pillow/tutti':24} two threads")
+    print(f"{args.pairs} pairs; aims: {ONE_THREAD_TARGET} times Pillow's speed, {TWO_THREADS_TARGET} times as"
+          f" much with two threads\n{'operation':22} {'tutti, us':>9} {'Pillow, us':>9}   "
+          f"{'Pillow/tutti':24} two threads")
     for size in args.sizes:
         for name in args.operations:
             for parameter in PARAMETERS[name]:

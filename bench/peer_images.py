@@ -63,7 +63,8 @@ def main():
             images[size] = bench_image(int(size))
         operation = OPERATIONS[name.removesuffix("_original")]
         result = operation(images[size], float(parameter))
-        print(*pace(operation, images[size], float(parameter)), zlib.adler32(result.tobytes()), flush=True)
+        answer = *pace(operation, images[size], float(parameter)), zlib.adler32(result.tobytes())
+        print(*answer, flush=True)
 
 
 if __name__ == "__main__":
