@@ -64,10 +64,13 @@ void look_up(const Retouch& retouch, const std::vector<ByteTable>& tables) {
   if (retouch.channels == 1) return look_up(retouch.in, retouch.pixels, tables[0], retouch.out);
   const uint8_t* __restrict in = retouch.in;
   uint8_t* __restrict out = retouch.out;
+  const uint8_t* const red = tables[0].data();
+  const uint8_t* const green = tables[1].data();
+  const uint8_t* const blue = tables[2].data();
   for (const uint8_t* end = in + 3 * retouch.pixels; in < end; in += 3, out += 3) {
-    out[0] = tables[0][in[0]];
-    out[1] = tables[1][in[1]];
-    out[2] = tables[2][in[2]];
+    out[0] = red[in[0]];
+    out[1] = green[in[1]];
+    out[2] = blue[in[2]];
   }
 }
 
