@@ -81,8 +81,9 @@ std::string kinds(const Catalog& catalog) {
 constexpr const char* kAlgorithmsIntroduction =
     R"(# The algorithms
 
-Composer's speed-up algorithms, with its names, hyperparameters and defaults: as an entry of a recipe, and most
-of them as a function for a training loop of your own. `tutti explain algorithms --markdown` writes this page.
+Composer's speed-up algorithms, with its names, hyperparameters and defaults: as an entry of a recipe, and
+most of them as a function for a training loop of your own. `tutti explain algorithms --markdown` writes this
+page.
 `docs/recipe.md` has the keys, and `docs/compat.md` says where tutti departs from Composer.
 )";
 

@@ -83,7 +83,8 @@ void SWA::average(const State& state) {
 void SWA::set_rate(State& state) const {
   const double lr = state.scheduled_lr();
   if (state.composer) {
-    state.next_lr = swa_learning_rate(lr, swa_lr_, averaged_, options_.anneal_steps, options_.anneal_strategy);
+    state.next_lr =
+        swa_learning_rate(lr, swa_lr_, averaged_, options_.anneal_steps, options_.anneal_strategy);
     return;
   }
   const double now = annealed(averaged_, options_.anneal_steps, options_.anneal_strategy);
