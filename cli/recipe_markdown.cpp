@@ -1,5 +1,7 @@
 #include "cli/recipe_markdown.h"
 
+#include <set>
+
 #include "recipe/key_check.h"
 
 namespace tutti {
@@ -102,16 +104,27 @@ std::string algorithm_section(const Entry& entry) {
   return out;
 }
 
+// The tables [[section.key]] of a section.
+std::string tables_of(const Catalog& section, const Key& key) {
+  const Catalog& tables = *key.tables;
+  return "\n## " + code("[[" + section.section + '.' + key.name + "]]") + '\n' + tables.doc +
+         absence(tables) + '\n' + key_table(tables.keys) + kinds(tables);
+}
+
 }  // namespace
 
 std::string recipe_markdown(std::span<const Catalog> catalogs) {
   std::string out = kIntroduction;
+  std::set<std::string> nouns;  // whose kinds are in the page
+  for (const auto& catalog : catalogs) nouns.insert(catalog.noun);
   for (const auto& catalog : catalogs) {
     out +=
         "\n## " + heading(catalog) + '\n' + catalog.doc + absence(catalog) + '\n' + key_table(catalog.keys);
     const Catalog& first = first_with_noun(catalogs, catalog);
     out += &first == &catalog ? kinds(catalog)
                               : "\nThe kinds and their keys are those of " + heading(first) + ".\n";
+    for (const auto& key : catalog.keys)
+      if (key.tables && nouns.insert(key.tables->noun).second) out += tables_of(catalog, key);
   }
   return out;
 }

@@ -92,6 +92,7 @@ Exit run_rank(const Job& job, RankEnvironment connected) {
   RankEnvironment& environment = live->environment;
   ThreadScheduler& scheduler = live->scheduler;
   make_live(environment, job);
+  environment.start_workers = start_workers;
   const int rank = environment.rank();
   const CrashReport crash(*environment.recorder, rank, rank_log_path(job.run_dir, rank));
   if (rank == 0) environment.log->info("seed " + std::to_string(job.seed) + ", " + batch_identity(job));

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "data/readers/make_dataset.h"
+#include "data/readers/transformed_dataset.h"
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/run_state.h"
 #include "io/journal/recorded_run.h"
@@ -169,8 +170,8 @@ DatasetPtr open_data(const Job& job, const JobOptions& options, const Setting& s
   const bool is_plugged = section.at("kind").text() == kPluginKind;
   if ((is_given || is_plugged) && section.at("sampling").text() == "own")
     section.at("sampling").fail("per-rank datasets are files that path names by {rank} or {host}");
-  if (is_given) return found->second;
-  if (is_plugged) return job.plugin->dataset(section);
+  if (is_given) return with_recipe_transforms(section, found->second);
+  if (is_plugged) return with_recipe_transforms(section, job.plugin->dataset(section));
   return has_per_rank_data(section) ? open_per_rank(job, options, section, own)
                                     : make_dataset(section, job.seed);
 }
@@ -250,9 +251,15 @@ std::shared_ptr<Model> open_training_data(Job& job, const UserComponents& compon
 
 // The key of a data section that determines the shape of samples.
 const Setting& key_of_samples(const Setting& section) {
-  for (const char* key : {"path", "shape"})
+  for (const char* key : {"transforms", "path", "images", "shape"})
     if (section.has(key)) return section.at(key);
   return section.at("kind");
+}
+
+std::string transforms_hint(const Setting& section, const SampleSpec& evaluated, const std::string& array) {
+  const auto dtype = evaluated.dtypes.find(array);
+  const bool bytes = dtype != evaluated.dtypes.end() && dtype->second == at::kByte;
+  return bytes ? "; [[" + section.path + ".transforms]] with to_tensor makes float32 of it" : "";
 }
 
 void require_like_training(const Setting& section, const SampleSpec& trained, const SampleSpec& evaluated) {
@@ -263,7 +270,7 @@ void require_like_training(const Setting& section, const SampleSpec& trained, co
     const std::string wanted = trained.describe(array), found = evaluated.describe(array);
     if (wanted != found)
       key.fail("expected samples as in [data.train], whose '" + array + "' is " + wanted + "; here it is " +
-               found);
+               found + transforms_hint(section, evaluated, array));
   }
 }
 

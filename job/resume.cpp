@@ -103,8 +103,8 @@ class Resumption {
                       " samples, the recipe says " + std::to_string(job.global_batch));
     if (state.data_digest != job.data_digest)
       throw UserError(folder +
-                      ": it was trained on other data than [data.train] names; load_weights_only = true " +
-                      "starts anew from its weights");
+                      ": it was trained on other data than [data.train] names, or with other transforms; " +
+                      "load_weights_only = true " + "starts anew from its weights");
     require_same(data_lines(parse(state)), data_lines(job.recipe), folder);
   }
 

@@ -30,6 +30,8 @@ const char* type_text(KeyType type) {
       return "a list of times";
     case KeyType::kNumberOrNumbers:
       return "a number or a list of numbers";
+    case KeyType::kIntegerOrIntegers:
+      return "an integer or a list of integers";
     case KeyType::kIntegerOrSteps:
       return "a list of [step, integer], the first for step 0, or an integer";
     case KeyType::kTables:

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/transforms/transform.h"
 #include "tensors/draws.h"
 #include "tensors/tree.h"
 #include "training/optimizers/closure.h"
@@ -38,6 +39,7 @@ struct State : Trainee {
   Timestamp before_batch;                  // `timestamp` before the last batch; only totals in a resumed run
   std::string dataloader_label = "train";  // in an evaluation the evaluator's label: "eval"
   const Dataset* dataset = nullptr;        // source of the batches (data/dataset.h)
+  Transforms added_transforms;             // of the training data; see add_transform
   int64_t dataloader_len = 0;              // batches per epoch
   int64_t global_batch = 0;                // samples
   int64_t train_samples = 0;               // per epoch, over all ranks
@@ -98,6 +100,15 @@ struct State : Trainee {
     return draw_source ? draw_source(key) : make_draws(seed, key);
   }
   DrawSource draw_source;  // replaces the numbers of the run; for tests
+
+  // Applies a transform to the samples of the training data, before its to_tensor, or last if it has none;
+  // after those that were added before. Called at FIT_START, by all ranks alike. A name that is there already
+  // is not added again: a program may train several times. `name` is what its random numbers are drawn by.
+  // Whether samples suit is an error there; spec_with (data/readers/transformed_dataset.h) says it earlier. A
+  // loop of one's own reads from with_transforms(dataset, added_transforms).
+  void add_transform(const std::string& name, TransformPtr transform) {
+    append_once(added_transforms, name, std::move(transform));
+  }
 
   // Passed fraction of max_duration, in [0, 1]; with a duration in epochs, updated at ends of epochs.
   Time elapsed_duration() const { return {elapsed(timestamp, max_duration), TimeUnit::kDuration}; }

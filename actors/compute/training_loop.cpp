@@ -126,8 +126,11 @@ void TrainingLoop::train_batch(Context& context) {
 }
 
 BatchReady TrainingLoop::next_batch(Context& context) {
-  if (!std::exchange(reads_ahead_, true))
+  if (!std::exchange(reads_ahead_, true)) {
+    const Transforms& added = with_.state.added_transforms;
+    if (!added.empty()) context.send(with_.actors.loader, AddTransforms{added});
     context.send(with_.actors.loader, Credit{with_.job.settings.train_data.prefetch});
+  }
   for (;;) {
     Envelope envelope = context.receive();
     if (auto* ready = envelope.message.get_if<BatchReady>())

@@ -20,8 +20,11 @@ const Shape& shape_of(const Setting& section, const SampleSpec& samples, const s
 
 [[noreturn]] void refuse(const Setting& section, const SampleSpec& samples, const std::string& array,
                          const std::string& expected) {
+  const auto dtype = samples.dtypes.find(array);
+  const bool bytes = dtype != samples.dtypes.end() && dtype->second == at::kByte;
   section.at("kind").fail("expected '" + array + "' as " + expected + "; the data's is " +
-                          samples.describe(array) + " a sample");
+                          samples.describe(array) + " a sample" +
+                          (bytes ? "; [[data.train.transforms]] with to_tensor makes float32 of it" : ""));
 }
 
 bool has_dtype(const SampleSpec& samples, const std::string& array, at::ScalarType dtype) {

@@ -66,7 +66,7 @@ Slid slide(const std::string& text, int ranks, const Listeners& listeners) {
     job.listeners = listeners;
     std::vector<int64_t> all(kSamples);
     std::iota(all.begin(), all.end(), 0);
-    slid.data = job.train->get(all)["input"].to(at::kDouble);
+    slid.data = job.train->get(all, {})["input"].to(at::kDouble);
     job.make_model = [&](const Setting&, const SampleSpec&) {
       models.push_back(std::make_shared<Slope>());
       return models.back();

@@ -98,6 +98,40 @@ TEST(SimulationTest, ARankWithLessMemoryThanTheOthersHalvesItsMicrobatches) {
   }
 }
 
+// Whose added transform the job's data must let through, with the samples that the invariants look for.
+class Negative final : public Algorithm, public Transform {
+ public:
+  std::string name() const override { return "Negative"; }
+  bool match(Event event, const State&) const override { return event == Event::kFitStart; }
+  void apply(Event, State& state, Logger&) override {
+    state.add_transform(name(), std::make_shared<const Negative>());
+  }
+  SampleSpec spec(const SampleSpec& before) const override { return before; }
+  void apply(Batch& batch, const RowDraws&) const override { batch.set("input", batch["input"].neg()); }
+};
+
+TEST(SimulationTest, TransformsOfRecipesAndOfAlgorithmsKeepEveryInvariant) {
+  constexpr int kRanks = 3;
+  Setting recipe = small_job(
+      "[[data.train.transforms]]\nkind = 'flip'\n[[data.train.transforms]]\nkind = 'random_crop'\n"
+      "size = 4\n",
+      "");
+  recipe.find("data")->find("train")->find("shape")->value =
+      Setting::Array{Setting(int64_t{1}, "", {}), Setting(int64_t{5}, "", {}), Setting(int64_t{6}, "", {})};
+  SimSeams adding;
+  adding.job = [](Job& job, int) {
+    job.listeners = [](int) { return Engine::Options{.algorithms = {std::make_shared<Negative>()}}; };
+  };
+  const FaultPlan deaths = plan_of("[[fault]]\nkind = 'death'\n", kRanks);
+  const Simulation plain(recipe, kRanks, deaths), added(recipe, kRanks, deaths, adding, adding);
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    const SeedResult one = plain.run_twice(seed), other = added.run_twice(seed);
+    EXPECT_THAT(one.findings, IsEmpty()) << "seed " << seed << "\n" << joined(one.summary);
+    EXPECT_THAT(other.findings, IsEmpty()) << "seed " << seed << "\n" << joined(other.summary);
+    EXPECT_NE(one.weights, other.weights);
+  }
+}
+
 // Twenty epochs are 100 steps.
 TEST(SimulationTest, AStartMayTakeLongAsLongAsItCommitsSteps) {
   Setting recipe = small_job();
