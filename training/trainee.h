@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "io/checkpoint/checkpoint.h"
+#include "io/checkpoint/run_state.h"
 #include "models/model.h"
 #include "models/zoo/factory.h"
 #include "recipe/setting.h"
@@ -28,9 +29,9 @@ struct Trainee {
   std::vector<NamedBuffer> buffers;  // persistent buffers
   std::vector<ParamView> views;      // of the parameters, in order; gradients are set before each update
   std::unique_ptr<Optimizer> optimizer;
-  std::set<std::string>
-      removed;            // names of parameters and buffers that surgery took out of the model in `build`
-  int64_t surgeries = 0;  // how often follow_surgery found other parameters
+  std::set<std::string> removed;  // parameters and buffers that surgery in `build` took out of the model
+  int64_t surgeries = 0;          // how often follow_surgery found other parameters
+  std::vector<RequiredAlgorithm> required_algorithms;  // of the run, for its checkpoints
   // Tensors of algorithms and callbacks, which checkpoints save too: "algorithms/EMA/fc.weight".
   std::vector<std::pair<std::string, at::Tensor>> listeners;
 };

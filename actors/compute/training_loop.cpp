@@ -333,6 +333,7 @@ RunState TrainingLoop::saved_state() const {
     if (std::isfinite(value)) saved.metrics[name] = value;
   saved.plateau = with_.times.rate().state();
   saved.lagging_rate = with_.times.rate().lagging();
+  saved.required_algorithms = state.required_algorithms;
   saved.recipe = with_.job.recipe_text;
   return saved;
 }

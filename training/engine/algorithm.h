@@ -12,6 +12,9 @@ struct Needs {
   bool last = false;               // run after all others
   bool interpolates_loss = false;  // a warning if several algorithms do
   bool closure = false;            // sets State::closure_step (SAM); an error if several algorithms do
+  // The weights of a checkpoint do not fit the model without the algorithm, which changes their names, shapes
+  // or meaning. A run that loads such a checkpoint applies the algorithm by itself, with a warning.
+  bool required_on_load = false;
 };
 
 // A two-way callback: sees the state and changes it in place. composer.core.Algorithm.
