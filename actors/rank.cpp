@@ -5,6 +5,7 @@
 #include "actors/loader.h"
 #include "actors/logging/log_writer.h"
 #include "actors/sync.h"
+#include "job/algorithms.h"
 #include "training/loggers/factory.h"
 #include "training/loggers/metrics_file.h"
 #include "training/loggers/progress.h"
@@ -80,8 +81,7 @@ RankActors reserve_actors(Scheduler& scheduler, const Job& job, int rank, const 
 Engine::Options listeners_of(const Job& job, const RankEnvironment& environment) {
   Engine::Options listeners;
   if (job.listeners) listeners = job.listeners(environment.rank());
-  for (auto& algorithm : make_algorithms(job.recipe, job.plugin))
-    listeners.algorithms.push_back(std::move(algorithm));
+  for (auto& algorithm : make_algorithms(job)) listeners.algorithms.push_back(std::move(algorithm));
   if (job.plugin) job.plugin->add_listeners(job.recipe, environment.live, listeners);
   return listeners;
 }

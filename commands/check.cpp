@@ -2,7 +2,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <sstream>
+#include <string>
 
 #include "commands/loaded_model.h"
 #include "job/job.h"
@@ -18,21 +20,32 @@
 namespace tutti {
 namespace {
 
-bool check_own(const Job& job, Trainee& trainee) try {
-  if (job.from.autoresume.is_none()) return false;
-  const Checkpoint newest =
-      newest_good_checkpoint(PosixDisk(), job.checkpoints, warn_ignored, job.settings.checkpoint.set);
-  if (!newest.folder.empty()) resume(trainee, newest, job, {}, print_warning);
-  return !newest.folder.empty();
+// The checkpoint that a run would start from, by which key, and how; without folder: none.
+struct StartingPoint {
+  Checkpoint checkpoint;
+  Setting key;
+  LoadOptions options;
+};
+
+void blame(const Setting& key, const std::function<void()>& work) try {
+  work();
 } catch (const std::exception& error) {
-  job.from.autoresume.fail(one_line(error));
+  key.fail(one_line(error));
 }
 
-void check_load_path(const Job& job, Trainee& trainee) try {
-  resume(trainee, find_checkpoint(PosixDisk(), job.from.load_path.text(), warn_ignored), job,
-         job.from.options, print_warning);
-} catch (const std::exception& error) {
-  job.from.load_path.fail(one_line(error));
+StartingPoint start_of(const Job& job) {
+  const PosixDisk disk;
+  StartingPoint own{.checkpoint = {}, .key = job.from.autoresume, .options = {}};
+  if (!own.key.is_none())
+    blame(own.key, [&] {
+      own.checkpoint =
+          newest_good_checkpoint(disk, job.checkpoints, warn_ignored, job.settings.checkpoint.set);
+    });
+  if (!own.checkpoint.folder.empty() || job.from.load_path.is_none()) return own;
+  StartingPoint other{.checkpoint = {}, .key = job.from.load_path, .options = job.from.options};
+  blame(other.key,
+        [&] { other.checkpoint = find_checkpoint(disk, job.from.load_path.text(), warn_ignored); });
+  return other;
 }
 
 void check_times(const Job& job, const Trainee& trainee) {
@@ -54,7 +67,9 @@ LoggedMetrics evaluation_of(const Job& job, const Evaluator& evaluator, State& s
 
 std::string checked(const Job& job, bool scan_data) {
   if (scan_data) job.scan_data();
-  LoadedModel model(job);
+  const StartingPoint start = start_of(job);
+  const bool starts = !start.checkpoint.folder.empty();
+  LoadedModel model(job, start.checkpoint, start.options, start.key);
   State& trainee = model.state;
   check_times(job, trainee);
   for (const auto& evaluator : job.evaluators) try_metrics(trainee, evaluator, *evaluator.data);
@@ -63,7 +78,7 @@ std::string checked(const Job& job, bool scan_data) {
   PosixDisk disk;
   RingRecorder recorder;
   for (const auto& callback : make_callbacks(job.recipe, {disk, recorder})) callback->require(trainee);
-  if (!check_own(job, trainee) && !job.from.load_path.is_none()) check_load_path(job, trainee);
+  if (starts) blame(start.key, [&] { resume(trainee, start.checkpoint, job, start.options, print_warning); });
   int64_t numbers = 0;
   for (const auto& view : trainee.views) numbers += view.tensor.numel();
   std::ostringstream out;
@@ -74,9 +89,9 @@ std::string checked(const Job& job, bool scan_data) {
 }
 
 std::string evaluated(const Job& job, const std::string& checkpoint) {
-  LoadedModel model(job);
+  LoadedModel model(job, checkpoint);
   std::ostringstream out;
-  out << model.load(checkpoint) << '\n';
+  out << model.load() << '\n';
   model.engine.run_event(Event::kEvalStandaloneStart);
   for (const auto& evaluator : job.evaluators)
     for (const auto& [name, value] : evaluation_of(job, evaluator, model.state, model.engine))

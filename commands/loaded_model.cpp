@@ -1,9 +1,11 @@
 #include "commands/loaded_model.h"
 
 #include <cstdio>
+#include <utility>
 
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/run_state.h"
+#include "job/algorithms.h"
 #include "job/resume.h"
 #include "runtime/printable.h"
 #include "tensors/torch_error.h"
@@ -11,20 +13,36 @@
 namespace tutti {
 namespace {
 
-// Has an empty folder if there is no checkpoint.
+Setting key_of(const std::string& path) {
+  return path.empty() ? Setting() : Setting(path, "--checkpoint", {"command line"});
+}
+
+// An error is the key's, if there is one.
+template <class Function>
+auto blaming(const Setting& key, const Function& function) {
+  try {
+    return function();
+  } catch (const std::exception& error) {
+    if (key.is_none()) throw;
+    key.fail(one_line(error));
+  }
+}
+
 Checkpoint checkpoint_at(const Job& job, const std::string& path) {
   if (!path.empty() && path != "auto") return find_checkpoint(PosixDisk(), path, warn_ignored);
   return newest_good_checkpoint(PosixDisk(), job.checkpoints, warn_ignored, job.settings.checkpoint.set);
 }
 
-Engine::Options algorithms_of(const Job& job) {
+Engine::Options algorithms_of(const Job& job, const Checkpoint& checkpoint, const LoadOptions& load) {
   Engine::Options options;
-  options.algorithms = make_algorithms(job.recipe, job.plugin);
+  options.algorithms = make_algorithms(job);
+  add_required_algorithms(options.algorithms, job, checkpoint, load, print_warning);
   options.warn = print_warning;
   return options;
 }
 
-void restore(LoadedModel& model, const Checkpoint& checkpoint) {
+void restore(LoadedModel& model) {
+  const Checkpoint& checkpoint = model.checkpoint;
   RestoreFilter of_training;
   of_training.ignored = [](const std::string& name) {
     return name.starts_with(kOptimizersPrefix) || name.starts_with("callbacks/");
@@ -48,21 +66,29 @@ Job single_process_job(const Setting& recipe, int ranks) {
 
 void warn_ignored(const std::string& what) { std::fprintf(stderr, "ignored: %s\n", printable(what).c_str()); }
 
-LoadedModel::LoadedModel(const Job& of_job) : job(of_job), engine(state, logger, algorithms_of(of_job)) {
+LoadedModel::LoadedModel(const Job& of_job, const std::string& path)
+    : LoadedModel(of_job, blaming(key_of(path), [&] { return checkpoint_at(of_job, path); }), {},
+                  key_of(path)) {}
+
+LoadedModel::LoadedModel(const Job& of_job, Checkpoint of_weights, const LoadOptions& options,
+                         Setting of_user)
+    : job(of_job),
+      key(std::move(of_user)),
+      checkpoint(std::move(of_weights)),
+      engine(state, logger, blaming(key, [&] { return algorithms_of(job, checkpoint, options); })) {
   job.describe_to(state, 0);
   build(state, job.recipe, job.spec(), job.seed, job.make_model, [this] { engine.run_event(Event::kInit); });
 }
 
-std::string LoadedModel::load(const std::string& path) try {
-  engine.run_event(Event::kBeforeLoad);
-  add_listener_tensors(state, engine);
-  const Checkpoint checkpoint = checkpoint_at(job, path);
-  if (!checkpoint.folder.empty()) restore(*this, checkpoint);
-  engine.run_event(Event::kAfterLoad);
-  return "weights: " + (checkpoint.folder.empty() ? "the recipe's initial ones" : checkpoint.folder);
-} catch (const std::exception& error) {
-  if (path.empty()) throw;
-  Setting(path, "--checkpoint", {"command line"}).fail(one_line(error));
+std::string LoadedModel::load() {
+  return blaming(key, [this] {
+    engine.run_event(Event::kBeforeLoad);
+    add_listener_tensors(state, engine);
+    if (!checkpoint.folder.empty()) restore(*this);
+    engine.run_event(Event::kAfterLoad);
+    follow_surgery(state, job.seed);
+    return "weights: " + (checkpoint.folder.empty() ? "the recipe's initial ones" : checkpoint.folder);
+  });
 }
 
 std::string blame_recipe(const Setting& recipe, const std::function<std::string()>& command) try {

@@ -3,6 +3,8 @@
 #include <functional>
 #include <string>
 
+#include "io/checkpoint/checkpoint.h"
+#include "job/checkpoint_options.h"
 #include "job/job.h"
 #include "training/engine/engine.h"
 #include "training/state.h"
@@ -12,17 +14,23 @@ namespace tutti {
 // The job of a command that does not train: no folders are created.
 Job single_process_job(const Setting& recipe, int ranks);
 
-// A job's model for commands that do not train, with the recipe's algorithms as the only listeners.
+// A job's model for commands that do not train, with the recipe's algorithms, and those that the weights of a
+// checkpoint need, as the only listeners. The job must outlive the model.
 struct LoadedModel {
-  // Builds the model with initial weights; runs INIT. The job must outlive the model.
-  explicit LoadedModel(const Job& job);
+  // Finds the checkpoint and builds the model, with initial weights; runs INIT. `path`: a checkpoint's or a
+  // run's folder; "" or "auto" = the newest good checkpoint of the run, if any. Throws UserError with the key
+  // --checkpoint.
+  LoadedModel(const Job& job, const std::string& path);
+  // For a checkpoint of which `options` allow a part; without folder: none. `key` names it in errors.
+  LoadedModel(const Job& job, Checkpoint checkpoint, const LoadOptions& options, Setting key);
 
-  // Restores the weights, the time and the state of algorithms from a checkpoint. `path`: a checkpoint's or a
-  // run's folder; "" = the newest good checkpoint of the run, if any. Returns the source, as in "weights:
-  // runs/one/checkpoints/ep20-ba300". Throws UserError with the key --checkpoint.
-  std::string load(const std::string& path);
+  // Restores the weights, the time and the state of algorithms from the checkpoint. Returns the source, as in
+  // "weights: runs/one/checkpoints/ep20-ba300". Throws UserError with the key.
+  std::string load();
 
   const Job& job;
+  const Setting key;
+  const Checkpoint checkpoint;
   State state;
   Logger logger;
   Engine engine;

@@ -58,8 +58,8 @@ void write(const PredictOptions& options, const std::vector<Hdf5Array>& arrays) 
 
 std::string predicted(const Job& job, const PredictOptions& options) {
   const Evaluator& evaluator = evaluator_of(job, options.evaluator);
-  LoadedModel model(job);
-  const std::string weights = model.load(options.checkpoint);
+  LoadedModel model(job, options.checkpoint);
+  const std::string weights = model.load();
   const auto arrays = arrays_of(predictions(model.state, model.engine, evaluator));
   write(options, arrays);
   std::ostringstream out;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <sstream>
 
+#include "algorithms/factory.h"
 #include "data/readers/make_dataset.h"
 #include "data/readers/transformed_dataset.h"
 #include "io/checkpoint/checkpoint.h"
@@ -396,6 +397,9 @@ Job make_job(Setting recipe, const JobOptions& options) {
   choose_seed(job, options.fresh_seed);
   job.recipe_text = write_recipe(job.recipe);
   job.plugin = load_plugin(job.recipe);
+  job.make_algorithm = [plugin = job.plugin](const Setting& section) {
+    return section.at("kind").text() == kPluginKind ? plugin->algorithm(section) : make_algorithm(section);
+  };
   job.listeners = options.components.listeners;
   job.tasks = options.components.tasks;
   job.tasks_done = options.components.tasks_done;

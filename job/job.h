@@ -48,10 +48,11 @@ struct Job {
   PerRankData per_rank_train;
   std::vector<Evaluator> evaluators;  // labels differ
   ModelFactory make_model = tutti::make_model;
-  StepObserver before_step;  // may be empty
-  Listeners listeners;       // of a rank; may be empty
-  std::vector<Task> tasks;   // after the training
-  int64_t tasks_done = 0;    // tasks that earlier runs of this program did
+  std::function<std::shared_ptr<Algorithm>(const Setting& section)> make_algorithm;  // of the recipe
+  StepObserver before_step;                                                          // may be empty
+  Listeners listeners;      // of a rank; may be empty
+  std::vector<Task> tasks;  // after the training
+  int64_t tasks_done = 0;   // tasks that earlier runs of this program did
   int64_t global_batch = 0;
   uint64_t data_digest = 0;  // of the training data of all ranks
 

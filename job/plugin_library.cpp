@@ -4,7 +4,6 @@
 
 #include <vector>
 
-#include "algorithms/factory.h"
 #include "recipe/catalog.h"
 #include "runtime/error.h"
 #include "runtime/process/this_process.h"
@@ -102,16 +101,6 @@ PluginLibraryPtr load_plugin(const Setting& recipe) {
   if (!library.is_none()) return std::make_shared<const PluginLibrary>(library);
   if (const Setting* kind = needs_library(recipe)) kind->fail("the recipe names no [plugins] library");
   return nullptr;
-}
-
-Algorithms make_algorithms(const Setting& recipe, const PluginLibraryPtr& plugin) {
-  Algorithms algorithms;
-  for (const auto& section : recipe.at("algorithms").array()) {
-    const bool is_plugin = section.at("kind").text() == kPluginKind;
-    algorithms.push_back(is_plugin ? plugin->algorithm(section) : make_algorithm(section));
-    algorithms.back()->set_section(section);
-  }
-  return algorithms;
 }
 
 }  // namespace tutti

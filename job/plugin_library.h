@@ -31,7 +31,4 @@ using PluginLibraryPtr = std::shared_ptr<const PluginLibrary>;
 // Null if the recipe names no library. Throws UserError if the recipe needs one.
 PluginLibraryPtr load_plugin(const Setting& recipe);
 
-// Makes the [[algorithms]] of a resolved recipe, in order. `plugin` may be null if no algorithm needs one.
-Algorithms make_algorithms(const Setting& recipe, const PluginLibraryPtr& plugin);
-
 }  // namespace tutti

@@ -46,7 +46,9 @@ class Resumption {
       : trainee_(trainee), checkpoint_(checkpoint), load_(load), warn_(warn) {}
 
   RunState weights() const {
-    warn_of_unused_patterns({});
+    RunState of_model;
+    of_model.required_algorithms = RunState::from_json(checkpoint_.state).required_algorithms;
+    warn_of_unused_patterns(of_model);
     restore_model(trainee_, checkpoint_.tensors, checkpoint_.folder, restore_filter());
     return RunState();
   }
@@ -56,7 +58,7 @@ class Resumption {
       throw UserError(
           checkpoint_.folder +
           ": it holds weights alone (save_weights_only); load_weights_only = true starts from them");
-    warn_of_unused_patterns(state.listeners);
+    warn_of_unused_patterns(state);
     require_same_run(state, job);
     RestoreFilter restoring = restore_filter();
     const StatePatterns left_out(state.saved_without);
@@ -108,12 +110,13 @@ class Resumption {
     require_same(data_lines(parse(state)), data_lines(job.recipe), folder);
   }
 
-  void warn_of_unused_patterns(const std::map<std::string, std::string>& listeners) const {
+  void warn_of_unused_patterns(const RunState& state) const {
     std::vector<std::string> names = names_in_state();
     for (const auto& [name, tensor] : checkpoint_.tensors) names.push_back(name);
-    for (const auto& [name, text] : listeners) names.push_back(name);
+    for (const auto& [name, text] : state.listeners) names.push_back(name);
     for (const std::string& pattern : load_.ignored.idle(names))
       warn(checkpoint_.folder + ": it holds nothing that load_ignore_keys names '" + pattern + "'");
+    for (const auto& one : state.required_algorithms) names.push_back("algorithms/" + one.name);
     for (const std::string& algorithm : load_.without_algorithms) {
       const std::string path = "algorithms/" + algorithm;
       if (std::ranges::none_of(names, [&](const auto& one) { return (one + '/').starts_with(path + '/'); }))

@@ -19,10 +19,22 @@ class GradientHook final : public torch::autograd::PostAccumulateGradHook {
   std::function<void()> on_gradient_;
 };
 
-std::vector<at::Tensor> tensors_of(const std::vector<NamedParameter>& parameters) {
-  std::vector<at::Tensor> tensors;
-  for (const auto& one : parameters) tensors.push_back(one.parameter->tensor);
-  return tensors;
+bool requires_grad(const NamedParameter& one) { return one.parameter->tensor.requires_grad(); }
+
+// A plan for the parameters that require gradients.
+BucketPlan plan_for(const std::vector<NamedParameter>& parameters, int64_t bucket_bytes,
+                    std::optional<at::ScalarType> dtype) {
+  std::vector<at::Tensor> trained;
+  std::vector<std::size_t> indices;
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    if (!requires_grad(parameters[p])) continue;
+    trained.push_back(parameters[p].parameter->tensor);
+    indices.push_back(p);
+  }
+  BucketPlan plan = plan_buckets(trained, bucket_bytes, dtype);
+  for (auto& bucket : plan.buckets)
+    for (auto& slot : bucket.slots) slot.parameter = indices[slot.parameter];
+  return plan;
 }
 
 }  // namespace
@@ -30,20 +42,22 @@ std::vector<at::Tensor> tensors_of(const std::vector<NamedParameter>& parameters
 GradientBuckets::GradientBuckets(std::vector<NamedParameter> parameters, int64_t bucket_bytes, Full full,
                                  std::optional<at::ScalarType> dtype)
     : parameters_(std::move(parameters)),
-      plan_(plan_buckets(tensors_of(parameters_), bucket_bytes, dtype)),
+      plan_(plan_for(parameters_, bucket_bytes, dtype)),
       full_(std::move(full)),
       states_(parameters_.size()) {
   for (std::size_t b = 0; b < plan_.buckets.size(); ++b)
-    for (const auto& slot : plan_.buckets[b].slots) states_[slot.parameter].bucket = static_cast<int>(b);
-  for (std::size_t p = 0; p < parameters_.size(); ++p) {
-    torch::autograd::impl::set_post_acc_grad_hooks(
-        parameters_[p].parameter->tensor, std::make_unique<GradientHook>([this, p] { on_gradient(p); }));
-  }
+    for (const auto& slot : plan_.buckets[b].slots) {
+      const std::size_t p = slot.parameter;
+      states_[p].bucket = static_cast<int>(b);
+      torch::autograd::impl::set_post_acc_grad_hooks(
+          parameters_[p].parameter->tensor, std::make_unique<GradientHook>([this, p] { on_gradient(p); }));
+    }
 }
 
 GradientBuckets::~GradientBuckets() {
-  for (auto& one : parameters_)
-    torch::autograd::impl::set_post_acc_grad_hooks(one.parameter->tensor, nullptr);
+  for (std::size_t p = 0; p < parameters_.size(); ++p)
+    if (has_place(p))
+      torch::autograd::impl::set_post_acc_grad_hooks(parameters_[p].parameter->tensor, nullptr);
 }
 
 void GradientBuckets::bind(const std::vector<at::Tensor>& memory) {
@@ -72,13 +86,23 @@ void GradientBuckets::begin_step() {
   last_ = false;
   missing_.assign(plan_.buckets.size(), 0);
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
+    if (!has_place(p)) continue;
     states_[p].used = states_[p].filled = states_[p].finished = false;
     ++missing_[states_[p].bucket];
     parameters_[p].parameter->tensor.mutable_grad() = at::Tensor();
   }
 }
 
-void GradientBuckets::begin_last_microbatch() { last_ = true; }
+// No bucket waits for parameters that are not trained any more.
+void GradientBuckets::begin_last_microbatch() {
+  const at::NoGradGuard no_grad;
+  last_ = true;
+  for (std::size_t p = 0; p < parameters_.size(); ++p) {
+    if (!has_place(p) || requires_grad(parameters_[p])) continue;
+    if (!states_[p].filled) fill(p);
+    finish(p);
+  }
+}
 
 void GradientBuckets::on_gradient(std::size_t parameter) {
   const at::NoGradGuard no_grad;
@@ -98,8 +122,8 @@ void GradientBuckets::fill(std::size_t parameter) {
 }
 
 bool GradientBuckets::casts(std::size_t parameter) const {
-  return plan_.buckets[states_[parameter].bucket].dtype !=
-         parameters_[parameter].parameter->tensor.scalar_type();
+  return has_place(parameter) && plan_.buckets[states_[parameter].bucket].dtype !=
+                                     parameters_[parameter].parameter->tensor.scalar_type();
 }
 
 bool GradientBuckets::casts() const {
@@ -124,7 +148,7 @@ std::vector<at::Tensor> GradientBuckets::gradients() {
 int64_t GradientBuckets::unused() const {
   int64_t count = 0;
   for (std::size_t p = 0; p < parameters_.size(); ++p)
-    count += !states_[p].used && parameters_[p].parameter->tensor.requires_grad() ? 1 : 0;
+    count += has_place(p) && !states_[p].used && requires_grad(parameters_[p]) ? 1 : 0;
   return count;
 }
 
@@ -145,6 +169,7 @@ void GradientBuckets::finish(std::size_t parameter) {
 void GradientBuckets::end_step() {
   const at::NoGradGuard no_grad;
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
+    if (!has_place(p)) continue;
     if (!states_[p].filled) fill(p);
     finish(p);
   }
@@ -154,10 +179,12 @@ void GradientBuckets::end_step() {
 void GradientBuckets::abandon_step() {
   const at::NoGradGuard no_grad;
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
+    if (!has_place(p)) continue;
     parameters_[p].parameter->tensor.mutable_grad() = at::Tensor();
     if (missing_[states_[p].bucket] > 0) views_[p].zero_();
   }
-  for (std::size_t p = 0; p < parameters_.size(); ++p) finish(p);
+  for (std::size_t p = 0; p < parameters_.size(); ++p)
+    if (has_place(p)) finish(p);
 }
 
 }  // namespace tutti

@@ -23,7 +23,8 @@ class GradientBuckets {
  public:
   using Full = std::function<void(int bucket)>;
 
-  // Sets a hook on every parameter; the parameters must outlive the buckets. `dtype`: see plan_buckets.
+  // Sets a hook on every parameter that requires a gradient; others have no place in the buckets, also if
+  // they require one later. A parameter that requires none any more has zeros. `dtype`: see plan_buckets.
   GradientBuckets(std::vector<NamedParameter> parameters, int64_t bucket_bytes, Full full,
                   std::optional<at::ScalarType> dtype = std::nullopt);
   ~GradientBuckets();
@@ -36,7 +37,7 @@ class GradientBuckets {
   // The bytes of each parameter in each bucket.
   std::vector<std::vector<DigestPart>> parts() const;
 
-  // The reduced gradient of each parameter, in the order given, for the optimizer.
+  // The reduced gradient of each parameter, in the order given, for the optimizer; undefined without a place.
   std::vector<at::Tensor> gradients();
   // Number of trained parameters without a gradient in this step. Meaningless after abandon_step.
   int64_t unused() const;
@@ -54,12 +55,14 @@ class GradientBuckets {
   void abandon_step();
 
  private:
+  static constexpr int kNone = -1;
   struct ParameterState {
-    int bucket = 0;
+    int bucket = kNone;
     bool used = false;      // has a gradient in this step
     bool filled = false;    // its view holds a gradient
     bool finished = false;  // no microbatch will add to it
   };
+  bool has_place(std::size_t parameter) const { return states_[parameter].bucket != kNone; }
   void on_gradient(std::size_t parameter);
   void finish(std::size_t parameter);
   void fill(std::size_t parameter);

@@ -19,6 +19,7 @@ struct ParamView {
   at::Tensor tensor;  // the piece, sizes = extent; a leaf, which requires grad if it is trained
   at::Tensor grad;    // the reduced gradient of the piece, strides equal to `tensor`'s; undefined before the
                       // first step
+  bool trained = true;  // false: never; optimizers have no state for it
 
   bool whole() const { return extent == shape; }
 };

@@ -4,33 +4,24 @@
 #include <c10/util/Exception.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <iomanip>
 #include <new>
+#include <optional>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include "io/checkpoint/weights.h"
 #include "runtime/error.h"
 #include "tensors/autograd.h"
 #include "tensors/torch_error.h"
+#include "training/saved_tensors.h"
 
 namespace tutti {
 namespace {
 
 constexpr double kBytesPerGb = 1e9;
-
-// The tensors of a checkpoint, by name.
-std::vector<std::pair<std::string, at::Tensor>> saved_tensors(const Trainee& trainee) {
-  std::vector<std::pair<std::string, at::Tensor>> saved;
-  for (const auto& one : trainee.parameters)
-    saved.emplace_back(std::string(kModelPrefix) + one.name, one.parameter->tensor.detach());
-  for (const auto& one : trainee.buffers)
-    saved.emplace_back(std::string(kModelPrefix) + one.name, one.buffer->tensor);
-  for (const auto& one : trainee.optimizer->state())
-    saved.emplace_back(std::string(kOptimizersPrefix) + one.view->name + "/" + one.name, one.tensor);
-  saved.insert(saved.end(), trainee.listeners.begin(), trainee.listeners.end());
-  return saved;
-}
 
 bool of_listener(const std::string& name) {
   return name.starts_with("algorithms/") || name.starts_with("callbacks/");
@@ -57,38 +48,73 @@ bool holds(const std::function<bool(const std::string&)>& rule, const std::strin
 void restore(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors, const std::string& from,
              const std::string& part, const RestoreFilter& filter) {
   const at::NoGradGuard no_grad;
-  std::set<std::string> wanted;
-  for (const auto& [name, to] : saved_tensors(trainee)) {
-    if (!name.starts_with(part) || holds(filter.ignored, name)) continue;
-    const auto found = tensors.find(name);
-    if (found != tensors.end()) {
-      copy_in(to, found->second, name, from);
-      wanted.insert(name);
-    } else if (!of_listener(name) && !holds(filter.optional, name)) {
-      mismatch(filter, from, "there is no '" + name + "', which the recipe needs");
+  const std::vector<SavedTensor> all = saved_tensors(trainee);
+  const SavedNames names(all);
+  const auto either = [](const auto& rule, const SavedTensor& one) {
+    return holds(rule, one.name) || (!one.before.empty() && holds(rule, one.before));
+  };
+  std::set<std::string> used;
+  for (const SavedTensor& one : all) {
+    if (!one.name.starts_with(part) || either(filter.ignored, one)) continue;
+    const std::string name = names.find(tensors, one, from);
+    if (!name.empty()) {
+      copy_in(one.tensor, tensors.at(name), name, from);
+      used.insert(name);
+    } else if (!of_listener(one.name) && !either(filter.optional, one)) {
+      mismatch(filter, from, "there is no " + one.text() + ", which the recipe needs");
     }
   }
   for (const auto& [name, tensor] : tensors)
-    if (!wanted.count(name) && !of_listener(name) && !holds(filter.ignored, name))
+    if (!used.count(name) && !of_listener(name) && !holds(filter.ignored, name))
       mismatch(filter, from, "it holds '" + name + "', which the recipe does not have");
 }
 
-void load_initial_weights(Trainee& trainee, const std::string& path) {
-  const auto tensors = read_weights(path);
-  const at::NoGradGuard no_grad;
-  std::set<std::string> used;
-  const auto load = [&](const std::string& name, const at::Tensor& to) {
-    const auto found = tensors.find(name);
-    if (found == tensors.end()) throw UserError("it holds no tensor '" + name + "', which the model has");
-    copy_in(to, found->second, name, path);
-    used.insert(name);
-  };
-  for (const auto& one : trainee.parameters) load(one.name, one.parameter->tensor);
-  for (const auto& one : trainee.buffers)
-    if (tensors.count(one.name)) load(one.name, one.buffer->tensor);
-  for (const auto& [name, tensor] : tensors)
-    if (!used.count(name)) throw UserError("it holds '" + name + "', which the model does not have");
-}
+// A file of initial weights: of the model after surgery, or of the model before.
+class InitialWeights {
+ public:
+  InitialWeights(Trainee& trainee, const std::string& path)
+      : trainee_(trainee),
+        path_(path),
+        tensors_(read_weights(path)),
+        weights_(weights_of(trainee)),
+        names_(weights_),
+        before_surgery_(std::ranges::none_of(
+            weights_, [this](const auto& one) { return added(one) && tensors_.count(one.name) > 0; })) {}
+
+  void load() {
+    for (std::size_t i = 0; i < weights_.size(); ++i) load(weights_[i], i < trainee_.parameters.size());
+    for (const auto& [name, tensor] : tensors_)
+      if (!used_.count(name) && !(before_surgery_ && trainee_.removed.count(name)))
+        throw UserError("it holds '" + name + "', which the model does not have");
+  }
+
+ private:
+  // A new tensor with the name of a removed one says nothing about the file.
+  bool added(const SavedTensor& one) const {
+    return one.before.empty() && trainee_.removed.count(one.name) == 0;
+  }
+
+  void load(const SavedTensor& one, bool is_needed) {
+    const std::string name = names_.find(tensors_, one, path_);
+    const bool is_new = before_surgery_ && one.before.empty();
+    if (name.empty()) {
+      if (is_needed && !is_new) throw UserError("it holds no tensor " + one.text() + ", which the model has");
+      return;
+    }
+    used_.insert(name);
+    const at::Tensor& found = tensors_.at(name);
+    if (is_new && found.sizes() != one.tensor.sizes()) return;  // the removed one's
+    copy_in(one.tensor, found, name, path_);
+  }
+
+  Trainee& trainee_;
+  const std::string& path_;
+  const std::map<std::string, at::Tensor> tensors_;
+  const std::vector<SavedTensor> weights_;
+  const SavedNames names_;
+  const bool before_surgery_;
+  std::set<std::string> used_;
+};
 
 // Checks memory for parameters and gradients. The system overcommits, and would kill the process later.
 void require_memory(const Setting& section, Model& model) {
@@ -110,8 +136,50 @@ void choose_loss(Model& model, const Setting& loss) try {
   loss.fail(error.what());
 }
 
+// Names before surgery of the tensors that are in the model.
+std::set<std::string> names_before_surgery(Model& model) {
+  std::set<std::string> names;
+  for (const auto& one : parameters(model)) names.insert(one.parameter->origin);
+  for (const auto& one : buffers(model)) names.insert(one.buffer->origin);
+  return names;
+}
+
+// The index of the view of this parameter, if it is of the same shape.
+std::optional<size_t> find_view(const std::vector<NamedParameter>& parameters,
+                                const std::vector<ParamView>& views, const Parameter& wanted) {
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const bool same = parameters[i].parameter.get() == &wanted || views[i].tensor.is_same(wanted.tensor);
+    if (same && views[i].extent == wanted.tensor.sizes()) return i;
+  }
+  return std::nullopt;
+}
+
+ParamView view_of(const NamedParameter& one) {
+  ParamView view = whole_view(one.name, one.parameter->tensor);
+  view.trained = one.parameter->trained;
+  return view;
+}
+
+// Lists the model's tensors. Returns for each view the index of the earlier one.
+Optimizer::Kept list_tensors(Trainee& trainee) {
+  const auto earlier = std::exchange(trainee.parameters, parameters(*trainee.model));
+  const auto views = std::exchange(trainee.views, {});
+  TUTTI_ASSERT(earlier.size() == views.size(), "a trainee needs a view of each parameter");
+  Optimizer::Kept kept;
+  for (const auto& one : trainee.parameters) {
+    kept.push_back(find_view(earlier, views, *one.parameter));
+    trainee.views.push_back(view_of(one));
+    if (kept.back()) trainee.views.back().grad = views[*kept.back()].grad;
+  }
+  trainee.buffers.clear();
+  for (const auto& one : buffers(*trainee.model))
+    if (one.buffer->persistent) trainee.buffers.push_back(one);
+  return kept;
+}
+
 void load_initial_weights(Trainee& trainee, const Setting& weights) try {
-  load_initial_weights(trainee, weights.text());
+  const at::NoGradGuard no_grad;
+  InitialWeights(trainee, weights.text()).load();
 } catch (const std::exception& error) {
   weights.fail(one_line(error));
 }
@@ -149,21 +217,38 @@ void build(Trainee& trainee, const Setting& recipe, const SampleSpec& spec, uint
            const ModelFactory& make_model, const std::function<void()>& operate) {
   const Setting& model = recipe.at("model");
   trainee.model = build_model(model, spec, make_model);
+  note_names(*trainee.model);
+  trainee.removed = names_before_surgery(*trainee.model);
   if (operate) operate();
+  for (const std::string& name : names_before_surgery(*trainee.model)) trainee.removed.erase(name);
   materialise(*trainee.model, seed);
   cast(*trainee.model, trainee.precision);
-  trainee.parameters = parameters(*trainee.model);
-  for (const auto& one : buffers(*trainee.model))
-    if (one.buffer->persistent) trainee.buffers.push_back(one);
+  list_tensors(trainee);
   if (model.has("weights")) load_initial_weights(trainee, model.at("weights"));
-  for (const auto& one : trainee.parameters)
-    trainee.views.push_back(whole_view(one.name, one.parameter->tensor));
   trainee.optimizer = make_optimizer(recipe.at("optimizer"), trainee.views);
+}
+
+void follow_surgery(Trainee& trainee, uint64_t seed) {
+  std::vector<at::Tensor> frozen;  // since training began
+  for (const auto& view : trainee.views)
+    if (!view.tensor.requires_grad()) frozen.push_back(view.tensor);
+  const auto names = [&trainee] {
+    std::vector<std::pair<std::string, const void*>> all;
+    for (const auto& view : trainee.views) all.emplace_back(view.name, view.tensor.unsafeGetTensorImpl());
+    return all;
+  };
+  const auto before = names();
+  materialise(*trainee.model, seed);
+  cast(*trainee.model, trainee.precision);
+  for (at::Tensor& tensor : frozen) tensor.set_requires_grad(false);
+  const Optimizer::Kept kept = list_tensors(trainee);
+  if (trainee.optimizer) trainee.optimizer->follow(kept);
+  if (names() != before) ++trainee.surgeries;
 }
 
 std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee, int world, int rank) {
   std::vector<CheckpointPiece> pieces;
-  for (const auto& [name, tensor] : saved_tensors(trainee)) {
+  for (const auto& [name, before, tensor] : saved_tensors(trainee)) {
     CheckpointPiece piece{
         name,  tensor.sizes().vec(), Shape(tensor.dim(), 0), tensor.sizes().vec(), tensor.scalar_type(),
         tensor};

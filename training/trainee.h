@@ -3,10 +3,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "io/checkpoint/checkpoint.h"
+#include "io/checkpoint/run_state.h"
 #include "models/model.h"
 #include "models/zoo/factory.h"
 #include "recipe/setting.h"
@@ -32,6 +34,9 @@ struct Trainee {
   std::vector<NamedBuffer> buffers;  // persistent buffers
   std::vector<ParamView> views;      // of the parameters, in order; gradients are set before each update
   std::unique_ptr<Optimizer> optimizer;
+  std::set<std::string> removed;  // parameters and buffers that surgery in `build` took out of the model
+  int64_t surgeries = 0;          // how often follow_surgery found other parameters
+  std::vector<RequiredAlgorithm> required_algorithms;  // of the run, for its checkpoints
   // Tensors of algorithms and callbacks, which checkpoints save too: "algorithms/EMA/fc.weight".
   std::vector<std::pair<std::string, at::Tensor>> listeners;
 };
@@ -41,11 +46,20 @@ struct Trainee {
 std::shared_ptr<Model> build_model(const Setting& section, const SampleSpec& spec,
                                    const ModelFactory& make_model);
 
-// Builds and initialises the model and optimizer of a resolved recipe, in the trainee's precision. [model]
-// weights are read by parameter name. `operate` may change the model while its parameters are on the meta
-// device, before there is an optimizer. Throws UserError.
+// Builds and initialises the model and optimizer of a resolved recipe, in the trainee's precision. `operate`
+// may change the model while its parameters are on the meta device, before there is an optimizer. [model]
+// weights are read by parameter name, after surgery or before: in a file of the model before surgery, tensors
+// that surgery added may be missing, and those that surgery removed are ignored. Throws UserError.
 void build(Trainee& trainee, const Setting& recipe, const SampleSpec& spec, uint64_t seed,
            const ModelFactory& make_model = tutti::make_model, const std::function<void()>& operate = {});
+
+// Follows surgery on a model that is in training: initialises new tensors as `materialise`, in the trainee's
+// precision, and lists parameters, buffers and views anew. Gradients, optimizer state and the weight decay of
+// parameters that stay are kept, those of others dropped; new parameters begin fresh. What surgery adopts
+// stays. For a loop of one's own at any time outside of a step. In a run the parameters may change until
+// AFTER_LOAD (a run follows by itself), with the same names there; later surgery has to leave them as they
+// are.
+void follow_surgery(Trainee& trainee, uint64_t seed);
 
 // Called before each step, counted from 1; for debugging.
 using StepObserver = std::function<void(int rank, int64_t step, const Trainee& trainee, const Batch& batch)>;
@@ -61,9 +75,10 @@ struct RestoreFilter {
   std::function<void(const std::string& what)> warn = {};
 };
 
-// Copies tensors into the trainee by name. Throws UserError with the name of a tensor that is missing,
-// unknown or of another shape. The tensors of algorithms and callbacks may be missing or unknown; missing
-// ones keep their values.
+// Copies tensors into the trainee by name, of parameters and optimizer state also by the name before surgery
+// (Parameter::origin). Throws UserError with the name of a tensor that is missing, unknown, there under both
+// names, or of another shape. The tensors of algorithms and callbacks may be missing or unknown; missing ones
+// keep their values.
 void restore_tensors(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors,
                      const std::string& from, const RestoreFilter& filter = {});
 // As restore_tensors, but parameters and buffers only.

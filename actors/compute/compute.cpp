@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "data/dataset.h"
+#include "job/algorithms.h"
 #include "job/resume.h"
 #include "runtime/error.h"
 #include "runtime/text.h"
@@ -57,6 +58,7 @@ void Compute::receive(Context& context, Envelope& envelope) try {
 
 Prepared Compute::prepare(const Prepare& start) {
   try {
+    complete_algorithms(start);
     add_listeners();
     build_model();
     loop_.emplace(TrainingLoop::Parts{job_, actors_, log_, recorder_, state_, *engine_, run_log_,
@@ -66,6 +68,7 @@ Prepared Compute::prepare(const Prepare& start) {
     if (!start.checkpoint.empty()) restore(start);
     engine_->require();
     engine_->run_event(Event::kAfterLoad);
+    follow_surgery(state_, job_.seed);
   } catch (const std::exception& error) {
     return {one_line(error), {}, 0};
   }
@@ -74,6 +77,16 @@ Prepared Compute::prepare(const Prepare& start) {
           times_.epoch_is_over() ? DataPosition{time.epoch + 1, 0}
                                  : DataPosition{time.epoch, time.batch_in_epoch},
           time.batch};
+}
+
+// What the weights of the checkpoint need, before there is a model.
+void Compute::complete_algorithms(const Prepare& start) try {
+  Checkpoint from{start.checkpoint, "", {}};
+  if (!from.folder.empty()) from.state = read_manifest(disk_, from.folder).state;
+  state_.required_algorithms = add_required_algorithms(
+      listeners_.algorithms, job_, from, start.own ? LoadOptions() : job_.from.options, rank_zero_warning());
+} catch (const std::exception& error) {
+  blame(start, error);
 }
 
 void Compute::add_listeners() {
@@ -97,13 +110,22 @@ void Compute::build_model() {
 
 void Compute::restore(const Prepare& start) try {
   const Checkpoint checkpoint = read_checkpoint(disk_, start.checkpoint);
-  const auto warn = [this](const std::string& what) {
-    if (state_.rank == 0) log_.warning(what);
-  };
   const RunState saved =
-      resume(state_, checkpoint, job_, start.own ? LoadOptions() : job_.from.options, warn);
+      resume(state_, checkpoint, job_, start.own ? LoadOptions() : job_.from.options, rank_zero_warning());
   if (start.own || !job_.from.options.weights_only) restore_run(saved, start.checkpoint);
 } catch (const std::exception& error) {
+  blame(start, error);
+}
+
+std::function<void(const std::string&)> Compute::rank_zero_warning() const {
+  return [this](const std::string& what) {
+    if (state_.rank == 0) log_.warning(what);
+  };
+}
+
+// The error is the checkpoint's.
+void Compute::blame(const Prepare& start, const std::exception& error) const {
+  if (start.checkpoint.empty()) throw UserError(one_line(error));
   (start.own ? job_.from.autoresume : job_.from.load_path).fail(one_line(error));
 }
 

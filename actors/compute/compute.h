@@ -1,7 +1,10 @@
 #pragma once
 
+#include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "actors/compute/training_loop.h"
 #include "actors/messages/messages.h"
@@ -33,10 +36,13 @@ class Compute final : public Actor {
 
  private:
   Prepared prepare(const Prepare& start);
+  void complete_algorithms(const Prepare& start);
   void add_listeners();
   void build_model();
   void restore(const Prepare& start);
   void restore_run(const RunState& saved, const std::string& folder);
+  std::function<void(const std::string&)> rank_zero_warning() const;
+  [[noreturn]] void blame(const Prepare& start, const std::exception& error) const;
 
   const Job& job_;
   RankActors actors_;

@@ -23,12 +23,7 @@ at::Tensor wide(const at::Tensor& loss) {
 }  // namespace
 
 Microbatches::Microbatches(State& state, Engine& engine, Exchange& exchange, int count)
-    : state_(state), engine_(engine), exchange_(exchange), metrics_(state) {
-  for (const auto& [name, layer] : layers(*state.model)) {
-    if (layer->statistics_channels() == 0) continue;
-    normalising_.push_back(layer);
-    statistics_stride_ += 2 * layer->statistics_channels() + 1;
-  }
+    : state_(state), engine_(engine), exchange_(exchange), rows_(*state.model), metrics_(state) {
   context_.statistics = &found_;
   context_.source = [&state](std::string_view name, int64_t place) { return state.draws(name, place); };
   set_count(count);
@@ -99,6 +94,7 @@ std::optional<FailedAllocation> Microbatches::try_pass(const std::function<void(
     drop_gradients();
     state_.first_sample = first_sample_;
     set_context(*state_.model, &context_);
+    found_.clear();  // of passes outside of a step
     begin();
     run_parts(mark, result);
     if (!extra_pass_) engine_.contribute(result.sums);
@@ -121,6 +117,7 @@ void Microbatches::run_parts(const Mark& mark, MicrobatchResult& result) {
   const int64_t samples = whole.samples();
   const int64_t part = std::max(size_, (samples + count_ - 1) / count_);  // events may have added samples
   state_.device_train_microbatch_size = part;
+  store_statistics(0, result.statistics);  // of listeners' own passes
   for (int m = 0; m < count_; ++m) {
     if (m + 1 == count_) exchange_.begin_last_microbatch();
     const int64_t first = m * part;
@@ -132,10 +129,9 @@ void Microbatches::run_parts(const Mark& mark, MicrobatchResult& result) {
                                .fold_in(state_.timestamp.batch)
                                .fold_in(state_.first_sample)
                                .bits());
-    found_.clear();
     state_.batch = count_ == 1 ? whole : whole.narrow(first, size);
     train([&] { mark(TraceKind::kBackward, m); }, result);
-    store_statistics(m, found_, result.statistics);
+    store_statistics(m, result.statistics);
   }
   exchange_.end_pass();
 }
@@ -188,19 +184,9 @@ void Microbatches::train(const std::function<void()>& begins_backward, Microbatc
   engine_.run_event(Event::kAfterBackward);
 }
 
-void Microbatches::store_statistics(int microbatch, const std::vector<RunningStatistics>& found,
-                                    at::Tensor& to) const {
-  int64_t at = microbatch * statistics_stride_;
-  for (Layer* layer : normalising_) {
-    const int64_t channels = layer->statistics_channels();
-    for (const auto& one : found) {
-      if (one.layer != layer) continue;
-      to.narrow(0, at, channels).copy_(one.mean);
-      to.narrow(0, at + channels, channels).copy_(one.variance);
-      to.data_ptr<float>()[at + 2 * channels] = static_cast<float>(one.samples);
-    }
-    at += 2 * channels + 1;
-  }
+void Microbatches::store_statistics(int microbatch, at::Tensor& to) {
+  rows_.add(found_, to, microbatch);
+  found_.clear();
 }
 
 void Microbatches::use_sums(std::span<const double> sums, bool of_listeners_too) {
@@ -209,19 +195,6 @@ void Microbatches::use_sums(std::span<const double> sums, bool of_listeners_too)
   if (of_listeners_too) engine_.reduced(sums.first(of_listeners));
 }
 
-void Microbatches::apply_statistics(const at::Tensor& gathered) {
-  const at::Tensor flat = gathered.view({-1});
-  int64_t at = 0;
-  while (at < flat.numel()) {
-    for (Layer* layer : normalising_) {
-      const int64_t channels = layer->statistics_channels();
-      const auto samples = static_cast<int64_t>(flat.data_ptr<float>()[at + 2 * channels]);
-      if (samples > 0)
-        layer->apply_statistics(
-            {layer, flat.narrow(0, at, channels), flat.narrow(0, at + channels, channels), samples});
-      at += 2 * channels + 1;
-    }
-  }
-}
+void Microbatches::apply_statistics(const at::Tensor& gathered) { rows_.apply(gathered); }
 
 }  // namespace tutti

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "actors/compute/exchange.h"
+#include "models/layers/statistics_rows.h"
 #include "tensors/autograd.h"
 #include "tensors/meter.h"
 #include "tensors/tree.h"
@@ -24,8 +25,7 @@ struct MicrobatchResult {
   double flops = 0;  // 0 = unknown
   bool finite = true;
   std::vector<double> sums;  // this rank's numbers of listeners, then of train metrics
-  // [statistics_size] float32: mean, variance, count of each microbatch and normalisation layer. Overwritten
-  // in the next pass.
+  // [statistics_size] float32: a row of StatisticsRows for each microbatch. Overwritten in the next pass.
   at::Tensor statistics;
   std::optional<FailedAllocation> failed_allocation;  // why the step is aborted; else nullopt
   int64_t gradient_bytes = 0;                         // in an aborted step, when memory ran out
@@ -66,7 +66,7 @@ class Microbatches {
   void set_size(int64_t samples) { size_ = samples; }
   // Metric::set_share for the next batches.
   void set_share(double share) { metrics_.set_share(share); }
-  int64_t statistics_size() const { return count_ * statistics_stride_; }
+  int64_t statistics_size() const { return count_ * rows_.size(); }
 
   // `sums`: MicrobatchResult::sums over all ranks. Sets state.metric_values, then calls listeners.
   void use_sums(std::span<const double> sums, bool of_listeners_too);
@@ -85,7 +85,7 @@ class Microbatches {
   void clear_state();
   void abandon(MicrobatchResult& result);
   void train(const std::function<void()>& begins_backward, MicrobatchResult& result);
-  void store_statistics(int microbatch, const std::vector<RunningStatistics>& found, at::Tensor& to) const;
+  void store_statistics(int microbatch, at::Tensor& to);
 
   State& state_;
   Engine& engine_;
@@ -93,9 +93,8 @@ class Microbatches {
   int count_;
   int64_t size_ = 0;
   int64_t first_sample_ = 0;
-  bool extra_pass_ = false;          // the current pass is an extra one
-  std::vector<Layer*> normalising_;  // layers with statistics, in model order
-  int64_t statistics_stride_ = 0;
+  bool extra_pass_ = false;  // the current pass is an extra one
+  StatisticsRows rows_;
   at::Tensor statistics_;
   std::vector<RunningStatistics> found_;
   Batch whole_;  // the batch at BEFORE_TRAIN_BATCH, in every pass of the step

@@ -49,6 +49,7 @@ void TrainStep::set_up(Context& context, const RunSettings& settings) {
   Meter::set_budget(state_.memory_slot, settings.device.memory_budget(state_.rank));
   grad_scale_ = at::empty({}, at::kFloat);
   engine_.plan_reductions();
+  surgeries_ = state_.surgeries;
   const int count = accumulation_.count(state_.timestamp.batch);
   microbatches_ = std::make_unique<Microbatches>(state_, engine_, *exchange_, count);
   microbatches_->set_size(accumulation_.microbatch_size());
@@ -130,6 +131,10 @@ class TrainStep::StepBefore {
 };
 
 Verdict TrainStep::run(Context& context, const BatchReady& ready, double lr, const Hooks& hooks) {
+  if (state_.surgeries != surgeries_)
+    throw UserError(step_text() +
+                    "the model's parameters are others than at FIT_START; algorithms may exchange "
+                    "parameters at INIT, or until AFTER_LOAD");
   StepBefore before(state_);
   Meter::reset_peak(state_.memory_slot);
   use_accumulation(context);

@@ -107,6 +107,7 @@ class TrainStep {
   at::Tensor grad_scale_;         // allocated here, so that the update allocates nothing
   std::vector<at::Tensor> kept_;  // copies of the weights during extra passes; empty before the first one
   int64_t copies_bytes_ = 0;
+  int64_t surgeries_ = 0;  // of the state, when the buckets were allocated
 };
 
 }  // namespace tutti

@@ -338,6 +338,7 @@ RunState TrainingLoop::saved_state() const {
   saved.plateau = with_.times.rate().state();
   saved.lagging_rate = with_.times.rate().lagging();
   saved.next_lr = state.next_lr.value_or(saved.next_lr);
+  saved.required_algorithms = state.required_algorithms;
   saved.recipe = with_.job.recipe_text;
   return saved;
 }

@@ -47,7 +47,8 @@ std::vector<Key> load_keys() {
       {"load_ignore_keys", kTexts, "[]",
        "patterns of names in load_path to ignore, like state/model/layer1* or optimizers/*"},
       {"load_exclude_algorithms", kTexts, "[]",
-       "names of algorithms: their state is not loaded from load_path"},
+       "names of algorithms: their state is not loaded from load_path, and surgery that its weights need is "
+       "not done"},
       Key{"load_progress_bar", kBoolean, "none", ""}.not_carried_over(
           "a checkpoint is read from a local disk, which is fast"),
       Key{"load_object_store", kAny, "none", ""}.not_carried_over(

@@ -71,6 +71,14 @@ struct TasksState {
   friend bool operator==(const TasksState&, const TasksState&) = default;
 };
 
+// An algorithm without which the weights do not fit the model.
+struct RequiredAlgorithm {
+  std::string name;      // "BlurPool"
+  std::string settings;  // a recipe with its [[algorithms]] section alone; "": a program brought it
+
+  friend bool operator==(const RequiredAlgorithm&, const RequiredAlgorithm&) = default;
+};
+
 // The content of a checkpoint besides tensors: enough to resume with the same bits. Random numbers are a
 // function of the seed and the counters, so no generator is saved.
 struct RunState {
@@ -103,9 +111,10 @@ struct RunState {
   double next_lr = -1;                           // of the next step, set by an algorithm; -1 = the schedule's
   std::map<std::string, std::string> listeners;  // "callbacks/EarlyStopper" -> its state
   std::map<std::string, double> metrics;         // last values, if finite: "train/MulticlassAccuracy"
-  bool weights_only = false;                     // the checkpoint has only the model
-  std::vector<std::string> saved_without;        // patterns of names that were not saved
-  std::string recipe;                            // resolved, as TOML
+  std::vector<RequiredAlgorithm> required_algorithms;  // in the order of the run
+  bool weights_only = false;                           // the checkpoint has only the model
+  std::vector<std::string> saved_without;              // patterns of names that were not saved
+  std::string recipe;                                  // resolved, as TOML
 
   std::string to_json() const;
   static RunState from_json(const std::string& text);  // throws OperatingError

@@ -4,6 +4,7 @@
 #include <ATen/ops/scaled_dot_product_attention.h>
 
 #include "models/layers/activation.h"
+#include "models/layers/conv.h"
 #include "models/layers/linear.h"
 #include "models/layers/norm.h"
 

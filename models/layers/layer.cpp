@@ -3,7 +3,9 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
 
+#include <unordered_map>
 #include <unordered_set>
 
 #include "runtime/error.h"
@@ -23,28 +25,65 @@ at::Generator generator_of(uint64_t seed, const std::string& name) {
   return at::detail::createCPUGenerator(RandomKey(seed, "init " + name).bits());
 }
 
-// A tensor on the meta device becomes an initialised CPU tensor; others are returned unchanged.
+// A tensor on the meta device becomes an initialised CPU tensor; others are returned unchanged. The strides
+// do not change the values.
 at::Tensor filled(const at::Tensor& tensor, const Init& init, uint64_t seed, const std::string& name) {
   if (!tensor.is_meta()) return tensor;
   at::Tensor fresh = at::empty(tensor.sizes(), tensor.options().device(at::kCPU));
   init(fresh, generator_of(seed, name));
-  return fresh;
+  if (fresh.strides() == tensor.strides() || !tensor.is_non_overlapping_and_dense()) return fresh;
+  return at::empty_strided(tensor.sizes(), tensor.strides(), fresh.options()).copy_(fresh);
 }
 
-int replace_below(Layer& layer, const std::string& path, const Replacement& make) {
-  int replaced = 0;
-  for (const auto& slot : layer.slots()) {
-    if (slot->empty()) continue;
-    const NamedSlot named{dotted(path, slot->name()), slot.get()};
-    if (std::shared_ptr<Layer> fresh = make(named)) {
-      slot->fill(std::move(fresh));
-      ++replaced;
-    } else {
-      replaced += replace_below(slot->layer(), named.name, make);
-    }
+// The names by which tensors get their initial values.
+class InitialNames {
+ public:
+  explicit InitialNames(Layer& root) {
+    for (const NamedParameter& named : parameters(root)) before_surgery_.insert(named.parameter->origin);
+    for (const NamedBuffer& named : buffers(root)) before_surgery_.insert(named.buffer->origin);
   }
-  return replaced;
-}
+  // A new tensor does not get the values of an old one that has lost its name to the new one.
+  std::string of(const std::string& name, const std::string& origin) const {
+    if (!origin.empty()) return origin;
+    return before_surgery_.count(name) ? name + " (new)" : name;
+  }
+
+ private:
+  std::unordered_set<std::string> before_surgery_;
+};
+
+class Surgeon {
+ public:
+  explicit Surgeon(const Replacement& make) : make_(make) {}
+
+  void operate_below(const Layer& layer, const std::string& path) {
+    for (const auto& slot : layer.slots())
+      if (!slot->empty()) operate({dotted(path, slot->name()), slot.get()});
+  }
+
+  std::vector<Replaced> done;
+
+ private:
+  void operate(const NamedSlot& named) {
+    const std::shared_ptr<Layer> before = named.slot->share();
+    if (const auto known = replaced_.find(before.get()); known != replaced_.end()) {
+      named.slot->fill(done[known->second].after);
+      done[known->second].names.push_back(named.name);
+      return;
+    }
+    if (!seen_.insert(before.get()).second) return;
+    const std::shared_ptr<Layer> after = make_(named);
+    if (!after || after == before) return operate_below(*before, named.name);
+    named.slot->fill(after);
+    seen_.insert(after.get());
+    replaced_[before.get()] = done.size();
+    done.push_back({{named.name}, before, after});
+  }
+
+  const Replacement& make_;
+  std::unordered_set<const Layer*> seen_;
+  std::unordered_map<const Layer*, std::size_t> replaced_;
+};
 
 // Adds layers depth first. A layer in several slots is added once, under its first name.
 void add_layers(Layer& layer, const std::string& path, std::unordered_set<const Layer*>& visited,
@@ -85,17 +124,40 @@ Layer::Layer() : context_(&kDefaultContext) {}
 Layer::~Layer() = default;
 
 Parameter& Layer::add_parameter(std::string name, Shape shape, Init init, at::ScalarType dtype) {
-  at::Tensor tensor = at::empty(shape, at::TensorOptions(at::kMeta).dtype(dtype));
-  parameters_.push_back(
-      std::make_unique<Parameter>(Parameter{std::move(name), std::move(tensor), std::move(init)}));
+  auto fresh = std::make_shared<Parameter>();
+  fresh->name = std::move(name);
+  fresh->tensor = at::empty(shape, at::TensorOptions(at::kMeta).dtype(dtype));
+  fresh->init = std::move(init);
+  parameters_.push_back(std::move(fresh));
   return *parameters_.back();
 }
 
 Buffer& Layer::add_buffer(std::string name, Shape shape, Init init, at::ScalarType dtype, bool persistent) {
-  at::Tensor tensor = at::empty(shape, at::TensorOptions(at::kMeta).dtype(dtype));
-  buffers_.push_back(
-      std::make_unique<Buffer>(Buffer{std::move(name), std::move(tensor), std::move(init), persistent}));
+  auto fresh = std::make_shared<Buffer>();
+  fresh->name = std::move(name);
+  fresh->tensor = at::empty(shape, at::TensorOptions(at::kMeta).dtype(dtype));
+  fresh->init = std::move(init);
+  fresh->persistent = persistent;
+  buffers_.push_back(std::move(fresh));
   return *buffers_.back();
+}
+
+Parameter& Layer::adopt(Parameter& parameter, std::string name) {
+  if (!name.empty()) parameter.name = std::move(name);
+  parameters_.push_back(parameter.shared_from_this());
+  return parameter;
+}
+
+Buffer& Layer::adopt(Buffer& buffer, std::string name) {
+  if (!name.empty()) buffer.name = std::move(name);
+  buffers_.push_back(buffer.shared_from_this());
+  return buffer;
+}
+
+void Layer::join_statistics(RunningStatistics&, const RunningStatistics&) const {
+  TUTTI_ASSERT(false, std::string(kind()) +
+                          " is called more than once in a microbatch, and does not say how its running "
+                          "statistics join (Layer::join_statistics)");
 }
 
 Slot& Layer::add_slot(std::string name, std::shared_ptr<Layer> layer) {
@@ -116,16 +178,19 @@ std::vector<std::pair<std::string, Layer*>> layers(Layer& root) {
 
 std::vector<NamedParameter> parameters(Layer& root) {
   std::vector<NamedParameter> found;
+  std::unordered_set<const Parameter*> listed;
   for (const auto& [path, layer] : layers(root))
     for (const auto& own : layer->own_parameters())
-      found.push_back({dotted(path, own->name), layer, own.get()});
+      if (listed.insert(own.get()).second) found.push_back({dotted(path, own->name), own});
   return found;
 }
 
 std::vector<NamedBuffer> buffers(Layer& root) {
   std::vector<NamedBuffer> found;
+  std::unordered_set<const Buffer*> listed;
   for (const auto& [path, layer] : layers(root))
-    for (const auto& own : layer->own_buffers()) found.push_back({dotted(path, own->name), layer, own.get()});
+    for (const auto& own : layer->own_buffers())
+      if (listed.insert(own.get()).second) found.push_back({dotted(path, own->name), own});
   return found;
 }
 
@@ -140,17 +205,31 @@ void set_context(Layer& root, const ForwardContext* context) {
   for (const auto& [name, layer] : layers(root)) layer->context_ = context ? context : &kDefaultContext;
 }
 
-void materialise(Layer& root, uint64_t seed) {
-  const at::NoGradGuard no_grad;
-  for (const NamedParameter& named : parameters(root)) {
-    at::Tensor& tensor = named.parameter->tensor;
-    tensor = filled(tensor, named.parameter->init, seed, named.name);
-    tensor.set_requires_grad(at::isFloatingType(tensor.scalar_type()));
-  }
+void note_names(Layer& root) {
+  for (const NamedParameter& named : parameters(root))
+    if (named.parameter->origin.empty()) named.parameter->origin = named.name;
   for (const NamedBuffer& named : buffers(root))
-    named.buffer->tensor = filled(named.buffer->tensor, named.buffer->init, seed, named.name);
+    if (named.buffer->origin.empty()) named.buffer->origin = named.name;
 }
 
-int replace_layers(Layer& root, const Replacement& make) { return replace_below(root, "", make); }
+void materialise(Layer& root, uint64_t seed) {
+  const at::NoGradGuard no_grad;
+  const InitialNames names(root);
+  for (const NamedParameter& named : parameters(root)) {
+    Parameter& one = *named.parameter;
+    one.tensor = filled(one.tensor, one.init, seed, names.of(named.name, one.origin));
+    one.tensor.set_requires_grad(one.trained && at::isFloatingType(one.tensor.scalar_type()));
+  }
+  for (const NamedBuffer& named : buffers(root)) {
+    Buffer& one = *named.buffer;
+    one.tensor = filled(one.tensor, one.init, seed, names.of(named.name, one.origin));
+  }
+}
+
+std::vector<Replaced> replace_layers(Layer& root, const Replacement& make) {
+  Surgeon surgeon(make);
+  surgeon.operate_below(root, "");
+  return std::move(surgeon.done);
+}
 
 }  // namespace tutti

@@ -21,28 +21,30 @@ class Layer;
 // Fills a new tensor with initial values; draws only from the generator.
 using Init = std::function<void(at::Tensor&, at::Generator)>;
 
-// A trained tensor. Lives at one address as long as its layer. `tensor` is on the meta device until
+// A tensor of a model. Layers own it together: see Layer::adopt. `tensor` is on the meta device until
 // `materialise`; surgery and sharding replace the tensor instead of writing into it.
-struct Parameter {
+struct Parameter : std::enable_shared_from_this<Parameter> {
   std::string name;  // within the layer: "weight"
   at::Tensor tensor;
   Init init;
+  bool trained = true;  // false: requires no gradient, and optimizers keep no state for it; it is saved
+  std::string origin;   // dotted name before surgery: see note_names; "" if surgery added it
 };
 
 // A saved tensor that is not trained: running statistics, a causal mask.
-struct Buffer {
+struct Buffer : std::enable_shared_from_this<Buffer> {
   std::string name;
   at::Tensor tensor;
   Init init;
   bool persistent = true;  // false: not saved in checkpoints
+  std::string origin;      // as a parameter's
 };
 
-// Statistics of one microbatch at a normalisation layer; applied to the layer's buffers after the commit.
+// What a layer found in its calls of a training pass, for its buffers; applied after the commit.
 struct RunningStatistics {
   Layer* layer = nullptr;
-  at::Tensor mean;      // [channels]
-  at::Tensor variance;  // [channels], unbiased
-  int64_t samples = 0;  // values per channel
+  at::Tensor numbers;  // [layer->statistics_size()] float32
+  int64_t calls = 1;   // of the layer, joined in the numbers
 };
 
 // Mode of a forward pass, and where the pass puts statistics.
@@ -69,8 +71,9 @@ class Slot {
 
   const std::string& name() const { return name_; }
   Layer& layer() const { return *layer_; }
+  std::shared_ptr<Layer> share() const { return layer_; }  // for a wrapper, which keeps the layer
   bool empty() const { return layer_ == nullptr; }
-  // Puts a layer into the slot and returns the old one. Hooks stay.
+  // Puts a layer into the slot, in the context of the slot's owner, and returns the old one. Hooks stay.
   std::shared_ptr<Layer> fill(std::shared_ptr<Layer> layer);
 
   // Hooks run in the order of their addition; an `after` hook returns the output.
@@ -89,7 +92,15 @@ class Slot {
 
 // A part of a model: parameters, buffers and slots for further layers. All are registered in the constructor
 // and named by dotted path as in torchvision and transformers: "layer1.0.conv1.weight".
-class Layer {
+//
+// Surgery replaces layers by others (replace_layers, Slot::fill), before or after `materialise`, in a model
+// that is being trained too (follow_surgery in training/trainee.h). Weights stay as they are if the new layer
+// - holds the old one in a slot of its own (Slot::share): the weight "3.weight" becomes "3.conv.weight"; or
+// - adopts the parameters and buffers of the old one, in its constructor:
+//     LowPrecisionLayerNorm(LayerNorm& old) : weight_(old.weight() ? &adopt(*old.weight()) : nullptr) ...
+//   The old layer is then thrown away. Layers of this folder show their options and parameters for this.
+// To change what goes in or comes out of a layer without replacing the layer, add hooks to its slot.
+class Layer : public std::enable_shared_from_this<Layer> {
  public:
   virtual ~Layer();
   Layer(const Layer&) = delete;
@@ -97,14 +108,19 @@ class Layer {
   virtual TensorTree forward(const TensorTree& input) = 0;
   virtual const char* kind() const = 0;  // "Conv2d"; for surgery, `inspect` and logs
 
-  const std::vector<std::unique_ptr<Parameter>>& own_parameters() const { return parameters_; }
-  const std::vector<std::unique_ptr<Buffer>>& own_buffers() const { return buffers_; }
+  const std::vector<std::shared_ptr<Parameter>>& own_parameters() const { return parameters_; }
+  const std::vector<std::shared_ptr<Buffer>>& own_buffers() const { return buffers_; }
   const std::vector<std::unique_ptr<Slot>>& slots() const { return slots_; }
 
-  // Channels of the running statistics; 0 for layers without statistics.
-  virtual int64_t statistics_channels() const { return 0; }
-  // Updates the buffers with one microbatch's statistics. Called after the commit, in rank and microbatch
-  // order; must not allocate memory, because a committed step cannot be aborted.
+  // Running statistics. A call in training adds `statistics_size` numbers of the layer's own to the context's
+  // statistics and changes no buffer; 0 for layers without statistics.
+  virtual int64_t statistics_size() const { return 0; }
+  // Joins the numbers of the next calls to those so far, so that applying them has the effect of applying
+  // both in turn. Called before the commit, if the layer is called more than once in a microbatch. Default:
+  // an assertion fails, since numbers would be lost.
+  virtual void join_statistics(RunningStatistics& so_far, const RunningStatistics& next) const;
+  // Updates the buffers. Called after the commit, in rank and microbatch order; must not allocate memory,
+  // because a committed step cannot be aborted.
   virtual void apply_statistics(const RunningStatistics&) {}
 
   // The context of the current pass; `set_context` sets it on every layer of a model.
@@ -115,25 +131,28 @@ class Layer {
   Parameter& add_parameter(std::string name, Shape shape, Init init, at::ScalarType dtype = at::kFloat);
   Buffer& add_buffer(std::string name, Shape shape, Init init, at::ScalarType dtype = at::kFloat,
                      bool persistent = true);
+  // Takes over a parameter or buffer of another layer: both then have the same object, whose tensor, gradient
+  // and optimizer state stay as they are. `name`: its new name within its layers; "" = as it is.
+  Parameter& adopt(Parameter& parameter, std::string name = "");
+  Buffer& adopt(Buffer& buffer, std::string name = "");
   Slot& add_slot(std::string name, std::shared_ptr<Layer> layer);
 
  private:
   friend void set_context(Layer& root, const ForwardContext* context);
-  std::vector<std::unique_ptr<Parameter>> parameters_;
-  std::vector<std::unique_ptr<Buffer>> buffers_;
+  std::vector<std::shared_ptr<Parameter>> parameters_;
+  std::vector<std::shared_ptr<Buffer>> buffers_;
   std::vector<std::unique_ptr<Slot>> slots_;
   const ForwardContext* context_;
 };
 
+// Named parameters and buffers stay valid when surgery throws their layers away.
 struct NamedParameter {
   std::string name;  // dotted path
-  Layer* layer;
-  Parameter* parameter;
+  std::shared_ptr<Parameter> parameter;
 };
 struct NamedBuffer {
   std::string name;
-  Layer* layer;
-  Buffer* buffer;
+  std::shared_ptr<Buffer> buffer;
 };
 struct NamedSlot {
   std::string name;
@@ -141,7 +160,7 @@ struct NamedSlot {
 };
 
 // All parameters, buffers or slots of a root, depth first in order of registration. This is the model's
-// parameter order everywhere.
+// parameter order everywhere. What several layers share is listed once, under its first name.
 std::vector<NamedParameter> parameters(Layer& root);
 std::vector<NamedBuffer> buffers(Layer& root);
 std::vector<NamedSlot> slots(Layer& root);
@@ -152,13 +171,25 @@ std::vector<std::pair<std::string, Layer*>> layers(Layer& root);
 // must outlive its use.
 void set_context(Layer& root, const ForwardContext* context);
 
-// Allocates every meta tensor on the CPU and initialises it with a generator keyed by (seed, dotted name):
-// the values do not depend on the rest of the model. Parameters get requires_grad.
+// Notes the current names of parameters and buffers as their names before surgery (Parameter::origin), but
+// those that have one. `build` of training/trainee.h calls this before the first surgery.
+void note_names(Layer& root);
+
+// Allocates every meta tensor on the CPU, with the same strides, and initialises it with a generator keyed by
+// (seed, name before surgery, or else the dotted name): the values do not depend on the rest of the model.
+// Trained parameters get requires_grad.
 void materialise(Layer& root, uint64_t seed);
 
-// Replaces the layer of every slot for which `make` returns a layer; null leaves the slot as it is. Returns
-// the number of replacements. The caller materialises new layers.
+// What replace_layers did with a layer.
+struct Replaced {
+  std::vector<std::string> names;  // of the slots in which the layer stood
+  std::shared_ptr<Layer> before, after;
+};
+
+// Replaces every layer below the root for which `make`, called with its first slot, returns another layer;
+// null leaves the layer as it is. A layer that stands in several slots is replaced in all of them, and new
+// layers are not looked into. The caller materialises new layers.
 using Replacement = std::function<std::shared_ptr<Layer>(const NamedSlot&)>;
-int replace_layers(Layer& root, const Replacement& make);
+std::vector<Replaced> replace_layers(Layer& root, const Replacement& make);
 
 }  // namespace tutti

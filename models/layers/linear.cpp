@@ -1,24 +1,12 @@
 #include "models/layers/linear.h"
 
 #include <ATen/ops/addmm.h>
-#include <ATen/ops/conv2d.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/linear.h>
 
 #include <cmath>
 
 namespace tutti {
-namespace {
-
-Shape weight_shape(const Conv2dOptions& o) {
-  return {o.out_channels, o.in_channels / o.groups, o.kernel_size, o.kernel_size};
-}
-
-constexpr int64_t kLargestVector = 16;  // float32 numbers in an AVX-512 register
-
-int64_t kernel_area(const Conv2dOptions& o) { return o.kernel_size * o.kernel_size; }
-
-}  // namespace
 
 Init constant_init(double value) {
   return [value](at::Tensor& tensor, const at::Generator&) { tensor.fill_(value); };
@@ -63,28 +51,6 @@ TensorTree Conv1D::forward(const TensorTree& input) {
   const at::Tensor rows = x.reshape({-1, shape.back()});
   shape.back() = weight_.tensor.size(1);
   return at::addmm(bias_.tensor, rows, weight_.tensor).view(shape);
-}
-
-Conv2d::Conv2d(const Conv2dOptions& options)
-    : options_(options),
-      weight_(add_parameter("weight", weight_shape(options),
-                            kaiming_normal_init(options.out_channels * kernel_area(options)))),
-      bias_(options.bias ? &add_parameter("bias", {options.out_channels},
-                                          kaiming_uniform_init(options.in_channels / options.groups *
-                                                               kernel_area(options)))
-                         : nullptr) {}
-
-// Backward of a strided 1x1 convolution writes out of bounds in oneDNN if the channels are fewer than a
-// vector register holds (oneDNN issue 6035; libtorch 2.11 on CPUs). Here the input is strided before the
-// convolution instead.
-TensorTree Conv2d::forward(const TensorTree& input) {
-  const bool strided_1x1 = options_.kernel_size == 1 && options_.stride > 1 && options_.padding == 0;
-  const bool stride_first = strided_1x1 && options_.in_channels / options_.groups < kLargestVector;
-  at::Tensor images = input.tensor();
-  if (stride_first)
-    for (const int64_t dim : {-1, -2}) images = images.slice(dim, 0, std::nullopt, options_.stride);
-  return at::conv2d(images, weight_.tensor, bias_ ? bias_->tensor : at::Tensor(),
-                    stride_first ? 1 : options_.stride, options_.padding, 1, options_.groups);
 }
 
 Embedding::Embedding(int64_t rows, int64_t features, double standard_deviation)

@@ -22,6 +22,10 @@ class Linear final : public Layer {
   Linear(int64_t in, int64_t out, bool bias = true);
   TensorTree forward(const TensorTree& input) override;
   const char* kind() const override { return "Linear"; }
+  int64_t in_features() const { return weight_.tensor.size(1); }
+  int64_t out_features() const { return weight_.tensor.size(0); }
+  Parameter& weight() const { return weight_; }
+  Parameter* bias() const { return bias_; }  // null if there is none
 
  private:
   Parameter& weight_;
@@ -35,36 +39,14 @@ class Conv1D final : public Layer {
   Conv1D(int64_t in, int64_t out, double standard_deviation = 0.02);
   TensorTree forward(const TensorTree& input) override;
   const char* kind() const override { return "Conv1D"; }
+  int64_t in_features() const { return weight_.tensor.size(0); }
+  int64_t out_features() const { return weight_.tensor.size(1); }
+  Parameter& weight() const { return weight_; }
+  Parameter& bias() const { return bias_; }
 
  private:
   Parameter& weight_;
   Parameter& bias_;
-};
-
-// Square kernels; torch.nn.Conv2d's arguments.
-struct Conv2dOptions {
-  int64_t in_channels = 0;
-  int64_t out_channels = 0;
-  int64_t kernel_size = 1;
-  int64_t stride = 1;
-  int64_t padding = 0;
-  int64_t groups = 1;
-  bool bias = false;
-};
-
-// Convolves [N, in, H, W] with W [out, in / groups, k, k]. W starts as in torchvision's ResNets (normal,
-// fan_out), b as in nn.Conv2d.
-class Conv2d final : public Layer {
- public:
-  explicit Conv2d(const Conv2dOptions& options);
-  TensorTree forward(const TensorTree& input) override;
-  const char* kind() const override { return "Conv2d"; }
-  const Conv2dOptions& options() const { return options_; }
-
- private:
-  Conv2dOptions options_;
-  Parameter& weight_;
-  Parameter* bias_;
 };
 
 // Looks up rows of a table [rows, features] by integer index. The table starts normal.
@@ -73,6 +55,9 @@ class Embedding final : public Layer {
   Embedding(int64_t rows, int64_t features, double standard_deviation = 0.02);
   TensorTree forward(const TensorTree& indices) override;
   const char* kind() const override { return "Embedding"; }
+  int64_t rows() const { return weight_.tensor.size(0); }
+  int64_t features() const { return weight_.tensor.size(1); }
+  Parameter& weight() const { return weight_; }
 
  private:
   Parameter& weight_;

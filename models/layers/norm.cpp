@@ -1,58 +1,101 @@
 #include "models/layers/norm.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/group_norm.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/native_batch_norm.h>
-#include <ATen/ops/zeros_like.h>
+#include <ATen/ops/zeros.h>
 
 #include "models/layers/linear.h"
+#include "runtime/error.h"
 
 namespace tutti {
+namespace {
 
-BatchNorm2d::BatchNorm2d(int64_t channels, double eps, double momentum)
-    : weight_(add_parameter("weight", {channels}, constant_init(1.0))),
-      bias_(add_parameter("bias", {channels}, constant_init(0.0))),
-      running_mean_(add_buffer("running_mean", {channels}, constant_init(0.0))),
-      running_var_(add_buffer("running_var", {channels}, constant_init(1.0))),
-      batches_tracked_(add_buffer("num_batches_tracked", {}, constant_init(0.0), at::kLong)),
-      eps_(eps),
-      momentum_(momentum) {}
+at::Tensor tensor_of(const Parameter* parameter) { return parameter ? parameter->tensor : at::Tensor(); }
+
+}  // namespace
+
+BatchNorm::BatchNorm(const BatchNormOptions& options)
+    : options_(options),
+      weight_(options.affine ? &add_parameter("weight", {options.channels}, constant_init(1.0)) : nullptr),
+      bias_(options.affine ? &add_parameter("bias", {options.channels}, constant_init(0.0)) : nullptr),
+      running_mean_(add_buffer("running_mean", {options.channels}, constant_init(0.0))),
+      running_var_(add_buffer("running_var", {options.channels}, constant_init(1.0))),
+      batches_tracked_(add_buffer("num_batches_tracked", {}, constant_init(0.0), at::kLong)) {}
 
 // With momentum 1 the kernel writes the mean and the unbiased variance of this input.
-at::Tensor BatchNorm2d::normalise(const at::Tensor& x, const at::Tensor& mean, const at::Tensor& variance,
-                                  bool training) const {
-  return std::get<0>(at::native_batch_norm(x, weight_.tensor, bias_.tensor, mean, variance, training,
-                                           /*momentum=*/1.0, eps_));
+at::Tensor BatchNorm::normalise(const at::Tensor& x, const at::Tensor& mean, const at::Tensor& variance,
+                                bool training) const {
+  return std::get<0>(at::native_batch_norm(x, tensor_of(weight_), tensor_of(bias_), mean, variance, training,
+                                           /*momentum=*/1.0, options_.eps));
 }
 
-TensorTree BatchNorm2d::forward(const TensorTree& input) {
+TensorTree BatchNorm::forward(const TensorTree& input) {
   const at::Tensor& x = input.tensor();
-  const auto weights = weight_.tensor.scalar_type();  // the kernel needs statistics of this type
+  const auto dtype = weight_ ? weight_->tensor.scalar_type() : at::kFloat;  // the kernel's, of statistics
   if (!context().training)
-    return normalise(x, running_mean_.tensor.to(weights), running_var_.tensor.to(weights), false);
-  if (!context().statistics) return normalise(x, {}, {}, true);
-  const at::Tensor mean = at::zeros_like(weight_.tensor.detach());
-  const at::Tensor variance = at::zeros_like(weight_.tensor.detach());
-  at::Tensor normal = normalise(x, mean, variance, true);
-  context().statistics->push_back({this, mean, variance, x.numel() / x.size(1)});
+    return normalise(x, running_mean_.tensor.to(dtype), running_var_.tensor.to(dtype), false);
+  const bool has_variance = x.numel() > x.size(1);
+  if (!context().statistics || !has_variance) return normalise(x, {}, {}, true);
+  return normalise_and_measure(x, dtype);
+}
+
+at::Tensor BatchNorm::normalise_and_measure(const at::Tensor& x, at::ScalarType dtype) {
+  const int64_t channels = options_.channels;
+  const at::Tensor numbers = at::zeros({statistics_size()}, x.options().dtype(at::kFloat));
+  numbers.data_ptr<float>()[2 * channels] = static_cast<float>(options_.momentum);
+  const at::Tensor measured = numbers.narrow(0, 0, 2 * channels);
+  const at::Tensor found = dtype == at::kFloat ? measured : measured.to(dtype);
+  at::Tensor normal = normalise(x, found.narrow(0, 0, channels), found.narrow(0, channels, channels), true);
+  if (dtype != at::kFloat) measured.copy_(found);
+  context().statistics->push_back({this, numbers});
   return normal;
 }
 
-void BatchNorm2d::apply_statistics(const RunningStatistics& found) {
-  if (found.samples < 2) return;  // the variance is undefined
-  const at::NoGradGuard no_grad;
-  running_mean_.tensor.mul_(1.0 - momentum_).add_(found.mean, momentum_);
-  running_var_.tensor.mul_(1.0 - momentum_).add_(found.variance, momentum_);
-  batches_tracked_.tensor.add_(1);
+// The two updates r -> (1 - w) r + w x in turn are one such update.
+void BatchNorm::join_statistics(RunningStatistics& so_far, const RunningStatistics& next) const {
+  const int64_t values = 2 * options_.channels;
+  float& weight = so_far.numbers.data_ptr<float>()[values];
+  const double later = next.numbers.const_data_ptr<float>()[values];
+  const double earlier = weight * (1.0 - later), both = earlier + later;
+  if (both > 0)
+    so_far.numbers.narrow(0, 0, values)
+        .mul_(earlier / both)
+        .add_(next.numbers.narrow(0, 0, values), later / both);
+  weight = static_cast<float>(both);
 }
 
-LayerNorm::LayerNorm(int64_t features, double eps)
-    : weight_(add_parameter("weight", {features}, constant_init(1.0))),
-      bias_(add_parameter("bias", {features}, constant_init(0.0))),
-      eps_(eps) {}
+void BatchNorm::apply_statistics(const RunningStatistics& found) {
+  const at::NoGradGuard no_grad;
+  const int64_t channels = options_.channels;
+  const float rounded = found.numbers.const_data_ptr<float>()[2 * channels];
+  const double weight = rounded == static_cast<float>(options_.momentum) ? options_.momentum : rounded;
+  running_mean_.tensor.mul_(1.0 - weight).add_(found.numbers.narrow(0, 0, channels), weight);
+  running_var_.tensor.mul_(1.0 - weight).add_(found.numbers.narrow(0, channels, channels), weight);
+  batches_tracked_.tensor.add_(found.calls);
+}
+
+LayerNorm::LayerNorm(const LayerNormOptions& options)
+    : options_(options),
+      weight_(options.affine ? &add_parameter("weight", options.shape, constant_init(1.0)) : nullptr),
+      bias_(options.affine && options.bias ? &add_parameter("bias", options.shape, constant_init(0.0))
+                                           : nullptr) {}
 
 TensorTree LayerNorm::forward(const TensorTree& input) {
-  return at::layer_norm(input.tensor(), weight_.tensor.sizes(), weight_.tensor, bias_.tensor, eps_);
+  return at::layer_norm(input.tensor(), options_.shape, tensor_of(weight_), tensor_of(bias_), options_.eps);
+}
+
+GroupNorm::GroupNorm(const GroupNormOptions& options)
+    : options_(options),
+      weight_(options.affine ? &add_parameter("weight", {options.channels}, constant_init(1.0)) : nullptr),
+      bias_(options.affine ? &add_parameter("bias", {options.channels}, constant_init(0.0)) : nullptr) {
+  TUTTI_ASSERT(options.groups > 0 && options.channels % options.groups == 0,
+               "the groups do not divide the channels");
+}
+
+TensorTree GroupNorm::forward(const TensorTree& input) {
+  return at::group_norm(input.tensor(), options_.groups, tensor_of(weight_), tensor_of(bias_), options_.eps);
 }
 
 }  // namespace tutti

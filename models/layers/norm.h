@@ -4,47 +4,122 @@
 
 namespace tutti {
 
-// Normalises [N, channels, H, W] per channel; names and values of torch.nn.BatchNorm2d. `eps` is added to
-// the variance; `momentum` is the weight of new statistics. A training pass puts its statistics into the
-// context and changes no buffer; `apply_statistics` updates the buffers later.
-class BatchNorm2d : public Layer {
+// torch.nn.BatchNorm's arguments.
+struct BatchNormOptions {
+  int64_t channels = 0;
+  double eps = 1e-5;      // added to the variance
+  double momentum = 0.1;  // weight of new statistics
+  bool affine = true;     // false: no weight and bias
+};
+
+// Normalises each channel of [N, channels, ...] over all other dimensions; names and values of
+// torch.nn.BatchNorm. A training pass puts its statistics into the context and changes no buffer;
+// `apply_statistics` updates the buffers later. One value a channel has no variance and leaves no statistics.
+class BatchNorm : public Layer {
  public:
-  explicit BatchNorm2d(int64_t channels, double eps = 1e-5, double momentum = 0.1);
   TensorTree forward(const TensorTree& input) override;
-  const char* kind() const override { return "BatchNorm2d"; }
-  int64_t statistics_channels() const override { return running_mean_.tensor.numel(); }
+  const BatchNormOptions& options() const { return options_; }
+  Parameter* weight() const { return weight_; }  // null without affine
+  Parameter* bias() const { return bias_; }
+  // The weight of statistics that later calls find.
+  void set_momentum(double momentum) { options_.momentum = momentum; }
+
+  // Mean and unbiased variance of each channel, then the weight of both in the update of the buffers.
+  int64_t statistics_size() const override { return 2 * options_.channels + 1; }
+  void join_statistics(RunningStatistics& so_far, const RunningStatistics& next) const override;
   void apply_statistics(const RunningStatistics& found) override;
+
+ protected:
+  explicit BatchNorm(const BatchNormOptions& options);
 
  private:
   at::Tensor normalise(const at::Tensor& x, const at::Tensor& mean, const at::Tensor& variance,
                        bool training) const;
+  at::Tensor normalise_and_measure(const at::Tensor& x, at::ScalarType dtype);
 
-  Parameter& weight_;
-  Parameter& bias_;
+  BatchNormOptions options_;
+  Parameter* weight_;
+  Parameter* bias_;
   Buffer& running_mean_;
   Buffer& running_var_;
   Buffer& batches_tracked_;
-  double eps_, momentum_;
 };
 
-// The same for [N, channels] and [N, channels, L]; torch.nn.BatchNorm1d.
-class BatchNorm1d final : public BatchNorm2d {
+// [N, channels] and [N, channels, L]; torch.nn.BatchNorm1d.
+class BatchNorm1d final : public BatchNorm {
  public:
-  using BatchNorm2d::BatchNorm2d;
+  explicit BatchNorm1d(const BatchNormOptions& options) : BatchNorm(options) {}
+  explicit BatchNorm1d(int64_t channels, double eps = 1e-5, double momentum = 0.1)
+      : BatchNorm(BatchNormOptions{channels, eps, momentum}) {}
   const char* kind() const override { return "BatchNorm1d"; }
 };
 
-// Normalises the last dimension of `features` values; torch.nn.LayerNorm.
+// [N, channels, H, W]; torch.nn.BatchNorm2d.
+class BatchNorm2d final : public BatchNorm {
+ public:
+  explicit BatchNorm2d(const BatchNormOptions& options) : BatchNorm(options) {}
+  explicit BatchNorm2d(int64_t channels, double eps = 1e-5, double momentum = 0.1)
+      : BatchNorm(BatchNormOptions{channels, eps, momentum}) {}
+  const char* kind() const override { return "BatchNorm2d"; }
+};
+
+// [N, channels, D, H, W]; torch.nn.BatchNorm3d.
+class BatchNorm3d final : public BatchNorm {
+ public:
+  explicit BatchNorm3d(const BatchNormOptions& options) : BatchNorm(options) {}
+  explicit BatchNorm3d(int64_t channels, double eps = 1e-5, double momentum = 0.1)
+      : BatchNorm(BatchNormOptions{channels, eps, momentum}) {}
+  const char* kind() const override { return "BatchNorm3d"; }
+};
+
+// torch.nn.LayerNorm's arguments.
+struct LayerNormOptions {
+  Shape shape;  // of the last dimensions
+  double eps = 1e-5;
+  bool affine = true;  // false: no weight and bias
+  bool bias = true;    // false: no bias
+};
+
+// Normalises over the last dimensions together; torch.nn.LayerNorm.
 class LayerNorm final : public Layer {
  public:
-  explicit LayerNorm(int64_t features, double eps = 1e-5);
+  explicit LayerNorm(const LayerNormOptions& options);
+  explicit LayerNorm(int64_t features, double eps = 1e-5)
+      : LayerNorm(LayerNormOptions{.shape = {features}, .eps = eps}) {}
   TensorTree forward(const TensorTree& input) override;
   const char* kind() const override { return "LayerNorm"; }
+  const LayerNormOptions& options() const { return options_; }
+  Parameter* weight() const { return weight_; }  // null if there is none
+  Parameter* bias() const { return bias_; }
 
  private:
-  Parameter& weight_;
-  Parameter& bias_;
-  double eps_;
+  LayerNormOptions options_;
+  Parameter* weight_;
+  Parameter* bias_;
+};
+
+// torch.nn.GroupNorm's arguments.
+struct GroupNormOptions {
+  int64_t groups = 1;  // divides the channels
+  int64_t channels = 0;
+  double eps = 1e-5;
+  bool affine = true;  // false: no weight and bias
+};
+
+// Normalises [N, channels, ...] over groups of channels, each sample alone; torch.nn.GroupNorm.
+class GroupNorm final : public Layer {
+ public:
+  explicit GroupNorm(const GroupNormOptions& options);
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "GroupNorm"; }
+  const GroupNormOptions& options() const { return options_; }
+  Parameter* weight() const { return weight_; }  // null without affine
+  Parameter* bias() const { return bias_; }
+
+ private:
+  GroupNormOptions options_;
+  Parameter* weight_;
+  Parameter* bias_;
 };
 
 }  // namespace tutti

@@ -11,12 +11,15 @@ TensorTree AdaptiveAvgPool2d::forward(const TensorTree& input) {
 }
 
 TensorTree MaxPool2d::forward(const TensorTree& input) {
-  return at::max_pool2d(input.tensor(), {size_, size_}, {stride_, stride_}, {padding_, padding_});
+  const MaxPool2dOptions& o = options_;
+  return at::max_pool2d(input.tensor(), o.kernel_size.dims(), o.stride.dims(), o.padding.dims(),
+                        o.dilation.dims(), o.ceil_mode);
 }
 
 TensorTree AvgPool2d::forward(const TensorTree& input) {
-  return at::avg_pool2d(input.tensor(), {size_, size_}, {stride_, stride_}, {padding_, padding_},
-                        /*ceil_mode=*/false, counts_padding_);
+  const AvgPool2dOptions& o = options_;
+  return at::avg_pool2d(input.tensor(), o.kernel_size.dims(), o.stride.dims(), o.padding.dims(), o.ceil_mode,
+                        o.counts_padding);
 }
 
 }  // namespace tutti

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "models/layers/conv.h"
 #include "models/layers/layer.h"
 
 namespace tutti {
@@ -18,30 +19,52 @@ class AdaptiveAvgPool2d final : public Layer {
   const char* kind() const override { return "AdaptiveAvgPool2d"; }
 };
 
-// Maximum of each window of size x size: [N, C, H, W] to [N, C, H', W'] with H' = (H + 2 padding - size) /
-// stride + 1, rounded down.
-class MaxPool2d final : public Layer {
- public:
-  MaxPool2d(int64_t size, int64_t stride, int64_t padding = 0)
-      : size_(size), stride_(stride), padding_(padding) {}
-  TensorTree forward(const TensorTree& input) override;
-  const char* kind() const override { return "MaxPool2d"; }
-
- private:
-  int64_t size_, stride_, padding_;
+// torch.nn.MaxPool2d's arguments.
+struct MaxPool2dOptions {
+  Extent2d kernel_size = 2;
+  Extent2d stride = 2;
+  Extent2d padding = 0;  // on each side, at most half of kernel_size; never the maximum
+  Extent2d dilation = 1;
+  bool ceil_mode = false;
 };
 
-// Mean of each window; shapes as MaxPool2d. `counts_padding`: padding zeros count as values.
-class AvgPool2d final : public Layer {
+// Maximum of each window: [N, C, H, W] to [N, C, H', W'] with H' = (H + 2 padding - dilation (size - 1) - 1)
+// / stride + 1, rounded down or by `ceil_mode` up.
+class MaxPool2d final : public Layer {
  public:
-  AvgPool2d(int64_t size, int64_t stride, int64_t padding = 0, bool counts_padding = true)
-      : size_(size), stride_(stride), padding_(padding), counts_padding_(counts_padding) {}
+  explicit MaxPool2d(const MaxPool2dOptions& options) : options_(options) {}
+  MaxPool2d(int64_t size, int64_t stride, int64_t padding = 0)
+      : MaxPool2d(MaxPool2dOptions{.kernel_size = size, .stride = stride, .padding = padding}) {}
   TensorTree forward(const TensorTree& input) override;
-  const char* kind() const override { return "AvgPool2d"; }
+  const char* kind() const override { return "MaxPool2d"; }
+  const MaxPool2dOptions& options() const { return options_; }
 
  private:
-  int64_t size_, stride_, padding_;
-  bool counts_padding_;
+  MaxPool2dOptions options_;
+};
+
+// torch.nn.AvgPool2d's arguments.
+struct AvgPool2dOptions {
+  Extent2d kernel_size = 2;
+  Extent2d stride = 2;
+  Extent2d padding = 0;  // zeros on each side, at most half of kernel_size
+  bool ceil_mode = false;
+  bool counts_padding = true;  // padding zeros count as values
+};
+
+// Mean of each window; shapes as MaxPool2d without dilation.
+class AvgPool2d final : public Layer {
+ public:
+  explicit AvgPool2d(const AvgPool2dOptions& options) : options_(options) {}
+  AvgPool2d(int64_t size, int64_t stride, int64_t padding = 0, bool counts_padding = true)
+      : AvgPool2d(AvgPool2dOptions{
+            .kernel_size = size, .stride = stride, .padding = padding, .counts_padding = counts_padding}) {}
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "AvgPool2d"; }
+  const AvgPool2dOptions& options() const { return options_; }
+
+ private:
+  AvgPool2dOptions options_;
 };
 
 }  // namespace tutti

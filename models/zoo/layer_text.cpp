@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/layers/activation.h"
+#include "models/layers/conv.h"
 #include "models/layers/linear.h"
 #include "models/layers/norm.h"
 #include "models/layers/pool.h"
@@ -62,16 +63,36 @@ class Arguments {
     }
   }
 
-  // Reads 3 or, for a layer with `dimensions`, a tuple of equal integers: (3, 3).
-  int64_t integer(const std::string& name, std::optional<int64_t> fallback, int64_t min,
-                  std::size_t dimensions = 0) const {
-    const auto found = given_.find(name);
-    if (found == given_.end() && !fallback) throw UserError("argument " + name + " is missing");
-    if (found == given_.end()) return *fallback;
-    const int64_t value = common_integer(name, found->second, dimensions);
-    if (value < min || value > kWidestLayer)
-      fail(name, "an integer from " + std::to_string(min) + " to " + std::to_string(kWidestLayer));
+  int64_t integer(const std::string& name, std::optional<int64_t> fallback, int64_t min) const {
+    if (!is_given(name, fallback.has_value())) return *fallback;
+    const int64_t value = to_integer(name, given_.at(name));
+    require_range(name, value, min);
     return value;
+  }
+
+  // Reads 3 or, in parentheses, `dimensions` integers: (3, 5). One number stands for all.
+  Shape integers(const std::string& name, std::optional<int64_t> fallback, int64_t min,
+                 std::size_t dimensions) const {
+    if (!is_given(name, fallback.has_value())) return Shape(dimensions, *fallback);
+    Shape values = tuple(name);
+    if (values.size() != dimensions && !(values.size() == 1 && given_.at(name).front() != '('))
+      fail(name, std::to_string(dimensions) + " of them in parentheses");
+    values.resize(dimensions, values.front());
+    for (const int64_t value : values) require_range(name, value, min);
+    return values;
+  }
+
+  Extent2d pair(const std::string& name, std::optional<int64_t> fallback, int64_t min) const {
+    const Shape both = integers(name, fallback, min, 2);
+    return {both[0], both[1]};
+  }
+
+  // One or more integers: 3, (3,), (3, 5).
+  Shape shape(const std::string& name) const {
+    is_given(name, /*has_fallback=*/false);
+    Shape values = tuple(name);
+    for (const int64_t value : values) require_range(name, value, 1);
+    return values;
   }
 
   double number(const std::string& name, double fallback) const {
@@ -91,21 +112,33 @@ class Arguments {
     return found->second == "True";
   }
 
-  const std::string& text(const std::string& name, const std::string& fallback) const {
+  std::string text(const std::string& name, const std::string& fallback) const {
     const auto found = given_.find(name);
     return found == given_.end() ? fallback : found->second;
   }
 
  private:
-  int64_t common_integer(const std::string& name, const std::string& text, std::size_t dimensions) const {
-    const bool is_tuple = dimensions > 0 && text.size() > 1 && text.front() == '(' && text.back() == ')';
-    if (!is_tuple) return to_integer(name, text);
-    const auto parts = split_arguments(text.substr(1, text.size() - 2));
-    if (parts.size() != dimensions) fail(name, std::to_string(dimensions) + " of them in parentheses");
-    for (const std::string& one : parts)
-      if (to_integer(name, one) != to_integer(name, parts[0]))
-        fail(name, "the same integer in all dimensions");
-    return to_integer(name, parts[0]);
+  // Throws if the argument is missing.
+  bool is_given(const std::string& name, bool has_fallback) const {
+    const bool given = given_.count(name) > 0;
+    if (!given && !has_fallback) throw UserError("argument " + name + " is missing");
+    return given;
+  }
+
+  Shape tuple(const std::string& name) const {
+    const std::string& text = given_.at(name);
+    const bool is_tuple = text.size() > 1 && text.front() == '(' && text.back() == ')';
+    if (!is_tuple) return {to_integer(name, text)};
+    Shape values;
+    for (const std::string& one : split_arguments(text.substr(1, text.size() - 2)))
+      values.push_back(to_integer(name, one));
+    if (values.empty()) fail(name, "at least one integer");
+    return values;
+  }
+
+  void require_range(const std::string& name, int64_t value, int64_t min) const {
+    if (value < min || value > kWidestLayer)
+      fail(name, "an integer from " + std::to_string(min) + " to " + std::to_string(kWidestLayer));
   }
 
   int64_t to_integer(const std::string& name, const std::string& text) const {
@@ -133,36 +166,101 @@ std::shared_ptr<Layer> linear(const Arguments& args) {
                                   args.flag("bias", true));
 }
 
-std::shared_ptr<Layer> conv2d(const Arguments& args) {
-  require_value("dilation", "1", args.integer("dilation", 1, 1, 2) == 1);
-  const Conv2dOptions options{.in_channels = args.integer("in_channels", {}, 1),
-                              .out_channels = args.integer("out_channels", {}, 1),
-                              .kernel_size = args.integer("kernel_size", {}, 1, 2),
-                              .stride = args.integer("stride", 1, 1, 2),
-                              .padding = args.integer("padding", 0, 0, 2),
-                              .groups = args.integer("groups", 1, 1),
-                              .bias = args.flag("bias", true)};
+bool is_quoted(const std::string& text, const std::string& word) {
+  return text == "'" + word + "'" || text == "\"" + word + "\"";
+}
+
+// Numbers, 'valid' (none), or 'same': the output is as large as the input.
+Shape padding_of(const Arguments& args, const Shape& kernel, const Shape& stride, const Shape& dilation) {
+  const std::string text = args.text("padding", "0");
+  if (is_quoted(text, "valid")) return Shape(kernel.size(), 0);
+  if (!is_quoted(text, "same")) return args.integers("padding", 0, 0, kernel.size());
+  Shape padding;
+  for (std::size_t d = 0; d < kernel.size(); ++d) {
+    const int64_t both_sides = dilation[d] * (kernel[d] - 1);
+    if (stride[d] != 1 || both_sides % 2 != 0)
+      throw UserError("argument padding: 'same' needs stride 1 and an odd kernel_size");
+    padding.push_back(both_sides / 2);
+  }
+  return padding;
+}
+
+// What convolutions of any dimensions have.
+struct Window {
+  Shape kernel_size, stride, padding, dilation;
+};
+
+template <class Options>
+void read_convolution(const Arguments& args, std::size_t dimensions, Options& options, Window& window) {
+  if (!is_quoted(args.text("padding_mode", "'zeros'"), "zeros"))
+    throw UserError("argument padding_mode: only 'zeros' is supported");
+  options.in_channels = args.integer("in_channels", {}, 1);
+  options.out_channels = args.integer("out_channels", {}, 1);
+  options.groups = args.integer("groups", 1, 1);
+  options.bias = args.flag("bias", true);
   if (options.in_channels % options.groups != 0 || options.out_channels % options.groups != 0)
     throw UserError("groups do not divide the channels");
+  window.kernel_size = args.integers("kernel_size", {}, 1, dimensions);
+  window.stride = args.integers("stride", 1, 1, dimensions);
+  window.dilation = args.integers("dilation", 1, 1, dimensions);
+  window.padding = padding_of(args, window.kernel_size, window.stride, window.dilation);
+}
+
+std::shared_ptr<Layer> conv1d(const Arguments& args) {
+  Conv1dOptions options;
+  Window window;
+  read_convolution(args, 1, options, window);
+  options.kernel_size = window.kernel_size[0];
+  options.stride = window.stride[0];
+  options.padding = window.padding[0];
+  options.dilation = window.dilation[0];
+  return std::make_shared<Conv1d>(options);
+}
+
+std::shared_ptr<Layer> conv2d(const Arguments& args) {
+  Conv2dOptions options;
+  Window window;
+  read_convolution(args, 2, options, window);
+  const auto extent = [](const Shape& both) { return Extent2d(both[0], both[1]); };
+  options.kernel_size = extent(window.kernel_size);
+  options.stride = extent(window.stride);
+  options.padding = extent(window.padding);
+  options.dilation = extent(window.dilation);
   return std::make_shared<Conv2d>(options);
+}
+
+double eps_of(const Arguments& args) {
+  const double eps = args.number("eps", 1e-5);
+  if (!(eps > 0 && eps < 1)) throw UserError("argument eps: expected a number in (0, 1)");
+  return eps;
 }
 
 template <class Norm>
 std::shared_ptr<Layer> batch_norm(const Arguments& args) {
-  const double eps = args.number("eps", 1e-5), momentum = args.number("momentum", 0.1);
-  if (!(eps > 0 && eps < 1)) throw UserError("argument eps: expected a number in (0, 1)");
-  if (!(momentum >= 0 && momentum <= 1)) throw UserError("argument momentum: expected a number in [0, 1]");
-  require_value("affine", "True", args.flag("affine", true));
+  const BatchNormOptions options{.channels = args.integer("num_features", {}, 1),
+                                 .eps = eps_of(args),
+                                 .momentum = args.number("momentum", 0.1),
+                                 .affine = args.flag("affine", true)};
+  if (!(options.momentum >= 0 && options.momentum <= 1))
+    throw UserError("argument momentum: expected a number in [0, 1]");
   require_value("track_running_stats", "True", args.flag("track_running_stats", true));
-  return std::make_shared<Norm>(args.integer("num_features", {}, 1), eps, momentum);
+  return std::make_shared<Norm>(options);
 }
 
 std::shared_ptr<Layer> layer_norm(const Arguments& args) {
-  require_value("elementwise_affine", "True", args.flag("elementwise_affine", true));
-  require_value("bias", "True", args.flag("bias", true));
-  const double eps = args.number("eps", 1e-5);
-  if (!(eps > 0 && eps < 1)) throw UserError("argument eps: expected a number in (0, 1)");
-  return std::make_shared<LayerNorm>(args.integer("normalized_shape", {}, 1, 1), eps);
+  return std::make_shared<LayerNorm>(LayerNormOptions{.shape = args.shape("normalized_shape"),
+                                                      .eps = eps_of(args),
+                                                      .affine = args.flag("elementwise_affine", true),
+                                                      .bias = args.flag("bias", true)});
+}
+
+std::shared_ptr<Layer> group_norm(const Arguments& args) {
+  const GroupNormOptions options{.groups = args.integer("num_groups", {}, 1),
+                                 .channels = args.integer("num_channels", {}, 1),
+                                 .eps = eps_of(args),
+                                 .affine = args.flag("affine", true)};
+  if (options.channels % options.groups != 0) throw UserError("num_groups does not divide num_channels");
+  return std::make_shared<GroupNorm>(options);
 }
 
 std::shared_ptr<Layer> relu(const Arguments& args) {
@@ -181,9 +279,8 @@ std::shared_ptr<Layer> silu(const Arguments& args) {
 }
 
 std::shared_ptr<Layer> gelu(const Arguments& args) {
-  const std::string& approximate = args.text("approximate", "'none'");
-  const bool tanh = approximate == "'tanh'" || approximate == "\"tanh\"",
-             none = approximate == "'none'" || approximate == "\"none\"";
+  const std::string approximate = args.text("approximate", "'none'");
+  const bool tanh = is_quoted(approximate, "tanh"), none = is_quoted(approximate, "none");
   if (!tanh && !none)
     throw UserError("argument approximate: expected 'none' or 'tanh', found " + approximate);
   return std::make_shared<GELU>(tanh ? GELU::Form::kTanh : GELU::Form::kExact);
@@ -195,33 +292,37 @@ std::shared_ptr<Layer> flatten(const Arguments& args) {
   return std::make_shared<Flatten>();
 }
 
-struct Window {
-  int64_t size, stride, padding;
-};
-
-Window window_of(const Arguments& args) {
-  require_value("ceil_mode", "False", !args.flag("ceil_mode", false));
-  const int64_t size = args.integer("kernel_size", {}, 1, 2);
-  const int64_t padding = args.integer("padding", 0, 0, 2);
-  if (2 * padding > size) throw UserError("argument padding: more than half of kernel_size");
-  return {size, args.integer("stride", size, 1, 2), padding};
+// What pools have; torch's stride is the window's size by default.
+template <class Options>
+Options pool_options(const Arguments& args) {
+  Options options;
+  options.kernel_size = args.pair("kernel_size", {}, 1);
+  const bool strides = args.text("stride", "None") != "None";
+  options.stride = strides ? args.pair("stride", {}, 1) : options.kernel_size;
+  options.padding = args.pair("padding", 0, 0);
+  options.ceil_mode = args.flag("ceil_mode", false);
+  if (2 * options.padding.height > options.kernel_size.height ||
+      2 * options.padding.width > options.kernel_size.width)
+    throw UserError("argument padding: more than half of kernel_size");
+  return options;
 }
 
 std::shared_ptr<Layer> max_pool2d(const Arguments& args) {
-  require_value("dilation", "1", args.integer("dilation", 1, 1, 2) == 1);
   require_value("return_indices", "False", !args.flag("return_indices", false));
-  const auto [size, stride, padding] = window_of(args);
-  return std::make_shared<MaxPool2d>(size, stride, padding);
+  auto options = pool_options<MaxPool2dOptions>(args);
+  options.dilation = args.pair("dilation", 1, 1);
+  return std::make_shared<MaxPool2d>(options);
 }
 
 std::shared_ptr<Layer> avg_pool2d(const Arguments& args) {
   require_value("divisor_override", "None", args.text("divisor_override", "None") == "None");
-  const auto [size, stride, padding] = window_of(args);
-  return std::make_shared<AvgPool2d>(size, stride, padding, args.flag("count_include_pad", true));
+  auto options = pool_options<AvgPool2dOptions>(args);
+  options.counts_padding = args.flag("count_include_pad", true);
+  return std::make_shared<AvgPool2d>(options);
 }
 
 std::shared_ptr<Layer> adaptive_avg_pool2d(const Arguments& args) {
-  require_value("output_size", "1", args.integer("output_size", {}, 1, 2) == 1);
+  require_value("output_size", "1", args.pair("output_size", {}, 1) == 1);
   return std::make_shared<AdaptiveAvgPool2d>();
 }
 
@@ -243,16 +344,20 @@ struct LayerKind {
 };
 
 const std::map<std::string, LayerKind>& layer_kinds() {
+  static const std::vector<std::string> convolution = {"in_channels", "out_channels", "kernel_size",
+                                                       "stride",      "padding",      "dilation",
+                                                       "groups",      "bias",         "padding_mode"};
+  static const std::vector<std::string> batches = {"num_features", "eps", "momentum", "affine",
+                                                   "track_running_stats"};
   static const std::map<std::string, LayerKind> all = {
       {"Linear", {{"in_features", "out_features", "bias"}, linear}},
-      {"Conv2d",
-       {{"in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups", "bias"},
-        conv2d}},
-      {"BatchNorm1d",
-       {{"num_features", "eps", "momentum", "affine", "track_running_stats"}, batch_norm<BatchNorm1d>}},
-      {"BatchNorm2d",
-       {{"num_features", "eps", "momentum", "affine", "track_running_stats"}, batch_norm<BatchNorm2d>}},
+      {"Conv1d", {convolution, conv1d}},
+      {"Conv2d", {convolution, conv2d}},
+      {"BatchNorm1d", {batches, batch_norm<BatchNorm1d>}},
+      {"BatchNorm2d", {batches, batch_norm<BatchNorm2d>}},
+      {"BatchNorm3d", {batches, batch_norm<BatchNorm3d>}},
       {"LayerNorm", {{"normalized_shape", "eps", "elementwise_affine", "bias"}, layer_norm}},
+      {"GroupNorm", {{"num_groups", "num_channels", "eps", "affine"}, group_norm}},
       {"ReLU", {{"inplace"}, relu}},
       {"LeakyReLU", {{"negative_slope", "inplace"}, leaky_relu}},
       {"SiLU", {{"inplace"}, silu}},

@@ -88,6 +88,50 @@ TEST_F(GradientBucketsTest, WhatIsNotTrainedIsNotWaitedFor) {
   EXPECT_EQ(buckets_.unused(), 0);
 }
 
+// A bucket of one alone that is not trained any more leaves with zeros before backward.
+TEST_F(GradientBucketsTest, WhatIsNotTrainedAnyMoreHasZerosAndHoldsNothingUp) {
+  bind();
+  parameters(conv_)[1].parameter->tensor.set_requires_grad(false);
+  buckets_.begin_step();
+  EXPECT_TRUE(full_.empty());
+  buckets_.begin_last_microbatch();
+  EXPECT_EQ(full_, (std::vector<int>{0}));
+  backward(first_);
+  EXPECT_EQ(full_, (std::vector<int>{0, 1}));
+  buckets_.end_step();
+  EXPECT_EQ(full_.size(), 2u);
+  EXPECT_TRUE(at::equal(buckets_.gradients()[1], at::zeros({5})));
+}
+
+TEST_F(GradientBucketsTest, SharingOneWithAFrozenParameterIsFullDuringBackward) {
+  full_.clear();
+  GradientBuckets one(parameters(conv_), 1 << 20, [this](int bucket) { full_.push_back(bucket); });
+  one.bind({at::full({one.plan().buckets.at(0).bytes}, 0x55, at::kByte)});
+  parameters(conv_)[1].parameter->tensor.set_requires_grad(false);
+  one.begin_step();
+  one.begin_last_microbatch();
+  EXPECT_TRUE(full_.empty());
+  backward(first_);
+  EXPECT_EQ(full_, (std::vector<int>{0}));
+  one.end_step();
+  EXPECT_EQ(full_.size(), 1u);
+}
+
+TEST_F(GradientBucketsTest, WhatIsNeverTrainedHasNoPlace) {
+  parameters(conv_)[0].parameter->tensor.set_requires_grad(false);
+  GradientBuckets rest(parameters(conv_), 64, [](int) {});
+  ASSERT_EQ(rest.plan().buckets.size(), 1u);
+  EXPECT_EQ(rest.plan().buckets[0].slots.at(0).parameter, 1u);
+  rest.bind({at::full({rest.plan().buckets[0].bytes}, 0x55, at::kByte)});
+  rest.begin_step();
+  rest.begin_last_microbatch();
+  rest.end_step();
+  EXPECT_FALSE(rest.gradients()[0].defined());
+  EXPECT_TRUE(at::equal(rest.gradients()[1], at::zeros({5})));
+  EXPECT_EQ(rest.unused(), 1);
+  EXPECT_TRUE(rest.used().equal(at::zeros({2}, at::kDouble)));
+}
+
 TEST_F(GradientBucketsTest, EveryBucketIsReportedOnceAStep) {
   bind();
   buckets_.begin_step();

@@ -20,6 +20,9 @@ struct Needs {
   std::vector<std::string> after = {};  // names of algorithms that act before it, where both act at an event
   // Names of algorithms that it cannot be combined with, and why: an error.
   std::map<std::string, std::string> excludes = {};
+  // The weights of a checkpoint do not fit the model without the algorithm, which changes their names, shapes
+  // or meaning. A run that loads such a checkpoint applies the algorithm by itself, with a warning.
+  bool required_on_load = false;
 };
 
 // A two-way callback: sees the state and changes it in place. composer.core.Algorithm.

@@ -20,6 +20,8 @@ Adam::Adam(const std::vector<ParamView>& views, Common common, const Options& op
   if (options_.amsgrad) max_exp_avg_sq_ = &add_state("max_exp_avg_sq");
 }
 
+void Adam::views_changed() { steps_ = at::zeros({std::ssize(exp_avg_)}, at::kFloat).unbind(); }
+
 const char* Adam::name() const {
   switch (options_.decay) {
     case Decay::kGradient:

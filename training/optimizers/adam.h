@@ -25,6 +25,7 @@ class Adam final : public Optimizer {
 
  private:
   void update(const Call& call, const at::Tensor& grad_scale) override;
+  void views_changed() override;
   double kernel_weight_decay(const Call& call) const;
   double shrinkage(size_t view) const;
 

@@ -24,6 +24,16 @@ bool same_strides(const at::Tensor& one, const at::Tensor& other) {
   return true;
 }
 
+at::Tensor fresh_state(const ParamView& view) {
+  return view.trained ? at::zeros_like(view.tensor.detach()) : at::Tensor();
+}
+
+at::Tensor like_view(const at::Tensor& state, const ParamView& view) {
+  if (!state.defined()) return fresh_state(view);
+  if (same_strides(state, view.tensor) && state.scalar_type() == view.tensor.scalar_type()) return state;
+  return fresh_state(view).copy_(state);
+}
+
 }  // namespace
 
 bool matches_pattern(const std::string& pattern, const std::string& name) {
@@ -50,14 +60,42 @@ Optimizer::Optimizer(const std::vector<ParamView>& views, Common common)
       common_(std::move(common)),
       lr_(common_.lr),
       steps_(at::zeros({std::ssize(views)}, at::kLong)) {
+  for (const ParamView& view : views) decays_.push_back(decays(view));
+  make_groups();
+}
+
+bool Optimizer::decays(const ParamView& view) const {
+  return common_.weight_decay == 0.0 || !matches_any(common_.no_decay, view.name);
+}
+
+void Optimizer::make_groups() {
   Group decayed{common_.weight_decay, {}};
   Group plain{0.0, {}};
-  for (size_t i = 0; i < views.size(); ++i) {
-    const bool decays = common_.weight_decay == 0.0 || !matches_any(common_.no_decay, views[i].name);
-    (decays ? decayed : plain).members.push_back(i);
-  }
+  for (size_t i = 0; i < views_.size(); ++i) (decays_[i] ? decayed : plain).members.push_back(i);
+  groups_.clear();
   for (Group* group : {&decayed, &plain})
     if (!group->members.empty()) groups_.push_back(std::move(*group));
+}
+
+void Optimizer::follow(const Kept& kept) {
+  TUTTI_ASSERT(kept.size() == views_.size(), "the views are not those that the optimizer is to follow");
+  const at::NoGradGuard no_grad;
+  const at::Tensor steps = at::zeros({std::ssize(views_)}, at::kLong);
+  std::vector<bool> decayed;
+  for (size_t i = 0; i < kept.size(); ++i) {
+    if (kept[i]) steps.data_ptr<int64_t>()[i] = this->steps(*kept[i]);
+    decayed.push_back(kept[i] ? decays_[*kept[i]] : decays(views_[i]));
+  }
+  for (auto& [name, tensors] : states_) {
+    StateTensors followed;
+    for (size_t i = 0; i < kept.size(); ++i)
+      followed.push_back(kept[i] ? like_view((*tensors)[*kept[i]], views_[i]) : fresh_state(views_[i]));
+    *tensors = std::move(followed);
+  }
+  steps_ = steps;
+  decays_ = std::move(decayed);
+  make_groups();
+  views_changed();
 }
 
 void Optimizer::step(const at::Tensor& grad_scale, const at::Tensor& found_inf) {
@@ -77,7 +115,7 @@ Optimizer::Call Optimizer::call_of(const Group& group) const {
   call.grads.reserve(group.members.size());
   for (const size_t i : group.members) {
     const ParamView& view = views_[i];
-    if (!view.grad.defined() || view.tensor.numel() == 0) continue;
+    if (!view.trained || !view.grad.defined() || view.tensor.numel() == 0) continue;
     TUTTI_ASSERT(same_strides(view.grad, view.tensor),
                  view.name + ": gradient and parameter have different strides");
     call.members.push_back(i);
@@ -89,7 +127,7 @@ Optimizer::Call Optimizer::call_of(const Group& group) const {
 
 Optimizer::StateTensors& Optimizer::add_state(const std::string& name) {
   auto tensors = std::make_unique<StateTensors>();
-  for (const ParamView& view : views_) tensors->push_back(at::zeros_like(view.tensor.detach()));
+  for (const ParamView& view : views_) tensors->push_back(fresh_state(view));
   states_.emplace_back(name, std::move(tensors));
   return *states_.back().second;
 }
@@ -103,12 +141,7 @@ std::vector<at::Tensor> Optimizer::pick(const StateTensors& tensors, const std::
 
 std::vector<std::pair<std::string, double>> Optimizer::norms(size_t) const { return {}; }
 
-double Optimizer::weight_decay_of(size_t view) const {
-  for (const Group& group : groups_)
-    if (std::find(group.members.begin(), group.members.end(), view) != group.members.end())
-      return group.weight_decay;
-  return 0.0;
-}
+double Optimizer::weight_decay_of(size_t view) const { return decays_[view] ? common_.weight_decay : 0.0; }
 
 int64_t Optimizer::steps() const {
   const int64_t* steps = steps_.const_data_ptr<int64_t>();
@@ -118,9 +151,10 @@ int64_t Optimizer::steps() const {
 std::vector<OptimizerState> Optimizer::state() const {
   std::vector<OptimizerState> all;
   for (size_t i = 0; i < views_.size(); ++i)
-    all.push_back({&views_[i], "step", steps_.select(0, static_cast<int64_t>(i))});
+    if (views_[i].trained) all.push_back({&views_[i], "step", steps_.select(0, static_cast<int64_t>(i))});
   for (const auto& [name, tensors] : states_)
-    for (size_t i = 0; i < views_.size(); ++i) all.push_back({&views_[i], name, (*tensors)[i]});
+    for (size_t i = 0; i < views_.size(); ++i)
+      if (views_[i].trained) all.push_back({&views_[i], name, (*tensors)[i]});
   return all;
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,7 +56,13 @@ class Optimizer {
   // Number of updates of a view; without argument the maximum over all views.
   int64_t steps(size_t view) const { return steps_.const_data_ptr<int64_t>()[view]; }
   int64_t steps() const;
-  std::vector<OptimizerState> state() const;
+  std::vector<OptimizerState> state() const;  // of the trained parameters
+
+  // After surgery: the views are others. `kept` has for each of them the index of the earlier view of the
+  // same parameter, whose state and weight decay stay; nullopt: a new parameter, which begins fresh. State
+  // takes the strides of the parameter. Allocates memory.
+  using Kept = std::vector<std::optional<size_t>>;
+  void follow(const Kept& kept);
 
  protected:
   // Parameters updated by one kernel call.
@@ -75,21 +82,27 @@ class Optimizer {
   // The views must outlive the optimizer. Gradients are read from the views at each step.
   Optimizer(const std::vector<ParamView>& views, Common common);
 
-  // Adds zeros like each view's tensor; the reference stays valid.
+  // Adds zeros like each view's tensor, but none for those that are not trained; the reference stays valid.
   StateTensors& add_state(const std::string& name);
   // steps() already counts the current update.
   virtual void update(const Call& call, const at::Tensor& grad_scale) = 0;
+  // The views are others, for a subclass with something else for each view.
+  virtual void views_changed() {}
   const ParamView& view(size_t index) const { return views_[index]; }
+  size_t view_count() const { return views_.size(); }
   double weight_decay_of(size_t view) const;
   static std::vector<at::Tensor> pick(const StateTensors& tensors, const std::vector<size_t>& members);
 
  private:
   Call call_of(const Group& group) const;
+  bool decays(const ParamView& view) const;
+  void make_groups();
 
   const std::vector<ParamView>& views_;
   Common common_;
   double lr_;
-  at::Tensor steps_;  // [views] int64
+  at::Tensor steps_;          // [views] int64
+  std::vector<bool> decays_;  // by view
   std::vector<Group> groups_;
   std::vector<std::pair<std::string, std::unique_ptr<StateTensors>>> states_;
 };

@@ -17,9 +17,13 @@ bool is_narrow(const at::Tensor& tensor) { return tensor.is_cpu() && tensor.elem
 Sgd::Sgd(const std::vector<ParamView>& views, Common common, const Options& options)
     : Optimizer(views, std::move(common)), options_(options) {
   if (options_.momentum != 0.0) momentum_buffers_ = &add_state("momentum_buffer");
+  Sgd::views_changed();
+}
+
+void Sgd::views_changed() {
   int64_t largest = 0;
-  for (const ParamView& view : views)
-    if (is_narrow(view.tensor)) largest = std::max(largest, view.tensor.numel());
+  for (size_t i = 0; i < view_count(); ++i)
+    if (is_narrow(view(i).tensor)) largest = std::max(largest, view(i).tensor.numel());
   for (at::Tensor& wide : wide_) wide = at::empty({largest}, at::kFloat);
 }
 

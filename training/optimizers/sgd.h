@@ -22,6 +22,7 @@ class Sgd final : public Optimizer {
 
  private:
   void update(const Call& call, const at::Tensor& grad_scale) override;
+  void views_changed() override;
   void apply(const Call& call, const at::Tensor& grad_scale, bool is_first_step);
   void apply_in_fp32(const Call& call, const at::Tensor& grad_scale, bool is_first_step);
   void run_kernel(const Call& call, const std::vector<at::Tensor>& buffers, const at::Tensor& grad_scale,

@@ -43,7 +43,7 @@ class HungryModel final : public Model {
     else
       meal_ = at::empty({bytes + 1}, at::kByte);
     if (context().statistics && appetite_.fails_in_commit)
-      context().statistics->push_back({this, at::zeros({1}), at::zeros({1}), 1});
+      context().statistics->push_back({this, at::zeros({1})});
     return scores;
   }
   Outputs eval_forward(const Batch& batch, std::optional<Outputs>) override {
@@ -58,7 +58,7 @@ class HungryModel final : public Model {
     return outputs.tensor().square().mean();
   }
   const char* kind() const override { return "HungryModel"; }
-  int64_t statistics_channels() const override { return appetite_.fails_in_commit ? 1 : 0; }
+  int64_t statistics_size() const override { return appetite_.fails_in_commit ? 1 : 0; }
   void apply_statistics(const RunningStatistics&) override {
     TORCH_CHECK_WITH(OutOfMemoryError, false, "no room for statistics");
   }

@@ -1,6 +1,7 @@
 #include "actors/compute/microbatches.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
 #include "tests/actors/sleeping_world.h"
@@ -114,15 +115,48 @@ TEST(MicrobatchesTest, ForwardLeavesRunningStatisticsAlone) {
         << training.state.buffers[i].name;
 }
 
+int64_t tracked_batches(const Training& training) {
+  for (const auto& one : training.state.buffers)
+    if (one.name == "bn1.num_batches_tracked") return one.buffer->tensor.item<int64_t>();
+  return -1;
+}
+
 TEST(MicrobatchesTest, StatisticsAreTakenInOnceAMicrobatchAndRank) {
   Training training;
   Microbatches microbatches(training.state, training.engine, *training.exchange, 2);
   const auto result = microbatches.run(random_batch(8), 0, unmarked);
   microbatches.apply_statistics(at::stack({result.statistics, result.statistics}));
-  int64_t tracked = -1;
-  for (const auto& one : training.state.buffers)
-    if (one.name == "bn1.num_batches_tracked") tracked = one.buffer->tensor.item<int64_t>();
-  EXPECT_EQ(tracked, 4);
+  EXPECT_EQ(tracked_batches(training), 4);
+}
+
+// As one that selects samples does.
+class OwnPass final : public Algorithm {
+ public:
+  std::string name() const override { return "OwnPass"; }
+  bool match(Event event, const State&) const override { return event == Event::kAfterDataloader; }
+  void apply(Event, State& state, Logger&) override {
+    const at::NoGradGuard no_grad;
+    state.model->forward(state.batch);
+  }
+};
+
+TEST(MicrobatchesTest, StatisticsOfAListenersOwnPassCountToo) {
+  Training training;
+  Engine engine(training.state, training.logger, {.algorithms = {std::make_shared<OwnPass>()}});
+  Microbatches microbatches(training.state, engine, *training.exchange, 2);
+  const auto result = microbatches.run(random_batch(8), 0, unmarked);
+  microbatches.apply_statistics(result.statistics.unsqueeze(0));
+  EXPECT_EQ(tracked_batches(training), 3);
+}
+
+TEST(MicrobatchesTest, StatisticsOfPassesBetweenStepsDoNot) {
+  Training training;
+  Microbatches microbatches(training.state, training.engine, *training.exchange, 1);
+  microbatches.run(random_batch(8), 0, unmarked);
+  training.state.model->forward(random_batch(8));
+  const auto result = microbatches.run(random_batch(8), 0, unmarked);
+  microbatches.apply_statistics(result.statistics.unsqueeze(0));
+  EXPECT_EQ(tracked_batches(training), 1);
 }
 
 TEST(MicrobatchesTest, StatisticsAreOfThisStepOnly) {

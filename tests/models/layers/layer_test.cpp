@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "models/layers/activation.h"
 #include "models/layers/blocks.h"
+#include "models/layers/conv.h"
 #include "models/layers/linear.h"
-#include "models/layers/norm.h"
 
 namespace tutti {
 namespace {
@@ -24,6 +26,24 @@ std::vector<std::string> parameter_names(Layer& root) {
   std::vector<std::string> names;
   for (const NamedParameter& named : parameters(root)) names.push_back(named.name);
   return names;
+}
+
+// A layer that scales what another one gives.
+class Scaled final : public Layer {
+ public:
+  explicit Scaled(std::shared_ptr<Layer> inner)
+      : scale_(add_parameter("scale", {}, constant_init(2.0))), inner_(add_slot("inner", std::move(inner))) {}
+  TensorTree forward(const TensorTree& input) override { return inner_(input).tensor() * scale_.tensor; }
+  const char* kind() const override { return "Scaled"; }
+
+ private:
+  Parameter& scale_;
+  Slot& inner_;
+};
+
+std::shared_ptr<Layer> scaled_linear(const NamedSlot& named) {
+  if (std::string(named.slot->layer().kind()) != "Linear") return nullptr;
+  return std::make_shared<Scaled>(named.slot->share());
 }
 
 TEST(Layer, ParametersAreNamedByPathInOrderOfRegistration) {
@@ -47,23 +67,6 @@ TEST(Layer, ThatStandsInTwoSlotsIsVisitedOnce) {
 
 TEST(Layer, IsBuiltOnTheMetaDevice) {
   for (const NamedParameter& named : parameters(*nested())) EXPECT_TRUE(named.parameter->tensor.is_meta());
-}
-
-// libtorch's own, of few channels, writes behind its buffers.
-TEST(Conv2d, AStridedPointOfFewChannelsIsWhatWideNumbersSay) {
-  for (const int64_t channels : {1, 4, 8, 12}) {
-    Conv2d layer({.in_channels = channels, .out_channels = 8, .stride = 2});
-    materialise(layer, 3);
-    const at::Tensor images = at::randn({16, channels, 32, 32}).contiguous(at::MemoryFormat::ChannelsLast);
-    at::Tensor weight = parameters(layer)[0].parameter->tensor;
-    const at::Tensor wide = weight.detach().to(at::kDouble).requires_grad_();
-    const at::Tensor found = layer.forward(images).tensor();
-    const at::Tensor wanted = at::conv2d(images.to(at::kDouble), wide, {}, 2);
-    EXPECT_TRUE(at::allclose(found.to(at::kDouble), wanted, 1e-4, 1e-4));
-    found.square().sum().backward();
-    wanted.square().sum().backward();
-    EXPECT_TRUE(at::allclose(weight.grad().to(at::kDouble), wide.grad(), 1e-3, 1e-3)) << channels;
-  }
 }
 
 TEST(Materialise, GivesLeavesThatRequireGradients) {
@@ -102,6 +105,54 @@ TEST(Materialise, KeepsWhatHasValuesAlready) {
   EXPECT_TRUE(parameters(*root)[0].parameter->tensor.is_same(before));
 }
 
+TEST(Materialise, KeepsStridesAndWithThemTheValues) {
+  Conv2d last({.in_channels = 3, .out_channels = 4, .kernel_size = 3}), plain(last.options());
+  last.weight().tensor = last.weight().tensor.contiguous(at::MemoryFormat::ChannelsLast);
+  materialise(last, 3);
+  materialise(plain, 3);
+  EXPECT_TRUE(last.weight().tensor.is_contiguous(at::MemoryFormat::ChannelsLast));
+  EXPECT_FALSE(last.weight().tensor.is_contiguous());
+  EXPECT_TRUE(last.weight().tensor.equal(plain.weight().tensor));
+}
+
+std::map<std::string, at::Tensor> initial_values(Layer& root) {
+  materialise(root, 3);
+  std::map<std::string, at::Tensor> values;
+  for (const NamedParameter& named : parameters(root)) values[named.name] = named.parameter->tensor;
+  return values;
+}
+
+TEST(Materialise, GivesEachTensorTheValuesOfItsNameBeforeSurgery) {
+  const auto plain = nested(), operated = nested();
+  note_names(*operated);
+  replace_layers(*operated, scaled_linear);
+  const auto before = initial_values(*plain), after = initial_values(*operated);
+  EXPECT_TRUE(before.at("0.weight").equal(after.at("0.inner.weight")));
+  EXPECT_TRUE(before.at("1.1.weight").equal(after.at("1.1.inner.weight")));
+  EXPECT_EQ(after.at("0.scale").item<float>(), 2.0F);
+}
+
+// Also if a new tensor is now called as an old one was.
+TEST(Materialise, GivesNewTensorsValuesOfTheirOwn) {
+  const auto moved = std::make_shared<Linear>(3, 3);
+  Sequential before(Layers{moved}), plain(Layers{std::make_shared<Linear>(3, 3)});
+  note_names(before);
+  Sequential after(Layers{std::make_shared<Linear>(3, 3), moved});
+  const auto values = initial_values(after);
+  EXPECT_TRUE(initial_values(plain).at("0.weight").equal(values.at("1.weight")));
+  EXPECT_FALSE(values.at("0.weight").equal(values.at("1.weight")));
+}
+
+TEST(NoteNames, KeepsNamesThatWereNotedEarlier) {
+  const auto root = nested();
+  note_names(*root);
+  replace_layers(*root, scaled_linear);
+  EXPECT_EQ(parameters(*root)[0].parameter->origin, "");
+  note_names(*root);
+  EXPECT_EQ(parameters(*root)[0].parameter->origin, "0.scale");
+  EXPECT_EQ(parameters(*root)[1].parameter->origin, "0.weight");
+}
+
 TEST(Slot, CallsItsHooksAroundTheLayerInOrder) {
   const auto root = nested();
   materialise(*root, 1);
@@ -128,22 +179,101 @@ TEST(Slot, RefilledCallsTheNewLayerInTheSamePass) {
 
 TEST(ReplaceLayers, ReplacesEveryOneThatMatches) {
   const auto root = nested();
-  const int replaced = replace_layers(*root, [](const NamedSlot& named) -> std::shared_ptr<Layer> {
+  const auto replaced = replace_layers(*root, [](const NamedSlot& named) -> std::shared_ptr<Layer> {
     if (std::string(named.slot->layer().kind()) != "ReLU") return nullptr;
     return std::make_shared<Tanh>();
   });
-  EXPECT_EQ(replaced, 1);
+  ASSERT_EQ(replaced.size(), 1U);
+  EXPECT_THAT(replaced[0].names, testing::ElementsAre("1.0"));
+  EXPECT_STREQ(replaced[0].before->kind(), "ReLU");
+  EXPECT_EQ(replaced[0].after.get(), layers(*root)[3].second);
   EXPECT_STREQ(slots(*root).back().slot->layer().kind(), "Linear");
   EXPECT_STREQ(layers(*root)[3].second->kind(), "Tanh");
 }
 
 TEST(ReplaceLayers, DoesNotLookIntoWhatItPut) {
   const auto root = nested();
-  const int replaced = replace_layers(*root, [](const NamedSlot& named) -> std::shared_ptr<Layer> {
+  const auto replaced = replace_layers(*root, [](const NamedSlot& named) -> std::shared_ptr<Layer> {
     if (std::string(named.slot->layer().kind()) != "Linear") return nullptr;
     return std::make_shared<Sequential>(Layers{std::make_shared<Linear>(3, 3)});
   });
-  EXPECT_EQ(replaced, 2);
+  EXPECT_EQ(replaced.size(), 2U);
+}
+
+TEST(ReplaceLayers, ReplacesALayerOfTwoSlotsOnce) {
+  const auto shared = std::make_shared<Linear>(3, 3);
+  Sequential root(Layers{shared, std::make_shared<Sequential>(Layers{shared}), shared});
+  int asked = 0;
+  const auto replaced = replace_layers(root, [&](const NamedSlot& named) {
+    asked += &named.slot->layer() == shared.get() ? 1 : 0;
+    return scaled_linear(named);
+  });
+  EXPECT_EQ(asked, 1);
+  ASSERT_EQ(replaced.size(), 1U);
+  EXPECT_THAT(replaced[0].names, testing::ElementsAre("0", "1.0", "2"));
+  for (const NamedSlot& named : slots(root)) {
+    const bool stood_there = testing::Value(named.name, testing::AnyOf("0", "1.0", "2"));
+    EXPECT_EQ(&named.slot->layer() == replaced[0].after.get(), stood_there) << named.name;
+  }
+  EXPECT_THAT(parameter_names(root), testing::ElementsAre("0.scale", "0.inner.weight", "0.inner.bias"));
+}
+
+TEST(ReplaceLayers, AsksAboutALayerThatStaysOnce) {
+  const auto shared = std::make_shared<Sequential>(Layers{std::make_shared<ReLU>()});
+  Sequential root(Layers{shared, shared});
+  std::vector<std::string> asked;
+  replace_layers(root, [&](const NamedSlot& named) {
+    asked.push_back(named.name);
+    return std::shared_ptr<Layer>();
+  });
+  EXPECT_THAT(asked, testing::ElementsAre("0", "0.0"));
+}
+
+// As norms of low precision: the same numbers in another layer.
+class Doubling final : public Layer {
+ public:
+  explicit Doubling(Linear& old)
+      : weight_(adopt(old.weight(), "twice")), bias_(old.bias() ? &adopt(*old.bias()) : nullptr) {}
+  TensorTree forward(const TensorTree& input) override {
+    return at::linear(input.tensor(), weight_.tensor * 2, bias_ ? bias_->tensor : at::Tensor());
+  }
+  const char* kind() const override { return "Doubling"; }
+
+ private:
+  Parameter& weight_;
+  Parameter* bias_;
+};
+
+TEST(Adopt, PassesParametersOnAndNothingDangles) {
+  const auto root = nested();
+  materialise(*root, 3);
+  const auto before = parameters(*root);
+  replace_layers(*root, [](const NamedSlot& named) -> std::shared_ptr<Layer> {
+    auto* old = dynamic_cast<Linear*>(&named.slot->layer());
+    return old ? std::make_shared<Doubling>(*old) : nullptr;
+  });
+  const auto after = parameters(*root);
+  EXPECT_THAT(parameter_names(*root), testing::ElementsAre("0.twice", "0.bias", "1.1.twice"));
+  for (std::size_t p = 0; p < before.size(); ++p) {
+    EXPECT_EQ(before[p].parameter, after[p].parameter);
+    EXPECT_TRUE(before[p].parameter->tensor.is_same(after[p].parameter->tensor));
+  }
+  root->forward(at::ones({1, 3})).tensor().sum().backward();
+  EXPECT_TRUE(before[0].parameter->tensor.grad().defined());
+}
+
+TEST(Parameters, SharedByLayersAreListedOnce) {
+  const auto first = std::make_shared<Linear>(3, 3);
+  Sequential root(Layers{first, std::make_shared<Doubling>(*first)});
+  EXPECT_THAT(parameter_names(root), testing::ElementsAre("0.twice", "0.bias"));
+}
+
+TEST(Parameters, ThatAreNotTrainedRequireNoGradient) {
+  Linear layer(3, 3);
+  layer.weight().trained = false;
+  materialise(layer, 3);
+  EXPECT_FALSE(layer.weight().tensor.requires_grad());
+  EXPECT_TRUE(layer.bias()->tensor.requires_grad());
 }
 
 TEST(SetContext, NullRestoresTheDefault) {
@@ -155,30 +285,6 @@ TEST(SetContext, NullRestoresTheDefault) {
     set_context(*root, nullptr);
   }
   EXPECT_TRUE(root->slots()[0]->layer().context().training);
-}
-
-TEST(BatchNorm2d, TrainingLeavesItsStatisticsAndTouchesNoBuffer) {
-  BatchNorm2d norm(3);
-  materialise(norm, 1);
-  std::vector<RunningStatistics> found;
-  const ForwardContext context{.training = true, .statistics = &found};
-  set_context(norm, &context);
-  const at::Tensor x = at::randn({4, 3, 5, 5}) * 2 + 1;
-  norm.forward(x);
-  ASSERT_EQ(found.size(), 1U);
-  EXPECT_TRUE(at::allclose(found[0].mean, x.mean({0, 2, 3}), 1e-5, 1e-6));
-  EXPECT_TRUE(at::allclose(found[0].variance, x.var({0, 2, 3}, true), 1e-5, 1e-6));
-  EXPECT_EQ(found[0].samples, 100);
-  EXPECT_TRUE(norm.own_buffers()[0]->tensor.equal(at::zeros({3})));
-  EXPECT_TRUE(norm.own_buffers()[1]->tensor.equal(at::ones({3})));
-}
-
-TEST(BatchNorm2d, OfOneValueAChannelKeepsItsBuffers) {
-  BatchNorm2d norm(2);
-  materialise(norm, 1);
-  norm.apply_statistics({&norm, at::ones({2}), at::full({2}, NAN), 1});
-  EXPECT_TRUE(norm.own_buffers()[1]->tensor.equal(at::ones({2})));
-  EXPECT_EQ(norm.own_buffers()[2]->tensor.item<int64_t>(), 0);
 }
 
 TEST(Dropout, ActsInTrainingOnly) {

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "models/layers/linear.h"
+#include "models/layers/conv.h"
+#include "models/layers/norm.h"
+#include "models/layers/pool.h"
 #include "models/zoo/factory.h"
 #include "models/zoo/mlp.h"
 #include "runtime/error.h"
@@ -66,6 +68,43 @@ TEST(LayerText, ArgumentsReachTheLayer) {
   EXPECT_TRUE(at::allclose(norm->own_buffers()[1]->tensor, variance, 1e-5, 1e-6));
 }
 
+Extent2d extent(int64_t height, int64_t width) { return {height, width}; }
+
+TEST(LayerText, PairsReachTheLayer) {
+  const auto conv_of = [](const std::string& text) {
+    return dynamic_cast<const Conv2d&>(*make_layer(text)).options();
+  };
+  const Conv2dOptions conv =
+      conv_of("Conv2d(8, 5, kernel_size=(1, 3), stride=(2, 1), padding=(0, 2), dilation=(3, 4))");
+  EXPECT_EQ(conv.kernel_size, extent(1, 3));
+  EXPECT_EQ(conv.stride, extent(2, 1));
+  EXPECT_EQ(conv.padding, extent(0, 2));
+  EXPECT_EQ(conv.dilation, extent(3, 4));
+  EXPECT_EQ(conv_of("Conv2d(1, 1, (3, 5), padding='same', dilation=(1, 2))").padding, extent(1, 4));
+  EXPECT_EQ(conv_of("Conv2d(1, 1, 3, padding='valid', padding_mode='zeros')").padding, 0);
+  const auto pool = make_layer("MaxPool2d((3, 2), padding=(1, 0), dilation=(1, 2), ceil_mode=True)");
+  const MaxPool2dOptions& of_pool = dynamic_cast<const MaxPool2d&>(*pool).options();
+  EXPECT_EQ(of_pool.kernel_size, extent(3, 2));
+  EXPECT_EQ(of_pool.stride, extent(3, 2));
+  EXPECT_EQ(of_pool.padding, extent(1, 0));
+  EXPECT_EQ(of_pool.dilation, extent(1, 2));
+  EXPECT_TRUE(of_pool.ceil_mode);
+}
+
+TEST(LayerText, NormsOfEveryForm) {
+  EXPECT_EQ(shapes_of("LayerNorm((4, 5), eps=1e-05, elementwise_affine=True, bias=True)"),
+            (std::vector<Shape>{{4, 5}, {4, 5}}));
+  EXPECT_EQ(shapes_of("LayerNorm((4, 5), bias=False)"), (std::vector<Shape>{{4, 5}}));
+  EXPECT_EQ(shapes_of("GroupNorm(2, 8, eps=1e-05, affine=True)"), (std::vector<Shape>{{8}, {8}}));
+  EXPECT_EQ(shapes_of("Conv1d(4, 6, kernel_size=(3,), stride=(1,), groups=2)"),
+            (std::vector<Shape>{{6, 2, 3}, {6}}));
+  EXPECT_STREQ(make_layer("BatchNorm3d(3)")->kind(), "BatchNorm3d");
+  for (const char* text : {"LayerNorm(4, elementwise_affine=False)", "GroupNorm(2, 8, affine=False)",
+                           "BatchNorm1d(3, affine=False)"})
+    EXPECT_TRUE(shapes_of(text).empty()) << text;
+  EXPECT_EQ(dynamic_cast<const GroupNorm&>(*make_layer("GroupNorm(2, 8, eps=0.5)")).options().eps, 0.5);
+}
+
 TEST(LayerText, IsTakenAsOneWritesIt) {
   EXPECT_EQ(shapes_of(" Linear( 64 , 32 ) "), (std::vector<Shape>{{32, 64}, {32}}));
   EXPECT_EQ(shapes_of("Linear(64, 32, False)"), (std::vector<Shape>{{32, 64}}));
@@ -85,23 +124,30 @@ TEST(LayerText, WhatIsNotSupportedIsNamed) {
       {"Linear(0, 4)", "Linear: argument in_features: expected an integer from 1 to 1000000000, found 0"},
       {"Linear(3, 4", "Linear: a ')' is missing"},
       {"Linear(3, 4))", "an extra ')'"},
-      {"Conv2d(1, 8, kernel_size=(3, 5))",
-       "Conv2d: argument kernel_size: expected the same integer in all dim"},
-      {"Conv2d(1, 8, 3, dilation=(2, 2))", "Conv2d: argument dilation: only 1 is supported"},
+      {"Conv2d(1, 8, 3, padding_mode='reflect')", "Conv2d: argument padding_mode: only 'zeros' is supported"},
+      {"Conv2d(1, 8, 4, padding='same')",
+       "Conv2d: argument padding: 'same' needs stride 1 and an odd kernel"},
+      {"Conv2d(1, 8, 3, 2, padding='same')", "Conv2d: argument padding: 'same' needs stride 1 and an odd ke"},
+      {"Conv2d(1, 8, 3, stride=(1, 0))", "Conv2d: argument stride: expected an integer from 1 to "},
+      {"Conv1d(1, 8, kernel_size=(3, 3))", "Conv1d: argument kernel_size: expected 1 of them in parentheses"},
+      {"BatchNorm2d(8, track_running_stats=False)", "argument track_running_stats: only True is supported"},
+      {"GroupNorm(3, 8)", "GroupNorm: num_groups does not divide num_channels"},
       {"Conv2d(3, 8, 3, groups=2)", "Conv2d: groups do not divide the channels"},
       {"BatchNorm2d(8, momentum=1.2)", "BatchNorm2d: argument momentum: expected a number in [0, 1]"},
       {"BatchNorm2d(8, eps=0)", "BatchNorm2d: argument eps: expected a number in (0, 1)"},
       {"Conv2d(1, 8, kernel_size=(3, 3, 3))",
        "Conv2d: argument kernel_size: expected 2 of them in parentheses"},
       {"Linear((3, 3), 4)", "Linear: argument in_features: expected an integer, found (3, 3)"},
-      {"LayerNorm((8, 8))", "LayerNorm: argument normalized_shape: expected 1 of them in parentheses"},
+      {"LayerNorm(())", "LayerNorm: argument normalized_shape: expected at least one integer, found ()"},
+      {"LayerNorm((8, 0))", "LayerNorm: argument normalized_shape: expected an integer from 1 to "},
       {"LayerNorm(8, eps=nan)", "LayerNorm: argument eps: expected a number in (0, 1)"},
       {"Linear(out_features=3, 4)", "Linear: argument 4 has no name but follows a named argument"},
       {"GELU(approximate='erf')", "GELU: argument approximate: expected 'none' or 'tanh', found 'erf'"},
       {"MaxPool2d(2, padding=2)", "more than half of kernel_size"},
       {"AvgPool2d(2, padding=2)", "more than half of kernel_size"},
       {"AvgPool2d(2, divisor_override=3)", "AvgPool2d: argument divisor_override: only None is supported"},
-      {"AvgPool2d(2, ceil_mode=True)", "AvgPool2d: argument ceil_mode: only False is supported"},
+      {"MaxPool2d((2, 4), padding=(1, 3))", "more than half of kernel_size"},
+      {"AvgPool2d(2, ceil_mode=1)", "AvgPool2d: argument ceil_mode: expected True or False, found 1"},
       {"Sigmoid(1)", "Sigmoid: more than 0 arguments"},
       {"Dropout(1.0)", "expected a number in [0, 1)"},
       {"", "there is no layer ''"}};

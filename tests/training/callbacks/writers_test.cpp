@@ -70,22 +70,24 @@ TEST_F(Writing, AFolderThatCannotBeMadeEndsNoTraining) {
 }
 
 TEST_F(Writing, WeightsAreExportedAtTheEndAndOnTheWay) {
-  Parameter weight{"weight", at::ones({2}), {}};
-  Buffer mean{"running_mean", at::full({3}, 0.5), {}};
-  state_.parameters = {{"bn.weight", nullptr, &weight}};
-  state_.buffers = {{"bn.running_mean", nullptr, &mean}};
+  const auto weight = std::make_shared<Parameter>();
+  const auto mean = std::make_shared<Buffer>();
+  weight->tensor = at::ones({2});
+  mean->tensor = at::full({3}, 0.5);
+  state_.parameters = {{"bn.weight", weight}};
+  state_.buffers = {{"bn.running_mean", mean}};
   ExportForInference exporter(disk_, "export/{epoch}.safetensors", Time(2, TimeUnit::kEpoch));
   for (int epoch = 0; epoch < 3; ++epoch) {
     batch(exporter, 1.0);
     end_epoch(exporter);
   }
   EXPECT_THAT(disk_.list(state_.run_dir + "/export"), ElementsAre("2.safetensors"));
-  weight.tensor = at::full({2}, 7.0);
+  weight->tensor = at::full({2}, 7.0);
   exporter.run_event(Event::kFitEnd, state_, logged_);
   const auto found = read_safetensors(state_.run_dir + "/export/3.safetensors").tensors;
   EXPECT_THAT(found, UnorderedElementsAre(testing::Key("bn.weight"), testing::Key("bn.running_mean")));
-  EXPECT_TRUE(found.at("bn.weight").equal(weight.tensor));
-  EXPECT_TRUE(found.at("bn.running_mean").equal(mean.tensor));
+  EXPECT_TRUE(found.at("bn.weight").equal(weight->tensor));
+  EXPECT_TRUE(found.at("bn.running_mean").equal(mean->tensor));
 }
 
 TEST_F(Writing, WeightsAreExportedByRankZeroAlone) {

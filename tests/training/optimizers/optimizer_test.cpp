@@ -181,6 +181,81 @@ TEST(Optimizer, AParameterWhoseGradientComesLaterIsOneThatBeginsLater) {
   }
 }
 
+void take_step(Optimizer& optimizer, std::vector<ParamView>& views, double gradient) {
+  for (ParamView& view : views) view.grad = at::full_like(view.tensor, gradient);
+  optimizer.step();
+}
+
+// After surgery each parameter goes on, or begins, as if it had been trained alone.
+TEST(Optimizer, FollowsItsParametersIntoOtherViews) {
+  for (const char* kind : {"sgd", "adam", "adamw", "decoupled_sgdw", "decoupled_adamw"}) {
+    const Setting section =
+        any_kind(kind, {.lr = 0.1, .weight_decay = 0.25, .momentum = 0.9, .dampening = 0.5});
+    std::vector<ParamView> views = pair_of_ones(), kept = pair_of_ones(), fresh = pair_of_ones();
+    const auto optimizer = make_optimizer(section, views), of_kept = make_optimizer(section, kept),
+               of_fresh = make_optimizer(section, fresh);
+    for (const double gradient : {0.5, -2.0}) {
+      take_step(*optimizer, views, gradient);
+      take_step(*of_kept, kept, gradient);
+    }
+    ParamView bias = views[1];
+    bias.name = "fc.inner.bias";
+    views = {whole_view("fc.scale", at::ones({2, 2})), bias, whole_view("fc.other", at::ones({2}))};
+    optimizer->follow({std::nullopt, 1, std::nullopt});
+    for (const double gradient : {3.0, -1.0}) {
+      take_step(*optimizer, views, gradient);
+      take_step(*of_kept, kept, gradient);
+      take_step(*of_fresh, fresh, gradient);
+    }
+    EXPECT_TRUE(views[0].tensor.equal(fresh[0].tensor)) << kind;
+    EXPECT_TRUE(views[1].tensor.equal(kept[1].tensor)) << kind;
+    EXPECT_TRUE(views[2].tensor.equal(fresh[1].tensor)) << kind;
+    EXPECT_EQ(optimizer->steps(1), 4);
+    EXPECT_EQ(optimizer->steps(2), 2);
+  }
+}
+
+// The pattern *.bias keeps a parameter from decay whatever surgery calls it.
+TEST(Optimizer, WeightDecayStaysWhenTheNameChanges) {
+  std::vector<ParamView> views = pair_of_ones();
+  const auto optimizer = make_optimizer(sgd(0.1, 0.0, 1.0), views);
+  views[0].name = "fc.bias";
+  views[1].name = "fc.shift";
+  views.push_back(whole_view("new.bias", at::ones({2})));
+  views.push_back(whole_view("new.weight", at::ones({2})));
+  optimizer->follow({0, 1, std::nullopt, std::nullopt});
+  take_step(*optimizer, views, 1.0);
+  EXPECT_TRUE(at::allclose(views[0].tensor, at::full({2, 2}, 0.8)));
+  EXPECT_TRUE(at::allclose(views[1].tensor, at::full({2}, 0.9)));
+  EXPECT_TRUE(at::allclose(views[2].tensor, at::full({2}, 0.9)));
+  EXPECT_TRUE(at::allclose(views[3].tensor, at::full({2}, 0.8)));
+}
+
+TEST(Optimizer, StateTakesTheStridesOfItsParameter) {
+  std::vector<ParamView> views{whole_view("fc.bias", at::ones({2, 3}))};
+  const auto optimizer = make_optimizer(sgd(0.1, 0.9, 0.0), views);
+  views[0].grad = at::arange(6, at::kFloat).view({2, 3});
+  optimizer->step();
+  views[0].tensor.set_data(views[0].tensor.t().contiguous().t());
+  optimizer->follow({0});
+  const at::Tensor buffer = optimizer->state()[1].tensor;
+  EXPECT_EQ(buffer.strides(), views[0].tensor.strides());
+  EXPECT_TRUE(buffer.equal(at::arange(6, at::kFloat).view({2, 3})));
+}
+
+TEST(Optimizer, HasNothingForParametersThatAreNotTrained) {
+  for (const char* kind : {"sgd", "adamw"}) {
+    std::vector<ParamView> views = pair_of_ones();
+    views[0].trained = false;
+    const auto optimizer =
+        make_optimizer(any_kind(kind, {.lr = 0.1, .weight_decay = 0.25, .momentum = 0.9}), views);
+    take_step(*optimizer, views, 1.0);
+    EXPECT_TRUE(views[0].tensor.equal(at::ones({2, 2})));
+    EXPECT_FALSE(views[1].tensor.equal(at::ones({2})));
+    for (const OptimizerState& state : optimizer->state()) EXPECT_EQ(state.view->name, "fc.bias");
+  }
+}
+
 TEST(Optimizer, StridesOfSingleItemsDoNotMatter) {
   std::vector<ParamView> views{whole_view("conv.bias", at::ones({6}).as_strided({2, 3, 1, 1}, {3, 1, 3, 3}))};
   views[0].grad = at::ones({6}).as_strided({2, 3, 1, 1}, {3, 1, 1, 1});

@@ -1,0 +1,97 @@
+#include "job/algorithms.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "algorithms/catalog.h"
+#include "recipe/resolve.h"
+#include "recipe/toml_reader.h"
+#include "runtime/error.h"
+#include "tensors/torch_error.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kSection = "algorithms";
+
+// An algorithm and its settings as RequiredAlgorithm has them.
+struct Known {
+  std::shared_ptr<Algorithm> algorithm;
+  std::string settings;
+};
+
+std::string settings_text(const Setting& section) {
+  Setting::Array sections{section};
+  Setting::Table recipe{{kSection, Setting(std::move(sections), kSection, section.position)}};
+  return write_recipe(Setting(std::move(recipe), "", section.position));
+}
+
+std::vector<Known> known_algorithms(const Algorithms& algorithms, const Setting& recipe) {
+  std::vector<Known> known;
+  for (const auto& one : algorithms) known.push_back({one, ""});
+  const Setting::Array& sections = recipe.at(kSection).array();
+  TUTTI_ASSERT(sections.size() <= known.size(), "the recipe has algorithms that were not made");
+  const std::size_t of_program = known.size() - sections.size();
+  for (std::size_t i = 0; i < sections.size(); ++i)
+    known[of_program + i].settings = settings_text(sections[i]);
+  return known;
+}
+
+std::shared_ptr<Algorithm> make_required(const RequiredAlgorithm& required, const Job& job,
+                                         const std::string& folder) try {
+  if (required.settings.empty()) throw UserError("the program of that run brought it");
+  const Setting written = parse_recipe(required.settings, folder);
+  return job.make_algorithm(
+      resolve_section(algorithm_catalog(), written.at(kSection).array().at(0), {.folder = folder}));
+} catch (const std::exception& error) {
+  throw UserError(folder + ": the weights need the algorithm " + required.name +
+                  ", which cannot be applied: " + one_line(error));
+}
+
+std::string added_text(const RequiredAlgorithm& required, const std::string& folder) {
+  return folder + ": it was trained with " + required.name +
+         ", which is not in the recipe; it is applied, since the weights need it (load_exclude_algorithms = "
+         "[\"" +
+         required.name + "\"] leaves it out)";
+}
+
+}  // namespace
+
+Algorithms make_algorithms(const Job& job) {
+  Algorithms algorithms;
+  for (const auto& section : job.recipe.at(kSection).array())
+    algorithms.push_back(job.make_algorithm(section));
+    algorithms.back()->set_section(section);
+  return algorithms;
+}
+
+std::vector<RequiredAlgorithm> add_required_algorithms(Algorithms& algorithms, const Job& job,
+                                                       const Checkpoint& from, const LoadOptions& load,
+                                                       const std::function<void(const std::string&)>& warn) {
+  std::vector<Known> known = known_algorithms(algorithms, job.recipe);
+  std::vector<RequiredAlgorithm> recorded;
+  if (!from.state.empty()) recorded = RunState::from_json(from.state).required_algorithms;
+  auto next = known.size();  // the place of the algorithm that comes after
+  std::vector<std::string> warnings;
+  for (auto one = recorded.rbegin(); one != recorded.rend(); ++one) {
+    const auto same = [&](const Known& other) { return other.algorithm->name() == one->name; };
+    const auto present = std::ranges::find_if(known, same);
+    if (present != known.end()) {
+      next = static_cast<std::size_t>(present - known.begin());
+    } else if (!load.ignores(std::string(kSection) + '/' + one->name)) {
+      known.insert(known.begin() + static_cast<std::ptrdiff_t>(next),
+                   {make_required(*one, job, from.folder), one->settings});
+      warnings.push_back(added_text(*one, from.folder));
+    }
+  }
+  if (warn) std::for_each(warnings.rbegin(), warnings.rend(), warn);
+  algorithms.clear();
+  std::vector<RequiredAlgorithm> required;
+  for (const Known& one : known) {
+    algorithms.push_back(one.algorithm);
+    if (one.algorithm->needs().required_on_load) required.push_back({one.algorithm->name(), one.settings});
+  }
+  return required;
+}
+
+}  // namespace tutti

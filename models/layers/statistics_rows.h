@@ -1,0 +1,44 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "models/layers/layer.h"
+
+namespace tutti {
+
+// The running statistics of a model's layers as rows of numbers, one row for each microbatch, which ranks
+// gather. Each layer with statistics has a place in the row: the number of its calls, then its numbers.
+class StatisticsRows {
+ public:
+  // Layers that surgery puts in later have no place.
+  explicit StatisticsRows(Layer& model);
+
+  int64_t size() const { return size_; }  // of a row; 0: no layer has statistics
+
+  // Adds what layers found, in the order of their calls, to row `index` of `rows`, float32 [any number *
+  // size], initially zeros. Calls of one layer are joined. Asserts that each layer has a place, so that no
+  // numbers are lost.
+  void add(const std::vector<RunningStatistics>& found, const at::Tensor& rows, int64_t index) const;
+
+  // Applies rows in order, each of them layer by layer in model order. Allocates no memory but for views.
+  void apply(const at::Tensor& rows) const;
+
+ private:
+  struct Place {
+    Layer* layer = nullptr;
+    std::shared_ptr<Layer> kept;  // the layer, if it is shared: surgery may throw it away
+    int64_t first = 0;
+    int64_t size = 0;  // of the numbers
+  };
+
+  std::vector<Place> places_;
+  std::unordered_map<const Layer*, std::size_t> index_;
+  int64_t size_ = 0;
+};
+
+}  // namespace tutti

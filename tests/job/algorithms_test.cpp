@@ -1,0 +1,222 @@
+#include "job/algorithms.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "commands/inspect.h"
+#include "commands/loaded_model.h"
+#include "commands/local_train.h"
+#include "models/layers/linear.h"
+#include "tests/actors/sleeping_world.h"
+
+namespace tutti {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// Multiplies what the layer gives by a parameter.
+class Multiplied final : public Layer {
+ public:
+  Multiplied(std::shared_ptr<Layer> inner, double factor)
+      : factor_(add_parameter("factor", {}, constant_init(factor))),
+        inner_(add_slot("inner", std::move(inner))) {}
+  TensorTree forward(const TensorTree& input) override { return inner_(input).tensor() * factor_.tensor; }
+  const char* kind() const override { return "Multiplied"; }
+
+ private:
+  Parameter& factor_;
+  Slot& inner_;
+};
+
+// Wraps the first layer.
+class Multiply final : public Algorithm {
+ public:
+  explicit Multiply(double factor, Event at = Event::kInit) : factor_(factor), at_(at) {}
+  std::string name() const override { return "Multiply"; }
+  Needs needs() const override { return {.required_on_load = true}; }
+  bool match(Event event, const State&) const override { return event == at_; }
+  void apply(Event event, State& state, Logger&) override {
+    Slot& first = *state.model->slots().front();
+    first.fill(std::make_shared<Multiplied>(first.share(), factor_));
+    if (event == Event::kBatchEnd) follow_surgery(state, state.seed);
+  }
+
+ private:
+  double factor_;
+  Event at_;
+};
+
+class Named final : public Algorithm {
+ public:
+  explicit Named(std::string name) : name_(std::move(name)) {}
+  std::string name() const override { return name_; }
+  Needs needs() const override { return {.required_on_load = true}; }
+  bool match(Event, const State&) const override { return false; }
+  void apply(Event, State&, Logger&) override {}
+
+ private:
+  std::string name_;
+};
+
+// The recipe's gradient clipping by a norm of N is Multiply by N here, since catalogs know no other.
+void use_multiply(Job& job) {
+  job.make_algorithm = [](const Setting& section) {
+    return std::make_shared<Multiply>(section.at("clipping_threshold").number());
+  };
+}
+
+constexpr const char* kMultiply =
+    "[[algorithms]]\nkind = 'gradient_clipping'\nclipping_type = 'norm'\nclipping_threshold = 1.5\n";
+
+std::string recipe_text(const std::string& checkpoint, const std::string& algorithms, int steps) {
+  return "seed = 5\n[model]\nkind = 'mlp'\nhidden = [8]\n[data.train]\nkind = 'synthetic'\nsamples = 96\n"
+         "batch_size = 24\nshape = [6]\n[optimizer]\nkind = 'adamw'\nlr = 0.05\n[train]\nmax_duration = '" +
+         std::to_string(steps) + "ba'\n[checkpoint]\n" + checkpoint + algorithms;
+}
+
+class AlgorithmsTest : public testing::Test {
+ protected:
+  struct Run {
+    std::string checkpoint = "";
+    std::string algorithms = "";
+    int steps = 4;
+    std::shared_ptr<Algorithm> of_program = nullptr;
+    std::string resume = "";
+    int ranks = 2;
+  };
+
+  void train(const std::string& name, const Run& run) {
+    LocalRunOptions options;
+    options.ranks = run.ranks;
+    options.run_dir = path(name);
+    options.resume = run.resume;
+    options.quiet = true;
+    options.prepare = [&run](Job& job) {
+      use_multiply(job);
+      if (run.of_program)
+        job.listeners = [&run](int) { return Engine::Options{.algorithms = {run.of_program}}; };
+    };
+    train_in_one_process(recipe_of(recipe_text(run.checkpoint, run.algorithms, run.steps)), options);
+  }
+  std::string refused(const Run& run) {
+    return message_of<UserError>([&] { train("refused", run); });
+  }
+
+  std::string path(const std::string& name) const { return folder_.path(name); }
+  std::string load_path(const std::string& name) const { return "load_path = '" + path(name) + "'\n"; }
+  Checkpoint newest(const std::string& name) const {
+    return find_checkpoint(PosixDisk(), path(name), [](const std::string&) {});
+  }
+  std::vector<std::string> required(const std::string& name) const {
+    std::vector<std::string> names;
+    for (const auto& one : RunState::from_json(newest(name).state).required_algorithms)
+      names.push_back(one.name);
+    return names;
+  }
+
+  Scratch folder_;
+};
+
+TEST_F(AlgorithmsTest, SurgeryThatACheckpointNeedsIsDoneAgain) {
+  train("a", {.algorithms = kMultiply});
+  EXPECT_THAT(required("a"), ElementsAre("Multiply"));
+  EXPECT_NE(newest("a").tensors.at("model/0.factor").item<float>(), 1.5);
+  train("with", {.checkpoint = load_path("a"), .algorithms = kMultiply, .steps = 6});
+  train("without", {.checkpoint = load_path("a"), .steps = 6});
+  EXPECT_EQ(inspect_digest(path("without")), inspect_digest(path("with")));
+  EXPECT_THAT(required("without"), ElementsAre("Multiply"));
+}
+
+TEST_F(AlgorithmsTest, AnotherRunGoesOnFromThatOne) {
+  train("a", {.algorithms = kMultiply, .steps = 2});
+  train("b", {.checkpoint = load_path("a"), .steps = 4});
+  train("c", {.checkpoint = load_path("b"), .steps = 6});
+  train("whole", {.algorithms = kMultiply, .steps = 6});
+  EXPECT_EQ(inspect_digest(path("c")), inspect_digest(path("whole")));
+}
+
+TEST_F(AlgorithmsTest, ItIsDoneForTheRunsOwnCheckpointAndForWeightsAlone) {
+  train("a", {.algorithms = kMultiply, .steps = 2});
+  train("weights", {.checkpoint = load_path("a") + "load_weights_only = true\n", .steps = 1});
+  EXPECT_EQ(newest("weights").tensors.count("model/0.inner.weight"), 1U);
+  train("a", {.steps = 6, .resume = "auto"});
+  train("whole", {.algorithms = kMultiply, .steps = 6});
+  EXPECT_EQ(inspect_digest(path("a")), inspect_digest(path("whole")));
+}
+
+TEST_F(AlgorithmsTest, WhatIsExcludedIsNotDone) {
+  train("a", {.algorithms = kMultiply});
+  const std::string excluded = load_path("a") + "load_exclude_algorithms = ['Multiply']\n";
+  EXPECT_THAT(refused({.checkpoint = excluded, .steps = 6}),
+              HasSubstr("there is no 'model/0.weight', which the recipe needs"));
+  train("b", {.checkpoint = excluded + "load_weights_only = true\nload_strict_model_weights = false\n"});
+  EXPECT_EQ(newest("b").tensors.count("model/0.weight"), 1U);
+}
+
+TEST_F(AlgorithmsTest, WhatOnlyAProgramHasIsNamed) {
+  train("a", {.of_program = std::make_shared<Multiply>(1.5), .ranks = 1});
+  EXPECT_THAT(required("a"), ElementsAre("Multiply"));
+  EXPECT_THAT(
+      refused({.checkpoint = load_path("a"), .steps = 6}),
+      AllOf(HasSubstr("checkpoint.resume = "), HasSubstr("the weights need the algorithm Multiply, which "
+                                                         "cannot be applied: the program of that run")));
+}
+
+TEST_F(AlgorithmsTest, ModelsOfOtherCommandsHaveIt) {
+  train("a", {.algorithms = kMultiply});
+  Job job = single_process_job(recipe_of(recipe_text("", "", 4)), 1);
+  use_multiply(job);
+  LoadedModel model(job, path("a"));
+  EXPECT_THAT(model.load(), HasSubstr("weights: " + path("a")));
+  EXPECT_EQ(model.state.views[0].name, "0.factor");
+  EXPECT_TRUE(model.state.views[0].tensor.equal(newest("a").tensors.at("model/0.factor")));
+}
+
+TEST_F(AlgorithmsTest, AtAfterLoadSurgeryHasTheBitsOfInit) {
+  for (const int ranks : {1, 2}) {
+    const std::string early = "early" + std::to_string(ranks), late = "late" + std::to_string(ranks);
+    train(early, {.of_program = std::make_shared<Multiply>(1.5), .ranks = ranks});
+    train(late, {.of_program = std::make_shared<Multiply>(1.5, Event::kAfterLoad), .ranks = ranks});
+    EXPECT_EQ(inspect_digest(path(late)), inspect_digest(path(early)));
+  }
+}
+
+TEST_F(AlgorithmsTest, NewParametersWithinTheTrainingAreRefused) {
+  EXPECT_THAT(refused({.of_program = std::make_shared<Multiply>(1.5, Event::kBatchEnd), .ranks = 1}),
+              HasSubstr("step 2: the model's parameters are others than at FIT_START"));
+}
+
+TEST_F(AlgorithmsTest, StandWhereTheyStood) {
+  Job job = single_process_job(recipe_of(recipe_text("", "", 4)), 1);
+  job.make_algorithm = [](const Setting& section) {
+    return std::make_shared<Named>(
+        "clip" + std::to_string(static_cast<int>(section.at("clipping_threshold").number())));
+  };
+  const auto settings = [](int threshold) {
+    return "[[algorithms]]\nkind = 'gradient_clipping'\nclipping_type = 'norm'\nclipping_threshold = " +
+           std::to_string(threshold) + "\n";
+  };
+  RunState saved;
+  saved.required_algorithms = {{"clip1", settings(1)},    {"own", ""},   {"clip2", settings(2)},
+                               {"left out", settings(9)}, {"other", ""}, {"clip3", settings(3)}};
+  Algorithms algorithms{std::make_shared<Named>("other"), std::make_shared<Named>("own")};
+  std::vector<std::string> warnings;
+  LoadOptions load;
+  load.without_algorithms = {"left out"};
+  const auto required =
+      add_required_algorithms(algorithms, job, {"folder", saved.to_json(), {}}, load,
+                              [&](const std::string& warning) { warnings.push_back(warning); });
+  std::vector<std::string> names;
+  for (const auto& one : algorithms) names.push_back(one->name());
+  EXPECT_THAT(names, ElementsAre("clip2", "other", "clip1", "own", "clip3"));
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("folder: it was trained with clip1, which is not in the rec"),
+                                    HasSubstr("clip2"), HasSubstr("clip3")));
+  ASSERT_EQ(required.size(), 5U);
+  EXPECT_EQ(required[0], saved.required_algorithms[2]);
+  EXPECT_EQ(required[1], (RequiredAlgorithm{"other", ""}));
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,60 @@
+#include "training/saved_tensors.h"
+
+#include "io/checkpoint/checkpoint.h"
+#include "runtime/error.h"
+#include "training/trainee.h"
+
+namespace tutti {
+namespace {
+
+std::string below(std::string_view group, const std::string& name) {
+  return name.empty() ? "" : std::string(group) + name;
+}
+
+}  // namespace
+
+std::string SavedTensor::text() const {
+  const std::string own = "'" + name + "'";
+  return before.empty() || before == name ? own : own + " ('" + before + "' before surgery)";
+}
+
+std::vector<SavedTensor> weights_of(const Trainee& trainee) {
+  std::vector<SavedTensor> weights;
+  for (const auto& one : trainee.parameters)
+    weights.push_back({one.name, one.parameter->origin, one.parameter->tensor.detach()});
+  for (const auto& one : trainee.buffers)
+    weights.push_back({one.name, one.buffer->origin, one.buffer->tensor});
+  return weights;
+}
+
+std::vector<SavedTensor> saved_tensors(const Trainee& trainee) {
+  std::vector<SavedTensor> saved = weights_of(trainee);
+  for (SavedTensor& one : saved) {
+    one.name = below(kModelPrefix, one.name);
+    one.before = below(kModelPrefix, one.before);
+  }
+  for (const auto& one : trainee.optimizer->state()) {
+    const std::string& origin = trainee.parameters.at(one.view - trainee.views.data()).parameter->origin;
+    const std::string state = "/" + one.name;
+    saved.push_back({below(kOptimizersPrefix, one.view->name + state),
+                     below(kOptimizersPrefix, origin.empty() ? "" : origin + state), one.tensor});
+  }
+  for (const auto& [name, tensor] : trainee.listeners) saved.push_back({name, name, tensor});
+  return saved;
+}
+
+SavedNames::SavedNames(const std::vector<SavedTensor>& all) {
+  for (const SavedTensor& one : all) names_.insert(one.name);
+}
+
+std::string SavedNames::find(const Tensors& tensors, const SavedTensor& wanted,
+                             const std::string& file) const {
+  const bool own = tensors.count(wanted.name) > 0;
+  const bool earlier = names_.count(wanted.before) == 0 && tensors.count(wanted.before) > 0;
+  if (own && earlier)
+    throw UserError(file + ": it holds both '" + wanted.name + "' and '" + wanted.before +
+                    "', which are names of one tensor after and before surgery");
+  return own ? wanted.name : earlier ? wanted.before : "";
+}
+
+}  // namespace tutti

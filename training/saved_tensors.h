@@ -1,0 +1,43 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace tutti {
+
+struct Trainee;
+
+// A tensor of a trainee, under the name that it has in checkpoints.
+struct SavedTensor {
+  std::string name;    // "model/3.conv.weight"
+  std::string before;  // its name before surgery: "model/3.weight"; "" if surgery added it
+  at::Tensor tensor;
+
+  std::string text() const;  // with both names, for messages
+};
+
+// Everything that a checkpoint saves: parameters, buffers, optimizer state, tensors of listeners.
+std::vector<SavedTensor> saved_tensors(const Trainee& trainee);
+// Parameters and buffers, without "model/".
+std::vector<SavedTensor> weights_of(const Trainee& trainee);
+
+// Finds tensors of a file by their names after or before surgery.
+class SavedNames {
+ public:
+  using Tensors = std::map<std::string, at::Tensor>;
+
+  explicit SavedNames(const std::vector<SavedTensor>& all);
+
+  // The name under which the file has the tensor: its name, or else its name before surgery, unless another
+  // tensor is now called so. "" if the file has neither. Throws UserError if the file has both.
+  std::string find(const Tensors& tensors, const SavedTensor& wanted, const std::string& file) const;
+
+ private:
+  std::set<std::string> names_;
+};
+
+}  // namespace tutti
