@@ -9,6 +9,18 @@ using enum KeyType;
 
 constexpr double kWidest = 1e9;  // the product of two widths fits an int64
 
+Key in_channels() {
+  return Key{"in_channels", kInteger, "none", "channels of an image; from the data when absent"}
+      .at_least(1)
+      .at_most(kWidest);
+}
+
+Key num_classes() {
+  return Key{"num_classes", kInteger, "none", "number of classes; from the data when absent"}
+      .at_least(1)
+      .at_most(kWidest);
+}
+
 Entry mlp() {
   return {
       "mlp",
@@ -18,28 +30,29 @@ Entry mlp() {
           Key{"in_features", kInteger, "none", "width of a flattened sample; from the data when absent"}
               .at_least(1)
               .at_most(kWidest),
-          Key{"num_classes", kInteger, "none", "number of classes; from the data when absent"}
-              .at_least(1)
-              .at_most(kWidest),
+          num_classes(),
           Key{"activation", kText, "relu", "between the layers"}.one_of({"relu", "gelu", "tanh"}),
       }};
+}
+
+Entry resnet() {
+  return {"resnet",
+          "The residual networks for large images of He et al., 2015, as torchvision has them.",
+          {Key{"depth", kInteger, "50", "layers"}.one_of({"18", "34", "50", "101"}),
+           Key{"width", kInteger, "64", "channels of the stem; torchvision's networks have 64"}
+               .at_least(1)
+               .at_most(1e5),
+           in_channels(), num_classes()}};
 }
 
 Entry resnet_cifar() {
   return {"resnet_cifar",
           "The residual network for small images of He et al., 2015, section 4.2.",
-          {
-              Key{"depth", kInteger, "20", "layers"}.one_of({"20", "32", "44", "56", "110"}),
-              Key{"width", kInteger, "16", "channels of the first stage; each next one has twice as many"}
-                  .at_least(1)
-                  .at_most(kWidest),
-              Key{"in_channels", kInteger, "none", "channels of an image; from the data when absent"}
-                  .at_least(1)
-                  .at_most(kWidest),
-              Key{"num_classes", kInteger, "none", "number of classes; from the data when absent"}
-                  .at_least(1)
-                  .at_most(kWidest),
-          }};
+          {Key{"depth", kInteger, "20", "layers"}.one_of({"20", "32", "44", "56", "110"}),
+           Key{"width", kInteger, "16", "channels of the first stage; each next one has twice as many"}
+               .at_least(1)
+               .at_most(kWidest),
+           in_channels(), num_classes()}};
 }
 
 Entry gpt() {
@@ -88,6 +101,7 @@ Catalog model_catalog() {
                     "initial weights by parameter name: a .safetensors or .h5 file; drawn from the seed when "
                     "absent"}},
           .entries = {mlp(),
+                      resnet(),
                       resnet_cifar(),
                       gpt(),
                       sequential(),

@@ -18,6 +18,11 @@ std::shared_ptr<Layer> convolution(int64_t in, int64_t out, int64_t kernel, int6
                                                 .padding = kernel / 2});
 }
 
+std::shared_ptr<Layer> projection(int64_t in_channels, int64_t out_channels, int64_t stride) {
+  return std::make_shared<Sequential>(std::vector<std::shared_ptr<Layer>>{
+      convolution(in_channels, out_channels, 1, stride), std::make_shared<BatchNorm2d>(out_channels)});
+}
+
 }  // namespace
 
 Sequential::Sequential(std::vector<std::shared_ptr<Layer>> layers) {
@@ -37,15 +42,33 @@ BasicBlock::BasicBlock(int64_t in_channels, int64_t out_channels, int64_t stride
       conv2_(add_slot("conv2", convolution(out_channels, out_channels, 3, 1))),
       bn2_(add_slot("bn2", std::make_shared<BatchNorm2d>(out_channels))) {
   if (in_channels == out_channels && stride == 1) return;
-  downsample_ = &add_slot("downsample", std::make_shared<Sequential>(std::vector<std::shared_ptr<Layer>>{
-                                            convolution(in_channels, out_channels, 1, stride),
-                                            std::make_shared<BatchNorm2d>(out_channels)}));
+  downsample_ = &add_slot("downsample", projection(in_channels, out_channels, stride));
 }
 
 TensorTree BasicBlock::forward(const TensorTree& input) {
   const at::Tensor& x = input.tensor();
   const at::Tensor inner = relu_(bn1_(conv1_(x)));
   at::Tensor y = bn2_(conv2_(inner));
+  y.add_(downsample_ ? (*downsample_)(x) : x);
+  return relu_(y);
+}
+
+Bottleneck::Bottleneck(int64_t in_channels, int64_t channels, int64_t stride)
+    : conv1_(add_slot("conv1", convolution(in_channels, channels, 1, 1))),
+      bn1_(add_slot("bn1", std::make_shared<BatchNorm2d>(channels))),
+      conv2_(add_slot("conv2", convolution(channels, channels, 3, stride))),
+      bn2_(add_slot("bn2", std::make_shared<BatchNorm2d>(channels))),
+      conv3_(add_slot("conv3", convolution(channels, kExpansion * channels, 1, 1))),
+      bn3_(add_slot("bn3", std::make_shared<BatchNorm2d>(kExpansion * channels))),
+      relu_(add_slot("relu", std::make_shared<ReLU>(/*in_place=*/true))) {
+  if (in_channels == kExpansion * channels && stride == 1) return;
+  downsample_ = &add_slot("downsample", projection(in_channels, kExpansion * channels, stride));
+}
+
+TensorTree Bottleneck::forward(const TensorTree& input) {
+  const at::Tensor& x = input.tensor();
+  const at::Tensor inner = relu_(bn2_(conv2_(relu_(bn1_(conv1_(x))))));
+  at::Tensor y = bn3_(conv3_(inner));
   y.add_(downsample_ ? (*downsample_)(x) : x);
   return relu_(y);
 }

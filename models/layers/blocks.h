@@ -29,6 +29,27 @@ class BasicBlock final : public Layer {
   Slot* downsample_ = nullptr;
 };
 
+// torchvision's Bottleneck: 1x1, 3x3 (strided) and 1x1 convolutions, each with a BatchNorm, to 4 x
+// `channels`; relu after the first two and after the sum with the shortcut, which is that of BasicBlock.
+class Bottleneck final : public Layer {
+ public:
+  static constexpr int64_t kExpansion = 4;
+
+  Bottleneck(int64_t in_channels, int64_t channels, int64_t stride);
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "Bottleneck"; }
+
+ private:
+  Slot& conv1_;
+  Slot& bn1_;
+  Slot& conv2_;
+  Slot& bn2_;
+  Slot& conv3_;
+  Slot& bn3_;
+  Slot& relu_;
+  Slot* downsample_ = nullptr;
+};
+
 // GPT-2's causal self-attention over [N, T, features]: one fused projection to queries, keys and values
 // (c_attn), heads of features / heads values, one projection back (c_proj).
 class CausalSelfAttention final : public Layer {

@@ -5,6 +5,7 @@
 
 #include "models/zoo/gpt.h"
 #include "models/zoo/mlp.h"
+#include "models/zoo/resnet.h"
 #include "models/zoo/resnet_cifar.h"
 #include "tensors/torch_error.h"
 
@@ -99,19 +100,34 @@ std::shared_ptr<Model> make_mlp(const Setting& section, const SampleSpec& sample
   return std::make_shared<Mlp>(options);
 }
 
-std::shared_ptr<Model> make_resnet_cifar(const Setting& section, const SampleSpec& samples) {
+// Requires "input" to be images of float32 and "target" a class; returns the number of channels.
+int64_t image_channels(const Setting& section, const SampleSpec& samples) {
   const Shape& shape = value_input(section, samples);
   if (shape.size() != 3)
     section.at("kind").fail("expected images [channels, height, width]; the data's 'input' is " +
                             shape_text(shape));
   require_class_target(section, samples);
+  return agreed_size(section, "in_channels", shape[0], "channels an image");
+}
+
+std::shared_ptr<Model> make_resnet(const Setting& section, const SampleSpec& samples) {
+  const int64_t in_channels = image_channels(section, samples);
+  const int64_t depth = section.at("depth").integer();
+  if (!ResNet::has_depth(depth)) section.at("depth").fail("expected 18, 34, 50 or 101");
+  return std::make_shared<ResNet>(ResNetOptions{.depth = depth,
+                                                .width = positive(section.at("width")),
+                                                .in_channels = in_channels,
+                                                .num_classes = num_classes(section, samples)});
+}
+
+std::shared_ptr<Model> make_resnet_cifar(const Setting& section, const SampleSpec& samples) {
+  const int64_t in_channels = image_channels(section, samples);
   const int64_t depth = section.at("depth").integer();
   if (depth < 8 || depth % 6 != 2) section.at("depth").fail("expected 6 n + 2: 20, 32, 56, ...");
-  return std::make_shared<ResNetCifar>(
-      ResNetCifarOptions{.depth = depth,
-                         .width = positive(section.at("width")),
-                         .in_channels = agreed_size(section, "in_channels", shape[0], "channels an image"),
-                         .num_classes = num_classes(section, samples)});
+  return std::make_shared<ResNetCifar>(ResNetCifarOptions{.depth = depth,
+                                                          .width = positive(section.at("width")),
+                                                          .in_channels = in_channels,
+                                                          .num_classes = num_classes(section, samples)});
 }
 
 std::shared_ptr<Model> make_sequential(const Setting& section, const SampleSpec& samples) {
@@ -160,6 +176,7 @@ std::shared_ptr<Model> make_gpt(const Setting& section, const SampleSpec& sample
 std::shared_ptr<Model> make_model(const Setting& section, const SampleSpec& samples) {
   const Setting& kind = section.at("kind");
   if (kind.text() == "mlp") return make_mlp(section, samples);
+  if (kind.text() == "resnet") return make_resnet(section, samples);
   if (kind.text() == "resnet_cifar") return make_resnet_cifar(section, samples);
   if (kind.text() == "gpt") return make_gpt(section, samples);
   if (kind.text() == "sequential") return make_sequential(section, samples);

@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <fstream>
+
 #include "models/zoo/gpt.h"
 #include "models/zoo/mlp.h"
+#include "models/zoo/resnet.h"
 #include "models/zoo/resnet_cifar.h"
 #include "tests/golden/golden_file.h"
 
@@ -18,6 +21,9 @@ std::shared_ptr<Model> model_of(const std::string& title) {
   if (title == "resnet_cifar")
     return std::make_shared<ResNetCifar>(
         ResNetCifarOptions{.depth = 14, .width = 4, .in_channels = 3, .num_classes = 5});
+  if (title == "resnet18" || title == "resnet50")
+    return std::make_shared<ResNet>(
+        ResNetOptions{.depth = std::stol(title.substr(6)), .width = 2, .num_classes = 5});
   if (title != "gpt") throw std::logic_error("no test knows the model " + title);
   return std::make_shared<Gpt>(
       GptOptions{.vocab_size = 17, .n_positions = 12, .n_embd = 16, .n_layer = 2, .n_head = 4});
@@ -78,6 +84,29 @@ INSTANTIATE_TEST_SUITE_P(All, GoldenModel, testing::ValuesIn(golden_cases(own_pa
                          [](const auto& info) {
                            return GoldenCase(own_path("models.h5"), info.param).text("title");
                          });
+
+// "resnet50", then a line for each of its parameters and buffers: "  fc.weight [1000, 2048]".
+TEST(GoldenResNet, HasTorchvisionsNamesAndShapes) {
+  std::map<std::string, std::vector<std::string>> wanted;
+  std::ifstream file(own_path("resnet_names.txt"));
+  std::string depth;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("resnet"))
+      depth = line.substr(6);
+    else
+      wanted[depth].push_back(line.substr(2));
+  }
+  EXPECT_EQ(wanted.size(), 4U);
+  for (const auto& [layers, lines] : wanted) {
+    ResNet model({.depth = std::stol(layers)});
+    std::vector<std::string> found;
+    for (const auto& one : parameters(model))
+      found.push_back(one.name + ' ' + shape_text(one.parameter->tensor.sizes()));
+    for (const auto& one : buffers(model))
+      found.push_back(one.name + ' ' + shape_text(one.buffer->tensor.sizes()));
+    EXPECT_THAT(found, testing::UnorderedElementsAreArray(lines)) << layers;
+  }
+}
 
 }  // namespace
 }  // namespace tutti
