@@ -81,6 +81,53 @@ Entry gpt() {
       }};
 }
 
+Key probability(const char* name, const char* fallback, const char* doc) {
+  return Key{name, kNumber, fallback, doc}.at_least(0).less_than(1);
+}
+
+Key size(const char* name, const char* fallback, const char* doc) {
+  return Key{name, kInteger, fallback, doc}.at_least(1).at_most(kWidest);
+}
+
+// transformers' BertConfig: names, and defaults of bert-base-uncased.
+std::vector<Key> bert_keys() {
+  return {
+      size("vocab_size", "30522", "tokens in the vocabulary"),
+      size("hidden_size", "768", "width of the model"),
+      Key{"num_hidden_layers", kInteger, "12", "blocks"}.at_least(1).at_most(10000),
+      size("num_attention_heads", "12", "attention heads; they divide hidden_size"),
+      size("intermediate_size", "3072", "width of the feed-forward blocks"),
+      Key{"hidden_act", kText, "gelu", "activation; gelu_new is the tanh approximation"}.one_of(
+          {"gelu", "gelu_new", "relu", "silu", "tanh"}),
+      probability("hidden_dropout_prob", "0.1", "dropout of embeddings and residual branches"),
+      probability("attention_probs_dropout_prob", "0.1", "dropout of attention probabilities"),
+      size("max_position_embeddings", "512", "longest sequence")
+          .also_named({"max_sequence_length", "max_seq_len"}),
+      size("type_vocab_size", "2", "token types (segments)"),
+      Key{"initializer_range", kNumber, "0.02", "standard deviation of initial weights"}.at_least(0),
+      Key{"layer_norm_eps", kNumber, "1e-12", "added to variances"}.more_than(0),
+      Key{"pad_token_id", kInteger, "0", "token of padding, whose embedding is not trained by lookups"}
+          .at_least(0),
+  };
+}
+
+Entry bert_mlm() {
+  return {"bert_mlm",
+          "BERT for masked language modelling: of tokens with the transform mask_tokens, or of arrays "
+          "'input_ids' and 'labels'; 'attention_mask' and 'token_type_ids' may be there too.",
+          bert_keys()};
+}
+
+Entry bert_classification() {
+  Entry entry{"bert_classification",
+              "BERT for classification of sequences: reads the arrays of bert_mlm, and classes as labels.",
+              bert_keys()};
+  entry.keys.push_back(size("num_classes", "2", "number of classes").also_named({"num_labels"}));
+  entry.keys.push_back(
+      probability("classifier_dropout", "none", "before the classifier; default: hidden_dropout_prob"));
+  return entry;
+}
+
 Entry sequential() {
   return {"sequential",
           "Layers one after another, described as PyTorch prints them, for classification.",
@@ -104,6 +151,8 @@ Catalog model_catalog() {
                       resnet(),
                       resnet_cifar(),
                       gpt(),
+                      bert_mlm(),
+                      bert_classification(),
                       sequential(),
                       plugin_entry("model"),
                       {"program", "The model that a C++ program passes to Trainer (commands/trainer.h)."}}};

@@ -127,6 +127,7 @@ void build(Trainee& trainee, const Setting& recipe, const SampleSpec& spec, uint
   const Setting& model = recipe.at("model");
   trainee.model = build_model(model, spec, make_model);
   if (operate) operate();
+  require_positions(model, *trainee.model, spec);
   materialise(*trainee.model, seed);
   cast(*trainee.model, trainee.precision);
   trainee.parameters = parameters(*trainee.model);
