@@ -6,6 +6,22 @@ namespace tutti {
 
 using enum KeyType;
 
+namespace {
+
+Entry alibi() {
+  return {"alibi",
+          "Attention biased by distance, no position embeddings, short training sequences; Composer's Alibi.",
+          {Key{"max_sequence_length", kInteger, "", "longest sequence of evaluations and generated texts"}
+               .at_least(1)
+               .at_most(1e9),
+           Key{"train_sequence_length_scaling", kNumber, "0.25",
+               "length of training sequences, as a part of the data's; 1 leaves batches as they are"}
+               .more_than(0)
+               .at_most(1)}};
+}
+
+}  // namespace
+
 Catalog algorithm_catalog() {
   return {
       .section = "algorithms",
@@ -23,6 +39,7 @@ Catalog algorithm_catalog() {
                     Key{"clipping_threshold", kNumber, "",
                         "the largest norm or value; adaptive: the largest ratio to the norm of the weights"}
                         .more_than(0)}},
+                  alibi(),
                   plugin_entry("algorithm")},
       .repeated = true};
 }

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "algorithms/loop/gradient_clipping.h"
+#include "algorithms/surgery/alibi.h"
 
 namespace tutti {
 namespace {
@@ -17,8 +18,14 @@ AlgorithmPtr gradient_clipping(const Setting& section) {
                                             section.at("clipping_threshold").number());
 }
 
+AlgorithmPtr alibi(const Setting& section) {
+  return std::make_shared<Alibi>(section.at("max_sequence_length").integer(),
+                                 section.at("train_sequence_length_scaling"));
+}
+
 const std::map<std::string, AlgorithmMaker>& algorithm_makers() {
-  static const std::map<std::string, AlgorithmMaker> all = {{"gradient_clipping", gradient_clipping}};
+  static const std::map<std::string, AlgorithmMaker> all = {{"alibi", alibi},
+                                                            {"gradient_clipping", gradient_clipping}};
   return all;
 }
 

@@ -337,8 +337,7 @@ ComposerNames of_torch_schedulers() {
 ComposerNames of_algorithms() {
   ComposerNames names =
       all_with_note("not yet: most of Composer's algorithms come later; [[algorithms]] accepts plugins",
-                    {"Alibi",
-                     "AugMix",
+                    {"AugMix",
                      "BlurPool",
                      "ChannelsLast",
                      "ColOut",
@@ -364,15 +363,15 @@ ComposerNames of_algorithms() {
                      "SqueezeExcite",
                      "StochasticDepth",
                      "WeightStandardization"});
-  for (const auto& built : of_kinds("[[algorithms]]", {{"GradientClipping", "gradient_clipping"}}))
+  for (const auto& built :
+       of_kinds("[[algorithms]]", {{"Alibi", "alibi"}, {"GradientClipping", "gradient_clipping"}}))
     names.push_back(built);
   return names;
 }
 
 ComposerNames of_functions() {
   ComposerNames names =
-      all_with_note("not yet: come with Composer's algorithms", {"apply_alibi",
-                                                                 "apply_blurpool",
+      all_with_note("not yet: come with Composer's algorithms", {"apply_blurpool",
                                                                  "apply_channels_last",
                                                                  "apply_factorization",
                                                                  "apply_gated_linear_units",
@@ -397,6 +396,7 @@ ComposerNames of_functions() {
                                                                  "set_batch_sequence_length",
                                                                  "should_selective_backprop",
                                                                  "smooth_labels"});
+  names.push_back({"apply_alibi", "algorithms/surgery/alibi.h"});
   names.push_back({"apply_gradient_clipping", "algorithms/loop/gradient_clipping.h"});
   return names;
 }

@@ -42,7 +42,7 @@ struct State : Trainee {
   int64_t train_samples = 0;               // per epoch, over all ranks
   int64_t eval_samples = 0;                // per evaluation
 
-  // Place of the first sample of `batch` in the global batch.
+  // Place of the first sample of `batch` in the global batch. To be changed with the number of samples.
   int64_t first_sample = 0;
   Batch batch;              // this rank's batch; from BEFORE_FORWARD to AFTER_BACKWARD the microbatch
   Outputs outputs;          // of the microbatch
@@ -89,6 +89,8 @@ struct State : Trainee {
 
   // Passed fraction of max_duration, in [0, 1]; with a duration in epochs, updated at ends of epochs.
   Time elapsed_duration() const { return {elapsed(timestamp, max_duration), TimeUnit::kDuration}; }
+  // Prints a warning; empty = nobody reads it.
+  std::function<void(const std::string&)> warn;
   // To be called regularly by listeners that take long: a rank silent for [train] hang_timeout counts as
   // hanging. Empty if nobody waits.
   std::function<void()> still_at_work;

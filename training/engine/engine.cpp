@@ -32,6 +32,7 @@ std::vector<std::string> names_of(const Algorithms& algorithms, bool Needs::*nee
 
 Engine::Engine(State& state, Logger& logger, Options options)
     : state_(state), logger_(logger), options_(std::move(options)) {
+  state_.warn = options_.warn;
   refuse_several_closures();
   warn_of_interpolations();
 }
