@@ -20,6 +20,15 @@ Entry alibi() {
                .at_most(1)}};
 }
 
+Entry gated_linear_units() {
+  return {"gated_linear_units",
+          "Gated feed-forward blocks in BERT; Composer's GatedLinearUnits.",
+          {Key{"act_fn", kText, "none", "of the gates; default: that of the blocks before"}.one_of(
+               {"gelu", "gelu_new", "relu", "silu", "tanh"}),
+           {"gated_layer_bias", kBoolean, "false", "the gated layer has a bias"},
+           {"non_gated_layer_bias", kBoolean, "false", "the other layer has a bias"}}};
+}
+
 }  // namespace
 
 Catalog algorithm_catalog() {
@@ -40,6 +49,7 @@ Catalog algorithm_catalog() {
                         "the largest norm or value; adaptive: the largest ratio to the norm of the weights"}
                         .more_than(0)}},
                   alibi(),
+                  gated_linear_units(),
                   plugin_entry("algorithm")},
       .repeated = true};
 }

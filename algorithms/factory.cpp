@@ -4,6 +4,8 @@
 
 #include "algorithms/loop/gradient_clipping.h"
 #include "algorithms/surgery/alibi.h"
+#include "algorithms/surgery/gated_linear_units.h"
+#include "models/layers/bert_blocks.h"
 
 namespace tutti {
 namespace {
@@ -23,9 +25,15 @@ AlgorithmPtr alibi(const Setting& section) {
                                  section.at("train_sequence_length_scaling"));
 }
 
+AlgorithmPtr gated_linear_units(const Setting& section) {
+  return std::make_shared<GatedLinearUnits>(
+      section.has("act_fn") ? make_bert_activation(section.at("act_fn").text()) : nullptr,
+      section.at("gated_layer_bias").boolean(), section.at("non_gated_layer_bias").boolean());
+}
+
 const std::map<std::string, AlgorithmMaker>& algorithm_makers() {
-  static const std::map<std::string, AlgorithmMaker> all = {{"alibi", alibi},
-                                                            {"gradient_clipping", gradient_clipping}};
+  static const std::map<std::string, AlgorithmMaker> all = {
+      {"alibi", alibi}, {"gated_linear_units", gated_linear_units}, {"gradient_clipping", gradient_clipping}};
   return all;
 }
 

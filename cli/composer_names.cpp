@@ -345,7 +345,6 @@ ComposerNames of_algorithms() {
                      "CutOut",
                      "EMA",
                      "Factorize",
-                     "GatedLinearUnits",
                      "GhostBatchNorm",
                      "GyroDropout",
                      "LabelSmoothing",
@@ -363,8 +362,9 @@ ComposerNames of_algorithms() {
                      "SqueezeExcite",
                      "StochasticDepth",
                      "WeightStandardization"});
-  for (const auto& built :
-       of_kinds("[[algorithms]]", {{"Alibi", "alibi"}, {"GradientClipping", "gradient_clipping"}}))
+  for (const auto& built : of_kinds("[[algorithms]]", {{"Alibi", "alibi"},
+                                                       {"GatedLinearUnits", "gated_linear_units"},
+                                                       {"GradientClipping", "gradient_clipping"}}))
     names.push_back(built);
   return names;
 }
@@ -374,7 +374,6 @@ ComposerNames of_functions() {
       all_with_note("not yet: come with Composer's algorithms", {"apply_blurpool",
                                                                  "apply_channels_last",
                                                                  "apply_factorization",
-                                                                 "apply_gated_linear_units",
                                                                  "apply_ghost_batchnorm",
                                                                  "apply_gyro_dropout",
                                                                  "apply_low_precision_groupnorm",
@@ -397,6 +396,7 @@ ComposerNames of_functions() {
                                                                  "should_selective_backprop",
                                                                  "smooth_labels"});
   names.push_back({"apply_alibi", "algorithms/surgery/alibi.h"});
+  names.push_back({"apply_gated_linear_units", "algorithms/surgery/gated_linear_units.h"});
   names.push_back({"apply_gradient_clipping", "algorithms/loop/gradient_clipping.h"});
   return names;
 }

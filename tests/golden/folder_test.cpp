@@ -8,9 +8,10 @@
 namespace tutti {
 namespace {
 
-const std::set<std::string> kTested = {"alibi.h5",  "callbacks.json", "events.json",   "gradient_clipping.h5",
-                                       "losses.h5", "metrics.h5",     "optimizers.h5", "schedulers.h5",
-                                       "time.json", "trainer.h5"};
+const std::set<std::string> kTested = {
+    "alibi.h5",  "callbacks.json", "events.json",   "gated_linear_units.h5", "gradient_clipping.h5",
+    "losses.h5", "metrics.h5",     "optimizers.h5", "schedulers.h5",         "time.json",
+    "trainer.h5"};
 
 // The one table of what is not built yet: files, parts of files, algorithms that cases train with.
 const std::set<std::string> kNotBuilt = {"augmentation_primitives.h5",
@@ -22,7 +23,6 @@ const std::set<std::string> kNotBuilt = {"augmentation_primitives.h5",
                                          "cutout.h5",
                                          "ema.h5",
                                          "factorize.h5",
-                                         "gated_linear_units.h5",
                                          "ghost_batchnorm.h5",
                                          "gyro_dropout.h5",
                                          "label_smoothing.h5",
@@ -48,7 +48,6 @@ const std::set<std::string> kNotBuilt = {"augmentation_primitives.h5",
                                          "algorithm CutOut",
                                          "algorithm EMA",
                                          "algorithm Factorize",
-                                         "algorithm GatedLinearUnits",
                                          "algorithm GhostBatchNorm",
                                          "algorithm GyroDropout",
                                          "algorithm LabelSmoothing",
