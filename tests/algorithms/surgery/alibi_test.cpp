@@ -128,8 +128,12 @@ TEST(AlibiTest, CutsABatchWithoutWritingIntoIt) {
 }
 
 TEST(AlibiTest, ARankWithoutSamplesHasNoneAfterwards) {
-  const Batch cut = cut_sequences(TensorTree::Children{{"input", at::zeros({0, 8}, at::kLong)}}, 0.25);
-  EXPECT_EQ(cut["input"].sizes(), at::IntArrayRef({0, 2}));
+  Alibi alibi(8);
+  State state;
+  state.batch = TensorTree::Children{{"input", at::zeros({0, 8}, at::kLong)}};
+  Logger logger;
+  alibi.apply(Event::kAfterDataloader, state, logger);
+  EXPECT_EQ(state.batch["input"].sizes(), at::IntArrayRef({0, 2}));
 }
 
 TEST(AlibiTest, WhatCannotBeCutIsRefused) {
