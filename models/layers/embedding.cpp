@@ -1,6 +1,7 @@
 #include "models/layers/embedding.h"
 
 #include <ATen/ops/embedding.h>
+#include <ATen/ops/zeros.h>
 
 #include "models/layers/linear.h"
 
@@ -33,5 +34,11 @@ LearnedPositions::LearnedPositions(int64_t positions, int64_t features, double s
 
 ZeroPositions::ZeroPositions(int64_t positions, int64_t features)
     : weight_(add_buffer("weight", {positions, features}, constant_init(0.0))) {}
+
+TensorTree ZeroPositions::forward(const TensorTree& indices) {
+  Shape shape = indices.tensor().sizes().vec();
+  shape.push_back(features());
+  return at::zeros({}, table().options()).expand(shape);
+}
 
 }  // namespace tutti

@@ -42,10 +42,12 @@ class LearnedPositions final : public PositionTable {
   Parameter& weight_;
 };
 
-// A table of zeros that is not trained: positions that say nothing.
+// A table of zeros that is not trained: positions that say nothing. The table is saved, for programs that
+// read one; the layer gives zeros whatever is loaded into the table.
 class ZeroPositions final : public PositionTable {
  public:
   ZeroPositions(int64_t positions, int64_t features);
+  TensorTree forward(const TensorTree& indices) override;
   const char* kind() const override { return "ZeroPositions"; }
 
  private:

@@ -89,6 +89,17 @@ TEST(AlibiTest, PositionsAreNoLongerTrained) {
   EXPECT_EQ(buffers(model).size(), 1U);
 }
 
+// As of a file of weights from before surgery.
+TEST(AlibiTest, PositionsSayNothingWhateverIsLoaded) {
+  Gpt model(kSmallGpt);
+  apply_alibi(model, 6);
+  materialise(model, 1);
+  const Batch batch = TensorTree::Children{{"input", at::arange(6, at::kLong).view({1, 6})}};
+  const at::Tensor before = model.forward(batch).tensor();
+  buffers(model)[0].buffer->tensor.fill_(3.0);
+  EXPECT_TRUE(model.forward(batch).tensor().equal(before));
+}
+
 TEST(AlibiTest, AllOtherWeightsAreAsWithoutIt) {
   Gpt plain(kSmallGpt), changed(kSmallGpt);
   apply_alibi(changed, 12);
