@@ -7,6 +7,9 @@
 #include "algorithms/loop/gradient_clipping.h"
 #include "algorithms/loop/sam.h"
 #include "algorithms/loop/swa.h"
+#include "algorithms/surgery/alibi.h"
+#include "algorithms/surgery/gated_linear_units.h"
+#include "models/layers/bert_blocks.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -60,9 +63,24 @@ AlgorithmPtr swa(const Setting& section) {
                    section.at("anneal_steps").integer(), number_if_any(section, "swa_lr")});
 }
 
+AlgorithmPtr alibi(const Setting& section) {
+  return std::make_shared<Alibi>(section.at("max_sequence_length").integer(),
+                                 section.at("train_sequence_length_scaling"));
+}
+
+AlgorithmPtr gated_linear_units(const Setting& section) {
+  return std::make_shared<GatedLinearUnits>(
+      section.has("act_fn") ? make_bert_activation(section.at("act_fn").text()) : nullptr,
+      section.at("gated_layer_bias").boolean(), section.at("non_gated_layer_bias").boolean());
+}
+
 const std::map<std::string, AlgorithmMaker>& algorithm_makers() {
-  static const std::map<std::string, AlgorithmMaker> all = {
-      {"ema", ema}, {"gradient_clipping", gradient_clipping}, {"sam", sam}, {"swa", swa}};
+  static const std::map<std::string, AlgorithmMaker> all = {{"alibi", alibi},
+                                                            {"ema", ema},
+                                                            {"gated_linear_units", gated_linear_units},
+                                                            {"gradient_clipping", gradient_clipping},
+                                                            {"sam", sam},
+                                                            {"swa", swa}};
   return all;
 }
 

@@ -61,7 +61,6 @@ Algorithms make_algorithms(const Job& job) {
   Algorithms algorithms;
   for (const auto& section : job.recipe.at(kSection).array())
     algorithms.push_back(job.make_algorithm(section));
-    algorithms.back()->set_section(section);
   return algorithms;
 }
 

@@ -398,7 +398,10 @@ Job make_job(Setting recipe, const JobOptions& options) {
   job.recipe_text = write_recipe(job.recipe);
   job.plugin = load_plugin(job.recipe);
   job.make_algorithm = [plugin = job.plugin](const Setting& section) {
-    return section.at("kind").text() == kPluginKind ? plugin->algorithm(section) : make_algorithm(section);
+    const bool is_plugin = section.at("kind").text() == kPluginKind;
+    auto made = is_plugin ? plugin->algorithm(section) : make_algorithm(section);
+    made->set_section(section);
+    return made;
   };
   job.listeners = options.components.listeners;
   job.tasks = options.components.tasks;

@@ -28,7 +28,7 @@ std::vector<std::string> model_lines(const Setting& recipe) {
   std::vector<std::string> lines;
   if (const Setting* model = recipe.find("model"))
     for (const auto& [key, value] : model->table())
-      if (key != "weights" && key != "dropout" && !value.is_none())
+      if (key != "weights" && key.find("dropout") == std::string::npos && !value.is_none())
         lines.push_back(value.path + " = " + value.toml());
   return lines;
 }

@@ -45,7 +45,7 @@ struct State : Trainee {
   int64_t train_samples = 0;               // per epoch, over all ranks
   int64_t eval_samples = 0;                // per evaluation
 
-  // Place of the first sample of `batch` in the global batch.
+  // Place of the first sample of `batch` in the global batch. To be changed with the number of samples.
   int64_t first_sample = 0;
   Batch batch;              // this rank's batch; from BEFORE_FORWARD to AFTER_BACKWARD the microbatch
   Outputs outputs;          // of the microbatch

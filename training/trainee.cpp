@@ -221,6 +221,7 @@ void build(Trainee& trainee, const Setting& recipe, const SampleSpec& spec, uint
   trainee.removed = names_before_surgery(*trainee.model);
   if (operate) operate();
   for (const std::string& name : names_before_surgery(*trainee.model)) trainee.removed.erase(name);
+  require_positions(model, *trainee.model, spec);
   materialise(*trainee.model, seed);
   cast(*trainee.model, trainee.precision);
   list_tensors(trainee);

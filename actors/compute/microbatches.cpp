@@ -43,6 +43,7 @@ MicrobatchResult Microbatches::run(const Batch& batch, int64_t first_sample, con
     engine_.run_event(Event::kAfterDataloader);
     engine_.run_event(Event::kBatchStart);
     whole_ = state_.batch;
+    first_sample_ = state_.first_sample;  // moves where events change the number of samples
   };
   return pass(batch, begin, mark);
 }

@@ -62,6 +62,30 @@ TEST(MicrobatchesTest, PartsThatDoNotDivideAreTorchSplits) {
   EXPECT_EQ(result.loss_weight, 7);
 }
 
+// Makes two samples of each, as what cuts sequences does.
+class Doubles final : public Algorithm {
+ public:
+  std::string name() const override { return "Doubles"; }
+  bool match(Event event, const State&) const override { return event == Event::kAfterDataloader; }
+  void apply(Event, State& state, Logger&) override {
+    state.batch = state.batch.map([](const at::Tensor& rows) { return at::cat({rows, rows}); });
+    state.first_sample *= 2;
+  }
+};
+
+TEST(MicrobatchesTest, PlacesFollowTheNumberOfSamples) {
+  Training training;
+  Engine engine(training.state, training.logger, {.algorithms = {std::make_shared<Doubles>()}});
+  Microbatches microbatches(training.state, engine, *training.exchange, 2);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    std::vector<int64_t> places;
+    microbatches.run(random_batch(3), 5, [&](TraceKind kind, int64_t) {
+      if (kind == TraceKind::kBackward) places.push_back(training.state.first_sample);
+    });
+    EXPECT_EQ(places, (std::vector<int64_t>{10, 13}));
+  }
+}
+
 constexpr const char* kGptRecipe =
     "seed = 3\n[model]\nkind = 'gpt'\nvocab_size = 8\nn_positions = 4\nn_embd = 8\nn_layer = "
     "1\nn_head = 1\n[data.train]\nkind = 'synthetic'\nbatch_size = 2\n[optimizer]\nkind = "
