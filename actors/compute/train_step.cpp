@@ -150,7 +150,8 @@ Verdict TrainStep::run(Context& context, const BatchReady& ready, double lr, con
 // False if all ranks abort the attempt.
 bool TrainStep::try_step(Context& context, const BatchReady& ready, double lr, const Hooks& hooks) {
   const auto mark = [&](TraceKind kind, int64_t microbatch) { record(context, kind, microbatch); };
-  if (!pass(context, hooks, [&] { return microbatches_->run(ready.batch, ready.first_sample, mark); })) return false;
+  if (!pass(context, hooks, [&] { return microbatches_->run(ready.batch, ready.first_sample, mark); }))
+    return false;
   state_.optimizer->set_lr(lr);
   bool fits = true;
   guard_memory("step " + std::to_string(state_.timestamp.batch + 1) + ", its update", [&] {
