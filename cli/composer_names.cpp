@@ -337,67 +337,43 @@ ComposerNames of_torch_schedulers() {
 ComposerNames of_algorithms() {
   ComposerNames names =
       all_with_note("not yet: most of Composer's algorithms come later; [[algorithms]] accepts plugins",
-                    {"Alibi",
-                     "AugMix",
-                     "BlurPool",
-                     "ChannelsLast",
-                     "ColOut",
-                     "CutMix",
-                     "CutOut",
-                     "EMA",
-                     "Factorize",
-                     "GatedLinearUnits",
-                     "GhostBatchNorm",
-                     "GyroDropout",
-                     "LabelSmoothing",
-                     "LayerFreezing",
-                     "LowPrecisionGroupNorm",
-                     "LowPrecisionLayerNorm",
-                     "MixUp",
-                     "NoOpModel",
-                     "ProgressiveResizing",
-                     "RandAugment",
-                     "SAM",
-                     "SWA",
-                     "SelectiveBackprop",
-                     "SeqLengthWarmup",
-                     "SqueezeExcite",
-                     "StochasticDepth",
-                     "WeightStandardization"});
-  for (const auto& built : of_kinds("[[algorithms]]", {{"GradientClipping", "gradient_clipping"}}))
+                    {"Alibi", "AugMix", "BlurPool", "ChannelsLast", "EMA", "Factorize", "GatedLinearUnits",
+                     "GhostBatchNorm", "GyroDropout", "LayerFreezing", "LowPrecisionGroupNorm",
+                     "LowPrecisionLayerNorm", "NoOpModel", "RandAugment", "SAM", "SWA", "SqueezeExcite",
+                     "StochasticDepth", "WeightStandardization"});
+  for (const auto& built : of_kinds("[[algorithms]]", {{"ColOut", "colout"},
+                                                       {"CutMix", "cutmix"},
+                                                       {"CutOut", "cutout"},
+                                                       {"GradientClipping", "gradient_clipping"},
+                                                       {"LabelSmoothing", "label_smoothing"},
+                                                       {"MixUp", "mixup"},
+                                                       {"ProgressiveResizing", "progressive_resizing"},
+                                                       {"SelectiveBackprop", "selective_backprop"},
+                                                       {"SeqLengthWarmup", "seq_length_warmup"}}))
     names.push_back(built);
   return names;
 }
 
 ComposerNames of_functions() {
   ComposerNames names =
-      all_with_note("not yet: come with Composer's algorithms", {"apply_alibi",
-                                                                 "apply_blurpool",
-                                                                 "apply_channels_last",
-                                                                 "apply_factorization",
-                                                                 "apply_gated_linear_units",
-                                                                 "apply_ghost_batchnorm",
-                                                                 "apply_gyro_dropout",
-                                                                 "apply_low_precision_groupnorm",
-                                                                 "apply_low_precision_layernorm",
-                                                                 "apply_squeeze_excite",
-                                                                 "apply_stochastic_depth",
-                                                                 "apply_weight_standardization",
-                                                                 "augmix_image",
-                                                                 "colout_batch",
-                                                                 "compute_ema",
-                                                                 "cutmix_batch",
-                                                                 "cutout_batch",
-                                                                 "freeze_layers",
-                                                                 "mixup_batch",
-                                                                 "randaugment_image",
-                                                                 "resize_batch",
-                                                                 "select_using_loss",
-                                                                 "selective_backprop",
-                                                                 "set_batch_sequence_length",
-                                                                 "should_selective_backprop",
-                                                                 "smooth_labels"});
+      all_with_note("not yet: come with Composer's algorithms",
+                    {"apply_alibi", "apply_blurpool", "apply_channels_last", "apply_factorization",
+                     "apply_gated_linear_units", "apply_ghost_batchnorm", "apply_gyro_dropout",
+                     "apply_low_precision_groupnorm", "apply_low_precision_layernorm", "apply_squeeze_excite",
+                     "apply_stochastic_depth", "apply_weight_standardization", "augmix_image", "compute_ema",
+                     "freeze_layers", "randaugment_image"});
   names.push_back({"apply_gradient_clipping", "algorithms/loop/gradient_clipping.h"});
+  names.push_back({"colout_batch", "algorithms/augmentation/colout.h"});
+  names.push_back({"cutmix_batch", "algorithms/augmentation/cutmix.h"});
+  names.push_back({"cutout_batch", "algorithms/augmentation/cutout.h"});
+  names.push_back({"mixup_batch", "algorithms/augmentation/mixup.h"});
+  names.push_back({"resize_batch", "algorithms/augmentation/progressive_resizing.h"});
+  names.push_back({"select_using_loss", "algorithms/loop/selective_backprop.h"});
+  names.push_back({"selective_backprop", "algorithms/loop/selective_backprop.h",
+                   "should_selective_backprop and select_using_loss"});
+  names.push_back({"set_batch_sequence_length", "algorithms/loop/seq_length_warmup.h"});
+  names.push_back({"should_selective_backprop", "algorithms/loop/selective_backprop.h"});
+  names.push_back({"smooth_labels", "algorithms/loop/label_smoothing.h"});
   return names;
 }
 
