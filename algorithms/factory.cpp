@@ -3,9 +3,17 @@
 #include <map>
 #include <optional>
 
+#include "algorithms/augmentation/colout.h"
+#include "algorithms/augmentation/cutmix.h"
+#include "algorithms/augmentation/cutout.h"
+#include "algorithms/augmentation/mixup.h"
+#include "algorithms/augmentation/progressive_resizing.h"
 #include "algorithms/loop/ema.h"
 #include "algorithms/loop/gradient_clipping.h"
+#include "algorithms/loop/label_smoothing.h"
 #include "algorithms/loop/sam.h"
+#include "algorithms/loop/selective_backprop.h"
+#include "algorithms/loop/seq_length_warmup.h"
 #include "algorithms/loop/swa.h"
 #include "algorithms/surgery/alibi.h"
 #include "algorithms/surgery/gated_linear_units.h"
@@ -17,6 +25,62 @@ namespace {
 
 using AlgorithmPtr = std::shared_ptr<Algorithm>;
 using AlgorithmMaker = AlgorithmPtr (*)(const Setting& section);
+
+BatchKey batch_key(const Setting& section, const std::string& name) {
+  const Setting& key = section.at(name);
+  if (key.is_integer() && key.integer() >= 0) return BatchKey(key.integer());
+  if (!key.is_text() || key.text().empty())
+    key.fail("expected the name of an array, or its number: the first is 0");
+  return key.text();
+}
+
+SampleMixingOptions mixing_options(const Setting& section) {
+  return {.interpolate_loss = section.at("interpolate_loss").boolean(),
+          .input_key = batch_key(section, "input_key"),
+          .target_key = batch_key(section, "target_key")};
+}
+
+AlgorithmPtr colout(const Setting& section) {
+  ColOutOptions options{.p_row = section.at("p_row").number(), .p_col = section.at("p_col").number()};
+  const Setting& resize = section.at("resize_target");
+  if (!resize.is_text()) options.resize_target = resize.boolean();
+  if (!section.at("batch").boolean())
+    section.at("batch").fail(
+        "images of their own are dropped by [[data.train.transforms]] kind = \"colout\"");
+  return std::make_shared<ColOut>(options, batch_key(section, "input_key"), batch_key(section, "target_key"));
+}
+
+AlgorithmPtr cutmix(const Setting& section) {
+  const CutMixOptions how{.alpha = section.at("alpha").number(),
+                          .uniform_sampling = section.at("uniform_sampling").boolean()};
+  return std::make_shared<CutMix>(how, mixing_options(section));
+}
+
+AlgorithmPtr cutout(const Setting& section) {
+  const CutOutOptions options{.num_holes = section.at("num_holes").integer(),
+                              .length = section.at("length").number(),
+                              .uniform_sampling = section.at("uniform_sampling").boolean()};
+  return std::make_shared<CutOut>(options, batch_key(section, "input_key"));
+}
+
+AlgorithmPtr mixup(const Setting& section) {
+  return std::make_shared<MixUp>(section.at("alpha").number(), mixing_options(section));
+}
+
+AlgorithmPtr progressive_resizing(const Setting& section) {
+  ProgressiveResizing::Options options{
+      .mode = section.at("mode").text() == "crop" ? ResizeMode::kCrop : ResizeMode::kResize,
+      .initial_scale = section.at("initial_scale").number(),
+      .finetune_fraction = section.at("finetune_fraction").number(),
+      .delay_fraction = section.at("delay_fraction").number(),
+      .size_increment = section.at("size_increment").integer(),
+      .resize_targets = section.at("resize_targets").boolean(),
+      .input_key = batch_key(section, "input_key"),
+      .target_key = batch_key(section, "target_key")};
+  if (options.delay_fraction + options.finetune_fraction > 1.0)
+    section.at("delay_fraction").fail("together with finetune_fraction this is more than 1");
+  return std::make_shared<ProgressiveResizing>(std::move(options));
+}
 
 AlgorithmPtr gradient_clipping(const Setting& section) {
   static const std::map<std::string, ClippingType> types = {
@@ -74,12 +138,48 @@ AlgorithmPtr gated_linear_units(const Setting& section) {
       section.at("gated_layer_bias").boolean(), section.at("non_gated_layer_bias").boolean());
 }
 
+AlgorithmPtr label_smoothing(const Setting& section) {
+  return std::make_shared<LabelSmoothing>(section.at("smoothing").number(), batch_key(section, "target_key"));
+}
+
+AlgorithmPtr selective_backprop(const Setting& section) {
+  SelectiveBackprop::Options options{.start = section.at("start").number(),
+                                     .end = section.at("end").number(),
+                                     .keep = section.at("keep").number(),
+                                     .scale_factor = section.at("scale_factor").number(),
+                                     .interrupt = section.at("interrupt").integer(),
+                                     .input_key = batch_key(section, "input_key"),
+                                     .target_key = batch_key(section, "target_key")};
+  return std::make_shared<SelectiveBackprop>(std::move(options));
+}
+
+AlgorithmPtr seq_length_warmup(const Setting& section) {
+  const SeqLengthWarmup::Options options{
+      .duration = section.at("duration").number(),
+      .min_seq_length = section.at("min_seq_length").integer(),
+      .max_seq_length = section.at("max_seq_length").integer(),
+      .step_size = section.at("step_size").integer(),
+      .how = {.truncate = section.at("truncate").boolean(),
+              .preserve_end_of_sequence = section.at("preserve_end_of_sequence").boolean()}};
+  if (options.max_seq_length - options.min_seq_length < options.step_size)
+    section.at("max_seq_length").fail("expected min_seq_length and one step_size at least");
+  return std::make_shared<SeqLengthWarmup>(options);
+}
+
 const std::map<std::string, AlgorithmMaker>& algorithm_makers() {
   static const std::map<std::string, AlgorithmMaker> all = {{"alibi", alibi},
+                                                            {"colout", colout},
+                                                            {"cutmix", cutmix},
+                                                            {"cutout", cutout},
                                                             {"ema", ema},
                                                             {"gated_linear_units", gated_linear_units},
                                                             {"gradient_clipping", gradient_clipping},
+                                                            {"label_smoothing", label_smoothing},
+                                                            {"mixup", mixup},
+                                                            {"progressive_resizing", progressive_resizing},
                                                             {"sam", sam},
+                                                            {"selective_backprop", selective_backprop},
+                                                            {"seq_length_warmup", seq_length_warmup},
                                                             {"swa", swa}};
   return all;
 }

@@ -17,6 +17,7 @@
 #include "tests/golden/golden_file.h"
 #include "tests/golden/golden_recipe.h"
 #include "tests/golden/not_built.h"
+#include "tests/golden/trainer_draws.h"
 
 namespace tutti {
 namespace {
@@ -141,12 +142,39 @@ bool waits_for_algorithms(const GoldenCase& c) {
   return waits;
 }
 
+// Algorithms that draw once a batch, for all ranks.
+const std::set<std::string> kDrawOnceABatch = {"ColOut", "CutOut", "ProgressiveResizing"};
+
+bool draws_once_a_batch(const GoldenCase& c) {
+  bool once = true;
+  for (int i = 0; c.has("algo" + std::to_string(i) + ".name"); ++i)
+    once &= kDrawOnceABatch.contains(c.text("algo" + std::to_string(i) + ".name"));
+  return once;
+}
+
 // Why two ranks do not do what Composer's one does, or "".
 std::string reason_against_two_ranks(const GoldenCase& c) {
   if (c.has("error")) return "what is refused needs no second rank";
+  if (c.holds("in/draws") && !draws_once_a_batch(c)) return "a rank draws for its own samples";
   if (c.text("arch").find("BatchNorm") != std::string::npos)
     return "batch normalisation sees a rank's part of a batch";
   return "";
+}
+
+void train_here(const GoldenCase& c, int ranks) {
+  const CaseFiles files(c);
+  LocalRunOptions options;
+  options.ranks = ranks;
+  options.quiet = true;
+  options.run_dir = files.run("run");
+  if (c.holds("in/draws")) options.prepare = [&](Job& job) { give_draws(job, draws_of(c)); };
+  const auto train = [&] { train_in_one_process(recipe_of(read_text(files.recipe())), options); };
+  if (c.has("error")) {
+    EXPECT_THROW(train(), UserError) << c.title();
+    return;
+  }
+  train();
+  expect_golden(c, options.run_dir);
 }
 
 void train_by_command(const GoldenCase& c, const std::string& launcher) {
@@ -169,25 +197,16 @@ class GoldenTrainer : public testing::TestWithParam<std::string> {
   GoldenCase case_{golden_path(kTrainerFile), GetParam()};
 };
 
-TEST_P(GoldenTrainer, TrainsAsComposerDoes) {
-  const CaseFiles files(case_);
-  LocalRunOptions options;
-  options.ranks = 1;
-  options.quiet = true;
-  options.run_dir = files.run("run");
-  const auto train = [&] { train_in_one_process(recipe_of(read_text(files.recipe())), options); };
-  if (case_.has("error")) {
-    EXPECT_THROW(train(), UserError) << case_.title();
-    return;
-  }
-  train();
-  expect_golden(case_, options.run_dir);
-}
+TEST_P(GoldenTrainer, TrainsAsComposerDoes) { train_here(case_, 1); }
 
-TEST_P(GoldenTrainer, TheCommandTrainsAsComposerDoes) { train_by_command(case_, ""); }
+TEST_P(GoldenTrainer, TheCommandTrainsAsComposerDoes) {
+  if (case_.holds("in/draws")) GTEST_SKIP() << "a command draws its own numbers";
+  train_by_command(case_, "");
+}
 
 TEST_P(GoldenTrainer, TwoRanksTrainAsComposerDoes) {
   if (const std::string reason = reason_against_two_ranks(case_); !reason.empty()) GTEST_SKIP() << reason;
+  if (case_.holds("in/draws")) return train_here(case_, 2);
   train_by_command(case_, TUTTI_SOURCE_DIR "/tools/mpirun.sh -np 2 ");
 }
 
