@@ -36,7 +36,8 @@ Setting recipe(const AlgorithmRow& row, bool with_algorithm, const std::string& 
 std::string evaluated(const AlgorithmRow& row) {
   std::string section = row.training.substr(row.training.find("[data.train]"));
   section = section.substr(0, section.find("[optimizer]"));
-  section.replace(0, std::string("[data.train]").size(), "[data.eval]");
+  for (size_t at; (at = section.find("data.train")) != std::string::npos;)
+    section.replace(at, 10, "data.eval");
   const std::string all = "subset_num_batches = 25";
   section.replace(section.find(all), all.size(), "subset_num_batches = 1");
   return "eval_interval = '25ba'\n" + section;
