@@ -12,7 +12,7 @@ void require_of_sample(const Algorithm& algorithm, const State& state,
                        const std::function<void(Batch& sample)>& check) try {
   if (state.dataset == nullptr) return;
   const int64_t first = 0;
-  Batch sample = state.dataset->get({&first, 1}, Epoch{});
+  Batch sample = state.dataset->get({&first, 1}, {state.seed});
   check(sample);
 } catch (const std::exception& error) {
   algorithm.fail(one_line(error));

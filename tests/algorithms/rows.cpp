@@ -15,10 +15,11 @@ const std::string kImages =
 const std::string kConvolutions = [] {
   std::string text = kImages;
   const std::string mlp = "kind = 'mlp'\nhidden = [16]\n", sgd = "kind = 'sgd'\nlr = 0.1\nmomentum = 0.9\n";
-  text.replace(
-      text.find(mlp), mlp.size(),
-      "kind = 'sequential'\nlayers = ['Conv2d(1, 16, kernel_size=(3, 3), padding=(1, 1))', 'ReLU()', "
-      "'AdaptiveAvgPool2d(output_size=1)', 'Flatten()', 'Linear(16, 10)']\n");
+  text.replace(text.find(mlp), mlp.size(),
+               "kind = 'sequential'\nlayers = ['Conv2d(1, 16, kernel_size=(3, 3), padding=(1, 1))', "
+               "'BatchNorm2d(16)', 'ReLU()', 'Conv2d(16, 32, kernel_size=(3, 3), stride=(2, 2), padding=(1, "
+               "1))', 'BatchNorm2d(32)', 'ReLU()', 'AdaptiveAvgPool2d(output_size=1)', 'Flatten()', "
+               "'Linear(32, 10)']\n");
   return text.replace(text.find(sgd), sgd.size(), "kind = 'adam'\nlr = 0.02\n");
 }();
 
