@@ -1,18 +1,46 @@
 #include "actors/loader.h"
 
+#include <ATen/ops/cat.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+
+#include "data/readers/transformed_dataset.h"
 #include "runtime/error.h"
 #include "tensors/torch_error.h"
 
 namespace tutti {
+namespace {
 
-Loader::Loader(DatasetPtr dataset, Sampler sampler, ActorId compute, Recorder& recorder)
-    : dataset_(std::move(dataset)), sampler_(std::move(sampler)), compute_(compute), recorder_(recorder) {}
+constexpr int64_t kPartsOfAThread = 2;  // samples take unequal time
+
+// The samples of all parts, which have the same arrays.
+Batch joined(const std::vector<Batch>& parts) {
+  std::vector<std::vector<at::Tensor>> arrays;  // of each array, the parts
+  for (const Batch& part : parts) {
+    const auto leaves = part.leaves();
+    arrays.resize(leaves.size());
+    for (std::size_t i = 0; i < leaves.size(); ++i) arrays[i].push_back(leaves[i].second);
+  }
+  std::size_t next = 0;
+  return parts.front().map([&](const at::Tensor&) { return at::cat(arrays[next++]); });
+}
+
+}  // namespace
+
+Loader::Loader(DatasetPtr dataset, Sampler sampler, ActorId compute, Recorder& recorder,
+               std::unique_ptr<Workers> workers)
+    : dataset_(std::move(dataset)),
+      sampler_(std::move(sampler)),
+      compute_(compute),
+      recorder_(recorder),
+      workers_(std::move(workers)) {}
 
 void Loader::receive(Context& context, Envelope& envelope) {
   if (auto* credit = envelope.message.get_if<Credit>()) {
     credit_ += credit->count;
+  } else if (auto* transforms = envelope.message.get_if<AddTransforms>()) {
+    dataset_ = with_transforms(dataset_, transforms->added);
   } else if (auto* start = envelope.message.get_if<Start>()) {
     next_ = start->position;
     started_ = true;
@@ -41,14 +69,24 @@ std::optional<TimePoint> Loader::idle(Context& context) {
 BatchReady Loader::load(const DataPosition& position) const try {
   const auto indices = sampler_.indices(*dataset_, position.epoch, position.batch);
   const bool last = position.batch + 1 == sampler_.batches();
-  return {position,
-          sampler_.global_samples(position.batch),
-          sampler_.first_sample(position.batch),
-          last,
-          dataset_->get(indices),
-          false};
+  return {position, sampler_.global_samples(position.batch),       sampler_.first_sample(position.batch),
+          last,     read(indices, sampler_.epoch(position.epoch)), false};
 } catch (const c10::Error& error) {
   throw OperatingError("a batch cannot be loaded: " + one_line(error));
+}
+
+Batch Loader::read(const std::vector<int64_t>& indices, const Epoch& epoch) const {
+  const auto samples = std::ssize(indices);
+  const int64_t parts = workers_ ? std::min<int64_t>(samples, kPartsOfAThread * workers_->threads()) : 1;
+  if (parts < 2) return dataset_->get(indices, epoch);
+  std::vector<Batch> read(static_cast<std::size_t>(parts));
+  workers_->run(static_cast<int>(parts), [&](int part) {
+    const auto first = static_cast<std::size_t>(samples * part / parts);
+    const auto end = static_cast<std::size_t>(samples * (part + 1) / parts);
+    read[static_cast<std::size_t>(part)] =
+        dataset_->get(std::span(indices).subspan(first, end - first), epoch);
+  });
+  return joined(read);
 }
 
 void Loader::advance() {

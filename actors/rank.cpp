@@ -86,6 +86,11 @@ Engine::Options listeners_of(const Job& job, const RankEnvironment& environment)
   return listeners;
 }
 
+std::unique_ptr<Workers> workers_of(const RankEnvironment& environment, const DataSettings& data) {
+  if (!environment.start_workers || data.num_workers < 2) return nullptr;
+  return environment.start_workers(data.num_workers);
+}
+
 }  // namespace
 
 RankActors add_rank(Scheduler& scheduler, const Job& job, RankEnvironment& environment) {
@@ -98,13 +103,15 @@ RankActors add_rank(Scheduler& scheduler, const Job& job, RankEnvironment& envir
   Destinations logs = built_in_destinations(job, environment);
   const RankActors actors = reserve_actors(scheduler, job, rank, logs, destinations);
   scheduler.record_deliveries(rank, recorder);
-  scheduler.install(actors.loader, std::make_unique<Loader>(job.train_of(rank), job.train_sampler(rank),
-                                                            actors.compute, recorder));
+  scheduler.install(actors.loader,
+                    std::make_unique<Loader>(job.train_of(rank), job.train_sampler(rank), actors.compute,
+                                             recorder, workers_of(environment, job.settings.train_data)));
   for (std::size_t e = 0; e < job.evaluators.size(); ++e) {
     const Evaluator& evaluator = job.evaluators[e];
-    scheduler.install(actors.eval_loaders[e],
-                      std::make_unique<Loader>(evaluator.data_of(rank), job.eval_sampler(evaluator, rank),
-                                               actors.compute, recorder));
+    scheduler.install(
+        actors.eval_loaders[e],
+        std::make_unique<Loader>(evaluator.data_of(rank), job.eval_sampler(evaluator, rank), actors.compute,
+                                 recorder, workers_of(environment, evaluator.loading)));
   }
   scheduler.install(actors.compute,
                     std::make_unique<Compute>(job, Compute::Place{rank, environment.memory_slot},

@@ -14,6 +14,7 @@
 #include "runtime/process/child_process.h"
 #include "runtime/recorder.h"
 #include "runtime/transport.h"
+#include "runtime/workers.h"
 
 namespace tutti {
 
@@ -31,12 +32,13 @@ struct RankEnvironment {
   std::shared_ptr<Recorder> recorder = std::make_shared<RingRecorder>();
 
   std::string host = kLocalHost;
-  int memory_slot = 0;               // of the meter, which the ranks of a process share
-  bool live = false;                 // neither a replay nor a simulation
-  bool quiet = true;                 // print no progress and no table
-  bool terminal = false;             // standard output is a terminal
-  double process_started_s = 0.0;    // unix time
-  StartChild start_child = nullptr;  // for loggers that are programs; null: do not start them
+  int memory_slot = 0;                   // of the meter, which the ranks of a process share
+  bool live = false;                     // neither a replay nor a simulation
+  bool quiet = true;                     // print no progress and no table
+  bool terminal = false;                 // standard output is a terminal
+  double process_started_s = 0.0;        // unix time
+  StartChild start_child = nullptr;      // for loggers that are programs; null: do not start them
+  StartWorkers start_workers = nullptr;  // for Loaders with num_workers; null: a Loader's own thread does all
 
   EndKind end = EndKind::kDone;  // of the run, if no error ended it; set while the scheduler runs
 

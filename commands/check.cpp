@@ -59,7 +59,8 @@ LoggedMetrics evaluation_of(const Job& job, const Evaluator& evaluator, State& s
   const Sampler sampler = job.eval_sampler(evaluator, 0);
   const Dataset& data = *evaluator.data;
   const auto fetch = [&](int64_t index) {
-    return EvalPart{data.get(sampler.indices(data, 0, index)), sampler.global_samples(index)};
+    return EvalPart{data.get(sampler.indices(data, 0, index), sampler.epoch(0)),
+                    sampler.global_samples(index)};
   };
   return evaluate(state, engine, evaluator, single_rank_hooks(engine, fetch)).value();
 }
@@ -73,6 +74,7 @@ std::string checked(const Job& job, bool scan_data) {
   check_times(job, trainee);
   for (const auto& evaluator : job.evaluators) try_metrics(trainee, evaluator, *evaluator.data);
   trainee.measured = measured_metrics(job.evaluators, *trainee.model);
+  model.engine.require();
   PosixDisk disk;
   RingRecorder recorder;
   for (const auto& callback : make_callbacks(job.recipe, {disk, recorder})) callback->require(trainee);

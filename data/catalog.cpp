@@ -1,5 +1,8 @@
 #include "data/catalog.h"
 
+#include <memory>
+
+#include "data/transforms/catalog.h"
 #include "recipe/catalog.h"
 
 namespace tutti {
@@ -73,6 +76,42 @@ Entry synthetic() {
       }};
 }
 
+Key train_or_test() {
+  return Key{"split", kText, "train", "the files to train on, or those to test on"}.one_of({"train", "test"});
+}
+
+Entry cifar10() {
+  return {"cifar10",
+          "CIFAR-10's binary version: images uint8 [32, 32, 3]; plain or gzip.",
+          {{"path", kPath, "", "the folder with data_batch_1.bin to test_batch.bin, or one such file"},
+           train_or_test()}};
+}
+
+Entry cifar100() {
+  return {
+      "cifar100",
+      "CIFAR-100's binary version: images uint8 [32, 32, 3]; plain or gzip.",
+      {{"path", kPath, "", "the folder with train.bin and test.bin, or one such file"},
+       train_or_test(),
+       Key{"labels", kText, "fine", "the 100 classes, or the 20 superclasses"}.one_of({"fine", "coarse"})}};
+}
+
+Entry mnist() {
+  return {"mnist",
+          "MNIST, or a dataset in files of the same names: images uint8 [28, 28, 1]; plain or gzip.",
+          {{"path", kPath, "", "the folder with train-images-idx3-ubyte and the others"}, train_or_test()}};
+}
+
+Entry idx() {
+  return {
+      "idx",
+      "Images and labels in two IDX files, the format of MNIST, of unsigned bytes; plain or gzip.",
+      {{"images", kPath, "", "the file of images [samples, height, width], or with channels"},
+       {"labels", kPath, "", "the file of labels [samples]"},
+       Key{"num_classes", kInteger, "none", "labels are below; default: from the data"}.at_least(1).at_most(
+           kMaxSampleSize)}};
+}
+
 Key subset_of(const char* what) {
   return Key{"subset_num_batches", kInteger, "-1", std::string(what) + "; -1 = all"}.at_least(-1);
 }
@@ -100,6 +139,14 @@ std::vector<Key> loading_keys(const char* absent) {
           .also_named({"prefetch_factor"})
           .at_least(1)
           .at_most(1000),
+      Key{"num_workers", kInteger, "0",
+          "threads of a rank that read and transform the samples of a batch; 0: the one that loads ahead. "
+          "Any "
+          "number gives the same bits"}
+          .at_least(0)
+          .at_most(256),
+      Key{"transforms", kTables, "none", "what happens to each sample, in this order"}.each(
+          std::make_shared<const Catalog>(transform_catalog())),
   };
 }
 
@@ -112,6 +159,10 @@ Catalog data_catalog(const char* section, const char* doc, std::vector<Key> keys
                       bytes(),
                       tokens(),
                       synthetic(),
+                      cifar10(),
+                      cifar100(),
+                      mnist(),
+                      idx(),
                       plugin_entry("dataset"),
                       {"program", "The dataset of the training program (commands/trainer.h)."}}};
 }
@@ -139,7 +190,8 @@ Catalog eval_data_catalog() {
 
 DataSettings DataSettings::read(const Setting& section) {
   return {section.at("shuffle").boolean(), section.at("drop_last").boolean(),
-          section.at("subset_num_batches").integer(), static_cast<int>(section.at("prefetch").integer())};
+          section.at("subset_num_batches").integer(), static_cast<int>(section.at("prefetch").integer()),
+          static_cast<int>(section.at("num_workers").integer())};
 }
 
 }  // namespace tutti

@@ -17,6 +17,7 @@ struct DataSettings {
   bool drop_last = false;
   int64_t max_batches = -1;  // of an epoch or an evaluation; -1 = all
   int prefetch = 2;          // batches loaded ahead
+  int num_workers = 0;       // threads that read a batch; 0 = the Loader's own
 
   static DataSettings read(const Setting& section);
 };

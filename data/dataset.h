@@ -7,19 +7,28 @@
 #include <vector>
 
 #include "data/catalog.h"
+#include "data/transforms/transform.h"
 #include "tensors/tree.h"
 
 namespace tutti {
 
-// Random access to samples. Thread-safe and stateless: any rank may read any sample at any time.
+// When a sample is read. Random transforms draw by (seed, epoch, sample): any number of ranks sees the same.
+struct Epoch {
+  uint64_t seed = 0;   // of the run
+  int64_t number = 0;  // from 0; 0 in evaluations and predictions
+};
+
+// Random access to samples. Thread-safe and stateless: any rank, and any thread of it, may read any sample at
+// any time.
 class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual int64_t size() const = 0;
   virtual SampleSpec spec() const = 0;
 
-  // Stacks the samples at `indices`: every leaf is [indices.size(), ...]. Duplicates are allowed.
-  virtual Batch get(std::span<const int64_t> indices) const = 0;
+  // Stacks the samples at `indices`: every leaf is [indices.size(), ...]. Duplicates are allowed. A sample
+  // depends on its index and the epoch, and not on the samples beside it: threads share a batch.
+  virtual Batch get(std::span<const int64_t> indices, const Epoch& epoch) const = 0;
 
   // The index of the sample at `position` of epoch `epoch`. Default: a counter-based permutation of all
   // samples keyed by (seed, epoch) if `shuffle`, else `position`.
@@ -30,6 +39,10 @@ class Dataset {
 
   // A cheap hash of the content (sizes, names, a few samples), which identifies the dataset in a checkpoint.
   virtual uint64_t digest() const = 0;
+
+  // This dataset with transforms that algorithms add, in their place among its own. Null if it has none of
+  // its own: see with_transforms (data/readers/transformed_dataset.h).
+  virtual std::shared_ptr<const Dataset> with(const Transforms&) const { return nullptr; }
 };
 using DatasetPtr = std::shared_ptr<const Dataset>;
 
@@ -60,6 +73,7 @@ class Sampler {
   int64_t first_sample(int64_t batch) const;
   // Dataset indices of this rank's part of batch `batch` in epoch `epoch`.
   std::vector<int64_t> indices(const Dataset& dataset, int64_t epoch, int64_t batch) const;
+  Epoch epoch(int64_t number) const { return {plan_.seed, number}; }
 
  private:
   int64_t batch_samples(int64_t batch) const;

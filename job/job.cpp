@@ -12,6 +12,7 @@
 
 #include "algorithms/factory.h"
 #include "data/readers/make_dataset.h"
+#include "data/readers/transformed_dataset.h"
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/run_state.h"
 #include "io/journal/recorded_run.h"
@@ -169,14 +170,14 @@ DatasetPtr open_data(const Job& job, const JobOptions& options, const Setting& s
   const bool is_given = is_from_program(section, found != data.end());
   const bool is_plugged = section.at("kind").text() == kPluginKind;
   if ((is_given || is_plugged) && section.at("sampling").text() == "own")
-    section.at("sampling").fail("each rank's own data are files that path names by {rank} or {host}");
-  if (is_given) return found->second;
-  if (is_plugged) return job.plugin->dataset(section);
+    section.at("sampling").fail("per-rank datasets are files that path names by {rank} or {host}");
+  if (is_given) return with_recipe_transforms(section, found->second);
+  if (is_plugged) return with_recipe_transforms(section, job.plugin->dataset(section));
   return has_per_rank_data(section) ? open_per_rank(job, options, section, own)
                                     : make_dataset(section, job.seed);
 }
 
-// Each rank's facts about its own data, a line for each dataset.
+// Each rank's facts about its per-rank datasets, a line for each dataset.
 std::vector<std::string> facts_of_all(const std::vector<const PerRankData*>& own, int world,
                                       const JobOptions& options) {
   const auto facts = [&](int rank) {
@@ -251,9 +252,15 @@ std::shared_ptr<Model> open_training_data(Job& job, const UserComponents& compon
 
 // The key of a data section that determines the shape of samples.
 const Setting& key_of_samples(const Setting& section) {
-  for (const char* key : {"path", "shape"})
+  for (const char* key : {"transforms", "path", "images", "shape"})
     if (section.has(key)) return section.at(key);
   return section.at("kind");
+}
+
+std::string transforms_hint(const Setting& section, const SampleSpec& evaluated, const std::string& array) {
+  const auto dtype = evaluated.dtypes.find(array);
+  const bool bytes = dtype != evaluated.dtypes.end() && dtype->second == at::kByte;
+  return bytes ? "; [[" + section.path + ".transforms]] with to_tensor makes float32 of it" : "";
 }
 
 void require_like_training(const Setting& section, const SampleSpec& trained, const SampleSpec& evaluated) {
@@ -264,7 +271,7 @@ void require_like_training(const Setting& section, const SampleSpec& trained, co
     const std::string wanted = trained.describe(array), found = evaluated.describe(array);
     if (wanted != found)
       key.fail("expected samples as in [data.train], whose '" + array + "' is " + wanted + "; here it is " +
-               found);
+               found + transforms_hint(section, evaluated, array));
   }
 }
 
@@ -391,7 +398,10 @@ Job make_job(Setting recipe, const JobOptions& options) {
   job.recipe_text = write_recipe(job.recipe);
   job.plugin = load_plugin(job.recipe);
   job.make_algorithm = [plugin = job.plugin](const Setting& section) {
-    return section.at("kind").text() == kPluginKind ? plugin->algorithm(section) : make_algorithm(section);
+    const bool is_plugin = section.at("kind").text() == kPluginKind;
+    auto made = is_plugin ? plugin->algorithm(section) : make_algorithm(section);
+    made->set_section(section);
+    return made;
   };
   job.listeners = options.components.listeners;
   job.tasks = options.components.tasks;

@@ -3,6 +3,7 @@
 #include "algorithms/catalog.h"
 #include "collectives/catalog.h"
 #include "data/catalog.h"
+#include "data/transforms/catalog.h"
 #include "io/checkpoint/checkpoint_catalog.h"
 #include "job/deepspeed.h"
 #include "models/catalog.h"
@@ -17,6 +18,8 @@
 
 namespace tutti {
 namespace {
+
+constexpr std::size_t kCatalogsOfTables = 2;  // at the end of all_catalogs: of tables within sections
 
 Catalog device_catalog() {
   return {.section = "device",
@@ -78,11 +81,14 @@ std::span<const Catalog> all_catalogs() {
       evaluators_catalog(), optimizer_catalog(), scheduler_catalog(),   train_catalog(),
       precision_catalog(),  device_catalog(),    collectives_catalog(), checkpoint_catalog(),
       journal_catalog(),    compat_catalog(),    deepspeed_catalog(),   plugins_catalog(),
-      algorithm_catalog(),  callback_catalog(),  logger_catalog(),      metric_catalog()};
+      algorithm_catalog(),  callback_catalog(),  logger_catalog(),      transform_catalog(),
+      metric_catalog()};
   return catalogs;
 }
 
-std::span<const Catalog> recipe_catalogs() { return all_catalogs().first(all_catalogs().size() - 1); }
+std::span<const Catalog> recipe_catalogs() {
+  return all_catalogs().first(all_catalogs().size() - kCatalogsOfTables);
+}
 
 Setting resolve_recipe(const Setting& written) {
   Setting recipe = resolve(with_deepspeed(with_automatic_accumulation(written)), recipe_catalogs());

@@ -28,7 +28,7 @@ std::vector<std::string> model_lines(const Setting& recipe) {
   std::vector<std::string> lines;
   if (const Setting* model = recipe.find("model"))
     for (const auto& [key, value] : model->table())
-      if (key != "weights" && key != "dropout" && !value.is_none())
+      if (key != "weights" && key.find("dropout") == std::string::npos && !value.is_none())
         lines.push_back(value.path + " = " + value.toml());
   return lines;
 }
@@ -105,8 +105,8 @@ class Resumption {
                       " samples, the recipe says " + std::to_string(job.global_batch));
     if (state.data_digest != job.data_digest)
       throw UserError(folder +
-                      ": it was trained on other data than [data.train] names; load_weights_only = true " +
-                      "starts anew from its weights");
+                      ": it was trained on other data than [data.train] names, or with other transforms; " +
+                      "load_weights_only = true " + "starts anew from its weights");
     require_same(data_lines(parse(state)), data_lines(job.recipe), folder);
   }
 

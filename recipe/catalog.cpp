@@ -30,6 +30,8 @@ const char* type_text(KeyType type) {
       return "a list of times";
     case KeyType::kNumberOrNumbers:
       return "a number or a list of numbers";
+    case KeyType::kIntegerOrIntegers:
+      return "an integer or a list of integers";
     case KeyType::kIntegerOrSteps:
       return "a list of [step, integer], the first for step 0, or an integer";
     case KeyType::kTables:
@@ -141,7 +143,7 @@ Entry refused_entry(const std::string& name, const std::string& why) {
 
 const Entry* Catalog::find_entry(const std::string& kind) const {
   for (const auto& entry : entries) {
-    if (entry.name == kind) return &entry;
+    if (entry.name == kind || (!kind.empty() && entry.origin.composer == kind)) return &entry;
   }
   return nullptr;
 }

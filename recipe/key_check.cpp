@@ -131,6 +131,9 @@ Setting checked_type(const Key& key, const Setting& given) {
     case KeyType::kNumberOrNumbers:
       if (!given.is_array()) return checked_number(key, given, false);
       return checked_list(key, given, [&](const Setting& item) { return checked_number(key, item, false); });
+    case KeyType::kIntegerOrIntegers:
+      if (!given.is_array()) return checked_number(key, given, true);
+      return checked_list(key, given, [&](const Setting& item) { return checked_number(key, item, true); });
     case KeyType::kIntegerOrSteps:
       return given.is_array() ? checked_steps(key, given) : checked_number(key, given, true);
     case KeyType::kTables:
@@ -148,7 +151,8 @@ Setting::Value parsed(const std::string& text, KeyType type) {
   int64_t integer = 0;
   double number = 0;
   if (type == KeyType::kBoolean && (text == "true" || text == "false")) return text == "true";
-  if (type == KeyType::kInteger || type == KeyType::kIntegers || type == KeyType::kIntegerOrSteps) {
+  if (type == KeyType::kInteger || type == KeyType::kIntegers || type == KeyType::kIntegerOrIntegers ||
+      type == KeyType::kIntegerOrSteps) {
     if (std::from_chars(text.data(), end, integer).ptr == end) return integer;
   }
   if (type == KeyType::kNumber || type == KeyType::kNumbers || type == KeyType::kNumberOrNumbers) {

@@ -6,10 +6,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "data/transforms/transform.h"
 #include "tensors/draws.h"
 #include "tensors/tree.h"
 #include "training/optimizers/closure.h"
@@ -37,12 +39,13 @@ struct State : Trainee {
   Timestamp before_batch;                  // `timestamp` before the last batch; only totals in a resumed run
   std::string dataloader_label = "train";  // in an evaluation the evaluator's label: "eval"
   const Dataset* dataset = nullptr;        // source of the batches (data/dataset.h)
+  Transforms added_transforms;             // of the training data; see add_transform
   int64_t dataloader_len = 0;              // batches per epoch
   int64_t global_batch = 0;                // samples
   int64_t train_samples = 0;               // per epoch, over all ranks
   int64_t eval_samples = 0;                // per evaluation
 
-  // Place of the first sample of `batch` in the global batch.
+  // Place of the first sample of `batch` in the global batch. To be changed with the number of samples.
   int64_t first_sample = 0;
   Batch batch;              // this rank's batch; from BEFORE_FORWARD to AFTER_BACKWARD the microbatch
   Outputs outputs;          // of the microbatch
@@ -60,6 +63,12 @@ struct State : Trainee {
   // change of max_duration restores the recipe's.
   Schedule schedule;
 
+  // The rate of the next step by the schedule. Set by Compute.
+  std::function<double()> scheduled_lr;
+  // The rate of the next step in place of the schedule's, for one step. Set by an algorithm when a step is
+  // over (from BATCH_END on); saved in checkpoints.
+  std::optional<double> next_lr;
+
   // Replaces the optimizer's update. Set, not after FIT_START, by an algorithm that needs additional passes;
   // must end by calling Closure::step.
   std::function<void(Closure& closure)> closure_step;
@@ -76,19 +85,35 @@ struct State : Trainee {
   // Latest metrics over all ranks: "eval/MulticlassAccuracy". Updated before EVAL_END.
   std::map<std::string, double> metric_values;
 
+  // Tensors that evaluations, predictions and exports use in place of the model's, by name; set by an
+  // algorithm that averages weights (EMA).
+  std::map<std::string, at::Tensor> inference_tensors;
+
   // Names of measured metrics by label ("train", "eval"). Empty = unknown.
   std::map<std::string, std::vector<std::string>> measured;
 
-  // The random numbers of the current batch for `name`: equal in every attempt at the step. Drawn once a batch
-  // (place 0) they are equal on all ranks; drawn once a sample, `place` is its place in the global batch.
+  // The random numbers of the current batch for `name`: equal in every attempt at the step. Drawn once a
+  // batch (place 0) they are equal on all ranks; drawn once a sample, `place` is its place in the global
+  // batch.
   std::unique_ptr<Draws> draws(std::string_view name, int64_t place = 0) const {
     const DrawKey key{name, timestamp.batch, place};
     return draw_source ? draw_source(key) : make_draws(seed, key);
   }
   DrawSource draw_source;  // replaces the numbers of the run; for tests
 
+  // Applies a transform to the samples of the training data, before its to_tensor, or last if it has none;
+  // after those that were added before. Called at FIT_START, by all ranks alike. A name that is there already
+  // is not added again: a program may train several times. `name` is what its random numbers are drawn by.
+  // Whether samples suit is an error there; spec_with (data/readers/transformed_dataset.h) says it earlier. A
+  // loop of one's own reads from with_transforms(dataset, added_transforms).
+  void add_transform(const std::string& name, TransformPtr transform) {
+    append_once(added_transforms, name, std::move(transform));
+  }
+
   // Passed fraction of max_duration, in [0, 1]; with a duration in epochs, updated at ends of epochs.
   Time elapsed_duration() const { return {elapsed(timestamp, max_duration), TimeUnit::kDuration}; }
+  // Prints a warning; empty = nobody reads it.
+  std::function<void(const std::string&)> warn;
   // To be called regularly by listeners that take long: a rank silent for [train] hang_timeout counts as
   // hanging. Empty if nobody waits.
   std::function<void()> still_at_work;

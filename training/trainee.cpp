@@ -14,6 +14,7 @@
 
 #include "io/checkpoint/weights.h"
 #include "runtime/error.h"
+#include "tensors/autograd.h"
 #include "tensors/torch_error.h"
 #include "training/saved_tensors.h"
 
@@ -129,6 +130,12 @@ void require_memory(const Setting& section, Model& model) {
   section.fail(text.str());
 }
 
+void choose_loss(Model& model, const Setting& loss) try {
+  tutti::choose_loss(model, loss.text());
+} catch (const UserError& error) {
+  loss.fail(error.what());
+}
+
 // Names before surgery of the tensors that are in the model.
 std::set<std::string> names_before_surgery(Model& model) {
   std::set<std::string> names;
@@ -179,9 +186,25 @@ void load_initial_weights(Trainee& trainee, const Setting& weights) try {
 
 }  // namespace
 
+Outputs Trainee::forward(const Batch& batch) const {
+  const AutocastScope autocast(precision.autocast);
+  return model->forward(batch);
+}
+
+at::Tensor Trainee::loss_of(const Outputs& outputs, const Batch& batch) const {
+  const AutocastScope autocast(precision.autocast);
+  return model->loss(outputs, batch);
+}
+
+at::Tensor Trainee::losses_of(const Outputs& outputs, const Batch& batch) const {
+  const AutocastScope autocast(precision.autocast);
+  return model->losses(outputs, batch);
+}
+
 std::shared_ptr<Model> build_model(const Setting& section, const SampleSpec& spec,
                                    const ModelFactory& make_model) try {
   auto model = make_model(section, spec);
+  if (section.has("loss")) choose_loss(*model, section.at("loss"));
   require_memory(section, *model);
   return model;
 } catch (const c10::Error& error) {
@@ -198,6 +221,7 @@ void build(Trainee& trainee, const Setting& recipe, const SampleSpec& spec, uint
   trainee.removed = names_before_surgery(*trainee.model);
   if (operate) operate();
   for (const std::string& name : names_before_surgery(*trainee.model)) trainee.removed.erase(name);
+  require_positions(model, *trainee.model, spec);
   materialise(*trainee.model, seed);
   cast(*trainee.model, trainee.precision);
   list_tensors(trainee);

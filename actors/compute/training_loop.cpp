@@ -113,6 +113,7 @@ void TrainingLoop::train_batch(Context& context) {
                                [&](Event event) { run_event(context, event); }};
   const Verdict verdict = with_.train_step.run(context, ready, lr, hooks);
   log.keep_attempt();
+  state.next_lr.reset();
   state.to_next_batch(static_cast<int64_t>(verdict.samples), static_cast<int64_t>(verdict.tokens),
                       verdict.seconds - before.total_wct);
   with_.times.advance(before);
@@ -125,8 +126,11 @@ void TrainingLoop::train_batch(Context& context) {
 }
 
 BatchReady TrainingLoop::next_batch(Context& context) {
-  if (!std::exchange(reads_ahead_, true))
+  if (!std::exchange(reads_ahead_, true)) {
+    const Transforms& added = with_.state.added_transforms;
+    if (!added.empty()) context.send(with_.actors.loader, AddTransforms{added});
     context.send(with_.actors.loader, Credit{with_.job.settings.train_data.prefetch});
+  }
   for (;;) {
     Envelope envelope = context.receive();
     if (auto* ready = envelope.message.get_if<BatchReady>())
@@ -333,6 +337,7 @@ RunState TrainingLoop::saved_state() const {
     if (std::isfinite(value)) saved.metrics[name] = value;
   saved.plateau = with_.times.rate().state();
   saved.lagging_rate = with_.times.rate().lagging();
+  saved.next_lr = state.next_lr.value_or(saved.next_lr);
   saved.required_algorithms = state.required_algorithms;
   saved.recipe = with_.job.recipe_text;
   return saved;

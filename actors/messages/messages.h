@@ -12,6 +12,7 @@
 #include "actors/messages/heartbeat.h"
 #include "actors/messages/verdict.h"
 #include "collectives/agreement.h"
+#include "data/transforms/transform.h"
 #include "io/checkpoint/checkpoint.h"
 #include "runtime/error.h"
 #include "tensors/digests.h"
@@ -22,7 +23,7 @@
 // messages (credits, reports to the Supervisor) never block their sender.
 //
 //   Supervisor   -- Prepare, Start, StopRequested, Stop --> the others
-//   Loader       -- BatchReady --> Compute -- Credit --> Loader
+//   Loader       -- BatchReady --> Compute -- AddTransforms, Credit --> Loader
 //   Compute      -- AllocateBuckets, ReduceBucket, FinishStep, SumDoubles --> Sync -- replies --> Compute
 //   Compute      -- ReserveCopies, Snapshot --> Checkpointer -- CopiesReserved, SnapshotCopied --> Compute
 //   Compute      -- LogFrom, Logged --> LogWriter -- LogsTaken --> Compute
@@ -77,6 +78,12 @@ struct Credit {
   static constexpr const char* kName = "Credit";
   static constexpr bool kReserved = true;
   int count = 1;
+};
+// To the Loader, before the first Credit: transforms that algorithms added to the training data.
+struct AddTransforms {
+  static constexpr const char* kName = "AddTransforms";
+  static constexpr bool kReserved = true;
+  Transforms added;
 };
 struct BatchReady {
   static constexpr const char* kName = "BatchReady";

@@ -236,7 +236,7 @@ void Hdf5Dataset::find_classes(const Options& options) {
   if (spec_.classes == 0) spec_.classes = found;
 }
 
-Batch Hdf5Dataset::get(std::span<const int64_t> indices) const {
+Batch Hdf5Dataset::get(std::span<const int64_t> indices, const Epoch&) const {
   TensorTree::Children children;
   children.reserve(arrays_.size());
   for (const auto& array : arrays_) children.emplace_back(array->name(), array->get(indices));
@@ -254,7 +254,7 @@ uint64_t Hdf5Dataset::digest() const {
   std::vector<int64_t> rows;
   for (int64_t i = 0; i < kRowsInDigest; ++i) rows.push_back(i * (size_ - 1) / (kRowsInDigest - 1));
   uint64_t digest = static_cast<uint64_t>(size_);
-  for (const auto& [name, values] : get(rows).leaves()) {
+  for (const auto& [name, values] : get(rows, {}).leaves()) {
     digest = XXH3_64bits_withSeed(name.data(), name.size(), digest);
     digest = XXH3_64bits_withSeed(values.const_data_ptr(), values.nbytes(), digest);
   }

@@ -39,7 +39,7 @@ class Hdf5Dataset final : public Dataset {
 
   int64_t size() const override { return size_; }
   SampleSpec spec() const override { return spec_; }
-  Batch get(std::span<const int64_t> indices) const override;
+  Batch get(std::span<const int64_t> indices, const Epoch& epoch) const override;
   void scan() const override;  // checks labels, and that floats are finite
   uint64_t digest() const override;
 

@@ -3,15 +3,22 @@
 #include <algorithm>
 #include <functional>
 #include <sstream>
+#include <string_view>
 
+#include "data/readers/cifar.h"
 #include "data/readers/hdf5_dataset.h"
+#include "data/readers/idx.h"
 #include "data/readers/synthetic_dataset.h"
 #include "data/readers/token_dataset.h"
+#include "data/readers/transformed_dataset.h"
 #include "recipe/placeholders.h"
 #include "runtime/random.h"
 
 namespace tutti {
 namespace {
+
+// Keys that name files.
+constexpr const char* kFileKeys[] = {"path", "images", "labels"};
 
 // Adds the recipe's line that names the file, or the missing group or arrays, to the error.
 DatasetPtr opened(const Setting& section, const std::function<DatasetPtr()>& open) try {
@@ -67,6 +74,34 @@ DatasetPtr make_synthetic(const Setting& section, uint64_t seed) {
   return std::make_shared<const SyntheticDataset>(options);
 }
 
+bool is_test(const Setting& section) { return section.at("split").text() == "test"; }
+
+DatasetPtr make_cifar(const Setting& section, CifarOptions::Labels labels) {
+  const CifarOptions options{section.at("path").text(), labels, is_test(section)};
+  return opened(section, [&] { return open_cifar(options); });
+}
+
+CifarOptions::Labels labels_of_cifar100(const Setting& section) {
+  return section.at("labels").text() == "coarse" ? CifarOptions::Labels::kCoarse
+                                                 : CifarOptions::Labels::kFine;
+}
+
+DatasetPtr make_mnist(const Setting& section) {
+  return opened(section, [&] { return open_idx(mnist_files(section.at("path").text(), is_test(section))); });
+}
+
+// The error names its file; the key is the one with that file.
+DatasetPtr make_idx(const Setting& section) {
+  IdxOptions options{section.at("images").text(), section.at("labels").text()};
+  if (section.has("num_classes")) options.num_classes = section.at("num_classes").integer();
+  try {
+    return open_idx(options);
+  } catch (const UserError& error) {
+    const bool of_labels = std::string_view(error.what()).starts_with(options.labels + ": ");
+    section.at(of_labels ? "labels" : "images").fail(error.what());
+  }
+}
+
 const std::vector<std::string> kPlaceholders = {"rank", "host"};
 
 struct Facts {
@@ -89,7 +124,9 @@ Facts parsed(const std::string& text) {
 }
 
 const Setting& key_of_data(const Setting& section) {
-  return section.has("path") ? section.at("path") : section.at("sampling");
+  for (const char* key : kFileKeys)
+    if (section.has(key)) return section.at(key);
+  return section.at("sampling");
 }
 
 void require_same_layout(const Setting& section, const std::vector<Facts>& ranks) {
@@ -111,15 +148,27 @@ void require_even(const Setting& section, const std::vector<Facts>& ranks) {
 
 }  // namespace
 
-DatasetPtr make_dataset(const Setting& section, uint64_t seed) {
+namespace {
+
+DatasetPtr make_untransformed(const Setting& section, uint64_t seed) {
   const std::string& kind = section.at("kind").text();
   if (kind == "hdf5") return make_hdf5(section);
   if (kind == "bytes") return make_tokens(section, TokenDataset::Format::kBytes);
   if (kind == "tokens") return make_tokens(section, TokenDataset::Format::kUint16);
   if (kind == "synthetic") return make_synthetic(section, seed);
+  if (kind == "cifar10") return make_cifar(section, CifarOptions::Labels::kTen);
+  if (kind == "cifar100") return make_cifar(section, labels_of_cifar100(section));
+  if (kind == "mnist") return make_mnist(section);
+  if (kind == "idx") return make_idx(section);
   if (kind == "program")
     section.at("kind").fail("the program that reads the recipe provides no data for " + section.path);
-  section.at("kind").fail("expected hdf5, bytes, tokens or synthetic");
+  section.at("kind").fail("there is no such dataset");
+}
+
+}  // namespace
+
+DatasetPtr make_dataset(const Setting& section, uint64_t seed, const std::string& owner) {
+  return with_recipe_transforms(section, make_untransformed(section, seed), owner);
 }
 
 const DatasetPtr& PerRankData::of(int rank, const DatasetPtr& shared) const {
@@ -139,24 +188,28 @@ SampleSpec PerRankData::spec(const DatasetPtr& shared) const {
 
 bool has_per_rank_data(const Setting& section) {
   const bool is_own = section.at("sampling").text() == "own";
-  if (!section.has("path")) return is_own;
-  const Setting& path = section.at("path");
-  if (is_own) require_placeholders(path, kPlaceholders);
-  for (const auto& name : kPlaceholders)
-    if (!is_own && path.text().find('{' + name + '}') != std::string::npos)
-      path.fail('{' + name + "} stands for a file of each rank's own; that is " +
-                section.at("sampling").path + " = \"own\"");
+  for (const char* key : kFileKeys) {
+    if (!section.has(key)) continue;
+    const Setting& path = section.at(key);
+    if (is_own) require_placeholders(path, kPlaceholders);
+    for (const auto& name : kPlaceholders)
+      if (!is_own && path.text().find('{' + name + '}') != std::string::npos)
+        path.fail('{' + name + "} stands for a file of each rank's own; that is " +
+                  section.at("sampling").path + " = \"own\"");
+  }
   return is_own;
 }
 
 DatasetPtr make_per_rank_dataset(const Setting& section, uint64_t seed, const DataPlace& place) {
   Setting own = section;
-  if (own.has("path")) {
-    auto& path = std::get<std::string>(own.find("path")->value);
+  for (const char* key : kFileKeys) {
+    if (!own.has(key)) continue;
+    auto& path = std::get<std::string>(own.find(key)->value);
     replace_all(path, "{rank}", std::to_string(place.rank));
     replace_all(path, "{host}", place.host);
   }
-  return make_dataset(own, seed + static_cast<uint64_t>(place.rank));
+  return make_dataset(own, seed + static_cast<uint64_t>(place.rank),
+                      "rank " + std::to_string(place.rank) + "/");
 }
 
 std::string facts_text(const Dataset& dataset) {

@@ -9,9 +9,10 @@
 
 namespace tutti {
 
-// Makes the dataset of a resolved [data.*] section. `seed`: the recipe's, for synthetic data. Throws
-// UserError with file:line, key and value, also for errors found when opening the data file.
-DatasetPtr make_dataset(const Setting& section, uint64_t seed = 0);
+// Makes the dataset of a resolved [data.*] section, with its transforms. `seed`: the recipe's, for synthetic
+// data. `owner`: as with_recipe_transforms. Throws UserError with file:line, key and value, also for errors
+// found when opening the data file.
+DatasetPtr make_dataset(const Setting& section, uint64_t seed = 0, const std::string& owner = "");
 
 // The data of a section with sampling = "own": a dataset for each rank. Empty if the ranks share a dataset.
 struct PerRankData {

@@ -52,7 +52,7 @@ SampleSpec TensorDataset::spec() const {
   return spec;
 }
 
-Batch TensorDataset::get(std::span<const int64_t> indices) const {
+Batch TensorDataset::get(std::span<const int64_t> indices, const Epoch&) const {
   const at::Tensor rows = at::tensor(at::IntArrayRef(indices.data(), indices.size()), at::kLong);
   return tensors_.map([&rows](const at::Tensor& tensor) { return tensor.index_select(0, rows); });
 }
@@ -72,7 +72,7 @@ SampleSpec SyntheticDataset::spec() const {
           {{"input", labels ? at::kFloat : at::kLong}, {"target", at::kLong}}};
 }
 
-Batch SyntheticDataset::get(std::span<const int64_t> indices) const {
+Batch SyntheticDataset::get(std::span<const int64_t> indices, const Epoch&) const {
   return options_.targets == Targets::kClass ? labelled(indices) : sequences(indices);
 }
 

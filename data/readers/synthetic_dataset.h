@@ -15,7 +15,7 @@ class TensorDataset final : public Dataset {
 
   int64_t size() const override { return tensors_.samples(); }
   SampleSpec spec() const override;
-  Batch get(std::span<const int64_t> indices) const override;
+  Batch get(std::span<const int64_t> indices, const Epoch& epoch) const override;
   uint64_t digest() const override { return digest_; }  // of all values
 
  private:
@@ -43,7 +43,7 @@ class SyntheticDataset final : public Dataset {
   SampleSpec spec() const override;
   // kClass: "input" float32 [n, shape...], normal distribution; "target" int64 [n].
   // kSequence: "input" and "target" int64 [n, L]; the target is one token ahead.
-  Batch get(std::span<const int64_t> indices) const override;
+  Batch get(std::span<const int64_t> indices, const Epoch& epoch) const override;
   uint64_t digest() const override;
 
  private:

@@ -67,7 +67,7 @@ std::span<const uint16_t> TokenDataset::uint16_tokens() const {
   return {reinterpret_cast<const uint16_t*>(item(first_)), static_cast<size_t>(tokens_)};
 }
 
-Batch TokenDataset::get(std::span<const int64_t> indices) const {
+Batch TokenDataset::get(std::span<const int64_t> indices, const Epoch&) const {
   const int64_t length = options_.sequence_length;
   const Shape shape = {static_cast<int64_t>(indices.size()), length};
   const at::Tensor input = at::empty(shape, at::kLong), target = at::empty(shape, at::kLong);

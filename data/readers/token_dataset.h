@@ -33,7 +33,7 @@ class TokenDataset final : public Dataset {
 
   int64_t size() const override { return size_; }
   SampleSpec spec() const override;
-  Batch get(std::span<const int64_t> indices) const override;
+  Batch get(std::span<const int64_t> indices, const Epoch& epoch) const override;
   void scan() const override;
   uint64_t digest() const override;
 

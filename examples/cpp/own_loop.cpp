@@ -67,7 +67,7 @@ int main() {
   for (int64_t first = 0; first < data.size(); first += 16) {
     std::vector<int64_t> indices(16);
     std::iota(indices.begin(), indices.end(), first);
-    state.batch = data.get(indices);
+    state.batch = data.get(indices, {.seed = 17, .number = 0});
     engine.run_event(tutti::Event::kBatchStart);
     step(state, engine);
     for (std::size_t p = 0; p < state.views.size(); ++p)

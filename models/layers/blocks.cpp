@@ -1,7 +1,6 @@
 #include "models/layers/blocks.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/scaled_dot_product_attention.h>
 
 #include "models/layers/activation.h"
 #include "models/layers/conv.h"
@@ -17,6 +16,11 @@ std::shared_ptr<Layer> convolution(int64_t in, int64_t out, int64_t kernel, int6
                                                 .kernel_size = kernel,
                                                 .stride = stride,
                                                 .padding = kernel / 2});
+}
+
+std::shared_ptr<Layer> projection(int64_t in_channels, int64_t out_channels, int64_t stride) {
+  return std::make_shared<Sequential>(std::vector<std::shared_ptr<Layer>>{
+      convolution(in_channels, out_channels, 1, stride), std::make_shared<BatchNorm2d>(out_channels)});
 }
 
 }  // namespace
@@ -38,9 +42,7 @@ BasicBlock::BasicBlock(int64_t in_channels, int64_t out_channels, int64_t stride
       conv2_(add_slot("conv2", convolution(out_channels, out_channels, 3, 1))),
       bn2_(add_slot("bn2", std::make_shared<BatchNorm2d>(out_channels))) {
   if (in_channels == out_channels && stride == 1) return;
-  downsample_ = &add_slot("downsample", std::make_shared<Sequential>(std::vector<std::shared_ptr<Layer>>{
-                                            convolution(in_channels, out_channels, 1, stride),
-                                            std::make_shared<BatchNorm2d>(out_channels)}));
+  downsample_ = &add_slot("downsample", projection(in_channels, out_channels, stride));
 }
 
 TensorTree BasicBlock::forward(const TensorTree& input) {
@@ -51,25 +53,24 @@ TensorTree BasicBlock::forward(const TensorTree& input) {
   return relu_(y);
 }
 
-CausalSelfAttention::CausalSelfAttention(const Options& options)
-    : options_(options),
-      c_attn_(add_slot("c_attn", std::make_shared<Conv1D>(options.features, 3 * options.features))),
-      c_proj_(add_slot(
-          "c_proj", std::make_shared<Conv1D>(options.features, options.features, options.output_deviation))),
-      resid_dropout_(add_slot("resid_dropout", std::make_shared<Dropout>(options.dropout))) {}
+Bottleneck::Bottleneck(int64_t in_channels, int64_t channels, int64_t stride)
+    : conv1_(add_slot("conv1", convolution(in_channels, channels, 1, 1))),
+      bn1_(add_slot("bn1", std::make_shared<BatchNorm2d>(channels))),
+      conv2_(add_slot("conv2", convolution(channels, channels, 3, stride))),
+      bn2_(add_slot("bn2", std::make_shared<BatchNorm2d>(channels))),
+      conv3_(add_slot("conv3", convolution(channels, kExpansion * channels, 1, 1))),
+      bn3_(add_slot("bn3", std::make_shared<BatchNorm2d>(kExpansion * channels))),
+      relu_(add_slot("relu", std::make_shared<ReLU>(/*in_place=*/true))) {
+  if (in_channels == kExpansion * channels && stride == 1) return;
+  downsample_ = &add_slot("downsample", projection(in_channels, kExpansion * channels, stride));
+}
 
-// Splits queries, keys and values before the heads: backward then joins their gradients in one copy.
-TensorTree CausalSelfAttention::forward(const TensorTree& input) {
+TensorTree Bottleneck::forward(const TensorTree& input) {
   const at::Tensor& x = input.tensor();
-  const int64_t features = options_.features;
-  const auto parts = c_attn_(x).split(features, -1);
-  const auto heads = [&](const at::Tensor& part) {
-    return part.view({x.size(0), x.size(1), options_.heads, features / options_.heads}).transpose(1, 2);
-  };
-  const double dropout = context().training ? options_.dropout : 0.0;
-  const at::Tensor mixed = at::scaled_dot_product_attention(heads(parts[0]), heads(parts[1]), heads(parts[2]),
-                                                            /*attn_mask=*/{}, dropout, /*is_causal=*/true);
-  return resid_dropout_(c_proj_(mixed.transpose(1, 2).reshape(x.sizes())));
+  const at::Tensor inner = relu_(bn2_(conv2_(relu_(bn1_(conv1_(x))))));
+  at::Tensor y = bn3_(conv3_(inner));
+  y.add_(downsample_ ? (*downsample_)(x) : x);
+  return relu_(y);
 }
 
 GptMlp::GptMlp(int64_t features, double dropout, double output_deviation)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "models/layers/attention.h"
 #include "models/layers/layer.h"
 
 namespace tutti {
@@ -29,26 +30,25 @@ class BasicBlock final : public Layer {
   Slot* downsample_ = nullptr;
 };
 
-// GPT-2's causal self-attention over [N, T, features]: one fused projection to queries, keys and values
-// (c_attn), heads of features / heads values, one projection back (c_proj).
-class CausalSelfAttention final : public Layer {
+// torchvision's Bottleneck: 1x1, 3x3 (strided) and 1x1 convolutions, each with a BatchNorm, to 4 x
+// `channels`; relu after the first two and after the sum with the shortcut, which is that of BasicBlock.
+class Bottleneck final : public Layer {
  public:
-  struct Options {
-    int64_t features = 0;
-    int64_t heads = 0;
-    double dropout = 0.0;            // of attention probabilities and of the output
-    double output_deviation = 0.02;  // of c_proj's initial weight
-  };
+  static constexpr int64_t kExpansion = 4;
 
-  explicit CausalSelfAttention(const Options& options);
+  Bottleneck(int64_t in_channels, int64_t channels, int64_t stride);
   TensorTree forward(const TensorTree& input) override;
-  const char* kind() const override { return "CausalSelfAttention"; }
+  const char* kind() const override { return "Bottleneck"; }
 
  private:
-  Options options_;
-  Slot& c_attn_;
-  Slot& c_proj_;
-  Slot& resid_dropout_;
+  Slot& conv1_;
+  Slot& bn1_;
+  Slot& conv2_;
+  Slot& bn2_;
+  Slot& conv3_;
+  Slot& bn3_;
+  Slot& relu_;
+  Slot* downsample_ = nullptr;
 };
 
 // GPT-2's feed-forward block: c_fc to 4 x features, GELU (tanh), c_proj back.

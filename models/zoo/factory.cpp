@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <string>
 
+#include "models/layers/attention.h"
+#include "models/layers/bert_blocks.h"
+#include "models/zoo/bert.h"
 #include "models/zoo/gpt.h"
 #include "models/zoo/mlp.h"
+#include "models/zoo/resnet.h"
 #include "models/zoo/resnet_cifar.h"
 #include "tensors/torch_error.h"
 
@@ -20,8 +24,11 @@ const Shape& shape_of(const Setting& section, const SampleSpec& samples, const s
 
 [[noreturn]] void refuse(const Setting& section, const SampleSpec& samples, const std::string& array,
                          const std::string& expected) {
+  const auto dtype = samples.dtypes.find(array);
+  const bool bytes = dtype != samples.dtypes.end() && dtype->second == at::kByte;
   section.at("kind").fail("expected '" + array + "' as " + expected + "; the data's is " +
-                          samples.describe(array) + " a sample");
+                          samples.describe(array) + " a sample" +
+                          (bytes ? "; [[data.train.transforms]] with to_tensor makes float32 of it" : ""));
 }
 
 bool has_dtype(const SampleSpec& samples, const std::string& array, at::ScalarType dtype) {
@@ -38,20 +45,36 @@ const Shape& value_input(const Setting& section, const SampleSpec& samples) {
   return shape;
 }
 
-// Requires "input" and "target" to be int64 token sequences of one length; returns the length.
-int64_t token_sequence(const Setting& section, const SampleSpec& samples) {
-  const Shape& shape = shape_of(section, samples, "input");
-  if (shape.size() != 1 || shape[0] < 1 || !has_dtype(samples, "input", at::kLong))
-    refuse(section, samples, "input", "a sequence of int64 tokens");
-  if (shape_of(section, samples, "target") != shape || !has_dtype(samples, "target", at::kLong))
-    refuse(section, samples, "target", "int64 tokens " + shape_text(shape) + ", one for each of 'input'");
-  return shape[0];
+// Requires an array of int64 tokens, a sequence a sample; returns its shape.
+const Shape& token_sequence(const Setting& section, const SampleSpec& samples, const std::string& array) {
+  const Shape& shape = shape_of(section, samples, array);
+  if (shape.size() != 1 || shape[0] < 1 || !has_dtype(samples, array, at::kLong))
+    refuse(section, samples, array, "a sequence of int64 tokens");
+  return shape;
 }
 
-// Requires "target" to be an int64 class index.
+// Requires `array` to have a number for each token of `tokens`.
+void require_one_a_token(const Setting& section, const SampleSpec& samples, const std::string& array,
+                         const std::string& tokens) {
+  const Shape& shape = token_sequence(section, samples, tokens);
+  if (shape_of(section, samples, array) != shape || !has_dtype(samples, array, at::kLong))
+    refuse(section, samples, array,
+           "int64 tokens " + shape_text(shape) + ", one for each of '" + tokens + "'");
+}
+
+// Requires an int64 class index.
+void require_class(const Setting& section, const SampleSpec& samples, const std::string& array) {
+  if (!shape_of(section, samples, array).empty() || !has_dtype(samples, array, at::kLong))
+    refuse(section, samples, array, "a class index (an integer) a sample");
+}
+
 void require_class_target(const Setting& section, const SampleSpec& samples) {
-  if (!shape_of(section, samples, "target").empty() || !has_dtype(samples, "target", at::kLong))
-    refuse(section, samples, "target", "a class index (an integer) a sample");
+  require_class(section, samples, "target");
+}
+
+void require_vocabulary(const Setting& section, const SampleSpec& samples) {
+  if (samples.classes > section.at("vocab_size").integer())
+    section.at("vocab_size").fail("the data has tokens up to " + std::to_string(samples.classes - 1));
 }
 
 int64_t positive(const Setting& key) {
@@ -99,19 +122,34 @@ std::shared_ptr<Model> make_mlp(const Setting& section, const SampleSpec& sample
   return std::make_shared<Mlp>(options);
 }
 
-std::shared_ptr<Model> make_resnet_cifar(const Setting& section, const SampleSpec& samples) {
+// Requires "input" to be images of float32 and "target" a class; returns the number of channels.
+int64_t image_channels(const Setting& section, const SampleSpec& samples) {
   const Shape& shape = value_input(section, samples);
   if (shape.size() != 3)
     section.at("kind").fail("expected images [channels, height, width]; the data's 'input' is " +
                             shape_text(shape));
   require_class_target(section, samples);
+  return agreed_size(section, "in_channels", shape[0], "channels an image");
+}
+
+std::shared_ptr<Model> make_resnet(const Setting& section, const SampleSpec& samples) {
+  const int64_t in_channels = image_channels(section, samples);
+  const int64_t depth = section.at("depth").integer();
+  if (!ResNet::has_depth(depth)) section.at("depth").fail("expected 18, 34, 50 or 101");
+  return std::make_shared<ResNet>(ResNetOptions{.depth = depth,
+                                                .width = positive(section.at("width")),
+                                                .in_channels = in_channels,
+                                                .num_classes = num_classes(section, samples)});
+}
+
+std::shared_ptr<Model> make_resnet_cifar(const Setting& section, const SampleSpec& samples) {
+  const int64_t in_channels = image_channels(section, samples);
   const int64_t depth = section.at("depth").integer();
   if (depth < 8 || depth % 6 != 2) section.at("depth").fail("expected 6 n + 2: 20, 32, 56, ...");
-  return std::make_shared<ResNetCifar>(
-      ResNetCifarOptions{.depth = depth,
-                         .width = positive(section.at("width")),
-                         .in_channels = agreed_size(section, "in_channels", shape[0], "channels an image"),
-                         .num_classes = num_classes(section, samples)});
+  return std::make_shared<ResNetCifar>(ResNetCifarOptions{.depth = depth,
+                                                          .width = positive(section.at("width")),
+                                                          .in_channels = in_channels,
+                                                          .num_classes = num_classes(section, samples)});
 }
 
 std::shared_ptr<Model> make_sequential(const Setting& section, const SampleSpec& samples) {
@@ -134,14 +172,9 @@ std::shared_ptr<Model> make_sequential(const Setting& section, const SampleSpec&
   return net;
 }
 
-void check_gpt(const Setting& section, const GptOptions& options, const SampleSpec& samples) {
-  const int64_t length = token_sequence(section, samples);
-  if (length > options.n_positions)
-    section.at("n_positions").fail("the data has sequences of " + std::to_string(length) + " tokens");
-  if (samples.classes > options.vocab_size)
-    section.at("vocab_size").fail("the data has tokens up to " + std::to_string(samples.classes - 1));
-  if (options.n_embd % options.n_head != 0)
-    section.at("n_head").fail("expected a divisor of n_embd, " + std::to_string(options.n_embd));
+void require_heads(const Setting& heads, int64_t features, const char* width) {
+  if (features % heads.integer() != 0)
+    heads.fail("expected a divisor of " + std::string(width) + ", " + std::to_string(features));
 }
 
 std::shared_ptr<Model> make_gpt(const Setting& section, const SampleSpec& samples) {
@@ -151,8 +184,64 @@ std::shared_ptr<Model> make_gpt(const Setting& section, const SampleSpec& sample
                            .n_layer = positive(section.at("n_layer")),
                            .n_head = positive(section.at("n_head")),
                            .dropout = section.at("dropout").number()};
-  check_gpt(section, options, samples);
+  require_one_a_token(section, samples, "target", "input");
+  require_vocabulary(section, samples);
+  require_heads(section.at("n_head"), options.n_embd, "n_embd");
   return std::make_shared<Gpt>(options);
+}
+
+// The name of an array by transformers, or else tutti's.
+std::string present(const SampleSpec& samples, const char* name, const char* other) {
+  return samples.shapes.count(name) ? name : other;
+}
+
+// Requires tokens and, where they are, "attention_mask" and "token_type_ids" of the same shape; returns the
+// name of the tokens.
+std::string bert_tokens(const Setting& section, const SampleSpec& samples) {
+  const std::string tokens = present(samples, "input_ids", "input");
+  const Shape& shape = token_sequence(section, samples, tokens);
+  for (const char* array : {"attention_mask", "token_type_ids"})
+    if (samples.shapes.count(array) && samples.shapes.at(array) != shape)
+      refuse(section, samples, array, shape_text(shape) + ", as '" + tokens + "'");
+  return tokens;
+}
+
+BertOptions bert_options(const Setting& section) {
+  const BertOptions options{
+      .vocab_size = positive(section.at("vocab_size")),
+      .hidden_size = positive(section.at("hidden_size")),
+      .num_hidden_layers = positive(section.at("num_hidden_layers")),
+      .num_attention_heads = positive(section.at("num_attention_heads")),
+      .intermediate_size = positive(section.at("intermediate_size")),
+      .hidden_act = section.at("hidden_act").text(),
+      .hidden_dropout_prob = section.at("hidden_dropout_prob").number(),
+      .attention_probs_dropout_prob = section.at("attention_probs_dropout_prob").number(),
+      .max_position_embeddings = positive(section.at("max_position_embeddings")),
+      .type_vocab_size = positive(section.at("type_vocab_size")),
+      .initializer_range = section.at("initializer_range").number(),
+      .layer_norm_eps = section.at("layer_norm_eps").number(),
+      .pad_token_id = section.at("pad_token_id").integer()};
+  require_heads(section.at("num_attention_heads"), options.hidden_size, "hidden_size");
+  if (options.pad_token_id < 0 || options.pad_token_id >= options.vocab_size)
+    section.at("pad_token_id").fail("expected a token below vocab_size");
+  return options;
+}
+
+std::shared_ptr<Model> make_bert_mlm(const Setting& section, const SampleSpec& samples) {
+  require_one_a_token(section, samples, present(samples, "labels", "target"), bert_tokens(section, samples));
+  const BertOptions options = bert_options(section);
+  require_vocabulary(section, samples);
+  return std::make_shared<BertForMaskedLm>(options);
+}
+
+std::shared_ptr<Model> make_bert_classification(const Setting& section, const SampleSpec& samples) {
+  const bool counts_labels = bert_tokens(section, samples) != "input";  // the classes of "input" are tokens
+  require_class(section, samples, present(samples, "labels", "target"));
+  const BertOptions options = bert_options(section);
+  const double dropout = section.has("classifier_dropout") ? section.at("classifier_dropout").number()
+                                                           : options.hidden_dropout_prob;
+  const int64_t classes = counts_labels ? num_classes(section, samples) : positive(section.at("num_classes"));
+  return std::make_shared<BertForSequenceClassification>(options, classes, dropout);
 }
 
 }  // namespace
@@ -160,11 +249,30 @@ std::shared_ptr<Model> make_gpt(const Setting& section, const SampleSpec& sample
 std::shared_ptr<Model> make_model(const Setting& section, const SampleSpec& samples) {
   const Setting& kind = section.at("kind");
   if (kind.text() == "mlp") return make_mlp(section, samples);
+  if (kind.text() == "resnet") return make_resnet(section, samples);
   if (kind.text() == "resnet_cifar") return make_resnet_cifar(section, samples);
   if (kind.text() == "gpt") return make_gpt(section, samples);
+  if (kind.text() == "bert_mlm") return make_bert_mlm(section, samples);
+  if (kind.text() == "bert_classification") return make_bert_classification(section, samples);
   if (kind.text() == "sequential") return make_sequential(section, samples);
   if (kind.text() == "program") kind.fail("the program that reads the recipe brings no model");
   kind.fail("there is no such model");
+}
+
+void require_positions(const Setting& section, Layer& model, const SampleSpec& samples) {
+  const int64_t longest = longest_sequence(model);
+  for (const char* array : {"input_ids", "input"}) {
+    const auto found = samples.shapes.find(array);
+    const bool tokens =
+        found != samples.shapes.end() && found->second.size() == 1 && has_dtype(samples, array, at::kLong);
+    if (longest == 0 || !tokens || found->second[0] <= longest) continue;
+    const std::string length = std::to_string(found->second[0]);
+    for (const char* key : {"n_positions", "max_position_embeddings"})
+      if (section.has(key) && section.at(key).integer() == longest)
+        section.at(key).fail("the data has sequences of " + length + " tokens");
+    section.at("kind").fail("the data has sequences of " + length + " tokens; the model takes at most " +
+                            std::to_string(longest));
+  }
 }
 
 }  // namespace tutti

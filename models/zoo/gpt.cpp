@@ -5,7 +5,9 @@
 #include <cmath>
 
 #include "models/layers/activation.h"
+#include "models/layers/attention.h"
 #include "models/layers/blocks.h"
+#include "models/layers/embedding.h"
 #include "models/layers/linear.h"
 #include "models/layers/norm.h"
 #include "runtime/error.h"
@@ -35,7 +37,7 @@ class Transformer final : public Layer {
  public:
   explicit Transformer(const GptOptions& o)
       : wte_(add_slot("wte", std::make_shared<Embedding>(o.vocab_size, o.n_embd, kDeviation))),
-        wpe_(add_slot("wpe", std::make_shared<Embedding>(o.n_positions, o.n_embd, kDeviation))),
+        wpe_(add_slot("wpe", std::make_shared<LearnedPositions>(o.n_positions, o.n_embd, kDeviation))),
         drop_(add_slot("drop", std::make_shared<Dropout>(o.dropout))),
         h_(add_slot("h", blocks(o))),
         ln_f_(add_slot("ln_f", std::make_shared<LayerNorm>(o.n_embd))) {}
@@ -76,6 +78,13 @@ at::Tensor Gpt::loss(const Outputs& outputs, const Batch& batch) {
                                 /*weight=*/{}, at::Reduction::Mean, kIgnored);
 }
 
+at::Tensor Gpt::losses(const Outputs& outputs, const Batch& batch) {
+  const at::Tensor& target = batch["target"];
+  const at::Tensor losses =
+      at::cross_entropy_loss(outputs.tensor().transpose(1, 2), target, {}, at::Reduction::None, kIgnored);
+  return losses.sum(1) / target.ne(kIgnored).sum(1).clamp_min(1);
+}
+
 int64_t Gpt::loss_weight(const Batch& batch) const {
   return batch["target"].ne(kIgnored).sum().item<int64_t>();
 }
@@ -100,7 +109,8 @@ std::string Gpt::closing_text(uint64_t seed) {
 }
 
 std::vector<Tokens> Gpt::generate(const std::vector<Prompt>& prompts, const GenerationOptions& options) {
-  return generate_causally(*this, options_.n_positions, prompts, options);
+  const int64_t longest = longest_sequence(*this);
+  return generate_causally(*this, longest > 0 ? longest : options_.n_positions, prompts, options);
 }
 
 std::string sample_text(Gpt& model, const std::string& prompt, const TextSampleOptions& options) {

@@ -18,8 +18,9 @@ struct GptOptions {
 
 // GPT-2: pre-norm blocks, learned positions, output tied to the token embeddings. Parameters have the names,
 // layouts and initial values of transformers' GPT2LMHeadModel ("transformer.h.0.attn.c_attn.weight"); the
-// tied lm_head has no entry. Input: integers batch["input"] [N, T <= n_positions]. Outputs: scores [N, T,
-// vocab_size]. Target: batch["target"] [N, T], the next token or kIgnored.
+// tied lm_head has no entry. Input: integers batch["input"] [N, T <= n_positions]; surgery may change that
+// limit (`longest_sequence`). Outputs: scores [N, T, vocab_size]. Target: batch["target"] [N, T], the next
+// token or kIgnored.
 class Gpt final : public Model {
  public:
   static constexpr int64_t kIgnored = -100;
@@ -27,10 +28,11 @@ class Gpt final : public Model {
   explicit Gpt(const GptOptions& options);
   TensorTree forward(const Batch& batch) override;
   const char* kind() const override { return "Gpt"; }
-  const GptOptions& options() const { return options_; }
+  const GptOptions& options() const { return options_; }  // as built, before surgery
 
   // Mean cross entropy per token in nats, without ignored tokens.
   at::Tensor loss(const Outputs& outputs, const Batch& batch) override;
+  at::Tensor losses(const Outputs& outputs, const Batch& batch) override;  // means over a sample's tokens
   int64_t loss_weight(const Batch& batch) const override;
   std::vector<std::string> get_metrics(bool is_train) const override;
   int64_t tokens(const Batch& batch) const override;
@@ -53,7 +55,7 @@ struct TextSampleOptions {
 };
 
 // Continues `prompt` byte by byte with a model trained on bytes, in evaluation mode; the model sees the last
-// n_positions bytes. "\n" stands for an empty prompt. The same seed gives the same text.
+// `longest_sequence` bytes. "\n" stands for an empty prompt. The same seed gives the same text.
 std::string sample_text(Gpt& model, const std::string& prompt, const TextSampleOptions& options);
 
 }  // namespace tutti

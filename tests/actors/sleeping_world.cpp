@@ -46,7 +46,7 @@ class SlowDataset final : public Dataset {
   explicit SlowDataset(Nanoseconds sleep) : sleep_(sleep) {}
   int64_t size() const override { return 8; }
   SampleSpec spec() const override { return {{{"input", {1}}}, 0}; }
-  Batch get(std::span<const int64_t> indices) const override {
+  Batch get(std::span<const int64_t> indices, const Epoch&) const override {
     std::this_thread::sleep_for(sleep_);
     return TensorTree::Children{{"input", at::zeros({static_cast<int64_t>(indices.size()), 1})}};
   }

@@ -14,7 +14,7 @@ class Numbers final : public Dataset {
   explicit Numbers(int64_t size) : size_(size) {}
   int64_t size() const override { return size_; }
   SampleSpec spec() const override { return {}; }
-  Batch get(std::span<const int64_t>) const override { return {}; }
+  Batch get(std::span<const int64_t>, const Epoch&) const override { return {}; }
   uint64_t digest() const override { return 0; }
 
  private:

@@ -1,6 +1,7 @@
-"""Computes models.h5: losses and gradients of small models in PyTorch, by parameter name.
+"""Computes models.h5: losses and gradients of small models in PyTorch, torchvision and transformers, by
+parameter name; and resnet_names.txt: names and shapes of torchvision's ResNets.
 
-Run: python make_models.py   (torch, numpy, h5py; writes models.h5 beside this file)
+Run: python make_models.py   (torch, torchvision, transformers, numpy, h5py; writes beside this file)
 """
 import pathlib
 
@@ -8,6 +9,8 @@ import h5py
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+import torchvision.models.resnet as resnets
+import transformers
 
 torch.manual_seed(0)
 torch.set_num_threads(1)
@@ -108,30 +111,88 @@ class Gpt(nn.Module):
         return t.ln_f(h) @ t.wte.weight.t()
 
 
-def write(file, title, model, x, y, **parameters):
+def small_resnet(block, blocks, width, classes):
+    """torchvision's ResNet with fewer channels than the 64 that its constructor begins with."""
+    net = resnets.ResNet(block, blocks, num_classes=classes)
+    net.conv1, net.bn1 = nn.Conv2d(3, width, 7, 2, 3, bias=False), nn.BatchNorm2d(width)
+    net.inplanes = width
+    for i, count in enumerate(blocks):
+        stage = net._make_layer(block, width << i, count, stride=1 if i == 0 else 2)
+        setattr(net, f"layer{i + 1}", stage)
+    net.fc = nn.Linear(8 * width * block.expansion, classes)
+    # Weak branches: beside strong ones, gradients of a net so deep and narrow lose 5 of 7 digits.
+    for module in net.modules():
+        if isinstance(module, block):
+            last = module.bn3 if block is resnets.Bottleneck else module.bn2
+            nn.init.constant_(last.weight, 0.2)
+    return net
+
+
+class Logits(nn.Module):
+    """One of transformers' models as a function of its arrays to scores; without names of its own."""
+
+    def __init__(self, model, **arrays):
+        super().__init__()
+        self._modules = model._modules
+        self.call = lambda x: model.forward(input_ids=x, **arrays).logits
+
+    def forward(self, x):
+        return self.call(x)
+
+
+def write(file, title, model, x, y, arrays=(), tied=(), noise=0.2, atol=1e-5, **parameters):
     # Norms start as ones and zeros, which would hide a mix-up.
     for p in model.parameters():
         if p.dim() == 1:
-            p.data.add_(0.2 * torch.randn_like(p))
-    weights = {k: v.clone() for k, v in model.state_dict().items()}
+            p.data.add_(noise * torch.randn_like(p))
+    weights = {k: v.clone() for k, v in model.state_dict().items() if k not in tied}
     outputs = model(x)
     loss = F.cross_entropy(outputs.reshape(-1, outputs.shape[-1]), y.reshape(-1))
     loss.backward()
     group = file.create_group(f"case_{len(file)}")
-    group.attrs.update(title=title, rtol=1e-4, atol=1e-5, **parameters)
+    group.attrs.update(title=title, rtol=1e-4, atol=atol, **parameters)
     for k, v in weights.items():
         group[f"in/weights/{k}"] = v.numpy()
     group["in/input"], group["in/target"] = x.numpy(), y.numpy()
+    for k, v in dict(arrays).items():
+        group[f"in/{k}"] = v.numpy()
     group["out/outputs"], group["out/loss"] = outputs.detach().numpy(), loss.detach().numpy()
     for k, p in model.named_parameters():
         group[f"out/grads/{k}"] = p.grad.numpy()
     for k, b in model.named_buffers():
-        group[f"out/buffers/{k}"] = b.numpy()
+        if k in weights:
+            group[f"out/buffers/{k}"] = b.numpy()
     model.eval()
     group["out/eval_outputs"] = model(x).detach().numpy()
 
 
-with h5py.File(pathlib.Path(__file__).with_name("models.h5"), "w") as f:
+def write_berts(file):
+    sizes = dict(vocab_size=17, hidden_size=8, num_hidden_layers=2, num_attention_heads=2,
+                 intermediate_size=12, max_position_embeddings=12, type_vocab_size=3,
+                 hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, num_labels=5)
+    config = transformers.BertConfig(**sizes, initializer_range=0.3, attn_implementation="eager")
+    x = torch.randint(1, 17, (3, 10))
+    mask = (torch.arange(10) < torch.tensor([[10], [7], [4]])).long()
+    arrays = dict(attention_mask=mask, token_type_ids=torch.randint(0, 3, (3, 10)))
+    x, tied = x * mask, ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
+    labels = torch.where(torch.rand(3, 10) < 0.4, torch.randint(0, 17, (3, 10)), -100)
+    masked = Logits(transformers.BertForMaskedLM(config), **arrays)
+    write(file, "bert_mlm", masked, x, labels, arrays, tied)
+    classifier = Logits(transformers.BertForSequenceClassification(config), **arrays)
+    write(file, "bert_classification", classifier, x, torch.randint(0, 5, (3,)), arrays)
+
+
+def write_resnet_names(path):
+    lines = []
+    for depth in 18, 34, 50, 101:
+        lines.append(f"resnet{depth}")
+        for name, value in getattr(resnets, f"resnet{depth}")().state_dict().items():
+            lines.append(f"  {name} {list(value.shape)}")
+    path.write_text("\n".join(lines) + "\n")
+
+
+here = pathlib.Path(__file__).parent
+with h5py.File(here / "models.h5", "w") as f:
     mlp = nn.Sequential(nn.Linear(12, 9), nn.ReLU(), nn.Linear(9, 7), nn.ReLU(), nn.Linear(7, 5))
     write(f, "mlp", mlp, torch.randn(6, 12), torch.randint(0, 5, (6,)))
     images, labels = torch.randn(4, 3, 9, 9), torch.randint(0, 5, (4,))
@@ -139,3 +200,9 @@ with h5py.File(pathlib.Path(__file__).with_name("models.h5"), "w") as f:
     tokens, target = torch.randint(0, 17, (3, 10)), torch.randint(0, 17, (3, 10))
     target[1, 6:] = -100
     write(f, "gpt", Gpt(17, 12, 16, 2, 4), tokens, target, n_layer=2)
+    images, labels = torch.randn(4, 3, 41, 33), torch.randint(0, 5, (4,))
+    write(f, "resnet18", small_resnet(resnets.BasicBlock, [2, 2, 2, 2], 2, 5), images, labels)
+    deep = small_resnet(resnets.Bottleneck, [3, 4, 6, 3], 2, 5)
+    write(f, "resnet50", deep, images, labels, noise=0.05, atol=5e-5)
+    write_berts(f)
+write_resnet_names(here / "resnet_names.txt")

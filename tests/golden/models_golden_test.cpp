@@ -4,13 +4,27 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <fstream>
+
+#include "models/zoo/bert.h"
 #include "models/zoo/gpt.h"
 #include "models/zoo/mlp.h"
+#include "models/zoo/resnet.h"
 #include "models/zoo/resnet_cifar.h"
 #include "tests/golden/golden_file.h"
 
 namespace tutti {
 namespace {
+
+const BertOptions kGoldenBert{.vocab_size = 17,
+                              .hidden_size = 8,
+                              .num_hidden_layers = 2,
+                              .num_attention_heads = 2,
+                              .intermediate_size = 12,
+                              .hidden_dropout_prob = 0.0,
+                              .attention_probs_dropout_prob = 0.0,
+                              .max_position_embeddings = 12,
+                              .type_vocab_size = 3};
 
 std::shared_ptr<Model> model_of(const std::string& title) {
   if (title == "mlp")
@@ -18,6 +32,12 @@ std::shared_ptr<Model> model_of(const std::string& title) {
   if (title == "resnet_cifar")
     return std::make_shared<ResNetCifar>(
         ResNetCifarOptions{.depth = 14, .width = 4, .in_channels = 3, .num_classes = 5});
+  if (title == "resnet18" || title == "resnet50")
+    return std::make_shared<ResNet>(
+        ResNetOptions{.depth = std::stol(title.substr(6)), .width = 2, .num_classes = 5});
+  if (title == "bert_mlm") return std::make_shared<BertForMaskedLm>(kGoldenBert);
+  if (title == "bert_classification")
+    return std::make_shared<BertForSequenceClassification>(kGoldenBert, 5, /*classifier_dropout=*/0.0);
   if (title != "gpt") throw std::logic_error("no test knows the model " + title);
   return std::make_shared<Gpt>(
       GptOptions{.vocab_size = 17, .n_positions = 12, .n_embd = 16, .n_layer = 2, .n_head = 4});
@@ -31,8 +51,9 @@ class GoldenModel : public testing::TestWithParam<std::string> {
     const at::NoGradGuard no_grad;
     for (const NamedParameter& named : parameters(*model_)) load(named.name, named.parameter->tensor);
     for (const NamedBuffer& named : buffers(*model_)) load(named.name, named.buffer->tensor);
-    batch_.set("input", case_.tensor("in/input"));
-    batch_.set("target", case_.tensor("in/target"));
+    for (const char* array : {"input", "target", "attention_mask", "token_type_ids"})
+      if (case_.holds(std::string("in/") + array))
+        batch_.set(array, case_.tensor(std::string("in/") + array));
   }
 
   void load(const std::string& name, const at::Tensor& into) {
@@ -78,6 +99,29 @@ INSTANTIATE_TEST_SUITE_P(All, GoldenModel, testing::ValuesIn(golden_cases(own_pa
                          [](const auto& info) {
                            return GoldenCase(own_path("models.h5"), info.param).text("title");
                          });
+
+// "resnet50", then a line for each of its parameters and buffers: "  fc.weight [1000, 2048]".
+TEST(GoldenResNet, HasTorchvisionsNamesAndShapes) {
+  std::map<std::string, std::vector<std::string>> wanted;
+  std::ifstream file(own_path("resnet_names.txt"));
+  std::string depth;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("resnet"))
+      depth = line.substr(6);
+    else
+      wanted[depth].push_back(line.substr(2));
+  }
+  EXPECT_EQ(wanted.size(), 4U);
+  for (const auto& [layers, lines] : wanted) {
+    ResNet model({.depth = std::stol(layers)});
+    std::vector<std::string> found;
+    for (const auto& one : parameters(model))
+      found.push_back(one.name + ' ' + shape_text(one.parameter->tensor.sizes()));
+    for (const auto& one : buffers(model))
+      found.push_back(one.name + ' ' + shape_text(one.buffer->tensor.sizes()));
+    EXPECT_THAT(found, testing::UnorderedElementsAreArray(lines)) << layers;
+  }
+}
 
 }  // namespace
 }  // namespace tutti

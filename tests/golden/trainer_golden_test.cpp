@@ -17,11 +17,12 @@
 #include "tests/golden/golden_file.h"
 #include "tests/golden/golden_recipe.h"
 #include "tests/golden/not_built.h"
+#include "tests/golden/trainer_draws.h"
 
 namespace tutti {
 namespace {
 
-constexpr const char* kFile = "trainer.h5";
+constexpr const char* kTrainerFile = "trainer.h5";
 constexpr int kUserError = 2;  // exit code
 
 // Series of expected values, by what metrics.jsonl calls them.
@@ -98,9 +99,22 @@ std::map<std::string, std::vector<double>> series_of(const std::string& run) {
   return series;
 }
 
+// What averaging algorithms leave in the last checkpoint.
+void expect_averages(const GoldenCase& c, const std::string& checkpoint) {
+  const Checkpoint last = read_checkpoint(PosixDisk(), checkpoint);
+  if (c.holds("out/ema")) {
+    for (const std::string& name : c.names("out/ema"))
+      c.expect_close(last.tensors.at("algorithms/EMA/" + name), "out/ema/" + name);
+  }
+  if (!c.has("swa.n_averaged")) return;
+  const auto swa = nlohmann::json::parse(RunState::from_json(last.state).listeners.at("algorithms/SWA"));
+  EXPECT_EQ(swa.at("averaged"), c.number("swa.n_averaged")) << c.title();
+  EXPECT_EQ(swa.at("completed"), c.number("swa.completed")) << c.title();
+}
+
 void expect_golden(const GoldenCase& c, const std::string& run) {
   c.expect_only_outputs({"loss", "lr", "train_accuracy", "eval_accuracy", "eval_cross_entropy", "eval_batch",
-                         "weights", "weights_batch1"});
+                         "weights", "weights_batch1", "ema"});
   auto series = series_of(run);
   const auto expect_series = [&](const std::string& name) {
     c.expect_close(at::tensor(series[name], at::kDouble), "out/" + name);
@@ -116,6 +130,7 @@ void expect_golden(const GoldenCase& c, const std::string& run) {
   const std::string checkpoints = run + "/checkpoints";
   if (c.holds("out/weights_batch1")) expect_weights(c, first_checkpoint(checkpoints), "out/weights_batch1");
   expect_weights(c, checkpoints + "/" + kLatest, "out/weights");
+  expect_averages(c, checkpoints + "/" + kLatest);
 }
 
 // Whether it trains with algorithms that are not built yet.
@@ -127,12 +142,39 @@ bool waits_for_algorithms(const GoldenCase& c) {
   return waits;
 }
 
+// Algorithms that draw once a batch, for all ranks.
+const std::set<std::string> kDrawOnceABatch = {"ColOut", "CutOut", "ProgressiveResizing"};
+
+bool draws_once_a_batch(const GoldenCase& c) {
+  bool once = true;
+  for (int i = 0; c.has("algo" + std::to_string(i) + ".name"); ++i)
+    once &= kDrawOnceABatch.contains(c.text("algo" + std::to_string(i) + ".name"));
+  return once;
+}
+
 // Why two ranks do not do what Composer's one does, or "".
 std::string reason_against_two_ranks(const GoldenCase& c) {
   if (c.has("error")) return "what is refused needs no second rank";
+  if (c.holds("in/draws") && !draws_once_a_batch(c)) return "a rank draws for its own samples";
   if (c.text("arch").find("BatchNorm") != std::string::npos)
     return "batch normalisation sees a rank's part of a batch";
   return "";
+}
+
+void train_here(const GoldenCase& c, int ranks) {
+  const CaseFiles files(c);
+  LocalRunOptions options;
+  options.ranks = ranks;
+  options.quiet = true;
+  options.run_dir = files.run("run");
+  if (c.holds("in/draws")) options.prepare = [&](Job& job) { give_draws(job, draws_of(c)); };
+  const auto train = [&] { train_in_one_process(recipe_of(read_text(files.recipe())), options); };
+  if (c.has("error")) {
+    EXPECT_THROW(train(), UserError) << c.title();
+    return;
+  }
+  train();
+  expect_golden(c, options.run_dir);
 }
 
 void train_by_command(const GoldenCase& c, const std::string& launcher) {
@@ -152,32 +194,23 @@ class GoldenTrainer : public testing::TestWithParam<std::string> {
     if (waits_for_algorithms(case_)) GTEST_SKIP() << "its algorithms are not built yet";
   }
 
-  GoldenCase case_{golden_path(kFile), GetParam()};
+  GoldenCase case_{golden_path(kTrainerFile), GetParam()};
 };
 
-TEST_P(GoldenTrainer, TrainsAsComposerDoes) {
-  const CaseFiles files(case_);
-  LocalRunOptions options;
-  options.ranks = 1;
-  options.quiet = true;
-  options.run_dir = files.run("run");
-  const auto train = [&] { train_in_one_process(recipe_of(read_text(files.recipe())), options); };
-  if (case_.has("error")) {
-    EXPECT_THROW(train(), UserError) << case_.title();
-    return;
-  }
-  train();
-  expect_golden(case_, options.run_dir);
-}
+TEST_P(GoldenTrainer, TrainsAsComposerDoes) { train_here(case_, 1); }
 
-TEST_P(GoldenTrainer, TheCommandTrainsAsComposerDoes) { train_by_command(case_, ""); }
+TEST_P(GoldenTrainer, TheCommandTrainsAsComposerDoes) {
+  if (case_.holds("in/draws")) GTEST_SKIP() << "a command draws its own numbers";
+  train_by_command(case_, "");
+}
 
 TEST_P(GoldenTrainer, TwoRanksTrainAsComposerDoes) {
   if (const std::string reason = reason_against_two_ranks(case_); !reason.empty()) GTEST_SKIP() << reason;
+  if (case_.holds("in/draws")) return train_here(case_, 2);
   train_by_command(case_, TUTTI_SOURCE_DIR "/tools/mpirun.sh -np 2 ");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GoldenTrainer, testing::ValuesIn(golden_cases(golden_path(kFile))),
+INSTANTIATE_TEST_SUITE_P(All, GoldenTrainer, testing::ValuesIn(golden_cases(golden_path(kTrainerFile))),
                          [](const auto& info) { return info.param; });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenTrainer);
 

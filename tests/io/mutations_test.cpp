@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "data/readers/cifar.h"
+#include "data/readers/idx.h"
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/run_state.h"
 #include "io/checkpoint/weights.h"
@@ -18,7 +20,9 @@
 #include "recipe/toml_reader.h"
 #include "runtime/hashes.h"
 #include "runtime/random.h"
+#include "tests/data/readers/idx_text.h"
 #include "tests/io/checkpoint/sample_checkpoint.h"
+#include "tests/io/formats/gzipped.h"
 #include "tests/runtime/scratch.h"
 
 namespace tutti {
@@ -123,7 +127,7 @@ class MutationsTest : public testing::Test {
       const bool is_named = error.empty() || error.find(scratch_.path()) != std::string::npos;
       EXPECT_TRUE(is_named || !names_file) << i << ": " << error;
     }
-    EXPECT_EQ(refused_ > 0, refuses_);
+    if (refuses_) EXPECT_GT(refused_, 0);
   }
 
   static std::string error_of(const std::function<void()>& read) {
@@ -207,6 +211,36 @@ TEST_F(MutationsTest, OfARunsState) {
       path, [&] { RunState::from_json(read_text(path)); }, false);
 }
 
+std::string cifar_text() {
+  std::string text;
+  for (int image = 0; image < 3; ++image)
+    text += static_cast<char>(image) + std::string(3 * 32 * 32, static_cast<char>(17 * image));
+  return text;
+}
+
+TEST_F(MutationsTest, OfCifarImages) {
+  const std::string path = scratch_.path("data_batch_1.bin");
+  write_text(path, cifar_text());
+  read_mutated(path, [&] { open_cifar({path}); });
+}
+
+TEST_F(MutationsTest, OfGzippedCifarImages) {
+  const std::string path = scratch_.path("data_batch_1.bin.gz");
+  write_text(path, gzipped(cifar_text()));
+  read_mutated(path, [&] { open_cifar({path}); });
+}
+
+TEST_F(MutationsTest, OfIdxImagesAndLabels) {
+  const std::string images = scratch_.path("images"), labels = scratch_.path("labels");
+  write_text(images, idx_text({5, 4, 3}, std::string(60, 'x')));
+  write_text(labels, idx_text({5}, std::string(5, '\3')));
+  for (const std::string& path : {images, labels}) {
+    const std::string good = read_text(path);
+    read_mutated(path, [&] { open_idx({images, labels})->digest(); });
+    write_text(path, good);
+  }
+}
+
 void read_journal(const std::string& path) {
   JournalCursor cursor(path);
   while (const auto record = cursor.next())
@@ -222,7 +256,7 @@ TEST_F(MutationsTest, OfAJournal) {
   writer.digest("gradient", 3, 7, std::vector<uint16_t>{1, 2, 3});
   writer.input("disk", {});
   writer.end("done");
-  refuses_ = false;  // what is behind the damage is ignored
+  refuses_ = false;  // but for its first 12 bytes: what is behind other damage is ignored
   read_mutated(
       path, [&] { read_journal(path); }, false);
 }

@@ -121,6 +121,16 @@ TEST(KeyCheck, ANumberStandsAloneOrInAList) {
             "r.toml:3: a.b = 0.0: expected a number or a list of numbers > 0");
 }
 
+TEST(KeyCheck, AnIntegerStandsAloneOrInAList) {
+  const Key key = Key{"b", kIntegerOrIntegers, "none", ""}.at_least(1);
+  EXPECT_EQ(error_of(key, int64_t{3}), "no error");
+  EXPECT_EQ(error_of(key, list({int64_t{3}, int64_t{4}})), "no error");
+  EXPECT_EQ(error_of(key, 3.0), "r.toml:3: a.b = 3.0: expected an integer or a list of integers >= 1");
+  EXPECT_EQ(error_of(key, list({int64_t{3}, int64_t{0}})),
+            "r.toml:3: a.b = 0: expected an integer or a list of integers >= 1");
+  EXPECT_EQ(std::get<int64_t>(fallback_value({"b", kIntegerOrIntegers, "7", ""}, "a.b", {}).value), 7);
+}
+
 TEST(KeyCheck, StepsAscendFromZero) {
   const Key key = Key{"b", kIntegerOrSteps, "1", ""}.at_least(1).or_word("auto");
   const auto steps = [](std::vector<std::pair<int64_t, int64_t>> pairs) {

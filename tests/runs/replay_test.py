@@ -8,7 +8,7 @@ import signal
 import struct
 
 import tutti_run
-from tutti_run import DIGITS, EXAMPLES, TUTTI, Running, copy_trained, start, train, tutti
+from tutti_run import AUGMENTED, DIGITS, EXAMPLES, TUTTI, Running, copy_trained, start, train, tutti
 
 LONG = {"train__max_duration": "100000ep", "train__eval_interval": "7ep", "checkpoint__interval": "20ep"}
 
@@ -39,6 +39,17 @@ class Replay(tutti_run.RunTest):
             train(run, ranks=3, train__max_duration="30ep", checkpoint__interval=f"{interval}ba",
                   train__eval_interval="2ep", checkpoint__keep=2)
             self.assert_replays(run, 3)
+
+    def test_transforms_and_workers(self):
+        """Whose run resumes in the middle of an epoch, which has 15 batches."""
+        run = self.folder / "run"
+        options = {"data__train__num_workers": 3, "data__eval__num_workers": 2, **AUGMENTED}
+        train(run, train__max_duration="20ba", **options)
+        self.assert_replays(run, 2)
+        train(run, "--resume", "auto", train__max_duration="40ba", **options)
+        self.assert_replays(run, 2)
+        train(self.folder / "whole", train__max_duration="40ba", **AUGMENTED)
+        self.assertEqual(tutti_run.digest(run), tutti_run.digest(self.folder / "whole"))
 
     def test_a_run_that_hung(self):
         """That a rank was given up is a matter of time: the replay ends there, and says so."""

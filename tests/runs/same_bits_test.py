@@ -1,6 +1,6 @@
 """The same recipe gives the same bits: run again, and however its two ranks are carried."""
 import tutti_run
-from tutti_run import EXAMPLES, train, trained
+from tutti_run import AUGMENTED, EXAMPLES, train, trained
 
 GPT = EXAMPLES / "text_gpt.toml"
 CNN = EXAMPLES / "digits_cnn.toml"
@@ -37,6 +37,15 @@ class SameBits(tutti_run.RunTest):
     def test_buckets_do_not_alter_bits(self):
         small = trained(ranks=2, collectives__bucket_mb=0.01, train__max_duration="3ep")
         self.assert_learnt_the_same(trained(ranks=2, train__max_duration="3ep"), small)
+
+    def test_workers_do_not_alter_bits(self):
+        """Ranks that share a process have none."""
+        options = {"train__max_duration": "20ba", "ranks": 2, **AUGMENTED}
+        train(self.folder / "alone", **options)
+        train(self.folder / "workers", data__train__num_workers=3, data__eval__num_workers=2, **options)
+        self.assert_learnt_the_same(self.folder / "alone", self.folder / "workers")
+        train(self.folder / "local", "--local-ranks", "2", data__train__num_workers=3, **{**options, "ranks": 1})
+        self.assert_learnt_the_same(self.folder / "alone", self.folder / "local")
 
     def test_native_reduction_learns_too(self):
         train(self.folder / "run", ranks=3, collectives__reduction="native")

@@ -20,6 +20,7 @@ TUTTI = str(BUILD / "tutti")
 MPIRUN = str(SOURCE / "tools" / "mpirun.sh")
 EXAMPLES = SOURCE / "examples"
 DIGITS = EXAMPLES / "digits.toml"
+AUGMENTED = {"data__train__transforms": '[{kind="random_crop", size=8, padding=2}, {kind="flip"}]'}  # digits
 SMALL_GPT = {"model__n_layer": 1, "model__n_head": 2, "model__n_embd": 16}  # where its size is not the point
 PATIENCE_S = 240  # far beyond what any of these runs takes
 SKIPPED = 77      # ctest's code

@@ -24,7 +24,7 @@ const std::map<std::string, Folders>& may_include() {
         {"data", {"runtime", "recipe", "tensors", "io"}},
         {"training", {"runtime", "recipe", "tensors", "io", "data", "models"}},
         {"sharding", {"runtime", "recipe", "tensors", "collectives", "models", "training"}},
-        {"algorithms", {"runtime", "recipe", "tensors", "data", "models", "training"}},
+        {"algorithms", {"runtime", "recipe", "tensors", "io", "data", "models", "training"}},
         {"cli", {"runtime", "recipe", "analysis"}},
     };
     Folders below = {"runtime",     "recipe", "tensors",  "io",       "data",
@@ -95,6 +95,7 @@ const std::vector<Home>& homes() {
     at_home("^nccl\\.h", "^collectives/nccl/");
     at_home("^(cuda|c10/cuda|ATen/cuda)", "^(collectives/nccl/|tensors/cuda/)");
     at_home("^(hdf5|H5[A-Za-z]*)\\.h|^nlohmann/", "^io/");
+    at_home("^zlib\\.h", "^io/");
     at_home("^toml\\+\\+/", "^recipe/");
     at_home("^spdlog/", "^runtime/log\\.cpp");
     at_home("^CLI/", "^cli/");

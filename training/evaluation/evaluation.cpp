@@ -125,7 +125,7 @@ void try_metrics(State& state, const Evaluator& evaluator, const Dataset& data) 
   const ForwardContext evaluating{/*training=*/false, nullptr};
   set_context(*state.model, &evaluating);
   const int64_t first = 0;
-  const Batch batch = data.get({&first, 1});
+  const Batch batch = data.get({&first, 1}, {state.seed});
   const AutocastScope autocast(state.precision.autocast);
   const Outputs outputs = state.model->eval_forward(batch);
   set_context(*state.model, nullptr);

@@ -52,7 +52,7 @@ void predict(State& state, Engine& engine, const Evaluator& evaluator, const Out
   for (int64_t begin = 0; begin < evaluator.data->size(); begin += part) {
     std::vector<int64_t> rows(std::min(part, evaluator.data->size() - begin));
     std::iota(rows.begin(), rows.end(), begin);
-    state.batch = evaluator.data->get(rows);
+    state.batch = evaluator.data->get(rows, {state.seed});
     predict_batch(state, engine, on_outputs);
   }
   engine.run_event(Event::kPredictEnd);

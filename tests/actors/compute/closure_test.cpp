@@ -3,9 +3,9 @@
 
 #include <numeric>
 
+#include "algorithms/loop/sam.h"
 #include "commands/local_train.h"
 #include "models/model.h"
-#include "tests/actors/compute/second_pass.h"
 #include "tests/actors/memory_world.h"
 #include "tests/actors/sleeping_world.h"
 
@@ -46,7 +46,7 @@ Listeners algorithm(const std::function<std::shared_ptr<Algorithm>()>& make) {
 }
 
 Listeners second_pass(double rho, int interval = 1) {
-  return algorithm([=] { return std::make_shared<SecondPass>(rho, interval); });
+  return algorithm([=] { return std::make_shared<SAM>(SAMOptions{.rho = rho, .interval = interval}); });
 }
 
 struct Slid {
@@ -66,7 +66,7 @@ Slid slide(const std::string& text, int ranks, const Listeners& listeners) {
     job.listeners = listeners;
     std::vector<int64_t> all(kSamples);
     std::iota(all.begin(), all.end(), 0);
-    slid.data = job.train->get(all)["input"].to(at::kDouble);
+    slid.data = job.train->get(all, {})["input"].to(at::kDouble);
     job.make_model = [&](const Setting&, const SampleSpec&) {
       models.push_back(std::make_shared<Slope>());
       return models.back();

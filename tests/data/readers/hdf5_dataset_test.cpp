@@ -44,11 +44,11 @@ class Hdf5DatasetTest : public testing::Test {
 TEST_F(Hdf5DatasetTest, StacksTheRowsAskedFor) {
   const Hdf5Dataset data({.path = write_with_labels(labels_), .group = "train"});
   const std::vector<int64_t> rows = {99, 0, 7, 7};
-  const Batch batch = data.get(rows);
+  const Batch batch = data.get(rows, {});
   EXPECT_EQ(data.size(), 100);
   EXPECT_TRUE(at::equal(batch["input"], inputs_.index_select(0, at::tensor(rows))));
   EXPECT_TRUE(at::equal(batch["target"], labels_.index_select(0, at::tensor(rows))));
-  EXPECT_EQ(data.get({}).at("input").tensor().sizes(), (at::IntArrayRef{0, 1, 2, 3}));
+  EXPECT_EQ(data.get({}, {}).at("input").tensor().sizes(), (at::IntArrayRef{0, 1, 2, 3}));
 }
 
 TEST_F(Hdf5DatasetTest, SpecNamesShapesWithoutTheSamples) {
@@ -68,8 +68,8 @@ TEST_F(Hdf5DatasetTest, ClassesComeFromTheOptionThenTheAttributeThenTheLabels) {
 
 TEST_F(Hdf5DatasetTest, ArraysAreThoseNamed) {
   write({hdf5_array("image", inputs_), hdf5_array("target", labels_), hdf5_array("deep/other", labels_)});
-  EXPECT_EQ(Hdf5Dataset({.path = path_}).get({}).leaves().size(), 2u);
-  const auto leaves = Hdf5Dataset({.path = path_, .arrays = {"target"}}).get({}).leaves();
+  EXPECT_EQ(Hdf5Dataset({.path = path_}).get({}, {}).leaves().size(), 2u);
+  const auto leaves = Hdf5Dataset({.path = path_, .arrays = {"target"}}).get({}, {}).leaves();
   ASSERT_EQ(leaves.size(), 1u);
   EXPECT_EQ(leaves[0].first, "target");
 }
@@ -79,7 +79,7 @@ TEST_F(Hdf5DatasetTest, DtypesAreThoseThatModelsTake) {
          hdf5_array("tokens", at::ones({4, 3}, at::kInt)), hdf5_array("pixels", at::ones({4, 3}, at::kByte)),
          hdf5_array("target", at::ones({4}, at::kByte))});
   const Hdf5Dataset data({.path = path_});
-  const Batch batch = data.get(std::vector<int64_t>{1, 2});
+  const Batch batch = data.get(std::vector<int64_t>{1, 2}, {});
   const std::map<std::string, at::ScalarType> want = {{"double", at::kFloat},
                                                       {"half", at::kFloat},
                                                       {"tokens", at::kLong},
@@ -104,8 +104,8 @@ TEST_F(Hdf5DatasetTest, ChunkedArraysGiveTheSameRows) {
   H5Sclose(space);
   H5Fclose(file);
   const std::vector<int64_t> rows = {42, 43, 3, 99};
-  EXPECT_TRUE(
-      at::equal(Hdf5Dataset({.path = path_}).get(rows)["input"], inputs_.index_select(0, at::tensor(rows))));
+  EXPECT_TRUE(at::equal(Hdf5Dataset({.path = path_}).get(rows, {})["input"],
+                        inputs_.index_select(0, at::tensor(rows))));
 }
 
 TEST_F(Hdf5DatasetTest, LabelsOutOfRangeAreNamedWhenOpening) {
@@ -195,7 +195,7 @@ TEST_F(Hdf5DatasetTest, ABatchCostsMicroseconds) {
   double best_us = 1e9;
   for (int turn = 0; turn < 200; ++turn) {
     const auto start = std::chrono::steady_clock::now();
-    const Batch batch = data.get(rows);
+    const Batch batch = data.get(rows, {});
     const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
     best_us = std::min(best_us, took.count());
   }

@@ -16,7 +16,7 @@ std::vector<int64_t> first(int64_t count) {
 
 TEST(SyntheticDataset, InputsAreNormalAndLabelsSpread) {
   const SyntheticDataset data({.samples = 1000, .shape = {3, 8, 8}, .classes = 7, .seed = 5});
-  const Batch batch = data.get(first(1000));
+  const Batch batch = data.get(first(1000), {});
   const at::Tensor input = batch["input"], target = batch["target"];
   EXPECT_EQ(input.sizes(), (at::IntArrayRef{1000, 3, 8, 8}));
   EXPECT_NEAR(input.mean().item<double>(), 0, 0.02);
@@ -29,25 +29,26 @@ TEST(SyntheticDataset, InputsAreNormalAndLabelsSpread) {
 TEST(SyntheticDataset, SampleIsAFunctionOfSeedAndIndex) {
   const SyntheticDataset::Options options = {.samples = 100, .shape = {16}, .seed = 5};
   const SyntheticDataset data(options), again(options);
-  EXPECT_TRUE(at::equal(data.get(std::vector<int64_t>{3, 9})["input"][1],
-                        again.get(std::vector<int64_t>{9})["input"][0]));
+  EXPECT_TRUE(at::equal(data.get(std::vector<int64_t>{3, 9}, {})["input"][1],
+                        again.get(std::vector<int64_t>{9}, {})["input"][0]));
   EXPECT_EQ(data.digest(), again.digest());
   SyntheticDataset::Options other = options;
   other.seed = 6;
-  EXPECT_FALSE(at::equal(data.get(first(1))["input"], SyntheticDataset(other).get(first(1))["input"]));
+  EXPECT_FALSE(
+      at::equal(data.get(first(1), {})["input"], SyntheticDataset(other).get(first(1), {})["input"]));
   EXPECT_NE(data.digest(), SyntheticDataset(other).digest());
 }
 
 TEST(SyntheticDataset, SamplesLargerThanTheTableAreWhole) {
   const SyntheticDataset data({.samples = 4, .shape = {700'000}});
-  const at::Tensor input = data.get(first(2))["input"];
+  const at::Tensor input = data.get(first(2), {})["input"];
   EXPECT_NEAR(input.narrow(1, 690'000, 10'000).std().item<double>(), 1, 0.05);
 }
 
 TEST(SyntheticDataset, SequencesTargetTheNextToken) {
   using Targets = SyntheticDataset::Targets;
   const SyntheticDataset data({.samples = 50, .shape = {32}, .targets = Targets::kSequence, .classes = 256});
-  const Batch batch = data.get(first(50));
+  const Batch batch = data.get(first(50), {});
   EXPECT_TRUE(at::equal(batch["input"].narrow(1, 1, 31), batch["target"].narrow(1, 0, 31)));
   EXPECT_EQ(batch["input"].scalar_type(), at::kLong);
   EXPECT_LT(batch["input"].max().item<int64_t>(), 256);

@@ -16,7 +16,7 @@ TEST(TensorDatasetTest, YieldsTheRowsAskedFor) {
   const TensorDataset data(three_samples(), 3);
   EXPECT_EQ(data.size(), 3);
   const std::vector<int64_t> rows{2, 0, 2};
-  const Batch batch = data.get(rows);
+  const Batch batch = data.get(rows, {});
   EXPECT_TRUE(batch["input"].equal(at::tensor({4.0F, 5.0F, 0.0F, 1.0F, 4.0F, 5.0F}).view({3, 2})));
   EXPECT_TRUE(batch["target"].equal(at::tensor({2, 0, 2}, at::kLong)));
 }

@@ -43,7 +43,7 @@ at::Tensor row(const std::string& text) {
 TEST_F(TokenDatasetTest, TargetIsTheNextByte) {
   const TokenDataset data({.path = write("abcdefghijk"), .sequence_length = 5});
   EXPECT_EQ(data.size(), 2);
-  const Batch batch = data.get(std::vector<int64_t>{1, 0});
+  const Batch batch = data.get(std::vector<int64_t>{1, 0}, {});
   EXPECT_TRUE(at::equal(batch["input"], at::stack({row("fghij"), row("abcde")})));
   EXPECT_TRUE(at::equal(batch["target"], at::stack({row("ghijk"), row("bcdef")})));
 }
@@ -54,7 +54,7 @@ TEST_F(TokenDatasetTest, LastSampleNeedsAByteAfterIt) {
 
 TEST_F(TokenDatasetTest, BytesAboveAsciiArePositive) {
   const TokenDataset data({.path = write("\xff\x80z"), .sequence_length = 2});
-  EXPECT_TRUE(at::equal(data.get(std::vector<int64_t>{0})["input"],
+  EXPECT_TRUE(at::equal(data.get(std::vector<int64_t>{0}, {})["input"],
                         at::tensor({int64_t{255}, int64_t{128}}).reshape({1, 2})));
   EXPECT_EQ(data.spec().classes, 256);
   EXPECT_EQ(data.spec().shapes.at("target"), Shape{2});
@@ -68,14 +68,14 @@ TEST_F(TokenDatasetTest, SplitsShareTheFileAtTheFraction) {
       {.path = path_, .sequence_length = 4, .split = Split::kEval, .eval_fraction = 0.25});
   EXPECT_EQ(train.size(), 3);
   EXPECT_EQ(eval.size(), 1);
-  EXPECT_TRUE(at::equal(train.get(std::vector<int64_t>{2})["target"][0], row("jklm")));
-  EXPECT_TRUE(at::equal(eval.get(std::vector<int64_t>{0})["input"][0], row("pqrs")));
+  EXPECT_TRUE(at::equal(train.get(std::vector<int64_t>{2}, {})["target"][0], row("jklm")));
+  EXPECT_TRUE(at::equal(eval.get(std::vector<int64_t>{0}, {})["input"][0], row("pqrs")));
 }
 
 TEST_F(TokenDatasetTest, ReadsLittleEndianTokens) {
   const TokenDataset data(
       {.path = write_tokens({7, 50256, 1, 65535, 2}), .format = Format::kUint16, .sequence_length = 4});
-  EXPECT_TRUE(at::equal(data.get(std::vector<int64_t>{0})["target"][0],
+  EXPECT_TRUE(at::equal(data.get(std::vector<int64_t>{0}, {})["target"][0],
                         at::tensor({int64_t{50256}, int64_t{1}, int64_t{65535}, int64_t{2}})));
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "models/catalog.h"
 #include "models/zoo/gpt.h"
 #include "tests/recipe/section.h"
 
@@ -51,8 +52,20 @@ TEST(Factory, DisagreementWithTheDataNamesKeyAndBothValues) {
               ThrowsMessage<UserError>(AllOf(HasSubstr("in_features = 65"), HasSubstr("64"))));
   EXPECT_THAT([] { make_model(mlp(kNone, int64_t{9}), kImages); },
               ThrowsMessage<UserError>(AllOf(HasSubstr("num_classes = 9"), HasSubstr("up to 9"))));
-  EXPECT_THAT([] { make_model(gpt(32, 4), kText); },
+}
+
+// Asked once surgery is done: it may have changed the model's positions.
+TEST(Factory, SequencesLongerThanTheModelsPositionsNameKeyAndBothValues) {
+  const auto requiring = [](const Setting& section, const SampleSpec& samples) {
+    return [=] { require_positions(section, *make_model(section, samples), samples); };
+  };
+  EXPECT_NO_THROW(requiring(gpt(64, 4), kText)());
+  EXPECT_THAT(requiring(gpt(32, 4), kText),
               ThrowsMessage<UserError>(AllOf(HasSubstr("n_positions = 32"), HasSubstr("64 tokens"))));
+  EXPECT_NO_THROW(requiring(mlp(kNone, kNone), kImages)());
+  const auto built_for_32 = make_model(gpt(32, 4), kText);
+  EXPECT_THAT([&] { require_positions(gpt(16, 4), *built_for_32, kText); },
+              ThrowsMessage<UserError>(AllOf(HasSubstr("kind = \"gpt\""), HasSubstr("at most 32"))));
 }
 
 TEST(Factory, HeadsMustDivideTheWidth) {
@@ -111,6 +124,61 @@ TEST(Factory, TokensBeyondTheVocabularyAreRefused) {
 
 TEST(Factory, DataWithoutAnInputIsNamed) {
   EXPECT_THAT([] { make_model(mlp(kNone, kNone), {}); }, ThrowsMessage<UserError>(HasSubstr("'input'")));
+}
+
+Setting bert(const std::string& kind, std::vector<std::pair<std::string, Setting::Value>> keys) {
+  Setting section = smallest_section(model_catalog(), kind);
+  for (auto& [name, value] : keys) section.find(name)->value = std::move(value);
+  return section;
+}
+
+const SampleSpec kMasked{.shapes = {{"input_ids", {64}}, {"labels", {64}}},
+                         .classes = 256,
+                         .dtypes = {{"input_ids", at::kLong}, {"labels", at::kLong}}};
+
+TEST(Factory, BertReadsTokensAndLabelsByTransformersNamesOrByTuttis) {
+  const auto refuses = [](const std::string& kind, const SampleSpec& spec, const std::string& what) {
+    EXPECT_THAT([&] { make_model(bert(kind, {}), spec); }, ThrowsMessage<UserError>(HasSubstr(what)));
+  };
+  EXPECT_NO_THROW(make_model(bert("bert_mlm", {}), kMasked));
+  EXPECT_NO_THROW(make_model(bert("bert_mlm", {}), kText));
+  EXPECT_NO_THROW(make_model(bert("bert_mlm", {}), with(kMasked, "attention_mask", {64}, at::kByte)));
+  refuses("bert_mlm", kImages, "expected 'input' as a sequence of int64 tokens");
+  refuses("bert_mlm", with(kMasked, "labels", {}, at::kLong),
+          "expected 'labels' as int64 tokens [64], one for each of 'input_ids'");
+  refuses("bert_mlm", with(kMasked, "attention_mask", {63}, at::kLong), "expected 'attention_mask' as [64]");
+  refuses("bert_classification", kMasked, "expected 'labels' as a class index");
+  SampleSpec labelled = with(kMasked, "labels", {}, at::kLong);
+  labelled.classes = 0;
+  EXPECT_NO_THROW(make_model(bert("bert_classification", {}), labelled));
+  labelled.classes = 3;
+  refuses("bert_classification", labelled, "num_classes = 2: the data has targets up to 2");
+  EXPECT_NO_THROW(make_model(bert("bert_classification", {}), with(kText, "target", {}, at::kLong)))
+      << "the classes of 'input' are tokens";
+}
+
+TEST(Factory, BertsKeysFitOneAnother) {
+  EXPECT_THAT(
+      [] {
+        make_model(bert("bert_mlm", {{"num_attention_heads", int64_t{5}}}), kMasked);
+      },
+      ThrowsMessage<UserError>(HasSubstr("expected a divisor of hidden_size, 768")));
+  EXPECT_THAT(
+      [] {
+        make_model(bert("bert_mlm", {{"vocab_size", int64_t{255}}}), kMasked);
+      },
+      ThrowsMessage<UserError>(HasSubstr("tokens up to 255")));
+  EXPECT_THAT(
+      [] {
+        make_model(bert("bert_mlm", {{"pad_token_id", int64_t{30522}}}), kMasked);
+      },
+      ThrowsMessage<UserError>(HasSubstr("expected a token below vocab_size")));
+  EXPECT_THAT(
+      [] {
+        const Setting section = bert("bert_mlm", {{"max_position_embeddings", int64_t{32}}});
+        require_positions(section, *make_model(section, kMasked), kMasked);
+      },
+      ThrowsMessage<UserError>(AllOf(HasSubstr("max_position_embeddings = 32"), HasSubstr("64 tokens"))));
 }
 
 }  // namespace

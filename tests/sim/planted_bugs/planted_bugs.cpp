@@ -318,7 +318,9 @@ class ReshufflesOnResume final : public Dataset {
   ReshufflesOnResume(DatasetPtr below, int start) : below_(std::move(below)), start_(start) {}
   int64_t size() const override { return below_->size(); }
   SampleSpec spec() const override { return below_->spec(); }
-  Batch get(std::span<const int64_t> indices) const override { return below_->get(indices); }
+  Batch get(std::span<const int64_t> indices, const Epoch& epoch) const override {
+    return below_->get(indices, epoch);
+  }
   int64_t order(uint64_t seed, int64_t epoch, int64_t position, bool shuffle) const override {
     return below_->order(seed + start_, epoch, position, shuffle);
   }

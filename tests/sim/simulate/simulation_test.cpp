@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "actors/messages/heartbeat.h"
+#include "algorithms/loop/sam.h"
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "tensors/meter.h"
-#include "tests/actors/compute/second_pass.h"
 #include "tests/runtime/scratch.h"
 #include "tests/sim/small_job.h"
 
@@ -95,6 +95,40 @@ TEST(SimulationTest, ARankWithLessMemoryThanTheOthersHalvesItsMicrobatches) {
     EXPECT_THAT(result.findings, IsEmpty()) << "seed " << seed << "\n" << joined(result.summary);
     EXPECT_EQ(result.faults.at("memory_budget"), 1) << joined(result.summary);
     EXPECT_EQ(result.weights, by_hand.weights);
+  }
+}
+
+// Whose added transform the job's data must let through, with the samples that the invariants look for.
+class Negative final : public Algorithm, public Transform {
+ public:
+  std::string name() const override { return "Negative"; }
+  bool match(Event event, const State&) const override { return event == Event::kFitStart; }
+  void apply(Event, State& state, Logger&) override {
+    state.add_transform(name(), std::make_shared<const Negative>());
+  }
+  SampleSpec spec(const SampleSpec& before) const override { return before; }
+  void apply(Batch& batch, const RowDraws&) const override { batch.set("input", batch["input"].neg()); }
+};
+
+TEST(SimulationTest, TransformsOfRecipesAndOfAlgorithmsKeepEveryInvariant) {
+  constexpr int kRanks = 3;
+  Setting recipe = small_job(
+      "[[data.train.transforms]]\nkind = 'flip'\n[[data.train.transforms]]\nkind = 'random_crop'\n"
+      "size = 4\n",
+      "");
+  recipe.find("data")->find("train")->find("shape")->value =
+      Setting::Array{Setting(int64_t{1}, "", {}), Setting(int64_t{5}, "", {}), Setting(int64_t{6}, "", {})};
+  SimSeams adding;
+  adding.job = [](Job& job, int) {
+    job.listeners = [](int) { return Engine::Options{.algorithms = {std::make_shared<Negative>()}}; };
+  };
+  const FaultPlan deaths = plan_of("[[fault]]\nkind = 'death'\n", kRanks);
+  const Simulation plain(recipe, kRanks, deaths), added(recipe, kRanks, deaths, adding, adding);
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    const SeedResult one = plain.run_twice(seed), other = added.run_twice(seed);
+    EXPECT_THAT(one.findings, IsEmpty()) << "seed " << seed << "\n" << joined(one.summary);
+    EXPECT_THAT(other.findings, IsEmpty()) << "seed " << seed << "\n" << joined(other.summary);
+    EXPECT_NE(one.weights, other.weights);
   }
 }
 
@@ -209,7 +243,7 @@ TEST(SimulationTest, StepsOfTwoPassesKeepEveryInvariant) {
   seams.job = [](Job& job, int) {
     job.listeners = [](int) {
       Engine::Options options;
-      options.algorithms = {std::make_shared<SecondPass>(0.1)};
+      options.algorithms = {std::make_shared<SAM>(SAMOptions{.rho = 0.1})};
       return options;
     };
   };

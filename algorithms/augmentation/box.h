@@ -1,0 +1,29 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "tensors/draws.h"
+
+namespace tutti {
+
+// Rows top to bottom - 1 and columns left to right - 1 of images [..., H, W]. Composer's (x1, y1, x2, y2) of
+// CutMix in this order, since its x runs along H.
+struct Box {
+  int64_t top = 0;
+  int64_t left = 0;
+  int64_t bottom = 0;
+  int64_t right = 0;
+
+  int64_t area() const { return (bottom - top) * (right - left); }
+  // The box of every image: a view.
+  at::Tensor of(const at::Tensor& images) const;
+};
+
+// Draws the row and then the column of a centre, and places a box of height x width around it: half the size
+// (rounded down) to either side, cut off at the edges. Centres lie within the image, or with
+// `uniform_sampling` far enough beyond its edges to cover every pixel alike.
+Box draw_box(const at::Tensor& images, int64_t height, int64_t width, bool uniform_sampling, Draws& draws);
+
+}  // namespace tutti

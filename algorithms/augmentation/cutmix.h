@@ -1,0 +1,56 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <string>
+
+#include "algorithms/augmentation/box.h"
+#include "algorithms/augmentation/sample_mixing.h"
+#include "tensors/draws.h"
+
+namespace tutti {
+
+// A batch with a box of each image from another one. The loss that belongs to it is adjusted_lambda *
+// loss(target) + (1 - adjusted_lambda) * loss(target_perm).
+struct CutMixed {
+  at::Tensor input;              // [N, C, H, W]
+  at::Tensor target_perm;        // [N, ...], of the images that the boxes are from
+  double adjusted_lambda = 1.0;  // part of an image outside of the box
+  Box bbox;
+};
+
+struct CutMixOptions {
+  double alpha = 1.0;                 // the part outside of the box is drawn from Beta(alpha, alpha)
+  std::optional<double> length = {};  // given: that part is about length^2, as in Composer, and not drawn
+  bool uniform_sampling = false;
+};
+
+// Copies the box of input[indices] into input [N, C, H, W], in a new tensor. `indices`: [N], int64. Yun et
+// al. 2019, arXiv:1905.04899; composer.functional.cutmix_batch.
+CutMixed cutmix_batch(const at::Tensor& input, const at::Tensor& target, const Box& bbox,
+                      const at::Tensor& indices);
+// Draws indices and box.
+CutMixed cutmix_batch(const at::Tensor& input, const at::Tensor& target, Draws& draws,
+                      const CutMixOptions& options = {});
+
+// Mixes the samples of each microbatch; the box is drawn once a batch. Targets with the height and width of
+// the images (masks) get the box too. composer.algorithms.CutMix.
+class CutMix final : public SampleMixing {
+ public:
+  explicit CutMix(CutMixOptions how = {}, SampleMixingOptions options = {})
+      : SampleMixing(std::move(options)), how_(how) {}
+
+  std::string name() const override { return "CutMix"; }
+  void require(const State& state) const override;
+
+ private:
+  Mixed mix(const State& state, const at::Tensor& input, const at::Tensor& partners) override;
+  at::Tensor mix_targets(const State& state, const at::Tensor& target,
+                         const at::Tensor& partner_target) const override;
+
+  CutMixOptions how_;
+  Box bbox_;  // of the batch
+};
+
+}  // namespace tutti

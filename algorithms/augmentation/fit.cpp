@@ -1,0 +1,45 @@
+#include "algorithms/augmentation/fit.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include "data/dataset.h"
+#include "runtime/error.h"
+#include "tensors/torch_error.h"
+
+namespace tutti {
+
+void require_of_sample(const Algorithm& algorithm, const State& state,
+                       const std::function<void(Batch& sample)>& check) try {
+  if (state.dataset == nullptr) return;
+  const int64_t first = 0;
+  Batch sample = state.dataset->get({&first, 1}, Epoch{});
+  check(sample);
+} catch (const std::exception& error) {
+  algorithm.fail(one_line(error));
+}
+
+void require_dense_targets(const State& state, const std::string& remedy) {
+  if (state.model->takes_dense_targets()) return;
+  throw UserError("targets get a weight for each class, but the loss of " + std::string(state.model->kind()) +
+                  " takes class indices alone" + (remedy.empty() ? "" : "; " + remedy));
+}
+
+Outputs require_fit(const State& state, const Batch& batch) {
+  for (const auto& [name, array] : batch.leaves())
+    if (array.numel() == 0) throw UserError("nothing of '" + name + "' would be left");
+  const at::NoGradGuard no_grad;
+  const ForwardContext evaluating{.training = false};
+  Outputs outputs;
+  std::string error;
+  set_context(*state.model, &evaluating);
+  try {
+    outputs = state.forward(batch);
+  } catch (const std::exception& found) {
+    error = one_line(found);
+  }
+  set_context(*state.model, nullptr);
+  if (!error.empty()) throw UserError("the model rejects a batch that is changed so: " + error);
+  return outputs;
+}
+
+}  // namespace tutti

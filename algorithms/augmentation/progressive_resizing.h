@@ -1,0 +1,58 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "tensors/batch_key.h"
+#include "tensors/draws.h"
+#include "training/engine/algorithm.h"
+
+namespace tutti {
+
+enum class ResizeMode {
+  kResize,  // the nearest pixels, as torch's interpolate(mode = "nearest") picks them
+  kCrop     // a part of the image, at a place that is drawn: a view
+};
+
+// Images [N, C, H, W] of height int(scale_factor * H) and width int(scale_factor * W), and their targets.
+// With `resize_targets` those, [N, H', W'] or [N, C', H', W'], are resized alike, or cropped at the same
+// place. From a scale_factor of 1 on both are returned as they are. composer.functional.resize_batch.
+std::pair<at::Tensor, at::Tensor> resize_batch(const at::Tensor& input, const at::Tensor& target,
+                                               double scale_factor, ResizeMode mode, bool resize_targets,
+                                               Draws& draws);
+
+// Trains on small images first. The scale is `initial_scale` up to `delay_fraction` of the training, and then
+// grows evenly up to 1, where the last `finetune_fraction` begins; each width is a multiple of
+// `size_increment`. Logs "progressive_resizing/height", "/width" and "/scale_factor".
+// composer.algorithms.ProgressiveResizing.
+class ProgressiveResizing final : public Algorithm {
+ public:
+  struct Options {
+    ResizeMode mode = ResizeMode::kResize;
+    double initial_scale = 0.5;
+    double finetune_fraction = 0.2;
+    double delay_fraction = 0.5;  // delay_fraction + finetune_fraction <= 1
+    int64_t size_increment = 4;
+    bool resize_targets = false;
+    BatchKey input_key = "input";
+    BatchKey target_key = "target";
+  };
+
+  explicit ProgressiveResizing(Options options) : options_(std::move(options)) {}
+
+  std::string name() const override { return "ProgressiveResizing"; }
+  void require(const State& state) const override;
+  bool match(Event event, const State& state) const override;
+  void apply(Event event, State& state, Logger& logger) override;
+
+ private:
+  double scale_at(double elapsed) const;
+  void resize(Batch& batch, double scale, Draws& draws) const;
+
+  Options options_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "tensors/batch_key.h"
+#include "training/engine/algorithm.h"
+
+namespace tutti {
+
+struct SampleMixingOptions {
+  bool interpolate_loss = false;  // mix the losses of both targets instead of the targets
+  BatchKey input_key = "input";
+  BatchKey target_key = "target";
+};
+
+// What MixUp and CutMix share: at BEFORE_FORWARD every sample of a microbatch is mixed with a partner,
+// another sample of the microbatch. At BEFORE_LOSS its target, then one-hot or dense, is mixed with its
+// partner's; or at BEFORE_BACKWARD its loss with the loss against its partner's target.
+class SampleMixing : public Algorithm {
+ public:
+  explicit SampleMixing(SampleMixingOptions options) : options_(std::move(options)) {}
+
+  Needs needs() const override { return {.interpolates_loss = options_.interpolate_loss}; }
+  void require(const State& state) const override;
+  bool match(Event event, const State& state) const override;
+  void apply(Event event, State& state, Logger& logger) override;
+
+ protected:
+  struct Mixed {
+    at::Tensor input;
+    double share = 0.0;  // of the partners, in targets and losses
+  };
+  // Mixes the inputs with those of the partners [N].
+  virtual Mixed mix(const State& state, const at::Tensor& input, const at::Tensor& partners) = 0;
+  // Mixes the targets of the batch for BEFORE_LOSS.
+  virtual at::Tensor mix_targets(const State& state, const at::Tensor& target,
+                                 const at::Tensor& partner_target) const;
+  const SampleMixingOptions& options() const { return options_; }
+
+ private:
+  at::Tensor partner_target(const State& state) const;
+
+  SampleMixingOptions options_;
+  // Of the microbatch, from BEFORE_FORWARD on. No tensor: an aborted attempt must give back its memory.
+  std::vector<int64_t> partners_;
+  double share_ = 0.0;
+};
+
+}  // namespace tutti

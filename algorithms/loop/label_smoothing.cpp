@@ -1,0 +1,55 @@
+#include "algorithms/loop/label_smoothing.h"
+
+#include <ATen/ops/full.h>
+
+#include "algorithms/augmentation/fit.h"
+#include "models/losses.h"
+#include "training/state.h"
+
+namespace tutti {
+namespace {
+
+// Where the targets of a microbatch wait for the end of the loss. They wait in the batch, because the memory
+// of an aborted attempt must not be held by an algorithm.
+constexpr const char* kOriginal = "LabelSmoothing";
+
+Batch without(const Batch& batch, const std::string& name) {
+  Batch::Children kept = batch.children();
+  std::erase_if(kept, [&](const auto& child) { return child.first == name; });
+  return kept;
+}
+
+}  // namespace
+
+at::Tensor smooth_labels(const at::Tensor& logits, const at::Tensor& target, double smoothing) {
+  const double rest = smoothing / static_cast<double>(logits.size(1)), full = 1.0 - smoothing;
+  if (!holds_indices(logits, target)) return target.to(at::kFloat).mul(full).add_(rest);
+  const at::Tensor none = target.lt(0), indices = target.to(at::kLong).clamp_min(0);
+  const at::Tensor values = at::full(target.sizes(), full + rest).masked_fill_(none, rest);
+  return at::full(logits.sizes(), rest).scatter_(1, indices.unsqueeze(1), values.unsqueeze(1));
+}
+
+void LabelSmoothing::require(const State& state) const {
+  require_of_sample(*this, state, [&](const Batch& sample) {
+    target_key_.get(sample);
+    require_dense_targets(state);
+  });
+}
+
+bool LabelSmoothing::match(Event event, const State&) const {
+  return event == Event::kBeforeLoss || event == Event::kAfterLoss;
+}
+
+void LabelSmoothing::apply(Event event, State& state, Logger&) {
+  Batch& batch = state.batch;
+  if (event == Event::kBeforeLoss) {
+    const at::Tensor target = target_key_.get(batch);
+    target_key_.set(batch, smooth_labels(state.outputs.tensor(), target, smoothing_));
+    batch.set(kOriginal, target);
+  } else {
+    target_key_.set(batch, batch[kOriginal]);
+    batch = without(batch, kOriginal);
+  }
+}
+
+}  // namespace tutti

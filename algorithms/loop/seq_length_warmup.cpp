@@ -1,0 +1,114 @@
+#include "algorithms/loop/seq_length_warmup.h"
+
+#include <algorithm>
+
+#include "algorithms/augmentation/fit.h"
+#include "runtime/error.h"
+#include "training/state.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kMask = "attention_mask";
+
+// That of the first array with one; 0 if there is none.
+int64_t length_of(const Batch& batch) {
+  for (const auto& [name, array] : batch.leaves())
+    if (array.dim() > 1) return array.size(1);
+  return 0;
+}
+
+void refuse(const std::string& array, const at::Tensor& tensor, const std::string& expected) {
+  throw UserError("sequences: '" + array + "' is " + shape_text(tensor.sizes()) + ", not " + expected);
+}
+
+Batch truncated(const Batch& batch, int64_t length) {
+  return batch.map([&](const at::Tensor& array) { return array.narrow(1, 0, length).contiguous(); });
+}
+
+// The index of the last real token of each sequence, [N, 1]; the last one, as in Python, where there is none.
+at::Tensor last_tokens(const Batch& batch) {
+  if (batch.find(kMask) == nullptr)
+    throw UserError("sequences: preserve_end_of_sequence needs 'attention_mask' in the batch");
+  const at::Tensor& mask = batch[kMask];
+  return mask.sum(1, /*keepdim=*/true).to(at::kLong).sub(1).remainder(mask.size(1));
+}
+
+// Indices [N, 1] for an array [N, T, ...]: [N, 1, ...].
+at::Tensor spread(at::Tensor indices, const at::Tensor& array) {
+  Shape shape = array.sizes().vec();
+  shape[1] = 1;
+  while (indices.dim() < array.dim()) indices = indices.unsqueeze(-1);
+  return indices.expand(shape);
+}
+
+Batch truncated_before_end(const Batch& batch, int64_t length) {
+  const at::Tensor ends = last_tokens(batch), new_ends = ends.clamp_max(length - 1);
+  return batch.map([&](const at::Tensor& array) {
+    return array.narrow(1, 0, length)
+        .scatter(1, spread(new_ends, array), array.gather(1, spread(ends, array)));
+  });
+}
+
+Batch reshaped(const Batch& batch, int64_t length) {
+  return batch.map([&](const at::Tensor& array) {
+    const int64_t sequences = array.numel() / length;
+    return array.flatten().narrow(0, 0, sequences * length).view({sequences, length});
+  });
+}
+
+// Truncated arrays need a second dimension, reshaped ones must be of one shape.
+void require_sequences(const Batch& batch, const SequenceLengthOptions& options) {
+  const auto arrays = batch.leaves();
+  for (const auto& [name, array] : arrays) {
+    if (array.dim() < 2) refuse(name, array, "[N, length]");
+    if (!options.truncate && array.sizes() != arrays[0].second.sizes())
+      refuse(name, array, shape_text(arrays[0].second.sizes()) + " as '" + arrays[0].first + "'");
+  }
+}
+
+}  // namespace
+
+Batch set_batch_sequence_length(const Batch& batch, int64_t curr_seq_len,
+                                const SequenceLengthOptions& options) {
+  TUTTI_ASSERT(curr_seq_len > 0, "a sequence has a token at least");
+  if (curr_seq_len >= length_of(batch)) return batch;
+  require_sequences(batch, options);
+  if (!options.truncate) return reshaped(batch, curr_seq_len);
+  return options.preserve_end_of_sequence ? truncated_before_end(batch, curr_seq_len)
+                                          : truncated(batch, curr_seq_len);
+}
+
+void SeqLengthWarmup::require(const State& state) const {
+  require_of_sample(*this, state, [&](Batch& sample) {
+    length_at(state);
+    sample = set_batch_sequence_length(sample, options_.min_seq_length, options_.how);
+    require_fit(state, sample);
+  });
+}
+
+bool SeqLengthWarmup::match(Event event, const State&) const { return event == Event::kAfterDataloader; }
+
+void SeqLengthWarmup::apply(Event, State& state, Logger& logger) {
+  const int64_t length = length_at(state);
+  state.batch = set_batch_sequence_length(state.batch, length, options_.how);
+  logger.log_metrics({{"seq_length_warmup/curr_seq_len", static_cast<double>(length)},
+                      {"seq_length_warmup/curr_bs", static_cast<double>(state.batch.samples())}});
+}
+
+int64_t SeqLengthWarmup::length_at(const State& state) const {
+  const Time& whole = state.max_duration;
+  if (whole.unit() != TimeUnit::kEpoch && whole.unit() != TimeUnit::kBatch)
+    throw UserError("expected a max_duration in epochs or batches, not " + whole.text());
+  const int64_t batches = whole.count() * (whole.unit() == TimeUnit::kEpoch ? state.dataloader_len : 1);
+  const auto warmup = static_cast<int64_t>(static_cast<double>(batches) * options_.duration);
+  const int64_t updates = (options_.max_seq_length - options_.min_seq_length) / options_.step_size;
+  if (updates == 0 || warmup < updates)
+    throw UserError(std::to_string(updates) + " steps of the length in " + std::to_string(warmup) +
+                    " batches of warm-up; both are needed, a batch a step at least");
+  const int64_t length =
+      options_.step_size * (state.timestamp.batch / (warmup / updates)) + options_.min_seq_length;
+  return std::clamp(length, options_.min_seq_length, options_.max_seq_length);
+}
+
+}  // namespace tutti

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tensors/tree.h"
+#include "training/engine/algorithm.h"
+
+namespace tutti {
+
+struct SequenceLengthOptions {
+  bool truncate = true;                   // false: what is behind the length becomes further samples
+  bool preserve_end_of_sequence = false;  // when truncating, needs batch["attention_mask"]
+};
+
+// The batch [N, T], all arrays alike, with sequences of `curr_seq_len`; batches that are no longer stay as
+// they are. Truncated, the arrays are their first columns; the last real token (the last 1 of attention_mask)
+// may be kept as the last one. Else each array is cut to whole sequences and reshaped, [N T / curr_seq_len,
+// curr_seq_len]. Throws UserError for arrays that do not fit.
+// composer.functional.set_batch_sequence_length.
+Batch set_batch_sequence_length(const Batch& batch, int64_t curr_seq_len,
+                                const SequenceLengthOptions& options = {});
+
+// Trains on short sequences first: their length grows from min_seq_length to max_seq_length in steps of
+// step_size over the first `duration` of a training counted in epochs or batches. Logs
+// "seq_length_warmup/curr_seq_len" and "/curr_bs", this rank's samples. Li et al. 2021, arXiv:2108.06084;
+// composer.algorithms.SeqLengthWarmup.
+class SeqLengthWarmup final : public Algorithm {
+ public:
+  struct Options {
+    double duration = 0.3;
+    int64_t min_seq_length = 8;
+    int64_t max_seq_length = 1024;
+    int64_t step_size = 8;
+    SequenceLengthOptions how;
+  };
+
+  explicit SeqLengthWarmup(const Options& options) : options_(options) {}
+
+  std::string name() const override { return "SeqLengthWarmup"; }
+  void require(const State& state) const override;
+  bool match(Event event, const State& state) const override;
+  void apply(Event event, State& state, Logger& logger) override;
+
+  // Of the batch at the state's time. Throws UserError for a training that is not counted in epochs or
+  // batches, or too short for the steps.
+  int64_t length_at(const State& state) const;
+
+ private:
+  Options options_;
+};
+
+}  // namespace tutti

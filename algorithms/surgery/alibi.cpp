@@ -1,0 +1,130 @@
+#include "algorithms/surgery/alibi.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "data/dataset.h"
+#include "models/layers/attention.h"
+#include "models/layers/embedding.h"
+#include "runtime/error.h"
+#include "training/state.h"
+
+namespace tutti {
+namespace {
+
+int64_t cut_length(int64_t length, double scaling) {
+  return static_cast<int64_t>(static_cast<double>(length) * scaling);
+}
+
+std::string why_not_cut(int64_t length, int64_t shorter) {
+  return "sequences of " + std::to_string(length) + " tokens cannot be cut into whole ones of " +
+         std::to_string(shorter);
+}
+
+at::Tensor cut(const at::Tensor& rows, double scaling) {
+  if (rows.dim() != 2)
+    throw UserError("Alibi: a tensor " + shape_text(rows.sizes()) +
+                    " of the batch is no sequence a sample, and cannot be cut into shorter ones");
+  const int64_t shorter = cut_length(rows.size(1), scaling);
+  if (shorter == 0 || rows.numel() % shorter != 0)
+    throw UserError("Alibi: " + std::to_string(rows.size(0)) + " " + why_not_cut(rows.size(1), shorter));
+  return rows.reshape({rows.numel() / shorter, shorter});
+}
+
+// The numbers of samples that a rank gets in a batch, in full batches and in a short one at the epoch's end.
+std::vector<int64_t> parts_of_ranks(const State& state) {
+  std::vector<int64_t> global = {state.global_batch};
+  if (state.dataloader_len * state.global_batch > state.train_samples)
+    global.push_back(state.train_samples % state.global_batch);
+  std::vector<int64_t> parts;
+  for (const int64_t samples : global) {
+    parts.push_back(samples / state.world);
+    parts.push_back(largest_part(samples, state.world));
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::vector<double> alibi_slopes(int64_t heads) {
+  const auto whole = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(heads)));
+  const double start = std::exp2(-std::exp2(3.0 - std::log2(static_cast<double>(whole))));
+  std::vector<double> slopes;
+  for (int64_t i = 0; i < whole; ++i) slopes.push_back(start * std::pow(start, static_cast<double>(i)));
+  if (whole == heads) return slopes;
+  const std::vector<double> finer = alibi_slopes(2 * whole);
+  for (int64_t i = 0; i < heads - whole; ++i) slopes.push_back(finer[static_cast<std::size_t>(2 * i)]);
+  return slopes;
+}
+
+at::Tensor alibi_bias(int64_t heads, int64_t length, bool causal, at::Device device) {
+  const at::Tensor slopes =
+      at::tensor(alibi_slopes(heads), at::TensorOptions(at::kFloat).device(device)).view({heads, 1, 1});
+  const at::Tensor places = at::arange(length, at::TensorOptions(at::kLong).device(device));
+  if (causal) return slopes * places;
+  const at::Tensor distances = (places.unsqueeze(0) - places.unsqueeze(1)).abs_();
+  return (slopes * distances.neg_()).unsqueeze(0);
+}
+
+int apply_alibi(Layer& model, int64_t max_sequence_length) {
+  int changed = 0;
+  for (const auto& [name, layer] : layers(model)) {
+    auto* attention = dynamic_cast<SelfAttention*>(layer);
+    if (!attention) continue;
+    const auto bias = [heads = attention->heads(), causal = attention->causal()](int64_t length,
+                                                                                 at::Device device) {
+      return alibi_bias(heads, length, causal, device);
+    };
+    attention->set_position_bias(bias, max_sequence_length);
+    ++changed;
+  }
+  if (changed == 0) return 0;
+  replace_layers(model, [&](const NamedSlot& named) -> std::shared_ptr<Layer> {
+    const auto* table = dynamic_cast<const PositionTable*>(&named.slot->layer());
+    return table ? std::make_shared<ZeroPositions>(max_sequence_length, table->features()) : nullptr;
+  });
+  return changed;
+}
+
+Batch cut_sequences(const Batch& batch, double scaling) {
+  return batch.map([scaling](const at::Tensor& rows) { return cut(rows, scaling); });
+}
+
+bool Alibi::match(Event event, const State&) const {
+  return event == Event::kInit || event == Event::kAfterDataloader;
+}
+
+void Alibi::apply(Event event, State& state, Logger&) {
+  const bool cuts = scaling_.number() != 1.0;
+  if (event == Event::kInit) {
+    has_effect_ = apply_alibi(*state.model, max_sequence_length_) > 0;
+    if (has_effect_ && cuts) require_divisible(state);
+    if (!has_effect_ && state.rank == 0 && state.warn)
+      state.warn(std::string("Alibi has no effect: ") + state.model->kind() +
+                 " has no attention that takes a position bias (SelfAttention in models/layers/attention.h)");
+  } else if (has_effect_ && cuts) {
+    const int64_t samples = state.batch.samples();
+    state.batch = cut_sequences(state.batch, scaling_.number());
+    if (samples > 0) state.first_sample = state.first_sample * state.batch.samples() / samples;
+  }
+}
+
+void Alibi::require_divisible(const State& state) const {
+  if (!state.dataset || state.global_batch == 0) return;
+  for (const auto& [name, shape] : state.dataset->spec().shapes) {
+    if (shape.size() != 1)
+      scaling_.fail("the data's '" + name + "' is " + shape_text(shape) +
+                    " a sample, and no sequence to be cut into shorter ones; 1 leaves batches as they are");
+    const int64_t length = shape[0], shorter = cut_length(length, scaling_.number());
+    const auto fits = [&](int64_t samples) { return shorter > 0 && samples * length % shorter == 0; };
+    const auto parts = parts_of_ranks(state);
+    if (!std::all_of(parts.begin(), parts.end(), fits)) scaling_.fail(why_not_cut(length, shorter));
+  }
+}
+
+}  // namespace tutti

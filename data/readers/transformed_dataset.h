@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+
+#include "data/dataset.h"
+#include "recipe/setting.h"
+
+namespace tutti {
+
+// The samples of another dataset, transformed.
+class TransformedDataset final : public Dataset {
+ public:
+  // `text`: what the transforms are, for the digest. Throws UserError if the samples do not suit a transform.
+  TransformedDataset(DatasetPtr below, Transforms transforms, std::string text);
+
+  int64_t size() const override { return below_->size(); }
+  SampleSpec spec() const override { return spec_; }
+  Batch get(std::span<const int64_t> indices, const Epoch& epoch) const override;
+  int64_t order(uint64_t seed, int64_t epoch, int64_t position, bool shuffle) const override {
+    return below_->order(seed, epoch, position, shuffle);
+  }
+  void scan() const override { below_->scan(); }
+  uint64_t digest() const override;
+  DatasetPtr with(const Transforms& added) const override;
+
+ private:
+  DatasetPtr below_;
+  Transforms transforms_;
+  std::string text_;
+  SampleSpec spec_;
+};
+
+// The dataset with the section's [[...transforms]], if there are any. `owner`: whose random numbers they
+// draw, if ranks have datasets of their own; "" = everybody's. Throws UserError with the recipe's line.
+DatasetPtr with_recipe_transforms(const Setting& section, DatasetPtr dataset, const std::string& owner = "");
+
+// The dataset with transforms that algorithms add (State::add_transform): before to_tensor, or at the end if
+// the dataset has no to_tensor. Throws UserError if samples do not suit.
+DatasetPtr with_transforms(const DatasetPtr& dataset, const Transforms& added);
+
+// The layout of samples that with_transforms leads to, for an algorithm to check.
+SampleSpec spec_with(const Dataset& dataset, const Transforms& added);
+
+}  // namespace tutti

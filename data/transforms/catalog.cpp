@@ -1,0 +1,86 @@
+#include "data/transforms/catalog.h"
+
+namespace tutti {
+namespace {
+
+using enum KeyType;
+
+constexpr double kMostPixels = 1e6;  // of an edge
+constexpr double kMostTokens = 1e9;
+
+Key edges(const char* doc) {
+  return Key{"size", kIntegerOrIntegers, "", doc}.at_least(1).at_most(kMostPixels);
+}
+
+Entry random_crop_entry() {
+  return {"random_crop",
+          "A part of each image, at a place that is drawn; as torchvision's RandomCrop.",
+          {edges("height and width of the part, or one number for both"),
+           Key{"padding", kIntegerOrIntegers, "none",
+               "pixels that are added first: one number, [left and right, top and bottom], or [left, top, "
+               "right, bottom]"}
+               .at_least(0)
+               .at_most(kMostPixels),
+           {"pad_if_needed", kBoolean, "false", "add pixels on both sides of images that are too small"},
+           Key{"fill", kNumber, "0", "the added pixels, if padding_mode is constant"},
+           Key{"padding_mode", kText, "constant", "how pixels are added, as in numpy.pad"}.one_of(
+               {"constant", "edge", "reflect", "symmetric"})}};
+}
+
+std::vector<Entry> of_images() {
+  return {
+      random_crop_entry(),
+      {"center_crop",
+       "The middle of each image; as torchvision's CenterCrop.",
+       {edges("height and width of the middle, or one number for both")}},
+      {"flip",
+       "Mirrors images left to right at random; as torchvision's RandomHorizontalFlip.",
+       {Key{"p", kNumber, "0.5", "probability of each image"}.at_least(0).at_most(1)}},
+      {"resize",
+       "Images of another size, bilinear with antialiasing; as torchvision's Resize.",
+       {edges("height and width, or one number: of the smaller edge, and the shape is kept"),
+        Key{"max_size", kInteger, "none", "of the larger edge, if size is one number"}.at_least(1).at_most(
+            kMostPixels)}}};
+}
+
+Key of_channels(const char* name, const char* doc) { return {name, kNumbers, "", doc}; }
+
+std::vector<Entry> of_tensors() {
+  return {{"to_tensor",
+           "uint8 images [height, width, channels] become float32 [channels, height, width] in [0, 1]; as "
+           "torchvision's ToTensor."},
+          {"normalize",
+           "(value - mean) / std; as torchvision's Normalize. After to_tensor.",
+           {of_channels("mean", "of each channel, or one number for all"),
+            of_channels("std", "of each channel, or one number for all").more_than(0)}},
+          {"mask_tokens",
+           "Masks tokens for masked language modelling: of those chosen, 80 % become the mask, 10 % random "
+           "tokens, "
+           "10 % stay; as transformers' DataCollatorForLanguageModeling.",
+           {Key{"mask_token_id", kInteger, "", "the mask"}.at_least(0).at_most(kMostTokens),
+            Key{"vocab_size", kInteger, "none", "random tokens are below; default: from the data"}
+                .at_least(1)
+                .at_most(kMostTokens),
+            Key{"special_token_ids", kIntegers, "none", "tokens that are never chosen"}.at_least(0).at_most(
+                kMostTokens),
+            Key{"mlm_probability", kNumber, "0.15", "of a token to be chosen"}.at_least(0).at_most(1)}}};
+}
+
+}  // namespace
+
+// A transform comes from this list and from the makers in factory.cpp.
+Catalog transform_catalog() {
+  std::vector<Entry> entries = of_images();
+  for (auto& entry : of_tensors()) entries.push_back(std::move(entry));
+  return {
+      .section = "data.train.transforms",
+      .noun = "transform",
+      .doc =
+          "What happens to each sample before it is put into a batch, in this order. Also of [data.eval] "
+          "and [[evaluators]], which have transforms of their own. Random numbers are drawn by seed, epoch "
+          "and sample.",
+      .entries = std::move(entries),
+      .repeated = true};
+}
+
+}  // namespace tutti

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "data/transforms/transform.h"
+#include "recipe/setting.h"
+
+namespace tutti {
+
+// The transforms of a data section's resolved [[...transforms]], in order, for such samples. Throws UserError
+// with the recipe's line if samples do not suit a transform.
+Transforms make_transforms(const Setting& tables, SampleSpec samples);
+
+}  // namespace tutti

@@ -1,0 +1,71 @@
+#include "data/transforms/mask_tokens.h"
+
+#include <ATen/ops/isin.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+
+namespace tutti {
+namespace {
+
+constexpr int64_t kNotChosen = -100;
+constexpr double kMasked = 0.8;
+constexpr double kRandomOfRest = 0.5;
+
+class MaskTokens final : public Transform {
+ public:
+  explicit MaskTokens(const MaskTokensOptions& options) : options_(options) {}
+
+  SampleSpec spec(const SampleSpec& before) const override {
+    const auto [shape, dtype] = input_of(before, at::kLong);
+    if (dtype != at::kLong || shape.empty())
+      throw TransformError("kind", "expected tokens, int64 [length]; here 'input' is " +
+                                       before.describe(kInputArray) + " a sample");
+    SampleSpec samples = before;
+    samples.classes = std::max(before.classes, options_.vocab_size);
+    if (options_.mask_token_id >= samples.classes)
+      throw TransformError("mask_token_id", "expected a token of the vocabulary, below " +
+                                                std::to_string(samples.classes) +
+                                                "; vocab_size makes it larger");
+    samples.shapes[kTargetArray] = shape;
+    samples.dtypes[kTargetArray] = at::kLong;
+    return samples;
+  }
+
+  void apply(Batch& batch, const RowDraws& draws) const override {
+    const at::Tensor tokens = batch[kInputArray];
+    std::vector<at::Tensor> inputs, targets;
+    for (int64_t row = 0; row < tokens.size(0); ++row) {
+      MaskedTokens masked = mask_tokens(tokens.select(0, row), options_, *draws(row));
+      inputs.push_back(std::move(masked.input));
+      targets.push_back(std::move(masked.target));
+    }
+    batch.set(kInputArray, at::stack(inputs));
+    batch.set(kTargetArray, at::stack(targets));
+  }
+
+ private:
+  MaskTokensOptions options_;
+};
+
+}  // namespace
+
+MaskedTokens mask_tokens(const at::Tensor& tokens, const MaskTokensOptions& options, Draws& draws) {
+  const auto uniforms = [&] { return draws.uniforms(tokens.sizes().vec()); };
+  at::Tensor chosen = uniforms().lt(options.mlm_probability);
+  if (!options.special_token_ids.empty())
+    chosen = chosen.logical_and(at::isin(tokens, at::tensor(options.special_token_ids)).logical_not());
+  const at::Tensor masked = uniforms().lt(kMasked).logical_and(chosen);
+  const at::Tensor random =
+      uniforms().lt(kRandomOfRest).logical_and(chosen).logical_and(masked.logical_not());
+  const at::Tensor words = uniforms().to(at::kDouble).mul(options.vocab_size).to(at::kLong);
+  const at::Tensor input = at::where(random, words, tokens.masked_fill(masked, options.mask_token_id));
+  return {input, tokens.masked_fill(chosen.logical_not(), kNotChosen)};
+}
+
+TransformPtr mask_tokens_transform(const MaskTokensOptions& options) {
+  return std::make_shared<MaskTokens>(options);
+}
+
+}  // namespace tutti

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <vector>
+
+#include "data/transforms/transform.h"
+
+namespace tutti {
+
+struct MaskTokensOptions {
+  int64_t mask_token_id = 0;
+  int64_t vocab_size = 0;                       // random tokens are below
+  std::vector<int64_t> special_token_ids = {};  // never masked: padding, beginning and end, ...
+  double mlm_probability = 0.15;                // of a token to be chosen
+};
+
+struct MaskedTokens {
+  at::Tensor input;   // of the chosen tokens 80 % are mask_token_id, 10 % random, 10 % as they were
+  at::Tensor target;  // the tokens that were chosen, and -100 elsewhere
+};
+
+// Masks tokens, int64 of any shape, for masked language modelling (Devlin et al. 2018, section 3.1); as
+// transformers.DataCollatorForLanguageModeling. Draws four uniform numbers a token: whether it is chosen, is
+// masked, is random, and which random token.
+MaskedTokens mask_tokens(const at::Tensor& tokens, const MaskTokensOptions& options, Draws& draws);
+
+// As a transform of samples: of their "input"; "target" becomes what is to be predicted.
+TransformPtr mask_tokens_transform(const MaskTokensOptions& options);
+
+}  // namespace tutti

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/error.h"
+#include "tensors/draws.h"
+#include "tensors/tree.h"
+
+namespace tutti {
+
+inline constexpr const char* kInputArray = "input";
+inline constexpr const char* kTargetArray = "target";
+
+// The samples do not suit a transform. `option`: the transform's key that is to blame, or "kind".
+class TransformError final : public UserError {
+ public:
+  TransformError(std::string option, const std::string& message)
+      : UserError(message), option(std::move(option)) {}
+  std::string option;
+};
+
+// Opens the random numbers of one row of a batch.
+using RowDraws = std::function<std::unique_ptr<Draws>(int64_t row)>;
+
+// Changes samples on their way from a dataset into a batch. Thread-safe and stateless.
+class Transform {
+ public:
+  virtual ~Transform() = default;
+
+  // The layout of samples after the transform. Throws TransformError if samples of this layout do not suit.
+  virtual SampleSpec spec(const SampleSpec& before) const = 0;
+
+  // Changes a batch of at least one row. A row depends on itself and its draws alone. Does not write into the
+  // tensors given, which may be the dataset's own.
+  virtual void apply(Batch& batch, const RowDraws& draws) const = 0;
+
+  // True if uint8 images become tensors here: algorithms add their transforms of images before it.
+  virtual bool makes_tensors() const { return false; }
+};
+using TransformPtr = std::shared_ptr<const Transform>;
+
+// A transform and the name that its random numbers are drawn by.
+struct NamedTransform {
+  std::string name;
+  TransformPtr transform;
+};
+using Transforms = std::vector<NamedTransform>;  // in their order
+
+// Appends a transform, as `name`, or as "name/1", "name/2", ... if there are others of that name.
+void append(Transforms& transforms, const std::string& name, TransformPtr transform);
+
+// Appends a transform if there is none of that name.
+void append_once(Transforms& transforms, const std::string& name, TransformPtr transform);
+
+// All transforms: `added` before the first of `own` that makes tensors, else at the end.
+Transforms merged(const Transforms& own, const Transforms& added);
+
+// The layout of samples after all transforms. Throws UserError that names the transform that does not suit.
+SampleSpec spec_after(const Transforms& transforms, SampleSpec samples);
+
+// Height and width of an image, in pixels.
+struct ImageSize {
+  int64_t height = 0;
+  int64_t width = 0;
+  friend bool operator==(const ImageSize&, const ImageSize&) = default;
+};
+
+// The dimension of an image that is its height; the next one is its width. Images are uint8 [height, width]
+// or [height, width, channels], as in files and in PIL, or else tensors [..., height, width].
+int64_t height_dim(at::ScalarType dtype, int64_t dims);
+inline int64_t height_dim(const at::Tensor& image) { return height_dim(image.scalar_type(), image.dim()); }
+ImageSize image_size(const at::Tensor& image);
+
+// A transform of each image "input" by itself: uint8 [height, width] or [height, width, channels] with at
+// most 4 channels, or floating-point [channels, height, width].
+class ImageTransform : public Transform {
+ public:
+  SampleSpec spec(const SampleSpec& before) const final;
+  void apply(Batch& batch, const RowDraws& draws) const final;
+
+ protected:
+  // The transform of one image, of the same dtype and number of dimensions. May return views.
+  virtual at::Tensor image(const at::Tensor& image, Draws& draws) const = 0;
+  // The size of images of size `before`, after the transform. Throws TransformError.
+  virtual ImageSize size(const ImageSize& before) const { return before; }
+  // True if images must be uint8.
+  virtual bool needs_bytes() const { return false; }
+};
+
+// The shape and dtype of samples' "input". Throws TransformError if there is none. The dtype is `unknown` if
+// the dataset does not say.
+std::pair<Shape, at::ScalarType> input_of(const SampleSpec& samples, at::ScalarType unknown);
+
+}  // namespace tutti

@@ -1,0 +1,138 @@
+#include "models/layers/attention.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/zeros.h>
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "models/layers/activation.h"
+#include "models/layers/embedding.h"
+#include "models/layers/linear.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+// [N, T, features] to [N, heads, T, features / heads].
+at::Tensor split_heads(const at::Tensor& x, int64_t heads) {
+  return x.view({x.size(0), x.size(1), heads, x.size(2) / heads}).transpose(1, 2);
+}
+
+at::Tensor joined_heads(const at::Tensor& x) { return x.transpose(1, 2).flatten(2); }
+
+double lowest_of(at::ScalarType dtype) {
+  if (dtype == at::kHalf) return std::numeric_limits<c10::Half>::lowest();
+  if (dtype == at::kBFloat16) return std::numeric_limits<c10::BFloat16>::lowest();
+  return std::numeric_limits<float>::lowest();
+}
+
+}  // namespace
+
+void SelfAttention::set_position_bias(PositionBias bias, int64_t longest) {
+  bias_ = std::move(bias);
+  longest_ = longest;
+}
+
+at::Tensor SelfAttention::position_bias(int64_t length, at::Device device) const {
+  if (!bias_) return {};
+  if (length > longest_)
+    throw UserError("a sequence of " + std::to_string(length) +
+                    " tokens is too long: the attention's position bias is for at most " +
+                    std::to_string(longest_));
+  return bias_(length, device);
+}
+
+CausalSelfAttention::CausalSelfAttention(const Options& options)
+    : options_(options),
+      c_attn_(add_slot("c_attn", std::make_shared<Conv1D>(options.features, 3 * options.features))),
+      c_proj_(add_slot(
+          "c_proj", std::make_shared<Conv1D>(options.features, options.features, options.output_deviation))),
+      resid_dropout_(add_slot("resid_dropout", std::make_shared<Dropout>(options.dropout))) {}
+
+// The bias of a key less that of the query's own place, which the softmax does not see: small numbers near
+// the diagonal, which 16 bits hold too. Minus infinity for later keys.
+std::optional<at::Tensor> CausalSelfAttention::biased_mask(const at::Tensor& queries) const {
+  const int64_t length = queries.size(-2);
+  const at::Tensor bias = position_bias(length, queries.device());
+  if (!bias.defined()) return std::nullopt;
+  const at::Tensor later =
+      at::full({length, length}, -std::numeric_limits<double>::infinity(), bias.options()).triu_(1);
+  return (bias - bias.transpose(-2, -1)).add_(later).unsqueeze(0).to(queries.scalar_type());
+}
+
+// Splits queries, keys and values before the heads: backward then joins their gradients in one copy.
+TensorTree CausalSelfAttention::forward(const TensorTree& input) {
+  const at::Tensor& x = input.tensor();
+  const auto parts = c_attn_(x).split(options_.features, -1);
+  const at::Tensor queries = split_heads(parts[0], options_.heads);
+  const auto mask = biased_mask(queries);
+  const double dropout = context().training ? options_.dropout : 0.0;
+  const at::Tensor mixed = at::scaled_dot_product_attention(
+      queries, split_heads(parts[1], options_.heads), split_heads(parts[2], options_.heads), mask, dropout,
+      /*is_causal=*/!mask);
+  return resid_dropout_(c_proj_(mixed.transpose(1, 2).reshape(x.sizes())));
+}
+
+MaskedStates MaskedStates::of(const TensorTree& input) {
+  if (input.is_leaf()) return {input.tensor(), {}};
+  return {input["states"], input["mask"]};
+}
+
+TensorTree MaskedStates::tree() const {
+  if (!mask.defined()) return states;
+  return TensorTree::Children{{"states", states}, {"mask", mask}};
+}
+
+BertSelfAttention::BertSelfAttention(const Options& options)
+    : options_(options),
+      query_(add_slot("query", normal_linear(options.features, options.features, options.deviation))),
+      key_(add_slot("key", normal_linear(options.features, options.features, options.deviation))),
+      value_(add_slot("value", normal_linear(options.features, options.features, options.deviation))) {}
+
+std::optional<at::Tensor> BertSelfAttention::added_to_scores(const at::Tensor& mask,
+                                                             const at::Tensor& queries) const {
+  at::Tensor added = position_bias(queries.size(-2), queries.device());
+  if (added.defined()) added = added.to(queries.scalar_type());
+  if (mask.defined()) {
+    const at::Tensor padding = at::zeros(mask.sizes(), queries.options())
+                                   .masked_fill_(mask.logical_not(), lowest_of(queries.scalar_type()));
+    added = added.defined() ? added + padding : padding;
+  }
+  return added.defined() ? std::optional(added) : std::nullopt;
+}
+
+TensorTree BertSelfAttention::forward(const TensorTree& input) {
+  const MaskedStates given = MaskedStates::of(input);
+  const at::Tensor queries = split_heads(query_(given.states), options_.heads);
+  const at::Tensor keys = split_heads(key_(given.states), options_.heads);
+  const at::Tensor values = split_heads(value_(given.states), options_.heads);
+  const double dropout = context().training ? options_.dropout : 0.0;
+  return joined_heads(
+      at::scaled_dot_product_attention(queries, keys, values, added_to_scores(given.mask, queries), dropout));
+}
+
+std::shared_ptr<Layer> normal_linear(int64_t in, int64_t out, double standard_deviation) {
+  auto linear = std::make_shared<Linear>(in, out);
+  linear->own_parameters()[0]->init = normal_init(standard_deviation);
+  linear->own_parameters()[1]->init = constant_init(0.0);
+  return linear;
+}
+
+int64_t longest_sequence(Layer& root) {
+  int64_t longest = 0;
+  const auto limit = [&](int64_t length) {
+    if (length > 0) longest = longest == 0 ? length : std::min(longest, length);
+  };
+  for (const auto& [name, layer] : layers(root)) {
+    if (const auto* table = dynamic_cast<const PositionTable*>(layer)) limit(table->positions());
+    if (const auto* attention = dynamic_cast<const SelfAttention*>(layer)) limit(attention->longest());
+  }
+  return longest;
+}
+
+}  // namespace tutti

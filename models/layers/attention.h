@@ -1,0 +1,106 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "models/layers/layer.h"
+
+namespace tutti {
+
+// Gives what is added to the attention scores of a sequence of `length` tokens: float32 on `device`, [heads,
+// 1, length] for causal attention (a number for each key), else [1, heads, length, length].
+using PositionBias = std::function<at::Tensor(int64_t length, at::Device device)>;
+
+// Self-attention that takes a bias by position. Alibi changes every layer of a model that is of this class,
+// and no other.
+//
+// For an attention of your own: derive from this class, give `heads` and `causal`, and in `forward` add
+// `position_bias`, where it is defined, to the scores [N, heads, T, T], once they are divided by the root of
+// a head's features and before any mask and the softmax. CausalSelfAttention and BertSelfAttention do.
+class SelfAttention : public Layer {
+ public:
+  virtual int64_t heads() const = 0;
+  virtual bool causal() const = 0;  // a token sees itself and the tokens before it
+
+  // The bias of all following passes, over sequences of at most `longest` tokens.
+  void set_position_bias(PositionBias bias, int64_t longest);
+  int64_t longest() const { return longest_; }  // 0 = any length
+
+ protected:
+  // Undefined if no bias is set. Throws UserError for a sequence that is too long.
+  at::Tensor position_bias(int64_t length, at::Device device) const;
+
+ private:
+  PositionBias bias_;
+  int64_t longest_ = 0;
+};
+
+// GPT-2's causal self-attention over [N, T, features]: one fused projection to queries, keys and values
+// (c_attn), heads of features / heads values, one projection back (c_proj).
+class CausalSelfAttention final : public SelfAttention {
+ public:
+  struct Options {
+    int64_t features = 0;
+    int64_t heads = 0;
+    double dropout = 0.0;            // of attention probabilities and of the output
+    double output_deviation = 0.02;  // of c_proj's initial weight
+  };
+
+  explicit CausalSelfAttention(const Options& options);
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "CausalSelfAttention"; }
+  int64_t heads() const override { return options_.heads; }
+  bool causal() const override { return true; }
+
+ private:
+  std::optional<at::Tensor> biased_mask(const at::Tensor& queries) const;
+
+  Options options_;
+  Slot& c_attn_;
+  Slot& c_proj_;
+  Slot& resid_dropout_;
+};
+
+// Hidden states [N, T, features] and, if some keys are padding, a mask of the others: bool [N, 1, 1, T]. The
+// input of BERT's layers: a leaf, or a tree of "states" and "mask".
+struct MaskedStates {
+  at::Tensor states;
+  at::Tensor mask;  // undefined: all keys count
+
+  static MaskedStates of(const TensorTree& input);
+  TensorTree tree() const;
+};
+
+// BERT's self-attention over MaskedStates: "query", "key" and "value" projections, no projection back. Masked
+// keys get the lowest number of the scores' dtype added. Returns [N, T, features].
+class BertSelfAttention final : public SelfAttention {
+ public:
+  struct Options {
+    int64_t features = 0;
+    int64_t heads = 0;
+    double dropout = 0.0;     // of attention probabilities
+    double deviation = 0.02;  // of initial weights
+  };
+
+  explicit BertSelfAttention(const Options& options);
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "BertSelfAttention"; }
+  int64_t heads() const override { return options_.heads; }
+  bool causal() const override { return false; }
+
+ private:
+  std::optional<at::Tensor> added_to_scores(const at::Tensor& mask, const at::Tensor& queries) const;
+
+  Options options_;
+  Slot& query_;
+  Slot& key_;
+  Slot& value_;
+};
+
+// A Linear that starts as BERT's do: weights normal with `standard_deviation`, biases zero.
+std::shared_ptr<Layer> normal_linear(int64_t in, int64_t out, double standard_deviation);
+
+// The length of the longest sequence that all position tables and position biases of a model allow; 0 = any.
+int64_t longest_sequence(Layer& root);
+
+}  // namespace tutti

@@ -1,0 +1,238 @@
+#include "models/zoo/bert.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Reduction.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "models/layers/activation.h"
+#include "models/layers/bert_blocks.h"
+#include "models/layers/embedding.h"
+#include "models/layers/linear.h"
+#include "models/layers/norm.h"
+
+namespace tutti {
+namespace {
+
+// transformers' name of an array, or else tutti's.
+const at::Tensor& array_of(const Batch& batch, const char* name, const char* other) {
+  const TensorTree* found = batch.find(name);
+  return found ? found->tensor() : batch[other];
+}
+
+const at::Tensor& tokens_of(const Batch& batch) { return array_of(batch, "input_ids", "input"); }
+const at::Tensor& labels_of(const Batch& batch) { return array_of(batch, "labels", "target"); }
+
+BertBlockOptions block_options(const BertOptions& o) {
+  return {.features = o.hidden_size,
+          .heads = o.num_attention_heads,
+          .intermediate = o.intermediate_size,
+          .activation = o.hidden_act,
+          .dropout = o.hidden_dropout_prob,
+          .attention_dropout = o.attention_probs_dropout_prob,
+          .norm_eps = o.layer_norm_eps,
+          .deviation = o.initializer_range};
+}
+
+// "bert.embeddings": the sum of a token's three embeddings, normalised.
+class Embeddings final : public Layer {
+ public:
+  explicit Embeddings(const BertOptions& o)
+      : words_(add_slot("word_embeddings",
+                        std::make_shared<TokenEmbedding>(o.vocab_size, o.hidden_size, o.pad_token_id,
+                                                         o.initializer_range))),
+        positions_(add_slot("position_embeddings",
+                            std::make_shared<LearnedPositions>(o.max_position_embeddings, o.hidden_size,
+                                                               o.initializer_range))),
+        types_(add_slot("token_type_embeddings",
+                        std::make_shared<Embedding>(o.type_vocab_size, o.hidden_size, o.initializer_range))),
+        norm_(add_slot("LayerNorm", std::make_shared<LayerNorm>(o.hidden_size, o.layer_norm_eps))),
+        dropout_(add_slot("dropout", std::make_shared<Dropout>(o.hidden_dropout_prob))) {}
+
+  TensorTree forward(const TensorTree& batch) override {
+    const at::Tensor& tokens = tokens_of(batch);
+    const TensorTree* given = batch.find("token_type_ids");
+    const at::Tensor types = given ? given->tensor().to(at::kLong) : at::zeros_like(tokens);
+    const at::Tensor positions = at::arange(tokens.size(1), tokens.options());
+    return dropout_(norm_(words_(tokens) + types_(types) + positions_(positions)));
+  }
+
+  const char* kind() const override { return "BertEmbeddings"; }
+  const at::Tensor& words() const { return words_.layer().own_parameters().front()->tensor; }
+
+ private:
+  Slot& words_;
+  Slot& positions_;
+  Slot& types_;
+  Slot& norm_;
+  Slot& dropout_;
+};
+
+class Encoder final : public Layer {
+ public:
+  explicit Encoder(const BertOptions& o)
+      : layer_(add_slot("layer", std::make_shared<BertLayers>(o.num_hidden_layers, block_options(o)))) {}
+  TensorTree forward(const TensorTree& input) override { return layer_(input); }
+  const char* kind() const override { return "BertEncoder"; }
+
+ private:
+  Slot& layer_;
+};
+
+// tanh of a projection of the first token's states.
+class Pooler final : public Layer {
+ public:
+  explicit Pooler(const BertOptions& o)
+      : dense_(add_slot("dense", normal_linear(o.hidden_size, o.hidden_size, o.initializer_range))),
+        activation_(add_slot("activation", std::make_shared<Tanh>())) {}
+  TensorTree forward(const TensorTree& input) override {
+    return activation_(dense_(input.tensor().select(1, 0)));
+  }
+  const char* kind() const override { return "BertPooler"; }
+
+ private:
+  Slot& dense_;
+  Slot& activation_;
+};
+
+// Everything under "bert.": a batch to hidden states, or to their summary.
+class Trunk final : public Layer {
+ public:
+  Trunk(const BertOptions& o, const std::shared_ptr<Embeddings>& embeddings, bool has_pooler)
+      : embeddings_(add_slot("embeddings", embeddings)),
+        encoder_(add_slot("encoder", std::make_shared<Encoder>(o))),
+        pooler_(has_pooler ? &add_slot("pooler", std::make_shared<Pooler>(o)) : nullptr) {}
+
+  TensorTree forward(const TensorTree& batch) override {
+    MaskedStates given{embeddings_(batch).tensor(), {}};
+    if (const TensorTree* mask = batch.find("attention_mask"))
+      given.mask = mask->tensor().ne(0).unsqueeze(1).unsqueeze(1);
+    const TensorTree states = encoder_(given.tree());
+    return pooler_ ? (*pooler_)(states) : states;
+  }
+
+  const char* kind() const override { return "BertModel"; }
+
+ private:
+  Slot& embeddings_;
+  Slot& encoder_;
+  Slot* pooler_;
+};
+
+// "cls.predictions.transform".
+class Transform final : public Layer {
+ public:
+  explicit Transform(const BertOptions& o)
+      : dense_(add_slot("dense", normal_linear(o.hidden_size, o.hidden_size, o.initializer_range))),
+        act_(add_slot("transform_act_fn", make_bert_activation(o.hidden_act))),
+        norm_(add_slot("LayerNorm", std::make_shared<LayerNorm>(o.hidden_size, o.layer_norm_eps))) {}
+  TensorTree forward(const TensorTree& input) override { return norm_(act_(dense_(input))); }
+  const char* kind() const override { return "BertPredictionHeadTransform"; }
+
+ private:
+  Slot& dense_;
+  Slot& act_;
+  Slot& norm_;
+};
+
+// "cls.predictions": hidden states to scores; the weights are the token embeddings.
+class Predictions final : public Layer {
+ public:
+  Predictions(const BertOptions& o, std::shared_ptr<const Embeddings> embeddings)
+      : bias_(add_parameter("bias", {o.vocab_size}, constant_init(0.0))),
+        transform_(add_slot("transform", std::make_shared<Transform>(o))),
+        embeddings_(std::move(embeddings)) {}
+  TensorTree forward(const TensorTree& input) override {
+    return at::linear(transform_(input).tensor(), embeddings_->words(), bias_.tensor);
+  }
+  const char* kind() const override { return "BertLMPredictionHead"; }
+
+ private:
+  Parameter& bias_;
+  Slot& transform_;
+  std::shared_ptr<const Embeddings> embeddings_;
+};
+
+class MaskedLmHead final : public Layer {
+ public:
+  MaskedLmHead(const BertOptions& o, const std::shared_ptr<const Embeddings>& embeddings)
+      : predictions_(add_slot("predictions", std::make_shared<Predictions>(o, embeddings))) {}
+  TensorTree forward(const TensorTree& input) override { return predictions_(input); }
+  const char* kind() const override { return "BertOnlyMLMHead"; }
+
+ private:
+  Slot& predictions_;
+};
+
+}  // namespace
+
+Bert::Bert(const BertOptions& options) : options_(options) {}
+
+void Bert::count_parameters() {
+  for (const auto& one : tutti::parameters(*this))
+    parameters_ += static_cast<double>(one.parameter->tensor.numel());
+}
+
+at::Tensor Bert::loss(const Outputs& outputs, const Batch& batch) {
+  const at::Tensor& scores = outputs.tensor();
+  return at::cross_entropy_loss(scores.reshape({-1, scores.size(-1)}), labels_of(batch).reshape(-1),
+                                /*weight=*/{}, at::Reduction::Mean, kIgnored);
+}
+
+int64_t Bert::loss_weight(const Batch& batch) const {
+  return labels_of(batch).ne(kIgnored).sum().item<int64_t>();
+}
+
+void Bert::update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) {
+  metric.update(outputs.tensor(), labels_of(batch));
+}
+
+int64_t Bert::tokens(const Batch& batch) const { return tokens_of(batch).numel(); }
+
+double Bert::flops_per_batch(const Batch& batch) const {
+  const at::Tensor& tokens = tokens_of(batch);
+  const auto attention = static_cast<double>(options_.num_hidden_layers * options_.hidden_size);
+  return static_cast<double>(tokens.numel()) *
+         (6.0 * parameters_ + 12.0 * attention * static_cast<double>(tokens.size(1)));
+}
+
+BertForMaskedLm::BertForMaskedLm(const BertOptions& options) : Bert(options) {
+  const auto embeddings = std::make_shared<Embeddings>(options);
+  bert_ = &add_slot("bert", std::make_shared<Trunk>(options, embeddings, /*has_pooler=*/false));
+  cls_ = &add_slot("cls", std::make_shared<MaskedLmHead>(options, embeddings));
+  count_parameters();
+}
+
+TensorTree BertForMaskedLm::forward(const Batch& batch) { return (*cls_)((*bert_)(batch)); }
+
+// In training, LanguageCrossEntropy would repeat the loss.
+std::vector<std::string> BertForMaskedLm::get_metrics(bool is_train) const {
+  if (is_train) return {"MaskedAccuracy"};
+  return {"LanguageCrossEntropy", "MaskedAccuracy"};
+}
+
+BertForSequenceClassification::BertForSequenceClassification(const BertOptions& options, int64_t num_labels,
+                                                             double classifier_dropout)
+    : Bert(options),
+      num_labels_(num_labels),
+      bert_(add_slot("bert", std::make_shared<Trunk>(options, std::make_shared<Embeddings>(options),
+                                                     /*has_pooler=*/true))),
+      dropout_(add_slot("dropout", std::make_shared<Dropout>(classifier_dropout))),
+      classifier_(
+          add_slot("classifier", normal_linear(options.hidden_size, num_labels, options.initializer_range))) {
+  count_parameters();
+}
+
+TensorTree BertForSequenceClassification::forward(const Batch& batch) {
+  return classifier_(dropout_(bert_(batch)));
+}
+
+std::vector<std::string> BertForSequenceClassification::get_metrics(bool) const {
+  std::vector<std::string> names = {"MulticlassAccuracy"};
+  if (num_labels_ == 2) names.emplace_back("BinaryF1Score");
+  return names;
+}
+
+}  // namespace tutti

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "models/model.h"
+
+namespace tutti {
+
+// Names and defaults of transformers' BertConfig: bert-base-uncased.
+struct BertOptions {
+  int64_t vocab_size = 30522;
+  int64_t hidden_size = 768;
+  int64_t num_hidden_layers = 12;
+  int64_t num_attention_heads = 12;
+  int64_t intermediate_size = 3072;
+  std::string hidden_act = "gelu";  // make_bert_activation (models/layers/bert_blocks.h)
+  double hidden_dropout_prob = 0.1;
+  double attention_probs_dropout_prob = 0.1;
+  int64_t max_position_embeddings = 512;
+  int64_t type_vocab_size = 2;
+  double initializer_range = 0.02;
+  double layer_norm_eps = 1e-12;
+  int64_t pad_token_id = 0;
+};
+
+// BERT of Devlin et al. 2018: post-norm blocks, learned positions. Parameters have the names, layouts and
+// initial values of transformers' classes ("bert.encoder.layer.0.attention.self.query.weight").
+//
+// Input: int64 batch["input_ids"] [N, T], or else batch["input"], T at most `longest_sequence`. Optional, of
+// the same shape: batch["attention_mask"], 0 for padding, and batch["token_type_ids"], zeros where absent.
+// Target: batch["labels"], or else batch["target"]; kIgnored does not count.
+class Bert : public Model {
+ public:
+  static constexpr int64_t kIgnored = -100;
+
+  const BertOptions& options() const { return options_; }  // as built, before surgery
+
+  // Mean cross entropy in nats of the labels that count.
+  at::Tensor loss(const Outputs& outputs, const Batch& batch) override;
+  int64_t loss_weight(const Batch& batch) const override;
+  void update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) override;
+  int64_t tokens(const Batch& batch) const override;  // padding counts too
+  // Per token: 6 per parameter, and 12 num_hidden_layers hidden_size T for attention (Chowdhery et al., 2022,
+  // appendix B).
+  double flops_per_batch(const Batch& batch) const override;
+
+ protected:
+  explicit Bert(const BertOptions& options);
+  void count_parameters();  // for flops_per_batch; to be called once all layers are there
+
+ private:
+  BertOptions options_;
+  double parameters_ = 0;
+};
+
+// Scores [N, T, vocab_size] of the token at each place; labels [N, T]. The decoder's weights are the token
+// embeddings, its bias is "cls.predictions.bias"; "cls.predictions.decoder" has no entries of its own.
+class BertForMaskedLm final : public Bert {
+ public:
+  explicit BertForMaskedLm(const BertOptions& options);
+  TensorTree forward(const Batch& batch) override;
+  const char* kind() const override { return "BertForMaskedLM"; }
+  std::vector<std::string> get_metrics(bool is_train) const override;
+
+ private:
+  Slot* bert_;
+  Slot* cls_;
+};
+
+// Scores [N, num_labels] of whole sequences; labels [N].
+class BertForSequenceClassification final : public Bert {
+ public:
+  // `classifier_dropout` of the summary; transformers' default is hidden_dropout_prob.
+  BertForSequenceClassification(const BertOptions& options, int64_t num_labels, double classifier_dropout);
+  TensorTree forward(const Batch& batch) override;
+  const char* kind() const override { return "BertForSequenceClassification"; }
+  std::vector<std::string> get_metrics(bool is_train) const override;
+
+ private:
+  int64_t num_labels_;
+  Slot& bert_;
+  Slot& dropout_;
+  Slot& classifier_;
+};
+
+}  // namespace tutti

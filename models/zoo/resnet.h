@@ -1,0 +1,36 @@
+#pragma once
+
+#include "models/model.h"
+
+namespace tutti {
+
+struct ResNetOptions {
+  int64_t depth = 50;  // 18, 34, 50 or 101
+  int64_t width = 64;  // channels of the stem; torchvision's is 64
+  int64_t in_channels = 3;
+  int64_t num_classes = 1000;
+};
+
+// ResNet of He et al. 2015, table 1, as torchvision has it: a strided 7x7 convolution and a max pooling, four
+// stages of BasicBlocks (18 and 34 layers) or Bottlenecks (50 and 101, strided at the 3x3 convolution), mean
+// pooling, a linear layer. Parameters have torchvision's names and initial values. Input: images [N,
+// in_channels, H, W].
+class ResNet final : public Classifier {
+ public:
+  explicit ResNet(const ResNetOptions& options);
+  TensorTree forward(const Batch& batch) override;
+  const char* kind() const override { return "ResNet"; }
+
+  static bool has_depth(int64_t depth);
+
+ private:
+  Slot& conv1_;
+  Slot& bn1_;
+  Slot& relu_;
+  Slot& maxpool_;
+  std::vector<Slot*> stages_;
+  Slot* avgpool_;
+  Slot* fc_;
+};
+
+}  // namespace tutti

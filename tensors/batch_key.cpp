@@ -1,0 +1,19 @@
+#include "tensors/batch_key.h"
+
+#include "runtime/error.h"
+
+namespace tutti {
+
+std::string BatchKey::name_in(const Batch& batch) const {
+  const TensorTree::Children& arrays = batch.children();
+  std::string names;
+  for (int64_t i = 0; i < std::ssize(arrays); ++i) {
+    const std::string& name = arrays[static_cast<std::size_t>(i)].first;
+    if (name_.empty() ? i == number_ : name == name_) return name;
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  const std::string wanted = name_.empty() ? "array number " + std::to_string(number_) : "'" + name_ + "'";
+  throw UserError("no " + wanted + " in the batch; there is " + (names.empty() ? "nothing" : names));
+}
+
+}  // namespace tutti

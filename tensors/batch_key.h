@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "tensors/tree.h"
+
+namespace tutti {
+
+// Says which array of a batch is meant: by its name, or by its number in the order of the batch (0 is the
+// first). Composer's input_key and target_key.
+class BatchKey {
+ public:
+  BatchKey(std::string name) : name_(std::move(name)) {}  // NOLINT: a name is a key
+  BatchKey(const char* name) : name_(name) {}             // NOLINT
+  explicit BatchKey(int64_t number) : number_(number) {}
+
+  // The array. Throws UserError with the existing names if the batch has no such array.
+  const at::Tensor& get(const Batch& batch) const { return batch[name_in(batch)]; }
+  // Replaces the array; the tensor that was there keeps its values.
+  void set(Batch& batch, at::Tensor tensor) const { batch.set(name_in(batch), std::move(tensor)); }
+
+ private:
+  std::string name_in(const Batch& batch) const;
+
+  std::string name_;  // "" = by number
+  int64_t number_ = 0;
+};
+
+}  // namespace tutti

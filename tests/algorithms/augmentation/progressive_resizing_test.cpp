@@ -1,0 +1,55 @@
+#include "algorithms/augmentation/progressive_resizing.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "runtime/error.h"
+#include "tests/algorithms/batch_algorithms.h"
+
+namespace tutti {
+namespace {
+
+using enum Event;
+
+TEST(ProgressiveResizingTest, ActsOnTheWholeBatch) {
+  EXPECT_EQ(events_of(ProgressiveResizing({})), std::set{kAfterDataloader});
+}
+
+TEST(ProgressiveResizingTest, CropsTheSamePlaceOnAllRanks) {
+  ProgressiveResizing crops({.mode = ResizeMode::kCrop, .size_increment = 1});
+  expect_drawn_once_a_batch(crops, kAfterDataloader);
+}
+
+// The default: half the size up to half of the training, all of it from 0.8 on; widths are multiples of 2.
+TEST(ProgressiveResizingTest, ImagesGrowToTheirFullSize) {
+  ProgressiveResizing resizing({.size_increment = 2});
+  const auto width = [&](int64_t step) {
+    return input_after(resizing, image_state(step), kAfterDataloader).size(3);
+  };
+  EXPECT_EQ(width(0), 4);  // 5 / 2 is rounded to the even 2
+  EXPECT_EQ(width(49), 4);
+  EXPECT_EQ(width(66), 8);
+  EXPECT_EQ(width(80), 10);
+  EXPECT_EQ(width(99), 10);
+}
+
+TEST(ProgressiveResizingTest, WithoutATimeToGrowImagesAreFullAtOnce) {
+  ProgressiveResizing resizing({.finetune_fraction = 0.2, .delay_fraction = 0.8, .size_increment = 1});
+  EXPECT_EQ(input_after(resizing, image_state(79), kAfterDataloader).size(3), 5);
+  EXPECT_EQ(input_after(resizing, image_state(80), kAfterDataloader).size(3), 10);
+}
+
+// A mask of half the size, cropped at half the place: both hold the numbers of the same place.
+TEST(ProgressiveResizingTest, TargetsAreCroppedAtTheSamePlace) {
+  const at::Tensor mask = at::arange(16).view({1, 4, 4});
+  const at::Tensor images = mask.repeat_interleave(2, 1).repeat_interleave(2, 2).unsqueeze(1);
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const auto draws = make_draws(seed, {});
+    const auto [image, target] = resize_batch(images, mask, 0.5, ResizeMode::kCrop, true, *draws);
+    EXPECT_EQ(image[0][0][0][0].item<int64_t>(), target[0][0][0].item<int64_t>());
+    EXPECT_EQ(target.sizes(), (std::vector<int64_t>{1, 2, 2}));
+  }
+}
+
+}  // namespace
+}  // namespace tutti

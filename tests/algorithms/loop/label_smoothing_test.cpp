@@ -1,0 +1,49 @@
+#include "algorithms/loop/label_smoothing.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "tests/algorithms/batch_algorithms.h"
+
+namespace tutti {
+namespace {
+
+using enum Event;
+
+TEST(LabelSmoothingTest, ActsAroundTheLoss) {
+  EXPECT_EQ(events_of(LabelSmoothing()), (std::set{kBeforeLoss, kAfterLoss}));
+}
+
+// With 3 classes and smoothing 0.3 every class has 0.1, and the target's 0.7 more.
+TEST(LabelSmoothingTest, TargetsAreSmoothForTheLossAlone) {
+  State state = image_state();
+  const at::Tensor labels = state.batch["target"];
+  state.outputs = at::zeros({6, 3});
+  LabelSmoothing smoothing(0.3);
+  run(smoothing, state, {kBeforeLoss});
+  EXPECT_TRUE(at::allclose(state.batch["target"], at::one_hot(labels, 3) * 0.7 + 0.1));
+  run(smoothing, state, {kAfterLoss});
+  EXPECT_TRUE(state.batch["target"].is_same(labels));
+  EXPECT_EQ(state.batch.children().size(), 2U);
+}
+
+// A retry begins again at BEFORE_FORWARD, and an aborted attempt must have given back its memory.
+TEST(LabelSmoothingTest, HoldsNothingOfAnAttemptThatIsAborted) {
+  State state = image_state();
+  const at::Tensor labels = state.batch["target"].clone();
+  state.batch.set("target", labels);
+  state.outputs = at::zeros({6, 3});
+  LabelSmoothing smoothing;
+  run(smoothing, state, {kBeforeLoss});
+  state.batch = {};
+  EXPECT_EQ(labels.use_count(), 1U);
+}
+
+TEST(LabelSmoothingTest, DenseTargetsAreNotWritten) {
+  const at::Tensor target = at::eye(3), logits = at::zeros({3, 3});
+  EXPECT_TRUE(at::allclose(smooth_labels(logits, target, 1.0), at::full({3, 3}, 1.0 / 3)));
+  EXPECT_TRUE(at::equal(target, at::eye(3)));
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,73 @@
+#include "tests/algorithms/rows.h"
+
+namespace tutti {
+namespace {
+
+using enum Event;
+
+// 25 steps an epoch.
+const std::string kImages =
+    "[model]\nkind = 'mlp'\nhidden = [16]\n[data.train]\nkind = 'hdf5'\npath = '" TUTTI_SOURCE_DIR
+    "/examples/data/digits.h5'\ngroup = 'train'\nbatch_size = 24\nsubset_num_batches = 25\nshuffle = true\n"
+    "[optimizer]\nkind = 'sgd'\nlr = 0.1\nmomentum = 0.9\n";
+
+// As kImages, for images of any size.
+const std::string kConvolutions = [] {
+  std::string text = kImages;
+  const std::string mlp = "kind = 'mlp'\nhidden = [16]\n", sgd = "kind = 'sgd'\nlr = 0.1\nmomentum = 0.9\n";
+  text.replace(
+      text.find(mlp), mlp.size(),
+      "kind = 'sequential'\nlayers = ['Conv2d(1, 16, kernel_size=(3, 3), padding=(1, 1))', 'ReLU()', "
+      "'AdaptiveAvgPool2d(output_size=1)', 'Flatten()', 'Linear(16, 10)']\n");
+  return text.replace(text.find(sgd), sgd.size(), "kind = 'adam'\nlr = 0.02\n");
+}();
+
+const std::string kText =
+    "[model]\nkind = 'gpt'\nn_layer = 1\nn_head = 2\nn_embd = 32\nn_positions = 32\n[data.train]\n"
+    "kind = 'bytes'\npath = '" TUTTI_SOURCE_DIR
+    "/examples/data/king_james.txt'\nsequence_length = 32\nbatch_size = 8\nsubset_num_batches = 25\n"
+    "shuffle = true\n[optimizer]\nkind = 'adamw'\nlr = 5e-3\n";
+
+// Bytes of which some are hidden: the byte 0 occurs in no text.
+const std::string kHiddenText =
+    "[model]\nkind = 'bert_mlm'\nvocab_size = 256\nhidden_size = 32\nnum_hidden_layers = 1\n"
+    "num_attention_heads = 2\nintermediate_size = 64\nmax_position_embeddings = 32\n[data.train]\n"
+    "kind = 'bytes'\npath = '" TUTTI_SOURCE_DIR
+    "/examples/data/king_james.txt'\nsequence_length = 32\nbatch_size = 8\nsubset_num_batches = 25\n"
+    "shuffle = true\n[[data.train.transforms]]\nkind = 'mask_tokens'\nmask_token_id = 0\n"
+    "[optimizer]\nkind = 'adamw'\nlr = 5e-3\n";
+
+Acts once(Event event) { return {event, 0, 0}; }
+
+}  // namespace
+
+const std::vector<AlgorithmRow>& algorithm_rows() {
+  static const std::vector<AlgorithmRow> rows = {
+      {"alibi", "max_sequence_length = 32\n", kText, {once(kInit), {kAfterDataloader, 0, 49}}},
+      {"colout", "p_row = 0.3\n", kConvolutions, {{kAfterDataloader, 0, 49}}},
+      {"cutmix", "", kImages, {{kBeforeForward, 0, 49}, {kBeforeLoss, 0, 49}}},
+      {"cutout", "", kImages, {{kAfterDataloader, 0, 49}}},
+      {"ema",
+       "half_life = '5ba'\nema_start = '10ba'\n",
+       kImages,
+       {once(kBeforeLoad), {kBatchEnd, 10, 50}, {kEvalStart, 25, 50, 25}, {kEvalEnd, 25, 50, 25}}},
+      {"gated_linear_units", "", kHiddenText, {once(kInit)}},
+      {"gradient_clipping",
+       "clipping_type = 'norm'\nclipping_threshold = 0.1\n",
+       kImages,
+       {{kAfterTrainBatch, 0, 49}}},
+      {"label_smoothing", "", kImages, {{kBeforeLoss, 0, 49}, {kAfterLoss, 0, 49}}},
+      {"mixup", "alpha = 0.5\n", kImages, {{kBeforeForward, 0, 49}, {kBeforeLoss, 0, 49}}},
+      {"progressive_resizing", "delay_fraction = 0.2\n", kConvolutions, {{kAfterDataloader, 0, 49}}},
+      {"sam", "rho = 0.1\ninterval = 2\n", kImages, {once(kAfterLoad)}},
+      {"selective_backprop", "", kImages, {{kAfterDataloader, 25, 43, 2}}},
+      {"seq_length_warmup", "duration = 0.5\nmax_seq_length = 32\n", kText, {{kAfterDataloader, 0, 49}}},
+      {"swa",
+       "swa_start = '20ba'\nswa_end = '40ba'\nupdate_interval = '5ba'\nschedule_swa_lr = true\n",
+       kImages,
+       {once(kBeforeLoad), {kBatchEnd, 20, 40}}},
+  };
+  return rows;
+}
+
+}  // namespace tutti

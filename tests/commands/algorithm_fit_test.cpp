@@ -1,0 +1,107 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "commands/check.h"
+#include "commands/local_train.h"
+#include "job/recipe_catalogs.h"
+#include "recipe/toml_reader.h"
+#include "runtime/error.h"
+#include "tests/runtime/scratch.h"
+
+namespace tutti {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// An algorithm that does not fit the model or the data, and what is said of it at the line of `named`.
+struct Misfit {
+  std::string name, algorithm, model, data, said;
+  std::string named = "[[algorithms]]";
+};
+
+void PrintTo(const Misfit& misfit, std::ostream* out) { *out << misfit.name; }
+
+const std::string kConvNet =
+    "kind = 'sequential'\nlayers = ['Conv2d(1, 4, kernel_size=3)', 'ReLU()', 'MaxPool2d(kernel_size=2)', "
+    "'AdaptiveAvgPool2d(output_size=1)', 'Flatten()', 'Linear(4, 10)']\n";
+const std::string kMlp = "kind = 'mlp'\nhidden = [8]\n";
+const std::string kGpt = "kind = 'gpt'\nn_embd = 8\nn_layer = 1\nn_head = 1\n";
+const std::string kImages = "shape = [1, 8, 8]\n";
+const std::string kTokens = "shape = [16]\ntargets = 'sequence'\n";
+const std::string kRejected = "the model rejects a batch that is changed so";
+
+const std::vector<Misfit> kMisfits = {
+    {"MixUpOfTokens", "kind = 'mixup'", kGpt, kTokens, "inputs that are Long cannot be mixed"},
+    {"MixUpWithoutItsArray", "kind = 'mixup'\ninput_key = 'image'", kMlp, kImages, "no 'image' in the batch"},
+    {"MixUpByAWrongKey", "kind = 'mixup'\ntarget_key = -1", kMlp, kImages,
+     "algorithms.0.target_key = -1: expected the name of an array, or its number", "target_key"},
+    {"CutMixOfVectors", "kind = 'cutmix'", kMlp, "shape = [64]\n", "expected images [C, H, W], found [64]"},
+    {"ColOutForAnMlp", "kind = 'colout'", kMlp, kImages, kRejected},
+    {"ColOutOfAllColumns", "kind = 'colout'\np_col = 1", kConvNet, kImages,
+     "nothing of 'input' would be left"},
+    {"ColOutOfSingleImages", "kind = 'colout'\nbatch = false", kConvNet, kImages, "[[data.train.transforms]]",
+     "batch = false"},
+    {"ResizingForAnMlp", "kind = 'progressive_resizing'", kMlp, kImages, kRejected},
+    {"ResizingBelowTheNet", "kind = 'progressive_resizing'\ninitial_scale = 0.25\nsize_increment = 1",
+     kConvNet, kImages, kRejected},
+    {"ResizingToNothing", "kind = 'progressive_resizing'\ninitial_scale = 0\nmode = 'crop'", kConvNet,
+     kImages, "nothing of 'input' would be left"},
+    {"ResizingLabels", "kind = 'progressive_resizing'\nresize_targets = true", kConvNet, kImages,
+     "targets without a height and a width cannot be resized"},
+    {"ResizingWithoutTime", "kind = 'progressive_resizing'\ndelay_fraction = 0.9", kConvNet, kImages,
+     "algorithms.0.delay_fraction = 0.9: together with finetune_fraction", "delay_fraction"},
+    {"SmoothingOfTokens", "kind = 'label_smoothing'", kGpt, kTokens,
+     "the loss of Gpt takes class indices alone"},
+    {"SelectionByTinyImages", "kind = 'selective_backprop'\nscale_factor = 0.25", kConvNet, kImages,
+     kRejected},
+    {"WarmupOfLabels", "kind = 'seq_length_warmup'\nmax_seq_length = 16\nduration = 1", kMlp,
+     "shape = [64]\n", "'target' is [1], not [N, length]"},
+    {"WarmupInOneStep", "kind = 'seq_length_warmup'", kGpt, kTokens, "127 steps of the length in 1 batches"},
+    {"WarmupToTheSameLength", "kind = 'seq_length_warmup'\nmax_seq_length = 15", kGpt, kTokens,
+     "algorithms.0.max_seq_length = 15: expected min_seq_length and one step_size at least",
+     "max_seq_length"}};
+
+std::string misfit_text(const Misfit& misfit) {
+  return "seed = 1\n[model]\n" + misfit.model +
+         "[data.train]\nkind = 'synthetic'\nsamples = 16\nbatch_size = 4\n" + misfit.data +
+         "[optimizer]\nkind = 'sgd'\nlr = 0.1\n[train]\nmax_duration = '1ep'\n[[algorithms]]\n" +
+         misfit.algorithm + "\n";
+}
+
+Setting misfit_recipe(const Misfit& misfit) {
+  return resolve_recipe(parse_recipe(misfit_text(misfit), "misfit.toml"));
+}
+
+std::string place_of(const Misfit& misfit) {
+  const std::string text = misfit_text(misfit);
+  const auto named = text.begin() + static_cast<std::ptrdiff_t>(text.find(misfit.named));
+  return "misfit.toml:" + std::to_string(1 + std::count(text.begin(), named, '\n')) + ": ";
+}
+
+class AlgorithmFit : public testing::TestWithParam<Misfit> {};
+
+TEST_P(AlgorithmFit, IsCheckedBeforeTraining) {
+  const auto check = [] { check_text(misfit_recipe(GetParam()), 1, false); };
+  EXPECT_THAT(check, testing::ThrowsMessage<UserError>(
+                         AllOf(StartsWith(place_of(GetParam())), HasSubstr(GetParam().said))));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AlgorithmFit, testing::ValuesIn(kMisfits),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(AlgorithmFitInTraining, IsCheckedToo) {
+  Scratch folder;
+  LocalRunOptions options;
+  options.ranks = 2;
+  options.quiet = true;
+  options.run_dir = folder.path("run");
+  const auto train = [&] { train_in_one_process(misfit_recipe(kMisfits[0]), options); };
+  EXPECT_THAT(train, testing::ThrowsMessage<UserError>(HasSubstr(kMisfits[0].said)));
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,122 @@
+#include "models/zoo/bert.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace tutti {
+namespace {
+
+using testing::ElementsAre;
+
+const BertOptions kSmallBert{.vocab_size = 19,
+                             .hidden_size = 8,
+                             .num_hidden_layers = 2,
+                             .num_attention_heads = 2,
+                             .intermediate_size = 12,
+                             .max_position_embeddings = 10};
+
+Batch bert_batch(const at::Tensor& tokens) { return TensorTree::Children{{"input_ids", tokens}}; }
+
+at::Tensor some_tokens() { return at::arange(12, at::kLong).view({2, 6}); }
+
+at::Tensor scores_of(Model& model, const Batch& batch) {
+  const ForwardContext evaluating{.training = false};
+  set_context(model, &evaluating);
+  at::Tensor outputs = model.forward(batch).tensor().detach();
+  set_context(model, nullptr);
+  return outputs;
+}
+
+TEST(Bert, PaddingChangesNothingForTheOtherTokens) {
+  BertForMaskedLm model(kSmallBert);
+  materialise(model, 1);
+  Batch padded = bert_batch(at::cat({some_tokens(), at::zeros({2, 3}, at::kLong)}, 1));
+  padded.set("attention_mask", at::cat({at::ones({2, 6}, at::kLong), at::zeros({2, 3}, at::kLong)}, 1));
+  const at::Tensor alone = scores_of(model, bert_batch(some_tokens()));
+  EXPECT_TRUE(at::allclose(scores_of(model, padded).narrow(1, 0, 6), alone, 1e-5, 1e-6));
+}
+
+TEST(Bert, TypesOfTokensAreZeroWhereTheBatchHasNone) {
+  BertForMaskedLm model(kSmallBert);
+  materialise(model, 1);
+  const at::Tensor without = scores_of(model, bert_batch(some_tokens()));
+  Batch typed = bert_batch(some_tokens());
+  typed.set("token_type_ids", at::zeros({2, 6}, at::kLong));
+  EXPECT_TRUE(scores_of(model, typed).equal(without));
+  typed.set("token_type_ids", at::ones({2, 6}, at::kLong));
+  EXPECT_FALSE(scores_of(model, typed).equal(without));
+}
+
+TEST(Bert, ReadsArraysByEitherName) {
+  BertForMaskedLm model(kSmallBert);
+  materialise(model, 1);
+  const at::Tensor labels = at::full({2, 6}, 3, at::kLong);
+  Batch own = TensorTree::Children{{"input", some_tokens()}, {"target", labels}};
+  Batch theirs = TensorTree::Children{{"input_ids", some_tokens()}, {"labels", labels}};
+  const at::Tensor outputs = scores_of(model, own);
+  EXPECT_TRUE(outputs.equal(scores_of(model, theirs)));
+  EXPECT_TRUE(model.loss(outputs, own).equal(model.loss(outputs, theirs)));
+  EXPECT_EQ(model.tokens(own), 12);
+}
+
+TEST(Bert, TheLossIsAMeanOverTheLabelsThatCount) {
+  BertForMaskedLm model(kSmallBert);
+  Batch batch = bert_batch(at::zeros({1, 3}, at::kLong));
+  batch.set("labels", at::tensor({4, -100, 1}, at::kLong).view({1, 3}));
+  at::Tensor scores = at::zeros({1, 3, 19});
+  scores[0][0][4] = 2.0;
+  const double rest = std::log(std::exp(2.0) + 18.0) - 2.0;
+  EXPECT_NEAR(model.loss(scores, batch).item<double>(), (rest + std::log(19.0)) / 2, 1e-6);
+  EXPECT_EQ(model.loss_weight(batch), 2);
+}
+
+TEST(Bert, DropoutIsOfTrainingAlone) {
+  BertForMaskedLm model(kSmallBert);
+  materialise(model, 1);
+  EXPECT_TRUE(scores_of(model, bert_batch(some_tokens())).equal(scores_of(model, bert_batch(some_tokens()))));
+  EXPECT_FALSE(model.forward(bert_batch(some_tokens()))
+                   .tensor()
+                   .equal(model.forward(bert_batch(some_tokens())).tensor()));
+}
+
+TEST(Bert, CountsTheOperationsOfAStep) {
+  const BertForMaskedLm model(kSmallBert);
+  // Embeddings and their norm; a block: four square matrices with biases, two of the feed-forward block, two
+  // norms; the head: a matrix, a norm, a bias a token.
+  const double parameters =
+      (19 + 10 + 2) * 8 + 16 + 2 * (4 * 72 + (8 * 12 + 12) + (12 * 8 + 8) + 2 * 16) + 72 + 16 + 19;
+  EXPECT_DOUBLE_EQ(model.flops_per_batch(bert_batch(some_tokens())), 12 * (6 * parameters + 12 * 2 * 8 * 6));
+}
+
+TEST(Bert, StartsAsTransformersDoes) {
+  BertOptions options = kSmallBert;
+  options.hidden_size = 128;
+  options.vocab_size = 100;
+  BertForSequenceClassification model(options, 200, 0.0);
+  materialise(model, 1);
+  std::map<std::string, at::Tensor> by_name;
+  for (const NamedParameter& named : parameters(model)) by_name[named.name] = named.parameter->tensor;
+  const auto deviation = [&](const char* name) { return by_name.at(name).std().item<double>(); };
+  EXPECT_NEAR(deviation("bert.embeddings.word_embeddings.weight"), 0.02, 0.001);
+  EXPECT_NEAR(deviation("bert.encoder.layer.1.attention.self.value.weight"), 0.02, 0.001);
+  EXPECT_NEAR(deviation("bert.pooler.dense.weight"), 0.02, 0.001);
+  EXPECT_NEAR(deviation("classifier.weight"), 0.02, 0.001);
+  EXPECT_EQ(by_name.at("classifier.bias").abs().sum().item<double>(), 0.0);
+  EXPECT_EQ(by_name.at("bert.embeddings.word_embeddings.weight")[0].abs().sum().item<double>(), 0.0);
+}
+
+TEST(Bert, IsMeasuredAsComposersIs) {
+  EXPECT_THAT(BertForMaskedLm(kSmallBert).get_metrics(false),
+              ElementsAre("LanguageCrossEntropy", "MaskedAccuracy"));
+  EXPECT_THAT(BertForMaskedLm(kSmallBert).get_metrics(true), ElementsAre("MaskedAccuracy"));
+  EXPECT_THAT(BertForSequenceClassification(kSmallBert, 3, 0.1).get_metrics(false),
+              ElementsAre("MulticlassAccuracy"));
+  EXPECT_THAT(BertForSequenceClassification(kSmallBert, 2, 0.1).get_metrics(false),
+              ElementsAre("MulticlassAccuracy", "BinaryF1Score"));
+}
+
+}  // namespace
+}  // namespace tutti
