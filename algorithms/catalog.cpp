@@ -250,8 +250,8 @@ Entry progressive_resizing() {
           {.composer = "ProgressiveResizing",
            .functions = {"resize_batch"},
            .header = "algorithms/augmentation/progressive_resizing.h",
-           .call = "const auto [small, labels] = resize_batch(images, targets, 0.5, ResizeMode::kResize, "
-                   "false, *random_draws());",
+           .call = "const auto small = resize_batch(images, targets, 0.5, ResizeMode::kResize, false, "
+                   "*random_draws());",
            .paper = "Howard, fast.ai 2018",
            .models = "image classifiers that take images of any size",
            .effect = "much faster steps in the first part of the training"}};

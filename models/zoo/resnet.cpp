@@ -5,6 +5,7 @@
 
 #include "models/layers/activation.h"
 #include "models/layers/blocks.h"
+#include "models/layers/conv.h"
 #include "models/layers/linear.h"
 #include "models/layers/norm.h"
 #include "models/layers/pool.h"

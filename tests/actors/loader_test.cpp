@@ -209,7 +209,7 @@ TEST(LoaderTest, ARunThatResumesInMidEpochHasTheSameBitsWithWorkers) {
   EXPECT_EQ(asked, 6);
 }
 
-TEST(LoaderTest, OneProcessWithSeveralRanksStartsNoWorkers) {
+TEST(LoaderTest, WorkersOfTheRecipeAlterNothingWhereRanksShareAProcess) {
   const Scratch folder;
   for (const std::string workers : {"num_workers = 4\n", ""})
     train_in_one_process(recipe_of(image_recipe("max_duration = '2ep'\n", workers)),

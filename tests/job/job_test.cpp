@@ -89,6 +89,29 @@ TEST_F(JobTest, WhatAProgramBringsIsOfAllRanks) {
               HasSubstr("data.train.sampling = \"own\": per-rank datasets are files"));
 }
 
+TEST_F(JobTest, TheRecipesTransformsApplyToWhatAProgramBrings) {
+  JobOptions options;
+  options.run_dir = folder_.path("run");
+  const TensorTree::Children images = {{"input", at::zeros({24, 6, 6, 3}, at::kByte)},
+                                       {"target", at::zeros({24}, at::kLong)}};
+  const auto data = std::make_shared<TensorDataset>(images, 10);
+  options.components.data = {{"train", data}, {"eval", data}};
+  const std::string program = "kind = 'program'\n", to_tensor = ".transforms]]\nkind = 'to_tensor'";
+  const std::string train = program + "[[data.train" + to_tensor, eval = program + "[[data.eval" + to_tensor;
+  EXPECT_EQ(why_refused(with_data(kMlp, train, eval), options), "it was taken");
+  EXPECT_THAT(why_refused(with_data(kMlp, program, program), options),
+              AllOf(StartsWith("test.toml:3: model.kind = \"mlp\": expected 'input' as float32"),
+                    HasSubstr("[[data.train.transforms]] with to_tensor makes float32 of it")));
+  EXPECT_THAT(why_refused(with_data(kMlp, train, program), options),
+              AllOf(HasSubstr("data.eval.kind = \"program\": expected samples as in [data.train]"),
+                    HasSubstr("uint8 [6, 6, 3]; [[data.eval.transforms]] with to_tensor makes float32")));
+  options.components.make_model = [](const Setting&, const SampleSpec& samples) -> std::shared_ptr<Model> {
+    throw UserError("a model for " + samples.describe("input"));
+  };
+  EXPECT_THAT(why_refused(with_data("kind = 'program'", train, eval), options),
+              HasSubstr("a model for float32 [3, 6, 6]"));
+}
+
 TEST_F(JobTest, ARunNameIsThatOfAFolderBelowRuns) {
   JobOptions options;
   options.makes_folders = false;

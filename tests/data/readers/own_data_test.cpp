@@ -1,8 +1,12 @@
+#include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "data/catalog.h"
 #include "data/dataset.h"
 #include "data/readers/make_dataset.h"
+#include "recipe/resolve.h"
+#include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "tests/recipe/section.h"
 #include "tests/runtime/scratch.h"
@@ -80,6 +84,23 @@ TEST_F(OwnDataTest, SamplesOfAnotherShapeAreAnError) {
   };
   const auto why = message_of<UserError>([&] { merge_facts(data, parts, {facts(parts), facts(longer)}); });
   EXPECT_THAT(why, HasSubstr("rank 1 have other arrays or shapes"));
+}
+
+// Both ranks have the same file.
+TEST_F(OwnDataTest, RanksDrawNumbersOfTheirOwn) {
+  const Catalog catalog = train_data_catalog();
+  write_text(folder_.path("0"), std::string(4000, 'a'));
+  write_text(folder_.path("1"), std::string(4000, 'a'));
+  const std::string toml = "[data.train]\nkind = 'bytes'\nbatch_size = 2\nsampling = 'own'\npath = '" +
+                           folder_.path("{rank}") +
+                           "'\n[[data.train.transforms]]\nkind = 'mask_tokens'\nmask_token_id = 255\n";
+  const Setting recipe = resolve(parse_recipe(toml, "r.toml"), std::span(&catalog, 1));
+  const auto target = [&](int rank) {
+    const auto data = make_per_rank_dataset(recipe.at("data").at("train"), 1, {rank, "here"});
+    return data->get(std::vector<int64_t>{0, 1, 2}, {.seed = 1})["target"];
+  };
+  EXPECT_TRUE(at::equal(target(0), target(0)));
+  EXPECT_FALSE(at::equal(target(0), target(1)));
 }
 
 TEST_F(OwnDataTest, APlaceholderNeedsSamplingOfItsOwn) {

@@ -1,0 +1,65 @@
+"""The recipe of docs/data.md, on a small folder of CIFAR-10's form: checked, trained with workers, evaluated,
+predicted from and replayed."""
+import random
+import re
+
+import tutti_run
+from tutti_run import SOURCE, train, tutti
+
+REST = """
+[model]
+kind = "resnet_cifar"
+[optimizer]
+kind = "sgd"
+[train]
+max_duration = "3ba"
+"""
+SIZES = {"data__train__batch_size": 8}
+
+
+def write_images(folder):
+    """Ten images in each file, whose brightness is their class."""
+    folder.mkdir(parents=True)
+    draw = random.Random(1)
+    for name in [f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"]:
+        records = b"".join(bytes([label]) + bytes(25 * label + draw.randrange(25) for _ in range(3072))
+                           for label in range(10))
+        (folder / f"{name}.bin").write_bytes(records)
+
+
+class Images(tutti_run.RunTest):
+    def setUp(self):
+        super().setUp()
+        write_images(self.folder / "data" / "cifar-10-batches-bin")
+        shown = re.search(r"```toml\n(.*?)```", (SOURCE / "docs" / "data.md").read_text(), re.S).group(1)
+        self.recipe = self.folder / "images.toml"
+        self.recipe.write_text("seed = 3\n" + shown + REST)
+
+    def run_well(self, *arguments):
+        finished = tutti(*arguments).wait()
+        self.assertEqual(finished.code, 0, finished.text)
+        return finished.text
+
+    def test_the_recipe_of_the_page(self):
+        run, out = self.folder / "run", self.folder / "out.h5"
+        self.assertIn("50 samples", self.run_well("check", self.recipe))
+        train(run, recipe=self.recipe, ranks=2, **SIZES)
+        last = tutti_run.metrics(run)[-1]
+        self.assertIn("metrics/eval/MulticlassAccuracy", last)
+        self.assertIn("output [10, 10]", self.run_well("predict", self.recipe, "--checkpoint", run, "--out", out))
+        self.assertRegex(self.run_well("replay", run), r"digests, all equal")
+        train(self.folder / "alone", recipe=self.recipe, ranks=2, data__train__num_workers=0, **SIZES)
+        self.assert_learnt_the_same(run, self.folder / "alone")
+
+    def test_without_to_tensor_the_error_says_what_is_missing(self):
+        text = self.recipe.read_text()
+        self.recipe.write_text(re.sub(r"\[\[data.train.transforms]]\nkind = \"(to_tensor|normalize)\"\n", "", text))
+        self.recipe.write_text(re.sub(r"(mean|std) = .*\n", "", self.recipe.read_text(), count=2))
+        finished = tutti("check", self.recipe).wait()
+        self.assertEqual(finished.code, 2, finished.text)
+        self.assertIn('model.kind = "resnet_cifar": expected \'input\' as float32', finished.text)
+        self.assertIn("[[data.train.transforms]] with to_tensor makes float32 of it", finished.text)
+
+
+if __name__ == "__main__":
+    tutti_run.main()
