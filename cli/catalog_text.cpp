@@ -70,10 +70,20 @@ std::string section_text(const Catalog& catalog) {
   return out + keys_text(catalog.keys);
 }
 
+std::string origin_text(const Origin& origin) {
+  if (origin.composer.empty()) return "";
+  std::string text = "# Suits " + origin.models + ": " + origin.effect + ".\n";
+  if (!origin.paper.empty()) text += "# " + origin.paper + ".\n";
+  for (const std::string& function : origin.functions)
+    text += "# In C++: " + function + " (" + origin.header + ").\n";
+  return text;
+}
+
 std::string kind_text(const Catalog& catalog, const Entry& entry) {
   const std::string keys = keys_text(catalog.keys_of(&entry));
   if (catalog.section.empty()) return "# " + entry.doc + '\n' + keys;
-  return "# " + entry.doc + '\n' + section_name(catalog) + "\nkind = \"" + entry.name + "\"\n" + keys;
+  return "# " + entry.doc + '\n' + origin_text(entry.origin) + section_name(catalog) + "\nkind = \"" +
+         entry.name + "\"\n" + keys;
 }
 
 // "data" matches [data.train] and [data.eval]; "model.kind" matches [model].

@@ -1,9 +1,12 @@
 #include "cli/composer_names.h"
 
+#include <algorithm>
 #include <array>
 #include <initializer_list>
 #include <utility>
 
+#include "algorithms/catalog.h"
+#include "recipe/catalog.h"
 #include "runtime/text.h"
 
 namespace tutti {
@@ -334,70 +337,78 @@ ComposerNames of_torch_schedulers() {
   return names;
 }
 
+// Algorithms and their functions, as their entries name them.
 ComposerNames of_algorithms() {
-  ComposerNames names =
-      all_with_note("not yet: most of Composer's algorithms come later; [[algorithms]] accepts plugins",
-                    {"Alibi",
-                     "AugMix",
-                     "BlurPool",
-                     "ChannelsLast",
-                     "ColOut",
-                     "CutMix",
-                     "CutOut",
-                     "EMA",
-                     "Factorize",
-                     "GatedLinearUnits",
-                     "GhostBatchNorm",
-                     "GyroDropout",
-                     "LabelSmoothing",
-                     "LayerFreezing",
-                     "LowPrecisionGroupNorm",
-                     "LowPrecisionLayerNorm",
-                     "MixUp",
-                     "NoOpModel",
-                     "ProgressiveResizing",
-                     "RandAugment",
-                     "SAM",
-                     "SWA",
-                     "SelectiveBackprop",
-                     "SeqLengthWarmup",
-                     "SqueezeExcite",
-                     "StochasticDepth",
-                     "WeightStandardization"});
-  for (const auto& built : of_kinds("[[algorithms]]", {{"GradientClipping", "gradient_clipping"}}))
-    names.push_back(built);
+  ComposerNames names;
+  for (const Entry& entry : algorithm_catalog().entries) {
+    const Origin& origin = entry.origin;
+    if (origin.composer.empty()) continue;
+    names.push_back({origin.composer, "[[algorithms]] kind = " + quoted(entry.name.c_str())});
+    for (const std::string& function : origin.functions) names.push_back({function, origin.header});
+  }
   return names;
 }
 
-ComposerNames of_functions() {
-  ComposerNames names =
-      all_with_note("not yet: come with Composer's algorithms", {"apply_alibi",
-                                                                 "apply_blurpool",
-                                                                 "apply_channels_last",
-                                                                 "apply_factorization",
-                                                                 "apply_gated_linear_units",
-                                                                 "apply_ghost_batchnorm",
-                                                                 "apply_gyro_dropout",
-                                                                 "apply_low_precision_groupnorm",
-                                                                 "apply_low_precision_layernorm",
-                                                                 "apply_squeeze_excite",
-                                                                 "apply_stochastic_depth",
-                                                                 "apply_weight_standardization",
-                                                                 "augmix_image",
-                                                                 "colout_batch",
-                                                                 "compute_ema",
-                                                                 "cutmix_batch",
-                                                                 "cutout_batch",
-                                                                 "freeze_layers",
-                                                                 "mixup_batch",
-                                                                 "randaugment_image",
-                                                                 "resize_batch",
-                                                                 "select_using_loss",
-                                                                 "selective_backprop",
-                                                                 "set_batch_sequence_length",
-                                                                 "should_selective_backprop",
-                                                                 "smooth_labels"});
-  names.push_back({"apply_gradient_clipping", "algorithms/loop/gradient_clipping.h"});
+// Those that have no entry.
+ComposerNames of_missing_algorithms() {
+  ComposerNames names;
+  const ComposerNames built = of_algorithms();
+  for (const char* name : {"Alibi",
+                           "AugMix",
+                           "BlurPool",
+                           "ChannelsLast",
+                           "ColOut",
+                           "CutMix",
+                           "CutOut",
+                           "EMA",
+                           "Factorize",
+                           "GatedLinearUnits",
+                           "GhostBatchNorm",
+                           "GyroDropout",
+                           "LabelSmoothing",
+                           "LayerFreezing",
+                           "LowPrecisionGroupNorm",
+                           "LowPrecisionLayerNorm",
+                           "MixUp",
+                           "NoOpModel",
+                           "ProgressiveResizing",
+                           "RandAugment",
+                           "SAM",
+                           "SWA",
+                           "SelectiveBackprop",
+                           "SeqLengthWarmup",
+                           "SqueezeExcite",
+                           "StochasticDepth",
+                           "WeightStandardization",
+                           "apply_alibi",
+                           "apply_blurpool",
+                           "apply_channels_last",
+                           "apply_factorization",
+                           "apply_gated_linear_units",
+                           "apply_ghost_batchnorm",
+                           "apply_gyro_dropout",
+                           "apply_low_precision_groupnorm",
+                           "apply_low_precision_layernorm",
+                           "apply_squeeze_excite",
+                           "apply_stochastic_depth",
+                           "apply_weight_standardization",
+                           "augmix_image",
+                           "colout_batch",
+                           "compute_ema",
+                           "cutmix_batch",
+                           "cutout_batch",
+                           "freeze_layers",
+                           "mixup_batch",
+                           "randaugment_image",
+                           "resize_batch",
+                           "select_using_loss",
+                           "selective_backprop",
+                           "set_batch_sequence_length",
+                           "should_selective_backprop",
+                           "smooth_labels"})
+    if (std::ranges::count(built, name, &ComposerName::name) == 0)
+      names.push_back(
+          {name, "", "not yet: some of Composer's algorithms come later; [[algorithms]] accepts plugins"});
   return names;
 }
 
@@ -432,7 +443,7 @@ const std::vector<ComposerName>& composer_names() {
                              of_schedulers(),
                              of_torch_schedulers(),
                              of_algorithms(),
-                             of_functions()})
+                             of_missing_algorithms()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();

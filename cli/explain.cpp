@@ -1,5 +1,6 @@
 #include <cstdio>
 
+#include "algorithms/catalog.h"
 #include "cli/catalog_text.h"
 #include "cli/commands.h"
 #include "cli/composer_names.h"
@@ -10,12 +11,15 @@
 namespace tutti {
 namespace {
 
+std::string explanation(const std::string& name, bool markdown) {
+  if (!markdown) return explain_text(all_catalogs(), composer_names(), name);
+  return name == "algorithms" ? algorithms_markdown(algorithm_catalog()) : recipe_markdown(recipe_catalogs());
+}
+
 int explain(const std::string& name, bool markdown) {
   if (name.empty() && !markdown)
     throw UserError("explain needs a name: a section, a kind or a key of a recipe");
-  const std::string text =
-      markdown ? recipe_markdown(recipe_catalogs()) : explain_text(all_catalogs(), composer_names(), name);
-  std::fputs(text.c_str(), stdout);
+  std::fputs(explanation(name, markdown).c_str(), stdout);
   return 0;
 }
 
@@ -28,7 +32,8 @@ void add_explain(CLI::App& app, Action& action) {
   auto markdown = std::make_shared<bool>(false);
   command->add_option("NAME", *name,
                       "for example optimizer, adamw, train.max_duration, momentum, SpeedMonitor");
-  command->add_flag("--markdown", *markdown, "print all of docs/recipe.md");
+  command->add_flag("--markdown", *markdown,
+                    "print docs/recipe.md; with the name algorithms, docs/algorithms.md");
   command->callback([&action, name, markdown] { action = [=] { return explain(*name, *markdown); }; });
 }
 

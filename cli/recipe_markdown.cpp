@@ -87,6 +87,30 @@ std::string tables_of(const Catalog& section, const Key& key) {
          absence(tables) + '\n' + key_table(tables.keys) + kinds(tables);
 }
 
+constexpr const char* kAlgorithmsIntroduction =
+    R"(# The algorithms
+
+Composer's speed-up algorithms, with its names, hyperparameters and defaults: as an entry of a recipe, and
+most of them as a function for a training loop of your own. `tutti explain algorithms --markdown` writes this
+page.
+`docs/recipe.md` has the keys, and `docs/compat.md` says where tutti departs from Composer.
+)";
+
+std::string fenced(const std::string& language, const std::string& text) {
+  return "\n```" + language + '\n' + text + "\n```\n";
+}
+
+std::string algorithm_section(const Entry& entry) {
+  const Origin& origin = entry.origin;
+  std::string out = "\n## " + origin.composer + '\n' + entry.doc + "\n\n- Suits: " + origin.models +
+                    "\n- Effect: " + origin.effect + '\n';
+  if (!origin.paper.empty()) out += "- From: " + origin.paper + '\n';
+  out += fenced("toml", "[[algorithms]]\nkind = \"" + entry.name + '"' +
+                            (origin.example.empty() ? "" : '\n' + origin.example));
+  if (!origin.call.empty()) out += fenced("cpp", "#include <tutti/" + origin.header + ">\n\n" + origin.call);
+  return out;
+}
+
 }  // namespace
 
 std::string recipe_markdown(std::span<const Catalog> catalogs) {
@@ -102,6 +126,13 @@ std::string recipe_markdown(std::span<const Catalog> catalogs) {
     for (const auto& key : catalog.keys)
       if (key.tables && nouns.insert(key.tables->noun).second) out += tables_of(catalog, key);
   }
+  return out;
+}
+
+std::string algorithms_markdown(const Catalog& algorithms) {
+  std::string out = kAlgorithmsIntroduction;
+  for (const auto& entry : algorithms.entries)
+    if (!entry.origin.composer.empty()) out += algorithm_section(entry);
   return out;
 }
 

@@ -59,6 +59,7 @@ std::string checked(const Job& job, bool scan_data) {
   check_times(job, trainee);
   for (const auto& evaluator : job.evaluators) try_metrics(trainee, evaluator, *evaluator.data);
   trainee.measured = measured_metrics(job.evaluators, *trainee.model);
+  model.engine.require();
   PosixDisk disk;
   RingRecorder recorder;
   for (const auto& callback : make_callbacks(job.recipe, {disk, recorder})) callback->require(trainee);

@@ -13,6 +13,7 @@
 #include "collectives/mpi/world.h"
 #include "commands/live_environment.h"
 #include "commands/start_agreement.h"
+#include "io/checkpoint/checkpoint.h"
 #include "job/run_journal.h"
 #include "job/run_report.h"
 #include "runtime/actor/thread_scheduler.h"
@@ -24,6 +25,7 @@
 #include "runtime/process/watchdog.h"
 #include "runtime/transport.h"
 #include "sim/environment/local_transport.h"
+#include "tensors/torch_error.h"
 
 namespace tutti {
 namespace {
@@ -206,6 +208,27 @@ std::string Launcher::newest_checkpoint() const {
   if (checkpoints_.empty()) return "";
   const auto names = checkpoints_to_try(PosixDisk(), checkpoints_, set_);
   return names.empty() ? "" : checkpoints_ + "/" + names[0];
+}
+
+void Launcher::save_checkpoint(const std::string& folder) const {
+  Statement copied;
+  if (launched_rank().value_or(0) == 0) {
+    const std::string newest = newest_checkpoint();
+    copied.text = newest.empty() ? "none" : "";
+    try {
+      PosixDisk disk;
+      if (!newest.empty()) copy_checkpoint(disk, newest, folder);
+    } catch (const std::exception& error) {
+      copied.trouble = one_line(error);
+    }
+  }
+  if (mpi_) {
+    const auto ranks = mpi_->world->all_ranks();
+    MpiGroup group(*mpi_->world, mpi_->clock, ranks, Reduction::kOrdered);
+    copied = agree(group, copied, mpi_->timeout)[0];
+  }
+  if (!copied.text.empty()) throw UserError(folder + ": there is no checkpoint to copy");
+  if (!copied.trouble.empty()) throw OperatingError(copied.trouble);
 }
 
 }  // namespace tutti

@@ -38,12 +38,16 @@ class Launcher {
   // Collective: ranks that cannot start must call this too, since the others wait for them.
   int train(const RecipeSource& recipe, const LaunchOptions& options);
 
-  // Of the run that was trained last: the folder of its newest checkpoint, "" = none; true if the run was
-  // stopped on request.
-  std::string newest_checkpoint() const;
+  // Copies the newest checkpoint of the run that was trained last to `folder`, which must not exist.
+  // Collective: rank 0 copies, and all ranks throw its error: UserError if there is no checkpoint,
+  // OperatingError if the copy fails.
+  void save_checkpoint(const std::string& folder) const;
+  // True if the run that was trained last was stopped on request.
   bool stopped() const { return stopped_; }
 
  private:
+  std::string newest_checkpoint() const;  // its folder, "" = none
+
   struct Mpi;
   std::unique_ptr<Mpi> mpi_;  // null until a run under MPI
   std::string checkpoints_;   // folder, "" = no run was trained

@@ -2,16 +2,16 @@
 
 #include "collectives/mpi/world.h"
 #include "commands/train.h"
-#include "io/checkpoint/checkpoint.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/toml_reader.h"
-#include "runtime/disk.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
 #include "runtime/process/this_process.h"
 
 namespace tutti {
 namespace {
+
+constexpr int kRefused = 2;  // exit code
 
 Setting written_recipe(const std::string& recipe, const std::vector<std::string>& overrides) {
   const bool text = recipe.find('\n') != std::string::npos;
@@ -38,18 +38,15 @@ int Trainer::fit(const std::vector<Task>& then) {
   launch.components.tasks.insert(launch.components.tasks.end(), then.begin(), then.end());
   launch.ends_process = false;
   const int exit_code = launcher_->train(recipe, launch);
+  trained_ = trained_ || exit_code != kRefused;  // what was not refused may have left checkpoints
   if (exit_code != 0) return exit_code;
-  trained_ = true;
   tasks_ = std::move(launch.components.tasks);
   return 0;
 }
 
 void Trainer::save_checkpoint(const std::string& folder) const {
-  if (launched_rank().value_or(0) != 0) return;
-  const std::string newest = launcher_->newest_checkpoint();
-  if (newest.empty()) throw UserError(folder + ": there is no checkpoint to copy");
-  PosixDisk disk;
-  copy_checkpoint(disk, newest, folder);
+  if (folder.empty()) throw UserError("save_checkpoint needs the name of a folder");
+  launcher_->save_checkpoint(folder);
 }
 
 int run_program(const std::function<int()>& program) try {

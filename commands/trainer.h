@@ -54,9 +54,9 @@ class Trainer {
   // for hang_timeout and 20 s.
   int fit(const std::vector<Task>& then = {});
 
-  // Copies the last checkpoint of the last `fit` to `folder`, which must not exist. All ranks may call; only
-  // rank 0 copies. Throws UserError if nothing was trained, OperatingError if the copy fails. A callback can
-  // request a checkpoint of a step by State::checkpoint_requested.
+  // Copies the last checkpoint of the last `fit` to `folder`, which must not exist. All ranks call;
+  // rank 0 copies, and all throw its error: UserError if nothing was trained, OperatingError if the copy
+  // fails. A callback can request a checkpoint of a step by State::checkpoint_requested.
   void save_checkpoint(const std::string& folder) const;
 
  private:

@@ -14,9 +14,19 @@
 #include <mutex>
 
 #include "runtime/error.h"
+#include "runtime/process/crash_report.h"
 #include "runtime/process/this_process.h"
 
 namespace tutti {
+
+// Read by the handler of SIGBUS, without a lock.
+struct MappedRange {
+  std::atomic<std::byte*> begin{nullptr};
+  size_t size = 0;
+  const char* path = nullptr;  // of a file that is read; null = one that is written
+  std::atomic<bool> detached{false};
+};
+
 namespace {
 
 [[noreturn]] void fail(const std::string& path, int error) {
@@ -37,13 +47,7 @@ class Descriptor {
   int number_;
 };
 
-// Read by the handler of SIGBUS, without a lock.
-struct MappedRange {
-  std::atomic<const std::byte*> begin{nullptr};
-  std::atomic<size_t> size{0};
-  std::array<char, 1024> path{};
-};
-using MappedRanges = std::array<MappedRange, 64>;  // files at once; the error does not name those beyond
+using MappedRanges = std::array<MappedRange, 4096>;  // at once; those beyond are not handled
 
 MappedRanges& mapped_ranges() {
   static MappedRanges all;
@@ -54,53 +58,61 @@ void print(const char* text) {
   if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) return;
 }
 
-struct sigaction& handler_before() {
-  static struct sigaction before {};
-  return before;
+size_t page_bytes() {
+  static const size_t bytes = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
 }
 
-// Handles reads behind the end of a mapped file. For other addresses restores the previous handler: a fault
-// then repeats, and a signal that was sent is sent again.
-void on_bus_error(int, siginfo_t* info, void*) {
-  const auto* at = static_cast<const std::byte*>(info->si_addr);
-  for (const MappedRange& place : mapped_ranges()) {
-    const std::byte* begin = place.begin.load();
-    if (begin == nullptr || at < begin || at >= begin + place.size.load()) continue;
-    if (first_to_report(place.path.data())) {
-      print("error: ");
-      print(place.path.data());
-      print(": it was cut short while it was read\n");
-      linger();
-    }
-    ::_exit(1);
+// Replaces a range from the page of `at` to its end by memory that belongs to no file.
+bool detach(MappedRange& range, const std::byte* at) {
+  std::byte* begin = range.begin.load();
+  const size_t first = static_cast<size_t>(at - begin) / page_bytes() * page_bytes();
+  range.detached = true;
+  return ::mmap(begin + first, range.size - first, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
+[[noreturn]] void end_process(const char* path) {
+  if (first_to_report(path)) {
+    print("error: ");
+    print(path);
+    print(": it was cut short while it was read\n");
+    linger();
   }
-  ::sigaction(SIGBUS, &handler_before(), nullptr);
-  if (info->si_code <= 0) ::raise(SIGBUS);
+  ::_exit(1);
 }
 
-void note(const std::byte* begin, size_t size, const std::string& path) {
+// Handles accesses behind the end of a mapped file.
+bool handle_bus_error(const siginfo_t& info) {
+  const auto* at = static_cast<const std::byte*>(info.si_addr);
+  for (MappedRange& range : mapped_ranges()) {
+    const std::byte* begin = range.begin.load();
+    if (begin == nullptr || at < begin || at >= begin + range.size) continue;
+    if (range.path != nullptr) end_process(range.path);
+    return detach(range, at);
+  }
+  return false;
+}
+
+// Null if there is no place.
+MappedRange* watch(void* begin, size_t size, const char* path) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
-  static const bool watched = [] {
-    struct sigaction action {};
-    action.sa_sigaction = on_bus_error;
-    action.sa_flags = SA_SIGINFO;
-    return ::sigaction(SIGBUS, &action, &handler_before()) == 0;
-  }();
-  if (!watched) return;
-  for (MappedRange& place : mapped_ranges()) {
-    if (place.begin.load() != nullptr) continue;
-    path.copy(place.path.data(), place.path.size() - 1);
-    place.path[std::min(path.size(), place.path.size() - 1)] = '\0';
-    place.size = size;
-    place.begin = begin;
-    return;
-  }
+  page_bytes();  // not first in the handler
+  set_bus_error_handler(handle_bus_error);
+  MappedRanges& all = mapped_ranges();
+  const auto place =
+      std::ranges::find_if(all, [](const auto& range) { return range.begin.load() == nullptr; });
+  if (place == all.end()) return nullptr;
+  place->size = size;
+  place->path = path;
+  place->detached = false;
+  place->begin = static_cast<std::byte*>(begin);
+  return &*place;
 }
 
-void forget(const std::byte* begin) {
-  for (MappedRange& place : mapped_ranges())
-    if (place.begin.load() == begin) place.begin = nullptr;
+void forget(MappedRange* range) {
+  if (range != nullptr) range->begin = nullptr;
 }
 
 }  // namespace
@@ -115,13 +127,29 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
   void* data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.number(), 0);
   if (data == MAP_FAILED) fail(path, errno);
   data_ = static_cast<const std::byte*>(data);
-  note(data_, size_, path_);
+  range_ = watch(data, size_, path_.c_str());
 }
 
 MappedFile::~MappedFile() {
   if (data_ == nullptr) return;
-  forget(data_);
+  forget(range_);
   ::munmap(const_cast<std::byte*>(data_), size_);
 }
+
+WritableMapping::WritableMapping(int descriptor, uint64_t offset, size_t size) : size_(size) {
+  void* data =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, static_cast<off_t>(offset));
+  if (data == MAP_FAILED) return;
+  data_ = static_cast<uint8_t*>(data);
+  range_ = watch(data, size, nullptr);
+}
+
+WritableMapping::~WritableMapping() {
+  if (data_ == nullptr) return;
+  forget(range_);
+  ::munmap(data_, size_);
+}
+
+bool WritableMapping::detached() const { return range_ != nullptr && range_->detached; }
 
 }  // namespace tutti

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
 namespace tutti {
+
+struct MappedRange;
 
 // A whole file, mapped for reading. Throws UserError with the file if it cannot be opened. If the file is
 // truncated while it is read, the process ends with exit code 1 and an error, printed once for all ranks.
@@ -22,6 +25,27 @@ class MappedFile {
   std::string path_;
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
+  MappedRange* range_ = nullptr;
+};
+
+// A part of an open file, mapped to be written: bytes `offset` (whole pages) to offset + size, which must
+// exist. If the file is truncated or may no longer be written, the process goes on: what is then written to
+// those bytes goes to memory that belongs to no file.
+class WritableMapping {
+ public:
+  WritableMapping(int descriptor, uint64_t offset,
+                  size_t size);  // data() is null, and errno set, if it fails
+  ~WritableMapping();
+  WritableMapping(const WritableMapping&) = delete;
+  WritableMapping& operator=(const WritableMapping&) = delete;
+
+  uint8_t* data() const { return data_; }
+  bool detached() const;  // whether bytes went to memory instead of the file
+
+ private:
+  uint8_t* data_ = nullptr;
+  size_t size_ = 0;
+  MappedRange* range_ = nullptr;
 };
 
 }  // namespace tutti

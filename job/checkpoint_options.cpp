@@ -115,6 +115,7 @@ void forget(RunState& state, const std::function<bool(const std::string& name)>&
   if (is_forgotten("schedulers")) {
     state.plateau = fresh.plateau;
     state.lagging_rate = fresh.lagging_rate;
+    state.next_lr = fresh.next_lr;
     state.last_step.lr = fresh.last_step.lr;
   }
   if (is_forgotten("scaler")) state.grad_scaler = fresh.grad_scaler;

@@ -169,14 +169,14 @@ DatasetPtr open_data(const Job& job, const JobOptions& options, const Setting& s
   const bool is_given = is_from_program(section, found != data.end());
   const bool is_plugged = section.at("kind").text() == kPluginKind;
   if ((is_given || is_plugged) && section.at("sampling").text() == "own")
-    section.at("sampling").fail("each rank's own data are files that path names by {rank} or {host}");
+    section.at("sampling").fail("per-rank datasets are files that path names by {rank} or {host}");
   if (is_given) return with_recipe_transforms(section, found->second);
   if (is_plugged) return with_recipe_transforms(section, job.plugin->dataset(section));
   return has_per_rank_data(section) ? open_per_rank(job, options, section, own)
                                     : make_dataset(section, job.seed);
 }
 
-// Each rank's facts about its own data, a line for each dataset.
+// Each rank's facts about its per-rank datasets, a line for each dataset.
 std::vector<std::string> facts_of_all(const std::vector<const PerRankData*>& own, int world,
                                       const JobOptions& options) {
   const auto facts = [&](int rank) {

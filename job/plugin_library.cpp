@@ -109,6 +109,7 @@ Algorithms make_algorithms(const Setting& recipe, const PluginLibraryPtr& plugin
   for (const auto& section : recipe.at("algorithms").array()) {
     const bool is_plugin = section.at("kind").text() == kPluginKind;
     algorithms.push_back(is_plugin ? plugin->algorithm(section) : make_algorithm(section));
+    algorithms.back()->set_section(section);
   }
   return algorithms;
 }

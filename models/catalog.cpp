@@ -86,7 +86,10 @@ Catalog model_catalog() {
           .doc = "The model to train.",
           .keys = {{"weights", kPath, "none",
                     "initial weights by parameter name: a .safetensors or .h5 file; drawn from the seed when "
-                    "absent"}},
+                    "absent"},
+                   Key{"loss", kText, "none",
+                       "of a classifier, by composer.loss's names; soft_cross_entropy when absent"}
+                       .one_of({"soft_cross_entropy", "binary_cross_entropy_with_logits"})},
           .entries = {mlp(),
                       resnet_cifar(),
                       gpt(),

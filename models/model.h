@@ -18,6 +18,14 @@ class Model : public Layer {
   // Mean loss over the batch, a scalar. `loss_weight` says how many items the mean is over.
   virtual at::Tensor loss(const Outputs& outputs, const Batch& batch) = 0;
 
+  // The loss of each sample, [N]: what selects samples (SelectiveBackprop) asks for. Default: an empty
+  // tensor, the model gives none.
+  virtual at::Tensor losses(const Outputs&, const Batch&) { return {}; }
+
+  // True if `loss` takes batch["target"] as a weight for each class too, with the shape of the outputs, in
+  // place of class indices (MixUp, CutMix, LabelSmoothing).
+  virtual bool takes_dense_targets() const { return false; }
+
   // Number of items (samples or tokens) in the mean of `loss`; weights the gradients and logged losses of
   // microbatches and ranks.
   virtual int64_t loss_weight(const Batch& batch) const { return batch.samples(); }
@@ -48,11 +56,25 @@ class Model : public Layer {
   virtual std::vector<Tokens> generate(const std::vector<Prompt>& prompts, const GenerationOptions& options);
 };
 
-// Scores [N, classes] of batch["input"], trained by cross entropy against batch["target"] [N].
+// Losses of classifiers by composer.loss's names: "soft_cross_entropy" and "binary_cross_entropy_with_logits"
+// (summed over the classes). models/losses.h has the formulas.
+enum class ClassifierLoss { kSoftCrossEntropy, kBinaryCrossEntropyWithLogits };
+
+// Scores [N, classes] of batch["input"], trained against batch["target"] [N], or [N, classes].
 class Classifier : public Model {
  public:
   at::Tensor loss(const Outputs& outputs, const Batch& batch) override;
+  at::Tensor losses(const Outputs& outputs, const Batch& batch) override;
+  bool takes_dense_targets() const override { return true; }
   std::vector<std::string> get_metrics(bool is_train) const override;
+
+  void set_loss(ClassifierLoss loss) { loss_ = loss; }
+
+ private:
+  ClassifierLoss loss_ = ClassifierLoss::kSoftCrossEntropy;
 };
+
+// Chooses a classifier's loss by its name. Throws UserError for other models and names.
+void choose_loss(Model& model, const std::string& name);
 
 }  // namespace tutti

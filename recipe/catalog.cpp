@@ -143,7 +143,7 @@ Entry refused_entry(const std::string& name, const std::string& why) {
 
 const Entry* Catalog::find_entry(const std::string& kind) const {
   for (const auto& entry : entries) {
-    if (entry.name == kind) return &entry;
+    if (entry.name == kind || (!kind.empty() && entry.origin.composer == kind)) return &entry;
   }
   return nullptr;
 }

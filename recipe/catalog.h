@@ -72,12 +72,25 @@ struct Key {
   Key not_carried_over(const std::string &reason) &&;
 };
 
+// Where a kind is from, for `tutti explain`, for who looks for Composer's names, and for docs/algorithms.md.
+struct Origin {
+  std::string composer;                // Composer's class: "MixUp"; the kind may be called so in recipes too
+  std::vector<std::string> functions;  // Composer's, for a loop of one's own: "mixup_batch"
+  std::string header;                  // of class and function: "algorithms/augmentation/mixup.h"
+  std::string call;                    // a call of the function in C++; "" = none
+  std::string paper;                   // "Zhang et al. 2018, arXiv:1710.09412"; "" = none
+  std::string models;                  // that it suits
+  std::string effect;                  // what to expect of it
+  std::string example = "";            // lines of a recipe beside the kind, for keys without a default
+};
+
 // A kind, chosen by `kind = "name"`: a model, an optimizer, a dataset, ...
 struct Entry {
   std::string name;
   std::string doc;
   std::vector<Key> keys = {};
   std::string refusal = "";  // why tutti refuses this kind of Composer's; "" = allowed
+  Origin origin = {};
 };
 
 // A kind of Composer's that tutti refuses. `why` is also the doc.
@@ -101,7 +114,7 @@ struct Catalog {
   std::vector<Alternatives> alternatives = {};
   bool repeated = false;  // [[section]]: any number of tables, each with a kind
 
-  const Entry *find_entry(const std::string &kind) const;
+  const Entry *find_entry(const std::string &kind) const;  // by its name or Composer's; null if there is none
   std::vector<std::string> kinds() const;
   bool may_be_absent() const { return default_kind == "none"; }
   // The section's keys, then the kind's. `entry`: null = no kind.

@@ -45,7 +45,10 @@ class SectionResolver {
     }
     entry_ = catalog_.find_entry(kind_.text());
     if (entry_ && !entry_->refusal.empty()) kind_.fail(entry_->refusal);
-    if (entry_) return;
+    if (entry_) {
+      kind_.value = entry_->name;
+      return;
+    }
     const std::string near = nearest_name(kind_.text(), catalog_.kinds());
     kind_.fail("unknown " + catalog_.noun + "; " +
                (near.empty() ? "expected one of " + joined(catalog_.kinds()) : "did you mean " + near + "?"));

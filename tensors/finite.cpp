@@ -4,11 +4,7 @@
 
 #include <algorithm>
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define TUTTI_VECTORS __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define TUTTI_VECTORS
-#endif
+#include "tensors/vectors.h"
 
 namespace tutti {
 namespace {

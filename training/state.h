@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,6 +63,12 @@ struct State : Trainee {
   // change of max_duration restores the recipe's.
   Schedule schedule;
 
+  // The rate of the next step by the schedule. Set by Compute.
+  std::function<double()> scheduled_lr;
+  // The rate of the next step in place of the schedule's, for one step. Set by an algorithm when a step is
+  // over (from BATCH_END on); saved in checkpoints.
+  std::optional<double> next_lr;
+
   // Replaces the optimizer's update. Set, not after FIT_START, by an algorithm that needs additional passes;
   // must end by calling Closure::step.
   std::function<void(Closure& closure)> closure_step;
@@ -77,6 +84,10 @@ struct State : Trainee {
   bool evaluation_cut = false;
   // Latest metrics over all ranks: "eval/MulticlassAccuracy". Updated before EVAL_END.
   std::map<std::string, double> metric_values;
+
+  // Tensors that evaluations, predictions and exports use in place of the model's, by name; set by an
+  // algorithm that averages weights (EMA).
+  std::map<std::string, at::Tensor> inference_tensors;
 
   // Names of measured metrics by label ("train", "eval"). Empty = unknown.
   std::map<std::string, std::vector<std::string>> measured;
@@ -101,6 +112,8 @@ struct State : Trainee {
 
   // Passed fraction of max_duration, in [0, 1]; with a duration in epochs, updated at ends of epochs.
   Time elapsed_duration() const { return {elapsed(timestamp, max_duration), TimeUnit::kDuration}; }
+  // Prints a warning; empty = nobody reads it.
+  std::function<void(const std::string&)> warn;
   // To be called regularly by listeners that take long: a rank silent for [train] hang_timeout counts as
   // hanging. Empty if nobody waits.
   std::function<void()> still_at_work;

@@ -11,6 +11,7 @@
 
 #include "io/checkpoint/weights.h"
 #include "runtime/error.h"
+#include "tensors/autograd.h"
 #include "tensors/torch_error.h"
 
 namespace tutti {
@@ -103,6 +104,12 @@ void require_memory(const Setting& section, Model& model) {
   section.fail(text.str());
 }
 
+void choose_loss(Model& model, const Setting& loss) try {
+  tutti::choose_loss(model, loss.text());
+} catch (const UserError& error) {
+  loss.fail(error.what());
+}
+
 void load_initial_weights(Trainee& trainee, const Setting& weights) try {
   load_initial_weights(trainee, weights.text());
 } catch (const std::exception& error) {
@@ -111,9 +118,25 @@ void load_initial_weights(Trainee& trainee, const Setting& weights) try {
 
 }  // namespace
 
+Outputs Trainee::forward(const Batch& batch) const {
+  const AutocastScope autocast(precision.autocast);
+  return model->forward(batch);
+}
+
+at::Tensor Trainee::loss_of(const Outputs& outputs, const Batch& batch) const {
+  const AutocastScope autocast(precision.autocast);
+  return model->loss(outputs, batch);
+}
+
+at::Tensor Trainee::losses_of(const Outputs& outputs, const Batch& batch) const {
+  const AutocastScope autocast(precision.autocast);
+  return model->losses(outputs, batch);
+}
+
 std::shared_ptr<Model> build_model(const Setting& section, const SampleSpec& spec,
                                    const ModelFactory& make_model) try {
   auto model = make_model(section, spec);
+  if (section.has("loss")) choose_loss(*model, section.at("loss"));
   require_memory(section, *model);
   return model;
 } catch (const c10::Error& error) {

@@ -21,6 +21,11 @@ using ModelFactory = std::function<std::shared_ptr<Model>(const Setting& section
 
 // The model and its optimizer, in training.
 struct Trainee {
+  // The model's forward pass and losses as the run computes them: under its autocast.
+  Outputs forward(const Batch& batch) const;
+  at::Tensor loss_of(const Outputs& outputs, const Batch& batch) const;    // Model::loss
+  at::Tensor losses_of(const Outputs& outputs, const Batch& batch) const;  // Model::losses
+
   Precision precision;
   std::shared_ptr<Model> model;
   std::vector<NamedParameter> parameters;

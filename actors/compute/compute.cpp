@@ -64,6 +64,7 @@ Prepared Compute::prepare(const Prepare& start) {
     engine_->run_event(Event::kBeforeLoad);
     add_listener_tensors(state_, *engine_);
     if (!start.checkpoint.empty()) restore(start);
+    engine_->require();
     engine_->run_event(Event::kAfterLoad);
   } catch (const std::exception& error) {
     return {one_line(error), {}, 0};
@@ -118,6 +119,7 @@ void Compute::restore_run(const RunState& saved, const std::string& folder) {
   restore_listeners(*engine_, saved);
   state_.metric_values = saved.metrics;
   times_.rate().restore(saved.plateau, saved.lagging_rate);
+  if (saved.next_lr >= 0) state_.next_lr = saved.next_lr;
   times_.follow_max_duration();
 }
 

@@ -167,27 +167,21 @@ void Microbatches::train(const std::function<void()>& begins_backward, Microbatc
   if (weight == 0) return;  // the loss, a mean over nothing, is not a number
   const Batch given = metrics_.any() ? state_.batch : Batch();
   engine_.run_event(Event::kBeforeForward);
-  {
-    const AutocastScope autocast(state_.precision.autocast);
-    state_.outputs = model.forward(state_.batch);
-  }
+  state_.outputs = state_.forward(state_.batch);
   engine_.run_event(Event::kAfterForward);
   if (metrics_.any()) {
     const AutocastScope autocast(state_.precision.autocast);
     metrics_.update(model, given, state_.outputs);
   }
   engine_.run_event(Event::kBeforeLoss);
-  {
-    const AutocastScope autocast(state_.precision.autocast);
-    state_.loss = model.loss(state_.outputs, state_.batch);
-  }
+  state_.loss = state_.loss_of(state_.outputs, state_.batch);
   engine_.run_event(Event::kAfterLoss);
-  const double value = state_.loss.item<double>();
+  begins_backward();
+  engine_.run_event(Event::kBeforeBackward);
+  const double value = state_.loss.item<double>();  // listeners may have changed the loss
   result.finite = result.finite && std::isfinite(value);
   result.loss_sum += value * weight;
   result.loss_weight += weight;
-  begins_backward();
-  engine_.run_event(Event::kBeforeBackward);
   if (!engine_.listens()) state_.outputs = {};  // no listener uses them any more
   const at::Tensor root = wide(state_.loss);
   root.backward(at::full_like(root, weight * state_.loss_scale));
@@ -209,10 +203,10 @@ void Microbatches::store_statistics(int microbatch, const std::vector<RunningSta
   }
 }
 
-void Microbatches::use_sums(std::span<const double> sums) {
+void Microbatches::use_sums(std::span<const double> sums, bool of_listeners_too) {
   const auto of_listeners = static_cast<std::size_t>(engine_.reductions());
   metrics_.store_values(sums.subspan(of_listeners), state_);
-  engine_.reduced(sums.first(of_listeners));
+  if (of_listeners_too) engine_.reduced(sums.first(of_listeners));
 }
 
 void Microbatches::apply_statistics(const at::Tensor& gathered) {

@@ -69,7 +69,7 @@ class Microbatches {
   int64_t statistics_size() const { return count_ * statistics_stride_; }
 
   // `sums`: MicrobatchResult::sums over all ranks. Sets state.metric_values, then calls listeners.
-  void use_sums(std::span<const double> sums);
+  void use_sums(std::span<const double> sums, bool of_listeners_too);
 
   // Applies the statistics of all ranks, [world, statistics_size], to the layers in rank and microbatch
   // order.

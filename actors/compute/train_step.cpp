@@ -150,7 +150,8 @@ Verdict TrainStep::run(Context& context, const BatchReady& ready, double lr, con
 // False if all ranks abort the attempt.
 bool TrainStep::try_step(Context& context, const BatchReady& ready, double lr, const Hooks& hooks) {
   const auto mark = [&](TraceKind kind, int64_t microbatch) { record(context, kind, microbatch); };
-  if (!pass(context, hooks, [&] { return microbatches_->run(ready.batch, ready.first_sample, mark); })) return false;
+  if (!pass(context, hooks, [&] { return microbatches_->run(ready.batch, ready.first_sample, mark); }))
+    return false;
   state_.optimizer->set_lr(lr);
   bool fits = true;
   guard_memory("step " + std::to_string(state_.timestamp.batch + 1) + ", its update", [&] {
@@ -189,6 +190,9 @@ void TrainStep::add_up(StepFinished all) {
     sum_.verdict.loss_weight = first.loss_weight;
     sum_.verdict.flops += first.flops;
     sum_.verdict.sums = first.sums;
+    if (state_.composer)  // its metrics are those of all passes together
+      for (auto i = static_cast<std::size_t>(engine_.reductions()); i < first.sums.size(); ++i)
+        sum_.verdict.sums[i] += last_.sums[i];
   }
   if (all.statistics.defined()) sum_.statistics.push_back(std::move(all.statistics));
 }
@@ -301,7 +305,7 @@ void TrainStep::take_gradients(Context& context, const Hooks& hooks) {
   state_.grad_scale = (counts ? last_.loss_weight : 1.0) * state_.loss_scale;
   if (counts) state_.train_loss = sum_.verdict.loss_sum / sum_.verdict.loss_weight;
   state_.flops = sum_.verdict.flops;
-  if (sum_.passes == 1) microbatches_->use_sums(sum_.verdict.sums);
+  if (sum_.passes == 1 || state_.composer) microbatches_->use_sums(sum_.verdict.sums, sum_.passes == 1);
   hooks.run_event(Event::kAfterTrainBatch);
   if (!counts || last_.non_finite > 0 || last_.overflow > 0) throw StepAborted();
 }

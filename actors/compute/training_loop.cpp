@@ -113,6 +113,7 @@ void TrainingLoop::train_batch(Context& context) {
                                [&](Event event) { run_event(context, event); }};
   const Verdict verdict = with_.train_step.run(context, ready, lr, hooks);
   log.keep_attempt();
+  state.next_lr.reset();
   state.to_next_batch(static_cast<int64_t>(verdict.samples), static_cast<int64_t>(verdict.tokens),
                       verdict.seconds - before.total_wct);
   with_.times.advance(before);
@@ -342,6 +343,7 @@ RunState TrainingLoop::saved_state() const {
     if (std::isfinite(value)) saved.metrics[name] = value;
   saved.plateau = with_.times.rate().state();
   saved.lagging_rate = with_.times.rate().lagging();
+  saved.next_lr = state.next_lr.value_or(saved.next_lr);
   saved.recipe = with_.job.recipe_text;
   return saved;
 }

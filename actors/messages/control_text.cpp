@@ -1,5 +1,7 @@
 #include "actors/messages/control_text.h"
 
+#include <algorithm>
+
 namespace tutti {
 namespace {
 
@@ -17,8 +19,12 @@ ControlText ControlText::parse(const std::string& text) {
 }
 
 std::string ControlText::text() const {
-  std::string joined = fields_.at(0);
-  for (std::size_t i = 1; i < fields_.size(); ++i) joined += kSeparator + fields_[i];
+  std::string joined;
+  for (std::size_t i = 0; i < fields_.size(); ++i) {
+    std::string field = fields_[i];
+    std::ranges::replace(field, kSeparator, '?');
+    joined += (i == 0 ? "" : std::string(1, kSeparator)) + field;
+  }
   return joined;
 }
 

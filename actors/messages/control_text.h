@@ -8,7 +8,8 @@
 
 namespace tutti {
 
-// A control packet between Supervisors: a verb and fields, separated by a byte that no field contains.
+// A control packet between Supervisors: a verb and fields, separated by the byte 0x1f, which becomes ? in a
+// field.
 class ControlText {
  public:
   ControlText(std::initializer_list<std::string> fields) : fields_(fields) {}

@@ -16,8 +16,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunState, run_name, seed, world, step, epoch,
                                    rest, tasks, max_duration, sample, token, sample_in_epoch, token_in_epoch,
                                    iteration, epoch_in_iteration, token_in_iteration, global_batch,
                                    data_digest, seconds, iteration_seconds, epoch_seconds, accumulation,
-                                   grad_scaler, plateau, lagging_rate, listeners, metrics, weights_only,
-                                   saved_without, recipe)
+                                   grad_scaler, plateau, lagging_rate, next_lr, listeners, metrics,
+                                   weights_only, saved_without, recipe)
 
 std::string RunState::to_json() const { return nlohmann::json(*this).dump(1); }
 
@@ -43,6 +43,7 @@ RunState RunState::from_json(const std::string& text) {
     if (!state.contains("listeners")) state["listeners"] = RunState().listeners;
     if (!state.contains("metrics")) state["metrics"] = RunState().metrics;
     if (!state.contains("lagging_rate")) state["lagging_rate"] = 1.0;
+    if (!state.contains("next_lr")) state["next_lr"] = RunState().next_lr;
     if (!state.contains("saved_without")) state["saved_without"] = RunState().saved_without;
     if (!state.contains("weights_only")) state["weights_only"] = false;
     if (!state.contains("plateau")) state["plateau"] = PlateauState();

@@ -100,6 +100,7 @@ struct RunState {
   GradScalerState grad_scaler;
   PlateauState plateau;
   double lagging_rate = 1;                       // the next step's multiplier, if rates lag as Composer's do
+  double next_lr = -1;                           // of the next step, set by an algorithm; -1 = the schedule's
   std::map<std::string, std::string> listeners;  // "callbacks/EarlyStopper" -> its state
   std::map<std::string, double> metrics;         // last values, if finite: "train/MulticlassAccuracy"
   bool weights_only = false;                     // the checkpoint has only the model

@@ -111,6 +111,8 @@ class Reader {
     return result;
   } catch (const Json::exception& error) {
     fail_at(kLengthBytes, name, std::string("bad header entry: ") + error.what());
+  } catch (const c10::Error& error) {  // of a shape without elements, whose other sizes overflow
+    fail_at(kLengthBytes, name, std::string("bad shape: ") + error.what_without_backtrace());
   }
 
   void check_extent(const std::string& name, const Shape& shape, uint64_t item_bytes, uint64_t begin,

@@ -149,6 +149,13 @@ void select_rows(hid_t space, const Shape& shape, int64_t first, int64_t count) 
              "H5Sselect_hyperslab");
 }
 
+at::Tensor empty_tensor(const std::string& path, const Hdf5Entry& dataset, const Shape& shape) try {
+  return at::empty(shape, dataset.dtype);
+} catch (const c10::Error& error) {
+  throw UserError(path + ": dataset '" + dataset.path +
+                  "' cannot be read: " + error.what_without_backtrace());
+}
+
 void check_rows(const Hdf5Entry& dataset, int64_t first, int64_t count) {
   TUTTI_ASSERT(!dataset.shape.empty(), dataset.path + " is a scalar and has no rows");
   TUTTI_ASSERT(first >= 0 && count >= 0 && first + count <= dataset.shape[0],
@@ -205,7 +212,7 @@ std::string Hdf5File::names() const {
 
 at::Tensor Hdf5File::read(const std::string& dataset) const {
   const Hdf5Entry& found = at(dataset);
-  at::Tensor tensor = at::empty(found.shape, found.dtype);
+  at::Tensor tensor = empty_tensor(path_, found, found.shape);
   const Hdf5Session session;
   const Hdf5Handle handle = opened_->dataset(path_, dataset), type = hdf5_type(found.dtype);
   if (H5Dread(handle, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.mutable_data_ptr()) < 0) {
@@ -225,7 +232,7 @@ at::Tensor Hdf5File::read_rows(const std::string& dataset, std::span<const int64
   Shape shape = found.shape;
   check_rows(found, 0, 0);
   shape[0] = static_cast<int64_t>(rows.size());
-  at::Tensor tensor = at::empty(shape, found.dtype);
+  at::Tensor tensor = empty_tensor(path_, found, shape);
   auto* to = static_cast<std::byte*>(tensor.mutable_data_ptr());
   const size_t row_bytes = rows.empty() ? 0 : tensor.nbytes() / rows.size();
   const Hdf5Session session;

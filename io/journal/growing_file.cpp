@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace tutti {
 namespace {
@@ -35,22 +36,14 @@ GrowingFile::~GrowingFile() {
 
 bool GrowingFile::append(std::span<const uint8_t> bytes, uint64_t spare) {
   if (size_ + bytes.size() + spare > reserved_ && !extend(bytes.size() + spare)) return false;
-  for (size_t done = 0; done < bytes.size();) {
-    const auto rest = bytes.subspan(done);
-    const ssize_t wrote = ::pwrite(descriptor_, rest.data(), rest.size(), static_cast<off_t>(size_ + done));
-    if (wrote < 0 && errno != EINTR) {
-      error_ = errno;
-      reserved_ = 0;  // refuse all later writes
-      return false;
-    }
-    if (wrote > 0) done += static_cast<size_t>(wrote);
-  }
+  std::copy(bytes.begin(), bytes.end(), mapping_->data() + (size_ - mapped_from_));
   size_ += bytes.size();
   return true;
 }
 
 std::string GrowingFile::error() {
   if (truncated()) return "it was cut short while the run wrote it";
+  if (mapping_ != nullptr && mapping_->detached()) return "it could no longer be written";
   return error_ == 0 ? "" : std::strerror(error_);
 }
 
@@ -63,10 +56,19 @@ bool GrowingFile::truncated() {
 }
 
 bool GrowingFile::extend(uint64_t bytes) {
-  if (error_ != 0 || truncated()) return false;
-  const uint64_t end = size_ + std::max(bytes, kReservedBytes);
+  if (!error().empty()) return false;
+  const uint64_t page = ::sysconf(_SC_PAGESIZE);
+  const uint64_t from = size_ / page * page;
+  const uint64_t end = (size_ + std::max(bytes, kReservedBytes) + page - 1) / page * page;
   error_ = reserve(end);
   if (error_ != 0) return false;
+  auto mapping = std::make_unique<WritableMapping>(descriptor_, from, end - from);
+  if (mapping->data() == nullptr) {
+    error_ = errno;
+    return false;
+  }
+  mapping_ = std::move(mapping);
+  mapped_from_ = from;
   reserved_ = end;
   return true;
 }

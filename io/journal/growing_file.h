@@ -1,13 +1,17 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
+#include "io/mapped_file.h"
+
 namespace tutti {
 
-// A new file that grows at its end; appended bytes survive a kill -9. Disk space is reserved in advance, so a
-// last record still fits on a full disk. Nothing throws, since no error may end a run. Not thread-safe.
+// A new file that grows at its end; appended bytes survive a kill -9. It is mapped, so to append is to copy.
+// Disk space is reserved in advance, so a last record still fits on a full disk. Nothing throws, since no
+// error may end a run. Not thread-safe.
 class GrowingFile {
  public:
   static constexpr uint64_t kReservedBytes = uint64_t{1} << 20;
@@ -35,7 +39,9 @@ class GrowingFile {
   int error_ = 0;  // an errno; 0 = none
   bool truncated_ = false;
   uint64_t size_ = 0;
-  uint64_t reserved_ = 0;  // the file's size on disk in bytes
+  uint64_t reserved_ = 0;                     // the file's size on disk in bytes
+  std::unique_ptr<WritableMapping> mapping_;  // of bytes mapped_from_ to reserved_
+  uint64_t mapped_from_ = 0;
 };
 
 }  // namespace tutti

@@ -50,8 +50,8 @@ struct ForwardContext {
   bool training = true;
   std::vector<RunningStatistics>* statistics = nullptr;  // null: discarded
   int64_t first_sample = 0;                              // place of the first sample in the global batch
-  // Random numbers of the current batch for a layer's name. Drawn once a batch (place 0) they are equal on all
-  // ranks. Empty: new numbers at each call, from the default generator.
+  // Random numbers of the current batch for a layer's name. Drawn once a batch (place 0) they are equal on
+  // all ranks. Empty: new numbers at each call, from the default generator.
   std::function<std::unique_ptr<Draws>(std::string_view name, int64_t place)> source = {};
 
   std::unique_ptr<Draws> draws(std::string_view name, int64_t place = 0) const;

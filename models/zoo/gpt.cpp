@@ -76,6 +76,13 @@ at::Tensor Gpt::loss(const Outputs& outputs, const Batch& batch) {
                                 /*weight=*/{}, at::Reduction::Mean, kIgnored);
 }
 
+at::Tensor Gpt::losses(const Outputs& outputs, const Batch& batch) {
+  const at::Tensor& target = batch["target"];
+  const at::Tensor losses =
+      at::cross_entropy_loss(outputs.tensor().transpose(1, 2), target, {}, at::Reduction::None, kIgnored);
+  return losses.sum(1) / target.ne(kIgnored).sum(1).clamp_min(1);
+}
+
 int64_t Gpt::loss_weight(const Batch& batch) const {
   return batch["target"].ne(kIgnored).sum().item<int64_t>();
 }

@@ -31,6 +31,7 @@ class Gpt final : public Model {
 
   // Mean cross entropy per token in nats, without ignored tokens.
   at::Tensor loss(const Outputs& outputs, const Batch& batch) override;
+  at::Tensor losses(const Outputs& outputs, const Batch& batch) override;  // means over a sample's tokens
   int64_t loss_weight(const Batch& batch) const override;
   std::vector<std::string> get_metrics(bool is_train) const override;
   int64_t tokens(const Batch& batch) const override;

@@ -48,6 +48,7 @@ struct Watch {
                                           {SIGALRM, "SIGALRM", Cause::kOther}}};
   std::array<std::atomic<const CrashReport*>, 64> reports{};
   std::atomic<bool> begun{false}, done{false};
+  std::atomic<BusErrorHandler> bus_errors{nullptr};
 };
 
 // Global, as signal handlers are.
@@ -130,6 +131,8 @@ void report_once(int signal) {
 // other signals are raised here.
 void on_fatal_signal(int signal, siginfo_t* info, void*) {
   const int error = errno;
+  const BusErrorHandler handles = fatal_watch().bus_errors;
+  if (signal == SIGBUS && handles != nullptr && handles(*info)) return;
   report_once(signal);
   bool repeats = false;
   for (const FatalSignal& one : fatal_watch().signals) {
@@ -161,6 +164,11 @@ void watch_fatal_signals() {
 }
 
 }  // namespace
+
+void set_bus_error_handler(BusErrorHandler handler) {
+  fatal_watch().bus_errors = handler;
+  watch_fatal_signals();
+}
 
 CrashReport::CrashReport(const Recorder& recorder, int rank, const std::string& path)
     : recorder_(recorder),

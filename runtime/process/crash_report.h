@@ -1,5 +1,7 @@
 #pragma once
 
+#include <signal.h>
+
 #include <string>
 
 #include "runtime/recorder.h"
@@ -27,5 +29,11 @@ class CrashReport {
   int rank_;
   int file_;
 };
+
+// Handles faults that end no process: called in place of a report by the handlers of SIGBUS, true if the
+// faulty instruction may be executed again. Async-signal-safe. Set once, before or after the first
+// CrashReport.
+using BusErrorHandler = bool (*)(const siginfo_t& info);
+void set_bus_error_handler(BusErrorHandler handler);
 
 }  // namespace tutti

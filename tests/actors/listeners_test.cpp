@@ -93,6 +93,56 @@ TEST(ListenersTest, MayChangeABatchOrItsMicrobatches) {
   EXPECT_NE(losses("alone", {}), batches);
 }
 
+class HalvingTheLoss final : public Algorithm {
+ public:
+  std::string name() const override { return "HalvingTheLoss"; }
+  bool match(Event event, const State&) const override { return event == Event::kBeforeBackward; }
+  void apply(Event, State& state, Logger&) override { state.loss = 0.5 * state.loss; }
+};
+
+TEST(ListenersTest, TheLossIsReadAfterBeforeBackward) {
+  const Scratch folder;
+  const auto first_loss = [&](const std::string& run, const Listeners& listeners) {
+    train_with("1ba", folder.path(run), listeners);
+    const std::string line = lines_with(folder.path(run), "loss").at(0);
+    return std::stod(line.substr(line.find(": ") + 2));
+  };
+  const double whole = first_loss("whole", {});
+  EXPECT_NEAR(first_loss("halved", algorithms([] { return std::make_shared<HalvingTheLoss>(); })), whole / 2,
+              1e-6);
+}
+
+// Sets the rate of the step after batch 3, and stops the first run before that step.
+class SettingTheNextRate final : public Algorithm {
+ public:
+  std::string name() const override { return "SettingTheNextRate"; }
+  bool match(Event event, const State& state) const override {
+    return event == Event::kBatchEnd && state.timestamp.batch == 3;
+  }
+  void apply(Event, State& state, Logger&) override { state.next_lr = 2 * state.scheduled_lr(); }
+};
+
+TEST(ListenersTest, ARateSetAfterAStepHoldsForTheNextStepAlsoOfAResumedRun) {
+  const Scratch folder;
+  const auto setting = algorithms([] { return std::make_shared<SettingTheNextRate>(); });
+  train_with("8ba", folder.path("plain"), {}, "", "8ba");
+  train_with("8ba", folder.path("whole"), setting, "", "8ba");
+  train_with("3ba", folder.path("resumed"), setting, "", "8ba");
+  train_with("8ba", folder.path("resumed"), setting, "auto", "8ba");
+  const auto rates = [&](const std::string& run) {
+    std::vector<double> found;
+    for (const std::string& line : lines_with(folder.path(run), "lr"))
+      found.push_back(std::stod(line.substr(line.find(": ") + 2)));
+    return found;
+  };
+  std::vector<double> expected = rates("plain");
+  ASSERT_EQ(expected.size(), 8u);
+  expected[3] *= 2;
+  EXPECT_EQ(rates("whole"), expected);
+  EXPECT_EQ(rates("resumed"), expected);
+  EXPECT_EQ(inspect_digest(folder.path("resumed")), inspect_digest(folder.path("whole")));
+}
+
 // Steers by what it has seen: a number, and a tensor of its own.
 class Steering final : public Algorithm {
  public:

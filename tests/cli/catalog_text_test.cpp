@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "algorithms/catalog.h"
 #include "cli/recipe_markdown.h"
 #include "job/recipe_catalogs.h"
 #include "runtime/error.h"
@@ -135,6 +136,24 @@ TEST(RecipeMarkdown, IsWhatTheDocsSay) {
   text << file.rdbuf();
   EXPECT_EQ(text.str(), recipe_markdown(recipe_catalogs()))
       << "write it anew: tutti explain --markdown > docs/recipe.md";
+}
+
+TEST(AlgorithmsMarkdown, IsWhatTheDocsSay) {
+  std::ifstream file(TUTTI_SOURCE_DIR "/docs/algorithms.md");
+  std::ostringstream text;
+  text << file.rdbuf();
+  EXPECT_EQ(text.str(), algorithms_markdown(algorithm_catalog()))
+      << "write it anew: tutti explain algorithms --markdown > docs/algorithms.md";
+}
+
+TEST(AlgorithmsMarkdown, EveryAlgorithmSaysWhatItSuitsAndDoes) {
+  for (const Entry& entry : algorithm_catalog().entries) {
+    if (entry.name == kPluginKind) continue;
+    const Origin& origin = entry.origin;
+    for (const std::string* said : {&origin.composer, &origin.header, &origin.models, &origin.effect})
+      EXPECT_FALSE(said->empty()) << entry.name;
+    EXPECT_EQ(origin.functions.empty(), origin.call.empty()) << entry.name;
+  }
 }
 
 TEST(RecipeMarkdown, SaysTheSameKindsOnce) {

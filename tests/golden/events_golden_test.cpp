@@ -5,7 +5,7 @@
 #include <regex>
 #include <set>
 
-#include "tests/actors/compute/second_pass.h"
+#include "algorithms/loop/sam.h"
 #include "tests/actors/memory_world.h"
 #include "tests/golden/golden_file.h"
 #include "tests/golden/golden_json.h"
@@ -103,7 +103,8 @@ std::shared_ptr<Algorithm> sam_of(const std::string& arguments) {
     known(values, (*found)[1], "argument of SAM");
     values[(*found)[1]] = std::stod((*found)[2]);
   }
-  return std::make_shared<SecondPass>(values["rho"], static_cast<int>(values["interval"]));
+  return std::make_shared<SAM>(
+      SAMOptions{.rho = values["rho"], .interval = static_cast<int64_t>(values["interval"])});
 }
 
 // "A, B, C, SAM(interval=2)": each but a SAM tells the story.

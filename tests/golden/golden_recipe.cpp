@@ -129,10 +129,13 @@ void expect_nothing_else(const GoldenCase& c) {
                                       "device_train_microbatch_size",
                                       "draws",
                                       "eval_batch_size",
+                                      "ema.smoothing_effective",
                                       "eval_interval",
                                       "max_duration",
                                       "num_algorithms",
                                       "scale_schedule_ratio",
+                                      "swa.completed",
+                                      "swa.n_averaged",
                                       "step_schedulers_every_batch"};
   for (const std::string& name : c.attributes())
     if (name.starts_with("opt.") || name.starts_with("sched.") || name.starts_with("algo"))

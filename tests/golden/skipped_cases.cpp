@@ -11,8 +11,8 @@ namespace tutti {
 namespace {
 
 // Cases that are skipped with the data of this folder, by reason. One more or one less is a failure.
-const std::map<std::string, int> kSkipped = {{"batch normalisation sees a rank's part of a batch", 2},
-                                             {"its algorithms are not built yet", 72}};
+const std::map<std::string, int> kSkipped = {{"batch normalisation sees a rank's part of a batch", 4},
+                                             {"its algorithms are not built yet", 48}};
 
 std::string reason_of(const testing::TestResult& result) {
   for (int part = 0; part < result.total_part_count(); ++part)

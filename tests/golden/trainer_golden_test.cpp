@@ -21,7 +21,7 @@
 namespace tutti {
 namespace {
 
-constexpr const char* kFile = "trainer.h5";
+constexpr const char* kTrainerFile = "trainer.h5";
 constexpr int kUserError = 2;  // exit code
 
 // Series of expected values, by what metrics.jsonl calls them.
@@ -98,9 +98,22 @@ std::map<std::string, std::vector<double>> series_of(const std::string& run) {
   return series;
 }
 
+// What averaging algorithms leave in the last checkpoint.
+void expect_averages(const GoldenCase& c, const std::string& checkpoint) {
+  const Checkpoint last = read_checkpoint(PosixDisk(), checkpoint);
+  if (c.holds("out/ema")) {
+    for (const std::string& name : c.names("out/ema"))
+      c.expect_close(last.tensors.at("algorithms/EMA/" + name), "out/ema/" + name);
+  }
+  if (!c.has("swa.n_averaged")) return;
+  const auto swa = nlohmann::json::parse(RunState::from_json(last.state).listeners.at("algorithms/SWA"));
+  EXPECT_EQ(swa.at("averaged"), c.number("swa.n_averaged")) << c.title();
+  EXPECT_EQ(swa.at("completed"), c.number("swa.completed")) << c.title();
+}
+
 void expect_golden(const GoldenCase& c, const std::string& run) {
   c.expect_only_outputs({"loss", "lr", "train_accuracy", "eval_accuracy", "eval_cross_entropy", "eval_batch",
-                         "weights", "weights_batch1"});
+                         "weights", "weights_batch1", "ema"});
   auto series = series_of(run);
   const auto expect_series = [&](const std::string& name) {
     c.expect_close(at::tensor(series[name], at::kDouble), "out/" + name);
@@ -116,6 +129,7 @@ void expect_golden(const GoldenCase& c, const std::string& run) {
   const std::string checkpoints = run + "/checkpoints";
   if (c.holds("out/weights_batch1")) expect_weights(c, first_checkpoint(checkpoints), "out/weights_batch1");
   expect_weights(c, checkpoints + "/" + kLatest, "out/weights");
+  expect_averages(c, checkpoints + "/" + kLatest);
 }
 
 // Whether it trains with algorithms that are not built yet.
@@ -152,7 +166,7 @@ class GoldenTrainer : public testing::TestWithParam<std::string> {
     if (waits_for_algorithms(case_)) GTEST_SKIP() << "its algorithms are not built yet";
   }
 
-  GoldenCase case_{golden_path(kFile), GetParam()};
+  GoldenCase case_{golden_path(kTrainerFile), GetParam()};
 };
 
 TEST_P(GoldenTrainer, TrainsAsComposerDoes) {
@@ -177,7 +191,7 @@ TEST_P(GoldenTrainer, TwoRanksTrainAsComposerDoes) {
   train_by_command(case_, TUTTI_SOURCE_DIR "/tools/mpirun.sh -np 2 ");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GoldenTrainer, testing::ValuesIn(golden_cases(golden_path(kFile))),
+INSTANTIATE_TEST_SUITE_P(All, GoldenTrainer, testing::ValuesIn(golden_cases(golden_path(kTrainerFile))),
                          [](const auto& info) { return info.param; });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenTrainer);
 

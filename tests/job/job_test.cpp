@@ -86,7 +86,7 @@ TEST_F(JobTest, WhatAProgramBringsIsOfAllRanks) {
   options.components.data = {{"train", std::make_shared<TensorDataset>(points, 10)}};
   EXPECT_EQ(why_refused(with_data(kMlp, "kind = 'program'", kPoints), options), "it was taken");
   EXPECT_THAT(why_refused(with_data(kMlp, "kind = 'program'\nsampling = 'own'", kPoints), options),
-              HasSubstr("data.train.sampling = \"own\": each rank's own data are files"));
+              HasSubstr("data.train.sampling = \"own\": per-rank datasets are files"));
 }
 
 TEST_F(JobTest, TheRecipesTransformsApplyToWhatAProgramBrings) {

@@ -3,8 +3,10 @@
 
 #include <map>
 
+#include "models/losses.h"
 #include "models/zoo/gpt.h"
 #include "models/zoo/mlp.h"
+#include "runtime/error.h"
 
 namespace tutti {
 namespace {
@@ -25,6 +27,48 @@ TEST(Mlp, FlattensItsInput) {
     return model.forward(TensorTree::Children{{"input", x}}).tensor();
   };
   EXPECT_TRUE(scores(images).equal(scores(images.view({2, 12}))));
+}
+
+const Batch kLabelled = TensorTree::Children{{"target", at::tensor({1, 0, 4}, at::kLong)}};
+
+TEST(Classifier, LossesOfSamplesAverageToItsLoss) {
+  const at::Tensor scores = at::linspace(-2, 2, 15).view({3, 5});
+  for (const char* name : {"soft_cross_entropy", "binary_cross_entropy_with_logits"}) {
+    Mlp model = small_mlp();
+    choose_loss(model, name);
+    const Batch dense = TensorTree::Children{{"target", at::softmax(scores.flip({1}), 1)}};
+    for (const Batch& batch : {kLabelled, dense}) {
+      const at::Tensor losses = model.losses(scores, batch);
+      EXPECT_EQ(losses.sizes(), at::IntArrayRef({3})) << name;
+      EXPECT_TRUE(at::allclose(losses.mean(), model.loss(scores, batch))) << name;
+    }
+  }
+}
+
+TEST(Classifier, TrainsOnTheLossThatIsChosen) {
+  const at::Tensor scores = at::linspace(-2, 2, 15).view({3, 5});
+  Mlp model = small_mlp();
+  EXPECT_TRUE(at::equal(model.loss(scores, kLabelled), soft_cross_entropy(scores, kLabelled["target"])));
+  choose_loss(model, "binary_cross_entropy_with_logits");
+  EXPECT_TRUE(
+      at::equal(model.loss(scores, kLabelled),
+                binary_cross_entropy_with_logits(scores, kLabelled["target"], BinaryCrossEntropyOptions())));
+  EXPECT_THROW(choose_loss(model, "l1"), UserError);
+}
+
+TEST(Gpt, HasALossOfItsOwn) {
+  Gpt model({.vocab_size = 17, .n_positions = 12, .n_embd = 16, .n_layer = 1, .n_head = 4});
+  EXPECT_THROW(choose_loss(model, "soft_cross_entropy"), UserError);
+}
+
+TEST(Gpt, LossesOfSamplesAreMeansOverTheirTokens) {
+  Gpt model({.vocab_size = 17, .n_positions = 12, .n_embd = 16, .n_layer = 1, .n_head = 4});
+  const at::Tensor scores = at::linspace(-2, 2, 102).view({2, 3, 17});
+  const Batch batch =
+      TensorTree::Children{{"target", at::tensor({1, 2, -100, 3, 16, -100}, at::kLong).view({2, 3})}};
+  const at::Tensor losses = model.losses(scores, batch);
+  for (int64_t i = 0; i < 2; ++i)
+    EXPECT_TRUE(at::allclose(losses[i], model.loss(scores.narrow(0, i, 1), batch.narrow(i, 1))));
 }
 
 TEST(Gpt, WeighsItsLossByTheTokensThatCount) {

@@ -24,7 +24,7 @@ const std::map<std::string, Folders>& may_include() {
         {"data", {"runtime", "recipe", "tensors", "io"}},
         {"training", {"runtime", "recipe", "tensors", "io", "data", "models"}},
         {"sharding", {"runtime", "recipe", "tensors", "collectives", "models", "training"}},
-        {"algorithms", {"runtime", "recipe", "tensors", "data", "models", "training"}},
+        {"algorithms", {"runtime", "recipe", "tensors", "io", "data", "models", "training"}},
         {"cli", {"runtime", "recipe", "analysis"}},
     };
     Folders below = {"runtime",     "recipe", "tensors",  "io",       "data",

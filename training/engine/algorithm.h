@@ -1,5 +1,10 @@
 #pragma once
 
+#include <map>
+#include <string>
+#include <vector>
+
+#include "recipe/setting.h"
 #include "training/engine/event.h"
 #include "training/engine/listener.h"
 #include "training/engine/logger.h"
@@ -8,10 +13,13 @@ namespace tutti {
 
 // Requirements of an algorithm; the engine knows no algorithm by name.
 struct Needs {
-  bool first = false;              // run before all others, except at reversed events
-  bool last = false;               // run after all others
-  bool interpolates_loss = false;  // a warning if several algorithms do
-  bool closure = false;            // sets State::closure_step (SAM); an error if several algorithms do
+  bool first = false;                   // run before all others, except at reversed events
+  bool last = false;                    // run after all others
+  bool interpolates_loss = false;       // a warning if several algorithms do
+  bool closure = false;                 // sets State::closure_step (SAM); an error if several algorithms do
+  std::vector<std::string> after = {};  // names of algorithms that act before it, where both act at an event
+  // Names of algorithms that it cannot be combined with, and why: an error.
+  std::map<std::string, std::string> excludes = {};
 };
 
 // A two-way callback: sees the state and changes it in place. composer.core.Algorithm.
@@ -23,11 +31,18 @@ struct Needs {
 // ending events (State::evaluation_cut).
 class Algorithm : public Listener {
  public:
+  // The section of the recipe that names the algorithm: errors then begin with its file and line.
+  void set_section(const Setting& section) { section_ = section; }
+  [[noreturn]] void fail(const std::string& message) const;  // throws UserError
+
   virtual Needs needs() const { return {}; }
 
   // True if the algorithm acts at the event. All algorithms are asked before any acts.
   virtual bool match(Event event, const State& state) const = 0;
   virtual void apply(Event event, State& state, Logger& logger) = 0;
+
+ private:
+  Setting section_;
 };
 
 }  // namespace tutti

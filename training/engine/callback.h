@@ -12,10 +12,6 @@ namespace tutti {
 // after the verdict (BATCH_END and later), because until then the step may be retried.
 class Callback : public Listener {
  public:
-  // Throws UserError if the run, with its model built, lacks something that the callback needs. Also called
-  // by `tutti check`.
-  virtual void require(const State&) const {}
-
   // Called at every event; calls the function of the event.
   virtual void run_event(Event event, State& state, Logger& logger);
 

@@ -28,11 +28,29 @@ std::vector<std::string> names_of(const Algorithms& algorithms, bool Needs::*nee
   return names;
 }
 
+// Puts each algorithm behind those that it acts after.
+void put_behind(Algorithms& algorithms) {
+  for (std::size_t i = algorithms.size(); i-- > 0;) {
+    const std::vector<std::string> before = algorithms[i]->needs().after;
+    std::size_t last = i;
+    for (std::size_t j = i + 1; j < algorithms.size(); ++j)
+      if (std::ranges::count(before, algorithms[j]->name()) > 0) last = j;
+    std::rotate(algorithms.begin() + i, algorithms.begin() + i + 1, algorithms.begin() + last + 1);
+  }
+}
+
 }  // namespace
+
+void Algorithm::fail(const std::string& message) const {
+  if (section_.position.file.empty()) throw UserError(name() + ": " + message);
+  section_.fail(message);
+}
 
 Engine::Engine(State& state, Logger& logger, Options options)
     : state_(state), logger_(logger), options_(std::move(options)) {
+  state_.warn = options_.warn;
   refuse_several_closures();
+  refuse_excluded();
   warn_of_interpolations();
 }
 
@@ -85,6 +103,7 @@ void Engine::log_traces(const std::vector<Trace>& traces) const {
 
 // first and last also hold at AFTER_ events; Composer reverses them there.
 Algorithms Engine::ordered(Algorithms matching, Event event) const {
+  put_behind(matching);
   if (is_after(event) && !state_.composer) std::reverse(matching.begin(), matching.end());
   std::stable_partition(matching.begin(), matching.end(),
                         [](const auto& algorithm) { return algorithm->needs().first; });
@@ -123,6 +142,16 @@ void Engine::refuse_several_closures() const {
     throw UserError("only one algorithm of a run can make additional passes in a step: " + joined(names));
 }
 
+void Engine::refuse_excluded() const {
+  for (const auto& one : options_.algorithms) {
+    const Needs needs = one->needs();
+    for (const auto& other : options_.algorithms)
+      if (const auto found = needs.excludes.find(other->name());
+          found != needs.excludes.end() && other != one)
+        one->fail(one->name() + " cannot be combined with " + other->name() + ": " + found->second);
+  }
+}
+
 void Engine::plan_reductions() {
   reducing_.clear();
   reductions_ = 0;
@@ -152,6 +181,11 @@ void Engine::reduced(std::span<const double> sums) {
     listener->reduced(state_, sums.first(count));
     sums = sums.subspan(count);
   }
+}
+
+void Engine::require() const {
+  for (const auto& algorithm : options_.algorithms) algorithm->require(state_);
+  for (const auto& callback : options_.callbacks) callback->require(state_);
 }
 
 void Engine::out_of_memory(const std::string& account) {

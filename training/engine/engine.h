@@ -34,7 +34,8 @@ struct Trace {
 // callbacks, then destinations. At INIT destinations come first and algorithms last.
 //
 // Passes, in order: algorithms that need to be first go to the front, algorithms that need to be last to the
-// back, AFTER_X events reverse the order, then the user's passes.
+// back, algorithms that act after others behind these, AFTER_X events reverse the order, then the user's
+// passes.
 class Engine {
  public:
   struct Options {
@@ -56,6 +57,9 @@ class Engine {
   // and the destination gets no more events.
   std::vector<Trace> run_event(Event event, const std::function<void()>& before_acting = {});
   std::vector<Trace> run_event(std::string_view event_name);
+
+  // Calls Listener::require of every listener.
+  void require() const;
 
   // Calls Callback::out_of_memory of every callback and destination.
   void out_of_memory(const std::string& account);
@@ -89,6 +93,7 @@ class Engine {
   void notify_destinations(const std::function<void(Callback&)>& notify);
   void warn_of_interpolations() const;
   void refuse_several_closures() const;
+  void refuse_excluded() const;
 
   State& state_;
   Logger& logger_;

@@ -37,6 +37,10 @@ class Listener : public Stateful {
  public:
   virtual std::string name() const = 0;  // Composer's: "LabelSmoothing", "SpeedMonitor"
 
+  // Throws UserError if the run, with its model built and operated on, lacks something that the listener
+  // needs at any time. Called before AFTER_LOAD, and by `tutti check`.
+  virtual void require(const State&) const {}
+
   // Number of sums per step, equal on all ranks. Asked once, between AFTER_LOAD and FIT_START.
   virtual int64_t reductions(const State&) const { return 0; }
 

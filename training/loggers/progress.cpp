@@ -5,6 +5,8 @@
 #include <sstream>
 #include <utility>
 
+#include "runtime/printable.h"
+
 namespace tutti {
 namespace {
 
@@ -31,7 +33,7 @@ std::string number_text(const char* format, double value) {
 
 std::string table_row(std::string name, const std::string& value) {
   name.resize(std::max<std::size_t>(name.size(), 22), ' ');
-  return "  " + name + " " + value + "\n";
+  return "  " + name + " " + printable(value) + "\n";
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 
 #include <numeric>
 
+#include "algorithms/loop/sam.h"
 #include "commands/local_train.h"
 #include "models/model.h"
-#include "tests/actors/compute/second_pass.h"
 #include "tests/actors/memory_world.h"
 #include "tests/actors/sleeping_world.h"
 
@@ -46,7 +46,7 @@ Listeners algorithm(const std::function<std::shared_ptr<Algorithm>()>& make) {
 }
 
 Listeners second_pass(double rho, int interval = 1) {
-  return algorithm([=] { return std::make_shared<SecondPass>(rho, interval); });
+  return algorithm([=] { return std::make_shared<SAM>(SAMOptions{.rho = rho, .interval = interval}); });
 }
 
 struct Slid {

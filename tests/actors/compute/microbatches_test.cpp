@@ -142,5 +142,46 @@ TEST(MicrobatchesTest, EmptyMicrobatchesAddNothing) {
   for (const auto& view : training.state.views) EXPECT_FALSE(view.tensor.grad().defined());
 }
 
+// The microbatches of one rank and the ranks' batches are parts of the same global batch.
+TEST(MicrobatchesTest, DropoutGoesByThePlaceInTheGlobalBatch) {
+  const std::string recipe =
+      "seed = 3\n[model]\nkind = 'gpt'\nvocab_size = 8\nn_positions = 4\nn_embd = 8\nn_layer = 1\n"
+      "n_head = 1\ndropout = 0.5\n[data.train]\nkind = 'synthetic'\nbatch_size = 4\n[optimizer]\nkind = "
+      "'sgd'\n[train]\nmax_duration = '1ba'\n";
+  Training training(recipe, kTokenSpec);
+  const at::Tensor tokens = at::arange(16).remainder(8).view({4, 4});
+  const Batch batch = TensorTree::Children{{"input", tokens}, {"target", tokens}};
+  const auto loss = [&](const Batch& part, int64_t first_sample, int count) {
+    Microbatches microbatches(training.state, training.engine, *training.exchange, count);
+    return microbatches.run(part, first_sample, unmarked).loss_sum;
+  };
+  const double first = loss(batch.narrow(0, 2), 0, 1), second = loss(batch.narrow(2, 2), 2, 1);
+  EXPECT_DOUBLE_EQ(loss(batch, 0, 2), first + second);
+  EXPECT_NE(loss(batch.narrow(2, 2), 0, 1), second);
+}
+
+class CountingDraws final : public Layer {
+ public:
+  TensorTree forward(const TensorTree& input) override {
+    drawn.push_back(context().draws("layer")->uniform(0, 1));
+    drawn.push_back(context().draws("layer", context().first_sample + 1)->uniform(0, 1));
+    return input;
+  }
+  const char* kind() const override { return "CountingDraws"; }
+  std::vector<double> drawn;
+};
+
+TEST(MicrobatchesTest, LayersDrawOnceABatchOrByPlace) {
+  Training training;
+  auto layer = std::make_shared<CountingDraws>();
+  replace_layers(*training.state.model, [&](const NamedSlot& named) -> std::shared_ptr<Layer> {
+    return named.name == "relu" ? layer : nullptr;
+  });
+  run(training, random_batch(8), 2);
+  ASSERT_EQ(layer->drawn.size(), 4u);
+  EXPECT_EQ(layer->drawn[0], layer->drawn[2]);
+  EXPECT_NE(layer->drawn[1], layer->drawn[3]);
+}
+
 }  // namespace
 }  // namespace tutti

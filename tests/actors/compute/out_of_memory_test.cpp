@@ -5,13 +5,13 @@
 #include <filesystem>
 #include <numeric>
 
+#include "algorithms/loop/sam.h"
 #include "commands/inspect.h"
 #include "commands/local_train.h"
 #include "models/layers/layer.h"
 #include "runtime/random.h"
 #include "tensors/meter.h"
 #include "tests/actors/compute/hungry_model.h"
-#include "tests/actors/compute/second_pass.h"
 #include "tests/actors/memory_world.h"
 #include "tests/actors/sleeping_world.h"
 #include "training/state.h"
@@ -131,7 +131,7 @@ TEST(OutOfMemoryTest, RandomDrawsAreOfTheGoodAttempt) {
 TEST(OutOfMemoryTest, InAnyPassOfAClosure) {
   const auto twice = [](int) {
     Engine::Options options;
-    options.algorithms = {std::make_shared<SecondPass>(0.1)};
+    options.algorithms = {std::make_shared<SAM>(SAMOptions{.rho = 0.1})};
     return options;
   };
   sweep({.recipe = mlp(2), .listeners = twice}, {0}, 1);

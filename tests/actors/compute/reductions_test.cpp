@@ -5,7 +5,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "tests/actors/compute/second_pass.h"
+#include "algorithms/loop/sam.h"
 #include "tests/actors/memory_world.h"
 #include "training/state.h"
 
@@ -226,7 +226,7 @@ TEST(ReductionsTest, MemoryThatRunsOutForThemAbortsTheAttempt) {
 TEST(ReductionsTest, OfAStepWithClosuresTheyAreOfTheFirstPass) {
   std::vector<Heard> heard(2);
   const MemoryWorld world{.recipe = mlp_recipe(2),
-                          .listeners = summing(heard, std::make_shared<SecondPass>(0.1))};
+                          .listeners = summing(heard, std::make_shared<SAM>(SAMOptions{.rho = 0.1}))};
   EXPECT_EQ(world.run("2").error, "");
   for (const Heard& one : heard) {
     EXPECT_EQ(one.contributed, 2);
@@ -237,7 +237,7 @@ TEST(ReductionsTest, OfAStepWithClosuresTheyAreOfTheFirstPass) {
 TEST(ReductionsTest, OfAStepThatIsAbortedInALaterPassTheyComeAgain) {
   std::vector<Heard> heard(2);
   MemoryWorld world{.recipe = mlp_recipe(1)};
-  world.listeners = summing(heard, std::make_shared<SecondPass>(0.1));
+  world.listeners = summing(heard, std::make_shared<SAM>(SAMOptions{.rho = 0.1}));
   const int64_t last = world.run("\"auto\"").allocations[1];
   heard.assign(2, {});
   world.failures[1] = {last};

@@ -15,6 +15,16 @@ TEST(ControlTextTest, FieldsSurviveTheWay) {
   EXPECT_EQ(received.field(2), "");
 }
 
+TEST(ControlTextTest, AFieldWithTheSeparatorStaysOneField) {
+  const auto received = ControlText::parse(ControlText({"abort",
+                                                        "runs/a\x1f"
+                                                        "b",
+                                                        "last"})
+                                               .text());
+  EXPECT_EQ(received.field(1), "runs/a?b");
+  EXPECT_EQ(received.field(2), "last");
+}
+
 TEST(ControlTextTest, AnEndKeepsItsKind) {
   const auto received =
       ControlText::parse(end_order("abort", {EndKind::kHang, "rank 1 hangs; the last it did: step 3"}));

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "io/journal/journal_writer.h"
+#include "runtime/process/crash_report.h"
 #include "tests/io/journal/journal_lines.h"
 #include "tests/runtime/scratch.h"
 
@@ -216,7 +217,7 @@ class SpoiltJournalTest : public testing::Test {
  protected:
   void expect_spoilt(JournalWriter& writer, const std::string& why) {
     append_too_many(writer);
-    EXPECT_EQ(writer.incomplete(), path_ + ": " + why);
+    EXPECT_THAT(writer.incomplete(), testing::MatchesRegex(path_ + ": (" + why + ")"));
     const uint64_t written = writer.bytes();
     writer.end("done");
     EXPECT_EQ(writer.bytes(), written);
@@ -232,6 +233,16 @@ TEST_F(SpoiltJournalTest, OneThatIsTruncatedEndsTheJournalAndNotTheProcess) {
   JournalWriter writer(path_, "{}");
   std::filesystem::resize_file(path_, 20);
   expect_spoilt(writer, kCutShort);
+}
+
+// Nor is it told as one in the rank's log.
+TEST_F(SpoiltJournalTest, OneThatIsTruncatedIsNoCrash) {
+  const RingRecorder recorder;
+  const CrashReport report(recorder, 1, scratch_.path("rank-1.log"));
+  JournalWriter writer(path_, "{}");
+  std::filesystem::resize_file(path_, 20);
+  expect_spoilt(writer, kCutShort);
+  EXPECT_EQ(read_text(scratch_.path("rank-1.log")), "");
 }
 
 TEST_F(SpoiltJournalTest, OneThatIsTruncatedTellsItAlsoWhereLittleFollows) {
@@ -258,7 +269,7 @@ TEST_F(SpoiltJournalTest, OneThatBecomesImmutableEndsTheJournalAndNotTheProcess)
   path_ = std::string(::mkdtemp(folder.data())) + "/journal-0";
   auto writer = std::make_unique<JournalWriter>(path_, "{}");
   const bool immutable = set_immutable(path_, true);
-  if (immutable) expect_spoilt(*writer, std::strerror(EPERM));
+  if (immutable) expect_spoilt(*writer, std::string("it could no longer be written|") + std::strerror(EPERM));
   set_immutable(path_, false);
   writer.reset();
   std::filesystem::remove_all(folder);

@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "actors/messages/heartbeat.h"
+#include "algorithms/loop/sam.h"
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "tensors/meter.h"
-#include "tests/actors/compute/second_pass.h"
 #include "tests/runtime/scratch.h"
 #include "tests/sim/small_job.h"
 
@@ -243,7 +243,7 @@ TEST(SimulationTest, StepsOfTwoPassesKeepEveryInvariant) {
   seams.job = [](Job& job, int) {
     job.listeners = [](int) {
       Engine::Options options;
-      options.algorithms = {std::make_shared<SecondPass>(0.1)};
+      options.algorithms = {std::make_shared<SAM>(SAMOptions{.rho = 0.1})};
       return options;
     };
   };

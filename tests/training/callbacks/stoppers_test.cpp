@@ -134,7 +134,7 @@ TEST_F(CallbackTest, AMetricThatNothingMeasuresIsAnErrorBeforeTheTraining) {
   ThresholdStopper good(accuracy(), 0.8, false);
   EXPECT_NO_THROW(good.run_event(Event::kAfterLoad, state_, logged_));
   EarlyStopper typo(metric("MulticlasAccuracy"), 0.0, Time(1, TimeUnit::kEpoch));
-  EXPECT_THAT([&] { typo.run_event(Event::kAfterLoad, state_, logged_); },
+  EXPECT_THAT([&] { typo.require(state_); },
               ThrowsMessage<UserError>(
                   AllOf(HasSubstr("test.toml:7"), HasSubstr("did you mean MulticlassAccuracy?"))));
 }

@@ -30,6 +30,7 @@ class Sayer final : public Algorithm {
     said_.push_back(name_);
     if (acts) acts(state);
   }
+  void require(const State&) const override { said_.push_back(name_ + " requires"); }
 
   std::function<bool(Event, const State&)> wants = [](Event, const State&) { return true; };
   std::function<void(State&)> acts;
@@ -101,6 +102,27 @@ TEST_F(EngineTest, AtInitDestinationsComeFirst) {
   Engine engine(state_, logger_, options_);
   engine.run_event("INIT");
   EXPECT_THAT(said_, ElementsAre("L", "X", "A", "B"));
+}
+
+TEST_F(EngineTest, AnAlgorithmActsAfterThoseThatItNamesAtReversedEventsBefore) {
+  sayer("C", {.after = {"A", "B"}}), sayer("B", {.after = {"A"}}), sayer("A"), sayer("D");
+  EXPECT_THAT(run(Event::kBatchEnd), ElementsAre("A", "B", "C", "D"));
+  EXPECT_THAT(run(Event::kAfterForward), ElementsAre("D", "C", "B", "A"));
+}
+
+TEST_F(EngineTest, AlgorithmsThatExcludeEachOtherAreAnErrorAtTheRecipesLine) {
+  sayer("A");
+  sayer("B", {.excludes = {{"A", "both swap the weights"}}});
+  const auto make = [this] { Engine engine(state_, logger_, options_); };
+  EXPECT_THAT(make, ThrowsMessage<UserError>("B: B cannot be combined with A: both swap the weights"));
+  options_.algorithms[1]->set_section({Setting::Table(), "algorithms.1", {"r.toml", 7}});
+  EXPECT_THAT(make, ThrowsMessage<UserError>(HasSubstr("r.toml:7: [algorithms.1]: B cannot")));
+}
+
+TEST_F(EngineTest, EveryListenersNeedsAreAskedFor) {
+  sayer("A"), sayer("B");
+  Engine(state_, logger_, options_).require();
+  EXPECT_THAT(said_, ElementsAre("A requires", "B requires"));
 }
 
 TEST_F(EngineTest, WhoWaitsForAlgorithmsIsCalledBeforeTheFirstActs) {

@@ -178,6 +178,12 @@ TEST_F(MetricsFileTest, ResumedRunCutsAtItsStep) {
   EXPECT_EQ(read_text(path_), until);
 }
 
+TEST_F(MetricsFileTest, LinesThatWereCutOffAreMissedInAResumedRun) {
+  write_text(path_, "{\"step\": 1}\n{\"step\": 3}\n");
+  write(disk_, 5, /*resumes=*/true, [](MetricsFile&) {});
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("the lines of steps 4 to 5 are missing")));
+}
+
 // The second evaluator was due at the end alone: all are found once more, together.
 TEST_F(MetricsFileTest, OfAnEvaluationOnlyWhatIsNewIsWritten) {
   const std::string once = "{\"step\": 2, \"epoch\": 1, \"metrics/a/x\": 0.5, \"metrics/a/y\": \"nan\"}\n";

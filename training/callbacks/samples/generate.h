@@ -31,7 +31,6 @@ class Generate final : public PeriodicCallback {
   std::string name() const override { return "Generate"; }
   // Throws UserError if the model cannot generate or does not have the tokens of a prompt.
   void require(const State& state) const override;
-  void after_load(State& state, Logger&) override { require(state); }
   void batch_checkpoint(State& state, Logger& logger) override { log_if_due(state, logger); }
   void epoch_checkpoint(State& state, Logger& logger) override { log_if_due(state, logger); }
   void iteration_checkpoint(State& state, Logger& logger) override { log_if_due(state, logger); }

@@ -42,7 +42,6 @@ class MetricStopper : public Callback {
       : metric_(std::move(metric)), every_batch_(every_batch) {}
 
   void require(const State& state) const override { metric_.require(state); }
-  void after_load(State& state, Logger&) override { require(state); }
   void eval_end(State& state, Logger&) override {
     if (!state.evaluation_cut) check_metric(state);
   }

@@ -13,6 +13,7 @@ namespace tutti {
 void ExportForInference::write(const State& state) {
   if (state.rank != 0) return;
   Safetensors content;
+  content.tensors.insert(state.inference_tensors.begin(), state.inference_tensors.end());
   for (const auto& one : state.parameters) content.tensors.emplace(one.name, one.parameter->tensor.detach());
   for (const auto& one : state.buffers) content.tensors.emplace(one.name, one.buffer->tensor);
   content.metadata = {{"format", "pt"}};

@@ -37,7 +37,6 @@ std::string operating_system() {
 void MLPerfCallback::init(State&, Logger&) { start_ms_ = clock_(); }
 
 void MLPerfCallback::after_load(State& state, Logger&) {
-  require(state);
   if (state.rank != 0) return;
   open_file(file_name(state, options_.root_folder + "/results/" + system_name(state) + "/" +
                                  options_.benchmark + "/result_" + std::to_string(options_.index) + ".txt"));

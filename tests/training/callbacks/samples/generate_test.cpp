@@ -224,7 +224,7 @@ TEST_F(GenerateTest, PromptsThatTheModelCannotTakeAreErrorsThatNameTheKey) {
 
 TEST_F(GenerateTest, AModelThatWritesNoTextIsAnError) {
   state_.model = std::make_shared<TwiceTwice>();
-  EXPECT_THAT([&] { tell(*made("1ba", {std::string("a")}), Event::kAfterLoad); },
+  EXPECT_THAT([&] { made("1ba", {std::string("a")})->require(state_); },
               ThrowsMessage<UserError>(
                   AllOf(HasSubstr("callbacks.0.prompts = "), HasSubstr("TwiceTwice cannot generate text"))));
 }

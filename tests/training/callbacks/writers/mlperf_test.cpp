@@ -156,7 +156,7 @@ TEST_F(MLPerfTest, AMetricThatNothingMeasuresIsAnErrorBeforeTheTraining) {
                   AllOf(HasSubstr("test.toml:7"), HasSubstr("did you mean MulticlassAccuracy?"))));
   MLPerfCallback elsewhere =
       callback({.metric_name = named("MulticlassAccuracy"), .metric_label = "evaluation"});
-  EXPECT_THAT([&] { elsewhere.run_event(Event::kAfterLoad, state_, logged_); },
+  EXPECT_THAT([&] { elsewhere.require(state_); },
               ThrowsMessage<UserError>(AllOf(HasSubstr("test.toml:7"), HasSubstr("\"evaluation\""))));
 }
 

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "training/engine/algorithm.h"
+#include "training/time/time.h"
+
+namespace tutti {
+
+// averages = smoothing * averages + (1 - smoothing) * weights, in place. The lists have equal lengths, shapes
+// and dtypes; integers are averaged in float32 and truncated. composer.functional.compute_ema.
+void compute_ema(const std::vector<at::Tensor>& weights, const std::vector<at::Tensor>& averages,
+                 double smoothing = 0.99);
+
+// Keeps an exponential moving average of parameters and buffers. Evaluations, predictions and exports use the
+// averages; checkpoints hold both. composer.algorithms.EMA.
+class EMA final : public Algorithm {
+ public:
+  struct Options {
+    std::optional<Time> half_life;    // in batches or epochs; either this or smoothing
+    std::optional<double> smoothing;  // of one update; else 2^(-update_interval / half_life)
+    Time ema_start{0.0, TimeUnit::kDuration};
+    std::optional<Time> update_interval;  // default: one unit of half_life, or one batch
+  };
+
+  // Throws UserError for options that do not fit together.
+  explicit EMA(const Options& options);
+
+  std::string name() const override { return "EMA"; }
+  bool match(Event event, const State& state) const override;
+  void apply(Event event, State& state, Logger& logger) override;
+  double smoothing() const { return smoothing_; }
+
+  std::string state() const override { return started_ ? "started" : ""; }
+  void restore(const std::string&) override { started_ = true; }
+  NamedTensors state_tensors() override { return averages_; }
+
+ private:
+  bool is_update(Event event, const State& state) const;
+  void allocate(const State& state);
+  void update(State& state);
+  void publish(State& state) const;
+  void swap(State& state);
+
+  Time start_;
+  Time interval_;
+  double smoothing_;
+  bool started_ = false;
+  bool swapped_ = false;  // the model has the averages
+  NamedTensors averages_;
+};
+
+}  // namespace tutti

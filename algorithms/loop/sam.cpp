@@ -1,0 +1,35 @@
+#include "algorithms/loop/sam.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_foreach_norm.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/stack.h>
+
+#include "training/state.h"
+
+namespace tutti {
+
+void SAM::apply(Event, State& state, Logger&) {
+  state.closure_step = [this, &state](Closure& closure) {
+    if ((state.timestamp.batch + 1) % options_.interval == 0) closure.pass([&] { climb(state); });
+    closure.step();
+  };
+}
+
+void SAM::climb(State& state) const {
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> weights, gradients;
+  for (const auto& view : state.views) {
+    if (!view.grad.defined()) continue;
+    weights.push_back(view.tensor.detach());
+    gradients.push_back(view.grad);
+  }
+  if (weights.empty()) return;
+  const double norm =
+      at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, 2, at::kFloat))).item<double>();
+  const double scale = options_.rho / (norm / state.grad_scale + options_.epsilon) / state.grad_scale;
+  at::_foreach_add_(weights, gradients, scale);
+}
+
+}  // namespace tutti

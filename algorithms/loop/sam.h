@@ -1,0 +1,31 @@
+#pragma once
+
+#include "training/engine/algorithm.h"
+
+namespace tutti {
+
+struct SAMOptions {
+  double rho = 0.05;       // length of the step uphill
+  double epsilon = 1e-12;  // added to the norm of the gradients
+  int64_t interval = 1;    // steps; the others are plain
+};
+
+// Sharpness-aware minimisation: every `interval`th step uses the gradients at the weights that lie `rho`
+// uphill, w + rho g / (|g| + epsilon) with the L2 norm of all gradients together, and so a second pass over
+// the batch. Foret et al. 2021, arXiv:2010.01412. composer.algorithms.SAM.
+class SAM final : public Algorithm {
+ public:
+  explicit SAM(const SAMOptions& options) : options_(options) {}
+
+  std::string name() const override { return "SAM"; }
+  Needs needs() const override { return {.closure = true}; }
+  bool match(Event event, const State&) const override { return event == Event::kAfterLoad; }
+  void apply(Event event, State& state, Logger& logger) override;
+
+ private:
+  void climb(State& state) const;
+
+  SAMOptions options_;
+};
+
+}  // namespace tutti

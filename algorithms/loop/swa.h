@@ -1,0 +1,59 @@
+#pragma once
+
+#include <optional>
+
+#include "training/engine/algorithm.h"
+#include "training/time/time.h"
+
+namespace tutti {
+
+enum class AnnealStrategy { kLinear, kCosine };
+
+// The learning rate after `update` updates (from 1) of torch.optim.swa_utils.SWALR: moves from `lr`, the rate
+// of the schedule, to `swa_lr` within `anneal_steps` updates.
+double swa_learning_rate(double lr, double swa_lr, int64_t update, int64_t anneal_steps,
+                         AnnealStrategy strategy);
+
+// Stochastic weight averaging: from swa_start on, averages the weights of every update_interval, and trains
+// on with the averages from swa_end on, or at the end of training. Buffers are those of the last update.
+// Izmailov et al. 2018, arXiv:1803.05407. composer.algorithms.SWA.
+class SWA final : public Algorithm {
+ public:
+  struct Options {
+    Time swa_start{0.7, TimeUnit::kDuration};
+    Time swa_end{0.97, TimeUnit::kDuration};  // in the unit of swa_start
+    Time update_interval{1, TimeUnit::kEpoch};
+    bool schedule_swa_lr = false;
+    AnnealStrategy anneal_strategy = AnnealStrategy::kLinear;
+    int64_t anneal_steps = 10;
+    std::optional<double> swa_lr;  // default: the schedule's rate when averaging begins
+  };
+
+  // Throws UserError for options that do not fit together.
+  explicit SWA(const Options& options);
+
+  std::string name() const override { return "SWA"; }
+  bool match(Event event, const State& state) const override;
+  void apply(Event event, State& state, Logger& logger) override;
+  int64_t averaged() const { return averaged_; }  // updates so far
+
+  std::string state() const override;
+  void restore(const std::string& json) override;
+  NamedTensors state_tensors() override { return averages_; }
+
+ private:
+  void update(State& state);
+  void average(const State& state);
+  void set_rate(State& state) const;
+  void complete(State& state);
+
+  Options options_;
+  Event update_event_;
+  int64_t counter_ = 0;  // update events since swa_start
+  int64_t averaged_ = 0;
+  double swa_lr_ = 0.0;
+  bool completed_ = false;
+  NamedTensors averages_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+
+#include "tensors/draws.h"
+
+namespace tutti {
+
+// Composer's names and defaults.
+struct RandAugmentOptions {
+  int64_t severity = 9;                  // the level of every operation: 0 (weak) to 10 (strong)
+  int64_t depth = 2;                     // operations applied one after the other; at least 0
+  std::string augmentation_set = "all";  // all, safe or original: data/transforms/image_operations.h
+};
+
+// UserError for options out of their range.
+void check_options(const RandAugmentOptions& options);
+
+// The image after `depth` operations, each drawn from the set. An image is uint8 [H, W, C] with 3 channels or
+// 1, or float [C, H, W] in [0, 1], which gives float32; of a batch [N, C, H, W] each image has its own draws.
+// The input is not written. Cubuk et al., 2020 (arXiv:1909.13719). UserError for bad options and other
+// tensors.
+at::Tensor randaugment_image(const at::Tensor& image, const RandAugmentOptions& options, Draws& draws);
+
+}  // namespace tutti
