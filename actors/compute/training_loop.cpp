@@ -127,8 +127,7 @@ void TrainingLoop::train_batch(Context& context) {
 
 BatchReady TrainingLoop::next_batch(Context& context) {
   if (!std::exchange(reads_ahead_, true)) {
-    const Transforms& added = with_.state.added_transforms;
-    if (!added.empty()) context.send(with_.actors.loader, AddTransforms{added});
+    add_transforms(context);
     context.send(with_.actors.loader, Credit{with_.job.settings.train_data.prefetch});
   }
   for (;;) {
@@ -140,6 +139,13 @@ BatchReady TrainingLoop::next_batch(Context& context) {
     else
       TUTTI_ASSERT(false, envelope.message.name());
   }
+}
+
+void TrainingLoop::add_transforms(Context& context) const {
+  AddTransforms message{with_.state.added_transforms};
+  if (!with_.job.per_rank_train.empty())
+    for (auto& one : message.added) one.name = owner_of(with_.state.rank) + one.name;
+  if (!message.added.empty()) context.send(with_.actors.loader, std::move(message));
 }
 
 // Training time is rank 0's, so that all ranks end at the same step. Evaluations and predictions do not

@@ -64,6 +64,7 @@ class TrainingLoop {
   void begin_batch(Context& context);
   void train_batch(Context& context);
   BatchReady next_batch(Context& context);
+  void add_transforms(Context& context) const;
   void vote(Context& context, Verdict& mine) const;
   void end_epoch(Context& context);
   bool end_step(Context& context);

@@ -208,9 +208,10 @@ DatasetPtr make_per_rank_dataset(const Setting& section, uint64_t seed, const Da
     replace_all(path, "{rank}", std::to_string(place.rank));
     replace_all(path, "{host}", place.host);
   }
-  return make_dataset(own, seed + static_cast<uint64_t>(place.rank),
-                      "rank " + std::to_string(place.rank) + "/");
+  return make_dataset(own, seed + static_cast<uint64_t>(place.rank), owner_of(place.rank));
 }
+
+std::string owner_of(int rank) { return "rank " + std::to_string(rank) + "/"; }
 
 std::string facts_text(const Dataset& dataset) {
   std::ostringstream out;

@@ -41,6 +41,9 @@ bool has_per_rank_data(const Setting& section);
 // Makes the rank's dataset, with {rank} and {host} replaced in its path. Throws UserError.
 DatasetPtr make_per_rank_dataset(const Setting& section, uint64_t seed, const DataPlace& place);
 
+// What the names of transforms of a rank's own data begin with, so that ranks draw different numbers.
+std::string owner_of(int rank);
+
 // Describes a dataset to the other ranks: one short line.
 std::string facts_text(const Dataset& dataset);
 
