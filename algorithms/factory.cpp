@@ -41,13 +41,16 @@ SampleMixingOptions mixing_options(const Setting& section) {
 }
 
 AlgorithmPtr colout(const Setting& section) {
-  ColOutOptions options{.p_row = section.at("p_row").number(), .p_col = section.at("p_col").number()};
+  ColOut::Options options{
+      .dropped = {.p_row = section.at("p_row").number(), .p_col = section.at("p_col").number()},
+      .batch = section.at("batch").boolean(),
+      .input_key = batch_key(section, "input_key"),
+      .target_key = batch_key(section, "target_key")};
   const Setting& resize = section.at("resize_target");
-  if (!resize.is_text()) options.resize_target = resize.boolean();
-  if (!section.at("batch").boolean())
-    section.at("batch").fail(
-        "images of their own are dropped by [[data.train.transforms]] kind = \"colout\"");
-  return std::make_shared<ColOut>(options, batch_key(section, "input_key"), batch_key(section, "target_key"));
+  if (!resize.is_text()) options.dropped.resize_target = resize.boolean();
+  if (!options.batch && options.dropped.resize_target.value_or(false))
+    resize.fail("targets lose rows and columns with batch = true only");
+  return std::make_shared<ColOut>(std::move(options));
 }
 
 AlgorithmPtr cutmix(const Setting& section) {

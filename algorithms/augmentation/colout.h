@@ -1,38 +1,27 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
-#include <optional>
 #include <string>
 #include <utility>
 
+#include "data/transforms/colout.h"
 #include "tensors/batch_key.h"
-#include "tensors/draws.h"
 #include "training/engine/algorithm.h"
 
 namespace tutti {
 
-struct ColOutOptions {
-  double p_row = 0.15;  // part of the rows that is dropped
-  double p_col = 0.15;  // part of the columns
-  std::optional<bool> resize_target =
-      {};  // not given: if the target [N, ..., H, W] is as large as the images
-};
-
-// The images [..., H, W] without some rows and columns, the same ones of all images, in a new tensor:
-// int((1 - p) * size) remain, in their order. composer.functional.colout_batch.
-at::Tensor colout_batch(const at::Tensor& input, Draws& draws, const ColOutOptions& options = {});
-// Images and targets; the same rows and columns are dropped from the target if the options say so.
-std::pair<at::Tensor, at::Tensor> colout_batch(const at::Tensor& input, const at::Tensor& target,
-                                               Draws& draws, const ColOutOptions& options = {});
-
-// Drops the same rows and columns, drawn once a batch, from all images of all ranks.
-// composer.algorithms.ColOut.
+// Drops the same rows and columns, drawn once a batch, from all images of all ranks; or, if it is not of
+// batches, other ones from each image of the training data, by a transform. colout_batch is in
+// data/transforms/colout.h. composer.algorithms.ColOut.
 class ColOut final : public Algorithm {
  public:
-  explicit ColOut(const ColOutOptions& options = {}, BatchKey input_key = "input",
-                  BatchKey target_key = "target")
-      : options_(options), input_key_(std::move(input_key)), target_key_(std::move(target_key)) {}
+  struct Options {
+    ColOutOptions dropped = {};
+    bool batch = true;
+    BatchKey input_key = "input";    // of batches
+    BatchKey target_key = "target";  // of batches
+  };
+
+  explicit ColOut(Options options) : options_(std::move(options)) {}
 
   std::string name() const override { return "ColOut"; }
   void require(const State& state) const override;
@@ -41,10 +30,9 @@ class ColOut final : public Algorithm {
 
  private:
   void drop(Batch& batch, Draws& draws) const;
+  TransformPtr transform() const { return colout_transform(options_.dropped.p_row, options_.dropped.p_col); }
 
-  ColOutOptions options_;
-  BatchKey input_key_;
-  BatchKey target_key_;
+  Options options_;
 };
 
 }  // namespace tutti

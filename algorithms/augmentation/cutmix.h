@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "algorithms/augmentation/box.h"
 #include "algorithms/augmentation/sample_mixing.h"
+#include "data/transforms/box.h"
 #include "tensors/draws.h"
 
 namespace tutti {

@@ -1,31 +1,16 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
-#include <cstdint>
-#include <span>
 #include <string>
 #include <utility>
 
-#include "algorithms/augmentation/box.h"
+#include "data/transforms/cutout.h"
 #include "tensors/batch_key.h"
 #include "training/engine/algorithm.h"
 
 namespace tutti {
 
-struct CutOutOptions {
-  int64_t num_holes = 1;
-  double length = 0.5;  // side of a hole, as a part of min(H, W)
-  bool uniform_sampling = false;
-};
-
-// Sets the holes of all images [..., H, W] to 0, in a new tensor. DeVries and Taylor 2017, arXiv:1708.04552.
-// composer.functional.cutout_batch.
-at::Tensor cutout_batch(const at::Tensor& input, std::span<const Box> holes);
-// Draws the holes: squares of side int(length * min(H, W)), less 1 if that is odd.
-at::Tensor cutout_batch(const at::Tensor& input, Draws& draws, const CutOutOptions& options = {});
-
-// Cuts the same holes, drawn once a batch, out of all images of all ranks. composer.algorithms.CutOut.
+// Cuts the same holes, drawn once a batch, out of all images of all ranks. cutout_batch is in
+// data/transforms/cutout.h. composer.algorithms.CutOut.
 class CutOut final : public Algorithm {
  public:
   explicit CutOut(const CutOutOptions& options, BatchKey input_key = "input")

@@ -1,6 +1,7 @@
 #include "algorithms/augmentation/fit.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
 
 #include "data/dataset.h"
 #include "runtime/error.h"
@@ -22,6 +23,14 @@ void require_dense_targets(const State& state, const std::string& remedy) {
   if (state.model->takes_dense_targets()) return;
   throw UserError("targets get a weight for each class, but the loss of " + std::string(state.model->kind()) +
                   " takes class indices alone" + (remedy.empty() ? "" : "; " + remedy));
+}
+
+Batch blank_sample(const SampleSpec& samples, Batch sample) {
+  Shape shape = samples.shapes.at(kInputArray);
+  shape.insert(shape.begin(), 1);
+  const auto dtype = samples.dtypes.find(kInputArray);
+  sample.set(kInputArray, at::zeros(shape, dtype == samples.dtypes.end() ? at::kFloat : dtype->second));
+  return sample;
 }
 
 Outputs require_fit(const State& state, const Batch& batch) {

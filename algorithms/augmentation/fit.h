@@ -19,6 +19,9 @@ void require_of_sample(const Algorithm& algorithm, const State& state,
 // Throws UserError, which ends with the remedy, if the model's loss takes class indices alone.
 void require_dense_targets(const State& state, const std::string& remedy = "");
 
+// The sample with inputs of another layout, filled with zeros.
+Batch blank_sample(const SampleSpec& samples, Batch sample);
+
 // The model's outputs, in evaluation, for a batch that an algorithm made. Throws UserError if there are none.
 Outputs require_fit(const State& state, const Batch& batch);
 

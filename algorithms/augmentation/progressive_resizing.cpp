@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "algorithms/augmentation/fit.h"
-#include "algorithms/augmentation/pixels.h"
+#include "data/transforms/picked_pixels.h"
 #include "runtime/error.h"
 #include "training/state.h"
 

@@ -27,8 +27,30 @@ Entry random_crop_entry() {
                {"constant", "edge", "reflect", "symmetric"})}};
 }
 
+Key part(const char* name, const char* fallback, const char* doc) {
+  return Key{name, kNumber, fallback, doc}.at_least(0).at_most(1);
+}
+
+Entry colout_entry() {
+  return {"colout",
+          "Drops rows and columns of each image; the algorithm colout drops the same ones of a whole batch.",
+          {part("p_row", "0.15", "part of the rows that is dropped"),
+           part("p_col", "0.15", "part of the columns that is dropped")}};
+}
+
+Entry cutout_entry() {
+  return {"cutout",
+          "Blackens squares of each image; the algorithm cutout blackens the same ones of a whole batch.",
+          {Key{"num_holes", kInteger, "1", "squares in an image"}.at_least(1),
+           part("length", "0.5", "side of a square, as a part of the shorter side of the image").more_than(0),
+           {"uniform_sampling", kBoolean, "false",
+            "draw the squares so that each pixel is covered as often as any other"}}};
+}
+
 std::vector<Entry> of_images() {
   return {
+      colout_entry(),
+      cutout_entry(),
       random_crop_entry(),
       {"center_crop",
        "The middle of each image; as torchvision's CenterCrop.",

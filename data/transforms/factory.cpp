@@ -3,6 +3,8 @@
 #include <cmath>
 #include <map>
 
+#include "data/transforms/colout.h"
+#include "data/transforms/cutout.h"
 #include "data/transforms/image_transforms.h"
 #include "data/transforms/mask_tokens.h"
 #include "data/transforms/tensor_transforms.h"
@@ -77,10 +79,21 @@ TransformPtr make_mask_tokens(const Setting& section, const SampleSpec& samples)
   return mask_tokens_transform(options);
 }
 
+TransformPtr make_cutout(const Setting& section, const SampleSpec&) {
+  return cutout_transform({.num_holes = section.at("num_holes").integer(),
+                           .length = section.at("length").number(),
+                           .uniform_sampling = section.at("uniform_sampling").boolean()});
+}
+
 using Maker = TransformPtr (*)(const Setting& section, const SampleSpec& samples);
 
 const std::map<std::string, Maker>& transform_makers() {
   static const std::map<std::string, Maker> makers = {
+      {"colout",
+       [](const Setting& section, const SampleSpec&) {
+         return colout_transform(section.at("p_row").number(), section.at("p_col").number());
+       }},
+      {"cutout", make_cutout},
       {"random_crop", make_random_crop},
       {"center_crop",
        [](const Setting& section, const SampleSpec&) {

@@ -10,10 +10,20 @@ namespace {
 
 using enum Event;
 
-TEST(ColOutTest, ActsOnTheWholeBatch) { EXPECT_EQ(events_of(ColOut()), std::set{kAfterDataloader}); }
+TEST(ColOutTest, ActsOnTheWholeBatch) { EXPECT_EQ(events_of(ColOut({})), std::set{kAfterDataloader}); }
+
+TEST(ColOutTest, MayBeATransformOfTheTrainingDataInstead) {
+  State state;
+  ColOut colout({.batch = false});
+  EXPECT_EQ(events_of(colout), std::set{kFitStart});
+  Logger logger;
+  for (int fit = 0; fit < 2; ++fit) colout.apply(kFitStart, state, logger);
+  ASSERT_EQ(state.added_transforms.size(), 1U);
+  EXPECT_EQ(state.added_transforms[0].name, "ColOut");
+}
 
 TEST(ColOutTest, DropsTheSameOnAllRanksAndOthersInTheNextBatch) {
-  ColOut colout({.p_row = 0.5, .p_col = 0.5});
+  ColOut colout({.dropped = {.p_row = 0.5, .p_col = 0.5}});
   expect_drawn_once_a_batch(colout, kAfterDataloader);
 }
 
@@ -32,10 +42,10 @@ TEST(ColOutTest, RowsAndColumnsStayInTheirOrder) {
 TEST(ColOutTest, TargetsThatAreAsLargeAsTheImagesLoseTheSame) {
   State state = image_state();
   state.batch.set("target", state.batch["input"].select(1, 0));
-  ColOut colout;
+  ColOut colout({});
   run(colout, state, {kAfterDataloader});
   EXPECT_TRUE(at::equal(state.batch["target"], state.batch["input"].select(1, 0)));
-  ColOut of_input({.resize_target = false});
+  ColOut of_input({.dropped = {.resize_target = false}});
   run(of_input, state, {kAfterDataloader});
   EXPECT_NE(state.batch["target"].sizes(), state.batch["input"].select(1, 0).sizes());
 }

@@ -1,4 +1,4 @@
-#include "algorithms/augmentation/box.h"
+#include "data/transforms/box.h"
 
 #include <algorithm>
 #include <utility>

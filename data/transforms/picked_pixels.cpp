@@ -1,6 +1,8 @@
-#include "algorithms/augmentation/pixels.h"
+#include "data/transforms/picked_pixels.h"
 
 #include <ATen/ops/gather.h>
+
+#include "data/transforms/transform.h"
 
 namespace tutti {
 
@@ -10,6 +12,12 @@ at::Tensor pixels_at(const at::Tensor& images, const at::Tensor& rows, const at:
   auto shape = kept.sizes().vec();
   shape.back() = columns.size(0);
   return at::gather(kept, -1, columns.expand(shape));
+}
+
+at::Tensor on_planes(const at::Tensor& image,
+                     const std::function<at::Tensor(const at::Tensor& planes)>& function) {
+  if (height_dim(image) == image.dim() - 2) return function(image);
+  return function(image.movedim(-1, 0)).movedim(0, -1);
 }
 
 }  // namespace tutti

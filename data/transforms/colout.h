@@ -1,0 +1,30 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <utility>
+
+#include "data/transforms/transform.h"
+#include "tensors/draws.h"
+
+namespace tutti {
+
+struct ColOutOptions {
+  double p_row = 0.15;  // part of the rows that is dropped
+  double p_col = 0.15;  // part of the columns
+  std::optional<bool> resize_target =
+      {};  // not given: if the target [N, ..., H, W] is as large as the images
+};
+
+// The images [..., H, W] without some rows and columns, the same ones of all images, in a new tensor:
+// int((1 - p) * size) remain, in their order. composer.functional.colout_batch.
+at::Tensor colout_batch(const at::Tensor& input, Draws& draws, const ColOutOptions& options = {});
+// Images and targets; the same rows and columns are dropped from the target if the options say so.
+std::pair<at::Tensor, at::Tensor> colout_batch(const at::Tensor& input, const at::Tensor& target,
+                                               Draws& draws, const ColOutOptions& options = {});
+
+// Drops other rows and columns of each image. composer.algorithms.colout.ColOutTransform.
+TransformPtr colout_transform(double p_row, double p_col);
+
+}  // namespace tutti

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+
+#include "data/transforms/box.h"
+#include "data/transforms/transform.h"
+#include "tensors/draws.h"
+
+namespace tutti {
+
+struct CutOutOptions {
+  int64_t num_holes = 1;
+  double length = 0.5;  // side of a hole, as a part of min(H, W)
+  bool uniform_sampling = false;
+};
+
+// Sets the holes of all images [..., H, W] to 0, in a new tensor. DeVries and Taylor 2017, arXiv:1708.04552.
+// composer.functional.cutout_batch.
+at::Tensor cutout_batch(const at::Tensor& input, std::span<const Box> holes);
+// Draws the holes: squares of side int(length * min(H, W)), less 1 if that is odd.
+at::Tensor cutout_batch(const at::Tensor& input, Draws& draws, const CutOutOptions& options = {});
+
+// Cuts other holes out of each image.
+TransformPtr cutout_transform(const CutOutOptions& options);
+
+}  // namespace tutti
