@@ -6,12 +6,15 @@
 #include <cstring>
 
 #include "data/readers/cifar.h"
+#include "data/readers/hdf5_dataset.h"
 #include "data/readers/idx.h"
+#include "data/readers/token_dataset.h"
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/run_state.h"
 #include "io/checkpoint/weights.h"
 #include "io/formats/json_line.h"
 #include "io/formats/safetensors.h"
+#include "io/hdf5/hdf5_writer.h"
 #include "io/journal/journal_reader.h"
 #include "io/journal/journal_writer.h"
 #include "io/journal/recorded_run.h"
@@ -20,6 +23,7 @@
 #include "recipe/toml_reader.h"
 #include "runtime/hashes.h"
 #include "runtime/random.h"
+#include "sim/faults/fault_plan.h"
 #include "tests/data/readers/idx_text.h"
 #include "tests/io/checkpoint/sample_checkpoint.h"
 #include "tests/io/formats/gzipped.h"
@@ -239,6 +243,35 @@ TEST_F(MutationsTest, OfIdxImagesAndLabels) {
     read_mutated(path, [&] { open_idx({images, labels})->digest(); });
     write_text(path, good);
   }
+}
+
+TEST_F(MutationsTest, OfHdf5Data) {
+  const std::string path = scratch_.path("data.h5");
+  write_hdf5(disk_, path,
+             {hdf5_array("train/input", at::rand({6, 4})),
+              hdf5_array("train/target", at::arange(6).remainder(3), {{"num_classes", int64_t{3}}})});
+  const std::vector<int64_t> all = {0, 1, 2, 3, 4, 5};
+  read_mutated(path, [&] {
+    const Hdf5Dataset data({.path = path, .group = "train"});
+    data.scan();
+    if (data.size() >= 6) data.get(all, {});
+  });
+}
+
+TEST_F(MutationsTest, OfTokens) {
+  const std::string path = scratch_.path("tokens.bin");
+  write_text(path, std::string(400, '\1'));
+  read_mutated(path, [&] {
+    const TokenDataset data(
+        {.path = path, .format = TokenDataset::Format::kUint16, .sequence_length = 8, .vocab_size = 1000});
+    data.scan();
+  });
+}
+
+TEST_F(MutationsTest, OfAFaultPlan) {
+  const std::string path = scratch_.path("faults.toml");
+  write_text(path, read_text(TUTTI_SOURCE_DIR "/examples/faults/all.toml"));
+  read_mutated(path, [&] { read_fault_plan(path, 4); });
 }
 
 void read_journal(const std::string& path) {
