@@ -53,6 +53,7 @@ class GatedLinearUnits final : public Algorithm {
         non_gated_layer_bias_(non_gated_layer_bias) {}
 
   std::string name() const override { return "GatedLinearUnits"; }
+  Needs needs() const override { return {.required_on_load = true}; }
   bool match(Event event, const State& state) const override;
   void apply(Event event, State& state, Logger& logger) override;
 

@@ -146,6 +146,27 @@ TEST_F(AlgorithmsTest, ItIsDoneForTheRunsOwnCheckpointAndForWeightsAlone) {
   EXPECT_EQ(inspect_digest(path("a")), inspect_digest(path("whole")));
 }
 
+// By a recipe as it is.
+TEST_F(AlgorithmsTest, AlibiIsDoneAgain) {
+  const auto train_text = [this](const std::string& name, const std::string& more, int steps) {
+    LocalRunOptions options;
+    options.run_dir = path(name);
+    options.quiet = true;
+    train_in_one_process(
+        recipe_of("seed = 5\n[model]\nkind = 'gpt'\nn_layer = 1\nn_head = 2\nn_embd = 8\nn_positions = 8\n"
+                  "[data.train]\nkind = 'synthetic'\nsamples = 24\nbatch_size = 8\nshape = [8]\ntargets = "
+                  "'sequence'\n[optimizer]\nkind = 'sgd'\nlr = 0.1\n[train]\nmax_duration = '" +
+                  std::to_string(steps) + "ba'\n[checkpoint]\n" + more),
+        options);
+  };
+  const std::string alibi = "[[algorithms]]\nkind = 'alibi'\nmax_sequence_length = 16\n";
+  train_text("a", alibi, 2);
+  train_text("with", load_path("a") + alibi, 5);
+  train_text("without", load_path("a"), 5);
+  EXPECT_EQ(inspect_digest(path("without")), inspect_digest(path("with")));
+  EXPECT_THAT(required("without"), ElementsAre("Alibi"));
+}
+
 TEST_F(AlgorithmsTest, WhatIsExcludedIsNotDone) {
   train("a", {.algorithms = kMultiply});
   const std::string excluded = load_path("a") + "load_exclude_algorithms = ['Multiply']\n";
