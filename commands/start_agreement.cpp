@@ -92,7 +92,7 @@ StartRequest make_request(const RecipeSource& source, const LaunchOptions& optio
   return request;
 }
 
-// Three rounds: rank 0's nonce, each rank's per-rank datasets, the resolved recipes.
+// Three rounds: rank 0's nonce, facts about per-rank datasets, the resolved recipes.
 Job agree_on_job(const StartRequest& request, Group& group) {
   StartAgreement agreement(group, request.timeout());
   const std::string nonce = agreement.round({.trouble = request.trouble, .text = fresh_nonce()})[0];

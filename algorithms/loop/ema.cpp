@@ -77,19 +77,13 @@ bool EMA::match(Event event, const State& state) const {
 
 void EMA::apply(Event event, State& state, Logger&) {
   if (event == Event::kBeforeLoad)
-    allocate(state);
+    averages_ = copies_of(lasting_tensors(state));  // a checkpoint's tensors are read into these
   else if (event == Event::kAfterLoad)
     publish(state);
   else if (event == Event::kBatchEnd || event == Event::kEpochEnd)
     update(state);
   else
     swap(state);
-}
-
-// The tensors of a checkpoint are read into these.
-void EMA::allocate(const State& state) {
-  averages_.clear();
-  for (const auto& [name, tensor] : lasting_tensors(state)) averages_.emplace_back(name, tensor.clone());
 }
 
 void EMA::update(State& state) {

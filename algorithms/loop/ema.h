@@ -38,7 +38,6 @@ class EMA final : public Algorithm {
 
  private:
   bool is_update(Event event, const State& state) const;
-  void allocate(const State& state);
   void update(State& state);
   void publish(State& state) const;
   void swap(State& state);

@@ -13,6 +13,12 @@ NamedTensors lasting_tensors(const State& state) {
   return found;
 }
 
+NamedTensors copies_of(const NamedTensors& named) {
+  NamedTensors copies;
+  for (const auto& [name, tensor] : named) copies.emplace_back(name, tensor.clone());
+  return copies;
+}
+
 std::vector<at::Tensor> tensors_of(const NamedTensors& named) {
   std::vector<at::Tensor> tensors;
   for (const auto& [name, tensor] : named) tensors.push_back(tensor);

@@ -13,6 +13,7 @@ using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 // What training leaves: this rank's pieces of all parameters, then the buffers that are saved. The tensors
 // are the model's own, detached.
 NamedTensors lasting_tensors(const State& state);
+NamedTensors copies_of(const NamedTensors& named);
 std::vector<at::Tensor> tensors_of(const NamedTensors& named);
 void copy_tensors(const NamedTensors& to, const NamedTensors& from);  // equal lengths and shapes
 

@@ -49,8 +49,7 @@ bool SWA::match(Event event, const State& state) const {
 
 void SWA::apply(Event event, State& state, Logger&) {
   if (event == Event::kBeforeLoad) {
-    averages_.clear();
-    for (const auto& [name, tensor] : lasting_tensors(state)) averages_.emplace_back(name, tensor.clone());
+    averages_ = copies_of(lasting_tensors(state));
     return;
   }
   if (event == Event::kFitEnd) return complete(state);
