@@ -64,6 +64,19 @@ std::vector<Statement> AgreementRound::statements() const {
   return all;
 }
 
+std::vector<std::string> agreed_texts(const std::vector<Statement>& statements) {
+  std::vector<std::string> texts;
+  for (const Statement& one : statements) {
+    if (!one.trouble.empty()) {
+      const bool own = statements[0].trouble != one.trouble;
+      const int rank = static_cast<int>(texts.size());
+      throw UserError(own ? rank_message(rank, one.trouble) : one.trouble, EndKind::kRefused);
+    }
+    texts.push_back(one.text);
+  }
+  return texts;
+}
+
 std::vector<Statement> agree(Group& group, const Statement& mine, Nanoseconds timeout) {
   AgreementRound round(group, mine);
   const TimePoint until = std::chrono::steady_clock::now() + timeout;

@@ -44,6 +44,10 @@ class AgreementRound final : public Work {
   WorkPtr part_;
 };
 
+// The texts of all statements, by rank. If a rank states trouble, throws it as a UserError of kRefused, the
+// same on all ranks: the lowest rank's, which is named unless it is rank 0 or all have the same trouble.
+std::vector<std::string> agreed_texts(const std::vector<Statement>& statements);
+
 // Runs one round and blocks until it is done. Call before the actors run. Returns all statements, by rank.
 // Throws CollectiveError after `timeout`, naming the missing ranks.
 std::vector<Statement> agree(Group& group, const Statement& mine,

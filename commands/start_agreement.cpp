@@ -1,6 +1,5 @@
 #include "commands/start_agreement.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "collectives/agreement.h"
@@ -22,8 +21,7 @@ class StartAgreement {
   std::vector<std::string> round(const Statement& mine) {
     ++rounds_;
     agrees_ = false;
-    std::vector<std::string> texts;
-    for (const Statement& one : require_no_trouble(agree(group_, mine, timeout_))) texts.push_back(one.text);
+    std::vector<std::string> texts = agreed_texts(agree(group_, mine, timeout_));
     agrees_ = true;
     return texts;
   }
@@ -31,16 +29,6 @@ class StartAgreement {
   bool agrees() const { return agrees_; }  // the last round did not throw
 
  private:
-  static std::vector<Statement> require_no_trouble(std::vector<Statement> all) {
-    for (std::size_t r = 0; r < all.size(); ++r) {
-      if (all[r].trouble.empty()) continue;
-      const auto has_it = [&](const Statement& one) { return one.trouble == all[r].trouble; };
-      const bool everywhere = std::all_of(all.begin(), all.end(), has_it);
-      throw UserError((everywhere ? "" : "rank " + std::to_string(r) + ": ") + all[r].trouble);
-    }
-    return all;
-  }
-
   Group& group_;
   Nanoseconds timeout_;
   int rounds_ = 0;

@@ -25,7 +25,7 @@ struct StartRequest {
 StartRequest make_request(const RecipeSource& source, const LaunchOptions& options);
 
 // Makes the job, the same on all ranks of the group. Collective. If a rank cannot start, or has another
-// recipe than rank 0, all ranks throw the same UserError; the error names the rank unless all ranks have it.
+// recipe than rank 0, all ranks throw the same UserError; the error names the rank as agreed_texts() does.
 Job agree_on_job(const StartRequest& request, Group& group);
 
 }  // namespace tutti

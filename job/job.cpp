@@ -1,5 +1,6 @@
 #include "job/job.h"
 
+#include <limits.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -109,6 +110,9 @@ void require_folder(const Setting& recipe, const JobOptions& options) {
       std::filesystem::path("runs/" + name.text()).lexically_normal().lexically_relative("runs");
   if (options.run_dir.empty() && (below.empty() || below == "." || *below.begin() == ".."))
     name.fail("expected the name of a folder below runs/, or --run-dir");
+  const Setting& folder = options.run_dir.empty() ? name : option("--run-dir", options.run_dir);
+  for (const auto& part : std::filesystem::path(folder.text()))
+    if (part.native().size() > NAME_MAX) folder.fail("expected names of at most 255 bytes");
 }
 
 void require_cpu(const Setting& recipe) {

@@ -10,11 +10,6 @@ namespace {
 
 constexpr const char* kOwn = "own";
 
-void require_no_trouble(const std::vector<Statement>& statements) {
-  for (const Statement& one : statements)
-    if (!one.trouble.empty()) throw UserError(one.trouble, EndKind::kRefused);
-}
-
 }  // namespace
 
 RunStart::RunStart(const Job& job, int rank, std::string host, RunFolder& folder, CheckpointStore& store,
@@ -50,8 +45,7 @@ CheckpointStore::Choice RunStart::choose() {
 }
 
 Prepare RunStart::prepare(const std::vector<Statement>& statements) {
-  require_no_trouble(statements);
-  const auto opening = ControlText::parse(statements[0].text);
+  const auto opening = ControlText::parse(agreed_texts(statements)[0]);
   prepare_ = {opening.field(0), opening.field(1) == kOwn};
   if (!folder_.has_nonce(job_.nonce))
     trouble_ = "the run folder " + folder_.path() + " is not shared: host " + host_ +
@@ -68,7 +62,7 @@ Statement RunStart::second_statement(Prepared prepared) {
 Start RunStart::begin(const std::vector<Statement>& statements) {
   const bool first = rank_ == 0;
   if (first) folder_.remove_nonce();
-  require_no_trouble(statements);
+  agreed_texts(statements);
   if (first) {
     store_.begin(prepared_.step > 0 ? prepare_.checkpoint : "");
     folder_.write_recipe(job_.recipe_text);

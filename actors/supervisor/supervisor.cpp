@@ -22,6 +22,7 @@ Supervisor::Supervisor(const Job& job, const Place& place, const RankActors& act
       world_(job.world),
       actors_(actors),
       log_(log),
+      recorder_(recorder),
       end_(end),
       folder_(disk, job.run_dir, job.checkpoints),
       store_(disk, log, job),
@@ -122,6 +123,10 @@ std::optional<TimePoint> Supervisor::idle(Context& context) {
   if (const auto failure = failures_.check(context.now())) fail(context, *failure);
   if (rank_ == 0 && stage_ == Stage::kTraining && !stop_requested_ && folder_.stop_requested())
     context.send(context.self(), StopRequested{});  // a message is recorded
+  if (const std::string why = journal_whole_ ? recorder_.incomplete() : ""; !why.empty()) {
+    journal_whole_ = false;
+    log_.warning("the journal ends here, and training goes on without it: " + why);
+  }
   return context.now() + kPollInterval;
 }
 

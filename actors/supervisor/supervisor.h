@@ -57,6 +57,7 @@ class Supervisor final : public Actor {
   int rank_, world_;
   RankActors actors_;
   Log& log_;
+  Recorder& recorder_;
   EndKind& end_;
   RunFolder folder_;
   CheckpointStore store_;
@@ -68,6 +69,7 @@ class Supervisor final : public Actor {
   std::optional<TrainingDone> done_;
   std::optional<EndKind> agreed_end_;  // of all ranks, once the last checkpoint is concluded
   bool stop_requested_ = false;
+  bool journal_whole_ = true;
 };
 
 }  // namespace tutti

@@ -123,6 +123,12 @@ TEST_F(JobTest, ARunNameIsThatOfAFolderBelowRuns) {
     EXPECT_EQ(why_refused("run_name = '" + name + "'\n" + recipe, options), "it was taken") << name;
   options.run_dir = folder_.path("run");
   EXPECT_EQ(why_refused("run_name = '..'\n" + recipe, options), "it was taken");
+  const std::string long_name(300, 'x');
+  options.run_dir = "";
+  EXPECT_THAT(why_refused("run_name = '" + long_name + "'\n" + recipe, options),
+              AllOf(HasSubstr("run_name = \"xxx"), HasSubstr("expected names of at most 255 bytes")));
+  options.run_dir = long_name;
+  EXPECT_THAT(why_refused(recipe, options), HasSubstr("--run-dir"));
 }
 
 TEST_F(JobTest, AFolderWhoseNameIsNotUtf8IsRefused) {
