@@ -245,17 +245,35 @@ TEST_F(MutationsTest, OfIdxImagesAndLabels) {
   }
 }
 
-TEST_F(MutationsTest, OfHdf5Data) {
-  const std::string path = scratch_.path("data.h5");
-  write_hdf5(disk_, path,
+void write_data(Disk& disk, const std::string& path) {
+  write_hdf5(disk, path,
              {hdf5_array("train/input", at::rand({6, 4})),
               hdf5_array("train/target", at::arange(6).remainder(3), {{"num_classes", int64_t{3}}})});
+}
+
+void read_data(const std::string& path) {
   const std::vector<int64_t> all = {0, 1, 2, 3, 4, 5};
-  read_mutated(path, [&] {
-    const Hdf5Dataset data({.path = path, .group = "train"});
-    data.scan();
-    if (data.size() >= 6) data.get(all, {});
-  });
+  const Hdf5Dataset data({.path = path, .group = "train"});
+  data.scan();
+  if (data.size() >= 6) data.get(all, {});
+}
+
+TEST_F(MutationsTest, OfHdf5Data) {
+  const std::string path = scratch_.path("data.h5");
+  write_data(disk_, path);
+  read_mutated(path, [&] { read_data(path); });
+}
+
+// A B-tree's node whose child is at the largest address: libhdf5's metadata accumulator would copy from
+// outside of its memory.
+TEST_F(MutationsTest, OfAnHdf5AddressThatIsTheLargestNumber) {
+  const std::string path = scratch_.path("data.h5");
+  write_data(disk_, path);
+  const std::string good = read_text(path);
+  for (std::size_t node = good.find("TREE"); node != std::string::npos; node = good.find("TREE", node + 1)) {
+    write_text(path, std::string(good).replace(node + 32, 8, 8, '\xff'));
+    EXPECT_THAT(error_of([&] { read_data(path); }), testing::HasSubstr(path));
+  }
 }
 
 TEST_F(MutationsTest, OfTokens) {

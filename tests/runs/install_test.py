@@ -66,6 +66,15 @@ class Install(tutti_run.RunTest):
         self.assertTrue((self.installed / "bin/tutti").exists())
         self.assertGreater(len(tutti_run.metrics(alone)), 100)
 
+    def test_a_loop_of_ones_own_gives_the_bits_of_the_trainer(self):
+        told = call(self.build / "functional_loop", cwd=self.folder)
+        self.assertIn("10 losses, the same bits", told)
+        self.assertEqual(len(set(re.findall(r"loss (\S+) by", told))), 10, told)
+
+    def test_an_algorithm_of_ones_own_passes_its_test(self):
+        told = call("ctest", "--test-dir", self.build, "--no-tests=error", "--output-on-failure")
+        self.assertIn("100% tests passed", told)
+
     def test_a_plugin_brings_what_a_recipe_names(self):
         recipe, run, command = self.sources / "plugin.toml", self.folder / "run", self.installed / "bin/tutti"
         told = call(command, "train", recipe, "--run-dir", run)
