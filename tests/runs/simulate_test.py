@@ -10,6 +10,7 @@ from tutti_run import EXAMPLES, SOURCE, metrics, settings, train, tutti
 
 FAULTS = EXAMPLES / "faults"
 TINY = FAULTS / "tiny.toml"
+TEN_ALGORITHMS = FAULTS / "ten_algorithms.toml"
 MANY = FAULTS / "many_out_of_memory.toml"
 IS_NIGHTLY = "TUTTI_NIGHTLY" in os.environ
 
@@ -20,8 +21,8 @@ def seeds(count):
 
 
 class Simulate(tutti_run.RunTest):
-    def simulate(self, *arguments, code=0):
-        finished = tutti("simulate", TINY, *arguments).wait(timeout=300)
+    def simulate(self, *arguments, code=0, recipe=TINY, timeout=300):
+        finished = tutti("simulate", recipe, *arguments).wait(timeout=timeout)
         self.assertEqual(finished.code, code, finished.text)
         return finished.text
 
@@ -42,6 +43,11 @@ class Simulate(tutti_run.RunTest):
             label = kind if kinds.count(kind) == 1 else fr"{kind} \(rule {number}\)"
             self.assertRegex(text, fr"fault +{label}: [1-9]")
 
+    def test_ten_algorithms_at_once_survive_it_too(self):
+        text = self.simulate("--ranks", 4, "--seeds", f"1..{500 if IS_NIGHTLY else 40}", "--faults",
+                             FAULTS / "all.toml", recipe=TEN_ALGORITHMS, timeout=900)
+        self.assertIn("failed     0", text)
+
     def test_a_rank_with_less_memory_than_the_others(self):
         """Whatever else goes wrong; without a plan, once in each seed."""
         wide = {"model__hidden": [64], "data__train__samples": 240, "data__train__batch_size": 120}
@@ -56,7 +62,7 @@ class Simulate(tutti_run.RunTest):
         own = {MANY: ["--ranks", 4, "--seeds", seeds(100), *settings(train__grad_accum_grow_interval="2ba")],
                FAULTS / "all.toml": ["--ranks", 3, "--seeds", "1..80"]}
         for plan in sorted(FAULTS.glob("*.toml")):
-            if plan != TINY:
+            if plan not in (TINY, TEN_ALGORITHMS):
                 self.simulate(*own.get(plan, usual), "--once", "--faults", plan)
 
     def test_memory_runs_out_several_times_in_a_start(self):
