@@ -49,6 +49,20 @@ class CheckpointOptions(tutti_run.RunTest):
             replayed = tutti("replay", self.folder / folder).wait()
             self.assertEqual(replayed.code, 0, replayed.text)
 
+    def test_surgery_that_the_weights_need_is_done_again_with_a_warning(self):
+        first, recipe = self.folder / "first", EXAMPLES / "bert_recipe.toml"
+        short = {"train__max_duration": "1ba", "train__eval_interval": "0ba"}
+        train(first, recipe=recipe, **short)
+        bare = self.folder / "bare.toml"
+        parts = recipe.read_text().replace("data/king", f"{EXAMPLES}/data/king").split("\n\n")
+        bare.write_text("\n\n".join(part for part in parts if not part.startswith("[[algorithms]]")))
+        finished = train(self.folder / "run", recipe=bare, checkpoint__load_path=first, **short,
+                         checkpoint__load_weights_only="true")
+        for name in ("Alibi", "GatedLinearUnits"):
+            warning = f"it was trained with {name}, which is not in the recipe; it is applied, since the weights need it"
+            self.assertEqual(finished.text.count(warning), 1, finished.text)
+            self.assertIn(warning, tutti_run.log(self.folder / "run"))
+
     def test_what_is_ignored_is_reported_once(self):
         train(self.folder / "first", **SHORT, model__hidden="[128]")
         finished = train(self.folder / "run", **SHORT, checkpoint__load_path=self.folder / "first",
