@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Do the algorithms help? Trains with and without each, and writes what came out to docs/algorithms.md.
 
-Each algorithm trains the workloads that it suits, once a seed, as does a training without any: same seed, same
-initial weights, same batches. Time is the processor time of the whole run, evaluations included, as a ratio
-to the run without. Figures of all runs are kept in bench/speedup.json, so that algorithms may be measured one
-by one. A minute or two for each algorithm and workload.
+Each algorithm trains the workloads that it suits, once a seed, as does a training without any: same seed,
+same initial weights, same batches. Time is the processor time of the whole run, evaluations included, as a
+ratio to the run without. Figures of all runs are kept in bench/speedup.json, so that algorithms may be
+measured one by one. A minute or two for each algorithm and workload.
 """
 
 import argparse
@@ -21,17 +21,19 @@ RESULTS = HERE / "speedup.json"
 PAGE = HERE.parent / "docs/algorithms.md"
 HEADING = "## Measured\n"
 NONE = "none"  # of the algorithms
-METRICS = {"mnist5k": ("MulticlassAccuracy", "accuracy, %", 100.0), "king_james": ("LanguageCrossEntropy", "loss, nats", 1.0)}
-IMAGES = "a ResNet-20 on MNIST-5k, 2 epochs"
-WORKLOADS = {"mnist5k": IMAGES, "king_james": "a GPT of 2 layers on `king_james.txt`, 200 steps"}
+METRICS = {"mnist5k": ("MulticlassAccuracy", "accuracy, %", 100.0),
+           "king_james": ("LanguageCrossEntropy", "loss, nats", 1.0)}
+WORKLOADS = {"mnist5k": "A ResNet-20 on MNIST-5k, 2 epochs",
+             "king_james": "A GPT of 2 layers on `king_james.txt`, 200 steps"}
 # What is not the default, for trainings as short as these.
 KEYS = {
     "mnist5k": {
         "augmix": {}, "blurpool": {}, "channels_last": {}, "colout": {}, "cutmix": {}, "cutout": {},
         "ema": {"half_life": '"25ba"'}, "factorize": {}, "ghost_batchnorm": {},
         "gradient_clipping": {"clipping_type": '"norm"', "clipping_threshold": "1.0"},
-        "label_smoothing": {}, "layer_freezing": {}, "mixup": {}, "progressive_resizing": {}, "randaugment": {},
-        "sam": {}, "selective_backprop": {}, "squeeze_excite": {}, "swa": {}, "weight_standardization": {},
+        "label_smoothing": {}, "layer_freezing": {}, "mixup": {}, "progressive_resizing": {},
+        "randaugment": {}, "sam": {}, "selective_backprop": {}, "squeeze_excite": {}, "swa": {},
+        "weight_standardization": {},
     },
     "king_james": {
         "alibi": {"max_sequence_length": "128"}, "ema": {"half_life": '"25ba"'}, "factorize": {},
@@ -43,7 +45,7 @@ KEYS = {
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tutti", type=Path, default=HERE.parent / "build/tutti")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--only", nargs="+", default=[], help="kinds of algorithms; all if left out")
@@ -52,7 +54,8 @@ def arguments():
 
 
 def entry(kind, keys):
-    return "".join(["\n[[algorithms]]\n", f'kind = "{kind}"\n', *(f"{key} = {value}\n" for key, value in keys.items())])
+    lines = "".join(f"{key} = {value}\n" for key, value in keys.items())
+    return f'\n[[algorithms]]\nkind = "{kind}"\n{lines}'
 
 
 def train(tutti, workload, seed, algorithm):
@@ -67,28 +70,30 @@ def train(tutti, workload, seed, algorithm):
         if status != 0:
             sys.exit(f"{workload} with {algorithm or 'no algorithm'} ended with status {status}")
         key = f"metrics/eval/{METRICS[workload][0]}"
-        values = [json.loads(line).get(key) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    return [value for value in values if value is not None][-1], usage.ru_utime + usage.ru_stime
+        lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return [line[key] for line in lines if key in line][-1], usage.ru_utime + usage.ru_stime
 
 
 def measure(args, results, workload, kind, keys):
     found = results.setdefault(workload, {}).setdefault(kind, {})
     found.update({"keys": keys, "runs": {}})
     for seed in range(1, args.seeds + 1):
-        found["runs"][str(seed)] = train(args.tutti, workload, seed, entry(kind, keys) if kind != NONE else "")
-        print(workload, kind, seed, found["runs"][str(seed)], flush=True)
+        run = train(args.tutti, workload, seed, entry(kind, keys) if kind != NONE else "")
+        print(workload, kind, seed, run, flush=True)
+        found["runs"][str(seed)] = run
     RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
 
 
 def spread(values, digits, sign=""):
-    mean, least, most = (f"{value:{sign}.{digits}f}" for value in (statistics.mean(values), min(values), max(values)))
+    three = (statistics.mean(values), min(values), max(values))
+    mean, least, most = (f"{value:{sign}.{digits}f}" for value in three)
     return f"{mean} ({least} to {most})"
 
 
 def table(workload, results):
     _, unit, factor = METRICS[workload]
     digits = 2 if factor == 100.0 else 3
-    lines = [f"\n### {WORKLOADS[workload][0].upper()}{WORKLOADS[workload][1:]}\n",
+    lines = [f"\n### {WORKLOADS[workload]}\n",
              f"| algorithm | {unit} | difference | time |", "|---|---|---|---|"]
     runs = results[workload]
     seeds = runs[NONE]["runs"]
@@ -105,12 +110,15 @@ def table(workload, results):
 def write_page(results):
     generated = PAGE.read_text().split(HEADING)[0].rstrip("\n")
     seeds = len(results["mnist5k"][NONE]["runs"])
-    PAGE.write_text(f"{generated}\n\n{HEADING}\n"
-                    f"Trainings with and without each, from the same initial weights, on the same batches: means over {seeds} "
-                    "seeds, and in\nbrackets the least and the most. Time is processor time of the whole run, as a ratio to the "
-                    "run without. These\ntrainings are short, and their models small: most of these algorithms were made for "
-                    "long ones. `bench/speedup.py`\nmeasures again.\n"
-                    + "".join(table(workload, results) for workload in WORKLOADS))
+    said = f"""{generated}
+
+{HEADING}
+Trainings with each and with none, from the same initial weights, on the same batches: means over {seeds}
+seeds, and in brackets the least and the most. Time is processor time of the whole run, as a ratio to the run
+with none. These trainings are short, and their models small: most algorithms were made for long ones.
+`bench/speedup.py` measures again.
+"""
+    PAGE.write_text(said + "".join(table(workload, results) for workload in WORKLOADS))
 
 
 def main():

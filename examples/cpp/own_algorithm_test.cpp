@@ -2,12 +2,11 @@
 // centralize every step's gradients and end in the same weights when they are resumed.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <own_algorithm.h>
 #include <tutti/commands/trainer.h>
 #include <tutti/tensors/param_view.h>
 
 #include <filesystem>
-
-#include "own_algorithm.h"
 
 using namespace tutti;
 
@@ -58,8 +57,8 @@ class GradientCentralizationTest : public testing::Test {
   void SetUp() override { std::filesystem::remove_all(folder_); }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  std::shared_ptr<Watch> trained(const std::string& run, bool centralized, const std::string& duration = "3ep",
-                                 const std::string& resume = "") const {
+  std::shared_ptr<Watch> trained(const std::string& run, bool centralized,
+                                 const std::string& duration = "3ep", const std::string& resume = "") const {
     const auto watch = std::make_shared<Watch>();
     Engine::Options listeners{.callbacks = {watch}};
     if (centralized) listeners.algorithms = {std::make_shared<GradientCentralization>()};

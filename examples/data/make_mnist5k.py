@@ -20,7 +20,8 @@ for digit in range(10):
 folder = pathlib.Path(__file__).with_name("mnist5k")
 folder.mkdir(exist_ok=True)
 for part, rows in (("train", order[~is_test[order]]), ("t10k", order[is_test[order]])):
-    for name, array in ((f"{part}-images-idx3-ubyte", images[rows]), (f"{part}-labels-idx1-ubyte", labels[rows])):
+    files = {f"{part}-images-idx3-ubyte": images[rows], f"{part}-labels-idx1-ubyte": labels[rows]}
+    for name, array in files.items():
         header = struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape)
         (folder / f"{name}.gz").write_bytes(gzip.compress(header + array.tobytes(), 9, mtime=0))
         print(name, array.shape)
