@@ -71,7 +71,7 @@ std::string section_text(const Catalog& catalog) {
 }
 
 std::string origin_text(const Origin& origin) {
-  if (origin.composer.empty()) return "";
+  if (origin.models.empty()) return "";
   std::string text = "# Suits " + origin.models + ": " + origin.effect + ".\n";
   if (!origin.paper.empty()) text += "# " + origin.paper + ".\n";
   for (const std::string& function : origin.functions)

@@ -95,8 +95,8 @@ std::string fenced(const std::string& language, const std::string& text) {
 
 std::string algorithm_section(const Entry& entry) {
   const Origin& origin = entry.origin;
-  std::string out = "\n## " + origin.composer + '\n' + entry.doc + "\n\n- Suits: " + origin.models +
-                    "\n- Effect: " + origin.effect + '\n';
+  std::string out = "\n## " + (origin.composer.empty() ? entry.name : origin.composer) + '\n' + entry.doc +
+                    "\n\n- Suits: " + origin.models + "\n- Effect: " + origin.effect + '\n';
   if (!origin.paper.empty()) out += "- From: " + origin.paper + '\n';
   out += fenced("toml", "[[algorithms]]\nkind = \"" + entry.name + '"' +
                             (origin.example.empty() ? "" : '\n' + origin.example));
@@ -132,7 +132,7 @@ std::string recipe_markdown(std::span<const Catalog> catalogs) {
 std::string algorithms_markdown(const Catalog& algorithms) {
   std::string out = kAlgorithmsIntroduction;
   for (const auto& entry : algorithms.entries)
-    if (!entry.origin.composer.empty()) out += algorithm_section(entry);
+    if (!entry.origin.models.empty()) out += algorithm_section(entry);
   return out;
 }
 

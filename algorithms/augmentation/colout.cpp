@@ -9,6 +9,7 @@ namespace tutti {
 // A sample in the layout that the transform leads to stands for the transformed one.
 void ColOut::require(const State& state) const {
   require_of_sample(*this, state, [&](Batch& sample) {
+    require_images(options_.input_key.get(sample));
     if (options_.batch)
       drop(sample, *make_draws(state.seed, {.name = "ColOut"}));
     else

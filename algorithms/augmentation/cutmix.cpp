@@ -49,8 +49,7 @@ void CutMix::require(const State& state) const {
   SampleMixing::require(state);
   require_of_sample(*this, state, [&](const Batch& sample) {
     const at::Tensor& input = options().input_key.get(sample);
-    if (input.dim() != 4)
-      throw UserError("expected images [C, H, W], found " + shape_text(input.sizes().slice(1)));
+    require_images(input);
     if (options().interpolate_loss && is_mask(options().target_key.get(sample), input))
       throw UserError("targets as large as the images get their boxes; interpolate_loss is for others");
   });

@@ -19,6 +19,11 @@ void require_of_sample(const Algorithm& algorithm, const State& state,
   algorithm.fail(one_line(error));
 }
 
+void require_images(const at::Tensor& input) {
+  if (input.dim() != 4)
+    throw UserError("expected images [C, H, W], found " + shape_text(input.sizes().slice(1)));
+}
+
 void require_dense_targets(const State& state, const std::string& remedy) {
   if (state.model->takes_dense_targets()) return;
   throw UserError("targets get a weight for each class, but the loss of " + std::string(state.model->kind()) +

@@ -16,6 +16,9 @@ namespace tutti {
 void require_of_sample(const Algorithm& algorithm, const State& state,
                        const std::function<void(Batch& sample)>& check);
 
+// Throws UserError for inputs other than [N, C, H, W].
+void require_images(const at::Tensor& input);
+
 // Throws UserError, which ends with the remedy, if the model's loss takes class indices alone.
 void require_dense_targets(const State& state, const std::string& remedy = "");
 

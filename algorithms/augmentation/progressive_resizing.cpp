@@ -62,9 +62,7 @@ Images resize_batch(const at::Tensor& input, const at::Tensor& target, double sc
 
 void ProgressiveResizing::require(const State& state) const {
   require_of_sample(*this, state, [&](Batch& sample) {
-    const at::Tensor& input = options_.input_key.get(sample);
-    if (input.dim() != 4)
-      throw UserError("expected images [C, H, W], found " + shape_text(input.sizes().slice(1)));
+    require_images(options_.input_key.get(sample));
     if (options_.resize_targets && options_.target_key.get(sample).dim() < 3)
       throw UserError("targets without a height and a width cannot be resized");
     resize(sample, options_.initial_scale, *make_draws(state.seed, {.name = "ProgressiveResizing"}));

@@ -40,6 +40,8 @@ const std::vector<Misfit> kMisfits = {
     {"MixUpByAWrongKey", "kind = 'mixup'\ntarget_key = -1", kMlp, kImages,
      "algorithms.0.target_key = -1: expected the name of an array, or its number", "target_key"},
     {"CutMixOfVectors", "kind = 'cutmix'", kMlp, "shape = [64]\n", "expected images [C, H, W], found [64]"},
+    {"CutOutOfTokens", "kind = 'cutout'", kGpt, kTokens, "expected images [C, H, W], found [16]"},
+    {"ColOutOfTokens", "kind = 'colout'", kGpt, kTokens, "expected images [C, H, W], found [16]"},
     {"ColOutForAnMlp", "kind = 'colout'", kMlp, kImages, kRejected},
     {"ColOutOfAllColumns", "kind = 'colout'\np_col = 1", kConvNet, kImages,
      "nothing of 'input' would be left"},
