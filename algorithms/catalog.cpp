@@ -1,5 +1,6 @@
 #include "algorithms/catalog.h"
 
+#include "data/transforms/catalog.h"
 #include "recipe/catalog.h"
 
 namespace tutti {
@@ -257,6 +258,35 @@ Entry progressive_resizing() {
            .effect = "much faster steps in the first part of the training"}};
 }
 
+Entry augmix() {
+  return {
+      "augmix",
+      "Mixes each image of the training data with chains of operations on it; Composer's AugMix.",
+      augmix_keys(),
+      "",
+      {.composer = "AugMix",
+       .functions = {"augmix_image"},
+       .header = "algorithms/augmentation/augmix.h",
+       .call = "const at::Tensor mixed = augmix_image(image, {}, *random_draws());",
+       .paper = "Hendrycks et al. 2020, arXiv:1912.02781",
+       .models = "image classifiers",
+       .effect = "robustness to other noise, blur and weather than was trained on, for time in the loader"}};
+}
+
+Entry randaugment() {
+  return {"randaugment",
+          "Changes each image of the training data by operations that are drawn; Composer's RandAugment.",
+          randaugment_keys(),
+          "",
+          {.composer = "RandAugment",
+           .functions = {"randaugment_image"},
+           .header = "algorithms/augmentation/randaugment.h",
+           .call = "const at::Tensor changed = randaugment_image(image, {}, *random_draws());",
+           .paper = "Cubuk et al. 2020, arXiv:1909.13719",
+           .models = "image classifiers",
+           .effect = "better generalisation in long trainings, for time in the loader"}};
+}
+
 Entry label_smoothing() {
   return {
       "label_smoothing",
@@ -324,9 +354,10 @@ Catalog algorithm_catalog() {
           .doc =
               "Algorithms that change the data, the model or the training loop. Names and meanings are "
               "Composer's.",
-          .entries = {alibi(), colout(), cutmix(), cutout(), ema(), gated_linear_units(), gradient_clipping(),
-                      label_smoothing(), mixup(), progressive_resizing(), sam(), selective_backprop(),
-                      seq_length_warmup(), swa(), plugin_entry("algorithm")},
+          .entries = {alibi(), augmix(), colout(), cutmix(), cutout(), ema(), gated_linear_units(),
+                      gradient_clipping(), label_smoothing(), mixup(),
+                      progressive_resizing(), randaugment(), sam(), selective_backprop(), seq_length_warmup(),
+                      swa(), plugin_entry("algorithm")},
           .repeated = true};
 }
 

@@ -3,11 +3,13 @@
 #include <map>
 #include <optional>
 
+#include "algorithms/augmentation/augmix.h"
 #include "algorithms/augmentation/colout.h"
 #include "algorithms/augmentation/cutmix.h"
 #include "algorithms/augmentation/cutout.h"
 #include "algorithms/augmentation/mixup.h"
 #include "algorithms/augmentation/progressive_resizing.h"
+#include "algorithms/augmentation/randaugment.h"
 #include "algorithms/loop/ema.h"
 #include "algorithms/loop/gradient_clipping.h"
 #include "algorithms/loop/label_smoothing.h"
@@ -17,6 +19,7 @@
 #include "algorithms/loop/swa.h"
 #include "algorithms/surgery/alibi.h"
 #include "algorithms/surgery/gated_linear_units.h"
+#include "data/transforms/factory.h"
 #include "models/layers/bert_blocks.h"
 #include "runtime/error.h"
 
@@ -38,6 +41,12 @@ SampleMixingOptions mixing_options(const Setting& section) {
   return {.interpolate_loss = section.at("interpolate_loss").boolean(),
           .input_key = batch_key(section, "input_key"),
           .target_key = batch_key(section, "target_key")};
+}
+
+AlgorithmPtr augmix(const Setting& section) { return std::make_shared<AugMix>(augmix_options(section)); }
+
+AlgorithmPtr randaugment(const Setting& section) {
+  return std::make_shared<RandAugment>(randaugment_options(section));
 }
 
 AlgorithmPtr colout(const Setting& section) {
@@ -171,6 +180,7 @@ AlgorithmPtr seq_length_warmup(const Setting& section) {
 
 const std::map<std::string, AlgorithmMaker>& algorithm_makers() {
   static const std::map<std::string, AlgorithmMaker> all = {{"alibi", alibi},
+                                                            {"augmix", augmix},
                                                             {"colout", colout},
                                                             {"cutmix", cutmix},
                                                             {"cutout", cutout},
@@ -180,6 +190,7 @@ const std::map<std::string, AlgorithmMaker>& algorithm_makers() {
                                                             {"label_smoothing", label_smoothing},
                                                             {"mixup", mixup},
                                                             {"progressive_resizing", progressive_resizing},
+                                                            {"randaugment", randaugment},
                                                             {"sam", sam},
                                                             {"selective_backprop", selective_backprop},
                                                             {"seq_length_warmup", seq_length_warmup},

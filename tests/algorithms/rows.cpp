@@ -45,6 +45,7 @@ Acts once(Event event) { return {event, 0, 0}; }
 const std::vector<AlgorithmRow>& algorithm_rows() {
   static const std::vector<AlgorithmRow> rows = {
       {"alibi", "max_sequence_length = 32\n", kText, {once(kInit), {kAfterDataloader, 0, 49}}},
+      {"augmix", "", kImages, {once(kFitStart)}},
       {"colout", "p_row = 0.3\n", kConvolutions, {{kAfterDataloader, 0, 49}}},
       {"cutmix", "", kImages, {{kBeforeForward, 0, 49}, {kBeforeLoss, 0, 49}}},
       {"cutout", "", kImages, {{kAfterDataloader, 0, 49}}},
@@ -60,6 +61,7 @@ const std::vector<AlgorithmRow>& algorithm_rows() {
       {"label_smoothing", "", kImages, {{kBeforeLoss, 0, 49}, {kAfterLoss, 0, 49}}},
       {"mixup", "alpha = 0.5\n", kImages, {{kBeforeForward, 0, 49}, {kBeforeLoss, 0, 49}}},
       {"progressive_resizing", "delay_fraction = 0.2\n", kConvolutions, {{kAfterDataloader, 0, 49}}},
+      {"randaugment", "severity = 3\n", kImages, {once(kFitStart)}},
       {"sam", "rho = 0.1\ninterval = 2\n", kImages, {once(kAfterLoad)}},
       {"selective_backprop", "", kImages, {{kAfterDataloader, 25, 43, 2}}},
       {"seq_length_warmup", "duration = 0.5\nmax_seq_length = 32\n", kText, {{kAfterDataloader, 0, 49}}},
