@@ -46,6 +46,20 @@ Entry gated_linear_units() {
            .effect = "a better model for slower steps"}};
 }
 
+Entry ghost_batchnorm() {
+  return {"ghost_batchnorm",
+          "Batch normalisation over small parts of a batch; Composer's GhostBatchNorm.",
+          {Key{"ghost_batch_size", kInteger, "32", "samples that are normalised together"}.at_least(1)},
+          "",
+          {.composer = "GhostBatchNorm",
+           .functions = {"apply_ghost_batchnorm"},
+           .header = "algorithms/surgery/ghost_batchnorm.h",
+           .call = "apply_ghost_batchnorm(model, 32);",
+           .paper = "Hoffer et al. 2017, arXiv:1705.08741",
+           .models = "models with BatchNorm",
+           .effect = "better generalisation of large batches, for slower steps"}};
+}
+
 Entry ema() {
   return {
       "ema",
@@ -355,7 +369,7 @@ Catalog algorithm_catalog() {
               "Algorithms that change the data, the model or the training loop. Names and meanings are "
               "Composer's.",
           .entries = {alibi(), augmix(), colout(), cutmix(), cutout(), ema(), gated_linear_units(),
-                      gradient_clipping(), label_smoothing(), mixup(),
+                      ghost_batchnorm(), gradient_clipping(), label_smoothing(), mixup(),
                       progressive_resizing(), randaugment(), sam(), selective_backprop(), seq_length_warmup(),
                       swa(), plugin_entry("algorithm")},
           .repeated = true};

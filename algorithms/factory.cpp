@@ -19,6 +19,7 @@
 #include "algorithms/loop/swa.h"
 #include "algorithms/surgery/alibi.h"
 #include "algorithms/surgery/gated_linear_units.h"
+#include "algorithms/surgery/ghost_batchnorm.h"
 #include "data/transforms/factory.h"
 #include "models/layers/bert_blocks.h"
 #include "runtime/error.h"
@@ -150,6 +151,10 @@ AlgorithmPtr gated_linear_units(const Setting& section) {
       section.at("gated_layer_bias").boolean(), section.at("non_gated_layer_bias").boolean());
 }
 
+AlgorithmPtr ghost_batchnorm(const Setting& section) {
+  return std::make_shared<GhostBatchNorm>(section.at("ghost_batch_size").integer());
+}
+
 AlgorithmPtr label_smoothing(const Setting& section) {
   return std::make_shared<LabelSmoothing>(section.at("smoothing").number(), batch_key(section, "target_key"));
 }
@@ -186,6 +191,7 @@ const std::map<std::string, AlgorithmMaker>& algorithm_makers() {
                                                             {"cutout", cutout},
                                                             {"ema", ema},
                                                             {"gated_linear_units", gated_linear_units},
+                                                            {"ghost_batchnorm", ghost_batchnorm},
                                                             {"gradient_clipping", gradient_clipping},
                                                             {"label_smoothing", label_smoothing},
                                                             {"mixup", mixup},

@@ -18,6 +18,7 @@
 #include "algorithms/loop/seq_length_warmup.h"
 #include "algorithms/surgery/alibi.h"
 #include "algorithms/surgery/gated_linear_units.h"
+#include "algorithms/surgery/ghost_batchnorm.h"
 #include "models/zoo/gpt.h"
 #include "tests/runtime/scratch.h"
 
@@ -87,6 +88,7 @@ TEST(CallsOfTheDocs, Compile) {
     Gpt model({.vocab_size = 8, .n_positions = 4, .n_embd = 8, .n_layer = 1, .n_head = 1});
     apply_alibi(model, 2048);
     apply_gated_linear_units(model);
+    apply_ghost_batchnorm(model, 32);
     EXPECT_FALSE(slots(model).empty());
   }
 }

@@ -54,6 +54,7 @@ const std::vector<AlgorithmRow>& algorithm_rows() {
        kImages,
        {once(kBeforeLoad), {kBatchEnd, 10, 50}, {kEvalStart, 25, 50, 25}, {kEvalEnd, 25, 50, 25}}},
       {"gated_linear_units", "", kHiddenText, {once(kInit)}},
+      {"ghost_batchnorm", "ghost_batch_size = 4\n", kConvolutions, {once(kInit)}},
       {"gradient_clipping",
        "clipping_type = 'norm'\nclipping_threshold = 0.1\n",
        kImages,
