@@ -60,6 +60,32 @@ Entry ghost_batchnorm() {
            .effect = "better generalisation of large batches, for slower steps"}};
 }
 
+Entry stochastic_depth() {
+  return {"stochastic_depth",
+          "Leaves out residual blocks at random in training; Composer's StochasticDepth.",
+          {{"target_layer_name", kText, "",
+            "the blocks: ResNetBottleneck, or another kind of residual block that the model has: BasicBlock"},
+           Key{"stochastic_method", kText, "block",
+               "block: a block for the whole batch; sample: for each sample by itself"}
+               .one_of({"block", "sample"}),
+           Key{"drop_rate", kNumber, "0.2", "probability of a block to be left out"}.at_least(0).at_most(1),
+           Key{"drop_distribution", kText, "linear",
+               "linear: the rate of block i of n is i / n of drop_rate; uniform: all have drop_rate"}
+               .one_of({"linear", "uniform"}),
+           Key{"drop_warmup", kTime, "0dur", "time over which the rates grow from 0; for blocks only"}
+               .in_units({"dur", "ba", "ep"})
+               .at_least(0)},
+          "",
+          {.composer = "StochasticDepth",
+           .functions = {"apply_stochastic_depth"},
+           .header = "algorithms/surgery/stochastic_depth.h",
+           .call = "apply_stochastic_depth(model, {.target_layer_name = \"ResNetBottleneck\"});",
+           .paper = "Huang et al. 2016, arXiv:1603.09382",
+           .models = "deep ResNets, and models of your own blocks",
+           .effect = "better generalisation of deep networks in long trainings; faster steps by blocks",
+           .example = "target_layer_name = \"ResNetBottleneck\""}};
+}
+
 Entry ema() {
   return {
       "ema",
@@ -371,7 +397,7 @@ Catalog algorithm_catalog() {
           .entries = {alibi(), augmix(), colout(), cutmix(), cutout(), ema(), gated_linear_units(),
                       ghost_batchnorm(), gradient_clipping(), label_smoothing(), mixup(),
                       progressive_resizing(), randaugment(), sam(), selective_backprop(), seq_length_warmup(),
-                      swa(), plugin_entry("algorithm")},
+                      stochastic_depth(), swa(), plugin_entry("algorithm")},
           .repeated = true};
 }
 

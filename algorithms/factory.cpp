@@ -20,6 +20,7 @@
 #include "algorithms/surgery/alibi.h"
 #include "algorithms/surgery/gated_linear_units.h"
 #include "algorithms/surgery/ghost_batchnorm.h"
+#include "algorithms/surgery/stochastic_depth.h"
 #include "data/transforms/factory.h"
 #include "models/layers/bert_blocks.h"
 #include "runtime/error.h"
@@ -155,6 +156,20 @@ AlgorithmPtr ghost_batchnorm(const Setting& section) {
   return std::make_shared<GhostBatchNorm>(section.at("ghost_batch_size").integer());
 }
 
+AlgorithmPtr stochastic_depth(const Setting& section) {
+  const bool samples = section.at("stochastic_method").text() == "sample";
+  const bool linear = section.at("drop_distribution").text() == "linear";
+  StochasticDepthOptions options{
+      .target_layer_name = section.at("target_layer_name").text(),
+      .stochastic_method = samples ? StochasticMethod::kSample : StochasticMethod::kBlock,
+      .drop_rate = section.at("drop_rate").number(),
+      .drop_distribution = linear ? DropDistribution::kLinear : DropDistribution::kUniform};
+  const Setting& drop_warmup = section.at("drop_warmup");
+  const Time warmup = Time::parse(drop_warmup);
+  if (samples && warmup.value() > 0) drop_warmup.fail("stochastic_method = \"sample\" has no warm-up");
+  return std::make_shared<StochasticDepth>(std::move(options), warmup);
+}
+
 AlgorithmPtr label_smoothing(const Setting& section) {
   return std::make_shared<LabelSmoothing>(section.at("smoothing").number(), batch_key(section, "target_key"));
 }
@@ -200,6 +215,7 @@ const std::map<std::string, AlgorithmMaker>& algorithm_makers() {
                                                             {"sam", sam},
                                                             {"selective_backprop", selective_backprop},
                                                             {"seq_length_warmup", seq_length_warmup},
+                                                            {"stochastic_depth", stochastic_depth},
                                                             {"swa", swa}};
   return all;
 }

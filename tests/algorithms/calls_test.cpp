@@ -19,6 +19,7 @@
 #include "algorithms/surgery/alibi.h"
 #include "algorithms/surgery/gated_linear_units.h"
 #include "algorithms/surgery/ghost_batchnorm.h"
+#include "algorithms/surgery/stochastic_depth.h"
 #include "models/zoo/gpt.h"
 #include "tests/runtime/scratch.h"
 
@@ -89,6 +90,7 @@ TEST(CallsOfTheDocs, Compile) {
     apply_alibi(model, 2048);
     apply_gated_linear_units(model);
     apply_ghost_batchnorm(model, 32);
+    apply_stochastic_depth(model, {.target_layer_name = "ResNetBottleneck"});
     EXPECT_FALSE(slots(model).empty());
   }
 }

@@ -23,6 +23,13 @@ const std::string kConvolutions = [] {
   return text.replace(text.find(sgd), sgd.size(), "kind = 'adam'\nlr = 0.02\n");
 }();
 
+// As kImages, for a network of nine residual blocks.
+const std::string kResidual = [] {
+  std::string text = kImages;
+  const std::string mlp = "kind = 'mlp'\nhidden = [16]\n";
+  return text.replace(text.find(mlp), mlp.size(), "kind = 'resnet_cifar'\ndepth = 20\nwidth = 4\n");
+}();
+
 const std::string kText =
     "[model]\nkind = 'gpt'\nn_layer = 1\nn_head = 2\nn_embd = 32\nn_positions = 32\n[data.train]\n"
     "kind = 'bytes'\npath = '" TUTTI_SOURCE_DIR
@@ -66,6 +73,10 @@ const std::vector<AlgorithmRow>& algorithm_rows() {
       {"sam", "rho = 0.1\ninterval = 2\n", kImages, {once(kAfterLoad)}},
       {"selective_backprop", "", kImages, {{kAfterDataloader, 25, 43, 2}}},
       {"seq_length_warmup", "duration = 0.5\nmax_seq_length = 32\n", kText, {{kAfterDataloader, 0, 49}}},
+      {"stochastic_depth",
+       "target_layer_name = 'BasicBlock'\ndrop_warmup = '30ba'\n",
+       kResidual,
+       {once(kInit), {kBatchStart, 0, 49}}},
       {"swa",
        "swa_start = '20ba'\nswa_end = '40ba'\nupdate_interval = '5ba'\nschedule_swa_lr = true\n",
        kImages,

@@ -31,6 +31,7 @@ const std::set<std::string> kTested = {"alibi.h5",
                                        "schedulers.h5",
                                        "selective_backprop.h5",
                                        "seq_length_warmup.h5",
+                                       "stochastic_depth.h5",
                                        "swa.h5",
                                        "time.json",
                                        "trainer.h5"};
@@ -45,7 +46,6 @@ const std::set<std::string> kNotBuilt = {"algorithm BlurPool",
                                          "algorithm LowPrecisionLayerNorm",
                                          "algorithm NoOpModel",
                                          "algorithm SqueezeExcite",
-                                         "algorithm StochasticDepth",
                                          "algorithm WeightStandardization",
                                          "blurpool.h5",
                                          "channels_last.h5",
@@ -56,7 +56,6 @@ const std::set<std::string> kNotBuilt = {"algorithm BlurPool",
                                          "low_precision_norms.h5",
                                          "no_op_model.h5",
                                          "squeeze_excite.h5",
-                                         "stochastic_depth.h5",
                                          "weight_standardization.h5"};
 
 std::set<std::string> data_files() {
