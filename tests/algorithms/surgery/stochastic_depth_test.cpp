@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "models/layers/linear.h"
+#include "models/layers/blocks.h"
 #include "models/zoo/resnet.h"
 #include "runtime/error.h"
 #include "tests/algorithms/batch_algorithms.h"
@@ -109,6 +109,19 @@ TEST(StochasticDepthTest, BlocksOfAResNetAreSkippedAndHaveNoGradients) {
     const bool of_block = name.starts_with("layer") && name.find("downsample") == std::string::npos;
     EXPECT_EQ(parameter->tensor.grad().defined(), !of_block) << name;
   }
+}
+
+TEST(StochasticDepthTest, ASkippedBottleneckIsItsShortcutAndReluWhereThatIsNotItsInput) {
+  const at::Tensor x = at::randn({2, 8, 4, 4});
+  Bottleneck same(8, 2, 1), narrow(8, 4, 2);
+  for (Bottleneck* block : {&same, &narrow}) {
+    materialise(*block, 1);
+    block->set_drop({.rate = 1.0, .name = "block"});
+  }
+  EXPECT_TRUE(at::equal(same.forward(x).tensor(), x));
+  const at::Tensor shortcut = (*narrow.slots().back())(x);
+  EXPECT_LT(shortcut.min().item<double>(), 0);
+  EXPECT_TRUE(at::equal(narrow.forward(x).tensor(), shortcut.relu()));
 }
 
 State state_of_own_model(bool composer) {
