@@ -1,5 +1,6 @@
 #include "algorithms/catalog.h"
 
+#include "data/transforms/catalog.h"
 #include "recipe/catalog.h"
 
 namespace tutti {
@@ -43,6 +44,46 @@ Entry gated_linear_units() {
            .paper = "Shazeer 2020, arXiv:2002.05202",
            .models = "BERT",
            .effect = "a better model for slower steps"}};
+}
+
+Entry ghost_batchnorm() {
+  return {"ghost_batchnorm",
+          "Batch normalisation over small parts of a batch; Composer's GhostBatchNorm.",
+          {Key{"ghost_batch_size", kInteger, "32", "samples that are normalised together"}.at_least(1)},
+          "",
+          {.composer = "GhostBatchNorm",
+           .functions = {"apply_ghost_batchnorm"},
+           .header = "algorithms/surgery/ghost_batchnorm.h",
+           .call = "apply_ghost_batchnorm(model, 32);",
+           .paper = "Hoffer et al. 2017, arXiv:1705.08741",
+           .models = "models with BatchNorm",
+           .effect = "better generalisation of large batches, for slower steps"}};
+}
+
+Entry stochastic_depth() {
+  return {"stochastic_depth",
+          "Leaves out residual blocks at random in training; Composer's StochasticDepth.",
+          {{"target_layer_name", kText, "",
+            "the blocks: ResNetBottleneck, or another kind of residual block that the model has: BasicBlock"},
+           Key{"stochastic_method", kText, "block",
+               "block: a block for the whole batch; sample: for each sample by itself"}
+               .one_of({"block", "sample"}),
+           Key{"drop_rate", kNumber, "0.2", "probability of a block to be left out"}.at_least(0).at_most(1),
+           Key{"drop_distribution", kText, "linear",
+               "linear: the rate of block i of n is i / n of drop_rate; uniform: all have drop_rate"}
+               .one_of({"linear", "uniform"}),
+           Key{"drop_warmup", kTime, "0dur", "time over which the rates grow from 0; for blocks only"}
+               .in_units({"dur", "ba", "ep"})
+               .at_least(0)},
+          "",
+          {.composer = "StochasticDepth",
+           .functions = {"apply_stochastic_depth"},
+           .header = "algorithms/surgery/stochastic_depth.h",
+           .call = "apply_stochastic_depth(model, {.target_layer_name = \"ResNetBottleneck\"});",
+           .paper = "Huang et al. 2016, arXiv:1603.09382",
+           .models = "deep ResNets, and models of your own blocks",
+           .effect = "better generalisation of deep networks in long trainings; faster steps by blocks",
+           .example = "target_layer_name = \"ResNetBottleneck\""}};
 }
 
 Entry ema() {
@@ -257,6 +298,35 @@ Entry progressive_resizing() {
            .effect = "much faster steps in the first part of the training"}};
 }
 
+Entry augmix() {
+  return {
+      "augmix",
+      "Mixes each image of the training data with chains of operations on it; Composer's AugMix.",
+      augmix_keys(),
+      "",
+      {.composer = "AugMix",
+       .functions = {"augmix_image"},
+       .header = "algorithms/augmentation/augmix.h",
+       .call = "const at::Tensor mixed = augmix_image(image, {}, *random_draws());",
+       .paper = "Hendrycks et al. 2020, arXiv:1912.02781",
+       .models = "image classifiers",
+       .effect = "robustness to other noise, blur and weather than was trained on, for time in the loader"}};
+}
+
+Entry randaugment() {
+  return {"randaugment",
+          "Changes each image of the training data by operations that are drawn; Composer's RandAugment.",
+          randaugment_keys(),
+          "",
+          {.composer = "RandAugment",
+           .functions = {"randaugment_image"},
+           .header = "algorithms/augmentation/randaugment.h",
+           .call = "const at::Tensor changed = randaugment_image(image, {}, *random_draws());",
+           .paper = "Cubuk et al. 2020, arXiv:1909.13719",
+           .models = "image classifiers",
+           .effect = "better generalisation in long trainings, for time in the loader"}};
+}
+
 Entry label_smoothing() {
   return {
       "label_smoothing",
@@ -324,9 +394,10 @@ Catalog algorithm_catalog() {
           .doc =
               "Algorithms that change the data, the model or the training loop. Names and meanings are "
               "Composer's.",
-          .entries = {alibi(), colout(), cutmix(), cutout(), ema(), gated_linear_units(), gradient_clipping(),
-                      label_smoothing(), mixup(), progressive_resizing(), sam(), selective_backprop(),
-                      seq_length_warmup(), swa(), plugin_entry("algorithm")},
+          .entries = {alibi(), augmix(), colout(), cutmix(), cutout(), ema(), gated_linear_units(),
+                      ghost_batchnorm(), gradient_clipping(), label_smoothing(), mixup(),
+                      progressive_resizing(), randaugment(), sam(), selective_backprop(), seq_length_warmup(),
+                      stochastic_depth(), swa(), plugin_entry("algorithm")},
           .repeated = true};
 }
 

@@ -3,11 +3,13 @@
 #include <map>
 #include <optional>
 
+#include "algorithms/augmentation/augmix.h"
 #include "algorithms/augmentation/colout.h"
 #include "algorithms/augmentation/cutmix.h"
 #include "algorithms/augmentation/cutout.h"
 #include "algorithms/augmentation/mixup.h"
 #include "algorithms/augmentation/progressive_resizing.h"
+#include "algorithms/augmentation/randaugment.h"
 #include "algorithms/loop/ema.h"
 #include "algorithms/loop/gradient_clipping.h"
 #include "algorithms/loop/label_smoothing.h"
@@ -17,6 +19,9 @@
 #include "algorithms/loop/swa.h"
 #include "algorithms/surgery/alibi.h"
 #include "algorithms/surgery/gated_linear_units.h"
+#include "algorithms/surgery/ghost_batchnorm.h"
+#include "algorithms/surgery/stochastic_depth.h"
+#include "data/transforms/factory.h"
 #include "models/layers/bert_blocks.h"
 #include "runtime/error.h"
 
@@ -38,6 +43,12 @@ SampleMixingOptions mixing_options(const Setting& section) {
   return {.interpolate_loss = section.at("interpolate_loss").boolean(),
           .input_key = batch_key(section, "input_key"),
           .target_key = batch_key(section, "target_key")};
+}
+
+AlgorithmPtr augmix(const Setting& section) { return std::make_shared<AugMix>(augmix_options(section)); }
+
+AlgorithmPtr randaugment(const Setting& section) {
+  return std::make_shared<RandAugment>(randaugment_options(section));
 }
 
 AlgorithmPtr colout(const Setting& section) {
@@ -141,6 +152,24 @@ AlgorithmPtr gated_linear_units(const Setting& section) {
       section.at("gated_layer_bias").boolean(), section.at("non_gated_layer_bias").boolean());
 }
 
+AlgorithmPtr ghost_batchnorm(const Setting& section) {
+  return std::make_shared<GhostBatchNorm>(section.at("ghost_batch_size").integer());
+}
+
+AlgorithmPtr stochastic_depth(const Setting& section) {
+  const bool samples = section.at("stochastic_method").text() == "sample";
+  const bool linear = section.at("drop_distribution").text() == "linear";
+  StochasticDepthOptions options{
+      .target_layer_name = section.at("target_layer_name").text(),
+      .stochastic_method = samples ? StochasticMethod::kSample : StochasticMethod::kBlock,
+      .drop_rate = section.at("drop_rate").number(),
+      .drop_distribution = linear ? DropDistribution::kLinear : DropDistribution::kUniform};
+  const Setting& drop_warmup = section.at("drop_warmup");
+  const Time warmup = Time::parse(drop_warmup);
+  if (samples && warmup.value() > 0) drop_warmup.fail("stochastic_method = \"sample\" has no warm-up");
+  return std::make_shared<StochasticDepth>(std::move(options), warmup);
+}
+
 AlgorithmPtr label_smoothing(const Setting& section) {
   return std::make_shared<LabelSmoothing>(section.at("smoothing").number(), batch_key(section, "target_key"));
 }
@@ -171,18 +200,22 @@ AlgorithmPtr seq_length_warmup(const Setting& section) {
 
 const std::map<std::string, AlgorithmMaker>& algorithm_makers() {
   static const std::map<std::string, AlgorithmMaker> all = {{"alibi", alibi},
+                                                            {"augmix", augmix},
                                                             {"colout", colout},
                                                             {"cutmix", cutmix},
                                                             {"cutout", cutout},
                                                             {"ema", ema},
                                                             {"gated_linear_units", gated_linear_units},
+                                                            {"ghost_batchnorm", ghost_batchnorm},
                                                             {"gradient_clipping", gradient_clipping},
                                                             {"label_smoothing", label_smoothing},
                                                             {"mixup", mixup},
                                                             {"progressive_resizing", progressive_resizing},
+                                                            {"randaugment", randaugment},
                                                             {"sam", sam},
                                                             {"selective_backprop", selective_backprop},
                                                             {"seq_length_warmup", seq_length_warmup},
+                                                            {"stochastic_depth", stochastic_depth},
                                                             {"swa", swa}};
   return all;
 }

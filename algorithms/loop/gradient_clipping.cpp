@@ -61,10 +61,13 @@ void apply_gradient_clipping(const std::vector<ParamView>& views, ClippingType t
   if (type == ClippingType::kValue) clip_value(gradients, threshold * grad_scale);
 }
 
-bool GradientClipping::match(Event event, const State&) const { return event == Event::kAfterTrainBatch; }
+bool GradientClipping::match(Event event, const State& state) const {
+  return event == Event::kAfterTrainBatch || (state.composer && event == Event::kInit);
+}
 
-void GradientClipping::apply(Event, State& state, Logger&) {
-  apply_gradient_clipping(state.views, type_, threshold_, state.grad_scale);
+void GradientClipping::apply(Event event, State& state, Logger&) {
+  if (event == Event::kAfterTrainBatch)
+    apply_gradient_clipping(state.views, type_, threshold_, state.grad_scale);
 }
 
 }  // namespace tutti

@@ -20,7 +20,9 @@ enum class ClippingType {
 void apply_gradient_clipping(const std::vector<ParamView>& views, ClippingType type, double threshold,
                              double grad_scale = 1.0);
 
-// Clips the gradients of the global batch at every step. composer.algorithms.GradientClipping.
+// Clips the gradients of the global batch at every step. In Composer's runs it acts at INIT too, where
+// Composer tells its sharding engines of the threshold, and does nothing there.
+// composer.algorithms.GradientClipping.
 class GradientClipping final : public Algorithm {
  public:
   GradientClipping(ClippingType type, double threshold) : type_(type), threshold_(threshold) {}

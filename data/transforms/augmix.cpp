@@ -47,4 +47,10 @@ at::Tensor augmix_image(const at::Tensor& image, const AugMixOptions& options, D
       image, [&](const at::Tensor& pixels) { return augmix_pixels(pixels, options, operations, draws); });
 }
 
+TransformPtr augmix_transform(const AugMixOptions& options) {
+  check_options(options);
+  return pixel_transform(
+      [options](const at::Tensor& pixels, Draws& draws) { return augmix_image(pixels, options, draws); });
+}
+
 }  // namespace tutti

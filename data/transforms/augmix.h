@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "data/transforms/transform.h"
 #include "tensors/draws.h"
 
 namespace tutti {
@@ -27,5 +28,8 @@ void check_options(const AugMixOptions& options);
 // each image has its own draws. The input is not written. Hendrycks et al., 2020 (arXiv:1912.02781).
 // UserError for bad options and other tensors.
 at::Tensor augmix_image(const at::Tensor& image, const AugMixOptions& options, Draws& draws);
+
+// augmix_image of each image. UserError for bad options.
+TransformPtr augmix_transform(const AugMixOptions& options);
 
 }  // namespace tutti

@@ -47,8 +47,22 @@ Entry cutout_entry() {
             "draw the squares so that each pixel is covered as often as any other"}}};
 }
 
+Key severity(const char* fallback) {
+  return Key{"severity", kInteger, fallback, "how strong each operation is"}.at_least(0).at_most(10);
+}
+
+Key augmentation_set() {
+  return Key{"augmentation_set", kText, "all",
+             "the operations that are drawn from; safe: none of the test sets CIFAR-10-C and ImageNet-C; "
+             "original: color, contrast, brightness and sharpness as in the code of the AugMix paper"}
+      .one_of({"all", "safe", "original"});
+}
+
 std::vector<Entry> of_images() {
   return {
+      {"augmix", "Mixes each image with chains of operations on it; as the algorithm augmix.", augmix_keys()},
+      {"randaugment", "Changes each image by operations that are drawn; as the algorithm randaugment.",
+       randaugment_keys()},
       colout_entry(),
       cutout_entry(),
       random_crop_entry(),
@@ -89,6 +103,23 @@ std::vector<Entry> of_tensors() {
 }
 
 }  // namespace
+
+std::vector<Key> randaugment_keys() {
+  return {severity("9"),
+          Key{"depth", kInteger, "2", "operations on an image, one after the other"}.at_least(0),
+          augmentation_set()};
+}
+
+std::vector<Key> augmix_keys() {
+  return {severity("3"),
+          {"depth", kInteger, "-1", "operations of a chain; below 1: 1, 2 or 3, drawn for each chain"},
+          Key{"width", kInteger, "3", "chains of operations"}.at_least(1),
+          Key{"alpha", kNumber, "1.0",
+              "the weights of the chains and of the image are drawn from Dirichlet(alpha, ...) and "
+              "Beta(alpha, alpha)"}
+              .more_than(0),
+          augmentation_set()};
+}
 
 // A transform comes from this list and from the makers in factory.cpp.
 Catalog transform_catalog() {

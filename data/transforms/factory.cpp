@@ -94,6 +94,10 @@ const std::map<std::string, Maker>& transform_makers() {
          return colout_transform(section.at("p_row").number(), section.at("p_col").number());
        }},
       {"cutout", make_cutout},
+      {"randaugment", [](const Setting& section,
+                         const SampleSpec&) { return randaugment_transform(randaugment_options(section)); }},
+      {"augmix",
+       [](const Setting& section, const SampleSpec&) { return augmix_transform(augmix_options(section)); }},
       {"random_crop", make_random_crop},
       {"center_crop",
        [](const Setting& section, const SampleSpec&) {
@@ -110,6 +114,20 @@ const std::map<std::string, Maker>& transform_makers() {
 }
 
 }  // namespace
+
+RandAugmentOptions randaugment_options(const Setting& section) {
+  return {.severity = section.at("severity").integer(),
+          .depth = section.at("depth").integer(),
+          .augmentation_set = section.at("augmentation_set").text()};
+}
+
+AugMixOptions augmix_options(const Setting& section) {
+  return {.severity = section.at("severity").integer(),
+          .depth = section.at("depth").integer(),
+          .width = section.at("width").integer(),
+          .alpha = section.at("alpha").number(),
+          .augmentation_set = section.at("augmentation_set").text()};
+}
 
 Transforms make_transforms(const Setting& tables, SampleSpec samples) {
   Transforms transforms;

@@ -1,10 +1,12 @@
 #include "data/transforms/pixels.h"
 
+#include <ATen/ops/aminmax.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/stack.h>
 
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/error.h"
@@ -17,6 +19,51 @@ namespace {
   message << "expected " << expected << ", found " << image.toString() << " " << image.sizes();
   throw UserError(message.str());
 }
+
+void require_unit_range(const at::Tensor& image) {
+  const auto [low, high] = at::aminmax(image);
+  const double least = low.item<double>(), most = high.item<double>();
+  if (least >= 0 && most <= 1) return;
+  throw UserError("expected images of bytes, or of numbers in [0, 1]; found numbers from " +
+                  std::to_string(least) + " to " + std::to_string(most));
+}
+
+using DrawingFunction = std::function<at::Tensor(const at::Tensor& pixels, Draws& draws)>;
+
+class OnPixels final : public ImageTransform {
+ public:
+  explicit OnPixels(DrawingFunction function) : function_(std::move(function)) {}
+
+ protected:
+  at::Tensor image(const at::Tensor& image, Draws& draws) const override {
+    const auto changed = [&](const at::Tensor& pixels) { return function_(pixels, draws); };
+    if (image.dim() == 2) return map_pixels(image.unsqueeze(2), changed).squeeze(2);
+    if (image.is_floating_point()) require_unit_range(image);
+    return map_pixels(image, changed).to(image.scalar_type());
+  }
+
+ private:
+  DrawingFunction function_;
+};
+
+// OnPixels, of images in color or gray.
+class PixelTransform final : public Transform {
+ public:
+  explicit PixelTransform(DrawingFunction function) : images_(std::move(function)) {}
+
+  SampleSpec spec(const SampleSpec& before) const override {
+    SampleSpec after = images_.spec(before);
+    const auto [shape, dtype] = input_of(before, at::kFloat);
+    const int64_t channels = shape.size() == 2 ? 1 : dtype == at::kByte ? shape[2] : shape[0];
+    if (channels == 3 || channels == 1) return after;
+    throw TransformError("kind", "expected images of 3 channels or 1; here 'input' is " +
+                                     before.describe(kInputArray) + " a sample");
+  }
+  void apply(Batch& batch, const RowDraws& draws) const override { images_.apply(batch, draws); }
+
+ private:
+  OnPixels images_;
+};
 
 }  // namespace
 
@@ -44,6 +91,10 @@ at::Tensor map_pixels(const at::Tensor& images, const PixelFunction& function) {
   std::vector<at::Tensor> mapped;
   for (const at::Tensor& image : images.unbind()) mapped.push_back(map_pixels(image, function));
   return at::stack(mapped);
+}
+
+TransformPtr pixel_transform(std::function<at::Tensor(const at::Tensor& pixels, Draws& draws)> function) {
+  return std::make_shared<PixelTransform>(std::move(function));
 }
 
 }  // namespace tutti

@@ -4,6 +4,8 @@
 
 #include <functional>
 
+#include "data/transforms/transform.h"
+
 namespace tutti {
 
 // An image's pixels are uint8 [H, W, C], C = 3 (RGB) or 1 (gray), as Pillow's images are.
@@ -22,5 +24,9 @@ at::Tensor from_pixels(const at::Tensor& pixels);
 // other tensor.
 using PixelFunction = std::function<at::Tensor(const at::Tensor& pixels)>;
 at::Tensor map_pixels(const at::Tensor& images, const PixelFunction& function);
+
+// A transform of each image by a function that keeps the size: uint8 [H, W, C] or [H, W], or floats
+// [C, H, W], C = 3 or 1. Throws UserError for floats outside of [0, 1].
+TransformPtr pixel_transform(std::function<at::Tensor(const at::Tensor& pixels, Draws& draws)> function);
 
 }  // namespace tutti

@@ -27,4 +27,11 @@ at::Tensor randaugment_image(const at::Tensor& image, const RandAugmentOptions& 
   });
 }
 
+TransformPtr randaugment_transform(const RandAugmentOptions& options) {
+  check_options(options);
+  return pixel_transform([options](const at::Tensor& pixels, Draws& draws) {
+    return randaugment_image(pixels, options, draws);
+  });
+}
+
 }  // namespace tutti

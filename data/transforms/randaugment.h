@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "data/transforms/transform.h"
 #include "tensors/draws.h"
 
 namespace tutti {
@@ -24,5 +25,8 @@ void check_options(const RandAugmentOptions& options);
 // The input is not written. Cubuk et al., 2020 (arXiv:1909.13719). UserError for bad options and other
 // tensors.
 at::Tensor randaugment_image(const at::Tensor& image, const RandAugmentOptions& options, Draws& draws);
+
+// randaugment_image of each image. UserError for bad options.
+TransformPtr randaugment_transform(const RandAugmentOptions& options);
 
 }  // namespace tutti

@@ -45,13 +45,15 @@ BasicBlock::BasicBlock(int64_t in_channels, int64_t out_channels, int64_t stride
   downsample_ = &add_slot("downsample", projection(in_channels, out_channels, stride));
 }
 
-TensorTree BasicBlock::forward(const TensorTree& input) {
-  const at::Tensor& x = input.tensor();
-  const at::Tensor inner = relu_(bn1_(conv1_(x)));
-  at::Tensor y = bn2_(conv2_(inner));
-  y.add_(downsample_ ? (*downsample_)(x) : x);
-  return relu_(y);
+at::Tensor BasicBlock::main(const at::Tensor& x) { return bn2_(conv2_(relu_(bn1_(conv1_(x))))); }
+
+at::Tensor BasicBlock::shortcut(const at::Tensor& x) { return downsample_ ? (*downsample_)(x) : x; }
+
+at::Tensor BasicBlock::join(at::Tensor main, const at::Tensor& shortcut) {
+  return relu_(main.add_(shortcut));
 }
+
+at::Tensor BasicBlock::skip(const at::Tensor& x) { return downsample_ ? relu_((*downsample_)(x)) : x; }
 
 Bottleneck::Bottleneck(int64_t in_channels, int64_t channels, int64_t stride)
     : conv1_(add_slot("conv1", convolution(in_channels, channels, 1, 1))),
@@ -65,13 +67,17 @@ Bottleneck::Bottleneck(int64_t in_channels, int64_t channels, int64_t stride)
   downsample_ = &add_slot("downsample", projection(in_channels, kExpansion * channels, stride));
 }
 
-TensorTree Bottleneck::forward(const TensorTree& input) {
-  const at::Tensor& x = input.tensor();
-  const at::Tensor inner = relu_(bn2_(conv2_(relu_(bn1_(conv1_(x))))));
-  at::Tensor y = bn3_(conv3_(inner));
-  y.add_(downsample_ ? (*downsample_)(x) : x);
-  return relu_(y);
+at::Tensor Bottleneck::main(const at::Tensor& x) {
+  return bn3_(conv3_(relu_(bn2_(conv2_(relu_(bn1_(conv1_(x))))))));
 }
+
+at::Tensor Bottleneck::shortcut(const at::Tensor& x) { return downsample_ ? (*downsample_)(x) : x; }
+
+at::Tensor Bottleneck::join(at::Tensor main, const at::Tensor& shortcut) {
+  return relu_(main.add_(shortcut));
+}
+
+at::Tensor Bottleneck::skip(const at::Tensor& x) { return downsample_ ? relu_((*downsample_)(x)) : x; }
 
 GptMlp::GptMlp(int64_t features, double dropout, double output_deviation)
     : c_fc_(add_slot("c_fc", std::make_shared<Conv1D>(features, 4 * features))),

@@ -2,6 +2,7 @@
 
 #include "models/layers/attention.h"
 #include "models/layers/layer.h"
+#include "models/layers/residual_block.h"
 
 namespace tutti {
 
@@ -15,11 +16,16 @@ class Sequential final : public Layer {
 
 // torchvision's BasicBlock: relu(bn2(conv2(relu(bn1(conv1(x))))) + shortcut(x)). The shortcut is x or, if
 // the shape changes, a strided 1x1 convolution with a BatchNorm ("downsample.0", "downsample.1").
-class BasicBlock final : public Layer {
+class BasicBlock final : public ResidualBlock {
  public:
   BasicBlock(int64_t in_channels, int64_t out_channels, int64_t stride);
-  TensorTree forward(const TensorTree& input) override;
   const char* kind() const override { return "BasicBlock"; }
+
+ protected:
+  at::Tensor main(const at::Tensor& x) override;
+  at::Tensor shortcut(const at::Tensor& x) override;
+  at::Tensor join(at::Tensor main, const at::Tensor& shortcut) override;
+  at::Tensor skip(const at::Tensor& x) override;
 
  private:
   Slot& conv1_;
@@ -32,13 +38,18 @@ class BasicBlock final : public Layer {
 
 // torchvision's Bottleneck: 1x1, 3x3 (strided) and 1x1 convolutions, each with a BatchNorm, to 4 x
 // `channels`; relu after the first two and after the sum with the shortcut, which is that of BasicBlock.
-class Bottleneck final : public Layer {
+class Bottleneck final : public ResidualBlock {
  public:
   static constexpr int64_t kExpansion = 4;
 
   Bottleneck(int64_t in_channels, int64_t channels, int64_t stride);
-  TensorTree forward(const TensorTree& input) override;
   const char* kind() const override { return "Bottleneck"; }
+
+ protected:
+  at::Tensor main(const at::Tensor& x) override;
+  at::Tensor shortcut(const at::Tensor& x) override;
+  at::Tensor join(at::Tensor main, const at::Tensor& shortcut) override;
+  at::Tensor skip(const at::Tensor& x) override;
 
  private:
   Slot& conv1_;

@@ -3,11 +3,13 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "algorithms/augmentation/augmix.h"
 #include "algorithms/augmentation/colout.h"
 #include "algorithms/augmentation/cutmix.h"
 #include "algorithms/augmentation/cutout.h"
 #include "algorithms/augmentation/mixup.h"
 #include "algorithms/augmentation/progressive_resizing.h"
+#include "algorithms/augmentation/randaugment.h"
 #include "algorithms/catalog.h"
 #include "algorithms/loop/ema.h"
 #include "algorithms/loop/gradient_clipping.h"
@@ -16,6 +18,8 @@
 #include "algorithms/loop/seq_length_warmup.h"
 #include "algorithms/surgery/alibi.h"
 #include "algorithms/surgery/gated_linear_units.h"
+#include "algorithms/surgery/ghost_batchnorm.h"
+#include "algorithms/surgery/stochastic_depth.h"
 #include "models/zoo/gpt.h"
 #include "tests/runtime/scratch.h"
 
@@ -25,6 +29,7 @@ namespace {
 // clang-format off
 TEST(CallsOfTheDocs, Compile) {
   const at::Tensor images = at::rand({4, 3, 8, 8}), inputs = images, logits = at::rand({4, 10});
+  const at::Tensor image = images[0];
   const at::Tensor targets = at::tensor({1, 2, 3, 4}, at::kLong);
   const Batch batch = TensorTree::Children{{"input_ids", at::ones({2, 128}, at::kLong)}};
   {
@@ -46,6 +51,14 @@ TEST(CallsOfTheDocs, Compile) {
   {
     const auto small = resize_batch(images, targets, 0.5, ResizeMode::kResize, false, *random_draws());
     EXPECT_EQ(small.first.size(3), 4);
+  }
+  {
+    const at::Tensor mixed = augmix_image(image, {}, *random_draws());
+    EXPECT_EQ(mixed.sizes(), image.sizes());
+  }
+  {
+    const at::Tensor changed = randaugment_image(image, {}, *random_draws());
+    EXPECT_EQ(changed.sizes(), image.sizes());
   }
   {
     const at::Tensor smoothed = smooth_labels(logits, targets, 0.1);
@@ -76,6 +89,8 @@ TEST(CallsOfTheDocs, Compile) {
     Gpt model({.vocab_size = 8, .n_positions = 4, .n_embd = 8, .n_layer = 1, .n_head = 1});
     apply_alibi(model, 2048);
     apply_gated_linear_units(model);
+    apply_ghost_batchnorm(model, 32);
+    apply_stochastic_depth(model, {.target_layer_name = "ResNetBottleneck"});
     EXPECT_FALSE(slots(model).empty());
   }
 }

@@ -23,6 +23,13 @@ const std::string kConvolutions = [] {
   return text.replace(text.find(sgd), sgd.size(), "kind = 'adam'\nlr = 0.02\n");
 }();
 
+// As kImages, for a network of nine residual blocks.
+const std::string kResidual = [] {
+  std::string text = kImages;
+  const std::string mlp = "kind = 'mlp'\nhidden = [16]\n";
+  return text.replace(text.find(mlp), mlp.size(), "kind = 'resnet_cifar'\ndepth = 20\nwidth = 4\n");
+}();
+
 const std::string kText =
     "[model]\nkind = 'gpt'\nn_layer = 1\nn_head = 2\nn_embd = 32\nn_positions = 32\n[data.train]\n"
     "kind = 'bytes'\npath = '" TUTTI_SOURCE_DIR
@@ -45,6 +52,7 @@ Acts once(Event event) { return {event, 0, 0}; }
 const std::vector<AlgorithmRow>& algorithm_rows() {
   static const std::vector<AlgorithmRow> rows = {
       {"alibi", "max_sequence_length = 32\n", kText, {once(kInit), {kAfterDataloader, 0, 49}}},
+      {"augmix", "", kImages, {once(kFitStart)}},
       {"colout", "p_row = 0.3\n", kConvolutions, {{kAfterDataloader, 0, 49}}},
       {"cutmix", "", kImages, {{kBeforeForward, 0, 49}, {kBeforeLoss, 0, 49}}},
       {"cutout", "", kImages, {{kAfterDataloader, 0, 49}}},
@@ -53,6 +61,7 @@ const std::vector<AlgorithmRow>& algorithm_rows() {
        kImages,
        {once(kBeforeLoad), {kBatchEnd, 10, 50}, {kEvalStart, 25, 50, 25}, {kEvalEnd, 25, 50, 25}}},
       {"gated_linear_units", "", kHiddenText, {once(kInit)}},
+      {"ghost_batchnorm", "ghost_batch_size = 4\n", kConvolutions, {once(kInit)}},
       {"gradient_clipping",
        "clipping_type = 'norm'\nclipping_threshold = 0.1\n",
        kImages,
@@ -60,9 +69,14 @@ const std::vector<AlgorithmRow>& algorithm_rows() {
       {"label_smoothing", "", kImages, {{kBeforeLoss, 0, 49}, {kAfterLoss, 0, 49}}},
       {"mixup", "alpha = 0.5\n", kImages, {{kBeforeForward, 0, 49}, {kBeforeLoss, 0, 49}}},
       {"progressive_resizing", "delay_fraction = 0.2\n", kConvolutions, {{kAfterDataloader, 0, 49}}},
+      {"randaugment", "severity = 3\n", kImages, {once(kFitStart)}},
       {"sam", "rho = 0.1\ninterval = 2\n", kImages, {once(kAfterLoad)}},
       {"selective_backprop", "", kImages, {{kAfterDataloader, 25, 43, 2}}},
       {"seq_length_warmup", "duration = 0.5\nmax_seq_length = 32\n", kText, {{kAfterDataloader, 0, 49}}},
+      {"stochastic_depth",
+       "target_layer_name = 'BasicBlock'\ndrop_warmup = '30ba'\n",
+       kResidual,
+       {once(kInit), {kBatchStart, 0, 49}}},
       {"swa",
        "swa_start = '20ba'\nswa_end = '40ba'\nupdate_interval = '5ba'\nschedule_swa_lr = true\n",
        kImages,

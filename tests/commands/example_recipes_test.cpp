@@ -14,29 +14,41 @@
 namespace tutti {
 namespace {
 
-// The examples that use Composer's algorithms: examples/*_recipe.toml.
+const std::filesystem::path kExamples = TUTTI_SOURCE_DIR "/examples";
+
+// The examples that use Composer's algorithms, and Composer's own: *_recipe.toml, composer/*.toml.
 std::vector<std::string> example_recipes() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(TUTTI_SOURCE_DIR "/examples"))
-    if (entry.path().stem().string().ends_with("_recipe")) names.push_back(entry.path().stem());
+  for (const auto& entry : std::filesystem::directory_iterator(kExamples))
+    if (entry.path().stem().string().ends_with("_recipe")) names.push_back(entry.path().filename());
+  for (const auto& entry : std::filesystem::directory_iterator(kExamples / "composer"))
+    if (entry.path().extension() == ".toml") names.push_back("composer" / entry.path().filename());
   std::ranges::sort(names);
   return names;
 }
 
 class ExampleRecipes : public testing::TestWithParam<std::string> {
  protected:
-  Setting recipe(const std::vector<std::string>& overrides) const {
-    return resolve_recipe(read_recipe(TUTTI_SOURCE_DIR "/examples/" + GetParam() + ".toml", overrides));
+  // The example for three batches, which writes into the test's folder alone.
+  Setting three_batches() const {
+    const std::string file = kExamples / GetParam(), text = read_text(file);
+    const bool is_halved = text.find("scale_schedule_ratio = 0.5") != std::string::npos;
+    std::vector<std::string> overrides = {is_halved ? "train.max_duration=6ba" : "train.max_duration=3ba"};
+    if (text.find("[data.eval]") != std::string::npos) overrides.push_back("data.eval.subset_num_batches=1");
+    if (text.find("save_folder") != std::string::npos)
+      overrides.push_back("checkpoint.save_folder=" + folder_.path("saved"));
+    return resolve_recipe(read_recipe(file, overrides));
   }
+
+  Scratch folder_;
 };
 
 TEST_P(ExampleRecipes, AreCheckedAndTrainThreeBatches) {
-  const Setting three = recipe({"train.max_duration=3ba", "data.eval.subset_num_batches=1"});
+  const Setting three = three_batches();
   EXPECT_NO_THROW(check_text(three, 1, /*scan_data=*/false));
-  const Scratch folder;
   LocalRunOptions options;
   options.ranks = 1;
-  options.run_dir = folder.path("run");
+  options.run_dir = folder_.path("run");
   options.quiet = true;
   train_in_one_process(three, options);
   std::istringstream lines(read_text(options.run_dir + "/metrics.jsonl"));
@@ -45,8 +57,11 @@ TEST_P(ExampleRecipes, AreCheckedAndTrainThreeBatches) {
   EXPECT_EQ(batches, 3);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ExampleRecipes, testing::ValuesIn(example_recipes()),
-                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(All, ExampleRecipes, testing::ValuesIn(example_recipes()), [](const auto& info) {
+  std::string name = info.param.substr(0, info.param.find('.'));
+  std::ranges::replace(name, '/', '_');
+  return name;
+});
 
 }  // namespace
 }  // namespace tutti

@@ -258,10 +258,10 @@ class EventsTest : public testing::Test {
 };
 
 TEST_F(EventsTest, HaveNoUnknownSection) {
-  expect_sections(
-      all_,
-      {"composer_api", "runs", "pass_order", "default_passes", "two_loss_interpolations_warns", "all_events"},
-      "events.json");
+  expect_sections(all_,
+                  {"composer_api", "runs", "pass_order", "default_passes", "two_loss_interpolations_warns",
+                   "all_events", "algorithm_match_events"},
+                  "events.json");
 }
 
 TEST_F(EventsTest, ComeInComposersOrder) {

@@ -16,6 +16,19 @@ TEST(GradientClippingTest, ActsOnceGradientsAreReduced) {
   }
 }
 
+// At INIT, where Composer's sharding engines are told of the threshold, there are no gradients.
+TEST(GradientClippingTest, DoesNothingAtInitOfComposersRuns) {
+  GradientClipping clipping(ClippingType::kNorm, 1.0);
+  State state;
+  state.composer = true;
+  state.views.push_back(whole_view("weight", at::zeros({2})));
+  state.views[0].grad = at::full({2}, 100.0);
+  ASSERT_TRUE(clipping.match(Event::kInit, state));
+  Logger logger;
+  clipping.apply(Event::kInit, state, logger);
+  EXPECT_EQ(state.views[0].grad.max().item<double>(), 100.0);
+}
+
 // The gradients of the state are 10 times those of the mean loss: (0.3, 0.4) of norm 0.5 is left as it is,
 // (3, 4) of norm 5 is cut to 1.
 TEST(GradientClippingTest, ThresholdIsOfTheMeanLossesGradient) {

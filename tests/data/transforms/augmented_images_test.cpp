@@ -80,6 +80,40 @@ TYPED_TEST(AugmentedImages, RefuseOptionsOutOfRange) {
   EXPECT_THROW(augmented(noise_image(), options), UserError);
 }
 
+template <class Options>
+TransformPtr transform_of(const Options& options) {
+  if constexpr (std::is_same_v<Options, AugMixOptions>)
+    return augmix_transform(options);
+  else
+    return randaugment_transform(options);
+}
+
+// By transforms, of bytes with and without channels and of floats of any dtype.
+TYPED_TEST(AugmentedImages, InDatasetsAreThoseOfTheFunction) {
+  const at::Tensor color = noise_image(), gray = color.narrow(2, 0, 1).contiguous();
+  const RowDraws draws = [](int64_t row) { return make_draws(11, {.name = "augmented", .place = row}); };
+  const auto first = [&](const at::Tensor& image) {
+    Batch batch = TensorTree::Children{{kInputArray, image.unsqueeze(0)}};
+    transform_of(TypeParam{})->apply(batch, draws);
+    return batch[kInputArray][0];
+  };
+  EXPECT_TRUE(at::equal(first(color), augmented(color, TypeParam{})));
+  EXPECT_TRUE(at::equal(first(gray.squeeze(2)), augmented(gray, TypeParam{}).squeeze(2)));
+  EXPECT_TRUE(at::equal(first(from_pixels(color)), augmented(from_pixels(color), TypeParam{})));
+  EXPECT_EQ(first(from_pixels(color).to(at::kDouble)).scalar_type(), at::kDouble);
+  EXPECT_THROW(first(from_pixels(color) - 0.5), UserError);
+}
+
+TYPED_TEST(AugmentedImages, InDatasetsKeepTheirSizeAndHaveThreeChannelsOrOne) {
+  const TransformPtr transform = transform_of(TypeParam{});
+  for (const Shape& shape : {Shape{8, 6, 3}, Shape{8, 6, 1}, Shape{8, 6}}) {
+    const SampleSpec samples{{{kInputArray, shape}}, 10, {{kInputArray, at::kByte}}};
+    EXPECT_EQ(transform->spec(samples).shapes.at(kInputArray), shape);
+  }
+  const SampleSpec of_two{{{kInputArray, {8, 6, 2}}}, 10, {{kInputArray, at::kByte}}};
+  EXPECT_THROW(transform->spec(of_two), TransformError);
+}
+
 TEST(RandAugment, OfDepthZeroIsACopy) {
   const at::Tensor image = noise_image();
   const at::Tensor result = augmented(image, RandAugmentOptions{.depth = 0});

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "data/transforms/transform.h"
+#include "training/engine/algorithm.h"
+
+namespace tutti {
+
+// An algorithm that is a transform of the training data: at FIT_START it joins the data's own transforms,
+// before to_tensor. Samples draw by (seed, name of the algorithm, epoch, sample), in a resumed run too.
+class AddedTransform : public Algorithm {
+ public:
+  std::string name() const final { return name_; }
+  void require(const State& state) const final;  // throws UserError if the samples do not suit
+  bool match(Event event, const State&) const final { return event == Event::kFitStart; }
+  void apply(Event event, State& state, Logger& logger) final;
+
+ protected:
+  AddedTransform(std::string name, TransformPtr transform)
+      : name_(std::move(name)), transform_(std::move(transform)) {}
+
+ private:
+  std::string name_;
+  TransformPtr transform_;
+};
+
+}  // namespace tutti

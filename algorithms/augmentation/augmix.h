@@ -1,0 +1,16 @@
+#pragma once
+
+#include "algorithms/augmentation/added_transform.h"
+#include "data/transforms/augmix.h"
+
+namespace tutti {
+
+// Applies augmix_image (data/transforms/augmix.h) to each image of the training data.
+// composer.algorithms.AugMix.
+class AugMix final : public AddedTransform {
+ public:
+  // Throws UserError for options out of their range.
+  explicit AugMix(const AugMixOptions& options = {}) : AddedTransform("AugMix", augmix_transform(options)) {}
+};
+
+}  // namespace tutti

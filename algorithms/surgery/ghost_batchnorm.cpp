@@ -1,0 +1,90 @@
+#include "algorithms/surgery/ghost_batchnorm.h"
+
+#include <ATen/ops/cat.h>
+
+#include <set>
+
+#include "runtime/error.h"
+#include "training/state.h"
+
+namespace tutti {
+namespace {
+
+// The layers within ghost batch normalisations.
+std::set<const Layer*> already_ghosts(Layer& model) {
+  std::set<const Layer*> found;
+  for (const auto& [name, layer] : layers(model))
+    if (dynamic_cast<const GhostBatchNormLayer*>(layer)) found.insert(&layer->slots()[0]->layer());
+  return found;
+}
+
+// A norm's momentum, scaled; as before at the end, also if memory runs out.
+class ScaledMomentum {
+ public:
+  ScaledMomentum(BatchNorm& norm, double factor) : norm_(norm), before_(norm.options().momentum) {
+    norm_.set_momentum(before_ * factor);
+  }
+  ~ScaledMomentum() { norm_.set_momentum(before_); }
+  ScaledMomentum(const ScaledMomentum&) = delete;
+
+ private:
+  BatchNorm& norm_;
+  double before_;
+};
+
+}  // namespace
+
+GhostBatchNormLayer::GhostBatchNormLayer(std::shared_ptr<BatchNorm> batchnorm, int64_t ghost_batch_size,
+                                         SmallBatch small)
+    : norm_(*batchnorm),
+      batchnorm_(add_slot("batchnorm", std::move(batchnorm))),
+      ghost_batch_size_(ghost_batch_size),
+      small_(small) {
+  TUTTI_ASSERT(ghost_batch_size > 0, "a ghost batch of no samples");
+}
+
+TensorTree GhostBatchNormLayer::forward(const TensorTree& input) {
+  const at::Tensor& x = input.tensor();
+  const int64_t samples = x.size(0);
+  if (!context().training) return batchnorm_(input);
+  if (samples < ghost_batch_size_ && small_ == SmallBatch::kRefuse)
+    throw UserError("GhostBatchNorm: a batch of " + std::to_string(samples) +
+                    " samples has fewer than ghost_batch_size = " + std::to_string(ghost_batch_size_));
+  const int64_t parts = (samples + ghost_batch_size_ - 1) / ghost_batch_size_;
+  if (parts <= 1) return batchnorm_(input);
+  const ScaledMomentum scaled(norm_, 1.0 / static_cast<double>(parts));
+  std::vector<at::Tensor> normal = x.chunk(parts);
+  for (at::Tensor& part : normal) part = batchnorm_(part);
+  return at::cat(normal);
+}
+
+int apply_ghost_batchnorm(Layer& model, int64_t ghost_batch_size, SmallBatch small) {
+  const std::set<const Layer*> ghosts = already_ghosts(model);
+  const auto replaced = replace_layers(model, [&](const NamedSlot& named) -> std::shared_ptr<Layer> {
+    auto norm = std::dynamic_pointer_cast<BatchNorm>(named.slot->share());
+    if (!norm || ghosts.contains(norm.get())) return nullptr;
+    return std::make_shared<GhostBatchNormLayer>(std::move(norm), ghost_batch_size, small);
+  });
+  return static_cast<int>(replaced.size());
+}
+
+void GhostBatchNorm::require(const State& state) const {
+  if (!has_effect_ || state.global_batch == 0) return;
+  int64_t fewest = state.global_batch;
+  const bool ends_short = state.dataloader_len * state.global_batch > state.train_samples;
+  if (state.composer && ends_short) fewest = state.train_samples % state.global_batch;
+  fewest /= state.world;
+  if (fewest < ghost_batch_size_)
+    fail("a rank gets " + std::to_string(fewest) +
+         " samples in a batch, fewer than ghost_batch_size = " + std::to_string(ghost_batch_size_));
+}
+
+void GhostBatchNorm::apply(Event, State& state, Logger&) {
+  const auto small = state.composer ? SmallBatch::kRefuse : SmallBatch::kNormalise;
+  has_effect_ = apply_ghost_batchnorm(*state.model, ghost_batch_size_, small) > 0;
+  if (!has_effect_ && state.rank == 0 && state.warn)
+    state.warn(std::string("GhostBatchNorm has no effect: ") + state.model->kind() +
+               " has no BatchNorm (models/layers/norm.h)");
+}
+
+}  // namespace tutti

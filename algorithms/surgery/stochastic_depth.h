@@ -1,0 +1,60 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/layers/residual_block.h"
+#include "training/engine/algorithm.h"
+#include "training/time/time.h"
+
+namespace tutti {
+
+enum class StochasticMethod { kBlock, kSample };
+enum class DropDistribution { kUniform, kLinear };
+
+struct StochasticDepthOptions {
+  std::string target_layer_name = "ResNetBottleneck";  // or the kind of any ResidualBlock: "BasicBlock"
+  StochasticMethod stochastic_method = StochasticMethod::kBlock;
+  double drop_rate = 0.2;  // in [0, 1]
+  DropDistribution drop_distribution = DropDistribution::kLinear;
+};
+
+// Makes the blocks of this name (models/layers/residual_block.h, which says how blocks of your own take part)
+// leave out their main branches at random in training: the whole block, or samples of it. Block i of n, from
+// 0 on, has the rate drop_rate, or (i + 1) / n of it (linear). Weights and their names stay. Returns the
+// blocks. composer.functional.apply_stochastic_depth.
+std::vector<std::shared_ptr<ResidualBlock>> apply_stochastic_depth(Layer& model,
+                                                                   const StochasticDepthOptions& options);
+
+// apply_stochastic_depth at INIT. BATCH_START: over the first `drop_warmup` of the training the rates grow
+// from 0 on; in Composer's runs they then stay as they are, else they become the full ones. Logs
+// "stochastic_depth/num_stochastic_layers", and with a warm-up "stochastic_depth/drop_rate".
+// composer.algorithms.StochasticDepth.
+class StochasticDepth final : public Algorithm {
+ public:
+  // Throws UserError for a rate outside of [0, 1], and for a warm-up of the rates of samples.
+  explicit StochasticDepth(StochasticDepthOptions options,
+                           const Time& drop_warmup = {0.0, TimeUnit::kDuration});
+
+  std::string name() const override { return "StochasticDepth"; }
+  Needs needs() const override { return {.required_on_load = true}; }
+  void require(const State& state) const override;
+  bool match(Event event, const State& state) const override;
+  void apply(Event event, State& state, Logger& logger) override;
+
+  // The drop_rate of the last batch.
+  std::string state() const override;
+  void restore(const std::string& json) override;
+
+ private:
+  void operate(State& state);
+  void set_rate(double drop_rate);
+
+  StochasticDepthOptions options_;
+  Time drop_warmup_;
+  double drop_rate_;  // now
+  std::vector<std::shared_ptr<ResidualBlock>> blocks_;
+};
+
+}  // namespace tutti
