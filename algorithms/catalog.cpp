@@ -272,6 +272,21 @@ Entry label_smoothing() {
        .effect = "better generalisation and calibration"}};
 }
 
+Entry layer_freezing() {
+  return {"layer_freezing",
+          "Stops training the first layers, more of them as time goes on; Composer's LayerFreezing.",
+          {fraction("freeze_start", "0.5", "from this part of the training on"),
+           fraction("freeze_level", "1.0", "part of the layers that is frozen in the end; never the last")},
+          "",
+          {.composer = "LayerFreezing",
+           .functions = {"freeze_layers"},
+           .header = "algorithms/loop/layer_freezing.h",
+           .call = "freeze_layers(model, 0.75);",
+           .paper = "Brock et al. 2017, arXiv:1706.04983; Raghu et al. 2017, arXiv:1706.05806",
+           .models = "all, for trainings of several epochs",
+           .effect = "faster steps in the last part of the training, for some accuracy"}};
+}
+
 Entry selective_backprop() {
   return {
       "selective_backprop",
@@ -325,8 +340,8 @@ Catalog algorithm_catalog() {
               "Algorithms that change the data, the model or the training loop. Names and meanings are "
               "Composer's.",
           .entries = {alibi(), colout(), cutmix(), cutout(), ema(), gated_linear_units(), gradient_clipping(),
-                      label_smoothing(), mixup(), progressive_resizing(), sam(), selective_backprop(),
-                      seq_length_warmup(), swa(), plugin_entry("algorithm")},
+                      label_smoothing(), layer_freezing(), mixup(), progressive_resizing(), sam(),
+                      selective_backprop(), seq_length_warmup(), swa(), plugin_entry("algorithm")},
           .repeated = true};
 }
 

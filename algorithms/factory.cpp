@@ -11,6 +11,7 @@
 #include "algorithms/loop/ema.h"
 #include "algorithms/loop/gradient_clipping.h"
 #include "algorithms/loop/label_smoothing.h"
+#include "algorithms/loop/layer_freezing.h"
 #include "algorithms/loop/sam.h"
 #include "algorithms/loop/selective_backprop.h"
 #include "algorithms/loop/seq_length_warmup.h"
@@ -145,6 +146,11 @@ AlgorithmPtr label_smoothing(const Setting& section) {
   return std::make_shared<LabelSmoothing>(section.at("smoothing").number(), batch_key(section, "target_key"));
 }
 
+AlgorithmPtr layer_freezing(const Setting& section) {
+  return std::make_shared<LayerFreezing>(section.at("freeze_start").number(),
+                                         section.at("freeze_level").number());
+}
+
 AlgorithmPtr selective_backprop(const Setting& section) {
   SelectiveBackprop::Options options{.start = section.at("start").number(),
                                      .end = section.at("end").number(),
@@ -178,6 +184,7 @@ const std::map<std::string, AlgorithmMaker>& algorithm_makers() {
                                                             {"gated_linear_units", gated_linear_units},
                                                             {"gradient_clipping", gradient_clipping},
                                                             {"label_smoothing", label_smoothing},
+                                                            {"layer_freezing", layer_freezing},
                                                             {"mixup", mixup},
                                                             {"progressive_resizing", progressive_resizing},
                                                             {"sam", sam},

@@ -12,6 +12,7 @@
 #include "algorithms/loop/ema.h"
 #include "algorithms/loop/gradient_clipping.h"
 #include "algorithms/loop/label_smoothing.h"
+#include "algorithms/loop/layer_freezing.h"
 #include "algorithms/loop/selective_backprop.h"
 #include "algorithms/loop/seq_length_warmup.h"
 #include "algorithms/surgery/alibi.h"
@@ -76,6 +77,7 @@ TEST(CallsOfTheDocs, Compile) {
     Gpt model({.vocab_size = 8, .n_positions = 4, .n_embd = 8, .n_layer = 1, .n_head = 1});
     apply_alibi(model, 2048);
     apply_gated_linear_units(model);
+    freeze_layers(model, 0.75);
     EXPECT_FALSE(slots(model).empty());
   }
 }

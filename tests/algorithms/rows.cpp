@@ -58,6 +58,7 @@ const std::vector<AlgorithmRow>& algorithm_rows() {
        kImages,
        {{kAfterTrainBatch, 0, 49}}},
       {"label_smoothing", "", kImages, {{kBeforeLoss, 0, 49}, {kAfterLoss, 0, 49}}},
+      {"layer_freezing", "freeze_start = 0.0\n", kConvolutions, {{kEpochEnd, 25, 50, 25}}},
       {"mixup", "alpha = 0.5\n", kImages, {{kBeforeForward, 0, 49}, {kBeforeLoss, 0, 49}}},
       {"progressive_resizing", "delay_fraction = 0.2\n", kConvolutions, {{kAfterDataloader, 0, 49}}},
       {"sam", "rho = 0.1\ninterval = 2\n", kImages, {once(kAfterLoad)}},
