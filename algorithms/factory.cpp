@@ -170,6 +170,11 @@ AlgorithmPtr seq_length_warmup(const Setting& section) {
       .step_size = section.at("step_size").integer(),
       .how = {.truncate = section.at("truncate").boolean(),
               .preserve_end_of_sequence = section.at("preserve_end_of_sequence").boolean()}};
+template <class LowPrecisionNorm>
+AlgorithmPtr low_precision_norm(const Setting& section) {
+  return std::make_shared<LowPrecisionNorm>(event_named(section.at("apply_at").text()));
+}
+
   if (options.max_seq_length - options.min_seq_length < options.step_size)
     section.at("max_seq_length").fail("expected min_seq_length and one step_size at least");
   return std::make_shared<SeqLengthWarmup>(options);

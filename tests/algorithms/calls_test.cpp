@@ -83,6 +83,9 @@ TEST(CallsOfTheDocs, Compile) {
 }
 // clang-format on
 
+    const Precision precision{.autocast = at::kBFloat16};
+    apply_low_precision_groupnorm(model, precision);
+    apply_low_precision_layernorm(model, precision);
 TEST(CallsOfTheDocs, StandInThisTest) {
   const std::string source = read_text(TUTTI_SOURCE_DIR "/tests/algorithms/calls_test.cpp");
   for (const Entry& entry : algorithm_catalog().entries)

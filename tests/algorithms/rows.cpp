@@ -23,6 +23,22 @@ const std::string kConvolutions = [] {
   return text.replace(text.find(sgd), sgd.size(), "kind = 'adam'\nlr = 0.02\n");
 }();
 
+const std::string kDropout = [] {
+  std::string text = kImages;
+  const std::string mlp = "kind = 'mlp'\nhidden = [16]\n";
+  return text.replace(text.find(mlp), mlp.size(),
+                      "kind = 'sequential'\nlayers = ['Flatten()', 'Linear(64, 32)', 'ReLU()', "
+                      "'Dropout(p=0.5)', 'Linear(32, 10)']\n");
+}();
+
+const std::string kGroupNorms = [] {
+  std::string text = kConvolutions;
+  const std::string batch_norm = "BatchNorm2d(16)";
+  return text.replace(text.find(batch_norm), batch_norm.size(), "GroupNorm(4, 16)");
+}();
+
+const std::string kAmp = "precision = 'amp_bf16'\n";
+
 const std::string kText =
     "[model]\nkind = 'gpt'\nn_layer = 1\nn_head = 2\nn_embd = 32\nn_positions = 32\n[data.train]\n"
     "kind = 'bytes'\npath = '" TUTTI_SOURCE_DIR
@@ -64,6 +80,8 @@ const std::vector<AlgorithmRow>& algorithm_rows() {
       {"sam", "rho = 0.1\ninterval = 2\n", kImages, {once(kAfterLoad)}},
       {"selective_backprop", "", kImages, {{kAfterDataloader, 25, 43, 2}}},
       {"seq_length_warmup", "duration = 0.5\nmax_seq_length = 32\n", kText, {{kAfterDataloader, 0, 49}}},
+      {"low_precision_groupnorm", "", kGroupNorms, {once(kInit)}, kAmp},
+      {"low_precision_layernorm", "apply_at = 'after_load'\n", kHiddenText, {once(kAfterLoad)}, kAmp},
       {"swa",
        "swa_start = '20ba'\nswa_end = '40ba'\nupdate_interval = '5ba'\nschedule_swa_lr = true\n",
        kImages,
