@@ -28,6 +28,32 @@ Entry alibi() {
            .example = "max_sequence_length = 2048"}};
 }
 
+Entry factorize() {
+  const auto width = [](const char* name, const char* doc) {
+    return Key{name, kInteger, "256", doc}.at_least(1);
+  };
+  return {"factorize",
+          "Makes two small layers of each large one; Composer's Factorize.",
+          {{"factorize_convs", kBoolean, "true", "factorize Conv2d"},
+           {"factorize_linears", kBoolean, "true", "factorize Linear"},
+           width("min_channels", "channels in and out from which on a Conv2d is factorized"),
+           Key{"latent_channels", kNumber, "0.25",
+               "channels between the two; below 1: a part of the fewer of in and out"}
+               .at_least(0),
+           width("min_features", "features in and out from which on a Linear is factorized"),
+           Key{"latent_features", kNumber, "128",
+               "features between the two; below 1: a part of the fewer of in and out"}
+               .at_least(0)},
+          "",
+          {.composer = "Factorize",
+           .functions = {"apply_factorization"},
+           .header = "algorithms/surgery/factorize.h",
+           .call = "apply_factorization(model);",
+           .paper = "Jaderberg et al. 2014, arXiv:1405.3866",
+           .models = "wide ones",
+           .effect = "fewer weights and faster steps, for some accuracy"}};
+}
+
 Entry gated_linear_units() {
   return {"gated_linear_units",
           "Gated feed-forward blocks in BERT; Composer's GatedLinearUnits.",

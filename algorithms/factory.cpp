@@ -17,6 +17,7 @@
 #include "algorithms/loop/seq_length_warmup.h"
 #include "algorithms/loop/swa.h"
 #include "algorithms/surgery/alibi.h"
+#include "algorithms/surgery/factorize.h"
 #include "algorithms/surgery/gated_linear_units.h"
 #include "models/layers/bert_blocks.h"
 #include "runtime/error.h"

@@ -16,6 +16,7 @@
 #include "algorithms/loop/selective_backprop.h"
 #include "algorithms/loop/seq_length_warmup.h"
 #include "algorithms/surgery/alibi.h"
+#include "algorithms/surgery/factorize.h"
 #include "algorithms/surgery/gated_linear_units.h"
 #include "models/zoo/gpt.h"
 #include "tests/runtime/scratch.h"
