@@ -121,6 +121,24 @@ Entry gradient_clipping() {
        .example = "clipping_type = \"norm\"\nclipping_threshold = 1.0"}};
 }
 
+Entry gyro_dropout() {
+  return {
+      "gyro_dropout",
+      "Dropout with few masks, each of them trained for many steps; Composer's GyroDropout.",
+      {Key{"p", kNumber, "0.5", "part that is dropped, in place of each Dropout's own"}.at_least(0).less_than(
+           1),
+       Key{"sigma", kInteger, "256", "masks of the whole training; not more than it has steps"}.at_least(1),
+       Key{"tau", kInteger, "16", "masks of a batch"}.at_least(1)},
+      "",
+      {.composer = "GyroDropout",
+       .functions = {"apply_gyro_dropout"},
+       .header = "algorithms/surgery/gyro_dropout.h",
+       .call = "apply_gyro_dropout(model, 1000, 10);",
+       .paper = "Lee et al. 2022, MLSys",
+       .models = "those with Dropout",
+       .effect = "better generalisation than by Dropout"}};
+}
+
 Entry sam() {
   return {"sam",
           "Takes gradients a little uphill, by a second pass over the batch, to find flat minima; Composer's "
@@ -313,6 +331,39 @@ Entry layer_freezing() {
            .effect = "faster steps in the last part of the training, for some accuracy"}};
 }
 
+Key apply_at() {
+  return Key{"apply_at", kText, "init", "init: before a checkpoint is loaded; after_load: afterwards"}.one_of(
+      {"init", "after_load"});
+}
+
+Entry low_precision_groupnorm() {
+  return {"low_precision_groupnorm",
+          "GroupNorms in bf16 or fp16 under amp; Composer's LowPrecisionGroupNorm.",
+          {apply_at()},
+          "",
+          {.composer = "LowPrecisionGroupNorm",
+           .functions = {"apply_low_precision_groupnorm"},
+           .header = "algorithms/surgery/low_precision_norms.h",
+           .call = "apply_low_precision_groupnorm(model, precision);",
+           .paper = "MosaicML 2022",
+           .models = "those with GroupNorms, with precision = \"amp_bf16\" or \"amp_fp16\"",
+           .effect = "less memory, and faster steps where 16 bits are fast"}};
+}
+
+Entry low_precision_layernorm() {
+  return {"low_precision_layernorm",
+          "LayerNorms in bf16 or fp16 under amp; Composer's LowPrecisionLayerNorm.",
+          {apply_at()},
+          "",
+          {.composer = "LowPrecisionLayerNorm",
+           .functions = {"apply_low_precision_layernorm"},
+           .header = "algorithms/surgery/low_precision_norms.h",
+           .call = "apply_low_precision_layernorm(model, precision);",
+           .paper = "MosaicML 2022",
+           .models = "transformers, with precision = \"amp_bf16\" or \"amp_fp16\"",
+           .effect = "less memory, and faster steps where 16 bits are fast"}};
+}
+
 Entry selective_backprop() {
   return {
       "selective_backprop",
@@ -357,39 +408,6 @@ Entry seq_length_warmup() {
            .effect = "faster first steps, and larger learning rates without divergence"}};
 }
 
-Key apply_at() {
-  return Key{"apply_at", kText, "init", "init: before a checkpoint is loaded; after_load: afterwards"}.one_of(
-      {"init", "after_load"});
-}
-
-Entry low_precision_groupnorm() {
-  return {"low_precision_groupnorm",
-          "GroupNorms in bf16 or fp16 under amp; Composer's LowPrecisionGroupNorm.",
-          {apply_at()},
-          "",
-          {.composer = "LowPrecisionGroupNorm",
-           .functions = {"apply_low_precision_groupnorm"},
-           .header = "algorithms/surgery/low_precision_norms.h",
-           .call = "apply_low_precision_groupnorm(model, precision);",
-           .paper = "MosaicML 2022",
-           .models = "those with GroupNorms, with precision = \"amp_bf16\" or \"amp_fp16\"",
-           .effect = "less memory, and faster steps where 16 bits are fast"}};
-}
-
-Entry low_precision_layernorm() {
-  return {"low_precision_layernorm",
-          "LayerNorms in bf16 or fp16 under amp; Composer's LowPrecisionLayerNorm.",
-          {apply_at()},
-          "",
-          {.composer = "LowPrecisionLayerNorm",
-           .functions = {"apply_low_precision_layernorm"},
-           .header = "algorithms/surgery/low_precision_norms.h",
-           .call = "apply_low_precision_layernorm(model, precision);",
-           .paper = "MosaicML 2022",
-           .models = "transformers, with precision = \"amp_bf16\" or \"amp_fp16\"",
-           .effect = "less memory, and faster steps where 16 bits are fast"}};
-}
-
 }  // namespace
 
 Catalog algorithm_catalog() {
@@ -398,9 +416,26 @@ Catalog algorithm_catalog() {
           .doc =
               "Algorithms that change the data, the model or the training loop. Names and meanings are "
               "Composer's.",
-          .entries = {alibi(), colout(), cutmix(), cutout(), ema(), gated_linear_units(), gradient_clipping(),
-                      label_smoothing(), layer_freezing(), mixup(), progressive_resizing(), sam(),
-                      selective_backprop(), seq_length_warmup(), swa(), plugin_entry("algorithm")},
+          .entries = {alibi(),
+                      colout(),
+                      cutmix(),
+                      cutout(),
+                      ema(),
+                      factorize(),
+                      gated_linear_units(),
+                      gradient_clipping(),
+                      gyro_dropout(),
+                      label_smoothing(),
+                      layer_freezing(),
+                      low_precision_groupnorm(),
+                      low_precision_layernorm(),
+                      mixup(),
+                      progressive_resizing(),
+                      sam(),
+                      selective_backprop(),
+                      seq_length_warmup(),
+                      swa(),
+                      plugin_entry("algorithm")},
           .repeated = true};
 }
 

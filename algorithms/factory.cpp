@@ -19,6 +19,8 @@
 #include "algorithms/surgery/alibi.h"
 #include "algorithms/surgery/factorize.h"
 #include "algorithms/surgery/gated_linear_units.h"
+#include "algorithms/surgery/gyro_dropout.h"
+#include "algorithms/surgery/low_precision_norms.h"
 #include "models/layers/bert_blocks.h"
 #include "runtime/error.h"
 
@@ -137,6 +139,22 @@ AlgorithmPtr alibi(const Setting& section) {
                                  section.at("train_sequence_length_scaling"));
 }
 
+AlgorithmPtr factorize(const Setting& section) {
+  return std::make_shared<Factorize>(
+      FactorizeOptions{.factorize_convs = section.at("factorize_convs").boolean(),
+                       .factorize_linears = section.at("factorize_linears").boolean(),
+                       .min_channels = section.at("min_channels").integer(),
+                       .latent_channels = section.at("latent_channels").number(),
+                       .min_features = section.at("min_features").integer(),
+                       .latent_features = section.at("latent_features").number()});
+}
+
+AlgorithmPtr gyro_dropout(const Setting& section) {
+  return std::make_shared<GyroDropout>(GyroDropoutOptions{.p = section.at("p").number(),
+                                                          .sigma = section.at("sigma").integer(),
+                                                          .tau = section.at("tau").integer()});
+}
+
 AlgorithmPtr gated_linear_units(const Setting& section) {
   return std::make_shared<GatedLinearUnits>(
       section.has("act_fn") ? make_bert_activation(section.at("act_fn").text()) : nullptr,
@@ -150,6 +168,11 @@ AlgorithmPtr label_smoothing(const Setting& section) {
 AlgorithmPtr layer_freezing(const Setting& section) {
   return std::make_shared<LayerFreezing>(section.at("freeze_start").number(),
                                          section.at("freeze_level").number());
+}
+
+template <class LowPrecisionNorm>
+AlgorithmPtr low_precision_norm(const Setting& section) {
+  return std::make_shared<LowPrecisionNorm>(event_named(section.at("apply_at").text()));
 }
 
 AlgorithmPtr selective_backprop(const Setting& section) {
@@ -171,32 +194,32 @@ AlgorithmPtr seq_length_warmup(const Setting& section) {
       .step_size = section.at("step_size").integer(),
       .how = {.truncate = section.at("truncate").boolean(),
               .preserve_end_of_sequence = section.at("preserve_end_of_sequence").boolean()}};
-template <class LowPrecisionNorm>
-AlgorithmPtr low_precision_norm(const Setting& section) {
-  return std::make_shared<LowPrecisionNorm>(event_named(section.at("apply_at").text()));
-}
-
   if (options.max_seq_length - options.min_seq_length < options.step_size)
     section.at("max_seq_length").fail("expected min_seq_length and one step_size at least");
   return std::make_shared<SeqLengthWarmup>(options);
 }
 
 const std::map<std::string, AlgorithmMaker>& algorithm_makers() {
-  static const std::map<std::string, AlgorithmMaker> all = {{"alibi", alibi},
-                                                            {"colout", colout},
-                                                            {"cutmix", cutmix},
-                                                            {"cutout", cutout},
-                                                            {"ema", ema},
-                                                            {"gated_linear_units", gated_linear_units},
-                                                            {"gradient_clipping", gradient_clipping},
-                                                            {"label_smoothing", label_smoothing},
-                                                            {"layer_freezing", layer_freezing},
-                                                            {"mixup", mixup},
-                                                            {"progressive_resizing", progressive_resizing},
-                                                            {"sam", sam},
-                                                            {"selective_backprop", selective_backprop},
-                                                            {"seq_length_warmup", seq_length_warmup},
-                                                            {"swa", swa}};
+  static const std::map<std::string, AlgorithmMaker> all = {
+      {"alibi", alibi},
+      {"colout", colout},
+      {"cutmix", cutmix},
+      {"cutout", cutout},
+      {"ema", ema},
+      {"factorize", factorize},
+      {"gated_linear_units", gated_linear_units},
+      {"gradient_clipping", gradient_clipping},
+      {"gyro_dropout", gyro_dropout},
+      {"label_smoothing", label_smoothing},
+      {"layer_freezing", layer_freezing},
+      {"low_precision_groupnorm", low_precision_norm<LowPrecisionGroupNorm>},
+      {"low_precision_layernorm", low_precision_norm<LowPrecisionLayerNorm>},
+      {"mixup", mixup},
+      {"progressive_resizing", progressive_resizing},
+      {"sam", sam},
+      {"selective_backprop", selective_backprop},
+      {"seq_length_warmup", seq_length_warmup},
+      {"swa", swa}};
   return all;
 }
 

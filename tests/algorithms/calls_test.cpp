@@ -18,6 +18,8 @@
 #include "algorithms/surgery/alibi.h"
 #include "algorithms/surgery/factorize.h"
 #include "algorithms/surgery/gated_linear_units.h"
+#include "algorithms/surgery/gyro_dropout.h"
+#include "algorithms/surgery/low_precision_norms.h"
 #include "models/zoo/gpt.h"
 #include "tests/runtime/scratch.h"
 
@@ -78,15 +80,17 @@ TEST(CallsOfTheDocs, Compile) {
     Gpt model({.vocab_size = 8, .n_positions = 4, .n_embd = 8, .n_layer = 1, .n_head = 1});
     apply_alibi(model, 2048);
     apply_gated_linear_units(model);
+    apply_factorization(model);
+    apply_gyro_dropout(model, 1000, 10);
     freeze_layers(model, 0.75);
+    const Precision precision{.autocast = at::kBFloat16};
+    apply_low_precision_groupnorm(model, precision);
+    apply_low_precision_layernorm(model, precision);
     EXPECT_FALSE(slots(model).empty());
   }
 }
 // clang-format on
 
-    const Precision precision{.autocast = at::kBFloat16};
-    apply_low_precision_groupnorm(model, precision);
-    apply_low_precision_layernorm(model, precision);
 TEST(CallsOfTheDocs, StandInThisTest) {
   const std::string source = read_text(TUTTI_SOURCE_DIR "/tests/algorithms/calls_test.cpp");
   for (const Entry& entry : algorithm_catalog().entries)

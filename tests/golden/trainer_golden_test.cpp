@@ -142,8 +142,8 @@ bool waits_for_algorithms(const GoldenCase& c) {
   return waits;
 }
 
-// Algorithms that draw once a batch, for all ranks.
-const std::set<std::string> kDrawOnceABatch = {"ColOut", "CutOut", "ProgressiveResizing"};
+// Algorithms that draw once a batch, or less often, for all ranks.
+const std::set<std::string> kDrawOnceABatch = {"ColOut", "CutOut", "GyroDropout", "ProgressiveResizing"};
 
 bool draws_once_a_batch(const GoldenCase& c) {
   bool once = true;
