@@ -29,6 +29,32 @@ Entry alibi() {
            .example = "max_sequence_length = 2048"}};
 }
 
+Entry factorize() {
+  const auto width = [](const char* name, const char* doc) {
+    return Key{name, kInteger, "256", doc}.at_least(1);
+  };
+  return {"factorize",
+          "Makes two small layers of each large one; Composer's Factorize.",
+          {{"factorize_convs", kBoolean, "true", "factorize Conv2d"},
+           {"factorize_linears", kBoolean, "true", "factorize Linear"},
+           width("min_channels", "channels in and out from which on a Conv2d is factorized"),
+           Key{"latent_channels", kNumber, "0.25",
+               "channels between the two; below 1: a part of the fewer of in and out"}
+               .at_least(0),
+           width("min_features", "features in and out from which on a Linear is factorized"),
+           Key{"latent_features", kNumber, "128",
+               "features between the two; below 1: a part of the fewer of in and out"}
+               .at_least(0)},
+          "",
+          {.composer = "Factorize",
+           .functions = {"apply_factorization"},
+           .header = "algorithms/surgery/factorize.h",
+           .call = "apply_factorization(model);",
+           .paper = "Jaderberg et al. 2014, arXiv:1405.3866",
+           .models = "wide ones",
+           .effect = "fewer weights and faster steps, for some accuracy"}};
+}
+
 Entry gated_linear_units() {
   return {"gated_linear_units",
           "Gated feed-forward blocks in BERT; Composer's GatedLinearUnits.",
@@ -134,6 +160,24 @@ Entry gradient_clipping() {
        .models = "all",
        .effect = "no steps that ruin the weights, and larger learning rates",
        .example = "clipping_type = \"norm\"\nclipping_threshold = 1.0"}};
+}
+
+Entry gyro_dropout() {
+  return {
+      "gyro_dropout",
+      "Dropout with few masks, each of them trained for many steps; Composer's GyroDropout.",
+      {Key{"p", kNumber, "0.5", "part that is dropped, in place of each Dropout's own"}.at_least(0).less_than(
+           1),
+       Key{"sigma", kInteger, "256", "masks of the whole training; not more than it has steps"}.at_least(1),
+       Key{"tau", kInteger, "16", "masks of a batch"}.at_least(1)},
+      "",
+      {.composer = "GyroDropout",
+       .functions = {"apply_gyro_dropout"},
+       .header = "algorithms/surgery/gyro_dropout.h",
+       .call = "apply_gyro_dropout(model, 1000, 10);",
+       .paper = "Lee et al. 2022, MLSys",
+       .models = "those with Dropout",
+       .effect = "better generalisation than by Dropout"}};
 }
 
 Entry sam() {
@@ -342,6 +386,54 @@ Entry label_smoothing() {
        .effect = "better generalisation and calibration"}};
 }
 
+Entry layer_freezing() {
+  return {"layer_freezing",
+          "Stops training the first layers, more of them as time goes on; Composer's LayerFreezing.",
+          {fraction("freeze_start", "0.5", "from this part of the training on"),
+           fraction("freeze_level", "1.0", "part of the layers that is frozen in the end; never the last")},
+          "",
+          {.composer = "LayerFreezing",
+           .functions = {"freeze_layers"},
+           .header = "algorithms/loop/layer_freezing.h",
+           .call = "freeze_layers(model, 0.75);",
+           .paper = "Brock et al. 2017, arXiv:1706.04983; Raghu et al. 2017, arXiv:1706.05806",
+           .models = "all, for trainings of several epochs",
+           .effect = "faster steps in the last part of the training, for some accuracy"}};
+}
+
+Key apply_at() {
+  return Key{"apply_at", kText, "init", "init: before a checkpoint is loaded; after_load: afterwards"}.one_of(
+      {"init", "after_load"});
+}
+
+Entry low_precision_groupnorm() {
+  return {"low_precision_groupnorm",
+          "GroupNorms in bf16 or fp16 under amp; Composer's LowPrecisionGroupNorm.",
+          {apply_at()},
+          "",
+          {.composer = "LowPrecisionGroupNorm",
+           .functions = {"apply_low_precision_groupnorm"},
+           .header = "algorithms/surgery/low_precision_norms.h",
+           .call = "apply_low_precision_groupnorm(model, precision);",
+           .paper = "MosaicML 2022",
+           .models = "those with GroupNorms, with precision = \"amp_bf16\" or \"amp_fp16\"",
+           .effect = "less memory, and faster steps where 16 bits are fast"}};
+}
+
+Entry low_precision_layernorm() {
+  return {"low_precision_layernorm",
+          "LayerNorms in bf16 or fp16 under amp; Composer's LowPrecisionLayerNorm.",
+          {apply_at()},
+          "",
+          {.composer = "LowPrecisionLayerNorm",
+           .functions = {"apply_low_precision_layernorm"},
+           .header = "algorithms/surgery/low_precision_norms.h",
+           .call = "apply_low_precision_layernorm(model, precision);",
+           .paper = "MosaicML 2022",
+           .models = "transformers, with precision = \"amp_bf16\" or \"amp_fp16\"",
+           .effect = "less memory, and faster steps where 16 bits are fast"}};
+}
+
 Entry selective_backprop() {
   return {
       "selective_backprop",
@@ -394,10 +486,30 @@ Catalog algorithm_catalog() {
           .doc =
               "Algorithms that change the data, the model or the training loop. Names and meanings are "
               "Composer's.",
-          .entries = {alibi(), augmix(), colout(), cutmix(), cutout(), ema(), gated_linear_units(),
-                      ghost_batchnorm(), gradient_clipping(), label_smoothing(), mixup(),
-                      progressive_resizing(), randaugment(), sam(), selective_backprop(), seq_length_warmup(),
-                      stochastic_depth(), swa(), plugin_entry("algorithm")},
+          .entries = {alibi(),
+                      augmix(),
+                      colout(),
+                      cutmix(),
+                      cutout(),
+                      ema(),
+                      factorize(),
+                      gated_linear_units(),
+                      ghost_batchnorm(),
+                      gradient_clipping(),
+                      gyro_dropout(),
+                      label_smoothing(),
+                      layer_freezing(),
+                      low_precision_groupnorm(),
+                      low_precision_layernorm(),
+                      mixup(),
+                      progressive_resizing(),
+                      randaugment(),
+                      sam(),
+                      selective_backprop(),
+                      seq_length_warmup(),
+                      stochastic_depth(),
+                      swa(),
+                      plugin_entry("algorithm")},
           .repeated = true};
 }
 

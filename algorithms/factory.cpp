@@ -13,13 +13,17 @@
 #include "algorithms/loop/ema.h"
 #include "algorithms/loop/gradient_clipping.h"
 #include "algorithms/loop/label_smoothing.h"
+#include "algorithms/loop/layer_freezing.h"
 #include "algorithms/loop/sam.h"
 #include "algorithms/loop/selective_backprop.h"
 #include "algorithms/loop/seq_length_warmup.h"
 #include "algorithms/loop/swa.h"
 #include "algorithms/surgery/alibi.h"
+#include "algorithms/surgery/factorize.h"
 #include "algorithms/surgery/gated_linear_units.h"
 #include "algorithms/surgery/ghost_batchnorm.h"
+#include "algorithms/surgery/gyro_dropout.h"
+#include "algorithms/surgery/low_precision_norms.h"
 #include "algorithms/surgery/stochastic_depth.h"
 #include "data/transforms/factory.h"
 #include "models/layers/bert_blocks.h"
@@ -146,6 +150,22 @@ AlgorithmPtr alibi(const Setting& section) {
                                  section.at("train_sequence_length_scaling"));
 }
 
+AlgorithmPtr factorize(const Setting& section) {
+  return std::make_shared<Factorize>(
+      FactorizeOptions{.factorize_convs = section.at("factorize_convs").boolean(),
+                       .factorize_linears = section.at("factorize_linears").boolean(),
+                       .min_channels = section.at("min_channels").integer(),
+                       .latent_channels = section.at("latent_channels").number(),
+                       .min_features = section.at("min_features").integer(),
+                       .latent_features = section.at("latent_features").number()});
+}
+
+AlgorithmPtr gyro_dropout(const Setting& section) {
+  return std::make_shared<GyroDropout>(GyroDropoutOptions{.p = section.at("p").number(),
+                                                          .sigma = section.at("sigma").integer(),
+                                                          .tau = section.at("tau").integer()});
+}
+
 AlgorithmPtr gated_linear_units(const Setting& section) {
   return std::make_shared<GatedLinearUnits>(
       section.has("act_fn") ? make_bert_activation(section.at("act_fn").text()) : nullptr,
@@ -174,6 +194,16 @@ AlgorithmPtr label_smoothing(const Setting& section) {
   return std::make_shared<LabelSmoothing>(section.at("smoothing").number(), batch_key(section, "target_key"));
 }
 
+AlgorithmPtr layer_freezing(const Setting& section) {
+  return std::make_shared<LayerFreezing>(section.at("freeze_start").number(),
+                                         section.at("freeze_level").number());
+}
+
+template <class LowPrecisionNorm>
+AlgorithmPtr low_precision_norm(const Setting& section) {
+  return std::make_shared<LowPrecisionNorm>(event_named(section.at("apply_at").text()));
+}
+
 AlgorithmPtr selective_backprop(const Setting& section) {
   SelectiveBackprop::Options options{.start = section.at("start").number(),
                                      .end = section.at("end").number(),
@@ -199,24 +229,30 @@ AlgorithmPtr seq_length_warmup(const Setting& section) {
 }
 
 const std::map<std::string, AlgorithmMaker>& algorithm_makers() {
-  static const std::map<std::string, AlgorithmMaker> all = {{"alibi", alibi},
-                                                            {"augmix", augmix},
-                                                            {"colout", colout},
-                                                            {"cutmix", cutmix},
-                                                            {"cutout", cutout},
-                                                            {"ema", ema},
-                                                            {"gated_linear_units", gated_linear_units},
-                                                            {"ghost_batchnorm", ghost_batchnorm},
-                                                            {"gradient_clipping", gradient_clipping},
-                                                            {"label_smoothing", label_smoothing},
-                                                            {"mixup", mixup},
-                                                            {"progressive_resizing", progressive_resizing},
-                                                            {"randaugment", randaugment},
-                                                            {"sam", sam},
-                                                            {"selective_backprop", selective_backprop},
-                                                            {"seq_length_warmup", seq_length_warmup},
-                                                            {"stochastic_depth", stochastic_depth},
-                                                            {"swa", swa}};
+  static const std::map<std::string, AlgorithmMaker> all = {
+      {"alibi", alibi},
+      {"augmix", augmix},
+      {"colout", colout},
+      {"cutmix", cutmix},
+      {"cutout", cutout},
+      {"ema", ema},
+      {"factorize", factorize},
+      {"gated_linear_units", gated_linear_units},
+      {"ghost_batchnorm", ghost_batchnorm},
+      {"gradient_clipping", gradient_clipping},
+      {"gyro_dropout", gyro_dropout},
+      {"label_smoothing", label_smoothing},
+      {"layer_freezing", layer_freezing},
+      {"low_precision_groupnorm", low_precision_norm<LowPrecisionGroupNorm>},
+      {"low_precision_layernorm", low_precision_norm<LowPrecisionLayerNorm>},
+      {"mixup", mixup},
+      {"progressive_resizing", progressive_resizing},
+      {"randaugment", randaugment},
+      {"sam", sam},
+      {"selective_backprop", selective_backprop},
+      {"seq_length_warmup", seq_length_warmup},
+      {"stochastic_depth", stochastic_depth},
+      {"swa", swa}};
   return all;
 }
 

@@ -6,6 +6,8 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <utility>
+
 namespace tutti {
 namespace {
 
@@ -52,6 +54,7 @@ GradientBuckets::GradientBuckets(std::vector<NamedParameter> parameters, int64_t
       torch::autograd::impl::set_post_acc_grad_hooks(
           parameters_[p].parameter->tensor, std::make_unique<GradientHook>([this, p] { on_gradient(p); }));
     }
+  follow_frozen();
 }
 
 GradientBuckets::~GradientBuckets() {
@@ -68,11 +71,33 @@ void GradientBuckets::bind(const std::vector<at::Tensor>& memory) {
           slot_view(memory[b], plan_.buckets[b], slot, parameters_[slot.parameter].parameter->tensor);
 }
 
+int64_t GradientBuckets::live_part(const Bucket& bucket) const {
+  const auto item = static_cast<int64_t>(c10::elementSize(bucket.dtype));
+  int64_t end = bucket.bytes;
+  for (auto slot = bucket.slots.rbegin(); slot != bucket.slots.rend(); ++slot) {
+    if (requires_grad(parameters_[slot->parameter])) return end;
+    end = slot->offset * item;
+  }
+  return 0;
+}
+
+bool GradientBuckets::follow_frozen() {
+  const auto before = std::exchange(live_bytes_, {});
+  for (const Bucket& bucket : plan_.buckets) {
+    live_bytes_.push_back(live_part(bucket));
+    for (const BucketSlot& slot : bucket.slots)
+      states_[slot.parameter].live =
+          slot.offset * static_cast<int64_t>(c10::elementSize(bucket.dtype)) < live_bytes_.back();
+  }
+  return live_bytes_ != before;
+}
+
 std::vector<std::vector<DigestPart>> GradientBuckets::parts() const {
   std::vector<std::vector<DigestPart>> parts;
   for (const auto& bucket : plan_.buckets) {
     auto& named = parts.emplace_back();
     for (const auto& slot : bucket.slots) {
+      if (!states_[slot.parameter].live) continue;
       const NamedParameter& one = parameters_[slot.parameter];
       const auto item = static_cast<int64_t>(c10::elementSize(bucket.dtype));
       const int64_t begin = slot.offset * item;
@@ -88,8 +113,8 @@ void GradientBuckets::begin_step() {
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
     if (!has_place(p)) continue;
     states_[p].used = states_[p].filled = states_[p].finished = false;
-    ++missing_[states_[p].bucket];
     parameters_[p].parameter->tensor.mutable_grad() = at::Tensor();
+    if (states_[p].live) ++missing_[states_[p].bucket];
   }
 }
 
@@ -98,7 +123,7 @@ void GradientBuckets::begin_last_microbatch() {
   const at::NoGradGuard no_grad;
   last_ = true;
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
-    if (!has_place(p) || requires_grad(parameters_[p])) continue;
+    if (!states_[p].live || requires_grad(parameters_[p])) continue;
     if (!states_[p].filled) fill(p);
     finish(p);
   }
@@ -135,7 +160,7 @@ bool GradientBuckets::casts() const {
 std::vector<at::Tensor> GradientBuckets::gradients() {
   std::vector<at::Tensor> gradients = views_;
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
-    if (!casts(p)) continue;
+    if (!casts(p) || !requires_grad(parameters_[p])) continue;
     const at::NoGradGuard no_grad;
     const at::Tensor& parameter = parameters_[p].parameter->tensor;
     at::Tensor& own = parameter.mutable_grad();
@@ -169,7 +194,7 @@ void GradientBuckets::finish(std::size_t parameter) {
 void GradientBuckets::end_step() {
   const at::NoGradGuard no_grad;
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
-    if (!has_place(p)) continue;
+    if (!states_[p].live) continue;
     if (!states_[p].filled) fill(p);
     finish(p);
   }
@@ -179,12 +204,12 @@ void GradientBuckets::end_step() {
 void GradientBuckets::abandon_step() {
   const at::NoGradGuard no_grad;
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
-    if (!has_place(p)) continue;
+    if (!states_[p].live) continue;
     parameters_[p].parameter->tensor.mutable_grad() = at::Tensor();
     if (missing_[states_[p].bucket] > 0) views_[p].zero_();
   }
   for (std::size_t p = 0; p < parameters_.size(); ++p)
-    if (has_place(p)) finish(p);
+    if (states_[p].live) finish(p);
 }
 
 }  // namespace tutti

@@ -24,7 +24,7 @@ class GradientBuckets {
   using Full = std::function<void(int bucket)>;
 
   // Sets a hook on every parameter that requires a gradient; others have no place in the buckets, also if
-  // they require one later. A parameter that requires none any more has zeros. `dtype`: see plan_buckets.
+  // they require one later. `dtype`: see plan_buckets.
   GradientBuckets(std::vector<NamedParameter> parameters, int64_t bucket_bytes, Full full,
                   std::optional<at::ScalarType> dtype = std::nullopt);
   ~GradientBuckets();
@@ -34,10 +34,17 @@ class GradientBuckets {
   // Sets the flat memory of every bucket, `plan().buckets[i].bytes` each.
   void bind(const std::vector<at::Tensor>& memory);
 
-  // The bytes of each parameter in each bucket.
+  // Looks, between steps, at which parameters require a gradient now. True if `live_bytes` has changed.
+  bool follow_frozen();
+  // Of each bucket, the bytes up to its last parameter that requires a gradient: what is to be reduced. A
+  // bucket of 0 is not reported. Parameters in between that require none have zeros.
+  const std::vector<int64_t>& live_bytes() const { return live_bytes_; }
+
+  // The bytes of each parameter in the live part of each bucket.
   std::vector<std::vector<DigestPart>> parts() const;
 
   // The reduced gradient of each parameter, in the order given, for the optimizer; undefined without a place.
+  // Meaningless for a parameter that requires none any more.
   std::vector<at::Tensor> gradients();
   // Number of trained parameters without a gradient in this step. Meaningless after abandon_step.
   int64_t unused() const;
@@ -58,11 +65,13 @@ class GradientBuckets {
   static constexpr int kNone = -1;
   struct ParameterState {
     int bucket = kNone;
+    bool live = false;      // has a place in the live part of its bucket
     bool used = false;      // has a gradient in this step
     bool filled = false;    // its view holds a gradient
     bool finished = false;  // no microbatch will add to it
   };
   bool has_place(std::size_t parameter) const { return states_[parameter].bucket != kNone; }
+  int64_t live_part(const Bucket& bucket) const;
   void on_gradient(std::size_t parameter);
   void finish(std::size_t parameter);
   void fill(std::size_t parameter);
@@ -73,6 +82,7 @@ class GradientBuckets {
   Full full_;
   std::vector<at::Tensor> views_;
   std::vector<ParameterState> states_;
+  std::vector<int64_t> live_bytes_;
   std::vector<int> missing_;  // unfinished parameters, by bucket
   bool last_ = false;
 };

@@ -51,13 +51,11 @@ class SyncExchange final : public Exchange {
             state.precision.reduce_dtype) {
     AllocateBuckets wanted;
     for (const auto& bucket : buckets_.plan().buckets) wanted.bytes.push_back(bucket.bytes);
-    const auto memory = context.ask<BucketMemory>(sync_, std::move(wanted)).buckets;
-    buckets_.bind(memory);
-    for (std::size_t b = 0; b < memory.size(); ++b) {
-      plan_.buckets.push_back(memory[b].view(buckets_.plan().buckets[b].dtype));
-      if (!Meter::counts(memory[b])) charged_bytes_ += static_cast<int64_t>(memory[b].nbytes());
-    }
-    plan_.parts = buckets_.parts();
+    memory_ = context.ask<BucketMemory>(sync_, std::move(wanted)).buckets;
+    buckets_.bind(memory_);
+    for (const at::Tensor& one : memory_)
+      if (!Meter::counts(one)) charged_bytes_ += static_cast<int64_t>(one.nbytes());
+    plan_live_buckets();
     Meter::charge(state_.memory_slot, charged_bytes_);
   }
   ~SyncExchange() override { Meter::charge(state_.memory_slot, -charged_bytes_); }
@@ -67,6 +65,11 @@ class SyncExchange final : public Exchange {
     context.send(sync_, SetPlan(plan_));
   }
 
+  void begin_step(Context& context) override {
+    if (!buckets_.follow_frozen()) return;
+    plan_live_buckets();
+    context.send(sync_, SetPlan(plan_));
+  }
   void begin_pass() override { buckets_.begin_step(); }
   void begin_last_microbatch() override { buckets_.begin_last_microbatch(); }
   void end_pass() override { buckets_.end_step(); }
@@ -96,20 +99,37 @@ class SyncExchange final : public Exchange {
 
   double bucket_bytes() const override {
     double bytes = 0;
-    for (const at::Tensor& bucket : plan_.buckets) bytes += static_cast<double>(bucket.nbytes());
+    for (const at::Tensor& bucket : memory_) bytes += static_cast<double>(bucket.nbytes());
     return bytes;
   }
 
  private:
+  void plan_live_buckets() {
+    plan_.buckets.clear();
+    plan_.parts.clear();
+    places_.clear();
+    const auto parts = buckets_.parts();
+    for (std::size_t b = 0; b < memory_.size(); ++b) {
+      places_.push_back(static_cast<int>(plan_.buckets.size()));
+      const int64_t bytes = buckets_.live_bytes()[b];
+      if (bytes == 0) continue;
+      plan_.buckets.push_back(memory_[b].narrow(0, 0, bytes).view(buckets_.plan().buckets[b].dtype));
+      plan_.parts.push_back(parts[b]);
+    }
+  }
+
   void full(Context& context, int bucket) {
-    recorder_.record({context.now(), TraceKind::kBucketFull, state_.timestamp.batch, bucket});
-    context.send(sync_, ReduceBucket{bucket, state_.timestamp.batch});
+    const int place = places_[static_cast<std::size_t>(bucket)];
+    recorder_.record({context.now(), TraceKind::kBucketFull, state_.timestamp.batch, place});
+    context.send(sync_, ReduceBucket{place, state_.timestamp.batch});
   }
 
   State& state_;
   ActorId sync_;
   Recorder& recorder_;
   GradientBuckets buckets_;
+  std::vector<at::Tensor> memory_;  // of each bucket
+  std::vector<int> places_;         // of each bucket in the plan, which leaves out those that are not reduced
   SetPlan plan_;
   int64_t charged_bytes_ = 0;  // to the meter, for buckets outside of the meter's allocator
 };

@@ -21,6 +21,9 @@ class Exchange {
   // Sets the collectives of later passes. `statistics`: float32 numbers of each rank, all-gathered.
   virtual void plan(Context& context, int64_t statistics) = 0;
 
+  // Called before each step: gradients of parameters that require none any more are not reduced.
+  virtual void begin_step(Context&) {}
+
   // Called around the microbatches of a pass. A pass abandoned in the middle of backward still takes part in
   // its collectives, with zeros.
   virtual void begin_pass() {}

@@ -93,7 +93,7 @@ std::optional<FailedAllocation> Microbatches::try_pass(const std::function<void(
   try {
     exchange_.begin_pass();
     drop_gradients();
-    state_.first_sample = first_sample_;
+    state_.first_sample = context_.first_sample = first_sample_;
     set_context(*state_.model, &context_);
     found_.clear();  // of passes outside of a step
     begin();

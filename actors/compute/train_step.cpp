@@ -137,6 +137,7 @@ Verdict TrainStep::run(Context& context, const BatchReady& ready, double lr, con
                     "parameters at INIT, or until AFTER_LOAD");
   StepBefore before(state_);
   Meter::reset_peak(state_.memory_slot);
+  exchange_->begin_step(context);
   use_accumulation(context);
   scale_losses(context, ready.batch);
   microbatches_->set_share(share_of_even_part(ready.batch.samples(), ready.global_samples, state_.world));

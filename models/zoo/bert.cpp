@@ -181,6 +181,15 @@ at::Tensor Bert::loss(const Outputs& outputs, const Batch& batch) {
                                 /*weight=*/{}, at::Reduction::Mean, kIgnored);
 }
 
+at::Tensor Bert::losses(const Outputs& outputs, const Batch& batch) {
+  const at::Tensor& scores = outputs.tensor();  // [N, T, tokens] or [N, classes]
+  const at::Tensor labels = labels_of(batch).reshape(scores.sizes().slice(0, scores.dim() - 1));
+  const at::Tensor losses =
+      at::cross_entropy_loss(scores.transpose(1, -1), labels, {}, at::Reduction::None, kIgnored);
+  const at::Tensor counts = labels.ne(kIgnored).view({labels.size(0), -1}).sum(1);
+  return losses.reshape({labels.size(0), -1}).sum(1) / counts.clamp_min(1);
+}
+
 int64_t Bert::loss_weight(const Batch& batch) const {
   return labels_of(batch).ne(kIgnored).sum().item<int64_t>();
 }

@@ -14,11 +14,15 @@
 #include "algorithms/loop/ema.h"
 #include "algorithms/loop/gradient_clipping.h"
 #include "algorithms/loop/label_smoothing.h"
+#include "algorithms/loop/layer_freezing.h"
 #include "algorithms/loop/selective_backprop.h"
 #include "algorithms/loop/seq_length_warmup.h"
 #include "algorithms/surgery/alibi.h"
+#include "algorithms/surgery/factorize.h"
 #include "algorithms/surgery/gated_linear_units.h"
 #include "algorithms/surgery/ghost_batchnorm.h"
+#include "algorithms/surgery/gyro_dropout.h"
+#include "algorithms/surgery/low_precision_norms.h"
 #include "algorithms/surgery/stochastic_depth.h"
 #include "models/zoo/gpt.h"
 #include "tests/runtime/scratch.h"
@@ -91,6 +95,12 @@ TEST(CallsOfTheDocs, Compile) {
     apply_gated_linear_units(model);
     apply_ghost_batchnorm(model, 32);
     apply_stochastic_depth(model, {.target_layer_name = "ResNetBottleneck"});
+    apply_factorization(model);
+    apply_gyro_dropout(model, 1000, 10);
+    freeze_layers(model, 0.75);
+    const Precision precision{.autocast = at::kBFloat16};
+    apply_low_precision_groupnorm(model, precision);
+    apply_low_precision_layernorm(model, precision);
     EXPECT_FALSE(slots(model).empty());
   }
 }

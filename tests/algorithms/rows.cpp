@@ -30,6 +30,22 @@ const std::string kResidual = [] {
   return text.replace(text.find(mlp), mlp.size(), "kind = 'resnet_cifar'\ndepth = 20\nwidth = 4\n");
 }();
 
+const std::string kDropout = [] {
+  std::string text = kImages;
+  const std::string mlp = "kind = 'mlp'\nhidden = [16]\n";
+  return text.replace(text.find(mlp), mlp.size(),
+                      "kind = 'sequential'\nlayers = ['Flatten()', 'Linear(64, 32)', 'ReLU()', "
+                      "'Dropout(p=0.5)', 'Linear(32, 10)']\n");
+}();
+
+const std::string kGroupNorms = [] {
+  std::string text = kConvolutions;
+  const std::string batch_norm = "BatchNorm2d(16)";
+  return text.replace(text.find(batch_norm), batch_norm.size(), "GroupNorm(4, 16)");
+}();
+
+const std::string kAmp = "precision = 'amp_bf16'\n";
+
 const std::string kText =
     "[model]\nkind = 'gpt'\nn_layer = 1\nn_head = 2\nn_embd = 32\nn_positions = 32\n[data.train]\n"
     "kind = 'bytes'\npath = '" TUTTI_SOURCE_DIR
@@ -60,13 +76,21 @@ const std::vector<AlgorithmRow>& algorithm_rows() {
        "half_life = '5ba'\nema_start = '10ba'\n",
        kImages,
        {once(kBeforeLoad), {kBatchEnd, 10, 50}, {kEvalStart, 25, 50, 25}, {kEvalEnd, 25, 50, 25}}},
+      {"factorize",
+       "min_channels = 16\nmin_features = 10\nlatent_features = 4\n",
+       kConvolutions,
+       {once(kInit)}},
       {"gated_linear_units", "", kHiddenText, {once(kInit)}},
       {"ghost_batchnorm", "ghost_batch_size = 4\n", kConvolutions, {once(kInit)}},
       {"gradient_clipping",
        "clipping_type = 'norm'\nclipping_threshold = 0.1\n",
        kImages,
        {{kAfterTrainBatch, 0, 49}}},
+      {"gyro_dropout", "p = 0.3\nsigma = 8\ntau = 4\n", kDropout, {once(kFitStart)}},
       {"label_smoothing", "", kImages, {{kBeforeLoss, 0, 49}, {kAfterLoss, 0, 49}}},
+      {"layer_freezing", "freeze_start = 0.0\n", kConvolutions, {{kEpochEnd, 25, 50, 25}}},
+      {"low_precision_groupnorm", "", kGroupNorms, {once(kInit)}, kAmp},
+      {"low_precision_layernorm", "apply_at = 'after_load'\n", kHiddenText, {once(kAfterLoad)}, kAmp},
       {"mixup", "alpha = 0.5\n", kImages, {{kBeforeForward, 0, 49}, {kBeforeLoss, 0, 49}}},
       {"progressive_resizing", "delay_fraction = 0.2\n", kConvolutions, {{kAfterDataloader, 0, 49}}},
       {"randaugment", "severity = 3\n", kImages, {once(kFitStart)}},

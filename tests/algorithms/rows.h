@@ -22,6 +22,7 @@ struct AlgorithmRow {
   std::string options;     // further lines of its entry
   std::string training;    // sections [model], [data.train] and [optimizer]
   std::vector<Acts> acts;  // all, in kSteps steps
+  std::string train = "";  // lines of [train]
 };
 
 inline void PrintTo(const AlgorithmRow& row, std::ostream* out) { *out << row.kind; }

@@ -23,8 +23,8 @@ namespace tutti {
 namespace {
 
 std::string recipe_text(const AlgorithmRow& row, bool with_algorithm, const std::string& more) {
-  std::string text =
-      "seed = 5\n" + row.training + "[train]\nmax_duration = '" + std::to_string(kSteps) + "ba'\n" + more;
+  std::string text = "seed = 5\n" + row.training + "[train]\nmax_duration = '" + std::to_string(kSteps) +
+                     "ba'\n" + row.train + more;
   if (with_algorithm) text += "[[algorithms]]\nkind = '" + row.kind + "'\n" + row.options;
   return text;
 }

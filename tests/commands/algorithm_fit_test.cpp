@@ -59,6 +59,8 @@ const std::vector<Misfit> kMisfits = {
      "targets without a height and a width cannot be resized"},
     {"ResizingWithoutTime", "kind = 'progressive_resizing'\ndelay_fraction = 0.9", kConvNet, kImages,
      "algorithms.0.delay_fraction = 0.9: together with finetune_fraction", "delay_fraction"},
+    {"GyroDropoutWithoutTime", "kind = 'gyro_dropout'", kMlp, kImages,
+     "sigma = 256 masks are more than the training has steps: 4"},
     {"SmoothingOfTokens", "kind = 'label_smoothing'", kGpt, kTokens,
      "the loss of Gpt takes class indices alone"},
     {"SelectionByTinyImages", "kind = 'selective_backprop'\nscale_factor = 0.25", kConvNet, kImages,
@@ -97,6 +99,15 @@ TEST_P(AlgorithmFit, IsCheckedBeforeTraining) {
 
 INSTANTIATE_TEST_SUITE_P(All, AlgorithmFit, testing::ValuesIn(kMisfits),
                          [](const auto& info) { return info.param.name; });
+
+// Nothing is said of what fits.
+TEST(AlgorithmFitOfWhatFits, SelectionKnowsTheLossesOfBert) {
+  const Misfit fit{"MaskedLm", "kind = 'selective_backprop'",
+                   "kind = 'bert_mlm'\nvocab_size = 16\nhidden_size = 8\nnum_hidden_layers = 1\n"
+                   "num_attention_heads = 1\nintermediate_size = 8\n",
+                   "shape = [16]\nvocab = 16\ntargets = 'sequence'\n", ""};
+  EXPECT_NO_THROW(check_text(misfit_recipe(fit), 1, false));
+}
 
 TEST(AlgorithmFitInTraining, IsCheckedToo) {
   Scratch folder;

@@ -131,6 +131,7 @@ void expect_nothing_else(const GoldenCase& c) {
                                       "eval_batch_size",
                                       "ema.smoothing_effective",
                                       "eval_interval",
+                                      "final_requires_grad",
                                       "max_duration",
                                       "num_algorithms",
                                       "scale_schedule_ratio",

@@ -25,6 +25,12 @@ bool is_unused(const Names& drawn, size_t at) {
                             [](const auto& want, const auto& name) { return want == function_of(name); });
 }
 
+// SelectiveBackprop chooses without replacement, GyroDropout with it.
+std::string with_replacement(const GoldenCase& c, const std::string& function) {
+  const bool gyro = c.has("algo0.name") && c.text("algo0.name") == "GyroDropout";
+  return gyro && function == "np.random.choice" ? "np.random.randint" : function;
+}
+
 std::vector<int64_t> picks_drawn(const at::Tensor& tensor) {
   return {tensor.data_ptr<int64_t>(), tensor.data_ptr<int64_t>() + tensor.numel()};
 }
@@ -33,7 +39,7 @@ void add_draw(const std::string& function, const at::Tensor& drawn, DrawScript& 
   if (function == "np.random.beta")
     script.beta.push_back(drawn.item<double>());
   else if (function == "np.random.randint" || function == "torch.randint")
-    script.integer.push_back(drawn.item<int64_t>());
+    for (const int64_t one : picks_drawn(drawn.flatten())) script.integer.push_back(one);
   else if (function == "np.random.choice")
     script.choose.push_back(picks_drawn(drawn));
   else if (function == "torch.randperm")
@@ -63,7 +69,8 @@ DrawScript draws_of(const GoldenCase& c) {
   if (!c.holds("in/draws")) return script;
   const Names drawn = c.names("in/draws");
   for (size_t i = 0; i < drawn.size(); ++i)
-    if (!is_unused(drawn, i)) add_draw(function_of(drawn[i]), c.tensor("in/draws/" + drawn[i]), script);
+    if (!is_unused(drawn, i))
+      add_draw(with_replacement(c, function_of(drawn[i])), c.tensor("in/draws/" + drawn[i]), script);
   return script;
 }
 

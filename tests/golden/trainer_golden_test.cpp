@@ -142,8 +142,8 @@ bool waits_for_algorithms(const GoldenCase& c) {
   return waits;
 }
 
-// Algorithms that draw once a batch, for all ranks.
-const std::set<std::string> kDrawOnceABatch = {"ColOut", "CutOut", "ProgressiveResizing"};
+// Algorithms that draw once a batch, or less often, for all ranks.
+const std::set<std::string> kDrawOnceABatch = {"ColOut", "CutOut", "GyroDropout", "ProgressiveResizing"};
 
 bool draws_once_a_batch(const GoldenCase& c) {
   bool once = true;
@@ -161,13 +161,43 @@ std::string reason_against_two_ranks(const GoldenCase& c) {
   return "";
 }
 
+// Compares, as training ends, which parameters are trained.
+class TrainedInTheEnd final : public Callback {
+ public:
+  explicit TrainedInTheEnd(std::vector<double> expected) : expected_(std::move(expected)) {}
+  std::string name() const override { return "TrainedInTheEnd"; }
+  void fit_end(State& state, Logger&) override {
+    std::vector<double> found;
+    for (const ParamView& view : state.views) found.push_back(view.tensor.requires_grad() ? 1 : 0);
+    EXPECT_EQ(found, expected_);
+    compared_ = true;
+  }
+  ~TrainedInTheEnd() override { EXPECT_TRUE(compared_); }
+
+ private:
+  std::vector<double> expected_;
+  bool compared_ = false;
+};
+
+void look_at_the_end(const GoldenCase& c, Job& job) {
+  if (!c.has("final_requires_grad")) return;
+  job.listeners = [before = job.listeners, expected = c.numbers("final_requires_grad")](int rank) {
+    Engine::Options listeners = before ? before(rank) : Engine::Options();
+    listeners.callbacks.push_back(std::make_shared<TrainedInTheEnd>(expected));
+    return listeners;
+  };
+}
+
 void train_here(const GoldenCase& c, int ranks) {
   const CaseFiles files(c);
   LocalRunOptions options;
   options.ranks = ranks;
   options.quiet = true;
   options.run_dir = files.run("run");
-  if (c.holds("in/draws")) options.prepare = [&](Job& job) { give_draws(job, draws_of(c)); };
+  options.prepare = [&](Job& job) {
+    if (c.holds("in/draws")) give_draws(job, draws_of(c));
+    look_at_the_end(c, job);
+  };
   const auto train = [&] { train_in_one_process(recipe_of(read_text(files.recipe())), options); };
   if (c.has("error")) {
     EXPECT_THROW(train(), UserError) << c.title();

@@ -7,6 +7,8 @@
 #include "commands/inspect.h"
 #include "commands/loaded_model.h"
 #include "commands/local_train.h"
+#include "models/layers/attention.h"
+#include "models/layers/embedding.h"
 #include "models/layers/linear.h"
 #include "tests/actors/sleeping_world.h"
 
@@ -144,6 +146,67 @@ TEST_F(AlgorithmsTest, ItIsDoneForTheRunsOwnCheckpointAndForWeightsAlone) {
   train("a", {.steps = 6, .resume = "auto"});
   train("whole", {.algorithms = kMultiply, .steps = 6});
   EXPECT_EQ(inspect_digest(path("a")), inspect_digest(path("whole")));
+}
+
+// An attention of a program's own: as models/layers/attention.h asks.
+class Attention final : public SelfAttention {
+ public:
+  TensorTree forward(const TensorTree& input) override {
+    const at::Tensor& x = input.tensor();
+    at::Tensor scores = at::matmul(x, x.transpose(1, 2)).unsqueeze(1);
+    const at::Tensor bias = position_bias(x.size(1), x.device());
+    biased = bias.defined();
+    if (biased) scores = scores + bias;
+    return at::matmul(scores.softmax(-1).squeeze(1), x);
+  }
+  const char* kind() const override { return "Attention"; }
+  int64_t heads() const override { return 1; }
+  bool causal() const override { return false; }
+
+  bool biased = false;
+};
+
+class Reader final : public Model {
+ public:
+  Reader()
+      : tokens_(add_slot("tokens", std::make_shared<Embedding>(256, 4))),
+        places_(add_slot("places", std::make_shared<LearnedPositions>(8, 4))),
+        attention_(add_slot("attention", std::make_shared<Attention>())),
+        scores_(add_slot("scores", std::make_shared<Linear>(4, 256))) {}
+  TensorTree forward(const Batch& batch) override {
+    const at::Tensor& tokens = batch["input"];
+    return scores_(attention_(tokens_(tokens) + places_(at::arange(tokens.size(1)))));
+  }
+  at::Tensor loss(const Outputs& outputs, const Batch& batch) override {
+    return at::cross_entropy_loss(outputs.tensor().flatten(0, 1), batch["target"].flatten());
+  }
+  const char* kind() const override { return "Reader"; }
+  const Attention& attention() const { return dynamic_cast<const Attention&>(attention_.layer()); }
+
+ private:
+  Slot& tokens_;
+  Slot& places_;
+  Slot& attention_;
+  Slot& scores_;
+};
+
+TEST_F(AlgorithmsTest, AlibiBiasesAnAttentionOfAProgram) {
+  LocalRunOptions options;
+  options.ranks = 1;
+  options.run_dir = path("own");
+  options.quiet = true;
+  const auto model = std::make_shared<Reader>();
+  options.prepare = [&](Job& job) {
+    job.make_model = [&](const Setting&, const SampleSpec&) { return model; };
+  };
+  train_in_one_process(
+      recipe_of(
+          "seed = 5\n[model]\nkind = 'gpt'\n[data.train]\nkind = 'synthetic'\nsamples = 24\nbatch_size = "
+          "8\nshape = [16]\ntargets = 'sequence'\n[optimizer]\nkind = 'sgd'\nlr = 0.1\n[train]\n"
+          "max_duration = '3ba'\n[[algorithms]]\nkind = 'alibi'\nmax_sequence_length = 16\n"),
+      options);
+  EXPECT_TRUE(model->attention().biased);
+  EXPECT_TRUE(newest("own").tensors.at("model/places.weight").equal(at::zeros({16, 4})));
 }
 
 // By a recipe as it is.

@@ -103,6 +103,38 @@ TEST_F(GradientBucketsTest, WhatIsNotTrainedAnyMoreHasZerosAndHoldsNothingUp) {
   EXPECT_TRUE(at::equal(buckets_.gradients()[1], at::zeros({5})));
 }
 
+TEST_F(GradientBucketsTest, WhatIsFrozenBetweenStepsIsNotReported) {
+  bind();
+  EXPECT_FALSE(buckets_.follow_frozen());
+  const auto all = buckets_.live_bytes();
+  parameters(conv_)[1].parameter->tensor.set_requires_grad(false);
+  EXPECT_TRUE(buckets_.follow_frozen());
+  EXPECT_EQ(buckets_.live_bytes(), (std::vector<int64_t>{0, all[1]}));
+  EXPECT_TRUE(buckets_.parts()[0].empty());
+  buckets_.begin_step();
+  buckets_.begin_last_microbatch();
+  backward(first_);
+  buckets_.end_step();
+  EXPECT_EQ(full_, (std::vector<int>{1}));
+  buckets_.begin_step();
+  buckets_.abandon_step();
+  EXPECT_EQ(full_, (std::vector<int>{1, 1}));
+  parameters(conv_)[1].parameter->tensor.set_requires_grad(true);
+  EXPECT_TRUE(buckets_.follow_frozen());
+  EXPECT_EQ(buckets_.live_bytes(), all);
+}
+
+// The first parameters are the last ones of their bucket.
+TEST_F(GradientBucketsTest, AFrozenEndOfABucketIsLeftOut) {
+  GradientBuckets one(parameters(conv_), 1 << 20, [](int) {});
+  parameters(conv_)[1].parameter->tensor.set_requires_grad(false);
+  EXPECT_FALSE(one.follow_frozen()) << "the weight is behind";
+  parameters(conv_)[1].parameter->tensor.set_requires_grad(true);
+  parameters(conv_)[0].parameter->tensor.set_requires_grad(false);
+  EXPECT_TRUE(one.follow_frozen());
+  EXPECT_EQ(one.live_bytes(), (std::vector<int64_t>{64})) << "5 numbers, on a cache line";
+}
+
 TEST_F(GradientBucketsTest, SharingOneWithAFrozenParameterIsFullDuringBackward) {
   full_.clear();
   GradientBuckets one(parameters(conv_), 1 << 20, [this](int bucket) { full_.push_back(bucket); });

@@ -241,5 +241,20 @@ TEST(MicrobatchesTest, LayersDrawOnceABatchOrByPlace) {
   EXPECT_NE(layer->drawn[1], layer->drawn[3]);
 }
 
+// Not by what the step before has left: that of a resumed run has left nothing.
+TEST(MicrobatchesTest, LayersDrawByPlaceInAListenersOwnPassToo) {
+  Training training;
+  auto layer = std::make_shared<CountingDraws>();
+  replace_layers(*training.state.model, [&](const NamedSlot& named) -> std::shared_ptr<Layer> {
+    return named.name == "relu" ? layer : nullptr;
+  });
+  Engine engine(training.state, training.logger, {.algorithms = {std::make_shared<OwnPass>()}});
+  Microbatches microbatches(training.state, engine, *training.exchange, 2);
+  for (int time = 0; time < 2; ++time) microbatches.run(random_batch(8), 16, unmarked);
+  ASSERT_EQ(layer->drawn.size(), 12u);
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(layer->drawn[6 + i], layer->drawn[i]) << i;
+  EXPECT_EQ(layer->drawn[1], layer->drawn[3]) << "the first microbatch begins where the batch does";
+}
+
 }  // namespace
 }  // namespace tutti

@@ -7,9 +7,11 @@
 #include "data/readers/synthetic_dataset.h"
 #include "models/layers/attention.h"
 #include "models/layers/embedding.h"
+#include "models/layers/linear.h"
 #include "models/zoo/gpt.h"
 #include "models/zoo/mlp.h"
 #include "runtime/error.h"
+#include "training/optimizers/sgd.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -21,20 +23,24 @@ using testing::ThrowsMessage;
 
 constexpr GptOptions kSmallGpt{.vocab_size = 23, .n_positions = 6, .n_embd = 8, .n_layer = 2, .n_head = 2};
 
-// A user's attention: one head that looks everywhere, with scores of zero.
+// A user's attention: one head that looks everywhere, with scores of zero, and a factor.
 class OwnAttention final : public SelfAttention {
  public:
+  OwnAttention() : factor_(add_parameter("factor", {}, constant_init(1.0))) {}
   TensorTree forward(const TensorTree& input) override {
     const at::Tensor& x = input.tensor();  // [N, T, features]
     const int64_t length = x.size(1);
     at::Tensor scores = at::zeros({1, 1, length, length});
     const at::Tensor bias = position_bias(length, x.device());
     if (bias.defined()) scores = scores + bias;
-    return at::matmul(scores.softmax(-1).squeeze(1), x);
+    return at::matmul(scores.softmax(-1).squeeze(1), x) * factor_.tensor;
   }
   const char* kind() const override { return "OwnAttention"; }
   int64_t heads() const override { return 1; }
   bool causal() const override { return false; }
+
+ private:
+  Parameter& factor_;
 };
 
 class ModelOfOwnAttention final : public Model {
@@ -74,6 +80,30 @@ TEST(AlibiTest, BiasesAnAttentionOfAUsersOwn) {
   const at::Tensor places = at::arange(5, at::kFloat);
   const at::Tensor scores = (places.unsqueeze(1) - places).abs() * -std::exp2(-8.0);
   EXPECT_TRUE(at::allclose(mixed.view({5}), scores.softmax(1).select(1, 0), 1e-5, 1e-7));
+}
+
+TEST(AlibiTest, TheOptimizerOfALoopOfOnesOwnFollows) {
+  Trainee own;
+  own.model = std::make_shared<ModelOfOwnAttention>();
+  follow_surgery(own, 1);  // the first look at the model
+  own.optimizer =
+      std::make_unique<Sgd>(own.views, Optimizer::Common{.lr = 0.5}, Sgd::Options{.momentum = 0.9});
+  const auto step = [&](int64_t length) {
+    const Batch batch = TensorTree::Children{{"input", at::ones({2, length, 1})}};
+    own.loss_of(own.forward(batch), batch).backward();
+    for (ParamView& view : own.views) view.grad = std::exchange(view.tensor.mutable_grad(), {});
+    own.optimizer->step();
+  };
+  step(4);
+  ASSERT_EQ(own.views.size(), 2U);
+  EXPECT_EQ(apply_alibi(*own.model, 9), 1);
+  follow_surgery(own, 1);
+  ASSERT_EQ(own.views.size(), 1U) << "the positions are not trained any more";
+  EXPECT_EQ(own.views[0].name, "mix.factor");
+  const double before = own.views[0].tensor.item<double>();
+  step(9);
+  EXPECT_EQ(own.optimizer->steps(0), 2);
+  EXPECT_LT(own.views[0].tensor.item<double>(), before - 0.5) << "its momentum stays";
 }
 
 TEST(AlibiTest, PositionsAreNoLongerTrained) {

@@ -73,6 +73,25 @@ TEST(Bert, TheLossIsAMeanOverTheLabelsThatCount) {
   EXPECT_EQ(model.loss_weight(batch), 2);
 }
 
+TEST(Bert, LossesOfSamplesAreMeansOverTheirLabels) {
+  BertForMaskedLm tokens(kSmallBert);
+  const at::Tensor scores = at::linspace(-2, 2, 114).view({2, 3, 19});
+  const Batch masked =
+      TensorTree::Children{{"labels", at::tensor({1, 2, -100, 3, 16, -100}, at::kLong).view({2, 3})}};
+  BertForSequenceClassification classes(kSmallBert, 5, 0.0);
+  const at::Tensor of_classes = at::linspace(-2, 2, 10).sin().view({2, 5});
+  const Batch labelled = TensorTree::Children{{"target", at::tensor({4, 1}, at::kLong)}};
+  for (const auto& [model, outputs, batch] :
+       {std::tuple<Model*, at::Tensor, Batch>(&tokens, scores, masked), {&classes, of_classes, labelled}}) {
+    const at::Tensor losses = model->losses(outputs, batch);
+    ASSERT_EQ(losses.sizes(), at::IntArrayRef({2}));
+    for (int64_t i = 0; i < 2; ++i)
+      EXPECT_TRUE(at::allclose(losses[i], model->loss(outputs.narrow(0, i, 1), batch.narrow(i, 1)))) << i;
+  }
+  const Batch nothing = TensorTree::Children{{"labels", at::full({2, 3}, -100, at::kLong)}};
+  EXPECT_TRUE(tokens.losses(scores, nothing).equal(at::zeros({2})));
+}
+
 TEST(Bert, DropoutIsOfTrainingAlone) {
   BertForMaskedLm model(kSmallBert);
   materialise(model, 1);

@@ -1,0 +1,74 @@
+#include "algorithms/loop/layer_freezing.h"
+
+#include <algorithm>
+#include <charconv>
+#include <unordered_set>
+#include <vector>
+
+#include "runtime/error.h"
+#include "training/state.h"
+
+namespace tutti {
+namespace {
+
+// A layer that stands in two layers counts twice, as in Composer.
+void add_leaves(const Layer& layer, std::vector<const Layer*>& found) {
+  std::unordered_set<const Layer*> inner;
+  for (const auto& slot : layer.slots())
+    if (!slot->empty() && inner.insert(&slot->layer()).second) add_leaves(slot->layer(), found);
+  if (inner.empty() && !layer.own_parameters().empty()) found.push_back(&layer);
+}
+
+std::vector<const Layer*> freezable_layers(const Layer& model) {
+  std::vector<const Layer*> found;
+  add_leaves(model, found);
+  if (!found.empty()) found.pop_back();
+  return found;
+}
+
+void freeze(const Layer& layer) {
+  for (const auto& parameter : layer.own_parameters()) {
+    parameter->tensor.set_requires_grad(false);
+    parameter->tensor.mutable_grad() = at::Tensor();
+  }
+}
+
+void freeze_first(const Layer& model, int64_t depth) {
+  const auto all = freezable_layers(model);
+  const int64_t count = std::min(depth, std::ssize(all));
+  std::for_each(all.begin(), all.begin() + count, [](const Layer* layer) { freeze(*layer); });
+}
+
+double fraction_at(double now, double start, double level) {
+  return now <= start ? 0.0 : level * ((now - start) / (1.0 - start));
+}
+
+}  // namespace
+
+FrozenLayers freeze_layers(Layer& model, double current_duration, double freeze_start, double freeze_level) {
+  const double fraction = fraction_at(current_duration, freeze_start, freeze_level);
+  const auto layers = static_cast<double>(freezable_layers(model).size());
+  const auto depth = static_cast<int64_t>(fraction * layers);
+  freeze_first(model, depth);
+  return {depth, fraction};
+}
+
+bool LayerFreezing::match(Event event, const State&) const {
+  return event == Event::kEpochEnd || (event == Event::kFitStart && depth_ > 0);
+}
+
+void LayerFreezing::apply(Event event, State& state, Logger& logger) {
+  if (event == Event::kFitStart) return freeze_first(*state.model, depth_);
+  const FrozenLayers frozen = freeze_layers(*state.model, state.elapsed_duration().value(), start_, level_);
+  depth_ = std::max(depth_, frozen.depth);
+  logger.log_metrics({{"layer_freezing/layers_frozen", static_cast<double>(frozen.depth)},
+                      {"layer_freezing/percentage_frozen", frozen.fraction}});
+}
+
+void LayerFreezing::restore(const std::string& text) {
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), depth_);
+  if (read.ptr != text.data() + text.size() || depth_ < 1)
+    throw UserError("LayerFreezing: expected a number of frozen layers, found " + text);
+}
+
+}  // namespace tutti

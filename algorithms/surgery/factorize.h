@@ -1,0 +1,93 @@
+#pragma once
+
+#include "algorithms/surgery/low_rank.h"
+#include "models/layers/conv.h"
+#include "models/layers/layer.h"
+#include "training/engine/algorithm.h"
+
+namespace tutti {
+
+// The size that `latent` stands for: itself from 1 on, below it a part of the smaller of `in` and `out`, at
+// least 1.
+int64_t latent_size(double latent, int64_t in, int64_t out);
+// The largest latent size with fewer multiplications than a layer as it is.
+int64_t max_rank_with_possible_speedup(int64_t in, int64_t out, const Extent2d& kernel_size = 1);
+// True if a Linear, a Conv2d of one group, or one that is factorized already, would have fewer
+// multiplications with such a latent size. False for other layers.
+bool factorizing_could_speedup(const Layer& layer, double latent);
+
+// Two Linears in turn, "module0" [latent, in] without a bias and "module1" [out, latent], with the initial
+// values of Linear. composer's FactorizedLinear.
+class FactorizedLinear final : public Layer {
+ public:
+  FactorizedLinear(int64_t in, int64_t out, bool bias, double latent);
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "FactorizedLinear"; }
+  int64_t latent_features() const;
+
+  // Lowers the latent size to `rank`, by factorize_matrix for such inputs [N, in]; "module1" has a bias then.
+  // Throws UserError if the rank is higher than the latent size.
+  void set_rank(const at::Tensor& input, int64_t rank);
+
+ private:
+  Slot& module0_;
+  Slot& module1_;
+};
+
+// Two convolutions in turn, "module0" with the kernel, stride, padding and dilation of `options`, without a
+// bias, and "module1" 1 x 1, with a bias, with the initial values of torch.nn.Conv2d. composer's
+// FactorizedConv2d.
+class FactorizedConv2d final : public Layer {
+ public:
+  FactorizedConv2d(const Conv2dOptions& options, double latent);
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "FactorizedConv2d"; }
+  int64_t latent_channels() const;
+
+  // As FactorizedLinear::set_rank, by factorize_conv2d for such images. Throws UserError for strides and
+  // dilations other than 1.
+  void set_rank(const at::Tensor& input, int64_t rank);
+
+ private:
+  Slot& module0_;
+  Slot& module1_;
+};
+
+struct FactorizeOptions {
+  bool factorize_convs = true;
+  bool factorize_linears = true;
+  int64_t min_channels = 512;     // of both in and out, for a Conv2d to be replaced
+  double latent_channels = 0.25;  // see latent_size
+  int64_t min_features = 512;     // the same of a Linear
+  double latent_features = 0.25;
+};
+
+struct Factorized {
+  int convs = 0;
+  int linears = 0;
+};
+
+// Replaces each Conv2d and Linear of a model by a factorized one, if it is wide enough and that could be
+// faster. The new layers have new weights: call materialise afterwards.
+// composer.functional.apply_factorization.
+Factorized apply_factorization(Layer& model, const FactorizeOptions& options = {});
+
+// apply_factorization at INIT. composer.algorithms.Factorize, whose defaults are others.
+class Factorize final : public Algorithm {
+ public:
+  explicit Factorize(const FactorizeOptions& options = {.min_channels = 256,
+                                                        .min_features = 256,
+                                                        .latent_features = 128})
+      : options_(options) {}
+
+  std::string name() const override { return "Factorize"; }
+  Needs needs() const override { return {.required_on_load = true}; }
+  bool match(Event event, const State&) const override { return event == Event::kInit; }
+  // Logs "factorize/num_conv2d_replacements" and "factorize/num_linear_replacements".
+  void apply(Event event, State& state, Logger& logger) override;
+
+ private:
+  FactorizeOptions options_;
+};
+
+}  // namespace tutti

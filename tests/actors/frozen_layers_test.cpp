@@ -1,0 +1,136 @@
+#include <gtest/gtest.h>
+
+#include <map>
+#include <mutex>
+
+#include "commands/inspect.h"
+#include "commands/local_train.h"
+#include "io/checkpoint/checkpoint.h"
+#include "runtime/error.h"
+#include "tests/actors/memory_world.h"
+#include "tests/actors/sleeping_world.h"
+#include "training/state.h"
+
+namespace tutti {
+namespace {
+
+// 5 steps an epoch; a bucket for each parameter; of three layers one is frozen from the third epoch on.
+std::string freezing(const std::string& algorithms) {
+  return "seed = 5\n[model]\nkind = 'mlp'\nhidden = [16, 16]\n[data.train]\nkind = 'synthetic'\nsamples = "
+         "100\n"
+         "batch_size = 20\nshape = [12]\n[optimizer]\nkind = 'sgd'\nlr = 0.1\nmomentum = 0.9\nweight_decay = "
+         "0.1\n"
+         "[collectives]\nbucket_mb = 1e-5\n[train]\nmax_duration = '4ep'\n" +
+         algorithms;
+}
+const std::string kFreezing = "[[algorithms]]\nkind = 'layer_freezing'\nfreeze_start = 0.0\n";
+
+using Posted = std::map<int64_t, int>;  // buckets, by step
+
+class CountsBuckets final : public Recorder {
+ public:
+  explicit CountsBuckets(Posted& posted) : posted_(posted) {}
+  void record(const TraceEvent& event) override {
+    const std::lock_guard lock(mutex_);
+    if (event.kind == TraceKind::kReduceBucket) ++posted_[event.step];
+  }
+  std::vector<TraceEvent> last(int) const override { return {}; }
+  std::size_t peek(std::span<TraceEvent>) const override { return 0; }
+
+ private:
+  Posted& posted_;
+  std::mutex mutex_;
+};
+
+TEST(FrozenLayers, AreNotReduced) {
+  for (const char* parts : {"1", "2"}) {
+    std::vector<Posted> posted(2);
+    MemoryWorld world{.recipe = freezing(kFreezing)};
+    world.recorder = [&](int rank) { return std::make_unique<CountsBuckets>(posted.at(rank)); };
+    EXPECT_EQ(world.run(parts).error, "");
+    Posted expected;
+    for (int64_t step = 0; step < 20; ++step) expected[step] = step < 10 ? 6 : 4;
+    EXPECT_EQ(posted, std::vector(2, expected)) << parts;
+  }
+}
+
+// Whatever is frozen, memory may run out on one rank and not on the other.
+TEST(FrozenLayers, HaveTheSameBitsWhenMemoryRunsOut) {
+  MemoryWorld world{.recipe = freezing(kFreezing)};
+  const auto whole = world.run("1");
+  const int64_t late = whole.allocations.at(1) * 3 / 4;
+  world.failures[1] = {late};
+  const auto failed = world.run("\"auto\"");
+  EXPECT_EQ(failed.error, "");
+  EXPECT_GT(failed.counts.back(), 1) << "no memory ran out";
+  EXPECT_EQ(failed.counts.at(10), 1) << "memory ran out before layers were frozen";
+  world.failures.clear();
+  const auto by_hand = world.run(failed.schedule());
+  EXPECT_EQ(failed.weights, by_hand.weights);
+  EXPECT_EQ(failed.losses, by_hand.losses);
+}
+
+// Ends a run by an error after a step.
+class EndsAfter final : public Callback {
+ public:
+  explicit EndsAfter(int64_t step) : step_(step) {}
+  std::string name() const override { return "EndsAfter"; }
+  void batch_end(State& state, Logger&) override {
+    if (state.timestamp.batch == step_) throw OperatingError("ended");
+  }
+
+ private:
+  int64_t step_;
+};
+
+void train_freezing(const std::string& algorithms, const std::string& run_dir, int64_t ends_after = -1) {
+  LocalRunOptions options;
+  options.ranks = 2;
+  options.quiet = true;
+  options.run_dir = run_dir;
+  options.resume = "auto";
+  options.prepare = [=](Job& job) {
+    job.listeners = [=](int) {
+      return Engine::Options{.callbacks = {std::make_shared<EndsAfter>(ends_after)}};
+    };
+  };
+  train_in_one_process(recipe_of(freezing("grad_accum = 2\n[checkpoint]\ninterval = '1ba'\n" + algorithms)),
+                       options);
+}
+
+// Before layers are frozen, as they are, and afterwards; by themselves and beside other algorithms.
+TEST(FrozenLayers, AreFrozenInAResumedRun) {
+  const std::string others =
+      "[[algorithms]]\nkind = 'ema'\nhalf_life = '3ba'\n[[algorithms]]\nkind = 'sam'\ninterval = 2\n"
+      "[[algorithms]]\nkind = 'gradient_clipping'\nclipping_type = 'norm'\nclipping_threshold = 0.5\n";
+  for (const std::string& algorithms : {kFreezing, kFreezing + others}) {
+    const Scratch folder;
+    const std::string parts = folder.path("parts"), whole = folder.path("whole");
+    for (const int64_t step : {9, 10, 14})
+      EXPECT_THROW(train_freezing(algorithms, parts, step), OperatingError) << step;
+    train_freezing(algorithms, parts);
+    train_freezing(algorithms, whole);
+    EXPECT_EQ(inspect_digest(parts), inspect_digest(whole));
+  }
+}
+
+// Neither momentum nor weight decay moves what is frozen.
+TEST(FrozenLayers, StandStill) {
+  const Scratch folder;
+  const std::string run = folder.path("run");
+  EXPECT_THROW(train_freezing(kFreezing, run, 12), OperatingError);
+  const auto tensors = [&] { return find_checkpoint(PosixDisk(), run, [](const std::string&) {}).tensors; };
+  const auto before = tensors();
+  train_freezing(kFreezing, run);
+  const auto after = tensors();
+  int still = 0;
+  for (const auto& [name, tensor] : before) {
+    const bool same = tensor.equal(after.at(name));
+    EXPECT_EQ(same, name.find("0.") != std::string::npos) << name;
+    still += same;
+  }
+  EXPECT_EQ(still, 6) << "weight and bias, with step and momentum";
+}
+
+}  // namespace
+}  // namespace tutti
