@@ -1,0 +1,50 @@
+#include "algorithms/surgery/catalog.h"
+
+namespace tutti {
+namespace {
+
+using enum KeyType;
+
+Entry alibi() {
+  return {"alibi",
+          "Attention biased by distance, no position embeddings, short training sequences; Composer's Alibi.",
+          {Key{"max_sequence_length", kInteger, "", "longest sequence of evaluations and generated texts"}
+               .at_least(1)
+               .at_most(1e9),
+           Key{"train_sequence_length_scaling", kNumber, "0.25",
+               "length of training sequences, as a part of the data's; 1 leaves batches as they are"}
+               .more_than(0)
+               .at_most(1)},
+          "",
+          {.composer = "Alibi",
+           .functions = {"apply_alibi"},
+           .header = "algorithms/surgery/alibi.h",
+           .call = "apply_alibi(model, 2048);",
+           .paper = "Press et al. 2021, arXiv:2108.12409",
+           .models = "transformers with learned positions: GPT, BERT",
+           .effect = "training on shorter sequences, evaluation on longer ones than were trained on",
+           .example = "max_sequence_length = 2048"}};
+}
+
+Entry gated_linear_units() {
+  return {"gated_linear_units",
+          "Gated feed-forward blocks in BERT; Composer's GatedLinearUnits.",
+          {Key{"act_fn", kText, "none", "of the gates; default: that of the blocks before"}.one_of(
+               {"gelu", "gelu_new", "relu", "silu", "tanh"}),
+           {"gated_layer_bias", kBoolean, "false", "the gated layer has a bias"},
+           {"non_gated_layer_bias", kBoolean, "false", "the other layer has a bias"}},
+          "",
+          {.composer = "GatedLinearUnits",
+           .functions = {"apply_gated_linear_units"},
+           .header = "algorithms/surgery/gated_linear_units.h",
+           .call = "apply_gated_linear_units(model);",
+           .paper = "Shazeer 2020, arXiv:2002.05202",
+           .models = "BERT",
+           .effect = "a better model for slower steps"}};
+}
+
+}  // namespace
+
+std::vector<Entry> surgery_entries() { return {alibi(), gated_linear_units()}; }
+
+}  // namespace tutti
