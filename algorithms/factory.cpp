@@ -16,6 +16,7 @@
 #include "algorithms/loop/seq_length_warmup.h"
 #include "algorithms/loop/swa.h"
 #include "algorithms/surgery/alibi.h"
+#include "algorithms/surgery/blurpool.h"
 #include "algorithms/surgery/gated_linear_units.h"
 #include "models/layers/bert_blocks.h"
 #include "runtime/error.h"
@@ -135,6 +136,16 @@ AlgorithmPtr alibi(const Setting& section) {
                                  section.at("train_sequence_length_scaling"));
 }
 
+AlgorithmPtr blurpool(const Setting& section) {
+  const BlurPoolOptions options{.replace_convs = section.at("replace_convs").boolean(),
+                                .replace_maxpools = section.at("replace_maxpools").boolean(),
+                                .blur_first = section.at("blur_first").boolean(),
+                                .min_channels = section.at("min_channels").integer()};
+  if (!options.replace_convs && !options.replace_maxpools)
+    section.at("replace_maxpools").fail("with replace_convs = false too, nothing would be replaced");
+  return std::make_shared<BlurPool>(options);
+}
+
 AlgorithmPtr gated_linear_units(const Setting& section) {
   return std::make_shared<GatedLinearUnits>(
       section.has("act_fn") ? make_bert_activation(section.at("act_fn").text()) : nullptr,
@@ -171,6 +182,7 @@ AlgorithmPtr seq_length_warmup(const Setting& section) {
 
 const std::map<std::string, AlgorithmMaker>& algorithm_makers() {
   static const std::map<std::string, AlgorithmMaker> all = {{"alibi", alibi},
+                                                            {"blurpool", blurpool},
                                                             {"colout", colout},
                                                             {"cutmix", cutmix},
                                                             {"cutout", cutout},

@@ -26,6 +26,26 @@ Entry alibi() {
            .example = "max_sequence_length = 2048"}};
 }
 
+Entry blurpool() {
+  return {
+      "blurpool",
+      "Blurs images before strided convolutions and within max pools; Composer's BlurPool.",
+      {{"replace_convs", kBoolean, "true", "blur at strided Conv2d"},
+       {"replace_maxpools", kBoolean, "true", "blur in MaxPool2d"},
+       {"blur_first", kBoolean, "true",
+        "blur the input of a convolution; false: its output before this is strided, which is slower"},
+       Key{"min_channels", kInteger, "16", "convolutions of fewer input channels stay as they are"}.at_least(
+           0)},
+      "",
+      {.composer = "BlurPool",
+       .functions = {"apply_blurpool"},
+       .header = "algorithms/surgery/blurpool.h",
+       .call = "apply_blurpool(model);",
+       .paper = "Zhang 2019, arXiv:1904.11486",
+       .models = "convolutional networks",
+       .effect = "better generalisation, and outputs that depend less on small shifts"}};
+}
+
 Entry gated_linear_units() {
   return {"gated_linear_units",
           "Gated feed-forward blocks in BERT; Composer's GatedLinearUnits.",
@@ -45,6 +65,6 @@ Entry gated_linear_units() {
 
 }  // namespace
 
-std::vector<Entry> surgery_entries() { return {alibi(), gated_linear_units()}; }
+std::vector<Entry> surgery_entries() { return {alibi(), blurpool(), gated_linear_units()}; }
 
 }  // namespace tutti

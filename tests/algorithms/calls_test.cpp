@@ -15,6 +15,7 @@
 #include "algorithms/loop/selective_backprop.h"
 #include "algorithms/loop/seq_length_warmup.h"
 #include "algorithms/surgery/alibi.h"
+#include "algorithms/surgery/blurpool.h"
 #include "algorithms/surgery/gated_linear_units.h"
 #include "models/zoo/gpt.h"
 #include "tests/runtime/scratch.h"
@@ -76,6 +77,7 @@ TEST(CallsOfTheDocs, Compile) {
     Gpt model({.vocab_size = 8, .n_positions = 4, .n_embd = 8, .n_layer = 1, .n_head = 1});
     apply_alibi(model, 2048);
     apply_gated_linear_units(model);
+    apply_blurpool(model);
     EXPECT_FALSE(slots(model).empty());
   }
 }

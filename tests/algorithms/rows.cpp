@@ -45,6 +45,7 @@ Acts once(Event event) { return {event, 0, 0}; }
 const std::vector<AlgorithmRow>& algorithm_rows() {
   static const std::vector<AlgorithmRow> rows = {
       {"alibi", "max_sequence_length = 32\n", kText, {once(kInit), {kAfterDataloader, 0, 49}}},
+      {"blurpool", "", kConvolutions, {once(kInit)}},
       {"colout", "p_row = 0.3\n", kConvolutions, {{kAfterDataloader, 0, 49}}},
       {"cutmix", "", kImages, {{kBeforeForward, 0, 49}, {kBeforeLoss, 0, 49}}},
       {"cutout", "", kImages, {{kAfterDataloader, 0, 49}}},

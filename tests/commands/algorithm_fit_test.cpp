@@ -59,6 +59,8 @@ const std::vector<Misfit> kMisfits = {
      "algorithms.0.delay_fraction = 0.9: together with finetune_fraction", "delay_fraction"},
     {"SmoothingOfTokens", "kind = 'label_smoothing'", kGpt, kTokens,
      "the loss of Gpt takes class indices alone"},
+    {"BlurringNothing", "kind = 'blurpool'\nreplace_convs = false\nreplace_maxpools = false", kConvNet,
+     kImages, "algorithms.0.replace_maxpools = false: with replace_convs = false too", "replace_maxpools"},
     {"SelectionByTinyImages", "kind = 'selective_backprop'\nscale_factor = 0.25", kConvNet, kImages,
      kRejected},
     {"WarmupOfLabels", "kind = 'seq_length_warmup'\nmax_seq_length = 16\nduration = 1", kMlp,
