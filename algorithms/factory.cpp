@@ -18,6 +18,7 @@
 #include "algorithms/surgery/alibi.h"
 #include "algorithms/surgery/blurpool.h"
 #include "algorithms/surgery/gated_linear_units.h"
+#include "algorithms/surgery/squeeze_excite.h"
 #include "models/layers/bert_blocks.h"
 #include "runtime/error.h"
 
@@ -146,6 +147,11 @@ AlgorithmPtr blurpool(const Setting& section) {
   return std::make_shared<BlurPool>(options);
 }
 
+AlgorithmPtr squeeze_excite(const Setting& section) {
+  return std::make_shared<SqueezeExcite>(section.at("latent_channels").number(),
+                                         section.at("min_channels").integer());
+}
+
 AlgorithmPtr gated_linear_units(const Setting& section) {
   return std::make_shared<GatedLinearUnits>(
       section.has("act_fn") ? make_bert_activation(section.at("act_fn").text()) : nullptr,
@@ -195,6 +201,7 @@ const std::map<std::string, AlgorithmMaker>& algorithm_makers() {
                                                             {"sam", sam},
                                                             {"selective_backprop", selective_backprop},
                                                             {"seq_length_warmup", seq_length_warmup},
+                                                            {"squeeze_excite", squeeze_excite},
                                                             {"swa", swa}};
   return all;
 }

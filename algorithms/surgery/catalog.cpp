@@ -63,8 +63,28 @@ Entry gated_linear_units() {
            .effect = "a better model for slower steps"}};
 }
 
+Entry squeeze_excite() {
+  return {
+      "squeeze_excite",
+      "Lets convolutions weigh their output channels by what is in the image; Composer's SqueezeExcite.",
+      {Key{"latent_channels", kNumber, "64",
+           "width of the hidden layer; below 1 a part of the output channels"}
+           .more_than(0)
+           .at_most(1e9),
+       Key{"min_channels", kInteger, "128", "convolutions of fewer input or output channels stay as they are"}
+           .at_least(0)},
+      "",
+      {.composer = "SqueezeExcite",
+       .functions = {"apply_squeeze_excite"},
+       .header = "algorithms/surgery/squeeze_excite.h",
+       .call = "apply_squeeze_excite(model);",
+       .paper = "Hu et al. 2017, arXiv:1709.01507",
+       .models = "convolutional networks",
+       .effect = "a better model for slower steps"}};
+}
+
 }  // namespace
 
-std::vector<Entry> surgery_entries() { return {alibi(), blurpool(), gated_linear_units()}; }
+std::vector<Entry> surgery_entries() { return {alibi(), blurpool(), gated_linear_units(), squeeze_excite()}; }
 
 }  // namespace tutti

@@ -17,6 +17,7 @@
 #include "algorithms/surgery/alibi.h"
 #include "algorithms/surgery/blurpool.h"
 #include "algorithms/surgery/gated_linear_units.h"
+#include "algorithms/surgery/squeeze_excite.h"
 #include "models/zoo/gpt.h"
 #include "tests/runtime/scratch.h"
 
@@ -78,6 +79,7 @@ TEST(CallsOfTheDocs, Compile) {
     apply_alibi(model, 2048);
     apply_gated_linear_units(model);
     apply_blurpool(model);
+    apply_squeeze_excite(model);
     EXPECT_FALSE(slots(model).empty());
   }
 }

@@ -64,6 +64,7 @@ const std::vector<AlgorithmRow>& algorithm_rows() {
       {"sam", "rho = 0.1\ninterval = 2\n", kImages, {once(kAfterLoad)}},
       {"selective_backprop", "", kImages, {{kAfterDataloader, 25, 43, 2}}},
       {"seq_length_warmup", "duration = 0.5\nmax_seq_length = 32\n", kText, {{kAfterDataloader, 0, 49}}},
+      {"squeeze_excite", "min_channels = 16\nlatent_channels = 0.25\n", kConvolutions, {once(kInit)}},
       {"swa",
        "swa_start = '20ba'\nswa_end = '40ba'\nupdate_interval = '5ba'\nschedule_swa_lr = true\n",
        kImages,

@@ -61,6 +61,8 @@ const std::vector<Misfit> kMisfits = {
      "the loss of Gpt takes class indices alone"},
     {"BlurringNothing", "kind = 'blurpool'\nreplace_convs = false\nreplace_maxpools = false", kConvNet,
      kImages, "algorithms.0.replace_maxpools = false: with replace_convs = false too", "replace_maxpools"},
+    {"ExcitationOfNoChannel", "kind = 'squeeze_excite'\nmin_channels = 1\nlatent_channels = 0.1", kConvNet,
+     kImages, "latent_channels leaves no channel of 4"},
     {"SelectionByTinyImages", "kind = 'selective_backprop'\nscale_factor = 0.25", kConvNet, kImages,
      kRejected},
     {"WarmupOfLabels", "kind = 'seq_length_warmup'\nmax_seq_length = 16\nduration = 1", kMlp,
