@@ -19,6 +19,7 @@
 #include "algorithms/surgery/blurpool.h"
 #include "algorithms/surgery/gated_linear_units.h"
 #include "algorithms/surgery/squeeze_excite.h"
+#include "algorithms/surgery/weight_standardization.h"
 #include "models/layers/bert_blocks.h"
 #include "runtime/error.h"
 
@@ -152,6 +153,10 @@ AlgorithmPtr squeeze_excite(const Setting& section) {
                                          section.at("min_channels").integer());
 }
 
+AlgorithmPtr weight_standardization(const Setting& section) {
+  return std::make_shared<WeightStandardization>(section.at("n_last_layers_ignore").integer());
+}
+
 AlgorithmPtr gated_linear_units(const Setting& section) {
   return std::make_shared<GatedLinearUnits>(
       section.has("act_fn") ? make_bert_activation(section.at("act_fn").text()) : nullptr,
@@ -187,22 +192,24 @@ AlgorithmPtr seq_length_warmup(const Setting& section) {
 }
 
 const std::map<std::string, AlgorithmMaker>& algorithm_makers() {
-  static const std::map<std::string, AlgorithmMaker> all = {{"alibi", alibi},
-                                                            {"blurpool", blurpool},
-                                                            {"colout", colout},
-                                                            {"cutmix", cutmix},
-                                                            {"cutout", cutout},
-                                                            {"ema", ema},
-                                                            {"gated_linear_units", gated_linear_units},
-                                                            {"gradient_clipping", gradient_clipping},
-                                                            {"label_smoothing", label_smoothing},
-                                                            {"mixup", mixup},
-                                                            {"progressive_resizing", progressive_resizing},
-                                                            {"sam", sam},
-                                                            {"selective_backprop", selective_backprop},
-                                                            {"seq_length_warmup", seq_length_warmup},
-                                                            {"squeeze_excite", squeeze_excite},
-                                                            {"swa", swa}};
+  static const std::map<std::string, AlgorithmMaker> all = {
+      {"alibi", alibi},
+      {"blurpool", blurpool},
+      {"colout", colout},
+      {"cutmix", cutmix},
+      {"cutout", cutout},
+      {"ema", ema},
+      {"gated_linear_units", gated_linear_units},
+      {"gradient_clipping", gradient_clipping},
+      {"label_smoothing", label_smoothing},
+      {"mixup", mixup},
+      {"progressive_resizing", progressive_resizing},
+      {"sam", sam},
+      {"selective_backprop", selective_backprop},
+      {"seq_length_warmup", seq_length_warmup},
+      {"squeeze_excite", squeeze_excite},
+      {"swa", swa},
+      {"weight_standardization", weight_standardization}};
   return all;
 }
 

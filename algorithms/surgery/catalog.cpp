@@ -83,8 +83,25 @@ Entry squeeze_excite() {
        .effect = "a better model for slower steps"}};
 }
 
+Entry weight_standardization() {
+  return {"weight_standardization",
+          "Convolves with weights of mean 0 and variance 1; Composer's WeightStandardization.",
+          {Key{"n_last_layers_ignore", kInteger, "0", "the last convolutions, so many, stay as they are"}
+               .at_least(0)},
+          "",
+          {.composer = "WeightStandardization",
+           .functions = {"apply_weight_standardization"},
+           .header = "algorithms/surgery/weight_standardization.h",
+           .call = "apply_weight_standardization(model);",
+           .paper = "Qiao et al. 2019, arXiv:1903.10520",
+           .models = "convolutional networks, most with GroupNorm and small microbatches",
+           .effect = "a better model for slower steps"}};
+}
+
 }  // namespace
 
-std::vector<Entry> surgery_entries() { return {alibi(), blurpool(), gated_linear_units(), squeeze_excite()}; }
+std::vector<Entry> surgery_entries() {
+  return {alibi(), blurpool(), gated_linear_units(), squeeze_excite(), weight_standardization()};
+}
 
 }  // namespace tutti

@@ -18,6 +18,7 @@
 #include "algorithms/surgery/blurpool.h"
 #include "algorithms/surgery/gated_linear_units.h"
 #include "algorithms/surgery/squeeze_excite.h"
+#include "algorithms/surgery/weight_standardization.h"
 #include "models/zoo/gpt.h"
 #include "tests/runtime/scratch.h"
 
@@ -80,6 +81,7 @@ TEST(CallsOfTheDocs, Compile) {
     apply_gated_linear_units(model);
     apply_blurpool(model);
     apply_squeeze_excite(model);
+    apply_weight_standardization(model);
     EXPECT_FALSE(slots(model).empty());
   }
 }
