@@ -17,6 +17,7 @@
 #include "algorithms/loop/swa.h"
 #include "algorithms/surgery/alibi.h"
 #include "algorithms/surgery/blurpool.h"
+#include "algorithms/surgery/channels_last.h"
 #include "algorithms/surgery/gated_linear_units.h"
 #include "algorithms/surgery/squeeze_excite.h"
 #include "algorithms/surgery/weight_standardization.h"
@@ -148,6 +149,8 @@ AlgorithmPtr blurpool(const Setting& section) {
   return std::make_shared<BlurPool>(options);
 }
 
+AlgorithmPtr channels_last(const Setting&) { return std::make_shared<ChannelsLast>(); }
+
 AlgorithmPtr squeeze_excite(const Setting& section) {
   return std::make_shared<SqueezeExcite>(section.at("latent_channels").number(),
                                          section.at("min_channels").integer());
@@ -195,6 +198,7 @@ const std::map<std::string, AlgorithmMaker>& algorithm_makers() {
   static const std::map<std::string, AlgorithmMaker> all = {
       {"alibi", alibi},
       {"blurpool", blurpool},
+      {"channels_last", channels_last},
       {"colout", colout},
       {"cutmix", cutmix},
       {"cutout", cutout},

@@ -46,6 +46,20 @@ Entry blurpool() {
        .effect = "better generalisation, and outputs that depend less on small shifts"}};
 }
 
+Entry channels_last() {
+  return {"channels_last",
+          "Keeps the channels of a pixel together in memory; Composer's ChannelsLast.",
+          {},
+          "",
+          {.composer = "ChannelsLast",
+           .functions = {"apply_channels_last"},
+           .header = "algorithms/surgery/channels_last.h",
+           .call = "apply_channels_last(model);",
+           .paper = "",
+           .models = "convolutional networks",
+           .effect = "faster convolutions; the results differ by rounding alone"}};
+}
+
 Entry gated_linear_units() {
   return {"gated_linear_units",
           "Gated feed-forward blocks in BERT; Composer's GatedLinearUnits.",
@@ -101,7 +115,8 @@ Entry weight_standardization() {
 }  // namespace
 
 std::vector<Entry> surgery_entries() {
-  return {alibi(), blurpool(), gated_linear_units(), squeeze_excite(), weight_standardization()};
+  return {
+      alibi(), blurpool(), channels_last(), gated_linear_units(), squeeze_excite(), weight_standardization()};
 }
 
 }  // namespace tutti

@@ -16,6 +16,7 @@
 #include "algorithms/loop/seq_length_warmup.h"
 #include "algorithms/surgery/alibi.h"
 #include "algorithms/surgery/blurpool.h"
+#include "algorithms/surgery/channels_last.h"
 #include "algorithms/surgery/gated_linear_units.h"
 #include "algorithms/surgery/squeeze_excite.h"
 #include "algorithms/surgery/weight_standardization.h"
@@ -82,6 +83,7 @@ TEST(CallsOfTheDocs, Compile) {
     apply_blurpool(model);
     apply_squeeze_excite(model);
     apply_weight_standardization(model);
+    apply_channels_last(model);
     EXPECT_FALSE(slots(model).empty());
   }
 }

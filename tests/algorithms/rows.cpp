@@ -46,6 +46,7 @@ const std::vector<AlgorithmRow>& algorithm_rows() {
   static const std::vector<AlgorithmRow> rows = {
       {"alibi", "max_sequence_length = 32\n", kText, {once(kInit), {kAfterDataloader, 0, 49}}},
       {"blurpool", "", kConvolutions, {once(kInit)}},
+      {"channels_last", "", kConvolutions, {once(kInit)}},
       {"colout", "p_row = 0.3\n", kConvolutions, {{kAfterDataloader, 0, 49}}},
       {"cutmix", "", kImages, {{kBeforeForward, 0, 49}, {kBeforeLoss, 0, 49}}},
       {"cutout", "", kImages, {{kAfterDataloader, 0, 49}}},
