@@ -19,6 +19,7 @@
 #include "algorithms/surgery/blurpool.h"
 #include "algorithms/surgery/channels_last.h"
 #include "algorithms/surgery/gated_linear_units.h"
+#include "algorithms/surgery/no_op_model.h"
 #include "algorithms/surgery/squeeze_excite.h"
 #include "algorithms/surgery/weight_standardization.h"
 #include "models/layers/bert_blocks.h"
@@ -151,6 +152,8 @@ AlgorithmPtr blurpool(const Setting& section) {
 
 AlgorithmPtr channels_last(const Setting&) { return std::make_shared<ChannelsLast>(); }
 
+AlgorithmPtr no_op_model(const Setting&) { return std::make_shared<NoOpModel>(); }
+
 AlgorithmPtr squeeze_excite(const Setting& section) {
   return std::make_shared<SqueezeExcite>(section.at("latent_channels").number(),
                                          section.at("min_channels").integer());
@@ -207,6 +210,7 @@ const std::map<std::string, AlgorithmMaker>& algorithm_makers() {
       {"gradient_clipping", gradient_clipping},
       {"label_smoothing", label_smoothing},
       {"mixup", mixup},
+      {"no_op_model", no_op_model},
       {"progressive_resizing", progressive_resizing},
       {"sam", sam},
       {"selective_backprop", selective_backprop},

@@ -77,6 +77,20 @@ Entry gated_linear_units() {
            .effect = "a better model for slower steps"}};
 }
 
+Entry no_op_model() {
+  return {"no_op_model",
+          "Puts a model that costs nothing in the place of the model; Composer's NoOpModel.",
+          {},
+          "",
+          {.composer = "NoOpModel",
+           .functions = {},
+           .header = "algorithms/surgery/no_op_model.h",
+           .call = "",
+           .paper = "",
+           .models = "all",
+           .effect = "a run that shows how fast the data are loaded, and trains nothing"}};
+}
+
 Entry squeeze_excite() {
   return {
       "squeeze_excite",
@@ -115,8 +129,8 @@ Entry weight_standardization() {
 }  // namespace
 
 std::vector<Entry> surgery_entries() {
-  return {
-      alibi(), blurpool(), channels_last(), gated_linear_units(), squeeze_excite(), weight_standardization()};
+  return {alibi(),       blurpool(),       channels_last(),         gated_linear_units(),
+          no_op_model(), squeeze_excite(), weight_standardization()};
 }
 
 }  // namespace tutti

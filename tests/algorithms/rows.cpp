@@ -11,6 +11,9 @@ const std::string kImages =
     "/examples/data/digits.h5'\ngroup = 'train'\nbatch_size = 24\nsubset_num_batches = 25\nshuffle = true\n"
     "[optimizer]\nkind = 'sgd'\nlr = 0.1\nmomentum = 0.9\n";
 
+// As kImages, for a loss of squared digits.
+const std::string kSlowImages = kImages.substr(0, kImages.find("lr = 0.1")) + "lr = 1e-3\n";
+
 // As kImages, for images of any size.
 const std::string kConvolutions = [] {
   std::string text = kImages;
@@ -61,6 +64,7 @@ const std::vector<AlgorithmRow>& algorithm_rows() {
        {{kAfterTrainBatch, 0, 49}}},
       {"label_smoothing", "", kImages, {{kBeforeLoss, 0, 49}, {kAfterLoss, 0, 49}}},
       {"mixup", "alpha = 0.5\n", kImages, {{kBeforeForward, 0, 49}, {kBeforeLoss, 0, 49}}},
+      {"no_op_model", "", kSlowImages, {once(kInit)}},
       {"progressive_resizing", "delay_fraction = 0.2\n", kConvolutions, {{kAfterDataloader, 0, 49}}},
       {"sam", "rho = 0.1\ninterval = 2\n", kImages, {once(kAfterLoad)}},
       {"selective_backprop", "", kImages, {{kAfterDataloader, 25, 43, 2}}},

@@ -59,6 +59,8 @@ const std::vector<Misfit> kMisfits = {
      "algorithms.0.delay_fraction = 0.9: together with finetune_fraction", "delay_fraction"},
     {"SmoothingOfTokens", "kind = 'label_smoothing'", kGpt, kTokens,
      "the loss of Gpt takes class indices alone"},
+    {"SmoothingOfNoModel", "kind = 'no_op_model'\n[[algorithms]]\nkind = 'label_smoothing'", kMlp, kImages,
+     "the loss of NoOpModelClass takes class indices alone", "[[algorithms]]\nkind = 'label_smoothing'"},
     {"BlurringNothing", "kind = 'blurpool'\nreplace_convs = false\nreplace_maxpools = false", kConvNet,
      kImages, "algorithms.0.replace_maxpools = false: with replace_convs = false too", "replace_maxpools"},
     {"ExcitationOfNoChannel", "kind = 'squeeze_excite'\nmin_channels = 1\nlatent_channels = 0.1", kConvNet,
