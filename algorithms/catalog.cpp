@@ -1,5 +1,9 @@
 #include "algorithms/catalog.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "algorithms/surgery/catalog.h"
 #include "data/transforms/catalog.h"
 #include "recipe/catalog.h"
 
@@ -7,110 +11,6 @@ namespace tutti {
 namespace {
 
 using enum KeyType;
-
-Entry alibi() {
-  return {"alibi",
-          "Attention biased by distance, no position embeddings, short training sequences; Composer's Alibi.",
-          {Key{"max_sequence_length", kInteger, "", "longest sequence of evaluations and generated texts"}
-               .at_least(1)
-               .at_most(1e9),
-           Key{"train_sequence_length_scaling", kNumber, "0.25",
-               "length of training sequences, as a part of the data's; 1 leaves batches as they are"}
-               .more_than(0)
-               .at_most(1)},
-          "",
-          {.composer = "Alibi",
-           .functions = {"apply_alibi"},
-           .header = "algorithms/surgery/alibi.h",
-           .call = "apply_alibi(model, 2048);",
-           .paper = "Press et al. 2021, arXiv:2108.12409",
-           .models = "transformers with learned positions: GPT, BERT",
-           .effect = "training on shorter sequences, evaluation on longer ones than were trained on",
-           .example = "max_sequence_length = 2048"}};
-}
-
-Entry factorize() {
-  const auto width = [](const char* name, const char* doc) {
-    return Key{name, kInteger, "256", doc}.at_least(1);
-  };
-  return {"factorize",
-          "Makes two small layers of each large one; Composer's Factorize.",
-          {{"factorize_convs", kBoolean, "true", "factorize Conv2d"},
-           {"factorize_linears", kBoolean, "true", "factorize Linear"},
-           width("min_channels", "channels in and out from which on a Conv2d is factorized"),
-           Key{"latent_channels", kNumber, "0.25",
-               "channels between the two; below 1: a part of the fewer of in and out"}
-               .at_least(0),
-           width("min_features", "features in and out from which on a Linear is factorized"),
-           Key{"latent_features", kNumber, "128",
-               "features between the two; below 1: a part of the fewer of in and out"}
-               .at_least(0)},
-          "",
-          {.composer = "Factorize",
-           .functions = {"apply_factorization"},
-           .header = "algorithms/surgery/factorize.h",
-           .call = "apply_factorization(model);",
-           .paper = "Jaderberg et al. 2014, arXiv:1405.3866",
-           .models = "wide ones",
-           .effect = "fewer weights and faster steps, for some accuracy"}};
-}
-
-Entry gated_linear_units() {
-  return {"gated_linear_units",
-          "Gated feed-forward blocks in BERT; Composer's GatedLinearUnits.",
-          {Key{"act_fn", kText, "none", "of the gates; default: that of the blocks before"}.one_of(
-               {"gelu", "gelu_new", "relu", "silu", "tanh"}),
-           {"gated_layer_bias", kBoolean, "false", "the gated layer has a bias"},
-           {"non_gated_layer_bias", kBoolean, "false", "the other layer has a bias"}},
-          "",
-          {.composer = "GatedLinearUnits",
-           .functions = {"apply_gated_linear_units"},
-           .header = "algorithms/surgery/gated_linear_units.h",
-           .call = "apply_gated_linear_units(model);",
-           .paper = "Shazeer 2020, arXiv:2002.05202",
-           .models = "BERT",
-           .effect = "a better model for slower steps"}};
-}
-
-Entry ghost_batchnorm() {
-  return {"ghost_batchnorm",
-          "Batch normalisation over small parts of a batch; Composer's GhostBatchNorm.",
-          {Key{"ghost_batch_size", kInteger, "32", "samples that are normalised together"}.at_least(1)},
-          "",
-          {.composer = "GhostBatchNorm",
-           .functions = {"apply_ghost_batchnorm"},
-           .header = "algorithms/surgery/ghost_batchnorm.h",
-           .call = "apply_ghost_batchnorm(model, 32);",
-           .paper = "Hoffer et al. 2017, arXiv:1705.08741",
-           .models = "models with BatchNorm",
-           .effect = "better generalisation of large batches, for slower steps"}};
-}
-
-Entry stochastic_depth() {
-  return {"stochastic_depth",
-          "Leaves out residual blocks at random in training; Composer's StochasticDepth.",
-          {{"target_layer_name", kText, "",
-            "the blocks: ResNetBottleneck, or another kind of residual block that the model has: BasicBlock"},
-           Key{"stochastic_method", kText, "block",
-               "block: a block for the whole batch; sample: for each sample by itself"}
-               .one_of({"block", "sample"}),
-           Key{"drop_rate", kNumber, "0.2", "probability of a block to be left out"}.at_least(0).at_most(1),
-           Key{"drop_distribution", kText, "linear",
-               "linear: the rate of block i of n is i / n of drop_rate; uniform: all have drop_rate"}
-               .one_of({"linear", "uniform"}),
-           Key{"drop_warmup", kTime, "0dur", "time over which the rates grow from 0; for blocks only"}
-               .in_units({"dur", "ba", "ep"})
-               .at_least(0)},
-          "",
-          {.composer = "StochasticDepth",
-           .functions = {"apply_stochastic_depth"},
-           .header = "algorithms/surgery/stochastic_depth.h",
-           .call = "apply_stochastic_depth(model, {.target_layer_name = \"ResNetBottleneck\"});",
-           .paper = "Huang et al. 2016, arXiv:1603.09382",
-           .models = "deep ResNets, and models of your own blocks",
-           .effect = "better generalisation of deep networks in long trainings; faster steps by blocks",
-           .example = "target_layer_name = \"ResNetBottleneck\""}};
-}
 
 Entry ema() {
   return {
@@ -160,24 +60,6 @@ Entry gradient_clipping() {
        .models = "all",
        .effect = "no steps that ruin the weights, and larger learning rates",
        .example = "clipping_type = \"norm\"\nclipping_threshold = 1.0"}};
-}
-
-Entry gyro_dropout() {
-  return {
-      "gyro_dropout",
-      "Dropout with few masks, each of them trained for many steps; Composer's GyroDropout.",
-      {Key{"p", kNumber, "0.5", "part that is dropped, in place of each Dropout's own"}.at_least(0).less_than(
-           1),
-       Key{"sigma", kInteger, "256", "masks of the whole training; not more than it has steps"}.at_least(1),
-       Key{"tau", kInteger, "16", "masks of a batch"}.at_least(1)},
-      "",
-      {.composer = "GyroDropout",
-       .functions = {"apply_gyro_dropout"},
-       .header = "algorithms/surgery/gyro_dropout.h",
-       .call = "apply_gyro_dropout(model, 1000, 10);",
-       .paper = "Lee et al. 2022, MLSys",
-       .models = "those with Dropout",
-       .effect = "better generalisation than by Dropout"}};
 }
 
 Entry sam() {
@@ -406,34 +288,6 @@ Key apply_at() {
       {"init", "after_load"});
 }
 
-Entry low_precision_groupnorm() {
-  return {"low_precision_groupnorm",
-          "GroupNorms in bf16 or fp16 under amp; Composer's LowPrecisionGroupNorm.",
-          {apply_at()},
-          "",
-          {.composer = "LowPrecisionGroupNorm",
-           .functions = {"apply_low_precision_groupnorm"},
-           .header = "algorithms/surgery/low_precision_norms.h",
-           .call = "apply_low_precision_groupnorm(model, precision);",
-           .paper = "MosaicML 2022",
-           .models = "those with GroupNorms, with precision = \"amp_bf16\" or \"amp_fp16\"",
-           .effect = "less memory, and faster steps where 16 bits are fast"}};
-}
-
-Entry low_precision_layernorm() {
-  return {"low_precision_layernorm",
-          "LayerNorms in bf16 or fp16 under amp; Composer's LowPrecisionLayerNorm.",
-          {apply_at()},
-          "",
-          {.composer = "LowPrecisionLayerNorm",
-           .functions = {"apply_low_precision_layernorm"},
-           .header = "algorithms/surgery/low_precision_norms.h",
-           .call = "apply_low_precision_layernorm(model, precision);",
-           .paper = "MosaicML 2022",
-           .models = "transformers, with precision = \"amp_bf16\" or \"amp_fp16\"",
-           .effect = "less memory, and faster steps where 16 bits are fast"}};
-}
-
 Entry selective_backprop() {
   return {
       "selective_backprop",
@@ -481,35 +335,20 @@ Entry seq_length_warmup() {
 }  // namespace
 
 Catalog algorithm_catalog() {
+  std::vector<Entry> entries = surgery_entries();
+  for (Entry& one :
+       std::vector<Entry>{augmix(), colout(), cutmix(), cutout(), ema(), gradient_clipping(),
+                          label_smoothing(), layer_freezing(), mixup(), progressive_resizing(), randaugment(),
+                          sam(), selective_backprop(), seq_length_warmup(), swa()})
+    entries.push_back(std::move(one));
+  std::ranges::sort(entries, {}, &Entry::name);
+  entries.push_back(plugin_entry("algorithm"));
   return {.section = "algorithms",
           .noun = "algorithm",
           .doc =
               "Algorithms that change the data, the model or the training loop. Names and meanings are "
               "Composer's.",
-          .entries = {alibi(),
-                      augmix(),
-                      colout(),
-                      cutmix(),
-                      cutout(),
-                      ema(),
-                      factorize(),
-                      gated_linear_units(),
-                      ghost_batchnorm(),
-                      gradient_clipping(),
-                      gyro_dropout(),
-                      label_smoothing(),
-                      layer_freezing(),
-                      low_precision_groupnorm(),
-                      low_precision_layernorm(),
-                      mixup(),
-                      progressive_resizing(),
-                      randaugment(),
-                      sam(),
-                      selective_backprop(),
-                      seq_length_warmup(),
-                      stochastic_depth(),
-                      swa(),
-                      plugin_entry("algorithm")},
+          .entries = std::move(entries),
           .repeated = true};
 }
 

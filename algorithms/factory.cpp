@@ -19,12 +19,17 @@
 #include "algorithms/loop/seq_length_warmup.h"
 #include "algorithms/loop/swa.h"
 #include "algorithms/surgery/alibi.h"
+#include "algorithms/surgery/blurpool.h"
+#include "algorithms/surgery/channels_last.h"
 #include "algorithms/surgery/factorize.h"
 #include "algorithms/surgery/gated_linear_units.h"
 #include "algorithms/surgery/ghost_batchnorm.h"
 #include "algorithms/surgery/gyro_dropout.h"
 #include "algorithms/surgery/low_precision_norms.h"
+#include "algorithms/surgery/no_op_model.h"
+#include "algorithms/surgery/squeeze_excite.h"
 #include "algorithms/surgery/stochastic_depth.h"
+#include "algorithms/surgery/weight_standardization.h"
 #include "data/transforms/factory.h"
 #include "models/layers/bert_blocks.h"
 #include "runtime/error.h"
@@ -166,6 +171,29 @@ AlgorithmPtr gyro_dropout(const Setting& section) {
                                                           .tau = section.at("tau").integer()});
 }
 
+AlgorithmPtr blurpool(const Setting& section) {
+  const BlurPoolOptions options{.replace_convs = section.at("replace_convs").boolean(),
+                                .replace_maxpools = section.at("replace_maxpools").boolean(),
+                                .blur_first = section.at("blur_first").boolean(),
+                                .min_channels = section.at("min_channels").integer()};
+  if (!options.replace_convs && !options.replace_maxpools)
+    section.at("replace_maxpools").fail("with replace_convs = false too, nothing would be replaced");
+  return std::make_shared<BlurPool>(options);
+}
+
+AlgorithmPtr channels_last(const Setting&) { return std::make_shared<ChannelsLast>(); }
+
+AlgorithmPtr no_op_model(const Setting&) { return std::make_shared<NoOpModel>(); }
+
+AlgorithmPtr squeeze_excite(const Setting& section) {
+  return std::make_shared<SqueezeExcite>(section.at("latent_channels").number(),
+                                         section.at("min_channels").integer());
+}
+
+AlgorithmPtr weight_standardization(const Setting& section) {
+  return std::make_shared<WeightStandardization>(section.at("n_last_layers_ignore").integer());
+}
+
 AlgorithmPtr gated_linear_units(const Setting& section) {
   return std::make_shared<GatedLinearUnits>(
       section.has("act_fn") ? make_bert_activation(section.at("act_fn").text()) : nullptr,
@@ -232,6 +260,8 @@ const std::map<std::string, AlgorithmMaker>& algorithm_makers() {
   static const std::map<std::string, AlgorithmMaker> all = {
       {"alibi", alibi},
       {"augmix", augmix},
+      {"blurpool", blurpool},
+      {"channels_last", channels_last},
       {"colout", colout},
       {"cutmix", cutmix},
       {"cutout", cutout},
@@ -246,13 +276,16 @@ const std::map<std::string, AlgorithmMaker>& algorithm_makers() {
       {"low_precision_groupnorm", low_precision_norm<LowPrecisionGroupNorm>},
       {"low_precision_layernorm", low_precision_norm<LowPrecisionLayerNorm>},
       {"mixup", mixup},
+      {"no_op_model", no_op_model},
       {"progressive_resizing", progressive_resizing},
       {"randaugment", randaugment},
       {"sam", sam},
       {"selective_backprop", selective_backprop},
       {"seq_length_warmup", seq_length_warmup},
+      {"squeeze_excite", squeeze_excite},
       {"stochastic_depth", stochastic_depth},
-      {"swa", swa}};
+      {"swa", swa},
+      {"weight_standardization", weight_standardization}};
   return all;
 }
 

@@ -134,7 +134,7 @@ Entry sequential() {
           {Key{"layers", kTexts, "",
                "for example [\"Flatten()\", \"Linear(64, 32)\", \"ReLU()\", \"Linear(32, 10)\"]; there are "
                "Linear, "
-               "Conv1d, Conv2d, BatchNorm1d, BatchNorm2d, BatchNorm3d, LayerNorm, GroupNorm, ReLU, "
+               "Conv1d, Conv2d, Conv3d, BatchNorm1d, BatchNorm2d, BatchNorm3d, LayerNorm, GroupNorm, ReLU, "
                "LeakyReLU, GELU, SiLU, Sigmoid, Tanh, "
                "Identity, Flatten, MaxPool2d, AvgPool2d, AdaptiveAvgPool2d, Dropout"}}};
 }

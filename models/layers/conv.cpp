@@ -2,6 +2,10 @@
 
 #include <ATen/ops/conv1d.h>
 #include <ATen/ops/conv2d.h>
+#include <ATen/ops/conv3d.h>
+
+#include <functional>
+#include <numeric>
 
 #include "models/layers/linear.h"
 #include "runtime/error.h"
@@ -15,26 +19,42 @@ Shape weight_shape(const Conv2dOptions& o) {
   return {o.out_channels, o.in_channels / o.groups, o.kernel_size.height, o.kernel_size.width};
 }
 
-at::Tensor bias_of(const Parameter* bias) { return bias ? bias->tensor : at::Tensor(); }
+Shape weight_shape(const Conv1dOptions& o) {
+  return {o.out_channels, o.in_channels / o.groups, o.kernel_size};
+}
+
+Shape weight_shape(const Conv3dOptions& o) {
+  return {o.out_channels, o.in_channels / o.groups, o.kernel_size[0], o.kernel_size[1], o.kernel_size[2]};
+}
+
+// Numbers that an output is a sum over.
+int64_t inputs_of_an_output(const Shape& weight) {
+  return std::accumulate(weight.begin() + 1, weight.end(), int64_t{1}, std::multiplies<>());
+}
 
 }  // namespace
 
-Conv2d::Conv2d(const Conv2dOptions& options)
-    : options_(options),
-      weight_(add_parameter("weight", weight_shape(options),
-                            kaiming_normal_init(options.out_channels * options.kernel_size.area()))),
-      bias_(options.bias ? &add_parameter("bias", {options.out_channels},
-                                          kaiming_uniform_init(options.in_channels / options.groups *
-                                                               options.kernel_size.area()))
-                         : nullptr) {}
+Convolution::Convolution(const Shape& weight, bool bias, Init init)
+    : weight_(
+          add_parameter("weight", weight, init ? init : kaiming_uniform_init(inputs_of_an_output(weight)))),
+      bias_(bias ? &add_parameter("bias", {weight[0]}, kaiming_uniform_init(inputs_of_an_output(weight)))
+                 : nullptr) {}
 
-Conv2d::Conv2d(const Conv2dOptions& options, const Conv2d& adopted)
-    : options_(options),
-      weight_(adopt(adopted.weight())),
-      bias_(adopted.bias() ? &adopt(*adopted.bias()) : nullptr) {
-  TUTTI_ASSERT(weight_.tensor.sizes() == weight_shape(options) && options.bias == (bias_ != nullptr),
+Convolution::Convolution(const Shape& weight, bool bias, const Convolution& adopted)
+    : weight_(adopt(adopted.weight())),
+      bias_(adopted.bias() ? &adopt(*adopted.bias()) : nullptr),
+      rule_(adopted.weight_rule()) {
+  TUTTI_ASSERT(weight_.tensor.sizes() == weight && bias == (bias_ != nullptr),
                "the convolution has parameters of other shapes");
 }
+
+Conv2d::Conv2d(const Conv2dOptions& options)
+    : Convolution(weight_shape(options), options.bias,
+                  kaiming_normal_init(options.out_channels * options.kernel_size.area())),
+      options_(options) {}
+
+Conv2d::Conv2d(const Conv2dOptions& options, const Conv2d& adopted)
+    : Convolution(weight_shape(options), options.bias, adopted), options_(options) {}
 
 // Backward of a strided 1x1 convolution writes out of bounds in oneDNN if the channels are fewer than a
 // vector register holds (oneDNN issue 6035; libtorch 2.11 on CPUs). Here the input is strided before the
@@ -47,24 +67,24 @@ TensorTree Conv2d::forward(const TensorTree& input) {
   if (stride_first)
     images = images.slice(-1, 0, std::nullopt, o.stride.width).slice(-2, 0, std::nullopt, o.stride.height);
   const Extent2d stride = stride_first ? 1 : o.stride;
-  return at::conv2d(images, weight_.tensor, bias_of(bias_), stride.dims(), o.padding.dims(),
-                    o.dilation.dims(), o.groups);
+  return at::conv2d(images, kernel(), bias_or_none(), stride.dims(), o.padding.dims(), o.dilation.dims(),
+                    o.groups);
 }
 
 Conv1d::Conv1d(const Conv1dOptions& options)
-    : options_(options),
-      weight_(add_parameter(
-          "weight", {options.out_channels, options.in_channels / options.groups, options.kernel_size},
-          kaiming_uniform_init(options.in_channels / options.groups * options.kernel_size))),
-      bias_(options.bias ? &add_parameter("bias", {options.out_channels},
-                                          kaiming_uniform_init(options.in_channels / options.groups *
-                                                               options.kernel_size))
-                         : nullptr) {}
+    : Convolution(weight_shape(options), options.bias), options_(options) {}
 
 TensorTree Conv1d::forward(const TensorTree& input) {
   const Conv1dOptions& o = options_;
-  return at::conv1d(input.tensor(), weight_.tensor, bias_of(bias_), o.stride, o.padding, o.dilation,
-                    o.groups);
+  return at::conv1d(input.tensor(), kernel(), bias_or_none(), o.stride, o.padding, o.dilation, o.groups);
+}
+
+Conv3d::Conv3d(const Conv3dOptions& options)
+    : Convolution(weight_shape(options), options.bias), options_(options) {}
+
+TensorTree Conv3d::forward(const TensorTree& input) {
+  const Conv3dOptions& o = options_;
+  return at::conv3d(input.tensor(), kernel(), bias_or_none(), o.stride, o.padding, o.dilation, o.groups);
 }
 
 }  // namespace tutti

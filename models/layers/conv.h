@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 #include "models/layers/layer.h"
 
@@ -18,6 +20,33 @@ struct Extent2d {
   int64_t height, width;
 };
 
+// What convolutions have in common: W [out, in / groups, kernel] and b [out]. A convolution of your own that
+// derives from this, and convolves with `kernel()`, takes part in surgery on weights (WeightStandardization).
+class Convolution : public Layer {
+ public:
+  // Shaped as the weight, of which the gradient flows through the rule.
+  using WeightRule = std::function<at::Tensor(const at::Tensor& weight)>;
+
+  Parameter& weight() const { return weight_; }
+  Parameter* bias() const { return bias_; }  // null if there is none
+  // What is convolved with in place of the weight; empty = the weight.
+  const WeightRule& weight_rule() const { return rule_; }
+  void set_weight_rule(WeightRule rule) { rule_ = std::move(rule); }
+
+ protected:
+  // `init`: of the weight; the default is torch's, as of the bias.
+  Convolution(const Shape& weight, bool bias, Init init = nullptr);
+  // With the parameters and the rule of another, which must have the shapes that are asked for.
+  Convolution(const Shape& weight, bool bias, const Convolution& adopted);
+  at::Tensor kernel() const { return rule_ ? rule_(weight_.tensor) : weight_.tensor; }
+  at::Tensor bias_or_none() const { return bias_ ? bias_->tensor : at::Tensor(); }
+
+ private:
+  Parameter& weight_;
+  Parameter* bias_;
+  WeightRule rule_;
+};
+
 // torch.nn.Conv2d's arguments.
 struct Conv2dOptions {
   int64_t in_channels = 0;
@@ -32,21 +61,17 @@ struct Conv2dOptions {
 
 // Convolves [N, in, H, W] with W [out, in / groups, kernel]. W starts as in torchvision's ResNets (normal,
 // fan_out), b as in nn.Conv2d.
-class Conv2d final : public Layer {
+class Conv2d final : public Convolution {
  public:
   explicit Conv2d(const Conv2dOptions& options);
-  // With the parameters of another convolution, which must have the shapes that the options ask for.
+  // With the parameters and the rule of another, which must have the shapes that the options ask for.
   Conv2d(const Conv2dOptions& options, const Conv2d& adopted);
   TensorTree forward(const TensorTree& input) override;
   const char* kind() const override { return "Conv2d"; }
   const Conv2dOptions& options() const { return options_; }
-  Parameter& weight() const { return weight_; }
-  Parameter* bias() const { return bias_; }  // null if there is none
 
  private:
   Conv2dOptions options_;
-  Parameter& weight_;
-  Parameter* bias_;
 };
 
 // torch.nn.Conv1d's arguments.
@@ -62,19 +87,42 @@ struct Conv1dOptions {
 };
 
 // Convolves [N, in, L] with W [out, in / groups, kernel]; torch.nn.Conv1d with its initial values.
-class Conv1d final : public Layer {
+class Conv1d final : public Convolution {
  public:
   explicit Conv1d(const Conv1dOptions& options);
   TensorTree forward(const TensorTree& input) override;
   const char* kind() const override { return "Conv1d"; }
   const Conv1dOptions& options() const { return options_; }
-  Parameter& weight() const { return weight_; }
-  Parameter* bias() const { return bias_; }  // null if there is none
 
  private:
   Conv1dOptions options_;
-  Parameter& weight_;
-  Parameter* bias_;
+};
+
+// Depth, height and width.
+using Extent3d = std::array<int64_t, 3>;
+
+// torch.nn.Conv3d's arguments.
+struct Conv3dOptions {
+  int64_t in_channels = 0;
+  int64_t out_channels = 0;
+  Extent3d kernel_size = {1, 1, 1};
+  Extent3d stride = {1, 1, 1};
+  Extent3d padding = {0, 0, 0};  // zeros on each side
+  Extent3d dilation = {1, 1, 1};
+  int64_t groups = 1;
+  bool bias = false;
+};
+
+// Convolves [N, in, D, H, W] with W [out, in / groups, kernel]; torch.nn.Conv3d with its initial values.
+class Conv3d final : public Convolution {
+ public:
+  explicit Conv3d(const Conv3dOptions& options);
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "Conv3d"; }
+  const Conv3dOptions& options() const { return options_; }
+
+ private:
+  Conv3dOptions options_;
 };
 
 }  // namespace tutti

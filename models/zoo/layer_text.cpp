@@ -229,6 +229,18 @@ std::shared_ptr<Layer> conv2d(const Arguments& args) {
   return std::make_shared<Conv2d>(options);
 }
 
+std::shared_ptr<Layer> conv3d(const Arguments& args) {
+  Conv3dOptions options;
+  Window window;
+  read_convolution(args, 3, options, window);
+  const auto extent = [](const Shape& all) { return Extent3d{all[0], all[1], all[2]}; };
+  options.kernel_size = extent(window.kernel_size);
+  options.stride = extent(window.stride);
+  options.padding = extent(window.padding);
+  options.dilation = extent(window.dilation);
+  return std::make_shared<Conv3d>(options);
+}
+
 double eps_of(const Arguments& args) {
   const double eps = args.number("eps", 1e-5);
   if (!(eps > 0 && eps < 1)) throw UserError("argument eps: expected a number in (0, 1)");
@@ -353,6 +365,7 @@ const std::map<std::string, LayerKind>& layer_kinds() {
       {"Linear", {{"in_features", "out_features", "bias"}, linear}},
       {"Conv1d", {convolution, conv1d}},
       {"Conv2d", {convolution, conv2d}},
+      {"Conv3d", {convolution, conv3d}},
       {"BatchNorm1d", {batches, batch_norm<BatchNorm1d>}},
       {"BatchNorm2d", {batches, batch_norm<BatchNorm2d>}},
       {"BatchNorm3d", {batches, batch_norm<BatchNorm3d>}},

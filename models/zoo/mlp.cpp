@@ -26,6 +26,7 @@ at::Tensor run_layer(const Slot& slot, std::size_t index, const at::Tensor& x) t
   const std::string kind = slot.layer().kind();
   if ((kind == "Conv2d" || kind == "MaxPool2d") && x.dim() != 4)
     throw UserError("expected [channels, height, width]");
+  if (kind == "Conv3d" && x.dim() != 5) throw UserError("expected [channels, depth, height, width]");
   if (kind == "Conv1d" && x.dim() != 3) throw UserError("expected [channels, length]");
   return slot(x);
 } catch (const std::exception& error) {

@@ -18,12 +18,16 @@
 #include "algorithms/loop/selective_backprop.h"
 #include "algorithms/loop/seq_length_warmup.h"
 #include "algorithms/surgery/alibi.h"
+#include "algorithms/surgery/blurpool.h"
+#include "algorithms/surgery/channels_last.h"
 #include "algorithms/surgery/factorize.h"
 #include "algorithms/surgery/gated_linear_units.h"
 #include "algorithms/surgery/ghost_batchnorm.h"
 #include "algorithms/surgery/gyro_dropout.h"
 #include "algorithms/surgery/low_precision_norms.h"
+#include "algorithms/surgery/squeeze_excite.h"
 #include "algorithms/surgery/stochastic_depth.h"
+#include "algorithms/surgery/weight_standardization.h"
 #include "models/zoo/gpt.h"
 #include "tests/runtime/scratch.h"
 
@@ -101,6 +105,10 @@ TEST(CallsOfTheDocs, Compile) {
     const Precision precision{.autocast = at::kBFloat16};
     apply_low_precision_groupnorm(model, precision);
     apply_low_precision_layernorm(model, precision);
+    apply_blurpool(model);
+    apply_squeeze_excite(model);
+    apply_weight_standardization(model);
+    apply_channels_last(model);
     EXPECT_FALSE(slots(model).empty());
   }
 }

@@ -11,6 +11,9 @@ const std::string kImages =
     "/examples/data/digits.h5'\ngroup = 'train'\nbatch_size = 24\nsubset_num_batches = 25\nshuffle = true\n"
     "[optimizer]\nkind = 'sgd'\nlr = 0.1\nmomentum = 0.9\n";
 
+// As kImages, for a loss of squared digits.
+const std::string kSlowImages = kImages.substr(0, kImages.find("lr = 0.1")) + "lr = 1e-3\n";
+
 // As kImages, for images of any size.
 const std::string kConvolutions = [] {
   std::string text = kImages;
@@ -69,6 +72,8 @@ const std::vector<AlgorithmRow>& algorithm_rows() {
   static const std::vector<AlgorithmRow> rows = {
       {"alibi", "max_sequence_length = 32\n", kText, {once(kInit), {kAfterDataloader, 0, 49}}},
       {"augmix", "", kImages, {once(kFitStart)}},
+      {"blurpool", "", kConvolutions, {once(kInit)}},
+      {"channels_last", "", kConvolutions, {once(kInit)}},
       {"colout", "p_row = 0.3\n", kConvolutions, {{kAfterDataloader, 0, 49}}},
       {"cutmix", "", kImages, {{kBeforeForward, 0, 49}, {kBeforeLoss, 0, 49}}},
       {"cutout", "", kImages, {{kAfterDataloader, 0, 49}}},
@@ -92,6 +97,7 @@ const std::vector<AlgorithmRow>& algorithm_rows() {
       {"low_precision_groupnorm", "", kGroupNorms, {once(kInit)}, kAmp},
       {"low_precision_layernorm", "apply_at = 'after_load'\n", kHiddenText, {once(kAfterLoad)}, kAmp},
       {"mixup", "alpha = 0.5\n", kImages, {{kBeforeForward, 0, 49}, {kBeforeLoss, 0, 49}}},
+      {"no_op_model", "", kSlowImages, {once(kInit)}},
       {"progressive_resizing", "delay_fraction = 0.2\n", kConvolutions, {{kAfterDataloader, 0, 49}}},
       {"randaugment", "severity = 3\n", kImages, {once(kFitStart)}},
       {"sam", "rho = 0.1\ninterval = 2\n", kImages, {once(kAfterLoad)}},
@@ -101,10 +107,12 @@ const std::vector<AlgorithmRow>& algorithm_rows() {
        "target_layer_name = 'BasicBlock'\ndrop_warmup = '30ba'\n",
        kResidual,
        {once(kInit), {kBatchStart, 0, 49}}},
+      {"squeeze_excite", "min_channels = 16\nlatent_channels = 0.25\n", kConvolutions, {once(kInit)}},
       {"swa",
        "swa_start = '20ba'\nswa_end = '40ba'\nupdate_interval = '5ba'\nschedule_swa_lr = true\n",
        kImages,
        {once(kBeforeLoad), {kBatchEnd, 20, 40}}},
+      {"weight_standardization", "", kConvolutions, {once(kInit)}},
   };
   return rows;
 }

@@ -18,18 +18,9 @@ namespace {
 
 constexpr double kUsualLr = 0.001;  // of torch's and Composer's optimizers
 
-// "Flatten(start_dim=1, end_dim=-1)", ...: the items of what torch prints of an nn.Sequential.
 std::string layers_of(const GoldenCase& c) {
-  static const std::regex item(R"(\s*\((\d+)\): (.*\)))"), bracket(R"(\s*(Sequential\()?\)?\s*)");
-  std::istringstream lines(c.text("arch"));
-  std::vector<std::string> layers;
-  std::smatch match;
-  for (std::string line; std::getline(lines, line);) {
-    if (std::regex_match(line, match, item))
-      layers.push_back('"' + match[2].str() + '"');
-    else if (!std::regex_match(line, bracket))
-      throw std::logic_error("no test knows such a model: " + line);
-  }
+  std::vector<std::string> layers = layer_texts(c.text("arch"));
+  for (std::string& layer : layers) layer = '"' + layer + '"';
   return "[" + joined(layers) + "]";
 }
 
@@ -145,6 +136,20 @@ void expect_nothing_else(const GoldenCase& c) {
 }
 
 }  // namespace
+
+std::vector<std::string> layer_texts(const std::string& arch) {
+  static const std::regex item(R"(\s*\((\d+)\): (.*\)))"), bracket(R"(\s*(Sequential\()?\)?\s*)");
+  std::istringstream lines(arch);
+  std::vector<std::string> layers;
+  std::smatch match;
+  for (std::string line; std::getline(lines, line);) {
+    if (std::regex_match(line, match, item))
+      layers.push_back(match[2].str());
+    else if (!std::regex_match(line, bracket))
+      throw std::logic_error("no test knows such a model: " + line);
+  }
+  return layers;
+}
 
 int64_t classes_of(const GoldenCase& c) {
   static const std::regex width(R"(out_(?:features|channels)=(\d+))");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tests/golden/golden_file.h"
 
@@ -10,6 +11,9 @@ namespace tutti {
 // written. Data are the groups "train" and "eval" of an HDF5 file; every batch leaves a checkpoint. Expects
 // (gtest) that the case has nothing that no recipe tells of.
 std::string recipe_text(const GoldenCase& c, const std::string& data, const std::string& weights);
+
+// "Flatten(start_dim=1, end_dim=-1)", ...: the layers of what torch prints of an nn.Sequential.
+std::vector<std::string> layer_texts(const std::string& arch);
 
 // Classes that the model of the case tells apart.
 int64_t classes_of(const GoldenCase& c);

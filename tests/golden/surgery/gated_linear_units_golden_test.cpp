@@ -16,8 +16,6 @@ namespace {
 
 constexpr const char* kGatedFile = "gated_linear_units.h5";
 
-bool flag(const GoldenCase& c, const char* name) { return c.has(name) && c.number(name) != 0; }
-
 // torch.nn.functional's, by name.
 std::shared_ptr<Layer> activation_of(const GoldenCase& c) {
   if (!c.has("act_fn")) return nullptr;

@@ -97,6 +97,36 @@ TEST(Conv1d, DividesItsChannelsIntoGroups) {
   EXPECT_TRUE(at::allclose(conv.forward(lines).tensor(), want, 1e-4, 1e-5));
 }
 
+TEST(Conv3d, IsASumOfConv2dsOverItsDepth) {
+  const at::Tensor volume = at::randn({2, 4, 5, 6, 7});
+  Conv3d conv({.in_channels = 4,
+               .out_channels = 6,
+               .kernel_size = {2, 3, 2},
+               .stride = {1, 2, 1},
+               .padding = {0, 1, 0},
+               .dilation = {2, 1, 3},
+               .bias = true});
+  materialise(conv, 3);
+  const Conv2dOptions flat{.kernel_size = {3, 2}, .stride = {2, 1}, .padding = {1, 0}, .dilation = {1, 3}};
+  const at::Tensor &weight = conv.weight().tensor, &bias = conv.bias()->tensor;
+  const at::Tensor found = conv.forward(volume).tensor();
+  ASSERT_EQ(found.size(2), 3);  // of 5, less a dilation of 2
+  for (int64_t d = 0; d < 3; ++d) {
+    const at::Tensor near = convolved(volume.select(2, d), flat, weight.select(2, 0), bias);
+    const at::Tensor far = convolved(volume.select(2, d + 2), flat, weight.select(2, 1), at::zeros({6}));
+    EXPECT_TRUE(at::allclose(found.select(2, d).flatten(2), near + far, 1e-4, 1e-5));
+  }
+}
+
+TEST(Convolution, ConvolvesWithWhatItsRuleMakesOfTheWeight) {
+  Conv2d conv({.in_channels = 2, .out_channels = 3, .kernel_size = 3, .stride = 2});
+  materialise(conv, 3);
+  const at::Tensor images = at::randn({1, 2, 7, 7}), plain = conv.forward(images).tensor();
+  conv.set_weight_rule([](const at::Tensor& weight) { return weight * 2; });
+  EXPECT_TRUE(conv.forward(images).tensor().allclose(2 * plain));
+  EXPECT_TRUE(Conv2d(conv.options(), conv).forward(images).tensor().allclose(2 * plain)) << "adopted too";
+}
+
 at::Tensor ramp() { return at::arange(25, at::kFloat).reshape({1, 1, 5, 5}); }
 
 TEST(MaxPool2d, TakesPairsDilationAndCeilMode) {

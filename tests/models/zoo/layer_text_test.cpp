@@ -98,6 +98,8 @@ TEST(LayerText, NormsOfEveryForm) {
   EXPECT_EQ(shapes_of("GroupNorm(2, 8, eps=1e-05, affine=True)"), (std::vector<Shape>{{8}, {8}}));
   EXPECT_EQ(shapes_of("Conv1d(4, 6, kernel_size=(3,), stride=(1,), groups=2)"),
             (std::vector<Shape>{{6, 2, 3}, {6}}));
+  EXPECT_EQ(shapes_of("Conv3d(4, 6, kernel_size=(1, 2, 3), stride=(1, 1, 2), bias=False)"),
+            (std::vector<Shape>{{6, 4, 1, 2, 3}}));
   EXPECT_STREQ(make_layer("BatchNorm3d(3)")->kind(), "BatchNorm3d");
   for (const char* text : {"LayerNorm(4, elementwise_affine=False)", "GroupNorm(2, 8, affine=False)",
                            "BatchNorm1d(3, affine=False)"})

@@ -1,0 +1,115 @@
+#include "algorithms/surgery/weight_standardization.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/var_mean.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "algorithms/surgery/effect.h"
+#include "data/dataset.h"
+#include "models/layers/conv.h"
+#include "tensors/torch_error.h"
+#include "training/state.h"
+
+namespace tutti {
+namespace {
+
+constexpr double kEpsilon = 1e-10;  // added to the variance
+
+std::vector<Convolution*> registered(Layer& model) {
+  std::vector<Convolution*> found;
+  for (const auto& [name, layer] : layers(model))
+    if (auto* convolution = dynamic_cast<Convolution*>(layer)) found.push_back(convolution);
+  return found;
+}
+
+// A model in which nothing is computed but which layer follows on which: tensors without memory are zeros,
+// which take none either, and convolutions note that they are called. The end restores the model.
+class Traced {
+ public:
+  explicit Traced(Layer& model) : model_(model) {
+    for (const auto& one : parameters(model)) lend(one.parameter->tensor);
+    for (const auto& one : buffers(model)) lend(one.buffer->tensor);
+    for (Convolution* one : registered(model)) {
+      rules_.emplace_back(one, one->weight_rule());
+      one->set_weight_rule([this, one](const at::Tensor& weight) {
+        if (std::ranges::find(called_, one) == called_.end()) called_.push_back(one);
+        return weight;
+      });
+    }
+    set_context(model, &evaluating_);
+  }
+  ~Traced() {
+    for (auto& [tensor, given] : tensors_) *tensor = given;
+    for (auto& [convolution, rule] : rules_) convolution->set_weight_rule(rule);
+    set_context(model_, nullptr);
+  }
+  Traced(const Traced&) = delete;
+
+  const std::vector<Convolution*>& called_by(const TensorTree& example) {
+    const at::NoGradGuard no_grad;
+    model_.forward(example);
+    return called_;
+  }
+
+ private:
+  void lend(at::Tensor& tensor) {
+    if (!tensor.is_meta()) return;
+    tensors_.emplace_back(&tensor, tensor);
+    tensor = at::zeros({}, tensor.options().device(at::kCPU)).expand(tensor.sizes());
+  }
+
+  Layer& model_;
+  const ForwardContext evaluating_{.training = false};
+  std::vector<std::pair<at::Tensor*, at::Tensor>> tensors_;
+  std::vector<std::pair<Convolution*, Convolution::WeightRule>> rules_;
+  std::vector<Convolution*> called_;
+};
+
+// One sample of the run's data, if it matters which convolutions are last.
+TensorTree example_of(const State& state, int64_t ignored) {
+  if (ignored == 0 || state.dataset == nullptr) return {};
+  const int64_t first = 0;
+  return state.dataset->get({&first, 1}, {state.seed});
+}
+
+}  // namespace
+
+at::Tensor standardized(const at::Tensor& weight) {
+  std::vector<int64_t> inner(static_cast<std::size_t>(weight.dim() - 1));
+  std::iota(inner.begin(), inner.end(), 1);
+  const auto [variance, mean] = at::var_mean(weight, inner, /*unbiased=*/false, /*keepdim=*/true);
+  return (weight - mean) / (variance + kEpsilon).sqrt();
+}
+
+int apply_weight_standardization(Layer& model, int64_t n_last_layers_ignore, const TensorTree& example) {
+  const auto order = example.empty() ? registered(model) : Traced(model).called_by(example);
+  const auto kept = std::min(n_last_layers_ignore, static_cast<int64_t>(order.size()));
+  int changed = 0;
+  for (Convolution* one : std::vector(order.begin(), order.end() - kept)) {
+    if (one->weight_rule()) continue;
+    one->set_weight_rule(standardized);
+    one->weight().name = "parametrizations.weight.original";
+    ++changed;
+  }
+  return changed;
+}
+
+void WeightStandardization::apply(Event, State& state, Logger&) {
+  int changed = 0;
+  try {
+    changed = apply_weight_standardization(*state.model, ignored_, example_of(state, ignored_));
+  } catch (const std::exception& error) {
+    if (state.rank == 0 && state.warn)
+      state.warn("WeightStandardization takes the layers that are registered last for the last ones, since " +
+                 std::string(state.model->kind()) + " could not be run: " + one_line(error));
+    changed = apply_weight_standardization(*state.model, ignored_);
+  }
+  warn_without_effect(state, changed, name(), "convolution to standardize");
+}
+
+}  // namespace tutti

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "models/layers/layer.h"
+#include "training/engine/algorithm.h"
+
+namespace tutti {
+
+// Each output channel of a weight with mean 0 and variance 1: (w - mean) / sqrt(variance + 1e-10) over all
+// dims but 0, with the variance of a population. Qiao et al. 2019, arXiv:1903.10520.
+at::Tensor standardized(const at::Tensor& weight);
+
+// Lets every Convolution (models/layers/conv.h) convolve with its standardized weight, but those that do so
+// already and the last `n_last_layers_ignore`. What is trained and saved is the weight itself, now called
+// "parametrizations.weight.original", as by torch. Returns the number of convolutions that are changed.
+//
+// Last are those that the model calls last when it is run on `example`, an input, which is done once. Without
+// an example the order of registration counts.
+// composer.functional.apply_weight_standardization.
+int apply_weight_standardization(Layer& model, int64_t n_last_layers_ignore = 0,
+                                 const TensorTree& example = {});
+
+// apply_weight_standardization at INIT. composer.algorithms.WeightStandardization.
+class WeightStandardization final : public Algorithm {
+ public:
+  explicit WeightStandardization(int64_t n_last_layers_ignore = 0) : ignored_(n_last_layers_ignore) {}
+  std::string name() const override { return "WeightStandardization"; }
+  // Factorize makes other convolutions.
+  Needs needs() const override { return {.after = {"Factorize"}, .required_on_load = true}; }
+  bool match(Event event, const State&) const override { return event == Event::kInit; }
+  void apply(Event event, State& state, Logger& logger) override;
+
+ private:
+  int64_t ignored_;
+};
+
+}  // namespace tutti
