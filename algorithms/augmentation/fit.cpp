@@ -52,7 +52,7 @@ Outputs require_fit(const State& state, const Batch& batch) {
     error = one_line(found);
   }
   set_context(*state.model, nullptr);
-  if (!error.empty()) throw UserError("the model rejects a batch that is changed so: " + error);
+  if (!error.empty()) throw UserError("the model rejects such a batch: " + error);
   return outputs;
 }
 

@@ -61,6 +61,8 @@ class BlurPool final : public Algorithm {
   explicit BlurPool(const BlurPoolOptions& options = {}) : options_(options) {}
   std::string name() const override { return "BlurPool"; }
   Needs needs() const override { return {.required_on_load = true}; }
+  // Throws UserError if the model no longer runs: a MaxPool2d with ceil_mode made larger outputs.
+  void require(const State& state) const override;
   bool match(Event event, const State&) const override { return event == Event::kInit; }
   void apply(Event event, State& state, Logger& logger) override;
 

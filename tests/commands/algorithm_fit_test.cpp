@@ -32,7 +32,7 @@ const std::string kMlp = "kind = 'mlp'\nhidden = [8]\n";
 const std::string kGpt = "kind = 'gpt'\nn_embd = 8\nn_layer = 1\nn_head = 1\n";
 const std::string kImages = "shape = [1, 8, 8]\n";
 const std::string kTokens = "shape = [16]\ntargets = 'sequence'\n";
-const std::string kRejected = "the model rejects a batch that is changed so";
+const std::string kRejected = "the model rejects such a batch";
 
 const std::vector<Misfit> kMisfits = {
     {"MixUpOfTokens", "kind = 'mixup'", kGpt, kTokens, "inputs that are Long cannot be mixed"},
@@ -67,6 +67,9 @@ const std::vector<Misfit> kMisfits = {
      "the loss of NoOpModelClass takes class indices alone", "[[algorithms]]\nkind = 'label_smoothing'"},
     {"BlurringNothing", "kind = 'blurpool'\nreplace_convs = false\nreplace_maxpools = false", kConvNet,
      kImages, "algorithms.0.replace_maxpools = false: with replace_convs = false too", "replace_maxpools"},
+    {"BlurringToAnotherSize", "kind = 'blurpool'",
+     "kind = 'sequential'\nlayers = ['MaxPool2d(2, ceil_mode=True)', 'Flatten()', 'Linear(16, 10)']\n",
+     "shape = [1, 7, 7]\n", kRejected},
     {"ExcitationOfNoChannel", "kind = 'squeeze_excite'\nmin_channels = 1\nlatent_channels = 0.1", kConvNet,
      kImages, "latent_channels leaves no channel of 4"},
     {"SelectionByTinyImages", "kind = 'selective_backprop'\nscale_factor = 0.25", kConvNet, kImages,

@@ -201,6 +201,19 @@ std::vector<std::string> order_of(Algorithms algorithms) {
   return names;
 }
 
+// Brings new convolutions; only its name counts here.
+class StubOfFactorize final : public Algorithm {
+ public:
+  std::string name() const override { return "Factorize"; }
+  bool match(Event event, const State&) const override { return event == Event::kInit; }
+  void apply(Event, State&, Logger&) override {}
+};
+
+TEST(OrderOfSurgery, ConvolutionsAreFactorizedBeforeTheyAreStandardized) {
+  EXPECT_THAT(order_of({std::make_shared<WeightStandardization>(), std::make_shared<StubOfFactorize>()}),
+              ElementsAre("Factorize", "WeightStandardization"));
+}
+
 TEST(OrderOfSurgery, IsThatOfTheRecipeUnlessItMatters) {
   const auto blur = std::make_shared<BlurPool>();
   const auto excite = std::make_shared<SqueezeExcite>();
