@@ -230,6 +230,31 @@ TEST_F(AlgorithmsTest, AlibiIsDoneAgain) {
   EXPECT_THAT(required("without"), ElementsAre("Alibi"));
 }
 
+TEST_F(AlgorithmsTest, FactorizeIsDoneAgain) {
+  const auto train_net = [this](const std::string& name, const std::string& more, int steps) {
+    LocalRunOptions options;
+    options.run_dir = path(name);
+    options.quiet = true;
+    train_in_one_process(
+        recipe_of(
+            "seed = 5\n[model]\nkind = 'mlp'\nhidden = [6, 6]\n[data.train]\nkind = 'synthetic'\nsamples "
+            "= 24\nbatch_size = 8\nshape = [6]\n[optimizer]\nkind = 'sgd'\nlr = 0.1\n[train]\n"
+            "max_duration = '" +
+            std::to_string(steps) + "ba'\n[checkpoint]\n" + more),
+        options);
+  };
+  const std::string factorize = "[[algorithms]]\nkind = 'factorize'\nmin_features = 6\nlatent_features = 2\n";
+  train_net("a", factorize, 2);
+  train_net("with", load_path("a") + factorize, 5);
+  train_net("without", load_path("a"), 5);
+  EXPECT_EQ(inspect_digest(path("without")), inspect_digest(path("with")));
+  EXPECT_THAT(required("without"), ElementsAre("Factorize"));
+  int factors = 0;
+  for (const auto& [name, tensor] : newest("a").tensors)
+    factors += name.starts_with("model/") && name.ends_with(".module0.weight");
+  EXPECT_EQ(factors, 3);
+}
+
 TEST_F(AlgorithmsTest, WhatIsExcludedIsNotDone) {
   train("a", {.algorithms = kMultiply});
   const std::string excluded = load_path("a") + "load_exclude_algorithms = ['Multiply']\n";
