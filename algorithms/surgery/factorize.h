@@ -81,7 +81,9 @@ class Factorize final : public Algorithm {
       : options_(options) {}
 
   std::string name() const override { return "Factorize"; }
-  Needs needs() const override { return {.required_on_load = true}; }
+  Needs needs() const override {
+    return {.after = {"GatedLinearUnits", "SqueezeExcite"}, .required_on_load = true};
+  }
   bool match(Event event, const State&) const override { return event == Event::kInit; }
   // Logs "factorize/num_conv2d_replacements" and "factorize/num_linear_replacements".
   void apply(Event event, State& state, Logger& logger) override;

@@ -35,9 +35,8 @@ namespace tutti {
 namespace {
 
 // clang-format off
-TEST(CallsOfTheDocs, Compile) {
-  const at::Tensor images = at::rand({4, 3, 8, 8}), inputs = images, logits = at::rand({4, 10});
-  const at::Tensor image = images[0];
+TEST(CallsOfTheDocs, CompileForData) {
+  const at::Tensor images = at::rand({4, 3, 8, 8}), inputs = images, image = images[0];
   const at::Tensor targets = at::tensor({1, 2, 3, 4}, at::kLong);
   const Batch batch = TensorTree::Children{{"input_ids", at::ones({2, 128}, at::kLong)}};
   {
@@ -69,10 +68,6 @@ TEST(CallsOfTheDocs, Compile) {
     EXPECT_EQ(changed.sizes(), image.sizes());
   }
   {
-    const at::Tensor smoothed = smooth_labels(logits, targets, 0.1);
-    EXPECT_EQ(smoothed.sizes(), logits.sizes());
-  }
-  {
     const auto model = [](const at::Tensor& x) { return x.flatten(1).narrow(1, 0, 10); };
     const auto losses = [](const at::Tensor& y, const at::Tensor&) { return y.sum(1); };
     const auto [hard, labels] = select_using_loss(inputs, targets, model, losses, *random_draws());
@@ -81,6 +76,14 @@ TEST(CallsOfTheDocs, Compile) {
   {
     const Batch shorter = set_batch_sequence_length(batch, 64);
     EXPECT_EQ(shorter["input_ids"].size(1), 64);
+  }
+}
+
+TEST(CallsOfTheDocs, CompileForTheLoop) {
+  const at::Tensor logits = at::rand({4, 10}), targets = at::tensor({1, 2, 3, 4}, at::kLong);
+  {
+    const at::Tensor smoothed = smooth_labels(logits, targets, 0.1);
+    EXPECT_EQ(smoothed.sizes(), logits.sizes());
   }
   {
     const std::vector<at::Tensor> weights = {at::ones({2})}, averages = {at::zeros({2})};
@@ -93,6 +96,9 @@ TEST(CallsOfTheDocs, Compile) {
     apply_gradient_clipping(views, ClippingType::kNorm, 1.0);
     EXPECT_LT(views[0].grad.max().item<double>(), 1);
   }
+}
+
+TEST(CallsOfTheDocs, CompileForModels) {
   {
     Gpt model({.vocab_size = 8, .n_positions = 4, .n_embd = 8, .n_layer = 1, .n_head = 1});
     apply_alibi(model, 2048);
