@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/golden/golden_file.h"
+#include "tests/golden/trainer_case.h"
 
 namespace tutti {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 const std::map<std::string, int> kSkipped = {{"a command draws its own numbers", 6},
                                              {"a rank draws for its own samples", 4},
                                              {"batch normalisation sees a rank's part of a batch", 5},
-                                             {"its algorithms are not built yet", 18}};
+                                             {"its algorithms are not built yet", 24}};
 
 std::string reason_of(const testing::TestResult& result) {
   for (int part = 0; part < result.total_part_count(); ++part)
@@ -35,8 +36,9 @@ std::map<std::string, int> skipped() {
 
 class CountsSkipped final : public testing::Environment {
   void TearDown() override {
-    const auto found = skipped();
+    auto found = skipped();
     for (const auto& [reason, count] : found) std::printf("skipped %d cases: %s\n", count, reason.c_str());
+    found.erase(kNoPython);  // depends on the machine
     const auto& all = *testing::UnitTest::GetInstance();
     if (is_own_folder() && all.test_to_run_count() == all.total_test_count())
       EXPECT_THAT(found, testing::ContainerEq(kSkipped));
