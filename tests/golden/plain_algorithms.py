@@ -256,6 +256,8 @@ class SelectiveBackprop(Algorithm):
         interrupts = self.interrupt and (self.run.batch_in_epoch + 1) % self.interrupt == 0
         if not self.start <= self.run.elapsed() < self.end or interrupts or self.keep >= 1.0:
             return x, y
+        if "device_train_microbatch_size" in self.run.given and "BatchNorm" in self.run.given["arch"]:
+            raise Skip("no plain loop has SelectiveBackprop's parts of a batch")
         small = x
         if self.scale_factor < 1.0:
             small = F.interpolate(x, scale_factor=self.scale_factor, mode="bilinear")

@@ -1,7 +1,8 @@
 """plain_loop.py TRAINER_H5 OUT_H5: trains the cases of trainer.h5 in plain PyTorch, to tutti's own defaults.
 
-OUT_H5 is TRAINER_H5, and further cases, with the loop's values in `out`. A case has an attribute `skipped`, the reason, if there
-is no loop for it, and `failed`, the traceback, if its loop fails. README.md says what else a case has.
+OUT_H5 is TRAINER_H5, and further cases, with the loop's values in `out`. A case has an attribute `skipped`,
+the reason, if there is no loop for it, and `failed`, the traceback, if its loop fails. README.md says what
+else a case has. Exits with 77 if a module is missing.
 """
 import collections
 import math
