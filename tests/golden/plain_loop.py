@@ -1,8 +1,8 @@
-"""plain_loop.py TRAINER_H5 OUT_H5: trains the cases of trainer.h5 in plain PyTorch, to tutti's own defaults.
+"""plain_loop.py TRAINER_H5 OUT_H5 [NAME ...]: trains the cases of trainer.h5 in plain PyTorch.
 
-OUT_H5 is TRAINER_H5, and further cases, with the loop's values in `out`. A case has an attribute `skipped`,
-the reason, if there is no loop for it, and `failed`, the traceback, if its loop fails. README.md says what
-else a case has. Exits with 77 if a module is missing.
+It goes by tutti's own defaults. OUT_H5 is TRAINER_H5, and the cases of these names in MORE, with the loop's
+values in `out`. A case has an attribute `skipped`, the reason, if there is no loop for it, and `failed`, the
+traceback, if its loop fails. README.md says what else it has. Exits with 77 if a module is missing.
 """
 import collections
 import math
@@ -27,7 +27,7 @@ from plain_schedules import Schedules, Skip, Time, time
 
 FREE_OF_NUMBERS = ("foreach", "fused", "capturable", "differentiable")
 
-# Further cases: one of trainer.h5, and what is other.
+# Further cases: one of this folder's trainer.h5, and what is other.
 EPOCH_WISE = {"step_schedulers_every_batch": False}
 MORE = {
     "adam_with_amsgrad": ("case_1", {"opt.name": "torch.optim.Adam", "opt.amsgrad": True, "opt.eps": 1e-6}),
@@ -266,14 +266,13 @@ def add(file, name, original, changes):
         file[f"{name}/in/draws"] = file[changes["draws"] + "/in/draws"]
 
 
-def main(given, results):
+def main(given, results, *more):
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")  # schedulers are stepped without their optimizers
     shutil.copyfile(given, results)
     with h5py.File(results, "r+") as file:
-        for name, (original, changes) in MORE.items():
-            if original in file:
-                add(file, name, original, changes)
+        for name in more:
+            add(file, name, *MORE[name])
         for case in file.values():
             del case["out"]
             try:
