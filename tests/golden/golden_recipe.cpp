@@ -161,10 +161,12 @@ int64_t classes_of(const GoldenCase& c) {
   return std::max(classes, last);
 }
 
-std::string recipe_text(const GoldenCase& c, const std::string& data, const std::string& weights) {
+std::string recipe_text(const GoldenCase& c, const std::string& data, const std::string& weights,
+                        Manner manner) {
   expect_nothing_else(c);
   const double batch = c.number("batch_size");
-  std::string text = "seed = 1\n[compat]\ncomposer = true\n[checkpoint]\ninterval = '1ba'\n";
+  std::string text = "seed = 1\n[checkpoint]\ninterval = '1ba'\n";
+  if (manner == Manner::kComposers) text += "[compat]\ncomposer = true\n";
   text += "[model]\nkind = 'sequential'\nlayers = " + layers_of(c) + "\nweights = '" + weights + "'\n";
   text += data_text("train", data, batch);
   if (c.holds("in/x_eval"))

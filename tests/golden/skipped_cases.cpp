@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/golden/golden_file.h"
+#include "tests/golden/trainer_case.h"
 
 namespace tutti {
 namespace {
@@ -34,8 +35,9 @@ std::map<std::string, int> skipped() {
 
 class CountsSkipped final : public testing::Environment {
   void TearDown() override {
-    const auto found = skipped();
+    auto found = skipped();
     for (const auto& [reason, count] : found) std::printf("skipped %d cases: %s\n", count, reason.c_str());
+    found.erase(kNoPython);  // depends on the machine
     const auto& all = *testing::UnitTest::GetInstance();
     if (is_own_folder() && all.test_to_run_count() == all.total_test_count())
       EXPECT_THAT(found, testing::ContainerEq(kSkipped));

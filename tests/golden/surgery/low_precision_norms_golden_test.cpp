@@ -32,7 +32,7 @@ at::ScalarType dtype_of(const GoldenCase& c) {
   return known(dtypes, c.text("dtype"), "dtype");
 }
 
-std::shared_ptr<Layer> norm_of(const GoldenCase& c) {
+std::shared_ptr<Layer> low_precision_norm_of(const GoldenCase& c) {
   const bool affine = c.holds("in/weights/weight"), bias = c.holds("in/weights/bias");
   const at::Tensor x = c.tensor("in/x");
   if (c.text("composer_api").ends_with("apply_low_precision_groupnorm"))
@@ -60,7 +60,7 @@ TEST_P(GoldenLowPrecisionNorms, AreComposers) {
   c.expect_only({"dtype", "eps", "mode", "num_groups"}, {"weights", "x"});
   c.expect_only_outputs({"y", "y_plain"});
   const NormMode mode = norm_mode(c);
-  Sequential net({norm_of(c)});
+  Sequential net({low_precision_norm_of(c)});
   materialise(net, 1);
   for (const auto& one : parameters(net)) {
     const at::NoGradGuard no_grad;
