@@ -29,14 +29,14 @@ WORKLOADS = {"mnist5k": "A ResNet-20 on MNIST-5k, 2 epochs",
 KEYS = {
     "mnist5k": {
         "augmix": {}, "blurpool": {}, "channels_last": {}, "colout": {}, "cutmix": {}, "cutout": {},
-        "ema": {"half_life": '"25ba"'}, "factorize": {}, "ghost_batchnorm": {},
+        "ema": {"half_life": '"10ba"'}, "factorize": {}, "ghost_batchnorm": {},
         "gradient_clipping": {"clipping_type": '"norm"', "clipping_threshold": "1.0"},
         "label_smoothing": {}, "layer_freezing": {}, "mixup": {}, "progressive_resizing": {},
         "randaugment": {}, "sam": {}, "selective_backprop": {}, "squeeze_excite": {}, "swa": {},
         "weight_standardization": {},
     },
     "king_james": {
-        "alibi": {"max_sequence_length": "128"}, "ema": {"half_life": '"25ba"'}, "factorize": {},
+        "alibi": {"max_sequence_length": "128"}, "ema": {"half_life": '"10ba"'}, "factorize": {},
         "gradient_clipping": {"clipping_type": '"norm"', "clipping_threshold": "1.0"},
         "gyro_dropout": {}, "layer_freezing": {}, "low_precision_layernorm": {}, "sam": {},
         "seq_length_warmup": {"max_seq_length": "128"}, "swa": {"update_interval": '"10ba"'},

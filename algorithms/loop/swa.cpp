@@ -44,7 +44,8 @@ bool SWA::match(Event event, const State& state) const {
   if (completed_) return false;
   if (event == update_event_) return has_passed(options_.swa_start, state);
   if (state.composer || averaged_ == 0) return false;
-  return event == Event::kFitEnd || (options_.schedule_swa_lr && event == Event::kBatchEnd);
+  return event == Event::kFitEnd || event == Event::kEpochEnd ||
+         (options_.schedule_swa_lr && event == Event::kBatchEnd);
 }
 
 void SWA::apply(Event event, State& state, Logger&) {

@@ -105,7 +105,7 @@ class SWA(Algorithm):
 
     def end_of(self, unit):
         every, run = time(self.update_interval), self.run
-        if self.completed or not (unit in (every.unit, "fit") or (unit == "ba" and self.schedule_swa_lr)):
+        if self.completed or not (unit in (every.unit, "ep", "fit") or self.schedule_swa_lr):
             return
         if unit == every.unit and run.passed(time(self.swa_start)):
             if not self.average:
