@@ -1,5 +1,7 @@
 #include "algorithms/loop/seq_length_warmup.h"
 
+#include <ATen/ops/slice_copy.h>
+
 #include <algorithm>
 
 #include "algorithms/augmentation/fit.h"
@@ -11,9 +13,11 @@ namespace {
 
 constexpr const char* kMask = "attention_mask";
 
+using Arrays = std::vector<std::pair<std::string, at::Tensor>>;
+
 // That of the first array with one; 0 if there is none.
-int64_t length_of(const Batch& batch) {
-  for (const auto& [name, array] : batch.leaves())
+int64_t length_of(const Arrays& arrays) {
+  for (const auto& [name, array] : arrays)
     if (array.dim() > 1) return array.size(1);
   return 0;
 }
@@ -23,7 +27,7 @@ void refuse(const std::string& array, const at::Tensor& tensor, const std::strin
 }
 
 Batch truncated(const Batch& batch, int64_t length) {
-  return batch.map([&](const at::Tensor& array) { return array.narrow(1, 0, length).contiguous(); });
+  return batch.map([&](const at::Tensor& array) { return at::slice_copy(array, 1, 0, length); });
 }
 
 // The index of the last real token of each sequence, [N, 1]; the last one, as in Python, where there is none.
@@ -58,8 +62,7 @@ Batch reshaped(const Batch& batch, int64_t length) {
 }
 
 // Truncated arrays need a second dimension, reshaped ones must be of one shape.
-void require_sequences(const Batch& batch, const SequenceLengthOptions& options) {
-  const auto arrays = batch.leaves();
+void require_sequences(const Arrays& arrays, const SequenceLengthOptions& options) {
   for (const auto& [name, array] : arrays) {
     if (array.dim() < 2) refuse(name, array, "[N, length]");
     if (!options.truncate && array.sizes() != arrays[0].second.sizes())
@@ -72,8 +75,9 @@ void require_sequences(const Batch& batch, const SequenceLengthOptions& options)
 Batch set_batch_sequence_length(const Batch& batch, int64_t curr_seq_len,
                                 const SequenceLengthOptions& options) {
   TUTTI_ASSERT(curr_seq_len > 0, "a sequence has a token at least");
-  if (curr_seq_len >= length_of(batch)) return batch;
-  require_sequences(batch, options);
+  const Arrays arrays = batch.leaves();
+  if (curr_seq_len >= length_of(arrays)) return batch;
+  require_sequences(arrays, options);
   if (!options.truncate) return reshaped(batch, curr_seq_len);
   return options.preserve_end_of_sequence ? truncated_before_end(batch, curr_seq_len)
                                           : truncated(batch, curr_seq_len);
