@@ -76,7 +76,20 @@ def fill(model):
 SURGERY = {
     "no surgery": lambda model, _: None,
     "apply_alibi": lambda model, _: cf.apply_alibi(model, 128),
+    "apply_blurpool": lambda model, _: cf.apply_blurpool(model),
+    "apply_channels_last": lambda model, _: cf.apply_channels_last(model),
+    "apply_factorization": lambda model, _: cf.apply_factorization(model, min_channels=128),
     "apply_gated_linear_units": lambda model, _: cf.apply_gated_linear_units(model, []),
+    "apply_ghost_batchnorm": lambda model, _: cf.apply_ghost_batchnorm(model, 8),
+    "apply_gyro_dropout": lambda model, _: cf.apply_gyro_dropout(model, 1000, 1, 0.5, 256, 16),
+    "apply_low_precision_groupnorm":
+        lambda model, _: cf.apply_low_precision_groupnorm(model, Precision.AMP_BF16),
+    "apply_low_precision_layernorm":
+        lambda model, _: cf.apply_low_precision_layernorm(model, Precision.AMP_BF16),
+    "apply_squeeze_excite": lambda model, _: cf.apply_squeeze_excite(model),
+    "apply_stochastic_depth":
+        lambda model, method: cf.apply_stochastic_depth(model, "ResNetBottleneck", method),
+    "apply_weight_standardization": lambda model, _: cf.apply_weight_standardization(model),
 }
 
 
