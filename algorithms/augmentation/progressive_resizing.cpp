@@ -1,6 +1,7 @@
 #include "algorithms/augmentation/progressive_resizing.h"
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/upsample_nearest2d.h>
 
 #include <algorithm>
 #include <cmath>
@@ -23,7 +24,12 @@ at::Tensor nearest(int64_t size, double scale) {
   return places.mul(1.0 / scale).floor_().clamp_max_(size - 1).to(at::kLong);
 }
 
+// Torch's kernel has a cost a row, which is that of picking about so many pixels of the row.
+constexpr int64_t kWideRow = 64;
+
 at::Tensor resized(const at::Tensor& images, double scale) {
+  if (images.dim() == 4 && images.is_floating_point() && scaled(images.size(-1), scale) > kWideRow)
+    return at::upsample_nearest2d(images, at::OptionalIntArrayRef(), std::vector<double>{scale, scale});
   return pixels_at(images, nearest(images.size(-2), scale), nearest(images.size(-1), scale));
 }
 

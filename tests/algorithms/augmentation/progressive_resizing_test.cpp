@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "runtime/error.h"
 #include "tests/algorithms/batch_algorithms.h"
 
@@ -37,6 +39,19 @@ TEST(ProgressiveResizingTest, WithoutATimeToGrowImagesAreFullAtOnce) {
   ProgressiveResizing resizing({.finetune_fraction = 0.2, .delay_fraction = 0.8, .size_increment = 1});
   EXPECT_EQ(input_after(resizing, image_state(79), kAfterDataloader).size(3), 5);
   EXPECT_EQ(input_after(resizing, image_state(80), kAfterDataloader).size(3), 10);
+}
+
+// Pixel i of a row is pixel floor(i / scale) of the row before, in float32, however wide the images are.
+TEST(ProgressiveResizingTest, PicksTheNearestPixelsOfNarrowAndWideImages) {
+  const double scale = 0.7;
+  for (const int64_t width : {10, 90, 100, 700}) {
+    const at::Tensor row = at::arange(width, at::kFloat).expand({2, 3, 4, width});
+    const at::Tensor small = resize_batch(row, row, scale, ResizeMode::kResize, false, *random_draws()).first;
+    ASSERT_EQ(small.sizes(), (std::vector<int64_t>{2, 3, 2, static_cast<int64_t>(width * scale)}));
+    for (int64_t i = 0; i < small.size(3); ++i)
+      EXPECT_EQ(small[1][2][1][i].item<float>(),
+                std::floor(static_cast<float>(i) * static_cast<float>(1 / scale)));
+  }
 }
 
 // A mask of half the size, cropped at half the place: both hold the numbers of the same place.
