@@ -58,9 +58,7 @@ IMAGES = ["64x3x32x32", "16x3x224x224"]
 TOKENS = "16x512"
 SEQUENCES = "8x128"
 PICTURES = ["32x32x3", "224x224x3"]
-CONVOLUTIONS = "Conv2d(32, 64, 3, stride=1, padding=1, bias=False)>BatchNorm2d(64)>ReLU()"
-STRIDED = CONVOLUTIONS.replace("stride=1", "stride=2")
-WIDE = "Conv2d(128, 128, 3, padding=1, bias=False)>BatchNorm2d(128)>ReLU()"
+CONVOLUTION = "Conv2d(32, 64, 3, stride=1, padding=1, bias=False)>BatchNorm2d(64)>ReLU()"
 
 
 def resnet_layers():
@@ -89,7 +87,7 @@ FUNCTIONS = [
         ("compute_ema", "", "", resnet_layers()),
     ]),
     ("forward and backward after surgery", 1.0, [
-        ("no surgery", "", "16x32x32x32", CONVOLUTIONS),
+        ("no surgery", "", "16x32x32x32", CONVOLUTION),
         ("no surgery", "", SEQUENCES, "gpt"),
         ("no surgery", "", SEQUENCES, "bert"),
         ("apply_alibi", "", SEQUENCES, "gpt"),
