@@ -32,7 +32,16 @@
 #include "algorithms/loop/selective_backprop.h"
 #include "algorithms/loop/seq_length_warmup.h"
 #include "algorithms/surgery/alibi.h"
+#include "algorithms/surgery/blurpool.h"
+#include "algorithms/surgery/channels_last.h"
+#include "algorithms/surgery/factorize.h"
 #include "algorithms/surgery/gated_linear_units.h"
+#include "algorithms/surgery/ghost_batchnorm.h"
+#include "algorithms/surgery/gyro_dropout.h"
+#include "algorithms/surgery/low_precision_norms.h"
+#include "algorithms/surgery/squeeze_excite.h"
+#include "algorithms/surgery/stochastic_depth.h"
+#include "algorithms/surgery/weight_standardization.h"
 #include "data/transforms/augmix.h"
 #include "data/transforms/randaugment.h"
 #include "models/layers/blocks.h"
@@ -110,12 +119,31 @@ std::vector<at::Tensor> filled_weights(Layer& model) {
   return weights;
 }
 
+using Surgery = std::function<void(Layer& model, const std::string& option)>;
+
 // The functions that change a model, by Composer's names.
-const std::map<std::string, std::function<void(Layer& model, const std::string& option)>>& surgery() {
-  static const std::map<std::string, std::function<void(Layer&, const std::string&)>> functions = {
-      {"no surgery", [](Layer&, const std::string&) {}},
-      {"apply_alibi", [](Layer& model, const std::string&) { apply_alibi(model, 128); }},
-      {"apply_gated_linear_units", [](Layer& model, const std::string&) { apply_gated_linear_units(model); }},
+const std::map<std::string, Surgery>& surgery() {
+  const static Precision mixed{.name = "amp_bf16", .autocast = at::kBFloat16};
+  static const std::map<std::string, Surgery> functions = {
+      {"no surgery", [](Layer&, auto&) {}},
+      {"apply_alibi", [](Layer& model, auto&) { apply_alibi(model, 128); }},
+      {"apply_blurpool", [](Layer& model, auto&) { apply_blurpool(model); }},
+      {"apply_channels_last", [](Layer& model, auto&) { apply_channels_last(model); }},
+      {"apply_factorization", [](Layer& model, auto&) { apply_factorization(model, {.min_channels = 128}); }},
+      {"apply_gated_linear_units", [](Layer& model, auto&) { apply_gated_linear_units(model); }},
+      {"apply_ghost_batchnorm", [](Layer& model, auto&) { apply_ghost_batchnorm(model, 8); }},
+      {"apply_gyro_dropout", [](Layer& model, auto&) { apply_gyro_dropout(model, 1000, 1); }},
+      {"apply_low_precision_groupnorm",
+       [](Layer& model, auto&) { apply_low_precision_groupnorm(model, mixed); }},
+      {"apply_low_precision_layernorm",
+       [](Layer& model, auto&) { apply_low_precision_layernorm(model, mixed); }},
+      {"apply_squeeze_excite", [](Layer& model, auto&) { apply_squeeze_excite(model); }},
+      {"apply_stochastic_depth",
+       [](Layer& model, const std::string& option) {
+         const auto method = option == "sample" ? StochasticMethod::kSample : StochasticMethod::kBlock;
+         apply_stochastic_depth(model, {.stochastic_method = method});
+       }},
+      {"apply_weight_standardization", [](Layer& model, auto&) { apply_weight_standardization(model); }},
   };
   return functions;
 }

@@ -59,6 +59,11 @@ TOKENS = "16x512"
 SEQUENCES = "8x128"
 PICTURES = ["32x32x3", "224x224x3"]
 CONVOLUTION = "Conv2d(32, 64, 3, stride=1, padding=1, bias=False)>BatchNorm2d(64)>ReLU()"
+STRIDED = CONVOLUTION.replace("stride=1", "stride=2")
+GROUPED = CONVOLUTION.replace("BatchNorm2d(64)", "GroupNorm(8, 64)")
+WIDE = "Conv2d(128, 128, 3, padding=1, bias=False)>BatchNorm2d(128)>ReLU()"
+LINEAR = "Linear(256, 512)>LayerNorm(512)>GELU()"
+DROPPED = "Linear(256, 256)>ReLU()>Dropout(0.5)>Linear(256, 10)"
 
 
 def resnet_layers():
@@ -93,6 +98,17 @@ FUNCTIONS = [
         ("apply_alibi", "", SEQUENCES, "gpt"),
         ("apply_alibi", "", SEQUENCES, "bert"),
         ("apply_gated_linear_units", "", SEQUENCES, "bert"),
+        ("apply_blurpool", "", "16x32x32x32", STRIDED),
+        ("apply_channels_last", "", "16x32x32x32", CONVOLUTION),
+        ("apply_ghost_batchnorm", "", "16x32x32x32", CONVOLUTION),
+        ("apply_weight_standardization", "", "16x32x32x32", CONVOLUTION),
+        ("apply_low_precision_groupnorm", "amp_bf16", "16x32x32x32", GROUPED),
+        ("apply_low_precision_layernorm", "amp_bf16", "512x256", LINEAR),
+        ("apply_gyro_dropout", "", "64x256", DROPPED),
+        ("apply_factorization", "", "16x128x16x16", WIDE),
+        ("apply_squeeze_excite", "", "16x128x16x16", WIDE),
+        ("apply_stochastic_depth", "block", "4x3x64x64", "resnet50"),
+        ("apply_stochastic_depth", "sample", "4x3x64x64", "resnet50"),
     ]),
 ]
 # Results that random numbers decide.
