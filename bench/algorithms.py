@@ -28,6 +28,7 @@ SETTINGS = ["journal.level=off", "train.eval_interval=0ep", "checkpoint.interval
 # Measured steps of a run.
 STEPS = {"resnet20": 6, "mnist5k": 6, "king_james": 20, "bert_bytes": 20, "group_norms": 20}
 OF_BYTES = ("augmix", "randaugment")  # for images of bytes, as mnist5k has them
+NOT_OF_GPT = ("factorize",)  # whose layers are no Linear
 # Keys for algorithms that are to act at every step, on models as small as these.
 ACTING = {
     "ema": {"smoothing": "0.99"},
@@ -44,13 +45,13 @@ NEEDED = {
     "alibi": ['optimizer.no_decay=["*.bias", "*.ln_*"]'],  # without positions, which are not trained then
     "gyro_dropout": ["model.dropout=0.1"],
     "layer_freezing": ["data.train.subset_num_batches=2"],
-    "low_precision_groupnorm": ["precision=amp_bf16"],
-    "low_precision_layernorm": ["precision=amp_bf16"],
+    "low_precision_groupnorm": ["train.precision=amp_bf16"],
+    "low_precision_layernorm": ["train.precision=amp_bf16"],
 }
 # What speedup.py does not train.
 FURTHER = {
     "resnet20": {"no_op_model": {}, "stochastic_depth": {"target_layer_name": '"BasicBlock"'}},
-    "bert_bytes": {"gated_linear_units": {}},
+    "bert_bytes": {"factorize": {}, "gated_linear_units": {}},
     "group_norms": {"low_precision_groupnorm": {}},
 }
 
@@ -150,10 +151,10 @@ def spread(values):
 
 def step_cases():
     """Workload, kind and keys of every algorithm."""
-    images = KEYS["mnist5k"]
+    images, texts = KEYS["mnist5k"], KEYS["king_james"]
     workloads = {"resnet20": {kind: keys for kind, keys in images.items() if kind not in OF_BYTES},
                  "mnist5k": {kind: images[kind] for kind in OF_BYTES},
-                 "king_james": KEYS["king_james"]}
+                 "king_james": {kind: keys for kind, keys in texts.items() if kind not in NOT_OF_GPT}}
     for workload in STEPS:
         for kind, keys in {**workloads.get(workload, {}), **FURTHER.get(workload, {})}.items():
             yield workload, kind, ACTING.get(kind, keys)
