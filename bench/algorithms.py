@@ -32,7 +32,7 @@ NOT_OF_GPT = ("factorize",)  # whose layers are no Linear
 # Keys for algorithms that are to act at every step, on models as small as these.
 ACTING = {
     "ema": {"smoothing": "0.99"},
-    "factorize": {"min_channels": 32, "min_features": 64},
+    "factorize": {"min_channels": 32, "min_features": 64, "latent_features": 0.25},
     "gyro_dropout": {"sigma": 4, "tau": 2},
     "layer_freezing": {"freeze_start": 0.0},
     "selective_backprop": {"start": 0.0, "end": 1.0, "interrupt": 0},
