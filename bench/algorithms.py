@@ -28,7 +28,6 @@ SETTINGS = ["journal.level=off", "train.eval_interval=0ep", "checkpoint.interval
 # Measured steps of a run.
 STEPS = {"resnet20": 6, "mnist5k": 6, "king_james": 20, "bert_bytes": 20, "group_norms": 20}
 OF_BYTES = ("augmix", "randaugment")  # for images of bytes, as mnist5k has them
-NOT_OF_GPT = ("factorize",)  # whose layers are no Linear
 # Keys for algorithms that are to act at every step, on models as small as these.
 ACTING = {
     "ema": {"smoothing": "0.99"},
@@ -50,6 +49,7 @@ NEEDED = {
 }
 # What speedup.py does not train.
 FURTHER = {
+    "king_james": {"gyro_dropout": {}, "layer_freezing": {}, "low_precision_layernorm": {}},
     "resnet20": {"no_op_model": {}, "stochastic_depth": {"target_layer_name": '"BasicBlock"'}},
     "bert_bytes": {"factorize": {}, "gated_linear_units": {}},
     "group_norms": {"low_precision_groupnorm": {}},
@@ -154,7 +154,7 @@ def step_cases():
     images, texts = KEYS["mnist5k"], KEYS["king_james"]
     workloads = {"resnet20": {kind: keys for kind, keys in images.items() if kind not in OF_BYTES},
                  "mnist5k": {kind: images[kind] for kind in OF_BYTES},
-                 "king_james": {kind: keys for kind, keys in texts.items() if kind not in NOT_OF_GPT}}
+                 "king_james": texts}
     for workload in STEPS:
         for kind, keys in {**workloads.get(workload, {}), **FURTHER.get(workload, {})}.items():
             yield workload, kind, ACTING.get(kind, keys)
