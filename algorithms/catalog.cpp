@@ -123,7 +123,8 @@ Key fraction(const char* name, const char* fallback, const char* doc) {
 
 Key interpolate_loss() {
   return {"interpolate_loss", kBoolean, "false",
-          "mix the losses of both targets, for losses that take class indices alone; false: mix the targets"};
+          "mix the losses of both targets, for losses that take class indices alone; label_smoothing does "
+          "not reach the partners' targets then. false: mix the targets"};
 }
 
 Entry colout() {
@@ -303,7 +304,7 @@ Entry selective_backprop() {
        input_key(), target_key()},
       "",
       {.composer = "SelectiveBackprop",
-       .functions = {"select_using_loss", "should_selective_backprop", "selective_backprop"},
+       .functions = {"select_using_loss", "should_selective_backprop"},
        .header = "algorithms/loop/selective_backprop.h",
        .call =
            "const auto [hard, labels] = select_using_loss(inputs, targets, model, losses, *random_draws());",

@@ -346,69 +346,8 @@ ComposerNames of_algorithms() {
     names.push_back({origin.composer, "[[algorithms]] kind = " + quoted(entry.name.c_str())});
     for (const std::string& function : origin.functions) names.push_back({function, origin.header});
   }
-  return names;
-}
-
-// Those that have no entry.
-ComposerNames of_missing_algorithms() {
-  ComposerNames names;
-  const ComposerNames built = of_algorithms();
-  for (const char* name : {"Alibi",
-                           "AugMix",
-                           "BlurPool",
-                           "ChannelsLast",
-                           "ColOut",
-                           "CutMix",
-                           "CutOut",
-                           "EMA",
-                           "Factorize",
-                           "GatedLinearUnits",
-                           "GhostBatchNorm",
-                           "GyroDropout",
-                           "LabelSmoothing",
-                           "LayerFreezing",
-                           "LowPrecisionGroupNorm",
-                           "LowPrecisionLayerNorm",
-                           "MixUp",
-                           "NoOpModel",
-                           "ProgressiveResizing",
-                           "RandAugment",
-                           "SAM",
-                           "SWA",
-                           "SelectiveBackprop",
-                           "SeqLengthWarmup",
-                           "SqueezeExcite",
-                           "StochasticDepth",
-                           "WeightStandardization",
-                           "apply_alibi",
-                           "apply_blurpool",
-                           "apply_channels_last",
-                           "apply_factorization",
-                           "apply_gated_linear_units",
-                           "apply_ghost_batchnorm",
-                           "apply_gyro_dropout",
-                           "apply_low_precision_groupnorm",
-                           "apply_low_precision_layernorm",
-                           "apply_squeeze_excite",
-                           "apply_stochastic_depth",
-                           "apply_weight_standardization",
-                           "augmix_image",
-                           "colout_batch",
-                           "compute_ema",
-                           "cutmix_batch",
-                           "cutout_batch",
-                           "freeze_layers",
-                           "mixup_batch",
-                           "randaugment_image",
-                           "resize_batch",
-                           "select_using_loss",
-                           "selective_backprop",
-                           "set_batch_sequence_length",
-                           "should_selective_backprop",
-                           "smooth_labels"})
-    if (std::ranges::count(built, name, &ComposerName::name) == 0)
-      names.push_back(
-          {name, "", "not yet: some of Composer's algorithms come later; [[algorithms]] accepts plugins"});
+  names.push_back(
+      {"selective_backprop", "algorithms/loop/selective_backprop.h"});  // a module of two functions
   return names;
 }
 
@@ -442,8 +381,7 @@ const std::vector<ComposerName>& composer_names() {
                              of_torch_optimizers(),
                              of_schedulers(),
                              of_torch_schedulers(),
-                             of_algorithms(),
-                             of_missing_algorithms()})
+                             of_algorithms()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();

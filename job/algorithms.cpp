@@ -18,6 +18,7 @@ constexpr const char* kSection = "algorithms";
 struct Known {
   std::shared_ptr<Algorithm> algorithm;
   std::string settings;
+  bool is_recorded = false;  // the checkpoint has it too
 };
 
 std::string settings_text(const Setting& section) {
@@ -28,7 +29,7 @@ std::string settings_text(const Setting& section) {
 
 std::vector<Known> known_algorithms(const Algorithms& algorithms, const Setting& recipe) {
   std::vector<Known> known;
-  for (const auto& one : algorithms) known.push_back({one, ""});
+  for (const auto& one : algorithms) known.push_back({.algorithm = one, .settings = ""});
   const Setting::Array& sections = recipe.at(kSection).array();
   TUTTI_ASSERT(sections.size() <= known.size(), "the recipe has algorithms that were not made");
   const std::size_t of_program = known.size() - sections.size();
@@ -73,13 +74,19 @@ std::vector<RequiredAlgorithm> add_required_algorithms(Algorithms& algorithms, c
   auto next = known.size();  // the place of the algorithm that comes after
   std::vector<std::string> warnings;
   for (auto one = recorded.rbegin(); one != recorded.rend(); ++one) {
-    const auto same = [&](const Known& other) { return other.algorithm->name() == one->name; };
-    const auto present = std::ranges::find_if(known, same);
-    if (present != known.end()) {
-      next = static_cast<std::size_t>(present - known.begin());
+    const auto same = [&](const Known& other) {
+      return !other.is_recorded && other.algorithm->name() == one->name;
+    };
+    const auto present = std::find_if(known.rbegin(), known.rend(), same);
+    if (present != known.rend()) {
+      next = static_cast<std::size_t>(known.rend() - present) - 1;
+      present->is_recorded = true;
+      if (present->settings != one->settings && !present->settings.empty())
+        warnings.push_back(from.folder + ": it was trained with other settings of " + one->name +
+                           " than the recipe's, which are used");
     } else if (!load.ignores(std::string(kSection) + '/' + one->name)) {
       known.insert(known.begin() + static_cast<std::ptrdiff_t>(next),
-                   {make_required(*one, job, from.folder), one->settings});
+                   {make_required(*one, job, from.folder), one->settings, true});
       warnings.push_back(added_text(*one, from.folder));
     }
   }

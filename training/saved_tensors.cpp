@@ -23,7 +23,7 @@ std::vector<SavedTensor> weights_of(const Trainee& trainee) {
   for (const auto& one : trainee.parameters)
     weights.push_back({one.name, one.parameter->origin, one.parameter->tensor.detach()});
   for (const auto& one : trainee.buffers)
-    weights.push_back({one.name, one.buffer->origin, one.buffer->tensor});
+    weights.push_back({one.name, one.buffer->origin, one.buffer->tensor, one.buffer->constant});
   return weights;
 }
 

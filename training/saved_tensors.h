@@ -16,6 +16,7 @@ struct SavedTensor {
   std::string name;    // "model/3.conv.weight"
   std::string before;  // its name before surgery: "model/3.weight"; "" if surgery added it
   at::Tensor tensor;
+  bool constant = false;  // not read: a buffer whose values the layer knows
 
   std::string text() const;  // with both names, for messages
 };

@@ -58,9 +58,9 @@ void restore(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors,
     if (!one.name.starts_with(part) || either(filter.ignored, one)) continue;
     const std::string name = names.find(tensors, one, from);
     if (!name.empty()) {
-      copy_in(one.tensor, tensors.at(name), name, from);
+      if (!one.constant) copy_in(one.tensor, tensors.at(name), name, from);
       used.insert(name);
-    } else if (!of_listener(one.name) && !either(filter.optional, one)) {
+    } else if (!one.constant && !of_listener(one.name) && !either(filter.optional, one)) {
       mismatch(filter, from, "there is no " + one.text() + ", which the recipe needs");
     }
   }
@@ -102,6 +102,7 @@ class InitialWeights {
       return;
     }
     used_.insert(name);
+    if (one.constant) return;
     const at::Tensor& found = tensors_.at(name);
     if (is_new && found.sizes() != one.tensor.sizes()) return;  // the removed one's
     copy_in(one.tensor, found, name, path_);
@@ -249,7 +250,7 @@ void follow_surgery(Trainee& trainee, uint64_t seed) {
 
 std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee, int world, int rank) {
   std::vector<CheckpointPiece> pieces;
-  for (const auto& [name, before, tensor] : saved_tensors(trainee)) {
+  for (const auto& [name, before, tensor, constant] : saved_tensors(trainee)) {
     CheckpointPiece piece{
         name,  tensor.sizes().vec(), Shape(tensor.dim(), 0), tensor.sizes().vec(), tensor.scalar_type(),
         tensor};

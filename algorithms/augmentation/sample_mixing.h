@@ -18,7 +18,8 @@ struct SampleMixingOptions {
 
 // What MixUp and CutMix share: at BEFORE_FORWARD every sample of a microbatch is mixed with a partner,
 // another sample of the microbatch. At BEFORE_LOSS its target, then one-hot or dense, is mixed with its
-// partner's; or at BEFORE_BACKWARD its loss with the loss against its partner's target.
+// partner's; or at BEFORE_BACKWARD its loss with the loss against its partner's target, which is as it is in
+// the data: LabelSmoothing does not reach it.
 class SampleMixing : public Algorithm {
  public:
   explicit SampleMixing(SampleMixingOptions options) : options_(std::move(options)) {}

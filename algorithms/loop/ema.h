@@ -28,6 +28,7 @@ class EMA final : public Algorithm {
   explicit EMA(const Options& options);
 
   std::string name() const override { return "EMA"; }
+  Needs needs() const override { return {.excludes = {{name(), "evaluations use one average"}}}; }
   bool match(Event event, const State& state) const override;
   void apply(Event event, State& state, Logger& logger) override;
   double smoothing() const { return smoothing_; }

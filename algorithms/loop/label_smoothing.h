@@ -24,6 +24,7 @@ class LabelSmoothing final : public Algorithm {
       : smoothing_(smoothing), target_key_(std::move(target_key)) {}
 
   std::string name() const override { return "LabelSmoothing"; }
+  Needs needs() const override { return {.excludes = {{name(), "targets are smoothed once"}}}; }
   void require(const State& state) const override;
   bool match(Event event, const State& state) const override;
   void apply(Event event, State& state, Logger& logger) override;

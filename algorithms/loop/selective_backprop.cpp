@@ -80,6 +80,10 @@ std::pair<at::Tensor, at::Tensor> select_using_loss(
 }
 
 void SelectiveBackprop::require(const State& state) const {
+  const int64_t fewest = state.global_batch / state.world;
+  if (state.global_batch > 0 && kept_of(fewest, options_.keep) == 0)
+    fail("of " + std::to_string(fewest) +
+         " samples in a rank's batch, keep = " + std::to_string(options_.keep) + " would leave none");
   require_of_sample(*this, state, [&](Batch& sample) {
     options_.target_key.get(sample);
     options_.input_key.set(sample, scaled_input(options_.input_key.get(sample), options_.scale_factor));
@@ -102,6 +106,28 @@ void SelectiveBackprop::apply(Event, State& state, Logger&) {
   state.batch = state.batch.map([&](const at::Tensor& array) { return array.index_select(0, chosen); });
 }
 
+namespace {
+
+// Layers draw for a part of the batch by its place in the global batch.
+class PartOfBatch {
+ public:
+  explicit PartOfBatch(Model& model) : model_(model), whole_(&model.context()), part_(*whole_) {
+    set_context(model_, &part_);
+  }
+  ~PartOfBatch() { set_context(model_, whole_); }
+  PartOfBatch(const PartOfBatch&) = delete;
+  PartOfBatch& operator=(const PartOfBatch&) = delete;
+
+  void begins_at(int64_t sample) { part_.first_sample = whole_->first_sample + sample; }
+
+ private:
+  Model& model_;
+  const ForwardContext* whole_;
+  ForwardContext part_;
+};
+
+}  // namespace
+
 // In as many parts as there are microbatches with samples: what is kept may be too little for grad_accum.
 at::Tensor SelectiveBackprop::losses_of(const State& state, const Batch& batch) const {
   const at::NoGradGuard no_grad;
@@ -109,7 +135,9 @@ at::Tensor SelectiveBackprop::losses_of(const State& state, const Batch& batch) 
   const int64_t microbatches = ceil_of_quotient(kept, ceil_of_quotient(kept, state.grad_accum));
   const int64_t size = ceil_of_quotient(samples, microbatches);
   std::vector<at::Tensor> losses;
+  PartOfBatch place(*state.model);
   for (int64_t first = 0; first < samples; first += size) {
+    place.begins_at(first);
     Batch part = batch.narrow(first, std::min(size, samples - first));
     options_.input_key.set(part, scaled_input(options_.input_key.get(part), options_.scale_factor));
     losses.push_back(state.losses_of(state.forward(part), part));

@@ -95,7 +95,9 @@ bool SeqLengthWarmup::match(Event event, const State&) const { return event == E
 
 void SeqLengthWarmup::apply(Event, State& state, Logger& logger) {
   const int64_t length = length_at(state);
+  const int64_t samples = state.batch.samples();
   state.batch = set_batch_sequence_length(state.batch, length, options_.how);
+  if (samples > 0) state.first_sample = state.first_sample * state.batch.samples() / samples;
   logger.log_metrics({{"seq_length_warmup/curr_seq_len", static_cast<double>(length)},
                       {"seq_length_warmup/curr_bs", static_cast<double>(state.batch.samples())}});
 }

@@ -38,6 +38,9 @@ class SeqLengthWarmup final : public Algorithm {
   explicit SeqLengthWarmup(const Options& options) : options_(options) {}
 
   std::string name() const override { return "SeqLengthWarmup"; }
+  Needs needs() const override {
+    return {.after = {"Alibi"}, .excludes = {{name(), "sequences are as long as one of them says"}}};
+  }
   void require(const State& state) const override;
   bool match(Event event, const State& state) const override;
   void apply(Event event, State& state, Logger& logger) override;

@@ -19,6 +19,14 @@ double annealed(int64_t update, int64_t steps, AnnealStrategy strategy) {
   return strategy == AnnealStrategy::kLinear ? t : (1 - std::cos(std::numbers::pi * t)) / 2;
 }
 
+// After a batch, or after an epoch: training ends with it.
+bool is_over(const State& state) {
+  const bool last_of_epoch = state.timestamp.batch_in_epoch >= state.dataloader_len;
+  if (state.max_duration.unit() == TimeUnit::kEpoch && last_of_epoch)
+    return state.timestamp.epoch + 1 >= state.max_duration.count();
+  return state.elapsed_duration().value() >= 1.0;
+}
+
 }  // namespace
 
 double swa_learning_rate(double lr, double swa_lr, int64_t update, int64_t anneal_steps,
@@ -44,8 +52,7 @@ bool SWA::match(Event event, const State& state) const {
   if (completed_) return false;
   if (event == update_event_) return has_passed(options_.swa_start, state);
   if (state.composer || averaged_ == 0) return false;
-  return event == Event::kFitEnd || event == Event::kEpochEnd ||
-         (options_.schedule_swa_lr && event == Event::kBatchEnd);
+  return event == Event::kFitEnd || (options_.schedule_swa_lr && event == Event::kBatchEnd);
 }
 
 void SWA::apply(Event event, State& state, Logger&) {
@@ -57,7 +64,8 @@ void SWA::apply(Event event, State& state, Logger&) {
   const int64_t before = averaged_;
   if (event == update_event_) update(state);
   if (options_.schedule_swa_lr && (averaged_ > before || !state.composer)) set_rate(state);
-  if (has_passed(options_.swa_end, state)) complete(state);
+  const bool ends = event == update_event_ && !state.composer && averaged_ > 0 && is_over(state);
+  if (ends || has_passed(options_.swa_end, state)) complete(state);
 }
 
 void SWA::update(State& state) {

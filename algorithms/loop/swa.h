@@ -33,6 +33,7 @@ class SWA final : public Algorithm {
   explicit SWA(const Options& options);
 
   std::string name() const override { return "SWA"; }
+  Needs needs() const override { return {.excludes = {{name(), "training ends with one average"}}}; }
   bool match(Event event, const State& state) const override;
   void apply(Event event, State& state, Logger& logger) override;
   int64_t averaged() const { return averaged_; }  // updates so far

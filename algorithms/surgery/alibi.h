@@ -42,7 +42,9 @@ class Alibi final : public Algorithm {
       : max_sequence_length_(max_sequence_length), scaling_(std::move(train_sequence_length_scaling)) {}
 
   std::string name() const override { return "Alibi"; }
-  Needs needs() const override { return {.required_on_load = true}; }
+  Needs needs() const override {
+    return {.excludes = {{name(), "positions are replaced once"}}, .required_on_load = true};
+  }
   bool match(Event event, const State& state) const override;
   // At INIT throws UserError if the samples of state.dataset cannot be cut.
   void apply(Event event, State& state, Logger& logger) override;

@@ -49,7 +49,9 @@ at::Tensor blurmax_pool2d(const at::Tensor& input, const MaxPool2dOptions& o, co
 }
 
 BlurMaxPool2d::BlurMaxPool2d(const MaxPool2dOptions& options)
-    : options_(options), filt2d_(add_buffer("filt2d", {1, 1, 3, 3}, filter_init())) {}
+    : options_(options), filt2d_(add_buffer("filt2d", {1, 1, 3, 3}, filter_init())) {
+  filt2d_.constant = true;
+}
 
 TensorTree BlurMaxPool2d::forward(const TensorTree& input) {
   return blurmax_pool2d(input.tensor(), options_, filt2d_.tensor);
@@ -61,7 +63,9 @@ BlurConv2d::BlurConv2d(std::shared_ptr<Conv2d> conv, bool blur_first)
       conv_(add_slot("conv", blur_first ? conv : of_stride_one(*conv))),
       blur_filter_(add_buffer(
           "blur_filter", {blur_first ? conv->options().in_channels : conv->options().out_channels, 1, 3, 3},
-          filter_init())) {}
+          filter_init())) {
+  blur_filter_.constant = true;
+}
 
 TensorTree BlurConv2d::forward(const TensorTree& input) {
   if (blur_first_) return conv_(blur_2d(input.tensor(), blur_stride_, blur_filter_.tensor));

@@ -71,11 +71,13 @@ Entry factorize() {
            width("min_channels", "channels in and out from which on a Conv2d is factorized"),
            Key{"latent_channels", kNumber, "0.25",
                "channels between the two; below 1: a part of the fewer of in and out"}
-               .at_least(0),
+               .at_least(0)
+               .at_most(1e9),
            width("min_features", "features in and out from which on a Linear is factorized"),
            Key{"latent_features", kNumber, "128",
                "features between the two; below 1: a part of the fewer of in and out"}
-               .at_least(0)},
+               .at_least(0)
+               .at_most(1e9)},
           "",
           {.composer = "Factorize",
            .functions = {"apply_factorization"},

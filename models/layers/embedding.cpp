@@ -33,7 +33,9 @@ LearnedPositions::LearnedPositions(int64_t positions, int64_t features, double s
     : weight_(add_parameter("weight", {positions, features}, normal_init(standard_deviation))) {}
 
 ZeroPositions::ZeroPositions(int64_t positions, int64_t features)
-    : weight_(add_buffer("weight", {positions, features}, constant_init(0.0))) {}
+    : weight_(add_buffer("weight", {positions, features}, constant_init(0.0))) {
+  weight_.constant = true;
+}
 
 TensorTree ZeroPositions::forward(const TensorTree& indices) {
   Shape shape = indices.tensor().sizes().vec();

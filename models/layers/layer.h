@@ -37,6 +37,7 @@ struct Buffer : std::enable_shared_from_this<Buffer> {
   at::Tensor tensor;
   Init init;
   bool persistent = true;  // false: not saved in checkpoints
+  bool constant = false;   // saved, but not read from checkpoints and files of weights
   std::string origin;      // as a parameter's
 };
 

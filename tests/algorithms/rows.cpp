@@ -111,7 +111,7 @@ const std::vector<AlgorithmRow>& algorithm_rows() {
       {"swa",
        "swa_start = '20ba'\nswa_end = '40ba'\nupdate_interval = '5ba'\nschedule_swa_lr = true\n",
        kImages,
-       {once(kBeforeLoad), {kBatchEnd, 20, 40}, {kEpochEnd, 25, 25}}},
+       {once(kBeforeLoad), {kBatchEnd, 20, 40}}},
       {"weight_standardization", "", kConvolutions, {once(kInit)}},
   };
   return rows;

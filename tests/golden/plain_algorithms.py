@@ -105,7 +105,7 @@ class SWA(Algorithm):
 
     def end_of(self, unit):
         every, run = time(self.update_interval), self.run
-        if self.completed or not (unit in (every.unit, "ep", "fit") or self.schedule_swa_lr):
+        if self.completed or not (unit in (every.unit, "fit") or (unit == "ba" and self.schedule_swa_lr)):
             return
         if unit == every.unit and run.passed(time(self.swa_start)):
             if not self.average:
@@ -118,7 +118,8 @@ class SWA(Algorithm):
             part = min(1.0, self.average.n_averaged.item() / self.anneal_steps)
             part = part if self.anneal_strategy == "linear" else (1.0 - math.cos(math.pi * part)) / 2.0
             run.next_lr = self.target * part + run.lr() * (1.0 - part)
-        if self.average and (unit == "fit" or run.passed(time(self.swa_end))):
+        over = unit == "fit" or (unit == every.unit and run.is_over())
+        if self.average and (over or run.passed(time(self.swa_end))):
             run.model.load_state_dict(self.average.module.state_dict())
             self.completed = True
 

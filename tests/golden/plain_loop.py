@@ -139,6 +139,10 @@ class Run:
     def passed(self, moment):
         return (self.elapsed() if moment.unit == "dur" else self.now[moment.unit]) >= moment.value
 
+    def is_over(self):
+        whole = self.max_duration
+        return self.passed(Time(whole.value * self.epoch_length, "ba") if whole.unit == "ep" else whole)
+
     def train(self):
         x, y = self.data["train"]
         while not self.passed(self.max_duration):

@@ -228,6 +228,8 @@ TEST_F(AlgorithmsTest, AlibiIsDoneAgain) {
   train_text("without", load_path("a"), 5);
   EXPECT_EQ(inspect_digest(path("without")), inspect_digest(path("with")));
   EXPECT_THAT(required("without"), ElementsAre("Alibi"));
+  train_text("longer", load_path("a") + "[[algorithms]]\nkind = 'alibi'\nmax_sequence_length = 32\n", 5);
+  EXPECT_EQ(newest("longer").tensors.at("model/transformer.wpe.weight").size(0), 32);
 }
 
 TEST_F(AlgorithmsTest, FactorizeIsDoneAgain) {
@@ -253,6 +255,32 @@ TEST_F(AlgorithmsTest, FactorizeIsDoneAgain) {
   for (const auto& [name, tensor] : newest("a").tensors)
     factors += name.starts_with("model/") && name.ends_with(".module0.weight");
   EXPECT_EQ(factors, 3);
+}
+
+// The n-th of a name is the n-th of the recipe.
+TEST_F(AlgorithmsTest, TwoOfAKindAreDoneAgain) {
+  train("a", {.algorithms = std::string(kMultiply) + kMultiply});
+  EXPECT_THAT(required("a"), ElementsAre("Multiply", "Multiply"));
+  train("with", {.checkpoint = load_path("a"), .algorithms = std::string(kMultiply) + kMultiply, .steps = 6});
+  train("one", {.checkpoint = load_path("a"), .algorithms = kMultiply, .steps = 6});
+  train("none", {.checkpoint = load_path("a"), .steps = 6});
+  EXPECT_EQ(inspect_digest(path("one")), inspect_digest(path("with")));
+  EXPECT_EQ(inspect_digest(path("none")), inspect_digest(path("with")));
+}
+
+TEST_F(AlgorithmsTest, OtherSettingsThanTheCheckpointsAreWarnedOf) {
+  train("a", {.algorithms = kMultiply});
+  const std::string other =
+      "[[algorithms]]\nkind = 'gradient_clipping'\nclipping_type = 'norm'\nclipping_threshold = 2.5\n";
+  for (const auto& [algorithms, warnings] : {std::pair{std::string(kMultiply), 0}, {other, 1}}) {
+    Job job = single_process_job(recipe_of(recipe_text("", algorithms, 4)), 1);
+    use_multiply(job);
+    Algorithms made = make_algorithms(job);
+    std::vector<std::string> said;
+    add_required_algorithms(made, job, newest("a"), {}, [&](const std::string& one) { said.push_back(one); });
+    EXPECT_EQ(std::ssize(said), warnings);
+    if (warnings > 0) EXPECT_THAT(said.at(0), HasSubstr("trained with other settings of Multiply"));
+  }
 }
 
 TEST_F(AlgorithmsTest, WhatIsExcludedIsNotDone) {

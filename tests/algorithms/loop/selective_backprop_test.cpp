@@ -21,6 +21,7 @@ class FirstNumber final : public Model {
     EXPECT_FALSE(at::GradMode::is_enabled());
     EXPECT_TRUE(context().training);
     parts.push_back(batch.samples());
+    places.push_back(context().first_sample);
     width = batch["input"].size(3);
     return batch["input"].flatten(1).select(1, 0);
   }
@@ -28,7 +29,7 @@ class FirstNumber final : public Model {
   at::Tensor losses(const Outputs& outputs, const Batch&) override { return outputs.tensor(); }
   const char* kind() const override { return "FirstNumber"; }
 
-  std::vector<int64_t> parts;
+  std::vector<int64_t> parts, places;
   int64_t width = 0;
 };
 
@@ -96,6 +97,10 @@ TEST(SelectiveBackpropTest, LooksAtSamplesInAsManyPartsAsThereAreMicrobatches) {
     state.grad_accum = count;
     run(selection, state, {kAfterDataloader});
     EXPECT_EQ(model->parts, parts);
+    int64_t place = 0;
+    for (std::size_t part = 0; part < parts.size(); place += parts[part++])
+      EXPECT_EQ(model->places.at(part), place);
+    EXPECT_EQ(model->context().first_sample, 0);
     EXPECT_TRUE(at::equal(state.batch["number"], whole.batch["number"]));
   }
 }

@@ -50,6 +50,18 @@ TEST(SeqLengthWarmupTest, MayMakeMoreSequencesInstead) {
 }
 
 // Real tokens of each sequence: 12, 3 and none.
+// Of two ranks with three samples each, the second has the places from 3 on; of nine, from 9 on.
+TEST(SeqLengthWarmupTest, PlacesFollowTheNumberOfSequences) {
+  auto options = kShort;
+  options.how.truncate = false;
+  SeqLengthWarmup warmup(options);
+  State state = text_state(0);
+  state.first_sample = 3;
+  run(warmup, state, {kAfterDataloader});
+  EXPECT_EQ(state.batch.samples(), 9);
+  EXPECT_EQ(state.first_sample, 9);
+}
+
 TEST(SeqLengthWarmupTest, TheLastTokenMayBeKept) {
   Batch batch = text_state(0).batch;
   const at::Tensor lengths = at::tensor({12, 3, 0}).view({3, 1});
