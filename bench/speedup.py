@@ -32,9 +32,10 @@ KEYS = {
         "ema": {"half_life": '"10ba"'}, "factorize": {"min_channels": "32"},
         "ghost_batchnorm": {},
         "gradient_clipping": {"clipping_type": '"norm"', "clipping_threshold": "1.0"},
-        "label_smoothing": {}, "layer_freezing": {}, "mixup": {}, "progressive_resizing": {},
+        "label_smoothing": {}, "layer_freezing": {"freeze_start": "0.0"}, "mixup": {},
+        "progressive_resizing": {},
         "randaugment": {}, "sam": {}, "selective_backprop": {}, "squeeze_excite": {"min_channels": "32"},
-        "swa": {}, "weight_standardization": {},
+        "swa": {"update_interval": '"5ba"'}, "weight_standardization": {},
     },
     "king_james": {
         "alibi": {"max_sequence_length": "128"}, "ema": {"half_life": '"10ba"'},

@@ -1,5 +1,6 @@
 #include "models/layers/conv.h"
 
+#include <ATen/autocast_mode.h>
 #include <ATen/ops/conv1d.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/conv3d.h>
@@ -32,6 +33,14 @@ int64_t inputs_of_an_output(const Shape& weight) {
   return std::accumulate(weight.begin() + 1, weight.end(), int64_t{1}, std::multiplies<>());
 }
 
+// A single pixel, of which the middle of the kernel makes a single pixel: all else of the kernel sees
+// padding.
+bool is_one_pixel(const at::Tensor& images, const Conv2dOptions& o) {
+  return images.size(-1) == 1 && images.size(-2) == 1 &&
+         2 * o.padding.height == o.dilation.height * (o.kernel_size.height - 1) &&
+         2 * o.padding.width == o.dilation.width * (o.kernel_size.width - 1);
+}
+
 }  // namespace
 
 Convolution::Convolution(const Shape& weight, bool bias, Init init)
@@ -59,6 +68,9 @@ Conv2d::Conv2d(const Conv2dOptions& options, const Conv2d& adopted)
 // Backward of a strided 1x1 convolution writes out of bounds in oneDNN if the channels are fewer than a
 // vector register holds (oneDNN issue 6035; libtorch 2.11 on CPUs). Here the input is strided before the
 // convolution instead.
+//
+// Backward of a strided convolution of a single pixel in bfloat16 leaves the gradient of the kernel unwritten
+// where it sees padding (also of libtorch 2.11 on CPUs). Here only the middle of the kernel takes part.
 TensorTree Conv2d::forward(const TensorTree& input) {
   const Conv2dOptions& o = options_;
   const bool strided_1x1 = o.kernel_size == 1 && o.stride != 1 && o.padding == 0;
@@ -66,6 +78,12 @@ TensorTree Conv2d::forward(const TensorTree& input) {
   at::Tensor images = input.tensor();
   if (stride_first)
     images = images.slice(-1, 0, std::nullopt, o.stride.width).slice(-2, 0, std::nullopt, o.stride.height);
+  const bool is_low = at::autocast::is_autocast_enabled(at::kCPU) || images.scalar_type() == at::kBFloat16;
+  if (is_low && o.stride != 1 && o.kernel_size != 1 && is_one_pixel(images, o)) {
+    const at::Tensor middle =
+        kernel().narrow(2, o.kernel_size.height / 2, 1).narrow(3, o.kernel_size.width / 2, 1);
+    return at::conv2d(images, middle, bias_or_none(), Shape{1, 1}, Shape{0, 0}, Shape{1, 1}, o.groups);
+  }
   const Extent2d stride = stride_first ? 1 : o.stride;
   return at::conv2d(images, kernel(), bias_or_none(), stride.dims(), o.padding.dims(), o.dilation.dims(),
                     o.groups);

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "models/layers/pool.h"
 
 namespace tutti {
@@ -51,6 +53,24 @@ TEST(Conv2d, AStridedPointOfFewChannelsIsWhatWideNumbersSay) {
       wanted.square().sum().backward();
       EXPECT_TRUE(at::allclose(weight.grad().to(at::kDouble), wide.grad(), 1e-3, 1e-3)) << channels;
     }
+  }
+}
+
+// Memory that was freed before is no zeros.
+TEST(Conv2d, AStridedPixelOfBfloat16HasTheGradientOfAPixel) {
+  Conv2d conv({.in_channels = 32, .out_channels = 64, .kernel_size = 3, .stride = 2, .padding = 1});
+  materialise(conv, 5);
+  const at::Tensor weight = conv.weight().tensor, pixels = at::rand({16, 32, 1, 1});
+  const at::Tensor low = weight.detach().to(at::kBFloat16).requires_grad_();
+  conv.weight().tensor = low;
+  for (int time = 0; time < 4; ++time) {
+    for (int64_t count = 64; count < 300'000; count *= 2) at::full({count}, NAN);
+    low.mutable_grad() = at::Tensor();
+    conv.forward(pixels.to(at::kBFloat16)).tensor().to(at::kFloat).sum().backward();
+    const at::Tensor gradient = low.grad().to(at::kFloat);
+    EXPECT_EQ(gradient.count_nonzero().item<int64_t>(), 64 * 32);
+    EXPECT_TRUE(at::allclose(gradient.select(3, 1).select(2, 1), pixels.sum(0).view({1, 32}).expand({64, 32}),
+                             0.02, 0.02));
   }
 }
 
