@@ -44,7 +44,7 @@ class Simulate(tutti_run.RunTest):
             self.assertRegex(text, fr"fault +{label}: [1-9]")
 
     def test_ten_algorithms_at_once_survive_it_too(self):
-        text = self.simulate("--ranks", 4, "--seeds", f"1..{500 if IS_NIGHTLY else 20}", "--faults",
+        text = self.simulate("--ranks", 4, "--seeds", f"1..{500 if IS_NIGHTLY else 40}", "--faults",
                              FAULTS / "all.toml", recipe=TEN_ALGORITHMS, timeout=900)
         self.assertIn("failed     0", text)
 
