@@ -8,6 +8,7 @@
 #include <bit>
 #include <cmath>
 
+#include "algorithms/surgery/effect.h"
 #include "data/dataset.h"
 #include "models/layers/attention.h"
 #include "models/layers/embedding.h"
@@ -102,11 +103,11 @@ bool Alibi::match(Event event, const State&) const {
 void Alibi::apply(Event event, State& state, Logger&) {
   const bool cuts = scaling_.number() != 1.0;
   if (event == Event::kInit) {
-    has_effect_ = apply_alibi(*state.model, max_sequence_length_) > 0;
+    const int changed = apply_alibi(*state.model, max_sequence_length_);
+    has_effect_ = changed > 0;
     if (has_effect_ && cuts) require_divisible(state);
-    if (!has_effect_ && state.rank == 0 && state.warn)
-      state.warn(std::string("Alibi has no effect: ") + state.model->kind() +
-                 " has no attention that takes a position bias (SelfAttention in models/layers/attention.h)");
+    warn_without_effect(state, changed, name(),
+                        "attention that takes a position bias (SelfAttention in models/layers/attention.h)");
   } else if (has_effect_ && cuts) {
     const int64_t samples = state.batch.samples();
     state.batch = cut_sequences(state.batch, scaling_.number());

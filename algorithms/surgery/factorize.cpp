@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "algorithms/surgery/effect.h"
 #include "models/layers/linear.h"
 #include "runtime/error.h"
 #include "training/state.h"
@@ -165,10 +166,9 @@ void Factorize::apply(Event, State& state, Logger& logger) {
     logger.log_hyperparameters({{"factorize/num_conv2d_replacements", int64_t{done.convs}}});
   if (options_.factorize_linears)
     logger.log_hyperparameters({{"factorize/num_linear_replacements", int64_t{done.linears}}});
-  if (done.convs + done.linears == 0 && state.rank == 0 && state.warn)
-    state.warn(std::string("Factorize has no effect: ") + state.model->kind() +
-               " has no Conv2d and no Linear that is wide enough (min_channels, min_features) and would be "
-               "faster in two (latent_channels, latent_features)");
+  warn_without_effect(state, done.convs + done.linears, name(),
+                      "Conv2d and no Linear that is wide enough (min_channels, min_features) and would be "
+                      "faster in two (latent_channels, latent_features)");
 }
 
 }  // namespace tutti

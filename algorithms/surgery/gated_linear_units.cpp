@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 
+#include "algorithms/surgery/effect.h"
 #include "models/layers/activation.h"
 #include "models/layers/bert_blocks.h"
 #include "models/layers/linear.h"
@@ -63,9 +64,7 @@ bool GatedLinearUnits::match(Event event, const State&) const { return event == 
 
 void GatedLinearUnits::apply(Event, State& state, Logger&) {
   const int gated = apply_gated_linear_units(*state.model, act_fn_, gated_layer_bias_, non_gated_layer_bias_);
-  if (gated == 0 && state.rank == 0 && state.warn)
-    state.warn(std::string("GatedLinearUnits has no effect: ") + state.model->kind() +
-               " has no feed-forward block of BERT's (BertIntermediate and BertOutput)");
+  warn_without_effect(state, gated, name(), "feed-forward block of BERT's (BertIntermediate and BertOutput)");
 }
 
 }  // namespace tutti

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "algorithms/surgery/effect.h"
 #include "runtime/error.h"
 #include "training/state.h"
 
@@ -81,10 +82,9 @@ void GhostBatchNorm::require(const State& state) const {
 
 void GhostBatchNorm::apply(Event, State& state, Logger&) {
   const auto small = state.composer ? SmallBatch::kRefuse : SmallBatch::kNormalise;
-  has_effect_ = apply_ghost_batchnorm(*state.model, ghost_batch_size_, small) > 0;
-  if (!has_effect_ && state.rank == 0 && state.warn)
-    state.warn(std::string("GhostBatchNorm has no effect: ") + state.model->kind() +
-               " has no BatchNorm (models/layers/norm.h)");
+  const int replaced = apply_ghost_batchnorm(*state.model, ghost_batch_size_, small);
+  has_effect_ = replaced > 0;
+  warn_without_effect(state, replaced, name(), "BatchNorm (models/layers/norm.h)");
 }
 
 }  // namespace tutti

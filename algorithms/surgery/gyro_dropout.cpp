@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "algorithms/surgery/effect.h"
 #include "models/layers/activation.h"
 #include "runtime/error.h"
 #include "training/state.h"
@@ -123,8 +124,7 @@ void GyroDropout::apply(Event, State& state, Logger&) {
   const TrainingLength length = length_of(state);
   const int replaced =
       apply_gyro_dropout(*state.model, length.iters_per_epoch, length.max_epoch, options_, &state);
-  if (replaced == 0 && state.rank == 0 && state.warn)
-    state.warn(std::string("GyroDropout has no effect: ") + state.model->kind() + " has no Dropout");
+  warn_without_effect(state, replaced, name(), "Dropout");
 }
 
 }  // namespace tutti

@@ -6,6 +6,7 @@
 
 #include <optional>
 
+#include "algorithms/surgery/effect.h"
 #include "runtime/error.h"
 #include "tensors/autograd.h"
 #include "training/state.h"
@@ -43,12 +44,11 @@ Event checked(Event apply_at) {
   return apply_at;
 }
 
-void warn_without_effect(const State& state, const Algorithm& algorithm, const std::string& norm) {
-  if (state.rank != 0 || !state.warn) return;
-  state.warn(algorithm.name() + " has no effect: " +
-             (state.precision.autocast
-                  ? state.model->kind() + (" has no " + norm)
-                  : "[train] precision is " + state.precision.name + ", neither amp_bf16 nor amp_fp16"));
+void warn_if_none(const State& state, int lowered, const std::string& algorithm, const std::string& norm) {
+  if (state.precision.autocast) return warn_without_effect(state, lowered, algorithm, norm);
+  if (lowered == 0 && state.rank == 0 && state.warn)
+    state.warn(algorithm + " has no effect: [train] precision is " + state.precision.name +
+               ", neither amp_bf16 nor amp_fp16");
 }
 
 }  // namespace
@@ -90,15 +90,15 @@ int apply_low_precision_groupnorm(Layer& model, const Precision& precision, bool
 LowPrecisionLayerNorm::LowPrecisionLayerNorm(Event apply_at) : apply_at_(checked(apply_at)) {}
 
 void LowPrecisionLayerNorm::apply(Event, State& state, Logger&) {
-  if (apply_low_precision_layernorm(*state.model, state.precision, !state.composer) == 0)
-    warn_without_effect(state, *this, "LayerNorm");
+  const int lowered = apply_low_precision_layernorm(*state.model, state.precision, !state.composer);
+  warn_if_none(state, lowered, name(), "LayerNorm");
 }
 
 LowPrecisionGroupNorm::LowPrecisionGroupNorm(Event apply_at) : apply_at_(checked(apply_at)) {}
 
 void LowPrecisionGroupNorm::apply(Event, State& state, Logger&) {
-  if (apply_low_precision_groupnorm(*state.model, state.precision, !state.composer) == 0)
-    warn_without_effect(state, *this, "GroupNorm");
+  const int lowered = apply_low_precision_groupnorm(*state.model, state.precision, !state.composer);
+  warn_if_none(state, lowered, name(), "GroupNorm");
 }
 
 }  // namespace tutti

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "algorithms/surgery/effect.h"
 #include "io/formats/json_line.h"
 #include "runtime/error.h"
 #include "training/state.h"
@@ -81,11 +82,10 @@ void StochasticDepth::apply(Event event, State& state, Logger& logger) {
 
 void StochasticDepth::operate(State& state) {
   blocks_ = apply_stochastic_depth(*state.model, options_);
-  if (state.rank != 0 || !state.warn) return;
-  if (options_.drop_rate == 0) state.warn("StochasticDepth has no effect: drop_rate is 0");
-  if (blocks_.empty())
-    state.warn(std::string("StochasticDepth has no effect: ") + state.model->kind() +
-               " has no residual block '" + options_.target_layer_name + "'");
+  if (options_.drop_rate == 0 && state.rank == 0 && state.warn)
+    state.warn("StochasticDepth has no effect: drop_rate is 0");
+  warn_without_effect(state, static_cast<int>(blocks_.size()), name(),
+                      "residual block '" + options_.target_layer_name + "'");
 }
 
 void StochasticDepth::set_rate(double drop_rate) {

@@ -102,6 +102,18 @@ class AlgorithmsTest : public testing::Test {
     };
     train_in_one_process(recipe_of(recipe_text(run.checkpoint, run.algorithms, run.steps)), options);
   }
+  // By a recipe as it is. `more`: of [checkpoint], and sections after it.
+  void train_as_it_is(const std::string& name, const std::string& model, const std::string& data,
+                      const std::string& more, int steps) {
+    LocalRunOptions options;
+    options.run_dir = path(name);
+    options.quiet = true;
+    train_in_one_process(recipe_of("seed = 5\n[model]\n" + model +
+                                   "[data.train]\nkind = 'synthetic'\nsamples = 24\nbatch_size = 8\n" + data +
+                                   "[optimizer]\nkind = 'sgd'\nlr = 0.1\n[train]\nmax_duration = '" +
+                                   std::to_string(steps) + "ba'\n[checkpoint]\n" + more),
+                         options);
+  }
   std::string refused(const Run& run) {
     return message_of<UserError>([&] { train("refused", run); });
   }
@@ -209,18 +221,10 @@ TEST_F(AlgorithmsTest, AlibiBiasesAnAttentionOfAProgram) {
   EXPECT_TRUE(newest("own").tensors.at("model/places.weight").equal(at::zeros({16, 4})));
 }
 
-// By a recipe as it is.
 TEST_F(AlgorithmsTest, AlibiIsDoneAgain) {
   const auto train_text = [this](const std::string& name, const std::string& more, int steps) {
-    LocalRunOptions options;
-    options.run_dir = path(name);
-    options.quiet = true;
-    train_in_one_process(
-        recipe_of("seed = 5\n[model]\nkind = 'gpt'\nn_layer = 1\nn_head = 2\nn_embd = 8\nn_positions = 8\n"
-                  "[data.train]\nkind = 'synthetic'\nsamples = 24\nbatch_size = 8\nshape = [8]\ntargets = "
-                  "'sequence'\n[optimizer]\nkind = 'sgd'\nlr = 0.1\n[train]\nmax_duration = '" +
-                  std::to_string(steps) + "ba'\n[checkpoint]\n" + more),
-        options);
+    train_as_it_is(name, "kind = 'gpt'\nn_layer = 1\nn_head = 2\nn_embd = 8\nn_positions = 8\n",
+                   "shape = [8]\ntargets = 'sequence'\n", more, steps);
   };
   const std::string alibi = "[[algorithms]]\nkind = 'alibi'\nmax_sequence_length = 16\n";
   train_text("a", alibi, 2);
@@ -234,16 +238,7 @@ TEST_F(AlgorithmsTest, AlibiIsDoneAgain) {
 
 TEST_F(AlgorithmsTest, FactorizeIsDoneAgain) {
   const auto train_net = [this](const std::string& name, const std::string& more, int steps) {
-    LocalRunOptions options;
-    options.run_dir = path(name);
-    options.quiet = true;
-    train_in_one_process(
-        recipe_of(
-            "seed = 5\n[model]\nkind = 'mlp'\nhidden = [6, 6]\n[data.train]\nkind = 'synthetic'\nsamples "
-            "= 24\nbatch_size = 8\nshape = [6]\n[optimizer]\nkind = 'sgd'\nlr = 0.1\n[train]\n"
-            "max_duration = '" +
-            std::to_string(steps) + "ba'\n[checkpoint]\n" + more),
-        options);
+    train_as_it_is(name, "kind = 'mlp'\nhidden = [6, 6]\n", "shape = [6]\n", more, steps);
   };
   const std::string factorize = "[[algorithms]]\nkind = 'factorize'\nmin_features = 6\nlatent_features = 2\n";
   train_net("a", factorize, 2);
