@@ -8,6 +8,7 @@
 #include <ATen/ops/randperm.h>
 #include <ATen/ops/tensor.h>
 
+#include <cmath>
 #include <limits>
 
 #include "runtime/error.h"
@@ -28,6 +29,16 @@ class KeyedDraws final : public Draws {
   }
 
   bool bernoulli(double probability) override { return key_.uniform(counter_++) < probability; }
+
+  // 32 bits decide on each.
+  void bernoullis(double probability, std::span<bool> drawn) override {
+    const auto below = static_cast<uint64_t>(std::llround(probability * 0x1p32));
+    for (std::size_t i = 0; i < drawn.size(); i += 2) {
+      const uint64_t bits = key_.bits(counter_++);
+      drawn[i] = (bits >> 32) < below;
+      if (i + 1 < drawn.size()) drawn[i + 1] = (bits & 0xffffffff) < below;
+    }
+  }
 
   double beta(double a, double b) override { return dirichlet(std::vector<double>{a, b})[0]; }
 
@@ -60,6 +71,10 @@ class KeyedDraws final : public Draws {
 };
 
 }  // namespace
+
+void Draws::bernoullis(double probability, std::span<bool> drawn) {
+  for (bool& outcome : drawn) outcome = bernoulli(probability);
+}
 
 std::unique_ptr<Draws> random_draws() {
   const int64_t seed = at::randint(std::numeric_limits<int64_t>::max(), {}, at::kLong).item<int64_t>();

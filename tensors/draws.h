@@ -26,10 +26,11 @@ class Draws {
  public:
   virtual ~Draws() = default;
 
-  virtual double uniform(double low, double high) = 0;     // in [low, high)
-  virtual int64_t integer(int64_t low, int64_t high) = 0;  // in [low, high)
-  virtual bool bernoulli(double probability) = 0;          // true with this probability
-  virtual double beta(double a, double b) = 0;             // in [0, 1]
+  virtual double uniform(double low, double high) = 0;                 // in [low, high)
+  virtual int64_t integer(int64_t low, int64_t high) = 0;              // in [low, high)
+  virtual bool bernoulli(double probability) = 0;                      // true with this probability
+  virtual void bernoullis(double probability, std::span<bool> drawn);  // many at once, as quick as can be
+  virtual double beta(double a, double b) = 0;                         // in [0, 1]
   virtual std::vector<double> dirichlet(std::span<const double> concentrations) = 0;  // sums to 1
   virtual at::Tensor permutation(int64_t size) = 0;     // of 0 to size - 1; int64 [size]
   virtual at::Tensor uniforms(const Shape& shape) = 0;  // float32 in [0, 1)

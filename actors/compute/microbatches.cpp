@@ -93,7 +93,7 @@ std::optional<FailedAllocation> Microbatches::try_pass(const std::function<void(
   try {
     exchange_.begin_pass();
     drop_gradients();
-    state_.first_sample = context_.first_sample = first_sample_;
+    begin_part(first_sample_);
     set_context(*state_.model, &context_);
     found_.clear();  // of passes outside of a step
     begin();
@@ -112,6 +112,11 @@ void Microbatches::seed_events(uint64_t pass) const {
   seed_default_generator(pass == 0 ? draw.bits() : draw.fold_in(pass).bits());
 }
 
+void Microbatches::begin_part(int64_t first_sample) {
+  state_.first_sample = first_sample;
+  context_.begin_pass(first_sample);
+}
+
 void Microbatches::run_parts(const Mark& mark, MicrobatchResult& result) {
   engine_.run_event(Event::kBeforeTrainBatch);
   const Batch whole = state_.batch;
@@ -125,7 +130,7 @@ void Microbatches::run_parts(const Mark& mark, MicrobatchResult& result) {
     const int64_t size = std::min(part, samples - first);
     if (size <= 0) continue;
     mark(TraceKind::kMicrobatch, m);
-    state_.first_sample = context_.first_sample = first_sample_ + first;
+    begin_part(first_sample_ + first);
     seed_default_generator(RandomKey(state_.seed, "microbatch")
                                .fold_in(state_.timestamp.batch)
                                .fold_in(state_.first_sample)

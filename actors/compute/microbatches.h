@@ -81,6 +81,7 @@ class Microbatches {
                                            MicrobatchResult& result);
   void seed_events(uint64_t pass) const;
   void drop_gradients();
+  void begin_part(int64_t first_sample);  // place of its first sample in the global batch
   void run_parts(const Mark& mark, MicrobatchResult& result);
   void clear_state();
   void abandon(MicrobatchResult& result);

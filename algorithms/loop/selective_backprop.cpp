@@ -118,7 +118,7 @@ class PartOfBatch {
   PartOfBatch(const PartOfBatch&) = delete;
   PartOfBatch& operator=(const PartOfBatch&) = delete;
 
-  void begins_at(int64_t sample) { part_.first_sample = whole_->first_sample + sample; }
+  void begins_at(int64_t sample) { part_.begin_pass(whole_->first_sample + sample); }
 
  private:
   Model& model_;

@@ -1,6 +1,5 @@
 #include "models/layers/activation.h"
 
-#include <ATen/ops/dropout.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/leaky_relu.h>
 #include <ATen/ops/relu.h>
@@ -37,7 +36,8 @@ std::shared_ptr<Layer> make_activation(const std::string& name) {
 
 TensorTree Dropout::forward(const TensorTree& input) {
   if (p_ == 0.0 || !context().training) return input;
-  return at::dropout(input.tensor(), p_, true);
+  const at::Tensor& x = input.tensor();
+  return x * context().kept(x.sizes(), 1.0 - p_).to(x.device()) * (1.0 / (1.0 - p_));
 }
 
 }  // namespace tutti

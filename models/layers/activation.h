@@ -68,8 +68,7 @@ class Identity final : public Layer {
 // Makes "relu", "gelu" or "tanh"; null for any other name.
 std::shared_ptr<Layer> make_activation(const std::string& name);
 
-// In training, zeroes values with probability p and scales the others by 1 / (1 - p). Draws from the default
-// generator.
+// In training, zeroes values with probability p and scales the others by 1 / (1 - p): ForwardContext::kept.
 class Dropout final : public Layer {
  public:
   explicit Dropout(double p) : p_(p) {}

@@ -1,6 +1,7 @@
 #include "models/layers/attention.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/_scaled_dot_product_attention_math.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/zeros.h>
@@ -14,6 +15,7 @@
 #include "models/layers/embedding.h"
 #include "models/layers/linear.h"
 #include "runtime/error.h"
+#include "tensors/autograd.h"
 
 namespace tutti {
 namespace {
@@ -47,6 +49,20 @@ at::Tensor SelfAttention::position_bias(int64_t length, at::Device device) const
   return bias_(length, device);
 }
 
+// A mask of our own is taken by the kernel that libtorch chooses on CPUs for any dropout. Like the choice, it
+// is no business of autocast's: queries, keys and values have their dtype.
+at::Tensor SelfAttention::attend(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
+                                 const std::optional<at::Tensor>& added_to_scores, bool causal,
+                                 double dropout) const {
+  if (dropout == 0.0 || !context().training)
+    return at::scaled_dot_product_attention(queries, keys, values, added_to_scores, 0.0, causal);
+  const at::Tensor kept =
+      context().kept({queries.size(0), queries.size(1), queries.size(2), keys.size(2)}, 1.0 - dropout);
+  const AutocastScope off(std::nullopt);
+  return std::get<0>(at::_scaled_dot_product_attention_math(queries, keys, values, added_to_scores, dropout,
+                                                            causal, kept.to(queries.device())));
+}
+
 CausalSelfAttention::CausalSelfAttention(const Options& options)
     : options_(options),
       c_attn_(add_slot("c_attn", std::make_shared<Conv1D>(options.features, 3 * options.features))),
@@ -71,10 +87,9 @@ TensorTree CausalSelfAttention::forward(const TensorTree& input) {
   const auto parts = c_attn_(x).split(options_.features, -1);
   const at::Tensor queries = split_heads(parts[0], options_.heads);
   const auto mask = biased_mask(queries);
-  const double dropout = context().training ? options_.dropout : 0.0;
-  const at::Tensor mixed = at::scaled_dot_product_attention(
-      queries, split_heads(parts[1], options_.heads), split_heads(parts[2], options_.heads), mask, dropout,
-      /*is_causal=*/!mask);
+  const at::Tensor mixed =
+      attend(queries, split_heads(parts[1], options_.heads), split_heads(parts[2], options_.heads), mask,
+             /*causal=*/!mask, options_.dropout);
   return resid_dropout_(c_proj_(mixed.transpose(1, 2).reshape(x.sizes())));
 }
 
@@ -111,9 +126,8 @@ TensorTree BertSelfAttention::forward(const TensorTree& input) {
   const at::Tensor queries = split_heads(query_(given.states), options_.heads);
   const at::Tensor keys = split_heads(key_(given.states), options_.heads);
   const at::Tensor values = split_heads(value_(given.states), options_.heads);
-  const double dropout = context().training ? options_.dropout : 0.0;
-  return joined_heads(
-      at::scaled_dot_product_attention(queries, keys, values, added_to_scores(given.mask, queries), dropout));
+  return joined_heads(attend(queries, keys, values, added_to_scores(given.mask, queries), /*causal=*/false,
+                             options_.dropout));
 }
 
 std::shared_ptr<Layer> normal_linear(int64_t in, int64_t out, double standard_deviation) {

@@ -30,6 +30,11 @@ class SelfAttention : public Layer {
   // Undefined if no bias is set. Throws UserError for a sequence that is too long.
   at::Tensor position_bias(int64_t length, at::Device device) const;
 
+  // Scaled dot-product attention over [N, heads, T, features]. In training a probability is zeroed with
+  // probability `dropout`, and the others are scaled (ForwardContext::kept).
+  at::Tensor attend(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
+                    const std::optional<at::Tensor>& added_to_scores, bool causal, double dropout) const;
+
  private:
   PositionBias bias_;
   int64_t longest_ = 0;

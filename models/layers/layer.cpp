@@ -1,10 +1,12 @@
 #include "models/layers/layer.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 
+#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -15,6 +17,7 @@ namespace tutti {
 namespace {
 
 const ForwardContext kDefaultContext;
+constexpr int64_t kNumbersAThread = 16384;  // fewer are quicker drawn than shared out
 
 std::string dotted(const std::string& path, const std::string& name) {
   return path.empty() ? name : path + "." + name;
@@ -98,6 +101,22 @@ void add_layers(Layer& layer, const std::string& path, std::unordered_set<const 
 
 std::unique_ptr<Draws> ForwardContext::draws(std::string_view name, int64_t place) const {
   return source ? source(name, place) : random_draws();
+}
+
+at::Tensor ForwardContext::kept(at::IntArrayRef sizes, double probability) const {
+  at::Tensor kept = at::empty(sizes, at::kBool);
+  if (kept.numel() == 0) return kept;
+  const std::string name = "Dropout " + std::to_string(source ? masks++ : 0);
+  std::vector<std::unique_ptr<Draws>> samples;
+  for (int64_t i = 0; i < sizes[0]; ++i) samples.push_back(draws(name, first_sample + i));
+  const int64_t size = kept.numel() / sizes[0];
+  bool* drawn = kept.mutable_data_ptr<bool>();
+  at::parallel_for(0, sizes[0], std::max<int64_t>(1, kNumbersAThread / size), [&](int64_t i, int64_t end) {
+    for (; i < end; ++i)
+      samples[static_cast<std::size_t>(i)]->bernoullis(probability,
+                                                       {drawn + i * size, static_cast<std::size_t>(size)});
+  });
+  return kept;
 }
 
 TensorTree Slot::operator()(const TensorTree& input) const {

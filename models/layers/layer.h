@@ -58,6 +58,16 @@ struct ForwardContext {
   std::function<std::unique_ptr<Draws>(std::string_view name, int64_t place)> source = {};
 
   std::unique_ptr<Draws> draws(std::string_view name, int64_t place = 0) const;
+
+  // Which numbers of a tensor of samples (dim 0) dropout keeps: bool [sizes], each true with `probability`. A
+  // sample's go by its place in the global batch and by how many masks its pass has drawn before.
+  at::Tensor kept(at::IntArrayRef sizes, double probability) const;
+  mutable int64_t masks = 0;  // drawn in this pass
+
+  void begin_pass(int64_t at_sample) {
+    first_sample = at_sample;
+    masks = 0;
+  }
 };
 
 // A named place in a layer that holds another layer. Calling the slot calls the layer between the slot's

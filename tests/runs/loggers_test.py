@@ -229,7 +229,7 @@ class Loggers(tutti_run.RunTest):
         if has_tensorboard():
             points = self.events(run)["scalars"]["loss/train/total"]
             self.assertEqual([step for step, _ in points], list(range(len(points))))
-            self.assertGreaterEqual(len(points), 40)
+            self.assertGreaterEqual(len(points), 20)  # each logger is written in its own time
         last = max(int(path.name.split("ba")[1]) for path in (run / "checkpoints").glob("ep*"))
         train(run, "--resume", "auto", recipe=recipe, **{**options, "train__max_duration": f"{last + 10}ba"})
         steps = [int(row["step"]) for row in self.rows(run, "loss/train/total")]

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "tensors/process_state.h"
@@ -50,6 +51,15 @@ TEST(DrawsTest, IntegersCoverTheirRangeAndNoMore) {
   std::set<int64_t> seen;
   for (int i = 0; i < 200; ++i) seen.insert(draws->integer(-2, 3));
   EXPECT_EQ(seen, (std::set<int64_t>{-2, -1, 0, 1, 2}));
+}
+
+TEST(DrawsTest, ManyBernoullisAreOfTheirProbability) {
+  for (const double probability : {0.0, 0.1, 0.9, 1.0}) {
+    std::array<bool, 20001> drawn{};
+    make_draws(1, kKey)->bernoullis(probability, drawn);
+    EXPECT_NEAR(std::count(drawn.begin(), drawn.end(), true) / 20001.0, probability,
+                probability == 0 || probability == 1 ? 0 : 0.01);
+  }
 }
 
 TEST(DrawsTest, APermutationHasEachNumberOnce) {

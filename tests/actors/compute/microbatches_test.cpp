@@ -203,7 +203,7 @@ TEST(MicrobatchesTest, EmptyMicrobatchesAddNothing) {
 // The microbatches of one rank and the ranks' batches are parts of the same global batch.
 TEST(MicrobatchesTest, DropoutGoesByThePlaceInTheGlobalBatch) {
   const std::string recipe =
-      "seed = 3\n[model]\nkind = 'gpt'\nvocab_size = 8\nn_positions = 4\nn_embd = 8\nn_layer = 1\n"
+      "seed = 3\n[model]\nkind = 'gpt'\nvocab_size = 8\nn_positions = 4\nn_embd = 8\nn_layer = 2\n"
       "n_head = 1\ndropout = 0.5\n[data.train]\nkind = 'synthetic'\nbatch_size = 4\n[optimizer]\nkind = "
       "'sgd'\n[train]\nmax_duration = '1ba'\n";
   Training training(recipe, kTokenSpec);
@@ -214,8 +214,8 @@ TEST(MicrobatchesTest, DropoutGoesByThePlaceInTheGlobalBatch) {
     return microbatches.run(part, first_sample, unmarked).loss_sum;
   };
   const double first = loss(batch.narrow(0, 2), 0, 1), second = loss(batch.narrow(2, 2), 2, 1);
-  EXPECT_DOUBLE_EQ(loss(batch, 0, 2), first + second);
-  EXPECT_NE(loss(batch.narrow(2, 2), 0, 1), second);
+  for (const int count : {1, 2, 4}) EXPECT_NEAR(loss(batch, 0, count), first + second, 1e-5) << count;
+  EXPECT_GT(std::abs(loss(batch.narrow(2, 2), 0, 1) - second), 1e-3);
 }
 
 class CountingDraws final : public Layer {

@@ -1,6 +1,7 @@
 #include "models/layers/layer.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -294,6 +295,40 @@ TEST(Dropout, ActsInTrainingOnly) {
   const ForwardContext evaluating{.training = false};
   set_context(dropout, &evaluating);
   EXPECT_TRUE(dropout.forward(x).tensor().equal(x));
+}
+
+ForwardContext of_sample(int64_t first) {
+  return {.first_sample = first, .source = [](std::string_view name, int64_t place) {
+            return make_draws(1, {name, 0, place});
+          }};
+}
+
+TEST(ForwardContextTest, MasksGoByTheSampleAndTheCallForAnyNumberOfThreads) {
+  ForwardContext all = of_sample(0), rest = of_sample(3);
+  const Shape shape{7, 100, 300}, fewer{4, 100, 300};
+  const int threads = at::get_num_threads();
+  at::set_num_threads(2);
+  const at::Tensor first = all.kept(shape, 0.7), second = all.kept(shape, 0.7);
+  at::set_num_threads(1);
+  EXPECT_NEAR(first.to(at::kFloat).mean().item<double>(), 0.7, 0.005);
+  EXPECT_FALSE(first.equal(second));
+  EXPECT_FALSE(first[0].equal(first[1]));
+  EXPECT_TRUE(rest.kept(fewer, 0.7).equal(first.narrow(0, 3, 4)));
+  EXPECT_TRUE(rest.kept(fewer, 0.7).equal(second.narrow(0, 3, 4)));
+  rest.begin_pass(0);
+  EXPECT_TRUE(rest.kept(shape, 0.7).equal(first));
+  at::set_num_threads(threads);
+}
+
+TEST(Dropout, ScalesWhatItKeeps) {
+  const ForwardContext context = of_sample(0);
+  Dropout dropout(0.2);
+  set_context(dropout, &context);
+  at::Tensor x = at::ones({50, 100}, at::kFloat).requires_grad_();
+  const at::Tensor y = dropout.forward(x).tensor();
+  EXPECT_TRUE(y.eq(0).logical_or(y.eq(1.25f)).all().item<bool>());
+  y.sum().backward();
+  EXPECT_TRUE(x.grad().equal(y));
 }
 
 }  // namespace
