@@ -116,7 +116,7 @@ RankActors add_rank(Scheduler& scheduler, const Job& job, RankEnvironment& envir
   scheduler.install(actors.compute,
                     std::make_unique<Compute>(job, Compute::Place{rank, environment.memory_slot},
                                               std::move(listeners), actors, disk, log, recorder));
-  scheduler.install(actors.sync, std::make_unique<Sync>(*environment.group, *environment.transport,
+  scheduler.install(actors.sync, std::make_unique<Sync>(environment.groups, *environment.transport,
                                                         actors.supervisor, recorder));
   scheduler.install(actors.checkpointer,
                     std::make_unique<Checkpointer>(disk, job.checkpoints, rank, actors.supervisor, recorder));

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "actors/supervisor/supervisor.h"
-#include "collectives/group.h"
+#include "collectives/mesh.h"
 #include "io/journal/recorded_run.h"
 #include "job/job.h"
 #include "runtime/actor/scheduler.h"
@@ -24,7 +24,7 @@ constexpr Nanoseconds kLogsEndWithin = std::chrono::seconds(13);
 // A rank's access to the outside, and how its run ended. Must outlive the scheduler's run. Ranks of one
 // process may share disk and clock. The defaults use this machine; nothing is printed or logged.
 struct RankEnvironment {
-  std::shared_ptr<Group> group;
+  Groups groups;
   std::shared_ptr<Transport> transport;
   std::shared_ptr<Disk> disk = std::make_shared<PosixDisk>();
   std::shared_ptr<Clock> clock = std::make_shared<SystemClock>();
@@ -42,7 +42,7 @@ struct RankEnvironment {
 
   EndKind end = EndKind::kDone;  // of the run, if no error ended it; set while the scheduler runs
 
-  int rank() const { return group->rank(); }
+  int rank() const { return groups.front()->rank(); }
 };
 
 // Adds the actors of one rank to a scheduler.

@@ -1,38 +1,36 @@
 #include "actors/sync.h"
 
-#include <ATen/ops/empty.h>
-
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "actors/messages/heartbeat.h"
 #include "collectives/agreement.h"
 
 namespace tutti {
 
-Sync::Sync(Group& group, Transport& transport, ActorId supervisor, Recorder& recorder)
-    : group_(group), transport_(transport), supervisor_(supervisor), recorder_(recorder) {}
+Sync::Sync(Groups groups, Transport& transport, ActorId supervisor, Recorder& recorder)
+    : groups_(std::move(groups)), transport_(transport), supervisor_(supervisor), recorder_(recorder) {}
 
 void Sync::receive(Context& context, Envelope& envelope) {
   Message& message = envelope.message;
-  if (auto* bucket = message.get_if<ReduceBucket>()) {
-    step_ = bucket->step;
-    bucket_ready(context, bucket->index);
+  if (auto* run = message.get_if<RunEntry>()) {
+    run_entry(context, envelope, *run);
   } else if (auto* finish = message.get_if<FinishStep>()) {
-    step_ = finish->step;
     finish_step(context, envelope, *finish);
   } else if (auto* plan = message.get_if<SetPlan>()) {
     set_plan(*plan);
   } else if (auto* sum = message.get_if<SumDoubles>()) {
-    awaited_ = true;
+    ++awaited_;
     post(
-        context, group_.all_reduce(sum->values, "metrics"),
+        context, GroupRole::kWorld, group(GroupRole::kWorld).all_reduce(sum->values, "metrics"),
         [this, envelope = std::make_shared<Envelope>(std::move(envelope)), values = sum->values](Context& c) {
-          awaited_ = false;
+          --awaited_;
           c.reply(*envelope, Summed{values});
         });
   } else if (auto* mine = message.get_if<Agree>()) {
     agree(context, *mine);
-  } else if (auto* wanted = message.get_if<AllocateBuckets>()) {
+  } else if (auto* wanted = message.get_if<AllocateMemory>()) {
     allocate(context, envelope, *wanted);
   } else if (auto* control = message.get_if<SendControl>()) {
     recorder_.record({context.now(), TraceKind::kControlSent, step_, control->to});
@@ -59,99 +57,130 @@ std::optional<TimePoint> Sync::idle(Context& context) {
 TimePoint Sync::next_poll(TimePoint now) const {
   if (outstanding_.empty()) return now + kLongestPoll;
   const Nanoseconds waited = now - progress_;
-  if (awaited_ && waited < kYieldFor) return now;
+  if (awaited_ > 0 && waited < kYieldFor) return now;
   return now + std::clamp<Nanoseconds>(waited / 16, kShortestPoll, kLongestPoll);
 }
 
 void Sync::set_plan(SetPlan& plan) {
-  buckets_ = std::move(plan.buckets);
-  statistics_ = plan.statistics;
-  ready_.assign(buckets_.size(), false);
-  next_bucket_ = 0;
-  digests_.clear();
-  if (!recorder_.digests()) return;
-  for (std::size_t b = 0; b < buckets_.size(); ++b)
-    digests_.emplace_back("sync/bucket " + std::to_string(b),
-                          parts_of_chunk(plan.parts.at(b), static_cast<int64_t>(buckets_[b].nbytes()),
-                                         group_.size(), group_.rank()),
-                          recorder_);
-}
-
-// Buckets fill in the order of backward, but are posted in the plan's order, the same on all ranks.
-void Sync::bucket_ready(Context& context, int index) {
-  TUTTI_ASSERT(!ready_.at(index), "bucket " + std::to_string(index) + " twice in a step");
-  ready_[index] = true;
-  for (; next_bucket_ < buckets_.size() && ready_[next_bucket_]; ++next_bucket_) {
-    const auto bucket = static_cast<int>(next_bucket_);
-    recorder_.record({context.now(), TraceKind::kReduceBucket, step_, bucket});
-    WorkPtr work = group_.all_reduce(buckets_[bucket], "bucket " + std::to_string(bucket));
-    const Work& sum = *work;
-    post(context, std::move(work), [this, bucket, &sum](Context&) { bucket_reduced(bucket, sum.finite()); });
+  TUTTI_ASSERT(running_ == 0, "a new plan within a pass");
+  entries_.clear();
+  queues_.fill({});
+  for (PlanEntry& one : plan.entries) {
+    queues_[static_cast<std::size_t>(one.group)].entries.push_back(entries_.size());
+    Entry& entry = entries_.emplace_back(Entry{.plan = std::move(one)});
+    const PlanEntry& planned = entry.plan;
+    if (planned.parts.empty() || !recorder_.digests()) continue;
+    const Group& summing = group(planned.group);
+    entry.digest.emplace("sync/" + planned.label,
+                         parts_of_chunk(planned.parts, static_cast<int64_t>(planned.whole.nbytes()),
+                                        summing.size(), summing.rank()),
+                         recorder_);
   }
 }
 
-void Sync::bucket_reduced(int index, bool finite) {
-  if (!digests_.empty()) digests_[index].record(step_, buckets_[index]);
+void Sync::run_entry(Context& context, Envelope& envelope, const RunEntry& run) {
+  step_ = run.step;
+  Entry& entry = entries_.at(static_cast<std::size_t>(run.index));
+  TUTTI_ASSERT(!entry.ready, entry.plan.label + " twice in a pass");
+  entry.ready = true;
+  if (envelope.slot) {
+    ++awaited_;
+    entry.awaited = std::move(envelope);
+  }
+  post_ready(context);
+}
+
+void Sync::finish_step(Context& context, Envelope& envelope, const FinishStep& finish) {
+  step_ = finish.step;
+  ++awaited_;
+  finishing_ = std::move(envelope);
+  for (Entry& entry : entries_) entry.ready = true;
+  post_ready(context);
+  end_pass_if_done(context);
+}
+
+// Entries become ready in the order of backward, but are posted in the plan's order, the same on all ranks.
+void Sync::post_ready(Context& context) {
+  for (Queue& queue : queues_)
+    for (; queue.next < queue.entries.size() && entries_[queue.entries[queue.next]].ready; ++queue.next)
+      begin(context, entries_[queue.entries[queue.next]]);
+}
+
+void Sync::begin(Context& context, Entry& entry) {
+  if (entry.plan.begins) recorder_.record({context.now(), *entry.plan.begins, step_, entry.plan.number});
+  WorkPtr work = work_of(entry.plan);
+  const Work& running = *work;
+  ++running_;
+  post(context, entry.plan.group, std::move(work),
+       [this, &entry, &running](Context& c) { end(c, entry, running.finite()); });
+}
+
+WorkPtr Sync::work_of(const PlanEntry& entry) {
+  Group& ranks = group(entry.group);
+  if (entry.kind == CollectiveKind::kAllReduce) return ranks.all_reduce(entry.whole, entry.label);
+  if (entry.kind == CollectiveKind::kAllGather) return ranks.all_gather(entry.part, entry.whole, entry.label);
+  TUTTI_ASSERT(entry.kind == CollectiveKind::kReduceScatter, entry.label + " cannot be in a plan");
+  return ranks.reduce_scatter(entry.whole, entry.part, entry.label);
+}
+
+void Sync::end(Context& context, Entry& entry, bool finite) {
+  --running_;
   finite_ = finite_ && finite;
+  if (entry.digest) entry.digest->record(step_, entry.plan.whole);
+  if (entry.plan.ends) recorder_.record({context.now(), *entry.plan.ends, step_, entry.plan.number});
+  if (entry.awaited) {
+    --awaited_;
+    context.reply(*entry.awaited, EntryDone{});
+    entry.awaited.reset();
+  }
+  end_pass_if_done(context);
 }
 
-void Sync::finish_step(Context& context, Envelope& envelope, FinishStep& finish) {
-  TUTTI_ASSERT(next_bucket_ == buckets_.size(), "the step ended before its buckets were full");
-  awaited_ = true;
-  at::Tensor gathered;
-  if (statistics_ > 0) {
-    gathered = at::empty({group_.size(), statistics_});
-    post(context, group_.all_gather(finish.statistics, gathered.view({-1}), "statistics"),
-         [keep = finish.statistics](Context&) {});
-  }
-  const at::Tensor verdict = finish.verdict.encode(group_.rank(), group_.size());
-  ready_.assign(buckets_.size(), false);
-  next_bucket_ = 0;
-  post(context, group_.all_reduce(verdict, "verdict"),
-       [this, asked = std::make_shared<Envelope>(std::move(envelope)), verdict, gathered](Context& c) {
-         awaited_ = false;
-         recorder_.record({c.now(), TraceKind::kVerdict, step_, 0});
-         Verdict all = Verdict::decode(verdict, group_.size());
-         if (!std::exchange(finite_, true)) all.overflow = group_.size();
-         c.reply(*asked, StepFinished{all, gathered});
-       });
+void Sync::end_pass_if_done(Context& context) {
+  if (!finishing_ || running_ > 0) return;
+  --awaited_;
+  for (Entry& entry : entries_) entry.ready = false;
+  for (Queue& queue : queues_) queue.next = 0;
+  context.reply(*finishing_, PassDone{std::exchange(finite_, true)});
+  finishing_.reset();
 }
 
 void Sync::agree(Context& context, const Agree& mine) {
-  awaited_ = true;
-  auto round = std::make_unique<AgreementRound>(group_, mine.statement);
+  ++awaited_;
+  auto round = std::make_unique<AgreementRound>(group(GroupRole::kWorld), mine.statement);
   const AgreementRound& agreement = *round;
-  post(context, std::move(round), [this, &agreement](Context& c) {
-    awaited_ = false;
+  post(context, GroupRole::kWorld, std::move(round), [this, &agreement](Context& c) {
+    --awaited_;
     c.send(supervisor_, Agreed{agreement.statements()});
   });
 }
 
-void Sync::allocate(Context& context, Envelope& envelope, const AllocateBuckets& wanted) {
-  BucketMemory memory;
-  for (const int64_t bytes : wanted.bytes) memory.buckets.push_back(group_.allocate(bytes));
-  context.reply(envelope, std::move(memory));
+void Sync::allocate(Context& context, Envelope& envelope, const AllocateMemory& wanted) {
+  MemoryAllocated given;
+  for (const int64_t bytes : wanted.bytes) given.memory.push_back(group(wanted.group).allocate(bytes));
+  context.reply(envelope, std::move(given));
 }
 
-void Sync::post(Context& context, WorkPtr work, Then then) {
-  outstanding_.push_back({std::move(work), std::move(then)});
+void Sync::post(Context& context, GroupRole role, WorkPtr work, Then then) {
+  outstanding_.push_back({role, std::move(work), std::move(then)});
   progress_ = context.now();
 }
 
-// Completions are reported in the order of posting, so the verdict, which is last, implies all others.
+// Completions are reported in the order of posting within a group, each as it comes.
 bool Sync::drive(Context& context) {
-  std::size_t finished = 0;
-  bool in_order = true;
+  std::array<bool, kGroupRoles> waits{};
   for (auto& one : outstanding_) {
-    const bool done = is_over(context, *one.work);
-    in_order = in_order && done;
-    if (in_order) ++finished;
+    bool& behind = waits[static_cast<std::size_t>(one.group)];
+    behind = !is_over(context, *one.work) || behind;
+    one.over = !behind;
   }
-  if (finished == 0) return false;
-  std::vector<Outstanding> over(std::make_move_iterator(outstanding_.begin()),
-                                std::make_move_iterator(outstanding_.begin() + finished));
-  outstanding_.erase(outstanding_.begin(), outstanding_.begin() + finished);
-  for (auto& one : over)
+  const auto first =
+      std::ranges::stable_partition(outstanding_, std::logical_not(), &Outstanding::over).begin();
+  if (first == outstanding_.end()) return false;
+  const std::vector<Outstanding> over(std::make_move_iterator(first),
+                                      std::make_move_iterator(outstanding_.end()));
+  outstanding_.erase(first, outstanding_.end());
+  for (const auto& one : over)
     if (one.then) one.then(context);
   return true;
 }
@@ -185,7 +214,7 @@ void Sync::send_heartbeat(Context& context) {
   const TimePoint now = context.now();
   if (now < next_heartbeat_ || transport_.size() == 1) return;
   next_heartbeat_ = now + kHeartbeatEvery;
-  const std::string text = heartbeat_text(recorder_, now, awaited_);
+  const std::string text = heartbeat_text(recorder_, now, awaited_ > 0);
   if (transport_.rank() != 0) {
     transport_.send(0, text);
     return;

@@ -1,12 +1,13 @@
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "actors/messages/messages.h"
-#include "collectives/group.h"
+#include "collectives/mesh.h"
 #include "runtime/actor/actor.h"
 #include "runtime/recorder.h"
 #include "runtime/transport.h"
@@ -14,8 +15,8 @@
 
 namespace tutti {
 
-// Runs every collective of its rank, in the order of the step's plan, and carries control packets between
-// Supervisors. The only actor that uses the group and the transport, and so MPI.
+// Runs every collective of its rank, those of a pass by Compute's plan, and carries control packets between
+// Supervisors. The only actor that uses the groups and the transport, and so MPI.
 //
 // Polls outstanding collectives: while Compute waits, with a yield between polls for the first kYieldFor;
 // else at an interval of a sixteenth of the time waited, from kShortestPoll to kLongestPoll, so that waiting
@@ -27,7 +28,7 @@ class Sync final : public Actor {
   static constexpr Nanoseconds kLongestPoll = std::chrono::milliseconds(2);
   static constexpr Nanoseconds kHeartbeatEvery = std::chrono::milliseconds(500);
 
-  Sync(Group& group, Transport& transport, ActorId supervisor, Recorder& recorder);
+  Sync(Groups groups, Transport& transport, ActorId supervisor, Recorder& recorder);
 
   void receive(Context& context, Envelope& envelope) override;
   std::optional<TimePoint> idle(Context& context) override;
@@ -35,39 +36,56 @@ class Sync final : public Actor {
  private:
   using Then = std::function<void(Context&)>;
   struct Outstanding {
+    GroupRole group;
     WorkPtr work;
     Then then;  // may be empty
+    bool over = false;
+  };
+  struct Entry {
+    PlanEntry plan;
+    std::optional<WindowedDigest> digest;
+    bool ready = false;               // in this pass
+    std::optional<Envelope> awaited;  // the question that its end answers
+  };
+  // The entries of a group, in their order.
+  struct Queue {
+    std::vector<std::size_t> entries;
+    std::size_t next = 0;  // of `entries`, in this pass
   };
 
   void set_plan(SetPlan& plan);
-  void bucket_ready(Context& context, int index);
-  void bucket_reduced(int index, bool finite);
-  void finish_step(Context& context, Envelope& envelope, FinishStep& finish);
+  void run_entry(Context& context, Envelope& envelope, const RunEntry& run);
+  void finish_step(Context& context, Envelope& envelope, const FinishStep& finish);
+  void post_ready(Context& context);
+  void begin(Context& context, Entry& entry);
+  WorkPtr work_of(const PlanEntry& entry);
+  void end(Context& context, Entry& entry, bool finite);
+  void end_pass_if_done(Context& context);
   void agree(Context& context, const Agree& mine);
-  void allocate(Context& context, Envelope& envelope, const AllocateBuckets& wanted);
+  void allocate(Context& context, Envelope& envelope, const AllocateMemory& wanted);
 
-  void post(Context& context, WorkPtr work, Then then = {});
+  Group& group(GroupRole role) const { return *groups_[static_cast<std::size_t>(role)]; }
+  void post(Context& context, GroupRole role, WorkPtr work, Then then = {});
   bool drive(Context& context);  // true if any collective has finished
   bool is_over(Context& context, Work& work) const;
   void receive_control(Context& context);
   void send_heartbeat(Context& context);
   TimePoint next_poll(TimePoint now) const;
 
-  Group& group_;
+  Groups groups_;
   Transport& transport_;
   ActorId supervisor_;
   Recorder& recorder_;
 
-  std::vector<at::Tensor> buckets_;
-  std::vector<bool> ready_;
-  std::size_t next_bucket_ = 0;
-  bool finite_ = true;                   // the buckets reduced in this step are finite; the same on all ranks
-  std::vector<WindowedDigest> digests_;  // of this rank's chunk of each bucket; empty if none are recorded
-  int64_t statistics_ = 0;
-  int64_t step_ = 0;  // of the current round of collectives
+  std::vector<Entry> entries_;
+  std::array<Queue, kGroupRoles> queues_;
+  std::size_t running_ = 0;            // entries that are posted and not done
+  std::optional<Envelope> finishing_;  // the question FinishStep, until all entries are done
+  bool finite_ = true;                 // the sums of this pass
+  int64_t step_ = 0;                   // of the current round of collectives
   std::vector<Outstanding> outstanding_;
-  bool awaited_ = false;  // Compute waits for the outstanding collectives
-  TimePoint progress_;    // when a collective was last posted or finished
+  int awaited_ = 0;     // questions that wait for a collective
+  TimePoint progress_;  // when a collective was last posted or finished
   TimePoint next_heartbeat_;
   Heartbeats unreported_;  // heartbeats since the last report to the Supervisor
   Heartbeats newest_;      // the newest heartbeat of each rank

@@ -33,7 +33,7 @@ class Scratch {
 };
 
 constexpr std::string_view kActors[] = {"loader", "compute", "sync", "checkpointer"};
-constexpr std::string_view kMessages[] = {"BatchReady", "ReduceBucket", "FinishStep", "StepFinished"};
+constexpr std::string_view kMessages[] = {"BatchReady", "RunEntry", "FinishStep", "PassDone"};
 
 // One delivery every 3 us, from four threads.
 void append(JournalWriter& writer, int64_t i, size_t thread) {

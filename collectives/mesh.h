@@ -1,7 +1,12 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "collectives/group.h"
 
 namespace tutti {
 
@@ -34,5 +39,12 @@ class Mesh {
 
   std::vector<MeshAxis> axes_;
 };
+
+// What runs on a group of a rank. What runs on one group does not wait for another.
+enum class GroupRole : uint8_t { kWorld };
+inline constexpr int kGroupRoles = 1;
+
+// The groups of a rank, by role.
+using Groups = std::array<std::shared_ptr<Group>, kGroupRoles>;
 
 }  // namespace tutti

@@ -111,7 +111,7 @@ Exit run_rank(const Job& job, RankEnvironment connected) {
   const EndKind end = environment.end;
   if (!scheduler.abandoned().empty()) {
     warn_of_abandoned(*live, end);
-    environment.group.reset();  // before MPI ends
+    environment.groups.fill(nullptr);  // before MPI ends
     environment.transport.reset();
     static_cast<void>(live.release());
     return {exit_code(end), end == EndKind::kStopped, /*leaves_threads=*/true};
@@ -144,9 +144,9 @@ Exit train_under_mpi(MpiWorld& world, const Clock& clock, StartRequest request, 
   const auto transport = std::make_shared<MpiTransport>(world);
   request.host = world.host_name(world.rank());
   return run_agreed(request, *group, [&](const Job& job) {
-    RankEnvironment connected{.group = group, .transport = transport, .host = request.host};
+    RankEnvironment connected{.groups = {group}, .transport = transport, .host = request.host};
     if (job.settings.collectives.reduction == Reduction::kNative)
-      connected.group = std::make_shared<MpiGroup>(world, clock, world.all_ranks(), Reduction::kNative);
+      connected.groups = {std::make_shared<MpiGroup>(world, clock, world.all_ranks(), Reduction::kNative)};
     return run(job, std::move(connected));
   });
 }
@@ -154,7 +154,7 @@ Exit train_under_mpi(MpiWorld& world, const Clock& clock, StartRequest request, 
 Exit train_alone(const StartRequest& request, const RunJob& run) {
   const std::shared_ptr<Group> group = LocalFabric::make(1)->group(0);
   return run_agreed(request, *group, [&](const Job& job) {
-    return run(job, {.group = group, .transport = LocalNetwork(1).transport(0), .host = request.host});
+    return run(job, {.groups = {group}, .transport = LocalNetwork(1).transport(0), .host = request.host});
   });
 }
 

@@ -1,8 +1,12 @@
 #include "actors/compute/exchange.h"
 
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "actors/messages/messages.h"
 #include "sharding/gradient_buckets.h"
 #include "tensors/finite.h"
 #include "tensors/meter.h"
@@ -14,8 +18,8 @@ class SingleExchange final : public Exchange {
  public:
   SingleExchange(State& state, bool scaled) : state_(state), scaled_(scaled) {}
 
-  void plan(Context&, int64_t) override {}
-  StepFinished agree(Context&, Verdict mine, const at::Tensor& statistics) override {
+  void plan(Context&, int64_t, int64_t) override {}
+  PassResult agree(Context&, Verdict mine, const at::Tensor& statistics) override {
     mine.overflow = overflows() ? 1 : 0;
     return {std::move(mine), statistics.defined() ? statistics.clone().unsqueeze(0) : statistics};
   }
@@ -49,35 +53,43 @@ class SyncExchange final : public Exchange {
         buckets_(
             state.parameters, bucket_bytes, [this, &context](int bucket) { full(context, bucket); },
             state.precision.reduce_dtype) {
-    AllocateBuckets wanted;
+    AllocateMemory wanted;
     for (const auto& bucket : buckets_.plan().buckets) wanted.bytes.push_back(bucket.bytes);
-    memory_ = context.ask<BucketMemory>(sync_, std::move(wanted)).buckets;
+    memory_ = context.ask<MemoryAllocated>(sync_, std::move(wanted)).memory;
     buckets_.bind(memory_);
     for (const at::Tensor& one : memory_)
       if (!Meter::counts(one)) charged_bytes_ += static_cast<int64_t>(one.nbytes());
-    plan_live_buckets();
+    find_live_buckets();
     Meter::charge(state_.memory_slot, charged_bytes_);
   }
   ~SyncExchange() override { Meter::charge(state_.memory_slot, -charged_bytes_); }
 
-  void plan(Context& context, int64_t statistics) override {
-    plan_.statistics = statistics;
-    context.send(sync_, SetPlan(plan_));
+  void plan(Context& context, int64_t statistics, int64_t sums) override {
+    verdict_ = at::zeros({Verdict::numbers(state_.world, sums)}, at::kDouble);
+    statistics_ = statistics > 0 ? at::zeros({statistics}) : at::Tensor();
+    gathered_ = statistics > 0 ? at::empty({state_.world, statistics}) : at::Tensor();
+    send_plan(context);
   }
 
   void begin_step(Context& context) override {
     if (!buckets_.follow_frozen()) return;
-    plan_live_buckets();
-    context.send(sync_, SetPlan(plan_));
+    find_live_buckets();
+    send_plan(context);
   }
   void begin_pass() override { buckets_.begin_step(); }
   void begin_last_microbatch() override { buckets_.begin_last_microbatch(); }
   void end_pass() override { buckets_.end_step(); }
   void abandon_pass() override { buckets_.abandon_step(); }
 
-  StepFinished agree(Context& context, Verdict mine, const at::Tensor& statistics) override {
+  PassResult agree(Context& context, Verdict mine, const at::Tensor& statistics) override {
     mine.unused = static_cast<double>(buckets_.unused());
-    return context.ask<StepFinished>(sync_, FinishStep{state_.timestamp.batch, mine, statistics});
+    verdict_.copy_(mine.encode(state_.rank, state_.world));
+    if (statistics_.defined()) statistics_.copy_(statistics);
+    const bool finite = context.ask<PassDone>(sync_, FinishStep{state_.timestamp.batch}).finite;
+    PassResult all{Verdict::decode(verdict_, state_.world), {}};
+    if (!finite) all.verdict.overflow = state_.world;
+    if (gathered_.defined()) all.statistics = gathered_.clone();
+    return all;
   }
 
   // A parameter without a gradient on any rank has zeros in the buckets. Its gradient stays undefined, as on
@@ -104,24 +116,38 @@ class SyncExchange final : public Exchange {
   }
 
  private:
-  void plan_live_buckets() {
-    plan_.buckets.clear();
-    plan_.parts.clear();
+  void find_live_buckets() {
+    live_.clear();
     places_.clear();
     const auto parts = buckets_.parts();
     for (std::size_t b = 0; b < memory_.size(); ++b) {
-      places_.push_back(static_cast<int>(plan_.buckets.size()));
+      const auto place = std::ssize(live_);
+      places_.push_back(static_cast<int>(place));
       const int64_t bytes = buckets_.live_bytes()[b];
       if (bytes == 0) continue;
-      plan_.buckets.push_back(memory_[b].narrow(0, 0, bytes).view(buckets_.plan().buckets[b].dtype));
-      plan_.parts.push_back(parts[b]);
+      live_.push_back({.whole = memory_[b].narrow(0, 0, bytes).view(buckets_.plan().buckets[b].dtype),
+                       .label = "bucket " + std::to_string(place),
+                       .begins = TraceKind::kReduceBucket,
+                       .number = place,
+                       .parts = parts[b]});
     }
+  }
+
+  void send_plan(Context& context) const {
+    SetPlan plan{live_};
+    if (statistics_.defined())
+      plan.entries.push_back({.kind = CollectiveKind::kAllGather,
+                              .whole = gathered_.view({-1}),
+                              .part = statistics_,
+                              .label = "statistics"});
+    plan.entries.push_back({.whole = verdict_, .label = "verdict", .ends = TraceKind::kVerdict});
+    context.send(sync_, std::move(plan));
   }
 
   void full(Context& context, int bucket) {
     const int place = places_[static_cast<std::size_t>(bucket)];
     recorder_.record({context.now(), TraceKind::kBucketFull, state_.timestamp.batch, place});
-    context.send(sync_, ReduceBucket{place, state_.timestamp.batch});
+    context.send(sync_, RunEntry{place, state_.timestamp.batch});
   }
 
   State& state_;
@@ -130,7 +156,8 @@ class SyncExchange final : public Exchange {
   GradientBuckets buckets_;
   std::vector<at::Tensor> memory_;  // of each bucket
   std::vector<int> places_;         // of each bucket in the plan, which leaves out those that are not reduced
-  SetPlan plan_;
+  std::vector<PlanEntry> live_;     // of the buckets that are reduced
+  at::Tensor verdict_, statistics_, gathered_;
   int64_t charged_bytes_ = 0;  // to the meter, for buckets outside of the meter's allocator
 };
 

@@ -4,13 +4,18 @@
 #include <memory>
 #include <vector>
 
-#include "actors/messages/messages.h"
 #include "actors/messages/rank_actors.h"
+#include "actors/messages/verdict.h"
 #include "runtime/actor/actor.h"
 #include "runtime/recorder.h"
 #include "training/state.h"
 
 namespace tutti {
+
+struct PassResult {
+  Verdict verdict;        // of all ranks
+  at::Tensor statistics;  // [world, numbers]; undefined without statistics
+};
 
 // Combines a pass over ranks: through Sync, or at once on a single rank. A pass is forward, backward and the
 // verdict on them.
@@ -18,8 +23,9 @@ class Exchange {
  public:
   virtual ~Exchange() = default;
 
-  // Sets the collectives of later passes. `statistics`: float32 numbers of each rank, all-gathered.
-  virtual void plan(Context& context, int64_t statistics) = 0;
+  // Sets the collectives of later passes. `statistics`: float32 numbers of each rank, all-gathered. `sums`:
+  // numbers of the verdict's sums.
+  virtual void plan(Context& context, int64_t statistics, int64_t sums) = 0;
 
   // Called before each step: gradients of parameters that require none any more are not reduced.
   virtual void begin_step(Context&) {}
@@ -31,8 +37,8 @@ class Exchange {
   virtual void end_pass() {}
   virtual void abandon_pass() {}
 
-  // Returns the verdict and the statistics of all ranks, [world, statistics].
-  virtual StepFinished agree(Context& context, Verdict mine, const at::Tensor& statistics) = 0;
+  // Returns the verdict and the statistics of all ranks.
+  virtual PassResult agree(Context& context, Verdict mine, const at::Tensor& statistics) = 0;
   // After the verdict: sets the gradient of every view to the sum over ranks; undefined if no rank has one.
   virtual void take_gradients(Context& context, const Verdict& all) = 0;
   // True if gradients have memory of their own, freed at the end of the step.

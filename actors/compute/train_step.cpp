@@ -53,7 +53,7 @@ void TrainStep::set_up(Context& context, const RunSettings& settings) {
   const int count = accumulation_.count(state_.timestamp.batch);
   microbatches_ = std::make_unique<Microbatches>(state_, engine_, *exchange_, count);
   microbatches_->set_size(accumulation_.microbatch_size());
-  exchange_->plan(context, microbatches_->statistics_size());
+  exchange_->plan(context, microbatches_->statistics_size(), microbatches_->sums());
 }
 
 // Thrown, through closures, if the step must not be committed.
@@ -180,14 +180,14 @@ bool TrainStep::pass(Context& context, const Hooks& hooks, const std::function<M
     recorder_.digest({"compute/loss", state_.timestamp.batch, std::bit_cast<uint64_t>(mine.loss_sum)});
   Verdict vote = verdict_of(mine);
   hooks.vote(vote);
-  StepFinished all = exchange_->agree(context, std::move(vote), mine.statistics);
+  PassResult all = exchange_->agree(context, std::move(vote), mine.statistics);
   if (all.verdict.out_of_memory > 0) return false;
   add_up(std::move(all));
   return true;
 }
 
 // The step's loss and counts are those of its first pass.
-void TrainStep::add_up(StepFinished all) {
+void TrainStep::add_up(PassResult all) {
   const Verdict first = std::exchange(sum_.verdict, last_ = all.verdict);
   if (sum_.passes++ > 0) {
     sum_.verdict.samples = first.samples;
@@ -248,7 +248,7 @@ void TrainStep::use_accumulation(Context& context) {
   const int count = accumulation_.count(state_.timestamp.batch);
   if (count == microbatches_->count()) return;
   microbatches_->set_count(count);
-  exchange_->plan(context, microbatches_->statistics_size());
+  exchange_->plan(context, microbatches_->statistics_size(), microbatches_->sums());
 }
 
 void TrainStep::grow_back() {

@@ -77,7 +77,7 @@ class TrainStep {
   bool try_step(Context& context, const BatchReady& ready, double lr, const Hooks& hooks);
   bool pass(Context& context, const Hooks& hooks, const std::function<MicrobatchResult()>& work);
   double extra_pass(Context& context, const Hooks& hooks, const std::function<void()>& move);
-  void add_up(StepFinished all);
+  void add_up(PassResult all);
   void take_gradients(Context& context, const Hooks& hooks);
   bool commit(Context& context, const Hooks& hooks);
   void skip(Context& context);

@@ -10,12 +10,11 @@
 #include <vector>
 
 #include "actors/messages/heartbeat.h"
-#include "actors/messages/verdict.h"
+#include "actors/messages/plan_entry.h"
 #include "collectives/agreement.h"
 #include "data/transforms/transform.h"
 #include "io/checkpoint/checkpoint.h"
 #include "runtime/error.h"
-#include "tensors/digests.h"
 #include "tensors/tree.h"
 #include "training/loggers/logger_destination.h"
 
@@ -24,7 +23,7 @@
 //
 //   Supervisor   -- Prepare, Start, StopRequested, Stop --> the others
 //   Loader       -- BatchReady --> Compute -- AddTransforms, Credit --> Loader
-//   Compute      -- AllocateBuckets, ReduceBucket, FinishStep, SumDoubles --> Sync -- replies --> Compute
+//   Compute      -- AllocateMemory, SetPlan, RunEntry, FinishStep, SumDoubles --> Sync -- replies --> Compute
 //   Compute      -- ReserveCopies, Snapshot --> Checkpointer -- CopiesReserved, SnapshotCopied --> Compute
 //   Compute      -- LogFrom, Logged --> LogWriter -- LogsTaken --> Compute
 //   Compute      -- TrainingDone --> Supervisor
@@ -102,41 +101,41 @@ struct LoadBatch {
 
 // ---- collectives
 
-// Asked -> BucketMemory: flat uint8 tensors in memory that the group reduces without copying. Collective,
-// with the same sizes on all ranks.
-struct AllocateBuckets {
-  static constexpr const char* kName = "AllocateBuckets";
+// Asked -> MemoryAllocated: flat uint8 tensors in memory that a group reduces and gathers without copying.
+// Collective over the group, with the same sizes on all ranks.
+struct AllocateMemory {
+  static constexpr const char* kName = "AllocateMemory";
+  GroupRole group = GroupRole::kWorld;
   std::vector<int64_t> bytes;
 };
-struct BucketMemory {
-  static constexpr const char* kName = "BucketMemory";
-  std::vector<at::Tensor> buckets;
+struct MemoryAllocated {
+  static constexpr const char* kName = "MemoryAllocated";
+  std::vector<at::Tensor> memory;
 };
-// The collectives of every later pass, in order: the buckets, the statistics (if any), the verdict. The
-// verdict has the same length throughout the run. A step has one pass, or more with closures.
+// The collectives of every later pass. A step has one pass, or more with closures. The entries of a group run
+// in this order, on all its ranks; groups do not wait for each other.
 struct SetPlan {
   static constexpr const char* kName = "SetPlan";
-  std::vector<at::Tensor> buckets;             // flat views, in the order in which backward fills them
-  int64_t statistics = 0;                      // float32 numbers of each rank, all-gathered
-  std::vector<std::vector<DigestPart>> parts;  // of each bucket, by name
+  std::vector<PlanEntry> entries;
 };
-// Bucket `index` of step `step` is full.
-struct ReduceBucket {
-  static constexpr const char* kName = "ReduceBucket";
+// This rank's input of an entry is ready. May be asked -> EntryDone.
+struct RunEntry {
+  static constexpr const char* kName = "RunEntry";
   int index = 0;
   int64_t step = 0;
 };
-// Asked -> StepFinished: this rank has added all buckets of the pass.
+struct EntryDone {
+  static constexpr const char* kName = "EntryDone";
+};
+// Asked -> PassDone, when all entries are done: the entries that are not ready yet run with what their
+// tensors hold.
 struct FinishStep {
   static constexpr const char* kName = "FinishStep";
   int64_t step = 0;
-  Verdict verdict;
-  at::Tensor statistics;  // [SetPlan::statistics] float32, or undefined
 };
-struct StepFinished {
-  static constexpr const char* kName = "StepFinished";
-  Verdict verdict;        // of all ranks
-  at::Tensor statistics;  // [world, SetPlan::statistics]
+struct PassDone {
+  static constexpr const char* kName = "PassDone";
+  bool finite = true;  // the sums of the pass (Work::finite)
 };
 // Asked -> Summed: a float64 all-reduce outside of a pass, as of the metrics of an evaluation.
 struct SumDoubles {

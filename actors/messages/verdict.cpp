@@ -17,10 +17,11 @@ constexpr std::array kFields = {&Verdict::out_of_memory, &Verdict::non_finite, &
 
 }  // namespace
 
+int64_t Verdict::numbers(int world, int64_t sums) { return std::ssize(kFields) + world + sums; }
+
 at::Tensor Verdict::encode(int rank, int world) const {
   TUTTI_ASSERT(memory_peak.size() <= 1, "a decoded verdict is encoded again");
-  const std::size_t size = kFields.size() + static_cast<std::size_t>(world) + sums.size();
-  at::Tensor vector = at::zeros({static_cast<int64_t>(size)}, at::kDouble);
+  at::Tensor vector = at::zeros({numbers(world, std::ssize(sums))}, at::kDouble);
   double* at = vector.data_ptr<double>();
   for (const auto field : kFields) *at++ = this->*field;
   if (!memory_peak.empty()) at[rank] = memory_peak[0];

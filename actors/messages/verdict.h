@@ -12,10 +12,9 @@ namespace tutti {
 struct Verdict {
   double out_of_memory = 0;  // the step is aborted and retried
   double non_finite = 0;     // the loss is not finite: the step is skipped
-  double overflow =
-      0;            // reduced gradients are not finite: skipped too; set by Sync if there are several ranks
-  double stop = 0;  // after this step, checkpoint and end
-  double samples = 0;  // of the global batch
+  double overflow = 0;       // reduced gradients are not finite: skipped too; known once all are reduced
+  double stop = 0;           // after this step, checkpoint and end
+  double samples = 0;        // of the global batch
   double tokens = 0;
   double flops = 0;                 // 0 = unknown
   double loss_sum = 0;              // mean losses times their weights
@@ -27,6 +26,7 @@ struct Verdict {
 
   // As a float64 vector. The sum of the vectors of all ranks is decoded into the verdict.
   at::Tensor encode(int rank, int world) const;
+  static int64_t numbers(int world, int64_t sums);  // in the vector
   static Verdict decode(const at::Tensor& sum, int world);
 };
 

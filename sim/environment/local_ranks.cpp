@@ -20,7 +20,7 @@ LocalRanks::LocalRanks(int size, SimScheduler::Options scheduling)
   const auto fabric = LocalFabric::make(size);
   const LocalNetwork network(size);
   for (int rank = 0; rank < size; ++rank) {
-    environments_[rank].group = fabric->group(rank);
+    environments_[rank].groups = {fabric->group(rank)};
     environments_[rank].transport = network.transport(rank);
     environments_[rank].memory_slot = rank;
   }

@@ -157,7 +157,7 @@ RankEnvironment SimWorld::environment_of(int rank) {
   RankEnvironment environment;
   environment.disk =
       wrapped(seams_.disk, disk_.view(rank, [this](const auto& call) { return disk_call(call); }));
-  environment.group = wrapped(seams_.group, fabric_.group(rank));
+  environment.groups = {wrapped(seams_.group, fabric_.group(rank))};
   environment.transport = wrapped(seams_.transport, network_.transport(rank));
   environment.clock = std::make_shared<SimClock>(scheduler_);
   environment.recorder = std::make_shared<SimRecorder>(

@@ -50,13 +50,13 @@ TEST(FirstBucketTest, LeavesBeforeBackwardEnds) {
   MpiWorld world(nullptr, nullptr);
   const SystemClock clock;
   RankEnvironment environment;
-  environment.group = std::make_shared<MpiGroup>(world, clock, std::vector{0, 1}, Reduction::kOrdered);
+  environment.groups = {std::make_shared<MpiGroup>(world, clock, std::vector{0, 1}, Reduction::kOrdered)};
   environment.transport = std::make_shared<MpiTransport>(world);
   environment.recorder = std::make_shared<RingRecorder>(100000);
   const Scratch folder;
   JobOptions options;
   options.world = 2;
-  options.run_dir = agree(*environment.group, {.text = folder.path()})[0].text;
+  options.run_dir = agree(*environment.groups.front(), {.text = folder.path()})[0].text;
   options.nonce = "test";
   const Job job = make_job(resolve_recipe(parse_recipe(kWideMlp, "test.toml")), options);
   ThreadScheduler scheduler;

@@ -186,7 +186,7 @@ void train_on_threads(const std::string& recipe, const std::string& run_dir, con
                       std::atomic<int>* asked) {
   const Job job = make_job(recipe_of(recipe), {1, run_dir, resume, 0, "threads"});
   RankEnvironment environment;
-  environment.group = LocalFabric::make(1)->group(0);
+  environment.groups = {LocalFabric::make(1)->group(0)};
   environment.transport = LocalNetwork(1).transport(0);
   environment.start_workers = [asked](int threads) {
     *asked += threads;

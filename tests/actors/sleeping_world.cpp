@@ -137,7 +137,7 @@ SleepingWorld::Figures SleepingWorld::run() const {
 
   const auto disk = std::make_shared<SlowDisk>(writing, publishing);
   RankEnvironment environment;
-  environment.group = LocalFabric::make(1)->group(0);
+  environment.groups = {LocalFabric::make(1)->group(0)};
   environment.transport = LocalNetwork(1).transport(0);
   environment.disk = disk;
   environment.recorder = std::make_shared<RingRecorder>(100000);

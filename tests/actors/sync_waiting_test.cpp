@@ -61,14 +61,14 @@ class Asker final : public Actor {
 
 TEST(SyncTest, WaitingTwoSecondsForASlowRankCostsLittle) {
   const auto fabric = LocalFabric::make(2);
-  const auto mine = fabric->group(0), theirs = fabric->group(1);
+  const std::shared_ptr<Group> mine = fabric->group(0), theirs = fabric->group(1);
   const auto transport = LocalNetwork(1).transport(0);
   RingRecorder recorder;
   ThreadScheduler scheduler;
   double sum = 0;
   const ActorId sync = scheduler.reserve("sync", 0), asker = scheduler.reserve("asker", 0);
   const ActorId late = scheduler.reserve("late", 1);
-  scheduler.install(sync, std::make_unique<Sync>(*mine, *transport, asker, recorder));
+  scheduler.install(sync, std::make_unique<Sync>(Groups{mine}, *transport, asker, recorder));
   scheduler.install(late, std::make_unique<LateRank>(*theirs, std::chrono::seconds(2)));
   scheduler.install(asker, std::make_unique<Asker>(sync, sum));
   const double before = cpu_s();
@@ -114,13 +114,13 @@ class BusySupervisor final : public Actor {
 };
 
 TEST(SyncTest, HeartbeatsDoNotPileUpBeforeABusySupervisor) {
-  const auto group = LocalFabric::make(1)->group(0);
+  const std::shared_ptr<Group> group = LocalFabric::make(1)->group(0);
   ManyHeartbeats transport(20'001);
   RingRecorder recorder;
   SimScheduler scheduler;
   std::vector<double> heard;
   const ActorId sync = scheduler.reserve("sync", 0), supervisor = scheduler.reserve("supervisor", 0);
-  scheduler.install(sync, std::make_unique<Sync>(*group, transport, supervisor, recorder));
+  scheduler.install(sync, std::make_unique<Sync>(Groups{group}, transport, supervisor, recorder));
   scheduler.install(supervisor, std::make_unique<BusySupervisor>(sync, heard));
   scheduler.run();
   EXPECT_EQ(heard, (std::vector<double>{20'001, 1})) << "the first, and then the newest";
@@ -151,13 +151,13 @@ class WatchedPackets final : public Transport {
 };
 
 TEST(SyncTest, PacketsOfSupervisorsAreRecordedAndHeartbeatsAreNot) {
-  const auto group = LocalFabric::make(1)->group(0);
+  const std::shared_ptr<Group> group = LocalFabric::make(1)->group(0);
   RingRecorder recorder;
   WatchedPackets transport(
       recorder, {{1, "heartbeat 12 0.5 0 4"}, {2, "durable"}, {1, "finish"}, {2, "heartbeat 12 0 0 5"}});
   SimScheduler scheduler;
   const ActorId sync = scheduler.reserve("sync", 0), supervisor = scheduler.reserve("supervisor", 0);
-  scheduler.install(sync, std::make_unique<Sync>(*group, transport, supervisor, recorder));
+  scheduler.install(sync, std::make_unique<Sync>(Groups{group}, transport, supervisor, recorder));
   int packets = 0, heard = 0;
   play(scheduler, supervisor,
        {.start =
