@@ -274,7 +274,9 @@ TEST_F(AlgorithmsTest, OtherSettingsThanTheCheckpointsAreWarnedOf) {
     std::vector<std::string> said;
     add_required_algorithms(made, job, newest("a"), {}, [&](const std::string& one) { said.push_back(one); });
     EXPECT_EQ(std::ssize(said), warnings);
-    if (warnings > 0) EXPECT_THAT(said.at(0), HasSubstr("trained with other settings of Multiply"));
+    if (warnings > 0) {
+      EXPECT_THAT(said.at(0), HasSubstr("trained with other settings of Multiply"));
+    }
   }
 }
 
