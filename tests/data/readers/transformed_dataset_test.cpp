@@ -6,9 +6,12 @@
 
 #include <numeric>
 
+#include "data/catalog.h"
 #include "data/readers/synthetic_dataset.h"
 #include "data/transforms/image_transforms.h"
 #include "data/transforms/tensor_transforms.h"
+#include "recipe/resolve.h"
+#include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "tests/runtime/scratch.h"
 
@@ -16,6 +19,7 @@ namespace tutti {
 namespace {
 
 using testing::HasSubstr;
+using testing::StartsWith;
 
 constexpr int64_t kImages = 40;
 
@@ -126,6 +130,30 @@ TEST(TransformedDataset, LeavesTheSamplesBelowAsTheyAre) {
   TransformedDataset(below, transforms, "").get(std::vector<int64_t>{1, 2}, {});
   TransformedDataset(below, {transforms[1]}, "").get(std::vector<int64_t>{1, 2}, {});
   EXPECT_TRUE(at::equal(below->pixels, before));
+}
+
+// Does not say of what dtype it is, and is not of the one that the second transform takes.
+class Vague final : public Dataset {
+ public:
+  int64_t size() const override { return 2; }
+  SampleSpec spec() const override { return {{{"input", {8, 8, 3}}}}; }
+  Batch get(std::span<const int64_t> indices, const Epoch&) const override {
+    return TensorTree::Children{{"input", at::full({std::ssize(indices), 8, 8, 3}, 7.0)}};
+  }
+  uint64_t digest() const override { return 1; }
+};
+
+TEST(TransformedDataset, ATransformOfTheRecipeThatFailsOnASampleIsAnErrorWithItsLine) {
+  const Catalog catalog = train_data_catalog();
+  const Setting recipe = resolve(parse_recipe("[data.train]\nkind = 'synthetic'\nbatch_size = 1\n"
+                                              "[[data.train.transforms]]\nkind = 'flip'\n"
+                                              "[[data.train.transforms]]\nkind = 'randaugment'\n",
+                                              "r.toml"),
+                                 std::span(&catalog, 1));
+  const auto open = [&] {
+    with_recipe_transforms(recipe.at("data").at("train"), std::make_shared<const Vague>());
+  };
+  EXPECT_THAT(message_of<UserError>(open), StartsWith("r.toml:7: data.train.transforms.1.kind"));
 }
 
 TEST(TransformedDataset, DigestIsOfDataAndTransforms) {
