@@ -88,7 +88,7 @@ bool SeqLengthWarmup::try_on(const State& state, Batch& sample) const {
   if (length <= options_.min_seq_length)
     state.warn_on_rank_zero(
         name() + " has no effect: sequences of " + std::to_string(length) +
-        " are no longer than min_seq_length = " + std::to_string(options_.min_seq_length));
+        " tokens are no longer than min_seq_length = " + std::to_string(options_.min_seq_length));
   sample = set_batch_sequence_length(sample, options_.min_seq_length, options_.how);
   return true;
 }
