@@ -18,6 +18,7 @@
 namespace tutti {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -132,17 +133,7 @@ TEST(TransformedDataset, LeavesTheSamplesBelowAsTheyAre) {
   EXPECT_TRUE(at::equal(below->pixels, before));
 }
 
-// Does not say of what dtype it is, and is not of the one that the second transform takes.
-class Vague final : public Dataset {
- public:
-  int64_t size() const override { return 2; }
-  SampleSpec spec() const override { return {{{"input", {8, 8, 3}}}}; }
-  Batch get(std::span<const int64_t> indices, const Epoch&) const override {
-    return TensorTree::Children{{"input", at::full({std::ssize(indices), 8, 8, 3}, 7.0)}};
-  }
-  uint64_t digest() const override { return 1; }
-};
-
+// The first transform takes the images; the second wants numbers in [0, 1].
 TEST(TransformedDataset, ATransformOfTheRecipeThatFailsOnASampleIsAnErrorWithItsLine) {
   const Catalog catalog = train_data_catalog();
   const Setting recipe = resolve(parse_recipe("[data.train]\nkind = 'synthetic'\nbatch_size = 1\n"
@@ -151,9 +142,11 @@ TEST(TransformedDataset, ATransformOfTheRecipeThatFailsOnASampleIsAnErrorWithIts
                                               "r.toml"),
                                  std::span(&catalog, 1));
   const auto open = [&] {
-    with_recipe_transforms(recipe.at("data").at("train"), std::make_shared<const Vague>());
+    const TensorTree::Children sevens = {{"input", at::full({2, 3, 8, 8}, 7.0)}};
+    with_recipe_transforms(recipe.at("data").at("train"), std::make_shared<const TensorDataset>(sevens));
   };
-  EXPECT_THAT(message_of<UserError>(open), StartsWith("r.toml:7: data.train.transforms.1.kind"));
+  EXPECT_THAT(message_of<UserError>(open),
+              AllOf(StartsWith("r.toml:7: data.train.transforms.1.kind"), HasSubstr("[0, 1]")));
 }
 
 TEST(TransformedDataset, DigestIsOfDataAndTransforms) {
