@@ -55,8 +55,8 @@ void warn_of_late_start(const Algorithm& algorithm, const std::string& key, cons
   last.epoch = (last.batch - (update == Event::kBatchEnd ? 1 : 0)) / state.dataloader_len;
   if (update == Event::kEpochEnd) last.batch = last.epoch * state.dataloader_len;
   if (last.batch == 0 || !has_passed(start, last, whole))
-    state.warn_on_rank_zero(algorithm.name() + " has no effect: at its last " + name(update) + " of " +
-                            whole.text() + ", " + key + " = " + start.text() + " has not come yet");
+    state.warn_on_rank_zero(algorithm.name() + " has no effect: a training of " + whole.text() + " has no " +
+                            name(update) + " from " + key + " = " + start.text() + " on");
 }
 
 }  // namespace tutti

@@ -78,7 +78,7 @@ TEST_F(AveragingTest, AStartThatNeverComesIsAWarning) {
   state_.dataloader_len = 4;
   int warnings = 0;
   state_.warn = [&](const std::string& what) {
-    EXPECT_THAT(what, HasSubstr("A has no effect: at its last "));
+    EXPECT_THAT(what, HasSubstr("A has no effect: a training of "));
     ++warnings;
   };
   for (const auto& [start, whole, in_epochs, warns] : std::vector<LateStart>{{"8ba", "2ep", false, false},
