@@ -40,8 +40,7 @@ int64_t Sampler::global_samples(int64_t batch) const {
 }
 
 int64_t Sampler::first_sample(int64_t batch) const {
-  const int64_t all = global_samples(batch);
-  return plan_.rank * (all / plan_.world) + std::min<int64_t>(plan_.rank, all % plan_.world);
+  return first_place(global_samples(batch), plan_.rank, plan_.world);
 }
 
 std::vector<int64_t> Sampler::indices(const Dataset& dataset, int64_t epoch, int64_t batch) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -82,6 +83,10 @@ class Sampler {
   int64_t stride_;  // samples of a full batch, in this rank's order
 };
 
+// Place of a rank's first sample in a global batch.
+inline int64_t first_place(int64_t global_samples, int rank, int world) {
+  return rank * (global_samples / world) + std::min<int64_t>(rank, global_samples % world);
+}
 // The largest number of samples of a batch on any rank.
 inline int64_t largest_part(int64_t global_samples, int world) {
   return (global_samples + world - 1) / world;

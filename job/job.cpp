@@ -375,6 +375,9 @@ void Job::describe_to(State& state, int rank) const {
   state.dataset = train_of(rank).get();
   state.composer = settings.train.composer;
   state.precision = settings.precision;
+  for (const auto& [step, parts] : settings.train.accumulation.steps)
+    state.grad_accum = std::max(state.grad_accum, parts);
+  state.device_train_microbatch_size = settings.train.accumulation.microbatch_size;
 }
 
 void Job::scan_data() const {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "data/transforms/transform.h"
@@ -45,14 +46,14 @@ struct State : Trainee {
   int64_t train_samples = 0;               // per epoch, over all ranks
   int64_t eval_samples = 0;                // per evaluation
 
-  // Place of the first sample of `batch` in the global batch. To be changed with the number of samples.
-  int64_t first_sample = 0;
-  Batch batch;              // this rank's batch; from BEFORE_FORWARD to AFTER_BACKWARD the microbatch
-  Outputs outputs;          // of the microbatch
-  at::Tensor loss;          // mean loss of the microbatch, a scalar
-  double loss_scale = 1.0;  // factor of the losses before backward
-  int grad_accum = 1;
-  bool composer = false;                     // [compat]: Composer's behaviour where tutti's differs
+  int64_t first_sample = 0;   // place of the first sample of `batch` in the global batch
+  double kept_samples = 1.0;  // part of this rank's samples that is still in `batch`, at the first places
+  Batch batch;                // this rank's batch; from BEFORE_FORWARD to AFTER_BACKWARD the microbatch
+  Outputs outputs;            // of the microbatch
+  at::Tensor loss;            // mean loss of the microbatch, a scalar
+  double loss_scale = 1.0;    // factor of the losses before backward
+  int grad_accum = 1;         // before FIT_START the largest that the recipe names
+  bool composer = false;      // [compat]: Composer's behaviour where tutti's differs
   int64_t device_train_microbatch_size = 0;  // samples; the last microbatches may be smaller
 
   // At AFTER_TRAIN_BATCH the views' gradients are sums over all ranks of scaled losses. Dividing by
@@ -110,10 +111,20 @@ struct State : Trainee {
     append_once(added_transforms, name, std::move(transform));
   }
 
+  // Replaces the batch by one that has made more samples of each, and moves first_sample with them.
+  void set_batch(Batch samples) {
+    if (batch.samples() > 0) first_sample = first_sample * samples.samples() / batch.samples();
+    batch = std::move(samples);
+  }
+
   // Passed fraction of max_duration, in [0, 1]; with a duration in epochs, updated at ends of epochs.
   Time elapsed_duration() const { return {elapsed(timestamp, max_duration), TimeUnit::kDuration}; }
   // Prints a warning; empty = nobody reads it.
   std::function<void(const std::string&)> warn;
+  // Warns once for all ranks.
+  void warn_on_rank_zero(const std::string& what) const {
+    if (rank == 0 && warn) warn(what);
+  }
   // To be called regularly by listeners that take long: a rank silent for [train] hang_timeout counts as
   // hanging. Empty if nobody waits.
   std::function<void()> still_at_work;

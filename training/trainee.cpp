@@ -192,6 +192,22 @@ Outputs Trainee::forward(const Batch& batch) const {
   return model->forward(batch);
 }
 
+Outputs Trainee::try_forward(const Batch& batch) const {
+  for (const auto& [name, array] : batch.leaves())
+    if (array.numel() == 0) throw UserError("nothing of '" + name + "' would be left");
+  const at::NoGradGuard no_grad;
+  const ForwardContext evaluating{.training = false};
+  set_context(*model, &evaluating);
+  try {
+    Outputs outputs = forward(batch);
+    set_context(*model, nullptr);
+    return outputs;
+  } catch (const std::exception& error) {
+    set_context(*model, nullptr);
+    throw UserError("the model rejects such a batch: " + one_line(error));
+  }
+}
+
 at::Tensor Trainee::loss_of(const Outputs& outputs, const Batch& batch) const {
   const AutocastScope autocast(precision.autocast);
   return model->loss(outputs, batch);

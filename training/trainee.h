@@ -27,6 +27,9 @@ struct Trainee {
   Outputs forward(const Batch& batch) const;
   at::Tensor loss_of(const Outputs& outputs, const Batch& batch) const;    // Model::loss
   at::Tensor losses_of(const Outputs& outputs, const Batch& batch) const;  // Model::losses
+  // The outputs, in evaluation, for a batch that algorithms made, before any training. Throws UserError if
+  // the batch has an empty array or the model rejects it.
+  Outputs try_forward(const Batch& batch) const;
 
   Precision precision;
   std::shared_ptr<Model> model;

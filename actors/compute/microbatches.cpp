@@ -39,6 +39,7 @@ MicrobatchResult Microbatches::run(const Batch& batch, int64_t first_sample, con
   const auto begin = [&] {
     extra_pass_ = false;
     state_.batch = batch;
+    state_.kept_samples = 1.0;
     seed_events(0);
     engine_.run_event(Event::kAfterDataloader);
     engine_.run_event(Event::kBatchStart);

@@ -1,21 +1,19 @@
 #include "algorithms/augmentation/added_transform.h"
 
-#include "algorithms/augmentation/fit.h"
 #include "data/readers/transformed_dataset.h"
 #include "training/state.h"
 
 namespace tutti {
 
-void AddedTransform::require(const State& state) const {
-  require_of_sample(*this, state, [&](Batch& sample) {
-    const Transforms added{{name_, transform_}};
-    spec_with(*state.dataset, added);
-    const int64_t first = 0;
-    if (const DatasetPtr with = state.dataset->with(added))
-      with->get({&first, 1}, {state.seed});
-    else
-      transform_->apply(sample, [&](int64_t) { return make_draws(state.seed, {name_}); });
-  });
+bool AddedTransform::try_on(const State& state, Batch& sample) const {
+  const Transforms added{{name_, transform_}};
+  spec_with(*state.dataset, added);
+  const int64_t first = 0;
+  if (const DatasetPtr with = state.dataset->with(added))
+    with->get({&first, 1}, {state.seed});
+  else
+    transform_->apply(sample, [&](int64_t) { return make_draws(state.seed, {name_}); });
+  return false;
 }
 
 void AddedTransform::apply(Event, State& state, Logger&) { state.add_transform(name_, transform_); }

@@ -13,7 +13,7 @@ namespace tutti {
 class AddedTransform : public Algorithm {
  public:
   std::string name() const final { return name_; }
-  void require(const State& state) const final;  // throws UserError if the samples do not suit
+  bool try_on(const State& state, Batch& sample) const final;
   bool match(Event event, const State&) const final { return event == Event::kFitStart; }
   void apply(Event event, State& state, Logger& logger) final;
 

@@ -6,16 +6,18 @@
 
 namespace tutti {
 
-// A sample in the layout that the transform leads to stands for the transformed one.
-void ColOut::require(const State& state) const {
-  require_of_sample(*this, state, [&](Batch& sample) {
-    require_images(options_.input_key.get(sample));
-    if (options_.batch)
-      drop(sample, *make_draws(state.seed, {.name = "ColOut"}));
-    else
-      sample = blank_sample(spec_with(*state.dataset, {{"ColOut", transform()}}), sample);
-    require_fit(state, sample);
-  });
+// Zeros in the layout that the transform leads to stand for the transformed images.
+bool ColOut::try_on(const State& state, Batch& sample) const {
+  const at::Tensor images = options_.input_key.get(sample);
+  require_images(images);
+  if (options_.batch) {
+    drop(sample, *make_draws(state.seed, {.name = "ColOut"}));
+  } else {
+    Shape shape = spec_with(*state.dataset, {{"ColOut", transform()}}).shapes.at(kInputArray);
+    shape.insert(shape.begin(), 1);
+    sample.set(kInputArray, images.new_zeros(shape));
+  }
+  return true;
 }
 
 bool ColOut::match(Event event, const State&) const {

@@ -24,7 +24,7 @@ class ColOut final : public Algorithm {
   explicit ColOut(Options options) : options_(std::move(options)) {}
 
   std::string name() const override { return "ColOut"; }
-  void require(const State& state) const override;
+  bool try_on(const State& state, Batch& sample) const override;
   bool match(Event event, const State& state) const override;
   void apply(Event event, State& state, Logger& logger) override;
 

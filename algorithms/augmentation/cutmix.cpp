@@ -45,14 +45,12 @@ bool is_mask(const at::Tensor& target, const at::Tensor& images) {
 
 }  // namespace
 
-void CutMix::require(const State& state) const {
-  SampleMixing::require(state);
-  require_of_sample(*this, state, [&](const Batch& sample) {
-    const at::Tensor& input = options().input_key.get(sample);
-    require_images(input);
-    if (options().interpolate_loss && is_mask(options().target_key.get(sample), input))
-      throw UserError("targets as large as the images get their boxes; interpolate_loss is for others");
-  });
+bool CutMix::try_on(const State& state, Batch& sample) const {
+  const at::Tensor& input = options().input_key.get(sample);
+  require_images(input);
+  if (options().interpolate_loss && is_mask(options().target_key.get(sample), input))
+    throw UserError("targets as large as the images get their boxes; interpolate_loss is for others");
+  return SampleMixing::try_on(state, sample);
 }
 
 CutMixed cutmix_batch(const at::Tensor& input, const at::Tensor& target, const Box& bbox,

@@ -42,7 +42,7 @@ class CutMix final : public SampleMixing {
       : SampleMixing(std::move(options)), how_(how) {}
 
   std::string name() const override { return "CutMix"; }
-  void require(const State& state) const override;
+  bool try_on(const State& state, Batch& sample) const override;
 
  private:
   Mixed mix(const State& state, const at::Tensor& input, const at::Tensor& partners) override;

@@ -5,8 +5,9 @@
 
 namespace tutti {
 
-void CutOut::require(const State& state) const {
-  require_of_sample(*this, state, [&](Batch& sample) { require_images(input_key_.get(sample)); });
+bool CutOut::try_on(const State&, Batch& sample) const {
+  require_images(input_key_.get(sample));
+  return false;
 }
 
 bool CutOut::match(Event event, const State&) const { return event == Event::kAfterDataloader; }

@@ -17,7 +17,7 @@ class CutOut final : public Algorithm {
       : options_(options), input_key_(std::move(input_key)) {}
 
   std::string name() const override { return "CutOut"; }
-  void require(const State& state) const override;
+  bool try_on(const State& state, Batch& sample) const override;
   bool match(Event event, const State& state) const override;
   void apply(Event event, State& state, Logger& logger) override;
 

@@ -1,20 +1,15 @@
 #pragma once
 
-#include <functional>
-#include <string>
+#include <ATen/core/Tensor.h>
 
-#include "tensors/tree.h"
-#include "training/engine/algorithm.h"
-#include "training/state.h"
+#include <string>
+#include <vector>
 
 namespace tutti {
 
-// Checks that a run fits an algorithm, for Listener::require.
+struct State;
 
-// Runs the check on one sample of the training data, if the run has data. An error becomes the algorithm's,
-// with the line of the recipe.
-void require_of_sample(const Algorithm& algorithm, const State& state,
-                       const std::function<void(Batch& sample)>& check);
+// Checks that a run fits an algorithm, for Listener::require and Algorithm::try_on.
 
 // Throws UserError for inputs other than [N, C, H, W].
 void require_images(const at::Tensor& input);
@@ -22,10 +17,8 @@ void require_images(const at::Tensor& input);
 // Throws UserError, which ends with the remedy, if the model's loss takes class indices alone.
 void require_dense_targets(const State& state, const std::string& remedy = "");
 
-// The sample with inputs of another layout, filled with zeros.
-Batch blank_sample(const SampleSpec& samples, Batch sample);
-
-// The model's outputs, in evaluation, for a batch that an algorithm made. Throws UserError if there are none.
-Outputs require_fit(const State& state, const Batch& batch);
+// The numbers of samples that ranks get in a batch, the fewest and the most: of full batches, and of a short
+// one at the epoch's end.
+std::vector<int64_t> samples_of_ranks(const State& state);
 
 }  // namespace tutti

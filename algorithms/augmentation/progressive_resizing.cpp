@@ -66,14 +66,12 @@ Images resize_batch(const at::Tensor& input, const at::Tensor& target, double sc
   return {resized(input, scale_factor), resize_targets ? resized(target, scale_factor) : target};
 }
 
-void ProgressiveResizing::require(const State& state) const {
-  require_of_sample(*this, state, [&](Batch& sample) {
-    require_images(options_.input_key.get(sample));
-    if (options_.resize_targets && options_.target_key.get(sample).dim() < 3)
-      throw UserError("targets without a height and a width cannot be resized");
-    resize(sample, options_.initial_scale, *make_draws(state.seed, {.name = "ProgressiveResizing"}));
-    require_fit(state, sample);
-  });
+bool ProgressiveResizing::try_on(const State& state, Batch& sample) const {
+  require_images(options_.input_key.get(sample));
+  if (options_.resize_targets && options_.target_key.get(sample).dim() < 3)
+    throw UserError("targets without a height and a width cannot be resized");
+  resize(sample, options_.initial_scale, *make_draws(state.seed, {.name = "ProgressiveResizing"}));
+  return true;
 }
 
 bool ProgressiveResizing::match(Event event, const State&) const { return event == Event::kAfterDataloader; }

@@ -44,7 +44,7 @@ class ProgressiveResizing final : public Algorithm {
   explicit ProgressiveResizing(Options options) : options_(std::move(options)) {}
 
   std::string name() const override { return "ProgressiveResizing"; }
-  void require(const State& state) const override;
+  bool try_on(const State& state, Batch& sample) const override;
   bool match(Event event, const State& state) const override;
   void apply(Event event, State& state, Logger& logger) override;
 

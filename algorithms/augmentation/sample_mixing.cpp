@@ -10,15 +10,14 @@
 
 namespace tutti {
 
-void SampleMixing::require(const State& state) const {
-  require_of_sample(*this, state, [&](const Batch& sample) {
-    const at::ScalarType dtype = options_.input_key.get(sample).scalar_type();
-    if (at::isIntegralType(dtype, /*includeBool=*/true) && dtype != at::kByte)
-      throw UserError("inputs that are " + std::string(at::toString(dtype)) + " cannot be mixed");
-    options_.target_key.get(sample);
-    if (!options_.interpolate_loss)
-      require_dense_targets(state, "interpolate_loss = true mixes losses instead");
-  });
+bool SampleMixing::try_on(const State& state, Batch& sample) const {
+  const at::ScalarType dtype = options_.input_key.get(sample).scalar_type();
+  if (at::isIntegralType(dtype, /*includeBool=*/true) && dtype != at::kByte)
+    throw UserError("inputs that are " + std::string(at::toString(dtype)) + " cannot be mixed");
+  options_.target_key.get(sample);
+  if (!options_.interpolate_loss)
+    require_dense_targets(state, "interpolate_loss = true mixes losses instead");
+  return false;
 }
 
 bool SampleMixing::match(Event event, const State&) const {

@@ -25,7 +25,7 @@ class SampleMixing : public Algorithm {
   explicit SampleMixing(SampleMixingOptions options) : options_(std::move(options)) {}
 
   Needs needs() const override { return {.interpolates_loss = options_.interpolate_loss}; }
-  void require(const State& state) const override;
+  bool try_on(const State& state, Batch& sample) const override;
   bool match(Event event, const State& state) const override;
   void apply(Event event, State& state, Logger& logger) override;
 

@@ -54,9 +54,16 @@ EMA::EMA(const Options& options)
       interval_(interval_of(options)),
       smoothing_(smoothing_of(options, interval_)) {}
 
+Event EMA::update_event() const {
+  return interval_.unit() == TimeUnit::kBatch ? Event::kBatchEnd : Event::kEpochEnd;
+}
+
 bool EMA::is_update(Event event, const State& state) const {
-  if (event != (interval_.unit() == TimeUnit::kBatch ? Event::kBatchEnd : Event::kEpochEnd)) return false;
-  return started_ || has_passed(start_, state);
+  return event == update_event() && (started_ || has_passed(start_, state));
+}
+
+void EMA::require(const State& state) const {
+  warn_of_late_start(*this, "ema_start", start_, update_event(), state);
 }
 
 bool EMA::match(Event event, const State& state) const {

@@ -29,6 +29,7 @@ class EMA final : public Algorithm {
 
   std::string name() const override { return "EMA"; }
   Needs needs() const override { return {.excludes = {{name(), "evaluations use one average"}}}; }
+  void require(const State& state) const override;  // warns of an ema_start that never comes
   bool match(Event event, const State& state) const override;
   void apply(Event event, State& state, Logger& logger) override;
   double smoothing() const { return smoothing_; }
@@ -38,6 +39,7 @@ class EMA final : public Algorithm {
   NamedTensors state_tensors() override { return averages_; }
 
  private:
+  Event update_event() const;
   bool is_update(Event event, const State& state) const;
   void update(State& state);
   void publish(State& state) const;

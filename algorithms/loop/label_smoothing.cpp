@@ -29,11 +29,10 @@ at::Tensor smooth_labels(const at::Tensor& logits, const at::Tensor& target, dou
   return at::full(logits.sizes(), rest).scatter_(1, indices.unsqueeze(1), values.unsqueeze(1));
 }
 
-void LabelSmoothing::require(const State& state) const {
-  require_of_sample(*this, state, [&](const Batch& sample) {
-    target_key_.get(sample);
-    require_dense_targets(state);
-  });
+bool LabelSmoothing::try_on(const State& state, Batch& sample) const {
+  target_key_.get(sample);
+  require_dense_targets(state);
+  return false;
 }
 
 bool LabelSmoothing::match(Event event, const State&) const {

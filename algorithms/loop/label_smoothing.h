@@ -25,7 +25,7 @@ class LabelSmoothing final : public Algorithm {
 
   std::string name() const override { return "LabelSmoothing"; }
   Needs needs() const override { return {.excludes = {{name(), "targets are smoothed once"}}}; }
-  void require(const State& state) const override;
+  bool try_on(const State& state, Batch& sample) const override;
   bool match(Event event, const State& state) const override;
   void apply(Event event, State& state, Logger& logger) override;
 

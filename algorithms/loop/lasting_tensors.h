@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "training/engine/algorithm.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -20,5 +21,10 @@ void copy_tensors(const NamedTensors& to, const NamedTensors& from);  // equal l
 // True if the run has come to `moment`, a time of any unit: a fraction of the training (dur) counts in
 // max_duration's unit, as State::elapsed_duration.
 bool has_passed(const Time& moment, const State& state);
+
+// Warns on rank 0 that the algorithm has no effect, if `start`, its option `key`, has not come at the last
+// `update` (BATCH_END or EPOCH_END) of a training in epochs or batches.
+void warn_of_late_start(const Algorithm& algorithm, const std::string& key, const Time& start, Event update,
+                        const State& state);
 
 }  // namespace tutti

@@ -11,7 +11,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "algorithms/augmentation/fit.h"
 #include "runtime/error.h"
 #include "training/state.h"
 
@@ -84,12 +83,16 @@ void SelectiveBackprop::require(const State& state) const {
   if (state.global_batch > 0 && kept_of(fewest, options_.keep) == 0)
     fail("of " + std::to_string(fewest) +
          " samples in a rank's batch, keep = " + std::to_string(options_.keep) + " would leave none");
-  require_of_sample(*this, state, [&](Batch& sample) {
-    options_.target_key.get(sample);
-    options_.input_key.set(sample, scaled_input(options_.input_key.get(sample), options_.scale_factor));
-    if (!state.losses_of(require_fit(state, sample), sample).defined())
-      throw UserError(std::string(state.model->kind()) + " does not give the loss of each sample");
-  });
+}
+
+// The model sees smaller images for the choice alone.
+bool SelectiveBackprop::try_on(const State& state, Batch& sample) const {
+  options_.target_key.get(sample);
+  Batch smaller = sample;
+  options_.input_key.set(smaller, scaled_input(options_.input_key.get(sample), options_.scale_factor));
+  if (!state.losses_of(state.try_forward(smaller), smaller).defined())
+    throw UserError(std::string(state.model->kind()) + " does not give the loss of each sample");
+  return false;
 }
 
 bool SelectiveBackprop::match(Event event, const State& state) const {
@@ -103,6 +106,7 @@ void SelectiveBackprop::apply(Event, State& state, Logger&) {
   const at::Tensor losses = losses_of(state, state.batch);
   const auto draws = state.draws("SelectiveBackprop", state.first_sample);
   const at::Tensor chosen = choose_by_loss(losses, options_.keep, *draws);
+  state.kept_samples = static_cast<double>(chosen.size(0)) / static_cast<double>(state.batch.samples());
   state.batch = state.batch.map([&](const at::Tensor& array) { return array.index_select(0, chosen); });
 }
 

@@ -58,6 +58,7 @@ class SelectiveBackprop final : public Algorithm {
   std::string name() const override { return "SelectiveBackprop"; }
   Needs needs() const override { return {.first = true}; }
   void require(const State& state) const override;
+  bool try_on(const State& state, Batch& sample) const override;
   bool match(Event event, const State& state) const override;
   void apply(Event event, State& state, Logger& logger) override;
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "algorithms/augmentation/fit.h"
 #include "runtime/error.h"
 #include "training/state.h"
 
@@ -83,21 +82,22 @@ Batch set_batch_sequence_length(const Batch& batch, int64_t curr_seq_len,
                                           : truncated(batch, curr_seq_len);
 }
 
-void SeqLengthWarmup::require(const State& state) const {
-  require_of_sample(*this, state, [&](Batch& sample) {
-    length_at(state);
-    sample = set_batch_sequence_length(sample, options_.min_seq_length, options_.how);
-    require_fit(state, sample);
-  });
+bool SeqLengthWarmup::try_on(const State& state, Batch& sample) const {
+  length_at(state);
+  const int64_t length = length_of(sample.leaves());
+  if (length <= options_.min_seq_length)
+    state.warn_on_rank_zero(
+        name() + " has no effect: sequences of " + std::to_string(length) +
+        " tokens are no longer than min_seq_length = " + std::to_string(options_.min_seq_length));
+  sample = set_batch_sequence_length(sample, options_.min_seq_length, options_.how);
+  return true;
 }
 
 bool SeqLengthWarmup::match(Event event, const State&) const { return event == Event::kAfterDataloader; }
 
 void SeqLengthWarmup::apply(Event, State& state, Logger& logger) {
   const int64_t length = length_at(state);
-  const int64_t samples = state.batch.samples();
-  state.batch = set_batch_sequence_length(state.batch, length, options_.how);
-  if (samples > 0) state.first_sample = state.first_sample * state.batch.samples() / samples;
+  state.set_batch(set_batch_sequence_length(state.batch, length, options_.how));
   logger.log_metrics({{"seq_length_warmup/curr_seq_len", static_cast<double>(length)},
                       {"seq_length_warmup/curr_bs", static_cast<double>(state.batch.samples())}});
 }

@@ -41,7 +41,7 @@ class SeqLengthWarmup final : public Algorithm {
   Needs needs() const override {
     return {.after = {"Alibi"}, .excludes = {{name(), "sequences are as long as one of them says"}}};
   }
-  void require(const State& state) const override;
+  bool try_on(const State& state, Batch& sample) const override;
   bool match(Event event, const State& state) const override;
   void apply(Event event, State& state, Logger& logger) override;
 

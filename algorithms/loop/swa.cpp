@@ -47,6 +47,10 @@ SWA::SWA(const Options& options) : options_(options) {
   update_event_ = unit == TimeUnit::kBatch ? Event::kBatchEnd : Event::kEpochEnd;
 }
 
+void SWA::require(const State& state) const {
+  warn_of_late_start(*this, "swa_start", options_.swa_start, update_event_, state);
+}
+
 bool SWA::match(Event event, const State& state) const {
   if (event == Event::kBeforeLoad) return true;
   if (completed_) return false;

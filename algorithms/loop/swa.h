@@ -34,6 +34,7 @@ class SWA final : public Algorithm {
 
   std::string name() const override { return "SWA"; }
   Needs needs() const override { return {.excludes = {{name(), "training ends with one average"}}}; }
+  void require(const State& state) const override;  // warns of a swa_start that never comes
   bool match(Event event, const State& state) const override;
   void apply(Event event, State& state, Logger& logger) override;
   int64_t averaged() const { return averaged_; }  // updates so far

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cmath>
 
+#include "algorithms/augmentation/fit.h"
 #include "algorithms/surgery/effect.h"
 #include "data/dataset.h"
 #include "models/layers/attention.h"
@@ -35,19 +36,6 @@ at::Tensor cut(const at::Tensor& rows, double scaling) {
   if (shorter == 0 || rows.numel() % shorter != 0)
     throw UserError("Alibi: " + std::to_string(rows.size(0)) + " " + why_not_cut(rows.size(1), shorter));
   return rows.reshape({rows.numel() / shorter, shorter});
-}
-
-// The numbers of samples that a rank gets in a batch, in full batches and in a short one at the epoch's end.
-std::vector<int64_t> parts_of_ranks(const State& state) {
-  std::vector<int64_t> global = {state.global_batch};
-  if (state.dataloader_len * state.global_batch > state.train_samples)
-    global.push_back(state.train_samples % state.global_batch);
-  std::vector<int64_t> parts;
-  for (const int64_t samples : global) {
-    parts.push_back(samples / state.world);
-    parts.push_back(largest_part(samples, state.world));
-  }
-  return parts;
 }
 
 }  // namespace
@@ -96,6 +84,15 @@ Batch cut_sequences(const Batch& batch, double scaling) {
   return batch.map([scaling](const at::Tensor& rows) { return cut(rows, scaling); });
 }
 
+// The first of the shorter sequences.
+bool Alibi::try_on(const State&, Batch& sample) const {
+  const double scaling = scaling_.number();
+  if (!has_effect_ || scaling == 1.0) return false;
+  sample = sample.map(
+      [&](const at::Tensor& rows) { return rows.narrow(1, 0, cut_length(rows.size(1), scaling)); });
+  return true;
+}
+
 bool Alibi::match(Event event, const State&) const {
   return event == Event::kInit || event == Event::kAfterDataloader;
 }
@@ -109,9 +106,7 @@ void Alibi::apply(Event event, State& state, Logger&) {
     warn_without_effect(state, changed, name(),
                         "attention that takes a position bias (SelfAttention in models/layers/attention.h)");
   } else if (has_effect_ && cuts) {
-    const int64_t samples = state.batch.samples();
-    state.batch = cut_sequences(state.batch, scaling_.number());
-    if (samples > 0) state.first_sample = state.first_sample * state.batch.samples() / samples;
+    state.set_batch(cut_sequences(state.batch, scaling_.number()));
   }
 }
 
@@ -123,7 +118,7 @@ void Alibi::require_divisible(const State& state) const {
                     " a sample, and no sequence to be cut into shorter ones; 1 leaves batches as they are");
     const int64_t length = shape[0], shorter = cut_length(length, scaling_.number());
     const auto fits = [&](int64_t samples) { return shorter > 0 && samples * length % shorter == 0; };
-    const auto parts = parts_of_ranks(state);
+    const auto parts = samples_of_ranks(state);
     if (!std::all_of(parts.begin(), parts.end(), fits)) scaling_.fail(why_not_cut(length, shorter));
   }
 }

@@ -45,6 +45,7 @@ class Alibi final : public Algorithm {
   Needs needs() const override {
     return {.excludes = {{name(), "positions are replaced once"}}, .required_on_load = true};
   }
+  bool try_on(const State& state, Batch& sample) const override;
   bool match(Event event, const State& state) const override;
   // At INIT throws UserError if the samples of state.dataset cannot be cut.
   void apply(Event event, State& state, Logger& logger) override;

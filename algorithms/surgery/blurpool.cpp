@@ -7,7 +7,6 @@
 
 #include <algorithm>
 
-#include "algorithms/augmentation/fit.h"
 #include "algorithms/surgery/effect.h"
 #include "runtime/error.h"
 #include "training/state.h"
@@ -86,10 +85,6 @@ int apply_blurpool(Layer& model, const BlurPoolOptions& options) {
     return std::make_shared<BlurConv2d>(conv, options.blur_first);
   });
   return static_cast<int>(replaced.size());
-}
-
-void BlurPool::require(const State& state) const {
-  require_of_sample(*this, state, [&](const Batch& sample) { require_fit(state, sample); });
 }
 
 void BlurPool::apply(Event, State& state, Logger&) {

@@ -6,8 +6,8 @@ namespace tutti {
 
 void warn_without_effect(const State& state, int changed, const std::string& algorithm,
                          const std::string& layers) {
-  if (changed == 0 && state.rank == 0 && state.warn)
-    state.warn(algorithm + " has no effect: " + state.model->kind() + " has no " + layers);
+  if (changed == 0)
+    state.warn_on_rank_zero(algorithm + " has no effect: " + state.model->kind() + " has no " + layers);
 }
 
 }  // namespace tutti

@@ -44,9 +44,13 @@ bool lowers(int64_t rank, int64_t latent) {
   return rank < latent;
 }
 
+// Other surgery may have put it into another layer.
 template <class L>
 const L& layer_as(const Slot& slot) {
-  return dynamic_cast<const L&>(slot.layer());
+  for (const auto& [name, layer] : layers(slot.layer()))
+    if (const auto* found = dynamic_cast<const L*>(layer)) return *found;
+  throw UserError(std::string("factorized layers: expected a Linear or a Conv2d, found ") +
+                  slot.layer().kind());
 }
 
 }  // namespace
@@ -124,10 +128,10 @@ int64_t FactorizedConv2d::latent_channels() const {
 void FactorizedConv2d::set_rank(const at::Tensor& input, int64_t rank) {
   if (!lowers(rank, latent_channels())) return;
   const Conv2d &first = layer_as<Conv2d>(module0_), &second = layer_as<Conv2d>(module1_);
-  if (first.options().stride != 1 || first.options().dilation != 1)
+  if (&first != &module0_.layer() || first.options().stride != 1 || first.options().dilation != 1)
     throw UserError("set_rank: the convolution has a stride or a dilation other than 1");
   const LowRankSolution found =
-      factorize_conv2d(input, {first.weight().tensor, second.weight().tensor, {}, second.bias()->tensor},
+      factorize_conv2d(input, {first.kernel(), second.kernel(), {}, second.bias()->tensor},
                        static_cast<double>(rank), 3, first.options().padding);
   const auto lower = fresh_conv(first_of(first.options(), rank));
   const auto upper = fresh_conv(second_of(rank, second.options().out_channels));

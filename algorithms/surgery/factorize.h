@@ -44,8 +44,8 @@ class FactorizedConv2d final : public Layer {
   const char* kind() const override { return "FactorizedConv2d"; }
   int64_t latent_channels() const;
 
-  // As FactorizedLinear::set_rank, by factorize_conv2d for such images. Throws UserError for strides and
-  // dilations other than 1.
+  // As FactorizedLinear::set_rank, by factorize_conv2d for such images. Of standardized weights the lower
+  // rank is a plain convolution's. Throws UserError for strides and dilations other than 1.
   void set_rank(const at::Tensor& input, int64_t rank);
 
  private:

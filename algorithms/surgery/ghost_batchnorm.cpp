@@ -2,9 +2,12 @@
 
 #include <ATen/ops/cat.h>
 
+#include <algorithm>
 #include <set>
 
+#include "algorithms/augmentation/fit.h"
 #include "algorithms/surgery/effect.h"
+#include "data/dataset.h"
 #include "runtime/error.h"
 #include "training/state.h"
 
@@ -17,6 +20,13 @@ std::set<const Layer*> already_ghosts(Layer& model) {
   for (const auto& [name, layer] : layers(model))
     if (dynamic_cast<const GhostBatchNormLayer*>(layer)) found.insert(&layer->slots()[0]->layer());
   return found;
+}
+
+// The samples of the smallest microbatch.
+int64_t last_microbatch(int64_t samples, const State& state) {
+  const int64_t given = state.device_train_microbatch_size;
+  const int64_t size = given > 0 ? given : largest_part(samples, state.grad_accum);
+  return samples - (samples - 1) / size * size;
 }
 
 // A norm's momentum, scaled; as before at the end, also if memory runs out.
@@ -71,13 +81,14 @@ int apply_ghost_batchnorm(Layer& model, int64_t ghost_batch_size, SmallBatch sma
 
 void GhostBatchNorm::require(const State& state) const {
   if (!has_effect_ || state.global_batch == 0) return;
-  int64_t fewest = state.global_batch;
-  const bool ends_short = state.dataloader_len * state.global_batch > state.train_samples;
-  if (state.composer && ends_short) fewest = state.train_samples % state.global_batch;
-  fewest /= state.world;
+  int64_t fewest = state.global_batch / state.world;
+  if (state.composer)
+    for (const int64_t samples : samples_of_ranks(state))
+      if (samples > 0) fewest = std::min(fewest, last_microbatch(samples, state));
   if (fewest < ghost_batch_size_)
-    fail("a rank gets " + std::to_string(fewest) +
-         " samples in a batch, fewer than ghost_batch_size = " + std::to_string(ghost_batch_size_));
+    fail("a rank gets " + std::to_string(fewest) + " samples in a batch" +
+         (state.composer ? " or a microbatch" : "") +
+         ", fewer than ghost_batch_size = " + std::to_string(ghost_batch_size_));
 }
 
 void GhostBatchNorm::apply(Event, State& state, Logger&) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "algorithms/surgery/effect.h"
+#include "data/dataset.h"
 #include "models/layers/activation.h"
 #include "runtime/error.h"
 #include "training/state.h"
@@ -86,9 +87,13 @@ std::unique_ptr<Draws> GyroDropoutLayer::draws(const std::string& what, int64_t 
 // [samples, features]
 at::Tensor GyroDropoutLayer::masks_of(int64_t samples) const {
   const int64_t first = run_ ? context().first_sample : 0, all = batch_samples(samples);
+  const int64_t of_rank = run_ ? first_place(all, run_->rank, run_->world) : 0;
+  const double kept = run_ ? run_->kept_samples : 1.0;
   std::vector<int64_t> rows;
-  for (int64_t place = first; place < first + samples; ++place)
+  for (int64_t i = first - of_rank; i < first - of_rank + samples; ++i) {
+    const int64_t place = of_rank + static_cast<int64_t>(static_cast<double>(i) / kept);
     rows.push_back(picks_[static_cast<std::size_t>(place * options_.tau / all % options_.tau)]);
+  }
   const at::Tensor masks =
       at::from_blob(const_cast<float*>(masks_.data()), {options_.sigma, features_}, at::kFloat);
   return masks.index_select(0, at::tensor(rows, at::kLong));

@@ -46,9 +46,9 @@ Event checked(Event apply_at) {
 
 void warn_if_none(const State& state, int lowered, const std::string& algorithm, const std::string& norm) {
   if (state.precision.autocast) return warn_without_effect(state, lowered, algorithm, norm);
-  if (lowered == 0 && state.rank == 0 && state.warn)
-    state.warn(algorithm + " has no effect: [train] precision is " + state.precision.name +
-               ", neither amp_bf16 nor amp_fp16");
+  if (lowered == 0)
+    state.warn_on_rank_zero(algorithm + " has no effect: [train] precision is " + state.precision.name +
+                            ", neither amp_bf16 nor amp_fp16");
 }
 
 }  // namespace

@@ -82,8 +82,7 @@ void StochasticDepth::apply(Event event, State& state, Logger& logger) {
 
 void StochasticDepth::operate(State& state) {
   blocks_ = apply_stochastic_depth(*state.model, options_);
-  if (options_.drop_rate == 0 && state.rank == 0 && state.warn)
-    state.warn("StochasticDepth has no effect: drop_rate is 0");
+  if (options_.drop_rate == 0) state.warn_on_rank_zero("StochasticDepth has no effect: drop_rate is 0");
   warn_without_effect(state, static_cast<int>(blocks_.size()), name(),
                       "residual block '" + options_.target_layer_name + "'");
 }

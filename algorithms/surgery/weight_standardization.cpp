@@ -104,9 +104,9 @@ void WeightStandardization::apply(Event, State& state, Logger&) {
   try {
     changed = apply_weight_standardization(*state.model, ignored_, example_of(state, ignored_));
   } catch (const std::exception& error) {
-    if (state.rank == 0 && state.warn)
-      state.warn("WeightStandardization takes the layers that are registered last for the last ones, since " +
-                 std::string(state.model->kind()) + " could not be run: " + one_line(error));
+    state.warn_on_rank_zero(
+        "WeightStandardization takes the layers that are registered last for the last ones, since " +
+        std::string(state.model->kind()) + " could not be run: " + one_line(error));
     changed = apply_weight_standardization(*state.model, ignored_);
   }
   warn_without_effect(state, changed, name(), "convolution to standardize");

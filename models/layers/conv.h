@@ -32,13 +32,13 @@ class Convolution : public Layer {
   // What is convolved with in place of the weight; empty = the weight.
   const WeightRule& weight_rule() const { return rule_; }
   void set_weight_rule(WeightRule rule) { rule_ = std::move(rule); }
+  at::Tensor kernel() const { return rule_ ? rule_(weight_.tensor) : weight_.tensor; }
 
  protected:
   // `init`: of the weight; the default is torch's, as of the bias.
   Convolution(const Shape& weight, bool bias, Init init = nullptr);
   // With the parameters and the rule of another, which must have the shapes that are asked for.
   Convolution(const Shape& weight, bool bias, const Convolution& adopted);
-  at::Tensor kernel() const { return rule_ ? rule_(weight_.tensor) : weight_.tensor; }
   at::Tensor bias_or_none() const { return bias_ ? bias_->tensor : at::Tensor(); }
 
  private:

@@ -84,6 +84,7 @@ class Recorded final : public Algorithm {
     inner_->apply(event, state, logger);
   }
   void require(const State& state) const override { inner_->require(state); }
+  bool try_on(const State& state, Batch& sample) const override { return inner_->try_on(state, sample); }
   std::string state() const override { return inner_->state(); }
   void restore(const std::string& text) override { inner_->restore(text); }
   NamedTensors state_tensors() override { return inner_->state_tensors(); }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "recipe/setting.h"
+#include "tensors/tree.h"
 #include "training/engine/event.h"
 #include "training/engine/listener.h"
 #include "training/engine/logger.h"
@@ -39,6 +40,11 @@ class Algorithm : public Listener {
   [[noreturn]] void fail(const std::string& message) const;  // throws UserError
 
   virtual Needs needs() const { return {}; }
+
+  // Makes of a batch of one sample, as algorithms that act before leave it, the smallest batch that this one
+  // ever makes of it. True if the model is to be tried on that batch. Throws UserError if the samples do not
+  // suit. Called by Engine::require.
+  virtual bool try_on(const State&, Batch& /*sample*/) const { return false; }
 
   // True if the algorithm acts at the event. All algorithms are asked before any acts.
   virtual bool match(Event event, const State& state) const = 0;

@@ -1,10 +1,13 @@
 #include "training/engine/engine.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
+#include "data/dataset.h"
 #include "recipe/catalog.h"
 #include "runtime/error.h"
+#include "tensors/torch_error.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -18,14 +21,6 @@ void name_all(const std::string& group, const Listeners& listeners,
     const int before = known[one->name()]++;
     named.emplace_back(group + one->name() + (before ? "/" + std::to_string(before) : ""), one.get());
   }
-}
-
-// Names of the algorithms that have the need.
-std::vector<std::string> names_of(const Algorithms& algorithms, bool Needs::*need) {
-  std::vector<std::string> names;
-  for (const auto& algorithm : algorithms)
-    if (algorithm->needs().*need) names.push_back(algorithm->name());
-  return names;
 }
 
 // Puts each algorithm behind those that it acts after.
@@ -131,15 +126,22 @@ void Engine::notify_destinations(const std::function<void(Callback&)>& notify) {
 }
 
 void Engine::warn_of_interpolations() const {
-  const auto names = names_of(options_.algorithms, &Needs::interpolates_loss);
+  std::vector<std::string> names;
+  for (const auto& one : options_.algorithms)
+    if (one->needs().interpolates_loss) names.push_back(one->name());
   if (names.size() > 1 && options_.warn)
     options_.warn("several algorithms interpolate the loss, which is probably a mistake: " + joined(names));
 }
 
 void Engine::refuse_several_closures() const {
-  const auto names = names_of(options_.algorithms, &Needs::closure);
-  if (names.size() > 1)
-    throw UserError("only one algorithm of a run can make additional passes in a step: " + joined(names));
+  const Algorithm* first = nullptr;
+  for (const auto& one : options_.algorithms) {
+    if (!one->needs().closure) continue;
+    if (first)
+      one->fail(one->name() + " cannot be combined with " + first->name() +
+                ": only one algorithm of a run can make additional passes in a step");
+    first = one.get();
+  }
 }
 
 void Engine::refuse_excluded() const {
@@ -186,6 +188,36 @@ void Engine::reduced(std::span<const double> sums) {
 void Engine::require() const {
   for (const auto& algorithm : options_.algorithms) algorithm->require(state_);
   for (const auto& callback : options_.callbacks) callback->require(state_);
+  if (state_.dataset && !options_.algorithms.empty()) try_sample();
+}
+
+void Engine::try_sample() const {
+  const int64_t first = 0;
+  Batch sample = state_.dataset->get({&first, 1}, {state_.seed});
+  std::vector<std::string> tried;
+  for (const auto& one : in_order_of_action()) {
+    try {
+      if (!one->try_on(state_, sample)) continue;
+      state_.try_forward(sample);
+    } catch (const std::exception& error) {
+      one->fail((tried.empty() ? "" : "after " + joined(tried) + ": ") + one_line(error));
+    }
+    tried.push_back(one->name());
+  }
+}
+
+// Surgery, transforms of the data, then all others as at AFTER_DATALOADER.
+Algorithms Engine::in_order_of_action() const {
+  Algorithms all, others = options_.algorithms;
+  for (const Event event : {Event::kInit, Event::kFitStart}) {
+    const auto rest = std::stable_partition(others.begin(), others.end(), [&](const auto& one) {
+      return one->match(event, state_) && !one->match(Event::kAfterDataloader, state_);
+    });
+    std::ranges::copy(ordered({others.begin(), rest}, event), std::back_inserter(all));
+    others.erase(others.begin(), rest);
+  }
+  std::ranges::copy(ordered(others, Event::kAfterDataloader), std::back_inserter(all));
+  return all;
 }
 
 void Engine::out_of_memory(const std::string& account) {

@@ -58,7 +58,9 @@ class Engine {
   std::vector<Trace> run_event(Event event, const std::function<void()>& before_acting = {});
   std::vector<Trace> run_event(std::string_view event_name);
 
-  // Calls Listener::require of every listener.
+  // Calls Listener::require of every listener. Then one sample of the training data, if there are any, goes
+  // through all algorithms, in the order in which they act (Algorithm::try_on), and the model has to accept
+  // what each makes of it. An error is the last one's.
   void require() const;
 
   // Calls Callback::out_of_memory of every callback and destination.
@@ -89,6 +91,8 @@ class Engine {
   std::vector<Trace> run_algorithms(Event event, const std::function<void()>& before_acting);
   void log_traces(const std::vector<Trace>& traces) const;
   Algorithms ordered(Algorithms matching, Event event) const;
+  Algorithms in_order_of_action() const;
+  void try_sample() const;
   void notify_destinations(Event event);
   void notify_destinations(const std::function<void(Callback&)>& notify);
   void warn_of_interpolations() const;

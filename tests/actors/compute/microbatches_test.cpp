@@ -68,8 +68,8 @@ class Doubles final : public Algorithm {
   std::string name() const override { return "Doubles"; }
   bool match(Event event, const State&) const override { return event == Event::kAfterDataloader; }
   void apply(Event, State& state, Logger&) override {
-    state.batch = state.batch.map([](const at::Tensor& rows) { return at::cat({rows, rows}); });
-    state.first_sample *= 2;
+    state.set_batch(state.batch.map([](const at::Tensor& rows) { return at::cat({rows, rows}); }));
+    EXPECT_EQ(std::exchange(state.kept_samples, 0.5), 1.0) << "of another attempt";
   }
 };
 

@@ -10,6 +10,7 @@
 #include "runtime/error.h"
 #include "tests/algorithms/batch_algorithms.h"
 #include "tests/runtime/scratch.h"
+#include "training/engine/engine.h"
 
 namespace tutti {
 namespace {
@@ -56,9 +57,10 @@ TEST(AddedTransforms, JoinTheTrainingDataBeforeToTensor) {
 void require_on(const DatasetPtr& data) {
   State state;
   state.dataset = data.get();
-  RandAugment algorithm;
-  algorithm.set_section({Setting::Table(), "algorithms.0", {"r.toml", 1}});
-  algorithm.require(state);
+  const auto algorithm = std::make_shared<RandAugment>();
+  algorithm->set_section({Setting::Table(), "algorithms.0", {"r.toml", 1}});
+  Logger logger;
+  Engine(state, logger, {.algorithms = {algorithm}}).require();
 }
 
 std::string refused(const DatasetPtr& data) {

@@ -67,6 +67,43 @@ TEST_F(AveragingTest, BeforeItsStartAnEmaDoesNothing) {
   EXPECT_EQ(weight(), 6);
 }
 
+struct LateStart {
+  const char *ema_start, *max_duration;
+  bool in_epochs;  // updates
+  bool warns;
+};
+
+// Epochs have 4 batches. Updates of epochs that end with a training of 6 batches come after 4.
+TEST_F(AveragingTest, AStartThatNeverComesIsAWarning) {
+  state_.dataloader_len = 4;
+  int warnings = 0;
+  state_.warn = [&](const std::string& what) {
+    EXPECT_THAT(what, HasSubstr("A has no effect: a training of "));
+    ++warnings;
+  };
+  for (const auto& [start, whole, in_epochs, warns] : std::vector<LateStart>{{"8ba", "2ep", false, false},
+                                                                             {"9ba", "2ep", false, true},
+                                                                             {"2ep", "2ep", false, true},
+                                                                             {"2ep", "2ep", true, false},
+                                                                             {"3ep", "2ep", true, true},
+                                                                             {"0.9dur", "6ba", false, false},
+                                                                             {"1.1dur", "6ba", false, true},
+                                                                             {"5ba", "6ba", true, true},
+                                                                             {"0.6dur", "6ba", true, false},
+                                                                             {"0.7dur", "6ba", true, true},
+                                                                             {"0ba", "3ba", true, true},
+                                                                             {"100tok", "3ba", false, false},
+                                                                             {"9ba", "10sp", false, false}}) {
+    state_.max_duration = Time::parse(whole);
+    warnings = 0;
+    const Time interval(1, in_epochs ? TimeUnit::kEpoch : TimeUnit::kBatch), from = Time::parse(start);
+    EMA({.smoothing = 0.5, .ema_start = from, .update_interval = interval}).require(state_);
+    SWA({.swa_start = from, .swa_end = from + Time(1, from.unit()), .update_interval = interval})
+        .require(state_);
+    EXPECT_EQ(warnings, warns ? 2 : 0) << start << " of " << whole;
+  }
+}
+
 TEST_F(AveragingTest, AnEmaNeedsOneOfHalfLifeAndSmoothingInUnitsThatFit) {
   EXPECT_THAT([] { EMA({.half_life = ba(3), .smoothing = 0.5}); },
               ThrowsMessage<UserError>("expected either half_life or smoothing"));

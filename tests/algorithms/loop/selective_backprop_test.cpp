@@ -59,6 +59,7 @@ TEST(SelectiveBackpropTest, KeepsSamplesInAllArrays) {
   run(selection, state, {kAfterDataloader});
   const at::Tensor chosen = state.batch["number"];
   EXPECT_EQ(chosen.size(0), 8);
+  EXPECT_EQ(state.kept_samples, 0.4);
   EXPECT_EQ(std::get<0>(at::_unique(chosen)).size(0), 8);
   EXPECT_TRUE(at::equal(state.batch["input"], given["input"].index_select(0, chosen)));
   EXPECT_TRUE(at::equal(state.batch["target"], given["target"].index_select(0, chosen)));

@@ -62,6 +62,23 @@ TEST(SeqLengthWarmupTest, PlacesFollowTheNumberOfSequences) {
   EXPECT_EQ(state.first_sample, 9);
 }
 
+TEST(SeqLengthWarmupTest, SequencesThatAreNeverShortenedAreAWarning) {
+  std::string warned;
+  State state = text_state(0);
+  state.warn = [&](const std::string& what) { warned = what; };
+  Batch sample = state.batch.narrow(0, 1);
+  EXPECT_TRUE(SeqLengthWarmup(kShort).try_on(state, sample));
+  EXPECT_EQ(sample["input"].size(1), 4);
+  EXPECT_EQ(warned, "");
+  EXPECT_TRUE(SeqLengthWarmup(kShort).try_on(state, sample));
+  EXPECT_EQ(warned,
+            "SeqLengthWarmup has no effect: sequences of 4 tokens are no longer than min_seq_length = 4");
+  warned.clear();
+  state.rank = 1;
+  SeqLengthWarmup(kShort).try_on(state, sample);
+  EXPECT_EQ(warned, "") << "rank 0 has said so";
+}
+
 TEST(SeqLengthWarmupTest, TheLastTokenMayBeKept) {
   Batch batch = text_state(0).batch;
   const at::Tensor lengths = at::tensor({12, 3, 0}).view({3, 1});

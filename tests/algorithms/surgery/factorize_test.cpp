@@ -6,6 +6,9 @@
 
 #include <map>
 
+#include "algorithms/surgery/blurpool.h"
+#include "algorithms/surgery/weight_standardization.h"
+#include "models/layers/blocks.h"
 #include "models/layers/linear.h"
 #include "models/zoo/mlp.h"
 #include "runtime/error.h"
@@ -103,6 +106,40 @@ TEST(FactorizeTest, AMatrixOfLowRankLosesNothing) {
   EXPECT_EQ(one.rank, -1);
   EXPECT_FALSE(one.Wb.defined());
   EXPECT_TRUE(at::allclose(one.Wa, w, 1e-3, 1e-3));
+}
+
+// What other surgery makes of the weights is what a lower rank comes near to.
+TEST(FactorizeTest, ALowerRankIsThatOfStandardizedWeights) {
+  const Conv2dOptions options{.in_channels = 6, .out_channels = 8, .kernel_size = 3};
+  FactorizedConv2d plain(options, 5), standard(options, 5);
+  materialise(standard, 1);
+  apply_weight_standardization(standard);
+  materialise(plain, 2);
+  const auto of_plain = parameters(plain), of_standard = parameters(standard);
+  for (std::size_t i = 0; i < of_plain.size(); ++i) {
+    const at::Tensor values = of_standard[i].parameter->tensor.detach();
+    of_plain[i].parameter->tensor = values.dim() == 4 ? standardized(values) : values;
+  }
+  const at::Tensor x = at::randn({4, 6, 7, 7});
+  for (auto* conv : {&plain, &standard}) conv->set_rank(x, 3);
+  EXPECT_TRUE(at::allclose(standard.forward(x).tensor(), plain.forward(x).tensor(), 1e-3, 1e-3));
+}
+
+TEST(FactorizeTest, ABlurredConvolutionKeepsItsRank) {
+  for (const bool blur_first : {true, false}) {
+    Sequential net({std::make_shared<FactorizedConv2d>(
+        Conv2dOptions{.in_channels = 8, .out_channels = 8, .kernel_size = 3, .stride = 2}, 5)});
+    EXPECT_EQ(apply_blurpool(net, {.blur_first = blur_first, .min_channels = 1}), 1);
+    materialise(net, 1);
+    auto& conv = dynamic_cast<FactorizedConv2d&>(net.slots()[0]->layer());
+    EXPECT_EQ(conv.latent_channels(), 5);
+    EXPECT_TRUE(factorizing_could_speedup(conv, 4));
+    EXPECT_THAT(
+        [&] {
+          conv.set_rank(at::randn({2, 8, 6, 6}), 2);
+        },
+        ThrowsMessage<UserError>(HasSubstr("a stride or a dilation other than 1")));
+  }
 }
 
 TEST(FactorizeTest, AModelOfNarrowLayersIsAWarning) {

@@ -126,6 +126,23 @@ TEST(GhostBatchNormTest, ARanksBatchHasAGhostBatchAtLeast) {
   EXPECT_THAT(why_refused(short_end), HasSubstr("2 samples"));
 }
 
+// Of 15 samples of a rank: 8 and 7, or 9 and 6.
+TEST(GhostBatchNormTest, ComposersMicrobatchesHaveAGhostBatchToo) {
+  State state = state_of(resnet(), 30);
+  state.train_samples = 90;
+  state.grad_accum = 2;
+  GhostBatchNorm algorithm(8);
+  Logger logger;
+  algorithm.apply(Event::kInit, state, logger);
+  EXPECT_NO_THROW(algorithm.require(state));
+  state.composer = true;
+  state.model = resnet();
+  EXPECT_THAT(why_refused(state), AllOf(HasSubstr("r.toml:7"), HasSubstr("7 samples")));
+  state.device_train_microbatch_size = 9;
+  state.model = resnet();
+  EXPECT_THAT(why_refused(state), HasSubstr("6 samples"));
+}
+
 TEST(GhostBatchNormTest, AModelWithoutNormsIsAWarning) {
   State state =
       state_of(std::make_shared<Mlp>(MlpOptions{.in_features = 8, .hidden = {4}, .num_classes = 10}), 2);

@@ -32,15 +32,19 @@ State gyro_state(int64_t step) {
   return state;
 }
 
-// What a new layer makes of ones at a step, from the `first` sample of the batch on.
-at::Tensor masks_at(int64_t step, int64_t first = 0, int64_t samples = kBatch, uint64_t seed = 7) {
-  State state = gyro_state(step);
-  state.seed = seed;
+// What a new layer makes of ones, from the `first` sample of the batch on.
+at::Tensor masks_in(const State& state, int64_t first = 0, int64_t samples = kBatch) {
   Sequential net({std::make_shared<Dropout>(0.5)});
   apply_gyro_dropout(net, 5, 8, kGyro, &state);
   const ForwardContext context{.first_sample = first};
   set_context(net, &context);
   return net.forward(at::ones({samples, kFeatures})).tensor();
+}
+
+at::Tensor masks_at(int64_t step, int64_t first = 0, int64_t samples = kBatch, uint64_t seed = 7) {
+  State state = gyro_state(step);
+  state.seed = seed;
+  return masks_in(state, first, samples);
 }
 
 // A third of the batch has one mask.
@@ -71,6 +75,17 @@ TEST(GyroDropoutTest, ASampleHasTheMaskOfItsPlace) {
 TEST(GyroDropoutTest, ASmallerBatchHasThemToo) {
   const at::Tensor y = masks_at(4, 0, 6), full = masks_at(3);
   for (int64_t i = 0; i < 6; ++i) EXPECT_TRUE(y[i].equal(full[2 * i])) << i;
+}
+
+// The second of two ranks, with places 6 to 11, has kept three of its samples.
+TEST(GyroDropoutTest, SamplesThatAreKeptHaveAllMasksOfTheirRank) {
+  State state = gyro_state(3);
+  state.rank = 1;
+  state.world = 2;
+  state.kept_samples = 0.5;
+  const at::Tensor y = masks_in(state, 6, 3), whole = masks_at(3);
+  for (int64_t i = 0; i < 3; ++i) EXPECT_TRUE(y[i].equal(whole[6 + 2 * i])) << i;
+  EXPECT_FALSE(whole[6].equal(whole[10]));
 }
 
 TEST(GyroDropoutTest, TheMasksOfTheTrainingAreFew) {

@@ -6,16 +6,21 @@
 
 #include <numeric>
 
+#include "data/catalog.h"
 #include "data/readers/synthetic_dataset.h"
 #include "data/transforms/image_transforms.h"
 #include "data/transforms/tensor_transforms.h"
+#include "recipe/resolve.h"
+#include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "tests/runtime/scratch.h"
 
 namespace tutti {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 constexpr int64_t kImages = 40;
 
@@ -126,6 +131,22 @@ TEST(TransformedDataset, LeavesTheSamplesBelowAsTheyAre) {
   TransformedDataset(below, transforms, "").get(std::vector<int64_t>{1, 2}, {});
   TransformedDataset(below, {transforms[1]}, "").get(std::vector<int64_t>{1, 2}, {});
   EXPECT_TRUE(at::equal(below->pixels, before));
+}
+
+// The first transform takes the images; the second wants numbers in [0, 1].
+TEST(TransformedDataset, ATransformOfTheRecipeThatFailsOnASampleIsAnErrorWithItsLine) {
+  const Catalog catalog = train_data_catalog();
+  const Setting recipe = resolve(parse_recipe("[data.train]\nkind = 'synthetic'\nbatch_size = 1\n"
+                                              "[[data.train.transforms]]\nkind = 'flip'\n"
+                                              "[[data.train.transforms]]\nkind = 'randaugment'\n",
+                                              "r.toml"),
+                                 std::span(&catalog, 1));
+  const auto open = [&] {
+    const TensorTree::Children sevens = {{"input", at::full({2, 3, 8, 8}, 7.0)}};
+    with_recipe_transforms(recipe.at("data").at("train"), std::make_shared<const TensorDataset>(sevens));
+  };
+  EXPECT_THAT(message_of<UserError>(open),
+              AllOf(StartsWith("r.toml:7: data.train.transforms.1.kind"), HasSubstr("[0, 1]")));
 }
 
 TEST(TransformedDataset, DigestIsOfDataAndTransforms) {

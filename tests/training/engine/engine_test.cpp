@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "data/readers/synthetic_dataset.h"
 #include "runtime/error.h"
 #include "training/state.h"
 
@@ -31,6 +32,12 @@ class Sayer final : public Algorithm {
     if (acts) acts(state);
   }
   void require(const State&) const override { said_.push_back(name_ + " requires"); }
+  bool try_on(const State&, Batch& sample) const override {
+    if (sample.find(name_)) throw UserError("it has been here");
+    said_.push_back(name_ + " tries " + std::to_string(sample.leaves().size()));
+    sample.set(name_, sample[kInputArray]);
+    return false;
+  }
 
   std::function<bool(Event, const State&)> wants = [](Event, const State&) { return true; };
   std::function<void(State&)> acts;
@@ -123,6 +130,28 @@ TEST_F(EngineTest, EveryListenersNeedsAreAskedFor) {
   sayer("A"), sayer("B");
   Engine(state_, logger_, options_).require();
   EXPECT_THAT(said_, ElementsAre("A requires", "B requires"));
+}
+
+// Surgery, then transforms of the data, then what acts on batches: reversed, as at AFTER_DATALOADER.
+TEST_F(EngineTest, ASampleGoesThroughAllInTheOrderInWhichTheyAct) {
+  const auto at = [](Event wanted) {
+    return [wanted](Event event, const State&) { return event == wanted; };
+  };
+  sayer("A")->wants = at(Event::kAfterDataloader);
+  sayer("B")->wants = at(Event::kBeforeLoss);
+  sayer("first", {.first = true})->wants = [](Event, const State&) { return false; };
+  sayer("transform")->wants = at(Event::kFitStart);
+  sayer("surgery")->wants = at(Event::kInit);
+  const SyntheticDataset data({.shape = {2}});
+  state_.dataset = &data;
+  Engine(state_, logger_, options_).require();
+  const Said tried(said_.begin() + 5, said_.end());
+  EXPECT_THAT(tried,
+              ElementsAre("surgery tries 2", "transform tries 3", "first tries 4", "B tries 5", "A tries 6"));
+  options_.algorithms.push_back(options_.algorithms.front());
+  options_.algorithms.front()->set_section({Setting::Table(), "algorithms.0", {"r.toml", 7}});
+  EXPECT_THAT([&] { Engine(state_, logger_, options_).require(); },
+              ThrowsMessage<UserError>(HasSubstr("r.toml:7: [algorithms.0]: it has been here")));
 }
 
 TEST_F(EngineTest, WhoWaitsForAlgorithmsIsCalledBeforeTheFirstActs) {
@@ -272,7 +301,7 @@ TEST_F(EngineTest, RefusesTwoThatMakePassesOfTheirOwn) {
   Engine(state_, logger_, options_);
   sayer("Climbing", {.closure = true});
   EXPECT_THAT([&] { Engine(state_, logger_, options_); },
-              ThrowsMessage<UserError>(HasSubstr("SAM, Climbing")));
+              ThrowsMessage<UserError>(HasSubstr("Climbing cannot be combined with SAM: only one")));
 }
 
 TEST(EventTest, EveryOneIsFoundByItsName) {
