@@ -1,5 +1,8 @@
 #include "tests/algorithms/rows.h"
 
+#include "models/layers/norm.h"
+#include "models/zoo/resnet_cifar.h"
+
 namespace tutti {
 namespace {
 
@@ -11,109 +14,191 @@ const std::string kImages =
     "/examples/data/digits.h5'\ngroup = 'train'\nbatch_size = 24\nsubset_num_batches = 25\nshuffle = true\n"
     "[optimizer]\nkind = 'sgd'\nlr = 0.1\nmomentum = 0.9\n";
 
+// `text` with other words in place of `before`, which occurs in it.
+std::string replaced(std::string text, const std::string& before, const std::string& after) {
+  return text.replace(text.find(before), before.size(), after);
+}
+
 // As kImages, for a loss of squared digits.
-const std::string kSlowImages = kImages.substr(0, kImages.find("lr = 0.1")) + "lr = 1e-3\n";
+const std::string kSlowImages = replaced(kImages, "lr = 0.1\nmomentum = 0.9\n", "lr = 1e-3\n");
 
-// As kImages, for images of any size.
-const std::string kConvolutions = [] {
-  std::string text = kImages;
-  const std::string mlp = "kind = 'mlp'\nhidden = [16]\n", sgd = "kind = 'sgd'\nlr = 0.1\nmomentum = 0.9\n";
-  text.replace(text.find(mlp), mlp.size(),
-               "kind = 'sequential'\nlayers = ['Conv2d(1, 16, kernel_size=(3, 3), padding=(1, 1))', "
-               "'BatchNorm2d(16)', 'ReLU()', 'Conv2d(16, 32, kernel_size=(3, 3), stride=(2, 2), padding=(1, "
-               "1))', 'BatchNorm2d(32)', 'ReLU()', 'AdaptiveAvgPool2d(output_size=1)', 'Flatten()', "
-               "'Linear(32, 10)']\n");
-  return text.replace(text.find(sgd), sgd.size(), "kind = 'adam'\nlr = 0.02\n");
-}();
+const std::string kMlp = "kind = 'mlp'\nhidden = [16]\n";
 
-// As kImages, for a network of nine residual blocks.
-const std::string kResidual = [] {
-  std::string text = kImages;
-  const std::string mlp = "kind = 'mlp'\nhidden = [16]\n";
-  return text.replace(text.find(mlp), mlp.size(), "kind = 'resnet_cifar'\ndepth = 20\nwidth = 4\n");
-}();
+const std::string kConvolutions = replaced(
+    replaced(kImages, "lr = 0.1", "lr = 0.03"), kMlp,
+    "kind = 'sequential'\nlayers = ['Conv2d(1, 16, kernel_size=(3, 3), padding=(1, 1))', "
+    "'GroupNorm(4, 16)', 'ReLU()', 'Conv2d(16, 32, kernel_size=(3, 3), stride=(2, 2), padding=(1, 1))', "
+    "'ReLU()', 'Flatten()', 'Linear(512, 10)']\n");
 
-const std::string kDropout = [] {
-  std::string text = kImages;
-  const std::string mlp = "kind = 'mlp'\nhidden = [16]\n";
-  return text.replace(text.find(mlp), mlp.size(),
-                      "kind = 'sequential'\nlayers = ['Flatten()', 'Linear(64, 32)', 'ReLU()', "
-                      "'Dropout(p=0.5)', 'Linear(32, 10)']\n");
-}();
+// For losses that rounding to bfloat16 moves little.
+const std::string kSlowConvolutions = replaced(kConvolutions, "lr = 0.03", "lr = 0.01");
 
-const std::string kGroupNorms = [] {
-  std::string text = kConvolutions;
-  const std::string batch_norm = "BatchNorm2d(16)";
-  return text.replace(text.find(batch_norm), batch_norm.size(), "GroupNorm(4, 16)");
-}();
+// For images of any size.
+const std::string kAnySize =
+    replaced(replaced(kConvolutions, "'Flatten()', 'Linear(512, 10)'",
+                      "'Conv2d(32, 32, kernel_size=(3, 3), padding=(1, 1))', 'ReLU()', "
+                      "'AdaptiveAvgPool2d(output_size=1)', 'Flatten()', 'Linear(32, 10)'"),
+             "kind = 'sgd'\nlr = 0.03\nmomentum = 0.9\n", "kind = 'adam'\nlr = 0.01\n");
 
+const std::string kBatchNorms = replaced(kConvolutions, "GroupNorm(4, 16)", "BatchNorm2d(16)");
+
+const std::string kResidual = replaced(kImages, kMlp, "kind = 'resnet_cifar'\ndepth = 20\nwidth = 4\n");
+
+const std::string kDropout =
+    replaced(kImages, kMlp,
+             "kind = 'sequential'\nlayers = ['Flatten()', 'Linear(64, 32)', 'ReLU()', 'Dropout(p=0.5)', "
+             "'Linear(32, 10)']\n");
+
+constexpr double kRoundingOfBfloat16 = 0.02;
 const std::string kAmp = "precision = 'amp_bf16'\n";
 
 const std::string kText =
     "[model]\nkind = 'gpt'\nn_layer = 1\nn_head = 2\nn_embd = 32\nn_positions = 32\n[data.train]\n"
     "kind = 'bytes'\npath = '" TUTTI_SOURCE_DIR
     "/examples/data/king_james.txt'\nsequence_length = 32\nbatch_size = 8\nsubset_num_batches = 25\n"
-    "shuffle = true\n[optimizer]\nkind = 'adamw'\nlr = 5e-3\n";
+    "shuffle = true\n[optimizer]\nkind = 'adamw'\nlr = 5e-3\neps = 1e-5\n";
 
 // Bytes of which some are hidden: the byte 0 occurs in no text.
 const std::string kHiddenText =
     "[model]\nkind = 'bert_mlm'\nvocab_size = 256\nhidden_size = 32\nnum_hidden_layers = 1\n"
-    "num_attention_heads = 2\nintermediate_size = 64\nmax_position_embeddings = 32\n[data.train]\n"
+    "num_attention_heads = 2\nintermediate_size = 64\nmax_position_embeddings = 32\n"
+    "hidden_dropout_prob = 0.0\nattention_probs_dropout_prob = 0.0\n[data.train]\n"
     "kind = 'bytes'\npath = '" TUTTI_SOURCE_DIR
     "/examples/data/king_james.txt'\nsequence_length = 32\nbatch_size = 8\nsubset_num_batches = 25\n"
     "shuffle = true\n[[data.train.transforms]]\nkind = 'mask_tokens'\nmask_token_id = 0\n"
-    "[optimizer]\nkind = 'adamw'\nlr = 5e-3\n";
+    "[optimizer]\nkind = 'adamw'\nlr = 5e-3\neps = 1e-5\n";
 
 Acts once(Event event) { return {event, 0, 0}; }
 
-}  // namespace
+const Differs kNormalisedInParts = {
+    .in_microbatches = "BatchNorm takes the statistics of a microbatch",
+    .on_ranks = "BatchNorm takes the statistics of a rank's part of the batch",
+};
 
-const std::vector<AlgorithmRow>& algorithm_rows() {
-  static const std::vector<AlgorithmRow> rows = {
-      {"alibi", "max_sequence_length = 32\n", kText, {once(kInit), {kAfterDataloader, 0, 49}}},
+const Differs kMixedInParts = {
+    .in_microbatches = "a sample's partner is of its microbatch, as in Composer",
+    .on_ranks = "a sample's partner is of its rank's part of the batch, as in Composer",
+};
+
+// kResidual with three blocks, which are fewer than a recipe can ask for.
+std::shared_ptr<Model> three_blocks(const Setting&, const SampleSpec&) {
+  return std::make_shared<ResNetCifar>(
+      ResNetCifarOptions{.depth = 8, .width = 4, .in_channels = 1, .num_classes = 10});
+}
+
+std::shared_ptr<Model> three_blocks_with_group_norms(const Setting& section, const SampleSpec& samples) {
+  std::shared_ptr<Model> model = three_blocks(section, samples);
+  replace_layers(*model, [](const NamedSlot& named) -> std::shared_ptr<Layer> {
+    const auto* norm = dynamic_cast<const BatchNorm*>(&named.slot->layer());
+    if (!norm) return nullptr;
+    return std::make_shared<GroupNorm>(GroupNormOptions{.channels = norm->options().channels});
+  });
+  return model;
+}
+
+std::vector<AlgorithmRow> augmentation_rows() {
+  return {
       {"augmix", "", kImages, {once(kFitStart)}},
+      {"colout", "p_row = 0.3\n", kAnySize, {{kAfterDataloader, 0, 49}}},
+      {"cutmix", "", kImages, {{kBeforeForward, 0, 49}, {kBeforeLoss, 0, 49}}, kMixedInParts},
+      {"cutout", "", kImages, {{kAfterDataloader, 0, 49}}},
+      {"mixup", "alpha = 0.5\n", kImages, {{kBeforeForward, 0, 49}, {kBeforeLoss, 0, 49}}, kMixedInParts},
+      {"progressive_resizing", "delay_fraction = 0.2\n", kAnySize, {{kAfterDataloader, 0, 49}}},
+      {"randaugment", "severity = 3\n", kImages, {once(kFitStart)}},
+  };
+}
+
+std::vector<AlgorithmRow> surgery_rows() {
+  return {
+      {"alibi", "max_sequence_length = 32\n", kText, {once(kInit), {kAfterDataloader, 0, 49}}},
       {"blurpool", "", kConvolutions, {once(kInit)}},
       {"channels_last", "", kConvolutions, {once(kInit)}},
-      {"colout", "p_row = 0.3\n", kConvolutions, {{kAfterDataloader, 0, 49}}},
-      {"cutmix", "", kImages, {{kBeforeForward, 0, 49}, {kBeforeLoss, 0, 49}}},
-      {"cutout", "", kImages, {{kAfterDataloader, 0, 49}}},
-      {"ema",
-       "half_life = '5ba'\nema_start = '10ba'\n",
-       kImages,
-       {once(kBeforeLoad), {kBatchEnd, 10, 50}, {kEvalStart, 25, 50, 25}, {kEvalEnd, 25, 50, 25}}},
       {"factorize",
        "min_channels = 16\nmin_features = 10\nlatent_features = 4\n",
        kConvolutions,
        {once(kInit)}},
       {"gated_linear_units", "", kHiddenText, {once(kInit)}},
-      {"ghost_batchnorm", "ghost_batch_size = 4\n", kConvolutions, {once(kInit)}},
+      {"ghost_batchnorm",
+       "ghost_batch_size = 4\n",
+       kBatchNorms,
+       {once(kInit)},
+       {.in_microbatches = "a microbatch of 6 samples is cut into ghost batches of 3, not of 4"}},
+      {"gyro_dropout", "p = 0.3\nsigma = 8\ntau = 4\n", kDropout, {once(kFitStart)}},
+      {"low_precision_groupnorm", "", kSlowConvolutions, {once(kInit)}, {}, kAmp, kRoundingOfBfloat16},
+      {"low_precision_layernorm",
+       "apply_at = 'after_load'\n",
+       kHiddenText,
+       {once(kAfterLoad)},
+       {},
+       kAmp,
+       kRoundingOfBfloat16},
+      {"no_op_model", "", kSlowImages, {once(kInit)}},
+      {"stochastic_depth",
+       "target_layer_name = 'BasicBlock'\ndrop_warmup = '30ba'\n",
+       kResidual,
+       {once(kInit), {kBatchStart, 0, 49}},
+       kNormalisedInParts,
+       "",
+       kRounding,
+       "ByBlocks",
+       three_blocks},
+      {"stochastic_depth",
+       "target_layer_name = 'BasicBlock'\nstochastic_method = 'sample'\n",
+       kResidual,
+       {once(kInit)},
+       {},
+       "",
+       kRounding,
+       "BySamples",
+       three_blocks_with_group_norms},
+      {"squeeze_excite", "min_channels = 16\nlatent_channels = 0.25\n", kConvolutions, {once(kInit)}},
+      {"weight_standardization", "", kConvolutions, {once(kInit)}},
+  };
+}
+
+std::vector<AlgorithmRow> loop_rows() {
+  return {
+      {"ema",
+       "half_life = '5ba'\nema_start = '10ba'\n",
+       kImages,
+       {once(kBeforeLoad), {kBatchEnd, 10, 50}, {kEvalStart, 25, 50, 25}, {kEvalEnd, 25, 50, 25}}},
       {"gradient_clipping",
        "clipping_type = 'norm'\nclipping_threshold = 0.1\n",
        kImages,
        {{kAfterTrainBatch, 0, 49}}},
-      {"gyro_dropout", "p = 0.3\nsigma = 8\ntau = 4\n", kDropout, {once(kFitStart)}},
       {"label_smoothing", "", kImages, {{kBeforeLoss, 0, 49}, {kAfterLoss, 0, 49}}},
       {"layer_freezing", "freeze_start = 0.0\n", kConvolutions, {{kEpochEnd, 25, 50, 25}}},
-      {"low_precision_groupnorm", "", kGroupNorms, {once(kInit)}, kAmp},
-      {"low_precision_layernorm", "apply_at = 'after_load'\n", kHiddenText, {once(kAfterLoad)}, kAmp},
-      {"mixup", "alpha = 0.5\n", kImages, {{kBeforeForward, 0, 49}, {kBeforeLoss, 0, 49}}},
-      {"no_op_model", "", kSlowImages, {once(kInit)}},
-      {"progressive_resizing", "delay_fraction = 0.2\n", kConvolutions, {{kAfterDataloader, 0, 49}}},
-      {"randaugment", "severity = 3\n", kImages, {once(kFitStart)}},
       {"sam", "rho = 0.1\ninterval = 2\n", kImages, {once(kAfterLoad)}},
-      {"selective_backprop", "", kImages, {{kAfterDataloader, 25, 43, 2}}},
+      {"selective_backprop",
+       "start = 0.1\n",
+       kImages,
+       {{kAfterDataloader, 6, 24, 2}, {kAfterDataloader, 25, 43, 2}},
+       {.on_ranks = "a rank chooses among the samples of its part of the batch, as in Composer"}},
       {"seq_length_warmup", "duration = 0.5\nmax_seq_length = 32\n", kText, {{kAfterDataloader, 0, 49}}},
-      {"stochastic_depth",
-       "target_layer_name = 'BasicBlock'\ndrop_warmup = '30ba'\n",
-       kResidual,
-       {once(kInit), {kBatchStart, 0, 49}}},
-      {"squeeze_excite", "min_channels = 16\nlatent_channels = 0.25\n", kConvolutions, {once(kInit)}},
+      {"seq_length_warmup",
+       "duration = 0.5\nmax_seq_length = 32\ntruncate = false\n",
+       kText,
+       {{kAfterDataloader, 0, 49}},
+       {.on_ranks = "each rank drops the tokens of its part that fill no sequence, as in Composer"},
+       "",
+       kRounding,
+       "Reshaping"},
       {"swa",
        "swa_start = '20ba'\nswa_end = '40ba'\nupdate_interval = '5ba'\nschedule_swa_lr = true\n",
        kImages,
        {once(kBeforeLoad), {kBatchEnd, 20, 40}}},
-      {"weight_standardization", "", kConvolutions, {once(kInit)}},
   };
+}
+
+}  // namespace
+
+const std::vector<AlgorithmRow>& algorithm_rows() {
+  static const std::vector<AlgorithmRow> rows = [] {
+    std::vector<AlgorithmRow> all;
+    for (auto& group : {augmentation_rows(), surgery_rows(), loop_rows()})
+      all.insert(all.end(), group.begin(), group.end());
+    return all;
+  }();
   return rows;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "training/engine/event.h"
+#include "training/trainee.h"
 
 namespace tutti {
 
@@ -16,16 +17,31 @@ struct Acts {
   int every = 1;
 };
 
+// Why parts of a batch are trained on otherwise than the whole batch; "" where only rounding differs.
+struct Differs {
+  std::string in_microbatches = "";
+  std::string on_ranks = "";
+};
+
+constexpr double kRounding = 1e-4;  // of float32
+
 // An algorithm, and a training that suits it.
 struct AlgorithmRow {
   std::string kind;
   std::string options;     // further lines of its entry
   std::string training;    // sections [model], [data.train] and [optimizer]
   std::vector<Acts> acts;  // all, in kSteps steps
-  std::string train = "";  // lines of [train]
+  Differs differs = {};
+  std::string train = "";        // lines of [train]
+  double rounding = kRounding;   // relative difference of losses and weights that rounding explains
+  std::string variant = "";      // tells rows of one kind apart
+  ModelFactory make_model = {};  // in place of [model]'s; may be empty
 };
 
-inline void PrintTo(const AlgorithmRow& row, std::ostream* out) { *out << row.kind; }
+inline std::string name_of(const AlgorithmRow& row) {
+  return row.variant.empty() ? row.kind : row.kind + "_" + row.variant;
+}
+inline void PrintTo(const AlgorithmRow& row, std::ostream* out) { *out << name_of(row); }
 
 constexpr int kSteps = 50;
 const std::vector<AlgorithmRow>& algorithm_rows();
