@@ -65,7 +65,7 @@ class Simulate(tutti_run.RunTest):
         elsewhere = [TINY, TEN_ALGORITHMS, FAULTS / "all.toml"]  # no plans, and one that other tests have
         for plan in sorted(FAULTS.glob("*.toml")):
             if plan not in elsewhere:
-                self.simulate(*own.get(plan, usual), "--once", "--faults", plan)
+                self.simulate(*own.get(plan, usual), "--once", "--jobs", 1, "--faults", plan)
 
     def test_memory_runs_out_several_times_in_a_start(self):
         text = self.simulate("--ranks", 4, "--seeds", seeds(60), "--once", "--faults", MANY)
@@ -88,20 +88,20 @@ class Simulate(tutti_run.RunTest):
     def test_a_fault_that_never_happens_is_a_failure(self):
         plan = self.folder / "plan.toml"
         plan.write_text('[[fault]]\nkind = "death"\nphase = "commit"\nstep = 1000000\n')
-        text = self.simulate("--seeds", "1..4", "--faults", plan, code=1)
+        text = self.simulate("--jobs", 1, "--seeds", "1..4", "--faults", plan, code=1)
         self.assertIn("death: never happened", text)
 
     def test_one_of_several_rules_that_never_happens_is_a_failure(self):
         plan = self.folder / "plan.toml"
         plan.write_text('[[fault]]\nkind = "death"\n[[fault]]\nkind = "death"\nphase = "commit"\nstep = 1000000\n')
-        text = self.simulate("--seeds", "1..4", "--faults", plan, code=1)
+        text = self.simulate("--jobs", 1, "--seeds", "1..4", "--faults", plan, code=1)
         self.assertRegex(text, r"fault +death \(rule 1\): [1-9]")
         self.assertRegex(text, r"fault +death \(rule 2\): never happened")
 
     def test_what_needs_several_ranks_is_not_missed_on_one(self):
         plan = self.folder / "plan.toml"
         plan.write_text('[[fault]]\nkind = "delay"\n[[fault]]\nkind = "hang"\n')
-        text = self.simulate("--ranks", 1, "--seeds", "1..8", "--once", "--faults", plan)
+        text = self.simulate("--ranks", 1, "--seeds", "1..8", "--once", "--jobs", 1, "--faults", plan)
         for kind in ("delay", "hang"):
             self.assertIn(f"{kind}: cannot happen on one rank", text)
 
@@ -112,7 +112,8 @@ class Simulate(tutti_run.RunTest):
         self.assertNotIn("cannot write", text)
 
     def test_what_needs_three_ranks_is_not_missed_on_two(self):
-        text = self.simulate("--ranks", 2, "--seeds", "1..4", "--once", "--faults", FAULTS / "reorder.toml")
+        text = self.simulate("--ranks", 2, "--seeds", "1..4", "--once", "--jobs", 1,
+                             "--faults", FAULTS / "reorder.toml")
         self.assertIn("reorder: cannot happen on fewer than three ranks", text)
 
     def test_a_job_that_cannot_be_is_refused_once(self):
