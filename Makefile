@@ -25,10 +25,10 @@ demo: configure
 test: build
 	cd $(BUILD) && ctest --parallel $$((2 * $(JOBS))) --output-on-failure --no-tests=error
 
-# Ten thousand seeds of everything that can go wrong, the simulator's tests with five times as many seeds, and
+# Ten thousand seeds of everything that can go wrong, longer sweeps in the tests that have some, and
 # ten thousand damaged files of each kind that is read.
 nightly: build
-	cd $(BUILD) && TUTTI_NIGHTLY=1 ctest -R runs_simulate --output-on-failure --no-tests=error
+	cd $(BUILD) && TUTTI_NIGHTLY=1 ctest -R 'runs_simulate|sim_test|actors_test|algorithm_table_test' --output-on-failure --no-tests=error
 	$(BUILD)/tutti simulate examples/faults/tiny.toml --ranks 4 --seeds 1..10000 \
 		--faults examples/faults/all.toml
 	TUTTI_MUTATIONS=10000 $(BUILD)/tests/mutations_test

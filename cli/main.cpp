@@ -3,6 +3,7 @@
 
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <cstdio>
 #include <exception>
 #include <optional>
 
@@ -81,18 +82,25 @@ void fill_standard_streams() {
     if (fcntl(stream, F_GETFD) < 0) open("/dev/null", O_RDWR);
 }
 
+int run_to_an_exit_code(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const UserError& error) {
+    print_error(error.what());
+    return kUserError;
+  } catch (const std::exception& error) {
+    print_error(rank_message(rank(), error.what()));
+    return kFailure;
+  }
+}
+
 }  // namespace
 }  // namespace tutti
 
+// Ends without the destructors of static objects: libtorch's take 0.1 s.
 int main(int argc, char** argv) {
   tutti::fill_standard_streams();
-  try {
-    return tutti::run(argc, argv);
-  } catch (const tutti::UserError& error) {
-    tutti::print_error(error.what());
-    return tutti::kUserError;
-  } catch (const std::exception& error) {
-    tutti::print_error(tutti::rank_message(tutti::rank(), error.what()));
-    return tutti::kFailure;
-  }
+  const int code = tutti::run_to_an_exit_code(argc, argv);
+  std::fflush(nullptr);
+  _exit(code);
 }

@@ -62,7 +62,7 @@ const std::string kText =
 const std::string kHiddenText =
     "[model]\nkind = 'bert_mlm'\nvocab_size = 256\nhidden_size = 32\nnum_hidden_layers = 1\n"
     "num_attention_heads = 2\nintermediate_size = 64\nmax_position_embeddings = 32\n"
-    "hidden_dropout_prob = 0.0\nattention_probs_dropout_prob = 0.0\n[data.train]\n"
+    "[data.train]\n"
     "kind = 'bytes'\npath = '" TUTTI_SOURCE_DIR
     "/examples/data/king_james.txt'\nsequence_length = 32\nbatch_size = 8\nsubset_num_batches = 25\n"
     "shuffle = true\n[[data.train.transforms]]\nkind = 'mask_tokens'\nmask_token_id = 0\n"

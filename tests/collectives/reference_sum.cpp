@@ -4,6 +4,8 @@
 #include <ATen/ops/empty.h>
 
 #include <cstring>
+#include <map>
+#include <tuple>
 
 #include "runtime/random.h"
 
@@ -18,7 +20,9 @@ at::Tensor reference_sum(const std::vector<at::Tensor>& of_ranks) {
   return at::add(reference_sum(left), reference_sum(right));
 }
 
-at::Tensor numbers(at::ScalarType dtype, int64_t count, int rank, uint64_t salt) {
+namespace {
+
+at::Tensor draw_numbers(int64_t count, int rank, uint64_t salt) {
   const RandomKey draw = RandomKey(salt, "numbers").fold_in(rank);
   at::Tensor out = at::empty({count}, at::kDouble);
   double* values = out.mutable_data_ptr<double>();
@@ -27,7 +31,18 @@ at::Tensor numbers(at::ScalarType dtype, int64_t count, int rank, uint64_t salt)
     const double spread = static_cast<double>(1 << (bits % 12));
     values[i] = (static_cast<double>(bits >> 11) * 0x1p-52 - 1) * spread;
   }
-  return out.to(dtype);
+  return out;
+}
+
+}  // namespace
+
+// Drawn once for all dtypes; those of other counts are forgotten.
+at::Tensor numbers(at::ScalarType dtype, int64_t count, int rank, uint64_t salt) {
+  thread_local std::map<std::tuple<int64_t, int, uint64_t>, at::Tensor> drawn;
+  if (!drawn.empty() && std::get<0>(drawn.begin()->first) != count) drawn.clear();
+  at::Tensor& own = drawn[{count, rank, salt}];
+  if (!own.defined()) own = draw_numbers(count, rank, salt);
+  return own.to(dtype, /*non_blocking=*/false, /*copy=*/true);
 }
 
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {

@@ -58,15 +58,36 @@ TEST_P(GoldenTrainer, TheCommandTrainsAsComposerDoes) {
   train_by_command(case_, "");
 }
 
+// In one process: tests/runs/same_bits_test.py compares that with mpirun.
 TEST_P(GoldenTrainer, TwoRanksTrainAsComposerDoes) {
   if (const std::string reason = reason_against_two_ranks(case_); !reason.empty()) GTEST_SKIP() << reason;
-  if (case_.holds("in/draws")) return train_here(case_, Manner::kComposers, 2);
+  train_here(case_, Manner::kComposers, 2);
+}
+
+// Every fourth of those that two ranks can train.
+std::vector<std::string> cases_under_mpirun() {
+  std::vector<std::string> chosen;
+  int found = 0;
+  for (const std::string& name : golden_cases(golden_path(kTrainerFile))) {
+    const GoldenCase c(golden_path(kTrainerFile), name);
+    if (c.holds("in/draws") || !reason_against_two_ranks(c).empty() || waits_for_algorithms(c)) continue;
+    if (found++ % 4 == 0) chosen.push_back(name);
+  }
+  return chosen;
+}
+
+class GoldenTrainerUnderMpirun : public GoldenTrainer {};
+
+TEST_P(GoldenTrainerUnderMpirun, TwoRanksTrainAsComposerDoes) {
   train_by_command(case_, TUTTI_SOURCE_DIR "/tools/mpirun.sh -np 2 ");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GoldenTrainer, testing::ValuesIn(golden_cases(golden_path(kTrainerFile))),
                          [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(All, GoldenTrainerUnderMpirun, testing::ValuesIn(cases_under_mpirun()),
+                         [](const auto& info) { return info.param; });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenTrainer);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenTrainerUnderMpirun);
 
 }  // namespace
 }  // namespace tutti

@@ -29,15 +29,16 @@ class BadInput(tutti_run.RunTest):
 
     def refused(self, *words, ranks=(1, 2, 3), arguments=(), check=()):
         """Every way to start gives one message that begins with the first of the words and has the others in
-        it; so does `check` with the arguments `check`, unless that is None."""
-        run = self.folder / "run"
-        for count in ranks:
-            self.assert_refused(start(run, *arguments, recipe=self.recipe, ranks=count), words)
+        it; so does `check` with the arguments `check`, unless that is None. All at once: they mostly wait."""
+        under_way = [start(self.folder / f"run-{count}", *arguments, recipe=self.recipe, ranks=count)
+                     for count in ranks]
         local = ["--local-ranks", max(ranks), *arguments]
-        self.assert_refused(start(run, *local, recipe=self.recipe, ranks=1), words)
+        under_way.append(start(self.folder / "run-local", *local, recipe=self.recipe, ranks=1))
         if check is not None:
-            self.assert_refused(tutti("check", self.recipe, "--ranks", max(ranks), *check), words)
-        self.assertFalse((run / "metrics.jsonl").exists(), "it trained")
+            under_way.append(tutti("check", self.recipe, "--ranks", max(ranks), *check))
+        for running in under_way:
+            self.assert_refused(running, words)
+        self.assertEqual(list(self.folder.glob("run-*/metrics.jsonl")), [], "it trained")
 
     def assert_refused(self, running, words):
         finished = running.wait()

@@ -1,7 +1,9 @@
-"""A rank that ends by a fault of its own leaves in its log what it did last, and ends as it would have."""
+"""A rank that ends by a fault of its own leaves in its log what it did last, and ends as it would have; one that
+is killed is named by the others."""
 import os
 import shutil
 import signal
+import time
 
 import tutti_run
 from tutti_run import log, start
@@ -31,6 +33,15 @@ class Crashes(tutti_run.RunTest):
 
     def test_one_rank_of_two_by_abort(self):
         self.crash(signal.SIGABRT, ranks=2)
+
+    def test_a_rank_that_is_killed_is_named_with_the_last_that_it_did(self):
+        run = self.folder / "run"
+        running = start(run, ranks=2, **FOREVER, train__hang_timeout="3sec")
+        began = time.monotonic()
+        running.wait_for(lambda: log(run) and time.monotonic() - began > 3, "a heartbeat")
+        running.signal_ranks(signal.SIGKILL, [1])
+        self.assertRegex(running.wait(timeout=60).text, "(?m)^error: rank 0: rank 1 is gone: its process ended "
+                         r"while .* waited; the last it did: step \d+, [a-z ]+, \d+\.\d s ago")
 
     def test_alone_its_exit_status_is_that_of_the_signal(self):
         for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT):

@@ -2,7 +2,7 @@
 import shutil
 
 import tutti_run
-from tutti_run import train, tutti
+from tutti_run import train, trained, tutti
 
 RECIPE = {"train__max_duration": "60ba", "train__eval_interval": "20ba", "checkpoint__interval": "20ba"}
 HALF = {**RECIPE, "train__max_duration": "40ba"}
@@ -25,10 +25,7 @@ def tear(path):
 class DamagedCheckpoints(tutti_run.RunTest):
     @classmethod
     def setUpClass(cls):
-        cls.half = cls.enterClassContext(tutti_run.scratch_folder()) / "half"
-        train(cls.half, **HALF)
-        cls.whole = cls.half.parent / "whole"
-        train(cls.whole, **RECIPE)
+        cls.half, cls.whole = trained(**HALF), trained(**RECIPE)
 
     def setUp(self):
         super().setUp()
@@ -38,8 +35,10 @@ class DamagedCheckpoints(tutti_run.RunTest):
         self.newest = self.checkpoints / "ep2-ba40"
         self.assertEqual((self.checkpoints / "latest").readlink().name, self.newest.name)
 
-    def resume_after(self, step, named=()):
-        finished = train(self.run, "--resume", "auto", **RECIPE)
+    def resume_after(self, step, named=(), under_mpirun=False):
+        """On two ranks: in one process, but for damage that one rank alone meets, and a torn manifest."""
+        how = () if under_mpirun else ("--local-ranks", 2)
+        finished = train(self.run, "--resume", "auto", *how, ranks=2 if under_mpirun else 1, **RECIPE)
         for words in named:
             self.assertIn(words, finished.text)
         self.assertEqual("resumes after step" in finished.text, step > 0, finished.text)
@@ -52,11 +51,11 @@ class DamagedCheckpoints(tutti_run.RunTest):
 
     def test_a_truncated_file(self):
         truncate(self.newest / "rank-1.h5")
-        self.resume_after(20, ["ignored", "ep2-ba40/rank-1.h5: truncated at "])
+        self.resume_after(20, ["ignored", "ep2-ba40/rank-1.h5: truncated at "], under_mpirun=True)
 
     def test_a_flipped_bit(self):
         flip_a_byte(self.newest / "rank-0.h5")
-        self.resume_after(20, ["ignored", "ep2-ba40/rank-0.h5: corrupt"])
+        self.resume_after(20, ["ignored", "ep2-ba40/rank-0.h5: corrupt"], under_mpirun=True)
 
     def test_a_missing_file(self):
         (self.newest / "rank-1.h5").unlink()
@@ -64,7 +63,7 @@ class DamagedCheckpoints(tutti_run.RunTest):
 
     def test_a_torn_manifest(self):
         tear(self.newest / "manifest.json")
-        self.resume_after(20, ["ignored", "ep2-ba40/manifest.json: it is torn"])
+        self.resume_after(20, ["ignored", "ep2-ba40/manifest.json: it is torn"], under_mpirun=True)
 
     def test_a_flipped_bit_in_the_manifest(self):
         flip_a_byte(self.newest / "manifest.json")

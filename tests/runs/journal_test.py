@@ -10,6 +10,11 @@ from tutti_run import DIGITS, TUTTI, Running, settings, start, train, tutti
 SHORT = {"train__max_duration": "30ba", "checkpoint__interval": "15ba"}
 
 
+def steps(run):
+    path = run / "metrics.jsonl"
+    return path.read_text().count("\n") if path.exists() else 0
+
+
 class Recorded(tutti_run.RunTest):
     def tell(self, *arguments, code=0):
         finished = tutti(*arguments).wait()
@@ -45,14 +50,17 @@ class CutShort(Recorded):
     def test_a_journal_that_somebody_truncates(self):
         """The training goes on without the journal, and says so."""
         run = self.folder / "run"
-        running = start(run, "--local-ranks", 2, ranks=1, train__max_duration="600ep")
-        metrics = run / "metrics.jsonl"
-        running.wait_for(lambda: metrics.exists() and metrics.read_text().count("\n") > 20, "a step")
+        running = start(run, "--local-ranks", 2, ranks=1, train__max_duration="100000ep")
+        running.wait_for(lambda: steps(run) > 20, "a step")
         journal = next((run / "journal").glob("*/rank-1.journal"))
         os.truncate(journal, 100)
+        told = f"{journal}: it was cut short while the run wrote it"
+        running.wait_for(lambda: told in tutti_run.log(run, 1), "what the log says")
+        before = steps(run)
+        running.wait_for(lambda: steps(run) > before + 100, "steps without the journal")
+        self.tell("stop", run)
         finished = running.wait()
         self.assertEqual(finished.code, 0, finished.text)
-        self.assertIn(f"{journal}: it was cut short while the run wrote it", tutti_run.log(run, 1))
         self.assertNotIn("the journal is not whole", tutti_run.log(run, 0))
 
 
@@ -255,13 +263,12 @@ class Timeline(Recorded):
         running.kill()
 
     def wait_for_steps(self, running, run):
-        metrics = run / "metrics.jsonl"
-        running.wait_for(lambda: metrics.exists() and metrics.read_text().count("\n") > 20, "20 steps")
+        running.wait_for(lambda: steps(run) > 20, "20 steps")
 
     def test_journals_of_old_starts_make_room(self):
         run = self.record("run", journal__keep=2)
         for epochs in 3, 4, 5:
-            train(run, "--resume", "auto", train__max_duration=f"{epochs}ep", journal__keep=2)
+            self.record("run", "--resume", "auto", train__max_duration=f"{epochs}ep", journal__keep=2)
         kept = sorted((run / "journal").iterdir())
         self.assertEqual(len(kept), 2)
         self.assertEqual([len(list(start.iterdir())) for start in kept], [2, 2])

@@ -221,7 +221,7 @@ class Loggers(tutti_run.RunTest):
         options = {**SHORT, "train__max_duration": "400ep"}
         running = start(run, recipe=recipe, **options)
         csv_file = run / "metrics-rank0.csv"
-        running.wait_for(lambda: csv_file.exists() and len(self.losses_of_csv(run)) > 40, "step 40")
+        running.wait_for(lambda: csv_file.exists() and len(self.losses_of_csv(run)) > 80, "step 80")
         running.signal_ranks(signal.SIGKILL)
         running.wait()
         steps = [int(row["step"]) for row in self.rows(run, "loss/train/total")]

@@ -5,7 +5,7 @@ import json
 import tutti_run
 from tutti_run import EXAMPLES, log, metrics, start, train, trained, tutti
 
-CNN = {"recipe": EXAMPLES / "digits_cnn.toml", "train__max_duration": "6ba"}
+CNN = {"recipe": EXAMPLES / "digits_cnn.toml", "train__max_duration": "4ba", "data__eval__subset_num_batches": 1}
 
 # Nearly all that it holds are scores, their logarithms and the gradients of both: two of a batch's size at the
 # end of a forward, and three in its backward. Epochs have three whole batches, and a tenth of one.

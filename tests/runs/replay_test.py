@@ -8,12 +8,30 @@ import signal
 import struct
 
 import tutti_run
-from tutti_run import AUGMENTED, DIGITS, EXAMPLES, TUTTI, Running, copy_trained, start, train, tutti
+from tutti_run import AUGMENTED, DIGITS, EXAMPLES, TUTTI, Running, copy_trained, start, train, trained, tutti
 
 LONG = {"train__max_duration": "100000ep", "train__eval_interval": "7ep", "checkpoint__interval": "20ep"}
+SHORT = {"train__max_duration": "2ep"}  # 30 steps
+
+
+def record(run, *arguments, **options):
+    """On two ranks in one process, where it is not the point how they are started."""
+    train(run, "--local-ranks", 2, *arguments, ranks=1, **options)
 
 
 class Replay(tutti_run.RunTest):
+    @classmethod
+    def setUpClass(cls):
+        """Three starts of two, one and one epochs, of which checkpoints of the last two epochs are left."""
+        cls.thrice = cls.enterClassContext(tutti_run.scratch_folder()) / "thrice"
+        train(cls.thrice, checkpoint__keep=2, **SHORT)
+        for epochs in 3, 4:
+            train(cls.thrice, "--resume", "auto", train__max_duration=f"{epochs}ep", checkpoint__keep=2)
+
+    def copy_of_thrice(self):
+        """Which may be changed."""
+        return shutil.copytree(self.thrice, self.folder / "run", symlinks=True)
+
     def replay(self, run, *arguments, code=0):
         finished = tutti("replay", run, *arguments).wait()
         self.assertEqual(finished.code, code, finished.text)
@@ -36,7 +54,7 @@ class Replay(tutti_run.RunTest):
         """Ranks tell rank 0 of their parts in any order."""
         for interval in (3, 7):
             run = self.folder / f"run-{interval}"
-            train(run, ranks=3, train__max_duration="30ep", checkpoint__interval=f"{interval}ba",
+            train(run, ranks=3, train__max_duration="12ep", checkpoint__interval=f"{interval}ba",
                   train__eval_interval="2ep", checkpoint__keep=2)
             self.assert_replays(run, 3)
 
@@ -63,43 +81,38 @@ class Replay(tutti_run.RunTest):
 
     def test_a_folder_that_was_moved_after_a_resume(self):
         run, moved = self.folder / "run", self.folder / "moved"
-        copy_trained(run, train__max_duration="2ep")
+        copy_trained(run, **SHORT)
         train(run, "--resume", "auto", train__max_duration="3ep")
         run.rename(moved)
         self.assert_replays(moved, 2)
 
     def test_a_checkpoint_that_is_gone_is_named(self):
-        run = self.folder / "run"
-        train(run, train__max_duration="2ep", checkpoint__keep=1)
-        train(run, "--resume", "auto", train__max_duration="4ep", checkpoint__keep=1)
+        run = self.copy_of_thrice()
         self.assert_replays(run, 2)
-        shutil.rmtree(run / "checkpoints/ep2-ba30")
-        self.assertIn("ep2-ba30: the checkpoint that this start resumed from is not there", self.replay(run, code=2))
+        shutil.rmtree(run / "checkpoints/ep3-ba45")
+        self.assertIn("ep3-ba45: the checkpoint that this start resumed from is not there", self.replay(run, code=2))
 
     def test_what_lies_beyond_the_run_is_refused(self):
-        run = self.folder / "run"
-        copy_trained(run, train__max_duration="1ep")
+        run = trained(**SHORT)
         self.assertIn("the run has ranks 0 to 1", self.replay(run, "--rank", 7, code=2))
         self.assertIn("lies behind", self.replay(run, "--until", 3, "--break-at", "step=5", code=2))
+        run = self.folder / "run"
+        copy_trained(run, **SHORT)
         for option in "--until", "--break-at":
-            for step in 16, 999:
-                self.assert_refused(f"{option} step={step}: the record of this start has steps 1 to 15",
+            for step in 31, 999:
+                self.assert_refused(f"{option} step={step}: the record of this start has steps 1 to 30",
                                     run, option, f"step={step}")
-            self.replay(run, option, "step=15")
-        train(run, "--resume", "auto", train__max_duration="2ep")
-        for step in 1, 15, 31:
-            self.assert_refused(f"--until step={step}: the record of this start has steps 16 to 30",
-                                run, "--until", step)
-        self.replay(run, "--until", 16)
+            self.replay(run, option, "step=30")
+        for step in 1, 45, 61:
+            self.assert_refused(f"--until step={step}: the record of this start has steps 46 to 60",
+                                self.thrice, "--until", step)
+        self.replay(self.thrice, "--until", 46)
 
     def assert_refused(self, why, run, *arguments):
         self.assertEqual(self.replay(run, *arguments, code=2), f"error: {why}\n")
 
     def test_any_start_can_be_replayed(self):
-        run = self.folder / "run"
-        train(run, train__max_duration="2ep", checkpoint__keep=2)
-        for epochs in 3, 4:
-            train(run, "--resume", "auto", train__max_duration=f"{epochs}ep", checkpoint__keep=2)
+        run = self.thrice
         for start_of, first, last in (1, 1, 30), (3, 46, 60):
             self.assertRegex(self.replay(run, "--start", start_of, "--until", last), r"digests, all equal\n$")
             self.assertIn(f"this start has steps {first} to {last}",
@@ -111,10 +124,8 @@ class Replay(tutti_run.RunTest):
         self.assertEqual(tutti("replay", run, "--start", 0).wait().code, 2)
 
     def test_a_checkpoint_that_was_damaged_since_is_named(self):
-        run = self.folder / "run"
-        copy_trained(run, train__max_duration="1ep")
-        train(run, "--resume", "auto", train__max_duration="2ep")
-        path = run / "checkpoints/ep1-ba15/rank-1.h5"
+        run = self.copy_of_thrice()
+        path = run / "checkpoints/ep3-ba45/rank-1.h5"
         data = bytearray(path.read_bytes())
         data[len(data) // 2] ^= 1
         path.write_bytes(data)
@@ -124,20 +135,20 @@ class Replay(tutti_run.RunTest):
 
     def test_all_ranks_come_to_the_last_step(self):
         run = self.folder / "run"
-        train(run, ranks=3, train__max_duration="1ep")
+        train(run, "--local-ranks", 3, ranks=1, train__max_duration="1ep")
         counts = {until: int(re.search(r"; (\d+) digests", self.replay(run, "--until", until)).group(1))
                   for until in (2, 3, 4, 5, 6)}
         self.assertEqual({counts[until + 1] - counts[until] for until in (2, 3, 4, 5)}, {counts[3] - counts[2]})
 
     def test_digests_that_were_not_recorded_are_not_said_to_be_equal(self):
         run = self.folder / "run"
-        train(run, train__max_duration="1ep", journal__level="control")
+        record(run, train__max_duration="1ep", journal__level="control")
         self.assertIn("no digests were recorded", self.replay(run))
 
     def test_a_record_that_breaks_off_is_reported(self):
         """A byte of one rank's journal is not as it was: nobody knows what that rank did from there on."""
         run = self.folder / "run"
-        train(run, train__max_duration="10ep")
+        copy_trained(run, **SHORT)
         journal = next((run / "journal").glob("*/rank-1.journal"))
         bytes_ = bytearray(journal.read_bytes())
         bytes_[len(bytes_) // 2] ^= 4
@@ -149,7 +160,7 @@ class Replay(tutti_run.RunTest):
 
     def test_a_record_that_was_cut_is_reported_and_no_other(self):
         run = self.folder / "run"
-        copy_trained(run, train__max_duration="4ep")
+        copy_trained(run, **SHORT)
         journal = next((run / "journal").glob("*/rank-1.journal"))
         journal.write_bytes(journal.read_bytes()[:3000])
         text = self.replay(run)
@@ -158,16 +169,16 @@ class Replay(tutti_run.RunTest):
 
     def test_a_step_that_the_record_of_one_rank_does_not_come_to_is_refused(self):
         run = self.folder / "run"
-        copy_trained(run, train__max_duration="4ep")
+        copy_trained(run, **SHORT)
         journal = next((run / "journal").glob("*/rank-1.journal"))
         journal.write_bytes(journal.read_bytes()[:3000])
         for option in "--until", "--break-at":
-            self.assertRegex(self.replay(run, option, "step=40", code=2),
-                             fr"^error: {option} step=40: the record of rank 1 breaks off (in step \d|before its "
+            self.assertRegex(self.replay(run, option, "step=20", code=2),
+                             fr"^error: {option} step=20: the record of rank 1 breaks off (in step \d|before its "
                              r"first step)\n$")
-            self.assert_refused(f"{option} step=61: the record of this start has steps 1 to 60",
-                                run, option, "step=61")
-        self.assertFalse((run / "replay-step-40").exists())
+            self.assert_refused(f"{option} step=31: the record of this start has steps 1 to 30",
+                                run, option, "step=31")
+        self.assertFalse((run / "replay-step-20").exists())
 
     def test_a_start_that_was_killed_before_it_trained_is_passed_over(self):
         run = self.folder / "run"
@@ -186,17 +197,19 @@ class Replay(tutti_run.RunTest):
 
     def test_a_language_model_on_four_ranks(self):
         run = self.folder / "run"
-        train(run, recipe=EXAMPLES / "text_gpt.toml", ranks=4, train__max_duration="20ba", **tutti_run.SMALL_GPT)
+        train(run, recipe=EXAMPLES / "text_gpt.toml", ranks=4, train__max_duration="20ba",
+              data__eval__subset_num_batches=4, **tutti_run.SMALL_GPT)
         self.assert_replays(run, 4)
 
     def test_normalisation_and_microbatches_alone(self):
         run = self.folder / "run"
-        train(run, recipe=EXAMPLES / "digits_cnn.toml", ranks=1, train__max_duration="8ba", train__grad_accum=2)
+        train(run, recipe=EXAMPLES / "digits_cnn.toml", ranks=1, train__max_duration="4ba", train__grad_accum=2)
         self.assert_replays(run, 1)
 
     def test_a_rank_that_ran_out_of_memory(self):
         run = self.folder / "run"
-        options = {"recipe": EXAMPLES / "digits_cnn.toml", "train__max_duration": "6ba"}
+        options = {"recipe": EXAMPLES / "digits_cnn.toml", "train__max_duration": "3ba",
+                   "train__eval_interval": "0ba"}
         train(run, **options)
         peak = max(line.get("memory_peak_mb", 0) for line in tutti_run.metrics(run))
         train(run, **options, train__grad_accum="auto", device__memory_budget_mb=[1000, 0.6 * peak])
@@ -205,7 +218,7 @@ class Replay(tutti_run.RunTest):
 
     def test_ranks_of_one_process(self):
         run = self.folder / "run"
-        train(run, "--local-ranks", 3, ranks=1, train__max_duration="2ep")
+        train(run, "--local-ranks", 3, ranks=1, **SHORT)
         self.assert_replays(run, 3)
 
     def test_a_run_that_was_killed(self):
@@ -258,7 +271,7 @@ class Replay(tutti_run.RunTest):
         """Named are the rank that reads it, the step and the tensor: in the order of the file, the last of 15."""
         recipe, data = self.own_recipe_and_data()
         run = self.folder / "run"
-        train(run, recipe=recipe, train__max_duration="1ep", data__train__shuffle="false")
+        record(run, recipe=recipe, train__max_duration="1ep", data__train__shuffle="false")
         self.assert_replays(run, 2)
         change_a_byte_of_a_late_image(data)
         self.assertEqual(self.replay(run, code=1).splitlines()[0],
@@ -268,9 +281,9 @@ class Replay(tutti_run.RunTest):
         """A second run, on what the data are now, differs from the first where the replay does."""
         recipe, data = self.own_recipe_and_data()
         run, other = self.folder / "run", self.folder / "other"
-        train(run, recipe=recipe, train__max_duration="1ep")
+        record(run, recipe=recipe, train__max_duration="1ep")
         change_a_byte_of_a_late_image(data)
-        train(other, recipe=recipe, train__max_duration="1ep")
+        record(other, recipe=recipe, train__max_duration="1ep")
         difference = tutti("diff", run, other).wait().text
         step, rank = re.search(r"^first difference: step (\d+), rank ([01]), compute: batch, in input", difference,
                                re.M).groups()
@@ -281,14 +294,14 @@ class Replay(tutti_run.RunTest):
         """One of the last 17 of 360 images: in the fourth batch of 96, and in rank 1's half of it."""
         recipe, data = self.own_recipe_and_data()
         run, other = self.folder / "run", self.folder / "other"
-        train(run, recipe=recipe, train__max_duration="2ep")
+        record(run, recipe=recipe, train__max_duration="2ep")
         self.assert_replays(run, 2)
         change_a_byte_of_a_late_image(data, evaluated=True)
         for until in (), ("--until", 15):
             self.assertEqual(self.replay(run, *until, code=1).splitlines()[0],
                              "rank 1, step 15, compute, after BatchReady: batch of eval differs in input")
         self.replay(run, "--until", 14)
-        train(other, recipe=recipe, train__max_duration="2ep")
+        record(other, recipe=recipe, train__max_duration="2ep")
         difference = tutti("diff", run, other).wait()
         self.assertEqual(difference.code, 1, difference.text)
         self.assertIn("first difference: step 15, rank 1, compute: batch of eval #4, in input (digest ",
@@ -298,7 +311,7 @@ class Replay(tutti_run.RunTest):
         weights = self.folder / "weights.safetensors"
         write_weights(weights)
         run = self.folder / "run"
-        train(run, model__weights=weights, train__max_duration="1ep")
+        record(run, model__weights=weights, train__max_duration="1ep")
         self.assert_replays(run, 2)
         content = bytearray(weights.read_bytes())
         content[-2] ^= 1  # of the last number of the last tensor
@@ -313,7 +326,7 @@ class Replay(tutti_run.RunTest):
     def test_on_another_kind_of_processor_losses_are_compared_to_a_tolerance(self):
         recipe, data = self.own_recipe_and_data()
         run = self.folder / "run"
-        train(run, recipe=recipe, train__max_duration="2ep")
+        record(run, recipe=recipe, train__max_duration="2ep")
         self.assertNotIn("the run computed with", self.replay(run))
         elsewhere = self.replay_elsewhere(run)
         if "the run computed with" not in elsewhere.text:
@@ -329,14 +342,14 @@ class Replay(tutti_run.RunTest):
 
     def test_rounding_that_adds_up_over_many_steps_is_no_difference(self):
         run = self.folder / "run"
-        train(run, train__max_duration="60ep", train__eval_interval="60ep", collectives__bucket_mb=0.01)
+        record(run, train__max_duration="60ep", train__eval_interval="60ep", collectives__bucket_mb=0.01)
         for capability in ("default", "avx2"):
             finished = Running(["env", f"ATEN_CPU_CAPABILITY={capability}", TUTTI, "replay", run]).wait()
             self.assertEqual(finished.code, 0, finished.text)
 
     def test_it_can_end_earlier_and_show_the_state(self):
         run = self.folder / "run"
-        copy_trained(run, train__max_duration="2ep")
+        copy_trained(run, **SHORT)
         self.assertRegex(self.replay(run, "--until", "step=12"), r"; 74 digests, all equal\n$")
         self.assertRegex(self.replay(run, "--rank", "1", "--until", "step=12"), r"; 37 digests")
         text = self.replay(run, "--break-at", "step=12")
@@ -346,7 +359,7 @@ class Replay(tutti_run.RunTest):
 
     def test_a_run_without_a_record_is_refused(self):
         run = self.folder / "run"
-        train(run, train__max_duration="1ba", journal__level="off")
+        record(run, train__max_duration="1ba", journal__level="off")
         finished = tutti("replay", run).wait()
         self.assertEqual((finished.code, finished.errors()), (2, [f"error: {run}: there is no journal in it"]))
 

@@ -38,11 +38,11 @@ class StuckDisk(tutti_run.RunTest):
                 if (found := re.match(r'{"step": (\d+), .*"loss": ', line))]
 
     def test_one_that_stalls_loses_lines_and_no_time(self):
-        running = self.start("metrics.jsonl", seconds=8, at=20, ranks=2, **LONG)
+        running = self.start("metrics.jsonl", seconds=5, at=20, ranks=2, **LONG)
         told = "metrics.jsonl does not keep up; records are lost"
         running.wait_for(lambda: told in running.text(), "the stall")
         before = len(self.steps())
-        running.wait_for(lambda: len(self.steps()) > before + 500, "a line after the stall")
+        running.wait_for(lambda: len(self.steps()) > before + 100, "a line after the stall")
         self.assertEqual(tutti("stop", self.run_folder).wait().code, 0)
         finished = running.wait()
         self.assertEqual(finished.code, 0, finished.text)
@@ -56,7 +56,7 @@ class StuckDisk(tutti_run.RunTest):
         step_ms = statistics.median(line["step_ms"] for line in tutti_run.metrics(self.run_folder)
                                     if "loss" in line)
         trained_s = 1e-3 * step_ms * (gaps[0][1] - gaps[0][0])
-        self.assertGreater(trained_s, 2, "in the 8 s it trained on, but for one")
+        self.assertGreater(trained_s, 2, "in the 5 s it trained on, but for one")
         replayed = tutti("replay", self.run_folder).wait()
         self.assertRegex(replayed.text, r"^replayed 2 ranks, \d+ messages; [1-9]\d+ digests, all equal")
 

@@ -1,10 +1,11 @@
-"""h5py reads whole tensors by their parameters' names from checkpoint.h5, however many ranks wrote it."""
+"""h5py reads whole tensors by their parameters' names from checkpoint.h5, however many ranks wrote it; nor does
+the digest depend on that."""
 import json
 import os
 import subprocess
 
 import tutti_run
-from tutti_run import train
+from tutti_run import trained
 
 # Prints {name: [shape, sum, first number]} of every dataset at the root.
 READ = """
@@ -13,6 +14,7 @@ with h5py.File(sys.argv[1], "r") as file:
     whole = {name: item[()] for name, item in file.items() if isinstance(item, h5py.Dataset)}
 print(json.dumps({name: [list(a.shape), float(abs(a).sum()), float(a.flat[0])] for name, a in whole.items()}))
 """
+INITIAL = {"train__max_duration": "1ba", "optimizer__lr": 0}  # no rounding that depends on the ranks
 PYTHON = os.environ.get("TUTTI_TORCH_PYTHON", "python3")
 
 
@@ -28,9 +30,7 @@ def read(checkpoint):
 
 class Viewer(tutti_run.RunTest):
     def tensors(self, ranks, **options):
-        run = self.folder / f"run-{ranks}"
-        train(run, ranks=ranks, **options)
-        seen = read(run / "checkpoints" / "latest")
+        seen = read(trained(ranks=ranks, **options) / "checkpoints" / "latest")
         if seen is None:
             self.skipTest(f"{PYTHON} has no h5py")
         return seen
@@ -41,16 +41,19 @@ class Viewer(tutti_run.RunTest):
                          {"0.weight": [128, 64], "0.bias": [128], "2.weight": [64, 128], "2.bias": [64],
                           "4.weight": [10, 64], "4.bias": [10]})
 
+    def test_a_digest_does_not_depend_on_the_number_of_writers(self):
+        digests = {tutti_run.digest(trained(ranks=ranks, **INITIAL)) for ranks in (1, 2, 3)}
+        self.assertEqual(len(digests), 1, digests)
+        self.assertRegex(digests.pop(), "^[0-9a-f]{16}$")
+
     def test_the_same_for_one_two_and_three_writers(self):
-        initial = {"train__max_duration": "1ba", "optimizer__lr": 0}  # no rounding that depends on the ranks
-        one, two, three = (self.tensors(ranks, **initial) for ranks in (1, 2, 3))
+        one, two, three = (self.tensors(ranks, **INITIAL) for ranks in (1, 2, 3))
         self.assertEqual(one, two)
         self.assertEqual(one, three)
         self.assertGreater(one["0.weight"][1], 1)
 
     def test_buffers_and_odd_shapes_of_a_convolutional_network(self):
-        options = {"recipe": tutti_run.EXAMPLES / "digits_cnn.toml", "train__max_duration": "1ba",
-                   "train__eval_interval": "0ba", "optimizer__lr": 0}
+        options = {**INITIAL, "recipe": tutti_run.EXAMPLES / "digits_cnn.toml", "train__eval_interval": "0ba"}
         two, three = self.tensors(2, **options), self.tensors(3, **options)
         self.assertEqual(two.keys(), three.keys())
         self.assertTrue(any(name.endswith("running_var") for name in two), two.keys())

@@ -29,8 +29,8 @@ class MpiGroupTest : public MpiTest {
 
 TEST_F(MpiGroupTest, AllReduceHasTheBitsOfTheTree) {
   const auto group = make_group();
-  for (const auto dtype : kDtypes) {
-    for (const int64_t count : kCounts) {
+  for (const int64_t count : kCounts) {
+    for (const auto dtype : kDtypes) {
       const auto all = numbers_of_all(dtype, count);
       const at::Tensor expected = reference_sum(all);
       for (const bool in_window : {false, true}) {
@@ -64,8 +64,8 @@ TEST_F(MpiGroupTest, ASumThatOverflowsAnywhereIsNotFiniteToAll) {
 
 TEST_F(MpiGroupTest, ReduceScatterGivesEachItsChunkOfTheTree) {
   const auto group = make_group();
-  for (const auto dtype : kDtypes) {
-    for (const int64_t count : kPartCounts) {
+  for (const int64_t count : kPartCounts) {
+    for (const auto dtype : kDtypes) {
       const auto all = numbers_of_all(dtype, count * size());
       const at::Tensor expected = reference_sum(all).narrow(0, rank() * count, count);
       for (const bool in_window : {false, true}) {
@@ -82,8 +82,8 @@ TEST_F(MpiGroupTest, ReduceScatterGivesEachItsChunkOfTheTree) {
 
 TEST_F(MpiGroupTest, AllGatherPutsChunksInRankOrder) {
   const auto group = make_group();
-  for (const auto dtype : kDtypes) {
-    for (const int64_t count : kPartCounts) {
+  for (const int64_t count : kPartCounts) {
+    for (const auto dtype : kDtypes) {
       for (const bool in_window : {false, true}) {
         const at::Tensor input = placed(*group, numbers(dtype, count, rank()), in_window);
         const at::Tensor out = at::zeros({count * size()}, dtype);

@@ -13,6 +13,7 @@
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "tensors/meter.h"
+#include "tests/runtime/nightly.h"
 #include "tests/runtime/scratch.h"
 #include "tests/sim/small_job.h"
 
@@ -31,6 +32,9 @@ std::string joined(const std::vector<std::string>& lines) {
   for (const std::string& line : lines) text += line + "\n";
   return text;
 }
+
+// So many by night, and half of them in `make test`.
+uint64_t seeds(uint64_t count) { return is_nightly() ? count : count / 2; }
 
 TEST(SimulationTest, ARunWithoutFaultsKeepsEveryInvariant) {
   const Simulation simulation(small_job(), 3, {});
@@ -65,7 +69,7 @@ TEST(SimulationTest, LoggersBreakNothingWhateverHappens) {
   for (const char* kind : {"death", "disk_full", "write_error", "torn_write"})
     faults += "[[fault]]\nkind = '" + std::string(kind) + "'\n";
   const Simulation simulation(small_job(loggers), kRanks, plan_of(faults, kRanks));
-  for (uint64_t seed = 0; seed < 40; ++seed) {
+  for (uint64_t seed = 0; seed < seeds(40); ++seed) {
     const SeedResult result = simulation.run_twice(seed);
     EXPECT_THAT(result.findings, IsEmpty()) << "seed " << seed << "\n" << joined(result.summary);
   }
@@ -213,7 +217,7 @@ TEST_P(EachFault, HappensAndBreaksNothing) {
   const FaultPlan plan = plan_of("[[fault]]\nkind = '" + GetParam() + "'\n", kRanks);
   const Simulation simulation(small_job(), kRanks, plan);
   int64_t fired = 0;
-  for (uint64_t seed = 0; seed < 40; ++seed) {
+  for (uint64_t seed = 0; seed < seeds(40); ++seed) {
     const SeedResult result = simulation.run_twice(seed);
     EXPECT_THAT(result.findings, IsEmpty()) << "seed " << seed << "\n" << joined(result.summary);
     for (const auto& [name, count] : result.faults) fired += count;
@@ -342,7 +346,7 @@ TEST(SimulationTest, EvaluationsThatAreCutAreMadeUpFor) {
   for (const char* kind : {"sigterm", "death", "reorder"}) {
     const Simulation simulation(job, kRanks,
                                 plan_of("[[fault]]\nkind = '" + std::string(kind) + "'\n", kRanks));
-    for (uint64_t seed = 0; seed < 30; ++seed) {
+    for (uint64_t seed = 0; seed < seeds(30); ++seed) {
       const SeedResult result = simulation.run_twice(seed);
       EXPECT_THAT(result.findings, IsEmpty()) << kind << " seed " << seed << "\n" << joined(result.summary);
     }
