@@ -1,6 +1,8 @@
 #include "collectives/mesh.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "runtime/error.h"
 
@@ -28,6 +30,12 @@ std::size_t Mesh::index(const std::string& axis) const {
 
 int Mesh::axis_size(const std::string& axis) const { return axes_[index(axis)].size; }
 
+std::vector<int> Mesh::ranks() const {
+  std::vector<int> all(static_cast<std::size_t>(size()));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
 std::vector<int> Mesh::coordinates(int rank) const {
   TUTTI_ASSERT(rank >= 0 && rank < size(), "rank " + std::to_string(rank) + " is not on the mesh");
   std::vector<int> place(axes_.size());
@@ -52,6 +60,18 @@ std::vector<int> Mesh::peers(int rank, const std::vector<std::string>& axes) con
     if (same_elsewhere) found.push_back(other);
   }
   return found;
+}
+
+Groups make_groups(std::shared_ptr<Group> world, const Mesh& mesh, int rank, const MakeGroup& make) {
+  Groups groups{std::move(world)};
+  if (mesh.axis_size(kShardAxis) == 1) return groups;
+  const auto add = [&](GroupRole role, const char* axis) {
+    groups[static_cast<std::size_t>(role)] = make(mesh.peers(rank, {axis}));
+  };
+  add(GroupRole::kGathers, kShardAxis);
+  add(GroupRole::kReductions, kShardAxis);
+  if (mesh.axis_size(kReplicateAxis) > 1) add(GroupRole::kReplicas, kReplicateAxis);
+  return groups;
 }
 
 }  // namespace tutti

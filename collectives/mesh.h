@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ class Mesh {
   const std::vector<MeshAxis>& axes() const { return axes_; }
   int size() const;
   int axis_size(const std::string& axis) const;
+  std::vector<int> ranks() const;  // all, ascending
 
   // The rank's coordinate on `axis`.
   int coordinate(int rank, const std::string& axis) const;
@@ -41,10 +43,24 @@ class Mesh {
 };
 
 // What runs on a group of a rank. What runs on one group does not wait for another.
-enum class GroupRole : uint8_t { kWorld };
-inline constexpr int kGroupRoles = 1;
+enum class GroupRole : uint8_t {
+  kWorld,       // all ranks: what is the same on all of them
+  kGathers,     // ranks that share parameters: parameters
+  kReductions,  // the same ranks: gradients
+  kReplicas,    // ranks with the same part of the parameters: sums of gradients
+};
+inline constexpr int kGroupRoles = 4;
 
-// The groups of a rank, by role.
+// The groups of a rank, by role; null where nothing runs.
 using Groups = std::array<std::shared_ptr<Group>, kGroupRoles>;
+
+// The axes of a mesh of ranks that share parameters, and of those with the same part of them.
+inline constexpr const char* kShardAxis = "shard";
+inline constexpr const char* kReplicateAxis = "replicate";
+
+// The groups of `rank`: all ranks, for which there is a group already, and, where ranks share parameters, the
+// others. All ranks make their groups in the same order.
+using MakeGroup = std::function<std::shared_ptr<Group>(const std::vector<int>& ranks)>;
+Groups make_groups(std::shared_ptr<Group> world, const Mesh& mesh, int rank, const MakeGroup& make);
 
 }  // namespace tutti

@@ -144,9 +144,12 @@ Exit train_under_mpi(MpiWorld& world, const Clock& clock, StartRequest request, 
   const auto transport = std::make_shared<MpiTransport>(world);
   request.host = world.host_name(world.rank());
   return run_agreed(request, *group, [&](const Job& job) {
-    RankEnvironment connected{.groups = {group}, .transport = transport, .host = request.host};
-    if (job.settings.collectives.reduction == Reduction::kNative)
-      connected.groups = {std::make_shared<MpiGroup>(world, clock, world.all_ranks(), Reduction::kNative)};
+    const auto make = [&](const std::vector<int>& ranks) {
+      return std::make_shared<MpiGroup>(world, clock, ranks, job.settings.collectives.reduction);
+    };
+    const bool ordered = job.settings.collectives.reduction == Reduction::kOrdered;
+    RankEnvironment connected{.transport = transport, .host = request.host};
+    connected.groups = make_groups(ordered ? group : make(world.all_ranks()), job.mesh(), world.rank(), make);
     return run(job, std::move(connected));
   });
 }

@@ -363,6 +363,9 @@ Sampler Job::eval_sampler(const Evaluator& evaluator, int rank) const {
                  rank);
 }
 
+// Every rank has all parameters.
+Mesh Job::mesh() const { return Mesh({{kReplicateAxis, world}, {kShardAxis, 1}}); }
+
 void Job::describe_to(State& state, int rank) const {
   state.run_name = settings.run_name;
   state.run_dir = run_dir;

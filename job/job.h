@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/mesh.h"
 #include "data/dataset.h"
 #include "data/readers/make_dataset.h"
 #include "job/plugin_library.h"
@@ -59,6 +60,7 @@ struct Job {
   Sampler train_sampler(int rank) const;
   Sampler eval_sampler(const Evaluator& evaluator, int rank) const;
   const DatasetPtr& train_of(int rank) const { return per_rank_train.of(rank, train); }
+  Mesh mesh() const;  // of all ranks
   // Samples of an epoch, all ranks.
   int64_t train_samples() const { return per_rank_train.samples_of_all(world, train); }
   SampleSpec spec() const { return per_rank_train.spec(train); }  // of the training data

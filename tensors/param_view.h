@@ -35,5 +35,16 @@ struct Rows {
   int64_t count() const { return end - begin; }
 };
 Rows rows_of_piece(int64_t rows, int pieces, int index);
+Rows rows_of_piece(const at::Tensor& tensor, int pieces, int index);
+
+// Which of the pieces of all parameters a rank has. One piece: all of them.
+struct Share {
+  int pieces = 1;
+  int index = 0;
+};
+
+// The view of a rank that has a share of the parameter: a copy of its rows, dense and with the order of
+// dimensions in memory of `tensor`. A scalar is copied by all ranks; it belongs to the first.
+ParamView shared_view(std::string name, const at::Tensor& tensor, const Share& share);
 
 }  // namespace tutti

@@ -1,5 +1,7 @@
 #include "training/saved_tensors.h"
 
+#include <utility>
+
 #include "io/checkpoint/checkpoint.h"
 #include "runtime/error.h"
 #include "training/trainee.h"
@@ -11,6 +13,11 @@ std::string below(std::string_view group, const std::string& name) {
   return name.empty() ? "" : std::string(group) + name;
 }
 
+// Null for what all ranks have whole.
+const ParamView* part_of(const Trainee& trainee, const ParamView& view) {
+  return trainee.share.pieces > 1 && !view.shape.empty() ? &view : nullptr;
+}
+
 }  // namespace
 
 std::string SavedTensor::text() const {
@@ -20,8 +27,14 @@ std::string SavedTensor::text() const {
 
 std::vector<SavedTensor> weights_of(const Trainee& trainee) {
   std::vector<SavedTensor> weights;
-  for (const auto& one : trainee.parameters)
-    weights.push_back({one.name, one.parameter->origin, one.parameter->tensor.detach()});
+  for (std::size_t p = 0; p < trainee.parameters.size(); ++p) {
+    const NamedParameter& one = trainee.parameters[p];
+    SavedTensor& saved =
+        weights.emplace_back(one.name, one.parameter->origin, one.parameter->tensor.detach());
+    if (trainee.share.pieces == 1) continue;
+    saved.whole = std::exchange(saved.tensor, trainee.views[p].tensor.detach());
+    saved.view = part_of(trainee, trainee.views[p]);
+  }
   for (const auto& one : trainee.buffers)
     weights.push_back({one.name, one.buffer->origin, one.buffer->tensor, one.buffer->constant});
   return weights;
@@ -36,8 +49,10 @@ std::vector<SavedTensor> saved_tensors(const Trainee& trainee) {
   for (const auto& one : trainee.optimizer->state()) {
     const std::string& origin = trainee.parameters.at(one.view - trainee.views.data()).parameter->origin;
     const std::string state = "/" + one.name;
-    saved.push_back({below(kOptimizersPrefix, one.view->name + state),
-                     below(kOptimizersPrefix, origin.empty() ? "" : origin + state), one.tensor});
+    saved.push_back({.name = below(kOptimizersPrefix, one.view->name + state),
+                     .before = below(kOptimizersPrefix, origin.empty() ? "" : origin + state),
+                     .tensor = one.tensor,
+                     .view = one.tensor.dim() > 0 ? part_of(trainee, *one.view) : nullptr});
   }
   for (const auto& [name, tensor] : trainee.listeners) saved.push_back({name, name, tensor});
   return saved;

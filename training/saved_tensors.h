@@ -7,16 +7,23 @@
 #include <string>
 #include <vector>
 
+#include "tensors/param_view.h"
+
 namespace tutti {
 
 struct Trainee;
 
 // A tensor of a trainee, under the name that it has in checkpoints.
 struct SavedTensor {
-  std::string name;    // "model/3.conv.weight"
-  std::string before;  // its name before surgery: "model/3.weight"; "" if surgery added it
-  at::Tensor tensor;
+  std::string name;       // "model/3.conv.weight"
+  std::string before;     // its name before surgery: "model/3.weight"; "" if surgery added it
+  at::Tensor tensor;      // what this rank has of it
   bool constant = false;  // not read: a buffer whose values the layer knows
+  const ParamView* view =
+      nullptr;            // of a part that this rank alone has, under sharding; null: every rank has all
+  at::Tensor whole = {};  // a parameter that this rank has beside its part
+
+  at::IntArrayRef shape() const { return view ? at::IntArrayRef(view->shape) : tensor.sizes(); }
 
   std::string text() const;  // with both names, for messages
 };

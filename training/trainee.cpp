@@ -27,11 +27,16 @@ bool of_listener(const std::string& name) {
   return name.starts_with("algorithms/") || name.starts_with("callbacks/");
 }
 
-void copy_in(at::Tensor to, const at::Tensor& from, const std::string& name, const std::string& source) {
-  if (to.sizes() != from.sizes())
+// Copies what this rank has of a whole tensor.
+void copy_in(const SavedTensor& to, const at::Tensor& from, const std::string& name,
+             const std::string& source) {
+  if (to.shape() != from.sizes())
     throw UserError(source + ": '" + name + "' is " + shape_text(from.sizes()) + ", the model's is " +
-                    shape_text(to.sizes()) + "; this is another model's");
-  to.copy_(from);
+                    shape_text(to.shape()) + "; this is another model's");
+  if (to.whole.defined()) to.whole.copy_(from);
+  at::Tensor piece = from;
+  if (to.view && from.dim() > 0) piece = from.narrow(0, to.view->offset[0], to.view->extent[0]);
+  to.tensor.copy_(piece);
 }
 
 // A name that only the checkpoint or only the trainee has.
@@ -58,7 +63,7 @@ void restore(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors,
     if (!one.name.starts_with(part) || either(filter.ignored, one)) continue;
     const std::string name = names.find(tensors, one, from);
     if (!name.empty()) {
-      if (!one.constant) copy_in(one.tensor, tensors.at(name), name, from);
+      if (!one.constant) copy_in(one, tensors.at(name), name, from);
       used.insert(name);
     } else if (!one.constant && !of_listener(one.name) && !either(filter.optional, one)) {
       mismatch(filter, from, "there is no " + one.text() + ", which the recipe needs");
@@ -104,8 +109,8 @@ class InitialWeights {
     used_.insert(name);
     if (one.constant) return;
     const at::Tensor& found = tensors_.at(name);
-    if (is_new && found.sizes() != one.tensor.sizes()) return;  // the removed one's
-    copy_in(one.tensor, found, name, path_);
+    if (is_new && found.sizes() != one.shape()) return;  // the removed one's
+    copy_in(one, found, name, path_);
   }
 
   Trainee& trainee_;
@@ -150,13 +155,13 @@ std::optional<size_t> find_view(const std::vector<NamedParameter>& parameters,
                                 const std::vector<ParamView>& views, const Parameter& wanted) {
   for (size_t i = 0; i < parameters.size(); ++i) {
     const bool same = parameters[i].parameter.get() == &wanted || views[i].tensor.is_same(wanted.tensor);
-    if (same && views[i].extent == wanted.tensor.sizes()) return i;
+    if (same && views[i].shape == wanted.tensor.sizes()) return i;
   }
   return std::nullopt;
 }
 
-ParamView view_of(const NamedParameter& one) {
-  ParamView view = whole_view(one.name, one.parameter->tensor);
+ParamView view_of(const NamedParameter& one, const Share& share) {
+  ParamView view = shared_view(one.name, one.parameter->tensor, share);
   view.trained = one.parameter->trained;
   return view;
 }
@@ -169,8 +174,11 @@ Optimizer::Kept list_tensors(Trainee& trainee) {
   Optimizer::Kept kept;
   for (const auto& one : trainee.parameters) {
     kept.push_back(find_view(earlier, views, *one.parameter));
-    trainee.views.push_back(view_of(one));
-    if (kept.back()) trainee.views.back().grad = views[*kept.back()].grad;
+    trainee.views.push_back(view_of(one, trainee.share));
+    if (!kept.back()) continue;
+    const ParamView& before = views[*kept.back()];
+    trainee.views.back().grad = before.grad;
+    if (trainee.share.pieces > 1) trainee.views.back().tensor = before.tensor;
   }
   trainee.buffers.clear();
   for (const auto& one : buffers(*trainee.model))
@@ -248,8 +256,8 @@ void build(Trainee& trainee, const Setting& recipe, const SampleSpec& spec, uint
 
 void follow_surgery(Trainee& trainee, uint64_t seed) {
   std::vector<at::Tensor> frozen;  // since training began
-  for (const auto& view : trainee.views)
-    if (!view.tensor.requires_grad()) frozen.push_back(view.tensor);
+  for (const auto& one : trainee.parameters)
+    if (!one.parameter->tensor.requires_grad()) frozen.push_back(one.parameter->tensor);
   const auto names = [&trainee] {
     std::vector<std::pair<std::string, const void*>> all;
     for (const auto& view : trainee.views) all.emplace_back(view.name, view.tensor.unsafeGetTensorImpl());
@@ -266,13 +274,18 @@ void follow_surgery(Trainee& trainee, uint64_t seed) {
 
 std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee, int world, int rank) {
   std::vector<CheckpointPiece> pieces;
-  for (const auto& [name, before, tensor, constant] : saved_tensors(trainee)) {
+  for (const SavedTensor& one : saved_tensors(trainee)) {
+    const at::Tensor& tensor = one.tensor;
     CheckpointPiece piece{
-        name,  tensor.sizes().vec(), Shape(tensor.dim(), 0), tensor.sizes().vec(), tensor.scalar_type(),
+        one.name, tensor.sizes().vec(), Shape(tensor.dim(), 0), tensor.sizes().vec(), tensor.scalar_type(),
         tensor};
-    const Rows rows = rows_of_piece(tensor.dim() == 0 ? 1 : tensor.size(0), world, rank);
+    if (one.view) {
+      piece.shape = one.view->shape;
+      piece.offset = one.view->offset;
+    }
+    const Rows rows = rows_of_piece(tensor, one.view ? 1 : world, one.view ? 0 : rank);
     if (rows.count() == 0) continue;
-    if (tensor.dim() > 0) {
+    if (!one.view && tensor.dim() > 0) {
       piece.offset[0] = rows.begin;
       piece.extent[0] = rows.count();
       piece.tensor = tensor.narrow(0, rows.begin, rows.count());

@@ -35,7 +35,8 @@ struct Trainee {
   std::shared_ptr<Model> model;
   std::vector<NamedParameter> parameters;
   std::vector<NamedBuffer> buffers;  // persistent buffers
-  std::vector<ParamView> views;      // of the parameters, in order; gradients are set before each update
+  Share share;                       // of the parameters, which this rank updates
+  std::vector<ParamView> views;      // of the share, by parameter; gradients are set before each update
   std::unique_ptr<Optimizer> optimizer;
   std::set<std::string> removed;  // parameters and buffers that surgery in `build` took out of the model
   int64_t surgeries = 0;          // how often follow_surgery found other parameters

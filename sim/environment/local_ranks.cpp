@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "collectives/local/group.h"
+#include "collectives/local/world.h"
 #include "sim/environment/local_transport.h"
 
 namespace tutti {
@@ -15,14 +15,19 @@ SimScheduler::Options switching(SimScheduler::Options scheduling, ProcessStateSw
 
 }  // namespace
 
-LocalRanks::LocalRanks(int size, SimScheduler::Options scheduling)
-    : states_(size), environments_(size), scheduler_(switching(std::move(scheduling), states_)) {
-  const auto fabric = LocalFabric::make(size);
-  const LocalNetwork network(size);
-  for (int rank = 0; rank < size; ++rank) {
-    environments_[rank].groups = {fabric->group(rank)};
-    environments_[rank].transport = network.transport(rank);
-    environments_[rank].memory_slot = rank;
+LocalRanks::LocalRanks(const Mesh& mesh, SimScheduler::Options scheduling)
+    : states_(mesh.size()),
+      environments_(static_cast<std::size_t>(mesh.size())),
+      scheduler_(switching(std::move(scheduling), states_)) {
+  const auto world = LocalWorld::make(mesh.size());
+  const LocalNetwork network(mesh.size());
+  for (int rank = 0; rank < mesh.size(); ++rank) {
+    RankEnvironment& environment = environments_[static_cast<std::size_t>(rank)];
+    const auto factory = world->factory(rank);
+    environment.groups = make_groups(factory->make(mesh.ranks()), mesh, rank,
+                                     [&](const std::vector<int>& ranks) { return factory->make(ranks); });
+    environment.transport = network.transport(rank);
+    environment.memory_slot = rank;
   }
 }
 

@@ -13,7 +13,7 @@ namespace tutti {
 class LocalRanks {
  public:
   // `scheduling.on_switch` is overwritten.
-  explicit LocalRanks(int size, SimScheduler::Options scheduling = {});
+  explicit LocalRanks(const Mesh& mesh, SimScheduler::Options scheduling = {});
 
   SimScheduler& scheduler() { return scheduler_; }
   std::vector<RankEnvironment>& environments() { return environments_; }  // by rank

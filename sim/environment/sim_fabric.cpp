@@ -1,7 +1,10 @@
 #include "sim/environment/sim_fabric.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
+
+#include "runtime/error.h"
 
 namespace tutti {
 namespace {
@@ -12,14 +15,18 @@ constexpr uint64_t kMaxSkewUs = 100;
 
 class SimFabric::SimWork final : public Work {
  public:
-  SimWork(SimFabric& fabric, int rank, WorkPtr work)
-      : fabric_(fabric), rank_(rank), work_(std::move(work)), posted_(fabric.scheduler_.now()) {}
+  SimWork(SimFabric& fabric, Channel& channel, int member, WorkPtr work)
+      : fabric_(fabric),
+        channel_(channel),
+        member_(member),
+        work_(std::move(work)),
+        posted_(fabric.scheduler_.now()) {}
 
   bool done() override {
-    fabric_.hooks_.check(rank_);
+    fabric_.hooks_.check(channel_.ranks[member_]);
     const TimePoint now = fabric_.scheduler_.now();
     const bool all_posted = work_->done();
-    if (all_posted && fabric_.completed_at(header().sequence, rank_) <= now) return true;
+    if (all_posted && completed_at(channel_, header().sequence, member_) <= now) return true;
     if (!all_posted && now - posted_ >= kLostRankTimeout) throw_if_peer_lost();
     return false;
   }
@@ -28,19 +35,21 @@ class SimFabric::SimWork final : public Work {
 
  private:
   void throw_if_peer_lost() const {
-    for (int rank = 0; rank < fabric_.fabric_->size(); ++rank)
+    for (const int rank : channel_.ranks)
       if (fabric_.hooks_.gone(rank)) throw LostRankError(rank, header());
   }
 
   SimFabric& fabric_;
-  int rank_;
+  Channel& channel_;
+  int member_;
   WorkPtr work_;
   TimePoint posted_;
 };
 
 class SimFabric::SimGroup final : public Group {
  public:
-  SimGroup(SimFabric& fabric, int rank) : fabric_(fabric), group_(fabric.fabric_->group(rank)) {}
+  SimGroup(SimFabric& fabric, Channel& channel, int member)
+      : fabric_(fabric), channel_(channel), group_(channel.fabric->group(member)) {}
   int rank() const override { return group_->rank(); }
   int size() const override { return group_->size(); }
   at::Tensor allocate(int64_t bytes) override { return group_->allocate(bytes); }
@@ -65,52 +74,89 @@ class SimFabric::SimGroup final : public Group {
  private:
   template <class Post>
   WorkPtr post(Post start) {
-    fabric_.hooks_.check(rank());
+    fabric_.hooks_.check(channel_.ranks[rank()]);
     WorkPtr work = start();
     const uint64_t sequence = work->header().sequence;
-    fabric_.posted(sequence);
-    if (work->done()) fabric_.complete(sequence);
-    return std::make_unique<SimWork>(fabric_, rank(), std::move(work));
+    channel_.next = std::max(channel_.next, sequence + 1);
+    if (work->done()) fabric_.complete(channel_, sequence);
+    return std::make_unique<SimWork>(fabric_, channel_, rank(), std::move(work));
   }
 
   SimFabric& fabric_;
+  Channel& channel_;
   std::unique_ptr<Group> group_;
+};
+
+class SimFabric::SimFactory final : public GroupFactory {
+ public:
+  SimFactory(SimFabric& fabric, int rank) : fabric_(fabric), rank_(rank) {}
+  int rank() const override { return rank_; }
+  int size() const override { return fabric_.world_->size(); }
+  std::unique_ptr<Group> make(const std::vector<int>& ranks) override {
+    const auto self = std::ranges::find(ranks, rank_);
+    TUTTI_ASSERT(self != ranks.end(), "a rank may only make groups that include it");
+    Channel& channel = fabric_.channel(ranks, made_[ranks]++);
+    return std::make_unique<SimGroup>(fabric_, channel, static_cast<int>(self - ranks.begin()));
+  }
+
+ private:
+  SimFabric& fabric_;
+  int rank_;
+  std::map<std::vector<int>, std::size_t> made_;
 };
 
 SimFabric::SimFabric(SimScheduler& scheduler, int size, const RandomKey& draw, Hooks hooks)
     : scheduler_(scheduler),
       draw_(draw),
       hooks_(std::move(hooks)),
-      fabric_(LocalFabric::make(size)),
+      world_(LocalWorld::make(size)),
       readers_(size) {}
 
-std::unique_ptr<Group> SimFabric::group(int rank) { return std::make_unique<SimGroup>(*this, rank); }
+std::unique_ptr<GroupFactory> SimFabric::factory(int rank) {
+  return std::make_unique<SimFactory>(*this, rank);
+}
+
+// The first group of all ranks draws by the fabric's own key.
+SimFabric::Channel& SimFabric::channel(const std::vector<int>& ranks, std::size_t index) {
+  const auto found = channels_.find({ranks, index});
+  if (found != channels_.end()) return found->second;
+  RandomKey draw = draw_;
+  if (index > 0 || std::ssize(ranks) < world_->size()) {
+    draw = draw.fold_in(index);
+    for (const int rank : ranks) draw = draw.fold_in(static_cast<uint64_t>(rank));
+  }
+  return channels_.emplace(std::pair{ranks, index}, Channel{ranks, world_->fabric(ranks, index), draw})
+      .first->second;
+}
 
 void SimFabric::set_reader(int rank, ActorId reader) { readers_.at(rank) = reader; }
 
 void SimFabric::hang_next(TimePoint until, std::function<void()> on_hang) {
-  hangs_[next_] = {until, std::move(on_hang)};
+  std::vector<int> all(static_cast<std::size_t>(world_->size()));
+  std::iota(all.begin(), all.end(), 0);
+  Channel& of_all = channel(all, 0);
+  of_all.hangs[of_all.next] = {until, std::move(on_hang)};
 }
 
-void SimFabric::posted(uint64_t sequence) { next_ = std::max(next_, sequence + 1); }
-
-void SimFabric::complete(uint64_t sequence) {
-  const auto hang = hangs_.find(sequence);
-  completed_[sequence] = scheduler_.now();
-  if (hang != hangs_.end() && hang->second.until > scheduler_.now()) {
-    completed_[sequence] = hang->second.until;
+void SimFabric::complete(Channel& channel, uint64_t sequence) {
+  const auto hang = channel.hangs.find(sequence);
+  channel.completed[sequence] = scheduler_.now();
+  if (hang != channel.hangs.end() && hang->second.until > scheduler_.now()) {
+    channel.completed[sequence] = hang->second.until;
     hang->second.on_hang();
   }
-  for (int rank = 0; rank < fabric_->size(); ++rank) {
-    const TimePoint when = completed_at(sequence, rank);
-    if (readers_[rank] && when != kNever) scheduler_.wake_at(*readers_[rank], when);
+  for (std::size_t member = 0; member < channel.ranks.size(); ++member) {
+    const TimePoint when = completed_at(channel, sequence, static_cast<int>(member));
+    const auto& reader = readers_[static_cast<std::size_t>(channel.ranks[member])];
+    if (reader && when != kNever) scheduler_.wake_at(*reader, when);
   }
 }
 
-TimePoint SimFabric::completed_at(uint64_t sequence, int rank) const {
-  const auto completed = completed_.find(sequence);
-  if (completed == completed_.end() || completed->second == kNever) return kNever;
-  return completed->second + std::chrono::microseconds(draw_.fold_in(sequence).below(kMaxSkewUs, rank));
+TimePoint SimFabric::completed_at(const Channel& channel, uint64_t sequence, int member) {
+  const auto completed = channel.completed.find(sequence);
+  if (completed == channel.completed.end() || completed->second == kNever) return kNever;
+  const auto skew = channel.draw.fold_in(sequence).below(kMaxSkewUs, static_cast<uint64_t>(member));
+  return completed->second + std::chrono::microseconds(skew);
 }
 
 }  // namespace tutti

@@ -3,17 +3,19 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
-#include "collectives/local/group.h"
+#include "collectives/local/world.h"
 #include "runtime/random.h"
 #include "sim/environment/sim_scheduler.h"
 
 namespace tutti {
 
-// Simulated collectives: LocalFabric, with a drawn time of completion on each rank and the failures of MPI. A
-// collective that waits for a rank whose process has ended throws LostRankError kLostRankTimeout after it was
-// posted, and a collective may hang.
+// Simulated collectives: LocalFabrics, with a drawn time of completion on each rank and the failures of MPI.
+// A collective that waits for a rank whose process has ended throws LostRankError kLostRankTimeout after it
+// was posted, and a collective may hang.
 class SimFabric {
  public:
   static constexpr Nanoseconds kLostRankTimeout = std::chrono::milliseconds(500);
@@ -25,33 +27,43 @@ class SimFabric {
   };
   SimFabric(SimScheduler& scheduler, int size, const RandomKey& draw, Hooks hooks);
 
-  // One rank's endpoint; must not outlive this.
-  std::unique_ptr<Group> group(int rank);
+  // Makes one rank's groups, which must not outlive this.
+  std::unique_ptr<GroupFactory> factory(int rank);
   // The actor that polls the rank's collectives; it is woken when one completes.
   void set_reader(int rank, ActorId reader);
 
-  // The next new collective does not complete before `until`. Calls `on_hang` once all ranks have posted it.
+  // The next new collective of all ranks does not complete before `until`. Calls `on_hang` once all ranks
+  // have posted it.
   void hang_next(TimePoint until, std::function<void()> on_hang);
 
  private:
+  class SimFactory;
   class SimGroup;
   class SimWork;
   struct Hang {
     TimePoint until;
     std::function<void()> on_hang;
   };
-  void posted(uint64_t sequence);
-  void complete(uint64_t sequence);
-  TimePoint completed_at(uint64_t sequence, int rank) const;  // as the rank sees it; kNever: in progress
+  // What the members of a group share.
+  struct Channel {
+    std::vector<int> ranks;  // of the world
+    std::shared_ptr<LocalFabric> fabric;
+    RandomKey draw;
+    std::map<uint64_t, TimePoint> completed = {};  // by sequence number
+    std::map<uint64_t, Hang> hangs = {};           // likewise
+    uint64_t next = 0;                             // the first sequence number not posted yet
+  };
+  Channel& channel(const std::vector<int>& ranks, std::size_t index);
+  void complete(Channel& channel, uint64_t sequence);
+  // As a member sees it; kNever: in progress.
+  static TimePoint completed_at(const Channel& channel, uint64_t sequence, int member);
 
   SimScheduler& scheduler_;
   RandomKey draw_;
   Hooks hooks_;
-  std::shared_ptr<LocalFabric> fabric_;
+  std::shared_ptr<LocalWorld> world_;
   std::vector<std::optional<ActorId>> readers_;
-  std::map<uint64_t, TimePoint> completed_;  // by sequence number
-  std::map<uint64_t, Hang> hangs_;           // likewise
-  uint64_t next_ = 0;                        // the first sequence number not posted yet
+  std::map<std::pair<std::vector<int>, std::size_t>, Channel> channels_;  // by ranks and number
 };
 
 }  // namespace tutti

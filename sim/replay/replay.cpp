@@ -161,7 +161,7 @@ bool Replay::exact() const {
 }
 
 void Replay::run_ranks() {
-  LocalRanks ranks(job_.world, {.script = &record_});
+  LocalRanks ranks(job_.mesh(), {.script = &record_});
   const auto clock = std::make_shared<SimClock>(ranks.scheduler());
   const auto disk = std::make_shared<DryDisk>();
   for (int r = 0; r < job_.world; ++r) {

@@ -157,7 +157,12 @@ RankEnvironment SimWorld::environment_of(int rank) {
   RankEnvironment environment;
   environment.disk =
       wrapped(seams_.disk, disk_.view(rank, [this](const auto& call) { return disk_call(call); }));
-  environment.groups = {wrapped(seams_.group, fabric_.group(rank))};
+  const auto factory = fabric_.factory(rank);
+  const auto make = [&](const std::vector<int>& ranks) -> std::shared_ptr<Group> {
+    return wrapped(seams_.group, factory->make(ranks));
+  };
+  const Mesh mesh = job_.mesh();
+  environment.groups = make_groups(make(mesh.ranks()), mesh, rank, make);
   environment.transport = wrapped(seams_.transport, network_.transport(rank));
   environment.clock = std::make_shared<SimClock>(scheduler_);
   environment.recorder = std::make_shared<SimRecorder>(

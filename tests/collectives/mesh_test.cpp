@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "collectives/local/group.h"
+
 namespace tutti {
 namespace {
 
@@ -32,6 +36,28 @@ TEST(MeshTest, CoordinatesAreRowMajor) {
 
 TEST(MeshDeathTest, AxesHaveDifferentNames) {
   EXPECT_DEATH(Mesh({{"shard", 2}, {"shard", 2}}), "two mesh axes are called shard");
+}
+
+std::vector<std::vector<int>> ranks_of_groups(const Mesh& mesh, int rank) {
+  std::vector<std::vector<int>> made;
+  const auto make = [&](const std::vector<int>& ranks) {
+    made.push_back(ranks);
+    return LocalFabric::make(ranks)->group(0);
+  };
+  const Groups groups = make_groups(LocalFabric::make(mesh.ranks())->group(0), mesh, rank, make);
+  EXPECT_EQ(std::ranges::count_if(groups, [](const auto& one) { return one != nullptr; }),
+            std::ssize(made) + 1);
+  return made;
+}
+
+TEST(MeshTest, RanksThatShareHaveGroupsOfTheirOwn) {
+  const auto mesh = [](int replicas, int shards) {
+    return Mesh({{kReplicateAxis, replicas}, {kShardAxis, shards}});
+  };
+  EXPECT_THAT(ranks_of_groups(mesh(4, 1), 2), testing::IsEmpty());
+  EXPECT_THAT(ranks_of_groups(mesh(1, 3), 2), ElementsAre(ElementsAre(0, 1, 2), ElementsAre(0, 1, 2)));
+  EXPECT_THAT(ranks_of_groups(mesh(2, 2), 2),
+              ElementsAre(ElementsAre(2, 3), ElementsAre(2, 3), ElementsAre(0, 2)));
 }
 
 }  // namespace

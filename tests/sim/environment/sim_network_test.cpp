@@ -114,7 +114,7 @@ std::string barrier(bool joins, bool dies, Nanoseconds hang, Nanoseconds* took, 
            fabric.hang_next(context.now() + hang, [&] {
              if (hung) ++*hung;
            });
-         const auto group = fabric.group(0);
+         const auto group = fabric.factory(0)->make({0, 1});
          const WorkPtr work = group->barrier("all");
          try {
            while (!work->done() && context.now() < TimePoint(seconds(60))) context.sleep(milliseconds(1));
@@ -126,7 +126,7 @@ std::string barrier(bool joins, bool dies, Nanoseconds hang, Nanoseconds* took, 
          context.stop();
        }});
   play(scheduler, scheduler.reserve("one", 1), {.start = [&](Context& context) {
-         const auto group = fabric.group(1);
+         const auto group = fabric.factory(1)->make({0, 1});
          if (joins) group->barrier("all");
          gone = dies;
          context.stop();
