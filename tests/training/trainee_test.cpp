@@ -1,6 +1,7 @@
 #include "training/trainee.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -88,7 +89,9 @@ Batch batch() {
 }
 
 struct Trained : Trainee {
-  explicit Trained(uint64_t seed, const Surgery& surgery = {}, const std::string& weights = "") {
+  explicit Trained(uint64_t seed, const Surgery& surgery = {}, const std::string& weights = "",
+                   const Share& of = {}) {
+    share = of;
     build(*this, recipe(weights), kImages, seed, make_model, [&] {
       if (surgery) surgery(*model);
     });
@@ -351,6 +354,67 @@ TEST(Trainee, SavesParametersThatAreNotTrainedWithoutState) {
   EXPECT_EQ(frozen.saved().count("optimizers/2.weight/step"), 0U);
   EXPECT_EQ(frozen.saved().count("optimizers/2.bias/step"), 1U);
   EXPECT_TRUE(frozen["2.weight"].equal(Trained(7)["2.weight"]));
+}
+
+// What the ranks' pieces are together; asserts that no two have the same row.
+Tensors joined(const std::vector<std::vector<CheckpointPiece>>& ranks) {
+  Tensors whole;
+  std::map<std::string, int64_t> rows;
+  for (const auto& pieces : ranks)
+    for (const CheckpointPiece& piece : pieces) {
+      at::Tensor& to = whole[piece.name];
+      if (!to.defined()) to = at::zeros(piece.shape, piece.dtype);
+      (to.dim() == 0 ? to : to.narrow(0, piece.offset[0], piece.extent[0])).copy_(piece.tensor);
+      rows[piece.name] += to.dim() == 0 ? 1 : piece.extent[0];
+    }
+  for (const auto& [name, tensor] : whole) EXPECT_EQ(rows[name], tensor.dim() == 0 ? 1 : tensor.size(0));
+  return whole;
+}
+
+void expect_equal(const Tensors& found, const Tensors& wanted) {
+  EXPECT_EQ(found.size(), wanted.size());
+  for (const auto& [name, tensor] : wanted) EXPECT_TRUE(found.at(name).equal(tensor)) << name;
+}
+
+TEST(SharedTrainee, HasItsRowsOfWhatAWholeOneSaves) {
+  Trained whole(7);
+  whole.step();
+  std::vector<std::vector<CheckpointPiece>> pieces, of_whole;
+  for (int rank = 0; rank < 5; ++rank) {
+    Trained shared(8, {}, "", {5, rank});
+    restore_tensors(shared, whole.saved(), "whole");
+    EXPECT_TRUE(shared.parameters[2].parameter->tensor.equal(whole.parameters[2].parameter->tensor));
+    pieces.push_back(checkpoint_pieces(shared, 5, rank));
+    for (CheckpointPiece& piece : pieces.back()) piece.tensor = piece.tensor.clone();
+    of_whole.push_back(checkpoint_pieces(whole, 5, rank));
+  }
+  expect_equal(joined(pieces), whole.saved());
+  expect_equal(joined(of_whole), whole.saved());
+  EXPECT_EQ(pieces[4].size(), 0U) << "the largest tensor has four rows";
+}
+
+TEST(SharedTrainee, UpdatesItsRowsAsAWholeOneDoes) {
+  Trained whole(7), shared(7, {}, "", {2, 1});
+  whole.step();
+  for (std::size_t p = 0; p < shared.views.size(); ++p) {
+    ParamView& view = shared.views[p];
+    view.grad = whole.views[p].grad.narrow(0, view.offset[0], view.extent[0]);
+  }
+  shared.optimizer->step();
+  for (std::size_t p = 0; p < shared.views.size(); ++p) {
+    const ParamView& view = shared.views[p];
+    EXPECT_TRUE(view.tensor.equal(whole.views[p].tensor.narrow(0, view.offset[0], view.extent[0])));
+  }
+}
+
+TEST(SharedTrainee, KeepsItsRowsThroughSurgeryElsewhere) {
+  Trained shared(7, {}, "", {2, 0});
+  const at::Tensor rows = shared.views[0].tensor;
+  const at::NoGradGuard no_grad;
+  rows.add_(1);
+  shared.operate(scale);
+  EXPECT_TRUE(shared.views[0].tensor.is_same(rows));
+  EXPECT_EQ(shared.views.back().extent, Shape{2}) << "the new scale has three rows";
 }
 
 }  // namespace
