@@ -21,6 +21,10 @@ namespace tutti {
 // A group of MPI ranks, for CPU tensors. With Reduction::kOrdered the ranks of a host work in shared memory
 // and only sums of subtrees cross hosts; with kNative MPI runs all collectives.
 //
+// Large data that all ranks of a host have in the memory of one `allocate` is read there by the neighbours;
+// else pieces of it are copied to memory that they share. That concerns inputs. Outputs may lie anywhere, but
+// for those of all_reduce. An empty tensor counts as in its storage's memory.
+//
 // Posting, or Work::done() of any work of the group, advances all collectives. At most ControlWindow::kSlots
 // ordered collectives are in progress at once; more may be posted, and wait.
 //
@@ -37,10 +41,12 @@ class MpiGroup final : public Group {
 
   int rank() const override { return endpoint_.layout().rank(); }
   int size() const override { return endpoint_.layout().size(); }
+  int world_rank(int rank) const override { return ranks_[rank]; }
   at::Tensor allocate(int64_t bytes) override;
   WorkPtr all_reduce(at::Tensor inout, const std::string& label) override;
-  WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, const std::string& label) override;
-  WorkPtr all_gather(at::Tensor input, at::Tensor out, const std::string& label) override;
+  using Group::all_gather, Group::reduce_scatter;
+  WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) override;
+  WorkPtr all_gather(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) override;
   WorkPtr broadcast(at::Tensor inout, int root, const std::string& label) override;
   WorkPtr barrier(const std::string& label) override;
   std::vector<int> late() const override;
