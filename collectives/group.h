@@ -60,6 +60,7 @@ using WorkPtr = std::unique_ptr<Work>;
 // A set of ranks that run collectives together. All tensors are flat (1-D, contiguous). Sums are computed in
 // the tensor's dtype: float32, float64, bfloat16, float16, int32 or int64. Every rank posts the same
 // collectives in the same order; collectives may overlap. Not thread-safe: only Sync's thread uses a group.
+// Polling one group need not advance another: who waits on several polls them all.
 //
 // The ordered sum of ranks [a, b): for one rank its value; else split at a + the largest power of two below b
 // - a, and add the sums of the halves. So the sum of an aligned power-of-two block is the same everywhere.
@@ -71,14 +72,15 @@ class Group {
   // A rank of this group as a rank of the world, for errors.
   virtual int world_rank(int rank) const = 0;
 
-  // Allocates memory that this group reduces without copying (shared between ranks of one host), as a flat
-  // uint8 tensor, zeroed, 64-byte aligned. Valid while tensor and group live. Collective; blocks.
+  // Allocates memory that this group reads without copying (shared between ranks of one host), as a flat
+  // uint8 tensor, zeroed, 64-byte aligned. `bytes` may differ between ranks. Valid while tensor and group
+  // live. Collective; blocks.
   virtual at::Tensor allocate(int64_t bytes) = 0;
 
   virtual WorkPtr all_reduce(at::Tensor inout, const std::string& label) = 0;
 
-  // out = this rank's part of the sum of the inputs, which are wholes (collectives/cut.h). Its bits are those
-  // of an all_reduce. Without `out` (undefined) this rank's part of the sum is lost.
+  // out = this rank's part of the sum of the inputs, which are wholes (collectives/cut.h). An ordered sum has
+  // the bits of an all_reduce. Without `out` (undefined) this rank's part of the sum is lost.
   virtual WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) = 0;
   // out = the whole, of which rank r's input is part r. Without `out` (undefined) this rank serves its part,
   // and receives nothing. Input and out may share memory if each element of the part lies at its place in the
@@ -126,8 +128,7 @@ class GroupFactory {
 // Assertions on the tensors of a collective.
 void check_flat(const at::Tensor& tensor);      // 1-D, contiguous
 void check_summable(const at::Tensor& tensor);  // flat, can_sum
-// Part and whole, which may be undefined but for the input, are flat, of one dtype, and as large as the cut
-// says.
+// Part and whole are flat, of one dtype, and as large as the cut says. `out` may be undefined.
 void check_reduce_scatter(const Group& group, const at::Tensor& input, const at::Tensor& out, const Cut& cut);
 void check_all_gather(const Group& group, const at::Tensor& input, const at::Tensor& out, const Cut& cut);
 

@@ -21,9 +21,10 @@ namespace tutti {
 // A group of MPI ranks, for CPU tensors. With Reduction::kOrdered the ranks of a host work in shared memory
 // and only sums of subtrees cross hosts; with kNative MPI runs all collectives.
 //
-// Large data that all ranks of a host have in the memory of one `allocate` is read there by the neighbours;
-// else pieces of it are copied to memory that they share. That concerns inputs. Outputs may lie anywhere, but
-// for those of all_reduce. An empty tensor counts as in its storage's memory.
+// Neighbours read inputs where they lie, if all ranks of a host have theirs in the memory of one `allocate`
+// (an empty tensor is in the memory of its storage) and, for all_gather and broadcast, the group is on one
+// host. Else, and if all the data is small, inputs are first copied to memory that the host shares. Outputs
+// may lie anywhere.
 //
 // Posting, or Work::done() of any work of the group, advances all collectives. At most ControlWindow::kSlots
 // ordered collectives are in progress at once; more may be posted, and wait.
