@@ -43,11 +43,53 @@ void check_summable(const at::Tensor& tensor) {
                std::string("no sums of ") + c10::toString(tensor.scalar_type()));
 }
 
-void check_parts(const at::Tensor& part, const at::Tensor& whole, int parts) {
-  check_flat(part);
-  check_flat(whole);
+namespace {
+
+void check_sizes(const Group& group, const at::Tensor& part, const at::Tensor& whole, const Cut& cut) {
+  TUTTI_ASSERT(cut.ranks() == group.size(), "a cut for a group of another size");
+  if (part.defined()) {
+    check_flat(part);
+    TUTTI_ASSERT(part.numel() == cut.part_size(group.rank()), "the part is not as large as its cut says");
+  }
+  if (whole.defined()) {
+    check_flat(whole);
+    TUTTI_ASSERT(whole.numel() >= cut.extent(), "the cut reaches beyond the whole");
+  }
+  if (!part.defined() || !whole.defined()) return;
   TUTTI_ASSERT(part.scalar_type() == whole.scalar_type(), "part and whole differ in dtype");
-  TUTTI_ASSERT(part.numel() * parts == whole.numel(), "the whole must be as large as all parts together");
+}
+
+}  // namespace
+
+void check_reduce_scatter(const Group& group, const at::Tensor& input, const at::Tensor& out,
+                          const Cut& cut) {
+  check_summable(input);
+  check_sizes(group, out, input, cut);
+}
+
+void check_all_gather(const Group& group, const at::Tensor& input, const at::Tensor& out, const Cut& cut) {
+  check_flat(input);
+  check_sizes(group, input, out, cut);
+}
+
+WorkPtr Group::reduce_scatter(at::Tensor input, at::Tensor out, const std::string& label) {
+  check_flat(out);
+  TUTTI_ASSERT(input.numel() == out.numel() * size(), "the whole must be as large as all parts together");
+  CutPtr cut = Cut::even(size(), out.numel());
+  return reduce_scatter(std::move(input), std::move(out), std::move(cut), label);
+}
+
+WorkPtr Group::all_gather(at::Tensor input, at::Tensor out, const std::string& label) {
+  check_flat(out);
+  TUTTI_ASSERT(out.numel() == input.numel() * size(), "the whole must be as large as all parts together");
+  CutPtr cut = Cut::even(size(), input.numel());
+  return all_gather(std::move(input), std::move(out), std::move(cut), label);
+}
+
+uint64_t CollectiveJob::bytes() const {
+  if (!cut) return whole.defined() ? whole.nbytes() : 0;
+  const at::Tensor& either = whole.defined() ? whole : part;
+  return cut->size() * either.element_size();
 }
 
 }  // namespace tutti

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/cut.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -14,12 +15,13 @@ namespace tutti {
 enum class CollectiveKind : uint8_t { kAllReduce, kReduceScatter, kAllGather, kBroadcast, kBarrier };
 const char* name(CollectiveKind kind);
 
-// Describes a posted collective. All ranks of a group must post the same (kind, bytes) under the same
+// Describes a posted collective. All ranks of a group must post the same (kind, bytes, cut) under the same
 // sequence number. `label` names the collective in errors ("bucket 3", "verdict") and is not compared.
 struct CollectiveHeader {
   uint64_t sequence = 0;
   CollectiveKind kind = CollectiveKind::kBarrier;
-  uint64_t bytes = 0;
+  uint64_t bytes = 0;  // of the whole; of all parts, if it is cut
+  uint64_t cut = 0;    // Cut::hash; 0 if the kind has no parts
   char label[40] = {};
 
   std::string text() const;  // "#812 all_reduce of 4096 bytes (bucket 3)"
@@ -41,15 +43,16 @@ class LostRankError : public CollectiveError {
   int rank_;
 };
 
-// A collective in progress. Its tensors must stay alive and unchanged until `done()`.
+// A collective in progress. Until `done()` its tensors must keep their memory, also on a rank that only
+// serves its part; nobody may write them, or read what the collective writes.
 class Work {
  public:
   virtual ~Work() = default;
   // Makes progress and returns true if the collective has finished. Never blocks. Throws CollectiveError.
   virtual bool done() = 0;
   virtual const CollectiveHeader& header() const = 0;
-  // Valid once done. False if the sum of an all_reduce (the same on all ranks), or this rank's chunk of a
-  // reduce_scatter, has an infinity or NaN. True for other collectives.
+  // Valid once done. False if the sum of an all_reduce (the same on all ranks), or this rank's part of a
+  // reduce_scatter, has an infinity or NaN. True for other collectives, and without a part.
   virtual bool finite() const = 0;
 };
 using WorkPtr = std::unique_ptr<Work>;
@@ -57,6 +60,7 @@ using WorkPtr = std::unique_ptr<Work>;
 // A set of ranks that run collectives together. All tensors are flat (1-D, contiguous). Sums are computed in
 // the tensor's dtype: float32, float64, bfloat16, float16, int32 or int64. Every rank posts the same
 // collectives in the same order; collectives may overlap. Not thread-safe: only Sync's thread uses a group.
+// Polling one group need not advance another: who waits on several polls them all.
 //
 // The ordered sum of ranks [a, b): for one rank its value; else split at a + the largest power of two below b
 // - a, and add the sums of the halves. So the sum of an aligned power-of-two block is the same everywhere.
@@ -65,20 +69,32 @@ class Group {
   virtual ~Group() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  // A rank of this group as a rank of the world, for errors.
+  virtual int world_rank(int rank) const = 0;
 
-  // Allocates memory that this group reduces without copying (shared between ranks of one host), as a flat
-  // uint8 tensor, zeroed, 64-byte aligned. Valid while tensor and group live. Collective; blocks.
+  // Allocates memory that this group reads without copying (shared between ranks of one host), as a flat
+  // uint8 tensor, zeroed, 64-byte aligned. `bytes` may differ between ranks. Valid while tensor and group
+  // live. Collective; blocks.
   virtual at::Tensor allocate(int64_t bytes) = 0;
 
   virtual WorkPtr all_reduce(at::Tensor inout, const std::string& label) = 0;
-  // out = this rank's chunk of the sum: input.numel() = size() * out.numel().
-  virtual WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, const std::string& label) = 0;
-  // out.numel() = size() * input.numel(); rank r's input is chunk r.
-  virtual WorkPtr all_gather(at::Tensor input, at::Tensor out, const std::string& label) = 0;
+
+  // out = this rank's part of the sum of the inputs, which are wholes (collectives/cut.h). An ordered sum has
+  // the bits of an all_reduce. Without `out` (undefined) this rank's part of the sum is lost.
+  virtual WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) = 0;
+  // out = the whole, of which rank r's input is part r. Without `out` (undefined) this rank serves its part,
+  // and receives nothing. Input and out may share memory if each element of the part lies at its place in the
+  // whole.
+  virtual WorkPtr all_gather(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) = 0;
+  // The same with an even cut: the whole is as large as size() parts.
+  WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, const std::string& label);
+  WorkPtr all_gather(at::Tensor input, at::Tensor out, const std::string& label);
+
   virtual WorkPtr broadcast(at::Tensor inout, int root, const std::string& label) = 0;
   virtual WorkPtr barrier(const std::string& label) = 0;
 
-  // Ranks of this host that have not posted the oldest collective in progress, for error reports.
+  // Ranks of the world, on this host, that have not posted the oldest collective in progress, for error
+  // reports.
   virtual std::vector<int> late() const { return {}; }
 
   // The last posted collectives, newest last, for error reports.
@@ -86,12 +102,15 @@ class Group {
 };
 
 // The arguments of a collective. `whole` is the tensor with all data (the input of reduce_scatter, the output
-// of all_gather), `part` the tensor with this rank's chunk; other kinds have no part.
+// of all_gather), `part` the tensor with this rank's part; other kinds have no part and no cut.
 struct CollectiveJob {
-  CollectiveHeader header;
-  at::Tensor whole;
-  at::Tensor part;
+  CollectiveHeader header = {};
+  at::Tensor whole = {};
+  at::Tensor part = {};
+  CutPtr cut = {};
   int root = 0;
+
+  uint64_t bytes() const;  // CollectiveHeader::bytes
 };
 
 // A backend: makes the groups of one rank.
@@ -109,7 +128,8 @@ class GroupFactory {
 // Assertions on the tensors of a collective.
 void check_flat(const at::Tensor& tensor);      // 1-D, contiguous
 void check_summable(const at::Tensor& tensor);  // flat, can_sum
-// Flat, same dtype; `whole` is as large as `parts` parts.
-void check_parts(const at::Tensor& part, const at::Tensor& whole, int parts);
+// Part and whole are flat, of one dtype, and as large as the cut says. `out` may be undefined.
+void check_reduce_scatter(const Group& group, const at::Tensor& input, const at::Tensor& out, const Cut& cut);
+void check_all_gather(const Group& group, const at::Tensor& input, const at::Tensor& out, const Cut& cut);
 
 }  // namespace tutti

@@ -5,17 +5,25 @@
 namespace tutti {
 
 bool matches(const CollectiveHeader& a, const CollectiveHeader& b) {
-  return a.sequence == b.sequence && a.kind == b.kind && a.bytes == b.bytes;
+  return a.sequence == b.sequence && a.kind == b.kind && a.bytes == b.bytes && a.cut == b.cut;
+}
+
+int64_t shape_of(const CollectiveHeader& header) {
+  const uint64_t shape = (header.bytes * 8 + static_cast<uint64_t>(header.kind)) ^ header.cut;
+  return static_cast<int64_t>(shape & INT64_MAX);
 }
 
 std::string mismatch_text(int rank_a, const CollectiveHeader& a, int rank_b, const CollectiveHeader& b) {
+  const bool only_cuts_differ = a.sequence == b.sequence && a.kind == b.kind && a.bytes == b.bytes;
   return "ranks posted different collectives: rank " + std::to_string(rank_a) + " posted " + a.text() +
-         ", rank " + std::to_string(rank_b) + " posted " + b.text();
+         ", rank " + std::to_string(rank_b) + " posted " + b.text() +
+         (only_cuts_differ ? ", cut otherwise" : "");
 }
 
-CollectiveHeader HeaderLog::next(CollectiveKind kind, uint64_t bytes, const std::string& label) {
+CollectiveHeader HeaderLog::next(CollectiveKind kind, uint64_t bytes, const std::string& label,
+                                 uint64_t cut) {
   CollectiveHeader& header = ring_[next_ % kKept];
-  header = {next_++, kind, bytes, {}};
+  header = {next_++, kind, bytes, cut, {}};
   label.copy(header.label, sizeof(header.label) - 1);
   return header;
 }

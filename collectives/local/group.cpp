@@ -44,8 +44,12 @@ bool sum(const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& o
   return ordered_sum(inputs.front().scalar_type(), summands, to, inputs.front().numel());
 }
 
-at::Tensor chunk(const at::Tensor& whole, std::size_t rank, int64_t items) {
-  return whole.narrow(0, static_cast<int64_t>(rank) * items, items);
+at::Tensor in_whole(const CollectiveJob& job, const CutRun& run) {
+  return job.whole.narrow(0, run.whole, run.count);
+}
+
+at::Tensor in_part(const CollectiveJob& job, const CutRun& run) {
+  return job.part.narrow(0, run.part, run.count);
 }
 
 bool reduce(const Jobs& jobs) {
@@ -54,23 +58,22 @@ bool reduce(const Jobs& jobs) {
   return sum(tensors, tensors);
 }
 
-bool scatter(const Jobs& jobs) {
+bool scatter_to(int rank, const Jobs& jobs) {
+  const CollectiveJob& to = jobs[rank];
   bool finite = true;
-  for (std::size_t rank = 0; rank < jobs.size(); ++rank) {
-    const at::Tensor& out = jobs[rank].part;
+  for (const CutRun& run : to.cut->runs(rank)) {
+    if (!to.part.defined()) break;
     std::vector<at::Tensor> inputs;
-    for (const CollectiveJob& job : jobs) inputs.push_back(chunk(job.whole, rank, out.numel()));
-    finite = sum(inputs, {out}) && finite;
+    for (const CollectiveJob& job : jobs) inputs.push_back(in_whole(job, run));
+    finite = sum(inputs, {in_part(to, run)}) && finite;
   }
   return finite;
 }
 
 void gather(const Jobs& jobs) {
   for (const CollectiveJob& to : jobs) {
-    for (std::size_t rank = 0; rank < jobs.size(); ++rank) {
-      const at::Tensor& part = jobs[rank].part;
-      copy_flat(part, chunk(to.whole, rank, part.numel()));
-    }
+    for (int rank = 0; to.whole.defined() && rank < to.cut->ranks(); ++rank)
+      for (const CutRun& run : to.cut->runs(rank)) copy_flat(in_part(jobs[rank], run), in_whole(to, run));
   }
 }
 
@@ -78,23 +81,26 @@ void broadcast(const Jobs& jobs) {
   for (const CollectiveJob& to : jobs) copy_flat(jobs[to.root].whole, to.whole);
 }
 
-// Runs the collective; false if a sum is not finite.
-bool run(const Jobs& jobs) {
+// Runs the collective. By rank: Work::finite.
+std::vector<bool> run(const Jobs& jobs) {
+  std::vector<bool> finite(jobs.size(), true);
   switch (jobs.front().header.kind) {
     case CollectiveKind::kAllReduce:
-      return reduce(jobs);
+      finite.assign(jobs.size(), reduce(jobs));
+      break;
     case CollectiveKind::kReduceScatter:
-      return scatter(jobs);
+      for (int rank = 0; rank < std::ssize(jobs); ++rank) finite[rank] = scatter_to(rank, jobs);
+      break;
     case CollectiveKind::kAllGather:
       gather(jobs);
-      return true;
+      break;
     case CollectiveKind::kBroadcast:
       broadcast(jobs);
-      return true;
+      break;
     case CollectiveKind::kBarrier:
-      return true;
+      break;
   }
-  return true;
+  return finite;
 }
 
 }  // namespace
@@ -115,7 +121,7 @@ class LocalFabric::Round {
     done_.store(true, std::memory_order_release);
   }
 
-  bool finite() const { return finite_; }  // valid once done
+  bool finite(int rank) const { return finite_[rank]; }  // valid once done
   bool full() const { return posted_.size() == jobs_.size() || done_.load(); }
 
   bool done() const {
@@ -134,7 +140,7 @@ class LocalFabric::Round {
   Jobs jobs_;
   std::vector<int> posted_;  // in the order of posting
   std::string failure_;
-  bool finite_ = true;  // written before `done_`
+  std::vector<bool> finite_;  // by rank; written before `done_`
   std::atomic<bool> failed_{false};
   std::atomic<bool> done_{false};
 };
@@ -166,28 +172,28 @@ class LocalGroup final : public Group {
 
   int rank() const override { return rank_; }
   int size() const override { return fabric_->size(); }
+  int world_rank(int rank) const override { return fabric_->world_rank(rank); }
   at::Tensor allocate(int64_t bytes) override { return at::zeros({bytes}, at::kByte); }
 
   WorkPtr all_reduce(at::Tensor inout, const std::string& label) override {
     check_summable(inout);
-    return post(CollectiveKind::kAllReduce, {{}, inout, {}}, label);
+    return post(CollectiveKind::kAllReduce, {.whole = inout}, label);
   }
 
-  WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, const std::string& label) override {
-    check_summable(input);
-    check_parts(out, input, size());
-    return post(CollectiveKind::kReduceScatter, {{}, input, out}, label);
+  WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) override {
+    check_reduce_scatter(*this, input, out, *cut);
+    return post(CollectiveKind::kReduceScatter, {.whole = input, .part = out, .cut = cut}, label);
   }
 
-  WorkPtr all_gather(at::Tensor input, at::Tensor out, const std::string& label) override {
-    check_parts(input, out, size());
-    return post(CollectiveKind::kAllGather, {{}, out, input}, label);
+  WorkPtr all_gather(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) override {
+    check_all_gather(*this, input, out, *cut);
+    return post(CollectiveKind::kAllGather, {.whole = out, .part = input, .cut = cut}, label);
   }
 
   WorkPtr broadcast(at::Tensor inout, int root, const std::string& label) override {
     check_flat(inout);
     TUTTI_ASSERT(root >= 0 && root < size(), "broadcast from a rank that is not in the group");
-    return post(CollectiveKind::kBroadcast, {{}, inout, {}, root}, label);
+    return post(CollectiveKind::kBroadcast, {.whole = inout, .root = root}, label);
   }
 
   WorkPtr barrier(const std::string& label) override { return post(CollectiveKind::kBarrier, {}, label); }
@@ -197,21 +203,21 @@ class LocalGroup final : public Group {
  private:
   class LocalWork final : public Work {
    public:
-    LocalWork(std::shared_ptr<LocalFabric::Round> round, const CollectiveHeader& header)
-        : round_(std::move(round)), header_(header) {}
+    LocalWork(std::shared_ptr<LocalFabric::Round> round, const CollectiveHeader& header, int rank)
+        : round_(std::move(round)), header_(header), rank_(rank) {}
     bool done() override { return round_->done(); }
     const CollectiveHeader& header() const override { return header_; }
-    bool finite() const override { return round_->finite(); }
+    bool finite() const override { return round_->finite(rank_); }
 
    private:
     std::shared_ptr<LocalFabric::Round> round_;
     CollectiveHeader header_;
+    int rank_;
   };
 
   WorkPtr post(CollectiveKind kind, CollectiveJob job, const std::string& label) {
-    const uint64_t bytes = job.whole.defined() ? job.whole.nbytes() : 0;
-    const CollectiveHeader header = job.header = log_.next(kind, bytes, label);
-    return std::make_unique<LocalWork>(fabric_->post(rank_, std::move(job)), header);
+    const CollectiveHeader header = job.header = log_.next(kind, job, label);
+    return std::make_unique<LocalWork>(fabric_->post(rank_, std::move(job)), header, rank_);
   }
 
   std::shared_ptr<LocalFabric> fabric_;

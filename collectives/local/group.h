@@ -22,6 +22,7 @@ class LocalFabric : public std::enable_shared_from_this<LocalFabric> {
   std::unique_ptr<Group> group(int rank);
 
   int size() const { return static_cast<int>(ranks_.size()); }
+  int world_rank(int rank) const { return ranks_[rank]; }
 
  private:
   friend class LocalGroup;

@@ -6,25 +6,24 @@
 namespace tutti {
 
 CopyOperation::CopyOperation(MpiEndpoint& endpoint, CollectiveJob job)
-    : PiecedOperation(endpoint, std::move(job)), gathers_(header().kind == CollectiveKind::kAllGather) {
-  const int64_t bytes = gathers_ ? static_cast<int64_t>(this->job().part.nbytes()) : whole_bytes();
-  const int64_t most = gathers_ ? endpoint.chunk_bytes() : endpoint.piece_bytes();
-  part_bytes_ = bytes;
-  step_bytes_ = std::clamp<int64_t>(bytes, 1, most);
-  set_pieces((bytes + step_bytes_ - 1) / step_bytes_);
+    : PiecedOperation(endpoint, std::move(job)) {
+  if (gathers())
+    set_pieces_of_parts();
+  else
+    set_pieces((whole_bytes() + endpoint.piece_bytes() - 1) / endpoint.piece_bytes());
 }
 
 PiecedOperation::Chunk CopyOperation::chunk(int64_t piece, int rank) const {
-  const int64_t first = piece * step_bytes_;
-  const int64_t bytes = std::min(step_bytes_, part_bytes_ - first);
-  if (gathers_) return {rank * part_bytes_ + first, bytes, rank * step_bytes_};
+  if (gathers()) return chunk_of_part(piece, rank);
+  const int64_t first = piece * endpoint().piece_bytes();
+  const int64_t bytes = std::min(endpoint().piece_bytes(), whole_bytes() - first);
   return {first, rank == job().root ? bytes : 0, 0};
 }
 
 void CopyOperation::fill(int64_t piece) {
   const Chunk mine = chunk(piece, endpoint().layout().rank());
   if (mine.bytes == 0) return;
-  std::memcpy(scratch(endpoint().local(), piece) + mine.scratch, source() + piece * step_bytes_, mine.bytes);
+  std::memcpy(scratch(endpoint().local(), piece) + mine.scratch, own_input(mine), mine.bytes);
 }
 
 void CopyOperation::send(int64_t piece) {
@@ -56,16 +55,16 @@ void CopyOperation::send_own(int64_t piece) {
 const std::byte* CopyOperation::holder(int64_t piece, int rank, const Chunk& chunk) const {
   const HostLayout& layout = endpoint().layout();
   const int local = layout.local_of(layout.delegate(layout.host(), rank));
-  return direct() ? neighbour_source(local) + piece * step_bytes_ : scratch(local, piece) + chunk.scratch;
+  return direct() ? neighbour_source(local) + chunk.at : scratch(local, piece) + chunk.scratch;
 }
 
+// This rank's own chunk may be in the whole already.
 void CopyOperation::drain(int64_t piece) {
-  const HostLayout& layout = endpoint().layout();
-  for (int rank = 0; rank < layout.size(); ++rank) {
-    const Chunk part = chunk(piece, rank);
-    const bool is_here_already = rank == layout.rank() && source() + piece * step_bytes_ == whole() + part.at;
-    if (part.bytes == 0 || is_here_already) continue;
-    std::memcpy(whole() + part.at, holder(piece, rank, part), part.bytes);
+  for (int rank = 0; rank < endpoint().layout().size(); ++rank) {
+    const Chunk chunk = this->chunk(piece, rank);
+    const bool is_own = rank == endpoint().layout().rank();
+    if (chunk.bytes > 0)
+      unpack(rank, chunk.at, chunk.bytes, is_own ? own_input(chunk) : holder(piece, rank, chunk));
   }
 }
 

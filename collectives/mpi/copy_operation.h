@@ -16,16 +16,13 @@ class CopyOperation final : public PiecedOperation {
   bool settle(int64_t) override { return true; }
   bool collect(int64_t piece) override { return messages(piece).results.done(); }
   void drain(int64_t piece) override;
-  bool drains() const override { return true; }
+  bool drains() const override { return whole() != nullptr; }  // else this rank only serves
   // Data from other hosts must be received into memory that the neighbours share.
   bool can_be_direct() const override { return !across_hosts(); }
 
   void send_own(int64_t piece);
+  const std::byte* own_input(const Chunk& chunk) const { return (gathers() ? part() : whole()) + chunk.at; }
   const std::byte* holder(int64_t piece, int rank, const Chunk& chunk) const;
-
-  bool gathers_;
-  int64_t part_bytes_ = 0;  // size of all_gather's input
-  int64_t step_bytes_ = 0;  // bytes of a rank's data in each piece
 };
 
 }  // namespace tutti

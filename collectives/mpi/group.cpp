@@ -54,31 +54,29 @@ at::Tensor MpiGroup::allocate(int64_t bytes) {
 
 WorkPtr MpiGroup::all_reduce(at::Tensor inout, const std::string& label) {
   check_summable(inout);
-  return post(CollectiveKind::kAllReduce, {{}, inout, {}}, label);
+  return post(CollectiveKind::kAllReduce, {.whole = inout}, label);
 }
 
-WorkPtr MpiGroup::reduce_scatter(at::Tensor input, at::Tensor out, const std::string& label) {
-  check_summable(input);
-  check_parts(out, input, size());
-  return post(CollectiveKind::kReduceScatter, {{}, input, out}, label);
+WorkPtr MpiGroup::reduce_scatter(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) {
+  check_reduce_scatter(*this, input, out, *cut);
+  return post(CollectiveKind::kReduceScatter, {.whole = input, .part = out, .cut = cut}, label);
 }
 
-WorkPtr MpiGroup::all_gather(at::Tensor input, at::Tensor out, const std::string& label) {
-  check_parts(input, out, size());
-  return post(CollectiveKind::kAllGather, {{}, out, input}, label);
+WorkPtr MpiGroup::all_gather(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) {
+  check_all_gather(*this, input, out, *cut);
+  return post(CollectiveKind::kAllGather, {.whole = out, .part = input, .cut = cut}, label);
 }
 
 WorkPtr MpiGroup::broadcast(at::Tensor inout, int root, const std::string& label) {
   check_flat(inout);
   TUTTI_ASSERT(root >= 0 && root < size(), "broadcast from a rank that is not in the group");
-  return post(CollectiveKind::kBroadcast, {{}, inout, {}, root}, label);
+  return post(CollectiveKind::kBroadcast, {.whole = inout, .root = root}, label);
 }
 
 WorkPtr MpiGroup::barrier(const std::string& label) { return post(CollectiveKind::kBarrier, {}, label); }
 
 WorkPtr MpiGroup::post(CollectiveKind kind, CollectiveJob job, const std::string& label) {
-  const uint64_t bytes = job.whole.defined() ? job.whole.nbytes() : 0;
-  job.header = log_.next(kind, bytes, label);
+  job.header = log_.next(kind, job, label);
   const auto operation = make_operation(std::move(job));
   active_.push_back({operation, clock_.now()});
   progress();

@@ -21,6 +21,11 @@ namespace tutti {
 // A group of MPI ranks, for CPU tensors. With Reduction::kOrdered the ranks of a host work in shared memory
 // and only sums of subtrees cross hosts; with kNative MPI runs all collectives.
 //
+// Neighbours read inputs where they lie, if all ranks of a host have theirs in the memory of one `allocate`
+// (an empty tensor is in the memory of its storage) and, for all_gather and broadcast, the group is on one
+// host. Else, and if all the data is small, inputs are first copied to memory that the host shares. Outputs
+// may lie anywhere.
+//
 // Posting, or Work::done() of any work of the group, advances all collectives. At most ControlWindow::kSlots
 // ordered collectives are in progress at once; more may be posted, and wait.
 //
@@ -37,10 +42,12 @@ class MpiGroup final : public Group {
 
   int rank() const override { return endpoint_.layout().rank(); }
   int size() const override { return endpoint_.layout().size(); }
+  int world_rank(int rank) const override { return ranks_[rank]; }
   at::Tensor allocate(int64_t bytes) override;
   WorkPtr all_reduce(at::Tensor inout, const std::string& label) override;
-  WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, const std::string& label) override;
-  WorkPtr all_gather(at::Tensor input, at::Tensor out, const std::string& label) override;
+  using Group::all_gather, Group::reduce_scatter;
+  WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) override;
+  WorkPtr all_gather(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) override;
   WorkPtr broadcast(at::Tensor inout, int root, const std::string& label) override;
   WorkPtr barrier(const std::string& label) override;
   std::vector<int> late() const override;

@@ -1,8 +1,11 @@
 #include "collectives/mpi/native_operation.h"
 
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
 #include <limits>
 
+#include "collectives/header_log.h"
 #include "collectives/ordered_sum.h"
 #include "runtime/error.h"
 #include "tensors/finite.h"
@@ -64,7 +67,7 @@ NativeSums::Sum NativeSums::of(c10::ScalarType dtype) const {
 
 NativeOperation::NativeOperation(MpiEndpoint& endpoint, const NativeSums& sums, CollectiveJob job)
     : Operation(std::move(job)), endpoint_(endpoint), sums_(sums) {
-  const auto shape = static_cast<int64_t>(header().bytes * 8 + static_cast<uint64_t>(header().kind));
+  const int64_t shape = shape_of(header());
   shapes_ = {shape, -shape};
   MPI_Request request = MPI_REQUEST_NULL;
   check_mpi(
@@ -76,13 +79,14 @@ NativeOperation::NativeOperation(MpiEndpoint& endpoint, const NativeSums& sums, 
 bool NativeOperation::advance() {
   if (!started_) return may_start() && (start(), true);
   if (!requests_.done()) return false;
+  if (header().kind == CollectiveKind::kAllGather && packed_.defined()) unpack_all();
   check_sum();
   finish();
   return true;
 }
 
 void NativeOperation::check_sum() {
-  if (header().kind == CollectiveKind::kReduceScatter) note_finite(all_finite(job().part));
+  if (header().kind == CollectiveKind::kReduceScatter && part()) note_finite(all_finite(job().part));
   if (header().kind == CollectiveKind::kAllReduce) note_finite(all_finite(job().whole));
 }
 
@@ -123,27 +127,55 @@ void NativeOperation::all_reduce(MPI_Comm comm) {
   }
 }
 
+void NativeOperation::count_parts() {
+  for (int rank = 0; rank < cut().ranks(); ++rank) {
+    counts_.push_back(checked_count(cut().part_size(rank)));
+    begins_.push_back(checked_count(cut().packed_begin(rank)));
+  }
+}
+
 void NativeOperation::reduce_scatter(MPI_Comm comm) {
-  const at::Tensor& part = job().part;
-  const auto [type, op] = sums_.of(part.scalar_type());
-  const int count = checked_count(part.numel());
+  count_parts();
+  at::Tensor input = job().whole;
+  const auto [type, op] = sums_.of(input.scalar_type());
+  if (!cut().is_packed()) {
+    input = packed_ = at::empty({cut().size()}, input.options());
+    for (int rank = 0; rank < cut().ranks(); ++rank)
+      pack(rank, 0, counts_[rank] * item_bytes(), packed_part(rank));
+  }
+  at::Tensor out = job().part;
+  if (!out.defined()) out = lost_part_ = at::empty({counts_[endpoint_.layout().rank()]}, input.options());
   MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(
-      MPI_Ireduce_scatter_block(job().whole.data_ptr(), part.data_ptr(), count, type, op, comm, &request),
-      "MPI_Ireduce_scatter_block");
+  check_mpi(MPI_Ireduce_scatter(input.data_ptr(), out.data_ptr(), counts_.data(), type, op, comm, &request),
+            "MPI_Ireduce_scatter");
   requests_.add_collective(request);
 }
 
 void NativeOperation::all_gather(MPI_Comm comm) {
-  const int bytes = checked_count(static_cast<int64_t>(job().part.nbytes()));
-  int rank = 0;
-  MPI_Comm_rank(comm, &rank);
-  auto* const whole = static_cast<std::byte*>(job().whole.data_ptr());
-  const void* part = job().part.data_ptr();
-  if (part == whole + static_cast<int64_t>(rank) * bytes) part = MPI_IN_PLACE;
+  count_parts();
+  const int rank = endpoint_.layout().rank();
+  at::Tensor out = job().whole;
+  if (!out.defined() || !cut().is_packed()) out = packed_ = at::empty({cut().size()}, job().part.options());
+  const void* input = part();
+  if (!packed_.defined() && part() == whole() + begins_[rank] * item_bytes()) input = MPI_IN_PLACE;
+  MPI_Datatype item = MPI_DATATYPE_NULL;
+  check_mpi(MPI_Type_contiguous(static_cast<int>(item_bytes()), MPI_BYTE, &item), "MPI_Type_contiguous");
+  check_mpi(MPI_Type_commit(&item), "MPI_Type_commit");
   MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Iallgather(part, bytes, MPI_BYTE, whole, bytes, MPI_BYTE, comm, &request), "MPI_Iallgather");
+  const int code = MPI_Iallgatherv(input, counts_[rank], item, out.data_ptr(), counts_.data(), begins_.data(),
+                                   item, comm, &request);
+  MPI_Type_free(&item);  // MPI keeps it until the collective has ended
+  check_mpi(code, "MPI_Iallgatherv");
   requests_.add_collective(request);
+}
+
+std::byte* NativeOperation::packed_part(int rank) const {
+  return static_cast<std::byte*>(packed_.data_ptr()) + begins_[rank] * item_bytes();
+}
+
+void NativeOperation::unpack_all() {
+  for (int rank = 0; whole() && rank < cut().ranks(); ++rank)
+    unpack(rank, 0, counts_[rank] * item_bytes(), packed_part(rank));
 }
 
 void NativeOperation::broadcast(MPI_Comm comm) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <vector>
 
 #include "collectives/mpi/operation.h"
 #include "collectives/mpi/requests.h"
@@ -28,8 +29,8 @@ class NativeSums {
 };
 
 // A collective that MPI runs. If ranks call different collectives, MPI may end the process or corrupt memory.
-// So a small all-reduce first compares (kind, bytes) of all ranks, and the collective starts only if they
-// agree. The comparison also serves as the barrier.
+// So a small all-reduce first compares (kind, bytes, cut) of all ranks, and the collective starts only if
+// they agree. The comparison also serves as the barrier.
 class NativeOperation final : public Operation {
  public:
   NativeOperation(MpiEndpoint& endpoint, const NativeSums& sums, CollectiveJob job);
@@ -39,6 +40,9 @@ class NativeOperation final : public Operation {
   bool may_start();
   void start();
   void check_sum();
+  void count_parts();
+  std::byte* packed_part(int rank) const;
+  void unpack_all();
   void all_reduce(MPI_Comm comm);
   void reduce_scatter(MPI_Comm comm);
   void all_gather(MPI_Comm comm);
@@ -47,6 +51,10 @@ class NativeOperation final : public Operation {
   MpiEndpoint& endpoint_;
   const NativeSums& sums_;
   std::array<int64_t, 2> shapes_;  // the maximum over ranks, and minus the minimum
+  at::Tensor packed_;              // scratch: the whole as MPI sees it, if its parts do not lie in rank order
+  at::Tensor lost_part_;           // scratch: this rank's part of the sum, if it is not wanted
+  std::vector<int> counts_;        // items of each part
+  std::vector<int> begins_;        // and where they begin
   Requests guard_;
   Requests requests_;
   bool started_ = false;

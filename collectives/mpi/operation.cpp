@@ -8,23 +8,41 @@
 
 namespace tutti {
 
+Operation::Operation(CollectiveJob job) : job_(std::move(job)) {
+  if (job_.whole.defined()) {
+    item_bytes_ = static_cast<int64_t>(job_.whole.element_size());
+    whole_ = static_cast<std::byte*>(job_.whole.data_ptr());
+  }
+  if (job_.part.defined()) {
+    item_bytes_ = static_cast<int64_t>(job_.part.element_size());
+    part_ = static_cast<std::byte*>(job_.part.data_ptr());
+  }
+}
+
+std::vector<CutRun> Operation::runs(int rank, int64_t first, int64_t bytes) const {
+  if (!job_.cut) return {{first, 0, bytes}};
+  std::vector<CutRun> runs = cut().runs(rank, first / item_bytes_, bytes / item_bytes_);
+  for (CutRun& run : runs) run = {run.whole * item_bytes_, run.part * item_bytes_, run.count * item_bytes_};
+  return runs;
+}
+
+void Operation::pack(int rank, int64_t first, int64_t bytes, std::byte* to) const {
+  for (const CutRun& run : runs(rank, first, bytes))
+    std::memcpy(to + run.part, whole_ + run.whole, run.count);
+}
+
+void Operation::unpack(int rank, int64_t first, int64_t bytes, const std::byte* from) const {
+  for (const CutRun& run : runs(rank, first, bytes)) {
+    const bool is_there = from + run.part == whole_ + run.whole;
+    if (!is_there) std::memcpy(whole_ + run.whole, from + run.part, run.count);
+  }
+}
+
 SlotOperation::SlotOperation(MpiEndpoint& endpoint, CollectiveJob job)
     : Operation(std::move(job)),
       endpoint_(endpoint),
       sequence_(header().sequence),
-      agreed_(endpoint.locals(), false) {
-  const CollectiveJob& asked = this->job();
-  if (asked.whole.defined()) {
-    item_bytes_ = static_cast<int64_t>(asked.whole.element_size());
-    whole_bytes_ = static_cast<int64_t>(asked.whole.nbytes());
-    whole_ = static_cast<std::byte*>(asked.whole.data_ptr());
-  }
-  if (asked.part.defined()) part_ = static_cast<std::byte*>(asked.part.data_ptr());
-}
-
-std::byte* SlotOperation::source() const {
-  return header().kind == CollectiveKind::kAllGather ? part_ : whole_;
-}
+      agreed_(endpoint.locals(), false) {}
 
 bool SlotOperation::slot_is_free() const {
   if (sequence_ < ControlWindow::kSlots) return true;
@@ -64,7 +82,7 @@ bool SlotOperation::everyone_posted() {
 std::vector<int> SlotOperation::late() const {
   std::vector<int> late;
   for (int local = 0; local < endpoint_.locals(); ++local)
-    if (!agreed_[local]) late.push_back(endpoint_.layout().neighbours()[local]);
+    if (!agreed_[local]) late.push_back(endpoint_.world_rank(endpoint_.layout().neighbours()[local]));
   return late;
 }
 
@@ -96,49 +114,51 @@ bool InlineOperation::advance() {
   return true;
 }
 
+// The input of a reduce_scatter is packed, rank by rank.
 void InlineOperation::prepare(ControlSlot& slot) {
-  const HostLayout& layout = endpoint().layout();
-  auto bytes = static_cast<int64_t>(header().bytes);
-  if (header().kind == CollectiveKind::kAllGather) bytes /= layout.size();
-  if (header().kind == CollectiveKind::kBroadcast && layout.rank() != job().root) return;
-  if (bytes > 0) std::memcpy(slot.data, source(), bytes);
+  const int self = endpoint().layout().rank();
+  switch (header().kind) {
+    case CollectiveKind::kReduceScatter:
+      for (int rank = 0; rank < cut().ranks(); ++rank)
+        pack(rank, 0, cut().part_size(rank) * item_bytes(),
+             slot.data + cut().packed_begin(rank) * item_bytes());
+      return;
+    case CollectiveKind::kBroadcast:
+      if (self != job().root) return;
+      [[fallthrough]];
+    default:
+      if (source().defined() && source().numel() > 0)
+        std::memcpy(slot.data, source().const_data_ptr(), source().nbytes());
+  }
 }
 
 void InlineOperation::compute_result() {
   if (header().bytes == 0) return;
   const HostLayout& layout = endpoint().layout();
-  const auto bytes = static_cast<int64_t>(header().bytes);
-  const int64_t count = bytes / item_bytes();
-  const int64_t chunk = count / layout.size();
   switch (header().kind) {
     case CollectiveKind::kAllReduce:
-      return sum(0, count, whole());
+      return sum(0, whole_bytes(), whole());
     case CollectiveKind::kReduceScatter:
-      return sum(layout.rank() * chunk, chunk, part());
+      return sum(cut().packed_begin(layout.rank()) * item_bytes(),
+                 cut().part_size(layout.rank()) * item_bytes(), part());
     case CollectiveKind::kAllGather:
-      return gather();
-    case CollectiveKind::kBroadcast:
-      std::memcpy(whole(), slot(layout.local_of(job().root)).data, bytes);
+      for (int rank = 0; whole() && rank < layout.size(); ++rank)
+        unpack(rank, 0, cut().part_size(rank) * item_bytes(), slot(rank).data);
       return;
+    case CollectiveKind::kBroadcast:
+      return unpack(job().root, 0, whole_bytes(), slot(job().root).data);
     case CollectiveKind::kBarrier:
       return;
   }
 }
 
-void InlineOperation::sum(int64_t first, int64_t count, std::byte* out) {
+void InlineOperation::sum(int64_t first, int64_t bytes, std::byte* out) {
+  if (!out) return;
   std::vector<Summand> summands;
-  for (int local = 0; local < endpoint().locals(); ++local) {
-    summands.push_back({{local, local + 1}, slot(local).data + first * item_bytes()});
-  }
+  for (int local = 0; local < endpoint().locals(); ++local)
+    summands.push_back({{local, local + 1}, slot(local).data + first});
   void* const output = out;
-  note_finite(ordered_sum(job().whole.scalar_type(), summands, {&output, 1}, count));
-}
-
-void InlineOperation::gather() {
-  const int64_t bytes = static_cast<int64_t>(header().bytes) / endpoint().layout().size();
-  for (int local = 0; local < endpoint().locals(); ++local) {
-    std::memcpy(whole() + local * bytes, slot(local).data, bytes);
-  }
+  note_finite(ordered_sum(job().whole.scalar_type(), summands, {&output, 1}, bytes / item_bytes()));
 }
 
 }  // namespace tutti

@@ -10,14 +10,14 @@ namespace tutti {
 // One rank's part of a collective.
 class Operation {
  public:
-  explicit Operation(CollectiveJob job) : job_(std::move(job)) {}
+  explicit Operation(CollectiveJob job);
   virtual ~Operation() = default;
   Operation(const Operation&) = delete;
 
   // Does a bounded amount of work, never blocks. False if there was nothing to do. Throws CollectiveError.
   virtual bool advance() = 0;
 
-  // Ranks of this host that have not posted the collective yet.
+  // Ranks of the world, on this host, that have not posted the collective yet.
   virtual std::vector<int> late() const { return {}; }
 
   bool finished() const { return finished_; }
@@ -29,8 +29,23 @@ class Operation {
   void finish() { finished_ = true; }
   void note_finite(bool finite) { finite_ = finite_ && finite; }
 
+  const Cut& cut() const { return *job_.cut; }  // of reduce_scatter and all_gather
+  int64_t item_bytes() const { return item_bytes_; }
+  int64_t whole_bytes() const { return job_.whole.defined() ? static_cast<int64_t>(job_.whole.nbytes()) : 0; }
+  std::byte* whole() const { return whole_; }  // null: this rank has none
+  std::byte* part() const { return part_; }    // likewise
+
+  // Where bytes [first, first + bytes) of a rank's part lie in the whole. Without a cut all is rank's part.
+  std::vector<CutRun> runs(int rank, int64_t first, int64_t bytes) const;
+  // Copies them from the whole to dense memory, or back.
+  void pack(int rank, int64_t first, int64_t bytes, std::byte* to) const;
+  void unpack(int rank, int64_t first, int64_t bytes, const std::byte* from) const;
+
  private:
   CollectiveJob job_;
+  int64_t item_bytes_ = 1;
+  std::byte* whole_ = nullptr;
+  std::byte* part_ = nullptr;
   bool finished_ = false;
   bool finite_ = true;
 };
@@ -60,11 +75,8 @@ class SlotOperation : public Operation {
   ControlSlot& own_slot() const { return endpoint_.own_slot(sequence_); }
   uint64_t sequence() const { return sequence_; }
 
-  int64_t item_bytes() const { return item_bytes_; }
-  int64_t whole_bytes() const { return whole_bytes_; }
-  std::byte* whole() const { return whole_; }
-  std::byte* part() const { return part_; }
-  std::byte* source() const;  // this rank's input
+  bool gathers() const { return header().kind == CollectiveKind::kAllGather; }
+  const at::Tensor& source() const { return gathers() ? job().part : job().whole; }  // this rank's input
 
  private:
   bool slot_is_free() const;
@@ -76,10 +88,6 @@ class SlotOperation : public Operation {
   bool posted_ = false;
   std::vector<bool> agreed_;  // the ranks of this host whose headers match
   int agreed_count_ = 0;
-  int64_t item_bytes_ = 1;
-  int64_t whole_bytes_ = 0;
-  std::byte* whole_ = nullptr;
-  std::byte* part_ = nullptr;
 };
 
 // A small collective between ranks of one host. Each rank puts its data into its slot and computes its result
@@ -92,8 +100,7 @@ class InlineOperation final : public SlotOperation {
  private:
   void prepare(ControlSlot& slot) override;
   void compute_result();
-  void sum(int64_t first, int64_t count, std::byte* out);
-  void gather();
+  void sum(int64_t first, int64_t bytes, std::byte* out);
 };
 
 }  // namespace tutti

@@ -1,5 +1,9 @@
 #include "collectives/mpi/pieced_operation.h"
 
+#include <algorithm>
+
+#include "collectives/header_log.h"
+
 namespace tutti {
 
 PiecedOperation::PiecedOperation(MpiEndpoint& endpoint, CollectiveJob job)
@@ -7,16 +11,30 @@ PiecedOperation::PiecedOperation(MpiEndpoint& endpoint, CollectiveJob job)
   if (!is_small()) endpoint.queue_for_scratch(sequence());
 }
 
+void PiecedOperation::set_pieces_of_parts() {
+  const int64_t largest = cut().largest_part() * item_bytes();
+  step_bytes_ = std::clamp<int64_t>(largest, 1, endpoint().chunk_bytes());
+  set_pieces((largest + step_bytes_ - 1) / step_bytes_);
+}
+
+// A small collective is one piece, and its parts are packed in the slot.
+PiecedOperation::Chunk PiecedOperation::chunk_of_part(int64_t piece, int rank) const {
+  const int64_t first = piece * step_bytes_;
+  const int64_t left = cut().part_size(rank) * item_bytes() - first;
+  const int64_t in_scratch = is_small() ? cut().packed_begin(rank) * item_bytes() : rank * step_bytes_;
+  return {first, std::clamp<int64_t>(left, 0, step_bytes_), in_scratch};
+}
+
+// An empty tensor has no data, but is in the window of its storage.
 void PiecedOperation::prepare(ControlSlot& slot) {
   if (is_small() || !can_be_direct()) return;
-  const HostLayout& layout = endpoint().layout();
-  const bool is_part = header().kind == CollectiveKind::kAllGather;
-  const auto bytes = static_cast<int64_t>(header().bytes) / (is_part ? layout.size() : 1);
-  const auto number = endpoint().window_of(source(), bytes);
+  const void* const data =
+      static_cast<const std::byte*>(source().storage().data()) + source().storage_offset() * item_bytes();
+  const auto number = endpoint().window_of(data, static_cast<int64_t>(source().nbytes()));
   if (!number) return;
   window_ = endpoint().window(*number);
   slot.window = *number;
-  slot.offset = window_->offset(source());
+  slot.offset = window_->offset(data);
 }
 
 // Chooses direct mode if the data of all ranks of this host is in one window. Else scratch is used, after the
@@ -45,7 +63,7 @@ std::byte* PiecedOperation::neighbour_source(int local) const {
 // The tag depends on the collective: ranks that posted different collectives must not receive each other's
 // messages, so that the comparison of headers finds the error first. Messages with one tag keep their order.
 int PiecedOperation::tag(Leg leg, int64_t piece) const {
-  const uint64_t shape = header().bytes * 8 + static_cast<uint64_t>(header().kind);
+  const auto shape = static_cast<uint64_t>(shape_of(header()));
   const auto hash = static_cast<int>((shape * 0x9E3779B97F4A7C15u) >> 44);
   const auto turn = static_cast<int>(sequence() % ControlWindow::kSlots);
   return hash << 11 | turn << 5 | static_cast<int>(piece % 16) << 1 | static_cast<int>(leg);
@@ -102,10 +120,11 @@ bool PiecedOperation::step_collect() {
   return true;
 }
 
+// In direct mode only inputs are drained, which were ready when they were posted.
 bool PiecedOperation::step_drain() {
   if (drained_ == collected_) return false;
   if (drains()) {
-    if (static_cast<int64_t>(least(&ControlSlot::settled)) <= drained_) return false;
+    if (!direct_ && static_cast<int64_t>(least(&ControlSlot::settled)) <= drained_) return false;
     drain(drained_);
   }
   own_slot().drained.set(++drained_);

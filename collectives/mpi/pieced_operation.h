@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-// A collective that is cut into pieces. A piece has a chunk for each rank, and passes five stages:
+// A collective in pieces. A piece has a chunk for each rank, and passes five stages:
 //   fill     copies this rank's data into its scratch, unless the data is in a shared window ("direct")
 //   send     sends the data that other hosts need
 //   settle   computes this rank's chunk
@@ -23,7 +23,7 @@ class PiecedOperation : public SlotOperation {
  protected:
   // A rank's chunk of a piece, in bytes.
   struct Chunk {
-    int64_t at = 0;  // within `whole`
+    int64_t at = 0;  // within the rank's part; within `whole` if there is no cut
     int64_t bytes = 0;
     int64_t scratch = 0;  // within the piece's scratch
   };
@@ -38,6 +38,9 @@ class PiecedOperation : public SlotOperation {
   virtual bool can_be_direct() const = 0;
 
   void set_pieces(int64_t pieces) { pieces_ = pieces; }
+  // Sets pieces in which each rank's chunk is the next of its part.
+  void set_pieces_of_parts();
+  Chunk chunk_of_part(int64_t piece, int rank) const;
   bool direct() const { return direct_; }
   bool across_hosts() const { return endpoint().layout().hosts() > 1; }
 
@@ -70,6 +73,7 @@ class PiecedOperation : public SlotOperation {
   bool complete();
 
   int64_t pieces_ = 0;
+  int64_t step_bytes_ = 1;  // bytes of the largest part in each piece
   bool decided_ = false;
   bool direct_ = false;
   std::shared_ptr<SharedWindow> window_;

@@ -17,22 +17,14 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 ReduceOperation::ReduceOperation(MpiEndpoint& endpoint, CollectiveJob job)
     : PiecedOperation(endpoint, std::move(job)), scatters_(header().kind == CollectiveKind::kReduceScatter) {
-  if (scatters_) {
-    part_bytes_ = static_cast<int64_t>(this->job().part.nbytes());
-    step_bytes_ = std::clamp<int64_t>(part_bytes_, 1, endpoint.chunk_bytes());
-    set_pieces(ceil_div(part_bytes_, step_bytes_));
-  } else {
+  if (scatters_)
+    set_pieces_of_parts();
+  else
     set_pieces(ceil_div(whole_bytes(), endpoint.piece_bytes()));
-  }
 }
 
 PiecedOperation::Chunk ReduceOperation::chunk(int64_t piece, int rank) const {
-  return scatters_ ? chunk_of_scatter(piece, rank) : chunk_of_all(piece, rank);
-}
-
-PiecedOperation::Chunk ReduceOperation::chunk_of_scatter(int64_t piece, int rank) const {
-  const int64_t first = piece * step_bytes_;
-  return {rank * part_bytes_ + first, std::min(step_bytes_, part_bytes_ - first), rank * step_bytes_};
+  return scatters_ ? chunk_of_part(piece, rank) : chunk_of_all(piece, rank);
 }
 
 PiecedOperation::Chunk ReduceOperation::chunk_of_all(int64_t piece, int rank) const {
@@ -44,9 +36,22 @@ PiecedOperation::Chunk ReduceOperation::chunk_of_all(int64_t piece, int rank) co
   return {first + begin, std::min(each, bytes - begin), begin};
 }
 
-// The address of a local rank's input for a chunk.
+// Where a local rank's input is: as the rank gave it, or packed.
+std::byte* ReduceOperation::base(int64_t piece, int local) const {
+  return direct() ? neighbour_source(local) : scratch(local, piece);
+}
+
+std::vector<ReduceOperation::Span> ReduceOperation::spans(int rank, const Chunk& chunk) const {
+  if (!direct()) return {{chunk.scratch, 0, chunk.bytes}};
+  std::vector<Span> spans;
+  for (const CutRun& run : runs(rank, chunk.at, chunk.bytes))
+    spans.push_back({run.whole, run.part, run.count});
+  return spans;
+}
+
+// The address of a local rank's input for a chunk of an all_reduce.
 std::byte* ReduceOperation::address(int64_t piece, int local, const Chunk& chunk) const {
-  return direct() ? neighbour_source(local) + chunk.at : scratch(local, piece) + chunk.scratch;
+  return base(piece, local) + (direct() ? chunk.at : chunk.scratch);
 }
 
 bool ReduceOperation::sum(const std::vector<Summand>& summands, const std::vector<void*>& outputs,
@@ -62,8 +67,7 @@ bool ReduceOperation::is_delegate(int owner) const {
 void ReduceOperation::fill(int64_t piece) {
   for (int rank = 0; rank < endpoint().layout().size(); ++rank) {
     const Chunk part = chunk(piece, rank);
-    if (part.bytes > 0)
-      std::memcpy(scratch(endpoint().local(), piece) + part.scratch, whole() + part.at, part.bytes);
+    if (part.bytes > 0) pack(rank, part.at, part.bytes, scratch(endpoint().local(), piece) + part.scratch);
   }
 }
 
@@ -88,11 +92,12 @@ void ReduceOperation::send_subtrees(int64_t piece, int owner) {
   if (theirs.bytes == 0) return;
   const std::byte* const first = outgoing_;
   for (const RankRange& subtree : layout.subtrees(layout.host())) {
-    std::vector<Summand> summands;
-    for (int rank = subtree.begin; rank < subtree.end; ++rank) {
-      summands.push_back({{rank, rank + 1}, address(piece, layout.local_of(rank), theirs)});
+    for (const Span& span : spans(owner, theirs)) {
+      std::vector<Summand> summands;
+      for (int rank = subtree.begin; rank < subtree.end; ++rank)
+        summands.push_back({{rank, rank + 1}, base(piece, layout.local_of(rank)) + span.at});
+      sum(summands, {outgoing_ + span.in_chunk}, span.bytes);
     }
-    sum(summands, {outgoing_}, theirs.bytes);
     outgoing_ += theirs.bytes;
   }
   messages(piece).sent.send(endpoint().messages(), first, outgoing_ - first, owner, tag(Leg::kSum, piece));
@@ -121,13 +126,14 @@ void ReduceOperation::expect_subtrees(int64_t piece) {
   }
 }
 
-void ReduceOperation::add_remote(int64_t piece, const Chunk& mine, std::vector<Summand>& summands) {
+void ReduceOperation::add_remote(int64_t piece, const Chunk& mine, const Span& span,
+                                 std::vector<Summand>& summands) {
   const HostLayout& layout = endpoint().layout();
   const std::byte* from = messages(piece).incoming.data();
   for (int host = 0; host < layout.hosts(); ++host) {
     if (host == layout.host()) continue;
     for (const RankRange& subtree : layout.subtrees(host)) {
-      summands.push_back({subtree, from});
+      summands.push_back({subtree, from + span.in_chunk});
       from += mine.bytes;
     }
   }
@@ -135,11 +141,11 @@ void ReduceOperation::add_remote(int64_t piece, const Chunk& mine, std::vector<S
             [](const Summand& a, const Summand& b) { return a.ranks.begin < b.ranks.begin; });
 }
 
-std::vector<void*> ReduceOperation::outputs(int64_t piece, const Chunk& mine) const {
-  if (scatters_) return {part() + piece * step_bytes_};
-  if (!direct()) return {address(piece, endpoint().local(), mine)};
+std::vector<void*> ReduceOperation::outputs(int64_t piece, const Chunk& mine, const Span& span) const {
+  if (scatters_) return {part() + mine.at + span.in_chunk};
+  if (!direct()) return {base(piece, endpoint().local()) + span.at};
   std::vector<void*> all;
-  for (int local = 0; local < endpoint().locals(); ++local) all.push_back(address(piece, local, mine));
+  for (int local = 0; local < endpoint().locals(); ++local) all.push_back(base(piece, local) + span.at);
   return all;
 }
 
@@ -147,15 +153,20 @@ bool ReduceOperation::settle(int64_t piece) {
   if (!messages(piece).sums.done()) return false;
   const HostLayout& layout = endpoint().layout();
   const Chunk mine = chunk(piece, layout.rank());
-  if (mine.bytes == 0) return true;
-  std::vector<Summand> summands;
-  for (int rank : layout.neighbours()) {
-    summands.push_back({{rank, rank + 1}, address(piece, layout.local_of(rank), mine)});
-  }
-  if (across_hosts()) add_remote(piece, mine, summands);
-  note_finite(sum(summands, outputs(piece, mine), mine.bytes));
+  const bool is_wanted = mine.bytes > 0 && (!scatters_ || part());
+  if (!is_wanted) return true;
+  for (const Span& span : spans(layout.rank(), mine)) sum_span(piece, mine, span);
   if (!scatters_ && across_hosts()) spread_result(piece, mine);
   return true;
+}
+
+void ReduceOperation::sum_span(int64_t piece, const Chunk& mine, const Span& span) {
+  const HostLayout& layout = endpoint().layout();
+  std::vector<Summand> summands;
+  for (int rank : layout.neighbours())
+    summands.push_back({{rank, rank + 1}, base(piece, layout.local_of(rank)) + span.at});
+  if (across_hosts()) add_remote(piece, mine, span, summands);
+  note_finite(sum(summands, outputs(piece, mine, span), span.bytes));
 }
 
 void ReduceOperation::spread_result(int64_t piece, const Chunk& mine) {
@@ -189,7 +200,7 @@ void ReduceOperation::drain(int64_t piece) {
   for (int owner = 0; owner < layout.size(); ++owner) {
     const Chunk part = chunk(piece, owner);
     const int holder = layout.local_of(layout.delegate(layout.host(), owner));
-    if (part.bytes > 0) std::memcpy(whole() + part.at, scratch(holder, piece) + part.scratch, part.bytes);
+    if (part.bytes > 0) unpack(owner, part.at, part.bytes, scratch(holder, piece) + part.scratch);
   }
 }
 

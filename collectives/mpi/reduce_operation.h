@@ -21,20 +21,27 @@ class ReduceOperation final : public PiecedOperation {
   bool drains() const override { return !scatters_ && !direct(); }
   bool can_be_direct() const override { return true; }
 
-  Chunk chunk_of_scatter(int64_t piece, int rank) const;
+  // A run of bytes to sum.
+  struct Span {
+    int64_t at = 0;        // within `base`
+    int64_t in_chunk = 0;  // within its chunk
+    int64_t bytes = 0;
+  };
+  std::vector<Span> spans(int rank, const Chunk& chunk) const;
+  std::byte* base(int64_t piece, int local) const;
+
   Chunk chunk_of_all(int64_t piece, int rank) const;
   std::byte* address(int64_t piece, int local, const Chunk& chunk) const;
   bool sum(const std::vector<Summand>& summands, const std::vector<void*>& outputs, int64_t bytes);
   bool is_delegate(int owner) const;
   void send_subtrees(int64_t piece, int owner);
   void expect_subtrees(int64_t piece);
-  void add_remote(int64_t piece, const Chunk& mine, std::vector<Summand>& summands);
-  std::vector<void*> outputs(int64_t piece, const Chunk& mine) const;
+  void sum_span(int64_t piece, const Chunk& mine, const Span& span);
+  void add_remote(int64_t piece, const Chunk& mine, const Span& span, std::vector<Summand>& summands);
+  std::vector<void*> outputs(int64_t piece, const Chunk& mine, const Span& span) const;
   void spread_result(int64_t piece, const Chunk& mine);
 
   bool scatters_;
-  int64_t part_bytes_ = 0;         // size of reduce_scatter's output
-  int64_t step_bytes_ = 0;         // bytes of the output in each piece
   std::byte* outgoing_ = nullptr;  // end of the sums in the send buffer
 };
 

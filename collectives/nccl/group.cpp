@@ -1,8 +1,8 @@
 #include "collectives/nccl/group.h"
 
 #include <ATen/cuda/CUDAEvent.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/isfinite.h>
-#include <ATen/ops/tensor_split.h>
 #include <ATen/ops/zeros.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
@@ -55,6 +55,49 @@ class NcclWork final : public Work {
   at::cuda::CUDAEvent event_;
 };
 
+// Calls `start(rank, run)` for all parts, as one operation of NCCL's.
+template <class Start>
+ncclResult_t for_all_runs(const Cut& cut, Start start) {
+  check_nccl(ncclGroupStart(), "to start a group");
+  ncclResult_t result = ncclSuccess;
+  for (int rank = 0; rank < cut.ranks(); ++rank)
+    for (const CutRun& run : cut.runs(rank))
+      if (result == ncclSuccess) result = start(rank, run);
+  const ncclResult_t ended = ncclGroupEnd();
+  return result == ncclSuccess ? ended : result;
+}
+
+std::byte* bytes_of(const at::Tensor& tensor, int64_t first) {
+  return static_cast<std::byte*>(tensor.mutable_data_ptr()) + first * tensor.element_size();
+}
+
+ncclResult_t scatter(const CollectiveJob& job, ncclComm_t comm, cudaStream_t stream) {
+  const ncclDataType_t type = nccl_type(job.whole.scalar_type());
+  if (job.cut->is_even())
+    return ncclReduceScatter(job.whole.const_data_ptr(), job.part.mutable_data_ptr(), job.part.numel(), type,
+                             ncclSum, comm, stream);
+  int self = 0;
+  check_nccl(ncclCommUserRank(comm, &self), "to name its rank");
+  return for_all_runs(*job.cut, [&](int rank, const CutRun& run) {
+    void* const out = rank == self ? bytes_of(job.part, run.part) : nullptr;
+    return ncclReduce(bytes_of(job.whole, run.whole), out, run.count, type, ncclSum, rank, comm, stream);
+  });
+}
+
+ncclResult_t gather(const CollectiveJob& job, ncclComm_t comm, cudaStream_t stream) {
+  if (job.cut->is_even())
+    return ncclAllGather(job.part.const_data_ptr(), job.whole.mutable_data_ptr(), job.part.nbytes(),
+                         ncclUint8, comm, stream);
+  int self = 0;
+  check_nccl(ncclCommUserRank(comm, &self), "to name its rank");
+  const auto item = static_cast<int64_t>(job.part.element_size());
+  return for_all_runs(*job.cut, [&](int rank, const CutRun& run) {
+    const void* const input = rank == self ? bytes_of(job.part, run.part) : nullptr;
+    return ncclBroadcast(input, bytes_of(job.whole, run.whole), run.count * item, ncclUint8, rank, comm,
+                         stream);
+  });
+}
+
 }  // namespace
 
 NcclGroup::NcclGroup(Group& control)
@@ -66,63 +109,68 @@ at::Tensor NcclGroup::allocate(int64_t bytes) {
 
 WorkPtr NcclGroup::all_reduce(at::Tensor inout, const std::string& label) {
   check_flat(inout);
-  return post(CollectiveKind::kAllReduce, {inout}, label, [&](ncclComm_t comm, cudaStream_t stream) {
-    void* data = inout.mutable_data_ptr();
-    return ncclAllReduce(data, data, inout.numel(), nccl_type(inout.scalar_type()), ncclSum, comm, stream);
-  });
+  return post(CollectiveKind::kAllReduce, {.whole = inout}, label,
+              [](const CollectiveJob& job, ncclComm_t comm, cudaStream_t stream) {
+                void* const data = job.whole.mutable_data_ptr();
+                return ncclAllReduce(data, data, job.whole.numel(), nccl_type(job.whole.scalar_type()),
+                                     ncclSum, comm, stream);
+              });
 }
 
-WorkPtr NcclGroup::reduce_scatter(at::Tensor input, at::Tensor out, const std::string& label) {
-  check_parts(out, input, size());
-  return post(CollectiveKind::kReduceScatter, {input, out}, label, [&](ncclComm_t comm, cudaStream_t stream) {
-    return ncclReduceScatter(input.const_data_ptr(), out.mutable_data_ptr(), out.numel(),
-                             nccl_type(input.scalar_type()), ncclSum, comm, stream);
-  });
+WorkPtr NcclGroup::reduce_scatter(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) {
+  check_reduce_scatter(*this, input, out, *cut);
+  return post(CollectiveKind::kReduceScatter, {.whole = input, .part = out, .cut = cut}, label, scatter);
 }
 
-WorkPtr NcclGroup::all_gather(at::Tensor input, at::Tensor out, const std::string& label) {
-  check_parts(input, out, size());
-  return post(CollectiveKind::kAllGather, {out, input}, label, [&](ncclComm_t comm, cudaStream_t stream) {
-    return ncclAllGather(input.const_data_ptr(), out.mutable_data_ptr(), input.nbytes(), ncclUint8, comm,
-                         stream);
-  });
+WorkPtr NcclGroup::all_gather(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) {
+  check_all_gather(*this, input, out, *cut);
+  return post(CollectiveKind::kAllGather, {.whole = out, .part = input, .cut = cut}, label, gather);
 }
 
 WorkPtr NcclGroup::broadcast(at::Tensor inout, int root, const std::string& label) {
   check_flat(inout);
   TUTTI_ASSERT(root >= 0 && root < size(), "broadcast from a rank that is not in the group");
-  return post(CollectiveKind::kBroadcast, {inout}, label, [&](ncclComm_t comm, cudaStream_t stream) {
-    void* data = inout.mutable_data_ptr();
-    return ncclBroadcast(data, data, inout.nbytes(), ncclUint8, root, comm, stream);
-  });
+  return post(CollectiveKind::kBroadcast, {.whole = inout, .root = root}, label,
+              [](const CollectiveJob& job, ncclComm_t comm, cudaStream_t stream) {
+                void* const data = job.whole.mutable_data_ptr();
+                return ncclBroadcast(data, data, job.whole.nbytes(), ncclUint8, job.root, comm, stream);
+              });
 }
 
 // NCCL has no barrier. An all-reduce of one number ends only after all ranks have posted it.
 WorkPtr NcclGroup::barrier(const std::string& label) {
-  const at::Tensor token = at::zeros({1}, at::TensorOptions().dtype(at::kInt).device(device_));
-  return post(CollectiveKind::kBarrier, {token}, label, [&](ncclComm_t comm, cudaStream_t stream) {
-    return ncclAllReduce(token.const_data_ptr(), token.mutable_data_ptr(), 1, ncclInt32, ncclSum, comm,
-                         stream);
-  });
+  return post(CollectiveKind::kBarrier, {}, label,
+              [](const CollectiveJob& job, ncclComm_t comm, cudaStream_t stream) {
+                void* const token = job.whole.mutable_data_ptr();
+                return ncclAllReduce(token, token, 1, ncclInt32, ncclSum, comm, stream);
+              });
 }
 
-// `tensors`: the first holds all data.
-WorkPtr NcclGroup::post(CollectiveKind kind, const std::vector<at::Tensor>& tensors, const std::string& label,
+// Gives a job without destination, and a barrier, memory to receive into.
+void NcclGroup::complete(CollectiveJob& job) const {
+  if (job.cut && !job.part.defined()) job.part = at::empty({job.cut->part_size(rank())}, job.whole.options());
+  if (job.cut && !job.whole.defined()) job.whole = at::empty({job.cut->extent()}, job.part.options());
+  if (job.header.kind == CollectiveKind::kBarrier)
+    job.whole = at::zeros({1}, at::TensorOptions().dtype(at::kInt).device(device_));
+}
+
+WorkPtr NcclGroup::post(CollectiveKind kind, CollectiveJob job, const std::string& label,
                         const Launch& launch) {
   communicator_.check();
   const c10::cuda::CUDAGuard on_device(device_);
   const c10::cuda::CUDAStream stream = communicator_.stream();
+
+  job.header = log_.next(kind, job, label);
+  auto work = std::make_unique<NcclWork>(communicator_, control_, job.header);
+  if (kind == CollectiveKind::kReduceScatter) work->check_finite(job.part);
+  if (kind == CollectiveKind::kAllReduce) work->check_finite(job.whole);
+  complete(job);
   at::cuda::CUDAEvent ready;
   ready.record();
   ready.block(stream);
-
-  const uint64_t bytes = kind == CollectiveKind::kBarrier ? 0 : tensors.front().nbytes();
-  auto work = std::make_unique<NcclWork>(communicator_, control_, log_.next(kind, bytes, label));
-  if (kind == CollectiveKind::kReduceScatter) work->check_finite(tensors.back());
-  if (kind == CollectiveKind::kAllReduce) work->check_finite(tensors.front());
-  check_nccl(launch(communicator_.comm(), stream.stream()), "to start " + work->header().text());
-  for (const at::Tensor& tensor : tensors) {
-    c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(), stream);
+  check_nccl(launch(job, communicator_.comm(), stream.stream()), "to start " + work->header().text());
+  for (const at::Tensor& tensor : {job.whole, job.part}) {
+    if (tensor.defined()) c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(), stream);
   }
   work->record_launch();
   return work;

@@ -12,7 +12,8 @@ namespace tutti {
 
 // A NCCL group of ranks with a GPU each, for CUDA tensors on the device that is current when the group is
 // made. Sums are native. A collective starts after the work queued before it on the caller's current stream,
-// and runs concurrently with later work. Once `done()`, its results may be used on any stream.
+// and runs concurrently with later work. Once `done()`, its results may be used on any stream. A rank without
+// destination receives into memory of the device, for the time of the collective.
 //
 // The posted headers are compared over `control`, a CPU group of the same ranks, which must outlive this
 // group and be used by the same thread. After an error the group cannot be used.
@@ -22,18 +23,20 @@ class NcclGroup final : public Group {
 
   int rank() const override { return communicator_.rank(); }
   int size() const override { return communicator_.size(); }
+  int world_rank(int rank) const override { return control_.world_rank(rank); }
   at::Tensor allocate(int64_t bytes) override;
   WorkPtr all_reduce(at::Tensor inout, const std::string& label) override;
-  WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, const std::string& label) override;
-  WorkPtr all_gather(at::Tensor input, at::Tensor out, const std::string& label) override;
+  using Group::all_gather, Group::reduce_scatter;
+  WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) override;
+  WorkPtr all_gather(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) override;
   WorkPtr broadcast(at::Tensor inout, int root, const std::string& label) override;
   WorkPtr barrier(const std::string& label) override;
   std::vector<CollectiveHeader> posted(int count) const override { return log_.last(count); }
 
  private:
-  using Launch = std::function<ncclResult_t(ncclComm_t, cudaStream_t)>;
-  WorkPtr post(CollectiveKind kind, const std::vector<at::Tensor>& tensors, const std::string& label,
-               const Launch& launch);
+  using Launch = std::function<ncclResult_t(const CollectiveJob&, ncclComm_t, cudaStream_t)>;
+  WorkPtr post(CollectiveKind kind, CollectiveJob job, const std::string& label, const Launch& launch);
+  void complete(CollectiveJob& job) const;
 
   Group& control_;
   c10::Device device_;

@@ -7,16 +7,20 @@
 namespace tutti {
 namespace {
 
-constexpr int64_t kFields = 3;
+constexpr int64_t kFields = 4;
 
 void write_fields(const CollectiveHeader& header, int64_t* out) {
   out[0] = static_cast<int64_t>(header.sequence);
   out[1] = static_cast<int64_t>(header.kind);
   out[2] = static_cast<int64_t>(header.bytes);
+  out[3] = static_cast<int64_t>(header.cut);
 }
 
 CollectiveHeader read_fields(const int64_t* in) {
-  return {static_cast<uint64_t>(in[0]), static_cast<CollectiveKind>(in[1]), static_cast<uint64_t>(in[2]), {}};
+  return {.sequence = static_cast<uint64_t>(in[0]),
+          .kind = static_cast<CollectiveKind>(in[1]),
+          .bytes = static_cast<uint64_t>(in[2]),
+          .cut = static_cast<uint64_t>(in[3])};
 }
 
 }  // namespace
@@ -37,7 +41,8 @@ bool HeaderCheck::done() {
   for (int rank = 0; rank < control_.size(); ++rank) {
     const CollectiveHeader theirs = read_fields(all_.const_data_ptr<int64_t>() + kFields * rank);
     if (matches(header_, theirs)) continue;
-    throw CollectiveError(mismatch_text(control_.rank(), header_, rank, theirs));
+    const int self = control_.world_rank(control_.rank());
+    throw CollectiveError(mismatch_text(self, header_, control_.world_rank(rank), theirs));
   }
   return true;
 }

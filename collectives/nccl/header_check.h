@@ -17,7 +17,7 @@ class HeaderCheck {
  private:
   Group& control_;
   CollectiveHeader header_;
-  at::Tensor mine_;  // sequence, kind, bytes; int64
+  at::Tensor mine_;  // sequence, kind, bytes, cut; int64
   at::Tensor all_;   // of every rank
   WorkPtr work_;     // null once compared
 };

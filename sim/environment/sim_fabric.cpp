@@ -52,16 +52,18 @@ class SimFabric::SimGroup final : public Group {
       : fabric_(fabric), channel_(channel), group_(channel.fabric->group(member)) {}
   int rank() const override { return group_->rank(); }
   int size() const override { return group_->size(); }
+  int world_rank(int rank) const override { return group_->world_rank(rank); }
   at::Tensor allocate(int64_t bytes) override { return group_->allocate(bytes); }
 
   WorkPtr all_reduce(at::Tensor inout, const std::string& label) override {
     return post([&] { return group_->all_reduce(std::move(inout), label); });
   }
-  WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, const std::string& label) override {
-    return post([&] { return group_->reduce_scatter(std::move(input), std::move(out), label); });
+  WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) override {
+    return post(
+        [&] { return group_->reduce_scatter(std::move(input), std::move(out), std::move(cut), label); });
   }
-  WorkPtr all_gather(at::Tensor input, at::Tensor out, const std::string& label) override {
-    return post([&] { return group_->all_gather(std::move(input), std::move(out), label); });
+  WorkPtr all_gather(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) override {
+    return post([&] { return group_->all_gather(std::move(input), std::move(out), std::move(cut), label); });
   }
   WorkPtr broadcast(at::Tensor inout, int root, const std::string& label) override {
     return post([&] { return group_->broadcast(std::move(inout), root, label); });

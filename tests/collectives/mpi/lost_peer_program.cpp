@@ -1,5 +1,6 @@
-// Under mpirun: rank 1 is killed while the others wait for it, and they say who is gone.
+// Under mpirun: rank 2 is killed while rank 1 waits for it in a group of both, and says who is gone.
 #include <sched.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <iostream>
@@ -13,8 +14,9 @@ int main(int argc, char** argv) {
   std::signal(SIGTERM, SIG_IGN);  // mpirun's, once a rank is lost
   MpiWorld world(&argc, &argv);
   const SystemClock clock;
-  MpiGroup group(world, clock, world.all_ranks(), Reduction::kOrdered);
-  if (world.rank() == 1) std::raise(SIGKILL);
+  while (world.rank() == 0) pause();
+  MpiGroup group(world, clock, {1, 2}, Reduction::kOrdered);
+  if (world.rank() == 2) std::raise(SIGKILL);
   try {
     const WorkPtr work = group.barrier("the end");
     while (!work->done()) sched_yield();

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include "tests/collectives/mpi/fixture.h"
+#include "tests/collectives/reference_cut.h"
 #include "tests/collectives/reference_sum.h"
 
 namespace tutti {
@@ -68,6 +69,65 @@ TEST_F(MpiMismatchTest, DifferentSizesAreNamedOnEveryRankWithinTwoSeconds) {
     EXPECT_LT(outcome.took, std::chrono::seconds(2));
     meet();
   }
+}
+
+TEST_F(MpiMismatchTest, DifferentCutsAreNamedOnEveryRankWithinTwoSeconds) {
+  for (const Reduction reduction : {Reduction::kOrdered, Reduction::kNative}) {
+    for (const int64_t count : {100, 100000}) {
+      const auto group = make_group(reduction);
+      Parts parts;
+      for (int64_t r = 0; r < size(); ++r) parts.push_back({{r * count, (r + 1) * count}});
+      if (rank() == 0) std::reverse(parts.begin(), parts.end());
+      const auto cut = std::make_shared<const Cut>(parts);
+      const auto part = at::zeros({count}, at::kFloat), whole = at::zeros({count * size()}, at::kFloat);
+      const Outcome outcome = outcome_of(*group, [&] {
+        return count == 100 ? group->all_gather(part, whole, cut, "unit")
+                            : group->reduce_scatter(whole, part, cut, "unit");
+      });
+      EXPECT_THAT(outcome.error, AllOf(HasSubstr("rank 0 posted #0 "), HasSubstr("(unit), cut otherwise")));
+      EXPECT_LT(outcome.took, std::chrono::seconds(2));
+      meet();
+    }
+  }
+}
+
+TEST_F(MpiMismatchTest, AGroupOfSomeRanksNamesRanksOfTheWorld) {
+  if (size() < 3) return;
+  const int last = size() - 1;
+  for (const Reduction reduction : {Reduction::kOrdered, Reduction::kNative}) {
+    MpiGroupFactory factory(*world, clock_, reduction);
+    std::unique_ptr<Group> group;
+    if (rank() >= last - 1) {
+      group = factory.make({last - 1, last});
+      EXPECT_EQ(group->world_rank(1), last);
+      const Outcome outcome = outcome_of(static_cast<MpiGroup&>(*group), [&] {
+        return rank() == last ? group->barrier("end")
+                              : group->broadcast(at::zeros({4}, at::kFloat), 0, "copy");
+      });
+      EXPECT_THAT(
+          outcome.error,
+          AllOf(HasSubstr("rank " + std::to_string(last - 1) + " posted #0 broadcast of 16 bytes (copy)"),
+                HasSubstr("rank " + std::to_string(last) + " posted #0 barrier of 0 bytes (end)")));
+    }
+    meet();
+  }
+}
+
+TEST_F(MpiMismatchTest, RanksThatAreLateAreRanksOfTheWorld) {
+  const int last = size() - 1;
+  if (size() >= 3 && rank() >= last - 1 && world->host_of()[last] == world->host_of()[last - 1]) {
+    MpiGroup group(*world, clock_, {last - 1, last}, Reduction::kOrdered);
+    const MpiComm both = world->make_comm({last - 1, last});
+    WorkPtr work;
+    if (rank() != last) {
+      work = group.barrier("end");
+      EXPECT_EQ(group.late(), std::vector<int>{last});
+    }
+    check_mpi(MPI_Barrier(both.get()), "MPI_Barrier");
+    if (rank() == last) work = group.barrier("end");
+    wait(work);
+  }
+  meet();
 }
 
 TEST_F(MpiMismatchTest, AGroupThatFailedStaysFailed) {

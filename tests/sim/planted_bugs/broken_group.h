@@ -19,15 +19,16 @@ class GroupBelow : public Group {
   explicit GroupBelow(std::unique_ptr<Group> below) : below_(std::move(below)) {}
   int rank() const override { return below_->rank(); }
   int size() const override { return below_->size(); }
+  int world_rank(int rank) const override { return below_->world_rank(rank); }
   at::Tensor allocate(int64_t bytes) override { return below_->allocate(bytes); }
   WorkPtr all_reduce(at::Tensor inout, const std::string& label) override {
     return below_->all_reduce(inout, label);
   }
-  WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, const std::string& label) override {
-    return below_->reduce_scatter(input, out, label);
+  WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) override {
+    return below_->reduce_scatter(input, out, cut, label);
   }
-  WorkPtr all_gather(at::Tensor input, at::Tensor out, const std::string& label) override {
-    return below_->all_gather(input, out, label);
+  WorkPtr all_gather(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) override {
+    return below_->all_gather(input, out, cut, label);
   }
   WorkPtr broadcast(at::Tensor inout, int root, const std::string& label) override {
     return below_->broadcast(inout, root, label);
