@@ -378,8 +378,12 @@ void Job::describe_to(State& state, int rank) const {
   state.dataset = train_of(rank).get();
   state.composer = settings.train.composer;
   state.precision = settings.precision;
-  for (const auto& [step, parts] : settings.train.accumulation.steps)
-    state.grad_accum = std::max(state.grad_accum, parts);
+  for (const auto& [step, parts] : settings.train.accumulation.steps) {
+    Timestamp reached;
+    reached.batch = step;
+    reached.epoch = step / std::max<int64_t>(state.dataloader_len, 1);
+    if (elapsed(reached, state.max_duration) < 1) state.grad_accum = std::max(state.grad_accum, parts);
+  }
   state.device_train_microbatch_size = settings.train.accumulation.microbatch_size;
 }
 

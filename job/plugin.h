@@ -19,7 +19,8 @@ namespace tutti {
 //
 // The library links tutti::tutti (find_package) and defines two C functions: tutti_plugin_build_stamp returns
 // TUTTI_BUILD_STAMP, tutti_plugin fills a Plugin. An example: examples/cpp/plugin.cpp. Every rank, and every
-// process that checks, resumes or replays the run, loads the library.
+// process that checks, resumes or replays the run, loads the library. tutti ends without destroying static
+// objects, the library's too: what has to be written at the end is written in Callback::close.
 struct Plugin {
   template <class Component, class... Arguments>
   using Makers =

@@ -14,6 +14,7 @@ class AddedTransform : public Algorithm {
  public:
   std::string name() const final { return name_; }
   bool try_on(const State& state, Batch& sample) const final;
+  Event tried_at() const final { return Event::kFitStart; }
   bool match(Event event, const State&) const final { return event == Event::kFitStart; }
   void apply(Event event, State& state, Logger& logger) final;
 

@@ -25,6 +25,7 @@ class ColOut final : public Algorithm {
 
   std::string name() const override { return "ColOut"; }
   bool try_on(const State& state, Batch& sample) const override;
+  Event tried_at() const override { return options_.batch ? Event::kAfterDataloader : Event::kFitStart; }
   bool match(Event event, const State& state) const override;
   void apply(Event event, State& state, Logger& logger) override;
 

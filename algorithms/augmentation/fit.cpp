@@ -19,8 +19,11 @@ void require_dense_targets(const State& state, const std::string& remedy) {
 
 std::vector<int64_t> samples_of_ranks(const State& state) {
   std::vector<int64_t> global = {state.global_batch};
-  if (state.dataloader_len * state.global_batch > state.train_samples)
-    global.push_back(state.train_samples % state.global_batch);
+  Timestamp last;
+  last.batch = last.batch_in_epoch = state.dataloader_len - 1;
+  const bool is_short = state.dataloader_len * state.global_batch > state.train_samples;
+  const bool comes = state.max_duration.value() == 0 || elapsed(last, state.max_duration) < 1;
+  if (is_short && comes) global.push_back(state.train_samples % state.global_batch);
   std::vector<int64_t> parts;
   for (const int64_t samples : global) {
     parts.push_back(samples / state.world);

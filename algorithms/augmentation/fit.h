@@ -18,7 +18,7 @@ void require_images(const at::Tensor& input);
 void require_dense_targets(const State& state, const std::string& remedy = "");
 
 // The numbers of samples that ranks get in a batch, the fewest and the most: of full batches, and of a short
-// one at the epoch's end.
+// one at the epoch's end, if the training comes so far.
 std::vector<int64_t> samples_of_ranks(const State& state);
 
 }  // namespace tutti

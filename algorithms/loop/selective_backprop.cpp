@@ -18,8 +18,9 @@ namespace tutti {
 
 namespace {
 
+// At least one, of a short last batch too: a mean over nothing is no loss.
 int64_t kept_of(int64_t samples, double keep) {
-  return static_cast<int64_t>(keep * static_cast<double>(samples));
+  return std::min(samples, std::max<int64_t>(static_cast<int64_t>(keep * static_cast<double>(samples)), 1));
 }
 
 int64_t ceil_of_quotient(int64_t number, int64_t divisor) { return (number + divisor - 1) / divisor; }
@@ -78,13 +79,6 @@ std::pair<at::Tensor, at::Tensor> select_using_loss(
   return {input.index_select(0, chosen), target.index_select(0, chosen)};
 }
 
-void SelectiveBackprop::require(const State& state) const {
-  const int64_t fewest = state.global_batch / state.world;
-  if (state.global_batch > 0 && kept_of(fewest, options_.keep) == 0)
-    fail("of " + std::to_string(fewest) +
-         " samples in a rank's batch, keep = " + std::to_string(options_.keep) + " would leave none");
-}
-
 // The model sees smaller images for the choice alone.
 bool SelectiveBackprop::try_on(const State& state, Batch& sample) const {
   options_.target_key.get(sample);
@@ -135,7 +129,7 @@ class PartOfBatch {
 // In as many parts as there are microbatches with samples: what is kept may be too little for grad_accum.
 at::Tensor SelectiveBackprop::losses_of(const State& state, const Batch& batch) const {
   const at::NoGradGuard no_grad;
-  const int64_t samples = batch.samples(), kept = std::max<int64_t>(kept_of(samples, options_.keep), 1);
+  const int64_t samples = batch.samples(), kept = kept_of(samples, options_.keep);
   const int64_t microbatches = ceil_of_quotient(kept, ceil_of_quotient(kept, state.grad_accum));
   const int64_t size = ceil_of_quotient(samples, microbatches);
   std::vector<at::Tensor> losses;

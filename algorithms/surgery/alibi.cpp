@@ -106,8 +106,15 @@ void Alibi::apply(Event event, State& state, Logger&) {
     warn_without_effect(state, changed, name(),
                         "attention that takes a position bias (SelfAttention in models/layers/attention.h)");
   } else if (has_effect_ && cuts) {
-    state.set_batch(cut_sequences(state.batch, scaling_.number()));
+    cut_batch(state);
   }
+}
+
+// An algorithm that acts before may have left too few sequences.
+void Alibi::cut_batch(State& state) const try {
+  state.set_batch(cut_sequences(state.batch, scaling_.number()));
+} catch (const UserError& error) {
+  scaling_.fail(error.what());
 }
 
 void Alibi::require_divisible(const State& state) const {

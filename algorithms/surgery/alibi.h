@@ -51,6 +51,7 @@ class Alibi final : public Algorithm {
   void apply(Event event, State& state, Logger& logger) override;
 
  private:
+  void cut_batch(State& state) const;
   void require_divisible(const State& state) const;
 
   int64_t max_sequence_length_;

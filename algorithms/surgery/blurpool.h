@@ -63,6 +63,7 @@ class BlurPool final : public Algorithm {
   Needs needs() const override { return {.required_on_load = true}; }
   // The model may no longer run: a MaxPool2d with ceil_mode made larger outputs.
   bool try_on(const State&, Batch&) const override { return true; }
+  Event tried_at() const override { return Event::kInit; }
   bool match(Event event, const State&) const override { return event == Event::kInit; }
   void apply(Event event, State& state, Logger& logger) override;
 

@@ -1,14 +1,16 @@
 #include "models/layers/attention.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/_scaled_dot_product_attention_math.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/matmul.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/softmax.h>
 #include <ATen/ops/zeros.h>
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "models/layers/activation.h"
@@ -26,6 +28,11 @@ at::Tensor split_heads(const at::Tensor& x, int64_t heads) {
 }
 
 at::Tensor joined_heads(const at::Tensor& x) { return x.transpose(1, 2).flatten(2); }
+
+// Added to scores: minus infinity for the tokens after each. [length, length]
+at::Tensor later_tokens(int64_t length, const at::TensorOptions& options) {
+  return at::full({length, length}, -std::numeric_limits<double>::infinity(), options).triu_(1);
+}
 
 double lowest_of(at::ScalarType dtype) {
   if (dtype == at::kHalf) return std::numeric_limits<c10::Half>::lowest();
@@ -49,18 +56,23 @@ at::Tensor SelfAttention::position_bias(int64_t length, at::Device device) const
   return bias_(length, device);
 }
 
-// A mask of our own is taken by the kernel that libtorch chooses on CPUs for any dropout. Like the choice, it
-// is no business of autocast's: queries, keys and values have their dtype.
+// Sums of 16-bit floats are kept in 32 bits, as libtorch does, and are no business of autocast's.
 at::Tensor SelfAttention::attend(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
                                  const std::optional<at::Tensor>& added_to_scores, bool causal,
                                  double dropout) const {
   if (dropout == 0.0 || !context().training)
     return at::scaled_dot_product_attention(queries, keys, values, added_to_scores, 0.0, causal);
-  const at::Tensor kept =
-      context().kept({queries.size(0), queries.size(1), queries.size(2), keys.size(2)}, 1.0 - dropout);
   const AutocastScope off(std::nullopt);
-  return std::get<0>(at::_scaled_dot_product_attention_math(queries, keys, values, added_to_scores, dropout,
-                                                            causal, kept.to(queries.device())));
+  const double root = std::pow(static_cast<double>(queries.size(-1)), -0.25);
+  const auto wide = [](const at::Tensor& x) {
+    return x.to(x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
+  };
+  at::Tensor scores = at::matmul(wide(queries) * root, (wide(keys) * root).transpose(-2, -1));
+  if (added_to_scores) scores = scores + *added_to_scores;
+  if (causal) scores = scores + later_tokens(queries.size(-2), scores.options());
+  const at::Tensor kept = context().kept(scores.sizes(), 1.0 - dropout).to(scores.device());
+  const at::Tensor probabilities = at::softmax(scores, -1) * kept;
+  return at::matmul(probabilities, wide(values) * (1.0 / (1.0 - dropout))).to(queries.scalar_type());
 }
 
 CausalSelfAttention::CausalSelfAttention(const Options& options)
@@ -76,8 +88,7 @@ std::optional<at::Tensor> CausalSelfAttention::biased_mask(const at::Tensor& que
   const int64_t length = queries.size(-2);
   const at::Tensor bias = position_bias(length, queries.device());
   if (!bias.defined()) return std::nullopt;
-  const at::Tensor later =
-      at::full({length, length}, -std::numeric_limits<double>::infinity(), bias.options()).triu_(1);
+  const at::Tensor later = later_tokens(length, bias.options());
   return (bias - bias.transpose(-2, -1)).add_(later).unsqueeze(0).to(queries.scalar_type());
 }
 

@@ -122,6 +122,7 @@ class Recorded final : public Algorithm {
   }
   void require(const State& state) const override { inner_->require(state); }
   bool try_on(const State& state, Batch& sample) const override { return inner_->try_on(state, sample); }
+  Event tried_at() const override { return inner_->tried_at(); }
   std::string state() const override { return inner_->state(); }
   void restore(const std::string& text) override { inner_->restore(text); }
   NamedTensors state_tensors() override { return inner_->state_tensors(); }

@@ -81,8 +81,6 @@ const std::vector<Misfit> kMisfits = {
      "shape = [1, 7, 7]\n", kRejected},
     {"ExcitationOfNoChannel", "kind = 'squeeze_excite'\nmin_channels = 1\nlatent_channels = 0.1", kConvNet,
      kImages, "latent_channels leaves no channel of 4"},
-    {"SelectionOfNone", "kind = 'selective_backprop'\nkeep = 0.2", kConvNet, kImages,
-     "of 4 samples in a rank's batch, keep = 0.2"},
     {"TwoAverages", "kind = 'ema'\n[[algorithms]]\nkind = 'ema'", kMlp, kImages,
      "EMA cannot be combined with EMA: evaluations use one average"},
     {"SelectionByTinyImages", "kind = 'selective_backprop'\nscale_factor = 0.25", kConvNet, kImages,
@@ -115,6 +113,9 @@ const std::vector<Misfit> kFits = {
     {"SelectionBySmallImagesBeforeColOut", kColOut + "[[algorithms]]\n" + kSelection, kConvNet, kImages, ""},
     {"GhostsInMicrobatches", kGhosts, kNormNet, kImages, "", "", "grad_accum = 2\n"},
     {"GhostsOfComposer", kGhosts + kAsComposer, kNormNet, kImages, ""},
+    {"GhostsInMicrobatchesThatNeverCome", kGhosts + kAsComposer, kNormNet, kImages, "", "",
+     "grad_accum = [[0, 1], [1000, 4]]\n"},
+    {"SelectionOfOne", "kind = 'selective_backprop'\nkeep = 0.2\nstart = 0.0", kConvNet, kImages, ""},
     {"SelectionByTheLossesOfBert", "kind = 'selective_backprop'",
      "kind = 'bert_mlm'\nvocab_size = 16\nhidden_size = 8\nnum_hidden_layers = 1\n"
      "num_attention_heads = 1\nintermediate_size = 8\n",

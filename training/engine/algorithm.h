@@ -45,6 +45,8 @@ class Algorithm : public Listener {
   // ever makes of it. True if the model is to be tried on that batch. Throws UserError if the samples do not
   // suit. Called by Engine::require.
   virtual bool try_on(const State&, Batch& /*sample*/) const { return false; }
+  // INIT for surgery, FIT_START for transforms of the data, else AFTER_DATALOADER: the order of try_on.
+  virtual Event tried_at() const { return Event::kAfterDataloader; }
 
   // True if the algorithm acts at the event. All algorithms are asked before any acts.
   virtual bool match(Event event, const State& state) const = 0;

@@ -96,15 +96,16 @@ void Engine::log_traces(const std::vector<Trace>& traces) const {
   if (!logged.empty()) logger_.log_traces(logged);
 }
 
-// first and last also hold at AFTER_ events; Composer reverses them there.
+// after, first and last also hold at reversed events; Composer reverses all there.
 Algorithms Engine::ordered(Algorithms matching, Event event) const {
-  put_behind(matching);
-  if (is_after(event) && !state_.composer) std::reverse(matching.begin(), matching.end());
+  const bool all_reversed = is_after(event) && state_.composer;
+  if (is_after(event) && !all_reversed) std::reverse(matching.begin(), matching.end());
+  if (!all_reversed) put_behind(matching);
   std::stable_partition(matching.begin(), matching.end(),
                         [](const auto& algorithm) { return algorithm->needs().first; });
   std::stable_partition(matching.begin(), matching.end(),
                         [](const auto& algorithm) { return !algorithm->needs().last; });
-  if (is_after(event) && state_.composer) std::reverse(matching.begin(), matching.end());
+  if (all_reversed) std::reverse(matching.begin(), matching.end());
   for (const auto& pass : options_.passes) matching = pass(matching, event);
   return matching;
 }
@@ -206,17 +207,14 @@ void Engine::try_sample() const {
   }
 }
 
-// Surgery, transforms of the data, then all others as at AFTER_DATALOADER.
 Algorithms Engine::in_order_of_action() const {
-  Algorithms all, others = options_.algorithms;
-  for (const Event event : {Event::kInit, Event::kFitStart}) {
-    const auto rest = std::stable_partition(others.begin(), others.end(), [&](const auto& one) {
-      return one->match(event, state_) && !one->match(Event::kAfterDataloader, state_);
-    });
-    std::ranges::copy(ordered({others.begin(), rest}, event), std::back_inserter(all));
-    others.erase(others.begin(), rest);
+  Algorithms all;
+  for (const Event event : {Event::kInit, Event::kFitStart, Event::kAfterDataloader}) {
+    Algorithms at_event;
+    std::ranges::copy_if(options_.algorithms, std::back_inserter(at_event),
+                         [&](const auto& one) { return one->tried_at() == event; });
+    std::ranges::move(ordered(std::move(at_event), event), std::back_inserter(all));
   }
-  std::ranges::copy(ordered(others, Event::kAfterDataloader), std::back_inserter(all));
   return all;
 }
 

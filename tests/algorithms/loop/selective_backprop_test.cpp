@@ -74,6 +74,12 @@ TEST(SelectiveBackpropTest, PrefersHighLosses) {
   EXPECT_LT(state.batch["number"].ge(500).sum().item<int64_t>(), 400);
 }
 
+TEST(SelectiveBackpropTest, KeepsOneSampleAtLeast) {
+  const auto draws = make_draws(1, {.name = "SelectiveBackprop"});
+  EXPECT_TRUE(choose_by_loss(at::ones({1}), 0.5, *draws).equal(at::zeros({1}, at::kLong)));
+  EXPECT_EQ(choose_by_loss(at::empty({0}), 0.5, *draws).numel(), 0);
+}
+
 TEST(SelectiveBackpropTest, EachRankChoosesByItself) {
   const auto chosen = [](int64_t first_sample) {
     State state = modelled_state(30, first_sample);
