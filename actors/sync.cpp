@@ -118,9 +118,12 @@ void Sync::begin(Context& context, Entry& entry) {
 WorkPtr Sync::work_of(const PlanEntry& entry) {
   Group& ranks = group(entry.group);
   if (entry.kind == CollectiveKind::kAllReduce) return ranks.all_reduce(entry.whole, entry.label);
-  if (entry.kind == CollectiveKind::kAllGather) return ranks.all_gather(entry.part, entry.whole, entry.label);
+  if (entry.kind == CollectiveKind::kAllGather)
+    return entry.cut ? ranks.all_gather(entry.part, entry.whole, entry.cut, entry.label)
+                     : ranks.all_gather(entry.part, entry.whole, entry.label);
   TUTTI_ASSERT(entry.kind == CollectiveKind::kReduceScatter, entry.label + " cannot be in a plan");
-  return ranks.reduce_scatter(entry.whole, entry.part, entry.label);
+  return entry.cut ? ranks.reduce_scatter(entry.whole, entry.part, entry.cut, entry.label)
+                   : ranks.reduce_scatter(entry.whole, entry.part, entry.label);
 }
 
 void Sync::end(Context& context, Entry& entry, bool finite) {

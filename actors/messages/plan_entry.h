@@ -18,8 +18,9 @@ namespace tutti {
 struct PlanEntry {
   CollectiveKind kind = CollectiveKind::kAllReduce;  // kAllReduce, kReduceScatter or kAllGather
   GroupRole group = GroupRole::kWorld;
-  at::Tensor whole;  // as in CollectiveJob
+  at::Tensor whole;  // whole, part and cut as in CollectiveJob; no cut: equal parts
   at::Tensor part;
+  CutPtr cut;
   std::string label;  // in errors and digests: "bucket 3"
 
   // What Sync records, with `number`, where the entry begins and when it is done.

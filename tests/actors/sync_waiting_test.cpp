@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <deque>
+#include <limits>
 
 #include "actors/sync.h"
 #include "collectives/local/group.h"
@@ -182,6 +183,73 @@ TEST(SyncTest, PacketsOfSupervisorsAreRecordedAndHeartbeatsAreNot) {
   EXPECT_THAT(recorded,
               testing::UnorderedElementsAre("control sent 1", "control received 2", "control received 1"));
   EXPECT_EQ(transport.last_before_sending, TraceKind::kControlSent);
+}
+
+// Sync of rank 0 of two, whose groups the test holds the other end of.
+struct TwoGroups {
+  std::shared_ptr<LocalFabric> world = LocalFabric::make(2), gathers = LocalFabric::make(2);
+  std::unique_ptr<Group> other = world->group(1), other_gathers = gathers->group(1);
+  std::unique_ptr<Transport> transport = LocalNetwork(1).transport(0);
+  RingRecorder recorder;
+  SimScheduler scheduler;
+  ActorId sync = scheduler.reserve("sync", 0), compute = scheduler.reserve("compute", 0);
+  at::Tensor sum = at::ones({3}), whole = at::zeros({5}), rows = at::full({2}, 7.0);
+  const CutPtr cut =
+      std::make_shared<Cut>(std::vector<std::vector<ElementRange>>{{{0, 1}, {3, 4}}, {{1, 3}, {4, 5}}});
+
+  void run(const std::function<void(Context&)>& start) {
+    scheduler.install(sync, std::make_unique<Sync>(Groups{world->group(0), gathers->group(0)}, *transport,
+                                                   compute, recorder));
+    play(scheduler, compute, {.start = [&](Context& context) {
+           SetPlan plan;
+           plan.entries.push_back({.whole = sum, .label = "sum"});
+           plan.entries.push_back({.kind = CollectiveKind::kAllGather,
+                                   .group = GroupRole::kGathers,
+                                   .whole = whole,
+                                   .part = rows,
+                                   .cut = cut,
+                                   .label = "rows"});
+           context.send(sync, std::move(plan));
+           start(context);
+           context.send(sync, Stop{});
+           context.stop();
+         }});
+    scheduler.run();
+  }
+  void post_sum() { works.push_back(other->all_reduce(at::ones({3}), "sum")); }
+  void post_rows() {
+    works.push_back(other_gathers->all_gather(at::arange(3).to(at::kFloat), theirs, cut, "rows"));
+  }
+  at::Tensor theirs = at::zeros({5});
+  std::vector<WorkPtr> works;
+};
+
+TEST(SyncTest, AGatherDoesNotWaitForASumThatBeganBefore) {
+  TwoGroups ranks;
+  ranks.run([&](Context& context) {
+    ranks.post_rows();
+    context.send(ranks.sync, RunEntry{0, 1});
+    context.ask<EntryDone>(ranks.sync, RunEntry{1, 1});
+    EXPECT_TRUE(ranks.whole.equal(at::tensor({7.f, 0.f, 1.f, 7.f, 2.f})));
+    EXPECT_TRUE(ranks.sum.equal(at::ones({3}))) << "the other rank has no part in it yet";
+    ranks.post_sum();
+    EXPECT_TRUE(context.ask<PassDone>(ranks.sync, FinishStep{1}).finite);
+    EXPECT_TRUE(ranks.sum.equal(at::full({3}, 2.0)));
+  });
+}
+
+TEST(SyncTest, TheEndOfAStepRunsWhatIsLeftInEveryPass) {
+  TwoGroups ranks;
+  ranks.run([&](Context& context) {
+    for (int pass = 1; pass <= 2; ++pass) {
+      ranks.sum.fill_(pass == 1 ? 1 : std::numeric_limits<float>::infinity());
+      ranks.post_sum();
+      ranks.post_rows();
+      EXPECT_EQ(context.ask<PassDone>(ranks.sync, FinishStep{pass}).finite, pass == 1);
+      EXPECT_TRUE(ranks.theirs.equal(at::tensor({7.f, 0.f, 1.f, 7.f, 2.f})));
+      ranks.theirs.zero_();
+    }
+  });
 }
 
 }  // namespace

@@ -215,7 +215,7 @@ class IsContentWithItsOwn final : public GroupBelow {
       WorkPtr below;
       bool done() override { return true; }
       const CollectiveHeader& header() const override { return below->header(); }
-      bool finite() const override { return below->finite(); }
+      bool finite() const override { return true; }
     };
     auto work = below_->all_reduce(inout, label);
     if (rank() != 1 || label != "verdict") return work;
