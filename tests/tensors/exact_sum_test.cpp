@@ -89,6 +89,17 @@ TEST(ExactSum, HasTheSameBitsInAnyOrderAndGrouping) {
   }
 }
 
+// Large numbers that cancel leave small ones whole, many levels below.
+TEST(ExactSum, LosesNothingOfMany) {
+  const std::vector<double> small = any_numbers(300, -300, -250);
+  std::vector<double> numbers = small;
+  for (const double number : any_numbers(900, 200, 250)) numbers.insert(numbers.end(), {number, -number});
+  std::ranges::shuffle(numbers, std::mt19937(4));
+  ExactSum sum;
+  sum.add(numbers);
+  EXPECT_EQ(bits_of(sum.value()), bits_of(sum_of(small)));
+}
+
 TEST(ExactSum, AddsManyNumbersThatAreNotFinite) {
   for (const double special : {kInfinity, -kInfinity}) {
     std::vector<double> numbers = any_numbers(2000, -10, 10);
