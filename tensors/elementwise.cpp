@@ -16,7 +16,7 @@ namespace {
 
 // Kernels divide their work between threads at multiples of 64 bytes, the widest vectors.
 constexpr size_t kVectorBytes = 64;
-constexpr size_t kScratchBytes = size_t{1} << 15;
+constexpr size_t kMostScratchBytes = size_t{1} << 15;
 constexpr size_t kSmallBytes = 512;  // copying costs no more than a kernel's way to another tensor
 constexpr size_t kMostMade = 32;
 
@@ -45,10 +45,15 @@ std::vector<size_t> all_places(size_t count) {
 
 }  // namespace
 
-Elementwise::Elementwise(size_t lists) {
+Elementwise::Elementwise(size_t lists, const std::vector<at::Tensor>& tensors) {
   TUTTI_ASSERT(lists <= kMostLists, "so many lists are not foreseen");
+  for (const at::Tensor& tensor : tensors) {
+    const size_t item = std::max<size_t>(tensor.element_size(), sizeof(float));
+    capacity_ += std::min(kSmallBytes, padded(item * tensor.numel()));
+  }
+  capacity_ = std::min(capacity_, kMostScratchBytes);
   for (size_t l = 0; l < lists; ++l)
-    scratch_.push_back(at::zeros({static_cast<int64_t>(kScratchBytes)}, at::kByte));
+    scratch_.push_back(at::zeros({static_cast<int64_t>(capacity_)}, at::kByte));
 }
 
 void Elementwise::run(Lists lists, const Kernel& kernel, const Alike& alike) {
@@ -61,7 +66,7 @@ void Elementwise::run(Lists lists, const Kernel& kernel, const Alike& alike) {
     is_flat = is_flat && tensor.is_contiguous();
   }
   if (needed == 0 && is_flat) return kernel(lists, all_places(lists[0].size()));
-  if (needed > kScratchBytes) return run_halves(std::move(lists), kernel, alike);
+  if (needed > capacity_) return run_halves(std::move(lists), kernel, alike);
   packed_.clear();
   segments_.clear();
   std::vector<size_t> places;

@@ -32,8 +32,9 @@ class Elementwise {
 
   static constexpr size_t kMostLists = 5;
 
-  // `lists`: the most lists of a run.
-  explicit Elementwise(size_t lists);
+  // `lists`: the most lists of a run. `tensors`: all of a list, also if a run gets some of them, or some of
+  // 16 bits in float32.
+  Elementwise(size_t lists, const std::vector<at::Tensor>& tensors);
 
   void run(Lists lists, const Kernel& kernel, const Alike& alike = {});
 
@@ -58,6 +59,7 @@ class Elementwise {
   const std::vector<at::Tensor>& tensors_of(const Segment& segment);
   void copy_back() const;
 
+  size_t capacity_ = 0;              // bytes of each scratch
   std::vector<at::Tensor> scratch_;  // for each list: uint8
   std::vector<Packed> packed_;
   std::vector<Segment> segments_;

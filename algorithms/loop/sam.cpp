@@ -30,7 +30,7 @@ void SAM::climb(State& state) const {
   const double norm = total_norm(gradients, /*sum_over_ranks=*/{});
   const double scale = options_.rho / (norm / state.grad_scale + options_.epsilon) / state.grad_scale;
   Elementwise::Lists lists{weights, gradients};
-  Elementwise(lists.size()).run(std::move(lists), [&](const Elementwise::Lists& some, const auto&) {
+  Elementwise(lists.size(), weights).run(std::move(lists), [&](const Elementwise::Lists& some, const auto&) {
     at::_foreach_add_(some[0], some[1], scale);
   });
 }

@@ -18,11 +18,14 @@ Adam::Adam(const std::vector<ParamView>& views, Common common, const Options& op
       exp_avg_(add_state("exp_avg")),
       exp_avg_sq_(add_state("exp_avg_sq")),
       steps_(at::zeros({std::ssize(views)}, at::kFloat).unbind()),
-      elementwise_(options.amsgrad ? 5 : 4) {
+      elementwise_(options.amsgrad ? 5 : 4, tensors()) {
   if (options_.amsgrad) max_exp_avg_sq_ = &add_state("max_exp_avg_sq");
 }
 
-void Adam::views_changed() { steps_ = at::zeros({std::ssize(exp_avg_)}, at::kFloat).unbind(); }
+void Adam::views_changed() {
+  steps_ = at::zeros({std::ssize(exp_avg_)}, at::kFloat).unbind();
+  elementwise_ = Elementwise(options_.amsgrad ? 5 : 4, tensors());
+}
 
 const char* Adam::name() const {
   switch (options_.decay) {

@@ -132,6 +132,12 @@ Optimizer::StateTensors& Optimizer::add_state(const std::string& name) {
   return *states_.back().second;
 }
 
+std::vector<at::Tensor> Optimizer::tensors() const {
+  std::vector<at::Tensor> tensors;
+  for (const ParamView& view : views_) tensors.push_back(view.tensor);
+  return tensors;
+}
+
 std::vector<at::Tensor> Optimizer::pick(const StateTensors& tensors, const std::vector<size_t>& members) {
   std::vector<at::Tensor> picked;
   picked.reserve(members.size());

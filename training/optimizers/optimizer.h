@@ -92,6 +92,7 @@ class Optimizer {
   virtual void views_changed() {}
   const ParamView& view(size_t index) const { return views_[index]; }
   size_t view_count() const { return views_.size(); }
+  std::vector<at::Tensor> tensors() const;  // of all views
   double weight_decay_of(size_t view) const;
   static std::vector<at::Tensor> pick(const StateTensors& tensors, const std::vector<size_t>& members);
 

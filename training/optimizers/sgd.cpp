@@ -15,7 +15,9 @@ bool is_narrow(const at::Tensor& tensor) { return tensor.is_cpu() && tensor.elem
 }  // namespace
 
 Sgd::Sgd(const std::vector<ParamView>& views, Common common, const Options& options)
-    : Optimizer(views, std::move(common)), options_(options), elementwise_(options.momentum != 0.0 ? 3 : 2) {
+    : Optimizer(views, std::move(common)),
+      options_(options),
+      elementwise_(options.momentum != 0.0 ? 3 : 2, tensors()) {
   if (options_.momentum != 0.0) momentum_buffers_ = &add_state("momentum_buffer");
   Sgd::views_changed();
 }
@@ -25,6 +27,7 @@ void Sgd::views_changed() {
   for (size_t i = 0; i < view_count(); ++i)
     if (is_narrow(view(i).tensor)) largest = std::max(largest, view(i).tensor.numel());
   for (at::Tensor& wide : wide_) wide = at::empty({largest}, at::kFloat);
+  elementwise_ = Elementwise(momentum_buffers_ ? 3 : 2, tensors());
 }
 
 // Dampening does not apply to the first gradient of a parameter.
