@@ -4,12 +4,9 @@
 #include <ATen/ops/_foreach_clamp_max.h>
 #include <ATen/ops/_foreach_clamp_min.h>
 #include <ATen/ops/_foreach_mul.h>
-#include <ATen/ops/_foreach_norm.h>
-#include <ATen/ops/linalg_vector_norm.h>
-#include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
 
 #include <limits>
-#include <numeric>
 
 #include "runtime/error.h"
 #include "training/state.h"
@@ -19,10 +16,11 @@ namespace {
 
 constexpr double kNormFloor = 1e-6;  // torch.nn.utils.clip_grad_norm_'s
 
-void clip_norm(const std::vector<at::Tensor>& gradients, double threshold, double grad_scale) {
-  const at::Tensor norms = at::stack(at::_foreach_norm(gradients));
-  const at::Tensor norm = at::linalg_vector_norm(norms) / grad_scale;
-  at::_foreach_mul_(gradients, (threshold / (norm + kNormFloor)).clamp_max(1.0));
+void clip_norm(const std::vector<at::Tensor>& gradients, double threshold, double grad_scale,
+               const SumOverRanks& sum_over_ranks) {
+  const double norm = total_norm(gradients, sum_over_ranks) / grad_scale;
+  const double factor = threshold / (norm + kNormFloor);
+  if (!(factor >= 1.0)) at::_foreach_mul_(gradients, factor);
 }
 
 void clip_value(const std::vector<at::Tensor>& gradients, double limit) {
@@ -30,34 +28,51 @@ void clip_value(const std::vector<at::Tensor>& gradients, double limit) {
   at::_foreach_clamp_max_(gradients, limit);
 }
 
-at::Tensor unit_norms(const at::Tensor& tensor) {
-  if (tensor.dim() <= 1) return at::linalg_vector_norm(tensor);
-  std::vector<int64_t> inner(static_cast<std::size_t>(tensor.dim() - 1));
-  std::iota(inner.begin(), inner.end(), 1);
-  return at::linalg_vector_norm(tensor, 2, inner, /*keepdim=*/true);
+// As in Composer, gradients of units with zero weights become 0, and 0 / 0 leaves gradients as they are.
+void scale_down(const at::Tensor& gradient, const at::Tensor& limits, const at::Tensor& norms) {
+  at::Tensor ratio = limits / norms;
+  ratio = ratio.nan_to_num_(1.0, std::numeric_limits<double>::infinity()).clamp_max_(1.0);
+  gradient.mul_(ratio.to(gradient.scalar_type()));
 }
 
-// As in Composer, gradients of units with zero weights become 0, and 0 / 0 leaves gradients as they are.
-void clip_adaptively(const ParamView& view, double threshold, double grad_scale) {
-  const at::Tensor limit = unit_norms(view.tensor.detach()) * (threshold * grad_scale);
-  at::Tensor ratio = limit / unit_norms(view.grad);
-  view.grad.mul_(ratio.nan_to_num_(1.0, std::numeric_limits<double>::infinity()).clamp_max_(1.0));
+// Of each slice of dim 0: float64 [rows, 1, ...].
+at::Tensor slice_norms(const at::Tensor& tensor) {
+  std::vector<int64_t> shape(tensor.dim(), 1);
+  shape[0] = tensor.size(0);
+  return row_squares(tensor).sqrt_().view(shape);
+}
+
+void clip_adaptively(const std::vector<ParamView>& views, double threshold, double grad_scale,
+                     const SumOverRanks& sum_over_ranks) {
+  std::vector<at::Tensor> whole;  // gradient and weight of the parameters that are one unit
+  for (const ParamView& view : views) {
+    if (!view.grad.defined()) continue;
+    if (view.shape.size() <= 1)
+      whole.insert(whole.end(), {view.grad, view.tensor.detach()});
+    else
+      scale_down(view.grad, slice_norms(view.tensor.detach()) * (threshold * grad_scale),
+                 slice_norms(view.grad));
+  }
+  const at::Tensor of_whole = at::tensor(norms(whole, sum_over_ranks), at::kDouble);
+  for (std::size_t i = 0; i < whole.size(); i += 2) {
+    const auto place = static_cast<int64_t>(i);
+    scale_down(whole[i], of_whole[place + 1] * (threshold * grad_scale), of_whole[place]);
+  }
 }
 
 }  // namespace
 
 void apply_gradient_clipping(const std::vector<ParamView>& views, ClippingType type, double threshold,
-                             double grad_scale) {
+                             double grad_scale, const SumOverRanks& sum_over_ranks) {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> gradients;
   for (const ParamView& view : views) {
-    if (!view.grad.defined()) continue;
-    TUTTI_ASSERT(view.whole(), view.name + " is a shard: clipping needs whole parameters");
-    gradients.push_back(view.grad);
-    if (type == ClippingType::kAdaptive) clip_adaptively(view, threshold, grad_scale);
+    TUTTI_ASSERT(view.whole() || sum_over_ranks, view.name + " is a shard: its norm is a sum over ranks");
+    if (view.grad.defined()) gradients.push_back(view.grad);
   }
   if (gradients.empty()) return;
-  if (type == ClippingType::kNorm) clip_norm(gradients, threshold, grad_scale);
+  if (type == ClippingType::kAdaptive) clip_adaptively(views, threshold, grad_scale, sum_over_ranks);
+  if (type == ClippingType::kNorm) clip_norm(gradients, threshold, grad_scale, sum_over_ranks);
   if (type == ClippingType::kValue) clip_value(gradients, threshold * grad_scale);
 }
 

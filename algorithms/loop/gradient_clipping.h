@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "tensors/norms.h"
 #include "tensors/param_view.h"
 #include "training/engine/algorithm.h"
 
@@ -15,10 +16,11 @@ enum class ClippingType {
 };
 
 // Clips gradients in place; parameters without a gradient are skipped. The gradients are `grad_scale` times
-// the gradients that the threshold applies to. Asserts that each view is a whole parameter.
+// the gradients that the threshold applies to. With `sum_over_ranks` views may be shards, and all ranks call;
+// without, asserts that each view is a whole parameter. The bits do not depend on how parameters are cut.
 // composer.functional.apply_gradient_clipping.
 void apply_gradient_clipping(const std::vector<ParamView>& views, ClippingType type, double threshold,
-                             double grad_scale = 1.0);
+                             double grad_scale = 1.0, const SumOverRanks& sum_over_ranks = {});
 
 // Clips the gradients of the global batch at every step. In Composer's runs it acts at INIT too, where
 // Composer tells its sharding engines of the threshold, and does nothing there.

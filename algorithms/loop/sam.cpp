@@ -2,10 +2,11 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_add.h>
-#include <ATen/ops/_foreach_norm.h>
-#include <ATen/ops/linalg_vector_norm.h>
-#include <ATen/ops/stack.h>
 
+#include <utility>
+
+#include "tensors/elementwise.h"
+#include "tensors/norms.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -26,10 +27,12 @@ void SAM::climb(State& state) const {
     gradients.push_back(view.grad);
   }
   if (weights.empty()) return;
-  const double norm =
-      at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, 2, at::kFloat))).item<double>();
+  const double norm = total_norm(gradients, /*sum_over_ranks=*/{});
   const double scale = options_.rho / (norm / state.grad_scale + options_.epsilon) / state.grad_scale;
-  at::_foreach_add_(weights, gradients, scale);
+  Elementwise::Lists lists{weights, gradients};
+  Elementwise(lists.size(), weights).run(std::move(lists), [&](const Elementwise::Lists& some, const auto&) {
+    at::_foreach_add_(some[0], some[1], scale);
+  });
 }
 
 }  // namespace tutti

@@ -4,10 +4,11 @@
 #include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
-#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
+
+#include "tensors/norms.h"
 
 namespace tutti {
 
@@ -16,11 +17,15 @@ Adam::Adam(const std::vector<ParamView>& views, Common common, const Options& op
       options_(options),
       exp_avg_(add_state("exp_avg")),
       exp_avg_sq_(add_state("exp_avg_sq")),
-      steps_(at::zeros({std::ssize(views)}, at::kFloat).unbind()) {
+      steps_(at::zeros({std::ssize(views)}, at::kFloat).unbind()),
+      elementwise_(options.amsgrad ? 5 : 4, tensors()) {
   if (options_.amsgrad) max_exp_avg_sq_ = &add_state("max_exp_avg_sq");
 }
 
-void Adam::views_changed() { steps_ = at::zeros({std::ssize(exp_avg_)}, at::kFloat).unbind(); }
+void Adam::views_changed() {
+  steps_ = at::zeros({std::ssize(exp_avg_)}, at::kFloat).unbind();
+  elementwise_ = Elementwise(options_.amsgrad ? 5 : 4, tensors());
+}
 
 const char* Adam::name() const {
   switch (options_.decay) {
@@ -36,25 +41,40 @@ const char* Adam::name() const {
 
 // AdamW's kernel shrinks weights by lr * weight_decay. Decoupled decay needs a factor of lr / base_lr; if
 // base_lr is 0, the weights are shrunk here.
-double Adam::kernel_weight_decay(const Call& call) const {
-  if (options_.decay != Decay::kDecoupled) return call.weight_decay;
-  if (base_lr() != 0.0) return call.weight_decay / base_lr();
-  if (call.weight_decay != 0.0) at::_foreach_mul_(call.tensors, 1.0 - call.weight_decay);
+double Adam::kernel_weight_decay(double weight_decay, const std::vector<at::Tensor>& tensors) const {
+  if (options_.decay != Decay::kDecoupled) return weight_decay;
+  if (base_lr() != 0.0) return weight_decay / base_lr();
+  if (weight_decay != 0.0) at::_foreach_mul_(tensors, 1.0 - weight_decay);
   return 0.0;
 }
 
-void Adam::update(const Call& call, const at::Tensor& grad_scale) {
+void Adam::update(Call call, const at::Tensor& grad_scale) {
   for (const size_t i : call.members) *steps_[i].data_ptr<float>() = static_cast<float>(steps(i));
-  const auto averages = pick(exp_avg_, call.members);
-  const auto squares = pick(exp_avg_sq_, call.members);
-  const auto maxima = max_exp_avg_sq_ ? pick(*max_exp_avg_sq_, call.members) : std::vector<at::Tensor>();
-  const auto steps_of_each = pick(steps_, call.members);
+  Elementwise::Lists lists;
+  lists.push_back(std::move(call.tensors));
+  lists.push_back(std::move(call.grads));
+  lists.push_back(pick(exp_avg_, call.members));
+  lists.push_back(pick(exp_avg_sq_, call.members));
+  if (max_exp_avg_sq_) lists.push_back(pick(*max_exp_avg_sq_, call.members));
+  const auto member = [&](size_t place) { return call.members[place]; };
+  const auto kernel = [&](const Elementwise::Lists& some, const std::vector<size_t>& places) {
+    std::vector<at::Tensor> steps_of_each;
+    steps_of_each.reserve(places.size());
+    for (const size_t place : places) steps_of_each.push_back(steps_[member(place)]);
+    run_kernel(some, steps_of_each, call.weight_decay, grad_scale);
+  };
+  const auto alike = [&](size_t one, size_t other) { return steps(member(one)) == steps(member(other)); };
+  elementwise_.run(std::move(lists), kernel, alike);
+}
+
+void Adam::run_kernel(const Elementwise::Lists& lists, const std::vector<at::Tensor>& steps, double decay,
+                      const at::Tensor& grad_scale) {
+  const auto maxima = lists.size() > 4 ? lists[4] : std::vector<at::Tensor>();
   const auto scale = grad_scale.defined() ? std::optional(grad_scale) : std::nullopt;
-  const double weight_decay = kernel_weight_decay(call);
+  const double weight_decay = kernel_weight_decay(decay, lists[0]);
   const auto kernel = [&](auto fused) {
-    fused(call.tensors, call.grads, averages, squares, maxima, steps_of_each, lr(), options_.beta1,
-          options_.beta2, weight_decay, options_.eps, options_.amsgrad, options_.maximize, scale,
-          std::nullopt);
+    fused(lists[0], lists[1], lists[2], lists[3], maxima, steps, lr(), options_.beta1, options_.beta2,
+          weight_decay, options_.eps, options_.amsgrad, options_.maximize, scale, std::nullopt);
   };
   if (options_.decay == Decay::kGradient)
     kernel([](auto&&... args) { at::_fused_adam_(args...); });
@@ -71,10 +91,9 @@ double Adam::shrinkage(size_t view) const {
 }
 
 // Reconstructs the update, which the kernel does not return: p' = (1 - shrinkage) p - s.
-std::vector<std::pair<std::string, double>> Adam::norms(size_t index) const {
+std::vector<std::pair<std::string, ExactSum>> Adam::squares(size_t index) const {
   if (steps(index) == 0) return {};
   const at::NoGradGuard no_grad;
-  const auto norm = [](const at::Tensor& tensor) { return at::linalg_vector_norm(tensor).item<double>(); };
   const auto done = static_cast<double>(steps(index));
   const double root = std::sqrt(1.0 - std::pow(options_.beta2, done));
   const at::Tensor& squares = max_exp_avg_sq_ ? (*max_exp_avg_sq_)[index] : exp_avg_sq_[index];
@@ -83,9 +102,9 @@ std::vector<std::pair<std::string, double>> Adam::norms(size_t index) const {
                           (lr() / (1.0 - std::pow(options_.beta1, done)));
   const double shrinks = shrinkage(index);
   const at::Tensor before = (parameter + step) / (1.0 - shrinks);
-  return {{"moment", norm(exp_avg_[index])},
-          {"param", norm(parameter)},
-          {"update", norm(step + before * shrinks)}};
+  return {{"moment", square_sum(exp_avg_[index])},
+          {"param", square_sum(parameter)},
+          {"update", square_sum(step + before * shrinks)}};
 }
 
 }  // namespace tutti

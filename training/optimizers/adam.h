@@ -1,5 +1,6 @@
 #pragma once
 
+#include "tensors/elementwise.h"
 #include "training/optimizers/optimizer.h"
 
 namespace tutti {
@@ -21,12 +22,14 @@ class Adam final : public Optimizer {
   Adam(const std::vector<ParamView>& views, Common common, const Options& options);
 
   const char* name() const override;
-  std::vector<std::pair<std::string, double>> norms(size_t view) const override;
+  std::vector<std::pair<std::string, ExactSum>> squares(size_t view) const override;
 
  private:
-  void update(const Call& call, const at::Tensor& grad_scale) override;
+  void update(Call call, const at::Tensor& grad_scale) override;
+  void run_kernel(const Elementwise::Lists& lists, const std::vector<at::Tensor>& steps, double weight_decay,
+                  const at::Tensor& grad_scale);
   void views_changed() override;
-  double kernel_weight_decay(const Call& call) const;
+  double kernel_weight_decay(double weight_decay, const std::vector<at::Tensor>& tensors) const;
   double shrinkage(size_t view) const;
 
   Options options_;
@@ -34,6 +37,7 @@ class Adam final : public Optimizer {
   StateTensors& exp_avg_sq_;
   StateTensors* max_exp_avg_sq_ = nullptr;
   StateTensors steps_;  // float32 scalars, as the kernel expects
+  Elementwise elementwise_;
 };
 
 }  // namespace tutti

@@ -103,9 +103,9 @@ void Optimizer::step(const at::Tensor& grad_scale, const at::Tensor& found_inf) 
   const at::NoGradGuard no_grad;
   int64_t* steps = steps_.data_ptr<int64_t>();
   for (const Group& group : groups_) {
-    const Call call = call_of(group);
+    Call call = call_of(group);
     for (const size_t i : call.members) ++steps[i];
-    if (!call.members.empty()) update(call, grad_scale);
+    if (!call.members.empty()) update(std::move(call), grad_scale);
   }
 }
 
@@ -132,6 +132,12 @@ Optimizer::StateTensors& Optimizer::add_state(const std::string& name) {
   return *states_.back().second;
 }
 
+std::vector<at::Tensor> Optimizer::tensors() const {
+  std::vector<at::Tensor> tensors;
+  for (const ParamView& view : views_) tensors.push_back(view.tensor);
+  return tensors;
+}
+
 std::vector<at::Tensor> Optimizer::pick(const StateTensors& tensors, const std::vector<size_t>& members) {
   std::vector<at::Tensor> picked;
   picked.reserve(members.size());
@@ -139,7 +145,7 @@ std::vector<at::Tensor> Optimizer::pick(const StateTensors& tensors, const std::
   return picked;
 }
 
-std::vector<std::pair<std::string, double>> Optimizer::norms(size_t) const { return {}; }
+std::vector<std::pair<std::string, ExactSum>> Optimizer::squares(size_t) const { return {}; }
 
 double Optimizer::weight_decay_of(size_t view) const { return decays_[view] ? common_.weight_decay : 0.0; }
 

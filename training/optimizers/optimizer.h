@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "recipe/setting.h"
+#include "tensors/exact_sum.h"
 #include "tensors/param_view.h"
 #include "training/optimizers/closure.h"
 
@@ -49,9 +50,10 @@ class Optimizer {
   double base_lr() const { return common_.lr; }
   void set_lr(double lr) { lr_ = lr; }
 
-  // L2 norms for a view in the last step: "moment", "param", "update" (the change of the parameter); empty
-  // if the optimizer does not keep enough. Composer's report_per_parameter_metrics.
-  virtual std::vector<std::pair<std::string, double>> norms(size_t view) const;
+  // For a view in the last step: sums of the squares, over the rows that the view has, of "moment", "param"
+  // and "update" (the change of the parameter); empty if the optimizer does not keep enough. Their roots are
+  // Composer's report_per_parameter_metrics.
+  virtual std::vector<std::pair<std::string, ExactSum>> squares(size_t view) const;
 
   // Number of updates of a view; without argument the maximum over all views.
   int64_t steps(size_t view) const { return steps_.const_data_ptr<int64_t>()[view]; }
@@ -85,11 +87,12 @@ class Optimizer {
   // Adds zeros like each view's tensor, but none for those that are not trained; the reference stays valid.
   StateTensors& add_state(const std::string& name);
   // steps() already counts the current update.
-  virtual void update(const Call& call, const at::Tensor& grad_scale) = 0;
+  virtual void update(Call call, const at::Tensor& grad_scale) = 0;
   // The views are others, for a subclass with something else for each view.
   virtual void views_changed() {}
   const ParamView& view(size_t index) const { return views_[index]; }
   size_t view_count() const { return views_.size(); }
+  std::vector<at::Tensor> tensors() const;  // of all views
   double weight_decay_of(size_t view) const;
   static std::vector<at::Tensor> pick(const StateTensors& tensors, const std::vector<size_t>& members);
 

@@ -15,7 +15,9 @@ bool is_narrow(const at::Tensor& tensor) { return tensor.is_cpu() && tensor.elem
 }  // namespace
 
 Sgd::Sgd(const std::vector<ParamView>& views, Common common, const Options& options)
-    : Optimizer(views, std::move(common)), options_(options) {
+    : Optimizer(views, std::move(common)),
+      options_(options),
+      elementwise_(options.momentum != 0.0 ? 3 : 2, tensors()) {
   if (options_.momentum != 0.0) momentum_buffers_ = &add_state("momentum_buffer");
   Sgd::views_changed();
 }
@@ -25,14 +27,15 @@ void Sgd::views_changed() {
   for (size_t i = 0; i < view_count(); ++i)
     if (is_narrow(view(i).tensor)) largest = std::max(largest, view(i).tensor.numel());
   for (at::Tensor& wide : wide_) wide = at::empty({largest}, at::kFloat);
+  elementwise_ = Elementwise(momentum_buffers_ ? 3 : 2, tensors());
 }
 
 // Dampening does not apply to the first gradient of a parameter.
-void Sgd::update(const Call& call, const at::Tensor& grad_scale) {
+void Sgd::update(Call call, const at::Tensor& grad_scale) {
   const auto is_first = [&](size_t member) { return steps(member) == 1; };
   const auto firsts = std::count_if(call.members.begin(), call.members.end(), is_first);
   const bool all = firsts == std::ssize(call.members);
-  if (firsts == 0 || all || options_.dampening == 0.0) return apply(call, grad_scale, all);
+  if (firsts == 0 || all || options_.dampening == 0.0) return apply(std::move(call), grad_scale, all);
   Call first{call.weight_decay, {}, {}, {}}, later = first;
   for (size_t i = 0; i < call.members.size(); ++i) {
     Call& part = is_first(call.members[i]) ? first : later;
@@ -40,14 +43,14 @@ void Sgd::update(const Call& call, const at::Tensor& grad_scale) {
     part.tensors.push_back(call.tensors[i]);
     part.grads.push_back(call.grads[i]);
   }
-  apply(first, grad_scale, /*is_first_step=*/true);
-  apply(later, grad_scale, /*is_first_step=*/false);
+  apply(std::move(first), grad_scale, /*is_first_step=*/true);
+  apply(std::move(later), grad_scale, /*is_first_step=*/false);
 }
 
-void Sgd::apply(const Call& call, const at::Tensor& grad_scale, bool is_first_step) {
+void Sgd::apply(Call call, const at::Tensor& grad_scale, bool is_first_step) {
   if (std::ranges::any_of(call.tensors, is_narrow)) return apply_in_fp32(call, grad_scale, is_first_step);
-  run_kernel(call, momentum_buffers_ ? pick(*momentum_buffers_, call.members) : std::vector<at::Tensor>(),
-             grad_scale, is_first_step);
+  auto buffers = momentum_buffers_ ? pick(*momentum_buffers_, call.members) : std::vector<at::Tensor>();
+  run_kernel(std::move(call), std::move(buffers), grad_scale, is_first_step);
 }
 
 // For 16 bits libtorch's kernel updates only the last few numbers of a tensor (2.7 to 2.11, on CPUs).
@@ -67,14 +70,22 @@ void Sgd::apply_in_fp32(const Call& call, const at::Tensor& grad_scale, bool is_
   }
 }
 
-void Sgd::run_kernel(const Call& call, const std::vector<at::Tensor>& buffers, const at::Tensor& grad_scale,
+void Sgd::run_kernel(Call call, std::vector<at::Tensor> buffers, const at::Tensor& grad_scale,
                      bool is_first_step) {
   const double lr_part = base_lr() == 0.0 ? 1.0 : lr() / base_lr();
-  if (options_.decoupled && call.weight_decay != 0.0)
-    at::_foreach_mul_(call.tensors, 1.0 - lr_part * call.weight_decay);
-  at::_fused_sgd_(call.tensors, call.grads, buffers, options_.decoupled ? 0.0 : call.weight_decay,
-                  options_.momentum, lr(), options_.dampening, options_.nesterov, options_.maximize,
-                  is_first_step, grad_scale.defined() ? std::optional(grad_scale) : std::nullopt);
+  Elementwise::Lists lists;
+  lists.push_back(std::move(call.tensors));
+  lists.push_back(std::move(call.grads));
+  if (momentum_buffers_) lists.push_back(std::move(buffers));
+  const std::vector<at::Tensor> none;
+  elementwise_.run(std::move(lists), [&](const Elementwise::Lists& some, const std::vector<size_t>&) {
+    if (options_.decoupled && call.weight_decay != 0.0)
+      at::_foreach_mul_(some[0], 1.0 - lr_part * call.weight_decay);
+    at::_fused_sgd_(some[0], some[1], momentum_buffers_ ? some[2] : none,
+                    options_.decoupled ? 0.0 : call.weight_decay, options_.momentum, lr(), options_.dampening,
+                    options_.nesterov, options_.maximize, is_first_step,
+                    grad_scale.defined() ? std::optional(grad_scale) : std::nullopt);
+  });
 }
 
 }  // namespace tutti

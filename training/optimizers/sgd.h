@@ -1,5 +1,6 @@
 #pragma once
 
+#include "tensors/elementwise.h"
 #include "training/optimizers/optimizer.h"
 
 namespace tutti {
@@ -21,16 +22,17 @@ class Sgd final : public Optimizer {
   const char* name() const override { return options_.decoupled ? "DecoupledSGDW" : "SGD"; }
 
  private:
-  void update(const Call& call, const at::Tensor& grad_scale) override;
+  void update(Call call, const at::Tensor& grad_scale) override;
   void views_changed() override;
-  void apply(const Call& call, const at::Tensor& grad_scale, bool is_first_step);
+  void apply(Call call, const at::Tensor& grad_scale, bool is_first_step);
   void apply_in_fp32(const Call& call, const at::Tensor& grad_scale, bool is_first_step);
-  void run_kernel(const Call& call, const std::vector<at::Tensor>& buffers, const at::Tensor& grad_scale,
+  void run_kernel(Call call, std::vector<at::Tensor> buffers, const at::Tensor& grad_scale,
                   bool is_first_step);
 
   Options options_;
   StateTensors* momentum_buffers_ = nullptr;
   at::Tensor wide_[3];  // float32 copies of a 16-bit parameter, its gradient and its momentum
+  Elementwise elementwise_;
 };
 
 }  // namespace tutti

@@ -122,7 +122,7 @@ class Climbing final : public Optimizer {
   }
 
  private:
-  void update(const Call& call, const at::Tensor& grad_scale) override {
+  void update(Call call, const at::Tensor& grad_scale) override {
     call.tensors[0].add_(call.grads[0] / grad_scale, -lr());
   }
   State& state_;

@@ -44,5 +44,56 @@ TEST(GradientClippingTest, ThresholdIsOfTheMeanLossesGradient) {
   }
 }
 
+// Parameters and gradients of rank `index` of `ranks`.
+std::vector<ParamView> shards(const std::vector<at::Tensor>& wholes, int ranks, int index) {
+  std::vector<ParamView> views;
+  for (std::size_t i = 0; i < wholes.size(); i += 2) {
+    const Rows rows = rows_of_piece(wholes[i].size(0), ranks, index);
+    const auto piece = [&](const at::Tensor& whole) { return whole.slice(0, rows.begin, rows.end).clone(); };
+    ParamView& view = views.emplace_back(whole_view("weight", piece(wholes[i])));
+    view.shape = wholes[i].sizes().vec();
+    view.offset[0] = rows.begin;
+    view.grad = piece(wholes[i + 1]);
+  }
+  return views;
+}
+
+// The joined gradients after clipping. The ranks are asked twice, first for what they add to the sum.
+std::vector<at::Tensor> clipped(const std::vector<at::Tensor>& wholes, ClippingType type, int ranks) {
+  at::Tensor sum;
+  for (int rank = ranks - 1; rank >= 0; --rank)
+    apply_gradient_clipping(shards(wholes, ranks, rank), type, 0.05, 3.0,
+                            [&](const at::Tensor& bins) { sum = sum.defined() ? sum + bins : bins.clone(); });
+  std::vector<std::vector<at::Tensor>> parts(wholes.size() / 2);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto views = shards(wholes, ranks, rank);
+    apply_gradient_clipping(views, type, 0.05, 3.0, [&](const at::Tensor& bins) { bins.copy_(sum); });
+    for (std::size_t i = 0; i < views.size(); ++i) parts[i].push_back(views[i].grad);
+  }
+  std::vector<at::Tensor> joined;
+  for (const auto& part : parts) joined.push_back(at::cat(part));
+  return joined;
+}
+
+TEST(GradientClippingTest, DoesNotDependOnTheCut) {
+  at::manual_seed(2);
+  std::vector<at::Tensor> wholes;
+  for (const Shape& shape : std::vector<Shape>{{33}, {1003, 3}, {70, 40}, {9, 3, 3, 3}, {2}, {2000}}) {
+    wholes.push_back(at::randn(shape));
+    wholes.push_back(at::randn(shape) * 7);
+  }
+  for (const auto type : {ClippingType::kNorm, ClippingType::kValue, ClippingType::kAdaptive}) {
+    std::vector<ParamView> views = shards(wholes, 1, 0);
+    apply_gradient_clipping(views, type, 0.05, 3.0);
+    for (const int ranks : {2, 3, 4, 8}) {
+      const auto joined = clipped(wholes, type, ranks);
+      for (std::size_t i = 0; i < views.size(); ++i) {
+        EXPECT_TRUE(joined[i].equal(views[i].grad)) << static_cast<int>(type) << " " << ranks << " " << i;
+        EXPECT_FALSE(joined[i].equal(wholes[2 * i + 1]));
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tutti

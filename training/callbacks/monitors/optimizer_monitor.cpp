@@ -1,9 +1,9 @@
 #include "training/callbacks/monitors/optimizer_monitor.h"
 
-#include <ATen/ops/linalg_vector_norm.h>
+#include <string>
+#include <vector>
 
-#include <cmath>
-
+#include "tensors/norms.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -14,28 +14,37 @@ void LrMonitor::batch_end(State& state, Logger& logger) {
 
 // Measured before the optimizer's step, which may change gradients.
 void OptimizerMonitor::after_train_batch(State& state, Logger&) {
-  gradient_norms_.clear();
+  gradients_.clear();
   if ((state.timestamp.batch + 1) % batch_log_interval_ != 0) return;
+  grad_scale_ = state.grad_scale;
   for (const ParamView& view : state.views)
-    gradient_norms_.push_back(
-        view.grad.defined() ? at::linalg_vector_norm(view.grad).item<double>() / state.grad_scale : -1.0);
+    gradients_.push_back(view.grad.defined() ? std::optional(square_sum(view.grad)) : std::nullopt);
 }
 
+// One sum over ranks serves all norms, when parameters are shards.
 void OptimizerMonitor::batch_end(State& state, Logger& logger) {
-  if (gradient_norms_.empty()) return;
-  LoggedMetrics metrics;
-  double squares = 0;
-  for (std::size_t i = 0; i < gradient_norms_.size(); ++i) {
+  if (gradients_.empty()) return;
+  std::vector<std::string> names;
+  std::vector<ExactSum> squares;
+  std::vector<double> scales;
+  const auto add = [&](const std::string& name, const ExactSum& sum, double scale) {
+    names.push_back("l2_norm/" + name);
+    squares.push_back(sum);
+    scales.push_back(scale);
+  };
+  ExactSum global;
+  for (std::size_t i = 0; i < gradients_.size(); ++i) {
+    if (!gradients_[i]) continue;
     const std::string& parameter = state.views[i].name;
-    const double norm = gradient_norms_[i];
-    if (norm < 0) continue;
     if (log_optimizer_metrics_)
-      for (const auto& [what, value] : state.optimizer->norms(i))
-        metrics.emplace_back("l2_norm/" + what + "/" + parameter, value);
-    metrics.emplace_back("l2_norm/grad/" + parameter, norm);
-    squares += norm * norm;
+      for (const auto& [what, sum] : state.optimizer->squares(i)) add(what + "/" + parameter, sum, 1.0);
+    add("grad/" + parameter, *gradients_[i], grad_scale_);
+    global.add(*gradients_[i]);
   }
-  metrics.emplace_back("l2_norm/grad/global", std::sqrt(squares));
+  add("grad/global", global, grad_scale_);
+  const std::vector<double> values = norms(squares, /*sum_over_ranks=*/{});
+  LoggedMetrics metrics;
+  for (std::size_t i = 0; i < values.size(); ++i) metrics.emplace_back(names[i], values[i] / scales[i]);
   logger.log_metrics(metrics);
 }
 

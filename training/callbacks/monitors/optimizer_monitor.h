@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+
+#include "tensors/exact_sum.h"
 #include "training/engine/callback.h"
 
 namespace tutti {
@@ -27,7 +30,8 @@ class OptimizerMonitor final : public Callback {
  private:
   bool log_optimizer_metrics_;
   int64_t batch_log_interval_;
-  std::vector<double> gradient_norms_;  // by view; below 0 = no gradient
+  std::vector<std::optional<ExactSum>> gradients_;  // squares, by view; none = no gradient
+  double grad_scale_ = 1.0;                         // of these
 };
 
 }  // namespace tutti
