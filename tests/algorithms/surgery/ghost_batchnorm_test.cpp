@@ -105,22 +105,23 @@ State state_of(const std::shared_ptr<Model>& model, int64_t global_batch) {
   return state;
 }
 
-std::string why_refused(State& state) {
+void require_fit(State& state) {
   GhostBatchNorm algorithm(8);
   algorithm.set_section({Setting::Table(), "algorithms.0", {"r.toml", 7}});
   Logger logger;
   algorithm.apply(Event::kInit, state, logger);
-  return message_of<UserError>([&] { algorithm.require(state); });
+  algorithm.require(state);
+}
+
+std::string why_refused(State& state) {
+  return message_of<UserError>([&] { require_fit(state); });
 }
 
 TEST(GhostBatchNormTest, ARanksBatchHasAGhostBatchAtLeast) {
   State uneven = state_of(resnet(), 14);
   EXPECT_THAT(why_refused(uneven), AllOf(HasSubstr("r.toml:7"), HasSubstr("7 samples")));
   State short_end = state_of(resnet(), 16);  // 100 = 6 x 16 + 4
-  GhostBatchNorm algorithm(8);
-  Logger logger;
-  algorithm.apply(Event::kInit, short_end, logger);
-  EXPECT_NO_THROW(algorithm.require(short_end));
+  EXPECT_NO_THROW(require_fit(short_end));
   short_end.composer = true;
   short_end.model = resnet();
   EXPECT_THAT(why_refused(short_end), HasSubstr("2 samples"));
@@ -131,10 +132,7 @@ TEST(GhostBatchNormTest, ComposersMicrobatchesHaveAGhostBatchToo) {
   State state = state_of(resnet(), 30);
   state.train_samples = 90;
   state.grad_accum = 2;
-  GhostBatchNorm algorithm(8);
-  Logger logger;
-  algorithm.apply(Event::kInit, state, logger);
-  EXPECT_NO_THROW(algorithm.require(state));
+  EXPECT_NO_THROW(require_fit(state));
   state.composer = true;
   state.model = resnet();
   EXPECT_THAT(why_refused(state), AllOf(HasSubstr("r.toml:7"), HasSubstr("7 samples")));
