@@ -19,8 +19,8 @@ struct SavedTensor {
   std::string before;     // its name before surgery: "model/3.weight"; "" if surgery added it
   at::Tensor tensor;      // what this rank has of it
   bool constant = false;  // not read: a buffer whose values the layer knows
-  const ParamView* view =
-      nullptr;            // of a part that this rank alone has, under sharding; null: every rank has all
+  // Of a part that this rank alone has, under sharding; null: every rank has all.
+  const ParamView* view = nullptr;
   at::Tensor whole = {};  // a parameter that this rank has beside its part
 
   at::IntArrayRef shape() const { return view ? at::IntArrayRef(view->shape) : tensor.sizes(); }

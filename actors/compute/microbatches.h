@@ -67,9 +67,8 @@ class Microbatches {
   // Metric::set_share for the next batches.
   void set_share(double share) { metrics_.set_share(share); }
   int64_t statistics_size() const { return count_ * rows_.size(); }
-  int64_t sums() const {
-    return engine_.reductions() + std::ssize(metrics_.sums());
-  }  // MicrobatchResult::sums
+  // Numbers of MicrobatchResult::sums.
+  int64_t sums() const { return engine_.reductions() + std::ssize(metrics_.sums()); }
 
   // `sums`: MicrobatchResult::sums over all ranks. Sets state.metric_values, then calls listeners.
   void use_sums(std::span<const double> sums, bool of_listeners_too);
