@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "algorithms/catalog.h"
+#include "cli/fsdp_names.h"
 #include "recipe/catalog.h"
 #include "runtime/text.h"
 
@@ -80,11 +81,6 @@ ComposerNames of_run() {
       {"launcher", "",
        "not carried over: `mpirun -np 8 tutti train RECIPE` starts the ranks; each has its own log"},
   };
-}
-
-ComposerNames of_parallelism() {
-  return all_with_note("not yet: every rank holds all weights; sharding comes later",
-                       {"parallelism_config", "fsdp_config", "FSDPConfig", "FSDP2Config", "TPConfig"});
 }
 
 ComposerNames of_profiler() {
@@ -364,7 +360,7 @@ const std::vector<ComposerName>& composer_names() {
     ComposerNames all;
     for (const auto& part : {of_data(),
                              of_run(),
-                             of_parallelism(),
+                             fsdp_names(),
                              of_profiler(),
                              of_trainer(),
                              of_cpp(),

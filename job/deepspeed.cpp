@@ -6,6 +6,8 @@
 
 #include "data/catalog.h"
 #include "recipe/resolve.h"
+#include "sharding/catalog.h"
+#include "training/catalog.h"
 
 namespace tutti {
 namespace {
@@ -14,7 +16,10 @@ using enum KeyType;
 
 constexpr const char* kSection = "deepspeed";
 constexpr const char* kAlgorithms = "algorithms";
+constexpr const char* kZero = "zero_optimization";
 constexpr int64_t kUsualScalePower = 16;
+constexpr int64_t kMaxZeroStage = 3;
+constexpr double kBytesPerMib = int64_t{1} << 20;
 
 Catalog fp16_catalog() {
   return {.section = "deepspeed.fp16",
@@ -34,6 +39,42 @@ Catalog bf16_catalog() {
           .keys = {{"enabled", kBoolean, "false", "train.precision = \"amp_bf16\""}}};
 }
 
+Catalog zero_catalog() {
+  const auto always = [](const char* name) {
+    return Key{name, kBoolean, "none", "tutti always does"}.one_of({"true"});
+  };
+  const auto refused = [](const char* name, const char* why) {
+    return Key{name, kAny, "none", ""}.not_carried_over(why);
+  };
+  const char* units = "what is gathered together are the layers of [sharding] units or unit_mb";
+  const char* offload = "this build trains on CPUs, in whose memory everything is";
+  return {
+      .section = "deepspeed.zero_optimization",
+      .noun = "",
+      .doc = "",
+      .keys = {Key{"stage", kInteger, "none", "sharding.strategy: none, optimizer, gradients, full"}
+                   .at_least(0)
+                   .at_most(kMaxZeroStage),
+               Key{"reduce_bucket_size", kNumber, "none", "collectives.bucket_mb, in numbers instead of MiB"}
+                   .at_least(1)
+                   .at_most(1e11),
+               always("overlap_comm"), always("contiguous_gradients"), always("reduce_scatter"),
+               refused("allgather_bucket_size", units), refused("stage3_prefetch_bucket_size", units),
+               refused("stage3_max_live_parameters", units), refused("stage3_max_reuse_distance", units),
+               refused("stage3_param_persistence_threshold", units), refused("sub_group_size", units),
+               refused("offload_optimizer", offload), refused("offload_param", offload),
+               refused("cpu_offload", offload),
+               refused("zero_hpz_partition_size", "[sharding] strategy = \"hybrid\" has shard_size")}};
+}
+
+// The main name of a choice: "amp_fp16" for "amp".
+std::string choice_named(const std::string& section, const std::string& key, const std::string& text) {
+  for (const Catalog& catalog : {train_catalog(), sharding_catalog()})
+    for (const Key& one : catalog.keys)
+      if (catalog.section == section && one.name == key) return one.choice_named(text);
+  return text;
+}
+
 // Translates [deepspeed] key by key.
 class Translation {
  public:
@@ -44,6 +85,7 @@ class Translation {
     batch();
     accumulation();
     precision();
+    zero();
     clipping();
     if (const Setting* steps = given("steps_per_print"))
       put("train", "progress_interval", *steps, std::to_string(steps->integer()) + "ba");
@@ -67,11 +109,7 @@ class Translation {
       return setting.is_integer() || std::holds_alternative<double>(setting.value);
     };
     if (is_number(one) && is_number(other)) return one.number() == other.number();
-    return without_alias(one.toml()) == without_alias(other.toml());
-  }
-
-  static std::string without_alias(const std::string& value) {
-    return value == "\"amp\"" ? "\"amp_fp16\"" : value;
+    return one.toml() == other.toml();
   }
 
   [[noreturn]] static void contradiction(const Setting& cause, const Setting& other) {
@@ -95,8 +133,13 @@ class Translation {
   void put(const std::string& section, const std::string& key, const Setting& cause, Setting::Value value) {
     Setting wanted(std::move(value), section + "." + key, cause.position);
     const Setting* other = own_value(section, key);
-    if (other && !same(*other, wanted)) contradiction(cause, *other);
+    if (other && !same(with_choice(section, key, *other), wanted)) contradiction(cause, *other);
     if (!other) table(section, cause.position).table().emplace_back(key, std::move(wanted));
+  }
+
+  static Setting with_choice(const std::string& section, const std::string& key, Setting value) {
+    if (value.is_text()) value.value = choice_named(section, key, value.text());
+    return value;
   }
 
   void batch() {
@@ -123,7 +166,7 @@ class Translation {
   }
 
   void precision() {
-    const Setting fp16 = half("fp16", fp16_catalog()), bf16 = half("bf16", bf16_catalog());
+    const Setting fp16 = table_of("fp16", fp16_catalog()), bf16 = table_of("bf16", bf16_catalog());
     require_enabled(fp16);
     const bool is_fp16 = !fp16.is_none() && fp16.at("enabled").boolean();
     const bool is_bf16 = !bf16.is_none() && bf16.at("enabled").boolean();
@@ -135,7 +178,7 @@ class Translation {
     require_off(bf16, "amp_bf16");
   }
 
-  Setting half(const char* key, const Catalog& catalog) const {
+  Setting table_of(const char* key, const Catalog& catalog) const {
     const Setting* written = given(key);
     return written ? resolve_section(catalog, *written, {}) : Setting();
   }
@@ -153,7 +196,7 @@ class Translation {
   void require_off(const Setting& half, const char* precision) const {
     if (half.is_none() || half.at("enabled").boolean()) return;
     const Setting* own = own_value("train", "precision");
-    if (own && without_alias(own->toml()) == '"' + std::string(precision) + '"')
+    if (own && own->is_text() && choice_named("train", "precision", own->text()) == precision)
       contradiction(half.at("enabled"), *own);
   }
 
@@ -167,6 +210,26 @@ class Translation {
     } else if (given("fp16")->find("initial_scale_power") || power.integer() != kUsualScalePower) {
       put("precision", "init_scale", power, std::ldexp(1.0, static_cast<int>(power.integer())));
     }
+  }
+
+  void zero() {
+    const Setting zero = table_of(kZero, zero_catalog());
+    if (zero.is_none()) return;
+    if (zero.has("stage")) {
+      const char* strategies[kMaxZeroStage + 1] = {"none", "optimizer", "gradients", "full"};
+      const Setting& stage = zero.at("stage");
+      put("sharding", "strategy", stage, std::string(strategies[stage.integer()]));
+    }
+    if (!zero.has("reduce_bucket_size")) return;
+    const Setting& size = zero.at("reduce_bucket_size");
+    put("collectives", "bucket_mb", size, size.number() * bytes_of_gradient() / kBytesPerMib);
+  }
+
+  // Of a number that is summed over ranks.
+  double bytes_of_gradient() const {
+    const Setting* reduced = own_value("precision", "reduce_dtype");
+    const Setting* dtype = reduced ? reduced : own_value("precision", "param_dtype");
+    return dtype && dtype->is_text() && dtype->text() == "bf16" ? 2 : 4;
   }
 
   void clipping() {
@@ -233,6 +296,8 @@ Catalog deepspeed_catalog() {
                Key{"gradient_clipping", kNumber, "none",
                    "the algorithm gradient_clipping of this norm; 0: none"}
                    .at_least(0),
+               {kZero, kAny, "none",
+                "{stage, reduce_bucket_size}: sharding.strategy and collectives.bucket_mb"},
                count("steps_per_print", "train.progress_interval, in steps")},
       .default_kind = "none"};
 }

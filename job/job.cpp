@@ -131,6 +131,23 @@ void require_deterministic_reduction(const Job& job) {
             "), whose sums may differ between runs; expected false, or reduction = \"ordered\"");
 }
 
+// Hybrid sharding cuts the ranks into several groups of one size.
+void require_whole_shard_groups(const Job& job) {
+  if (job.settings.sharding.strategy != ShardingStrategy::kHybrid) return;
+  const Setting& size = job.recipe.at("sharding").at("shard_size");
+  const std::string ranks = "the number of ranks, " + std::to_string(job.world);
+  if (size.integer() >= job.world)
+    size.fail("expected fewer than " + ranks + "; sharding.strategy = \"full\" shares one copy among all");
+  if (job.world % size.integer() != 0) size.fail("it does not divide " + ranks);
+}
+
+void require_built_sharding(const Job& job) {
+  using enum ShardingStrategy;
+  for (const ShardingStrategy missing : {kOptimizer, kGradients, kFull, kHybrid})
+    if (job.settings.sharding.strategy == missing)
+      job.recipe.at("sharding").at("strategy").fail("this strategy is not built yet; expected none");
+}
+
 // A recipe without a seed gets one, written into the resolved recipe.
 void choose_seed(Job& job, uint64_t fresh) {
   Setting& seed = *job.recipe.find("seed");
@@ -405,6 +422,8 @@ Job make_job(Setting recipe, const JobOptions& options) {
   job.from = start_from(job.recipe, options.resume);
   require_cpu(job.recipe);
   require_deterministic_reduction(job);
+  require_whole_shard_groups(job);
+  require_built_sharding(job);
   check_loggers(job.recipe);
   check_written_files(job);
   require_budget_of_each_rank(job);

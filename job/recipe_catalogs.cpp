@@ -8,6 +8,7 @@
 #include "job/deepspeed.h"
 #include "models/catalog.h"
 #include "recipe/resolve.h"
+#include "sharding/catalog.h"
 #include "training/callbacks/catalog.h"
 #include "training/catalog.h"
 #include "training/evaluation/catalog.h"
@@ -79,10 +80,10 @@ std::span<const Catalog> all_catalogs() {
   static const std::vector<Catalog> catalogs = {
       run_catalog(),        model_catalog(),     train_data_catalog(),  eval_catalog(),
       evaluators_catalog(), optimizer_catalog(), scheduler_catalog(),   train_catalog(),
-      precision_catalog(),  device_catalog(),    collectives_catalog(), checkpoint_catalog(),
-      journal_catalog(),    compat_catalog(),    deepspeed_catalog(),   plugins_catalog(),
-      algorithm_catalog(),  callback_catalog(),  logger_catalog(),      transform_catalog(),
-      metric_catalog()};
+      precision_catalog(),  device_catalog(),    collectives_catalog(), sharding_catalog(),
+      checkpoint_catalog(), journal_catalog(),   compat_catalog(),      deepspeed_catalog(),
+      plugins_catalog(),    algorithm_catalog(), callback_catalog(),    logger_catalog(),
+      transform_catalog(),  metric_catalog()};
   return catalogs;
 }
 

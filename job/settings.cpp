@@ -42,6 +42,7 @@ RunSettings RunSettings::read(const Setting& recipe) {
   settings.precision = Precision::read(recipe);
   settings.checkpoint = CheckpointSettings::read(recipe, settings.train);
   settings.collectives = CollectiveSettings::read(recipe.at("collectives"));
+  settings.sharding = ShardingSettings::read(recipe.at("sharding"));
   settings.device = DeviceSettings::read(recipe.at("device"));
   settings.journal = JournalSettings::read(recipe.at("journal"));
   return settings;

@@ -8,6 +8,7 @@
 #include "data/catalog.h"
 #include "io/journal/recorded_run.h"
 #include "job/checkpoint_options.h"
+#include "sharding/catalog.h"
 #include "training/precision.h"
 #include "training/settings.h"
 
@@ -38,6 +39,7 @@ struct RunSettings {
   Precision precision;
   CheckpointSettings checkpoint;
   CollectiveSettings collectives;
+  ShardingSettings sharding;
   DeviceSettings device;
   JournalSettings journal;
 

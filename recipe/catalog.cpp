@@ -1,5 +1,6 @@
 #include "recipe/catalog.h"
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 
@@ -77,9 +78,20 @@ std::string Range::text() const {
 std::string Key::expects() const {
   std::string text = choices.empty() ? type_text(type) : "one of " + joined(choices);
   if (choices.empty() && (type == KeyType::kTime || type == KeyType::kTimes)) text += units_text(units);
+  for (const auto& [name, choice] : synonyms) text += ", " + name + " (" + choice + ')';
   if (tables) text += ", each with a kind: one of " + joined(tables->kinds());
   if (const std::string bounds = range.text(); !bounds.empty()) text += ' ' + bounds;
   for (const auto& word : words) text += " or \"" + word + '"';
+  return text;
+}
+
+bool Key::may_be_absent() const {
+  return fallback == "none" && std::ranges::find(choices, fallback) == choices.end();
+}
+
+const std::string& Key::choice_named(const std::string& text) const {
+  for (const auto& [name, choice] : synonyms)
+    if (name == text) return choice;
   return text;
 }
 
@@ -90,6 +102,11 @@ Key Key::also_named(std::vector<std::string> names) && {
 
 Key Key::one_of(std::vector<std::string> values) && {
   choices = std::move(values);
+  return std::move(*this);
+}
+
+Key Key::also_written(std::vector<std::pair<std::string, std::string>> names) && {
+  synonyms = std::move(names);
   return std::move(*this);
 }
 

@@ -43,25 +43,33 @@ struct Catalog;
 struct Key {
   std::string name;
   KeyType type = KeyType::kText;
-  std::string fallback;  // "" = required; "none" = may be absent; else as in `--set`: 1ep, 0.9, [128, 64]
-  std::string doc;       // one line
+  // "" = required; "none", unless a choice, = may be absent; else as in `--set`: 1ep, 0.9, [128, 64]
+  std::string fallback;
+  std::string doc;                        // one line
   std::vector<std::string> aliases = {};  // Composer's names; giving a key twice is an error
   std::vector<std::string> choices = {};  // all allowed values; empty = any
-  std::vector<std::string> words = {};    // texts allowed beside the type: "auto"
-  std::vector<std::string> units = {};    // of a time; empty = any
+  // Other names of choices, as pairs of name and choice: {"FULL_SHARD", "full"}. A resolved recipe has the
+  // choice.
+  std::vector<std::pair<std::string, std::string>> synonyms = {};
+  std::vector<std::string> words = {};  // texts allowed beside the type: "auto"
+  std::vector<std::string> units = {};  // of a time; empty = any
   Range range = {};
   std::shared_ptr<const Catalog> tables = nullptr;  // for kTables: the catalog of each table
   std::string refusal = "";  // why tutti refuses this argument of Composer's; "" = allowed
 
   bool required() const { return fallback.empty(); }
-  bool may_be_absent() const { return fallback == "none"; }
+  bool may_be_absent() const;
   std::string expects() const;  // "an integer >= 1", "one of auto, cpu, gpu", ...
+
+  // The choice that `text` is another name of, else `text`.
+  const std::string &choice_named(const std::string &text) const;
 
   bool refused() const { return !refusal.empty(); }
 
   // Builders, so that catalogs read as sentences.
   Key also_named(std::vector<std::string> names) &&;
   Key one_of(std::vector<std::string> values) &&;
+  Key also_written(std::vector<std::pair<std::string, std::string>> names) &&;
   Key or_word(std::string word) &&;
   Key in_units(std::vector<std::string> names) &&;
   Key at_least(double value) &&;

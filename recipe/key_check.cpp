@@ -20,7 +20,9 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 [[noreturn]] void reject(const Key& key, const Setting& given) {
   std::string message = "expected " + key.expects();
   if (given.is_text()) {
-    const std::string near = nearest_name(given.text(), key.choices.empty() ? key.words : key.choices);
+    std::vector<std::string> known = key.choices.empty() ? key.words : key.choices;
+    for (const auto& [name, choice] : key.synonyms) known.push_back(name);
+    const std::string near = nearest_name(given.text(), known);
     if (!near.empty()) message += "; did you mean \"" + near + "\"?";
   }
   given.fail(message);
@@ -208,6 +210,7 @@ Setting checked(const Key& key, const Setting& given) {
   if (key.refused()) given.fail(key.refusal);
   if (given.is_text() && contains(key.words, given.text())) return given;
   Setting good = checked_type(key, given);
+  if (good.is_text()) good.value = std::string(key.choice_named(good.text()));
   if (!key.choices.empty() && !contains(key.choices, good.is_text() ? good.text() : good.toml()))
     reject(key, given);
   return good;

@@ -62,8 +62,9 @@ Catalog train_catalog() {
               {"log_traces", kBoolean, "false", "log which algorithms ran at which event"},
               {"auto_log_hparams", kBoolean, "false", "log the recipe's values as hyperparameters"},
               Key{"precision", kText, "fp32",
-                  "number format; amp (amp_fp16) and amp_bf16 use 16 bits where possible, by autocast"}
-                  .one_of({"fp32", "amp", "amp_fp16", "amp_bf16", "amp_fp8"}),
+                  "number format; amp_fp16 and amp_bf16 use 16 bits where possible, by autocast"}
+                  .one_of({"fp32", "amp_fp16", "amp_bf16", "amp_fp8"})
+                  .also_written({{"amp", "amp_fp16"}}),
               Key{"hang_timeout", kTime, "60sec",
                   "a rank that is silent for this long is considered lost, and the run ends"}
                   .also_named({"dist_timeout"})

@@ -39,7 +39,7 @@ Precision Precision::read(const Setting& recipe) {
     asked.fail(
         "8-bit numbers need a GPU of NVIDIA's and its Transformer Engine; here amp_bf16 is the fastest");
   Precision precision;
-  precision.name = asked.text() == "amp" ? "amp_fp16" : asked.text();
+  precision.name = asked.text();
   precision.autocast = autocast_of(precision.name);
   const Setting& section = recipe.at("precision");
   precision.param_dtype = dtype_of(section, "param_dtype");

@@ -132,8 +132,11 @@ TEST(DeepSpeed, ContradictionsNameBoth) {
 }
 
 TEST(DeepSpeed, AnyOtherKeyIsAnError) {
-  EXPECT_THAT(why("zero_optimization = {stage = 3}", "batch_size = 8"),
-              StartsWith("test.toml:2: [deepspeed.zero_optimization]: unknown key"));
+  EXPECT_THAT(why("zero_force_ds_cpu_optimizer = {stage = 3}", "batch_size = 8"),
+              StartsWith("test.toml:2: [deepspeed.zero_force_ds_cpu_optimizer]: unknown key"));
+  EXPECT_THAT(why("zero_optimization = {stages = 3}", "batch_size = 8"),
+              AllOf(StartsWith("test.toml:2: deepspeed.zero_optimization.stages = 3"),
+                    HasSubstr("did you mean stage?")));
   EXPECT_THAT(why("fp16 = {enable = true}", "batch_size = 8"),
               AllOf(HasSubstr("deepspeed.fp16.enable = true"), HasSubstr("did you mean enabled?")));
   EXPECT_THAT(why("train_batch_size = 'auto'"), HasSubstr("expected an integer"));
@@ -221,6 +224,68 @@ TEST(DeepSpeed, ClippingMayNotContradictTheRecipes) {
               HasSubstr("algorithms.0.clipping_type = \"value\""));
   const Setting same = resolved("gradient_clipping = 2", "batch_size = 8", seconds[0]);
   EXPECT_EQ(same.at("algorithms").array().size(), 1u);
+}
+
+TEST(DeepSpeed, StagesOfZeroAreStrategies) {
+  const char* strategies[] = {"none", "optimizer", "gradients", "full"};
+  for (int stage = 0; stage < 4; ++stage) {
+    const Setting recipe =
+        resolved("zero_optimization = {stage = " + std::to_string(stage) + "}", "batch_size = 8");
+    EXPECT_EQ(recipe.at("sharding").at("strategy").text(), strategies[stage]);
+    EXPECT_EQ(resolve_recipe(parse_recipe(write_recipe(recipe), "/recipe.toml")).toml(), recipe.toml());
+  }
+  EXPECT_EQ(translated("zero_optimization = {}").find("sharding"), nullptr);
+  EXPECT_THAT(
+      why("zero_optimization = {stage = 4}", "batch_size = 8"),
+      StartsWith("test.toml:2: deepspeed.zero_optimization.stage = 4: expected an integer in [0, 3]"));
+}
+
+TEST(DeepSpeed, AStageMayNotContradictTheRecipes) {
+  const std::string third = "zero_optimization = {stage = 3}";
+  EXPECT_THAT(why(third, "batch_size = 8", "[sharding]\nstrategy = 'SHARD_GRAD_OP'"),
+              AllOf(StartsWith("test.toml:2: deepspeed.zero_optimization.stage = 3: "),
+                    HasSubstr("sharding.strategy = \"SHARD_GRAD_OP\" (test.toml:13) says otherwise")));
+  EXPECT_THAT(why("zero_optimization = {stage = 0}", "batch_size = 8", "[sharding]\nstrategy = 'full'"),
+              AllOf(HasSubstr("deepspeed.zero_optimization.stage = 0"), HasSubstr("sharding.strategy")));
+  const Setting same = resolved(third, "batch_size = 8", "[sharding]\nstrategy = 'FULL_SHARD'");
+  EXPECT_EQ(same.at("sharding").at("strategy").text(), "full");
+}
+
+TEST(DeepSpeed, BucketsOfZeroCountNumbers) {
+  const auto bucket_mb = [](const std::string& more, const std::string& precision = "") {
+    const Setting recipe =
+        resolved("zero_optimization = {reduce_bucket_size = " + more + "}", "batch_size = 8", precision);
+    EXPECT_EQ(resolve_recipe(parse_recipe(write_recipe(recipe), "/recipe.toml")).toml(), recipe.toml());
+    return recipe.at("collectives").at("bucket_mb").number();
+  };
+  EXPECT_EQ(bucket_mb("1048576"), 4);
+  EXPECT_EQ(bucket_mb("5e8"), 5e8 * 4 / 1048576);
+  EXPECT_EQ(bucket_mb("1048576", "precision = 'amp_bf16'"), 4);
+  EXPECT_EQ(bucket_mb("1048576", "precision = 'amp_bf16'\n[precision]\nreduce_dtype = 'bf16'"), 2);
+  EXPECT_EQ(bucket_mb("1048576", "precision = 'amp_bf16'\n[precision]\nparam_dtype = 'bf16'"), 2);
+  EXPECT_EQ(bucket_mb("1048576",
+                      "precision = 'amp_bf16'\n[precision]\nparam_dtype = 'bf16'\n"
+                      "reduce_dtype = 'fp32'"),
+            4);
+  EXPECT_THAT(why("zero_optimization = {reduce_bucket_size = 1048576}", "batch_size = 8",
+                  "[collectives]\nbucket_mb = 8"),
+              AllOf(StartsWith("test.toml:2: deepspeed.zero_optimization.reduce_bucket_size = 1048576"),
+                    HasSubstr("collectives.bucket_mb = 8 (test.toml:13) says otherwise")));
+}
+
+TEST(DeepSpeed, OtherKeysOfZeroAreWhatTuttiDoesOrSayWhyNot) {
+  const auto zero = [](const std::string& key) { return "zero_optimization = {" + key + "}"; };
+  for (const char* key : {"overlap_comm", "contiguous_gradients", "reduce_scatter"}) {
+    EXPECT_NO_THROW(resolved(zero(key + std::string(" = true")), "batch_size = 8")) << key;
+    EXPECT_THAT(
+        why(zero(key + std::string(" = false")), "batch_size = 8"),
+        HasSubstr("deepspeed.zero_optimization." + std::string(key) + " = false: expected one of true"));
+  }
+  EXPECT_THAT(why(zero("allgather_bucket_size = 5e8"), "batch_size = 8"),
+              AllOf(StartsWith("test.toml:2: deepspeed.zero_optimization.allgather_bucket_size"),
+                    HasSubstr("not carried over: "), HasSubstr("[sharding] units")));
+  EXPECT_THAT(why(zero("offload_param = {device = 'cpu'}"), "batch_size = 8"),
+              AllOf(HasSubstr("deepspeed.zero_optimization.offload_param"), HasSubstr("on CPUs")));
 }
 
 TEST(DeepSpeed, StepsPerPrintAreThoseOfProgress) {

@@ -56,6 +56,9 @@ memory_budget_mb = [1000, 2000]
 [collectives]
 backend = "local"
 bucket_mb = 0.5
+[sharding]
+units = ["Linear"]
+prefetch = false
 [checkpoint]
 interval = "10ba"
 save_filename = "ba{batch}"
@@ -124,6 +127,8 @@ TEST_F(SettingsTest, OfTheRun) {
   EXPECT_EQ(settings.checkpoint.keep, 4);
   EXPECT_EQ(settings.collectives.backend, Backend::kLocal);
   EXPECT_EQ(settings.collectives.bucket_bytes, 1 << 19);
+  EXPECT_EQ(settings.sharding.units, std::vector<std::string>{"Linear"});
+  EXPECT_FALSE(settings.sharding.prefetch);
   EXPECT_EQ(settings.device.threads, 2);
   EXPECT_EQ(settings.device.memory_budget(1), 2'000'000'000);
   EXPECT_EQ(settings.journal.level, JournalLevel::kControl);

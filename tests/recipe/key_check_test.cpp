@@ -47,6 +47,21 @@ TEST(KeyCheck, LongValuesAreCutInMessages) {
             "r.toml:3: a.b = \"" + std::string(59, 'x') + "...: expected an integer");
 }
 
+TEST(KeyCheck, AChoiceMayHaveAnotherName) {
+  const Key key = Key{"b", kText, "none", ""}.one_of({"none", "all"}).also_written({{"EVERY", "all"}});
+  EXPECT_EQ(checked(key, written(std::string("EVERY"))).text(), "all");
+  EXPECT_EQ(checked(key, written(std::string("all"))).text(), "all");
+  EXPECT_EQ(error_of(key, std::string("EVRY")),
+            "r.toml:3: a.b = \"EVRY\": expected one of none, all, EVERY (all); did you mean \"EVERY\"?");
+}
+
+TEST(KeyCheck, NoneIsADefaultWhereItIsAChoice) {
+  const Key choice = Key{"b", kText, "none", ""}.one_of({"none", "all"});
+  EXPECT_FALSE(choice.may_be_absent());
+  EXPECT_EQ(fallback_value(choice, "a.b", {}).text(), "none");
+  EXPECT_TRUE((Key{"b", kText, "none", ""}.one_of({"all"})).may_be_absent());
+}
+
 TEST(KeyCheck, AnIntegerIsANumber) {
   const Setting out = checked({"b", kNumber, "", ""}, written(int64_t{2}));
   EXPECT_EQ(std::get<double>(out.value), 2.0);

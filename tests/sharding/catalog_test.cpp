@@ -1,0 +1,134 @@
+#include "sharding/catalog.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "job/job.h"
+#include "job/recipe_catalogs.h"
+#include "recipe/toml_reader.h"
+#include "tests/runtime/scratch.h"
+
+namespace tutti {
+namespace {
+
+using enum ShardingStrategy;
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+class ShardingSettingsTest : public testing::Test {
+ protected:
+  // [sharding] stands on line 1, its keys from line 2 on.
+  static Setting recipe(const std::string& keys, const std::vector<std::string>& overrides = {}) {
+    return resolve_recipe(parse_recipe("[sharding]\n" + keys +
+                                           "\n[model]\nkind = 'mlp'\n[optimizer]\nkind = 'sgd'\n"
+                                           "[data.train]\nkind = 'synthetic'\nbatch_size = 24\n"
+                                           "[train]\nmax_duration = '1ep'\n",
+                                       "test.toml", overrides));
+  }
+
+  static ShardingSettings settings(const std::string& keys, const std::vector<std::string>& overrides = {}) {
+    return ShardingSettings::read(recipe(keys, overrides).at("sharding"));
+  }
+
+  static std::string why(const std::string& keys) {
+    return message_of<UserError>([&] { settings(keys); });
+  }
+
+  // Why no job of so many ranks can be made.
+  std::string why_not(const std::string& keys, int world) const {
+    return message_of<UserError>([&] {
+      make_job(recipe(keys), {.world = world, .run_dir = folder_.path("run"), .makes_folders = false});
+    });
+  }
+
+  Scratch folder_;
+};
+
+TEST_F(ShardingSettingsTest, HaveADefaultForEveryKey) {
+  const ShardingSettings none = settings("");
+  EXPECT_EQ(none.strategy, kNone);
+  EXPECT_EQ(none.shard_size, 0);
+  EXPECT_THAT(none.units, IsEmpty());
+  EXPECT_EQ(none.unit_mb, 0);
+  EXPECT_TRUE(none.prefetch && none.reshard_after_forward);
+  EXPECT_EQ(recipe("").at("sharding").at("strategy").text(), "none");
+}
+
+TEST_F(ShardingSettingsTest, StrategiesHaveFsdpsNamesToo) {
+  const auto strategy = [](const std::string& name) {
+    const std::string size = name == "hybrid" || name == "HYBRID_SHARD" ? "\nshard_size = 2" : "";
+    return settings("strategy = '" + name + "'" + size).strategy;
+  };
+  EXPECT_EQ(strategy("none"), kNone);
+  EXPECT_EQ(strategy("NO_SHARD"), kNone);
+  EXPECT_EQ(strategy("optimizer"), kOptimizer);
+  EXPECT_EQ(strategy("gradients"), kGradients);
+  EXPECT_EQ(strategy("SHARD_GRAD_OP"), kGradients);
+  EXPECT_EQ(strategy("full"), kFull);
+  EXPECT_EQ(strategy("FULL_SHARD"), kFull);
+  EXPECT_EQ(strategy("hybrid"), kHybrid);
+  EXPECT_EQ(strategy("HYBRID_SHARD"), kHybrid);
+  EXPECT_EQ(recipe("strategy = 'FULL_SHARD'").at("sharding").at("strategy").text(), "full");
+  EXPECT_THAT(
+      why("strategy = 'FUL_SHARD'"),
+      AllOf(StartsWith("test.toml:2: sharding.strategy = \"FUL_SHARD\": expected one of none, optimizer"),
+            HasSubstr("did you mean \"FULL_SHARD\"?")));
+}
+
+TEST_F(ShardingSettingsTest, ASharedCopyIsThatOfAPowerOfTwoRanks) {
+  EXPECT_EQ(settings("strategy = 'hybrid'\nshard_size = 8").shard_size, 8);
+  EXPECT_THAT(why("strategy = 'hybrid'\nshard_size = 6"),
+              StartsWith("test.toml:3: sharding.shard_size = 6: expected a power of two"));
+  EXPECT_THAT(why("strategy = 'hybrid'\nshard_size = 1"),
+              StartsWith("test.toml:3: sharding.shard_size = 1: expected an integer in [2, "));
+  EXPECT_THAT(why("strategy = 'hybrid'"), AllOf(StartsWith("test.toml:2: sharding.strategy = \"hybrid\": "),
+                                                HasSubstr("it needs sharding.shard_size")));
+  EXPECT_THAT(why("shard_size = 2\nstrategy = 'full'"),
+              AllOf(StartsWith("test.toml:2: sharding.shard_size = 2: "),
+                    HasSubstr("contradicts sharding.strategy = \"full\" (test.toml:3)")));
+}
+
+TEST_F(ShardingSettingsTest, UnitsAreNamedOrSized) {
+  EXPECT_THAT(settings("strategy = 'full'\nunits = ['Linear', 'blocks.*']").units,
+              ElementsAre("Linear", "blocks.*"));
+  EXPECT_EQ(settings("strategy = 'full'\nunit_mb = 1.5").unit_mb, 1.5);
+  EXPECT_THAT(why("unit_mb = 4\nunits = ['Linear']"),
+              AllOf(StartsWith("test.toml:2: sharding.unit_mb = 4"),
+                    HasSubstr("excludes sharding.units (test.toml:3)")));
+  EXPECT_EQ(settings("units = ['Linear']", {"sharding.unit_mb=4"}).unit_mb, 4);
+  EXPECT_THAT(settings("units = ['Linear']", {"sharding.unit_mb=4"}).units, IsEmpty());
+  EXPECT_THAT(why("units = ['Linear', '']"),
+              AllOf(StartsWith("test.toml:2: sharding.units"), HasSubstr("expected a kind of layer")));
+  EXPECT_THAT(why("unit_mb = 0"), StartsWith("test.toml:2: sharding.unit_mb = 0"));
+}
+
+TEST_F(ShardingSettingsTest, OnlyGatheredParametersAreFreedAfterForward) {
+  EXPECT_FALSE(settings("strategy = 'full'\nreshard_after_forward = false").reshard_after_forward);
+  for (const char* strategy : {"none", "optimizer", "gradients"})
+    EXPECT_THAT(why("reshard_after_forward = false\nstrategy = '" + std::string(strategy) + "'"),
+                AllOf(StartsWith("test.toml:2: sharding.reshard_after_forward = false: "),
+                      HasSubstr("sharding.strategy = \"" + std::string(strategy) + "\" (test.toml:3)")));
+}
+
+TEST_F(ShardingSettingsTest, GroupsThatShareACopyAreAllOfOneSize) {
+  const std::string four = "strategy = 'hybrid'\nshard_size = 4";
+  EXPECT_THAT(why_not(four, 6), AllOf(StartsWith("test.toml:3: sharding.shard_size = 4: "),
+                                      HasSubstr("does not divide the number of ranks, 6")));
+  EXPECT_THAT(why_not(four, 4), AllOf(StartsWith("test.toml:3: sharding.shard_size = 4: "),
+                                      HasSubstr("fewer than the number of ranks, 4")));
+}
+
+TEST_F(ShardingSettingsTest, AStrategyThatIsNotBuiltIsRefused) {
+  for (const char* strategy : {"optimizer", "gradients", "full"})
+    EXPECT_THAT(why_not("strategy = '" + std::string(strategy) + "'", 2),
+                AllOf(StartsWith("test.toml:2: sharding.strategy = \"" + std::string(strategy) + "\": "),
+                      HasSubstr("not built yet")));
+  EXPECT_THAT(why_not("strategy = 'hybrid'\nshard_size = 2", 4), HasSubstr("not built yet"));
+}
+
+}  // namespace
+}  // namespace tutti
