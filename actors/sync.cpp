@@ -15,7 +15,9 @@ Sync::Sync(Groups groups, Transport& transport, ActorId supervisor, Recorder& re
 void Sync::receive(Context& context, Envelope& envelope) {
   Message& message = envelope.message;
   if (auto* run = message.get_if<RunEntry>()) {
-    run_entry(context, envelope, *run);
+    run_entry(context, *run);
+  } else if (auto* wanted_entry = message.get_if<AwaitEntry>()) {
+    await_entry(context, envelope, *wanted_entry);
   } else if (auto* finish = message.get_if<FinishStep>()) {
     finish_step(context, envelope, *finish);
   } else if (auto* plan = message.get_if<SetPlan>()) {
@@ -69,6 +71,7 @@ void Sync::set_plan(SetPlan& plan) {
     queues_[static_cast<std::size_t>(one.group)].entries.push_back(entries_.size());
     Entry& entry = entries_.emplace_back(Entry{.plan = std::move(one)});
     const PlanEntry& planned = entry.plan;
+    entry.whole = planned.whole;
     if (planned.parts.empty() || !recorder_.digests()) continue;
     const Group& summing = group(planned.group);
     entry.digest.emplace("sync/" + planned.label,
@@ -78,16 +81,21 @@ void Sync::set_plan(SetPlan& plan) {
   }
 }
 
-void Sync::run_entry(Context& context, Envelope& envelope, const RunEntry& run) {
+void Sync::run_entry(Context& context, const RunEntry& run) {
   step_ = run.step;
   Entry& entry = entries_.at(static_cast<std::size_t>(run.index));
   TUTTI_ASSERT(!entry.ready, entry.plan.label + " twice in a pass");
   entry.ready = true;
-  if (envelope.slot) {
-    ++awaited_;
-    entry.awaited = std::move(envelope);
-  }
+  if (run.whole.defined()) entry.whole = run.whole;
   post_ready(context);
+}
+
+void Sync::await_entry(Context& context, Envelope& envelope, const AwaitEntry& wanted) {
+  Entry& entry = entries_.at(static_cast<std::size_t>(wanted.index));
+  TUTTI_ASSERT(entry.ready && !entry.awaited, entry.plan.label + " cannot be waited for");
+  if (entry.done) return context.reply(envelope, EntryDone{entry.finite});
+  ++awaited_;
+  entry.awaited = std::move(envelope);
 }
 
 void Sync::finish_step(Context& context, Envelope& envelope, const FinishStep& finish) {
@@ -102,47 +110,60 @@ void Sync::finish_step(Context& context, Envelope& envelope, const FinishStep& f
 // Entries become ready in the order of backward, but are posted in the plan's order, the same on all ranks.
 void Sync::post_ready(Context& context) {
   for (Queue& queue : queues_)
-    for (; queue.next < queue.entries.size() && entries_[queue.entries[queue.next]].ready; ++queue.next)
-      begin(context, entries_[queue.entries[queue.next]]);
+    for (; queue.next < queue.entries.size(); ++queue.next) {
+      Entry& entry = entries_[queue.entries[queue.next]];
+      if (!may_begin(entry)) break;
+      begin(context, entry);
+    }
+}
+
+bool Sync::may_begin(const Entry& entry) const {
+  const int after = entry.plan.after;
+  return entry.ready && (after < 0 || entries_[static_cast<std::size_t>(after)].done);
 }
 
 void Sync::begin(Context& context, Entry& entry) {
   if (entry.plan.begins) recorder_.record({context.now(), *entry.plan.begins, step_, entry.plan.number});
-  WorkPtr work = work_of(entry.plan);
+  WorkPtr work = work_of(entry);
   const Work& running = *work;
   ++running_;
   post(context, entry.plan.group, std::move(work),
        [this, &entry, &running](Context& c) { end(c, entry, running.finite()); });
 }
 
-WorkPtr Sync::work_of(const PlanEntry& entry) {
-  Group& ranks = group(entry.group);
-  if (entry.kind == CollectiveKind::kAllReduce) return ranks.all_reduce(entry.whole, entry.label);
-  if (entry.kind == CollectiveKind::kAllGather)
-    return entry.cut ? ranks.all_gather(entry.part, entry.whole, entry.cut, entry.label)
-                     : ranks.all_gather(entry.part, entry.whole, entry.label);
-  TUTTI_ASSERT(entry.kind == CollectiveKind::kReduceScatter, entry.label + " cannot be in a plan");
-  return entry.cut ? ranks.reduce_scatter(entry.whole, entry.part, entry.cut, entry.label)
-                   : ranks.reduce_scatter(entry.whole, entry.part, entry.label);
+WorkPtr Sync::work_of(const Entry& entry) {
+  const PlanEntry& plan = entry.plan;
+  Group& ranks = group(plan.group);
+  if (plan.kind == CollectiveKind::kAllReduce) return ranks.all_reduce(entry.whole, plan.label);
+  if (plan.kind == CollectiveKind::kAllGather)
+    return plan.cut ? ranks.all_gather(plan.part, entry.whole, plan.cut, plan.label)
+                    : ranks.all_gather(plan.part, entry.whole, plan.label);
+  TUTTI_ASSERT(plan.kind == CollectiveKind::kReduceScatter, plan.label + " cannot be in a plan");
+  return plan.cut ? ranks.reduce_scatter(entry.whole, plan.part, plan.cut, plan.label)
+                  : ranks.reduce_scatter(entry.whole, plan.part, plan.label);
 }
 
 void Sync::end(Context& context, Entry& entry, bool finite) {
   --running_;
   finite_ = finite_ && finite;
-  if (entry.digest) entry.digest->record(step_, entry.plan.whole);
+  entry.done = true;
+  entry.finite = finite;
+  if (entry.digest) entry.digest->record(step_, entry.whole);
+  entry.whole = entry.plan.whole;  // the memory of this pass is its owner's from now on
   if (entry.plan.ends) recorder_.record({context.now(), *entry.plan.ends, step_, entry.plan.number});
   if (entry.awaited) {
     --awaited_;
-    context.reply(*entry.awaited, EntryDone{});
+    context.reply(*entry.awaited, EntryDone{finite});
     entry.awaited.reset();
   }
+  post_ready(context);
   end_pass_if_done(context);
 }
 
 void Sync::end_pass_if_done(Context& context) {
   if (!finishing_ || running_ > 0) return;
   --awaited_;
-  for (Entry& entry : entries_) entry.ready = false;
+  for (Entry& entry : entries_) entry.ready = entry.done = false;
   for (Queue& queue : queues_) queue.next = 0;
   context.reply(*finishing_, PassDone{std::exchange(finite_, true)});
   finishing_.reset();

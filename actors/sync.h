@@ -45,7 +45,10 @@ class Sync final : public Actor {
     PlanEntry plan;
     std::optional<WindowedDigest> digest;
     bool ready = false;               // in this pass
-    std::optional<Envelope> awaited;  // the question that its end answers
+    bool done = false;                // in this pass
+    bool finite = true;               // its result in this pass
+    at::Tensor whole;                 // of this pass
+    std::optional<Envelope> awaited;  // the question AwaitEntry, until it is done
   };
   // The entries of a group, in their order.
   struct Queue {
@@ -54,11 +57,13 @@ class Sync final : public Actor {
   };
 
   void set_plan(SetPlan& plan);
-  void run_entry(Context& context, Envelope& envelope, const RunEntry& run);
+  void run_entry(Context& context, const RunEntry& run);
+  void await_entry(Context& context, Envelope& envelope, const AwaitEntry& wanted);
   void finish_step(Context& context, Envelope& envelope, const FinishStep& finish);
   void post_ready(Context& context);
+  bool may_begin(const Entry& entry) const;
   void begin(Context& context, Entry& entry);
-  WorkPtr work_of(const PlanEntry& entry);
+  WorkPtr work_of(const Entry& entry);
   void end(Context& context, Entry& entry, bool finite);
   void end_pass_if_done(Context& context);
   void agree(Context& context, const Agree& mine);

@@ -141,13 +141,6 @@ void require_whole_shard_groups(const Job& job) {
   if (job.world % size.integer() != 0) size.fail("it does not divide " + ranks);
 }
 
-void require_built_sharding(const Job& job) {
-  using enum ShardingStrategy;
-  for (const ShardingStrategy missing : {kOptimizer, kGradients, kFull, kHybrid})
-    if (job.settings.sharding.strategy == missing)
-      job.recipe.at("sharding").at("strategy").fail("this strategy is not built yet; expected none");
-}
-
 // A recipe without a seed gets one, written into the resolved recipe.
 void choose_seed(Job& job, uint64_t fresh) {
   Setting& seed = *job.recipe.find("seed");
@@ -380,8 +373,18 @@ Sampler Job::eval_sampler(const Evaluator& evaluator, int rank) const {
                  rank);
 }
 
-// Every rank has all parameters.
-Mesh Job::mesh() const { return Mesh({{kReplicateAxis, world}, {kShardAxis, 1}}); }
+Mesh Job::mesh() const {
+  const int pieces = share(0).pieces;
+  return Mesh({{kReplicateAxis, world / pieces}, {kShardAxis, pieces}});
+}
+
+Share Job::share(int rank) const {
+  using enum ShardingStrategy;
+  const ShardingSettings& sharding = settings.sharding;
+  if (sharding.strategy == kNone) return {};
+  const int pieces = sharding.strategy == kHybrid ? sharding.shard_size : world;
+  return {pieces, rank % pieces, world / pieces, rank / pieces};
+}
 
 void Job::describe_to(State& state, int rank) const {
   state.run_name = settings.run_name;
@@ -395,6 +398,7 @@ void Job::describe_to(State& state, int rank) const {
   state.dataset = train_of(rank).get();
   state.composer = settings.train.composer;
   state.precision = settings.precision;
+  state.share = share(rank);
   for (const auto& [step, parts] : settings.train.accumulation.steps) {
     Timestamp reached;
     reached.batch = step;
@@ -423,7 +427,6 @@ Job make_job(Setting recipe, const JobOptions& options) {
   require_cpu(job.recipe);
   require_deterministic_reduction(job);
   require_whole_shard_groups(job);
-  require_built_sharding(job);
   check_loggers(job.recipe);
   check_written_files(job);
   require_budget_of_each_rank(job);

@@ -60,7 +60,8 @@ struct Job {
   Sampler train_sampler(int rank) const;
   Sampler eval_sampler(const Evaluator& evaluator, int rank) const;
   const DatasetPtr& train_of(int rank) const { return per_rank_train.of(rank, train); }
-  Mesh mesh() const;  // of all ranks
+  Mesh mesh() const;            // of all ranks
+  Share share(int rank) const;  // of the parameters
   // Samples of an epoch, all ranks.
   int64_t train_samples() const { return per_rank_train.samples_of_all(world, train); }
   SampleSpec spec() const { return per_rank_train.spec(train); }  // of the training data

@@ -19,7 +19,9 @@ enum class TraceKind : uint8_t {
   kMicrobatch,  // [number of the microbatch]
   kBackward,    // [number of the microbatch]
   kBackwardDone,
-  kBucketFull,      // [number of the bucket]
+  kUnitForward,      // of a unit of a sharded model [number of the unit]
+  kUnitForwardDone,  // [number of the unit]
+  kBucketFull,       // [number of the bucket]
   kOutOfMemory,     // [number of the failed allocation within the step]
   kAbortedAttempt,  // at a step [its number of microbatches]
   kStillHeld,       // memory of an aborted attempt [bytes]
@@ -38,6 +40,8 @@ enum class TraceKind : uint8_t {
   kBatchReady,  // the field `step` holds the epoch [number of the batch]
   // Sync
   kReduceBucket,     // [number of the bucket]
+  kGather,           // of the parameters of a unit [number of the unit]
+  kGathered,         // [number of the unit]
   kVerdict,          // the sum over all ranks has arrived
   kControlSent,      // a packet between Supervisors is about to be sent [the other rank]
   kControlReceived,  // [the other rank]

@@ -3,23 +3,13 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <torch/csrc/autograd/function_hook.h>
-#include <torch/csrc/autograd/variable.h>
 
 #include <utility>
 
+#include "tensors/autograd.h"
+
 namespace tutti {
 namespace {
-
-// Calls a function after a parameter's gradient was accumulated.
-class GradientHook final : public torch::autograd::PostAccumulateGradHook {
- public:
-  explicit GradientHook(std::function<void()> on_gradient) : on_gradient_(std::move(on_gradient)) {}
-  void operator()(const torch::autograd::Variable&) override { on_gradient_(); }
-
- private:
-  std::function<void()> on_gradient_;
-};
 
 bool requires_grad(const NamedParameter& one) { return one.parameter->tensor.requires_grad(); }
 
@@ -51,16 +41,14 @@ GradientBuckets::GradientBuckets(std::vector<NamedParameter> parameters, int64_t
     for (const auto& slot : plan_.buckets[b].slots) {
       const std::size_t p = slot.parameter;
       states_[p].bucket = static_cast<int>(b);
-      torch::autograd::impl::set_post_acc_grad_hooks(
-          parameters_[p].parameter->tensor, std::make_unique<GradientHook>([this, p] { on_gradient(p); }));
+      set_gradient_hook(parameters_[p].parameter->tensor, [this, p] { on_gradient(p); });
     }
   follow_frozen();
 }
 
 GradientBuckets::~GradientBuckets() {
   for (std::size_t p = 0; p < parameters_.size(); ++p)
-    if (has_place(p))
-      torch::autograd::impl::set_post_acc_grad_hooks(parameters_[p].parameter->tensor, nullptr);
+    if (has_place(p)) set_gradient_hook(parameters_[p].parameter->tensor, nullptr);
 }
 
 void GradientBuckets::bind(const std::vector<at::Tensor>& memory) {

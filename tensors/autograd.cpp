@@ -4,8 +4,30 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ones.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <memory>
+#include <utility>
 
 namespace tutti {
+namespace {
+
+class GradientHook final : public torch::autograd::PostAccumulateGradHook {
+ public:
+  explicit GradientHook(std::function<void()> on_gradient) : on_gradient_(std::move(on_gradient)) {}
+  void operator()(const torch::autograd::Variable&) override { on_gradient_(); }
+
+ private:
+  std::function<void()> on_gradient_;
+};
+
+}  // namespace
+
+void set_gradient_hook(const at::Tensor& leaf, std::function<void()> on_gradient) {
+  torch::autograd::impl::set_post_acc_grad_hooks(
+      leaf, on_gradient ? std::make_unique<GradientHook>(std::move(on_gradient)) : nullptr);
+}
 
 AutocastScope::AutocastScope(std::optional<at::ScalarType> dtype)
     : enabled_(at::autocast::is_autocast_enabled(at::kCPU)),

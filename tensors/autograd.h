@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/ScalarType.h>
 
+#include <functional>
 #include <optional>
 
 namespace tutti {
@@ -22,6 +23,9 @@ class AutocastScope {
   bool enabled_, cached_;
   at::ScalarType dtype_;
 };
+
+// Calls a function each time that backward has accumulated the gradient of a leaf; null: no more.
+void set_gradient_hook(const at::Tensor& leaf, std::function<void()> on_gradient);
 
 // Frees the memory that a backward interrupted by an exception leaves in the thread's autograd queue.
 // Autograd drops stale entries only when a later backward with older work runs, so `run` runs a backward over

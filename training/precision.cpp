@@ -53,8 +53,12 @@ Precision Precision::read(const Setting& recipe) {
   return precision;
 }
 
+void cast_parameter(at::Tensor& parameter, const Precision& precision) {
+  use(parameter, precision.param_dtype);
+}
+
 void cast(Layer& model, const Precision& precision) {
-  for (const auto& one : parameters(model)) use(one.parameter->tensor, precision.param_dtype);
+  for (const auto& one : parameters(model)) cast_parameter(one.parameter->tensor, precision);
   for (const auto& one : buffers(model)) use(one.buffer->tensor, precision.buffer_dtype);
 }
 

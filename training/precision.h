@@ -35,7 +35,9 @@ struct Precision {
   static Precision read(const Setting& recipe);
 };
 
-// Converts the parameters and buffers of a materialised model to their dtypes.
+// Converts a parameter to its dtype.
+void cast_parameter(at::Tensor& parameter, const Precision& precision);
+// Converts the parameters and buffers of a model to their dtypes.
 void cast(Layer& model, const Precision& precision);
 
 // Multiplies losses under amp_fp16 by a scale before backward, so that small gradients do not underflow in

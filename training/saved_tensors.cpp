@@ -32,7 +32,7 @@ std::vector<SavedTensor> weights_of(const Trainee& trainee) {
     SavedTensor& saved =
         weights.emplace_back(one.name, one.parameter->origin, one.parameter->tensor.detach());
     if (trainee.share.pieces == 1) continue;
-    saved.whole = std::exchange(saved.tensor, trainee.views[p].tensor.detach());
+    saved.tensor = trainee.views[p].tensor.detach();
     saved.view = part_of(trainee, trainee.views[p]);
   }
   for (const auto& one : trainee.buffers)

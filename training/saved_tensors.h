@@ -21,7 +21,6 @@ struct SavedTensor {
   bool constant = false;  // not read: a buffer whose values the layer knows
   // Of a part that this rank alone has, under sharding; null: every rank has all.
   const ParamView* view = nullptr;
-  at::Tensor whole = {};  // a parameter that this rank has beside its part
 
   at::IntArrayRef shape() const { return view ? at::IntArrayRef(view->shape) : tensor.sizes(); }
 

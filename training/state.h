@@ -117,6 +117,17 @@ struct State : Trainee {
     batch = std::move(samples);
   }
 
+  // Runs `work`, which needs the whole model: its parameters, or forwards outside of training and evaluation.
+  // Called by all ranks alike, since sharded parameters are gathered for it; only those that say so have them,
+  // and do the work.
+  void with_model(bool works, const std::function<void()>& work) const {
+    if (model_holder)
+      model_holder(works, work);
+    else if (works)
+      work();
+  }
+  std::function<void(bool works, const std::function<void()>& work)> model_holder;  // set by Compute
+
   // Passed fraction of max_duration, in [0, 1]; with a duration in epochs, updated at ends of epochs.
   Time elapsed_duration() const { return {elapsed(timestamp, max_duration), TimeUnit::kDuration}; }
   // Prints a warning; empty = nobody reads it.

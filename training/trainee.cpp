@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "io/checkpoint/weights.h"
+#include "models/layers/lent_zeros.h"
 #include "runtime/error.h"
 #include "tensors/autograd.h"
 #include "tensors/torch_error.h"
@@ -33,7 +34,6 @@ void copy_in(const SavedTensor& to, const at::Tensor& from, const std::string& n
   if (to.shape() != from.sizes())
     throw UserError(source + ": '" + name + "' is " + shape_text(from.sizes()) + ", the model's is " +
                     shape_text(to.shape()) + "; this is another model's");
-  if (to.whole.defined()) to.whole.copy_(from);
   at::Tensor piece = from;
   if (to.view && from.dim() > 0) piece = from.narrow(0, to.view->offset[0], to.view->extent[0]);
   to.tensor.copy_(piece);
@@ -160,26 +160,48 @@ std::optional<size_t> find_view(const std::vector<NamedParameter>& parameters,
   return std::nullopt;
 }
 
-ParamView view_of(const NamedParameter& one, const Share& share) {
-  ParamView view = shared_view(one.name, one.parameter->tensor, share);
-  view.trained = one.parameter->trained;
+// The rows of a new parameter; the whole has memory for a moment, and stays on the meta device.
+ParamView rows_of_new(const NamedParameter& one, const Trainee& trainee, const InitialValues& values) {
+  at::Tensor whole = values.of(one);
+  cast_parameter(whole, trainee.precision);
+  whole.set_requires_grad(one.parameter->trained && at::isFloatingType(whole.scalar_type()));
+  return shared_view(one.name, whole, trainee.share);
+}
+
+// The view of a rank that has a share: `before` if the parameter had one.
+ParamView shared_view_of(const NamedParameter& one, const Trainee& trainee, const ParamView* before,
+                         const InitialValues& values) {
+  ParamView view = before ? *before : rows_of_new(one, trainee, values);
+  view.name = one.name;
+  one.parameter->tensor.set_requires_grad(view.tensor.requires_grad());
   return view;
 }
 
-// Lists the model's tensors. Returns for each view the index of the earlier one.
-Optimizer::Kept list_tensors(Trainee& trainee) {
+// Lists the model's tensors, and gives new ones their initial values, in the trainee's precision. Returns for
+// each view the index of the earlier one.
+Optimizer::Kept list_tensors(Trainee& trainee, uint64_t seed) {
+  const bool shared = trainee.share.pieces > 1;
+  const InitialValues values(*trainee.model, seed);
+  if (shared) {
+    materialise_buffers(*trainee.model, seed);
+  } else {
+    materialise(*trainee.model, seed);
+    cast(*trainee.model, trainee.precision);
+  }
   const auto earlier = std::exchange(trainee.parameters, parameters(*trainee.model));
   const auto views = std::exchange(trainee.views, {});
   TUTTI_ASSERT(earlier.size() == views.size(), "a trainee needs a view of each parameter");
   Optimizer::Kept kept;
   for (const auto& one : trainee.parameters) {
     kept.push_back(find_view(earlier, views, *one.parameter));
-    trainee.views.push_back(view_of(one, trainee.share));
-    if (!kept.back()) continue;
-    const ParamView& before = views[*kept.back()];
-    trainee.views.back().grad = before.grad;
-    if (trainee.share.pieces > 1) trainee.views.back().tensor = before.tensor;
+    const ParamView* before = kept.back() ? &views[*kept.back()] : nullptr;
+    ParamView& view =
+        trainee.views.emplace_back(shared ? shared_view_of(one, trainee, before, values)
+                                          : whole_view(one.name, one.parameter->tensor));
+    view.trained = one.parameter->trained;
+    if (before) view.grad = before->grad;
   }
+  if (shared) cast(*trainee.model, trainee.precision);
   trainee.buffers.clear();
   for (const auto& one : buffers(*trainee.model))
     if (one.buffer->persistent) trainee.buffers.push_back(one);
@@ -204,6 +226,7 @@ Outputs Trainee::try_forward(const Batch& batch) const {
   for (const auto& [name, array] : batch.leaves())
     if (array.numel() == 0) throw UserError("nothing of '" + name + "' would be left");
   const at::NoGradGuard no_grad;
+  const LentZeros zeros(*model);
   const ForwardContext evaluating{.training = false};
   set_context(*model, &evaluating);
   try {
@@ -224,6 +247,18 @@ at::Tensor Trainee::loss_of(const Outputs& outputs, const Batch& batch) const {
 at::Tensor Trainee::losses_of(const Outputs& outputs, const Batch& batch) const {
   const AutocastScope autocast(precision.autocast);
   return model->losses(outputs, batch);
+}
+
+std::vector<at::Tensor> tensors_of(const Trainee& trainee) {
+  std::vector<at::Tensor> tensors;
+  for (const auto& one : trainee.parameters) tensors.push_back(one.parameter->tensor);
+  return tensors;
+}
+
+std::vector<std::string> names_of(const Trainee& trainee) {
+  std::vector<std::string> names;
+  for (const auto& one : trainee.parameters) names.push_back(one.name);
+  return names;
 }
 
 std::shared_ptr<Model> build_model(const Setting& section, const SampleSpec& spec,
@@ -247,9 +282,7 @@ void build(Trainee& trainee, const Setting& recipe, const SampleSpec& spec, uint
   if (operate) operate();
   for (const std::string& name : names_before_surgery(*trainee.model)) trainee.removed.erase(name);
   require_positions(model, *trainee.model, spec);
-  materialise(*trainee.model, seed);
-  cast(*trainee.model, trainee.precision);
-  list_tensors(trainee);
+  list_tensors(trainee, seed);
   if (model.has("weights")) load_initial_weights(trainee, model.at("weights"));
   trainee.optimizer = make_optimizer(recipe.at("optimizer"), trainee.views);
 }
@@ -264,10 +297,8 @@ void follow_surgery(Trainee& trainee, uint64_t seed) {
     return all;
   };
   const auto before = names();
-  materialise(*trainee.model, seed);
-  cast(*trainee.model, trainee.precision);
+  const Optimizer::Kept kept = list_tensors(trainee, seed);
   for (at::Tensor& tensor : frozen) tensor.set_requires_grad(false);
-  const Optimizer::Kept kept = list_tensors(trainee);
   if (trainee.optimizer) trainee.optimizer->follow(kept);
   if (names() != before) ++trainee.surgeries;
 }
@@ -283,10 +314,12 @@ std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee, int world
       piece.shape = one.view->shape;
       piece.offset = one.view->offset;
     }
-    const Rows rows = rows_of_piece(tensor, one.view ? 1 : world, one.view ? 0 : rank);
+    const Share& share = trainee.share;  // replicas save a part each of what they have in common
+    const Rows rows =
+        rows_of_piece(tensor, one.view ? share.replicas : world, one.view ? share.replica : rank);
     if (rows.count() == 0) continue;
-    if (!one.view && tensor.dim() > 0) {
-      piece.offset[0] = rows.begin;
+    if (tensor.dim() > 0) {
+      piece.offset[0] += rows.begin;
       piece.extent[0] = rows.count();
       piece.tensor = tensor.narrow(0, rows.begin, rows.count());
     }

@@ -8,6 +8,7 @@
 #include "actors/messages/verdict.h"
 #include "runtime/actor/actor.h"
 #include "runtime/recorder.h"
+#include "sharding/catalog.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -17,27 +18,36 @@ struct PassResult {
   at::Tensor statistics;  // [world, numbers]; undefined without statistics
 };
 
+// What the collectives of a pass depend on; the same on all ranks.
+struct PassShape {
+  int64_t forwards = 0;      // of the model before the microbatches, without gradients
+  int64_t microbatches = 1;
+  int64_t statistics = 0;    // float32 numbers of each rank, all-gathered
+  int64_t sums = 0;          // numbers of the verdict's sums
+  friend bool operator==(const PassShape&, const PassShape&) = default;
+};
+
 // Combines a pass over ranks: through Sync, or at once on a single rank. A pass is forward, backward and the
-// verdict on them.
+// verdict on them. Called in this order: begin_pass, gather, for each microbatch begin_microbatch and
+// end_microbatch, end_pass, agree; after an exception abandon_pass, then agree.
 class Exchange {
  public:
   virtual ~Exchange() = default;
 
-  // Sets the collectives of later passes. `statistics`: float32 numbers of each rank, all-gathered. `sums`:
-  // numbers of the verdict's sums.
-  virtual void plan(Context& context, int64_t statistics, int64_t sums) = 0;
+  // Called before each step. Sets the collectives of later passes, if they change: gradients of parameters
+  // that require none any more are not reduced.
+  virtual void plan(Context& context, const PassShape& shape) = 0;
 
-  // Called before each step: gradients of parameters that require none any more are not reduced.
-  virtual void begin_step(Context&) {}
-
-  // Called around the microbatches of a pass. A pass abandoned in the middle of backward still takes part in
-  // its collectives, with zeros.
   virtual void begin_pass() {}
-  virtual void begin_last_microbatch() {}
+  // This rank's share of the parameters is as the pass is to use it.
+  virtual void gather() {}
+  // `last`: of the pass.
+  virtual void begin_microbatch(int64_t /*microbatch*/, bool /*last*/) {}
+  virtual void end_microbatch() {}
   virtual void end_pass() {}
   virtual void abandon_pass() {}
 
-  // Returns the verdict and the statistics of all ranks.
+  // Call once for each pass: `mine` and `statistics` of this rank.
   virtual PassResult agree(Context& context, Verdict mine, const at::Tensor& statistics) = 0;
   // After the verdict: sets the gradient of every view to the sum over ranks; undefined if no rank has one.
   virtual void take_gradients(Context& context, const Verdict& all) = 0;
@@ -47,6 +57,17 @@ class Exchange {
   // The sum over ranks of float64 `values`, outside of a pass.
   virtual at::Tensor sum(Context& context, const at::Tensor& values) = 0;
 
+  // Between passes of training: the model may be run until `free_model`. With sharded parameters a
+  // collective. Ranks that do not want the model only serve.
+  virtual void hold_model(Context&, bool /*wanted*/) {}
+  virtual void free_model(Context&) {}
+
+  // True if no rank has memory for the whole model: ranks evaluate each batch together, by passes of
+  // `forwards` forwards, the same number on all. end_forwards sums float64 `flags` over ranks, in place.
+  virtual bool evaluates_together() const { return false; }
+  virtual void begin_forwards(Context&, int64_t /*forwards*/) {}
+  virtual void end_forwards(Context&, const at::Tensor& /*flags*/) {}
+
   virtual double bucket_bytes() const { return 0; }
 };
 
@@ -54,8 +75,13 @@ class Exchange {
 // checked.
 std::unique_ptr<Exchange> make_single_exchange(State& state, bool scaled);
 
-// For several ranks: gradients are reduced in buckets of `bucket_bytes`. Collective.
-std::unique_ptr<Exchange> make_exchange(Context& context, State& state, int64_t bucket_bytes,
+struct ExchangeOptions {
+  int64_t bucket_bytes = 0;
+  ShardingSettings sharding;
+};
+
+// For several ranks. Collective. All references must outlive the exchange.
+std::unique_ptr<Exchange> make_exchange(Context& context, State& state, const ExchangeOptions& options,
                                         const RankActors& actors, Recorder& recorder);
 
 }  // namespace tutti

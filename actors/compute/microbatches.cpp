@@ -41,6 +41,7 @@ MicrobatchResult Microbatches::run(const Batch& batch, int64_t first_sample, con
     state_.batch = batch;
     state_.kept_samples = 1.0;
     seed_events(0);
+    exchange_.gather();
     engine_.run_event(Event::kAfterDataloader);
     engine_.run_event(Event::kBatchStart);
     whole_ = state_.batch;
@@ -53,6 +54,7 @@ MicrobatchResult Microbatches::run_again(const std::function<void()>& move, cons
   const auto begin = [&] {
     extra_pass_ = true;
     move();
+    exchange_.gather();
     for (auto& view : state_.views) view.grad = at::Tensor();
     state_.batch = whole_;
     seed_events(1);
@@ -126,28 +128,34 @@ void Microbatches::run_parts(const Mark& mark, MicrobatchResult& result) {
   state_.device_train_microbatch_size = part;
   store_statistics(0, result.statistics);  // of listeners' own passes
   for (int m = 0; m < count_; ++m) {
-    if (m + 1 == count_) exchange_.begin_last_microbatch();
+    exchange_.begin_microbatch(m, m + 1 == count_);
     const int64_t first = m * part;
     const int64_t size = std::min(part, samples - first);
-    if (size <= 0) continue;
-    mark(TraceKind::kMicrobatch, m);
-    begin_part(first_sample_ + first);
-    seed_default_generator(RandomKey(state_.seed, "microbatch")
-                               .fold_in(state_.timestamp.batch)
-                               .fold_in(state_.first_sample)
-                               .bits());
-    state_.batch = count_ == 1 ? whole : whole.narrow(first, size);
-    train([&] { mark(TraceKind::kBackward, m); }, result);
-    store_statistics(m, result.statistics);
+    if (size > 0) {
+      mark(TraceKind::kMicrobatch, m);
+      begin_part(first_sample_ + first);
+      state_.batch = count_ == 1 ? whole : whole.narrow(first, size);
+      seed_part();
+      train([&] { mark(TraceKind::kBackward, m); }, result);
+      store_statistics(m, result.statistics);
+    }
+    exchange_.end_microbatch();
   }
   exchange_.end_pass();
 }
 
+void Microbatches::seed_part() const {
+  seed_default_generator(RandomKey(state_.seed, "microbatch")
+                             .fold_in(state_.timestamp.batch)
+                             .fold_in(state_.first_sample)
+                             .bits());
+}
+
 void Microbatches::abandon(MicrobatchResult& result) {
   sweep_.run();
-  for (const auto& view : state_.views)
-    if (view.tensor.grad().defined())
-      result.gradient_bytes += static_cast<int64_t>(view.tensor.grad().nbytes());
+  for (const auto& one : state_.parameters)
+    if (const at::Tensor& grad = one.parameter->tensor.grad(); grad.defined())
+      result.gradient_bytes += static_cast<int64_t>(grad.nbytes());
   exchange_.abandon_pass();
   end_step();
 }
@@ -161,7 +169,7 @@ void Microbatches::end_step() {
 
 // Backward would add to old gradients.
 void Microbatches::drop_gradients() {
-  for (auto& view : state_.views) view.tensor.mutable_grad() = at::Tensor();
+  for (auto& one : state_.parameters) one.parameter->tensor.mutable_grad() = at::Tensor();
 }
 
 void Microbatches::train(const std::function<void()>& begins_backward, MicrobatchResult& result) {

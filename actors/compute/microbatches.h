@@ -85,6 +85,7 @@ class Microbatches {
   void drop_gradients();
   void begin_part(int64_t first_sample);  // place of its first sample in the global batch
   void run_parts(const Mark& mark, MicrobatchResult& result);
+  void seed_part() const;
   void clear_state();
   void abandon(MicrobatchResult& result);
   void train(const std::function<void()>& begins_backward, MicrobatchResult& result);

@@ -44,7 +44,8 @@ TrainStep::~TrainStep() { Meter::set_budget(state_.memory_slot, 0); }
 
 void TrainStep::set_up(Context& context, const RunSettings& settings) {
   exchange_ = state_.world > 1
-                  ? make_exchange(context, state_, settings.collectives.bucket_bytes, actors_, recorder_)
+                  ? make_exchange(context, state_, {settings.collectives.bucket_bytes, settings.sharding}, actors_,
+                                  recorder_)
                   : make_single_exchange(state_, scaler_.has_value());
   Meter::set_budget(state_.memory_slot, settings.device.memory_budget(state_.rank));
   grad_scale_ = at::empty({}, at::kFloat);
@@ -53,7 +54,12 @@ void TrainStep::set_up(Context& context, const RunSettings& settings) {
   const int count = accumulation_.count(state_.timestamp.batch);
   microbatches_ = std::make_unique<Microbatches>(state_, engine_, *exchange_, count);
   microbatches_->set_size(accumulation_.microbatch_size());
-  exchange_->plan(context, microbatches_->statistics_size(), microbatches_->sums());
+  plan(context);
+}
+
+void TrainStep::plan(Context& context) {
+  exchange_->plan(context, {engine_.forwards(), microbatches_->count(), microbatches_->statistics_size(),
+                            microbatches_->sums()});
 }
 
 // Thrown, through closures, if the step must not be committed.
@@ -137,7 +143,6 @@ Verdict TrainStep::run(Context& context, const BatchReady& ready, double lr, con
                     "parameters at INIT, or until AFTER_LOAD");
   StepBefore before(state_);
   Meter::reset_peak(state_.memory_slot);
-  exchange_->begin_step(context);
   use_accumulation(context);
   scale_losses(context, ready.batch);
   microbatches_->set_share(share_of_even_part(ready.batch.samples(), ready.global_samples, state_.world));
@@ -246,9 +251,8 @@ OutOfMemoryReport TrainStep::memory_report(const MicrobatchResult& mine, const B
 
 void TrainStep::use_accumulation(Context& context) {
   const int count = accumulation_.count(state_.timestamp.batch);
-  if (count == microbatches_->count()) return;
-  microbatches_->set_count(count);
-  exchange_->plan(context, microbatches_->statistics_size(), microbatches_->sums());
+  if (count != microbatches_->count()) microbatches_->set_count(count);
+  plan(context);
 }
 
 void TrainStep::grow_back() {

@@ -58,6 +58,9 @@ class TrainStep {
   // with no lasting state changed, if memory runs out and the parts cannot be smaller.
   Verdict run(Context& context, const BatchReady& ready, double lr, const Hooks& hooks);
 
+  // From set_up on.
+  Exchange& exchange() { return *exchange_; }
+
   // After the state's time includes the step: may try fewer microbatches in the next step.
   void grow_back();
 
@@ -85,6 +88,7 @@ class TrainStep {
   void shrink_microbatches(Context& context, const BatchReady& ready);
   OutOfMemoryReport memory_report(const MicrobatchResult& mine, const Batch& batch) const;
   void use_accumulation(Context& context);
+  void plan(Context& context);
   void scale_losses(Context& context, const Batch& batch);
   void update_scale(bool overflowed);
   Verdict verdict_of(const MicrobatchResult& result) const;

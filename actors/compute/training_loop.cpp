@@ -214,7 +214,7 @@ std::optional<LoggedMetrics> TrainingLoop::evaluate(Context& context, const Labe
   with_.run_log.send(context);  // an evaluation may take long
   StepLog& log = with_.run_log.logger();
   log.begin_attempt();
-  auto all = with_.evaluations.run(context, with_.engine, labels, standalone);
+  auto all = with_.evaluations.run(context, with_.engine, with_.train_step.exchange(), labels, standalone);
   if (!all) {
     log.abort_attempt();
     return all;
@@ -235,6 +235,17 @@ void TrainingLoop::begin(Context& context) {
   with_.state.still_at_work = [this, &context] { record(context, TraceKind::kListenerAtWork); };
   with_.snapshots.digest_weights();
   with_.train_step.set_up(context, with_.job.settings);
+  with_.state.model_holder = [this, &context](bool works, const std::function<void()>& work) {
+    Exchange& exchange = with_.train_step.exchange();
+    exchange.hold_model(context, works);
+    try {
+      if (works) work();
+    } catch (...) {
+      exchange.free_model(context);
+      throw;
+    }
+    exchange.free_model(context);
+  };
   began_ = step_began_ = context.now();
   const bool own = !resumed_from_.empty() && lies_in(resumed_from_, with_.job.checkpoints);
   with_.run_log.start(context, resumed_from_, own);
@@ -299,11 +310,12 @@ void TrainingLoop::finish(Context& context, bool stopped) {
 }
 
 void TrainingLoop::write_text(Context& context) try {
-  if (with_.state.rank != 0) return;
-  record(context, TraceKind::kWritesText);
-  const AutocastScope autocast(with_.state.precision.autocast);
-  const std::string text = with_.state.model->closing_text(with_.state.seed);
-  if (!text.empty()) with_.run_log.text_sample(context, text);
+  with_.state.with_model(with_.state.rank == 0, [&] {
+    record(context, TraceKind::kWritesText);
+    const AutocastScope autocast(with_.state.precision.autocast);
+    const std::string text = with_.state.model->closing_text(with_.state.seed);
+    if (!text.empty()) with_.run_log.text_sample(context, text);
+  });
 } catch (const c10::Error& error) {
   with_.log.warning("no sample of text: " + one_line(error));
 }

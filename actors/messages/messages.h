@@ -23,7 +23,8 @@
 //
 //   Supervisor   -- Prepare, Start, StopRequested, Stop --> the others
 //   Loader       -- BatchReady --> Compute -- AddTransforms, Credit --> Loader
-//   Compute      -- AllocateMemory, SetPlan, RunEntry, FinishStep, SumDoubles --> Sync -- replies --> Compute
+//   Compute      -- AllocateMemory, SetPlan, RunEntry, AwaitEntry, FinishStep, SumDoubles --> Sync
+//   Sync         -- replies --> Compute
 //   Compute      -- ReserveCopies, Snapshot --> Checkpointer -- CopiesReserved, SnapshotCopied --> Compute
 //   Compute      -- LogFrom, Logged --> LogWriter -- LogsTaken --> Compute
 //   Compute      -- TrainingDone --> Supervisor
@@ -118,17 +119,24 @@ struct SetPlan {
   static constexpr const char* kName = "SetPlan";
   std::vector<PlanEntry> entries;
 };
-// This rank's input of an entry is ready. May be asked -> EntryDone.
+// This rank's input of an entry is ready.
 struct RunEntry {
   static constexpr const char* kName = "RunEntry";
   int index = 0;
   int64_t step = 0;
+  at::Tensor whole = {};  // in this pass, in place of the plan's
+};
+// Asked -> EntryDone, when an entry that runs in this pass is done. The sender's rank counts as waiting.
+struct AwaitEntry {
+  static constexpr const char* kName = "AwaitEntry";
+  int index = 0;
 };
 struct EntryDone {
   static constexpr const char* kName = "EntryDone";
+  bool finite = true;  // Work::finite
 };
 // Asked -> PassDone, when all entries are done: the entries that are not ready yet run with what their
-// tensors hold.
+// tensors hold. A gather without a `whole` serves the other ranks.
 struct FinishStep {
   static constexpr const char* kName = "FinishStep";
   int64_t step = 0;

@@ -18,9 +18,10 @@ namespace tutti {
 struct PlanEntry {
   CollectiveKind kind = CollectiveKind::kAllReduce;  // kAllReduce, kReduceScatter or kAllGather
   GroupRole group = GroupRole::kWorld;
-  at::Tensor whole;  // whole, part and cut as in CollectiveJob; no cut: equal parts
+  at::Tensor whole;  // whole, part and cut as in CollectiveJob; no cut: equal parts. RunEntry may give `whole`
   at::Tensor part;
   CutPtr cut;
+  int after = -1;     // index of an entry before, on whose result this one works and which it waits for
   std::string label;  // in errors and digests: "bucket 3"
 
   // What Sync records, with `number`, where the entry begins and when it is done.

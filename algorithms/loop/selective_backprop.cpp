@@ -95,6 +95,10 @@ bool SelectiveBackprop::match(Event event, const State& state) const {
                                    options_.start, options_.end, options_.interrupt);
 }
 
+int64_t SelectiveBackprop::forwards(const State& state) const {
+  return match(Event::kAfterDataloader, state) ? state.grad_accum : 0;
+}
+
 void SelectiveBackprop::apply(Event, State& state, Logger&) {
   if (state.batch.samples() == 0) return;
   const at::Tensor losses = losses_of(state, state.batch);

@@ -59,6 +59,7 @@ class SelectiveBackprop final : public Algorithm {
   Needs needs() const override { return {.first = true}; }
   bool try_on(const State& state, Batch& sample) const override;
   bool match(Event event, const State& state) const override;
+  int64_t forwards(const State& state) const override;
   void apply(Event event, State& state, Logger& logger) override;
 
  private:

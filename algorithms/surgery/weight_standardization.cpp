@@ -3,7 +3,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/var_mean.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <numeric>
@@ -12,6 +11,7 @@
 #include "algorithms/surgery/effect.h"
 #include "data/dataset.h"
 #include "models/layers/conv.h"
+#include "models/layers/lent_zeros.h"
 #include "tensors/torch_error.h"
 #include "training/state.h"
 
@@ -27,13 +27,11 @@ std::vector<Convolution*> registered(Layer& model) {
   return found;
 }
 
-// A model in which nothing is computed but which layer follows on which: tensors without memory are zeros,
-// which take none either, and convolutions note that they are called. The end restores the model.
+// A model in which nothing is computed but which layer follows on which: convolutions note that they are
+// called. The end restores the model.
 class Traced {
  public:
-  explicit Traced(Layer& model) : model_(model) {
-    for (const auto& one : parameters(model)) lend(one.parameter->tensor);
-    for (const auto& one : buffers(model)) lend(one.buffer->tensor);
+  explicit Traced(Layer& model) : model_(model), zeros_(model) {
     for (Convolution* one : registered(model)) {
       rules_.emplace_back(one, one->weight_rule());
       one->set_weight_rule([this, one](const at::Tensor& weight) {
@@ -44,7 +42,6 @@ class Traced {
     set_context(model, &evaluating_);
   }
   ~Traced() {
-    for (auto& [tensor, given] : tensors_) *tensor = given;
     for (auto& [convolution, rule] : rules_) convolution->set_weight_rule(rule);
     set_context(model_, nullptr);
   }
@@ -57,15 +54,9 @@ class Traced {
   }
 
  private:
-  void lend(at::Tensor& tensor) {
-    if (!tensor.is_meta()) return;
-    tensors_.emplace_back(&tensor, tensor);
-    tensor = at::zeros({}, tensor.options().device(at::kCPU)).expand(tensor.sizes());
-  }
-
   Layer& model_;
+  const LentZeros zeros_;
   const ForwardContext evaluating_{.training = false};
-  std::vector<std::pair<at::Tensor*, at::Tensor>> tensors_;
   std::vector<std::pair<Convolution*, Convolution::WeightRule>> rules_;
   std::vector<Convolution*> called_;
 };

@@ -38,23 +38,6 @@ at::Tensor filled(const at::Tensor& tensor, const Init& init, uint64_t seed, con
   return at::empty_strided(tensor.sizes(), tensor.strides(), fresh.options()).copy_(fresh);
 }
 
-// The names by which tensors get their initial values.
-class InitialNames {
- public:
-  explicit InitialNames(Layer& root) {
-    for (const NamedParameter& named : parameters(root)) before_surgery_.insert(named.parameter->origin);
-    for (const NamedBuffer& named : buffers(root)) before_surgery_.insert(named.buffer->origin);
-  }
-  // A new tensor does not get the values of an old one that has lost its name to the new one.
-  std::string of(const std::string& name, const std::string& origin) const {
-    if (!origin.empty()) return origin;
-    return before_surgery_.count(name) ? name + " (new)" : name;
-  }
-
- private:
-  std::unordered_set<std::string> before_surgery_;
-};
-
 class Surgeon {
  public:
   explicit Surgeon(const Replacement& make) : make_(make) {}
@@ -232,17 +215,38 @@ void note_names(Layer& root) {
 }
 
 void materialise(Layer& root, uint64_t seed) {
-  const at::NoGradGuard no_grad;
-  const InitialNames names(root);
+  const InitialValues values(root, seed);
   for (const NamedParameter& named : parameters(root)) {
     Parameter& one = *named.parameter;
-    one.tensor = filled(one.tensor, one.init, seed, names.of(named.name, one.origin));
+    one.tensor = values.of(named);
     one.tensor.set_requires_grad(one.trained && at::isFloatingType(one.tensor.scalar_type()));
   }
+  materialise_buffers(root, seed);
+}
+
+void materialise_buffers(Layer& root, uint64_t seed) {
+  const InitialValues values(root, seed);
   for (const NamedBuffer& named : buffers(root)) {
     Buffer& one = *named.buffer;
-    one.tensor = filled(one.tensor, one.init, seed, names.of(named.name, one.origin));
+    one.tensor = values.of(one.tensor, one.init, named.name, one.origin);
   }
+}
+
+InitialValues::InitialValues(Layer& root, uint64_t seed) : seed_(seed) {
+  for (const NamedParameter& named : parameters(root)) before_surgery_.insert(named.parameter->origin);
+  for (const NamedBuffer& named : buffers(root)) before_surgery_.insert(named.buffer->origin);
+}
+
+// A new tensor does not get the values of an old one that has lost its name to the new one.
+at::Tensor InitialValues::of(const at::Tensor& tensor, const Init& init, const std::string& name,
+                             const std::string& origin) const {
+  const at::NoGradGuard no_grad;
+  const std::string fresh = before_surgery_.count(name) ? name + " (new)" : name;
+  return filled(tensor, init, seed_, origin.empty() ? fresh : origin);
+}
+
+at::Tensor InitialValues::of(const NamedParameter& one) const {
+  return of(one.parameter->tensor, one.parameter->init, one.name, one.parameter->origin);
 }
 
 std::vector<Replaced> replace_layers(Layer& root, const Replacement& make) {

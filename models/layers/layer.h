@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -122,6 +123,9 @@ class Layer : public std::enable_shared_from_this<Layer> {
   const std::vector<std::shared_ptr<Parameter>>& own_parameters() const { return parameters_; }
   const std::vector<std::shared_ptr<Buffer>>& own_buffers() const { return buffers_; }
   const std::vector<std::unique_ptr<Slot>>& slots() const { return slots_; }
+  // Layers below whose parameters `forward` of this layer reads itself, beside calling their slots: a table
+  // that is tied to the output.
+  virtual std::vector<Layer*> reads() const { return {}; }
 
   // Running statistics. A call in training adds `statistics_size` numbers of the layer's own to the context's
   // statistics and changes no buffer; 0 for layers without statistics.
@@ -190,6 +194,23 @@ void note_names(Layer& root);
 // (seed, name before surgery, or else the dotted name): the values do not depend on the rest of the model.
 // Trained parameters get requires_grad.
 void materialise(Layer& root, uint64_t seed);
+// The same, but parameters stay on the meta device: InitialValues gives them one at a time.
+void materialise_buffers(Layer& root, uint64_t seed);
+
+// The initial values of a model's tensors.
+class InitialValues {
+ public:
+  InitialValues(Layer& root, uint64_t seed);
+
+  // `tensor`: of the model, under this name. If it is not on the meta device, it is returned unchanged.
+  at::Tensor of(const at::Tensor& tensor, const Init& init, const std::string& name,
+                const std::string& origin) const;
+  at::Tensor of(const NamedParameter& one) const;
+
+ private:
+  uint64_t seed_;
+  std::unordered_set<std::string> before_surgery_;  // the names of tensors before surgery
+};
 
 // What replace_layers did with a layer.
 struct Replaced {

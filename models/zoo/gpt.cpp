@@ -51,6 +51,7 @@ class Transformer final : public Layer {
   }
 
   const char* kind() const override { return "Transformer"; }
+  std::vector<Layer*> reads() const override { return {&wte_.layer()}; }
 
  private:
   const at::Tensor& table() const { return wte_.layer().own_parameters().front()->tensor; }

@@ -34,7 +34,7 @@ std::optional<FaultPhase> phase_of(TraceKind kind) {
 
 uint64_t digest_of(const Trainee& trainee) {
   std::map<std::string, at::Tensor> tensors;
-  for (const auto& one : trainee.parameters) tensors["model/" + one.name] = one.parameter->tensor;
+  for (const auto& one : trainee.views) tensors["model/" + one.name] = one.tensor;
   for (const auto& one : trainee.buffers) tensors["model/" + one.name] = one.buffer->tensor;
   return weights_digest(tensors);
 }

@@ -48,6 +48,10 @@ class Algorithm : public Listener {
   // INIT for surgery, FIT_START for transforms of the data, else AFTER_DATALOADER: the order of try_on.
   virtual Event tried_at() const { return Event::kAfterDataloader; }
 
+  // How often at most it runs the model, without gradients, before the microbatches of the coming step; the
+  // same on all ranks. Sharded parameters are gathered for so many.
+  virtual int64_t forwards(const State&) const { return 0; }
+
   // True if the algorithm acts at the event. All algorithms are asked before any acts.
   virtual bool match(Event event, const State& state) const = 0;
   virtual void apply(Event event, State& state, Logger& logger) = 0;

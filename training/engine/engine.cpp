@@ -218,6 +218,12 @@ Algorithms Engine::in_order_of_action() const {
   return all;
 }
 
+int64_t Engine::forwards() const {
+  int64_t count = 0;
+  for (const auto& algorithm : options_.algorithms) count += algorithm->forwards(state_);
+  return count;
+}
+
 void Engine::out_of_memory(const std::string& account) {
   for (const auto& callback : options_.callbacks) callback->out_of_memory(state_, logger_, account);
   notify_destinations([&](Callback& destination) { destination.out_of_memory(state_, logger_, account); });

@@ -74,6 +74,9 @@ class Engine {
   void contribute(std::span<double> values) const;
   void reduced(std::span<const double> sums);
 
+  // Forwards before the microbatches of the coming step (Algorithm::forwards), of all algorithms.
+  int64_t forwards() const;
+
   // True if there is any listener or destination.
   bool listens() const;
 

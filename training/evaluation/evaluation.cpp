@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "data/dataset.h"
+#include "models/layers/lent_zeros.h"
 #include "tensors/autograd.h"
 #include "tensors/out_of_memory.h"
 #include "tensors/torch_error.h"
@@ -109,6 +110,43 @@ std::optional<std::string> evaluate_batch(State& state, Engine& engine, const Ev
   }
 }
 
+// Forwards of a batch of `samples`.
+int64_t forwards_of(int64_t samples, const Cut& cut) {
+  const auto parts = [&](int64_t part) { return part == 0 ? 0 : (part - 1) / cut.fits + 1; };
+  return samples / cut.planned * parts(std::min(samples, cut.planned)) + parts(samples % cut.planned);
+}
+
+// All ranks together, in as many forwards on each: what one has no memory for, all do again in smaller parts.
+// `batch`: null if this rank is asked to stop, and empty if it has no samples. Sets the counts of ranks that
+// stop or cannot go on. Returns the error of this rank, if any.
+std::optional<std::string> evaluate_together(State& state, Engine& engine, const EvalHooks& hooks,
+                                             const Batch* batch, int64_t largest, Cut& cut,
+                                             std::vector<MetricPtr>& metrics, Counts& counts) {
+  const Sums before = sums_of(metrics);
+  const Timestamp began = state.eval_timestamp;
+  for (;;) {
+    hooks.begin_forwards(forwards_of(largest, cut));
+    std::optional<std::string> failure;
+    if (batch && batch->samples() > 0)
+      failure = hooks.attempt([&] { evaluate_parts(state, engine, *batch, cut, metrics); });
+    state.batch = state.outputs = {};
+    const at::Tensor flags = at::zeros({2}, at::kDouble);
+    flags[0] = batch ? 0.0 : 1.0;
+    flags[1] = failure ? 1.0 : 0.0;
+    hooks.end_forwards(flags);
+    counts.stopped = flags[0].item<double>() > 0 ? 1 : 0;
+    if (counts.stopped > 0 || flags[1].item<double>() == 0) return std::nullopt;
+    state.eval_timestamp = began;
+    for (std::size_t m = 0; m < metrics.size(); ++m) metrics[m]->sums() = before[m];
+    const int64_t part = std::min({cut.fits, cut.planned, largest});
+    if (part < 2) {
+      counts.too_large = failure ? 1 : 0;
+      return failure.value_or("");
+    }
+    cut.fits = (part + 1) / 2;
+  }
+}
+
 void store_results(State& state, const std::vector<MetricPtr>& metrics, const Counts& counts) {
   state.eval_timestamp.sample = static_cast<int64_t>(counts.samples);
   state.eval_timestamp.token = static_cast<int64_t>(counts.tokens);
@@ -122,6 +160,7 @@ void store_results(State& state, const std::vector<MetricPtr>& metrics, const Co
 void try_metrics(State& state, const Evaluator& evaluator, const Dataset& data) {
   if (!evaluator.names_metrics()) return;
   const at::NoGradGuard no_grad;
+  const LentZeros zeros(*state.model);
   const ForwardContext evaluating{/*training=*/false, nullptr};
   set_context(*state.model, &evaluating);
   const int64_t first = 0;
@@ -170,21 +209,33 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
   Counts counts;
   std::string failure;
   hooks.run_event(Event::kEvalStart);
-  for (int64_t b = 0; b < evaluator.batches && counts.stopped == 0; ++b) {
+  if (hooks.begin_model) hooks.begin_model();
+  const int64_t largest = largest_part(evaluator.global_batch, state.world);
+  bool over = false;
+  for (int64_t b = 0; b < evaluator.batches && !over; ++b) {
     const auto fetched = hooks.fetch(b);
-    if (!fetched) counts.stopped = 1;
-    if (!fetched || fetched->batch.samples() == 0 || counts.too_large > 0) continue;
-    const Batch& batch = fetched->batch;
-    counts.samples += static_cast<double>(batch.samples());
-    counts.tokens += static_cast<double>(model.tokens(batch));
-    cut.share = share_of_even_part(batch.samples(), fetched->global_samples, state.world);
-    if (const auto error = evaluate_batch(state, engine, hooks, batch, cut, metrics)) {
-      counts.too_large = 1;
-      failure = ": " + *error;
+    const Batch* batch = fetched ? &fetched->batch : nullptr;
+    if (batch && batch->samples() > 0 && counts.too_large == 0) {
+      counts.samples += static_cast<double>(batch->samples());
+      counts.tokens += static_cast<double>(model.tokens(*batch));
+      cut.share = share_of_even_part(batch->samples(), fetched->global_samples, state.world);
     }
+    std::optional<std::string> error;
+    if (hooks.begin_forwards) {
+      error = evaluate_together(state, engine, hooks, batch, largest, cut, metrics, counts);
+      over = error || counts.stopped > 0;
+    } else if (!batch) {
+      counts.stopped = 1;
+      over = true;
+    } else if (batch->samples() > 0 && counts.too_large == 0) {
+      error = evaluate_batch(state, engine, hooks, *batch, cut, metrics);
+      counts.too_large = error ? 1 : 0;
+    }
+    if (error && counts.too_large > 0) failure = ": " + *error;
   }
   state.batch = state.outputs = {};
   set_context(model, nullptr);
+  if (hooks.end_model) hooks.end_model();
   counts.seconds = hooks.stopwatch();
   sum_over_ranks(hooks, metrics, counts);
   state.evaluation_cut = counts.too_large > 0 || counts.stopped > 0;

@@ -48,6 +48,14 @@ struct EvalHooks {
   // nullopt.
   std::function<std::optional<std::string>(const std::function<void()>& work)> attempt;
   std::function<void(Event)> run_event;  // for events outside of attempts
+
+  // With sharded parameters; empty if every rank has the whole model. After EVAL_START and before EVAL_END:
+  // the model may be run between the two.
+  std::function<void()> begin_model = {}, end_model = {};
+  // Ranks evaluate every batch together: around at most so many forwards. `flags`: float64, summed over ranks
+  // in place.
+  std::function<void(int64_t forwards)> begin_forwards = {};
+  std::function<void(at::Tensor flags)> end_forwards = {};
 };
 // Hooks for an evaluation on a single rank without a memory budget. The engine must outlive the hooks.
 EvalHooks single_rank_hooks(Engine& engine, FetchBatch fetch);
@@ -65,7 +73,7 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
 
 using OutputsCallback = std::function<void(const Outputs& outputs)>;
 
-// Runs the model over an evaluator's data on this rank alone, in the data's order, and calls `on_outputs`
+// Runs the model over an evaluator's data on rank 0 alone, in the data's order, and calls `on_outputs`
 // (may be empty) for each batch. Batches are global batches, or device_eval_microbatch_size if smaller. Runs
 // the events PREDICT_START to PREDICT_END.
 void predict(State& state, Engine& engine, const Evaluator& evaluator, const OutputsCallback& on_outputs);

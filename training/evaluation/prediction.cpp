@@ -49,12 +49,14 @@ void predict(State& state, Engine& engine, const Evaluator& evaluator, const Out
   const Predicting predicting(state, evaluator);
   engine.run_event(Event::kPredictStart);
   const int64_t part = std::min(evaluator.global_batch, evaluator.microbatch);
-  for (int64_t begin = 0; begin < evaluator.data->size(); begin += part) {
-    std::vector<int64_t> rows(std::min(part, evaluator.data->size() - begin));
-    std::iota(rows.begin(), rows.end(), begin);
-    state.batch = evaluator.data->get(rows, {state.seed});
-    predict_batch(state, engine, on_outputs);
-  }
+  state.with_model(state.rank == 0, [&] {
+    for (int64_t begin = 0; begin < evaluator.data->size(); begin += part) {
+      std::vector<int64_t> rows(std::min(part, evaluator.data->size() - begin));
+      std::iota(rows.begin(), rows.end(), begin);
+      state.batch = evaluator.data->get(rows, {state.seed});
+      predict_batch(state, engine, on_outputs);
+    }
+  });
   engine.run_event(Event::kPredictEnd);
 }
 

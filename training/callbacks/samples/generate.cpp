@@ -69,8 +69,11 @@ void Generate::fit_end(State& state, Logger& logger) {
 void Generate::log_if_due(State& state, Logger& logger) {
   if (!std::exchange(due_, false)) return;
   if (std::exchange(last_batch_, state.timestamp.batch) == state.timestamp.batch) return;
-  if (state.rank != 0 || !logger.has_destinations()) return;
-  const std::vector<Tokens> found = generations(state);
+  const bool works = state.rank == 0 && logger.has_destinations();
+  state.with_model(works, [&] { log(generations(state), logger); });
+}
+
+void Generate::log(const std::vector<Tokens>& found, Logger& logger) const {
   LoggedTable table{"generations", {"prompt", "generation"}, {}};
   for (std::size_t p = 0; p < found.size(); ++p) {
     const Setting& prompt = options_.prompts.array()[p];

@@ -42,6 +42,7 @@ class Generate final : public PeriodicCallback {
  private:
   void interval_passed(const State&) override { due_ = true; }
   void log_if_due(State& state, Logger& logger);
+  void log(const std::vector<Tokens>& found, Logger& logger) const;
   std::vector<Prompt> prompts(const State& state) const;
   std::vector<Tokens> generations(State& state) const;
 

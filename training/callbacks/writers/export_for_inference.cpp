@@ -1,5 +1,7 @@
 #include "training/callbacks/writers/export_for_inference.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <filesystem>
 
 #include "io/formats/safetensors.h"
@@ -11,8 +13,27 @@ namespace tutti {
 
 // Writes under another name first, so that readers never see a partial file.
 void ExportForInference::write(const State& state) {
-  if (state.rank != 0) return;
+  const bool sharded = state.share.pieces > 1;
+  if (sharded) exchange_views(state);
+  state.with_model(state.rank == 0, [&] { write_whole(state); });
+  if (sharded) exchange_views(state);
+}
+
+// A rank has its rows alone of what inference uses: they go into the model to be gathered.
+void ExportForInference::exchange_views(const State& state) {
+  const at::NoGradGuard no_grad;
+  for (const ParamView& view : state.views)
+    if (const auto found = state.inference_tensors.find(view.name); found != state.inference_tensors.end()) {
+      const at::Tensor trained = view.tensor.clone();
+      at::Tensor(view.tensor).copy_(found->second);
+      at::Tensor(found->second).copy_(trained);
+    }
+}
+
+void ExportForInference::write_whole(const State& state) {
   Safetensors content;
+  if (state.share.pieces > 1)
+    for (const auto& one : state.parameters) content.tensors[one.name] = one.parameter->tensor.detach();
   content.tensors.insert(state.inference_tensors.begin(), state.inference_tensors.end());
   for (const auto& one : state.parameters) content.tensors.emplace(one.name, one.parameter->tensor.detach());
   for (const auto& one : state.buffers) content.tensors.emplace(one.name, one.buffer->tensor);

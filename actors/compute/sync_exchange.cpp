@@ -1,0 +1,141 @@
+#include "actors/compute/sync_exchange.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include <utility>
+
+#include "actors/messages/messages.h"
+#include "tensors/meter.h"
+
+namespace tutti {
+
+SyncExchange::SyncExchange(Context& context, State& state, const RankActors& actors, Recorder& recorder)
+    : context_(context), state_(state), actors_(actors), recorder_(recorder), sync_(actors.sync) {}
+
+SyncExchange::~SyncExchange() { Meter::charge(state_.memory_slot, -charged_bytes_); }
+
+void SyncExchange::shard(const std::vector<Unit>& units, Gathers::Options options) {
+  frees_ = options.frees;
+  gathers_ = std::make_unique<Gathers>(context_, state_, units, std::move(options), actors_, recorder_);
+}
+
+std::vector<at::Tensor> SyncExchange::allocate(GroupRole group, std::vector<int64_t> bytes) {
+  auto memory = context_.ask<MemoryAllocated>(sync_, AllocateMemory{group, std::move(bytes)}).memory;
+  int64_t charged = 0;
+  for (const at::Tensor& one : memory)
+    if (!Meter::counts(one)) charged += static_cast<int64_t>(one.nbytes());
+  charged_bytes_ += charged;
+  Meter::charge(state_.memory_slot, charged);
+  return memory;
+}
+
+void SyncExchange::plan(Context&, const PassShape& shape) {
+  const bool changed = reductions_changed();
+  if (!changed && shape_ == shape) return;
+  shape_ = shape;
+  verdict_ = at::zeros({Verdict::numbers(state_.world, shape.sums)}, at::kDouble);
+  const bool has_statistics = shape.statistics > 0;
+  statistics_ = has_statistics ? at::zeros({shape.statistics}) : at::Tensor();
+  gathered_ = has_statistics ? at::empty({state_.world, shape.statistics}) : at::Tensor();
+  set_training_plan();
+}
+
+void SyncExchange::set_training_plan() {
+  SetPlan plan;
+  if (gathers_) plan.entries = gathers_->plan(shape_->forwards, shape_->microbatches);
+  for (PlanEntry& one : reductions(static_cast<int>(plan.entries.size()), shape_->microbatches))
+    plan.entries.push_back(std::move(one));
+  if (statistics_.defined())
+    plan.entries.push_back({.kind = CollectiveKind::kAllGather,
+                            .whole = gathered_.view({-1}),
+                            .part = statistics_,
+                            .label = "statistics"});
+  plan.entries.push_back({.whole = verdict_, .label = "verdict", .ends = TraceKind::kVerdict});
+  context_.send(sync_, std::move(plan));
+}
+
+void SyncExchange::gather() {
+  if (gathers_) gathers_->begin_pass();
+}
+
+void SyncExchange::begin_microbatch(int64_t microbatch, bool) {
+  if (gathers_) gathers_->begin_microbatch(microbatch);
+}
+
+void SyncExchange::end_microbatch() {
+  if (gathers_) gathers_->end_microbatch();
+}
+
+void SyncExchange::abandon_pass() {
+  if (gathers_) gathers_->end_pass();
+}
+
+// The sums of shards are known to their owners alone, so the verdict waits for them. Whoever runs out of
+// memory has nothing to wait for.
+PassResult SyncExchange::agree(Context& context, Verdict mine, const at::Tensor& statistics) {
+  if (gathers_ && mine.out_of_memory == 0) {
+    gathers_->end_pass();
+    if (!finish_reductions()) mine.overflow = 1;
+  }
+  mine.unused = static_cast<double>(unused());
+  verdict_.copy_(mine.encode(state_.rank, state_.world));
+  if (statistics_.defined()) statistics_.copy_(statistics);
+  const bool finite = context.ask<PassDone>(sync_, FinishStep{state_.timestamp.batch}).finite;
+  PassResult all{Verdict::decode(verdict_, state_.world), {}};
+  if (!finite && !gathers_) all.verdict.overflow = state_.world;
+  if (gathered_.defined()) all.statistics = gathered_.clone();
+  return all;
+}
+
+// A parameter without a gradient on any rank has zeros in its bucket. Its gradient stays undefined, as on a
+// single rank.
+void SyncExchange::take_gradients(Context& context, const Verdict& all) {
+  const at::Tensor used_by = all.unused > 0 ? sum(context, used()) : at::Tensor();
+  const auto gradients = reduced();
+  for (std::size_t p = 0; p < state_.views.size(); ++p) {
+    const bool unused = used_by.defined() && used_by.const_data_ptr<double>()[p] == 0;
+    const bool trained = state_.parameters[p].parameter->tensor.requires_grad();
+    state_.views[p].grad = unused || !trained ? at::Tensor() : gradients[p];
+  }
+}
+
+at::Tensor SyncExchange::sum(Context& context, const at::Tensor& values) {
+  return context.ask<Summed>(sync_, SumDoubles{values}).values;
+}
+
+// Sync has another plan until the training's is set again.
+void SyncExchange::set_forward_plan(int64_t forwards) {
+  context_.send(sync_, SetPlan{gathers_->plan(forwards, 0)});
+}
+
+void SyncExchange::hold_model(Context& context, bool wanted) {
+  if (!gathers_) return;
+  set_forward_plan(1);
+  gathers_->hold_all(wanted);
+  context.ask<PassDone>(sync_, FinishStep{state_.timestamp.batch});
+}
+
+void SyncExchange::free_model(Context&) {
+  if (!gathers_) return;
+  gathers_->end_pass();
+  set_training_plan();
+}
+
+void SyncExchange::begin_forwards(Context&, int64_t forwards) {
+  set_forward_plan(forwards);
+  gathers_->begin_pass();
+}
+
+void SyncExchange::end_forwards(Context& context, const at::Tensor& flags) {
+  gathers_->end_pass();
+  context.ask<PassDone>(sync_, FinishStep{state_.timestamp.batch});
+  sum(context, flags);
+  set_training_plan();
+}
+
+void SyncExchange::run(int entry) { context_.send(sync_, RunEntry{entry, state_.timestamp.batch}); }
+
+bool SyncExchange::await(int entry) { return context_.ask<EntryDone>(sync_, AwaitEntry{entry}).finite; }
+
+}  // namespace tutti

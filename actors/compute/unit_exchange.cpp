@@ -1,0 +1,232 @@
+#include "actors/compute/unit_exchange.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "actors/compute/sync_exchange.h"
+#include "sharding/shard_plan.h"
+#include "sharding/unit_gradients.h"
+#include "tensors/finite.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kRootTurn = 2;  // of the root unit's memory; 0 and 1 are the others'
+constexpr std::size_t kTurns = 3;
+
+class UnitExchange final : public SyncExchange {
+ public:
+  UnitExchange(Context& context, State& state, const ExchangeOptions& options, const RankActors& actors,
+               Recorder& recorder)
+      : SyncExchange(context, state, actors, recorder),
+        replicas_(options.sharding.strategy == ShardingStrategy::kHybrid) {
+    const auto units = find_units(*state.model, options.sharding);
+    for (const Unit& unit : units) unit_names_.push_back(unit.name);
+    shard(units, {.frees = options.sharding.strategy != ShardingStrategy::kGradients,
+                  .prefetch = options.sharding.prefetch,
+                  .reshard_after_forward = options.sharding.reshard_after_forward,
+                  .leave_after = [this](std::size_t unit) { gradients_->leave_after(unit); }});
+    gradients_.emplace(
+        state.parameters, units, state.precision.reduce_dtype,
+        [this](std::size_t bucket) { return memory_of(bucket); },
+        [this](std::size_t bucket) { full(bucket); });
+    allocate_all();
+  }
+
+  void begin_pass() override {
+    gradients_->begin_step();
+    finite_ = true;
+    microbatches_done_ = 0;
+  }
+  void begin_microbatch(int64_t microbatch, bool last) override {
+    SyncExchange::begin_microbatch(microbatch, last);
+    microbatch_ = microbatch;
+    gradients_->begin_microbatch();
+  }
+  // A rank without samples in the microbatch takes part with zeros.
+  void end_microbatch() override {
+    gradients_->end_microbatch();
+    ++microbatches_done_;
+    SyncExchange::end_microbatch();
+  }
+  void abandon_pass() override {
+    gradients_->abandon_step();
+    under_way_ = {};
+    SyncExchange::abandon_pass();
+  }
+  bool owns_gradients() const override { return true; }
+  double bucket_bytes() const override { return bucket_bytes_; }
+
+ protected:
+  std::vector<PlanEntry> reductions(int first, int64_t microbatches) override {
+    first_ = first;
+    std::vector<PlanEntry> entries;
+    for (int64_t m = 0; m < microbatches; ++m)
+      for (std::size_t b = 0; b < buckets_.size(); ++b) {
+        entries.push_back(scatter(m, b));
+        if (!replicas_) continue;
+        entries.push_back({.group = GroupRole::kReplicas,
+                           .whole = entries.back().part,
+                           .after = first + static_cast<int>(entries.size()) - 1,
+                           .label = entries.back().label + " of all replicas"});
+      }
+    return entries;
+  }
+
+  bool finish_reductions() override {
+    for (auto& one : under_way_) complete(one);
+    if (microbatches_done_ > 1)
+      finite_ = finite_ && std::ranges::all_of(buckets_, [](const Place& one) { return all_finite(one.sums); });
+    return finite_;
+  }
+
+  std::vector<at::Tensor> reduced() override {
+    const at::NoGradGuard no_grad;
+    const auto all = tensors_of(state_);
+    std::vector<at::Tensor> gradients(all.size());
+    for (std::size_t b = 0; b < buckets_.size(); ++b)
+      take_rows(buckets_[b].sums, gradients_->buckets()[b], all, state_.share, gradients);
+    return gradients;
+  }
+  int64_t unused() const override { return gradients_->unused(); }
+  at::Tensor used() const override { return gradients_->used(); }
+
+ private:
+  // Where a bucket is summed.
+  struct Place {
+    std::size_t turn = 0;
+    CutPtr cut;
+    bool direct = true;  // the first microbatch's sums are `sums`; else they are cast into them
+    at::Tensor sums;     // flat: this rank's part, over microbatches
+  };
+  struct UnderWay {
+    std::size_t bucket = 0;
+    int64_t microbatch = 0;
+  };
+
+  int64_t part_size(const Place& place) const { return place.cut->part_size(state_.share.index); }
+
+  void allocate_all() {
+    const auto all = tensors_of(state_);
+    std::array<int64_t, kTurns> whole{}, part{};
+    std::vector<int64_t> sums;
+    for (std::size_t b = 0; b < gradients_->buckets().size(); ++b) {
+      const Bucket& bucket = gradients_->buckets()[b];
+      Place place{.turn = gradients_->unit_of(b) == 0 ? kRootTurn : b % kRootTurn,
+                  .cut = cut_by_rows(bucket, all, state_.share.pieces)};
+      place.direct = std::ranges::all_of(bucket.slots, [&](const BucketSlot& slot) {
+        return all[slot.parameter].scalar_type() == bucket.dtype;
+      });
+      const auto item = static_cast<int64_t>(c10::elementSize(bucket.dtype));
+      whole[place.turn] = std::max(whole[place.turn], bucket.bytes);
+      part[place.turn] = std::max(part[place.turn], place.cut->largest_part() * item);
+      sums.push_back(place.cut->largest_part() * static_cast<int64_t>(c10::elementSize(sum_dtype(place, bucket))));
+      buckets_.push_back(std::move(place));
+    }
+    memory_ = allocate(GroupRole::kReductions, {whole.begin(), whole.end()});
+    parts_ = allocate_parts({part.begin(), part.end()});
+    const auto memory = allocate_parts(sums);
+    for (std::size_t b = 0; b < buckets_.size(); ++b)
+      buckets_[b].sums = memory[b]
+                             .view(sum_dtype(buckets_[b], gradients_->buckets()[b]))
+                             .narrow(0, 0, part_size(buckets_[b]));
+    for (const std::vector<at::Tensor>& some : {memory_, parts_, memory})
+      for (const at::Tensor& one : some) bucket_bytes_ += static_cast<double>(one.nbytes());
+  }
+
+  static at::ScalarType sum_dtype(const Place& place, const Bucket& bucket) {
+    return place.direct ? bucket.dtype : at::kFloat;
+  }
+
+  // What replicas add up lies where they read it.
+  std::vector<at::Tensor> allocate_parts(std::vector<int64_t> bytes) {
+    if (replicas_) return allocate(GroupRole::kReplicas, std::move(bytes));
+    std::vector<at::Tensor> memory;
+    for (const int64_t size : bytes) memory.push_back(at::empty({size}, at::kByte));
+    return memory;
+  }
+
+  bool into_sums(const Place& place, int64_t microbatch) const { return place.direct && microbatch == 0; }
+
+  at::Tensor part_of(int64_t microbatch, std::size_t bucket) const {
+    const Place& place = buckets_[bucket];
+    if (into_sums(place, microbatch)) return place.sums;
+    return parts_[place.turn].view(gradients_->buckets()[bucket].dtype).narrow(0, 0, part_size(place));
+  }
+
+  PlanEntry scatter(int64_t microbatch, std::size_t b) const {
+    const Bucket& bucket = gradients_->buckets()[b];
+    return {.kind = CollectiveKind::kReduceScatter,
+            .group = GroupRole::kReductions,
+            .whole = memory_[buckets_[b].turn].narrow(0, 0, bucket.bytes).view(bucket.dtype),
+            .part = part_of(microbatch, b),
+            .cut = buckets_[b].cut,
+            .label = "gradients of " + unit_names_[gradients_->unit_of(b)],
+            .begins = TraceKind::kReduceBucket,
+            .number = static_cast<int64_t>(b),
+            .parts = names_in_part(bucket, tensors_of(state_), names_of(state_), state_.share)};
+  }
+
+  int entry_of(int64_t microbatch, std::size_t bucket) const {
+    const int64_t each = replicas_ ? 2 : 1;
+    return first_ + static_cast<int>((microbatch * std::ssize(buckets_) + static_cast<int64_t>(bucket)) * each);
+  }
+
+  // Memory that an earlier bucket of the same turn has left.
+  at::Tensor memory_of(std::size_t bucket) {
+    const std::size_t turn = buckets_[bucket].turn;
+    if (turn == kRootTurn)
+      for (auto& one : under_way_) complete(one);  // the root unit may have several buckets
+    else
+      complete(under_way_[turn]);
+    return memory_[turn];
+  }
+
+  void full(std::size_t bucket) {
+    recorder_.record({context_.now(), TraceKind::kBucketFull, state_.timestamp.batch,
+                      static_cast<int64_t>(bucket)});
+    const int entry = entry_of(microbatch_, bucket);
+    run(entry);
+    if (replicas_) run(entry + 1);
+    under_way_[buckets_[bucket].turn] = UnderWay{bucket, microbatch_};
+  }
+
+  void complete(std::optional<UnderWay>& one) {
+    if (!one) return;
+    const auto [bucket, microbatch] = *std::exchange(one, std::nullopt);
+    finite_ = await(entry_of(microbatch, bucket) + (replicas_ ? 1 : 0)) && finite_;
+    const Place& place = buckets_[bucket];
+    if (into_sums(place, microbatch)) return;
+    const at::NoGradGuard no_grad;
+    const at::Tensor part = part_of(microbatch, bucket);
+    if (microbatch == 0)
+      place.sums.copy_(part);
+    else
+      at::Tensor(place.sums).add_(part);
+  }
+
+  const bool replicas_;
+  std::vector<std::string> unit_names_;
+  std::optional<UnitGradients> gradients_;
+  std::vector<Place> buckets_;
+  std::vector<at::Tensor> memory_, parts_;  // by turn: of whole buckets, and of this rank's parts
+  std::array<std::optional<UnderWay>, kTurns> under_way_;  // the reduction in each turn's memory
+  int first_ = 0;  // index of the first reduction in the plan
+  int64_t microbatch_ = 0;
+  int64_t microbatches_done_ = 0;
+  bool finite_ = true;
+  double bucket_bytes_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_unit_exchange(Context& context, State& state, const ExchangeOptions& options,
+                                             const RankActors& actors, Recorder& recorder) {
+  return std::make_unique<UnitExchange>(context, state, options, actors, recorder);
+}
+
+}  // namespace tutti

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "collectives/cut.h"
+#include "sharding/buckets.h"
+#include "sharding/units.h"
+#include "training/trainee.h"
+
+namespace tutti {
+
+// The parameters of a trainee that has a share of them (Trainee::share). The share lies densely in memory that
+// other ranks read. The whole parameters, which the model computes with, lie in one flat tensor a block and
+// have memory only while they are held: freeing and refilling changes no tensor, view or version counter, so
+// what autograd has saved stays valid.
+class ShardedParameters {
+ public:
+  // The parameters of a unit that are of one dtype.
+  struct Block {
+    std::size_t unit = 0;
+    Bucket layout;    // of the whole; slots count parameters as Trainee::parameters
+    CutPtr cut;       // of the whole, in elements
+    at::Tensor part;  // flat, of the layout's dtype: this rank's rows; what other ranks read
+  };
+
+  // `units`: of the trainee's model (find_units). The trainee must outlive this, and its parameters stay as
+  // they are. Throws UserError if a parameter cannot be cut by rows.
+  ShardedParameters(Trainee& trainee, const std::vector<Unit>& units);
+  ~ShardedParameters();
+  ShardedParameters(const ShardedParameters&) = delete;
+
+  const std::vector<Block>& blocks() const { return blocks_; }
+  // The blocks of unit `u`: [first, last).
+  std::size_t first_block(std::size_t unit) const { return first_[unit]; }
+  std::size_t last_block(std::size_t unit) const { return first_[unit + 1]; }
+
+  // Bytes of the part of each block, equal on all ranks.
+  std::vector<int64_t> part_bytes() const;
+  // Sets the memory of the parts (flat uint8, part_bytes), and moves the trainee's views into it.
+  void bind(const std::vector<at::Tensor>& memory);
+
+  // Allocates memory for the whole parameters of a block and returns it, for others to write into: flat, of
+  // the layout's dtype, not an owner of the memory.
+  at::Tensor hold(std::size_t block);
+  void free(std::size_t block);
+  bool is_held(std::size_t block) const { return held_[block].defined(); }
+
+ private:
+  void give_storage(std::size_t block);
+
+  Trainee& trainee_;
+  std::vector<Block> blocks_;
+  std::vector<std::size_t> first_;    // block of each unit, and the end
+  std::vector<c10::Storage> storage_;  // of the whole parameters of each block
+  std::vector<at::Tensor> held_;      // the memory in it
+};
+
+}  // namespace tutti

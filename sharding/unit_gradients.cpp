@@ -1,0 +1,117 @@
+#include "sharding/unit_gradients.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "tensors/autograd.h"
+
+namespace tutti {
+namespace {
+
+bool wants_gradient(const NamedParameter& one) { return one.parameter->tensor.requires_grad(); }
+
+}  // namespace
+
+UnitGradients::UnitGradients(std::vector<NamedParameter> parameters, const std::vector<Unit>& units,
+                             std::optional<at::ScalarType> dtype, Memory memory, Full full)
+    : parameters_(std::move(parameters)),
+      bucket_of_(parameters_.size(), kNone),
+      used_(parameters_.size(), false),
+      memory_(std::move(memory)),
+      full_(std::move(full)) {
+  for (std::size_t u = units.size(); u-- > 0;) {
+    std::vector<at::Tensor> trained;
+    std::vector<std::size_t> indices;
+    for (const std::size_t p : units[u].parameters) {
+      if (!wants_gradient(parameters_[p])) continue;
+      trained.push_back(parameters_[p].parameter->tensor);
+      indices.push_back(p);
+    }
+    for (Bucket& bucket : plan_buckets(trained, std::numeric_limits<int64_t>::max(), dtype).buckets) {
+      for (BucketSlot& slot : bucket.slots) {
+        slot.parameter = indices[slot.parameter];
+        bucket_of_[slot.parameter] = static_cast<int>(buckets_.size());
+      }
+      buckets_.push_back(std::move(bucket));
+      units_.push_back(u);
+    }
+  }
+  for (std::size_t p = 0; p < parameters_.size(); ++p)
+    if (has_place(p)) set_gradient_hook(parameters_[p].parameter->tensor, [this, p] { on_gradient(p); });
+}
+
+UnitGradients::~UnitGradients() {
+  for (std::size_t p = 0; p < parameters_.size(); ++p)
+    if (has_place(p)) set_gradient_hook(parameters_[p].parameter->tensor, nullptr);
+}
+
+void UnitGradients::begin_step() { used_.assign(parameters_.size(), false); }
+
+void UnitGradients::begin_microbatch() {
+  next_ = 0;
+  missing_.assign(buckets_.size(), 0);
+  for (std::size_t p = 0; p < parameters_.size(); ++p) {
+    if (!has_place(p)) continue;
+    parameters_[p].parameter->tensor.mutable_grad() = at::Tensor();
+    if (wants_gradient(parameters_[p])) ++missing_[static_cast<std::size_t>(bucket_of_[p])];
+  }
+}
+
+// A parameter that is used twice accumulates once: autograd sums before calling the hook.
+void UnitGradients::on_gradient(std::size_t parameter) {
+  used_[parameter] = true;
+  if (--missing_[static_cast<std::size_t>(bucket_of_[parameter])] == 0) fill_complete();
+}
+
+// The root unit's parameters may be used again until backward ends, so it is filled then.
+void UnitGradients::fill_complete() {
+  while (next_ < buckets_.size() && units_[next_] != 0 && missing_[next_] == 0) fill(next_++);
+}
+
+void UnitGradients::leave_after(std::size_t unit) {
+  while (next_ < buckets_.size() && units_[next_] > unit) fill(next_++);
+  fill_complete();
+}
+
+void UnitGradients::end_microbatch() {
+  while (next_ < buckets_.size()) fill(next_++);
+}
+
+void UnitGradients::fill(std::size_t bucket) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor memory = memory_(bucket);
+  for (const BucketSlot& slot : buckets_[bucket].slots) {
+    const at::Tensor& parameter = parameters_[slot.parameter].parameter->tensor;
+    const at::Tensor view = slot_view(memory, buckets_[bucket], slot, parameter);
+    at::Tensor& grad = parameter.mutable_grad();
+    if (grad.defined())
+      view.copy_(grad);
+    else
+      view.zero_();
+    grad = at::Tensor();
+  }
+  full_(bucket);
+}
+
+void UnitGradients::abandon_step() {
+  for (const NamedParameter& one : parameters_) one.parameter->tensor.mutable_grad() = at::Tensor();
+}
+
+int64_t UnitGradients::unused() const {
+  int64_t count = 0;
+  for (std::size_t p = 0; p < parameters_.size(); ++p)
+    count += has_place(p) && !used_[p] && wants_gradient(parameters_[p]) ? 1 : 0;
+  return count;
+}
+
+at::Tensor UnitGradients::used() const {
+  at::Tensor used = at::empty({std::ssize(used_)}, at::kDouble);
+  for (std::size_t p = 0; p < used_.size(); ++p) used.data_ptr<double>()[p] = used_[p] ? 1 : 0;
+  return used;
+}
+
+}  // namespace tutti

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "models/layers/layer.h"
+#include "sharding/buckets.h"
+#include "sharding/units.h"
+#include "tensors/param_view.h"
+
+namespace tutti {
+
+// Gradients of which a rank keeps its share alone. A microbatch's gradients stay autograd's own tensors until
+// all of a unit have appeared; then they are copied into the unit's bucket, to be reduced over ranks, and
+// dropped. Buckets are filled in one order, the same on all ranks: the last unit first, the root unit at the
+// end. A unit whose gradients do not all appear is complete when backward has left it, with zeros for the
+// others.
+class UnitGradients {
+ public:
+  // `bucket` is about to be filled: returns its flat memory (uint8), which nobody reads any more.
+  using Memory = std::function<at::Tensor(std::size_t bucket)>;
+  using Full = std::function<void(std::size_t bucket)>;
+
+  // Sets a hook on every parameter that requires a gradient; others have no place, also if they require one
+  // later. `dtype`: of the buckets; nullopt: of their parameters.
+  UnitGradients(std::vector<NamedParameter> parameters, const std::vector<Unit>& units,
+                std::optional<at::ScalarType> dtype, Memory memory, Full full);
+  ~UnitGradients();
+  UnitGradients(const UnitGradients&) = delete;
+
+  // In the order in which they are filled.
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+  std::size_t unit_of(std::size_t bucket) const { return units_[bucket]; }
+
+  void begin_step();
+  void begin_microbatch();
+  // Backward has left all units after `unit`.
+  void leave_after(std::size_t unit);
+  // After the last backward of the microbatch: fills all buckets that are left.
+  void end_microbatch();
+  // After an exception: drops the gradients of the microbatch.
+  void abandon_step();
+
+  // As of GradientBuckets.
+  int64_t unused() const;
+  at::Tensor used() const;
+  bool has_place(std::size_t parameter) const { return bucket_of_[parameter] != kNone; }
+
+ private:
+  static constexpr int kNone = -1;
+  void on_gradient(std::size_t parameter);
+  void fill_complete();
+  void fill(std::size_t bucket);
+
+  std::vector<NamedParameter> parameters_;
+  std::vector<Bucket> buckets_;
+  std::vector<std::size_t> units_;   // of each bucket
+  std::vector<int> bucket_of_;       // of each parameter
+  std::vector<int64_t> missing_;     // gradients of this microbatch, by bucket
+  std::vector<bool> used_;           // by parameter, in this step
+  std::size_t next_ = 0;             // the bucket to be filled next
+  Memory memory_;
+  Full full_;
+};
+
+}  // namespace tutti

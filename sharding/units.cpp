@@ -1,0 +1,112 @@
+#include "sharding/units.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "training/optimizers/optimizer.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kRootUnit = "model";
+constexpr double kMib = 1 << 20;
+constexpr std::string_view kContainer = "Sequential";
+
+double parameter_bytes(Layer& root) {
+  double bytes = 0;
+  for (const auto& one : parameters(root)) bytes += static_cast<double>(one.parameter->tensor.nbytes());
+  return bytes;
+}
+
+// Chooses the slots of units.
+class Chooser {
+ public:
+  explicit Chooser(const ShardingSettings& settings)
+      : names_(settings.units), bytes_(settings.unit_mb * kMib) {}
+
+  void look_into(const Layer& layer, const std::string& path) {
+    std::map<std::string_view, int> kinds;
+    for (const auto& slot : layer.slots())
+      if (!slot->empty()) ++kinds[slot->layer().kind()];
+    for (const auto& slot : layer.slots()) {
+      if (slot->empty() || parameters(slot->layer()).empty()) continue;
+      const std::string name = path.empty() ? slot->name() : path + "." + slot->name();
+      const auto before = chosen.size();
+      const bool outermost = takes(*slot, name, kinds.at(slot->layer().kind()) > 1);
+      if (!outermost) look_into(slot->layer(), name);
+      const bool smallest = bytes_ > 0 && chosen.size() == before &&
+                            parameter_bytes(slot->layer()) >= bytes_;
+      if (outermost || smallest) chosen.push_back({name, slot.get()});
+    }
+  }
+
+  std::vector<NamedSlot> chosen;
+
+ private:
+  bool takes(const Slot& slot, const std::string& name, bool repeats) const {
+    if (bytes_ > 0) return false;
+    if (names_.empty()) return repeats && slot.layer().kind() != kContainer;
+    return std::ranges::any_of(names_, [&](const std::string& wanted) {
+      return wanted == slot.layer().kind() || matches_pattern(wanted, name);
+    });
+  }
+
+  const std::vector<std::string>& names_;
+  const double bytes_;
+};
+
+// Which unit each layer belongs to; 0: the root unit.
+using UnitOfLayer = std::unordered_map<const Layer*, std::size_t>;
+
+void leave_to_root(Layer& layer, UnitOfLayer& units) {
+  for (const auto& [name, below] : layers(layer)) units[below] = 0;
+}
+
+// Layers that stand in several slots.
+std::vector<Layer*> shared_layers(Layer& root) {
+  std::unordered_map<Layer*, int> slots_of;
+  for (const auto& named : slots(root))
+    if (!named.slot->empty()) ++slots_of[&named.slot->layer()];
+  std::vector<Layer*> shared;
+  for (const auto& [layer, count] : slots_of)
+    if (count > 1) shared.push_back(layer);
+  return shared;
+}
+
+UnitOfLayer units_of_layers(Layer& root, const std::vector<NamedSlot>& chosen) {
+  UnitOfLayer units;
+  for (std::size_t u = 0; u < chosen.size(); ++u)
+    for (const auto& [name, layer] : layers(chosen[u].slot->layer())) units[layer] = u + 1;
+  for (Layer* shared : shared_layers(root)) leave_to_root(*shared, units);
+  for (const auto& [name, reader] : layers(root))
+    for (Layer* read : reader->reads())
+      if (units[read] != units[reader]) leave_to_root(*read, units);
+  return units;
+}
+
+}  // namespace
+
+std::vector<Unit> find_units(Layer& root, const ShardingSettings& settings) {
+  Chooser chooser(settings);
+  chooser.look_into(root, "");
+  std::vector<Unit> units{{kRootUnit, nullptr, {}}};
+  for (const NamedSlot& one : chooser.chosen) units.push_back({one.name, one.slot, {}});
+
+  UnitOfLayer unit_of_layer = units_of_layers(root, chooser.chosen);
+  std::unordered_map<const Parameter*, std::size_t> unit_of;
+  for (const auto& [name, layer] : layers(root))
+    for (const auto& own : layer->own_parameters()) {
+      const std::size_t unit = unit_of_layer[layer];
+      const auto [found, fresh] = unit_of.emplace(own.get(), unit);
+      if (!fresh && found->second != unit) found->second = 0;
+    }
+  const auto all = parameters(root);
+  for (std::size_t p = 0; p < all.size(); ++p) units[unit_of.at(all[p].parameter.get())].parameters.push_back(p);
+  std::erase_if(units, [](const Unit& unit) { return unit.slot && unit.parameters.empty(); });
+  return units;
+}
+
+}  // namespace tutti
