@@ -18,6 +18,14 @@ const ParamView* part_of(const Trainee& trainee, const ParamView& view) {
   return trainee.share.pieces > 1 && !view.shape.empty() ? &view : nullptr;
 }
 
+// The part of a parameter that "algorithms/EMA/fc.weight" is about, if any.
+const ParamView* part_named(const Trainee& trainee, const std::string& listener_tensor) {
+  const std::string name = listener_tensor.substr(listener_tensor.rfind('/') + 1);
+  for (const ParamView& view : trainee.views)
+    if (view.name == name) return part_of(trainee, view);
+  return nullptr;
+}
+
 }  // namespace
 
 std::string SavedTensor::text() const {
@@ -54,7 +62,8 @@ std::vector<SavedTensor> saved_tensors(const Trainee& trainee) {
                      .tensor = one.tensor,
                      .view = one.tensor.dim() > 0 ? part_of(trainee, *one.view) : nullptr});
   }
-  for (const auto& [name, tensor] : trainee.listeners) saved.push_back({name, name, tensor});
+  for (const auto& [name, tensor] : trainee.listeners)
+    saved.push_back({.name = name, .before = name, .tensor = tensor, .view = part_named(trainee, name)});
   return saved;
 }
 

@@ -43,6 +43,7 @@ struct SimAttempt {
   int number = 1;                                 // in the run, from 1
   int64_t resumed_at = -1;                        // steps done before this attempt; -1: no training began
   std::vector<std::map<int64_t, SimStep>> steps;  // by rank, then by step (from 1)
+  int pieces = 1;  // of the parameters: rank r holds piece r % pieces
   std::map<int64_t, SavedBits> published;         // checkpoints, by step
   std::vector<RankEnd> ends;                      // by rank
   FaultCounts faults;                             // faults that were due, and how often each had an effect

@@ -120,6 +120,7 @@ SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const
               {.gone = [this](int rank) { return scheduler_.stopped(rank); },
                .check = [this](int rank) { check_alive(rank); }}) {
   attempt_.steps.resize(job.world);
+  attempt_.pieces = job.share(0).pieces;
   scheduler_.separate_ranks();
   for (int rank = 0; rank < job.world; ++rank)
     Meter::fail_at(rank, {});  // clear failures of an earlier attempt
