@@ -23,6 +23,7 @@ def arguments():
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--warmup", type=int, required=True, help="steps before the measured ones")
     parser.add_argument("--fused", action="store_true", help="the optimizer's fused kernel")
+    parser.add_argument("--fully-shard", action="store_true", help="FSDP2 in place of DDP")
     return parser.parse_args()
 
 
@@ -36,11 +37,22 @@ def endless(loader):
         yield from loader
 
 
+def fully_shard_blocks(model, kinds, world):
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    mesh = init_device_mesh("cpu", (world,))
+    for block in [module for module in model.modules() if isinstance(module, kinds)]:
+        fully_shard(block, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+
+
 class Training:
     def __init__(self, args, world):
         self.workload = WORKLOADS[args.workload]
         self.model = self.workload.model()
-        if world > 1:
+        if args.fully_shard:
+            fully_shard_blocks(self.model, self.workload.sharded, world)
+        elif world > 1:
             self.model = torch.nn.parallel.DistributedDataParallel(self.model, gradient_as_bucket_view=True)
         options = {"fused": True} if args.fused else {}
         self.optimizer = self.workload.optimizer(self.model.parameters(), **options)

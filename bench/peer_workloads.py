@@ -105,6 +105,7 @@ class Workload:
     classes: int
     optimizer: Callable
     is_text: bool = False  # tokens in, a target for each
+    sharded: tuple[type, ...] = (nn.Linear, BasicBlock, GptBlock)  # what fully_shard gathers together
 
     def data(self, samples):
         """Inputs and targets of an epoch."""
@@ -119,7 +120,7 @@ class Workload:
 
 WORKLOADS = {
     "digits_mlp": Workload(lambda: mlp(64, 128, 64, 10), 64, (64,), 10, sgd),
-    "resnet20": Workload(resnet20, 64, (3, 32, 32), 10, sgd),
-    "gpt_tiny": Workload(Gpt, 8, (256,), 256, adamw, is_text=True),
+    "resnet20": Workload(resnet20, 64, (3, 32, 32), 10, sgd, sharded=(BasicBlock,)),
+    "gpt_tiny": Workload(Gpt, 8, (256,), 256, adamw, is_text=True, sharded=(GptBlock,)),
     "wide_mlp": Workload(lambda: mlp(784, 4096, 4096, 10), 32, (784,), 10, sgd),
 }

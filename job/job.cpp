@@ -133,7 +133,7 @@ void require_deterministic_reduction(const Job& job) {
 
 // Hybrid sharding cuts the ranks into several groups of one size.
 void require_whole_shard_groups(const Job& job) {
-  if (job.settings.sharding.strategy != ShardingStrategy::kHybrid) return;
+  if (job.settings.sharding.strategy != ShardingStrategy::kHybrid || job.world == 1) return;
   const Setting& size = job.recipe.at("sharding").at("shard_size");
   const std::string ranks = "the number of ranks, " + std::to_string(job.world);
   if (size.integer() >= job.world)
@@ -381,7 +381,7 @@ Mesh Job::mesh() const {
 Share Job::share(int rank) const {
   using enum ShardingStrategy;
   const ShardingSettings& sharding = settings.sharding;
-  if (sharding.strategy == kNone) return {};
+  if (sharding.strategy == kNone || world == 1) return {};
   const int pieces = sharding.strategy == kHybrid ? sharding.shard_size : world;
   return {pieces, rank % pieces, world / pieces, rank / pieces};
 }

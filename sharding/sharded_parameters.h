@@ -12,10 +12,10 @@
 
 namespace tutti {
 
-// The parameters of a trainee that has a share of them (Trainee::share). The share lies densely in memory that
-// other ranks read. The whole parameters, which the model computes with, lie in one flat tensor a block and
-// have memory only while they are held: freeing and refilling changes no tensor, view or version counter, so
-// what autograd has saved stays valid.
+// The parameters of a trainee that has a share of them (Trainee::share). The share lies densely in memory
+// that other ranks read. The whole parameters, which the model computes with, lie in one flat tensor a block
+// and have memory only while they are held: freeing and refilling changes no tensor, view or version counter,
+// so what autograd has saved stays valid.
 class ShardedParameters {
  public:
   // The parameters of a unit that are of one dtype.
@@ -53,9 +53,9 @@ class ShardedParameters {
 
   Trainee& trainee_;
   std::vector<Block> blocks_;
-  std::vector<std::size_t> first_;    // block of each unit, and the end
+  std::vector<std::size_t> first_;     // block of each unit, and the end
   std::vector<c10::Storage> storage_;  // of the whole parameters of each block
-  std::vector<at::Tensor> held_;      // the memory in it
+  std::vector<at::Tensor> held_;       // the memory in it
 };
 
 }  // namespace tutti

@@ -57,11 +57,11 @@ class UnitGradients {
 
   std::vector<NamedParameter> parameters_;
   std::vector<Bucket> buckets_;
-  std::vector<std::size_t> units_;   // of each bucket
-  std::vector<int> bucket_of_;       // of each parameter
-  std::vector<int64_t> missing_;     // gradients of this microbatch, by bucket
-  std::vector<bool> used_;           // by parameter, in this step
-  std::size_t next_ = 0;             // the bucket to be filled next
+  std::vector<std::size_t> units_;  // of each bucket
+  std::vector<int> bucket_of_;      // of each parameter
+  std::vector<int64_t> missing_;    // gradients of this microbatch, by bucket
+  std::vector<bool> used_;          // by parameter, in this step
+  std::size_t next_ = 0;            // the bucket to be filled next
   Memory memory_;
   Full full_;
 };

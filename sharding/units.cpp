@@ -37,8 +37,7 @@ class Chooser {
       const auto before = chosen.size();
       const bool outermost = takes(*slot, name, kinds.at(slot->layer().kind()) > 1);
       if (!outermost) look_into(slot->layer(), name);
-      const bool smallest = bytes_ > 0 && chosen.size() == before &&
-                            parameter_bytes(slot->layer()) >= bytes_;
+      const bool smallest = bytes_ > 0 && chosen.size() == before && parameter_bytes(slot->layer()) >= bytes_;
       if (outermost || smallest) chosen.push_back({name, slot.get()});
     }
   }
@@ -104,7 +103,8 @@ std::vector<Unit> find_units(Layer& root, const ShardingSettings& settings) {
       if (!fresh && found->second != unit) found->second = 0;
     }
   const auto all = parameters(root);
-  for (std::size_t p = 0; p < all.size(); ++p) units[unit_of.at(all[p].parameter.get())].parameters.push_back(p);
+  for (std::size_t p = 0; p < all.size(); ++p)
+    units[unit_of.at(all[p].parameter.get())].parameters.push_back(p);
   std::erase_if(units, [](const Unit& unit) { return unit.slot && unit.parameters.empty(); });
   return units;
 }

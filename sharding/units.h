@@ -20,8 +20,9 @@ struct Unit {
 // The units of a model: the root unit, then the others in the order of their slots, which has to be the order
 // in which the model calls them. By default layers of one kind that stand beside each other ("blocks that
 // repeat"), outermost first; containers (Sequential) are looked into. Else by the settings' `units`, or the
-// smallest layers of `unit_mb` at least. Below a unit there is none. What is shared stays in the root unit: a layer in several slots, a parameter of several layers, and
-// a layer whose parameters another one reads (Layer::reads), unless both are in the unit.
+// smallest layers of `unit_mb` at least. Below a unit there is none. What is shared stays in the root unit: a
+// layer in several slots, a parameter of several layers, and a layer whose parameters another one reads
+// (Layer::reads), unless both are in the unit.
 std::vector<Unit> find_units(Layer& root, const ShardingSettings& settings = {});
 
 }  // namespace tutti

@@ -118,15 +118,17 @@ struct State : Trainee {
   }
 
   // Runs `work`, which needs the whole model: its parameters, or forwards outside of training and evaluation.
-  // Called by all ranks alike, since sharded parameters are gathered for it; only those that say so have them,
-  // and do the work.
-  void with_model(bool works, const std::function<void()>& work) const {
+  // Called by all ranks alike, since sharded parameters are gathered for it; only those that say so have
+  // them, and do the work. `forwards`: the work is to run the model so many times at most, and needs no more
+  // than that, so that a model larger than a rank can be run; 0: the work needs the whole model at once.
+  using Work = std::function<void()>;
+  void with_model(bool works, const Work& work, int64_t forwards = 0) const {
     if (model_holder)
-      model_holder(works, work);
+      model_holder(works, work, forwards);
     else if (works)
       work();
   }
-  std::function<void(bool works, const std::function<void()>& work)> model_holder;  // set by Compute
+  std::function<void(bool works, const Work& work, int64_t forwards)> model_holder;  // set by Compute
 
   // Passed fraction of max_duration, in [0, 1]; with a duration in epochs, updated at ends of epochs.
   Time elapsed_duration() const { return {elapsed(timestamp, max_duration), TimeUnit::kDuration}; }

@@ -195,9 +195,8 @@ Optimizer::Kept list_tensors(Trainee& trainee, uint64_t seed) {
   for (const auto& one : trainee.parameters) {
     kept.push_back(find_view(earlier, views, *one.parameter));
     const ParamView* before = kept.back() ? &views[*kept.back()] : nullptr;
-    ParamView& view =
-        trainee.views.emplace_back(shared ? shared_view_of(one, trainee, before, values)
-                                          : whole_view(one.name, one.parameter->tensor));
+    ParamView& view = trainee.views.emplace_back(shared ? shared_view_of(one, trainee, before, values)
+                                                        : whole_view(one.name, one.parameter->tensor));
     view.trained = one.parameter->trained;
     if (before) view.grad = before->grad;
   }

@@ -45,8 +45,8 @@ struct Trainee {
   std::vector<std::pair<std::string, at::Tensor>> listeners;
 };
 
-std::vector<at::Tensor> tensors_of(const Trainee& trainee);   // of all parameters
-std::vector<std::string> names_of(const Trainee& trainee);  // of all parameters
+std::vector<at::Tensor> tensors_of(const Trainee& trainee);  // of all parameters
+std::vector<std::string> names_of(const Trainee& trainee);   // of all parameters
 
 // Builds a model on the meta device. Throws UserError, also if the model needs more memory than this machine
 // has.

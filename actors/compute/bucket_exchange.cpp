@@ -17,8 +17,7 @@ class BucketExchange final : public SyncExchange {
   BucketExchange(Context& context, State& state, const ExchangeOptions& options, const RankActors& actors,
                  Recorder& recorder)
       : SyncExchange(context, state, actors, recorder) {
-    if (state.share.pieces > 1)
-      shard(find_units(*state.model, options.sharding), {.frees = false});
+    if (state.share.pieces > 1) shard(find_units(*state.model, options.sharding), {.frees = false});
     buckets_.emplace(
         state.parameters, options.bucket_bytes, [this](int bucket) { full(bucket); },
         state.precision.reduce_dtype);
@@ -107,7 +106,8 @@ class BucketExchange final : public SyncExchange {
     const auto all = tensors_of(state_);
     std::vector<at::Tensor> gradients(all.size());
     for (std::size_t b = 0; b < parts_.size(); ++b)
-      if (parts_[b].defined()) take_rows(parts_[b], buckets_->plan().buckets[b], all, state_.share, gradients);
+      if (parts_[b].defined())
+        take_rows(parts_[b], buckets_->plan().buckets[b], all, state_.share, gradients);
     return gradients;
   }
 

@@ -128,7 +128,7 @@ EvalHooks Evaluations::hooks(Context& context, Exchange& exchange) {
   };
   hooks.run_event = [this, &context](Event event) { run_event_(context, event); };
   if (!exchange.evaluates_together()) {
-    hooks.begin_model = [&] { exchange.hold_model(context, true); };
+    hooks.begin_model = [&] { exchange.hold_model(context, true, 0); };
     hooks.end_model = [&] { exchange.free_model(context); };
     return hooks;
   }

@@ -20,10 +20,10 @@ struct PassResult {
 
 // What the collectives of a pass depend on; the same on all ranks.
 struct PassShape {
-  int64_t forwards = 0;      // of the model before the microbatches, without gradients
+  int64_t forwards = 0;  // of the model before the microbatches, without gradients
   int64_t microbatches = 1;
-  int64_t statistics = 0;    // float32 numbers of each rank, all-gathered
-  int64_t sums = 0;          // numbers of the verdict's sums
+  int64_t statistics = 0;  // float32 numbers of each rank, all-gathered
+  int64_t sums = 0;        // numbers of the verdict's sums
   friend bool operator==(const PassShape&, const PassShape&) = default;
 };
 
@@ -58,8 +58,9 @@ class Exchange {
   virtual at::Tensor sum(Context& context, const at::Tensor& values) = 0;
 
   // Between passes of training: the model may be run until `free_model`. With sharded parameters a
-  // collective. Ranks that do not want the model only serve.
-  virtual void hold_model(Context&, bool /*wanted*/) {}
+  // collective. Ranks that do not want the model only serve. `forwards`: a rank that has no memory for the
+  // whole model can run it so many times; 0: the whole model is held.
+  virtual void hold_model(Context&, bool /*wanted*/, int64_t /*forwards*/) {}
   virtual void free_model(Context&) {}
 
   // True if no rank has memory for the whole model: ranks evaluate each batch together, by passes of

@@ -19,8 +19,9 @@ Gathers::Gathers(Context& context, State& state, const std::vector<Unit>& units,
       units_(units),
       options_(std::move(options)),
       parameters_(state, units),
-      hooks_(units, {[this](std::size_t u) { before_forward(u); }, [this](std::size_t u) { after_forward(u); },
-                     [this](std::size_t u) { before_backward(u); }}),
+      hooks_(units,
+             {[this](std::size_t u) { before_forward(u); }, [this](std::size_t u) { after_forward(u); },
+              [this](std::size_t u) { before_backward(u); }}),
       asked_for_(units.size(), kNone) {
   AllocateMemory wanted{GroupRole::kGathers, parameters_.part_bytes()};
   const auto memory = context.ask<MemoryAllocated>(sync_, std::move(wanted)).memory;
@@ -53,7 +54,8 @@ void Gathers::add_sweep(Phase phase, int64_t microbatch, std::vector<PlanEntry>&
   if (phase == Phase::kForward)
     for (std::ptrdiff_t u = 1; u <= last; ++u) add(static_cast<std::size_t>(u), phase, microbatch, entries);
   else
-    for (std::ptrdiff_t u = last - 1; u >= 1; --u) add(static_cast<std::size_t>(u), phase, microbatch, entries);
+    for (std::ptrdiff_t u = last - 1; u >= 1; --u)
+      add(static_cast<std::size_t>(u), phase, microbatch, entries);
 }
 
 void Gathers::add(std::size_t unit, Phase phase, int64_t microbatch, std::vector<PlanEntry>& entries) {
@@ -117,8 +119,9 @@ void Gathers::end_pass() {
 
 void Gathers::before_forward(std::size_t unit) {
   if (!active_)
-    throw UserError("the model is run outside of training and evaluation, when its sharded parameters are "
-                    "not gathered; State::whole_model gathers them");
+    throw UserError(
+        "the model is run outside of training and evaluation, when its sharded parameters are "
+        "not gathered; State::whole_model gathers them");
   record(TraceKind::kUnitForward, unit);
   need(unit, Phase::kForward);
   if (options_.frees) prefetch(Phase::kForward);
@@ -184,7 +187,8 @@ void Gathers::skip_to(std::size_t use) {
   for (; next_ < use; ++next_) {
     int entry = uses_[next_].first_entry;
     const std::size_t unit = uses_[next_].unit;
-    for (std::size_t b = parameters_.first_block(unit); b < parameters_.last_block(unit); ++b) run(entry++, {});
+    for (std::size_t b = parameters_.first_block(unit); b < parameters_.last_block(unit); ++b)
+      run(entry++, {});
   }
 }
 

@@ -99,7 +99,7 @@ class Gathers {
   bool active_ = false;    // within a pass
   bool holds_all_ = false;
   int64_t microbatch_ = kNone;
-  std::size_t backward_at_ = 0;           // the earliest unit whose backward has begun
+  std::size_t backward_at_ = 0;            // the earliest unit whose backward has begun
   std::vector<std::ptrdiff_t> asked_for_;  // of each unit: the use whose gather is under way, or kNone
 };
 

@@ -109,16 +109,20 @@ void SyncExchange::set_forward_plan(int64_t forwards) {
   context_.send(sync_, SetPlan{gathers_->plan(forwards, 0)});
 }
 
-void SyncExchange::hold_model(Context& context, bool wanted) {
+void SyncExchange::hold_model(Context&, bool wanted, int64_t forwards) {
   if (!gathers_) return;
-  set_forward_plan(1);
-  gathers_->hold_all(wanted);
-  context.ask<PassDone>(sync_, FinishStep{state_.timestamp.batch});
+  const bool whole = forwards == 0 || !frees_;
+  set_forward_plan(whole ? 1 : forwards);
+  if (whole)
+    gathers_->hold_all(wanted);
+  else if (wanted)
+    gathers_->begin_pass();
 }
 
-void SyncExchange::free_model(Context&) {
+void SyncExchange::free_model(Context& context) {
   if (!gathers_) return;
   gathers_->end_pass();
+  context.ask<PassDone>(sync_, FinishStep{state_.timestamp.batch});
   set_training_plan();
 }
 
@@ -128,10 +132,8 @@ void SyncExchange::begin_forwards(Context&, int64_t forwards) {
 }
 
 void SyncExchange::end_forwards(Context& context, const at::Tensor& flags) {
-  gathers_->end_pass();
-  context.ask<PassDone>(sync_, FinishStep{state_.timestamp.batch});
+  free_model(context);
   sum(context, flags);
-  set_training_plan();
 }
 
 void SyncExchange::run(int entry) { context_.send(sync_, RunEntry{entry, state_.timestamp.batch}); }

@@ -24,7 +24,7 @@ class SyncExchange : public Exchange {
   PassResult agree(Context& context, Verdict mine, const at::Tensor& statistics) override;
   void take_gradients(Context& context, const Verdict& all) override;
   at::Tensor sum(Context& context, const at::Tensor& values) override;
-  void hold_model(Context& context, bool wanted) override;
+  void hold_model(Context& context, bool wanted, int64_t forwards) override;
   void free_model(Context& context) override;
   bool evaluates_together() const override { return frees_; }
   void begin_forwards(Context& context, int64_t forwards) override;

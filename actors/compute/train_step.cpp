@@ -44,8 +44,8 @@ TrainStep::~TrainStep() { Meter::set_budget(state_.memory_slot, 0); }
 
 void TrainStep::set_up(Context& context, const RunSettings& settings) {
   exchange_ = state_.world > 1
-                  ? make_exchange(context, state_, {settings.collectives.bucket_bytes, settings.sharding}, actors_,
-                                  recorder_)
+                  ? make_exchange(context, state_, {settings.collectives.bucket_bytes, settings.sharding},
+                                  actors_, recorder_)
                   : make_single_exchange(state_, scaler_.has_value());
   Meter::set_budget(state_.memory_slot, settings.device.memory_budget(state_.rank));
   grad_scale_ = at::empty({}, at::kFloat);

@@ -235,9 +235,10 @@ void TrainingLoop::begin(Context& context) {
   with_.state.still_at_work = [this, &context] { record(context, TraceKind::kListenerAtWork); };
   with_.snapshots.digest_weights();
   with_.train_step.set_up(context, with_.job.settings);
-  with_.state.model_holder = [this, &context](bool works, const std::function<void()>& work) {
+  with_.state.model_holder = [this, &context](bool works, const std::function<void()>& work,
+                                              int64_t forwards) {
     Exchange& exchange = with_.train_step.exchange();
-    exchange.hold_model(context, works);
+    exchange.hold_model(context, works, forwards);
     try {
       if (works) work();
     } catch (...) {

@@ -80,7 +80,8 @@ class UnitExchange final : public SyncExchange {
   bool finish_reductions() override {
     for (auto& one : under_way_) complete(one);
     if (microbatches_done_ > 1)
-      finite_ = finite_ && std::ranges::all_of(buckets_, [](const Place& one) { return all_finite(one.sums); });
+      finite_ =
+          finite_ && std::ranges::all_of(buckets_, [](const Place& one) { return all_finite(one.sums); });
     return finite_;
   }
 
@@ -124,7 +125,8 @@ class UnitExchange final : public SyncExchange {
       const auto item = static_cast<int64_t>(c10::elementSize(bucket.dtype));
       whole[place.turn] = std::max(whole[place.turn], bucket.bytes);
       part[place.turn] = std::max(part[place.turn], place.cut->largest_part() * item);
-      sums.push_back(place.cut->largest_part() * static_cast<int64_t>(c10::elementSize(sum_dtype(place, bucket))));
+      sums.push_back(place.cut->largest_part() *
+                     static_cast<int64_t>(c10::elementSize(sum_dtype(place, bucket))));
       buckets_.push_back(std::move(place));
     }
     memory_ = allocate(GroupRole::kReductions, {whole.begin(), whole.end()});
@@ -173,7 +175,8 @@ class UnitExchange final : public SyncExchange {
 
   int entry_of(int64_t microbatch, std::size_t bucket) const {
     const int64_t each = replicas_ ? 2 : 1;
-    return first_ + static_cast<int>((microbatch * std::ssize(buckets_) + static_cast<int64_t>(bucket)) * each);
+    return first_ +
+           static_cast<int>((microbatch * std::ssize(buckets_) + static_cast<int64_t>(bucket)) * each);
   }
 
   // Memory that an earlier bucket of the same turn has left.
@@ -187,8 +190,8 @@ class UnitExchange final : public SyncExchange {
   }
 
   void full(std::size_t bucket) {
-    recorder_.record({context_.now(), TraceKind::kBucketFull, state_.timestamp.batch,
-                      static_cast<int64_t>(bucket)});
+    recorder_.record(
+        {context_.now(), TraceKind::kBucketFull, state_.timestamp.batch, static_cast<int64_t>(bucket)});
     const int entry = entry_of(microbatch_, bucket);
     run(entry);
     if (replicas_) run(entry + 1);
@@ -215,7 +218,7 @@ class UnitExchange final : public SyncExchange {
   std::vector<Place> buckets_;
   std::vector<at::Tensor> memory_, parts_;  // by turn: of whole buckets, and of this rank's parts
   std::array<std::optional<UnderWay>, kTurns> under_way_;  // the reduction in each turn's memory
-  int first_ = 0;  // index of the first reduction in the plan
+  int first_ = 0;                                          // index of the first reduction in the plan
   int64_t microbatch_ = 0;
   int64_t microbatches_done_ = 0;
   bool finite_ = true;

@@ -49,14 +49,16 @@ void predict(State& state, Engine& engine, const Evaluator& evaluator, const Out
   const Predicting predicting(state, evaluator);
   engine.run_event(Event::kPredictStart);
   const int64_t part = std::min(evaluator.global_batch, evaluator.microbatch);
-  state.with_model(state.rank == 0, [&] {
-    for (int64_t begin = 0; begin < evaluator.data->size(); begin += part) {
-      std::vector<int64_t> rows(std::min(part, evaluator.data->size() - begin));
+  const int64_t size = evaluator.data->size();
+  const auto predict_all = [&] {
+    for (int64_t begin = 0; begin < size; begin += part) {
+      std::vector<int64_t> rows(std::min(part, size - begin));
       std::iota(rows.begin(), rows.end(), begin);
       state.batch = evaluator.data->get(rows, {state.seed});
       predict_batch(state, engine, on_outputs);
     }
-  });
+  };
+  state.with_model(state.rank == 0, predict_all, (size + part - 1) / part);
   engine.run_event(Event::kPredictEnd);
 }
 

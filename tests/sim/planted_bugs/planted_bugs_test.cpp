@@ -17,18 +17,18 @@
 namespace tutti {
 namespace {
 
-constexpr int kRanks = 3;
 constexpr uint64_t kSeeds = 200;
 constexpr int kEnough = 3;  // seeds that must catch it before the rest is left out
 
-FaultPlan plan_of(const std::string& faults) {
+FaultPlan plan_of(const Bug& bug) {
+  const std::string& faults = bug.faults;
   std::string toml;
   for (std::size_t begin = 0; begin < faults.size();) {
     const std::size_t end = std::min(faults.find(' ', begin), faults.size());
     toml += "[[fault]]\nkind = '" + faults.substr(begin, end - begin) + "'\nprobability = 0.5\n";
     begin = end + 1;
   }
-  return make_fault_plan(parse_recipe(toml, "plan.toml"), kRanks);
+  return make_fault_plan(parse_recipe(toml, "plan.toml"), bug.ranks);
 }
 
 SimSeams reference(const Bug& bug) { return bug.reference ? bug.reference() : SimSeams(); }
@@ -37,7 +37,7 @@ class PlantedBug : public testing::TestWithParam<Bug> {};
 
 TEST_P(PlantedBug, IsCaughtWithin200Seeds) {
   const Bug& bug = GetParam();
-  const Simulation simulation(small_job(), kRanks, plan_of(bug.faults), bug.seams(), reference(bug));
+  const Simulation simulation(small_job(bug.recipe), bug.ranks, plan_of(bug), bug.seams(), reference(bug));
   int caught = 0;
   uint64_t seed = 1;
   std::string finding;
@@ -61,7 +61,7 @@ std::vector<Bug> controls() {
   std::vector<Bug> found;
   std::set<std::string> plans;
   for (Bug& bug : planted_bugs())
-    if (bug.reference || plans.insert(bug.faults).second) found.push_back(std::move(bug));
+    if (bug.reference || plans.insert(bug.faults + bug.recipe).second) found.push_back(std::move(bug));
   return found;
 }
 
@@ -70,7 +70,7 @@ class WithoutPlantedBug : public testing::TestWithParam<Bug> {};
 // Else the invariants that catch the bugs would catch anything.
 TEST_P(WithoutPlantedBug, TheSameSeedsPass) {
   const Bug& bug = GetParam();
-  const Simulation simulation(small_job(), kRanks, plan_of(bug.faults), reference(bug), reference(bug));
+  const Simulation simulation(small_job(bug.recipe), bug.ranks, plan_of(bug), reference(bug), reference(bug));
   for (uint64_t seed = 1; seed <= 10; ++seed)
     EXPECT_THAT(simulation.run(seed).findings, testing::IsEmpty()) << "seed " << seed;
 }

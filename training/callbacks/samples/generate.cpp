@@ -70,7 +70,9 @@ void Generate::log_if_due(State& state, Logger& logger) {
   if (!std::exchange(due_, false)) return;
   if (std::exchange(last_batch_, state.timestamp.batch) == state.timestamp.batch) return;
   const bool works = state.rank == 0 && logger.has_destinations();
-  state.with_model(works, [&] { log(generations(state), logger); });
+  const int64_t tokens = std::ssize(options_.prompts.array()) * options_.generation.max_new_tokens;
+  state.with_model(
+      works, [&] { log(generations(state), logger); }, 2 * tokens);  // some again for lack of memory
 }
 
 void Generate::log(const std::vector<Tokens>& found, Logger& logger) const {

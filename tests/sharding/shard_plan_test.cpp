@@ -1,0 +1,79 @@
+#include "sharding/shard_plan.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tutti {
+namespace {
+
+using testing::ElementsAre;
+
+std::vector<at::Tensor> tensors() {
+  return {at::arange(21, at::kFloat).view({7, 3}), at::full({}, 5.0F), at::arange(2, at::kFloat),
+          at::arange(48, at::kFloat).view({4, 3, 2, 2}).contiguous(at::MemoryFormat::ChannelsLast)};
+}
+
+// What each rank has after a reduce-scatter of the whole, given back by name of the parameter.
+void expect_rows(int pieces) {
+  const auto all = tensors();
+  const Bucket bucket = plan_buckets(all, 1 << 20).buckets.at(0);
+  const at::Tensor memory = at::zeros({bucket.bytes}, at::kByte);
+  for (const BucketSlot& slot : bucket.slots)
+    slot_view(memory, bucket, slot, all[slot.parameter]).copy_(all[slot.parameter]);
+  const at::Tensor whole = memory.view(at::kFloat);
+  const CutPtr cut = cut_by_rows(bucket, all, pieces);
+  for (int rank = 0; rank < pieces; ++rank) {
+    const Share share{pieces, rank};
+    const at::Tensor part = at::empty({cut->part_size(rank)});
+    for (const CutRun& run : cut->runs(rank))
+      part.narrow(0, run.part, run.count).copy_(whole.narrow(0, run.whole, run.count));
+    std::vector<at::Tensor> rows(all.size());
+    take_rows(part, bucket, all, share, rows);
+    for (std::size_t p = 0; p < all.size(); ++p) {
+      if (all[p].dim() == 0) {
+        EXPECT_EQ(rows[p].defined(), rank == 0);
+        continue;
+      }
+      const Rows wanted = rows_of_piece(all[p], pieces, rank);
+      EXPECT_TRUE(rows[p].equal(all[p].narrow(0, wanted.begin, wanted.count()))) << p << " of rank " << rank;
+      EXPECT_EQ(rows[p].strides(), all[p].strides());
+    }
+  }
+}
+
+TEST(ShardPlan, CutsEveryParameterByItsRows) {
+  for (const int pieces : {1, 2, 3, 4, 8}) expect_rows(pieces);
+}
+
+TEST(ShardPlan, LeavesFrozenOnesAtTheEndOut) {
+  const auto all = tensors();
+  const Bucket bucket = plan_buckets(all, 1 << 20).buckets.at(0);
+  const int64_t live = bucket.slots[2].offset * 4;  // the last two slots: parameters 1 and 0
+  const CutPtr cut = cut_by_rows(bucket, all, 2, live);
+  EXPECT_EQ(cut->size(), 48 + 2);
+  std::vector<at::Tensor> rows(all.size());
+  take_rows(at::zeros({cut->part_size(0)}), bucket, all, {2, 0}, rows);
+  EXPECT_TRUE(rows[3].defined() && rows[2].defined());
+  EXPECT_FALSE(rows[1].defined() || rows[0].defined());
+}
+
+TEST(ShardPlan, NamesTheBytesOfAPart) {
+  const auto all = tensors();
+  const Bucket bucket = plan_buckets(all, 1 << 20).buckets.at(0);
+  const auto parts = names_in_part(bucket, all, {"a", "b", "c", "d"}, {4, 1});
+  std::vector<std::string> found;
+  for (const auto& part : parts)
+    found.push_back(part.name + " " + std::to_string(part.begin) + " " + std::to_string(part.end));
+  EXPECT_THAT(found, ElementsAre("d 0 48", "c 48 52", "a 52 76"));
+}
+
+TEST(ShardPlan, RefusesRowsThatAreNotOutermost) {
+  EXPECT_TRUE(can_cut(at::zeros({4, 3})));
+  EXPECT_TRUE(can_cut(at::zeros({4, 3, 2, 2}).contiguous(at::MemoryFormat::ChannelsLast)));
+  EXPECT_TRUE(can_cut(at::zeros({})));
+  EXPECT_FALSE(can_cut(at::zeros({4, 3}).t()));
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,199 @@
+#include <gtest/gtest.h>
+
+#include "runtime/error.h"
+#include "tests/runtime/scratch.h"
+#include "tests/sharding/sharded_run.h"
+
+namespace tutti {
+namespace {
+
+const std::string kMlp = R"(seed = 5
+[model]
+kind = 'mlp'
+hidden = [33, 17]
+[data.train]
+kind = 'synthetic'
+samples = 100
+batch_size = 20
+shape = [12]
+[data.eval]
+kind = 'synthetic'
+samples = 30
+batch_size = 12
+shape = [12]
+[optimizer]
+kind = 'adamw'
+lr = 0.01
+[collectives]
+bucket_mb = 0.002
+[train]
+eval_interval = '20ba'
+)";
+
+const std::string kGpt = R"(seed = 5
+[model]
+kind = 'gpt'
+n_positions = 8
+n_embd = 12
+n_layer = 3
+n_head = 3
+[data.train]
+kind = 'bytes'
+path = ')" TUTTI_SOURCE_DIR R"(/examples/data/king_james.txt'
+sequence_length = 8
+batch_size = 12
+[optimizer]
+kind = 'adamw'
+lr = 0.01
+[[algorithms]]
+kind = 'gradient_clipping'
+clipping_type = 'norm'
+clipping_threshold = 0.5
+[train]
+)";
+
+const std::string kResnet = R"(seed = 5
+[model]
+kind = 'resnet_cifar'
+depth = 20
+[data.train]
+kind = 'synthetic'
+samples = 48
+batch_size = 8
+shape = [3, 8, 8]
+[optimizer]
+kind = 'adamw'
+lr = 0.01
+[[algorithms]]
+kind = 'gradient_clipping'
+clipping_type = 'norm'
+clipping_threshold = 0.5
+[train]
+)";
+
+std::string steps(int count) { return "max_duration = '" + std::to_string(count) + "ba'\n"; }
+
+const std::vector<Sharded> kOnTwo{{"optimizer"}, {"gradients"}, {"full"}};
+
+// All strategies for so many ranks; hybrid with shards of 2 where there is more than one copy then.
+std::vector<Sharded> strategies(int ranks) {
+  std::vector<Sharded> all{{"optimizer", ranks}, {"gradients", ranks}, {"full", ranks}};
+  if (ranks % 2 == 0 && ranks > 2) all.push_back({"hybrid", ranks, "shard_size = 2\n"});
+  return all;
+}
+
+ShardedRun run(const std::string& recipe, const Sharded& sharded) {
+  const Scratch folder;
+  return ShardedJob{recipe, folder.path()}.run(sharded);
+}
+
+void expect_equal(const std::string& recipe, const std::vector<Sharded>& all) {
+  const ShardedRun first = run(recipe, all.front());
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    const ShardedRun other = run(recipe, all[i]);
+    EXPECT_EQ(other.digest, first.digest) << all[i].text() << " and " << all.front().text();
+    EXPECT_EQ(other.metrics, first.metrics) << all[i].text() << " and " << all.front().text();
+  }
+}
+
+void expect_bits_of_none(const std::string& recipe, std::vector<Sharded> all) {
+  all.insert(all.begin(), {"none", all.front().ranks});
+  expect_equal(recipe, all);
+}
+
+TEST(ShardedRuns, HaveTheBitsOfUnshardedOnes) {
+  for (const int ranks : {2, 3, 4}) {
+    expect_bits_of_none(kMlp + steps(50), strategies(ranks));
+    expect_bits_of_none(kGpt + steps(50), strategies(ranks));
+  }
+}
+
+TEST(ShardedRuns, OfConvolutionsHaveThemToo) {
+  expect_bits_of_none(kResnet + steps(6), strategies(2));
+  expect_bits_of_none(kResnet + steps(6), {{"full", 3}});
+}
+
+TEST(ShardedRuns, HaveThemInCopiesOfSeveralSizes) {
+  expect_bits_of_none(kMlp + steps(20), {{"hybrid", 6, "shard_size = 2\n"}, {"full", 6}});
+  expect_bits_of_none(kMlp + steps(20),
+                      {{"hybrid", 8, "shard_size = 2\n"}, {"hybrid", 8, "shard_size = 4\n"}, {"full", 8}});
+}
+
+TEST(ShardedRuns, HaveThemUnderAutocast) {
+  expect_bits_of_none(kGpt + steps(20) + "precision = 'amp_bf16'\n", kOnTwo);
+  expect_bits_of_none(kGpt + steps(20) + "precision = 'amp_fp16'\n", kOnTwo);
+}
+
+TEST(ShardedRuns, HaveThemWithLowPrecisionSums) {
+  expect_bits_of_none(kMlp + steps(20) + "[precision]\nreduce_dtype = 'bf16'\n", kOnTwo);
+}
+
+TEST(ShardedRuns, HaveThemWithExtraPassesAndForwards) {
+  expect_bits_of_none(kMlp + steps(20) + "[[algorithms]]\nkind = 'sam'\ninterval = 2\n", strategies(3));
+  expect_bits_of_none(
+      kMlp + steps(20) + "[[algorithms]]\nkind = 'selective_backprop'\nstart = 0.2\nend = 0.8\nkeep = 0.5\n",
+      strategies(3));
+}
+
+TEST(ShardedRuns, HaveThemWhileLayersAreFrozen) {
+  expect_bits_of_none(kMlp + steps(30) + "[[algorithms]]\nkind = 'layer_freezing'\nfreeze_start = 0.0\n",
+                      strategies(3));
+}
+
+TEST(ShardedRuns, HaveThemWithAverages) {
+  expect_bits_of_none(kMlp + steps(30) + "[[algorithms]]\nkind = 'ema'\nhalf_life = '4ba'\n", strategies(3));
+}
+
+TEST(ShardedRuns, HaveThemHoweverUnitsAreGathered) {
+  std::vector<Sharded> all;
+  for (const char* more : {"prefetch = false\n", "reshard_after_forward = false\n",
+                           "units = ['GptMlp', '*.ln_*']\n", "unit_mb = 1000\n"})
+    all.push_back({"full", 2, more});
+  expect_bits_of_none(kGpt + steps(10), all);
+}
+
+// Every microbatch is reduced, and then added to the share.
+TEST(ShardedRuns, InMicrobatchesHaveEachOthersBits) {
+  const std::string parts = "grad_accum = 3\n";
+  expect_equal(kGpt + steps(20) + parts, {{"gradients", 4}, {"full", 4}, {"hybrid", 4, "shard_size = 2\n"}});
+  expect_bits_of_none(kGpt + steps(20) + parts, {{"optimizer", 4}});
+}
+
+TEST(ShardedRuns, NeedNoSamplesOnEveryRank) {
+  const std::string few = "[data.eval]\nkind = 'synthetic'\nsamples = 5\nbatch_size = 4\nshape = [12]\n";
+  std::string recipe = kMlp;
+  const auto from = recipe.find("[data.eval]"), to = recipe.find("[optimizer]");
+  recipe.replace(from, to - from, few);
+  expect_bits_of_none(recipe + steps(20), strategies(4));
+}
+
+TEST(ShardedRuns, GoOnUnderAnotherStrategyOnOtherRanks) {
+  const std::string checkpoints = "[checkpoint]\ninterval = '10ba'\n";
+  for (const Sharded& next : {Sharded{"none", 2}, Sharded{"gradients", 3}, Sharded{"none", 1},
+                              Sharded{"hybrid", 4, "shard_size = 2\n"}}) {
+    const Scratch folder;
+    const std::string begun = folder.path("begun"), same = folder.path("same"), other = folder.path("other");
+    ShardedJob{kMlp + steps(20) + checkpoints, begun}.run({"full", 4});
+    const auto goes_on = [&](const std::string& to, const Sharded& as) {
+      return ShardedJob{kMlp + steps(21) + checkpoints + "load_path = '" + begun + "'\n", to}.run(as);
+    };
+    const ShardedRun whole = goes_on(same, {"full", 4}), changed = goes_on(other, next);
+    EXPECT_NE(changed.digest, "") << next.text();
+    EXPECT_EQ(whole.metrics.substr(0, 60), changed.metrics.substr(0, 60)) << next.text();
+  }
+}
+
+TEST(ShardedRuns, HoldAShareOfParametersGradientsAndOptimizer) {
+  std::string recipe = kGpt;
+  recipe.replace(recipe.find("n_embd = 12\nn_layer = 3"), 23, "n_embd = 96\nn_layer = 24");
+  recipe.replace(recipe.find("batch_size = 12"), 15, "batch_size = 4");
+  recipe += steps(2);
+  const double none = run(recipe, {"none", 4}).peak_mb;
+  const double full = run(recipe, {"full", 4}).peak_mb;
+  EXPECT_LE(full, 0.32 * none) << full << " of " << none << " MB";
+  EXPECT_LE(run(recipe, {"gradients", 4}).peak_mb, 0.6 * none);
+  EXPECT_LE(run(recipe, {"optimizer", 4}).peak_mb, 0.75 * none);
+}
+
+}  // namespace
+}  // namespace tutti
