@@ -22,14 +22,15 @@ void Sync::receive(Context& context, Envelope& envelope) {
     finish_step(context, envelope, *finish);
   } else if (auto* plan = message.get_if<SetPlan>()) {
     set_plan(*plan);
-  } else if (auto* sum = message.get_if<SumDoubles>()) {
+  } else if (auto* numbers = message.get_if<SumDoubles>()) {
     ++awaited_;
-    post(
-        context, GroupRole::kWorld, group(GroupRole::kWorld).all_reduce(sum->values, "metrics"),
-        [this, envelope = std::make_shared<Envelope>(std::move(envelope)), values = sum->values](Context& c) {
-          --awaited_;
-          c.reply(*envelope, Summed{values});
-        });
+    const SumDoubles sum = *numbers;  // which moves with the envelope
+    const char* label = sum.group == GroupRole::kWorld ? "metrics" : "sum over shards";
+    post(context, sum.group, group(sum.group).all_reduce(sum.values, label),
+         [this, sum, envelope = std::make_shared<Envelope>(std::move(envelope))](Context& c) {
+           --awaited_;
+           c.reply(*envelope, Summed{sum.values});
+         });
   } else if (auto* mine = message.get_if<Agree>()) {
     agree(context, *mine);
   } else if (auto* wanted = message.get_if<AllocateMemory>()) {

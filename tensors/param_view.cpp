@@ -37,6 +37,7 @@ ParamView shared_view(std::string name, const at::Tensor& tensor, const Share& s
     view.extent[0] = rows.count();
     view.tensor = tensor.narrow(0, rows.begin, rows.count());
   }
+  view.owned = tensor.dim() > 0 || share.index == 0;
   view.tensor = view.tensor.detach().clone(at::MemoryFormat::Preserve);
   view.tensor.set_requires_grad(tensor.requires_grad());
   return view;

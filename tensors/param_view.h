@@ -18,10 +18,13 @@ struct ParamView {
   Shape extent;       // of this piece
   at::Tensor tensor;  // the piece, sizes = extent; a leaf, which requires grad if it is trained
   at::Tensor grad;    // the reduced gradient of the piece, strides equal to `tensor`'s; undefined before the
-                      // first step
+                      // first step, on all ranks alike, also on those without rows
   bool trained = true;  // false: never; optimizers have no state for it
+  bool owned = true;    // false: a copy of a scalar of another rank, which sums over ranks leave out
 
   bool whole() const { return extent == shape; }
+  // What this rank adds to a sum over ranks of numbers of the piece, such as `grad`; undefined: nothing.
+  at::Tensor part_of_sum(const at::Tensor& numbers) const { return owned ? numbers : at::Tensor(); }
 };
 
 // The unsharded view of a parameter.

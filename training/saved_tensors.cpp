@@ -1,5 +1,7 @@
 #include "training/saved_tensors.h"
 
+#include <map>
+#include <string_view>
 #include <utility>
 
 #include "io/checkpoint/checkpoint.h"
@@ -18,12 +20,20 @@ const ParamView* part_of(const Trainee& trainee, const ParamView& view) {
   return trainee.share.pieces > 1 && !view.shape.empty() ? &view : nullptr;
 }
 
-// The part of a parameter that "algorithms/EMA/fc.weight" is about, if any.
-const ParamView* part_named(const Trainee& trainee, const std::string& listener_tensor) {
-  const std::string name = listener_tensor.substr(listener_tensor.rfind('/') + 1);
+// The views that tensors of listeners may belong to, by name.
+using PartsByName = std::map<std::string_view, const ParamView*>;
+PartsByName parts_of(const Trainee& trainee) {
+  PartsByName parts;
   for (const ParamView& view : trainee.views)
-    if (view.name == name) return part_of(trainee, view);
-  return nullptr;
+    if (const ParamView* part = part_of(trainee, view)) parts.emplace(view.name, part);
+  return parts;
+}
+
+// "algorithms/EMA/fc.weight" with the sizes of the view fc.weight; null for what all ranks have whole.
+const ParamView* part_named(const PartsByName& parts, std::string_view name, const at::Tensor& tensor) {
+  const auto found = parts.find(name.substr(name.rfind('/') + 1));
+  return found != parts.end() && tensor.sizes() == at::IntArrayRef(found->second->extent) ? found->second
+                                                                                          : nullptr;
 }
 
 }  // namespace
@@ -62,8 +72,10 @@ std::vector<SavedTensor> saved_tensors(const Trainee& trainee) {
                      .tensor = one.tensor,
                      .view = one.tensor.dim() > 0 ? part_of(trainee, *one.view) : nullptr});
   }
+  const PartsByName parts = parts_of(trainee);
   for (const auto& [name, tensor] : trainee.listeners)
-    saved.push_back({.name = name, .before = name, .tensor = tensor, .view = part_named(trainee, name)});
+    saved.push_back(
+        {.name = name, .before = name, .tensor = tensor, .view = part_named(parts, name, tensor)});
   return saved;
 }
 

@@ -14,6 +14,7 @@
 
 #include "data/transforms/transform.h"
 #include "tensors/draws.h"
+#include "tensors/norms.h"
 #include "tensors/tree.h"
 #include "training/optimizers/closure.h"
 #include "training/schedules/schedule.h"
@@ -59,6 +60,12 @@ struct State : Trainee {
   // At AFTER_TRAIN_BATCH the views' gradients are sums over all ranks of scaled losses. Dividing by
   // grad_scale gives the gradients of the mean loss.
   double grad_scale = 1.0;
+
+  // Sums float64 numbers, flat, over the ranks that share the parameters (`share`), in place. Empty where
+  // every rank has all of them. Called by all ranks alike, also by those without rows: from AFTER_TRAIN_BATCH
+  // to the next BATCH_START, and in closure_step, but not in the `move` of a pass, where memory may run out
+  // on one rank alone. For norms see tensors/norms.h and ParamView::part_of_sum. Set by Compute.
+  SumOverRanks sum_over_shards;
 
   // The multiplier of base_lr, from [scheduler]; empty = 1. An algorithm may replace it from FIT_START on; a
   // change of max_duration restores the recipe's.

@@ -41,7 +41,8 @@ struct Trainee {
   std::set<std::string> removed;  // parameters and buffers that surgery in `build` took out of the model
   int64_t surgeries = 0;          // how often follow_surgery found other parameters
   std::vector<RequiredAlgorithm> required_algorithms;  // of the run, for its checkpoints
-  // Tensors of algorithms and callbacks, which checkpoints save too: "algorithms/EMA/fc.weight".
+  // Tensors of algorithms and callbacks (Stateful::state_tensors), which checkpoints save too:
+  // "algorithms/EMA/fc.weight".
   std::vector<std::pair<std::string, at::Tensor>> listeners;
 };
 

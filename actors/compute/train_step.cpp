@@ -47,6 +47,10 @@ void TrainStep::set_up(Context& context, const RunSettings& settings) {
                   ? make_exchange(context, state_, {settings.collectives.bucket_bytes, settings.sharding},
                                   actors_, recorder_)
                   : make_single_exchange(state_, scaler_.has_value());
+  if (state_.share.pieces > 1)
+    state_.sum_over_shards = [&context, sync = actors_.sync](const at::Tensor& values) {
+      context.ask<Summed>(sync, SumDoubles{values, GroupRole::kReductions});
+    };
   Meter::set_budget(state_.memory_slot, settings.device.memory_budget(state_.rank));
   grad_scale_ = at::empty({}, at::kFloat);
   engine_.plan_reductions();

@@ -149,6 +149,7 @@ struct PassDone {
 struct SumDoubles {
   static constexpr const char* kName = "SumDoubles";
   at::Tensor values;
+  GroupRole group = GroupRole::kWorld;
 };
 struct Summed {
   static constexpr const char* kName = "Summed";

@@ -16,9 +16,7 @@ namespace {
 
 constexpr double kNormFloor = 1e-6;  // torch.nn.utils.clip_grad_norm_'s
 
-void clip_norm(const std::vector<at::Tensor>& gradients, double threshold, double grad_scale,
-               const SumOverRanks& sum_over_ranks) {
-  const double norm = total_norm(gradients, sum_over_ranks) / grad_scale;
+void clip_norm(const std::vector<at::Tensor>& gradients, double norm, double threshold) {
   const double factor = threshold / (norm + kNormFloor);
   if (!(factor >= 1.0)) at::_foreach_mul_(gradients, factor);
 }
@@ -44,19 +42,22 @@ at::Tensor slice_norms(const at::Tensor& tensor) {
 
 void clip_adaptively(const std::vector<ParamView>& views, double threshold, double grad_scale,
                      const SumOverRanks& sum_over_ranks) {
-  std::vector<at::Tensor> whole;  // gradient and weight of the parameters that are one unit
+  std::vector<at::Tensor> units, summed;  // gradient and weight of the parameters that are one unit
   for (const ParamView& view : views) {
     if (!view.grad.defined()) continue;
     if (view.shape.size() <= 1)
-      whole.insert(whole.end(), {view.grad, view.tensor.detach()});
+      for (const at::Tensor& one : {view.grad, view.tensor.detach()}) {
+        units.push_back(one);
+        summed.push_back(view.part_of_sum(one));
+      }
     else
       scale_down(view.grad, slice_norms(view.tensor.detach()) * (threshold * grad_scale),
                  slice_norms(view.grad));
   }
-  const at::Tensor of_whole = at::tensor(norms(whole, sum_over_ranks), at::kDouble);
-  for (std::size_t i = 0; i < whole.size(); i += 2) {
+  const at::Tensor of_units = at::tensor(norms(summed, sum_over_ranks), at::kDouble);
+  for (std::size_t i = 0; i < units.size(); i += 2) {
     const auto place = static_cast<int64_t>(i);
-    scale_down(whole[i], of_whole[place + 1] * (threshold * grad_scale), of_whole[place]);
+    scale_down(units[i], of_units[place + 1] * (threshold * grad_scale), of_units[place]);
   }
 }
 
@@ -65,14 +66,17 @@ void clip_adaptively(const std::vector<ParamView>& views, double threshold, doub
 void apply_gradient_clipping(const std::vector<ParamView>& views, ClippingType type, double threshold,
                              double grad_scale, const SumOverRanks& sum_over_ranks) {
   const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> gradients;
+  std::vector<at::Tensor> gradients, summed;
   for (const ParamView& view : views) {
     TUTTI_ASSERT(view.whole() || sum_over_ranks, view.name + " is a shard: its norm is a sum over ranks");
-    if (view.grad.defined()) gradients.push_back(view.grad);
+    if (!view.grad.defined()) continue;
+    gradients.push_back(view.grad);
+    summed.push_back(view.part_of_sum(view.grad));
   }
   if (gradients.empty()) return;
   if (type == ClippingType::kAdaptive) clip_adaptively(views, threshold, grad_scale, sum_over_ranks);
-  if (type == ClippingType::kNorm) clip_norm(gradients, threshold, grad_scale, sum_over_ranks);
+  if (type == ClippingType::kNorm)
+    clip_norm(gradients, total_norm(summed, sum_over_ranks) / grad_scale, threshold);
   if (type == ClippingType::kValue) clip_value(gradients, threshold * grad_scale);
 }
 
@@ -82,7 +86,7 @@ bool GradientClipping::match(Event event, const State& state) const {
 
 void GradientClipping::apply(Event event, State& state, Logger&) {
   if (event == Event::kAfterTrainBatch)
-    apply_gradient_clipping(state.views, type_, threshold_, state.grad_scale);
+    apply_gradient_clipping(state.views, type_, threshold_, state.grad_scale, state.sum_over_shards);
 }
 
 }  // namespace tutti

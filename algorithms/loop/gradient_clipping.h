@@ -16,8 +16,9 @@ enum class ClippingType {
 };
 
 // Clips gradients in place; parameters without a gradient are skipped. The gradients are `grad_scale` times
-// the gradients that the threshold applies to. With `sum_over_ranks` views may be shards, and all ranks call;
-// without, asserts that each view is a whole parameter. The bits do not depend on how parameters are cut.
+// the gradients that the threshold applies to. With `sum_over_ranks` (State::sum_over_shards) views may be
+// shards, and all ranks call; without, asserts that each view is a whole parameter. The bits do not depend on
+// how parameters are cut.
 // composer.functional.apply_gradient_clipping.
 void apply_gradient_clipping(const std::vector<ParamView>& views, ClippingType type, double threshold,
                              double grad_scale = 1.0, const SumOverRanks& sum_over_ranks = {});

@@ -39,6 +39,13 @@ void freeze_first(const Layer& model, int64_t depth) {
   std::for_each(all.begin(), all.begin() + count, [](const Layer* layer) { freeze(*layer); });
 }
 
+// The views of a share are tensors of their own.
+void freeze_views(State& state) {
+  for (std::size_t p = 0; p < state.parameters.size(); ++p)
+    if (!state.parameters[p].parameter->tensor.requires_grad())
+      state.views.at(p).tensor.set_requires_grad(false);
+}
+
 double fraction_at(double now, double start, double level) {
   return now <= start ? 0.0 : level * ((now - start) / (1.0 - start));
 }
@@ -58,9 +65,13 @@ bool LayerFreezing::match(Event event, const State&) const {
 }
 
 void LayerFreezing::apply(Event event, State& state, Logger& logger) {
-  if (event == Event::kFitStart) return freeze_first(*state.model, depth_);
+  if (event == Event::kFitStart) {
+    freeze_first(*state.model, depth_);
+    return freeze_views(state);
+  }
   const FrozenLayers frozen = freeze_layers(*state.model, state.elapsed_duration().value(), start_, level_);
   depth_ = std::max(depth_, frozen.depth);
+  freeze_views(state);
   logger.log_metrics({{"layer_freezing/layers_frozen", static_cast<double>(frozen.depth)},
                       {"layer_freezing/percentage_frozen", frozen.fraction}});
 }

@@ -4,22 +4,17 @@
 #include <ATen/ops/_foreach_add.h>
 
 #include <utility>
+#include <vector>
 
 #include "tensors/elementwise.h"
 #include "tensors/norms.h"
 #include "training/state.h"
 
 namespace tutti {
+namespace {
 
-void SAM::apply(Event, State& state, Logger&) {
-  state.closure_step = [this, &state](Closure& closure) {
-    if ((state.timestamp.batch + 1) % options_.interval == 0) closure.pass([&] { climb(state); });
-    closure.step();
-  };
-}
-
-void SAM::climb(State& state) const {
-  const at::NoGradGuard no_grad;
+// Adds the gradients to the weights, `slope` times.
+void climb(State& state, double slope) {
   std::vector<at::Tensor> weights, gradients;
   for (const auto& view : state.views) {
     if (!view.grad.defined()) continue;
@@ -27,12 +22,30 @@ void SAM::climb(State& state) const {
     gradients.push_back(view.grad);
   }
   if (weights.empty()) return;
-  const double norm = total_norm(gradients, /*sum_over_ranks=*/{});
-  const double scale = options_.rho / (norm / state.grad_scale + options_.epsilon) / state.grad_scale;
+  const at::NoGradGuard no_grad;
   Elementwise::Lists lists{weights, gradients};
   Elementwise(lists.size(), weights).run(std::move(lists), [&](const Elementwise::Lists& some, const auto&) {
-    at::_foreach_add_(some[0], some[1], scale);
+    at::_foreach_add_(some[0], some[1], slope);
   });
+}
+
+}  // namespace
+
+void SAM::apply(Event, State& state, Logger&) {
+  state.closure_step = [this, &state](Closure& closure) {
+    if ((state.timestamp.batch + 1) % options_.interval == 0)
+      closure.pass([&state, slope = slope(state)] { climb(state, slope); });
+    closure.step();
+  };
+}
+
+// The norm is a sum over ranks, so it is taken before the pass.
+double SAM::slope(const State& state) const {
+  std::vector<at::Tensor> gradients;
+  for (const auto& view : state.views)
+    if (view.grad.defined()) gradients.push_back(view.part_of_sum(view.grad));
+  const double norm = gradients.empty() ? 0.0 : total_norm(gradients, state.sum_over_shards);
+  return options_.rho / (norm / state.grad_scale + options_.epsilon) / state.grad_scale;
 }
 
 }  // namespace tutti

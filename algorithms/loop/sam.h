@@ -23,7 +23,7 @@ class SAM final : public Algorithm {
   void apply(Event event, State& state, Logger& logger) override;
 
  private:
-  void climb(State& state) const;
+  double slope(const State& state) const;
 
   SAMOptions options_;
 };

@@ -238,6 +238,27 @@ TEST(SyncTest, AGatherDoesNotWaitForASumThatBeganBefore) {
   });
 }
 
+TEST(SyncTest, ASumOverShardsIsThatOfTheRanksThatShare) {
+  const auto world = LocalFabric::make(2), shards = LocalFabric::make(2);
+  const auto others = shards->group(1), elsewhere = world->group(1);
+  const auto transport = LocalNetwork(1).transport(0);
+  RingRecorder recorder;
+  SimScheduler scheduler;
+  const ActorId sync = scheduler.reserve("sync", 0), compute = scheduler.reserve("compute", 0);
+  Groups groups{world->group(0)};
+  groups[static_cast<std::size_t>(GroupRole::kReductions)] = shards->group(0);
+  scheduler.install(sync, std::make_unique<Sync>(groups, *transport, compute, recorder));
+  const WorkPtr theirs = others->all_reduce(at::full({3}, 0.5, at::kDouble), "sum over shards");
+  const WorkPtr of_world = elsewhere->all_reduce(at::full({3}, 100.0, at::kDouble), "metrics");
+  play(scheduler, compute, {.start = [&](Context& context) {
+         const SumDoubles question{at::ones({3}, at::kDouble), GroupRole::kReductions};
+         EXPECT_TRUE(context.ask<Summed>(sync, question).values.equal(at::full({3}, 1.5, at::kDouble)));
+         context.send(sync, Stop{});
+         context.stop();
+       }});
+  scheduler.run();
+}
+
 TEST(SyncTest, TheEndOfAStepRunsWhatIsLeftInEveryPass) {
   TwoGroups ranks;
   ranks.run([&](Context& context) {

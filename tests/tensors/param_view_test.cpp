@@ -35,5 +35,17 @@ TEST(ParamView, FirstPiecesAreFullAndTheLastOnesShortOrEmpty) {
   EXPECT_EQ(rows_of_piece(5, 4, 3).count(), 0);
 }
 
+TEST(ParamView, AScalarIsOnAllRanksAndInSumsOnce) {
+  const at::Tensor scalar = at::scalar_tensor(3.0), vector = at::ones({2});
+  for (int rank = 0; rank < 3; ++rank) {
+    const ParamView of_scalar = shared_view("s", scalar, {3, rank}),
+                    of_rows = shared_view("v", vector, {3, rank});
+    EXPECT_EQ(of_scalar.tensor.item<double>(), 3.0);
+    EXPECT_EQ(of_scalar.part_of_sum(of_scalar.tensor).defined(), rank == 0);
+    EXPECT_TRUE(of_rows.part_of_sum(of_rows.tensor).is_same(of_rows.tensor));
+  }
+  EXPECT_TRUE(whole_view("s", scalar).part_of_sum(scalar).defined());
+}
+
 }  // namespace
 }  // namespace tutti

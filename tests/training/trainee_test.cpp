@@ -393,6 +393,32 @@ TEST(SharedTrainee, HasItsRowsOfWhatAWholeOneSaves) {
   EXPECT_EQ(pieces[4].size(), 0U) << "the largest tensor has four rows";
 }
 
+// An average of weights is saved as they are, and restored on another number of ranks.
+TEST(SharedTrainee, SavesWhatListenersHaveOfItsRows) {
+  const at::Tensor average = at::randn({3, 36}), whole = at::randn({7});
+  std::vector<std::vector<CheckpointPiece>> pieces;
+  const auto listen = [](Trained& trainee, const at::Tensor& rows, const at::Tensor& all) {
+    trainee.listeners = {{"algorithms/EMA/2.weight", rows}, {"algorithms/EMA/mean", all}};
+  };
+  for (int rank = 0; rank < 2; ++rank) {
+    Trained shared(7, {}, "", {2, rank});
+    const ParamView& view = shared.views[2];
+    ASSERT_EQ(view.name, "2.weight");
+    listen(shared, average.narrow(0, view.offset[0], view.extent[0]), whole);
+    pieces.push_back(checkpoint_pieces(shared, 2, rank));
+    for (CheckpointPiece& piece : pieces.back()) piece.tensor = piece.tensor.clone();
+  }
+  const Tensors saved = joined(pieces);
+  EXPECT_TRUE(saved.at("algorithms/EMA/2.weight").equal(average));
+  EXPECT_TRUE(saved.at("algorithms/EMA/mean").equal(whole));
+  Trained third(8, {}, "", {3, 1});
+  const ParamView& view = third.views[2];
+  listen(third, at::zeros({view.extent[0], 36}), at::zeros({7}));
+  restore_tensors(third, saved, "two ranks");
+  EXPECT_TRUE(third.listeners[0].second.equal(average.narrow(0, view.offset[0], view.extent[0])));
+  EXPECT_TRUE(third.listeners[1].second.equal(whole));
+}
+
 TEST(SharedTrainee, UpdatesItsRowsAsAWholeOneDoes) {
   Trained whole(7), shared(7, {}, "", {2, 1});
   whole.step();

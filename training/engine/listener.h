@@ -22,7 +22,7 @@ class Stateful {
   virtual void restore(const std::string&) {}
 
   // Tensors that keep their addresses: a checkpoint reads them, a restore writes into them. Equal on all
-  // ranks, but one with the name of a parameter, which is as its view (State::views): the rows of this rank.
+  // ranks; but one with the name and the sizes of a view (State::views) is as the view: rows of this rank.
   virtual NamedTensors state_tensors() { return {}; }
 };
 

@@ -24,6 +24,9 @@ bool same_strides(const at::Tensor& one, const at::Tensor& other) {
   return true;
 }
 
+// Also if other ranks have its rows.
+bool is_updated(const ParamView& view) { return view.trained && view.grad.defined(); }
+
 at::Tensor fresh_state(const ParamView& view) {
   return view.trained ? at::zeros_like(view.tensor.detach()) : at::Tensor();
 }
@@ -103,8 +106,9 @@ void Optimizer::step(const at::Tensor& grad_scale, const at::Tensor& found_inf) 
   const at::NoGradGuard no_grad;
   int64_t* steps = steps_.data_ptr<int64_t>();
   for (const Group& group : groups_) {
+    for (const size_t i : group.members)
+      if (is_updated(views_[i])) ++steps[i];
     Call call = call_of(group);
-    for (const size_t i : call.members) ++steps[i];
     if (!call.members.empty()) update(std::move(call), grad_scale);
   }
 }
@@ -115,7 +119,7 @@ Optimizer::Call Optimizer::call_of(const Group& group) const {
   call.grads.reserve(group.members.size());
   for (const size_t i : group.members) {
     const ParamView& view = views_[i];
-    if (!view.trained || !view.grad.defined() || view.tensor.numel() == 0) continue;
+    if (!is_updated(view) || view.tensor.numel() == 0) continue;
     TUTTI_ASSERT(same_strides(view.grad, view.tensor),
                  view.name + ": gradient and parameter have different strides");
     call.members.push_back(i);

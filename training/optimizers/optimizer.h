@@ -50,9 +50,9 @@ class Optimizer {
   double base_lr() const { return common_.lr; }
   void set_lr(double lr) { lr_ = lr; }
 
-  // For a view in the last step: sums of the squares, over the rows that the view has, of "moment", "param"
-  // and "update" (the change of the parameter); empty if the optimizer does not keep enough. Their roots are
-  // Composer's report_per_parameter_metrics.
+  // For a view in the last step: sums of the squares, over the rows that the view has, if any, of "moment",
+  // "param" and "update" (the change of the parameter); empty if the optimizer does not keep enough. Their
+  // roots are Composer's report_per_parameter_metrics.
   virtual std::vector<std::pair<std::string, ExactSum>> squares(size_t view) const;
 
   // Number of updates of a view; without argument the maximum over all views.

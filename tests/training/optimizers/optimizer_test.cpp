@@ -129,9 +129,13 @@ TEST(Optimizer, SkipsParametersWithoutAGradientOrWithoutRows) {
   views[1].grad = at::Tensor();
   views.push_back(whole_view("empty", at::empty({0, 3})));
   views[2].grad = at::empty({0, 3});
-  make_optimizer(sgd(0.5, 0.9, 0.0), views)->step();
+  const auto optimizer = make_optimizer(sgd(0.5, 0.9, 0.0), views);
+  optimizer->step();
   EXPECT_TRUE(views[0].tensor.equal(at::full({2, 2}, 0.5)));
   EXPECT_TRUE(views[1].tensor.equal(at::ones({2})));
+  EXPECT_EQ(optimizer->steps(0), 1);
+  EXPECT_EQ(optimizer->steps(1), 0);
+  EXPECT_EQ(optimizer->steps(2), 1) << "other ranks may have rows";
 }
 
 // A restored optimizer must go on as the one that was saved, in particular not take its first step again.

@@ -18,7 +18,8 @@ void OptimizerMonitor::after_train_batch(State& state, Logger&) {
   if ((state.timestamp.batch + 1) % batch_log_interval_ != 0) return;
   grad_scale_ = state.grad_scale;
   for (const ParamView& view : state.views)
-    gradients_.push_back(view.grad.defined() ? std::optional(square_sum(view.grad)) : std::nullopt);
+    gradients_.push_back(view.grad.defined() ? std::optional(square_sum(view.part_of_sum(view.grad)))
+                                             : std::nullopt);
 }
 
 // One sum over ranks serves all norms, when parameters are shards.
@@ -37,12 +38,13 @@ void OptimizerMonitor::batch_end(State& state, Logger& logger) {
     if (!gradients_[i]) continue;
     const std::string& parameter = state.views[i].name;
     if (log_optimizer_metrics_)
-      for (const auto& [what, sum] : state.optimizer->squares(i)) add(what + "/" + parameter, sum, 1.0);
+      for (const auto& [what, sum] : state.optimizer->squares(i))
+        add(what + "/" + parameter, state.views[i].owned ? sum : ExactSum(), 1.0);
     add("grad/" + parameter, *gradients_[i], grad_scale_);
     global.add(*gradients_[i]);
   }
   add("grad/global", global, grad_scale_);
-  const std::vector<double> values = norms(squares, /*sum_over_ranks=*/{});
+  const std::vector<double> values = norms(squares, state.sum_over_shards);
   LoggedMetrics metrics;
   for (std::size_t i = 0; i < values.size(); ++i) metrics.emplace_back(names[i], values[i] / scales[i]);
   logger.log_metrics(metrics);

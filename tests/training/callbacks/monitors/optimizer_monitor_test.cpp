@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/training/callbacks/by_hand.h"
+#include "tests/training/sharded_states.h"
 #include "training/callbacks/catalog.h"
 #include "training/callbacks/factory.h"
 
@@ -75,6 +76,34 @@ TEST_P(AdamKinds, OptimizerMonitorTellsWhatTheStepChanged) {
       EXPECT_FLOAT_EQ(logged_.values.at("l2_norm/moment/b"), one.tensor.norm().item<double>());
     }
   }
+}
+
+// What each rank logs, of two steps.
+std::vector<std::map<std::string, double>> logged_on_shares(const std::string& kind, int ranks) {
+  std::vector<std::map<std::string, double>> logged(static_cast<std::size_t>(ranks));
+  run_on_shares(many_parameters(at::kFloat), ranks, [&](State& state) {
+    state.optimizer = make_optimizer(smallest_section(optimizer_catalog(), kind), state.views);
+    OptimizerMonitor monitor(true, 1);
+    Kept kept;
+    for (int step = 0; step < 2; ++step) {
+      std::vector<at::Tensor> gradients;
+      for (const ParamView& view : state.views)
+        gradients.push_back(view.grad.clone(at::MemoryFormat::Preserve));
+      monitor.run_event(Event::kAfterTrainBatch, state, kept);
+      state.optimizer->step(at::scalar_tensor(1.0F));
+      monitor.run_event(Event::kBatchEnd, state, kept);
+      for (std::size_t p = 0; p < gradients.size(); ++p) state.views[p].grad = gradients[p];
+    }
+    logged[static_cast<std::size_t>(state.rank)] = kept.values;
+  });
+  return logged;
+}
+
+TEST_P(AdamKinds, OptimizerMonitorTellsTheSameOfSharesOnEveryRank) {
+  const auto whole = logged_on_shares(GetParam(), 1)[0];
+  EXPECT_EQ(whole.size(), many_parameters(at::kFloat).size() * 4 + 1);
+  for (const int ranks : {2, 3, 4, 8})
+    for (const auto& of_rank : logged_on_shares(GetParam(), ranks)) EXPECT_EQ(of_rank, whole) << ranks;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AdamKinds, testing::Values("adam", "adamw", "decoupled_adamw"),
