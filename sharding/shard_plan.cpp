@@ -49,9 +49,7 @@ void take_rows(const at::Tensor& part, const Bucket& bucket, const std::vector<a
     const ElementRange own = elements(parameter, share);
     end += own.end - own.begin;
     if (end > part.numel()) return;  // frozen from here on
-    const bool others_scalar = parameter.dim() == 0 && share.index > 0;
-    if (!others_scalar)
-      gradients[p] = rows_in_part(part, bucket, s, parameters, share).to(parameter.scalar_type());
+    gradients[p] = rows_in_part(part, bucket, s, parameters, share).to(parameter.scalar_type());
   }
 }
 
