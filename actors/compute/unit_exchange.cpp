@@ -64,6 +64,7 @@ class UnitExchange final : public SyncExchange {
  protected:
   std::vector<PlanEntry> reductions(int first, int64_t microbatches) override {
     first_ = first;
+    allocate_parts(microbatches);
     std::vector<PlanEntry> entries;
     for (int64_t m = 0; m < microbatches; ++m)
       for (std::size_t b = 0; b < buckets_.size(); ++b) {
@@ -113,7 +114,7 @@ class UnitExchange final : public SyncExchange {
 
   void allocate_all() {
     const auto all = tensors_of(state_);
-    std::array<int64_t, kTurns> whole{}, part{};
+    std::array<int64_t, kTurns> whole{};
     std::vector<int64_t> sums;
     for (std::size_t b = 0; b < gradients_->buckets().size(); ++b) {
       const Bucket& bucket = gradients_->buckets()[b];
@@ -122,22 +123,37 @@ class UnitExchange final : public SyncExchange {
       place.direct = std::ranges::all_of(bucket.slots, [&](const BucketSlot& slot) {
         return all[slot.parameter].scalar_type() == bucket.dtype;
       });
-      const auto item = static_cast<int64_t>(c10::elementSize(bucket.dtype));
       whole[place.turn] = std::max(whole[place.turn], bucket.bytes);
-      part[place.turn] = std::max(part[place.turn], place.cut->largest_part() * item);
       sums.push_back(place.cut->largest_part() *
                      static_cast<int64_t>(c10::elementSize(sum_dtype(place, bucket))));
       buckets_.push_back(std::move(place));
     }
     memory_ = allocate(GroupRole::kReductions, {whole.begin(), whole.end()});
-    parts_ = allocate_parts({part.begin(), part.end()});
-    const auto memory = allocate_parts(sums);
+    const auto memory = allocate_for_replicas(sums);
     for (std::size_t b = 0; b < buckets_.size(); ++b)
       buckets_[b].sums = memory[b]
                              .view(sum_dtype(buckets_[b], gradients_->buckets()[b]))
                              .narrow(0, 0, part_size(buckets_[b]));
-    for (const std::vector<at::Tensor>& some : {memory_, parts_, memory})
-      for (const at::Tensor& one : some) bucket_bytes_ += static_cast<double>(one.nbytes());
+    count_bytes(memory_);
+    count_bytes(memory);
+  }
+
+  // Memory for sums that are not `sums` at once.
+  void allocate_parts(int64_t microbatches) {
+    if (!parts_.empty()) return;
+    std::array<int64_t, kTurns> bytes{};
+    bool needed = false;
+    for (std::size_t b = 0; b < buckets_.size(); ++b) {
+      const Place& place = buckets_[b];
+      const auto item = static_cast<int64_t>(c10::elementSize(gradients_->buckets()[b].dtype));
+      bytes[place.turn] = std::max(bytes[place.turn], place.cut->largest_part() * item);
+      needed = needed || microbatches > 1 || !place.direct;
+    }
+    if (needed) count_bytes(parts_ = allocate_for_replicas({bytes.begin(), bytes.end()}));
+  }
+
+  void count_bytes(const std::vector<at::Tensor>& memory) {
+    for (const at::Tensor& one : memory) bucket_bytes_ += static_cast<double>(one.nbytes());
   }
 
   static at::ScalarType sum_dtype(const Place& place, const Bucket& bucket) {
@@ -145,7 +161,7 @@ class UnitExchange final : public SyncExchange {
   }
 
   // What replicas add up lies where they read it.
-  std::vector<at::Tensor> allocate_parts(std::vector<int64_t> bytes) {
+  std::vector<at::Tensor> allocate_for_replicas(std::vector<int64_t> bytes) {
     if (replicas_) return allocate(GroupRole::kReplicas, std::move(bytes));
     std::vector<at::Tensor> memory;
     for (const int64_t size : bytes) memory.push_back(at::empty({size}, at::kByte));
