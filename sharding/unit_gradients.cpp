@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "runtime/error.h"
 #include "tensors/autograd.h"
 
 namespace tutti {
@@ -63,6 +64,10 @@ void UnitGradients::begin_microbatch() {
 
 // A parameter that is used twice accumulates once: autograd sums before calling the hook.
 void UnitGradients::on_gradient(std::size_t parameter) {
+  if (static_cast<std::size_t>(bucket_of_[parameter]) < next_)
+    throw UserError("sharding: the gradient of '" + parameters_[parameter].name +
+                    "' comes after backward has left its unit; [sharding] units can leave it to the "
+                    "parameters that are gathered for the whole pass");
   used_[parameter] = true;
   if (--missing_[static_cast<std::size_t>(bucket_of_[parameter])] == 0) fill_complete();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -86,11 +87,31 @@ UnitOfLayer units_of_layers(Layer& root, const std::vector<NamedSlot>& chosen) {
   return units;
 }
 
+std::vector<NamedSlot> in_order_of_calls(std::vector<NamedSlot> slots, const std::function<void()>& run) {
+  const auto calls = std::make_shared<std::vector<std::size_t>>();
+  const std::weak_ptr<std::vector<std::size_t>> noted = calls;  // hooks outlive this
+  for (std::size_t s = 0; s < slots.size(); ++s)
+    slots[s].slot->add_before([noted, s](const TensorTree&) {
+      if (const auto live = noted.lock()) live->push_back(s);
+    });
+  try {
+    run();
+  } catch (const std::exception&) {
+    return slots;
+  }
+  std::vector<NamedSlot> ordered;
+  for (const std::size_t s : *calls)
+    if (std::ranges::count(*calls, s) == 1) ordered.push_back(slots[s]);
+  return ordered;
+}
+
 }  // namespace
 
-std::vector<Unit> find_units(Layer& root, const ShardingSettings& settings) {
+std::vector<Unit> find_units(Layer& root, const ShardingSettings& settings,
+                             const std::function<void()>& run) {
   Chooser chooser(settings);
   chooser.look_into(root, "");
+  if (run) chooser.chosen = in_order_of_calls(std::move(chooser.chosen), run);
   std::vector<Unit> units{{kRootUnit, nullptr, {}}};
   for (const NamedSlot& one : chooser.chosen) units.push_back({one.name, one.slot, {}});
 

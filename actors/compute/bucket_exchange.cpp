@@ -17,7 +17,7 @@ class BucketExchange final : public SyncExchange {
   BucketExchange(Context& context, State& state, const ExchangeOptions& options, const RankActors& actors,
                  Recorder& recorder)
       : SyncExchange(context, state, actors, recorder) {
-    if (state.share.pieces > 1) shard(find_units(*state.model, options.sharding), {.frees = false});
+    if (state.share.pieces > 1) shard(units_of(state, options.sharding), {.frees = false});
     buckets_.emplace(
         state.parameters, options.bucket_bytes, [this](int bucket) { full(bucket); },
         state.precision.reduce_dtype);

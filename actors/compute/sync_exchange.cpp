@@ -6,9 +6,18 @@
 #include <utility>
 
 #include "actors/messages/messages.h"
+#include "data/dataset.h"
 #include "tensors/meter.h"
 
 namespace tutti {
+
+std::vector<Unit> units_of(const State& state, const ShardingSettings& settings) {
+  if (!state.dataset) return find_units(*state.model, settings);
+  return find_units(*state.model, settings, [&] {
+    const int64_t first = 0;
+    state.try_forward(state.dataset->get({&first, 1}, {state.seed}));
+  });
+}
 
 SyncExchange::SyncExchange(Context& context, State& state, const RankActors& actors, Recorder& recorder)
     : context_(context), state_(state), actors_(actors), recorder_(recorder), sync_(actors.sync) {}

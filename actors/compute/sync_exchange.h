@@ -10,6 +10,9 @@
 
 namespace tutti {
 
+// The units of the state's model, in the order in which it calls them for a sample of the training data.
+std::vector<Unit> units_of(const State& state, const ShardingSettings& settings);
+
 // What exchanges through Sync have in common: gathers of sharded parameters, statistics, the verdict.
 class SyncExchange : public Exchange {
  public:

@@ -24,7 +24,7 @@ class UnitExchange final : public SyncExchange {
                Recorder& recorder)
       : SyncExchange(context, state, actors, recorder),
         replicas_(options.sharding.strategy == ShardingStrategy::kHybrid) {
-    const auto units = find_units(*state.model, options.sharding);
+    const auto units = units_of(state, options.sharding);
     for (const Unit& unit : units) unit_names_.push_back(unit.name);
     shard(units, {.frees = options.sharding.strategy != ShardingStrategy::kGradients,
                   .prefetch = options.sharding.prefetch,

@@ -123,6 +123,7 @@ class Recorded final : public Algorithm {
   void require(const State& state) const override { inner_->require(state); }
   bool try_on(const State& state, Batch& sample) const override { return inner_->try_on(state, sample); }
   Event tried_at() const override { return inner_->tried_at(); }
+  int64_t forwards(const State& state) const override { return inner_->forwards(state); }
   std::string state() const override { return inner_->state(); }
   void restore(const std::string& text) override { inner_->restore(text); }
   NamedTensors state_tensors() override { return inner_->state_tensors(); }
@@ -287,24 +288,40 @@ constexpr const char* kRunsOutOfMemoryTwice =
     "[[fault]]\nkind = 'out_of_memory'\nrank = 1\nstep = 13\nphase = 'microbatch'\n"
     "[[fault]]\nkind = 'out_of_memory'\nrank = 0\nstep = 34\nphase = 'backward'\n";
 
-Simulation simulation_of(const AlgorithmRow& row) {
+Simulation simulation_of(const AlgorithmRow& row, const std::string& sharding = "") {
   constexpr int kRanks = 2;
   SimSeams seams;
   seams.job = [&row](Job& job, int) {
     if (row.make_model) job.make_model = row.make_model;
   };
-  return {recipe(row, true, "grad_accum = 'auto'\n[checkpoint]\ninterval = '20ba'\n"), kRanks,
+  return {recipe(row, true, "grad_accum = 'auto'\n[checkpoint]\ninterval = '20ba'\n" + sharding), kRanks,
           make_fault_plan(parse_recipe(kRunsOutOfMemoryTwice, "plan.toml"), kRanks), seams, seams};
 }
 
-TEST_P(AlgorithmTable, TwoRanksTrainAsOneAndRunOutOfMemoryWithoutHarm) {
-  const Simulation simulation = simulation_of(row_);
-  const std::vector<double> losses = losses_in(simulation.fault_free().logged.at("metrics.jsonl"));
-  expect_alike(largest_difference(losses, whole().trained.losses), row_.rounding, row_.differs.on_ranks);
+void expect_no_harm(const Simulation& simulation) {
   const SeedResult result = simulation.run(1);
   EXPECT_THAT(result.findings, testing::IsEmpty());
   for (const auto& [fault, count] : result.faults) EXPECT_EQ(count, 1) << fault;
   EXPECT_EQ(result.faults.size(), 2U);
+}
+
+TEST_P(AlgorithmTable, TwoRanksTrainAsOneAndRunOutOfMemoryWithoutHarm) {
+  const Simulation simulation = simulation_of(row_);
+  const SimRun& run = simulation.fault_free();
+  const std::vector<double> losses = losses_in(run.logged.at("metrics.jsonl"));
+  expect_alike(largest_difference(losses, whole().trained.losses), row_.rounding, row_.differs.on_ranks);
+  expect_no_harm(simulation);
+}
+
+// Each rank has its rows of every parameter, and gathers the rest.
+TEST_P(AlgorithmTable, ShardedRanksHaveTheBitsOfOthersAndRunOutOfMemoryWithoutHarm) {
+  const Simulation simulation = simulation_of(row_, "[sharding]\nstrategy = 'full'\n");
+  const SimRun& sharded = simulation.fault_free();
+  const Simulation unsharded = simulation_of(row_);
+  const SimRun& others = unsharded.fault_free();
+  EXPECT_EQ(sharded.weights, others.weights);
+  EXPECT_EQ(sharded.logged, others.logged);
+  expect_no_harm(simulation);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AlgorithmTable, testing::ValuesIn(algorithm_rows()),

@@ -7,7 +7,7 @@
 #include "models/layers/blocks.h"
 #include "models/layers/linear.h"
 #include "models/zoo/gpt.h"
-#include "models/zoo/resnet_cifar.h"
+#include "runtime/error.h"
 
 namespace tutti {
 namespace {
@@ -84,6 +84,21 @@ TEST(Units, LeaveALayerInSeveralSlotsToTheRoot) {
   EXPECT_THAT(names_of(units), ElementsAre("model", "0", "2"));
   EXPECT_THAT(parameters_in(chain, units[0]), ElementsAre("1.weight"));
   expect_partition(chain, units);
+}
+
+TEST(Units, StandInTheOrderOfCalls) {
+  Sequential chain({linear(4, 4), linear(4, 4), linear(4, 4), linear(4, 4)});
+  const auto call = [&](int at) { (*chain.slots()[at])(at::zeros({1, 4}, at::kMeta)); };
+  const auto units = find_units(chain, {}, [&] {
+    for (const int at : {2, 0, 3, 0}) call(at);
+  });
+  EXPECT_THAT(names_of(units), ElementsAre("model", "2", "3"));
+  EXPECT_THAT(parameters_in(chain, units[0]), ElementsAre("0.weight", "1.weight"));
+  const auto unknown = find_units(chain, {}, [&] {
+    call(2);
+    throw UserError("no such sample");
+  });
+  EXPECT_THAT(names_of(unknown), ElementsAre("model", "0", "1", "2", "3"));
 }
 
 TEST(Units, AreNoneInAModelWithoutRepetition) {
