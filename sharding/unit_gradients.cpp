@@ -55,6 +55,7 @@ void UnitGradients::begin_step() { used_.assign(parameters_.size(), false); }
 void UnitGradients::begin_microbatch() {
   next_ = 0;
   missing_.assign(buckets_.size(), 0);
+  found_.assign(buckets_.size(), 0);
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
     if (!has_place(p)) continue;
     parameters_[p].parameter->tensor.mutable_grad() = at::Tensor();
@@ -69,12 +70,16 @@ void UnitGradients::on_gradient(std::size_t parameter) {
                     "' comes after backward has left its unit; [sharding] units can leave it to the "
                     "parameters that are gathered for the whole pass");
   used_[parameter] = true;
-  if (--missing_[static_cast<std::size_t>(bucket_of_[parameter])] == 0) fill_complete();
+  const auto bucket = static_cast<std::size_t>(bucket_of_[parameter]);
+  ++found_[bucket];
+  if (--missing_[bucket] == 0) fill_complete();
 }
 
-// The root unit's parameters may be used again until backward ends, so it is filled then.
+// The root unit's parameters may be used again until backward ends, so it is filled then. A unit that waits for
+// no gradient is filled when backward has left it, as on a rank that does not call it.
 void UnitGradients::fill_complete() {
-  while (next_ < buckets_.size() && units_[next_] != 0 && missing_[next_] == 0) fill(next_++);
+  while (next_ < buckets_.size() && units_[next_] != 0 && missing_[next_] == 0 && found_[next_] > 0)
+    fill(next_++);
 }
 
 void UnitGradients::leave_after(std::size_t unit) {

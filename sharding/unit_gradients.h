@@ -59,7 +59,8 @@ class UnitGradients {
   std::vector<Bucket> buckets_;
   std::vector<std::size_t> units_;  // of each bucket
   std::vector<int> bucket_of_;      // of each parameter
-  std::vector<int64_t> missing_;    // gradients of this microbatch, by bucket
+  std::vector<int64_t> missing_;    // gradients of this microbatch that are to come, by bucket
+  std::vector<int64_t> found_;      // and that have come
   std::vector<bool> used_;          // by parameter, in this step
   std::size_t next_ = 0;            // the bucket to be filled next
   Memory memory_;

@@ -104,8 +104,13 @@ void Gathers::begin_microbatch(int64_t microbatch) {
 }
 
 void Gathers::end_microbatch() {
+  if (options_.frees) {
+    free_later_than(0);
+    std::size_t end = next_;
+    while (end < uses_.size() && uses_[end].microbatch == microbatch_) ++end;
+    skip_to(end);
+  }
   microbatch_ = kNone;
-  if (options_.frees) free_later_than(0);
 }
 
 void Gathers::end_pass() {
@@ -141,9 +146,12 @@ bool Gathers::keeps(std::size_t unit) const {
 void Gathers::before_backward(std::size_t unit) {
   if (!active_ || unit >= backward_at_) return;
   backward_at_ = unit;
+  if (options_.frees) {
+    free_later_than(unit);
+    if (asked_for_[unit] == kNone && !is_held(unit)) skip_to(find(unit, Phase::kBackward));
+  }
   if (options_.leave_after) options_.leave_after(unit);
   if (!options_.frees) return;
-  free_later_than(unit);
   need(unit, Phase::kBackward);
   prefetch(Phase::kBackward);
 }

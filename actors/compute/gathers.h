@@ -25,7 +25,7 @@ class Gathers {
     bool frees = true;     // else whole parameters stay, and are gathered once a pass
     bool prefetch = true;  // the next unit while the model computes with one
     bool reshard_after_forward = true;
-    // Backward has left all units after `unit`.
+    // Backward has left all units after `unit`; their gathers are asked for, or served.
     std::function<void(std::size_t unit)> leave_after = {};
   };
 
@@ -42,6 +42,7 @@ class Gathers {
   // The pass begins: gathers the root unit. What is written into the share from now on is not seen.
   void begin_pass();
   void begin_microbatch(int64_t microbatch);
+  // Serves what is left of the microbatch.
   void end_microbatch();
   // After the last use, also after an exception: frees what is held.
   void end_pass();

@@ -49,9 +49,9 @@ class UnitExchange final : public SyncExchange {
   }
   // A rank without samples in the microbatch takes part with zeros.
   void end_microbatch() override {
+    SyncExchange::end_microbatch();
     gradients_->end_microbatch();
     ++microbatches_done_;
-    SyncExchange::end_microbatch();
   }
   void abandon_pass() override {
     gradients_->abandon_step();

@@ -161,6 +161,15 @@ TEST(ShardedRuns, InMicrobatchesHaveEachOthersBits) {
   expect_bits_of_none(kGpt + steps(20) + parts, {{"optimizer", 4}});
 }
 
+// In the last microbatch two of the ranks have nothing to do but to serve.
+TEST(ShardedRuns, NeedNoSamplesInEveryMicrobatch) {
+  std::string recipe = kGpt;
+  recipe.replace(recipe.find("batch_size = 12"), 15, "batch_size = 10");
+  expect_equal(
+      recipe + steps(10) + "grad_accum = 3\n",
+      {{"gradients", 4}, {"full", 4}, {"full", 4, "prefetch = false\n"}, {"hybrid", 4, "shard_size = 2\n"}});
+}
+
 TEST(ShardedRuns, NeedNoSamplesOnEveryRank) {
   const std::string few = "[data.eval]\nkind = 'synthetic'\nsamples = 5\nbatch_size = 4\nshape = [12]\n";
   std::string recipe = kMlp;
