@@ -1,7 +1,5 @@
 #include "training/saved_tensors.h"
 
-#include <utility>
-
 #include "io/checkpoint/checkpoint.h"
 #include "runtime/error.h"
 #include "training/trainee.h"
@@ -25,6 +23,11 @@ std::string SavedTensor::text() const {
   return before.empty() || before == name ? own : own + " ('" + before + "' before surgery)";
 }
 
+Rows SavedTensor::rows() const {
+  if (view) return {view->offset[0], view->offset[0] + view->extent[0]};
+  return rows_of_piece(tensor, 1, 0);
+}
+
 std::vector<SavedTensor> weights_of(const Trainee& trainee) {
   std::vector<SavedTensor> weights;
   for (std::size_t p = 0; p < trainee.parameters.size(); ++p) {
@@ -32,7 +35,7 @@ std::vector<SavedTensor> weights_of(const Trainee& trainee) {
     SavedTensor& saved =
         weights.emplace_back(one.name, one.parameter->origin, one.parameter->tensor.detach());
     if (trainee.share.pieces == 1) continue;
-    saved.whole = std::exchange(saved.tensor, trainee.views[p].tensor.detach());
+    saved.tensor = trainee.views[p].tensor.detach();
     saved.view = part_of(trainee, trainee.views[p]);
   }
   for (const auto& one : trainee.buffers)
@@ -62,10 +65,10 @@ SavedNames::SavedNames(const std::vector<SavedTensor>& all) {
   for (const SavedTensor& one : all) names_.insert(one.name);
 }
 
-std::string SavedNames::find(const Tensors& tensors, const SavedTensor& wanted,
+std::string SavedNames::find(const TensorSource& tensors, const SavedTensor& wanted,
                              const std::string& file) const {
-  const bool own = tensors.count(wanted.name) > 0;
-  const bool earlier = names_.count(wanted.before) == 0 && tensors.count(wanted.before) > 0;
+  const bool own = tensors.contains(wanted.name);
+  const bool earlier = names_.count(wanted.before) == 0 && tensors.contains(wanted.before);
   if (own && earlier)
     throw UserError(file + ": it holds both '" + wanted.name + "' and '" + wanted.before +
                     "', which are names of one tensor after and before surgery");

@@ -11,6 +11,7 @@
 #include "models/layers/embedding.h"
 #include "models/layers/linear.h"
 #include "tests/actors/sleeping_world.h"
+#include "tests/io/checkpoint/whole_checkpoint.h"
 
 namespace tutti {
 namespace {
@@ -120,9 +121,7 @@ class AlgorithmsTest : public testing::Test {
 
   std::string path(const std::string& name) const { return folder_.path(name); }
   std::string load_path(const std::string& name) const { return "load_path = '" + path(name) + "'\n"; }
-  Checkpoint newest(const std::string& name) const {
-    return find_checkpoint(PosixDisk(), path(name), [](const std::string&) {});
-  }
+  WholeCheckpoint newest(const std::string& name) const { return newest_checkpoint(path(name)); }
   std::vector<std::string> required(const std::string& name) const {
     std::vector<std::string> names;
     for (const auto& one : RunState::from_json(newest(name).state).required_algorithms)

@@ -292,6 +292,25 @@ TEST(ReplayTest, ACallbackFindsTheFilesThatTheRecordedRunFound) {
   }
 }
 
+// The damaged one is put aside, and the resumed run publishes another in its place.
+TEST(ReplayTest, ADamagedCheckpointIsRejectedAgain) {
+  const Scratch folder;
+  Setting recipe = small_job();
+  LocalRunOptions options;
+  options.run_dir = folder.path("run");
+  options.quiet = options.live = true;
+  train_in_one_process(recipe, options);
+  flip_bit(options.run_dir + "/checkpoints/latest/rank-1.h5", 2000);
+  options.resume = "auto";
+  recipe.find("train")->find("max_duration")->value = std::string("4ep");
+  train_in_one_process(recipe, options);
+  ASSERT_TRUE(std::filesystem::exists(options.run_dir + "/checkpoints/earlier/ep3-ba15"));
+  ReplayOptions again;
+  again.run_dir = options.run_dir;
+  const ReplayResult result = replay(again);
+  EXPECT_TRUE(result.same) << result.text;
+}
+
 // What one rank computes is in the sums of all.
 TEST_F(ChangedRecordTest, BitsAreNotComparedWhereOneRankWasOnAnotherProcessor) {
   change(1, keep, [](RecordedJob& head) { head.cpu = "OTHER"; });
