@@ -35,7 +35,8 @@ std::string inspect_text(const std::string& path) {
       << state.epoch << " batch " << state.batch_in_epoch << ", " << state.sample << " samples, "
       << state.token << " tokens, " << state.seconds << " s\n";
   const PosixDisk disk;
-  for (const auto& [name, entry] : CheckpointTensors(disk, checkpoint).entries())
+  const CheckpointTensors tensors(disk, checkpoint);
+  for (const auto& [name, entry] : tensors.entries())
     out << "  " << name << "  " << c10::toString(entry.dtype) << "  " << sizes_text(entry.shape) << '\n';
   return out.str();
 }
