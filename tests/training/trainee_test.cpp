@@ -5,13 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "io/checkpoint/checkpoint.h"
-#include "io/checkpoint/checkpoint_tensors.h"
 #include "io/formats/safetensors.h"
 #include "models/layers/conv.h"
 #include "models/layers/linear.h"
 #include "runtime/error.h"
-#include "tests/io/checkpoint/counting_disk.h"
 #include "tests/recipe/section.h"
 #include "tests/runtime/scratch.h"
 #include "training/saved_tensors.h"
@@ -393,97 +390,6 @@ TEST(SharedTrainee, HasItsRowsOfWhatAWholeOneSaves) {
   expect_equal(joined(pieces), whole.saved());
   expect_equal(joined(of_whole), whole.saved());
   EXPECT_EQ(pieces[4].size(), 0U) << "the largest tensor has four rows";
-}
-
-// A checkpoint that so many ranks saved, each its rows of the trainee.
-void save(Disk& disk, const std::string& folder, const Trained& trained, int world) {
-  CheckpointManifest manifest{{}, "{}"};
-  const std::string unfinished = folder + ".unfinished";
-  for (int rank = 0; rank < world; ++rank) {
-    auto pieces = checkpoint_pieces(trained, world, rank);
-    for (CheckpointPiece& piece : pieces) piece.tensor = piece.tensor.contiguous();
-    manifest.files.push_back(write_rank_file(disk, unfinished, rank, pieces));
-  }
-  publish_checkpoint(disk, unfinished, folder, manifest);
-}
-
-class SharedFiles : public testing::Test {
- protected:
-  SharedFiles() {
-    whole_.step();
-    for (const int world : {1, 2, 4}) save(disk_, folder(world), whole_, world);
-  }
-  std::string folder(int world) const { return scratch_.path("of-" + std::to_string(world)); }
-
-  // That what the trainee has are rows of the whole one's.
-  void expect_rows(const Trained& shared) const {
-    const Tensors all = whole_.saved();
-    for (const SavedTensor& one : saved_tensors(shared)) {
-      at::Tensor rows = all.at(one.name);
-      if (one.view) rows = rows.narrow(0, one.view->offset[0], one.view->extent[0]);
-      EXPECT_TRUE(one.tensor.equal(rows)) << one.name;
-    }
-  }
-  static uint64_t bytes_of(const Trained& trained) {
-    uint64_t bytes = 0;
-    for (const SavedTensor& one : saved_tensors(trained)) bytes += one.tensor.nbytes();
-    return bytes;
-  }
-
-  Scratch scratch_;
-  CountingDisk disk_;
-  Trained whole_{7};
-};
-
-TEST_F(SharedFiles, OfAnyWorldGiveAnyShareItsRowsAndNoOthersAreRead) {
-  for (const int world : {1, 2, 4}) {
-    for (int pieces = 1; pieces <= 4; ++pieces) {
-      for (int index = 0; index < pieces; ++index) {
-        Trained shared(8, {}, "", {pieces, index});
-        at::Tensor& images = shared.views[0].tensor;  // of the convolution
-        images.set_data(images.detach().contiguous(at::MemoryFormat::ChannelsLast));
-        const CheckpointTensors tensors(disk_, open_checkpoint(disk_, folder(world)));
-        disk_.reads.clear();
-        restore_tensors(shared, tensors, "files");
-        expect_rows(shared);
-        EXPECT_EQ(disk_.bytes_of("/rank-"), bytes_of(shared)) << world << ' ' << pieces << ' ' << index;
-      }
-    }
-  }
-  EXPECT_LE(static_cast<double>(bytes_of(Trained(8, {}, "", {4, 0}))), 0.33 * bytes_of(whole_));
-}
-
-TEST_F(SharedFiles, AreReadIntoAnotherDtype) {
-  Trained low(8, [](Layer&) {});
-  low.precision.param_dtype = at::kBFloat16;
-  low.operate(scale);
-  restore_model(low, CheckpointTensors(disk_, open_checkpoint(disk_, folder(2))), "files",
-                {.optional = [](const std::string& name) { return name == "model/2.scale"; }});
-  EXPECT_EQ(low["0.weight"].scalar_type(), at::kBFloat16);
-  EXPECT_TRUE(low["0.weight"].equal(whole_["0.weight"].to(at::kBFloat16)));
-}
-
-TEST_F(SharedFiles, AsInitialWeightsGiveAShareItsRows) {
-  Tensors tensors;
-  for (const SavedTensor& one : weights_of(whole_)) tensors[one.name] = one.tensor;
-  const std::string file = scratch_.path("weights.safetensors");
-  write_safetensors(disk_, file, {tensors, {}});
-  for (const std::string& weights : {file, folder(2), folder(4) + "/checkpoint.h5"}) {
-    const Trained shared(8, {}, weights, {3, 1});
-    for (const ParamView& view : shared.views)
-      EXPECT_TRUE(view.tensor.equal(whole_[view.name].narrow(0, view.offset[0], view.extent[0])))
-          << weights << ' ' << view.name;
-  }
-}
-
-TEST_F(SharedFiles, AsInitialWeightsAreVerifiedByTheSharesTogether) {
-  flip_bit(folder(2) + "/rank-1.h5", 100);
-  EXPECT_NO_THROW(Trained(8, {}, folder(2), {2, 0}));
-  EXPECT_THAT(message_of<UserError>([&] {
-                Trained(8, {}, folder(2), {2, 1});
-              }),
-              HasSubstr("rank-1.h5: corrupt"));
-  EXPECT_THAT(message_of<UserError>([&] { Trained(8, {}, folder(2)); }), HasSubstr("rank-1.h5: corrupt"));
 }
 
 TEST(SharedTrainee, UpdatesItsRowsAsAWholeOneDoes) {
