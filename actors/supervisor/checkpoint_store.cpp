@@ -39,7 +39,7 @@ CheckpointStore::Choice CheckpointStore::choose(const StartFrom& from) {
   return {from.load_path.is_none() ? "" : found_at(from.load_path), false};
 }
 
-CheckpointChoice CheckpointStore::choice() {
+CheckpointSearch CheckpointStore::search() {
   return {.on_bad =
               [this](const std::string& problem) {
                 if (named_.insert(problem).second) log_.warning("ignored: " + problem);
@@ -52,7 +52,7 @@ CheckpointChoice CheckpointStore::choice() {
 }
 
 std::string CheckpointStore::newest_own(const Setting& asked) try {
-  const Checkpoint newest = newest_good_checkpoint(disk_, folder_, choice(), settings_.set);
+  const Checkpoint newest = newest_good_checkpoint(disk_, folder_, search(), settings_.set);
   const std::string run_name = newest.folder.empty() ? "" : run_name_in(newest.manifest.state);
   const bool foreign = !run_name.empty() && run_name != run_name_;
   if (foreign) refuse_run(newest.folder, run_name);
@@ -62,7 +62,7 @@ std::string CheckpointStore::newest_own(const Setting& asked) try {
 }
 
 std::string CheckpointStore::found_at(const Setting& load_path) try {
-  return find_checkpoint(disk_, load_path.text(), choice()).folder;
+  return find_checkpoint(disk_, load_path.text(), search()).folder;
 } catch (const OperatingError& error) {
   load_path.fail(error.what());
 }

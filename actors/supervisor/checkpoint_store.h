@@ -50,7 +50,7 @@ class CheckpointStore {
   std::size_t own_steps(const std::vector<std::string>& names, const std::string& resumed) const;
   void move_aside(const std::vector<std::string>& names);
   void prune(const std::string& newest);
-  CheckpointChoice choice();
+  CheckpointSearch search();
 
   Disk& disk_;
   Log& log_;

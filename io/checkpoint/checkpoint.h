@@ -101,19 +101,19 @@ struct CheckpointSet {
 std::vector<std::string> checkpoints_to_try(const Disk& disk, const std::string& checkpoints,
                                             const CheckpointSet& set = {});
 
-// How a checkpoint is chosen among several. `verify` throws OperatingError for a bad one; empty:
+// How a good checkpoint is found among several. `verify` throws OperatingError for a bad one; empty:
 // verify_files, all of them. `on_bad` hears of each bad one.
-struct CheckpointChoice {
+struct CheckpointSearch {
   std::function<void(const std::string& problem)> on_bad;
   std::function<void(const Checkpoint&)> verify = {};
 };
 
 // Opens the first good checkpoint of checkpoints_to_try. If there is none, `folder` is empty.
 Checkpoint newest_good_checkpoint(const Disk& disk, const std::string& checkpoints,
-                                  const CheckpointChoice& choice, const CheckpointSet& set = {});
+                                  const CheckpointSearch& search, const CheckpointSet& set = {});
 
 // Opens the first good checkpoint of checkpoints_at. Throws OperatingError if there is none.
-Checkpoint find_checkpoint(const Disk& disk, const std::string& path, const CheckpointChoice& choice);
+Checkpoint find_checkpoint(const Disk& disk, const std::string& path, const CheckpointSearch& search);
 
 // Removes unpublished and replaced checkpoints of a killed run. No other run may write to this folder.
 void remove_unpublished(Disk& disk, const std::string& checkpoints,

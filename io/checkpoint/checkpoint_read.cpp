@@ -77,20 +77,20 @@ std::vector<std::string> unusual_names(const Disk& disk, const std::string& fold
   return names;
 }
 
-Checkpoint open_good(const Disk& disk, const std::string& folder, const CheckpointChoice& choice) {
+Checkpoint open_good(const Disk& disk, const std::string& folder, const CheckpointSearch& search) {
   Checkpoint checkpoint = open_checkpoint(disk, folder);
-  choice.verify ? choice.verify(checkpoint) : verify_files(disk, checkpoint);
+  search.verify ? search.verify(checkpoint) : verify_files(disk, checkpoint);
   return checkpoint;
 }
 
 // The first good checkpoint, or one without a folder.
 Checkpoint first_good(const Disk& disk, const std::vector<std::string>& folders,
-                      const CheckpointChoice& choice) {
+                      const CheckpointSearch& search) {
   for (const std::string& folder : folders) {
     try {
-      return open_good(disk, folder, choice);
+      return open_good(disk, folder, search);
     } catch (const OperatingError& error) {
-      choice.on_bad(error.what());
+      search.on_bad(error.what());
     }
   }
   return {};
@@ -152,17 +152,17 @@ std::vector<std::string> checkpoints_at(const Disk& disk, const std::string& pat
 }
 
 Checkpoint newest_good_checkpoint(const Disk& disk, const std::string& checkpoints,
-                                  const CheckpointChoice& choice, const CheckpointSet& set) {
+                                  const CheckpointSearch& search, const CheckpointSet& set) {
   std::vector<std::string> folders = checkpoints_to_try(disk, checkpoints, set);
   for (std::string& name : folders) name = checkpoints + "/" + name;
-  return first_good(disk, folders, choice);
+  return first_good(disk, folders, search);
 }
 
-Checkpoint find_checkpoint(const Disk& disk, const std::string& path, const CheckpointChoice& choice) {
+Checkpoint find_checkpoint(const Disk& disk, const std::string& path, const CheckpointSearch& search) {
   const auto folders = checkpoints_at(disk, path);
-  if (folders == std::vector<std::string>{path}) return open_good(disk, path, choice);
+  if (folders == std::vector<std::string>{path}) return open_good(disk, path, search);
   if (!disk.exists(path)) throw OperatingError(path + ": expected the folder of a checkpoint or of a run");
-  Checkpoint found = first_good(disk, folders, choice);
+  Checkpoint found = first_good(disk, folders, search);
   if (found.folder.empty()) throw OperatingError(path + ": there is no good checkpoint");
   return found;
 }
