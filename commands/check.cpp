@@ -39,12 +39,12 @@ StartingPoint start_of(const Job& job) {
   if (!own.key.is_none())
     blame(own.key, [&] {
       own.checkpoint =
-          newest_good_checkpoint(disk, job.checkpoints, warn_ignored, job.settings.checkpoint.set);
+          newest_good_checkpoint(disk, job.checkpoints, {warn_ignored}, job.settings.checkpoint.set);
     });
   if (!own.checkpoint.folder.empty() || job.from.load_path.is_none()) return own;
   StartingPoint other{.checkpoint = {}, .key = job.from.load_path, .options = job.from.options};
   blame(other.key,
-        [&] { other.checkpoint = find_checkpoint(disk, job.from.load_path.text(), warn_ignored); });
+        [&] { other.checkpoint = find_checkpoint(disk, job.from.load_path.text(), {warn_ignored}); });
   return other;
 }
 
@@ -78,7 +78,8 @@ std::string checked(const Job& job, bool scan_data) {
   PosixDisk disk;
   RingRecorder recorder;
   for (const auto& callback : make_callbacks(job.recipe, {disk, recorder})) callback->require(trainee);
-  if (starts) blame(start.key, [&] { resume(trainee, start.checkpoint, job, start.options, print_warning); });
+  if (starts)
+    blame(start.key, [&] { resume(trainee, disk, start.checkpoint, job, start.options, print_warning); });
   int64_t numbers = 0;
   for (const auto& view : trainee.views) numbers += view.tensor.numel();
   std::ostringstream out;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "io/checkpoint/checkpoint.h"
+#include "io/checkpoint/checkpoint_tensors.h"
 #include "io/checkpoint/run_state.h"
 #include "job/algorithms.h"
 #include "job/resume.h"
@@ -29,8 +30,8 @@ auto blaming(const Setting& key, const Function& function) {
 }
 
 Checkpoint checkpoint_at(const Job& job, const std::string& path) {
-  if (!path.empty() && path != "auto") return find_checkpoint(PosixDisk(), path, warn_ignored);
-  return newest_good_checkpoint(PosixDisk(), job.checkpoints, warn_ignored, job.settings.checkpoint.set);
+  if (!path.empty() && path != "auto") return find_checkpoint(PosixDisk(), path, {warn_ignored});
+  return newest_good_checkpoint(PosixDisk(), job.checkpoints, {warn_ignored}, job.settings.checkpoint.set);
 }
 
 Engine::Options algorithms_of(const Job& job, const Checkpoint& checkpoint, const LoadOptions& load) {
@@ -47,9 +48,10 @@ void restore(LoadedModel& model) {
   of_training.ignored = [](const std::string& name) {
     return name.starts_with(kOptimizersPrefix) || name.starts_with("callbacks/");
   };
-  restore_tensors(model.state, checkpoint.tensors, checkpoint.folder, of_training);
-  if (checkpoint.state.empty()) return;
-  const RunState saved = RunState::from_json(checkpoint.state);
+  const PosixDisk disk;
+  restore_tensors(model.state, CheckpointTensors(disk, checkpoint), checkpoint.folder, of_training);
+  if (checkpoint.manifest.state.empty()) return;
+  const RunState saved = RunState::from_json(checkpoint.manifest.state);
   restore_listeners(model.engine, saved);
   restore_time(model.state, saved);
 }

@@ -70,7 +70,7 @@ std::vector<RequiredAlgorithm> add_required_algorithms(Algorithms& algorithms, c
                                                        const std::function<void(const std::string&)>& warn) {
   std::vector<Known> known = known_algorithms(algorithms, job.recipe);
   std::vector<RequiredAlgorithm> recorded;
-  if (!from.state.empty()) recorded = RunState::from_json(from.state).required_algorithms;
+  if (!from.manifest.state.empty()) recorded = RunState::from_json(from.manifest.state).required_algorithms;
   auto next = known.size();  // the place of the algorithm that comes after
   std::vector<std::string> warnings;
   for (auto one = recorded.rbegin(); one != recorded.rend(); ++one) {

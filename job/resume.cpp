@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "io/checkpoint/checkpoint.h"
+#include "io/checkpoint/checkpoint_tensors.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "training/state.h"
@@ -42,14 +43,15 @@ void require_same(const std::vector<std::string>& theirs, const std::vector<std:
 
 class Resumption {
  public:
-  Resumption(Trainee& trainee, const Checkpoint& checkpoint, const LoadOptions& load, const Warn& warn)
-      : trainee_(trainee), checkpoint_(checkpoint), load_(load), warn_(warn) {}
+  Resumption(Trainee& trainee, const Disk& disk, const Checkpoint& checkpoint, const LoadOptions& load,
+             const Warn& warn)
+      : trainee_(trainee), checkpoint_(checkpoint), tensors_(disk, checkpoint), load_(load), warn_(warn) {}
 
   RunState weights() const {
     RunState of_model;
-    of_model.required_algorithms = RunState::from_json(checkpoint_.state).required_algorithms;
+    of_model.required_algorithms = RunState::from_json(checkpoint_.manifest.state).required_algorithms;
     warn_of_unused_patterns(of_model);
-    restore_model(trainee_, checkpoint_.tensors, checkpoint_.folder, restore_filter());
+    restore_model(trainee_, tensors_, checkpoint_.folder, restore_filter());
     return RunState();
   }
 
@@ -65,7 +67,7 @@ class Resumption {
     restoring.optional = [&left_out](const std::string& name) {
       return !name.starts_with(kModelPrefix) && left_out.fit(name);
     };
-    restore_tensors(trainee_, checkpoint_.tensors, checkpoint_.folder, restoring);
+    restore_tensors(trainee_, tensors_, checkpoint_.folder, restoring);
     if (restores_whole_model())
       require_same(model_lines(parse(state)), model_lines(job.recipe), checkpoint_.folder);
     forget(state, [this](const std::string& name) { return load_.ignores(name); });
@@ -91,7 +93,7 @@ class Resumption {
     const auto is_ignored = [this](const auto& one) {
       return one.first.starts_with(kModelPrefix) && load_.ignores(one.first);
     };
-    return load_.strict_model_weights && std::ranges::none_of(checkpoint_.tensors, is_ignored);
+    return load_.strict_model_weights && std::ranges::none_of(tensors_.entries(), is_ignored);
   }
 
   void require_same_run(const RunState& state, const Job& job) const {
@@ -112,7 +114,7 @@ class Resumption {
 
   void warn_of_unused_patterns(const RunState& state) const {
     std::vector<std::string> names = names_in_state();
-    for (const auto& [name, tensor] : checkpoint_.tensors) names.push_back(name);
+    for (const auto& [name, entry] : tensors_.entries()) names.push_back(name);
     for (const auto& [name, text] : state.listeners) names.push_back(name);
     for (const std::string& pattern : load_.ignored.idle(names))
       warn(checkpoint_.folder + ": it holds nothing that load_ignore_keys names '" + pattern + "'");
@@ -127,6 +129,7 @@ class Resumption {
 
   Trainee& trainee_;
   const Checkpoint& checkpoint_;
+  const CheckpointTensors tensors_;
   const LoadOptions& load_;
   const Warn& warn_;
 };
@@ -164,11 +167,11 @@ double finite_or_0(double value) { return std::isfinite(value) ? value : 0; }
 
 }  // namespace
 
-RunState resume(Trainee& trainee, const Checkpoint& checkpoint, const Job& job, const LoadOptions& load,
-                const Warn& warn) {
-  const Resumption resumption(trainee, checkpoint, load, warn);
+RunState resume(Trainee& trainee, const Disk& disk, const Checkpoint& checkpoint, const Job& job,
+                const LoadOptions& load, const Warn& warn) {
+  const Resumption resumption(trainee, disk, checkpoint, load, warn);
   if (load.weights_only) return resumption.weights();
-  return resumption.whole(RunState::from_json(checkpoint.state), job);
+  return resumption.whole(RunState::from_json(checkpoint.manifest.state), job);
 }
 
 void add_listener_tensors(Trainee& trainee, const Engine& engine) {

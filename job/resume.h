@@ -12,12 +12,12 @@
 
 namespace tutti {
 
-// Restores the trainee from a checkpoint, as `load` allows, and returns the state of the saved run; with
-// weights only, the state of a fresh run. Throws UserError with the folder and the difference: seed, batch,
-// data, [data.train] shuffle, drop_last or sampling, [model] but for dropout, or tensors. `warn` is called
-// for each ignored name.
-RunState resume(Trainee& trainee, const Checkpoint& checkpoint, const Job& job, const LoadOptions& load = {},
-                const std::function<void(const std::string&)>& warn = {});
+// Restores the trainee from a checkpoint on the disk, as `load` allows, and returns the state of the saved
+// run; with weights only, the state of a fresh run. Throws UserError with the folder and the difference:
+// seed, batch, data, [data.train] shuffle, drop_last or sampling, [model] but for dropout, or tensors. `warn`
+// is called for each ignored name.
+RunState resume(Trainee& trainee, const Disk& disk, const Checkpoint& checkpoint, const Job& job,
+                const LoadOptions& load = {}, const std::function<void(const std::string&)>& warn = {});
 
 // Adds the tensors of algorithms and callbacks to the trainee, for saving and restoring.
 void add_listener_tensors(Trainee& trainee, const Engine& engine);

@@ -58,6 +58,12 @@ uint64_t size_of(const Descriptor& file, const std::string& path) {
   return status.st_size;
 }
 
+void require_inside(const std::string& path, uint64_t offset, uint64_t bytes, uint64_t size) {
+  if (offset > size || bytes > size - offset)
+    throw OperatingError(path + ": cannot read " + std::to_string(bytes) + " bytes at " +
+                         std::to_string(offset) + ": the file has " + std::to_string(size));
+}
+
 class PosixFile final : public WritableFile {
  public:
   PosixFile(const std::string& path, bool truncate)
@@ -115,6 +121,14 @@ uint64_t bytes_behind(const Disk& disk, const std::string& path, uint64_t offset
   return 0;
 }
 
+// Before memory is taken: the number of bytes may come from a damaged file.
+std::vector<std::byte> Disk::read_range(const std::string& path, uint64_t offset, uint64_t bytes) const {
+  require_inside(path, offset, bytes, size(path));
+  std::vector<std::byte> out(bytes);
+  read_into(path, offset, out);
+  return out;
+}
+
 std::unique_ptr<WritableFile> PosixDisk::open(const std::string& path, bool truncate) {
   return std::make_unique<PosixFile>(path, truncate);
 }
@@ -123,22 +137,16 @@ std::vector<std::byte> PosixDisk::read(const std::string& path) const {
   return read_range(path, 0, size(path));
 }
 
-std::vector<std::byte> PosixDisk::read_range(const std::string& path, uint64_t offset, uint64_t bytes) const {
+void PosixDisk::read_into(const std::string& path, uint64_t offset, std::span<std::byte> to) const {
   const Descriptor file(path, O_RDONLY);
-  const uint64_t size = size_of(file, path);
-  if (offset > size || bytes > size - offset) {
-    throw OperatingError(path + ": cannot read " + std::to_string(bytes) + " bytes at " +
-                         std::to_string(offset) + ": the file has " + std::to_string(size));
-  }
-  std::vector<std::byte> out(bytes);
-  for (uint64_t done = 0; done < bytes;) {
+  require_inside(path, offset, to.size(), size_of(file, path));
+  for (uint64_t done = 0; done < to.size();) {
     const ssize_t got = retry_interrupted(
-        [&] { return ::pread(file.get(), out.data() + done, bytes - done, offset + done); });
+        [&] { return ::pread(file.get(), to.data() + done, to.size() - done, offset + done); });
     if (got < 0) fail(path, "read", errno);
     if (got == 0) throw OperatingError(path + ": cannot read: the file shrank meanwhile");
     done += got;
   }
-  return out;
 }
 
 uint64_t PosixDisk::size(const std::string& path) const {

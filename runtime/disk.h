@@ -33,8 +33,9 @@ class Disk {
   // Creates or truncates the file if `truncate`, else opens an existing file.
   virtual std::unique_ptr<WritableFile> open(const std::string& path, bool truncate) = 0;
   virtual std::vector<std::byte> read(const std::string& path) const = 0;
-  virtual std::vector<std::byte> read_range(const std::string& path, uint64_t offset,
-                                            uint64_t bytes) const = 0;
+  // Fills `to` with the bytes of the file from `offset` on.
+  virtual void read_into(const std::string& path, uint64_t offset, std::span<std::byte> to) const = 0;
+  std::vector<std::byte> read_range(const std::string& path, uint64_t offset, uint64_t bytes) const;
   virtual uint64_t size(const std::string& path) const = 0;
   virtual bool exists(const std::string& path) const = 0;
   // True if a file may be renamed to this path: the path is a regular file or does not exist.
@@ -62,7 +63,7 @@ class PosixDisk : public Disk {
  public:
   std::unique_ptr<WritableFile> open(const std::string& path, bool truncate) override;
   std::vector<std::byte> read(const std::string& path) const override;
-  std::vector<std::byte> read_range(const std::string& path, uint64_t offset, uint64_t bytes) const override;
+  void read_into(const std::string& path, uint64_t offset, std::span<std::byte> to) const override;
   uint64_t size(const std::string& path) const override;
   bool exists(const std::string& path) const override;
   bool replaceable(const std::string& path) const override;

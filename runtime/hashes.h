@@ -1,7 +1,10 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string_view>
 
 // XXH3. On x86 xxHash chooses the widest vector instructions at run time; the hashes do not depend on them.
@@ -12,6 +15,17 @@
 #endif
 
 namespace tutti {
+
+// XXH3 (64 bits) of bytes that come in parts.
+class StreamedHash {
+ public:
+  StreamedHash() : state_(XXH3_createState(), XXH3_freeState) { XXH3_64bits_reset(state_.get()); }
+  void add(std::span<const std::byte> bytes) { XXH3_64bits_update(state_.get(), bytes.data(), bytes.size()); }
+  uint64_t value() const { return XXH3_64bits_digest(state_.get()); }
+
+ private:
+  std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state_;
+};
 
 // The cyclic redundancy check of a reflected 32-bit polynomial, with initial value and result inverted:
 // 0xedb88320 is CRC-32 (PNG, gzip), 0x82f63b78 is CRC-32C (Castagnoli).

@@ -16,8 +16,9 @@ const char* name(RecordedInput input) {
   static constexpr const char* kNames[] = {
       "checkpoint",         "whose checkpoint",  "seconds",      "evaluation seconds",
       "prediction seconds", "failed allocation", "disk",         "publish",
-      "room for logs",      "logs asked",        "logs written", "mlperf result"};
-  static_assert(std::size(kNames) == static_cast<int>(RecordedInput::kMlperfResult) + 1);
+      "room for logs",      "logs asked",        "logs written", "mlperf result",
+      "verification"};
+  static_assert(std::size(kNames) == static_cast<int>(RecordedInput::kVerification) + 1);
   return kNames[static_cast<int>(input)];
 }
 

@@ -32,7 +32,7 @@ struct Digest {
 
 // Inputs that the seed does not decide: of a clock, a disk. A replay returns the recorded ones.
 enum class RecordedInput : uint8_t {
-  kCheckpoint,         // the folder that the run starts from
+  kCheckpoint,         // a folder that the run may start from; the last one is it, or ""
   kCheckpointOwner,    // "own" if this run saved it; asked only where another run could have
   kTrainingSeconds,    //
   kEvaluationSeconds,  //
@@ -44,6 +44,7 @@ enum class RecordedInput : uint8_t {
   kLogsAsked,          // a character a log: a checkpoint waits for its records
   kLogsWritten,        // a character a log: they were written in time
   kMlperfResult,       // 1 if the file exists
+  kVerification,       // of this rank's part of a checkpoint's files: a FilesFound
 };
 
 const char* name(RecordedInput input);  // in journals

@@ -18,6 +18,7 @@ const char* name(ActorKind actor) {
 
 const char* name(TraceKind kind) {
   static constexpr const char* kNames[] = {"starting",
+                                           "verifies a checkpoint",
                                            "prepares model and checkpoint",
                                            "begins",
                                            "batch",

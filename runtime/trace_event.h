@@ -13,6 +13,7 @@ enum class ActorKind : uint8_t { kLoader, kCompute, kSync, kCheckpointer, kSuper
 enum class TraceKind : uint8_t {
   // Compute
   kStarts,  // never recorded: stands for the time before Compute's first event
+  kVerifies,
   kPrepares,
   kBegins,
   kBatch,

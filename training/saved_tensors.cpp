@@ -2,7 +2,6 @@
 
 #include <map>
 #include <string_view>
-#include <utility>
 
 #include "io/checkpoint/checkpoint.h"
 #include "runtime/error.h"
@@ -41,6 +40,11 @@ const ParamView* part_named(const PartsByName& parts, std::string_view name, con
 std::string SavedTensor::text() const {
   const std::string own = "'" + name + "'";
   return before.empty() || before == name ? own : own + " ('" + before + "' before surgery)";
+}
+
+Rows SavedTensor::rows() const {
+  if (view) return {view->offset[0], view->offset[0] + view->extent[0]};
+  return rows_of_piece(tensor, 1, 0);
 }
 
 std::vector<SavedTensor> weights_of(const Trainee& trainee) {
@@ -83,10 +87,10 @@ SavedNames::SavedNames(const std::vector<SavedTensor>& all) {
   for (const SavedTensor& one : all) names_.insert(one.name);
 }
 
-std::string SavedNames::find(const Tensors& tensors, const SavedTensor& wanted,
+std::string SavedNames::find(const TensorSource& tensors, const SavedTensor& wanted,
                              const std::string& file) const {
-  const bool own = tensors.count(wanted.name) > 0;
-  const bool earlier = names_.count(wanted.before) == 0 && tensors.count(wanted.before) > 0;
+  const bool own = tensors.contains(wanted.name);
+  const bool earlier = names_.count(wanted.before) == 0 && tensors.contains(wanted.before);
   if (own && earlier)
     throw UserError(file + ": it holds both '" + wanted.name + "' and '" + wanted.before +
                     "', which are names of one tensor after and before surgery");

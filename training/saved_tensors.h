@@ -2,11 +2,11 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <map>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "io/checkpoint/tensor_source.h"
 #include "tensors/param_view.h"
 
 namespace tutti {
@@ -23,6 +23,7 @@ struct SavedTensor {
   const ParamView* view = nullptr;
 
   at::IntArrayRef shape() const { return view ? at::IntArrayRef(view->shape) : tensor.sizes(); }
+  Rows rows() const;  // of the whole tensor, that this rank has
 
   std::string text() const;  // with both names, for messages
 };
@@ -35,13 +36,11 @@ std::vector<SavedTensor> weights_of(const Trainee& trainee);
 // Finds tensors of a file by their names after or before surgery.
 class SavedNames {
  public:
-  using Tensors = std::map<std::string, at::Tensor>;
-
   explicit SavedNames(const std::vector<SavedTensor>& all);
 
   // The name under which the file has the tensor: its name, or else its name before surgery, unless another
   // tensor is now called so. "" if the file has neither. Throws UserError if the file has both.
-  std::string find(const Tensors& tensors, const SavedTensor& wanted, const std::string& file) const;
+  std::string find(const TensorSource& tensors, const SavedTensor& wanted, const std::string& file) const;
 
  private:
   std::set<std::string> names_;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <iomanip>
+#include <memory>
 #include <new>
 #include <optional>
 #include <set>
@@ -28,15 +29,14 @@ bool of_listener(const std::string& name) {
   return name.starts_with("algorithms/") || name.starts_with("callbacks/");
 }
 
-// Copies what this rank has of a whole tensor.
-void copy_in(const SavedTensor& to, const at::Tensor& from, const std::string& name,
+// Reads what this rank has of a tensor.
+void read_in(const SavedTensor& to, const TensorSource& from, const std::string& name,
              const std::string& source) {
-  if (to.shape() != from.sizes())
-    throw UserError(source + ": '" + name + "' is " + shape_text(from.sizes()) + ", the model's is " +
+  const Shape& shape = from.at(name).shape;
+  if (to.shape() != at::IntArrayRef(shape))
+    throw UserError(source + ": '" + name + "' is " + shape_text(shape) + ", the model's is " +
                     shape_text(to.shape()) + "; this is another model's");
-  at::Tensor piece = from;
-  if (to.view && from.dim() > 0) piece = from.narrow(0, to.view->offset[0], to.view->extent[0]);
-  to.tensor.copy_(piece);
+  from.read(name, to.rows(), to.tensor);
 }
 
 // A name that only the checkpoint or only the trainee has.
@@ -50,9 +50,8 @@ bool holds(const std::function<bool(const std::string&)>& rule, const std::strin
 }
 
 // Restores tensors with names that begin with `part`.
-void restore(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors, const std::string& from,
-             const std::string& part, const RestoreFilter& filter) {
-  const at::NoGradGuard no_grad;
+void restore(Trainee& trainee, const TensorSource& tensors, const std::string& from, std::string_view part,
+             const RestoreFilter& filter) {
   const std::vector<SavedTensor> all = saved_tensors(trainee);
   const SavedNames names(all);
   const auto either = [](const auto& rule, const SavedTensor& one) {
@@ -63,14 +62,14 @@ void restore(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors,
     if (!one.name.starts_with(part) || either(filter.ignored, one)) continue;
     const std::string name = names.find(tensors, one, from);
     if (!name.empty()) {
-      if (!one.constant) copy_in(one, tensors.at(name), name, from);
+      if (!one.constant) read_in(one, tensors, name, from);
       used.insert(name);
     } else if (!one.constant && !of_listener(one.name) && !either(filter.optional, one)) {
       mismatch(filter, from, "there is no " + one.text() + ", which the recipe needs");
     }
   }
-  for (const auto& [name, tensor] : tensors)
-    if (!used.count(name) && !of_listener(name) && !holds(filter.ignored, name))
+  for (const auto& [name, entry] : tensors.entries())
+    if (name.starts_with(part) && !used.count(name) && !of_listener(name) && !holds(filter.ignored, name))
       mismatch(filter, from, "it holds '" + name + "', which the recipe does not have");
 }
 
@@ -80,15 +79,15 @@ class InitialWeights {
   InitialWeights(Trainee& trainee, const std::string& path)
       : trainee_(trainee),
         path_(path),
-        tensors_(read_weights(path)),
+        tensors_(open_weights(disk_, path, trainee.share)),
         weights_(weights_of(trainee)),
         names_(weights_),
         before_surgery_(std::ranges::none_of(
-            weights_, [this](const auto& one) { return added(one) && tensors_.count(one.name) > 0; })) {}
+            weights_, [this](const auto& one) { return added(one) && tensors_->contains(one.name); })) {}
 
   void load() {
     for (std::size_t i = 0; i < weights_.size(); ++i) load(weights_[i], i < trainee_.parameters.size());
-    for (const auto& [name, tensor] : tensors_)
+    for (const auto& [name, entry] : tensors_->entries())
       if (!used_.count(name) && !(before_surgery_ && trainee_.removed.count(name)))
         throw UserError("it holds '" + name + "', which the model does not have");
   }
@@ -100,7 +99,7 @@ class InitialWeights {
   }
 
   void load(const SavedTensor& one, bool is_needed) {
-    const std::string name = names_.find(tensors_, one, path_);
+    const std::string name = names_.find(*tensors_, one, path_);
     const bool is_new = before_surgery_ && one.before.empty();
     if (name.empty()) {
       if (is_needed && !is_new) throw UserError("it holds no tensor " + one.text() + ", which the model has");
@@ -108,14 +107,14 @@ class InitialWeights {
     }
     used_.insert(name);
     if (one.constant) return;
-    const at::Tensor& found = tensors_.at(name);
-    if (is_new && found.sizes() != one.shape()) return;  // the removed one's
-    copy_in(one, found, name, path_);
+    if (is_new && one.shape() != at::IntArrayRef(tensors_->at(name).shape)) return;  // the removed one's
+    read_in(one, *tensors_, name, path_);
   }
 
   Trainee& trainee_;
   const std::string& path_;
-  const std::map<std::string, at::Tensor> tensors_;
+  const PosixDisk disk_;
+  const std::unique_ptr<TensorSource> tensors_;
   const std::vector<SavedTensor> weights_;
   const SavedNames names_;
   const bool before_surgery_;
@@ -208,7 +207,6 @@ Optimizer::Kept list_tensors(Trainee& trainee, uint64_t seed) {
 }
 
 void load_initial_weights(Trainee& trainee, const Setting& weights) try {
-  const at::NoGradGuard no_grad;
   InitialWeights(trainee, weights.text()).load();
 } catch (const std::exception& error) {
   weights.fail(one_line(error));
@@ -327,16 +325,13 @@ std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee, int world
   return pieces;
 }
 
-void restore_model(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors,
-                   const std::string& from, const RestoreFilter& filter) {
-  std::map<std::string, at::Tensor> of_model;
-  for (const auto& [name, tensor] : tensors)
-    if (name.starts_with(kModelPrefix)) of_model.emplace(name, tensor);
-  restore(trainee, of_model, from, std::string(kModelPrefix), filter);
+void restore_model(Trainee& trainee, const TensorSource& tensors, const std::string& from,
+                   const RestoreFilter& filter) {
+  restore(trainee, tensors, from, kModelPrefix, filter);
 }
 
-void restore_tensors(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors,
-                     const std::string& from, const RestoreFilter& filter) {
+void restore_tensors(Trainee& trainee, const TensorSource& tensors, const std::string& from,
+                     const RestoreFilter& filter) {
   restore(trainee, tensors, from, "", filter);
 }
 

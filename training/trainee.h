@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -9,6 +8,7 @@
 
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/run_state.h"
+#include "io/checkpoint/tensor_source.h"
 #include "models/model.h"
 #include "models/zoo/factory.h"
 #include "recipe/setting.h"
@@ -56,8 +56,9 @@ std::shared_ptr<Model> build_model(const Setting& section, const SampleSpec& spe
 
 // Builds and initialises the model and optimizer of a resolved recipe, in the trainee's precision. `operate`
 // may change the model while its parameters are on the meta device, before there is an optimizer. [model]
-// weights are read by parameter name, after surgery or before: in a file of the model before surgery, tensors
-// that surgery added may be missing, and those that surgery removed are ignored. Throws UserError.
+// weights are read by parameter name, after surgery or before, as restore_tensors reads: in a file of the
+// model before surgery, tensors that surgery added may be missing, and those that surgery removed are
+// ignored. Throws UserError.
 void build(Trainee& trainee, const Setting& recipe, const SampleSpec& spec, uint64_t seed,
            const ModelFactory& make_model = tutti::make_model, const std::function<void()>& operate = {});
 
@@ -83,14 +84,15 @@ struct RestoreFilter {
   std::function<void(const std::string& what)> warn = {};
 };
 
-// Copies tensors into the trainee by name, of parameters and optimizer state also by the name before surgery
-// (Parameter::origin). Throws UserError with the name of a tensor that is missing, unknown, there under both
-// names, or of another shape. The tensors of algorithms and callbacks may be missing or unknown; missing ones
-// keep their values.
-void restore_tensors(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors,
-                     const std::string& from, const RestoreFilter& filter = {});
+// Reads tensors into the trainee by name, of parameters and optimizer state also by the name before surgery
+// (Parameter::origin). Of what the trainee has a share of, only the share's rows are read, into the views: a
+// parameter that lies whole beside its view is left as it is. Throws UserError with the name of a tensor that
+// is missing, unknown, there under both names, or of another shape. The tensors of algorithms and callbacks
+// may be missing or unknown; missing ones keep their values. `from`: names the source in errors.
+void restore_tensors(Trainee& trainee, const TensorSource& tensors, const std::string& from,
+                     const RestoreFilter& filter = {});
 // As restore_tensors, but parameters and buffers only.
-void restore_model(Trainee& trainee, const std::map<std::string, at::Tensor>& tensors,
-                   const std::string& from, const RestoreFilter& filter = {});
+void restore_model(Trainee& trainee, const TensorSource& tensors, const std::string& from,
+                   const RestoreFilter& filter = {});
 
 }  // namespace tutti

@@ -39,7 +39,10 @@ Compute::~Compute() = default;
 // During training TrainingLoop receives the messages.
 void Compute::receive(Context& context, Envelope& envelope) try {
   Message& message = envelope.message;
-  if (auto* start = message.get_if<Prepare>()) {
+  if (auto* wanted = message.get_if<Verify>()) {
+    recorder_.record({context.now(), TraceKind::kVerifies, state_.timestamp.batch});
+    context.send(actors_.supervisor, verify(*wanted));
+  } else if (auto* start = message.get_if<Prepare>()) {
     recorder_.record({context.now(), TraceKind::kPrepares, state_.timestamp.batch});
     context.send(actors_.supervisor, prepare(*start));
   } else if (message.get_if<Start>()) {
@@ -54,6 +57,19 @@ void Compute::receive(Context& context, Envelope& envelope) try {
   }
 } catch (const c10::Error& error) {
   throw OperatingError(one_line(error));
+}
+
+Verified Compute::verify(const Verify& wanted) {
+  Verified result;
+  try {
+    verify_files(disk_, open_checkpoint(disk_, wanted.checkpoint), {job_.world, state_.rank});
+  } catch (const OperatingError& error) {
+    const bool hidden = !disk_.exists(wanted.checkpoint + "/manifest.json");
+    result = {hidden ? FilesFound::kHidden : FilesFound::kDamaged, error.what()};
+  }
+  const auto found = static_cast<double>(result.found);
+  result.found = static_cast<FilesFound>(recorder_.input(RecordedInput::kVerification, found));
+  return result;
 }
 
 Prepared Compute::prepare(const Prepare& start) {
@@ -81,8 +97,8 @@ Prepared Compute::prepare(const Prepare& start) {
 
 // What the weights of the checkpoint need, before there is a model.
 void Compute::complete_algorithms(const Prepare& start) try {
-  Checkpoint from{start.checkpoint, "", {}};
-  if (!from.folder.empty()) from.state = read_manifest(disk_, from.folder).state;
+  Checkpoint from{start.checkpoint, {}};
+  if (!from.folder.empty()) from.manifest = read_manifest(disk_, from.folder);
   state_.required_algorithms = add_required_algorithms(
       listeners_.algorithms, job_, from, start.own ? LoadOptions() : job_.from.options, rank_zero_warning());
 } catch (const std::exception& error) {
@@ -109,9 +125,8 @@ void Compute::build_model() {
 }
 
 void Compute::restore(const Prepare& start) try {
-  const Checkpoint checkpoint = read_checkpoint(disk_, start.checkpoint);
-  const RunState saved =
-      resume(state_, checkpoint, job_, start.own ? LoadOptions() : job_.from.options, rank_zero_warning());
+  const RunState saved = resume(state_, disk_, open_checkpoint(disk_, start.checkpoint), job_,
+                                start.own ? LoadOptions() : job_.from.options, rank_zero_warning());
   if (start.own || !job_.from.options.weights_only) restore_run(saved, start.checkpoint);
 } catch (const std::exception& error) {
   blame(start, error);

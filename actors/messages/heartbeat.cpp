@@ -13,8 +13,8 @@ constexpr int kLookBack = 1024;  // events; Sync may record a packet of every ot
 
 bool Heartbeat::unhurried() const {
   using enum TraceKind;
-  return last == kPrepares || last == kDone || last == kWritesText || last == kPredicts ||
-         last == kWaitsForDisk || last == kWaitsForLogs;
+  return last == kVerifies || last == kPrepares || last == kDone || last == kWritesText ||
+         last == kPredicts || last == kWaitsForDisk || last == kWaitsForLogs;
 }
 
 std::string Heartbeat::text() const {

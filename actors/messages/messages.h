@@ -21,7 +21,7 @@
 // The messages between the actors of a rank. "Asked -> X": the sender waits for the reply X. Reserved
 // messages (credits, reports to the Supervisor) never block their sender.
 //
-//   Supervisor   -- Prepare, Start, StopRequested, Stop --> the others
+//   Supervisor   -- Verify, Prepare, Start, StopRequested, Stop --> the others
 //   Loader       -- BatchReady --> Compute -- AddTransforms, Credit --> Loader
 //   Compute      -- AllocateMemory, SetPlan, RunEntry, AwaitEntry, FinishStep, SumDoubles --> Sync
 //   Sync         -- replies --> Compute
@@ -42,6 +42,19 @@ struct DataPosition {
 
 // ---- from the Supervisor
 
+// To Compute: hash this rank's part of the checkpoint's files, reply with Verified.
+struct Verify {
+  static constexpr const char* kName = "Verify";
+  std::string checkpoint;  // folder
+};
+// What a rank found of a checkpoint: hidden if rank 0 sees it and this rank does not.
+enum class FilesFound : uint8_t { kGood, kDamaged, kHidden };
+struct Verified {
+  static constexpr const char* kName = "Verified";
+  static constexpr bool kReserved = true;
+  FilesFound found = FilesFound::kGood;
+  std::string problem;
+};
 // To Compute: build the model, restore the checkpoint, reply with Prepared.
 struct Prepare {
   static constexpr const char* kName = "Prepare";

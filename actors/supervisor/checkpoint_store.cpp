@@ -39,10 +39,21 @@ CheckpointStore::Choice CheckpointStore::choose(const StartFrom& from) {
   return {from.load_path.is_none() ? "" : found_at(from.load_path), false};
 }
 
-std::string CheckpointStore::newest_own(const Setting& asked) const try {
-  const Checkpoint newest = newest_good_checkpoint(
-      disk_, folder_, [this](const std::string& what) { log_.warning("ignored: " + what); }, settings_.set);
-  const std::string run_name = newest.folder.empty() ? "" : run_name_in(newest.state);
+CheckpointSearch CheckpointStore::search() {
+  return {.on_bad =
+              [this](const std::string& problem) {
+                if (named_.insert(problem).second) log_.warning("ignored: " + problem);
+              },
+          .verify =
+              [this](const Checkpoint& checkpoint) {
+                const auto found = rejected_.find(checkpoint.folder);
+                if (found != rejected_.end()) throw OperatingError(found->second);
+              }};
+}
+
+std::string CheckpointStore::newest_own(const Setting& asked) try {
+  const Checkpoint newest = newest_good_checkpoint(disk_, folder_, search(), settings_.set);
+  const std::string run_name = newest.folder.empty() ? "" : run_name_in(newest.manifest.state);
   const bool foreign = !run_name.empty() && run_name != run_name_;
   if (foreign) refuse_run(newest.folder, run_name);
   return foreign ? "" : newest.folder;
@@ -50,9 +61,8 @@ std::string CheckpointStore::newest_own(const Setting& asked) const try {
   asked.fail(error.what());
 }
 
-std::string CheckpointStore::found_at(const Setting& load_path) const try {
-  const auto on_bad = [this](const std::string& what) { log_.warning("ignored: " + what); };
-  return find_checkpoint(disk_, load_path.text(), on_bad).folder;
+std::string CheckpointStore::found_at(const Setting& load_path) try {
+  return find_checkpoint(disk_, load_path.text(), search()).folder;
 } catch (const OperatingError& error) {
   load_path.fail(error.what());
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,10 +22,12 @@ class CheckpointStore {
     std::string folder;  // "" = no checkpoint: a fresh start
     bool own = false;    // the checkpoint is of this run
   };
-  // The checkpoint to start from: with autoresume the newest good one in this folder, if any; else the one at
-  // load_path. The log names damaged checkpoints. Throws UserError, also if the folder has checkpoints of
-  // another run.
+  // The checkpoint to start from, of those that were not rejected: with autoresume the newest good one in
+  // this folder, if any; else the one at load_path. Looks at manifests only. The log names damaged
+  // checkpoints. Throws UserError, also if the folder has checkpoints of another run.
   Choice choose(const StartFrom& from);
+  // A rank found the chosen checkpoint damaged.
+  void reject(const std::string& folder, const std::string& problem) { rejected_[folder] = problem; }
 
   // Removes unfinished checkpoints of killed attempts. Moves published checkpoints that do not lead up to
   // `resumed` (a folder; "" = a fresh start) into `earlier`, `earlier-2`, ...: all if `resumed` lies in
@@ -39,19 +43,22 @@ class CheckpointStore {
   void discard(const std::string& unfinished);
 
  private:
-  std::string newest_own(const Setting& asked) const;
-  std::string found_at(const Setting& load_path) const;
+  std::string newest_own(const Setting& asked);
+  std::string found_at(const Setting& load_path);
   void require_no_others() const;
   void refuse_run(const std::string& checkpoint, const std::string& run_name) const;
   std::size_t own_steps(const std::vector<std::string>& names, const std::string& resumed) const;
   void move_aside(const std::vector<std::string>& names);
   void prune(const std::string& newest);
+  CheckpointSearch search();
 
   Disk& disk_;
   Log& log_;
   const std::string& folder_;
   const std::string& run_name_;
   const CheckpointSettings& settings_;
+  std::map<std::string, std::string> rejected_;  // folder -> problem
+  std::set<std::string> named_;                  // problems that the log has
   std::string resumed_;  // the name of the checkpoint that this attempt resumes from; kept for replays
   Hdf5Layout layout_;    // of the newest checkpoint.h5
 };

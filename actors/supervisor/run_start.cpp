@@ -1,5 +1,6 @@
 #include "actors/supervisor/run_start.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "actors/messages/control_text.h"
@@ -9,6 +10,7 @@ namespace tutti {
 namespace {
 
 constexpr const char* kOwn = "own";
+constexpr const char* kDamaged = "damaged";
 
 }  // namespace
 
@@ -22,12 +24,22 @@ RunStart::RunStart(const Job& job, int rank, std::string host, RunFolder& folder
       log_(log),
       recorder_(recorder) {}
 
-Statement RunStart::first_statement(Context& context) {
+Statement RunStart::opening(Context& context) {
   if (rank_ != 0) return {};
   try {
     folder_.open(context, host_);
+  } catch (const std::exception& error) {
+    return {.trouble = error.what()};
+  }
+  return naming();
+}
+
+Statement RunStart::naming() {
+  if (rank_ != 0) return {};
+  try {
     const CheckpointStore::Choice chosen = choose();
-    folder_.write_nonce(job_.nonce);
+    if (!wrote_nonce_) folder_.write_nonce(job_.nonce);
+    wrote_nonce_ = true;
     return {.text = ControlText({chosen.folder, chosen.own ? kOwn : ""}).text()};
   } catch (const std::exception& error) {
     return {.trouble = error.what()};
@@ -44,32 +56,58 @@ CheckpointStore::Choice RunStart::choose() {
   return chosen;
 }
 
-Prepare RunStart::prepare(const std::vector<Statement>& statements) {
-  const auto opening = ControlText::parse(agreed_texts(statements)[0]);
+Verify RunStart::named(const std::vector<Statement>& statements) {
+  const auto opening = ControlText::parse(agreed(statements)[0]);
   prepare_ = {opening.field(0), opening.field(1) == kOwn};
   if (!folder_.has_nonce(job_.nonce))
     trouble_ = "the run folder " + folder_.path() + " is not shared: host " + host_ +
                " does not see the file that rank 0 wrote there";
-  return prepare_;
+  return {prepare_.checkpoint};
 }
 
-Statement RunStart::second_statement(Prepared prepared) {
+Statement RunStart::verification(const Verified& verified) const {
+  if (!trouble_.empty()) return {.trouble = trouble_};
+  if (verified.found == FilesFound::kHidden)
+    return {.trouble = "host " + host_ +
+                       " does not see the checkpoint that rank 0 starts from: " + verified.problem};
+  if (verified.found == FilesFound::kDamaged)
+    return {.text = ControlText({kDamaged, verified.problem}).text()};
+  return {};
+}
+
+// The damage that the lowest rank found is named.
+bool RunStart::good(const std::vector<Statement>& statements) {
+  const std::vector<std::string> texts = agreed(statements);
+  const auto damaged = std::ranges::find_if(texts, [](const std::string& text) { return !text.empty(); });
+  if (damaged == texts.end()) return true;
+  store_.reject(prepare_.checkpoint, ControlText::parse(*damaged).field(1));
+  return false;
+}
+
+Statement RunStart::restoring(Prepared prepared) {
   if (trouble_.empty()) trouble_ = prepared.error;
   prepared_ = std::move(prepared);
   return {.trouble = trouble_};
 }
 
 Start RunStart::begin(const std::vector<Statement>& statements) {
-  const bool first = rank_ == 0;
-  if (first) folder_.remove_nonce();
-  agreed_texts(statements);
-  if (first) {
+  agreed(statements);
+  if (rank_ == 0) {
+    folder_.remove_nonce();
     store_.begin(prepared_.step > 0 ? prepare_.checkpoint : "");
     folder_.write_recipe(job_.recipe_text);
     if (const int keep = job_.settings.journal.keep; keep > 0) folder_.prune_journals(keep);
     log_.info(begin_text());
   }
   return {prepared_.position, job_.nonce};
+}
+
+// Without the nonce, if there is trouble.
+std::vector<std::string> RunStart::agreed(const std::vector<Statement>& statements) try {
+  return agreed_texts(statements);
+} catch (const UserError&) {
+  if (wrote_nonce_) folder_.remove_nonce();
+  throw;
 }
 
 std::string RunStart::begin_text() const {

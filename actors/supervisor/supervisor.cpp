@@ -33,20 +33,28 @@ Supervisor::Supervisor(const Job& job, const Place& place, const RankActors& act
 
 void Supervisor::start(Context& context) {
   failures_.start(context.now());
-  context.send(actors_.sync, Agree{start_.first_statement(context)});
+  context.send(actors_.sync, Agree{start_.opening(context)});
 }
 
 void Supervisor::agreed(Context& context, const std::vector<Statement>& statements) {
-  if (stage_ == Stage::kOpening) {
-    context.send(actors_.compute, start_.prepare(statements));
-    stage_ = Stage::kPreparing;
-    return;
+  if (stage_ == Stage::kOpening) return verify_or_prepare(context, start_.named(statements));
+  if (stage_ == Stage::kVerifying) {
+    if (start_.good(statements)) return verify_or_prepare(context, {});
+    stage_ = Stage::kOpening;
+    return context.send(actors_.sync, Agree{start_.naming()});
   }
   const Start start = start_.begin(statements);
   stage_ = Stage::kTraining;
   context.send(actors_.checkpointer, start);
   context.send(actors_.compute, start);
   context.send(actors_.loader, start);
+}
+
+// Without a checkpoint there is nothing to verify, or no more.
+void Supervisor::verify_or_prepare(Context& context, Verify next) {
+  stage_ = next.checkpoint.empty() ? Stage::kPreparing : Stage::kVerifying;
+  if (stage_ == Stage::kVerifying) return context.send(actors_.compute, std::move(next));
+  context.send(actors_.compute, Prepare(start_.preparation()));
 }
 
 void Supervisor::receive(Context& context, Envelope& envelope) {
@@ -58,8 +66,10 @@ void Supervisor::receive(Context& context, Envelope& envelope) {
     context.reply(envelope, Noted{});
   } else if (auto* agreement = message.get_if<Agreed>()) {
     agreed(context, agreement->statements);
+  } else if (auto* verified = message.get_if<Verified>()) {
+    context.send(actors_.sync, Agree{start_.verification(*verified)});
   } else if (auto* prepared = message.get_if<Prepared>()) {
-    context.send(actors_.sync, Agree{start_.second_statement(std::move(*prepared))});
+    context.send(actors_.sync, Agree{start_.restoring(std::move(*prepared))});
   } else if (auto* part = message.get_if<Durable>()) {
     durable(context, std::move(*part));
   } else if (auto* done = message.get_if<TrainingDone>()) {

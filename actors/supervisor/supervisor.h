@@ -38,9 +38,10 @@ class Supervisor final : public Actor {
   std::optional<TimePoint> idle(Context& context) override;
 
  private:
-  enum class Stage { kOpening, kPreparing, kTraining, kFinished };
+  enum class Stage { kOpening, kVerifying, kPreparing, kTraining, kFinished };
 
   void agreed(Context& context, const std::vector<Statement>& statements);
+  void verify_or_prepare(Context& context, Verify next);
   void handle_control(Context& context, int from, const std::string& text);
   void durable(Context& context, Durable part);
   void add_part(Context& context, int rank, Durable part);

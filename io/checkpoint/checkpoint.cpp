@@ -3,11 +3,9 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <cstring>
+#include <map>
 
-#include "io/formats/dtypes.h"
 #include "runtime/error.h"
-#include "runtime/hashes.h"
 
 namespace tutti {
 namespace {
@@ -48,8 +46,7 @@ std::string last_name(const std::string& folder) { return folder.substr(folder.f
 
 at::Tensor read_scalar(const Disk& disk, const std::string& path, const CheckpointPiece& piece) {
   at::Tensor scalar = at::empty({}, piece.dtype);
-  const auto bytes = disk.read_range(path, piece.at, scalar.nbytes());
-  std::memcpy(scalar.mutable_data_ptr(), bytes.data(), bytes.size());
+  disk.read_into(path, piece.at, {static_cast<std::byte*>(scalar.mutable_data_ptr()), scalar.nbytes()});
   return scalar;
 }
 
@@ -191,22 +188,6 @@ void restore_replaced(Disk& disk, const std::string& checkpoints, const Checkpoi
 std::vector<std::string> published_checkpoints(const Disk& disk, const std::string& checkpoints,
                                                const CheckpointNames& names) {
   return names.ordered(disk.list(checkpoints));
-}
-
-uint64_t weights_digest(const std::map<std::string, at::Tensor>& tensors) {
-  return tensors_digest(tensors, kModelPrefix);
-}
-
-uint64_t tensors_digest(const std::map<std::string, at::Tensor>& tensors, std::string_view prefix) {
-  std::string digests;
-  for (const auto& [name, tensor] : tensors) {
-    if (!name.starts_with(prefix)) continue;
-    const at::Tensor plain = tensor.contiguous();
-    digests += name + " " + dtype_name(plain.scalar_type());
-    for (const int64_t size : plain.sizes()) digests += " " + std::to_string(size);
-    digests += " " + std::to_string(XXH3_64bits(plain.const_data_ptr(), plain.nbytes())) + "\n";
-  }
-  return XXH3_64bits(digests.data(), digests.size());
 }
 
 }  // namespace tutti

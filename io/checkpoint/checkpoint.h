@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -75,17 +74,21 @@ std::vector<std::string> published_checkpoints(const Disk& disk, const std::stri
 // checkpoints of a run's folder or of a folder of checkpoints, with any names.
 std::vector<std::string> checkpoints_at(const Disk& disk, const std::string& path);
 
-// Whole tensors by name, assembled from the pieces of all ranks, of any world size.
+// A published checkpoint. CheckpointTensors (checkpoint_tensors.h) reads its tensors.
 struct Checkpoint {
   std::string folder;
-  std::string state;
-  std::map<std::string, at::Tensor> tensors;
+  CheckpointManifest manifest;
 };
 
-// Reads a checkpoint; checks the manifest and each file's size and hash. Throws OperatingError with the file
-// and the problem (missing, truncated at N of M bytes, hash).
-Checkpoint read_checkpoint(const Disk& disk, const std::string& folder);
 CheckpointManifest read_manifest(const Disk& disk, const std::string& folder);
+// Reads the manifest, and checks that its pieces make up whole tensors. Throws OperatingError with the file
+// and the problem. The other files are for verify_files.
+Checkpoint open_checkpoint(const Disk& disk, const std::string& folder);
+
+// Checks size and hash of the checkpoint's files; with a part of several only files index, index + pieces,
+// ..., so that ranks can share the work. Throws OperatingError with the first bad file and the problem
+// (missing, truncated at N of M bytes, hash).
+void verify_files(const Disk& disk, const Checkpoint& checkpoint, const Share& part = {});
 
 // Names of a run's checkpoints, and of the link to the newest.
 struct CheckpointSet {
@@ -98,15 +101,19 @@ struct CheckpointSet {
 std::vector<std::string> checkpoints_to_try(const Disk& disk, const std::string& checkpoints,
                                             const CheckpointSet& set = {});
 
-// Reads the first good checkpoint of checkpoints_to_try. Reports bad ones through `on_bad`. If there is none,
-// `folder` is empty.
-Checkpoint newest_good_checkpoint(const Disk& disk, const std::string& checkpoints,
-                                  const std::function<void(const std::string&)>& on_bad,
-                                  const CheckpointSet& set = {});
+// How a good checkpoint is found among several. `verify` throws OperatingError for a bad one; empty:
+// verify_files, all of them. `on_bad` hears of each bad one.
+struct CheckpointSearch {
+  std::function<void(const std::string& problem)> on_bad;
+  std::function<void(const Checkpoint&)> verify = {};
+};
 
-// Reads the first good checkpoint of checkpoints_at. Throws OperatingError if there is none.
-Checkpoint find_checkpoint(const Disk& disk, const std::string& path,
-                           const std::function<void(const std::string&)>& on_bad);
+// Opens the first good checkpoint of checkpoints_to_try. If there is none, `folder` is empty.
+Checkpoint newest_good_checkpoint(const Disk& disk, const std::string& checkpoints,
+                                  const CheckpointSearch& search, const CheckpointSet& set = {});
+
+// Opens the first good checkpoint of checkpoints_at. Throws OperatingError if there is none.
+Checkpoint find_checkpoint(const Disk& disk, const std::string& path, const CheckpointSearch& search);
 
 // Removes unpublished and replaced checkpoints of a killed run. No other run may write to this folder.
 void remove_unpublished(Disk& disk, const std::string& checkpoints,
@@ -122,11 +129,5 @@ void remove_checkpoint(Disk& disk, const std::string& folder);
 
 // Copies a published checkpoint to `folder`, which must not exist and appears whole. Throws OperatingError.
 void copy_checkpoint(Disk& disk, const std::string& checkpoint, const std::string& folder);
-
-// A hash over all tensors with names that begin with `prefix`, in name order: name, dtype, shape, bytes. The
-// same for any world size and sharding.
-uint64_t tensors_digest(const std::map<std::string, at::Tensor>& tensors, std::string_view prefix = "");
-// The hash of "model/" (parameters and buffers).
-uint64_t weights_digest(const std::map<std::string, at::Tensor>& tensors);
 
 }  // namespace tutti

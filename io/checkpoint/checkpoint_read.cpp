@@ -1,11 +1,9 @@
-#include <ATen/ATen.h>
-#include <c10/util/accumulate.h>
-
 #include <algorithm>
-#include <cstring>
-#include <memory>
+#include <map>
+#include <span>
 
 #include "io/checkpoint/checkpoint.h"
+#include "io/checkpoint/checkpoint_tensors.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "runtime/hashes.h"
@@ -13,24 +11,10 @@
 namespace tutti {
 namespace {
 
-constexpr uint64_t kChunkBytes = uint64_t{1} << 20;
+constexpr uint64_t kHashedBytes = uint64_t{1} << 20;  // at once: they fit the processor's cache
 
 std::string text_of(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-// The destination of a range of bytes of a file.
-struct Destination {
-  uint64_t begin = 0;  // offset in the file
-  uint64_t bytes = 0;
-  std::byte* to = nullptr;
-};
-
-// Copies the bytes of `chunk` that belong to `part`. `begin`: offset of the chunk in the file.
-void scatter(const Destination& part, uint64_t begin, std::span<const std::byte> chunk) {
-  const uint64_t first = std::max(begin, part.begin);
-  const uint64_t last = std::min(begin + chunk.size(), part.begin + part.bytes);
-  if (first < last) std::memcpy(part.to + (first - part.begin), chunk.data() + (first - begin), last - first);
 }
 
 void check_size(const Disk& disk, const std::string& path, uint64_t expected) {
@@ -41,101 +25,18 @@ void check_size(const Disk& disk, const std::string& path, uint64_t expected) {
   throw OperatingError(path + (bytes < expected ? ": truncated at " : ": too long, ") + sizes);
 }
 
-// Reads and hashes a file once, front to back, and fills `parts`, which are sorted by `begin`.
-void read_file(const Disk& disk, const std::string& path, const RankFile& file,
-               const std::vector<Destination>& parts) {
+void verify_file(const Disk& disk, const std::string& path, const RankFile& file) {
   check_size(disk, path, file.bytes);
-  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> hash(XXH3_createState(), XXH3_freeState);
-  XXH3_64bits_reset(hash.get());
-  size_t next = 0;
-  for (uint64_t at = 0; at < file.bytes; at += kChunkBytes) {
-    const auto chunk = disk.read_range(path, at, std::min(kChunkBytes, file.bytes - at));
-    XXH3_64bits_update(hash.get(), chunk.data(), chunk.size());
-    while (next < parts.size() && parts[next].begin + parts[next].bytes <= at) ++next;
-    for (size_t i = next; i < parts.size() && parts[i].begin < at + chunk.size(); ++i)
-      scatter(parts[i], at, chunk);
+  std::vector<std::byte> buffer(std::min(kHashedBytes, file.bytes));
+  StreamedHash hash;
+  for (uint64_t at = 0; at < file.bytes; at += kHashedBytes) {
+    const auto chunk = std::span(buffer).first(std::min(kHashedBytes, file.bytes - at));
+    disk.read_into(path, at, chunk);
+    hash.add(chunk);
   }
-  if (XXH3_64bits_digest(hash.get()) != file.hash) {
+  if (hash.value() != file.hash)
     throw OperatingError(path + ": corrupt: its hash is not the one in the manifest");
-  }
 }
-
-// True if a tensor of this shape and dtype takes at most `bytes`. Sizes are not negative.
-bool takes_at_most(uint64_t bytes, const Shape& shape, at::ScalarType dtype) {
-  uint64_t taken = c10::elementSize(dtype);
-  for (const int64_t size : shape)
-    if (size != 0 && __builtin_mul_overflow(taken, static_cast<uint64_t>(size), &taken)) return false;
-  return taken <= bytes || std::ranges::count(shape, 0) > 0;
-}
-
-void check_piece(const std::string& path, const RankFile& file, const CheckpointPiece& piece,
-                 uint64_t bytes_of_all) {
-  bool inside = piece.offset.size() == piece.shape.size() && piece.extent.size() == piece.shape.size();
-  for (size_t i = 0; inside && i < piece.shape.size(); ++i) {
-    inside = piece.offset[i] >= 0 && piece.extent[i] >= 0 && piece.extent[i] <= piece.shape[i] &&
-             piece.offset[i] <= piece.shape[i] - piece.extent[i];
-  }
-  inside =
-      inside && piece.at <= file.bytes && takes_at_most(file.bytes - piece.at, piece.extent, piece.dtype);
-  if (inside && !takes_at_most(bytes_of_all, piece.shape, piece.dtype))
-    throw OperatingError(path + ": " + piece.name + ": its pieces hold less than the whole tensor");
-  if (!inside) throw OperatingError(path + ": " + piece.name + " lies outside of its tensor or of the file");
-}
-
-// Assembles whole tensors from pieces.
-class Assembly {
- public:
-  explicit Assembly(const std::vector<RankFile>& files) {
-    for (const RankFile& file : files) bytes_ += file.bytes;
-  }
-
-  void add(const Disk& disk, const std::string& folder, const RankFile& file) {
-    const std::string path = folder + "/" + file.file;
-    std::vector<Destination> parts;
-    std::vector<std::pair<at::Tensor, at::Tensor>>
-        copies;  // of pieces whose rows are not whole: (place, values)
-    for (const CheckpointPiece& piece : file.pieces) {
-      check_piece(path, file, piece, bytes_);
-      const at::Tensor place = place_of(path, piece);
-      const at::Tensor values = place.is_contiguous() ? place : at::empty(piece.extent, piece.dtype);
-      if (!values.is_same(place)) copies.emplace_back(place, values);
-      parts.push_back({piece.at, values.nbytes(), static_cast<std::byte*>(values.mutable_data_ptr())});
-    }
-    std::sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
-    read_file(disk, path, file, parts);
-    for (auto& [place, values] : copies) place.copy_(values);
-  }
-
-  std::map<std::string, at::Tensor> finish(const std::string& folder) {
-    for (const auto& [name, tensor] : tensors_) {
-      if (filled_[name] != tensor.numel()) {
-        throw OperatingError(folder + ": " + name + ": its pieces hold " + std::to_string(filled_[name]) +
-                             " of " + std::to_string(tensor.numel()) + " elements");
-      }
-    }
-    return std::move(tensors_);
-  }
-
- private:
-  at::Tensor place_of(const std::string& path, const CheckpointPiece& piece) {
-    const auto found = tensors_.find(piece.name);
-    const at::Tensor whole = found == tensors_.end() ? at::empty(piece.shape, piece.dtype) : found->second;
-    if (whole.sizes() != at::IntArrayRef(piece.shape) || whole.scalar_type() != piece.dtype) {
-      throw OperatingError(path + ": " + piece.name + " has another shape or dtype than in the other files");
-    }
-    tensors_.emplace(piece.name, whole);
-    filled_[piece.name] += c10::multiply_integers(piece.extent);
-    at::Tensor place = whole;
-    for (size_t i = 0; i < piece.shape.size(); ++i) {
-      place = place.narrow(static_cast<int64_t>(i), piece.offset[i], piece.extent[i]);
-    }
-    return place;
-  }
-
-  uint64_t bytes_ = 0;  // of all files
-  std::map<std::string, at::Tensor> tensors_;
-  std::map<std::string, int64_t> filled_;
-};
 
 std::string manifest_text(const Disk& disk, const std::string& folder) {
   const std::string path = folder + "/manifest.json";
@@ -176,14 +77,20 @@ std::vector<std::string> unusual_names(const Disk& disk, const std::string& fold
   return names;
 }
 
+Checkpoint open_good(const Disk& disk, const std::string& folder, const CheckpointSearch& search) {
+  Checkpoint checkpoint = open_checkpoint(disk, folder);
+  search.verify ? search.verify(checkpoint) : verify_files(disk, checkpoint);
+  return checkpoint;
+}
+
 // The first good checkpoint, or one without a folder.
 Checkpoint first_good(const Disk& disk, const std::vector<std::string>& folders,
-                      const std::function<void(const std::string&)>& on_bad) {
+                      const CheckpointSearch& search) {
   for (const std::string& folder : folders) {
     try {
-      return read_checkpoint(disk, folder);
+      return open_good(disk, folder, search);
     } catch (const OperatingError& error) {
-      on_bad(error.what());
+      search.on_bad(error.what());
     }
   }
   return {};
@@ -201,11 +108,16 @@ CheckpointManifest read_manifest(const Disk& disk, const std::string& folder) {
   }
 }
 
-Checkpoint read_checkpoint(const Disk& disk, const std::string& folder) {
-  CheckpointManifest manifest = read_manifest(disk, folder);
-  Assembly assembly(manifest.files);
-  for (const RankFile& file : manifest.files) assembly.add(disk, folder, file);
-  return {folder, std::move(manifest.state), assembly.finish(folder)};
+Checkpoint open_checkpoint(const Disk& disk, const std::string& folder) {
+  Checkpoint checkpoint{folder, read_manifest(disk, folder)};
+  const CheckpointTensors checked(disk, checkpoint);
+  return checkpoint;
+}
+
+void verify_files(const Disk& disk, const Checkpoint& checkpoint, const Share& part) {
+  const auto& files = checkpoint.manifest.files;
+  for (std::size_t i = part.index; i < files.size(); i += part.pieces)
+    verify_file(disk, checkpoint.folder + "/" + files[i].file, files[i]);
 }
 
 std::vector<std::string> checkpoints_to_try(const Disk& disk, const std::string& checkpoints,
@@ -240,19 +152,17 @@ std::vector<std::string> checkpoints_at(const Disk& disk, const std::string& pat
 }
 
 Checkpoint newest_good_checkpoint(const Disk& disk, const std::string& checkpoints,
-                                  const std::function<void(const std::string&)>& on_bad,
-                                  const CheckpointSet& set) {
+                                  const CheckpointSearch& search, const CheckpointSet& set) {
   std::vector<std::string> folders = checkpoints_to_try(disk, checkpoints, set);
   for (std::string& name : folders) name = checkpoints + "/" + name;
-  return first_good(disk, folders, on_bad);
+  return first_good(disk, folders, search);
 }
 
-Checkpoint find_checkpoint(const Disk& disk, const std::string& path,
-                           const std::function<void(const std::string&)>& on_bad) {
+Checkpoint find_checkpoint(const Disk& disk, const std::string& path, const CheckpointSearch& search) {
   const auto folders = checkpoints_at(disk, path);
-  if (folders == std::vector<std::string>{path}) return read_checkpoint(disk, path);
+  if (folders == std::vector<std::string>{path}) return open_good(disk, path, search);
   if (!disk.exists(path)) throw OperatingError(path + ": expected the folder of a checkpoint or of a run");
-  Checkpoint found = first_good(disk, folders, on_bad);
+  Checkpoint found = first_good(disk, folders, search);
   if (found.folder.empty()) throw OperatingError(path + ": there is no good checkpoint");
   return found;
 }

@@ -1,6 +1,12 @@
 #include "io/checkpoint/weights.h"
 
+#include <c10/util/accumulate.h>
+
+#include <algorithm>
+#include <cstring>
+
 #include "io/checkpoint/checkpoint.h"
+#include "io/checkpoint/checkpoint_tensors.h"
 #include "io/formats/safetensors.h"
 #include "io/hdf5/hdf5.h"
 #include "runtime/error.h"
@@ -8,46 +14,83 @@
 namespace tutti {
 namespace {
 
-using Tensors = std::map<std::string, at::Tensor>;
+class SafetensorsWeights final : public TensorSource {
+ public:
+  SafetensorsWeights(const Disk& disk, const std::string& path)
+      : disk_(disk), path_(path), header_(read_safetensors_header(path)) {
+    for (const auto& [name, entry] : header_.tensors) entries_[name] = {entry.shape, entry.dtype};
+  }
 
-bool ends_with(const std::string& text, std::string_view end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
+  void read_numbers(const std::string& name, int64_t first, std::span<std::byte> to) const override {
+    const SafetensorsHeader::Entry& entry = header_.tensors.at(name);
+    disk_.read_into(path_, entry.at + first * c10::elementSize(entry.dtype), to);
+  }
+
+ private:
+  const Disk& disk_;
+  std::string path_;
+  SafetensorsHeader header_;
+};
 
 // checkpoint.h5 has each parameter under model/ and, as a link, at the root; either may be read.
-Tensors from_hdf5(const std::string& path) {
-  const Hdf5File file(path);
-  bool grouped = false;
-  for (const auto& entry : file.datasets()) grouped = grouped || entry.path.starts_with(kModelPrefix);
-  Tensors tensors;
-  for (const auto& entry : file.datasets()) {
-    if (!grouped)
-      tensors[entry.path] = file.read(entry.path);
-    else if (entry.path.starts_with(kModelPrefix))
-      tensors[entry.path.substr(kModelPrefix.size())] = file.read(entry.path);
+class Hdf5Weights final : public TensorSource {
+ public:
+  Hdf5Weights(const Disk& disk, const std::string& path) : disk_(disk), file_(path) {
+    const auto& all = file_.datasets();
+    const bool grouped =
+        std::ranges::any_of(all, [](const auto& entry) { return entry.path.starts_with(kModelPrefix); });
+    for (const Hdf5Entry& entry : all) {
+      if (grouped && !entry.path.starts_with(kModelPrefix)) continue;
+      const std::string name = entry.path.substr(grouped ? kModelPrefix.size() : 0);
+      entries_[name] = {entry.shape, entry.dtype};
+      datasets_[name] = &entry;
+    }
   }
-  return tensors;
-}
 
-Tensors from_checkpoint(const std::string& folder) {
-  Tensors tensors;
-  try {
-    for (auto& [name, tensor] : read_checkpoint(PosixDisk(), folder).tensors)
-      if (name.starts_with(kModelPrefix)) tensors[name.substr(kModelPrefix.size())] = tensor;
-  } catch (const OperatingError& error) {
-    throw UserError(error.what());
+  // Through libhdf5 only where its datasets are not plain: virtual, in chunks, compressed.
+  void read_numbers(const std::string& name, int64_t first, std::span<std::byte> to) const override {
+    const Hdf5Entry& dataset = *datasets_.at(name);
+    const auto item = static_cast<int64_t>(c10::elementSize(dataset.dtype));
+    if (dataset.file_offset) return disk_.read_into(file_.path(), *dataset.file_offset + first * item, to);
+    if (dataset.shape.empty()) return copy(file_.read(dataset.path), 0, first, to);
+    const int64_t row = c10::multiply_integers(dataset.shape.begin() + 1, dataset.shape.end());
+    const int64_t last = first + static_cast<int64_t>(to.size()) / item, end = (last + row - 1) / row;
+    const int64_t rows = std::max<int64_t>(1, static_cast<int64_t>(kBufferBytes) / (row * item));
+    for (int64_t i = first / row; i < end; i += rows)
+      copy(file_.read_range(dataset.path, i, std::min(rows, end - i)), i * row, first, to);
   }
-  return tensors;
+
+ private:
+  // Copies what the numbers from `place` on have of those from `first` on.
+  static void copy(const at::Tensor& numbers, int64_t place, int64_t first, std::span<std::byte> to) {
+    const auto item = static_cast<int64_t>(numbers.element_size());
+    const int64_t last = first + static_cast<int64_t>(to.size()) / item;
+    const int64_t begin = std::max(first, place), end = std::min(last, place + numbers.numel());
+    std::memcpy(to.data() + (begin - first) * item,
+                static_cast<const std::byte*>(numbers.const_data_ptr()) + (begin - place) * item,
+                (end - begin) * item);
+  }
+
+  const Disk& disk_;
+  Hdf5File file_;
+  std::map<std::string, const Hdf5Entry*> datasets_;
+};
+
+std::unique_ptr<TensorSource> open_saved(const Disk& disk, const std::string& folder, const Share& part) try {
+  Checkpoint checkpoint = open_checkpoint(disk, folder);
+  verify_files(disk, checkpoint, part);
+  return std::make_unique<CheckpointTensors>(disk, std::move(checkpoint), kModelPrefix);
+} catch (const OperatingError& error) {
+  throw UserError(error.what());
 }
 
 }  // namespace
 
-Tensors read_weights(const std::string& path) {
-  const PosixDisk disk;
-  if (disk.exists(path + "/manifest.json")) return from_checkpoint(path);
+std::unique_ptr<TensorSource> open_weights(const Disk& disk, const std::string& path, const Share& part) {
+  if (disk.exists(path + "/manifest.json")) return open_saved(disk, path, part);
   if (!disk.exists(path)) throw UserError(path + ": there is no such file with weights");
-  if (ends_with(path, ".safetensors")) return read_safetensors(path).tensors;
-  if (ends_with(path, ".h5") || ends_with(path, ".hdf5")) return from_hdf5(path);
+  if (path.ends_with(".safetensors")) return std::make_unique<SafetensorsWeights>(disk, path);
+  if (path.ends_with(".h5") || path.ends_with(".hdf5")) return std::make_unique<Hdf5Weights>(disk, path);
   throw UserError(path + ": expected weights as .safetensors or .h5, or a checkpoint's folder");
 }
 

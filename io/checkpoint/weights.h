@@ -1,14 +1,16 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
-#include <map>
+#include <memory>
 #include <string>
+
+#include "io/checkpoint/tensor_source.h"
+#include "runtime/disk.h"
 
 namespace tutti {
 
-// Reads initial weights by parameter name from a .safetensors file, an .h5 file (datasets at the root or in
-// the group "model"), or a checkpoint's folder. Throws UserError with the file.
-std::map<std::string, at::Tensor> read_weights(const std::string& path);
+// Opens initial weights, by parameter name: a .safetensors file, an .h5 file (datasets at the root or in the
+// group "model"), or a checkpoint's folder. Of a checkpoint a rank verifies its part of the files, as in
+// verify_files. `disk` must outlive the weights. Throws UserError with the file.
+std::unique_ptr<TensorSource> open_weights(const Disk& disk, const std::string& path, const Share& part = {});
 
 }  // namespace tutti

@@ -2,15 +2,18 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "io/formats/dtypes.h"
 #include "io/formats/json_text.h"
 #include "io/mapped_file.h"
 #include "runtime/error.h"
-#include "tensors/param_view.h"
 
 namespace tutti {
 namespace {
@@ -60,31 +63,32 @@ Json parse_header(const MappedFile& file, uint64_t length) {
   }
 }
 
-// Number of elements; nullopt if a dimension is negative or the product overflows.
+// Number of elements; nullopt if a dimension is negative or the product of the others than 0 overflows.
 std::optional<uint64_t> elements(const Shape& shape) {
   uint64_t product = 1;
   for (const int64_t size : shape) {
-    if (size < 0 || __builtin_mul_overflow(product, static_cast<uint64_t>(size), &product))
+    if (size < 0) return std::nullopt;
+    if (size > 0 && __builtin_mul_overflow(product, static_cast<uint64_t>(size), &product))
       return std::nullopt;
   }
-  return product;
+  return std::ranges::count(shape, 0) > 0 ? 0 : product;
 }
 
-class Reader {
+class HeaderReader {
  public:
-  explicit Reader(const std::string& path) : file_(path), data_(kLengthBytes + header_length(file_)) {}
+  explicit HeaderReader(const std::string& path) : file_(path), data_(kLengthBytes + header_length(file_)) {}
 
-  Safetensors read() {
-    const Json header = parse_header(file_, data_ - kLengthBytes);
-    Safetensors content;
-    for (const auto& [name, value] : header.items()) {
+  SafetensorsHeader read() {
+    const Json json = parse_header(file_, data_ - kLengthBytes);
+    SafetensorsHeader header;
+    for (const auto& [name, value] : json.items()) {
       if (name == kMetadataName) {
-        content.metadata = metadata(value);
+        header.metadata = metadata(value);
       } else {
-        content.tensors.emplace(name, tensor(name, value));
+        header.tensors.emplace(name, entry(name, value));
       }
     }
-    return content;
+    return header;
   }
 
  private:
@@ -98,21 +102,15 @@ class Reader {
     fail(file_.path(), kLengthBytes, "__metadata__ is not a map of texts");
   }
 
-  at::Tensor tensor(const std::string& name, const Json& value) const try {
+  SafetensorsHeader::Entry entry(const std::string& name, const Json& value) const try {
     const auto dtype = dtype_of_safetensors(value.at("dtype").get<std::string>());
     if (!dtype) fail_at(kLengthBytes, name, "unknown dtype " + value.at("dtype").dump());
-    const auto shape = value.at("shape").get<Shape>();
+    auto shape = value.at("shape").get<Shape>();
     const auto ends = value.at("data_offsets").get<std::array<uint64_t, 2>>();
     check_extent(name, shape, c10::elementSize(*dtype), ends[0], ends[1]);
-    at::Tensor result = at::empty(shape, *dtype);
-    if (ends[1] > ends[0]) {
-      std::memcpy(result.mutable_data_ptr(), file_.bytes().data() + data_ + ends[0], ends[1] - ends[0]);
-    }
-    return result;
+    return {std::move(shape), *dtype, data_ + ends[0]};
   } catch (const Json::exception& error) {
     fail_at(kLengthBytes, name, std::string("bad header entry: ") + error.what());
-  } catch (const c10::Error& error) {  // of a shape without elements, whose other sizes overflow
-    fail_at(kLengthBytes, name, std::string("bad shape: ") + error.what_without_backtrace());
   }
 
   void check_extent(const std::string& name, const Shape& shape, uint64_t item_bytes, uint64_t begin,
@@ -151,7 +149,7 @@ std::string header_of(const Safetensors& content) {
 
 }  // namespace
 
-Safetensors read_safetensors(const std::string& path) { return Reader(path).read(); }
+SafetensorsHeader read_safetensors_header(const std::string& path) { return HeaderReader(path).read(); }
 
 void write_safetensors(Disk& disk, const std::string& path, const Safetensors& content) {
   const std::string header = header_of(content);

@@ -22,13 +22,9 @@ constexpr size_t kWriteBytes = size_t{1} << 20;
 // Hashes and writes a file in chunks that fit the processor's cache.
 class HashingFile {
  public:
-  HashingFile(Disk& disk, const std::string& path) : file_(disk.open(path, true)), hash_(XXH3_createState()) {
-    XXH3_64bits_reset(hash_);
+  HashingFile(Disk& disk, const std::string& path) : file_(disk.open(path, true)) {
     small_.reserve(kWriteBytes);
   }
-  ~HashingFile() { XXH3_freeState(hash_); }
-  HashingFile(const HashingFile&) = delete;
-  HashingFile& operator=(const HashingFile&) = delete;
 
   uint64_t bytes() const { return written_ + small_.size(); }
 
@@ -47,7 +43,7 @@ class HashingFile {
     flush();
     file_->sync();
     file_->close();
-    return XXH3_64bits_digest(hash_);
+    return hash_.value();
   }
 
  private:
@@ -58,13 +54,13 @@ class HashingFile {
 
   void put(std::span<const std::byte> bytes) {
     if (bytes.empty()) return;
-    XXH3_64bits_update(hash_, bytes.data(), bytes.size());
+    hash_.add(bytes);
     file_->write_at(written_, bytes);
     written_ += bytes.size();
   }
 
   std::unique_ptr<WritableFile> file_;
-  XXH3_state_t* hash_;
+  StreamedHash hash_;
   std::vector<std::byte> small_;
   uint64_t written_ = 0;
 };

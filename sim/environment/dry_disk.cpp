@@ -41,19 +41,30 @@ std::unique_ptr<WritableFile> DryDisk::open(const std::string& path, bool trunca
   return std::make_unique<File>(std::move(bytes));
 }
 
-std::vector<std::byte> DryDisk::read(const std::string& path) const {
+// Null if the file is the real disk's.
+const DryDisk::Bytes* DryDisk::find(const std::string& path) const {
   const auto found = files_.find(path);
-  if (found == files_.end()) return below_.read(path);
+  if (found == files_.end()) return nullptr;
   if (!found->second) throw OperatingError(path + ": cannot open: it was removed");
-  return *found->second;
+  return found->second.get();
 }
 
-std::vector<std::byte> DryDisk::read_range(const std::string& path, uint64_t offset, uint64_t bytes) const {
-  if (!files_.count(path)) return below_.read_range(path, offset, bytes);
-  const auto whole = read(path);
-  if (offset > whole.size() || bytes > whole.size() - offset) throw OperatingError(path + ": cannot read");
-  const auto begin = whole.begin() + static_cast<int64_t>(offset);
-  return {begin, begin + static_cast<int64_t>(bytes)};
+std::vector<std::byte> DryDisk::read(const std::string& path) const {
+  const Bytes* bytes = find(path);
+  return bytes ? *bytes : below_.read(path);
+}
+
+uint64_t DryDisk::size(const std::string& path) const {
+  const Bytes* bytes = find(path);
+  return bytes ? bytes->size() : below_.size(path);
+}
+
+void DryDisk::read_into(const std::string& path, uint64_t offset, std::span<std::byte> to) const {
+  const Bytes* whole = find(path);
+  if (!whole) return below_.read_into(path, offset, to);
+  if (offset > whole->size() || to.size() > whole->size() - offset)
+    throw OperatingError(path + ": cannot read");
+  std::copy_n(whole->begin() + static_cast<int64_t>(offset), to.size(), to.begin());
 }
 
 bool DryDisk::exists(const std::string& path) const {

@@ -15,8 +15,8 @@ class DryDisk final : public Disk {
 
   std::unique_ptr<WritableFile> open(const std::string& path, bool truncate) override;
   std::vector<std::byte> read(const std::string& path) const override;
-  std::vector<std::byte> read_range(const std::string& path, uint64_t offset, uint64_t bytes) const override;
-  uint64_t size(const std::string& path) const override { return read(path).size(); }
+  void read_into(const std::string& path, uint64_t offset, std::span<std::byte> to) const override;
+  uint64_t size(const std::string& path) const override;
   bool exists(const std::string& path) const override;
   bool replaceable(const std::string& path) const override {
     return files_.contains(path) || below_.replaceable(path);
@@ -31,6 +31,7 @@ class DryDisk final : public Disk {
 
  private:
   class File;
+  const Bytes* find(const std::string& path) const;
 
   PosixDisk below_;
   std::map<std::string, std::shared_ptr<Bytes>> files_;  // by path; null: removed

@@ -55,16 +55,15 @@ class SimDisk::View final : public Disk {
     return read_range(path, 0, size(path));
   }
 
-  std::vector<std::byte> read_range(const std::string& path, uint64_t offset, uint64_t bytes) const override {
+  void read_into(const std::string& path, uint64_t offset, std::span<std::byte> to) const override {
     const DiskNodePtr node = disk_.tree_.find(path);
-    if (!node) return real_.read_range(path, offset, bytes);
+    if (!node) return real_.read_into(path, offset, to);
     if (is_folder(node)) fail(path, "read", EISDIR);
     const auto& all = node->bytes.get();
-    if (offset > all.size() || bytes > all.size() - offset)
-      throw OperatingError(path + ": cannot read " + std::to_string(bytes) + " bytes at " +
+    if (offset > all.size() || to.size() > all.size() - offset)
+      throw OperatingError(path + ": cannot read " + std::to_string(to.size()) + " bytes at " +
                            std::to_string(offset) + ": it has " + std::to_string(all.size()));
-    const auto begin = all.begin() + static_cast<int64_t>(offset);
-    return {begin, begin + static_cast<int64_t>(bytes)};
+    std::copy_n(all.begin() + static_cast<int64_t>(offset), to.size(), to.begin());
   }
 
   uint64_t size(const std::string& path) const override {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "io/checkpoint/checkpoint.h"
+#include "io/checkpoint/checkpoint_tensors.h"
 #include "io/checkpoint/run_state.h"
 #include "runtime/error.h"
 #include "runtime/random.h"
@@ -39,8 +40,8 @@ bool is_uncompared(const std::string& listener) {
 }
 
 // Of metrics only those of training count: an evaluation cut by a request to stop is in no checkpoint.
-SavedBits bits_of(const Checkpoint& checkpoint, RunState state) {
-  SavedBits bits{.weights = weights_digest(checkpoint.tensors)};
+SavedBits bits_of(const TensorSource& tensors, RunState state) {
+  SavedBits bits{.weights = tensors_digest(tensors, kModelPrefix)};
   if (state.rest.any() && state.rest.at != "fit_end") return bits;
   state.rest = {};
   state.seconds = state.iteration_seconds = state.epoch_seconds = state.last_step.seconds = 0;
@@ -48,14 +49,15 @@ SavedBits bits_of(const Checkpoint& checkpoint, RunState state) {
   state.plateau.best = 0;
   std::erase_if(state.metrics, [](const auto& one) { return !one.first.starts_with("train/"); });
   std::erase_if(state.listeners, [](const auto& one) { return is_uncompared(one.first); });
-  bits.all = RandomKey(tensors_digest(checkpoint.tensors), state.to_json()).bits();
+  bits.all = RandomKey(tensors_digest(tensors), state.to_json()).bits();
   return bits;
 }
 
 KnownCheckpoint parsed(const Disk& disk, const std::string& folder) try {
-  const Checkpoint checkpoint = read_checkpoint(disk, folder);
-  const RunState state = RunState::from_json(checkpoint.state);
-  return {"", state.step, bits_of(checkpoint, state)};
+  const Checkpoint checkpoint = open_checkpoint(disk, folder);
+  verify_files(disk, checkpoint);
+  const RunState state = RunState::from_json(checkpoint.manifest.state);
+  return {"", state.step, bits_of(CheckpointTensors(disk, checkpoint), state)};
 } catch (const OperatingError& error) {
   return {error.what()};
 }

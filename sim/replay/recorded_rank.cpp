@@ -75,6 +75,13 @@ std::optional<std::string> RecordedRank::next_input(RecordedInput what) {
   return waiting.front();
 }
 
+std::optional<std::string> RecordedRank::last_of_start(RecordedInput what) {
+  while (begun_step_ == 0 && read_record()) {
+  }
+  const auto& waiting = inputs_[name(what)];
+  return waiting.empty() ? std::nullopt : std::optional(waiting.back());
+}
+
 bool RecordedRank::has_whole_step(int64_t step) const {
   return ended_without_error(end_) || step < begun_step_;
 }

@@ -34,7 +34,8 @@ class RecordedRank {
   // Removes and returns the key's next digest; nothing at the end of the record.
   std::optional<Hash> next_hash(const std::string& key);
   std::optional<std::string> pop_input(RecordedInput what);
-  std::optional<std::string> next_input(RecordedInput what);  // does not remove it
+  std::optional<std::string> next_input(RecordedInput what);     // does not remove it
+  std::optional<std::string> last_of_start(RecordedInput what);  // before the first step; nor does this
   const std::vector<std::string>& parts(const std::string& key) { return parts_[key]; }
 
   // True if the record holds all of a step (counted as in metrics.jsonl): a later step began, or the rank

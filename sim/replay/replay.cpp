@@ -188,15 +188,16 @@ void Replay::require_record() {
                     " lies behind --until step=" + std::to_string(*options_.until));
   require_step("--until", options_.until);
   require_step("--break-at", options_.break_at);
-  const auto chosen = record_.rank(0).next_input(RecordedInput::kCheckpoint);
+  const auto chosen = record_.rank(0).last_of_start(RecordedInput::kCheckpoint);
   if (!chosen || chosen->empty()) return;
   const std::string folder = moved()(*chosen);
-  if (!PosixDisk().exists(folder))
+  const PosixDisk disk;
+  if (!disk.exists(folder))
     throw UserError(folder +
                     ": the checkpoint that this start resumed from is not there any more, so it cannot be " +
                     "replayed");
   try {
-    read_checkpoint(PosixDisk(), folder);
+    verify_files(disk, open_checkpoint(disk, folder));
   } catch (const OperatingError& error) {
     throw UserError(std::string("the checkpoint that this start resumed from cannot be read any more: ") +
                     error.what());

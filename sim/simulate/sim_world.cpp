@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "io/checkpoint/checkpoint.h"
+#include "io/checkpoint/tensor_source.h"
 #include "job/run_journal.h"
 #include "runtime/actor/stop_token.h"
 #include "runtime/error.h"
@@ -36,7 +36,7 @@ uint64_t digest_of(const Trainee& trainee) {
   std::map<std::string, at::Tensor> tensors;
   for (const auto& one : trainee.views) tensors["model/" + one.name] = one.tensor;
   for (const auto& one : trainee.buffers) tensors["model/" + one.name] = one.buffer->tensor;
-  return weights_digest(tensors);
+  return tensors_digest(MemoryTensors(tensors));
 }
 
 SimDisk::WriteOutcome outcome_of_write(FaultKind kind) {

@@ -21,8 +21,8 @@ std::string nonce_of(uint64_t seed, int attempt) {
 }
 
 void read_newest(SimDisk& disk, const Job& job, KnownCheckpoints& known, SimRun& run) {
-  const Checkpoint newest = newest_good_checkpoint(
-      *disk.view(0), job.checkpoints, [](const std::string&) {}, job.settings.checkpoint.set);
+  const Checkpoint newest = newest_good_checkpoint(*disk.view(0), job.checkpoints,
+                                                   {[](const std::string&) {}}, job.settings.checkpoint.set);
   if (newest.folder.empty()) return;
   const KnownCheckpoint& saved = known.read(*disk.view(0), newest.folder);
   run.weights = saved.bits.weights;

@@ -9,6 +9,7 @@
 #include "runtime/error.h"
 #include "tests/actors/memory_world.h"
 #include "tests/actors/sleeping_world.h"
+#include "tests/io/checkpoint/whole_checkpoint.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -119,7 +120,7 @@ TEST(FrozenLayers, StandStill) {
   const Scratch folder;
   const std::string run = folder.path("run");
   EXPECT_THROW(train_freezing(kFreezing, run, 12), OperatingError);
-  const auto tensors = [&] { return find_checkpoint(PosixDisk(), run, [](const std::string&) {}).tensors; };
+  const auto tensors = [&] { return newest_checkpoint(run).tensors; };
   const auto before = tensors();
   train_freezing(kFreezing, run);
   const auto after = tensors();

@@ -6,6 +6,7 @@
 #include "io/checkpoint/checkpoint.h"
 #include "models/model.h"
 #include "tests/actors/sleeping_world.h"
+#include "tests/io/checkpoint/whole_checkpoint.h"
 #include "training/engine/engine.h"
 #include "training/state.h"
 
@@ -90,7 +91,7 @@ std::map<std::string, at::Tensor> trained(const Run& run) {
           "ba'\ngrad_accum = " + std::to_string(run.parts) + "\n"),
       options);
   PosixDisk disk;
-  return find_checkpoint(disk, options.run_dir, [](const std::string&) {}).tensors;
+  return newest_checkpoint(options.run_dir).tensors;
 }
 
 int64_t steps_of(const std::map<std::string, at::Tensor>& saved, const std::string& parameter) {

@@ -9,6 +9,7 @@
 #include "io/checkpoint/checkpoint.h"
 #include "runtime/disk.h"
 #include "tests/actors/sleeping_world.h"
+#include "tests/io/checkpoint/whole_checkpoint.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -46,9 +47,7 @@ class TrainerTest : public testing::Test {
   Trainer::Options options(const std::string& name) const {
     return {.recipe = kTrainerRecipe, .run_dir = folder_.path(name)};
   }
-  Checkpoint newest(const std::string& name) const {
-    return find_checkpoint(PosixDisk(), folder_.path(name), [](const std::string&) {});
-  }
+  WholeCheckpoint newest(const std::string& name) const { return newest_checkpoint(folder_.path(name)); }
 
   Scratch folder_;
 };
@@ -61,7 +60,7 @@ TEST_F(TrainerTest, ASecondFitContinuesWhereTheFirstEnded) {
   Trainer once(options("once"));
   ASSERT_EQ(once.fit({train_on("1ep"), train_on("7ba")}), 0);
   EXPECT_THAT(newest("twice").folder, HasSubstr("ba22"));
-  EXPECT_EQ(tensors_digest(newest("twice").tensors), tensors_digest(newest("once").tensors));
+  EXPECT_EQ(digest_of(newest("twice").tensors), digest_of(newest("once").tensors));
 }
 
 TEST_F(TrainerTest, ASavedCheckpointIsThatOfTheLastFit) {
@@ -70,16 +69,16 @@ TEST_F(TrainerTest, ASavedCheckpointIsThatOfTheLastFit) {
   ASSERT_EQ(trainer.fit(), 0);
   trainer.save_checkpoint(folder_.path("saved/two-epochs"));
   ASSERT_EQ(trainer.fit({train_on("1ep")}), 0);
-  const Checkpoint saved = newest("saved/two-epochs");
+  const WholeCheckpoint saved = newest("saved/two-epochs");
   EXPECT_EQ(saved.folder, folder_.path("saved/two-epochs"));
-  EXPECT_NE(tensors_digest(saved.tensors), tensors_digest(newest("run").tensors));
+  EXPECT_NE(digest_of(saved.tensors), digest_of(newest("run").tensors));
   EXPECT_THROW(trainer.save_checkpoint(folder_.path("saved/two-epochs")), OperatingError);
 
   Trainer::Options resumed = options("resumed");
   resumed.resume = saved.folder;
   resumed.overrides = {"train.max_duration=3ep"};
   ASSERT_EQ(Trainer(std::move(resumed)).fit(), 0);
-  EXPECT_EQ(tensors_digest(newest("resumed").tensors), tensors_digest(newest("run").tensors));
+  EXPECT_EQ(digest_of(newest("resumed").tensors), digest_of(newest("run").tensors));
 }
 
 TEST_F(TrainerTest, NoTaskOfAnEarlierFitIsDoneAgain) {

@@ -16,6 +16,7 @@
 #include "tests/actors/sleeping_world.h"
 #include "tests/golden/not_built.h"
 #include "tests/golden/trainer_draws.h"
+#include "tests/io/checkpoint/whole_checkpoint.h"
 
 namespace tutti {
 namespace {
@@ -65,7 +66,7 @@ std::map<std::string, std::vector<double>> series_of(const std::string& run) {
 
 // What averaging algorithms leave in the last checkpoint.
 void expect_averages(const GoldenCase& c, const std::string& checkpoint) {
-  const Checkpoint last = read_checkpoint(PosixDisk(), checkpoint);
+  const WholeCheckpoint last = read_checkpoint(PosixDisk(), checkpoint);
   if (c.holds("out/ema")) {
     for (const std::string& name : c.names("out/ema"))
       c.expect_close(last.tensors.at("algorithms/EMA/" + name), "out/ema/" + name);

@@ -11,6 +11,7 @@
 #include "models/layers/embedding.h"
 #include "models/layers/linear.h"
 #include "tests/actors/sleeping_world.h"
+#include "tests/io/checkpoint/whole_checkpoint.h"
 
 namespace tutti {
 namespace {
@@ -120,9 +121,7 @@ class AlgorithmsTest : public testing::Test {
 
   std::string path(const std::string& name) const { return folder_.path(name); }
   std::string load_path(const std::string& name) const { return "load_path = '" + path(name) + "'\n"; }
-  Checkpoint newest(const std::string& name) const {
-    return find_checkpoint(PosixDisk(), path(name), [](const std::string&) {});
-  }
+  WholeCheckpoint newest(const std::string& name) const { return newest_checkpoint(path(name)); }
   std::vector<std::string> required(const std::string& name) const {
     std::vector<std::string> names;
     for (const auto& one : RunState::from_json(newest(name).state).required_algorithms)
@@ -272,7 +271,8 @@ TEST_F(AlgorithmsTest, OtherSettingsThanTheCheckpointsAreWarnedOf) {
     use_multiply(job);
     Algorithms made = make_algorithms(job);
     std::vector<std::string> said;
-    add_required_algorithms(made, job, newest("a"), {}, [&](const std::string& one) { said.push_back(one); });
+    add_required_algorithms(made, job, {path("a"), {{}, newest("a").state}}, {},
+                            [&](const std::string& one) { said.push_back(one); });
     EXPECT_EQ(std::ssize(said), warnings);
     if (warnings > 0) {
       EXPECT_THAT(said.at(0), HasSubstr("trained with other settings of Multiply"));
@@ -340,7 +340,7 @@ TEST_F(AlgorithmsTest, StandWhereTheyStood) {
   LoadOptions load;
   load.without_algorithms = {"left out"};
   const auto required =
-      add_required_algorithms(algorithms, job, {"folder", saved.to_json(), {}}, load,
+      add_required_algorithms(algorithms, job, {"folder", {{}, saved.to_json()}}, load,
                               [&](const std::string& warning) { warnings.push_back(warning); });
   std::vector<std::string> names;
   for (const auto& one : algorithms) names.push_back(one->name());

@@ -39,6 +39,7 @@ TEST(RecorderTest, KeepsEveryField) {
 // The enum and the texts are two lists; journals of other builds are read by the texts.
 TEST(TraceEventTest, EachKindHasItsActorAndName) {
   const auto text = [](TraceKind kind) { return name(actor_of(kind)) + std::string(" ") + name(kind); };
+  EXPECT_EQ(text(TraceKind::kVerifies), "compute verifies a checkpoint");
   EXPECT_EQ(text(TraceKind::kPrepares), "compute prepares model and checkpoint");
   EXPECT_EQ(text(TraceKind::kBackwardDone), "compute backward done");
   EXPECT_EQ(text(TraceKind::kOutOfMemory), "compute out of memory at allocation");
@@ -60,6 +61,7 @@ TEST(RecordedInputTest, EachHasItsName) {
   EXPECT_STREQ(name(RecordedInput::kPublishError), "publish");
   EXPECT_STREQ(name(RecordedInput::kLogRoom), "room for logs");
   EXPECT_STREQ(name(RecordedInput::kMlperfResult), "mlperf result");
+  EXPECT_STREQ(name(RecordedInput::kVerification), "verification");
 }
 
 TEST(RecorderTest, EventsAreWholeUnderContention) {

@@ -6,6 +6,7 @@
 #include "io/checkpoint/run_state.h"
 #include "tests/actors/listened_run.h"
 #include "tests/actors/sleeping_world.h"
+#include "tests/io/checkpoint/whole_checkpoint.h"
 #include "training/engine/callback.h"
 
 namespace tutti {
@@ -74,7 +75,7 @@ TEST(DurationTest, TokensOfAllRanksAreCounted) {
             "vocab = 8\nsamples = 24\nbatch_size = 4\n[optimizer]\nkind = 'adamw'\n[train]\n"
             "max_duration = '40tok'\n"),
         options);
-    const Checkpoint last = find_checkpoint(PosixDisk(), options.run_dir, [](const std::string&) {});
+    const WholeCheckpoint last = newest_checkpoint(options.run_dir);
     const RunState state = RunState::from_json(last.state);
     EXPECT_EQ(state.token, 48) << ranks;
     EXPECT_EQ(state.step, 3) << ranks;

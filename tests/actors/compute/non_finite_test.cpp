@@ -7,6 +7,7 @@
 #include "models/model.h"
 #include "tensors/finite.h"
 #include "tests/actors/sleeping_world.h"
+#include "tests/io/checkpoint/whole_checkpoint.h"
 
 namespace tutti {
 namespace {
@@ -47,7 +48,7 @@ TEST(NonFiniteTest, GradientThatOverflowsInTheSumOfTheRanksChangesNothing) {
                 (folder.path("data.h5")) +
                 "'\nbatch_size = 4\n[optimizer]\nkind = 'sgd'\n[train]\nmax_duration = '1ba'\n"),
       options);
-  const auto weights = find_checkpoint(disk, folder.path("run"), [](const std::string&) {}).tensors;
+  const auto weights = newest_checkpoint(folder.path("run")).tensors;
   ASSERT_FALSE(weights.empty());
   for (const auto& [name, tensor] : weights) EXPECT_TRUE(all_finite(tensor)) << name;
 }
@@ -86,7 +87,7 @@ TEST(NonFiniteTest, OneNumberOfALargeGradientThatOverflowsInTheSumOfTheRanksChan
                 folder.path("data.h5") +
                 "'\nbatch_size = 2\n[optimizer]\nkind = 'sgd'\n[train]\nmax_duration = '1ba'\n"),
       options);
-  const auto weights = find_checkpoint(disk, folder.path("run"), [](const std::string&) {}).tensors;
+  const auto weights = newest_checkpoint(folder.path("run")).tensors;
   EXPECT_TRUE(all_finite(weights.at("model/weight")));
   EXPECT_EQ(weights.at("optimizers/weight/step").item<int64_t>(), 0);
 }
@@ -112,7 +113,7 @@ TEST(NonFiniteTest, ABatchInWhichNothingCountsChangesNothing) {
             "max_duration = '3ba'\n"),
         options);
     PosixDisk disk;
-    const auto all = find_checkpoint(disk, folder.path("run"), [](const std::string&) {}).tensors;
+    const auto all = newest_checkpoint(folder.path("run")).tensors;
     for (const auto& [name, tensor] : all) EXPECT_TRUE(all_finite(tensor)) << name;
     EXPECT_EQ(all.at("optimizers/transformer.wte.weight/step").item<int64_t>(), 2) << ranks;
   }

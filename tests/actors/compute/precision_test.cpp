@@ -11,6 +11,7 @@
 #include "models/model.h"
 #include "tests/actors/memory_world.h"
 #include "tests/actors/sleeping_world.h"
+#include "tests/io/checkpoint/whole_checkpoint.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -41,7 +42,7 @@ Outcome train(const std::string& text, int ranks, const Scratch& folder, const s
   options.prepare = prepare;
   train_in_one_process(recipe_of(text), options);
   PosixDisk disk;
-  const Checkpoint last = find_checkpoint(disk, folder.path(run), [](const std::string&) {});
+  const WholeCheckpoint last = newest_checkpoint(folder.path(run));
   return {last.tensors, RunState::from_json(last.state), read_text(folder.path(run) + "/metrics.jsonl")};
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/error.h"
 #include "tests/io/checkpoint/sample_checkpoint.h"
 #include "tests/runtime/scratch.h"
 
@@ -33,7 +34,19 @@ class CheckpointStoreTest : public testing::Test {
   std::string chosen(const Setting& resume) { return choice(resume).folder; }
   CheckpointStore::Choice choice(const Setting& resume, const Setting& load_path = {}) {
     const bool is_auto = !resume.is_none() && resume.text() == "auto";
-    return store().choose({is_auto ? resume : Setting(), is_auto ? load_path : resume, {}});
+    const StartFrom from{is_auto ? resume : Setting(), is_auto ? load_path : resume, {}};
+    auto own = store();
+    auto chosen = own.choose(from);
+    for (std::string damage; !(damage = damage_of(chosen.folder)).empty(); chosen = own.choose(from))
+      own.reject(chosen.folder, damage);
+    return chosen;
+  }
+  // What the ranks find.
+  std::string damage_of(const std::string& folder) try {
+    if (!folder.empty()) verify_files(disk_, open_checkpoint(disk_, folder));
+    return "";
+  } catch (const OperatingError& error) {
+    return error.what();
   }
 
   std::string publish(CheckpointStore& store, const std::string& name) {
@@ -151,6 +164,22 @@ TEST_F(CheckpointStoreTest, DamagedOneIsNamedAndTheOlderUsed) {
   flip_bit(folder_ + "/ep2-ba20/rank-0.h5", 100);
   EXPECT_EQ(chosen(resume("auto")), folder_ + "/ep1-ba10");
   EXPECT_THAT(log_.lines, ElementsAre(HasSubstr("ignored: " + folder_ + "/ep2-ba20/rank-0.h5")));
+}
+
+TEST_F(CheckpointStoreTest, DamagedOnesAreNamedOnceEach) {
+  publish_all({"ep1-ba10", "ep2-ba20", "ep3-ba30"});
+  for (const char* name : {"/ep2-ba20", "/ep3-ba30"}) flip_bit(folder_ + name + "/rank-0.h5", 100);
+  EXPECT_EQ(chosen(resume(folder_)), folder_ + "/ep1-ba10");
+  EXPECT_THAT(log_.lines, ElementsAre(HasSubstr("ep3-ba30/rank-0.h5"), HasSubstr("ep2-ba20/rank-0.h5")));
+}
+
+TEST_F(CheckpointStoreTest, ADamagedOneThatIsNamedIsTheSettingsMistake) {
+  publish_all({"ep1-ba10", "ep2-ba20"});
+  const std::string named = folder_ + "/ep2-ba20";
+  flip_bit(named + "/rank-0.h5", 100);
+  EXPECT_THAT(
+      message_of<UserError>([&] { chosen(resume(named)); }),
+      StartsWith("digits.toml:7: checkpoint.resume = \"" + named + "\": " + named + "/rank-0.h5: corrupt"));
 }
 
 TEST_F(CheckpointStoreTest, NamesTheSettingThatNamesNoCheckpoint) {

@@ -10,6 +10,7 @@
 #include "io/checkpoint/run_state.h"
 #include "io/hdf5/hdf5_writer.h"
 #include "tests/actors/sleeping_world.h"
+#include "tests/io/checkpoint/whole_checkpoint.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -80,9 +81,7 @@ class StartingFromTest : public testing::Test {
   std::string path(const std::string& run) const { return folder_.path(run); }
   std::string load_path(const std::string& run) const { return "load_path = '" + path(run) + "'\n"; }
 
-  Checkpoint newest(const std::string& run) const {
-    return find_checkpoint(PosixDisk(), path(run), [](const std::string&) {});
-  }
+  WholeCheckpoint newest(const std::string& run) const { return newest_checkpoint(path(run)); }
   RunState state(const std::string& run) const { return RunState::from_json(newest(run).state); }
   at::Tensor tensor(const std::string& run, const std::string& name) const {
     const auto tensors = newest(run).tensors;
@@ -138,6 +137,22 @@ TEST_F(StartingFromTest, AsManyCheckpointsStayAsTheRecipeSays) {
 TEST_F(StartingFromTest, ARunsFolderStandsForItsCheckpointsWhereverTheyLie) {
   train("a", {.checkpoint = "save_folder = '" + path("elsewhere") + "'\n"});
   train("b", {.checkpoint = load_path("a"), .max_duration = "6ba"});
+  EXPECT_EQ(steps("b"), "5 6 ");
+}
+
+TEST_F(StartingFromTest, ADamagedFileOfAnyRankSendsAllToTheOneBefore) {
+  const std::string twice = "save_interval = '2ba'\n";
+  train("a", {.checkpoint = twice});
+  const std::string newest = path("a") + "/checkpoints/ep1-ba4";
+  for (const char* file : {"rank-0.h5", "rank-1.h5"}) {
+    flip_bit(newest + "/" + file, 2000);
+    train(file, {.checkpoint = load_path("a") + twice, .max_duration = "6ba"});
+    EXPECT_EQ(steps(file), "3 4 5 6 ");
+    EXPECT_THAT(refused("b", {.checkpoint = load_path("a/checkpoints/ep1-ba4")}),
+                HasSubstr("a/checkpoints/ep1-ba4/" + std::string(file) + ": corrupt"));
+    flip_bit(newest + "/" + file, 2000);
+  }
+  train("b", {.checkpoint = load_path("a") + twice, .max_duration = "6ba"});
   EXPECT_EQ(steps("b"), "5 6 ");
 }
 

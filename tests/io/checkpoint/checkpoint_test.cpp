@@ -7,6 +7,7 @@
 
 #include "runtime/error.h"
 #include "tests/io/checkpoint/sample_checkpoint.h"
+#include "tests/io/checkpoint/whole_checkpoint.h"
 #include "tests/runtime/scratch.h"
 
 namespace tutti {
@@ -43,7 +44,7 @@ class CheckpointTest : public testing::Test {
   Checkpoint newest() {
     named_.clear();
     return newest_good_checkpoint(disk_, scratch_.path("checkpoints"),
-                                  [this](const std::string& bad) { named_.push_back(bad); });
+                                  {[this](const std::string& bad) { named_.push_back(bad); }});
   }
 
   // Damages a file of the newer of two checkpoints; it is named, with `why`, and the older one is used.
@@ -65,9 +66,9 @@ TEST_F(CheckpointTest, HoldsTheSameTensorsWhateverWorldWroteIt) {
   const auto tensors = sample_tensors();
   for (const int world : {1, 2, 3, 8}) {
     write("ep1-ba10", world);
-    const Checkpoint read = read_checkpoint(disk_, folder("ep1-ba10"));
+    const WholeCheckpoint read = read_checkpoint(disk_, folder("ep1-ba10"));
     expect_equal(read.tensors, tensors);
-    EXPECT_EQ(weights_digest(read.tensors), weights_digest(tensors)) << world;
+    EXPECT_EQ(digest_of(read.tensors), digest_of(tensors)) << world;
   }
 }
 
@@ -231,7 +232,7 @@ TEST_F(CheckpointTest, NothingIsFoundWhereThereIsNone) {
 TEST_F(CheckpointTest, IsFoundByItsFolderItsRunsAndThatOfAllCheckpoints) {
   write("ep1-ba10");
   write("ep2-ba20");
-  const auto found = [this](const std::string& path) { return find_checkpoint(disk_, path, {}).folder; };
+  const auto found = [this](const std::string& path) { return find_checkpoint(disk_, path, {{}}).folder; };
   EXPECT_EQ(found(folder("ep1-ba10")), folder("ep1-ba10"));
   EXPECT_EQ(found(scratch_.path("checkpoints")), folder("ep2-ba20"));
   EXPECT_EQ(found(scratch_.path(".")), scratch_.path("./checkpoints/ep2-ba20"));
@@ -243,7 +244,7 @@ TEST_F(CheckpointTest, AreFoundWhateverTheyAreCalled) {
   disk_.symlink("best", folder("newest"));
   const auto found = checkpoints_at(disk_, scratch_.path("checkpoints"));
   EXPECT_THAT(found, ElementsAre(folder("best"), folder("zero")));
-  EXPECT_EQ(find_checkpoint(disk_, scratch_.path("."), {}).folder, scratch_.path("./checkpoints/best"));
+  EXPECT_EQ(find_checkpoint(disk_, scratch_.path("."), {{}}).folder, scratch_.path("./checkpoints/best"));
 }
 
 TEST_F(CheckpointTest, ThoseOfAPatternAreTheOnesThatCount) {
@@ -255,7 +256,7 @@ TEST_F(CheckpointTest, ThoseOfAPatternAreTheOnesThatCount) {
   EXPECT_THAT(published_checkpoints(disk_, scratch_.path("checkpoints"), names),
               ElementsAre("mine-ba9", "mine-ba10"));
   const auto newest = [&](const std::string& latest) {
-    return newest_good_checkpoint(disk_, scratch_.path("checkpoints"), {}, {names, latest}).folder;
+    return newest_good_checkpoint(disk_, scratch_.path("checkpoints"), {{}}, {names, latest}).folder;
   };
   EXPECT_EQ(newest(""), folder("mine-ba10"));
   EXPECT_EQ(newest("newest"), folder("mine-ba9"));
@@ -265,7 +266,7 @@ TEST_F(CheckpointTest, FindingNoneSaysWhatIsMissing) {
   write("ep1-ba10");
   disk_.remove_all(folder("ep1-ba10/manifest.json"));
   const auto why = [this](const std::string& path) {
-    return message_of<OperatingError>([&] { find_checkpoint(disk_, path, [](const std::string&) {}); });
+    return message_of<OperatingError>([&] { find_checkpoint(disk_, path, {[](const std::string&) {}}); });
   };
   EXPECT_THAT(why(folder("ep1-ba10")), HasSubstr("ep1-ba10/manifest.json: missing"));
   EXPECT_THAT(why(scratch_.path("checkpoints")), HasSubstr("there is no good checkpoint"));
@@ -300,14 +301,14 @@ TEST_F(CheckpointTest, RemovedOneIsGone) {
 TEST_F(CheckpointTest, DigestTellsNamesShapesDtypesAndValuesApart) {
   const at::Tensor tensor = at::arange(6, at::kFloat);
   const std::map<std::string, at::Tensor> base = {{"model/a", tensor}};
-  const uint64_t digest = weights_digest(base);
+  const uint64_t digest = digest_of(base);
   at::Tensor other = tensor.clone();
   other[5] = 7;
-  EXPECT_NE(weights_digest({{"model/b", tensor}}), digest);
-  EXPECT_NE(weights_digest({{"model/a", tensor.reshape({2, 3})}}), digest);
-  EXPECT_NE(weights_digest({{"model/a", tensor.view(at::kInt)}}), digest);
-  EXPECT_NE(weights_digest({{"model/a", other}}), digest);
-  EXPECT_EQ(weights_digest({{"model/a", tensor.clone()}, {"optimizers/a/m", other}}), digest);
+  EXPECT_NE(digest_of({{"model/b", tensor}}), digest);
+  EXPECT_NE(digest_of({{"model/a", tensor.reshape({2, 3})}}), digest);
+  EXPECT_NE(digest_of({{"model/a", tensor.view(at::kInt)}}), digest);
+  EXPECT_NE(digest_of({{"model/a", other}}), digest);
+  EXPECT_EQ(digest_of({{"model/a", tensor.clone()}, {"optimizers/a/m", other}}, kModelPrefix), digest);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
+#include "tests/io/checkpoint/whole_checkpoint.h"
 #include "tests/runtime/scratch.h"
 
 namespace tutti {
@@ -19,11 +20,15 @@ std::string file_of(const std::string& header, const std::string& data) {
   return std::string(reinterpret_cast<const char*>(&length), 8) + header + data;
 }
 
+Safetensors read_safetensors(const std::string& path) {
+  return {read_weights(path), read_safetensors_header(path).metadata};
+}
+
 class SafetensorsTest : public testing::Test {
  protected:
   std::string error_of(const std::string& bytes) {
     write_text(path_, bytes);
-    return message_of<UserError>([&] { read_safetensors(path_); });
+    return message_of<UserError>([&] { read_safetensors_header(path_); });
   }
 
   Scratch scratch_;
@@ -111,7 +116,7 @@ TEST_F(SafetensorsTest, SizesThatOverflowAreRefused) {
 }
 
 TEST_F(SafetensorsTest, MissingFileIsNamed) {
-  EXPECT_THAT(message_of<UserError>([] { read_safetensors("/nowhere/a.safetensors"); }),
+  EXPECT_THAT(message_of<UserError>([] { read_safetensors_header("/nowhere/a.safetensors"); }),
               HasSubstr("/nowhere/a.safetensors"));
 }
 

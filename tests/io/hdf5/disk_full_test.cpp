@@ -9,6 +9,7 @@
 #include "io/checkpoint/checkpoint.h"
 #include "runtime/error.h"
 #include "tests/io/checkpoint/sample_checkpoint.h"
+#include "tests/io/checkpoint/whole_checkpoint.h"
 #include "tests/runtime/scratch.h"
 
 namespace tutti {
@@ -43,7 +44,7 @@ TEST_F(DiskFullTest, IsAnOperatingErrorAndTheEarlierCheckpointStays) {
   EXPECT_THAT(why,
               testing::AllOf(testing::HasSubstr("rank-0.h5"), testing::HasSubstr(std::strerror(ENOSPC))));
   const auto none_bad = [](const std::string& bad) { FAIL() << bad; };
-  EXPECT_EQ(newest_good_checkpoint(disk_, mount_ + "/checkpoints", none_bad).folder, folder("ep1-ba10"));
+  EXPECT_EQ(newest_good_checkpoint(disk_, mount_ + "/checkpoints", {none_bad}).folder, folder("ep1-ba10"));
 }
 
 TEST_F(DiskFullTest, RemovingTheLeftoversMakesRoom) {

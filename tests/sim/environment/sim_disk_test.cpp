@@ -7,6 +7,7 @@
 
 #include "runtime/error.h"
 #include "tests/io/checkpoint/sample_checkpoint.h"
+#include "tests/io/checkpoint/whole_checkpoint.h"
 #include "tests/runtime/scratch.h"
 
 namespace tutti {

@@ -8,38 +8,13 @@
 #include <utility>
 
 #include "runtime/error.h"
+#include "tests/sim/environment/disk_below.h"
 #include "tests/sim/planted_bugs/broken_group.h"
 
 namespace tutti {
 namespace {
 
 // ---- disks
-
-class DiskBelow : public Disk {
- public:
-  explicit DiskBelow(std::unique_ptr<Disk> below) : below_(std::move(below)) {}
-  std::unique_ptr<WritableFile> open(const std::string& path, bool truncate) override {
-    return below_->open(path, truncate);
-  }
-  std::vector<std::byte> read(const std::string& path) const override { return below_->read(path); }
-  std::vector<std::byte> read_range(const std::string& path, uint64_t offset, uint64_t bytes) const override {
-    return below_->read_range(path, offset, bytes);
-  }
-  uint64_t size(const std::string& path) const override { return below_->size(path); }
-  bool exists(const std::string& path) const override { return below_->exists(path); }
-  std::vector<std::string> list(const std::string& folder) const override { return below_->list(folder); }
-  void make_folders(const std::string& path) override { below_->make_folders(path); }
-  void rename(const std::string& from, const std::string& to) override { below_->rename(from, to); }
-  void remove_all(const std::string& path) override { below_->remove_all(path); }
-  void symlink(const std::string& target, const std::string& link) override { below_->symlink(target, link); }
-  void sync_folder(const std::string& path) override { below_->sync_folder(path); }
-  std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder) override {
-    return below_->lock(path, holder);
-  }
-
- protected:
-  std::unique_ptr<Disk> below_;
-};
 
 class FileThatForgetsToSync final : public WritableFile {
  public:

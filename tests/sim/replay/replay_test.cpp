@@ -292,6 +292,29 @@ TEST(ReplayTest, ACallbackFindsTheFilesThatTheRecordedRunFound) {
   }
 }
 
+// Whether it is gone, since it was put aside, or is there again and good.
+TEST(ReplayTest, ADamagedCheckpointIsRejectedAgain) {
+  const Scratch folder;
+  Setting recipe = small_job();
+  LocalRunOptions options;
+  options.run_dir = folder.path("run");
+  options.quiet = options.live = true;
+  train_in_one_process(recipe, options);
+  const std::string checkpoints = options.run_dir + "/checkpoints", damaged = checkpoints + "/ep3-ba15";
+  flip_bit(damaged + "/rank-1.h5", 2000);
+  options.resume = "auto";
+  recipe.find("train")->find("max_duration")->value = std::string("4ep");
+  train_in_one_process(recipe, options);
+  ReplayOptions again;
+  again.run_dir = options.run_dir;
+  const ReplayResult without = replay(again);
+  EXPECT_TRUE(without.same) << without.text;
+  std::filesystem::rename(checkpoints + "/earlier/ep3-ba15", damaged);
+  flip_bit(damaged + "/rank-1.h5", 2000);
+  const ReplayResult with_good = replay(again);
+  EXPECT_TRUE(with_good.same) << with_good.text;
+}
+
 // What one rank computes is in the sums of all.
 TEST_F(ChangedRecordTest, BitsAreNotComparedWhereOneRankWasOnAnotherProcessor) {
   change(1, keep, [](RecordedJob& head) { head.cpu = "OTHER"; });

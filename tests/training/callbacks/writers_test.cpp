@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "io/formats/safetensors.h"
+#include "tests/io/checkpoint/whole_checkpoint.h"
 #include "tests/runtime/scratch.h"
 #include "tests/training/callbacks/by_hand.h"
 #include "training/callbacks/writers/export_for_inference.h"
@@ -84,7 +84,7 @@ TEST_F(Writing, WeightsAreExportedAtTheEndAndOnTheWay) {
   EXPECT_THAT(disk_.list(state_.run_dir + "/export"), ElementsAre("2.safetensors"));
   weight->tensor = at::full({2}, 7.0);
   exporter.run_event(Event::kFitEnd, state_, logged_);
-  const auto found = read_safetensors(state_.run_dir + "/export/3.safetensors").tensors;
+  const auto found = read_weights(state_.run_dir + "/export/3.safetensors");
   EXPECT_THAT(found, UnorderedElementsAre(testing::Key("bn.weight"), testing::Key("bn.running_mean")));
   EXPECT_TRUE(found.at("bn.weight").equal(weight->tensor));
   EXPECT_TRUE(found.at("bn.running_mean").equal(mean->tensor));
