@@ -413,7 +413,7 @@ TEST(SharedTrainee, SavesWhatListenersHaveOfItsRows) {
   Trained third(8, {}, "", {3, 1});
   const ParamView& view = third.views[2];
   listen(third, at::zeros({view.extent[0], 36}), at::zeros({7}));
-  restore_tensors(third, saved, "two ranks");
+  restore_tensors(third, MemoryTensors(saved), "two ranks");
   EXPECT_TRUE(third.listeners[0].second.equal(average.narrow(0, view.offset[0], view.extent[0])));
   EXPECT_TRUE(third.listeners[1].second.equal(whole));
 }
