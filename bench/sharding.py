@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Compares tutti's sharded training with PyTorch's fully_shard (FSDP2 over gloo) and with tutti's own unsharded
-training, at two ranks of one thread each. Runs alternate; prints medians, lowest and highest ratios of the
-time of a step, and the peak resident set of the largest rank. Run on an idle machine.
+"""Compares tutti's sharded training with PyTorch's fully_shard (FSDP2 over gloo) and with tutti's own
+unsharded training, at two ranks of one thread each. Runs alternate; prints medians, lowest and highest ratios
+of the time of a step, and the peak resident set of the largest rank. Run on an idle machine.
 """
 
 import argparse

@@ -25,8 +25,8 @@ CutPtr cut_by_rows(const Bucket& bucket, const std::vector<at::Tensor>& paramete
 at::Tensor rows_in_part(const at::Tensor& part, const Bucket& bucket, std::size_t slot,
                         const std::vector<at::Tensor>& parameters, const Share& share);
 
-// Sets the gradient of each parameter that has a slot in the part to its rows there, in the parameter's dtype;
-// a scalar's is zero on all ranks but the first. `gradients`: one of each parameter.
+// Sets the gradient of each parameter that has a slot in the part to its rows there, in the parameter's
+// dtype; a scalar's is zero on all ranks but the first. `gradients`: one of each parameter.
 void take_rows(const at::Tensor& part, const Bucket& bucket, const std::vector<at::Tensor>& parameters,
                const Share& share, std::vector<at::Tensor>& gradients);
 

@@ -18,17 +18,19 @@ namespace tutti {
 // so what autograd has saved stays valid.
 class ShardedParameters {
  public:
-  // The parameters of a unit that are of one dtype.
+  // The parameters of a unit that are whole in one dtype.
   struct Block {
     std::size_t unit = 0;
-    Bucket layout;    // of the whole; slots count parameters as Trainee::parameters
-    CutPtr cut;       // of the whole, in elements
-    at::Tensor part;  // flat, of the layout's dtype: this rank's rows; what other ranks read
+    Bucket layout;     // of the whole; slots count parameters as Trainee::parameters
+    CutPtr cut;        // of the whole, in elements
+    at::Tensor part;   // flat, of the layout's dtype: this rank's rows; what other ranks read
+    at::Tensor exact;  // flat: what the views are of; `part`, unless that has fewer bits
   };
 
-  // `units`: of the trainee's model (find_units). The trainee must outlive this, and its parameters stay as
-  // they are. Throws UserError if a parameter cannot be cut by rows.
-  ShardedParameters(Trainee& trainee, const std::vector<Unit>& units);
+  // `units`: of the trainee's model (find_units). `cast`: of each parameter, whether it is gathered in the
+  // trainee's autocast dtype (cast_by_autocast); empty: none is. The trainee must outlive this, and its
+  // parameters stay as they are. Throws UserError if a parameter cannot be cut by rows.
+  ShardedParameters(Trainee& trainee, const std::vector<Unit>& units, const std::vector<bool>& cast = {});
   ~ShardedParameters();
   ShardedParameters(const ShardedParameters&) = delete;
 
@@ -39,23 +41,29 @@ class ShardedParameters {
 
   // Bytes of the part of each block, equal on all ranks.
   std::vector<int64_t> part_bytes() const;
-  // Sets the memory of the parts (flat uint8, part_bytes), and moves the trainee's views into it.
+  // Sets the memory of the parts (flat uint8, part_bytes), and moves the trainee's views into it, or, where
+  // parts have fewer bits, into memory of their own.
   void bind(const std::vector<at::Tensor>& memory);
+  // Casts views into the parts that have fewer bits. Call before gathering, when views have changed.
+  void cast_parts();
 
   // Allocates memory for the whole parameters of a block and returns it, for others to write into: flat, of
   // the layout's dtype, not an owner of the memory.
   at::Tensor hold(std::size_t block);
+  // The same for what is gathered of `exact`, in its dtype: the parameters are other tensors until `free`.
+  at::Tensor hold_exact(std::size_t block);
   void free(std::size_t block);
   bool is_held(std::size_t block) const { return held_[block].defined(); }
 
  private:
-  void give_storage(std::size_t block);
+  void give_storage(std::size_t block, const std::vector<at::Tensor>& like);
 
   Trainee& trainee_;
   std::vector<Block> blocks_;
-  std::vector<std::size_t> first_;     // block of each unit, and the end
-  std::vector<c10::Storage> storage_;  // of the whole parameters of each block
-  std::vector<at::Tensor> held_;       // the memory in it
+  std::vector<std::size_t> first_;                 // block of each unit, and the end
+  std::vector<c10::Storage> storage_;              // of the whole parameters of each block
+  std::vector<at::Tensor> held_;                   // the memory in it
+  std::vector<std::vector<at::Tensor>> replaced_;  // while a block is held exactly: its tensors, by slot
 };
 
 }  // namespace tutti

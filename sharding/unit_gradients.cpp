@@ -17,8 +17,9 @@ bool wants_gradient(const NamedParameter& one) { return one.parameter->tensor.re
 
 }  // namespace
 
-UnitGradients::UnitGradients(std::vector<NamedParameter> parameters, const std::vector<Unit>& units,
-                             std::optional<at::ScalarType> dtype, Memory memory, Full full)
+UnitGradients::UnitGradients(std::vector<NamedParameter> parameters, const std::vector<at::Tensor>& like,
+                             const std::vector<Unit>& units, std::optional<at::ScalarType> dtype,
+                             Memory memory, Full full)
     : parameters_(std::move(parameters)),
       bucket_of_(parameters_.size(), kNone),
       used_(parameters_.size(), false),
@@ -29,7 +30,7 @@ UnitGradients::UnitGradients(std::vector<NamedParameter> parameters, const std::
     std::vector<std::size_t> indices;
     for (const std::size_t p : units[u].parameters) {
       if (!wants_gradient(parameters_[p])) continue;
-      trained.push_back(parameters_[p].parameter->tensor);
+      trained.push_back(like[p]);
       indices.push_back(p);
     }
     for (Bucket& bucket : plan_buckets(trained, std::numeric_limits<int64_t>::max(), dtype).buckets) {
@@ -75,8 +76,8 @@ void UnitGradients::on_gradient(std::size_t parameter) {
   if (--missing_[bucket] == 0) fill_complete();
 }
 
-// The root unit's parameters may be used again until backward ends, so it is filled then. A unit that waits for
-// no gradient is filled when backward has left it, as on a rank that does not call it.
+// The root unit's parameters may be used again until backward ends, so it is filled then. A unit that waits
+// for no gradient is filled when backward has left it, as on a rank that does not call it.
 void UnitGradients::fill_complete() {
   while (next_ < buckets_.size() && units_[next_] != 0 && missing_[next_] == 0 && found_[next_] > 0)
     fill(next_++);

@@ -25,9 +25,10 @@ class UnitGradients {
   using Full = std::function<void(std::size_t bucket)>;
 
   // Sets a hook on every parameter that requires a gradient; others have no place, also if they require one
-  // later. `dtype`: of the buckets; nullopt: of their parameters.
-  UnitGradients(std::vector<NamedParameter> parameters, const std::vector<Unit>& units,
-                std::optional<at::ScalarType> dtype, Memory memory, Full full);
+  // later. `dtype`: of the buckets; nullopt: of `like`, tensors with the parameters' sizes and strides.
+  UnitGradients(std::vector<NamedParameter> parameters, const std::vector<at::Tensor>& like,
+                const std::vector<Unit>& units, std::optional<at::ScalarType> dtype, Memory memory,
+                Full full);
   ~UnitGradients();
   UnitGradients(const UnitGradients&) = delete;
 

@@ -6,6 +6,7 @@
 
 #include "actors/messages/messages.h"
 #include "runtime/error.h"
+#include "sharding/autocast.h"
 #include "tensors/meter.h"
 
 namespace tutti {
@@ -18,7 +19,9 @@ Gathers::Gathers(Context& context, State& state, const std::vector<Unit>& units,
       recorder_(recorder),
       units_(units),
       options_(std::move(options)),
-      parameters_(state, units),
+      parameters_(
+          state, units,
+          options_.frees && state.precision.autocast ? cast_by_autocast(*state.model) : std::vector<bool>()),
       hooks_(units,
              {[this](std::size_t u) { before_forward(u); }, [this](std::size_t u) { after_forward(u); },
               [this](std::size_t u) { before_backward(u); }}),
@@ -35,8 +38,19 @@ Gathers::Gathers(Context& context, State& state, const std::vector<Unit>& units,
 
 Gathers::~Gathers() { Meter::charge(state_.memory_slot, -share_bytes_); }
 
+std::vector<PlanEntry> Gathers::plan_of_all() {
+  auto entries = plan(1, 0);
+  all_ = true;
+  std::size_t entry = 0;
+  for (const Use& use : uses_)
+    for (std::size_t b = parameters_.first_block(use.unit); b < parameters_.last_block(use.unit); ++b)
+      entries[entry++].part = parameters_.blocks()[b].exact;
+  return entries;
+}
+
 std::vector<PlanEntry> Gathers::plan(int64_t forwards, int64_t microbatches) {
   std::vector<PlanEntry> entries;
+  all_ = false;
   uses_.clear();
   add(0, Phase::kForward, kNone, entries);
   if (!options_.frees) forwards = 1, microbatches = 0;
@@ -75,6 +89,7 @@ void Gathers::add(std::size_t unit, Phase phase, int64_t microbatch, std::vector
 }
 
 void Gathers::begin_pass() {
+  parameters_.cast_parts();
   active_ = true;
   next_ = 0;
   microbatch_ = kNone;
@@ -84,10 +99,9 @@ void Gathers::begin_pass() {
   while (next_ < uses_.size()) request(next_);
 }
 
-void Gathers::hold_all(bool wanted) {
-  active_ = holds_all_ = true;
+void Gathers::hold_all() {
+  active_ = true;
   next_ = 0;
-  if (!wanted && options_.frees) return;
   while (next_ < uses_.size()) request(next_);
   for (std::size_t u = 0; u < units_.size(); ++u) wait(u);
 }
@@ -114,7 +128,7 @@ void Gathers::end_microbatch() {
 }
 
 void Gathers::end_pass() {
-  active_ = holds_all_ = false;
+  active_ = false;
   microbatch_ = kNone;
   for (std::size_t u = 0; u < units_.size(); ++u) {
     wait(u);
@@ -126,7 +140,7 @@ void Gathers::before_forward(std::size_t unit) {
   if (!active_)
     throw UserError(
         "the model is run outside of training and evaluation, when its sharded parameters are "
-        "not gathered; State::whole_model gathers them");
+        "not gathered; State::with_model gathers them");
   record(TraceKind::kUnitForward, unit);
   need(unit, Phase::kForward);
   if (options_.frees) prefetch(Phase::kForward);
@@ -134,7 +148,7 @@ void Gathers::before_forward(std::size_t unit) {
 
 void Gathers::after_forward(std::size_t unit) {
   record(TraceKind::kUnitForwardDone, unit);
-  if (options_.frees && !holds_all_ && !keeps(unit)) free(unit);
+  if (options_.frees && !all_ && !keeps(unit)) free(unit);
 }
 
 // Until its backward: the last unit's follows at once.
@@ -186,7 +200,7 @@ void Gathers::request(std::size_t use) {
   const std::size_t unit = uses_[use].unit;
   int entry = uses_[use].first_entry;
   for (std::size_t b = parameters_.first_block(unit); b < parameters_.last_block(unit); ++b)
-    run(entry++, options_.frees ? parameters_.hold(b) : at::Tensor());
+    run(entry++, !options_.frees ? at::Tensor() : all_ ? parameters_.hold_exact(b) : parameters_.hold(b));
   asked_for_[unit] = static_cast<std::ptrdiff_t>(use);
   next_ = use + 1;
 }

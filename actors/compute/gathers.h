@@ -38,6 +38,8 @@ class Gathers {
   // The gathers of a pass, the first entries of its plan: of `forwards` passes without backward, then of
   // microbatches. A pass may leave out any of them.
   std::vector<PlanEntry> plan(int64_t forwards, int64_t microbatches);
+  // Those of hold_all.
+  std::vector<PlanEntry> plan_of_all();
 
   // The pass begins: gathers the root unit. What is written into the share from now on is not seen.
   void begin_pass();
@@ -47,9 +49,10 @@ class Gathers {
   // After the last use, also after an exception: frees what is held.
   void end_pass();
 
-  // Holds all parameters until end_pass, by the plan of one forward pass; this rank serves only if not
-  // `wanted`. Returns when this rank has them.
-  void hold_all(bool wanted);
+  // In place of begin_pass, on a rank that only serves.
+  void serve_pass() { parameters_.cast_parts(); }
+  // Holds all parameters, with all their bits, until end_pass. Returns when this rank has them.
+  void hold_all();
 
   // Bytes of memory of this rank's share.
   int64_t share_bytes() const { return share_bytes_; }
@@ -98,7 +101,7 @@ class Gathers {
   std::vector<Use> uses_;  // in the plan's order
   std::size_t next_ = 0;   // the first use that is neither asked for nor skipped
   bool active_ = false;    // within a pass
-  bool holds_all_ = false;
+  bool all_ = false;       // the plan is plan_of_all
   int64_t microbatch_ = kNone;
   std::size_t backward_at_ = 0;            // the earliest unit whose backward has begun
   std::vector<std::ptrdiff_t> asked_for_;  // of each unit: the use whose gather is under way, or kNone

@@ -113,18 +113,16 @@ at::Tensor SyncExchange::sum(Context& context, const at::Tensor& values) {
   return context.ask<Summed>(sync_, SumDoubles{values}).values;
 }
 
-// Sync has another plan until the training's is set again.
-void SyncExchange::set_forward_plan(int64_t forwards) {
-  context_.send(sync_, SetPlan{gathers_->plan(forwards, 0)});
-}
-
+// Sync has another plan until free_model.
 void SyncExchange::hold_model(Context&, bool wanted, int64_t forwards) {
   if (!gathers_) return;
   const bool whole = forwards == 0 || !frees_;
-  set_forward_plan(whole ? 1 : forwards);
-  if (whole)
-    gathers_->hold_all(wanted);
-  else if (wanted)
+  context_.send(sync_, SetPlan{whole ? gathers_->plan_of_all() : gathers_->plan(forwards, 0)});
+  if (!wanted && frees_)
+    gathers_->serve_pass();
+  else if (whole)
+    gathers_->hold_all();
+  else
     gathers_->begin_pass();
 }
 
@@ -135,10 +133,7 @@ void SyncExchange::free_model(Context& context) {
   set_training_plan();
 }
 
-void SyncExchange::begin_forwards(Context&, int64_t forwards) {
-  set_forward_plan(forwards);
-  gathers_->begin_pass();
-}
+void SyncExchange::begin_forwards(Context&, int64_t forwards) { hold_model(context_, true, forwards); }
 
 void SyncExchange::end_forwards(Context& context, const at::Tensor& flags) {
   free_model(context);

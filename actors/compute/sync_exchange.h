@@ -61,7 +61,6 @@ class SyncExchange : public Exchange {
 
  private:
   void set_training_plan();
-  void set_forward_plan(int64_t forwards);
 
   ActorId sync_;
   std::unique_ptr<Gathers> gathers_;

@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
 
 #include <algorithm>
 #include <array>
@@ -30,8 +31,9 @@ class UnitExchange final : public SyncExchange {
                   .prefetch = options.sharding.prefetch,
                   .reshard_after_forward = options.sharding.reshard_after_forward,
                   .leave_after = [this](std::size_t unit) { gradients_->leave_after(unit); }});
+    like_ = like_views();
     gradients_.emplace(
-        state.parameters, units, state.precision.reduce_dtype,
+        state.parameters, like_, units, state.precision.reduce_dtype,
         [this](std::size_t bucket) { return memory_of(bucket); },
         [this](std::size_t bucket) { full(bucket); });
     allocate_all();
@@ -88,10 +90,9 @@ class UnitExchange final : public SyncExchange {
 
   std::vector<at::Tensor> reduced() override {
     const at::NoGradGuard no_grad;
-    const auto all = tensors_of(state_);
-    std::vector<at::Tensor> gradients(all.size());
+    std::vector<at::Tensor> gradients(like_.size());
     for (std::size_t b = 0; b < buckets_.size(); ++b)
-      take_rows(buckets_[b].sums, gradients_->buckets()[b], all, state_.share, gradients);
+      take_rows(buckets_[b].sums, gradients_->buckets()[b], like_, state_.share, gradients);
     return gradients;
   }
   int64_t unused() const override { return gradients_->unused(); }
@@ -110,18 +111,28 @@ class UnitExchange final : public SyncExchange {
     int64_t microbatch = 0;
   };
 
+  // The whole parameters with the dtypes of their views, and without memory.
+  std::vector<at::Tensor> like_views() const {
+    std::vector<at::Tensor> like;
+    for (std::size_t p = 0; p < state_.parameters.size(); ++p) {
+      const at::Tensor& whole = state_.parameters[p].parameter->tensor;
+      const auto options = at::TensorOptions(at::kMeta).dtype(state_.views[p].tensor.scalar_type());
+      like.push_back(at::empty_strided(whole.sizes(), whole.strides(), options));
+    }
+    return like;
+  }
+
   int64_t part_size(const Place& place) const { return place.cut->part_size(state_.share.index); }
 
   void allocate_all() {
-    const auto all = tensors_of(state_);
     std::array<int64_t, kTurns> whole{};
     std::vector<int64_t> sums;
     for (std::size_t b = 0; b < gradients_->buckets().size(); ++b) {
       const Bucket& bucket = gradients_->buckets()[b];
       Place place{.turn = gradients_->unit_of(b) == 0 ? kRootTurn : b % kRootTurn,
-                  .cut = cut_by_rows(bucket, all, state_.share.pieces)};
+                  .cut = cut_by_rows(bucket, like_, state_.share.pieces)};
       place.direct = std::ranges::all_of(bucket.slots, [&](const BucketSlot& slot) {
-        return all[slot.parameter].scalar_type() == bucket.dtype;
+        return like_[slot.parameter].scalar_type() == bucket.dtype;
       });
       whole[place.turn] = std::max(whole[place.turn], bucket.bytes);
       sums.push_back(place.cut->largest_part() *
@@ -186,7 +197,7 @@ class UnitExchange final : public SyncExchange {
             .label = "gradients of " + unit_names_[gradients_->unit_of(b)],
             .begins = TraceKind::kReduceBucket,
             .number = static_cast<int64_t>(b),
-            .parts = names_in_part(bucket, tensors_of(state_), names_of(state_), state_.share)};
+            .parts = names_in_part(bucket, like_, names_of(state_), state_.share)};
   }
 
   int entry_of(int64_t microbatch, std::size_t bucket) const {
@@ -230,6 +241,7 @@ class UnitExchange final : public SyncExchange {
 
   const bool replicas_;
   std::vector<std::string> unit_names_;
+  std::vector<at::Tensor> like_;  // see like_views
   std::optional<UnitGradients> gradients_;
   std::vector<Place> buckets_;
   std::vector<at::Tensor> memory_, parts_;  // by turn: of whole buckets, and of this rank's parts

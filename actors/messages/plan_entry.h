@@ -18,7 +18,7 @@ namespace tutti {
 struct PlanEntry {
   CollectiveKind kind = CollectiveKind::kAllReduce;  // kAllReduce, kReduceScatter or kAllGather
   GroupRole group = GroupRole::kWorld;
-  at::Tensor whole;  // whole, part and cut as in CollectiveJob; no cut: equal parts. RunEntry may give `whole`
+  at::Tensor whole;  // whole, part and cut as in CollectiveJob; no cut: equal parts. See RunEntry::whole
   at::Tensor part;
   CutPtr cut;
   int after = -1;     // index of an entry before, on whose result this one works and which it waits for

@@ -229,12 +229,58 @@ TEST(SyncTest, AGatherDoesNotWaitForASumThatBeganBefore) {
   ranks.run([&](Context& context) {
     ranks.post_rows();
     context.send(ranks.sync, RunEntry{0, 1});
-    context.ask<EntryDone>(ranks.sync, RunEntry{1, 1});
+    context.send(ranks.sync, RunEntry{1, 1});
+    context.ask<EntryDone>(ranks.sync, AwaitEntry{1});
     EXPECT_TRUE(ranks.whole.equal(at::tensor({7.f, 0.f, 1.f, 7.f, 2.f})));
     EXPECT_TRUE(ranks.sum.equal(at::ones({3}))) << "the other rank has no part in it yet";
     ranks.post_sum();
     EXPECT_TRUE(context.ask<PassDone>(ranks.sync, FinishStep{1}).finite);
     EXPECT_TRUE(ranks.sum.equal(at::full({3}, 2.0)));
+  });
+}
+
+TEST(SyncTest, AnEntryMayWaitForOneOfAnotherGroup) {
+  TwoGroups ranks;
+  ranks.run([&](Context& context) {
+    SetPlan plan;
+    plan.entries.push_back({.whole = ranks.sum, .label = "sum"});
+    plan.entries.push_back({.kind = CollectiveKind::kAllGather,
+                            .group = GroupRole::kGathers,
+                            .whole = ranks.whole,
+                            .part = ranks.rows,
+                            .cut = ranks.cut,
+                            .after = 0,
+                            .label = "rows"});
+    context.send(ranks.sync, std::move(plan));
+    for (int pass = 1; pass <= 2; ++pass) {
+      ranks.theirs.zero_();
+      ranks.post_rows();
+      context.send(ranks.sync, RunEntry{1, pass});
+      context.send(ranks.sync, RunEntry{0, pass});
+      context.sleep(std::chrono::milliseconds(50));
+      EXPECT_TRUE(ranks.theirs.equal(at::zeros({5}))) << "the sum is not done";
+      ranks.post_sum();
+      context.ask<PassDone>(ranks.sync, FinishStep{pass});
+      EXPECT_TRUE(ranks.theirs.equal(at::tensor({7.f, 0.f, 1.f, 7.f, 2.f})));
+    }
+  });
+}
+
+TEST(SyncTest, AGatherMayHaveAnotherDestinationInEachPass) {
+  TwoGroups ranks;
+  ranks.run([&](Context& context) {
+    for (int pass = 1; pass <= 3; ++pass) {
+      const at::Tensor mine = at::zeros({5});
+      ranks.whole.zero_();
+      ranks.post_rows();
+      ranks.post_sum();
+      context.send(ranks.sync, RunEntry{1, pass, pass == 2 ? mine : at::Tensor()});
+      EXPECT_TRUE(context.ask<EntryDone>(ranks.sync, AwaitEntry{1}).finite);
+      const at::Tensor wanted = at::tensor({7.f, 0.f, 1.f, 7.f, 2.f});
+      EXPECT_EQ(mine.equal(wanted), pass == 2);
+      EXPECT_EQ(ranks.whole.equal(wanted), pass != 2) << "the plan's own";
+      context.ask<PassDone>(ranks.sync, FinishStep{pass});
+    }
   });
 }
 

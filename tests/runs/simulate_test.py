@@ -13,7 +13,9 @@ from tutti_run import EXAMPLES, SOURCE, metrics, settings, train, tutti
 FAULTS = EXAMPLES / "faults"
 TINY = FAULTS / "tiny.toml"
 TEN_ALGORITHMS = FAULTS / "ten_algorithms.toml"
+SHARDED = FAULTS / "sharded.toml"
 MANY = FAULTS / "many_out_of_memory.toml"
+MEMORY = FAULTS / "memory_and_ranks.toml"
 IS_NIGHTLY = "TUTTI_NIGHTLY" in os.environ
 
 
@@ -50,6 +52,18 @@ class Simulate(tutti_run.RunTest):
                              FAULTS / "all.toml", recipe=TEN_ALGORITHMS, timeout=900)
         self.assertIn("failed     0", text)
 
+    def test_sharded_ranks_survive_it_too(self):
+        for strategy in ("optimizer", "gradients", "full", "hybrid"):
+            more = settings(sharding__shard_size=2) if strategy == "hybrid" else []
+            self.simulate("--ranks", 4, "--seeds", f"1..{500 if IS_NIGHTLY else 30}", "--once", "--faults",
+                          FAULTS / "all.toml", *settings(sharding__strategy=strategy), *more)
+
+    def test_sharded_ranks_run_out_of_memory_wherever_they_are(self):
+        for ranks, more in ((4, settings(sharding__strategy="full")),
+                            (8, settings(sharding__strategy="hybrid", sharding__shard_size=4))):
+            self.simulate("--ranks", ranks, "--seeds", f"1..{300 if IS_NIGHTLY else 12}", "--once", "--faults",
+                          MEMORY, *more, recipe=SHARDED)
+
     def test_a_rank_with_less_memory_than_the_others(self):
         """Whatever else goes wrong; without a plan, once in each seed."""
         wide = {"model__hidden": [64], "data__train__samples": 240, "data__train__batch_size": 120}
@@ -62,7 +76,7 @@ class Simulate(tutti_run.RunTest):
     def test_every_plan_is_one(self):
         usual = ["--ranks", 3, "--seeds", seeds(40)]
         own = {MANY: ["--ranks", 4, "--seeds", seeds(100), *settings(train__grad_accum_grow_interval="2ba")]}
-        elsewhere = [TINY, TEN_ALGORITHMS, FAULTS / "all.toml"]  # no plans, and one that other tests have
+        elsewhere = [TINY, TEN_ALGORITHMS, SHARDED, FAULTS / "all.toml", MEMORY]  # no plans, and others' plans
         for plan in sorted(FAULTS.glob("*.toml")):
             if plan not in elsewhere:
                 self.simulate(*own.get(plan, usual), "--once", "--jobs", 1, "--faults", plan)

@@ -122,13 +122,5 @@ TEST_F(ShardingSettingsTest, GroupsThatShareACopyAreAllOfOneSize) {
                                       HasSubstr("fewer than the number of ranks, 4")));
 }
 
-TEST_F(ShardingSettingsTest, AStrategyThatIsNotBuiltIsRefused) {
-  for (const char* strategy : {"optimizer", "gradients", "full"})
-    EXPECT_THAT(why_not("strategy = '" + std::string(strategy) + "'", 2),
-                AllOf(StartsWith("test.toml:2: sharding.strategy = \"" + std::string(strategy) + "\": "),
-                      HasSubstr("not built yet")));
-  EXPECT_THAT(why_not("strategy = 'hybrid'\nshard_size = 2", 4), HasSubstr("not built yet"));
-}
-
 }  // namespace
 }  // namespace tutti

@@ -72,6 +72,8 @@ clipping_threshold = 0.5
 [train]
 )";
 
+const std::string kSam = "[[algorithms]]\nkind = 'sam'\ninterval = 2\n";
+
 std::string steps(int count) { return "max_duration = '" + std::to_string(count) + "ba'\n"; }
 
 const std::vector<Sharded> kOnTwo{{"optimizer"}, {"gradients"}, {"full"}};
@@ -123,7 +125,9 @@ TEST(ShardedRuns, HaveThemInCopiesOfSeveralSizes) {
 
 TEST(ShardedRuns, HaveThemUnderAutocast) {
   expect_bits_of_none(kGpt + steps(20) + "precision = 'amp_bf16'\n", kOnTwo);
-  expect_bits_of_none(kGpt + steps(20) + "precision = 'amp_fp16'\n", kOnTwo);
+  expect_bits_of_none(kGpt + steps(20) + "precision = 'amp_fp16'\n", {{"full", 3}});
+  expect_bits_of_none(kResnet + steps(4) + "precision = 'amp_bf16'\n", {{"full", 2}});
+  expect_bits_of_none(kMlp + steps(20) + "precision = 'amp_bf16'\n" + kSam, {{"full", 2}});
 }
 
 TEST(ShardedRuns, HaveThemWithLowPrecisionSums) {
@@ -131,7 +135,7 @@ TEST(ShardedRuns, HaveThemWithLowPrecisionSums) {
 }
 
 TEST(ShardedRuns, HaveThemWithExtraPassesAndForwards) {
-  expect_bits_of_none(kMlp + steps(20) + "[[algorithms]]\nkind = 'sam'\ninterval = 2\n", strategies(3));
+  expect_bits_of_none(kMlp + steps(20) + kSam, strategies(3));
   expect_bits_of_none(
       kMlp + steps(20) + "[[algorithms]]\nkind = 'selective_backprop'\nstart = 0.2\nend = 0.8\nkeep = 0.5\n",
       strategies(3));
@@ -162,6 +166,22 @@ TEST(ShardedRuns, InMicrobatchesHaveEachOthersBits) {
 }
 
 // In the last microbatch two of the ranks have nothing to do but to serve.
+// What is gathered in 16 bits for computing is exported with all of them.
+TEST(ShardedRuns, ExportEveryBit) {
+  const std::string recipe = kGpt + steps(8) +
+                             "precision = 'amp_bf16'\n[[algorithms]]\nkind = 'ema'\nhalf_life = '3ba'\n" +
+                             "[[callbacks]]\nkind = 'export_for_inference'\nsave_path = '";
+  const Scratch folder;
+  const auto exported = [&](const Sharded& sharded) {
+    const std::string path = folder.path(sharded.strategy + ".safetensors");
+    run(recipe + path + "'\n", sharded);
+    return read_text(path);
+  };
+  const std::string none = exported({"none"});
+  EXPECT_GT(none.size(), 10'000U);
+  for (const Sharded& sharded : kOnTwo) EXPECT_TRUE(exported(sharded) == none) << sharded.text();
+}
+
 TEST(ShardedRuns, NeedNoSamplesInEveryMicrobatch) {
   std::string recipe = kGpt;
   recipe.replace(recipe.find("batch_size = 12"), 15, "batch_size = 10");
@@ -231,6 +251,8 @@ TEST(ShardedRuns, HoldAShareOfParametersGradientsAndOptimizer) {
   recipe += steps(2);
   const double none = held_mb(recipe, {"none", 4});
   EXPECT_LE(held_mb(recipe, {"full", 4}), 0.32 * none);
+  const double amp = held_mb(recipe + "precision = 'amp_bf16'\n", {"full", 4});
+  EXPECT_LE(amp, 0.34 * none) << "16-bit copies of weights outlive their unit";
   EXPECT_LE(held_mb(recipe, {"gradients", 4}), 0.56 * none);
   EXPECT_LE(held_mb(recipe, {"optimizer", 4}), 0.8 * none);
 }

@@ -1,0 +1,92 @@
+"""Ranks that share the parameters: a model larger than a rank, ranks that are killed or run out of memory, and
+gathers beside the computing. That sharded runs have the bits of others: tests/sharding."""
+import json
+import signal
+
+import tutti_run
+from tutti_run import EXAMPLES, digest, log, metrics, start, train, tutti
+
+FULL = {"sharding__strategy": "full"}
+# The weights are most of what it holds.
+GPT = {"recipe": EXAMPLES / "text_gpt.toml", "model__n_layer": 8, "data__train__batch_size": 2,
+       "data__train__sequence_length": 16, "data__eval__sequence_length": 16, "data__eval__batch_size": 2,
+       "data__eval__subset_num_batches": 2, "checkpoint__interval": "3ba"}
+
+
+def events(run, rank=0):
+    """Trace events of a rank, in order: (name, detail)."""
+    told = tutti("timeline", run).wait()
+    if told.code != 0:
+        raise AssertionError(told.text)
+    found = [event for event in json.loads((run / "timeline.json").read_text())["traceEvents"]
+             if event["pid"] == rank + 1 and event["ph"] == "B"]
+    return [(event["name"], event["args"].get("detail")) for event in sorted(found, key=lambda event: event["ts"])]
+
+
+class Sharded(tutti_run.RunTest):
+    def replay(self, run, ranks):
+        finished = tutti("replay", run).wait()
+        self.assertEqual(finished.code, 0, finished.text)
+        self.assertRegex(finished.text, fr"^replayed {ranks} ranks, \d+ messages; [1-9]\d+ digests, all equal")
+        return finished.text
+
+    def test_a_model_larger_than_a_rank_trains_resumes_and_evaluates(self):
+        peaks = {}
+        for strategy in ("none", "full"):
+            run = self.folder / strategy
+            train(run, ranks=2, sharding__strategy=strategy, train__max_duration="6ba", train__eval_interval="3ba",
+                  **GPT)
+            peaks[strategy] = max(line.get("memory_peak_mb", 0) for line in metrics(run))
+        budget = (peaks["none"] + peaks["full"]) / 2
+        small = {**GPT, "device__memory_budget_mb": budget, "train__eval_interval": "3ba"}
+        refused = start(self.folder / "refused", ranks=2, train__max_duration="6ba", **small).wait()
+        self.assertEqual(refused.code, 1, refused.text)
+        self.assertIn("ran out of memory", refused.text)
+        run = self.folder / "small"
+        train(run, ranks=2, train__max_duration="3ba", **FULL, **small)
+        train(run, "--resume", "auto", ranks=2, train__max_duration="6ba", **FULL, **small)
+        self.assertNotIn("out of memory", log(run))
+        self.assertEqual(digest(run), digest(self.folder / "none"))
+        evaluated = [line for line in metrics(run) if "metrics/eval/LanguageCrossEntropy" in line]
+        self.assertEqual([line["step"] for line in evaluated], [3, 6])
+
+    def test_a_run_that_was_killed_is_replayed(self):
+        run = self.folder / "run"
+        running = start(run, ranks=3, train__max_duration="100000ba", **FULL, **GPT)
+        running.wait_for(lambda: (run / "metrics.jsonl").exists() and len(metrics(run)) > 20, "a step")
+        running.signal_ranks(signal.SIGKILL, [1])
+        self.assertNotEqual(running.wait().code, 0)
+        self.assertRegex(self.replay(run, 3), r"the record of rank 1 ends in step \d+, where it was killed")
+
+    def test_a_run_out_of_memory_is_replayed(self):
+        options = {**GPT, **FULL, "data__train__batch_size": 32, "train__max_duration": "4ba",
+                   "train__eval_interval": "0ba"}
+        plain = self.folder / "plain"
+        train(plain, ranks=2, **options)
+        peak = max(line["memory_peak_mb"] for line in metrics(plain))
+        run = self.folder / "run"
+        train(run, ranks=2, train__grad_accum="auto", device__memory_budget_mb=[1000, 0.8 * peak], **options)
+        self.assertIn("rank 1 ran out of memory", log(run))
+        self.replay(run, 2)
+
+    def test_a_unit_is_gathered_while_the_one_before_it_computes(self):
+        run = self.folder / "run"
+        train(run, ranks=2, train__max_duration="20ba", **{**GPT, **FULL, "data__train__batch_size": 16,
+                                                           "data__train__sequence_length": 128,
+                                                           "train__eval_interval": "0ba"})
+        ahead = behind = 0
+        begun = set()
+        for name, unit in events(run):
+            if name == "microbatch":
+                begun = set()
+            elif name == "gather unit":
+                begun.add(unit)
+            elif name == "forward of unit done" and unit < 8:
+                ahead += unit + 1 in begun
+                behind += unit + 1 not in begun
+        self.assertGreater(ahead, 9 * behind)
+        self.assertGreaterEqual(ahead + behind, 20 * 7)
+
+
+if __name__ == "__main__":
+    tutti_run.main()
