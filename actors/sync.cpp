@@ -75,10 +75,12 @@ void Sync::set_plan(SetPlan& plan) {
     entry.whole = planned.whole;
     if (planned.parts.empty() || !recorder_.digests()) continue;
     const Group& summing = group(planned.group);
-    entry.digest.emplace("sync/" + planned.label,
-                         parts_of_chunk(planned.parts, static_cast<int64_t>(planned.whole.nbytes()),
-                                        summing.size(), summing.rank()),
-                         recorder_);
+    const auto chunk = [&] {
+      const auto bytes = static_cast<int64_t>(planned.whole.nbytes());
+      return parts_of_chunk(planned.parts, bytes, summing.size(), summing.rank());
+    };
+    const bool scatters = planned.kind == CollectiveKind::kReduceScatter;
+    entry.digest.emplace("sync/" + planned.label, scatters ? planned.parts : chunk(), recorder_);
   }
 }
 
@@ -149,7 +151,8 @@ void Sync::end(Context& context, Entry& entry, bool finite) {
   finite_ = finite_ && finite;
   entry.done = true;
   entry.finite = finite;
-  if (entry.digest) entry.digest->record(step_, entry.whole);
+  const bool scatters = entry.plan.kind == CollectiveKind::kReduceScatter;
+  if (entry.digest) entry.digest->record(step_, scatters ? entry.plan.part : entry.whole);
   entry.whole = entry.plan.whole;  // the memory of this pass is its owner's from now on
   if (entry.plan.ends) recorder_.record({context.now(), *entry.plan.ends, step_, entry.plan.number});
   if (entry.awaited) {

@@ -20,6 +20,7 @@ class Figures:
     cpu_ms: float  # of all ranks together, a step
     first_step_s: float  # from the launch to the end of the first step
     rss_mb: float  # peak resident set of the largest rank
+    mean_ms: float = 0.0  # mean of the steps, with whatever some of them wait for
 
     def as_dict(self):
         return asdict(self)
@@ -93,7 +94,8 @@ def run_tutti(tutti, recipe, run_dir, ranks, steps, warmup, settings=()):
     watch.join()
     lines = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
     step_ms = [line["step_ms"] for line in lines if "step_ms" in line]
-    return Figures(statistics.median(step_ms[warmup:]), watch.cpu_ms_a_step(), watch.first_step_s, rss_mb)
+    return Figures(statistics.median(step_ms[warmup:]), watch.cpu_ms_a_step(), watch.first_step_s, rss_mb,
+                   statistics.mean(step_ms[warmup:]))
 
 
 def free_port():
@@ -115,4 +117,4 @@ def run_peer(command, ranks):
     first_step_s = time.monotonic() - launched
     said = json.loads(output.readline())
     rss_mb = max(wait(process) for process in processes)  # gloo now and then aborts as it exits
-    return Figures(said["step_ms"], said["cpu_ms"], first_step_s, rss_mb)
+    return Figures(said["step_ms"], said["cpu_ms"], first_step_s, rss_mb, said["mean_ms"])

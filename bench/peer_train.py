@@ -24,6 +24,8 @@ def arguments():
     parser.add_argument("--warmup", type=int, required=True, help="steps before the measured ones")
     parser.add_argument("--fused", action="store_true", help="the optimizer's fused kernel")
     parser.add_argument("--fully-shard", action="store_true", help="FSDP2 in place of DDP")
+    parser.add_argument("--save-every", type=int, default=0, help="steps from one async_save to the next")
+    parser.add_argument("--save-folder", help="where to save")
     return parser.parse_args()
 
 
@@ -56,6 +58,8 @@ class Training:
             self.model = torch.nn.parallel.DistributedDataParallel(self.model, gradient_as_bucket_view=True)
         options = {"fused": True} if args.fused else {}
         self.optimizer = self.workload.optimizer(self.model.parameters(), **options)
+        self.save_every, self.save_folder = args.save_every, args.save_folder
+        self.steps, self.saving = 0, None
         data = TensorDataset(*self.workload.data(self.workload.batch * EPOCH_STEPS))
         self.batches = endless(DataLoader(data, self.workload.batch, shuffle=True))
 
@@ -65,7 +69,19 @@ class Training:
         loss.backward()
         self.optimizer.step()
         self.optimizer.zero_grad()
+        self.steps += 1
+        if self.save_every and self.steps % self.save_every == 0:
+            self.save()
         return loss.item()
+
+    def save(self):
+        import torch.distributed.checkpoint as dcp
+        from torch.distributed.checkpoint.state_dict import get_state_dict
+        if self.saving:
+            self.saving.result()
+        model, optimizer = get_state_dict(self.model, self.optimizer)
+        self.saving = dcp.async_save({"model": model, "optimizer": optimizer},
+                                     checkpoint_id=f"{self.save_folder}/{self.steps}")
 
 
 def timed(step):
@@ -80,7 +96,7 @@ def main():
     torch.set_num_threads(1)
     torch.manual_seed(rank)
     if world > 1:
-        dist.init_process_group("gloo")
+        dist.init_process_group("cpu:gloo")
     training = Training(args, world)
     training.step()
     if rank == 0:
@@ -90,11 +106,14 @@ def main():
     cpu = cpu_seconds()
     step_ms = [timed(training.step) for _ in range(args.steps)]
     cpu = torch.tensor((cpu_seconds() - cpu) / args.steps)
+    if training.saving:
+        training.saving.result()
     if world > 1:
         dist.all_reduce(cpu)
         dist.destroy_process_group()
     if rank == 0:
-        print(json.dumps({"step_ms": statistics.median(step_ms), "cpu_ms": 1e3 * cpu.item()}), flush=True)
+        print(json.dumps({"step_ms": statistics.median(step_ms), "cpu_ms": 1e3 * cpu.item(),
+                          "mean_ms": statistics.mean(step_ms)}), flush=True)
 
 
 if __name__ == "__main__":

@@ -61,7 +61,9 @@ Catalog sharding_catalog() {
             "layers that are each gathered at once: their kinds, or patterns of their names with *; when "
             "absent, the blocks that repeat"},
            Key{"unit_mb", kNumber, "none",
-               "instead of units: layers that follow one another are gathered at once, at least so many MiB"}
+               "instead of units: the smallest layers, with all below them, that have at least so many MiB "
+               "of "
+               "parameters"}
                .more_than(0)
                .at_most(1e6),
            {"prefetch", kBoolean, "true", "gather a unit while the one before it computes"},

@@ -24,7 +24,7 @@ struct ShardingSettings {
   ShardingStrategy strategy = ShardingStrategy::kNone;
   int shard_size = 0;              // ranks that share a copy, with kHybrid only; 0 = not given
   std::vector<std::string> units;  // kinds of layers, or patterns of names with *; empty: blocks that repeat
-  double unit_mb = 0;              // MiB of layers that are gathered together, at least; 0 = by `units`
+  double unit_mb = 0;              // MiB of a layer with all below it, at least; 0 = by `units`
   bool prefetch = true;
   bool reshard_after_forward = true;
 

@@ -16,6 +16,10 @@ constexpr const char* kRootUnit = "model";
 constexpr double kMib = 1 << 20;
 constexpr std::string_view kContainer = "Sequential";
 
+bool is_wanted(const std::string& wanted, const Slot& slot, const std::string& name) {
+  return wanted == slot.layer().kind() || matches_pattern(wanted, name);
+}
+
 double parameter_bytes(Layer& root) {
   double bytes = 0;
   for (const auto& one : parameters(root)) bytes += static_cast<double>(one.parameter->tensor.nbytes());
@@ -49,9 +53,8 @@ class Chooser {
   bool takes(const Slot& slot, const std::string& name, bool repeats) const {
     if (bytes_ > 0) return false;
     if (names_.empty()) return repeats && slot.layer().kind() != kContainer;
-    return std::ranges::any_of(names_, [&](const std::string& wanted) {
-      return wanted == slot.layer().kind() || matches_pattern(wanted, name);
-    });
+    return std::ranges::any_of(names_,
+                               [&](const std::string& wanted) { return is_wanted(wanted, slot, name); });
   }
 
   const std::vector<std::string>& names_;
@@ -128,6 +131,17 @@ std::vector<Unit> find_units(Layer& root, const ShardingSettings& settings,
     units[unit_of.at(all[p].parameter.get())].parameters.push_back(p);
   std::erase_if(units, [](const Unit& unit) { return unit.slot && unit.parameters.empty(); });
   return units;
+}
+
+std::vector<std::string> unmatched_units(Layer& root, const std::vector<std::string>& wanted) {
+  std::vector<std::string> unmatched;
+  const auto all = slots(root);
+  for (const std::string& one : wanted)
+    if (std::ranges::none_of(all, [&](const NamedSlot& named) {
+          return !named.slot->empty() && is_wanted(one, *named.slot, named.name);
+        }))
+      unmatched.push_back(one);
+  return unmatched;
 }
 
 }  // namespace tutti

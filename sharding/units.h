@@ -29,4 +29,7 @@ struct Unit {
 std::vector<Unit> find_units(Layer& root, const ShardingSettings& settings = {},
                              const std::function<void()>& run = {});
 
+// Those of `wanted` (ShardingSettings::units) that no layer below the root has as kind or name.
+std::vector<std::string> unmatched_units(Layer& root, const std::vector<std::string>& wanted);
+
 }  // namespace tutti

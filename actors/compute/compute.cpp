@@ -9,6 +9,7 @@
 #include "job/resume.h"
 #include "runtime/error.h"
 #include "runtime/text.h"
+#include "sharding/units.h"
 #include "tensors/torch_error.h"
 #include "training/callbacks/factory.h"
 #include "training/evaluation/evaluation.h"
@@ -118,6 +119,8 @@ void Compute::build_model() {
   train_step_.emplace(state_, *engine_, job_, actors_, log_, recorder_);
   build(state_, job_.recipe, job_.spec(), job_.seed, job_.make_model,
         [this] { engine_->run_event(Event::kInit); });
+  for (const std::string& unit : unmatched_units(*state_.model, job_.settings.sharding.units))
+    job_.recipe.at("sharding").at("units").fail("the model has no layer of the kind or name '" + unit + "'");
   times_.plan();
   for (const auto& evaluator : job_.evaluators)
     try_metrics(state_, evaluator, *evaluator.data_of(state_.rank));

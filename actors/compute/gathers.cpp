@@ -198,9 +198,11 @@ void Gathers::prefetch(Phase phase) {
 
 void Gathers::request(std::size_t use) {
   const std::size_t unit = uses_[use].unit;
-  int entry = uses_[use].first_entry;
+  std::vector<at::Tensor> memory;  // all of it before any gather is asked for
   for (std::size_t b = parameters_.first_block(unit); b < parameters_.last_block(unit); ++b)
-    run(entry++, !options_.frees ? at::Tensor() : all_ ? parameters_.hold_exact(b) : parameters_.hold(b));
+    memory.push_back(!options_.frees ? at::Tensor() : all_ ? parameters_.hold_exact(b) : parameters_.hold(b));
+  int entry = uses_[use].first_entry;
+  for (const at::Tensor& one : memory) run(entry++, one);
   asked_for_[unit] = static_cast<std::ptrdiff_t>(use);
   next_ = use + 1;
 }

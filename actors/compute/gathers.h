@@ -54,9 +54,6 @@ class Gathers {
   // Holds all parameters, with all their bits, until end_pass. Returns when this rank has them.
   void hold_all();
 
-  // Bytes of memory of this rank's share.
-  int64_t share_bytes() const { return share_bytes_; }
-
  private:
   enum class Phase { kForward, kBackward };
   // A planned gather of a unit.

@@ -51,6 +51,7 @@ void SyncExchange::plan(Context&, const PassShape& shape) {
 }
 
 void SyncExchange::set_training_plan() {
+  has_other_plan_ = false;
   SetPlan plan;
   if (gathers_) plan.entries = gathers_->plan(shape_->forwards, shape_->microbatches);
   for (PlanEntry& one : reductions(static_cast<int>(plan.entries.size()), shape_->microbatches))
@@ -65,7 +66,9 @@ void SyncExchange::set_training_plan() {
 }
 
 void SyncExchange::gather() {
-  if (gathers_) gathers_->begin_pass();
+  if (!gathers_) return;
+  if (has_other_plan_) set_training_plan();
+  gathers_->begin_pass();
 }
 
 void SyncExchange::begin_microbatch(int64_t microbatch, bool) {
@@ -113,10 +116,11 @@ at::Tensor SyncExchange::sum(Context& context, const at::Tensor& values) {
   return context.ask<Summed>(sync_, SumDoubles{values}).values;
 }
 
-// Sync has another plan until free_model.
+// Sync has another plan until the next pass.
 void SyncExchange::hold_model(Context&, bool wanted, int64_t forwards) {
   if (!gathers_) return;
   const bool whole = forwards == 0 || !frees_;
+  has_other_plan_ = true;
   context_.send(sync_, SetPlan{whole ? gathers_->plan_of_all() : gathers_->plan(forwards, 0)});
   if (!wanted && frees_)
     gathers_->serve_pass();
@@ -130,7 +134,6 @@ void SyncExchange::free_model(Context& context) {
   if (!gathers_) return;
   gathers_->end_pass();
   context.ask<PassDone>(sync_, FinishStep{state_.timestamp.batch});
-  set_training_plan();
 }
 
 void SyncExchange::begin_forwards(Context&, int64_t forwards) { hold_model(context_, true, forwards); }

@@ -66,6 +66,7 @@ class SyncExchange : public Exchange {
   std::unique_ptr<Gathers> gathers_;
   bool frees_ = false;
   std::optional<PassShape> shape_;
+  bool has_other_plan_ = false;  // Sync's plan is not that of training
   at::Tensor verdict_, statistics_, gathered_;
   int64_t charged_bytes_ = 0;  // to the meter, for memory outside of the meter's allocator
 };

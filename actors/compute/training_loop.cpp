@@ -238,8 +238,8 @@ void TrainingLoop::begin(Context& context) {
   with_.state.model_holder = [this, &context](bool works, const std::function<void()>& work,
                                               int64_t forwards) {
     Exchange& exchange = with_.train_step.exchange();
-    exchange.hold_model(context, works, forwards);
     try {
+      exchange.hold_model(context, works, forwards);
       if (works) work();
     } catch (...) {
       exchange.free_model(context);

@@ -194,10 +194,15 @@ class UnitExchange final : public SyncExchange {
             .whole = memory_[buckets_[b].turn].narrow(0, 0, bucket.bytes).view(bucket.dtype),
             .part = part_of(microbatch, b),
             .cut = buckets_[b].cut,
-            .label = "gradients of " + unit_names_[gradients_->unit_of(b)],
+            .label = label_of(microbatch, b),
             .begins = TraceKind::kReduceBucket,
             .number = static_cast<int64_t>(b),
             .parts = names_in_part(bucket, like_, names_of(state_), state_.share)};
+  }
+
+  std::string label_of(int64_t microbatch, std::size_t bucket) const {
+    const std::string part = microbatch == 0 ? "" : " in microbatch " + std::to_string(microbatch);
+    return "gradients of " + unit_names_[gradients_->unit_of(bucket)] + part;
   }
 
   int entry_of(int64_t microbatch, std::size_t bucket) const {

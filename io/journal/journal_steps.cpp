@@ -21,7 +21,7 @@ std::tuple<int, std::size_t, std::string_view> DigestOrder::place(std::string_vi
   int row = 3;
   if (key == "compute/batch") row = 0;
   if (key == "compute/loss") row = 1;
-  if (key.starts_with("sync/bucket ")) row = 2;
+  if (key.starts_with("sync/bucket ") || key.starts_with("sync/gradients ")) row = 2;
   if (key == kWeights) row = 4;
   if (key.starts_with(kEvaluationBatch)) row = 5;
   if (key.starts_with(kEvaluationMetrics)) row = 6;

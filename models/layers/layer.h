@@ -123,7 +123,7 @@ class Layer : public std::enable_shared_from_this<Layer> {
   const std::vector<std::shared_ptr<Parameter>>& own_parameters() const { return parameters_; }
   const std::vector<std::shared_ptr<Buffer>>& own_buffers() const { return buffers_; }
   const std::vector<std::unique_ptr<Slot>>& slots() const { return slots_; }
-  // Layers below whose parameters `forward` of this layer reads itself, beside calling their slots: a table
+  // Layers whose parameters `forward` of this layer reads itself, other than by calling their slots: a table
   // that is tied to the output.
   virtual std::vector<Layer*> reads() const { return {}; }
 

@@ -60,7 +60,8 @@ class Embeddings final : public Layer {
   }
 
   const char* kind() const override { return "BertEmbeddings"; }
-  const at::Tensor& words() const { return words_.layer().own_parameters().front()->tensor; }
+  Layer& table() const { return words_.layer(); }
+  const at::Tensor& words() const { return table().own_parameters().front()->tensor; }
 
  private:
   Slot& words_;
@@ -148,6 +149,7 @@ class Predictions final : public Layer {
     return at::linear(transform_(input).tensor(), embeddings_->words(), bias_.tensor);
   }
   const char* kind() const override { return "BertLMPredictionHead"; }
+  std::vector<Layer*> reads() const override { return {&embeddings_->table()}; }
 
  private:
   Parameter& bias_;

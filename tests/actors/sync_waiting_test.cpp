@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <limits>
+#include <map>
 
 #include "actors/sync.h"
 #include "collectives/local/group.h"
@@ -282,6 +283,48 @@ TEST(SyncTest, AGatherMayHaveAnotherDestinationInEachPass) {
       context.ask<PassDone>(ranks.sync, FinishStep{pass});
     }
   });
+}
+
+class DigestRecorder final : public Recorder {
+ public:
+  void record(const TraceEvent&) override {}
+  std::vector<TraceEvent> last(int) const override { return {}; }
+  bool digests() const override { return true; }
+  void digest(const Digest& one) override { values[std::string(one.key)] = one.value; }
+  std::map<std::string, uint64_t> values;
+};
+
+TEST(SyncTest, TheDigestOfAScatteredSumIsThatOfThisRanksPart) {
+  const auto world = LocalFabric::make(2);
+  const auto other = world->group(1);
+  const auto transport = LocalNetwork(1).transport(0);
+  DigestRecorder recorder, wanted;
+  SimScheduler scheduler;
+  const ActorId sync = scheduler.reserve("sync", 0), compute = scheduler.reserve("compute", 0);
+  scheduler.install(sync, std::make_unique<Sync>(Groups{world->group(0)}, *transport, compute, recorder));
+  const CutPtr cut = Cut::even(2, 3);
+  const at::Tensor part = at::zeros({3}), theirs = at::zeros({3});
+  const WorkPtr work =
+      other->reduce_scatter(at::arange(6).to(at::kFloat), theirs, cut, "gradients of a unit");
+  const std::vector<DigestPart> names{{"weight", 0, 8}, {"bias", 8, 12}};
+  play(scheduler, compute, {.start = [&](Context& context) {
+         SetPlan plan;
+         plan.entries.push_back({.kind = CollectiveKind::kReduceScatter,
+                                 .whole = at::ones({6}),
+                                 .part = part,
+                                 .cut = cut,
+                                 .label = "gradients of a unit",
+                                 .parts = names});
+         context.send(sync, std::move(plan));
+         context.ask<PassDone>(sync, FinishStep{1});
+         context.send(sync, Stop{});
+         context.stop();
+       }});
+  scheduler.run();
+  EXPECT_TRUE(part.equal(at::tensor({1.f, 2.f, 3.f})));
+  WindowedDigest("sync/gradients of a unit", names, wanted).record(1, part);
+  EXPECT_EQ(recorder.values, wanted.values);
+  EXPECT_EQ(recorder.values.size(), 1U);
 }
 
 TEST(SyncTest, ASumOverShardsIsThatOfTheRanksThatShare) {

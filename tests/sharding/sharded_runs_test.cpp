@@ -4,6 +4,7 @@
 #include "tensors/meter.h"
 #include "tests/runtime/scratch.h"
 #include "tests/sharding/sharded_run.h"
+#include "training/state.h"
 
 namespace tutti {
 namespace {
@@ -156,6 +157,55 @@ TEST(ShardedRuns, HaveThemHoweverUnitsAreGathered) {
                            "units = ['GptMlp', '*.ln_*']\n", "unit_mb = 1000\n"})
     all.push_back({"full", 2, more});
   expect_bits_of_none(kGpt + steps(10), all);
+}
+
+// What is not trained by its creation.
+class FreezesTheMiddle final : public Algorithm {
+ public:
+  std::string name() const override { return "FreezesTheMiddle"; }
+  bool match(Event event, const State&) const override { return event == Event::kInit; }
+  void apply(Event, State& state, Logger&) override {
+    for (const auto& one : parameters(*state.model))
+      if (one.name.find("h.1.") != std::string::npos) one.parameter->trained = false;
+  }
+};
+
+TEST(ShardedRuns, HaveThemWithAFrozenUnitBetweenTrainedOnes) {
+  const auto frozen = [](const Sharded& sharded) {
+    const Scratch folder;
+    ShardedJob job{kGpt + steps(20), folder.path()};
+    job.prepare = [](Job& of) {
+      of.listeners = [](int) {
+        return Engine::Options{.algorithms = {std::make_shared<FreezesTheMiddle>()}};
+      };
+    };
+    return job.run(sharded);
+  };
+  const ShardedRun none = frozen({"none", 3});
+  EXPECT_NE(none.digest, run(kGpt + steps(20), {"none", 3}).digest) << "nothing is frozen";
+  for (const Sharded& sharded : strategies(3))
+    EXPECT_EQ(frozen(sharded).digest, none.digest) << sharded.text();
+}
+
+// The head reads the table of the embeddings, which then stays in the root unit.
+TEST(ShardedRuns, LeaveTablesThatAreReadElsewhereToTheRoot) {
+  std::string recipe = kGpt;
+  const auto from = recipe.find("kind = 'gpt'"), to = recipe.find("[data.train]");
+  recipe.replace(from, to - from,
+                 "kind = 'bert_mlm'\nvocab_size = 256\nhidden_size = 12\nnum_hidden_layers = 2\n"
+                 "num_attention_heads = 2\nintermediate_size = 16\nmax_position_embeddings = 8\n");
+  recipe.replace(
+      recipe.find("batch_size = 12\n"), 16,
+      "batch_size = 12\ntransforms = [{kind = 'mask_tokens', mask_token_id = 0, vocab_size = 256}]\n");
+  expect_bits_of_none(recipe + steps(5), {{"full", 2, "units = ['TokenEmbedding', 'BertLayer']\n"}});
+}
+
+TEST(ShardedRuns, NameUnitsThatTheModelHasNot) {
+  const std::string why = message_of<std::exception>([] {
+    run(kGpt + steps(1), {"full", 2, "units = ['GptBlock', 'GptBlok']\n"});
+  });
+  EXPECT_NE(why.find("'GptBlok'"), std::string::npos) << why;
+  EXPECT_NE(why.find("sharding.units"), std::string::npos) << why;
 }
 
 // Every microbatch is reduced, and then added to the share.

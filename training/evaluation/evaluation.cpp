@@ -92,8 +92,8 @@ void evaluate_parts(State& state, Engine& engine, const Batch& batch, const Cut&
   engine.run_event(Event::kEvalBatchEnd);
 }
 
-// If memory runs out, halves the parts of this and later batches; other ranks are not affected, since metrics
-// are sums. Returns the error if a single sample is too large.
+// On this rank alone, which has the whole model. If memory runs out, halves the parts of this and later
+// batches; metrics are sums, so other ranks need not know. Returns the error if a single sample is too large.
 std::optional<std::string> evaluate_batch(State& state, Engine& engine, const EvalHooks& hooks,
                                           const Batch& batch, Cut& cut, std::vector<MetricPtr>& metrics) {
   const Sums before = sums_of(metrics);
@@ -125,10 +125,10 @@ std::optional<std::string> evaluate_together(State& state, Engine& engine, const
   const Sums before = sums_of(metrics);
   const Timestamp began = state.eval_timestamp;
   for (;;) {
-    hooks.begin_forwards(forwards_of(largest, cut));
-    std::optional<std::string> failure;
-    if (batch && batch->samples() > 0)
-      failure = hooks.attempt([&] { evaluate_parts(state, engine, *batch, cut, metrics); });
+    const auto failure = hooks.attempt([&] {
+      hooks.begin_forwards(forwards_of(largest, cut));
+      if (batch && batch->samples() > 0) evaluate_parts(state, engine, *batch, cut, metrics);
+    });
     state.batch = state.outputs = {};
     const at::Tensor flags = at::zeros({2}, at::kDouble);
     flags[0] = batch ? 0.0 : 1.0;

@@ -70,9 +70,10 @@ void Generate::log_if_due(State& state, Logger& logger) {
   if (!std::exchange(due_, false)) return;
   if (std::exchange(last_batch_, state.timestamp.batch) == state.timestamp.batch) return;
   const bool works = state.rank == 0 && logger.has_destinations();
-  const int64_t tokens = std::ssize(options_.prompts.array()) * options_.generation.max_new_tokens;
+  const std::ptrdiff_t prompts = std::ssize(options_.prompts.array()), size = batch_size(prompts);
   state.with_model(
-      works, [&] { log(generations(state), logger); }, 2 * tokens);  // some again for lack of memory
+      works, [&] { log(generations(state), logger); },
+      (prompts + size - 1) / size * options_.generation.max_new_tokens);
 }
 
 void Generate::log(const std::vector<Tokens>& found, Logger& logger) const {
@@ -100,7 +101,7 @@ std::vector<Tokens> Generate::generations(State& state) const {
   generation.each_token = state.still_at_work;
   const AutocastScope autocast(state.precision.autocast);
   std::vector<Tokens> found;
-  std::ptrdiff_t batch_size = options_.batch_size > 0 ? options_.batch_size : std::ssize(all);
+  std::ptrdiff_t batch_size = this->batch_size(std::ssize(all));
   while (std::ssize(found) < std::ssize(all)) {
     const auto first = all.begin() + std::ssize(found);
     const std::ptrdiff_t count = std::min<std::ptrdiff_t>(batch_size, all.end() - first);
@@ -108,7 +109,7 @@ std::vector<Tokens> Generate::generations(State& state) const {
       for (Tokens& one : state.model->generate(std::vector<Prompt>(first, first + count), generation))
         found.push_back(std::move(one));
     } catch (const c10::OutOfMemoryError&) {
-      if (count == 1) throw;
+      if (count == 1 || state.share.pieces > 1) throw;  // other ranks serve so many forwards and no more
       batch_size = (count + 1) / 2;
     }
   }
