@@ -22,7 +22,11 @@ Catalog collectives_catalog() {
               Key{"reduction", kText, "ordered",
                   "ordered: the same bits on every backend and run; native: the backend's own sums"}
                   .one_of({"ordered", "native"}),
-              Key{"bucket_mb", kNumber, "25", "gradients reduced at once, in MiB; under [sharding] gradients, full and hybrid they go by units"}.more_than(0).at_most(1e6),
+              Key{"bucket_mb", kNumber, "25",
+                  "gradients reduced at once, in MiB; under [sharding] gradients, full and hybrid they go by "
+                  "units"}
+                  .more_than(0)
+                  .at_most(1e6),
           }};
 }
 

@@ -27,8 +27,8 @@ struct PlanEntry {
   // What Sync records, with `number`, where the entry begins and when it is done.
   std::optional<TraceKind> begins, ends;
   int64_t number = 0;
-  // Names the bytes of the result (kReduceScatter: of `part`); of those that are this rank's to sum a digest is
-  // recorded. Empty: none.
+  // Names the bytes of the result (kReduceScatter: of `part`); of those that are this rank's to sum a digest
+  // is recorded. Empty: none.
   std::vector<DigestPart> parts;
 };
 

@@ -61,7 +61,7 @@ class Simulate(tutti_run.RunTest):
     def test_sharded_ranks_run_out_of_memory_wherever_they_are(self):
         for ranks, more in ((4, settings(sharding__strategy="full")),
                             (8, settings(sharding__strategy="hybrid", sharding__shard_size=4))):
-            self.simulate("--ranks", ranks, "--seeds", f"1..{300 if IS_NIGHTLY else 12}", "--once", "--faults",
+            self.simulate("--ranks", ranks, "--seeds", f"1..{300 if IS_NIGHTLY else 16}", "--once", "--faults",
                           MEMORY, *more, recipe=SHARDED)
 
     def test_a_rank_with_less_memory_than_the_others(self):
