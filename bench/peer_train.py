@@ -59,7 +59,7 @@ class Training:
         options = {"fused": True} if args.fused else {}
         self.optimizer = self.workload.optimizer(self.model.parameters(), **options)
         self.save_every, self.save_folder = args.save_every, args.save_folder
-        self.steps, self.saving = 0, None
+        self.steps, self.saving, self.savers = 0, None, None
         data = TensorDataset(*self.workload.data(self.workload.batch * EPOCH_STEPS))
         self.batches = endless(DataLoader(data, self.workload.batch, shuffle=True))
 
@@ -80,7 +80,9 @@ class Training:
         if self.saving:
             self.saving.result()
         model, optimizer = get_state_dict(self.model, self.optimizer)
-        self.saving = dcp.async_save({"model": model, "optimizer": optimizer},
+        if not self.savers:
+            self.savers = dist.new_group(backend="gloo")  # training goes on with its own
+        self.saving = dcp.async_save({"model": model, "optimizer": optimizer}, process_group=self.savers,
                                      checkpoint_id=f"{self.save_folder}/{self.steps}")
 
 
