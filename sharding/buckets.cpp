@@ -1,5 +1,10 @@
 #include "sharding/buckets.h"
 
+#include <ATen/ops/empty_strided.h>
+
+#include <numeric>
+#include <ranges>
+
 #include "runtime/error.h"
 
 namespace tutti {
@@ -13,8 +18,15 @@ int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * 
 
 BucketPlan plan_buckets(const std::vector<at::Tensor>& parameters, int64_t bucket_bytes,
                         std::optional<at::ScalarType> dtype) {
+  std::vector<std::size_t> all(parameters.size());
+  std::iota(all.begin(), all.end(), 0);
+  return plan_buckets(parameters, all, bucket_bytes, dtype);
+}
+
+BucketPlan plan_buckets(const std::vector<at::Tensor>& parameters, const std::vector<std::size_t>& members,
+                        int64_t bucket_bytes, std::optional<at::ScalarType> dtype) {
   BucketPlan plan;
-  for (std::size_t i = parameters.size(); i-- > 0;) {
+  for (const std::size_t i : std::views::reverse(members)) {
     const at::Tensor& parameter = parameters[i];
     const at::ScalarType type = dtype.value_or(parameter.scalar_type());
     const auto item = static_cast<int64_t>(c10::elementSize(type));
@@ -27,6 +39,10 @@ BucketPlan plan_buckets(const std::vector<at::Tensor>& parameters, int64_t bucke
     bucket.bytes += bytes;
   }
   return plan;
+}
+
+at::Tensor stand_in(const at::Tensor& parameter, at::ScalarType dtype) {
+  return at::empty_strided(parameter.sizes(), parameter.strides(), at::TensorOptions(at::kMeta).dtype(dtype));
 }
 
 at::Tensor slot_view(const at::Tensor& memory, const Bucket& bucket, const BucketSlot& slot,

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct Bucket {
   at::ScalarType dtype = at::kFloat;
   int64_t bytes = 0;  // with padding
   std::vector<BucketSlot> slots;
+
+  int64_t item() const { return static_cast<int64_t>(c10::elementSize(dtype)); }  // bytes of a number
 };
 
 struct BucketPlan {
@@ -30,6 +33,13 @@ struct BucketPlan {
 // it is the same on every rank.
 BucketPlan plan_buckets(const std::vector<at::Tensor>& parameters, int64_t bucket_bytes,
                         std::optional<at::ScalarType> dtype = std::nullopt);
+// The same for some of the parameters: `members`, ascending indices.
+BucketPlan plan_buckets(const std::vector<at::Tensor>& parameters, const std::vector<std::size_t>& members,
+                        int64_t bucket_bytes, std::optional<at::ScalarType> dtype = std::nullopt);
+inline constexpr int64_t kAnyBytes = std::numeric_limits<int64_t>::max();  // a bucket for each dtype in turn
+
+// A tensor with the parameter's sizes and strides, on the meta device, for plans.
+at::Tensor stand_in(const at::Tensor& parameter, at::ScalarType dtype);
 
 // A view of the bucket's memory (flat uint8) with the parameter's sizes and strides. Fused optimizers read
 // gradient and parameter in memory order and would be silently wrong with other strides (channels-last).

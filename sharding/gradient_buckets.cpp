@@ -16,17 +16,13 @@ bool requires_grad(const NamedParameter& one) { return one.parameter->tensor.req
 // A plan for the parameters that require gradients.
 BucketPlan plan_for(const std::vector<NamedParameter>& parameters, int64_t bucket_bytes,
                     std::optional<at::ScalarType> dtype) {
-  std::vector<at::Tensor> trained;
-  std::vector<std::size_t> indices;
+  std::vector<at::Tensor> all;
+  std::vector<std::size_t> trained;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
-    if (!requires_grad(parameters[p])) continue;
-    trained.push_back(parameters[p].parameter->tensor);
-    indices.push_back(p);
+    all.push_back(parameters[p].parameter->tensor);
+    if (requires_grad(parameters[p])) trained.push_back(p);
   }
-  BucketPlan plan = plan_buckets(trained, bucket_bytes, dtype);
-  for (auto& bucket : plan.buckets)
-    for (auto& slot : bucket.slots) slot.parameter = indices[slot.parameter];
-  return plan;
+  return plan_buckets(all, trained, bucket_bytes, dtype);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <ATen/ops/zeros.h>
 
+#include <utility>
+
 #include "runtime/error.h"
 
 namespace tutti {
@@ -16,7 +18,20 @@ ElementRange elements(const at::Tensor& parameter, const Share& share) {
 }
 
 bool is_live(const Bucket& bucket, const BucketSlot& slot, int64_t live_bytes) {
-  return live_bytes < 0 || slot.offset * static_cast<int64_t>(c10::elementSize(bucket.dtype)) < live_bytes;
+  return live_bytes < 0 || slot.offset * bucket.item() < live_bytes;
+}
+
+// The elements of each slot in the part of a rank.
+std::vector<ElementRange> places_in_part(const Bucket& bucket, const std::vector<at::Tensor>& parameters,
+                                         const Share& share) {
+  std::vector<ElementRange> places;
+  int64_t end = 0;
+  for (const BucketSlot& slot : bucket.slots) {
+    const ElementRange own = elements(parameters[slot.parameter], share);
+    const int64_t begin = std::exchange(end, end + own.end - own.begin);
+    places.push_back({begin, end});
+  }
+  return places;
 }
 
 }  // namespace
@@ -42,43 +57,38 @@ CutPtr cut_by_rows(const Bucket& bucket, const std::vector<at::Tensor>& paramete
 
 void take_rows(const at::Tensor& part, const Bucket& bucket, const std::vector<at::Tensor>& parameters,
                const Share& share, std::vector<at::Tensor>& gradients) {
-  int64_t end = 0;
-  for (std::size_t s = 0; s < bucket.slots.size(); ++s) {
+  const auto rows = rows_in_part(part, bucket, parameters, share);
+  for (std::size_t s = 0; s < rows.size(); ++s) {
     const std::size_t p = bucket.slots[s].parameter;
-    const at::Tensor& parameter = parameters[p];
-    const ElementRange own = elements(parameter, share);
-    end += own.end - own.begin;
-    if (end > part.numel()) return;  // frozen from here on
-    gradients[p] = rows_in_part(part, bucket, s, parameters, share).to(parameter.scalar_type());
+    gradients[p] = rows[s].to(parameters[p].scalar_type());
   }
 }
 
 std::vector<DigestPart> names_in_part(const Bucket& bucket, const std::vector<at::Tensor>& parameters,
                                       const std::vector<std::string>& names, const Share& share) {
-  const auto item = static_cast<int64_t>(c10::elementSize(bucket.dtype));
   std::vector<DigestPart> parts;
-  int64_t begin = 0;
-  for (const BucketSlot& slot : bucket.slots) {
-    const ElementRange own = elements(parameters[slot.parameter], share);
-    const int64_t end = begin + (own.end - own.begin) * item;
-    if (end > begin) parts.push_back({names[slot.parameter], begin, end});
-    begin = end;
+  const auto places = places_in_part(bucket, parameters, share);
+  for (std::size_t s = 0; s < places.size(); ++s) {
+    const auto [begin, end] = places[s];
+    if (begin < end)
+      parts.push_back({names[bucket.slots[s].parameter], begin * bucket.item(), end * bucket.item()});
   }
   return parts;
 }
 
-at::Tensor rows_in_part(const at::Tensor& part, const Bucket& bucket, std::size_t slot,
-                        const std::vector<at::Tensor>& parameters, const Share& share) {
-  int64_t before = 0;
-  for (std::size_t s = 0; s < slot; ++s) {
-    const ElementRange own = elements(parameters[bucket.slots[s].parameter], share);
-    before += own.end - own.begin;
+std::vector<at::Tensor> rows_in_part(const at::Tensor& part, const Bucket& bucket,
+                                     const std::vector<at::Tensor>& parameters, const Share& share) {
+  std::vector<at::Tensor> rows;
+  const auto places = places_in_part(bucket, parameters, share);
+  for (std::size_t s = 0; s < places.size() && places[s].end <= part.numel(); ++s) {
+    const at::Tensor& parameter = parameters[bucket.slots[s].parameter];
+    Shape sizes = parameter.sizes().vec();
+    if (!sizes.empty()) sizes[0] = rows_of_piece(parameter, share.pieces, share.index).count();
+    const bool others_scalar = sizes.empty() && share.index > 0;
+    rows.push_back(others_scalar ? at::zeros({}, part.options())
+                                 : part.as_strided(sizes, parameter.strides(), places[s].begin));
   }
-  const at::Tensor& parameter = parameters[bucket.slots[slot].parameter];
-  if (parameter.dim() == 0 && share.index > 0) return at::zeros({}, part.options());
-  Shape sizes = parameter.sizes().vec();
-  if (!sizes.empty()) sizes[0] = rows_of_piece(parameter, share.pieces, share.index).count();
-  return part.as_strided(sizes, parameter.strides(), before);
+  return rows;
 }
 
 }  // namespace tutti

@@ -20,10 +20,11 @@ namespace tutti {
 CutPtr cut_by_rows(const Bucket& bucket, const std::vector<at::Tensor>& parameters, int pieces,
                    int64_t live_bytes = -1);
 
-// The rows of slot `slot` in the part (flat, of the bucket's dtype) of a rank: the sizes of its ParamView,
-// the strides of the parameter. A scalar's is an own zero on all ranks but the first.
-at::Tensor rows_in_part(const at::Tensor& part, const Bucket& bucket, std::size_t slot,
-                        const std::vector<at::Tensor>& parameters, const Share& share);
+// The rows of each slot in the part (flat) of a rank: the sizes of its ParamView, the strides of the
+// parameter. A scalar's is an own zero on all ranks but the first. Slots at the end that are not in the part
+// are left out.
+std::vector<at::Tensor> rows_in_part(const at::Tensor& part, const Bucket& bucket,
+                                     const std::vector<at::Tensor>& parameters, const Share& share);
 
 // Sets the gradient of each parameter that has a slot in the part to its rows there, in the parameter's
 // dtype; a scalar's is zero on all ranks but the first. `gradients`: one of each parameter.

@@ -2,10 +2,8 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_strided.h>
 #include <ATen/ops/from_blob.h>
 
-#include <limits>
 #include <map>
 #include <utility>
 
@@ -33,9 +31,7 @@ std::vector<at::Tensor> stand_ins(const Trainee& trainee, const std::vector<bool
   for (std::size_t p = 0; p < trainee.parameters.size(); ++p) {
     const at::Tensor& tensor = trainee.parameters[p].parameter->tensor;
     const bool low = !cast.empty() && cast[p];
-    const at::ScalarType dtype = low ? trainee.precision.autocast.value() : tensor.scalar_type();
-    const auto options = at::TensorOptions(at::kMeta).dtype(dtype);
-    all.push_back(at::empty_strided(tensor.sizes(), tensor.strides(), options));
+    all.push_back(stand_in(tensor, low ? trainee.precision.autocast.value() : tensor.scalar_type()));
   }
   return all;
 }
@@ -45,12 +41,8 @@ std::vector<Bucket> buckets_of(const Unit& unit, const std::vector<at::Tensor>& 
   std::map<at::ScalarType, std::vector<std::size_t>> by_dtype;
   for (const std::size_t p : unit.parameters) by_dtype[all[p].scalar_type()].push_back(p);
   std::vector<Bucket> buckets;
-  for (const auto& [dtype, members] : by_dtype) {
-    std::vector<at::Tensor> own;
-    for (const std::size_t p : members) own.push_back(all[p]);
-    buckets.push_back(std::move(plan_buckets(own, std::numeric_limits<int64_t>::max()).buckets.front()));
-    for (BucketSlot& slot : buckets.back().slots) slot.parameter = members[slot.parameter];
-  }
+  for (const auto& [dtype, members] : by_dtype)
+    buckets.push_back(std::move(plan_buckets(all, members, kAnyBytes).buckets.front()));
   return buckets;
 }
 
@@ -96,8 +88,7 @@ void ShardedParameters::give_storage(std::size_t block, const std::vector<at::Te
 
 std::vector<int64_t> ShardedParameters::part_bytes() const {
   std::vector<int64_t> bytes;
-  for (const Block& block : blocks_)
-    bytes.push_back(block.cut->largest_part() * static_cast<int64_t>(c10::elementSize(block.layout.dtype)));
+  for (const Block& block : blocks_) bytes.push_back(block.cut->largest_part() * block.layout.item());
   return bytes;
 }
 
@@ -106,17 +97,15 @@ void ShardedParameters::bind(const std::vector<at::Tensor>& memory) {
   const auto all = tensors_of(trainee_);
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     Block& block = blocks_[b];
-    if (block.layout.slots.empty()) continue;
     const int64_t size = block.cut->part_size(trainee_.share.index);
     block.part = memory[b].view(block.layout.dtype).narrow(0, 0, size);
     const at::ScalarType exact = trainee_.views[block.layout.slots.front().parameter].tensor.scalar_type();
     const bool same = exact == block.layout.dtype;
     block.exact = same ? block.part : at::empty({size}, at::TensorOptions(at::kCPU).dtype(exact));
-    for (std::size_t s = 0; s < block.layout.slots.size(); ++s) {
+    const auto rows = rows_in_part(block.exact, block.layout, all, trainee_.share);
+    for (std::size_t s = 0; s < rows.size(); ++s) {
       ParamView& view = trainee_.views[block.layout.slots[s].parameter];
-      const at::Tensor rows = rows_in_part(block.exact, block.layout, s, all, trainee_.share);
-      rows.copy_(view.tensor);
-      view.tensor.set_data(rows);
+      view.tensor.set_data(rows[s].copy_(view.tensor));
     }
   }
 }
@@ -127,12 +116,15 @@ void ShardedParameters::cast_parts() {
     if (!block.part.is_same(block.exact)) at::Tensor(block.part).copy_(block.exact);
 }
 
-at::Tensor ShardedParameters::hold(std::size_t block) {
+// Memory for the whole of a block in this dtype.
+const at::Tensor& ShardedParameters::allocate(std::size_t block, at::ScalarType dtype) {
+  TUTTI_ASSERT(!is_held(block), "a unit is held twice");
   const Bucket& layout = blocks_[block].layout;
-  const auto item = static_cast<int64_t>(c10::elementSize(layout.dtype));
-  at::Tensor& memory = held_[block];
-  TUTTI_ASSERT(!memory.defined(), "a unit is held twice");
-  memory = at::empty({layout.bytes / item}, at::TensorOptions(at::kCPU).dtype(layout.dtype));
+  return held_[block] = at::empty({layout.bytes / layout.item()}, at::TensorOptions(at::kCPU).dtype(dtype));
+}
+
+at::Tensor ShardedParameters::hold(std::size_t block) {
+  const at::Tensor& memory = allocate(block, blocks_[block].layout.dtype);
   storage_[block].set_data_ptr_noswap(at::DataPtr(memory.mutable_data_ptr(), at::kCPU));
   return borrowed(memory);
 }
@@ -140,15 +132,13 @@ at::Tensor ShardedParameters::hold(std::size_t block) {
 at::Tensor ShardedParameters::hold_exact(std::size_t block) {
   const Block& held = blocks_[block];
   if (held.part.is_same(held.exact)) return hold(block);
-  TUTTI_ASSERT(!is_held(block), "a unit is held twice");
-  held_[block] = at::empty({held.layout.bytes / static_cast<int64_t>(c10::elementSize(held.layout.dtype))},
-                           held.exact.options());
+  const at::Tensor& memory = allocate(block, held.exact.scalar_type());
   for (const BucketSlot& slot : held.layout.slots) {
     at::Tensor& tensor = trainee_.parameters[slot.parameter].parameter->tensor;
     replaced_[block].push_back(tensor);
-    tensor = held_[block].as_strided(tensor.sizes(), tensor.strides(), slot.offset);
+    tensor = memory.as_strided(tensor.sizes(), tensor.strides(), slot.offset);
   }
-  return borrowed(held_[block]);
+  return borrowed(memory);
 }
 
 void ShardedParameters::free(std::size_t block) {

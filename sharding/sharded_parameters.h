@@ -57,6 +57,7 @@ class ShardedParameters {
 
  private:
   void give_storage(std::size_t block, const std::vector<at::Tensor>& like);
+  const at::Tensor& allocate(std::size_t block, at::ScalarType dtype);
 
   Trainee& trainee_;
   std::vector<Block> blocks_;

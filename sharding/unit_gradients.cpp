@@ -4,7 +4,6 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "runtime/error.h"
@@ -26,18 +25,12 @@ UnitGradients::UnitGradients(std::vector<NamedParameter> parameters, const std::
       memory_(std::move(memory)),
       full_(std::move(full)) {
   for (std::size_t u = units.size(); u-- > 0;) {
-    std::vector<at::Tensor> trained;
-    std::vector<std::size_t> indices;
-    for (const std::size_t p : units[u].parameters) {
-      if (!wants_gradient(parameters_[p])) continue;
-      trained.push_back(like[p]);
-      indices.push_back(p);
-    }
-    for (Bucket& bucket : plan_buckets(trained, std::numeric_limits<int64_t>::max(), dtype).buckets) {
-      for (BucketSlot& slot : bucket.slots) {
-        slot.parameter = indices[slot.parameter];
+    std::vector<std::size_t> trained;
+    for (const std::size_t p : units[u].parameters)
+      if (wants_gradient(parameters_[p])) trained.push_back(p);
+    for (Bucket& bucket : plan_buckets(like, trained, kAnyBytes, dtype).buckets) {
+      for (const BucketSlot& slot : bucket.slots)
         bucket_of_[slot.parameter] = static_cast<int>(buckets_.size());
-      }
       buckets_.push_back(std::move(bucket));
       units_.push_back(u);
     }

@@ -9,7 +9,6 @@
 #include "models/layers/layer.h"
 #include "sharding/buckets.h"
 #include "sharding/units.h"
-#include "tensors/param_view.h"
 
 namespace tutti {
 
@@ -48,10 +47,10 @@ class UnitGradients {
   // As of GradientBuckets.
   int64_t unused() const;
   at::Tensor used() const;
-  bool has_place(std::size_t parameter) const { return bucket_of_[parameter] != kNone; }
 
  private:
   static constexpr int kNone = -1;
+  bool has_place(std::size_t parameter) const { return bucket_of_[parameter] != kNone; }
   void on_gradient(std::size_t parameter);
   void fill_complete();
   void fill(std::size_t bucket);

@@ -132,8 +132,11 @@ EvalHooks Evaluations::hooks(Context& context, Exchange& exchange) {
     hooks.end_model = [&] { exchange.free_model(context); };
     return hooks;
   }
-  hooks.begin_forwards = [&](int64_t forwards) { exchange.begin_forwards(context, forwards); };
-  hooks.end_forwards = [&](const at::Tensor& flags) { exchange.end_forwards(context, flags); };
+  hooks.begin_forwards = [&](int64_t forwards) { exchange.hold_model(context, true, forwards); };
+  hooks.end_forwards = [&](const at::Tensor& flags) {
+    exchange.free_model(context);
+    exchange.sum(context, flags);
+  };
   return hooks;
 }
 

@@ -63,11 +63,9 @@ class Exchange {
   virtual void hold_model(Context&, bool /*wanted*/, int64_t /*forwards*/) {}
   virtual void free_model(Context&) {}
 
-  // True if no rank has memory for the whole model: ranks evaluate each batch together, by passes of
-  // `forwards` forwards, the same number on all. end_forwards sums float64 `flags` over ranks, in place.
+  // True if no rank has memory for the whole model: ranks evaluate each batch together, and hold the model
+  // for the same number of forwards on all.
   virtual bool evaluates_together() const { return false; }
-  virtual void begin_forwards(Context&, int64_t /*forwards*/) {}
-  virtual void end_forwards(Context&, const at::Tensor& /*flags*/) {}
 
   virtual double bucket_bytes() const { return 0; }
 };

@@ -7,12 +7,11 @@
 #include "actors/messages/messages.h"
 #include "runtime/error.h"
 #include "sharding/autocast.h"
-#include "tensors/meter.h"
 
 namespace tutti {
 
 Gathers::Gathers(Context& context, State& state, const std::vector<Unit>& units, Options options,
-                 const RankActors& actors, Recorder& recorder)
+                 const RankActors& actors, Recorder& recorder, const Allocate& allocate)
     : context_(context),
       state_(state),
       sync_(actors.sync),
@@ -26,17 +25,10 @@ Gathers::Gathers(Context& context, State& state, const std::vector<Unit>& units,
              {[this](std::size_t u) { before_forward(u); }, [this](std::size_t u) { after_forward(u); },
               [this](std::size_t u) { before_backward(u); }}),
       asked_for_(units.size(), kNone) {
-  AllocateMemory wanted{GroupRole::kGathers, parameters_.part_bytes()};
-  const auto memory = context.ask<MemoryAllocated>(sync_, std::move(wanted)).memory;
-  for (const at::Tensor& one : memory)
-    if (!Meter::counts(one)) share_bytes_ += static_cast<int64_t>(one.nbytes());
-  Meter::charge(state_.memory_slot, share_bytes_);
-  parameters_.bind(memory);
+  parameters_.bind(allocate(parameters_.part_bytes()));
   if (options_.frees) return;
   for (std::size_t b = 0; b < parameters_.blocks().size(); ++b) whole_.push_back(parameters_.hold(b));
 }
-
-Gathers::~Gathers() { Meter::charge(state_.memory_slot, -share_bytes_); }
 
 std::vector<PlanEntry> Gathers::plan_of_all() {
   auto entries = plan(1, 0);
@@ -130,10 +122,7 @@ void Gathers::end_microbatch() {
 void Gathers::end_pass() {
   active_ = false;
   microbatch_ = kNone;
-  for (std::size_t u = 0; u < units_.size(); ++u) {
-    wait(u);
-    if (options_.frees) free(u);
-  }
+  for (std::size_t u = 0; u < units_.size(); ++u) options_.frees ? free(u) : wait(u);
 }
 
 void Gathers::before_forward(std::size_t unit) {

@@ -29,11 +29,12 @@ class Gathers {
     std::function<void(std::size_t unit)> leave_after = {};
   };
 
-  // Moves the share of the parameters into memory that other ranks read. Collective. All references must
-  // outlive this.
+  // Allocates memory of GroupRole::kGathers. Collective.
+  using Allocate = std::function<std::vector<at::Tensor>(std::vector<int64_t> bytes)>;
+
+  // Moves the share of the parameters into memory that other ranks read. All references must outlive this.
   Gathers(Context& context, State& state, const std::vector<Unit>& units, Options options,
-          const RankActors& actors, Recorder& recorder);
-  ~Gathers();
+          const RankActors& actors, Recorder& recorder, const Allocate& allocate);
 
   // The gathers of a pass, the first entries of its plan: of `forwards` passes without backward, then of
   // microbatches. A pass may leave out any of them.
@@ -91,7 +92,6 @@ class Gathers {
   Options options_;
   ShardedParameters parameters_;
   UnitHooks hooks_;
-  int64_t share_bytes_ = 0;
 
   std::vector<at::Tensor> whole_;  // of each block, if whole parameters stay
 

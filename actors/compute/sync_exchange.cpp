@@ -26,7 +26,11 @@ SyncExchange::~SyncExchange() { Meter::charge(state_.memory_slot, -charged_bytes
 
 void SyncExchange::shard(const std::vector<Unit>& units, Gathers::Options options) {
   frees_ = options.frees;
-  gathers_ = std::make_unique<Gathers>(context_, state_, units, std::move(options), actors_, recorder_);
+  const auto memory = [this](std::vector<int64_t> bytes) {
+    return allocate(GroupRole::kGathers, std::move(bytes));
+  };
+  gathers_ =
+      std::make_unique<Gathers>(context_, state_, units, std::move(options), actors_, recorder_, memory);
 }
 
 std::vector<at::Tensor> SyncExchange::allocate(GroupRole group, std::vector<int64_t> bytes) {
@@ -134,13 +138,6 @@ void SyncExchange::free_model(Context& context) {
   if (!gathers_) return;
   gathers_->end_pass();
   context.ask<PassDone>(sync_, FinishStep{state_.timestamp.batch});
-}
-
-void SyncExchange::begin_forwards(Context&, int64_t forwards) { hold_model(context_, true, forwards); }
-
-void SyncExchange::end_forwards(Context& context, const at::Tensor& flags) {
-  free_model(context);
-  sum(context, flags);
 }
 
 void SyncExchange::run(int entry) { context_.send(sync_, RunEntry{entry, state_.timestamp.batch}); }

@@ -30,8 +30,6 @@ class SyncExchange : public Exchange {
   void hold_model(Context& context, bool wanted, int64_t forwards) override;
   void free_model(Context& context) override;
   bool evaluates_together() const override { return frees_; }
-  void begin_forwards(Context& context, int64_t forwards) override;
-  void end_forwards(Context& context, const at::Tensor& flags) override;
 
  protected:
   // Shards the parameters. Call in the constructor, before hooks on parameters.

@@ -2,7 +2,6 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_strided.h>
 
 #include <algorithm>
 #include <array>
@@ -42,7 +41,6 @@ class UnitExchange final : public SyncExchange {
   void begin_pass() override {
     gradients_->begin_step();
     finite_ = true;
-    microbatches_done_ = 0;
   }
   void begin_microbatch(int64_t microbatch, bool last) override {
     SyncExchange::begin_microbatch(microbatch, last);
@@ -53,7 +51,6 @@ class UnitExchange final : public SyncExchange {
   void end_microbatch() override {
     SyncExchange::end_microbatch();
     gradients_->end_microbatch();
-    ++microbatches_done_;
   }
   void abandon_pass() override {
     gradients_->abandon_step();
@@ -82,7 +79,7 @@ class UnitExchange final : public SyncExchange {
 
   bool finish_reductions() override {
     for (auto& one : under_way_) complete(one);
-    if (microbatches_done_ > 1)
+    if (microbatch_ > 0)
       finite_ =
           finite_ && std::ranges::all_of(buckets_, [](const Place& one) { return all_finite(one.sums); });
     return finite_;
@@ -105,6 +102,7 @@ class UnitExchange final : public SyncExchange {
     CutPtr cut;
     bool direct = true;  // the first microbatch's sums are `sums`; else they are cast into them
     at::Tensor sums;     // flat: this rank's part, over microbatches
+    std::vector<DigestPart> names = {};  // of the bytes of the part
   };
   struct UnderWay {
     std::size_t bucket = 0;
@@ -114,11 +112,8 @@ class UnitExchange final : public SyncExchange {
   // The whole parameters with the dtypes of their views, and without memory.
   std::vector<at::Tensor> like_views() const {
     std::vector<at::Tensor> like;
-    for (std::size_t p = 0; p < state_.parameters.size(); ++p) {
-      const at::Tensor& whole = state_.parameters[p].parameter->tensor;
-      const auto options = at::TensorOptions(at::kMeta).dtype(state_.views[p].tensor.scalar_type());
-      like.push_back(at::empty_strided(whole.sizes(), whole.strides(), options));
-    }
+    for (std::size_t p = 0; p < state_.parameters.size(); ++p)
+      like.push_back(stand_in(state_.parameters[p].parameter->tensor, state_.views[p].tensor.scalar_type()));
     return like;
   }
 
@@ -127,6 +122,7 @@ class UnitExchange final : public SyncExchange {
   void allocate_all() {
     std::array<int64_t, kTurns> whole{};
     std::vector<int64_t> sums;
+    const auto names = names_of(state_);
     for (std::size_t b = 0; b < gradients_->buckets().size(); ++b) {
       const Bucket& bucket = gradients_->buckets()[b];
       Place place{.turn = gradients_->unit_of(b) == 0 ? kRootTurn : b % kRootTurn,
@@ -134,6 +130,7 @@ class UnitExchange final : public SyncExchange {
       place.direct = std::ranges::all_of(bucket.slots, [&](const BucketSlot& slot) {
         return like_[slot.parameter].scalar_type() == bucket.dtype;
       });
+      place.names = names_in_part(bucket, like_, names, state_.share);
       whole[place.turn] = std::max(whole[place.turn], bucket.bytes);
       sums.push_back(place.cut->largest_part() *
                      static_cast<int64_t>(c10::elementSize(sum_dtype(place, bucket))));
@@ -156,8 +153,8 @@ class UnitExchange final : public SyncExchange {
     bool needed = false;
     for (std::size_t b = 0; b < buckets_.size(); ++b) {
       const Place& place = buckets_[b];
-      const auto item = static_cast<int64_t>(c10::elementSize(gradients_->buckets()[b].dtype));
-      bytes[place.turn] = std::max(bytes[place.turn], place.cut->largest_part() * item);
+      const int64_t part = place.cut->largest_part() * gradients_->buckets()[b].item();
+      bytes[place.turn] = std::max(bytes[place.turn], part);
       needed = needed || microbatches > 1 || !place.direct;
     }
     if (needed) count_bytes(parts_ = allocate_for_replicas({bytes.begin(), bytes.end()}));
@@ -197,7 +194,7 @@ class UnitExchange final : public SyncExchange {
             .label = label_of(microbatch, b),
             .begins = TraceKind::kReduceBucket,
             .number = static_cast<int64_t>(b),
-            .parts = names_in_part(bucket, like_, names_of(state_), state_.share)};
+            .parts = buckets_[b].names};
   }
 
   std::string label_of(int64_t microbatch, std::size_t bucket) const {
@@ -214,10 +211,7 @@ class UnitExchange final : public SyncExchange {
   // Memory that an earlier bucket of the same turn has left.
   at::Tensor memory_of(std::size_t bucket) {
     const std::size_t turn = buckets_[bucket].turn;
-    if (turn == kRootTurn)
-      for (auto& one : under_way_) complete(one);  // the root unit may have several buckets
-    else
-      complete(under_way_[turn]);
+    complete(under_way_[turn]);
     return memory_[turn];
   }
 
@@ -253,7 +247,6 @@ class UnitExchange final : public SyncExchange {
   std::array<std::optional<UnderWay>, kTurns> under_way_;  // the reduction in each turn's memory
   int first_ = 0;                                          // index of the first reduction in the plan
   int64_t microbatch_ = 0;
-  int64_t microbatches_done_ = 0;
   bool finite_ = true;
   double bucket_bytes_ = 0;
 };

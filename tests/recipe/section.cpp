@@ -75,4 +75,13 @@ Setting section_with(std::vector<std::pair<std::string, Setting::Value>> keys) {
   return section;
 }
 
+Setting momentum_sgd() {
+  return section_with({{"kind", std::string("sgd")},
+                       {"lr", 0.1},
+                       {"momentum", 0.9},
+                       {"dampening", 0.0},
+                       {"nesterov", false},
+                       {"weight_decay", 0.0}});
+}
+
 }  // namespace tutti

@@ -17,4 +17,7 @@ Setting smallest_section(const Catalog& catalog, const std::string& kind);
 Setting::Value list_value(const std::vector<Setting::Value>& items);
 Setting section_with(std::vector<std::pair<std::string, Setting::Value>> keys);
 
+// [optimizer]: sgd with a rate of 0.1 and a momentum of 0.9.
+Setting momentum_sgd();
+
 }  // namespace tutti

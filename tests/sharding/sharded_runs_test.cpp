@@ -32,6 +32,16 @@ bucket_mb = 0.002
 eval_interval = '20ba'
 )";
 
+const std::string kClippedAdamW = R"([optimizer]
+kind = 'adamw'
+lr = 0.01
+[[algorithms]]
+kind = 'gradient_clipping'
+clipping_type = 'norm'
+clipping_threshold = 0.5
+[train]
+)";
+
 const std::string kGpt = R"(seed = 5
 [model]
 kind = 'gpt'
@@ -44,15 +54,7 @@ kind = 'bytes'
 path = ')" TUTTI_SOURCE_DIR R"(/examples/data/king_james.txt'
 sequence_length = 8
 batch_size = 12
-[optimizer]
-kind = 'adamw'
-lr = 0.01
-[[algorithms]]
-kind = 'gradient_clipping'
-clipping_type = 'norm'
-clipping_threshold = 0.5
-[train]
-)";
+)" + kClippedAdamW;
 
 const std::string kResnet = R"(seed = 5
 [model]
@@ -63,15 +65,7 @@ kind = 'synthetic'
 samples = 48
 batch_size = 8
 shape = [3, 8, 8]
-[optimizer]
-kind = 'adamw'
-lr = 0.01
-[[algorithms]]
-kind = 'gradient_clipping'
-clipping_type = 'norm'
-clipping_threshold = 0.5
-[train]
-)";
+)" + kClippedAdamW;
 
 const std::string kSam = "[[algorithms]]\nkind = 'sam'\ninterval = 2\n";
 

@@ -30,14 +30,7 @@ Setting recipe(const std::string& weights) {
       {"layers",
        list_value({std::string("Conv2d(2, 4, 3)"), std::string("Flatten()"), std::string("Linear(36, 3)")})}};
   if (!weights.empty()) model.emplace_back("weights", weights);
-  return section_with({{"model", section_with(model).value},
-                       {"optimizer", section_with({{"kind", std::string("sgd")},
-                                                   {"lr", 0.1},
-                                                   {"momentum", 0.9},
-                                                   {"dampening", 0.0},
-                                                   {"nesterov", false},
-                                                   {"weight_decay", 0.0}})
-                                         .value}});
+  return section_with({{"model", section_with(model).value}, {"optimizer", momentum_sgd().value}});
 }
 
 // Puts the linear layer into a slot of its own, beside a new parameter.

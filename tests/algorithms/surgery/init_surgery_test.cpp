@@ -131,14 +131,8 @@ TEST_P(InitSurgery, LeavesAllInitialValuesAsTheyWere) {
 }
 
 Setting recipe_of_sgd() {
-  return section_with({{"model", section_with({{"kind", std::string("own")}}).value},
-                       {"optimizer", section_with({{"kind", std::string("sgd")},
-                                                   {"lr", 0.1},
-                                                   {"momentum", 0.9},
-                                                   {"dampening", 0.0},
-                                                   {"nesterov", false},
-                                                   {"weight_decay", 0.0}})
-                                         .value}});
+  return section_with(
+      {{"model", section_with({{"kind", std::string("own")}}).value}, {"optimizer", momentum_sgd().value}});
 }
 
 void take_step(Trainee& trainee) {
