@@ -247,6 +247,13 @@ void open_all_data(Job& job, const JobOptions& options) {
   job.data_digest = job.per_rank_train.empty() ? job.train->digest() : job.per_rank_train.digest;
 }
 
+// How many pieces the parameters and gradients are cut into of which a rank has memory for one.
+int pieces_of_memory(const Job& job) {
+  using enum ShardingStrategy;
+  const ShardingStrategy strategy = job.settings.sharding.strategy;
+  return strategy == kFull || strategy == kHybrid ? job.share(0).pieces : 1;
+}
+
 // Returns a model on the meta device, for further checks.
 std::shared_ptr<Model> open_training_data(Job& job, const UserComponents& components) {
   if (is_from_program(job.recipe.at("model"), static_cast<bool>(components.make_model)))
@@ -259,7 +266,7 @@ std::shared_ptr<Model> open_training_data(Job& job, const UserComponents& compon
   job.global_batch = global_batch(section, job.world, !job.per_rank_train.empty());
   require_deepspeed_rule(job.recipe, job.global_batch, job.world);
   require_batches(section, job.train_sampler(0));
-  auto model = build_model(job.recipe.at("model"), job.spec(), job.make_model);
+  auto model = build_model(job.recipe.at("model"), job.spec(), job.make_model, pieces_of_memory(job));
   require_tokens(job.recipe, *model, job.spec());
   return model;
 }
@@ -300,7 +307,7 @@ void require_known_classes(const Job& job, const Evaluator& evaluator) {
     section.at("kind").fail("its labels reach " + std::to_string(evaluated - 1) +
                             ", but [data.train] has only " + std::to_string(trained) + " classes");
   try {
-    build_model(model, spec, job.make_model);
+    build_model(model, spec, job.make_model, pieces_of_memory(job));
   } catch (const UserError& error) {
     key_of_samples(section).fail("the model cannot take it: " + std::string(error.what()));
   }

@@ -13,21 +13,7 @@ namespace {
 
 constexpr int64_t kAscii = 128;
 constexpr int64_t kBytes = 256;
-
-// Puts a model into evaluation mode for the lifetime of this object.
-class EvaluationMode {
- public:
-  explicit EvaluationMode(Layer& root) : root_(root), before_(root.context()) {
-    set_context(root, &context_);
-  }
-  ~EvaluationMode() { set_context(root_, &before_); }
-  EvaluationMode(const EvaluationMode&) = delete;
-
- private:
-  Layer& root_;
-  const ForwardContext& before_;
-  const ForwardContext context_{.training = false};
-};
+constexpr double kClosingTemperature = 0.8;
 
 // Index at which the cumulative probability exceeds `uniform`, at most the last.
 int64_t sample_index(const at::Tensor& cumulative, double uniform) {
@@ -75,7 +61,7 @@ bool tokens_are_bytes(int64_t vocabulary) { return vocabulary >= kAscii && vocab
 std::vector<Tokens> generate_causally(Model& model, int64_t window, const std::vector<Prompt>& prompts,
                                       const GenerationOptions& options) {
   const at::NoGradGuard no_grad;
-  const EvaluationMode evaluation_mode(model);
+  const EvaluationMode evaluating(model);
   std::vector<Tokens> rows;
   for (const Prompt& prompt : prompts) {
     TUTTI_ASSERT(!prompt.tokens.empty(), "a prompt of no tokens");
@@ -93,6 +79,24 @@ std::vector<Tokens> generate_causally(Model& model, int64_t window, const std::v
   for (std::size_t r = 0; r < rows.size(); ++r)
     rows[r].erase(rows[r].begin(), rows[r].begin() + std::ssize(prompts[r].tokens));
   return rows;
+}
+
+std::string sample_text(Model& model, const std::string& prompt, const TextSampleOptions& options) {
+  TUTTI_ASSERT(model.vocabulary() <= kBytes, "the model's tokens are not bytes");
+  GenerationOptions generation{.max_new_tokens = options.length, .top_k = 0};
+  generation.do_sample = options.temperature > 0.0;
+  if (generation.do_sample) generation.temperature = options.temperature;
+  Prompt start{{}, RandomKey(options.seed, "text sample")};
+  for (const char c : prompt.empty() ? "\n" : prompt) start.tokens.push_back(static_cast<unsigned char>(c));
+  const Tokens tokens = model.generate({start}, generation).front();
+  std::string text;
+  for (const int64_t token : tokens) text += static_cast<char>(token);
+  return text;
+}
+
+std::string closing_text(Model& model, uint64_t seed) {
+  if (!tokens_are_bytes(model.vocabulary())) return "";
+  return sample_text(model, "\n", {kClosingTokens, kClosingTemperature, seed});
 }
 
 }  // namespace tutti

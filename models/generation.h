@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "runtime/random.h"
@@ -37,5 +38,20 @@ bool tokens_are_bytes(int64_t vocabulary);
 // gradients, in evaluation mode, and draws nothing from the default generator.
 std::vector<Tokens> generate_causally(Model& model, int64_t window, const std::vector<Prompt>& prompts,
                                       const GenerationOptions& options);
+
+struct TextSampleOptions {
+  int64_t length = 200;      // bytes to add
+  double temperature = 1.0;  // of the softmax; 0 = always the likeliest byte
+  uint64_t seed = 0;
+};
+
+// Continues `prompt` byte by byte with a model trained on bytes, in evaluation mode; the model sees the last
+// bytes that its window has room for. "\n" stands for an empty prompt. The same seed gives the same text.
+std::string sample_text(Model& model, const std::string& prompt, const TextSampleOptions& options);
+
+// Forwards, at most, of closing_text.
+inline constexpr int64_t kClosingTokens = 400;
+// The sample of text to print at the end of a run; "" unless the model's tokens are bytes.
+std::string closing_text(Model& model, uint64_t seed);
 
 }  // namespace tutti

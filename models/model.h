@@ -45,9 +45,6 @@ class Model : public Layer {
   // Floating-point operations of a training step; 0 = unknown.
   virtual double flops_per_batch(const Batch&) const { return 0; }
 
-  // Text to print at the end of a run: a language model's sample for the given seed. "" = none.
-  virtual std::string closing_text(uint64_t) { return ""; }
-
   // Tokens of a language model that can generate: 0 to vocabulary() - 1. 0 = cannot generate.
   virtual int64_t vocabulary() const { return 0; }
 

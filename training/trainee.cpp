@@ -121,11 +121,13 @@ class InitialWeights {
   std::set<std::string> used_;
 };
 
-// Checks memory for parameters and gradients. The system overcommits, and would kill the process later.
-void require_memory(const Setting& section, Model& model) {
+// Checks memory for a rank's parameters and gradients. The system overcommits, and would kill the process
+// later.
+void require_memory(const Setting& section, Model& model, int pieces) {
   double bytes = 0;
   for (const auto& one : parameters(model))
     bytes += 2.0 * static_cast<double>(one.parameter->tensor.numel() * one.parameter->tensor.element_size());
+  bytes /= pieces;
   const double available =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   if (bytes <= available) return;
@@ -224,14 +226,10 @@ Outputs Trainee::try_forward(const Batch& batch) const {
     if (array.numel() == 0) throw UserError("nothing of '" + name + "' would be left");
   const at::NoGradGuard no_grad;
   const LentZeros zeros(*model);
-  const ForwardContext evaluating{.training = false};
-  set_context(*model, &evaluating);
+  const EvaluationMode evaluating(*model);
   try {
-    Outputs outputs = forward(batch);
-    set_context(*model, nullptr);
-    return outputs;
+    return forward(batch);
   } catch (const std::exception& error) {
-    set_context(*model, nullptr);
     throw UserError("the model rejects such a batch: " + one_line(error));
   }
 }
@@ -244,6 +242,27 @@ at::Tensor Trainee::loss_of(const Outputs& outputs, const Batch& batch) const {
 at::Tensor Trainee::losses_of(const Outputs& outputs, const Batch& batch) const {
   const AutocastScope autocast(precision.autocast);
   return model->losses(outputs, batch);
+}
+
+Outputs Trainee::eval_forward(const Batch& batch, std::optional<Outputs> outputs) const {
+  const AutocastScope autocast(precision.autocast);
+  return model->eval_forward(batch, std::move(outputs));
+}
+
+void Trainee::update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) const {
+  const AutocastScope autocast(precision.autocast);
+  model->update_metric(batch, outputs, metric);
+}
+
+std::vector<Tokens> Trainee::generate(const std::vector<Prompt>& prompts,
+                                      const GenerationOptions& options) const {
+  const AutocastScope autocast(precision.autocast);
+  return model->generate(prompts, options);
+}
+
+std::string Trainee::closing_text(uint64_t seed) const {
+  const AutocastScope autocast(precision.autocast);
+  return tutti::closing_text(*model, seed);
 }
 
 std::vector<at::Tensor> tensors_of(const Trainee& trainee) {
@@ -259,10 +278,10 @@ std::vector<std::string> names_of(const Trainee& trainee) {
 }
 
 std::shared_ptr<Model> build_model(const Setting& section, const SampleSpec& spec,
-                                   const ModelFactory& make_model) try {
+                                   const ModelFactory& make_model, int pieces) try {
   auto model = make_model(section, spec);
   if (section.has("loss")) choose_loss(*model, section.at("loss"));
-  require_memory(section, *model);
+  require_memory(section, *model, pieces);
   return model;
 } catch (const c10::Error& error) {
   section.fail("it cannot be built: " + one_line(error));
@@ -273,7 +292,7 @@ std::shared_ptr<Model> build_model(const Setting& section, const SampleSpec& spe
 void build(Trainee& trainee, const Setting& recipe, const SampleSpec& spec, uint64_t seed,
            const ModelFactory& make_model, const std::function<void()>& operate) {
   const Setting& model = recipe.at("model");
-  trainee.model = build_model(model, spec, make_model);
+  trainee.model = build_model(model, spec, make_model, trainee.share.pieces);
   note_names(*trainee.model);
   trainee.removed = names_before_surgery(*trainee.model);
   if (operate) operate();

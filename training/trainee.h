@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -23,10 +24,14 @@ using ModelFactory = std::function<std::shared_ptr<Model>(const Setting& section
 
 // The model and its optimizer, in training.
 struct Trainee {
-  // The model's forward pass and losses as the run computes them: under its autocast.
+  // What the model computes in a run: the functions of Model of like names, under the run's autocast.
   Outputs forward(const Batch& batch) const;
-  at::Tensor loss_of(const Outputs& outputs, const Batch& batch) const;    // Model::loss
-  at::Tensor losses_of(const Outputs& outputs, const Batch& batch) const;  // Model::losses
+  at::Tensor loss_of(const Outputs& outputs, const Batch& batch) const;
+  at::Tensor losses_of(const Outputs& outputs, const Batch& batch) const;
+  Outputs eval_forward(const Batch& batch, std::optional<Outputs> outputs = std::nullopt) const;
+  void update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) const;
+  std::vector<Tokens> generate(const std::vector<Prompt>& prompts, const GenerationOptions& options) const;
+  std::string closing_text(uint64_t seed) const;  // of models/generation.h
   // The outputs, in evaluation, for a batch that algorithms made, before any training. Throws UserError if
   // the batch has an empty array or the model rejects it.
   Outputs try_forward(const Batch& batch) const;
@@ -49,10 +54,10 @@ struct Trainee {
 std::vector<at::Tensor> tensors_of(const Trainee& trainee);  // of all parameters
 std::vector<std::string> names_of(const Trainee& trainee);   // of all parameters
 
-// Builds a model on the meta device. Throws UserError, also if the model needs more memory than this machine
-// has.
+// Builds a model on the meta device. Throws UserError, also if its parameters and gradients, cut into so
+// many pieces, need more memory than this machine has.
 std::shared_ptr<Model> build_model(const Setting& section, const SampleSpec& spec,
-                                   const ModelFactory& make_model);
+                                   const ModelFactory& make_model, int pieces = 1);
 
 // Builds and initialises the model and optimizer of a resolved recipe, in the trainee's precision. `operate`
 // may change the model while its parameters are on the meta device, before there is an optimizer. [model]

@@ -180,10 +180,7 @@ void Microbatches::train(const std::function<void()>& begins_backward, Microbatc
   engine_.run_event(Event::kBeforeForward);
   state_.outputs = state_.forward(state_.batch);
   engine_.run_event(Event::kAfterForward);
-  if (metrics_.any()) {
-    const AutocastScope autocast(state_.precision.autocast);
-    metrics_.update(model, given, state_.outputs);
-  }
+  if (metrics_.any()) metrics_.update(state_, given, state_.outputs);
   engine_.run_event(Event::kBeforeLoss);
   state_.loss = state_.loss_of(state_.outputs, state_.batch);
   engine_.run_event(Event::kAfterLoss);

@@ -311,12 +311,13 @@ void TrainingLoop::finish(Context& context, bool stopped) {
 }
 
 void TrainingLoop::write_text(Context& context) try {
-  with_.state.with_model(with_.state.rank == 0, [&] {
+  const State& state = with_.state;
+  if (!tokens_are_bytes(state.model->vocabulary())) return;
+  const auto write = [&] {
     record(context, TraceKind::kWritesText);
-    const AutocastScope autocast(with_.state.precision.autocast);
-    const std::string text = with_.state.model->closing_text(with_.state.seed);
-    if (!text.empty()) with_.run_log.text_sample(context, text);
-  });
+    with_.run_log.text_sample(context, state.closing_text(state.seed));
+  };
+  state.with_model(state.rank == 0, write, kClosingTokens);
 } catch (const c10::Error& error) {
   with_.log.warning("no sample of text: " + one_line(error));
 }

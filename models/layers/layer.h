@@ -186,6 +186,21 @@ std::vector<std::pair<std::string, Layer*>> layers(Layer& root);
 // must outlive its use.
 void set_context(Layer& root, const ForwardContext* context);
 
+// Evaluation for the lifetime of this object, then the context before it.
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(Layer& root) : root_(root), before_(root.context()) {
+    set_context(root, &context_);
+  }
+  ~EvaluationMode() { set_context(root_, &before_); }
+  EvaluationMode(const EvaluationMode&) = delete;
+
+ private:
+  Layer& root_;
+  const ForwardContext& before_;
+  const ForwardContext context_{.training = false};
+};
+
 // Notes the current names of parameters and buffers as their names before surgery (Parameter::origin), but
 // those that have one. `build` of training/trainee.h calls this before the first surgery.
 void note_names(Layer& root);

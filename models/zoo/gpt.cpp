@@ -16,8 +16,6 @@ namespace tutti {
 namespace {
 
 constexpr double kDeviation = 0.02;
-constexpr int64_t kClosingTokens = 400;
-constexpr double kClosingTemperature = 0.8;
 
 CausalSelfAttention::Options block_options(const GptOptions& o) {
   return {.features = o.n_embd,
@@ -104,27 +102,9 @@ double Gpt::flops_per_batch(const Batch& batch) const {
          (6.0 * parameters_ + 12.0 * static_cast<double>(options_.n_layer * options_.n_embd) * length);
 }
 
-std::string Gpt::closing_text(uint64_t seed) {
-  if (!tokens_are_bytes(options_.vocab_size)) return "";
-  return sample_text(*this, "\n", {kClosingTokens, kClosingTemperature, seed});
-}
-
 std::vector<Tokens> Gpt::generate(const std::vector<Prompt>& prompts, const GenerationOptions& options) {
   const int64_t longest = longest_sequence(*this);
   return generate_causally(*this, longest > 0 ? longest : options_.n_positions, prompts, options);
-}
-
-std::string sample_text(Gpt& model, const std::string& prompt, const TextSampleOptions& options) {
-  TUTTI_ASSERT(model.vocabulary() <= 256, "the model's tokens are not bytes");
-  GenerationOptions generation{.max_new_tokens = options.length, .top_k = 0};
-  generation.do_sample = options.temperature > 0.0;
-  if (generation.do_sample) generation.temperature = options.temperature;
-  Prompt start{{}, RandomKey(options.seed, "text sample")};
-  for (const char c : prompt.empty() ? "\n" : prompt) start.tokens.push_back(static_cast<unsigned char>(c));
-  const Tokens tokens = model.generate({start}, generation).front();
-  std::string text;
-  for (const int64_t token : tokens) text += static_cast<char>(token);
-  return text;
 }
 
 }  // namespace tutti

@@ -38,7 +38,6 @@ class Gpt final : public Model {
   int64_t tokens(const Batch& batch) const override;
   // Per token: 6 per parameter, and 12 n_layer n_embd T for attention (Chowdhery et al., 2022, appendix B).
   double flops_per_batch(const Batch& batch) const override;
-  std::string closing_text(uint64_t seed) override;  // "" unless tokens are bytes
   int64_t vocabulary() const override { return options_.vocab_size; }
   std::vector<Tokens> generate(const std::vector<Prompt>& prompts, const GenerationOptions& options) override;
 
@@ -47,15 +46,5 @@ class Gpt final : public Model {
   Slot& transformer_;
   double parameters_ = 0;
 };
-
-struct TextSampleOptions {
-  int64_t length = 200;      // bytes to add
-  double temperature = 1.0;  // of the softmax; 0 = always the likeliest byte
-  uint64_t seed = 0;
-};
-
-// Continues `prompt` byte by byte with a model trained on bytes, in evaluation mode; the model sees the last
-// `longest_sequence` bytes. "\n" stands for an empty prompt. The same seed gives the same text.
-std::string sample_text(Gpt& model, const std::string& prompt, const TextSampleOptions& options);
 
 }  // namespace tutti

@@ -69,13 +69,12 @@ TensorTree SequentialNet::forward(const Batch& batch) {
 
 Shape SequentialNet::output_shape(const std::vector<std::string>& layers, const Shape& sample) {
   const at::NoGradGuard no_grad;
-  const ForwardContext evaluation{.training = false, .statistics = nullptr};
   SequentialNet net(layers);
   if (parameters(net).empty()) throw UserError("there is nothing to train: no layer has parameters");
   const auto allocate = [](at::Tensor& tensor) { tensor = at::empty_like(tensor, at::kCPU); };
   for (const auto& one : parameters(net)) allocate(one.parameter->tensor);
   for (const auto& one : buffers(net)) allocate(one.buffer->tensor);
-  set_context(net, &evaluation);
+  const EvaluationMode evaluating(net);
   Shape sizes{1};
   sizes.insert(sizes.end(), sample.begin(), sample.end());
   at::Tensor x = at::zeros(sizes);

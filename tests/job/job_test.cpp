@@ -3,6 +3,9 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
 
 #include "data/readers/synthetic_dataset.h"
 #include "io/hdf5/hdf5_writer.h"
@@ -174,6 +177,20 @@ TEST_F(JobTest, AModelThatMemoryCannotHoldIsRefused) {
                                     "kind = 'synthetic'\ntargets = 'sequence'\nshape = [8]",
                                     "kind = 'synthetic'\ntargets = 'sequence'\nshape = [8]")),
               AllOf(StartsWith("test.toml:2: [model]: "), Not(HasSubstr("\n"))));
+}
+
+TEST_F(JobTest, AModelThatOneRankCannotHoldIsTakenWhereItIsShared) {
+  const auto memory =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  const auto width = std::to_string(static_cast<int64_t>(std::sqrt(memory / 6)));  // a third too large
+  const std::string recipe =
+      with_data("kind = 'mlp'\nhidden = [" + width + ", " + width + "]", kPoints, kPoints) +
+      "[sharding]\nstrategy = ";
+  JobOptions options;
+  options.run_dir = folder_.path("run");
+  options.world = 2;
+  EXPECT_EQ(why_refused(recipe + "'full'", options), "it was taken");
+  EXPECT_THAT(why_refused(recipe + "'gradients'", options), HasSubstr("gradients need"));
 }
 
 std::string logging_to(const std::string& kind, const std::string& more = "") {

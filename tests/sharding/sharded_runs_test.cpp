@@ -1,3 +1,5 @@
+#include <ATen/ops/ones.h>
+#include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
@@ -5,6 +7,7 @@
 #include "tests/runtime/scratch.h"
 #include "tests/sharding/sharded_run.h"
 #include "training/state.h"
+#include "training/work_in_parts.h"
 
 namespace tutti {
 namespace {
@@ -209,7 +212,6 @@ TEST(ShardedRuns, InMicrobatchesHaveEachOthersBits) {
   expect_bits_of_none(kGpt + steps(20) + parts, {{"optimizer", 4}});
 }
 
-// In the last microbatch two of the ranks have nothing to do but to serve.
 // What is gathered in 16 bits for computing is exported with all of them.
 TEST(ShardedRuns, ExportEveryBit) {
   const std::string recipe = kGpt + steps(8) +
@@ -226,6 +228,7 @@ TEST(ShardedRuns, ExportEveryBit) {
   for (const Sharded& sharded : kOnTwo) EXPECT_TRUE(exported(sharded) == none) << sharded.text();
 }
 
+// In the last microbatch two of the ranks have nothing to do but to serve.
 TEST(ShardedRuns, NeedNoSamplesInEveryMicrobatch) {
   std::string recipe = kGpt;
   recipe.replace(recipe.find("batch_size = 12"), 15, "batch_size = 10");
@@ -240,6 +243,40 @@ TEST(ShardedRuns, NeedNoSamplesOnEveryRank) {
   const auto from = recipe.find("[data.eval]"), to = recipe.find("[optimizer]");
   recipe.replace(from, to - from, few);
   expect_bits_of_none(recipe + steps(20), strategies(4));
+}
+
+// Rank 0 has samples of its own at the end, and memory for two of them at a time.
+class SamplesOfRankZero final : public Callback {
+ public:
+  explicit SamplesOfRankZero(std::vector<int64_t>& parts) : parts_(parts) {}
+  std::string name() const override { return "SamplesOfRankZero"; }
+  void fit_end(State& state, Logger&) override {
+    const EvaluationMode evaluating(*state.model);
+    const auto run_model = [&](int64_t, int64_t count) {
+      parts_.push_back(count);
+      state.eval_forward(TensorTree::Children{{"input", at::ones({count, 12})}});
+      TORCH_CHECK_WITH(OutOfMemoryError, count <= 2, "no room for so many");
+    };
+    work_in_parts(state, state.rank == 0, {.items = 5, .part = 4, .work = run_model});
+  }
+
+ private:
+  std::vector<int64_t>& parts_;
+};
+
+TEST(ShardedRuns, ServeARankThatHasNoMemoryForAllAtOnce) {
+  for (const Sharded& sharded : strategies(4)) {
+    std::vector<int64_t> parts;
+    const Scratch folder;
+    ShardedJob job{kMlp + steps(2), folder.path()};
+    job.prepare = [&](Job& of) {
+      of.listeners = [&](int) {
+        return Engine::Options{.callbacks = {std::make_shared<SamplesOfRankZero>(parts)}};
+      };
+    };
+    job.run(sharded);
+    EXPECT_EQ(parts, (std::vector<int64_t>{4, 2, 2, 1})) << sharded.text();
+  }
 }
 
 int first_step(const ShardedRun& run) {

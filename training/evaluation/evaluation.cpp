@@ -8,7 +8,6 @@
 
 #include "data/dataset.h"
 #include "models/layers/lent_zeros.h"
-#include "tensors/autograd.h"
 #include "tensors/out_of_memory.h"
 #include "tensors/torch_error.h"
 #include "training/metrics/factory.h"
@@ -48,11 +47,6 @@ Sums sums_of(const std::vector<MetricPtr>& metrics) {
   return sums;
 }
 
-void update(std::vector<MetricPtr>& metrics, State& state) {
-  const AutocastScope autocast(state.precision.autocast);
-  for (auto& metric : metrics) state.model->update_metric(state.batch, state.outputs, *metric);
-}
-
 // How a batch is split.
 struct Cut {
   int64_t planned = 0;  // samples of a part, by the recipe
@@ -69,12 +63,9 @@ void evaluate_part(State& state, Engine& engine, const Batch& part, const Cut& c
     const double of_part = static_cast<double>(size) / static_cast<double>(part.samples());
     for (auto& metric : metrics) metric->set_share(cut.share * of_part);
     engine.run_event(Event::kEvalBeforeForward);
-    {
-      const AutocastScope autocast(state.precision.autocast);
-      state.outputs = state.model->eval_forward(state.batch);
-    }
+    state.outputs = state.eval_forward(state.batch);
     engine.run_event(Event::kEvalAfterForward);
-    update(metrics, state);
+    for (auto& metric : metrics) state.update_metric(state.batch, state.outputs, *metric);
   }
 }
 
@@ -161,16 +152,13 @@ void try_metrics(State& state, const Evaluator& evaluator, const Dataset& data) 
   if (!evaluator.names_metrics()) return;
   const at::NoGradGuard no_grad;
   const LentZeros zeros(*state.model);
-  const ForwardContext evaluating{/*training=*/false, nullptr};
-  set_context(*state.model, &evaluating);
+  const EvaluationMode evaluating(*state.model);
   const int64_t first = 0;
   const Batch batch = data.get({&first, 1}, {state.seed});
-  const AutocastScope autocast(state.precision.autocast);
-  const Outputs outputs = state.model->eval_forward(batch);
-  set_context(*state.model, nullptr);
+  const Outputs outputs = state.eval_forward(batch);
   for (auto& metric : evaluator.metrics(*state.model, state.composer)) {
     try {
-      state.model->update_metric(batch, outputs, *metric);
+      state.update_metric(batch, outputs, *metric);
     } catch (const std::exception& error) {
       evaluator.section.fail(metric->measured_name() +
                              " cannot measure this model on this data: " + one_line(error));
@@ -202,8 +190,7 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
   state.eval_timestamp = {};
   state.evaluation_cut = false;
   Model& model = *state.model;
-  const ForwardContext evaluating{/*training=*/false, nullptr};
-  set_context(model, &evaluating);
+  std::optional<EvaluationMode> evaluating(model);
   auto metrics = evaluator.metrics(model, state.composer);
   Cut cut{evaluator.microbatch, evaluator.microbatch};
   Counts counts;
@@ -234,7 +221,7 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
     if (error && counts.too_large > 0) failure = ": " + *error;
   }
   state.batch = state.outputs = {};
-  set_context(model, nullptr);
+  evaluating.reset();
   if (hooks.end_model) hooks.end_model();
   counts.seconds = hooks.stopwatch();
   sum_over_ranks(hooks, metrics, counts);

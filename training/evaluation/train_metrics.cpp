@@ -17,10 +17,10 @@ void TrainMetrics::set_share(double share) {
   for (auto& metric : metrics_) metric->set_share(share);
 }
 
-void TrainMetrics::update(Model& model, const Batch& batch, const Outputs& outputs) {
+void TrainMetrics::update(const Trainee& trainee, const Batch& batch, const Outputs& outputs) {
   const at::NoGradGuard no_grad;
-  const Outputs own = model.eval_forward(batch, outputs);
-  for (auto& metric : metrics_) model.update_metric(batch, own, *metric);
+  const Outputs own = trainee.eval_forward(batch, outputs);
+  for (auto& metric : metrics_) trainee.update_metric(batch, own, *metric);
 }
 
 std::vector<double> TrainMetrics::sums() const {

@@ -18,7 +18,7 @@ class TrainMetrics {
   void reset();
   void set_share(double share);  // Metric::set_share for the next updates
   // `batch`: a microbatch before algorithms changed it for the forward pass; `outputs`: of that forward pass.
-  void update(Model& model, const Batch& batch, const Outputs& outputs);
+  void update(const Trainee& trainee, const Batch& batch, const Outputs& outputs);
 
   std::vector<double> sums() const;
   // Sets state.metric_values ("train/MulticlassAccuracy") from the sums over ranks.

@@ -40,10 +40,10 @@ TEST_F(TextSample, LeavesTheModelInTraining) {
 }
 
 TEST_F(TextSample, ClosesARunOfAModelOfBytesOnly) {
-  EXPECT_EQ(ready_.closing_text(3).size(), 400U);
-  EXPECT_EQ(ready_.closing_text(3), ready_.closing_text(3));
+  EXPECT_EQ(closing_text(ready_, 3).size(), 400U);
+  EXPECT_EQ(closing_text(ready_, 3), closing_text(ready_, 3));
   Gpt words({.vocab_size = 257, .n_positions = 8, .n_embd = 16, .n_layer = 1, .n_head = 2});
-  EXPECT_EQ(materialised(words).closing_text(3), "");
+  EXPECT_EQ(closing_text(materialised(words), 3), "");
 }
 
 }  // namespace

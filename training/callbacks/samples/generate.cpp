@@ -1,15 +1,11 @@
 #include "training/callbacks/samples/generate.h"
 
-#include <c10/util/Exception.h>
-
-#include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "io/formats/json_line.h"
 #include "runtime/text.h"
-#include "tensors/autograd.h"
 #include "training/state.h"
+#include "training/work_in_parts.h"
 
 namespace tutti {
 namespace {
@@ -69,11 +65,19 @@ void Generate::fit_end(State& state, Logger& logger) {
 void Generate::log_if_due(State& state, Logger& logger) {
   if (!std::exchange(due_, false)) return;
   if (std::exchange(last_batch_, state.timestamp.batch) == state.timestamp.batch) return;
-  const bool works = state.rank == 0 && logger.has_destinations();
-  const std::ptrdiff_t prompts = std::ssize(options_.prompts.array()), size = batch_size(prompts);
-  state.with_model(
-      works, [&] { log(generations(state), logger); },
-      (prompts + size - 1) / size * options_.generation.max_new_tokens);
+  const std::vector<Prompt> all = prompts(state);
+  std::vector<Tokens> found;
+  const auto generate = [&](int64_t first, int64_t count) {
+    const auto begin = all.begin() + first;
+    for (Tokens& one : state.generate(std::vector<Prompt>(begin, begin + count), generation(state)))
+      found.push_back(std::move(one));
+  };
+  work_in_parts(state, state.rank == 0 && logger.has_destinations(),
+                {.items = std::ssize(all),
+                 .part = batch_size(std::ssize(all)),
+                 .forwards = options_.generation.max_new_tokens,
+                 .work = generate});
+  if (!found.empty()) log(found, logger);
 }
 
 void Generate::log(const std::vector<Tokens>& found, Logger& logger) const {
@@ -95,25 +99,10 @@ std::vector<Prompt> Generate::prompts(const State& state) const {
   return all;
 }
 
-std::vector<Tokens> Generate::generations(State& state) const {
-  const std::vector<Prompt> all = prompts(state);
-  GenerationOptions generation = options_.generation;
-  generation.each_token = state.still_at_work;
-  const AutocastScope autocast(state.precision.autocast);
-  std::vector<Tokens> found;
-  std::ptrdiff_t batch_size = this->batch_size(std::ssize(all));
-  while (std::ssize(found) < std::ssize(all)) {
-    const auto first = all.begin() + std::ssize(found);
-    const std::ptrdiff_t count = std::min<std::ptrdiff_t>(batch_size, all.end() - first);
-    try {
-      for (Tokens& one : state.model->generate(std::vector<Prompt>(first, first + count), generation))
-        found.push_back(std::move(one));
-    } catch (const c10::OutOfMemoryError&) {
-      if (count == 1 || state.share.pieces > 1) throw;  // other ranks serve so many forwards and no more
-      batch_size = (count + 1) / 2;
-    }
-  }
-  return found;
+GenerationOptions Generate::generation(const State& state) const {
+  GenerationOptions options = options_.generation;
+  options.each_token = state.still_at_work;
+  return options;
 }
 
 std::string Generate::state() const {

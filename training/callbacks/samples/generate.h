@@ -47,7 +47,7 @@ class Generate final : public PeriodicCallback {
     return options_.batch_size > 0 ? options_.batch_size : prompts;
   }
   std::vector<Prompt> prompts(const State& state) const;
-  std::vector<Tokens> generations(State& state) const;
+  GenerationOptions generation(const State& state) const;
 
   Options options_;
   bool due_ = false;
