@@ -50,11 +50,17 @@ void Sync::receive(Context& context, Envelope& envelope) {
 std::optional<TimePoint> Sync::idle(Context& context) {
   receive_control(context);
   send_heartbeat(context);
-  const TimePoint before = context.now();
-  if (drive(context)) progress_ = context.now();
-  // A slow poll did a part of the work, so more may be ready.
-  if (context.now() - before > kShortestPoll) progress_ = context.now();
+  const int64_t before = moves();
+  const bool finished = drive(context);
+  if (finished || moves() != before) progress_ = context.now();
   return next_poll(context.now());
+}
+
+int64_t Sync::moves() const {
+  int64_t moves = 0;
+  for (const auto& one : groups_)
+    if (one) moves += one->moves();
+  return moves;
 }
 
 TimePoint Sync::next_poll(TimePoint now) const {

@@ -72,6 +72,7 @@ class Sync final : public Actor {
   Group& group(GroupRole role) const { return *groups_[static_cast<std::size_t>(role)]; }
   void post(Context& context, GroupRole role, WorkPtr work, Then then = {});
   bool drive(Context& context);  // true if any collective has finished
+  int64_t moves() const;
   bool is_over(Context& context, Work& work) const;
   void receive_control(Context& context);
   void send_heartbeat(Context& context);

@@ -80,11 +80,12 @@ class Group {
   virtual WorkPtr all_reduce(at::Tensor inout, const std::string& label) = 0;
 
   // out = this rank's part of the sum of the inputs, which are wholes (collectives/cut.h). An ordered sum has
-  // the bits of an all_reduce. Without `out` (undefined) this rank's part of the sum is lost.
+  // the bits of an all_reduce. Without `out` (undefined) this rank's part of the sum is lost. `out` may be
+  // `input` itself: then the part lies at its places in the whole.
   virtual WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) = 0;
   // out = the whole, of which rank r's input is part r. Without `out` (undefined) this rank serves its part,
   // and receives nothing. Input and out may share memory if each element of the part lies at its place in the
-  // whole.
+  // whole; if the input is `out` itself, all do.
   virtual WorkPtr all_gather(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) = 0;
   // The same with an even cut: the whole is as large as size() parts.
   WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, const std::string& label);
@@ -92,6 +93,9 @@ class Group {
 
   virtual WorkPtr broadcast(at::Tensor inout, int root, const std::string& label) = 0;
   virtual WorkPtr barrier(const std::string& label) = 0;
+
+  // Grows whenever polling has moved a collective on, though it may not be done yet.
+  virtual int64_t moves() const { return 0; }
 
   // Ranks of the world, on this host, that have not posted the oldest collective in progress, for error
   // reports.
@@ -102,7 +106,8 @@ class Group {
 };
 
 // The arguments of a collective. `whole` is the tensor with all data (the input of reduce_scatter, the output
-// of all_gather), `part` the tensor with this rank's part; other kinds have no part and no cut.
+// of all_gather), `part` the tensor with this rank's part, or the whole itself; other kinds have no part and
+// no cut.
 struct CollectiveJob {
   CollectiveHeader header = {};
   at::Tensor whole = {};
@@ -110,7 +115,8 @@ struct CollectiveJob {
   CutPtr cut = {};
   int root = 0;
 
-  uint64_t bytes() const;  // CollectiveHeader::bytes
+  uint64_t bytes() const;                                                  // CollectiveHeader::bytes
+  bool in_place() const { return part.defined() && part.is_same(whole); }  // the part lies within the whole
 };
 
 // A backend: makes the groups of one rank.

@@ -21,19 +21,6 @@ bool is_live(const Bucket& bucket, const BucketSlot& slot, int64_t live_bytes) {
   return live_bytes < 0 || slot.offset * bucket.item() < live_bytes;
 }
 
-// The elements of each slot in the part of a rank.
-std::vector<ElementRange> places_in_part(const Bucket& bucket, const std::vector<at::Tensor>& parameters,
-                                         const Share& share) {
-  std::vector<ElementRange> places;
-  int64_t end = 0;
-  for (const BucketSlot& slot : bucket.slots) {
-    const ElementRange own = elements(parameters[slot.parameter], share);
-    const int64_t begin = std::exchange(end, end + own.end - own.begin);
-    places.push_back({begin, end});
-  }
-  return places;
-}
-
 }  // namespace
 
 bool can_cut(const at::Tensor& tensor) {
@@ -55,40 +42,46 @@ CutPtr cut_by_rows(const Bucket& bucket, const std::vector<at::Tensor>& paramete
   return std::make_shared<const Cut>(parts);
 }
 
-void take_rows(const at::Tensor& part, const Bucket& bucket, const std::vector<at::Tensor>& parameters,
-               const Share& share, std::vector<at::Tensor>& gradients) {
-  const auto rows = rows_in_part(part, bucket, parameters, share);
-  for (std::size_t s = 0; s < rows.size(); ++s) {
-    const std::size_t p = bucket.slots[s].parameter;
-    gradients[p] = rows[s].to(parameters[p].scalar_type());
-  }
-}
-
-std::vector<DigestPart> names_in_part(const Bucket& bucket, const std::vector<at::Tensor>& parameters,
-                                      const std::vector<std::string>& names, const Share& share) {
-  std::vector<DigestPart> parts;
-  const auto places = places_in_part(bucket, parameters, share);
-  for (std::size_t s = 0; s < places.size(); ++s) {
-    const auto [begin, end] = places[s];
-    if (begin < end)
-      parts.push_back({names[bucket.slots[s].parameter], begin * bucket.item(), end * bucket.item()});
-  }
-  return parts;
-}
-
-std::vector<at::Tensor> rows_in_part(const at::Tensor& part, const Bucket& bucket,
-                                     const std::vector<at::Tensor>& parameters, const Share& share) {
-  std::vector<at::Tensor> rows;
-  const auto places = places_in_part(bucket, parameters, share);
-  for (std::size_t s = 0; s < places.size() && places[s].end <= part.numel(); ++s) {
-    const at::Tensor& parameter = parameters[bucket.slots[s].parameter];
+RowsOfRank::RowsOfRank(const Bucket& bucket, const std::vector<at::Tensor>& parameters, const Share& share,
+                       In in)
+    : item_(bucket.item()), first_(share.index == 0) {
+  int64_t end = 0;
+  for (const BucketSlot& slot : bucket.slots) {
+    const at::Tensor& parameter = parameters[slot.parameter];
     Shape sizes = parameter.sizes().vec();
     if (!sizes.empty()) sizes[0] = rows_of_piece(parameter, share.pieces, share.index).count();
-    const bool others_scalar = sizes.empty() && share.index > 0;
-    rows.push_back(others_scalar ? at::zeros({}, part.options())
-                                 : part.as_strided(sizes, parameter.strides(), places[s].begin));
+    const ElementRange own = elements(parameter, share);
+    const int64_t begin = in == In::kWhole ? slot.offset + own.begin : end;
+    end = begin + own.end - own.begin;
+    slots_.push_back(
+        {slot.parameter, parameter.scalar_type(), std::move(sizes), parameter.strides().vec(), {begin, end}});
+  }
+}
+
+std::vector<at::Tensor> RowsOfRank::rows(const at::Tensor& memory) const {
+  std::vector<at::Tensor> rows;
+  for (const Slot& slot : slots_) {
+    if (slot.place.end > memory.numel()) break;
+    const bool others_scalar = slot.sizes.empty() && !first_;
+    rows.push_back(others_scalar ? at::zeros({}, memory.options())
+                                 : memory.as_strided(slot.sizes, slot.strides, slot.place.begin));
   }
   return rows;
+}
+
+void RowsOfRank::take(const at::Tensor& memory, std::vector<at::Tensor>& gradients) const {
+  const auto rows = this->rows(memory);
+  for (std::size_t s = 0; s < rows.size(); ++s) gradients[slots_[s].parameter] = rows[s].to(slots_[s].dtype);
+}
+
+std::vector<DigestPart> RowsOfRank::parts(const std::vector<std::string>& names, int64_t elements) const {
+  std::vector<DigestPart> parts;
+  for (const Slot& slot : slots_) {
+    if (slot.place.end > elements) break;
+    if (slot.place.begin < slot.place.end)
+      parts.push_back({names[slot.parameter], slot.place.begin * item_, slot.place.end * item_});
+  }
+  return parts;
 }
 
 }  // namespace tutti

@@ -20,20 +20,35 @@ namespace tutti {
 CutPtr cut_by_rows(const Bucket& bucket, const std::vector<at::Tensor>& parameters, int pieces,
                    int64_t live_bytes = -1);
 
-// The rows of each slot in the part (flat) of a rank: the sizes of its ParamView, the strides of the
-// parameter. A scalar's is an own zero on all ranks but the first. Slots at the end that are not in the part
-// are left out.
-std::vector<at::Tensor> rows_in_part(const at::Tensor& part, const Bucket& bucket,
-                                     const std::vector<at::Tensor>& parameters, const Share& share);
+// Finds a rank's rows of a bucket in memory (flat, of the bucket's dtype).
+class RowsOfRank {
+ public:
+  // Where the rows lie: one behind the other, as cut_by_rows says, or at their places in the whole bucket.
+  enum class In { kPart, kWhole };
+  RowsOfRank(const Bucket& bucket, const std::vector<at::Tensor>& parameters, const Share& share, In in);
 
-// Sets the gradient of each parameter that has a slot in the part to its rows there, in the parameter's
-// dtype; a scalar's is zero on all ranks but the first. `gradients`: one of each parameter.
-void take_rows(const at::Tensor& part, const Bucket& bucket, const std::vector<at::Tensor>& parameters,
-               const Share& share, std::vector<at::Tensor>& gradients);
+  // The rows of each slot: the sizes of its ParamView, the strides of the parameter. A scalar's is an own
+  // zero on all ranks but the first. Slots at the end that the memory is too short for are left out.
+  std::vector<at::Tensor> rows(const at::Tensor& memory) const;
 
-// The bytes of each parameter in the part of a rank, by these names.
-std::vector<DigestPart> names_in_part(const Bucket& bucket, const std::vector<at::Tensor>& parameters,
-                                      const std::vector<std::string>& names, const Share& share);
+  // Sets the gradient of each parameter that has a slot in the memory to its rows there, in the parameter's
+  // dtype; a scalar's is zero on all ranks but the first. `gradients`: one of each parameter.
+  void take(const at::Tensor& memory, std::vector<at::Tensor>& gradients) const;
+
+  // The bytes of each parameter in so many elements, by these names.
+  std::vector<DigestPart> parts(const std::vector<std::string>& names, int64_t elements) const;
+
+ private:
+  struct Slot {
+    std::size_t parameter = 0;
+    at::ScalarType dtype = at::kFloat;  // of the parameter
+    Shape sizes, strides;
+    ElementRange place;
+  };
+  int64_t item_;  // bytes of an element
+  bool first_;    // the rank with the scalars
+  std::vector<Slot> slots_;
+};
 
 // True if the rows of dim 0 of the tensor are contiguous pieces of its memory.
 bool can_cut(const at::Tensor& tensor);

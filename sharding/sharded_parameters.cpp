@@ -48,9 +48,9 @@ std::vector<Bucket> buckets_of(const Unit& unit, const std::vector<at::Tensor>& 
 
 }  // namespace
 
-ShardedParameters::ShardedParameters(Trainee& trainee, const std::vector<Unit>& units,
+ShardedParameters::ShardedParameters(Trainee& trainee, const std::vector<Unit>& units, bool stays,
                                      const std::vector<bool>& cast)
-    : trainee_(trainee) {
+    : trainee_(trainee), stays_(stays) {
   require_rows(trainee);
   const auto all = stand_ins(trainee, cast);
   for (std::size_t u = 0; u < units.size(); ++u) {
@@ -86,9 +86,10 @@ void ShardedParameters::give_storage(std::size_t block, const std::vector<at::Te
   }
 }
 
-std::vector<int64_t> ShardedParameters::part_bytes() const {
+std::vector<int64_t> ShardedParameters::shared_bytes() const {
   std::vector<int64_t> bytes;
-  for (const Block& block : blocks_) bytes.push_back(block.cut->largest_part() * block.layout.item());
+  for (const Block& block : blocks_)
+    bytes.push_back(stays_ ? block.layout.bytes : block.cut->largest_part() * block.layout.item());
   return bytes;
 }
 
@@ -98,11 +99,17 @@ void ShardedParameters::bind(const std::vector<at::Tensor>& memory) {
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     Block& block = blocks_[b];
     const int64_t size = block.cut->part_size(trainee_.share.index);
-    block.part = memory[b].view(block.layout.dtype).narrow(0, 0, size);
+    block.part = memory[b].view(block.layout.dtype);
+    if (stays_)
+      give_memory(b, block.part);
+    else
+      block.part = block.part.narrow(0, 0, size);
     const at::ScalarType exact = trainee_.views[block.layout.slots.front().parameter].tensor.scalar_type();
     const bool same = exact == block.layout.dtype;
     block.exact = same ? block.part : at::empty({size}, at::TensorOptions(at::kCPU).dtype(exact));
-    const auto rows = rows_in_part(block.exact, block.layout, all, trainee_.share);
+    const RowsOfRank place(block.layout, all, trainee_.share,
+                           stays_ ? RowsOfRank::In::kWhole : RowsOfRank::In::kPart);
+    const auto rows = place.rows(block.exact);
     for (std::size_t s = 0; s < rows.size(); ++s) {
       ParamView& view = trainee_.views[block.layout.slots[s].parameter];
       view.tensor.set_data(rows[s].copy_(view.tensor));
@@ -117,22 +124,26 @@ void ShardedParameters::cast_parts() {
 }
 
 // Memory for the whole of a block in this dtype.
-const at::Tensor& ShardedParameters::allocate(std::size_t block, at::ScalarType dtype) {
+at::Tensor ShardedParameters::empty(std::size_t block, at::ScalarType dtype) const {
   TUTTI_ASSERT(!is_held(block), "a unit is held twice");
   const Bucket& layout = blocks_[block].layout;
-  return held_[block] = at::empty({layout.bytes / layout.item()}, at::TensorOptions(at::kCPU).dtype(dtype));
+  return at::empty({layout.bytes / layout.item()}, at::TensorOptions(at::kCPU).dtype(dtype));
+}
+
+void ShardedParameters::give_memory(std::size_t block, const at::Tensor& memory) {
+  held_[block] = memory;
+  storage_[block].set_data_ptr_noswap(at::DataPtr(memory.mutable_data_ptr(), at::kCPU));
 }
 
 at::Tensor ShardedParameters::hold(std::size_t block) {
-  const at::Tensor& memory = allocate(block, blocks_[block].layout.dtype);
-  storage_[block].set_data_ptr_noswap(at::DataPtr(memory.mutable_data_ptr(), at::kCPU));
-  return borrowed(memory);
+  give_memory(block, empty(block, blocks_[block].layout.dtype));
+  return borrowed(held_[block]);
 }
 
 at::Tensor ShardedParameters::hold_exact(std::size_t block) {
   const Block& held = blocks_[block];
   if (held.part.is_same(held.exact)) return hold(block);
-  const at::Tensor& memory = allocate(block, held.exact.scalar_type());
+  const at::Tensor memory = held_[block] = empty(block, held.exact.scalar_type());
   for (const BucketSlot& slot : held.layout.slots) {
     at::Tensor& tensor = trainee_.parameters[slot.parameter].parameter->tensor;
     replaced_[block].push_back(tensor);

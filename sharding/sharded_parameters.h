@@ -12,10 +12,10 @@
 
 namespace tutti {
 
-// The parameters of a trainee that has a share of them (Trainee::share). The share lies densely in memory
-// that other ranks read. The whole parameters, which the model computes with, lie in one flat tensor a block
-// and have memory only while they are held: freeing and refilling changes no tensor, view or version counter,
-// so what autograd has saved stays valid.
+// The parameters of a trainee that has a share of them (Trainee::share), which other ranks read. The whole
+// parameters, which the model computes with, lie in one flat tensor a block. Either they stay in memory, and
+// the share is its rows in them; or the share lies densely, and the whole has memory only while it is held:
+// freeing and refilling changes no tensor, view or version counter, so what autograd has saved stays valid.
 class ShardedParameters {
  public:
   // The parameters of a unit that are whole in one dtype.
@@ -23,14 +23,16 @@ class ShardedParameters {
     std::size_t unit = 0;
     Bucket layout;     // of the whole; slots count parameters as Trainee::parameters
     CutPtr cut;        // of the whole, in elements
-    at::Tensor part;   // flat, of the layout's dtype: this rank's rows; what other ranks read
+    at::Tensor part;   // flat, of the layout's dtype: this rank's rows, or the whole if that stays
     at::Tensor exact;  // flat: what the views are of; `part`, unless that has fewer bits
   };
 
-  // `units`: of the trainee's model (find_units). `cast`: of each parameter, whether it is gathered in the
-  // trainee's autocast dtype (cast_by_autocast); empty: none is. The trainee must outlive this, and its
-  // parameters stay as they are. Throws UserError if a parameter cannot be cut by rows.
-  ShardedParameters(Trainee& trainee, const std::vector<Unit>& units, const std::vector<bool>& cast = {});
+  // `units`: of the trainee's model (find_units). `stays`: whole parameters stay in memory. `cast`: of each
+  // parameter, whether it is gathered in the trainee's autocast dtype (cast_by_autocast); empty: none is.
+  // The trainee must outlive this, and its parameters stay as they are. Throws UserError if a parameter
+  // cannot be cut by rows.
+  ShardedParameters(Trainee& trainee, const std::vector<Unit>& units, bool stays,
+                    const std::vector<bool>& cast = {});
   ~ShardedParameters();
   ShardedParameters(const ShardedParameters&) = delete;
 
@@ -39,10 +41,10 @@ class ShardedParameters {
   std::size_t first_block(std::size_t unit) const { return first_[unit]; }
   std::size_t last_block(std::size_t unit) const { return first_[unit + 1]; }
 
-  // Bytes of the part of each block, equal on all ranks.
-  std::vector<int64_t> part_bytes() const;
-  // Sets the memory of the parts (flat uint8, part_bytes), and moves the trainee's views into it, or, where
-  // parts have fewer bits, into memory of their own.
+  // Bytes of the memory of each block that other ranks read, equal on all ranks.
+  std::vector<int64_t> shared_bytes() const;
+  // Sets this memory (flat uint8, shared_bytes), and moves the trainee's views into it, or, where parts have
+  // fewer bits, into memory of their own.
   void bind(const std::vector<at::Tensor>& memory);
   // Casts views into the parts that have fewer bits. Call before gathering, when views have changed.
   void cast_parts();
@@ -57,9 +59,11 @@ class ShardedParameters {
 
  private:
   void give_storage(std::size_t block, const std::vector<at::Tensor>& like);
-  const at::Tensor& allocate(std::size_t block, at::ScalarType dtype);
+  void give_memory(std::size_t block, const at::Tensor& memory);
+  at::Tensor empty(std::size_t block, at::ScalarType dtype) const;
 
   Trainee& trainee_;
+  bool stays_;
   std::vector<Block> blocks_;
   std::vector<std::size_t> first_;                 // block of each unit, and the end
   std::vector<c10::Storage> storage_;              // of the whole parameters of each block

@@ -1,7 +1,6 @@
 #include "actors/compute/bucket_exchange.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
 
 #include <utility>
 
@@ -72,7 +71,7 @@ class BucketExchange final : public SyncExchange {
   void find_live_buckets() {
     live_.clear();
     places_.clear();
-    parts_.assign(memory_.size(), {});
+    rows_.clear();
     const auto names = buckets_->parts();
     for (std::size_t b = 0; b < memory_.size(); ++b) {
       const auto place = std::ssize(live_);
@@ -85,29 +84,27 @@ class BucketExchange final : public SyncExchange {
                                                       .begins = TraceKind::kReduceBucket,
                                                       .number = place,
                                                       .parts = names[b]});
-      if (shards()) scatter(b, bytes, entry);
+      if (shards()) scatter(b, entry);
     }
   }
 
-  // The same sums, but this rank's rows alone.
-  void scatter(std::size_t b, int64_t live_bytes, PlanEntry& entry) {
+  // The same sums, but of this rank's rows alone, where they lie in the bucket.
+  void scatter(std::size_t b, PlanEntry& entry) {
     const Bucket& bucket = buckets_->plan().buckets[b];
     const auto all = tensors_of(state_);
     entry.kind = CollectiveKind::kReduceScatter;
     entry.group = GroupRole::kReductions;
-    entry.cut = cut_by_rows(bucket, all, state_.share.pieces, live_bytes);
-    entry.part = parts_[b] = at::empty({entry.cut->part_size(state_.share.index)},
-                                       at::TensorOptions(at::kCPU).dtype(bucket.dtype));
-    entry.parts = names_in_part(bucket, all, names_of(state_), state_.share);
+    entry.cut = cut_by_rows(bucket, all, state_.share.pieces, buckets_->live_bytes()[b]);
+    entry.part = entry.whole;
+    const RowsOfRank& rows = rows_.emplace_back(bucket, all, state_.share, RowsOfRank::In::kWhole);
+    entry.parts = rows.parts(names_of(state_), entry.whole.numel());
   }
 
   std::vector<at::Tensor> reduced_share() {
     const at::NoGradGuard no_grad;
-    const auto all = tensors_of(state_);
-    std::vector<at::Tensor> gradients(all.size());
-    for (std::size_t b = 0; b < parts_.size(); ++b)
-      if (parts_[b].defined())
-        take_rows(parts_[b], buckets_->plan().buckets[b], all, state_.share, gradients);
+    std::vector<at::Tensor> gradients(state_.parameters.size());
+    for (std::size_t place = 0; place < live_.size(); ++place)
+      rows_[place].take(live_[place].whole, gradients);
     return gradients;
   }
 
@@ -119,9 +116,9 @@ class BucketExchange final : public SyncExchange {
 
   std::optional<GradientBuckets> buckets_;
   std::vector<at::Tensor> memory_;  // of each bucket
-  std::vector<at::Tensor> parts_;   // this rank's rows of each bucket, if sharded
   std::vector<int> places_;         // of each bucket among those that are reduced
   std::vector<PlanEntry> live_;     // of the buckets that are reduced
+  std::vector<RowsOfRank> rows_;    // of the same, if sharded
   int first_ = 0;                   // index of the first of them in the plan
 };
 

@@ -19,15 +19,13 @@ Gathers::Gathers(Context& context, State& state, const std::vector<Unit>& units,
       units_(units),
       options_(std::move(options)),
       parameters_(
-          state, units,
+          state, units, !options_.frees,
           options_.frees && state.precision.autocast ? cast_by_autocast(*state.model) : std::vector<bool>()),
       hooks_(units,
              {[this](std::size_t u) { before_forward(u); }, [this](std::size_t u) { after_forward(u); },
               [this](std::size_t u) { before_backward(u); }}),
       asked_for_(units.size(), kNone) {
-  parameters_.bind(allocate(parameters_.part_bytes()));
-  if (options_.frees) return;
-  for (std::size_t b = 0; b < parameters_.blocks().size(); ++b) whole_.push_back(parameters_.hold(b));
+  parameters_.bind(allocate(parameters_.shared_bytes()));
 }
 
 std::vector<PlanEntry> Gathers::plan_of_all() {
@@ -70,7 +68,7 @@ void Gathers::add(std::size_t unit, Phase phase, int64_t microbatch, std::vector
     const ShardedParameters::Block& block = parameters_.blocks()[b];
     entries.push_back({.kind = CollectiveKind::kAllGather,
                        .group = GroupRole::kGathers,
-                       .whole = options_.frees ? at::Tensor() : whole_[b],
+                       .whole = options_.frees ? at::Tensor() : block.part,
                        .part = block.part,
                        .cut = block.cut,
                        .label = "parameters of " + units_[unit].name,

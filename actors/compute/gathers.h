@@ -93,8 +93,6 @@ class Gathers {
   ShardedParameters parameters_;
   UnitHooks hooks_;
 
-  std::vector<at::Tensor> whole_;  // of each block, if whole parameters stay
-
   std::vector<Use> uses_;  // in the plan's order
   std::size_t next_ = 0;   // the first use that is neither asked for nor skipped
   bool active_ = false;    // within a pass

@@ -88,8 +88,7 @@ class UnitExchange final : public SyncExchange {
   std::vector<at::Tensor> reduced() override {
     const at::NoGradGuard no_grad;
     std::vector<at::Tensor> gradients(like_.size());
-    for (std::size_t b = 0; b < buckets_.size(); ++b)
-      take_rows(buckets_[b].sums, gradients_->buckets()[b], like_, state_.share, gradients);
+    for (std::size_t b = 0; b < buckets_.size(); ++b) buckets_[b].rows.take(buckets_[b].sums, gradients);
     return gradients;
   }
   int64_t unused() const override { return gradients_->unused(); }
@@ -100,8 +99,9 @@ class UnitExchange final : public SyncExchange {
   struct Place {
     std::size_t turn = 0;
     CutPtr cut;
-    bool direct = true;  // the first microbatch's sums are `sums`; else they are cast into them
-    at::Tensor sums;     // flat: this rank's part, over microbatches
+    bool direct = true;    // the first microbatch's sums are `sums`; else they are cast into them
+    RowsOfRank rows;       // in its part
+    at::Tensor sums = {};  // flat: this rank's part, over microbatches
     std::vector<DigestPart> names = {};  // of the bytes of the part
   };
   struct UnderWay {
@@ -126,11 +126,12 @@ class UnitExchange final : public SyncExchange {
     for (std::size_t b = 0; b < gradients_->buckets().size(); ++b) {
       const Bucket& bucket = gradients_->buckets()[b];
       Place place{.turn = gradients_->unit_of(b) == 0 ? kRootTurn : b % kRootTurn,
-                  .cut = cut_by_rows(bucket, like_, state_.share.pieces)};
+                  .cut = cut_by_rows(bucket, like_, state_.share.pieces),
+                  .rows = {bucket, like_, state_.share, RowsOfRank::In::kPart}};
       place.direct = std::ranges::all_of(bucket.slots, [&](const BucketSlot& slot) {
         return like_[slot.parameter].scalar_type() == bucket.dtype;
       });
-      place.names = names_in_part(bucket, like_, names, state_.share);
+      place.names = place.rows.parts(names, part_size(place));
       whole[place.turn] = std::max(whole[place.turn], bucket.bytes);
       sums.push_back(place.cut->largest_part() *
                      static_cast<int64_t>(c10::elementSize(sum_dtype(place, bucket))));

@@ -49,7 +49,7 @@ at::Tensor in_whole(const CollectiveJob& job, const CutRun& run) {
 }
 
 at::Tensor in_part(const CollectiveJob& job, const CutRun& run) {
-  return job.part.narrow(0, run.part, run.count);
+  return job.in_place() ? in_whole(job, run) : job.part.narrow(0, run.part, run.count);
 }
 
 bool reduce(const Jobs& jobs) {

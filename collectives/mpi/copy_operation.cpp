@@ -23,7 +23,9 @@ PiecedOperation::Chunk CopyOperation::chunk(int64_t piece, int rank) const {
 void CopyOperation::fill(int64_t piece) {
   const Chunk mine = chunk(piece, endpoint().layout().rank());
   if (mine.bytes == 0) return;
-  std::memcpy(scratch(endpoint().local(), piece) + mine.scratch, own_input(mine), mine.bytes);
+  std::byte* const to = scratch(endpoint().local(), piece) + mine.scratch;
+  for (const CutRun& run : own_runs(endpoint().layout().rank(), mine.at, mine.bytes))
+    std::memcpy(to + run.part, own_input() + run.whole, run.count);
 }
 
 void CopyOperation::send(int64_t piece) {
@@ -51,21 +53,28 @@ void CopyOperation::send_own(int64_t piece) {
   }
 }
 
-// The address of a rank's chunk in the memory of this host.
-const std::byte* CopyOperation::holder(int64_t piece, int rank, const Chunk& chunk) const {
-  const HostLayout& layout = endpoint().layout();
-  const int local = layout.local_of(layout.delegate(layout.host(), rank));
-  return direct() ? neighbour_source(local) + chunk.at : scratch(local, piece) + chunk.scratch;
-}
-
 // This rank's own chunk may be in the whole already.
 void CopyOperation::drain(int64_t piece) {
+  const int self = endpoint().layout().rank();
   for (int rank = 0; rank < endpoint().layout().size(); ++rank) {
     const Chunk chunk = this->chunk(piece, rank);
-    const bool is_own = rank == endpoint().layout().rank();
-    if (chunk.bytes > 0)
-      unpack(rank, chunk.at, chunk.bytes, is_own ? own_input(chunk) : holder(piece, rank, chunk));
+    if (chunk.bytes == 0) continue;
+    if (rank != self)
+      drain_from(piece, rank, chunk);
+    else if (!in_place())
+      unpack(rank, chunk.at, chunk.bytes, own_input() + chunk.at);
   }
+}
+
+// Copies a rank's chunk from where it lies in the memory of this host.
+void CopyOperation::drain_from(int64_t piece, int rank, const Chunk& chunk) {
+  const HostLayout& layout = endpoint().layout();
+  const int local = layout.local_of(layout.delegate(layout.host(), rank));
+  if (!direct()) return unpack(rank, chunk.at, chunk.bytes, scratch(local, piece) + chunk.scratch);
+  const std::byte* const from = neighbour_source(local);
+  if (!slot(local).in_place) return unpack(rank, chunk.at, chunk.bytes, from + chunk.at);
+  for (const CutRun& run : runs(rank, chunk.at, chunk.bytes))
+    std::memcpy(whole() + run.whole, from + run.whole, run.count);
 }
 
 }  // namespace tutti

@@ -21,8 +21,8 @@ class CopyOperation final : public PiecedOperation {
   bool can_be_direct() const override { return !across_hosts(); }
 
   void send_own(int64_t piece);
-  const std::byte* own_input(const Chunk& chunk) const { return (gathers() ? part() : whole()) + chunk.at; }
-  const std::byte* holder(int64_t piece, int rank, const Chunk& chunk) const;
+  const std::byte* own_input() const { return gathers() ? part() : whole(); }
+  void drain_from(int64_t piece, int rank, const Chunk& chunk);
 };
 
 }  // namespace tutti

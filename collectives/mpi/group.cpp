@@ -117,6 +117,7 @@ void MpiGroup::advance_operations() {
     moved += item->operation->advance();
     item = item->operation->finished() ? active_.erase(item) : std::next(item);
   }
+  moves_ += moved;
 }
 
 void MpiGroup::watch() {

@@ -50,6 +50,7 @@ class MpiGroup final : public Group {
   WorkPtr all_gather(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) override;
   WorkPtr broadcast(at::Tensor inout, int root, const std::string& label) override;
   WorkPtr barrier(const std::string& label) override;
+  int64_t moves() const override { return moves_; }
   std::vector<int> late() const override;
   std::vector<CollectiveHeader> posted(int count) const override { return log_.last(count); }
 
@@ -78,6 +79,7 @@ class MpiGroup final : public Group {
     bool reported = false;
   };
   std::list<Active> active_;  // oldest first
+  int64_t moves_ = 0;
   TimePoint next_check_{};
   std::string failure_;
 };

@@ -80,13 +80,17 @@ bool NativeOperation::advance() {
   if (!started_) return may_start() && (start(), true);
   if (!requests_.done()) return false;
   if (header().kind == CollectiveKind::kAllGather && packed_.defined()) unpack_all();
+  if (header().kind == CollectiveKind::kReduceScatter && in_place())
+    unpack(endpoint_.layout().rank(), 0, static_cast<int64_t>(dense_part_.nbytes()),
+           static_cast<const std::byte*>(dense_part_.const_data_ptr()));
   check_sum();
   finish();
   return true;
 }
 
 void NativeOperation::check_sum() {
-  if (header().kind == CollectiveKind::kReduceScatter && part()) note_finite(all_finite(job().part));
+  if (header().kind == CollectiveKind::kReduceScatter && part())
+    note_finite(all_finite(in_place() ? dense_part_ : job().part));
   if (header().kind == CollectiveKind::kAllReduce) note_finite(all_finite(job().whole));
 }
 
@@ -144,7 +148,8 @@ void NativeOperation::reduce_scatter(MPI_Comm comm) {
       pack(rank, 0, counts_[rank] * item_bytes(), packed_part(rank));
   }
   at::Tensor out = job().part;
-  if (!out.defined()) out = lost_part_ = at::empty({counts_[endpoint_.layout().rank()]}, input.options());
+  if (!out.defined() || in_place())
+    out = dense_part_ = at::empty({counts_[endpoint_.layout().rank()]}, input.options());
   MPI_Request request = MPI_REQUEST_NULL;
   check_mpi(MPI_Ireduce_scatter(input.data_ptr(), out.data_ptr(), counts_.data(), type, op, comm, &request),
             "MPI_Ireduce_scatter");
@@ -157,7 +162,9 @@ void NativeOperation::all_gather(MPI_Comm comm) {
   at::Tensor out = job().whole;
   if (!out.defined() || !cut().is_packed()) out = packed_ = at::empty({cut().size()}, job().part.options());
   const void* input = part();
-  if (!packed_.defined() && part() == whole() + begins_[rank] * item_bytes()) input = MPI_IN_PLACE;
+  if (in_place() && packed_.defined()) pack(rank, 0, counts_[rank] * item_bytes(), packed_part(rank));
+  const bool is_there = !packed_.defined() && part() == whole() + begins_[rank] * item_bytes();
+  if (in_place() || is_there) input = MPI_IN_PLACE;
   MPI_Datatype item = MPI_DATATYPE_NULL;
   check_mpi(MPI_Type_contiguous(static_cast<int>(item_bytes()), MPI_BYTE, &item), "MPI_Type_contiguous");
   check_mpi(MPI_Type_commit(&item), "MPI_Type_commit");

@@ -52,7 +52,7 @@ class NativeOperation final : public Operation {
   const NativeSums& sums_;
   std::array<int64_t, 2> shapes_;  // the maximum over ranks, and minus the minimum
   at::Tensor packed_;              // scratch: the whole as MPI sees it, if its parts do not lie in rank order
-  at::Tensor lost_part_;           // scratch: this rank's part of the sum, if it is not wanted
+  at::Tensor dense_part_;          // scratch: this rank's part of the sum, if it is lost or not dense
   std::vector<int> counts_;        // items of each part
   std::vector<int> begins_;        // and where they begin
   Requests guard_;

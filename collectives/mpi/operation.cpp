@@ -26,6 +26,10 @@ std::vector<CutRun> Operation::runs(int rank, int64_t first, int64_t bytes) cons
   return runs;
 }
 
+std::vector<CutRun> Operation::own_runs(int rank, int64_t first, int64_t bytes) const {
+  return in_place() ? runs(rank, first, bytes) : std::vector<CutRun>{{first, 0, bytes}};
+}
+
 void Operation::pack(int rank, int64_t first, int64_t bytes, std::byte* to) const {
   for (const CutRun& run : runs(rank, first, bytes))
     std::memcpy(to + run.part, whole_ + run.whole, run.count);
@@ -127,7 +131,9 @@ void InlineOperation::prepare(ControlSlot& slot) {
       if (self != job().root) return;
       [[fallthrough]];
     default:
-      if (source().defined() && source().numel() > 0)
+      if (in_place())
+        pack(self, 0, cut().part_size(self) * item_bytes(), slot.data);
+      else if (source().defined() && source().numel() > 0)
         std::memcpy(slot.data, source().const_data_ptr(), source().nbytes());
   }
 }
@@ -139,8 +145,7 @@ void InlineOperation::compute_result() {
     case CollectiveKind::kAllReduce:
       return sum(0, whole_bytes(), whole());
     case CollectiveKind::kReduceScatter:
-      return sum(cut().packed_begin(layout.rank()) * item_bytes(),
-                 cut().part_size(layout.rank()) * item_bytes(), part());
+      return scatter(layout.rank());
     case CollectiveKind::kAllGather:
       for (int rank = 0; whole() && rank < layout.size(); ++rank)
         unpack(rank, 0, cut().part_size(rank) * item_bytes(), slot(rank).data);
@@ -152,8 +157,14 @@ void InlineOperation::compute_result() {
   }
 }
 
+void InlineOperation::scatter(int rank) {
+  const int64_t begin = cut().packed_begin(rank) * item_bytes();
+  if (!part()) return;
+  for (const CutRun& run : own_runs(rank, 0, cut().part_size(rank) * item_bytes()))
+    sum(begin + run.part, run.count, part() + run.whole);
+}
+
 void InlineOperation::sum(int64_t first, int64_t bytes, std::byte* out) {
-  if (!out) return;
   std::vector<Summand> summands;
   for (int local = 0; local < endpoint().locals(); ++local)
     summands.push_back({{local, local + 1}, slot(local).data + first});

@@ -33,10 +33,13 @@ class Operation {
   int64_t item_bytes() const { return item_bytes_; }
   int64_t whole_bytes() const { return job_.whole.defined() ? static_cast<int64_t>(job_.whole.nbytes()) : 0; }
   std::byte* whole() const { return whole_; }  // null: this rank has none
-  std::byte* part() const { return part_; }    // likewise
+  std::byte* part() const { return part_; }    // likewise; in place: the whole
+  bool in_place() const { return job_.in_place(); }
 
   // Where bytes [first, first + bytes) of a rank's part lie in the whole. Without a cut all is rank's part.
   std::vector<CutRun> runs(int rank, int64_t first, int64_t bytes) const;
+  // Where bytes of this rank's part lie in part().
+  std::vector<CutRun> own_runs(int rank, int64_t first, int64_t bytes) const;
   // Copies them from the whole to dense memory, or back.
   void pack(int rank, int64_t first, int64_t bytes, std::byte* to) const;
   void unpack(int rank, int64_t first, int64_t bytes, const std::byte* from) const;
@@ -100,6 +103,7 @@ class InlineOperation final : public SlotOperation {
  private:
   void prepare(ControlSlot& slot) override;
   void compute_result();
+  void scatter(int rank);
   void sum(int64_t first, int64_t bytes, std::byte* out);
 };
 

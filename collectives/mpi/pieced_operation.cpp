@@ -35,6 +35,7 @@ void PiecedOperation::prepare(ControlSlot& slot) {
   window_ = endpoint().window(*number);
   slot.window = *number;
   slot.offset = window_->offset(data);
+  slot.in_place = in_place();
 }
 
 // Chooses direct mode if the data of all ranks of this host is in one window. Else scratch is used, after the

@@ -142,8 +142,8 @@ void ReduceOperation::add_remote(int64_t piece, const Chunk& mine, const Span& s
 }
 
 std::vector<void*> ReduceOperation::outputs(int64_t piece, const Chunk& mine, const Span& span) const {
-  if (scatters_) return {part() + mine.at + span.in_chunk};
-  if (!direct()) return {base(piece, endpoint().local()) + span.at};
+  if (scatters_ && !in_place()) return {part() + mine.at + span.in_chunk};
+  if (scatters_ || !direct()) return {base(piece, endpoint().local()) + span.at};
   std::vector<void*> all;
   for (int local = 0; local < endpoint().locals(); ++local) all.push_back(base(piece, local) + span.at);
   return all;
@@ -157,6 +157,8 @@ bool ReduceOperation::settle(int64_t piece) {
   if (!is_wanted) return true;
   for (const Span& span : spans(layout.rank(), mine)) sum_span(piece, mine, span);
   if (!scatters_ && across_hosts()) spread_result(piece, mine);
+  if (scatters_ && in_place() && !direct())
+    unpack(layout.rank(), mine.at, mine.bytes, scratch(endpoint().local(), piece) + mine.scratch);
   return true;
 }
 

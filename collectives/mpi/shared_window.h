@@ -64,6 +64,7 @@ struct ControlSlot {
   CollectiveHeader header;
   uint64_t window;  // number of the group's window with the data, or kNoWindow
   uint64_t offset;
+  bool in_place;                             // the data is a whole, in which the rank's part has its places
   alignas(64) std::byte data[kInlineBytes];  // the data, if small
 };
 

@@ -7,6 +7,7 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -37,10 +38,13 @@ class NcclWork final : public Work {
     return headers_match() && event_.query();
   }
   const CollectiveHeader& header() const override { return header_; }
-  bool finite() const override { return !summed_.defined() || at::isfinite(summed_).all().item<bool>(); }
+  bool finite() const override {
+    return std::ranges::all_of(summed_,
+                               [](const at::Tensor& sum) { return at::isfinite(sum).all().item<bool>(); });
+  }
 
-  // Sets the tensor that finite() checks.
-  void check_finite(at::Tensor summed) { summed_ = std::move(summed); }
+  // Sets the tensors that finite() checks.
+  void check_finite(std::vector<at::Tensor> summed) { summed_ = std::move(summed); }
 
  private:
   bool headers_match() try { return check_.done(); } catch (const CollectiveError&) {
@@ -51,7 +55,7 @@ class NcclWork final : public Work {
   NcclCommunicator& communicator_;
   CollectiveHeader header_;
   HeaderCheck check_;
-  at::Tensor summed_;
+  std::vector<at::Tensor> summed_;
   at::cuda::CUDAEvent event_;
 };
 
@@ -71,28 +75,49 @@ std::byte* bytes_of(const at::Tensor& tensor, int64_t first) {
   return static_cast<std::byte*>(tensor.mutable_data_ptr()) + first * tensor.element_size();
 }
 
-ncclResult_t scatter(const CollectiveJob& job, ncclComm_t comm, cudaStream_t stream) {
-  const ncclDataType_t type = nccl_type(job.whole.scalar_type());
-  if (job.cut->is_even())
-    return ncclReduceScatter(job.whole.const_data_ptr(), job.part.mutable_data_ptr(), job.part.numel(), type,
-                             ncclSum, comm, stream);
+// A run of this rank's part.
+std::byte* own_bytes(const CollectiveJob& job, const CutRun& run) {
+  return bytes_of(job.part, job.in_place() ? run.whole : run.part);
+}
+
+CutRun even_run(const CollectiveJob& job, int rank) {
+  return {job.cut->packed_begin(rank), 0, job.cut->part_size(rank)};
+}
+
+// This rank's part of the sum, piece by piece.
+std::vector<at::Tensor> sums_of(const CollectiveJob& job, int self) {
+  if (!job.in_place()) return {job.part};
+  std::vector<at::Tensor> sums;
+  for (const CutRun& run : job.cut->runs(self)) sums.push_back(job.whole.narrow(0, run.whole, run.count));
+  return sums;
+}
+
+int rank_in(ncclComm_t comm) {
   int self = 0;
   check_nccl(ncclCommUserRank(comm, &self), "to name its rank");
+  return self;
+}
+
+ncclResult_t scatter(const CollectiveJob& job, ncclComm_t comm, cudaStream_t stream) {
+  const ncclDataType_t type = nccl_type(job.whole.scalar_type());
+  const int self = rank_in(comm);
+  if (job.cut->is_even())
+    return ncclReduceScatter(job.whole.const_data_ptr(), own_bytes(job, even_run(job, self)),
+                             job.cut->part_size(self), type, ncclSum, comm, stream);
   return for_all_runs(*job.cut, [&](int rank, const CutRun& run) {
-    void* const out = rank == self ? bytes_of(job.part, run.part) : nullptr;
+    void* const out = rank == self ? own_bytes(job, run) : nullptr;
     return ncclReduce(bytes_of(job.whole, run.whole), out, run.count, type, ncclSum, rank, comm, stream);
   });
 }
 
 ncclResult_t gather(const CollectiveJob& job, ncclComm_t comm, cudaStream_t stream) {
-  if (job.cut->is_even())
-    return ncclAllGather(job.part.const_data_ptr(), job.whole.mutable_data_ptr(), job.part.nbytes(),
-                         ncclUint8, comm, stream);
-  int self = 0;
-  check_nccl(ncclCommUserRank(comm, &self), "to name its rank");
+  const int self = rank_in(comm);
   const auto item = static_cast<int64_t>(job.part.element_size());
+  if (job.cut->is_even())
+    return ncclAllGather(own_bytes(job, even_run(job, self)), job.whole.mutable_data_ptr(),
+                         job.cut->part_size(self) * item, ncclUint8, comm, stream);
   return for_all_runs(*job.cut, [&](int rank, const CutRun& run) {
-    const void* const input = rank == self ? bytes_of(job.part, run.part) : nullptr;
+    const void* const input = rank == self ? own_bytes(job, run) : nullptr;
     return ncclBroadcast(input, bytes_of(job.whole, run.whole), run.count * item, ncclUint8, rank, comm,
                          stream);
   });
@@ -162,8 +187,8 @@ WorkPtr NcclGroup::post(CollectiveKind kind, CollectiveJob job, const std::strin
 
   job.header = log_.next(kind, job, label);
   auto work = std::make_unique<NcclWork>(communicator_, control_, job.header);
-  if (kind == CollectiveKind::kReduceScatter) work->check_finite(job.part);
-  if (kind == CollectiveKind::kAllReduce) work->check_finite(job.whole);
+  if (kind == CollectiveKind::kReduceScatter && job.part.defined()) work->check_finite(sums_of(job, rank()));
+  if (kind == CollectiveKind::kAllReduce) work->check_finite({job.whole});
   complete(job);
   at::cuda::CUDAEvent ready;
   ready.record();

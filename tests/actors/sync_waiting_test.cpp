@@ -15,6 +15,7 @@
 #include "sim/environment/local_transport.h"
 #include "sim/environment/sim_scheduler.h"
 #include "tests/runtime/actor/scripted_actor.h"
+#include "tests/sim/planted_bugs/broken_group.h"
 
 namespace tutti {
 namespace {
@@ -184,6 +185,50 @@ TEST(SyncTest, PacketsOfSupervisorsAreRecordedAndHeartbeatsAreNot) {
   EXPECT_THAT(recorded,
               testing::UnorderedElementsAre("control sent 1", "control received 2", "control received 1"));
   EXPECT_EQ(transport.last_before_sending, TraceKind::kControlSent);
+}
+
+// All-reduces in so many short steps, one a poll.
+class InShortSteps final : public GroupBelow {
+ public:
+  InShortSteps(std::unique_ptr<Group> below, int steps) : GroupBelow(std::move(below)), left_(steps) {}
+  WorkPtr all_reduce(at::Tensor inout, const std::string& label) override {
+    return std::make_unique<Steps>(GroupBelow::all_reduce(inout, label), *this);
+  }
+  int64_t moves() const override { return -left_; }
+
+ private:
+  class Steps final : public Work {
+   public:
+    Steps(WorkPtr below, InShortSteps& group) : below_(std::move(below)), group_(group) {}
+    bool done() override { return group_.left_ == 0 ? below_->done() : (--group_.left_, false); }
+    const CollectiveHeader& header() const override { return below_->header(); }
+    bool finite() const override { return below_->finite(); }
+
+   private:
+    WorkPtr below_;
+    InShortSteps& group_;
+  };
+  int64_t left_;
+};
+
+TEST(SyncTest, ACollectiveThatMovesOnIsPolledOften) {
+  const std::shared_ptr<Group> group = std::make_shared<InShortSteps>(LocalFabric::make(1)->group(0), 1000);
+  const auto transport = LocalNetwork(1).transport(0);
+  RingRecorder recorder;
+  SimScheduler scheduler;
+  const ActorId sync = scheduler.reserve("sync", 0), asker = scheduler.reserve("asker", 0);
+  scheduler.install(sync, std::make_unique<Sync>(Groups{group}, *transport, asker, recorder));
+  double waited_s = -1;
+  play(scheduler, asker, {.start = [&](Context& context) {
+         const TimePoint asked = context.now();
+         context.ask<Summed>(sync, SumDoubles{at::ones({1}, at::kDouble)});
+         waited_s = tutti::seconds(context.now() - asked);
+         context.send(sync, Stop{});
+         context.stop();
+       }});
+  scheduler.run();
+  EXPECT_GE(waited_s, 0);
+  EXPECT_LE(waited_s, 0.1);  // at the longest interval it is 2 s
 }
 
 // Sync of rank 0 of two, whose groups the test holds the other end of.

@@ -29,7 +29,9 @@ void expect_rows(int pieces) {
     for (const CutRun& run : cut->runs(rank))
       part.narrow(0, run.part, run.count).copy_(whole.narrow(0, run.whole, run.count));
     std::vector<at::Tensor> rows(all.size());
-    take_rows(part, bucket, all, share, rows);
+    RowsOfRank(bucket, all, share, RowsOfRank::In::kPart).take(part, rows);
+    std::vector<at::Tensor> in_whole(all.size());
+    RowsOfRank(bucket, all, share, RowsOfRank::In::kWhole).take(whole, in_whole);
     for (std::size_t p = 0; p < all.size(); ++p) {
       if (all[p].dim() == 0) {
         EXPECT_EQ(rows[p].item<float>(), rank == 0 ? 5 : 0);
@@ -38,6 +40,7 @@ void expect_rows(int pieces) {
       const Rows wanted = rows_of_piece(all[p], pieces, rank);
       EXPECT_TRUE(rows[p].equal(all[p].narrow(0, wanted.begin, wanted.count()))) << p << " of rank " << rank;
       EXPECT_EQ(rows[p].strides(), all[p].strides());
+      EXPECT_TRUE(in_whole[p].equal(rows[p]) && in_whole[p].strides() == rows[p].strides());
     }
   }
 }
@@ -53,19 +56,25 @@ TEST(ShardPlan, LeavesFrozenOnesAtTheEndOut) {
   const CutPtr cut = cut_by_rows(bucket, all, 2, live);
   EXPECT_EQ(cut->size(), 48 + 2);
   std::vector<at::Tensor> rows(all.size());
-  take_rows(at::zeros({cut->part_size(0)}), bucket, all, {2, 0}, rows);
+  const RowsOfRank place(bucket, all, {2, 0}, RowsOfRank::In::kPart);
+  place.take(at::zeros({cut->part_size(0)}), rows);
   EXPECT_TRUE(rows[3].defined() && rows[2].defined());
   EXPECT_FALSE(rows[1].defined() || rows[0].defined());
+  EXPECT_EQ(place.parts({"a", "b", "c", "d"}, cut->part_size(0)).size(), 2U);
 }
 
 TEST(ShardPlan, NamesTheBytesOfAPart) {
   const auto all = tensors();
   const Bucket bucket = plan_buckets(all, 1 << 20).buckets.at(0);
-  const auto parts = names_in_part(bucket, all, {"a", "b", "c", "d"}, {4, 1});
-  std::vector<std::string> found;
-  for (const auto& part : parts)
-    found.push_back(part.name + " " + std::to_string(part.begin) + " " + std::to_string(part.end));
-  EXPECT_THAT(found, ElementsAre("d 0 48", "c 48 52", "a 52 76"));
+  const auto found = [&](RowsOfRank::In in, int64_t elements) {
+    std::vector<std::string> texts;
+    for (const auto& part : RowsOfRank(bucket, all, {4, 1}, in).parts({"a", "b", "c", "d"}, elements))
+      texts.push_back(part.name + " " + std::to_string(part.begin) + " " + std::to_string(part.end));
+    return texts;
+  };
+  EXPECT_THAT(found(RowsOfRank::In::kPart, 19), ElementsAre("d 0 48", "c 48 52", "a 52 76"));
+  EXPECT_THAT(found(RowsOfRank::In::kWhole, bucket.bytes / 4),
+              ElementsAre("d 48 96", "c 196 200", "a 344 368"));
 }
 
 TEST(ShardPlan, RefusesRowsThatAreNotOutermost) {

@@ -76,6 +76,32 @@ class MpiCutTest : public MpiTest {
     EXPECT_TRUE(same_bits(input, all[rank()]));
   }
 
+  // The parts of some ranks lie within their wholes.
+  bool is_in_place(const CutCase& one) const {
+    return one.salt == 0 || rank() % 2 == static_cast<int>(one.salt % 2);
+  }
+
+  void gather_in_place(MpiGroup& group, const CutCase& one) const {
+    const at::Tensor whole = numbers(one.dtype, one.count, 0), before = numbers(one.dtype, one.count, 1);
+    const at::Tensor own = placed(group, part_of(whole, one.parts[rank()]), one.in_window);
+    const at::Tensor at_its_places = outside_of({one.parts[rank()]}, before, whole);
+    const at::Tensor out = placed(group, is_in_place(one) ? at_its_places : before, one.in_window);
+    wait(group.all_gather(is_in_place(one) ? out : own, out, one.cut, "gather"));
+    EXPECT_TRUE(same_bits(out, outside_of(one.parts, before, whole))) << one.text();
+  }
+
+  void scatter_in_place(MpiGroup& group, Reduction reduction, const CutCase& one) const {
+    std::vector<at::Tensor> all;
+    for (int other = 0; other < size(); ++other) all.push_back(summable(reduction, one, other));
+    const at::Tensor input = placed(group, all[rank()], one.in_window);
+    const at::Tensor part = at::zeros({one.cut->part_size(rank())}, one.dtype), sum = reference_sum(all);
+    wait(group.reduce_scatter(input, is_in_place(one) ? input : part, one.cut, "scatter"));
+    if (is_in_place(one))
+      EXPECT_TRUE(same_bits(input, outside_of({one.parts[rank()]}, all[rank()], sum))) << one.text();
+    else
+      EXPECT_TRUE(same_bits(part, part_of(sum, one.parts[rank()]))) << one.text();
+  }
+
   // Calls `ready` until it is true, or gives up.
   bool soon(const std::function<bool()>& ready) const {
     const TimePoint deadline = clock_.now() + std::chrono::seconds(20);
@@ -90,14 +116,20 @@ class MpiCutTest : public MpiTest {
 TEST_F(MpiCutTest, GathersPartsIntoTheirRanges) {
   for (const Reduction reduction : {Reduction::kOrdered, Reduction::kNative}) {
     const auto group = make_group(reduction);
-    for (const CutCase& one : cases()) gather(*group, one);
+    for (const CutCase& one : cases()) {
+      gather(*group, one);
+      gather_in_place(*group, one);
+    }
   }
 }
 
 TEST_F(MpiCutTest, PartsOfASumHaveTheBitsOfTheTree) {
   for (const Reduction reduction : {Reduction::kOrdered, Reduction::kNative}) {
     const auto group = make_group(reduction);
-    for (const CutCase& one : cases()) scatter(*group, reduction, one);
+    for (const CutCase& one : cases()) {
+      scatter(*group, reduction, one);
+      scatter_in_place(*group, reduction, one);
+    }
   }
 }
 
