@@ -71,8 +71,13 @@ class PosixFile final : public WritableFile {
 
   void write_at(uint64_t offset, std::span<const std::byte> bytes) override {
     while (!bytes.empty()) {
+      bypass_cache(suits_bypassing(offset, bytes));
       const ssize_t written =
           retry_interrupted([&] { return ::pwrite(file_.get(), bytes.data(), bytes.size(), offset); });
+      if (written < 0 && errno == EINVAL && bypasses_) {
+        can_bypass_ = false;
+        continue;
+      }
       if (written < 0) fail(path_, "write", errno);
       bytes = bytes.subspan(written);
       offset += written;
@@ -92,9 +97,25 @@ class PosixFile final : public WritableFile {
   }
 
  private:
+  static constexpr uintptr_t kPage = 4096, kLeastBypassing = 1 << 20;
+
+  bool suits_bypassing(uint64_t offset, std::span<const std::byte> bytes) const {
+    const auto from = reinterpret_cast<uintptr_t>(bytes.data());
+    return can_bypass_ && bytes.size() >= kLeastBypassing && (offset | from | bytes.size()) % kPage == 0;
+  }
+
+  void bypass_cache(bool wanted) {
+    if (wanted == bypasses_) return;
+    if (::fcntl(file_.get(), F_SETFL, wanted ? O_DIRECT : 0) == 0)
+      bypasses_ = wanted;
+    else
+      can_bypass_ = false;
+  }
+
   std::string path_;
   Descriptor file_;
   uint64_t end_;
+  bool can_bypass_ = true, bypasses_ = false;
 };
 
 class PosixLock final : public DiskLock {

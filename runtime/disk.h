@@ -12,6 +12,7 @@ namespace tutti {
 class WritableFile {
  public:
   virtual ~WritableFile() = default;
+  // Large writes of whole pages, from whole pages, bypass the system's cache where the file system can.
   virtual void write_at(uint64_t offset, std::span<const std::byte> bytes) = 0;
   virtual void append(std::span<const std::byte> bytes) = 0;  // overwrites the bytes of a failed append
   virtual void sync() = 0;                                    // flushes to the device

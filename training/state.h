@@ -124,18 +124,26 @@ struct State : Trainee {
     batch = std::move(samples);
   }
 
-  // Runs `work`, which needs the whole model: its parameters, or forwards outside of training and evaluation.
-  // Called by all ranks alike, since sharded parameters are gathered for it; only those that say so have
-  // them, and do the work. `forwards`: the work is to run the model so many times at most, and needs no more
-  // than that, so that a model larger than a rank can be run; 0: the work needs the whole model at once.
+  // Runs `work`, which runs the model outside of training and evaluation, `forwards` times at most. Called by
+  // all ranks alike, since sharded parameters are gathered for it, a unit at a time; only those that say so
+  // do the work.
   using Work = std::function<void()>;
-  void with_model(bool works, const Work& work, int64_t forwards = 0) const {
+  void with_model(bool works, const Work& work, int64_t forwards) const {
     if (model_holder)
       model_holder(works, work, forwards);
     else if (works)
       work();
   }
   std::function<void(bool works, const Work& work, int64_t forwards)> model_holder;  // set by Compute
+
+  // Calls `visit` for every parameter, by its index, while it is whole, with all its bits; in an order of its
+  // own. Called by all ranks alike, as with_model.
+  using Visit = std::function<void(std::size_t parameter)>;
+  void visit_parameters(bool works, const Visit& visit) const {
+    if (parameter_visitor) return parameter_visitor(works ? visit : Visit());
+    for (std::size_t p = 0; works && p < parameters.size(); ++p) visit(p);
+  }
+  std::function<void(const Visit& visit)> parameter_visitor;  // set by Compute, if parameters are sharded
 
   // Passed fraction of max_duration, in [0, 1]; with a duration in epochs, updated at ends of epochs.
   Time elapsed_duration() const { return {elapsed(timestamp, max_duration), TimeUnit::kDuration}; }

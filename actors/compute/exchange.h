@@ -59,9 +59,11 @@ class Exchange {
 
   // Between passes of training: the model may be run until `free_model`. With sharded parameters a
   // collective. Ranks that do not want the model only serve. `forwards`: a rank that has no memory for the
-  // whole model can run it so many times; 0: the whole model is held.
+  // whole model can run it so many times.
   virtual void hold_model(Context&, bool /*wanted*/, int64_t /*forwards*/) {}
   virtual void free_model(Context&) {}
+  // As State::visit_parameters; without `visit` this rank only serves.
+  virtual void visit_parameters(Context&, const State::Visit& /*visit*/) {}
 
   // True if no rank has memory for the whole model: ranks evaluate each batch together, and hold the model
   // for the same number of forwards on all.

@@ -89,11 +89,15 @@ void Gathers::begin_pass() {
   while (next_ < uses_.size()) request(next_);
 }
 
-void Gathers::hold_all() {
-  active_ = true;
-  next_ = 0;
-  while (next_ < uses_.size()) request(next_);
-  for (std::size_t u = 0; u < units_.size(); ++u) wait(u);
+void Gathers::visit_all(const State::Visit& visit) {
+  for (next_ = 0; next_ < uses_.size();) {
+    const std::size_t unit = uses_[next_].unit;
+    request(next_);
+    wait(unit);
+    for (std::size_t b = parameters_.first_block(unit); b < parameters_.last_block(unit); ++b)
+      for (const BucketSlot& slot : parameters_.blocks()[b].layout.slots) visit(slot.parameter);
+    if (options_.frees) free(unit);
+  }
 }
 
 void Gathers::begin_microbatch(int64_t microbatch) {
@@ -135,7 +139,7 @@ void Gathers::before_forward(std::size_t unit) {
 
 void Gathers::after_forward(std::size_t unit) {
   record(TraceKind::kUnitForwardDone, unit);
-  if (options_.frees && !all_ && !keeps(unit)) free(unit);
+  if (options_.frees && !keeps(unit)) free(unit);
 }
 
 // Until its backward: the last unit's follows at once.

@@ -39,7 +39,7 @@ class Gathers {
   // The gathers of a pass, the first entries of its plan: of `forwards` passes without backward, then of
   // microbatches. A pass may leave out any of them.
   std::vector<PlanEntry> plan(int64_t forwards, int64_t microbatches);
-  // Those of hold_all.
+  // Those of visit_all.
   std::vector<PlanEntry> plan_of_all();
 
   // The pass begins: gathers the root unit. What is written into the share from now on is not seen.
@@ -52,8 +52,8 @@ class Gathers {
 
   // In place of begin_pass, on a rank that only serves.
   void serve_pass() { parameters_.cast_parts(); }
-  // Holds all parameters, with all their bits, until end_pass. Returns when this rank has them.
-  void hold_all();
+  // Gathers unit after unit, with all bits, and calls `visit` for each parameter while it is whole.
+  void visit_all(const State::Visit& visit);
 
  private:
   enum class Phase { kForward, kBackward };

@@ -123,15 +123,24 @@ at::Tensor SyncExchange::sum(Context& context, const at::Tensor& values) {
 // Sync has another plan until the next pass.
 void SyncExchange::hold_model(Context&, bool wanted, int64_t forwards) {
   if (!gathers_) return;
-  const bool whole = forwards == 0 || !frees_;
   has_other_plan_ = true;
-  context_.send(sync_, SetPlan{whole ? gathers_->plan_of_all() : gathers_->plan(forwards, 0)});
-  if (!wanted && frees_)
-    gathers_->serve_pass();
-  else if (whole)
-    gathers_->hold_all();
-  else
+  context_.send(sync_, SetPlan{gathers_->plan(forwards, 0)});
+  if (wanted || !frees_)
     gathers_->begin_pass();
+  else
+    gathers_->serve_pass();
+}
+
+void SyncExchange::visit_parameters(Context& context, const State::Visit& visit) {
+  has_other_plan_ = true;
+  context_.send(sync_, SetPlan{gathers_->plan_of_all()});
+  try {
+    if (visit) gathers_->visit_all(visit);
+  } catch (...) {
+    free_model(context);
+    throw;
+  }
+  free_model(context);
 }
 
 void SyncExchange::free_model(Context& context) {

@@ -247,6 +247,10 @@ void TrainingLoop::begin(Context& context) {
     }
     exchange.free_model(context);
   };
+  if (with_.state.share.pieces > 1)
+    with_.state.parameter_visitor = [this, &context](const State::Visit& visit) {
+      with_.train_step.exchange().visit_parameters(context, visit);
+    };
   began_ = step_began_ = context.now();
   const bool own = !resumed_from_.empty() && lies_in(resumed_from_, with_.job.checkpoints);
   with_.run_log.start(context, resumed_from_, own);

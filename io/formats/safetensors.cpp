@@ -151,18 +151,30 @@ std::string header_of(const Safetensors& content) {
 
 SafetensorsHeader read_safetensors_header(const std::string& path) { return HeaderReader(path).read(); }
 
-void write_safetensors(Disk& disk, const std::string& path, const Safetensors& content) {
-  const std::string header = header_of(content);
+SafetensorsFile::SafetensorsFile(Disk& disk, const std::string& path, const Safetensors& layout)
+    : file_(disk.open(path, true)) {
+  const std::string header = header_of(layout);
   const uint64_t length = header.size();
-  const auto file = disk.open(path, true);
-  file->append(std::as_bytes(std::span(&length, 1)));
-  file->append(std::as_bytes(std::span(header)));
-  for (const auto& [name, tensor] : content.tensors) {
-    const at::Tensor plain = tensor.detach().cpu().contiguous();
-    file->append({static_cast<const std::byte*>(plain.const_data_ptr()), plain.nbytes()});
-  }
-  file->sync();
-  file->close();
+  file_->append(std::as_bytes(std::span(&length, 1)));
+  file_->append(std::as_bytes(std::span(header)));
+  uint64_t at = kLengthBytes + length;
+  for (const auto& [name, tensor] : layout.tensors) at_[name] = std::exchange(at, at + tensor.nbytes());
+}
+
+void SafetensorsFile::put(const std::string& name, const at::Tensor& tensor) {
+  const at::Tensor plain = tensor.detach().cpu().contiguous();
+  file_->write_at(at_.at(name), {static_cast<const std::byte*>(plain.const_data_ptr()), plain.nbytes()});
+}
+
+void SafetensorsFile::finish() {
+  file_->sync();
+  file_->close();
+}
+
+void write_safetensors(Disk& disk, const std::string& path, const Safetensors& content) {
+  SafetensorsFile file(disk, path, content);
+  for (const auto& [name, tensor] : content.tensors) file.put(name, tensor);
+  file.finish();
 }
 
 }  // namespace tutti

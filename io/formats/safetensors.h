@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "runtime/disk.h"
@@ -32,7 +33,23 @@ struct SafetensorsHeader {
 // Throws UserError with the file, the tensor and the offset of the error.
 SafetensorsHeader read_safetensors_header(const std::string& path);
 
-// Writes the tensors as contiguous, in name order. Throws OperatingError (disk full, ...).
+// Writes tensors one by one, in any order; in the file they are contiguous and in name order. Everything
+// throws OperatingError (disk full, ...).
+class SafetensorsFile {
+ public:
+  // `layout`: what the file is to have; of its tensors only names, sizes and dtypes are used.
+  SafetensorsFile(Disk& disk, const std::string& path, const Safetensors& layout);
+
+  // Writes a tensor of the layout.
+  void put(const std::string& name, const at::Tensor& tensor);
+  // After all tensors: the file is durable.
+  void finish();
+
+ private:
+  std::unique_ptr<WritableFile> file_;
+  std::map<std::string, uint64_t> at_;  // byte offsets
+};
+
 void write_safetensors(Disk& disk, const std::string& path, const Safetensors& content);
 
 }  // namespace tutti

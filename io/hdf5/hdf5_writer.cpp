@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <new>
 #include <numeric>
 
 #include "io/hdf5/hdf5_handle.h"
@@ -17,25 +20,24 @@
 namespace tutti {
 namespace {
 
-constexpr size_t kWriteBytes = size_t{1} << 20;
-
-// Hashes and writes a file in chunks that fit the processor's cache.
+// Hashes and writes a file in chunks that may bypass the system's cache (WritableFile::write_at): it is not
+// read soon, and its pages would cost the training time and memory.
 class HashingFile {
  public:
-  HashingFile(Disk& disk, const std::string& path) : file_(disk.open(path, true)) {
-    small_.reserve(kWriteBytes);
+  HashingFile(Disk& disk, const std::string& path)
+      : file_(disk.open(path, true)), chunk_(static_cast<std::byte*>(std::aligned_alloc(kPage, kChunk))) {
+    if (!chunk_) throw std::bad_alloc();
   }
 
-  uint64_t bytes() const { return written_ + small_.size(); }
+  uint64_t bytes() const { return written_ + filled_; }
 
   void append(std::span<const std::byte> bytes) {
-    if (small_.size() + bytes.size() > kWriteBytes) flush();
-    if (bytes.size() < kWriteBytes) {
-      small_.insert(small_.end(), bytes.begin(), bytes.end());
-      return;
-    }
-    for (size_t at = 0; at < bytes.size(); at += kWriteBytes) {
-      put(bytes.subspan(at, std::min(kWriteBytes, bytes.size() - at)));
+    while (!bytes.empty()) {
+      const size_t count = std::min(bytes.size(), kChunk - filled_);
+      std::memcpy(chunk_.get() + filled_, bytes.data(), count);
+      filled_ += count;
+      bytes = bytes.subspan(count);
+      if (filled_ == kChunk) flush();
     }
   }
 
@@ -47,21 +49,25 @@ class HashingFile {
   }
 
  private:
-  void flush() {
-    put(small_);
-    small_.clear();
-  }
+  static constexpr size_t kPage = 4096, kChunk = size_t{1} << 20;
 
-  void put(std::span<const std::byte> bytes) {
-    if (bytes.empty()) return;
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+
+  void flush() {
+    if (filled_ == 0) return;
+    const std::span<const std::byte> bytes(chunk_.get(), filled_);
     hash_.add(bytes);
     file_->write_at(written_, bytes);
-    written_ += bytes.size();
+    written_ += filled_;
+    filled_ = 0;
   }
 
   std::unique_ptr<WritableFile> file_;
   StreamedHash hash_;
-  std::vector<std::byte> small_;
+  std::unique_ptr<std::byte, Free> chunk_;
+  size_t filled_ = 0;
   uint64_t written_ = 0;
 };
 

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <memory>
 
 #include "runtime/error.h"
 #include "tests/runtime/scratch.h"
@@ -58,6 +61,35 @@ TEST_F(DiskTest, AppendsAfterWhatWasWrittenElsewhere) {
   file->write_at(0, bytes("head"));
   file->append(bytes("!"));
   EXPECT_EQ(text(disk.read(folder.path("a"))), "headtail!");
+}
+
+// Whole pages bypass the cache where the file system can, and what lies between them does not.
+TEST_F(DiskTest, LargeWritesOfPagesAndSmallOnesMakeOneFile) {
+  constexpr size_t kChunk = size_t{1} << 20;
+  std::unique_ptr<std::byte, void (*)(std::byte*)> pages(
+      static_cast<std::byte*>(std::aligned_alloc(4096, 2 * kChunk)),
+      [](std::byte* memory) { std::free(memory); });
+  for (size_t i = 0; i < 2 * kChunk; ++i) pages.get()[i] = static_cast<std::byte>(i * 7 >> 3);
+  const std::span<const std::byte> all(pages.get(), 2 * kChunk);
+  Scratch on_disk(std::filesystem::temp_directory_path());
+  for (Scratch* where : {&folder, &on_disk}) {
+    auto file = disk.open(where->path("file"), true);
+    file->write_at(0, all.first(kChunk));
+    file->append(bytes("between"));
+    file->write_at(2 * kChunk, all);
+    file->write_at(kChunk + 7, all.subspan(7, kChunk - 7));
+    file->append(bytes("end"));
+    file->sync();
+    file->close();
+    const auto found = disk.read(where->path("file"));
+    ASSERT_EQ(found.size(), 4 * kChunk + 3);
+    const auto part = [&](size_t from, size_t count) { return std::span(found).subspan(from, count); };
+    EXPECT_TRUE(std::ranges::equal(part(0, kChunk), all.first(kChunk)));
+    EXPECT_TRUE(std::ranges::equal(part(kChunk, 7), bytes("between")));
+    EXPECT_TRUE(std::ranges::equal(part(kChunk + 7, kChunk - 7), all.subspan(7, kChunk - 7)));
+    EXPECT_TRUE(std::ranges::equal(part(2 * kChunk, 2 * kChunk), all));
+    EXPECT_TRUE(std::ranges::equal(part(4 * kChunk, 3), bytes("end")));
+  }
 }
 
 TEST_F(DiskTest, OpeningWithoutTruncatingKeepsTheContent) {

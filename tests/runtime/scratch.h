@@ -13,10 +13,9 @@ namespace tutti {
 // A folder of its own for each test, that goes with the object.
 class Scratch {
  public:
-  Scratch() {
-    const std::filesystem::path memory = "/dev/shm";  // syncing costs nothing there
-    const bool usable = ::access(memory.c_str(), W_OK) == 0;
-    std::string pattern = (usable ? memory : std::filesystem::temp_directory_path()) / "tutti-test-XXXXXX";
+  Scratch() : Scratch(in_memory()) {}
+  explicit Scratch(const std::filesystem::path& parent) {
+    std::string pattern = parent / "tutti-test-XXXXXX";
     folder_ = ::mkdtemp(pattern.data());
   }
   ~Scratch() {
@@ -30,6 +29,12 @@ class Scratch {
   std::string path(const std::string& name) const { return folder_ + "/" + name; }
 
  private:
+  // Syncing costs nothing there.
+  static std::filesystem::path in_memory() {
+    const std::filesystem::path memory = "/dev/shm";
+    return ::access(memory.c_str(), W_OK) == 0 ? memory : std::filesystem::temp_directory_path();
+  }
+
   std::string folder_;
 };
 

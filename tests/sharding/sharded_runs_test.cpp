@@ -4,6 +4,7 @@
 
 #include "runtime/error.h"
 #include "tensors/meter.h"
+#include "tests/runtime/nightly.h"
 #include "tests/runtime/scratch.h"
 #include "tests/sharding/sharded_run.h"
 #include "training/state.h"
@@ -45,9 +46,11 @@ clipping_threshold = 0.5
 [train]
 )";
 
+// Of more tokens than bytes, so that no text is written at the end: 400 passes of the model.
 const std::string kGpt = R"(seed = 5
 [model]
 kind = 'gpt'
+vocab_size = 300
 n_positions = 8
 n_embd = 12
 n_layer = 3
@@ -113,6 +116,9 @@ TEST(ShardedRuns, HaveTheBitsOfUnshardedOnes) {
 TEST(ShardedRuns, OfConvolutionsHaveThemToo) {
   expect_bits_of_none(kResnet + steps(6), strategies(2));
   expect_bits_of_none(kResnet + steps(6), {{"full", 3}});
+  if (!is_nightly()) return;
+  for (const int ranks : {2, 3, 4}) expect_bits_of_none(kResnet + steps(50), strategies(ranks));
+  expect_bits_of_none(kResnet + steps(50), {{"hybrid", 6, "shard_size = 2\n"}});
 }
 
 TEST(ShardedRuns, HaveThemInCopiesOfSeveralSizes) {
@@ -126,6 +132,9 @@ TEST(ShardedRuns, HaveThemUnderAutocast) {
   expect_bits_of_none(kGpt + steps(20) + "precision = 'amp_fp16'\n", {{"full", 3}});
   expect_bits_of_none(kResnet + steps(4) + "precision = 'amp_bf16'\n", {{"full", 2}});
   expect_bits_of_none(kMlp + steps(20) + "precision = 'amp_bf16'\n" + kSam, {{"full", 2}});
+  if (!is_nightly()) return;
+  for (const std::string& recipe : {kMlp, kGpt, kResnet})
+    expect_bits_of_none(recipe + steps(50) + "precision = 'amp_bf16'\n", strategies(4));
 }
 
 TEST(ShardedRuns, HaveThemWithLowPrecisionSums) {
@@ -277,6 +286,43 @@ TEST(ShardedRuns, ServeARankThatHasNoMemoryForAllAtOnce) {
     job.run(sharded);
     EXPECT_EQ(parts, (std::vector<int64_t>{4, 2, 2, 1})) << sharded.text();
   }
+}
+
+// Visits all parameters at the end on rank 0, and notes the bytes of them all and the most that were held.
+class VisitsParameters final : public Callback {
+ public:
+  VisitsParameters(int64_t& whole, int64_t& most) : whole_(whole), most_(most) {}
+  std::string name() const override { return "VisitsParameters"; }
+  void fit_end(State& state, Logger&) override {
+    const int64_t before = Meter::used_bytes(state.memory_slot);
+    state.visit_parameters(state.rank == 0, [&](std::size_t p) {
+      const at::Tensor& parameter = state.parameters[p].parameter->tensor;
+      EXPECT_EQ(parameter.scalar_type(), at::kFloat);
+      whole_ += static_cast<int64_t>(parameter.nbytes());
+      most_ = std::max(most_, Meter::used_bytes(state.memory_slot) - before);
+    });
+  }
+
+ private:
+  int64_t& whole_;
+  int64_t& most_;
+};
+
+TEST(ShardedRuns, VisitParametersAUnitAtATime) {
+  std::string recipe = kGpt + steps(1) + "precision = 'amp_bf16'\n";
+  recipe.replace(recipe.find("n_layer = 3"), 11, "n_layer = 30");
+  int64_t whole = 0, most = 0;
+  const Scratch folder;
+  ShardedJob job{recipe, folder.path()};
+  job.prepare = [&](Job& of) {
+    of.listeners = [&](int) {
+      return Engine::Options{.callbacks = {std::make_shared<VisitsParameters>(whole, most)}};
+    };
+  };
+  job.run({"full", 3});
+  EXPECT_GT(whole, 30 * 12 * 12 * 12 * 4);
+  EXPECT_GT(most, 0);
+  EXPECT_LE(most, whole / 10);
 }
 
 int first_step(const ShardedRun& run) {

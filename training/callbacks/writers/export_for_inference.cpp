@@ -1,8 +1,11 @@
 #include "training/callbacks/writers/export_for_inference.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 
 #include <filesystem>
+#include <map>
+#include <optional>
 
 #include "io/formats/safetensors.h"
 #include "runtime/error.h"
@@ -11,11 +14,10 @@
 
 namespace tutti {
 
-// Writes under another name first, so that readers never see a partial file.
 void ExportForInference::write(const State& state) {
   const bool sharded = state.share.pieces > 1;
   if (sharded) exchange_views(state);
-  state.with_model(state.rank == 0, [&] { write_whole(state); });
+  write_whole(state);
   if (sharded) exchange_views(state);
 }
 
@@ -30,20 +32,47 @@ void ExportForInference::exchange_views(const State& state) {
     }
 }
 
+// Writes under another name first, so that readers never see a partial file. Parameters come as they are
+// visited; what is sharded has what inference uses in its views.
 void ExportForInference::write_whole(const State& state) {
-  Safetensors content;
-  if (state.share.pieces > 1)
-    for (const auto& one : state.parameters) content.tensors[one.name] = one.parameter->tensor.detach();
-  content.tensors.insert(state.inference_tensors.begin(), state.inference_tensors.end());
-  for (const auto& one : state.parameters) content.tensors.emplace(one.name, one.parameter->tensor.detach());
-  for (const auto& one : state.buffers) content.tensors.emplace(one.name, one.buffer->tensor);
-  content.metadata = {{"format", "pt"}};
-  warn_if_unwritten([&] {
-    const std::filesystem::path path(file_name(state, save_path_));
-    if (!disk_.replaceable(path)) throw OperatingError(path.string() + ": not a regular file");
-    disk_.make_folders(path.parent_path());
-    const std::string fresh = path.string() + ".new";
-    write_safetensors(disk_, fresh, content);
+  const bool sharded = state.share.pieces > 1;
+  std::map<std::string, at::Tensor> others = state.inference_tensors;
+  for (const auto& one : state.buffers) others.emplace(one.name, one.buffer->tensor);
+  Safetensors layout{others, {{"format", "pt"}}};
+  for (std::size_t p = 0; p < state.parameters.size(); ++p) {
+    const NamedParameter& one = state.parameters[p];
+    if (!sharded && others.count(one.name) > 0) continue;
+    others.erase(one.name);
+    const at::Tensor& like = sharded ? state.views[p].tensor : one.parameter->tensor;
+    layout.tensors[one.name] =
+        at::empty(one.parameter->tensor.sizes(), at::TensorOptions(at::kMeta).dtype(like.dtype()));
+  }
+
+  std::optional<SafetensorsFile> file;  // none after an error
+  const auto attempt = [&](const auto& write) {
+    try {
+      write();
+    } catch (const OperatingError& error) {
+      file.reset();
+      warn_unwritten(error.what());
+    }
+  };
+  const std::filesystem::path path(file_name(state, save_path_));
+  const std::string fresh = path.string() + ".new";
+  if (state.rank == 0)
+    attempt([&] {
+      if (!disk_.replaceable(path)) throw OperatingError(path.string() + ": not a regular file");
+      disk_.make_folders(path.parent_path());
+      file.emplace(disk_, fresh, layout);
+      for (const auto& [name, tensor] : others) file->put(name, tensor);
+    });
+  state.visit_parameters(state.rank == 0, [&](std::size_t p) {
+    const NamedParameter& one = state.parameters[p];
+    if (file && others.count(one.name) == 0) attempt([&] { file->put(one.name, one.parameter->tensor); });
+  });
+  if (!file) return;
+  attempt([&] {
+    file->finish();
     disk_.rename(fresh, path);
   });
 }
