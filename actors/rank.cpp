@@ -28,7 +28,6 @@ Destinations built_in_destinations(const Job& job, const RankEnvironment& enviro
   const auto warn = [&log = *environment.log](const std::string& what) { log.warning(what); };
   Progress::Options progress;
   progress.out = environment.quiet ? nullptr : stdout;
-  progress.terminal = environment.terminal;
   progress.lines = job.settings.train.progress_bar;
   progress.show_every_steps = job.settings.train.progress_interval;
   progress.newest_checkpoint = newest_path(job);

@@ -35,7 +35,6 @@ struct RankEnvironment {
   int memory_slot = 0;                   // of the meter, which the ranks of a process share
   bool live = false;                     // neither a replay nor a simulation
   bool quiet = true;                     // print no progress and no table
-  bool terminal = false;                 // standard output is a terminal
   double process_started_s = 0.0;        // unix time
   StartChild start_child = nullptr;      // for loggers that are programs; null: do not start them
   StartWorkers start_workers = nullptr;  // for Loaders with num_workers; null: a Loader's own thread does all

@@ -119,7 +119,7 @@ void Sync::finish_step(Context& context, Envelope& envelope, const FinishStep& f
 // Entries become ready in the order of backward, but are posted in the plan's order, the same on all ranks.
 void Sync::post_ready(Context& context) {
   for (Queue& queue : queues_)
-    for (; queue.next < queue.entries.size(); ++queue.next) {
+    for (; queue.next < queue.entries.size() && queue.posted < kMostPosted; ++queue.next) {
       Entry& entry = entries_[queue.entries[queue.next]];
       if (!may_begin(entry)) break;
       begin(context, entry);
@@ -136,6 +136,7 @@ void Sync::begin(Context& context, Entry& entry) {
   WorkPtr work = work_of(entry);
   const Work& running = *work;
   ++running_;
+  ++queue_of(entry).posted;
   post(context, entry.plan.group, std::move(work),
        [this, &entry, &running](Context& c) { end(c, entry, running.finite()); });
 }
@@ -154,6 +155,7 @@ WorkPtr Sync::work_of(const Entry& entry) {
 
 void Sync::end(Context& context, Entry& entry, bool finite) {
   --running_;
+  --queue_of(entry).posted;
   finite_ = finite_ && finite;
   entry.done = true;
   entry.finite = finite;

@@ -27,6 +27,7 @@ class Sync final : public Actor {
   static constexpr Nanoseconds kShortestPoll = std::chrono::microseconds(20);
   static constexpr Nanoseconds kLongestPoll = std::chrono::milliseconds(2);
   static constexpr Nanoseconds kHeartbeatEvery = std::chrono::milliseconds(500);
+  static constexpr int kMostPosted = 8;  // entries of a group at a time, so that a poll is short
 
   Sync(Groups groups, Transport& transport, ActorId supervisor, Recorder& recorder);
 
@@ -54,6 +55,7 @@ class Sync final : public Actor {
   struct Queue {
     std::vector<std::size_t> entries;
     std::size_t next = 0;  // of `entries`, in this pass
+    int posted = 0;        // and not done
   };
 
   void set_plan(SetPlan& plan);
@@ -64,6 +66,7 @@ class Sync final : public Actor {
   bool may_begin(const Entry& entry) const;
   void begin(Context& context, Entry& entry);
   WorkPtr work_of(const Entry& entry);
+  Queue& queue_of(const Entry& entry) { return queues_[static_cast<std::size_t>(entry.plan.group)]; }
   void end(Context& context, Entry& entry, bool finite);
   void end_pass_if_done(Context& context);
   void agree(Context& context, const Agree& mine);

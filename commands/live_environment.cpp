@@ -11,7 +11,6 @@ void make_live(RankEnvironment& environment, const Job& job, bool quiet) {
   if (!quiet) environment.log = make_log(rank_log_path(job.run_dir, rank), rank, rank == 0);
   environment.live = true;
   environment.quiet = quiet;
-  environment.terminal = prints_to_terminal();
   environment.process_started_s = process_started_s();
   environment.start_child = start_child;
 }

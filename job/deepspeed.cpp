@@ -219,6 +219,11 @@ class Translation {
       const char* strategies[kMaxZeroStage + 1] = {"none", "optimizer", "gradients", "full"};
       const Setting& stage = zero.at("stage");
       put("sharding", "strategy", stage, std::string(strategies[stage.integer()]));
+      const Setting* size = own_value("sharding", "shard_size");
+      if (size && own_value("sharding", "strategy")->text() != "hybrid") contradiction(stage, *size);
+      const Setting* reshard = own_value("sharding", "reshard_after_forward");
+      const bool* frees = reshard ? std::get_if<bool>(&reshard->value) : nullptr;
+      if (frees && !*frees && stage.integer() < kMaxZeroStage) contradiction(stage, *reshard);
     }
     if (!zero.has("reduce_bucket_size")) return;
     const Setting& size = zero.at("reduce_bucket_size");

@@ -1,6 +1,5 @@
 #include "job/run_report.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -9,7 +8,6 @@
 #include <sstream>
 #include <string>
 
-#include "runtime/process/this_process.h"
 
 namespace tutti {
 namespace {
@@ -38,16 +36,6 @@ double process_started_s() {
 
 std::string rank_log_path(const std::string& run_dir, int rank) {
   return run_dir + "/log/rank-" + std::to_string(rank) + ".log";
-}
-
-bool prints_to_terminal() {
-  if (!launched_rank()) return isatty(STDOUT_FILENO) == 1;
-  const int fd =
-      open(("/proc/" + std::to_string(getppid()) + "/fd/1").c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
-  if (fd < 0) return false;
-  const bool terminal = isatty(fd) == 1;
-  close(fd);
-  return terminal;
 }
 
 void log_trouble(Log& log, const Recorder& recorder) {

@@ -12,10 +12,6 @@ double process_started_s();
 
 std::string rank_log_path(const std::string& run_dir, int rank);
 
-// True if rank 0's output goes to a terminal. Under mpirun, which gives each rank a terminal, mpirun's output
-// is checked.
-bool prints_to_terminal();
-
 // Warns if the journal is incomplete.
 void log_trouble(Log& log, const Recorder& recorder);
 

@@ -108,8 +108,10 @@ class PosixFile final : public WritableFile {
     if (wanted == bypasses_) return;
     if (::fcntl(file_.get(), F_SETFL, wanted ? O_DIRECT : 0) == 0)
       bypasses_ = wanted;
-    else
+    else if (wanted)
       can_bypass_ = false;
+    else
+      fail(path_, "write", errno);
   }
 
   std::string path_;

@@ -1,7 +1,10 @@
 #include "runtime/printable.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 
+#include "runtime/terminal_output.h"
 #include "runtime/text.h"
 
 namespace tutti {
@@ -63,11 +66,11 @@ std::string shown(std::string_view value) {
 }
 
 void print_error(const std::string& message) {
-  std::fprintf(stderr, "error: %s\n", printable(message).c_str());
+  std::fprintf(stderr, "%serror: %s\n", line_eraser(STDERR_FILENO).c_str(), printable(message).c_str());
 }
 
 void print_warning(const std::string& message) {
-  std::fprintf(stderr, "warning: %s\n", printable(message).c_str());
+  std::fprintf(stderr, "%swarning: %s\n", line_eraser(STDERR_FILENO).c_str(), printable(message).c_str());
 }
 
 }  // namespace tutti

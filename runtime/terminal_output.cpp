@@ -1,13 +1,16 @@
 #include "runtime/terminal_output.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio_ext.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <climits>
 
 #include "runtime/broken_pipe.h"
+#include "runtime/process/this_process.h"
 
 namespace tutti {
 namespace {
@@ -16,13 +19,36 @@ constexpr std::size_t kMaxBufferedBytes = 1 << 16;
 constexpr std::size_t kTerminalChunkBytes =
     256;  // less than the free space of a terminal that polls as ready
 
+constexpr int kUsualColumns = 80;  // of a terminal that does not know
+
+int columns_of(int descriptor) {
+  if (::isatty(descriptor) != 1) return 0;
+  winsize size{};
+  const bool known = ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : kUsualColumns;
+}
+
 int64_t lines_in(const std::string& text) {
   return std::max<int64_t>(1, std::count(text.begin(), text.end(), '\n'));
 }
 
 }  // namespace
 
-TerminalOutput::TerminalOutput(std::FILE* out) : out_(out), descriptor_(out ? ::fileno(out) : -1) {
+int terminal_columns(int descriptor) {
+  if (descriptor < 0) return 0;
+  if (descriptor > STDERR_FILENO || !launched_rank()) return columns_of(descriptor);
+  const std::string path = "/proc/" + std::to_string(::getppid()) + "/fd/" + std::to_string(descriptor);
+  const int launchers = ::open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
+  if (launchers < 0) return 0;
+  const int columns = columns_of(launchers);
+  ::close(launchers);
+  return columns;
+}
+
+std::string line_eraser(int descriptor) { return terminal_columns(descriptor) > 0 ? "\r\033[K" : ""; }
+
+TerminalOutput::TerminalOutput(std::FILE* out)
+    : out_(out), descriptor_(out ? ::fileno(out) : -1), eraser_(line_eraser(descriptor_)) {
   chunk_bytes_ = descriptor_ >= 0 && ::isatty(descriptor_) ? kTerminalChunkBytes : PIPE_BUF;
 }
 
@@ -37,7 +63,7 @@ void TerminalOutput::print(const std::string& text) {
 
 void TerminalOutput::print_last(const std::string& text) {
   if (!out_) return;
-  unwritten_ += text;
+  unwritten_ += eraser_ + text;
   flush();
 }
 

@@ -6,14 +6,23 @@
 
 namespace tutti {
 
-// Writes text for people to a terminal or a pipe without waiting for a slow reader. Up to 64 KiB are
-// buffered; a text for which there is no room is dropped and counted. The mode of the stream is not changed,
-// so other writers may share the stream. Not thread-safe.
+// Columns of the terminal behind a descriptor, as it is now; 0: there is none. A launched rank's standard
+// output and error are what its mpirun makes of them.
+int terminal_columns(int descriptor);
+
+// Erases a line without end, such as a display of progress, where `descriptor` is a terminal; else "".
+std::string line_eraser(int descriptor);
+
+// Writes text for people to a terminal or a pipe without waiting for a slow reader. On a terminal every text
+// takes the place of a line without end. Up to 64 KiB are buffered; a text for which there is no room is
+// dropped and counted. The mode of the stream is not changed, so other writers may share the stream. Not
+// thread-safe.
 class TerminalOutput {
  public:
   explicit TerminalOutput(std::FILE* out);  // null: drops all text
 
   bool shown() const { return out_ != nullptr; }
+  int columns() const { return terminal_columns(descriptor_); }
   void print(const std::string& text);
   void print_last(const std::string& text);  // is never dropped, even if the buffer is full
   void flush();                              // writes as much as is possible without blocking
@@ -27,6 +36,7 @@ class TerminalOutput {
   std::FILE* out_;
   int descriptor_ = -1;  // -1: a stream in memory
   std::size_t chunk_bytes_ = 0;
+  std::string eraser_;
   std::string unwritten_;
   int64_t lost_ = 0;  // lines
 };

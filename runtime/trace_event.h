@@ -23,10 +23,10 @@ enum class TraceKind : uint8_t {
   kUnitForward,      // of a unit of a sharded model [number of the unit]
   kUnitForwardDone,  // [number of the unit]
   kBucketFull,       // [number of the bucket]
-  kOutOfMemory,     // [number of the failed allocation within the step]
-  kAbortedAttempt,  // at a step [its number of microbatches]
-  kStillHeld,       // memory of an aborted attempt [bytes]
-  kExtraPass,       // [number of earlier passes]
+  kOutOfMemory,      // [number of the failed allocation within the step]
+  kAbortedAttempt,   // at a step [its number of microbatches]
+  kStillHeld,        // memory of an aborted attempt [bytes]
+  kExtraPass,        // [number of earlier passes]
   kCommitted,
   kSkipped,
   kEvaluation,      // of a batch [number of the batch]

@@ -136,6 +136,10 @@ struct State : Trainee {
   }
   std::function<void(bool works, const Work& work, int64_t forwards)> model_holder;  // set by Compute
 
+  // Runs work that may run out of memory, within the memory budget. Returns the error then; a replay repeats
+  // it. Set by Compute; empty elsewhere.
+  std::function<std::optional<std::string>(const Work& work)> attempt;
+
   // Calls `visit` for every parameter, by its index, while it is whole, with all its bits; in an order of its
   // own. Called by all ranks alike, as with_model.
   using Visit = std::function<void(std::size_t parameter)>;

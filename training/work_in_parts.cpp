@@ -5,8 +5,12 @@
 
 #include <algorithm>
 
+#include "tensors/torch_error.h"
+
 namespace tutti {
 namespace {
+
+constexpr int64_t kMostForwards = 256;  // planned at a time
 
 // What is left to do, as the rank that works knows it.
 int64_t agreed(const State& state, int64_t left) {
@@ -16,26 +20,38 @@ int64_t agreed(const State& state, int64_t left) {
   return sum.item<int64_t>();
 }
 
+// Returns the error if memory runs out.
+std::optional<std::string> attempt(const State& state, const State::Work& work) try {
+  if (state.attempt) return state.attempt(work);
+  work();
+  return std::nullopt;
+} catch (const c10::OutOfMemoryError& error) {
+  return one_line(error);
+}
+
 }  // namespace
 
 void work_in_parts(const State& state, bool works, const PartedWork& job) {
+  if (!works && !state.sum_over_shards) return;
   int64_t left = job.items, part = job.part;
   while (left > 0) {
+    const int64_t parts =
+        std::min(std::max<int64_t>(kMostForwards / job.forwards, 1), (left + part - 1) / part);
+    const int64_t round = std::min(left, parts * part);
     int64_t done = 0;
     const auto work = [&] {
-      while (done < left) {
-        const int64_t count = std::min(part, left - done);
+      while (done < round) {
+        const int64_t count = std::min(part, round - done);
         job.work(job.items - left + done, count);
         done += count;
       }
     };
-    try {
-      state.with_model(works, work, (left + part - 1) / part * job.forwards);
-    } catch (const c10::OutOfMemoryError&) {
-      if (std::min(part, left - done) == 1) throw;
-    }
+    const auto failure = attempt(state, [&] { state.with_model(works, work, parts * job.forwards); });
+    const bool too_large = works && failure && std::min(part, round - done) == 1;
+    TORCH_CHECK_WITH(OutOfMemoryError, !too_large, *failure);
+    const int64_t before = left;
     left = agreed(state, works ? left - done : 0);
-    part = (std::min(part, left) + 1) / 2;
+    if (left > before - round) part = (std::min(part, left) + 1) / 2;
   }
 }
 

@@ -9,7 +9,7 @@
 #include "job/resume.h"
 #include "runtime/error.h"
 #include "runtime/text.h"
-#include "tensors/autograd.h"
+#include "tensors/memory_attempt.h"
 #include "tensors/torch_error.h"
 
 namespace tutti {
@@ -247,6 +247,11 @@ void TrainingLoop::begin(Context& context) {
     }
     exchange.free_model(context);
   };
+  with_.state.attempt = [this, &context](const State::Work& work) {
+    auto failure = MemoryAttempt(with_.recorder, with_.state.memory_slot).run(work);
+    if (failure) record(context, TraceKind::kOutOfMemory);
+    return failure;
+  };
   if (with_.state.share.pieces > 1)
     with_.state.parameter_visitor = [this, &context](const State::Visit& visit) {
       with_.train_step.exchange().visit_parameters(context, visit);
@@ -321,7 +326,8 @@ void TrainingLoop::write_text(Context& context) try {
     record(context, TraceKind::kWritesText);
     with_.run_log.text_sample(context, state.closing_text(state.seed));
   };
-  state.with_model(state.rank == 0, write, kClosingTokens);
+  const auto failure = state.attempt([&] { state.with_model(state.rank == 0, write, kClosingTokens); });
+  if (failure) with_.log.warning("no sample of text: " + *failure);
 } catch (const c10::Error& error) {
   with_.log.warning("no sample of text: " + one_line(error));
 }

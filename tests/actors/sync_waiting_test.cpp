@@ -231,6 +231,48 @@ TEST(SyncTest, ACollectiveThatMovesOnIsPolledOften) {
   EXPECT_LE(waited_s, 0.1);  // at the longest interval it is 2 s
 }
 
+// Notes how many gathers were posted.
+class CountsGathers final : public GroupBelow {
+ public:
+  using GroupBelow::GroupBelow;
+  WorkPtr all_gather(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) override {
+    ++gathers;
+    return GroupBelow::all_gather(input, out, cut, label);
+  }
+  int gathers = 0;
+};
+
+TEST(SyncTest, ARankThatServesPostsAFewEntriesAtATime) {
+  constexpr int kAll = 100;
+  const auto fabric = LocalFabric::make(2);
+  const auto group = std::make_shared<CountsGathers>(fabric->group(0));
+  const std::unique_ptr<Group> other = fabric->group(1);
+  const auto transport = LocalNetwork(1).transport(0);
+  RingRecorder recorder;
+  SimScheduler scheduler;
+  const ActorId sync = scheduler.reserve("sync", 0), asker = scheduler.reserve("asker", 0);
+  scheduler.install(sync, std::make_unique<Sync>(Groups{group}, *transport, asker, recorder));
+  const CutPtr cut = Cut::even(2, 1);
+  int posted_at_once = 0;
+  play(scheduler, asker, {.start = [&](Context& context) {
+         SetPlan plan;
+         for (int i = 0; i < kAll; ++i)
+           plan.entries.push_back({.kind = CollectiveKind::kAllGather, .part = at::ones({1}), .cut = cut});
+         context.send(sync, std::move(plan));
+         auto done = context.request<PassDone>(sync, FinishStep{0});
+         context.sleep(std::chrono::seconds(1));
+         posted_at_once = group->gathers;
+         for (int i = 0; i < kAll; ++i) other->all_gather(at::ones({1}), {}, cut, "");
+         done.wait();
+         context.send(sync, Stop{});
+         context.stop();
+       }});
+  scheduler.run();
+  EXPECT_GT(posted_at_once, 1);
+  EXPECT_LE(posted_at_once, 10);
+  EXPECT_EQ(group->gathers, kAll);
+}
+
 // Sync of rank 0 of two, whose groups the test holds the other end of.
 struct TwoGroups {
   std::shared_ptr<LocalFabric> world = LocalFabric::make(2), gathers = LocalFabric::make(2);

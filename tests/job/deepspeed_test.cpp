@@ -247,6 +247,14 @@ TEST(DeepSpeed, AStageMayNotContradictTheRecipes) {
                     HasSubstr("sharding.strategy = \"SHARD_GRAD_OP\" (test.toml:13) says otherwise")));
   EXPECT_THAT(why("zero_optimization = {stage = 0}", "batch_size = 8", "[sharding]\nstrategy = 'full'"),
               AllOf(HasSubstr("deepspeed.zero_optimization.stage = 0"), HasSubstr("sharding.strategy")));
+  EXPECT_THAT(why("zero_optimization = {stage = 1}", "batch_size = 8", "[sharding]\nshard_size = 2"),
+              AllOf(StartsWith("test.toml:2: deepspeed.zero_optimization.stage = 1: "),
+                    HasSubstr("sharding.shard_size = 2 (test.toml:13) says otherwise")));
+  const std::string keeps = "[sharding]\nreshard_after_forward = false";
+  EXPECT_THAT(why("zero_optimization = {stage = 2}", "batch_size = 8", keeps),
+              AllOf(StartsWith("test.toml:2: deepspeed.zero_optimization.stage = 2: "),
+                    HasSubstr("sharding.reshard_after_forward = false (test.toml:13) says otherwise")));
+  EXPECT_EQ(resolved(third, "batch_size = 8", keeps).at("sharding").at("strategy").text(), "full");
   const Setting same = resolved(third, "batch_size = 8", "[sharding]\nstrategy = 'FULL_SHARD'");
   EXPECT_EQ(same.at("sharding").at("strategy").text(), "full");
 }

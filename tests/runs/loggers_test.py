@@ -292,7 +292,7 @@ class Loggers(tutti_run.RunTest):
             finally:
                 running.kill()
             shown = running.stdout.read().decode()
-        self.assertIn("  step 1  ", shown)
+        self.assertIn("epoch 1/40  step 1/15  ", shown)
         self.assertEqual(tutti_run.metrics(run)[-1]["step"], 600)
         self.assertRegex(tutti_run.log(run), r"progress: \d+ lines were not shown")
         self.assertRegex(tutti_run.log(run), r"logger console: \d+ lines were not shown")

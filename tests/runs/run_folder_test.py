@@ -57,7 +57,7 @@ class RunFolder(tutti_run.RunTest):
         closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *map(str, command)]
         self.assertEqual(tutti_run.Running(closed).wait().code, 0)
         files = [path for path in run.rglob("*") if path.is_file()]
-        self.assertEqual([path for path in files if b"epoch 0  step 1" in path.read_bytes()], [])
+        self.assertEqual([path for path in files if b"epoch 1/" in path.read_bytes()], [])
 
     def test_checkpoints_may_lie_in_the_run_folder_itself(self):
         run = self.folder / "run"

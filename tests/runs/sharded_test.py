@@ -70,6 +70,25 @@ class Sharded(tutti_run.RunTest):
         self.assertIn("rank 1 ran out of memory", log(run))
         self.replay(run, 2)
 
+    # All prompts at once do not fit, but parts of them do.
+    def test_a_generation_out_of_memory_goes_on_in_parts_and_is_replayed(self):
+        text = (EXAMPLES / "text_gpt.toml").read_text().replace('"data/', f'"{EXAMPLES}/data/')
+        prompts = json.dumps([f"prompt {number}" for number in range(400)])
+        recipe = self.folder / "recipe.toml"
+        recipe.write_text(f"{text}\n[[callbacks]]\nkind = 'generate'\nprompts = {prompts}\ninterval = '2ba'\n"
+                          "max_new_tokens = 3\n[[loggers]]\nkind = 'file'\n")
+        for sharding in ({}, FULL):
+            options = {**GPT, **sharding, "recipe": recipe, "train__max_duration": "2ba",
+                       "train__eval_interval": "0ba"}
+            run = self.folder / ("full" if sharding else "none")
+            train(run / "plain", ranks=2, **options)
+            budget = 1.1 * max(line["memory_peak_mb"] for line in metrics(run / "plain"))
+            train(run / "small", ranks=2, device__memory_budget_mb=budget, **options)
+            self.assertIn("out of memory at allocation", [name for name, _ in events(run / "small")])
+            self.assertNotIn("out of memory at allocation", [name for name, _ in events(run / "plain")])
+            self.assertEqual(digest(run / "small"), digest(run / "plain"))
+            self.replay(run / "small", 2)
+
     def test_a_unit_is_gathered_while_the_one_before_it_computes(self):
         run = self.folder / "run"
         train(run, ranks=2, train__max_duration="20ba", **{**GPT, **FULL, "data__train__batch_size": 16,

@@ -75,7 +75,8 @@ using OutputsCallback = std::function<void(const Outputs& outputs)>;
 
 // Runs the model over an evaluator's data on rank 0 alone, in the data's order, and calls `on_outputs`
 // (may be empty) for each batch. Batches are global batches, or device_eval_microbatch_size if smaller, or
-// halves of that if memory runs out. Runs the events PREDICT_START to PREDICT_END.
+// halves of that if memory runs out in the model. Runs the events PREDICT_START to PREDICT_END; what has
+// PREDICT_BATCH_START and is too large has it again, in halves.
 void predict(State& state, Engine& engine, const Evaluator& evaluator, const OutputsCallback& on_outputs);
 
 }  // namespace tutti

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <vector>
 
+#include "tensors/out_of_memory.h"
 #include "training/evaluation/evaluation.h"
 #include "training/work_in_parts.h"
 
@@ -14,9 +15,11 @@ void predict_batch(State& state, Engine& engine, const OutputsCallback& on_outpu
   engine.run_event(Event::kPredictBatchStart);
   engine.run_event(Event::kPredictBeforeForward);
   state.outputs = state.eval_forward(state.batch);
-  engine.run_event(Event::kPredictAfterForward);
-  if (on_outputs) on_outputs(state.outputs);
-  engine.run_event(Event::kPredictBatchEnd);
+  guard_memory("the outputs of a prediction", [&] {  // which must not be told of twice
+    engine.run_event(Event::kPredictAfterForward);
+    if (on_outputs) on_outputs(state.outputs);
+    engine.run_event(Event::kPredictBatchEnd);
+  });
 }
 
 // Sets up the state for prediction, and restores the state at the end.

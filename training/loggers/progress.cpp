@@ -42,7 +42,7 @@ Progress::Progress(Options options, const Clock& clock)
     : options_(std::move(options)), clock_(clock), out_(options_.out) {}
 
 void Progress::open(const LogStart& start) {
-  run_dir_ = start.run_dir;
+  start_ = start;
   last_step_ = start.step;
   if (start.checkpoint.empty()) return;
   out_.print("resumes after step " + std::to_string(start.step) + ", from " + start.checkpoint + "\n");
@@ -52,7 +52,7 @@ void Progress::log_step(const StepReport& report, const LogTime& time) {
   samples_ = static_cast<double>(time.at.sample) + report.samples;
   last_ = report;
   last_step_ = time.step;
-  epoch_ = time.at.epoch;
+  at_ = time.at;
   const bool first = !std::exchange(any_, true);
   if (first) first_step_ = clock_.now();
   if (first) first_samples_ = samples_;
@@ -61,12 +61,17 @@ void Progress::log_step(const StepReport& report, const LogTime& time) {
 
 void Progress::log_evaluation(const LoggedMetrics& metrics, const LogTime&) {
   evaluated_ = metrics;
-  if (any_) show();
+  if (!options_.lines) return;
+  std::ostringstream line;
+  line << (any_ ? place() : "evaluation");
+  for (const auto& [name, value] : evaluated_) line << "  " << display_name(name) << ' ' << value;
+  out_.print(line.str() + "\n");
 }
 
 bool Progress::should_show() const {
-  if (!options_.terminal && options_.show_every_steps > 0) return last_step_ % options_.show_every_steps == 0;
-  return clock_.now() - shown_ >= (options_.terminal ? kShowEveryOnTerminal : kShowEvery);
+  const bool terminal = on_terminal();
+  if (!terminal && options_.show_every_steps > 0) return last_step_ % options_.show_every_steps == 0;
+  return clock_.now() - shown_ >= (terminal ? kShowEveryOnTerminal : kShowEvery);
 }
 
 double Progress::samples_per_s() const {
@@ -78,15 +83,30 @@ void Progress::show() {
   if (!out_.shown() || !options_.lines) return;
   shown_ = clock_.now();
   shown_step_ = last_step_;
-  const double done = last_.progress;
+  const auto columns = static_cast<std::size_t>(out_.columns());
+  out_.print(columns > 0 ? line().substr(0, columns - 1) : line() + "\n");
+}
+
+// The rate is not known before the second step.
+std::string Progress::line() const {
+  const double done = last_.progress, rate = samples_per_s();
   const double left = done > 0 ? seconds(shown_ - first_step_) * (1 - done) / done : 0;
   std::ostringstream line;
-  line << (options_.terminal ? "\r\033[K" : "") << "epoch " << epoch_ << "  step " << last_step_ << "  "
-       << std::lround(100 * done) << "%  loss " << static_cast<float>(last_.loss) << "  "
-       << std::lround(samples_per_s()) << " samples/s  " << duration_text(left) << " left";
-  for (const auto& [name, value] : evaluated_) line << "  " << display_name(name) << ' ' << value;
-  if (!options_.terminal) line << '\n';
-  out_.print(line.str());
+  line << place() << "  " << std::lround(100 * done) << "%  loss " << static_cast<float>(last_.loss);
+  if (rate > 0) line << "  " << duration_text(left) << " left  " << std::lround(rate) << " samples/s";
+  line << "  lr " << static_cast<float>(last_.lr);
+  return line.str();
+}
+
+std::string Progress::place() const {
+  const int64_t steps = start_.dataloader_len;
+  int64_t epochs = 0;  // unknown
+  if (start_.max_duration.unit() == TimeUnit::kEpoch) epochs = start_.max_duration.count();
+  if (start_.max_duration.unit() == TimeUnit::kBatch && steps > 0)
+    epochs = (start_.max_duration.count() + steps - 1) / steps;
+  const auto of = [](int64_t all) { return all > 0 ? "/" + std::to_string(all) : std::string(); };
+  return "epoch " + std::to_string(at_.epoch + 1) + of(epochs) + "  step " +
+         std::to_string(at_.batch_in_epoch + 1) + of(steps);
 }
 
 // "MulticlassAccuracy"; with several evaluators also the label.
@@ -101,20 +121,22 @@ std::string Progress::display_name(const std::string& metric) const {
 }
 
 void Progress::print_table() {
-  std::string text = (options_.terminal ? "\n\n" : "\n") + table_row("steps", std::to_string(last_step_));
+  std::string text = "\n" + table_row("steps", std::to_string(last_step_));
   if (any_) text += table_row("loss", number_text("%.6g", static_cast<float>(last_.loss)));
   for (const auto& [name, value] : evaluated_)
     text += table_row(display_name(name), number_text("%.4f", value));
   if (samples_per_s() > 0) text += table_row("samples/s", number_text("%.0f", samples_per_s()));
   text += table_row("checkpoint", options_.newest_checkpoint) +
-          table_row("metrics", run_dir_ + "/metrics.jsonl") + table_row("logs", run_dir_ + "/log");
+          table_row("metrics", start_.run_dir + "/metrics.jsonl") + table_row("logs", start_.run_dir + "/log");
   if (!closing_text_.empty()) text += "\n" + closing_text_ + "\n";
   out_.print_last(text);
 }
 
 bool Progress::finish(bool late) {
   if (!std::exchange(finishing_, true)) {
-    if (shown_step_ != last_step_ && any_) show();
+    const bool unshown = shown_step_ != last_step_;
+    if (unshown && any_) show();
+    if (any_ && options_.lines && on_terminal()) out_.print(line() + "\n");  // it stays
     print_table();
   }
   out_.flush();

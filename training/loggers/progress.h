@@ -10,13 +10,13 @@
 
 namespace tutti {
 
-// Shows progress on standard output, as one changing line on a terminal, else as plain lines; at the end a
-// table of results and paths. Does not wait for readers of the output.
+// Shows progress on standard output, as one changing line on a terminal, cut to its width, else as plain
+// lines; evaluations as lines of their own; at the end a table of results and paths. Epochs and the steps of
+// an epoch count from 1. Does not wait for readers of the output.
 class Progress final : public LoggerDestination {
  public:
   struct Options {
     std::FILE* out = stdout;  // null: shows nothing
-    bool terminal = false;
     bool lines = true;              // false: only the table at the end
     int64_t show_every_steps = 0;   // for plain lines; 0 = by time
     std::string newest_checkpoint;  // path of the newest checkpoint
@@ -45,6 +45,9 @@ class Progress final : public LoggerDestination {
  private:
   void show();
   bool should_show() const;
+  bool on_terminal() const { return out_.columns() > 0; }
+  std::string place() const;  // "epoch 3/20  step 12/32"
+  std::string line() const;
   std::string display_name(const std::string& metric) const;
   void print_table();
   double samples_per_s() const;
@@ -52,10 +55,10 @@ class Progress final : public LoggerDestination {
   Options options_;
   const Clock& clock_;
   TerminalOutput out_;
-  std::string run_dir_;
+  LogStart start_;
   StepReport last_;
   int64_t last_step_ = 0;
-  int64_t epoch_ = 0;
+  Timestamp at_;  // before the last step
   LoggedMetrics evaluated_;
   std::string closing_text_;
   bool any_ = false;  // at least one step

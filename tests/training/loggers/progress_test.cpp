@@ -2,7 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <pty.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "tests/runtime/scratch.h"
@@ -35,7 +39,8 @@ class ProgressTest : public testing::Test {
   void show(const std::function<void(Progress&)>& log, std::FILE* out) {
     Progress progress({.out = out, .warn = [this](const std::string& what) { warnings_.push_back(what); }},
                       clock_);
-    progress.open({.run_dir = "runs/trial"});
+    progress.open(
+        {.run_dir = "runs/trial", .max_duration = Time(20, TimeUnit::kBatch), .dataloader_len = 10});
     log(progress);
     if (!progress.finish(/*late=*/false)) progress.finish(/*late=*/true);
   }
@@ -46,7 +51,7 @@ class ProgressTest : public testing::Test {
 
   static LogTime during(int64_t step) {
     LogTime time{.step = step};
-    time.at.batch = step - 1;
+    time.at.batch = time.at.batch_in_epoch = step - 1;
     time.at.sample = 8 * (step - 1);
     return time;
   }
@@ -87,8 +92,74 @@ TEST_F(ProgressTest, LastStepIsShownOnce) {
     steps(progress, 1, 3);
     progress.log_evaluation({{"metrics/eval/a", 0.5}}, during(3));
   });
-  EXPECT_NE(text.find("step 3 "), std::string::npos) << text;
-  EXPECT_EQ(text.find("step 3 "), text.rfind("step 3 ")) << text;
+  const std::string last = "epoch 1/2  step 3/10  0%  loss 0";
+  EXPECT_NE(text.find(last), std::string::npos) << text;
+  EXPECT_EQ(text.find(last), text.rfind(last)) << text;
+}
+
+TEST_F(ProgressTest, AnEvaluationIsALineOfItsOwn) {
+  const std::string text = shown([](Progress& progress) {
+    steps(progress, 1, 3);
+    progress.log_evaluation({{"metrics/eval/a", 0.5}}, during(3));
+  });
+  EXPECT_THAT(text, HasSubstr("\nepoch 1/2  step 3/10  a 0.5\n"));
+}
+
+// A terminal of so many columns, and what was written to it.
+class Terminal {
+ public:
+  explicit Terminal(unsigned short columns) {
+    winsize size{.ws_row = 24, .ws_col = columns};
+    int program = -1;
+    EXPECT_EQ(::openpty(&reader_, &program, nullptr, nullptr, &size), 0);
+    out = ::fdopen(program, "w");
+  }
+  ~Terminal() {
+    std::fclose(out);
+    ::close(reader_);
+  }
+  Terminal(const Terminal&) = delete;
+
+  std::string read() const {
+    std::string text;
+    char some[4096];
+    for (pollfd one{reader_, POLLIN, 0}; ::poll(&one, 1, /*ms=*/200) > 0;) {
+      const ssize_t count = ::read(reader_, some, sizeof some);
+      if (count <= 0) break;
+      text.append(some, static_cast<std::size_t>(count));
+    }
+    return text;
+  }
+  std::FILE* out = nullptr;
+
+ private:
+  int reader_ = -1;
+};
+
+TEST_F(ProgressTest, ATerminalHasOneLineThatFitsAndEvaluationsThatStay) {
+  const Terminal terminal(40);
+  std::string text;
+  show(
+      [&](Progress& progress) {
+        for (int64_t step = 1; step <= 5; ++step) {
+          clock_.time += std::chrono::seconds(1);
+          steps(progress, step, step);
+        }
+        progress.log_evaluation({{"metrics/eval/a", 0.5}}, during(5));
+        text = terminal.read();
+      },
+      terminal.out);
+  std::vector<std::string> lines;
+  for (std::size_t from = 0; from < text.size();) {
+    ASSERT_EQ(text.substr(from, 4), "\r\033[K") << text;
+    const std::size_t end = std::min(text.find("\r\033", from + 1), text.size());
+    lines.push_back(text.substr(from + 4, end - from - 4));
+    from = end;
+  }
+  ASSERT_EQ(lines.size(), 6U) << text;
+  EXPECT_EQ(lines[4], "epoch 1/2  step 5/10  0%  loss 0  0:00 ");
+  EXPECT_EQ(lines[5], "epoch 1/2  step 5/10  a 0.5\r\n");
+  EXPECT_THAT(terminal.read(), HasSubstr("lr 0\r\n")) << "the last line stays, and is whole";
 }
 
 TEST_F(ProgressTest, StepsThatItWasNotToldCountInItsRate) {
