@@ -10,8 +10,8 @@
 #include "cli/commands.h"
 #include "cli/recipe_request.h"
 #include "runtime/error.h"
+#include "runtime/launcher.h"
 #include "runtime/printable.h"
-#include "runtime/process/this_process.h"
 
 namespace tutti {
 namespace {

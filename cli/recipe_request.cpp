@@ -7,7 +7,7 @@
 #include "job/recipe_catalogs.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
-#include "runtime/process/this_process.h"
+#include "runtime/launcher.h"
 
 namespace tutti {
 namespace {

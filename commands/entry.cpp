@@ -13,7 +13,7 @@
 #include "job/recipe_catalogs.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
-#include "runtime/process/this_process.h"
+#include "runtime/launcher.h"
 #include "sim/replay/replay.h"
 #include "sim/simulate/simulate.h"
 

@@ -6,6 +6,7 @@
 #include "job/run_journal.h"
 #include "recipe/setting.h"
 #include "recipe/toml_reader.h"
+#include "runtime/launcher.h"
 #include "runtime/process/this_process.h"
 #include "runtime/random.h"
 #include "tensors/torch_error.h"

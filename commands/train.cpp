@@ -18,6 +18,7 @@
 #include "job/run_report.h"
 #include "runtime/actor/thread_scheduler.h"
 #include "runtime/disk.h"
+#include "runtime/launcher.h"
 #include "runtime/printable.h"
 #include "runtime/process/crash_report.h"
 #include "runtime/process/process_watch.h"

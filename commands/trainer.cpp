@@ -5,8 +5,8 @@
 #include "job/recipe_catalogs.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
+#include "runtime/launcher.h"
 #include "runtime/printable.h"
-#include "runtime/process/this_process.h"
 
 namespace tutti {
 namespace {

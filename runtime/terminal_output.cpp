@@ -10,7 +10,7 @@
 #include <climits>
 
 #include "runtime/broken_pipe.h"
-#include "runtime/process/this_process.h"
+#include "runtime/launcher.h"
 
 namespace tutti {
 namespace {

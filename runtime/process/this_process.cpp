@@ -22,12 +22,6 @@ std::string build_and_commit(const std::string& elsewhere) {
   return build_stamp(elsewhere) + ", commit " + (tutti_commit ? tutti_commit() : "unknown");
 }
 
-std::optional<int> launched_rank() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
-    if (const char* rank = std::getenv(name)) return std::atoi(rank);
-  return std::nullopt;
-}
-
 std::string host_name() {
   char name[256] = {};
   gethostname(name, sizeof name - 1);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 
 namespace tutti {
@@ -12,10 +11,6 @@ std::string build_stamp(const std::string& elsewhere);
 // build_stamp and the commit: "..., commit 2c63f0a", "-dirty" if files were changed, "unknown" outside of
 // git.
 std::string build_and_commit(const std::string& elsewhere);
-
-// This process's rank from the environment of its launcher (mpirun, srun), known before MPI_Init; nullopt
-// without a launcher.
-std::optional<int> launched_rank();
 
 std::string host_name();
 

@@ -126,8 +126,9 @@ void Progress::print_table() {
   for (const auto& [name, value] : evaluated_)
     text += table_row(display_name(name), number_text("%.4f", value));
   if (samples_per_s() > 0) text += table_row("samples/s", number_text("%.0f", samples_per_s()));
-  text += table_row("checkpoint", options_.newest_checkpoint) +
-          table_row("metrics", start_.run_dir + "/metrics.jsonl") + table_row("logs", start_.run_dir + "/log");
+  const std::string& run = start_.run_dir;
+  text += table_row("checkpoint", options_.newest_checkpoint) + table_row("metrics", run + "/metrics.jsonl") +
+          table_row("logs", run + "/log");
   if (!closing_text_.empty()) text += "\n" + closing_text_ + "\n";
   out_.print_last(text);
 }
