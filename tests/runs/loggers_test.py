@@ -274,9 +274,9 @@ class Loggers(tutti_run.RunTest):
                      train__console_log_interval="5ba")
         self.assertIn("[epoch=1/1][batch=5/15]:\n\t Train time/epoch: 0\n", loud.text)
         self.assertEqual(loud.text.count("Train loss/train/total: "), 3)
-        self.assertRegex(loud.text, r"epoch \d  step \d+ ")
+        self.assertRegex(loud.text, r"epoch \d/\d  step \d+/\d+  ")
         quiet = train(self.folder / "quiet", train__max_duration="1ep", train__progress_bar="false")
-        self.assertNotRegex(quiet.text, r"epoch \d  step \d+ ")
+        self.assertNotRegex(quiet.text, r"epoch \d/\d  step \d+/\d+  ")
         self.assertNotIn("Train ", quiet.text)
         self.assertIn("checkpoints/latest", quiet.text)
 

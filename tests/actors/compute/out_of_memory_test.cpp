@@ -27,10 +27,11 @@ std::string resnet(int steps, int batch) {
                          steps);
 }
 
-// Random draws in the forward pass.
+// Random draws in the forward pass; of more tokens than bytes, so that no text is written at the end.
 std::string gpt(int steps, int batch) {
   return recipe_of_steps(
-      "[model]\nkind = 'gpt'\nn_layer = 1\nn_head = 2\nn_embd = 8\nn_positions = 8\ndropout = 0.3\n",
+      "[model]\nkind = 'gpt'\nvocab_size = 257\nn_layer = 1\nn_head = 2\nn_embd = 8\nn_positions = 8\n"
+      "dropout = 0.3\n",
       "samples = 96\nbatch_size = " + std::to_string(batch) + "\nshape = [8]\ntargets = 'sequence'\n", steps);
 }
 
