@@ -120,12 +120,23 @@ TEST_F(Executable, OfRanksLaunchedTogetherOneDoesWhatIsForOneProcess) {
 
 TEST_F(Executable, WrongCommandLinesAreUsersErrors) {
   EXPECT_EQ(tutti("trian x").err, "error: there is no command trian; did you mean train?\n");
+  EXPECT_EQ(tutti("help trian").err, "error: there is no command trian; did you mean train?\n");
   EXPECT_EQ(tutti("train").err, "error: RECIPE is required (see --help)\n");
   EXPECT_EQ(tutti("train x --local-ranks 0").code, 2);
   EXPECT_EQ(tutti("explain").code, 2);
   const Outcome nothing = tutti("");
   EXPECT_EQ(nothing.code, 2);
   EXPECT_NE(nothing.err.find("Usage: tutti"), std::string::npos);
+}
+
+TEST_F(Executable, HelpIsACommandToo) {
+  EXPECT_EQ(tutti("help").out, tutti("--help").out);
+  for (const char* command : {"train", "stop", "help"}) {
+    const std::string text = tutti(std::string("help ") + command).out;
+    EXPECT_EQ(text, tutti(std::string(command) + " --help").out);
+    EXPECT_NE(text.find(std::string("Usage: tutti ") + command), std::string::npos) << text;
+  }
+  EXPECT_EQ(tutti("-V").out, tutti("--version").out);
 }
 
 TEST_F(Executable, StopAsksTheRunByAFile) {
@@ -147,7 +158,7 @@ TEST_F(Executable, WithoutItsLibraryItSaysSo) {
 }
 
 TEST_F(Executable, TellsItsHelpAndCatalogsWithinATenthOfASecond) {
-  for (const char* arguments : {"--help", "--version", "list", "explain adamw"}) {
+  for (const char* arguments : {"--help", "--version", "list", "explain adamw", "help train"}) {
     double best_s = 1e9;
     for (int i = 0; i < 5; ++i) {
       const auto begin = std::chrono::steady_clock::now();
