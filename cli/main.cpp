@@ -57,6 +57,14 @@ void add_commands(CLI::App& app, Action& action) {
   }
 }
 
+// An unset variable of the shell must not count as an option that was not given.
+void refuse_empty_values(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& value : option->results())
+      if (value.empty())
+        throw UserError(option->get_name() + ": expected a value, not an empty text (see --help)");
+}
+
 // The exit code if there is nothing to run (--help, --version). Throws UserError.
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   if (argc > 1 && *argv[1] != '-') command_named(app, argv[1]);
@@ -66,6 +74,7 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
     if (error.get_exit_code() != 0) throw UserError(std::string(error.what()) + " (see --help)");
     return rank() == 0 ? app.exit(error) : 0;
   }
+  for (const CLI::App* command : app.get_subcommands()) refuse_empty_values(*command);
   if (argc == 1) throw UserError("expected a command\n\n" + app.help());
   return std::nullopt;
 }

@@ -46,6 +46,13 @@ Setting checked_text(const Key& key, const Setting& given) {
   return given;
 }
 
+// "" would be the folder of the recipe.
+Setting checked_path(const Key& key, const Setting& given) {
+  Setting path = checked_text(key, given);
+  if (path.text().empty()) given.fail("expected a path, not an empty text");
+  return path;
+}
+
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // The number of a time, in Python's syntax, with underscores between digits; not negative.
@@ -118,8 +125,9 @@ Setting checked_type(const Key& key, const Setting& given) {
     case KeyType::kNumber:
       return checked_number(key, given, false);
     case KeyType::kText:
-    case KeyType::kPath:
       return checked_text(key, given);
+    case KeyType::kPath:
+      return checked_path(key, given);
     case KeyType::kTime:
       return checked_time(key, given);
     case KeyType::kIntegers:

@@ -124,6 +124,12 @@ TEST_F(Executable, WrongCommandLinesAreUsersErrors) {
   EXPECT_EQ(tutti("train").err, "error: RECIPE is required (see --help)\n");
   EXPECT_EQ(tutti("train x --local-ranks 0").code, 2);
   EXPECT_EQ(tutti("explain").code, 2);
+  for (const char* arguments :
+       {"train x --run-dir \"\"", "train x --run-dir=", "train x --run-dir a --run-dir \"\""})
+    EXPECT_EQ(tutti(arguments).code, 2) << arguments;
+  EXPECT_EQ(tutti("train x --resume \"\"").err,
+            "error: --resume: expected a value, not an empty text (see --help)\n");
+  EXPECT_EQ(tutti("stop \"\"").err, "error: RUN_DIR: expected a value, not an empty text (see --help)\n");
   const Outcome nothing = tutti("");
   EXPECT_EQ(nothing.code, 2);
   EXPECT_NE(nothing.err.find("Usage: tutti"), std::string::npos);

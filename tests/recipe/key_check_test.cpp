@@ -33,6 +33,8 @@ TEST(KeyCheck, EachTypeSaysWhatItExpects) {
   EXPECT_EQ(error_of({"b", kNumber, "", ""}, text), "r.toml:3: a.b = \"x\": expected a number");
   EXPECT_EQ(error_of({"b", kText, "", ""}, true), "r.toml:3: a.b = true: expected a text");
   EXPECT_EQ(error_of({"b", kPath, "", ""}, 2.0), "r.toml:3: a.b = 2.0: expected a path");
+  EXPECT_EQ(error_of({"b", kPath, "", ""}, std::string()),
+            "r.toml:3: a.b = \"\": expected a path, not an empty text");
   EXPECT_EQ(error_of({"b", kIntegers, "", ""}, int64_t{1}), "r.toml:3: a.b = 1: expected a list of integers");
   EXPECT_EQ(error_of({"b", kIntegers, "", ""}, list({1.5})),
             "r.toml:3: a.b = 1.5: expected a list of integers");
