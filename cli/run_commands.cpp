@@ -46,6 +46,7 @@ int timeline(const TimelineArguments& arguments) {
 
 int stop_run(const std::string& run_dir) {
   PosixDisk disk;
+  if (!disk.exists(run_dir)) throw UserError(run_dir + ": there is no such folder");
   if (!disk.exists(run_dir + "/recipe.toml")) {
     throw UserError(run_dir + ": not a run folder: it has no recipe.toml");
   }

@@ -62,7 +62,9 @@ std::string journal_path(const std::string& folder, int rank) {
 
 // Sorting works because nonces begin with the time of the start.
 std::string recorded_start(const std::string& run_dir, int64_t start) {
-  auto starts = PosixDisk().list(journals_folder(run_dir));
+  const PosixDisk disk;
+  if (!disk.exists(run_dir)) throw UserError(run_dir + ": there is no such folder");
+  auto starts = disk.list(journals_folder(run_dir));
   if (starts.empty()) throw UserError(run_dir + ": there is no journal in it");
   const auto folder = [&](const std::string& name) { return journal_folder(run_dir, name); };
   const auto has_trained = [&](const std::string& name) { return trained(journal_path(folder(name), 0)); };

@@ -274,6 +274,8 @@ TEST_F(RunDiffTest, RunsWithoutACommonStepAreRefused) {
 
 TEST_F(RunDiffTest, ARunWithoutJournalIsRefused) {
   record(run("a"), 0, 2);
+  EXPECT_THAT(refused(), HasSubstr("b: there is no such folder"));
+  PosixDisk().make_folders(run("b").dir);
   EXPECT_THAT(refused(), HasSubstr("b: there is no journal in it"));
 }
 

@@ -80,7 +80,7 @@ TEST_F(Executable, RecordedRunsAreReadWithoutTheLibrary) {
   for (const std::string command : {"timeline nowhere", "diff nowhere elsewhere"}) {
     const Outcome done = tutti(command);
     EXPECT_EQ(done.code, 2);
-    EXPECT_EQ(done.err, "error: nowhere: there is no journal in it\n");
+    EXPECT_EQ(done.err, "error: nowhere: there is no such folder\n");
   }
 }
 
@@ -147,6 +147,7 @@ TEST_F(Executable, HelpIsACommandToo) {
 
 TEST_F(Executable, StopAsksTheRunByAFile) {
   const std::string run = (folder_ / "run").string();
+  EXPECT_EQ(tutti("stop " + run).err, "error: " + run + ": there is no such folder\n");
   fs::create_directories(run);
   EXPECT_EQ(tutti("stop " + run).err, "error: " + run + ": not a run folder: it has no recipe.toml\n");
   std::ofstream(run + "/recipe.toml") << "";

@@ -215,7 +215,7 @@ TEST_F(WrongCheckpoint, OfAnotherOrderOfSamplesInMidRun) {
 TEST_F(WrongCheckpoint, ThatIsNotThere) {
   const std::string place = name_in_recipe("nowhere");
   const std::vector<std::string> words = {"checkpoint.resume = \"", "nowhere",
-                                          "expected the folder of a checkpoint"};
+                                          "there is no such folder; expected that of a checkpoint"};
   expect_refused(place, words, {1, 2, 3});
   expect_checked(place, words, 3);
 }
