@@ -161,7 +161,8 @@ Checkpoint newest_good_checkpoint(const Disk& disk, const std::string& checkpoin
 Checkpoint find_checkpoint(const Disk& disk, const std::string& path, const CheckpointSearch& search) {
   const auto folders = checkpoints_at(disk, path);
   if (folders == std::vector<std::string>{path}) return open_good(disk, path, search);
-  if (!disk.exists(path)) throw OperatingError(path + ": there is no such folder; expected that of a checkpoint or of a run");
+  if (!disk.exists(path))
+    throw OperatingError(path + ": there is no such folder; expected that of a checkpoint or of a run");
   Checkpoint found = first_good(disk, folders, search);
   if (found.folder.empty()) throw OperatingError(path + ": there is no good checkpoint");
   return found;

@@ -270,7 +270,8 @@ TEST_F(CheckpointTest, FindingNoneSaysWhatIsMissing) {
   };
   EXPECT_THAT(why(folder("ep1-ba10")), HasSubstr("ep1-ba10/manifest.json: missing"));
   EXPECT_THAT(why(scratch_.path("checkpoints")), HasSubstr("there is no good checkpoint"));
-  EXPECT_THAT(why(scratch_.path("nowhere")), HasSubstr("nowhere: there is no such folder; expected that of a checkpoint or of a run"));
+  EXPECT_THAT(why(scratch_.path("nowhere")),
+              HasSubstr("nowhere: there is no such folder; expected that of a checkpoint or of a run"));
 }
 
 TEST_F(CheckpointTest, WhatAKilledWriterLeftIsRemoved) {
