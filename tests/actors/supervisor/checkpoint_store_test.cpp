@@ -184,7 +184,8 @@ TEST_F(CheckpointStoreTest, ADamagedOneThatIsNamedIsTheSettingsMistake) {
 
 TEST_F(CheckpointStoreTest, NamesTheSettingThatNamesNoCheckpoint) {
   const auto why = message_of<UserError>([this] { chosen(resume("nowhere")); });
-  EXPECT_THAT(why, StartsWith("digits.toml:7: checkpoint.resume = \"nowhere\": nowhere: expected"));
+  EXPECT_THAT(why,
+              StartsWith("digits.toml:7: checkpoint.resume = \"nowhere\": nowhere: there is no such folder"));
 }
 
 TEST_F(CheckpointStoreTest, StartingAfreshPutsThoseOfTheEarlierRunAside) {
