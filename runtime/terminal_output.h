@@ -22,6 +22,7 @@ class TerminalOutput {
   explicit TerminalOutput(std::FILE* out);  // null: drops all text
 
   bool shown() const { return out_ != nullptr; }
+  bool on_terminal() const { return !eraser_.empty(); }  // at construction
   int columns() const { return terminal_columns(descriptor_); }
   void print(const std::string& text);
   void print_last(const std::string& text);  // is never dropped, even if the buffer is full

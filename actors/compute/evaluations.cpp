@@ -6,7 +6,6 @@
 
 #include "actors/messages/messages.h"
 #include "io/journal/journal_steps.h"
-#include "tensors/memory_attempt.h"
 #include "tensors/out_of_memory.h"
 
 namespace tutti {
@@ -121,11 +120,7 @@ EvalHooks Evaluations::hooks(Context& context, Exchange& exchange) {
                ? recorder_.input(RecordedInput::kEvaluationSeconds, tutti::seconds(context.now() - began))
                : 0.0;
   };
-  hooks.attempt = [this, &context](const std::function<void()>& work) {
-    auto failure = MemoryAttempt(recorder_, state_.memory_slot).run(work);
-    if (failure) recorder_.record({context.now(), TraceKind::kOutOfMemory, state_.timestamp.batch});
-    return failure;
-  };
+  hooks.attempt = state_.attempt;
   hooks.run_event = [this, &context](Event event) { run_event_(context, event); };
   if (!exchange.evaluates_together()) {
     hooks.begin_model = [&] { exchange.hold_model(context, true, 0); };

@@ -38,11 +38,11 @@ class Operation {
 
   // Where bytes [first, first + bytes) of a rank's part lie in the whole. Without a cut all is rank's part.
   std::vector<CutRun> runs(int rank, int64_t first, int64_t bytes) const;
-  // Where bytes of this rank's part lie in part().
-  std::vector<CutRun> own_runs(int rank, int64_t first, int64_t bytes) const;
   // Copies them from the whole to dense memory, or back.
   void pack(int rank, int64_t first, int64_t bytes, std::byte* to) const;
   void unpack(int rank, int64_t first, int64_t bytes, const std::byte* from) const;
+  // Where the bytes lie in part(), if the rank is this one.
+  std::vector<CutRun> own_runs(int rank, int64_t first, int64_t bytes) const;
 
  private:
   CollectiveJob job_;

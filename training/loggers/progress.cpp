@@ -69,7 +69,7 @@ void Progress::log_evaluation(const LoggedMetrics& metrics, const LogTime&) {
 }
 
 bool Progress::should_show() const {
-  const bool terminal = on_terminal();
+  const bool terminal = out_.on_terminal();
   if (!terminal && options_.show_every_steps > 0) return last_step_ % options_.show_every_steps == 0;
   return clock_.now() - shown_ >= (terminal ? kShowEveryOnTerminal : kShowEvery);
 }
@@ -135,9 +135,8 @@ void Progress::print_table() {
 
 bool Progress::finish(bool late) {
   if (!std::exchange(finishing_, true)) {
-    const bool unshown = shown_step_ != last_step_;
-    if (unshown && any_) show();
-    if (any_ && options_.lines && on_terminal()) out_.print(line() + "\n");  // it stays
+    if (shown_step_ != last_step_ && any_) show();
+    if (any_ && options_.lines && out_.on_terminal()) out_.print(line() + "\n");  // it stays
     print_table();
   }
   out_.flush();

@@ -45,7 +45,6 @@ class Progress final : public LoggerDestination {
  private:
   void show();
   bool should_show() const;
-  bool on_terminal() const { return out_.columns() > 0; }
   std::string place() const;  // "epoch 3/20  step 12/32"
   std::string line() const;
   std::string display_name(const std::string& metric) const;
