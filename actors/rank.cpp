@@ -9,6 +9,7 @@
 #include "training/loggers/factory.h"
 #include "training/loggers/metrics_file.h"
 #include "training/loggers/progress.h"
+#include "training/loggers/run_result.h"
 
 namespace tutti {
 namespace {
@@ -16,10 +17,30 @@ namespace {
 constexpr Nanoseconds kAbandonDelay = std::chrono::seconds(3);  // after a destination's own time limit
 static_assert(LogWriter::kMostToFinish + kAbandonDelay <= kLogsEndWithin);
 
-// The path of the newest checkpoint, for the display.
-std::string newest_path(const Job& job) {
-  const std::string latest = job.settings.checkpoint.set.latest;
-  return latest.empty() ? job.checkpoints : job.checkpoints + "/" + latest;
+Progress::Facts facts_of(const Job& job, const RankEnvironment& environment) {
+  const Setting& model = job.recipe.at("model");
+  const bool of_plugin = model.has("name") && model.at("kind").text() == kPluginKind;
+  return {.model = model.at(of_plugin ? "name" : "kind").text(),
+          .device = "cpu",  // job.cpp refuses others
+          .threads = job.settings.device.threads,
+          .hosts = environment.hosts,
+          .seed = job.seed};
+}
+
+// What the display asks of a live run's folders. Trouble is a warning.
+void join_folders(Progress::Options& progress, const Job& job, Disk& disk) {
+  progress.newest_checkpoint = [&job, &disk] {
+    const CheckpointSearch manifests_only{.on_bad = [](const std::string&) {},
+                                          .verify = [](const Checkpoint&) {}};
+    return newest_good_checkpoint(disk, job.checkpoints, manifests_only, job.settings.checkpoint.set).folder;
+  };
+  progress.write_result = [&disk, warn = progress.warn, &job](const std::string& json) {
+    try {
+      write_result(disk, job.run_dir, json);
+    } catch (const std::exception& error) {
+      warn(error.what());
+    }
+  };
 }
 
 // Log destinations of every run.
@@ -30,8 +51,10 @@ Destinations built_in_destinations(const Job& job, const RankEnvironment& enviro
   progress.out = environment.quiet ? nullptr : stdout;
   progress.lines = job.settings.train.progress_bar;
   progress.show_every_steps = job.settings.train.progress_interval;
-  progress.newest_checkpoint = newest_path(job);
+  progress.json = environment.json;
+  progress.facts = facts_of(job, environment);
   progress.warn = warn;
+  if (environment.live) join_folders(progress, job, *environment.disk);
   return {std::make_shared<MetricsFile>(*environment.disk, *environment.clock, job.run_dir,
                                         environment.process_started_s, warn),
           std::make_shared<Progress>(std::move(progress), *environment.clock)};
@@ -120,8 +143,9 @@ RankActors add_rank(Scheduler& scheduler, const Job& job, RankEnvironment& envir
   scheduler.install(actors.checkpointer,
                     std::make_unique<Checkpointer>(disk, job.checkpoints, rank, actors.supervisor, recorder));
   scheduler.install(actors.supervisor,
-                    std::make_unique<Supervisor>(job, Supervisor::Place{rank, environment.host}, actors, disk,
-                                                 log, recorder, environment.end));
+                    std::make_unique<Supervisor>(
+                        job, Supervisor::Place{rank, environment.host, environment.after_interrupt}, actors,
+                        disk, log, recorder, environment.end));
   logs.insert(logs.end(), destinations.begin(), destinations.end());
   for (std::size_t i = 0; i < logs.size(); ++i)
     scheduler.install(actors.logs[i].writer, std::make_unique<LogWriter>(actors.logs[i].name, logs[i], log));

@@ -32,9 +32,12 @@ struct RankEnvironment {
   std::shared_ptr<Recorder> recorder = std::make_shared<RingRecorder>();
 
   std::string host = kLocalHost;
+  std::string after_interrupt;           // for the user who asks to stop by Ctrl-C
   int memory_slot = 0;                   // of the meter, which the ranks of a process share
   bool live = false;                     // neither a replay nor a simulation
+  int hosts = 1;                         // of all ranks
   bool quiet = true;                     // print no progress and no table
+  bool json = false;                     // print only the result, as JSON
   double process_started_s = 0.0;        // unix time
   StartChild start_child = nullptr;      // for loggers that are programs; null: do not start them
   StartWorkers start_workers = nullptr;  // for Loaders with num_workers; null: a Loader's own thread does all

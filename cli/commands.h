@@ -18,6 +18,8 @@ void add_replay(CLI::App& app, Action& action);
 void add_timeline(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_simulate(CLI::App& app, Action& action);
+void add_status(CLI::App& app, Action& action);
+void add_ls(CLI::App& app, Action& action);
 void add_stop(CLI::App& app, Action& action);
 void add_list(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);

@@ -51,8 +51,9 @@ void add_help(CLI::App& app, Action& action) {
 void add_commands(CLI::App& app, Action& action) {
   app.set_version_flag("-V,--version", std::string("tutti ") + TUTTI_VERSION);
   app.require_subcommand(0, 1);
-  for (const auto add : {add_train, add_eval, add_predict, add_check, add_inspect, add_replay, add_diff,
-                         add_timeline, add_simulate, add_stop, add_list, add_explain, add_help}) {
+  for (const auto add :
+       {add_train, add_eval, add_predict, add_check, add_inspect, add_replay, add_diff, add_timeline,
+        add_simulate, add_status, add_ls, add_stop, add_list, add_explain, add_help}) {
     add(app, action);
   }
 }

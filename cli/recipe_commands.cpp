@@ -53,6 +53,7 @@ void add_train(CLI::App& app, Action& action) {
   command->add_option("--local-ranks", arguments->local_ranks, "ranks in this one process, without mpirun")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
+  command->add_flag("--json", arguments->json, "print nothing but the result, as JSON, at the end");
 }
 
 void add_eval(CLI::App& app, Action& action) {
@@ -77,8 +78,14 @@ void add_predict(CLI::App& app, Action& action) {
 void add_check(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<LibraryArguments>();
   auto* command =
-      add_recipe_command(app, action, "check", "Check a recipe and show it with all defaults", arguments);
+      add_recipe_command(app, action, "check", "Check a recipe, and try two steps of it", arguments);
   command->add_flag("--data", arguments->scan_data, "also read every sample");
+  command->add_flag("--all", arguments->all, "also show the recipe with all defaults");
+  command
+      ->add_option("--steps", arguments->steps,
+                   "steps to try, for their time and memory (default: 2; 0: none)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1'000'000));
   command->add_option("--ranks", arguments->ranks, "check for this number of ranks")
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 20));

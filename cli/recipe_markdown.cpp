@@ -11,7 +11,7 @@ constexpr const char* kIntroduction =
     R"(# The recipe
 
 Every section, kind and key that a recipe may name, with its default. `tutti explain --markdown` writes this
-page, and `tutti check RECIPE` shows a recipe with all defaults filled in.
+page, and `tutti check RECIPE --all` shows a recipe with all defaults filled in.
 
 - Times are texts: `10ep` epochs, `500ba` batches (steps), `20sp` samples, `1e6tok` tokens, `0.5dur` half of
   the whole training, `90sec` or `1h20m` seconds. A bare integer counts epochs.

@@ -15,13 +15,16 @@ struct LibraryArguments {
   std::string evaluator = "eval";
   std::vector<std::string> overrides;
   int local_ranks = 0;
+  bool json = false;
   int ranks = 0;
   int64_t until = 0, break_at = 0, start = 0;
   int rank = -1;
   int jobs = 0;
   int share_of = 0;
   bool once = false;
+  int steps = 2;
   bool scan_data = false;
+  bool all = false;
   bool digest = false;
 };
 using LibraryArgumentsPtr = std::shared_ptr<LibraryArguments>;

@@ -5,7 +5,7 @@
 #include "analysis/timeline.h"
 #include "cli/commands.h"
 #include "cli/recipe_request.h"
-#include "job/run_paths.h"
+#include "io/run_paths.h"
 #include "runtime/disk.h"
 #include "runtime/error.h"
 

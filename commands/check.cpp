@@ -2,10 +2,12 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdio>
 #include <functional>
 #include <sstream>
 #include <string>
 
+#include "commands/dry_run.h"
 #include "commands/loaded_model.h"
 #include "job/job.h"
 #include "job/resume.h"
@@ -14,6 +16,7 @@
 #include "training/callbacks/factory.h"
 #include "training/engine/engine.h"
 #include "training/evaluation/evaluation.h"
+#include "training/loggers/run_result.h"
 #include "training/schedules/learning_rate.h"
 #include "training/state.h"
 
@@ -52,7 +55,9 @@ void check_times(const Job& job, const Trainee& trainee) {
   const TrainSettings& train = job.settings.train;
   const Horizon horizon =
       train.horizon(train.planned_duration(), job.train_sampler(0).batches(), trainee.optimizer->base_lr());
-  LearningRate(job.recipe, horizon, evaluation_metrics(job.evaluators, *trainee.model));
+  const auto measured = evaluation_metrics(job.evaluators, *trainee.model);
+  LearningRate(job.recipe, horizon, measured);
+  if (const auto& best = job.settings.checkpoint.best) best->logged_name(measured);
 }
 
 LoggedMetrics evaluation_of(const Job& job, const Evaluator& evaluator, State& state, Engine& engine) {
@@ -65,8 +70,56 @@ LoggedMetrics evaluation_of(const Job& job, const Evaluator& evaluator, State& s
   return evaluate(state, engine, evaluator, single_rank_hooks(engine, fetch)).value();
 }
 
-std::string checked(const Job& job, bool scan_data) {
-  if (scan_data) job.scan_data();
+// The steps of the run; 0 = unknown.
+int64_t planned_steps(const Job& job) {
+  const Time duration = job.settings.train.planned_duration();
+  if (duration.unit() == TimeUnit::kBatch) return duration.count();
+  return duration.unit() == TimeUnit::kEpoch ? duration.count() * job.train_sampler(0).batches() : 0;
+}
+
+template <class... Values>
+std::string formatted(const char* format, Values... values) {
+  char text[128];
+  std::snprintf(text, sizeof text, format, values...);
+  return text;
+}
+
+std::string step_text(const TriedStep& step, int ranks) {
+  std::string text = formatted("%.4g ms, %.4g MB at its peak, of", step.ms, step.memory_mb);
+  text += ranks > 1 ? " each rank, without communication" : " the one rank";
+  if (step.grad_accum > 1) text += ", in " + std::to_string(step.grad_accum) + " microbatches";
+  return text + " (the last of " + std::to_string(step.steps) + " that were tried)";
+}
+
+std::string row(std::string label, const std::string& value) {
+  label.resize(9, ' ');
+  return "  " + label + value + '\n';
+}
+
+// What was checked, in short.
+std::string summary(const Job& job, const State& trainee, const CheckOptions& options) {
+  int64_t numbers = 0;
+  for (const auto& view : trainee.views) numbers += view.tensor.numel();
+  const int64_t steps = planned_steps(job);
+  std::string text =
+      row("model", std::string(trainee.model->kind()) + ": " + std::to_string(trainee.views.size()) +
+                       " parameters, " + std::to_string(numbers) + " numbers");
+  text += row("batches", batch_identity(job)) +
+          row("epoch", std::to_string(job.train_sampler(0).batches()) + " steps over " +
+                           std::to_string(job.train_samples()) + " samples");
+  text += row("run", job.settings.train.max_duration.text() +
+                         (steps > 0 ? ", " + std::to_string(steps) + " steps" : ""));
+  if (options.steps == 0) return text;
+  const TriedStep step = try_steps(job.recipe, options.ranks, options.steps);
+  text += row("step", step_text(step, options.ranks));
+  if (steps > 0)
+    text += row("all", "about " + duration_text(static_cast<double>(steps) * step.ms / 1e3) +
+                           " (minutes:seconds), without evaluations and checkpoints");
+  return text;
+}
+
+std::string checked(const Job& job, const CheckOptions& options) {
+  if (options.scan_data) job.scan_data();
   const StartingPoint start = start_of(job);
   const bool starts = !start.checkpoint.folder.empty();
   LoadedModel model(job, start.checkpoint, start.options, start.key);
@@ -80,13 +133,8 @@ std::string checked(const Job& job, bool scan_data) {
   for (const auto& callback : make_callbacks(job.recipe, {disk, recorder})) callback->require(trainee);
   if (starts)
     blame(start.key, [&] { resume(trainee, disk, start.checkpoint, job, start.options, print_warning); });
-  int64_t numbers = 0;
-  for (const auto& view : trainee.views) numbers += view.tensor.numel();
-  std::ostringstream out;
-  out << job.recipe_text << "\n# " << batch_identity(job) << "\n# " << job.train_sampler(0).batches()
-      << " steps an epoch over " << job.train_samples() << " samples\n# " << trainee.model->kind() << ": "
-      << trainee.views.size() << " parameters, " << numbers << " numbers\n";
-  return out.str();
+  const std::string found = summary(job, trainee, options);
+  return (options.all ? job.recipe_text + "\n" : "") + "ok: " + job.recipe.position.file + "\n" + found;
 }
 
 std::string evaluated(const Job& job, const std::string& checkpoint) {
@@ -103,8 +151,8 @@ std::string evaluated(const Job& job, const std::string& checkpoint) {
 
 }  // namespace
 
-std::string check_text(const Setting& recipe, int ranks, bool scan_data) {
-  return blame_recipe(recipe, [&] { return checked(single_process_job(recipe, ranks), scan_data); });
+std::string check_text(const Setting& recipe, const CheckOptions& options) {
+  return blame_recipe(recipe, [&] { return checked(single_process_job(recipe, options.ranks), options); });
 }
 
 std::string eval_text(const Setting& recipe, const std::string& checkpoint) {

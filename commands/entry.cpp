@@ -33,9 +33,11 @@ int run_train(const TuttiRequest& request) {
     return resolved_recipe(request);
   };
   if (request.local_ranks == 0 || launched_rank())
-    return Launcher().train(recipe, {request.run_dir, request.resume});
+    return Launcher().train(
+        recipe, {.run_dir = request.run_dir, .resume = request.resume, .json = request.json != 0});
   LocalRunOptions options;
   options.live = true;
+  options.json = request.json != 0;
   options.ranks = request.local_ranks;
   options.fresh_seed = std::random_device()();
   options.run_dir = request.run_dir;
@@ -85,8 +87,10 @@ int tutti_run(const TuttiRequest* request) {
   const std::string command = request->command;
   if (command == "train") return run_train(*request);
   if (command == "check")
-    return print(
-        check_text(resolved_recipe(*request), request->ranks ? request->ranks : 1, request->scan_data));
+    return print(check_text(resolved_recipe(*request), {.ranks = request->ranks ? request->ranks : 1,
+                                                        .scan_data = request->scan_data != 0,
+                                                        .all = request->all != 0,
+                                                        .steps = request->steps}));
   if (command == "eval") return print(eval_text(resolved_recipe(*request), request->checkpoint));
   if (command == "predict")
     return print(

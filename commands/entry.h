@@ -14,8 +14,11 @@ struct TuttiRequest {
   const char* resume;      // train --resume: "auto" or a path
   const char* checkpoint;  // eval, predict --checkpoint
   int local_ranks;         // train --local-ranks: ranks in this one process
+  int json;                // train --json
   int ranks;               // check --ranks, simulate --ranks
   int scan_data;           // check --data
+  int all;                 // check --all
+  int steps;               // check --steps
   int digest;              // inspect --digest
   long long until;         // replay --until, a step
   long long break_at;      // replay --break-at, a step

@@ -2,6 +2,7 @@
 
 #include "job/run_journal.h"
 #include "job/run_report.h"
+#include "runtime/launcher.h"
 
 namespace tutti {
 
@@ -10,6 +11,7 @@ void make_live(RankEnvironment& environment, const Job& job, bool quiet) {
   environment.recorder = make_recorder(job, rank, environment.host);
   if (!quiet) environment.log = make_log(rank_log_path(job.run_dir, rank), rank, rank == 0);
   environment.live = true;
+  environment.after_interrupt = after_interrupt();
   environment.quiet = quiet;
   environment.process_started_s = process_started_s();
   environment.start_child = start_child;

@@ -7,9 +7,11 @@
 #include "commands/live_environment.h"
 #include "job/run_journal.h"
 #include "job/run_report.h"
+#include "runtime/printable.h"
 #include "runtime/process/crash_report.h"
 #include "runtime/process/process_watch.h"
 #include "sim/environment/local_ranks.h"
+#include "training/loggers/run_result.h"
 
 namespace tutti {
 namespace {
@@ -23,6 +25,13 @@ SimScheduler::Options scheduling_of(const LocalRunOptions& options) {
 
 void log_last_events(LocalRanks& ranks, TimePoint now) {
   for (auto& rank : ranks.environments()) log_last_events(*rank.log, *rank.recorder, now);
+}
+
+void leave_error(const Job& job, const std::string& message) try {
+  PosixDisk disk;
+  write_result(disk, job.run_dir, error_result(message));
+} catch (const std::exception& error) {
+  print_warning(error.what());
 }
 
 }  // namespace
@@ -40,6 +49,7 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
   for (RankEnvironment& rank : ranks.environments()) {
     if (options.live) {
       make_live(rank, job, options.quiet);
+      rank.json = options.json;
       crashes.emplace_back(*rank.recorder, rank.rank(), rank_log_path(job.run_dir, rank.rank()));
     }
     supervisors.push_back(add_rank(scheduler, job, rank).supervisor);
@@ -53,6 +63,7 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
     const RankEnd end = end_by(error);
     if (end.kind == EndKind::kRefused && options.live) discard_journals(job);
     for (auto& rank : ranks.environments()) rank.recorder->end(end);
+    if (end.kind != EndKind::kRefused && options.live) leave_error(job, error.what());
     log_last_events(ranks, scheduler.now());
     throw;
   }

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "collectives/agreement.h"
 #include "collectives/local/group.h"
@@ -27,6 +28,7 @@
 #include "runtime/transport.h"
 #include "sim/environment/local_transport.h"
 #include "tensors/torch_error.h"
+#include "training/loggers/run_result.h"
 
 namespace tutti {
 namespace {
@@ -73,6 +75,12 @@ void warn_of_abandoned(LiveRank& rank, EndKind end) {
   });
 }
 
+void leave_result(Disk& disk, const std::string& run_dir, const std::string& message) try {
+  write_result(disk, run_dir, error_result(message));
+} catch (const std::exception& error) {
+  print_warning(error.what());
+}
+
 // Ends the process after an error of this rank alone.
 [[noreturn]] void end_with_error(const RankEnvironment& rank, const Job& job, const std::exception& error) {
   const RankEnd end = end_by(error);
@@ -81,7 +89,9 @@ void warn_of_abandoned(LiveRank& rank, EndKind end) {
   log_trouble(*rank.log, *rank.recorder);
   log_last_events(*rank.log, *rank.recorder, rank.clock->now());
   if (first_to_report((job.run_dir + "/recipe.toml").c_str())) {
-    print_error(rank_message(rank.rank(), error.what()));
+    const std::string message = rank_message(rank.rank(), error.what());
+    print_error(message);
+    run_with_timeout(kFlushTimeout, [&] { leave_result(*rank.disk, job.run_dir, message); });
     if (job.world > 1) linger();
   }
   end_with(exit_code(end.kind));
@@ -138,18 +148,35 @@ Exit run_agreed(const StartRequest& request, Group& group, const std::function<E
   }
 }
 
+void forbid_lone_task(StartRequest& request) {
+  if (is_one_of_slurms_tasks() && request.good())
+    request.trouble = std::string("Slurm has ") + std::getenv("SLURM_NTASKS") +
+                      " tasks (SLURM_NTASKS), and this one is a run of its own with one rank; start it with "
+                      "`srun --mpi=pmix "
+                      "tutti train ...` (`srun --mpi=list` must list pmix) or `mpirun tutti train ...`, or "
+                      "with --local-ranks 1 "
+                      "for one rank";
+}
+
+int hosts_of(const MpiWorld& world) {
+  std::set<std::string> hosts;
+  for (const int rank : world.all_ranks()) hosts.insert(world.host_name(rank));
+  return static_cast<int>(hosts.size());
+}
+
 using RunJob = std::function<Exit(const Job&, RankEnvironment)>;
 
 Exit train_under_mpi(MpiWorld& world, const Clock& clock, StartRequest request, const RunJob& run) {
   const auto group = std::make_shared<MpiGroup>(world, clock, world.all_ranks(), Reduction::kOrdered);
   const auto transport = std::make_shared<MpiTransport>(world);
   request.host = world.host_name(world.rank());
+  if (world.size() == 1) forbid_lone_task(request);
   return run_agreed(request, *group, [&](const Job& job) {
     const auto make = [&](const std::vector<int>& ranks) {
       return std::make_shared<MpiGroup>(world, clock, ranks, job.settings.collectives.reduction);
     };
     const bool ordered = job.settings.collectives.reduction == Reduction::kOrdered;
-    RankEnvironment connected{.transport = transport, .host = request.host};
+    RankEnvironment connected{.transport = transport, .host = request.host, .hosts = hosts_of(world)};
     connected.groups = make_groups(ordered ? group : make(world.all_ranks()), job.mesh(), world.rank(), make);
     return run(job, std::move(connected));
   });
@@ -187,7 +214,8 @@ Launcher::~Launcher() = default;
 int Launcher::train(const RecipeSource& recipe, const LaunchOptions& options) {
   hold_stop_signals();
   StartRequest request = make_request(recipe, options);
-  const auto run = [this](const Job& job, RankEnvironment connected) {
+  const auto run = [this, &options](const Job& job, RankEnvironment connected) {
+    connected.json = options.json;
     checkpoints_ = job.checkpoints;
     set_ = job.settings.checkpoint.set;
     return run_rank(job, std::move(connected));
@@ -198,6 +226,7 @@ int Launcher::train(const RecipeSource& recipe, const LaunchOptions& options) {
     mpi_->timeout = request.timeout();
     exit = train_under_mpi(*mpi_->world, mpi_->clock, request, run);
   } else {
+    forbid_lone_task(request);
     exit = train_alone(request, run);
   }
   if (exit.leaves_threads && options.ends_process) {

@@ -15,6 +15,7 @@ struct LaunchOptions {
   std::string resume;   // overrides the recipe, or ""
   UserComponents components = {};
   bool ends_process = true;  // if a logger hangs
+  bool json = false;         // print only the result, as JSON
 };
 
 // Returns the resolved recipe, or throws UserError.

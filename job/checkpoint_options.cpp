@@ -143,6 +143,9 @@ CheckpointSettings CheckpointSettings::read(const Setting& recipe, const TrainSe
   settings.save = {section.at("save_weights_only").boolean(), patterns_of(section.at("save_ignore_keys"))};
   settings.keep = static_cast<int>(section.at("keep").integer());
   settings.overwrite = section.at("save_overwrite");
+  if (section.has("best")) settings.best = BestSettings::read(section.at("best"));
+  if (settings.best && settings.set.latest == kBest)
+    section.at("save_latest_filename").fail("it is the name of the link to the best checkpoint");
   return settings;
 }
 

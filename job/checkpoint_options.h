@@ -8,6 +8,7 @@
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/run_state.h"
 #include "io/checkpoint/state_patterns.h"
+#include "job/best_checkpoints.h"
 #include "recipe/setting.h"
 #include "training/settings.h"
 
@@ -55,6 +56,7 @@ struct CheckpointSettings {
   std::optional<std::string> folder;  // nullopt: checkpoints/ in the run folder
   CheckpointSet set;
   SaveOptions save;
+  std::optional<BestSettings> best;
   int keep = -1;      // number of published checkpoints to keep, at least the newest; negative = all
   Setting overwrite;  // false: checkpoints of another run are an error; true or none: they are moved aside
 

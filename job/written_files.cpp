@@ -4,6 +4,7 @@
 #include <set>
 #include <vector>
 
+#include "io/run_paths.h"
 #include "recipe/catalog.h"
 #include "recipe/placeholders.h"
 #include "runtime/disk.h"
@@ -96,6 +97,7 @@ class WrittenFiles {
   void require_free(const Written& one) const {
     for (const char* own : {"/metrics.jsonl", "/metrics.earlier"})
       if (one.path.starts_with(run_dir_ + own)) refuse(one, {run_dir_ + "/metrics.jsonl"});
+    if (one.path == run_dir_ + "/" + kResultFile) refuse(one, {one.path});
     if (!one.is_folder && (one.path == run_dir_ || lies_below(run_dir_, one.path))) refuse(one, {run_dir_});
     for (const auto& other : all_)
       if (clash(one, other)) refuse(one, other);

@@ -104,6 +104,19 @@ std::string value_at(const std::vector<Value>& values, const std::string& path) 
   return found == values.end() ? "nothing" : found->toml;
 }
 
+template <class Text>
+std::vector<std::string> differences(const Setting& a, const Setting& b, Text text) {
+  const auto ours = values_of(a), theirs = values_of(b);
+  std::vector<std::string> different;
+  const auto note = [&](const std::string& path, const std::string& one, const std::string& other) {
+    if (one != other) different.push_back(text(path, one, other));
+  };
+  for (const auto& [path, toml] : ours) note(path, toml, value_at(theirs, path));
+  for (const auto& [path, toml] : theirs)
+    if (value_at(ours, path) == "nothing") note(path, "nothing", toml);
+  return different;
+}
+
 }  // namespace
 
 std::string toml_key(const std::string& key) {
@@ -180,15 +193,16 @@ std::string path_below(const std::string& section, const std::string& key) {
 }
 
 std::vector<std::string> recipe_difference(const Setting& a, const Setting& b) {
-  const auto ours = values_of(a), theirs = values_of(b);
-  std::vector<std::string> different;
-  const auto note = [&different](const std::string& path, const std::string& one, const std::string& other) {
-    if (one != other) different.push_back(path + " (" + one + " against " + other + ")");
-  };
-  for (const auto& [path, toml] : ours) note(path, toml, value_at(theirs, path));
-  for (const auto& [path, toml] : theirs)
-    if (value_at(ours, path) == "nothing") note(path, "nothing", toml);
-  return different;
+  return differences(a, b, [](const std::string& path, const std::string& one, const std::string& other) {
+    return path + " (" + one + " against " + other + ")";
+  });
+}
+
+std::vector<std::string> recipe_changes(const Setting& now, const Setting& then) {
+  return differences(now, then,
+                     [](const std::string& path, const std::string& one, const std::string& other) {
+                       return path + " = " + one + " (was " + other + ")";
+                     });
 }
 
 }  // namespace tutti

@@ -68,5 +68,7 @@ std::string path_below(const std::string& section, const std::string& key);
 // All keys with different values in the two recipes: "optimizer.lr (0.1 against 0.05)". An absent value is
 // "nothing".
 std::vector<std::string> recipe_difference(const Setting& a, const Setting& b);
+// The same for a recipe and an earlier form of it: "optimizer.lr = 0.05 (was 0.1)".
+std::vector<std::string> recipe_changes(const Setting& now, const Setting& then);
 
 }  // namespace tutti

@@ -1,11 +1,18 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 namespace tutti {
 
 // This process's rank from the environment of its launcher (mpirun, srun), known before MPI_Init; nullopt
 // without a launcher.
 std::optional<int> launched_rank();
+
+// What a user who pressed Ctrl-C should know: mpirun makes SIGTERM of it, and kills its ranks soon.
+std::string after_interrupt();
+
+// True if Slurm started several tasks, and no mpirun this process: a world of one rank is then a mistake.
+bool is_one_of_slurms_tasks();
 
 }  // namespace tutti

@@ -3,12 +3,15 @@
 #include <spdlog/logger.h>
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
+#include <unistd.h>
 
 #include <mutex>
+#include <string_view>
 #include <thread>
 
 #include "runtime/printable.h"
 #include "runtime/terminal_output.h"
+#include "runtime/text_style.h"
 
 namespace tutti {
 namespace {
@@ -27,11 +30,16 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
   return spdlog::level::err;
 }
 
+TextStyle style_of(spdlog::level::level_enum level) {
+  if (level == spdlog::level::warn) return TextStyle::kYellow;
+  return level == spdlog::level::err ? TextStyle::kRed : TextStyle::kDim;
+}
+
 // Flushes each line, so that a killed rank loses none.
 class SpdLog final : public Log {
  public:
   SpdLog(std::vector<spdlog::sink_ptr> sinks, int rank) : logger_("tutti", sinks.begin(), sinks.end()) {
-    logger_.set_pattern("%Y-%m-%d %H:%M:%S.%e %l rank " + std::to_string(rank) + " %v");
+    logger_.set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ rank " + std::to_string(rank) + " %v");
     logger_.set_level(spdlog::level::debug);
     logger_.flush_on(spdlog::level::debug);
   }
@@ -65,7 +73,11 @@ class TerminalSink final : public spdlog::sinks::base_sink<std::mutex> {
   void sink_it_(const spdlog::details::log_msg& line) override {
     spdlog::memory_buf_t text;
     formatter_->format(line, text);
-    out_.print({text.data(), text.size()});
+    const std::string_view whole(text.data(), text.size());
+    const std::size_t begin = line.color_range_start, end = line.color_range_end;
+    out_.print(std::string(whole.substr(0, begin)) +
+               styled(shows_colors(STDERR_FILENO), style_of(line.level), whole.substr(begin, end - begin)) +
+               std::string(whole.substr(end)));
   }
   void flush_() override { out_.flush(); }
 

@@ -6,6 +6,7 @@
 
 #include "runtime/terminal_output.h"
 #include "runtime/text.h"
+#include "runtime/text_style.h"
 
 namespace tutti {
 namespace {
@@ -50,6 +51,12 @@ std::string without_controls(std::string_view text, bool keeps_line_breaks) {
   return out;
 }
 
+void print_labelled(const char* label, TextStyle style, const std::string& message) {
+  const std::string shown_label = styled(shows_colors(STDERR_FILENO), style, label);
+  std::fprintf(stderr, "%s%s %s\n", line_eraser(STDERR_FILENO).c_str(), shown_label.c_str(),
+               printable(message).c_str());
+}
+
 }  // namespace
 
 std::string printable(std::string_view message) {
@@ -65,12 +72,8 @@ std::string shown(std::string_view value) {
   return without_controls(value.substr(0, character_before(value, kMaxValueBytes)), false) + "...";
 }
 
-void print_error(const std::string& message) {
-  std::fprintf(stderr, "%serror: %s\n", line_eraser(STDERR_FILENO).c_str(), printable(message).c_str());
-}
+void print_error(const std::string& message) { print_labelled("error:", TextStyle::kRed, message); }
 
-void print_warning(const std::string& message) {
-  std::fprintf(stderr, "%swarning: %s\n", line_eraser(STDERR_FILENO).c_str(), printable(message).c_str());
-}
+void print_warning(const std::string& message) { print_labelled("warning:", TextStyle::kYellow, message); }
 
 }  // namespace tutti

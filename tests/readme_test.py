@@ -14,7 +14,7 @@ import tempfile
 
 NOT_HERE = ("make ", "mpirun -np 4 ", "mpirun -np 16 ", "#SBATCH", "srun ", "cmake ")
 LEFT_OUT = "..."
-MEASURED = re.compile(r"[\d.]+ samples/s|(?<=samples/s) +\d+|[\d:]+ left")
+MEASURED = re.compile(r"[\d.]+ samples/s|(?<=samples/s) +\d+|[\d:]+ left|(?<=  time) +.*")
 FRACTION = re.compile(r"-?\d+\.\d+(e-?\d+)?")
 
 

@@ -169,8 +169,12 @@ struct State : Trainee {
     timestamp.to_next_batch(samples, tokens, seconds);
   }
 
-  // Ends the training after the current batch.
-  void stop_training() { max_duration = timestamp.get(TimeUnit::kBatch); }
+  // Ends the training after the current batch. `why`: for the end of the run's output.
+  void stop_training(std::string why = "") {
+    max_duration = timestamp.get(TimeUnit::kBatch);
+    stop_reason = std::move(why);
+  }
+  std::optional<std::string> stop_reason;  // of stop_training, since training began in this process
 };
 
 }  // namespace tutti

@@ -130,7 +130,10 @@ void Compute::build_model() {
 void Compute::restore(const Prepare& start) try {
   const RunState saved = resume(state_, disk_, open_checkpoint(disk_, start.checkpoint), job_,
                                 start.own ? LoadOptions() : job_.from.options, rank_zero_warning());
-  if (start.own || !job_.from.options.weights_only) restore_run(saved, start.checkpoint);
+  if (start.own || !job_.from.options.weights_only)
+    restore_run(saved, start.checkpoint);
+  else
+    loop_->take_weights_of(start.checkpoint);
 } catch (const std::exception& error) {
   blame(start, error);
 }

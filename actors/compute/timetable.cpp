@@ -12,10 +12,12 @@ void Timetable::plan() {
   const RunSettings& settings = job_.settings;
   evaluations_.plan(planned_duration_);
   checkpoint_every_.emplace(settings.checkpoint.interval, planned_duration_, state_.dataloader_len);
+  const auto measured = evaluation_metrics(evaluations_.evaluators(), *state_.model);
+  if (settings.checkpoint.best) best_metric_ = settings.checkpoint.best->logged_name(measured);
   LearningRate rate(
       job_.recipe,
       settings.train.horizon(planned_duration_, state_.dataloader_len, state_.optimizer->base_lr()),
-      evaluation_metrics(evaluations_.evaluators(), *state_.model));
+      measured);
   if (state_.timestamp.batch > 0) rate.restore(rate_.state(), rate_.lagging());
   rate_ = std::move(rate);
   state_.schedule = rate_.schedule();

@@ -47,6 +47,8 @@ class Timetable {
   bool checkpoint_at_epoch_end(const Timestamp& before) const {
     return checkpoint_every_->at_epoch_end(before, state_.timestamp);
   }
+  // The logged name of the metric of [checkpoint] best, or "".
+  const std::string& best_metric() const { return best_metric_; }
   bool checkpoints_fire() const { return checkpoint_every_->fires(); }
 
  private:
@@ -58,6 +60,7 @@ class Timetable {
   Time planned_duration_;  // max_duration at the last plan
   LearningRate rate_;
   std::optional<Interval> checkpoint_every_;
+  std::string best_metric_;
 };
 
 }  // namespace tutti

@@ -327,6 +327,7 @@ void TrainStep::take_gradients(Context& context, const Hooks& hooks) {
 // A loss scale that is too large is no reason for a warning: the right scale is found this way.
 void TrainStep::skip(Context& context) {
   record(context, TraceKind::kSkipped);
+  ++skipped_;
   if (last_.loss_weight == 0)
     return log_.warning(step_text() + "nothing in the batch counts; the step is skipped");
   update_scale(/*overflowed=*/true);

@@ -51,6 +51,8 @@ class TrainStep {
   // Collective: allocates buckets. Called after all ranks have agreed to start.
   void set_up(Context& context, const RunSettings& settings);
 
+  int64_t skipped() const { return skipped_; }  // steps, by this process
+
   // The bytes of copies for checkpoints, for reports of out of memory.
   void count_copies(int64_t bytes) { copies_bytes_ = bytes; }
 
@@ -110,6 +112,7 @@ class TrainStep {
   Sum sum_;                       // of the step
   at::Tensor grad_scale_;         // allocated here, so that the update allocates nothing
   std::vector<at::Tensor> kept_;  // copies of the weights during extra passes; empty before the first one
+  int64_t skipped_ = 0;
   int64_t copies_bytes_ = 0;
   int64_t surgeries_ = 0;  // of the state, when the buckets were allocated
 };

@@ -2,11 +2,13 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 #include <utility>
 
 #include "job/resume.h"
+#include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "runtime/text.h"
 #include "tensors/memory_attempt.h"
@@ -24,12 +26,19 @@ bool is_whole(const ResumePoint& resume, const Engine& engine) {
   return !resume.any() || resume.at == kAtFitEnd || engine.algorithms().empty();
 }
 
+std::vector<std::string> changes_since(const RunState& saved, const Setting& recipe) {
+  if (saved.recipe.empty()) return {};
+  return recipe_changes(recipe, parse_recipe(saved.recipe, "recipe"));
+}
+
 }  // namespace
 
 TrainingLoop::TrainingLoop(const Parts& parts)
     : with_(parts),
       batch_digest_("compute/batch", parts.recorder, TensorsDigest::kWhole),
-      tasks_(parts.job, parts.state, parts.engine, parts.evaluations, parts.recorder) {}
+      tasks_(parts.job, parts.state, parts.engine, parts.evaluations, parts.recorder) {
+  if (const auto& best = parts.job.settings.checkpoint.best) best_.emplace(*best);
+}
 
 void TrainingLoop::run(Context& context) try {
   begin(context);
@@ -86,6 +95,7 @@ bool TrainingLoop::fit(Context& context) {
 void TrainingLoop::begin_batch(Context& context) {
   const Timestamp& time = with_.state.timestamp;
   with_.run_log.begin_step(time.batch + 1);
+  if (best_) best_->begin_step();
   if (time.batch_in_epoch == 0) {
     if (time.epoch_in_iteration == 0) run_event(context, Event::kIterationStart);
     run_event(context, Event::kEpochStart);
@@ -221,7 +231,15 @@ std::optional<LoggedMetrics> TrainingLoop::evaluate(Context& context, const Labe
   }
   log.keep_attempt();
   log.log_evaluation(*all);
+  watch_best(*all);
   return all;
+}
+
+// All ranks see the same metrics, and so request the same checkpoints.
+void TrainingLoop::watch_best(const LoggedMetrics& metrics) {
+  if (!best_) return;
+  const auto found = std::ranges::find(metrics, with_.times.best_metric(), &LoggedMetrics::value_type::first);
+  if (found != metrics.end() && best_->observe(found->second)) with_.state.checkpoint_requested = true;
 }
 
 void TrainingLoop::run_event(Context& context, Event event) try {
@@ -257,8 +275,8 @@ void TrainingLoop::begin(Context& context) {
       with_.train_step.exchange().visit_parameters(context, visit);
     };
   began_ = step_began_ = context.now();
-  const bool own = !resumed_from_.empty() && lies_in(resumed_from_, with_.job.checkpoints);
-  with_.run_log.start(context, resumed_from_, own);
+  first_step_ = with_.state.timestamp.batch;
+  with_.run_log.start(context, resumed_);
   start_fit(context);
   if (!changed_duration_.empty()) with_.state.max_duration = Time::parse(changed_duration_);
   with_.times.follow_max_duration();
@@ -289,9 +307,10 @@ TrainingLoop::Place TrainingLoop::resume_place() {
 void TrainingLoop::restore(const RunState& saved, const std::string& folder) {
   const bool own = lies_in(folder, with_.job.checkpoints);
   earlier_s_ = saved.seconds;
-  if (saved.step > 0) resumed_from_ = folder;
+  resumed_ = {folder, own && saved.step > 0, changes_since(saved, with_.job.recipe)};
   if (saved.step > 0 && own && is_whole(saved.rest, with_.engine)) with_.snapshots.mark_saved();
   resume_ = saved.rest;
+  if (best_ && own) best_->restore(saved.best);
   if (!tasks_.restore(saved.tasks, own)) return;
   const bool over =
       !saved.max_duration.empty() && reached(with_.state.timestamp, Time::parse(saved.max_duration));
@@ -300,6 +319,7 @@ void TrainingLoop::restore(const RunState& saved, const std::string& folder) {
 
 // Trains on for a task. The state until now is saved first.
 void TrainingLoop::train_on(Context& context) {
+  with_.state.stop_reason.reset();
   with_.times.follow_max_duration();
   with_.run_log.end_step(context);
   if (with_.times.checkpoints_fire() && !with_.snapshots.is_saved())
@@ -308,6 +328,7 @@ void TrainingLoop::train_on(Context& context) {
 }
 
 void TrainingLoop::finish(Context& context, bool stopped) {
+  with_.run_log.training_ended(ended(stopped));
   with_.run_log.end_step(context);
   with_.run_log.end(context);
   const bool save = !with_.snapshots.is_saved();
@@ -317,6 +338,20 @@ void TrainingLoop::finish(Context& context, bool stopped) {
   with_.engine.close();
   record(context, TraceKind::kDone);
   context.send(with_.actors.supervisor, TrainingDone{stopped, save});
+}
+
+TrainingEnded TrainingLoop::ended(bool stopped) const {
+  const State& state = with_.state;
+  TrainingEnded ended{.skipped_steps = with_.train_step.skipped()};
+  if (stopped) {
+    ended.why = TrainingEnd::kRequest;
+  } else if (state.stop_reason) {
+    ended.why = TrainingEnd::kStopTraining;
+    ended.stop_reason = *state.stop_reason;
+  } else if (first_step_ > 0 && state.timestamp.batch == first_step_) {
+    ended.why = TrainingEnd::kNothingLeft;
+  }
+  return ended;
 }
 
 void TrainingLoop::write_text(Context& context) try {
@@ -366,6 +401,7 @@ RunState TrainingLoop::saved_state() const {
   for (const auto& [name, value] : state.metric_values)
     if (std::isfinite(value)) saved.metrics[name] = value;
   saved.plateau = with_.times.rate().state();
+  if (best_) saved.best = best_->state();
   saved.lagging_rate = with_.times.rate().lagging();
   saved.next_lr = state.next_lr.value_or(saved.next_lr);
   saved.required_algorithms = state.required_algorithms;

@@ -41,6 +41,8 @@ class TrainingLoop {
 
   // Before `run`: resumes where the saved run stood. `folder`: of the checkpoint.
   void restore(const RunState& saved, const std::string& folder);
+  // Before `run`: the weights are those of this checkpoint, the rest is new.
+  void take_weights_of(const std::string& folder) { resumed_.folder = folder; }
   // Before `run`: a request to stop.
   void request_stop() { stop_requested_ = true; }
 
@@ -71,16 +73,19 @@ class TrainingLoop {
   Place resume_place();
   bool evaluate_due(Context& context);
   std::optional<LoggedMetrics> evaluate(Context& context, const Labels& labels, bool standalone = false);
+  void watch_best(const LoggedMetrics& metrics);
   void train_on(Context& context);
   void finish(Context& context, bool stopped);
   void give_up(Context& context, const OperatingError& why);
+  TrainingEnded ended(bool stopped) const;
   void write_text(Context& context);
   RunState saved_state() const;
   void record(Context& context, TraceKind kind);
 
   Parts with_;
   TensorsDigest batch_digest_;
-  std::string resumed_from_;  // a checkpoint's folder, or ""
+  RunLog::Resumed resumed_;
+  int64_t first_step_ = 0;    // the steps done before this process trained
   TimePoint began_;           // training in this process
   TimePoint step_began_;      // the end of the step before, so that waiting for a batch counts
   double earlier_s_ = 0;      // training time before this attempt
@@ -90,8 +95,9 @@ class TrainingLoop {
   bool checkpoint_due_ = false;  // after the current step
   ResumePoint resume_;           // pending work of the current step, saved if the run stops
   ProgramTasks tasks_;
-  std::string begun_duration_;    // max_duration after FIT_START
-  std::string changed_duration_;  // max_duration of the checkpoint, if changed during training
+  std::optional<BestValues> best_;  // [checkpoint] best
+  std::string begun_duration_;      // max_duration after FIT_START
+  std::string changed_duration_;    // max_duration of the checkpoint, if changed during training
 };
 
 }  // namespace tutti

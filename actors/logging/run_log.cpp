@@ -34,6 +34,12 @@ StepReport step_report(const State& state, const Verdict& verdict, double lr, Na
   return report;
 }
 
+int64_t parameter_count(const Trainee& trainee) {
+  int64_t numbers = 0;
+  for (const auto& one : trainee.parameters) numbers += one.parameter->tensor.numel();
+  return numbers;
+}
+
 StepLog::Readers readers_of(const std::vector<LogActor>& logs) {
   return {!logs.empty(), !std::ranges::all_of(logs, &LogActor::numbers_only)};
 }
@@ -46,11 +52,12 @@ RunLog::RunLog(const State& state, const RankActors& actors, Log& log, Recorder&
       trainer_(logger_, state),
       queues_(actors, log, recorder) {}
 
-void RunLog::start(Context& context, const std::string& checkpoint, bool own) {
+void RunLog::start(Context& context, const Resumed& from) {
   const Timestamp& time = state_.timestamp;
   logger_.begin_run(time.batch + 1);
   queues_.start(context, {state_.run_name, state_.run_dir, state_.rank, state_.world, state_.max_duration,
-                          state_.dataloader_len, time, time.batch, own, checkpoint});
+                          state_.dataloader_len, time, time.batch, from.own, from.folder,
+                          parameter_count(state_), from.changes});
 }
 
 void RunLog::step_done(const Timestamp& before, const Verdict& verdict, double lr, Nanoseconds took) {

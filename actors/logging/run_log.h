@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "actors/logging/log_queues.h"
 #include "actors/messages/verdict.h"
@@ -19,14 +20,20 @@ class RunLog {
   StepLog& logger() { return logger_; }       // for algorithms and callbacks
   TrainerLog& trainer() { return trainer_; }  // entries that Composer's Trainer logs
 
-  // `checkpoint`: the folder that the run resumes from, or ""; `own`: the checkpoint is of this run.
-  void start(Context& context, const std::string& checkpoint, bool own);
+  // The checkpoint that the run resumes from.
+  struct Resumed {
+    std::string folder;                // "" = none
+    bool own = false;                  // of this run
+    std::vector<std::string> changes;  // of the recipe, since
+  };
+  void start(Context& context, const Resumed& from);
   // Later entries belong to `step`, counted from 1.
   void begin_step(int64_t step) { logger_.begin_step(step); }
 
   // After the verdict, once the state's time includes the step. `before`: the time before; `took`: since the
   // end of the step before.
   void step_done(const Timestamp& before, const Verdict& verdict, double lr, Nanoseconds took);
+  void training_ended(const TrainingEnded& ended) { logger_.log_training_end(ended); }
   void text_sample(Context& context, const std::string& text);
 
   // Sends all entries until now, before long work.

@@ -20,6 +20,13 @@ std::string run_name_of(const Disk& disk, const std::string& folder) try {
   return "";
 }
 
+// Nothing is measured in a checkpoint that cannot be read.
+BestState best_state_of(const Disk& disk, const std::string& folder) try {
+  return RunState::from_json(read_manifest(disk, folder).state).best;
+} catch (const OperatingError&) {
+  return {};
+}
+
 }  // namespace
 
 CheckpointStore::CheckpointStore(Disk& disk, Log& log, const Job& job)
@@ -113,6 +120,7 @@ void CheckpointStore::move_aside(const std::vector<std::string>& names) {
   const std::string aside = unused_path(disk_, folder_ + "/earlier");
   disk_.make_folders(aside);
   if (!settings_.set.latest.empty()) disk_.remove_all(folder_ + "/" + settings_.set.latest);
+  if (settings_.best) disk_.remove_all(folder_ + '/' + kBest);
   for (const auto& name : names) disk_.rename(folder_ + "/" + name, aside + "/" + name);
   disk_.sync_folder(folder_);
   log_.warning("checkpoints that this run does not resume from are now in " + aside);
@@ -125,6 +133,7 @@ std::string CheckpointStore::publish(const std::string& name, const std::string&
   } catch (const OperatingError& error) {
     return error.what();
   }
+  values_.erase(name);
   prune(name);
   return "";
 }
@@ -138,13 +147,30 @@ void CheckpointStore::discard(const std::string& unfinished) try {
 // Checkpoints of later steps than `newest` stay: they are damaged, or are replaced when their steps are
 // redone.
 void CheckpointStore::prune(const std::string& newest) try {
-  if (settings_.keep < 0) return;
   auto names = published_checkpoints(disk_, folder_, settings_.set.names);
-  names.erase(std::find(names.begin(), names.end(), newest), names.end());
-  for (std::size_t i = 0; i + std::max(settings_.keep, 1) <= names.size(); ++i)
-    if (names[i] != resumed_) remove_checkpoint(disk_, folder_ + "/" + names[i]);
+  const auto at = std::find(names.begin(), names.end(), newest);
+  if (at != names.end()) names.erase(at + 1, names.end());
+  std::vector<std::string> best;
+  if (settings_.best) best = best_checkpoints(*settings_.best, measured(names));
+  if (!best.empty()) disk_.symlink(best[0], folder_ + '/' + kBest);
+  if (settings_.keep < 0) return;
+  for (std::size_t i = 0; i + std::max(settings_.keep, 1) < names.size(); ++i)
+    if (names[i] != resumed_ && std::ranges::count(best, names[i]) == 0)
+      remove_checkpoint(disk_, folder_ + "/" + names[i]);
 } catch (const OperatingError& error) {
   log_.warning(error.what());
+}
+
+// Reads each manifest once.
+std::vector<std::pair<std::string, double>> CheckpointStore::measured(const std::vector<std::string>& names) {
+  std::vector<std::pair<std::string, double>> measured;
+  for (const auto& name : names) {
+    auto known = values_.find(name);
+    if (known == values_.end())
+      known = values_.emplace(name, best_state_of(disk_, folder_ + '/' + name)).first;
+    if (known->second.measured) measured.emplace_back(name, known->second.value);
+  }
+  return measured;
 }
 
 }  // namespace tutti

@@ -50,6 +50,7 @@ class CheckpointStore {
   std::size_t own_steps(const std::vector<std::string>& names, const std::string& resumed) const;
   void move_aside(const std::vector<std::string>& names);
   void prune(const std::string& newest);
+  std::vector<std::pair<std::string, double>> measured(const std::vector<std::string>& names);
   CheckpointSearch search();
 
   Disk& disk_;
@@ -58,6 +59,7 @@ class CheckpointStore {
   const std::string& run_name_;
   const CheckpointSettings& settings_;
   std::map<std::string, std::string> rejected_;  // folder -> problem
+  std::map<std::string, BestState> values_;      // of [checkpoint] best, by checkpoint, once read
   std::set<std::string> named_;                  // problems that the log has
   std::string resumed_;  // the name of the checkpoint that this attempt resumes from; kept for replays
   Hdf5Layout layout_;    // of the newest checkpoint.h5

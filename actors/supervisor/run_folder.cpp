@@ -1,7 +1,7 @@
 #include "actors/supervisor/run_folder.h"
 
 #include "io/journal/recorded_run.h"
-#include "job/run_paths.h"
+#include "io/run_paths.h"
 #include "runtime/error.h"
 #include "runtime/text.h"
 
@@ -32,25 +32,27 @@ void write_small_file(Disk& disk, const std::string& path, const std::string& te
 RunFolder::RunFolder(Disk& disk, std::string path, std::string checkpoints)
     : disk_(disk), path_(std::move(path)), checkpoints_(std::move(checkpoints)) {}
 
-void RunFolder::open(Context& context, const std::string& host) {
+void RunFolder::open(Context& context, const std::string& host, Log& log) {
   disk_.make_folders(path_);
   disk_.make_folders(checkpoints_);
-  lock_ = lock(context, path_, host);
-  if (plain_path(path_) != plain_path(checkpoints_)) checkpoints_lock_ = lock(context, checkpoints_, host);
+  lock_ = lock(context, path_, host, log);
+  if (plain_path(path_) != plain_path(checkpoints_))
+    checkpoints_lock_ = lock(context, checkpoints_, host, log);
   disk_.remove_all(path_ + '/' + kStopFile);  // of an earlier run
 }
 
 std::unique_ptr<DiskLock> RunFolder::lock(Context& context, const std::string& folder,
-                                          const std::string& host) {
+                                          const std::string& host, Log& log) {
   const std::string path = folder + '/' + kRunLock;
   const TimePoint until = context.now() + kLockTimeout;
-  for (;;) {
+  for (bool first = true;; first = false) {
     if (auto taken = disk_.lock(path, "host " + host)) return taken;
-    if (context.now() >= until) break;
+    const std::string other = folder + ": a run is under way in it, on " + text_of(disk_.read(path));
+    if (context.now() >= until)
+      throw UserError(other + "; `tutti stop` ends it, and --run-dir gives this one a folder of its own");
+    if (first) log.warning(other + "; waits 5 s for its end");
     context.sleep(kLockInterval);
   }
-  throw UserError(folder + ": a run is under way in it, on " + text_of(disk_.read(path)) +
-                  "; `tutti stop` ends it, and --run-dir gives this one a folder of its own");
 }
 
 void RunFolder::write_nonce(const std::string& nonce) { write_small_file(disk_, nonce_path(), nonce); }

@@ -5,6 +5,7 @@
 
 #include "runtime/actor/actor.h"
 #include "runtime/disk.h"
+#include "runtime/log.h"
 
 namespace tutti {
 
@@ -13,9 +14,9 @@ class RunFolder {
  public:
   RunFolder(Disk& disk, std::string path, std::string checkpoints);
 
-  // Rank 0: creates and locks both folders, and waits some seconds for an earlier run to end. Throws
-  // UserError if another run uses the folders, OperatingError if they cannot be created.
-  void open(Context& context, const std::string& host);
+  // Rank 0: creates and locks both folders. If another run uses them, warns, and waits some seconds for its
+  // end. Throws UserError if the other run continues, OperatingError if the folders cannot be created.
+  void open(Context& context, const std::string& host, Log& log);
 
   // Rank 0 writes a nonce. A rank that does not find the nonce does not share the folder.
   void write_nonce(const std::string& nonce);
@@ -35,7 +36,8 @@ class RunFolder {
 
  private:
   std::string nonce_path() const { return path_ + "/.nonce"; }
-  std::unique_ptr<DiskLock> lock(Context& context, const std::string& folder, const std::string& host);
+  std::unique_ptr<DiskLock> lock(Context& context, const std::string& folder, const std::string& host,
+                                 Log& log);
 
   Disk& disk_;
   std::string path_;

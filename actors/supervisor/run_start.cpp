@@ -27,7 +27,7 @@ RunStart::RunStart(const Job& job, int rank, std::string host, RunFolder& folder
 Statement RunStart::opening(Context& context) {
   if (rank_ != 0) return {};
   try {
-    folder_.open(context, host_);
+    folder_.open(context, host_, log_);
   } catch (const std::exception& error) {
     return {.trouble = error.what()};
   }

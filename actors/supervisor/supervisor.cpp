@@ -24,6 +24,7 @@ Supervisor::Supervisor(const Job& job, const Place& place, const RankActors& act
       log_(log),
       recorder_(recorder),
       end_(end),
+      after_interrupt_(place.after_interrupt),
       folder_(disk, job.run_dir, job.checkpoints),
       store_(disk, log, job),
       logs_(actors.logs, log, recorder),
@@ -123,7 +124,8 @@ void Supervisor::stop_requested(Context& context) {
 void Supervisor::prepare_to_stop(Context& context) {
   if (stop_requested_) return;
   stop_requested_ = true;
-  log_.info("asked to stop: finishes the step, checkpoints, and ends");
+  log_.warning("asked to stop: finishes the step, writes a checkpoint and ends" +
+               (after_interrupt_.empty() ? "" : "; " + after_interrupt_));
   context.send(actors_.compute, StopRequested{});
   for (const ActorId loader : actors_.eval_loaders) context.send(loader, StopRequested{});
 }

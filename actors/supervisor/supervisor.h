@@ -27,6 +27,7 @@ class Supervisor final : public Actor {
   struct Place {
     int rank = 0;
     std::string host;
+    std::string after_interrupt = {};  // for the user who asks to stop by Ctrl-C
   };
 
   // All references must outlive the Supervisor. `end`: how the run ended, if no error ended it.
@@ -60,6 +61,7 @@ class Supervisor final : public Actor {
   Log& log_;
   Recorder& recorder_;
   EndKind& end_;
+  std::string after_interrupt_;
   RunFolder folder_;
   CheckpointStore store_;
   DurableLogs logs_;

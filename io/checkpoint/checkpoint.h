@@ -23,6 +23,8 @@ namespace tutti {
 // When the manifest is durable, the link `latest` in the parent folder is moved to the checkpoint.
 
 inline constexpr const char* kLatest = "latest";
+// The link to the best checkpoint, by [checkpoint] best.
+inline constexpr const char* kBest = "best";
 inline constexpr std::string_view kModelPrefix = "model/";            // names of parameters and buffers
 inline constexpr std::string_view kOptimizersPrefix = "optimizers/";  // names of the optimizer's tensors
 

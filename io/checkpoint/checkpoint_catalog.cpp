@@ -26,6 +26,11 @@ std::vector<Key> save_keys() {
           .also_named({"save_num_checkpoints_to_keep"})
           .at_least(-1)
           .at_most(1e9),
+      {"best", kAny, "none",
+       "keeps the best checkpoints, whatever `keep` says: a table with metric (\"eval/MulticlassAccuracy\", "
+       "or its name alone), mode (max, min; auto: min for a loss, error, perplexity or cross entropy) and "
+       "keep (how many, 1). An evaluation that is one of the best is followed by a checkpoint; the link "
+       "`best` leads to the best"},
       {"save_metrics", kBoolean, "true",
        "the state of metrics is always saved, since a resumed run needs it; false is an error"},
   };

@@ -11,13 +11,14 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PlateauState, multiplier, best, has_best, bad
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ResumePoint, at, labels)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(LastStep, loss, flops, lr, iteration, epoch, sample, token,
                                                 seconds)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BestState, measured, value, best)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TasksState, done, after, until)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RequiredAlgorithm, name, settings)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunState, run_name, seed, world, step, epoch, batch_in_epoch, last_step,
                                    rest, tasks, max_duration, sample, token, sample_in_epoch, token_in_epoch,
                                    iteration, epoch_in_iteration, token_in_iteration, global_batch,
                                    data_digest, seconds, iteration_seconds, epoch_seconds, accumulation,
-                                   grad_scaler, plateau, lagging_rate, next_lr, listeners, metrics,
+                                   grad_scaler, plateau, best, lagging_rate, next_lr, listeners, metrics,
                                    required_algorithms, weights_only, saved_without, recipe)
 
 std::string RunState::to_json() const { return nlohmann::json(*this).dump(1); }
@@ -48,6 +49,7 @@ RunState RunState::from_json(const std::string& text) {
     if (!state.contains("saved_without")) state["saved_without"] = RunState().saved_without;
     if (!state.contains("required_algorithms")) state["required_algorithms"] = nlohmann::json::array();
     if (!state.contains("weights_only")) state["weights_only"] = false;
+    if (!state.contains("best")) state["best"] = BestState();
     if (!state.contains("plateau")) state["plateau"] = PlateauState();
     return state.get<RunState>();
   } catch (const nlohmann::json::exception& error) {

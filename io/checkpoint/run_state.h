@@ -62,6 +62,15 @@ struct LastStep {
   friend bool operator==(const LastStep&, const LastStep&) = default;
 };
 
+// Values of the metric by which the best checkpoints are kept.
+struct BestState {
+  bool measured = false;  // after this step, as `value`
+  double value = 0;
+  std::vector<double> best;  // of the run so far, best first
+
+  friend bool operator==(const BestState&, const BestState&) = default;
+};
+
 // Progress of a program's tasks.
 struct TasksState {
   int64_t done = 0;
@@ -107,6 +116,7 @@ struct RunState {
   AccumulationState accumulation;
   GradScalerState grad_scaler;
   PlateauState plateau;
+  BestState best;
   double lagging_rate = 1;                       // the next step's multiplier, if rates lag as Composer's do
   double next_lr = -1;                           // of the next step, set by an algorithm; -1 = the schedule's
   std::map<std::string, std::string> listeners;  // "callbacks/EarlyStopper" -> its state

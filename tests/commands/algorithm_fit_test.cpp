@@ -141,7 +141,7 @@ std::string place_of(const Misfit& misfit) {
 class AlgorithmFit : public testing::TestWithParam<Misfit> {};
 
 TEST_P(AlgorithmFit, IsCheckedBeforeTraining) {
-  const auto check = [] { check_text(misfit_recipe(GetParam()), 1, false); };
+  const auto check = [] { check_text(misfit_recipe(GetParam())); };
   EXPECT_THAT(check, testing::ThrowsMessage<UserError>(
                          AllOf(StartsWith(place_of(GetParam())), HasSubstr(GetParam().said))));
 }
@@ -150,7 +150,7 @@ INSTANTIATE_TEST_SUITE_P(All, AlgorithmFit, testing::ValuesIn(kMisfits),
                          [](const auto& info) { return info.param.name; });
 
 TEST(AlgorithmFitOfWhatFits, IsNoError) {
-  for (const Misfit& fit : kFits) EXPECT_NO_THROW(check_text(misfit_recipe(fit), 1, false)) << fit.name;
+  for (const Misfit& fit : kFits) EXPECT_NO_THROW(check_text(misfit_recipe(fit))) << fit.name;
 }
 
 TEST(AlgorithmFitInTraining, IsCheckedToo) {

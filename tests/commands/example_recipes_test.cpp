@@ -45,7 +45,7 @@ class ExampleRecipes : public testing::TestWithParam<std::string> {
 
 TEST_P(ExampleRecipes, AreCheckedAndTrainThreeBatches) {
   const Setting three = three_batches();
-  EXPECT_NO_THROW(check_text(three, 1, /*scan_data=*/false));
+  EXPECT_NO_THROW(check_text(three));
   LocalRunOptions options;
   options.ranks = 1;
   options.run_dir = folder_.path("run");

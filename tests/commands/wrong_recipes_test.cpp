@@ -73,7 +73,9 @@ class WrongRecipe : public testing::Test {
 
   void expect_checked(const std::string& place, const std::vector<std::string>& words, int ranks,
                       bool scan_data = false) const {
-    expect_message(message_of<UserError>([&] { check_text(resolved(), ranks, scan_data); }), place, words);
+    expect_message(
+        message_of<UserError>([&] { check_text(resolved(), {.ranks = ranks, .scan_data = scan_data}); }),
+        place, words);
   }
 
   void expect_message(const std::string& message, const std::string& place,
@@ -121,7 +123,7 @@ TEST_F(WrongRecipe, NoRecipeAtAll) {
 
 TEST_F(WrongRecipe, ADeviceThatThisBuildCannotTrainOn) {
   overrides_ = {"device.kind=cpu"};
-  EXPECT_THAT(check_text(resolved(), 1, false), HasSubstr("kind = \"cpu\""));
+  EXPECT_THAT(check_text(resolved(), {.all = true}), HasSubstr("kind = \"cpu\""));
   overrides_ = {"device.kind=abacus"};
   expect_checked("--set: device.kind = \"abacus\"", {"cpu"}, 1);
   overrides_.clear();

@@ -99,7 +99,7 @@ TEST(TaskTest, EvaluationsAndPredictionsAreOfTheWeightsThatThereAre) {
   EXPECT_FALSE(at::cat(before).equal(at::cat(after)));
   const std::string metrics = read_text(folder.path("run/metrics.jsonl"));
   EXPECT_THAT(metrics, HasSubstr("\"step\": 8, \"epoch\": 2, \"metrics/eval/MulticlassAccuracy\""));
-  EXPECT_THAT(metrics, HasSubstr("\"step\": 9, \"epoch\": 2, \"metrics/eval/MulticlassAccuracy\""));
+  EXPECT_THAT(metrics, HasSubstr("\"step\": 9, \"epoch\": 3, \"metrics/eval/MulticlassAccuracy\""));
 }
 
 // A run that goes on does what is left, and comes to the same. Its newest checkpoint is at most two steps

@@ -24,10 +24,28 @@ class CheckpointOptions(tutti_run.RunTest):
         self.assertEqual(names(run / "checkpoints"), {"digits-10", "digits-20", "newest", ".lock"})
         finished = train(run, "--resume", "auto", **{**SHORT, "train__max_duration": "30ba"}, **pattern)
         self.assertIn("resumes after step 20,", finished.text)
-        self.assertIn(str(run / "checkpoints" / "newest"), finished.text)
+        self.assertIn(f"checkpoint             {run / 'checkpoints' / 'digits-30'}\n", finished.text)
         replayed = tutti("replay", run).wait()
         self.assertEqual(replayed.code, 0, replayed.text)
         self.assertEqual(tutti("inspect", run, "--digest").wait().code, 0)
+
+    def test_the_best_ones_stay(self):
+        run = self.folder / "run"
+        values = {"train__max_duration": "8ep", "checkpoint__interval": "4ep", "checkpoint__keep": 1,
+                  "checkpoint__best": '{ metric = "CrossEntropy", keep = 2 }', "optimizer__lr": 0.5}
+        train(run, ranks=2, **values)
+        resumed = {**values, "train__max_duration": "12ep", "checkpoint__keep": 2}
+        train(run, "--resume", "auto", ranks=2, **resumed)
+        losses = {line["metrics/eval/CrossEntropy"]: line["step"] for line in metrics(run)
+                  if "metrics/eval/CrossEntropy" in line}
+        best = [losses[loss] for loss in sorted(losses)[:2]]
+        found = [path.name for path in (run / "checkpoints").glob("ep*")]
+        newest = sorted(int(name.split("-ba")[1]) for name in found)[-1]
+        for step in best:
+            self.assertIn(f"ep{step // 15}-ba{step}", found)
+        self.assertEqual(newest, 180)
+        self.assertLessEqual(len(found), 4, found)
+        self.assertEqual((run / "checkpoints" / "best").readlink().name, f"ep{best[0] // 15}-ba{best[0]}")
 
     def test_autoresume_after_a_kill_resumes_with_its_own(self):
         train(self.folder / "first", **SHORT)

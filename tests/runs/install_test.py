@@ -83,7 +83,7 @@ class Install(tutti_run.RunTest):
         replayed = call(command, "replay", run)
         self.assertIn("replayed", replayed)
         self.assertNotIn("values logged", replayed)
-        self.assertIn('width = 24', call(command, "check", recipe))
+        self.assertIn('width = 24', call(command, "check", recipe, "--all"))
         told = call(command, "eval", recipe, "--checkpoint", run)
         accuracy = re.search(r"MulticlassAccuracy (\S+)", told).group(1)
         self.assertAlmostEqual(float(accuracy), last_accuracy(run), places=4, msg="its algorithm made another model")

@@ -278,7 +278,7 @@ class Loggers(tutti_run.RunTest):
         quiet = train(self.folder / "quiet", train__max_duration="1ep", train__progress_bar="false")
         self.assertNotRegex(quiet.text, r"epoch \d/\d  step \d+/\d+  ")
         self.assertNotIn("Train ", quiet.text)
-        self.assertIn("checkpoints/latest", quiet.text)
+        self.assertIn("checkpoints/ep1-ba15", quiet.text)
 
     def test_a_reader_that_stalls_holds_nobody_up(self):
         """As does `tutti train ... | sleep 1000`, for more than a pipe holds."""

@@ -31,7 +31,8 @@ class RunFolder(tutti_run.RunTest):
 
     def test_it_holds_these_files(self):
         checkpoints = self.run_dir / "checkpoints"
-        self.assertEqual(names(self.run_dir), {"recipe.toml", "metrics.jsonl", "log", "journal", "checkpoints", ".lock"})
+        self.assertEqual(names(self.run_dir), {"recipe.toml", "metrics.jsonl", "result.json", "log", "journal", "checkpoints",
+                                               ".lock"})
         self.assertEqual(names(self.run_dir / "log"), {"rank-0.log", "rank-1.log"})
         self.assertEqual(names(checkpoints), {"ep1-ba15", "ep2-ba30", "latest", ".lock"})
         self.assertEqual((checkpoints / "latest").readlink().name, "ep2-ba30")
@@ -87,7 +88,7 @@ class RunFolder(tutti_run.RunTest):
     def test_each_step_has_a_line(self):
         lines = self.steps()
         self.assertEqual([line["step"] for line in lines], list(range(1, 31)))
-        self.assertEqual([line["epoch"] for line in lines], [0] * 15 + [1] * 15)
+        self.assertEqual([line["epoch"] for line in lines], [1] * 15 + [2] * 15)
         keys = {"step", "epoch", "loss", "lr", "step_ms", "samples_per_s", "grad_accum", "memory_peak_mb",
                 "metrics/train/MulticlassAccuracy"}
         self.assertEqual(set(lines[0]), keys | {"since_start_s"})
@@ -148,12 +149,15 @@ class RunFolder(tutti_run.RunTest):
         self.assertEqual(tutti_run.digest(run), tutti_run.digest(self.run_dir))
 
     def test_check_shows_the_recipe_and_the_batches(self):
-        text = self.said("check", self.run_dir / "recipe.toml", "--ranks", 2)
+        text = self.said("check", self.run_dir / "recipe.toml", "--ranks", 2, "--all")
         self.assertTrue(text.startswith((self.run_dir / "recipe.toml").read_text()), text)
-        self.assertIn("# global batch 96 = 2 ranks x 48 = 2 x 2 microbatches of 24\n", text)
-        self.assertIn("# 15 steps an epoch over 1437 samples\n", text)
+        self.assertIn("  batches  global batch 96 = 2 ranks x 48 = 2 x 2 microbatches of 24\n", text)
+        self.assertIn("  epoch    15 steps over 1437 samples\n", text)
         text = self.said("check", EXAMPLES / "digits.toml", "--ranks", 3, "--data")
-        self.assertIn("# global batch 96 = 3 ranks x 32\n", text)
+        self.assertTrue(text.startswith(f"ok: {EXAMPLES / 'digits.toml'}\n"), text)
+        self.assertIn("  batches  global batch 96 = 3 ranks x 32\n", text)
+        self.assertRegex(text, r"(?m)^  step     \d\S* ms, \d\S* MB at its peak, of each rank, ")
+        self.assertRegex(text, r"(?m)^  all      about \d+:\d\d ")
 
     def test_inspect_shows_where_training_stood_and_every_tensor(self):
         text = self.said("inspect", self.run_dir)
@@ -173,7 +177,8 @@ class RunFolder(tutti_run.RunTest):
         before = tutti_run.what_was_learnt(run)
         finished = train(run, "--resume", "auto", **SHORT_IN_HALVES)
         self.assertIn("resumes after step 30, from ", finished.text)
-        self.assertRegex(finished.text, r"\n  steps +30\n")
+        self.assertRegex(finished.text, r"\n  ended +nothing left to train: the checkpoint is at the end\n"
+                                        r"  steps +30 \(2 epochs\)\n")
         self.assertEqual(tutti_run.what_was_learnt(run), before)
 
     def test_a_run_can_be_gone_on_with_elsewhere_and_for_longer(self):

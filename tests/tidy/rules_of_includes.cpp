@@ -45,7 +45,7 @@ const std::map<std::string, Folders>& may_include() {
 // What the thin executable includes beyond its folders: catalogs, which need no libtorch, and the way into
 // libtutti.so.
 bool is_for_cli(const std::string& include) {
-  static const Folders headers{"\"commands/entry.h\"", "\"job/recipe_catalogs.h\"", "\"job/run_paths.h\""};
+  static const Folders headers{"\"commands/entry.h\"", "\"job/recipe_catalogs.h\"", "\"io/run_paths.h\""};
   return headers.count(include) > 0 || include.ends_with("catalog.h\"");
 }
 

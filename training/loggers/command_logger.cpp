@@ -39,7 +39,7 @@ void CommandLogger::step_end(const LogTime& time) {
   line(json_line({{"type", std::string("step_end")},
                   {"step", time.step},
                   {"batch", time.at.batch},
-                  {"epoch", time.at.epoch}}));
+                  {"epoch", time.epoch()}}));
 }
 
 void CommandLogger::flush(bool) {

@@ -151,7 +151,7 @@ void CsvLogger::open(const LogStart& start) {
 
 void CsvLogger::row(const LogTime& time, const std::string& name, double value) {
   lines_.append(std::to_string(time.step) + "," + std::to_string(time.at.batch) + "," +
-                std::to_string(time.at.epoch) + "," + quoted(name) + "," + number_text(value));
+                std::to_string(time.epoch()) + "," + quoted(name) + "," + number_text(value));
 }
 
 void CsvLogger::log_metrics(const LoggedMetrics& metrics, const LogTime& time) {

@@ -7,7 +7,7 @@ namespace {
 
 JsonFields fields_of(const char* type, const LogTime& time) {
   return {
-      {"type", std::string(type)}, {"step", time.step}, {"batch", time.at.batch}, {"epoch", time.at.epoch}};
+      {"type", std::string(type)}, {"step", time.step}, {"batch", time.at.batch}, {"epoch", time.epoch()}};
 }
 
 template <class Pairs>
@@ -65,7 +65,7 @@ std::string JsonLines::start_line(const LogStart& start) {
   return json_line({{"type", std::string("start")},
                     {"step", start.step},
                     {"batch", start.at.batch},
-                    {"epoch", start.at.epoch},
+                    {"epoch", LogTime{start.step, start.at}.epoch()},
                     {"run_name", start.run_name},
                     {"run_dir", start.run_dir},
                     {"rank", int64_t{start.rank}},

@@ -18,6 +18,7 @@ struct EntryLogger {
   void operator()(const StepReport& report) const { to.log_step(report, time); }
   void operator()(const EvaluationLogged& logged) const { to.log_evaluation(logged.metrics, time); }
   void operator()(const TrainerMetrics& logged) const { to.log_trainer_metrics(logged.metrics, time); }
+  void operator()(const TrainingEnded& ended) const { to.log_training_end(ended, time); }
   void operator()(const ClosingText& closing) const { to.log_closing_text(closing.text); }
   void operator()(const EvaluationDue&) const { to.evaluation_due(time); }
   void operator()(const StepEnded&) const { to.step_end(time); }
@@ -38,7 +39,7 @@ void LogEntry::log_to(LoggerDestination& destination) const {
 
 bool LogEntry::is_record() const {
   return !std::holds_alternative<StepEnded>(what) && !std::holds_alternative<EvaluationDue>(what) &&
-         !std::holds_alternative<ClosingText>(what);
+         !std::holds_alternative<ClosingText>(what) && !std::holds_alternative<TrainingEnded>(what);
 }
 
 int64_t records_in(const std::vector<LogEntry>& entries) {

@@ -20,6 +20,12 @@ struct LogTime {
   int64_t step = 0;
   // at.batch is Composer's step: the number of finished batches.
   Timestamp at;
+
+  // The epoch of the step, from 1. After the last batch of an epoch `at` may be in the next one.
+  int64_t epoch() const {
+    const bool ended = at.batch >= step && at.batch_in_epoch == 0 && at.epoch > 0;
+    return ended ? at.epoch : at.epoch + 1;
+  }
 };
 
 // Facts of the run, given to destinations first.
@@ -33,7 +39,24 @@ struct LogStart {
   Timestamp at;                // start of training
   int64_t step = 0;            // the last step before the start; 0 = a new run
   bool resumes = false;  // true: from this run's own checkpoint; records of earlier starts up to `step` stay
-  std::string checkpoint;  // folder of the loaded checkpoint, or ""
+  std::string checkpoint;                   // folder of the loaded checkpoint, or ""
+  int64_t parameters = 0;                   // numbers in all parameters of the model
+  std::vector<std::string> recipe_changes;  // since the checkpoint: "optimizer.lr = 0.05 (was 0.1)"
+};
+
+// Why a run trains no further.
+enum class TrainingEnd : uint8_t {
+  kMaxDuration,
+  kStopTraining,  // called by an algorithm or callback
+  kRequest,       // of the user
+  kNothingLeft,   // the checkpoint that the run resumed from is the end
+};
+
+// The end of training, without an error.
+struct TrainingEnded {
+  TrainingEnd why = TrainingEnd::kMaxDuration;
+  std::string stop_reason;    // of kStopTraining; "" = not said
+  int64_t skipped_steps = 0;  // by this process: nothing finite to train on
 };
 
 // Figures of a step over all ranks.
@@ -92,6 +115,7 @@ class LoggerDestination : public Callback {
   virtual void log_trainer_metrics(const LoggedMetrics& metrics, const LogTime& time) {
     log_metrics(metrics, time);
   }
+  virtual void log_training_end(const TrainingEnded&, const LogTime&) {}
   // The text of Model::closing_text at the end of the run.
   virtual void log_closing_text(const std::string&) {}
   // All records of a step before its evaluations are logged. The evaluations may happen only in a resumed
@@ -131,7 +155,8 @@ struct StepEnded {};
 struct LogEntry {
   LogTime time;
   std::variant<LoggedMetrics, LoggedHyperparameters, LoggedTraces, LoggedText, LoggedTable, LoggedImages,
-               StepReport, EvaluationLogged, TrainerMetrics, ClosingText, EvaluationDue, StepEnded>
+               StepReport, EvaluationLogged, TrainerMetrics, TrainingEnded, ClosingText, EvaluationDue,
+               StepEnded>
       what;
 
   void log_to(LoggerDestination& destination) const;

@@ -23,7 +23,7 @@ std::string evaluation_key(int64_t step, const std::string& name, double value) 
 
 int64_t step_of(const std::string& line) { return json_integer(line, "step", -1); }
 
-JsonFields fields_at(int64_t step, const LogTime& time) { return {{"step", step}, {"epoch", time.at.epoch}}; }
+JsonFields fields_at(int64_t step, const LogTime& time) { return {{"step", step}, {"epoch", time.epoch()}}; }
 
 }  // namespace
 

@@ -5,67 +5,102 @@
 #include <sstream>
 #include <utility>
 
+#include "io/run_paths.h"
 #include "runtime/printable.h"
+#include "runtime/text_style.h"
 
 namespace tutti {
 namespace {
 
 constexpr Nanoseconds kShowEvery = std::chrono::seconds(2);
 constexpr Nanoseconds kShowEveryOnTerminal = std::chrono::milliseconds(100);
+constexpr std::size_t kMostChanges = 8;  // of the recipe, in the opening
 
-std::string duration_text(double s) {
-  const auto whole = static_cast<int64_t>(std::lround(s));
-  char text[48];
-  if (whole < 3600) {
-    std::snprintf(text, sizeof text, "%d:%02d", static_cast<int>(whole / 60), static_cast<int>(whole % 60));
-  } else {
-    std::snprintf(text, sizeof text, "%lld:%02d:%02d", static_cast<long long>(whole / 3600),
-                  static_cast<int>(whole / 60 % 60), static_cast<int>(whole % 60));
-  }
-  return text;
+std::string counted(int64_t count, const char* noun) {
+  return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
 }
 
-std::string number_text(const char* format, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
+// "4,810"
+std::string grouped(int64_t number) {
+  std::string digits = std::to_string(number);
+  for (auto i = std::ssize(digits) - 3; i > 0; i -= 3) digits.insert(static_cast<std::size_t>(i), ",");
+  return digits;
 }
 
-std::string table_row(std::string name, const std::string& value) {
-  name.resize(std::max<std::size_t>(name.size(), 22), ' ');
-  return "  " + name + " " + printable(value) + "\n";
+std::string start_text(const LogStart& start) {
+  if (start.checkpoint.empty()) return "starts afresh";
+  if (start.step == 0) return "starts with the weights of " + start.checkpoint;
+  return "resumes after step " + std::to_string(start.step) + ", from " + start.checkpoint;
+}
+
+std::string changes_text(const std::vector<std::string>& changes) {
+  std::string text = "the recipe has changed since:";
+  for (std::size_t i = 0; i < std::min(kMostChanges, changes.size()); ++i) text += "\n  " + changes[i];
+  if (changes.size() > kMostChanges)
+    text += "\n  and " + counted(std::ssize(changes) - kMostChanges, "other key");
+  return text + "\n";
 }
 
 }  // namespace
 
 Progress::Progress(Options options, const Clock& clock)
-    : options_(std::move(options)), clock_(clock), out_(options_.out) {}
+    : options_(std::move(options)),
+      clock_(clock),
+      out_(options_.out),
+      colors_(options_.out && shows_colors(::fileno(options_.out))) {
+  options_.lines = options_.lines && !options_.json;
+}
 
 void Progress::open(const LogStart& start) {
-  start_ = start;
+  result_.start = start;
+  if (start.resumes)
+    result_.metrics.evaluated = RunMetrics::read(start.run_dir + "/" + kMetricsFile, start.step).evaluated;
   last_step_ = start.step;
-  if (start.checkpoint.empty()) return;
-  out_.print("resumes after step " + std::to_string(start.step) + ", from " + start.checkpoint + "\n");
+  opened_ = shown_ = clock_.now();
+  if (options_.write_result) options_.write_result("");
+  if (!options_.json) show_opening();
+}
+
+void Progress::show_opening() {
+  const LogStart& start = result_.start;
+  const Facts& facts = options_.facts;
+  std::ostringstream text;
+  text << styled(colors_, TextStyle::kBold, facts.model) << ": " << grouped(start.parameters)
+       << " parameters, " << counted(start.world, "rank") << " x " << counted(facts.threads, "thread")
+       << " on " << counted(facts.hosts, "host") << ", " << facts.device << ", seed " << facts.seed << '\n'
+       << printable(start_text(start) + ", in " + start.run_dir) << '\n';
+  if (!start.recipe_changes.empty())
+    text << styled(colors_, TextStyle::kYellow, "note: ") << printable(changes_text(start.recipe_changes));
+  out_.print(text.str());
 }
 
 void Progress::log_step(const StepReport& report, const LogTime& time) {
   samples_ = static_cast<double>(time.at.sample) + report.samples;
-  last_ = report;
   last_step_ = time.step;
   at_ = time.at;
-  const bool first = !std::exchange(any_, true);
+  const bool first = !result_.last;
+  result_.last = report;
   if (first) first_step_ = clock_.now();
   if (first) first_samples_ = samples_;
   if (first || should_show()) show();
 }
 
-void Progress::log_evaluation(const LoggedMetrics& metrics, const LogTime&) {
-  evaluated_ = metrics;
+void Progress::log_evaluation(const LoggedMetrics& metrics, const LogTime& time) {
+  static const std::string kPrefix = "metrics/";
+  for (const auto& [name, value] : metrics)
+    result_.metrics.add_evaluation(name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name, value,
+                                   time.at.batch);
   if (!options_.lines) return;
   std::ostringstream line;
-  line << (any_ ? place() : "evaluation");
-  for (const auto& [name, value] : evaluated_) line << "  " << display_name(name) << ' ' << value;
-  out_.print(line.str() + "\n");
+  line << (result_.last ? place() : "evaluation");
+  for (const auto& [name, value] : metrics) line << "  " << display_name(name, metrics) << ' ' << value;
+  out_.print(styled(colors_, TextStyle::kGreen, line.str()) + "\n");
+}
+
+void Progress::log_training_end(const TrainingEnded& ended, const LogTime& time) {
+  result_.ended = ended;
+  result_.at = time.at;
+  result_.wall_s = seconds(clock_.now() - opened_);
 }
 
 bool Progress::should_show() const {
@@ -80,8 +115,8 @@ double Progress::samples_per_s() const {
 }
 
 void Progress::show() {
-  if (!out_.shown() || !options_.lines) return;
   shown_ = clock_.now();
+  if (!out_.shown() || !options_.lines) return;
   shown_step_ = last_step_;
   const auto columns = static_cast<std::size_t>(out_.columns());
   out_.print(columns > 0 ? line().substr(0, columns - 1) : line() + "\n");
@@ -89,55 +124,59 @@ void Progress::show() {
 
 // The rate is not known before the second step.
 std::string Progress::line() const {
-  const double done = last_.progress, rate = samples_per_s();
+  const StepReport& last = *result_.last;
+  const double done = last.progress, rate = samples_per_s();
   const double left = done > 0 ? seconds(shown_ - first_step_) * (1 - done) / done : 0;
   std::ostringstream line;
-  line << place() << "  " << std::lround(100 * done) << "%  loss " << static_cast<float>(last_.loss);
+  line << place() << "  " << std::lround(100 * done) << "%  loss " << static_cast<float>(last.loss);
   if (rate > 0) line << "  " << duration_text(left) << " left  " << std::lround(rate) << " samples/s";
-  line << "  lr " << static_cast<float>(last_.lr);
+  line << "  lr " << static_cast<float>(last.lr);
   return line.str();
 }
 
 std::string Progress::place() const {
-  const int64_t steps = start_.dataloader_len;
+  const LogStart& start = result_.start;
+  const int64_t steps = start.dataloader_len;
   int64_t epochs = 0;  // unknown
-  if (start_.max_duration.unit() == TimeUnit::kEpoch) epochs = start_.max_duration.count();
-  if (start_.max_duration.unit() == TimeUnit::kBatch && steps > 0)
-    epochs = (start_.max_duration.count() + steps - 1) / steps;
+  if (start.max_duration.unit() == TimeUnit::kEpoch) epochs = start.max_duration.count();
+  if (start.max_duration.unit() == TimeUnit::kBatch && steps > 0)
+    epochs = (start.max_duration.count() + steps - 1) / steps;
   const auto of = [](int64_t all) { return all > 0 ? "/" + std::to_string(all) : std::string(); };
   return "epoch " + std::to_string(at_.epoch + 1) + of(epochs) + "  step " +
          std::to_string(at_.batch_in_epoch + 1) + of(steps);
 }
 
 // "MulticlassAccuracy"; with several evaluators also the label.
-std::string Progress::display_name(const std::string& metric) const {
+std::string Progress::display_name(const std::string& metric, const LoggedMetrics& all) const {
   const auto slash = metric.rfind('/');
   const std::string_view label = std::string_view(metric).substr(0, slash + 1);
-  const bool one = std::ranges::all_of(evaluated_, [&](const auto& other) {
+  const bool one = std::ranges::all_of(all, [&](const auto& other) {
     return other.first.starts_with(label) && other.first.find('/', label.size()) == std::string::npos;
   });
   const std::size_t prefix = metric.find('/') + 1;
   return metric.substr(one ? slash + 1 : prefix);
 }
 
-void Progress::print_table() {
-  std::string text = "\n" + table_row("steps", std::to_string(last_step_));
-  if (any_) text += table_row("loss", number_text("%.6g", static_cast<float>(last_.loss)));
-  for (const auto& [name, value] : evaluated_)
-    text += table_row(display_name(name), number_text("%.4f", value));
-  if (samples_per_s() > 0) text += table_row("samples/s", number_text("%.0f", samples_per_s()));
-  const std::string& run = start_.run_dir;
-  text += table_row("checkpoint", options_.newest_checkpoint) + table_row("metrics", run + "/metrics.jsonl") +
-          table_row("logs", run + "/log");
+void Progress::show_result() {
+  result_.checkpoint = options_.newest_checkpoint();
+  result_.samples_per_s = samples_per_s();
+  if (options_.write_result) options_.write_result(result_.json());
+  if (options_.json) return out_.print_last(result_.json() + "\n");
+  std::string text = "\n";
+  for (auto [label, value] : result_.rows()) {
+    label.resize(std::max<std::size_t>(label.size(), 22), ' ');
+    text += "  " + styled(colors_, TextStyle::kDim, label) + " " + printable(value) + "\n";
+  }
   if (!closing_text_.empty()) text += "\n" + closing_text_ + "\n";
   out_.print_last(text);
 }
 
 bool Progress::finish(bool late) {
   if (!std::exchange(finishing_, true)) {
-    if (shown_step_ != last_step_ && any_) show();
-    if (any_ && options_.lines && out_.on_terminal()) out_.print(line() + "\n");  // it stays
-    print_table();
+    const bool any = result_.last.has_value();
+    if (shown_step_ != last_step_ && any) show();
+    if (any && options_.lines && out_.on_terminal()) out_.print(line() + "\n");  // it stays
+    show_result();
   }
   out_.flush();
   if (out_.busy() && !late) return false;

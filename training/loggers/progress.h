@@ -7,19 +7,35 @@
 #include "runtime/clock.h"
 #include "runtime/terminal_output.h"
 #include "training/loggers/logger_destination.h"
+#include "training/loggers/run_result.h"
 
 namespace tutti {
 
-// Shows progress on standard output, as one changing line on a terminal, cut to its width, else as plain
-// lines; evaluations as lines of their own; at the end a table of results and paths. Epochs and the steps of
-// an epoch count from 1. Does not wait for readers of the output.
+// Shows a run on standard output: first what is trained, where and from where; then progress, as one changing
+// line on a terminal, cut to its width, else as plain lines, and evaluations as lines of their own; at the
+// end a table of results and paths. Epochs and the steps of an epoch count from 1. Does not wait for readers
+// of the output. Also writes result.json.
 class Progress final : public LoggerDestination {
  public:
+  // What LogStart does not say.
+  struct Facts {
+    std::string model;   // its kind
+    std::string device;  // "cpu"
+    int threads = 1;     // of each rank
+    int hosts = 1;
+    uint64_t seed = 0;
+  };
   struct Options {
-    std::FILE* out = stdout;  // null: shows nothing
-    bool lines = true;              // false: only the table at the end
-    int64_t show_every_steps = 0;   // for plain lines; 0 = by time
-    std::string newest_checkpoint;  // path of the newest checkpoint
+    std::FILE* out = stdout;       // null: shows nothing
+    bool lines = true;             // false: only the table at the end
+    bool json = false;             // only RunResult::json at the end
+    int64_t show_every_steps = 0;  // for plain lines; 0 = by time
+    Facts facts = {};
+    std::function<std::string()> newest_checkpoint = [] {
+      return std::string();
+    };  // the newest good one, or ""
+    std::function<void(const std::string& json)> write_result =
+        nullptr;  // "": removes that of an earlier start
     std::function<void(const std::string& what)> warn;
   };
 
@@ -37,6 +53,7 @@ class Progress final : public LoggerDestination {
   void log_step(const StepReport& report, const LogTime& time) override;
   void log_evaluation(const LoggedMetrics& metrics, const LogTime& time) override;
   void log_trainer_metrics(const LoggedMetrics&, const LogTime&) override {}
+  void log_training_end(const TrainingEnded& ended, const LogTime& time) override;
   void log_closing_text(const std::string& text) override { closing_text_ = text; }
   void flush(bool) override { out_.flush(); }
   bool busy() const override { return out_.busy(); }
@@ -44,24 +61,23 @@ class Progress final : public LoggerDestination {
 
  private:
   void show();
+  void show_opening();
   bool should_show() const;
   std::string place() const;  // "epoch 3/20  step 12/32"
   std::string line() const;
-  std::string display_name(const std::string& metric) const;
-  void print_table();
+  std::string display_name(const std::string& metric, const LoggedMetrics& all) const;
+  void show_result();
   double samples_per_s() const;
 
   Options options_;
   const Clock& clock_;
   TerminalOutput out_;
-  LogStart start_;
-  StepReport last_;
+  bool colors_;
+  RunResult result_;
   int64_t last_step_ = 0;
   Timestamp at_;  // before the last step
-  LoggedMetrics evaluated_;
   std::string closing_text_;
-  bool any_ = false;  // at least one step
-  TimePoint first_step_, shown_;
+  TimePoint opened_, first_step_, shown_;
   int64_t shown_step_ = -1;
   double first_samples_ = 0, samples_ = 0;  // samples of the run, after the first and the last step
   bool finishing_ = false;

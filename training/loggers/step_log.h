@@ -38,6 +38,7 @@ class StepLog final : public Logger {
   }
   void log_evaluation(const LoggedMetrics& metrics) { add(readers_.numbers, EvaluationLogged{metrics}); }
   void log_trainer_metrics(const LoggedMetrics& metrics) { add(readers_.all, TrainerMetrics{metrics}); }
+  void log_training_end(const TrainingEnded& ended) { add(readers_.numbers, ended); }
   void log_closing_text(const std::string& text) { add(readers_.numbers, ClosingText{text}); }
 
   // Following records belong to `step`.

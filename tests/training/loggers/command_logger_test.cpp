@@ -73,10 +73,10 @@ TEST_F(CommandLoggerTest, TheProgramReadsALineForEachRecord) {
   std::vector<std::string> lines;
   for (std::string line; std::getline(text, line);) lines.push_back(line);
   EXPECT_THAT(lines,
-              ElementsAre(HasSubstr("{\"type\": \"start\", \"step\": 0, \"batch\": 0, \"epoch\": 0, "
+              ElementsAre(HasSubstr("{\"type\": \"start\", \"step\": 0, \"batch\": 0, \"epoch\": 1, "
                                     "\"run_name\": \"trial\", "),
-                          "{\"type\": \"metrics\", " + where + "0, \"epoch\": 0, \"metrics\": {\"loss\": 1}}",
-                          "{\"type\": \"step_end\", " + where + "1, \"epoch\": 0}", "{\"type\": \"end\"}"));
+                          "{\"type\": \"metrics\", " + where + "0, \"epoch\": 1, \"metrics\": {\"loss\": 1}}",
+                          "{\"type\": \"step_end\", " + where + "1, \"epoch\": 1}", "{\"type\": \"end\"}"));
   EXPECT_THAT(warnings_, IsEmpty());
 }
 

@@ -134,7 +134,7 @@ TEST_F(FileLoggersTest, WhatIsNoNumberHasNoSign) {
   log(logger, 3, 3, -std::numeric_limits<double>::infinity());
   logger.finish(false);
   EXPECT_EQ(read_text(scratch_.path("m.csv")),
-            "step,batch,epoch,name,value\n1,0,0,loss,nan\n2,1,0,loss,nan\n3,2,0,loss,-inf\n");
+            "step,batch,epoch,name,value\n1,0,1,loss,nan\n2,1,1,loss,nan\n3,2,1,loss,-inf\n");
 }
 
 // What begins a step is logged under the count of the one before.

@@ -97,7 +97,7 @@ TEST_F(LoggersTest, CsvHasARowForEachValue) {
   logger.log_metrics({{"loss", 0.5}, {"odd, name", 2}}, during(5));
   logger.finish(false);
   EXPECT_THAT(lines_of(scratch_.path("m.csv")),
-              ElementsAre("step,batch,epoch,name,value", "5,4,1,loss,0.5", "5,4,1,\"odd, name\",2"));
+              ElementsAre("step,batch,epoch,name,value", "5,4,2,loss,0.5", "5,4,2,\"odd, name\",2"));
 }
 
 TEST_F(LoggersTest, ARunThatResumesCutsTheLinesOfStepsThatAreDoneAgain) {
@@ -130,8 +130,8 @@ TEST_F(LoggersTest, ARunThatStartsAfreshKeepsTheEarlierFileBesideItsOwn) {
     steps(logger, step, step);
     logger.finish(false);
   }
-  EXPECT_THAT(lines_of(scratch_.path("m.earlier.csv")), ElementsAre(testing::_, "1,0,0,loss,1"));
-  EXPECT_THAT(lines_of(scratch_.path("m.csv")), ElementsAre(testing::_, "2,1,0,loss,2"));
+  EXPECT_THAT(lines_of(scratch_.path("m.earlier.csv")), ElementsAre(testing::_, "1,0,1,loss,1"));
+  EXPECT_THAT(lines_of(scratch_.path("m.csv")), ElementsAre(testing::_, "2,1,1,loss,2"));
 }
 
 // Logs what a run that was over finds once more: an evaluation after its last step, now in the next epoch.
@@ -192,11 +192,11 @@ TEST_F(LoggersTest, JsonLinesHaveEveryKindOfRecord) {
   logger.log_text({"sample", "\"x\""}, after(2));
   logger.log_table({"t", {"a"}, {{"1"}, {"2"}}}, after(2));
   logger.finish(false);
-  const std::string tail = "\"step\": 2, \"batch\": 2, \"epoch\": 0, ";
+  const std::string tail = "\"step\": 2, \"batch\": 2, \"epoch\": 1, ";
   EXPECT_THAT(lines_of(scratch_.path("log.jsonl")),
-              ElementsAre("{\"type\": \"hyperparameters\", \"step\": 1, \"batch\": 0, \"epoch\": 0, "
+              ElementsAre("{\"type\": \"hyperparameters\", \"step\": 1, \"batch\": 0, \"epoch\": 1, "
                           "\"hyperparameters\": {\"lr\": 0.5, \"nesterov\": true}}",
-                          "{\"type\": \"metrics\", \"step\": 2, \"batch\": 1, \"epoch\": 0, \"metrics\": "
+                          "{\"type\": \"metrics\", \"step\": 2, \"batch\": 1, \"epoch\": 1, \"metrics\": "
                           "{\"loss\": 0.25}}",
                           "{\"type\": \"traces\", " + tail + "\"traces\": {\"EMA/batch_end\": 0}}",
                           "{\"type\": \"text\", " + tail + "\"name\": \"sample\", \"text\": \"\\\"x\\\"\"}",

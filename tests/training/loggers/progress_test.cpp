@@ -45,6 +45,19 @@ class ProgressTest : public testing::Test {
     if (!progress.finish(/*late=*/false)) progress.finish(/*late=*/true);
   }
 
+  // What is shown after `open`, of what `log` does, until the end.
+  std::string opened(
+      Progress::Options options, const LogStart& start,
+      const std::function<void(Progress&)>& log = [](Progress&) {}) {
+    options.out = std::fopen(scratch_.path("out").c_str(), "w");
+    Progress progress(options, clock_);
+    progress.open(start);
+    log(progress);
+    progress.finish(/*late=*/true);
+    std::fclose(options.out);
+    return read_text(scratch_.path("out"));
+  }
+
   static void steps(Progress& progress, int64_t first, int64_t last) {
     for (int64_t step = first; step <= last; ++step) progress.log_step({.samples = 8}, during(step));
   }
@@ -53,6 +66,12 @@ class ProgressTest : public testing::Test {
     LogTime time{.step = step};
     time.at.batch = time.at.batch_in_epoch = step - 1;
     time.at.sample = 8 * (step - 1);
+    return time;
+  }
+
+  static LogTime after(int64_t step) {
+    LogTime time{.step = step};
+    time.at.batch = time.at.batch_in_epoch = step;
     return time;
   }
 
@@ -156,9 +175,11 @@ TEST_F(ProgressTest, ATerminalHasOneLineThatFitsAndEvaluationsThatStay) {
     lines.push_back(text.substr(from + 4, end - from - 4));
     from = end;
   }
-  ASSERT_EQ(lines.size(), 6U) << text;
-  EXPECT_EQ(lines[4], "epoch 1/2  step 5/10  0%  loss 0  0:00 ");
-  EXPECT_EQ(lines[5], "epoch 1/2  step 5/10  a 0.5\r\n");
+  ASSERT_EQ(lines.size(), 7U) << text;
+  EXPECT_THAT(lines[0], HasSubstr("starts afresh"));
+  EXPECT_EQ(lines[5], "epoch 1/2  step 5/10  0%  loss 0  0:00 ");
+  EXPECT_THAT(lines[6], HasSubstr("epoch 1/2  step 5/10  a 0.5"));
+  EXPECT_TRUE(lines[6].ends_with("\r\n"));
   EXPECT_THAT(terminal.read(), HasSubstr("lr 0\r\n")) << "the last line stays, and is whole";
 }
 
@@ -169,6 +190,72 @@ TEST_F(ProgressTest, StepsThatItWasNotToldCountInItsRate) {
     steps(progress, 101, 101);
   });
   EXPECT_THAT(text, HasSubstr("  samples/s              200\n")) << "800 of them in 4 s";
+}
+
+TEST_F(ProgressTest, TheOpeningSaysWhatRunsWhereAndFromWhere) {
+  const auto opening = [&](const LogStart& start) {
+    return opened({.facts = {.model = "mlp", .device = "cpu", .threads = 2, .seed = 17}}, start);
+  };
+  EXPECT_THAT(opening({.run_dir = "runs/trial", .world = 4, .parameters = 1234567}),
+              StartsWith("mlp: 1,234,567 parameters, 4 ranks x 2 threads on 1 host, cpu, seed 17\n"
+                         "starts afresh, in runs/trial\n"));
+  EXPECT_THAT(
+      opening({.run_dir = "r", .step = 30, .checkpoint = "c/ep2", .recipe_changes = {"a = 1 (was 2)"}}),
+      HasSubstr("\nresumes after step 30, from c/ep2, in r\n"
+                "note: the recipe has changed since:\n  a = 1 (was 2)\n"));
+  EXPECT_THAT(opening({.run_dir = "r", .checkpoint = "other/ep2"}),
+              HasSubstr("\nstarts with the weights of other/ep2, in r\n"));
+}
+
+TEST_F(ProgressTest, TheEndSaysWhyAndTheBestOfEachMetric) {
+  const std::string text = shown([&](Progress& progress) {
+    steps(progress, 1, 2);
+    progress.log_evaluation({{"metrics/eval/Accuracy", 0.75}, {"metrics/eval/CrossEntropy", 0.5}}, after(2));
+    steps(progress, 3, 4);
+    progress.log_evaluation({{"metrics/eval/Accuracy", 0.5}, {"metrics/eval/CrossEntropy", 0.25}}, after(4));
+    clock_.time += std::chrono::minutes(2);
+    progress.log_training_end(
+        {.why = TrainingEnd::kStopTraining, .stop_reason = "enough", .skipped_steps = 1}, after(4));
+  });
+  EXPECT_THAT(text, HasSubstr("\n  ended                  enough\n"
+                              "  steps                  4 (0.4 epochs), 1 of them skipped\n"
+                              "  time                   2:00\n"));
+  EXPECT_THAT(text, HasSubstr("  Accuracy               0.5000  (best 0.7500, step 2)\n"
+                              "  CrossEntropy           0.2500  (the best)\n"));
+  EXPECT_THAT(text, HasSubstr("\n  checkpoint             none\n"));
+}
+
+TEST_F(ProgressTest, TheBestOfEarlierStartsCounts) {
+  write_text(scratch_.path("metrics.jsonl"),
+             R"({"step": 2, "epoch": 1, "metrics/eval/a": 0.9})"
+             "\n"
+             R"({"step": 3, "epoch": 1, "loss": 1.0, "lr": 0.1, "metrics/train/a": 1.0})"
+             "\n"
+             R"({"step": 9, "epoch": 1, "metrics/eval/a": 1.0})"
+             "\n");
+  LogStart start{.run_dir = scratch_.path(""), .step = 4, .resumes = true};
+  const std::string text = opened({}, start, [&](Progress& progress) {
+    progress.log_evaluation({{"metrics/eval/a", 0.25}}, after(6));
+  });
+  EXPECT_THAT(text, HasSubstr("0.2500  (best 0.9000, step 2)")) << "that of step 9 will come again";
+}
+
+TEST_F(ProgressTest, JsonIsOneObjectAndNothingElse) {
+  std::string written = "?";
+  Progress::Options options{.json = true};
+  options.newest_checkpoint = [] { return "c/ep1"; };
+  options.write_result = [&](const std::string& json) { written = json; };
+  const std::string text = opened(options, {.run_dir = "r"}, [&](Progress& progress) {
+    EXPECT_EQ(written, "") << "that of an earlier start";
+    steps(progress, 1, 3);
+    progress.log_evaluation({{"metrics/eval/a", 0.5}}, after(3));
+    progress.log_training_end({.why = TrainingEnd::kRequest}, after(3));
+  });
+  EXPECT_EQ(text, written + "\n");
+  EXPECT_THAT(text, StartsWith(R"({"ended": "request", "reason": ")"));
+  EXPECT_THAT(text, HasSubstr(R"("steps": 3, "epochs": 0, "skipped_steps": 0)"));
+  EXPECT_THAT(text, HasSubstr(R"("metrics": {"eval/a": {"last": 0.5, "best": 0.5, "best_step": 3}})"));
+  EXPECT_THAT(text, HasSubstr(R"("checkpoint": "c/ep1")"));
 }
 
 TEST_F(ProgressTest, TheClosingTextFollowsTheTable) {

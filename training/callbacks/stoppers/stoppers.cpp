@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include "io/formats/json_line.h"
+#include "io/formats/run_metrics.h"
 #include "recipe/catalog.h"
 #include "runtime/error.h"
 #include "runtime/text.h"
@@ -12,20 +14,18 @@
 namespace tutti {
 namespace {
 
-using Parts = std::initializer_list<const char*>;
-
-// Parts of metric names that mean "less is better"; Composer does not have the last.
-constexpr Parts kComposersLosses = {"loss", "error", "perplexity"};
-constexpr Parts kLosses = {"loss", "error", "perplexity", "crossentropy"};
-
-bool names_one_of(const std::string& monitor, Parts parts) {
-  const std::string name = lower_case(monitor);
+// less_is_better() without cross entropy, which Composer takes for a metric to maximize.
+bool composers_less_is_better(const std::string& metric) {
+  const std::string name = lower_case(metric);
+  const auto parts = {"loss", "error", "perplexity"};
   return std::ranges::any_of(parts, [&](const char* part) { return name.find(part) != std::string::npos; });
 }
 
-bool is_greater(const WatchedMetric::Options& options, Parts losses) {
+std::string number(double value) { return (std::ostringstream() << value).str(); }
+
+bool is_greater(const WatchedMetric::Options& options, bool (&less_by_name)(const std::string&)) {
   const std::string comp = lower_case(options.comp);
-  if (comp.empty()) return !names_one_of(options.monitor.text(), losses);
+  if (comp.empty()) return !less_by_name(options.monitor.text());
   if (comp == "greater" || comp == "gt") return true;
   if (comp == "less" || comp == "lt") return false;
   throw UserError("comp: expected greater, gt, less or lt, found '" + options.comp + "'");
@@ -35,8 +35,8 @@ bool is_greater(const WatchedMetric::Options& options, Parts losses) {
 
 WatchedMetric::WatchedMetric(Options options)
     : options_(std::move(options)),
-      greater_(is_greater(options_, kLosses)),
-      composers_greater_(is_greater(options_, kComposersLosses)) {}
+      greater_(is_greater(options_, less_is_better)),
+      composers_greater_(is_greater(options_, composers_less_is_better)) {}
 
 bool WatchedMetric::better(double one, double other, const State& state) const {
   return (state.composer ? composers_greater_ : greater_) ? one > other : one < other;
@@ -63,6 +63,10 @@ double WatchedMetric::value(const State& state) const {
   return found->second;
 }
 
+std::string WatchedMetric::text(double value) const {
+  return options_.monitor.text() + " of " + options_.dataloader_label + " is " + number(value);
+}
+
 EarlyStopper::EarlyStopper(WatchedMetric metric, double min_delta, const Time& patience)
     : MetricStopper(std::move(metric), patience.unit() == TimeUnit::kBatch),
       min_delta_(std::abs(min_delta)),
@@ -75,7 +79,9 @@ void EarlyStopper::check(double value, State& state) {
   const Time now = state.timestamp.get(patience_.unit());
   if (!best_ || (metric().better(value, best_->value, state) && std::abs(value - best_->value) > min_delta_))
     best_ = {value, now};
-  if (now - best_->at > patience_) state.stop_training();
+  if (now - best_->at > patience_)
+    state.stop_training(metric().text(value) + ", no better than " + number(best_->value) +
+                        " for more than " + patience_.text());
 }
 
 std::string EarlyStopper::state() const {
@@ -85,6 +91,11 @@ std::string EarlyStopper::state() const {
 
 void EarlyStopper::restore(const std::string& json) {
   best_ = {json_number(json, "best"), Time(json_number(json, "best_at"), patience_.unit())};
+}
+
+void ThresholdStopper::check(double value, State& state) {
+  if (metric().better(value, threshold_, state))
+    state.stop_training(metric().text(value) + ", better than " + number(threshold_));
 }
 
 void NaNMonitor::after_train_batch(State& state, Logger&) {

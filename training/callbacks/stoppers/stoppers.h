@@ -28,6 +28,7 @@ class WatchedMetric {
   bool is_of(const State& state) const { return state.dataloader_label == options_.dataloader_label; }
   double value(const State& state) const;  // throws UserError if unknown
   bool better(double one, double other, const State& state) const;
+  std::string text(double value) const;  // "CrossEntropy of eval is 0.3"
 
  private:
   Options options_;
@@ -96,9 +97,7 @@ class ThresholdStopper final : public MetricStopper {
   std::string name() const override { return "ThresholdStopper"; }
 
  private:
-  void check(double value, State& state) override {
-    if (metric().better(value, threshold_, state)) state.stop_training();
-  }
+  void check(double value, State& state) override;
 
   double threshold_;
 };

@@ -113,7 +113,7 @@ void MLPerfCallback::eval_end(State& state, Logger&) {
   if (!metric_.better(value, options_.target, state)) return;
   write({.key = "run_stop", .metadata = {{"status", std::string("success")}}, .type = "INTERVAL_END"});
   succeeded_ = true;
-  if (options_.exit_at_target) state.stop_training();
+  if (options_.exit_at_target) state.stop_training(metric_.text(value) + ", the target");
 }
 
 void MLPerfCallback::close(State&, Logger&) {

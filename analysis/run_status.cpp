@@ -1,0 +1,238 @@
+#include "analysis/run_status.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include "io/formats/json_text.h"
+#include "io/run_paths.h"
+#include "recipe/toml_reader.h"
+#include "runtime/disk.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kStates[] = {"running", "ended", "failed", "killed"};
+
+const char* name(RunCondition state) { return kStates[static_cast<int>(state)]; }
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+int64_t changed_unix_s(const fs::path& path) {
+  struct stat facts {};
+  return ::stat(path.c_str(), &facts) == 0 ? facts.st_mtime : 0;
+}
+
+// Files may vanish meanwhile: a run under way removes old checkpoints.
+uint64_t bytes_below(const fs::path& folder) {
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (fs::recursive_directory_iterator file(folder, error), end; !error && file != end;
+       file.increment(error)) {
+    std::error_code vanished;
+    if (!file->is_symlink(vanished) && file->is_regular_file(vanished))
+      if (const auto size = file->file_size(vanished); !vanished) bytes += size;
+  }
+  return bytes;
+}
+
+std::vector<CheckpointFacts> checkpoints_in(const fs::path& folder) {
+  std::map<std::pair<int64_t, std::string>, CheckpointFacts> by_time;
+  std::error_code error;
+  for (fs::directory_iterator one(folder, error), end; !error && one != end; one.increment(error)) {
+    const std::string name = one->path().filename().string();
+    if (one->is_symlink() || name.starts_with('.') || !fs::exists(one->path() / "manifest.json")) continue;
+    by_time[{changed_unix_s(one->path() / "manifest.json"), name}] = {name, bytes_below(one->path())};
+  }
+  std::vector<CheckpointFacts> checkpoints;
+  for (auto& [time, facts] : by_time) checkpoints.push_back(std::move(facts));
+  return checkpoints;
+}
+
+void read_recipe_facts(RunStatus& status) {
+  status.checkpoints_folder = status.run_dir + "/checkpoints";
+  const Setting recipe = read_recipe(status.run_dir + '/' + kRecipeFile);
+  const auto text_at = [&recipe](const char* section, const char* key) -> std::string {
+    const Setting* table = recipe.find(section);
+    const Setting* value = table && table->is_table() ? table->find(key) : nullptr;
+    return value && value->is_text() ? value->text() : "";
+  };
+  status.max_duration = text_at("train", "max_duration");
+  if (const std::string folder = text_at("checkpoint", "save_folder"); !folder.empty())
+    status.checkpoints_folder = folder;
+}
+
+void read_state(RunStatus& status) {
+  const std::string lock_path = status.run_dir + '/' + kRunLock;
+  PosixDisk disk;
+  if (disk.exists(lock_path) && !disk.lock(lock_path, read_file(lock_path))) {
+    status.state = RunCondition::kRunning;
+    status.reason = "on " + read_file(lock_path);
+    return;
+  }
+  const std::string text = read_file(status.run_dir + '/' + kResultFile);
+  const Json result = parse_json<Json>(text, nullptr, /*allow_exceptions=*/false);
+  if (!result.is_object()) {
+    status.reason = "it left no result; log/ has the last that each rank did";
+    return;
+  }
+  status.result = result.dump();
+  status.reason = result.value("reason", "");
+  status.state = result.value("ended", "") == "error" ? RunCondition::kFailed : RunCondition::kEnded;
+}
+
+std::string size_text(uint64_t bytes) {
+  char text[32];
+  const auto size = static_cast<double>(bytes);
+  const auto [unit, of] = size >= 1e9   ? std::pair("GB", 1e9)
+                          : size >= 1e6 ? std::pair("MB", 1e6)
+                                        : std::pair("kB", 1e3);
+  std::snprintf(text, sizeof text, "%.1f %s", size / of, unit);
+  return text;
+}
+
+std::string age_text(int64_t s) {
+  const auto of = [](int64_t count, const char* unit) {
+    return std::to_string(count) + ' ' + unit + (count == 1 ? "" : "s") + " ago";
+  };
+  if (s < 60) return of(std::max<int64_t>(s, 0), "second");
+  if (s < 3600) return of(s / 60, "minute");
+  return s < 86400 ? of(s / 3600, "hour") : of(s / 86400, "day");
+}
+
+std::string number_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
+std::string progress_text(const RunStatus& status) {
+  return std::to_string(status.metrics.step) + " (epoch " + std::to_string(status.metrics.epoch) + "), of " +
+         status.max_duration;
+}
+
+void add_row(std::string& text, std::string label, const std::string& value) {
+  label.resize(std::max<std::size_t>(label.size(), 26), ' ');
+  text += "  " + label + ' ' + value + '\n';
+}
+
+std::string checkpoints_text(const RunStatus& status) {
+  if (status.checkpoints.empty()) return "none";
+  uint64_t bytes = 0;
+  for (const auto& one : status.checkpoints) bytes += one.bytes;
+  return std::to_string(status.checkpoints.size()) + " (" + size_text(bytes) + "), the newest " +
+         status.checkpoints.back().name;
+}
+
+// Pads all cells but the last of each row to the width of their column.
+std::string aligned(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const auto& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string text;
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i)
+      text += row[i] + (i + 1 < row.size() ? std::string(widths[i] - row[i].size() + 2, ' ') : "\n");
+  }
+  return text;
+}
+
+}  // namespace
+
+RunStatus status_of(const std::string& run_dir) {
+  if (!fs::exists(run_dir)) throw UserError(run_dir + ": there is no such folder");
+  if (!fs::exists(run_dir + '/' + kRecipeFile))
+    throw UserError(run_dir + ": not a run folder: it has no " + kRecipeFile);
+  RunStatus status{.run_dir = run_dir};
+  read_recipe_facts(status);
+  read_state(status);
+  status.metrics = RunMetrics::read(run_dir + '/' + kMetricsFile);
+  status.changed_unix_s = changed_unix_s(run_dir + '/' + kMetricsFile);
+  status.checkpoints = checkpoints_in(status.checkpoints_folder);
+  status.journal_bytes = bytes_below(run_dir + "/journal");
+  status.bytes = bytes_below(run_dir);
+  if (!status.checkpoints_folder.starts_with(run_dir + '/')) {
+    for (const auto& one : status.checkpoints) status.bytes += one.bytes;
+  }
+  return status;
+}
+
+std::string RunStatus::json() const {
+  Json metrics_of = Json::object();
+  for (const auto& one : metrics.evaluated)
+    metrics_of[one.name] = {{"last", one.last}, {"best", one.best}, {"best_step", one.best_step}};
+  Json checkpoints_of = Json::array();
+  for (const auto& one : checkpoints) checkpoints_of.push_back({{"name", one.name}, {"bytes", one.bytes}});
+  Json figures = Json::object();
+  for (const auto& [figure, value] : metrics.figures) figures[figure] = value;
+  return Json{{"run_dir", run_dir},
+              {"state", name(state)},
+              {"reason", reason},
+              {"step", metrics.step},
+              {"epoch", metrics.epoch},
+              {"max_duration", max_duration},
+              {"newest_step", figures},
+              {"metrics", metrics_of},
+              {"checkpoints_folder", checkpoints_folder},
+              {"checkpoints", checkpoints_of},
+              {"journal_bytes", journal_bytes},
+              {"bytes", bytes},
+              {"result", Json::parse(result)}}
+      .dump();
+}
+
+std::string status_text(const RunStatus& status, int64_t now_unix_s) {
+  std::string text = status.run_dir + ": " + name(status.state) + ", " + status.reason + '\n';
+  add_row(text, "steps", progress_text(status));
+  if (status.changed_unix_s > 0) add_row(text, "last step", age_text(now_unix_s - status.changed_unix_s));
+  for (const char* figure : {"loss", "lr", "samples_per_s"})
+    if (const double value = status.metrics.figure(figure); !std::isnan(value))
+      add_row(text, figure, number_text(value));
+  for (const auto& one : status.metrics.evaluated)
+    add_row(text, one.name,
+            number_text(one.last) + "  (best " + number_text(one.best) + ", step " +
+                std::to_string(one.best_step) + ")");
+  add_row(text, "checkpoints", checkpoints_text(status));
+  if (status.journal_bytes > 0) add_row(text, "journal", size_text(status.journal_bytes));
+  add_row(text, "all files", size_text(status.bytes));
+  return text;
+}
+
+std::vector<RunStatus> runs_below(const std::string& folder) {
+  if (!fs::is_directory(folder)) throw UserError(folder + ": there is no such folder");
+  std::vector<std::string> names;
+  for (const auto& one : fs::directory_iterator(folder))
+    if (fs::exists(one.path() / kRecipeFile)) names.push_back(one.path().filename().string());
+  std::ranges::sort(names);
+  std::vector<RunStatus> runs;
+  for (const auto& one : names) runs.push_back(status_of((fs::path(folder) / one).string()));
+  return runs;
+}
+
+std::string table_of_runs(const std::vector<RunStatus>& runs, int64_t now_unix_s) {
+  std::vector<std::vector<std::string>> rows = {
+      {"run", "state", "step", "epoch", "loss", "size", "last step"}};
+  for (const auto& run : runs) {
+    const double loss = run.metrics.figure("loss");
+    rows.push_back({fs::path(run.run_dir).filename().string(), name(run.state),
+                    std::to_string(run.metrics.step), std::to_string(run.metrics.epoch),
+                    std::isnan(loss) ? "-" : number_text(loss), size_text(run.bytes),
+                    run.changed_unix_s > 0 ? age_text(now_unix_s - run.changed_unix_s) : "-"});
+  }
+  return aligned(rows);
+}
+
+}  // namespace tutti

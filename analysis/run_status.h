@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "io/formats/run_metrics.h"
+
+namespace tutti {
+
+enum class RunCondition {
+  kRunning,
+  kEnded,   // well; why is in the result
+  kFailed,  // by an error, which is in the result
+  kKilled,  // ended without a result
+};
+
+struct CheckpointFacts {
+  std::string name;
+  uint64_t bytes = 0;
+};
+
+// A run as its folder shows it, under way or not.
+struct RunStatus {
+  std::string run_dir;
+  RunCondition state = RunCondition::kKilled;
+  std::string reason;         // why it ended; the host of a run under way
+  std::string result = "{}";  // result.json
+  std::string max_duration;   // of the recipe: "20ep"
+  RunMetrics metrics;
+  int64_t changed_unix_s = 0;  // when metrics.jsonl was last written; 0 = never
+  std::string checkpoints_folder;
+  std::vector<CheckpointFacts> checkpoints;  // oldest first
+  uint64_t journal_bytes = 0;
+  uint64_t bytes = 0;  // of all files: run folder and checkpoints
+
+  std::string json() const;  // on one line
+};
+
+// Throws UserError if the folder does not exist or is none of a run.
+RunStatus status_of(const std::string& run_dir);
+
+// Lines for people. `now_unix_s`: for "3 minutes ago".
+std::string status_text(const RunStatus& status, int64_t now_unix_s);
+
+// All runs directly below a folder, by name: a line each, under a line of headings.
+std::vector<RunStatus> runs_below(const std::string& folder);
+std::string table_of_runs(const std::vector<RunStatus>& runs, int64_t now_unix_s);
+
+}  // namespace tutti

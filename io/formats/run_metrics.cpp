@@ -1,0 +1,82 @@
+#include "io/formats/run_metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+
+#include "io/formats/json_text.h"
+#include "runtime/text.h"
+
+namespace tutti {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kMetrics = "metrics/";
+
+bool is_step(const std::string& line) { return line.find("\"lr\": ") != std::string::npos; }
+
+// An empty object for a line that is none.
+Json parsed(const std::string& line) {
+  Json object = parse_json<Json>(line, nullptr, /*allow_exceptions=*/false);
+  return object.is_object() ? object : Json::object();
+}
+
+void add_evaluations(const Json& line, int64_t last_step, RunMetrics& to) {
+  const int64_t step = line.value("step", int64_t{0});
+  if (step > last_step) return;
+  for (const auto& [name, value] : line.items())
+    if (name.starts_with(kMetrics) && value.is_number())
+      to.add_evaluation(name.substr(kMetrics.size()), value.get<double>(), step);
+}
+
+void set_step(const Json& line, RunMetrics& to) {
+  to.step = line.value("step", int64_t{0});
+  to.epoch = line.value("epoch", int64_t{0});
+  for (const auto& [name, value] : line.items())
+    if (value.is_number()) to.figures.emplace_back(name, value.get<double>());
+}
+
+}  // namespace
+
+bool less_is_better(const std::string& metric) {
+  const std::string name = lower_case(metric);
+  const auto parts = {"loss", "error", "perplexity", "crossentropy"};
+  return std::ranges::any_of(parts, [&](const char* part) { return name.find(part) != std::string::npos; });
+}
+
+// Of the many lines of steps only the last is parsed.
+RunMetrics RunMetrics::read(const std::string& path, int64_t last_step) {
+  RunMetrics metrics;
+  std::string step_line;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line) && !file.eof();) {  // a torn line has no end
+    if (is_step(line))
+      step_line = std::move(line);
+    else
+      add_evaluations(parsed(line), last_step, metrics);
+  }
+  set_step(parsed(step_line), metrics);
+  return metrics;
+}
+
+void RunMetrics::add_evaluation(std::string name, double value, int64_t step) {
+  const auto found = std::ranges::find(evaluated, name, &EvaluatedMetric::name);
+  if (found == evaluated.end()) {
+    evaluated.push_back({std::move(name), value, value, step});
+    return;
+  }
+  found->last = value;
+  const bool better = less_is_better(name) ? value < found->best : value > found->best;
+  if (!better && !(std::isnan(found->best) && !std::isnan(value))) return;
+  found->best = value;
+  found->best_step = step;
+}
+
+double RunMetrics::figure(const std::string& name) const {
+  for (const auto& [key, value] : figures)
+    if (key == name) return value;
+  return std::nan("");
+}
+
+}  // namespace tutti

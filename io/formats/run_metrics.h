@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tutti {
+
+// True if a metric of this name is the better the less it is: a loss, an error, perplexity, cross entropy.
+bool less_is_better(const std::string& metric);
+
+// A metric over the evaluations of a run.
+struct EvaluatedMetric {
+  std::string name;  // "eval/CrossEntropy"
+  double last = 0;
+  double best = 0;  // NaN is never better than a number
+  int64_t best_step = 0;
+};
+
+// What a run has logged until now: figures of its newest step, metrics of all evaluations.
+class RunMetrics {
+ public:
+  // Reads metrics.jsonl, its evaluations up to `last_step`. Lines that are torn or no JSON objects are left
+  // out; without a file there is nothing.
+  static RunMetrics read(const std::string& path, int64_t last_step = std::numeric_limits<int64_t>::max());
+
+  void add_evaluation(std::string name, double value, int64_t step);
+
+  int64_t step = 0;  // the newest; 0 = none
+  int64_t epoch = 0;
+  std::vector<std::pair<std::string, double>> figures;  // of the newest step: "loss", "lr", ...
+  std::vector<EvaluatedMetric> evaluated;               // in the order of their first evaluation
+
+  double figure(const std::string& name) const;  // NaN if there is none
+};
+
+}  // namespace tutti

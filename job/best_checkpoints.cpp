@@ -1,0 +1,69 @@
+#include "job/best_checkpoints.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "io/formats/run_metrics.h"
+#include "recipe/catalog.h"
+#include "recipe/resolve.h"
+
+namespace tutti {
+namespace {
+
+Catalog best_catalog() {
+  return {
+      .section = "checkpoint.best",
+      .noun = "",
+      .doc = "",
+      .keys = {{"metric", KeyType::kText, "", "a metric of an evaluation"},
+               Key{"mode", KeyType::kText, "auto", "which values are better"}.one_of({"auto", "max", "min"}),
+               Key{"keep", KeyType::kInteger, "1", "how many"}.at_least(1).at_most(1e6)}};
+}
+
+}  // namespace
+
+BestSettings BestSettings::read(const Setting& table) {
+  const Setting resolved = resolve_section(best_catalog(), table, {});
+  BestSettings settings;
+  settings.metric = resolved.at("metric");
+  const std::string& mode = resolved.at("mode").text();
+  settings.less_is_better = mode == "auto" ? tutti::less_is_better(settings.metric.text()) : mode == "min";
+  settings.keep = static_cast<int>(resolved.at("keep").integer());
+  return settings;
+}
+
+std::string BestSettings::logged_name(const std::vector<std::string>& measured) const {
+  const std::string wanted = '/' + metric.text();
+  std::vector<std::string> fitting;
+  for (const auto& name : measured)
+    if (('/' + name).ends_with(wanted)) fitting.push_back(name);
+  if (fitting.size() == 1) return fitting[0];
+  if (measured.empty()) metric.fail("never measured: there is no [data.eval], or [train] eval_interval is 0");
+  if (fitting.empty()) metric.fail("not measured by any evaluator; expected one of " + joined(measured));
+  metric.fail("expected one metric, and this fits " + joined(fitting));
+}
+
+bool BestValues::observe(double value) {
+  state_.measured = std::isfinite(value);
+  if (!state_.measured) return false;
+  state_.value = value;
+  auto& best = state_.best;
+  const auto at = std::ranges::find_if(best, [&](double other) { return settings_.better(value, other); });
+  const bool is_one = at != best.end() || std::ssize(best) < settings_.keep;
+  best.insert(at, value);
+  best.resize(std::min(best.size(), static_cast<std::size_t>(settings_.keep)));
+  return is_one;
+}
+
+std::vector<std::string> best_checkpoints(const BestSettings& settings,
+                                          const std::vector<std::pair<std::string, double>>& values) {
+  auto ordered = values;
+  std::ranges::stable_sort(
+      ordered, [&](const auto& one, const auto& other) { return settings.better(one.second, other.second); });
+  ordered.resize(std::min(ordered.size(), static_cast<std::size_t>(settings.keep)));
+  std::vector<std::string> names;
+  for (const auto& [name, value] : ordered) names.push_back(name);
+  return names;
+}
+
+}  // namespace tutti

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "io/checkpoint/run_state.h"
+#include "recipe/setting.h"
+
+namespace tutti {
+
+// [checkpoint] best: which checkpoints are kept for their metric.
+struct BestSettings {
+  Setting metric;  // "eval/MulticlassAccuracy", or the name alone
+  bool less_is_better = false;
+  int keep = 1;
+
+  // Throws UserError for unknown or wrong members of the table.
+  static BestSettings read(const Setting& table);
+  // The logged name, "metrics/eval/MulticlassAccuracy". Throws UserError unless one of `measured` is meant.
+  std::string logged_name(const std::vector<std::string>& measured) const;
+  bool better(double one, double other) const { return less_is_better ? one < other : one > other; }
+};
+
+// The best values of a run so far, at most BestSettings::keep.
+class BestValues {
+ public:
+  explicit BestValues(BestSettings settings) : settings_(std::move(settings)) {}
+
+  // A new step: nothing is measured.
+  void begin_step() { state_.measured = false; }
+  // The metric after this step. True if it is one of the best.
+  bool observe(double value);
+
+  const BestState& state() const { return state_; }
+  void restore(const BestState& state) { state_ = state; }
+
+ private:
+  BestSettings settings_;
+  BestState state_;
+};
+
+// The names of the best checkpoints, best first; of equal ones the earlier. `values`: of checkpoints after
+// whose step the metric was measured, by name, in the order of time.
+std::vector<std::string> best_checkpoints(const BestSettings& settings,
+                                          const std::vector<std::pair<std::string, double>>& values);
+
+}  // namespace tutti

@@ -1,0 +1,67 @@
+#include "io/formats/run_metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/runtime/scratch.h"
+
+namespace tutti {
+namespace {
+
+using testing::IsEmpty;
+
+RunMetrics read(const std::string& lines) {
+  const Scratch scratch;
+  write_text(scratch.path("metrics.jsonl"), lines);
+  return RunMetrics::read(scratch.path("metrics.jsonl"));
+}
+
+TEST(RunMetricsTest, FiguresAreThoseOfTheNewestWholeStep) {
+  const RunMetrics metrics = read(R"({"step": 1, "epoch": 1, "loss": 2.0, "lr": 0.1})"
+                                  "\n"
+                                  R"({"step": 2, "epoch": 2, "loss": 1.5, "lr": 0.1, "metrics/train/a": 0.5})"
+                                  "\n"
+                                  R"({"step": 3, "epoch": 2, "loss": 1.0, "lr": 0.1)");
+  EXPECT_EQ(metrics.step, 2);
+  EXPECT_EQ(metrics.epoch, 2);
+  EXPECT_EQ(metrics.figure("loss"), 1.5);
+  EXPECT_TRUE(std::isnan(metrics.figure("accuracy")));
+  EXPECT_THAT(metrics.evaluated, IsEmpty()) << "metrics of training are none of an evaluation";
+}
+
+TEST(RunMetricsTest, TheBestOfALossIsTheLeast) {
+  const RunMetrics metrics =
+      read(R"({"step": 1, "epoch": 1, "metrics/eval/CrossEntropy": 2.0, "metrics/eval/Accuracy": 0.5})"
+           "\n"
+           R"({"step": 2, "epoch": 1, "metrics/eval/CrossEntropy": 1.0, "metrics/eval/Accuracy": 0.75})"
+           "\n"
+           R"({"step": 3, "epoch": 1, "metrics/eval/CrossEntropy": 1.5, "metrics/eval/Accuracy": "nan"})"
+           "\n");
+  ASSERT_EQ(metrics.evaluated.size(), 2U);
+  EXPECT_EQ(metrics.evaluated[0].name, "eval/CrossEntropy");
+  EXPECT_EQ(metrics.evaluated[0].last, 1.5);
+  EXPECT_EQ(metrics.evaluated[0].best, 1.0);
+  EXPECT_EQ(metrics.evaluated[0].best_step, 2);
+  EXPECT_EQ(metrics.evaluated[1].best, 0.75);
+}
+
+TEST(RunMetricsTest, ANumberIsBetterThanNone) {
+  RunMetrics metrics;
+  metrics.add_evaluation("eval/loss", std::nan(""), 1);
+  metrics.add_evaluation("eval/loss", 3.0, 2);
+  metrics.add_evaluation("eval/loss", std::nan(""), 3);
+  EXPECT_EQ(metrics.evaluated[0].best, 3.0);
+  EXPECT_EQ(metrics.evaluated[0].best_step, 2);
+  EXPECT_TRUE(std::isnan(metrics.evaluated[0].last));
+}
+
+TEST(RunMetricsTest, WithoutAFileThereIsNothing) {
+  const RunMetrics metrics = RunMetrics::read("no/such/file");
+  EXPECT_EQ(metrics.step, 0);
+  EXPECT_THAT(metrics.evaluated, IsEmpty());
+}
+
+}  // namespace
+}  // namespace tutti

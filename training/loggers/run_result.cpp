@@ -1,0 +1,130 @@
+#include "training/loggers/run_result.h"
+
+#include <cmath>
+#include <cstdio>
+#include <span>
+
+#include "io/formats/json_line.h"
+#include "io/run_paths.h"
+
+namespace tutti {
+namespace {
+
+template <class... Values>
+std::string formatted(const char* format, Values... values) {
+  char text[128];
+  std::snprintf(text, sizeof text, format, values...);
+  return text;
+}
+
+const char* name(TrainingEnd why) {
+  switch (why) {
+    case TrainingEnd::kMaxDuration:
+      return "max_duration";
+    case TrainingEnd::kStopTraining:
+      return "stop_training";
+    case TrainingEnd::kRequest:
+      return "request";
+    case TrainingEnd::kNothingLeft:
+      return "nothing_left";
+  }
+  return "";
+}
+
+// Of the only evaluator the label is left out.
+std::string display_name(const std::string& metric, const std::vector<EvaluatedMetric>& all) {
+  const std::string label = metric.substr(0, metric.find('/') + 1);
+  for (const auto& other : all)
+    if (!other.name.starts_with(label)) return metric;
+  return metric.substr(label.size());
+}
+
+std::string metric_text(const EvaluatedMetric& metric) {
+  const std::string text = formatted("%.4f", metric.last);
+  if (metric.best == metric.last) return text + "  (the best)";
+  return text + formatted("  (best %.4f, step %lld)", metric.best, static_cast<long long>(metric.best_step));
+}
+
+std::string metrics_json(const std::vector<EvaluatedMetric>& metrics) {
+  JsonFields fields;
+  for (const auto& one : metrics)
+    fields.emplace_back(
+        one.name,
+        JsonText{json_line({{"last", one.last}, {"best", one.best}, {"best_step", one.best_step}})});
+  return json_line(fields);
+}
+
+}  // namespace
+
+std::string error_result(const std::string& reason) {
+  return json_line({{"ended", std::string("error")}, {"reason", reason}});
+}
+
+void write_result(Disk& disk, const std::string& run_dir, const std::string& json) {
+  const std::string path = run_dir + '/' + kResultFile;
+  if (json.empty()) return disk.remove_all(path);
+  const std::string unfinished = path + ".unfinished";
+  const auto file = disk.open(unfinished, /*truncate=*/true);
+  const std::string line = json + "\n";
+  file->append(std::as_bytes(std::span(line)));
+  file->close();
+  disk.rename(unfinished, path);
+}
+
+std::string duration_text(double s) {
+  const auto whole = static_cast<long long>(std::lround(s));
+  if (whole < 3600) return formatted("%lld:%02lld", whole / 60, whole % 60);
+  return formatted("%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
+std::string RunResult::reason() const {
+  switch (ended.why) {
+    case TrainingEnd::kMaxDuration:
+      return "max_duration of " + start.max_duration.text() + " is reached";
+    case TrainingEnd::kStopTraining:
+      return ended.stop_reason.empty() ? "stopped by an algorithm or callback" : ended.stop_reason;
+    case TrainingEnd::kRequest:
+      return "asked to stop; continue with --resume auto";
+    case TrainingEnd::kNothingLeft:
+      return "nothing left to train: the checkpoint is at the end";
+  }
+  return "";
+}
+
+std::vector<std::pair<std::string, std::string>> RunResult::rows() const {
+  std::vector<std::pair<std::string, std::string>> rows = {{"ended", reason()}};
+  const auto add = [&rows](const std::string& label, const std::string& value) {
+    rows.emplace_back(label, value);
+  };
+  const double in_epoch = start.dataloader_len > 0 ? static_cast<double>(at.batch_in_epoch) /
+                                                         static_cast<double>(start.dataloader_len)
+                                                   : 0;
+  std::string steps =
+      std::to_string(at.batch) + formatted(" (%.4g epochs)", static_cast<double>(at.epoch) + in_epoch);
+  if (ended.skipped_steps > 0) steps += ", " + std::to_string(ended.skipped_steps) + " of them skipped";
+  add("steps", steps);
+  add("time", wall_s < 60 ? formatted("%.1f s", wall_s) : duration_text(wall_s));
+  if (last) add("loss", formatted("%.6g", static_cast<float>(last->loss)));
+  for (const auto& one : metrics.evaluated) add(display_name(one.name, metrics.evaluated), metric_text(one));
+  if (samples_per_s > 0) add("samples/s", formatted("%.0f", samples_per_s));
+  add("checkpoint", checkpoint.empty() ? "none" : checkpoint);
+  add("metrics", start.run_dir + "/" + kMetricsFile);
+  add("logs", start.run_dir + "/log");
+  return rows;
+}
+
+std::string RunResult::json() const {
+  return json_line({{"ended", std::string(name(ended.why))},
+                    {"reason", reason()},
+                    {"steps", at.batch},
+                    {"epochs", at.epoch},
+                    {"skipped_steps", ended.skipped_steps},
+                    {"seconds", wall_s},
+                    {"loss", last ? last->loss : std::nan("")},
+                    {"samples_per_s", samples_per_s},
+                    {"metrics", JsonText{metrics_json(metrics.evaluated)}},
+                    {"checkpoint", checkpoint},
+                    {"run_dir", start.run_dir}});
+}
+
+}  // namespace tutti

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/formats/run_metrics.h"
+#include "runtime/disk.h"
+#include "training/loggers/logger_destination.h"
+
+namespace tutti {
+
+// What a run came to, and why it trains no further: the table at the end of its output, and result.json in
+// the run folder.
+struct RunResult {
+  LogStart start;
+  TrainingEnded ended;
+  Timestamp at;                    // of the end: finished batches and epochs
+  std::optional<StepReport> last;  // none: this process trained no step
+  RunMetrics metrics;              // evaluations of the whole run
+  double wall_s = 0;               // of the training in this process, with its evaluations
+  double samples_per_s = 0;        // over its steps; 0 = unknown
+  std::string checkpoint;          // the newest good one; "" = none
+
+  std::string reason() const;  // "max_duration of 20ep is reached"
+  // Labels and values, in the order shown.
+  std::vector<std::pair<std::string, std::string>> rows() const;
+  // One object on one line; docs/running.md lists its members.
+  std::string json() const;
+};
+
+// The same for a run that an error ended: "ended" is "error".
+std::string error_result(const std::string& reason);
+
+// Replaces result.json in the run folder; removes it if `json` is "". Throws OperatingError.
+void write_result(Disk& disk, const std::string& run_dir, const std::string& json);
+
+// "3:07", "1:02:30" (hours, minutes, seconds).
+std::string duration_text(double s);
+
+}  // namespace tutti
