@@ -52,7 +52,7 @@ void add_commands(CLI::App& app, Action& action) {
   app.set_version_flag("-V,--version", std::string("tutti ") + TUTTI_VERSION);
   app.require_subcommand(0, 1);
   for (const auto add : {add_train, add_eval, add_predict, add_check, add_inspect, add_replay, add_diff,
-                         add_timeline, add_simulate, add_stop, add_list, add_explain, add_help}) {
+                         add_timeline, add_report, add_simulate, add_stop, add_list, add_explain, add_help}) {
     add(app, action);
   }
 }
