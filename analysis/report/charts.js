@@ -79,7 +79,12 @@ function scaleOf(low, high, from, to, log) {
   return scale;
 }
 
-// The range of a value axis. `cut`: far outliers lie beyond it.
+function usualValue(curve) {
+  const values = (curve.high || curve.y).filter((value) => value !== null).sort((a, b) => a - b);
+  return values.length ? values[Math.floor(0.98 * (values.length - 1))] : 0;
+}
+
+// The range of a value axis. `cut`: values far above those that are usual in each curve lie beyond it.
 function valueRange(curves, log, cut) {
   let values = curves.flatMap((c) => [...(c.low || c.y), ...(c.high || c.y)]).filter((v) => v !== null);
   if (log) values = values.filter((value) => value > 0);
@@ -88,7 +93,7 @@ function valueRange(curves, log, cut) {
   const most = values[values.length - 1];
   let low = values[0];
   let high = most;
-  const usual = values[Math.floor(0.98 * (values.length - 1))];
+  const usual = Math.max(...curves.map(usualValue));
   if (cut && !log && low >= 0 && usual > 0 && high > 3 * usual) high = 1.4 * usual;
   if (log) return { low: low / 1.1, high: high * 1.1, most };
   if (low >= 0 && low < 0.5 * high) low = 0;

@@ -15,6 +15,9 @@ const WORK_ORDER = ["prepare batch", "forward", "backward", "wait for gather", "
                     "update", "end of step", "wait for data", "evaluation", "prediction",
                     "wait for checkpoint", "wait for logs", "retry", "set-up", "finish", "coordinate"];
 
+// Of the other threads, what takes time of its own.
+const BESIDE = ["load", "collectives", "write checkpoint", "publish checkpoint"];
+
 const data = JSON.parse(document.getElementById("data").textContent);
 const page = document.getElementById("page");
 const tooltip = new Tooltip(document.getElementById("tooltip"));
@@ -215,7 +218,8 @@ function laneKey(grid) {
   const texts = { start: "| resumed", checkpoint: "\u25b2 checkpoint",
                   fault: "\u2715 out of memory, skipped step or failed checkpoint" };
   const shown = Object.keys(texts).filter((kind) => kinds.has(kind)).map((kind) => texts[kind]);
-  if (shown.length) grid.after(note(`Below the curves, a line for each run: ${shown.join(", ")}`));
+  const where = data.runs.length > 1 ? "Below the curves, a line for each run" : "Below the curve";
+  if (shown.length) grid.after(note(`${where}: ${shown.join(", ")}`));
 }
 
 function bar(run, rank, times, longest) {
@@ -266,13 +270,17 @@ function activity() {
 function activityTable(recorded, used) {
   const mean = (run, part, work) => sum(run.ranks.map((rank) => rank[part][work] || 0)) / run.ranks.length;
   const all = recorded.flatMap((run) => run.ranks.flatMap((rank) => Object.keys(rank.beside)));
-  const beside = [...new Set(all)];
+  const beside = [...new Set(all)].filter((work) => BESIDE.includes(work));
   const share = (run, work) => mean(run, "compute", work) / sum(used.map((one) => mean(run, "compute", one)));
+  const cells = (run, part, work, also) => {
+    const seconds = mean(run, part, work);
+    return seconds > 0 ? [durationText(seconds), also] : ["\u2013", ""];
+  };
   const rows = used.map((work) => [work, ...recorded.flatMap((run) =>
-    [durationText(mean(run, "compute", work)), `${(100 * share(run, work)).toFixed(1)}%`])]);
+    cells(run, "compute", work, `${(100 * share(run, work)).toFixed(1)}%`))]);
   for (const work of beside)
     rows.push([element("span", { className: "soft", textContent: `beside it: ${work}` }),
-               ...recorded.flatMap((run) => [durationText(mean(run, "beside", work)), ""])]);
+               ...recorded.flatMap((run) => cells(run, "beside", work, ""))]);
   page.append(note("Means over the ranks, of all starts together:"));
   const columns = recorded.flatMap((run) => [[run.name, "number"], ["", "number"]]);
   table([["activity", "name"], ...columns], rows, "activity-table");
