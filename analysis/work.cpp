@@ -104,8 +104,10 @@ EventWork of_compute(TraceKind kind) {
       return begins(Activity::kStepEnd, "end of step");
     case TraceKind::kDone:
       return begins(Activity::kFinish, "training is done");
-    default:
+    case TraceKind::kBegins:
       return begins(Activity::kSetUp, "set-up");
+    default:
+      return begins(Activity::kCoordinate, name(kind));
   }
 }
 
