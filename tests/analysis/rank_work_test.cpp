@@ -127,6 +127,7 @@ TEST_F(RankWorkTest, TimesAddUpToThoseOfCompute) {
   EXPECT_DOUBLE_EQ(seconds(Activity::kForward), 20e-6);
   EXPECT_DOUBLE_EQ(seconds(Activity::kWaitForSums), 20e-6);
   EXPECT_DOUBLE_EQ(seconds(Activity::kUpdate), 20e-6);
+  EXPECT_DOUBLE_EQ(timer_.times().beside[static_cast<std::size_t>(Activity::kCollective)], 18e-6);
   double sum = 0;
   for (const double one : timer_.times().compute) sum += one;
   EXPECT_DOUBLE_EQ(sum, 136e-6);
