@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/trace_event.h"
+#include "io/journal/recorded_run.h"
 
 namespace tutti {
 namespace {
@@ -14,120 +14,72 @@ constexpr int64_t kMaxActors = 1000;
 constexpr int64_t kMaxMessages = int64_t{1} << 36;
 constexpr const char* kControl = "control";
 
-// True for an event that does not end the one before.
-bool is_instant(std::string_view kind) { return kind == name(TraceKind::kBucketFull); }
+std::string title(const RecordedJob& head) { return "rank " + std::to_string(head.rank) + ", " + head.host; }
 
 }  // namespace
 
-RankTimeline::RankTimeline(TraceFile& trace, ControlArrows& arrows, int rank, TimePoint zero,
-                           const std::string& title)
-    : trace_(trace), arrows_(arrows), rank_(rank), pid_(rank + 1), zero_(zero) {
-  trace_.name_process(pid_, title);
+RankTimeline::RankTimeline(TraceFile& trace, ControlArrows& arrows, const RecordedJob& head, TimePoint zero)
+    : trace_(trace),
+      arrows_(arrows),
+      rank_(head.rank),
+      pid_(head.rank + 1),
+      zero_(zero),
+      work_(*this, head.world, zero) {
+  trace_.name_process(pid_, title(head));
 }
 
 void RankTimeline::draw(const JournalRecord& record) {
   std::visit([this](const auto& one) { draw(one); }, record);
 }
 
-// The journal has no time of sending: an arrow starts at the delivery, in the sender's slice of that moment.
-void RankTimeline::draw(const JournalDelivery& delivery) {
-  ++messages_;
-  const int64_t arrow = pid_ * kMaxMessages + messages_;
-  Track& to = track_of(delivery.to);
-  Track* from = delivery.from.empty() ? nullptr : &track_of(delivery.from);
-  Nanoseconds time = monotonic(to, delivery.time);
-  if (from) {
-    time = std::max(time, from->last);
-    advance(*from, time);
-    trace_.leave(from->id, delivery.message, time, arrow);
-  }
-  end_slice(to);
-  begin(to, delivery.message, time, {{"from", from ? delivery.from : "outside"}});
-  if (from) trace_.arrive(to.id, delivery.message, time, arrow);
-}
-
 // A packet arrives after the send, even if two clocks disagree.
 void RankTimeline::draw(const JournalEvent& event) {
-  Track& actor = track_of(event.actor);
   const auto packet = arrows_.next(rank_, event);
-  Nanoseconds time = monotonic(actor, event.time);
-  if (packet && !packet->leaves) time = std::max(time, packet->sent + Nanoseconds(1));
-  const TraceFile::Args args{{"step", event.step}, {"detail", event.detail}};
-  advance(actor, time);
-  if (is_instant(event.kind)) {
-    trace_.mark(actor.id, event.kind, time, args);
-    return;
-  }
-  end_event(actor);
-  trace_.begin(actor.id, event.kind, time, args);
-  actor.event = true;
-  if (packet) draw_arrow(*packet, actor, time);
-}
-
-// Numbers below the first message of rank 0 are free.
-void RankTimeline::draw_arrow(const ControlArrows::End& end, const Track& track, Nanoseconds time) {
-  if (end.leaves)
-    trace_.leave(track.id, kControl, time, end.arrow);
+  JournalEvent drawn = event;
+  if (packet && !packet->leaves) drawn.time = std::max(event.time, zero_ + packet->sent + Nanoseconds(1));
+  const RankWork::Place place = work_.read(drawn);
+  if (!packet) return;
+  if (packet->leaves)
+    trace_.leave(track_of(place.track), kControl, place.time, packet->arrow);
   else
-    trace_.arrive(track.id, kControl, time, end.arrow);
+    trace_.arrive(track_of(place.track), kControl, place.time, packet->arrow);
 }
 
-void RankTimeline::draw(const JournalEnd& end) {
+void RankTimeline::draw_end(const std::string& text) {
   ended_ = true;
-  trace_.mark_process({pid_, pid_ * kMaxActors}, "end: " + end.text, last_time());
-}
-
-void RankTimeline::draw(const JournalIncomplete& incomplete) {
-  ended_ = true;
-  trace_.mark_process({pid_, pid_ * kMaxActors}, "not recorded from here: " + incomplete.why, last_time());
+  trace_.mark_process(track_of(0), text, work_.last_time());
 }
 
 void RankTimeline::finish() {
-  for (auto& [actor, track] : tracks_) end_slice(track);
-  if (!ended_)
-    trace_.mark_process({pid_, pid_ * kMaxActors}, "end of the journal: killed, or still running",
-                        last_time());
+  work_.finish();
+  if (!ended_) draw_end("end of the journal: killed, or still running");
 }
 
-RankTimeline::Track& RankTimeline::track_of(std::string_view actor) {
-  const auto found = tracks_.find(actor);
-  if (found != tracks_.end()) return found->second;
-  Track& made = tracks_[std::string(actor)];
-  made.id = {pid_, pid_ * kMaxActors + static_cast<int64_t>(tracks_.size())};
-  trace_.name_thread(made.id, actor);
-  return made;
+void RankTimeline::begin(int track, Activity, std::string_view name, Nanoseconds time, const Args& args) {
+  trace_.begin(track_of(track), name, time, args);
 }
 
-// Times of two threads may be out of order in a journal by the time of writing a record.
-Nanoseconds RankTimeline::monotonic(const Track& track, TimePoint time) const {
-  return std::max(track.last, Nanoseconds(time - zero_));
+void RankTimeline::mark(int track, std::string_view name, Nanoseconds time, const Args& args) {
+  trace_.mark(track_of(track), name, time, args);
 }
 
-// The first event of an actor without a message opens a slice.
-void RankTimeline::advance(Track& track, Nanoseconds time) {
-  if (!track.slice) begin(track, "starts", time, {});
-  track.last = time;
+void RankTimeline::leave(int track, const JournalDelivery& delivery, Nanoseconds time) {
+  trace_.leave(track_of(track), delivery.message, time, message_arrow());
 }
 
-void RankTimeline::begin(Track& track, std::string_view name, Nanoseconds time, const TraceFile::Args& args) {
-  trace_.begin(track.id, name, time, args);
-  track.last = time;
-  track.slice = true;
+void RankTimeline::arrive(int track, const JournalDelivery& delivery, Nanoseconds time) {
+  trace_.arrive(track_of(track), delivery.message, time, message_arrow());
 }
 
-void RankTimeline::end_event(Track& track) {
-  if (std::exchange(track.event, false)) trace_.end(track.id, track.last);
+void RankTimeline::step_done(int64_t step, Nanoseconds time) {
+  for (const StepCounter& counter : counters_)
+    if (const auto found = counter.values.find(step); found != counter.values.end())
+      trace_.count(track_of(RankWork::kSteps), counter.name, time, found->second);
 }
 
-void RankTimeline::end_slice(Track& track) {
-  end_event(track);
-  if (std::exchange(track.slice, false)) trace_.end(track.id, track.last);
-}
+TraceFile::Track RankTimeline::track_of(int track) const { return {pid_, pid_ * kMaxActors + track}; }
 
-Nanoseconds RankTimeline::last_time() const {
-  Nanoseconds last{};
-  for (const auto& [actor, track] : tracks_) last = std::max(last, track.last);
-  return last;
-}
+// Numbers below the first message of rank 0 belong to control packets.
+int64_t RankTimeline::message_arrow() const { return pid_ * kMaxMessages + work_.messages(); }
 
 }  // namespace tutti

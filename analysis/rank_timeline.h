@@ -1,59 +1,64 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "analysis/control_arrows.h"
+#include "analysis/rank_work.h"
 #include "io/formats/trace_file.h"
 #include "io/journal/journal.h"
 
 namespace tutti {
 
-// Draws one rank's journal, record by record. Each actor has a track. A track has a slice for each message,
-// from delivery to the last record of the actor before the next message; within the slice each event lasts
-// until the next event. Work before the first message is a slice too. Arrows are messages, and control
-// packets between the Syncs of two ranks.
-class RankTimeline {
+// Numbers that a trace shows as curves: a value at the end of each step.
+struct StepCounter {
+  std::string name;                  // "samples/s"
+  std::map<int64_t, double> values;  // by step; finite
+};
+
+// Draws one rank's journal, record by record: a track for the steps and one for each actor (RankWork says
+// what is on them), arrows for messages, and for control packets between the Syncs of two ranks.
+class RankTimeline final : private WorkSink {
  public:
   // `zero`: the start of the trace by the rank's clock.
-  RankTimeline(TraceFile& trace, ControlArrows& arrows, int rank, TimePoint zero, const std::string& title);
+  RankTimeline(TraceFile& trace, ControlArrows& arrows, const RecordedJob& head, TimePoint zero);
 
+  void add(StepCounter counter) { counters_.push_back(std::move(counter)); }
   void draw(const JournalRecord& record);
   void finish();  // call after the last record
 
-  int64_t messages() const { return messages_; }
+  int64_t messages() const { return work_.messages(); }
 
  private:
-  struct Track {
-    TraceFile::Track id;
-    Nanoseconds last{};                 // of the last record; times on a track never decrease
-    bool slice = false, event = false;  // open on the track
-  };
-
-  void draw(const JournalDelivery& delivery);
+  void draw(const JournalDelivery& delivery) { work_.read(delivery); }
   void draw(const JournalEvent& event);
-  void draw(const JournalEnd& end);
-  void draw(const JournalIncomplete& incomplete);
+  void draw(const JournalEnd& end) { draw_end("end: " + end.text); }
+  void draw(const JournalIncomplete& cut) { draw_end("not recorded from here: " + cut.why); }
   template <class Other>
   void draw(const Other&) {}
+  void draw_end(const std::string& text);
 
-  Track& track_of(std::string_view actor);
-  void draw_arrow(const ControlArrows::End& end, const Track& track, Nanoseconds time);
-  Nanoseconds monotonic(const Track& track, TimePoint time) const;
-  void advance(Track& track, Nanoseconds time);
-  void begin(Track& track, std::string_view name, Nanoseconds time, const TraceFile::Args& args);
-  void end_event(Track& track);
-  void end_slice(Track& track);
-  Nanoseconds last_time() const;
+  void add_track(int track, std::string_view name) override { trace_.name_thread(track_of(track), name); }
+  void begin(int track, Activity work, std::string_view name, Nanoseconds time, const Args& args) override;
+  void end(int track, Nanoseconds time) override { trace_.end(track_of(track), time); }
+  void mark(int track, std::string_view name, Nanoseconds time, const Args& args) override;
+  void leave(int track, const JournalDelivery& delivery, Nanoseconds time) override;
+  void arrive(int track, const JournalDelivery& delivery, Nanoseconds time) override;
+  void step_done(int64_t step, Nanoseconds time) override;
+
+  TraceFile::Track track_of(int track) const;
+  int64_t message_arrow() const;
 
   TraceFile& trace_;
   ControlArrows& arrows_;
   int rank_;
   int64_t pid_;
   TimePoint zero_;
-  std::map<std::string, Track, std::less<>> tracks_;
-  int64_t messages_ = 0;
+  RankWork work_;
+  std::vector<StepCounter> counters_;
   bool ended_ = false;
 };
 

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <map>
 
 #include "io/formats/json_text.h"
 #include "io/run_paths.h"
@@ -49,17 +48,10 @@ uint64_t bytes_below(const fs::path& folder) {
   return bytes;
 }
 
-std::vector<CheckpointFacts> checkpoints_in(const fs::path& folder) {
-  std::map<std::pair<int64_t, std::string>, CheckpointFacts> by_time;
-  std::error_code error;
-  for (fs::directory_iterator one(folder, error), end; !error && one != end; one.increment(error)) {
-    const std::string name = one->path().filename().string();
-    if (one->is_symlink() || name.starts_with('.') || !fs::exists(one->path() / "manifest.json")) continue;
-    by_time[{changed_unix_s(one->path() / "manifest.json"), name}] = {name, bytes_below(one->path())};
-  }
-  std::vector<CheckpointFacts> checkpoints;
-  for (auto& [time, facts] : by_time) checkpoints.push_back(std::move(facts));
-  return checkpoints;
+uint64_t bytes_of(const std::vector<CheckpointSummary>& checkpoints) {
+  uint64_t bytes = 0;
+  for (const auto& one : checkpoints) bytes += static_cast<uint64_t>(one.bytes);
+  return bytes;
 }
 
 void read_recipe_facts(RunStatus& status) {
@@ -131,10 +123,8 @@ void add_row(std::string& text, std::string label, const std::string& value) {
 
 std::string checkpoints_text(const RunStatus& status) {
   if (status.checkpoints.empty()) return "none";
-  uint64_t bytes = 0;
-  for (const auto& one : status.checkpoints) bytes += one.bytes;
-  return std::to_string(status.checkpoints.size()) + " (" + size_text(bytes) + "), the newest " +
-         status.checkpoints.back().name;
+  return std::to_string(status.checkpoints.size()) + " (" + size_text(bytes_of(status.checkpoints)) +
+         "), the newest " + status.checkpoints.back().name;
 }
 
 // Pads all cells but the last of each row to the width of their column.
@@ -161,12 +151,10 @@ RunStatus status_of(const std::string& run_dir) {
   read_state(status);
   status.metrics = RunMetrics::read(run_dir + '/' + kMetricsFile);
   status.changed_unix_s = changed_unix_s(run_dir + '/' + kMetricsFile);
-  status.checkpoints = checkpoints_in(status.checkpoints_folder);
+  status.checkpoints = checkpoint_summaries(PosixDisk(), status.checkpoints_folder);
   status.journal_bytes = bytes_below(run_dir + "/journal");
   status.bytes = bytes_below(run_dir);
-  if (!status.checkpoints_folder.starts_with(run_dir + '/')) {
-    for (const auto& one : status.checkpoints) status.bytes += one.bytes;
-  }
+  if (!status.checkpoints_folder.starts_with(run_dir + '/')) status.bytes += bytes_of(status.checkpoints);
   return status;
 }
 
@@ -175,7 +163,8 @@ std::string RunStatus::json() const {
   for (const auto& one : metrics.evaluated)
     metrics_of[one.name] = {{"last", one.last}, {"best", one.best}, {"best_step", one.best_step}};
   Json checkpoints_of = Json::array();
-  for (const auto& one : checkpoints) checkpoints_of.push_back({{"name", one.name}, {"bytes", one.bytes}});
+  for (const auto& one : checkpoints)
+    checkpoints_of.push_back({{"name", one.name}, {"step", one.step}, {"bytes", one.bytes}});
   Json figures = Json::object();
   for (const auto& [figure, value] : metrics.figures) figures[figure] = value;
   return Json{{"run_dir", run_dir},

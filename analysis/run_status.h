@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "io/checkpoint/checkpoint_summary.h"
 #include "io/formats/run_metrics.h"
 
 namespace tutti {
@@ -13,11 +14,6 @@ enum class RunCondition {
   kEnded,   // well; why is in the result
   kFailed,  // by an error, which is in the result
   kKilled,  // ended without a result
-};
-
-struct CheckpointFacts {
-  std::string name;
-  uint64_t bytes = 0;
 };
 
 // A run as its folder shows it, under way or not.
@@ -30,7 +26,7 @@ struct RunStatus {
   RunMetrics metrics;
   int64_t changed_unix_s = 0;  // when metrics.jsonl was last written; 0 = never
   std::string checkpoints_folder;
-  std::vector<CheckpointFacts> checkpoints;  // oldest first
+  std::vector<CheckpointSummary> checkpoints;  // by step
   uint64_t journal_bytes = 0;
   uint64_t bytes = 0;  // of all files: run folder and checkpoints
 

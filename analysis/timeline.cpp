@@ -1,9 +1,12 @@
 #include "analysis/timeline.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "analysis/clock_alignment.h"
 #include "analysis/control_arrows.h"
+#include "analysis/metrics_table.h"
 #include "analysis/rank_timeline.h"
 #include "io/journal/journal_reader.h"
 #include "io/journal/recorded_run.h"
@@ -50,7 +53,35 @@ std::vector<TimePoint> trace_starts(const RecordedRun& run) {
   return zeros;
 }
 
-std::string title(const RecordedJob& head) { return "rank " + std::to_string(head.rank) + ", " + head.host; }
+// The first step that a later start trained again: its line in metrics.jsonl is the later start's.
+int64_t first_repeated_step(const std::string& run_dir, const RecordedRun& run) {
+  int64_t first = std::numeric_limits<int64_t>::max();
+  for (const std::string& folder : recorded_starts(run_dir)) {
+    if (folder <= run.folder) continue;
+    if (const int64_t step = recorded_steps(journal_path(folder, 0)).first; step > 0)
+      first = std::min(first, step);
+  }
+  return first;
+}
+
+StepCounter counter(const MetricsTable& metrics, const char* column, const char* name, int64_t end) {
+  StepCounter counter{name, {}};
+  const MetricsColumn* found = metrics.find(column);
+  for (std::size_t i = 0; found && i < found->steps.size(); ++i)
+    if (found->steps[i] < end && std::isfinite(found->values[i]))
+      counter.values.emplace(found->steps[i], found->values[i]);
+  return counter;
+}
+
+// Of all ranks together; metrics.jsonl is rank 0's.
+void add_counters(const Disk& disk, const std::string& run_dir, const RecordedRun& run,
+                  RankTimeline& timeline) {
+  const MetricsTable metrics = read_metrics(disk, run_dir);
+  if (metrics.columns.empty()) return;
+  const int64_t end = first_repeated_step(run_dir, run);
+  timeline.add(counter(metrics, "samples_per_s", "samples/s", end));
+  timeline.add(counter(metrics, "memory_peak_mb", "memory peak of a rank (MB)", end));
+}
 
 }  // namespace
 
@@ -62,7 +93,8 @@ std::string write_timeline(Disk& disk, const std::string& run_dir, const std::st
   int64_t messages = 0;
   for (int r = 0; r < run.world(); ++r) {
     JournalCursor cursor(run.path(r));
-    RankTimeline timeline(trace, arrows, r, zeros[r], title(run.heads[r]));
+    RankTimeline timeline(trace, arrows, run.heads[r], zeros[r]);
+    if (r == 0) add_counters(disk, run_dir, run, timeline);
     while (const auto record = cursor.next()) timeline.draw(*record);
     timeline.finish();
     messages += timeline.messages();

@@ -16,6 +16,7 @@ void add_check(CLI::App& app, Action& action);
 void add_diff(CLI::App& app, Action& action);
 void add_replay(CLI::App& app, Action& action);
 void add_timeline(CLI::App& app, Action& action);
+void add_report(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_simulate(CLI::App& app, Action& action);
 void add_status(CLI::App& app, Action& action);

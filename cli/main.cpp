@@ -53,7 +53,7 @@ void add_commands(CLI::App& app, Action& action) {
   app.require_subcommand(0, 1);
   for (const auto add :
        {add_train, add_eval, add_predict, add_check, add_inspect, add_replay, add_diff, add_timeline,
-        add_simulate, add_status, add_ls, add_stop, add_list, add_explain, add_help}) {
+        add_report, add_simulate, add_status, add_ls, add_stop, add_list, add_explain, add_help}) {
     add(app, action);
   }
 }

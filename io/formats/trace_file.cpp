@@ -36,6 +36,14 @@ void TraceFile::end(Track track, Nanoseconds time) {
   close_event();
 }
 
+void TraceFile::count(Track track, std::string_view name, Nanoseconds time, double value) {
+  named_event('C', track, name, time);
+  char number[32];
+  std::snprintf(number, sizeof number, "%.9g", value);
+  buffer_.append(",\"args\":{\"value\":").append(number) += '}';
+  close_event();
+}
+
 void TraceFile::mark(Track track, std::string_view name, Nanoseconds time, const Args& values) {
   named_event('i', track, name, time);
   buffer_ += ",\"s\":\"t\"";

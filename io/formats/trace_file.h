@@ -32,6 +32,8 @@ class TraceFile {
   // A slice of a track. Slices nest: `end` ends the last one begun.
   void begin(Track track, std::string_view name, Nanoseconds time, const Args& args);
   void end(Track track, Nanoseconds time);
+  // The value of a curve of the process `track.pid` from `time` on; must be finite.
+  void count(Track track, std::string_view name, Nanoseconds time, double value);
   // An instant event of a track.
   void mark(Track track, std::string_view name, Nanoseconds time, const Args& args);
   // An instant event of the whole process.

@@ -64,7 +64,7 @@ std::string journal_path(const std::string& folder, int rank) {
 std::string recorded_start(const std::string& run_dir, int64_t start) {
   const PosixDisk disk;
   if (!disk.exists(run_dir)) throw UserError(run_dir + ": there is no such folder");
-  auto starts = disk.list(journals_folder(run_dir));
+  std::vector<std::string> starts = disk.list(journals_folder(run_dir));
   if (starts.empty()) throw UserError(run_dir + ": there is no journal in it");
   const auto folder = [&](const std::string& name) { return journal_folder(run_dir, name); };
   const auto has_trained = [&](const std::string& name) { return trained(journal_path(folder(name), 0)); };
@@ -72,12 +72,20 @@ std::string recorded_start(const std::string& run_dir, int64_t start) {
     const auto newest = std::find_if(starts.rbegin(), starts.rend(), has_trained);
     return folder(newest == starts.rend() ? starts.back() : *newest);
   }
-  std::erase_if(starts, [&](const std::string& name) { return !has_trained(name); });
+  starts = recorded_starts(run_dir);
   const auto count = static_cast<int64_t>(starts.size());
   if (start > count)
     throw UserError(run_dir + ": there is no start " + std::to_string(start) + ": it has journals of " +
                     std::to_string(count) + (count == 1 ? " start" : " starts"));
-  return folder(starts[static_cast<std::size_t>(start - 1)]);
+  return starts[static_cast<std::size_t>(start - 1)];
+}
+
+std::vector<std::string> recorded_starts(const std::string& run_dir) {
+  std::vector<std::string> folders;
+  for (const std::string& name : PosixDisk().list(journals_folder(run_dir)))
+    if (const std::string folder = journal_folder(run_dir, name); trained(journal_path(folder, 0)))
+      folders.push_back(folder);
+  return folders;
 }
 
 std::string end_text(const RankEnd& end) {

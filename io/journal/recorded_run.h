@@ -55,6 +55,9 @@ std::string journal_path(const std::string& folder, int rank);
 // UserError if there is none.
 std::string recorded_start(const std::string& run_dir, int64_t start = 0);
 
+// The folders of all starts that trained and have journals, in the order of time.
+std::vector<std::string> recorded_starts(const std::string& run_dir);
+
 // The first and last step that began, counted as in metrics.jsonl; 0 and 0 if none did.
 struct RecordedSteps {
   int64_t first = 0, last = 0;

@@ -17,7 +17,9 @@ class RunStatusTest : public testing::Test {
   RunStatusTest() {
     disk_.make_folders(run_ + "/checkpoints/ep1-ba15");
     write_text(run_ + "/recipe.toml", "[train]\nmax_duration = '3ep'\n");
-    write_text(run_ + "/checkpoints/ep1-ba15/manifest.json", std::string(2000, ' '));
+    write_text(run_ + "/checkpoints/ep1-ba15/manifest.json",
+               R"({"manifest": {"files": [{"bytes": 2000}], "state": {"step": 15, "epoch": 1}}})");
+    write_text(run_ + "/checkpoints/ep1-ba15/rank-0.h5", std::string(2000, ' '));
     write_text(run_ + "/metrics.jsonl", R"({"step": 20, "epoch": 2, "loss": 0.5, "lr": 0.1})"
                                         "\n"
                                         R"({"step": 20, "epoch": 2, "metrics/eval/Accuracy": 0.75})"
@@ -53,7 +55,7 @@ TEST_F(RunStatusTest, AnEndedRunSaysWhy) {
   EXPECT_THAT(text, HasSubstr(": ended, max_duration of 3ep is reached\n"));
   EXPECT_THAT(text, HasSubstr("  eval/Accuracy              0.75  (best 0.75, step 20)\n"));
   EXPECT_THAT(text, HasSubstr("  checkpoints                1 (2.0 kB), the newest ep1-ba15\n"));
-  EXPECT_THAT(status.json(), HasSubstr(R"("checkpoints":[{"name":"ep1-ba15","bytes":2000}])"));
+  EXPECT_THAT(status.json(), HasSubstr(R"("checkpoints":[{"name":"ep1-ba15","step":15,"bytes":2000}])"));
   EXPECT_THAT(status.json(), HasSubstr(R"("result":{"ended":"max_duration")"));
 }
 
@@ -68,7 +70,7 @@ TEST_F(RunStatusTest, AFolderOfRunsIsATable) {
   const auto runs = runs_below(scratch_.path("runs"));
   ASSERT_EQ(runs.size(), 1U);
   EXPECT_THAT(table_of_runs(runs, runs[0].changed_unix_s),
-              HasSubstr("one  killed  20    2      0.5   2.1 kB  0 seconds ago\n"));
+              HasSubstr("one  killed  20    2      0.5   2.2 kB  0 seconds ago\n"));
 }
 
 TEST_F(RunStatusTest, WhatIsNoRunIsAnError) {

@@ -67,17 +67,18 @@ TEST_F(TimelineTest, MessagesAreSlicesAndTheirEventsPartsOfThem) {
   {
     const auto writer = run_.rank(0);
     writer->delivery("compute", "", "Start", at_us(0));
-    writer->event({at_us(1), "compute", "batch", 3, 0});
+    writer->event({at_us(1), "compute", "backward", 3, 0});
     writer->event({at_us(4), "compute", "bucket full", 3, 1});
     writer->event({at_us(5), "compute", "backward done", 3, 0});
     writer->delivery("compute", "", "Stop", at_us(9));
     writer->end("trained");
   }
-  EXPECT_THAT(timeline(),
-              ElementsAre("B compute Start @0 from=outside", "B compute batch @1 detail=0 step=3",
-                          "i compute bucket full @4 detail=1 step=3", "E compute @5",
-                          "B compute backward done @5 detail=0 step=3", "E compute @5", "E compute @5",
-                          "B compute Stop @9 from=outside", "i - end: trained @9", "E compute @9"));
+  EXPECT_THAT(
+      timeline(),
+      ElementsAre("B compute start @0 from=outside message=Start",
+                  "B compute backward @1 microbatch=1 step=4", "i compute bucket full @4 bucket=1 step=4",
+                  "E compute @5", "B compute update @5 step=0", "E compute @5", "E compute @5",
+                  "B compute end @9 from=outside message=Stop", "i - end: trained @9", "E compute @9"));
   EXPECT_THAT(told_, HasSubstr("/timeline.json: 1 rank, 2 messages; open it at "));
 }
 
@@ -89,10 +90,11 @@ TEST_F(TimelineTest, AnArrowIsASignOfItsSender) {
     writer->delivery("loader", "", "Stop", at_us(9));
     writer->end("trained");
   }
-  EXPECT_THAT(timeline(), ElementsAre("B loader Start @0 from=outside", "s loader BatchReady @7",
-                                      "B compute BatchReady @7 from=loader", "f compute BatchReady @7",
-                                      "E loader @7", "B loader Stop @9 from=outside", "i - end: trained @9",
-                                      "E compute @7", "E loader @9"));
+  EXPECT_THAT(timeline(),
+              ElementsAre("B loader start @0 from=outside message=Start", "s loader BatchReady @7",
+                          "B compute prepare batch @7", "f compute BatchReady @7", "E loader @7",
+                          "B loader end @9 from=outside message=Stop", "i - end: trained @9", "E compute @7",
+                          "E loader @9"));
 }
 
 TEST_F(TimelineTest, WhatAnActorDoesBeforeItsFirstMessageIsASlice) {
@@ -104,8 +106,8 @@ TEST_F(TimelineTest, WhatAnActorDoesBeforeItsFirstMessageIsASlice) {
   }
   EXPECT_THAT(timeline(),
               ElementsAre("B sync starts @0", "B sync looks @0 detail=0 step=0", "s sync Heard @2",
-                          "B supervisor Heard @2 from=sync", "f supervisor Heard @2", "i - end: trained @2",
-                          "E supervisor @2", "E sync @2", "E sync @2"));
+                          "B supervisor Heard @2 from=sync message=Heard", "f supervisor Heard @2",
+                          "i - end: trained @2", "E supervisor @2", "E sync @2", "E sync @2"));
 }
 
 TEST_F(TimelineTest, AMessageToOneselfComesFromTheSliceBefore) {
@@ -115,9 +117,9 @@ TEST_F(TimelineTest, AMessageToOneselfComesFromTheSliceBefore) {
     writer->delivery("sync", "sync", "Look", at_us(2));
     writer->end("trained");
   }
-  EXPECT_THAT(timeline(),
-              ElementsAre("B sync Start @0 from=outside", "s sync Look @2", "E sync @2",
-                          "B sync Look @2 from=sync", "f sync Look @2", "i - end: trained @2", "E sync @2"));
+  EXPECT_THAT(timeline(), ElementsAre("B sync start @0 from=outside message=Start", "s sync Look @2",
+                                      "E sync @2", "B sync Look @2 from=sync message=Look", "f sync Look @2",
+                                      "i - end: trained @2", "E sync @2"));
 }
 
 TEST_F(TimelineTest, AControlPacketIsAnArrowFromOneSyncToAnother) {
@@ -131,12 +133,12 @@ TEST_F(TimelineTest, AControlPacketIsAnArrowFromOneSyncToAnother) {
   }
   EXPECT_THAT(
       timeline(),
-      ElementsAre("B sync starts @4", "B sync control received @4 detail=1 step=3", "f sync control @4",
-                  "s sync ControlReceived @5", "B supervisor ControlReceived @5 from=sync",
+      ElementsAre("B sync starts @4", "B sync control from rank 1 @4 rank=1 step=4", "f sync control @4",
+                  "s sync ControlReceived @5", "B supervisor control @5 from=sync message=ControlReceived",
                   "f supervisor ControlReceived @5", "E supervisor @5", "E sync @5", "E sync @5",
                   "i - end of the journal: killed, or still running @5", "B supervisor starts @0",
-                  "s supervisor SendControl @0", "B sync SendControl @0 from=supervisor",
-                  "f sync SendControl @0", "B sync control sent @1 detail=0 step=3", "s sync control @1",
+                  "s supervisor SendControl @0", "B sync control @0 from=supervisor message=SendControl",
+                  "f sync SendControl @0", "B sync control to rank 0 @1 rank=0 step=4", "s sync control @1",
                   "E supervisor @0", "E sync @1", "E sync @1",
                   "i - end of the journal: killed, or still running @1"));
 }
@@ -154,7 +156,7 @@ TEST_F(TimelineTest, TimeDoesNotRunBackwardsWhereThreadsWroteOutOfOrder) {
 
 TEST_F(TimelineTest, AKilledRunEndsWhereItsJournalEnds) {
   run_.rank(0)->delivery("loader", "", "Start", at_us(5));
-  EXPECT_THAT(timeline(), ElementsAre("B loader Start @0 from=outside", "E loader @0",
+  EXPECT_THAT(timeline(), ElementsAre("B loader start @0 from=outside message=Start", "E loader @0",
                                       "i - end of the journal: killed, or still running @0"));
 }
 
@@ -173,9 +175,9 @@ TEST_F(TimelineTest, AnyTextIsValidJson) {
     writer->delivery("loader", "", "\\", at_us(0));
     writer->end("a\n\xff");
   }
-  EXPECT_THAT(timeline(),
-              ElementsAre("B loader \" @0 from=outside", "E loader @0", "B loader \\ @0 from=outside",
-                          "i - end: a\n\xEF\xBF\xBD @0", "E loader @0"));
+  EXPECT_THAT(timeline(), ElementsAre("B loader \" @0 from=outside message=\"", "E loader @0",
+                                      "B loader \\ @0 from=outside message=\\", "i - end: a\n\xEF\xBF\xBD @0",
+                                      "E loader @0"));
 }
 
 TEST_F(TimelineTest, ATraceThatCannotBeWrittenIsTheUsersError) {
@@ -241,7 +243,7 @@ TEST_F(AlignmentTest, TheTraceTellsTheTimeOfRank0) {
   step(*run_.rank(1), 110, 120);
   const auto lines = timeline();
   EXPECT_EQ(std::ranges::count(lines, "f sync FinishStep @0"), 2);
-  EXPECT_EQ(std::ranges::count(lines, "B sync verdict @10 detail=0 step=0"), 2);
+  EXPECT_EQ(std::ranges::count(lines, "B sync all-reduce, verdict @0 step=1"), 2);
 }
 
 TEST_F(AlignmentTest, MeetingsAreThoseOfTheActors) {

@@ -77,7 +77,7 @@ TEST_F(Executable, OtherCommandsHandOverTheirOwn) {
 }
 
 TEST_F(Executable, RecordedRunsAreReadWithoutTheLibrary) {
-  for (const std::string command : {"timeline nowhere", "diff nowhere elsewhere"}) {
+  for (const std::string command : {"timeline nowhere", "report nowhere", "diff nowhere elsewhere"}) {
     const Outcome done = tutti(command);
     EXPECT_EQ(done.code, 2);
     EXPECT_EQ(done.err, "error: nowhere: there is no such folder\n");

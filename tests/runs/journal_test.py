@@ -90,8 +90,8 @@ class Diff(Recorded):
         self.assertEqual(told, f"error: {run}: there is no start 3: it has journals of 2 starts")
         self.tell("timeline", run, "--start", 1)
         trace = Trace(run / "timeline.json", self)
-        steps = {event["args"]["step"] for event in trace.events if event.get("name") == "committed"}
-        self.assertEqual(steps, set(range(15)))
+        steps = {event["args"]["step"] for event in trace.events if event.get("name") == "end of step"}
+        self.assertEqual(steps, set(range(1, 16)))
 
     def test_a_rank_whose_record_was_cut_is_named(self):
         one, two = self.record("one"), self.record("two")
@@ -141,7 +141,7 @@ class Trace:
                 self.tracks[event["pid"], event["tid"]].append(event)
 
     def check(self):
-        self.test.assertEqual({event["ph"] for event in self.events} - set("MBEisf"), set())
+        self.test.assertEqual({event["ph"] for event in self.events} - set("MBEisfC"), set())
         self.test.assertEqual(len(self.threads), len(self.tracks), "threads have numbers and names of their own")
         for track in self.tracks.values():
             self.check_track(track)
@@ -221,28 +221,39 @@ class Timeline(Recorded):
         trace = self.trace(run, "--out", self.folder / "trace.json")
         self.assertEqual([name.split(",")[0] for name in trace.processes.values()], ["rank 0", "rank 1"])
         for pid in trace.processes:
-            for name in ("batch", "backward done", "committed"):
-                self.assertEqual(len(trace.slices(pid, "compute", name)), 30, name)
-            for (begin, end), (next_begin, _) in zip(trace.slices(pid, "compute", "batch"),
-                                                     trace.slices(pid, "compute", "batch")[1:]):
-                self.assertLess(begin, end)
-                self.assertLessEqual(end, next_begin)
+            for name in ("prepare batch", "forward", "backward", "wait for all-reduce", "update", "end of step"):
+                slices = trace.slices(pid, "compute", name)
+                self.assertEqual(len(slices), 30, name)
+                for (begin, end), (next_begin, _) in zip(slices, slices[1:]):
+                    self.assertLessEqual(begin, end)
+                    self.assertLessEqual(end, next_begin)
+            self.assertEqual([len(trace.slices(pid, "steps", f"step {step}")) for step in (0, 1, 30, 31)], [0, 1, 1, 0])
+            self.assertEqual(len(trace.slices(pid, "steps", "evaluation after step 15")), 1)
         self.assertEqual(len(trace.ends()), 2)
+        self.assert_counters_are_those_of_the_metrics(trace, run)
         self.assert_parts_of_checkpoints_are_arrows(trace)
         self.assert_no_rank_leaves_before_all_entered(trace)
 
+    def assert_counters_are_those_of_the_metrics(self, trace, run):
+        lines = [line for line in tutti_run.metrics(run) if "loss" in line]
+        for name, column in ("samples/s", "samples_per_s"), ("memory peak of a rank (MB)", "memory_peak_mb"):
+            counted = [event["args"]["value"] for event in trace.events if event.get("name") == name]
+            self.assertEqual(len(counted), 30)
+            for value, line in zip(counted, lines):
+                self.assertAlmostEqual(value, line[column], delta=1e-6 * line[column])
+
     def assert_parts_of_checkpoints_are_arrows(self, trace):
         """From rank 1 to rank 0, which then publishes; once the last one is, it tells rank 1 to end."""
-        published = trace.slices(1, "supervisor", "published")
+        published = trace.slices(1, "supervisor", "publish checkpoint")
         parts, end = trace.arrows_between(2, 1), trace.arrows_between(1, 2)
         self.assertEqual((len(published), len(parts), len(end)), (2, 2, 1))
-        for (_, arrived), (begin, _) in zip(parts, published):
-            self.assertLess(arrived, begin)
+        for (_, arrived), (_, done) in zip(parts, published):
+            self.assertLess(arrived, done)
         self.assertLess(published[-1][0], end[0][0])
 
     def assert_no_rank_leaves_before_all_entered(self, trace):
-        entered = [trace.slices(pid, "sync", "FinishStep") for pid in trace.processes]
-        left = [trace.slices(pid, "compute", "committed") for pid in trace.processes]
+        entered = [trace.slices(pid, "sync", "end of pass") for pid in trace.processes]
+        left = [trace.slices(pid, "compute", "update") for pid in trace.processes]
         for first, second, first_left, second_left in zip(*entered, *left):
             self.assertLess(max(first[0], second[0]), min(first_left[0], second_left[0]))
 

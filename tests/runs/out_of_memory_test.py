@@ -30,9 +30,9 @@ def first_shortages(run):
     found, newest = {}, {}
     for event in json.loads((run / "timeline.json").read_text())["traceEvents"]:
         rank, name = event["pid"] - 1, event.get("name")
-        if event["ph"] == "B" and name in ("microbatch", "backward"):
+        if event["ph"] == "B" and name in ("forward", "backward"):
             newest[rank] = name
-        elif event["ph"] == "B" and name == "out of memory at allocation":
+        elif event["ph"] == "i" and name == "out of memory":
             found.setdefault(rank, newest[rank])
     return found
 
@@ -77,7 +77,7 @@ class OutOfMemory(tutti_run.RunTest):
         peak = self.peak_mb(2, SCORES)
         finished = self.learns_as_by_hand(2, [0.85 * peak, 0.45 * peak], SCORES)
         self.assertEqual(schedule(self.folder / "auto"), [[0, 4]])
-        self.assertEqual(first_shortages(self.folder / "auto"), {0: "backward", 1: "microbatch"})
+        self.assertEqual(first_shortages(self.folder / "auto"), {0: "backward", 1: "forward"})
         self.assertIn("step 1: rank 0 and 1 other ran out of memory (asked ", finished.text)
         self.assertIn("step 1: rank 1 ran out of memory (asked ", finished.text)
 

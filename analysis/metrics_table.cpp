@@ -1,0 +1,72 @@
+#include "analysis/metrics_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "io/formats/json_numbers.h"
+
+namespace tutti {
+namespace {
+
+class MetricsReader {
+ public:
+  void add(std::string_view line) {
+    const JsonNumbers numbers = json_numbers_of(line);
+    const auto step = std::ranges::find(numbers.members, "step", &std::pair<std::string, double>::first);
+    if (step == numbers.members.end() || !std::isfinite(step->second)) {
+      ++metrics.unreadable_lines;
+      return;
+    }
+    const auto at = static_cast<int64_t>(step->second);
+    metrics.last_step = std::max(metrics.last_step, at);
+    for (const auto& [name, value] : numbers.members)
+      if (name != "step") add(name, at, value);
+  }
+  MetricsTable metrics;
+
+ private:
+  // The last value of a step counts.
+  void add(const std::string& name, int64_t step, double value) {
+    const auto [place, fresh] = places_.try_emplace(name, metrics.columns.size());
+    if (fresh) metrics.columns.push_back({name, {}, {}});
+    MetricsColumn& column = metrics.columns[place->second];
+    if (!column.steps.empty() && column.steps.back() >= step) {
+      if (column.steps.back() == step) column.values.back() = value;
+      return;
+    }
+    column.steps.push_back(step);
+    column.values.push_back(value);
+  }
+
+  std::unordered_map<std::string, std::size_t> places_;
+};
+
+}  // namespace
+
+const MetricsColumn* MetricsTable::find(std::string_view name) const {
+  const auto found = std::ranges::find(columns, name, &MetricsColumn::name);
+  return found == columns.end() ? nullptr : &*found;
+}
+
+double MetricsTable::last(std::string_view name, double otherwise) const {
+  const MetricsColumn* column = find(name);
+  return column ? column->values.back() : otherwise;
+}
+
+std::string metrics_path(const std::string& run_dir) { return run_dir + "/metrics.jsonl"; }
+
+MetricsTable read_metrics(const Disk& disk, const std::string& run_dir) {
+  MetricsReader reader;
+  const std::string path = metrics_path(run_dir);
+  if (!disk.exists(path)) return {};
+  const auto bytes = disk.read(path);
+  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  for (auto end = text.find('\n'); end != text.npos; end = text.find('\n')) {
+    if (end > 0) reader.add(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  return std::move(reader.metrics);
+}
+
+}  // namespace tutti

@@ -1,0 +1,85 @@
+#include "analysis/report/report_page.h"
+
+#include <ctime>
+#include <span>
+#include <string_view>
+
+#include "analysis/report/report_data.h"
+#include "analysis/report/reported_run.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+std::string title_of(const std::vector<ReportedRun>& runs) {
+  std::string title;
+  for (const ReportedRun& run : runs) title += (title.empty() ? "" : ", ") + run.name;
+  return title;
+}
+
+// As text and as an attribute's value.
+std::string escaped(std::string_view text) {
+  std::string safe;
+  for (const char c : text) {
+    if (c == '&')
+      safe += "&amp;";
+    else if (c == '<')
+      safe += "&lt;";
+    else if (c == '"')
+      safe += "&quot;";
+    else
+      safe += c;
+  }
+  return safe;
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &utc);
+  return text;
+}
+
+// The template with its placeholders "@NAME@" filled in, from front to back: values are not searched.
+std::string filled(std::string_view text,
+                   const std::vector<std::pair<std::string_view, std::string>>& values) {
+  std::string page;
+  for (const auto& [placeholder, value] : values) {
+    const auto at = text.find(placeholder);
+    TUTTI_ASSERT(at != text.npos, "no " + std::string(placeholder) + " in the rest of the page");
+    page.append(text.substr(0, at)).append(value);
+    text.remove_prefix(at + placeholder.size());
+  }
+  return page.append(text);
+}
+
+std::string page_of(const std::vector<ReportedRun>& runs) {
+  return filled(kPageHtml, {{"@TITLE@", escaped(title_of(runs))},
+                            {"@CSS@", kPageCss},
+                            {"@MADE@", utc_now()},
+                            {"@DATA@", report_json(runs)},
+                            {"@CHARTS@", kChartsJs},
+                            {"@PAGE@", kPageJs}});
+}
+
+void write(Disk& disk, const std::string& path, const std::string& text) try {
+  const auto file = disk.open(path, /*truncate=*/true);
+  file->append(std::as_bytes(std::span(text)));
+  file->close();
+} catch (const OperatingError& error) {
+  throw UserError(error.what());
+}
+
+}  // namespace
+
+std::string write_report(Disk& disk, const std::vector<RunToReport>& runs, const std::string& out) {
+  std::vector<ReportedRun> read;
+  for (const RunToReport& run : runs) read.push_back(read_run(disk, run.run_dir, run.under_way));
+  write(disk, out, page_of(read));
+  return out + ": " + std::to_string(runs.size()) + (runs.size() == 1 ? " run" : " runs") +
+         "; open it in a browser";
+}
+
+}  // namespace tutti

@@ -1,0 +1,88 @@
+#include "analysis/report/reported_run.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "recipe/toml_reader.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+void require_run(const Disk& disk, const std::string& run_dir) {
+  if (!disk.exists(run_dir)) throw UserError(run_dir + ": there is no such folder");
+  if (!disk.exists(run_dir + "/recipe.toml"))
+    throw UserError(run_dir + ": not a run folder: it has no recipe.toml");
+}
+
+std::string checkpoints_folder(const ReportedRun& run) {
+  const Setting* section = run.recipe.find("checkpoint");
+  const Setting* folder = section && section->is_table() ? section->find("save_folder") : nullptr;
+  return folder && folder->is_text() ? folder->text() : run.path + "/checkpoints";
+}
+
+// Where no rank failed, a rank that did not end was killed.
+void set_state(ReportedRun& run, bool under_way) {
+  if (under_way) {
+    run.state = ReportedState::kUnderWay;
+    return;
+  }
+  if (run.starts.empty()) return;
+  run.state = ReportedState::kEnded;
+  for (const RankSummary& rank : run.starts.back().ranks) {
+    if (run.ending.empty()) run.ending = rank.end;
+    if (rank.end.empty()) run.state = ReportedState::kKilled;
+    if (rank.end.empty() || ended_without_error(rank.end)) continue;
+    run.state = ReportedState::kFailed;
+    run.ending = rank_message(rank.rank, rank.end);
+    return;
+  }
+}
+
+void collect(const Setting& setting, std::map<std::string, std::string>& values) {
+  if (setting.is_table()) {
+    for (const auto& [key, member] : setting.table()) collect(member, values);
+  } else if (!setting.is_none()) {
+    values[setting.path] = setting.toml();
+  }
+}
+
+}  // namespace
+
+std::vector<WorkTimes> ReportedRun::times() const {
+  std::vector<WorkTimes> all;
+  for (const StartSummary& start : starts) {
+    all.resize(std::max(all.size(), start.ranks.size()));
+    for (std::size_t r = 0; r < start.ranks.size(); ++r) all[r].add(start.ranks[r].times);
+  }
+  return all;
+}
+
+int ReportedRun::world() const { return starts.empty() ? 0 : starts.back().job.world; }
+
+ReportedRun read_run(const Disk& disk, const std::string& run_dir, bool under_way) {
+  require_run(disk, run_dir);
+  ReportedRun run;
+  run.path = run_dir;
+  const std::filesystem::path whole = std::filesystem::path(run_dir + '/').lexically_normal().parent_path();
+  run.name = whole.filename().empty() ? run_dir : whole.filename().string();
+  run.metrics = read_metrics(disk, run_dir);
+  if (run.metrics.last_step == 0)
+    throw UserError(run_dir + ": no step is done yet: there is nothing in " + metrics_path(run_dir));
+  run.recipe = read_recipe(run_dir + "/recipe.toml");
+  for (const std::string& folder : recorded_starts(run_dir)) run.starts.push_back(summary_of_start(folder));
+  run.checkpoints = checkpoint_summaries(disk, checkpoints_folder(run));
+  int logs = std::max(1, run.world());
+  while (disk.exists(run_dir + "/log/rank-" + std::to_string(logs) + ".log")) ++logs;
+  run.faults = log_faults(disk, run_dir, logs);
+  set_state(run, under_way);
+  return run;
+}
+
+std::map<std::string, std::string> recipe_values(const Setting& recipe) {
+  std::map<std::string, std::string> values;
+  collect(recipe, values);
+  return values;
+}
+
+}  // namespace tutti

@@ -1,0 +1,46 @@
+#include <cstdio>
+
+#include "analysis/report/report_page.h"
+#include "cli/commands.h"
+#include "job/run_paths.h"
+#include "runtime/disk.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+struct ReportArguments {
+  std::vector<std::string> runs;
+  std::string out;
+};
+
+// The lock of a folder that may only be read cannot be tried; it must not be made where it is missing.
+bool is_under_way(Disk& disk, const std::string& run_dir) try {
+  const std::string path = run_dir + '/' + kRunLock;
+  return disk.exists(path) && !disk.lock(path, "");
+} catch (const OperatingError&) {
+  return false;
+}
+
+int report(const ReportArguments& arguments) {
+  PosixDisk disk;
+  std::vector<RunToReport> runs;
+  for (const std::string& run : arguments.runs) runs.push_back({run, is_under_way(disk, run)});
+  const std::string out = arguments.out.empty() ? arguments.runs[0] + "/report.html" : arguments.out;
+  std::printf("%s\n", write_report(disk, runs, out).c_str());
+  return 0;
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand(
+      "report", "Write a page about runs, finished or not: curves, time by activity, faults");
+  auto arguments = std::make_shared<ReportArguments>();
+  command->add_option("RUN", arguments->runs, "the runs' folders, to be shown side by side")->required();
+  command->add_option("--out", arguments->out, "the HTML file (default: report.html in the first folder)")
+      ->type_name("FILE");
+  command->callback([&action, arguments] { action = [=] { return report(*arguments); }; });
+}
+
+}  // namespace tutti

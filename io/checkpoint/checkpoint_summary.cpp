@@ -1,0 +1,61 @@
+#include "io/checkpoint/checkpoint_summary.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "io/formats/json_text.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kManifest = "/manifest.json";
+
+// The pieces of a large model's files are most of the text.
+bool keep(int, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
+  return event != nlohmann::json::parse_event_t::key || parsed != "pieces";
+}
+
+void read(const nlohmann::json& manifest, CheckpointSummary& to) {
+  for (const auto& file : manifest.at("files")) {
+    ++to.files;
+    to.bytes += file.at("bytes").get<int64_t>();
+  }
+  const auto& state = manifest.at("state");
+  if (!state.is_object()) return;
+  to.step = state.value("step", int64_t{0});
+  to.epoch = state.value("epoch", int64_t{0});
+}
+
+CheckpointSummary summary_of(const Disk& disk, const std::string& checkpoints, const std::string& name) {
+  CheckpointSummary summary{.name = name};
+  try {
+    const auto bytes = disk.read(checkpoints + '/' + name + kManifest);
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    read(parse_json(text, keep).at("manifest"), summary);
+  } catch (const nlohmann::json::exception& error) {
+    summary.problem = error.what();
+  } catch (const OperatingError& error) {
+    summary.problem = error.what();
+  }
+  return summary;
+}
+
+// Hidden names are unfinished checkpoints; a link names one of the others.
+bool is_checkpoint(const Disk& disk, const std::string& checkpoints, const std::string& name) {
+  std::error_code none;
+  return !name.starts_with('.') && disk.exists(checkpoints + '/' + name + kManifest) &&
+         !std::filesystem::is_symlink(checkpoints + '/' + name, none);
+}
+
+}  // namespace
+
+std::vector<CheckpointSummary> checkpoint_summaries(const Disk& disk, const std::string& checkpoints) {
+  std::vector<CheckpointSummary> summaries;
+  for (const std::string& name : disk.list(checkpoints))
+    if (is_checkpoint(disk, checkpoints, name)) summaries.push_back(summary_of(disk, checkpoints, name));
+  std::ranges::stable_sort(summaries, {}, &CheckpointSummary::step);
+  return summaries;
+}
+
+}  // namespace tutti

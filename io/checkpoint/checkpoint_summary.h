@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/disk.h"
+
+namespace tutti {
+
+// What a checkpoint's manifest says of the whole, read without libtorch and without the other files.
+struct CheckpointSummary {
+  std::string name;
+  int64_t step = 0;   // steps done
+  int64_t epoch = 0;  // epochs done
+  int64_t files = 0;
+  int64_t bytes = 0;    // of all files
+  std::string problem;  // why nothing above can be read; "" = nothing
+};
+
+// The published checkpoints in a folder, by step; empty if there is no such folder.
+std::vector<CheckpointSummary> checkpoint_summaries(const Disk& disk, const std::string& checkpoints);
+
+}  // namespace tutti

@@ -1,0 +1,183 @@
+"""`tutti report`: the page as a browser shows it."""
+import json
+import re
+import unittest
+
+import browser
+import tutti_run
+from tutti_run import start, train, trained, tutti
+
+SHORT = {"train__max_duration": "30ba", "checkpoint__interval": "15ba"}
+LOCAL = ("--local-ranks", 2)
+CURVES = """[...document.querySelectorAll("path.curve:not(.smooth)")].map((path) => ({
+  title: path.closest("[data-title]").dataset.title, run: path.dataset.run, column: path.dataset.column,
+  points: path.getAttribute("d").split(/[ML]/).length - 1, colour: getComputedStyle(path).stroke}))"""
+TEXT = "document.getElementById('%s').innerText"
+
+
+def recorded():
+    return trained(*LOCAL, ranks=1, **SHORT)
+
+
+def unrecorded():
+    return trained(*LOCAL, ranks=1, optimizer__lr=0.02, journal__level="off", **SHORT)
+
+
+class Errors(tutti_run.RunTest):
+    def test_what_is_no_run_is_one_error(self):
+        (self.folder / "empty").mkdir()
+        (self.folder / "new").mkdir()
+        (self.folder / "new" / "recipe.toml").touch()
+        for name, told in (("nowhere", "there is no such folder"), ("empty", "not a run folder: it has no recipe.toml"),
+                           ("new", "no step is done yet: ")):
+            finished = tutti("report", self.folder / name).wait()
+            self.assertEqual(finished.code, 2, finished.text)
+            self.assertRegex(finished.text, fr"^error: {self.folder / name}: {told}[^\n]*\n$")
+            self.assertFalse((self.folder / name / ".lock").exists())
+
+
+@unittest.skipIf(browser.executable() is None, "there is no Chromium")
+class Report(tutti_run.RunTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.page = cls.enterClassContext(browser.Browser())
+
+    def report(self, *runs):
+        """Opens the page about the runs."""
+        out = self.folder / "report.html"
+        finished = tutti("report", *runs, "--out", out).wait()
+        self.assertEqual(finished.code, 0, finished.text)
+        self.page.open(out)
+        self.assertEqual(self.page.errors, [])
+        self.assertEqual([url for url in self.page.requests if url != "about:blank"], [out.as_uri()])
+        self.page.requests.clear()
+        return finished
+
+    def curves(self):
+        return {(curve["title"], curve["run"], curve["column"]): curve for curve in self.page.run(CURVES)}
+
+    def text(self, id):
+        return self.page.run(TEXT % id)
+
+    def hover(self, title, share):
+        """What the tooltip says at this share of a chart's width."""
+        box = self.page.run(f"""(() => {{
+          const plot = document.querySelector('[data-title="{title}"] svg.plot');
+          plot.scrollIntoView({{block: "center"}});
+          const box = plot.getBoundingClientRect();
+          return [box.x, box.y, box.width, box.height]; }})()""")
+        self.page.move(box[0] + share * box[2], box[1] + 0.4 * box[3])
+        return self.text("tooltip")
+
+    def test_one_run(self):
+        run = recorded()
+        self.report(run)
+        lines = [line for line in tutti_run.metrics(run) if "loss" in line]
+        evaluated = [line for line in tutti_run.metrics(run) if "metrics/eval/CrossEntropy" in line]
+        points = {key[2]: curve["points"] for key, curve in self.curves().items()}
+        for column in lines[-1].keys() - {"step", "epoch", "since_start_s", "grad_accum"}:
+            self.assertEqual(points[column], 30, column)
+        self.assertEqual(points["metrics/eval/CrossEntropy"], len(evaluated))
+        self.assertIn("grad_accum", points)
+        told = self.hover("loss", 0.999)
+        self.assertIn("step 30", told)
+        self.assertAlmostEqual(float(told.split()[-1]), lines[-1]["loss"], delta=1e-3 * lines[-1]["loss"])
+        self.assertIn("step 1\n", self.hover("loss", 0.001))
+        self.assertRegex(self.text("runs-table"), r"\tended\t30\t")
+        self.assertEqual(self.text("checkpoints-table").count("-ba"), 2)
+        self.assertEqual(self.page.run("document.querySelectorAll('.mark[data-kind=checkpoint]').length"), 2)
+
+    def test_time_by_activity(self):
+        self.report(recorded())
+        bars = self.page.run("""[...document.querySelectorAll(".bar")].map(
+          (bar) => [...bar.children].map((part) => [part.dataset.work, part.getBoundingClientRect().width]))""")
+        self.assertEqual(len(bars), 2)
+        for bar in bars:
+            self.assertLessEqual({"forward", "backward", "update", "wait for all-reduce", "evaluation"}, {w for w, _ in bar})
+            self.assertGreater(max(width for _, width in bar), 20)
+        self.assertRegex(self.text("activity-table"), r"forward\t[\d.]+ m?s\t\d+\.\d%")
+
+    def test_a_logarithmic_scale(self):
+        self.report(recorded())
+        ticks = """[...document.querySelectorAll('[data-title="loss"] .plot text[text-anchor=end]')].map(t => t.textContent)"""
+        linear = self.page.run(ticks)
+        self.page.run("""document.querySelector('[data-title="loss"] button').click()""")
+        self.assertIn("0", linear)
+        self.assertNotIn("0", self.page.run(ticks))
+        self.assertEqual(self.curves()["loss", recorded().name, "loss"]["points"], 30)
+
+    def test_runs_side_by_side(self):
+        resumed = self.folder / "resumed"
+        train(resumed, *LOCAL, ranks=1, **{**SHORT, "train__max_duration": "15ba"})
+        train(resumed, *LOCAL, "--resume", "auto", ranks=1, **SHORT)
+        runs = [recorded(), unrecorded(), resumed]
+        self.report(*runs)
+        losses = [curve for key, curve in self.curves().items() if key[0] == "loss"]
+        self.assertEqual([curve["run"] for curve in losses], [run.name for run in runs])
+        self.assertEqual([curve["points"] for curve in losses], [30] * 3)
+        self.assertEqual(len({curve["colour"] for curve in losses}), 3)
+        self.assertIn(f"needs journal/, which {runs[1].name} lacks", self.text("page"))
+        self.assertEqual(self.page.run("document.querySelectorAll('.bar').length"), 4)
+        self.assertRegex(self.text("starts-table"), r"resumed\t2\t[-\d: ]+\t2\t[^\t]+\t16 to 30\tauto\texit code 0")
+        self.assertEqual(self.page.run("document.querySelectorAll('.mark[data-kind=start]').length"), 1)
+        differing = self.page.run("[...document.querySelectorAll('tr.differs code:first-child')].map(c => c.innerText)")
+        self.assertLessEqual({"optimizer.lr", "journal.level"}, set(differing))
+        self.assertNotIn("seed", differing)
+        self.page.run("document.querySelectorAll('#legend input')[1].click()")
+        self.assertEqual({key[1] for key in self.curves()}, {runs[0].name, resumed.name})
+        self.page.run("document.querySelectorAll('#controls button')[1].click()")
+        self.assertIn("training time", self.page.run("document.querySelector('.plot').textContent"))
+        self.assertEqual(self.page.errors, [])
+
+    def test_colours_are_the_users_choice(self):
+        self.report(recorded())
+        shades = {}
+        for scheme in ("light", "dark"):
+            self.page.scheme(scheme)
+            colour = self.page.run("getComputedStyle(document.body).backgroundColor")
+            shades[scheme] = sum(map(int, re.findall(r"\d+", colour)))
+        self.assertLess(shades["dark"], 200)
+        self.assertGreater(shades["light"], 600)
+
+    def test_a_run_under_way(self):
+        run = self.folder / "run"
+        running = start(run, *LOCAL, ranks=1, train__max_duration="100000ep")
+        running.wait_for(lambda: (run / "metrics.jsonl").exists() and len((run / "metrics.jsonl").read_bytes()) > 9000,
+                         "steps")
+        self.report(run)
+        self.assertIn("\tunder way\t", self.text("runs-table"))
+        self.assertFalse(running.is_over())
+        running.kill()
+        self.report(run)
+        self.assertIn("\tkilled\t", self.text("runs-table"))
+
+    def made_up(self, name, lines):
+        run = self.folder / name
+        run.mkdir()
+        (run / "recipe.toml").write_text('run_name = "<b>&amp;</b>"\n')
+        (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return run
+
+    def test_many_steps_and_numbers_that_are_none(self):
+        values = {50000: "nan", 50001: "inf", 70000: 900}
+        run = self.made_up("long", ({"step": step, "loss": values.get(step, 1 / step), "step_ms": 2, "own": step % 7}
+                                    for step in range(1, 100_001)))
+        self.assertLess(self.report(run).took_s, 10)
+        self.assertLess((self.folder / "report.html").stat().st_size, 1 << 20)
+        points = {key[0]: curve["points"] for key, curve in self.curves().items()}
+        self.assertEqual(points, {"loss": 600, "time of a step": 600, "own": 600})
+        self.assertEqual(self.page.run("document.querySelectorAll('[data-title=loss] .cross').length"), 2)
+        share = self.page.run("charts[0].x(70000) / charts[0].plot.getBoundingClientRect().width")
+        self.assertRegex(self.hover("loss", share), r"\(.* to 900\)")
+
+    def test_no_text_is_taken_for_markup(self):
+        name = "<img src=x onerror=alert(1)>'\"&amp;"
+        run = self.made_up(name, [{"step": 1, "loss": 1.5, name: 2, "metrics/eval/" + name: 3}])
+        self.report(run)
+        self.assertIn(name, self.text("runs-table"))
+        self.assertIn("<b>&amp;</b>", self.text("recipe-table") + self.text("page"))
+        self.assertEqual(self.page.run("document.querySelectorAll('img, main b').length"), 0)
+
+
+if __name__ == "__main__":
+    tutti_run.main()
