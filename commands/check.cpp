@@ -66,6 +66,7 @@ LoggedMetrics evaluation_of(const Job& job, const Evaluator& evaluator, State& s
 }
 
 std::string checked(const Job& job, bool scan_data) {
+  for (const std::string& advice : job.data_advice()) print_warning(advice);
   if (scan_data) job.scan_data();
   const StartingPoint start = start_of(job);
   const bool starts = !start.checkpoint.folder.empty();

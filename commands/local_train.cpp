@@ -40,6 +40,8 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
   for (RankEnvironment& rank : ranks.environments()) {
     if (options.live) {
       make_live(rank, job, options.quiet);
+      if (rank.rank() == 0)
+        for (const std::string& advice : job.data_advice()) rank.log->warning(advice);
       crashes.emplace_back(*rank.recorder, rank.rank(), rank_log_path(job.run_dir, rank.rank()));
     }
     supervisors.push_back(add_rank(scheduler, job, rank).supervisor);
