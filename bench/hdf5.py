@@ -21,6 +21,8 @@ import numpy as np
 
 HERE = Path(__file__).resolve().parent
 EPOCHS = 4
+BATCH = 64
+WARMUP = 10  # steps
 RECIPE = """
 seed = 1
 [model]
@@ -66,15 +68,23 @@ def write_files(samples, folder):
             file["target"] = labels
 
 
-def epoch_ms(tutti, recipe, run, settings):
+def step_ms(tutti, recipe, run, settings):
     command = [tutti, "train", recipe, "--run-dir", run]
     for setting in settings:
         command += ["--set", setting]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    epochs = {}
-    for line in map(json.loads, (run / "metrics.jsonl").read_text().splitlines()):
-        epochs[line["epoch"]] = epochs.get(line["epoch"], 0) + line["step_ms"]
-    return list(epochs.values())
+    return [json.loads(line)["step_ms"] for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def means(args, folder, name, turn):
+    """Milliseconds of a step in the first epoch, in later ones, and in the first with a scarce cache."""
+    def took(kind, duration, *settings):
+        path = f"data.train.path={file_of(name, folder)}"
+        return step_ms(args.tutti.resolve(), folder / "recipe.toml", folder / f"{kind}-{name}-{turn}",
+                       [path, f"train.max_duration={duration}", *settings])
+    ample, scarce = took("ample", f"{EPOCHS}ep"), took("scarce", f"{2 * WARMUP}ba", *args.scarce)
+    steps = args.samples // BATCH
+    return [statistics.mean(part) for part in (ample[WARMUP:steps], ample[steps:], scarce[WARMUP:])]
 
 
 def spread(parts):
@@ -99,18 +109,9 @@ def main():
         for turn in range(args.turns):
             contiguous = None
             for name in storages(args.samples):
-                def run(kind, *settings):
-                    path = f"data.train.path={file_of(name, folder)}"
-                    return epoch_ms(args.tutti.resolve(), folder / "recipe.toml",
-                                    folder / f"{kind}-{name}-{turn}", [path, *settings])
-                ample = run("ample", f"train.max_duration={EPOCHS}ep")
-                contiguous = contiguous or ample
-                scarce = run("scarce", "train.max_duration=20ba", *args.scarce)
-                steps = args.samples // 64
-                later = statistics.median(contiguous[1:])
-                parts.setdefault(name, []).append((contiguous[0] / ample[0],
-                                                   later / statistics.median(ample[1:]),
-                                                   later * 20 / steps / scarce[0]))
+                took = means(args, folder, name, turn)
+                contiguous = contiguous or (*took[:2], took[1])
+                parts.setdefault(name, []).append([whole / part for whole, part in zip(contiguous, took)])
     for name, turns in parts.items():
         print(f"| {name} | " + " | ".join(spread(column) for column in zip(*turns)) + " |")
 
