@@ -102,10 +102,11 @@ TEST(RecipeTransforms, IgnoredTargetsBecomeThatOfLosses) {
 
 TEST(RecipeTransforms, DigestIsOfAllKeys) {
   std::set<uint64_t> digests;
-  for (const char* keys : {"", "layout = 'NHWC'\n", "scale = 1\n", "scale = 2\n", "mean = 1\n", "std = 1\n"})
+  for (const char* keys : {"", "layout = 'NHWC'\n", "scale = 1\n", "layout = 'NHWC'\nscale = 1\n",
+                           "scale = 2\n", "mean = 1\n", "std = 1\n"})
     digests.insert(data_of(kPixels, keys)->digest());
   digests.insert(data_of(kPixels, "", 255)->digest());
-  EXPECT_EQ(digests.size(), 7u);
+  EXPECT_EQ(digests.size(), 8u);
 }
 
 }  // namespace
