@@ -164,6 +164,7 @@ TEST_F(Hdf5DatasetTest, TargetsOfAnyWidthAreIntegers) {
        {at::kByte, at::kChar, at::kShort, at::kInt, at::kUInt16, at::kUInt32, at::kUInt64}) {
     write({hdf5_array("target", labels_.to(dtype))});
     const at::Tensor read = Hdf5Dataset({.path = path_}).get(std::vector<int64_t>{7, 12}, {})["target"];
+    EXPECT_EQ(read.scalar_type(), at::kLong) << dtype;
     EXPECT_TRUE(at::equal(read, at::tensor({7, 2}, at::kLong))) << dtype;
   }
 }
