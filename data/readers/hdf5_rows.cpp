@@ -202,8 +202,8 @@ size_t row_bytes(const Hdf5Entry& entry) {
 size_t all_bytes(const Hdf5Entry& entry) { return product(row_bytes(entry), entry.shape[0]); }
 
 int64_t rows_of_chunk(const Hdf5Entry& entry) {
-  return entry.storage.chunk.empty() ? 1
-                                     : std::min(entry.storage.chunk[0], std::max<int64_t>(entry.shape[0], 1));
+  const int64_t rows = entry.storage.chunk.empty() ? 1 : std::min(entry.storage.chunk[0], entry.shape[0]);
+  return std::max<int64_t>(rows, 1);
 }
 
 Hdf5RowsPtr mapped_rows(std::shared_ptr<const MappedFile> map, const Hdf5Entry& entry) {

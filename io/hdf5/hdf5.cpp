@@ -113,9 +113,8 @@ void add_dataset(hid_t dataset, const std::string& path, std::vector<Hdf5Entry>&
   const auto dtype = dtype_of_hdf5(type);
   if (!dtype) return;
   const bool same_bytes = has_same_bytes(type, *dtype);
-  Hdf5Entry found{path,   shape_of_hdf5(space),
-                  *dtype, same_bytes ? plain_offset(dataset) : std::nullopt,
-                  {},     storage_of(dataset, same_bytes)};
+  Hdf5Entry found{path, shape_of_hdf5(space), *dtype, same_bytes ? plain_offset(dataset) : std::nullopt};
+  found.storage = storage_of(dataset, found.shape, c10::elementSize(*dtype), same_bytes);
   H5Aiterate2(dataset, H5_INDEX_NAME, H5_ITER_INC, nullptr, add_attribute, &found.attributes);
   datasets.push_back(std::move(found));
 }

@@ -16,6 +16,7 @@ namespace {
 constexpr const char* kGzip = "gzip";
 constexpr const char* kShuffle = "shuffle";
 constexpr unsigned kMostFilterNumbers = 8;
+constexpr uint64_t kMostChunkBytes = uint64_t{1} << 32;
 
 std::string filter_name(hid_t list, unsigned index) {
   unsigned flags = 0, numbers[kMostFilterNumbers], config = 0;
@@ -29,6 +30,17 @@ std::string filter_name(hid_t list, unsigned index) {
 }
 
 bool is_known(const std::string& filter) { return filter == kGzip || filter == kShuffle; }
+
+// False for what only damaged headers say: HDF5's chunks have less than 4 GiB.
+bool is_possible(const Shape& chunk, const Shape& shape, size_t item) {
+  uint64_t bytes = item;
+  for (const int64_t size : chunk) {
+    if (size <= 0 || static_cast<uint64_t>(size) > kMostChunkBytes) return false;
+    bytes *= static_cast<uint64_t>(size);
+    if (bytes > kMostChunkBytes) return false;
+  }
+  return !chunk.empty() && chunk.size() == shape.size();
+}
 
 size_t bytes_of(const Hdf5Entry& entry, const Shape& shape) {
   return std::accumulate(shape.begin(), shape.end(), c10::elementSize(entry.dtype),
@@ -140,7 +152,7 @@ bool decode(const Hdf5Entry& entry, const EncodedChunk& chunk, std::span<std::by
 
 }  // namespace
 
-Hdf5Storage storage_of(hid_t dataset, bool same_bytes) {
+Hdf5Storage storage_of(hid_t dataset, const Shape& shape, size_t item, bool same_bytes) {
   const Hdf5Handle list(H5Dget_create_plist(dataset), H5Pclose);
   Hdf5Storage storage;
   if (H5Pget_layout(list) != H5D_CHUNKED) return storage;
@@ -150,7 +162,8 @@ Hdf5Storage storage_of(hid_t dataset, bool same_bytes) {
   storage.chunk.assign(chunk.begin(), chunk.end());
   const int filters = H5Pget_nfilters(list);
   for (int i = 0; i < filters; ++i) storage.filters.push_back(filter_name(list, static_cast<unsigned>(i)));
-  storage.decodable = same_bytes && !chunk.empty() && std::ranges::all_of(storage.filters, is_known);
+  storage.decodable =
+      same_bytes && is_possible(storage.chunk, shape, item) && std::ranges::all_of(storage.filters, is_known);
   return storage;
 }
 
@@ -161,7 +174,8 @@ std::vector<EncodedChunk> read_encoded(hid_t dataset, const Hdf5Entry& entry, in
     const std::vector<hsize_t> offset(at.begin(), at.end());
     hsize_t bytes = 0;
     uint32_t skipped = 0;
-    complete = complete && H5Dget_chunk_storage_size(dataset, offset.data(), &bytes) >= 0 && bytes > 0;
+    complete = complete && H5Dget_chunk_storage_size(dataset, offset.data(), &bytes) >= 0 && bytes > 0 &&
+               bytes <= kMostChunkBytes;
     if (!complete) return;
     EncodedChunk& chunk = chunks.emplace_back(EncodedChunk{at, std::vector<std::byte>(bytes)});
     complete =

@@ -10,8 +10,9 @@
 // For the sources in io/hdf5 only.
 namespace tutti {
 
-// How the dataset lies in the file. `same_bytes`: numbers have the same bytes in file and memory.
-Hdf5Storage storage_of(hid_t dataset, bool same_bytes);
+// How the dataset of this shape lies in the file. `item`: bytes of a number; `same_bytes`: they are the same
+// in file and memory.
+Hdf5Storage storage_of(hid_t dataset, const Shape& shape, size_t item, bool same_bytes);
 
 // A chunk as it lies in the file.
 struct EncodedChunk {
