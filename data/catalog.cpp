@@ -11,6 +11,7 @@ namespace {
 using enum KeyType;
 
 constexpr double kMostSamples = 1e15;
+constexpr double kMostCacheMb = 1e9;
 constexpr double kMaxSampleSize = 1e9;  // numbers, tokens, classes
 
 Entry hdf5() {
@@ -19,7 +20,14 @@ Entry hdf5() {
           {
               {"path", kPath, "", "the file"},
               {"group", kText, "/", "the group that holds the arrays"},
-              {"arrays", kTexts, "none", "names of the arrays to read; default: all of the group"},
+              {"arrays", kTextsOrNamedTexts, "none",
+               "the arrays to read: a list of names, or a table with a model's names for yours, { input = "
+               "\"images\", target = \"labels\" }; default: all of the group"},
+              Key{"cache_mb", kNumber, "1024",
+                  "memory of each process for arrays in chunks (compressed ones), which are decoded once and "
+                  "kept; what does not fit is decoded again and again"}
+                  .at_least(0)
+                  .at_most(kMostCacheMb),
               Key{"num_classes", kInteger, "none", "integer targets are below; default: from the data"}
                   .at_least(1)
                   .at_most(kMaxSampleSize),
@@ -145,6 +153,17 @@ std::vector<Key> loading_keys(const char* absent) {
           "number gives the same bits"}
           .at_least(0)
           .at_most(256),
+      Key{"layout", kText, "none",
+          "dimensions of 'input' in the file, with N samples; models get NCHW; NHWC when absent for uint8 "
+          "images, else NCHW"}
+          .one_of({"NHWC", "NCHW"}),
+      Key{"scale", kNumberOrNumbers, "none",
+          "with mean and std: 'input' becomes float32 (input * scale - mean) / std, after all transforms; "
+          "one "
+          "number, or one for each channel; 1/255 for uint8 when absent, else 1"}
+          .more_than(0),
+      {"mean", kNumberOrNumbers, "none", "one number, or one for each channel; 0 when absent"},
+      Key{"std", kNumberOrNumbers, "none", "one number, or one for each channel; 1 when absent"}.more_than(0),
       Key{"transforms", kTables, "none", "what happens to each sample, in this order"}.each(
           std::make_shared<const Catalog>(transform_catalog())),
   };

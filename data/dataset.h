@@ -41,6 +41,9 @@ class Dataset {
   // A cheap hash of the content (sizes, names, a few samples), which identifies the dataset in a checkpoint.
   virtual uint64_t digest() const = 0;
 
+  // What the user should know about how the data are stored, if that costs time: one line. "" = nothing.
+  virtual std::string advice() const { return {}; }
+
   // This dataset with transforms that algorithms add, in their place among its own. Null if it has none of
   // its own: see with_transforms (data/readers/transformed_dataset.h).
   virtual std::shared_ptr<const Dataset> with(const Transforms&) const { return nullptr; }

@@ -13,11 +13,12 @@
 
 #include "algorithms/factory.h"
 #include "data/readers/make_dataset.h"
-#include "data/readers/transformed_dataset.h"
+#include "data/readers/recipe_transforms.h"
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/run_state.h"
 #include "io/journal/recorded_run.h"
 #include "job/deepspeed.h"
+#include "job/evaluation_data.h"
 #include "job/token_times.h"
 #include "job/written_files.h"
 #include "recipe/toml_reader.h"
@@ -171,7 +172,7 @@ DatasetPtr open_per_rank(const Job& job, const JobOptions& options, const Settin
     if (options.rank >= 0 && rank != options.rank) continue;
     const auto r = static_cast<std::size_t>(rank);
     const std::string host = r < options.hosts.size() ? options.hosts[r] : host_name();
-    own.of_rank[r] = make_per_rank_dataset(section, job.seed, {rank, host});
+    own.of_rank[r] = make_per_rank_dataset(section, job.seed, {rank, host}, ignore_index(job));
     if (!first) first = own.of_rank[r];
   }
   return first;
@@ -185,10 +186,11 @@ DatasetPtr open_data(const Job& job, const JobOptions& options, const Setting& s
   const bool is_plugged = section.at("kind").text() == kPluginKind;
   if ((is_given || is_plugged) && section.at("sampling").text() == "own")
     section.at("sampling").fail("per-rank datasets are files that path names by {rank} or {host}");
-  if (is_given) return with_recipe_transforms(section, found->second);
-  if (is_plugged) return with_recipe_transforms(section, job.plugin->dataset(section));
+  const int64_t ignored = ignore_index(job);
+  if (is_given) return with_recipe_transforms(section, found->second, "", ignored);
+  if (is_plugged) return with_recipe_transforms(section, job.plugin->dataset(section), "", ignored);
   return has_per_rank_data(section) ? open_per_rank(job, options, section, own)
-                                    : make_dataset(section, job.seed);
+                                    : make_dataset(section, job.seed, "", ignored);
 }
 
 // Each rank's facts about its per-rank datasets, a line for each dataset.
@@ -271,48 +273,6 @@ std::shared_ptr<Model> open_training_data(Job& job, const UserComponents& compon
   return model;
 }
 
-// The key of a data section that determines the shape of samples.
-const Setting& key_of_samples(const Setting& section) {
-  for (const char* key : {"transforms", "path", "images", "shape"})
-    if (section.has(key)) return section.at(key);
-  return section.at("kind");
-}
-
-std::string transforms_hint(const Setting& section, const SampleSpec& evaluated, const std::string& array) {
-  const auto dtype = evaluated.dtypes.find(array);
-  const bool bytes = dtype != evaluated.dtypes.end() && dtype->second == at::kByte;
-  return bytes ? "; [[" + section.path + ".transforms]] with to_tensor makes float32 of it" : "";
-}
-
-void require_like_training(const Setting& section, const SampleSpec& trained, const SampleSpec& evaluated) {
-  const Setting& key =
-      section.has("sequence_length") ? section.at("sequence_length") : key_of_samples(section);
-  for (const auto& [array, shape] : trained.shapes) {
-    if (!evaluated.shapes.count(array)) key.fail("there is no '" + array + "' in it, which [data.train] has");
-    const std::string wanted = trained.describe(array), found = evaluated.describe(array);
-    if (wanted != found)
-      key.fail("expected samples as in [data.train], whose '" + array + "' is " + wanted + "; here it is " +
-               found + transforms_hint(section, evaluated, array));
-  }
-}
-
-// Labels may exceed those of the training data only if the recipe sets the model's number of classes.
-void require_known_classes(const Job& job, const Evaluator& evaluator) {
-  const Setting& section = evaluator.section;
-  const SampleSpec spec = evaluator.own.spec(evaluator.data);
-  const int64_t trained = job.spec().classes, evaluated = spec.classes;
-  const Setting& model = job.recipe.at("model");
-  const bool given = model.has("num_classes") || model.has("vocab_size");
-  if (!given && trained > 0 && evaluated > trained)
-    section.at("kind").fail("its labels reach " + std::to_string(evaluated - 1) +
-                            ", but [data.train] has only " + std::to_string(trained) + " classes");
-  try {
-    build_model(model, spec, job.make_model, pieces_of_memory(job));
-  } catch (const UserError& error) {
-    key_of_samples(section).fail("the model cannot take it: " + std::string(error.what()));
-  }
-}
-
 void require_budget_of_each_rank(const Job& job) {
   const Setting& budget = job.recipe.at("device").at("memory_budget_mb");
   if (budget.is_array() && static_cast<int>(budget.array().size()) != job.world)
@@ -336,8 +296,7 @@ void complete(const Job& job, const Model& model, Evaluator& evaluator) {
   const Sampler sampler = job.eval_sampler(evaluator, 0);
   require_batches(section, sampler);
   evaluator.batches = sampler.batches();
-  require_like_training(section, job.spec(), evaluator.data->spec());
-  require_known_classes(job, evaluator);
+  require_suits_training(job, evaluator, pieces_of_memory(job));
   require_different_names(evaluator, model);
 }
 
@@ -413,6 +372,16 @@ void Job::describe_to(State& state, int rank) const {
     if (elapsed(reached, state.max_duration) < 1) state.grad_accum = std::max(state.grad_accum, parts);
   }
   state.device_train_microbatch_size = settings.train.accumulation.microbatch_size;
+}
+
+std::vector<std::string> Job::data_advice() const {
+  std::vector<std::string> advice;
+  const auto add = [&](const Setting& section, const Dataset& data) {
+    if (const std::string text = data.advice(); !text.empty()) advice.push_back(section.path + ": " + text);
+  };
+  add(recipe.at("data").at("train"), *train);
+  for (const auto& evaluator : evaluators) add(evaluator.section, *evaluator.data);
+  return advice;
 }
 
 void Job::scan_data() const {

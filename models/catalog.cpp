@@ -142,24 +142,28 @@ Entry sequential() {
 }  // namespace
 
 Catalog model_catalog() {
-  return {.section = "model",
-          .noun = "model",
-          .doc = "The model to train.",
-          .keys = {{"weights", kPath, "none",
-                    "initial weights by parameter name: a .safetensors or .h5 file; drawn from the seed when "
-                    "absent"},
-                   Key{"loss", kText, "none",
-                       "of a classifier, by composer.loss's names; soft_cross_entropy when absent"}
-                       .one_of({"soft_cross_entropy", "binary_cross_entropy_with_logits"})},
-          .entries = {mlp(),
-                      resnet(),
-                      resnet_cifar(),
-                      gpt(),
-                      bert_mlm(),
-                      bert_classification(),
-                      sequential(),
-                      plugin_entry("model"),
-                      {"program", "The model that a C++ program passes to Trainer (commands/trainer.h)."}}};
+  return {
+      .section = "model",
+      .noun = "model",
+      .doc = "The model to train.",
+      .keys = {{"weights", kPath, "none",
+                "initial weights by parameter name: a .safetensors or .h5 file; drawn from the seed when "
+                "absent"},
+               Key{"loss", kText, "none",
+                   "of a classifier, by composer.loss's names; soft_cross_entropy when absent"}
+                   .one_of({"soft_cross_entropy", "binary_cross_entropy_with_logits"}),
+               {"ignore_index", kInteger, "-100",
+                "a target that counts in no loss and no metric; other numbers become -100 as the data are "
+                "read"}},
+      .entries = {mlp(),
+                  resnet(),
+                  resnet_cifar(),
+                  gpt(),
+                  bert_mlm(),
+                  bert_classification(),
+                  sequential(),
+                  plugin_entry("model"),
+                  {"program", "The model that a C++ program passes to Trainer (commands/trainer.h)."}}};
 }
 
 }  // namespace tutti

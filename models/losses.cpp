@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/Reduction.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "runtime/error.h"
@@ -21,6 +22,16 @@ at::Tensor one_hot_of(const at::Tensor& indices, int64_t classes) {
   return at::zeros(shape, indices.options().dtype(at::kFloat))
       .scatter_(1, known.unsqueeze(1), 1.0)
       .narrow(1, 0, classes);
+}
+
+// torch's own message names neither the array nor the number of classes.
+void require_known(const at::Tensor& target, int64_t classes, int64_t ignore_index) {
+  const at::Tensor known = target.ge(0).logical_and(target.lt(classes)).logical_or(target.eq(ignore_index));
+  const at::Tensor unknown = target.masked_select(known.logical_not());
+  if (unknown.numel() == 0) return;
+  throw UserError("the array 'target' has " + std::to_string(unknown[0].item<int64_t>()) +
+                  ", which is not in [0, " + std::to_string(classes) + "), the model's classes; " +
+                  "model.ignore_index is for targets that do not count");
 }
 
 at::Tensor dense_cross_entropy(const at::Tensor& scores, const at::Tensor& target,
@@ -79,11 +90,27 @@ at::Tensor dense_target(const at::Tensor& scores, const at::Tensor& target) {
   return holds_indices(scores, target) ? one_hot_of(target, scores.size(1)) : target.to(at::kFloat);
 }
 
+at::Tensor index_cross_entropy(const at::Tensor& scores, const at::Tensor& target, LossReduction reduction,
+                               const at::Tensor& weight, int64_t ignore_index) try {
+  return at::cross_entropy_loss(scores, target, weight, static_cast<int64_t>(reduction), ignore_index);
+} catch (const c10::IndexError&) {
+  require_known(target, scores.size(scores.dim() == 1 ? 0 : 1), ignore_index);
+  throw;
+}
+
+int64_t counted_targets(const at::Tensor& target) {
+  if (at::isFloatingType(target.scalar_type())) return target.ne(0).any(1).sum().item<int64_t>();
+  if (!target.is_cpu() || !target.is_contiguous() || target.scalar_type() != at::kLong)
+    return target.ne(kIgnoredIndex).sum().item<int64_t>();
+  const auto* indices =
+      target.const_data_ptr<int64_t>();  // without tensor operations, since each step does it
+  return target.numel() - std::count(indices, indices + target.numel(), kIgnoredIndex);
+}
+
 at::Tensor soft_cross_entropy(const at::Tensor& scores, const at::Tensor& target,
                               const SoftCrossEntropyOptions& options) {
   if (!holds_indices(scores, target)) return dense_cross_entropy(scores, target, options);
-  return at::cross_entropy_loss(scores, target, options.weight, static_cast<int64_t>(options.reduction),
-                                options.ignore_index);
+  return index_cross_entropy(scores, target, options.reduction, options.weight, options.ignore_index);
 }
 
 at::Tensor binary_cross_entropy_with_logits(const at::Tensor& scores, const at::Tensor& target,

@@ -17,9 +17,22 @@ bool holds_indices(const at::Tensor& scores, const at::Tensor& target);
 // Throws UserError for an index beyond the classes.
 at::Tensor dense_target(const at::Tensor& scores, const at::Tensor& target);
 
+// The index of targets that do not count, as PyTorch's.
+inline constexpr int64_t kIgnoredIndex = -100;
+
+// torch's cross_entropy of scores [N, C, ...] against class indices [N, ...]. Throws UserError with the first
+// index that is neither a class nor `ignore_index`.
+at::Tensor index_cross_entropy(const at::Tensor& scores, const at::Tensor& target,
+                               LossReduction reduction = LossReduction::kMean, const at::Tensor& weight = {},
+                               int64_t ignore_index = kIgnoredIndex);
+
+// The number of targets that count in the mean of soft_cross_entropy: indices other than kIgnoredIndex, or
+// samples [N, C] of which a class has a probability.
+int64_t counted_targets(const at::Tensor& target);
+
 struct SoftCrossEntropyOptions {
-  at::Tensor weight;            // [C], factor of each class; undefined = 1
-  int64_t ignore_index = -100;  // index of targets that do not count
+  at::Tensor weight;  // [C], factor of each class; undefined = 1
+  int64_t ignore_index = kIgnoredIndex;
   LossReduction reduction = LossReduction::kMean;
 };
 

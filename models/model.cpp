@@ -37,6 +37,11 @@ at::Tensor Classifier::losses(const Outputs& outputs, const Batch& batch) {
   return binary_cross_entropy_with_logits(scores, target, of_elements).sum(1);
 }
 
+// Binary cross entropy has no targets that do not count.
+int64_t Classifier::loss_weight(const Batch& batch) const {
+  return loss_ == ClassifierLoss::kSoftCrossEntropy ? counted_targets(batch["target"]) : batch.samples();
+}
+
 void choose_loss(Model& model, const std::string& name) {
   static const std::map<std::string, ClassifierLoss> kLosses = {
       {"soft_cross_entropy", ClassifierLoss::kSoftCrossEntropy},

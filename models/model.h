@@ -63,6 +63,7 @@ class Classifier : public Model {
   at::Tensor loss(const Outputs& outputs, const Batch& batch) override;
   at::Tensor losses(const Outputs& outputs, const Batch& batch) override;
   bool takes_dense_targets() const override { return true; }
+  int64_t loss_weight(const Batch& batch) const override;
   std::vector<std::string> get_metrics(bool is_train) const override;
 
   void set_loss(ClassifierLoss loss) { loss_ = loss; }

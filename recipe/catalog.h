@@ -21,8 +21,9 @@ enum class KeyType {
   kTimes,
   kNumberOrNumbers,
   kIntegerOrIntegers,
-  kIntegerOrSteps,  // 2, or [[0, 1], [7, 2]]: from step 0 on 1, from step 7 on 2
-  kTables,          // [[section.key]]: tables, each with a kind
+  kIntegerOrSteps,     // 2, or [[0, 1], [7, 2]]: from step 0 on 1, from step 7 on 2
+  kTextsOrNamedTexts,  // ["a", "b"], or { name = "a", other = "b" }
+  kTables,             // [[section.key]]: tables, each with a kind
   kAny
 };
 

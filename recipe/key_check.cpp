@@ -115,6 +115,16 @@ Setting checked_steps(const Key& key, const Setting& given) {
   });
 }
 
+// Errors name the member.
+Setting checked_named_texts(const Key& key, const Setting& given) {
+  if (given.table().empty()) reject(key, given);
+  for (const auto& [name, member] : given.table()) {
+    if (!member.is_text()) member.fail("expected a text");
+    checked_text(key, member);
+  }
+  return given;
+}
+
 Setting checked_type(const Key& key, const Setting& given) {
   switch (key.type) {
     case KeyType::kBoolean:
@@ -146,6 +156,10 @@ Setting checked_type(const Key& key, const Setting& given) {
       return checked_list(key, given, [&](const Setting& item) { return checked_number(key, item, true); });
     case KeyType::kIntegerOrSteps:
       return given.is_array() ? checked_steps(key, given) : checked_number(key, given, true);
+    case KeyType::kTextsOrNamedTexts:
+      return given.is_table()
+                 ? checked_named_texts(key, given)
+                 : checked_list(key, given, [&](const Setting& item) { return checked_text(key, item); });
     case KeyType::kTables:
       if (!given.is_array() || given.array().empty()) reject(key, given);
       return given;

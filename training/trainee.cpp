@@ -15,6 +15,7 @@
 
 #include "io/checkpoint/weights.h"
 #include "models/layers/lent_zeros.h"
+#include "models/losses.h"
 #include "runtime/error.h"
 #include "tensors/autograd.h"
 #include "tensors/torch_error.h"
@@ -141,6 +142,15 @@ void choose_loss(Model& model, const Setting& loss) try {
   tutti::choose_loss(model, loss.text());
 } catch (const UserError& error) {
   loss.fail(error.what());
+}
+
+void require_loss_that_ignores(const Setting& section) {
+  const bool ignores = section.has("ignore_index") && section.at("ignore_index").integer() != kIgnoredIndex;
+  if (!ignores || !section.has("loss") || section.at("loss").text() == "soft_cross_entropy") return;
+  section.at("ignore_index")
+      .fail(section.at("loss").text() +
+            " leaves no target out: an ignored one belongs to no class; "
+            "soft_cross_entropy does");
 }
 
 // Names before surgery of the tensors that are in the model.
@@ -281,6 +291,7 @@ std::shared_ptr<Model> build_model(const Setting& section, const SampleSpec& spe
                                    const ModelFactory& make_model, int pieces) try {
   auto model = make_model(section, spec);
   if (section.has("loss")) choose_loss(*model, section.at("loss"));
+  require_loss_that_ignores(section);
   require_memory(section, *model, pieces);
   return model;
 } catch (const c10::Error& error) {

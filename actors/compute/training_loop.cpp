@@ -107,7 +107,9 @@ void TrainingLoop::begin_batch(Context& context) {
 // From AFTER_DATALOADER to BATCH_END.
 void TrainingLoop::train_batch(Context& context) {
   State& state = with_.state;
+  const TimePoint waits = context.now();
   const BatchReady ready = next_batch(context);
+  const Nanoseconds data_wait = context.now() - waits;
   context.send(with_.actors.loader, Credit{});
   with_.times.follow_max_duration();
   const Timestamp before = state.timestamp;
@@ -127,7 +129,7 @@ void TrainingLoop::train_batch(Context& context) {
   state.to_next_batch(static_cast<int64_t>(verdict.samples), static_cast<int64_t>(verdict.tokens),
                       verdict.seconds - before.total_wct);
   with_.times.advance(before);
-  with_.run_log.step_done(before, verdict, lr, context.now() - step_began_);
+  with_.run_log.step_done(before, verdict, lr, {context.now() - step_began_, data_wait});
   with_.train_step.grow_back();
   resume_ = {kAtBatchEnd, with_.evaluations.due_at_batch_end(before)};
   run_event(context, Event::kBatchEnd);

@@ -18,12 +18,13 @@ double progress(const State& state) {
 }
 
 // `state`: after the step.
-StepReport step_report(const State& state, const Verdict& verdict, double lr, Nanoseconds took) {
+StepReport step_report(const State& state, const Verdict& verdict, double lr, const RunLog::StepTimes& took) {
   StepReport report;
   report.loss = verdict.loss_sum / verdict.loss_weight;
   report.lr = lr;
   report.samples = verdict.samples;
-  report.step_ms = milliseconds(took);
+  report.step_ms = milliseconds(took.all);
+  report.data_wait_ms = milliseconds(took.data_wait);
   if (report.step_ms > 0)
     report.samples_per_s = 1e3 * verdict.samples / report.step_ms;  // simulated time may stand still
   report.grad_accum = state.grad_accum;
@@ -60,7 +61,7 @@ void RunLog::start(Context& context, const Resumed& from) {
                           parameter_count(state_), from.changes});
 }
 
-void RunLog::step_done(const Timestamp& before, const Verdict& verdict, double lr, Nanoseconds took) {
+void RunLog::step_done(const Timestamp& before, const Verdict& verdict, double lr, const StepTimes& took) {
   if (!logger_.logs_steps()) return;
   StepReport report = step_report(state_, verdict, lr, took);
   report.metrics = trainer_.train_metrics();

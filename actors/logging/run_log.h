@@ -30,9 +30,13 @@ class RunLog {
   // Later entries belong to `step`, counted from 1.
   void begin_step(int64_t step) { logger_.begin_step(step); }
 
-  // After the verdict, once the state's time includes the step. `before`: the time before; `took`: since the
-  // end of the step before.
-  void step_done(const Timestamp& before, const Verdict& verdict, double lr, Nanoseconds took);
+  // How long a step took, since the end of the step before.
+  struct StepTimes {
+    Nanoseconds all;
+    Nanoseconds data_wait;  // for its batch
+  };
+  // After the verdict, once the state's time includes the step. `before`: the time before.
+  void step_done(const Timestamp& before, const Verdict& verdict, double lr, const StepTimes& took);
   void training_ended(const TrainingEnded& ended) { logger_.log_training_end(ended); }
   void text_sample(Context& context, const std::string& text);
 

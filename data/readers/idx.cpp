@@ -83,10 +83,15 @@ void require_pair(const IdxArray& images, const IdxArray& labels) {
                                  std::to_string(images.sizes()[0]) + " images");
 }
 
-int64_t largest_byte_label(const ByteRecords& labels, int64_t samples) {
+// But for `ignore_index`; -1 if there is none.
+int64_t largest_byte_label(const ByteRecords& labels, int64_t samples, int64_t ignore_index) {
   const auto bytes =
       labels.file->bytes().subspan(static_cast<std::size_t>(labels.first), static_cast<std::size_t>(samples));
-  return std::to_integer<int64_t>(*std::ranges::max_element(bytes));
+  int64_t largest = -1;
+  for (const std::byte byte : bytes)
+    if (const auto label = std::to_integer<int64_t>(byte); label != ignore_index)
+      largest = std::max(largest, label);
+  return largest;
 }
 
 }  // namespace
@@ -96,13 +101,15 @@ DatasetPtr open_idx(const IdxOptions& options) {
   require_pair(images, labels);
   const Shape& sizes = images.sizes();
   const ImageDataset::Part part{images.records(), labels.records(), sizes[0]};
-  const ImageDataset::Layout layout{.height = sizes[1],
-                                    .width = sizes[2],
-                                    .channels = sizes.size() == 4 ? sizes[3] : 1,
-                                    .planar = false,
-                                    .classes = options.num_classes > 0
-                                                   ? options.num_classes
-                                                   : largest_byte_label(part.labels, sizes[0]) + 1};
+  const ImageDataset::Layout layout{
+      .height = sizes[1],
+      .width = sizes[2],
+      .channels = sizes.size() == 4 ? sizes[3] : 1,
+      .planar = false,
+      .classes = options.num_classes > 0
+                     ? options.num_classes
+                     : largest_byte_label(part.labels, sizes[0], options.ignore_index) + 1,
+      .ignore_index = options.ignore_index};
   return std::make_shared<const ImageDataset>(layout, std::vector{part});
 }
 

@@ -13,10 +13,10 @@ namespace {
 
 constexpr int64_t kImagesInDigest = 16;
 
-void check_byte_labels(const ImageDataset::Part& part, int64_t classes) {
+void check_byte_labels(const ImageDataset::Part& part, int64_t classes, int64_t ignore_index) {
   for (int64_t i = 0; i < part.samples; ++i) {
     const auto label = std::to_integer<int64_t>(*part.labels.at(i));
-    if (label < classes) continue;
+    if (label < classes || label == ignore_index) continue;
     throw UserError(part.labels.file->path() + ": byte " +
                     std::to_string(part.labels.first + i * part.labels.stride) + ": label " +
                     std::to_string(label) + " is not in [0, " + std::to_string(classes) + ")");
@@ -28,7 +28,7 @@ void check_byte_labels(const ImageDataset::Part& part, int64_t classes) {
 ImageDataset::ImageDataset(const Layout& layout, std::vector<Part> parts)
     : layout_(layout), parts_(std::move(parts)), starts_{0} {
   for (const Part& part : parts_) {
-    check_byte_labels(part, layout.classes);
+    check_byte_labels(part, layout.classes, layout.ignore_index);
     starts_.push_back(starts_.back() + part.samples);
   }
 }
@@ -40,7 +40,7 @@ SampleSpec ImageDataset::spec() const {
 }
 
 Batch ImageDataset::get(std::span<const int64_t> indices, const Epoch&) const {
-  const auto& [height, width, channels, planar, classes] = layout_;
+  const auto& [height, width, channels, planar, classes, ignored] = layout_;
   const auto count = static_cast<int64_t>(indices.size());
   const at::Tensor images = at::empty(
       planar ? Shape{count, channels, height, width} : Shape{count, height, width, channels}, at::kByte);

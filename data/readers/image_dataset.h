@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "data/transforms/ignore_index.h"
 #include "io/formats/gzip_file.h"
 
 namespace tutti {
@@ -29,8 +30,9 @@ class ImageDataset final : public Dataset {
   };
   struct Layout {
     int64_t height = 0, width = 0, channels = 1;
-    bool planar = false;  // in the file [channels, height, width]
-    int64_t classes = 0;  // labels are below
+    bool planar = false;                    // in the file [channels, height, width]
+    int64_t classes = 0;                    // labels are below
+    int64_t ignore_index = kIgnoredTarget;  // or this
     int64_t bytes() const { return height * width * channels; }
   };
 

@@ -8,11 +8,12 @@
 #include "data/readers/cifar.h"
 #include "data/readers/hdf5_dataset.h"
 #include "data/readers/idx.h"
+#include "data/readers/recipe_transforms.h"
 #include "data/readers/synthetic_dataset.h"
 #include "data/readers/token_dataset.h"
-#include "data/readers/transformed_dataset.h"
 #include "recipe/placeholders.h"
 #include "runtime/random.h"
+#include "tensors/meter.h"
 
 namespace tutti {
 namespace {
@@ -24,17 +25,36 @@ constexpr const char* kFileKeys[] = {"path", "images", "labels"};
 DatasetPtr opened(const Setting& section, const std::function<DatasetPtr()>& open) try {
   return open();
 } catch (const MissingArrays& error) {
-  section.at(error.option).fail(error.what());
+  const Setting& key = section.at(error.option);
+  const Setting* named = key.is_table() ? key.find(error.array) : nullptr;
+  (named ? *named : key).fail(error.what());
 } catch (const UserError& error) {
   section.at("path").fail(error.what());
 }
 
-DatasetPtr make_hdf5(const Setting& section) {
+// A table has batches' names for those of the file.
+void name_arrays(const Setting& arrays, Hdf5Dataset::Options& options) {
+  if (!arrays.is_table()) {
+    options.arrays = arrays.texts();
+    return;
+  }
+  for (const auto& [name, stored] : arrays.table()) {
+    if (stored.text().find_first_not_of('/') == std::string::npos)
+      stored.fail("expected the name of an array");
+    options.arrays.push_back(name);
+    options.stored_as[name] = stored.text();
+  }
+}
+
+DatasetPtr make_hdf5(const Setting& section, int64_t ignore_index) {
   Hdf5Dataset::Options options;
   options.path = section.at("path").text();
   options.group = section.at("group").text();
-  if (section.has("arrays")) options.arrays = section.at("arrays").texts();
+  options.ignore_index = ignore_index;
+  if (section.has("arrays")) name_arrays(section.at("arrays"), options);
   if (section.has("num_classes")) options.num_classes = section.at("num_classes").integer();
+  if (section.has("cache_mb"))
+    options.cache_bytes = static_cast<std::size_t>(section.at("cache_mb").number() * kBytesPerMb);
   return opened(section, [&] {
     const auto dataset = std::make_shared<const Hdf5Dataset>(options);
     dataset->digest();  // reads some rows, so that an unreadable file is an error now
@@ -91,8 +111,9 @@ DatasetPtr make_mnist(const Setting& section) {
 }
 
 // The error names its file; the key is the one with that file.
-DatasetPtr make_idx(const Setting& section) {
+DatasetPtr make_idx(const Setting& section, int64_t ignore_index) {
   IdxOptions options{section.at("images").text(), section.at("labels").text()};
+  options.ignore_index = ignore_index;
   if (section.has("num_classes")) options.num_classes = section.at("num_classes").integer();
   try {
     return open_idx(options);
@@ -150,16 +171,16 @@ void require_even(const Setting& section, const std::vector<Facts>& ranks) {
 
 namespace {
 
-DatasetPtr make_untransformed(const Setting& section, uint64_t seed) {
+DatasetPtr make_untransformed(const Setting& section, uint64_t seed, int64_t ignore_index) {
   const std::string& kind = section.at("kind").text();
-  if (kind == "hdf5") return make_hdf5(section);
+  if (kind == "hdf5") return make_hdf5(section, ignore_index);
   if (kind == "bytes") return make_tokens(section, TokenDataset::Format::kBytes);
   if (kind == "tokens") return make_tokens(section, TokenDataset::Format::kUint16);
   if (kind == "synthetic") return make_synthetic(section, seed);
   if (kind == "cifar10") return make_cifar(section, CifarOptions::Labels::kTen);
   if (kind == "cifar100") return make_cifar(section, labels_of_cifar100(section));
   if (kind == "mnist") return make_mnist(section);
-  if (kind == "idx") return make_idx(section);
+  if (kind == "idx") return make_idx(section, ignore_index);
   if (kind == "program")
     section.at("kind").fail("the program that reads the recipe provides no data for " + section.path);
   section.at("kind").fail("there is no such dataset");
@@ -167,8 +188,10 @@ DatasetPtr make_untransformed(const Setting& section, uint64_t seed) {
 
 }  // namespace
 
-DatasetPtr make_dataset(const Setting& section, uint64_t seed, const std::string& owner) {
-  return with_recipe_transforms(section, make_untransformed(section, seed), owner);
+DatasetPtr make_dataset(const Setting& section, uint64_t seed, const std::string& owner,
+                        int64_t ignore_index) {
+  return with_recipe_transforms(section, make_untransformed(section, seed, ignore_index), owner,
+                                ignore_index);
 }
 
 const DatasetPtr& PerRankData::of(int rank, const DatasetPtr& shared) const {
@@ -200,7 +223,8 @@ bool has_per_rank_data(const Setting& section) {
   return is_own;
 }
 
-DatasetPtr make_per_rank_dataset(const Setting& section, uint64_t seed, const DataPlace& place) {
+DatasetPtr make_per_rank_dataset(const Setting& section, uint64_t seed, const DataPlace& place,
+                                 int64_t ignore_index) {
   Setting own = section;
   for (const char* key : kFileKeys) {
     if (!own.has(key)) continue;
@@ -208,7 +232,7 @@ DatasetPtr make_per_rank_dataset(const Setting& section, uint64_t seed, const Da
     replace_all(path, "{rank}", std::to_string(place.rank));
     replace_all(path, "{host}", place.host);
   }
-  return make_dataset(own, seed + static_cast<uint64_t>(place.rank), owner_of(place.rank));
+  return make_dataset(own, seed + static_cast<uint64_t>(place.rank), owner_of(place.rank), ignore_index);
 }
 
 std::string owner_of(int rank) { return "rank " + std::to_string(rank) + "/"; }

@@ -5,14 +5,16 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "data/transforms/ignore_index.h"
 #include "recipe/setting.h"
 
 namespace tutti {
 
 // Makes the dataset of a resolved [data.*] section, with its transforms. `seed`: the recipe's, for synthetic
-// data. `owner`: as with_recipe_transforms. Throws UserError with file:line, key and value, also for errors
-// found when opening the data file.
-DatasetPtr make_dataset(const Setting& section, uint64_t seed = 0, const std::string& owner = "");
+// data. `owner`, `ignore_index`: as with_recipe_transforms. Throws UserError with file:line, key and value,
+// also for errors found when opening the data file.
+DatasetPtr make_dataset(const Setting& section, uint64_t seed = 0, const std::string& owner = "",
+                        int64_t ignore_index = kIgnoredTarget);
 
 // The data of a section with sampling = "own": a dataset for each rank. Empty if the ranks share a dataset.
 struct PerRankData {
@@ -39,7 +41,8 @@ struct DataPlace {
 bool has_per_rank_data(const Setting& section);
 
 // Makes the rank's dataset, with {rank} and {host} replaced in its path. Throws UserError.
-DatasetPtr make_per_rank_dataset(const Setting& section, uint64_t seed, const DataPlace& place);
+DatasetPtr make_per_rank_dataset(const Setting& section, uint64_t seed, const DataPlace& place,
+                                 int64_t ignore_index = kIgnoredTarget);
 
 // What the names of transforms of a rank's own data begin with, so that ranks draw different numbers.
 std::string owner_of(int rank);

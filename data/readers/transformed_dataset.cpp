@@ -4,9 +4,7 @@
 
 #include <utility>
 
-#include "data/transforms/factory.h"
 #include "runtime/hashes.h"
-#include "tensors/torch_error.h"
 
 namespace tutti {
 namespace {
@@ -22,21 +20,6 @@ Batch no_samples(Batch batch, const SampleSpec& spec) {
     batch.set(array, at::empty(sizes, dtype == spec.dtypes.end() ? unknown : dtype->second));
   }
   return batch;
-}
-
-// One sample goes through them, so that what does not suit is an error with the recipe's line now.
-void require_fit(const Setting& tables, const Transforms& transforms, const Dataset& dataset) {
-  if (dataset.size() == 0) return;
-  const int64_t first = 0;
-  Batch sample = dataset.get({&first, 1}, {});
-  for (std::size_t i = 0; i < transforms.size(); ++i) {
-    const auto& [name, transform] = transforms[i];
-    try {
-      transform->apply(sample, [&](int64_t) { return make_draws(0, {name}); });
-    } catch (const std::exception& error) {
-      tables.array()[i].at("kind").fail(one_line(error));
-    }
-  }
 }
 
 }  // namespace
@@ -65,15 +48,6 @@ DatasetPtr TransformedDataset::with(const Transforms& added) const {
   std::string text = text_;
   for (const auto& [name, transform] : added) text += " " + name;
   return std::make_shared<const TransformedDataset>(below_, merged(transforms_, added), text);
-}
-
-DatasetPtr with_recipe_transforms(const Setting& section, DatasetPtr dataset, const std::string& owner) {
-  if (!section.has("transforms")) return dataset;
-  const Setting& tables = section.at("transforms");
-  Transforms transforms = make_transforms(tables, dataset->spec());
-  for (auto& one : transforms) one.name = owner + one.name;
-  require_fit(tables, transforms, *dataset);
-  return std::make_shared<const TransformedDataset>(std::move(dataset), std::move(transforms), tables.toml());
 }
 
 DatasetPtr with_transforms(const DatasetPtr& dataset, const Transforms& added) {

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "data/dataset.h"
-#include "recipe/setting.h"
 
 namespace tutti {
 
@@ -21,6 +20,7 @@ class TransformedDataset final : public Dataset {
   }
   void scan() const override { below_->scan(); }
   uint64_t digest() const override;
+  std::string advice() const override { return below_->advice(); }
   DatasetPtr with(const Transforms& added) const override;
 
  private:
@@ -29,10 +29,6 @@ class TransformedDataset final : public Dataset {
   std::string text_;
   SampleSpec spec_;
 };
-
-// The dataset with the section's [[...transforms]], if there are any. `owner`: whose random numbers they
-// draw, if ranks have datasets of their own; "" = everybody's. Throws UserError with the recipe's line.
-DatasetPtr with_recipe_transforms(const Setting& section, DatasetPtr dataset, const std::string& owner = "");
 
 // The dataset with transforms that algorithms add (State::add_transform): before to_tensor, or at the end if
 // the dataset has no to_tensor. Throws UserError if samples do not suit.

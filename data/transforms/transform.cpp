@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tensors/naming_hint.h"
+
 namespace tutti {
 namespace {
 
@@ -60,7 +62,8 @@ ImageSize image_size(const at::Tensor& image) {
 
 std::pair<Shape, at::ScalarType> input_of(const SampleSpec& samples, at::ScalarType unknown) {
   const auto shape = samples.shapes.find(kInputArray);
-  if (shape == samples.shapes.end()) throw TransformError("kind", "the data has no array 'input'");
+  if (shape == samples.shapes.end())
+    throw TransformError("kind", "the data has no array 'input'" + naming_hint(samples, kInputArray));
   const auto dtype = samples.dtypes.find(kInputArray);
   return {shape->second, dtype == samples.dtypes.end() ? unknown : dtype->second};
 }

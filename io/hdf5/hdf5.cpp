@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "io/hdf5/hdf5_chunks.h"
 #include "io/hdf5/hdf5_handle.h"
 #include "runtime/error.h"
 
@@ -70,10 +71,15 @@ herr_t add_attribute(hid_t dataset, const char* name, const H5A_info_t*, void* a
   return 0;
 }
 
-std::optional<uint64_t> plain_offset(hid_t dataset, hid_t type, at::ScalarType dtype) {
-  const Hdf5Handle list(H5Dget_create_plist(dataset), H5Pclose), memory_type = hdf5_type(dtype);
+// False for another byte order, for example.
+bool has_same_bytes(hid_t type, at::ScalarType dtype) {
+  const Hdf5Handle memory_type = hdf5_type(dtype);
+  return H5Tequal(type, memory_type) > 0;
+}
+
+std::optional<uint64_t> plain_offset(hid_t dataset) {
+  const Hdf5Handle list(H5Dget_create_plist(dataset), H5Pclose);
   if (H5Pget_layout(list) != H5D_CONTIGUOUS || H5Pget_external_count(list) != 0) return std::nullopt;
-  if (H5Tequal(type, memory_type) <= 0) return std::nullopt;  // another byte order
   const haddr_t offset = H5Dget_offset(dataset);
   return offset == HADDR_UNDEF ? std::nullopt : std::optional<uint64_t>(offset);
 }
@@ -106,7 +112,9 @@ void add_dataset(hid_t dataset, const std::string& path, std::vector<Hdf5Entry>&
   const Hdf5Handle type(H5Dget_type(dataset), H5Tclose), space(H5Dget_space(dataset), H5Sclose);
   const auto dtype = dtype_of_hdf5(type);
   if (!dtype) return;
-  Hdf5Entry found{path, shape_of_hdf5(space), *dtype, plain_offset(dataset, type, *dtype), {}};
+  const bool same_bytes = has_same_bytes(type, *dtype);
+  Hdf5Entry found{path, shape_of_hdf5(space), *dtype, same_bytes ? plain_offset(dataset) : std::nullopt};
+  found.storage = storage_of(dataset, found.shape, c10::elementSize(*dtype), same_bytes);
   H5Aiterate2(dataset, H5_INDEX_NAME, H5_ITER_INC, nullptr, add_attribute, &found.attributes);
   datasets.push_back(std::move(found));
 }
@@ -247,6 +255,28 @@ at::Tensor Hdf5File::read_range(const std::string& dataset, int64_t first, int64
   std::vector<int64_t> rows(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) rows[static_cast<size_t>(i)] = first + i;
   return read_rows(dataset, rows);
+}
+
+void Hdf5File::read_rows_into(const std::string& dataset, int64_t first, int64_t count, std::byte* to) const {
+  const Hdf5Entry& found = at(dataset);
+  check_rows(found, first, count);
+  if (found.storage.decodable && decode_rows(found, first, count, to)) return;
+  const at::Tensor rows = read_range(dataset, first, count);
+  std::memcpy(to, rows.const_data_ptr(), rows.nbytes());
+}
+
+// False if libhdf5 has to read the rows.
+bool Hdf5File::decode_rows(const Hdf5Entry& found, int64_t first, int64_t count, std::byte* to) const {
+  std::vector<EncodedChunk> chunks;
+  {
+    const Hdf5Session session;
+    chunks = read_encoded(opened_->dataset(path_, found.path), found, first, count);
+  }
+  for (const EncodedChunk& chunk : chunks)
+    if (!decode_chunk(found, chunk, first, count, to))
+      throw UserError(path_ + ": dataset '" + found.path + "', row " + std::to_string(chunk.offset[0]) +
+                      " cannot be read: damaged data");
+  return !chunks.empty();
 }
 
 at::Tensor Hdf5File::read_rows(const std::string& dataset, std::span<const int64_t> rows) const {

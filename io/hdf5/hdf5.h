@@ -13,6 +13,13 @@
 
 namespace tutti {
 
+// How a dataset lies in its file.
+struct Hdf5Storage {
+  Shape chunk = {};                       // empty: not in chunks
+  std::vector<std::string> filters = {};  // of chunks, as they were applied: "shuffle", "gzip"
+  bool decodable = false;                 // chunks, of filters that are undone without libhdf5's lock
+};
+
 // A numeric dataset of an HDF5 file. Others (text, compounds) are not listed.
 struct Hdf5Entry {
   std::string path;  // "train/input"
@@ -21,6 +28,7 @@ struct Hdf5Entry {
   // Offset of the data in the file, if stored contiguously and with the same bytes as in memory.
   std::optional<uint64_t> file_offset;
   Hdf5Attributes attributes;  // integers, numbers and texts only
+  Hdf5Storage storage = {};
 };
 
 // An HDF5 file, open for reading. Thread-safe: a lock serialises all calls to libhdf5 in the process. Every
@@ -42,9 +50,13 @@ class Hdf5File {
   // Reads rows of dim 0 in the order given: [rows.size(), ...]. Duplicates are allowed.
   at::Tensor read_rows(const std::string& dataset, std::span<const int64_t> rows) const;
   at::Tensor read_range(const std::string& dataset, int64_t first, int64_t count) const;
+  // Reads rows [first, first + count) to `to`, as in memory. Chunks are decoded on the calling thread, beside
+  // other threads, each of its chunks once.
+  void read_rows_into(const std::string& dataset, int64_t first, int64_t count, std::byte* to) const;
 
  private:
   struct Opened;
+  bool decode_rows(const Hdf5Entry& found, int64_t first, int64_t count, std::byte* to) const;
   std::string path_;
   std::unique_ptr<Opened> opened_;
   std::vector<Hdf5Entry> datasets_;

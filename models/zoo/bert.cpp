@@ -1,9 +1,7 @@
 #include "models/zoo/bert.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/core/Reduction.h>
 #include <ATen/ops/arange.h>
-#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -12,6 +10,7 @@
 #include "models/layers/embedding.h"
 #include "models/layers/linear.h"
 #include "models/layers/norm.h"
+#include "models/losses.h"
 
 namespace tutti {
 namespace {
@@ -179,15 +178,13 @@ void Bert::count_parameters() {
 
 at::Tensor Bert::loss(const Outputs& outputs, const Batch& batch) {
   const at::Tensor& scores = outputs.tensor();
-  return at::cross_entropy_loss(scores.reshape({-1, scores.size(-1)}), labels_of(batch).reshape(-1),
-                                /*weight=*/{}, at::Reduction::Mean, kIgnored);
+  return index_cross_entropy(scores.reshape({-1, scores.size(-1)}), labels_of(batch).reshape(-1));
 }
 
 at::Tensor Bert::losses(const Outputs& outputs, const Batch& batch) {
   const at::Tensor& scores = outputs.tensor();  // [N, T, tokens] or [N, classes]
   const at::Tensor labels = labels_of(batch).reshape(scores.sizes().slice(0, scores.dim() - 1));
-  const at::Tensor losses =
-      at::cross_entropy_loss(scores.transpose(1, -1), labels, {}, at::Reduction::None, kIgnored);
+  const at::Tensor losses = index_cross_entropy(scores.transpose(1, -1), labels, LossReduction::kNone);
   const at::Tensor counts = labels.ne(kIgnored).view({labels.size(0), -1}).sum(1);
   return losses.reshape({labels.size(0), -1}).sum(1) / counts.clamp_min(1);
 }

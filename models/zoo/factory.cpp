@@ -10,6 +10,7 @@
 #include "models/zoo/mlp.h"
 #include "models/zoo/resnet.h"
 #include "models/zoo/resnet_cifar.h"
+#include "tensors/naming_hint.h"
 #include "tensors/torch_error.h"
 
 namespace tutti {
@@ -18,8 +19,18 @@ namespace {
 const Shape& shape_of(const Setting& section, const SampleSpec& samples, const std::string& array) {
   const auto found = samples.shapes.find(array);
   if (found == samples.shapes.end())
-    section.at("kind").fail("the data has no array '" + array + "', which this model reads");
+    section.at("kind").fail("the data has no array '" + array + "', which this model reads" +
+                            naming_hint(samples, array));
   return found->second;
+}
+
+bool may_be_channels(int64_t size) { return size == 1 || size == 3 || size == 4; }
+
+std::string bytes_hint(const Shape& shape) {
+  const bool first = shape.size() == 3 && may_be_channels(shape[0]) && !may_be_channels(shape[2]);
+  return std::string("; data.train.layout = ") + (first ? "\"NCHW\"" : "\"NHWC\"") +
+         ", with data.train.mean and std where you want them, makes float32 [channels, height, width] of "
+         "images, and [[data.train.transforms]] with to_tensor makes float32 of it too";
 }
 
 [[noreturn]] void refuse(const Setting& section, const SampleSpec& samples, const std::string& array,
@@ -28,7 +39,7 @@ const Shape& shape_of(const Setting& section, const SampleSpec& samples, const s
   const bool bytes = dtype != samples.dtypes.end() && dtype->second == at::kByte;
   section.at("kind").fail("expected '" + array + "' as " + expected + "; the data's is " +
                           samples.describe(array) + " a sample" +
-                          (bytes ? "; [[data.train.transforms]] with to_tensor makes float32 of it" : ""));
+                          (bytes ? bytes_hint(samples.shapes.at(array)) : ""));
 }
 
 bool has_dtype(const SampleSpec& samples, const std::string& array, at::ScalarType dtype) {
@@ -129,6 +140,12 @@ int64_t image_channels(const Setting& section, const SampleSpec& samples) {
     section.at("kind").fail("expected images [channels, height, width]; the data's 'input' is " +
                             shape_text(shape));
   require_class_target(section, samples);
+  const bool square = shape[0] == shape[1];
+  if (!section.has("in_channels") && square && may_be_channels(shape[2]) && !may_be_channels(shape[0]))
+    section.at("kind").fail("the data's 'input' is " + shape_text(shape) +
+                            " a sample, which looks like [height, width, channels]; data.train.layout = "
+                            "\"NHWC\" if so, else model.in_channels = " +
+                            std::to_string(shape[0]));
   return agreed_size(section, "in_channels", shape[0], "channels an image");
 }
 

@@ -10,6 +10,7 @@
 #include "models/layers/embedding.h"
 #include "models/layers/linear.h"
 #include "models/layers/norm.h"
+#include "models/losses.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -73,14 +74,13 @@ TensorTree Gpt::forward(const Batch& batch) { return transformer_(batch.at("inpu
 
 at::Tensor Gpt::loss(const Outputs& outputs, const Batch& batch) {
   const at::Tensor& scores = outputs.tensor();
-  return at::cross_entropy_loss(scores.view({-1, scores.size(-1)}), batch["target"].reshape(-1),
-                                /*weight=*/{}, at::Reduction::Mean, kIgnored);
+  return index_cross_entropy(scores.view({-1, scores.size(-1)}), batch["target"].reshape(-1));
 }
 
 at::Tensor Gpt::losses(const Outputs& outputs, const Batch& batch) {
   const at::Tensor& target = batch["target"];
   const at::Tensor losses =
-      at::cross_entropy_loss(outputs.tensor().transpose(1, 2), target, {}, at::Reduction::None, kIgnored);
+      index_cross_entropy(outputs.tensor().transpose(1, 2), target, LossReduction::kNone);
   return losses.sum(1) / target.ne(kIgnored).sum(1).clamp_min(1);
 }
 

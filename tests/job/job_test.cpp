@@ -115,6 +115,27 @@ TEST_F(JobTest, TheRecipesTransformsApplyToWhatAProgramBrings) {
               HasSubstr("a model for float32 [3, 6, 6]"));
 }
 
+TEST_F(JobTest, IgnoredTargetsAreNoClassesOfAnyData) {
+  const at::Tensor inputs = at::rand({8, 3});
+  const std::string data =
+      hdf5("ignored.h5",
+           {hdf5_array("input", inputs), hdf5_array("target", at::tensor({0, 1, 2, 255, 0, 1, 2, 255}))});
+  const std::string model = std::string(kMlp) + "\nignore_index = 255";
+  JobOptions options;
+  options.run_dir = folder_.path("run");
+  const Job job = make_job(recipe_of(with_data(model, data, data)), options);
+  EXPECT_EQ(job.spec().classes, 3);
+  EXPECT_EQ(job.train->get(std::vector<int64_t>{3}, {})["target"].item<int64_t>(), -100);
+  EXPECT_EQ(job.evaluators[0].data->get(std::vector<int64_t>{3}, {})["target"].item<int64_t>(), -100);
+  EXPECT_THAT(
+      why_refused(with_data(model + "\nloss = 'binary_cross_entropy_with_logits'", data, data)),
+      HasSubstr(
+          "test.toml:5: model.ignore_index = 255: binary_cross_entropy_with_logits leaves no target out"));
+  const std::string metric = data + "\n[[data.eval.metrics]]\nkind = 'CrossEntropy'\nignore_index = 255";
+  EXPECT_THAT(why_refused(with_data(model, data, metric)),
+              HasSubstr("ignore_index = 255: model.ignore_index makes -100"));
+}
+
 TEST_F(JobTest, ARunNameIsThatOfAFolderBelowRuns) {
   JobOptions options;
   options.makes_folders = false;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
+#include "tests/runtime/scratch.h"
 
 namespace tutti {
 namespace {
@@ -52,6 +53,25 @@ TEST(Loss, ItemsOfANegativeIndexAreOfNoClass) {
 TEST(Loss, SigmoidAndSoftmaxExcludeEachOther) {
   const at::Tensor target = at::zeros({1, 2}, at::kLong);
   EXPECT_THROW(dice_loss(at::zeros({1, 3, 2}), target, {.sigmoid = true, .softmax = true}), UserError);
+}
+
+TEST(Loss, AnIndexThatIsNoClassIsNamedWithTheNumberOfClasses) {
+  const at::Tensor scores = at::zeros({3, 5});
+  for (const int64_t bad : {5, -1, 255})
+    EXPECT_THAT(message_of<UserError>([&] {
+                  index_cross_entropy(scores, at::tensor({int64_t{1}, bad, int64_t{-100}}));
+                }),
+                testing::HasSubstr("'target' has " + std::to_string(bad) + ", which is not in [0, 5)"));
+  EXPECT_NO_THROW(index_cross_entropy(scores, at::tensor({1, -100, 4}, at::kLong)));
+  EXPECT_NO_THROW(
+      index_cross_entropy(scores, at::tensor({1, 255, 4}, at::kLong), LossReduction::kMean, {}, 255));
+}
+
+TEST(Loss, CountedTargetsAreThoseOfItsMean) {
+  EXPECT_EQ(counted_targets(at::tensor({1, -100, 4, -100}, at::kLong)), 2);
+  EXPECT_EQ(counted_targets(at::tensor({1, -100, 4, 0}, at::kLong).view({2, 2}).t()), 3);
+  EXPECT_EQ(counted_targets(at::tensor({1, -100, 4}, at::kInt)), 2);
+  EXPECT_EQ(counted_targets(at::tensor({0.0, 0.0, 0.25, 0.0, 0.5, 0.5}).view({3, 2})), 2);
 }
 
 }  // namespace

@@ -56,6 +56,18 @@ TEST(Classifier, TrainsOnTheLossThatIsChosen) {
   EXPECT_THROW(choose_loss(model, "l1"), UserError);
 }
 
+TEST(Classifier, WeighsItsLossByTheTargetsThatCount) {
+  Mlp model = small_mlp();
+  const Batch some = TensorTree::Children{{"target", at::tensor({1, -100, 4}, at::kLong)}};
+  EXPECT_EQ(model.loss_weight(some), 2);
+  const at::Tensor scores = at::linspace(-2, 2, 15).view({3, 5});
+  const at::Tensor losses = model.losses(scores, some);
+  EXPECT_EQ(losses[1].item<float>(), 0);
+  EXPECT_TRUE(at::allclose(losses.sum() / 2, model.loss(scores, some)));
+  choose_loss(model, "binary_cross_entropy_with_logits");
+  EXPECT_EQ(model.loss_weight(some), 3) << "one of no class";
+}
+
 TEST(Gpt, HasALossOfItsOwn) {
   Gpt model({.vocab_size = 17, .n_positions = 12, .n_embd = 16, .n_layer = 1, .n_head = 4});
   EXPECT_THROW(choose_loss(model, "soft_cross_entropy"), UserError);

@@ -138,6 +138,19 @@ TEST(KeyCheck, ANumberStandsAloneOrInAList) {
             "r.toml:3: a.b = 0.0: expected a number or a list of numbers > 0");
 }
 
+TEST(KeyCheck, TextsAreListedOrNamed) {
+  const Key key{"b", kTextsOrNamedTexts, "none", ""};
+  const auto named = [](Setting::Value value) {
+    return Setting::Table{{"input", Setting(std::move(value), "a.b.input", {"r.toml", 4})}};
+  };
+  EXPECT_EQ(error_of(key, list({std::string("x")})), "no error");
+  EXPECT_EQ(error_of(key, named(std::string("images"))), "no error");
+  EXPECT_EQ(error_of(key, named(int64_t{7})), "r.toml:4: a.b.input = 7: expected a text");
+  EXPECT_EQ(error_of(key, Setting::Table()), "r.toml:3: [a.b]: expected a list of texts or a table of texts");
+  EXPECT_EQ(error_of(key, std::string("x")),
+            "r.toml:3: a.b = \"x\": expected a list of texts or a table of texts");
+}
+
 TEST(KeyCheck, AnIntegerStandsAloneOrInAList) {
   const Key key = Key{"b", kIntegerOrIntegers, "none", ""}.at_least(1);
   EXPECT_EQ(error_of(key, int64_t{3}), "no error");

@@ -4,7 +4,7 @@ import random
 import re
 
 import tutti_run
-from tutti_run import SOURCE, train, tutti
+from tutti_run import train, tutti
 
 REST = """
 [model]
@@ -31,7 +31,7 @@ class Images(tutti_run.RunTest):
     def setUp(self):
         super().setUp()
         write_images(self.folder / "data" / "cifar-10-batches-bin")
-        shown = re.search(r"```toml\n(.*?)```", (SOURCE / "docs" / "data.md").read_text(), re.S).group(1)
+        shown = tutti_run.shown_in("data.md", "toml", having="cifar10")
         self.recipe = self.folder / "images.toml"
         self.recipe.write_text("seed = 3\n" + shown + REST)
 

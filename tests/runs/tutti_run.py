@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -204,10 +205,16 @@ def metrics(run):
 def what_was_learnt(run):
     """All that must be the same bits in two runs of one recipe: the lines of metrics.jsonl without what a
     clock or the memory meter says, numbers as they are written, and the final weights."""
-    measured = {"step_ms", "samples_per_s", "memory_peak_mb", "since_start_s"}
+    measured = {"step_ms", "data_wait_ms", "samples_per_s", "memory_peak_mb", "since_start_s"}
     lines = [json.loads(line, parse_float=str) for line in (run / "metrics.jsonl").read_text().splitlines()]
     return {"weights": digest(run),
             "lines": [{key: value for key, value in line.items() if key not in measured} for line in lines]}
+
+
+def shown_in(page, language, having=""):
+    """The first lines of code that the page of docs shows in this language, and that have this text."""
+    text = (SOURCE / "docs" / page).read_text()
+    return next(code for code in re.findall(rf"```{language}\n(.*?)```", text, re.S) if having in code)
 
 
 def log(run, rank=0):

@@ -64,6 +64,7 @@ struct StepReport {
   double loss = 0;  // the mean
   double lr = 0;
   double step_ms = 0;
+  double data_wait_ms = 0;  // of step_ms, rank 0's wait for its batch
   double samples = 0;
   double samples_per_s = 0;
   int grad_accum = 1;

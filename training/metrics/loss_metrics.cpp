@@ -41,7 +41,7 @@ void CrossEntropy::update(const at::Tensor& outputs, const at::Tensor& target) {
 void LanguageCrossEntropy::update(const at::Tensor& outputs, const at::Tensor& target) {
   const at::Tensor rows = outputs.reshape({-1, outputs.size(-1)});
   const at::Tensor tokens = target.reshape(-1);
-  sums_[0] += at::cross_entropy_loss(rows, tokens, {}, at::Reduction::Sum, ignore_index_).item<double>();
+  sums_[0] += index_cross_entropy(rows, tokens, LossReduction::kSum, {}, ignore_index_).item<double>();
   sums_[1] += tokens.ne(ignore_index_).sum().item<double>();
 }
 

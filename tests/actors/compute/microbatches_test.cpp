@@ -118,6 +118,16 @@ TEST(MicrobatchesTest, EachTokenThatCountsWeighsTheSame) {
         << whole.state.views[p].name;
 }
 
+TEST(MicrobatchesTest, EachSampleWhoseTargetCountsWeighsTheSame) {
+  Batch batch = random_batch(7);
+  for (const int64_t row : {0, 1, 4}) batch["target"][row] = -100;
+  Training whole, parts;
+  const auto once = run(whole, batch, 1), thrice = run(parts, batch, 4);
+  EXPECT_EQ(once.loss_weight, 4);
+  EXPECT_EQ(thrice.loss_weight, 4) << "and the first microbatch is not a number";
+  EXPECT_TRUE(thrice.finite);
+}
+
 // Its mean loss would be 0 / 0.
 TEST(MicrobatchesTest, OneWhoseTargetsAreAllIgnoredCountsForNothing) {
   Training training(kGptRecipe, kTokenSpec);

@@ -3,13 +3,13 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <hdf5.h>
 
 #include <chrono>
 #include <cmath>
 
 #include "io/hdf5/hdf5_writer.h"
 #include "runtime/error.h"
+#include "tests/io/hdf5/chunked_file.h"
 #include "tests/runtime/scratch.h"
 
 namespace tutti {
@@ -93,19 +93,17 @@ TEST_F(Hdf5DatasetTest, DtypesAreThoseThatModelsTake) {
 }
 
 TEST_F(Hdf5DatasetTest, ChunkedArraysGiveTheSameRows) {
-  const hid_t file = H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-  const hsize_t dims[] = {100, 1, 2, 3}, chunk[] = {9, 1, 2, 3};
-  const hid_t space = H5Screate_simple(4, dims, nullptr), list = H5Pcreate(H5P_DATASET_CREATE);
-  H5Pset_chunk(list, 4, chunk);
-  const hid_t set = H5Dcreate2(file, "input", H5T_IEEE_F64LE, space, H5P_DEFAULT, list, H5P_DEFAULT);
-  H5Dwrite(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, inputs_.const_data_ptr());
-  H5Dclose(set);
-  H5Pclose(list);
-  H5Sclose(space);
-  H5Fclose(file);
   const std::vector<int64_t> rows = {42, 43, 3, 99};
-  EXPECT_TRUE(at::equal(Hdf5Dataset({.path = path_}).get(rows, {})["input"],
-                        inputs_.index_select(0, at::tensor(rows))));
+  const at::Tensor want = inputs_.index_select(0, at::tensor(rows));
+  for (const Shape& chunk : {Shape{9, 1, 2, 3}, Shape{9, 1, 1, 2}}) {
+    write_chunked(path_, "input", inputs_, {.chunk = chunk, .gzip = true, .shuffle = true});
+    const uint64_t digest = Hdf5Dataset({.path = path_}).digest();
+    for (const size_t cache_bytes : {0, 1 << 20}) {
+      const Hdf5Dataset data({.path = path_, .cache_bytes = cache_bytes});
+      EXPECT_TRUE(at::equal(data.get(rows, {})["input"], want));
+      EXPECT_EQ(data.digest(), digest);
+    }
+  }
 }
 
 TEST_F(Hdf5DatasetTest, LabelsOutOfRangeAreNamedWhenOpening) {
@@ -119,12 +117,70 @@ TEST_F(Hdf5DatasetTest, LabelsOutOfRangeAreNamedWhenOpening) {
   EXPECT_THAT(error_of({.path = path_, .group = "train"}), HasSubstr("labels out of range: -1"));
 }
 
-TEST_F(Hdf5DatasetTest, IgnoredLabelIsLegalInSequencesOnly) {
+TEST_F(Hdf5DatasetTest, IgnoredLabelsAreLegalAndNoClasses) {
   labels_[5] = -100;
+  for (const at::Tensor& labels : {labels_, labels_.reshape({50, 2})}) {
+    write_with_labels(labels);
+    EXPECT_EQ(Hdf5Dataset({.path = path_, .group = "train"}).spec().classes, 10);
+  }
+  labels_[6] = 255;
   write_with_labels(labels_);
-  EXPECT_THAT(error_of({.path = path_, .group = "train"}), HasSubstr("row 5"));
-  write_with_labels(labels_.reshape({50, 2}));
-  EXPECT_EQ(Hdf5Dataset({.path = path_, .group = "train"}).spec().classes, 10);
+  EXPECT_EQ(Hdf5Dataset({.path = path_, .group = "train", .ignore_index = 255}).spec().classes, 10);
+  const Hdf5Dataset ten({.path = path_, .group = "train", .num_classes = 10, .ignore_index = 255});
+  EXPECT_NO_THROW(ten.scan());
+  EXPECT_THAT(error_of({.path = path_, .group = "train", .num_classes = 10}),
+              AllOf(HasSubstr("row 6: labels out of range: 255 is not in [0, 10)"),
+                    HasSubstr("model.ignore_index = 255")));
+}
+
+TEST_F(Hdf5DatasetTest, BatchesHaveOtherNamesThanTheFile) {
+  write({hdf5_array("train/images", inputs_), hdf5_array("train/labels", labels_.to(at::kByte)),
+         hdf5_array("weights", inputs_)});
+  const Hdf5Dataset data({.path = path_,
+                          .group = "train",
+                          .arrays = {"input", "target", "other"},
+                          .stored_as = {{"input", "images"}, {"target", "labels"}, {"other", "/weights"}}});
+  EXPECT_EQ(data.spec().describe("target"), "int64 number");
+  EXPECT_EQ(data.spec().classes, 10);
+  const Batch batch = data.get(std::vector<int64_t>{3}, {});
+  EXPECT_TRUE(at::equal(batch["input"], inputs_.narrow(0, 3, 1)));
+  EXPECT_TRUE(at::equal(batch["other"], inputs_.narrow(0, 3, 1)));
+  const Hdf5Dataset::Options deep{
+      .path = path_, .arrays = {"input"}, .stored_as = {{"input", "train/images"}}};
+  EXPECT_EQ(Hdf5Dataset(deep).spec().describe("input"), "float32 [1, 2, 3]");
+}
+
+TEST_F(Hdf5DatasetTest, AMissingArrayIsToldWhatTheFileHas) {
+  write({hdf5_array("images", inputs_), hdf5_array("labels", labels_.to(at::kByte))});
+  EXPECT_EQ(error_of({.path = path_, .arrays = {"image"}}),
+            path_ +
+                ": no array 'image'; did you mean 'images'? The file has images float32 [100, 1, 2, 3], "
+                "labels uint8 [100]");
+  EXPECT_THAT(error_of({.path = path_, .arrays = {"x"}}), HasSubstr("no array 'x'; the file has images"));
+}
+
+TEST_F(Hdf5DatasetTest, TargetsOfAnyWidthAreIntegers) {
+  for (const auto dtype :
+       {at::kByte, at::kChar, at::kShort, at::kInt, at::kUInt16, at::kUInt32, at::kUInt64}) {
+    write({hdf5_array("target", labels_.to(dtype))});
+    const at::Tensor read = Hdf5Dataset({.path = path_}).get(std::vector<int64_t>{7, 12}, {})["target"];
+    EXPECT_EQ(read.scalar_type(), at::kLong) << dtype;
+    EXPECT_TRUE(at::equal(read, at::tensor({7, 2}, at::kLong))) << dtype;
+  }
+}
+
+TEST_F(Hdf5DatasetTest, AdviceIsForShuffledDataThatDoNotFitInTheCache) {
+  const auto advice = [&](size_t cache_bytes) {
+    return Hdf5Dataset({.path = path_, .cache_bytes = cache_bytes}).advice();
+  };
+  write_chunked(path_, "input", inputs_, {.chunk = {9, 1, 2, 3}, .gzip = true});
+  EXPECT_EQ(advice(100 * 24), "");
+  EXPECT_THAT(advice(100 * 24 - 1), AllOf(HasSubstr("'input' is stored in chunks of 9 samples (gzip)"),
+                                          HasSubstr("cache_mb = 1 ")));
+  write_chunked(path_, "input", inputs_, {.chunk = {1, 1, 2, 3}, .gzip = true});
+  EXPECT_EQ(advice(0), "") << "a sample is decoded alone";
+  write({hdf5_array("input", inputs_)});
+  EXPECT_EQ(advice(0), "");
 }
 
 TEST_F(Hdf5DatasetTest, ALabelBeyondAnyNumberOfClassesIsNamed) {

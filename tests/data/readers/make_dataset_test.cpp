@@ -13,6 +13,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 // A resolved section; the first key stands on line 2 of the recipe.
 class Section {
@@ -97,9 +98,29 @@ TEST(MakeDataset, MissingDatasetIsBlamedOnTheKeyThatNamesIt) {
     return message_of<UserError>([&] { make_dataset(section); });
   };
   EXPECT_THAT(why("train"), AllOf(HasSubstr("digits.toml:6: data.train.arrays"),
-                                  HasSubstr("no dataset 'train/image'"), HasSubstr("train/input")));
+                                  HasSubstr("no array 'train/image'"), HasSubstr("train/input")));
   EXPECT_THAT(why("trian"), AllOf(HasSubstr("digits.toml:4: data.train.group = \"trian\""),
-                                  HasSubstr("no datasets in the group '/trian/'"), HasSubstr("train/input")));
+                                  HasSubstr("no arrays in the group '/trian/'"), HasSubstr("train/input")));
+}
+
+TEST(MakeDataset, AMissingArrayIsBlamedOnTheNameThatStandsForIt) {
+  Setting section = hdf5_section(example("digits.h5"), "train");
+  const auto named = [](const char* name, const char* stored) {
+    return std::pair(
+        name, Setting(std::string(stored), std::string("data.train.arrays.") + name, {"digits.toml", 7}));
+  };
+  const auto with_target = [&](const char* stored) {
+    Setting whole = section;
+    const Setting::Table names = {named("x", "input"), named("target", stored)};
+    whole.table().emplace_back("arrays", Setting(names, "data.train.arrays", {"digits.toml", 6}));
+    return whole;
+  };
+  EXPECT_EQ(make_dataset(with_target("target"))->spec().shapes.count("x"), 1u);
+  EXPECT_THAT(message_of<UserError>([&] { make_dataset(with_target("targets")); }),
+              AllOf(StartsWith("digits.toml:7: data.train.arrays.target = \"targets\": "),
+                    HasSubstr("did you mean 'train/target'? The file has"), HasSubstr("train/target ")));
+  EXPECT_THAT(message_of<UserError>([&] { make_dataset(with_target("/")); }),
+              HasSubstr("digits.toml:7: data.train.arrays.target = \"/\": expected the name of an array"));
 }
 
 TEST(MakeDataset, ShapeOfASequenceHasOneDimension) {

@@ -54,6 +54,35 @@ TEST(Factory, DisagreementWithTheDataNamesKeyAndBothValues) {
               ThrowsMessage<UserError>(AllOf(HasSubstr("num_classes = 9"), HasSubstr("up to 9"))));
 }
 
+TEST(Factory, DataWithOtherNamesAreToldHowToNameThem) {
+  SampleSpec samples{
+      {{"images", {1, 8, 8}}, {"labels", {}}}, 10, {{"images", at::kFloat}, {"labels", at::kByte}}};
+  const auto making = [&] { make_model(mlp(kNone, kNone), samples); };
+  EXPECT_THAT(
+      making,
+      ThrowsMessage<UserError>(AllOf(
+          HasSubstr("no array 'input', which this model reads; it has 'images' (float32 [1, 8, 8] a sample)"),
+          HasSubstr("data.train.arrays = { input = \"images\", target = \"labels\" }"))));
+  samples.shapes["more"] = {};
+  EXPECT_THAT(making, ThrowsMessage<UserError>(HasSubstr("data.train.arrays = { input = \"...\" }")));
+}
+
+TEST(Factory, ImagesThatModelsDoNotTakeAreToldTheKey) {
+  const Setting resnet =
+      section_with({{"kind", std::string("resnet_cifar")}, {"depth", int64_t{20}}, {"width", int64_t{2}}});
+  const auto images = [](const Shape& shape, at::ScalarType dtype) {
+    return SampleSpec{{{"input", shape}, {"target", {}}}, 10, {{"input", dtype}, {"target", at::kLong}}};
+  };
+  const auto refusing = [&](const SampleSpec& samples, const std::string& hint) {
+    EXPECT_THAT([&] { make_model(resnet, samples); }, ThrowsMessage<UserError>(HasSubstr(hint)));
+  };
+  refusing(images({32, 32, 3}, at::kByte), "data.train.layout = \"NHWC\"");
+  refusing(images({3, 32, 32}, at::kByte), "data.train.layout = \"NCHW\"");
+  refusing(images({32, 32, 3}, at::kFloat),
+           "[32, 32, 3] a sample, which looks like [height, width, channels]");
+  EXPECT_NO_THROW(make_model(resnet, images({3, 32, 32}, at::kFloat)));
+}
+
 // Asked once surgery is done: it may have changed the model's positions.
 TEST(Factory, SequencesLongerThanTheModelsPositionsNameKeyAndBothValues) {
   const auto requiring = [](const Setting& section, const SampleSpec& samples) {

@@ -1,0 +1,131 @@
+#include "data/readers/recipe_transforms.h"
+
+#include <algorithm>
+
+#include "data/readers/transformed_dataset.h"
+#include "data/transforms/factory.h"
+#include "data/transforms/stored_images.h"
+#include "tensors/torch_error.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kNumberKeys[] = {"scale", "mean", "std"};
+
+std::vector<double> one_or_more(const Setting& section, const char* name) {
+  if (!section.has(name)) return {};
+  const Setting& key = section.at(name);
+  if (!key.is_array()) return {key.number()};
+  if (key.array().empty()) key.fail("expected a number for each channel, or one for all");
+  return key.numbers();
+}
+
+// The transforms of a section, each with the key that errors name.
+class SectionTransforms {
+ public:
+  SectionTransforms(const Setting& section, const Dataset& dataset, int64_t ignore_index)
+      : section_(section), dataset_(dataset), samples_(dataset.spec()) {
+    if (ignore_index != kIgnoredTarget) add_ignore_index(ignore_index);
+    if (section.has("layout")) add_layout();
+    if (section.has("transforms")) add_tables(section.at("transforms"));
+    add_numbers();
+  }
+
+  bool empty() const { return transforms_.empty(); }
+  const std::string& text() const { return text_; }
+
+  // One sample goes through them, so that what does not suit is an error with the recipe's line now.
+  void require_fit(const std::string& owner) const {
+    if (dataset_.size() == 0) return;
+    const int64_t first = 0;
+    Batch sample = dataset_.get({&first, 1}, {});
+    for (std::size_t i = 0; i < transforms_.size(); ++i) {
+      try {
+        transforms_[i].transform->apply(
+            sample, [&](int64_t) { return make_draws(0, {owner + transforms_[i].name}); });
+      } catch (const std::exception& error) {
+        keys_[i].fail(one_line(error));
+      }
+    }
+  }
+
+  Transforms owned_by(const std::string& owner) const {
+    Transforms owned = transforms_;
+    for (auto& one : owned) one.name = owner + one.name;
+    return owned;
+  }
+
+ private:
+  void add_ignore_index(int64_t ignore_index) {
+    text_ += "ignore_index " + std::to_string(ignore_index) + '\n';
+    add("ignore_index", ignore_index_transform(ignore_index), section_.at("kind"));
+  }
+
+  void add_layout() {
+    const Setting& key = section_.at("layout");
+    text_ += "layout " + key.toml() + '\n';
+    add("layout", layout_transform(key.text() == "NHWC" ? ImageLayout::kNHWC : ImageLayout::kNCHW), key);
+  }
+
+  void add_tables(const Setting& tables) {
+    text_ += tables.toml();
+    const Transforms made = make_transforms(tables, samples_);
+    samples_ = spec_after(made, samples_);
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      transforms_.push_back(made[i]);
+      keys_.push_back(tables.array()[i].at("kind"));
+    }
+  }
+
+  void add_numbers() {
+    const Setting* given = nullptr;
+    for (const char* key : kNumberKeys)
+      if (!given && section_.has(key)) given = &section_.at(key);
+    const auto dtype = samples_.dtypes.find(kInputArray);
+    const bool bytes = dtype != samples_.dtypes.end() && dtype->second == at::kByte;
+    if (!given && bytes && section_.has("layout")) given = &section_.at("layout");
+    if (!given) return;
+    for (const auto& [name, transform] : transforms_)
+      if (transform->makes_tensors())
+        given->fail("the transform " + name +
+                    " has made float32 of the images; scale, mean and std come after all transforms, and do "
+                    "that: keep one of the two");
+    for (const char* key : kNumberKeys)
+      if (section_.has(key)) text_ += std::string(key) + ' ' + section_.at(key).toml() + '\n';
+    add("pixels_to_floats",
+        pixels_to_floats_transform(
+            {one_or_more(section_, "scale"), one_or_more(section_, "mean"), one_or_more(section_, "std")}),
+        *given);
+  }
+
+  void add(const std::string& name, TransformPtr transform, const Setting& key) {
+    try {
+      samples_ = transform->spec(samples_);
+    } catch (const TransformError& error) {
+      (section_.has(error.option) && error.option != "kind" ? section_.at(error.option) : key)
+          .fail(error.what());
+    }
+    transforms_.push_back({name, std::move(transform)});
+    keys_.push_back(key);
+  }
+
+  const Setting& section_;
+  const Dataset& dataset_;
+  SampleSpec samples_;
+  Transforms transforms_;
+  std::vector<Setting> keys_;
+  std::string text_;
+};
+
+}  // namespace
+
+DatasetPtr with_recipe_transforms(const Setting& section, DatasetPtr dataset, const std::string& owner,
+                                  int64_t ignore_index) {
+  const SectionTransforms transforms(section, *dataset, ignore_index);
+  if (transforms.empty()) return dataset;
+  transforms.require_fit(owner);
+  return std::make_shared<const TransformedDataset>(std::move(dataset), transforms.owned_by(owner),
+                                                    transforms.text());
+}
+
+}  // namespace tutti

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "data/dataset.h"
+#include "data/transforms/ignore_index.h"
+#include "recipe/setting.h"
+
+namespace tutti {
+
+// The dataset with what a data section says of its samples: `layout`, then [[...transforms]], then `scale`,
+// `mean` and `std`. uint8 images of a given layout become float32 in any case. Targets equal to
+// `ignore_index` become kIgnoredTarget before. `owner`: whose random numbers transforms draw, if ranks have
+// datasets of their own; "" = everybody's. Throws UserError with the recipe's line.
+DatasetPtr with_recipe_transforms(const Setting& section, DatasetPtr dataset, const std::string& owner = "",
+                                  int64_t ignore_index = kIgnoredTarget);
+
+}  // namespace tutti

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <vector>
+
+#include "data/transforms/transform.h"
+
+namespace tutti {
+
+// The order of dimensions of images in a file, with N samples.
+enum class ImageLayout { kNHWC, kNCHW };
+
+// Permutes each "input" to the layout that transforms take: uint8 images to [height, width, channels],
+// others to [channels, height, width].
+TransformPtr layout_transform(ImageLayout layout);
+
+// Numbers of a channel, or one for all; empty: the default.
+struct PixelNumbers {
+  std::vector<double> scale = {};  // 1/255 for uint8, else 1
+  std::vector<double> mean = {};   // 0
+  std::vector<double> std = {};    // 1
+};
+
+// (input * scale - mean) / std in float32: torchvision's ToTensor and Normalize. Of uint8 images [...,
+// height, width, channels], [..., channels, height, width] is returned; `dims` of them are an image's. Other
+// inputs keep their shape.
+at::Tensor pixels_to_floats(const at::Tensor& images, int64_t dims, const PixelNumbers& numbers);
+
+// As a transform of samples' "input", after which there are no more bytes.
+TransformPtr pixels_to_floats_transform(const PixelNumbers& numbers);
+
+}  // namespace tutti

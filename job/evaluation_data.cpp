@@ -1,0 +1,71 @@
+#include "job/evaluation_data.h"
+
+namespace tutti {
+namespace {
+
+// The key of a data section that determines the shape of samples.
+const Setting& key_of_samples(const Setting& section) {
+  for (const char* key : {"transforms", "path", "images", "shape"})
+    if (section.has(key)) return section.at(key);
+  return section.at("kind");
+}
+
+std::string transforms_hint(const Setting& section, const SampleSpec& evaluated, const std::string& array) {
+  const auto dtype = evaluated.dtypes.find(array);
+  const bool bytes = dtype != evaluated.dtypes.end() && dtype->second == at::kByte;
+  return bytes ? "; [[" + section.path +
+                     ".transforms]] with to_tensor makes float32 of it, and so do layout, " +
+                     "scale, mean and std in [" + section.path + "]"
+               : "";
+}
+
+void require_like_training(const Setting& section, const SampleSpec& trained, const SampleSpec& evaluated) {
+  const Setting& key =
+      section.has("sequence_length") ? section.at("sequence_length") : key_of_samples(section);
+  for (const auto& [array, shape] : trained.shapes) {
+    if (!evaluated.shapes.count(array)) key.fail("there is no '" + array + "' in it, which [data.train] has");
+    const std::string wanted = trained.describe(array), found = evaluated.describe(array);
+    if (wanted != found)
+      key.fail("expected samples as in [data.train], whose '" + array + "' is " + wanted + "; here it is " +
+               found + transforms_hint(section, evaluated, array));
+  }
+}
+
+// With an ignore_index of their own, metrics would look for what the data no longer have.
+void require_no_ignore_index(const Job& job, const Evaluator& evaluator) {
+  if (ignore_index(job) == kIgnoredTarget || !evaluator.section.has("metrics")) return;
+  for (const Setting& metric : evaluator.section.at("metrics").array())
+    if (metric.is_table() && metric.has("ignore_index") &&
+        metric.at("ignore_index").integer() != kIgnoredTarget)
+      metric.at("ignore_index")
+          .fail("model.ignore_index makes -100 of all targets that do not count; leave this one out");
+}
+
+// Labels may exceed those of the training data only if the recipe sets the model's number of classes.
+void require_known_classes(const Job& job, const Evaluator& evaluator, int pieces) {
+  const Setting& section = evaluator.section;
+  const SampleSpec spec = evaluator.own.spec(evaluator.data);
+  const int64_t trained = job.spec().classes, evaluated = spec.classes;
+  const Setting& model = job.recipe.at("model");
+  const bool given = model.has("num_classes") || model.has("vocab_size");
+  if (!given && trained > 0 && evaluated > trained)
+    section.at("kind").fail("its labels reach " + std::to_string(evaluated - 1) +
+                            ", but [data.train] has only " + std::to_string(trained) + " classes");
+  try {
+    build_model(model, spec, job.make_model, pieces);
+  } catch (const UserError& error) {
+    key_of_samples(section).fail("the model cannot take it: " + std::string(error.what()));
+  }
+}
+
+}  // namespace
+
+int64_t ignore_index(const Job& job) { return job.recipe.at("model").at("ignore_index").integer(); }
+
+void require_suits_training(const Job& job, const Evaluator& evaluator, int pieces) {
+  require_like_training(evaluator.section, job.spec(), evaluator.data->spec());
+  require_known_classes(job, evaluator, pieces);
+  require_no_ignore_index(job, evaluator);
+}
+
+}  // namespace tutti
