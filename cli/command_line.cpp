@@ -44,8 +44,8 @@ void add_commands(CLI::App& app, Action& action) {
                        "Print the versions of tutti and of what it runs on, and exit");
   app.require_subcommand(0, 1);
   for (const auto add :
-       {add_train, add_eval, add_predict, add_check, add_inspect, add_replay, add_diff, add_timeline,
-        add_simulate, add_stop, add_list, add_explain, add_completion, add_man, add_help}) {
+       {add_init, add_train, add_eval, add_predict, add_check, add_inspect, add_replay, add_diff,
+        add_timeline, add_simulate, add_stop, add_list, add_explain, add_completion, add_man, add_help}) {
     add(app, action);
   }
   add_examples(app);

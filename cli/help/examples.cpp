@@ -12,6 +12,9 @@ using Lines = std::vector<const char*>;
 // What a comment behind two spaces and # says is for the reader alone.
 const std::map<std::string, Lines>& examples() {
   static const std::map<std::string, Lines> lines = {
+      {"init",
+       {"tutti init                                 # trains on random data at once", "tutti init digits.h5",
+        "tutti init cifar-10-batches-bin --out cifar.toml"}},
       {"train",
        {"tutti train recipe.toml", "mpirun -np 4 tutti train recipe.toml       # four ranks",
         "tutti train recipe.toml --local-ranks 2    # two ranks in one process",
@@ -67,7 +70,7 @@ void add_examples(CLI::App& app) {
     command->footer(footer);
   }
   app.footer(
-      "`tutti help COMMAND` shows a command's options and examples;\n"
+      "`tutti help COMMAND` shows a command's options and examples; `tutti init` writes a first recipe, and\n"
       "`tutti explain NAME` says what a key or kind of a recipe means.");
 }
 

@@ -93,7 +93,7 @@ std::string man_page(const std::vector<DescribedCommand>& commands) {
                     ".SH SYNOPSIS\n.B tutti\n.I COMMAND\n[\\fIarguments\\fR]\n.PP\n"
                     ".B mpirun \\-np\n.I N\n.B tutti train\n.I RECIPE\n.SH DESCRIPTION\n"
                     "Trains models on CPUs, on one machine or many, as a recipe in TOML says.\n"
-                    ".B tutti explain\n"
+                    ".B tutti init\nwrites a first recipe for a data file,\n.B tutti explain\n"
                     "says what a key or kind of a recipe means.\n";
   out += ".SH OPTIONS\n" + options_text(commands.front().named()) + ".SH COMMANDS\n";
   for (const auto& command : commands)

@@ -65,6 +65,12 @@ Json list_of(Json items) { return {{"type", "array"}, {"items", std::move(items)
 
 Json one_or_list(const Json& one) { return {{"anyOf", {one, list_of(one)}}}; }
 
+Json texts_or_named_texts() {
+  const Json text = {{"type", "string"}};
+  const Json table = {{"type", "object"}, {"minProperties", 1}, {"additionalProperties", text}};
+  return {{"anyOf", {list_of(text), table}}};
+}
+
 Json step_pairs(const Key& key) {
   Json pair = {{"type", "array"}, {"minItems", 2}, {"maxItems", 2}};
   pair["items"] = {{{"type", "integer"}, {"minimum", 0}}, number_schema(key, "integer")};
@@ -114,6 +120,8 @@ Json type_schema(const Key& key) {
       return one_or_list(number_schema(key, "integer"));
     case KeyType::kIntegerOrSteps:
       return {{"anyOf", {number_schema(key, "integer"), step_pairs(key)}}};
+    case KeyType::kTextsOrNamedTexts:
+      return texts_or_named_texts();
     case KeyType::kTables:
       return {{"type", "array"}, {"minItems", 1}, {"items", {{"$ref", definition_of(*key.tables)}}}};
     case KeyType::kAny:

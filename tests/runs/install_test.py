@@ -55,6 +55,8 @@ class Install(tutti_run.RunTest):
                             "man/man1/tutti.1": ["man"],
                             "tutti/tutti.schema.json": ["explain", "--schema"]}.items():
             self.assertEqual((share / path).read_text(), call(command, *words))
+        schema = (share / "tutti/tutti.schema.json").resolve()
+        self.assertEqual(call(command, "init", "--out", "-").splitlines()[0], f"#:schema file://{schema}")
 
     def test_programs_are_built_and_train(self):
         losses = re.findall(r"loss (\S+),", call(self.build / "own_loop"))
