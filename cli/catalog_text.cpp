@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "cli/topics.h"
 #include "recipe/key_check.h"
 #include "runtime/error.h"
 
@@ -10,6 +11,8 @@ namespace tutti {
 namespace {
 
 using Names = std::vector<std::string>;
+
+constexpr int kTypos = 2;  // in a name that is taken for another
 
 std::string padded(const std::string& text, std::size_t width) {
   return text + std::string(text.size() < width ? width - text.size() : 0, ' ');
@@ -162,6 +165,7 @@ Names every_name(std::span<const Catalog> catalogs, std::span<const ComposerName
     }
   }
   for (const auto& one : composer) names.push_back(one.name);
+  for (auto& word : topic_words(catalogs)) names.push_back(std::move(word));
   return names;
 }
 
@@ -220,8 +224,16 @@ std::string explain_text(std::span<const Catalog> catalogs, std::span<const Comp
   std::string text = findings.text();
   for (const auto& one : composer)
     if (one.is_called(name)) text += (text.empty() ? "" : "\n") + translation(catalogs, one);
+  if (!text.empty()) {
+    const std::string also = see_also(catalogs, name);
+    return also.empty() ? text : text + '\n' + also;
+  }
+  text = topic_text(catalogs, name, WordMatch::kWhole);
   if (!text.empty()) return text;
   const std::string near = nearest_name(name, every_name(catalogs, composer));
+  if (near.empty() || edit_distance(near, name) > kTypos)
+    text = topic_text(catalogs, name, WordMatch::kBegun);
+  if (!text.empty()) return text;
   throw UserError("nothing is called " + name +
                   (near.empty() ? "; `tutti list` shows what there is" : "; did you mean " + near + "?"));
 }

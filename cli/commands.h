@@ -2,13 +2,16 @@
 
 #include <CLI/App.hpp>
 #include <functional>
+#include <string>
 
 namespace tutti {
 
 // The action of the command line; returns the exit code.
 using Action = std::function<int()>;
 
-// Each adds a subcommand, which sets `action` when parsed.
+// Each adds a subcommand, which sets `action` when parsed. Its examples stand in help/examples.cpp, and
+// help/described.cpp says what shells offer for its placeholders.
+void add_init(CLI::App& app, Action& action);
 void add_train(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_predict(CLI::App& app, Action& action);
@@ -24,5 +27,13 @@ void add_ls(CLI::App& app, Action& action);
 void add_stop(CLI::App& app, Action& action);
 void add_list(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
+void add_completion(CLI::App& app, Action& action);
+void add_man(CLI::App& app, Action& action);
+
+// Gives every subcommand the examples that end its --help.
+void add_examples(CLI::App& app);
+
+// The output of --version: "tutti X.Y.Z", then a line each for the commit, the libraries and the processor.
+std::string version_text();
 
 }  // namespace tutti

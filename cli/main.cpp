@@ -5,10 +5,9 @@
 #include <CLI/Formatter.hpp>
 #include <cstdio>
 #include <exception>
-#include <memory>
 #include <optional>
 
-#include "cli/commands.h"
+#include "cli/command_line.h"
 #include "cli/recipe_request.h"
 #include "runtime/error.h"
 #include "runtime/launcher.h"
@@ -21,42 +20,6 @@ constexpr int kUserError = 2;
 constexpr int kFailure = 1;
 
 int rank() { return launched_rank().value_or(0); }
-
-CLI::App& command_named(CLI::App& app, const std::string& name) {
-  std::vector<std::string> names;
-  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (command->get_name() == name) return *command;
-    names.push_back(command->get_name());
-  }
-  const std::string near = nearest_name(name, names);
-  throw UserError("there is no command " + name + (near.empty() ? "" : "; did you mean " + near + "?"));
-}
-
-void add_help(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("help", "Show the help of a command");
-  auto name = std::make_shared<std::string>();
-  command->add_option("COMMAND", *name, "a command (default: all, in a line each)");
-  command->callback([&app, &action, name] {
-    action = [&app, name] {
-      const auto& formatter = *app.get_formatter();  // App::help would be that of `help` itself
-      const std::string text = name->empty()
-                                   ? formatter.make_help(&app, app.get_name(), CLI::AppFormatMode::Normal)
-                                   : command_named(app, *name).help(app.get_name());
-      std::fputs(text.c_str(), stdout);
-      return 0;
-    };
-  });
-}
-
-void add_commands(CLI::App& app, Action& action) {
-  app.set_version_flag("-V,--version", std::string("tutti ") + TUTTI_VERSION);
-  app.require_subcommand(0, 1);
-  for (const auto add :
-       {add_train, add_eval, add_predict, add_check, add_inspect, add_replay, add_diff, add_timeline,
-        add_report, add_simulate, add_status, add_ls, add_stop, add_list, add_explain, add_help}) {
-    add(app, action);
-  }
-}
 
 // An unset variable of the shell must not count as an option that was not given.
 void refuse_empty_values(const CLI::App& command) {

@@ -2,7 +2,7 @@
 
 #include "analysis/report/report_page.h"
 #include "cli/commands.h"
-#include "job/run_paths.h"
+#include "io/run_paths.h"
 #include "runtime/disk.h"
 #include "runtime/error.h"
 

@@ -27,6 +27,8 @@ if(TARGET tutti)
     add_dependencies(tutti tutti_shared)  # opened at run time
   endif()
   install(TARGETS tutti RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(CODE "set(TUTTI_COMMAND [[$<TARGET_FILE:tutti>]])")
+  install(SCRIPT ${CMAKE_SOURCE_DIR}/cmake/install_help.cmake)
 endif()
 set(folders runtime recipe tensors io analysis data collectives models training sharding algorithms job
             actors sim commands)

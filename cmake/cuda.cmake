@@ -49,6 +49,15 @@ function(tutti_cuda_library)
   set_target_properties(tutti_cuda PROPERTIES CUDA_STANDARD 17 BUILD_RPATH "${TUTTI_TORCH_DIR}/lib;${nvidia}"
                                               INSTALL_RPATH "$ORIGIN;${TUTTI_TORCH_DIR}/lib;${nvidia}")
   install(TARGETS tutti_cuda LIBRARY DESTINATION lib)
+  tutti_tell_cuda_versions()
+endfunction()
+
+# For `tutti --version`.
+function(tutti_tell_cuda_versions)
+  file(STRINGS ${TUTTI_NCCL_INCLUDE}/nccl.h lines REGEX "define NCCL_(MAJOR|MINOR|PATCH) ")
+  string(REGEX REPLACE ".*MAJOR ([0-9]+).*MINOR ([0-9]+).*PATCH ([0-9]+).*" "\\1.\\2.\\3" nccl "${lines}")
+  target_compile_definitions(tutti_command_line PRIVATE
+    TUTTI_CUDA_RELEASE="${CMAKE_CUDA_COMPILER_VERSION}" TUTTI_NCCL_RELEASE="${nccl}")
 endfunction()
 
 if(TUTTI_CUDA AND TARGET tutti_shared)

@@ -20,6 +20,7 @@ function(tutti_add_commit target)
     BYPRODUCTS ${source}
     COMMENT "The commit of the sources"
     VERBATIM)
+  set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE ${source})
   add_dependencies(${target} ${target}_commit)
 endfunction()

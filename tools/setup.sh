@@ -5,7 +5,7 @@
 #   XDG_CACHE_HOME    where the virtual environment goes, under tutti/; ~/.cache by default
 set -euo pipefail
 readonly torch=2.11.0
-readonly wanted="torch==$torch numpy h5py tensorboard pyte"
+readonly wanted="torch==$torch numpy h5py tensorboard pyte jsonschema"
 readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/tutti
 readonly venv=$cache/torch-$torch
 readonly here=$(dirname "$(readlink -f "$0")")
@@ -59,7 +59,7 @@ install_torch() {
   # shellcheck disable=SC2086 # one word a requirement
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check $wanted ||
     die "pip could not install $wanted: is PyPI within reach?"
-  "$venv/bin/python" -c 'import torch, numpy, h5py, tensorboard, pyte' ||
+  "$venv/bin/python" -c 'import torch, numpy, h5py, tensorboard, pyte, jsonschema' ||
     die "what was installed into $venv does not load"
   printf '%s\n' "$wanted" > "$venv/complete"
   rm "$marker"

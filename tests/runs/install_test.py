@@ -47,6 +47,17 @@ class Install(tutti_run.RunTest):
                 self.assertTrue((include / name).exists(), f"{header} includes {name}")
         self.assertGreater(len(headers), 100)
 
+    def test_shells_man_and_editors_find_their_files(self):
+        share, command = self.installed / "share", self.installed / "bin/tutti"
+        for path, words in {"bash-completion/completions/tutti": ["completion", "bash"],
+                            "zsh/site-functions/_tutti": ["completion", "zsh"],
+                            "fish/vendor_completions.d/tutti.fish": ["completion", "fish"],
+                            "man/man1/tutti.1": ["man"],
+                            "tutti/tutti.schema.json": ["explain", "--schema"]}.items():
+            self.assertEqual((share / path).read_text(), call(command, *words))
+        schema = (share / "tutti/tutti.schema.json").resolve()
+        self.assertEqual(call(command, "init", "--out", "-").splitlines()[0], f"#:schema file://{schema}")
+
     def test_programs_are_built_and_train(self):
         losses = re.findall(r"loss (\S+),", call(self.build / "own_loop"))
         self.assertEqual(len(losses), 5)

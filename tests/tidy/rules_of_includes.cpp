@@ -42,10 +42,12 @@ const std::map<std::string, Folders>& may_include() {
   return table;
 }
 
-// What the thin executable includes beyond its folders: catalogs, which need no libtorch, and the way into
-// libtutti.so.
+// What the thin executable includes beyond its folders, none of which needs libtorch: catalogs, what `init`
+// looks into files with, and the way into libtutti.so.
 bool is_for_cli(const std::string& include) {
-  static const Folders headers{"\"commands/entry.h\"", "\"job/recipe_catalogs.h\"", "\"io/run_paths.h\""};
+  static const Folders headers{
+      "\"commands/entry.h\"",       "\"job/recipe_catalogs.h\"",      "\"io/run_paths.h\"",
+      "\"io/formats/file_head.h\"", "\"io/formats/recipe_schema.h\"", "\"io/hdf5/hdf5_listing.h\""};
   return headers.count(include) > 0 || include.ends_with("catalog.h\"");
 }
 

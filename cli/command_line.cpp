@@ -1,0 +1,54 @@
+#include "cli/command_line.h"
+
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+void add_help(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("help", "Show the help of a command");
+  auto name = std::make_shared<std::string>();
+  command->add_option("COMMAND", *name, "a command (default: all, in a line each)");
+  command->callback([&app, &action, name] {
+    action = [&app, name] {
+      const auto& formatter = *app.get_formatter();  // App::help would be that of `help` itself
+      const std::string text = name->empty()
+                                   ? formatter.make_help(&app, app.get_name(), CLI::AppFormatMode::Normal)
+                                   : command_named(app, *name).help(app.get_name());
+      std::fputs(text.c_str(), stdout);
+      return 0;
+    };
+  });
+}
+
+}  // namespace
+
+CLI::App& command_named(CLI::App& app, const std::string& name) {
+  std::vector<std::string> names;
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_name() == name) return *command;
+    names.push_back(command->get_name());
+  }
+  const std::string near = nearest_name(name, names);
+  throw UserError("there is no command " + name + (near.empty() ? "" : "; did you mean " + near + "?"));
+}
+
+void add_commands(CLI::App& app, Action& action) {
+  app.set_version_flag("-V,--version", version_text,
+                       "Print the versions of tutti and of what it runs on, and exit");
+  app.require_subcommand(0, 1);
+  for (const auto add : {add_init, add_train, add_eval, add_predict, add_check, add_inspect, add_replay,
+                         add_diff, add_timeline, add_report, add_simulate, add_status, add_ls, add_stop,
+                         add_list, add_explain, add_completion, add_man, add_help}) {
+    add(app, action);
+  }
+  add_examples(app);
+}
+
+}  // namespace tutti

@@ -1,0 +1,77 @@
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+
+namespace tutti {
+namespace {
+
+using Lines = std::vector<const char*>;
+
+// What a comment behind two spaces and # says is for the reader alone.
+const std::map<std::string, Lines>& examples() {
+  static const std::map<std::string, Lines> lines = {
+      {"init",
+       {"tutti init                                 # trains on random data at once", "tutti init digits.h5",
+        "tutti init cifar-10-batches-bin --out cifar.toml"}},
+      {"train",
+       {"tutti train recipe.toml", "mpirun -np 4 tutti train recipe.toml       # four ranks",
+        "tutti train recipe.toml --local-ranks 2    # two ranks in one process",
+        "tutti train recipe.toml --set optimizer.lr=0.05 --set 'model.hidden=[256, 128]'",
+        "tutti train recipe.toml --run-dir runs/one --resume auto"}},
+      {"eval", {"tutti eval recipe.toml", "tutti eval recipe.toml --checkpoint runs/one/checkpoints/latest"}},
+      {"predict", {"tutti predict recipe.toml --checkpoint runs/one --out predictions.h5"}},
+      {"check",
+       {"tutti check recipe.toml", "tutti check recipe.toml --ranks 8",
+        "tutti check recipe.toml --data             # reads every sample"}},
+      {"inspect",
+       {"tutti inspect runs/one", "tutti inspect runs/one/checkpoints/latest",
+        "tutti inspect runs/one --digest            # one hash of all weights"}},
+      {"replay",
+       {"tutti replay runs/one", "tutti replay runs/one --until step=100 --rank 1",
+        "tutti replay runs/one --break-at step=12   # every rank's state before step 12"}},
+      {"diff", {"tutti diff runs/one runs/two", "tutti diff runs/one runs/one --start-a 1 --start-b 2"}},
+      {"timeline",
+       {"tutti timeline runs/one                    # then open it at https://ui.perfetto.dev",
+        "tutti timeline runs/one --out trace.json"}},
+      {"simulate",
+       {"tutti simulate recipe.toml --ranks 4 --seeds 1..100",
+        "tutti simulate recipe.toml --seeds 17 --faults faults.toml --run-dir seed-17"}},
+      {"report", {"tutti report runs/one", "tutti report runs/one runs/two --out report.html"}},
+      {"status", {"tutti status runs/one", "tutti status runs/one --json"}},
+      {"ls", {"tutti ls", "tutti ls runs --json"}},
+      {"stop", {"tutti stop runs/one"}},
+      {"list", {"tutti list", "tutti list models"}},
+      {"explain",
+       {"tutti explain optimizer", "tutti explain adamw", "tutti explain train.max_duration",
+        "tutti explain learning rate                # by topic",
+        "tutti explain SpeedMonitor                 # a name of Composer's",
+        "tutti explain --schema > tutti.schema.json # for editors"}},
+      {"completion",
+       {"tutti completion bash > ~/.local/share/bash-completion/completions/tutti",
+        "tutti completion zsh > ~/.zfunc/_tutti",
+        "tutti completion fish > ~/.config/fish/completions/tutti.fish",
+        "source <(tutti completion bash)            # in this shell alone"}},
+      {"man", {"tutti man | man -l -", "tutti man > tutti.1"}},
+      {"help", {"tutti help train"}},
+  };
+  return lines;
+}
+
+}  // namespace
+
+void add_examples(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    const auto found = examples().find(command->get_name());
+    if (found == examples().end()) continue;
+    std::string footer = "Examples:";
+    for (const char* line : found->second) footer += std::string("\n  ") + line;
+    command->footer(footer);
+  }
+  app.footer(
+      "`tutti help COMMAND` shows a command's options and examples; `tutti init` writes a first recipe, and\n"
+      "`tutti explain NAME` says what a key or kind of a recipe means.");
+}
+
+}  // namespace tutti

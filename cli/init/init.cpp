@@ -1,0 +1,74 @@
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/init/draft.h"
+#include "cli/init/look.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct InitArguments {
+  std::string data;
+  std::string out = "recipe.toml";
+  bool force = false;
+};
+
+// The schema that was installed with this executable; "" in a build tree.
+std::string installed_schema() {
+  std::error_code ignored;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path().parent_path();
+  const fs::path schema = folder / "share/tutti/tutti.schema.json";
+  return fs::exists(schema, ignored) ? "file://" + schema.string() : "";
+}
+
+std::string command_line(const InitArguments& arguments) {
+  return "tutti init" + (arguments.data.empty() ? "" : ' ' + arguments.data);
+}
+
+void write_new(const std::string& path, const std::string& text, bool force) {
+  std::error_code ignored;
+  if (!force && fs::exists(path, ignored))
+    throw UserError(path + ": exists already; --force overwrites it, --out names another file");
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  if (!file) throw UserError(path + ": cannot be written");
+}
+
+int init(const InitArguments& arguments) {
+  const std::string folder = fs::absolute(arguments.out).parent_path();
+  const FoundData data = arguments.data.empty() ? random_data() : look_into(arguments.data, folder);
+  const std::string recipe = draft_recipe(data, command_line(arguments), installed_schema());
+  if (arguments.out == "-") {
+    std::fputs(recipe.c_str(), stdout);
+    return 0;
+  }
+  write_new(arguments.out, recipe, arguments.force);
+  std::printf("%s: a recipe for %s.\nNext: tutti check %s, then tutti train %s\n", arguments.out.c_str(),
+              data.found.c_str(), arguments.out.c_str(), arguments.out.c_str());
+  return 0;
+}
+
+}  // namespace
+
+void add_init(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("init", "Write a commented recipe for a data file, without questions");
+  auto arguments = std::make_shared<InitArguments>();
+  command->add_option(
+      "DATA", arguments->data,
+      "an HDF5 file, a text, a file of uint16 tokens, or a folder of CIFAR, MNIST or IDX files "
+      "(default: random data)");
+  command
+      ->add_option("--out", arguments->out, "the recipe to write; -: standard output (default: recipe.toml)")
+      ->type_name("FILE");
+  command->add_flag("--force", arguments->force, "overwrite an existing file");
+  command->callback([&action, arguments] { action = [=] { return init(*arguments); }; });
+}
+
+}  // namespace tutti

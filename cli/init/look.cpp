@@ -1,0 +1,151 @@
+#include "cli/init/look.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include "io/formats/file_head.h"
+#include "io/hdf5/hdf5_listing.h"
+#include "recipe/setting.h"
+#include "runtime/error.h"
+#include "runtime/text.h"
+
+namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kLookedAt = 1 << 16;
+constexpr int64_t kMostTokensRead = int64_t{1} << 23;
+constexpr int64_t kLongestSequence = 128;
+constexpr int64_t kShortestSequence = 8;
+constexpr int64_t kSamplesWanted = 40;  // in a tenth of the file, which is evaluated on
+
+const std::set<std::string>& unread_endings() {
+  static const std::set<std::string> endings = {".npy", ".npz", ".pt",  ".pth",  ".csv", ".tsv", ".parquet",
+                                                ".png", ".jpg", ".zip", ".jpeg", ".tar", ".mds", ".pkl"};
+  return endings;
+}
+
+int64_t sequence_for(int64_t tokens, const std::string& file) {
+  int64_t length = kLongestSequence;
+  while (length > kShortestSequence && tokens / 10 < kSamplesWanted * length) length /= 2;
+  if (tokens / 10 <= length)
+    throw UserError(file + ": too short to train on: " + std::to_string(tokens) + " tokens");
+  return length;
+}
+
+FoundData tokens_data(const std::string& file, const std::string& recipe_folder, const std::string& kind,
+                      int64_t tokens, const std::string& found) {
+  FoundData data{.name = fs::path(file).stem(), .found = found, .samples = SampleKind::kTokens};
+  data.sequence_length = sequence_for(tokens, file);
+  data.count = tokens * 9 / 10 / data.sequence_length;
+  const auto lines = [&](const char* split, const char* comment) {
+    return RecipeLines{{"kind", toml_text(kind), std::string(split) == "train" ? found : ""},
+                       {"path", recipe_path(file, recipe_folder), "relative to this file"},
+                       {"sequence_length", std::to_string(data.sequence_length), "tokens of a sample"},
+                       {"split", toml_text(split), comment}};
+  };
+  data.train = lines("train", "all but the last tenth of the file");
+  data.eval = lines("eval", "the last tenth");
+  return data;
+}
+
+// Tokens of two bytes have zeros among them, texts in any encoding of bytes do not.
+bool is_text(const std::vector<uint8_t>& head) { return std::ranges::count(head, 0) == 0; }
+
+// One more than the largest of all tokens, in steps of 64; all that uint16 has if the file is too long to
+// look.
+int64_t vocabulary(const std::string& file, int64_t tokens) {
+  if (tokens > kMostTokensRead) return int64_t{1} << 16;
+  const std::vector<uint8_t> bytes = file_head(file, static_cast<std::size_t>(2 * tokens));
+  int largest = 0;
+  for (std::size_t i = 0; i + 1 < bytes.size(); i += 2)
+    largest = std::max(largest, bytes[i] | bytes[i + 1] << 8);
+  return std::max<int64_t>((largest + 64) / 64 * 64, 64);
+}
+
+FoundData look_into_file(const std::string& file, const std::string& recipe_folder) {
+  const std::string ending = lower_case(fs::path(file).extension().string());
+  if (is_hdf5(file)) return look_into_hdf5(file, recipe_folder);
+  if (unread_endings().contains(ending))
+    throw UserError(file + ": " + ending +
+                    " files are not read; docs/data.md says how to write an HDF5 file with h5py");
+  const auto size = static_cast<int64_t>(fs::file_size(file));
+  const std::vector<uint8_t> head = file_head(file, kLookedAt);
+  if (is_text(head)) {
+    FoundData data = tokens_data(file, recipe_folder, "bytes", size,
+                                 "a text of " + std::to_string(size) + " bytes; every byte is a token");
+    data.classes = 256;
+    return data;
+  }
+  if (size % 2 != 0)
+    throw UserError(file +
+                    ": neither HDF5, nor text, nor uint16 tokens; `tutti list datasets` shows what is read");
+  const int64_t vocab = vocabulary(file, size / 2);
+  FoundData data = tokens_data(file, recipe_folder, "tokens", size / 2,
+                               std::to_string(size / 2) + " uint16 tokens, below " + std::to_string(vocab));
+  data.classes = vocab;
+  return data;
+}
+
+}  // namespace
+
+std::string toml_text(const std::string& text) { return Setting(text, "", {}).toml(); }
+
+std::string recipe_path(const std::string& path, const std::string& recipe_folder) {
+  const fs::path whole = fs::absolute(path).lexically_normal();
+  const fs::path relative = whole.lexically_relative(fs::absolute(recipe_folder).lexically_normal());
+  const bool is_far = relative.empty() || relative.string().starts_with("../../../");
+  std::string text = (is_far ? whole : relative).string();
+  while (text.size() > 1 && text.ends_with('/')) text.pop_back();
+  return toml_text(text);
+}
+
+void measure_pixels(FoundData& found, std::span<const uint8_t> pixels, int64_t channels, int64_t plane) {
+  std::vector<double> sum(static_cast<std::size_t>(channels)), squares(sum), count(sum);
+  for (std::size_t i = 0; i < pixels.size(); ++i) {
+    const auto place = static_cast<int64_t>(i);
+    const auto c = static_cast<std::size_t>((plane > 0 ? place / plane : place) % channels);
+    const double value = pixels[i] / 255.0;
+    sum[c] += value;
+    squares[c] += value * value;
+    count[c] += 1;
+  }
+  const auto rounded = [](double value) { return std::round(value * 1e4) / 1e4; };
+  found.bytes = found.integers = true;
+  for (std::size_t c = 0; c < sum.size(); ++c) {
+    const double mean = sum[c] / std::max(count[c], 1.0);
+    const double variance = squares[c] / std::max(count[c], 1.0) - mean * mean;
+    found.mean.push_back(rounded(mean));
+    found.std.push_back(variance > 1e-6 ? rounded(std::sqrt(variance)) : 1);
+  }
+}
+
+FoundData random_data() {
+  const RecipeLines lines = {
+      {"kind", "\"synthetic\"", "random samples; `tutti list datasets` shows other kinds"},
+      {"samples", "4096"},
+      {"shape", "[64]", "of one sample; [3, 32, 32] are images"},
+      {"classes", "10"}};
+  return {.name = "first",
+          .found = "random numbers, for a first run; `tutti init FILE` writes a recipe for data of your own",
+          .train = lines,
+          .eval = {},
+          .count = 4096,
+          .classes = 10,
+          .values = 64};
+}
+
+FoundData look_into(const std::string& data, const std::string& recipe_folder) {
+  std::error_code ignored;
+  if (!fs::exists(data, ignored)) throw UserError(data + ": no such file or folder");
+  if (!fs::is_directory(data, ignored)) return look_into_file(data, recipe_folder);
+  if (auto found = look_into_folder(data, recipe_folder)) return *found;
+  throw UserError(data +
+                  ": a folder without data of a kind that is read here: CIFAR's binary files, MNIST's, or "
+                  "two IDX files; of HDF5 and text, name the file");
+}
+
+}  // namespace tutti

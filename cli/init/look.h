@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tutti {
+
+// A line of a recipe: key = value  # comment
+struct RecipeLine {
+  std::string key;
+  std::string value;  // TOML
+  std::string comment = "";
+};
+using RecipeLines = std::vector<RecipeLine>;
+
+enum class SampleKind { kVectors, kImages, kTokens };
+
+// What was found in a data file or folder, and what a recipe says of it.
+struct FoundData {
+  std::string name;         // of the run
+  std::string found;        // a line for the reader: "images: uint8 [60000, 28, 28], labels: 10 classes"
+  RecipeLines train, eval;  // which data, without batch sizes; no `eval`: there is nothing to evaluate on
+  SampleKind samples = SampleKind::kVectors;
+  int64_t count = 0;    // samples to train on
+  int64_t classes = 0;  // or tokens in the vocabulary; 0 = not known
+  int64_t values = 0;   // in a sample of vectors
+  int64_t height = 0, width = 0;
+  int64_t channels = 0;        // 0: images have no dimension of channels
+  bool channels_last = false;  // in the file
+  int64_t sequence_length = 0;
+  bool integers = false;          // the recipe turns them into floats
+  bool bytes = false;             // uint8
+  std::vector<double> mean, std;  // of their channels, in [0, 1]
+  bool may_flip = false;          // a mirrored image is of the same class
+};
+
+// Looks into a file or folder; paths in the lines are relative to `recipe_folder`. Throws UserError if it is
+// of no kind that recipes know, or lacks what a model needs.
+FoundData look_into(const std::string& data, const std::string& recipe_folder);
+
+// The built-in random data.
+FoundData random_data();
+
+// The parts of look_into: a folder (or none of a known kind), and an HDF5 file.
+std::optional<FoundData> look_into_folder(const std::string& folder, const std::string& recipe_folder);
+FoundData look_into_hdf5(const std::string& file, const std::string& recipe_folder);
+
+// A text as TOML.
+std::string toml_text(const std::string& text);
+
+// The path as a recipe in that folder writes it, as TOML.
+std::string recipe_path(const std::string& path, const std::string& recipe_folder);
+
+// Sets mean and standard deviation of bytes, the channels of a pixel next to each other or in planes of
+// `plane` pixels (0: next to each other).
+void measure_pixels(FoundData& found, std::span<const uint8_t> pixels, int64_t channels, int64_t plane = 0);
+
+}  // namespace tutti

@@ -1,0 +1,127 @@
+"""`tutti init` looks into data of each kind and writes a recipe that is good and trains at once."""
+import gzip
+import os
+import struct
+import subprocess
+import tomllib
+
+import tutti_run
+from tutti_run import EXAMPLES, TUTTI
+
+PYTHON = os.environ.get("TUTTI_TORCH_PYTHON", "python3")
+# Files with names of their own.
+WRITE = """
+import h5py, numpy as np
+rng = np.random.default_rng(0)
+labels = lambda n: rng.integers(0, 7, n)
+def images(n, *shape): return rng.integers(0, 256, (n, *shape), dtype=np.uint8)
+def file(name, **arrays):
+    with h5py.File(name, "w") as out:
+        for path, values in arrays.items():
+            out.create_dataset(path.replace("__", "/"), data=values)
+file("flat.h5", x_train=images(400, 28, 28, 1), y_train=labels(400), x_test=images(80, 28, 28, 1), y_test=labels(80))
+file("groups.h5", train__images=images(300, 3, 20, 20), train__labels=labels(300), train__ids=np.arange(300),
+     val__images=images(60, 3, 20, 20), val__labels=labels(60), val__ids=np.arange(60))
+file("parts.h5", images__train=rng.normal(size=(200, 24, 24, 3)).astype("f4"), labels__train=labels(200).astype("u1"))
+file("my_train.h5", x=rng.normal(size=(100, 9)), y=labels(100))
+file("my_val.h5", x=rng.normal(size=(30, 9)), y=labels(30))
+file("vectors.h5", features=rng.normal(size=(500, 12)), **{"class": labels(500)})
+file("codes.h5", data=images(200, 30), target=labels(200))
+tokens = rng.integers(0, 91, (200, 33))
+file("sequences.h5", input=tokens[:, :-1], target=tokens[:, 1:])
+file("regression.h5", x=rng.normal(size=(50, 3)), y=rng.normal(size=50))
+rng.integers(0, 700, 40000, dtype=np.uint16).tofile("corpus.bin")
+"""
+FOUND = {  # file: model, keys of [data.train], whether there is data to evaluate on
+    "flat.h5": ("resnet_cifar", {"arrays": {"input": "x_train", "target": "y_train"}, "layout": "NHWC"}, True),
+    "groups.h5": ("resnet_cifar", {"group": "train", "layout": "NCHW"}, True),
+    "parts.h5": ("resnet_cifar", {"arrays": {"input": "images/train", "target": "labels/train"}, "layout": "NHWC"},
+                 False),
+    "my_train.h5": ("mlp", {"path": "my_train.h5"}, True),
+    "vectors.h5": ("mlp", {"arrays": {"input": "features", "target": "class"}}, False),
+    "codes.h5": ("mlp", {"arrays": {"input": "data", "target": "target"}}, False),
+    "sequences.h5": ("gpt", {"kind": "hdf5"}, False),
+    "corpus.bin": ("gpt", {"kind": "tokens", "split": "train"}, True),
+    "story.txt": ("gpt", {"kind": "bytes"}, True),
+    "pair": ("mlp", {"kind": "idx"}, False),
+    "cifar": ("resnet_cifar", {"kind": "cifar10"}, True),
+    "mnist5k": ("resnet_cifar", {"kind": "mnist"}, True),
+}
+TRAINED = ("flat.h5", "parts.h5", "codes.h5", "corpus.bin")
+
+
+def run(*words, folder):
+    done = subprocess.run([TUTTI, *map(str, words)], capture_output=True, text=True, cwd=folder, timeout=200)
+    return done.returncode, done.stdout + done.stderr
+
+
+def write_idx(path, shape, values):
+    with gzip.open(path, "wb") as file:
+        file.write(struct.pack(f">HBB{len(shape)}I", 0, 8, len(shape), *shape) + bytes(values))
+
+
+class Init(tutti_run.RunTest):
+    def well(self, *words):
+        code, text = run(*words, folder=self.folder)
+        self.assertEqual(code, 0, f"{words}: {text}")
+        return text
+
+    def write_files(self):
+        done = subprocess.run([PYTHON, "-c", WRITE], capture_output=True, text=True, cwd=self.folder)
+        if "No module named" in done.stderr:
+            self.skipTest(f"{PYTHON} has no h5py")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (self.folder / "story.txt").write_text("Once upon a time there was a gradient. " * 500)
+        (self.folder / "pair").mkdir()
+        write_idx(self.folder / "pair/pictures-idx3-ubyte.gz", (90, 8, 8), (i % 251 for i in range(90 * 64)))
+        write_idx(self.folder / "pair/classes-idx1-ubyte.gz", (90,), (i % 5 for i in range(90)))
+        (self.folder / "cifar").mkdir()
+        for name in [f"data_batch_{i}.bin" for i in range(1, 6)] + ["test_batch.bin"]:
+            (self.folder / "cifar" / name).write_bytes(b"".join(bytes([i % 10]) * 3073 for i in range(20)))
+        os.symlink(EXAMPLES / "data/mnist5k", self.folder / "mnist5k")
+
+    def test_recipes_for_every_kind_of_data_are_good(self):
+        self.write_files()
+        for name, (model, keys, evaluates) in FOUND.items():
+            with self.subTest(name):
+                recipe = self.folder / f"{name}.toml"
+                self.well("init", name, "--out", recipe.name)
+                written = tomllib.loads(recipe.read_text())
+                self.assertEqual(written["model"]["kind"], model)
+                self.assertEqual(written["data"]["train"], {**written["data"]["train"], **keys})
+                self.assertEqual("eval" in written["data"], evaluates)
+                self.well("check", recipe.name)
+        for name in TRAINED:
+            with self.subTest(name):
+                told = self.well("train", f"{name}.toml", "--set", "train.max_duration=2ba", "--set",
+                                 "train.eval_interval=1ba")
+                self.assertIn("steps                  2", told)
+
+    def test_data_that_no_model_takes_is_an_error_that_lists_it(self):
+        self.write_files()
+        code, text = run("init", "regression.h5", folder=self.folder)
+        self.assertEqual(code, 2)
+        self.assertIn("there is x: float64 [50, 3]; y: float64 [50]", text)
+        (self.folder / "table.csv").write_text("a,b\n1,2\n")
+        for data in ("table.csv", "absent.h5", "."):
+            code, text = run("init", data, folder=self.folder)
+            self.assertEqual(code, 2, text)
+            self.assertTrue(text.startswith(f"error: {data}: "), text)
+        self.assertFalse((self.folder / "recipe.toml").exists())
+
+    def test_without_data_it_trains_on_the_built_in_kind_and_overwrites_nothing(self):
+        self.well("init")
+        recipe = self.folder / "recipe.toml"
+        first = recipe.read_text()
+        self.assertIn("steps ", self.well("train", "recipe.toml", "--set", "train.max_duration=2ba"))
+        code, text = run("init", EXAMPLES / "data/digits.h5", folder=self.folder)
+        self.assertEqual((code, text), (2, "error: recipe.toml: exists already; --force overwrites it, --out names "
+                                           "another file\n"))
+        self.assertEqual(recipe.read_text(), first)
+        self.well("init", EXAMPLES / "data/digits.h5", "--force")
+        self.assertNotEqual(recipe.read_text(), first)
+        self.assertIn("input: float32", self.well("init", EXAMPLES / "data/digits.h5", "--out", "-"))
+
+
+if __name__ == "__main__":
+    tutti_run.main()
