@@ -1,9 +1,11 @@
 """What a run leaves in its folder, and what can be done with it."""
 import json
+import os
 import re
 import shutil
 import signal
 import struct
+import unittest.mock
 
 import tutti_run
 from tutti_run import DIGITS, EXAMPLES, metrics, start, train, tutti
@@ -160,6 +162,34 @@ class RunFolder(tutti_run.RunTest):
         self.assertRegex(text, r"(?m)^  step     \d\S* ms, \d\S* MB at its peak, of each rank, ")
         self.assertRegex(text, r"(?m)^  all      about \d+:\d\d ")
 
+    def test_json_is_one_object(self):
+        run = self.folder / "json"
+        finished = train(run, "--json", ranks=2, train__max_duration="1ep")
+        told = json.loads(finished.text)
+        self.assertEqual((told["ended"], told["steps"], told["epochs"]), ("max_duration", 15, 1))
+        self.assertEqual(told["checkpoint"], str(run / "checkpoints" / "ep1-ba15"))
+        self.assertEqual(told, json.loads((run / "result.json").read_text()))
+        status = json.loads(self.said("status", run, "--json"))
+        self.assertEqual((status["state"], status["step"], status["result"]), ("ended", 15, told))
+        self.assertEqual([one["name"] for one in status["checkpoints"]], ["ep1-ba15"])
+
+    def test_status_of_a_run_under_way_and_of_a_killed_one(self):
+        run = self.folder / "runs" / "killed"
+        running = start(run, ranks=1, train__max_duration="100000ep")
+        running.wait_for(lambda: (run / "metrics.jsonl").exists(), "a step")
+        self.assertIn(": running, on host ", self.said("status", run))
+        running.kill()
+        self.assertIn(": killed, ", self.said("status", run))
+        self.assertRegex(self.said("ls", self.folder / "runs"), r"\nkilled  killed  \d+ ")
+
+    def test_one_of_slurms_tasks_alone_is_refused(self):
+        with unittest.mock.patch.dict(os.environ, {"SLURM_NTASKS": "4"}):
+            finished = start(self.folder / "alone", ranks=1).wait()
+            self.assertEqual(finished.code, 2, finished.text)
+            self.assertIn("`srun --mpi=pmix tutti train ...`", finished.text)
+            train(self.folder / "local", "--local-ranks", 1, ranks=1, train__max_duration="1ba")
+            train(self.folder / "mpirun", ranks="1", train__max_duration="1ba")
+
     def test_inspect_shows_where_training_stood_and_every_tensor(self):
         text = self.said("inspect", self.run_dir)
         for words in ("run digits, seed 17, written by 2 ranks", "step 30, epoch 2 batch 0, 2874 samples",
@@ -221,6 +251,7 @@ class RunFolder(tutti_run.RunTest):
             self.assertEqual(finished.code, 2, finished.text)
             self.assertEqual(len(finished.errors()), 1, finished.text)
             self.assertRegex(finished.errors()[0], f"^error: {run}.*: a run is under way in it, on host ")
+            self.assertIn("; waits 5 s for its end\n", finished.text)
         first.signal_ranks(signal.SIGCONT)
         self.assertFalse(first.is_over())
         self.assertEqual(tutti("stop", run).wait().code, 0)

@@ -66,10 +66,51 @@ class Stops(tutti_run.RunTest):
         running = start(run, **FOREVER)
         running.wait_for(lambda: steps(run) > 20, "a step")
         running.process.send_signal(signal.SIGINT)
-        self.assertNotEqual(running.wait(timeout=60).code, 0)
+        finished = running.wait(timeout=60)
+        self.assertEqual(finished.code, 1, finished.text)
+        self.assertIn("asked to stop: finishes the step, writes a checkpoint and ends; after a Ctrl-C mpirun kills",
+                      finished.text)
         options = {"ranks": 2, **ends_after(tutti_run.metrics(run)[-1]["step"])}
         train(run, "--resume", "auto", **options)
         self.assert_learnt_the_same(tutti_run.trained(**options), run)
+
+    def test_sigint_twice(self):
+        """The first says what the second does. A run whose disk is slow still saves when the second comes."""
+        once = start(self.folder / "once", ranks=1, **FOREVER)
+        once.wait_for(lambda: steps(self.folder / "once") > 20, "a step")
+        once.process.send_signal(signal.SIGINT)
+        finished = once.wait(timeout=60)
+        self.assertEqual(finished.code, 0, finished.text)
+        self.assertIn("; Ctrl-C again ends it at once, without that checkpoint", finished.text)
+        twice = start(self.folder / "twice", ranks=1, recipe=self.long_steps(), train__eval_interval="0ba")
+        twice.wait_for(lambda: "epoch 1" in twice.text(), "a step")
+        twice.process.send_signal(signal.SIGINT)
+        twice.wait_for(lambda: "asked to stop" in twice.text(), "its word")
+        twice.process.send_signal(signal.SIGINT)
+        finished = twice.wait(timeout=60)
+        self.assertEqual(finished.code, 1, finished.text)
+        self.assertEqual(finished.errors(), ["error: interrupted twice"])
+
+    def long_steps(self):
+        """Of a second or so each."""
+        recipe = self.folder / "long.toml"
+        recipe.write_text('''
+[model]
+kind = "mlp"
+hidden = [4096, 4096, 4096]
+[data.train]
+kind = "synthetic"
+samples = 100000
+shape = [4096]
+classes = 10
+batch_size = 512
+[optimizer]
+kind = "sgd"
+lr = 0.1
+[train]
+max_duration = "1000ba"
+''')
+        return recipe
 
     def test_a_reader_of_the_progress_that_leaves_does_not_end_the_run(self):
         run = self.folder / "run"

@@ -14,6 +14,7 @@ namespace {
 
 constexpr Nanoseconds kShowEvery = std::chrono::seconds(2);
 constexpr Nanoseconds kShowEveryOnTerminal = std::chrono::milliseconds(100);
+constexpr double kFeltWait = 0.1;        // part of the time that waiting for data may take unmentioned
 constexpr std::size_t kMostChanges = 8;  // of the recipe, in the opening
 
 std::string counted(int64_t count, const char* noun) {
@@ -78,6 +79,8 @@ void Progress::log_step(const StepReport& report, const LogTime& time) {
   samples_ = static_cast<double>(time.at.sample) + report.samples;
   last_step_ = time.step;
   at_ = time.at;
+  step_ms_ += report.step_ms;
+  data_wait_ms_ += report.data_wait_ms;
   const bool first = !result_.last;
   result_.last = report;
   if (first) first_step_ = clock_.now();
@@ -120,6 +123,7 @@ void Progress::show() {
   shown_step_ = last_step_;
   const auto columns = static_cast<std::size_t>(out_.columns());
   out_.print(columns > 0 ? line().substr(0, columns - 1) : line() + "\n");
+  step_ms_ = data_wait_ms_ = 0;
 }
 
 // The rate is not known before the second step.
@@ -131,6 +135,8 @@ std::string Progress::line() const {
   line << place() << "  " << std::lround(100 * done) << "%  loss " << static_cast<float>(last.loss);
   if (rate > 0) line << "  " << duration_text(left) << " left  " << std::lround(rate) << " samples/s";
   line << "  lr " << static_cast<float>(last.lr);
+  if (data_wait_ms_ > kFeltWait * step_ms_)
+    line << "  " << std::lround(100 * data_wait_ms_ / step_ms_) << "% waiting for data";
   return line.str();
 }
 

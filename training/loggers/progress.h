@@ -77,6 +77,7 @@ class Progress final : public LoggerDestination {
   int64_t last_step_ = 0;
   Timestamp at_;  // before the last step
   std::string closing_text_;
+  double step_ms_ = 0, data_wait_ms_ = 0;  // of the steps reported since a line was shown
   TimePoint opened_, first_step_, shown_;
   int64_t shown_step_ = -1;
   double first_samples_ = 0, samples_ = 0;  // samples of the run, after the first and the last step

@@ -207,6 +207,16 @@ TEST_F(ProgressTest, TheOpeningSaysWhatRunsWhereAndFromWhere) {
               HasSubstr("\nstarts with the weights of other/ep2, in r\n"));
 }
 
+TEST_F(ProgressTest, AWaitForDataIsShownIfItIsFelt) {
+  const auto lines = [&](double wait_ms) {
+    return shown([&](Progress& progress) {
+      progress.log_step({.step_ms = 100, .data_wait_ms = wait_ms, .samples = 8}, during(1));
+    });
+  };
+  EXPECT_THAT(lines(25), HasSubstr("  lr 0  25% waiting for data\n"));
+  EXPECT_THAT(lines(5), testing::Not(HasSubstr("waiting")));
+}
+
 TEST_F(ProgressTest, TheEndSaysWhyAndTheBestOfEachMetric) {
   const std::string text = shown([&](Progress& progress) {
     steps(progress, 1, 2);
