@@ -12,6 +12,11 @@
 namespace tutti {
 namespace {
 
+std::string place_of(const DataPosition& position) {
+  return "epoch " + std::to_string(position.epoch + 1) + ", batch " + std::to_string(position.batch + 1) +
+         ", Loader: ";
+}
+
 constexpr int64_t kPartsOfAThread = 2;  // samples take unequal time
 
 // The samples of all parts, which have the same arrays.
@@ -71,8 +76,12 @@ BatchReady Loader::load(const DataPosition& position) const try {
   const bool last = position.batch + 1 == sampler_.batches();
   return {position, sampler_.global_samples(position.batch),       sampler_.first_sample(position.batch),
           last,     read(indices, sampler_.epoch(position.epoch)), false};
+} catch (const UserError& error) {
+  throw UserError(place_of(position) + error.what(), error.kind());
+} catch (const RunError& error) {
+  throw OperatingError(place_of(position) + error.what(), error.kind());
 } catch (const c10::Error& error) {
-  throw OperatingError("a batch cannot be loaded: " + one_line(error));
+  throw OperatingError(place_of(position) + "a batch cannot be loaded: " + one_line(error));
 }
 
 Batch Loader::read(const std::vector<int64_t>& indices, const Epoch& epoch) const {

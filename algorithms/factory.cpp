@@ -125,7 +125,7 @@ template <class Kind, class Options>
 AlgorithmPtr made_of(const Setting& section, const Options& options) try {
   return std::make_shared<Kind>(options);
 } catch (const UserError& error) {
-  section.fail(error.what());
+  section.fail(error);
 }
 
 AlgorithmPtr ema(const Setting& section) {

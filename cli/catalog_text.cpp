@@ -6,6 +6,7 @@
 #include "cli/topics.h"
 #include "recipe/key_check.h"
 #include "runtime/error.h"
+#include "runtime/nearest_name.h"
 
 namespace tutti {
 namespace {
@@ -172,8 +173,7 @@ Names every_name(std::span<const Catalog> catalogs, std::span<const ComposerName
 // "Composer's SpeedMonitor is [[callbacks]] kind = "speed_monitor"", then the catalog text of that place.
 std::string translation(std::span<const Catalog> catalogs, const ComposerName& one) {
   if (one.target.empty()) return one.origin + ' ' + one.name + '\n' + one.note + '\n';
-  return one.origin + ' ' + one.name + " is " + one.target + (one.note.empty() ? "" : ": " + one.note) +
-         '\n' + place_text(catalogs, one.target);
+  return one.translation() + '\n' + place_text(catalogs, one.target);
 }
 
 }  // namespace

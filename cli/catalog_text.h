@@ -3,7 +3,7 @@
 #include <span>
 #include <string>
 
-#include "cli/composer_names.h"
+#include "job/composer_names.h"
 #include "recipe/catalog.h"
 
 namespace tutti {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/error.h"
+#include "runtime/nearest_name.h"
 
 namespace tutti {
 namespace {

@@ -3,9 +3,9 @@
 #include "algorithms/catalog.h"
 #include "cli/catalog_text.h"
 #include "cli/commands.h"
-#include "cli/composer_names.h"
 #include "cli/recipe_markdown.h"
 #include "io/formats/recipe_schema.h"
+#include "job/foreign_names.h"
 #include "job/recipe_catalogs.h"
 #include "runtime/error.h"
 
@@ -26,7 +26,7 @@ struct ExplainArguments {
 std::string explanation(const ExplainArguments& arguments) {
   const std::string name = arguments.name();
   if (arguments.schema) return recipe_schema(recipe_catalogs());
-  if (!arguments.markdown) return explain_text(all_catalogs(), composer_names(), name);
+  if (!arguments.markdown) return explain_text(all_catalogs(), foreign_names(), name);
   return name == "algorithms" ? algorithms_markdown(algorithm_catalog()) : recipe_markdown(recipe_catalogs());
 }
 

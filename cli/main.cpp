@@ -11,6 +11,7 @@
 #include "cli/recipe_request.h"
 #include "runtime/error.h"
 #include "runtime/launcher.h"
+#include "runtime/nearest_name.h"
 #include "runtime/printable.h"
 
 namespace tutti {
@@ -29,13 +30,29 @@ void refuse_empty_values(const CLI::App& command) {
         throw UserError(option->get_name() + ": expected a value, not an empty text (see --help)");
 }
 
+// "; did you mean --resume?" for --resum.
+std::string option_hint(const CLI::App& app) {
+  for (const CLI::App* command : app.get_subcommands()) {
+    std::vector<std::string> known;
+    for (const CLI::Option* option : command->get_options())
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    for (const std::string& extra : command->remaining()) {
+      const std::string near =
+          extra.starts_with("--") ? nearest_name(extra.substr(0, extra.find('=')), known) : "";
+      if (!near.empty()) return "; did you mean " + near + "?";
+    }
+  }
+  return "";
+}
+
 // The exit code if there is nothing to run (--help, --version). Throws UserError.
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   if (argc > 1 && *argv[1] != '-') command_named(app, argv[1]);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) throw UserError(std::string(error.what()) + " (see --help)");
+    if (error.get_exit_code() != 0)
+      throw UserError(std::string(error.what()) + option_hint(app) + " (see --help)");
     return rank() == 0 ? app.exit(error) : 0;
   }
   for (const CLI::App* command : app.get_subcommands()) refuse_empty_values(*command);
@@ -78,7 +95,7 @@ int run_to_an_exit_code(int argc, char** argv) {
     print_error(error.what());
     return kUserError;
   } catch (const std::exception& error) {
-    print_error(rank_message(rank(), error.what()));
+    print_error(launched_rank() ? rank_message(rank(), error.what()) : error.what());
     return kFailure;
   }
 }

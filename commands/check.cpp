@@ -32,6 +32,8 @@ struct StartingPoint {
 
 void blame(const Setting& key, const std::function<void()>& work) try {
   work();
+} catch (const RunError& error) {
+  key.fail(error);
 } catch (const std::exception& error) {
   key.fail(one_line(error));
 }

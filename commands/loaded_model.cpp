@@ -23,6 +23,9 @@ template <class Function>
 auto blaming(const Setting& key, const Function& function) {
   try {
     return function();
+  } catch (const RunError& error) {
+    if (key.is_none()) throw;
+    key.fail(error);
   } catch (const std::exception& error) {
     if (key.is_none()) throw;
     key.fail(one_line(error));

@@ -53,7 +53,7 @@ void write(const PredictOptions& options, const std::vector<Hdf5Array>& arrays) 
   PosixDisk disk;
   write_hdf5(disk, options.out, arrays);
 } catch (const OperatingError& error) {
-  Setting(options.out, "--out", {"command line"}).fail(error.what());
+  Setting(options.out, "--out", {"command line"}).fail(error);
 }
 
 std::string predicted(const Job& job, const PredictOptions& options) {

@@ -94,7 +94,7 @@ Job agree_on_job(const StartRequest& request, Group& group) {
     mine.text = job.recipe_text;
   } catch (const std::exception& error) {
     if (!agreement.agrees()) throw;
-    mine.trouble = one_line(error);
+    mine.trouble = whole_text(error);
   }
   if (agreement.rounds() == 1) agreement.round(mine);  // throws: the job was not made
   require_same(agreement.round(mine));

@@ -81,6 +81,22 @@ void leave_result(Disk& disk, const std::string& run_dir, const std::string& mes
   print_warning(error.what());
 }
 
+// One of the ranks that meet an error at about the same time prints it. How many they are is said of errors
+// of their own, not of what the Supervisors have told all of them.
+void report_once(const RankEnvironment& rank, const Job& job, EndKind kind, const std::string& error) {
+  const bool shared = job.world > 1;
+  if (shared) mark_report(error);
+  if (first_to_report()) {
+    using enum EndKind;
+    const bool own = kind == kUserError || kind == kOperatingError || kind == kProgramError;
+    const int others = shared && own ? count_reports(job.world, error) : 0;
+    const std::string message = shared ? rank_message(rank.rank(), error, others) : error;
+    print_error(message);
+    run_with_timeout(kFlushTimeout, [&] { leave_result(*rank.disk, job.run_dir, message); });
+  }
+  if (shared) linger();
+}
+
 // Ends the process after an error of this rank alone.
 [[noreturn]] void end_with_error(const RankEnvironment& rank, const Job& job, const std::exception& error) {
   const RankEnd end = end_by(error);
@@ -88,12 +104,7 @@ void leave_result(Disk& disk, const std::string& run_dir, const std::string& mes
   rank.log->info(error.what());
   log_trouble(*rank.log, *rank.recorder);
   log_last_events(*rank.log, *rank.recorder, rank.clock->now());
-  if (first_to_report((job.run_dir + "/recipe.toml").c_str())) {
-    const std::string message = rank_message(rank.rank(), error.what());
-    print_error(message);
-    run_with_timeout(kFlushTimeout, [&] { leave_result(*rank.disk, job.run_dir, message); });
-    if (job.world > 1) linger();
-  }
+  report_once(rank, job, end.kind, error.what());
   end_with(exit_code(end.kind));
 }
 
@@ -105,6 +116,7 @@ Exit run_rank(const Job& job, RankEnvironment connected) {
   make_live(environment, job);
   environment.start_workers = start_workers;
   const int rank = environment.rank();
+  if (job.world > 1) share_reports(job.run_dir + "/.reported", job.nonce, rank);
   const CrashReport crash(*environment.recorder, rank, rank_log_path(job.run_dir, rank));
   if (rank == 0) environment.log->info("seed " + std::to_string(job.seed) + ", " + batch_identity(job));
   if (rank == 0)

@@ -58,7 +58,7 @@ int run_program(const std::function<int()>& program) try {
   }
   return Launcher().train([&error]() -> Setting { throw UserError(error.what()); }, {});
 } catch (const std::exception& error) {
-  print_error(rank_message(launched_rank().value_or(0), error.what()));
+  print_error(launched_rank() ? rank_message(*launched_rank(), error.what()) : error.what());
   return 1;
 }
 

@@ -30,7 +30,7 @@ struct MappedRange {
 namespace {
 
 [[noreturn]] void fail(const std::string& path, int error) {
-  throw UserError(path + ": cannot be read: " + std::strerror(error));
+  throw UserError({path}, std::string("cannot be read: ") + std::strerror(error));
 }
 
 class Descriptor {
@@ -73,8 +73,9 @@ bool detach(MappedRange& range, const std::byte* at) {
 }
 
 [[noreturn]] void end_process(const char* path) {
-  if (first_to_report(path)) {
+  if (first_to_report()) {
     print("error: ");
+    print(reporting_rank());
     print(path);
     print(": it was cut short while it was read\n");
     linger();

@@ -7,6 +7,7 @@
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
+#include "runtime/user_errors.h"
 #include "tensors/torch_error.h"
 
 namespace tutti {
@@ -60,8 +61,10 @@ std::string added_text(const RequiredAlgorithm& required, const std::string& fol
 
 Algorithms make_algorithms(const Job& job) {
   Algorithms algorithms;
+  MistakeCollector mistakes;
   for (const auto& section : job.recipe.at(kSection).array())
-    algorithms.push_back(job.make_algorithm(section));
+    mistakes.collect([&] { algorithms.push_back(job.make_algorithm(section)); });
+  mistakes.throw_all();
   return algorithms;
 }
 

@@ -53,7 +53,7 @@ void require_no_contradiction(const Setting& recipe, const StartFrom& from) {
 void blame_key(const Setting& key, const std::function<void()>& read) try {
   read();
 } catch (const UserError& error) {
-  key.fail(error.what());
+  key.fail(error);
 }
 
 CheckpointSet checkpoint_set(const Setting& section, const std::string& run_name) {

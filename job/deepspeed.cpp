@@ -335,7 +335,8 @@ void require_deepspeed_rule(const Setting& recipe, int64_t global_batch, int wor
   } else if (section.has("gradient_accumulation_steps")) {
     const Setting& steps = section.at("gradient_accumulation_steps");
     const Setting& size = recipe.at("train").at("device_train_microbatch_size");
-    if (device_batch % steps.integer() != 0) steps.fail("it does not divide the batch, which is " + device);
+    if (device_batch % steps.integer() != 0)
+      steps.fail("expected a divisor of the batch, which is " + device);
     if (!size.is_none() && size.integer() * steps.integer() != device_batch)
       steps.fail(size.path + " = " + size.toml() + " (" + size.position.text() +
                  ") says otherwise of a batch of " + device);

@@ -54,7 +54,7 @@ void require_known_classes(const Job& job, const Evaluator& evaluator, int piece
   try {
     build_model(model, spec, job.make_model, pieces);
   } catch (const UserError& error) {
-    key_of_samples(section).fail("the model cannot take it: " + std::string(error.what()));
+    key_of_samples(section).fail("the model cannot take it: " + error.message());
   }
 }
 

@@ -25,6 +25,7 @@
 #include "runtime/disk.h"
 #include "runtime/process/this_process.h"
 #include "runtime/text.h"
+#include "runtime/user_errors.h"
 #include "tensors/meter.h"
 #include "tensors/process_state.h"
 #include "training/loggers/factory.h"
@@ -37,7 +38,8 @@ namespace {
 int64_t global_batch(const Setting& data, int world, bool own) {
   if (data.has("device_batch_size")) {
     const Setting& size = data.at("device_batch_size");
-    if (size.integer() > std::numeric_limits<int64_t>::max() / world) size.fail("expected fewer samples");
+    const int64_t most = std::numeric_limits<int64_t>::max() / world;
+    if (size.integer() > most) size.fail("expected at most " + std::to_string(most) + " samples");
     return size.integer() * world;
   }
   if (!data.has("batch_size")) return 0;
@@ -139,7 +141,7 @@ void require_whole_shard_groups(const Job& job) {
   const std::string ranks = "the number of ranks, " + std::to_string(job.world);
   if (size.integer() >= job.world)
     size.fail("expected fewer than " + ranks + "; sharding.strategy = \"full\" shares one copy among all");
-  if (job.world % size.integer() != 0) size.fail("it does not divide " + ranks);
+  if (job.world % size.integer() != 0) size.fail("expected a divisor of " + ranks);
 }
 
 // A recipe without a seed gets one, written into the resolved recipe.
@@ -242,9 +244,13 @@ void add_evaluator(Job& job, const JobOptions& options, const Setting& section) 
 
 void open_all_data(Job& job, const JobOptions& options) {
   const Setting& data = job.recipe.at("data");
-  job.train = open_data(job, options, data.at("train"), "train", job.per_rank_train);
-  if (data.has("eval")) add_evaluator(job, options, data.at("eval"));
-  for (const auto& section : job.recipe.at("evaluators").array()) add_evaluator(job, options, section);
+  MistakeCollector mistakes;
+  mistakes.collect(
+      [&] { job.train = open_data(job, options, data.at("train"), "train", job.per_rank_train); });
+  if (data.has("eval")) mistakes.collect([&] { add_evaluator(job, options, data.at("eval")); });
+  for (const auto& section : job.recipe.at("evaluators").array())
+    mistakes.collect([&] { add_evaluator(job, options, section); });
+  mistakes.throw_all();
   settle_data(job, options);
   job.data_digest = job.per_rank_train.empty() ? job.train->digest() : job.per_rank_train.digest;
 }
@@ -305,7 +311,7 @@ void scan(const DatasetPtr& shared, const PerRankData& own, const Setting& secti
   if (own.empty()) shared->scan();
   for (const auto& dataset : own.of_rank) dataset->scan();
 } catch (const UserError& error) {
-  section.at("path").fail(error.what());
+  section.at("path").fail(error);
 }
 
 // Early, so that the error names the folder's key, not the first file that cannot be written.
@@ -313,10 +319,10 @@ void make_folder(const Setting& named, const std::string& folder) {
   try {
     PosixDisk().make_folders(folder);
   } catch (const OperatingError& error) {
-    named.fail(error.what());
+    named.fail(error);
   }
   if (access(folder.c_str(), W_OK | X_OK) != 0)
-    named.fail(folder + ": cannot be written: " + std::strerror(errno));
+    named.fail(OperatingError({folder}, std::string("cannot be written: ") + std::strerror(errno)));
 }
 
 void make_folders(const Job& job, const JobOptions& options) {
@@ -389,6 +395,22 @@ void Job::scan_data() const {
   for (const auto& evaluator : evaluators) scan(evaluator.data, evaluator.own, evaluator.section);
 }
 
+namespace {
+
+void require_consistent_recipe(Job& job) {
+  MistakeCollector mistakes;
+  mistakes.collect([&] { job.from = start_from(job.recipe, job.resume); });
+  mistakes.collect([&] { require_cpu(job.recipe); });
+  mistakes.collect([&] { require_deterministic_reduction(job); });
+  mistakes.collect([&] { require_whole_shard_groups(job); });
+  mistakes.collect([&] { check_loggers(job.recipe); });
+  mistakes.collect([&] { check_written_files(job); });
+  mistakes.collect([&] { require_budget_of_each_rank(job); });
+  mistakes.throw_all();
+}
+
+}  // namespace
+
 Job make_job(Setting recipe, const JobOptions& options) {
   Job job;
   require_folder(recipe, options);
@@ -399,13 +421,7 @@ Job make_job(Setting recipe, const JobOptions& options) {
   job.run_dir = options.run_dir.empty() ? "runs/" + job.settings.run_name : options.run_dir;
   job.checkpoints = job.settings.checkpoint.folder.value_or(job.run_dir + "/checkpoints");
   job.resume = options.resume;
-  job.from = start_from(job.recipe, options.resume);
-  require_cpu(job.recipe);
-  require_deterministic_reduction(job);
-  require_whole_shard_groups(job);
-  check_loggers(job.recipe);
-  check_written_files(job);
-  require_budget_of_each_rank(job);
+  require_consistent_recipe(job);
   choose_seed(job, options.fresh_seed);
   job.recipe_text = write_recipe(job.recipe);
   job.plugin = load_plugin(job.recipe);

@@ -4,9 +4,11 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "data/dataset.h"
 #include "models/model.h"
+#include "recipe/catalog.h"
 #include "recipe/setting.h"
 #include "training/engine/algorithm.h"
 #include "training/engine/callback.h"
@@ -31,6 +33,13 @@ struct Plugin {
   Makers<Algorithm> algorithms;
   Makers<Callback> callbacks;
   Makers<LoggerDestination> loggers;  // may use the outside from open() on; replays never call open()
+
+  // The keys of the options of a component, by its name. Options are then checked and completed as other keys
+  // of a recipe are, those of `--set` too, and paths are relative to the recipe. Without: as written.
+  using Keys = std::map<std::string, std::vector<Key>>;
+  struct {
+    Keys models, datasets, algorithms, callbacks, loggers;
+  } keys;
 };
 
 }  // namespace tutti

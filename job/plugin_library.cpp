@@ -2,11 +2,16 @@
 
 #include <dlfcn.h>
 
+#include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "recipe/catalog.h"
+#include "recipe/resolve.h"
 #include "runtime/error.h"
+#include "runtime/nearest_name.h"
 #include "runtime/process/this_process.h"
+#include "runtime/user_errors.h"
 
 namespace tutti {
 namespace {
@@ -31,8 +36,11 @@ const auto& maker(const Makers& makers, const Setting& section, const char* what
   if (found != makers.end()) return found->second;
   std::vector<std::string> names;
   for (const auto& [name, make] : makers) names.push_back(name);
+  const std::string near = nearest_name(name_of(section), names);
   section.at("name").fail(std::string("the library of [plugins] has no such ") + what +
-                          (names.empty() ? "" : "; there are " + joined(names)));
+                          (names.empty()  ? ""
+                           : near.empty() ? "; there are " + joined(names)
+                                          : "; did you mean " + near + "?"));
 }
 
 const Setting* needs_library(const Setting& setting) {
@@ -65,32 +73,69 @@ class SilentLogger final : public LoggerDestination {
 
 }  // namespace
 
-PluginLibrary::PluginLibrary(const Setting& path) : path_(path) {
+PluginLibrary::PluginLibrary(const Setting& path, std::string recipe_folder)
+    : path_(path), folder_(std::move(recipe_folder)) {
   void* library = dlopen(path.text().c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (!library) path.fail(dlerror());
   require_this_build(symbol<const char*()>(library, "tutti_plugin_build_stamp", path)(), path);
   symbol<void(Plugin&)>(library, "tutti_plugin", path)(plugin_);
 }
 
+Setting PluginLibrary::resolved_options(const Plugin::Keys& keys, const Setting& section) const {
+  const Setting& written = section.at("options");
+  const auto declared = keys.find(name_of(section));
+  if (declared == keys.end()) return written;
+  const std::string path = path_below(section.path, "options");
+  const Catalog catalog{.section = path, .noun = "", .doc = "", .keys = declared->second};
+  const Setting none(Setting::Table{}, path, section.position);
+  return resolve_section(catalog, written.is_none() ? none : written, {.folder = folder_});
+}
+
+void PluginLibrary::check(const Setting& recipe) const {
+  MistakeCollector mistakes;
+  const auto check_one = [&](const auto& makers, const Plugin::Keys& keys, const Setting& section,
+                             const char* what) {
+    if (section.is_none() || section.at("kind").text() != kPluginKind) return;
+    mistakes.collect([&] {
+      maker(makers, section, what);
+      resolved_options(keys, section);
+    });
+  };
+  const auto check_all = [&](const auto& makers, const Plugin::Keys& keys, const char* list,
+                             const char* what) {
+    for (const Setting& section : recipe.at(list).array()) check_one(makers, keys, section, what);
+  };
+  const Setting& data = recipe.at("data");
+  check_one(plugin_.models, plugin_.keys.models, recipe.at("model"), "model");
+  for (const char* part : {"train", "eval"})
+    check_one(plugin_.datasets, plugin_.keys.datasets, data.at(part), "dataset");
+  check_all(plugin_.datasets, plugin_.keys.datasets, "evaluators", "dataset");
+  check_all(plugin_.algorithms, plugin_.keys.algorithms, "algorithms", "algorithm");
+  check_all(plugin_.callbacks, plugin_.keys.callbacks, "callbacks", "callback");
+  check_all(plugin_.loggers, plugin_.keys.loggers, "loggers", "logger");
+  mistakes.throw_all();
+}
+
 std::shared_ptr<Model> PluginLibrary::model(const Setting& section, const SampleSpec& samples) const {
-  return maker(plugin_.models, section, "model")(section.at("options"), samples);
+  return maker(plugin_.models, section, "model")(resolved_options(plugin_.keys.models, section), samples);
 }
 
 DatasetPtr PluginLibrary::dataset(const Setting& section) const {
-  return maker(plugin_.datasets, section, "dataset")(section.at("options"));
+  return maker(plugin_.datasets, section, "dataset")(resolved_options(plugin_.keys.datasets, section));
 }
 
 std::shared_ptr<Algorithm> PluginLibrary::algorithm(const Setting& section) const {
-  return maker(plugin_.algorithms, section, "algorithm")(section.at("options"));
+  return maker(plugin_.algorithms, section, "algorithm")(resolved_options(plugin_.keys.algorithms, section));
 }
 
 void PluginLibrary::add_listeners(const Setting& recipe, bool live, Engine::Options& listeners) const {
   for (const auto& section : recipe.at("callbacks").array())
     if (section.at("kind").text() == kPluginKind)
-      listeners.callbacks.push_back(maker(plugin_.callbacks, section, "callback")(section.at("options")));
+      listeners.callbacks.push_back(
+          maker(plugin_.callbacks, section, "callback")(resolved_options(plugin_.keys.callbacks, section)));
   for (const auto& section : recipe.at("loggers").array()) {
     if (section.at("kind").text() != kPluginKind) continue;
-    auto logger = maker(plugin_.loggers, section, "logger")(section.at("options"));
+    auto logger = maker(plugin_.loggers, section, "logger")(resolved_options(plugin_.keys.loggers, section));
     if (!live) logger = std::make_shared<SilentLogger>(*logger);
     listeners.destinations.push_back(std::move(logger));
   }
@@ -98,7 +143,12 @@ void PluginLibrary::add_listeners(const Setting& recipe, bool live, Engine::Opti
 
 PluginLibraryPtr load_plugin(const Setting& recipe) {
   const Setting& library = recipe.at("plugins").at("library");
-  if (!library.is_none()) return std::make_shared<const PluginLibrary>(library);
+  if (!library.is_none()) {
+    const auto folder = std::filesystem::absolute(recipe.position.file).parent_path();
+    auto plugin = std::make_shared<const PluginLibrary>(library, folder.string());
+    plugin->check(recipe);
+    return plugin;
+  }
   if (const Setting* kind = needs_library(recipe)) kind->fail("the recipe names no [plugins] library");
   return nullptr;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "job/plugin.h"
 #include "recipe/catalog.h"
@@ -13,7 +14,10 @@ namespace tutti {
 class PluginLibrary {
  public:
   // Throws UserError with the key `path` if the library is not a plugin for this build.
-  explicit PluginLibrary(const Setting& path);
+  PluginLibrary(const Setting& path, std::string recipe_folder);
+
+  // Checks the options of all plugins in the recipe whose keys the library declares.
+  void check(const Setting& recipe) const;
 
   std::shared_ptr<Model> model(const Setting& section, const SampleSpec& samples) const;
   DatasetPtr dataset(const Setting& section) const;
@@ -23,7 +27,10 @@ class PluginLibrary {
   void add_listeners(const Setting& recipe, bool live, Engine::Options& listeners) const;
 
  private:
+  Setting resolved_options(const Plugin::Keys& keys, const Setting& section) const;
+
   Setting path_;
+  std::string folder_;  // of the recipe
   Plugin plugin_;
 };
 using PluginLibraryPtr = std::shared_ptr<const PluginLibrary>;

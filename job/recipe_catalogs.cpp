@@ -6,6 +6,7 @@
 #include "data/transforms/catalog.h"
 #include "io/checkpoint/checkpoint_catalog.h"
 #include "job/deepspeed.h"
+#include "job/foreign_names.h"
 #include "models/catalog.h"
 #include "recipe/resolve.h"
 #include "sharding/catalog.h"
@@ -92,7 +93,8 @@ std::span<const Catalog> recipe_catalogs() {
 }
 
 Setting resolve_recipe(const Setting& written) {
-  Setting recipe = resolve(with_deepspeed(with_automatic_accumulation(written)), recipe_catalogs());
+  Setting recipe =
+      resolve(with_deepspeed(with_automatic_accumulation(written)), recipe_catalogs(), foreign_names());
   const Setting& checkpoint = recipe.at("checkpoint");
   const Setting& autoresume = checkpoint.at("autoresume");
   // A run finds its own checkpoints by its name and folder, so must not have default ones.

@@ -38,7 +38,7 @@ void require_same(const std::vector<std::string>& theirs, const std::vector<std:
                   const std::string& folder) {
   for (const auto& line : theirs)
     if (std::find(mine.begin(), mine.end(), line) == mine.end())
-      throw UserError(folder + ": it was trained with " + line + ", which is not so in the recipe");
+      throw UserError({folder}, "it was trained with " + line + ", which is not so in the recipe");
 }
 
 class Resumption {
@@ -58,8 +58,8 @@ class Resumption {
   RunState whole(RunState state, const Job& job) const {
     if (state.weights_only)
       throw UserError(
-          checkpoint_.folder +
-          ": it holds weights alone (save_weights_only); load_weights_only = true starts from them");
+          {checkpoint_.folder},
+          "it holds weights alone (save_weights_only); load_weights_only = true starts from them");
     warn_of_unused_patterns(state);
     require_same_run(state, job);
     RestoreFilter restoring = restore_filter();
@@ -99,16 +99,16 @@ class Resumption {
   void require_same_run(const RunState& state, const Job& job) const {
     const std::string& folder = checkpoint_.folder;
     if (state.seed != job.seed && !load_.ignored.fit("rank_zero_seed"))
-      throw UserError(folder + ": it was trained with seed " + std::to_string(state.seed) +
-                      ", the recipe says " + std::to_string(job.seed));
+      throw UserError({folder}, "it was trained with seed " + std::to_string(state.seed) +
+                                    ", the recipe says " + std::to_string(job.seed));
     if (load_.ignored.fit("dataset_state")) return;
     if (state.global_batch != job.global_batch)
-      throw UserError(folder + ": it was trained with batches of " + std::to_string(state.global_batch) +
-                      " samples, the recipe says " + std::to_string(job.global_batch));
+      throw UserError({folder}, "it was trained with batches of " + std::to_string(state.global_batch) +
+                                    " samples, the recipe says " + std::to_string(job.global_batch));
     if (state.data_digest != job.data_digest)
-      throw UserError(folder +
-                      ": it was trained on other data than [data.train] names, or with other transforms; " +
-                      "load_weights_only = true " + "starts anew from its weights");
+      throw UserError({folder},
+                      "it was trained on other data than [data.train] names, or with other transforms; "
+                      "load_weights_only = true starts anew from its weights");
     require_same(data_lines(parse(state)), data_lines(job.recipe), folder);
   }
 

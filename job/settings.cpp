@@ -1,5 +1,6 @@
 #include "job/settings.h"
 
+#include "runtime/user_errors.h"
 #include "tensors/meter.h"
 
 namespace tutti {
@@ -37,14 +38,19 @@ JournalSettings JournalSettings::read(const Setting& section) {
 RunSettings RunSettings::read(const Setting& recipe) {
   RunSettings settings;
   settings.run_name = recipe.at("run_name").text();
-  settings.train = TrainSettings::read(recipe);
-  settings.train_data = DataSettings::read(recipe.at("data").at("train"));
-  settings.precision = Precision::read(recipe);
-  settings.checkpoint = CheckpointSettings::read(recipe, settings.train);
-  settings.collectives = CollectiveSettings::read(recipe.at("collectives"));
-  settings.sharding = ShardingSettings::read(recipe.at("sharding"));
+  MistakeCollector mistakes;
+  const auto read = [&](const auto& work) { return mistakes.collect(work); };
+  const auto read_checkpoint = [&] {
+    settings.checkpoint = CheckpointSettings::read(recipe, settings.train);
+  };
+  if (read([&] { settings.train = TrainSettings::read(recipe); })) read(read_checkpoint);
+  read([&] { settings.train_data = DataSettings::read(recipe.at("data").at("train")); });
+  read([&] { settings.precision = Precision::read(recipe); });
+  read([&] { settings.collectives = CollectiveSettings::read(recipe.at("collectives")); });
+  read([&] { settings.sharding = ShardingSettings::read(recipe.at("sharding")); });
   settings.device = DeviceSettings::read(recipe.at("device"));
   settings.journal = JournalSettings::read(recipe.at("journal"));
+  mistakes.throw_all();
   return settings;
 }
 

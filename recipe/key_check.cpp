@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "recipe/value_hint.h"
 #include "runtime/text.h"
 
 namespace tutti {
@@ -17,16 +18,12 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-[[noreturn]] void reject(const Key& key, const Setting& given) {
-  std::string message = "expected " + key.expects();
-  if (given.is_text()) {
-    std::vector<std::string> known = key.choices.empty() ? key.words : key.choices;
-    for (const auto& [name, choice] : key.synonyms) known.push_back(name);
-    const std::string near = nearest_name(given.text(), known);
-    if (!near.empty()) message += "; did you mean \"" + near + "\"?";
-  }
-  given.fail(message);
-}
+// A value, or one of a list, that is not what its key expects.
+struct Rejected {
+  const Setting& value;
+};
+
+[[noreturn]] void reject(const Setting& given) { throw Rejected{given}; }
 
 Setting with_value(const Setting& given, Setting::Value value) {
   return Setting(std::move(value), given.path, given.position);
@@ -34,21 +31,21 @@ Setting with_value(const Setting& given, Setting::Value value) {
 
 Setting checked_number(const Key& key, const Setting& given, bool whole) {
   const bool is_double = std::holds_alternative<double>(given.value);
-  if (!given.is_integer() && (whole || !is_double)) reject(key, given);
+  if (!given.is_integer() && (whole || !is_double)) reject(given);
   if (!std::isfinite(given.number())) given.fail("expected a finite number");
-  if (!key.range.holds(given.number())) reject(key, given);
+  if (!key.range.holds(given.number())) reject(given);
   return whole ? given : with_value(given, given.number());
 }
 
-Setting checked_text(const Key& key, const Setting& given) {
-  if (!given.is_text() || given.text().find('\0') != std::string::npos) reject(key, given);
+Setting checked_text(const Setting& given) {
+  if (!given.is_text() || given.text().find('\0') != std::string::npos) reject(given);
   if (!is_utf8(given.text())) given.fail("expected a text in UTF-8");
   return given;
 }
 
 // "" would be the folder of the recipe.
-Setting checked_path(const Key& key, const Setting& given) {
-  Setting path = checked_text(key, given);
+Setting checked_path(const Setting& given) {
+  Setting path = checked_text(given);
   if (path.text().empty()) given.fail("expected a path, not an empty text");
   return path;
 }
@@ -83,19 +80,19 @@ std::string plain_time(std::string_view text) {
 
 Setting checked_time(const Key& key, const Setting& given) {
   const bool is_epochs = given.is_integer() && given.integer() >= 0;
-  if (!is_epochs && !given.is_text()) reject(key, given);
+  if (!is_epochs && !given.is_text()) reject(given);
   const std::string text = is_epochs ? std::to_string(given.integer()) + "ep" : plain_time(given.text());
   const std::string unit = time_unit(text);
-  if (unit.empty() || (!key.units.empty() && !contains(key.units, unit))) reject(key, given);
+  if (unit.empty() || (!key.units.empty() && !contains(key.units, unit))) reject(given);
   const auto number = time_number(std::string_view(text).substr(0, text.size() - unit.size()));
-  if (number && !key.range.holds(*number)) reject(key, given);
+  if (number && !key.range.holds(*number)) reject(given);
   if (number && *number > kMaxTime) given.fail("expected a time that is reached; this one never is");
   return with_value(given, text);
 }
 
 template <class CheckItem>
-Setting checked_list(const Key& key, const Setting& given, CheckItem check_item) {
-  if (!given.is_array()) reject(key, given);
+Setting checked_list(const Setting& given, CheckItem check_item) {
+  if (!given.is_array()) reject(given);
   Setting::Array items;
   for (const auto& item : given.array()) items.push_back(check_item(item));
   return with_value(given, std::move(items));
@@ -103,12 +100,12 @@ Setting checked_list(const Key& key, const Setting& given, CheckItem check_item)
 
 // Checks pairs of a step and the value from this step on; steps ascend from 0.
 Setting checked_steps(const Key& key, const Setting& given) {
-  if (given.array().empty()) reject(key, given);
+  if (given.array().empty()) reject(given);
   int64_t least = 0;
-  return checked_list(key, given, [&](const Setting& pair) {
-    if (!pair.is_array() || pair.array().size() != 2 || !pair.array()[0].is_integer()) reject(key, given);
+  return checked_list(given, [&](const Setting& pair) {
+    if (!pair.is_array() || pair.array().size() != 2 || !pair.array()[0].is_integer()) reject(given);
     const int64_t step = pair.array()[0].integer();
-    if (least == 0 ? step != 0 : step < least) reject(key, given);
+    if (least == 0 ? step != 0 : step < least) reject(given);
     least = step + 1;
     checked_number(key, pair.array()[1], true);
     return pair;
@@ -128,32 +125,32 @@ Setting checked_named_texts(const Key& key, const Setting& given) {
 Setting checked_type(const Key& key, const Setting& given) {
   switch (key.type) {
     case KeyType::kBoolean:
-      if (!std::holds_alternative<bool>(given.value)) reject(key, given);
+      if (!std::holds_alternative<bool>(given.value)) reject(given);
       return given;
     case KeyType::kInteger:
       return checked_number(key, given, true);
     case KeyType::kNumber:
       return checked_number(key, given, false);
     case KeyType::kText:
-      return checked_text(key, given);
+      return checked_text(given);
     case KeyType::kPath:
-      return checked_path(key, given);
+      return checked_path(given);
     case KeyType::kTime:
       return checked_time(key, given);
     case KeyType::kIntegers:
-      return checked_list(key, given, [&](const Setting& item) { return checked_number(key, item, true); });
+      return checked_list(given, [&](const Setting& item) { return checked_number(key, item, true); });
     case KeyType::kNumbers:
-      return checked_list(key, given, [&](const Setting& item) { return checked_number(key, item, false); });
+      return checked_list(given, [&](const Setting& item) { return checked_number(key, item, false); });
     case KeyType::kTexts:
-      return checked_list(key, given, [&](const Setting& item) { return checked_text(key, item); });
+      return checked_list(given, [&](const Setting& item) { return checked_text(item); });
     case KeyType::kTimes:
-      return checked_list(key, given, [&](const Setting& item) { return checked_time(key, item); });
+      return checked_list(given, [&](const Setting& item) { return checked_time(key, item); });
     case KeyType::kNumberOrNumbers:
       if (!given.is_array()) return checked_number(key, given, false);
-      return checked_list(key, given, [&](const Setting& item) { return checked_number(key, item, false); });
+      return checked_list(given, [&](const Setting& item) { return checked_number(key, item, false); });
     case KeyType::kIntegerOrIntegers:
       if (!given.is_array()) return checked_number(key, given, true);
-      return checked_list(key, given, [&](const Setting& item) { return checked_number(key, item, true); });
+      return checked_list(given, [&](const Setting& item) { return checked_number(key, item, true); });
     case KeyType::kIntegerOrSteps:
       return given.is_array() ? checked_steps(key, given) : checked_number(key, given, true);
     case KeyType::kTextsOrNamedTexts:
@@ -161,7 +158,7 @@ Setting checked_type(const Key& key, const Setting& given) {
                  ? checked_named_texts(key, given)
                  : checked_list(key, given, [&](const Setting& item) { return checked_text(key, item); });
     case KeyType::kTables:
-      if (!given.is_array() || given.array().empty()) reject(key, given);
+      if (!given.is_array() || given.array().empty()) reject(given);
       return given;
     case KeyType::kAny:
       return given;
@@ -228,14 +225,44 @@ std::string time_unit(std::string_view text) {
   return "";
 }
 
-Setting checked(const Key& key, const Setting& given) {
-  if (key.refused()) given.fail(key.refusal);
+namespace {
+
+// Throws Rejected, or UserError where the message is a special one.
+Setting accepted(const Key& key, const Setting& given) {
   if (given.is_text() && contains(key.words, given.text())) return given;
   Setting good = checked_type(key, given);
   if (good.is_text()) good.value = std::string(key.choice_named(good.text()));
   if (!key.choices.empty() && !contains(key.choices, good.is_text() ? good.text() : good.toml()))
-    reject(key, given);
+    reject(given);
   return good;
+}
+
+bool accepts(const Key& key, const Setting& given) try {
+  accepted(key, given);
+  return true;
+} catch (const Rejected&) {
+  return false;
+} catch (const UserError&) {
+  return false;
+}
+
+[[noreturn]] void fail(const Key& key, const Setting& whole, const Setting& rejected) {
+  const bool is_item = &whole != &rejected;
+  const std::string meant = value_hint(key, rejected, [&](const Setting& guess) {
+    return accepts(key, is_item ? with_value(whole, Setting::Array{guess}) : guess);
+  });
+  rejected.fail("expected " + key.expects() + (meant.empty() ? "" : "; did you mean " + meant + "?"));
+}
+
+}  // namespace
+
+Setting checked(const Key& key, const Setting& given) {
+  if (key.refused()) given.fail_key(key.refusal);
+  try {
+    return accepted(key, given);
+  } catch (const Rejected& rejected) {
+    fail(key, given, rejected.value);
+  }
 }
 
 Setting fallback_value(const Key& key, std::string path, Position position) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/error.h"
+#include "runtime/nearest_name.h"
 #include "runtime/printable.h"
 
 namespace tutti {
@@ -41,7 +42,7 @@ void require_placeholders(const Setting& text, const std::vector<std::string>& k
         if (std::ranges::count(known, placeholder) == 0) refuse_placeholder(placeholder, known);
       });
 } catch (const UserError& error) {
-  text.fail(error.what());
+  text.fail(error);
 }
 
 }  // namespace tutti

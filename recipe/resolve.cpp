@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "recipe/mistakes.h"
+#include "runtime/nearest_name.h"
+
 namespace tutti {
 namespace {
 
@@ -11,8 +14,8 @@ using Names = std::vector<std::string>;
 // Resolves a whole recipe, section by section.
 class RecipeResolver {
  public:
-  RecipeResolver(const Setting& recipe, std::span<const Catalog> catalogs)
-      : recipe_(recipe), catalogs_(catalogs) {
+  RecipeResolver(const Setting& recipe, std::span<const Catalog> catalogs, Mistakes& mistakes)
+      : recipe_(recipe), catalogs_(catalogs), mistakes_(mistakes) {
     folder_ = std::filesystem::absolute(recipe.position.file).parent_path();
   }
 
@@ -23,9 +26,9 @@ class RecipeResolver {
     refuse_unknown_members(heads);
     for (const auto& catalog : catalogs_) {
       if (catalog.section.empty()) {
-        out = resolve_section(catalog, recipe_, {.folder = folder_, .foreign = heads});
+        out = resolve_table(catalog, recipe_, {.folder = folder_, .foreign = heads}, mistakes_);
       } else {
-        place(out, catalog.section, section(catalog));
+        mistakes_.all.collect([&] { place(out, catalog.section, section(catalog)); });
       }
     }
     return out;
@@ -45,16 +48,19 @@ class RecipeResolver {
   void refuse_unknown_members(const Names& heads) const {
     const auto is_top = [](const Catalog& catalog) { return catalog.section.empty(); };
     if (std::ranges::any_of(catalogs_, is_top)) return;
-    resolve_section({}, recipe_, {.folder = folder_, .foreign = heads});
+    resolve_table({}, recipe_, {.folder = folder_, .foreign = heads}, mistakes_);
   }
 
   // For [data.train]: the table "data" may have only the catalogs' sections.
   void refuse_unknown_subsections() const {
+    Names heads;
     for (const auto& catalog : catalogs_) {
       const std::size_t dot = catalog.section.find('.');
-      if (dot == std::string::npos) continue;
-      const Setting* parent = recipe_.find(catalog.section.substr(0, dot));
-      if (parent) refuse_unknown_below(*parent);
+      const std::string head = dot == std::string::npos ? "" : catalog.section.substr(0, dot);
+      if (head.empty() || std::ranges::count(heads, head)) continue;
+      heads.push_back(head);
+      if (const Setting* parent = recipe_.find(head))
+        mistakes_.all.collect([&] { refuse_unknown_below(*parent); });
     }
   }
 
@@ -63,17 +69,32 @@ class RecipeResolver {
     for (const auto& catalog : catalogs_) {
       if (catalog.section.starts_with(parent.path + '.')) known.push_back(catalog.section);
     }
+    if (!parent.is_table()) mistakes_.meant.insert(known.begin(), known.end());
     if (!parent.is_table()) parent.fail("expected the tables [" + joined(known) + "]");
-    for (const auto& [name, member] : parent.table()) {
-      if (std::ranges::count(known, member.path)) continue;
-      member.fail(std::string(member.is_table() ? "unknown section" : "unknown key") + "; there are " +
-                  joined(known));
+    for (const auto& [name, member] : parent.table())
+      if (!std::ranges::count(known, member.path))
+        mistakes_.all.collect([&] { fail_unknown_below(parent, name, member, known); });
+  }
+
+  [[noreturn]] void fail_unknown_below(const Setting& parent, const std::string& name, const Setting& member,
+                                       const Names& known) const {
+    if (member.is_table()) {
+      const std::string near = nearest_name(member.path, known);
+      const bool sure = !near.empty() && similar_name(near, member.path);
+      if (sure) mistakes_.meant.insert(near);
+      member.fail_key("unknown section; " +
+                      (sure ? "did you mean " + near + "?" : "there are " + joined(known)));
     }
+    const NameHint hint = mistakes_.hints.for_key({.section = parent.path, .noun = "", .doc = ""}, nullptr,
+                                                  parent.path, name, known);
+    mistakes_.meant.insert(hint.meant);
+    member.fail_key("unknown key" + hint.text);
   }
 
   const Setting* find(const std::string& section) const {
     const Setting* at = &recipe_;
     for (std::size_t begin = 0; at && begin <= section.size();) {
+      if (!at->is_table()) return nullptr;
       const std::size_t end = std::min(section.find('.', begin), section.size());
       at = at->find(section.substr(begin, end - begin));
       begin = end + 1;
@@ -84,10 +105,10 @@ class RecipeResolver {
   Setting section(const Catalog& catalog) const {
     const Setting* given = find(catalog.section);
     if (catalog.repeated) return repeated(catalog, given);
-    if (given) return resolve_section(catalog, *given, {.folder = folder_});
+    if (given) return resolve_table(catalog, *given, {.folder = folder_}, mistakes_);
     if (catalog.may_be_absent()) return Setting({}, catalog.section, recipe_.position);
     const Setting empty(Setting::Table{}, catalog.section, recipe_.position);
-    return resolve_section(catalog, empty, {.folder = folder_, .missing = true});
+    return resolve_table(catalog, empty, {.folder = folder_, .missing = true}, mistakes_);
   }
 
   Setting repeated(const Catalog& catalog, const Setting* given) const {
@@ -96,7 +117,7 @@ class RecipeResolver {
       given->fail("expected [[" + catalog.section + "]], once for each " + catalog.noun);
     if (given) {
       for (const auto& table : given->array()) {
-        tables.push_back(resolve_section(catalog, table, {.folder = folder_}));
+        tables.push_back(resolve_table(catalog, table, {.folder = folder_}, mistakes_));
       }
     }
     return Setting(std::move(tables), catalog.section, given ? given->position : recipe_.position);
@@ -119,13 +140,19 @@ class RecipeResolver {
 
   const Setting& recipe_;
   std::span<const Catalog> catalogs_;
+  Mistakes& mistakes_;
   std::filesystem::path folder_;
 };
 
 }  // namespace
 
-Setting resolve(const Setting& recipe, std::span<const Catalog> catalogs) {
-  return RecipeResolver(recipe, catalogs).resolved();
+Setting resolve(const Setting& recipe, std::span<const Catalog> catalogs,
+                std::span<const ForeignName> foreign) {
+  const NameHints hints(catalogs, foreign);
+  Mistakes mistakes{hints};
+  Setting resolved = RecipeResolver(recipe, catalogs, mistakes).resolved();
+  mistakes.throw_all();
+  return resolved;
 }
 
 }  // namespace tutti

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "recipe/catalog.h"
+#include "recipe/foreign_name.h"
 #include "recipe/setting.h"
 
 namespace tutti {
@@ -17,16 +18,17 @@ struct SectionOrigin {
   std::vector<std::string> foreign = {};  // members that belong to other catalogs
 };
 
-// Resolves one table of the recipe, as `resolve` does. Throws UserError.
+// Resolves one table of the recipe, as `resolve` does.
 Setting resolve_section(const Catalog& catalog, const Setting& given, const SectionOrigin& origin);
 
 // Resolves a recipe: all sections and keys of the catalogs, in their order, with their main names and
 // defaults; absent optional values are none. Relative paths become absolute, from the recipe's folder
 // (`recipe.position.file`). Resolving twice changes nothing.
 //
-// Throws UserError at the first unknown section, kind or key (suggests the nearest name), wrong type, key
-// given under two names, or missing required key. A value from `--set` removes values of the file that it
-// excludes.
-Setting resolve(const Setting& recipe, std::span<const Catalog> catalogs);
+// Throws UserErrors with all unknown sections, kinds and keys (says which name is nearest, or where the key
+// belongs), wrong types, keys given under two names, and missing required keys. `foreign`: names of other
+// libraries that users may write. A value from `--set` removes values of the file that it excludes.
+Setting resolve(const Setting& recipe, std::span<const Catalog> catalogs,
+                std::span<const ForeignName> foreign = {});
 
 }  // namespace tutti

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <utility>
 
 #include "recipe/key_check.h"
+#include "recipe/mistakes.h"
 #include "recipe/resolve.h"
 #include "runtime/text.h"
 
@@ -9,54 +11,81 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-std::string did_you_mean(const std::string& name) {
-  return name.empty() ? "" : "; did you mean " + name + "?";
-}
-
 // Resolves a table of the recipe.
 class SectionResolver {
  public:
-  SectionResolver(const Catalog& catalog, const Setting& given, const SectionOrigin& origin)
-      : catalog_(catalog), given_(given), origin_(origin) {
-    if (!given.is_table()) given.fail("expected a table, [" + given.path + "] with its keys below");
-  }
+  SectionResolver(const Catalog& catalog, const Setting& given, const SectionOrigin& origin,
+                  Mistakes& mistakes)
+      : catalog_(catalog), given_(given), origin_(origin), mistakes_(mistakes) {}
 
   Setting resolved() {
-    choose_kind();
-    keys_ = catalog_.keys_of(entry_);
-    refuse_unknown();
     Setting::Table members;
-    if (entry_) members.emplace_back("kind", kind_);
-    for (const auto& key : keys_) members.emplace_back(key.name, value_of(key));
-    for (const auto& alternatives : catalog_.alternatives) apply_alternatives(alternatives, members);
+    const bool is_table = mistakes_.all.collect([this] {
+      if (!given_.is_table()) given_.fail("expected a table, [" + given_.path + "] with its keys below");
+    });
+    if (is_table) {
+      mistakes_.all.collect([this] { choose_kind(); });
+      entry_ || catalog_.entries.empty() ? resolve_keys(members) : check_common_keys();
+    }
     return Setting(std::move(members), given_.path, given_.position);
   }
 
  private:
+  void resolve_keys(Setting::Table& members) {
+    keys_ = catalog_.keys_of(entry_);
+    refuse_unknown();
+    if (entry_) members.emplace_back("kind", kind_);
+    for (const auto& key : keys_)
+      mistakes_.all.collect([&] { members.emplace_back(key.name, value_of(key)); });
+    for (const auto& alternatives : catalog_.alternatives)
+      mistakes_.all.collect([&] { apply_alternatives(alternatives, members); });
+  }
+
+  // Without a kind nothing else is known of the table.
+  void check_common_keys() {
+    for (const auto& key : catalog_.keys)
+      if (given_.find(key.name)) mistakes_.all.collect([&] { value_of(key); });
+  }
+
   void choose_kind() {
     if (catalog_.entries.empty()) return;
     const Setting* kind = given_.find("kind");
     if (kind) {
       kind_ = *kind;
     } else if (catalog_.default_kind.empty() || catalog_.may_be_absent()) {
-      fail_missing("kind", "one of " + joined(catalog_.kinds()));
+      note_missing("kind", "one of " + joined(catalog_.kinds()));
+      return;
     } else {
       kind_ = Setting(catalog_.default_kind, path_below(given_.path, "kind"), given_.position);
     }
     entry_ = catalog_.find_entry(kind_.text());
-    if (entry_ && !entry_->refusal.empty()) kind_.fail(entry_->refusal);
-    if (entry_) {
-      kind_.value = entry_->name;
-      return;
+    if (!entry_) fail_kind();
+    if (!entry_->refusal.empty()) {
+      const std::string& why = std::exchange(entry_, nullptr)->refusal;
+      kind_.fail(why);
     }
-    const std::string near = nearest_name(kind_.text(), catalog_.kinds());
-    kind_.fail("unknown " + catalog_.noun + "; " +
-               (near.empty() ? "expected one of " + joined(catalog_.kinds()) : "did you mean " + near + "?"));
+    kind_.value = entry_->name;
   }
 
-  [[noreturn]] void fail_missing(const std::string& key, const std::string& meaning) const {
-    if (origin_.missing) given_.fail("the section is missing; it needs " + key + " (" + meaning + ")");
-    given_.fail(key + " is missing (" + meaning + ")");
+  // Keys are checked as those of the kind that is meant.
+  [[noreturn]] void fail_kind() {
+    const auto hint = mistakes_.hints.for_kind(catalog_, kind_.text());
+    entry_ = hint.entry;
+    kind_.fail("unknown " + catalog_.noun + hint.text);
+  }
+
+  void note_missing(const std::string& key, const std::string& meaning) const {
+    const auto note = [&](const std::string& path, const std::string& message) {
+      try {
+        given_.fail(message);
+      } catch (const UserError& error) {
+        mistakes_.missing.emplace_back(path, error);
+      }
+    };
+    if (!origin_.missing) return note(path_below(given_.path, key), key + " is missing (" + meaning + ")");
+    const bool known =
+        std::ranges::any_of(mistakes_.missing, [&](const auto& one) { return one.first == given_.path; });
+    if (!known) note(given_.path, "the section is missing; it needs " + key + " (" + meaning + ")");
   }
 
   Names known_names() const {
@@ -71,32 +100,18 @@ class SectionResolver {
   void refuse_unknown() const {
     Names known = known_names();
     if (entry_) known.push_back("kind");
-    for (const auto& [name, member] : given_.table()) {
-      const auto is_name = [&name = name](const std::string& other) { return other == name; };
-      if (std::ranges::any_of(known, is_name) || std::ranges::any_of(origin_.foreign, is_name)) continue;
-      known.insert(known.end(), origin_.foreign.begin(), origin_.foreign.end());
-      fail_unknown(name, member, known);
-    }
+    known.insert(known.end(), origin_.foreign.begin(), origin_.foreign.end());
+    for (const auto& [name, member] : given_.table())
+      if (std::ranges::count(known, name) == 0)
+        mistakes_.all.collect([&] { fail_unknown(name, member, known); });
   }
 
   [[noreturn]] void fail_unknown(const std::string& name, const Setting& member, const Names& known) const {
     const bool section = member.is_table() && catalog_.section.empty();
-    std::string message = section ? "unknown section" : "unknown key";
-    if (entry_) message += " of " + catalog_.noun + ' ' + entry_->name;
-    const std::string kinds = joined(kinds_with(name));
-    if (!kinds.empty()) member.fail(message + "; it is one of " + kinds);
-    const std::string near = nearest_name(name, known);
-    member.fail(message + (near.empty() ? "; there are " + joined(known) : did_you_mean(near)));
-  }
-
-  Names kinds_with(const std::string& name) const {
-    Names kinds;
-    for (const auto& entry : catalog_.entries) {
-      for (const auto& key : entry.keys) {
-        if (key.name == name || std::ranges::count(key.aliases, name)) kinds.push_back(entry.name);
-      }
-    }
-    return kinds;
+    const std::string what = section ? "unknown section" : "unknown key";
+    const NameHint hint = mistakes_.hints.for_key(catalog_, entry_, given_.path, name, known);
+    mistakes_.meant.insert(hint.meant);
+    member.fail_key(what + (entry_ ? " of " + catalog_.noun + ' ' + entry_->name : "") + hint.text);
   }
 
   Setting value_of(const Key& key) const {
@@ -120,16 +135,20 @@ class SectionResolver {
 
   [[noreturn]] static void fail_both(const Setting& one, const Setting& other,
                                      const std::string& other_name) {
-    one.fail("given as " + other_name + " too (" + other.position.text() + "); keep one of the two");
+    one.fail_key("given as " + other_name + " too (" + other.position.text() + "); keep one of the two");
   }
 
   Setting default_of(const Key& key) const {
-    if (key.required()) fail_missing(key.name, key.doc + ": " + key.expects());
+    if (key.required()) {
+      note_missing(key.name, key.doc + ": " + key.expects());
+      return Setting({}, path_below(given_.path, key.name), given_.position);
+    }
     return fallback_value(key, path_below(given_.path, key.name), given_.position);
   }
 
   Setting as_absolute(const Key& key, Setting value) const {
     if (std::ranges::count(key.words, value.text())) return value;
+    if (value.written.empty()) value.written = value.text();
     value.value = (origin_.folder / value.text()).lexically_normal().string();
     if (!is_utf8(value.text())) value.fail("expected a path in UTF-8");
     return value;
@@ -138,7 +157,7 @@ class SectionResolver {
   Setting with_tables_resolved(const Key& key, const Setting& given) const {
     Setting::Array tables;
     for (const auto& table : given.array())
-      tables.push_back(resolve_section(*key.tables, table, {.folder = origin_.folder}));
+      tables.push_back(resolve_table(*key.tables, table, {.folder = origin_.folder}, mistakes_));
     return Setting(std::move(tables), given.path, given.position);
   }
 
@@ -148,22 +167,23 @@ class SectionResolver {
     for (auto& [name, member] : members) {
       if (!std::ranges::count(alternatives.keys, name) || member.is_none()) continue;
       if (chosen && chosen->is_override() == member.is_override()) {
-        member.fail("excludes " + chosen->path + " (" + chosen->position.text() + "); keep one of the two");
+        member.fail_key("excludes " + chosen->path + " (" + chosen->position.text() +
+                        "); keep one of the two");
       }
       if (chosen) (chosen->is_override() ? member : *chosen).value = std::monostate{};
       if (!member.is_none()) chosen = &member;
     }
-    if (!chosen && alternatives.required) fail_missing(alternatives.keys[0], one_of_text(alternatives));
-  }
-
-  static std::string one_of_text(const Alternatives& alternatives) {
+    if (chosen || !alternatives.required) return;
     const Names others(alternatives.keys.begin() + 1, alternatives.keys.end());
-    return "or " + joined(others) + " in its place";
+    for (const auto& key : alternatives.keys)  // wrong, misspelt
+      if (given_.find(key) || mistakes_.meant.contains(path_below(given_.path, key))) return;
+    note_missing(alternatives.keys[0], "or " + joined(others) + " in its place");
   }
 
   const Catalog& catalog_;
   const Setting& given_;
   const SectionOrigin& origin_;
+  Mistakes& mistakes_;
   const Entry* entry_ = nullptr;
   Setting kind_;
   std::vector<Key> keys_;
@@ -171,8 +191,23 @@ class SectionResolver {
 
 }  // namespace
 
+void Mistakes::throw_all() {
+  for (const auto& [path, error] : missing)
+    if (!meant.contains(path)) all.add(error);
+  all.throw_all();
+}
+
+Setting resolve_table(const Catalog& catalog, const Setting& given, const SectionOrigin& origin,
+                      Mistakes& mistakes) {
+  return SectionResolver(catalog, given, origin, mistakes).resolved();
+}
+
 Setting resolve_section(const Catalog& catalog, const Setting& given, const SectionOrigin& origin) {
-  return SectionResolver(catalog, given, origin).resolved();
+  const NameHints hints({&catalog, 1}, {});
+  Mistakes mistakes{hints};
+  Setting resolved = resolve_table(catalog, given, origin, mistakes);
+  mistakes.throw_all();
+  return resolved;
 }
 
 }  // namespace tutti

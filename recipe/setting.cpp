@@ -176,14 +176,26 @@ bool Setting::has(const std::string& key) const {
   return member && !member->is_none();
 }
 
-void Setting::fail(const std::string& message) const {
-  std::string where;
-  if (is_table()) {
-    if (!path.empty()) where = '[' + shown(path) + "]: ";
-  } else {
-    where = shown(path) + (is_none() ? "" : " = " + shown(toml())) + ": ";
-  }
-  throw UserError(position, where + message);
+namespace {
+
+std::string told(const Setting& setting, const std::string& message) {
+  if (setting.is_table()) return setting.path.empty() ? message : '[' + shown(setting.path) + "]: " + message;
+  const std::string value = setting.written.empty() ? setting.toml() : quoted(setting.written);
+  return shown(setting.path) + (setting.is_none() ? "" : " = " + shown(value)) + ": " + message;
+}
+
+}  // namespace
+
+void Setting::fail(const std::string& message) const { throw UserError(position, told(*this, message)); }
+
+void Setting::fail_key(const std::string& message) const {
+  throw UserError(position.of_key(), told(*this, message));
+}
+
+void Setting::fail(const std::exception& cause) const {
+  const auto* known = dynamic_cast<const RunError*>(&cause);
+  if (!known) fail(std::string(cause.what()));
+  fail(is_text() && known->position().file == text() ? known->message() : known->headline());
 }
 
 std::string Setting::toml() const { return std::visit(AsToml{}, value); }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <utility>
 #include <variant>
@@ -51,15 +52,21 @@ class Setting {
   const Setting& at(const std::string& key) const;
   bool has(const std::string& key) const;  // present and not none
 
-  // Throws UserError "file:line: path = value: message", for a table "file:line: [path]: message".
+  // Throws UserError "file:line: path = value: message", for a table "file:line: [path]: message", with the
+  // line and a caret below the value; `fail_key`: below the key.
   [[noreturn]] void fail(const std::string& message) const;
+  [[noreturn]] void fail_key(const std::string& message) const;
+  // The same with the message of another error; a path that this value has is not said twice.
+  [[noreturn]] void fail(const std::exception& cause) const;
   // True if the value is from `--set`, which overrides the file.
   bool is_override() const { return position.file == kOverrideFile; }
   std::string toml() const;  // the value as TOML on one line
+  const std::string& as_written() const { return written.empty() ? text() : written; }
 
   Value value;
   std::string path;
   Position position;
+  std::string written = "";  // a path as it was written, where `value` is what it means; else ""
 };
 
 // "optimizer.lr"; at the top level only the key.

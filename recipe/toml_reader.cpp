@@ -9,27 +9,53 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <sstream>
+#include <string_view>
 
+#include "recipe/toml_hint.h"
+#include "runtime/nearest_name.h"
 #include "runtime/printable.h"
+#include "runtime/text.h"
+#include "runtime/user_errors.h"
 
 namespace tutti {
 namespace {
 
-Position position_of(const toml::source_region& source, const std::string& file) {
-  return {file, static_cast<int>(source.begin.line)};
+using Source = std::shared_ptr<const std::string>;
+
+int column(uint32_t given) { return static_cast<int>(given); }
+
+// A region of several lines is marked to the end of its first.
+Columns columns_of(const toml::source_region& region) {
+  constexpr int kToTheEnd = 1 << 20;
+  const bool one_line = region.begin.line == region.end.line;
+  return {column(region.begin.column),
+          one_line ? column(region.end.column) - column(region.begin.column) : kToTheEnd};
 }
 
-// Converts TOML++ nodes to settings. All values of an override have the override's position.
+// Converts TOML++ nodes to settings.
 class Reader {
  public:
-  explicit Reader(std::string file) : file_(std::move(file)) {}
+  Reader(std::string file, Source source) : file_(std::move(file)), source_(std::move(source)) {}
 
-  Setting read(const toml::node& node, const std::string& path) const {
-    return Setting(value(node, path), path, position_of(node.source(), file_));
+  Setting read(const toml::node& node, const std::string& path, const toml::key* key = nullptr) const {
+    return Setting(value(node, path), path, position(node, key));
   }
 
  private:
+  // A [heading] is marked, not all that is below.
+  Position position(const toml::node& node, const toml::key* key) const {
+    Position at{file_, static_cast<int>(node.source().begin.line), columns_of(node.source()), {}, source_};
+    if (key) at.key_columns = columns_of(key->source());
+    const auto* table = node.as_table();
+    const bool heading = table && !table->is_inline();
+    const bool headings = node.is_array_of_tables() && !node.as_array()->empty() &&
+                          !node.as_array()->front().as_table()->is_inline();
+    if (key && (heading || headings)) at.columns = at.key_columns;
+    return at;
+  }
+
   Setting::Value value(const toml::node& node, const std::string& path) const {
     if (const auto* flag = node.as_boolean()) return flag->get();
     if (const auto* integer = node.as_integer()) return integer->get();
@@ -37,8 +63,7 @@ class Reader {
     if (const auto* text = node.as_string()) return text->get();
     if (const auto* items = node.as_array()) return array(*items, path);
     if (const auto* members = node.as_table()) return table(*members, path);
-    throw UserError(position_of(node.source(), file_),
-                    path + ": dates and times of day have no meaning in a recipe");
+    throw UserError(position(node, nullptr), path + ": dates and times of day have no meaning in a recipe");
   }
 
   Setting::Value array(const toml::array& items, const std::string& path) const {
@@ -53,7 +78,7 @@ class Reader {
     Setting::Table out;
     for (const auto& [key, node] : members) {
       const std::string name(key.str());
-      out.emplace_back(name, read(node, path_below(path, name)));
+      out.emplace_back(name, read(node, path_below(path, name), &key));
     }
     std::ranges::stable_sort(out, {}, [&](const auto& member) { return place(members, member.first); });
     return out;
@@ -65,6 +90,7 @@ class Reader {
   }
 
   std::string file_;
+  Source source_;
 };
 
 constexpr int kMaxKeyDepth = 64;  // TOML++ and functions over recipes are recursive
@@ -110,66 +136,110 @@ void refuse_deep_keys(const std::string& toml, Position position) {
   }
 }
 
-std::string parse_error_text(const toml::parse_error& error) {
-  return "this is not TOML: " + std::string(error.description());
+UserError toml_error(const toml::parse_error& error, const std::string& file, const Source& source) {
+  const auto& at = error.source().begin;
+  const int line = static_cast<int>(at.line);
+  return UserError({file, line, {column(at.column)}, {}, source},
+                   "this is not TOML: " + std::string(error.description()) + toml_hint(*source, line));
 }
 
-// The value of an override: a TOML value, or the text itself if it is not one TOML value.
-Setting::Value override_value(const std::string& text, const std::string& path) {
-  try {
-    const toml::table parsed = toml::parse("value = " + text);
-    const toml::node* node = parsed.get("value");
-    if (parsed.size() == 1 && node && !node->is_date() && !node->is_time() && !node->is_date_time()) {
-      return Reader(kOverrideFile).read(*node, path).value;
+// An argument of --set: key=value.
+class Override {
+ public:
+  explicit Override(const std::string& text)
+      : text_(text), source_(std::make_shared<const std::string>(kBefore + text)) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0)
+      fail(0, text.size(), shown(text) + ": expected key=value, like train.max_duration=20ep");
+    path_ = text.substr(0, equals);
+    value_ = text.substr(equals + 1);
+  }
+
+  void apply(Setting& recipe) const {
+    refuse_deep_keys(text_, {kOverrideFile, 0});
+    Setting* at = &recipe;
+    std::size_t last = 0;
+    for (std::size_t begin = 0; begin <= path_.size();) {
+      const std::size_t end = std::min(path_.find('.', begin), path_.size());
+      Setting* next = end > begin ? step_into(*at, begin, end) : nullptr;
+      if (!next) fail(begin, end, shown(text_) + ": there is no " + shown(path_) + " to set");
+      at = next;
+      last = begin;
+      begin = end + 1;
     }
-  } catch (const toml::parse_error&) {
+    at->value = value();
+    place(*at, position(last, path_.size()));
   }
-  return text;
-}
 
-void place_at_override(Setting& setting) {
-  setting.position = {kOverrideFile, 0};
-  if (setting.is_array()) {
-    for (auto& item : std::get<Setting::Array>(setting.value)) place_at_override(item);
-  } else if (setting.is_table()) {
-    for (auto& [name, member] : setting.table()) place_at_override(member);
-  }
-}
+ private:
+  static constexpr const char* kBefore = "--set ";
 
-// The member `name` of a table (added if absent), or the list's table with index `name`, or null.
-Setting* step_into(Setting& parent, const std::string& name) {
-  if (parent.is_table()) {
-    if (Setting* member = parent.find(name)) return member;
-    parent.table().emplace_back(name,
-                                Setting(Setting::Table{}, path_below(parent.path, name), {kOverrideFile, 0}));
-    return &parent.table().back().second;
+  // Bytes of the text, as columns of what is shown.
+  Columns columns(std::size_t begin, std::size_t end) const {
+    const auto characters = [&](std::size_t bytes) {
+      int count = 0;
+      for (const char c : as_utf8(text_.substr(0, bytes)))
+        count += (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+      return count;
+    };
+    return {1 + static_cast<int>(std::string_view(kBefore).size()) + characters(begin),
+            characters(end) - characters(begin)};
   }
-  if (!parent.is_array()) return nullptr;
-  auto& items = std::get<Setting::Array>(parent.value);
-  std::size_t index = 0;
-  const char* const end = name.data() + name.size();
-  const bool is_index = std::from_chars(name.data(), end, index).ptr == end;
-  return is_index && index < items.size() ? &items[index] : nullptr;
-}
 
-void apply_override(Setting& recipe, const std::string& text) {
-  const std::size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0) {
-    throw UserError({kOverrideFile, 0}, shown(text) + ": expected key=value, like train.max_duration=20ep");
+  // Of the value and of the part of the path that is its key.
+  Position position(std::size_t key_begin, std::size_t key_end) const {
+    return {kOverrideFile, 0, columns(std::min(path_.size() + 1, text_.size()), text_.size()),
+            columns(key_begin, key_end), source_};
   }
-  const std::string path = text.substr(0, equals);
-  refuse_deep_keys(text, {kOverrideFile, 0});
-  Setting* at = &recipe;
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find('.', begin), path.size());
-    Setting* next = end > begin ? step_into(*at, path.substr(begin, end - begin)) : nullptr;
-    if (!next) throw UserError({kOverrideFile, 0}, shown(text) + ": there is no " + shown(path) + " to set");
-    at = next;
-    begin = end + 1;
+
+  [[noreturn]] void fail(std::size_t begin, std::size_t end, const std::string& message) const {
+    throw UserError({kOverrideFile, 0, columns(begin, end), {}, source_}, message);
   }
-  at->value = override_value(text.substr(equals + 1), path);
-  place_at_override(*at);
-}
+
+  // The value: TOML, or the text itself if it is not one TOML value.
+  Setting::Value value() const {
+    try {
+      const toml::table parsed = toml::parse("value = " + value_);
+      const toml::node* node = parsed.get("value");
+      if (parsed.size() == 1 && node && !node->is_date() && !node->is_time() && !node->is_date_time())
+        return Reader(kOverrideFile, nullptr).read(*node, path_).value;
+    } catch (const toml::parse_error&) {
+    }
+    return value_;
+  }
+
+  // All of the value has the position of the whole.
+  static void place(Setting& setting, const Position& position) {
+    setting.position = position;
+    if (setting.is_array()) {
+      for (auto& item : std::get<Setting::Array>(setting.value)) place(item, position);
+    } else if (setting.is_table()) {
+      for (auto& [name, member] : setting.table()) place(member, position);
+    }
+  }
+
+  // The member of a table that this part of the path names (added if absent), or the list's table with this
+  // index, or null.
+  Setting* step_into(Setting& parent, std::size_t begin, std::size_t end) const {
+    const std::string name = path_.substr(begin, end - begin);
+    if (parent.is_table()) {
+      if (Setting* member = parent.find(name)) return member;
+      Position at = position(begin, end);
+      at.columns = at.key_columns;
+      parent.table().emplace_back(name, Setting(Setting::Table{}, path_below(parent.path, name), at));
+      return &parent.table().back().second;
+    }
+    if (!parent.is_array()) return nullptr;
+    auto& items = std::get<Setting::Array>(parent.value);
+    std::size_t index = 0;
+    const char* const last = name.data() + name.size();
+    const bool is_index = std::from_chars(name.data(), last, index).ptr == last;
+    return is_index && index < items.size() ? &items[index] : nullptr;
+  }
+
+  std::string text_, path_, value_;
+  Source source_;
+};
 
 // Names of the recipes in the folder, for a suggestion.
 std::vector<std::string> recipes_beside(const std::filesystem::path& path) {
@@ -206,13 +276,16 @@ Setting parse_recipe(const std::string& toml, const std::string& file,
                      std::span<const std::string> overrides) {
   Setting recipe;
   refuse_deep_keys(toml, {file, 0});
+  const auto source = std::make_shared<const std::string>(toml);
   try {
-    recipe = Reader(file).read(toml::parse(toml), "");
+    recipe = Reader(file, source).read(toml::parse(toml), "");
   } catch (const toml::parse_error& error) {
-    throw UserError(position_of(error.source(), file), parse_error_text(error));
+    throw toml_error(error, file, source);
   }
   recipe.position = {file, 0};
-  for (const auto& text : overrides) apply_override(recipe, text);
+  MistakeCollector mistakes;
+  for (const auto& text : overrides) mistakes.collect([&] { Override(text).apply(recipe); });
+  mistakes.throw_all();
   return recipe;
 }
 

@@ -19,11 +19,11 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void fail(const std::string& path, const char* action, int error) {
-  throw OperatingError(path + ": cannot " + action + ": " + std::strerror(error));
+  throw OperatingError({path}, std::string("cannot ") + action + ": " + std::strerror(error));
 }
 
 void check(const std::error_code& error, const std::string& path, const char* action) {
-  if (error) throw OperatingError(path + ": cannot " + action + ": " + error.message());
+  if (error) throw OperatingError({path}, std::string("cannot ") + action + ": " + error.message());
 }
 
 template <class Call>
@@ -60,8 +60,8 @@ uint64_t size_of(const Descriptor& file, const std::string& path) {
 
 void require_inside(const std::string& path, uint64_t offset, uint64_t bytes, uint64_t size) {
   if (offset > size || bytes > size - offset)
-    throw OperatingError(path + ": cannot read " + std::to_string(bytes) + " bytes at " +
-                         std::to_string(offset) + ": the file has " + std::to_string(size));
+    throw OperatingError({path}, "cannot read " + std::to_string(bytes) + " bytes at " +
+                                     std::to_string(offset) + ": the file has " + std::to_string(size));
 }
 
 class PosixFile final : public WritableFile {
@@ -167,7 +167,7 @@ void PosixDisk::read_into(const std::string& path, uint64_t offset, std::span<st
     const ssize_t got = retry_interrupted(
         [&] { return ::pread(file.get(), to.data() + done, to.size() - done, offset + done); });
     if (got < 0) fail(path, "read", errno);
-    if (got == 0) throw OperatingError(path + ": cannot read: the file shrank meanwhile");
+    if (got == 0) throw OperatingError({path}, "cannot read: the file shrank meanwhile");
     done += got;
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -7,31 +8,53 @@
 
 namespace tutti {
 
-// A position in a file of the user; line 0 is the whole file.
+// Characters of a line; column 0 is the whole line.
+struct Columns {
+  int first = 0;  // from 1
+  int count = 1;
+};
+
+// A position in a file of the user, or of an option of the command line; line 0 is the whole file. Of a
+// value, also where its key stands.
 struct Position {
   std::string file;
   int line = 0;
+  Columns columns = {}, key_columns = {};
+  std::shared_ptr<const std::string> source = nullptr;  // the file's text, or the option; null = not known
 
   std::string text() const;  // "digits.toml:12"
+  // The line and a caret below, each on a line that begins with a line break; "" if they are not known.
+  std::string excerpt() const;
+  Position of_key() const;
 };
 
 // An error that may end a run, and how the run ends by it.
 class RunError : public std::runtime_error {
  public:
-  RunError(EndKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  RunError(EndKind kind, const std::string& message) : RunError(kind, {}, message) {}
+  // The text: position, message, excerpt.
+  RunError(EndKind kind, const Position& position, const std::string& message);
+
   EndKind kind() const { return kind_; }
+  const Position& position() const { return position_; }
+  const std::string& message() const { return message_; }  // without position and excerpt
+  std::string headline() const;                            // without the excerpt
 
  private:
   EndKind kind_;
+  Position position_;
+  std::string message_;
 };
 
-// A mistake of the user. `what()` is the whole message: file:line, key and value, and the expected value.
-// Caught once, in cli: prints the message on rank 0 and exits with 2.
+// A mistake of the user. `what()` is the whole message: file:line, key and value, and the expected value, and
+// below the line with a caret, if it is known. Caught once, in cli: prints the message on rank 0 and exits
+// with 2.
 class UserError : public RunError {
  public:
   explicit UserError(const std::string& message, EndKind kind = EndKind::kUserError)
       : RunError(kind, message) {}
-  UserError(const Position& position, const std::string& message);
+  UserError(const Position& position, const std::string& message)
+      : RunError(EndKind::kUserError, position, message) {}
 };
 
 // A failure of the environment: disk full, torn file, a rank lost. The caller decides how to recover.
@@ -39,6 +62,8 @@ class OperatingError : public RunError {
  public:
   explicit OperatingError(const std::string& message, EndKind kind = EndKind::kOperatingError)
       : RunError(kind, message) {}
+  OperatingError(const Position& position, const std::string& message)
+      : RunError(EndKind::kOperatingError, position, message) {}
 };
 
 // The end of a rank that fails with this error.
@@ -47,28 +72,9 @@ RankEnd end_by(const std::exception& error);
 // The text of the exception being handled, of any type. Call within a catch block.
 std::string handled_error();
 
-// "rank 1: what went wrong"; a text that already begins with this rank is returned unchanged.
-std::string rank_message(int rank, const std::string& what);
-
-// The candidate nearest to `name` by edit distance, or "" if none is near.
-template <class Names>
-std::string nearest_name(const std::string& name, const Names& candidates);
-
-int edit_distance(const std::string& a, const std::string& b);
-
-template <class Names>
-std::string nearest_name(const std::string& name, const Names& candidates) {
-  std::string best;
-  int best_distance = static_cast<int>(name.size()) / 2 + 1;
-  for (const auto& candidate : candidates) {
-    const int distance = edit_distance(name, candidate);
-    if (distance < best_distance) {
-      best_distance = distance;
-      best = candidate;
-    }
-  }
-  return best;
-}
+// "rank 1: what went wrong", "rank 1 (and 2 others): ..." if as many other ranks say the same; a text that
+// already begins with this rank is returned unchanged.
+std::string rank_message(int rank, const std::string& what, int others = 0);
 
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line, const std::string& why);
 

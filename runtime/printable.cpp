@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "runtime/terminal_output.h"
@@ -51,10 +52,25 @@ std::string without_controls(std::string_view text, bool keeps_line_breaks) {
   return out;
 }
 
-void print_labelled(const char* label, TextStyle style, const std::string& message) {
-  const std::string shown_label = styled(shows_colors(STDERR_FILENO), style, label);
-  std::fprintf(stderr, "%s%s %s\n", line_eraser(STDERR_FILENO).c_str(), shown_label.c_str(),
-               printable(message).c_str());
+constexpr std::string_view kError = "error:";
+
+// "error:" at the beginning, a number of a line, carets.
+std::string line_in_colours(std::string_view line) {
+  if (line.starts_with(kError))
+    return styled(true, TextStyle::kRed, kError) + std::string(line.substr(kError.size()));
+  const std::size_t bar = line.find_first_not_of(" 0123456789");
+  if (bar == line.npos || bar < 2 || line.substr(bar - 1, 3) != " | ") return std::string(line);
+  const std::string_view gutter = line.substr(0, bar + 1), rest = line.substr(bar + 1);
+  const bool carets = rest.find_first_not_of(" ^") == rest.npos;
+  return styled(true, TextStyle::kCyan, gutter) +
+         (carets ? styled(true, TextStyle::kRed, rest) : std::string(rest));
+}
+
+std::string in_colours(std::string_view text) {
+  std::string out;
+  for (std::size_t end; (end = text.find('\n')) != text.npos; text.remove_prefix(end + 1))
+    out += line_in_colours(text.substr(0, end)) + '\n';
+  return out + line_in_colours(text);
 }
 
 }  // namespace
@@ -72,8 +88,26 @@ std::string shown(std::string_view value) {
   return without_controls(value.substr(0, character_before(value, kMaxValueBytes)), false) + "...";
 }
 
-void print_error(const std::string& message) { print_labelled("error:", TextStyle::kRed, message); }
+// Each of several errors is cut for itself.
+std::string error_text(const std::string& message, bool colours) {
+  std::string text = std::string(kError) + ' ';
+  for (std::size_t begin = 0; begin <= message.size();) {
+    const std::size_t end = std::min(message.find("\n\n", begin), message.size());
+    text += printable(std::string_view(message).substr(begin, end - begin)) + '\n';
+    if (end + 2 < message.size()) text += '\n';
+    begin = end + 2;
+  }
+  return colours ? in_colours(text) : text;
+}
 
-void print_warning(const std::string& message) { print_labelled("warning:", TextStyle::kYellow, message); }
+void print_error(const std::string& message) {
+  std::fputs((line_eraser(STDERR_FILENO) + error_text(message, shows_colors(STDERR_FILENO))).c_str(), stderr);
+}
+
+void print_warning(const std::string& message) {
+  const std::string label = styled(shows_colors(STDERR_FILENO), TextStyle::kYellow, "warning:");
+  std::fprintf(stderr, "%s%s %s\n", line_eraser(STDERR_FILENO).c_str(), label.c_str(),
+               printable(message).c_str());
+}
 
 }  // namespace tutti

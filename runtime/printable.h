@@ -12,7 +12,12 @@ std::string printable(std::string_view message);
 // Makes a value safe for a message: as above, but also escapes line breaks and cuts behind 60 bytes.
 std::string shown(std::string_view value);
 
-// "error: ..." and "warning: ..." on standard error.
+// "error: message" with a line break at the end, safe for a terminal. With `colours`, "error", the carets and
+// the numbers of lines (Position::excerpt) have the colours that compilers give them.
+std::string error_text(const std::string& message, bool colours);
+
+// "error: ..." and "warning: ..." on standard error; an error in colours where that is a terminal and neither
+// NO_COLOR nor TERM=dumb is set.
 void print_error(const std::string& message);
 void print_warning(const std::string& message);
 

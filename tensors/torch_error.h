@@ -5,7 +5,10 @@
 
 namespace tutti {
 
-// The error's message on one line, without libtorch's stack trace.
+// The error's message on one line, without libtorch's stack trace, and without the line of the user's file.
 std::string one_line(const std::exception& error);
+
+// The whole message of an error of tutti's, else one_line.
+std::string whole_text(const std::exception& error);
 
 }  // namespace tutti

@@ -92,8 +92,8 @@ std::string SavedNames::find(const TensorSource& tensors, const SavedTensor& wan
   const bool own = tensors.contains(wanted.name);
   const bool earlier = names_.count(wanted.before) == 0 && tensors.contains(wanted.before);
   if (own && earlier)
-    throw UserError(file + ": it holds both '" + wanted.name + "' and '" + wanted.before +
-                    "', which are names of one tensor after and before surgery");
+    throw UserError({file}, "it holds both '" + wanted.name + "' and '" + wanted.before +
+                                "', which are names of one tensor after and before surgery");
   return own ? wanted.name : earlier ? wanted.before : "";
 }
 

@@ -26,7 +26,7 @@ void read_duration(const Setting& train, TrainSettings& settings) {
   settings.max_duration = endless ? Time() : whole;
   settings.scale_schedule_ratio = ratio.number();
   if (settings.planned_duration().value() == 0 && whole.value() > 0)
-    ratio.fail("it leaves nothing of max_duration, " + whole.text());
+    ratio.fail("expected a larger ratio: this leaves nothing of max_duration, " + whole.text());
 }
 
 int64_t count_of(const Setting& time) { return time.is_none() ? 0 : Time::parse(time).count(); }

@@ -35,14 +35,14 @@ void read_in(const SavedTensor& to, const TensorSource& from, const std::string&
              const std::string& source) {
   const Shape& shape = from.at(name).shape;
   if (to.shape() != at::IntArrayRef(shape))
-    throw UserError(source + ": '" + name + "' is " + shape_text(shape) + ", the model's is " +
-                    shape_text(to.shape()) + "; this is another model's");
+    throw UserError({source}, "'" + name + "' is " + shape_text(shape) + ", the model's is " +
+                                  shape_text(to.shape()) + "; this is another model's");
   from.read(name, to.rows(), to.tensor);
 }
 
 // A name that only the checkpoint or only the trainee has.
 void mismatch(const RestoreFilter& filter, const std::string& from, const std::string& what) {
-  if (!filter.warn) throw UserError(from + ": " + what + "; this is another model's or optimizer's");
+  if (!filter.warn) throw UserError({from}, what + "; this is another model's or optimizer's");
   filter.warn(from + ": " + what);
 }
 
@@ -141,7 +141,7 @@ void require_memory(const Setting& section, Model& model, int pieces) {
 void choose_loss(Model& model, const Setting& loss) try {
   tutti::choose_loss(model, loss.text());
 } catch (const UserError& error) {
-  loss.fail(error.what());
+  loss.fail(error);
 }
 
 void require_loss_that_ignores(const Setting& section) {
@@ -220,6 +220,8 @@ Optimizer::Kept list_tensors(Trainee& trainee, uint64_t seed) {
 
 void load_initial_weights(Trainee& trainee, const Setting& weights) try {
   InitialWeights(trainee, weights.text()).load();
+} catch (const RunError& error) {
+  weights.fail(error);
 } catch (const std::exception& error) {
   weights.fail(one_line(error));
 }

@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <typeinfo>
 #include <utility>
 
 #include "data/dataset.h"
@@ -48,7 +49,7 @@ void Compute::receive(Context& context, Envelope& envelope) try {
     context.send(actors_.supervisor, prepare(*start));
   } else if (message.get_if<Start>()) {
     if (stop_requested_) loop_->request_stop();
-    loop_->run(context);
+    train(context);
   } else if (message.get_if<StopRequested>()) {
     stop_requested_ = true;
   } else if (message.get_if<Stop>()) {
@@ -58,6 +59,17 @@ void Compute::receive(Context& context, Envelope& envelope) try {
   }
 } catch (const c10::Error& error) {
   throw OperatingError(one_line(error));
+}
+
+// An error in mid-run says at which step.
+void Compute::train(Context& context) try { loop_->run(context); } catch (const RunError& error) {
+  if (typeid(error) == typeid(UserError)) throw UserError(loop_->place() + error.what(), error.kind());
+  if (typeid(error) != typeid(OperatingError)) throw;  // of those that name the step, or are no errors
+  throw OperatingError(loop_->place() + error.what(), error.kind());
+} catch (const c10::Error& error) {
+  throw OperatingError(loop_->place() + one_line(error));
+} catch (const std::exception& error) {
+  throw OperatingError(loop_->place() + error.what(), EndKind::kProgramError);
 }
 
 Verified Compute::verify(const Verify& wanted) {
@@ -87,7 +99,7 @@ Prepared Compute::prepare(const Prepare& start) {
     engine_->run_event(Event::kAfterLoad);
     follow_surgery(state_, job_.seed);
   } catch (const std::exception& error) {
-    return {one_line(error), {}, 0};
+    return {whole_text(error), {}, 0};
   }
   const Timestamp& time = state_.timestamp;
   return {"",
@@ -146,8 +158,10 @@ std::function<void(const std::string&)> Compute::rank_zero_warning() const {
 
 // The error is the checkpoint's.
 void Compute::blame(const Prepare& start, const std::exception& error) const {
-  if (start.checkpoint.empty()) throw UserError(one_line(error));
-  (start.own ? job_.from.autoresume : job_.from.load_path).fail(one_line(error));
+  if (start.checkpoint.empty()) throw UserError(whole_text(error));
+  const Setting& key = start.own ? job_.from.autoresume : job_.from.load_path;
+  if (const auto* known = dynamic_cast<const RunError*>(&error)) key.fail(*known);
+  key.fail(one_line(error));
 }
 
 void Compute::restore_run(const RunState& saved, const std::string& folder) {

@@ -35,6 +35,7 @@ class Compute final : public Actor {
   void receive(Context& context, Envelope& envelope) override;
 
  private:
+  void train(Context& context);
   Verified verify(const Verify& wanted);
   Prepared prepare(const Prepare& start);
   void complete_algorithms(const Prepare& start);

@@ -94,7 +94,8 @@ bool TrainingLoop::fit(Context& context) {
 
 void TrainingLoop::begin_batch(Context& context) {
   const Timestamp& time = with_.state.timestamp;
-  with_.run_log.begin_step(time.batch + 1);
+  step_ = time.batch + 1;
+  with_.run_log.begin_step(step_);
   if (best_) best_->begin_step();
   if (time.batch_in_epoch == 0) {
     if (time.epoch_in_iteration == 0) run_event(context, Event::kIterationStart);
@@ -135,6 +136,11 @@ void TrainingLoop::train_batch(Context& context) {
   run_event(context, Event::kBatchEnd);
   stop_agreed_ = verdict.stop > 0;
   checkpoint_due_ = with_.times.checkpoint_at_batch_end(before);
+}
+
+std::string TrainingLoop::place() const {
+  const int64_t step = std::max(step_, with_.state.timestamp.batch);
+  return (step > 0 ? "step " + std::to_string(step) + ", " : "") + "Compute: ";
 }
 
 BatchReady TrainingLoop::next_batch(Context& context) {

@@ -50,6 +50,9 @@ class TrainingLoop {
   // for the memory. Ends with the last snapshot and TrainingDone to the Supervisor.
   void run(Context& context);
 
+  // "step 57, Compute: ", for errors in mid-run.
+  std::string place() const;
+
   // Runs an event outside of an attempt, where running out of memory ends the run.
   void run_event(Context& context, Event event);
 
@@ -90,6 +93,7 @@ class TrainingLoop {
   TimePoint step_began_;      // the end of the step before, so that waiting for a batch counts
   double earlier_s_ = 0;      // training time before this attempt
   bool reads_ahead_ = false;  // the Loader has credits
+  int64_t step_ = 0;          // the last that began, from 1
   bool stop_requested_ = false;
   bool stop_agreed_ = false;     // by the verdict
   bool checkpoint_due_ = false;  // after the current step

@@ -65,13 +65,13 @@ std::string CheckpointStore::newest_own(const Setting& asked) try {
   if (foreign) refuse_run(newest.folder, run_name);
   return foreign ? "" : newest.folder;
 } catch (const OperatingError& error) {
-  asked.fail(error.what());
+  asked.fail(error);
 }
 
 std::string CheckpointStore::found_at(const Setting& load_path) try {
   return find_checkpoint(disk_, load_path.text(), search()).folder;
 } catch (const OperatingError& error) {
-  load_path.fail(error.what());
+  load_path.fail(error);
 }
 
 // A fresh start moves aside checkpoints of an earlier run of the same name; those of another run only if the

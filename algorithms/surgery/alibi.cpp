@@ -114,7 +114,7 @@ void Alibi::apply(Event event, State& state, Logger&) {
 void Alibi::cut_batch(State& state) const try {
   state.set_batch(cut_sequences(state.batch, scaling_.number()));
 } catch (const UserError& error) {
-  scaling_.fail(error.what());
+  scaling_.fail(error);
 }
 
 void Alibi::require_divisible(const State& state) const {

@@ -3,8 +3,8 @@
 #include <set>
 
 #include "cli/command_line.h"
-#include "cli/composer_names.h"
 #include "cli/help/described.h"
+#include "job/composer_names.h"
 #include "job/recipe_catalogs.h"
 #include "runtime/error.h"
 

@@ -40,9 +40,9 @@ ImageDataset::Part cifar_part(const std::string& path, CifarLabels labels) {
   const int64_t label_bytes = labels == CifarLabels::kTen ? 1 : 2;
   const int64_t record = label_bytes + kCifarImageBytes;
   if (size == 0 || size % record != 0)
-    throw UserError(path + ": has " + std::to_string(size) + " bytes; expected records of " +
-                    std::to_string(record) + ": the one that begins at byte " +
-                    std::to_string(size / record * record) + " is cut");
+    throw UserError({path}, "has " + std::to_string(size) + " bytes; expected records of " +
+                                std::to_string(record) + ": the one that begins at byte " +
+                                std::to_string(size / record * record) + " is cut");
   const int64_t label = labels == CifarLabels::kFine ? 1 : 0;
   return {{file, label_bytes, record}, {file, label, record}, size / record};
 }

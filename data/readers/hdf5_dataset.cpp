@@ -11,6 +11,7 @@
 #include "io/mapped_file.h"
 #include "runtime/error.h"
 #include "runtime/hashes.h"
+#include "runtime/nearest_name.h"
 
 namespace tutti {
 namespace {
@@ -55,8 +56,8 @@ std::vector<std::string> arrays_of(const Hdf5File& file, const std::string& pref
     if (name.find('/') == std::string::npos) names.push_back(name);
   }
   if (names.empty()) {
-    throw MissingArrays(
-        "group", file.path() + ": no arrays in the group '/" + prefix + "'; the file has " + contents(file));
+    throw MissingArrays("group", file.path(),
+                        "no arrays in the group '/" + prefix + "'; the file has " + contents(file));
   }
   return names;
 }
@@ -83,8 +84,8 @@ const Hdf5Entry& array_at(const Hdf5File& file, const std::string& prefix, const
     arrays_of(file, prefix);  // throws
   const std::string near = nearest_path(file, path);
   throw MissingArrays(
-      "arrays",
-      file.path() + ": no array '" + path + "'" +
+      "arrays", file.path(),
+      "no array '" + path + "'" +
           (near.empty() ? "; the file has " : "; did you mean '" + near + "'? The file has ") +
           contents(file),
       name);
@@ -105,9 +106,9 @@ class Hdf5Dataset::Array {
         file_(std::move(file)),
         entry_(entry),
         dtype_(yielded_as(name_, entry.dtype)) {
-    if (entry.shape.empty()) throw UserError(where() + " is a scalar, not an array of samples");
+    if (entry.shape.empty()) throw UserError({path()}, where() + " is a scalar, not an array of samples");
     row_shape_.assign(entry.shape.begin() + 1, entry.shape.end());
-    if (row_bytes(entry) == 0) throw UserError(where() + " has nothing in its rows");
+    if (row_bytes(entry) == 0) throw UserError({path()}, where() + " has nothing in its rows");
   }
 
   const std::string& name() const { return name_; }
@@ -118,7 +119,8 @@ class Hdf5Dataset::Array {
     return std::accumulate(row_shape_.begin(), row_shape_.end(), rows(), std::multiplies<>());
   }
   at::ScalarType dtype() const { return dtype_; }
-  std::string where() const { return file_ + ": array '" + entry_.path + "'"; }
+  const std::string& path() const { return file_; }
+  std::string where() const { return "array '" + entry_.path + "'"; }
 
   void read_from(Hdf5RowsPtr source) { source_ = std::move(source); }
 
@@ -184,8 +186,9 @@ class Hdf5Dataset::Cache {
 
   void require_whole(const Array& array, uint64_t end) const {
     if (end <= map_->bytes().size()) return;
-    throw UserError(array.where() + " ends at byte " + std::to_string(end) + ", the file has " +
-                    std::to_string(map_->bytes().size()) + ": truncated");
+    throw UserError({array.path()}, array.where() + " ends at byte " + std::to_string(end) +
+                                        ", the file has " + std::to_string(map_->bytes().size()) +
+                                        ": truncated");
   }
 
   void advise(const Array& array) {
@@ -197,7 +200,7 @@ class Hdf5Dataset::Cache {
     const auto megabytes =
         std::to_string(static_cast<int64_t>(std::ceil(static_cast<double>(needed_) / 1e6)));
     advice_ =
-        array.where() + " is stored in chunks of " + rows + " samples" +
+        array.path() + ": " + array.where() + " is stored in chunks of " + rows + " samples" +
         (filters.empty() ? "" : filters + ")") + " and does not fit in cache_mb: a shuffled sample costs " +
         "the reading of " + rows + ". cache_mb = " + megabytes +
         " keeps it in the memory of each process; h5repack -f NONE -l CONTI copies the file to one that "
@@ -224,12 +227,14 @@ void check_labels(const Array& labels, int64_t classes, int64_t ignore_index) {
     for (int64_t i = 0; i < values.numel(); ++i) {
       const bool ignored = may_ignore && (value[i] == kIgnoredTarget || value[i] == ignore_index);
       if ((value[i] >= 0 && value[i] < classes) || ignored) continue;
-      throw UserError(labels.where() + ", row " + std::to_string(labels.row_of(first_row, i)) +
-                      ": labels out of range: " + std::to_string(value[i]) + " is not in [0, " +
-                      std::to_string(classes) + "), the classes" +
-                      (may_ignore && looks_ignored(value[i])
-                           ? "; model.ignore_index = " + std::to_string(value[i]) + " leaves such targets out"
-                           : ""));
+      throw UserError(
+          {labels.path()},
+          labels.where() + ", row " + std::to_string(labels.row_of(first_row, i)) +
+              ": labels out of range: " + std::to_string(value[i]) + " is not in [0, " +
+              std::to_string(classes) + "), the classes" +
+              (may_ignore && looks_ignored(value[i])
+                   ? "; model.ignore_index = " + std::to_string(value[i]) + " leaves such targets out"
+                   : ""));
     }
   });
 }
@@ -251,8 +256,8 @@ void check_finite(const Array& array) {
     const float* value = values.const_data_ptr<float>();
     for (int64_t i = 0; i < values.numel(); ++i) {
       if (std::isfinite(value[i])) continue;
-      throw UserError(array.where() + ", row " + std::to_string(array.row_of(first_row, i)) +
-                      ": a value that is not finite: " + std::to_string(value[i]));
+      throw UserError({array.path()}, array.where() + ", row " + std::to_string(array.row_of(first_row, i)) +
+                                          ": a value that is not finite: " + std::to_string(value[i]));
     }
   });
 }
@@ -283,13 +288,13 @@ void Hdf5Dataset::open_arrays(const Options& options) {
     spec_.dtypes[name] = array->dtype();
     if (opened.empty()) size_ = array->rows();
     if (array->rows() != size_) {
-      throw UserError(array->where() + " has " + std::to_string(array->rows()) + " rows, '" +
-                      opened[0]->name() + "' has " + std::to_string(size_));
+      throw UserError({array->path()}, array->where() + " has " + std::to_string(array->rows()) + " rows, '" +
+                                           opened[0]->name() + "' has " + std::to_string(size_));
     }
     opened.push_back(array.get());
     arrays_.push_back(std::move(array));
   }
-  if (size_ == 0) throw UserError(arrays_[0]->where() + " has no rows");
+  if (size_ == 0) throw UserError({arrays_[0]->path()}, arrays_[0]->where() + " has no rows");
   Cache cache(file, options.cache_bytes);
   cache.serve(opened);
   advice_ = cache.advice();

@@ -15,8 +15,9 @@ namespace tutti {
 // one's name in batches.
 class MissingArrays final : public UserError {
  public:
-  MissingArrays(std::string option, const std::string& message, std::string array = "")
-      : UserError(message), option(std::move(option)), array(std::move(array)) {}
+  MissingArrays(std::string option, const std::string& path, const std::string& message,
+                std::string array = "")
+      : UserError({path}, message), option(std::move(option)), array(std::move(array)) {}
   std::string option;
   std::string array;
 };

@@ -40,7 +40,7 @@ class IdxArray {
   const Shape& sizes() const { return sizes_; }
   ByteRecords records() const { return {file_, first(), row_bytes()}; }
   [[noreturn]] void fail(int64_t at, const std::string& what) const {
-    throw UserError(file_->path() + ": byte " + std::to_string(at) + ": " + what);
+    throw UserError({file_->path()}, "byte " + std::to_string(at) + ": " + what);
   }
 
  private:
@@ -59,8 +59,8 @@ class IdxArray {
     return bytes;
   }
   [[noreturn]] void cut(const std::string& where) const {
-    throw UserError(file_->path() + ": ends at byte " + std::to_string(file_->bytes().size()) + ", in " +
-                    where + ": truncated");
+    throw UserError({file_->path()}, "ends at byte " + std::to_string(file_->bytes().size()) + ", in " +
+                                         where + ": truncated");
   }
 
   std::shared_ptr<const GzipFile> file_;
@@ -122,7 +122,7 @@ IdxOptions mnist_files(const std::string& folder, bool test) {
       const std::string labels = plain_or_gzip(below + "/" + set + "-labels" + dot + "idx1-ubyte");
       if (std::filesystem::exists(images, ignored)) return {images, labels};
     }
-  throw UserError(folder + ": there is no " + set + "-images-idx3-ubyte in it, plain or .gz");
+  throw UserError({folder}, "there is no " + set + "-images-idx3-ubyte in it, plain or .gz");
 }
 
 }  // namespace tutti

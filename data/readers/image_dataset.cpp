@@ -17,9 +17,9 @@ void check_byte_labels(const ImageDataset::Part& part, int64_t classes, int64_t 
   for (int64_t i = 0; i < part.samples; ++i) {
     const auto label = std::to_integer<int64_t>(*part.labels.at(i));
     if (label < classes || label == ignore_index) continue;
-    throw UserError(part.labels.file->path() + ": byte " +
-                    std::to_string(part.labels.first + i * part.labels.stride) + ": label " +
-                    std::to_string(label) + " is not in [0, " + std::to_string(classes) + ")");
+    throw UserError({part.labels.file->path()},
+                    "byte " + std::to_string(part.labels.first + i * part.labels.stride) + ": label " +
+                        std::to_string(label) + " is not in [0, " + std::to_string(classes) + ")");
   }
 }
 

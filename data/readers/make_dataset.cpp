@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <sstream>
-#include <string_view>
 
 #include "data/readers/cifar.h"
 #include "data/readers/hdf5_dataset.h"
@@ -27,9 +26,9 @@ DatasetPtr opened(const Setting& section, const std::function<DatasetPtr()>& ope
 } catch (const MissingArrays& error) {
   const Setting& key = section.at(error.option);
   const Setting* named = key.is_table() ? key.find(error.array) : nullptr;
-  (named ? *named : key).fail(error.what());
+  (named ? *named : key).fail(section.at("path").as_written() + ": " + error.message());
 } catch (const UserError& error) {
-  section.at("path").fail(error.what());
+  section.at("path").fail(error);
 }
 
 // A table has batches' names for those of the file.
@@ -118,8 +117,8 @@ DatasetPtr make_idx(const Setting& section, int64_t ignore_index) {
   try {
     return open_idx(options);
   } catch (const UserError& error) {
-    const bool of_labels = std::string_view(error.what()).starts_with(options.labels + ": ");
-    section.at(of_labels ? "labels" : "images").fail(error.what());
+    const bool of_labels = error.position().file == options.labels;
+    section.at(of_labels ? "labels" : "images").fail(error);
   }
 }
 
@@ -228,9 +227,11 @@ DatasetPtr make_per_rank_dataset(const Setting& section, uint64_t seed, const Da
   Setting own = section;
   for (const char* key : kFileKeys) {
     if (!own.has(key)) continue;
-    auto& path = std::get<std::string>(own.find(key)->value);
-    replace_all(path, "{rank}", std::to_string(place.rank));
-    replace_all(path, "{host}", place.host);
+    Setting& named = *own.find(key);
+    for (std::string* path : {&std::get<std::string>(named.value), &named.written}) {
+      replace_all(*path, "{rank}", std::to_string(place.rank));
+      replace_all(*path, "{host}", place.host);
+    }
   }
   return make_dataset(own, seed + static_cast<uint64_t>(place.rank), owner_of(place.rank), ignore_index);
 }

@@ -31,8 +31,8 @@ int64_t largest(std::span<const uint16_t> tokens) {
 TokenDataset::TokenDataset(const Options& options) : options_(options), file_(options.path) {
   const auto bytes = static_cast<int64_t>(file_.bytes().size());
   if (bytes % item_bytes() != 0) {
-    throw UserError(options.path + ": " + std::to_string(bytes) +
-                    " bytes are not a whole number of uint16 tokens");
+    throw UserError({options.path},
+                    "" + std::to_string(bytes) + " bytes are not a whole number of uint16 tokens");
   }
   const int64_t all = bytes / item_bytes();
   const auto training = static_cast<int64_t>(static_cast<double>(all) * (1 - options.eval_fraction));
@@ -40,8 +40,8 @@ TokenDataset::TokenDataset(const Options& options) : options_(options), file_(op
   tokens_ = (options.split == Split::kTrain ? training : all) - first_;
   size_ = std::max<int64_t>(0, (tokens_ - 1) / options.sequence_length);
   if (size_ == 0) {
-    throw UserError(options.path + ": has " + std::to_string(tokens_) + " tokens, but a sample needs " +
-                    std::to_string(options.sequence_length + 1));
+    throw UserError({options.path}, "has " + std::to_string(tokens_) + " tokens, but a sample needs " +
+                                        std::to_string(options.sequence_length + 1));
   }
   if (tokens_ <= kMaxCheckedTokens) scan();
   find_classes();
@@ -89,9 +89,9 @@ void TokenDataset::scan() const {
   if (largest(tokens) < options_.vocab_size) return;
   const auto bad = std::find_if(tokens.begin(), tokens.end(),
                                 [&](uint16_t token) { return token >= options_.vocab_size; });
-  throw UserError(options_.path + ": token " + std::to_string(first_ + (bad - tokens.begin())) + " is " +
-                  std::to_string(*bad) + ", which is not in [0, " + std::to_string(options_.vocab_size) +
-                  ")");
+  throw UserError({options_.path}, "token " + std::to_string(first_ + (bad - tokens.begin())) + " is " +
+                                       std::to_string(*bad) + ", which is not in [0, " +
+                                       std::to_string(options_.vocab_size) + ")");
 }
 
 uint64_t TokenDataset::digest() const {

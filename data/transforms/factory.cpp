@@ -54,7 +54,8 @@ TransformPtr make_resize(const Setting& section, const SampleSpec&) {
   if (!section.has("max_size")) return resize_transform(options);
   const Setting& most = section.at("max_size");
   if (options.size) most.fail("it needs a size of one number");
-  if (most.integer() <= options.smaller_edge) most.fail("expected more than size");
+  if (most.integer() <= options.smaller_edge)
+    most.fail("expected more than size, " + std::to_string(options.smaller_edge));
   options.max_size = most.integer();
   return resize_transform(options);
 }
@@ -73,7 +74,8 @@ TransformPtr make_mask_tokens(const Setting& section, const SampleSpec& samples)
   if (options.vocab_size < std::max<int64_t>(samples.classes, 1))
     vocab_size.fail(samples.classes == 0
                         ? "the data does not say how many tokens there are; expected their number"
-                        : "the data has tokens up to " + std::to_string(samples.classes - 1));
+                        : "expected at least " + std::to_string(samples.classes) +
+                              ": the data has tokens up to " + std::to_string(samples.classes - 1));
   if (section.has("special_token_ids"))
     options.special_token_ids = section.at("special_token_ids").integers();
   return mask_tokens_transform(options);
@@ -137,7 +139,7 @@ Transforms make_transforms(const Setting& tables, SampleSpec samples) {
       append(transforms, kind, transform_makers().at(kind)(section, samples));
       samples = transforms.back().transform->spec(samples);
     } catch (const TransformError& error) {
-      section.at(error.option).fail(error.what());
+      section.at(error.option).fail(error);
     }
   }
   return transforms;

@@ -55,6 +55,10 @@ struct Tally final : tutti::LoggerDestination {
 const char* tutti_plugin_build_stamp() { return TUTTI_BUILD_STAMP; }
 
 void tutti_plugin(tutti::Plugin& plugin) {
+  const tutti::Key width =
+      tutti::Key{"width", tutti::KeyType::kInteger, "", "units of the layer"}.at_least(1);
+  plugin.keys.models["narrow"] = {width};
+  plugin.keys.algorithms["normalise"] = {width};
   plugin.models["narrow"] = [](const tutti::Setting& options, const tutti::SampleSpec& samples) {
     return std::make_shared<tutti::Mlp>(
         tutti::MlpOptions{64, {options.at("width").integer()}, samples.classes});

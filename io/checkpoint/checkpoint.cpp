@@ -148,7 +148,7 @@ void remove_checkpoint(Disk& disk, const std::string& folder) {
 
 void copy_checkpoint(Disk& disk, const std::string& checkpoint, const std::string& to) {
   const std::string folder = to.substr(0, to.find_last_not_of('/') + 1);
-  if (disk.exists(folder)) throw OperatingError(folder + ": exists already");
+  if (disk.exists(folder)) throw OperatingError({folder}, "exists already");
   const std::string unfinished = unused_path(disk, folder + "-unfinished");
   disk.make_folders(unfinished);
   try {

@@ -18,7 +18,7 @@ std::string text_of(const std::vector<std::byte>& bytes) {
 }
 
 void check_size(const Disk& disk, const std::string& path, uint64_t expected) {
-  if (!disk.exists(path)) throw OperatingError(path + ": missing");
+  if (!disk.exists(path)) throw OperatingError({path}, "missing");
   const uint64_t bytes = disk.size(path);
   if (bytes == expected) return;
   const std::string sizes = std::to_string(bytes) + " of " + std::to_string(expected) + " bytes";
@@ -35,7 +35,7 @@ void verify_file(const Disk& disk, const std::string& path, const RankFile& file
     hash.add(chunk);
   }
   if (hash.value() != file.hash)
-    throw OperatingError(path + ": corrupt: its hash is not the one in the manifest");
+    throw OperatingError({path}, "corrupt: its hash is not the one in the manifest");
 }
 
 std::string manifest_text(const Disk& disk, const std::string& folder) {
@@ -100,11 +100,11 @@ Checkpoint first_good(const Disk& disk, const std::vector<std::string>& folders,
 
 CheckpointManifest read_manifest(const Disk& disk, const std::string& folder) {
   const std::string path = folder + "/manifest.json";
-  if (!disk.exists(path)) throw OperatingError(path + ": missing: the checkpoint was never finished");
+  if (!disk.exists(path)) throw OperatingError({path}, "missing: the checkpoint was never finished");
   try {
     return CheckpointManifest::from_json(text_of(disk.read(path)));
   } catch (const OperatingError& error) {
-    throw OperatingError(path + ": " + error.what());
+    throw OperatingError({path}, error.what());
   }
 }
 
@@ -162,9 +162,9 @@ Checkpoint find_checkpoint(const Disk& disk, const std::string& path, const Chec
   const auto folders = checkpoints_at(disk, path);
   if (folders == std::vector<std::string>{path}) return open_good(disk, path, search);
   if (!disk.exists(path))
-    throw OperatingError(path + ": there is no such folder; expected that of a checkpoint or of a run");
+    throw OperatingError({path}, "there is no such folder; expected that of a checkpoint or of a run");
   Checkpoint found = first_good(disk, folders, search);
-  if (found.folder.empty()) throw OperatingError(path + ": there is no good checkpoint");
+  if (found.folder.empty()) throw OperatingError({path}, "there is no good checkpoint");
   return found;
 }
 

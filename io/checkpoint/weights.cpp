@@ -88,10 +88,10 @@ std::unique_ptr<TensorSource> open_saved(const Disk& disk, const std::string& fo
 
 std::unique_ptr<TensorSource> open_weights(const Disk& disk, const std::string& path, const Share& part) {
   if (disk.exists(path + "/manifest.json")) return open_saved(disk, path, part);
-  if (!disk.exists(path)) throw UserError(path + ": there is no such file with weights");
+  if (!disk.exists(path)) throw UserError({path}, "there is no such file with weights");
   if (path.ends_with(".safetensors")) return std::make_unique<SafetensorsWeights>(disk, path);
   if (path.ends_with(".h5") || path.ends_with(".hdf5")) return std::make_unique<Hdf5Weights>(disk, path);
-  throw UserError(path + ": expected weights as .safetensors or .h5, or a checkpoint's folder");
+  throw UserError({path}, "expected weights as .safetensors or .h5, or a checkpoint's folder");
 }
 
 }  // namespace tutti

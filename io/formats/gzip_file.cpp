@@ -41,8 +41,8 @@ class Inflater {
       } else if (code != Z_OK && code != Z_BUF_ERROR) {
         fail(std::string("damaged gzip data: ") + (stream_.msg ? stream_.msg : "unknown"));
       } else if (read_ == in_.size() && written_ < out_.size()) {
-        throw UserError(path_ + ": ends at byte " + std::to_string(read_) +
-                        ", before its gzip data do: truncated");
+        throw UserError({path_},
+                        "ends at byte " + std::to_string(read_) + ", before its gzip data do: truncated");
       }
       if (written_ == out_.size()) out_.resize(2 * out_.size());
     }
@@ -66,7 +66,7 @@ class Inflater {
   }
 
   [[noreturn]] void fail(const std::string& what) const {
-    throw UserError(path_ + ": byte " + std::to_string(read_) + ": " + what);
+    throw UserError({path_}, "byte " + std::to_string(read_) + ": " + what);
   }
 
   std::span<const std::byte> in_;
@@ -84,7 +84,7 @@ GzipFile::GzipFile(const std::string& path) : path_(path) {
   try {
     uncompressed_ = Inflater(map_->bytes(), path).uncompressed();
   } catch (const std::bad_alloc&) {
-    throw UserError(path + ": there is no memory for what it holds uncompressed");
+    throw UserError({path}, "there is no memory for what it holds uncompressed");
   }
   map_.reset();
 }

@@ -27,7 +27,7 @@ constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the reference implementati
 constexpr const char* kMetadataName = "__metadata__";
 
 [[noreturn]] void fail(const std::string& path, uint64_t offset, const std::string& message) {
-  throw UserError(path + ": byte " + std::to_string(offset) + ": " + message);
+  throw UserError({path}, "byte " + std::to_string(offset) + ": " + message);
 }
 
 uint64_t header_length(const MappedFile& file) {

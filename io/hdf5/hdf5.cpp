@@ -11,6 +11,7 @@
 #include "io/hdf5/hdf5_chunks.h"
 #include "io/hdf5/hdf5_handle.h"
 #include "runtime/error.h"
+#include "runtime/nearest_name.h"
 
 namespace tutti {
 namespace {
@@ -103,8 +104,7 @@ void require_sources(hid_t dataset, const std::string& path, const std::string& 
     H5Pget_virtual_filename(list, i, source.data(), source.size());
     source.pop_back();
     if (!has_source(path, source))
-      throw UserError(path + ": dataset '" + name + "' needs the file '" + source +
-                      "', which does not exist");
+      throw UserError({path}, "dataset '" + name + "' needs the file '" + source + "', which does not exist");
   }
 }
 
@@ -134,11 +134,26 @@ void list_group(hid_t group, const std::string& prefix, int depth, std::vector<H
   }
 }
 
+// "; did you mean digits.h5?"
+std::string similar_file(const std::filesystem::path& path) {
+  constexpr std::size_t kMostFiles = 1000;
+  const std::string name = path.filename().string();
+  std::vector<std::string> names;
+  std::error_code error;
+  const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  for (auto file = std::filesystem::directory_iterator(folder, error);
+       !error && file != std::filesystem::directory_iterator() && names.size() < kMostFiles;
+       file.increment(error))
+    names.push_back(file->path().filename().string());
+  const std::string near = nearest_name(name, names);
+  return !near.empty() && similar_name(near, name) ? "; did you mean " + near + "?" : "";
+}
+
 std::string why_not_opened(const std::string& path) {
   std::error_code error;
-  if (!std::filesystem::exists(path, error)) return path + ": no such file";
-  if (std::filesystem::is_directory(path, error)) return path + ": is a folder, not an HDF5 file";
-  return path + ": cannot be read as an HDF5 file: " + hdf5_error();
+  if (!std::filesystem::exists(path, error)) return "no such file" + similar_file(path);
+  if (std::filesystem::is_directory(path, error)) return "is a folder, not an HDF5 file";
+  return "cannot be read as an HDF5 file: " + hdf5_error();
 }
 
 herr_t query_without_accumulator(const H5FD_t*, unsigned long* flags) {
@@ -182,8 +197,7 @@ void select_rows(hid_t space, const Shape& shape, int64_t first, int64_t count) 
 at::Tensor empty_tensor(const std::string& path, const Hdf5Entry& dataset, const Shape& shape) try {
   return at::empty(shape, dataset.dtype);
 } catch (const c10::Error& error) {
-  throw UserError(path + ": dataset '" + dataset.path +
-                  "' cannot be read: " + error.what_without_backtrace());
+  throw UserError({path}, "dataset '" + dataset.path + "' cannot be read: " + error.what_without_backtrace());
 }
 
 void check_rows(const Hdf5Entry& dataset, int64_t first, int64_t count) {
@@ -200,7 +214,7 @@ struct Hdf5File::Opened {
 
   Hdf5Handle dataset(const std::string& path, const std::string& name) const {
     Hdf5Handle handle(H5Dopen2(file, name.c_str(), H5P_DEFAULT), H5Dclose);
-    if (!handle.good()) throw UserError(path + ": dataset '" + name + "' cannot be opened: " + hdf5_error());
+    if (!handle.good()) throw UserError({path}, "dataset '" + name + "' cannot be opened: " + hdf5_error());
     require_sources(handle, path, name);
     return handle;
   }
@@ -210,7 +224,7 @@ Hdf5File::Hdf5File(const std::string& path) : path_(path), opened_(std::make_uni
   const Hdf5Session session;
   const Hdf5Handle access = read_access();
   opened_->file = Hdf5Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), H5Fclose);
-  if (!opened_->file.good()) throw UserError(why_not_opened(path));
+  if (!opened_->file.good()) throw UserError({path}, why_not_opened(path));
   const Hdf5Handle root(H5Gopen2(opened_->file, "/", H5P_DEFAULT), H5Gclose);
   list_group(root, "", 0, datasets_);
 }
@@ -228,7 +242,7 @@ const Hdf5Entry* Hdf5File::find(const std::string& dataset) const {
 
 const Hdf5Entry& Hdf5File::at(const std::string& dataset) const {
   if (const Hdf5Entry* found = find(dataset)) return *found;
-  throw UserError(path_ + ": no dataset '" + dataset + "'; there is " + names());
+  throw UserError({path_}, "no dataset '" + dataset + "'; there is " + names());
 }
 
 std::string Hdf5File::names() const {
@@ -246,7 +260,7 @@ at::Tensor Hdf5File::read(const std::string& dataset) const {
   const Hdf5Session session;
   const Hdf5Handle handle = opened_->dataset(path_, dataset), type = hdf5_type(found.dtype);
   if (H5Dread(handle, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.mutable_data_ptr()) < 0) {
-    throw UserError(path_ + ": dataset '" + dataset + "' cannot be read: " + hdf5_error());
+    throw UserError({path_}, "dataset '" + dataset + "' cannot be read: " + hdf5_error());
   }
   return tensor;
 }
@@ -298,8 +312,8 @@ at::Tensor Hdf5File::read_rows(const std::string& dataset, std::span<const int64
     const Hdf5Handle memory = hdf5_space(shape);
     select_rows(space, found.shape, rows[i], shape[0]);
     if (H5Dread(handle, type, memory, space, H5P_DEFAULT, to + i * row_bytes) < 0) {
-      throw UserError(path_ + ": dataset '" + dataset + "', row " + std::to_string(rows[i]) +
-                      " cannot be read: " + hdf5_error());
+      throw UserError({path_}, "dataset '" + dataset + "', row " + std::to_string(rows[i]) +
+                                   " cannot be read: " + hdf5_error());
     }
     i += run;
   }

@@ -85,7 +85,9 @@ void require_class_target(const Setting& section, const SampleSpec& samples) {
 
 void require_vocabulary(const Setting& section, const SampleSpec& samples) {
   if (samples.classes > section.at("vocab_size").integer())
-    section.at("vocab_size").fail("the data has tokens up to " + std::to_string(samples.classes - 1));
+    section.at("vocab_size")
+        .fail("expected at least " + std::to_string(samples.classes) + ": the data has tokens up to " +
+              std::to_string(samples.classes - 1));
 }
 
 int64_t positive(const Setting& key) {
@@ -97,7 +99,9 @@ int64_t positive(const Setting& key) {
 int64_t agreed_size(const Setting& section, const char* key, int64_t in_data, const std::string& what) {
   if (!section.has(key)) return in_data;
   const int64_t given = positive(section.at(key));
-  if (given != in_data) section.at(key).fail("the data has " + std::to_string(in_data) + " " + what);
+  if (given != in_data)
+    section.at(key).fail("expected " + std::to_string(in_data) + ": the data has " + std::to_string(in_data) +
+                         " " + what);
   return given;
 }
 
@@ -108,7 +112,9 @@ int64_t num_classes(const Setting& section, const SampleSpec& samples) {
   }
   const int64_t given = positive(section.at("num_classes"));
   if (samples.classes > given)
-    section.at("num_classes").fail("the data has targets up to " + std::to_string(samples.classes - 1));
+    section.at("num_classes")
+        .fail("expected at least " + std::to_string(samples.classes) + ": the data has targets up to " +
+              std::to_string(samples.classes - 1));
   return given;
 }
 
@@ -240,7 +246,8 @@ BertOptions bert_options(const Setting& section) {
       .pad_token_id = section.at("pad_token_id").integer()};
   require_heads(section.at("num_attention_heads"), options.hidden_size, "hidden_size");
   if (options.pad_token_id < 0 || options.pad_token_id >= options.vocab_size)
-    section.at("pad_token_id").fail("expected a token below vocab_size");
+    section.at("pad_token_id")
+        .fail("expected a token below vocab_size, in [0, " + std::to_string(options.vocab_size) + ')');
   return options;
 }
 
@@ -286,7 +293,8 @@ void require_positions(const Setting& section, Layer& model, const SampleSpec& s
     const std::string length = std::to_string(found->second[0]);
     for (const char* key : {"n_positions", "max_position_embeddings"})
       if (section.has(key) && section.at(key).integer() == longest)
-        section.at(key).fail("the data has sequences of " + length + " tokens");
+        section.at(key).fail("expected at least " + length + ": the data has sequences of " + length +
+                             " tokens");
     section.at("kind").fail("the data has sequences of " + length + " tokens; the model takes at most " +
                             std::to_string(longest));
   }

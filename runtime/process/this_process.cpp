@@ -6,7 +6,9 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
+#include <functional>
 
 // Defined in libtutti.so.
 extern "C" const char* tutti_shared_build_stamp() __attribute__((weak));
@@ -28,14 +30,86 @@ std::string host_name() {
   return name;
 }
 
-bool first_to_report(const char* path) {
-  const int file = ::open(path, O_RDONLY | O_CLOEXEC);  // stays open until the process ends
-  return file < 0 || ::flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+namespace {
+
+// In fixed memory, for signal handlers.
+struct Reports {
+  char file[4096] = "";
+  char attempt[128] = "";
+  char who[32] = "";
+  int rank = 0;
+};
+
+Reports& reports() {
+  static Reports all;
+  return all;
 }
 
-void linger() {
-  const timespec half_a_second{0, 500'000'000};
-  ::nanosleep(&half_a_second, nullptr);
+void sleep_ms(int ms) {
+  const timespec time{0, ms * 1'000'000};
+  ::nanosleep(&time, nullptr);
 }
+
+int open_reports() { return ::open(reports().file, O_RDWR | O_CREAT | O_CLOEXEC, 0644); }
+
+// A byte behind the end of the file stands for a rank with this error.
+struct flock byte_of(short type, int rank, const std::string& error) {
+  constexpr off_t kBegin = off_t{1} << 40;
+  constexpr off_t kMostRanks = off_t{1} << 20;
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = kBegin + kMostRanks * static_cast<off_t>(std::hash<std::string>()(error) & 0xffff) + rank;
+  lock.l_len = 1;
+  return lock;
+}
+
+}  // namespace
+
+void share_reports(const std::string& file, const std::string& attempt, int rank) {
+  Reports& all = reports();
+  all = {};
+  if (file.size() >= sizeof all.file) return;
+  file.copy(all.file, sizeof all.file - 1);
+  attempt.copy(all.attempt, sizeof all.attempt - 1);
+  const std::string who = "rank " + std::to_string(rank) + ": ";
+  who.copy(all.who, sizeof all.who - 1);
+  all.rank = rank;
+}
+
+const char* reporting_rank() { return reports().who; }
+
+bool first_to_report() {
+  const Reports& all = reports();
+  if (all.file[0] == 0) return true;
+  const int file = open_reports();  // stays open until the process ends
+  if (file < 0) return true;
+  if (::flock(file, LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;
+  char reported[sizeof all.attempt] = "";
+  const ssize_t got = ::pread(file, reported, sizeof reported - 1, 0);
+  if (got > 0 && std::strcmp(reported, all.attempt) == 0) return false;
+  if (::ftruncate(file, 0) != 0) return true;
+  return ::pwrite(file, all.attempt, std::strlen(all.attempt), 0) != 0;
+}
+
+void mark_report(const std::string& error) {
+  const int file = open_reports();  // stays open until the process ends
+  struct flock own = byte_of(F_RDLCK, reports().rank, error);
+  if (file >= 0) ::fcntl(file, F_OFD_SETLK, &own);
+}
+
+int count_reports(int world, const std::string& error) {
+  sleep_ms(200);
+  const int file = open_reports();
+  int others = 0;
+  for (int r = 0; r < world && file >= 0; ++r) {
+    struct flock asked = byte_of(F_WRLCK, r, error);
+    if (r != reports().rank && ::fcntl(file, F_OFD_GETLK, &asked) == 0) others += asked.l_type != F_UNLCK;
+  }
+  if (file >= 0) ::close(file);
+  return others;
+}
+
+void linger() { sleep_ms(500); }
 
 }  // namespace tutti

@@ -14,10 +14,19 @@ std::string build_and_commit(const std::string& elsewhere);
 
 std::string host_name();
 
-// Makes one of several ranks report an error that all meet at about the same time: `first_to_report` is true
-// for the rank that locks the shared file at `path` first, and if the file cannot be locked. This rank then
-// calls `linger` (half a second), so that others find the lock held. Async-signal-safe.
-bool first_to_report(const char* path);
-void linger();
+// The ranks of a run that fail agree by locks on a shared file who reports it, so that no message is needed
+// and a signal handler can report too. Called once a run by rank `rank`; `attempt` is the run's nonce.
+// Without a call this process reports all its errors.
+void share_reports(const std::string& file, const std::string& attempt, int rank);
+
+// True for the first rank of the attempt that asks, and if the file cannot be locked. Async-signal-safe.
+bool first_to_report();
+const char* reporting_rank();  // "rank 2: ", "" without share_reports. Async-signal-safe.
+
+// Marks that this rank ends by the error; `count_reports` takes a fifth of a second and is the number of
+// other ranks of `world` that do so too. A rank that has marked an error lingers, so that it is counted.
+void mark_report(const std::string& error);
+int count_reports(int world, const std::string& error);
+void linger();  // half a second
 
 }  // namespace tutti

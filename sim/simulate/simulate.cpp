@@ -49,7 +49,7 @@ std::unique_ptr<Simulation> begin_share(const Setting& recipe, const SimulateOpt
   simulation->keep_journals(options.run_dir);
   return simulation;
 } catch (const UserError& error) {
-  print_line(refusal_line(error.what()));
+  print_line(refusal_line(error.headline()));
   return nullptr;
 }
 

@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "cli/catalog_text.h"
-#include "cli/composer_names.h"
+#include "job/composer_names.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/key_check.h"
 #include "runtime/error.h"

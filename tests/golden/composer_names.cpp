@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "cli/composer_names.h"
+#include "job/composer_names.h"
 
 namespace tutti {
 

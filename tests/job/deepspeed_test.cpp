@@ -109,7 +109,7 @@ TEST(DeepSpeed, BatchesThatDoNotMultiplyAreAnError) {
   EXPECT_THAT(rule(resolved("train_batch_size = 96\ntrain_micro_batch_size_per_gpu = 36"), 96, 2),
               HasSubstr("micro batch x accumulation x ranks must be the batch"));
   EXPECT_THAT(rule(resolved("train_batch_size = 96\ngradient_accumulation_steps = 5"), 96, 2),
-              StartsWith("test.toml:3: deepspeed.gradient_accumulation_steps = 5: it does not divide"));
+              StartsWith("test.toml:3: deepspeed.gradient_accumulation_steps = 5: expected a divisor"));
   EXPECT_THAT(rule(all, 96, 5), AllOf(StartsWith("test.toml:2: deepspeed.train_batch_size = 96: "),
                                       HasSubstr("no multiple of the number of ranks, 5")));
 }

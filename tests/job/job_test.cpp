@@ -197,7 +197,7 @@ TEST_F(JobTest, AModelThatMemoryCannotHoldIsRefused) {
   EXPECT_THAT(why_refused(with_data("kind = 'gpt'\nn_embd = 1000000000\nn_positions = 1000000000",
                                     "kind = 'synthetic'\ntargets = 'sequence'\nshape = [8]",
                                     "kind = 'synthetic'\ntargets = 'sequence'\nshape = [8]")),
-              AllOf(StartsWith("test.toml:2: [model]: "), Not(HasSubstr("\n"))));
+              AllOf(StartsWith("test.toml:2: [model]: "), Not(HasSubstr("Exception raised"))));
 }
 
 TEST_F(JobTest, AModelThatOneRankCannotHoldIsTakenWhereItIsShared) {
@@ -290,7 +290,7 @@ TEST_F(JobTest, AFolderThatCannotBeMadeIsBlamedOnTheKeyThatNamesIt) {
   options.run_dir = folder_.path("file/run");
   const std::string recipe = with_data(kMlp, kPoints, kPoints);
   EXPECT_THAT(why_refused(recipe, options),
-              AllOf(StartsWith("command line: --run-dir = "), HasSubstr("file/run: cannot create: ")));
+              AllOf(StartsWith("command line: --run-dir = "), HasSubstr("file/run\": cannot create: ")));
   options.makes_folders = false;
   EXPECT_EQ(why_refused(recipe, options), "it was taken");
   EXPECT_THAT(why_refused(recipe + "[checkpoint]\nsave_folder = '" + (folder_.path("file/of")) + "'\n"),

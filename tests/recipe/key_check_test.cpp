@@ -28,17 +28,21 @@ Setting::Array list(std::vector<Setting::Value> values) {
 
 TEST(KeyCheck, EachTypeSaysWhatItExpects) {
   const std::string text = "x";
-  EXPECT_EQ(error_of({"b", kBoolean, "", ""}, int64_t{1}), "r.toml:3: a.b = 1: expected true or false");
+  EXPECT_EQ(error_of({"b", kBoolean, "", ""}, int64_t{1}),
+            "r.toml:3: a.b = 1: expected true or false; did you mean true?");
   EXPECT_EQ(error_of({"b", kInteger, "", ""}, 1.5), "r.toml:3: a.b = 1.5: expected an integer");
   EXPECT_EQ(error_of({"b", kNumber, "", ""}, text), "r.toml:3: a.b = \"x\": expected a number");
-  EXPECT_EQ(error_of({"b", kText, "", ""}, true), "r.toml:3: a.b = true: expected a text");
+  EXPECT_EQ(error_of({"b", kText, "", ""}, true),
+            "r.toml:3: a.b = true: expected a text; did you mean \"true\"?");
   EXPECT_EQ(error_of({"b", kPath, "", ""}, 2.0), "r.toml:3: a.b = 2.0: expected a path");
   EXPECT_EQ(error_of({"b", kPath, "", ""}, std::string()),
             "r.toml:3: a.b = \"\": expected a path, not an empty text");
-  EXPECT_EQ(error_of({"b", kIntegers, "", ""}, int64_t{1}), "r.toml:3: a.b = 1: expected a list of integers");
+  EXPECT_EQ(error_of({"b", kIntegers, "", ""}, int64_t{1}),
+            "r.toml:3: a.b = 1: expected a list of integers; did you mean [1]?");
   EXPECT_EQ(error_of({"b", kIntegers, "", ""}, list({1.5})),
             "r.toml:3: a.b = 1.5: expected a list of integers");
-  EXPECT_EQ(error_of({"b", kTexts, "", ""}, list({true})), "r.toml:3: a.b = true: expected a list of texts");
+  EXPECT_EQ(error_of({"b", kTexts, "", ""}, list({true})),
+            "r.toml:3: a.b = true: expected a list of texts; did you mean \"true\"?");
   EXPECT_EQ(error_of({"b", kTime, "", ""}, std::string("20xp")),
             "r.toml:3: a.b = \"20xp\": expected a time like 10ep, 500ba, 0.5dur or 1h20m (an integer counts "
             "epochs)");
@@ -97,7 +101,8 @@ TEST(KeyCheck, ATimeMustHaveTheKeysUnit) {
   EXPECT_EQ(checked(key, written(std::string("1m30s"))).text(), "1m30s");
   EXPECT_EQ(error_of(key, std::string("10ep")),
             "r.toml:3: a.b = \"10ep\": expected a time in seconds like 60sec or 1m30s");
-  EXPECT_EQ(error_of(key, int64_t{60}), "r.toml:3: a.b = 60: expected a time in seconds like 60sec or 1m30s");
+  EXPECT_EQ(error_of(key, int64_t{60}),
+            "r.toml:3: a.b = 60: expected a time in seconds like 60sec or 1m30s; did you mean \"60sec\"?");
 }
 
 TEST(KeyCheck, ChoicesSuggestTheNearest) {
@@ -155,7 +160,8 @@ TEST(KeyCheck, AnIntegerStandsAloneOrInAList) {
   const Key key = Key{"b", kIntegerOrIntegers, "none", ""}.at_least(1);
   EXPECT_EQ(error_of(key, int64_t{3}), "no error");
   EXPECT_EQ(error_of(key, list({int64_t{3}, int64_t{4}})), "no error");
-  EXPECT_EQ(error_of(key, 3.0), "r.toml:3: a.b = 3.0: expected an integer or a list of integers >= 1");
+  EXPECT_EQ(error_of(key, 3.0),
+            "r.toml:3: a.b = 3.0: expected an integer or a list of integers >= 1; did you mean 3?");
   EXPECT_EQ(error_of(key, list({int64_t{3}, int64_t{0}})),
             "r.toml:3: a.b = 0: expected an integer or a list of integers >= 1");
   EXPECT_EQ(std::get<int64_t>(fallback_value({"b", kIntegerOrIntegers, "7", ""}, "a.b", {}).value), 7);
@@ -194,6 +200,55 @@ TEST(KeyCheck, FallbacksAreReadByType) {
   EXPECT_EQ(toml(kTexts, "[]"), "[]");
   EXPECT_EQ(toml(kTimes, "[1ep, 0.5dur]"), "[\"1ep\", \"0.5dur\"]");
   EXPECT_TRUE(fallback_value({"b", kInteger, "none", ""}, "", {}).is_none());
+}
+
+std::string meant(const Key& key, Setting::Value value) {
+  const std::string error = error_of(key, std::move(value)), before = "did you mean ";
+  const std::size_t at = error.find(before);
+  return at == error.npos ? "" : error.substr(at + before.size(), error.size() - at - before.size() - 1);
+}
+
+TEST(KeyCheck, ATimeInOtherWordsIsUnderstood) {
+  const Key key = Key{"b", kTime, "", ""}.in_units({"ep", "ba", "sp", "tok", "sec"});
+  const std::vector<std::pair<std::string, std::string>> times = {{"5 epochs", "5ep"},
+                                                                  {"1 Epoch", "1ep"},
+                                                                  {"100steps", "100ba"},
+                                                                  {"100 iterations", "100ba"},
+                                                                  {"1e6 tokens", "1000000tok"},
+                                                                  {"90min", "1h30m"},
+                                                                  {"2 hours", "2h"},
+                                                                  {"30s", ""},
+                                                                  {"20", "20ep"},
+                                                                  {"48h", "172800sec"},
+                                                                  {"5 apples", ""}};
+  for (const auto& [written, ours] : times)
+    EXPECT_EQ(meant(key, written), ours.empty() ? "" : '"' + ours + '"') << written;
+  EXPECT_EQ(meant(Key{"b", kTime, "", ""}.in_units({"sec"}), std::string("20")), "\"20sec\"");
+  EXPECT_EQ(meant(Key{"b", kTime, "", ""}.in_units({"sec"}), std::string("3 epochs")), "");
+}
+
+TEST(KeyCheck, AValueOfAnotherTypeIsUnderstood) {
+  EXPECT_EQ(meant({"b", kNumber, "", ""}, std::string("1e-3")), "0.001");
+  EXPECT_EQ(meant(Key{"b", kNumber, "", ""}.at_least(0), std::string("-1")), "");
+  EXPECT_EQ(meant({"b", kInteger, "", ""}, std::string("64")), "64");
+  EXPECT_EQ(meant({"b", kInteger, "", ""}, 1e6), "1000000");
+  EXPECT_EQ(meant({"b", kInteger, "", ""}, 1.5), "");
+  EXPECT_EQ(meant({"b", kBoolean, "", ""}, std::string("False")), "false");
+  EXPECT_EQ(meant({"b", kText, "", ""}, int64_t{7}), "\"7\"");
+  EXPECT_EQ(meant({"b", kIntegers, "", ""}, list({std::string("3")})), "3");
+  EXPECT_EQ(meant({"b", kPath, "", ""}, 2.0), "");
+}
+
+TEST(KeyCheck, AChoiceInOtherWordsIsUnderstood) {
+  const Key key = Key{"b", kText, "", ""}.one_of({"fp32", "amp_fp16", "amp_bf16"});
+  for (const auto& [written, ours] :
+       std::vector<std::pair<std::string, std::string>>{{"bf16", "amp_bf16"},
+                                                        {"BFloat16", "amp_bf16"},
+                                                        {"float32", "fp32"},
+                                                        {"half", "amp_fp16"},
+                                                        {"fp16", "amp_fp16"},
+                                                        {"FP32", "fp32"}})
+    EXPECT_EQ(meant(key, written), '"' + ours + '"') << written;
 }
 
 TEST(KeyCheck, WhatIsNotCarriedOverIsRefusedWithItsReason) {

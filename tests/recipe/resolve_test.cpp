@@ -121,7 +121,7 @@ TEST(Resolve, UnknownKeysNearNothingListWhatThereIs) {
 TEST(Resolve, AKeyOfAnotherKindIsNamedAsThat) {
   const Setting given = recipe({{"walk", section("walk", 1, {{"legs", value(int64_t{4}, "walk.legs", 3)}})}});
   EXPECT_EQ(error_of(given, walk()),
-            "r.toml:3: walk.legs = 4: unknown key of gait trot; it is one of gallop");
+            "r.toml:3: walk.legs = 4: unknown key of gait trot; it is a key of gallop");
 }
 
 TEST(Resolve, UnknownSectionsSuggestTheNearestName) {

@@ -124,7 +124,7 @@ class CheckpointOptions(tutti_run.RunTest):
         recipe.write_text(recipe.read_text().replace("steps = 2", "steps = 5"))
         refused = start(self.folder / "bad", recipe=recipe, ranks=3).wait()
         self.assertEqual(refused.code, 2, refused.text)
-        self.assertIn("deepspeed.gradient_accumulation_steps = 5: it does not divide the batch", refused.text)
+        self.assertIn("deepspeed.gradient_accumulation_steps = 5: expected a divisor of the batch", refused.text)
 
 
 class OwnData(tutti_run.RunTest):

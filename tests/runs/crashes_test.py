@@ -6,7 +6,7 @@ import signal
 import time
 
 import tutti_run
-from tutti_run import log, start
+from tutti_run import DIGITS, EXAMPLES, log, start
 
 FOREVER = {"train__max_duration": "1000000ep", "checkpoint__interval": "0ba"}
 LAST = r"\n +\d+\.\d\d\d s ago  compute +[a-z ]+ \(step \d+, -?\d+\)\n"
@@ -72,8 +72,23 @@ class Crashes(tutti_run.RunTest):
         os.truncate(data, 5000)
         finished = running.wait(timeout=60)
         self.assertEqual(finished.code, 1, finished.text)
-        own = [error for error in finished.errors() if " is gone: " not in error]  # a rank that did not read there
-        self.assertEqual(own, [f"error: {data}: it was cut short while it was read"], finished.text)
+        self.assertEqual(len(finished.errors()), 1, finished.text)
+        self.assertRegex(finished.errors()[0], rf"^error: rank \d: {data}: it was cut short while it was read$")
+
+    def test_an_error_that_all_ranks_meet_is_reported_once_with_its_step(self):
+        recipe = self.folder / "recipe.toml"
+        recipe.write_text(DIGITS.read_text() + '[[callbacks]]\nkind = "nan_monitor"\n')
+        values = {"optimizer__lr": 1e30, "data__train__path": EXAMPLES / "data/digits.h5",
+                  "data__eval__path": EXAMPLES / "data/digits.h5"}
+        what = "step 2, Compute: NaNMonitor: the training loss of step 2 is not a number$"
+        together = start(self.folder / "run", recipe=recipe, ranks=3, **values)
+        in_one = start(self.folder / "local", "--local-ranks", 3, recipe=recipe, ranks=1, **values)
+        who = r"rank \d( \(and (1 other|2 others)\))?: "  # those that come in time
+        for running, error in {together: f"^error: {who}{what}", in_one: f"^error: {what}"}.items():
+            finished = running.wait(timeout=60)
+            self.assertEqual(finished.code, 1, finished.text)
+            self.assertEqual(len(finished.errors()), 1, finished.text)
+            self.assertRegex(finished.errors()[0], error)
 
 
 if __name__ == "__main__":

@@ -100,7 +100,9 @@ class Install(tutti_run.RunTest):
         self.assertAlmostEqual(float(accuracy), last_accuracy(run), places=4, msg="its algorithm made another model")
         call(command, "predict", recipe, "--checkpoint", run, "--out", self.folder / "out.h5")
         wide = 'model.name = "wide": the library of [plugins] has no such model; there are narrow'
-        for name, words in {"model.name=wide": wide, "plugins.library=none.so": "none.so"}.items():
+        for name, words in {"model.name=wide": wide, "plugins.library=none.so": "none.so",
+                            "model.options.width=0": "model.options.width = 0: expected an integer >= 1",
+                            "model.options.widht=3": "unknown key; did you mean width?"}.items():
             self.assertIn(words, self.refused(command, "check", recipe, "--set", name))
         bare = self.sources / "bare.toml"
         bare.write_text(recipe.read_text().replace("library =", "# library ="))

@@ -81,6 +81,16 @@ class Terminal(tutti_run.RunTest):
         self.assertEqual([piece for piece in changing if len(piece) >= columns], [])
         return shown
 
+    def test_an_error_has_colors(self):
+        command = [TUTTI, "check", DIGITS, "--set", "optimizer.lr=fast"]
+        marked = Shown(command, 80)
+        self.assertEqual(marked.code, 2)
+        self.assertEqual(marked.colors_of("error:"), {"red"})
+        self.assertEqual(marked.colors_of("^^^^"), {"red"})
+        self.assertEqual(marked.colors_of("optimizer.lr ="), {"default"})
+        for plain in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+            self.assertEqual(Shown(command, 80, **plain).colors_of("error:"), {"default"}, plain)
+
     def test_60_columns(self):
         self.check(60)
 

@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <vector>
+#include <memory>
+#include <string>
 
 namespace tutti {
 namespace {
@@ -17,19 +18,47 @@ TEST(ErrorTest, UserErrorBeginsWithItsPosition) {
   EXPECT_STREQ(UserError(Position{}, "lr = -1").what(), "lr = -1");
 }
 
-TEST(ErrorTest, EditDistanceCountsInsertionsDeletionsAndSubstitutions) {
-  EXPECT_EQ(edit_distance("", ""), 0);
-  EXPECT_EQ(edit_distance("abc", ""), 3);
-  EXPECT_EQ(edit_distance("", "abc"), 3);
-  EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
-  EXPECT_EQ(edit_distance("flaw", "lawn"), 2);
+Position in_source(const std::string& text, int line, Columns columns) {
+  return {"r.toml", line, columns, {}, std::make_shared<const std::string>(text)};
 }
 
-TEST(ErrorTest, NearestNameIsTheClosestOrNothing) {
-  const std::vector<std::string> names = {"momentum", "weight_decay", "lr"};
-  EXPECT_EQ(nearest_name("momentun", names), "momentum");
-  EXPECT_EQ(nearest_name("wieght_decay", names), "weight_decay");
-  EXPECT_EQ(nearest_name("dropout", names), "");
+TEST(ErrorTest, TheLineIsShownWithACaretBelow) {
+  const UserError error(in_source("[optimizer]\nlr = \"fast\"  # why\n", 2, {6, 6}), "expected a number");
+  EXPECT_STREQ(error.what(),
+               "r.toml:2: expected a number\n"
+               "    2 | lr = \"fast\"  # why\n"
+               "      |      ^^^^^^");
+  EXPECT_EQ(error.headline(), "r.toml:2: expected a number");
+  EXPECT_EQ(error.message(), "expected a number");
+}
+
+TEST(ErrorTest, TheKeyMayBeMarkedInstead) {
+  Position position = in_source("lr = 1", 1, {6, 1});
+  EXPECT_EQ(position.of_key().excerpt(), position.excerpt());
+  position.key_columns = {1, 2};
+  EXPECT_EQ(position.of_key().excerpt(), "\n    1 | lr = 1\n      | ^^");
+}
+
+TEST(ErrorTest, AnOptionHasNoNumberOfALine) {
+  EXPECT_EQ(in_source("--set a=b", 0, {9, 1}).excerpt(), "\n      | --set a=b\n      |         ^");
+}
+
+TEST(ErrorTest, TabsAndWideCharactersTakeAColumn) {
+  EXPECT_EQ(in_source("\tname = \"\xc3\xb6\"\r\n", 1, {9, 3}).excerpt(),
+            "\n    1 |  name = \"\xc3\xb6\"\n      |         ^^^");
+}
+
+TEST(ErrorTest, ACaretStandsBehindTheLineToo) {
+  EXPECT_EQ(in_source("a =", 1, {4, 1}).excerpt(), "\n    1 | a =\n      |    ^");
+  EXPECT_EQ(in_source("a = [\n1]", 1, {5, 1000}).excerpt(), "\n    1 | a = [\n      |     ^");
+  EXPECT_EQ(in_source("a", 7, {1, 1}).excerpt(), "\n    7 | \n      | ^");
+}
+
+TEST(ErrorTest, OfALongLineAPartIsShown) {
+  const std::string text = "key = \"" + std::string(200, 'x') + "\"; bad";
+  const std::string shown = in_source(text, 1, {211, 3}).excerpt();
+  EXPECT_EQ(shown,
+            "\n    1 | ..." + std::string(27, 'x') + "\"; bad\n      |    " + std::string(30, ' ') + "^^^");
 }
 
 TEST(ErrorTest, FailedAssertionSaysWhatAndWhere) {
@@ -47,6 +76,8 @@ TEST(RankMessage, NamesTheRankOnce) {
   EXPECT_EQ(rank_message(1, "the disk is full"), "rank 1: the disk is full");
   EXPECT_EQ(rank_message(1, "rank 1 compute: shapes differ"), "rank 1 compute: shapes differ");
   EXPECT_EQ(rank_message(1, "rank 10 hangs"), "rank 1: rank 10 hangs");
+  EXPECT_EQ(rank_message(1, "step 7", 1), "rank 1 (and 1 other): step 7");
+  EXPECT_EQ(rank_message(0, "step 7", 3), "rank 0 (and 3 others): step 7");
 }
 
 }  // namespace

@@ -40,5 +40,26 @@ TEST(Printable, OfAValueLineBreaksAreEscapedToo) {
   EXPECT_EQ(shown(std::string(61, 'x')), std::string(60, 'x') + "...");
 }
 
+constexpr const char* kTwo = "r.toml:3: x = 1: wrong\n    3 | x = 1\n      |     ^\n\nerror: y\n\n2 errors";
+
+TEST(ErrorText, IsPlainWithoutColours) {
+  EXPECT_EQ(error_text("wrong", false), "error: wrong\n");
+  EXPECT_EQ(error_text(kTwo, false), std::string("error: ") + kTwo + "\n");
+}
+
+TEST(ErrorText, ColoursMarkTheWordTheLineAndTheCaret) {
+  const std::string red = "\033[1;31m", cyan = "\033[36m", plain = "\033[0m";
+  EXPECT_EQ(error_text(kTwo, true), red + "error:" + plain + " r.toml:3: x = 1: wrong\n" + cyan + "    3 |" +
+                                        plain + " x = 1\n" + cyan + "      |" + plain + red + "     ^" +
+                                        plain + "\n\n" + red + "error:" + plain + " y\n\n2 errors\n");
+}
+
+TEST(ErrorText, EachOfSeveralErrorsIsCutForItself) {
+  const std::string text =
+      error_text(std::string(5'000, 'x') + "\n\nerror: " + std::string(5'000, 'y'), false);
+  EXPECT_NE(text.find("xxx ... (1000 bytes) ... xxx"), std::string::npos);
+  EXPECT_NE(text.find("yyy ... (1007 bytes) ... yyy"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace tutti

@@ -117,7 +117,7 @@ TEST_F(ShardingSettingsTest, OnlyGatheredParametersAreFreedAfterForward) {
 TEST_F(ShardingSettingsTest, GroupsThatShareACopyAreAllOfOneSize) {
   const std::string four = "strategy = 'hybrid'\nshard_size = 4";
   EXPECT_THAT(why_not(four, 6), AllOf(StartsWith("test.toml:3: sharding.shard_size = 4: "),
-                                      HasSubstr("does not divide the number of ranks, 6")));
+                                      HasSubstr("expected a divisor of the number of ranks, 6")));
   EXPECT_THAT(why_not(four, 4), AllOf(StartsWith("test.toml:3: sharding.shard_size = 4: "),
                                       HasSubstr("fewer than the number of ranks, 4")));
 }

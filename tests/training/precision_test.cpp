@@ -25,7 +25,7 @@ std::string refusal(const std::string& name, const std::string& apart = "") try 
   precision(name, apart);
   return "";
 } catch (const UserError& error) {
-  return error.what();
+  return error.headline();
 }
 
 TEST(PrecisionTest, NamesAreComposers) {

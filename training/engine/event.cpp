@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/error.h"
+#include "runtime/nearest_name.h"
 #include "runtime/text.h"
 
 namespace tutti {

@@ -70,7 +70,7 @@ Time Time::parse(const Setting& setting) {
   try {
     return parse(setting.text());
   } catch (const UserError& error) {
-    setting.fail(error.what());
+    setting.fail(error);
   }
 }
 

@@ -184,8 +184,7 @@ TEST_F(CheckpointStoreTest, ADamagedOneThatIsNamedIsTheSettingsMistake) {
 
 TEST_F(CheckpointStoreTest, NamesTheSettingThatNamesNoCheckpoint) {
   const auto why = message_of<UserError>([this] { chosen(resume("nowhere")); });
-  EXPECT_THAT(why,
-              StartsWith("digits.toml:7: checkpoint.resume = \"nowhere\": nowhere: there is no such folder"));
+  EXPECT_THAT(why, StartsWith("digits.toml:7: checkpoint.resume = \"nowhere\": there is no such folder"));
 }
 
 TEST_F(CheckpointStoreTest, StartingAfreshPutsThoseOfTheEarlierRunAside) {

@@ -88,10 +88,10 @@ TEST(MakeTransforms, WhatDoesNotFitTheImagesIsNamedWithKeyAndValue) {
   EXPECT_THAT(why_not(table("kind = 'resize'\nsize = [4, 4]\nmax_size = 9"), spec_of({8, 8, 3})),
               HasSubstr("transforms.0.max_size = 9: it needs a size of one number"));
   EXPECT_THAT(why_not(table("kind = 'resize'\nsize = 4\nmax_size = 4"), spec_of({8, 8, 3})),
-              HasSubstr("transforms.0.max_size = 4: expected more than size"));
+              HasSubstr("transforms.0.max_size = 4: expected more than size, "));
   EXPECT_THAT(
       why_not(table("kind = 'mask_tokens'\nmask_token_id = 9\nvocab_size = 9"), spec_of({8}, at::kLong)),
-      HasSubstr("transforms.0.vocab_size = 9: the data has tokens up to 9"));
+      HasSubstr("transforms.0.vocab_size = 9: expected at least 10: the data has tokens up to 9"));
   EXPECT_THAT(why_not(table("kind = 'mask_tokens'\nmask_token_id = 9"), spec_of({8}, at::kLong, 0)),
               HasSubstr("transforms.0.vocab_size: the data does not say"));
 }

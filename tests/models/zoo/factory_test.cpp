@@ -181,7 +181,8 @@ TEST(Factory, BertReadsTokensAndLabelsByTransformersNamesOrByTuttis) {
   labelled.classes = 0;
   EXPECT_NO_THROW(make_model(bert("bert_classification", {}), labelled));
   labelled.classes = 3;
-  refuses("bert_classification", labelled, "num_classes = 2: the data has targets up to 2");
+  refuses("bert_classification", labelled,
+          "num_classes = 2: expected at least 3: the data has targets up to 2");
   EXPECT_NO_THROW(make_model(bert("bert_classification", {}), with(kText, "target", {}, at::kLong)))
       << "the classes of 'input' are tokens";
 }

@@ -206,7 +206,7 @@ TEST(LearningRate, ARatioThatLeavesNothingIsAUserError) {
   const Scratch folder;
   EXPECT_THAT(
       [&] { train(text_of("", "max_duration = '1ep'\nscale_schedule_ratio = 0.5\n"), folder.path("run")); },
-      ThrowsMessage<UserError>(HasSubstr("it leaves nothing of max_duration, 1ep")));
+      ThrowsMessage<UserError>(HasSubstr("this leaves nothing of max_duration, 1ep")));
 }
 
 TEST(LearningRate, ScaleScheduleRatioShortensTrainingAndSchedule) {

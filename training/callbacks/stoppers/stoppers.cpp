@@ -8,6 +8,7 @@
 #include "io/formats/run_metrics.h"
 #include "recipe/catalog.h"
 #include "runtime/error.h"
+#include "runtime/nearest_name.h"
 #include "runtime/text.h"
 #include "training/state.h"
 

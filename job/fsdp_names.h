@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "cli/composer_names.h"
+#include "job/composer_names.h"
 
 namespace tutti {
 

@@ -1,4 +1,4 @@
-#include "cli/composer_names.h"
+#include "job/composer_names.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "algorithms/catalog.h"
-#include "cli/fsdp_names.h"
+#include "job/fsdp_names.h"
 #include "recipe/catalog.h"
 #include "runtime/text.h"
 
@@ -348,12 +348,6 @@ ComposerNames of_algorithms() {
 }
 
 }  // namespace
-
-// "Trainer.fit.duration" also matches "fit.duration" and "duration".
-bool ComposerName::is_called(const std::string& other) const {
-  const std::string own = lower_case(name), wanted = lower_case(other);
-  return own == wanted || own.ends_with('.' + wanted);
-}
 
 const std::vector<ComposerName>& composer_names() {
   static const ComposerNames names = [] {

@@ -1,4 +1,4 @@
-#include "cli/fsdp_names.h"
+#include "job/fsdp_names.h"
 
 #include <string>
 

@@ -1,12 +1,11 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 namespace tutti {
 
-// A name of Composer's that the catalogs have under another name, or not at all.
-struct ComposerName {
+// A name of Composer's, PyTorch's or Lightning's that the catalogs have under another name, or not at all.
+struct ForeignName {
   std::string
       name;  // "SpeedMonitor", "Trainer.fit"; a lookup may omit the part before the dot and ignores case
   // The counterpart in tutti: a place as in `explain` ([[callbacks]] kind = "speed_monitor", [train]
@@ -17,9 +16,8 @@ struct ComposerName {
   std::string origin = "Composer's";
 
   bool is_called(const std::string& other) const;
+  // "Composer's SpeedMonitor is [[callbacks]] kind = "speed_monitor"", or why tutti has none.
+  std::string translation() const;
 };
-
-// All names that the catalogs do not have.
-const std::vector<ComposerName>& composer_names();
 
 }  // namespace tutti

@@ -1,0 +1,72 @@
+#include "job/foreign_names.h"
+
+#include "job/composer_names.h"
+
+namespace tutti {
+namespace {
+
+using Foreign = std::vector<ForeignName>;
+
+constexpr const char* kOfScripts = "PyTorch's";
+constexpr const char* kOfLightning = "Lightning's";
+
+// Arguments of PyTorch's usual scripts and of Hugging Face's.
+Foreign of_scripts() {
+  const char* time = "as in max_duration = \"20ep\"; steps are \"500ba\"";
+  const char* clipping = "with clipping_type = \"norm\" or \"value\", and clipping_threshold";
+  Foreign names;
+  for (const char* name : {"num_epochs", "epochs", "n_epochs", "num_train_epochs", "max_iters", "num_steps",
+                           "train_steps", "max_iterations"})
+    names.push_back({name, "[train] max_duration", time, kOfScripts});
+  for (const char* name : {"learning_rate", "base_lr"})
+    names.push_back({name, "[optimizer] lr", "", kOfScripts});
+  for (const char* name : {"max_grad_norm", "grad_clip", "clip_grad_norm", "grad_clip_norm"})
+    names.push_back({name, "[[algorithms]] kind = \"gradient_clipping\"", clipping, kOfScripts});
+  for (const char* name : {"gradient_accumulation_steps", "accumulation_steps"})
+    names.push_back({name, "[train] grad_accum", "", kOfScripts});
+  names.push_back({"lr_scheduler", "[scheduler]", "", kOfScripts});
+  names.push_back({"loss_fn", "[model] loss", "", kOfScripts});
+  names.push_back({"criterion", "[model] loss", "", kOfScripts});
+  names.push_back({"log_interval", "[train] progress_interval", "", kOfScripts});
+  names.push_back({"nproc_per_node", "",
+                   "not carried over: `mpirun -np 4 tutti train RECIPE` says how many ranks", kOfScripts});
+  return names;
+}
+
+Foreign of_lightning() {
+  const char* clipping = "clipping_type = \"norm\" or \"value\", and clipping_threshold";
+  const char* ranks = "not carried over: `mpirun -np 4 tutti train RECIPE` says how many ranks train";
+  return {
+      {"max_epochs", "[train] max_duration", "as in max_duration = \"20ep\"", kOfLightning},
+      {"max_steps", "[train] max_duration", "as in max_duration = \"500ba\"", kOfLightning},
+      {"max_time", "[train] max_duration", "as in max_duration = \"1h30m\"", kOfLightning},
+      {"gradient_clip_val", "[[algorithms]] kind = \"gradient_clipping\"", clipping, kOfLightning},
+      {"gradient_clip_algorithm", "[[algorithms]] kind = \"gradient_clipping\"", clipping, kOfLightning},
+      {"accumulate_grad_batches", "[train] grad_accum", "", kOfLightning},
+      {"val_check_interval", "[train] eval_interval", "as in eval_interval = \"100ba\"", kOfLightning},
+      {"check_val_every_n_epoch", "[train] eval_interval", "as in eval_interval = \"2ep\"", kOfLightning},
+      {"log_every_n_steps", "[train] progress_interval", "", kOfLightning},
+      {"enable_progress_bar", "[train] progress_bar", "", kOfLightning},
+      {"deterministic", "[train] deterministic_mode", "", kOfLightning},
+      {"default_root_dir", "", "not carried over: `--run-dir DIR` names the folder of a run", kOfLightning},
+      {"ckpt_path", "[checkpoint] resume", "", kOfLightning},
+      {"accelerator", "[device]", "as kind = \"cpu\"", kOfLightning},
+      {"devices", "", ranks, kOfLightning},
+      {"num_nodes", "", ranks, kOfLightning},
+      {"val_dataloaders", "[data.eval]", "each further one is one of [[evaluators]]", kOfLightning},
+      {"limit_train_batches", "[data.train] subset_num_batches", "", kOfLightning},
+  };
+}
+
+}  // namespace
+
+const std::vector<ForeignName>& foreign_names() {
+  static const Foreign names = [] {
+    Foreign all = composer_names();
+    for (const auto& part : {of_scripts(), of_lightning()}) all.insert(all.end(), part.begin(), part.end());
+    return all;
+  }();
+  return names;
+}
+
+}  // namespace tutti
