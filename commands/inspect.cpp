@@ -7,6 +7,9 @@
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/checkpoint_tensors.h"
 #include "io/checkpoint/run_state.h"
+#include "io/checkpoint/state_patterns.h"
+#include "io/formats/dtypes.h"
+#include "job/checkpoint_options.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -37,7 +40,11 @@ std::string inspect_text(const std::string& path) {
   const PosixDisk disk;
   const CheckpointTensors tensors(disk, checkpoint);
   for (const auto& [name, entry] : tensors.entries())
-    out << "  " << name << "  " << c10::toString(entry.dtype) << "  " << sizes_text(entry.shape) << '\n';
+    out << "  " << name << "  " << dtype_name(entry.dtype) << "  " << sizes_text(entry.shape) << '\n';
+  for (const auto& [name, text] : state.listeners) out << "  " << name << "  state\n";
+  for (const auto& name : names_in_state())
+    if (!state.weights_only && !StatePatterns(state.saved_without).fit(name))
+      out << "  " << name << "  state\n";
   return out.str();
 }
 

@@ -46,7 +46,7 @@ void log_last_events(Log& log, const Recorder& recorder, TimePoint now) {
   log.info("the last that was done:");
   for (const auto& one : recorder.last(kLastEvents)) {
     char line[200];
-    std::snprintf(line, sizeof line, "%9.3f s ago  %-12s %s (step %lld, %lld)", seconds(now - one.time),
+    std::snprintf(line, sizeof line, "%9.3f s ago  %-12s %s (after step %lld, %lld)", seconds(now - one.time),
                   name(actor_of(one.kind)), name(one.kind), static_cast<long long>(one.step),
                   static_cast<long long>(one.detail));
     log.info(line);

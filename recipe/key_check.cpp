@@ -113,11 +113,11 @@ Setting checked_steps(const Key& key, const Setting& given) {
 }
 
 // Errors name the member.
-Setting checked_named_texts(const Key& key, const Setting& given) {
-  if (given.table().empty()) reject(key, given);
+Setting checked_named_texts(const Setting& given) {
+  if (given.table().empty()) reject(given);
   for (const auto& [name, member] : given.table()) {
     if (!member.is_text()) member.fail("expected a text");
-    checked_text(key, member);
+    checked_text(member);
   }
   return given;
 }
@@ -154,9 +154,8 @@ Setting checked_type(const Key& key, const Setting& given) {
     case KeyType::kIntegerOrSteps:
       return given.is_array() ? checked_steps(key, given) : checked_number(key, given, true);
     case KeyType::kTextsOrNamedTexts:
-      return given.is_table()
-                 ? checked_named_texts(key, given)
-                 : checked_list(key, given, [&](const Setting& item) { return checked_text(key, item); });
+      return given.is_table() ? checked_named_texts(given)
+                              : checked_list(given, [&](const Setting& item) { return checked_text(item); });
     case KeyType::kTables:
       if (!given.is_array() || given.array().empty()) reject(given);
       return given;

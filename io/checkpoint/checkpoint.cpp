@@ -99,12 +99,6 @@ std::string name_of_replaced(const std::string& name, const CheckpointNames& nam
   return names.fits(whole) ? whole : "";
 }
 
-RankFile write_viewer(Disk& disk, const std::string& folder, const CheckpointManifest& manifest,
-                      Hdf5Layout* last) {
-  const auto written = write_hdf5_view(disk, folder + "/" + kViewer, view_of(disk, folder, manifest), last);
-  return {kViewer, written.bytes, written.hash, {}};
-}
-
 }  // namespace
 
 RankFile write_rank_file(Disk& disk, const std::string& folder, int rank,
@@ -124,6 +118,12 @@ RankFile write_rank_file(Disk& disk, const std::string& folder, int rank,
     file.pieces.push_back(without_tensor(piece, has_elements(piece.extent) ? *offset++ : 0));
   }
   return file;
+}
+
+RankFile write_viewer(Disk& disk, const std::string& folder, const CheckpointManifest& manifest,
+                      Hdf5Layout* last) {
+  const auto written = write_hdf5_view(disk, folder + "/" + kViewer, view_of(disk, folder, manifest), last);
+  return {kViewer, written.bytes, written.hash, {}};
 }
 
 void publish_checkpoint(Disk& disk, const std::string& unfinished, const std::string& folder,

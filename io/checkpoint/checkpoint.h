@@ -60,6 +60,10 @@ struct CheckpointManifest {
 RankFile write_rank_file(Disk& disk, const std::string& folder, int rank,
                          const std::vector<CheckpointPiece>& pieces, Hdf5Layout* last = nullptr);
 
+// Writes folder/checkpoint.h5, which shows the whole tensors of the manifest's files. Throws OperatingError.
+RankFile write_viewer(Disk& disk, const std::string& folder, const CheckpointManifest& manifest,
+                      Hdf5Layout* last = nullptr);
+
 // Publishes the checkpoint in the folder `unfinished`, where every rank's file must be durable. Writes
 // checkpoint.h5 and the manifest, renames the folder to `folder` (replacing an older one), then moves the
 // link `latest` (in the parent; "" = none); each step is synced. Removes files that the manifest does not

@@ -205,7 +205,7 @@ void CrashReport::write(int signal) const {
     line.pad_to(kSecondsWidth - std::min(kSecondsWidth, age.size())).put(age.text()).put(" s ago  ");
     const std::size_t actor_at = line.size();
     line.put(name(actor_of(one.kind))).pad_to(actor_at + kActorWidth).put(" ").put(name(one.kind));
-    line.put(" (step ").put(one.step).put(", ").put(one.detail).put(")").write_to(file);
+    line.put(" (after step ").put(one.step).put(", ").put(one.detail).put(")").write_to(file);
   }
 }
 

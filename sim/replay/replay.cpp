@@ -110,7 +110,7 @@ class Replay {
   Job job_;
   std::vector<std::shared_ptr<ReplayRecorder>> recorders_;  // by rank
   std::vector<int64_t> last_steps_;                         // by rank, the last step that began
-  int dumped_ = 0;
+  CheckpointManifest dumped_;  // the state of all ranks, for --break-at
   std::set<int> ranks_past_until_;
 };
 
@@ -144,14 +144,19 @@ void Replay::before_step(int rank, int64_t step, const Trainee& trainee, const B
   PosixDisk disk;
   const std::string folder = options_.run_dir + "/replay-step-" + std::to_string(step);
   auto pieces = checkpoint_pieces(trainee, record_.world(), rank);
+  const std::size_t saved = pieces.size();
   for (const auto& [name, tensor] : batch.leaves()) pieces.push_back(whole_piece("batch/" + name, tensor));
+  const bool last = std::ssize(dumped_.files) + 1 == record_.world();
   try {
-    write_rank_file(disk, folder, rank, pieces);
+    RankFile file = write_rank_file(disk, folder, rank, pieces);
+    file.pieces.resize(saved);  // each rank has a batch of its own
+    dumped_.files.push_back(std::move(file));
+    if (last) write_viewer(disk, folder, dumped_);
   } catch (const OperatingError& error) {
     throw ReplayFailed("the state before step " + std::to_string(step) +
                        " cannot be written: " + error.what());
   }
-  if (++dumped_ == record_.world())
+  if (last)
     throw ReplayFinished("; the state before step " + std::to_string(step) + " is in " + folder);
 }
 

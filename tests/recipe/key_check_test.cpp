@@ -153,7 +153,7 @@ TEST(KeyCheck, TextsAreListedOrNamed) {
   EXPECT_EQ(error_of(key, named(int64_t{7})), "r.toml:4: a.b.input = 7: expected a text");
   EXPECT_EQ(error_of(key, Setting::Table()), "r.toml:3: [a.b]: expected a list of texts or a table of texts");
   EXPECT_EQ(error_of(key, std::string("x")),
-            "r.toml:3: a.b = \"x\": expected a list of texts or a table of texts");
+            "r.toml:3: a.b = \"x\": expected a list of texts or a table of texts; did you mean [\"x\"]?");
 }
 
 TEST(KeyCheck, AnIntegerStandsAloneOrInAList) {

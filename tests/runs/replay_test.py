@@ -6,6 +6,8 @@ import re
 import shutil
 import signal
 import struct
+import subprocess
+import sys
 
 import tutti_run
 from tutti_run import AUGMENTED, DIGITS, EXAMPLES, TUTTI, Running, copy_trained, start, train, trained, tutti
@@ -356,6 +358,11 @@ class Replay(tutti_run.RunTest):
         self.assertIn(f"the state before step 12 is in {run}/replay-step-12", text)
         for rank in (0, 1):
             self.assertTrue((run / "replay-step-12" / f"rank-{rank}.h5").read_bytes().startswith(b"\x89HDF"))
+        code = "import h5py, sys; print([f[sys.argv[2]].shape for f in map(h5py.File, sys.argv[1:2])])"
+        read = subprocess.run([sys.executable, "-c", code, run / "replay-step-12" / "checkpoint.h5", "0.weight"],
+                              capture_output=True, text=True)
+        if "No module named 'h5py'" not in read.stderr:
+            self.assertEqual(read.stdout, "[(128, 64)]\n", read.stderr)
 
     def test_a_run_without_a_record_is_refused(self):
         run = self.folder / "run"

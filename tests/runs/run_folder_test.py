@@ -193,7 +193,8 @@ class RunFolder(tutti_run.RunTest):
     def test_inspect_shows_where_training_stood_and_every_tensor(self):
         text = self.said("inspect", self.run_dir)
         for words in ("run digits, seed 17, written by 2 ranks", "step 30, epoch 2 batch 0, 2874 samples",
-                      "model/0.weight  Float  128 x 64", "model/4.bias  Float  10"):
+                      "model/0.weight  float32  128 x 64", "model/4.bias  float32  10", "\n  timestamp  state\n",
+                      "\n  dataset_state  state\n"):
             self.assertIn(words, text)
 
     def test_without_a_name_it_lies_in_runs(self):

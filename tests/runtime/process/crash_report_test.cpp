@@ -50,7 +50,7 @@ TEST_F(CrashReportDeathTest, TheLogHasTheLastThatWasDone) {
   const std::string text = log_of([] { std::raise(SIGSEGV); }, KilledBySignal(SIGSEGV));
   EXPECT_THAT(text, HasSubstr("rank 3 is ended by signal 11 (SIGSEGV); the last that was done:\n"));
   EXPECT_THAT(text, ContainsRegex("\n {4,}[1-9][0-9]*\\.[0-9]{3} s ago  compute      backward done "
-                                  "\\(step 299, -7\\)\n$"));
+                                  "\\(after step 299, -7\\)\n$"));
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 101);
 }
 
@@ -64,7 +64,7 @@ TEST_F(CrashReportDeathTest, OneRankOfAProcessAfterTheOther) {
   const std::string text = log_of(both, KilledBySignal(SIGFPE));
   EXPECT_THAT(text, HasSubstr("rank 3 is ended by signal 8 (SIGFPE)"));
   EXPECT_THAT(text, HasSubstr("rank 4 is ended by signal 8 (SIGFPE)"));
-  EXPECT_THAT(text, HasSubstr("s ago  sync         verdict (step 8, 0)"));
+  EXPECT_THAT(text, HasSubstr("s ago  sync         verdict (after step 8, 0)"));
 }
 
 TEST_F(CrashReportDeathTest, AnExceptionThatNobodyCatchesIsOneToo) {

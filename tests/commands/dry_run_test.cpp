@@ -1,0 +1,86 @@
+#include "commands/dry_run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "commands/check.h"
+#include "job/recipe_catalogs.h"
+#include "recipe/toml_reader.h"
+#include "runtime/disk.h"
+#include "tests/runtime/scratch.h"
+
+namespace tutti {
+namespace {
+
+using testing::ContainsRegex;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+// Trains for long, starts from a checkpoint that need not fit, and writes into the folder. A schedule and a
+// stopper need the whole duration and an evaluation.
+Setting long_recipe(const std::string& folder) {
+  const std::string text = R"(
+seed = 1
+[model]
+kind = "mlp"
+hidden = [8]
+[data.train]
+kind = "synthetic"
+samples = 96
+batch_size = 12
+shape = [6]
+[data.eval]
+kind = "synthetic"
+samples = 1000000
+shape = [6]
+[optimizer]
+kind = "adamw"
+lr = 0.01
+[scheduler]
+kind = "cosine_annealing_with_warmup"
+t_warmup = "5ep"
+[train]
+max_duration = "10ep"
+[[callbacks]]
+kind = "early_stopper"
+monitor = "MulticlassAccuracy"
+dataloader_label = "eval"
+[checkpoint]
+best = { metric = "MulticlassAccuracy" }
+)";
+  return resolve_recipe(parse_recipe(text + "save_folder = '" + folder +
+                                         "/saved'\n[[loggers]]\nkind = 'csv'\n" + "filename = '" + folder +
+                                         "/log.csv'\n",
+                                     folder + "/recipe.toml"));
+}
+
+TEST(DryRunTest, StepsAreTriedAndNothingIsLeft) {
+  const Scratch scratch;
+  const TriedStep step = try_steps(long_recipe(scratch.path()), /*ranks=*/2, /*steps=*/3);
+  EXPECT_EQ(step.steps, 3);
+  EXPECT_GT(step.ms, 0);
+  EXPECT_GT(step.memory_mb, 0);
+  EXPECT_EQ(step.grad_accum, 1);
+  EXPECT_THAT(PosixDisk().list(scratch.path()), ElementsAre());
+}
+
+TEST(DryRunTest, CheckSaysWhatAStepAndTheRunTake) {
+  const Scratch scratch;
+  const std::string text = check_text(long_recipe(scratch.path()), {.steps = 1});
+  EXPECT_THAT(text, HasSubstr("ok: "));
+  EXPECT_THAT(text, HasSubstr("\n  run      10ep, 80 steps\n"));
+  EXPECT_THAT(text, ContainsRegex("\n  step     [0-9.e-]+ ms, [0-9.e-]+ MB at its peak, of the one rank"));
+  EXPECT_THAT(text, HasSubstr("\n  all      about 0:0"));
+  EXPECT_THAT(text, Not(HasSubstr("[optimizer]"))) << "only with `all`";
+}
+
+TEST(DryRunTest, MemoryThatRunsOutIsAnError) {
+  const Scratch scratch;
+  Setting recipe = long_recipe(scratch.path());
+  recipe.find("device")->find("memory_budget_mb")->value = 0.0001;
+  EXPECT_THROW(try_steps(recipe, 1, 1), std::exception);
+}
+
+}  // namespace
+}  // namespace tutti
