@@ -9,7 +9,7 @@ import tutti_run
 from tutti_run import DIGITS, EXAMPLES, log, start
 
 FOREVER = {"train__max_duration": "1000000ep", "checkpoint__interval": "0ba"}
-LAST = r"\n +\d+\.\d\d\d s ago  compute +[a-z ]+ \(step \d+, -?\d+\)\n"
+LAST = r"\n +\d+\.\d\d\d s ago  compute +[a-z ]+ \(after step \d+, -?\d+\)\n"
 
 
 class Crashes(tutti_run.RunTest):

@@ -113,7 +113,7 @@ class OutOfMemory(tutti_run.RunTest):
         self.assertEqual(finished.code, 1, finished.text)
         for rank, last in ((0, "backward done"), (1, "out of memory at allocation")):
             told = log(self.folder / "run", rank).partition("the last that was done:\n")[2]
-            self.assertRegex(told, fr"\d\.\d\d\d s ago  compute +{last} \(step 0, \d+\)")
+            self.assertRegex(told, fr"\d\.\d\d\d s ago  compute +{last} \(after step 0, \d+\)")
 
     def test_a_list_of_budgets_has_one_for_each_rank(self):
         finished = start(self.folder / "run", ranks=2, device__memory_budget_mb=[1, 2, 3], **CNN).wait()
