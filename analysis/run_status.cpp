@@ -77,6 +77,11 @@ void read_state(RunStatus& status) {
   }
   const std::string text = read_file(status.run_dir + '/' + kResultFile);
   const Json result = parse_json<Json>(text, nullptr, /*allow_exceptions=*/false);
+  if (!text.empty() && !result.is_object()) {
+    status.state = RunCondition::kEnded;
+    status.reason = std::string(kResultFile) + " cannot be read, so nobody knows how";
+    return;
+  }
   if (!result.is_object()) {
     status.reason = "it left no result; log/ has the last that each rank did";
     return;
@@ -152,6 +157,10 @@ RunStatus status_of(const std::string& run_dir) {
   status.metrics = RunMetrics::read(run_dir + '/' + kMetricsFile);
   status.changed_unix_s = changed_unix_s(run_dir + '/' + kMetricsFile);
   status.checkpoints = checkpoint_summaries(PosixDisk(), status.checkpoints_folder);
+  if (status.metrics.step == 0 && !status.checkpoints.empty()) {  // metrics.jsonl is lost
+    status.metrics.step = status.checkpoints.back().step;
+    status.metrics.epoch = status.checkpoints.back().epoch;
+  }
   status.journal_bytes = bytes_below(run_dir + "/journal");
   status.bytes = bytes_below(run_dir);
   if (!status.checkpoints_folder.starts_with(run_dir + '/')) status.bytes += bytes_of(status.checkpoints);

@@ -93,7 +93,10 @@ int edit_distance(const std::string& a, const std::string& b) {
   return rows[a.size()][b.size()];
 }
 
-bool same_name(const std::string& one, const std::string& other) { return plain(one) == plain(other); }
+bool same_name(const std::string& one, const std::string& other) {
+  const std::string name = plain(one);
+  return !name.empty() && name == plain(other);
+}
 
 bool similar_name(const std::string& one, const std::string& other) {
   const std::string a = plain(one), b = plain(other);

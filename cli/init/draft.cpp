@@ -80,7 +80,7 @@ RecipeLines gpt_lines(const FoundData& data) {
   return lines;
 }
 
-RecipeLines model_lines(const FoundData& data) {
+RecipeLines network_lines(const FoundData& data) {
   if (is_gpt(data)) return gpt_lines(data);
   if (are_pictures(data))
     return {{"kind", "\"resnet\"", "for large images; channels and classes come from the data"},
@@ -90,6 +90,13 @@ RecipeLines model_lines(const FoundData& data) {
             {"depth", "20", "layers: 20, 32, 44, 56 or 110"}};
   return {{"kind", "\"mlp\"", "fully connected layers; inputs and classes come from the data"},
           {"hidden", "[128, 64]", "widths of the hidden layers"}};
+}
+
+RecipeLines model_lines(const FoundData& data) {
+  RecipeLines lines = network_lines(data);
+  if (data.ignored)
+    lines.push_back({"ignore_index", std::to_string(*data.ignored), "targets with this label do not count"});
+  return lines;
 }
 
 // How stored numbers become the floats that models take.

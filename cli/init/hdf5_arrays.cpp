@@ -201,6 +201,19 @@ int64_t classes_of(const std::string& file, const ListedArray& labels) {
   return values.empty() ? 0 : static_cast<int64_t>(*std::ranges::max_element(values)) + 1;
 }
 
+// A label below 0 is taken for the mark of targets that do not count.
+void look_at_labels(FoundData& data, const std::string& file, const NamedArray& labels) {
+  constexpr int64_t kMostClasses = 1'000'000;
+  const auto values =
+      first_rows(file, labels.array, kMostLabels / std::max<int64_t>(1, labels.array.row_size()));
+  if (data.classes > kMostClasses)
+    throw UserError(file + ": " + labels.array.path + " has labels up to " +
+                    std::to_string(data.classes - 1) + ", too many for classes; labels count from 0");
+  if (values.empty()) return;
+  if (const auto least = static_cast<int64_t>(*std::ranges::min_element(values)); least < 0)
+    data.ignored = least;
+}
+
 std::vector<NamedArray> arrays_of(const std::string& file) {
   std::vector<NamedArray> arrays;
   for (const auto& array : list_hdf5(file)) arrays.push_back(named(array));
@@ -258,6 +271,7 @@ FoundData look_into_hdf5(const std::string& file, const std::string& recipe_fold
     data.classes = std::max(data.classes, classes_of(file, input));
   } else {
     look_at_shape(data, input);
+    look_at_labels(data, file, *pair.target);
     if (data.bytes && data.samples == SampleKind::kImages) look_at_pixels(data, file, input);
   }
   data.found = pair_text(pair) + ", " + std::to_string(data.classes) +

@@ -72,6 +72,8 @@ FoundData look_into_file(const std::string& file, const std::string& recipe_fold
   if (unread_endings().contains(ending))
     throw UserError(file + ": " + ending +
                     " files are not read; docs/data.md says how to write an HDF5 file with h5py");
+  if (ending == ".h5" || ending == ".hdf5" || ending == ".hdf")
+    throw UserError(file + ": not an HDF5 file, whatever it is called");
   const auto size = static_cast<int64_t>(fs::file_size(file));
   const std::vector<uint8_t> head = file_head(file, kLookedAt);
   if (is_text(head)) {

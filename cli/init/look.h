@@ -24,9 +24,10 @@ struct FoundData {
   std::string found;        // a line for the reader: "images: uint8 [60000, 28, 28], labels: 10 classes"
   RecipeLines train, eval;  // which data, without batch sizes; no `eval`: there is nothing to evaluate on
   SampleKind samples = SampleKind::kVectors;
-  int64_t count = 0;    // samples to train on
-  int64_t classes = 0;  // or tokens in the vocabulary; 0 = not known
-  int64_t values = 0;   // in a sample of vectors
+  int64_t count = 0;               // samples to train on
+  int64_t classes = 0;             // or tokens in the vocabulary; 0 = not known
+  int64_t values = 0;              // in a sample of vectors
+  std::optional<int64_t> ignored;  // the label below 0
   int64_t height = 0, width = 0;
   int64_t channels = 0;        // 0: images have no dimension of channels
   bool channels_last = false;  // in the file

@@ -59,6 +59,14 @@ TEST_F(RunStatusTest, AnEndedRunSaysWhy) {
   EXPECT_THAT(status.json(), HasSubstr(R"("result":{"ended":"max_duration")"));
 }
 
+TEST_F(RunStatusTest, WhatIsDamagedOrLostIsSaid) {
+  write_text(run_ + "/result.json", R"({"end)");
+  EXPECT_EQ(status_of(run_).state, RunCondition::kEnded);
+  EXPECT_THAT(status_of(run_).reason, HasSubstr("result.json cannot be read"));
+  disk_.remove_all(run_ + "/metrics.jsonl");
+  EXPECT_EQ(status_of(run_).metrics.step, 15) << "of the newest checkpoint";
+}
+
 TEST_F(RunStatusTest, ALinkToACheckpointCountsOnce) {
   disk_.symlink("ep1-ba15", run_ + "/checkpoints/latest");
   const RunStatus status = status_of(run_);

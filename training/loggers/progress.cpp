@@ -55,7 +55,7 @@ Progress::Progress(Options options, const Clock& clock)
 void Progress::open(const LogStart& start) {
   result_.start = start;
   if (start.resumes)
-    result_.metrics.evaluated = RunMetrics::read(start.run_dir + "/" + kMetricsFile, start.step).evaluated;
+    result_.metrics = RunMetrics::read(start.run_dir + "/" + kMetricsFile, start.step);
   last_step_ = start.step;
   opened_ = shown_ = clock_.now();
   if (options_.write_result) options_.write_result("");

@@ -96,11 +96,10 @@ std::vector<std::pair<std::string, std::string>> RunResult::rows() const {
   const auto add = [&rows](const std::string& label, const std::string& value) {
     rows.emplace_back(label, value);
   };
-  const double in_epoch = start.dataloader_len > 0 ? static_cast<double>(at.batch_in_epoch) /
-                                                         static_cast<double>(start.dataloader_len)
-                                                   : 0;
-  std::string steps =
-      std::to_string(at.batch) + formatted(" (%.4g epochs)", static_cast<double>(at.epoch) + in_epoch);
+  double epochs = static_cast<double>(at.epoch);
+  if (start.dataloader_len > 0)
+    epochs += static_cast<double>(at.batch_in_epoch) / static_cast<double>(start.dataloader_len);
+  std::string steps = std::to_string(at.batch) + formatted(" (%.4g epoch%s)", epochs, epochs == 1 ? "" : "s");
   if (ended.skipped_steps > 0) steps += ", " + std::to_string(ended.skipped_steps) + " of them skipped";
   add("steps", steps);
   add("time", wall_s < 60 ? formatted("%.1f s", wall_s) : duration_text(wall_s));
@@ -113,18 +112,21 @@ std::vector<std::pair<std::string, std::string>> RunResult::rows() const {
   return rows;
 }
 
+// Without steps of its own the process knows the loss of the run's last one from metrics.jsonl.
 std::string RunResult::json() const {
-  return json_line({{"ended", std::string(name(ended.why))},
-                    {"reason", reason()},
-                    {"steps", at.batch},
-                    {"epochs", at.epoch},
-                    {"skipped_steps", ended.skipped_steps},
-                    {"seconds", wall_s},
-                    {"loss", last ? last->loss : std::nan("")},
-                    {"samples_per_s", samples_per_s},
-                    {"metrics", JsonText{metrics_json(metrics.evaluated)}},
-                    {"checkpoint", checkpoint},
-                    {"run_dir", start.run_dir}});
+  JsonFields fields = {{"ended", std::string(name(ended.why))},
+                       {"reason", reason()},
+                       {"steps", at.batch},
+                       {"epochs", at.epoch},
+                       {"skipped_steps", ended.skipped_steps},
+                       {"seconds", wall_s}};
+  const double loss = last ? last->loss : metrics.figure("loss");
+  if (last || !std::isnan(loss)) fields.emplace_back("loss", loss);
+  if (samples_per_s > 0) fields.emplace_back("samples_per_s", samples_per_s);
+  fields.emplace_back("metrics", JsonText{metrics_json(metrics.evaluated)});
+  fields.emplace_back("checkpoint", checkpoint);
+  fields.emplace_back("run_dir", start.run_dir);
+  return json_line(fields);
 }
 
 }  // namespace tutti
