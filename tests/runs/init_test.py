@@ -30,6 +30,8 @@ file("codes.h5", data=images(200, 30), target=labels(200))
 tokens = rng.integers(0, 91, (200, 33))
 file("sequences.h5", input=tokens[:, :-1], target=tokens[:, 1:])
 file("regression.h5", x=rng.normal(size=(50, 3)), y=rng.normal(size=50))
+file("marked.h5", x=rng.normal(size=(100, 3)), y=np.where(np.arange(100) % 7, labels(100), -1))
+file("huge.h5", x=rng.normal(size=(100, 3)), y=np.where(np.arange(100) == 5, 10**9, labels(100)))
 rng.integers(0, 700, 40000, dtype=np.uint16).tofile("corpus.bin")
 """
 FOUND = {  # file: model, keys of [data.train], whether there is data to evaluate on
@@ -39,6 +41,7 @@ FOUND = {  # file: model, keys of [data.train], whether there is data to evaluat
                  False),
     "my_train.h5": ("mlp", {"path": "my_train.h5"}, True),
     "vectors.h5": ("mlp", {"arrays": {"input": "features", "target": "class"}}, False),
+    "marked.h5": ("mlp", {"arrays": {"input": "x", "target": "y"}}, False),
     "codes.h5": ("mlp", {"arrays": {"input": "data", "target": "target"}}, False),
     "sequences.h5": ("gpt", {"kind": "hdf5"}, False),
     "corpus.bin": ("gpt", {"kind": "tokens", "split": "train"}, True),
@@ -47,7 +50,7 @@ FOUND = {  # file: model, keys of [data.train], whether there is data to evaluat
     "cifar": ("resnet_cifar", {"kind": "cifar10"}, True),
     "mnist5k": ("resnet_cifar", {"kind": "mnist"}, True),
 }
-TRAINED = ("flat.h5", "parts.h5", "codes.h5", "corpus.bin")
+TRAINED = ("flat.h5", "marked.h5", "parts.h5", "codes.h5", "corpus.bin")
 
 
 def run(*words, folder):
@@ -103,7 +106,8 @@ class Init(tutti_run.RunTest):
         self.assertEqual(code, 2)
         self.assertIn("there is x: float64 [50, 3]; y: float64 [50]", text)
         (self.folder / "table.csv").write_text("a,b\n1,2\n")
-        for data in ("table.csv", "absent.h5", "."):
+        (self.folder / "pointer.h5").write_text("version https://git-lfs.github.com/spec/v1\n" * 200)
+        for data in ("table.csv", "absent.h5", ".", "huge.h5", "pointer.h5"):
             code, text = run("init", data, folder=self.folder)
             self.assertEqual(code, 2, text)
             self.assertTrue(text.startswith(f"error: {data}: "), text)

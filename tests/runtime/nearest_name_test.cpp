@@ -41,6 +41,11 @@ TEST(NearestName, IsABeginningAWordOrTheInitials) {
   EXPECT_EQ(nearest_name("wd", {"momentum", "weight_decay"}), "weight_decay");
 }
 
+TEST(NearestName, ANameWithoutLettersIsLikeNone) {
+  EXPECT_FALSE(same_name("\u00e9", ""));
+  EXPECT_EQ(nearest_name("\u00e9", {"lr"}), "");
+}
+
 TEST(NearestName, ASlipOfTheFingerComesBeforeAWord) {
   EXPECT_EQ(nearest_name("max_duratoin", {"max", "max_duration"}), "max_duration");
   EXPECT_TRUE(similar_name("wieght_decay", "weight_decay"));
