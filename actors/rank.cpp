@@ -35,11 +35,7 @@ void join_folders(Progress::Options& progress, const Job& job, Disk& disk) {
     return newest_good_checkpoint(disk, job.checkpoints, manifests_only, job.settings.checkpoint.set).folder;
   };
   progress.write_result = [&disk, warn = progress.warn, &job](const std::string& json) {
-    try {
-      write_result(disk, job.run_dir, json);
-    } catch (const std::exception& error) {
-      warn(error.what());
-    }
+    write_result(disk, job.run_dir, json, warn);
   };
 }
 

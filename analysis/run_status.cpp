@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "analysis/run_folder.h"
 #include "io/formats/json_text.h"
 #include "io/run_paths.h"
 #include "recipe/toml_reader.h"
@@ -55,24 +56,16 @@ uint64_t bytes_of(const std::vector<CheckpointSummary>& checkpoints) {
 }
 
 void read_recipe_facts(RunStatus& status) {
-  status.checkpoints_folder = status.run_dir + "/checkpoints";
   const Setting recipe = read_recipe(status.run_dir + '/' + kRecipeFile);
-  const auto text_at = [&recipe](const char* section, const char* key) -> std::string {
-    const Setting* table = recipe.find(section);
-    const Setting* value = table && table->is_table() ? table->find(key) : nullptr;
-    return value && value->is_text() ? value->text() : "";
-  };
-  status.max_duration = text_at("train", "max_duration");
-  if (const std::string folder = text_at("checkpoint", "save_folder"); !folder.empty())
-    status.checkpoints_folder = folder;
+  status.max_duration = text_at(recipe, "train", "max_duration");
+  status.checkpoints_folder = checkpoints_folder(status.run_dir, recipe);
 }
 
 void read_state(RunStatus& status) {
-  const std::string lock_path = status.run_dir + '/' + kRunLock;
   PosixDisk disk;
-  if (disk.exists(lock_path) && !disk.lock(lock_path, read_file(lock_path))) {
+  if (is_under_way(disk, status.run_dir)) {
     status.state = RunCondition::kRunning;
-    status.reason = "on " + read_file(lock_path);
+    status.reason = "on " + read_file(status.run_dir + '/' + kRunLock);
     return;
   }
   const std::string text = read_file(status.run_dir + '/' + kResultFile);
@@ -148,9 +141,7 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows) {
 }  // namespace
 
 RunStatus status_of(const std::string& run_dir) {
-  if (!fs::exists(run_dir)) throw UserError(run_dir + ": there is no such folder");
-  if (!fs::exists(run_dir + '/' + kRecipeFile))
-    throw UserError(run_dir + ": not a run folder: it has no " + kRecipeFile);
+  require_run_folder(PosixDisk(), run_dir);
   RunStatus status{.run_dir = run_dir};
   read_recipe_facts(status);
   read_state(status);

@@ -1,10 +1,9 @@
 #include <cstdio>
 
 #include "analysis/report/report_page.h"
+#include "analysis/run_folder.h"
 #include "cli/commands.h"
-#include "io/run_paths.h"
 #include "runtime/disk.h"
-#include "runtime/error.h"
 
 namespace tutti {
 namespace {
@@ -13,14 +12,6 @@ struct ReportArguments {
   std::vector<std::string> runs;
   std::string out;
 };
-
-// The lock of a folder that may only be read cannot be tried; it must not be made where it is missing.
-bool is_under_way(Disk& disk, const std::string& run_dir) try {
-  const std::string path = run_dir + '/' + kRunLock;
-  return disk.exists(path) && !disk.lock(path, "");
-} catch (const OperatingError&) {
-  return false;
-}
 
 int report(const ReportArguments& arguments) {
   PosixDisk disk;

@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "analysis/run_diff.h"
+#include "analysis/run_folder.h"
 #include "analysis/timeline.h"
 #include "cli/commands.h"
 #include "cli/recipe_request.h"
@@ -46,10 +47,7 @@ int timeline(const TimelineArguments& arguments) {
 
 int stop_run(const std::string& run_dir) {
   PosixDisk disk;
-  if (!disk.exists(run_dir)) throw UserError(run_dir + ": there is no such folder");
-  if (!disk.exists(run_dir + "/recipe.toml")) {
-    throw UserError(run_dir + ": not a run folder: it has no recipe.toml");
-  }
+  require_run_folder(disk, run_dir);
   const auto lock = disk.lock(run_dir + '/' + kRunLock, "");
   if (lock && lock->excludes()) throw UserError(run_dir + ": no run is under way");
   disk.open(run_dir + '/' + kStopFile, true)->close();

@@ -2,7 +2,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <cstdio>
 #include <functional>
 #include <sstream>
 #include <string>
@@ -12,6 +11,7 @@
 #include "job/job.h"
 #include "job/resume.h"
 #include "runtime/printable.h"
+#include "runtime/text.h"
 #include "tensors/torch_error.h"
 #include "training/callbacks/factory.h"
 #include "training/engine/engine.h"
@@ -77,13 +77,6 @@ int64_t planned_steps(const Job& job) {
   const Time duration = job.settings.train.planned_duration();
   if (duration.unit() == TimeUnit::kBatch) return duration.count();
   return duration.unit() == TimeUnit::kEpoch ? duration.count() * job.train_sampler(0).batches() : 0;
-}
-
-template <class... Values>
-std::string formatted(const char* format, Values... values) {
-  char text[128];
-  std::snprintf(text, sizeof text, format, values...);
-  return text;
 }
 
 std::string step_text(const TriedStep& step, int ranks) {

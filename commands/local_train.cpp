@@ -27,13 +27,6 @@ void log_last_events(LocalRanks& ranks, TimePoint now) {
   for (auto& rank : ranks.environments()) log_last_events(*rank.log, *rank.recorder, now);
 }
 
-void leave_error(const Job& job, const std::string& message) try {
-  PosixDisk disk;
-  write_result(disk, job.run_dir, error_result(message));
-} catch (const std::exception& error) {
-  print_warning(error.what());
-}
-
 }  // namespace
 
 LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions& options) {
@@ -65,7 +58,10 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
     const RankEnd end = end_by(error);
     if (end.kind == EndKind::kRefused && options.live) discard_journals(job);
     for (auto& rank : ranks.environments()) rank.recorder->end(end);
-    if (end.kind != EndKind::kRefused && options.live) leave_error(job, error.what());
+    if (end.kind != EndKind::kRefused && options.live) {
+      PosixDisk disk;
+      write_result(disk, job.run_dir, error_result(error.what()), print_warning);
+    }
     log_last_events(ranks, scheduler.now());
     throw;
   }

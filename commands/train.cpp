@@ -75,12 +75,6 @@ void warn_of_abandoned(LiveRank& rank, EndKind end) {
   });
 }
 
-void leave_result(Disk& disk, const std::string& run_dir, const std::string& message) try {
-  write_result(disk, run_dir, error_result(message));
-} catch (const std::exception& error) {
-  print_warning(error.what());
-}
-
 // One of the ranks that meet an error at about the same time prints it. How many they are is said of errors
 // of their own, not of what the Supervisors have told all of them.
 void report_once(const RankEnvironment& rank, const Job& job, EndKind kind, const std::string& error) {
@@ -92,7 +86,8 @@ void report_once(const RankEnvironment& rank, const Job& job, EndKind kind, cons
     const int others = shared && own ? count_reports(job.world, error) : 0;
     const std::string message = shared ? rank_message(rank.rank(), error, others) : error;
     print_error(message);
-    run_with_timeout(kFlushTimeout, [&] { leave_result(*rank.disk, job.run_dir, message); });
+    run_with_timeout(kFlushTimeout,
+                     [&] { write_result(*rank.disk, job.run_dir, error_result(message), print_warning); });
   }
   if (shared) linger();
 }
@@ -166,10 +161,8 @@ void forbid_lone_task(StartRequest& request) {
   if (is_one_of_slurms_tasks() && request.good())
     request.trouble = std::string("Slurm has ") + std::getenv("SLURM_NTASKS") +
                       " tasks (SLURM_NTASKS), and this one is a run of its own with one rank; start it with "
-                      "`srun --mpi=pmix "
-                      "tutti train ...` (`srun --mpi=list` must list pmix) or `mpirun tutti train ...`, or "
-                      "with --local-ranks 1 "
-                      "for one rank";
+                      "`srun --mpi=pmix tutti train ...` (`srun --mpi=list` must list pmix) or "
+                      "`mpirun tutti train ...`, or with --local-ranks 1 for one rank";
 }
 
 int hosts_of(const MpiWorld& world) {

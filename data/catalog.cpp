@@ -139,8 +139,7 @@ std::vector<Key> loading_keys(const char* absent) {
           .one_of({"global", "own"}),
       Key{"on_uneven", kText, "error",
           "for sampling = \"own\", if the ranks' files differ in length; shortest: an epoch is as long as "
-          "the "
-          "shortest file"}
+          "the shortest file"}
           .one_of({"error", "shortest"}),
       {"drop_last", kBoolean, "false", "leave out the short batch that ends an epoch"},
       Key{"prefetch", kInteger, "2", "batches loaded ahead"}
@@ -149,8 +148,7 @@ std::vector<Key> loading_keys(const char* absent) {
           .at_most(1000),
       Key{"num_workers", kInteger, "0",
           "threads of a rank that read and transform the samples of a batch; 0: the one that loads ahead. "
-          "Any "
-          "number gives the same bits"}
+          "Any number gives the same bits"}
           .at_least(0)
           .at_most(256),
       Key{"layout", kText, "none",
@@ -159,8 +157,7 @@ std::vector<Key> loading_keys(const char* absent) {
           .one_of({"NHWC", "NCHW"}),
       Key{"scale", kNumberOrNumbers, "none",
           "with mean and std: 'input' becomes float32 (input * scale - mean) / std, after all transforms; "
-          "one "
-          "number, or one for each channel; 1/255 for uint8 when absent, else 1"}
+          "one number, or one for each channel; 1/255 for uint8 when absent, else 1"}
           .more_than(0),
       {"mean", kNumberOrNumbers, "none", "one number, or one for each channel; 0 when absent"},
       Key{"std", kNumberOrNumbers, "none", "one number, or one for each channel; 1 when absent"}.more_than(0),

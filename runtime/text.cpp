@@ -1,7 +1,9 @@
 #include "runtime/text.h"
 
+#include <cstdarg>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 
 namespace tutti {
@@ -30,6 +32,15 @@ std::size_t character_bytes(std::string_view text) {
 }
 
 }  // namespace
+
+std::string formatted(const char* format, ...) {
+  char text[256];
+  va_list values;
+  va_start(values, format);
+  std::vsnprintf(text, sizeof text, format, values);
+  va_end(values);
+  return text;
+}
 
 std::string lower_case(std::string_view text) {
   std::string lower(text);

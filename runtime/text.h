@@ -5,6 +5,9 @@
 
 namespace tutti {
 
+// As printf; at most 255 bytes.
+[[gnu::format(printf, 1, 2)]] std::string formatted(const char* format, ...);
+
 // Converts A-Z to a-z; other characters are unchanged.
 std::string lower_case(std::string_view text);
 

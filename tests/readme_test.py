@@ -12,8 +12,9 @@ import subprocess
 import sys
 import tempfile
 
+from shown_output import first_missing
+
 NOT_HERE = ("make ", "mpirun -np 4 ", "mpirun -np 16 ", "#SBATCH", "srun ", "cmake ")
-LEFT_OUT = "..."
 MEASURED = re.compile(r"[\d.]+ samples/s|(?<=samples/s) +\d+|[\d:]+ left|(?<=  time) +.*")
 FRACTION = re.compile(r"-?\d+\.\d+(e-?\d+)?")
 
@@ -52,22 +53,6 @@ def comparable(line, same_processor):
     return line if same_processor else FRACTION.sub("#", line)
 
 
-def first_missing(shown, printed, same_processor):
-    """The first line that is shown and was not printed where it should have been, or None."""
-    printed = [comparable(line, same_processor) for line in printed]
-    at, anywhere = 0, False
-    for line in shown:
-        if line == LEFT_OUT:
-            anywhere = True
-            continue
-        wanted = comparable(line, same_processor)
-        found = printed.index(wanted, at) if wanted in printed[at:] else None
-        if found is None or (found != at and not anywhere):
-            return line
-        at, anywhere = found + 1, False
-    return None if at == len(printed) or anywhere else "the end"
-
-
 def is_computed_as(readme, folder):
     """True if a journal in the folder is of the kind of processor that README.md names."""
     kind = re.search(r"[cC]omputed with\s+(AVX\w+|DEFAULT)", readme)
@@ -79,7 +64,10 @@ def is_computed_as(readme, folder):
 
 
 def is_as_shown(command, shown, printed, same_processor):
-    missing = first_missing(shown, printed.splitlines(), same_processor) if shown else None
+    def fits(one, other):
+        return comparable(one, same_processor) == comparable(other, same_processor)
+
+    missing = first_missing(shown, printed.splitlines(), fits) if shown else None
     if missing is not None:
         print(f"FAILED {command}\nREADME.md shows, and it did not print there: {missing}\n{printed}")
     return missing is None

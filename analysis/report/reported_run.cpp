@@ -3,23 +3,13 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "analysis/run_folder.h"
+#include "io/run_paths.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 
 namespace tutti {
 namespace {
-
-void require_run(const Disk& disk, const std::string& run_dir) {
-  if (!disk.exists(run_dir)) throw UserError(run_dir + ": there is no such folder");
-  if (!disk.exists(run_dir + "/recipe.toml"))
-    throw UserError(run_dir + ": not a run folder: it has no recipe.toml");
-}
-
-std::string checkpoints_folder(const ReportedRun& run) {
-  const Setting* section = run.recipe.find("checkpoint");
-  const Setting* folder = section && section->is_table() ? section->find("save_folder") : nullptr;
-  return folder && folder->is_text() ? folder->text() : run.path + "/checkpoints";
-}
 
 // Where no rank failed, a rank that did not end was killed.
 void set_state(ReportedRun& run, bool under_way) {
@@ -61,7 +51,7 @@ std::vector<WorkTimes> ReportedRun::times() const {
 int ReportedRun::world() const { return starts.empty() ? 0 : starts.back().job.world; }
 
 ReportedRun read_run(const Disk& disk, const std::string& run_dir, bool under_way) {
-  require_run(disk, run_dir);
+  require_run_folder(disk, run_dir);
   ReportedRun run;
   run.path = run_dir;
   const std::filesystem::path whole = std::filesystem::path(run_dir + '/').lexically_normal().parent_path();
@@ -69,9 +59,9 @@ ReportedRun read_run(const Disk& disk, const std::string& run_dir, bool under_wa
   run.metrics = read_metrics(disk, run_dir);
   if (run.metrics.last_step == 0)
     throw UserError(run_dir + ": no step is done yet: there is nothing in " + metrics_path(run_dir));
-  run.recipe = read_recipe(run_dir + "/recipe.toml");
+  run.recipe = read_recipe(run_dir + '/' + kRecipeFile);
   for (const std::string& folder : recorded_starts(run_dir)) run.starts.push_back(summary_of_start(folder));
-  run.checkpoints = checkpoint_summaries(disk, checkpoints_folder(run));
+  run.checkpoints = checkpoint_summaries(disk, checkpoints_folder(run_dir, run.recipe));
   int logs = std::max(1, run.world());
   while (disk.exists(run_dir + "/log/rank-" + std::to_string(logs) + ".log")) ++logs;
   run.faults = log_faults(disk, run_dir, logs);

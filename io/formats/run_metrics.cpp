@@ -27,7 +27,7 @@ void add_evaluations(const Json& line, int64_t last_step, RunMetrics& to) {
   if (step > last_step) return;
   for (const auto& [name, value] : line.items())
     if (name.starts_with(kMetrics) && value.is_number())
-      to.add_evaluation(name.substr(kMetrics.size()), value.get<double>(), step);
+      to.add_evaluation(evaluated_name(name), value.get<double>(), step);
 }
 
 void set_step(const Json& line, RunMetrics& to) {
@@ -39,10 +39,10 @@ void set_step(const Json& line, RunMetrics& to) {
 
 }  // namespace
 
-bool less_is_better(const std::string& metric) {
+bool less_is_better(const std::string& metric, bool composer) {
   const std::string name = lower_case(metric);
-  const auto parts = {"loss", "error", "perplexity", "crossentropy"};
-  return std::ranges::any_of(parts, [&](const char* part) { return name.find(part) != std::string::npos; });
+  const auto has = [&name](const char* part) { return name.find(part) != std::string::npos; };
+  return has("loss") || has("error") || has("perplexity") || (!composer && has("crossentropy"));
 }
 
 // Of the many lines of steps only the last is parsed.
@@ -58,6 +58,17 @@ RunMetrics RunMetrics::read(const std::string& path, int64_t last_step) {
   }
   set_step(parsed(step_line), metrics);
   return metrics;
+}
+
+std::string evaluated_name(const std::string& logged) {
+  return logged.starts_with(kMetrics) ? logged.substr(kMetrics.size()) : logged;
+}
+
+std::string display_name(const std::string& metric, const std::vector<std::string>& all) {
+  const std::string label = metric.substr(0, metric.rfind('/') + 1);
+  const bool only = std::ranges::all_of(
+      all, [&](const std::string& other) { return other.substr(0, other.rfind('/') + 1) == label; });
+  return only ? metric.substr(label.size()) : metric;
 }
 
 void RunMetrics::add_evaluation(std::string name, double value, int64_t step) {

@@ -9,7 +9,14 @@
 namespace tutti {
 
 // True if a metric of this name is the better the less it is: a loss, an error, perplexity, cross entropy.
-bool less_is_better(const std::string& metric);
+// Composer takes cross entropy for a metric to maximize.
+bool less_is_better(const std::string& metric, bool composer = false);
+
+// "eval/CrossEntropy" of "metrics/eval/CrossEntropy", as evaluations are logged.
+std::string evaluated_name(const std::string& logged);
+
+// "CrossEntropy" of "eval/CrossEntropy" if all of these have the same label, else the whole.
+std::string display_name(const std::string& metric, const std::vector<std::string>& all);
 
 // A metric over the evaluations of a run.
 struct EvaluatedMetric {

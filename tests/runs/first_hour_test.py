@@ -6,23 +6,23 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 
 import tutti_run
 
-PAGE = tutti_run.SOURCE / "docs" / "first_hour.md"
+sys.path.append(str(tutti_run.SOURCE / "tests"))
+from shown_output import first_missing
+
+PAGE = "first_hour.md"
 PYTHON = os.environ.get("TUTTI_TORCH_PYTHON", "python3")
 MARK = "---- end of a command: "
 NUMBER = re.compile(r"\d+(\.\d+)?(e-?\d+)?")
 REFUSED = "learnig_rate"  # the only command that must fail
 
 
-def blocks(kind):
-    return re.findall(rf"```{kind}\n(.*?)```", PAGE.read_text(), re.S)
-
-
 def commands():
     """Each command with the lines shown below it."""
-    for block in blocks("console"):
+    for block in tutti_run.all_shown_in(PAGE, "console"):
         for one in re.split(r"^\$ ", block, flags=re.M)[1:]:
             command, *shown = one.splitlines()
             yield command, shown
@@ -32,19 +32,6 @@ def fits(shown, printed):
     start = NUMBER.sub("#", shown.split("...")[0].rstrip())
     there = NUMBER.sub("#", printed.rstrip())
     return there.startswith(start) if shown.endswith("...") or shown.startswith("epoch ") else there == start
-
-
-def first_missing(shown, printed):
-    at, anywhere = 0, False
-    for line in shown:
-        if line == "...":
-            anywhere = True
-            continue
-        found = next((i for i in range(at, len(printed)) if fits(line, printed[i])), None)
-        if found is None or (found != at and not anywhere):
-            return line
-        at, anywhere = found + 1, False
-    return None if at == len(printed) or anywhere else f"the end, before: {printed[at]}"
 
 
 class FirstHour(tutti_run.RunTest):
@@ -63,7 +50,7 @@ class FirstHour(tutti_run.RunTest):
         self.environment = {**os.environ, "PATH": f"{bin_dir}:{os.environ['PATH']}"}
 
     def test_the_commands_of_the_page(self):
-        for block in blocks("python"):
+        for block in tutti_run.all_shown_in(PAGE, "python"):
             subprocess.run([PYTHON, "-c", block], cwd=self.folder, check=True)
         all_of = list(commands())
         self.assertGreater(len(all_of), 14)
@@ -74,7 +61,7 @@ class FirstHour(tutti_run.RunTest):
         self.assertEqual(len(pieces), 2 * len(all_of) + 1, done.stdout)
         for (command, shown), printed, code in zip(all_of, pieces[::2], pieces[1::2]):
             self.assertEqual(code, "2" if REFUSED in command else "0", f"{command}\n{printed}")
-            missing = first_missing(shown, printed.splitlines())
+            missing = first_missing(shown, printed.splitlines(), fits)
             self.assertIsNone(missing, f"{command}\nThe page shows, and it did not print there: {missing}\n{printed}")
         self.assertGreater((self.folder / "report.html").stat().st_size, 10000)
 

@@ -211,10 +211,14 @@ def what_was_learnt(run):
             "lines": [{key: value for key, value in line.items() if key not in measured} for line in lines]}
 
 
+def all_shown_in(page, language):
+    """All code that the page of docs shows in this language."""
+    return re.findall(rf"```{language}\n(.*?)```", (SOURCE / "docs" / page).read_text(), re.S)
+
+
 def shown_in(page, language, having=""):
-    """The first lines of code that the page of docs shows in this language, and that have this text."""
-    text = (SOURCE / "docs" / page).read_text()
-    return next(code for code in re.findall(rf"```{language}\n(.*?)```", text, re.S) if having in code)
+    """The first of it that has this text."""
+    return next(code for code in all_shown_in(page, language) if having in code)
 
 
 def log(run, rank=0):

@@ -54,8 +54,7 @@ Progress::Progress(Options options, const Clock& clock)
 
 void Progress::open(const LogStart& start) {
   result_.start = start;
-  if (start.resumes)
-    result_.metrics = RunMetrics::read(start.run_dir + "/" + kMetricsFile, start.step);
+  if (start.resumes) result_.metrics = RunMetrics::read(start.run_dir + "/" + kMetricsFile, start.step);
   last_step_ = start.step;
   opened_ = shown_ = clock_.now();
   if (options_.write_result) options_.write_result("");
@@ -89,14 +88,16 @@ void Progress::log_step(const StepReport& report, const LogTime& time) {
 }
 
 void Progress::log_evaluation(const LoggedMetrics& metrics, const LogTime& time) {
-  static const std::string kPrefix = "metrics/";
-  for (const auto& [name, value] : metrics)
-    result_.metrics.add_evaluation(name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name, value,
-                                   time.at.batch);
+  std::vector<std::string> names;
+  for (const auto& [name, value] : metrics) {
+    names.push_back(evaluated_name(name));
+    result_.metrics.add_evaluation(names.back(), value, time.at.batch);
+  }
   if (!options_.lines) return;
   std::ostringstream line;
   line << (result_.last ? place() : "evaluation");
-  for (const auto& [name, value] : metrics) line << "  " << display_name(name, metrics) << ' ' << value;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    line << "  " << display_name(names[i], names) << ' ' << metrics[i].second;
   out_.print(styled(colors_, TextStyle::kGreen, line.str()) + "\n");
 }
 
@@ -150,17 +151,6 @@ std::string Progress::place() const {
   const auto of = [](int64_t all) { return all > 0 ? "/" + std::to_string(all) : std::string(); };
   return "epoch " + std::to_string(at_.epoch + 1) + of(epochs) + "  step " +
          std::to_string(at_.batch_in_epoch + 1) + of(steps);
-}
-
-// "MulticlassAccuracy"; with several evaluators also the label.
-std::string Progress::display_name(const std::string& metric, const LoggedMetrics& all) const {
-  const auto slash = metric.rfind('/');
-  const std::string_view label = std::string_view(metric).substr(0, slash + 1);
-  const bool one = std::ranges::all_of(all, [&](const auto& other) {
-    return other.first.starts_with(label) && other.first.find('/', label.size()) == std::string::npos;
-  });
-  const std::size_t prefix = metric.find('/') + 1;
-  return metric.substr(one ? slash + 1 : prefix);
 }
 
 void Progress::show_result() {

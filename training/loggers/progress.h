@@ -65,7 +65,6 @@ class Progress final : public LoggerDestination {
   bool should_show() const;
   std::string place() const;  // "epoch 3/20  step 12/32"
   std::string line() const;
-  std::string display_name(const std::string& metric, const LoggedMetrics& all) const;
   void show_result();
   double samples_per_s() const;
 

@@ -1,21 +1,14 @@
 #include "training/loggers/run_result.h"
 
 #include <cmath>
-#include <cstdio>
 #include <span>
 
 #include "io/formats/json_line.h"
 #include "io/run_paths.h"
+#include "runtime/text.h"
 
 namespace tutti {
 namespace {
-
-template <class... Values>
-std::string formatted(const char* format, Values... values) {
-  char text[128];
-  std::snprintf(text, sizeof text, format, values...);
-  return text;
-}
 
 const char* name(TrainingEnd why) {
   switch (why) {
@@ -29,14 +22,6 @@ const char* name(TrainingEnd why) {
       return "nothing_left";
   }
   return "";
-}
-
-// Of the only evaluator the label is left out.
-std::string display_name(const std::string& metric, const std::vector<EvaluatedMetric>& all) {
-  const std::string label = metric.substr(0, metric.find('/') + 1);
-  for (const auto& other : all)
-    if (!other.name.starts_with(label)) return metric;
-  return metric.substr(label.size());
 }
 
 std::string metric_text(const EvaluatedMetric& metric) {
@@ -60,7 +45,8 @@ std::string error_result(const std::string& reason) {
   return json_line({{"ended", std::string("error")}, {"reason", reason}});
 }
 
-void write_result(Disk& disk, const std::string& run_dir, const std::string& json) {
+void write_result(Disk& disk, const std::string& run_dir, const std::string& json,
+                  const std::function<void(const std::string& what)>& warn) try {
   const std::string path = run_dir + '/' + kResultFile;
   if (json.empty()) return disk.remove_all(path);
   const std::string unfinished = path + ".unfinished";
@@ -69,6 +55,8 @@ void write_result(Disk& disk, const std::string& run_dir, const std::string& jso
   file->append(std::as_bytes(std::span(line)));
   file->close();
   disk.rename(unfinished, path);
+} catch (const std::exception& error) {
+  warn(error.what());
 }
 
 std::string duration_text(double s) {
@@ -104,7 +92,9 @@ std::vector<std::pair<std::string, std::string>> RunResult::rows() const {
   add("steps", steps);
   add("time", wall_s < 60 ? formatted("%.1f s", wall_s) : duration_text(wall_s));
   if (last) add("loss", formatted("%.6g", static_cast<float>(last->loss)));
-  for (const auto& one : metrics.evaluated) add(display_name(one.name, metrics.evaluated), metric_text(one));
+  std::vector<std::string> names;
+  for (const auto& one : metrics.evaluated) names.push_back(one.name);
+  for (const auto& one : metrics.evaluated) add(display_name(one.name, names), metric_text(one));
   if (samples_per_s > 0) add("samples/s", formatted("%.0f", samples_per_s));
   add("checkpoint", checkpoint.empty() ? "none" : checkpoint);
   add("metrics", start.run_dir + "/" + kMetricsFile);

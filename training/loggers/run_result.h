@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -33,8 +34,9 @@ struct RunResult {
 // The same for a run that an error ended: "ended" is "error".
 std::string error_result(const std::string& reason);
 
-// Replaces result.json in the run folder; removes it if `json` is "". Throws OperatingError.
-void write_result(Disk& disk, const std::string& run_dir, const std::string& json);
+// Replaces result.json in the run folder; removes it if `json` is "". Trouble is a warning.
+void write_result(Disk& disk, const std::string& run_dir, const std::string& json,
+                  const std::function<void(const std::string& what)>& warn);
 
 // "3:07", "1:02:30" (hours, minutes, seconds).
 std::string duration_text(double s);

@@ -15,18 +15,11 @@
 namespace tutti {
 namespace {
 
-// less_is_better() without cross entropy, which Composer takes for a metric to maximize.
-bool composers_less_is_better(const std::string& metric) {
-  const std::string name = lower_case(metric);
-  const auto parts = {"loss", "error", "perplexity"};
-  return std::ranges::any_of(parts, [&](const char* part) { return name.find(part) != std::string::npos; });
-}
-
 std::string number(double value) { return (std::ostringstream() << value).str(); }
 
-bool is_greater(const WatchedMetric::Options& options, bool (&less_by_name)(const std::string&)) {
+bool is_greater(const WatchedMetric::Options& options, bool composer) {
   const std::string comp = lower_case(options.comp);
-  if (comp.empty()) return !less_by_name(options.monitor.text());
+  if (comp.empty()) return !less_is_better(options.monitor.text(), composer);
   if (comp == "greater" || comp == "gt") return true;
   if (comp == "less" || comp == "lt") return false;
   throw UserError("comp: expected greater, gt, less or lt, found '" + options.comp + "'");
@@ -36,8 +29,8 @@ bool is_greater(const WatchedMetric::Options& options, bool (&less_by_name)(cons
 
 WatchedMetric::WatchedMetric(Options options)
     : options_(std::move(options)),
-      greater_(is_greater(options_, less_is_better)),
-      composers_greater_(is_greater(options_, composers_less_is_better)) {}
+      greater_(is_greater(options_, /*composer=*/false)),
+      composers_greater_(is_greater(options_, /*composer=*/true)) {}
 
 bool WatchedMetric::better(double one, double other, const State& state) const {
   return (state.composer ? composers_greater_ : greater_) ? one > other : one < other;
